@@ -1,0 +1,338 @@
+/* hibloom: Bloom filters whose bits are plain Redis strings.
+ *
+ * The order below is the order of learning: statuses, size a filter (spec),
+ * say where its bits live (store), open it, add and ask (filter).
+ *
+ * Conventions, stated once:
+ *  - A function that can fail returns a hibloom_status; 0 is HIBLOOM_OK. Check
+ *    it: a wrong "no" is only as loud as the caller lets it be.
+ *  - Results come through pointers and are written only on HIBLOOM_OK. The one
+ *    exception is hibloom_connect and hibloom_borrow, see there.
+ *  - Free and close functions accept NULL. Any other pointer must be valid
+ *    unless its function says what NULL means.
+ *  - Names, specs, URIs and options are copied; the caller keeps his own.
+ *  - A store and the filters on it serve one thread at a time. Specs and
+ *    different stores are independent of each other.
+ *  - The library does not print, exit, or change signal handlers, the locale
+ *    or any other state of the process. Writing to a dead server raises no
+ *    SIGPIPE.
+ *  - An item is any bytes with a length; zero bytes inside it count. Its data
+ *    may be NULL if its length is 0.
+ *  - Counts of round trips hold for a connection that is up; one that has to
+ *    be re-made costs one more if the URI has a password or a database.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef HIBLOOM_HIBLOOM_H
+#define HIBLOOM_HIBLOOM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HIBLOOM_VERSION "0.1.0"
+
+#if defined(__GNUC__)
+#define HIBLOOM_API __attribute__((visibility("default")))
+#define HIBLOOM_CHECKED __attribute__((visibility("default"), warn_unused_result))
+#else
+#define HIBLOOM_API
+#define HIBLOOM_CHECKED
+#endif
+
+struct redisContext; /* hiredis' own; only hibloom_borrow takes one */
+
+/* ---- Status --------------------------------------------------------------
+ *
+ * The tens tell whose move it is: 1x the caller's (nothing was sent), 2x the
+ * connection is dead, 3x the server said no, 4x what is stored is not what
+ * this handle was opened on. */
+typedef enum hibloom_status {
+    HIBLOOM_OK = 0,
+    HIBLOOM_EINVAL = 10,    /* an argument is not of the form it must have */
+    HIBLOOM_ERANGE = 11,    /* it is, but too large or too small */
+    HIBLOOM_ENOMEM = 12,    /* this process is out of memory */
+    HIBLOOM_ENOTSUP = 13,   /* not supported by this store */
+    HIBLOOM_EIO = 20,       /* the connection failed or was closed */
+    HIBLOOM_ETIMEDOUT = 21, /* the server did not answer in time */
+    HIBLOOM_ECANCELED = 22, /* given up before it was answered */
+    HIBLOOM_ESERVER = 30,   /* the server answered with an error */
+    HIBLOOM_EPROTO = 31,    /* the server's answer makes no sense here */
+    HIBLOOM_ENOTFOUND = 40, /* no such filter, or its bitmap is gone */
+    HIBLOOM_EMISMATCH = 41, /* the name holds something else: another spec, or a bitmap without one */
+    HIBLOOM_ECORRUPT = 42   /* the stored spec is unreadable, or the bitmap was cut short */
+} hibloom_status;
+
+/* The status in a few words of English; never NULL, never to be freed. */
+HIBLOOM_API const char *hibloom_strerror(hibloom_status status);
+
+/* ---- Spec: all that fixes where an item's bits lie ------------------------ */
+
+#define HIBLOOM_HASHES_MAX 128u      /* k at most; an error rate of 2^-128 needs no more */
+#define HIBLOOM_SPEC_TEXT_SIZE 2048u /* a buffer of this size holds every spec text, its end included */
+#define HIBLOOM_NAME_MAX 512u        /* bytes in a filter's name at most */
+
+typedef enum hibloom_hash {
+    HIBLOOM_HASH_XXH3 = 0,      /* XXH3-128, seeds[0] its 64-bit seed; the default */
+    HIBLOOM_HASH_SIPHASH = 1,   /* SipHash-2-4-128 keyed by seeds[0] and [1]: for items an adversary chooses */
+    HIBLOOM_HASH_MURMUR3 = 2,   /* MurmurHash3 x86 32-bit, one seed for each hash, signed value mod m as Python has it */
+    HIBLOOM_HASH_POLY = 3,      /* the seeded polynomial of PHP programs, one seed for each hash; poor, see README */
+    HIBLOOM_HASH_PHP_MT = 4,    /* crc32 seeds mt_rand(0, m-1), as PHP 7.2 and later */
+    HIBLOOM_HASH_PHP_MT_LEGACY = 5 /* the same with PHP 5's generator, MT_RAND_PHP in later ones */
+} hibloom_hash;
+
+typedef enum hibloom_layout {
+    HIBLOOM_LAYOUT_CLASSIC = 0,    /* an item's k bits lie anywhere in one bitmap */
+    HIBLOOM_LAYOUT_PARTITIONED = 1 /* hash i has a bitmap of its own, key number i */
+} hibloom_layout;
+
+/* Plain data: copy it, compare it by its text. Make it with hibloom_spec_for
+ * or hibloom_spec_parse; every function that takes one refuses, with EINVAL
+ * or ERANGE, what those would not have made. */
+typedef struct hibloom_spec {
+    uint64_t bits;       /* m: bits of one bitmap; the partitioned layout has `hashes` such bitmaps */
+    uint32_t hashes;     /* k: positions of an item */
+    uint64_t capacity;   /* n: items it is meant for; 0 = not stated */
+    double error_rate;   /* p: false-positive rate asked for at capacity; 0 = not stated */
+    hibloom_hash hash;
+    hibloom_layout layout;
+    bool seeded;         /* xxh3, siphash: seeds[] is set. If not, hibloom_open takes the stored seed over or
+                            draws one at random; the other functions count it as 0 */
+    bool empty_excluded; /* the empty item has no positions: it is never added and never found */
+    uint64_t seeds[HIBLOOM_HASHES_MAX]; /* by hash, see there; murmur3 and poly: 32 bits each; unused ones are 0 */
+} hibloom_spec;
+
+/* The spec for `capacity` items at a false-positive rate of at most
+ * `error_rate`: of all k the one that needs the fewest bits, and of those the
+ * fewest for which hibloom_spec_error_at(out, capacity) <= error_rate. Hash
+ * xxh3, layout classic, no seed.
+ * EINVAL: error_rate is not above 0 and below 1 (NaN included).
+ * ERANGE: capacity is 0, or the bits would exceed 2^62, or error_rate is so
+ * small that no k up to HIBLOOM_HASHES_MAX is the best one. */
+HIBLOOM_CHECKED hibloom_status hibloom_spec_for(hibloom_spec *out, uint64_t capacity, double error_rate);
+
+/* The same with the number of hashes chosen by the caller, 1 to
+ * HIBLOOM_HASHES_MAX (else ERANGE): fewer cost bits and save commands. */
+HIBLOOM_CHECKED hibloom_status hibloom_spec_for_hashes(hibloom_spec *out, uint64_t capacity, double error_rate,
+                                                       uint32_t hashes);
+
+/* A spec from its text: words separated by blanks, in any order, each once.
+ *   capacity=N error=P [hashes=K]    sized as by hibloom_spec_for
+ *   bits=M hashes=K [capacity=N] [error=P]   taken as they are
+ *   hash=xxh3|siphash|murmur3|poly|php-mt|php-mt-legacy   default xxh3
+ *   seed=HEX      xxh3: up to 16 hex digits; siphash: 32, the key's bytes in order
+ *   seeds=A,B,..  murmur3 and poly: one decimal number below 2^32 for each hash
+ *   layout=classic|partitioned       default classic
+ *   empty=excluded
+ * or, as its first word, a preset: a filter as one of these programs fills it.
+ *   php-mt bits=M capacity=N         k = ceil(M/N ln 2); hash php-mt
+ *   php-mt-legacy bits=M capacity=N  the same as under PHP 5
+ *   php-poly8 [bits=M] [seeds=..]    poly, partitioned; 2^30 bits; 3,5,7,11,13,31,37,61; empty=excluded
+ *   py-mmh3 capacity=N error=P       k = ceil(-1.43 ln P), m = ceil(1.43 k N); murmur3 seeded 17, 18, ...
+ *   py-mmh3-redis capacity=N error=P the same m, ten seeds 101 .. 149
+ *   php-uids                         poly; 2^26 bits; 7,11,13,17,19,23,29
+ * A preset's formulas are computed as the program computes them, in doubles.
+ * EINVAL: not such a text. ERANGE: a number in it is out of range. */
+HIBLOOM_CHECKED hibloom_status hibloom_spec_parse(hibloom_spec *out, const char *text);
+
+/* The canonical text of a spec, which hibloom_spec_parse gives back bit for
+ * bit: two processes agree on a filter if and only if these are equal.
+ * EINVAL: the spec is not valid. ERANGE: it does not fit into size bytes
+ * (HIBLOOM_SPEC_TEXT_SIZE always do). */
+HIBLOOM_CHECKED hibloom_status hibloom_spec_format(const hibloom_spec *spec, char *buf, size_t size);
+
+/* The predicted false-positive rate once `items` different items are in:
+ * (1 - e^(-kn/m))^k, in the partitioned layout (1 - e^(-n/m))^k (Bloom 1970;
+ * the limit form as in Broder and Mitzenmacher 2004). NaN if bits or hashes
+ * is 0. It supposes a hash that spreads evenly; poly does not. */
+HIBLOOM_API double hibloom_spec_error_at(const hibloom_spec *spec, uint64_t items);
+
+/* Where one bit lies: which of the filter's keys (0 in the classic layout),
+ * and the offset in it as SETBIT counts, 0 the highest bit of byte 0. */
+typedef struct hibloom_position {
+    uint32_t key;
+    uint64_t bit;
+} hibloom_position;
+
+/* The positions of an item, `out` having room for spec->hashes of them, in
+ * the order of the hashes; the same one may come twice. No I/O.
+ * EINVAL: the spec is not valid, or it excludes the empty item and this is it. */
+HIBLOOM_CHECKED hibloom_status hibloom_positions(const hibloom_spec *spec, const void *item, size_t len,
+                                                 hibloom_position *out);
+
+/* ---- Store: where bits live ----------------------------------------------- */
+
+typedef struct hibloom_store hibloom_store;
+
+/* A store in this process' memory, for tests, for filters that need not be
+ * shared, and to fill one before it is. Its filters live until they are
+ * dropped or it is freed. ENOMEM. */
+HIBLOOM_CHECKED hibloom_status hibloom_memory(hibloom_store **out);
+
+typedef enum hibloom_commands {
+    HIBLOOM_COMMANDS_SETBIT = 0,  /* k SETBIT or GETBIT an item: works with every Redis */
+    HIBLOOM_COMMANDS_BITFIELD = 1 /* one BITFIELD or BITFIELD_RO an item: less work for the server */
+} hibloom_commands;
+
+/* Zero in a field means its default. */
+typedef struct hibloom_connect_options {
+    uint32_t connect_timeout_ms; /* to make a connection; default 5000. The look-up of a host name is not in it */
+    uint32_t command_timeout_ms; /* from sending to a whole answer; default 5000. A server that keeps sending
+                                    pieces of one answer is given up after twice that at most */
+    hibloom_commands commands;
+} hibloom_connect_options;
+
+#define HIBLOOM_CONNECT_OPTIONS_INIT { 0, 0, HIBLOOM_COMMANDS_SETBIT }
+
+/* Connects to the store at `uri`; options NULL = all defaults.
+ *   redis://[user[:password]@]host[:port][/db]   port 6379, db 0; IPv6 hosts in brackets
+ *   redis://:password@host                       the default user's password
+ *   unix:///path[?db=N]
+ *   memory:                                      as hibloom_memory
+ * %XX stands for a byte in user, password and path. As with hiredis, a failed
+ * connect leaves in *out a store that is good for hibloom_store_error and
+ * hibloom_store_free only; after ENOMEM it is NULL.
+ * When the connection dies later (EIO, ETIMEDOUT, EPROTO), the next call on
+ * the store makes a new one.
+ * Round trips: none after the connection is made, one if there is a password
+ * or a database to select.
+ * EINVAL: not such a URI. ENOTSUP: rediss:// or redis+cluster://. EIO,
+ * ETIMEDOUT: no connection. ESERVER: the server refused the password or
+ * database. */
+HIBLOOM_CHECKED hibloom_status hibloom_connect(hibloom_store **out, const char *uri,
+                                               const hibloom_connect_options *options);
+
+/* A store on the caller's own blocking hiredis connection, with the database
+ * it has selected. The connection stays the caller's: not closed, not
+ * re-made, its time-outs not touched, and left as it was found between calls,
+ * except that a WATCH on it is void after open, clear, drop and expire. It
+ * must not be freed before the store, nor have a transaction open, nor
+ * commands appended or replies unread when a function of this library is
+ * called: what can be seen of that is refused with EINVAL. Once it is dead
+ * (its err is set), calls return EIO until the caller has reconnected it.
+ * On failure *out is as with hibloom_connect.
+ * EINVAL: the context is NULL or not a blocking one. */
+HIBLOOM_CHECKED hibloom_status hibloom_borrow(hibloom_store **out, struct redisContext *context);
+
+/* The last failure on this store in words, the server's own included; ""
+ * before the first. Valid until the next call on the store. Never NULL, also
+ * for a NULL store. Holds no password. */
+HIBLOOM_API const char *hibloom_store_error(const hibloom_store *store);
+
+/* Frees the store. Its filters must have been closed before. */
+HIBLOOM_API void hibloom_store_free(hibloom_store *store);
+
+/* ---- Filter: a spec, a name and a store ------------------------------------
+ *
+ * In Redis a filter NAME is the key NAME, a plain bitmap (partitioned: NAME:0,
+ * NAME:1, ...), and its spec text under {NAME}:spec; a NAME that has a {tag}
+ * of its own keeps it: NAME:spec. The bitmap is one byte longer than its bits
+ * need: no add can make it that long, so its length proves that it is the one
+ * that was created, and not what was added after it had been lost.
+ *
+ * The guard: each call below that talks to Redis proves that the stored spec
+ * is still this filter's and that the bitmap is still whole. If not,
+ *   ENOTFOUND  it was dropped or has expired, or the bitmap was deleted or evicted
+ *   EMISMATCH  another filter was created under the name
+ *   ECORRUPT   the spec is unreadable; the bitmap was lost and others added to
+ *              what was left
+ * and no answer is given. Those and the following are not repeated below:
+ *   ENOMEM, EIO, ETIMEDOUT, ESERVER (hibloom_store_error has the server's
+ *   words), EPROTO.
+ * After an error, an item that was to be added may have been, or in part. */
+
+typedef struct hibloom hibloom;
+
+/* Opens the filter `name`, creating it if there is none: of any number of
+ * racing creators one wins and the others verify. A spec without a seed
+ * matches any stored seed; all else must be equal, capacity and error rate
+ * included. spec NULL: it must exist, and its stored spec is taken. The bits
+ * are allocated at creation.
+ * The store must outlive the filter. Close it with hibloom_close.
+ * EINVAL: name is empty, or nothing but a {tag}, or has a brace but no tag
+ * (its spec could not lie in its cluster slot); the spec is not valid.
+ * ERANGE: name is longer than HIBLOOM_NAME_MAX; a bitmap would be larger than
+ * one Redis key, 2^32 bits. ENOTFOUND: none there and spec is NULL.
+ * EMISMATCH: there, with another spec; or a bitmap without one.
+ * Round trips: one if it exists, four to create it. */
+HIBLOOM_CHECKED hibloom_status hibloom_open(hibloom **out, hibloom_store *store, const char *name,
+                                            const hibloom_spec *spec);
+
+/* Joins a bare bitmap: one that another program owns, filled as `spec` says.
+ * Nothing is stored beside it. It need not exist yet: the first add makes it,
+ * and contains returns ENOTFOUND until then (a memory store makes it here).
+ * Its guard is weaker, for want of a spec: it is an error if the bitmap is
+ * gone or shorter than this handle has seen it.
+ * EMISMATCH: it is no bare bitmap, its stored spec differs. Else as
+ * hibloom_open, spec not NULL. Round trips: one. */
+HIBLOOM_CHECKED hibloom_status hibloom_attach(hibloom **out, hibloom_store *store, const char *name,
+                                              const hibloom_spec *spec);
+
+/* Adds an item. is_new, if not NULL: whether a bit of it was not set before.
+ * It is exact: of any number of processes that add the same item at once, one
+ * is told true. "Not new" may be a false positive, at the filter's error rate.
+ * An item that the spec excludes is not added, and not new. One round trip. */
+HIBLOOM_CHECKED hibloom_status hibloom_add(hibloom *filter, const void *item, size_t len, bool *is_new);
+
+/* Whether an item may be in: false is certain. One round trip. */
+HIBLOOM_CHECKED hibloom_status hibloom_contains(hibloom *filter, const void *item, size_t len, bool *found);
+
+typedef struct hibloom_item {
+    const void *data;
+    size_t len;
+} hibloom_item;
+
+/* The same for n items in order, in pipelines of a bounded size, so that n is
+ * limited by the caller's memory alone; is_new and found have room for n, and
+ * n = 0 is fine. An item that comes twice is new once. All or nothing as to
+ * the answers: they are written only if the whole call is OK, and after an
+ * error an unknown part of the items has been added.
+ * Round trips: one, then overlapped: the next pipeline is sent before the
+ * last one's replies are read. */
+HIBLOOM_CHECKED hibloom_status hibloom_add_many(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new);
+HIBLOOM_CHECKED hibloom_status hibloom_contains_many(hibloom *filter, const hibloom_item *items, size_t n,
+                                                     bool *found);
+
+typedef struct hibloom_info {
+    uint64_t bits_set;           /* over all keys */
+    double fill;                 /* bits_set / all bits */
+    double estimated_items;      /* -(m/k) ln(1 - fill) (Swamidass and Baldi 2007); infinite when all are set */
+    double estimated_error_rate; /* chance of a wrong "maybe" now: fill to the power of k */
+    uint64_t bytes;              /* of the bitmaps, as stored */
+    uint32_t keys;               /* that hold bits */
+} hibloom_info;
+
+/* Counts the filter. BITCOUNT by ranges of at most 16 MB, so that no command
+ * stalls the server. Round trips: one a key. */
+HIBLOOM_CHECKED hibloom_status hibloom_get_info(hibloom *filter, hibloom_info *out);
+
+/* Empties it; its spec, and its time to live, stay. Two round trips. */
+HIBLOOM_CHECKED hibloom_status hibloom_clear(hibloom *filter);
+
+/* Removes every key of it (UNLINK). The handle must still be closed.
+ * Two round trips. */
+HIBLOOM_CHECKED hibloom_status hibloom_drop(hibloom *filter);
+
+/* Removes every key of it after `seconds`; 0 = never, takes an earlier time
+ * to live back. ERANGE: more than 2^40. Two round trips. */
+HIBLOOM_CHECKED hibloom_status hibloom_expire(hibloom *filter, uint64_t seconds);
+
+/* Removes the filter `name` without opening it, which the guard prevents when
+ * its bitmap is lost. ENOTFOUND: no spec under the name, so nothing of ours.
+ * Two round trips. */
+HIBLOOM_CHECKED hibloom_status hibloom_remove(hibloom_store *store, const char *name);
+
+/* The filter's spec, its seed included; valid until hibloom_close. */
+HIBLOOM_API const hibloom_spec *hibloom_spec_of(const hibloom *filter);
+
+/* Closes the handle. What it stored stays, and so does the store. */
+HIBLOOM_API void hibloom_close(hibloom *filter);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,33 @@
+/* command.h: commands -> RESP bytes, in one buffer that is reused.
+ *
+ * Arguments are written with their lengths, never through a format string, so
+ * any byte may stand in a key. */
+#ifndef HIBLOOM_COMMAND_H
+#define HIBLOOM_COMMAND_H
+
+#include "hibloom/hibloom.h"
+
+struct commands {
+    char *bytes;
+    size_t len, room;
+    bool failed; /* out of memory; sticky until emptied */
+};
+
+/* An argument, or a key's name. */
+struct argument {
+    const char *bytes;
+    size_t len;
+};
+
+/* Starts a command of so many arguments, its name included; exactly so many
+ * of the functions below must follow. */
+void command_start(struct commands *, size_t arguments, const char *name);
+void command_argument(struct commands *, struct argument);
+void command_text(struct commands *, const char *);
+void command_number(struct commands *, uint64_t);
+
+void commands_empty(struct commands *);
+void commands_wipe(struct commands *); /* overwrites a password before it frees */
+void commands_free(struct commands *);
+
+#endif

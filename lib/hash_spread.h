@@ -1,0 +1,31 @@
+/* hash_spread.h: k numbers in [0, m) from one 128-bit hash value, for every
+ * hash that makes one.
+ *
+ * A number comes of 64 bits by multiply-high, h * m / 2^64: no division, and
+ * every m is as even as 64 bits allow (Lemire, "Fast random integer generation
+ * in an interval", 2019). It looks at the top bits of h only, and that rules
+ * out the usual double hashing, lo + i * hi: two items that agree in the top
+ * bits of both halves would share all k numbers, a false positive that no
+ * larger k takes away. A linear congruential step instead carries the low bits
+ * of lo upwards with every number, by Knuth's multiplier for MMIX (TAOCP 2,
+ * 3.3.4); the increment is the second half, odd as full period wants it. */
+#ifndef HIBLOOM_HASH_SPREAD_H
+#define HIBLOOM_HASH_SPREAD_H
+
+#include "hash.h"
+
+__extension__ typedef unsigned __int128 hash_uint128;
+
+static inline void hash_spread(const hibloom_spec *spec, uint64_t lo, uint64_t hi, uint64_t *out)
+{
+    const uint64_t bits = spec->bits;
+    const uint32_t hashes = spec->hashes;
+    uint64_t h = lo;
+
+    for (uint32_t i = 0; i < hashes; i++) {
+        out[i] = (uint64_t)(((hash_uint128)h * bits) >> 64);
+        h = h * 6364136223846793005u + (hi | 1);
+    }
+}
+
+#endif

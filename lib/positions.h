@@ -1,0 +1,25 @@
+/* positions.h: from an item to the bits that stand for it.
+ *
+ * Inside the library an item's positions are bare numbers, hash by hash; which
+ * key number i lies in follows from the layout and is not stored with it. */
+#ifndef HIBLOOM_POSITIONS_H
+#define HIBLOOM_POSITIONS_H
+
+#include "hibloom/hibloom.h"
+
+/* How many positions an item of this length has: 0 if it is excluded. */
+static inline uint32_t positions_count(const hibloom_spec *spec, size_t len)
+{
+    return len == 0 && spec->empty_excluded ? 0 : spec->hashes;
+}
+
+/* The key that position number i lies in. */
+static inline uint32_t positions_key(const hibloom_spec *spec, uint32_t i)
+{
+    return spec->layout == HIBLOOM_LAYOUT_PARTITIONED ? i : 0;
+}
+
+/* Writes the bit offsets of an item that is not excluded. The spec is valid. */
+void positions_bits(const hibloom_spec *spec, const hibloom_item *item, uint64_t bits[HIBLOOM_HASHES_MAX]);
+
+#endif

@@ -1,0 +1,299 @@
+/* redis_items.c: add, contains and count: the walk from items to pipelines and
+ * back.
+ *
+ *   items -> window of commands -> socket, one window ahead of the answers
+ *                     bits <- answers of the window before
+ *
+ * A window ends in the guard, and its answers count only if that holds. They
+ * are kept aside, one bit an item, until the whole call is known to be good. */
+#include "positions.h"
+#include "store_redis.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Bytes of commands after which a window is closed. Two are on their way at
+ * once; their answers, a tenth of that, fit into any socket's buffer, so
+ * neither side can block the other. More is not faster. */
+#define WINDOW_BYTES (64u << 10)
+
+/* BITCOUNT looks at so many bytes at a time. */
+#define COUNT_BYTES (UINT64_C(16) << 20)
+
+/* ---- How an item's bits are asked for, and its answers read --------------- */
+
+struct dialect {
+    bool sets; /* or only looks */
+    void (*ask)(hibloom *, struct commands *, const struct dialect *, const uint64_t *bits);
+    /* Receives the answers; were all its bits set (before)? */
+    bool (*all_set)(hibloom *);
+};
+
+static bool bit_of(struct connection *c, long long value)
+{
+    if (value != 0 && value != 1)
+        connection_unexpected(c);
+    return value == 1;
+}
+
+/* k times SETBIT or GETBIT */
+static void ask_bits(hibloom *filter, struct commands *out, const struct dialect *dialect, const uint64_t *bits)
+{
+    for (uint32_t i = 0; i < filter->spec.hashes; i++) {
+        const struct redis_key *key = &redis_filter_of(filter)->bitmaps[positions_key(&filter->spec, i)];
+        command_start(out, dialect->sets ? 4 : 3, dialect->sets ? "SETBIT" : "GETBIT");
+        command_argument(out, redis_key_argument(key));
+        command_number(out, bits[i]);
+        if (dialect->sets)
+            command_text(out, "1");
+    }
+}
+
+static bool all_bits(hibloom *filter)
+{
+    struct connection *c = &redis_store_of(filter)->connection;
+    bool all = true;
+    long long value;
+
+    for (uint32_t i = 0; i < filter->spec.hashes; i++)
+        all = connection_receive_integer(c, &value) && bit_of(c, value) && all;
+    return all;
+}
+
+/* One BITFIELD: BITFIELD key SET u1 bit 1 ..., or GET u1 bit ... */
+static void ask_bitfield_of(struct commands *out, const char *name, const struct redis_key *key, bool set,
+                            const uint64_t *bits, uint32_t count)
+{
+    command_start(out, 2 + (set ? 4 : 3) * (size_t)count, name);
+    command_argument(out, redis_key_argument(key));
+    for (uint32_t i = 0; i < count; i++) {
+        command_text(out, set ? "SET" : "GET");
+        command_text(out, "u1");
+        command_number(out, bits[i]);
+        if (set)
+            command_text(out, "1");
+    }
+}
+
+static void ask_bitfield(hibloom *filter, struct commands *out, const struct dialect *dialect, const uint64_t *bits)
+{
+    ask_bitfield_of(out, dialect->sets ? "BITFIELD" : redis_store_of(filter)->bitfield_ro,
+                    redis_filter_of(filter)->bitmaps, dialect->sets, bits, filter->spec.hashes);
+}
+
+/* An array, of k integers at whatever depth. */
+static bool all_in_array(hibloom *filter)
+{
+    struct connection *c = &redis_store_of(filter)->connection;
+    const struct reply *reply = connection_receive(c);
+    bool all = true;
+
+    if (reply == NULL)
+        return false;
+    if (reply->type != REDIS_REPLY_ARRAY || reply->count != filter->spec.hashes) {
+        connection_unexpected(c);
+        return false;
+    }
+    for (size_t i = 0; i < reply->count; i++)
+        all = bit_of(c, reply->integers[i]) && all;
+    return all;
+}
+
+/* Several keys as one atomic step: MULTI, a BITFIELD each, EXEC. */
+static void ask_transaction(hibloom *filter, struct commands *out, const struct dialect *dialect, const uint64_t *bits)
+{
+    command_start(out, 1, "MULTI");
+    for (uint32_t i = 0; i < filter->spec.hashes; i++)
+        ask_bitfield_of(out, "BITFIELD", &redis_filter_of(filter)->bitmaps[i], dialect->sets, &bits[i], 1);
+    command_start(out, 1, "EXEC");
+}
+
+static bool all_in_transaction(hibloom *filter)
+{
+    struct connection *c = &redis_store_of(filter)->connection;
+
+    for (uint32_t i = 0; i < 1 + filter->spec.hashes; i++) /* OK, QUEUED, ... */
+        (void)connection_receive_status(c);
+    return all_in_array(filter);
+}
+
+static const struct dialect setbit = {true, ask_bits, all_bits};
+static const struct dialect getbit = {false, ask_bits, all_bits};
+static const struct dialect bitfield_set = {true, ask_bitfield, all_in_array};
+static const struct dialect bitfield_get = {false, ask_bitfield, all_in_array};
+static const struct dialect transaction_set = {true, ask_transaction, all_in_transaction};
+
+/* ---- The walk ------------------------------------------------------------- */
+
+struct walk {
+    const struct dialect *dialect;
+    const hibloom_item *items;
+    size_t n;
+    unsigned char *missing; /* a bit an item: not all its bits were set. NULL: nobody asks */
+};
+
+struct window {
+    size_t first, count;
+};
+
+/* A bare bitmap cannot be told from one that was lost and begun again, but by
+ * its length; so before it is added to, it is looked at once more. */
+static bool guarded_before(const hibloom *filter, const struct dialect *dialect)
+{
+    return filter->bare && dialect->sets;
+}
+
+static struct window ask_window(hibloom *filter, const struct walk *walk, size_t first)
+{
+    struct commands *out = &redis_store_of(filter)->out;
+    struct window window = {first, 0};
+    uint64_t bits[HIBLOOM_HASHES_MAX];
+
+    commands_empty(out);
+    if (guarded_before(filter, walk->dialect))
+        guard_ask(filter, out);
+    for (; first + window.count < walk->n && out->len < WINDOW_BYTES && !out->failed; window.count++) {
+        const hibloom_item *item = &walk->items[first + window.count];
+        if (positions_count(&filter->spec, item->len) == 0)
+            continue;
+        positions_bits(&filter->spec, item, bits);
+        walk->dialect->ask(filter, out, walk->dialect, bits);
+    }
+    guard_ask(filter, out);
+    connection_send(&redis_store_of(filter)->connection, out);
+    return window;
+}
+
+static void check_before(hibloom *filter)
+{
+    struct guard guard;
+
+    guard_receive(filter, &guard);
+    if (guard.cut) /* not if it is not there yet, and never was */
+        guard_judge_bitmaps(filter, &guard);
+}
+
+static void answer_window(hibloom *filter, const struct walk *walk, struct window window)
+{
+    struct guard guard;
+
+    if (guarded_before(filter, walk->dialect))
+        check_before(filter);
+    for (size_t i = window.first; i < window.first + window.count; i++) {
+        /* an excluded item has no bits, so none of them is missing when it is
+         * added, but it is not found either */
+        const bool excluded = positions_count(&filter->spec, walk->items[i].len) == 0;
+        const bool all = excluded ? walk->dialect->sets : walk->dialect->all_set(filter);
+        if (walk->missing != NULL && !all)
+            walk->missing[i / 8] |= (unsigned char)(1u << i % 8);
+    }
+    guard_check(filter, &guard);
+}
+
+static hibloom_status walk_items(hibloom *filter, const struct walk *walk)
+{
+    struct connection *c = &redis_store_of(filter)->connection;
+    struct window sent = {0, 0};
+    size_t next = 0;
+
+    if (connection_enter(c) != HIBLOOM_OK)
+        return c->status;
+    do {
+        struct window window = {next, 0};
+        if (next < walk->n && c->status == HIBLOOM_OK)
+            window = ask_window(filter, walk, next);
+        if (sent.count != 0)
+            answer_window(filter, walk, sent);
+        sent = window;
+        next += window.count;
+    } while (sent.count != 0);
+    return connection_leave(c);
+}
+
+/* Walks, and writes answers[i] = missing or found only if all went well. */
+static hibloom_status walk_and_answer(hibloom *filter, const struct dialect *dialect, const hibloom_item *items,
+                                      size_t n, bool *answers, bool answer_if_missing)
+{
+    struct walk walk = {dialect, items, n, calloc(n / 8 + 1, 1)};
+
+    if (walk.missing == NULL)
+        return error_set(&filter->store->error, HIBLOOM_ENOMEM, "out of memory");
+    hibloom_status status = walk_items(filter, &walk);
+    for (size_t i = 0; status == HIBLOOM_OK && i < n; i++)
+        answers[i] = (walk.missing[i / 8] >> i % 8 & 1) == answer_if_missing;
+    free(walk.missing);
+    return status;
+}
+
+/* ---- Operations ----------------------------------------------------------- */
+
+hibloom_status redis_add(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new)
+{
+    const bool one_key = redis_filter_of(filter)->count == 1;
+
+    if (is_new != NULL)
+        return walk_and_answer(filter, one_key ? &bitfield_set : &transaction_set, items, n, is_new, true);
+    const bool bitfield = one_key && redis_store_of(filter)->bitfield;
+    return walk_items(filter, &(struct walk){bitfield ? &bitfield_set : &setbit, items, n, NULL});
+}
+
+/* Before Redis 6 there was no BITFIELD_RO. */
+static bool lacks_bitfield_ro(const struct redis_store *store)
+{
+    return strstr(store->base.error.words, "unknown command") != NULL && strcmp(store->bitfield_ro, "BITFIELD") != 0;
+}
+
+hibloom_status redis_contains(hibloom *filter, const hibloom_item *items, size_t n, bool *found)
+{
+    struct redis_store *store = redis_store_of(filter);
+    const bool bitfield = redis_filter_of(filter)->count == 1 && store->bitfield;
+    const struct dialect *dialect = bitfield ? &bitfield_get : &getbit;
+    hibloom_status status = walk_and_answer(filter, dialect, items, n, found, false);
+
+    if (bitfield && status == HIBLOOM_ESERVER && lacks_bitfield_ro(store)) {
+        store->bitfield_ro = "BITFIELD";
+        status = walk_and_answer(filter, dialect, items, n, found, false);
+    }
+    return status;
+}
+
+/* Counts bitmap i, as far as the spec's bits go: a bare one may be longer. */
+static uint64_t count_bitmap(hibloom *filter, uint32_t i, uint64_t *bytes)
+{
+    struct redis_store *store = redis_store_of(filter);
+    const struct redis_key *key = &redis_filter_of(filter)->bitmaps[i];
+    const uint64_t end = spec_bitmap_bytes(&filter->spec);
+    uint64_t bits_set = 0;
+    struct guard guard;
+
+    commands_empty(&store->out);
+    for (uint64_t from = 0; from < end; from += COUNT_BYTES) {
+        command_start(&store->out, 4, "BITCOUNT");
+        command_argument(&store->out, redis_key_argument(key));
+        command_number(&store->out, from);
+        command_number(&store->out, (from + COUNT_BYTES < end ? from + COUNT_BYTES : end) - 1);
+    }
+    guard_ask(filter, &store->out);
+    connection_send(&store->connection, &store->out);
+    for (uint64_t from = 0; from < end; from += COUNT_BYTES) {
+        long long count = 0;
+        if (connection_receive_integer(&store->connection, &count) && count < 0)
+            connection_unexpected(&store->connection);
+        bits_set += (uint64_t)count;
+    }
+    guard_check(filter, &guard);
+    *bytes = guard.bytes;
+    return bits_set;
+}
+
+hibloom_status redis_count(hibloom *filter, uint64_t *bits_set, uint64_t *bytes)
+{
+    struct connection *c = &redis_store_of(filter)->connection;
+
+    *bits_set = 0;
+    if (connection_enter(c) != HIBLOOM_OK)
+        return c->status;
+    for (uint32_t i = 0; i < redis_filter_of(filter)->count && c->status == HIBLOOM_OK; i++)
+        *bits_set += count_bitmap(filter, i, bytes);
+    return connection_leave(c);
+}

@@ -1,0 +1,412 @@
+/* redis_keys.c: open, clear, drop, expire, remove: what makes and changes whole
+ * keys.
+ *
+ * Each change is a transaction by optimistic locking, so that a filter is there
+ * with its spec and its bitmaps or not at all, whoever else is at it:
+ *
+ *     WATCH {seen}:spec        and look: the guard's commands
+ *     MULTI ... EXEC           or UNWATCH, if what was seen forbids the change
+ *
+ * EXEC does nothing if a watched key has changed since; then it begins anew. */
+#include "store_redis.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ATTEMPTS 100 /* each one that fails is another client's that succeeded */
+
+/* ---- The handle's keys ---------------------------------------------------- */
+
+/* A bitmap is created a byte longer than its bits need (see hibloom.h); the
+ * longest string that Redis allows has no room for that. */
+static uint64_t created_bytes(const hibloom_spec *spec)
+{
+    const uint64_t most = REDIS_BITS_MAX / 8, needed = spec_bitmap_bytes(spec);
+
+    return needed < most ? needed + 1 : most;
+}
+
+static hibloom_status check_size(hibloom *filter, const hibloom_spec *spec)
+{
+    if (spec->bits <= REDIS_BITS_MAX)
+        return HIBLOOM_OK;
+    return error_set(&filter->store->error, HIBLOOM_ERANGE,
+                     "a bitmap of %" PRIu64 " bits does not fit one Redis key, which holds 2^32 (512 MB)", spec->bits);
+}
+
+/* Takes a spec over and makes filter->own for it; may be called again. */
+static void set_spec(hibloom *filter, const hibloom_spec *spec)
+{
+    struct connection *c = &redis_store_of(filter)->connection;
+    const uint32_t count = spec_keys(spec);
+    struct redis_filter *own = realloc(filter->own, sizeof *own + count * sizeof own->bitmaps[0]);
+
+    if (own == NULL) {
+        connection_fail(c, HIBLOOM_ENOMEM, "out of memory");
+        return;
+    }
+    filter->own = own;
+    filter->spec = *spec;
+    own->spec.len = keys_spec(own->spec.name, filter->name);
+    own->count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        own->bitmaps[i].len = keys_bitmap(own->bitmaps[i].name, filter->name, count, i);
+        own->bitmaps[i].whole = filter->bare ? 0 : created_bytes(spec);
+    }
+    hibloom_status status = hibloom_spec_format(spec, filter->text, sizeof filter->text);
+    if (status != HIBLOOM_OK)
+        connection_fail(c, status, "the spec could not be written as text");
+}
+
+/* ---- Transactions --------------------------------------------------------- */
+
+/* What was seen before a change. */
+struct look {
+    struct guard guard;
+    long long ttl_ms; /* of the spec, or of a bare bitmap; negative: none */
+    uint64_t seconds; /* hibloom_expire's argument */
+};
+
+struct change {
+    bool watch_bitmaps;
+    /* Whether it is still to be made; or notes in the connection why it may not be. */
+    bool (*judge)(hibloom *, const struct look *);
+    /* Asks for it; the number of commands. */
+    unsigned (*ask)(hibloom *, struct commands *, const struct look *);
+};
+
+static void watch_and_look(hibloom *filter, const struct change *change, struct look *look)
+{
+    struct redis_store *store = redis_store_of(filter);
+    const struct redis_filter *own = redis_filter_of(filter);
+
+    commands_empty(&store->out);
+    command_start(&store->out, 2 + (change->watch_bitmaps ? own->count : 0), "WATCH");
+    command_argument(&store->out, redis_key_argument(&own->spec));
+    for (uint32_t i = 0; change->watch_bitmaps && i < own->count; i++)
+        command_argument(&store->out, redis_key_argument(&own->bitmaps[i]));
+    guard_ask(filter, &store->out);
+    command_start(&store->out, 2, "PTTL");
+    command_argument(&store->out, redis_key_argument(filter->bare ? &own->bitmaps[0] : &own->spec));
+    connection_send(&store->connection, &store->out);
+    (void)connection_receive_status(&store->connection);
+    guard_receive(filter, &look->guard);
+    look->ttl_ms = -1;
+    (void)connection_receive_integer(&store->connection, &look->ttl_ms);
+}
+
+static void unwatch(struct redis_store *store)
+{
+    commands_empty(&store->out);
+    command_start(&store->out, 1, "UNWATCH");
+    connection_send(&store->connection, &store->out);
+    (void)connection_receive_status(&store->connection);
+}
+
+/* MULTI, the change, EXEC; whether it was carried out. */
+static bool execute(hibloom *filter, const struct change *change, const struct look *look)
+{
+    struct redis_store *store = redis_store_of(filter);
+    struct connection *c = &store->connection;
+
+    commands_empty(&store->out);
+    command_start(&store->out, 1, "MULTI");
+    unsigned queued = change->ask(filter, &store->out, look);
+    command_start(&store->out, 1, "EXEC");
+    connection_send(c, &store->out);
+    for (unsigned i = 0; i < 1 + queued; i++) /* OK, QUEUED, ... */
+        (void)connection_receive_status(c);
+    const struct reply *reply = connection_receive(c);
+    if (reply != NULL && reply->type != REDIS_REPLY_ARRAY && reply->type != REDIS_REPLY_NIL)
+        connection_unexpected(c);
+    return reply != NULL && reply->type == REDIS_REPLY_ARRAY;
+}
+
+/* Makes the change; whether it was made, and by us. */
+static bool make_change(hibloom *filter, const struct change *change, uint64_t seconds)
+{
+    struct redis_store *store = redis_store_of(filter);
+    struct look look = {.seconds = seconds};
+
+    for (int i = 0; i < ATTEMPTS && store->connection.status == HIBLOOM_OK; i++) {
+        watch_and_look(filter, change, &look);
+        if (store->connection.status != HIBLOOM_OK || !change->judge(filter, &look)) {
+            unwatch(store);
+            return false;
+        }
+        if (execute(filter, change, &look))
+            return true;
+    }
+    connection_fail(&store->connection, HIBLOOM_ESERVER, "gave up on '%s': other clients keep changing it",
+                    filter->name);
+    return false;
+}
+
+static hibloom_status converse_change(hibloom *filter, const struct change *change, uint64_t seconds)
+{
+    struct connection *c = &redis_store_of(filter)->connection;
+
+    if (connection_enter(c) != HIBLOOM_OK)
+        return c->status;
+    (void)make_change(filter, change, seconds);
+    return connection_leave(c);
+}
+
+/* ---- The changes ---------------------------------------------------------- */
+
+/* SETBIT of the last bit to 0 makes a bitmap of that length, all 0. */
+static unsigned ask_bitmaps(hibloom *filter, struct commands *out)
+{
+    const struct redis_filter *own = redis_filter_of(filter);
+
+    for (uint32_t i = 0; i < own->count; i++) {
+        command_start(out, 4, "SETBIT");
+        command_argument(out, redis_key_argument(&own->bitmaps[i]));
+        command_number(out, own->bitmaps[i].whole * 8 - 1);
+        command_text(out, "0");
+    }
+    return own->count;
+}
+
+/* NAME key, or NAME key number */
+static void ask_one(struct commands *out, const char *name, const struct redis_key *key, const uint64_t *number)
+{
+    command_start(out, number != NULL ? 3 : 2, name);
+    command_argument(out, redis_key_argument(key));
+    if (number != NULL)
+        command_number(out, *number);
+}
+
+static unsigned ask_each_bitmap(hibloom *filter, struct commands *out, const char *name, const uint64_t *number)
+{
+    const struct redis_filter *own = redis_filter_of(filter);
+
+    for (uint32_t i = 0; i < own->count; i++)
+        ask_one(out, name, &own->bitmaps[i], number);
+    return own->count;
+}
+
+/* The spec too, where it is ours. */
+static unsigned ask_each_key(hibloom *filter, struct commands *out, const char *name, const uint64_t *number)
+{
+    if (!filter->bare)
+        ask_one(out, name, &redis_filter_of(filter)->spec, number);
+    return !filter->bare + ask_each_bitmap(filter, out, name, number);
+}
+
+static bool judge_create(hibloom *filter, const struct look *look)
+{
+    if (look->guard.has_spec) /* somebody was faster */
+        return false;
+    if (look->guard.existing)
+        connection_fail(&redis_store_of(filter)->connection, HIBLOOM_EMISMATCH,
+                        "'%s' is a bitmap without a spec: another program's (join it with hibloom_attach), "
+                        "or the last adds to a filter that was dropped or has expired (delete it)", filter->name);
+    return !look->guard.existing;
+}
+
+static unsigned ask_create(hibloom *filter, struct commands *out, const struct look *look)
+{
+    (void)look;
+    command_start(out, 3, "SET");
+    command_argument(out, redis_key_argument(&redis_filter_of(filter)->spec));
+    command_text(out, filter->text);
+    return 1 + ask_bitmaps(filter, out);
+}
+
+static bool judge_spec(hibloom *filter, const struct look *look)
+{
+    guard_judge_spec(filter, &look->guard);
+    return redis_store_of(filter)->connection.status == HIBLOOM_OK;
+}
+
+static bool judge_all(hibloom *filter, const struct look *look)
+{
+    guard_judge_bitmaps(filter, &look->guard);
+    return judge_spec(filter, look);
+}
+
+static unsigned ask_clear(hibloom *filter, struct commands *out, const struct look *look)
+{
+    const uint64_t ttl_ms = look->ttl_ms > 0 ? (uint64_t)look->ttl_ms : 0;
+    unsigned count = ask_each_bitmap(filter, out, "UNLINK", NULL);
+
+    if (filter->bare) /* left as its own program finds it before the first add */
+        return count;
+    count += ask_bitmaps(filter, out);
+    return ttl_ms != 0 ? count + ask_each_bitmap(filter, out, "PEXPIRE", &ttl_ms) : count;
+}
+
+static unsigned ask_drop(hibloom *filter, struct commands *out, const struct look *look)
+{
+    (void)look;
+    return ask_each_key(filter, out, "UNLINK", NULL);
+}
+
+static unsigned ask_expire(hibloom *filter, struct commands *out, const struct look *look)
+{
+    if (look->seconds == 0)
+        return ask_each_key(filter, out, "PERSIST", NULL);
+    return ask_each_key(filter, out, "EXPIRE", &look->seconds);
+}
+
+static const struct change create = {true, judge_create, ask_create};
+static const struct change clear = {false, judge_spec, ask_clear};
+static const struct change drop = {false, judge_spec, ask_drop};
+static const struct change expire = {false, judge_all, ask_expire};
+
+/* ---- Operations ----------------------------------------------------------- */
+
+/* Gets the stored spec's text; whether there is one. */
+static bool get_spec(hibloom *filter, char text[REPLY_TEXT + 1])
+{
+    struct redis_store *store = redis_store_of(filter);
+    char key[KEYS_SIZE];
+
+    commands_empty(&store->out);
+    command_start(&store->out, 2, "GET");
+    command_argument(&store->out, (struct argument){key, keys_spec(key, filter->name)});
+    connection_send(&store->connection, &store->out);
+    const struct reply *reply = connection_receive(&store->connection);
+    if (reply != NULL && reply->type == REDIS_REPLY_STRING)
+        memcpy(text, reply->text, REPLY_TEXT + 1);
+    else if (reply != NULL && reply->type != REDIS_REPLY_NIL)
+        connection_unexpected(&store->connection);
+    return reply != NULL && reply->type == REDIS_REPLY_STRING;
+}
+
+/* Takes the stored spec over, if there is one and it is the wanted one. */
+static bool load(hibloom *filter, const hibloom_spec *wanted)
+{
+    struct connection *c = &redis_store_of(filter)->connection;
+    char text[REPLY_TEXT + 1];
+    hibloom_spec spec;
+
+    if (!get_spec(filter, text))
+        return false;
+    hibloom_status status = spec_adopt(&spec, wanted, text);
+    if (status == HIBLOOM_OK && spec.bits <= REDIS_BITS_MAX)
+        set_spec(filter, &spec);
+    else if (status == HIBLOOM_ENOMEM)
+        connection_fail(c, status, "out of memory");
+    else
+        guard_fail_spec(filter, text);
+    return true;
+}
+
+static void verify(hibloom *filter)
+{
+    struct redis_store *store = redis_store_of(filter);
+    struct guard guard;
+
+    commands_empty(&store->out);
+    guard_ask(filter, &store->out);
+    connection_send(&store->connection, &store->out);
+    guard_check(filter, &guard);
+}
+
+static void create_with_seed(hibloom *filter, const hibloom_spec *wanted, bool *created)
+{
+    struct connection *c = &redis_store_of(filter)->connection;
+    hibloom_spec spec = *wanted;
+
+    if (spec_draw_seed(&spec) != HIBLOOM_OK)
+        connection_fail(c, HIBLOOM_EIO, "the system has no random numbers for a seed");
+    else
+        set_spec(filter, &spec);
+    *created = c->status == HIBLOOM_OK && make_change(filter, &create, 0);
+}
+
+static void open_or_create(hibloom *filter, const hibloom_spec *wanted)
+{
+    struct connection *c = &redis_store_of(filter)->connection;
+    bool done = false;
+
+    for (int i = 0; i < ATTEMPTS && !done && c->status == HIBLOOM_OK; i++) {
+        done = load(filter, wanted);
+        if (c->status != HIBLOOM_OK)
+            break;
+        if (done)
+            verify(filter);
+        else if (wanted != NULL)
+            create_with_seed(filter, wanted, &done);
+        else
+            connection_fail(c, HIBLOOM_ENOTFOUND, "there is no filter '%s'", filter->name);
+    }
+    if (!done)
+        connection_fail(c, HIBLOOM_ESERVER, "gave up on '%s': other clients keep changing it", filter->name);
+}
+
+hibloom_status redis_open(hibloom *filter, const hibloom_spec *wanted)
+{
+    struct connection *c = &redis_store_of(filter)->connection;
+
+    if (wanted != NULL && check_size(filter, wanted) != HIBLOOM_OK)
+        return HIBLOOM_ERANGE;
+    if (connection_enter(c) != HIBLOOM_OK)
+        return c->status;
+    open_or_create(filter, wanted);
+    if (connection_leave(c) != HIBLOOM_OK)
+        free(filter->own);
+    return c->status;
+}
+
+hibloom_status redis_attach(hibloom *filter)
+{
+    struct redis_store *store = redis_store_of(filter);
+    struct connection *c = &store->connection;
+    const hibloom_spec spec = filter->spec;
+    struct guard guard;
+
+    if (check_size(filter, &spec) != HIBLOOM_OK)
+        return HIBLOOM_ERANGE;
+    if (connection_enter(c) != HIBLOOM_OK)
+        return c->status;
+    set_spec(filter, &spec);
+    if (c->status == HIBLOOM_OK) {
+        commands_empty(&store->out);
+        guard_ask(filter, &store->out);
+        connection_send(c, &store->out);
+        guard_receive(filter, &guard);
+    }
+    if (c->status == HIBLOOM_OK)
+        guard_judge_spec(filter, &guard);
+    if (connection_leave(c) != HIBLOOM_OK)
+        free(filter->own);
+    return c->status;
+}
+
+hibloom_status redis_clear(hibloom *filter)
+{
+    hibloom_status status = converse_change(filter, &clear, 0);
+    struct redis_filter *own = redis_filter_of(filter);
+
+    for (uint32_t i = 0; status == HIBLOOM_OK && filter->bare && i < own->count; i++)
+        own->bitmaps[i].whole = 0;
+    return status;
+}
+
+hibloom_status redis_drop(hibloom *filter)
+{
+    return converse_change(filter, &drop, 0);
+}
+
+hibloom_status redis_expire(hibloom *filter, uint64_t seconds)
+{
+    return converse_change(filter, &expire, seconds);
+}
+
+hibloom_status redis_remove(hibloom *filter)
+{
+    struct connection *c = &redis_store_of(filter)->connection;
+
+    if (connection_enter(c) != HIBLOOM_OK)
+        return c->status;
+    if (!load(filter, NULL))
+        connection_fail(c, HIBLOOM_ENOTFOUND, "there is no filter '%s'", filter->name);
+    if (c->status == HIBLOOM_OK)
+        (void)make_change(filter, &drop, 0);
+    free(filter->own);
+    return connection_leave(c);
+}

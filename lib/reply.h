@@ -1,0 +1,33 @@
+/* reply.h: RESP -> one answer at a time, with no allocation.
+ *
+ * hiredis parses; the functions with which it would build a tree of objects
+ * are replaced by ones that note what the answer said in one struct. Nothing
+ * here reads from a socket. */
+#ifndef HIBLOOM_REPLY_H
+#define HIBLOOM_REPLY_H
+
+#include "hibloom/hibloom.h"
+
+#include <hiredis/hiredis.h>
+
+/* The longest answers that are expected: k integers, and a spec text. */
+#define REPLY_INTEGERS HIBLOOM_HASHES_MAX
+#define REPLY_TEXT HIBLOOM_SPEC_TEXT_SIZE
+
+struct reply {
+    int type;                            /* REDIS_REPLY_...; ERROR also if one is nested in an array */
+    size_t count;                        /* integers in it, at any depth; only REPLY_INTEGERS are kept */
+    long long integers[REPLY_INTEGERS];
+    size_t text_len;                     /* of the string, status or error as sent; what exceeds REPLY_TEXT is cut */
+    char text[REPLY_TEXT + 1];           /* terminated */
+    bool pushed;                         /* no answer but an out-of-band push, built for the connection's owner */
+    const redisReplyObjectFunctions *owner; /* which builds that */
+};
+
+/* The functions; the reader's privdata must be the struct reply. */
+extern redisReplyObjectFunctions reply_functions;
+
+/* Empties it for the next answer. */
+void reply_reset(struct reply *reply);
+
+#endif

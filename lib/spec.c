@@ -1,0 +1,69 @@
+/* spec.c: is a spec valid, and do two of them mean the same filter?
+ *
+ * Specs come from callers and from Redis; both are checked here, once, so that
+ * everything below may count on one that is sound. */
+#include "spec.h"
+#include "hash.h"
+
+#include <string.h>
+#include <sys/random.h>
+
+static hibloom_status check_seeds(const hibloom_spec *spec, const struct hash *hash)
+{
+    if (hash->seeding == SEEDING_PER_HASH)
+        for (uint32_t i = 0; i < spec->hashes; i++)
+            if (spec->seeds[i] > UINT32_MAX)
+                return HIBLOOM_ERANGE;
+    return HIBLOOM_OK;
+}
+
+hibloom_status spec_check(const hibloom_spec *spec)
+{
+    const struct hash *hash = hash_by_id(spec->hash);
+
+    if (hash == NULL)
+        return HIBLOOM_EINVAL;
+    if (spec->layout != HIBLOOM_LAYOUT_CLASSIC && spec->layout != HIBLOOM_LAYOUT_PARTITIONED)
+        return HIBLOOM_EINVAL;
+    if (!(spec->error_rate >= 0.0 && spec->error_rate < 1.0)) /* not NaN either */
+        return HIBLOOM_EINVAL;
+    if (spec->hashes < 1 || spec->hashes > HIBLOOM_HASHES_MAX)
+        return HIBLOOM_ERANGE;
+    if (spec->bits < 1 || spec->bits > SPEC_BITS_MAX / spec_keys(spec))
+        return HIBLOOM_ERANGE;
+    return check_seeds(spec, hash);
+}
+
+hibloom_status spec_draw_seed(hibloom_spec *spec)
+{
+    const struct hash *hash = hash_by_id(spec->hash);
+
+    if (hash->seeding != SEEDING_KEY || spec->seeded)
+        return HIBLOOM_OK;
+    if (getentropy(spec->seeds, hash->key_bytes) != 0)
+        return HIBLOOM_EIO;
+    spec->seeded = true;
+    return HIBLOOM_OK;
+}
+
+hibloom_status spec_adopt(hibloom_spec *out, const hibloom_spec *wanted, const char *stored)
+{
+    char text[HIBLOOM_SPEC_TEXT_SIZE];
+    hibloom_spec spec, ours;
+    hibloom_status status = hibloom_spec_parse(&spec, stored);
+
+    if (status != HIBLOOM_OK)
+        return status == HIBLOOM_ENOMEM ? status : HIBLOOM_ECORRUPT;
+    ours = wanted != NULL ? *wanted : spec;
+    if (hash_by_id(spec.hash)->seeding == SEEDING_KEY && !ours.seeded) {
+        memcpy(ours.seeds, spec.seeds, sizeof ours.seeds);
+        ours.seeded = spec.seeded;
+    }
+    status = hibloom_spec_format(&ours, text, sizeof text);
+    if (status != HIBLOOM_OK)
+        return status;
+    if (strcmp(text, stored) != 0)
+        return wanted != NULL ? HIBLOOM_EMISMATCH : HIBLOOM_ECORRUPT;
+    *out = ours;
+    return HIBLOOM_OK;
+}

@@ -1,0 +1,23 @@
+/* status.c: the words for a status. What the server or the system said about
+ * a failure is kept by the store (store.c), not here. */
+#include "hibloom/hibloom.h"
+
+const char *hibloom_strerror(hibloom_status status)
+{
+    switch (status) {
+    case HIBLOOM_OK: return "success";
+    case HIBLOOM_EINVAL: return "invalid argument";
+    case HIBLOOM_ERANGE: return "argument out of range";
+    case HIBLOOM_ENOMEM: return "out of memory";
+    case HIBLOOM_ENOTSUP: return "not supported";
+    case HIBLOOM_EIO: return "connection failed";
+    case HIBLOOM_ETIMEDOUT: return "timed out";
+    case HIBLOOM_ECANCELED: return "canceled";
+    case HIBLOOM_ESERVER: return "the server refused";
+    case HIBLOOM_EPROTO: return "unexpected answer from the server";
+    case HIBLOOM_ENOTFOUND: return "no such filter";
+    case HIBLOOM_EMISMATCH: return "not the same filter";
+    case HIBLOOM_ECORRUPT: return "the stored filter is damaged";
+    }
+    return "unknown status";
+}

@@ -1,0 +1,53 @@
+/* store.h: the line between filters and the places where bits live.
+ *
+ * filter.c checks what the caller said; a store does the rest by its table of
+ * functions. Each takes items, not positions: the memory store wants to
+ * prefetch them and the Redis store to overlap pipelines, so the walk from item
+ * to bits is the store's, through positions.h. */
+#ifndef HIBLOOM_STORE_H
+#define HIBLOOM_STORE_H
+
+#include "error.h"
+
+struct store_class {
+    /* Open or create: `wanted` NULL = must exist. Sets filter->spec and
+     * filter->text to what is stored. If this or attach fails, the filter is
+     * freed without `close`. */
+    hibloom_status (*open)(hibloom *, const hibloom_spec *wanted);
+    hibloom_status (*attach)(hibloom *); /* filter->spec and text are set */
+    /* is_new may be NULL; items are valid, n may be 0 */
+    hibloom_status (*add)(hibloom *, const hibloom_item *, size_t n, bool *is_new);
+    hibloom_status (*contains)(hibloom *, const hibloom_item *, size_t n, bool *found);
+    hibloom_status (*count)(hibloom *, uint64_t *bits_set, uint64_t *bytes); /* over all keys */
+    hibloom_status (*clear)(hibloom *);
+    hibloom_status (*drop)(hibloom *);
+    hibloom_status (*expire)(hibloom *, uint64_t seconds);
+    hibloom_status (*remove)(hibloom *); /* of which only store and name are set; not closed */
+    void (*close)(hibloom *);
+    void (*free)(hibloom_store *);
+};
+
+struct hibloom_store {
+    const struct store_class *class; /* NULL: it never came about, only its error is left */
+    struct error error;
+};
+
+struct hibloom {
+    hibloom_store *store;
+    hibloom_spec spec;
+    char text[HIBLOOM_SPEC_TEXT_SIZE]; /* of the spec */
+    bool bare;
+    void *own; /* what the store keeps with an open filter */
+    char name[HIBLOOM_NAME_MAX + 1];
+};
+
+struct uri;
+
+/* The stores; on failure words are in *error, and *out is not written. */
+hibloom_status store_memory_new(hibloom_store **out);
+hibloom_status store_redis_new(hibloom_store **out, struct redisContext *borrowed);
+
+/* Connects a store made with borrowed = NULL; takes the URI over in any case. */
+hibloom_status store_redis_connect(hibloom_store *store, struct uri *uri, const hibloom_connect_options *options);
+
+#endif

@@ -1,0 +1,346 @@
+/* store_memory.c: the store whose bits lie in this process.
+ *
+ * It keeps filters by name as Redis keeps keys, so that a program tested on it
+ * meets the same rules: two handles of one name share their bits, a dropped
+ * filter is an error to the handles that are left, and time to live is kept. */
+#include "positions.h"
+#include "spec.h"
+#include "store.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct memory_filter {
+    struct memory_filter *next;
+    unsigned handles;
+    bool listed; /* under its name; else dropped, and freed with its last handle */
+    bool bare;
+    time_t expires; /* by the monotonic clock; 0 = never */
+    hibloom_spec spec;
+    char text[HIBLOOM_SPEC_TEXT_SIZE];
+    char name[HIBLOOM_NAME_MAX + 1];
+    size_t bitmap_bytes;   /* of each key */
+    unsigned char *bits; /* key after key, in SETBIT's order: bit 0 is the highest of byte 0 */
+};
+
+struct memory_store {
+    hibloom_store base;
+    struct memory_filter *filters;
+};
+
+static struct memory_store *memory_store_of(const hibloom *filter)
+{
+    return (struct memory_store *)filter->store;
+}
+
+static hibloom_status fail(hibloom *filter, hibloom_status status, const char *words)
+{
+    return error_set(&filter->store->error, status, "'%s': %s", filter->name, words);
+}
+
+/* ---- Filters by name ------------------------------------------------------ */
+
+static void release(struct memory_filter *stored)
+{
+    if (stored->listed || stored->handles > 0)
+        return;
+    free(stored->bits);
+    free(stored);
+}
+
+static void unlist(struct memory_store *store, struct memory_filter *stored)
+{
+    struct memory_filter **at = &store->filters;
+
+    while (*at != stored)
+        at = &(*at)->next;
+    *at = stored->next;
+    stored->listed = false;
+}
+
+static time_t now_seconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec;
+}
+
+static bool is_there(const struct memory_filter *stored)
+{
+    return stored->listed && (stored->expires == 0 || now_seconds() < stored->expires);
+}
+
+static struct memory_filter *find(struct memory_store *store, const char *name)
+{
+    struct memory_filter *stored = store->filters;
+
+    while (stored != NULL && strcmp(stored->name, name) != 0)
+        stored = stored->next;
+    if (stored == NULL || is_there(stored))
+        return stored;
+    unlist(store, stored);
+    release(stored);
+    return NULL;
+}
+
+static hibloom_status create(hibloom *filter, const hibloom_spec *wanted, struct memory_filter **out)
+{
+    struct memory_store *store = memory_store_of(filter);
+    struct memory_filter *stored = calloc(1, sizeof *stored);
+    hibloom_spec spec = *wanted;
+
+    if (stored == NULL)
+        return fail(filter, HIBLOOM_ENOMEM, "out of memory");
+    hibloom_status status = filter->bare ? HIBLOOM_OK : spec_draw_seed(&spec);
+    if (status == HIBLOOM_OK)
+        status = hibloom_spec_format(&spec, stored->text, sizeof stored->text);
+    stored->bitmap_bytes = (size_t)spec_bitmap_bytes(&spec);
+    if (status == HIBLOOM_OK) /* calloc: the system hands out zeroed pages as they are touched */
+        stored->bits = calloc(spec_keys(&spec), stored->bitmap_bytes);
+    if (stored->bits == NULL) {
+        free(stored);
+        return fail(filter, status != HIBLOOM_OK ? status : HIBLOOM_ENOMEM, "no memory or no seed for it");
+    }
+    stored->spec = spec;
+    stored->bare = filter->bare;
+    strcpy(stored->name, filter->name);
+    stored->listed = true;
+    stored->next = store->filters;
+    store->filters = stored;
+    *out = stored;
+    return HIBLOOM_OK;
+}
+
+static void bind_handle(hibloom *filter, struct memory_filter *stored)
+{
+    stored->handles++;
+    filter->own = stored;
+    filter->spec = stored->spec;
+    strcpy(filter->text, stored->text);
+}
+
+static hibloom_status memory_open(hibloom *filter, const hibloom_spec *wanted)
+{
+    struct memory_filter *stored = find(memory_store_of(filter), filter->name);
+    hibloom_status status = HIBLOOM_OK;
+    hibloom_spec spec;
+
+    if (stored == NULL && wanted == NULL)
+        return fail(filter, HIBLOOM_ENOTFOUND, "there is no such filter");
+    if (stored == NULL)
+        status = create(filter, wanted, &stored);
+    else if (stored->bare)
+        status = fail(filter, HIBLOOM_EMISMATCH, "is a bare bitmap");
+    else if ((status = spec_adopt(&spec, wanted, stored->text)) != HIBLOOM_OK)
+        status = fail(filter, status, "is stored with another spec or seed");
+    if (status == HIBLOOM_OK)
+        bind_handle(filter, stored);
+    return status;
+}
+
+static hibloom_status memory_attach(hibloom *filter)
+{
+    struct memory_filter *stored = find(memory_store_of(filter), filter->name);
+    hibloom_status status = HIBLOOM_OK;
+
+    if (stored == NULL)
+        status = create(filter, &filter->spec, &stored);
+    else if (strcmp(stored->text, filter->text) != 0)
+        status = fail(filter, HIBLOOM_EMISMATCH, "is kept with another spec");
+    if (status == HIBLOOM_OK)
+        bind_handle(filter, stored);
+    return status;
+}
+
+static void memory_close(hibloom *filter)
+{
+    struct memory_filter *stored = filter->own;
+
+    stored->handles--;
+    release(stored);
+}
+
+/* The guard: is the handle's filter still there under its name? If it was
+ * made anew just so, the handle goes over to that, as it would in Redis. */
+static hibloom_status guard(hibloom *filter)
+{
+    struct memory_filter *stored = filter->own;
+
+    if (is_there(stored))
+        return HIBLOOM_OK;
+    stored = find(memory_store_of(filter), filter->name);
+    if (stored == NULL)
+        return fail(filter, HIBLOOM_ENOTFOUND, "dropped or expired");
+    if (strcmp(stored->text, filter->text) != 0)
+        return fail(filter, HIBLOOM_EMISMATCH, "was made anew with another spec or seed");
+    memory_close(filter);
+    bind_handle(filter, stored);
+    return HIBLOOM_OK;
+}
+
+/* ---- Bits ----------------------------------------------------------------- */
+
+static unsigned char *byte_of(const hibloom *filter, uint32_t i, uint64_t bit)
+{
+    const struct memory_filter *stored = filter->own;
+
+    return stored->bits + positions_key(&filter->spec, i) * stored->bitmap_bytes + bit / 8;
+}
+
+static unsigned char mask_of(uint64_t bit)
+{
+    return (unsigned char)(0x80u >> (bit % 8));
+}
+
+/* Whether a bit was not set before. */
+static bool add_one(hibloom *filter, const hibloom_item *item)
+{
+    const uint32_t count = positions_count(&filter->spec, item->len);
+    uint64_t bits[HIBLOOM_HASHES_MAX];
+    bool is_new = false;
+
+    if (count != 0)
+        positions_bits(&filter->spec, item, bits);
+    for (uint32_t i = 0; i < count; i++) {
+        unsigned char *byte = byte_of(filter, i, bits[i]);
+        is_new = is_new || !(*byte & mask_of(bits[i]));
+        *byte = (unsigned char)(*byte | mask_of(bits[i]));
+    }
+    return is_new;
+}
+
+static bool contains_one(const hibloom *filter, const hibloom_item *item)
+{
+    const uint32_t count = positions_count(&filter->spec, item->len);
+    uint64_t bits[HIBLOOM_HASHES_MAX];
+
+    if (count == 0)
+        return false;
+    positions_bits(&filter->spec, item, bits);
+    for (uint32_t i = 0; i < count; i++)
+        if (!(*byte_of(filter, i, bits[i]) & mask_of(bits[i])))
+            return false;
+    return true;
+}
+
+static hibloom_status memory_add(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new)
+{
+    hibloom_status status = guard(filter);
+
+    for (size_t i = 0; status == HIBLOOM_OK && i < n; i++) {
+        const bool new = add_one(filter, &items[i]);
+        if (is_new != NULL)
+            is_new[i] = new;
+    }
+    return status;
+}
+
+static hibloom_status memory_contains(hibloom *filter, const hibloom_item *items, size_t n, bool *found)
+{
+    hibloom_status status = guard(filter);
+
+    for (size_t i = 0; status == HIBLOOM_OK && i < n; i++)
+        found[i] = contains_one(filter, &items[i]);
+    return status;
+}
+
+static size_t all_bytes(const struct memory_filter *stored)
+{
+    return stored->bitmap_bytes * spec_keys(&stored->spec);
+}
+
+static hibloom_status memory_count(hibloom *filter, uint64_t *bits_set, uint64_t *bytes)
+{
+    hibloom_status status = guard(filter);
+    const struct memory_filter *stored = filter->own;
+
+    if (status != HIBLOOM_OK)
+        return status;
+    *bytes = all_bytes(stored);
+    *bits_set = 0;
+    for (size_t i = 0; i < *bytes; i++)
+        *bits_set += (unsigned)__builtin_popcount(stored->bits[i]);
+    return HIBLOOM_OK;
+}
+
+/* ---- Whole filters -------------------------------------------------------- */
+
+static hibloom_status memory_clear(hibloom *filter)
+{
+    hibloom_status status = guard(filter);
+    const struct memory_filter *stored = filter->own;
+
+    if (status == HIBLOOM_OK)
+        memset(stored->bits, 0, all_bytes(stored));
+    return status;
+}
+
+static hibloom_status memory_drop(hibloom *filter)
+{
+    hibloom_status status = guard(filter);
+
+    if (status == HIBLOOM_OK)
+        unlist(memory_store_of(filter), filter->own);
+    return status;
+}
+
+static hibloom_status memory_expire(hibloom *filter, uint64_t seconds)
+{
+    hibloom_status status = guard(filter);
+    struct memory_filter *stored = filter->own;
+
+    if (status == HIBLOOM_OK)
+        stored->expires = seconds != 0 ? now_seconds() + (time_t)seconds : 0;
+    return status;
+}
+
+static hibloom_status memory_remove(hibloom *filter)
+{
+    struct memory_filter *stored = find(memory_store_of(filter), filter->name);
+
+    if (stored == NULL || stored->bare)
+        return fail(filter, HIBLOOM_ENOTFOUND, "there is no such filter");
+    unlist(memory_store_of(filter), stored);
+    release(stored);
+    return HIBLOOM_OK;
+}
+
+static void memory_free(hibloom_store *base)
+{
+    struct memory_store *store = (struct memory_store *)base;
+
+    while (store->filters != NULL) {
+        struct memory_filter *stored = store->filters;
+        unlist(store, stored);
+        release(stored);
+    }
+    free(store);
+}
+
+static const struct store_class memory_class = {
+    .open = memory_open,
+    .attach = memory_attach,
+    .add = memory_add,
+    .contains = memory_contains,
+    .count = memory_count,
+    .clear = memory_clear,
+    .drop = memory_drop,
+    .expire = memory_expire,
+    .remove = memory_remove,
+    .close = memory_close,
+    .free = memory_free,
+};
+
+hibloom_status store_memory_new(hibloom_store **out)
+{
+    struct memory_store *store = calloc(1, sizeof *store);
+
+    *out = NULL;
+    if (store == NULL)
+        return HIBLOOM_ENOMEM;
+    store->base.class = &memory_class;
+    *out = &store->base;
+    return HIBLOOM_OK;
+}

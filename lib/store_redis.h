@@ -1,0 +1,96 @@
+/* store_redis.h: what the files of the Redis store share.
+ *
+ *   store_redis.c  the store: connect, borrow, free; its table of functions
+ *   redis_guard.c  is what is stored still this handle's filter?
+ *   redis_items.c  add, contains: the walk from items to pipelines and back
+ *   redis_keys.c   open, clear, drop, expire, remove: what changes whole keys
+ */
+#ifndef HIBLOOM_STORE_REDIS_H
+#define HIBLOOM_STORE_REDIS_H
+
+#include "connection.h"
+#include "keys.h"
+#include "spec.h"
+#include "store.h"
+
+#define REDIS_BITS_MAX (UINT64_C(1) << 32) /* in one string: 512 MB */
+
+struct redis_store {
+    hibloom_store base;
+    struct connection connection;
+    struct commands out; /* the pipeline being written */
+    bool bitfield;       /* HIBLOOM_COMMANDS_BITFIELD */
+    const char *bitfield_ro; /* BITFIELD_RO, or BITFIELD once the server has turned out not to know it */
+};
+
+struct redis_key {
+    uint64_t whole; /* bytes below which the bitmap is not the one it was; bare: the most this handle has seen */
+    size_t len;
+    char name[KEYS_SIZE];
+};
+
+/* What a handle keeps: hibloom.own */
+struct redis_filter {
+    struct redis_key spec;
+    uint32_t count;
+    struct redis_key bitmaps[];
+};
+
+static inline struct redis_store *redis_store_of(const hibloom *filter)
+{
+    return (struct redis_store *)filter->store;
+}
+
+static inline struct redis_filter *redis_filter_of(const hibloom *filter)
+{
+    return filter->own;
+}
+
+static inline struct argument redis_key_argument(const struct redis_key *key)
+{
+    return (struct argument){key->name, key->len};
+}
+
+/* ---- redis_guard.c ---- */
+
+/* What the guard saw. */
+struct guard {
+    bool has_spec;
+    char spec[REPLY_TEXT + 1];
+    uint64_t bytes;           /* of all bitmaps together */
+    bool gone, cut, existing; /* of the bitmaps: one is not there, is shorter than whole, is there */
+};
+
+/* Asks: GET of the spec, STRLEN of each bitmap. */
+void guard_ask(hibloom *filter, struct commands *out);
+
+/* Receives the answers to that, judging nothing; *guard is filled if
+ * connection->status is still OK. */
+void guard_receive(hibloom *filter, struct guard *guard);
+
+/* Judges: ENOTFOUND, EMISMATCH or ECORRUPT, noted in the connection. */
+void guard_judge_spec(hibloom *filter, const struct guard *guard);
+void guard_judge_bitmaps(hibloom *filter, const struct guard *guard);
+
+/* EMISMATCH, or ECORRUPT where the stored text is no spec, in words. */
+void guard_fail_spec(hibloom *filter, const char *stored);
+
+/* All of that: receives, and judges both. */
+void guard_check(hibloom *filter, struct guard *guard);
+
+/* ---- redis_items.c ---- */
+
+hibloom_status redis_add(hibloom *, const hibloom_item *, size_t n, bool *is_new);
+hibloom_status redis_contains(hibloom *, const hibloom_item *, size_t n, bool *found);
+hibloom_status redis_count(hibloom *, uint64_t *bits_set, uint64_t *bytes);
+
+/* ---- redis_keys.c ---- */
+
+hibloom_status redis_open(hibloom *, const hibloom_spec *wanted);
+hibloom_status redis_attach(hibloom *);
+hibloom_status redis_clear(hibloom *);
+hibloom_status redis_drop(hibloom *);
+hibloom_status redis_expire(hibloom *, uint64_t seconds);
+hibloom_status redis_remove(hibloom *);
+
+#endif
