@@ -29,8 +29,8 @@ enum { WORDS = 624, AHEAD = 397 };
 
 /* Seeded and twisted as far as the draws have come. An item takes few of them,
  * and word i of a generation wants but words i, i + 1 and i + 397 of the one
- * before, which makes the work a half. One word after the other in place is
- * also right for any number of generations. */
+ * before, which saves about half of the work. Twisting one word after the other
+ * in place is as right for the generations after. */
 struct mt {
     uint32_t word[WORDS];
     unsigned seeded, next;

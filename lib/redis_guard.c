@@ -109,11 +109,14 @@ void guard_judge_bitmaps(hibloom *filter, const struct guard *guard)
                         filter->name);
 }
 
+void guard_judge(hibloom *filter, const struct guard *guard)
+{
+    guard_judge_spec(filter, guard);
+    guard_judge_bitmaps(filter, guard);
+}
+
 void guard_check(hibloom *filter, struct guard *guard)
 {
     guard_receive(filter, guard);
-    if (redis_store_of(filter)->connection.status != HIBLOOM_OK)
-        return;
-    guard_judge_spec(filter, guard);
-    guard_judge_bitmaps(filter, guard);
+    guard_judge(filter, guard);
 }

@@ -25,15 +25,15 @@
 struct dialect {
     bool sets; /* or only looks */
     void (*ask)(hibloom *, struct commands *, const struct dialect *, const uint64_t *bits);
-    /* Receives the answers; were all its bits set (before)? */
-    bool (*all_set)(hibloom *);
+    /* Receives the answers; how many of its bits were not set (before)? */
+    uint32_t (*missing)(hibloom *);
 };
 
-static bool bit_of(struct connection *c, long long value)
+static uint32_t missing_bit(struct connection *c, long long value)
 {
     if (value != 0 && value != 1)
         connection_unexpected(c);
-    return value == 1;
+    return value == 0;
 }
 
 /* k times SETBIT or GETBIT */
@@ -49,15 +49,16 @@ static void ask_bits(hibloom *filter, struct commands *out, const struct dialect
     }
 }
 
-static bool all_bits(hibloom *filter)
+static uint32_t missing_bits(hibloom *filter)
 {
     struct connection *c = &redis_store_of(filter)->connection;
-    bool all = true;
+    uint32_t missing = 0;
     long long value;
 
     for (uint32_t i = 0; i < filter->spec.hashes; i++)
-        all = connection_receive_integer(c, &value) && bit_of(c, value) && all;
-    return all;
+        if (connection_receive_integer(c, &value))
+            missing += missing_bit(c, value);
+    return missing;
 }
 
 /* One BITFIELD: BITFIELD key SET u1 bit 1 ..., or GET u1 bit ... */
@@ -82,21 +83,21 @@ static void ask_bitfield(hibloom *filter, struct commands *out, const struct dia
 }
 
 /* An array, of k integers at whatever depth. */
-static bool all_in_array(hibloom *filter)
+static uint32_t missing_in_array(hibloom *filter)
 {
     struct connection *c = &redis_store_of(filter)->connection;
     const struct reply *reply = connection_receive(c);
-    bool all = true;
+    uint32_t missing = 0;
 
     if (reply == NULL)
-        return false;
+        return 0;
     if (reply->type != REDIS_REPLY_ARRAY || reply->count != filter->spec.hashes) {
         connection_unexpected(c);
-        return false;
+        return 0;
     }
     for (size_t i = 0; i < reply->count; i++)
-        all = bit_of(c, reply->integers[i]) && all;
-    return all;
+        missing += missing_bit(c, reply->integers[i]);
+    return missing;
 }
 
 /* Several keys as one atomic step: MULTI, a BITFIELD each, EXEC. */
@@ -108,20 +109,20 @@ static void ask_transaction(hibloom *filter, struct commands *out, const struct 
     command_start(out, 1, "EXEC");
 }
 
-static bool all_in_transaction(hibloom *filter)
+static uint32_t missing_in_transaction(hibloom *filter)
 {
     struct connection *c = &redis_store_of(filter)->connection;
 
     for (uint32_t i = 0; i < 1 + filter->spec.hashes; i++) /* OK, QUEUED, ... */
         (void)connection_receive_status(c);
-    return all_in_array(filter);
+    return missing_in_array(filter);
 }
 
-static const struct dialect setbit = {true, ask_bits, all_bits};
-static const struct dialect getbit = {false, ask_bits, all_bits};
-static const struct dialect bitfield_set = {true, ask_bitfield, all_in_array};
-static const struct dialect bitfield_get = {false, ask_bitfield, all_in_array};
-static const struct dialect transaction_set = {true, ask_transaction, all_in_transaction};
+static const struct dialect setbit = {true, ask_bits, missing_bits};
+static const struct dialect getbit = {false, ask_bits, missing_bits};
+static const struct dialect bitfield_set = {true, ask_bitfield, missing_in_array};
+static const struct dialect bitfield_get = {false, ask_bitfield, missing_in_array};
+static const struct dialect transaction_set = {true, ask_transaction, missing_in_transaction};
 
 /* ---- The walk ------------------------------------------------------------- */
 
@@ -130,6 +131,7 @@ struct walk {
     const hibloom_item *items;
     size_t n;
     unsigned char *missing; /* a bit an item: not all its bits were set. NULL: nobody asks */
+    uint64_t unproven;      /* bits set since the guard last held */
 };
 
 struct window {
@@ -173,24 +175,28 @@ static void check_before(hibloom *filter)
         guard_judge_bitmaps(filter, &guard);
 }
 
-static void answer_window(hibloom *filter, const struct walk *walk, struct window window)
+static void answer_window(hibloom *filter, struct walk *walk, struct window window)
 {
+    struct connection *c = &redis_store_of(filter)->connection;
     struct guard guard;
 
     if (guarded_before(filter, walk->dialect))
         check_before(filter);
     for (size_t i = window.first; i < window.first + window.count; i++) {
-        /* an excluded item has no bits, so none of them is missing when it is
-         * added, but it is not found either */
+        /* an excluded item has no bits: none is missing when it is added, yet
+         * it is not found either */
         const bool excluded = positions_count(&filter->spec, walk->items[i].len) == 0;
-        const bool all = excluded ? walk->dialect->sets : walk->dialect->all_set(filter);
-        if (walk->missing != NULL && !all)
+        const uint32_t missing = excluded ? !walk->dialect->sets : walk->dialect->missing(filter);
+        if (walk->missing != NULL && missing != 0)
             walk->missing[i / 8] |= (unsigned char)(1u << i % 8);
+        walk->unproven += missing;
     }
     guard_check(filter, &guard);
+    if (c->status == HIBLOOM_OK)
+        walk->unproven = 0;
 }
 
-static hibloom_status walk_items(hibloom *filter, const struct walk *walk)
+static hibloom_status walk_items(hibloom *filter, struct walk *walk)
 {
     struct connection *c = &redis_store_of(filter)->connection;
     struct window sent = {0, 0};
@@ -207,14 +213,17 @@ static hibloom_status walk_items(hibloom *filter, const struct walk *walk)
         sent = window;
         next += window.count;
     } while (sent.count != 0);
-    return connection_leave(c);
+    hibloom_status status = connection_leave(c);
+    if (status == HIBLOOM_ENOTFOUND && walk->dialect->sets && !filter->bare)
+        redis_sweep(filter, walk->unproven);
+    return status;
 }
 
 /* Walks, and writes answers[i] = missing or found only if all went well. */
 static hibloom_status walk_and_answer(hibloom *filter, const struct dialect *dialect, const hibloom_item *items,
                                       size_t n, bool *answers, bool answer_if_missing)
 {
-    struct walk walk = {dialect, items, n, calloc(n / 8 + 1, 1)};
+    struct walk walk = {dialect, items, n, calloc(n / 8 + 1, 1), 0};
 
     if (walk.missing == NULL)
         return error_set(&filter->store->error, HIBLOOM_ENOMEM, "out of memory");
@@ -234,7 +243,7 @@ hibloom_status redis_add(hibloom *filter, const hibloom_item *items, size_t n, b
     if (is_new != NULL)
         return walk_and_answer(filter, one_key ? &bitfield_set : &transaction_set, items, n, is_new, true);
     const bool bitfield = one_key && redis_store_of(filter)->bitfield;
-    return walk_items(filter, &(struct walk){bitfield ? &bitfield_set : &setbit, items, n, NULL});
+    return walk_items(filter, &(struct walk){bitfield ? &bitfield_set : &setbit, items, n, NULL, 0});
 }
 
 /* Before Redis 6 there was no BITFIELD_RO. */
@@ -257,14 +266,12 @@ hibloom_status redis_contains(hibloom *filter, const hibloom_item *items, size_t
     return status;
 }
 
-/* Counts bitmap i, as far as the spec's bits go: a bare one may be longer. */
-static uint64_t count_bitmap(hibloom *filter, uint32_t i, uint64_t *bytes)
+uint64_t redis_count_bits(hibloom *filter, uint32_t i, struct guard *guard)
 {
     struct redis_store *store = redis_store_of(filter);
     const struct redis_key *key = &redis_filter_of(filter)->bitmaps[i];
     const uint64_t end = spec_bitmap_bytes(&filter->spec);
     uint64_t bits_set = 0;
-    struct guard guard;
 
     commands_empty(&store->out);
     for (uint64_t from = 0; from < end; from += COUNT_BYTES) {
@@ -281,19 +288,22 @@ static uint64_t count_bitmap(hibloom *filter, uint32_t i, uint64_t *bytes)
             connection_unexpected(&store->connection);
         bits_set += (uint64_t)count;
     }
-    guard_check(filter, &guard);
-    *bytes = guard.bytes;
+    guard_receive(filter, guard);
     return bits_set;
 }
 
 hibloom_status redis_count(hibloom *filter, uint64_t *bits_set, uint64_t *bytes)
 {
     struct connection *c = &redis_store_of(filter)->connection;
+    struct guard guard;
 
     *bits_set = 0;
     if (connection_enter(c) != HIBLOOM_OK)
         return c->status;
-    for (uint32_t i = 0; i < redis_filter_of(filter)->count && c->status == HIBLOOM_OK; i++)
-        *bits_set += count_bitmap(filter, i, bytes);
+    for (uint32_t i = 0; i < redis_filter_of(filter)->count && c->status == HIBLOOM_OK; i++) {
+        *bits_set += redis_count_bits(filter, i, &guard);
+        guard_judge(filter, &guard);
+    }
+    *bytes = guard.bytes;
     return connection_leave(c);
 }

@@ -64,13 +64,13 @@ static void set_spec(hibloom *filter, const hibloom_spec *spec)
 /* What was seen before a change. */
 struct look {
     struct guard guard;
-    long long ttl_ms; /* of the spec, or of a bare bitmap; negative: none */
-    uint64_t seconds; /* hibloom_expire's argument */
+    long long ttl_ms;  /* of the spec, or of a bare bitmap; negative: none */
+    uint64_t argument; /* of the change: expire's seconds, sweep's bits */
 };
 
 struct change {
     bool watch_bitmaps;
-    /* Whether it is still to be made; or notes in the connection why it may not be. */
+    /* Whether it is to be made; or notes in the connection why it may not be. */
     bool (*judge)(hibloom *, const struct look *);
     /* Asks for it; the number of commands. */
     unsigned (*ask)(hibloom *, struct commands *, const struct look *);
@@ -124,14 +124,14 @@ static bool execute(hibloom *filter, const struct change *change, const struct l
 }
 
 /* Makes the change; whether it was made, and by us. */
-static bool make_change(hibloom *filter, const struct change *change, uint64_t seconds)
+static bool make_change(hibloom *filter, const struct change *change, uint64_t argument)
 {
     struct redis_store *store = redis_store_of(filter);
-    struct look look = {.seconds = seconds};
+    struct look look = {.argument = argument};
 
     for (int i = 0; i < ATTEMPTS && store->connection.status == HIBLOOM_OK; i++) {
         watch_and_look(filter, change, &look);
-        if (store->connection.status != HIBLOOM_OK || !change->judge(filter, &look)) {
+        if (!change->judge(filter, &look) || store->connection.status != HIBLOOM_OK) {
             unwatch(store);
             return false;
         }
@@ -143,13 +143,13 @@ static bool make_change(hibloom *filter, const struct change *change, uint64_t s
     return false;
 }
 
-static hibloom_status converse_change(hibloom *filter, const struct change *change, uint64_t seconds)
+static hibloom_status converse_change(hibloom *filter, const struct change *change, uint64_t argument)
 {
     struct connection *c = &redis_store_of(filter)->connection;
 
     if (connection_enter(c) != HIBLOOM_OK)
         return c->status;
-    (void)make_change(filter, change, seconds);
+    (void)make_change(filter, change, argument);
     return connection_leave(c);
 }
 
@@ -218,13 +218,29 @@ static unsigned ask_create(hibloom *filter, struct commands *out, const struct l
 static bool judge_spec(hibloom *filter, const struct look *look)
 {
     guard_judge_spec(filter, &look->guard);
-    return redis_store_of(filter)->connection.status == HIBLOOM_OK;
+    return true;
 }
 
 static bool judge_all(hibloom *filter, const struct look *look)
 {
-    guard_judge_bitmaps(filter, &look->guard);
-    return judge_spec(filter, look);
+    guard_judge(filter, &look->guard);
+    return true;
+}
+
+static bool judge_sweep(hibloom *filter, const struct look *look)
+{
+    uint64_t bits = 0;
+    struct guard guard;
+
+    for (uint32_t i = 0; !look->guard.has_spec && i < redis_filter_of(filter)->count; i++)
+        bits += redis_count_bits(filter, i, &guard);
+    return bits != 0 && bits == look->argument;
+}
+
+static unsigned ask_sweep(hibloom *filter, struct commands *out, const struct look *look)
+{
+    (void)look;
+    return ask_each_bitmap(filter, out, "UNLINK", NULL);
 }
 
 static unsigned ask_clear(hibloom *filter, struct commands *out, const struct look *look)
@@ -246,15 +262,16 @@ static unsigned ask_drop(hibloom *filter, struct commands *out, const struct loo
 
 static unsigned ask_expire(hibloom *filter, struct commands *out, const struct look *look)
 {
-    if (look->seconds == 0)
+    if (look->argument == 0)
         return ask_each_key(filter, out, "PERSIST", NULL);
-    return ask_each_key(filter, out, "EXPIRE", &look->seconds);
+    return ask_each_key(filter, out, "EXPIRE", &look->argument);
 }
 
 static const struct change create = {true, judge_create, ask_create};
 static const struct change clear = {false, judge_spec, ask_clear};
 static const struct change drop = {false, judge_spec, ask_drop};
 static const struct change expire = {false, judge_all, ask_expire};
+static const struct change sweep = {true, judge_sweep, ask_sweep};
 
 /* ---- Operations ----------------------------------------------------------- */
 
@@ -357,7 +374,7 @@ hibloom_status redis_attach(hibloom *filter)
     struct redis_store *store = redis_store_of(filter);
     struct connection *c = &store->connection;
     const hibloom_spec spec = filter->spec;
-    struct guard guard;
+    struct guard guard = {0};
 
     if (check_size(filter, &spec) != HIBLOOM_OK)
         return HIBLOOM_ERANGE;
@@ -370,8 +387,7 @@ hibloom_status redis_attach(hibloom *filter)
         connection_send(c, &store->out);
         guard_receive(filter, &guard);
     }
-    if (c->status == HIBLOOM_OK)
-        guard_judge_spec(filter, &guard);
+    guard_judge_spec(filter, &guard);
     if (connection_leave(c) != HIBLOOM_OK)
         free(filter->own);
     return c->status;
@@ -409,4 +425,12 @@ hibloom_status redis_remove(hibloom *filter)
         (void)make_change(filter, &drop, 0);
     free(filter->own);
     return connection_leave(c);
+}
+
+void redis_sweep(hibloom *filter, uint64_t bits)
+{
+    const struct error before = filter->store->error; /* what led here is what the caller is told */
+
+    (void)converse_change(filter, &sweep, bits);
+    filter->store->error = before;
 }

@@ -55,7 +55,7 @@ hibloom_status spec_adopt(hibloom_spec *out, const hibloom_spec *wanted, const c
     if (status != HIBLOOM_OK)
         return status == HIBLOOM_ENOMEM ? status : HIBLOOM_ECORRUPT;
     ours = wanted != NULL ? *wanted : spec;
-    if (hash_by_id(spec.hash)->seeding == SEEDING_KEY && !ours.seeded) {
+    if (ours.hash == spec.hash && hash_by_id(spec.hash)->seeding == SEEDING_KEY && !ours.seeded) {
         memcpy(ours.seeds, spec.seeds, sizeof ours.seeds);
         ours.seeded = spec.seeded;
     }

@@ -64,18 +64,19 @@ struct guard {
 /* Asks: GET of the spec, STRLEN of each bitmap. */
 void guard_ask(hibloom *filter, struct commands *out);
 
-/* Receives the answers to that, judging nothing; *guard is filled if
- * connection->status is still OK. */
+/* Receives the answers to that, judging nothing. */
 void guard_receive(hibloom *filter, struct guard *guard);
 
-/* Judges: ENOTFOUND, EMISMATCH or ECORRUPT, noted in the connection. */
+/* Judge: ENOTFOUND, EMISMATCH or ECORRUPT, noted in the connection; the last
+ * one judges both. After another failure they mean nothing and do nothing. */
 void guard_judge_spec(hibloom *filter, const struct guard *guard);
 void guard_judge_bitmaps(hibloom *filter, const struct guard *guard);
+void guard_judge(hibloom *filter, const struct guard *guard);
 
 /* EMISMATCH, or ECORRUPT where the stored text is no spec, in words. */
 void guard_fail_spec(hibloom *filter, const char *stored);
 
-/* All of that: receives, and judges both. */
+/* Receives and judges. */
 void guard_check(hibloom *filter, struct guard *guard);
 
 /* ---- redis_items.c ---- */
@@ -83,6 +84,10 @@ void guard_check(hibloom *filter, struct guard *guard);
 hibloom_status redis_add(hibloom *, const hibloom_item *, size_t n, bool *is_new);
 hibloom_status redis_contains(hibloom *, const hibloom_item *, size_t n, bool *found);
 hibloom_status redis_count(hibloom *, uint64_t *bits_set, uint64_t *bytes);
+
+/* Inside a conversation: counts bitmap i, as far as the spec's bits go (a bare
+ * one may be longer), and looks with the guard at the same time. */
+uint64_t redis_count_bits(hibloom *, uint32_t i, struct guard *);
 
 /* ---- redis_keys.c ---- */
 
@@ -92,5 +97,9 @@ hibloom_status redis_clear(hibloom *);
 hibloom_status redis_drop(hibloom *);
 hibloom_status redis_expire(hibloom *, uint64_t seconds);
 hibloom_status redis_remove(hibloom *);
+
+/* Takes back the `bits` that an add has set after the filter was gone: removes
+ * the bitmaps that they made, if nobody else has set any in them. */
+void redis_sweep(hibloom *, uint64_t bits);
 
 #endif

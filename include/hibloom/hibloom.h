@@ -242,7 +242,10 @@ HIBLOOM_API void hibloom_store_free(hibloom_store *store);
  * and no answer is given. Those and the following are not repeated below:
  *   ENOMEM, EIO, ETIMEDOUT, ESERVER (hibloom_store_error has the server's
  *   words), EPROTO.
- * After an error, an item that was to be added may have been, or in part. */
+ * After an error, an item that was to be added may have been, or in part. Bits
+ * that an add has set after the filter was gone are taken back, unless other
+ * adders have set some too: then open calls what is left EMISMATCH, and it is
+ * for you to delete. */
 
 typedef struct hibloom hibloom;
 
@@ -257,7 +260,7 @@ typedef struct hibloom hibloom;
  * ERANGE: name is longer than HIBLOOM_NAME_MAX; a bitmap would be larger than
  * one Redis key, 2^32 bits. ENOTFOUND: none there and spec is NULL.
  * EMISMATCH: there, with another spec; or a bitmap without one.
- * Round trips: one if it exists, four to create it. */
+ * Round trips: two if it exists, three to create it. */
 HIBLOOM_CHECKED hibloom_status hibloom_open(hibloom **out, hibloom_store *store, const char *name,
                                             const hibloom_spec *spec);
 

@@ -1,0 +1,277 @@
+/* A filter with known contents, and every call on it. See subject.h. */
+#include "subject.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* 2^20 bits for some hundred items: with 4 hashes a false positive has a
+ * chance below 10^-12, and the seeds make it the same in every run. */
+const struct variant variants[VARIANTS] = {
+    { "SETBIT, one key", "bits=1048576 hashes=4 seed=5eed", HIBLOOM_COMMANDS_SETBIT },
+    { "BITFIELD, one key", "bits=1048576 hashes=4 seed=5eed", HIBLOOM_COMMANDS_BITFIELD },
+    { "SETBIT, four keys", "bits=262144 hashes=4 layout=partitioned seed=5eed", HIBLOOM_COMMANDS_SETBIT },
+    { "BITFIELD, four keys", "bits=262144 hashes=4 layout=partitioned seed=5eed", HIBLOOM_COMMANDS_BITFIELD },
+};
+
+enum { KNOWN = 40, ITEM_SIZE = 32, UNWRITTEN = 0xA5 };
+
+struct items {
+    hibloom_item item[KNOWN];
+    char text[KNOWN][ITEM_SIZE];
+    bool in[KNOWN];
+    size_t n;
+};
+
+/* ---- What is in it ------------------------------------------------------------- */
+
+static void append(struct items *items, bool in, unsigned number)
+{
+    char *text = items->text[items->n];
+
+    items->in[items->n] = in;
+    items->item[items->n].data = text;
+    items->item[items->n].len = (size_t)snprintf(text, ITEM_SIZE, "%s-%u", in ? "in" : "out", number);
+    items->n++;
+}
+
+/* In or not by the bits of a number that is like none of its own shifts, so
+ * that answers that slipped by any number of places don't match. */
+static bool is_in(unsigned number)
+{
+    return (0x6A09E667F3u >> number % KNOWN & 1) != 0;
+}
+
+/* All known items, those that are in, or those that are in with new ones between. */
+enum choice { ALL, ONLY_IN, IN_AND_FRESH };
+
+static void choose(struct items *items, enum choice choice, struct subject *subject)
+{
+    items->n = 0;
+    for (unsigned i = 0; i < KNOWN; i++) {
+        if (is_in(i) || choice == ALL)
+            append(items, is_in(i), i);
+        else if (choice == IN_AND_FRESH)
+            append(items, false, KNOWN + subject->fresh++);
+    }
+}
+
+static void open_filter(struct subject *subject)
+{
+    hibloom_spec spec;
+    struct items items;
+
+    assert_ok(hibloom_spec_parse(&spec, subject->variant->spec), NULL);
+    assert_ok(hibloom_open(&subject->filter, subject->store, subject->name, &spec), subject->store);
+    choose(&items, ONLY_IN, subject);
+    assert_ok(hibloom_add_many(subject->filter, items.item, items.n, NULL), subject->store);
+    subject->maybe_empty = subject->maybe_removed = false;
+}
+
+void subject_open(struct subject *subject, hibloom_store *store, const struct variant *variant)
+{
+    *subject = (struct subject){ .store = store, .variant = variant };
+    test_name(subject->name);
+    open_filter(subject);
+}
+
+void subject_close(struct subject *subject)
+{
+    hibloom_close(subject->filter);
+    subject->filter = NULL;
+}
+
+void subject_remove(struct subject *subject)
+{
+    assert_ok(hibloom_drop(subject->filter), subject->store);
+    subject_close(subject);
+}
+
+void subject_check(struct subject *subject)
+{
+    struct items items;
+    bool found[KNOWN], none = true;
+    hibloom_status status;
+
+    choose(&items, ALL, subject);
+    status = hibloom_contains_many(subject->filter, items.item, items.n, found);
+    if (status == HIBLOOM_ENOTFOUND && subject->maybe_removed) {
+        subject_close(subject);
+        open_filter(subject);
+        status = hibloom_contains_many(subject->filter, items.item, items.n, found);
+    }
+    assert_ok(status, subject->store);
+    for (size_t i = 0; i < items.n; i++)
+        none = none && !found[i];
+    if (none && subject->maybe_empty) {
+        subject_close(subject);
+        open_filter(subject);
+        return;
+    }
+    assert_memory_equal(found, items.in, items.n);
+    for (size_t i = 0; i < 3; i++) {
+        assert_ok(hibloom_contains(subject->filter, items.item[i].data, items.item[i].len, found), subject->store);
+        assert_int_equal(found[0], items.in[i]);
+    }
+    subject->maybe_empty = subject->maybe_removed = false;
+}
+
+/* ---- The calls ------------------------------------------------------------------ */
+
+/* An answer that must not have been written is compared by its bytes: as a
+ * bool it may have no value. */
+static void assert_unwritten(const void *answer, size_t size)
+{
+    const unsigned char *bytes = answer;
+
+    for (size_t i = 0; i < size; i++)
+        if (bytes[i] != UNWRITTEN)
+            fail_msg("an answer was written although the call failed");
+}
+
+static void assert_answers(hibloom_status status, const bool *answers, const struct items *items, bool meaning_in)
+{
+    if (status != HIBLOOM_OK)
+        assert_unwritten(answers, items->n * sizeof *answers);
+    for (size_t i = 0; status == HIBLOOM_OK && i < items->n; i++)
+        if (answers[i] != (items->in[i] == meaning_in))
+            fail_msg("OK, but the answer on item %s is wrong", items->text[i]);
+}
+
+static hibloom_status add(struct subject *subject)
+{
+    return hibloom_add(subject->filter, "in-0", 4, NULL);
+}
+
+static hibloom_status add_is_new(struct subject *subject)
+{
+    struct items items = { .n = 0 };
+    bool is_new;
+    hibloom_status status;
+
+    memset(&is_new, UNWRITTEN, sizeof is_new);
+    append(&items, false, KNOWN + subject->fresh++);
+    status = hibloom_add(subject->filter, items.item[0].data, items.item[0].len, &is_new);
+    assert_answers(status, &is_new, &items, false);
+    return status;
+}
+
+static hibloom_status contains_what_is_in(struct subject *subject)
+{
+    struct items items;
+    bool found;
+    hibloom_status status;
+
+    memset(&found, UNWRITTEN, sizeof found);
+    choose(&items, ONLY_IN, subject);
+    items.n = 1;
+    status = hibloom_contains(subject->filter, items.item[0].data, items.item[0].len, &found);
+    assert_answers(status, &found, &items, true);
+    return status;
+}
+
+static hibloom_status add_many(struct subject *subject)
+{
+    struct items items;
+
+    choose(&items, ONLY_IN, subject);
+    return hibloom_add_many(subject->filter, items.item, items.n, NULL);
+}
+
+static hibloom_status add_many_is_new(struct subject *subject)
+{
+    struct items items;
+    bool is_new[KNOWN];
+    hibloom_status status;
+
+    memset(is_new, UNWRITTEN, sizeof is_new);
+    choose(&items, IN_AND_FRESH, subject);
+    status = hibloom_add_many(subject->filter, items.item, items.n, is_new);
+    assert_answers(status, is_new, &items, false);
+    return status;
+}
+
+static hibloom_status contains_many(struct subject *subject)
+{
+    struct items items;
+    bool found[KNOWN];
+    hibloom_status status;
+
+    memset(found, UNWRITTEN, sizeof found);
+    choose(&items, ALL, subject);
+    status = hibloom_contains_many(subject->filter, items.item, items.n, found);
+    assert_answers(status, found, &items, true);
+    return status;
+}
+
+static hibloom_status get_info(struct subject *subject)
+{
+    hibloom_info info;
+    hibloom_status status;
+
+    memset(&info, UNWRITTEN, sizeof info);
+    status = hibloom_get_info(subject->filter, &info);
+    if (status == HIBLOOM_OK)
+        assert_true(info.bits_set > 0 && info.fill > 0 && info.bytes >= 131072 && info.keys >= 1);
+    else
+        assert_unwritten(&info, sizeof info);
+    return status;
+}
+
+static hibloom_status clear(struct subject *subject)
+{
+    subject->maybe_empty = true;
+    return hibloom_clear(subject->filter);
+}
+
+static hibloom_status drop(struct subject *subject)
+{
+    subject->maybe_removed = true;
+    return hibloom_drop(subject->filter);
+}
+
+static hibloom_status expire(struct subject *subject)
+{
+    return hibloom_expire(subject->filter, 3600);
+}
+
+static hibloom_status open_again(struct subject *subject)
+{
+    hibloom *const unwritten = (hibloom *)(void *)subject, *again = unwritten;
+    hibloom_status status = hibloom_open(&again, subject->store, subject->name, NULL);
+
+    if (status == HIBLOOM_OK)
+        hibloom_close(again);
+    else
+        assert_ptr_equal(again, unwritten);
+    return status;
+}
+
+static hibloom_status remove_by_name(struct subject *subject)
+{
+    subject->maybe_removed = true;
+    return hibloom_remove(subject->store, subject->name);
+}
+
+const struct call calls[CALLS] = {
+    { .name = "add", .run = add, .adds = true, .on_handle = true },
+    { .name = "add, is_new asked for", .run = add_is_new, .adds = true, .on_handle = true },
+    { .name = "contains", .run = contains_what_is_in, .reads_only = true, .on_handle = true },
+    { .name = "add_many", .run = add_many, .adds = true, .on_handle = true },
+    { .name = "add_many, is_new asked for", .run = add_many_is_new, .adds = true, .on_handle = true },
+    { .name = "contains_many", .run = contains_many, .reads_only = true, .on_handle = true },
+    { .name = "get_info", .run = get_info, .reads_only = true, .on_handle = true },
+    { .name = "clear", .run = clear, .on_handle = true, .undoes = true },
+    { .name = "drop", .run = drop, .on_handle = true, .undoes = true },
+    { .name = "expire", .run = expire, .on_handle = true },
+    { .name = "open", .run = open_again, .reads_only = true },
+    { .name = "remove", .run = remove_by_name, .undoes = true },
+};
+
+const struct call *call_named(const char *name)
+{
+    for (int i = 0; i < CALLS; i++)
+        if (strcmp(calls[i].name, name) == 0)
+            return &calls[i];
+    fail_msg("no call is named \"%s\"", name);
+    return NULL;
+}

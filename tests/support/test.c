@@ -1,0 +1,232 @@
+/* The helpers of all test programs. See test.h. */
+#include "test.h"
+
+#include "redis_server.h"
+
+#include <hiredis/hiredis.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- Where to test ---------------------------------------------------------- */
+
+static const char *external_uri(void)
+{
+    const char *uri = getenv("HIBLOOM_TEST_URL");
+
+    return uri != NULL && uri[0] != '\0' ? uri : NULL;
+}
+
+static struct redis_server *own_server(void)
+{
+    static struct redis_server *server;
+
+    if (server == NULL)
+        server = redis_server_start(NULL);
+    return server;
+}
+
+const char *test_uri(void)
+{
+    const char *uri = external_uri();
+
+    return uri != NULL ? uri : redis_server_uri(own_server());
+}
+
+static void run(redisContext *context, const char *format, const char *argument)
+{
+    redisReply *reply = redisCommand(context, format, argument);
+
+    if (reply == NULL || reply->type == REDIS_REPLY_ERROR) {
+        fprintf(stderr, "HIBLOOM_TEST_URL: %s\n", reply != NULL ? reply->str : context->errstr);
+        exit(EXIT_FAILURE);
+    }
+    freeReplyObject(reply);
+}
+
+/* Plain URIs are enough here: redis://[:password@]host[:port][/db] and
+ * unix:///path, without escapes. The library's own reading of URIs is under
+ * test and so not to be used. */
+static redisContext *connect_external(const char *uri)
+{
+    char host[256] = "127.0.0.1", password[256] = "", db[16] = "0";
+    int port = 6379;
+    redisContext *context;
+    const char *at = strrchr(uri, '@');
+
+    if (strncmp(uri, "unix://", 7) == 0) {
+        context = redisConnectUnix(uri + 7);
+    } else {
+        if (at != NULL)
+            sscanf(uri, "redis://%*[^:]:%255[^@]", password);
+        if (at != NULL && password[0] == '\0')
+            sscanf(uri, "redis://:%255[^@]", password);
+        at = at != NULL ? at + 1 : uri + strlen("redis://");
+        sscanf(at, "%255[^:/]", host);
+        sscanf(at, "%*[^:/]:%d", &port);
+        sscanf(at, "%*[^/]/%15s", db);
+        context = redisConnect(host, port);
+    }
+    if (context == NULL || context->err != 0) {
+        fprintf(stderr, "HIBLOOM_TEST_URL: %s\n", context != NULL ? context->errstr : "out of memory");
+        exit(EXIT_FAILURE);
+    }
+    if (password[0] != '\0')
+        run(context, "AUTH %s", password);
+    run(context, "SELECT %s", db);
+    return context;
+}
+
+struct redisContext *test_redis(void)
+{
+    const char *uri = external_uri();
+
+    return uri != NULL ? connect_external(uri) : redis_server_connect(own_server());
+}
+
+/* ---- Names ------------------------------------------------------------------ */
+
+static char name_prefix[TEST_NAME_SIZE / 2];
+static pid_t names_owner;
+
+/* Scans once; a server of the tests' own takes its keys with it instead. */
+static void remove_leftovers(void)
+{
+    redisContext *context;
+    char cursor[32] = "0";
+
+    if (external_uri() == NULL || names_owner != getpid())
+        return;
+    context = test_redis();
+    do {
+        redisReply *page = redisCommand(context, "SCAN %s MATCH *%s* COUNT 1000", cursor, name_prefix);
+
+        if (page == NULL || page->type != REDIS_REPLY_ARRAY || page->elements != 2)
+            break;
+        snprintf(cursor, sizeof cursor, "%s", page->element[0]->str);
+        for (size_t i = 0; i < page->element[1]->elements; i++)
+            run(context, "DEL %s", page->element[1]->element[i]->str);
+        freeReplyObject(page);
+    } while (strcmp(cursor, "0") != 0);
+    redisFree(context);
+}
+
+const char *test_name(char buf[TEST_NAME_SIZE])
+{
+    static unsigned count;
+    struct timespec now;
+
+    if (names_owner == 0) {
+        names_owner = getpid();
+        clock_gettime(CLOCK_REALTIME, &now);
+        /* Containers on one Redis may share a process id. */
+        snprintf(name_prefix, sizeof name_prefix, "hibloom-test-%d-%09ld", (int)getpid(), now.tv_nsec);
+        atexit(remove_leftovers);
+    }
+    snprintf(buf, TEST_NAME_SIZE, "%s-%d-%u", name_prefix, (int)getpid(), count++);
+    return buf;
+}
+
+hibloom_store *test_store(const hibloom_connect_options *options)
+{
+    hibloom_store *store = NULL;
+
+    assert_ok(hibloom_connect(&store, test_uri(), options), store);
+    return store;
+}
+
+long long test_command(struct redisContext *redis, const char *format, ...)
+{
+    va_list arguments;
+    redisReply *reply;
+    long long integer;
+
+    va_start(arguments, format);
+    reply = redisvCommand(redis, format, arguments);
+    va_end(arguments);
+    if (reply == NULL || reply->type == REDIS_REPLY_ERROR)
+        fail_msg("%s: %s", format, reply != NULL ? reply->str : redis->errstr);
+    integer = reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0;
+    freeReplyObject(reply);
+    return integer;
+}
+
+/* ---- Asserting -------------------------------------------------------------- */
+
+void test_assert_status(hibloom_status status, hibloom_status expected, const hibloom_store *store, const char *file,
+                        int line)
+{
+    if (status == expected)
+        return;
+    print_error("status %d (%s), not %d (%s); the store's error: \"%s\"\n", (int)status, hibloom_strerror(status),
+                (int)expected, hibloom_strerror(expected), hibloom_store_error(store));
+    _fail(file, line);
+}
+
+/* ---- Chance ----------------------------------------------------------------- */
+
+static uint64_t program_seed(void)
+{
+    static uint64_t seed;
+    static bool known;
+
+    if (!known) {
+        const char *given = getenv("HIBLOOM_TEST_SEED");
+        struct timespec now;
+
+        clock_gettime(CLOCK_REALTIME, &now);
+        seed = given != NULL ? strtoull(given, NULL, 0) : (uint64_t)now.tv_nsec << 20 ^ (uint64_t)now.tv_sec;
+        known = true;
+        fprintf(stderr, "HIBLOOM_TEST_SEED=%" PRIu64 "\n", seed);
+    }
+    return seed;
+}
+
+struct test_random test_random_new(void)
+{
+    return (struct test_random){ .state = program_seed() };
+}
+
+/* A Weyl sequence through Stafford's mixer (SplitMix64, Steele et al. 2014):
+ * any seed is a good one, which is what a number typed by hand needs. */
+uint64_t test_random_u64(struct test_random *random)
+{
+    uint64_t z = random->state += 0x9E3779B97F4A7C15u;
+
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+}
+
+uint64_t test_random_below(struct test_random *random, uint64_t bound)
+{
+    return test_random_u64(random) % bound; /* the bias does not matter to a test */
+}
+
+void test_random_bytes(struct test_random *random, void *buf, size_t len)
+{
+    unsigned char *bytes = buf;
+
+    for (size_t i = 0; i < len; i++)
+        bytes[i] = (unsigned char)test_random_u64(random);
+}
+
+/* ---- Time ------------------------------------------------------------------- */
+
+uint64_t test_now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+void test_sleep_ms(unsigned milliseconds)
+{
+    const struct timespec pause = { .tv_sec = milliseconds / 1000, .tv_nsec = (long)(milliseconds % 1000) * 1000000 };
+
+    nanosleep(&pause, NULL);
+}

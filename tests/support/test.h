@@ -1,0 +1,66 @@
+/* What every test program includes: cmocka with the headers it wants before
+ * it, the library, and the few helpers that all of them need. */
+#ifndef HIBLOOM_TEST_H
+#define HIBLOOM_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <hibloom/hibloom.h>
+
+struct redisContext;
+
+/* ---- Where to test --------------------------------------------------------- */
+
+/* The URI of a stock Redis: $HIBLOOM_TEST_URL where it is set, else a server
+ * of this program's own, started by the first call and gone at exit. */
+const char *test_uri(void);
+
+/* A plain hiredis connection to the same, to look from outside. */
+struct redisContext *test_redis(void);
+
+/* A filter name that no other test, process or host has, written to buf and
+ * returned. What is left under such names on $HIBLOOM_TEST_URL is removed at exit. */
+#define TEST_NAME_SIZE 96
+const char *test_name(char buf[TEST_NAME_SIZE]);
+
+/* A store on test_uri(), connected; options may be NULL. */
+hibloom_store *test_store(const hibloom_connect_options *options);
+
+/* A command in hiredis' format; the test fails where it is answered by an
+ * error. Gives the integer of an integer reply, else 0. */
+long long test_command(struct redisContext *redis, const char *format, ...);
+
+/* ---- Asserting -------------------------------------------------------------- */
+
+/* A status with the words that go with it when it is not the expected one;
+ * store may be NULL. */
+#define assert_status(status, expected, store) test_assert_status((status), (expected), (store), __FILE__, __LINE__)
+#define assert_ok(status, store) assert_status((status), HIBLOOM_OK, (store))
+void test_assert_status(hibloom_status status, hibloom_status expected, const hibloom_store *store, const char *file,
+                        int line);
+
+/* ---- Chance ------------------------------------------------------------------
+ *
+ * Repeatable: the seed is printed, and $HIBLOOM_TEST_SEED sets it. */
+
+struct test_random {
+    uint64_t state;
+};
+
+struct test_random test_random_new(void); /* each starts at the program's seed */
+uint64_t test_random_u64(struct test_random *random);
+uint64_t test_random_below(struct test_random *random, uint64_t bound); /* [0, bound) */
+void test_random_bytes(struct test_random *random, void *buf, size_t len);
+
+/* ---- Time -------------------------------------------------------------------- */
+
+uint64_t test_now_ms(void); /* monotonic */
+void test_sleep_ms(unsigned milliseconds);
+
+#endif

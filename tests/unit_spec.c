@@ -1,0 +1,406 @@
+/* Sizing against its formula, spec texts there and back, and the presets
+ * against the programs they stand for. No server. */
+#include "support/temp_dir.h"
+#include "support/test.h"
+
+#include <inttypes.h>
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Sizing ----------------------------------------------------------------- */
+
+static void error_rate_keeps_its_precision(void **state)
+{
+    (void)state;
+    /* k = 10, m = 20 n: documents 000 and 002 quote 0.0000889 */
+    hibloom_spec spec = {.bits = 20000000, .hashes = 10};
+    assert_true(fabs(hibloom_spec_error_at(&spec, 1000000) - 8.89e-5) < 0.005e-5);
+
+    /* one item in 2^60 bits: (k/m)^k; 1 - e^-x as written would be 0 */
+    spec = (hibloom_spec){.bits = UINT64_C(1) << 60, .hashes = 2};
+    const double expected = pow(2.0 / (double)spec.bits, 2.0);
+    assert_true(fabs(hibloom_spec_error_at(&spec, 1) / expected - 1.0) < 1e-12);
+
+    assert_true(hibloom_spec_error_at(&spec, 0) == 0.0);
+    spec.bits = 1;
+    assert_true(hibloom_spec_error_at(&spec, UINT64_MAX) == 1.0);
+    spec.bits = 0;
+    assert_true(isnan(hibloom_spec_error_at(&spec, 1)));
+}
+
+/* The formula once more, as the header states it. */
+static double formula(uint64_t n, uint64_t m, uint32_t k)
+{
+    return pow(-expm1(-(double)k * (double)n / (double)m), (double)k);
+}
+
+static void sizing_takes_the_fewest_bits_of_all_k(void **state)
+{
+    static const uint64_t capacities[] = {1, 2, 3, 10, 1000, 1000000, 10000000, 123456789012};
+    static const double rates[] = {0.9999, 0.7, 0.5, 0.1, 0.01, 0.001, 1e-6, 1e-12, 1e-30};
+    hibloom_spec spec;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof capacities / sizeof *capacities; i++)
+        for (size_t j = 0; j < sizeof rates / sizeof *rates; j++) {
+            const uint64_t n = capacities[i];
+            const double p = rates[j];
+            assert_ok(hibloom_spec_for(&spec, n, p), NULL);
+            assert_true(hibloom_spec_error_at(&spec, n) <= p);
+            assert_true(formula(n, spec.bits, spec.hashes) <= p);
+            /* no k does with fewer bits */
+            for (uint32_t k = 1; spec.bits > 1 && k <= HIBLOOM_HASHES_MAX; k++)
+                assert_true(formula(n, spec.bits - 1, k) > p);
+            assert_int_equal(spec.capacity, n);
+            assert_true(spec.error_rate == p);
+        }
+    assert_ok(hibloom_spec_for(&spec, 1000000, 0.01), NULL);
+    assert_int_equal(spec.hashes, 7);
+    assert_int_equal(spec.bits, 9592955); /* ceil(-7e6 / ln(1 - 0.01^(1/7))) */
+}
+
+static void a_chosen_k_costs_bits(void **state)
+{
+    hibloom_spec best, four;
+
+    (void)state;
+    assert_ok(hibloom_spec_for(&best, 1000000, 0.01), NULL);
+    assert_ok(hibloom_spec_for_hashes(&four, 1000000, 0.01, 4), NULL);
+    assert_int_equal(four.hashes, 4);
+    assert_true(hibloom_spec_error_at(&four, 1000000) <= 0.01);
+    four.bits--;
+    assert_true(hibloom_spec_error_at(&four, 1000000) > 0.01);
+    /* "10 % more bits" */
+    assert_true((double)four.bits / (double)best.bits > 1.09 && (double)four.bits / (double)best.bits < 1.11);
+    for (uint32_t k = 1; k <= HIBLOOM_HASHES_MAX; k++) {
+        assert_ok(hibloom_spec_for_hashes(&four, 1000, 0.01, k), NULL);
+        assert_true(hibloom_spec_error_at(&four, 1000) <= 0.01);
+    }
+}
+
+static void sizes_out_of_range_are_refused(void **state)
+{
+    hibloom_spec spec, untouched;
+
+    (void)state;
+    memset(&spec, 0x55, sizeof spec);
+    untouched = spec;
+    assert_status(hibloom_spec_for(&spec, 0, 0.01), HIBLOOM_ERANGE, NULL);
+    assert_status(hibloom_spec_for(&spec, 10, 0.0), HIBLOOM_EINVAL, NULL);
+    assert_status(hibloom_spec_for(&spec, 10, 1.0), HIBLOOM_EINVAL, NULL);
+    assert_status(hibloom_spec_for(&spec, 10, -0.5), HIBLOOM_EINVAL, NULL);
+    assert_status(hibloom_spec_for(&spec, 10, 2.0), HIBLOOM_EINVAL, NULL);
+    assert_status(hibloom_spec_for(&spec, 10, (double)NAN), HIBLOOM_EINVAL, NULL);
+    assert_status(hibloom_spec_for(&spec, 10, (double)INFINITY), HIBLOOM_EINVAL, NULL);
+    assert_status(hibloom_spec_for(&spec, UINT64_MAX, 0.01), HIBLOOM_ERANGE, NULL);
+    assert_status(hibloom_spec_for(&spec, UINT64_C(1) << 60, 0.01), HIBLOOM_ERANGE, NULL);
+    assert_status(hibloom_spec_for(&spec, 10, 1e-300), HIBLOOM_ERANGE, NULL);
+    assert_status(hibloom_spec_for_hashes(&spec, 10, 0.01, 0), HIBLOOM_ERANGE, NULL);
+    assert_status(hibloom_spec_for_hashes(&spec, 10, 0.01, HIBLOOM_HASHES_MAX + 1), HIBLOOM_ERANGE, NULL);
+    assert_memory_equal(&spec, &untouched, sizeof spec);
+    /* the edges of what is allowed */
+    assert_ok(hibloom_spec_for(&spec, 1, nextafter(1.0, 0.0)), NULL);
+    assert_ok(hibloom_spec_for(&spec, UINT64_C(1) << 58, 0.5), NULL);
+    assert_ok(hibloom_spec_for(&spec, 1, 1e-38), NULL);
+}
+
+/* ---- Text ------------------------------------------------------------------- */
+
+static void assert_text(const char *given, const char *canonical)
+{
+    char text[HIBLOOM_SPEC_TEXT_SIZE], again[HIBLOOM_SPEC_TEXT_SIZE];
+    hibloom_spec spec, back;
+
+    assert_status(hibloom_spec_parse(&spec, given), HIBLOOM_OK, NULL);
+    assert_ok(hibloom_spec_format(&spec, text, sizeof text), NULL);
+    assert_string_equal(text, canonical);
+    assert_ok(hibloom_spec_parse(&back, text), NULL);
+    assert_ok(hibloom_spec_format(&back, again, sizeof again), NULL);
+    assert_string_equal(again, canonical);
+}
+
+static void texts_have_one_canonical_form(void **state)
+{
+    (void)state;
+    assert_text("capacity=1000000 error=0.01",
+                "hash=xxh3 layout=classic bits=9592955 hashes=7 capacity=1000000 error=0.01");
+    assert_text("  error=1e-2\tcapacity=1000000 hash=xxh3 ",
+                "hash=xxh3 layout=classic bits=9592955 hashes=7 capacity=1000000 error=0.01");
+    assert_text("capacity=1000000 error=0.01 hashes=4",
+                "hash=xxh3 layout=classic bits=10522705 hashes=4 capacity=1000000 error=0.01");
+    assert_text("bits=1000 hashes=3 seed=AbC",
+                "hash=xxh3 layout=classic bits=1000 hashes=3 seed=0000000000000abc");
+    assert_text("hash=siphash bits=1000 hashes=3 seed=000102030405060708090a0b0c0d0e0f",
+                "hash=siphash layout=classic bits=1000 hashes=3 seed=000102030405060708090a0b0c0d0e0f");
+    assert_text("hash=murmur3 bits=99 seeds=1,0,4294967295",
+                "hash=murmur3 layout=classic bits=99 hashes=3 seeds=1,0,4294967295");
+    assert_text("hash=poly bits=4294967296 seeds=7 layout=partitioned empty=excluded",
+                "hash=poly layout=partitioned bits=4294967296 hashes=1 seeds=7 empty=excluded");
+    assert_text("capacity=1000 error=0.01 layout=partitioned",
+                "hash=xxh3 layout=partitioned bits=1371 hashes=7 capacity=1000 error=0.01");
+    /* a rate that needs all 17 digits */
+    assert_text("bits=10 hashes=1 error=0.10000000000000002",
+                "hash=xxh3 layout=classic bits=10 hashes=1 error=0.10000000000000002");
+}
+
+static void presets_compute_as_their_programs_do(void **state)
+{
+    (void)state;
+    /* documents 000 and 002: ceil(10/2 * log 2) = 4 */
+    assert_text("php-mt bits=10 capacity=2", "hash=php-mt layout=classic bits=10 hashes=4 capacity=2");
+    assert_text("php-mt-legacy capacity=2 bits=10",
+                "hash=php-mt-legacy layout=classic bits=10 hashes=4 capacity=2");
+    /* "k = 10, m = 20 n" is not what its formula gives: ceil(20 log 2) = 14 */
+    assert_text("php-mt bits=20000 capacity=1000", "hash=php-mt layout=classic bits=20000 hashes=14 capacity=1000");
+    /* document 001 */
+    assert_text("php-poly8", "hash=poly layout=partitioned bits=1073741824 hashes=8 "
+                             "seeds=3,5,7,11,13,31,37,61 empty=excluded");
+    assert_text("php-poly8 seeds=3,5 bits=1024",
+                "hash=poly layout=partitioned bits=1024 hashes=2 seeds=3,5 empty=excluded");
+    /* document 003: ceil(-1.43 ln 0.01) = 7, ceil(1.43 * 7 * 1000) = 10010 */
+    assert_text("py-mmh3 capacity=1000 error=0.01",
+                "hash=murmur3 layout=classic bits=10010 hashes=7 seeds=17,18,19,20,21,22,23 capacity=1000 error=0.01");
+    assert_text("py-mmh3-redis capacity=1000 error=0.01",
+                "hash=murmur3 layout=classic bits=10010 hashes=10 seeds=101,103,107,109,113,127,131,137,139,149 "
+                "capacity=1000 error=0.01");
+    /* 1.43 * 10 * 100 is 1430.0000000000002 or less by rounding; ceil sees it */
+    assert_text("py-mmh3-redis capacity=100 error=0.001",
+                "hash=murmur3 layout=classic bits=1430 hashes=10 seeds=101,103,107,109,113,127,131,137,139,149 "
+                "capacity=100 error=0.001");
+    /* document 004 */
+    assert_text("php-uids", "hash=poly layout=classic bits=67108864 hashes=7 seeds=7,11,13,17,19,23,29");
+}
+
+static void bad_texts_are_refused(void **state)
+{
+    static const struct {
+        hibloom_status status;
+        const char *text;
+    } bad[] = {
+        {HIBLOOM_EINVAL, ""},
+        {HIBLOOM_EINVAL, "   "},
+        {HIBLOOM_EINVAL, "capacity=10"},
+        {HIBLOOM_EINVAL, "error=0.1"},
+        {HIBLOOM_EINVAL, "bits=10"},
+        {HIBLOOM_EINVAL, "bits=10 capacity=3 error=0.1"},
+        {HIBLOOM_EINVAL, "capacity=10 error=0.1 capacity=10"},
+        {HIBLOOM_EINVAL, "capacity=10 error=0.1 colour=red"},
+        {HIBLOOM_EINVAL, "capacity=10 error=0.1 blocked"},
+        {HIBLOOM_EINVAL, "capacity= error=0.1"},
+        {HIBLOOM_EINVAL, "capacity=-1 error=0.1"},
+        {HIBLOOM_EINVAL, "capacity=0x10 error=0.1"},
+        {HIBLOOM_EINVAL, "capacity=10 error=0x1p-3"},
+        {HIBLOOM_EINVAL, "capacity=10 error=nan"},
+        {HIBLOOM_EINVAL, "capacity=10 error=0,1"},
+        {HIBLOOM_EINVAL, "capacity=10 error=0.1 hash=md5"},
+        {HIBLOOM_EINVAL, "capacity=10 error=0.1 layout=round"},
+        {HIBLOOM_EINVAL, "capacity=10 error=0.1 empty=maybe"},
+        {HIBLOOM_EINVAL, "capacity=10 error=0.1 seed="},
+        {HIBLOOM_EINVAL, "capacity=10 error=0.1 seed=xyz"},
+        {HIBLOOM_EINVAL, "capacity=10 error=0.1 seed=12345678901234567"},
+        {HIBLOOM_EINVAL, "capacity=10 error=0.1 seeds=1,2"},
+        {HIBLOOM_EINVAL, "capacity=10 error=0.1 hash=siphash seed=00"},
+        {HIBLOOM_EINVAL, "capacity=10 error=0.1 hash=murmur3"},
+        {HIBLOOM_EINVAL, "bits=10 hashes=3 hash=murmur3 seeds=1,2"},
+        {HIBLOOM_EINVAL, "bits=10 hashes=3 hash=murmur3 seeds=1,,2"},
+        {HIBLOOM_EINVAL, "bits=10 hashes=3 hash=php-mt seed=1"},
+        {HIBLOOM_EINVAL, "php-mt bits=10"},
+        {HIBLOOM_EINVAL, "php-mt bits=10 capacity=2 error=0.1"},
+        {HIBLOOM_EINVAL, "php-uids bits=10"},
+        {HIBLOOM_EINVAL, "php-poly9"},
+        {HIBLOOM_EINVAL, "bits=10 php-uids"},
+        {HIBLOOM_ERANGE, "capacity=0 error=0.1"},
+        {HIBLOOM_ERANGE, "capacity=18446744073709551616 error=0.1"},
+        {HIBLOOM_ERANGE, "capacity=10 error=1"},
+        {HIBLOOM_ERANGE, "capacity=10 error=0"},
+        {HIBLOOM_ERANGE, "bits=0 hashes=1"},
+        {HIBLOOM_ERANGE, "bits=10 hashes=0"},
+        {HIBLOOM_ERANGE, "bits=10 hashes=129"},
+        {HIBLOOM_ERANGE, "bits=4611686018427387905 hashes=1"},
+        {HIBLOOM_ERANGE, "bits=4611686018427387904 hashes=2 layout=partitioned"},
+        {HIBLOOM_ERANGE, "hash=murmur3 bits=10 seeds=4294967296"},
+        {HIBLOOM_ERANGE, "php-mt bits=1000000 capacity=1"},
+        {HIBLOOM_ERANGE, "py-mmh3 capacity=10 error=1e-60"},
+        {HIBLOOM_ERANGE, "py-mmh3 capacity=18446744073709551615 error=0.01"},
+    };
+    char longest[HIBLOOM_SPEC_TEXT_SIZE + 1];
+    hibloom_spec spec, untouched;
+
+    (void)state;
+    memset(&spec, 0x55, sizeof spec);
+    untouched = spec;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        const hibloom_status status = hibloom_spec_parse(&spec, bad[i].text);
+        if (status != bad[i].status)
+            fail_msg("\"%s\" gives %d, not %d", bad[i].text, status, bad[i].status);
+        assert_memory_equal(&spec, &untouched, sizeof spec);
+    }
+    memset(longest, ' ', sizeof longest);
+    memcpy(longest, "bits=9 hashes=1", 15);
+    longest[sizeof longest - 1] = '\0';
+    assert_status(hibloom_spec_parse(&spec, longest), HIBLOOM_EINVAL, NULL);
+    longest[sizeof longest - 2] = '\0';
+    assert_status(hibloom_spec_parse(&spec, longest), HIBLOOM_OK, NULL);
+}
+
+static void the_longest_text_fits_and_a_shorter_buffer_is_refused(void **state)
+{
+    char text[HIBLOOM_SPEC_TEXT_SIZE];
+    hibloom_spec spec = {.bits = (UINT64_C(1) << 62) / HIBLOOM_HASHES_MAX, .hashes = HIBLOOM_HASHES_MAX,
+                         .capacity = UINT64_MAX, .error_rate = 1.2345678901234567e-300, .hash = HIBLOOM_HASH_MURMUR3,
+                         .layout = HIBLOOM_LAYOUT_PARTITIONED, .empty_excluded = true};
+
+    (void)state;
+    for (uint32_t i = 0; i < HIBLOOM_HASHES_MAX; i++)
+        spec.seeds[i] = UINT32_MAX;
+    assert_ok(hibloom_spec_format(&spec, text, sizeof text), NULL);
+    const size_t len = strlen(text);
+    assert_status(hibloom_spec_format(&spec, text, len), HIBLOOM_ERANGE, NULL);
+    assert_ok(hibloom_spec_format(&spec, text, len + 1), NULL);
+    assert_status(hibloom_spec_format(&spec, text, 0), HIBLOOM_ERANGE, NULL);
+}
+
+static void invalid_specs_are_refused(void **state)
+{
+    const hibloom_spec good = {.bits = 100, .hashes = 3};
+    hibloom_position positions[HIBLOOM_HASHES_MAX];
+    char text[HIBLOOM_SPEC_TEXT_SIZE];
+    hibloom_spec bad[] = {good, good, good, good, good, good, good, good};
+
+    (void)state;
+    bad[0].bits = 0;
+    bad[1].hashes = 0;
+    bad[2].hashes = HIBLOOM_HASHES_MAX + 1;
+    bad[3].hash = (hibloom_hash)6;
+    bad[4].layout = (hibloom_layout)2;
+    bad[5].error_rate = (double)NAN;
+    bad[6].hash = HIBLOOM_HASH_MURMUR3;
+    bad[6].seeds[2] = UINT64_C(1) << 32;
+    bad[7].bits = (UINT64_C(1) << 62) + 1;
+    assert_ok(hibloom_positions(&good, "x", 1, positions), NULL);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_not_equal(hibloom_positions(&bad[i], "x", 1, positions), HIBLOOM_OK);
+        assert_status(hibloom_spec_format(&bad[i], text, sizeof text), HIBLOOM_EINVAL, NULL);
+    }
+}
+
+/* Makes and sets a locale that writes 0,01; it is made here because few
+ * machines have one. Of Debian's package locales. */
+static void set_comma_locale(const char *dir)
+{
+    char command[256];
+
+    assert_int_equal(setenv("LOCPATH", dir, 1), 0);
+    snprintf(command, sizeof command, "localedef -i de_DE -f UTF-8 %s/de_DE.UTF-8", dir);
+    assert_int_equal(system(command), 0);
+    assert_non_null(setlocale(LC_ALL, "de_DE.UTF-8"));
+    assert_string_equal(localeconv()->decimal_point, ",");
+}
+
+static void texts_do_not_depend_on_the_locale(void **state)
+{
+    char *dir = temp_dir_make();
+
+    (void)state;
+    set_comma_locale(dir);
+    assert_text("capacity=1000 error=0.01", "hash=xxh3 layout=classic bits=9593 hashes=7 capacity=1000 error=0.01");
+    assert_string_equal(localeconv()->decimal_point, ","); /* and it is left as it was */
+    setlocale(LC_ALL, "C");
+    temp_dir_remove(dir);
+}
+
+/* ---- Positions -------------------------------------------------------------- */
+
+static void positions_lie_in_the_bitmap(void **state)
+{
+    static const char *const texts[] = {
+        "bits=1 hashes=3", "bits=3 hashes=9 hash=siphash", "bits=1000003 hashes=7",
+        "bits=4611686018427387904 hashes=5", "hash=murmur3 bits=1000003 seeds=1,2,3", "php-mt bits=1000003 capacity=99999",
+        "php-mt-legacy bits=1000003 capacity=99999", "php-poly8", "php-uids", "bits=77 hashes=4 layout=partitioned",
+    };
+    hibloom_position positions[HIBLOOM_HASHES_MAX];
+    struct test_random random = test_random_new();
+    unsigned char item[64];
+    hibloom_spec spec;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        assert_ok(hibloom_spec_parse(&spec, texts[i]), NULL);
+        for (int j = 0; j < 1000; j++) {
+            const size_t len = 1 + (size_t)test_random_below(&random, sizeof item);
+            test_random_bytes(&random, item, len);
+            assert_ok(hibloom_positions(&spec, item, len, positions), NULL);
+            for (uint32_t k = 0; k < spec.hashes; k++) {
+                assert_true(positions[k].bit < spec.bits);
+                assert_int_equal(positions[k].key, spec.layout == HIBLOOM_LAYOUT_PARTITIONED ? k : 0);
+            }
+        }
+    }
+}
+
+static void the_seed_decides_the_positions(void **state)
+{
+    static const char *const pairs[][2] = {
+        {"bits=1000003 hashes=7 seed=1", "bits=1000003 hashes=7 seed=2"},
+        {"hash=siphash bits=1000003 hashes=7 seed=00000000000000000000000000000001",
+         "hash=siphash bits=1000003 hashes=7 seed=00000000000000000100000000000001"},
+    };
+    hibloom_position one[HIBLOOM_HASHES_MAX], other[HIBLOOM_HASHES_MAX];
+    hibloom_spec spec;
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        assert_ok(hibloom_spec_parse(&spec, pairs[i][0]), NULL);
+        assert_ok(hibloom_positions(&spec, "item", 4, one), NULL);
+        assert_ok(hibloom_spec_parse(&spec, pairs[i][1]), NULL);
+        assert_ok(hibloom_positions(&spec, "item", 4, other), NULL);
+        int equal = 0;
+        for (uint32_t k = 0; k < 7; k++)
+            equal += one[k].bit == other[k].bit;
+        assert_int_equal(equal, 0);
+    }
+    /* no seed counts as 0 */
+    assert_ok(hibloom_spec_parse(&spec, "bits=1000003 hashes=7"), NULL);
+    assert_ok(hibloom_positions(&spec, "item", 4, one), NULL);
+    assert_ok(hibloom_spec_parse(&spec, "bits=1000003 hashes=7 seed=0"), NULL);
+    assert_ok(hibloom_positions(&spec, "item", 4, other), NULL);
+    assert_int_equal(one[6].bit, other[6].bit);
+}
+
+static void the_empty_item_has_positions_unless_excluded(void **state)
+{
+    hibloom_position positions[HIBLOOM_HASHES_MAX];
+    hibloom_spec spec;
+
+    (void)state;
+    assert_ok(hibloom_spec_parse(&spec, "php-uids"), NULL);
+    assert_ok(hibloom_positions(&spec, NULL, 0, positions), NULL);
+    assert_int_equal(positions[6].bit, 0);
+    assert_status(hibloom_positions(&spec, NULL, 1, positions), HIBLOOM_EINVAL, NULL);
+    assert_ok(hibloom_spec_parse(&spec, "php-poly8"), NULL);
+    assert_status(hibloom_positions(&spec, "", 0, positions), HIBLOOM_EINVAL, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(error_rate_keeps_its_precision),
+        cmocka_unit_test(sizing_takes_the_fewest_bits_of_all_k),
+        cmocka_unit_test(a_chosen_k_costs_bits),
+        cmocka_unit_test(sizes_out_of_range_are_refused),
+        cmocka_unit_test(texts_have_one_canonical_form),
+        cmocka_unit_test(presets_compute_as_their_programs_do),
+        cmocka_unit_test(bad_texts_are_refused),
+        cmocka_unit_test(the_longest_text_fits_and_a_shorter_buffer_is_refused),
+        cmocka_unit_test(invalid_specs_are_refused),
+        cmocka_unit_test(texts_do_not_depend_on_the_locale),
+        cmocka_unit_test(positions_lie_in_the_bitmap),
+        cmocka_unit_test(the_seed_decides_the_positions),
+        cmocka_unit_test(the_empty_item_has_positions_unless_excluded),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,290 @@
+/* What goes over the wire and what is read from it, without a wire: commands to
+ * bytes, bytes to answers, URIs, and the names of keys. These are functions
+ * inside the library; test programs link the static one. */
+#include "support/test.h"
+
+#include "../lib/command.h"
+#include "../lib/keys.h"
+#include "../lib/number.h"
+#include "../lib/reply.h"
+#include "../lib/uri.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Commands ---------------------------------------------------------------- */
+
+static void commands_are_written_with_lengths(void **state)
+{
+    static const char expected[] = "*4\r\n$6\r\nSETBIT\r\n$5\r\na\0%s\n\r\n$20\r\n18446744073709551615\r\n$0\r\n\r\n";
+    struct commands commands = {0};
+
+    (void)state;
+    command_start(&commands, 4, "SETBIT");
+    command_argument(&commands, (struct argument){"a\0%s\n", 5});
+    command_number(&commands, UINT64_MAX);
+    command_text(&commands, "");
+    assert_false(commands.failed);
+    assert_int_equal(commands.len, sizeof expected - 1);
+    assert_memory_equal(commands.bytes, expected, sizeof expected - 1);
+
+    commands_empty(&commands);
+    assert_int_equal(commands.len, 0);
+    for (int i = 0; i < 10000; i++)
+        command_start(&commands, 1, "PING");
+    assert_int_equal(commands.len, 10000 * strlen("*1\r\n$4\r\nPING\r\n"));
+    assert_memory_equal(commands.bytes + commands.len - 14, "*1\r\n$4\r\nPING\r\n", 14);
+    commands_free(&commands);
+}
+
+static void numbers_are_read_strictly(void **state)
+{
+    uint64_t value = 7;
+    double real = 7.0;
+
+    (void)state;
+    assert_int_equal(number_parse("18446744073709551615", 20, UINT64_MAX, &value), HIBLOOM_OK);
+    assert_true(value == UINT64_MAX);
+    assert_int_equal(number_parse("18446744073709551616", 20, UINT64_MAX, &value), HIBLOOM_ERANGE);
+    assert_int_equal(number_parse("99999999999999999999999", 23, UINT64_MAX, &value), HIBLOOM_ERANGE);
+    assert_int_equal(number_parse("100", 3, 99, &value), HIBLOOM_ERANGE);
+    assert_int_equal(number_parse("9", 1, 5, &value), HIBLOOM_ERANGE);
+    assert_int_equal(number_parse("99", 2, 99, &value), HIBLOOM_OK);
+    assert_int_equal(value, 99);
+    assert_int_equal(number_parse("", 0, 99, &value), HIBLOOM_EINVAL);
+    assert_int_equal(number_parse("1 ", 2, 99, &value), HIBLOOM_EINVAL);
+    assert_int_equal(number_parse("+1", 2, 99, &value), HIBLOOM_EINVAL);
+    assert_int_equal(number_parse("999999999999999999999999x", 25, 99, &value), HIBLOOM_EINVAL);
+    assert_int_equal(value, 99);
+    assert_int_equal(number_parse_double("1e-3", 4, &real), HIBLOOM_OK);
+    assert_true(real == 1e-3);
+    assert_int_equal(number_parse_double("1e999", 5, &real), HIBLOOM_EINVAL);
+    assert_int_equal(number_parse_double("1e", 2, &real), HIBLOOM_EINVAL);
+    assert_int_equal(number_parse_double(" 1", 2, &real), HIBLOOM_EINVAL);
+    assert_true(real == 1e-3);
+}
+
+/* ---- Answers ----------------------------------------------------------------- */
+
+/* Feeds the bytes in pieces of `step`; the answer, which must be one. */
+static void read_answer(const char *bytes, size_t len, size_t step, struct reply *reply)
+{
+    redisReader *reader = redisReaderCreateWithFunctions(&reply_functions);
+    void *object = NULL;
+
+    memset(reply, 0x55, sizeof *reply);
+    reply_reset(reply);
+    reader->privdata = reply;
+    for (size_t at = 0; at < len; at += step) {
+        assert_null(object);
+        assert_int_equal(redisReaderFeed(reader, bytes + at, at + step < len ? step : len - at), REDIS_OK);
+        assert_int_equal(redisReaderGetReply(reader, &object), REDIS_OK);
+    }
+    assert_non_null(object);
+    reply_functions.freeObject(object);
+    redisReaderFree(reader);
+}
+
+static void answers_are_noted_whole_or_in_pieces(void **state)
+{
+    static const struct {
+        const char *bytes;
+        int type;
+        size_t count;
+        const char *text;
+    } cases[] = {
+        {":1\r\n", REDIS_REPLY_INTEGER, 1, ""},
+        {"+QUEUED\r\n", REDIS_REPLY_STATUS, 0, "QUEUED"},
+        {"-ERR no\r\n", REDIS_REPLY_ERROR, 0, "ERR no"},
+        {"$5\r\nhello\r\n", REDIS_REPLY_STRING, 0, "hello"},
+        {"$0\r\n\r\n", REDIS_REPLY_STRING, 0, ""},
+        {"$-1\r\n", REDIS_REPLY_NIL, 0, ""},
+        {"*-1\r\n", REDIS_REPLY_NIL, 0, ""},
+        {"*3\r\n:1\r\n:0\r\n:1\r\n", REDIS_REPLY_ARRAY, 3, ""},
+        {"*2\r\n*1\r\n:1\r\n*2\r\n:0\r\n:1\r\n", REDIS_REPLY_ARRAY, 3, ""},
+        {"*2\r\n:1\r\n$-1\r\n", REDIS_REPLY_ARRAY, 1, ""},
+        {"*3\r\n:1\r\n-OOM first\r\n-ERR second\r\n", REDIS_REPLY_ERROR, 1, "OOM first"},
+        {"*0\r\n", REDIS_REPLY_ARRAY, 0, ""},
+    };
+    struct reply reply;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (size_t step = 1; step <= strlen(cases[i].bytes); step++) {
+            read_answer(cases[i].bytes, strlen(cases[i].bytes), step, &reply);
+            assert_int_equal(reply.type, cases[i].type);
+            assert_int_equal(reply.count, cases[i].count);
+            assert_string_equal(reply.text, cases[i].text);
+            assert_int_equal(reply.text_len, strlen(cases[i].text));
+        }
+    read_answer("*3\r\n:1\r\n:0\r\n:-7\r\n", 18, 18, &reply);
+    assert_int_equal(reply.integers[0], 1);
+    assert_int_equal(reply.integers[1], 0);
+    assert_int_equal(reply.integers[2], -7);
+}
+
+static void long_answers_are_cut_but_counted(void **state)
+{
+    char bytes[8 * REPLY_INTEGERS + 4 * REPLY_TEXT];
+    struct reply reply;
+    int len;
+
+    (void)state;
+    len = snprintf(bytes, sizeof bytes, "$%u\r\n", 2 * REPLY_TEXT);
+    memset(bytes + len, 'x', 2 * REPLY_TEXT);
+    memcpy(bytes + len + 2 * REPLY_TEXT, "\r\n", 3);
+    read_answer(bytes, (size_t)len + 2 * REPLY_TEXT + 2, 100, &reply);
+    assert_int_equal(reply.text_len, 2 * REPLY_TEXT);
+    assert_int_equal(strlen(reply.text), REPLY_TEXT);
+
+    len = snprintf(bytes, sizeof bytes, "*%u\r\n", REPLY_INTEGERS + 5);
+    for (unsigned i = 0; i < REPLY_INTEGERS + 5; i++)
+        len += snprintf(bytes + len, sizeof bytes - (size_t)len, ":1\r\n");
+    read_answer(bytes, (size_t)len, 100, &reply);
+    assert_int_equal(reply.count, REPLY_INTEGERS + 5);
+    assert_int_equal(reply.integers[REPLY_INTEGERS - 1], 1);
+}
+
+/* ---- URIs -------------------------------------------------------------------- */
+
+static void assert_uri(const char *text, enum uri_kind kind, const char *place, unsigned port, const char *user,
+                       const char *password, unsigned db)
+{
+    struct error error = {""};
+    struct uri uri;
+
+    if (uri_parse(&uri, text, &error) != HIBLOOM_OK)
+        fail_msg("%s: %s", text, error.words);
+    assert_int_equal(uri.kind, kind);
+    assert_string_equal(kind == URI_UNIX ? uri.path : kind == URI_TCP ? uri.host : "", place);
+    assert_int_equal(uri.port, port);
+    assert_int_equal(uri.db, db);
+    assert_string_equal(uri.user != NULL ? uri.user : "(none)", user != NULL ? user : "(none)");
+    assert_string_equal(uri.password != NULL ? uri.password : "(none)", password != NULL ? password : "(none)");
+    uri_free(&uri);
+}
+
+static void uris_are_taken_apart(void **state)
+{
+    (void)state;
+    assert_uri("memory:", URI_MEMORY, "", 0, NULL, NULL, 0);
+    assert_uri("redis://localhost", URI_TCP, "localhost", 6379, NULL, NULL, 0);
+    assert_uri("redis://localhost/", URI_TCP, "localhost", 6379, NULL, NULL, 0);
+    assert_uri("redis://10.0.0.1:7000/15", URI_TCP, "10.0.0.1", 7000, NULL, NULL, 15);
+    assert_uri("redis://[::1]", URI_TCP, "::1", 6379, NULL, NULL, 0);
+    assert_uri("redis://[fe80::1]:65535/2147483647", URI_TCP, "fe80::1", 65535, NULL, NULL, 2147483647);
+    assert_uri("redis://:secret@h", URI_TCP, "h", 6379, NULL, "secret", 0);
+    assert_uri("redis://me:@h", URI_TCP, "h", 6379, "me", "", 0);
+    assert_uri("redis://me@h", URI_TCP, "h", 6379, "me", "", 0);
+    assert_uri("redis://m%40e:p%3A%2f%25%20w@[::1]:1/3", URI_TCP, "::1", 1, "m@e", "p:/% w", 3);
+    assert_uri("redis://me:a:b@h", URI_TCP, "h", 6379, "me", "a:b", 0);
+    assert_uri("unix:///run/redis.sock", URI_UNIX, "/run/redis.sock", 0, NULL, NULL, 0);
+    assert_uri("unix:///a%20b%3F?db=4", URI_UNIX, "/a b?", 0, NULL, NULL, 4);
+}
+
+static void bad_uris_are_refused_in_plain_words(void **state)
+{
+    static const char *const bad[] = {
+        "", "redis", "http://h", "redis:", "redis:/h", "redis://", "redis://:1", "redis://h:0", "redis://h:65536",
+        "redis://h:", "redis://h:x", "redis://h:1:2", "redis://h/x", "redis://h/0x1", "redis://h/2147483648",
+        "redis://h/1/2", "redis://[::1", "redis://[::1]x", "redis://[]", "redis://@h", "redis://u:%zz@h",
+        "redis://u:%4@h", "redis://u:%00@h", "redis://u:p@", "unix://", "unix://relative", "unix:///x?db=",
+        "unix:///x?db=-1", "unix:///x?color=red", "unix:///x?db=1&db=2", "unix:///%00", "memory:x", "memory://",
+        "unix:///123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789"
+        "012345678",
+    };
+    struct error error;
+    struct uri uri;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        if (uri_parse(&uri, bad[i], &error) != HIBLOOM_EINVAL)
+            fail_msg("\"%s\" is not refused", bad[i]);
+        assert_non_null(strstr(error.words, "bad URI: "));
+    }
+    assert_int_equal(uri_parse(&uri, "redis://u:hunter2@h:bad", &error), HIBLOOM_EINVAL);
+    assert_null(strstr(error.words, "hunter2"));
+    assert_int_equal(uri_parse(&uri, "rediss://u:hunter2@h", &error), HIBLOOM_ENOTSUP);
+    assert_null(strstr(error.words, "hunter2"));
+    assert_int_equal(uri_parse(&uri, "redis+cluster://h", &error), HIBLOOM_ENOTSUP);
+    assert_non_null(strstr(error.words, "not supported"));
+}
+
+/* ---- Names of keys ----------------------------------------------------------- */
+
+static void keys_share_a_cluster_slot(void **state)
+{
+    static const struct {
+        const char *name, *spec, *second;
+    } cases[] = {
+        {"seen", "{seen}:spec", "seen:1"},
+        {"a:b c", "{a:b c}:spec", "a:b c:1"},
+        {"{tag}seen", "{tag}seen:spec", "{tag}seen:1"},
+        {"my{tag}", "my{tag}:spec", "my{tag}:1"},
+        {"{a}{b}", "{a}{b}:spec", "{a}{b}:1"},
+        {"{{a}}x", "{{a}}x:spec", "{{a}}x:1"},
+    };
+    char key[KEYS_SIZE];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(keys_check(cases[i].name), HIBLOOM_OK);
+        assert_int_equal(keys_spec(key, cases[i].name), strlen(cases[i].spec));
+        assert_string_equal(key, cases[i].spec);
+        assert_int_equal(keys_bitmap(key, cases[i].name, 1, 0), strlen(cases[i].name));
+        assert_string_equal(key, cases[i].name);
+        assert_int_equal(keys_bitmap(key, cases[i].name, 2, 1), strlen(cases[i].second));
+        assert_string_equal(key, cases[i].second);
+    }
+}
+
+static void names_without_a_slot_of_their_own_are_refused(void **state)
+{
+    static const char *const bad[] = {"", "{", "}", "{}", "{}x", "x{", "x}y", "}{", "{seen}", "{}{a}"};
+    char longest[HIBLOOM_NAME_MAX + 2], key[KEYS_SIZE];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal(keys_check(bad[i]), HIBLOOM_EINVAL);
+    memset(longest, 'n', sizeof longest);
+    longest[HIBLOOM_NAME_MAX + 1] = '\0';
+    assert_int_equal(keys_check(longest), HIBLOOM_ERANGE);
+    longest[HIBLOOM_NAME_MAX] = '\0';
+    assert_int_equal(keys_check(longest), HIBLOOM_OK);
+    assert_int_equal(keys_spec(key, longest), HIBLOOM_NAME_MAX + 7);
+    assert_int_equal(keys_bitmap(key, longest, 128, 127), HIBLOOM_NAME_MAX + 4);
+    assert_string_equal(key + HIBLOOM_NAME_MAX, ":127");
+}
+
+static void every_status_has_words(void **state)
+{
+    static const hibloom_status all[] = {
+        HIBLOOM_OK, HIBLOOM_EINVAL, HIBLOOM_ERANGE, HIBLOOM_ENOMEM, HIBLOOM_ENOTSUP, HIBLOOM_EIO, HIBLOOM_ETIMEDOUT,
+        HIBLOOM_ECANCELED, HIBLOOM_ESERVER, HIBLOOM_EPROTO, HIBLOOM_ENOTFOUND, HIBLOOM_EMISMATCH, HIBLOOM_ECORRUPT,
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        assert_string_not_equal(hibloom_strerror(all[i]), "unknown status");
+        for (size_t j = 0; j < i; j++)
+            assert_string_not_equal(hibloom_strerror(all[i]), hibloom_strerror(all[j]));
+    }
+    assert_string_equal(hibloom_strerror((hibloom_status)77), "unknown status");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(commands_are_written_with_lengths),
+        cmocka_unit_test(numbers_are_read_strictly),
+        cmocka_unit_test(answers_are_noted_whole_or_in_pieces),
+        cmocka_unit_test(long_answers_are_cut_but_counted),
+        cmocka_unit_test(uris_are_taken_apart),
+        cmocka_unit_test(bad_uris_are_refused_in_plain_words),
+        cmocka_unit_test(keys_share_a_cluster_slot),
+        cmocka_unit_test(names_without_a_slot_of_their_own_are_refused),
+        cmocka_unit_test(every_status_has_words),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
