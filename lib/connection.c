@@ -220,8 +220,23 @@ static int write_some(redisContext *context, int *done)
     return result;
 }
 
+static uint64_t now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* Whether an exchange that began at `start` has taken too long. */
+static bool overdue(const struct connection *c, uint64_t start)
+{
+    return c->command_timeout_ms != 0 && now_ms() - start > c->command_timeout_ms;
+}
+
 void connection_send(struct connection *c, struct commands *commands)
 {
+    uint64_t start = 0;
     int done = 0;
 
     if (!c->alive)
@@ -231,17 +246,16 @@ void connection_send(struct connection *c, struct commands *commands)
         abandon(c);
     }
     commands_empty(commands);
-    while (c->alive && !done)
-        if (write_some(c->context, &done) != REDIS_OK)
+    while (c->alive && !done) {
+        if (write_some(c->context, &done) != REDIS_OK) {
             fail_as_context(c, errno);
-}
-
-static uint64_t now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+        } else if (start == 0) {
+            start = now_ms();
+        } else if (!done && overdue(c, start)) {
+            connection_fail(c, HIBLOOM_ETIMEDOUT, "timed out: the server takes no more commands");
+            abandon(c);
+        }
+    }
 }
 
 /* Takes one whole answer out of the reader; false if it has none yet, or is
@@ -270,12 +284,11 @@ static bool next_answer(struct connection *c)
  * too much. `start` is when this answer's first byte was awaited, 0 = now. */
 static void read_some(struct connection *c, uint64_t *start)
 {
-    const uint64_t now = c->command_timeout_ms != 0 ? now_ms() : 0;
     const redisReader *reader = c->context->reader;
 
     if (*start == 0)
-        *start = now;
-    if (now - *start > c->command_timeout_ms) {
+        *start = now_ms();
+    if (overdue(c, *start)) {
         connection_fail(c, HIBLOOM_ETIMEDOUT, "timed out in the middle of an answer");
         abandon(c);
     } else if (reader->len - reader->pos > UNREAD_MAX) {

@@ -251,7 +251,7 @@ static unsigned ask_clear(hibloom *filter, struct commands *out, const struct lo
     if (filter->bare) /* left as its own program finds it before the first add */
         return count;
     count += ask_bitmaps(filter, out);
-    return ttl_ms != 0 ? count + ask_each_bitmap(filter, out, "PEXPIRE", &ttl_ms) : count;
+    return ttl_ms != 0 ? count + ask_each_key(filter, out, "PEXPIRE", &ttl_ms) : count;
 }
 
 static unsigned ask_drop(hibloom *filter, struct commands *out, const struct look *look)

@@ -11,8 +11,9 @@
  *  - Free and close functions accept NULL. Any other pointer must be valid
  *    unless its function says what NULL means.
  *  - Names, specs, URIs and options are copied; the caller keeps his own.
- *  - A store and the filters on it serve one thread at a time. Specs and
- *    different stores are independent of each other.
+ *  - A store and the filters on it serve one thread at a time, and after a fork
+ *    one of the two processes. Specs and different stores are independent of
+ *    each other.
  *  - The library does not print, exit, or change signal handlers, the locale
  *    or any other state of the process. Writing to a dead server raises no
  *    SIGPIPE.
@@ -206,14 +207,13 @@ HIBLOOM_CHECKED hibloom_status hibloom_connect(hibloom_store **out, const char *
                                                const hibloom_connect_options *options);
 
 /* A store on the caller's own blocking hiredis connection, with the database
- * it has selected. The connection stays the caller's: not closed, not
- * re-made, its time-outs not touched, and left as it was found between calls,
- * except that a WATCH on it is void after open, clear, drop and expire. It
- * must not be freed before the store, nor have a transaction open, nor
- * commands appended or replies unread when a function of this library is
- * called: what can be seen of that is refused with EINVAL. Once it is dead
- * (its err is set), calls return EIO until the caller has reconnected it.
- * On failure *out is as with hibloom_connect.
+ * it has selected. The connection stays the caller's: not closed, not re-made,
+ * its time-outs not touched, and left as it was found between calls, save that
+ * a WATCH on it may be void. It must outlive the store, and when a function of
+ * this library is called it must have no transaction open, no commands
+ * appended and no replies unread: what can be seen of that is refused with
+ * EINVAL. Once it is dead (its err is set), calls return EIO until the caller
+ * has reconnected it. On failure *out is as with hibloom_connect.
  * EINVAL: the context is NULL or not a blocking one. */
 HIBLOOM_CHECKED hibloom_status hibloom_borrow(hibloom_store **out, struct redisContext *context);
 

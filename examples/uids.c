@@ -1,0 +1,54 @@
+/* Is this uid one of ours? Asks the bitmap "uids" that a PHP program fills, on
+ * a hiredis connection that the service has anyway.
+ *
+ *     uids HOST PORT UID... */
+#include <hibloom/hibloom.h>
+#include <hiredis/hiredis.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static hibloom_status ask(hibloom_store *store, char **uids, int n)
+{
+    hibloom *filter;
+    hibloom_spec spec;
+    hibloom_status status = hibloom_spec_parse(&spec, "php-uids");
+
+    if (status == HIBLOOM_OK)
+        status = hibloom_attach(&filter, store, "uids", &spec);
+    if (status != HIBLOOM_OK)
+        return status;
+    for (int i = 0; i < n && status == HIBLOOM_OK; i++) {
+        bool found;
+        status = hibloom_contains(filter, uids[i], strlen(uids[i]), &found);
+        if (status == HIBLOOM_OK)
+            printf("%s: %s\n", uids[i], found ? "probably one of ours" : "not one of ours");
+    }
+    hibloom_close(filter);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    hibloom_store *store = NULL;
+
+    if (argc < 4) {
+        fprintf(stderr, "usage: %s HOST PORT UID...\n", argv[0]);
+        return EXIT_FAILURE;
+    }
+    redisContext *context = redisConnect(argv[1], atoi(argv[2]));
+    if (context == NULL || context->err != 0) {
+        fprintf(stderr, "%s:%s: %s\n", argv[1], argv[2], context != NULL ? context->errstr : "out of memory");
+        redisFree(context);
+        return EXIT_FAILURE;
+    }
+    hibloom_status status = hibloom_borrow(&store, context);
+    if (status == HIBLOOM_OK)
+        status = ask(store, argv + 3, argc - 3);
+    if (status != HIBLOOM_OK)
+        fprintf(stderr, "uids: %s: %s\n", hibloom_strerror(status), hibloom_store_error(store));
+    hibloom_store_free(store);
+    redisFree(context);
+    return status == HIBLOOM_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+}
