@@ -81,20 +81,28 @@ static struct timeval milliseconds(uint32_t ms)
     return (struct timeval){.tv_sec = ms / 1000, .tv_usec = (suseconds_t)(ms % 1000) * 1000};
 }
 
-/* A server that does not know AUTH answers with its arguments, cut somewhere:
- * of words that hold the password's beginning only the first is kept. */
+/* Does the text hold a piece of the secret, four bytes or all of it? */
+static bool repeats(const char *text, size_t len, const char *secret)
+{
+    const size_t secret_len = strlen(secret), piece = secret_len < 4 ? secret_len : 4;
+
+    for (size_t at = 0; secret_len > 0 && at + piece <= secret_len; at++)
+        if (memmem(text, len, secret + at, piece) != NULL)
+            return true;
+    return false;
+}
+
+/* A server that does not know AUTH answers with its arguments, cut and escaped
+ * somehow. Of words that repeat the password only the first is kept, the
+ * error's code, if that does not. */
 static void hide_password(struct connection *c)
 {
-    static const char rest[] = " (AUTH failed; the rest of the answer repeats the password)";
-    char *words = c->error->words, start[9] = "";
-    const size_t first = strcspn(words, " ");
+    const struct error answer = *c->error;
+    const size_t code = strcspn(answer.words, " ");
 
-    strncpy(start, c->uri.password, sizeof start - 1);
-    if (*start == '\0' || strstr(words, start) == NULL)
-        return;
-    explicit_bzero(words + first, sizeof c->error->words - first);
-    if (first + sizeof rest <= sizeof c->error->words)
-        memcpy(words + first, rest, sizeof rest);
+    if (repeats(answer.words, strlen(answer.words), c->uri.password))
+        error_set(c->error, c->status, "%.*sAUTH failed, in words that repeat the password",
+                  repeats(answer.words, code, c->uri.password) ? 0 : (int)code + 1, answer.words);
 }
 
 /* AUTH and SELECT, where the URI asks for them, in one round trip. */

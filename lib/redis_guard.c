@@ -26,18 +26,18 @@ void guard_ask(hibloom *filter, struct commands *out)
     }
 }
 
-static void receive_spec(struct connection *c, struct guard *guard)
+bool guard_receive_spec(struct connection *c, char text[REPLY_TEXT + 1])
 {
     const struct reply *reply = connection_receive(c);
 
-    if (reply == NULL)
-        return;
-    if (reply->type == REDIS_REPLY_STRING) {
-        guard->has_spec = true;
-        memcpy(guard->spec, reply->text, sizeof guard->spec);
-    } else if (reply->type != REDIS_REPLY_NIL) {
-        connection_unexpected(c);
+    if (reply != NULL && reply->type == REDIS_REPLY_STRING) {
+        const bool whole = strlen(reply->text) == reply->text_len; /* not cut, and no zero byte in it */
+        strcpy(text, whole ? reply->text : "");
+        return true;
     }
+    if (reply != NULL && reply->type != REDIS_REPLY_NIL)
+        connection_unexpected(c);
+    return false;
 }
 
 static void receive_length(hibloom *filter, struct redis_key *key, struct guard *guard)
@@ -65,7 +65,7 @@ void guard_receive(hibloom *filter, struct guard *guard)
     struct redis_filter *own = redis_filter_of(filter);
 
     *guard = (struct guard){0};
-    receive_spec(&redis_store_of(filter)->connection, guard);
+    guard->has_spec = guard_receive_spec(&redis_store_of(filter)->connection, guard->spec);
     for (uint32_t i = 0; i < own->count; i++)
         receive_length(filter, &own->bitmaps[i], guard);
 }

@@ -285,12 +285,7 @@ static bool get_spec(hibloom *filter, char text[REPLY_TEXT + 1])
     command_start(&store->out, 2, "GET");
     command_argument(&store->out, (struct argument){key, keys_spec(key, filter->name)});
     connection_send(&store->connection, &store->out);
-    const struct reply *reply = connection_receive(&store->connection);
-    if (reply != NULL && reply->type == REDIS_REPLY_STRING)
-        memcpy(text, reply->text, REPLY_TEXT + 1);
-    else if (reply != NULL && reply->type != REDIS_REPLY_NIL)
-        connection_unexpected(&store->connection);
-    return reply != NULL && reply->type == REDIS_REPLY_STRING;
+    return guard_receive_spec(&store->connection, text);
 }
 
 /* Takes the stored spec over, if there is one and it is the wanted one. */

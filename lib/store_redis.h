@@ -64,7 +64,11 @@ struct guard {
 /* Asks: GET of the spec, STRLEN of each bitmap. */
 void guard_ask(hibloom *filter, struct commands *out);
 
-/* Receives the answers to that, judging nothing. */
+/* Receives the answer to the GET of a spec; whether there is one. One that is
+ * no text at all becomes "", which is no spec either. */
+bool guard_receive_spec(struct connection *c, char text[REPLY_TEXT + 1]);
+
+/* Receives the answers to all that was asked, judging nothing. */
 void guard_receive(hibloom *filter, struct guard *guard);
 
 /* Judge: ENOTFOUND, EMISMATCH or ECORRUPT, noted in the connection; the last

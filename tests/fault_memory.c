@@ -1,0 +1,198 @@
+/* Out of memory, at every allocation in turn: the Nth one that the library
+ * makes fails, N rising until nothing fails any more. Each time the call that
+ * met it says ENOMEM, the store goes on, and nothing is left allocated.
+ *
+ * malloc and its kin are replaced for the whole process, which neither ASan nor
+ * a second look at leaks by valgrind can bear; so under ASan these tests are
+ * skipped, and leaks are counted here. Only calls from this program's own code
+ * fail, of which the library is a part and hiredis is not. */
+#include "support/test.h"
+
+#include <stdlib.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define REPLACED 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define REPLACED 0
+#endif
+#endif
+#ifndef REPLACED
+#define REPLACED 1
+#endif
+
+static long live;      /* allocations not freed yet */
+static long countdown; /* 0: no failing; n: the nth from now fails */
+static bool failed;    /* since the call under test began */
+static bool reached;   /* the nth, in this life */
+
+#if REPLACED
+
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t n, size_t size);
+void *__libc_realloc(void *old, size_t size);
+void __libc_free(void *old);
+extern const char __executable_start, etext; /* the linker's: where our code lies */
+
+static bool fails(const char *caller)
+{
+    if (countdown == 0 || caller < &__executable_start || caller >= &etext || --countdown > 0)
+        return false;
+    failed = reached = true;
+    return true;
+}
+
+static void *count(void *fresh)
+{
+    live += fresh != NULL;
+    return fresh;
+}
+
+void *malloc(size_t size)
+{
+    return fails(__builtin_return_address(0)) ? NULL : count(__libc_malloc(size));
+}
+
+void *calloc(size_t n, size_t size)
+{
+    return fails(__builtin_return_address(0)) ? NULL : count(__libc_calloc(n, size));
+}
+
+void *realloc(void *old, size_t size)
+{
+    if (fails(__builtin_return_address(0)))
+        return NULL;
+    void *fresh = __libc_realloc(old, size);
+    if (old == NULL)
+        count(fresh);
+    return fresh;
+}
+
+void free(void *old)
+{
+    live -= old != NULL;
+    __libc_free(old);
+}
+
+#endif
+
+/* ---- What is done under it --------------------------------------------------- */
+
+#define ITEMS 600 /* more than one pipeline */
+
+static hibloom_item items[ITEMS];
+static unsigned numbers[ITEMS];
+static bool answers[ITEMS];
+
+/* A call, and whether it was right: it must fail just if memory did, with
+ * ENOMEM, and what comes after must not be disturbed by it. */
+static bool tried(hibloom_status status)
+{
+    assert_int_equal(status, failed ? HIBLOOM_ENOMEM : HIBLOOM_OK);
+    return status == HIBLOOM_OK;
+}
+
+static void use_filter(hibloom *filter)
+{
+    hibloom_info info;
+
+    if (!tried(hibloom_add_many(filter, items, ITEMS, answers)) ||
+        !tried(hibloom_add_many(filter, items, ITEMS, NULL)) ||
+        !tried(hibloom_contains_many(filter, items, ITEMS, answers)))
+        return;
+    for (size_t i = 0; i < ITEMS; i++)
+        assert_true(answers[i]);
+    (void)(tried(hibloom_get_info(filter, &info)) && tried(hibloom_expire(filter, 100)) && tried(hibloom_clear(filter)));
+}
+
+/* A whole life on a fresh store, so that its buffers have to be allocated. */
+static void live_once(const char *uri, const char *name, const char *text, bool attach)
+{
+    hibloom_store *store = (hibloom_store *)&failed;
+    hibloom *filter = NULL;
+    hibloom_spec spec;
+
+    if (!tried(hibloom_spec_parse(&spec, text)))
+        return;
+    if (!tried(hibloom_connect(&store, uri, NULL))) {
+        assert_null(store);
+        return;
+    }
+    if (tried((attach ? hibloom_attach : hibloom_open)(&filter, store, name, &spec)))
+        use_filter(filter);
+    else
+        assert_null(filter);
+    /* whatever happened, the store works on once there is memory again */
+    countdown = 0;
+    failed = false;
+    if (filter == NULL)
+        assert_ok((attach ? hibloom_attach : hibloom_open)(&filter, store, name, &spec), store);
+    assert_ok(hibloom_add(filter, "x", 1, NULL), store);
+    assert_ok(hibloom_contains(filter, "x", 1, answers), store);
+    assert_true(answers[0]);
+    assert_ok(hibloom_drop(filter), store);
+    hibloom_close(filter);
+    hibloom_store_free(store);
+}
+
+static void every_allocation_may_fail(const char *uri, const char *text, bool attach)
+{
+    char name[TEST_NAME_SIZE];
+    int n = 0;
+
+    if (!REPLACED)
+        skip();
+    test_name(name);
+    for (size_t i = 0; i < ITEMS; i++) {
+        numbers[i] = (unsigned)i;
+        items[i] = (hibloom_item){&numbers[i], sizeof numbers[i]};
+    }
+    live_once(uri, name, text, attach); /* what the C library allocates once and keeps */
+    do {
+        const long before = live;
+        failed = reached = false;
+        countdown = ++n;
+        live_once(uri, name, text, attach);
+        countdown = 0;
+        assert_int_equal(live, before);
+        assert_in_range(n, 1, 1000);
+    } while (reached);
+    print_message("%s: %d allocations\n", text, n - 1);
+    assert_true(n > 3);
+}
+
+static void in_memory(void **state)
+{
+    (void)state;
+    every_allocation_may_fail("memory:", "capacity=10000 error=0.01", false);
+}
+
+static void in_redis(void **state)
+{
+    (void)state;
+    every_allocation_may_fail(test_uri(), "capacity=10000 error=0.01", false);
+}
+
+static void in_redis_on_several_keys(void **state)
+{
+    (void)state;
+    every_allocation_may_fail(test_uri(), "php-poly8 bits=65536", false);
+}
+
+static void attached(void **state)
+{
+    (void)state;
+    every_allocation_may_fail(test_uri(), "php-uids", true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(in_memory),
+        cmocka_unit_test(in_redis),
+        cmocka_unit_test(in_redis_on_several_keys),
+        cmocka_unit_test(attached),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
