@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define BATCH 1000
-#define URL_MAX 2048
+#define URL_MAX 8192 /* longer ones are cut */
 #define ATTEMPTS 5
 
 struct crawler {
@@ -29,19 +29,23 @@ static int complain(const struct crawler *crawler, const char *doing, hibloom_st
     return EXIT_FAILURE;
 }
 
-/* Opens the filter or creates it; again after it was lost. */
+/* Opens the filter or creates it. If only its bitmap was lost, say by eviction,
+ * a new one is made first: to a crawler, fetching twice is better than not at
+ * all. Of several crawlers that notice, one does it and the others find it done. */
 static hibloom_status open_filter(struct crawler *crawler)
 {
     hibloom_spec spec;
-    hibloom_status status = hibloom_spec_for(&spec, 10000000, 0.001);
+    hibloom_status status = hibloom_repair(crawler->store, crawler->name);
 
     hibloom_close(crawler->seen);
     crawler->seen = NULL;
+    if (status == HIBLOOM_OK || status == HIBLOOM_ENOTFOUND) /* not found: it is about to be created */
+        status = hibloom_spec_for(&spec, 10000000, 0.001);
     return status == HIBLOOM_OK ? hibloom_open(&crawler->seen, crawler->store, crawler->name, &spec) : status;
 }
 
 /* Is it worth another attempt? Whatever an attempt has added before it failed
- * is not new in the next: those URLs are left to the operator's re-crawl. */
+ * is not new in the next: those URLs are left to the next crawl. */
 static bool may_try_again(struct crawler *crawler, hibloom_status status)
 {
     switch (status) {
@@ -50,7 +54,8 @@ static bool may_try_again(struct crawler *crawler, hibloom_status status)
         sleep(1); /* the next call makes a new connection */
         return true;
     case HIBLOOM_ENOTFOUND:
-    case HIBLOOM_EMISMATCH: /* dropped or expired, and perhaps made anew by another crawler */
+    case HIBLOOM_EMISMATCH:
+    case HIBLOOM_ECORRUPT: /* lost, and perhaps made anew by another crawler */
         return open_filter(crawler) == HIBLOOM_OK;
     default:
         return false;
@@ -106,5 +111,9 @@ int main(int argc, char **argv)
         result = complain(&crawler, "crawling with", status);
     hibloom_close(crawler.seen);
     hibloom_store_free(crawler.store);
+    if (fclose(stdout) != 0) {
+        perror("standard output");
+        result = EXIT_FAILURE;
+    }
     return result;
 }

@@ -70,7 +70,7 @@ static void fail_as_context(struct connection *c, int saved)
     else if (context->err == REDIS_ERR_OOM)
         connection_fail(c, HIBLOOM_ENOMEM, "out of memory");
     else
-        connection_fail(c, HIBLOOM_EIO, "connection failed: %s", context->errstr);
+        connection_fail(c, HIBLOOM_EIO, "%s", context->errstr);
     abandon(c);
 }
 

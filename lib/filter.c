@@ -18,7 +18,9 @@ static hibloom_status new_filter(hibloom **out, hibloom_store *store, const char
         return HIBLOOM_EINVAL; /* its error already says why there is no store */
     hibloom_status status = keys_check(name);
     if (status != HIBLOOM_OK)
-        return error_set(&store->error, status, "this cannot be a filter's name (see hibloom_open)");
+        return error_set(&store->error, status,
+                         "a filter's name has 1 to %u bytes, and braces only where they make a {tag} with more beside it",
+                         HIBLOOM_NAME_MAX);
     hibloom *filter = calloc(1, sizeof *filter);
     if (filter == NULL)
         return error_set(&store->error, HIBLOOM_ENOMEM, "out of memory");
@@ -75,16 +77,27 @@ hibloom_status hibloom_attach(hibloom **out, hibloom_store *store, const char *n
     return status;
 }
 
-hibloom_status hibloom_remove(hibloom_store *store, const char *name)
+/* A call on a filter that need not be open. */
+static hibloom_status call_by_name(hibloom_store *store, const char *name, hibloom_status (*call)(hibloom *))
 {
     hibloom *filter;
     hibloom_status status = new_filter(&filter, store, name);
 
     if (status != HIBLOOM_OK)
         return status;
-    status = store->class->remove(filter);
+    status = call(filter);
     free(filter);
     return status;
+}
+
+hibloom_status hibloom_repair(hibloom_store *store, const char *name)
+{
+    return store->class != NULL ? call_by_name(store, name, store->class->repair) : HIBLOOM_EINVAL;
+}
+
+hibloom_status hibloom_remove(hibloom_store *store, const char *name)
+{
+    return store->class != NULL ? call_by_name(store, name, store->class->remove) : HIBLOOM_EINVAL;
 }
 
 /* ---- Items ---------------------------------------------------------------- */

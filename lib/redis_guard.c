@@ -56,7 +56,9 @@ static void receive_length(hibloom *filter, struct redis_key *key, struct guard 
     guard->gone = guard->gone || length == 0;
     guard->existing = guard->existing || length != 0;
     guard->cut = guard->cut || length < key->whole;
-    if (filter->bare && length > key->whole)
+    if (filter->bare && length < key->whole)
+        key->whole = UINT64_MAX; /* lost once is lost for good: an add may already have begun it again */
+    else if (filter->bare)
         key->whole = length;
 }
 

@@ -22,7 +22,9 @@ struct store_class {
     hibloom_status (*clear)(hibloom *);
     hibloom_status (*drop)(hibloom *);
     hibloom_status (*expire)(hibloom *, uint64_t seconds);
-    hibloom_status (*remove)(hibloom *); /* of which only store and name are set; not closed */
+    /* of these filters only store and name are set; they are not closed */
+    hibloom_status (*repair)(hibloom *);
+    hibloom_status (*remove)(hibloom *);
     void (*close)(hibloom *);
     void (*free)(hibloom_store *);
 };

@@ -296,15 +296,26 @@ static hibloom_status memory_expire(hibloom *filter, uint64_t seconds)
     return status;
 }
 
-static hibloom_status memory_remove(hibloom *filter)
+/* A filter here is whole, or not there. */
+static hibloom_status memory_repair(hibloom *filter)
 {
-    struct memory_filter *stored = find(memory_store_of(filter), filter->name);
+    const struct memory_filter *stored = find(memory_store_of(filter), filter->name);
 
     if (stored == NULL || stored->bare)
         return fail(filter, HIBLOOM_ENOTFOUND, "there is no such filter");
-    unlist(memory_store_of(filter), stored);
-    release(stored);
     return HIBLOOM_OK;
+}
+
+static hibloom_status memory_remove(hibloom *filter)
+{
+    hibloom_status status = memory_repair(filter);
+
+    if (status == HIBLOOM_OK) {
+        struct memory_filter *stored = find(memory_store_of(filter), filter->name);
+        unlist(memory_store_of(filter), stored);
+        release(stored);
+    }
+    return status;
 }
 
 static void memory_free(hibloom_store *base)
@@ -328,6 +339,7 @@ static const struct store_class memory_class = {
     .clear = memory_clear,
     .drop = memory_drop,
     .expire = memory_expire,
+    .repair = memory_repair,
     .remove = memory_remove,
     .close = memory_close,
     .free = memory_free,

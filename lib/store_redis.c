@@ -29,6 +29,7 @@ static const struct store_class redis_class = {
     .clear = redis_clear,
     .drop = redis_drop,
     .expire = redis_expire,
+    .repair = redis_repair,
     .remove = redis_remove,
     .close = redis_close,
     .free = redis_free,

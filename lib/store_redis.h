@@ -3,8 +3,9 @@
  *   store_redis.c  the store: connect, borrow, free; its table of functions
  *   redis_guard.c  is what is stored still this handle's filter?
  *   redis_items.c  add, contains: the walk from items to pipelines and back
- *   redis_keys.c   open, clear, drop, expire, remove: what changes whole keys
- */
+ *   redis_count.c  how many bits are set
+ *   redis_change.c one change to whole keys, at once or not at all
+ *   redis_life.c   those changes: open, clear, expire, drop, repair, ... */
 #ifndef HIBLOOM_STORE_REDIS_H
 #define HIBLOOM_STORE_REDIS_H
 
@@ -24,7 +25,8 @@ struct redis_store {
 };
 
 struct redis_key {
-    uint64_t whole; /* bytes below which the bitmap is not the one it was; bare: the most this handle has seen */
+    uint64_t whole; /* bytes below which the bitmap is not the one it was; bare: the most this handle has seen,
+                       UINT64_MAX once it was lost */
     size_t len;
     char name[KEYS_SIZE];
 };
@@ -87,19 +89,45 @@ void guard_check(hibloom *filter, struct guard *guard);
 
 hibloom_status redis_add(hibloom *, const hibloom_item *, size_t n, bool *is_new);
 hibloom_status redis_contains(hibloom *, const hibloom_item *, size_t n, bool *found);
+
+/* ---- redis_count.c ---- */
+
 hibloom_status redis_count(hibloom *, uint64_t *bits_set, uint64_t *bytes);
 
 /* Inside a conversation: counts bitmap i, as far as the spec's bits go (a bare
  * one may be longer), and looks with the guard at the same time. */
 uint64_t redis_count_bits(hibloom *, uint32_t i, struct guard *);
 
-/* ---- redis_keys.c ---- */
+/* ---- redis_change.c ---- */
+
+#define REDIS_ATTEMPTS 100 /* each one that fails is another client's that succeeded */
+
+/* What was seen before a change. */
+struct redis_look {
+    struct guard guard;
+    long long ttl_ms;  /* of the spec, or of a bare bitmap; negative: none */
+    uint64_t argument; /* of the change: expire's seconds, sweep's bits */
+};
+
+struct redis_change {
+    bool watch_bitmaps; /* too; adders change them all the time */
+    /* Whether it is to be made; or notes in the connection why it may not be. */
+    bool (*judge)(hibloom *, const struct redis_look *);
+    /* Asks for it; the number of commands. */
+    unsigned (*ask)(hibloom *, struct commands *, const struct redis_look *);
+};
+
+/* Inside a conversation: makes the change; whether it was made, and by us. */
+bool redis_make_change(hibloom *, const struct redis_change *, uint64_t argument);
+
+/* ---- redis_life.c ---- */
 
 hibloom_status redis_open(hibloom *, const hibloom_spec *wanted);
 hibloom_status redis_attach(hibloom *);
 hibloom_status redis_clear(hibloom *);
 hibloom_status redis_drop(hibloom *);
 hibloom_status redis_expire(hibloom *, uint64_t seconds);
+hibloom_status redis_repair(hibloom *);
 hibloom_status redis_remove(hibloom *);
 
 /* Takes back the `bits` that an add has set after the filter was gone: removes

@@ -524,8 +524,10 @@ static void remove_needs_no_handle(void **state)
 
     for (size_t t = 0; t < 2; t++) {
         hibloom_close(open_text(b, test_name(name), texts[t]));
+        assert_ok(hibloom_repair(b->store, name), b->store);
         assert_ok(hibloom_remove(b->store, name), b->store);
         assert_status(hibloom_remove(b->store, name), HIBLOOM_ENOTFOUND, b->store);
+        assert_status(hibloom_repair(b->store, name), HIBLOOM_ENOTFOUND, b->store);
         if (b->redis)
             assert_int_equal(test_command(b->outside, "EXISTS %s {%s}:spec %s:0 %s:7", name, name, name, name), 0);
     }
@@ -634,14 +636,22 @@ static void a_bare_bitmap_may_begin_with_the_first_add(void **state)
     assert_false(contains(b, filter, "1234567891", 10));
     assert_int_equal(test_command(b->outside, "EXISTS {%s}:spec", name), 0);
 
-    /* gone, or begun again: an error, for adds as well */
+    /* gone: an error, and one that stays although the add has begun it again */
     test_command(b->outside, "DEL %s", name);
     assert_status(hibloom_contains(filter, "1234567890", 10, &found), HIBLOOM_ENOTFOUND, b->store);
     assert_status(hibloom_add(filter, "1234567890", 10, NULL), HIBLOOM_ENOTFOUND, b->store);
+    assert_status(hibloom_contains(filter, "7", 1, &found), HIBLOOM_ECORRUPT, b->store);
+    assert_status(hibloom_add(filter, "7", 1, &found), HIBLOOM_ECORRUPT, b->store);
+    test_command(b->outside, "SETBIT %s 67108863 0", name);
+    assert_status(hibloom_contains(filter, "8", 1, &found), HIBLOOM_ECORRUPT, b->store);
+    hibloom_close(filter);
+
+    /* begun again by another: as long as it is shorter than it was */
+    assert_ok(hibloom_attach(&filter, b->store, name, &spec), b->store);
+    assert_true(contains(b, filter, "7", 1));
     test_command(b->outside, "DEL %s", name);
     test_command(b->outside, "SETBIT %s 0 1", name);
-    assert_status(hibloom_contains(filter, "1234567890", 10, &found), HIBLOOM_ECORRUPT, b->store);
-    assert_status(hibloom_add(filter, "1", 1, &found), HIBLOOM_ECORRUPT, b->store);
+    assert_status(hibloom_contains(filter, "7", 1, &found), HIBLOOM_ECORRUPT, b->store);
     assert_true(found);
 
     /* emptied by its handle, it may begin anew */
@@ -652,6 +662,37 @@ static void a_bare_bitmap_may_begin_with_the_first_add(void **state)
     assert_in_range(test_command(b->outside, "TTL %s", name), 490, 500);
     drop_and_close(b, filter);
     assert_int_equal(test_command(b->outside, "EXISTS %s", name), 0);
+}
+
+static void repair_makes_a_lost_bitmap_anew_and_only_that(void **state)
+{
+    static const char *const texts[] = {"capacity=1000 error=0.001", "php-poly8 bits=65536"};
+    struct backend *b = *state;
+    char name[TEST_NAME_SIZE];
+
+    for (size_t t = 0; t < 2; t++) {
+        hibloom *filter = open_text(b, test_name(name), texts[t]), *other;
+        bool found = true;
+        assert_true(add(b, filter, "x", 1));
+        assert_ok(hibloom_expire(filter, 1000), b->store);
+        assert_ok(hibloom_repair(b->store, name), b->store);
+        assert_true(contains(b, filter, "x", 1)); /* nothing was lost, nothing is changed */
+
+        test_command(b->outside, "DEL %s %s:3", name, name);
+        assert_status(hibloom_open(&other, b->store, name, NULL), HIBLOOM_ENOTFOUND, b->store);
+        assert_status(hibloom_add(filter, "y", 1, NULL), HIBLOOM_ECORRUPT, b->store);
+        assert_status(hibloom_contains(filter, "y", 1, &found), HIBLOOM_ECORRUPT, b->store);
+        assert_status(hibloom_open(&other, b->store, name, NULL), HIBLOOM_ECORRUPT, b->store);
+        assert_ok(hibloom_repair(b->store, name), b->store);
+        assert_false(contains(b, filter, "x", 1));
+        assert_true(add(b, filter, "x", 1));
+        assert_ok(hibloom_repair(b->store, name), b->store);
+        assert_true(contains(b, filter, "x", 1));
+        assert_in_range(test_command(b->outside, "TTL {%s}:spec", name), 990, 1000);
+        assert_in_range(test_command(b->outside, t == 0 ? "TTL %s" : "TTL %s:3", name), 990, 1000);
+        drop_and_close(b, filter);
+        assert_status(hibloom_repair(b->store, name), HIBLOOM_ENOTFOUND, b->store);
+    }
 }
 
 static void bits_in_redis_are_those_in_memory(void **state)
@@ -720,6 +761,7 @@ int main(void)
         ON_REDIS(expire_is_on_every_key),
         ON_REDIS(a_foreign_bitmap_is_not_taken_for_a_filter),
         ON_REDIS(a_bare_bitmap_may_begin_with_the_first_add),
+        ON_REDIS(repair_makes_a_lost_bitmap_anew_and_only_that),
         ON_REDIS(bits_in_redis_are_those_in_memory),
     };
 

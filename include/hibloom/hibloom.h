@@ -6,8 +6,9 @@
  * Conventions, stated once:
  *  - A function that can fail returns a hibloom_status; 0 is HIBLOOM_OK. Check
  *    it: a wrong "no" is only as loud as the caller lets it be.
- *  - Results come through pointers and are written only on HIBLOOM_OK. The one
- *    exception is hibloom_connect and hibloom_borrow, see there.
+ *  - Results come through pointers and are written only on HIBLOOM_OK: set a
+ *    hibloom * to NULL first if you close it in any case. The one exception is
+ *    the store of hibloom_connect and hibloom_borrow, see there.
  *  - Free and close functions accept NULL. Any other pointer must be valid
  *    unless its function says what NULL means.
  *  - Names, specs, URIs and options are copied; the caller keeps his own.
@@ -49,8 +50,9 @@ struct redisContext; /* hiredis' own; only hibloom_borrow takes one */
 /* ---- Status --------------------------------------------------------------
  *
  * The tens tell whose move it is: 1x the caller's (nothing was sent), 2x the
- * connection is dead, 3x the server said no, 4x what is stored is not what
- * this handle was opened on. */
+ * connection is dead, 3x the server's answer (after 31 a connection of the
+ * library's own is closed, too), 4x what is stored is not what this handle was
+ * opened on. */
 typedef enum hibloom_status {
     HIBLOOM_OK = 0,
     HIBLOOM_EINVAL = 10,    /* an argument is not of the form it must have */
@@ -100,7 +102,7 @@ typedef struct hibloom_spec {
     double error_rate;   /* p: false-positive rate asked for at capacity; 0 = not stated */
     hibloom_hash hash;
     hibloom_layout layout;
-    bool seeded;         /* xxh3, siphash: seeds[] is set. If not, hibloom_open takes the stored seed over or
+    bool seeded;         /* xxh3, siphash: seeds[] is set. If not, hibloom_open uses the stored seed or
                             draws one at random; the other functions count it as 0 */
     bool empty_excluded; /* the empty item has no positions: it is never added and never found */
     uint64_t seeds[HIBLOOM_HASHES_MAX]; /* by hash, see there; murmur3 and poly: 32 bits each; unused ones are 0 */
@@ -168,14 +170,17 @@ HIBLOOM_CHECKED hibloom_status hibloom_positions(const hibloom_spec *spec, const
 
 typedef struct hibloom_store hibloom_store;
 
-/* A store in this process' memory, for tests, for filters that need not be
- * shared, and to fill one before it is. Its filters live until they are
- * dropped or it is freed. ENOMEM. */
+/* A store in this process' memory, for tests and for filters that need not be
+ * shared. Its filters live until they are dropped or it is freed. ENOMEM. */
 HIBLOOM_CHECKED hibloom_status hibloom_memory(hibloom_store **out);
 
+/* How contains is asked, and an add that does not want to know is_new. One
+ * that does is always a BITFIELD an item; in the partitioned layout, whose
+ * items have several keys, a transaction. */
 typedef enum hibloom_commands {
-    HIBLOOM_COMMANDS_SETBIT = 0,  /* k SETBIT or GETBIT an item: works with every Redis */
-    HIBLOOM_COMMANDS_BITFIELD = 1 /* one BITFIELD or BITFIELD_RO an item: less work for the server */
+    HIBLOOM_COMMANDS_SETBIT = 0,  /* k SETBIT or GETBIT an item */
+    HIBLOOM_COMMANDS_BITFIELD = 1 /* one BITFIELD or BITFIELD_RO an item: less work for the server. Partitioned: as
+                                     SETBIT */
 } hibloom_commands;
 
 /* Zero in a field means its default. */
@@ -206,20 +211,21 @@ typedef struct hibloom_connect_options {
 HIBLOOM_CHECKED hibloom_status hibloom_connect(hibloom_store **out, const char *uri,
                                                const hibloom_connect_options *options);
 
-/* A store on the caller's own blocking hiredis connection, with the database
- * it has selected. The connection stays the caller's: not closed, not re-made,
- * its time-outs not touched, and left as it was found between calls, save that
- * a WATCH on it may be void. It must outlive the store, and when a function of
- * this library is called it must have no transaction open, no commands
- * appended and no replies unread: what can be seen of that is refused with
- * EINVAL. Once it is dead (its err is set), calls return EIO until the caller
- * has reconnected it. On failure *out is as with hibloom_connect.
+/* A store on the caller's own blocking hiredis connection. It stays the
+ * caller's: not closed, not re-made, its time-outs not touched, and left as it
+ * was found between calls, save that a WATCH set on it may be cancelled. It
+ * must outlive the store and keep its selected database. Replies unread and
+ * commands not sent yet are refused with EINVAL; an open MULTI cannot be seen:
+ * it gives EPROTO, and queues our commands. Once the connection is dead (its
+ * err is set), calls return EIO until the caller has reconnected it. On failure
+ * *out is as with hibloom_connect.
  * EINVAL: the context is NULL or not a blocking one. */
 HIBLOOM_CHECKED hibloom_status hibloom_borrow(hibloom_store **out, struct redisContext *context);
 
 /* The last failure on this store in words, the server's own included; ""
- * before the first. Valid until the next call on the store. Never NULL, also
- * for a NULL store. Holds no password. */
+ * before the first. A success does not reset it, and functions on specs have
+ * no words. Valid until the next call on the store. Never NULL, also for a NULL
+ * store. Holds no password and no seed. */
 HIBLOOM_API const char *hibloom_store_error(const hibloom_store *store);
 
 /* Frees the store. Its filters must have been closed before. */
@@ -233,19 +239,26 @@ HIBLOOM_API void hibloom_store_free(hibloom_store *store);
  * need: no add can make it that long, so its length proves that it is the one
  * that was created, and not what was added after it had been lost.
  *
- * The guard: each call below that talks to Redis proves that the stored spec
- * is still this filter's and that the bitmap is still whole. If not,
- *   ENOTFOUND  it was dropped or has expired, or the bitmap was deleted or evicted
- *   EMISMATCH  another filter was created under the name
- *   ECORRUPT   the spec is unreadable; the bitmap was lost and others added to
- *              what was left
- * and no answer is given. Those and the following are not repeated below:
- *   ENOMEM, EIO, ETIMEDOUT, ESERVER (hibloom_store_error has the server's
- *   words), EPROTO.
- * After an error, an item that was to be added may have been, or in part. Bits
- * that an add has set after the filter was gone are taken back, unless other
- * adders have set some too: then open calls what is left EMISMATCH, and it is
- * for you to delete. */
+ * The guard: each call on an open filter proves that the stored spec is still
+ * this filter's and, but for clear and drop, that the bitmap is whole. If not,
+ * no answer is given, and the status is
+ *   ENOTFOUND  the spec is gone: dropped or expired; or it is there, and there
+ *              is no bitmap: deleted or evicted
+ *   EMISMATCH  the stored spec is another: another filter was created here
+ *   ECORRUPT   the bitmap was lost, and something, perhaps this very call, has
+ *              added to what is left; or the stored spec is unreadable
+ * A filter made anew with the very spec, seed included, is the same filter,
+ * emptied. Seeds that are drawn differ, so it takes a preset or a seed in the
+ * spec for that.
+ * To go on after a loss: if the spec is gone, hibloom_open creates the filter
+ * anew; if only the bitmap is, hibloom_repair makes an empty one. Bits that an
+ * add has set after the spec was gone are taken back, unless other adders have
+ * set some too: then hibloom_open says EMISMATCH, and the key is yours to
+ * delete.
+ *
+ * Those statuses and the following are not repeated below: ENOMEM, EIO,
+ * ETIMEDOUT, ESERVER (hibloom_store_error has the server's words), EPROTO.
+ * After any error, an item that was to be added may have been, or in part. */
 
 typedef struct hibloom hibloom;
 
@@ -267,10 +280,11 @@ HIBLOOM_CHECKED hibloom_status hibloom_open(hibloom **out, hibloom_store *store,
 /* Joins a bare bitmap: one that another program owns, filled as `spec` says.
  * Nothing is stored beside it. It need not exist yet: the first add makes it,
  * and contains returns ENOTFOUND until then (a memory store makes it here).
- * Its guard is weaker, for want of a spec: it is an error if the bitmap is
- * gone or shorter than this handle has seen it.
- * EMISMATCH: it is no bare bitmap, its stored spec differs. Else as
- * hibloom_open, spec not NULL. Round trips: one. */
+ * Its guard is weaker, for want of a spec: once the bitmap is gone or shorter
+ * than this handle has seen it, calls fail (ENOTFOUND, ECORRUPT) until
+ * hibloom_clear or another attach.
+ * spec must not be NULL. EMISMATCH: it is no bare bitmap, a spec is stored with
+ * it, and not this one. Else as hibloom_open. Round trips: one. */
 HIBLOOM_CHECKED hibloom_status hibloom_attach(hibloom **out, hibloom_store *store, const char *name,
                                               const hibloom_spec *spec);
 
@@ -289,8 +303,8 @@ typedef struct hibloom_item {
 } hibloom_item;
 
 /* The same for n items in order, in pipelines of a bounded size, so that n is
- * limited by the caller's memory alone; is_new and found have room for n, and
- * n = 0 is fine. An item that comes twice is new once. All or nothing as to
+ * limited by the caller's memory alone; is_new (which may be NULL) and found
+ * have room for n, and n = 0 is fine. An item that comes twice is new once. All or nothing as to
  * the answers: they are written only if the whole call is OK, and after an
  * error an unknown part of the items has been added.
  * Round trips: one, then overlapped: the next pipeline is sent before the
@@ -312,20 +326,28 @@ typedef struct hibloom_info {
  * stalls the server. Round trips: one a key. */
 HIBLOOM_CHECKED hibloom_status hibloom_get_info(hibloom *filter, hibloom_info *out);
 
-/* Empties it; its spec, and its time to live, stay. Two round trips. */
+/* Empties it; its spec, and its time to live, stay. Makes a lost bitmap anew.
+ * Two round trips. */
 HIBLOOM_CHECKED hibloom_status hibloom_clear(hibloom *filter);
 
 /* Removes every key of it (UNLINK). The handle must still be closed.
  * Two round trips. */
 HIBLOOM_CHECKED hibloom_status hibloom_drop(hibloom *filter);
 
-/* Removes every key of it after `seconds`; 0 = never, takes an earlier time
- * to live back. ERANGE: more than 2^40. Two round trips. */
+/* Removes every key of it after `seconds`; 0 = never: removes a time to live.
+ * ERANGE: more than 2^40. Two round trips. */
 HIBLOOM_CHECKED hibloom_status hibloom_expire(hibloom *filter, uint64_t seconds);
 
-/* Removes the filter `name` without opening it, which the guard prevents when
+/* Where the bitmap of the filter `name` was lost and its spec was not, makes
+ * the bitmap anew, empty; what is whole is left alone. So any number of
+ * processes that have noticed may call it, and none undoes what another has
+ * added since. ENOTFOUND: no spec under the name. ECORRUPT: it is unreadable.
+ * Two round trips, three to repair. */
+HIBLOOM_CHECKED hibloom_status hibloom_repair(hibloom_store *store, const char *name);
+
+/* Removes the filter `name` without opening it, which the guard forbids when
  * its bitmap is lost. ENOTFOUND: no spec under the name, so nothing of ours.
- * Two round trips. */
+ * ECORRUPT: it is unreadable: delete the keys by hand. Three round trips. */
 HIBLOOM_CHECKED hibloom_status hibloom_remove(hibloom_store *store, const char *name);
 
 /* The filter's spec, its seed included; valid until hibloom_close. */

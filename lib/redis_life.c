@@ -1,20 +1,13 @@
-/* redis_keys.c: open, clear, drop, expire, remove: what makes and changes whole
- * keys.
+/* redis_life.c: the life of a filter: open, attach, clear, expire, drop,
+ * repair, remove, and the sweep after an add that came too late.
  *
- * Each change is a transaction by optimistic locking, so that a filter is there
- * with its spec and its bitmaps or not at all, whoever else is at it:
- *
- *     WATCH {seen}:spec        and look: the guard's commands
- *     MULTI ... EXEC           or UNWATCH, if what was seen forbids the change
- *
- * EXEC does nothing if a watched key has changed since; then it begins anew. */
+ * Each change is a record for redis_change.c: whether it may be made, and the
+ * commands that make it. */
 #include "store_redis.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define ATTEMPTS 100 /* each one that fails is another client's that succeeded */
 
 /* ---- The handle's keys ---------------------------------------------------- */
 
@@ -32,7 +25,7 @@ static hibloom_status check_size(hibloom *filter, const hibloom_spec *spec)
     if (spec->bits <= REDIS_BITS_MAX)
         return HIBLOOM_OK;
     return error_set(&filter->store->error, HIBLOOM_ERANGE,
-                     "a bitmap of %" PRIu64 " bits does not fit one Redis key, which holds 2^32 (512 MB)", spec->bits);
+                     "a bitmap of %" PRIu64 " bits does not fit one Redis key, which holds 2^32 (512 MiB)", spec->bits);
 }
 
 /* Takes a spec over and makes filter->own for it; may be called again. */
@@ -57,100 +50,6 @@ static void set_spec(hibloom *filter, const hibloom_spec *spec)
     hibloom_status status = hibloom_spec_format(spec, filter->text, sizeof filter->text);
     if (status != HIBLOOM_OK)
         connection_fail(c, status, "the spec could not be written as text");
-}
-
-/* ---- Transactions --------------------------------------------------------- */
-
-/* What was seen before a change. */
-struct look {
-    struct guard guard;
-    long long ttl_ms;  /* of the spec, or of a bare bitmap; negative: none */
-    uint64_t argument; /* of the change: expire's seconds, sweep's bits */
-};
-
-struct change {
-    bool watch_bitmaps;
-    /* Whether it is to be made; or notes in the connection why it may not be. */
-    bool (*judge)(hibloom *, const struct look *);
-    /* Asks for it; the number of commands. */
-    unsigned (*ask)(hibloom *, struct commands *, const struct look *);
-};
-
-static void watch_and_look(hibloom *filter, const struct change *change, struct look *look)
-{
-    struct redis_store *store = redis_store_of(filter);
-    const struct redis_filter *own = redis_filter_of(filter);
-
-    commands_empty(&store->out);
-    command_start(&store->out, 2 + (change->watch_bitmaps ? own->count : 0), "WATCH");
-    command_argument(&store->out, redis_key_argument(&own->spec));
-    for (uint32_t i = 0; change->watch_bitmaps && i < own->count; i++)
-        command_argument(&store->out, redis_key_argument(&own->bitmaps[i]));
-    guard_ask(filter, &store->out);
-    command_start(&store->out, 2, "PTTL");
-    command_argument(&store->out, redis_key_argument(filter->bare ? &own->bitmaps[0] : &own->spec));
-    connection_send(&store->connection, &store->out);
-    (void)connection_receive_status(&store->connection);
-    guard_receive(filter, &look->guard);
-    look->ttl_ms = -1;
-    (void)connection_receive_integer(&store->connection, &look->ttl_ms);
-}
-
-static void unwatch(struct redis_store *store)
-{
-    commands_empty(&store->out);
-    command_start(&store->out, 1, "UNWATCH");
-    connection_send(&store->connection, &store->out);
-    (void)connection_receive_status(&store->connection);
-}
-
-/* MULTI, the change, EXEC; whether it was carried out. */
-static bool execute(hibloom *filter, const struct change *change, const struct look *look)
-{
-    struct redis_store *store = redis_store_of(filter);
-    struct connection *c = &store->connection;
-
-    commands_empty(&store->out);
-    command_start(&store->out, 1, "MULTI");
-    unsigned queued = change->ask(filter, &store->out, look);
-    command_start(&store->out, 1, "EXEC");
-    connection_send(c, &store->out);
-    for (unsigned i = 0; i < 1 + queued; i++) /* OK, QUEUED, ... */
-        (void)connection_receive_status(c);
-    const struct reply *reply = connection_receive(c);
-    if (reply != NULL && reply->type != REDIS_REPLY_ARRAY && reply->type != REDIS_REPLY_NIL)
-        connection_unexpected(c);
-    return reply != NULL && reply->type == REDIS_REPLY_ARRAY;
-}
-
-/* Makes the change; whether it was made, and by us. */
-static bool make_change(hibloom *filter, const struct change *change, uint64_t argument)
-{
-    struct redis_store *store = redis_store_of(filter);
-    struct look look = {.argument = argument};
-
-    for (int i = 0; i < ATTEMPTS && store->connection.status == HIBLOOM_OK; i++) {
-        watch_and_look(filter, change, &look);
-        if (!change->judge(filter, &look) || store->connection.status != HIBLOOM_OK) {
-            unwatch(store);
-            return false;
-        }
-        if (execute(filter, change, &look))
-            return true;
-    }
-    connection_fail(&store->connection, HIBLOOM_ESERVER, "gave up on '%s': other clients keep changing it",
-                    filter->name);
-    return false;
-}
-
-static hibloom_status converse_change(hibloom *filter, const struct change *change, uint64_t argument)
-{
-    struct connection *c = &redis_store_of(filter)->connection;
-
-    if (connection_enter(c) != HIBLOOM_OK)
-        return c->status;
-    (void)make_change(filter, change, argument);
-    return connection_leave(c);
 }
 
 /* ---- The changes ---------------------------------------------------------- */
@@ -195,18 +94,18 @@ static unsigned ask_each_key(hibloom *filter, struct commands *out, const char *
     return !filter->bare + ask_each_bitmap(filter, out, name, number);
 }
 
-static bool judge_create(hibloom *filter, const struct look *look)
+static bool judge_create(hibloom *filter, const struct redis_look *look)
 {
     if (look->guard.has_spec) /* somebody was faster */
         return false;
     if (look->guard.existing)
         connection_fail(&redis_store_of(filter)->connection, HIBLOOM_EMISMATCH,
-                        "'%s' is a bitmap without a spec: another program's (join it with hibloom_attach), "
-                        "or the last adds to a filter that was dropped or has expired (delete it)", filter->name);
+                        "'%s' is a bitmap without a spec: join it with hibloom_attach if it is another program's, "
+                        "else delete it", filter->name);
     return !look->guard.existing;
 }
 
-static unsigned ask_create(hibloom *filter, struct commands *out, const struct look *look)
+static unsigned ask_create(hibloom *filter, struct commands *out, const struct redis_look *look)
 {
     (void)look;
     command_start(out, 3, "SET");
@@ -215,19 +114,26 @@ static unsigned ask_create(hibloom *filter, struct commands *out, const struct l
     return 1 + ask_bitmaps(filter, out);
 }
 
-static bool judge_spec(hibloom *filter, const struct look *look)
+static bool judge_spec(hibloom *filter, const struct redis_look *look)
 {
     guard_judge_spec(filter, &look->guard);
     return true;
 }
 
-static bool judge_all(hibloom *filter, const struct look *look)
+static bool judge_all(hibloom *filter, const struct redis_look *look)
 {
     guard_judge(filter, &look->guard);
     return true;
 }
 
-static bool judge_sweep(hibloom *filter, const struct look *look)
+/* Only what is damaged, and only once, however many notice. */
+static bool judge_repair(hibloom *filter, const struct redis_look *look)
+{
+    guard_judge_spec(filter, &look->guard);
+    return look->guard.gone || look->guard.cut;
+}
+
+static bool judge_sweep(hibloom *filter, const struct redis_look *look)
 {
     uint64_t bits = 0;
     struct guard guard;
@@ -237,13 +143,13 @@ static bool judge_sweep(hibloom *filter, const struct look *look)
     return bits != 0 && bits == look->argument;
 }
 
-static unsigned ask_sweep(hibloom *filter, struct commands *out, const struct look *look)
+static unsigned ask_sweep(hibloom *filter, struct commands *out, const struct redis_look *look)
 {
     (void)look;
     return ask_each_bitmap(filter, out, "UNLINK", NULL);
 }
 
-static unsigned ask_clear(hibloom *filter, struct commands *out, const struct look *look)
+static unsigned ask_clear(hibloom *filter, struct commands *out, const struct redis_look *look)
 {
     const uint64_t ttl_ms = look->ttl_ms > 0 ? (uint64_t)look->ttl_ms : 0;
     unsigned count = ask_each_bitmap(filter, out, "UNLINK", NULL);
@@ -254,24 +160,35 @@ static unsigned ask_clear(hibloom *filter, struct commands *out, const struct lo
     return ttl_ms != 0 ? count + ask_each_key(filter, out, "PEXPIRE", &ttl_ms) : count;
 }
 
-static unsigned ask_drop(hibloom *filter, struct commands *out, const struct look *look)
+static unsigned ask_drop(hibloom *filter, struct commands *out, const struct redis_look *look)
 {
     (void)look;
     return ask_each_key(filter, out, "UNLINK", NULL);
 }
 
-static unsigned ask_expire(hibloom *filter, struct commands *out, const struct look *look)
+static unsigned ask_expire(hibloom *filter, struct commands *out, const struct redis_look *look)
 {
     if (look->argument == 0)
         return ask_each_key(filter, out, "PERSIST", NULL);
     return ask_each_key(filter, out, "EXPIRE", &look->argument);
 }
 
-static const struct change create = {true, judge_create, ask_create};
-static const struct change clear = {false, judge_spec, ask_clear};
-static const struct change drop = {false, judge_spec, ask_drop};
-static const struct change expire = {false, judge_all, ask_expire};
-static const struct change sweep = {true, judge_sweep, ask_sweep};
+static const struct redis_change create = {true, judge_create, ask_create};
+static const struct redis_change clear = {false, judge_spec, ask_clear};
+static const struct redis_change drop = {false, judge_spec, ask_drop};
+static const struct redis_change repair = {true, judge_repair, ask_clear};
+static const struct redis_change expire = {false, judge_all, ask_expire};
+static const struct redis_change sweep = {true, judge_sweep, ask_sweep};
+
+static hibloom_status converse_change(hibloom *filter, const struct redis_change *change, uint64_t argument)
+{
+    struct connection *c = &redis_store_of(filter)->connection;
+
+    if (connection_enter(c) != HIBLOOM_OK)
+        return c->status;
+    (void)redis_make_change(filter, change, argument);
+    return connection_leave(c);
+}
 
 /* ---- Operations ----------------------------------------------------------- */
 
@@ -327,7 +244,7 @@ static void create_with_seed(hibloom *filter, const hibloom_spec *wanted, bool *
         connection_fail(c, HIBLOOM_EIO, "the system has no random numbers for a seed");
     else
         set_spec(filter, &spec);
-    *created = c->status == HIBLOOM_OK && make_change(filter, &create, 0);
+    *created = c->status == HIBLOOM_OK && redis_make_change(filter, &create, 0);
 }
 
 static void open_or_create(hibloom *filter, const hibloom_spec *wanted)
@@ -335,7 +252,7 @@ static void open_or_create(hibloom *filter, const hibloom_spec *wanted)
     struct connection *c = &redis_store_of(filter)->connection;
     bool done = false;
 
-    for (int i = 0; i < ATTEMPTS && !done && c->status == HIBLOOM_OK; i++) {
+    for (int i = 0; i < REDIS_ATTEMPTS && !done && c->status == HIBLOOM_OK; i++) {
         done = load(filter, wanted);
         if (c->status != HIBLOOM_OK)
             break;
@@ -408,7 +325,8 @@ hibloom_status redis_expire(hibloom *filter, uint64_t seconds)
     return converse_change(filter, &expire, seconds);
 }
 
-hibloom_status redis_remove(hibloom *filter)
+/* Changes the filter of that name, whatever its spec. */
+static hibloom_status change_by_name(hibloom *filter, const struct redis_change *change)
 {
     struct connection *c = &redis_store_of(filter)->connection;
 
@@ -417,9 +335,19 @@ hibloom_status redis_remove(hibloom *filter)
     if (!load(filter, NULL))
         connection_fail(c, HIBLOOM_ENOTFOUND, "there is no filter '%s'", filter->name);
     if (c->status == HIBLOOM_OK)
-        (void)make_change(filter, &drop, 0);
+        (void)redis_make_change(filter, change, 0);
     free(filter->own);
     return connection_leave(c);
+}
+
+hibloom_status redis_repair(hibloom *filter)
+{
+    return change_by_name(filter, &repair);
+}
+
+hibloom_status redis_remove(hibloom *filter)
+{
+    return change_by_name(filter, &drop);
 }
 
 void redis_sweep(hibloom *filter, uint64_t bits)
