@@ -1,6 +1,7 @@
 /* connection.c: one pipe to one Redis. See connection.h. */
 #include "connection.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <hiredis/sds.h>
 #include <pthread.h>
@@ -8,11 +9,20 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 
 /* The most that a server may send ahead of what has been decoded: hiredis
  * holds a string whole before it hands it over, and ours are short. */
 #define UNREAD_MAX (1u << 20)
+
+static uint64_t now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
 
 /* ---- Failing ---- */
 
@@ -35,6 +45,7 @@ void connection_unexpected(struct connection *c)
 
 static void restore_reader(struct connection *c)
 {
+    reply_leave(c->context->reader);
     c->context->reader->fn = c->their_functions;
     c->context->reader->privdata = c->their_privdata;
 }
@@ -74,35 +85,48 @@ static void fail_as_context(struct connection *c, int saved)
     abandon(c);
 }
 
+/* Does the text hold a piece of the secret, four characters or all of it?
+ * Only letters and digits count: how others are written is the server's choice. */
+static bool repeats(const char *text, size_t len, struct argument secret)
+{
+    char said[REPLY_TEXT], piece[4];
+    size_t said_len = 0, n = 0;
+
+    for (size_t i = 0; i < len; i++)
+        if (isalnum((unsigned char)text[i]))
+            said[said_len++] = text[i];
+    for (size_t i = 0; i < secret.len; i++) {
+        if (!isalnum((unsigned char)secret.bytes[i]))
+            continue;
+        memmove(piece, piece + 1, sizeof piece - 1);
+        piece[sizeof piece - 1] = secret.bytes[i];
+        if (++n >= sizeof piece && memmem(said, said_len, piece, sizeof piece) != NULL)
+            return true;
+    }
+    return n > 0 && n < sizeof piece && memmem(said, said_len, piece + sizeof piece - n, n) != NULL;
+}
+
+/* A server that does not know a command answers with its arguments, cut and
+ * escaped somehow. Of words that repeat a secret only the first is kept, the
+ * error's code, if that does not. */
+static void fail_as_server(struct connection *c)
+{
+    const char *words = c->reply.text;
+    const size_t code = strcspn(words, " ");
+
+    if (!repeats(words, strlen(words), c->secret))
+        connection_fail(c, HIBLOOM_ESERVER, "%s", words);
+    else if (!repeats(words, code, c->secret))
+        connection_fail(c, HIBLOOM_ESERVER, "%.*s, in words that repeat a secret", (int)code, words);
+    else
+        connection_fail(c, HIBLOOM_ESERVER, "refused, in words that repeat a secret");
+}
+
 /* ---- Making it ---- */
 
 static struct timeval milliseconds(uint32_t ms)
 {
     return (struct timeval){.tv_sec = ms / 1000, .tv_usec = (suseconds_t)(ms % 1000) * 1000};
-}
-
-/* Does the text hold a piece of the secret, four bytes or all of it? */
-static bool repeats(const char *text, size_t len, const char *secret)
-{
-    const size_t secret_len = strlen(secret), piece = secret_len < 4 ? secret_len : 4;
-
-    for (size_t at = 0; secret_len > 0 && at + piece <= secret_len; at++)
-        if (memmem(text, len, secret + at, piece) != NULL)
-            return true;
-    return false;
-}
-
-/* A server that does not know AUTH answers with its arguments, cut and escaped
- * somehow. Of words that repeat the password only the first is kept, the
- * error's code, if that does not. */
-static void hide_password(struct connection *c)
-{
-    const struct error answer = *c->error;
-    const size_t code = strcspn(answer.words, " ");
-
-    if (repeats(answer.words, strlen(answer.words), c->uri.password))
-        error_set(c->error, c->status, "%.*sAUTH failed, in words that repeat the password",
-                  repeats(answer.words, code, c->uri.password) ? 0 : (int)code + 1, answer.words);
 }
 
 /* AUTH and SELECT, where the URI asks for them, in one round trip. */
@@ -124,13 +148,14 @@ static void introduce(struct connection *c)
         command_number(&commands, uri->db);
         answers++;
     }
+    if (uri->password != NULL)
+        c->secret = (struct argument){uri->password, strlen(uri->password)};
     if (answers > 0)
         connection_send(c, &commands);
     commands_wipe(&commands);
     while (answers-- > 0)
         (void)connection_receive_status(c);
-    if (c->status != HIBLOOM_OK && uri->password != NULL)
-        hide_password(c);
+    c->secret = (struct argument){NULL, 0};
     if (c->status != HIBLOOM_OK && c->alive)
         abandon(c); /* the next call shall try again, not go on as somebody else */
 }
@@ -141,18 +166,32 @@ static void install_reader(struct connection *c)
 
     c->their_functions = reader->fn;
     c->their_privdata = reader->privdata;
-    c->reply.owner = reader->fn;
+    c->reply.owner = c->borrowed ? reader->fn : NULL;
     reader->fn = &reply_functions;
     reader->privdata = &c->reply;
 }
 
-static void make(struct connection *c)
+static redisContext *connect_context(const struct connection *c)
 {
     const struct timeval timeout = milliseconds(c->connect_timeout_ms);
 
     errno = 0;
-    c->context = c->uri.kind == URI_UNIX ? redisConnectUnixWithTimeout(c->uri.path, timeout)
-                                         : redisConnectWithTimeout(c->uri.host, (int)c->uri.port, timeout);
+    if (c->uri.kind == URI_UNIX)
+        return redisConnectUnixWithTimeout(c->uri.path, timeout);
+    return redisConnectWithTimeout(c->uri.host, (int)c->uri.port, timeout);
+}
+
+static void make(struct connection *c)
+{
+    const uint64_t start = now_ms();
+
+    c->context = connect_context(c);
+    /* hiredis gives up where a signal interrupts its waiting */
+    while (c->context != NULL && c->context->err == REDIS_ERR_IO && errno == EINTR &&
+           now_ms() - start < c->connect_timeout_ms) {
+        redisFree(c->context);
+        c->context = connect_context(c);
+    }
     if (c->context == NULL) {
         connection_fail(c, HIBLOOM_ENOMEM, "out of memory");
     } else if (c->context->err != 0 || redisSetTimeout(c->context, milliseconds(c->command_timeout_ms)) != REDIS_OK) {
@@ -162,6 +201,111 @@ static void make(struct connection *c)
         install_reader(c);
         introduce(c);
     }
+}
+
+/* ---- Receiving ---- */
+
+enum received { RECEIVED_NOTHING, RECEIVED_ANSWER, RECEIVED_PUSH };
+
+/* Takes one whole thing out of the reader, a push to its owner at once. */
+static enum received take(struct connection *c)
+{
+    void *object = NULL;
+
+    if (redisReaderGetReply(c->context->reader, &object) != REDIS_OK) {
+        connection_fail(c, HIBLOOM_EPROTO, "nonsense from the server: %s", c->context->reader->errstr);
+        abandon(c);
+        return RECEIVED_NOTHING;
+    }
+    if (object == NULL || !c->reply.pushed)
+        return object != NULL ? RECEIVED_ANSWER : RECEIVED_NOTHING;
+#if HIREDIS_MAJOR >= 1
+    if (c->context->push_cb != NULL)
+        c->context->push_cb(c->context->privdata, object);
+    else
+        c->reply.owner->freeObject(object);
+#endif
+    reply_reset(&c->reply);
+    return RECEIVED_PUSH;
+}
+
+/* Whether the server has had its time since the last commands were sent. */
+static bool overdue(const struct connection *c)
+{
+    return c->command_timeout_ms != 0 && now_ms() - c->sent_ms > c->command_timeout_ms;
+}
+
+/* Reads what has come; gives up if that has gone on for too long or come to
+ * too much. */
+static void read_some(struct connection *c)
+{
+    const redisReader *reader = c->context->reader;
+
+    if (overdue(c)) {
+        connection_fail(c, HIBLOOM_ETIMEDOUT, "timed out in the middle of the answers");
+        abandon(c);
+    } else if (reader->len - reader->pos > UNREAD_MAX) {
+        connection_fail(c, HIBLOOM_EPROTO, "an answer far longer than any that was asked for");
+        abandon(c);
+    } else if (redisBufferRead(c->context) != REDIS_OK) {
+        fail_as_context(c, errno);
+    }
+}
+
+const struct reply *connection_receive(struct connection *c)
+{
+    if (!c->alive)
+        return NULL;
+    reply_reset(&c->reply);
+    for (enum received received = take(c); received != RECEIVED_ANSWER; received = take(c)) {
+        if (c->alive && received == RECEIVED_NOTHING)
+            read_some(c);
+        if (!c->alive)
+            return NULL;
+    }
+    if (c->reply.type == REDIS_REPLY_ERROR) {
+        fail_as_server(c);
+        return NULL;
+    }
+    return &c->reply;
+}
+
+bool connection_receive_integer(struct connection *c, long long *out)
+{
+    const struct reply *reply = connection_receive(c);
+
+    if (reply != NULL && reply->type == REDIS_REPLY_INTEGER) {
+        *out = reply->integers[0];
+        return true;
+    }
+    if (reply != NULL)
+        connection_unexpected(c);
+    return false;
+}
+
+bool connection_receive_status(struct connection *c)
+{
+    const struct reply *reply = connection_receive(c);
+
+    if (reply != NULL && reply->type == REDIS_REPLY_STATUS)
+        return true;
+    if (reply != NULL)
+        connection_unexpected(c);
+    return false;
+}
+
+/* ---- A conversation ---- */
+
+/* Pushes that came behind the last answer are the owner's: he gets them now. */
+static void deliver_pushes(struct connection *c)
+{
+    const redisReader *reader = c->context->reader;
+
+    reply_reset(&c->reply);
+    while (c->alive && reader->pos < reader->len && reader->buf[reader->pos] == '>')
+        while (c->alive && take(c) == RECEIVED_NOTHING)
+            if (c->alive)
+                read_some(c);
 }
 
 /* A borrowed pipe must be quiet: an answer of its owner's that is still to
@@ -174,19 +318,35 @@ static void borrow(struct connection *c)
 
     if (context->err != 0) {
         connection_fail(c, HIBLOOM_EIO, "the borrowed connection is dead: %s", context->errstr);
-    } else if (sdslen(context->obuf) > 0 || reader->pos < reader->len || reader->ridx >= 0) {
-        connection_fail(c, HIBLOOM_EINVAL, "the borrowed connection has commands or replies pending");
-    } else {
+        return;
+    }
+    if (sdslen(context->obuf) == 0 && reader->ridx < 0) {
         c->alive = true;
         install_reader(c);
+        deliver_pushes(c);
+    }
+    if (c->status == HIBLOOM_OK && (!c->alive || reader->pos < reader->len)) {
+        connection_fail(c, HIBLOOM_EINVAL, "the borrowed connection has commands or replies pending");
+        if (c->alive)
+            restore_reader(c);
+        c->alive = false;
     }
 }
 
-/* ---- A conversation ---- */
+/* Has the server closed the connection since its last use, for want of use or
+ * because it was restarted? Nothing was sent yet, so a new one loses nothing. */
+static bool closed_meanwhile(const struct connection *c)
+{
+    char byte;
+
+    return recv(c->context->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
+}
 
 hibloom_status connection_enter(struct connection *c)
 {
     c->status = HIBLOOM_OK;
+    if (!c->borrowed && c->context != NULL && closed_meanwhile(c))
+        abandon(c);
     if (c->borrowed)
         borrow(c);
     else if (c->context == NULL)
@@ -228,23 +388,8 @@ static int write_some(redisContext *context, int *done)
     return result;
 }
 
-static uint64_t now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
-/* Whether an exchange that began at `start` has taken too long. */
-static bool overdue(const struct connection *c, uint64_t start)
-{
-    return c->command_timeout_ms != 0 && now_ms() - start > c->command_timeout_ms;
-}
-
 void connection_send(struct connection *c, struct commands *commands)
 {
-    uint64_t start = 0;
     int done = 0;
 
     if (!c->alive)
@@ -254,101 +399,15 @@ void connection_send(struct connection *c, struct commands *commands)
         abandon(c);
     }
     commands_empty(commands);
+    c->sent_ms = now_ms();
     while (c->alive && !done) {
         if (write_some(c->context, &done) != REDIS_OK) {
             fail_as_context(c, errno);
-        } else if (start == 0) {
-            start = now_ms();
-        } else if (!done && overdue(c, start)) {
+        } else if (!done && overdue(c)) {
             connection_fail(c, HIBLOOM_ETIMEDOUT, "timed out: the server takes no more commands");
             abandon(c);
         }
     }
-}
-
-/* Takes one whole answer out of the reader; false if it has none yet, or is
- * broken. */
-static bool next_answer(struct connection *c)
-{
-    void *object = NULL;
-
-    while (redisReaderGetReply(c->context->reader, &object) == REDIS_OK) {
-        if (object == NULL || !c->reply.pushed)
-            return object != NULL;
-#if HIREDIS_MAJOR >= 1
-        if (c->context->push_cb != NULL)
-            c->context->push_cb(c->context->privdata, object);
-        else
-            c->reply.owner->freeObject(object);
-#endif
-        reply_reset(&c->reply);
-    }
-    connection_fail(c, HIBLOOM_EPROTO, "%s", c->context->reader->errstr);
-    abandon(c);
-    return false;
-}
-
-/* Reads what has come; gives up if that has gone on for too long or come to
- * too much. `start` is when this answer's first byte was awaited, 0 = now. */
-static void read_some(struct connection *c, uint64_t *start)
-{
-    const redisReader *reader = c->context->reader;
-
-    if (*start == 0)
-        *start = now_ms();
-    if (overdue(c, *start)) {
-        connection_fail(c, HIBLOOM_ETIMEDOUT, "timed out in the middle of an answer");
-        abandon(c);
-    } else if (reader->len - reader->pos > UNREAD_MAX) {
-        connection_fail(c, HIBLOOM_EPROTO, "an answer far longer than any that was asked for");
-        abandon(c);
-    } else if (redisBufferRead(c->context) != REDIS_OK) {
-        fail_as_context(c, errno);
-    }
-}
-
-const struct reply *connection_receive(struct connection *c)
-{
-    uint64_t start = 0;
-
-    if (!c->alive)
-        return NULL;
-    reply_reset(&c->reply);
-    while (!next_answer(c)) {
-        if (c->alive)
-            read_some(c, &start);
-        if (!c->alive)
-            return NULL;
-    }
-    if (c->reply.type == REDIS_REPLY_ERROR) {
-        connection_fail(c, HIBLOOM_ESERVER, "%s", c->reply.text);
-        return NULL;
-    }
-    return &c->reply;
-}
-
-bool connection_receive_integer(struct connection *c, long long *out)
-{
-    const struct reply *reply = connection_receive(c);
-
-    if (reply != NULL && reply->type == REDIS_REPLY_INTEGER) {
-        *out = reply->integers[0];
-        return true;
-    }
-    if (reply != NULL)
-        connection_unexpected(c);
-    return false;
-}
-
-bool connection_receive_status(struct connection *c)
-{
-    const struct reply *reply = connection_receive(c);
-
-    if (reply != NULL && reply->type == REDIS_REPLY_STATUS)
-        return true;
-    if (reply != NULL)
-        connection_unexpected(c);
-    return false;
 }
 
 void connection_close(struct connection *c)

@@ -26,6 +26,8 @@ struct connection {
     bool alive;     /* answers can still be received in this conversation */
     struct uri uri; /* to make it again; not if borrowed */
     uint32_t connect_timeout_ms, command_timeout_ms; /* 0 if borrowed */
+    uint64_t sent_ms;                                /* when the last commands went out */
+    struct argument secret;                          /* what is sent and must not come back in an error's words */
     struct reply reply;                              /* the last one received */
     redisReplyObjectFunctions *their_functions;      /* a borrowed reader's own, while ours are in */
     void *their_privdata;

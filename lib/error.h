@@ -5,7 +5,7 @@
 #include "hibloom/hibloom.h"
 
 struct error {
-    char words[512];
+    char words[1024]; /* the longest name and a reason */
 };
 
 /* Puts the words down and returns the status, so that a failing function can

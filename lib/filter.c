@@ -149,7 +149,7 @@ hibloom_status hibloom_get_info(hibloom *filter, hibloom_info *out)
     if (status != HIBLOOM_OK)
         return status;
     const double all = (double)spec->bits * info.keys;
-    info.fill = (double)info.bits_set / all;
+    info.fill = fmin((double)info.bits_set / all, 1.0); /* a bare bitmap may go on behind our last bit */
     info.estimated_items = -all / spec->hashes * log1p(-info.fill);
     info.estimated_error_rate = pow(info.fill, spec->hashes);
     *out = info;

@@ -168,7 +168,7 @@ static void check_before(hibloom *filter)
     struct guard guard;
 
     guard_receive(filter, &guard);
-    if (guard.cut) /* not if it is not there yet, and never was */
+    if (guard.changed) /* not if it is not there yet, and never was */
         guard_judge_bitmaps(filter, &guard);
 }
 

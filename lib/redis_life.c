@@ -11,15 +11,6 @@
 
 /* ---- The handle's keys ---------------------------------------------------- */
 
-/* A bitmap is created a byte longer than its bits need (see hibloom.h); the
- * longest string that Redis allows has no room for that. */
-static uint64_t created_bytes(const hibloom_spec *spec)
-{
-    const uint64_t most = REDIS_BITS_MAX / 8, needed = spec_bitmap_bytes(spec);
-
-    return needed < most ? needed + 1 : most;
-}
-
 static hibloom_status check_size(hibloom *filter, const hibloom_spec *spec)
 {
     if (spec->bits <= REDIS_BITS_MAX)
@@ -33,6 +24,8 @@ static void set_spec(hibloom *filter, const hibloom_spec *spec)
 {
     struct connection *c = &redis_store_of(filter)->connection;
     const uint32_t count = spec_keys(spec);
+    const uint64_t bytes = spec_bitmap_bytes(spec);
+    const bool sealed = !filter->bare && bytes + REDIS_SEAL_BYTES <= REDIS_BITS_MAX / 8;
     struct redis_filter *own = realloc(filter->own, sizeof *own + count * sizeof own->bitmaps[0]);
 
     if (own == NULL) {
@@ -44,8 +37,11 @@ static void set_spec(hibloom *filter, const hibloom_spec *spec)
     own->spec.len = keys_spec(own->spec.name, filter->name);
     own->count = count;
     for (uint32_t i = 0; i < count; i++) {
-        own->bitmaps[i].len = keys_bitmap(own->bitmaps[i].name, filter->name, count, i);
-        own->bitmaps[i].whole = filter->bare ? 0 : created_bytes(spec);
+        struct redis_key *key = &own->bitmaps[i];
+        key->len = keys_bitmap(key->name, filter->name, count, i);
+        key->sealed = sealed;
+        key->whole = filter->bare ? 0 : sealed ? bytes + REDIS_SEAL_BYTES : bytes;
+        key->length = 0;
     }
     hibloom_status status = hibloom_spec_format(spec, filter->text, sizeof filter->text);
     if (status != HIBLOOM_OK)
@@ -54,18 +50,25 @@ static void set_spec(hibloom *filter, const hibloom_spec *spec)
 
 /* ---- The changes ---------------------------------------------------------- */
 
-/* SETBIT of the last bit to 0 makes a bitmap of that length, all 0. */
+/* Writing its end makes a bitmap of that length, all 0 before it. A bare one
+ * gets the length that it had; one that was not there is left to its first add. */
 static unsigned ask_bitmaps(hibloom *filter, struct commands *out)
 {
     const struct redis_filter *own = redis_filter_of(filter);
+    unsigned count = 0;
 
     for (uint32_t i = 0; i < own->count; i++) {
-        command_start(out, 4, "SETBIT");
-        command_argument(out, redis_key_argument(&own->bitmaps[i]));
-        command_number(out, own->bitmaps[i].whole * 8 - 1);
-        command_text(out, "0");
+        const struct redis_key *key = &own->bitmaps[i];
+        const uint64_t length = filter->bare ? key->length : key->whole;
+        if (length == 0)
+            continue;
+        command_start(out, 4, key->sealed ? "SETRANGE" : "SETBIT");
+        command_argument(out, redis_key_argument(key));
+        command_number(out, key->sealed ? length - REDIS_SEAL_BYTES : length * 8 - 1);
+        command_text(out, key->sealed ? REDIS_SEAL : "0");
+        count++;
     }
-    return own->count;
+    return count;
 }
 
 /* NAME key, or NAME key number */
@@ -130,17 +133,26 @@ static bool judge_all(hibloom *filter, const struct redis_look *look)
 static bool judge_repair(hibloom *filter, const struct redis_look *look)
 {
     guard_judge_spec(filter, &look->guard);
-    return look->guard.gone || look->guard.cut;
+    return look->guard.changed;
 }
 
+/* A leftover of adds is shorter than what is created. It holds at most the bits
+ * that the caller has set since the guard last held; some of those may have
+ * gone into the filter while it was still there. */
 static bool judge_sweep(hibloom *filter, const struct redis_look *look)
 {
+    const struct redis_filter *own = redis_filter_of(filter);
     uint64_t bits = 0;
     struct guard guard;
 
-    for (uint32_t i = 0; !look->guard.has_spec && i < redis_filter_of(filter)->count; i++)
+    if (look->guard.has_spec)
+        return false;
+    for (uint32_t i = 0; i < own->count; i++) {
+        if (own->bitmaps[i].length >= own->bitmaps[i].whole)
+            return false;
         bits += redis_count_bits(filter, i, &guard);
-    return bits != 0 && bits == look->argument;
+    }
+    return bits != 0 && bits <= look->argument;
 }
 
 static unsigned ask_sweep(hibloom *filter, struct commands *out, const struct redis_look *look)
@@ -151,13 +163,10 @@ static unsigned ask_sweep(hibloom *filter, struct commands *out, const struct re
 
 static unsigned ask_clear(hibloom *filter, struct commands *out, const struct redis_look *look)
 {
-    const uint64_t ttl_ms = look->ttl_ms > 0 ? (uint64_t)look->ttl_ms : 0;
-    unsigned count = ask_each_bitmap(filter, out, "UNLINK", NULL);
+    const uint64_t ttl_ms = (uint64_t)look->ttl_ms;
+    unsigned count = ask_each_bitmap(filter, out, "UNLINK", NULL) + ask_bitmaps(filter, out);
 
-    if (filter->bare) /* left as its own program finds it before the first add */
-        return count;
-    count += ask_bitmaps(filter, out);
-    return ttl_ms != 0 ? count + ask_each_key(filter, out, "PEXPIRE", &ttl_ms) : count;
+    return look->ttl_ms >= 0 ? count + ask_each_key(filter, out, "PEXPIRE", &ttl_ms) : count;
 }
 
 static unsigned ask_drop(hibloom *filter, struct commands *out, const struct redis_look *look)
@@ -224,7 +233,9 @@ static bool load(hibloom *filter, const hibloom_spec *wanted)
     return true;
 }
 
-static void verify(hibloom *filter)
+/* Whether the spec is still the one that was loaded; then the bitmaps are
+ * judged, too. */
+static bool verify(hibloom *filter)
 {
     struct redis_store *store = redis_store_of(filter);
     struct guard guard;
@@ -232,39 +243,49 @@ static void verify(hibloom *filter)
     commands_empty(&store->out);
     guard_ask(filter, &store->out);
     connection_send(&store->connection, &store->out);
-    guard_check(filter, &guard);
+    guard_receive(filter, &guard);
+    if (store->connection.status == HIBLOOM_OK && (!guard.has_spec || strcmp(guard.spec, filter->text) != 0))
+        return false;
+    guard_judge_bitmaps(filter, &guard);
+    return true;
 }
 
-static void create_with_seed(hibloom *filter, const hibloom_spec *wanted, bool *created)
+/* Whether it is there now, and was made by us. */
+static bool create_with_seed(hibloom *filter, const hibloom_spec *wanted)
 {
     struct connection *c = &redis_store_of(filter)->connection;
     hibloom_spec spec = *wanted;
 
-    if (spec_draw_seed(&spec) != HIBLOOM_OK)
+    if (spec_draw_seed(&spec) != HIBLOOM_OK) {
         connection_fail(c, HIBLOOM_EIO, "the system has no random numbers for a seed");
-    else
-        set_spec(filter, &spec);
-    *created = c->status == HIBLOOM_OK && redis_make_change(filter, &create, 0);
+        return false;
+    }
+    set_spec(filter, &spec);
+    if (c->status != HIBLOOM_OK)
+        return false;
+    const char *seed = strstr(filter->text, " seed=");
+    if (seed != NULL)
+        c->secret = (struct argument){seed + 6, strcspn(seed + 6, " ")};
+    const bool created = redis_make_change(filter, &create, 0);
+    c->secret = (struct argument){NULL, 0};
+    return created;
 }
 
 static void open_or_create(hibloom *filter, const hibloom_spec *wanted)
 {
     struct connection *c = &redis_store_of(filter)->connection;
-    bool done = false;
 
-    for (int i = 0; i < REDIS_ATTEMPTS && !done && c->status == HIBLOOM_OK; i++) {
-        done = load(filter, wanted);
-        if (c->status != HIBLOOM_OK)
-            break;
-        if (done)
-            verify(filter);
-        else if (wanted != NULL)
-            create_with_seed(filter, wanted, &done);
-        else
+    for (int i = 0; i < REDIS_ATTEMPTS && c->status == HIBLOOM_OK; i++) {
+        if (load(filter, wanted)) {
+            if (c->status == HIBLOOM_OK && verify(filter))
+                return;
+        } else if (wanted == NULL) {
             connection_fail(c, HIBLOOM_ENOTFOUND, "there is no filter '%s'", filter->name);
+        } else if (c->status == HIBLOOM_OK && create_with_seed(filter, wanted)) {
+            return;
+        }
     }
-    if (!done)
-        connection_fail(c, HIBLOOM_ESERVER, "gave up on '%s': other clients keep changing it", filter->name);
+    connection_fail(c, HIBLOOM_ESERVER, "gave up on '%s': other clients keep changing it", filter->name);
 }
 
 hibloom_status redis_open(hibloom *filter, const hibloom_spec *wanted)
@@ -311,7 +332,7 @@ hibloom_status redis_clear(hibloom *filter)
     struct redis_filter *own = redis_filter_of(filter);
 
     for (uint32_t i = 0; status == HIBLOOM_OK && filter->bare && i < own->count; i++)
-        own->bitmaps[i].whole = 0;
+        own->bitmaps[i].whole = own->bitmaps[i].length; /* what was lost before is forgotten */
     return status;
 }
 

@@ -1,8 +1,9 @@
 /* reply.c: RESP -> one answer at a time, with no allocation. See reply.h.
  *
  * hiredis calls one of these functions for each value, children after their
- * array; task->parent tells whether it is nested. All of them return the one
- * object, which means nothing; only NULL would, out of memory. */
+ * array; task->parent tells whether it is nested. It wants an object for each
+ * and looks at none, so all get the address of `something`; NULL makes it give
+ * the reply up. */
 #include "reply.h"
 
 #include <string.h>
@@ -16,6 +17,12 @@ void reply_reset(struct reply *reply)
     reply->text_len = 0;
     reply->text[0] = '\0';
     reply->pushed = false;
+}
+
+void reply_leave(redisReader *reader)
+{
+    if (reader->reply == &something)
+        reader->reply = NULL;
 }
 
 static struct reply *reply_of(const redisReadTask *task)
@@ -75,8 +82,8 @@ static void *note_integer(const redisReadTask *task, long long value)
 
 static void *note_nil(const redisReadTask *task)
 {
-    if (is_push(task))
-        return reply_of(task)->owner->createNil(task);
+    if (is_push(task)) /* one that is nothing as a whole is nonsense */
+        return task->parent != NULL ? reply_of(task)->owner->createNil(task) : NULL;
     if (task->parent == NULL)
         reply_of(task)->type = REDIS_REPLY_NIL; /* the task's type is that of what is missing */
     return &something;
@@ -92,6 +99,8 @@ static void discard(void *object)
 static void *note_array(const redisReadTask *task, size_t elements)
 {
     if (is_push(task)) {
+        if (reply_of(task)->owner == NULL)
+            return NULL;
         reply_of(task)->pushed = true;
         return reply_of(task)->owner->createArray(task, elements);
     }

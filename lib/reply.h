@@ -21,7 +21,7 @@ struct reply {
     size_t text_len;                     /* of the string, status or error as sent; what exceeds REPLY_TEXT is cut */
     char text[REPLY_TEXT + 1];           /* terminated */
     bool pushed;                         /* no answer but an out-of-band push, built for the connection's owner */
-    const redisReplyObjectFunctions *owner; /* which builds that */
+    const redisReplyObjectFunctions *owner; /* which builds that; NULL: a push is nonsense here */
 };
 
 /* The functions; the reader's privdata must be the struct reply. */
@@ -29,5 +29,9 @@ extern redisReplyObjectFunctions reply_functions;
 
 /* Empties it for the next answer. */
 void reply_reset(struct reply *reply);
+
+/* Takes what it has begun out of a reader that goes back to its owner, whose
+ * functions would not know how to free it. */
+void reply_leave(redisReader *reader);
 
 #endif

@@ -8,12 +8,23 @@
 #include <string.h>
 #include <sys/random.h>
 
+/* What the text does not show must be nothing, or two filters could have one. */
 static hibloom_status check_seeds(const hibloom_spec *spec, const struct hash *hash)
 {
+    uint32_t shown = 0;
+
     if (hash->seeding == SEEDING_PER_HASH)
-        for (uint32_t i = 0; i < spec->hashes; i++)
-            if (spec->seeds[i] > UINT32_MAX)
-                return HIBLOOM_ERANGE;
+        shown = spec->hashes;
+    else if (hash->seeding == SEEDING_KEY && spec->seeded)
+        shown = hash->key_bytes / 8;
+    else if (spec->seeded)
+        return HIBLOOM_EINVAL;
+    for (uint32_t i = 0; i < shown; i++)
+        if (hash->seeding == SEEDING_PER_HASH && spec->seeds[i] > UINT32_MAX)
+            return HIBLOOM_ERANGE;
+    for (uint32_t i = shown; i < HIBLOOM_HASHES_MAX; i++)
+        if (spec->seeds[i] != 0)
+            return HIBLOOM_EINVAL;
     return HIBLOOM_OK;
 }
 

@@ -16,7 +16,7 @@ struct memory_filter {
     unsigned handles;
     bool listed; /* under its name; else dropped, and freed with its last handle */
     bool bare;
-    time_t expires; /* by the monotonic clock; 0 = never */
+    uint64_t expires_ms; /* by the monotonic clock; 0 = never */
     hibloom_spec spec;
     char text[HIBLOOM_SPEC_TEXT_SIZE];
     char name[HIBLOOM_NAME_MAX + 1];
@@ -59,17 +59,17 @@ static void unlist(struct memory_store *store, struct memory_filter *stored)
     stored->listed = false;
 }
 
-static time_t now_seconds(void)
+static uint64_t now_ms(void)
 {
     struct timespec now;
 
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec;
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
 static bool is_there(const struct memory_filter *stored)
 {
-    return stored->listed && (stored->expires == 0 || now_seconds() < stored->expires);
+    return stored->listed && (stored->expires_ms == 0 || now_ms() < stored->expires_ms);
 }
 
 static struct memory_filter *find(struct memory_store *store, const char *name)
@@ -147,8 +147,8 @@ static hibloom_status memory_attach(hibloom *filter)
 
     if (stored == NULL)
         status = create(filter, &filter->spec, &stored);
-    else if (strcmp(stored->text, filter->text) != 0)
-        status = fail(filter, HIBLOOM_EMISMATCH, "is kept with another spec");
+    else if (!stored->bare || strcmp(stored->text, filter->text) != 0)
+        status = fail(filter, HIBLOOM_EMISMATCH, "is a filter with a spec, or joined with another");
     if (status == HIBLOOM_OK)
         bind_handle(filter, stored);
     return status;
@@ -173,7 +173,7 @@ static hibloom_status guard(hibloom *filter)
     stored = find(memory_store_of(filter), filter->name);
     if (stored == NULL)
         return fail(filter, HIBLOOM_ENOTFOUND, "dropped or expired");
-    if (strcmp(stored->text, filter->text) != 0)
+    if (stored->bare != filter->bare || strcmp(stored->text, filter->text) != 0)
         return fail(filter, HIBLOOM_EMISMATCH, "was made anew with another spec or seed");
     memory_close(filter);
     bind_handle(filter, stored);
@@ -292,7 +292,7 @@ static hibloom_status memory_expire(hibloom *filter, uint64_t seconds)
     struct memory_filter *stored = filter->own;
 
     if (status == HIBLOOM_OK)
-        stored->expires = seconds != 0 ? now_seconds() + (time_t)seconds : 0;
+        stored->expires_ms = seconds != 0 ? now_ms() + seconds * 1000 : 0;
     return status;
 }
 

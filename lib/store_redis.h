@@ -24,10 +24,17 @@ struct redis_store {
     const char *bitfield_ro; /* BITFIELD_RO, or BITFIELD once the server has turned out not to know it */
 };
 
+/* What a created bitmap ends in, behind its bits. No add of its filter can write
+ * there, and none of another could write just this, so it proves that the
+ * bitmap is the one that was created. */
+#define REDIS_SEAL "hibloom1"
+#define REDIS_SEAL_BYTES 8u
+
 struct redis_key {
-    uint64_t whole; /* bytes below which the bitmap is not the one it was; bare: the most this handle has seen,
-                       UINT64_MAX once it was lost */
-    size_t len;
+    uint64_t whole;  /* its length as created; bare: the most this handle has seen, UINT64_MAX once it was lost */
+    bool sealed;     /* a bare one is not, and the longest string that Redis allows has no room for it */
+    uint64_t length; /* as the guard saw it last */
+    size_t len;      /* of the name */
     char name[KEYS_SIZE];
 };
 
@@ -59,11 +66,11 @@ static inline struct argument redis_key_argument(const struct redis_key *key)
 struct guard {
     bool has_spec;
     char spec[REPLY_TEXT + 1];
-    uint64_t bytes;           /* of all bitmaps together */
-    bool gone, cut, existing; /* of the bitmaps: one is not there, is shorter than whole, is there */
+    uint64_t bytes;               /* of all bitmaps together */
+    bool existing, gone, changed; /* of the bitmaps: one is there, is not there, is not what it was */
 };
 
-/* Asks: GET of the spec, STRLEN of each bitmap. */
+/* Asks: GET of the spec, STRLEN and seal of each bitmap. */
 void guard_ask(hibloom *filter, struct commands *out);
 
 /* Receives the answer to the GET of a spec; whether there is one. One that is

@@ -117,7 +117,7 @@ static const char *read_unix(struct uri *uri, char *rest)
     }
     if (*rest != '/' || !percent_decode(rest))
         return "the path must be absolute (unix:///path)";
-    if (strlen(rest) >= sizeof((struct sockaddr_un *)0)->sun_path)
+    if (strlen(rest) >= sizeof((struct sockaddr_un *)0)->sun_path - 1) /* hiredis leaves the last byte to chance */
         return "the path is too long for a Unix socket";
     return NULL;
 }

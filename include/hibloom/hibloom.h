@@ -235,9 +235,11 @@ HIBLOOM_API void hibloom_store_free(hibloom_store *store);
  *
  * In Redis a filter NAME is the key NAME, a plain bitmap (partitioned: NAME:0,
  * NAME:1, ...), and its spec text under {NAME}:spec; a NAME that has a {tag}
- * of its own keeps it: NAME:spec. The bitmap is one byte longer than its bits
- * need: no add can make it that long, so its length proves that it is the one
- * that was created, and not what was added after it had been lost.
+ * of its own keeps it: NAME:spec. Behind its bits the bitmap ends in the eight
+ * bytes "hibloom1", which no add can write: a seal that proves that it is the
+ * one that was created, and not what was added after it had been lost. (Only a
+ * bitmap of more than 2^32 - 64 bits has no room for it. It is missed when it
+ * is gone, but not if an add has since hit its last byte.)
  *
  * The guard: each call on an open filter proves that the stored spec is still
  * this filter's and, but for clear and drop, that the bitmap is whole. If not,
