@@ -150,6 +150,8 @@ static void another_spec_is_a_mismatch(void **state)
         assert_ptr_equal(other, untouched);
         assert_string_not_equal(hibloom_store_error(b->store), "");
     }
+    /* nor is it a bare bitmap, not even with its own spec */
+    assert_status(hibloom_attach(&other, b->store, name, hibloom_spec_of(filter)), HIBLOOM_EMISMATCH, b->store);
     drop_and_close(b, filter);
 }
 
@@ -516,6 +518,36 @@ static void a_filter_expires_as_a_whole(void **state)
     }
 }
 
+/* Adds that go on while the filter expires: some of their bits come too late
+ * and would stand in the way of the next one. */
+static void a_busy_filter_that_expires_can_be_made_again(void **state)
+{
+    enum { N = 1000, ROUNDS = 10 };
+    static const char *const texts[] = {"capacity=10000 error=0.001", "php-poly8 bits=65536"};
+    struct backend *b = *state;
+    hibloom_item *items = make_items("busy", N);
+    char name[TEST_NAME_SIZE];
+
+    test_name(name);
+    for (int round = 0; round < ROUNDS; round++) {
+        hibloom *filter = open_text(b, name, texts[round % 2]);
+        hibloom_status status = HIBLOOM_OK;
+        test_command(b->outside, "MULTI"); /* all at one instant, as hibloom_expire does it by seconds */
+        test_command(b->outside, "PEXPIRE %s 8", name);
+        for (int i = 0; i < 8; i++)
+            test_command(b->outside, "PEXPIRE %s:%d 8", name, i);
+        test_command(b->outside, "PEXPIRE {%s}:spec 8", name);
+        test_command(b->outside, "EXEC");
+        const uint64_t start = test_now_ms();
+        while (status == HIBLOOM_OK && test_now_ms() - start < 5000)
+            status = hibloom_add_many(filter, items, N, NULL);
+        hibloom_close(filter);
+        assert_status(status, HIBLOOM_ENOTFOUND, b->store);
+        drop_and_close(b, open_text(b, name, texts[round % 2]));
+    }
+    free_items(items);
+}
+
 static void remove_needs_no_handle(void **state)
 {
     static const char *const texts[] = {"capacity=1000 error=0.001", "php-poly8 bits=65536"};
@@ -569,7 +601,7 @@ static void the_bitmap_is_plain_and_sealed(void **state)
     struct backend *b = *state;
     hibloom_position positions[HIBLOOM_HASHES_MAX];
     char name[TEST_NAME_SIZE], text[HIBLOOM_SPEC_TEXT_SIZE];
-    hibloom *filter = open_text(b, test_name(name), "capacity=1000 error=0.01");
+    hibloom *filter = open_text(b, test_name(name), "capacity=1000 error=0.01 seed=1");
     const hibloom_spec *spec = hibloom_spec_of(filter);
 
     assert_ok(hibloom_add(filter, "x", 1, NULL), b->store);
@@ -800,6 +832,7 @@ int main(void)
         ON_REDIS(expire_is_on_every_key),
         ON_REDIS(a_foreign_bitmap_is_not_taken_for_a_filter),
         ON_REDIS(a_bare_bitmap_may_begin_with_the_first_add),
+        ON_REDIS(a_busy_filter_that_expires_can_be_made_again),
         ON_REDIS(repair_makes_a_lost_bitmap_anew_and_only_that),
         ON_REDIS(bits_in_redis_are_those_in_memory),
     };

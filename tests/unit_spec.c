@@ -268,7 +268,7 @@ static void invalid_specs_are_refused(void **state)
     const hibloom_spec good = {.bits = 100, .hashes = 3};
     hibloom_position positions[HIBLOOM_HASHES_MAX];
     char text[HIBLOOM_SPEC_TEXT_SIZE];
-    hibloom_spec bad[] = {good, good, good, good, good, good, good, good};
+    hibloom_spec bad[] = {good, good, good, good, good, good, good, good, good, good, good, good, good};
 
     (void)state;
     bad[0].bits = 0;
@@ -280,6 +280,16 @@ static void invalid_specs_are_refused(void **state)
     bad[6].hash = HIBLOOM_HASH_MURMUR3;
     bad[6].seeds[2] = UINT64_C(1) << 32;
     bad[7].bits = (UINT64_C(1) << 62) + 1;
+    /* seeds that the text would not show: two filters, one text */
+    bad[8].seeds[0] = 42;
+    bad[9].seeded = true;
+    bad[9].seeds[1] = 42;
+    bad[10].hash = HIBLOOM_HASH_MURMUR3;
+    bad[10].seeds[3] = 42;
+    bad[11].hash = HIBLOOM_HASH_PHP_MT;
+    bad[11].seeds[0] = 42;
+    bad[12].hash = HIBLOOM_HASH_PHP_MT;
+    bad[12].seeded = true;
     assert_ok(hibloom_positions(&good, "x", 1, positions), NULL);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_int_not_equal(hibloom_positions(&bad[i], "x", 1, positions), HIBLOOM_OK);

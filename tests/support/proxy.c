@@ -40,6 +40,7 @@ struct proxy {
     const char *answer;
     const char *replacement;
     uint64_t replace_first, replace_end; /* as flows[PROXY_REPLIES].values counts */
+    char replaced;                       /* the type of the last one */
 };
 
 /* ---- One connection: what comes in goes out, faults apart ---------------------- */
@@ -56,10 +57,12 @@ static void take_reply(struct proxy *proxy, const char *bytes, size_t len)
 {
     struct flow *flow = &proxy->flows[PROXY_REPLIES];
 
-    if (flow->values >= proxy->replace_first && flow->values < proxy->replace_end)
-        bytes_append(&flow->out, proxy->replacement, strlen(proxy->replacement));
-    else
-        bytes_append(&flow->out, bytes, len);
+    if (flow->values >= proxy->replace_first && flow->values < proxy->replace_end) {
+        proxy->replaced = bytes[0];
+        bytes = proxy->replacement;
+        len = strlen(bytes);
+    }
+    bytes_append(&flow->out, bytes, len);
 }
 
 /* Whole values go from in to out. */
@@ -253,6 +256,7 @@ void proxy_mark(struct proxy *proxy)
     for (int way = PROXY_REQUESTS; way <= PROXY_REPLIES; way++)
         proxy->flows[way].bytes = proxy->flows[way].values = 0;
     proxy->replace_first = proxy->replace_end = 0; /* it counted from the mark before */
+    proxy->replaced = '\0';
     pthread_mutex_unlock(&proxy->mutex);
 }
 
@@ -308,6 +312,16 @@ void proxy_replace(struct proxy *proxy, uint64_t first, uint64_t count, const ch
     proxy->replace_end = proxy->replace_first + count;
     proxy->replacement = bytes;
     pthread_mutex_unlock(&proxy->mutex);
+}
+
+char proxy_replaced(struct proxy *proxy)
+{
+    char type;
+
+    pthread_mutex_lock(&proxy->mutex);
+    type = proxy->replaced;
+    pthread_mutex_unlock(&proxy->mutex);
+    return type;
 }
 
 void proxy_heal(struct proxy *proxy)

@@ -9,6 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+enum { PAUSE_US = 100 }; /* before the script begins anew, lest an empty one take the processor */
+
 struct scripted_server {
     struct worker worker;
     struct listener listener;
@@ -100,11 +102,13 @@ static void *run(void *argument)
 {
     struct scripted_server *server = argument;
 
-    for (const struct script_step *step = server->script; step->action != SCRIPT_DO_END; step++)
-        play(server, step);
-    /* Reads on, lest a peer that sends much is held up instead of answered by silence. */
-    while (server->peer >= 0 && worker_wait_readable(&server->worker, server->peer) && hear(server))
-        continue;
+    do {
+        for (const struct script_step *step = server->script; step->action != SCRIPT_DO_END; step++)
+            play(server, step);
+        /* Reads on, lest a peer that sends much is held up instead of answered by silence. */
+        while (server->peer >= 0 && worker_wait_readable(&server->worker, server->peer) && hear(server))
+            continue;
+    } while (worker_sleep(&server->worker, PAUSE_US));
     return NULL;
 }
 

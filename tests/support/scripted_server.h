@@ -1,13 +1,14 @@
 /* A server that does what its script says, for the answers and silences that
- * a real Redis does not give on demand. It plays its script once, in a thread
- * of its own, and what it heard can be looked at.
+ * a real Redis does not give on demand. It plays its script in a thread of its
+ * own, and what it heard can be looked at.
  *
  *     static const struct script_step script[] = {
  *         SCRIPT_ACCEPT, SCRIPT_READ(1), SCRIPT_SEND("-ERR no\r\n"), SCRIPT_CLOSE, SCRIPT_END
  *     };
  *
- * Once the script is at its end, connections stay open and are not answered.
- * No step outlives scripted_server_stop. */
+ * At the end of the script the connection stays open and is not answered; once
+ * it is closed, by whichever side, the script begins anew, so that who tries
+ * again finds the same. No step outlives scripted_server_stop. */
 #ifndef HIBLOOM_TEST_SCRIPTED_SERVER_H
 #define HIBLOOM_TEST_SCRIPTED_SERVER_H
 

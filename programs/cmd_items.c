@@ -1,0 +1,122 @@
+/* add, check and uniq: items stream through a filter.
+ *
+ * The three are one walk and differ in what they ask of a batch and what they
+ * tell of an item. A batch's results are written out before the next one is
+ * read, so output is as prompt as input is; of a batch that fails, nothing
+ * is written. */
+#include "input.h"
+#include "output.h"
+#include "session.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct walk {
+    hibloom_status (*ask)(hibloom *filter, const hibloom_item *items, size_t n, bool *answers);
+    void (*tell)(const hibloom_item *item, bool answer); /* NULL: no line an item */
+    uint64_t items;
+    uint64_t excluded; /* those of them that cannot be in this filter */
+    uint64_t yes;      /* answers */
+    bool *answers;     /* [room] */
+    size_t room;
+};
+
+static bool make_room(struct walk *w, size_t n)
+{
+    bool *answers;
+
+    if (n <= w->room)
+        return true;
+    answers = realloc(w->answers, n * sizeof *answers);
+    if (answers == NULL) {
+        complain("%s", strerror(ENOMEM));
+        return false;
+    }
+    w->answers = answers;
+    w->room = n;
+    return true;
+}
+
+static void count_and_tell(struct walk *w, const struct input *in, const hibloom_spec *spec)
+{
+    for (size_t i = 0; i < in->n; i++) {
+        w->excluded += in->items[i].len == 0 && spec->empty_excluded;
+        w->yes += w->answers[i];
+        if (w->tell != NULL)
+            w->tell(&in->items[i], w->answers[i]);
+    }
+    w->items += in->n;
+}
+
+static int walk_batches(struct walk *w, const struct session *s, struct input *in)
+{
+    enum input_status status;
+
+    while ((status = input_next(in)) == INPUT_BATCH) {
+        if (!make_room(w, in->n) ||
+            session_result(s, w->ask(s->filter, in->items, in->n, w->answers)) == EXIT_TROUBLE)
+            return EXIT_TROUBLE;
+        count_and_tell(w, in, hibloom_spec_of(s->filter));
+        if (!output_flush())
+            return EXIT_TROUBLE;
+    }
+    return status == INPUT_END ? EXIT_YES : EXIT_TROUBLE;
+}
+
+static int walk_items(struct walk *w, const struct request *r)
+{
+    struct session s;
+    struct input in;
+    int result = EXIT_TROUBLE;
+
+    if (!session_open(&s, r))
+        return EXIT_TROUBLE;
+    if (input_open(&in, r->operands + 1, r->n_operands - 1)) {
+        result = walk_batches(w, &s, &in);
+        input_close(&in);
+    }
+    free(w->answers);
+    session_close(&s);
+    return result;
+}
+
+int cmd_add(const struct request *r)
+{
+    struct walk w = { .ask = hibloom_add_many };
+    int result = walk_items(&w, r);
+
+    if (result == EXIT_YES)
+        output_text("added %llu, new %llu\n", (unsigned long long)(w.items - w.excluded), (unsigned long long)w.yes);
+    return result;
+}
+
+static void tell_either(const hibloom_item *item, bool found)
+{
+    output_text("%s\t", found ? "maybe" : "no");
+    output_bytes(item->data, item->len);
+    output_bytes("\n", 1);
+}
+
+int cmd_check(const struct request *r)
+{
+    struct walk w = { .ask = hibloom_contains_many, .tell = tell_either };
+    int result = walk_items(&w, r);
+
+    return result == EXIT_YES && w.yes < w.items ? EXIT_NO : result;
+}
+
+static void tell_new(const hibloom_item *item, bool is_new)
+{
+    if (!is_new)
+        return;
+    output_bytes(item->data, item->len);
+    output_bytes("\n", 1);
+}
+
+int cmd_uniq(const struct request *r)
+{
+    struct walk w = { .ask = hibloom_add_many, .tell = tell_new };
+
+    return walk_items(&w, r);
+}

@@ -1,0 +1,123 @@
+/* plan and positions: what can be said of a filter without a server. */
+#include "command.h"
+#include "input.h"
+#include "number.h"
+#include "output.h"
+
+#define BEYOND_BEST 3u
+#define REDIS_KEY_BITS ((uint64_t)1 << 32)
+
+/* ---- plan --------------------------------------------------------------------- */
+
+/* Bytes of the bitmap in Redis, the one byte over included. */
+static double bytes_of(const hibloom_spec *spec)
+{
+    return (double)(spec->bits / 8 + (spec->bits % 8 != 0) + 1);
+}
+
+static double percent_over(double value, double base)
+{
+    return (value / base - 1) * 100;
+}
+
+static void put_choice(const hibloom_spec *choice, const hibloom_spec *best, const hibloom_spec *chosen)
+{
+    char memory[NUMBER_SIZE];
+
+    output_text("%6u %20llu %11s %+9.1f %% %12u %+9.0f %%   %.6g%s%s\n", choice->hashes,
+                (unsigned long long)choice->bits, number_scaled(memory, bytes_of(choice), "B"),
+                percent_over((double)choice->bits, (double)best->bits), choice->hashes,
+                percent_over(choice->hashes, best->hashes), hibloom_spec_error_at(choice, choice->capacity),
+                choice->hashes == best->hashes ? "  best" : "", choice->hashes == chosen->hashes ? "  chosen" : "");
+}
+
+/* The choices of k: each below the best one, which trades bits for commands,
+ * and a few above it, to show that they gain nothing. */
+static void put_choices(const hibloom_spec *best, const hibloom_spec *chosen)
+{
+    hibloom_spec choice;
+
+    output_text("\nhashes                 bits      memory     vs best commands/item     vs best   predicted error\n");
+    for (uint32_t k = 1; k <= HIBLOOM_HASHES_MAX; k++)
+        if ((k <= best->hashes + BEYOND_BEST || k == chosen->hashes) &&
+            hibloom_spec_for_hashes(&choice, best->capacity, best->error_rate, k) == HIBLOOM_OK)
+            put_choice(&choice, best, chosen);
+}
+
+int cmd_plan(const struct request *r)
+{
+    hibloom_spec best;
+    char text[HIBLOOM_SPEC_TEXT_SIZE], memory[NUMBER_SIZE];
+    hibloom_status status = hibloom_spec_for(&best, r->capacity, r->error_rate);
+
+    if (status == HIBLOOM_OK)
+        status = hibloom_spec_format(&r->spec, text, sizeof text);
+    if (status != HIBLOOM_OK) {
+        complain("plan: %s", hibloom_strerror(status));
+        return EXIT_TROUBLE;
+    }
+    output_text("spec             %s\n", text);
+    output_text("memory           %s (%.0f bytes)\n", number_scaled(memory, bytes_of(&r->spec), "B"),
+                bytes_of(&r->spec));
+    output_text("predicted error  %.6g at %llu items\n", hibloom_spec_error_at(&r->spec, r->capacity),
+                (unsigned long long)r->capacity);
+    if (r->spec.bits > REDIS_KEY_BITS)
+        output_text("note             over 2^32 bits, which is what one Redis key holds\n");
+    put_choices(&best, &r->spec);
+    return EXIT_YES;
+}
+
+/* ---- positions ---------------------------------------------------------------- */
+
+static void put_positions(const hibloom_spec *spec, const hibloom_position *at)
+{
+    const bool several_keys = spec->layout == HIBLOOM_LAYOUT_PARTITIONED && spec->hashes > 1;
+
+    for (uint32_t i = 0; i < spec->hashes; i++) {
+        if (i > 0)
+            output_bytes(",", 1);
+        if (several_keys)
+            output_text("%u:", at[i].key);
+        output_text("%llu", (unsigned long long)at[i].bit);
+    }
+}
+
+/* One line an item, also one that has no positions: so line i is item i's. */
+static bool put_batch(const hibloom_spec *spec, const struct input *in)
+{
+    hibloom_position at[HIBLOOM_HASHES_MAX];
+    hibloom_status status;
+
+    for (size_t i = 0; i < in->n; i++) {
+        if (in->items[i].len > 0 || !spec->empty_excluded) {
+            status = hibloom_positions(spec, in->items[i].data, in->items[i].len, at);
+            if (status != HIBLOOM_OK) {
+                complain("positions: %s", hibloom_strerror(status));
+                return false;
+            }
+            put_positions(spec, at);
+        }
+        output_bytes("\n", 1);
+    }
+    return output_flush();
+}
+
+int cmd_positions(const struct request *r)
+{
+    hibloom_spec spec;
+    struct input in;
+    enum input_status status;
+    const hibloom_status parsed = hibloom_spec_parse(&spec, r->operands[0]);
+
+    if (parsed != HIBLOOM_OK) {
+        complain("positions: '%s': %s", r->operands[0], hibloom_strerror(parsed));
+        return EXIT_TROUBLE;
+    }
+    if (!input_open(&in, r->operands + 1, r->n_operands - 1))
+        return EXIT_TROUBLE;
+    while ((status = input_next(&in)) == INPUT_BATCH)
+        if (!put_batch(&spec, &in))
+            break;
+    input_close(&in);
+    return status == INPUT_END ? EXIT_YES : EXIT_TROUBLE;
+}

@@ -1,0 +1,73 @@
+/* What the commands share: the request that was read from the command line,
+ * and the table entry that says what a command takes. */
+#ifndef HIBLOOM_PROGRAM_COMMAND_H
+#define HIBLOOM_PROGRAM_COMMAND_H
+
+#include <hibloom/hibloom.h>
+
+enum { /* exit statuses, as grep has them */
+    EXIT_YES = 0,
+    EXIT_NO = 1,
+    EXIT_TROUBLE = 2
+};
+
+enum { /* options, as bits: which were given, which a command takes */
+    OPTION_N = 1 << 0,
+    OPTION_P = 1 << 1,
+    OPTION_K = 1 << 2,
+    OPTION_S = 1 << 3,
+    OPTION_BARE = 1 << 4,
+    OPTION_JSON = 1 << 5,
+    OPTION_HELP = 1 << 6,
+    OPTION_VERSION = 1 << 7,
+    OPTIONS_SIZE = OPTION_N | OPTION_P | OPTION_K,
+    OPTIONS_SPEC = OPTIONS_SIZE | OPTION_S
+};
+
+struct request {
+    unsigned given; /* OPTION_ bits */
+    const char *uri;
+    uint64_t capacity;
+    double error_rate;
+    uint32_t hashes;
+    const char *spec_text;
+    char **operands; /* after the command's name */
+    size_t n_operands;
+    bool has_spec; /* by -n and -p, or by -s: */
+    hibloom_spec spec;
+};
+
+enum spec_rule {
+    SPEC_NEVER,
+    SPEC_ALWAYS,
+    SPEC_IF_MISSING, /* may be given, to create a filter that is missing */
+    SPEC_IF_BARE     /* given with --bare alone, to say how to read the bitmap */
+};
+
+struct command {
+    const char *name;
+    const char *synopsis; /* what follows the name */
+    const char *summary;  /* its line in the help */
+    const char *details;  /* the lines of its own help */
+    unsigned options;
+    enum spec_rule spec;
+    size_t operands_min, operands_max;
+    int (*run)(const struct request *request); /* an exit status; EXIT_TROUBLE only after a complaint */
+};
+
+/* request.c. False after a complaint. */
+bool request_read(struct request *request, int argc, char **argv);           /* all but the spec */
+bool request_check(struct request *request, const struct command *command); /* and the spec */
+
+int cmd_plan(const struct request *request);
+int cmd_positions(const struct request *request);
+int cmd_create(const struct request *request);
+int cmd_add(const struct request *request);
+int cmd_check(const struct request *request);
+int cmd_uniq(const struct request *request);
+int cmd_info(const struct request *request);
+int cmd_expire(const struct request *request);
+int cmd_clear(const struct request *request);
+int cmd_drop(const struct request *request);
+
+#endif

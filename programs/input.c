@@ -1,0 +1,164 @@
+/* Items: the operands of the command, or the lines of standard input.
+ *
+ * A batch is what one read(2) has completed. So a file passes in large
+ * batches and a slow pipe in small and prompt ones, with no timer; stdio would
+ * wait until its buffer is full. A line stays where it was read, and nothing
+ * is moved but the one that has begun at the end of a batch. */
+#include "input.h"
+#include "output.h"
+#include "progress.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* What there is to read; 0 if that cannot be known. */
+static uint64_t bytes_to_come(void)
+{
+    struct stat file;
+    const off_t at = lseek(STDIN_FILENO, 0, SEEK_CUR);
+
+    if (at < 0 || fstat(STDIN_FILENO, &file) != 0 || !S_ISREG(file.st_mode) || file.st_size < at)
+        return 0;
+    return (uint64_t)(file.st_size - at);
+}
+
+static bool append_item(struct input *in, const char *data, size_t len)
+{
+    if (in->n == in->items_room) {
+        const size_t room = in->items_room == 0 ? 1024 : 2 * in->items_room;
+        hibloom_item *items = realloc(in->items, room * sizeof *items);
+
+        if (items == NULL) {
+            complain("%s", strerror(ENOMEM));
+            return false;
+        }
+        in->items = items;
+        in->items_room = room;
+    }
+    in->items[in->n++] = (hibloom_item){ data, len };
+    return true;
+}
+
+bool input_open(struct input *in, char **operands, size_t n)
+{
+    memset(in, 0, sizeof *in);
+    for (size_t i = 0; i < n; i++)
+        if (!append_item(in, operands[i], strlen(operands[i]))) {
+            input_close(in);
+            return false;
+        }
+    in->fresh = in->ended = n > 0;
+    /* A bar would garble what is being typed. */
+    if (n == 0 && !isatty(STDIN_FILENO))
+        progress_start(bytes_to_come());
+    return true;
+}
+
+/* Room for one byte at least. A line as long as it may be leaves room for its
+ * newline. */
+static bool make_room(struct input *in)
+{
+    size_t size = in->size == 0 ? INPUT_READ_MAX : 2 * in->size;
+    char *buffer;
+
+    if (in->used < in->size)
+        return true;
+    if (in->size > INPUT_LINE_MAX) {
+        complain("standard input: a line is longer than %zu bytes", INPUT_LINE_MAX);
+        return false;
+    }
+    if (size > INPUT_LINE_MAX)
+        size = INPUT_LINE_MAX + 1;
+    buffer = realloc(in->buffer, size);
+    if (buffer == NULL) {
+        complain("standard input: %s", strerror(ENOMEM));
+        return false;
+    }
+    in->buffer = buffer;
+    in->size = size;
+    return true;
+}
+
+/* Hands over the lines that the bytes just read complete; only those bytes
+ * are searched, as there is no newline before them. */
+static bool cut_lines(struct input *in, size_t got)
+{
+    char *line = in->buffer + in->handed, *from = in->buffer + in->used, *end = from + got, *newline;
+
+    while ((newline = memchr(from, '\n', (size_t)(end - from))) != NULL) {
+        if (!append_item(in, line, (size_t)(newline - line)))
+            return false;
+        line = from = newline + 1;
+    }
+    in->handed = (size_t)(line - in->buffer);
+    in->used += got;
+    return true;
+}
+
+/* At the end of the input a line that has begun is a line. */
+static bool cut_last_line(struct input *in)
+{
+    const size_t begun = in->handed;
+
+    in->ended = true;
+    in->handed = in->used;
+    return begun == in->used || append_item(in, in->buffer + begun, in->used - begun);
+}
+
+/* One read; one that a signal interrupts has read nothing. */
+static bool read_lines(struct input *in)
+{
+    size_t room;
+    ssize_t got;
+
+    if (!make_room(in))
+        return false;
+    room = in->size - in->used;
+    got = read(STDIN_FILENO, in->buffer + in->used, room < INPUT_READ_MAX ? room : INPUT_READ_MAX);
+    if (got > 0)
+        return cut_lines(in, (size_t)got);
+    if (got == 0)
+        return cut_last_line(in);
+    if (errno == EINTR)
+        return true;
+    complain("standard input: %s", strerror(errno));
+    return false;
+}
+
+/* Forgets the last batch and moves the line that has begun to the front. */
+static void forget_batch(struct input *in)
+{
+    in->past_items += in->n;
+    in->past_bytes += in->handed;
+    in->n = 0;
+    if (in->handed > 0) {
+        memmove(in->buffer, in->buffer + in->handed, in->used - in->handed);
+        in->used -= in->handed;
+        in->handed = 0;
+    }
+}
+
+enum input_status input_next(struct input *in)
+{
+    if (in->fresh) {
+        in->fresh = false;
+        return INPUT_BATCH;
+    }
+    forget_batch(in);
+    progress_show(in->past_items, in->past_bytes);
+    while (in->n == 0 && !in->ended)
+        if (!read_lines(in))
+            return INPUT_TROUBLE;
+    return in->n > 0 ? INPUT_BATCH : INPUT_END;
+}
+
+void input_close(struct input *in)
+{
+    progress_erase();
+    free(in->items);
+    free(in->buffer);
+    memset(in, 0, sizeof *in);
+}

@@ -1,0 +1,47 @@
+/* Items: the operands of the command, or the lines of standard input. See
+ * input.c. */
+#ifndef HIBLOOM_PROGRAM_INPUT_H
+#define HIBLOOM_PROGRAM_INPUT_H
+
+#include <hibloom/hibloom.h>
+
+/* Bytes of one line at most, its newline not counted. */
+#ifndef INPUT_LINE_MAX
+#define INPUT_LINE_MAX ((size_t)64 << 20)
+#endif
+
+/* Bytes of one read, and so of one batch but for its first line: enough for
+ * thousands of lines in a pipeline, and not too many to lose if that fails. */
+#ifndef INPUT_READ_MAX
+#define INPUT_READ_MAX ((size_t)256 << 10)
+#endif
+
+struct input {
+    hibloom_item *items; /* the batch; valid until the next input_next */
+    size_t n;
+
+    /* input.c's own */
+    size_t items_room;
+    bool fresh;   /* the batch is the operands, not handed over yet */
+    bool ended;   /* nothing follows the batch */
+    char *buffer; /* [ lines handed over | a line begun | room ] */
+    size_t handed, used, size;
+    uint64_t past_items, past_bytes; /* handed over earlier */
+};
+
+enum input_status {
+    INPUT_END,
+    INPUT_BATCH,
+    INPUT_TROUBLE /* after a complaint */
+};
+
+/* The n operands, or standard input if n is 0. False after a complaint. */
+bool input_open(struct input *input, char **operands, size_t n);
+
+/* The next batch, of one item at least: all the operands, or the lines that
+ * one read has completed. */
+enum input_status input_next(struct input *input);
+
+void input_close(struct input *input);
+
+#endif

@@ -1,0 +1,121 @@
+/* Numbers as people write and read them: 10M, 1e7, 1.5k, 0.01.
+ *
+ * Whole numbers are computed in integers: a double would take 2^64 - 1 for
+ * 2^64, and a filter for one item more is another filter. */
+#include "number.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPONENT_LARGE 1000 /* no digits after it matter: the number is too large or too small anyway */
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool append_digit(uint64_t *value, unsigned digit)
+{
+    if (*value > (UINT64_MAX - digit) / 10)
+        return false;
+    *value = *value * 10 + digit;
+    return true;
+}
+
+/* "e7" or "e-3", if that is next; false for one without digits. */
+static bool read_exponent(const char **text, int *exponent)
+{
+    const char *p = *text;
+    bool negative;
+    int value = 0;
+
+    if (*p != 'e' && *p != 'E')
+        return true;
+    negative = *++p == '-';
+    if (*p == '-' || *p == '+')
+        p++;
+    if (!is_digit(*p))
+        return false;
+    for (; is_digit(*p); p++)
+        if (value < EXPONENT_LARGE)
+            value = value * 10 + (*p - '0');
+    *exponent += negative ? -value : value;
+    *text = p;
+    return true;
+}
+
+/* "M", if that is next. */
+static void read_suffix(const char **text, int *exponent)
+{
+    static const char suffixes[] = "kKmMgGtT";
+    const char *suffix = **text != '\0' ? strchr(suffixes, **text) : NULL;
+
+    if (suffix != NULL) {
+        *exponent += 3 * (int)((suffix - suffixes) / 2 + 1);
+        ++*text;
+    }
+}
+
+/* value * 10^exponent, which must be whole. */
+static const char *scale(uint64_t value, int exponent, uint64_t *out)
+{
+    for (; exponent > 0 && value > 0; exponent--)
+        if (!append_digit(&value, 0))
+            return "is too large";
+    for (; exponent < 0 && value > 0; exponent++) {
+        if (value % 10 != 0)
+            return "is not a whole number";
+        value /= 10;
+    }
+    *out = value;
+    return NULL;
+}
+
+const char *number_whole(const char *text, uint64_t *out)
+{
+    uint64_t value = 0;
+    int exponent = 0;
+    bool digits = false, point = false;
+
+    for (; is_digit(*text) || (*text == '.' && !point); text++) {
+        if (*text == '.') {
+            point = true;
+            continue;
+        }
+        if (!append_digit(&value, (unsigned)(*text - '0')))
+            return "has too many digits";
+        digits = true;
+        exponent -= point;
+    }
+    if (!digits || !read_exponent(&text, &exponent))
+        return "is not a number";
+    read_suffix(&text, &exponent);
+    return *text == '\0' ? scale(value, exponent, out) : "is not a number";
+}
+
+const char *number_rate(const char *text, double *out)
+{
+    char *end;
+    const double value = strtod(text, &end);
+
+    /* By itself strtod takes blanks, hexadecimals, "inf" and "nan" as well. */
+    if (end == text || *end != '\0' || text[strspn(text, "0123456789.eE+-")] != '\0')
+        return "is not a number";
+    if (!(value > 0 && value < 1))
+        return "is not between 0 and 1";
+    *out = value;
+    return NULL;
+}
+
+const char *number_scaled(char *out, double value, const char *unit)
+{
+    static const char *const prefixes[] = { "", "k", "M", "G", "T", "P", "E" };
+    size_t i = 0;
+
+    for (; value >= 999.5 && i + 1 < sizeof prefixes / sizeof *prefixes; i++)
+        value /= 1000;
+    snprintf(out, NUMBER_SIZE, "%.*f %s%s", i == 0 ? 0 : 2, value, prefixes[i], unit);
+    return out;
+}

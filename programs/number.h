@@ -1,0 +1,16 @@
+/* Numbers as people write and read them. See number.c. */
+#ifndef HIBLOOM_PROGRAM_NUMBER_H
+#define HIBLOOM_PROGRAM_NUMBER_H
+
+#include <stdint.h>
+
+/* NULL, or what is wrong with the text, in words to follow it. */
+const char *number_whole(const char *text, uint64_t *out); /* 1000, 10M, 1.5k, 1e7 */
+const char *number_rate(const char *text, double *out);    /* above 0 and below 1 */
+
+#define NUMBER_SIZE 32 /* room that number_scaled needs */
+
+/* "1.20 MB" for 1200000 and "B": decimal thousands. Returns out. */
+const char *number_scaled(char *out, double value, const char *unit);
+
+#endif

@@ -1,0 +1,99 @@
+/* What the program says: results on standard output, complaints on standard
+ * error.
+ *
+ * Standard output is gathered here and not by stdio, whose flush gives up
+ * what it holds when a signal interrupts it. A failure sticks: nothing is
+ * written after it, so the output has an end but no hole. */
+#include "output.h"
+#include "progress.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct {
+    char bytes[1 << 16];
+    size_t used;
+    int error; /* errno of the first failure */
+} out;
+
+static void write_all(const char *data, size_t len)
+{
+    ssize_t n;
+
+    if (len > 0 && isatty(STDOUT_FILENO))
+        progress_erase();
+    while (len > 0 && out.error == 0) {
+        n = write(STDOUT_FILENO, data, len);
+        if (n > 0) {
+            data += n;
+            len -= (size_t)n;
+        } else if (n == 0) {
+            out.error = ENOSPC; /* or this would never end */
+        } else if (errno != EINTR) {
+            out.error = errno;
+        }
+    }
+}
+
+bool output_flush(void)
+{
+    write_all(out.bytes, out.used);
+    out.used = 0;
+    return out.error == 0;
+}
+
+void output_bytes(const void *data, size_t len)
+{
+    if (len > sizeof out.bytes - out.used)
+        output_flush();
+    if (len > sizeof out.bytes) {
+        write_all(data, len);
+    } else if (len > 0) {
+        memcpy(out.bytes + out.used, data, len);
+        out.used += len;
+    }
+}
+
+void output_text(const char *format, ...)
+{
+    /* The second try has the whole buffer, and no text here is longer. */
+    for (int attempt = 0; attempt < 2; attempt++) {
+        const size_t room = sizeof out.bytes - out.used;
+        va_list values;
+        int len;
+
+        va_start(values, format);
+        len = vsnprintf(out.bytes + out.used, room, format, values);
+        va_end(values);
+        if (len >= 0 && (size_t)len < room) {
+            out.used += (size_t)len;
+            return;
+        }
+        output_flush();
+    }
+}
+
+bool output_close(void)
+{
+    if (output_flush() && close(STDOUT_FILENO) != 0)
+        out.error = errno;
+    if (out.error != 0)
+        complain("write error: %s", strerror(out.error));
+    return out.error == 0;
+}
+
+void complain(const char *format, ...)
+{
+    char text[4096];
+    va_list values;
+
+    progress_erase();
+    va_start(values, format);
+    vsnprintf(text, sizeof text, format, values);
+    va_end(values);
+    /* As one write, so that it does not mix with another process' words. */
+    fprintf(stderr, "hibloom: %s\n", text);
+}

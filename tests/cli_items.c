@@ -1,0 +1,328 @@
+/* add, check and uniq on a real Redis: which items, from where, and what is
+ * said of each; and that two uniq at once print each line once in all. */
+#include "cli/program.h"
+
+#include <hiredis/hiredis.h>
+
+/* ---- add and check ---------------------------------------------------------------- */
+
+static void add_counts_items_and_new_ones(void **state)
+{
+    char name[TEST_NAME_SIZE];
+
+    (void)state;
+    test_name(name);
+    assert_run("", 0, "added 3, new 2\n", "", "add", name, SURE, "a", "b", "a");
+    assert_run("", 0, "added 2, new 1\n", "", "add", name, "b", "c");
+    assert_run("c\nd\n\nd\n", 0, "added 4, new 2\n", "", "add", name);
+    assert_run("", 0, "added 1, new 0\n", "", "add", name, ""); /* the empty line was in */
+    assert_run("", 0, "added 0, new 0\n", "", "add", name);
+}
+
+static void check_answers_as_grep_does(void **state)
+{
+    char name[TEST_NAME_SIZE];
+
+    (void)state;
+    test_name(name);
+    assert_run("", 0, NULL, "", "add", name, SURE, "a", "b", "");
+    assert_run("", 0, "maybe\ta\nmaybe\tb\n", "", "check", name, "a", "b");
+    assert_run("", 1, "maybe\ta\nno\tx\nmaybe\t\n", "", "check", name, "a", "x", "");
+    assert_run("b\n\na", 0, "maybe\tb\nmaybe\t\nmaybe\ta\n", "", "check", name);
+    assert_run("x\nb\n", 1, "no\tx\nmaybe\tb\n", "", "check", name);
+    assert_run("", 0, "", "", "check", name);
+}
+
+static void operands_win_over_standard_input(void **state)
+{
+    char name[TEST_NAME_SIZE];
+
+    (void)state;
+    test_name(name);
+    assert_run("x\ny\n", 0, "added 1, new 1\n", "", "add", name, SURE, "a");
+    assert_run("a\n", 1, "no\tx\n", "", "check", name, "x");
+}
+
+static void options_may_stand_anywhere_and_end_at_two_dashes(void **state)
+{
+    char name[TEST_NAME_SIZE];
+
+    (void)state;
+    test_name(name);
+    setenv("POSIXLY_CORRECT", "1", 1); /* makes no difference */
+    assert_run("", 0, "added 2, new 2\n", "", "-n", "100", "add", "a", "-p1e-9", "b", "-u", "memory:", "c");
+    unsetenv("POSIXLY_CORRECT");
+    assert_run("", 0, "added 3, new 3\n", "", "add", "-p", "1e-12", name, "a", "-n", "100k", "-", "--", "-n");
+    assert_run("", 1, "maybe\t-n\nmaybe\t-\nno\t--\nno\t--help\n", "", "check", name, "--", "-n", "-", "--", "--help");
+}
+
+static void a_spec_creates_what_is_missing(void **state)
+{
+    char name[TEST_NAME_SIZE];
+
+    (void)state;
+    test_name(name);
+    assert_run("", 1, "no\ta\n", "", "check", name, "-n", "1000", "-p", "0.01", "a");
+    assert_run("", 0, "", "", "create", name, "-n", "1000", "-p", "0.01");
+    assert_run("", 2, "", hibloom_strerror(HIBLOOM_EMISMATCH), "add", name, "-n", "2000", "-p", "0.01", "a");
+
+    test_name(name);
+    assert_run("", 0, "added 2, new 2\n", "", "add", name, "-s", "py-mmh3-redis capacity=1000 error=0.01", "a", "b");
+    assert_run("", 0, "maybe\ta\n", "", "check", name, "a");
+    test_name(name);
+    assert_run("a\nb\na\n", 0, "a\nb\n", "", "uniq", name, "-s", "php-mt bits=100000 capacity=1000");
+    assert_run("a\nb\nc\n", 0, "c\n", "", "uniq", name);
+}
+
+static void an_excluded_item_is_not_added_and_never_found(void **state)
+{
+    static const char spec[] = "hash=poly bits=65536 hashes=2 seeds=3,5 empty=excluded";
+    char name[TEST_NAME_SIZE];
+
+    (void)state;
+    test_name(name);
+    assert_run("a\n\nb\n\n", 0, "added 2, new 2\n", "", "add", name, "-s", spec);
+    assert_run("", 1, "maybe\ta\nno\t\n", "", "check", name, "a", "");
+    assert_run("\nc\n\n", 0, "c\n", "", "uniq", name);
+}
+
+/* ---- Bare bitmaps ------------------------------------------------------------------- */
+
+static void assert_exists(redisContext *redis, const char *format, const char *name, long long count)
+{
+    redisReply *reply = redisCommand(redis, format, name);
+
+    assert_non_null(reply);
+    assert_int_equal(reply->integer, count);
+    freeReplyObject(reply);
+}
+
+static void bare_joins_what_another_program_filled(void **state)
+{
+    static const char preset[] = "py-mmh3-redis capacity=1000 error=0.01";
+    char name[TEST_NAME_SIZE];
+    redisContext *redis = test_redis();
+    hibloom_position at[HIBLOOM_HASHES_MAX];
+    hibloom_spec spec;
+
+    (void)state;
+    test_name(name);
+    assert_ok(hibloom_spec_parse(&spec, preset), NULL);
+    assert_ok(hibloom_positions(&spec, "theirs", 6, at), NULL);
+    for (uint32_t i = 0; i < spec.hashes; i++)
+        freeReplyObject(redisCommand(redis, "SETBIT %s %llu 1", name, (unsigned long long)at[i].bit));
+    assert_run("", 1, "maybe\ttheirs\nno\tours\n", "", "check", name, "--bare", "-s", preset, "theirs", "ours");
+    assert_run("", 0, "added 2, new 1\n", "", "add", "--bare", name, "-s", preset, "theirs", "ours");
+    assert_run("ours\nmore\n", 0, "more\n", "", "uniq", name, "-s", preset, "--bare");
+    assert_exists(redis, "EXISTS {%s}:spec", name, 0);
+    assert_exists(redis, "EXISTS %s", name, 1);
+
+    /* Without --bare it is not joined by mistake. */
+    assert_run("", 2, "", hibloom_strerror(HIBLOOM_EMISMATCH), "check", name, "-s", preset, "theirs");
+    redisFree(redis);
+}
+
+/* ---- Bytes -------------------------------------------------------------------------- */
+
+static int compare_lines(const void *a, const void *b)
+{
+    const hibloom_item *x = a, *y = b;
+    const size_t len = x->len < y->len ? x->len : y->len;
+    const int order = len > 0 ? memcmp(x->data, y->data, len) : 0;
+
+    if (order != 0)
+        return order;
+    if (x->len != y->len)
+        return x->len < y->len ? -1 : 1;
+    return x->data < y->data ? -1 : x->data > y->data; /* as they came */
+}
+
+static bool same_line(const hibloom_item *a, const hibloom_item *b)
+{
+    return a->len == b->len && memcmp(a->data, b->data, a->len) == 0;
+}
+
+/* The lines of a text, which ends with a newline; to be freed. */
+static hibloom_item *split(const struct text *text, size_t *n)
+{
+    hibloom_item *lines = malloc((text->len + 1) * sizeof *lines);
+    const char *from = text->data, *end = text->data + text->len;
+
+    assert_non_null(lines);
+    for (*n = 0; from < end; ++*n) {
+        const char *newline = memchr(from, '\n', (size_t)(end - from));
+
+        assert_non_null(newline);
+        lines[*n] = (hibloom_item){ from, (size_t)(newline - from) };
+        from = newline + 1;
+    }
+    return lines;
+}
+
+/* The first of each line, in order: what uniq has to print. */
+static struct text first_lines(const struct text *text)
+{
+    struct text firsts = { NULL, 0 };
+    size_t n;
+    hibloom_item *lines = split(text, &n), *sorted = malloc((n + 1) * sizeof *sorted);
+    bool *first = calloc(text->len + 1, 1);
+
+    assert_true(sorted != NULL && first != NULL);
+    memcpy(sorted, lines, n * sizeof *lines);
+    qsort(sorted, n, sizeof *sorted, compare_lines);
+    for (size_t i = 0; i < n; i++)
+        if (i == 0 || !same_line(&sorted[i], &sorted[i - 1]))
+            first[(const char *)sorted[i].data - text->data] = true;
+    for (size_t i = 0; i < n; i++)
+        if (first[(const char *)lines[i].data - text->data])
+            text_append(&firsts, lines[i].data, lines[i].len + 1);
+    free(first);
+    free(sorted);
+    free(lines);
+    return firsts;
+}
+
+static void uniq_passes_bytes_as_they_are(void **state)
+{
+    struct test_random random = test_random_new();
+    struct text text = { NULL, 0 }, firsts;
+    char name[TEST_NAME_SIZE];
+    struct program p;
+
+    (void)state;
+    for (int i = 0; i < 20000; i++) {
+        char line[8];
+        size_t len = test_random_below(&random, 4); /* short, so that many come twice */
+
+        test_random_bytes(&random, line, len);
+        for (size_t j = 0; j < len; j++)
+            line[j] = line[j] == '\n' ? '\0' : line[j];
+        line[len] = '\n';
+        text_append(&text, line, len + 1);
+    }
+    text_append(&text, "a long last line\n", 17);
+    firsts = first_lines(&text);
+    test_name(name);
+    program_run(&p, text.data, text.len - 1, ARGS("uniq", name, SURE)); /* without its last newline */
+    assert_int_equal(p.exit, 0);
+    assert_int_equal(p.said.len, firsts.len);
+    assert_memory_equal(p.said.data, firsts.data, firsts.len);
+    program_free(&p);
+    program_run(&p, text.data, text.len, ARGS("uniq", name));
+    assert_int_equal(p.said.len, 0);
+    assert_int_equal(p.exit, 0);
+    program_free(&p);
+    text_free(&firsts);
+    text_free(&text);
+}
+
+static void long_lines_pass_and_too_long_ones_are_trouble(void **state)
+{
+    const size_t too_long = ((size_t)64 << 20) + 1;
+    char name[TEST_NAME_SIZE], *line = malloc(too_long + 1);
+    struct program p;
+
+    (void)state;
+    assert_non_null(line);
+    memset(line, 'x', too_long);
+    line[5000000] = '\n';
+    test_name(name);
+    program_run(&p, line, 5000001, ARGS("uniq", name, SURE));
+    assert_int_equal(p.exit, 0);
+    assert_int_equal(p.said.len, 5000001);
+    assert_memory_equal(p.said.data, line, 5000001);
+    program_free(&p);
+
+    line[5000000] = 'x';
+    line[too_long] = '\n';
+    program_run(&p, line, too_long + 1, ARGS("uniq", name));
+    assert_int_equal(p.exit, 2);
+    assert_int_equal(p.said.len, 0);
+    assert_string_equal(p.complained.data, "hibloom: standard input: a line is longer than 67108864 bytes\n");
+    program_free(&p);
+    free(line);
+}
+
+/* ---- Two at once -------------------------------------------------------------------- */
+
+#define N_DISTINCT 20000
+
+/* Every line a few times, in an order of chance. */
+static struct text shuffled_lines(struct test_random *random)
+{
+    struct text text = { NULL, 0 };
+    uint32_t *order = malloc(3 * N_DISTINCT * sizeof *order);
+
+    assert_non_null(order);
+    for (uint32_t i = 0; i < 3 * N_DISTINCT; i++) {
+        const uint64_t j = test_random_below(random, i + 1);
+
+        order[i] = order[j];
+        order[j] = i % N_DISTINCT;
+    }
+    for (uint32_t i = 0; i < 3 * N_DISTINCT; i++) {
+        char line[64];
+        const int len = snprintf(line, sizeof line, "https://example.org/%u\n", order[i]);
+
+        text_append(&text, line, (size_t)len);
+    }
+    free(order);
+    return text;
+}
+
+static void two_uniq_at_once_print_each_line_once(void **state)
+{
+    struct test_random random = test_random_new();
+    struct text texts[2], all = { NULL, 0 }, firsts;
+    struct program p[2];
+    const char *rest[2];
+    size_t left[2];
+    char name[TEST_NAME_SIZE];
+
+    (void)state;
+    test_name(name);
+    for (int i = 0; i < 2; i++) {
+        texts[i] = shuffled_lines(&random);
+        rest[i] = texts[i].data;
+        left[i] = texts[i].len;
+        program_start(&p[i], ARGS("uniq", name, SURE), NULL); /* they race to create it, too */
+    }
+    while (left[0] + left[1] > 0)
+        for (int i = 0; i < 2; i++)
+            program_step(&p[i], &rest[i], &left[i]);
+    for (int i = 0; i < 2; i++) {
+        program_end(&p[i]);
+        assert_int_equal(p[i].exit, 0);
+        assert_string_equal(p[i].complained.data, "");
+        assert_true(p[i].said.len > 0);
+        text_append(&all, p[i].said.data, p[i].said.len);
+        program_free(&p[i]);
+    }
+    firsts = first_lines(&all);
+    assert_int_equal(firsts.len, all.len); /* none twice */
+    text_free(&firsts);
+    firsts = first_lines(&texts[0]);
+    assert_int_equal(firsts.len, all.len); /* and none missing */
+    text_free(&firsts);
+    text_free(&all);
+    text_free(&texts[0]);
+    text_free(&texts[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(add_counts_items_and_new_ones),
+        cmocka_unit_test(check_answers_as_grep_does),
+        cmocka_unit_test(operands_win_over_standard_input),
+        cmocka_unit_test(options_may_stand_anywhere_and_end_at_two_dashes),
+        cmocka_unit_test(a_spec_creates_what_is_missing),
+        cmocka_unit_test(an_excluded_item_is_not_added_and_never_found),
+        cmocka_unit_test(bare_joins_what_another_program_filled),
+        cmocka_unit_test(uniq_passes_bytes_as_they_are),
+        cmocka_unit_test(long_lines_pass_and_too_long_ones_are_trouble),
+        cmocka_unit_test(two_uniq_at_once_print_each_line_once),
+    };
+
+    return cmocka_run_group_tests_name("cli: items", tests, program_setup, NULL);
+}

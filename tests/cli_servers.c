@@ -1,0 +1,136 @@
+/* Servers that are not there, want a password, die or fall silent: the command
+ * ends with exit 2 and words, and prints nothing that it does not know. */
+#include "cli/program.h"
+#include "support/redis_server.h"
+
+static void a_server_that_is_not_there_is_trouble(void **state)
+{
+    struct redis_server *server = redis_server_start_tcp(NULL);
+    char uri[128];
+
+    (void)state;
+    snprintf(uri, sizeof uri, "%s", redis_server_uri(server));
+    redis_server_stop(server);
+    assert_run("", 2, "", hibloom_strerror(HIBLOOM_EIO), "-u", uri, "check", "name", "item");
+    assert_run("", 2, "", "name: ", "-u", "unix:///nonexistent/socket", "create", "name", SURE);
+    assert_run("", 2, "", hibloom_strerror(HIBLOOM_EINVAL), "-u", "nonsense", "info", "name");
+    assert_run("", 2, "", hibloom_strerror(HIBLOOM_EINVAL), "-u", "", "info", "name");
+    assert_run("", 2, "", hibloom_strerror(HIBLOOM_ENOTSUP), "-u", "rediss://localhost", "info", "name");
+}
+
+static void a_password_is_never_said(void **state)
+{
+    static const char *const uris[] = { "redis://:s3cr3t@127.0.0.1:1", "redis://u:s3cr3t@127.0.0.1:1/2",
+                                        "redis://:s3cr3t@127.0.0.1:x", "redis://s3cr3t@127.0.0.1:1/x",
+                                        "rediss://:s3cr3t@localhost", "redis://u:s3cr3t%zz@localhost",
+                                        "//:s3cr3t@localhost" };
+    static const char *const wants_password[] = { "--requirepass", "s3cr3t", NULL };
+    struct redis_server *server = redis_server_start_tcp(wants_password);
+    char right[128], wrong[128];
+    struct program p;
+
+    (void)state;
+    for (size_t i = 0; i < 2 * sizeof uris / sizeof *uris; i++) {
+        setenv("HIBLOOM_URL", uris[i / 2], 1);
+        program_run(&p, "", 0, i % 2 == 0 ? ARGS("-u", uris[i / 2], "info", "name") : ARGS("info", "name"));
+        assert_int_equal(p.exit, 2);
+        assert_null(strstr(p.complained.data, "s3cr3t"));
+        program_free(&p);
+    }
+    setenv("HIBLOOM_URL", test_uri(), 1);
+    snprintf(right, sizeof right, "redis://:s3cr3t@127.0.0.1:%d", redis_server_port(server));
+    snprintf(wrong, sizeof wrong, "redis://:s3cr3t2@127.0.0.1:%d", redis_server_port(server));
+    assert_run("", 0, "added 1, new 1\n", "", "-u", right, "add", "name", SURE, "item");
+    program_run(&p, "", 0, ARGS("-u", wrong, "info", "name"));
+    assert_int_equal(p.exit, 2);
+    assert_non_null(strstr(p.complained.data, "WRONGPASS"));
+    assert_null(strstr(p.complained.data, "s3cr3t"));
+    program_free(&p);
+    assert_run("", 2, "", "NOAUTH", "-u", redis_server_uri(server), "info", "name");
+    redis_server_stop(server);
+}
+
+static void the_uri_is_the_option_s_then_the_environment_s(void **state)
+{
+    struct redis_server *server = redis_server_start(NULL);
+
+    (void)state;
+    assert_run("", 0, "", "", "-u", redis_server_uri(server), "create", "name", SURE);
+    setenv("HIBLOOM_URL", redis_server_uri(server), 1);
+    assert_run("", 1, "no\titem\n", "", "check", "name", "item");
+    assert_run("", 2, "", hibloom_strerror(HIBLOOM_ENOTFOUND), "check", "name", "item", "-u", "memory:");
+    setenv("HIBLOOM_URL", "nonsense", 1);
+    assert_run("", 2, "", hibloom_strerror(HIBLOOM_EINVAL), "check", "name", "item");
+    assert_run("", 1, "no\titem\n", "", "-u", redis_server_uri(server), "check", "name", "item");
+    setenv("HIBLOOM_URL", test_uri(), 1);
+    redis_server_stop(server);
+}
+
+static void a_server_that_dies_midway_is_trouble(void **state)
+{
+    struct redis_server *server = redis_server_start(NULL);
+    struct program p;
+
+    (void)state;
+    program_start(&p, ARGS("-u", redis_server_uri(server), "uniq", "name", SURE), NULL);
+    program_write(&p, "a\n", 2);
+    program_hear(&p, 2, false);
+    redis_server_kill(server);
+    program_write(&p, "b\nc\n", 4);
+    program_end(&p);
+    assert_int_equal(p.exit, 2);
+    assert_string_equal(p.said.data, "a\n"); /* nothing of the batch that failed */
+    assert_non_null(strstr(p.complained.data, "hibloom: name: "));
+    assert_non_null(strstr(p.complained.data, hibloom_strerror(HIBLOOM_EIO)));
+    program_free(&p);
+    redis_server_stop(server);
+}
+
+static void a_filter_that_is_dropped_midway_is_trouble(void **state)
+{
+    char name[TEST_NAME_SIZE];
+    struct program p;
+
+    (void)state;
+    test_name(name);
+    program_start(&p, ARGS("check", name, SURE), NULL);
+    program_write(&p, "a\n", 2);
+    program_hear(&p, 5, false);
+    assert_run("", 0, "", "", "drop", name);
+    program_write(&p, "b\n", 2);
+    program_end(&p);
+    assert_int_equal(p.exit, 2);
+    assert_string_equal(p.said.data, "no\ta\n"); /* no "no" without a filter */
+    assert_non_null(strstr(p.complained.data, hibloom_strerror(HIBLOOM_ENOTFOUND)));
+    program_free(&p);
+}
+
+static void a_silent_server_is_trouble_in_time(void **state)
+{
+    struct redis_server *server = redis_server_start(NULL);
+    struct program p;
+
+    (void)state;
+    redis_server_pause(server);
+    program_start(&p, ARGS("-u", redis_server_uri(server), "info", "name"), NULL);
+    p.deadline = test_now_ms() + 20000;
+    program_end(&p);
+    assert_int_equal(p.exit, 2);
+    assert_non_null(strstr(p.complained.data, hibloom_strerror(HIBLOOM_ETIMEDOUT)));
+    program_free(&p);
+    redis_server_stop(server);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_server_that_is_not_there_is_trouble),
+        cmocka_unit_test(a_password_is_never_said),
+        cmocka_unit_test(the_uri_is_the_option_s_then_the_environment_s),
+        cmocka_unit_test(a_server_that_dies_midway_is_trouble),
+        cmocka_unit_test(a_filter_that_is_dropped_midway_is_trouble),
+        cmocka_unit_test(a_silent_server_is_trouble_in_time),
+    };
+
+    return cmocka_run_group_tests_name("cli: servers", tests, program_setup, NULL);
+}

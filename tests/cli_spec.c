@@ -1,0 +1,253 @@
+/* plan and positions: what the command says of a filter without a server is
+ * what the library says, and numbers are read to the last digit. */
+#include "cli/program.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+/* ---- plan --------------------------------------------------------------------- */
+
+/* plan with -n and -p (and -k, if that is not NULL); its words, to be freed. */
+static char *plan(const char *n, const char *rate, const char *k)
+{
+    struct program p;
+
+    program_run(&p, "", 0, k != NULL ? ARGS("plan", "-n", n, "-p", rate, "-k", k) : ARGS("plan", "-n", n, "-p", rate));
+    assert_string_equal(p.complained.data, "");
+    assert_int_equal(p.exit, 0);
+    text_free(&p.complained);
+    return p.said.data;
+}
+
+static void assert_capacity(const char *n, uint64_t capacity)
+{
+    char *said = plan(n, "0.01", NULL), line[HIBLOOM_SPEC_TEXT_SIZE];
+    hibloom_spec spec;
+
+    assert_int_equal(sscanf(said, "spec %2047[^\n]", line), 1);
+    assert_ok(hibloom_spec_parse(&spec, line), NULL);
+    if (spec.capacity != capacity)
+        fail_msg("-n %s is %" PRIu64 ", not %" PRIu64, n, spec.capacity, capacity);
+    free(said);
+}
+
+static void numbers_are_decimal_thousands_and_exact(void **state)
+{
+    (void)state;
+    assert_capacity("1", 1);
+    assert_capacity("007", 7);
+    assert_capacity("1000", 1000);
+    assert_capacity("10K", 10000);
+    assert_capacity("10k", 10000);
+    assert_capacity("10M", 10000000);
+    assert_capacity("2G", UINT64_C(2000000000));
+    assert_capacity("1T", UINT64_C(1000000000000));
+    assert_capacity("1e7", 10000000);
+    assert_capacity("1E+7", 10000000);
+    assert_capacity("1.5M", 1500000);
+    assert_capacity(".5k", 500);
+    assert_capacity("5.", 5);
+    assert_capacity("12e-1k", 1200);
+    assert_capacity("2500e-2", 25);
+    assert_capacity("1.0", 1);
+    assert_capacity("9007199254740993", UINT64_C(9007199254740993)); /* no double */
+    assert_capacity("9007199254.740993M", UINT64_C(9007199254740993));
+}
+
+static void assert_plan(uint64_t n, double rate, uint32_t k, const char *memory)
+{
+    char n_text[24], rate_text[24], k_text[24], text[HIBLOOM_SPEC_TEXT_SIZE], expected[HIBLOOM_SPEC_TEXT_SIZE + 256];
+    hibloom_spec spec;
+    char *said;
+
+    snprintf(n_text, sizeof n_text, "%" PRIu64, n);
+    snprintf(rate_text, sizeof rate_text, "%g", rate);
+    snprintf(k_text, sizeof k_text, "%u", k);
+    said = plan(n_text, rate_text, k > 0 ? k_text : NULL);
+    assert_ok(k > 0 ? hibloom_spec_for_hashes(&spec, n, rate, k) : hibloom_spec_for(&spec, n, rate), NULL);
+    assert_ok(hibloom_spec_format(&spec, text, sizeof text), NULL);
+    snprintf(expected, sizeof expected,
+             "spec             %s\nmemory           %s (%" PRIu64 " bytes)\npredicted error  %.6g at %" PRIu64 " items\n\n",
+             text, memory, (spec.bits + 7) / 8 + 1, hibloom_spec_error_at(&spec, n), n);
+    if (strncmp(said, expected, strlen(expected)) != 0)
+        fail_msg("plan said\n%snot\n%s", said, expected);
+    free(said);
+}
+
+static void plan_says_spec_memory_and_predicted_error(void **state)
+{
+    (void)state;
+    assert_plan(1000000, 0.01, 0, "1.20 MB");
+    assert_plan(1000000, 0.01, 4, "1.32 MB");
+    assert_plan(10, 0.1, 0, "8 B");
+    assert_plan(10, 0.1, 2, "8 B");
+    assert_plan(10, 0.1, 1, "13 B");
+}
+
+/* A row of the table; its marks are what follows the numbers. */
+struct row {
+    unsigned hashes, commands;
+    uint64_t bits;
+    double more_bits, more_commands, error;
+    char marks[32];
+};
+
+static bool read_row(const char *from, struct row *row)
+{
+    double memory;
+    char line[256], unit[8];
+
+    row->marks[0] = '\0';
+    return sscanf(from, "%255[^\n]", line) == 1 && line[strlen(line) - 1] != ' ' &&
+           sscanf(line, "%u %" SCNu64 " %lf %7s %lf %% %u %lf %% %lf %31[^\n]", &row->hashes, &row->bits, &memory, unit,
+                  &row->more_bits, &row->commands, &row->more_commands, &row->error, row->marks) >= 8;
+}
+
+/* The rows of the table, which is at the end; their number. */
+static size_t read_rows(const char *said, struct row rows[HIBLOOM_HASHES_MAX])
+{
+    const char *line = strstr(said, "\n\n");
+    size_t n = 0;
+
+    assert_non_null(line);
+    line = strchr(line + 2, '\n'); /* past the headings */
+    while (line != NULL && line[1] != '\0') {
+        assert_true(n < HIBLOOM_HASHES_MAX && read_row(line + 1, &rows[n++]));
+        line = strchr(line + 1, '\n');
+    }
+    return n;
+}
+
+static void plan_tables_the_choices_of_k(void **state)
+{
+    char *said = plan("1M", "0.01", "4");
+    struct row rows[HIBLOOM_HASHES_MAX];
+    hibloom_spec best, choice;
+
+    (void)state;
+    assert_ok(hibloom_spec_for(&best, 1000000, 0.01), NULL);
+    assert_int_equal(best.hashes, 7);
+    assert_int_equal(read_rows(said, rows), 10);
+    for (uint32_t k = 1; k <= 10; k++) {
+        const struct row *row = &rows[k - 1];
+
+        assert_ok(hibloom_spec_for_hashes(&choice, 1000000, 0.01, k), NULL);
+        assert_int_equal(row->hashes, k);
+        assert_int_equal(row->commands, k);
+        assert_int_equal(row->bits, choice.bits);
+        assert_true(fabs(row->more_bits - 100 * ((double)choice.bits / (double)best.bits - 1)) < 0.051);
+        assert_true(fabs(row->more_commands - 100 * (k / 7.0 - 1)) < 0.51);
+        assert_true(fabs(row->error / hibloom_spec_error_at(&choice, 1000000) - 1) < 1e-5);
+        assert_string_equal(row->marks, k == 7 ? "best" : k == 4 ? "chosen" : "");
+    }
+    /* What the issue says of this choice. */
+    assert_true(rows[3].more_bits > 9.5 && rows[3].more_bits < 10.5);
+    assert_true(rows[3].more_commands < -40 && rows[3].more_commands > -45);
+    free(said);
+}
+
+static void a_choice_far_from_the_best_has_a_row(void **state)
+{
+    char *said = plan("1000", "0.1", "30");
+    struct row rows[HIBLOOM_HASHES_MAX];
+    const size_t n = read_rows(said, rows);
+
+    (void)state;
+    assert_int_equal(rows[n - 1].hashes, 30);
+    assert_string_equal(rows[n - 1].marks, "chosen");
+    assert_true(n < 12);
+    free(said);
+    said = plan("1000", "0.01", NULL);
+    assert_int_equal(read_rows(said, rows), 10);
+    assert_string_equal(rows[6].marks, "best  chosen");
+    free(said);
+}
+
+static void plan_says_what_no_redis_key_holds(void **state)
+{
+    char *said = plan("1G", "0.001", NULL);
+
+    (void)state;
+    assert_non_null(strstr(said, "2^32"));
+    free(said);
+}
+
+/* ---- positions ------------------------------------------------------------------ */
+
+/* The line for an item, as it ought to be. */
+static void append_line(struct text *text, const hibloom_spec *spec, const char *item, size_t len)
+{
+    hibloom_position at[HIBLOOM_HASHES_MAX];
+    char word[64];
+
+    assert_ok(hibloom_positions(spec, item, len, at), NULL);
+    for (uint32_t i = 0; i < spec->hashes; i++) {
+        if (spec->layout == HIBLOOM_LAYOUT_PARTITIONED)
+            snprintf(word, sizeof word, "%s%u:%" PRIu64, i > 0 ? "," : "", at[i].key, at[i].bit);
+        else
+            snprintf(word, sizeof word, "%s%" PRIu64, i > 0 ? "," : "", at[i].bit);
+        text_append(text, word, strlen(word));
+    }
+    text_append(text, "\n", 1);
+}
+
+static void positions_are_the_library_s(void **state)
+{
+    static const char *const texts[] = { "capacity=1000 error=0.01", "capacity=1000 error=0.01 seed=feedbeef",
+                                         "py-mmh3-redis capacity=1000 error=0.01", "php-uids",
+                                         "php-mt bits=1000000 capacity=50000", "php-poly8" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct text lines = { NULL, 0 };
+        hibloom_spec spec;
+
+        assert_ok(hibloom_spec_parse(&spec, texts[i]), NULL);
+        append_line(&lines, &spec, "https://example.org/", 20);
+        append_line(&lines, &spec, "0123456789", 10);
+        assert_run("", 0, lines.data, "", "positions", texts[i], "https://example.org/", "0123456789");
+        assert_run("https://example.org/\n0123456789\n", 0, lines.data, "", "positions", texts[i]);
+        text_free(&lines);
+    }
+}
+
+static void positions_of_known_specs_are_known(void **state)
+{
+    (void)state;
+    /* The polynomial of one byte is that byte, whatever the seed. */
+    assert_run("", 0, "97,97,97,97,97,97,97\n", "", "positions", "php-uids", "a");
+    assert_run("", 0, "0:97,1:97,2:97,3:97,4:97,5:97,6:97,7:97\n", "", "positions", "php-poly8", "a");
+    /* One key only, so nothing to tell apart. */
+    assert_run("", 0, "97\n", "", "positions", "bits=1024 hashes=1 hash=poly seeds=3 layout=partitioned", "a");
+}
+
+static void an_item_without_positions_has_an_empty_line(void **state)
+{
+    (void)state;
+    assert_run("a\n\na\n", 0, "0:97,1:97\n\n0:97,1:97\n", "", "positions",
+               "hash=poly bits=1024 hashes=2 seeds=3,5 layout=partitioned empty=excluded");
+    assert_run("", 0, "\n", "", "positions", "php-poly8", "");
+}
+
+static void positions_of_nothing_are_nothing(void **state)
+{
+    (void)state;
+    assert_run("", 0, "", "", "positions", "php-uids");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_are_decimal_thousands_and_exact),
+        cmocka_unit_test(plan_says_spec_memory_and_predicted_error),
+        cmocka_unit_test(plan_tables_the_choices_of_k),
+        cmocka_unit_test(a_choice_far_from_the_best_has_a_row),
+        cmocka_unit_test(plan_says_what_no_redis_key_holds),
+        cmocka_unit_test(positions_are_the_library_s),
+        cmocka_unit_test(positions_of_known_specs_are_known),
+        cmocka_unit_test(an_item_without_positions_has_an_empty_line),
+        cmocka_unit_test(positions_of_nothing_are_nothing),
+    };
+
+    return cmocka_run_group_tests_name("cli: plan and positions", tests, NULL, NULL);
+}

@@ -1,0 +1,287 @@
+/* Faults while connecting and at the first words: nobody there, nobody who
+ * answers, somebody who hangs up, somebody who is no Redis. */
+#include "support/net.h"
+#include "support/redis_server.h"
+#include "support/scripted_server.h"
+#include "support/test.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum { TIMEOUT_MS = 300, SLACK_MS = 1000 };
+
+static const hibloom_connect_options impatient = { TIMEOUT_MS, TIMEOUT_MS, HIBLOOM_COMMANDS_SETBIT };
+
+static void assert_words(const hibloom_store *store, const char *words)
+{
+    assert_string_not_equal(hibloom_store_error(store), "");
+    if (strstr(hibloom_store_error(store), words) == NULL)
+        fail_msg("\"%s\" is not in \"%s\"", words, hibloom_store_error(store));
+}
+
+/* Fails, in time, with words, and with a store that can be freed. */
+static void assert_connect_fails(const char *uri, hibloom_status expected, const char *words)
+{
+    const uint64_t since = test_now_ms();
+    hibloom_store *store = NULL;
+
+    assert_status(hibloom_connect(&store, uri, &impatient), expected, store);
+    assert_true(test_now_ms() - since < 2 * TIMEOUT_MS + SLACK_MS);
+    assert_non_null(store);
+    assert_words(store, words);
+    hibloom_store_free(store);
+}
+
+/* ---- Nobody there ------------------------------------------------------------------------ */
+
+static void nobody_listens(void **state)
+{
+    struct listener listener;
+    char uri[160];
+
+    (void)state;
+    assert_true(listener_open_tcp(&listener, "127.0.0.1"));
+    snprintf(uri, sizeof uri, "%s", listener.uri);
+    listener_close(&listener);
+    assert_connect_fails(uri, HIBLOOM_EIO, "refused");
+
+    listener_open_unix(&listener);
+    snprintf(uri, sizeof uri, "%s", listener.uri);
+    close(listener.fd);
+    listener.fd = -1;
+    assert_connect_fails(uri, HIBLOOM_EIO, "refused"); /* the socket is there, its server is not */
+    listener_close(&listener);
+    assert_connect_fails(uri, HIBLOOM_EIO, "No such file");
+}
+
+/* ---- Faults in the first conversation ------------------------------------------------------ */
+
+struct first_words {
+    const struct script_step *script;
+    hibloom_status status;
+    const char *words;
+};
+
+static const struct script_step hang_up_at_once[] = { SCRIPT_ACCEPT, SCRIPT_CLOSE, SCRIPT_END };
+static const struct script_step hang_up_when_asked[] = { SCRIPT_ACCEPT, SCRIPT_READ(1), SCRIPT_CLOSE, SCRIPT_END };
+static const struct script_step half_a_reply[] = { SCRIPT_ACCEPT, SCRIPT_READ(1), SCRIPT_SEND("+O"), SCRIPT_CLOSE,
+                                                   SCRIPT_END };
+static const struct script_step half_an_error[] = { SCRIPT_ACCEPT, SCRIPT_READ(1), SCRIPT_SEND("-WRONGPA"),
+                                                    SCRIPT_CLOSE, SCRIPT_END };
+static const struct script_step silent[] = { SCRIPT_ACCEPT, SCRIPT_END };
+static const struct script_step half_silent[] = { SCRIPT_ACCEPT, SCRIPT_SEND("+OK\r"), SCRIPT_END };
+static const struct script_step never_accepts[] = { SCRIPT_END };
+static const struct script_step drips[] = { SCRIPT_ACCEPT, SCRIPT_SEND("+"), SCRIPT_REPEAT("OK", 20), SCRIPT_END };
+#define FOUR_TIMES(text) text text text text
+static const struct script_step floods[] = {
+    SCRIPT_ACCEPT, SCRIPT_SEND("$536870912\r\n"),
+    SCRIPT_REPEAT(FOUR_TIMES(FOUR_TIMES(FOUR_TIMES(FOUR_TIMES("no end in sight")))), 0), SCRIPT_END
+};
+static const struct script_step endless[] = { SCRIPT_ACCEPT, SCRIPT_SEND("*1000000\r\n"), SCRIPT_REPEAT(":1\r\n", 20),
+                                              SCRIPT_END };
+static const struct script_step web_server[] = { SCRIPT_ACCEPT, SCRIPT_READ(1),
+                                                 SCRIPT_SEND("HTTP/1.1 400 Bad Request\r\n\r\n"), SCRIPT_CLOSE,
+                                                 SCRIPT_END };
+static const struct script_step wrong_type[] = { SCRIPT_ACCEPT, SCRIPT_ANSWER(":1\r\n"), SCRIPT_END };
+static const struct script_step nil[] = { SCRIPT_ACCEPT, SCRIPT_ANSWER("$-1\r\n"), SCRIPT_END };
+static const struct script_step loading[] = { SCRIPT_ACCEPT,
+                                              SCRIPT_ANSWER("-LOADING Redis is loading the dataset in memory\r\n"),
+                                              SCRIPT_END };
+static const struct script_step no_password[] = {
+    SCRIPT_ACCEPT,
+    SCRIPT_ANSWER("-ERR AUTH <password> called without any password configured for the default user.\r\n"), SCRIPT_END
+};
+/* This comes unasked, and then the server hangs up. */
+static const struct script_step protected[] = { SCRIPT_ACCEPT,
+                                                SCRIPT_SEND("-DENIED Redis is running in protected mode\r\n"),
+                                                SCRIPT_READ(2), SCRIPT_CLOSE, SCRIPT_END };
+
+static const struct first_words first_words[] = {
+    { hang_up_at_once, HIBLOOM_EIO, "" },
+    { hang_up_when_asked, HIBLOOM_EIO, "" },
+    { half_a_reply, HIBLOOM_EIO, "" },
+    { half_an_error, HIBLOOM_EIO, "" },
+    { silent, HIBLOOM_ETIMEDOUT, "" },
+    { half_silent, HIBLOOM_ETIMEDOUT, "" },
+    { never_accepts, HIBLOOM_ETIMEDOUT, "" },
+    { drips, HIBLOOM_ETIMEDOUT, "" },
+    { endless, HIBLOOM_ETIMEDOUT, "" },
+    { web_server, HIBLOOM_EPROTO, "" },
+    { wrong_type, HIBLOOM_EPROTO, "" },
+    { nil, HIBLOOM_EPROTO, "" },
+    { loading, HIBLOOM_ESERVER, "LOADING Redis is loading the dataset in memory" },
+    { no_password, HIBLOOM_ESERVER, "without any password configured" },
+    { protected, HIBLOOM_ESERVER, "DENIED Redis is running in protected mode" },
+};
+
+static void with_query(char *uri, size_t size, const struct scripted_server *scripted)
+{
+    snprintf(uri, size, "%s?db=1", scripted_server_uri(scripted));
+}
+
+/* The connection is made, and then the first command goes wrong. */
+static void faults_while_introducing_itself(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof first_words / sizeof first_words[0]; i++) {
+        struct scripted_server *scripted = scripted_server_start(first_words[i].script);
+        char uri[160];
+
+        with_query(uri, sizeof uri, scripted);
+        assert_connect_fails(uri, first_words[i].status, first_words[i].words);
+        scripted_server_stop(scripted);
+    }
+}
+
+/* Nothing has to be said at connecting, so it is opening that finds out. */
+static void faults_at_the_first_open(void **state)
+{
+    hibloom_spec spec;
+
+    (void)state;
+    assert_ok(hibloom_spec_for(&spec, 1000, 0.01), NULL);
+    for (size_t i = 0; i < sizeof first_words / sizeof first_words[0]; i++) {
+        struct scripted_server *scripted = scripted_server_start(first_words[i].script);
+        const uint64_t since = test_now_ms();
+        hibloom_store *store = NULL;
+        hibloom *filter = NULL;
+        hibloom_status status;
+
+        assert_ok(hibloom_connect(&store, scripted_server_uri(scripted), &impatient), store);
+        status = hibloom_open(&filter, store, "any", &spec);
+        if (first_words[i].script == nil) /* the very answer that a missing key has; what follows is wrong */
+            assert_int_not_equal(status, HIBLOOM_OK);
+        else
+            assert_status(status, first_words[i].status, store);
+        assert_true(test_now_ms() - since < 4 * TIMEOUT_MS + SLACK_MS);
+        assert_null(filter);
+        assert_words(store, first_words[i].words);
+        hibloom_store_free(store);
+        scripted_server_stop(scripted);
+    }
+}
+
+/* Here the hanging up may be quicker than the first command, which then finds
+ * nobody to read it. */
+static void a_server_that_is_full(void **state)
+{
+    static const struct script_step full[] = { SCRIPT_ACCEPT, SCRIPT_SEND("-ERR max number of clients reached\r\n"),
+                                               SCRIPT_CLOSE, SCRIPT_END };
+    struct scripted_server *scripted = scripted_server_start(full);
+
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        hibloom_store *store = NULL;
+        hibloom_status status;
+        char uri[160];
+
+        with_query(uri, sizeof uri, scripted);
+        status = hibloom_connect(&store, uri, &impatient);
+        if (status != HIBLOOM_EIO)
+            assert_status(status, HIBLOOM_ESERVER, store);
+        assert_words(store, status == HIBLOOM_ESERVER ? "max number of clients reached" : "");
+        hibloom_store_free(store);
+    }
+    scripted_server_stop(scripted);
+}
+
+static long most_kilobytes(void)
+{
+    struct rusage usage;
+
+    assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
+    return usage.ru_maxrss;
+}
+
+/* More comes than any answer can be: memory must not go on growing with it. */
+static void a_flood_is_given_up(void **state)
+{
+    struct scripted_server *scripted = scripted_server_start(floods);
+    const long before = most_kilobytes();
+    hibloom_store *store = NULL;
+    hibloom_status status;
+    const uint64_t since = test_now_ms();
+    char uri[160];
+
+    (void)state;
+    with_query(uri, sizeof uri, scripted);
+    status = hibloom_connect(&store, uri, &impatient);
+    if (status != HIBLOOM_ETIMEDOUT)
+        assert_status(status, HIBLOOM_EPROTO, store);
+    assert_true(test_now_ms() - since < 2 * TIMEOUT_MS + SLACK_MS);
+    assert_in_range(most_kilobytes() - before, 0, 16 << 10);
+    hibloom_store_free(store);
+    scripted_server_stop(scripted);
+}
+
+static void a_slow_answer_within_the_time_is_an_answer(void **state)
+{
+    static const struct script_step slow[] = { SCRIPT_ACCEPT, SCRIPT_READ(1), SCRIPT_DRIP("+OK\r\n", 20), SCRIPT_END };
+    struct scripted_server *scripted = scripted_server_start(slow);
+    hibloom_store *store;
+    char uri[160];
+
+    (void)state;
+    with_query(uri, sizeof uri, scripted);
+    assert_ok(hibloom_connect(&store, uri, &impatient), store);
+    hibloom_store_free(store);
+    scripted_server_stop(scripted);
+}
+
+/* ---- And then it works ----------------------------------------------------------------------- */
+
+/* A store whose first conversation failed goes on once the server lets it. */
+static void a_store_outlives_a_failed_open(void **state)
+{
+    struct redis_server *server = redis_server_start(NULL);
+    hibloom_store *store;
+    hibloom_spec spec;
+    hibloom *filter = NULL;
+    bool found = false;
+
+    (void)state;
+    assert_ok(hibloom_spec_for(&spec, 1000, 0.01), NULL);
+    assert_ok(hibloom_connect(&store, redis_server_uri(server), &impatient), store);
+    redis_server_kill(server);
+    assert_status(hibloom_open(&filter, store, "a", &spec), HIBLOOM_EIO, store);
+    assert_status(hibloom_open(&filter, store, "a", &spec), HIBLOOM_EIO, store);
+    redis_server_restart(server);
+    redis_server_pause(server);
+    assert_status(hibloom_open(&filter, store, "a", &spec), HIBLOOM_ETIMEDOUT, store);
+    redis_server_resume(server);
+    assert_null(filter);
+    assert_ok(hibloom_open(&filter, store, "a", &spec), store);
+    assert_ok(hibloom_add(filter, "x", 1, NULL), store);
+    assert_ok(hibloom_contains(filter, "x", 1, &found), store);
+    assert_true(found);
+    hibloom_close(filter);
+    hibloom_store_free(store);
+    redis_server_stop(server);
+}
+
+/* Null where a null pointer has a meaning. */
+static void nothing_can_be_freed_and_asked(void **state)
+{
+    (void)state;
+    hibloom_store_free(NULL);
+    hibloom_close(NULL);
+    assert_string_equal(hibloom_store_error(NULL), "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nobody_listens),
+        cmocka_unit_test(faults_while_introducing_itself),
+        cmocka_unit_test(faults_at_the_first_open),
+        cmocka_unit_test(a_server_that_is_full),
+        cmocka_unit_test(a_flood_is_given_up),
+        cmocka_unit_test(a_slow_answer_within_the_time_is_an_answer),
+        cmocka_unit_test(a_store_outlives_a_failed_open),
+        cmocka_unit_test(nothing_can_be_freed_and_asked),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

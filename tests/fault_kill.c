@@ -1,0 +1,389 @@
+/* The real server is killed or stopped, at rest and in the middle of a large
+ * batch, and signals come in between: no call crashes, hangs or gives an
+ * answer that nobody gave, and none touches the process' signals. */
+#include "support/redis_server.h"
+#include "support/subject.h"
+
+#include <hiredis/hiredis.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+enum { BATCH = 200000, TIMEOUT_MS = 300, SLACK_MS = 1000 };
+
+static const hibloom_connect_options impatient = { .command_timeout_ms = TIMEOUT_MS };
+
+static uint32_t numbers[BATCH];
+static hibloom_item items[BATCH];
+static bool answers[BATCH];
+
+/* A batch that keeps the server busy for much longer than the faults take to come. */
+static int set_up(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < BATCH; i++) {
+        numbers[i] = i;
+        items[i] = (hibloom_item){ &numbers[i], sizeof numbers[i] };
+    }
+    return 0;
+}
+
+static void reset_answers(void)
+{
+    memset(answers, 0xA5, sizeof answers);
+}
+
+static void assert_no_answers(void)
+{
+    for (size_t i = 0; i < sizeof answers; i++)
+        if (((const unsigned char *)answers)[i] != 0xA5)
+            fail_msg("answer %u was written although the call failed", (unsigned)i);
+}
+
+static void begin(struct subject *subject, const struct redis_server *server, const struct variant *variant,
+                  const hibloom_connect_options *given)
+{
+    hibloom_connect_options options = given != NULL ? *given : (hibloom_connect_options)HIBLOOM_CONNECT_OPTIONS_INIT;
+    hibloom_store *store;
+
+    options.commands = variant->commands;
+    assert_ok(hibloom_connect(&store, redis_server_uri(server), &options), store);
+    subject_open(subject, store, variant);
+}
+
+static void end(struct subject *subject)
+{
+    subject_check(subject);
+    subject_remove(subject);
+    hibloom_store_free(subject->store);
+}
+
+/* ---- Killed ------------------------------------------------------------------------------ */
+
+/* A signal that a thread sends after a while. */
+struct later {
+    pthread_t thread;
+    pid_t pid;
+    int number;
+    unsigned milliseconds;
+};
+
+static void *send_later(void *argument)
+{
+    const struct later *later = argument;
+
+    test_sleep_ms(later->milliseconds);
+    kill(later->pid, later->number);
+    return NULL;
+}
+
+static void start_later(struct later *later)
+{
+    assert_int_equal(pthread_create(&later->thread, NULL, send_later, later), 0);
+}
+
+static hibloom_status run_batch(struct subject *subject, int kind)
+{
+    if (kind == 0)
+        return hibloom_add_many(subject->filter, items, BATCH, NULL);
+    if (kind == 1)
+        return hibloom_add_many(subject->filter, items, BATCH, answers);
+    return hibloom_contains_many(subject->filter, items, BATCH, answers);
+}
+
+/* The server comes back empty: what was in it is not found, and not denied. */
+static void assert_lost_and_found_again(struct subject *subject)
+{
+    bool found = true;
+
+    assert_status(hibloom_contains(subject->filter, "in-0", 4, &found), HIBLOOM_ENOTFOUND, subject->store);
+    assert_true(found);
+    subject->maybe_removed = true;
+    subject_check(subject);
+}
+
+static void kill_in_batch(struct redis_server *server, const struct variant *variant, int kind, unsigned milliseconds)
+{
+    struct later killer = { .pid = redis_server_pid(server), .number = SIGKILL, .milliseconds = milliseconds };
+    struct subject subject;
+
+    begin(&subject, server, variant, NULL);
+    reset_answers();
+    start_later(&killer);
+    assert_status(run_batch(&subject, kind), HIBLOOM_EIO, subject.store);
+    assert_no_answers();
+    pthread_join(killer.thread, NULL);
+    redis_server_kill(server);
+    assert_status(hibloom_add(subject.filter, "in-0", 4, NULL), HIBLOOM_EIO, subject.store); /* nobody there */
+    redis_server_restart(server);
+    assert_lost_and_found_again(&subject);
+    end(&subject);
+}
+
+static void a_server_killed_in_the_middle_of_a_batch(void **state)
+{
+    struct redis_server *servers[] = { redis_server_start(NULL), redis_server_start_tcp(NULL) };
+    const unsigned moments[] = { 0, 3, 15, 40 };
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        for (int kind = 0; kind < 3; kind++)
+            for (int moment = 0; moment < 4; moment++)
+                kill_in_batch(servers[i], &variants[(kind + moment) % VARIANTS], kind, moments[moment]);
+        redis_server_stop(servers[i]);
+    }
+}
+
+/* The first call finds the connection dead, the next ones nobody to make a new
+ * one with. */
+static void calls_on_a_dead_server_fail_until_it_is_back(void **state)
+{
+    struct redis_server *servers[] = { redis_server_start(NULL), redis_server_start_tcp(NULL) };
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct subject subject;
+
+        begin(&subject, servers[i], &variants[i], NULL);
+        for (int j = 0; j < CALLS; j++) {
+            redis_server_kill(servers[i]);
+            for (int times = 0; times < 3; times++) {
+                assert_status(calls[j].run(&subject), HIBLOOM_EIO, subject.store);
+                assert_string_not_equal(hibloom_store_error(subject.store), "");
+            }
+            redis_server_restart(servers[i]);
+            assert_lost_and_found_again(&subject);
+        }
+        end(&subject);
+        redis_server_stop(servers[i]);
+    }
+}
+
+/* ---- Stopped ------------------------------------------------------------------------------ */
+
+static void assert_gave_up_in_time(uint64_t since)
+{
+    assert_in_range(test_now_ms() - since, TIMEOUT_MS * 9 / 10, 2 * TIMEOUT_MS + SLACK_MS);
+}
+
+static void a_stopped_server_is_a_time_out_and_comes_back_unshifted(void **state)
+{
+    struct redis_server *server = redis_server_start(NULL);
+
+    (void)state;
+    for (int j = 0; j < CALLS; j++) {
+        struct subject subject;
+        uint64_t since;
+
+        begin(&subject, server, &variants[j % VARIANTS], &impatient);
+        redis_server_pause(server);
+        since = test_now_ms();
+        assert_status(calls[j].run(&subject), HIBLOOM_ETIMEDOUT, subject.store);
+        assert_gave_up_in_time(since);
+        redis_server_resume(server);
+        end(&subject);
+    }
+    redis_server_stop(server);
+}
+
+/* Here it is the sending that has to time out: nobody takes the bytes. */
+static void a_server_stopped_in_the_middle_of_a_batch(void **state)
+{
+    struct redis_server *server = redis_server_start(NULL);
+
+    (void)state;
+    for (int kind = 0; kind < 3; kind++) {
+        struct later stopper = { .pid = redis_server_pid(server), .number = SIGSTOP, .milliseconds = 20 };
+        struct subject subject;
+
+        begin(&subject, server, &variants[kind], &impatient);
+        reset_answers();
+        start_later(&stopper);
+        assert_status(run_batch(&subject, kind), HIBLOOM_ETIMEDOUT, subject.store);
+        assert_no_answers();
+        pthread_join(stopper.thread, NULL);
+        redis_server_resume(server);
+        end(&subject);
+    }
+    redis_server_stop(server);
+}
+
+/* ---- Signals -------------------------------------------------------------------------------
+ *
+ * On a borrowed connection, since of its own the library may look whether it
+ * is closed before it writes: this one it has to find out by writing. */
+
+static redisContext *begin_borrowed(struct subject *subject, const struct redis_server *server)
+{
+    redisContext *context = redis_server_connect(server);
+    hibloom_store *store;
+
+    assert_ok(hibloom_borrow(&store, context), store);
+    subject_open(subject, store, &variants[0]);
+    return context;
+}
+
+static void restart_borrowed(struct subject *subject, struct redis_server *server, redisContext *context)
+{
+    redis_server_restart(server);
+    assert_int_equal(redisReconnect(context), REDIS_OK);
+    assert_lost_and_found_again(subject);
+}
+
+/* As they are by default, the mask empty. */
+static void assert_signals_untouched(void)
+{
+    struct sigaction action;
+    sigset_t mask, pending;
+
+    assert_int_equal(sigaction(SIGPIPE, NULL, &action), 0);
+    assert_true(action.sa_handler == SIG_DFL);
+    assert_int_equal(sigprocmask(SIG_BLOCK, NULL, &mask), 0);
+    for (int number = 1; number < SIGRTMIN; number++)
+        assert_false(sigismember(&mask, number));
+    assert_int_equal(sigpending(&pending), 0);
+    assert_false(sigismember(&pending, SIGPIPE));
+}
+
+static void no_call_raises_sigpipe_or_changes_signals(void **state)
+{
+    struct redis_server *server = redis_server_start(NULL);
+    struct subject subject;
+    redisContext *context;
+    sigset_t none;
+
+    (void)state;
+    signal(SIGPIPE, SIG_DFL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    context = begin_borrowed(&subject, server);
+    for (int j = 0; j < CALLS; j++) {
+        assert_ok(calls[j].run(&subject), subject.store);
+        assert_signals_untouched();
+        subject_check(&subject);
+        redis_server_kill(server);
+        for (int times = 0; times < 2; times++) {
+            assert_status(calls[j].run(&subject), HIBLOOM_EIO, subject.store);
+            assert_signals_untouched();
+        }
+        restart_borrowed(&subject, server, context);
+    }
+    end(&subject);
+    redisFree(context);
+    redis_server_stop(server);
+}
+
+/* A SIGPIPE that the program itself has blocked and waits for is not the
+ * library's to take, and one of the library's must not be left with it. */
+static void a_sigpipe_of_the_programs_own_is_left_to_it(void **state)
+{
+    struct redis_server *server = redis_server_start(NULL);
+    struct subject subject;
+    redisContext *context;
+    sigset_t pipe, before, pending;
+
+    (void)state;
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    sigprocmask(SIG_BLOCK, &pipe, &before);
+    context = begin_borrowed(&subject, server);
+    for (int own = 0; own < 2; own++) {
+        if (own)
+            raise(SIGPIPE);
+        redis_server_kill(server);
+        assert_status(call_named("add")->run(&subject), HIBLOOM_EIO, subject.store);
+        sigpending(&pending);
+        assert_int_equal(sigismember(&pending, SIGPIPE), own);
+        restart_borrowed(&subject, server, context);
+    }
+    assert_int_equal(sigtimedwait(&pipe, NULL, &(struct timespec){ 0, 0 }), SIGPIPE);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    end(&subject);
+    redisFree(context);
+    redis_server_stop(server);
+}
+
+static volatile sig_atomic_t alarms;
+
+static void count_alarm(int number)
+{
+    (void)number;
+    alarms++;
+}
+
+/* Interrupts system calls every 2 ms; 0 = no more. */
+static void interrupt_every(suseconds_t microseconds)
+{
+    const struct itimerval timer = { { 0, microseconds }, { 0, microseconds } };
+    struct sigaction action = { .sa_handler = microseconds != 0 ? count_alarm : SIG_DFL };
+
+    if (microseconds != 0)
+        sigaction(SIGALRM, &action, NULL); /* without SA_RESTART */
+    setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+static void interrupted_system_calls_are_taken_up_again(void **state)
+{
+    struct redis_server *server = redis_server_start(NULL);
+
+    (void)state;
+    for (int v = 0; v < VARIANTS; v++) {
+        struct subject subject;
+
+        begin(&subject, server, &variants[v], NULL);
+        alarms = 0;
+        interrupt_every(2000);
+        assert_ok(hibloom_add_many(subject.filter, items, 20000, NULL), subject.store);
+        assert_ok(hibloom_contains_many(subject.filter, items, 20000, answers), subject.store);
+        interrupt_every(0);
+        assert_true(alarms > 3);
+        for (int i = 0; i < 20000; i++)
+            assert_true(answers[i]);
+        subject.maybe_removed = true;
+        assert_ok(hibloom_drop(subject.filter), subject.store); /* it is too full to tell items apart */
+        end(&subject);
+    }
+    redis_server_stop(server);
+}
+
+static void interruptions_do_not_put_off_the_time_out(void **state)
+{
+    struct redis_server *server = redis_server_start(NULL);
+
+    (void)state;
+    for (int kind = 0; kind < 3; kind++) {
+        struct subject subject;
+        uint64_t since;
+
+        begin(&subject, server, &variants[0], &impatient);
+        redis_server_pause(server);
+        since = test_now_ms();
+        interrupt_every(20000);
+        assert_status(kind == 0 ? call_named("contains")->run(&subject) : run_batch(&subject, kind), HIBLOOM_ETIMEDOUT,
+                      subject.store);
+        interrupt_every(0);
+        assert_gave_up_in_time(since);
+        redis_server_resume(server);
+        end(&subject);
+    }
+    redis_server_stop(server);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_server_killed_in_the_middle_of_a_batch),
+        cmocka_unit_test(calls_on_a_dead_server_fail_until_it_is_back),
+        cmocka_unit_test(a_stopped_server_is_a_time_out_and_comes_back_unshifted),
+        cmocka_unit_test(a_server_stopped_in_the_middle_of_a_batch),
+        cmocka_unit_test(no_call_raises_sigpipe_or_changes_signals),
+        cmocka_unit_test(a_sigpipe_of_the_programs_own_is_left_to_it),
+        cmocka_unit_test(interrupted_system_calls_are_taken_up_again),
+        cmocka_unit_test(interruptions_do_not_put_off_the_time_out),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, NULL);
+}

@@ -1,0 +1,266 @@
+/* Faults in the middle of a conversation: the connection is cut, falls silent
+ * or slows down at every kind of place in what is sent and in what is
+ * answered, on every call. A proxy before a real server does it, so that it
+ * happens at the same byte each time.
+ *
+ * Each loop moves the fault on until the call ends before it is reached. */
+#include "support/proxy.h"
+#include "support/redis_server.h"
+#include "support/subject.h"
+
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { TIMEOUT_MS = 300, SLACK_MS = 1000 };
+
+static const hibloom_connect_options impatient = { .command_timeout_ms = TIMEOUT_MS };
+
+static struct redis_server *server;
+static struct proxy *proxy;
+
+static int set_up(void **state)
+{
+    (void)state;
+    server = redis_server_start(NULL);
+    proxy = proxy_start(redis_server_socket(server));
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    proxy_stop(proxy);
+    redis_server_stop(server);
+    return 0;
+}
+
+static hibloom_store *connect_proxy(const struct variant *variant, hibloom_connect_options options)
+{
+    hibloom_store *store;
+
+    options.commands = variant->commands;
+    assert_ok(hibloom_connect(&store, proxy_uri(proxy), &options), store);
+    return store;
+}
+
+static void begin(struct subject *subject, const struct variant *variant, hibloom_connect_options options)
+{
+    subject_open(subject, connect_proxy(variant, options), variant);
+}
+
+static void end(struct subject *subject)
+{
+    subject_check(subject);
+    subject_remove(subject);
+    hibloom_store_free(subject->store);
+}
+
+/* A fault that came at the very end of the call is found by the next one. */
+static void flush_late_fault(struct subject *subject)
+{
+    bool found;
+    const hibloom_status status = hibloom_contains(subject->filter, "x", 1, &found);
+
+    if (status != HIBLOOM_ENOTFOUND && status != HIBLOOM_EIO)
+        assert_ok(status, subject->store);
+}
+
+/* ---- Cut ------------------------------------------------------------------------ */
+
+static void cut_everywhere(struct subject *subject, const struct call *call, enum proxy_way way, uint64_t step)
+{
+    uint64_t after = 0;
+
+    for (;; after += step) {
+        const unsigned connections = proxy_connections(proxy);
+        hibloom_status status;
+
+        proxy_cut(proxy, way, after);
+        status = call->run(subject);
+        if (status == HIBLOOM_OK)
+            break;
+        if (status != HIBLOOM_EIO)
+            print_error("%s, cut after %u bytes:\n", call->name, (unsigned)after);
+        assert_status(status, HIBLOOM_EIO, subject->store);
+        assert_string_not_equal(hibloom_store_error(subject->store), "");
+        subject_check(subject);
+        assert_int_equal(proxy_connections(proxy), connections + 1);
+    }
+    assert_true(after > 0);
+    proxy_heal(proxy);
+    flush_late_fault(subject);
+    subject_check(subject);
+}
+
+static void a_cut_at_any_byte_is_an_io_error_and_the_next_call_reconnects(void **state)
+{
+    (void)state;
+    for (int v = 0; v < VARIANTS; v++) {
+        struct subject subject;
+
+        begin(&subject, &variants[v], (hibloom_connect_options)HIBLOOM_CONNECT_OPTIONS_INIT);
+        for (int i = 0; i < CALLS; i++) {
+            cut_everywhere(&subject, &calls[i], PROXY_REPLIES, 11);
+            cut_everywhere(&subject, &calls[i], PROXY_REQUESTS, 53);
+        }
+        end(&subject);
+    }
+}
+
+/* ---- Silence ---------------------------------------------------------------------- */
+
+static void assert_gave_up_in_time(uint64_t since)
+{
+    const uint64_t elapsed = test_now_ms() - since;
+
+    assert_in_range(elapsed, TIMEOUT_MS * 9 / 10, 2 * TIMEOUT_MS + SLACK_MS);
+}
+
+static void hold_at(struct subject *subject, const struct call *call, int place)
+{
+    static const struct {
+        enum proxy_way way;
+        uint64_t after;
+    } places[] = { { PROXY_REPLIES, 0 }, { PROXY_REPLIES, 3 }, { PROXY_REQUESTS, 12 } };
+    const uint64_t since = test_now_ms();
+
+    proxy_hold(proxy, places[place % 3].way, places[place % 3].after);
+    assert_status(call->run(subject), HIBLOOM_ETIMEDOUT, subject->store);
+    assert_gave_up_in_time(since);
+    subject_check(subject);
+}
+
+static void silence_is_a_time_out_on_every_call(void **state)
+{
+    (void)state;
+    for (int i = 0; i < CALLS; i++) {
+        struct subject subject;
+
+        begin(&subject, &variants[i % VARIANTS], impatient);
+        hold_at(&subject, &calls[i], i);
+        end(&subject);
+    }
+}
+
+/* ---- Slowness --------------------------------------------------------------------- */
+
+static void answers_a_byte_at_a_time_are_answers(void **state)
+{
+    (void)state;
+    for (int v = 0; v < VARIANTS; v += 3) { /* each dialect and each layout once */
+        struct subject subject;
+
+        begin(&subject, &variants[v], (hibloom_connect_options)HIBLOOM_CONNECT_OPTIONS_INIT);
+        proxy_drip(proxy, 1);
+        for (int i = 0; i < CALLS; i++) {
+            assert_ok(calls[i].run(&subject), subject.store);
+            if (subject.maybe_empty || subject.maybe_removed)
+                subject_check(&subject);
+        }
+        proxy_heal(proxy);
+        end(&subject);
+    }
+}
+
+static void an_answer_that_drips_for_ever_is_given_up(void **state)
+{
+    static char endless[4096];
+    struct subject subject;
+
+    (void)state;
+    snprintf(endless, sizeof endless, "-ERR %04000d\r\n", 0);
+    begin(&subject, &variants[0], impatient);
+    for (int i = 0; i < CALLS; i += 2) {
+        const uint64_t since = test_now_ms();
+
+        proxy_replace(proxy, 0, 1, endless);
+        proxy_drip(proxy, 10000);
+        assert_status(calls[i].run(&subject), HIBLOOM_ETIMEDOUT, subject.store);
+        assert_gave_up_in_time(since);
+        subject_check(&subject);
+    }
+    end(&subject);
+}
+
+/* ---- Large batches ------------------------------------------------------------------ */
+
+enum { BATCH = 20000 };
+
+struct batch {
+    uint32_t numbers[BATCH];
+    hibloom_item items[BATCH];
+    bool answers[BATCH];
+};
+
+static void fill(struct batch *batch)
+{
+    for (uint32_t i = 0; i < BATCH; i++) {
+        batch->numbers[i] = i;
+        batch->items[i] = (hibloom_item){ &batch->numbers[i], sizeof batch->numbers[i] };
+    }
+    memset(batch->answers, 0xA5, sizeof batch->answers);
+}
+
+static void assert_no_answers(const struct batch *batch)
+{
+    for (size_t i = 0; i < sizeof batch->answers; i++)
+        assert_int_equal(((const unsigned char *)batch->answers)[i], 0xA5);
+}
+
+/* The fault comes while one pipeline is being answered and the next was sent. */
+static void a_cut_in_any_of_several_pipelines_gives_no_answers(void **state)
+{
+    static struct batch batch;
+    const uint64_t places[] = { 1000, 20000, 100001, 150002 };
+
+    (void)state;
+    fill(&batch);
+    for (size_t i = 0; i < 2 * sizeof places / sizeof places[0]; i++) {
+        const enum proxy_way way = i % 2 == 0 ? PROXY_REPLIES : PROXY_REQUESTS;
+        struct subject subject;
+
+        begin(&subject, &variants[i % VARIANTS], (hibloom_connect_options)HIBLOOM_CONNECT_OPTIONS_INIT);
+        proxy_cut(proxy, way, places[i / 2]);
+        assert_status(hibloom_contains_many(subject.filter, batch.items, BATCH, batch.answers), HIBLOOM_EIO,
+                      subject.store);
+        assert_no_answers(&batch);
+        subject_check(&subject);
+        proxy_cut(proxy, way, places[i / 2]);
+        assert_status(hibloom_add_many(subject.filter, batch.items, BATCH, batch.answers), HIBLOOM_EIO, subject.store);
+        assert_no_answers(&batch);
+        end(&subject);
+    }
+}
+
+static void silence_in_the_middle_of_a_batch_is_a_time_out(void **state)
+{
+    static struct batch batch;
+    struct subject subject;
+
+    (void)state;
+    fill(&batch);
+    begin(&subject, &variants[0], impatient);
+    proxy_hold(proxy, PROXY_REPLIES, 60000);
+    assert_status(hibloom_contains_many(subject.filter, batch.items, BATCH, batch.answers), HIBLOOM_ETIMEDOUT,
+                  subject.store);
+    assert_no_answers(&batch);
+    subject_check(&subject);
+    proxy_hold(proxy, PROXY_REQUESTS, 60000);
+    assert_status(hibloom_add_many(subject.filter, batch.items, BATCH, NULL), HIBLOOM_ETIMEDOUT, subject.store);
+    end(&subject);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_cut_at_any_byte_is_an_io_error_and_the_next_call_reconnects),
+        cmocka_unit_test(silence_is_a_time_out_on_every_call),
+        cmocka_unit_test(answers_a_byte_at_a_time_are_answers),
+        cmocka_unit_test(an_answer_that_drips_for_ever_is_given_up),
+        cmocka_unit_test(a_cut_in_any_of_several_pipelines_gives_no_answers),
+        cmocka_unit_test(silence_in_the_middle_of_a_batch_is_a_time_out),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

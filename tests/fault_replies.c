@@ -1,0 +1,367 @@
+/* A server that answers what it should not: each single reply of each call is
+ * replaced, by one of the wrong type, by one that is no reply, by an error.
+ * The call must fail, and the next one must be right: not shifted by a reply
+ * that was not taken, nor by one that was taken for another. */
+#include "support/proxy.h"
+#include "support/redis_server.h"
+#include "support/subject.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { TIMEOUT_MS = 300, LAST_REPLIES = 4 };
+
+static struct redis_server *server;
+static struct proxy *proxy;
+
+static int set_up(void **state)
+{
+    (void)state;
+    server = redis_server_start(NULL);
+    proxy = proxy_start(redis_server_socket(server));
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    proxy_stop(proxy);
+    redis_server_stop(server);
+    return 0;
+}
+
+static void begin_with_patience(struct subject *subject, const struct variant *variant, uint32_t milliseconds)
+{
+    const hibloom_connect_options options = { .command_timeout_ms = milliseconds, .commands = variant->commands };
+    hibloom_store *store;
+
+    assert_ok(hibloom_connect(&store, proxy_uri(proxy), &options), store);
+    subject_open(subject, store, variant);
+}
+
+static void begin(struct subject *subject, const struct variant *variant)
+{
+    begin_with_patience(subject, variant, 0);
+}
+
+static void end(struct subject *subject)
+{
+    subject_check(subject);
+    subject_remove(subject);
+    hibloom_store_free(subject->store);
+}
+
+/* ---- One reply replaced ------------------------------------------------------------- */
+
+struct trial {
+    const struct call *call;
+    const struct subject *subject;
+    uint64_t reply; /* the number of the one that was replaced */
+    bool same_type; /* by one of its own type */
+    hibloom_status status;
+};
+
+typedef void verdict(const struct trial *trial);
+
+static void fail_trial(const struct trial *trial)
+{
+    fail_msg("%s, %s, reply %u replaced: %s: \"%s\"", trial->subject->variant->name, trial->call->name,
+             (unsigned)trial->reply, hibloom_strerror(trial->status), hibloom_store_error(trial->subject->store));
+}
+
+/* Makes the call with its reply number `reply` replaced; false once it has not
+ * that many. Of a batch's replies, which are alike, the first and last will do. */
+static bool run_replaced(struct subject *subject, const struct call *call, uint64_t reply, const char *bytes,
+                         verdict *judge)
+{
+    struct trial trial = { .call = call, .subject = subject, .reply = reply };
+
+    proxy_mark(proxy);
+    proxy_replace(proxy, reply, 1, bytes);
+    trial.status = call->run(subject);
+    if (proxy_replaced(proxy) == '\0') {
+        assert_ok(trial.status, subject->store);
+        proxy_heal(proxy);
+        return false;
+    }
+    trial.same_type = proxy_replaced(proxy) == bytes[0];
+    judge(&trial);
+    subject_check(subject);
+    return true;
+}
+
+/* All replies of a call, but of those in the middle of a long batch every 23rd. */
+static void replace_each(struct subject *subject, const struct call *call, const char *bytes, verdict *judge)
+{
+    uint64_t reply = 0, count;
+
+    proxy_mark(proxy);
+    assert_ok(call->run(subject), subject->store);
+    count = proxy_values(proxy, PROXY_REPLIES);
+    subject_check(subject);
+    while (run_replaced(subject, call, reply, bytes, judge))
+        reply += reply < LAST_REPLIES || reply + 23 >= count ? 1 : 23;
+    assert_true(reply > 0);
+    subject_check(subject);
+}
+
+static void replace_all(const char *const *replies, size_t n, verdict *judge)
+{
+    for (int v = 0; v < VARIANTS; v++) {
+        struct subject subject;
+
+        begin(&subject, &variants[v]);
+        for (int i = 0; i < CALLS; i++)
+            for (size_t j = 0; j < n; j++)
+                replace_each(&subject, &calls[i], replies[j], judge);
+        end(&subject);
+    }
+}
+
+static void must_be_protocol_error(const struct trial *trial)
+{
+    if (trial->status != HIBLOOM_EPROTO || hibloom_store_error(trial->subject->store)[0] == '\0')
+        fail_trial(trial);
+}
+
+/* Where the type is right by chance, the contents are still nothing that is
+ * stored, and so no answer either. Only what changes whole keys need not mind
+ * them, and opening may look again. */
+static void must_be_of_its_type(const struct trial *trial)
+{
+    const struct call *call = trial->call;
+
+    if (!trial->same_type)
+        must_be_protocol_error(trial);
+    else if (trial->status == HIBLOOM_OK && (call->adds || (call->reads_only && call->on_handle)))
+        fail_trial(trial);
+}
+
+/* An error must be reported wherever it comes. */
+static void must_be_server_error(const struct trial *trial)
+{
+    if (trial->status != HIBLOOM_ESERVER ||
+        strstr(hibloom_store_error(trial->subject->store), "ODD something of its own") == NULL)
+        fail_trial(trial);
+}
+
+static void what_is_no_reply_is_a_protocol_error(void **state)
+{
+    static const char *const replies[] = {
+        "HTTP/1.1 400 Bad Request\r\n\r\n", "\r\n", "\n", "x\r\n", "$-5\r\n", "*-7\r\n",
+        "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
+    };
+
+    (void)state;
+    replace_all(replies, sizeof replies / sizeof replies[0], must_be_protocol_error);
+}
+
+static void a_reply_of_the_wrong_type_is_no_answer(void **state)
+{
+    static const char *const replies[] = { "$3\r\nabc\r\n", "*2\r\n+a\r\n+b\r\n", "*0\r\n", ":-7\r\n" };
+
+    (void)state;
+    replace_all(replies, sizeof replies / sizeof replies[0], must_be_of_its_type);
+}
+
+static void an_error_in_any_reply_is_the_servers_error(void **state)
+{
+    static const char *const replies[] = { "-ODD something of its own\r\n" };
+
+    (void)state;
+    replace_all(replies, 1, must_be_server_error);
+}
+
+/* The second reply of these is a bit, which is 0 or 1. */
+static void a_bit_is_zero_or_one(void **state)
+{
+    static const char *const replies[] = { ":2\r\n", ":-1\r\n", ":256\r\n", ":99999999999999999999\r\n", ":\r\n",
+                                           ":1x\r\n", ":0x1\r\n", "+OK\r\n", "+1\r\n", "$1\r\n1\r\n", "$-1\r\n",
+                                           "*1\r\n:1\r\n" };
+    static const char *const names[] = { "add", "contains", "add_many", "contains_many" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        for (size_t j = 0; j < sizeof replies / sizeof replies[0]; j++) {
+            struct subject subject;
+
+            begin(&subject, &variants[0]);
+            assert_true(run_replaced(&subject, call_named(names[i]), 1, replies[j], must_be_protocol_error));
+            end(&subject);
+        }
+}
+
+/* The same inside the array that answers one BITFIELD. */
+static void a_bitfield_is_as_many_bits_as_were_asked_for(void **state)
+{
+    static const char *const replies[] = { "*4\r\n:1\r\n:1\r\n:2\r\n:1\r\n", "*3\r\n:1\r\n:1\r\n:1\r\n",
+                                           "*5\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n", "*-1\r\n", ":1\r\n",
+                                           "*4\r\n:1\r\n:1\r\n$1\r\n1\r\n:1\r\n", "*4\r\n:1\r\n:1\r\n$-1\r\n:1\r\n" };
+
+    (void)state;
+    for (int i = 0; i < 6; i++)
+        for (size_t j = 0; j < sizeof replies / sizeof replies[0]; j++) {
+            struct subject subject;
+
+            begin(&subject, &variants[1]);
+            assert_true(run_replaced(&subject, &calls[i], 0, replies[j], must_be_protocol_error));
+            end(&subject);
+        }
+}
+
+/* Whether the call with the extra answer is told so or the next one is: no
+ * call may take it for its own. */
+static void run_with_one_too_many(struct subject *subject, const struct call *call, const char *replies)
+{
+    uint64_t last;
+    bool found;
+    int failures = 0;
+
+    proxy_mark(proxy);
+    assert_ok(call->run(subject), subject->store);
+    last = proxy_values(proxy, PROXY_REPLIES) - 1;
+    subject_check(subject);
+    proxy_mark(proxy);
+    proxy_replace(proxy, last, 1, replies);
+    (void)call->run(subject);
+    proxy_heal(proxy);
+    while (hibloom_contains(subject->filter, "in-0", 4, &found) != HIBLOOM_OK && !call->undoes && failures < 3)
+        failures++;
+    assert_true(failures < 3);
+    assert_true(call->undoes || found);
+    subject_check(subject);
+}
+
+static void an_answer_too_many_does_not_shift_the_next_ones(void **state)
+{
+    static const char *const replies[] = { ":1\r\n:1\r\n", "$3\r\nabc\r\n:0\r\n", "$3\r\nabcde\r\n" };
+
+    (void)state;
+    for (int v = 0; v < VARIANTS; v++)
+        for (int i = 0; i < CALLS; i++)
+            for (size_t j = 0; j < sizeof replies / sizeof replies[0]; j++) {
+                struct subject subject;
+
+                begin(&subject, &variants[v]);
+                run_with_one_too_many(&subject, &calls[i], replies[j]);
+                end(&subject);
+            }
+}
+
+/* ---- Replies without an end ---------------------------------------------------------- */
+
+/* On every fourth call from the first one given. */
+static void assert_given_up(int first, const char *bytes)
+{
+    struct subject subject;
+
+    begin_with_patience(&subject, &variants[first], TIMEOUT_MS);
+    for (int i = first; i < CALLS; i += 4) {
+        const uint64_t since = test_now_ms();
+        hibloom_status status;
+
+        proxy_replace(proxy, 0, UINT64_MAX / 2, bytes);
+        status = calls[i].run(&subject);
+        if (status != HIBLOOM_EPROTO && status != HIBLOOM_ETIMEDOUT)
+            fail_trial(&(struct trial){ &calls[i], &subject, 0, false, status });
+        assert_true(test_now_ms() - since < 2 * TIMEOUT_MS + 1000);
+        subject_check(&subject);
+    }
+    end(&subject);
+}
+
+static void a_reply_that_never_becomes_whole_is_given_up(void **state)
+{
+    (void)state;
+    assert_given_up(0, "$536870912\r\nabc");
+    assert_given_up(1, "*1000000\r\n:1\r\n");
+    assert_given_up(2, "*2147483647\r\n:1\r\n");
+    assert_given_up(3, "-ERR this goes on");
+}
+
+/* ---- The server's words ---------------------------------------------------------------- */
+
+/* What a server in some state says to every command, and what follows it. */
+static void words_to_every_command_are_passed_on_and_then_it_works_again(void **state)
+{
+    static const char *const words[] = {
+        "LOADING Redis is loading the dataset in memory", "BUSY Redis is busy running a script.",
+        "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+        "CLUSTERDOWN The cluster is down", "MOVED 3999 127.0.0.1:6381", "TRYAGAIN Multiple keys request",
+        "NOAUTH Authentication required.", "ERR 100%s of %n", "ERR",
+    };
+
+    (void)state;
+    for (int v = 0; v < VARIANTS; v++) {
+        struct subject subject;
+
+        begin(&subject, &variants[v]);
+        for (size_t j = 0; j < sizeof words / sizeof words[0]; j++) {
+            char reply[128];
+
+            snprintf(reply, sizeof reply, "-%s\r\n", words[j]);
+            for (int i = 0; i < CALLS; i++) {
+                proxy_answer(proxy, reply);
+                assert_status(calls[i].run(&subject), HIBLOOM_ESERVER, subject.store);
+                assert_non_null(strstr(hibloom_store_error(subject.store), words[j]));
+                proxy_answer(proxy, NULL);
+                subject_check(&subject);
+            }
+        }
+        end(&subject);
+    }
+}
+
+static void words_too_long_to_keep_are_cut(void **state)
+{
+    static char reply[70000];
+    struct subject subject;
+
+    (void)state;
+    snprintf(reply, sizeof reply, "-ERR begins here %065000d\r\n", 0);
+    begin(&subject, &variants[0]);
+    for (int i = 0; i < CALLS; i++) {
+        proxy_replace(proxy, 0, 1, reply);
+        assert_status(calls[i].run(&subject), HIBLOOM_ESERVER, subject.store);
+        assert_non_null(strstr(hibloom_store_error(subject.store), "ERR begins here"));
+        subject_check(&subject);
+    }
+    end(&subject);
+}
+
+/* Nothing asks for these, but a server may have been told to send them. */
+static void a_push_between_replies_is_no_answer(void **state)
+{
+    struct subject subject;
+
+    (void)state;
+    begin_with_patience(&subject, &variants[0], TIMEOUT_MS);
+    for (int i = 0; i < CALLS; i += 3) {
+        hibloom_status status;
+
+        proxy_replace(proxy, 0, 1, ">2\r\n+invalidate\r\n*1\r\n$1\r\nk\r\n");
+        status = calls[i].run(&subject);
+        if (status != HIBLOOM_EPROTO && status != HIBLOOM_ETIMEDOUT)
+            fail_trial(&(struct trial){ &calls[i], &subject, 0, false, status });
+        subject_check(&subject);
+    }
+    end(&subject);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_no_reply_is_a_protocol_error),
+        cmocka_unit_test(a_reply_of_the_wrong_type_is_no_answer),
+        cmocka_unit_test(an_error_in_any_reply_is_the_servers_error),
+        cmocka_unit_test(a_bit_is_zero_or_one),
+        cmocka_unit_test(a_bitfield_is_as_many_bits_as_were_asked_for),
+        cmocka_unit_test(an_answer_too_many_does_not_shift_the_next_ones),
+        cmocka_unit_test(a_reply_that_never_becomes_whole_is_given_up),
+        cmocka_unit_test(words_to_every_command_are_passed_on_and_then_it_works_again),
+        cmocka_unit_test(words_too_long_to_keep_are_cut),
+        cmocka_unit_test(a_push_between_replies_is_no_answer),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

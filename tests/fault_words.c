@@ -1,0 +1,384 @@
+/* What a real server refuses, in its own words: the status is ESERVER, the
+ * words reach hibloom_store_error, and once the cause is gone the same store
+ * and filter go on, with answers that are right and not shifted. */
+#include "support/redis_server.h"
+#include "support/subject.h"
+
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct redis_server *server;
+static struct redisContext *redis;
+
+static int set_up(void **state)
+{
+    /* Saving is on, so that it can fail; it never comes to it by itself. */
+    const char *const arguments[] = { "--save", "999999 999999", "--dbfilename", "taken", NULL };
+
+    (void)state;
+    server = redis_server_start_tcp(arguments);
+    redis = redis_server_connect(server);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    redisFree(redis);
+    redis_server_stop(server);
+    return 0;
+}
+
+static void begin_as(struct subject *subject, const struct variant *variant, const char *uri)
+{
+    const hibloom_connect_options options = { .commands = variant->commands };
+    hibloom_store *store;
+
+    assert_ok(hibloom_connect(&store, uri, &options), store);
+    subject_open(subject, store, variant);
+}
+
+static void begin(struct subject *subject, const struct variant *variant)
+{
+    begin_as(subject, variant, redis_server_uri(server));
+}
+
+static void end(struct subject *subject)
+{
+    subject_check(subject);
+    subject_remove(subject);
+    hibloom_store_free(subject->store);
+}
+
+static void assert_words(const struct subject *subject, const struct call *call, hibloom_status status,
+                         const char *words)
+{
+    if (status != HIBLOOM_ESERVER || strstr(hibloom_store_error(subject->store), words) == NULL)
+        fail_msg("%s, %s: %s: \"%s\", not \"%s\"", subject->variant->name, call->name, hibloom_strerror(status),
+                 hibloom_store_error(subject->store), words);
+}
+
+/* ---- A server that takes no writes ----------------------------------------------------- */
+
+/* Under the condition, each call either is refused in the server's words or,
+ * where it reads or only removes, passes; some are refused in any case. */
+static void check_condition(void (*impose)(void), void (*lift)(void), const char *words)
+{
+    for (int v = 0; v < VARIANTS; v++) {
+        struct subject subject;
+
+        begin(&subject, &variants[v]);
+        for (int i = 0; i < CALLS; i++) {
+            hibloom_status status;
+
+            impose();
+            status = calls[i].run(&subject);
+            lift();
+            if (calls[i].adds || status != HIBLOOM_OK)
+                assert_words(&subject, &calls[i], status, words);
+            if (calls[i].reads_only)
+                assert_ok(status, subject.store);
+            subject_check(&subject);
+        }
+        end(&subject);
+    }
+}
+
+static void run_out_of_memory(void)
+{
+    test_command(redis, "CONFIG SET maxmemory 1");
+}
+
+static void buy_memory(void)
+{
+    test_command(redis, "CONFIG SET maxmemory 0");
+}
+
+static void out_of_memory(void **state)
+{
+    (void)state;
+    check_condition(run_out_of_memory, buy_memory, "OOM");
+}
+
+static void become_replica(void)
+{
+    test_command(redis, "REPLICAOF 127.0.0.1 1");
+}
+
+static void become_master(void)
+{
+    test_command(redis, "REPLICAOF NO ONE");
+}
+
+static void read_only_replica(void **state)
+{
+    (void)state;
+    check_condition(become_replica, become_master, "READONLY");
+}
+
+static void want_replicas(void)
+{
+    test_command(redis, "CONFIG SET min-replicas-to-write 1");
+}
+
+static void want_no_replicas(void)
+{
+    test_command(redis, "CONFIG SET min-replicas-to-write 0");
+}
+
+static void too_few_replicas(void **state)
+{
+    (void)state;
+    check_condition(want_replicas, want_no_replicas, "NOREPLICAS");
+}
+
+/* Waits until the server has tried to save; permissions stop no one who is
+ * root, but a directory in the file's place does. */
+static void save_in_vain(void)
+{
+    redisReply *reply = NULL;
+    char path[256];
+
+    snprintf(path, sizeof path, "%s/taken", redis_server_dir(server));
+    mkdir(path, 0700);
+    snprintf(path, sizeof path, "%s/taken/dump.rdb", redis_server_dir(server));
+    mkdir(path, 0700);
+    test_command(redis, "BGSAVE");
+    for (int i = 0; i < 1000; i++) {
+        reply = redisCommand(redis, "INFO persistence");
+        assert_non_null(reply);
+        if (strstr(reply->str, "rdb_last_bgsave_status:err") != NULL)
+            break;
+        freeReplyObject(reply);
+        reply = NULL;
+        test_sleep_ms(5);
+    }
+    assert_non_null(reply);
+    freeReplyObject(reply);
+}
+
+static void mind_saving(void)
+{
+    test_command(redis, "CONFIG SET stop-writes-on-bgsave-error yes");
+}
+
+static void never_mind_saving(void)
+{
+    test_command(redis, "CONFIG SET stop-writes-on-bgsave-error no");
+}
+
+static void unable_to_save(void **state)
+{
+    (void)state;
+    never_mind_saving();
+    save_in_vain();
+    check_condition(mind_saving, never_mind_saving, "MISCONF");
+}
+
+/* A replica that has lost its master may refuse reads as well. */
+static void out_of_touch_with_its_master(void **state)
+{
+    struct subject subject;
+
+    (void)state;
+    begin(&subject, &variants[0]);
+    test_command(redis, "CONFIG SET replica-serve-stale-data no");
+    for (int i = 0; i < CALLS; i++) {
+        hibloom_status status;
+
+        become_replica();
+        status = calls[i].run(&subject);
+        become_master();
+        assert_words(&subject, &calls[i], status,
+                     strstr(hibloom_store_error(subject.store), "READONLY") != NULL ? "READONLY" : "MASTERDOWN");
+        subject_check(&subject);
+    }
+    test_command(redis, "CONFIG SET replica-serve-stale-data yes");
+    end(&subject);
+}
+
+/* ---- Types ------------------------------------------------------------------------------ */
+
+static void check_wrong_type(struct subject *subject, const char *key)
+{
+    test_command(redis, "RENAME %s %s-aside", key, key);
+    for (int i = 0; i < CALLS; i++) {
+        hibloom_status status;
+
+        if (!calls[i].on_handle) /* opening compares, removing removes */
+            continue;
+        test_command(redis, "DEL %s", key);
+        test_command(redis, "RPUSH %s x", key);
+        status = calls[i].run(subject);
+        assert_words(subject, &calls[i], status, "WRONGTYPE");
+        assert_int_equal(test_command(redis, "LLEN %s", key), 1);
+    }
+    test_command(redis, "DEL %s", key);
+    test_command(redis, "RENAME %s-aside %s", key, key);
+    subject->maybe_empty = subject->maybe_removed = false; /* they must not have been */
+    subject_check(subject);
+}
+
+static void a_list_in_place_of_the_bitmap_or_the_spec(void **state)
+{
+    (void)state;
+    for (int v = 0; v < VARIANTS; v++) {
+        struct subject subject;
+        char key[TEST_NAME_SIZE + 8];
+
+        begin(&subject, &variants[v]);
+        snprintf(key, sizeof key, "{%s}:spec", subject.name);
+        check_wrong_type(&subject, key);
+        snprintf(key, sizeof key, v < 2 ? "%s" : "%s:2", subject.name);
+        check_wrong_type(&subject, key);
+        end(&subject);
+    }
+}
+
+static void opening_and_attaching_at_a_list_fails_and_leaves_it(void **state)
+{
+    hibloom_store *store;
+    hibloom_spec spec;
+    hibloom *filter = NULL;
+    hibloom_status status;
+
+    (void)state;
+    assert_ok(hibloom_spec_for(&spec, 1000, 0.01), NULL);
+    assert_ok(hibloom_connect(&store, redis_server_uri(server), NULL), store);
+    test_command(redis, "RPUSH a-list x");
+    status = hibloom_open(&filter, store, "a-list", &spec);
+    if (status != HIBLOOM_EMISMATCH) /* what is there is not a filter, whichever way that is put */
+        assert_status(status, HIBLOOM_ESERVER, store);
+    assert_null(filter);
+    assert_status(hibloom_attach(&filter, store, "a-list", &spec), HIBLOOM_ESERVER, store);
+    assert_non_null(strstr(hibloom_store_error(store), "WRONGTYPE"));
+    assert_null(filter);
+    assert_int_equal(test_command(redis, "LLEN a-list"), 1);
+    assert_int_equal(test_command(redis, "EXISTS {a-list}:spec"), 0);
+    test_command(redis, "DEL a-list");
+    assert_ok(hibloom_open(&filter, store, "a-list", &spec), store);
+    assert_ok(hibloom_drop(filter), store);
+    hibloom_close(filter);
+    hibloom_store_free(store);
+}
+
+/* ---- Permissions --------------------------------------------------------------------------- */
+
+/* Which commands a call needs is the library's business: each is forbidden in
+ * turn, and whatever then fails must say so. Returns how many calls did. */
+static int check_forbidden(struct subject *subject, const char *command)
+{
+    int refused = 0;
+
+    for (int i = 0; i < CALLS; i++) {
+        hibloom_status status;
+
+        test_command(redis, "ACL SETUSER app -%s", command);
+        status = calls[i].run(subject);
+        test_command(redis, "ACL SETUSER app +%s", command);
+        if (status != HIBLOOM_OK) {
+            assert_words(subject, &calls[i], status, "NOPERM");
+            refused++;
+        }
+        subject_check(subject);
+    }
+    return refused;
+}
+
+static void a_command_that_is_not_permitted(void **state)
+{
+    static const char *const commands[] = { "setbit", "getbit", "bitfield", "bitfield_ro", "bitcount", "get", "set",
+                                            "setnx", "strlen", "getrange", "setrange", "exists", "del", "unlink",
+                                            "expire", "pexpire", "persist", "watch", "multi", "exec", "unwatch" };
+    char uri[256];
+
+    (void)state;
+    test_command(redis, "ACL SETUSER app on >secret ~* &* +@all");
+    snprintf(uri, sizeof uri, "redis://app:secret@127.0.0.1:%d", redis_server_port(server));
+    for (int v = 0; v < VARIANTS; v++) {
+        struct subject subject;
+        int refused = 0;
+
+        begin_as(&subject, &variants[v], uri);
+        for (size_t j = 0; j < sizeof commands / sizeof commands[0]; j++) {
+            const int n = check_forbidden(&subject, commands[j]);
+
+            if (strcmp(commands[j], variants[v].commands == HIBLOOM_COMMANDS_SETBIT ? "setbit" : "bitfield") == 0)
+                assert_true(n >= 2);
+            refused += n;
+        }
+        assert_true(refused >= CALLS);
+        end(&subject);
+    }
+}
+
+static void a_key_that_is_not_permitted(void **state)
+{
+    struct subject subject;
+    char uri[256];
+
+    (void)state;
+    test_command(redis, "ACL SETUSER app on >secret ~* &* +@all");
+    snprintf(uri, sizeof uri, "redis://app:secret@127.0.0.1:%d", redis_server_port(server));
+    begin_as(&subject, &variants[0], uri);
+    for (int i = 0; i < CALLS; i++) {
+        hibloom_status status;
+
+        test_command(redis, "ACL SETUSER app resetkeys ~elsewhere*");
+        status = calls[i].run(&subject);
+        test_command(redis, "ACL SETUSER app ~*");
+        assert_words(&subject, &calls[i], status, "NOPERM");
+        subject_check(&subject);
+    }
+    end(&subject);
+}
+
+/* The password comes while the store is connected: it is found out when the
+ * connection has to be made anew. */
+static void a_server_that_wants_a_password(void **state)
+{
+    struct subject subject;
+
+    (void)state;
+    begin(&subject, &variants[0]);
+    for (int i = 0; i < CALLS; i++) {
+        hibloom_status status;
+
+        test_command(redis, "CONFIG SET requirepass secret");
+        test_command(redis, "CLIENT KILL TYPE normal");
+        status = calls[i].run(&subject);
+        if (status == HIBLOOM_EIO) /* so it was found closed in the middle of the call */
+            status = calls[i].run(&subject);
+        test_command(redis, "CONFIG SET requirepass %s", "");
+        if (strstr(hibloom_store_error(subject.store), "unauthenticated") == NULL) {
+            assert_words(&subject, &calls[i], status, "NOAUTH");
+        } else { /* said to a long command of who has not logged in, and then it hangs up: seen at once or next */
+            assert_status(status, HIBLOOM_ESERVER, subject.store);
+            if (call_named("get_info")->run(&subject) != HIBLOOM_OK)
+                assert_ok(call_named("get_info")->run(&subject), subject.store);
+        }
+        subject_check(&subject);
+    }
+    end(&subject);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(out_of_memory),
+        cmocka_unit_test(read_only_replica),
+        cmocka_unit_test(too_few_replicas),
+        cmocka_unit_test(unable_to_save),
+        cmocka_unit_test(out_of_touch_with_its_master),
+        cmocka_unit_test(a_list_in_place_of_the_bitmap_or_the_spec),
+        cmocka_unit_test(opening_and_attaching_at_a_list_fails_and_leaves_it),
+        cmocka_unit_test(a_command_that_is_not_permitted),
+        cmocka_unit_test(a_key_that_is_not_permitted),
+        cmocka_unit_test(a_server_that_wants_a_password),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
