@@ -1,4 +1,6 @@
-/* Out of memory, at every allocation in turn: the Nth one that the library
+/* Memory: how much a call takes, and what happens where there is none.
+ *
+ * Out of memory, at every allocation in turn: the Nth one that the library
  * makes fails, N rising until nothing fails any more. Each time the call that
  * met it says ENOMEM, the store goes on, and nothing is left allocated.
  *
@@ -8,6 +10,7 @@
  * fail, of which the library is a part and hiredis is not. */
 #include "support/test.h"
 
+#include <malloc.h>
 #include <stdlib.h>
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -22,6 +25,8 @@
 #endif
 
 static long live;      /* allocations not freed yet */
+static size_t bytes;   /* in them */
+static size_t peak;    /* the most of that */
 static long countdown; /* 0: no failing; n: the nth from now fails */
 static bool failed;    /* since the call under test began */
 static bool reached;   /* the nth, in this life */
@@ -45,6 +50,8 @@ static bool fails(const char *caller)
 static void *count(void *fresh)
 {
     live += fresh != NULL;
+    bytes += malloc_usable_size(fresh);
+    peak = bytes > peak ? bytes : peak;
     return fresh;
 }
 
@@ -62,15 +69,20 @@ void *realloc(void *old, size_t size)
 {
     if (fails(__builtin_return_address(0)))
         return NULL;
+    const size_t before = malloc_usable_size(old);
     void *fresh = __libc_realloc(old, size);
-    if (old == NULL)
+    if (fresh != NULL) {
+        live -= old != NULL;
+        bytes -= before;
         count(fresh);
+    }
     return fresh;
 }
 
 void free(void *old)
 {
     live -= old != NULL;
+    bytes -= malloc_usable_size(old);
     __libc_free(old);
 }
 
@@ -185,6 +197,48 @@ static void attached(void **state)
     every_allocation_may_fail(test_uri(), "php-uids", true);
 }
 
+/* ---- How much ------------------------------------------------------------------- */
+
+/* A batch of any length takes two windows of commands and a bit an item. */
+static void long_batch(void)
+{
+    const size_t n = getenv("HIBLOOM_TEST_SLOW") != NULL ? 100000 : 2000000;
+    hibloom_item *batch = malloc(n * sizeof *batch);
+    uint32_t *values = malloc(n * sizeof *values);
+    bool *is_new = malloc(n * sizeof *is_new);
+    hibloom_store *store = test_store(NULL);
+    char name[TEST_NAME_SIZE];
+    hibloom_spec spec;
+    hibloom *filter;
+
+    for (size_t i = 0; i < n; i++) {
+        values[i] = (uint32_t)i;
+        batch[i] = (hibloom_item){&values[i], sizeof values[i]};
+    }
+    assert_ok(hibloom_spec_for(&spec, n, 0.01), NULL);
+    assert_ok(hibloom_open(&filter, store, test_name(name), &spec), store);
+    const size_t before = peak = bytes;
+    assert_ok(hibloom_add_many(filter, batch, n, is_new), store);
+    assert_ok(hibloom_contains_many(filter, batch, n, is_new), store);
+    assert_ok(hibloom_add_many(filter, batch, n, NULL), store);
+    print_message("%zu items in one call: %zu bytes at most\n", n, peak - before);
+    assert_true(peak - before > n / 8 && peak - before < n / 8 + 600000);
+    assert_ok(hibloom_drop(filter), store);
+    hibloom_close(filter);
+    hibloom_store_free(store);
+    free(is_new);
+    free(values);
+    free(batch);
+}
+
+static void a_long_batch_takes_little_memory(void **state)
+{
+    (void)state;
+    if (!REPLACED)
+        skip();
+    long_batch();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -192,6 +246,7 @@ int main(void)
         cmocka_unit_test(in_redis),
         cmocka_unit_test(in_redis_on_several_keys),
         cmocka_unit_test(attached),
+        cmocka_unit_test(a_long_batch_takes_little_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -651,6 +651,35 @@ static void a_stale_adder_harms_nothing_and_hides_nothing(void **state)
     drop_and_close(b, fresh);
 }
 
+/* How often the server has run BITCOUNT. */
+static long long bitcounts(redisContext *outside)
+{
+    redisReply *reply = redisCommand(outside, "INFO commandstats");
+    long long calls = 0;
+
+    assert_non_null(reply);
+    const char *line = strstr(reply->str, "cmdstat_bitcount:calls=");
+    if (line != NULL)
+        calls = atoll(strchr(line, '=') + 1);
+    freeReplyObject(reply);
+    return calls;
+}
+
+static void info_counts_by_ranges_of_16_megabytes(void **state)
+{
+    struct backend *b = *state;
+    char name[TEST_NAME_SIZE];
+    hibloom_info info;
+    hibloom *filter = open_text(b, test_name(name), "bits=268435457 hashes=7 seed=1"); /* 32 MB and a bit */
+    const long long before = bitcounts(b->outside);
+
+    assert_true(add(b, filter, "x", 1));
+    assert_ok(hibloom_get_info(filter, &info), b->store);
+    assert_int_equal(info.bits_set, 7);
+    assert_int_equal(bitcounts(b->outside) - before, 3);
+    drop_and_close(b, filter);
+}
+
 static void expire_is_on_every_key(void **state)
 {
     struct backend *b = *state;
@@ -829,6 +858,7 @@ int main(void)
         ON_ALL(every_preset_works),
         ON_REDIS(the_bitmap_is_plain_and_sealed),
         ON_REDIS(a_stale_adder_harms_nothing_and_hides_nothing),
+        ON_REDIS(info_counts_by_ranges_of_16_megabytes),
         ON_REDIS(expire_is_on_every_key),
         ON_REDIS(a_foreign_bitmap_is_not_taken_for_a_filter),
         ON_REDIS(a_bare_bitmap_may_begin_with_the_first_add),
