@@ -4,6 +4,7 @@
 #   make demo             two processes share one filter over real URLs
 #   make test             the whole suite; `make check` is that without installing packages
 #   make check-sanitize   the test programs under ASan and UBSan
+#   make check-threads    what threads may do at once, under TSan
 #   make check-valgrind   the test programs under valgrind
 #   make check-warnings   everything compiled by gcc and clang with -Werror
 #   make install          [DESTDIR=] [PREFIX=/usr/local] [LIBDIR=$(PREFIX)/lib]; make uninstall
@@ -92,6 +93,12 @@ check-sanitize:
 	@$(MAKE) -s --no-print-directory check-programs BUILD=$(BUILD)-asan CC=clang \
 	    CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all'
 
+# The one program whose threads share a filter.
+check-threads:
+	@$(MAKE) -s --no-print-directory $(BUILD)-tsan/tests/unit_threads BUILD=$(BUILD)-tsan CC=clang \
+	    CFLAGS='-O1 -g -fsanitize=thread'
+	@$(RUN_TESTS) $(BUILD)-tsan/tests/unit_threads
+
 # HIBLOOM_TEST_SLOW has the tests use fewer items. Children that a test execs
 # (Redis, PHP, Python) are not followed, those that it only forks are.
 check-valgrind:
@@ -122,8 +129,8 @@ uninstall:
 	rm -f $(DESTDIR)$(LIBDIR)/libhibloom.* $(DESTDIR)$(LIBDIR)/pkgconfig/hibloom.pc $(DESTDIR)$(PREFIX)/bin/hibloom
 
 clean:
-	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-gcc $(BUILD)-clang
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-gcc $(BUILD)-clang
 
-.PHONY: all examples tests demo test check check-programs check-sanitize check-valgrind check-warnings install uninstall clean
+.PHONY: all examples tests demo test check check-programs check-sanitize check-threads check-valgrind check-warnings install uninstall clean
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -8,7 +8,10 @@
  * bits of both halves would share all k numbers, a false positive that no
  * larger k takes away. A linear congruential step instead carries the low bits
  * of lo upwards with every number, by Knuth's multiplier for MMIX (TAOCP 2,
- * 3.3.4); the increment is the second half, odd as full period wants it. */
+ * 3.3.4); the increment is the second half, odd as full period wants it.
+ *
+ * In the blocked layout the first number picks the block, and those after it
+ * the bits in there, by their top nine bits. */
 #ifndef HIBLOOM_HASH_SPREAD_H
 #define HIBLOOM_HASH_SPREAD_H
 
@@ -16,15 +19,33 @@
 
 __extension__ typedef unsigned __int128 hash_uint128;
 
+static inline uint64_t hash_below(uint64_t h, uint64_t bound)
+{
+    return (uint64_t)(((hash_uint128)h * bound) >> 64);
+}
+
+static inline uint64_t hash_next(uint64_t h, uint64_t hi)
+{
+    return h * 6364136223846793005u + (hi | 1);
+}
+
 static inline void hash_spread(const hibloom_spec *spec, uint64_t lo, uint64_t hi, uint64_t *out)
 {
-    const uint64_t bits = spec->bits;
     const uint32_t hashes = spec->hashes;
     uint64_t h = lo;
 
+    if (spec->layout == HIBLOOM_LAYOUT_BLOCKED) {
+        const uint64_t block = hash_below(h, spec->bits / HIBLOOM_BLOCK_BITS) * HIBLOOM_BLOCK_BITS;
+        for (uint32_t i = 0; i < hashes; i++) {
+            h = hash_next(h, hi);
+            out[i] = block + hash_below(h, HIBLOOM_BLOCK_BITS);
+        }
+        return;
+    }
+    const uint64_t bits = spec->bits;
     for (uint32_t i = 0; i < hashes; i++) {
-        out[i] = (uint64_t)(((hash_uint128)h * bits) >> 64);
-        h = h * 6364136223846793005u + (hi | 1);
+        out[i] = hash_below(h, bits);
+        h = hash_next(h, hi);
     }
 }
 

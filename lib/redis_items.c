@@ -1,29 +1,33 @@
-/* redis_items.c: add, contains and count: the walk from items to pipelines and
- * back.
+/* redis_items.c: add and contains: the walk from items to pipelines and back.
  *
  *   items -> window of commands -> socket, one window ahead of the answers
  *                     bits <- answers of the window before
  *
  * A window ends in the guard, and its answers count only if that holds. They
- * are kept aside, one bit an item, until the whole call is known to be good. */
+ * are kept aside, one bit an item, until the whole call is known to be good.
+ *
+ * How an item is put into commands, its dialect, depends on the layout, on the
+ * store's choice of commands, and on whether the caller wants to know who was
+ * first: that takes one atomic step an item. */
 #include "positions.h"
 #include "store_redis.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of commands after which a window is closed. Two are on their way at
- * once; their answers, a tenth of that, fit into any socket's buffer, so
- * neither side can block the other. More is not faster. */
+/* Bytes of commands, or of answers, after which a window is closed. Two are on
+ * their way at once, and that much fits into the buffers of two sockets: so a
+ * proxy that takes no commands while it cannot pass on answers does not stop. */
 #define WINDOW_BYTES (64u << 10)
 
 /* ---- How an item's bits are asked for, and its answers read --------------- */
 
 struct dialect {
-    bool sets; /* or only looks */
+    bool sets;           /* or only looks */
+    size_t answer_bytes; /* an item, where that is more than its commands; else 0 */
     void (*ask)(hibloom *, struct commands *, const struct dialect *, const uint64_t *bits);
     /* Receives the answers; how many of its bits were not set (before)? */
-    uint32_t (*missing)(hibloom *);
+    uint32_t (*missing)(hibloom *, const hibloom_item *);
 };
 
 static uint32_t missing_bit(struct connection *c, long long value)
@@ -46,8 +50,9 @@ static void ask_bits(hibloom *filter, struct commands *out, const struct dialect
     }
 }
 
-static uint32_t missing_bits(hibloom *filter)
+static uint32_t missing_bits(hibloom *filter, const hibloom_item *item)
 {
+    (void)item;
     struct connection *c = &redis_store_of(filter)->connection;
     uint32_t missing = 0;
     long long value;
@@ -80,8 +85,9 @@ static void ask_bitfield(hibloom *filter, struct commands *out, const struct dia
 }
 
 /* An array, of k integers at whatever depth. */
-static uint32_t missing_in_array(hibloom *filter)
+static uint32_t missing_in_array(hibloom *filter, const hibloom_item *item)
 {
+    (void)item;
     struct connection *c = &redis_store_of(filter)->connection;
     const struct reply *reply = connection_receive(c);
     uint32_t missing = 0;
@@ -106,20 +112,58 @@ static void ask_transaction(hibloom *filter, struct commands *out, const struct 
     command_start(out, 1, "EXEC");
 }
 
-static uint32_t missing_in_transaction(hibloom *filter)
+static uint32_t missing_in_transaction(hibloom *filter, const hibloom_item *item)
 {
     struct connection *c = &redis_store_of(filter)->connection;
 
     for (uint32_t i = 0; i < 1 + filter->spec.hashes; i++) /* OK, QUEUED, ... */
         (void)connection_receive_status(c);
-    return missing_in_array(filter);
+    return missing_in_array(filter, item);
 }
 
-static const struct dialect setbit = {true, ask_bits, missing_bits};
-static const struct dialect getbit = {false, ask_bits, missing_bits};
-static const struct dialect bitfield_set = {true, ask_bitfield, missing_in_array};
-static const struct dialect bitfield_get = {false, ask_bitfield, missing_in_array};
-static const struct dialect transaction_set = {true, ask_transaction, missing_in_transaction};
+#define BLOCK_BYTES (HIBLOOM_BLOCK_BITS / 8)
+#define BLOCK_ANSWER (BLOCK_BYTES + 7) /* $64\r\n ... \r\n */
+
+/* The whole block in one GETRANGE. */
+static void ask_block(hibloom *filter, struct commands *out, const struct dialect *dialect, const uint64_t *bits)
+{
+    const uint64_t first = bits[0] / HIBLOOM_BLOCK_BITS * BLOCK_BYTES;
+
+    (void)dialect;
+    command_start(out, 4, "GETRANGE");
+    command_argument(out, redis_key_argument(redis_filter_of(filter)->bitmaps));
+    command_number(out, first);
+    command_number(out, first + BLOCK_BYTES - 1);
+}
+
+/* A block that is not all there is one of a bitmap that the guard will find lost. */
+static uint32_t missing_in_block(hibloom *filter, const hibloom_item *item)
+{
+    struct connection *c = &redis_store_of(filter)->connection;
+    const struct reply *reply = connection_receive(c);
+    uint64_t bits[HIBLOOM_HASHES_MAX];
+    uint32_t missing = 0;
+
+    if (reply == NULL)
+        return 0;
+    if (reply->type != REDIS_REPLY_STRING || reply->text_len > BLOCK_BYTES) {
+        connection_unexpected(c);
+        return 0;
+    }
+    positions_bits(&filter->spec, item, bits);
+    for (uint32_t i = 0; i < filter->spec.hashes; i++) {
+        const uint64_t bit = bits[i] % HIBLOOM_BLOCK_BITS;
+        missing += bit / 8 >= reply->text_len || !((unsigned char)reply->text[bit / 8] & 0x80u >> bit % 8);
+    }
+    return missing;
+}
+
+static const struct dialect setbit = {true, 0, ask_bits, missing_bits};
+static const struct dialect getbit = {false, 0, ask_bits, missing_bits};
+static const struct dialect bitfield_set = {true, 0, ask_bitfield, missing_in_array};
+static const struct dialect bitfield_get = {false, 0, ask_bitfield, missing_in_array};
+static const struct dialect block_get = {false, BLOCK_ANSWER, ask_block, missing_in_block};
+static const struct dialect transaction_set = {true, 0, ask_transaction, missing_in_transaction};
 
 /* ---- The walk ------------------------------------------------------------- */
 
@@ -151,7 +195,9 @@ static struct window ask_window(hibloom *filter, const struct walk *walk, size_t
     commands_empty(out);
     if (guarded_before(filter, walk->dialect))
         guard_ask(filter, out);
-    for (; first + window.count < walk->n && out->len < WINDOW_BYTES && !out->failed; window.count++) {
+    for (; first + window.count < walk->n && !out->failed; window.count++) {
+        if (out->len >= WINDOW_BYTES || window.count * walk->dialect->answer_bytes >= WINDOW_BYTES)
+            break;
         const hibloom_item *item = &walk->items[first + window.count];
         if (positions_count(&filter->spec, item->len) == 0)
             continue;
@@ -183,7 +229,7 @@ static void answer_window(hibloom *filter, struct walk *walk, struct window wind
         /* an excluded item has no bits: none is missing when it is added, yet
          * it is not found either */
         const bool excluded = positions_count(&filter->spec, walk->items[i].len) == 0;
-        const uint32_t missing = excluded ? !walk->dialect->sets : walk->dialect->missing(filter);
+        const uint32_t missing = excluded ? !walk->dialect->sets : walk->dialect->missing(filter, &walk->items[i]);
         if (walk->missing != NULL && missing != 0)
             walk->missing[i / 8] |= (unsigned char)(1u << i % 8);
         walk->unproven += missing;
@@ -252,8 +298,9 @@ static bool lacks_bitfield_ro(const struct redis_store *store)
 hibloom_status redis_contains(hibloom *filter, const hibloom_item *items, size_t n, bool *found)
 {
     struct redis_store *store = redis_store_of(filter);
-    const bool bitfield = redis_filter_of(filter)->count == 1 && store->bitfield;
-    const struct dialect *dialect = bitfield ? &bitfield_get : &getbit;
+    const bool blocked = filter->spec.layout == HIBLOOM_LAYOUT_BLOCKED;
+    const bool bitfield = redis_filter_of(filter)->count == 1 && store->bitfield && !blocked;
+    const struct dialect *dialect = blocked ? &block_get : bitfield ? &bitfield_get : &getbit;
     hibloom_status status = walk_and_answer(filter, dialect, items, n, found, false);
 
     if (bitfield && status == HIBLOOM_ESERVER && lacks_bitfield_ro(store)) {

@@ -34,7 +34,11 @@ hibloom_status spec_check(const hibloom_spec *spec)
 
     if (hash == NULL)
         return HIBLOOM_EINVAL;
-    if (spec->layout != HIBLOOM_LAYOUT_CLASSIC && spec->layout != HIBLOOM_LAYOUT_PARTITIONED)
+    if (spec->layout != HIBLOOM_LAYOUT_CLASSIC && spec->layout != HIBLOOM_LAYOUT_PARTITIONED &&
+        spec->layout != HIBLOOM_LAYOUT_BLOCKED)
+        return HIBLOOM_EINVAL;
+    if (spec->layout == HIBLOOM_LAYOUT_BLOCKED &&
+        (hash->seeding != SEEDING_KEY || spec->bits % HIBLOOM_BLOCK_BITS != 0))
         return HIBLOOM_EINVAL;
     if (!(spec->error_rate >= 0.0 && spec->error_rate < 1.0)) /* not NaN either */
         return HIBLOOM_EINVAL;

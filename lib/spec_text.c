@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const layouts[] = {"classic", "partitioned"};
+static const char *const layouts[] = {"classic", "partitioned", "blocked"};
 
 struct word {
     const char *text;

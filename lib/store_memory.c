@@ -182,58 +182,77 @@ static hibloom_status guard(hibloom *filter)
 
 /* ---- Bits ----------------------------------------------------------------- */
 
-static unsigned char *byte_of(const hibloom *filter, uint32_t i, uint64_t bit)
-{
-    const struct memory_filter *stored = filter->own;
+/* Positions that are computed, and whose bytes are on their way into the cache,
+ * before the first of them is looked at. */
+#define AHEAD 512u
 
-    return stored->bits + positions_key(&filter->spec, i) * stored->bitmap_bytes + bit / 8;
+static inline unsigned char *byte_of(const struct memory_filter *stored, uint32_t i, uint64_t bit)
+{
+    return stored->bits + positions_key(&stored->spec, i) * stored->bitmap_bytes + bit / 8;
 }
 
-static unsigned char mask_of(uint64_t bit)
+static inline unsigned char mask_of(uint64_t bit)
 {
     return (unsigned char)(0x80u >> (bit % 8));
 }
 
 /* Whether a bit was not set before. */
-static bool add_one(hibloom *filter, const hibloom_item *item)
+static inline bool set_all(const struct memory_filter *stored, const uint64_t *bits)
 {
-    const uint32_t count = positions_count(&filter->spec, item->len);
-    uint64_t bits[HIBLOOM_HASHES_MAX];
     bool is_new = false;
 
-    if (count != 0)
-        positions_bits(&filter->spec, item, bits);
-    for (uint32_t i = 0; i < count; i++) {
-        unsigned char *byte = byte_of(filter, i, bits[i]);
+    for (uint32_t i = 0; i < stored->spec.hashes; i++) {
+        unsigned char *byte = byte_of(stored, i, bits[i]);
         is_new = is_new || !(*byte & mask_of(bits[i]));
         *byte = (unsigned char)(*byte | mask_of(bits[i]));
     }
     return is_new;
 }
 
-static bool contains_one(const hibloom *filter, const hibloom_item *item)
+static inline bool has_all(const struct memory_filter *stored, const uint64_t *bits)
 {
-    const uint32_t count = positions_count(&filter->spec, item->len);
-    uint64_t bits[HIBLOOM_HASHES_MAX];
-
-    if (count == 0)
-        return false;
-    positions_bits(&filter->spec, item, bits);
-    for (uint32_t i = 0; i < count; i++)
-        if (!(*byte_of(filter, i, bits[i]) & mask_of(bits[i])))
+    for (uint32_t i = 0; i < stored->spec.hashes; i++)
+        if (!(*byte_of(stored, i, bits[i]) & mask_of(bits[i])))
             return false;
     return true;
+}
+
+static inline void look_ahead(const struct memory_filter *stored, const hibloom_item *item, uint64_t *bits)
+{
+    if (positions_count(&stored->spec, item->len) == 0)
+        return;
+    positions_bits(&stored->spec, item, bits);
+    for (uint32_t i = 0; i < stored->spec.hashes; i++)
+        __builtin_prefetch(byte_of(stored, i, bits[i]), 1);
+}
+
+/* An excluded item is neither added nor found. */
+static inline void walk_items(const struct memory_filter *stored, const hibloom_item *items, size_t n, bool *answers,
+                              bool (*look)(const struct memory_filter *, const uint64_t *))
+{
+    const uint32_t k = stored->spec.hashes;
+    const size_t step = AHEAD / k;
+    uint64_t bits[AHEAD];
+
+    for (size_t from = 0; from < n; from += step) {
+        const size_t count = n - from < step ? n - from : step;
+        for (size_t i = 0; i < count; i++)
+            look_ahead(stored, &items[from + i], bits + i * k);
+        for (size_t i = 0; i < count; i++) {
+            const bool excluded = positions_count(&stored->spec, items[from + i].len) == 0;
+            const bool answer = !excluded && look(stored, bits + i * k);
+            if (answers != NULL)
+                answers[from + i] = answer;
+        }
+    }
 }
 
 static hibloom_status memory_add(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new)
 {
     hibloom_status status = guard(filter);
 
-    for (size_t i = 0; status == HIBLOOM_OK && i < n; i++) {
-        const bool new = add_one(filter, &items[i]);
-        if (is_new != NULL)
-            is_new[i] = new;
-    }
+    if (status == HIBLOOM_OK)
+        walk_items(filter->own, items, n, is_new, set_all);
     return status;
 }
 
@@ -241,8 +260,8 @@ static hibloom_status memory_contains(hibloom *filter, const hibloom_item *items
 {
     hibloom_status status = guard(filter);
 
-    for (size_t i = 0; status == HIBLOOM_OK && i < n; i++)
-        found[i] = contains_one(filter, &items[i]);
+    if (status == HIBLOOM_OK)
+        walk_items(filter->own, items, n, found, has_all);
     return status;
 }
 

@@ -9,10 +9,17 @@
 
 /* ---- plan --------------------------------------------------------------------- */
 
-/* Bytes of the bitmap in Redis, the one byte over included. */
+#define SEAL_BYTES 8 /* behind the bits of each key; see hibloom.h */
+
+static uint32_t keys_of(const hibloom_spec *spec)
+{
+    return spec->layout == HIBLOOM_LAYOUT_PARTITIONED ? spec->hashes : 1;
+}
+
+/* Of all keys in Redis. */
 static double bytes_of(const hibloom_spec *spec)
 {
-    return (double)(spec->bits / 8 + (spec->bits % 8 != 0) + 1);
+    return (double)(spec->bits / 8 + (spec->bits % 8 != 0) + SEAL_BYTES) * keys_of(spec);
 }
 
 static double percent_over(double value, double base)
@@ -26,21 +33,22 @@ static void put_choice(const hibloom_spec *choice, const hibloom_spec *best, con
 
     output_text("%6u %20llu %11s %+9.1f %% %12u %+9.0f %%   %.6g%s%s\n", choice->hashes,
                 (unsigned long long)choice->bits, number_scaled(memory, bytes_of(choice), "B"),
-                percent_over((double)choice->bits, (double)best->bits), choice->hashes,
+                percent_over(bytes_of(choice), bytes_of(best)), choice->hashes,
                 percent_over(choice->hashes, best->hashes), hibloom_spec_error_at(choice, choice->capacity),
                 choice->hashes == best->hashes ? "  best" : "", choice->hashes == chosen->hashes ? "  chosen" : "");
 }
 
 /* The choices of k: each below the best one, which trades bits for commands,
  * and a few above it, to show that they gain nothing. */
-static void put_choices(const hibloom_spec *best, const hibloom_spec *chosen)
+static void put_choices(const struct request *r, const hibloom_spec *best)
 {
+    const hibloom_spec *chosen = &r->spec;
     hibloom_spec choice;
 
     output_text("\nhashes                 bits      memory     vs best commands/item     vs best   predicted error\n");
     for (uint32_t k = 1; k <= HIBLOOM_HASHES_MAX; k++)
         if ((k <= best->hashes + BEYOND_BEST || k == chosen->hashes) &&
-            hibloom_spec_for_hashes(&choice, best->capacity, best->error_rate, k) == HIBLOOM_OK)
+            request_size(r, k, &choice) == HIBLOOM_OK)
             put_choice(&choice, best, chosen);
 }
 
@@ -48,7 +56,7 @@ int cmd_plan(const struct request *r)
 {
     hibloom_spec best;
     char text[HIBLOOM_SPEC_TEXT_SIZE], memory[NUMBER_SIZE];
-    hibloom_status status = hibloom_spec_for(&best, r->capacity, r->error_rate);
+    hibloom_status status = request_size(r, 0, &best);
 
     if (status == HIBLOOM_OK)
         status = hibloom_spec_format(&r->spec, text, sizeof text);
@@ -63,7 +71,9 @@ int cmd_plan(const struct request *r)
                 (unsigned long long)r->capacity);
     if (r->spec.bits > REDIS_KEY_BITS)
         output_text("note             over 2^32 bits, which is what one Redis key holds\n");
-    put_choices(&best, &r->spec);
+    if (r->spec.layout == HIBLOOM_LAYOUT_BLOCKED)
+        output_text("note             k are the commands of an add; a look-up is one, whatever k\n");
+    put_choices(r, &best);
     return EXIT_YES;
 }
 
@@ -71,7 +81,7 @@ int cmd_plan(const struct request *r)
 
 static void put_positions(const hibloom_spec *spec, const hibloom_position *at)
 {
-    const bool several_keys = spec->layout == HIBLOOM_LAYOUT_PARTITIONED && spec->hashes > 1;
+    const bool several_keys = keys_of(spec) > 1;
 
     for (uint32_t i = 0; i < spec->hashes; i++) {
         if (i > 0)

@@ -18,9 +18,11 @@ enum { /* options, as bits: which were given, which a command takes */
     OPTION_S = 1 << 3,
     OPTION_BARE = 1 << 4,
     OPTION_JSON = 1 << 5,
-    OPTION_HELP = 1 << 6,
-    OPTION_VERSION = 1 << 7,
-    OPTIONS_SIZE = OPTION_N | OPTION_P | OPTION_K,
+    OPTION_LAYOUT = 1 << 6,
+    OPTION_COMMANDS = 1 << 7,
+    OPTION_HELP = 1 << 8,
+    OPTION_VERSION = 1 << 9,
+    OPTIONS_SIZE = OPTION_N | OPTION_P | OPTION_K | OPTION_LAYOUT,
     OPTIONS_SPEC = OPTIONS_SIZE | OPTION_S
 };
 
@@ -29,8 +31,10 @@ struct request {
     const char *uri;
     uint64_t capacity;
     double error_rate;
-    uint32_t hashes;
+    uint32_t hashes; /* 0 = the best */
+    const char *layout;
     const char *spec_text;
+    hibloom_connect_options options;
     char **operands; /* after the command's name */
     size_t n_operands;
     bool has_spec; /* by -n and -p, or by -s: */
@@ -58,6 +62,9 @@ struct command {
 /* request.c. False after a complaint. */
 bool request_read(struct request *request, int argc, char **argv);           /* all but the spec */
 bool request_check(struct request *request, const struct command *command); /* and the spec */
+
+/* The spec that -n, -p and --layout ask for, with so many hashes; 0 = the best. */
+hibloom_status request_size(const struct request *request, uint32_t hashes, hibloom_spec *out);
 
 int cmd_plan(const struct request *request);
 int cmd_positions(const struct request *request);

@@ -21,45 +21,49 @@
 #define SPEC_HELP \
     "  -n N -p P   N items at a false-positive rate of P at most\n" \
     "  -k K        K hashes instead of those that need the fewest bits\n" \
+    "  --layout L  classic (default), partitioned, or blocked: faster look-ups for more bits\n" \
     "  -s SPEC     a spec text, such as plan prints, or a preset, such as php-uids\n"
 #define OPEN_HELP \
     "A filter that is missing is created if its spec is given:\n" SPEC_HELP \
-    "  --bare      NAME is a bitmap that another program owns, filled as the spec says\n"
+    "  --bare      NAME is a bitmap that another program owns, filled as the spec says\n" \
+    "  --commands  setbit (default), or bitfield: less work for the server, Redis 6 and later\n"
 #define BARE_HELP "  --bare      with -s SPEC: NAME is a bitmap that another program owns\n"
-#define OPEN_SYNOPSIS "NAME [-n N -p P [-k K] | -s SPEC] [--bare]"
+#define ITEMS_OPTIONS (OPTIONS_SPEC | OPTION_BARE | OPTION_COMMANDS)
+#define OPEN_SYNOPSIS "NAME [-n N -p P [-k K] [--layout L] | -s SPEC] [--bare] [--commands setbit|bitfield]"
 
 static const struct command commands[] = {
-    { "plan", "-n N -p P [-k K]", "the spec for so many items, and the choices of k",
+    { "plan", "-n N -p P [-k K] [--layout L]", "the spec for so many items, and the choices of k",
       "Prints the spec's text, its memory and predicted error rate, and the table of choices\n"
       "of k: fewer hashes cost bits and save commands.\n"
       "  -n N        items\n"
       "  -p P        false-positive rate at N items, at most\n"
-      "  -k K        hashes; default: those that need the fewest bits\n",
+      "  -k K        hashes; default: those that need the fewest bits\n"
+      "  --layout L  classic (default), partitioned or blocked\n",
       OPTIONS_SIZE, SPEC_ALWAYS, 0, 0, cmd_plan },
     { "positions", "SPEC [ITEM...]", "the bits of each item",
       ITEMS_HELP
       "Prints a line an item: its bits, or key:bit each where the filter has several keys.\n",
       0, SPEC_NEVER, 1, MANY, cmd_positions },
-    { "create", "NAME (-n N -p P [-k K] | -s SPEC)", "create a filter, or make sure that it is this one",
+    { "create", "NAME (-n N -p P [-k K] [--layout L] | -s SPEC)", "create a filter, or make sure that it is this one",
       SPEC_HELP,
       OPTIONS_SPEC, SPEC_ALWAYS, 1, 1, cmd_create },
     { "add", OPEN_SYNOPSIS " [ITEM...]", "add items",
       ITEMS_HELP
       "Prints how many were added, and how many of them were new.\n"
       OPEN_HELP,
-      OPTIONS_SPEC | OPTION_BARE, SPEC_IF_MISSING, 1, MANY, cmd_add },
+      ITEMS_OPTIONS, SPEC_IF_MISSING, 1, MANY, cmd_add },
     { "check", OPEN_SYNOPSIS " [ITEM...]", "ask for items",
       ITEMS_HELP
       "Prints \"maybe\" or \"no\", a tab and the item. Exits 0 if it is maybe for all, 1 if no\n"
       "for some.\n"
       OPEN_HELP,
-      OPTIONS_SPEC | OPTION_BARE, SPEC_IF_MISSING, 1, MANY, cmd_check },
+      ITEMS_OPTIONS, SPEC_IF_MISSING, 1, MANY, cmd_check },
     { "uniq", OPEN_SYNOPSIS, "print the lines that no process has passed through before",
       "Prints those lines of standard input that no process has passed through NAME before,\n"
       "in order, as they come. None is printed twice; one may be printed by nobody: a false\n"
       "positive, or one that was marked by a process that was stopped before it printed it.\n"
       OPEN_HELP,
-      OPTIONS_SPEC | OPTION_BARE, SPEC_IF_MISSING, 1, 1, cmd_uniq },
+      ITEMS_OPTIONS, SPEC_IF_MISSING, 1, 1, cmd_uniq },
     { "info", "NAME [--json]", "what a filter is, and how full",
       "  --json      as a JSON object\n"
       BARE_HELP,

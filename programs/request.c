@@ -5,6 +5,7 @@
 #include "output.h"
 
 #include <getopt.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,8 @@
 static const struct option long_options[] = {
     { "bare", no_argument, NULL, LONG_OPTION | OPTION_BARE },
     { "json", no_argument, NULL, LONG_OPTION | OPTION_JSON },
+    { "layout", required_argument, NULL, LONG_OPTION | OPTION_LAYOUT },
+    { "commands", required_argument, NULL, LONG_OPTION | OPTION_COMMANDS },
     { "help", no_argument, NULL, LONG_OPTION | OPTION_HELP },
     { "version", no_argument, NULL, LONG_OPTION | OPTION_VERSION },
     { NULL, 0, NULL, 0 },
@@ -58,6 +61,29 @@ static const char *read_value(struct request *r, int option, const char *value)
     }
 }
 
+static const char *read_commands(struct request *r, const char *text)
+{
+    if (strcmp(text, "setbit") == 0)
+        r->options.commands = HIBLOOM_COMMANDS_SETBIT;
+    else if (strcmp(text, "bitfield") == 0)
+        r->options.commands = HIBLOOM_COMMANDS_BITFIELD;
+    else
+        return "is neither setbit nor bitfield";
+    return NULL;
+}
+
+/* A long option, its value if it takes one; NULL, or what is wrong with that. */
+static const char *read_long(struct request *r, unsigned option, const char *value)
+{
+    r->given |= option;
+    if (option == OPTION_COMMANDS)
+        return read_commands(r, value);
+    if (option != OPTION_LAYOUT)
+        return NULL;
+    r->layout = value;
+    return strspn(value, "abcdefghijklmnopqrstuvwxyz") == strlen(value) ? NULL : "is not a layout";
+}
+
 /* What getopt_long returned; `word` is where it stood. */
 static bool read_option(struct request *r, int option, const char *word)
 {
@@ -71,16 +97,21 @@ static bool read_option(struct request *r, int option, const char *word)
         return false;
     }
     if (option == ':') {
-        complain("-%c needs a value", optopt);
+        if (optopt < LONG_OPTION)
+            complain("-%c needs a value", optopt);
+        else
+            complain("%s needs a value", word);
         return false;
     }
     if (option >= LONG_OPTION) {
-        r->given |= (unsigned)(option - LONG_OPTION);
-        return true;
+        wrong = read_long(r, (unsigned)(option - LONG_OPTION), optarg);
+        if (wrong != NULL)
+            complain("'%s' %s", optarg, wrong);
+    } else {
+        wrong = read_value(r, option, optarg);
+        if (wrong != NULL)
+            complain("-%c %s %s", option, optarg, wrong);
     }
-    wrong = read_value(r, option, optarg);
-    if (wrong != NULL)
-        complain("-%c %s %s", option, optarg, wrong);
     return wrong == NULL;
 }
 
@@ -122,7 +153,8 @@ static bool check_operands(const struct request *r, const struct command *c)
 
 static bool check_options(const struct request *r, const struct command *c)
 {
-    static const char *const names[] = { "-n", "-p", "-k", "-s", "--bare", "--json" }; /* by bit */
+    static const char *const names[] = { "-n",     "-p",       "-k",        "-s",
+                                         "--bare", "--json", "--layout", "--commands" }; /* by bit */
     const bool sized = (r->given & OPTIONS_SIZE) != 0, bare = (r->given & OPTION_BARE) != 0;
     const bool has_spec = (r->given & OPTIONS_SPEC) != 0;
 
@@ -132,9 +164,9 @@ static bool check_options(const struct request *r, const struct command *c)
             return false;
         }
     if (sized && (r->given & OPTION_S) != 0)
-        complain("%s: -s says it all; it excludes -n, -p and -k", c->name);
+        complain("%s: -s says it all; it excludes -n, -p, -k and --layout", c->name);
     else if (sized && (~r->given & (OPTION_N | OPTION_P)) != 0)
-        complain("%s: -n and -p go together, and -k with both", c->name);
+        complain("%s: -n and -p go together, and -k and --layout with both", c->name);
     else if (!has_spec && c->spec == SPEC_ALWAYS)
         complain("%s: -n and -p are missing%s", c->name, (c->options & OPTION_S) != 0 ? ", or -s" : "");
     else if (!has_spec && bare)
@@ -146,6 +178,17 @@ static bool check_options(const struct request *r, const struct command *c)
     return false;
 }
 
+hibloom_status request_size(const struct request *r, uint32_t hashes, hibloom_spec *out)
+{
+    char text[HIBLOOM_SPEC_TEXT_SIZE], chosen[32] = "";
+
+    if (hashes != 0)
+        snprintf(chosen, sizeof chosen, " hashes=%u", hashes);
+    snprintf(text, sizeof text, "capacity=%llu error=%.17g%s layout=%.32s", (unsigned long long)r->capacity,
+             r->error_rate, chosen, r->layout != NULL ? r->layout : "classic");
+    return hibloom_spec_parse(out, text);
+}
+
 static bool make_spec(struct request *r, const struct command *c)
 {
     hibloom_status status = HIBLOOM_OK;
@@ -155,9 +198,7 @@ static bool make_spec(struct request *r, const struct command *c)
         if (status != HIBLOOM_OK)
             complain("%s: -s '%s': %s", c->name, r->spec_text, hibloom_strerror(status));
     } else if ((r->given & OPTIONS_SIZE) != 0) {
-        status = (r->given & OPTION_K) != 0
-                     ? hibloom_spec_for_hashes(&r->spec, r->capacity, r->error_rate, r->hashes)
-                     : hibloom_spec_for(&r->spec, r->capacity, r->error_rate);
+        status = request_size(r, r->hashes, &r->spec);
         if (status != HIBLOOM_OK)
             complain("%s: -n %llu -p %g: %s", c->name, (unsigned long long)r->capacity, r->error_rate,
                      hibloom_strerror(status));

@@ -29,7 +29,7 @@ static bool is_open(struct session *s, hibloom_status status)
 bool session_connect(struct session *s, const struct request *r)
 {
     *s = (struct session){ .name = r->operands[0] };
-    return is_open(s, hibloom_connect(&s->store, r->uri, NULL));
+    return is_open(s, hibloom_connect(&s->store, r->uri, &r->options));
 }
 
 bool session_open(struct session *s, const struct request *r)

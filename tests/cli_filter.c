@@ -163,7 +163,7 @@ static void info_json_has_every_field(void **state)
     snprintf(expected, sizeof expected,
              "name='%s'\nspec='" TINY_CANONICAL " capacity=4 error=0.25'\ncapacity=4\nerror_rate=0.25\n"
              "bits=16\nhashes=2\nkeys=1\nbits_set=1\nfill=0.0625\nestimated_items=1\n"
-             "estimated_error_rate=0.00390625\nbytes=3\n",
+             "estimated_error_rate=0.00390625\nbytes=10\n",
              name);
     assert_info_json(name, expected);
 }
@@ -185,7 +185,7 @@ static void info_json_has_null_for_what_is_no_number(void **state)
     assert_run(items.data, 0, "added 16, new 16\n", "", "add", name, "-s", TINY);
     snprintf(expected, sizeof expected,
              "name='%s'\nspec='" TINY_CANONICAL "'\ncapacity=None\nerror_rate=None\nbits=16\nhashes=2\nkeys=1\n"
-             "bits_set=16\nfill=1\nestimated_items=None\nestimated_error_rate=1\nbytes=3\n",
+             "bits_set=16\nfill=1\nestimated_items=None\nestimated_error_rate=1\nbytes=10\n",
              name);
     assert_info_json(name, expected);
     text_free(&items);
@@ -216,7 +216,7 @@ static void info_counts_every_key_of_a_partitioned_filter(void **state)
     snprintf(expected, sizeof expected,
              "name='%s'\nspec='hash=poly layout=partitioned bits=16 hashes=2 seeds=3,5'\ncapacity=None\n"
              "error_rate=None\nbits=16\nhashes=2\nkeys=2\nbits_set=4\nfill=0.125\nestimated_items=2\n"
-             "estimated_error_rate=0.015625\nbytes=6\n",
+             "estimated_error_rate=0.015625\nbytes=20\n",
              name);
     assert_info_json(name, expected);
 }
@@ -242,7 +242,7 @@ static void any_name_is_valid_json(void **state)
         assert_int_equal(p.exit, 0);
         snprintf(expected, sizeof expected,
                  "name='%s %s'\nspec='" TINY_CANONICAL "'\ncapacity=None\nerror_rate=None\nbits=16\nhashes=2\n"
-                 "keys=1\nbits_set=0\nfill=0\nestimated_items=0\nestimated_error_rate=0\nbytes=3\n",
+                 "keys=1\nbits_set=0\nfill=0\nestimated_items=0\nestimated_error_rate=0\nbytes=10\n",
                  unique, names[i][1]);
         assert_json(p.said.data, expected);
         program_free(&p);

@@ -74,6 +74,47 @@ static void a_spec_creates_what_is_missing(void **state)
     assert_run("a\nb\nc\n", 0, "c\n", "", "uniq", name);
 }
 
+/* How often the server has run a command since its last CONFIG RESETSTAT. */
+static bool was_run(redisContext *redis, const char *command)
+{
+    char key[64];
+    redisReply *reply = redisCommand(redis, "INFO commandstats");
+
+    assert_non_null(reply);
+    snprintf(key, sizeof key, "cmdstat_%s:", command);
+    const bool found = strstr(reply->str, key) != NULL;
+    freeReplyObject(reply);
+    return found;
+}
+
+static void layout_and_commands_decide_what_is_sent(void **state)
+{
+    static const struct {
+        const char *layout, *commands, *add, *check;
+    } cases[] = {
+        { "classic", "setbit", "bitfield", "getbit" }, /* add wants to know what is new */
+        { "classic", "bitfield", "bitfield", "bitfield_ro" },
+        { "blocked", "setbit", "bitfield", "getrange" },
+        { "partitioned", "setbit", "multi", "getbit" },
+    };
+    redisContext *redis = test_redis();
+    char name[TEST_NAME_SIZE];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        test_name(name);
+        assert_run("", 0, "", "", "create", name, "-n", "1000", "-p", "1e-9", "--layout", cases[i].layout);
+        test_command(redis, "CONFIG RESETSTAT");
+        assert_run("", 0, "added 2, new 2\n", "", "add", name, "--commands", cases[i].commands, "a", "b");
+        assert_true(was_run(redis, cases[i].add));
+        test_command(redis, "CONFIG RESETSTAT");
+        assert_run("", 1, "maybe\ta\nno\tx\n", "", "check", name, "--commands", cases[i].commands, "a", "x");
+        assert_true(was_run(redis, cases[i].check));
+        assert_int_equal(was_run(redis, "getbit"), strcmp(cases[i].check, "getbit") == 0);
+    }
+    redisFree(redis);
+}
+
 static void an_excluded_item_is_not_added_and_never_found(void **state)
 {
     static const char spec[] = "hash=poly bits=65536 hashes=2 seeds=3,5 empty=excluded";
@@ -317,6 +358,7 @@ int main(void)
         cmocka_unit_test(operands_win_over_standard_input),
         cmocka_unit_test(options_may_stand_anywhere_and_end_at_two_dashes),
         cmocka_unit_test(a_spec_creates_what_is_missing),
+        cmocka_unit_test(layout_and_commands_decide_what_is_sent),
         cmocka_unit_test(an_excluded_item_is_not_added_and_never_found),
         cmocka_unit_test(bare_joins_what_another_program_filled),
         cmocka_unit_test(uniq_passes_bytes_as_they_are),

@@ -23,15 +23,17 @@ static void help_lists_every_command(void **state)
     program_free(&p);
 }
 
+#define OPEN "[-n N -p P [-k K] [--layout L] | -s SPEC] [--bare] [--commands setbit|bitfield]"
+
 static void each_command_has_its_own_help(void **state)
 {
     static const char *const usages[][2] = {
-        { "plan", "plan -n N -p P [-k K]\n" },
+        { "plan", "plan -n N -p P [-k K] [--layout L]\n" },
         { "positions", "positions SPEC [ITEM...]\n" },
-        { "create", "create NAME (-n N -p P [-k K] | -s SPEC)\n" },
-        { "add", "add NAME [-n N -p P [-k K] | -s SPEC] [--bare] [ITEM...]\n" },
-        { "check", "check NAME [-n N -p P [-k K] | -s SPEC] [--bare] [ITEM...]\n" },
-        { "uniq", "uniq NAME [-n N -p P [-k K] | -s SPEC] [--bare]\n" },
+        { "create", "create NAME (-n N -p P [-k K] [--layout L] | -s SPEC)\n" },
+        { "add", "add NAME " OPEN " [ITEM...]\n" },
+        { "check", "check NAME " OPEN " [ITEM...]\n" },
+        { "uniq", "uniq NAME " OPEN "\n" },
         { "info", "info NAME [--json]\n" },
         { "expire", "expire NAME SECONDS\n" },
         { "clear", "clear NAME\n" },
@@ -65,6 +67,10 @@ static void a_wrong_command_line_is_trouble(void **state)
     assert_run("", 2, "", "--bare=yes is not an option", "add", "name", "--bare=yes");
     assert_run("", 2, "", "-n needs a value", "plan", "-p", "0.01", "-n");
     assert_run("", 2, "", "-u needs a value", "plan", "-u");
+    assert_run("", 2, "", "--layout needs a value", "plan", "-n", "10", "-p", "0.1", "--layout");
+    assert_run("", 2, "", "'b d' is not a layout", "plan", "-n", "10", "-p", "0.1", "--layout", "b d");
+    assert_run("", 2, "", "invalid argument", "plan", "-n", "10", "-p", "0.1", "--layout", "oval");
+    assert_run("", 2, "", "'get' is neither setbit nor bitfield", "-u", NOWHERE, "add", "a", "--commands", "get");
     assert_run("", 2, "", "something is missing", "positions");
     assert_run("", 2, "", "something is missing", "-u", NOWHERE, "create", "-n", "10", "-p", "0.1");
     assert_run("", 2, "", "something is missing", "-u", NOWHERE, "add");
@@ -91,6 +97,10 @@ static void options_that_make_no_sense_together_are_trouble(void **state)
     assert_run("", 2, "", "-n and -p go together", "plan", "-p", "0.1");
     assert_run("", 2, "", "-n and -p go together", "plan", "-k", "3");
     assert_run("", 2, "", "-n and -p go together", "-u", NOWHERE, "add", "a", "-n", "10", "-k", "3", "item");
+    assert_run("", 2, "", "-n and -p go together", "plan", "--layout", "blocked");
+    assert_run("", 2, "", "-s says it all", "-u", NOWHERE, "create", "a", "-s", "php-uids", "--layout", "blocked");
+    assert_run("", 2, "", "does not take --layout", "positions", "php-uids", "--layout", "blocked");
+    assert_run("", 2, "", "does not take --commands", "-u", NOWHERE, "drop", "a", "--commands", "setbit");
     assert_run("", 2, "", "does not take -s", "plan", "-s", "php-uids");
     assert_run("", 2, "", "does not take --json", "plan", "-n", "10", "-p", "0.1", "--json");
     assert_run("", 2, "", "does not take -n", "positions", "php-uids", "-n", "10");

@@ -238,7 +238,8 @@ static void any_bytes_are_an_item(void **state)
 {
     static const char *const texts[] = {"capacity=1000 error=0.000001", "capacity=1000 error=0.000001 hash=siphash",
                                         "py-mmh3 capacity=1000 error=0.000001",
-                                        "capacity=1000 error=0.000001 layout=partitioned"};
+                                        "capacity=1000 error=0.000001 layout=partitioned",
+                                        "capacity=1000 error=0.000001 layout=blocked"};
     static const hibloom_item items[] = {
         {"", 0}, {"\0", 1}, {"\0\0", 2}, {"a\r\nb", 4}, {"a", 1}, {"a\0", 2}, {"%s%n", 4}, {"\xff\xfe", 2},
         {"$6\r\nSETBIT\r\n", 12}, {"\xe4\xb8\xad\xe6\x96\x87", 6},
@@ -287,13 +288,14 @@ static void a_batch_answers_item_by_item(void **state)
 {
     enum { N = 5000 }; /* some twenty pipelines */
     static const char *const texts[] = {"capacity=10000 error=0.0000001",
-                                        "capacity=10000 error=0.0000001 layout=partitioned"};
+                                        "capacity=10000 error=0.0000001 layout=partitioned",
+                                        "capacity=10000 error=0.0000001 layout=blocked"};
     struct backend *b = *state;
     hibloom_item *items = make_items("batch", N);
     bool answers[N];
     char name[TEST_NAME_SIZE];
 
-    for (size_t t = 0; t < 2; t++) {
+    for (size_t t = 0; t < sizeof texts / sizeof *texts; t++) {
         hibloom *filter = open_text(b, test_name(name), texts[t]);
         for (size_t i = 0; i < N; i += 3)
             assert_ok(hibloom_add(filter, items[i].data, items[i].len, NULL), b->store);
@@ -315,7 +317,8 @@ static void an_item_that_comes_twice_is_new_once(void **state)
 {
     enum { N = 3000 };
     static const char *const texts[] = {"capacity=10000 error=0.0000001",
-                                        "capacity=10000 error=0.0000001 layout=partitioned"};
+                                        "capacity=10000 error=0.0000001 layout=partitioned",
+                                        "capacity=10000 error=0.0000001 layout=blocked"};
     struct backend *b = *state;
     hibloom_item *items = make_items("twice", N);
     hibloom_item *doubled = malloc(2 * N * sizeof *doubled);
@@ -326,7 +329,7 @@ static void an_item_that_comes_twice_is_new_once(void **state)
     assert_non_null(is_new);
     for (size_t i = 0; i < N; i++) /* each next to itself, and the last half once more at the end */
         doubled[2 * i] = doubled[2 * i + 1] = items[i / 2];
-    for (size_t t = 0; t < 2; t++) {
+    for (size_t t = 0; t < sizeof texts / sizeof *texts; t++) {
         hibloom *filter = open_text(b, test_name(name), texts[t]);
         assert_ok(hibloom_add_many(filter, doubled, 2 * N, is_new), b->store);
         for (size_t i = 0; i < 2 * N; i++)
@@ -338,30 +341,38 @@ static void an_item_that_comes_twice_is_new_once(void **state)
     free_items(items);
 }
 
-static void a_million_items_and_no_false_no(void **state)
+static void million_items(struct backend *b, const char *layout)
 {
     const size_t n = getenv("HIBLOOM_TEST_SLOW") != NULL ? 20000 : 1000000; /* under valgrind: a fiftieth */
-    struct backend *b = *state;
     hibloom_item *items = make_items("million", n);
     bool *found = calloc(n, sizeof *found);
-    char name[TEST_NAME_SIZE];
+    char name[TEST_NAME_SIZE], text[HIBLOOM_SPEC_TEXT_SIZE];
     hibloom_info info;
-    hibloom_spec spec;
     hibloom *filter;
 
     assert_non_null(found);
-    assert_ok(hibloom_spec_for(&spec, n, 0.01), NULL);
-    assert_ok(hibloom_open(&filter, b->store, test_name(name), &spec), b->store);
+    snprintf(text, sizeof text, "capacity=%zu error=0.01 layout=%s", n, layout);
+    filter = open_text(b, test_name(name), text);
     assert_ok(hibloom_add_many(filter, items, n, NULL), b->store);
     assert_ok(hibloom_contains_many(filter, items, n, found), b->store);
     for (size_t i = 0; i < n; i++)
         assert_true(found[i]);
     assert_ok(hibloom_get_info(filter, &info), b->store);
-    assert_true(fabs(info.estimated_items / (double)n - 1.0) < 0.01);
-    assert_true(fabs(info.fill - 0.5) < 0.05);
+    assert_true(fabs(info.estimated_items / (double)n - 1.0) < 0.03);
+    assert_true(fabs(info.fill - 0.5) < 0.06);
     drop_and_close(b, filter);
     free(found);
     free_items(items);
+}
+
+static void a_million_items_and_no_false_no(void **state)
+{
+    million_items(*state, "classic");
+}
+
+static void a_million_items_and_no_false_no_blocked(void **state)
+{
+    million_items(*state, "blocked");
 }
 
 /* ---- Whole filters -------------------------------------------------------------- */
@@ -799,6 +810,7 @@ static void bits_in_redis_are_those_in_memory(void **state)
     static const char *const texts[] = {
         "bits=70001 hashes=7 seed=1", "bits=70001 hashes=4 hash=siphash seed=000102030405060708090a0b0c0d0e0f",
         "php-mt bits=70001 capacity=5000", "php-uids", "bits=8191 hashes=5 seed=9 layout=partitioned",
+        "bits=70144 hashes=6 seed=3 layout=blocked",
     };
     enum { N = 2000 };
     struct backend *b = *state;
@@ -848,6 +860,7 @@ int main(void)
         ON_ALL(a_batch_answers_item_by_item),
         ON_ALL(an_item_that_comes_twice_is_new_once),
         ON_ALL(a_million_items_and_no_false_no),
+        ON_ALL(a_million_items_and_no_false_no_blocked),
         ON_ALL(info_counts_what_is_there),
         ON_ALL(clear_empties_and_keeps_the_spec),
         ON_ALL(a_dropped_filter_is_gone_for_every_handle),

@@ -74,6 +74,21 @@ static void xxh3(void **state)
     measure("capacity=100000 error=0.01 layout=partitioned seed=6", 100000);
 }
 
+static void blocked(void **state)
+{
+    (void)state;
+    measure("capacity=100000 error=0.1 layout=blocked seed=1", 100000);
+    measure("capacity=100000 error=0.01 layout=blocked seed=2", 100000);
+    measure("capacity=100000 error=0.001 layout=blocked seed=3", 100000);
+    measure("capacity=100000 error=0.0001 layout=blocked seed=4", 100000);
+    measure("capacity=100000 error=0.01 hashes=4 layout=blocked seed=5", 100000);
+    measure("capacity=100000 error=0.01 hashes=12 layout=blocked seed=6", 100000);
+    measure("capacity=100000 error=0.01 layout=blocked seed=7", 50000);
+    measure("capacity=100000 error=0.01 layout=blocked seed=8", 200000);
+    measure("bits=2000384 hashes=10 layout=blocked seed=9", 100000);
+    measure("hash=siphash seed=000102030405060708090a0b0c0d0e0f capacity=100000 error=0.001 layout=blocked", 100000);
+}
+
 static void siphash(void **state)
 {
     (void)state;
@@ -173,7 +188,8 @@ static void poly_on_urls(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(xxh3),          cmocka_unit_test(siphash),
+        cmocka_unit_test(xxh3),          cmocka_unit_test(blocked),
+        cmocka_unit_test(siphash),
         cmocka_unit_test(murmur3),       cmocka_unit_test(php_mt),
         cmocka_unit_test(php_mt_legacy), cmocka_unit_test(poly_on_urls),
     };

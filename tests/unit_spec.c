@@ -141,6 +141,7 @@ static void texts_have_one_canonical_form(void **state)
                 "hash=poly layout=partitioned bits=4294967296 hashes=1 seeds=7 empty=excluded");
     assert_text("capacity=1000 error=0.01 layout=partitioned",
                 "hash=xxh3 layout=partitioned bits=1371 hashes=7 capacity=1000 error=0.01");
+    assert_text("bits=1024 hashes=3 layout=blocked hash=siphash", "hash=siphash layout=blocked bits=1024 hashes=3");
     /* a rate that needs all 17 digits */
     assert_text("bits=10 hashes=1 error=0.10000000000000002",
                 "hash=xxh3 layout=classic bits=10 hashes=1 error=0.10000000000000002");
@@ -197,6 +198,9 @@ static void bad_texts_are_refused(void **state)
         {HIBLOOM_EINVAL, "capacity=10 error=0,1"},
         {HIBLOOM_EINVAL, "capacity=10 error=0.1 hash=md5"},
         {HIBLOOM_EINVAL, "capacity=10 error=0.1 layout=round"},
+        {HIBLOOM_EINVAL, "bits=1000 hashes=3 layout=blocked"}, /* no whole number of blocks */
+        {HIBLOOM_EINVAL, "bits=1024 hash=murmur3 seeds=1,2 layout=blocked"},
+        {HIBLOOM_EINVAL, "hash=php-mt bits=1024 hashes=3 layout=blocked"},
         {HIBLOOM_EINVAL, "capacity=10 error=0.1 empty=maybe"},
         {HIBLOOM_EINVAL, "capacity=10 error=0.1 seed="},
         {HIBLOOM_EINVAL, "capacity=10 error=0.1 seed=xyz"},
@@ -275,7 +279,7 @@ static void invalid_specs_are_refused(void **state)
     bad[1].hashes = 0;
     bad[2].hashes = HIBLOOM_HASHES_MAX + 1;
     bad[3].hash = (hibloom_hash)6;
-    bad[4].layout = (hibloom_layout)2;
+    bad[4].layout = (hibloom_layout)3;
     bad[5].error_rate = (double)NAN;
     bad[6].hash = HIBLOOM_HASH_MURMUR3;
     bad[6].seeds[2] = UINT64_C(1) << 32;
@@ -351,6 +355,52 @@ static void positions_lie_in_the_bitmap(void **state)
     }
 }
 
+static void a_blocked_item_lies_in_one_block(void **state)
+{
+    hibloom_position positions[HIBLOOM_HASHES_MAX];
+    unsigned hits[16] = {0}, in_block[512] = {0};
+    hibloom_spec spec;
+
+    (void)state;
+    assert_ok(hibloom_spec_parse(&spec, "bits=8192 hashes=8 layout=blocked seed=1"), NULL);
+    for (unsigned i = 0; i < 64000; i++) {
+        assert_ok(hibloom_positions(&spec, &i, sizeof i, positions), NULL);
+        const uint64_t block = positions[0].bit / HIBLOOM_BLOCK_BITS;
+        for (uint32_t k = 0; k < 8; k++) {
+            assert_int_equal(positions[k].bit / HIBLOOM_BLOCK_BITS, block);
+            in_block[positions[k].bit % HIBLOOM_BLOCK_BITS]++;
+        }
+        hits[block]++;
+    }
+    for (int i = 0; i < 16; i++) /* 4,000 each, give or take 4.5 deviations of 61 */
+        assert_in_range(hits[i], 3725, 4275);
+    for (int i = 0; i < 512; i++) /* 1,000 each, give or take 5 of 32 */
+        assert_in_range(in_block[i], 840, 1160);
+}
+
+/* The mixture over blocks is worse than the classic formula, and never better
+ * than what a block of the mean load would give. */
+static void a_blocked_filter_takes_more_bits(void **state)
+{
+    hibloom_spec classic, blocked;
+
+    (void)state;
+    assert_ok(hibloom_spec_parse(&classic, "capacity=1000000 error=0.001"), NULL);
+    assert_ok(hibloom_spec_parse(&blocked, "capacity=1000000 error=0.001 layout=blocked"), NULL);
+    assert_int_equal(blocked.bits % HIBLOOM_BLOCK_BITS, 0);
+    assert_true(blocked.bits > classic.bits + classic.bits / 20 && blocked.bits < classic.bits + classic.bits / 4);
+    assert_true(hibloom_spec_error_at(&blocked, 1000000) <= 0.001);
+    blocked.bits -= HIBLOOM_BLOCK_BITS;
+    assert_true(hibloom_spec_error_at(&blocked, 1000000) > 0.001);
+    blocked.layout = HIBLOOM_LAYOUT_CLASSIC;
+    assert_true(hibloom_spec_error_at(&blocked, 1000000) < 0.0008);
+    blocked.layout = HIBLOOM_LAYOUT_BLOCKED;
+    assert_true(hibloom_spec_error_at(&blocked, 0) == 0.0);
+    assert_true(hibloom_spec_error_at(&blocked, UINT64_MAX) == 1.0);
+    for (uint64_t n = 1, last = 0; n < 1000000000; last = n, n *= 2) /* ever worse, and no jump in between */
+        assert_true(hibloom_spec_error_at(&blocked, n) >= hibloom_spec_error_at(&blocked, last));
+}
+
 static void the_seed_decides_the_positions(void **state)
 {
     static const char *const pairs[][2] = {
@@ -408,6 +458,8 @@ int main(void)
         cmocka_unit_test(invalid_specs_are_refused),
         cmocka_unit_test(texts_do_not_depend_on_the_locale),
         cmocka_unit_test(positions_lie_in_the_bitmap),
+        cmocka_unit_test(a_blocked_item_lies_in_one_block),
+        cmocka_unit_test(a_blocked_filter_takes_more_bits),
         cmocka_unit_test(the_seed_decides_the_positions),
         cmocka_unit_test(the_empty_item_has_positions_unless_excluded),
     };

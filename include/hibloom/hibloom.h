@@ -14,7 +14,8 @@
  *  - Names, specs, URIs and options are copied; the caller keeps his own.
  *  - A store and the filters on it serve one thread at a time, and after a fork
  *    one of the two processes. Specs and different stores are independent of
- *    each other.
+ *    each other. In memory, any number of threads may ask (hibloom_contains and
+ *    hibloom_contains_many) at once, while none does anything else there.
  *  - The library does not print, exit, or change signal handlers, the locale
  *    or any other state of the process. Writing to a dead server raises no
  *    SIGPIPE.
@@ -77,6 +78,7 @@ HIBLOOM_API const char *hibloom_strerror(hibloom_status status);
 #define HIBLOOM_HASHES_MAX 128u      /* k at most; an error rate of 2^-128 needs no more */
 #define HIBLOOM_SPEC_TEXT_SIZE 2048u /* a buffer of this size holds every spec text, its end included */
 #define HIBLOOM_NAME_MAX 512u        /* bytes in a filter's name at most */
+#define HIBLOOM_BLOCK_BITS 512u      /* of the blocked layout: a line of most caches, and a GETRANGE of 64 bytes */
 
 typedef enum hibloom_hash {
     HIBLOOM_HASH_XXH3 = 0,      /* XXH3-128, seeds[0] its 64-bit seed; the default */
@@ -89,7 +91,10 @@ typedef enum hibloom_hash {
 
 typedef enum hibloom_layout {
     HIBLOOM_LAYOUT_CLASSIC = 0,    /* an item's k bits lie anywhere in one bitmap */
-    HIBLOOM_LAYOUT_PARTITIONED = 1 /* hash i has a bitmap of its own, key number i */
+    HIBLOOM_LAYOUT_PARTITIONED = 1, /* hash i has a bitmap of its own, key number i */
+    HIBLOOM_LAYOUT_BLOCKED = 2 /* all k bits of an item lie in one block of HIBLOOM_BLOCK_BITS, and bits is a multiple
+                                  of that: contains is one short GETRANGE, for more bits at the same error rate.
+                                  xxh3 and siphash only */
 } hibloom_layout;
 
 /* Plain data: copy it, compare it by its text. Make it with hibloom_spec_for
@@ -128,7 +133,7 @@ HIBLOOM_CHECKED hibloom_status hibloom_spec_for_hashes(hibloom_spec *out, uint64
  *   hash=xxh3|siphash|murmur3|poly|php-mt|php-mt-legacy   default xxh3
  *   seed=HEX      xxh3: up to 16 hex digits; siphash: 32, the key's bytes in order
  *   seeds=A,B,..  murmur3 and poly: one decimal number below 2^32 for each hash
- *   layout=classic|partitioned       default classic
+ *   layout=classic|partitioned|blocked   default classic
  *   empty=excluded
  * or, as its first word, a preset: a filter as one of these programs fills it.
  *   php-mt bits=M capacity=N         k = ceil(M/N ln 2); hash php-mt
@@ -149,8 +154,10 @@ HIBLOOM_CHECKED hibloom_status hibloom_spec_format(const hibloom_spec *spec, cha
 
 /* The predicted false-positive rate once `items` different items are in:
  * (1 - e^(-kn/m))^k, in the partitioned layout (1 - e^(-n/m))^k (Bloom 1970;
- * the limit form as in Broder and Mitzenmacher 2004). NaN if bits or hashes
- * is 0. It supposes a hash that spreads evenly; poly does not. */
+ * the limit form as in Broder and Mitzenmacher 2004). In the blocked layout the
+ * mean over blocks, whose number of items is Poisson distributed (Putze,
+ * Sanders and Singler 2007). NaN if bits or hashes is 0. It supposes a hash
+ * that spreads evenly; poly does not. */
 HIBLOOM_API double hibloom_spec_error_at(const hibloom_spec *spec, uint64_t items);
 
 /* Where one bit lies: which of the filter's keys (0 in the classic layout),

@@ -1,0 +1,80 @@
+/* Many threads ask one filter in memory at once, which hibloom.h allows. What
+ * this shows by itself is that the answers are right; that there is no race is
+ * ThreadSanitizer's to say (make check-threads). */
+#include "support/test.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#define THREADS 8
+#define ITEMS 20000
+
+struct asker {
+    pthread_t thread;
+    hibloom *filter;
+    unsigned wrong;
+};
+
+/* Even numbers are in; alternately one by one and in batches. */
+static void *ask(void *argument)
+{
+    struct asker *asker = argument;
+    static _Thread_local unsigned numbers[ITEMS];
+    static _Thread_local hibloom_item items[ITEMS];
+    static _Thread_local bool found[ITEMS];
+
+    for (unsigned i = 0; i < ITEMS; i++) {
+        numbers[i] = i;
+        items[i] = (hibloom_item){&numbers[i], sizeof numbers[i]};
+        bool one;
+        if (hibloom_contains(asker->filter, &numbers[i], sizeof numbers[i], &one) != HIBLOOM_OK || one != (i % 2 == 0))
+            asker->wrong++;
+    }
+    if (hibloom_contains_many(asker->filter, items, ITEMS, found) != HIBLOOM_OK)
+        asker->wrong++;
+    for (unsigned i = 0; i < ITEMS; i++)
+        asker->wrong += found[i] != (i % 2 == 0);
+    return NULL;
+}
+
+static void ask_at_once(const char *text)
+{
+    struct asker askers[THREADS];
+    hibloom_store *store;
+    hibloom_spec spec;
+    hibloom *filter;
+
+    assert_ok(hibloom_spec_parse(&spec, text), NULL);
+    assert_ok(hibloom_memory(&store), NULL);
+    assert_ok(hibloom_open(&filter, store, "threads", &spec), store);
+    assert_ok(hibloom_expire(filter, 1000), store); /* so that the clock is looked at */
+    for (unsigned i = 0; i < ITEMS; i += 2)
+        assert_ok(hibloom_add(filter, &i, sizeof i, NULL), store);
+    for (int i = 0; i < THREADS; i++) {
+        askers[i] = (struct asker){.filter = filter};
+        assert_int_equal(pthread_create(&askers[i].thread, NULL, ask, &askers[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_join(askers[i].thread, NULL), 0);
+        assert_int_equal(askers[i].wrong, 0);
+    }
+    hibloom_close(filter);
+    hibloom_store_free(store);
+}
+
+static void threads_may_ask_one_filter_at_once(void **state)
+{
+    (void)state;
+    ask_at_once("capacity=10000 error=1e-9");
+    ask_at_once("capacity=10000 error=1e-9 layout=blocked hash=siphash");
+    ask_at_once("capacity=10000 error=1e-9 layout=partitioned");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_may_ask_one_filter_at_once),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
