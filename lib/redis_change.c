@@ -52,9 +52,11 @@ static bool execute(hibloom *filter, const struct redis_change *change, const st
     for (unsigned i = 0; i < 1 + queued; i++) /* OK, QUEUED, ... */
         (void)connection_receive_status(c);
     const struct reply *reply = connection_receive(c);
-    if (reply != NULL && reply->type != REDIS_REPLY_ARRAY && reply->type != REDIS_REPLY_NIL)
+    if (reply == NULL || reply->type == REDIS_REPLY_NIL)
+        return false;
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != queued)
         connection_unexpected(c);
-    return reply != NULL && reply->type == REDIS_REPLY_ARRAY;
+    return reply->type == REDIS_REPLY_ARRAY;
 }
 
 bool redis_make_change(hibloom *filter, const struct redis_change *change, uint64_t argument)

@@ -13,6 +13,7 @@ static char something;
 void reply_reset(struct reply *reply)
 {
     reply->type = 0;
+    reply->elements = 0;
     reply->count = 0;
     reply->text_len = 0;
     reply->text[0] = '\0';
@@ -95,6 +96,22 @@ static void discard(void *object)
         freeReplyObject(object);
 }
 
+/* An EXEC of BITFIELDs is two deep. hiredis 1.x sets no limit of its own. */
+#define DEPTH_MAX 4
+
+static void *note_elements(const redisReadTask *task, size_t elements)
+{
+    unsigned depth = 0;
+
+    for (const redisReadTask *above = task->parent; above != NULL; above = above->parent)
+        if (++depth == DEPTH_MAX)
+            return NULL;
+    if (task->parent == NULL)
+        reply_of(task)->elements = elements;
+    note(task);
+    return &something;
+}
+
 #if HIREDIS_MAJOR >= 1
 static void *note_array(const redisReadTask *task, size_t elements)
 {
@@ -104,8 +121,7 @@ static void *note_array(const redisReadTask *task, size_t elements)
         reply_of(task)->pushed = true;
         return reply_of(task)->owner->createArray(task, elements);
     }
-    note(task);
-    return &something;
+    return note_elements(task, elements);
 }
 
 static void *note_double(const redisReadTask *task, double value, char *text, size_t len)
@@ -126,9 +142,7 @@ static void *note_bool(const redisReadTask *task, int value)
 #else
 static void *note_array(const redisReadTask *task, int elements)
 {
-    (void)elements;
-    note(task);
-    return &something;
+    return note_elements(task, (size_t)elements);
 }
 #endif
 

@@ -16,6 +16,7 @@
 
 struct reply {
     int type;                            /* REDIS_REPLY_...; ERROR also if one is nested in an array */
+    size_t elements;                     /* of an array, not counting those of arrays in it */
     size_t count;                        /* integers in it, at any depth; only REPLY_INTEGERS are kept */
     long long integers[REPLY_INTEGERS];
     size_t text_len;                     /* of the string, status or error as sent; what exceeds REPLY_TEXT is cut */

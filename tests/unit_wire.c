@@ -121,6 +121,10 @@ static void answers_are_noted_whole_or_in_pieces(void **state)
     assert_int_equal(reply.integers[0], 1);
     assert_int_equal(reply.integers[1], 0);
     assert_int_equal(reply.integers[2], -7);
+    assert_int_equal(reply.elements, 3);
+    read_answer("*2\r\n*1\r\n:1\r\n*2\r\n:0\r\n:1\r\n", 24, 5, &reply);
+    assert_int_equal(reply.elements, 2);
+    assert_int_equal(reply.count, 3);
 }
 
 static void long_answers_are_cut_but_counted(void **state)
