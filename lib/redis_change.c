@@ -22,12 +22,15 @@ static void watch_and_look(hibloom *filter, const struct redis_change *change, s
         command_argument(&store->out, redis_key_argument(&own->bitmaps[i]));
     guard_ask(filter, &store->out);
     command_start(&store->out, 2, "PTTL");
-    command_argument(&store->out, redis_key_argument(filter->bare ? &own->bitmaps[0] : &own->spec));
+    command_argument(&store->out, redis_key_argument(&own->spec));
+    command_start(&store->out, 2, "PTTL");
+    command_argument(&store->out, redis_key_argument(&own->bitmaps[0]));
     connection_send(&store->connection, &store->out);
     (void)connection_receive_status(&store->connection);
     guard_receive(filter, &look->guard);
-    look->ttl_ms = -1;
-    (void)connection_receive_integer(&store->connection, &look->ttl_ms);
+    look->spec_ttl_ms = look->bitmap_ttl_ms = -1;
+    (void)connection_receive_integer(&store->connection, &look->spec_ttl_ms);
+    (void)connection_receive_integer(&store->connection, &look->bitmap_ttl_ms);
 }
 
 static void unwatch(struct redis_store *store)

@@ -97,10 +97,16 @@ static unsigned ask_each_key(hibloom *filter, struct commands *out, const char *
     return !filter->bare + ask_each_bitmap(filter, out, name, number);
 }
 
+/* A filter's keys expire spec first, its bitmaps in the same instant or up to a
+ * few milliseconds later. */
+#define EXPIRING_MS 5
+
 static bool judge_create(hibloom *filter, const struct redis_look *look)
 {
     if (look->guard.has_spec) /* somebody was faster */
         return false;
+    if (look->guard.existing && look->bitmap_ttl_ms >= 0 && look->bitmap_ttl_ms <= EXPIRING_MS)
+        return false; /* look again: it is about to go */
     if (look->guard.existing)
         connection_fail(&redis_store_of(filter)->connection, HIBLOOM_EMISMATCH,
                         "'%s' is a bitmap without a spec: join it with hibloom_attach if it is another program's, "
@@ -163,10 +169,11 @@ static unsigned ask_sweep(hibloom *filter, struct commands *out, const struct re
 
 static unsigned ask_clear(hibloom *filter, struct commands *out, const struct redis_look *look)
 {
-    const uint64_t ttl_ms = (uint64_t)look->ttl_ms;
+    const long long left = filter->bare ? look->bitmap_ttl_ms : look->spec_ttl_ms;
+    const uint64_t ttl_ms = (uint64_t)left;
     unsigned count = ask_each_bitmap(filter, out, "UNLINK", NULL) + ask_bitmaps(filter, out);
 
-    return look->ttl_ms >= 0 ? count + ask_each_key(filter, out, "PEXPIRE", &ttl_ms) : count;
+    return left >= 0 ? count + ask_each_key(filter, out, "PEXPIRE", &ttl_ms) : count;
 }
 
 static unsigned ask_drop(hibloom *filter, struct commands *out, const struct redis_look *look)

@@ -112,8 +112,8 @@ uint64_t redis_count_bits(hibloom *, uint32_t i, struct guard *);
 /* What was seen before a change. */
 struct redis_look {
     struct guard guard;
-    long long ttl_ms;  /* of the spec, or of a bare bitmap; negative: none */
-    uint64_t argument; /* of the change: expire's seconds, sweep's bits */
+    long long spec_ttl_ms, bitmap_ttl_ms; /* time to live; negative: none */
+    uint64_t argument;                    /* of the change: expire's seconds, sweep's bits */
 };
 
 struct redis_change {
