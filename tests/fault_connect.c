@@ -75,9 +75,17 @@ static const struct script_step half_silent[] = { SCRIPT_ACCEPT, SCRIPT_SEND("+O
 static const struct script_step never_accepts[] = { SCRIPT_END };
 static const struct script_step drips[] = { SCRIPT_ACCEPT, SCRIPT_SEND("+"), SCRIPT_REPEAT("OK", 20), SCRIPT_END };
 #define FOUR_TIMES(text) text text text text
-static const struct script_step floods[] = {
-    SCRIPT_ACCEPT, SCRIPT_SEND("$536870912\r\n"),
-    SCRIPT_REPEAT(FOUR_TIMES(FOUR_TIMES(FOUR_TIMES(FOUR_TIMES("no end in sight")))), 0), SCRIPT_END
+#define NO_END FOUR_TIMES(FOUR_TIMES(FOUR_TIMES(FOUR_TIMES("no end in sight")))) /* 3,840 bytes */
+static const struct script_step floods[] = { SCRIPT_ACCEPT, SCRIPT_SEND("$536870912\r\n"), SCRIPT_REPEAT(NO_END, 0),
+                                             SCRIPT_END };
+/* Nobody asked for pushes, so nobody collects them. */
+static const struct script_step pushes_a_flood[] = { SCRIPT_ACCEPT, SCRIPT_SEND(">100000000\r\n"),
+                                                     SCRIPT_REPEAT("$3840\r\n" NO_END "\r\n", 0), SCRIPT_END };
+static const struct script_step pushes[] = { SCRIPT_ACCEPT, SCRIPT_SEND(">100000000\r\n"),
+                                             SCRIPT_REPEAT("+x\r\n", 20), SCRIPT_END };
+static const struct script_step pushes_none[] = { SCRIPT_ACCEPT, SCRIPT_SEND(">-1\r\n"), SCRIPT_END };
+static const struct script_step pushes_and_answers[] = {
+    SCRIPT_ACCEPT, SCRIPT_SEND(">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nx\r\n"), SCRIPT_ANSWER("+OK\r\n"), SCRIPT_END
 };
 static const struct script_step endless[] = { SCRIPT_ACCEPT, SCRIPT_SEND("*1000000\r\n"), SCRIPT_REPEAT(":1\r\n", 20),
                                               SCRIPT_END };
@@ -108,6 +116,9 @@ static const struct first_words first_words[] = {
     { never_accepts, HIBLOOM_ETIMEDOUT, "" },
     { drips, HIBLOOM_ETIMEDOUT, "" },
     { endless, HIBLOOM_ETIMEDOUT, "" },
+    { pushes, HIBLOOM_EPROTO, "" },
+    { pushes_none, HIBLOOM_EPROTO, "" },
+    { pushes_and_answers, HIBLOOM_EPROTO, "" },
     { web_server, HIBLOOM_EPROTO, "" },
     { wrong_type, HIBLOOM_EPROTO, "" },
     { nil, HIBLOOM_EPROTO, "" },
@@ -196,36 +207,50 @@ static long most_kilobytes(void)
 }
 
 /* More comes than any answer can be: memory must not go on growing with it. */
-static void a_flood_is_given_up(void **state)
+static hibloom_status connect_to_flood(const struct script_step *script)
 {
-    struct scripted_server *scripted = scripted_server_start(floods);
+    struct scripted_server *scripted = scripted_server_start(script);
     const long before = most_kilobytes();
     hibloom_store *store = NULL;
     hibloom_status status;
     const uint64_t since = test_now_ms();
     char uri[160];
 
-    (void)state;
     with_query(uri, sizeof uri, scripted);
     status = hibloom_connect(&store, uri, &impatient);
-    if (status != HIBLOOM_ETIMEDOUT)
-        assert_status(status, HIBLOOM_EPROTO, store);
     assert_true(test_now_ms() - since < 2 * TIMEOUT_MS + SLACK_MS);
     assert_in_range(most_kilobytes() - before, 0, 16 << 10);
     hibloom_store_free(store);
     scripted_server_stop(scripted);
+    return status;
+}
+
+static void a_flood_is_given_up(void **state)
+{
+    const hibloom_status status = connect_to_flood(floods);
+
+    (void)state;
+    if (status != HIBLOOM_ETIMEDOUT)
+        assert_int_equal(status, HIBLOOM_EPROTO);
+}
+
+static void a_flood_of_pushes_is_nonsense_from_its_first_byte_on(void **state)
+{
+    (void)state;
+    assert_int_equal(connect_to_flood(pushes_a_flood), HIBLOOM_EPROTO);
 }
 
 static void a_slow_answer_within_the_time_is_an_answer(void **state)
 {
-    static const struct script_step slow[] = { SCRIPT_ACCEPT, SCRIPT_READ(1), SCRIPT_DRIP("+OK\r\n", 20), SCRIPT_END };
+    static const struct script_step slow[] = { SCRIPT_ACCEPT, SCRIPT_READ(1), SCRIPT_DRIP("+OK\r\n", 60), SCRIPT_END };
+    const hibloom_connect_options patient = { .command_timeout_ms = 10 * TIMEOUT_MS };
     struct scripted_server *scripted = scripted_server_start(slow);
     hibloom_store *store;
     char uri[160];
 
     (void)state;
     with_query(uri, sizeof uri, scripted);
-    assert_ok(hibloom_connect(&store, uri, &impatient), store);
+    assert_ok(hibloom_connect(&store, uri, &patient), store);
     hibloom_store_free(store);
     scripted_server_stop(scripted);
 }
@@ -278,6 +303,7 @@ int main(void)
         cmocka_unit_test(faults_at_the_first_open),
         cmocka_unit_test(a_server_that_is_full),
         cmocka_unit_test(a_flood_is_given_up),
+        cmocka_unit_test(a_flood_of_pushes_is_nonsense_from_its_first_byte_on),
         cmocka_unit_test(a_slow_answer_within_the_time_is_an_answer),
         cmocka_unit_test(a_store_outlives_a_failed_open),
         cmocka_unit_test(nothing_can_be_freed_and_asked),

@@ -296,6 +296,64 @@ static void damage_is_seen_again_and_again(void **state)
     }
 }
 
+/* ---- Repairing ------------------------------------------------------------------------ */
+
+/* It goes by what is stored, not by what a handle was opened on: without a
+ * spec it can do nothing, and beside a spec that is another's it leaves a whole
+ * bitmap alone. */
+static hibloom_status repaired(const struct damage *damage)
+{
+    return damage->to_bitmap_only || damage->status == HIBLOOM_EMISMATCH ? HIBLOOM_OK : damage->status;
+}
+
+static void every_damage_is_repaired_or_said_to_be_beyond_it(void **state)
+{
+    (void)state;
+    for (int v = 0; v < VARIANTS; v++)
+        for (size_t i = 0; i < sizeof damages / sizeof damages[0]; i++) {
+            struct subject subject;
+            hibloom_status status;
+
+            begin(&subject, &variants[v]);
+            damages[i].inflict(&subject);
+            status = hibloom_repair(subject.store, subject.name);
+            if (status != repaired(&damages[i]))
+                print_error("%s, %s:\n", variants[v].name, damages[i].name);
+            assert_status(status, repaired(&damages[i]), subject.store);
+            if (damages[i].to_bitmap_only) {
+                subject.maybe_empty = true;
+                subject_check(&subject); /* also under the handle that was there before */
+            } else {
+                assert_status(call_named("add")->run(&subject), damages[i].status, subject.store);
+            }
+            end(&subject);
+        }
+}
+
+/* Nor does it shorten what is left of its life. */
+static void repairing_what_is_whole_changes_nothing(void **state)
+{
+    (void)state;
+    for (int v = 0; v < VARIANTS; v++) {
+        struct subject subject;
+        hibloom_store *store = test_store(NULL);
+
+        begin(&subject, &variants[v]);
+        assert_ok(hibloom_expire(subject.filter, 1000), subject.store);
+        for (int times = 0; times < 3; times++)
+            assert_ok(hibloom_repair(store, subject.name), store);
+        subject_check(&subject);
+        assert_in_range(test_command(redis, "TTL {%s}:spec", subject.name), 900, 1000);
+        assert_in_range(test_command(redis, "TTL %s", bitmap(&subject)), 900, 1000);
+        delete_bitmap(&subject);
+        assert_ok(hibloom_repair(store, subject.name), store);
+        assert_in_range(test_command(redis, "TTL {%s}:spec", subject.name), 900, 1000);
+        assert_in_range(test_command(redis, "TTL %s", bitmap(&subject)), 900, 1000);
+        end(&subject);
+        hibloom_store_free(store);
+    }
+}
+
 /* ---- What is not ours stays whole ---------------------------------------------------- */
 
 /* Clear, drop and expire under a handle that has become another's filter. */
@@ -411,6 +469,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_call_sees_every_damage),
         cmocka_unit_test(damage_is_seen_again_and_again),
+        cmocka_unit_test(every_damage_is_repaired_or_said_to_be_beyond_it),
+        cmocka_unit_test(repairing_what_is_whole_changes_nothing),
         cmocka_unit_test(a_call_that_sees_another_filter_leaves_it_alone),
         cmocka_unit_test(a_filter_that_expired_can_be_created_again),
         cmocka_unit_test(opening_what_is_damaged_says_so),

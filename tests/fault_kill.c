@@ -1,14 +1,18 @@
 /* The real server is killed or stopped, at rest and in the middle of a large
  * batch, and signals come in between: no call crashes, hangs or gives an
  * answer that nobody gave, and none touches the process' signals. */
+#include "support/net.h"
 #include "support/redis_server.h"
 #include "support/subject.h"
 
 #include <hiredis/hiredis.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -80,9 +84,21 @@ static void *send_later(void *argument)
     return NULL;
 }
 
+/* Alarms are for the thread that makes the calls. */
+static void start_thread(pthread_t *thread, void *(*run)(void *), void *argument)
+{
+    sigset_t alarm_only, before;
+
+    sigemptyset(&alarm_only);
+    sigaddset(&alarm_only, SIGALRM);
+    pthread_sigmask(SIG_BLOCK, &alarm_only, &before);
+    assert_int_equal(pthread_create(thread, NULL, run, argument), 0);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
 static void start_later(struct later *later)
 {
-    assert_int_equal(pthread_create(&later->thread, NULL, send_later, later), 0);
+    start_thread(&later->thread, send_later, later);
 }
 
 static hibloom_status run_batch(struct subject *subject, int kind)
@@ -158,6 +174,87 @@ static void calls_on_a_dead_server_fail_until_it_is_back(void **state)
             assert_lost_and_found_again(&subject);
         }
         end(&subject);
+        redis_server_stop(servers[i]);
+    }
+}
+
+/* ---- Closed while nobody used it ------------------------------------------------------------
+ *
+ * It is noticed before anything is sent, so nothing is lost, and the caller
+ * need not know. */
+
+static void close_idle(const struct redis_server *server, struct redisContext *redis)
+{
+    assert_int_equal(test_command(redis, "CLIENT KILL TYPE normal"), 1);
+    if (redis_server_port(server) != 0)
+        test_sleep_ms(100); /* on a Unix socket it is there at once, here almost */
+}
+
+static void a_connection_closed_while_idle_is_made_anew_unnoticed(void **state)
+{
+    struct redis_server *servers[] = { redis_server_start(NULL), redis_server_start_tcp(NULL) };
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct redisContext *redis = redis_server_connect(servers[i]);
+
+        for (int j = 0; j < CALLS; j++) {
+            struct subject subject;
+
+            begin(&subject, servers[i], &variants[(i + j) % VARIANTS], NULL);
+            close_idle(servers[i], redis);
+            assert_ok(calls[j].run(&subject), subject.store);
+            end(&subject);
+        }
+        redisFree(redis);
+        redis_server_stop(servers[i]);
+    }
+}
+
+/* No add that was OK is missing, and none is told of twice. */
+static void no_add_is_lost_or_made_twice_when_idle_connections_are_closed(void **state)
+{
+    struct redis_server *server = redis_server_start(NULL);
+    struct redisContext *redis = redis_server_connect(server);
+    struct subject subject;
+
+    (void)state;
+    begin(&subject, server, &variants[0], NULL);
+    for (int i = 0; i < 10; i++) {
+        bool is_new = false, found = false;
+        char item[16];
+        const size_t len = (size_t)snprintf(item, sizeof item, "new-%d", i);
+
+        close_idle(server, redis);
+        assert_ok(hibloom_add(subject.filter, item, len, &is_new), subject.store);
+        assert_true(is_new);
+        close_idle(server, redis);
+        assert_ok(hibloom_contains(subject.filter, item, len, &found), subject.store);
+        assert_true(found);
+        assert_ok(hibloom_add(subject.filter, item, len, &is_new), subject.store);
+        assert_false(is_new);
+    }
+    end(&subject);
+    redisFree(redis);
+    redis_server_stop(server);
+}
+
+/* All that was in it has come back with it, and so have its clients. */
+static void a_server_restarted_between_two_calls_goes_unnoticed(void **state)
+{
+    const char *const arguments[] = { "--appendonly", "yes", "--appendfsync", "always", NULL };
+    struct redis_server *servers[] = { redis_server_start(arguments), redis_server_start_tcp(arguments) };
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        for (int j = i; j < CALLS; j += 2) {
+            struct subject subject;
+
+            begin(&subject, servers[i], &variants[j % VARIANTS], NULL);
+            redis_server_restart(servers[i]);
+            assert_ok(calls[j].run(&subject), subject.store);
+            end(&subject);
+        }
         redis_server_stop(servers[i]);
     }
 }
@@ -314,14 +411,18 @@ static void count_alarm(int number)
     alarms++;
 }
 
-/* Interrupts system calls every 2 ms; 0 = no more. */
-static void interrupt_every(suseconds_t microseconds)
+/* With SA_RESTART the kernel takes most calls up again, but no poll, and none
+ * on a socket that has a time-out. */
+static const int interruptions[] = { 0, SA_RESTART };
+
+/* Interrupts system calls; 0 = no more. */
+static void interrupt_every(suseconds_t microseconds, int flags)
 {
     const struct itimerval timer = { { 0, microseconds }, { 0, microseconds } };
-    struct sigaction action = { .sa_handler = microseconds != 0 ? count_alarm : SIG_DFL };
+    struct sigaction action = { .sa_handler = count_alarm, .sa_flags = flags };
 
     if (microseconds != 0)
-        sigaction(SIGALRM, &action, NULL); /* without SA_RESTART */
+        sigaction(SIGALRM, &action, NULL);
     setitimer(ITIMER_REAL, &timer, NULL);
 }
 
@@ -330,22 +431,51 @@ static void interrupted_system_calls_are_taken_up_again(void **state)
     struct redis_server *server = redis_server_start(NULL);
 
     (void)state;
-    for (int v = 0; v < VARIANTS; v++) {
+    for (int i = 0; i < 2 * VARIANTS; i++) {
         struct subject subject;
 
-        begin(&subject, server, &variants[v], NULL);
+        begin(&subject, server, &variants[i / 2], NULL);
         alarms = 0;
-        interrupt_every(2000);
+        interrupt_every(2000, interruptions[i % 2]);
         assert_ok(hibloom_add_many(subject.filter, items, 20000, NULL), subject.store);
         assert_ok(hibloom_contains_many(subject.filter, items, 20000, answers), subject.store);
-        interrupt_every(0);
+        interrupt_every(0, 0);
         assert_true(alarms > 3);
-        for (int i = 0; i < 20000; i++)
-            assert_true(answers[i]);
+        for (int item = 0; item < 20000; item++)
+            assert_true(answers[item]);
         subject.maybe_removed = true;
         assert_ok(hibloom_drop(subject.filter), subject.store); /* it is too full to tell items apart */
         end(&subject);
     }
+    redis_server_stop(server);
+}
+
+/* The server pauses for many interruptions, so that each call meets them while
+ * it waits, and those that have to make the connection anew do, too. */
+static void a_call_that_waits_is_not_ended_by_interruptions(void **state)
+{
+    struct redis_server *server = redis_server_start_tcp(NULL);
+    struct redisContext *redis = redis_server_connect(server);
+
+    (void)state;
+    for (int i = 0; i < CALLS; i++) {
+        struct later waker = { .pid = redis_server_pid(server), .number = SIGCONT, .milliseconds = 300 };
+        struct subject subject;
+
+        begin(&subject, server, &variants[i % VARIANTS], NULL);
+        if (i % 3 == 0)
+            close_idle(server, redis);
+        redis_server_pause(server);
+        start_later(&waker);
+        alarms = 0;
+        interrupt_every(10000, interruptions[i % 2]);
+        assert_ok(calls[i].run(&subject), subject.store);
+        interrupt_every(0, 0);
+        assert_true(alarms > 3);
+        pthread_join(waker.thread, NULL);
+        end(&subject);
+    }
+    redisFree(redis);
     redis_server_stop(server);
 }
 
@@ -361,10 +491,10 @@ static void interruptions_do_not_put_off_the_time_out(void **state)
         begin(&subject, server, &variants[0], &impatient);
         redis_server_pause(server);
         since = test_now_ms();
-        interrupt_every(20000);
+        interrupt_every(20000, interruptions[kind % 2]);
         assert_status(kind == 0 ? call_named("contains")->run(&subject) : run_batch(&subject, kind), HIBLOOM_ETIMEDOUT,
                       subject.store);
-        interrupt_every(0);
+        interrupt_every(0, 0);
         assert_gave_up_in_time(since);
         redis_server_resume(server);
         end(&subject);
@@ -372,17 +502,92 @@ static void interruptions_do_not_put_off_the_time_out(void **state)
     redis_server_stop(server);
 }
 
+/* ---- Signals while connecting ---------------------------------------------------------------- */
+
+/* A port whose queue is full: who connects has to wait until there is room. */
+struct full_port {
+    struct listener listener;
+    int fillers[4];
+    pthread_t thread;
+    unsigned milliseconds; /* until there is */
+};
+
+static void full_port_open(struct full_port *port)
+{
+    struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+
+    assert_true(listener_open_tcp(&port->listener, "127.0.0.1"));
+    assert_int_equal(listen(port->listener.fd, 0), 0);
+    address.sin_port = htons((uint16_t)port->listener.port);
+    for (int i = 0; i < 4; i++) {
+        port->fillers[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        (void)connect(port->fillers[i], (struct sockaddr *)&address, sizeof address);
+        test_sleep_ms(20);
+    }
+}
+
+static void *make_room(void *argument)
+{
+    struct full_port *port = argument;
+    int accepted;
+
+    test_sleep_ms(port->milliseconds);
+    for (int i = 0; i < 4; i++)
+        close(port->fillers[i]);
+    accepted = accept(port->listener.fd, NULL, NULL); /* one of those */
+    close(accepted);
+    return NULL;
+}
+
+static void full_port_make_room_in(struct full_port *port, unsigned milliseconds)
+{
+    port->milliseconds = milliseconds;
+    start_thread(&port->thread, make_room, port);
+}
+
+static void full_port_close(struct full_port *port)
+{
+    pthread_join(port->thread, NULL);
+    listener_close(&port->listener);
+}
+
+static void connecting_is_not_ended_by_interruptions(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        const uint64_t since = test_now_ms();
+        struct full_port port;
+        hibloom_store *store = NULL;
+
+        full_port_open(&port);
+        full_port_make_room_in(&port, 500);
+        alarms = 0;
+        interrupt_every(50000, interruptions[i]);
+        assert_ok(hibloom_connect(&store, port.listener.uri, NULL), store);
+        interrupt_every(0, 0);
+        assert_true(alarms > 3);
+        assert_true(test_now_ms() - since >= 450); /* it did have to wait */
+        hibloom_store_free(store);
+        full_port_close(&port);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_server_killed_in_the_middle_of_a_batch),
         cmocka_unit_test(calls_on_a_dead_server_fail_until_it_is_back),
+        cmocka_unit_test(a_connection_closed_while_idle_is_made_anew_unnoticed),
+        cmocka_unit_test(no_add_is_lost_or_made_twice_when_idle_connections_are_closed),
+        cmocka_unit_test(a_server_restarted_between_two_calls_goes_unnoticed),
         cmocka_unit_test(a_stopped_server_is_a_time_out_and_comes_back_unshifted),
         cmocka_unit_test(a_server_stopped_in_the_middle_of_a_batch),
         cmocka_unit_test(no_call_raises_sigpipe_or_changes_signals),
         cmocka_unit_test(a_sigpipe_of_the_programs_own_is_left_to_it),
         cmocka_unit_test(interrupted_system_calls_are_taken_up_again),
+        cmocka_unit_test(a_call_that_waits_is_not_ended_by_interruptions),
         cmocka_unit_test(interruptions_do_not_put_off_the_time_out),
+        cmocka_unit_test(connecting_is_not_ended_by_interruptions),
     };
 
     return cmocka_run_group_tests(tests, set_up, NULL);

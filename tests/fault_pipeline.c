@@ -6,6 +6,7 @@
  * Each loop moves the fault on until the call ends before it is reached. */
 #include "support/proxy.h"
 #include "support/redis_server.h"
+#include "support/scripted_server.h"
 #include "support/subject.h"
 
 #include <hiredis/hiredis.h>
@@ -183,6 +184,54 @@ static void an_answer_that_drips_for_ever_is_given_up(void **state)
     end(&subject);
 }
 
+/* Each answer comes whole, and well within the time-out of the one before; it
+ * is all of a pipeline's together that must come in time. */
+static void assert_pipeline_given_up(const struct script_step *script, hibloom_commands commands, bool adds)
+{
+    enum { ITEMS = 20, PIPELINE_TIMEOUT_MS = 600 };
+    const hibloom_connect_options options = { .command_timeout_ms = PIPELINE_TIMEOUT_MS, .commands = commands };
+    struct scripted_server *scripted = scripted_server_start(script);
+    hibloom_item items[ITEMS];
+    bool answers[ITEMS];
+    hibloom_store *store;
+    hibloom_spec spec;
+    hibloom *filter;
+    uint64_t since;
+
+    for (int i = 0; i < ITEMS; i++)
+        items[i] = (hibloom_item){ "slow", 1 + (size_t)i % 4 };
+    memset(answers, 0xA5, sizeof answers);
+    assert_ok(hibloom_spec_parse(&spec, variants[0].spec), NULL);
+    assert_ok(hibloom_connect(&store, scripted_server_uri(scripted), &options), store);
+    assert_ok(hibloom_attach(&filter, store, "any", &spec), store);
+    since = test_now_ms();
+    assert_status((adds ? hibloom_add_many : hibloom_contains_many)(filter, items, ITEMS, answers),
+                  HIBLOOM_ETIMEDOUT, store);
+    assert_in_range(test_now_ms() - since, PIPELINE_TIMEOUT_MS * 9 / 10, 3 * PIPELINE_TIMEOUT_MS + SLACK_MS);
+    for (int i = 0; i < ITEMS; i++)
+        assert_int_equal(((const unsigned char *)answers)[i], 0xA5);
+    hibloom_close(filter);
+    assert_ok(hibloom_attach(&filter, store, "any", &spec), store); /* on a new connection */
+    hibloom_close(filter);
+    hibloom_store_free(store);
+    scripted_server_stop(scripted);
+}
+
+static void answers_that_come_one_by_one_are_given_up_as_one(void **state)
+{
+#define NEITHER "$-1\r\n:0\r\n" /* to a guard: no spec, no bitmap */
+#define SLOWLY(before, answer) SCRIPT_ACCEPT, SCRIPT_READ(2), SCRIPT_SEND(NEITHER), SCRIPT_READ(3), \
+                               SCRIPT_SEND(before), SCRIPT_PACE(answer, 250), SCRIPT_END
+    static const struct script_step bits[] = { SLOWLY("", ":1\r\n") };
+    static const struct script_step bitfields[] = { SLOWLY("", "*4\r\n:1\r\n:1\r\n:1\r\n:1\r\n") };
+    static const struct script_step bitfields_set[] = { SLOWLY(NEITHER, "*4\r\n:1\r\n:1\r\n:1\r\n:1\r\n") };
+
+    (void)state;
+    assert_pipeline_given_up(bits, HIBLOOM_COMMANDS_SETBIT, false);
+    assert_pipeline_given_up(bitfields, HIBLOOM_COMMANDS_BITFIELD, false);
+    assert_pipeline_given_up(bitfields_set, HIBLOOM_COMMANDS_SETBIT, true);
+}
+
 /* ---- Large batches ------------------------------------------------------------------ */
 
 enum { BATCH = 20000 };
@@ -258,6 +307,7 @@ int main(void)
         cmocka_unit_test(silence_is_a_time_out_on_every_call),
         cmocka_unit_test(answers_a_byte_at_a_time_are_answers),
         cmocka_unit_test(an_answer_that_drips_for_ever_is_given_up),
+        cmocka_unit_test(answers_that_come_one_by_one_are_given_up_as_one),
         cmocka_unit_test(a_cut_in_any_of_several_pipelines_gives_no_answers),
         cmocka_unit_test(silence_in_the_middle_of_a_batch_is_a_time_out),
     };

@@ -6,6 +6,7 @@
 #include "support/redis_server.h"
 #include "support/subject.h"
 
+#include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -86,6 +87,7 @@ static bool run_replaced(struct subject *subject, const struct call *call, uint6
     }
     trial.same_type = proxy_replaced(proxy) == bytes[0];
     judge(&trial);
+    subject->maybe_empty = subject->maybe_empty || (call->repairs && trial.same_type);
     subject_check(subject);
     return true;
 }
@@ -149,7 +151,9 @@ static void what_is_no_reply_is_a_protocol_error(void **state)
 {
     static const char *const replies[] = {
         "HTTP/1.1 400 Bad Request\r\n\r\n", "\r\n", "\n", "x\r\n", "$-5\r\n", "*-7\r\n",
+#if HIREDIS_MAJOR < 1 /* later ones go deeper: to them it is an array */
         "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
+#endif
     };
 
     (void)state;

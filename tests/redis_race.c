@@ -16,7 +16,9 @@ struct race {
     const char *uri;
     const char *name;
     hibloom_commands commands;
-    int gate; /* the read end of a pipe: end of file is the start */
+    int ready; /* the write end of a pipe: closed by who has prepared */
+    int gate;  /* the read end of a pipe: end of file is the start */
+    void (*before_start)(const struct race *); /* what the parent does when all have prepared, or NULL */
     struct {
         hibloom_status status;
         size_t count;
@@ -24,26 +26,40 @@ struct race {
     } results[PROCESSES];
 };
 
+/* What a child has open; run_race frees it, so that valgrind finds no leak. */
+static hibloom_store *own_store;
+static hibloom *own_filter;
+
 /* Forks the processes, lets them prepare, then starts them all at once. Each
  * must end by itself with status 0. */
 static void run_race(struct race *race, void (*runner)(struct race *, int))
 {
     pid_t pids[PROCESSES];
-    int ends[2];
+    int ends[2], ready[2];
+    char byte;
 
     assert_int_equal(pipe(ends), 0);
+    assert_int_equal(pipe(ready), 0);
     race->gate = ends[0];
+    race->ready = ready[1];
     for (int i = 0; i < PROCESSES; i++) {
         pids[i] = fork();
         assert_true(pids[i] >= 0);
         if (pids[i] == 0) {
-            alarm(60);
+            alarm(120);
             close(ends[1]);
             runner(race, i);
+            hibloom_close(own_filter);
+            hibloom_store_free(own_store);
             _exit(0);
         }
     }
     close(ends[0]);
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 0);
+    close(ready[0]);
+    if (race->before_start != NULL)
+        race->before_start(race);
     close(ends[1]);
     for (int i = 0; i < PROCESSES; i++) {
         int status = -1;
@@ -56,6 +72,7 @@ static void wait_for_start(const struct race *race)
 {
     char byte;
 
+    close(race->ready);
     if (read(race->gate, &byte, 1) != 0)
         _exit(2);
 }
@@ -63,11 +80,10 @@ static void wait_for_start(const struct race *race)
 static hibloom_store *store_in_child(const struct race *race)
 {
     const hibloom_connect_options options = {.commands = race->commands};
-    hibloom_store *store;
 
-    if (hibloom_connect(&store, race->uri, &options) != HIBLOOM_OK)
+    if (hibloom_connect(&own_store, race->uri, &options) != HIBLOOM_OK)
         _exit(3);
-    return store;
+    return own_store;
 }
 
 static struct race *new_race(hibloom_commands commands, char name[TEST_NAME_SIZE])
@@ -89,17 +105,16 @@ static void create_one_of_two(struct race *race, int i)
 {
     hibloom_store *store = store_in_child(race);
     hibloom_spec spec;
-    hibloom *filter;
 
     if (hibloom_spec_parse(&spec, rivals[i % 2]) != HIBLOOM_OK)
         _exit(4);
     wait_for_start(race);
-    race->results[i].status = hibloom_open(&filter, store, race->name, &spec);
+    race->results[i].status = hibloom_open(&own_filter, store, race->name, &spec);
     if (race->results[i].status != HIBLOOM_OK)
         return;
-    if (hibloom_spec_format(hibloom_spec_of(filter), race->results[i].spec, sizeof race->results[i].spec) != HIBLOOM_OK)
+    if (hibloom_spec_format(hibloom_spec_of(own_filter), race->results[i].spec, sizeof race->results[i].spec) != HIBLOOM_OK)
         _exit(5);
-    if (hibloom_add(filter, &i, sizeof i, NULL) != HIBLOOM_OK)
+    if (hibloom_add(own_filter, &i, sizeof i, NULL) != HIBLOOM_OK)
         _exit(6);
 }
 
@@ -143,6 +158,80 @@ static void of_racing_creators_one_wins_and_the_others_verify(void **state)
     redisFree(outside);
 }
 
+/* ---- Opening while others drop ---------------------------------------------------- */
+
+#define ROUNDS 300
+
+static const char *const dropped[] = {"capacity=1000 error=0.01 seed=5eed", "bits=5000 hashes=3 layout=partitioned seed=5eed",
+                                      "capacity=1000 error=0.01"};
+static const char *spec_text; /* of the filter that the race is about */
+
+/* The first failure of a process is what it is asked about. */
+static void note_status(struct race *race, int i, hibloom_status status)
+{
+    if (race->results[i].status == HIBLOOM_OK)
+        race->results[i].status = status;
+}
+
+/* Every other process drops what it has opened, and may find that somebody was
+ * faster, and may have made it again with a seed of his own. */
+static void note_drop(struct race *race, int i, hibloom *filter)
+{
+    const hibloom_status status = hibloom_drop(filter);
+
+    race->results[i].count += status == HIBLOOM_OK;
+    if (status != HIBLOOM_ENOTFOUND && (status != HIBLOOM_EMISMATCH || strstr(spec_text, "seed") != NULL))
+        note_status(race, i, status);
+}
+
+static void open_and_perhaps_drop(struct race *race, int i)
+{
+    hibloom_store *store = store_in_child(race);
+    hibloom_spec spec;
+
+    if (hibloom_spec_parse(&spec, spec_text) != HIBLOOM_OK)
+        _exit(4);
+    wait_for_start(race);
+    for (int round = 0; round < ROUNDS && race->results[i].status == HIBLOOM_OK; round++) {
+        hibloom *filter = NULL;
+        note_status(race, i, hibloom_open(&filter, store, race->name, &spec));
+        if (filter != NULL && i % 2 == 0)
+            note_drop(race, i, filter);
+        hibloom_close(filter);
+    }
+}
+
+static size_t assert_no_failure(const struct race *race)
+{
+    size_t count = 0;
+
+    for (int i = 0; i < PROCESSES; i++) {
+        if (race->results[i].status != HIBLOOM_OK)
+            fail_msg("%s: %s", spec_text, hibloom_strerror(race->results[i].status));
+        count += race->results[i].count;
+    }
+    return count;
+}
+
+static void opening_with_a_spec_ends_in_a_filter_whoever_drops_it(void **state)
+{
+    redisContext *outside = test_redis();
+    char name[TEST_NAME_SIZE];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof dropped / sizeof dropped[0]; i++) {
+        struct race *race = new_race(HIBLOOM_COMMANDS_SETBIT, name);
+        spec_text = dropped[i];
+        run_race(race, open_and_perhaps_drop);
+        const size_t drops = assert_no_failure(race);
+        print_message("%s: dropped %zu times\n", spec_text, drops);
+        assert_true(drops >= 50); /* or it was no race */
+        test_command(outside, "DEL %s {%s}:spec %s:0 %s:1 %s:2", name, name, name, name, name);
+        munmap(race, sizeof *race);
+    }
+    redisFree(outside);
+}
+
 /* ---- Adding -------------------------------------------------------------------- */
 
 #define ITEMS 10000
@@ -155,9 +244,8 @@ static void add_the_same_items(struct race *race, int i)
     static bool is_new[ITEMS];
     hibloom_store *store = store_in_child(race);
     const size_t step = i % 2 == 0 ? ITEMS : 10;
-    hibloom *filter;
 
-    if (hibloom_open(&filter, store, race->name, NULL) != HIBLOOM_OK)
+    if (hibloom_open(&own_filter, store, race->name, NULL) != HIBLOOM_OK)
         _exit(4);
     for (unsigned j = 0; j < ITEMS; j++) {
         items[j] = i % 4 < 2 ? j : ITEMS - 1 - j; /* and from both ends */
@@ -165,7 +253,7 @@ static void add_the_same_items(struct race *race, int i)
     }
     wait_for_start(race);
     for (size_t at = 0; at < ITEMS; at += step)
-        if (hibloom_add_many(filter, batch + at, step, is_new + at) != HIBLOOM_OK)
+        if (hibloom_add_many(own_filter, batch + at, step, is_new + at) != HIBLOOM_OK)
             _exit(5);
     for (size_t j = 0; j < ITEMS; j++)
         race->results[i].count += is_new[j];
@@ -212,13 +300,95 @@ static void several_keys(void **state)
                                          HIBLOOM_COMMANDS_SETBIT);
 }
 
+/* ---- Repairing -------------------------------------------------------------------- */
+
+#define REPAIR_ITEMS 40
+
+struct numbered {
+    int process, number;
+};
+
+static void lose_bitmap(const struct race *race)
+{
+    redisContext *outside = test_redis();
+
+    assert_true(test_command(outside, "DEL %s %s:0 %s:1 %s:2", race->name, race->name, race->name, race->name) >= 1);
+    redisFree(outside);
+}
+
+/* Who finds the filter lost repairs it, as all the others do at the same time,
+ * and adds his item again. */
+static void add_and_repair(struct race *race, int i)
+{
+    hibloom_store *store = store_in_child(race);
+
+    if (hibloom_open(&own_filter, store, race->name, NULL) != HIBLOOM_OK)
+        _exit(4);
+    wait_for_start(race);
+    for (int number = 0; number < REPAIR_ITEMS && race->results[i].status == HIBLOOM_OK; number++) {
+        const struct numbered item = {i, number};
+        hibloom_status status = hibloom_add(own_filter, &item, sizeof item, NULL);
+        for (; status == HIBLOOM_ENOTFOUND || status == HIBLOOM_ECORRUPT; race->results[i].count++) {
+            if ((status = hibloom_repair(store, race->name)) == HIBLOOM_OK)
+                status = hibloom_add(own_filter, &item, sizeof item, NULL);
+        }
+        note_status(race, i, status);
+    }
+}
+
+/* Each add that was OK came after the first repair, as the bitmap was gone
+ * before any: so not one may be missing. */
+static size_t repair_once(hibloom_store *store)
+{
+    char name[TEST_NAME_SIZE];
+    struct race *race = new_race(HIBLOOM_COMMANDS_SETBIT, name);
+    hibloom_spec spec;
+    hibloom *filter;
+
+    assert_ok(hibloom_spec_parse(&spec, spec_text), NULL);
+    assert_ok(hibloom_open(&filter, store, name, &spec), store);
+    race->before_start = lose_bitmap;
+    run_race(race, add_and_repair);
+    const size_t repairs = assert_no_failure(race);
+    for (int i = 0; i < PROCESSES * REPAIR_ITEMS; i++) {
+        const struct numbered item = {i % PROCESSES, i / PROCESSES};
+        bool found = false;
+        assert_ok(hibloom_contains(filter, &item, sizeof item, &found), store);
+        if (!found)
+            fail_msg("%s: item %d of process %d was added, and is not there", spec_text, item.number, item.process);
+    }
+    assert_ok(hibloom_drop(filter), store);
+    hibloom_close(filter);
+    munmap(race, sizeof *race);
+    return repairs;
+}
+
+static void of_racing_repairers_none_undoes_what_was_added_since(void **state)
+{
+    static const char *const texts[] = {"bits=1048576 hashes=4 seed=5eed", "bits=262144 hashes=3 layout=partitioned seed=5eed"};
+    const int rounds = getenv("HIBLOOM_TEST_SLOW") != NULL ? 6 : 30;
+    hibloom_store *store = test_store(NULL);
+    size_t repairs = 0;
+
+    (void)state;
+    for (int round = 0; round < rounds; round++) {
+        spec_text = texts[round % 2];
+        repairs += repair_once(store);
+    }
+    print_message("%zu calls to repair %d losses\n", repairs, rounds);
+    assert_true(repairs >= (size_t)rounds);
+    hibloom_store_free(store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(of_racing_creators_one_wins_and_the_others_verify),
+        cmocka_unit_test(opening_with_a_spec_ends_in_a_filter_whoever_drops_it),
         cmocka_unit_test(one_key_setbit),
         cmocka_unit_test(one_key_bitfield),
         cmocka_unit_test(several_keys),
+        cmocka_unit_test(of_racing_repairers_none_undoes_what_was_added_since),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

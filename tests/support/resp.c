@@ -19,7 +19,11 @@ size_t resp_length(const char *bytes, size_t len)
         if (count >= 0) /* -1 is nil, which has no bytes to follow */
             used += (size_t)count + 2;
         return used <= len ? used : 0;
+    case '%': /* pairs */
+        count *= 2;
+        /* fall through */
     case '*':
+    case '>':
         for (long i = 0; i < count; i++) {
             size_t element = resp_length(bytes + used, len - used);
 

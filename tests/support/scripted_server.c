@@ -86,6 +86,11 @@ static void play(struct scripted_server *server, const struct script_step *step)
         while (send_step(server, step))
             continue;
         break;
+    case SCRIPT_DO_PACE:
+        while (worker_sleep(&server->worker, step->count * 1000) &&
+               worker_send(&server->worker, server->peer, step->bytes, step->len))
+            continue;
+        break;
     case SCRIPT_DO_ANSWER:
         while (read_command(server) && send_step(server, step))
             continue;

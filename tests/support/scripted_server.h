@@ -16,13 +16,13 @@
 #include <stddef.h>
 
 enum script_action { SCRIPT_DO_END, SCRIPT_DO_ACCEPT, SCRIPT_DO_READ, SCRIPT_DO_SEND, SCRIPT_DO_REPEAT,
-                     SCRIPT_DO_ANSWER, SCRIPT_DO_CLOSE };
+                     SCRIPT_DO_PACE, SCRIPT_DO_ANSWER, SCRIPT_DO_CLOSE };
 
 struct script_step {
     enum script_action action;
     const char *bytes;
     size_t len;
-    unsigned count; /* of commands, or milliseconds before each byte */
+    unsigned count; /* of commands, or milliseconds before each byte, or before all of them at once */
 };
 
 #define SCRIPT_ACCEPT { SCRIPT_DO_ACCEPT, NULL, 0, 0 }
@@ -30,6 +30,7 @@ struct script_step {
 #define SCRIPT_SEND(literal) { SCRIPT_DO_SEND, "" literal, sizeof(literal) - 1, 0 }
 #define SCRIPT_DRIP(literal, ms) { SCRIPT_DO_SEND, "" literal, sizeof(literal) - 1, (ms) }     /* byte by byte */
 #define SCRIPT_REPEAT(literal, ms) { SCRIPT_DO_REPEAT, "" literal, sizeof(literal) - 1, (ms) } /* for ever */
+#define SCRIPT_PACE(literal, ms) { SCRIPT_DO_PACE, "" literal, sizeof(literal) - 1, (ms) } /* whole, for ever */
 #define SCRIPT_ANSWER(literal) { SCRIPT_DO_ANSWER, "" literal, sizeof(literal) - 1, 0 } /* to each command to come */
 #define SCRIPT_CLOSE { SCRIPT_DO_CLOSE, NULL, 0, 0 }
 #define SCRIPT_END { SCRIPT_DO_END, NULL, 0, 0 }

@@ -252,6 +252,12 @@ static hibloom_status remove_by_name(struct subject *subject)
     return hibloom_remove(subject->store, subject->name);
 }
 
+/* Of a filter that is whole; so it is the same after it. */
+static hibloom_status repair_by_name(struct subject *subject)
+{
+    return hibloom_repair(subject->store, subject->name);
+}
+
 const struct call calls[CALLS] = {
     { .name = "add", .run = add, .adds = true, .on_handle = true },
     { .name = "add, is_new asked for", .run = add_is_new, .adds = true, .on_handle = true },
@@ -265,6 +271,7 @@ const struct call calls[CALLS] = {
     { .name = "expire", .run = expire, .on_handle = true },
     { .name = "open", .run = open_again, .reads_only = true },
     { .name = "remove", .run = remove_by_name, .undoes = true },
+    { .name = "repair", .run = repair_by_name, .reads_only = true, .repairs = true },
 };
 
 const struct call *call_named(const char *name)

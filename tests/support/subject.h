@@ -52,9 +52,10 @@ struct call {
     bool reads_only;
     bool on_handle; /* and so under its guard; the others go by name */
     bool undoes;    /* clear, drop, remove */
+    bool repairs;   /* so a lie about what is stored may have it empty the filter */
 };
 
-#define CALLS 12
+#define CALLS 13
 extern const struct call calls[CALLS];
 
 const struct call *call_named(const char *name);

@@ -39,8 +39,12 @@ long long test_command(struct redisContext *redis, const char *format, ...);
 /* ---- Asserting -------------------------------------------------------------- */
 
 /* A status with the words that go with it when it is not the expected one;
- * store may be NULL. */
-#define assert_status(status, expected, store) test_assert_status((status), (expected), (store), __FILE__, __LINE__)
+ * store may be NULL, or be set by the very call that gives the status. */
+#define assert_status(status, expected, store) \
+    do { \
+        const hibloom_status asserted_status_ = (status); \
+        test_assert_status(asserted_status_, (expected), (store), __FILE__, __LINE__); \
+    } while (0)
 #define assert_ok(status, store) assert_status((status), HIBLOOM_OK, (store))
 void test_assert_status(hibloom_status status, hibloom_status expected, const hibloom_store *store, const char *file,
                         int line);

@@ -15,7 +15,7 @@ if [ "${1-}" = --inside ]; then # in the namespaces that the rest of this makes
     tar -C "$root/checkout" -xf "$root.tar"
     # What apt needs to reach the mirror from here: a proxy, its time-outs.
     apt-config dump Acquire >"$root/etc/apt/apt.conf.d/00-as-outside"
-    # The one for the tests' terminals.
+    # /dev/pts is for the tests that need a terminal.
     mount -t proc proc "$root/proc" 2>/dev/null && mount -t devpts -o newinstance,ptmxmode=666 devpts "$root/dev/pts" ||
         echo "fresh-machine: going on without /proc and /dev/pts"
     exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root $(env | grep -i '^[a-z]*_proxy=') \

@@ -30,8 +30,11 @@ trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# The sum of what cmocka says, once for each group of tests: "[  PASSED  ] 7 test(s)"
-said() { sed -n "s/^\[ *$1 *\] \([0-9][0-9]*\) test(s).*/\1/p" "$log" | awk '{ sum += $1 } END { print sum + 0 }'; }
+# The sum of what cmocka says, once for each group of tests: "[  PASSED  ] 7 test(s)",
+# with the name of the group before the number or not, as its version is.
+said() {
+    sed -n "s/^\[ *$1 *\] \(.*: \)\{0,1\}\([0-9][0-9]*\) test(s).*/\2/p" "$log" | awk '{ sum += $1 } END { print sum + 0 }'
+}
 
 for test in "$@"; do
     echo "== $test"
