@@ -388,6 +388,21 @@ static int write_some(redisContext *context, int *done)
     return result;
 }
 
+/* A server that refuses a client says why and hangs up: its words may be here
+ * although it takes none of ours. They come after the answers that it still
+ * gave, of which there are no more than two windows can have. */
+#define LAST_ANSWERS 10000
+
+static void hear_last_words(struct connection *c)
+{
+    c->context->err = 0;
+    for (unsigned i = 0; i < LAST_ANSWERS && connection_receive(c) != NULL; i++)
+        ;
+    connection_fail(c, HIBLOOM_EIO, "the server takes no more commands");
+    if (c->alive)
+        abandon(c);
+}
+
 void connection_send(struct connection *c, struct commands *commands)
 {
     int done = 0;
@@ -402,7 +417,10 @@ void connection_send(struct connection *c, struct commands *commands)
     c->sent_ms = now_ms();
     while (c->alive && !done) {
         if (write_some(c->context, &done) != REDIS_OK) {
-            fail_as_context(c, errno);
+            if (errno == EPIPE || errno == ECONNRESET)
+                hear_last_words(c);
+            else
+                fail_as_context(c, errno);
         } else if (!done && overdue(c)) {
             connection_fail(c, HIBLOOM_ETIMEDOUT, "timed out: the server takes no more commands");
             abandon(c);

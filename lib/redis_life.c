@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* ---- The handle's keys ---------------------------------------------------- */
 
@@ -97,9 +98,9 @@ static unsigned ask_each_key(hibloom *filter, struct commands *out, const char *
     return !filter->bare + ask_each_bitmap(filter, out, name, number);
 }
 
-/* A filter's keys expire spec first, its bitmaps in the same instant or up to a
- * few milliseconds later. */
-#define EXPIRING_MS 5
+/* A filter's keys expire spec first, its bitmaps in the same instant or, on a
+ * busy server, some milliseconds later. */
+#define EXPIRING_MS 50
 
 static bool judge_create(hibloom *filter, const struct redis_look *look)
 {
@@ -280,9 +281,12 @@ static bool create_with_seed(hibloom *filter, const hibloom_spec *wanted)
 
 static void open_or_create(hibloom *filter, const hibloom_spec *wanted)
 {
+    static const struct timespec while_it_expires = {0, 1000000};
     struct connection *c = &redis_store_of(filter)->connection;
 
     for (int i = 0; i < REDIS_ATTEMPTS && c->status == HIBLOOM_OK; i++) {
+        if (i > 1)
+            nanosleep(&while_it_expires, NULL);
         if (load(filter, wanted)) {
             if (c->status == HIBLOOM_OK && verify(filter))
                 return;

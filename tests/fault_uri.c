@@ -126,7 +126,7 @@ static void the_database_is_selected_also_behind_a_password(void **state)
     snprintf(uri, sizeof uri, "redis://app:se%%25ret%%40@127.0.0.1:%d/6", port);
     create_at(uri, "by-user");
     assert_only_in(6, "by-user");
-    snprintf(uri, sizeof uri, "redis://guest@localhost:%d", port);
+    snprintf(uri, sizeof uri, "redis://guest@127.0.0.1:%d", port);
     create_at(uri, "by-guest");
     assert_only_in(0, "by-guest");
     snprintf(uri, sizeof uri, "%s", redis_server_socket(server));
