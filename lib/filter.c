@@ -19,7 +19,7 @@ static hibloom_status new_filter(hibloom **out, hibloom_store *store, const char
     hibloom_status status = keys_check(name);
     if (status != HIBLOOM_OK)
         return error_set(&store->error, status,
-                         "a filter's name has 1 to %u bytes, and braces only where they make a {tag} with more beside it",
+                         "a filter's name has 1 to %u bytes, and braces only if they make a {tag} with more beside it",
                          HIBLOOM_NAME_MAX);
     hibloom *filter = calloc(1, sizeof *filter);
     if (filter == NULL)

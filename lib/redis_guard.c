@@ -54,7 +54,8 @@ static bool receive_seal(struct connection *c)
 
     if (reply != NULL && reply->type != REDIS_REPLY_STRING)
         connection_unexpected(c);
-    return reply != NULL && reply->text_len == REDIS_SEAL_BYTES && memcmp(reply->text, REDIS_SEAL, REDIS_SEAL_BYTES) == 0;
+    return reply != NULL && reply->text_len == REDIS_SEAL_BYTES &&
+           memcmp(reply->text, REDIS_SEAL, REDIS_SEAL_BYTES) == 0;
 }
 
 static void receive_bitmap(hibloom *filter, struct redis_key *key, struct guard *guard)

@@ -602,7 +602,8 @@ static void half_a_push_behind_an_answer(void **state)
     };
     static const struct script_step silent[] = { SCRIPT_ACCEPT, SCRIPT_READ(2), SCRIPT_SEND(NEITHER HALF_A_PUSH),
                                                  SCRIPT_END };
-    static const struct script_step none[] = { SCRIPT_ACCEPT, SCRIPT_READ(2), SCRIPT_SEND(NEITHER ">-1\r\n"), SCRIPT_END };
+    static const struct script_step none[] = { SCRIPT_ACCEPT, SCRIPT_READ(2), SCRIPT_SEND(NEITHER ">-1\r\n"),
+                                               SCRIPT_END };
 
     (void)state;
     attach_between_pushes(whole, HIBLOOM_ENOTFOUND); /* there is no bitmap yet */

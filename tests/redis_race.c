@@ -162,8 +162,8 @@ static void of_racing_creators_one_wins_and_the_others_verify(void **state)
 
 #define ROUNDS 300
 
-static const char *const dropped[] = {"capacity=1000 error=0.01 seed=5eed", "bits=5000 hashes=3 layout=partitioned seed=5eed",
-                                      "capacity=1000 error=0.01"};
+static const char *const dropped[] = {"capacity=1000 error=0.01 seed=5eed",
+                                      "bits=5000 hashes=3 layout=partitioned seed=5eed", "capacity=1000 error=0.01"};
 static const char *spec_text; /* of the filter that the race is about */
 
 /* The first failure of a process is what it is asked about. */
@@ -365,7 +365,8 @@ static size_t repair_once(hibloom_store *store)
 
 static void of_racing_repairers_none_undoes_what_was_added_since(void **state)
 {
-    static const char *const texts[] = {"bits=1048576 hashes=4 seed=5eed", "bits=262144 hashes=3 layout=partitioned seed=5eed"};
+    static const char *const texts[] = {"bits=1048576 hashes=4 seed=5eed",
+                                        "bits=262144 hashes=3 layout=partitioned seed=5eed"};
     const int rounds = getenv("HIBLOOM_TEST_SLOW") != NULL ? 6 : 30;
     hibloom_store *store = test_store(NULL);
     size_t repairs = 0;

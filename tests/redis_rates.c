@@ -126,6 +126,46 @@ static void php_mt_legacy(void **state)
     measure("hash=php-mt-legacy hashes=10 bits=200000", 10000);
 }
 
+/* ---- The polynomial, on uids -------------------------------------------------------- */
+
+/* Ten digits, each number's own: 2654435761 has no factor in common with 10^10. */
+static hibloom_item make_uid(uint64_t i, char buf[16])
+{
+    const unsigned long long uid = i * 2654435761u % 10000000000u;
+
+    return (hibloom_item){buf, (size_t)snprintf(buf, 16, "%010llu", uid)};
+}
+
+static void poly_on_uids(void **state)
+{
+    const unsigned n = getenv("HIBLOOM_TEST_SLOW") != NULL ? 100000 : 10000000, asked = questions();
+    hibloom_store *store;
+    hibloom_spec spec;
+    hibloom *filter;
+    char buf[16];
+    unsigned wrong = 0;
+
+    (void)state;
+    assert_ok(hibloom_spec_parse(&spec, "php-uids"), NULL);
+    assert_ok(hibloom_memory(&store), NULL);
+    assert_ok(hibloom_open(&filter, store, "uids", &spec), store);
+    for (unsigned i = 0; i < n; i++) {
+        const hibloom_item item = make_uid(i, buf);
+        assert_ok(hibloom_add(filter, item.data, item.len, NULL), store);
+    }
+    for (unsigned i = 0; i < asked; i++) {
+        const hibloom_item item = make_uid(n + i, buf);
+        bool found;
+        assert_ok(hibloom_contains(filter, item.data, item.len, &found), store);
+        wrong += found;
+    }
+    const double predicted = hibloom_spec_error_at(&spec, n), measured = (double)wrong / asked;
+    print_message("php-uids, %u uids: predicted %.3e measured %.3e\n", n, predicted, measured);
+    assert_true(fabs(measured - predicted) < 0.05 * predicted + 0.0001); /* its seeds are hardly independent */
+    hibloom_close(filter);
+    hibloom_store_free(store);
+}
+
 /* ---- The polynomial, on URLs ------------------------------------------------------- */
 
 static unsigned read_urls(char (*urls)[1024], unsigned max)
@@ -191,7 +231,8 @@ int main(void)
         cmocka_unit_test(xxh3),          cmocka_unit_test(blocked),
         cmocka_unit_test(siphash),
         cmocka_unit_test(murmur3),       cmocka_unit_test(php_mt),
-        cmocka_unit_test(php_mt_legacy), cmocka_unit_test(poly_on_urls),
+        cmocka_unit_test(php_mt_legacy), cmocka_unit_test(poly_on_uids),
+        cmocka_unit_test(poly_on_urls),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -83,7 +83,7 @@ HIBLOOM_API const char *hibloom_strerror(hibloom_status status);
 typedef enum hibloom_hash {
     HIBLOOM_HASH_XXH3 = 0,      /* XXH3-128, seeds[0] its 64-bit seed; the default */
     HIBLOOM_HASH_SIPHASH = 1,   /* SipHash-2-4-128 keyed by seeds[0] and [1]: for items an adversary chooses */
-    HIBLOOM_HASH_MURMUR3 = 2,   /* MurmurHash3 x86 32-bit, one seed for each hash, signed value mod m as Python has it */
+    HIBLOOM_HASH_MURMUR3 = 2,   /* MurmurHash3 x86 32-bit, one seed for each hash, signed value mod m as in Python */
     HIBLOOM_HASH_POLY = 3,      /* the seeded polynomial of PHP programs, one seed for each hash; poor, see README */
     HIBLOOM_HASH_PHP_MT = 4,    /* crc32 seeds mt_rand(0, m-1), as PHP 7.2 and later */
     HIBLOOM_HASH_PHP_MT_LEGACY = 5 /* the same with PHP 5's generator, MT_RAND_PHP in later ones */
