@@ -136,7 +136,8 @@ static void ask_block(hibloom *filter, struct commands *out, const struct dialec
     command_number(out, first + BLOCK_BYTES - 1);
 }
 
-/* A block that is not all there is one of a bitmap that the guard will find lost. */
+/* A block that is not all there is one of a bitmap that the guard will find
+ * lost, or of a bare one, which is as long as its last bit wants. */
 static uint32_t missing_in_block(hibloom *filter, const hibloom_item *item)
 {
     struct connection *c = &redis_store_of(filter)->connection;
@@ -150,6 +151,8 @@ static uint32_t missing_in_block(hibloom *filter, const hibloom_item *item)
         connection_unexpected(c);
         return 0;
     }
+    if (reply->text_len < BLOCK_BYTES && redis_filter_of(filter)->bitmaps[0].sealed)
+        redis_filter_of(filter)->block_cut = true;
     positions_bits(&filter->spec, item, bits);
     for (uint32_t i = 0; i < filter->spec.hashes; i++) {
         const uint64_t bit = bits[i] % HIBLOOM_BLOCK_BITS;
@@ -221,8 +224,10 @@ static void check_before(hibloom *filter)
 static void answer_window(hibloom *filter, struct walk *walk, struct window window)
 {
     struct connection *c = &redis_store_of(filter)->connection;
+    struct redis_filter *own = redis_filter_of(filter);
     struct guard guard;
 
+    own->block_cut = false;
     if (guarded_before(filter, walk->dialect))
         check_before(filter);
     for (size_t i = window.first; i < window.first + window.count; i++) {
@@ -235,6 +240,8 @@ static void answer_window(hibloom *filter, struct walk *walk, struct window wind
         walk->unproven += missing;
     }
     guard_check(filter, &guard);
+    if (own->block_cut)
+        connection_unexpected(c);
     if (c->status == HIBLOOM_OK)
         walk->unproven = 0;
 }

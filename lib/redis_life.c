@@ -36,6 +36,7 @@ static void set_spec(hibloom *filter, const hibloom_spec *spec)
     filter->own = own;
     filter->spec = *spec;
     own->spec.len = keys_spec(own->spec.name, filter->name);
+    own->block_cut = false;
     own->count = count;
     for (uint32_t i = 0; i < count; i++) {
         struct redis_key *key = &own->bitmaps[i];

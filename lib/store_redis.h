@@ -41,6 +41,7 @@ struct redis_key {
 /* What a handle keeps: hibloom.own */
 struct redis_filter {
     struct redis_key spec;
+    bool block_cut; /* a block came short, which only the loss of the bitmap excuses */
     uint32_t count;
     struct redis_key bitmaps[];
 };

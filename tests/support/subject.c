@@ -11,6 +11,7 @@ const struct variant variants[VARIANTS] = {
     { "BITFIELD, one key", "bits=1048576 hashes=4 seed=5eed", HIBLOOM_COMMANDS_BITFIELD },
     { "SETBIT, four keys", "bits=262144 hashes=4 layout=partitioned seed=5eed", HIBLOOM_COMMANDS_SETBIT },
     { "BITFIELD, four keys", "bits=262144 hashes=4 layout=partitioned seed=5eed", HIBLOOM_COMMANDS_BITFIELD },
+    { "GETRANGE, blocked", "bits=1048576 hashes=4 layout=blocked seed=5eed", HIBLOOM_COMMANDS_SETBIT },
 };
 
 enum { KNOWN = 40, ITEM_SIZE = 32, UNWRITTEN = 0xA5 };
