@@ -351,7 +351,7 @@ HIBLOOM_CHECKED hibloom_status hibloom_expire(hibloom *filter, uint64_t seconds)
  * the bitmap anew, empty; what is whole is left alone. So any number of
  * processes that have noticed may call it, and none undoes what another has
  * added since. ENOTFOUND: no spec under the name. ECORRUPT: it is unreadable.
- * Two round trips, three to repair. */
+ * Three round trips. */
 HIBLOOM_CHECKED hibloom_status hibloom_repair(hibloom_store *store, const char *name);
 
 /* Removes the filter `name` without opening it, which the guard forbids when
