@@ -101,7 +101,7 @@ static unsigned ask_each_key(hibloom *filter, struct commands *out, const char *
 
 /* A filter's keys expire spec first, its bitmaps in the same instant or, on a
  * busy server, some milliseconds later. */
-#define EXPIRING_MS 50
+#define EXPIRING_MS 500
 
 static bool judge_create(hibloom *filter, const struct redis_look *look)
 {
@@ -282,12 +282,11 @@ static bool create_with_seed(hibloom *filter, const hibloom_spec *wanted)
 
 static void open_or_create(hibloom *filter, const hibloom_spec *wanted)
 {
-    static const struct timespec while_it_expires = {0, 1000000};
     struct connection *c = &redis_store_of(filter)->connection;
 
     for (int i = 0; i < REDIS_ATTEMPTS && c->status == HIBLOOM_OK; i++) {
-        if (i > 1)
-            nanosleep(&while_it_expires, NULL);
+        if (i > 1) /* a filter that is just expiring is soon gone */
+            nanosleep(&(struct timespec){0, i < 20 ? 1000000 : 10000000}, NULL);
         if (load(filter, wanted)) {
             if (c->status == HIBLOOM_OK && verify(filter))
                 return;

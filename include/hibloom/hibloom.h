@@ -232,7 +232,7 @@ HIBLOOM_CHECKED hibloom_status hibloom_borrow(hibloom_store **out, struct redisC
 /* The last failure on this store in words, the server's own included; ""
  * before the first. A success does not reset it, and functions on specs have
  * no words. Valid until the next call on the store. Never NULL, also for a NULL
- * store. Holds no password and no seed. */
+ * store. Holds no password and no secret seed (seed=). */
 HIBLOOM_API const char *hibloom_store_error(const hibloom_store *store);
 
 /* Frees the store. Its filters must have been closed before. */
