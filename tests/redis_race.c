@@ -79,7 +79,8 @@ static void wait_for_start(const struct race *race)
 
 static hibloom_store *store_in_child(const struct race *race)
 {
-    const hibloom_connect_options options = {.commands = race->commands};
+    /* patient: under valgrind eight processes on two cores take their time */
+    const hibloom_connect_options options = {.command_timeout_ms = 60000, .commands = race->commands};
 
     if (hibloom_connect(&own_store, race->uri, &options) != HIBLOOM_OK)
         _exit(3);
