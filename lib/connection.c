@@ -1,5 +1,6 @@
 /* connection.c: one pipe to one Redis. See connection.h. */
 #include "connection.h"
+#include "clock.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -15,14 +16,6 @@
 /* The most that a server may send ahead of what has been decoded: hiredis
  * holds a string whole before it hands it over, and ours are short. */
 #define UNREAD_MAX (1u << 20)
-
-static uint64_t now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 /* ---- Failing ---- */
 
@@ -183,12 +176,12 @@ static redisContext *connect_context(const struct connection *c)
 
 static void make(struct connection *c)
 {
-    const uint64_t start = now_ms();
+    const uint64_t start = clock_now_ms();
 
     c->context = connect_context(c);
     /* hiredis gives up where a signal interrupts its waiting */
     while (c->context != NULL && c->context->err == REDIS_ERR_IO && errno == EINTR &&
-           now_ms() - start < c->connect_timeout_ms) {
+           clock_now_ms() - start < c->connect_timeout_ms) {
         redisFree(c->context);
         c->context = connect_context(c);
     }
@@ -232,7 +225,7 @@ static enum received take(struct connection *c)
 /* Whether the server has had its time since the last commands were sent. */
 static bool overdue(const struct connection *c)
 {
-    return c->command_timeout_ms != 0 && now_ms() - c->sent_ms > c->command_timeout_ms;
+    return c->command_timeout_ms != 0 && clock_now_ms() - c->sent_ms > c->command_timeout_ms;
 }
 
 /* Reads what has come; gives up if that has gone on for too long or come to
@@ -414,7 +407,7 @@ void connection_send(struct connection *c, struct commands *commands)
         abandon(c);
     }
     commands_empty(commands);
-    c->sent_ms = now_ms();
+    c->sent_ms = clock_now_ms();
     while (c->alive && !done) {
         if (write_some(c->context, &done) != REDIS_OK) {
             if (errno == EPIPE || errno == ECONNRESET)

@@ -242,18 +242,26 @@ static bool load(hibloom *filter, const hibloom_spec *wanted)
     return true;
 }
 
-/* Whether the spec is still the one that was loaded; then the bitmaps are
- * judged, too. */
-static bool verify(hibloom *filter)
+/* A round trip for the guard alone. */
+static void look_at(hibloom *filter, struct guard *guard)
 {
     struct redis_store *store = redis_store_of(filter);
-    struct guard guard;
 
     commands_empty(&store->out);
     guard_ask(filter, &store->out);
     connection_send(&store->connection, &store->out);
-    guard_receive(filter, &guard);
-    if (store->connection.status == HIBLOOM_OK && (!guard.has_spec || strcmp(guard.spec, filter->text) != 0))
+    guard_receive(filter, guard);
+}
+
+/* Whether the spec is still the one that was loaded; then the bitmaps are
+ * judged, too. */
+static bool verify(hibloom *filter)
+{
+    const struct connection *c = &redis_store_of(filter)->connection;
+    struct guard guard;
+
+    look_at(filter, &guard);
+    if (c->status == HIBLOOM_OK && (!guard.has_spec || strcmp(guard.spec, filter->text) != 0))
         return false;
     guard_judge_bitmaps(filter, &guard);
     return true;
@@ -315,8 +323,7 @@ hibloom_status redis_open(hibloom *filter, const hibloom_spec *wanted)
 
 hibloom_status redis_attach(hibloom *filter)
 {
-    struct redis_store *store = redis_store_of(filter);
-    struct connection *c = &store->connection;
+    struct connection *c = &redis_store_of(filter)->connection;
     const hibloom_spec spec = filter->spec;
     struct guard guard = {0};
 
@@ -325,12 +332,8 @@ hibloom_status redis_attach(hibloom *filter)
     if (connection_enter(c) != HIBLOOM_OK)
         return c->status;
     set_spec(filter, &spec);
-    if (c->status == HIBLOOM_OK) {
-        commands_empty(&store->out);
-        guard_ask(filter, &store->out);
-        connection_send(c, &store->out);
-        guard_receive(filter, &guard);
-    }
+    if (c->status == HIBLOOM_OK)
+        look_at(filter, &guard);
     guard_judge_spec(filter, &guard);
     if (connection_leave(c) != HIBLOOM_OK)
         free(filter->own);

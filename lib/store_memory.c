@@ -3,13 +3,13 @@
  * It keeps filters by name as Redis keeps keys, so that a program tested on it
  * meets the same rules: two handles of one name share their bits, a dropped
  * filter is an error to the handles that are left, and time to live is kept. */
+#include "clock.h"
 #include "positions.h"
 #include "spec.h"
 #include "store.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 struct memory_filter {
     struct memory_filter *next;
@@ -59,17 +59,9 @@ static void unlist(struct memory_store *store, struct memory_filter *stored)
     stored->listed = false;
 }
 
-static uint64_t now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 static bool is_there(const struct memory_filter *stored)
 {
-    return stored->listed && (stored->expires_ms == 0 || now_ms() < stored->expires_ms);
+    return stored->listed && (stored->expires_ms == 0 || clock_now_ms() < stored->expires_ms);
 }
 
 static struct memory_filter *find(struct memory_store *store, const char *name)
@@ -311,7 +303,7 @@ static hibloom_status memory_expire(hibloom *filter, uint64_t seconds)
     struct memory_filter *stored = filter->own;
 
     if (status == HIBLOOM_OK)
-        stored->expires_ms = seconds != 0 ? now_ms() + seconds * 1000 : 0;
+        stored->expires_ms = seconds != 0 ? clock_now_ms() + seconds * 1000 : 0;
     return status;
 }
 
