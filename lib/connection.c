@@ -218,7 +218,6 @@ static enum received take(struct connection *c)
     else
         c->reply.owner->freeObject(object);
 #endif
-    reply_reset(&c->reply);
     return RECEIVED_PUSH;
 }
 
@@ -245,22 +244,35 @@ static void read_some(struct connection *c)
     }
 }
 
-const struct reply *connection_receive(struct connection *c)
+/* `out`, if not NULL, is where a string's bytes go. */
+static const struct reply *receive_into(struct connection *c, unsigned char *out, size_t room)
 {
+    enum received received = RECEIVED_PUSH;
+
     if (!c->alive)
         return NULL;
-    reply_reset(&c->reply);
-    for (enum received received = take(c); received != RECEIVED_ANSWER; received = take(c)) {
+    do {
+        if (received == RECEIVED_PUSH) {
+            reply_reset(&c->reply);
+            c->reply.bulk = out;
+            c->reply.bulk_room = room;
+        }
+        received = take(c);
         if (c->alive && received == RECEIVED_NOTHING)
             read_some(c);
         if (!c->alive)
             return NULL;
-    }
+    } while (received != RECEIVED_ANSWER);
     if (c->reply.type == REDIS_REPLY_ERROR) {
         fail_as_server(c);
         return NULL;
     }
     return &c->reply;
+}
+
+const struct reply *connection_receive(struct connection *c)
+{
+    return receive_into(c, NULL, 0);
 }
 
 bool connection_receive_integer(struct connection *c, long long *out)
@@ -269,6 +281,19 @@ bool connection_receive_integer(struct connection *c, long long *out)
 
     if (reply != NULL && reply->type == REDIS_REPLY_INTEGER) {
         *out = reply->integers[0];
+        return true;
+    }
+    if (reply != NULL)
+        connection_unexpected(c);
+    return false;
+}
+
+bool connection_receive_string(struct connection *c, unsigned char *out, size_t room, size_t *len)
+{
+    const struct reply *reply = receive_into(c, out, room);
+
+    if (reply != NULL && reply->type == REDIS_REPLY_STRING && reply->text_len <= room) {
+        *len = reply->text_len;
         return true;
     }
     if (reply != NULL)
@@ -294,11 +319,12 @@ static void deliver_pushes(struct connection *c)
 {
     const redisReader *reader = c->context->reader;
 
-    reply_reset(&c->reply);
-    while (c->alive && reader->pos < reader->len && reader->buf[reader->pos] == '>')
+    while (c->alive && reader->pos < reader->len && reader->buf[reader->pos] == '>') {
+        reply_reset(&c->reply);
         while (c->alive && take(c) == RECEIVED_NOTHING)
             if (c->alive)
                 read_some(c);
+    }
 }
 
 /* A borrowed pipe must be quiet: an answer of its owner's that is still to

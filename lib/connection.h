@@ -43,8 +43,11 @@ void connection_send(struct connection *, struct commands *);
 /* Receives the next answer. NULL: it was an error, or none came. */
 const struct reply *connection_receive(struct connection *);
 
-/* The same for an answer that must be of one type; anything else is EPROTO. */
+/* The same for an answer that must be of one type; anything else is EPROTO. A
+ * string's bytes are written to `out`, and its length to `len`, which must not
+ * be more than `room`. */
 bool connection_receive_integer(struct connection *, long long *out);
+bool connection_receive_string(struct connection *, unsigned char *out, size_t room, size_t *len);
 bool connection_receive_status(struct connection *);
 
 /* Notes a failure that the caller has found, unless there has been one. */

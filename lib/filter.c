@@ -148,9 +148,9 @@ hibloom_status hibloom_get_info(hibloom *filter, hibloom_info *out)
 
     if (status != HIBLOOM_OK)
         return status;
-    const double all = (double)spec->bits * info.keys;
-    info.fill = fmin((double)info.bits_set / all, 1.0); /* a bare bitmap may go on behind our last bit */
-    info.estimated_items = -all / spec->hashes * log1p(-info.fill);
+    /* a bare bitmap may go on behind our last bit */
+    info.fill = fmin((double)info.bits_set / (double)spec_all_bits(spec), 1.0);
+    info.estimated_items = spec_items_at(spec, info.fill);
     info.estimated_error_rate = pow(info.fill, spec->hashes);
     *out = info;
     return HIBLOOM_OK;

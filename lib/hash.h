@@ -2,7 +2,7 @@
  *
  * Each hash is one file that ends in a const record; hash.c lists the records
  * in the order of enum hibloom_hash. A hash knows no layout and no key: it
- * gives k numbers in [0, m), and positions.c says what they mean. */
+ * gives k numbers in [0, m) and a segment, and positions.c says what they mean. */
 #ifndef HIBLOOM_HASH_H
 #define HIBLOOM_HASH_H
 
@@ -19,8 +19,9 @@ struct hash {
     const char *name; /* as in hash=NAME */
     enum seeding seeding;
     unsigned key_bytes; /* SEEDING_KEY: 8 or 16 */
-    /* Writes spec->hashes numbers below spec->bits. The spec is valid. */
-    void (*numbers)(const hibloom_spec *spec, const void *item, size_t len, uint64_t *out);
+    /* Writes spec->hashes numbers below the bits of one bitmap, and returns the
+     * segment, 0 where there is but one. The spec is valid. */
+    uint32_t (*numbers)(const hibloom_spec *spec, const void *item, size_t len, uint64_t *out);
 };
 
 extern const struct hash hash_xxh3, hash_siphash, hash_murmur3, hash_poly, hash_php_mt, hash_php_mt_legacy;

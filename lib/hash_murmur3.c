@@ -41,10 +41,11 @@ static uint64_t python_mod(uint32_t h, uint64_t m)
     return h <= INT32_MAX ? h % m : m - 1 - ~h % m;
 }
 
-static void numbers(const hibloom_spec *spec, const void *item, size_t len, uint64_t *out)
+static uint32_t numbers(const hibloom_spec *spec, const void *item, size_t len, uint64_t *out)
 {
     for (uint32_t i = 0; i < spec->hashes; i++)
         out[i] = python_mod(murmur3(item, len, (uint32_t)spec->seeds[i]), spec->bits);
+    return 0;
 }
 
 const struct hash hash_murmur3 = {"murmur3", SEEDING_PER_HASH, 0, numbers};

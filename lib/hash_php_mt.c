@@ -90,22 +90,24 @@ static uint64_t mt_range_legacy(struct mt *mt, uint64_t m)
     return (uint64_t)(((double)(m - 1) + 1.0) * (draw / (2147483647 + 1.0)));
 }
 
-static void numbers(const hibloom_spec *spec, const void *item, size_t len, uint64_t *out)
+static uint32_t numbers(const hibloom_spec *spec, const void *item, size_t len, uint64_t *out)
 {
     struct mt mt;
 
     mt_seed(&mt, (uint32_t)crc32_z(0, item, len), false);
     for (uint32_t i = 0; i < spec->hashes; i++)
         out[i] = mt_range(&mt, spec->bits);
+    return 0;
 }
 
-static void numbers_legacy(const hibloom_spec *spec, const void *item, size_t len, uint64_t *out)
+static uint32_t numbers_legacy(const hibloom_spec *spec, const void *item, size_t len, uint64_t *out)
 {
     struct mt mt;
 
     mt_seed(&mt, (uint32_t)crc32_z(0, item, len), true);
     for (uint32_t i = 0; i < spec->hashes; i++)
         out[i] = mt_range_legacy(&mt, spec->bits);
+    return 0;
 }
 
 const struct hash hash_php_mt = {"php-mt", SEEDING_NONE, 0, numbers};

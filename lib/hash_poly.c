@@ -38,10 +38,11 @@ static uint64_t poly(const unsigned char *bytes, size_t len, int64_t seed)
     return (uint64_t)r;
 }
 
-static void numbers(const hibloom_spec *spec, const void *item, size_t len, uint64_t *out)
+static uint32_t numbers(const hibloom_spec *spec, const void *item, size_t len, uint64_t *out)
 {
     for (uint32_t i = 0; i < spec->hashes; i++)
         out[i] = poly(item, len, (int64_t)spec->seeds[i]) & (spec->bits - 1);
+    return 0;
 }
 
 const struct hash hash_poly = {"poly", SEEDING_PER_HASH, 0, numbers};

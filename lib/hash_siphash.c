@@ -46,7 +46,7 @@ static inline uint64_t squeeze(struct sip *s)
     return s->v0 ^ s->v1 ^ s->v2 ^ s->v3;
 }
 
-static void numbers(const hibloom_spec *spec, const void *item, size_t len, uint64_t *out)
+static uint32_t numbers(const hibloom_spec *spec, const void *item, size_t len, uint64_t *out)
 {
     const unsigned char *bytes = item;
     const uint64_t k0 = spec->seeds[0], k1 = spec->seeds[1];
@@ -65,7 +65,7 @@ static void numbers(const hibloom_spec *spec, const void *item, size_t len, uint
     s.v2 ^= 0xee;
     const uint64_t lo = squeeze(&s);
     s.v1 ^= 0xdd;
-    hash_spread(spec, lo, squeeze(&s), out);
+    return hash_spread(spec, lo, squeeze(&s), out);
 }
 
 const struct hash hash_siphash = {"siphash", SEEDING_KEY, 16, numbers};

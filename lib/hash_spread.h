@@ -11,11 +11,13 @@
  * 3.3.4); the increment is the second half, odd as full period wants it.
  *
  * In the blocked layout the first number picks the block, and those after it
- * the bits in there, by their top nine bits. */
+ * the bits in there, by their top nine bits. The segment comes of hi, of which
+ * the numbers only show what the multiplications leave of it. */
 #ifndef HIBLOOM_HASH_SPREAD_H
 #define HIBLOOM_HASH_SPREAD_H
 
 #include "hash.h"
+#include "spec.h"
 
 __extension__ typedef unsigned __int128 hash_uint128;
 
@@ -29,24 +31,27 @@ static inline uint64_t hash_next(uint64_t h, uint64_t hi)
     return h * 6364136223846793005u + (hi | 1);
 }
 
-static inline void hash_spread(const hibloom_spec *spec, uint64_t lo, uint64_t hi, uint64_t *out)
+/* Returns the segment. */
+static inline uint32_t hash_spread(const hibloom_spec *spec, uint64_t lo, uint64_t hi, uint64_t *out)
 {
     const uint32_t hashes = spec->hashes;
+    const uint64_t bits = spec_bitmap_bits(spec);
+    const uint32_t segment = (uint32_t)hash_below(hi, spec_segments(spec));
     uint64_t h = lo;
 
     if (spec->layout == HIBLOOM_LAYOUT_BLOCKED) {
-        const uint64_t block = hash_below(h, spec->bits / HIBLOOM_BLOCK_BITS) * HIBLOOM_BLOCK_BITS;
+        const uint64_t block = hash_below(h, bits / HIBLOOM_BLOCK_BITS) * HIBLOOM_BLOCK_BITS;
         for (uint32_t i = 0; i < hashes; i++) {
             h = hash_next(h, hi);
             out[i] = block + hash_below(h, HIBLOOM_BLOCK_BITS);
         }
-        return;
+        return segment;
     }
-    const uint64_t bits = spec->bits;
     for (uint32_t i = 0; i < hashes; i++) {
         out[i] = hash_below(h, bits);
         h = hash_next(h, hi);
     }
+    return segment;
 }
 
 #endif

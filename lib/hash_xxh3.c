@@ -9,11 +9,11 @@
 
 #include "hash_spread.h"
 
-static void numbers(const hibloom_spec *spec, const void *item, size_t len, uint64_t *out)
+static uint32_t numbers(const hibloom_spec *spec, const void *item, size_t len, uint64_t *out)
 {
     const XXH128_hash_t h = XXH3_128bits_withSeed(item, len, spec->seeds[0]);
 
-    hash_spread(spec, h.low64, h.high64, out);
+    return hash_spread(spec, h.low64, h.high64, out);
 }
 
 const struct hash hash_xxh3 = {"xxh3", SEEDING_KEY, 8, numbers};

@@ -2,6 +2,7 @@
  *
  *   seen       seen         {seen}:spec         one bitmap
  *   seen       seen:0 ...   {seen}:spec         several
+ *              seen:0       {seen:0}:spec       and of segments a copy beside each
  *   {a}seen    {a}seen      {a}seen:spec        a name with its own hash tag
  *
  * In a cluster, the part of a key between its first '{' and the next '}', if
@@ -32,14 +33,19 @@ hibloom_status keys_check(const char *name)
     return HIBLOOM_OK;
 }
 
-size_t keys_spec(char out[KEYS_SIZE], const char *name)
+size_t keys_spec(char *out, const char *name)
 {
-    return (size_t)snprintf(out, KEYS_SIZE, has_tag(name) ? "%s:spec" : "{%s}:spec", name);
+    return (size_t)snprintf(out, keys_size(name), has_tag(name) ? "%s:spec" : "{%s}:spec", name);
 }
 
-size_t keys_bitmap(char out[KEYS_SIZE], const char *name, uint32_t count, uint32_t i)
+size_t keys_bitmap(char *out, const char *name, uint32_t count, uint32_t i)
 {
     if (count == 1)
-        return (size_t)snprintf(out, KEYS_SIZE, "%s", name);
-    return (size_t)snprintf(out, KEYS_SIZE, "%s:%" PRIu32, name, i);
+        return (size_t)snprintf(out, keys_size(name), "%s", name);
+    return (size_t)snprintf(out, keys_size(name), "%s:%" PRIu32, name, i);
+}
+
+size_t keys_passing(char *out, const char *name, char what)
+{
+    return (size_t)snprintf(out, KEYS_SIZE, has_tag(name) ? "%s:hibloom-%c" : "{%s}:hibloom-%c", name, what);
 }

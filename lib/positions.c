@@ -3,9 +3,9 @@
 #include "hash.h"
 #include "spec.h"
 
-void positions_bits(const hibloom_spec *spec, const hibloom_item *item, uint64_t bits[HIBLOOM_HASHES_MAX])
+uint32_t positions_bits(const hibloom_spec *spec, const hibloom_item *item, uint64_t bits[HIBLOOM_HASHES_MAX])
 {
-    hash_by_id(spec->hash)->numbers(spec, item->data, item->len, bits);
+    return hash_by_id(spec->hash)->numbers(spec, item->data, item->len, bits);
 }
 
 hibloom_status hibloom_positions(const hibloom_spec *spec, const void *item, size_t len, hibloom_position *out)
@@ -17,8 +17,8 @@ hibloom_status hibloom_positions(const hibloom_spec *spec, const void *item, siz
         return status;
     if ((item == NULL && len != 0) || positions_count(spec, len) == 0)
         return HIBLOOM_EINVAL;
-    positions_bits(spec, &(hibloom_item){item, len}, bits);
+    const uint32_t segment = positions_bits(spec, &(hibloom_item){item, len}, bits);
     for (uint32_t i = 0; i < spec->hashes; i++)
-        out[i] = (hibloom_position){positions_key(spec, i), bits[i]};
+        out[i] = (hibloom_position){positions_key(spec, segment, i), bits[i]};
     return HIBLOOM_OK;
 }

@@ -1,7 +1,7 @@
 /* positions.h: from an item to the bits that stand for it.
  *
- * Inside the library an item's positions are bare numbers, hash by hash; which
- * key number i lies in follows from the layout and is not stored with it. */
+ * Inside the library an item's positions are bare numbers, hash by hash, and
+ * one segment; which key number i lies in follows from that and the layout. */
 #ifndef HIBLOOM_POSITIONS_H
 #define HIBLOOM_POSITIONS_H
 
@@ -14,12 +14,13 @@ static inline uint32_t positions_count(const hibloom_spec *spec, size_t len)
 }
 
 /* The key that position number i lies in. */
-static inline uint32_t positions_key(const hibloom_spec *spec, uint32_t i)
+static inline uint32_t positions_key(const hibloom_spec *spec, uint32_t segment, uint32_t i)
 {
-    return spec->layout == HIBLOOM_LAYOUT_PARTITIONED ? i : 0;
+    return spec->layout == HIBLOOM_LAYOUT_PARTITIONED ? i : segment;
 }
 
-/* Writes the bit offsets of an item that is not excluded. The spec is valid. */
-void positions_bits(const hibloom_spec *spec, const hibloom_item *item, uint64_t bits[HIBLOOM_HASHES_MAX]);
+/* Writes the bit offsets of an item that is not excluded, and returns its
+ * segment. The spec is valid. */
+uint32_t positions_bits(const hibloom_spec *spec, const hibloom_item *item, uint64_t bits[HIBLOOM_HASHES_MAX]);
 
 #endif

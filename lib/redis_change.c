@@ -1,7 +1,7 @@
 /* redis_change.c: one change to whole keys, made at once or not at all.
  *
- * Optimistic locking, so that a filter is there with its spec and its bitmaps
- * or not at all, whoever else is at it:
+ * Optimistic locking, so that what belongs together is there together or not
+ * at all, whoever else is at it:
  *
  *     WATCH {seen}:spec        and look: the guard's commands
  *     MULTI ... EXEC           or UNWATCH, if what was seen forbids the change
@@ -10,27 +10,89 @@
  * What the changes are: redis_life.c. */
 #include "store_redis.h"
 
-static void watch_and_look(hibloom *filter, const struct redis_change *change, struct redis_look *look)
+#include <string.h>
+
+static void ask_pttl(struct commands *out, struct argument key)
 {
-    struct redis_store *store = redis_store_of(filter);
+    command_start(out, 2, "PTTL");
+    command_argument(out, key);
+}
+
+static void ask_watch(hibloom *filter, struct commands *out, struct redis_range range, bool bitmaps)
+{
     const struct redis_filter *own = redis_filter_of(filter);
 
+    command_start(out, 2 + (own->segmented ? range.count : 0) + (bitmaps ? range.count : 0), "WATCH");
+    command_argument(out, own->spec);
+    for (uint32_t i = range.first; i < range.first + range.count; i++) {
+        if (own->segmented)
+            command_argument(out, own->bitmaps[i].spec);
+        if (bitmaps)
+            command_argument(out, own->bitmaps[i].key);
+    }
+}
+
+static void ask_look(hibloom *filter, struct commands *out, struct redis_range range)
+{
+    guard_ask(filter, out, range);
+    guard_ask_spec(filter, out);
+    ask_pttl(out, redis_filter_of(filter)->spec);
+    ask_pttl(out, redis_filter_of(filter)->bitmaps[range.first].key);
+}
+
+/* Whether it is a look at one state. A server may serve others in the middle
+ * of a long pipeline, so the spec is asked for at either end of it; beside
+ * segments lie only copies, which come and go one by one. */
+static bool receive_look(hibloom *filter, struct redis_range range, struct redis_look *look)
+{
+    struct connection *c = &redis_store_of(filter)->connection;
+
+    guard_receive(filter, range, &look->guard);
+    look->has_spec = guard_receive_spec(filter, look->spec);
+    look->spec_ttl_ms = look->bitmap_ttl_ms = -1;
+    (void)connection_receive_integer(c, &look->spec_ttl_ms);
+    (void)connection_receive_integer(c, &look->bitmap_ttl_ms);
+    if (redis_filter_of(filter)->segmented || c->status != HIBLOOM_OK)
+        return true;
+    return look->has_spec == look->guard.has_spec && (!look->has_spec || strcmp(look->spec, look->guard.spec) == 0);
+}
+
+bool redis_look_at(hibloom *filter, struct redis_range range, struct redis_look *look)
+{
+    struct redis_store *store = redis_store_of(filter);
+
     commands_empty(&store->out);
-    command_start(&store->out, 2 + (change->watch_bitmaps ? own->count : 0), "WATCH");
-    command_argument(&store->out, redis_key_argument(&own->spec));
-    for (uint32_t i = 0; change->watch_bitmaps && i < own->count; i++)
-        command_argument(&store->out, redis_key_argument(&own->bitmaps[i]));
-    guard_ask(filter, &store->out);
-    command_start(&store->out, 2, "PTTL");
-    command_argument(&store->out, redis_key_argument(&own->spec));
-    command_start(&store->out, 2, "PTTL");
-    command_argument(&store->out, redis_key_argument(&own->bitmaps[0]));
+    ask_look(filter, &store->out, range);
+    connection_send(&store->connection, &store->out);
+    return receive_look(filter, range, look);
+}
+
+bool redis_spec_is(const hibloom *filter, const struct redis_look *look, enum redis_state state)
+{
+    const char *word = redis_state_words[state];
+
+    return look->has_spec && redis_state_of(look->spec) == state &&
+           strcmp(look->spec + strlen(word), filter->text) == 0;
+}
+
+bool redis_bitmaps_stand(const hibloom *filter, const struct redis_look *look)
+{
+    const bool copies = look->guard.has_spec && strcmp(look->guard.spec, filter->text) == 0;
+
+    return !look->guard.changed && (!redis_filter_of(filter)->segmented || copies);
+}
+
+static bool watch_and_look(hibloom *filter, const struct redis_change *change, struct redis_range range,
+                           struct redis_look *look)
+{
+    struct redis_store *store = redis_store_of(filter);
+
+    commands_empty(&store->out);
+    ask_watch(filter, &store->out, range, change->watch_bitmaps);
+    ask_look(filter, &store->out, range);
     connection_send(&store->connection, &store->out);
     (void)connection_receive_status(&store->connection);
-    guard_receive(filter, &look->guard);
-    look->spec_ttl_ms = look->bitmap_ttl_ms = -1;
-    (void)connection_receive_integer(&store->connection, &look->spec_ttl_ms);
-    (void)connection_receive_integer(&store->connection, &look->bitmap_ttl_ms);
+    return receive_look(filter, range, look);
 }
 
 static void unwatch(struct redis_store *store)
@@ -41,15 +103,24 @@ static void unwatch(struct redis_store *store)
     (void)connection_receive_status(&store->connection);
 }
 
+/* What a change sends may hold the seed, which an error must not repeat. */
+static struct argument seed_of(const hibloom *filter)
+{
+    const char *seed = strstr(filter->text, " seed=");
+
+    return seed != NULL ? (struct argument){seed + 6, strcspn(seed + 6, " ")} : (struct argument){NULL, 0};
+}
+
 /* MULTI, the change, EXEC; whether it was carried out. */
-static bool execute(hibloom *filter, const struct redis_change *change, const struct redis_look *look)
+static bool execute(hibloom *filter, const struct redis_change *change, struct redis_range range,
+                    const struct redis_look *look)
 {
     struct redis_store *store = redis_store_of(filter);
     struct connection *c = &store->connection;
 
     commands_empty(&store->out);
     command_start(&store->out, 1, "MULTI");
-    unsigned queued = change->ask(filter, &store->out, look);
+    const unsigned queued = change->ask(filter, range, &store->out, look);
     command_start(&store->out, 1, "EXEC");
     connection_send(c, &store->out);
     for (unsigned i = 0; i < 1 + queued; i++) /* OK, QUEUED, ... */
@@ -62,21 +133,65 @@ static bool execute(hibloom *filter, const struct redis_change *change, const st
     return reply->type == REDIS_REPLY_ARRAY;
 }
 
-bool redis_make_change(hibloom *filter, const struct redis_change *change, uint64_t argument)
+static bool attempt_change(hibloom *filter, const struct redis_change *change, struct redis_range range,
+                           const void *argument)
 {
     struct redis_store *store = redis_store_of(filter);
     struct redis_look look = {.argument = argument};
 
     for (int i = 0; i < REDIS_ATTEMPTS && store->connection.status == HIBLOOM_OK; i++) {
-        watch_and_look(filter, change, &look);
-        if (!change->judge(filter, &look) || store->connection.status != HIBLOOM_OK) {
+        if (!watch_and_look(filter, change, range, &look)) {
+            unwatch(store);
+            continue;
+        }
+        if (!change->judge(filter, range, &look) || store->connection.status != HIBLOOM_OK) {
             unwatch(store);
             return false;
         }
-        if (execute(filter, change, &look))
+        if (execute(filter, change, range, &look))
             return true;
     }
     connection_fail(&store->connection, HIBLOOM_ESERVER, "gave up on '%s': other clients keep changing it",
                     filter->name);
     return false;
+}
+
+bool redis_make_change(hibloom *filter, const struct redis_change *change, struct redis_range range,
+                       const void *argument)
+{
+    struct connection *c = &redis_store_of(filter)->connection;
+
+    c->secret = seed_of(filter);
+    const bool made = attempt_change(filter, change, range, argument);
+    c->secret = (struct argument){NULL, 0};
+    return made;
+}
+
+void redis_make_each_step(hibloom *filter, const struct redis_change *change)
+{
+    const struct connection *c = &redis_store_of(filter)->connection;
+    struct redis_range range = {0, 0};
+
+    while (c->status == HIBLOOM_OK && redis_next_step(filter, &range))
+        (void)redis_make_change(filter, change, range, NULL);
+}
+
+hibloom_status redis_converse_change(hibloom *filter, const struct redis_change *change, struct redis_range range,
+                                      const void *argument)
+{
+    struct connection *c = &redis_store_of(filter)->connection;
+
+    if (connection_enter(c) != HIBLOOM_OK)
+        return c->status;
+    (void)redis_make_change(filter, change, range, argument);
+    return connection_leave(c);
+}
+
+void redis_clean_up(hibloom *filter, const struct redis_change *change, struct redis_range range,
+                     const void *argument)
+{
+    const struct error before = filter->store->error;
+
+    (void)redis_converse_change(filter, change, range, argument);
+    filter->store->error = before;
 }

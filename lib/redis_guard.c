@@ -10,32 +10,49 @@
  *
  * At the end, because then whatever happened before it shows. If the filter was
  * removed and made again just so in between, the answers are those of the new
- * one, or of the old: either way they were true during the call. */
+ * one, or of the old: either way they were true during the call. A pipeline
+ * that sets bits begins with it, too: else bits could go into what an earlier
+ * loss has left, and with that, unseen, when somebody repairs it.
+ *
+ * Of a filter of several segments the same is asked of those that were touched:
+ * each has a copy of the spec beside it, {seen:3}:spec. */
 #include "store_redis.h"
 
 #include <string.h>
 
-void guard_ask(hibloom *filter, struct commands *out)
+static void ask_get(struct commands *out, struct argument key)
+{
+    command_start(out, 2, "GET");
+    command_argument(out, key);
+}
+
+void guard_ask(hibloom *filter, struct commands *out, struct redis_range range)
 {
     const struct redis_filter *own = redis_filter_of(filter);
 
-    command_start(out, 2, "GET");
-    command_argument(out, redis_key_argument(&own->spec));
-    for (uint32_t i = 0; i < own->count; i++) {
-        const struct redis_key *key = &own->bitmaps[i];
+    for (uint32_t i = range.first; i < range.first + range.count; i++) {
+        const struct redis_bitmap *bitmap = &own->bitmaps[i];
+        if (own->segmented || i == range.first)
+            ask_get(out, bitmap->spec);
         command_start(out, 2, "STRLEN");
-        command_argument(out, redis_key_argument(key));
-        if (key->sealed) {
+        command_argument(out, bitmap->key);
+        if (own->sealed) {
             command_start(out, 4, "GETRANGE");
-            command_argument(out, redis_key_argument(key));
-            command_number(out, key->whole - REDIS_SEAL_BYTES);
-            command_number(out, key->whole - 1);
+            command_argument(out, bitmap->key);
+            command_number(out, bitmap->whole - REDIS_SEAL_BYTES);
+            command_number(out, bitmap->whole - 1);
         }
     }
 }
 
-bool guard_receive_spec(struct connection *c, char text[REPLY_TEXT + 1])
+void guard_ask_spec(hibloom *filter, struct commands *out)
 {
+    ask_get(out, redis_filter_of(filter)->spec);
+}
+
+bool guard_receive_spec(hibloom *filter, char text[REPLY_TEXT + 1])
+{
+    struct connection *c = &redis_store_of(filter)->connection;
     const struct reply *reply = connection_receive(c);
 
     if (reply != NULL && reply->type == REDIS_REPLY_STRING) {
@@ -58,33 +75,56 @@ static bool receive_seal(struct connection *c)
            memcmp(reply->text, REDIS_SEAL, REDIS_SEAL_BYTES) == 0;
 }
 
-static void receive_bitmap(hibloom *filter, struct redis_key *key, struct guard *guard)
+static void receive_bitmap(hibloom *filter, struct redis_bitmap *bitmap, struct guard *guard)
 {
     struct connection *c = &redis_store_of(filter)->connection;
     long long length = 0;
 
     if (connection_receive_integer(c, &length) && length < 0)
         connection_unexpected(c);
-    const bool sealed = !key->sealed || receive_seal(c);
+    const bool sealed = !redis_filter_of(filter)->sealed || receive_seal(c);
     if (c->status != HIBLOOM_OK)
         return;
-    key->length = (uint64_t)length;
-    guard->bytes += key->length;
+    bitmap->length = (uint64_t)length;
+    guard->bytes += bitmap->length;
     guard->gone = guard->gone || length == 0;
     guard->existing = guard->existing || length != 0;
-    guard->changed = guard->changed || !sealed || key->length < key->whole;
+    guard->changed = guard->changed || !sealed || bitmap->length < bitmap->whole;
     if (filter->bare) /* lost once is lost for good: an add may already have begun it again */
-        key->whole = key->length < key->whole ? UINT64_MAX : key->length;
+        bitmap->whole = bitmap->length < bitmap->whole ? UINT64_MAX : bitmap->length;
 }
 
-void guard_receive(hibloom *filter, struct guard *guard)
+/* Of several copies the first that is not this filter's is the one to judge. */
+static void receive_spec(hibloom *filter, struct guard *guard, bool first)
+{
+    char other[REPLY_TEXT + 1];
+
+    if (first || (guard->has_spec && strcmp(guard->spec, filter->text) == 0))
+        guard->has_spec = guard_receive_spec(filter, guard->spec);
+    else
+        (void)guard_receive_spec(filter, other);
+}
+
+void guard_receive(hibloom *filter, struct redis_range range, struct guard *guard)
 {
     struct redis_filter *own = redis_filter_of(filter);
 
-    *guard = (struct guard){0};
-    guard->has_spec = guard_receive_spec(&redis_store_of(filter)->connection, guard->spec);
-    for (uint32_t i = 0; i < own->count; i++)
+    memset(guard, 0, sizeof *guard);
+    for (uint32_t i = range.first; i < range.first + range.count; i++) {
+        if (own->segmented || i == range.first)
+            receive_spec(filter, guard, i == range.first);
         receive_bitmap(filter, &own->bitmaps[i], guard);
+    }
+}
+
+void guard_look(hibloom *filter, struct redis_range range, struct guard *guard)
+{
+    struct redis_store *store = redis_store_of(filter);
+
+    commands_empty(&store->out);
+    guard_ask(filter, &store->out, range);
+    connection_send(&store->connection, &store->out);
+    guard_receive(filter, range, guard);
 }
 
 /* Says how it differs, but no seed: of siphash, that is a secret. */
@@ -93,6 +133,12 @@ void guard_fail_spec(hibloom *filter, const char *stored)
     struct connection *c = &redis_store_of(filter)->connection;
     char text[HIBLOOM_SPEC_TEXT_SIZE];
     hibloom_spec spec;
+
+    if (redis_state_of(stored) != REDIS_STANDS) {
+        connection_fail(c, HIBLOOM_ENOTFOUND, "'%s' is being %s", filter->name,
+                        redis_state_of(stored) == REDIS_CREATING ? "created" : "removed");
+        return;
+    }
     hibloom_status status = hibloom_spec_parse(&spec, stored);
 
     if (status == HIBLOOM_OK) {
@@ -107,16 +153,16 @@ void guard_fail_spec(hibloom *filter, const char *stored)
         connection_fail(c, HIBLOOM_ECORRUPT, "what is stored as the spec of '%s' is none", filter->name);
 }
 
-void guard_judge_spec(hibloom *filter, const struct guard *guard)
+void guard_judge_spec(hibloom *filter, bool has_spec, const char *spec)
 {
-    if (!guard->has_spec && !filter->bare)
+    if (!has_spec && !filter->bare)
         connection_fail(&redis_store_of(filter)->connection, HIBLOOM_ENOTFOUND,
                         "'%s' has no spec: dropped, expired or never created", filter->name);
-    else if (guard->has_spec && filter->bare)
+    else if (has_spec && filter->bare)
         connection_fail(&redis_store_of(filter)->connection, HIBLOOM_EMISMATCH,
                         "'%s' is no bare bitmap but a filter with a spec: open it", filter->name);
-    else if (guard->has_spec && strcmp(guard->spec, filter->text) != 0)
-        guard_fail_spec(filter, guard->spec);
+    else if (has_spec && strcmp(spec, filter->text) != 0)
+        guard_fail_spec(filter, spec);
 }
 
 void guard_judge_bitmaps(hibloom *filter, const struct guard *guard)
@@ -134,12 +180,40 @@ void guard_judge_bitmaps(hibloom *filter, const struct guard *guard)
 
 void guard_judge(hibloom *filter, const struct guard *guard)
 {
-    guard_judge_spec(filter, guard);
+    guard_judge_spec(filter, guard->has_spec, guard->spec);
     guard_judge_bitmaps(filter, guard);
 }
 
-void guard_check(hibloom *filter, struct guard *guard)
+void guard_check(hibloom *filter, struct redis_range range, struct guard *guard)
 {
-    guard_receive(filter, guard);
+    guard_receive(filter, range, guard);
     guard_judge(filter, guard);
+}
+
+void guard_ask_own(hibloom *filter, struct commands *out)
+{
+    if (redis_filter_of(filter)->segmented)
+        guard_ask_spec(filter, out);
+}
+
+void guard_check_own(hibloom *filter)
+{
+    char spec[REPLY_TEXT + 1];
+
+    if (!redis_filter_of(filter)->segmented)
+        return;
+    const bool has_spec = guard_receive_spec(filter, spec);
+    guard_judge_spec(filter, has_spec, spec);
+}
+
+void guard_look_own(hibloom *filter)
+{
+    struct redis_store *store = redis_store_of(filter);
+
+    if (!redis_filter_of(filter)->segmented)
+        return;
+    commands_empty(&store->out);
+    guard_ask_own(filter, &store->out);
+    connection_send(&store->connection, &store->out);
+    guard_check_own(filter);
 }

@@ -6,9 +6,10 @@
  * A window ends in the guard, and its answers count only if that holds. They
  * are kept aside, one bit an item, until the whole call is known to be good.
  *
- * How an item is put into commands, its dialect, depends on the layout, on the
- * store's choice of commands, and on whether the caller wants to know who was
- * first: that takes one atomic step an item. */
+ * Of a filter of several segments, items are taken segment by segment, so that
+ * the guard is asked once for a run of them and not for every item:
+ *
+ *   window   guard 3, items in 3, guard 3, guard 7, items in 7, guard 7 ... */
 #include "positions.h"
 #include "store_redis.h"
 
@@ -20,252 +21,213 @@
  * proxy that takes no commands while it cannot pass on answers does not stop. */
 #define WINDOW_BYTES (64u << 10)
 
-/* ---- How an item's bits are asked for, and its answers read --------------- */
-
-struct dialect {
-    bool sets;           /* or only looks */
-    size_t answer_bytes; /* an item, where that is more than its commands; else 0 */
-    void (*ask)(hibloom *, struct commands *, const struct dialect *, const uint64_t *bits);
-    /* Receives the answers; how many of its bits were not set (before)? */
-    uint32_t (*missing)(hibloom *, const hibloom_item *);
-};
-
-static uint32_t missing_bit(struct connection *c, long long value)
-{
-    if (value != 0 && value != 1)
-        connection_unexpected(c);
-    return value == 0;
-}
-
-/* k times SETBIT or GETBIT */
-static void ask_bits(hibloom *filter, struct commands *out, const struct dialect *dialect, const uint64_t *bits)
-{
-    for (uint32_t i = 0; i < filter->spec.hashes; i++) {
-        const struct redis_key *key = &redis_filter_of(filter)->bitmaps[positions_key(&filter->spec, i)];
-        command_start(out, dialect->sets ? 4 : 3, dialect->sets ? "SETBIT" : "GETBIT");
-        command_argument(out, redis_key_argument(key));
-        command_number(out, bits[i]);
-        if (dialect->sets)
-            command_text(out, "1");
-    }
-}
-
-static uint32_t missing_bits(hibloom *filter, const hibloom_item *item)
-{
-    (void)item;
-    struct connection *c = &redis_store_of(filter)->connection;
-    uint32_t missing = 0;
-    long long value;
-
-    for (uint32_t i = 0; i < filter->spec.hashes; i++)
-        if (connection_receive_integer(c, &value))
-            missing += missing_bit(c, value);
-    return missing;
-}
-
-/* One BITFIELD: BITFIELD key SET u1 bit 1 ..., or GET u1 bit ... */
-static void ask_bitfield_of(struct commands *out, const char *name, const struct redis_key *key, bool set,
-                            const uint64_t *bits, uint32_t count)
-{
-    command_start(out, 2 + (set ? 4 : 3) * (size_t)count, name);
-    command_argument(out, redis_key_argument(key));
-    for (uint32_t i = 0; i < count; i++) {
-        command_text(out, set ? "SET" : "GET");
-        command_text(out, "u1");
-        command_number(out, bits[i]);
-        if (set)
-            command_text(out, "1");
-    }
-}
-
-static void ask_bitfield(hibloom *filter, struct commands *out, const struct dialect *dialect, const uint64_t *bits)
-{
-    ask_bitfield_of(out, dialect->sets ? "BITFIELD" : redis_store_of(filter)->bitfield_ro,
-                    redis_filter_of(filter)->bitmaps, dialect->sets, bits, filter->spec.hashes);
-}
-
-/* An array, of k integers at whatever depth. */
-static uint32_t missing_in_array(hibloom *filter, const hibloom_item *item)
-{
-    (void)item;
-    struct connection *c = &redis_store_of(filter)->connection;
-    const struct reply *reply = connection_receive(c);
-    uint32_t missing = 0;
-
-    if (reply == NULL)
-        return 0;
-    if (reply->type != REDIS_REPLY_ARRAY || reply->count != filter->spec.hashes) {
-        connection_unexpected(c);
-        return 0;
-    }
-    for (size_t i = 0; i < reply->count; i++)
-        missing += missing_bit(c, reply->integers[i]);
-    return missing;
-}
-
-/* Several keys as one atomic step: MULTI, a BITFIELD each, EXEC. */
-static void ask_transaction(hibloom *filter, struct commands *out, const struct dialect *dialect, const uint64_t *bits)
-{
-    command_start(out, 1, "MULTI");
-    for (uint32_t i = 0; i < filter->spec.hashes; i++)
-        ask_bitfield_of(out, "BITFIELD", &redis_filter_of(filter)->bitmaps[i], dialect->sets, &bits[i], 1);
-    command_start(out, 1, "EXEC");
-}
-
-static uint32_t missing_in_transaction(hibloom *filter, const hibloom_item *item)
-{
-    struct connection *c = &redis_store_of(filter)->connection;
-
-    for (uint32_t i = 0; i < 1 + filter->spec.hashes; i++) /* OK, QUEUED, ... */
-        (void)connection_receive_status(c);
-    return missing_in_array(filter, item);
-}
-
-#define BLOCK_BYTES (HIBLOOM_BLOCK_BITS / 8)
-#define BLOCK_ANSWER (BLOCK_BYTES + 7) /* $64\r\n ... \r\n */
-
-/* The whole block in one GETRANGE. */
-static void ask_block(hibloom *filter, struct commands *out, const struct dialect *dialect, const uint64_t *bits)
-{
-    const uint64_t first = bits[0] / HIBLOOM_BLOCK_BITS * BLOCK_BYTES;
-
-    (void)dialect;
-    command_start(out, 4, "GETRANGE");
-    command_argument(out, redis_key_argument(redis_filter_of(filter)->bitmaps));
-    command_number(out, first);
-    command_number(out, first + BLOCK_BYTES - 1);
-}
-
-/* A block that is not all there is one of a bitmap that the guard will find
- * lost, or of a bare one, which is as long as its last bit wants. */
-static uint32_t missing_in_block(hibloom *filter, const hibloom_item *item)
-{
-    struct connection *c = &redis_store_of(filter)->connection;
-    const struct reply *reply = connection_receive(c);
-    uint64_t bits[HIBLOOM_HASHES_MAX];
-    uint32_t missing = 0;
-
-    if (reply == NULL)
-        return 0;
-    if (reply->type != REDIS_REPLY_STRING || reply->text_len > BLOCK_BYTES) {
-        connection_unexpected(c);
-        return 0;
-    }
-    if (reply->text_len < BLOCK_BYTES && redis_filter_of(filter)->bitmaps[0].sealed)
-        redis_filter_of(filter)->block_cut = true;
-    positions_bits(&filter->spec, item, bits);
-    for (uint32_t i = 0; i < filter->spec.hashes; i++) {
-        const uint64_t bit = bits[i] % HIBLOOM_BLOCK_BITS;
-        missing += bit / 8 >= reply->text_len || !((unsigned char)reply->text[bit / 8] & 0x80u >> bit % 8);
-    }
-    return missing;
-}
-
-static const struct dialect setbit = {true, 0, ask_bits, missing_bits};
-static const struct dialect getbit = {false, 0, ask_bits, missing_bits};
-static const struct dialect bitfield_set = {true, 0, ask_bitfield, missing_in_array};
-static const struct dialect bitfield_get = {false, 0, ask_bitfield, missing_in_array};
-static const struct dialect block_get = {false, BLOCK_ANSWER, ask_block, missing_in_block};
-static const struct dialect transaction_set = {true, 0, ask_transaction, missing_in_transaction};
-
-/* ---- The walk ------------------------------------------------------------- */
+/* Items that are put in order at a time, where there are segments: enough for
+ * long runs, few enough for little memory. */
+#define CHUNK_ITEMS (64u << 10)
 
 struct walk {
+    hibloom *filter;
     const struct dialect *dialect;
     const hibloom_item *items;
-    size_t n;
     unsigned char *missing; /* a bit an item: not all its bits were set. NULL: nobody asks */
-    uint64_t unproven;      /* bits set since the guard last held */
+    uint64_t *order;        /* several segments: segment << 32 | item, of a chunk's items, sorted. NULL: one */
+    size_t chunk;           /* the item that it counts from */
 };
 
 struct window {
-    size_t first, count;
+    size_t first, end; /* places in the order */
 };
 
-/* A bare bitmap cannot be told from one that was lost and begun again, but by
- * its length; so before it is added to, it is looked at once more. */
-static bool guarded_before(const hibloom *filter, const struct dialect *dialect)
+/* ---- The order ------------------------------------------------------------ */
+
+static size_t item_at(const struct walk *walk, size_t place)
 {
-    return filter->bare && dialect->sets;
+    return walk->order != NULL ? walk->chunk + (uint32_t)walk->order[place - walk->chunk] : place;
 }
 
-static struct window ask_window(hibloom *filter, const struct walk *walk, size_t first)
+static uint32_t segment_at(const struct walk *walk, size_t place)
 {
-    struct commands *out = &redis_store_of(filter)->out;
-    struct window window = {first, 0};
+    return walk->order != NULL ? (uint32_t)(walk->order[place - walk->chunk] >> 32) : 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Items of one segment keep theirs: one that comes twice is new the first time. */
+static void put_in_order(struct walk *walk, size_t first, size_t count)
+{
+    const hibloom_spec *spec = &walk->filter->spec;
     uint64_t bits[HIBLOOM_HASHES_MAX];
 
-    commands_empty(out);
-    if (guarded_before(filter, walk->dialect))
-        guard_ask(filter, out);
-    for (; first + window.count < walk->n && !out->failed; window.count++) {
-        if (out->len >= WINDOW_BYTES || window.count * walk->dialect->answer_bytes >= WINDOW_BYTES)
-            break;
-        const hibloom_item *item = &walk->items[first + window.count];
-        if (positions_count(&filter->spec, item->len) == 0)
-            continue;
-        positions_bits(&filter->spec, item, bits);
-        walk->dialect->ask(filter, out, walk->dialect, bits);
+    walk->chunk = first;
+    for (size_t i = 0; i < count; i++) {
+        const hibloom_item *item = &walk->items[first + i];
+        const uint32_t segment = positions_count(spec, item->len) != 0 ? positions_bits(spec, item, bits) : 0;
+        walk->order[i] = (uint64_t)segment << 32 | i;
     }
-    guard_ask(filter, out);
-    connection_send(&redis_store_of(filter)->connection, out);
-    return window;
+    qsort(walk->order, count, sizeof *walk->order, compare);
 }
 
-static void check_before(hibloom *filter)
-{
-    struct guard guard;
+/* ---- Asking --------------------------------------------------------------- */
 
-    guard_receive(filter, &guard);
-    if (guard.changed) /* not if it is not there yet, and never was */
-        guard_judge_bitmaps(filter, &guard);
+static void begin_run(const struct walk *walk, uint32_t segment)
+{
+    if (walk->dialect->sets)
+        guard_ask(walk->filter, &redis_store_of(walk->filter)->out, redis_touched(walk->filter, segment));
 }
 
-static void answer_window(hibloom *filter, struct walk *walk, struct window window)
+static void end_run(const struct walk *walk, uint32_t segment)
 {
-    struct connection *c = &redis_store_of(filter)->connection;
+    guard_ask(walk->filter, &redis_store_of(walk->filter)->out, redis_touched(walk->filter, segment));
+}
+
+static void ask_item(const struct walk *walk, const hibloom_item *item)
+{
+    hibloom *filter = walk->filter;
+    uint64_t bits[HIBLOOM_HASHES_MAX];
+
+    if (positions_count(&filter->spec, item->len) == 0)
+        return;
+    const uint32_t segment = positions_bits(&filter->spec, item, bits);
+    walk->dialect->ask(filter, &redis_store_of(filter)->out, walk->dialect, segment, bits);
+}
+
+static struct window ask_window(const struct walk *walk, size_t first, size_t end)
+{
+    struct redis_store *store = redis_store_of(walk->filter);
+    struct commands *out = &store->out;
+    uint32_t segment = segment_at(walk, first);
+    size_t place = first;
+
+    commands_empty(out);
+    guard_ask_own(walk->filter, out);
+    begin_run(walk, segment);
+    for (; place < end && !out->failed; place++) {
+        if (out->len >= WINDOW_BYTES || (place - first) * walk->dialect->answer_bytes >= WINDOW_BYTES)
+            break;
+        if (segment_at(walk, place) != segment) {
+            end_run(walk, segment);
+            segment = segment_at(walk, place);
+            begin_run(walk, segment);
+        }
+        ask_item(walk, &walk->items[item_at(walk, place)]);
+    }
+    end_run(walk, segment);
+    guard_ask_own(walk->filter, out);
+    connection_send(&store->connection, out);
+    return (struct window){first, place};
+}
+
+/* ---- Answers -------------------------------------------------------------- */
+
+/* What was seen before bits were set. Judged last, since what was seen behind
+ * them tells more; but not of a bare bitmap, which may have begun anew since,
+ * and may not have been there yet. */
+static void receive_before(hibloom *filter, struct redis_range range, struct guard *before)
+{
+    guard_receive(filter, range, before);
+    if (filter->bare && before->changed)
+        guard_judge_bitmaps(filter, before);
+}
+
+static uint32_t answer_item(const struct walk *walk, size_t i)
+{
+    /* an excluded item has no bits: none is missing when it is added, yet it
+     * is not found either */
+    const bool excluded = positions_count(&walk->filter->spec, walk->items[i].len) == 0;
+    const uint32_t missing =
+        excluded ? !walk->dialect->sets : walk->dialect->missing(walk->filter, &walk->items[i]);
+
+    if (walk->missing != NULL && missing != 0)
+        walk->missing[i / 8] |= (unsigned char)(1u << i % 8);
+    return missing;
+}
+
+/* The answers of items of one segment; returns the place behind them. */
+static size_t answer_run(const struct walk *walk, struct window window)
+{
+    hibloom *filter = walk->filter;
     struct redis_filter *own = redis_filter_of(filter);
-    struct guard guard;
+    struct connection *c = &redis_store_of(filter)->connection;
+    const uint32_t segment = segment_at(walk, window.first);
+    const struct redis_range range = redis_touched(filter, segment);
+    struct guard before, guard;
+    size_t place = window.first;
 
     own->block_cut = false;
-    if (guarded_before(filter, walk->dialect))
-        check_before(filter);
-    for (size_t i = window.first; i < window.first + window.count; i++) {
-        /* an excluded item has no bits: none is missing when it is added, yet
-         * it is not found either */
-        const bool excluded = positions_count(&filter->spec, walk->items[i].len) == 0;
-        const uint32_t missing = excluded ? !walk->dialect->sets : walk->dialect->missing(filter, &walk->items[i]);
-        if (walk->missing != NULL && missing != 0)
-            walk->missing[i / 8] |= (unsigned char)(1u << i % 8);
-        walk->unproven += missing;
-    }
-    guard_check(filter, &guard);
+    if (walk->dialect->sets)
+        receive_before(filter, range, &before);
+    for (; place < window.end && segment_at(walk, place) == segment; place++)
+        own->bitmaps[segment].unproven += answer_item(walk, item_at(walk, place));
+    guard_check(filter, range, &guard);
+    if (walk->dialect->sets && !filter->bare)
+        guard_judge(filter, &before);
     if (own->block_cut)
         connection_unexpected(c);
     if (c->status == HIBLOOM_OK)
-        walk->unproven = 0;
+        own->bitmaps[segment].unproven = 0;
+    return place;
 }
 
-static hibloom_status walk_items(hibloom *filter, struct walk *walk)
+static void answer_window(const struct walk *walk, struct window window)
 {
-    struct connection *c = &redis_store_of(filter)->connection;
-    struct window sent = {0, 0};
-    size_t next = 0;
+    if (window.first == window.end)
+        return;
+    guard_check_own(walk->filter);
+    while (window.first < window.end)
+        window.first = answer_run(walk, window);
+    guard_check_own(walk->filter);
+}
 
-    if (connection_enter(c) != HIBLOOM_OK)
-        return c->status;
+/* ---- The walk ------------------------------------------------------------- */
+
+static void walk_places(const struct walk *walk, size_t first, size_t end)
+{
+    const struct connection *c = &redis_store_of(walk->filter)->connection;
+    struct window sent = {first, first};
+
     do {
-        struct window window = {next, 0};
-        if (next < walk->n && c->status == HIBLOOM_OK)
-            window = ask_window(filter, walk, next);
-        if (sent.count != 0)
-            answer_window(filter, walk, sent);
+        struct window window = {sent.end, sent.end};
+        if (window.first < end && c->status == HIBLOOM_OK)
+            window = ask_window(walk, window.first, end);
+        answer_window(walk, sent);
         sent = window;
-        next += window.count;
-    } while (sent.count != 0);
-    hibloom_status status = connection_leave(c);
+    } while (sent.first < sent.end);
+}
+
+static void walk_chunks(struct walk *walk, size_t n)
+{
+    const struct connection *c = &redis_store_of(walk->filter)->connection;
+    const size_t step = walk->order != NULL ? CHUNK_ITEMS : n;
+
+    for (size_t first = 0; first < n && c->status == HIBLOOM_OK; first += step) {
+        const size_t count = n - first < step ? n - first : step;
+        if (walk->order != NULL)
+            put_in_order(walk, first, count);
+        walk_places(walk, first, first + count);
+    }
+}
+
+static hibloom_status walk_items(struct walk *walk, size_t n)
+{
+    hibloom *filter = walk->filter;
+    struct connection *c = &redis_store_of(filter)->connection;
+    const size_t chunk = n < CHUNK_ITEMS ? n : CHUNK_ITEMS;
+
+    if (redis_filter_of(filter)->segmented && (walk->order = malloc(chunk * sizeof *walk->order)) == NULL)
+        return error_set(&filter->store->error, HIBLOOM_ENOMEM, "out of memory");
+    hibloom_status status = connection_enter(c);
+    if (status == HIBLOOM_OK) {
+        walk_chunks(walk, n);
+        status = connection_leave(c);
+    }
+    free(walk->order);
     if (status == HIBLOOM_ENOTFOUND && walk->dialect->sets && !filter->bare)
-        redis_sweep(filter, walk->unproven);
+        redis_sweep(filter);
     return status;
 }
 
@@ -273,11 +235,11 @@ static hibloom_status walk_items(hibloom *filter, struct walk *walk)
 static hibloom_status walk_and_answer(hibloom *filter, const struct dialect *dialect, const hibloom_item *items,
                                       size_t n, bool *answers, bool answer_if_missing)
 {
-    struct walk walk = {dialect, items, n, calloc(n / 8 + 1, 1), 0};
+    struct walk walk = {filter, dialect, items, calloc(n / 8 + 1, 1), NULL, 0};
 
     if (walk.missing == NULL)
         return error_set(&filter->store->error, HIBLOOM_ENOMEM, "out of memory");
-    hibloom_status status = walk_items(filter, &walk);
+    hibloom_status status = walk_items(&walk, n);
     for (size_t i = 0; status == HIBLOOM_OK && i < n; i++)
         answers[i] = (walk.missing[i / 8] >> i % 8 & 1) == answer_if_missing;
     free(walk.missing);
@@ -288,31 +250,29 @@ static hibloom_status walk_and_answer(hibloom *filter, const struct dialect *dia
 
 hibloom_status redis_add(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new)
 {
-    const bool one_key = redis_filter_of(filter)->count == 1;
+    const struct dialect *dialect = dialect_to_add(filter, is_new != NULL);
 
     if (is_new != NULL)
-        return walk_and_answer(filter, one_key ? &bitfield_set : &transaction_set, items, n, is_new, true);
-    const bool bitfield = one_key && redis_store_of(filter)->bitfield;
-    return walk_items(filter, &(struct walk){bitfield ? &bitfield_set : &setbit, items, n, NULL, 0});
+        return walk_and_answer(filter, dialect, items, n, is_new, true);
+    return walk_items(&(struct walk){filter, dialect, items, NULL, NULL, 0}, n);
 }
 
 /* Before Redis 6 there was no BITFIELD_RO. */
-static bool lacks_bitfield_ro(const struct redis_store *store)
+static bool lacks_bitfield_ro(struct redis_store *store, hibloom_status status)
 {
-    return strstr(store->base.error.words, "unknown command") != NULL && strcmp(store->bitfield_ro, "BITFIELD") != 0;
+    if (status != HIBLOOM_ESERVER || strcmp(store->bitfield_ro, "BITFIELD") == 0 ||
+        strstr(store->base.error.words, "unknown command") == NULL)
+        return false;
+    store->bitfield_ro = "BITFIELD";
+    return true;
 }
 
 hibloom_status redis_contains(hibloom *filter, const hibloom_item *items, size_t n, bool *found)
 {
-    struct redis_store *store = redis_store_of(filter);
-    const bool blocked = filter->spec.layout == HIBLOOM_LAYOUT_BLOCKED;
-    const bool bitfield = redis_filter_of(filter)->count == 1 && store->bitfield && !blocked;
-    const struct dialect *dialect = blocked ? &block_get : bitfield ? &bitfield_get : &getbit;
+    const struct dialect *dialect = dialect_to_look(filter);
     hibloom_status status = walk_and_answer(filter, dialect, items, n, found, false);
 
-    if (bitfield && status == HIBLOOM_ESERVER && lacks_bitfield_ro(store)) {
-        store->bitfield_ro = "BITFIELD";
+    if (lacks_bitfield_ro(redis_store_of(filter), status))
         status = walk_and_answer(filter, dialect, items, n, found, false);
-    }
     return status;
 }

@@ -16,6 +16,7 @@ void reply_reset(struct reply *reply)
     reply->elements = 0;
     reply->count = 0;
     reply->text_len = 0;
+    reply->bulk = NULL;
     reply->text[0] = '\0';
     reply->pushed = false;
 }
@@ -59,7 +60,10 @@ static void *note_string(const redisReadTask *task, char *text, size_t len)
 
     if (is_push(task))
         return reply->owner->createString(task, text, len);
-    if (reply->type != REDIS_REPLY_ERROR) { /* of several errors the first one counts */
+    if (reply->bulk != NULL && task->type == REDIS_REPLY_STRING) {
+        memcpy(reply->bulk, text, len < reply->bulk_room ? len : reply->bulk_room);
+        reply->text_len = len;
+    } else if (reply->type != REDIS_REPLY_ERROR) { /* of several errors the first one counts */
         memcpy(reply->text, text, kept);
         reply->text[kept] = '\0';
         reply->text_len = len;

@@ -19,9 +19,9 @@ static double all_set(double load, double k)
  * its B bits are set varies. The mean of fill^k follows from mean and variance
  * of the fill (occupancy of B cells by t balls; Johnson and Kotz 1977), taking
  * it for normal where k lifts it. */
-static double all_set_in_block(double n, double k)
+static double all_set_in_block(double n, double k, double cells)
 {
-    const double cells = HIBLOOM_BLOCK_BITS, t = k * n;
+    const double t = k * n;
     const double empty = exp(t * log1p(-1.0 / cells)), both_empty = exp(t * log1p(-2.0 / cells));
     const double fill = -expm1(t * log1p(-1.0 / cells));
     const double variance = empty / cells + (1.0 - 1.0 / cells) * both_empty - empty * empty;
@@ -29,29 +29,50 @@ static double all_set_in_block(double n, double k)
     return fill > 0.0 ? fmin(pow(fill, k) * exp(k * (k - 1.0) / 2.0 * fmax(variance, 0.0) / (fill * fill)), 1.0) : 0.0;
 }
 
-/* Blocks hold a Poisson distributed number of items. Summed from the mean
- * outwards, as far as it matters: beyond nine standard deviations it does not. */
-static double blocked_error(double mean, double k)
+static double all_set_in_segment(double n, double k, double bits)
+{
+    return all_set(k * n / bits, k);
+}
+
+/* Blocks, and segments, hold a number of items that is Poisson distributed
+ * (of a few segments it varies less, which errs on the safe side). The mean
+ * over it, as far as it matters: not beyond nine standard deviations; and where
+ * those are large, in steps of a small part of one. */
+static double mean_over(double mean, double k, double bits, double (*all_set_in)(double n, double k, double bits))
 {
     const double reach = 9.0 * sqrt(mean) + 20.0, from = fmax(0.0, floor(mean - reach)), to = ceil(mean + reach);
-    double sum = 0.0;
+    const double step = fmax(1.0, floor(sqrt(mean) / 16.0));
+    double sum = 0.0, weights = 0.0;
 
-    if (mean * k > 40.0 * HIBLOOM_BLOCK_BITS)
-        return 1.0; /* all bits are set but for e^-40 of them */
-    for (double n = from; n <= to; n++)
-        sum += exp(n * log(mean) - mean - lgamma(n + 1.0)) * all_set_in_block(n, k);
-    return fmin(sum, 1.0);
+    if (mean * k > 40.0 * bits)
+        return 1.0; /* all are set but for e^-40 of them */
+    for (double n = from; n <= to; n += step) {
+        const double weight = exp(n * log(mean) - mean - lgamma(n + 1.0));
+        weights += weight;
+        sum += weight * all_set_in(n, k, bits);
+    }
+    return fmin(sum / weights, 1.0);
 }
 
 double hibloom_spec_error_at(const hibloom_spec *spec, uint64_t items)
 {
-    const double n = (double)items, m = (double)spec->bits, k = (double)spec->hashes;
+    const double n = (double)items, k = (double)spec->hashes, block = HIBLOOM_BLOCK_BITS;
 
     if (spec->bits == 0 || spec->hashes == 0)
         return (double)NAN;
+    if (items == 0)
+        return 0.0;
+    const double m = (double)spec_bitmap_bits(spec), segments = spec_segments(spec);
     if (spec->layout == HIBLOOM_LAYOUT_BLOCKED)
-        return items == 0 ? 0.0 : blocked_error(n * HIBLOOM_BLOCK_BITS / m, k);
+        return mean_over(n / segments * block / m, k, block, all_set_in_block);
+    if (spec->layout == HIBLOOM_LAYOUT_CLASSIC && segments > 1)
+        return mean_over(n / segments, k, m, all_set_in_segment);
     return all_set((spec->layout == HIBLOOM_LAYOUT_PARTITIONED ? 1.0 : k) * n / m, k);
+}
+
+double spec_items_at(const hibloom_spec *spec, double fill)
+{
+    return -(double)spec_all_bits(spec) / spec->hashes * log1p(-fill);
 }
 
 /* The fewest bits for n and p at this layout and k; 0 if beyond SPEC_BITS_MAX.
@@ -59,8 +80,8 @@ double hibloom_spec_error_at(const hibloom_spec *spec, uint64_t items)
  * either way, and near p = 1 rounding makes the error rate a staircase. */
 static uint64_t fewest_bits(hibloom_spec spec, uint64_t capacity, double error_rate)
 {
-    const uint64_t unit = spec.layout == HIBLOOM_LAYOUT_BLOCKED ? HIBLOOM_BLOCK_BITS : 1;
-    uint64_t too_few = 0, enough = SPEC_BITS_MAX / spec_keys(&spec) / unit;
+    const uint64_t unit = spec_segments(&spec) * (spec.layout == HIBLOOM_LAYOUT_BLOCKED ? HIBLOOM_BLOCK_BITS : 1u);
+    uint64_t too_few = 0, enough = spec_bits_max(&spec) / unit;
 
     spec.bits = enough * unit;
     if (hibloom_spec_error_at(&spec, capacity) > error_rate)
@@ -88,10 +109,10 @@ static hibloom_status best_hashes(hibloom_spec *spec, uint64_t capacity, double 
      * Beyond the best k ever more bits are needed, so the search ends early. */
     for (uint32_t k = 1; k <= HIBLOOM_HASHES_MAX + 1 && (best == 0 || k < best + PAST_BEST); k++) {
         trial.hashes = k;
-        uint64_t total = fewest_bits(trial, capacity, error_rate) * spec_keys(&trial);
-        if (total != 0 && (best == 0 || total < best_total)) {
+        trial.bits = fewest_bits(trial, capacity, error_rate);
+        if (trial.bits != 0 && (best == 0 || spec_all_bits(&trial) < best_total)) {
             best = k;
-            best_total = total;
+            best_total = spec_all_bits(&trial);
         }
     }
     if (best == 0 || best > HIBLOOM_HASHES_MAX)
@@ -100,22 +121,37 @@ static hibloom_status best_hashes(hibloom_spec *spec, uint64_t capacity, double 
     return HIBLOOM_OK;
 }
 
+static hibloom_status size_segmented(hibloom_spec *spec, uint64_t capacity, double error_rate, uint32_t hashes)
+{
+    hibloom_status status = HIBLOOM_OK;
+
+    spec->hashes = hashes;
+    if (hashes == 0)
+        status = best_hashes(spec, capacity, error_rate);
+    if (status == HIBLOOM_OK)
+        spec->bits = fewest_bits(*spec, capacity, error_rate);
+    return status == HIBLOOM_OK && spec->bits == 0 ? HIBLOOM_ERANGE : status;
+}
+
 hibloom_status spec_size(hibloom_spec *spec, uint64_t capacity, double error_rate, uint32_t hashes)
 {
+    const bool segments_given = spec->segments != 0;
+
     if (!(error_rate > 0.0 && error_rate < 1.0))
         return HIBLOOM_EINVAL;
     if (capacity < 1 || hashes > HIBLOOM_HASHES_MAX)
         return HIBLOOM_ERANGE;
-    spec->hashes = hashes;
-    if (hashes == 0) {
-        hibloom_status status = best_hashes(spec, capacity, error_rate);
-        if (status != HIBLOOM_OK)
-            return status;
+    if (!segments_given)
+        spec->segments = 1;
+    hibloom_status status = size_segmented(spec, capacity, error_rate, hashes);
+    /* segments take some bits more, and these may take another segment */
+    while (status == HIBLOOM_OK && !segments_given && spec->segments < spec_default_segments(spec)) {
+        spec->segments = spec_default_segments(spec);
+        status = size_segmented(spec, capacity, error_rate, hashes);
     }
-    spec->bits = fewest_bits(*spec, capacity, error_rate);
     spec->capacity = capacity;
     spec->error_rate = error_rate;
-    return spec->bits != 0 ? HIBLOOM_OK : HIBLOOM_ERANGE;
+    return status;
 }
 
 hibloom_status hibloom_spec_for(hibloom_spec *out, uint64_t capacity, double error_rate)

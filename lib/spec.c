@@ -28,6 +28,21 @@ static hibloom_status check_seeds(const hibloom_spec *spec, const struct hash *h
     return HIBLOOM_OK;
 }
 
+/* It takes a hash with bits to spare, and a layout that keeps an item together. */
+static bool may_be_segmented(const hibloom_spec *spec)
+{
+    return hash_by_id(spec->hash)->seeding == SEEDING_KEY && spec->layout != HIBLOOM_LAYOUT_PARTITIONED;
+}
+
+uint32_t spec_default_segments(const hibloom_spec *spec)
+{
+    const uint64_t least = (spec->bits - 1) / HIBLOOM_SEGMENT_BITS + 1;
+
+    if (spec->bits == 0 || !may_be_segmented(spec))
+        return 1;
+    return least < HIBLOOM_SEGMENTS_MAX ? (uint32_t)least : HIBLOOM_SEGMENTS_MAX;
+}
+
 hibloom_status spec_check(const hibloom_spec *spec)
 {
     const struct hash *hash = hash_by_id(spec->hash);
@@ -44,8 +59,10 @@ hibloom_status spec_check(const hibloom_spec *spec)
         return HIBLOOM_EINVAL;
     if (spec->hashes < 1 || spec->hashes > HIBLOOM_HASHES_MAX)
         return HIBLOOM_ERANGE;
-    if (spec->bits < 1 || spec->bits > SPEC_BITS_MAX / spec_keys(spec))
+    if (spec->segments > HIBLOOM_SEGMENTS_MAX || spec->bits < 1 || spec->bits > spec_bits_max(spec))
         return HIBLOOM_ERANGE;
+    if (spec->segments > 1 && !may_be_segmented(spec))
+        return HIBLOOM_EINVAL;
     return check_seeds(spec, hash);
 }
 

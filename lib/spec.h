@@ -11,22 +11,55 @@
 
 #define SPEC_BITS_MAX (UINT64_C(1) << 62) /* of all keys together; sums and doubles of them stay far from overflow */
 
+static inline uint64_t spec_bits_max(const hibloom_spec *spec) /* of spec->bits */
+{
+    return spec->layout == HIBLOOM_LAYOUT_PARTITIONED ? SPEC_BITS_MAX / spec->hashes : SPEC_BITS_MAX;
+}
+
 /* OK if hibloom_spec_for or hibloom_spec_parse could have made it. */
 hibloom_status spec_check(const hibloom_spec *spec);
 
-/* Redis keys that hold its bits, and bytes of the bitmap in each. */
+static inline uint32_t spec_segments(const hibloom_spec *spec)
+{
+    return spec->segments != 0 ? spec->segments : 1;
+}
+
+/* Redis keys that hold its bits, and bits and bytes of the bitmap in each. */
 static inline uint32_t spec_keys(const hibloom_spec *spec)
 {
-    return spec->layout == HIBLOOM_LAYOUT_PARTITIONED ? spec->hashes : 1;
+    return spec->layout == HIBLOOM_LAYOUT_PARTITIONED ? spec->hashes : spec_segments(spec);
+}
+
+static inline uint64_t spec_bitmap_bits(const hibloom_spec *spec)
+{
+    const uint64_t unit = spec->layout == HIBLOOM_LAYOUT_BLOCKED ? HIBLOOM_BLOCK_BITS : 1;
+
+    if (spec_segments(spec) == 1)
+        return spec->bits;
+    return ((spec->bits - 1) / spec->segments / unit + 1) * unit;
 }
 
 static inline uint64_t spec_bitmap_bytes(const hibloom_spec *spec)
 {
-    return (spec->bits + 7) / 8;
+    return (spec_bitmap_bits(spec) + 7) / 8;
 }
 
-/* Sizes `spec`, whose hash and layout are set; hashes 0 = the best number. */
+static inline uint64_t spec_all_bits(const hibloom_spec *spec)
+{
+    return spec_bitmap_bits(spec) * spec_keys(spec);
+}
+
+/* Sizes `spec`, whose hash and layout are set; hashes 0 = the best number, and
+ * segments 0 = as many as spec_default_segments. */
 hibloom_status spec_size(hibloom_spec *spec, uint64_t capacity, double error_rate, uint32_t hashes);
+
+/* The segments of a spec that names none: no more than it takes for each to
+ * have HIBLOOM_SEGMENT_BITS at most. */
+uint32_t spec_default_segments(const hibloom_spec *spec);
+
+/* The different items that leave such a share of all its bits set: the estimate
+ * of hibloom_info. */
+double spec_items_at(const hibloom_spec *spec, double fill);
 
 /* Draws the seed of a spec that wants one and has none. */
 hibloom_status spec_draw_seed(hibloom_spec *spec);

@@ -66,6 +66,15 @@ static hibloom_status set_hashes(struct settings *s, struct word value)
     return status;
 }
 
+static hibloom_status set_segments(struct settings *s, struct word value)
+{
+    uint64_t segments = 0;
+    hibloom_status status = set_count(value, HIBLOOM_SEGMENTS_MAX, &segments);
+
+    s->spec.segments = (uint32_t)segments;
+    return status;
+}
+
 static hibloom_status set_capacity(struct settings *s, struct word value)
 {
     return set_count(value, UINT64_MAX, &s->spec.capacity);
@@ -124,7 +133,7 @@ static const struct setting {
     {"bits", GIVEN_BITS, set_bits},             {"hashes", GIVEN_HASHES, set_hashes},
     {"seed", GIVEN_SEED, set_seed},             {"seeds", GIVEN_SEEDS, set_seeds},
     {"empty", GIVEN_EMPTY, set_empty},          {"capacity", GIVEN_CAPACITY, set_capacity},
-    {"error", GIVEN_ERROR, set_error},
+    {"error", GIVEN_ERROR, set_error},          {"segments", GIVEN_SEGMENTS, set_segments},
 };
 
 static hibloom_status apply(struct settings *settings, struct word name, struct word value)
@@ -237,6 +246,8 @@ hibloom_status hibloom_spec_parse(hibloom_spec *out, const char *text)
     if (status == HIBLOOM_OK)
         status = preset.len != 0 ? preset_spec(&spec, preset.text, preset.len, &settings)
                                  : plain_spec(&spec, &settings);
+    if (status == HIBLOOM_OK && spec.segments == 0)
+        spec.segments = spec_default_segments(&spec);
     if (status == HIBLOOM_OK)
         status = spec_check(&spec);
     if (status == HIBLOOM_OK)
@@ -288,6 +299,8 @@ hibloom_status hibloom_spec_format(const hibloom_spec *spec, char *buf, size_t s
     const struct hash *hash = hash_by_id(spec->hash);
     append(&line, "hash=%s layout=%s bits=%" PRIu64 " hashes=%" PRIu32, hash->name, layouts[spec->layout],
            spec->bits, spec->hashes);
+    if (spec_segments(spec) > 1 || spec_default_segments(spec) > 1)
+        append(&line, " segments=%" PRIu32, spec_segments(spec));
     append_seeds(&line, spec, hash);
     if (spec->empty_excluded)
         append(&line, " empty=excluded");

@@ -14,7 +14,8 @@ enum {
     GIVEN_SEEDS = 1 << 5, /* seeds=A,B,..., `seeds` of them in spec.seeds */
     GIVEN_EMPTY = 1 << 6,
     GIVEN_CAPACITY = 1 << 7,
-    GIVEN_ERROR = 1 << 8
+    GIVEN_ERROR = 1 << 8,
+    GIVEN_SEGMENTS = 1 << 9
 };
 
 struct settings {

@@ -9,6 +9,13 @@
 
 #include "error.h"
 
+#define STORE_PIECE (UINT64_C(16) << 20) /* bytes; what one step of a long operation moves */
+
+struct piece {
+    uint32_t key;
+    uint64_t from, len; /* bytes */
+};
+
 struct store_class {
     /* Open or create: `wanted` NULL = must exist. Sets filter->spec and
      * filter->text to what is stored. If this or attach fails, the filter is
@@ -22,6 +29,14 @@ struct store_class {
     hibloom_status (*clear)(hibloom *);
     hibloom_status (*drop)(hibloom *);
     hibloom_status (*expire)(hibloom *, uint64_t seconds);
+    /* A piece of the bitmap of one key: at most STORE_PIECE bytes, within its
+     * bits. read copies it out; merge sets the bits that are set in it, at once
+     * or not at all, and takes none away. */
+    hibloom_status (*read)(hibloom *, const struct piece *, unsigned char *out);
+    hibloom_status (*merge)(hibloom *, const struct piece *, const unsigned char *bits);
+    /* Merges the same piece of another filter of this store without moving it
+     * through this process. NULL: read and merge do as well. */
+    hibloom_status (*merge_within)(hibloom *into, hibloom *from, const struct piece *);
     /* of these filters only store and name are set; they are not closed */
     hibloom_status (*repair)(hibloom *);
     hibloom_status (*remove)(hibloom *);

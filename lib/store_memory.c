@@ -2,9 +2,10 @@
  *
  * It keeps filters by name as Redis keeps keys, so that a program tested on it
  * meets the same rules: two handles of one name share their bits, a dropped
- * filter is an error to the handles that are left, and time to live is kept. */
+ * filter is an error to the handles that are left, and time to live is kept.
+ * The bits themselves are memory_bits.h's. */
 #include "clock.h"
-#include "positions.h"
+#include "memory_bits.h"
 #include "spec.h"
 #include "store.h"
 
@@ -17,11 +18,9 @@ struct memory_filter {
     bool listed; /* under its name; else dropped, and freed with its last handle */
     bool bare;
     uint64_t expires_ms; /* by the monotonic clock; 0 = never */
-    hibloom_spec spec;
+    struct memory_bits bits; /* and their spec */
     char text[HIBLOOM_SPEC_TEXT_SIZE];
     char name[HIBLOOM_NAME_MAX + 1];
-    size_t bitmap_bytes;   /* of each key */
-    unsigned char *bits; /* key after key, in SETBIT's order: bit 0 is the highest of byte 0 */
 };
 
 struct memory_store {
@@ -45,7 +44,7 @@ static void release(struct memory_filter *stored)
 {
     if (stored->listed || stored->handles > 0)
         return;
-    free(stored->bits);
+    memory_bits_free(&stored->bits);
     free(stored);
 }
 
@@ -88,14 +87,12 @@ static hibloom_status create(hibloom *filter, const hibloom_spec *wanted, struct
     hibloom_status status = filter->bare ? HIBLOOM_OK : spec_draw_seed(&spec);
     if (status == HIBLOOM_OK)
         status = hibloom_spec_format(&spec, stored->text, sizeof stored->text);
-    stored->bitmap_bytes = (size_t)spec_bitmap_bytes(&spec);
-    if (status == HIBLOOM_OK) /* calloc: the system hands out zeroed pages as they are touched */
-        stored->bits = calloc(spec_keys(&spec), stored->bitmap_bytes);
-    if (stored->bits == NULL) {
+    if (status == HIBLOOM_OK && !memory_bits_make(&stored->bits, &spec))
+        status = HIBLOOM_ENOMEM;
+    if (status != HIBLOOM_OK) {
         free(stored);
-        return fail(filter, status != HIBLOOM_OK ? status : HIBLOOM_ENOMEM, "no memory or no seed for it");
+        return fail(filter, status, "no memory or no seed for it");
     }
-    stored->spec = spec;
     stored->bare = filter->bare;
     strcpy(stored->name, filter->name);
     stored->listed = true;
@@ -109,7 +106,7 @@ static void bind_handle(hibloom *filter, struct memory_filter *stored)
 {
     stored->handles++;
     filter->own = stored;
-    filter->spec = stored->spec;
+    filter->spec = stored->bits.spec;
     strcpy(filter->text, stored->text);
 }
 
@@ -174,69 +171,9 @@ static hibloom_status guard(hibloom *filter)
 
 /* ---- Bits ----------------------------------------------------------------- */
 
-/* Positions that are computed, and whose bytes are on their way into the cache,
- * before the first of them is looked at. */
-#define AHEAD 512u
-
-static inline unsigned char *byte_of(const struct memory_filter *stored, uint32_t i, uint64_t bit)
+static struct memory_bits *bits_of(const hibloom *filter)
 {
-    return stored->bits + positions_key(&stored->spec, i) * stored->bitmap_bytes + bit / 8;
-}
-
-static inline unsigned char mask_of(uint64_t bit)
-{
-    return (unsigned char)(0x80u >> (bit % 8));
-}
-
-/* Whether a bit was not set before. */
-static inline bool set_all(const struct memory_filter *stored, const uint64_t *bits)
-{
-    bool is_new = false;
-
-    for (uint32_t i = 0; i < stored->spec.hashes; i++) {
-        unsigned char *byte = byte_of(stored, i, bits[i]);
-        is_new = is_new || !(*byte & mask_of(bits[i]));
-        *byte = (unsigned char)(*byte | mask_of(bits[i]));
-    }
-    return is_new;
-}
-
-static inline bool has_all(const struct memory_filter *stored, const uint64_t *bits)
-{
-    for (uint32_t i = 0; i < stored->spec.hashes; i++)
-        if (!(*byte_of(stored, i, bits[i]) & mask_of(bits[i])))
-            return false;
-    return true;
-}
-
-static inline void look_ahead(const struct memory_filter *stored, const hibloom_item *item, uint64_t *bits)
-{
-    if (positions_count(&stored->spec, item->len) == 0)
-        return;
-    positions_bits(&stored->spec, item, bits);
-    for (uint32_t i = 0; i < stored->spec.hashes; i++)
-        __builtin_prefetch(byte_of(stored, i, bits[i]), 1);
-}
-
-/* An excluded item is neither added nor found. */
-static inline void walk_items(const struct memory_filter *stored, const hibloom_item *items, size_t n, bool *answers,
-                              bool (*look)(const struct memory_filter *, const uint64_t *))
-{
-    const uint32_t k = stored->spec.hashes;
-    const size_t step = AHEAD / k;
-    uint64_t bits[AHEAD];
-
-    for (size_t from = 0; from < n; from += step) {
-        const size_t count = n - from < step ? n - from : step;
-        for (size_t i = 0; i < count; i++)
-            look_ahead(stored, &items[from + i], bits + i * k);
-        for (size_t i = 0; i < count; i++) {
-            const bool excluded = positions_count(&stored->spec, items[from + i].len) == 0;
-            const bool answer = !excluded && look(stored, bits + i * k);
-            if (answers != NULL)
-                answers[from + i] = answer;
-        }
-    }
+    return &((struct memory_filter *)filter->own)->bits;
 }
 
 static hibloom_status memory_add(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new)
@@ -244,7 +181,7 @@ static hibloom_status memory_add(hibloom *filter, const hibloom_item *items, siz
     hibloom_status status = guard(filter);
 
     if (status == HIBLOOM_OK)
-        walk_items(filter->own, items, n, is_new, set_all);
+        memory_bits_add(bits_of(filter), items, n, is_new);
     return status;
 }
 
@@ -253,27 +190,37 @@ static hibloom_status memory_contains(hibloom *filter, const hibloom_item *items
     hibloom_status status = guard(filter);
 
     if (status == HIBLOOM_OK)
-        walk_items(filter->own, items, n, found, has_all);
+        memory_bits_contains(bits_of(filter), items, n, found);
     return status;
-}
-
-static size_t all_bytes(const struct memory_filter *stored)
-{
-    return stored->bitmap_bytes * spec_keys(&stored->spec);
 }
 
 static hibloom_status memory_count(hibloom *filter, uint64_t *bits_set, uint64_t *bytes)
 {
     hibloom_status status = guard(filter);
-    const struct memory_filter *stored = filter->own;
 
     if (status != HIBLOOM_OK)
         return status;
-    *bytes = all_bytes(stored);
-    *bits_set = 0;
-    for (size_t i = 0; i < *bytes; i++)
-        *bits_set += (unsigned)__builtin_popcount(stored->bits[i]);
+    *bits_set = memory_bits_count(bits_of(filter));
+    *bytes = bits_of(filter)->bytes;
     return HIBLOOM_OK;
+}
+
+static hibloom_status memory_read(hibloom *filter, const struct piece *piece, unsigned char *out)
+{
+    hibloom_status status = guard(filter);
+
+    if (status == HIBLOOM_OK)
+        memory_bits_read(bits_of(filter), piece, out);
+    return status;
+}
+
+static hibloom_status memory_merge(hibloom *filter, const struct piece *piece, const unsigned char *bits)
+{
+    hibloom_status status = guard(filter);
+
+    if (status == HIBLOOM_OK)
+        memory_bits_merge(bits_of(filter), piece, bits);
+    return status;
 }
 
 /* ---- Whole filters -------------------------------------------------------- */
@@ -281,10 +228,9 @@ static hibloom_status memory_count(hibloom *filter, uint64_t *bits_set, uint64_t
 static hibloom_status memory_clear(hibloom *filter)
 {
     hibloom_status status = guard(filter);
-    const struct memory_filter *stored = filter->own;
 
     if (status == HIBLOOM_OK)
-        memset(stored->bits, 0, all_bytes(stored));
+        memory_bits_clear(bits_of(filter));
     return status;
 }
 
@@ -350,6 +296,8 @@ static const struct store_class memory_class = {
     .clear = memory_clear,
     .drop = memory_drop,
     .expire = memory_expire,
+    .read = memory_read,
+    .merge = memory_merge,
     .repair = memory_repair,
     .remove = memory_remove,
     .close = memory_close,

@@ -6,11 +6,6 @@
 
 #define TIMEOUT_DEFAULT_MS 5000u
 
-static void redis_close(hibloom *filter)
-{
-    free(filter->own);
-}
-
 static void redis_free(hibloom_store *base)
 {
     struct redis_store *store = (struct redis_store *)base;
@@ -26,12 +21,15 @@ static const struct store_class redis_class = {
     .add = redis_add,
     .contains = redis_contains,
     .count = redis_count,
+    .read = redis_read,
+    .merge = redis_merge,
+    .merge_within = redis_merge_within,
     .clear = redis_clear,
     .drop = redis_drop,
     .expire = redis_expire,
     .repair = redis_repair,
     .remove = redis_remove,
-    .close = redis_close,
+    .close = redis_forget,
     .free = redis_free,
 };
 

@@ -1,11 +1,15 @@
 /* store_redis.h: what the files of the Redis store share.
  *
- *   store_redis.c  the store: connect, borrow, free; its table of functions
- *   redis_guard.c  is what is stored still this handle's filter?
- *   redis_items.c  add, contains: the walk from items to pipelines and back
- *   redis_count.c  how many bits are set
- *   redis_change.c one change to whole keys, at once or not at all
- *   redis_life.c   those changes: open, clear, expire, drop, repair, ... */
+ *   store_redis.c    the store: connect, borrow, free; its table of functions
+ *   redis_filter.c   the keys of a filter, as a handle knows them
+ *   redis_guard.c    is what is stored still this handle's filter?
+ *   redis_dialect.c  how an item's bits are put into commands, and its answers read
+ *   redis_items.c    add, contains: the walk from items to pipelines and back
+ *   redis_count.c    how many bits are set
+ *   redis_change.c   one change to whole keys, at once or not at all
+ *   redis_open.c     those that make a filter: open, attach
+ *   redis_life.c     those to one that stands: clear, expire, drop, repair, ...
+ *   redis_transfer.c pieces of bitmaps, read and merged */
 #ifndef HIBLOOM_STORE_REDIS_H
 #define HIBLOOM_STORE_REDIS_H
 
@@ -30,20 +34,30 @@ struct redis_store {
 #define REDIS_SEAL "hibloom1"
 #define REDIS_SEAL_BYTES 8u
 
-struct redis_key {
-    uint64_t whole;  /* its length as created; bare: the most this handle has seen, UINT64_MAX once it was lost */
-    bool sealed;     /* a bare one is not, and the longest string that Redis allows has no room for it */
-    uint64_t length; /* as the guard saw it last */
-    size_t len;      /* of the name */
-    char name[KEYS_SIZE];
+/* ---- redis_filter.c: the keys of a filter, as a handle knows them ---- */
+
+struct redis_bitmap {
+    struct argument key;
+    struct argument spec; /* beside it: its segment's copy, or the filter's own */
+    uint64_t whole;    /* its length as created; bare: the most this handle has seen, UINT64_MAX once it was lost */
+    uint64_t length;   /* as the guard saw it last */
+    uint64_t unproven; /* bits that a call has set in it since its guard last held */
 };
 
 /* What a handle keeps: hibloom.own */
 struct redis_filter {
-    struct redis_key spec;
-    bool block_cut; /* a block came short, which only the loss of the bitmap excuses */
+    struct argument spec; /* the key of the filter's own spec */
+    bool sealed;          /* a bare one is not, and the longest string that Redis allows has no room for it */
+    bool segmented;       /* with a copy of the spec beside each bitmap */
+    bool block_cut;       /* a block came short, which only the loss of the bitmap excuses */
+    char *names;          /* what the keys lie in */
     uint32_t count;
-    struct redis_key bitmaps[];
+    struct redis_bitmap bitmaps[];
+};
+
+/* Some bitmaps of a filter, one after the other. */
+struct redis_range {
+    uint32_t first, count;
 };
 
 static inline struct redis_store *redis_store_of(const hibloom *filter)
@@ -56,42 +70,110 @@ static inline struct redis_filter *redis_filter_of(const hibloom *filter)
     return filter->own;
 }
 
-static inline struct argument redis_key_argument(const struct redis_key *key)
+static inline struct redis_range redis_all(const hibloom *filter)
 {
-    return (struct argument){key->name, key->len};
+    return (struct redis_range){0, redis_filter_of(filter)->count};
 }
+
+/* The bitmaps that an item of this segment has bits in. */
+static inline struct redis_range redis_touched(const hibloom *filter, uint32_t segment)
+{
+    return redis_filter_of(filter)->segmented ? (struct redis_range){segment, 1} : redis_all(filter);
+}
+
+/* Does a bitmap of this spec fit a Redis key? Else notes ERANGE. */
+bool redis_fits(hibloom *filter, const hibloom_spec *spec);
+
+/* Takes a spec over, if it fits, and makes filter->own for it; may be called
+ * again. */
+void redis_set_spec(hibloom *filter, const hibloom_spec *spec);
+void redis_forget(hibloom *filter); /* frees filter->own */
+
+/* The step after `range`, from {0, 0} on: as many bitmaps as a server can make
+ * or remove without a long stall. False: there is none. */
+bool redis_next_step(const hibloom *filter, struct redis_range *range);
+bool redis_is_one_step(const hibloom *filter); /* all of it */
+
+/* What is stored as a filter's own spec is its text; while it is created or
+ * removed in several steps, with a word before it. */
+enum redis_state { REDIS_STANDS, REDIS_CREATING, REDIS_REMOVING };
+
+extern const char *const redis_state_words[];
+
+enum redis_state redis_state_of(const char *stored);
+
+/* Ask for changes to keys; the number of commands. NAME key, or NAME key number: */
+unsigned redis_ask_one(struct commands *, const char *name, struct argument key, const uint64_t *number);
+unsigned redis_ask_each_bitmap(hibloom *, struct redis_range, struct commands *, const char *name,
+                               const uint64_t *number);
+unsigned redis_ask_each_key(hibloom *, struct redis_range, struct commands *, const char *name,
+                            const uint64_t *number); /* and the copies of the spec */
+
+/* Writes a spec, or the copies of it. */
+unsigned redis_ask_set(struct commands *, struct argument key, enum redis_state, const char *text);
+unsigned redis_ask_copies(hibloom *, struct redis_range, struct commands *);
+
+/* Makes bitmaps where there are none. A bare one gets the length that it had;
+ * one that was not there is left to its first add. */
+unsigned redis_ask_bitmaps(hibloom *, struct redis_range, struct commands *);
 
 /* ---- redis_guard.c ---- */
 
 /* What the guard saw. */
 struct guard {
-    bool has_spec;
-    char spec[REPLY_TEXT + 1];
+    bool has_spec;                /* each spec that lies beside them is there */
+    char spec[REPLY_TEXT + 1];    /* or the first of them that is not this filter's */
     uint64_t bytes;               /* of all bitmaps together */
     bool existing, gone, changed; /* of the bitmaps: one is there, is not there, is not what it was */
 };
 
-/* Asks: GET of the spec, STRLEN and seal of each bitmap. */
-void guard_ask(hibloom *filter, struct commands *out);
+/* Asks: GET of the spec beside them, STRLEN and seal of each bitmap. */
+void guard_ask(hibloom *filter, struct commands *out, struct redis_range range);
 
-/* Receives the answer to the GET of a spec; whether there is one. One that is
- * no text at all becomes "", which is no spec either. */
-bool guard_receive_spec(struct connection *c, char text[REPLY_TEXT + 1]);
+/* Asks for the filter's own spec, and receives the answer: whether there is
+ * one. One that is no text at all becomes "", which is no spec either. */
+void guard_ask_spec(hibloom *filter, struct commands *out);
+bool guard_receive_spec(hibloom *filter, char text[REPLY_TEXT + 1]);
 
 /* Receives the answers to all that was asked, judging nothing. */
-void guard_receive(hibloom *filter, struct guard *guard);
+void guard_receive(hibloom *filter, struct redis_range range, struct guard *guard);
+
+/* Asks and receives: a round trip for the guard alone. */
+void guard_look(hibloom *filter, struct redis_range range, struct guard *guard);
 
 /* Judge: ENOTFOUND, EMISMATCH or ECORRUPT, noted in the connection; the last
  * one judges both. After another failure they mean nothing and do nothing. */
-void guard_judge_spec(hibloom *filter, const struct guard *guard);
+void guard_judge_spec(hibloom *filter, bool has_spec, const char *spec);
 void guard_judge_bitmaps(hibloom *filter, const struct guard *guard);
 void guard_judge(hibloom *filter, const struct guard *guard);
 
-/* EMISMATCH, or ECORRUPT where the stored text is no spec, in words. */
+/* EMISMATCH, or ECORRUPT where the stored text is no spec, in words; ENOTFOUND
+ * where it is one in the making. */
 void guard_fail_spec(hibloom *filter, const char *stored);
 
 /* Receives and judges. */
-void guard_check(hibloom *filter, struct guard *guard);
+void guard_check(hibloom *filter, struct redis_range range, struct guard *guard);
+
+/* Where only copies of the spec lie beside the bitmaps, either end of each
+ * pipeline: asks for the filter's own; receives and judges it. Else they do
+ * nothing. */
+void guard_ask_own(hibloom *filter, struct commands *out);
+void guard_check_own(hibloom *filter);
+void guard_look_own(hibloom *filter); /* both, as a round trip of its own */
+
+/* ---- redis_dialect.c ---- */
+
+struct dialect {
+    bool sets;           /* or only looks */
+    size_t answer_bytes; /* an item, where that is more than its commands; else 0 */
+    void (*ask)(hibloom *, struct commands *, const struct dialect *, uint32_t segment, const uint64_t *bits);
+    /* Receives the answers; how many of its bits were not set (before)? */
+    uint32_t (*missing)(hibloom *, const hibloom_item *);
+};
+
+/* The one in which to add, whether the caller asks for is_new or not; and to look. */
+const struct dialect *dialect_to_add(const hibloom *, bool exact);
+const struct dialect *dialect_to_look(const hibloom *);
 
 /* ---- redis_items.c ---- */
 
@@ -106,40 +188,76 @@ hibloom_status redis_count(hibloom *, uint64_t *bits_set, uint64_t *bytes);
  * one may be longer), and looks with the guard at the same time. */
 uint64_t redis_count_bits(hibloom *, uint32_t i, struct guard *);
 
+/* ---- redis_transfer.c ---- */
+
+hibloom_status redis_read(hibloom *, const struct piece *, unsigned char *out);
+hibloom_status redis_merge(hibloom *, const struct piece *, const unsigned char *bits);
+hibloom_status redis_merge_within(hibloom *into, hibloom *from, const struct piece *);
+
 /* ---- redis_change.c ---- */
 
 #define REDIS_ATTEMPTS 100 /* each one that fails is another client's that succeeded */
 
-/* What was seen before a change. */
+/* What was seen before a change: of the filter's own spec, and of some bitmaps. */
 struct redis_look {
+    bool has_spec;
+    char spec[REPLY_TEXT + 1];
     struct guard guard;
-    long long spec_ttl_ms, bitmap_ttl_ms; /* time to live; negative: none */
-    uint64_t argument;                    /* of the change: expire's seconds, sweep's bits */
+    long long spec_ttl_ms, bitmap_ttl_ms; /* time to live, of the first bitmap; negative: none */
+    const void *argument;                 /* of the change */
 };
 
 struct redis_change {
     bool watch_bitmaps; /* too; adders change them all the time */
     /* Whether it is to be made; or notes in the connection why it may not be. */
-    bool (*judge)(hibloom *, const struct redis_look *);
+    bool (*judge)(hibloom *, struct redis_range, const struct redis_look *);
     /* Asks for it; the number of commands. */
-    unsigned (*ask)(hibloom *, struct commands *, const struct redis_look *);
+    unsigned (*ask)(hibloom *, struct redis_range, struct commands *, const struct redis_look *);
 };
 
-/* Inside a conversation: makes the change; whether it was made, and by us. */
-bool redis_make_change(hibloom *, const struct redis_change *, uint64_t argument);
+/* Inside a conversation: looks at some bitmaps, and at the filter's own spec
+ * after them. Whether it was a look at one state: the spec beside the bitmaps
+ * was looked at before them. */
+bool redis_look_at(hibloom *, struct redis_range, struct redis_look *);
 
-/* ---- redis_life.c ---- */
+/* Of what was seen: is the filter's own spec stored in this state? Are the
+ * bitmaps as they were created, with their copies of the spec? */
+bool redis_spec_is(const hibloom *, const struct redis_look *, enum redis_state);
+bool redis_bitmaps_stand(const hibloom *, const struct redis_look *);
+
+/* Inside a conversation: makes the change; whether it was made, and by us. */
+bool redis_make_change(hibloom *, const struct redis_change *, struct redis_range, const void *argument);
+void redis_make_each_step(hibloom *, const struct redis_change *); /* to all bitmaps, step by step */
+
+/* As a conversation of its own; and that after a failure, whose words stay. */
+hibloom_status redis_converse_change(hibloom *, const struct redis_change *, struct redis_range, const void *argument);
+void redis_clean_up(hibloom *, const struct redis_change *, struct redis_range, const void *argument);
+
+/* ---- redis_open.c ---- */
 
 hibloom_status redis_open(hibloom *, const hibloom_spec *wanted);
 hibloom_status redis_attach(hibloom *);
+
+/* Inside a conversation: takes the stored spec over, if there is one and it is
+ * the wanted one (NULL: any). Whether there is one. */
+bool redis_load(hibloom *, const hibloom_spec *wanted, enum redis_state *);
+
+/* ---- redis_life.c ---- */
+
+/* Inside a conversation: removes a filter that is marked as being removed. */
+void redis_go_on_removing(hibloom *);
+
+/* Of a change: asks for the removal of the spec, of bitmaps and of the copies beside them. */
+unsigned redis_ask_drop(hibloom *, struct redis_range, struct commands *, const struct redis_look *);
+
 hibloom_status redis_clear(hibloom *);
 hibloom_status redis_drop(hibloom *);
 hibloom_status redis_expire(hibloom *, uint64_t seconds);
 hibloom_status redis_repair(hibloom *);
 hibloom_status redis_remove(hibloom *);
 
-/* Takes back the `bits` that an add has set after the filter was gone: removes
+/* Takes back the bits that an add has set after the filter was gone: removes
  * the bitmaps that they made, if nobody else has set any in them. */
-void redis_sweep(hibloom *, uint64_t bits);
+void redis_sweep(hibloom *filter);
 
 #endif

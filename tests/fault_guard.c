@@ -35,21 +35,28 @@ static void end(struct subject *subject)
 {
     test_command(redis, "DEL %s {%s}:spec", subject->name, subject->name);
     for (int i = 0; i < 4; i++)
-        test_command(redis, "DEL %s:%d", subject->name, i);
+        test_command(redis, "DEL %s:%d {%s:%d}:spec", subject->name, i, subject->name, i);
     subject_close(subject);
     hibloom_store_free(subject->store);
 }
 
-/* The key of a bitmap: the only one, or the last of four, so that a guard that
- * looks at the first alone is caught. */
-static const char *bitmap(const struct subject *subject)
+/* The key of bitmap i of those to damage, NULL if there are no more: the only
+ * one; or the last of four, so that a guard that looks at the first alone is
+ * caught; or each segment, as a call need not touch every one. */
+static const char *bitmap(const struct subject *subject, unsigned i)
 {
     static char key[TEST_NAME_SIZE + 8];
-    const bool partitioned = strstr(subject->variant->spec, "partitioned") != NULL;
+    const hibloom_spec *spec = hibloom_spec_of(subject->filter);
 
-    snprintf(key, sizeof key, partitioned ? "%s:3" : "%s", subject->name);
+    if (i >= spec->segments)
+        return NULL;
+    snprintf(key, sizeof key, "%s", subject->name);
+    if (spec->segments > 1 || spec->layout == HIBLOOM_LAYOUT_PARTITIONED)
+        snprintf(key + strlen(key), 8, ":%u", spec->segments > 1 ? i & 3 : 3);
     return key;
 }
+
+#define EACH_BITMAP(s, key, i) (unsigned i = 0; ((key) = bitmap((s), i)) != NULL; i++)
 
 /* ---- The damages ------------------------------------------------------------------- */
 
@@ -106,19 +113,29 @@ static void lengthen_spec_unseen(const struct subject *s)
 
 static void delete_bitmap(const struct subject *s)
 {
-    test_command(redis, "DEL %s", bitmap(s));
+    const char *key;
+
+    for EACH_BITMAP(s, key, i)
+        test_command(redis, "DEL %s", key);
 }
 
 static void expire_bitmap(const struct subject *s)
 {
-    test_command(redis, "PEXPIRE %s 1", bitmap(s));
+    const char *key;
+
+    for EACH_BITMAP(s, key, i)
+        test_command(redis, "PEXPIRE %s 1", key);
     test_sleep_ms(3);
 }
 
 static void rename_bitmap(const struct subject *s)
 {
-    test_command(redis, "RENAME %s %s-elsewhere", bitmap(s), s->name);
-    test_command(redis, "DEL %s-elsewhere", s->name);
+    const char *key;
+
+    for EACH_BITMAP(s, key, i) {
+        test_command(redis, "RENAME %s %s-elsewhere", key, s->name);
+        test_command(redis, "DEL %s-elsewhere", s->name);
+    }
 }
 
 static void rename_all(const struct subject *s)
@@ -131,29 +148,40 @@ static void rename_all(const struct subject *s)
 /* The bitmap is lost, and then somebody sets one of its bits. */
 static void recreate_bitmap_short(const struct subject *s)
 {
+    const char *key;
+
     delete_bitmap(s);
-    test_command(redis, "SETBIT %s 77777 1", bitmap(s));
+    for EACH_BITMAP(s, key, i)
+        test_command(redis, "SETBIT %s 77777 1", key);
 }
 
 /* As far as any bit can make it. */
 static void recreate_bitmap_at_its_last_bit(const struct subject *s)
 {
     const hibloom_spec *spec = hibloom_spec_of(s->filter);
+    const char *key;
 
     delete_bitmap(s);
-    test_command(redis, "SETBIT %s %llu 1", bitmap(s), (unsigned long long)spec->bits - 1);
+    for EACH_BITMAP(s, key, i)
+        test_command(redis, "SETBIT %s %llu 1", key, (unsigned long long)(spec->bits - 1) / spec->segments);
 }
 
 /* By an add under a handle of a larger filter that had the name before. */
 static void recreate_bitmap_longer(const struct subject *s)
 {
+    const char *key;
+
     delete_bitmap(s);
-    test_command(redis, "SETBIT %s %llu 1", bitmap(s), (unsigned long long)hibloom_spec_of(s->filter)->bits * 3);
+    for EACH_BITMAP(s, key, i)
+        test_command(redis, "SETBIT %s %llu 1", key, (unsigned long long)hibloom_spec_of(s->filter)->bits * 3);
 }
 
 static void empty_bitmap(const struct subject *s)
 {
-    test_command(redis, "SET %s %s", bitmap(s), "");
+    const char *key;
+
+    for EACH_BITMAP(s, key, i)
+        test_command(redis, "SET %s %s", key, "");
 }
 
 static hibloom *open_by_another(hibloom_store *store, const struct subject *s)
@@ -344,11 +372,11 @@ static void repairing_what_is_whole_changes_nothing(void **state)
             assert_ok(hibloom_repair(store, subject.name), store);
         subject_check(&subject);
         assert_in_range(test_command(redis, "TTL {%s}:spec", subject.name), 900, 1000);
-        assert_in_range(test_command(redis, "TTL %s", bitmap(&subject)), 900, 1000);
+        assert_in_range(test_command(redis, "TTL %s", bitmap(&subject, 0)), 900, 1000);
         delete_bitmap(&subject);
         assert_ok(hibloom_repair(store, subject.name), store);
         assert_in_range(test_command(redis, "TTL {%s}:spec", subject.name), 900, 1000);
-        assert_in_range(test_command(redis, "TTL %s", bitmap(&subject)), 900, 1000);
+        assert_in_range(test_command(redis, "TTL %s", bitmap(&subject, 0)), 900, 1000);
         end(&subject);
         hibloom_store_free(store);
     }

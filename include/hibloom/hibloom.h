@@ -79,6 +79,8 @@ HIBLOOM_API const char *hibloom_strerror(hibloom_status status);
 #define HIBLOOM_SPEC_TEXT_SIZE 2048u /* a buffer of this size holds every spec text, its end included */
 #define HIBLOOM_NAME_MAX 512u        /* bytes in a filter's name at most */
 #define HIBLOOM_BLOCK_BITS 512u      /* of the blocked layout: a line of most caches, and a GETRANGE of 64 bytes */
+#define HIBLOOM_SEGMENT_BITS (UINT64_C(1) << 27) /* 16 MB: no command on a key of this size stalls a server for long */
+#define HIBLOOM_SEGMENTS_MAX 65536u
 
 typedef enum hibloom_hash {
     HIBLOOM_HASH_XXH3 = 0,      /* XXH3-128, seeds[0] its 64-bit seed; the default */
@@ -101,8 +103,11 @@ typedef enum hibloom_layout {
  * or hibloom_spec_parse; every function that takes one refuses, with EINVAL
  * or ERANGE, what those would not have made. */
 typedef struct hibloom_spec {
-    uint64_t bits;       /* m: bits of one bitmap; the partitioned layout has `hashes` such bitmaps */
+    uint64_t bits;       /* m: bits of one bitmap; the partitioned layout has `hashes` such bitmaps, and segments share
+                            it, each with the same number of bits, rounded up (blocked: to whole blocks) */
     uint32_t hashes;     /* k: positions of an item */
+    uint32_t segments;   /* Redis keys over which the bits are spread, an item's bits all in one; 0 counts as 1. More
+                            than one: classic and blocked layouts, xxh3 and siphash only */
     uint64_t capacity;   /* n: items it is meant for; 0 = not stated */
     double error_rate;   /* p: false-positive rate asked for at capacity; 0 = not stated */
     hibloom_hash hash;
@@ -116,7 +121,9 @@ typedef struct hibloom_spec {
 /* The spec for `capacity` items at a false-positive rate of at most
  * `error_rate`: of all k the one that needs the fewest bits, and of those the
  * fewest for which hibloom_spec_error_at(out, capacity) <= error_rate. Hash
- * xxh3, layout classic, no seed.
+ * xxh3, layout classic, no seed; one segment up to HIBLOOM_SEGMENT_BITS, and
+ * beyond that as many as it takes for each to have no more. (Set
+ * out->segments = 1 to keep one key, of up to 2^32 bits.)
  * EINVAL: error_rate is not above 0 and below 1 (NaN included).
  * ERANGE: capacity is 0, or the bits would exceed 2^62, or error_rate is so
  * small that no k up to HIBLOOM_HASHES_MAX is the best one. */
@@ -134,6 +141,8 @@ HIBLOOM_CHECKED hibloom_status hibloom_spec_for_hashes(hibloom_spec *out, uint64
  *   seed=HEX      xxh3: up to 16 hex digits; siphash: 32, the key's bytes in order
  *   seeds=A,B,..  murmur3 and poly: one decimal number below 2^32 for each hash
  *   layout=classic|partitioned|blocked   default classic
+ *   segments=S                       default: one, or where bits exceed 2^27 as many as hibloom_spec_for chooses;
+ *                                    always one if the layout or the hash allows no more
  *   empty=excluded
  * or, as its first word, a preset: a filter as one of these programs fills it.
  *   php-mt bits=M capacity=N         k = ceil(M/N ln 2); hash php-mt
@@ -156,12 +165,12 @@ HIBLOOM_CHECKED hibloom_status hibloom_spec_format(const hibloom_spec *spec, cha
  * (1 - e^(-kn/m))^k, in the partitioned layout (1 - e^(-n/m))^k (Bloom 1970;
  * the limit form as in Broder and Mitzenmacher 2004). In the blocked layout the
  * mean over blocks, whose number of items is Poisson distributed (Putze,
- * Sanders and Singler 2007). NaN if bits or hashes is 0. It supposes a hash
+ * Sanders and Singler 2007), and likewise over segments. NaN if bits or hashes is 0. It supposes a hash
  * that spreads evenly; poly does not. */
 HIBLOOM_API double hibloom_spec_error_at(const hibloom_spec *spec, uint64_t items);
 
-/* Where one bit lies: which of the filter's keys (0 in the classic layout),
- * and the offset in it as SETBIT counts, 0 the highest bit of byte 0. */
+/* Where one bit lies: which of the filter's keys (0 if it has one), and the
+ * offset in it as SETBIT counts, 0 the highest bit of byte 0. */
 typedef struct hibloom_position {
     uint32_t key;
     uint64_t bit;
@@ -193,8 +202,8 @@ typedef enum hibloom_commands {
 /* Zero in a field means its default. */
 typedef struct hibloom_connect_options {
     uint32_t connect_timeout_ms; /* to make a connection; default 5000. The look-up of a host name is not in it */
-    uint32_t command_timeout_ms; /* from sending to a whole answer; default 5000. A server that keeps sending
-                                    pieces of one answer is given up after twice that at most */
+    uint32_t command_timeout_ms; /* from sending a pipeline to its last answer; default 5000. A server that keeps
+                                    sending pieces of an answer is given up after twice that at most */
     hibloom_commands commands;
 } hibloom_connect_options;
 
@@ -240,16 +249,18 @@ HIBLOOM_API void hibloom_store_free(hibloom_store *store);
 
 /* ---- Filter: a spec, a name and a store ------------------------------------
  *
- * In Redis a filter NAME is the key NAME, a plain bitmap (partitioned: NAME:0,
- * NAME:1, ...), and its spec text under {NAME}:spec; a NAME that has a {tag}
- * of its own keeps it: NAME:spec. Behind its bits the bitmap ends in the eight
+ * In Redis a filter NAME is the key NAME, a plain bitmap (partitioned, or of
+ * several segments: NAME:0, NAME:1, ...), and its spec text under {NAME}:spec;
+ * a NAME that has a {tag} of its own keeps it: NAME:spec. Each segment has a
+ * copy of the spec beside it, {NAME:0}:spec. Behind its bits a bitmap ends in the eight
  * bytes "hibloom1", which no add can write: a seal that proves that it is the
  * one that was created, and not what was added after it had been lost. (Only a
  * bitmap of more than 2^32 - 64 bits has no room for it. It is missed when it
  * is gone, but not if an add has since hit its last byte.)
  *
  * The guard: each call on an open filter proves that the stored spec is still
- * this filter's and, but for clear and drop, that the bitmap is whole. If not,
+ * this filter's and, but for clear and drop, that the bitmap is whole; of a
+ * filter of several segments, of each segment that it touches. If not,
  * no answer is given, and the status is
  *   ENOTFOUND  the spec is gone: dropped or expired; or it is there, and there
  *              is no bitmap: deleted or evicted
@@ -275,14 +286,17 @@ typedef struct hibloom hibloom;
  * racing creators one wins and the others verify. A spec without a seed
  * matches any stored seed; all else must be equal, capacity and error rate
  * included. spec NULL: it must exist, and its stored spec is taken. The bits
- * are allocated at creation.
+ * are allocated at creation, in steps of 16 MB (a key that is larger in one,
+ * which at 512 MB stalls the server for 0.2 s); others that open the filter
+ * meanwhile help, so it does not matter if one of them dies.
  * The store must outlive the filter. Close it with hibloom_close.
  * EINVAL: name is empty, or nothing but a {tag}, or has a brace but no tag
  * (its spec could not lie in its cluster slot); the spec is not valid.
  * ERANGE: name is longer than HIBLOOM_NAME_MAX; a bitmap would be larger than
  * one Redis key, 2^32 bits. ENOTFOUND: none there and spec is NULL.
  * EMISMATCH: there, with another spec; or a bitmap without one.
- * Round trips: two if it exists, three to create it. */
+ * Round trips: two if it exists, three to create it; beyond 16 MB four more
+ * and two each step. */
 HIBLOOM_CHECKED hibloom_status hibloom_open(hibloom **out, hibloom_store *store, const char *name,
                                             const hibloom_spec *spec);
 
@@ -336,11 +350,11 @@ typedef struct hibloom_info {
 HIBLOOM_CHECKED hibloom_status hibloom_get_info(hibloom *filter, hibloom_info *out);
 
 /* Empties it; its spec, and its time to live, stay. Makes a lost bitmap anew.
- * Two round trips. */
+ * Two round trips for each 16 MB, which are emptied one after the other. */
 HIBLOOM_CHECKED hibloom_status hibloom_clear(hibloom *filter);
 
 /* Removes every key of it (UNLINK). The handle must still be closed.
- * Two round trips. */
+ * Two round trips; beyond 16 MB four more and two each 16 MB. */
 HIBLOOM_CHECKED hibloom_status hibloom_drop(hibloom *filter);
 
 /* Removes every key of it after `seconds`; 0 = never: removes a time to live.
@@ -350,14 +364,77 @@ HIBLOOM_CHECKED hibloom_status hibloom_expire(hibloom *filter, uint64_t seconds)
 /* Where the bitmap of the filter `name` was lost and its spec was not, makes
  * the bitmap anew, empty; what is whole is left alone. So any number of
  * processes that have noticed may call it, and none undoes what another has
- * added since. ENOTFOUND: no spec under the name. ECORRUPT: it is unreadable.
- * Three round trips. */
+ * added since. Of a filter of several segments, the lost ones only.
+ * ENOTFOUND: no spec under the name. ECORRUPT: it is unreadable.
+ * Three round trips; two for each segment or 16 MB beyond the first. */
 HIBLOOM_CHECKED hibloom_status hibloom_repair(hibloom_store *store, const char *name);
 
 /* Removes the filter `name` without opening it, which the guard forbids when
  * its bitmap is lost. ENOTFOUND: no spec under the name, so nothing of ours.
  * ECORRUPT: it is unreadable: delete the keys by hand. Three round trips. */
 HIBLOOM_CHECKED hibloom_status hibloom_remove(hibloom_store *store, const char *name);
+
+/* ---- Whole filters, moved and compared --------------------------------------
+ *
+ * Two filters can be joined and compared if their specs are equal, seed
+ * included: open the first, and make the second with hibloom_spec_of of it, or
+ * with hibloom_spec_load. All of this goes by steps of 16 MB, which is also
+ * the memory that a call takes. */
+
+/* The union: adds to `into` every item that `from` holds, whatever store each
+ * is in, and takes nothing away that others add to `into` meanwhile. Items that
+ * are added to `from` during the call may be missed.
+ *   memory -> Redis   the bulk load: build a filter in memory, then merge it,
+ *                     some hundred times as fast as adding its items
+ *   Redis -> memory   a snapshot, on which contains costs no round trip; merge
+ *                     again to refresh it
+ *   Redis -> Redis    on one store the server does it alone
+ * In Redis each step is one transaction (a temporary key that nobody else ever
+ * sees, BITOP OR), so a process that dies half-way leaves `into` whole, with a
+ * part of the items. A key of more than 16 MB is merged in steps by a script (EVAL).
+ * into and from may be one filter. EMISMATCH: the specs differ. After another
+ * error a part of the items may be in. hibloom_store_error: of the store of
+ * `into`, also where `from` failed.
+ * Round trips: two for each 16 MB of Redis written, and one for each read. */
+HIBLOOM_CHECKED hibloom_status hibloom_merge(hibloom *into, hibloom *from);
+
+/* Writes the filter to a file, replacing the one at `path` at once or, on
+ * failure, not at all. A new file is readable by its owner alone, since the
+ * seed is in it; one that replaces another takes over its mode. Items added
+ * during the call may be missed. EIO: the file could not be written.
+ * Format, in little-endian byte order:
+ *   8 bytes   89 48 42 4c 0d 0a 1a 0a: "HBL" in a frame that shows damage by text tools
+ *   u32       version, 1
+ *   u32       length of the spec text
+ *   u64       length of the bits
+ *   the spec's canonical text, not terminated
+ *   the bits, key after key, each of whole bytes, bit 0 the highest of byte 0
+ *   u64       XXH3-64 (seed 0) of all that precedes
+ * Round trips: one for each 16 MB. */
+HIBLOOM_CHECKED hibloom_status hibloom_save(hibloom *filter, const char *path);
+
+/* The union with the filter in a file, which is read twice: once to check it
+ * and, if it is whole, to merge it. EIO: it could not be read. ECORRUPT: it is
+ * no such file, or was cut short or altered: nothing was changed. EMISMATCH:
+ * it holds a filter of another spec. Round trips: as hibloom_merge. */
+HIBLOOM_CHECKED hibloom_status hibloom_load(hibloom *into, const char *path);
+
+/* The spec of the filter in a file, to open one for hibloom_load. The rest of
+ * the file is not looked at. EIO, ECORRUPT. */
+HIBLOOM_CHECKED hibloom_status hibloom_spec_load(hibloom_spec *out, const char *path);
+
+typedef struct hibloom_comparison {
+    double union_items;        /* estimated by the formula of hibloom_info from the bits set in either */
+    double intersection_items; /* items of a + items of b - union_items, but not below 0 */
+    double similarity;         /* intersection / union (Jaccard), 0 to 1; of two empty filters 1 */
+} hibloom_comparison;
+
+/* Estimates how much two filters have in common (Swamidass and Baldi 2007).
+ * Changes nothing. The fuller the filters, the worse the estimate; not a
+ * number or infinite where one has no bit left to set. EMISMATCH: the specs
+ * differ. hibloom_store_error: of the store of `a`. Round trips: one for each
+ * 16 MB of each. */
+HIBLOOM_CHECKED hibloom_status hibloom_compare(hibloom *a, hibloom *b, hibloom_comparison *out);
 
 /* The filter's spec, its seed included; valid until hibloom_close. */
 HIBLOOM_API const hibloom_spec *hibloom_spec_of(const hibloom *filter);

@@ -6,15 +6,15 @@
 
 #include "test.h"
 
-/* The two dialects of commands, on one key and on several, and the blocked
- * layout: the ways through the library that a fault may take. */
+/* The two dialects of commands, on one key and on several, the blocked layout,
+ * and segments: the ways through the library that a fault may take. */
 struct variant {
     const char *name;
     const char *spec; /* a spec text, with its seed, so that a test repeats itself */
     hibloom_commands commands;
 };
 
-#define VARIANTS 5
+#define VARIANTS 6
 extern const struct variant variants[VARIANTS];
 
 struct subject {

@@ -1,0 +1,268 @@
+/* redis_open.c: how a handle comes to be: open, which creates what is not
+ * there, and attach.
+ *
+ * A filter of up to 16 MB is created by one change, spec and bitmaps together.
+ * A larger one is claimed and then made step by step, so that the server is not
+ * stalled:
+ *
+ *     {seen}:spec   "creating hash=..."   then the bitmaps   then "hash=..."
+ *
+ * Whoever finds it so goes on with it: racing creators help each other, and one
+ * that dies leaves nothing that the next would not finish. Nobody can have
+ * added to it yet, since nobody has opened it. */
+#include "store_redis.h"
+
+#include <string.h>
+#include <time.h>
+
+/* ---- Creating ------------------------------------------------------------- */
+
+/* A filter's keys expire spec first, its bitmaps in the same instant or, on a
+ * busy server, some milliseconds later. */
+#define EXPIRING_MS 500
+
+static void fail_taken(hibloom *filter)
+{
+    connection_fail(&redis_store_of(filter)->connection, HIBLOOM_EMISMATCH,
+                    "'%s' is a bitmap without a spec: join it with hibloom_attach if it is another program's, "
+                    "else delete it", filter->name);
+}
+
+static bool judge_create(hibloom *filter, struct redis_range range, const struct redis_look *look)
+{
+    (void)range;
+    if (look->has_spec) /* somebody was faster */
+        return false;
+    if (look->guard.existing && look->bitmap_ttl_ms >= 0 && look->bitmap_ttl_ms <= EXPIRING_MS)
+        return false; /* look again: it is about to go */
+    if (look->guard.existing)
+        fail_taken(filter);
+    return true;
+}
+
+static unsigned ask_claim(hibloom *filter, struct redis_range range, struct commands *out,
+                          const struct redis_look *look)
+{
+    (void)range;
+    (void)look;
+    return redis_ask_set(out, redis_filter_of(filter)->spec, REDIS_CREATING, filter->text);
+}
+
+static bool judge_step(hibloom *filter, struct redis_range range, const struct redis_look *look)
+{
+    (void)range;
+    if (!redis_spec_is(filter, look, REDIS_CREATING) || redis_bitmaps_stand(filter, look))
+        return false; /* done */
+    if (look->guard.existing)
+        fail_taken(filter);
+    return true;
+}
+
+static unsigned ask_step(hibloom *filter, struct redis_range range, struct commands *out,
+                         const struct redis_look *look)
+{
+    (void)look;
+    return redis_ask_copies(filter, range, out) + redis_ask_bitmaps(filter, range, out);
+}
+
+static bool judge_finish(hibloom *filter, struct redis_range range, const struct redis_look *look)
+{
+    (void)range;
+    return redis_spec_is(filter, look, REDIS_CREATING);
+}
+
+static unsigned ask_finish(hibloom *filter, struct redis_range range, struct commands *out,
+                           const struct redis_look *look)
+{
+    (void)range;
+    (void)look;
+    return redis_ask_set(out, redis_filter_of(filter)->spec, REDIS_STANDS, filter->text);
+}
+
+static unsigned ask_create(hibloom *filter, struct redis_range range, struct commands *out,
+                           const struct redis_look *look)
+{
+    return ask_finish(filter, range, out, look) + ask_step(filter, range, out, look);
+}
+
+/* A server that takes no string of that length has made the spec alone. */
+static bool judge_undo(hibloom *filter, struct redis_range range, const struct redis_look *look)
+{
+    (void)range;
+    return redis_spec_is(filter, look, REDIS_STANDS) && look->guard.gone;
+}
+
+static const struct redis_change create = {true, judge_create, ask_create};
+static const struct redis_change claim = {true, judge_create, ask_claim};
+static const struct redis_change step = {true, judge_step, ask_step};
+static const struct redis_change finish = {false, judge_finish, ask_finish};
+static const struct redis_change undo = {false, judge_undo, redis_ask_drop};
+
+/* Are all places free? A round trip a step, so that a filter is not begun that
+ * another program's bitmap is in the way of. */
+static bool all_free(hibloom *filter)
+{
+    const struct connection *c = &redis_store_of(filter)->connection;
+    struct redis_range range = {0, 0};
+    struct redis_look look;
+    bool free = true;
+
+    while (free && c->status == HIBLOOM_OK && redis_next_step(filter, &range))
+        free = redis_look_at(filter, range, &look) && judge_create(filter, range, &look);
+    return free && c->status == HIBLOOM_OK;
+}
+
+/* Whether it is there now, and was made by us. */
+static bool create_filter(hibloom *filter)
+{
+    if (redis_is_one_step(filter))
+        return redis_make_change(filter, &create, redis_all(filter), NULL);
+    if (all_free(filter))
+        (void)redis_make_change(filter, &claim, (struct redis_range){0, 1}, NULL);
+    return false; /* what is claimed, by whomever, is found and gone on with */
+}
+
+/* From "creating ..." on. */
+static void go_on_creating(hibloom *filter)
+{
+    redis_make_each_step(filter, &step);
+    (void)redis_make_change(filter, &finish, (struct redis_range){0, 1}, NULL);
+}
+
+/* ---- Opening -------------------------------------------------------------- */
+
+/* Gets the stored spec's text; whether there is one. */
+static bool get_spec(hibloom *filter, char text[REPLY_TEXT + 1])
+{
+    struct redis_store *store = redis_store_of(filter);
+    char key[KEYS_SIZE];
+
+    commands_empty(&store->out);
+    command_start(&store->out, 2, "GET");
+    command_argument(&store->out, (struct argument){key, keys_spec(key, filter->name)});
+    connection_send(&store->connection, &store->out);
+    return guard_receive_spec(filter, text);
+}
+
+/* One that is about to go need not be the wanted one. */
+bool redis_load(hibloom *filter, const hibloom_spec *wanted, enum redis_state *state)
+{
+    struct connection *c = &redis_store_of(filter)->connection;
+    char text[REPLY_TEXT + 1];
+    hibloom_spec spec;
+
+    if (!get_spec(filter, text))
+        return false;
+    *state = redis_state_of(text);
+    hibloom_status status = spec_adopt(&spec, *state == REDIS_REMOVING ? NULL : wanted,
+                                       text + strlen(redis_state_words[*state]));
+    if (status == HIBLOOM_OK)
+        redis_set_spec(filter, &spec);
+    else if (status == HIBLOOM_ENOMEM)
+        connection_fail(c, status, "out of memory");
+    else
+        guard_fail_spec(filter, text + strlen(redis_state_words[*state]));
+    return true;
+}
+
+/* Whether the spec is still the one that was loaded; then the bitmaps are
+ * judged, too. */
+static bool verify(hibloom *filter)
+{
+    const struct connection *c = &redis_store_of(filter)->connection;
+    struct redis_range range = {0, 0};
+    struct redis_look look;
+
+    while (c->status == HIBLOOM_OK && redis_next_step(filter, &range)) {
+        const bool settled = redis_look_at(filter, range, &look);
+        if (c->status == HIBLOOM_OK && (!settled || !redis_spec_is(filter, &look, REDIS_STANDS)))
+            return false;
+        guard_judge(filter, &look.guard);
+    }
+    return true;
+}
+
+/* Whether it is there now, and was made by us. */
+static bool create_with_seed(hibloom *filter, const hibloom_spec *wanted)
+{
+    struct connection *c = &redis_store_of(filter)->connection;
+    hibloom_spec spec = *wanted;
+
+    if (spec_draw_seed(&spec) != HIBLOOM_OK) {
+        connection_fail(c, HIBLOOM_EIO, "the system has no random numbers for a seed");
+        return false;
+    }
+    redis_set_spec(filter, &spec);
+    return c->status == HIBLOOM_OK && create_filter(filter);
+}
+
+static void pause_before(int attempt)
+{
+    if (attempt > 1) /* a filter that is just expiring is soon gone */
+        nanosleep(&(struct timespec){0, attempt < 20 ? 1000000 : 10000000}, NULL);
+}
+
+/* Whether it tried to create it in one step. */
+static bool open_or_create(hibloom *filter, const hibloom_spec *wanted)
+{
+    struct connection *c = &redis_store_of(filter)->connection;
+    enum redis_state state;
+
+    if (wanted != NULL && !redis_fits(filter, wanted))
+        return false;
+    for (int i = 0; i < REDIS_ATTEMPTS && c->status == HIBLOOM_OK; i++) {
+        pause_before(i);
+        const bool stored = redis_load(filter, wanted, &state);
+        if (c->status != HIBLOOM_OK)
+            return false;
+        if (stored && state == REDIS_STANDS && verify(filter))
+            return false;
+        if (stored && state == REDIS_CREATING)
+            go_on_creating(filter);
+        if (stored && state == REDIS_REMOVING)
+            redis_go_on_removing(filter);
+        if (!stored && wanted == NULL)
+            connection_fail(c, HIBLOOM_ENOTFOUND, "there is no filter '%s'", filter->name);
+        if (!stored && wanted != NULL && (create_with_seed(filter, wanted) || c->status != HIBLOOM_OK))
+            return filter->own != NULL && redis_is_one_step(filter);
+    }
+    connection_fail(c, HIBLOOM_ESERVER, "gave up on '%s': other clients keep changing it", filter->name);
+    return false;
+}
+
+/* ---- Operations ----------------------------------------------------------- */
+
+hibloom_status redis_open(hibloom *filter, const hibloom_spec *wanted)
+{
+    struct connection *c = &redis_store_of(filter)->connection;
+
+    if (connection_enter(c) != HIBLOOM_OK)
+        return c->status;
+    const bool tried = open_or_create(filter, wanted);
+    hibloom_status status = connection_leave(c);
+    if (tried && status == HIBLOOM_ESERVER)
+        redis_clean_up(filter, &undo, redis_all(filter), NULL);
+    if (status != HIBLOOM_OK)
+        redis_forget(filter);
+    return status;
+}
+
+hibloom_status redis_attach(hibloom *filter)
+{
+    struct connection *c = &redis_store_of(filter)->connection;
+    const hibloom_spec spec = filter->spec;
+    struct redis_range range = {0, 0};
+    struct guard guard;
+
+    if (connection_enter(c) != HIBLOOM_OK)
+        return c->status;
+    redis_set_spec(filter, &spec);
+    while (c->status == HIBLOOM_OK && redis_next_step(filter, &range)) {
+        guard_look(filter, range, &guard);
+        guard_judge_spec(filter, guard.has_spec, guard.spec);
+    }
+    hibloom_status status = connection_leave(c);
+    if (status != HIBLOOM_OK)
+        redis_forget(filter);
+    return status;
+}
