@@ -7,39 +7,49 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NUMBER_LINE 24 /* a sign, 20 digits, \r\n */
+#define COUNT_LINE (1 + NUMBER_DIGITS + 2) /* a sign, digits, \r\n */
 
 /* Room for `len` more bytes, or NULL. */
-static char *reserve(struct commands *commands, size_t len)
+static char *make_room(struct commands *commands, size_t len)
 {
-    if (commands->failed)
+    const size_t room = (commands->len + len) * 2;
+    char *bytes = commands->failed ? NULL : realloc(commands->bytes, room);
+
+    if (bytes == NULL) {
+        commands->failed = true;
         return NULL;
-    if (commands->room - commands->len < len) {
-        const size_t room = (commands->len + len) * 2;
-        char *bytes = realloc(commands->bytes, room);
-        if (bytes == NULL) {
-            commands->failed = true;
-            return NULL;
-        }
-        commands->bytes = bytes;
-        commands->room = room;
     }
+    commands->bytes = bytes;
+    commands->room = room;
+    return bytes + commands->len;
+}
+
+static inline char *reserve(struct commands *commands, size_t len)
+{
+    if (commands->room - commands->len < len || commands->failed)
+        return make_room(commands, len);
     return commands->bytes + commands->len;
 }
 
-/* "*4\r\n" or "$6\r\n" */
-static char *write_count(char *at, char sign, uint64_t count)
+static inline char *end_line(char *at)
 {
+    memcpy(at, "\r\n", 2);
+    return at + 2;
+}
+
+/* "*4\r\n" or "$6\r\n" */
+static inline char *write_count(char *at, char sign, uint64_t count)
+{
+    const size_t digits = number_digits(count);
+
     *at++ = sign;
-    at += number_format(at, count);
-    *at++ = '\r';
-    *at++ = '\n';
-    return at;
+    number_format(at, count, digits);
+    return end_line(at + digits);
 }
 
 void command_start(struct commands *commands, size_t arguments, const char *name)
 {
-    char *at = reserve(commands, NUMBER_LINE);
+    char *const at = reserve(commands, COUNT_LINE);
 
     if (at == NULL)
         return;
@@ -49,16 +59,13 @@ void command_start(struct commands *commands, size_t arguments, const char *name
 
 void command_argument(struct commands *commands, struct argument argument)
 {
-    char *const start = reserve(commands, NUMBER_LINE + argument.len + 2);
+    char *const start = reserve(commands, COUNT_LINE + argument.len + 2);
 
     if (start == NULL)
         return;
     char *at = write_count(start, '$', argument.len);
     memcpy(at, argument.bytes, argument.len);
-    at += argument.len;
-    *at++ = '\r';
-    *at++ = '\n';
-    commands->len += (size_t)(at - start);
+    commands->len += (size_t)(end_line(at + argument.len) - start);
 }
 
 void command_text(struct commands *commands, const char *text)
@@ -68,9 +75,34 @@ void command_text(struct commands *commands, const char *text)
 
 void command_number(struct commands *commands, uint64_t number)
 {
-    char digits[20];
+    char *const start = reserve(commands, 2 * COUNT_LINE);
+    const size_t digits = number_digits(number);
 
-    command_argument(commands, (struct argument){digits, number_format(digits, number)});
+    if (start == NULL)
+        return;
+    char *at = write_count(start, '$', digits);
+    number_format(at, number, digits);
+    commands->len += (size_t)(end_line(at + digits) - start);
+}
+
+void command_bytes(struct commands *commands, const char *bytes, size_t len)
+{
+    char *at = reserve(commands, len);
+
+    if (at == NULL)
+        return;
+    memcpy(at, bytes, len);
+    commands->len += len;
+}
+
+void command_again(struct commands *commands, size_t from, size_t len)
+{
+    char *at = reserve(commands, len);
+
+    if (at == NULL)
+        return;
+    memcpy(at, commands->bytes + from, len);
+    commands->len += len;
 }
 
 void commands_empty(struct commands *commands)

@@ -26,6 +26,11 @@ void command_argument(struct commands *, struct argument);
 void command_text(struct commands *, const char *);
 void command_number(struct commands *, uint64_t);
 
+/* Arguments that are RESP already: a literal, or what was written at `from`. */
+#define command_literal(commands, literal) command_bytes((commands), "" literal, sizeof(literal) - 1)
+void command_bytes(struct commands *, const char *bytes, size_t len);
+void command_again(struct commands *, size_t from, size_t len);
+
 void commands_empty(struct commands *);
 void commands_wipe(struct commands *); /* overwrites a password before it frees */
 void commands_free(struct commands *);

@@ -4,6 +4,8 @@
 
 #include "hibloom/hibloom.h"
 
+#include <string.h>
+
 /* A whole number of decimal digits alone. EINVAL: it is not; ERANGE: > max. */
 hibloom_status number_parse(const char *text, size_t len, uint64_t max, uint64_t *out);
 
@@ -20,18 +22,39 @@ static inline int number_hex_digit(char c)
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* Digits of a whole number to `out`, which has room for 20; their count. */
-static inline size_t number_format(char *out, uint64_t value)
-{
-    char digits[20];
-    size_t n = 0;
+#define NUMBER_DIGITS 20 /* of a whole number, at most */
 
-    do
-        digits[n++] = (char)('0' + value % 10);
-    while ((value /= 10) != 0);
-    for (size_t i = 0; i < n; i++)
-        out[i] = digits[n - 1 - i];
-    return n;
+/* How many a whole number has: 1233 / 4096 is its bits' worth in digits, at
+ * most one too few. */
+static inline size_t number_digits(uint64_t value)
+{
+    static const uint64_t tens[NUMBER_DIGITS] = {
+        0, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000, 10000000000, 100000000000,
+        1000000000000, 10000000000000, 100000000000000, 1000000000000000, 10000000000000000, 100000000000000000,
+        1000000000000000000, 10000000000000000000u,
+    };
+    const unsigned bits = 64 - (unsigned)__builtin_clzll(value | 1), least = bits * 1233 >> 12;
+
+    return least + (value >= tens[least]);
+}
+
+/* Writes them to `out`, which has room for so many. Two at a time: numbers are
+ * much of what is sent, and this is half of the work. */
+static inline void number_format(char *out, uint64_t value, size_t digits)
+{
+    static const char pairs[] =
+        "0001020304050607080910111213141516171819"
+        "2021222324252627282930313233343536373839"
+        "4041424344454647484950515253545556575859"
+        "6061626364656667686970717273747576777879"
+        "8081828384858687888990919293949596979899";
+
+    for (; digits >= 2; value /= 100) {
+        digits -= 2;
+        memcpy(out + digits, pairs + value % 100 * 2, 2);
+    }
+    if (digits == 1)
+        *out = (char)('0' + value);
 }
 
 #define NUMBER_DOUBLE_SIZE 32 /* room that number_format_double needs */

@@ -23,12 +23,21 @@ static uint32_t missing_bit(struct connection *c, long long value)
 static void ask_bits(hibloom *filter, struct commands *out, const struct dialect *dialect, uint32_t segment,
                      const uint64_t *bits)
 {
+    const bool one_key = filter->spec.layout != HIBLOOM_LAYOUT_PARTITIONED;
+    const size_t first = out->len;
+    size_t same = 0; /* bytes of a command up to its bit, once it is known */
+
     for (uint32_t i = 0; i < filter->spec.hashes; i++) {
-        command_start(out, dialect->sets ? 4 : 3, dialect->sets ? "SETBIT" : "GETBIT");
-        command_argument(out, key_of(filter, segment, i));
+        if (one_key && i > 0) {
+            command_again(out, first, same);
+        } else {
+            command_start(out, dialect->sets ? 4 : 3, dialect->sets ? "SETBIT" : "GETBIT");
+            command_argument(out, key_of(filter, segment, i));
+            same = out->len - first;
+        }
         command_number(out, bits[i]);
         if (dialect->sets)
-            command_text(out, "1");
+            command_literal(out, "$1\r\n1\r\n");
     }
 }
 
@@ -52,11 +61,13 @@ static void ask_bitfield_of(struct commands *out, const char *name, struct argum
     command_start(out, 2 + (set ? 4 : 3) * (size_t)count, name);
     command_argument(out, key);
     for (uint32_t i = 0; i < count; i++) {
-        command_text(out, set ? "SET" : "GET");
-        command_text(out, "u1");
+        if (set)
+            command_literal(out, "$3\r\nSET\r\n$2\r\nu1\r\n");
+        else
+            command_literal(out, "$3\r\nGET\r\n$2\r\nu1\r\n");
         command_number(out, bits[i]);
         if (set)
-            command_text(out, "1");
+            command_literal(out, "$1\r\n1\r\n");
     }
 }
 
