@@ -8,6 +8,7 @@
  *
  * EXEC does nothing if a watched key has changed since; then it begins anew.
  * What the changes are: redis_life.c. */
+#include "clock.h"
 #include "store_redis.h"
 
 #include <string.h>
@@ -52,6 +53,7 @@ static bool receive_look(hibloom *filter, struct redis_range range, struct redis
     look->spec_ttl_ms = look->bitmap_ttl_ms = -1;
     (void)connection_receive_integer(c, &look->spec_ttl_ms);
     (void)connection_receive_integer(c, &look->bitmap_ttl_ms);
+    look->seen_ms = clock_now_ms();
     if (redis_filter_of(filter)->segmented || c->status != HIBLOOM_OK)
         return true;
     return look->has_spec == look->guard.has_spec && (!look->has_spec || strcmp(look->spec, look->guard.spec) == 0);

@@ -65,14 +65,19 @@ bool guard_receive_spec(hibloom *filter, char text[REPLY_TEXT + 1])
     return false;
 }
 
-static bool receive_seal(struct connection *c)
+/* Whether it is there. A bitmap that was long enough for it a moment ago and
+ * now has nothing there is gone: it has just expired. */
+static bool receive_seal(struct connection *c, uint64_t whole, long long *length)
 {
     const struct reply *reply = connection_receive(c);
 
-    if (reply != NULL && reply->type != REDIS_REPLY_STRING)
+    if (reply == NULL)
+        return false;
+    if (reply->type != REDIS_REPLY_STRING)
         connection_unexpected(c);
-    return reply != NULL && reply->text_len == REDIS_SEAL_BYTES &&
-           memcmp(reply->text, REDIS_SEAL, REDIS_SEAL_BYTES) == 0;
+    if (reply->text_len == 0 && *length >= (long long)whole)
+        *length = 0;
+    return reply->text_len == REDIS_SEAL_BYTES && memcmp(reply->text, REDIS_SEAL, REDIS_SEAL_BYTES) == 0;
 }
 
 static void receive_bitmap(hibloom *filter, struct redis_bitmap *bitmap, struct guard *guard)
@@ -82,7 +87,7 @@ static void receive_bitmap(hibloom *filter, struct redis_bitmap *bitmap, struct 
 
     if (connection_receive_integer(c, &length) && length < 0)
         connection_unexpected(c);
-    const bool sealed = !redis_filter_of(filter)->sealed || receive_seal(c);
+    const bool sealed = !redis_filter_of(filter)->sealed || receive_seal(c, bitmap->whole, &length);
     if (c->status != HIBLOOM_OK)
         return;
     bitmap->length = (uint64_t)length;

@@ -14,6 +14,7 @@
  * BITOP takes whole keys, and 1.7 s for one of 512 MB; of a key of more than a
  * piece, a script ORs just that piece. Either is one command, so no bit that
  * others set meanwhile is lost. */
+#include "clock.h"
 #include "store_redis.h"
 
 #include <string.h>
@@ -93,11 +94,32 @@ static bool is_zero(const unsigned char *bits, size_t len)
     return len == 0 || (bits[0] == 0 && memcmp(bits, bits + 1, len - 1) == 0);
 }
 
+/* Watched like `into`: made anew, and larger, it would be ORed over the seal. */
+static void watch_and_judge_from(hibloom *from, struct redis_range range)
+{
+    struct redis_store *store = redis_store_of(from);
+    const struct redis_filter *own = redis_filter_of(from);
+    struct guard guard;
+
+    commands_empty(&store->out);
+    command_start(&store->out, own->segmented ? 3 : 2, "WATCH");
+    command_argument(&store->out, own->spec);
+    if (own->segmented)
+        command_argument(&store->out, own->bitmaps[range.first].spec);
+    guard_ask(from, &store->out, range);
+    guard_ask_own(from, &store->out);
+    connection_send(&store->connection, &store->out);
+    (void)connection_receive_status(&store->connection);
+    guard_check(from, range, &guard);
+    guard_check_own(from);
+}
+
 static bool judge_merge(hibloom *into, struct redis_range range, const struct redis_look *look)
 {
     const struct source *source = look->argument;
 
-    (void)range;
+    if (source->from != NULL)
+        watch_and_judge_from(source->from, range);
     guard_judge_spec(into, look->has_spec, look->spec);
     if (!into->bare)
         guard_judge(into, &look->guard);
@@ -135,6 +157,19 @@ static unsigned ask_upload(hibloom *into, struct commands *out, struct argument 
     return count;
 }
 
+/* The result of BITOP is a new string, without the old one's time to live. What
+ * was seen of that before the upload is older now; and that the spec's is
+ * counted keeps merges from adding up what is left of the difference. */
+static long long ttl_now(const struct redis_look *look)
+{
+    const long long spec = look->spec_ttl_ms, bitmap = look->bitmap_ttl_ms;
+
+    if (bitmap < 0)
+        return bitmap;
+    const long long left = (spec >= 0 && spec < bitmap ? spec : bitmap) - (long long)(clock_now_ms() - look->seen_ms);
+    return left > 0 ? left : 0;
+}
+
 static unsigned ask_bitop(struct commands *out, struct argument into, struct argument from, long long ttl_ms)
 {
     command_start(out, 5, "BITOP");
@@ -144,7 +179,7 @@ static unsigned ask_bitop(struct commands *out, struct argument into, struct arg
     command_argument(out, from);
     if (ttl_ms < 0)
         return 1;
-    command_start(out, 3, "PEXPIRE"); /* the result is a new string, without the old one's time to live */
+    command_start(out, 3, "PEXPIRE");
     command_argument(out, into);
     command_number(out, (uint64_t)ttl_ms);
     return 2;
@@ -155,8 +190,7 @@ static const char or_script[] =
     "redis.call('SET', KEYS[3], redis.call('GETRANGE', KEYS[1], ARGV[1], ARGV[2]))\n"
     "redis.call('SET', KEYS[4], redis.call('GETRANGE', KEYS[2], ARGV[3], ARGV[4]))\n"
     "redis.call('BITOP', 'OR', KEYS[3], KEYS[3], KEYS[4])\n"
-    "redis.call('SETRANGE', KEYS[1], ARGV[1], redis.call('GET', KEYS[3]))\n"
-    "redis.call('UNLINK', KEYS[3], KEYS[4])\n";
+    "redis.call('SETRANGE', KEYS[1], ARGV[1], redis.call('GET', KEYS[3]))\n";
 
 static unsigned ask_script(struct commands *out, struct argument into, struct argument from,
                            const struct source *source)
@@ -176,7 +210,9 @@ static unsigned ask_script(struct commands *out, struct argument into, struct ar
     command_number(out, piece->from + piece->len - 1);
     command_number(out, from_at);
     command_number(out, from_at + piece->len - 1);
-    return 1;
+    for (unsigned i = 0; i < 2; i++) /* where the script did not come to its end */
+        (void)ask_unlink(out, (struct argument){passing[i], strlen(passing[i])});
+    return 3;
 }
 
 static unsigned ask_merge(hibloom *into, struct redis_range range, struct commands *out, const struct redis_look *look)
@@ -192,7 +228,7 @@ static unsigned ask_merge(hibloom *into, struct redis_range range, struct comman
     else
         count += ask_unlink(out, from) + ask_upload(into, out, from, source);
     if (spec_bitmap_bytes(&into->spec) <= STORE_PIECE)
-        count += ask_bitop(out, key, from, look->bitmap_ttl_ms);
+        count += ask_bitop(out, key, from, ttl_now(look));
     else
         count += ask_script(out, key, from, source);
     return source->from != NULL ? count : count + ask_unlink(out, from);
@@ -203,16 +239,21 @@ static const struct redis_change merge = {false, judge_merge, ask_merge};
 hibloom_status redis_merge(hibloom *into, const struct piece *piece, const unsigned char *bits)
 {
     struct connection *c = &redis_store_of(into)->connection;
+    const struct redis_range range = {piece->key, 1};
     const struct source source = {piece, bits, NULL};
+    struct guard guard;
 
     if (connection_enter(c) != HIBLOOM_OK)
         return c->status;
-    (void)redis_make_change(into, &merge, (struct redis_range){piece->key, 1}, &source);
+    if (redis_make_change(into, &merge, range, &source) && into->bare) {
+        guard_look(into, range, &guard); /* what was made has been seen, and is missed when it is gone */
+        guard_judge(into, &guard);
+    }
     return connection_leave(c);
 }
 
-/* `from` is looked at after it was read, as ever: what was lost would have
- * counted as all 0. */
+/* `from` is looked at after it was read, too: what was lost would have counted
+ * as all 0. */
 hibloom_status redis_merge_within(hibloom *into, hibloom *from, const struct piece *piece)
 {
     struct connection *c = &redis_store_of(into)->connection;

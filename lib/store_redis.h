@@ -204,6 +204,7 @@ struct redis_look {
     char spec[REPLY_TEXT + 1];
     struct guard guard;
     long long spec_ttl_ms, bitmap_ttl_ms; /* time to live, of the first bitmap; negative: none */
+    uint64_t seen_ms;                     /* when, by our clock */
     const void *argument;                 /* of the change */
 };
 

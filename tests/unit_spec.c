@@ -111,6 +111,72 @@ static void sizes_out_of_range_are_refused(void **state)
     assert_ok(hibloom_spec_for(&spec, 1, 1e-38), NULL);
 }
 
+/* ---- Segments --------------------------------------------------------------- */
+
+static void a_large_filter_has_segments_of_16_megabytes_at_most(void **state)
+{
+    static const uint64_t capacities[] = {13991258, 13991259, 14100000, 100000000, 10000000000};
+    hibloom_spec spec;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof capacities / sizeof *capacities; i++) {
+        assert_ok(hibloom_spec_for(&spec, capacities[i], 0.01), NULL);
+        assert_int_equal(spec.bits % spec.segments, 0);
+        assert_true(spec.bits / spec.segments <= HIBLOOM_SEGMENT_BITS);
+        assert_true(spec.segments == 1 || spec.bits / (spec.segments - 1) > HIBLOOM_SEGMENT_BITS - 1000);
+    }
+    assert_int_equal(spec.hashes, 7); /* 10^10 items: 12 GB */
+    const double fewest = -7e10 / log1p(-pow(0.01, 1.0 / 7));
+    assert_true((double)spec.bits >= fewest && (double)spec.bits < fewest * (1.0 + 1e-6));
+    assert_int_equal(spec.segments, 715);
+    assert_ok(hibloom_spec_for(&spec, UINT64_C(1) << 58, 0.5), NULL);
+    assert_int_equal(spec.segments, HIBLOOM_SEGMENTS_MAX);
+    assert_ok(hibloom_spec_parse(&spec, "capacity=10000000000 error=0.01 segments=1"), NULL);
+    assert_int_equal(spec.segments, 1);
+    assert_ok(hibloom_spec_parse(&spec, "capacity=10000000000 error=0.01 layout=blocked"), NULL);
+    assert_int_equal(spec.bits % (spec.segments * (uint64_t)HIBLOOM_BLOCK_BITS), 0);
+    assert_true(spec.bits / spec.segments <= HIBLOOM_SEGMENT_BITS);
+}
+
+/* Items fall into segments unevenly, and that costs bits where they are few. */
+static void the_error_rate_is_the_mean_over_segments(void **state)
+{
+    hibloom_spec spec;
+    double expected = 0.0, weight = exp(-100.0);
+
+    (void)state;
+    assert_ok(hibloom_spec_parse(&spec, "bits=8000 hashes=7 segments=8"), NULL);
+    for (int n = 0; n < 400; weight *= 100.0 / ++n) /* 800 items over 8 segments */
+        expected += weight * formula((uint64_t)n, 1000, 7);
+    assert_true(fabs(hibloom_spec_error_at(&spec, 800) / expected - 1.0) < 1e-9);
+    assert_true(hibloom_spec_error_at(&spec, 800) > 1.02 * formula(800, 8000, 7));
+    assert_true(hibloom_spec_error_at(&spec, 0) == 0.0);
+    assert_true(hibloom_spec_error_at(&spec, UINT64_MAX) == 1.0);
+    /* of many items it is taken in steps, and next to no different */
+    assert_ok(hibloom_spec_parse(&spec, "bits=80000000000 hashes=7 segments=800"), NULL);
+    assert_true(fabs(hibloom_spec_error_at(&spec, 8000000000) / formula(8000000000, 80000000000, 7) - 1.0) < 1e-5);
+}
+
+static void an_item_lies_in_one_segment_and_items_in_all(void **state)
+{
+    enum { ITEMS = 8000, SEGMENTS = 8 };
+    unsigned count[SEGMENTS] = {0};
+    hibloom_position positions[7];
+    hibloom_spec spec;
+
+    (void)state;
+    assert_ok(hibloom_spec_parse(&spec, "bits=80000 hashes=7 segments=8 seed=7"), NULL);
+    for (int i = 0; i < ITEMS; i++) {
+        assert_ok(hibloom_positions(&spec, &i, sizeof i, positions), NULL);
+        for (int k = 0; k < 7; k++)
+            assert_int_equal(positions[k].key, positions[0].key);
+        assert_true(positions[0].key < SEGMENTS);
+        count[positions[0].key]++;
+    }
+    for (int i = 0; i < SEGMENTS; i++) /* 1,000 each, give or take 30: within five deviations */
+        assert_in_range(count[i], 850, 1150);
+}
+
 /* ---- Text ------------------------------------------------------------------- */
 
 static void assert_text(const char *given, const char *canonical)
@@ -146,6 +212,12 @@ static void texts_have_one_canonical_form(void **state)
     assert_text("capacity=1000 error=0.01 layout=partitioned",
                 "hash=xxh3 layout=partitioned bits=1371 hashes=7 capacity=1000 error=0.01");
     assert_text("bits=1024 hashes=3 layout=blocked hash=siphash", "hash=siphash layout=blocked bits=1024 hashes=3");
+    assert_text("segments=5 bits=1001 hashes=3", "hash=xxh3 layout=classic bits=1001 hashes=3 segments=5");
+    assert_text("bits=1001 hashes=3 segments=1", "hash=xxh3 layout=classic bits=1001 hashes=3");
+    assert_text("bits=134217729 hashes=3", "hash=xxh3 layout=classic bits=134217729 hashes=3 segments=2");
+    assert_text("bits=134217729 hashes=3 segments=1", "hash=xxh3 layout=classic bits=134217729 hashes=3 segments=1");
+    assert_text("bits=134217729 hashes=3 layout=partitioned",
+                "hash=xxh3 layout=partitioned bits=134217729 hashes=3");
     /* a rate that needs all 17 digits */
     assert_text("bits=10 hashes=1 error=0.10000000000000002",
                 "hash=xxh3 layout=classic bits=10 hashes=1 error=0.10000000000000002");
@@ -205,6 +277,12 @@ static void bad_texts_are_refused(void **state)
         {HIBLOOM_EINVAL, "bits=1000 hashes=3 layout=blocked"}, /* no whole number of blocks */
         {HIBLOOM_EINVAL, "bits=1024 hash=murmur3 seeds=1,2 layout=blocked"},
         {HIBLOOM_EINVAL, "hash=php-mt bits=1024 hashes=3 layout=blocked"},
+        {HIBLOOM_EINVAL, "capacity=10 error=0.1 layout=partitioned segments=2"},
+        {HIBLOOM_EINVAL, "bits=1024 hash=murmur3 seeds=1,2 segments=2"},
+        {HIBLOOM_EINVAL, "php-uids segments=2"},
+        {HIBLOOM_EINVAL, "bits=10 hashes=1 segments="},
+        {HIBLOOM_ERANGE, "bits=10 hashes=1 segments=0"},
+        {HIBLOOM_ERANGE, "bits=10 hashes=1 segments=65537"},
         {HIBLOOM_EINVAL, "capacity=10 error=0.1 empty=maybe"},
         {HIBLOOM_EINVAL, "capacity=10 error=0.1 seed="},
         {HIBLOOM_EINVAL, "capacity=10 error=0.1 seed=xyz"},
@@ -459,6 +537,9 @@ int main(void)
         cmocka_unit_test(sizing_takes_the_fewest_bits_of_all_k),
         cmocka_unit_test(a_chosen_k_costs_bits),
         cmocka_unit_test(sizes_out_of_range_are_refused),
+        cmocka_unit_test(a_large_filter_has_segments_of_16_megabytes_at_most),
+        cmocka_unit_test(the_error_rate_is_the_mean_over_segments),
+        cmocka_unit_test(an_item_lies_in_one_segment_and_items_in_all),
         cmocka_unit_test(texts_have_one_canonical_form),
         cmocka_unit_test(presets_compute_as_their_programs_do),
         cmocka_unit_test(bad_texts_are_refused),
