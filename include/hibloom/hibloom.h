@@ -331,7 +331,10 @@ typedef struct hibloom_item {
  * the answers: they are written only if the whole call is OK, and after an
  * error an unknown part of the items has been added.
  * Round trips: one, then overlapped: the next pipeline is sent before the
- * last one's replies are read. */
+ * last one's replies are read. Without is_new, and in the blocked layout, a
+ * call with more than 1,024 items looks at some first and, if half of them are
+ * in, at all, and sends only the bits of the others: up to two round trips more
+ * for each 32,768 items. */
 HIBLOOM_CHECKED hibloom_status hibloom_add_many(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new);
 HIBLOOM_CHECKED hibloom_status hibloom_contains_many(hibloom *filter, const hibloom_item *items, size_t n,
                                                      bool *found);

@@ -1,0 +1,201 @@
+/* Adding to the blocked layout looks first where much is there already, and
+ * sends only what is missing: nothing may be lost by that, whatever share is
+ * there and wherever the connection breaks. */
+#include "support/proxy.h"
+#include "support/redis_server.h"
+#include "support/test.h"
+
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SPEC "capacity=100000 error=0.0001 layout=blocked seed=5eed"
+
+enum { ITEMS = 40000, HASHES_AT_LEAST = 10 }; /* more than a chunk, and a rest of one */
+
+static struct redis_server *server;
+static redisContext *redis;
+static char text[ITEMS][16];
+static hibloom_item items[ITEMS];
+static bool found[ITEMS];
+
+static int set_up(void **state)
+{
+    (void)state;
+    server = redis_server_start(NULL);
+    redis = redis_server_connect(server);
+    for (int i = 0; i < ITEMS; i++)
+        items[i] = (hibloom_item){text[i], (size_t)snprintf(text[i], sizeof text[i], "item %d", i)};
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    redisFree(redis);
+    redis_server_stop(server);
+    return 0;
+}
+
+static hibloom *open_on(hibloom_store **store, const char *uri, const char *name, hibloom_commands commands)
+{
+    const hibloom_connect_options options = {.command_timeout_ms = 2000, .commands = commands};
+    hibloom_spec spec;
+    hibloom *filter;
+
+    assert_ok(hibloom_connect(store, uri, &options), *store);
+    assert_ok(hibloom_spec_parse(&spec, SPEC), NULL);
+    assert_true(spec.hashes >= HASHES_AT_LEAST);
+    assert_ok(hibloom_open(&filter, *store, name, &spec), *store);
+    return filter;
+}
+
+static void drop_and_close(hibloom *filter, hibloom_store *store)
+{
+    assert_ok(hibloom_drop(filter), store);
+    hibloom_close(filter);
+    hibloom_store_free(store);
+}
+
+static void assert_all_found(hibloom *filter, hibloom_store *store)
+{
+    assert_ok(hibloom_contains_many(filter, items, ITEMS, found), store);
+    for (int i = 0; i < ITEMS; i++)
+        if (!found[i])
+            fail_msg("item %d is not found", i);
+}
+
+/* Calls of a command so far, by the server's count. */
+static long long calls_of(const char *command)
+{
+    redisReply *reply = redisCommand(redis, "INFO commandstats");
+    char key[64];
+    long long calls = 0;
+
+    assert_non_null(reply);
+    snprintf(key, sizeof key, "cmdstat_%s:calls=", command);
+    const char *at = strstr(reply->str, key);
+    if (at != NULL)
+        calls = strtoll(at + strlen(key), NULL, 10);
+    freeReplyObject(reply);
+    return calls;
+}
+
+/* Every n-th item of the filter, so that the share is the same all over it. */
+static void add_share(hibloom *filter, hibloom_store *store, int quarters)
+{
+    static hibloom_item some[ITEMS];
+    size_t n = 0;
+
+    for (int i = 0; i < ITEMS; i++)
+        if (i % 4 < quarters)
+            some[n++] = items[i];
+    assert_ok(hibloom_add_many(filter, some, n, NULL), store);
+}
+
+static void what_is_there_is_not_sent_again(void **state)
+{
+    (void)state;
+    for (int quarters = 0; quarters <= 4; quarters++)
+        for (int commands = 0; commands < 2; commands++) {
+            const char *command = commands == 0 ? "setbit" : "bitfield";
+            hibloom_store *store;
+            hibloom *filter = open_on(&store, redis_server_uri(server), "share", (hibloom_commands)commands);
+            const int each = commands == 0 ? (int)hibloom_spec_of(filter)->hashes : 1;
+            add_share(filter, store, quarters);
+            const long long before = calls_of(command);
+            assert_ok(hibloom_add_many(filter, items, ITEMS, NULL), store);
+            const long long sent = calls_of(command) - before;
+            const long long missing = ITEMS * (4 - quarters) / 4;
+            if (quarters >= 3) /* save for false positives, one in 10,000 */
+                assert_true(sent <= each * missing && sent >= each * (missing - 100));
+            else if (quarters <= 1)
+                assert_int_equal(sent, each * ITEMS);
+            assert_all_found(filter, store);
+            drop_and_close(filter, store);
+        }
+}
+
+/* In memory there is no such short cut. */
+static void the_bits_are_those_of_adding_everything(void **state)
+{
+    hibloom_store *store, *memory;
+    hibloom *filter = open_on(&store, redis_server_uri(server), "bits", HIBLOOM_COMMANDS_SETBIT), *twin;
+    hibloom_info one, other;
+
+    (void)state;
+    assert_ok(hibloom_memory(&memory), NULL);
+    assert_ok(hibloom_open(&twin, memory, "bits", hibloom_spec_of(filter)), memory);
+    add_share(filter, store, 3);
+    for (int round = 0; round < 2; round++)
+        assert_ok(hibloom_add_many(filter, items, ITEMS, NULL), store);
+    assert_ok(hibloom_add_many(twin, items, ITEMS, NULL), memory);
+    assert_ok(hibloom_get_info(filter, &one), store);
+    assert_ok(hibloom_merge(twin, filter), memory);
+    assert_ok(hibloom_get_info(twin, &other), memory);
+    assert_int_equal(one.bits_set, other.bits_set);
+    hibloom_close(twin);
+    hibloom_store_free(memory);
+    drop_and_close(filter, store);
+}
+
+static void a_cut_anywhere_is_an_error_and_loses_nothing(void **state)
+{
+    struct proxy *proxy = proxy_start(redis_server_socket(server));
+    hibloom_store *store, *direct;
+    hibloom *filter = open_on(&store, proxy_uri(proxy), "cut", HIBLOOM_COMMANDS_BITFIELD);
+    hibloom *other = open_on(&direct, redis_server_uri(server), "cut", HIBLOOM_COMMANDS_SETBIT);
+    hibloom_status status = HIBLOOM_EIO;
+
+    (void)state;
+    for (uint64_t step = 1; status != HIBLOOM_OK; step++) {
+        assert_true(step < 100);
+        assert_ok(hibloom_clear(other), direct);
+        add_share(other, direct, 3);
+        proxy_mark(proxy);
+        proxy_cut(proxy, step % 2 == 0 ? PROXY_REQUESTS : PROXY_REPLIES, step * 150001);
+        status = hibloom_add_many(filter, items, ITEMS, NULL);
+        proxy_heal(proxy);
+        if (status == HIBLOOM_OK) {
+            assert_true(step > 8); /* or not much was cut */
+            break;
+        }
+        assert_status(status, HIBLOOM_EIO, store);
+        assert_ok(hibloom_add_many(filter, items, ITEMS, NULL), store);
+        assert_all_found(filter, store);
+    }
+    assert_all_found(filter, store);
+    hibloom_close(filter);
+    hibloom_store_free(store);
+    drop_and_close(other, direct);
+    proxy_stop(proxy);
+}
+
+static void a_lost_filter_is_an_error_and_is_not_begun_again(void **state)
+{
+    hibloom_store *store;
+    hibloom *filter = open_on(&store, redis_server_uri(server), "lost", HIBLOOM_COMMANDS_SETBIT);
+
+    (void)state;
+    assert_ok(hibloom_add_many(filter, items, ITEMS, NULL), store);
+    test_command(redis, "DEL lost");
+    assert_status(hibloom_add_many(filter, items, ITEMS, NULL), HIBLOOM_ENOTFOUND, store);
+    assert_int_equal(test_command(redis, "EXISTS lost"), 0);
+    assert_ok(hibloom_repair(store, "lost"), store);
+    assert_ok(hibloom_add_many(filter, items, ITEMS, NULL), store);
+    assert_all_found(filter, store);
+    drop_and_close(filter, store);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_there_is_not_sent_again),
+        cmocka_unit_test(the_bits_are_those_of_adding_everything),
+        cmocka_unit_test(a_cut_anywhere_is_an_error_and_loses_nothing),
+        cmocka_unit_test(a_lost_filter_is_an_error_and_is_not_begun_again),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
