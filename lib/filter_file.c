@@ -16,6 +16,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,8 @@
 #define HEADER_BYTES 24
 #define SUM_BYTES 8
 
+#define TEMPORARY ".hibloom-XXXXXX"
+
 static const unsigned char magic[VERSION_AT] = {0x89, 'H', 'B', 'L', '\r', '\n', 0x1a, '\n'};
 
 struct filter_file {
@@ -39,9 +42,9 @@ struct filter_file {
     unsigned char header[HEADER_BYTES];
     char text[HIBLOOM_SPEC_TEXT_SIZE];
     hibloom_spec spec;
-    bool checked;    /* it was whole when it was read first */
-    char *target;    /* of one to be written: the file that it shall be, */
-    char *temporary; /* and that it is until then; NULL once that is gone */
+    bool checked;                                 /* it was whole when it was read first */
+    char target[PATH_MAX];                        /* of one to be written: the file that it shall be, */
+    char temporary[PATH_MAX + sizeof TEMPORARY]; /* and the one that it is until then; "" when that is not there */
 };
 
 /* ---- Failures -------------------------------------------------------------- */
@@ -246,20 +249,20 @@ hibloom_status filter_file_rewind(struct filter_file *file)
  * nothing is refused. *exists: `old` is a file that will be replaced. */
 static hibloom_status find_target(struct filter_file *file, struct stat *old, bool *exists)
 {
-    file->target = realpath(file->path, NULL);
-    *exists = file->target != NULL;
-    if (!*exists) {
-        if (errno != ENOENT)
+    *exists = realpath(file->path, file->target) != NULL;
+    if (*exists) {
+        if (stat(file->target, old) != 0)
             return fail_system(file);
-        if (lstat(file->path, old) == 0)
-            return fail(file, HIBLOOM_EIO, "is a link to nothing");
-        file->target = strdup(file->path);
-    } else if (stat(file->target, old) != 0) {
-        return fail_system(file);
-    } else if (!S_ISREG(old->st_mode)) {
-        return fail(file, HIBLOOM_EIO, "is not a regular file");
+        return S_ISREG(old->st_mode) ? HIBLOOM_OK : fail(file, HIBLOOM_EIO, "is not a regular file");
     }
-    return file->target != NULL ? HIBLOOM_OK : fail_system(file);
+    if (errno != ENOENT)
+        return fail_system(file);
+    if (lstat(file->path, old) == 0)
+        return fail(file, HIBLOOM_EIO, "is a link to nothing");
+    if (strlen(file->path) >= sizeof file->target)
+        return fail(file, HIBLOOM_EIO, strerror(ENAMETOOLONG));
+    strcpy(file->target, file->path);
+    return HIBLOOM_OK;
 }
 
 /* Bytes of the target that are its directory, up to its last slash. */
@@ -274,16 +277,15 @@ static size_t directory_length(const struct filter_file *file)
  * new file, 0600, under a name that nobody could foresee and put a link at. */
 static hibloom_status make_temporary(struct filter_file *file)
 {
-    static const char name[] = ".hibloom-XXXXXX";
     const size_t len = directory_length(file);
 
-    file->temporary = malloc(len + sizeof name);
-    if (file->temporary == NULL)
-        return fail_system(file);
     memcpy(file->temporary, file->target, len);
-    memcpy(file->temporary + len, name, sizeof name);
+    strcpy(file->temporary + len, TEMPORARY);
     file->fd = mkostemp(file->temporary, O_CLOEXEC);
-    return file->fd >= 0 ? HIBLOOM_OK : fail_system(file);
+    if (file->fd >= 0)
+        return HIBLOOM_OK;
+    file->temporary[0] = '\0';
+    return fail_system(file);
 }
 
 /* Whoever could read the old file may read the new one, and nobody else: its
@@ -365,8 +367,7 @@ hibloom_status filter_file_commit(struct filter_file *file)
         return status;
     if (fsync(file->fd) != 0 || rename(file->temporary, file->target) != 0)
         return fail_system(file);
-    free(file->temporary);
-    file->temporary = NULL;
+    file->temporary[0] = '\0';
     sync_directory(file);
     return HIBLOOM_OK;
 }
@@ -377,12 +378,10 @@ void filter_file_close(struct filter_file *file)
 
     if (file == NULL)
         return;
-    if (file->temporary != NULL && file->fd >= 0)
+    if (file->temporary[0] != '\0')
         unlink(file->temporary);
     if (file->fd >= 0)
         close(file->fd);
-    free(file->temporary);
-    free(file->target);
     XXH3_freeState(file->sum);
     free(file);
     errno = error;

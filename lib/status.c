@@ -10,7 +10,7 @@ const char *hibloom_strerror(hibloom_status status)
     case HIBLOOM_ERANGE: return "argument out of range";
     case HIBLOOM_ENOMEM: return "out of memory";
     case HIBLOOM_ENOTSUP: return "not supported";
-    case HIBLOOM_EIO: return "connection failed";
+    case HIBLOOM_EIO: return "input or output failed";
     case HIBLOOM_ETIMEDOUT: return "timed out";
     case HIBLOOM_ECANCELED: return "canceled";
     case HIBLOOM_ESERVER: return "the server refused";

@@ -13,13 +13,19 @@
 
 static uint32_t keys_of(const hibloom_spec *spec)
 {
-    return spec->layout == HIBLOOM_LAYOUT_PARTITIONED ? spec->hashes : 1;
+    return spec->layout == HIBLOOM_LAYOUT_PARTITIONED ? spec->hashes : spec->segments;
 }
 
-/* Of all keys in Redis. */
+/* Of one key in Redis, and of all. What is sized has the same number of bits in
+ * each segment. */
+static uint64_t key_bytes(const hibloom_spec *spec)
+{
+    return (spec->bits / spec->segments + 7) / 8 + SEAL_BYTES;
+}
+
 static double bytes_of(const hibloom_spec *spec)
 {
-    return (double)(spec->bits / 8 + (spec->bits % 8 != 0) + SEAL_BYTES) * keys_of(spec);
+    return (double)key_bytes(spec) * keys_of(spec);
 }
 
 static double percent_over(double value, double base)
@@ -69,7 +75,10 @@ int cmd_plan(const struct request *r)
                 bytes_of(&r->spec));
     output_text("predicted error  %.6g at %llu items\n", hibloom_spec_error_at(&r->spec, r->capacity),
                 (unsigned long long)r->capacity);
-    if (r->spec.bits > REDIS_KEY_BITS)
+    if (keys_of(&r->spec) > 1)
+        output_text("keys             %u of %s\n", keys_of(&r->spec),
+                    number_scaled(memory, (double)key_bytes(&r->spec), "B"));
+    if (r->spec.bits / r->spec.segments > REDIS_KEY_BITS)
         output_text("note             over 2^32 bits, which is what one Redis key holds\n");
     if (r->spec.layout == HIBLOOM_LAYOUT_BLOCKED)
         output_text("note             k are the commands of an add; a look-up is one, whatever k\n");

@@ -20,8 +20,10 @@ enum { /* options, as bits: which were given, which a command takes */
     OPTION_JSON = 1 << 5,
     OPTION_LAYOUT = 1 << 6,
     OPTION_COMMANDS = 1 << 7,
-    OPTION_HELP = 1 << 8,
-    OPTION_VERSION = 1 << 9,
+    OPTION_FROM = 1 << 8,
+    OPTION_TO = 1 << 9,
+    OPTION_HELP = 1 << 10,
+    OPTION_VERSION = 1 << 11,
     OPTIONS_SIZE = OPTION_N | OPTION_P | OPTION_K | OPTION_LAYOUT,
     OPTIONS_SPEC = OPTIONS_SIZE | OPTION_S
 };
@@ -29,6 +31,7 @@ enum { /* options, as bits: which were given, which a command takes */
 struct request {
     unsigned given; /* OPTION_ bits */
     const char *uri;
+    const char *other_uri; /* of --from or --to; NULL: the same server */
     uint64_t capacity;
     double error_rate;
     uint32_t hashes; /* 0 = the best */
@@ -76,5 +79,11 @@ int cmd_info(const struct request *request);
 int cmd_expire(const struct request *request);
 int cmd_clear(const struct request *request);
 int cmd_drop(const struct request *request);
+int cmd_load(const struct request *request);
+int cmd_save(const struct request *request);
+int cmd_restore(const struct request *request);
+int cmd_merge(const struct request *request);
+int cmd_copy(const struct request *request);
+int cmd_compare(const struct request *request);
 
 #endif

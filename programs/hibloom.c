@@ -23,13 +23,16 @@
     "  -k K        K hashes instead of those that need the fewest bits\n" \
     "  --layout L  classic (default), partitioned, or blocked: faster look-ups for more bits\n" \
     "  -s SPEC     a spec text, such as plan prints, or a preset, such as php-uids\n"
-#define OPEN_HELP \
+#define MAKE_HELP \
     "A filter that is missing is created if its spec is given:\n" SPEC_HELP \
-    "  --bare      NAME is a bitmap that another program owns, filled as the spec says\n" \
+    "  --bare      NAME is a bitmap that another program owns, filled as the spec says\n"
+#define OPEN_HELP \
+    MAKE_HELP \
     "  --commands  setbit (default), or bitfield: less work for the server, Redis 6 and later\n"
 #define BARE_HELP "  --bare      with -s SPEC: NAME is a bitmap that another program owns\n"
 #define ITEMS_OPTIONS (OPTIONS_SPEC | OPTION_BARE | OPTION_COMMANDS)
-#define OPEN_SYNOPSIS "NAME [-n N -p P [-k K] [--layout L] | -s SPEC] [--bare] [--commands setbit|bitfield]"
+#define MAKE_SYNOPSIS "NAME [-n N -p P [-k K] [--layout L] | -s SPEC] [--bare]"
+#define OPEN_SYNOPSIS MAKE_SYNOPSIS " [--commands setbit|bitfield]"
 
 static const struct command commands[] = {
     { "plan", "-n N -p P [-k K] [--layout L]", "the spec for so many items, and the choices of k",
@@ -64,10 +67,38 @@ static const struct command commands[] = {
       "positive, or one that was marked by a process that was stopped before it printed it.\n"
       OPEN_HELP,
       ITEMS_OPTIONS, SPEC_IF_MISSING, 1, 1, cmd_uniq },
+    { "load", MAKE_SYNOPSIS, "add many items at once, by way of a filter in memory",
+      "Adds the lines of standard input to a filter in memory, and when they are all in merges\n"
+      "that into NAME: for millions of items, where add is for the ones that come along. Until\n"
+      "then NAME has none of them.\n"
+      MAKE_HELP,
+      OPTIONS_SPEC | OPTION_BARE, SPEC_IF_MISSING, 1, 1, cmd_load },
     { "info", "NAME [--json]", "what a filter is, and how full",
       "  --json      as a JSON object\n"
       BARE_HELP,
       OPTIONS_SPEC | OPTION_BARE | OPTION_JSON, SPEC_IF_BARE, 1, 1, cmd_info },
+    { "compare", "A B [--json]", "what two filters have in common",
+      "Estimates how many items are in A or B, in both, and the part that these are of those.\n"
+      "Their specs must be equal, seed included, as those of copies are.\n"
+      "  --json      as a JSON object\n",
+      OPTION_JSON, SPEC_NEVER, 2, 2, cmd_compare },
+    { "copy", "FROM TO [--to URI]", "make a filter like another, with its items",
+      "TO must not be there yet.\n"
+      "  --to URI    TO is on that server\n",
+      OPTION_TO, SPEC_NEVER, 2, 2, cmd_copy },
+    { "merge", "NAME FROM... [--from URI]", "add all items of other filters",
+      "All specs must be equal, seed included, as those of copies are. NAME is created if it\n"
+      "is missing.\n"
+      "  --from URI  FROM are on that server\n",
+      OPTION_FROM, SPEC_NEVER, 2, MANY, cmd_merge },
+    { "save", "NAME FILE", "write a filter to a file",
+      "A FILE that is there is replaced when the new one is whole.\n"
+      BARE_HELP,
+      OPTIONS_SPEC | OPTION_BARE, SPEC_IF_BARE, 2, 2, cmd_save },
+    { "restore", "NAME FILE", "add all items of a filter that was saved",
+      "NAME is created if it is missing.\n"
+      BARE_HELP,
+      OPTIONS_SPEC | OPTION_BARE, SPEC_IF_BARE, 2, 2, cmd_restore },
     { "expire", "NAME SECONDS", "remove a filter after so long; 0 = never",
       BARE_HELP,
       OPTIONS_SPEC | OPTION_BARE, SPEC_IF_BARE, 2, 2, cmd_expire },

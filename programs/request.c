@@ -19,6 +19,8 @@ static const struct option long_options[] = {
     { "json", no_argument, NULL, LONG_OPTION | OPTION_JSON },
     { "layout", required_argument, NULL, LONG_OPTION | OPTION_LAYOUT },
     { "commands", required_argument, NULL, LONG_OPTION | OPTION_COMMANDS },
+    { "from", required_argument, NULL, LONG_OPTION | OPTION_FROM },
+    { "to", required_argument, NULL, LONG_OPTION | OPTION_TO },
     { "help", no_argument, NULL, LONG_OPTION | OPTION_HELP },
     { "version", no_argument, NULL, LONG_OPTION | OPTION_VERSION },
     { NULL, 0, NULL, 0 },
@@ -78,6 +80,8 @@ static const char *read_long(struct request *r, unsigned option, const char *val
     r->given |= option;
     if (option == OPTION_COMMANDS)
         return read_commands(r, value);
+    if (option == OPTION_FROM || option == OPTION_TO)
+        r->other_uri = value;
     if (option != OPTION_LAYOUT)
         return NULL;
     r->layout = value;
@@ -153,8 +157,8 @@ static bool check_operands(const struct request *r, const struct command *c)
 
 static bool check_options(const struct request *r, const struct command *c)
 {
-    static const char *const names[] = { "-n",     "-p",       "-k",        "-s",
-                                         "--bare", "--json", "--layout", "--commands" }; /* by bit */
+    static const char *const names[] = { "-n",     "-p",       "-k",         "-s",     "--bare",
+                                         "--json", "--layout", "--commands", "--from", "--to" }; /* by bit */
     const bool sized = (r->given & OPTIONS_SIZE) != 0, bare = (r->given & OPTION_BARE) != 0;
     const bool has_spec = (r->given & OPTIONS_SPEC) != 0;
 

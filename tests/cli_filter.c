@@ -84,7 +84,8 @@ static void create_refuses_what_no_redis_key_holds(void **state)
 
     (void)state;
     test_name(name);
-    assert_run("", 2, "", hibloom_strerror(HIBLOOM_ERANGE), "create", name, "-n", "1G", "-p", "0.001");
+    assert_run("", 2, "", hibloom_strerror(HIBLOOM_ERANGE), "create", name, "-s",
+               "capacity=1000000000 error=0.001 segments=1");
     assert_int_equal(ask("EXISTS", name), 0);
 }
 

@@ -118,6 +118,24 @@ static size_t read_rows(const char *said, struct row rows[HIBLOOM_HASHES_MAX])
     return n;
 }
 
+static void plan_says_how_many_keys(void **state)
+{
+    hibloom_spec spec;
+    char keys[64];
+
+    (void)state;
+    assert_ok(hibloom_spec_for(&spec, 10000000000, 0.01), NULL);
+    snprintf(keys, sizeof keys, "\nkeys             %u of 16.77 MB\n", spec.segments);
+    char *said = plan("10G", "0.01", NULL);
+    assert_non_null(strstr(said, keys));
+    assert_non_null(strstr(said, "\nmemory           11.99 GB (119912"));
+    assert_null(strstr(said, "note"));
+    free(said);
+    said = plan("1M", "0.01", NULL);
+    assert_null(strstr(said, "keys"));
+    free(said);
+}
+
 static void plan_tables_the_choices_of_k(void **state)
 {
     char *said = plan("1M", "0.01", "4");
@@ -188,11 +206,13 @@ static void plan_sizes_any_layout(void **state)
 
 static void plan_says_what_no_redis_key_holds(void **state)
 {
-    char *said = plan("1G", "0.001", NULL);
+    struct program p;
 
     (void)state;
-    assert_non_null(strstr(said, "2^32"));
-    free(said);
+    program_run(&p, "", 0, ARGS("plan", "-n", "5G", "-p", "0.01", "--layout", "partitioned"));
+    assert_int_equal(p.exit, 0);
+    assert_non_null(strstr(p.said.data, "2^32"));
+    program_free(&p);
 }
 
 /* ---- positions ------------------------------------------------------------------ */
@@ -263,6 +283,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_decimal_thousands_and_exact),
         cmocka_unit_test(plan_says_spec_memory_and_predicted_error),
+        cmocka_unit_test(plan_says_how_many_keys),
         cmocka_unit_test(plan_tables_the_choices_of_k),
         cmocka_unit_test(a_choice_far_from_the_best_has_a_row),
         cmocka_unit_test(plan_sizes_any_layout),

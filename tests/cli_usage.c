@@ -8,7 +8,8 @@
 static void help_lists_every_command(void **state)
 {
     static const char *const names[] = { "plan", "positions", "create", "add", "check", "uniq",
-                                         "info", "expire", "clear", "drop" };
+                                         "load", "info", "compare", "copy", "merge", "save", "restore",
+                                         "expire", "clear", "drop" };
     struct program p;
     char line[32];
 
@@ -34,7 +35,13 @@ static void each_command_has_its_own_help(void **state)
         { "add", "add NAME " OPEN " [ITEM...]\n" },
         { "check", "check NAME " OPEN " [ITEM...]\n" },
         { "uniq", "uniq NAME " OPEN "\n" },
+        { "load", "load NAME [-n N -p P [-k K] [--layout L] | -s SPEC] [--bare]\n" },
         { "info", "info NAME [--json]\n" },
+        { "compare", "compare A B [--json]\n" },
+        { "copy", "copy FROM TO [--to URI]\n" },
+        { "merge", "merge NAME FROM... [--from URI]\n" },
+        { "save", "save NAME FILE\n" },
+        { "restore", "restore NAME FILE\n" },
         { "expire", "expire NAME SECONDS\n" },
         { "clear", "clear NAME\n" },
         { "drop", "drop NAME\n" },

@@ -51,7 +51,7 @@ struct redisContext; /* hiredis' own; only hibloom_borrow takes one */
 /* ---- Status --------------------------------------------------------------
  *
  * The tens tell whose move it is: 1x the caller's (nothing was sent), 2x the
- * connection is dead, 3x the server's answer (after 31 a connection of the
+ * connection is dead (or a file failed), 3x the server's answer (after 31 a connection of the
  * library's own is closed, too), 4x what is stored is not what this handle was
  * opened on. */
 typedef enum hibloom_status {
@@ -60,7 +60,7 @@ typedef enum hibloom_status {
     HIBLOOM_ERANGE = 11,    /* it is, but too large or too small */
     HIBLOOM_ENOMEM = 12,    /* this process is out of memory */
     HIBLOOM_ENOTSUP = 13,   /* not supported by this store */
-    HIBLOOM_EIO = 20,       /* the connection failed or was closed */
+    HIBLOOM_EIO = 20,       /* the connection failed or was closed; or a file could not be read or written */
     HIBLOOM_ETIMEDOUT = 21, /* the server did not answer in time */
     HIBLOOM_ECANCELED = 22, /* given up before it was answered */
     HIBLOOM_ESERVER = 30,   /* the server answered with an error */
@@ -402,9 +402,11 @@ HIBLOOM_CHECKED hibloom_status hibloom_remove(hibloom_store *store, const char *
 HIBLOOM_CHECKED hibloom_status hibloom_merge(hibloom *into, hibloom *from);
 
 /* Writes the filter to a file, replacing the one at `path` at once or, on
- * failure, not at all. A new file is readable by its owner alone, since the
- * seed is in it; one that replaces another takes over its mode. Items added
- * during the call may be missed. EIO: the file could not be written.
+ * failure, not at all; a link there stays one, and its target is replaced. A
+ * new file is readable by its owner alone, since the seed is in it; one that
+ * replaces another takes over its owner, group and mode, as far as it may. Items
+ * added during the call may be missed. EIO: the file could not be written, or
+ * there is something at `path` that is no regular file.
  * Format, in little-endian byte order:
  *   8 bytes   89 48 42 4c 0d 0a 1a 0a: "HBL" in a frame that shows damage by text tools
  *   u32       version, 1
@@ -423,7 +425,7 @@ HIBLOOM_CHECKED hibloom_status hibloom_save(hibloom *filter, const char *path);
 HIBLOOM_CHECKED hibloom_status hibloom_load(hibloom *into, const char *path);
 
 /* The spec of the filter in a file, to open one for hibloom_load. The rest of
- * the file is not looked at. EIO, ECORRUPT. */
+ * the file is not looked at. EIO (errno says why), ECORRUPT. */
 HIBLOOM_CHECKED hibloom_status hibloom_spec_load(hibloom_spec *out, const char *path);
 
 typedef struct hibloom_comparison {
@@ -433,9 +435,9 @@ typedef struct hibloom_comparison {
 } hibloom_comparison;
 
 /* Estimates how much two filters have in common (Swamidass and Baldi 2007).
- * Changes nothing. The fuller the filters, the worse the estimate; not a
- * number or infinite where one has no bit left to set. EMISMATCH: the specs
- * differ. hibloom_store_error: of the store of `a`. Round trips: one for each
+ * Changes nothing. The fuller the filters, the worse the estimate; where the
+ * two together leave no bit unset, the union is infinite and the rest not a
+ * number (NaN). EMISMATCH: the specs differ. hibloom_store_error: of the store of `a`. Round trips: one for each
  * 16 MB of each. */
 HIBLOOM_CHECKED hibloom_status hibloom_compare(hibloom *a, hibloom *b, hibloom_comparison *out);
 

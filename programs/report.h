@@ -1,0 +1,26 @@
+/* Named values, for people or as a JSON object. See report.c. */
+#ifndef HIBLOOM_PROGRAM_REPORT_H
+#define HIBLOOM_PROGRAM_REPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct report {
+    bool json;
+
+    bool begun; /* report.c's own */
+};
+
+void report_string(struct report *report, const char *key, const char *value);
+void report_whole(struct report *report, const char *key, uint64_t value);
+void report_real(struct report *report, const char *key, double value);
+
+/* For what is no number: JSON has neither infinity nor "not stated". */
+void report_null(struct report *report, const char *key, const char *words);
+
+/* A number of items, which is whole; or these words where it is not finite. */
+void report_items(struct report *report, const char *key, double items, const char *words);
+
+void report_end(struct report *report);
+
+#endif
