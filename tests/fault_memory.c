@@ -8,6 +8,7 @@
  * a second look at leaks by valgrind can bear; so under ASan these tests are
  * skipped, and leaks are counted here. Only calls from this program's own code
  * fail, of which the library is a part and hiredis is not. */
+#include "support/temp_dir.h"
 #include "support/test.h"
 
 #include <malloc.h>
@@ -95,6 +96,7 @@ void free(void *old)
 static hibloom_item items[ITEMS];
 static unsigned numbers[ITEMS];
 static bool answers[ITEMS];
+static char *file; /* that a filter is saved in */
 
 /* A call, and whether it was right: it must fail just if memory did, with
  * ENOMEM, and what comes after must not be disturbed by it. */
@@ -106,6 +108,7 @@ static bool tried(hibloom_status status)
 
 static void use_filter(hibloom *filter)
 {
+    hibloom_comparison comparison;
     hibloom_info info;
 
     if (!tried(hibloom_add_many(filter, items, ITEMS, answers)) ||
@@ -114,7 +117,9 @@ static void use_filter(hibloom *filter)
         return;
     for (size_t i = 0; i < ITEMS; i++)
         assert_true(answers[i]);
-    (void)(tried(hibloom_get_info(filter, &info)) && tried(hibloom_expire(filter, 100)) && tried(hibloom_clear(filter)));
+    (void)(tried(hibloom_get_info(filter, &info)) && tried(hibloom_expire(filter, 100)) &&
+           tried(hibloom_save(filter, file)) && tried(hibloom_load(filter, file)) &&
+           tried(hibloom_compare(filter, filter, &comparison)) && tried(hibloom_clear(filter)));
 }
 
 /* A whole life on a fresh store, so that its buffers have to be allocated. */
@@ -185,6 +190,12 @@ static void in_redis(void **state)
     every_allocation_may_fail(test_uri(), "capacity=10000 error=0.01", false);
 }
 
+static void in_redis_in_segments(void **state)
+{
+    (void)state;
+    every_allocation_may_fail(test_uri(), "capacity=10000 error=0.01 segments=3", false);
+}
+
 static void in_redis_on_several_keys(void **state)
 {
     (void)state;
@@ -239,15 +250,34 @@ static void a_long_batch_takes_little_memory(void **state)
     long_batch();
 }
 
+static char *dir;
+
+static int set_up(void **state)
+{
+    (void)state;
+    dir = temp_dir_make();
+    file = temp_dir_path(dir, "filter");
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    free(file);
+    temp_dir_remove(dir);
+    return 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(in_memory),
         cmocka_unit_test(in_redis),
+        cmocka_unit_test(in_redis_in_segments),
         cmocka_unit_test(in_redis_on_several_keys),
         cmocka_unit_test(attached),
         cmocka_unit_test(a_long_batch_takes_little_memory),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, set_up, tear_down);
 }
