@@ -11,8 +11,8 @@
  *     UNLINK passing
  *     EXEC
  *
- * BITOP takes whole keys, and 1.7 s for one of 512 MB; of a key of more than a
- * piece, a script ORs just that piece. Either is one command, so no bit that
+ * BITOP takes whole keys, and 1.7 s for one of 512 MB; where a piece is not the
+ * whole of its bitmap, a script ORs just that piece. Either is one command, so no bit that
  * others set meanwhile is lost. */
 #include "clock.h"
 #include "store_redis.h"
@@ -227,7 +227,7 @@ static unsigned ask_merge(hibloom *into, struct redis_range range, struct comman
         from = redis_filter_of(source->from)->bitmaps[range.first].key;
     else
         count += ask_unlink(out, from) + ask_upload(into, out, from, source);
-    if (spec_bitmap_bytes(&into->spec) <= STORE_PIECE)
+    if (source->piece->len == spec_bitmap_bytes(&into->spec))
         count += ask_bitop(out, key, from, ttl_now(look));
     else
         count += ask_script(out, key, from, source);
