@@ -3,6 +3,7 @@
 #
 #   make demo             two processes share one filter over real URLs
 #   make test             the whole suite; `make check` is that without installing packages
+#   make bench            measures it all anew: tests/bench/results.md; some minutes of an idle machine
 #   make check-sanitize   the test programs under ASan and UBSan
 #   make check-threads    what threads may do at once, under TSan
 #   make check-valgrind   the test programs under valgrind
@@ -75,6 +76,25 @@ test:
 	@tests/tools/packages.sh test
 	@$(MAKE) -s --no-print-directory check
 
+# ---- The benchmark -----------------------------------------------------------
+
+# The bench is linked as a user's program is, with the library as it is
+# installed; the replay knows nothing of it, and is linked with nothing.
+BENCH     := $(BUILD)/tests/bench
+BENCH_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(filter-out tests/bench/replay.c,$(wildcard tests/bench/*.c)) \
+                 $(addprefix tests/support/,redis_server.c temp_dir.c net.c resp.c))
+
+$(BENCH)/bench: $(BENCH_OBJ) $(BUILD)/libhibloom.a
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread $(LIBS)
+
+$(BENCH)/replay: $(BENCH)/replay.o
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^
+
+bench:
+	@tests/tools/packages.sh bench
+	@$(MAKE) -s --no-print-directory $(BENCH)/bench $(BENCH)/replay
+	@tests/bench/run.sh $(BENCH)/bench $(BUILD)/bench tests/bench
+
 # ---- Checks: nothing below installs a package --------------------------------
 
 # The tests would find the command by themselves, but by way of /proc.
@@ -131,6 +151,6 @@ uninstall:
 clean:
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-gcc $(BUILD)-clang
 
-.PHONY: all examples tests demo test check check-programs check-sanitize check-threads check-valgrind check-warnings install uninstall clean
+.PHONY: all examples tests demo test bench check check-programs check-sanitize check-threads check-valgrind check-warnings install uninstall clean
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -35,18 +35,21 @@ static void ask_watch(hibloom *filter, struct commands *out, struct redis_range 
 
 static void ask_look(hibloom *filter, struct commands *out, struct redis_range range)
 {
+    guard_ask_own(filter, out);
     guard_ask(filter, out, range);
     guard_ask_spec(filter, out);
     ask_pttl(out, redis_filter_of(filter)->spec);
-    ask_pttl(out, redis_filter_of(filter)->bitmaps[range.first].key);
+    ask_pttl(out, redis_filter_of(filter)->bitmaps[range.first + range.count - 1].key);
 }
 
 /* Whether it is a look at one state. A server may serve others in the middle
- * of a long pipeline, so the spec is asked for at either end of it; beside
- * segments lie only copies, which come and go one by one. */
+ * of a long pipeline, so the spec is asked for at either end of it. */
 static bool receive_look(hibloom *filter, struct redis_range range, struct redis_look *look)
 {
     struct connection *c = &redis_store_of(filter)->connection;
+    const bool segmented = redis_filter_of(filter)->segmented;
+    char first[REPLY_TEXT + 1];
+    const bool had_spec = segmented && guard_receive_spec(filter, first);
 
     guard_receive(filter, range, &look->guard);
     look->has_spec = guard_receive_spec(filter, look->spec);
@@ -54,9 +57,10 @@ static bool receive_look(hibloom *filter, struct redis_range range, struct redis
     (void)connection_receive_integer(c, &look->spec_ttl_ms);
     (void)connection_receive_integer(c, &look->bitmap_ttl_ms);
     look->seen_ms = clock_now_ms();
-    if (redis_filter_of(filter)->segmented || c->status != HIBLOOM_OK)
+    if (c->status != HIBLOOM_OK)
         return true;
-    return look->has_spec == look->guard.has_spec && (!look->has_spec || strcmp(look->spec, look->guard.spec) == 0);
+    return look->has_spec == (segmented ? had_spec : look->guard.has_spec) &&
+           (!look->has_spec || strcmp(look->spec, segmented ? first : look->guard.spec) == 0);
 }
 
 bool redis_look_at(hibloom *filter, struct redis_range range, struct redis_look *look)
@@ -69,12 +73,9 @@ bool redis_look_at(hibloom *filter, struct redis_range range, struct redis_look 
     return receive_look(filter, range, look);
 }
 
-bool redis_spec_is(const hibloom *filter, const struct redis_look *look, enum redis_state state)
+bool redis_spec_is(const struct redis_look *look, const char *text)
 {
-    const char *word = redis_state_words[state];
-
-    return look->has_spec && redis_state_of(look->spec) == state &&
-           strcmp(look->spec + strlen(word), filter->text) == 0;
+    return look->has_spec && strcmp(look->spec, text) == 0;
 }
 
 bool redis_bitmaps_stand(const hibloom *filter, const struct redis_look *look)

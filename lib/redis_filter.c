@@ -4,8 +4,10 @@
 #include "store_redis.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 /* A step makes or removes bitmaps of at most 16 MB in all, and so many keys. */
 #define STEP_KEYS HIBLOOM_HASHES_MAX
@@ -110,14 +112,31 @@ bool redis_is_one_step(const hibloom *filter)
 
 /* ---- The stored spec ------------------------------------------------------- */
 
-const char *const redis_state_words[] = {"", "creating ", "removing "};
+static const char *const state_words[] = {"", "creating", "removing"};
 
-enum redis_state redis_state_of(const char *stored)
+enum redis_state redis_state_of(const char *stored, const char **text)
 {
-    for (enum redis_state state = REDIS_CREATING; state <= REDIS_REMOVING; state++)
-        if (strncmp(stored, redis_state_words[state], strlen(redis_state_words[state])) == 0)
+    const char *blank = strchr(stored, ' '), *second = blank != NULL ? strchr(blank + 1, ' ') : NULL;
+
+    *text = stored;
+    for (enum redis_state state = REDIS_CREATING; second != NULL && state <= REDIS_REMOVING; state++)
+        if (strncmp(stored, state_words[state], (size_t)(blank - stored)) == 0) {
+            *text = second + 1;
             return state;
+        }
     return REDIS_STANDS;
+}
+
+bool redis_new_mark(hibloom *filter, enum redis_state state, char mark[REDIS_MARK_SIZE])
+{
+    uint64_t number;
+
+    if (getentropy(&number, sizeof number) != 0) {
+        connection_fail(&redis_store_of(filter)->connection, HIBLOOM_EIO, "the system has no random numbers");
+        return false;
+    }
+    snprintf(mark, REDIS_MARK_SIZE, "%s %016" PRIx64 " %s", state_words[state], number, filter->text);
+    return true;
 }
 
 /* ---- Commands on whole keys ------------------------------------------------ */
@@ -131,15 +150,11 @@ unsigned redis_ask_one(struct commands *out, const char *name, struct argument k
     return 1;
 }
 
-unsigned redis_ask_set(struct commands *out, struct argument key, enum redis_state state, const char *text)
+unsigned redis_ask_set(struct commands *out, struct argument key, const char *text)
 {
-    char stored[HIBLOOM_SPEC_TEXT_SIZE + 16];
-
-    strcpy(stored, redis_state_words[state]);
-    strcat(stored, text);
     command_start(out, 3, "SET");
     command_argument(out, key);
-    command_text(out, stored);
+    command_text(out, text);
     return 1;
 }
 
@@ -170,7 +185,7 @@ unsigned redis_ask_copies(hibloom *filter, struct redis_range range, struct comm
     unsigned count = 0;
 
     for (uint32_t i = range.first; own->segmented && i < range.first + range.count; i++)
-        count += redis_ask_set(out, own->bitmaps[i].spec, REDIS_STANDS, filter->text);
+        count += redis_ask_set(out, own->bitmaps[i].spec, filter->text);
     return count;
 }
 

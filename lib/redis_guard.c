@@ -137,11 +137,13 @@ void guard_fail_spec(hibloom *filter, const char *stored)
 {
     struct connection *c = &redis_store_of(filter)->connection;
     char text[HIBLOOM_SPEC_TEXT_SIZE];
+    const char *stored_text;
+    const enum redis_state state = redis_state_of(stored, &stored_text);
     hibloom_spec spec;
 
-    if (redis_state_of(stored) != REDIS_STANDS) {
+    if (state != REDIS_STANDS) {
         connection_fail(c, HIBLOOM_ENOTFOUND, "'%s' is being %s", filter->name,
-                        redis_state_of(stored) == REDIS_CREATING ? "created" : "removed");
+                        state == REDIS_CREATING ? "created" : "removed");
         return;
     }
     hibloom_status status = hibloom_spec_parse(&spec, stored);

@@ -18,8 +18,12 @@
 
 /* Bytes of commands, or of answers, after which a window is closed. Two are on
  * their way at once, and that much fits into the buffers of two sockets: so a
- * proxy that takes no commands while it cannot pass on answers does not stop. */
+ * proxy that takes no commands while it cannot pass on answers does not stop.
+ * A call that is not many windows long is cut into some four shorter ones: what
+ * is done here to the first and last is time that the server has nothing to do. */
 #define WINDOW_BYTES (64u << 10)
+#define WINDOW_BYTES_LEAST (16u << 10)
+#define WINDOWS_LEAST 4
 
 /* Items that are put in order at a time, where there are segments: enough for
  * long runs, few enough for little memory. */
@@ -29,6 +33,7 @@ struct walk {
     hibloom *filter;
     const struct dialect *dialect;
     const hibloom_item *items;
+    size_t n;
     unsigned char *missing; /* a bit an item: not all its bits were set. NULL: nobody asks */
     uint64_t *order;        /* several segments: segment << 32 | item, of a chunk's items, sorted. NULL: one */
     size_t chunk;           /* the item that it counts from */
@@ -96,6 +101,15 @@ static void ask_item(const struct walk *walk, const hibloom_item *item)
     walk->dialect->ask(filter, &redis_store_of(filter)->out, walk->dialect, segment, bits);
 }
 
+/* Is a window of so many items full? */
+static bool is_full(const struct walk *walk, size_t items, size_t of)
+{
+    const size_t bytes = redis_store_of(walk->filter)->out.len, answers = items * walk->dialect->answer_bytes;
+    const size_t more = bytes > answers ? bytes : answers;
+
+    return more >= WINDOW_BYTES || (more >= WINDOW_BYTES_LEAST && items * WINDOWS_LEAST >= of);
+}
+
 static struct window ask_window(const struct walk *walk, size_t first, size_t end)
 {
     struct redis_store *store = redis_store_of(walk->filter);
@@ -107,7 +121,7 @@ static struct window ask_window(const struct walk *walk, size_t first, size_t en
     guard_ask_own(walk->filter, out);
     begin_run(walk, segment);
     for (; place < end && !out->failed; place++) {
-        if (out->len >= WINDOW_BYTES || (place - first) * walk->dialect->answer_bytes >= WINDOW_BYTES)
+        if (is_full(walk, place - first, walk->n))
             break;
         if (segment_at(walk, place) != segment) {
             end_run(walk, segment);
@@ -199,9 +213,10 @@ static void walk_places(const struct walk *walk, size_t first, size_t end)
     } while (sent.first < sent.end);
 }
 
-static void walk_chunks(struct walk *walk, size_t n)
+static void walk_chunks(struct walk *walk)
 {
     const struct connection *c = &redis_store_of(walk->filter)->connection;
+    const size_t n = walk->n;
     const size_t step = walk->order != NULL ? CHUNK_ITEMS : n;
 
     for (size_t first = 0; first < n && c->status == HIBLOOM_OK; first += step) {
@@ -212,17 +227,17 @@ static void walk_chunks(struct walk *walk, size_t n)
     }
 }
 
-static hibloom_status walk_items(struct walk *walk, size_t n)
+static hibloom_status walk_items(struct walk *walk)
 {
     hibloom *filter = walk->filter;
     struct connection *c = &redis_store_of(filter)->connection;
-    const size_t chunk = n < CHUNK_ITEMS ? n : CHUNK_ITEMS;
+    const size_t chunk = walk->n < CHUNK_ITEMS ? walk->n : CHUNK_ITEMS;
 
     if (redis_filter_of(filter)->segmented && (walk->order = malloc(chunk * sizeof *walk->order)) == NULL)
         return error_set(&filter->store->error, HIBLOOM_ENOMEM, "out of memory");
     hibloom_status status = connection_enter(c);
     if (status == HIBLOOM_OK) {
-        walk_chunks(walk, n);
+        walk_chunks(walk);
         status = connection_leave(c);
     }
     free(walk->order);
@@ -235,11 +250,11 @@ static hibloom_status walk_items(struct walk *walk, size_t n)
 static hibloom_status walk_and_answer(hibloom *filter, const struct dialect *dialect, const hibloom_item *items,
                                       size_t n, bool *answers, bool answer_if_missing)
 {
-    struct walk walk = {filter, dialect, items, calloc(n / 8 + 1, 1), NULL, 0};
+    struct walk walk = {filter, dialect, items, n, calloc(n / 8 + 1, 1), NULL, 0};
 
     if (walk.missing == NULL)
         return error_set(&filter->store->error, HIBLOOM_ENOMEM, "out of memory");
-    hibloom_status status = walk_items(&walk, n);
+    hibloom_status status = walk_items(&walk);
     for (size_t i = 0; status == HIBLOOM_OK && i < n; i++)
         answers[i] = (walk.missing[i / 8] >> i % 8 & 1) == answer_if_missing;
     free(walk.missing);
@@ -281,7 +296,7 @@ hibloom_status redis_contains(hibloom *filter, const hibloom_item *items, size_t
 
 static hibloom_status add_all(hibloom *filter, const hibloom_item *items, size_t n)
 {
-    return walk_items(&(struct walk){filter, dialect_to_add(filter, false), items, NULL, NULL, 0}, n);
+    return walk_items(&(struct walk){filter, dialect_to_add(filter, false), items, n, NULL, NULL, 0});
 }
 
 struct look {

@@ -5,10 +5,12 @@
  * commands that make it. Up to 16 MB one change removes a filter; a larger one
  * is marked, and removed step by step, so that the server is not stalled:
  *
- *     {seen}:spec   "removing hash=..."   then the bitmaps   then nothing
+ *     {seen}:spec   "removing 0123456789abcdef hash=..."   then the bitmaps   then nothing
  *
  * Whoever finds it so, because a process died over it, goes on with it. */
 #include "store_redis.h"
+
+#include <string.h>
 
 /* ---- Changes -------------------------------------------------------------- */
 
@@ -47,7 +49,7 @@ static unsigned ask_empty(hibloom *filter, struct redis_range range, struct comm
 
     if (!filter->bare)
         count += own->segmented ? redis_ask_copies(filter, range, out)
-                                : redis_ask_set(out, own->spec, REDIS_STANDS, filter->text);
+                                : redis_ask_set(out, own->spec, filter->text);
     if (left < 0)
         return count;
     if (!filter->bare && !own->segmented)
@@ -81,11 +83,11 @@ unsigned redis_ask_drop(hibloom *filter, struct redis_range range, struct comman
     return count + redis_ask_each_key(filter, range, out, "UNLINK", NULL);
 }
 
-/* Also one that is still being created. */
+/* Also one that was found still being created. */
 static bool judge_doom(hibloom *filter, struct redis_range range, const struct redis_look *look)
 {
     (void)range;
-    if (!redis_spec_is(filter, look, REDIS_CREATING) && !redis_spec_is(filter, look, REDIS_REMOVING))
+    if (!redis_spec_is(look, redis_filter_of(filter)->mark))
         guard_judge_spec(filter, look->has_spec, look->spec);
     return true;
 }
@@ -94,14 +96,13 @@ static unsigned ask_doom(hibloom *filter, struct redis_range range, struct comma
                          const struct redis_look *look)
 {
     (void)range;
-    (void)look;
-    return redis_ask_set(out, redis_filter_of(filter)->spec, REDIS_REMOVING, filter->text);
+    return redis_ask_set(out, redis_filter_of(filter)->spec, look->argument);
 }
 
 static bool judge_remove(hibloom *filter, struct redis_range range, const struct redis_look *look)
 {
     (void)range;
-    return redis_spec_is(filter, look, REDIS_REMOVING);
+    return redis_spec_is(look, redis_filter_of(filter)->mark);
 }
 
 static unsigned ask_remove(hibloom *filter, struct redis_range range, struct commands *out,
@@ -119,9 +120,15 @@ static unsigned ask_remove_spec(hibloom *filter, struct redis_range range, struc
     return redis_ask_one(out, "UNLINK", redis_filter_of(filter)->spec, NULL);
 }
 
-/* A leftover of adds is shorter than what is created. It holds at most the bits
- * that this call has set since the guard last held; some of those may have gone
- * into the filter while it was still there. */
+/* A leftover of adds is shorter than what is created; what is not is about to
+ * expire, some milliseconds after the first. */
+static bool is_leftover(const struct redis_bitmap *bitmap)
+{
+    return bitmap->length != 0 && bitmap->length < bitmap->whole;
+}
+
+/* It holds at most the bits that this call has set since the guard last held;
+ * some of those may have gone into the filter while it was still there. */
 static bool judge_sweep(hibloom *filter, struct redis_range range, const struct redis_look *look)
 {
     const struct redis_filter *own = redis_filter_of(filter);
@@ -130,19 +137,23 @@ static bool judge_sweep(hibloom *filter, struct redis_range range, const struct 
 
     if (look->guard.has_spec)
         return false;
-    for (uint32_t i = range.first; i < range.first + range.count; i++) {
-        if (own->bitmaps[i].length >= own->bitmaps[i].whole)
-            return false;
-        bits += redis_count_bits(filter, i, &guard);
-    }
+    for (uint32_t i = range.first; i < range.first + range.count; i++)
+        if (is_leftover(&own->bitmaps[i]))
+            bits += redis_count_bits(filter, i, &guard);
     return bits != 0 && bits <= *(const uint64_t *)look->argument;
 }
 
 static unsigned ask_sweep(hibloom *filter, struct redis_range range, struct commands *out,
                           const struct redis_look *look)
 {
+    const struct redis_filter *own = redis_filter_of(filter);
+    unsigned count = 0;
+
     (void)look;
-    return redis_ask_each_bitmap(filter, range, out, "UNLINK", NULL);
+    for (uint32_t i = range.first; i < range.first + range.count; i++)
+        if (is_leftover(&own->bitmaps[i]))
+            count += redis_ask_one(out, "UNLINK", own->bitmaps[i].key, NULL);
+    return count;
 }
 
 static const struct redis_change empty = {false, judge_spec, ask_empty};
@@ -162,12 +173,18 @@ void redis_go_on_removing(hibloom *filter)
 
 static void remove_filter(hibloom *filter)
 {
+    char mark[REDIS_MARK_SIZE];
+
     if (redis_is_one_step(filter) || filter->bare) {
         redis_make_each_step(filter, &drop);
         return;
     }
-    (void)redis_make_change(filter, &doom, (struct redis_range){0, 1}, NULL);
-    redis_go_on_removing(filter);
+    if (!redis_new_mark(filter, REDIS_REMOVING, mark))
+        return;
+    if (redis_make_change(filter, &doom, (struct redis_range){0, 1}, mark)) {
+        strcpy(redis_filter_of(filter)->mark, mark);
+        redis_go_on_removing(filter);
+    }
 }
 
 /* ---- Operations ----------------------------------------------------------- */

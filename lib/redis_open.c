@@ -5,7 +5,7 @@
  * A larger one is claimed and then made step by step, so that the server is not
  * stalled:
  *
- *     {seen}:spec   "creating hash=..."   then the bitmaps   then "hash=..."
+ *     {seen}:spec   "creating 0123456789abcdef hash=..."   then the bitmaps   then "hash=..."
  *
  * Whoever finds it so goes on with it: racing creators help each other, and one
  * that dies leaves nothing that the next would not finish. Nobody can have
@@ -44,14 +44,13 @@ static unsigned ask_claim(hibloom *filter, struct redis_range range, struct comm
                           const struct redis_look *look)
 {
     (void)range;
-    (void)look;
-    return redis_ask_set(out, redis_filter_of(filter)->spec, REDIS_CREATING, filter->text);
+    return redis_ask_set(out, redis_filter_of(filter)->spec, look->argument);
 }
 
 static bool judge_step(hibloom *filter, struct redis_range range, const struct redis_look *look)
 {
     (void)range;
-    if (!redis_spec_is(filter, look, REDIS_CREATING) || redis_bitmaps_stand(filter, look))
+    if (!redis_spec_is(look, redis_filter_of(filter)->mark) || redis_bitmaps_stand(filter, look))
         return false; /* done */
     if (look->guard.existing)
         fail_taken(filter);
@@ -68,7 +67,7 @@ static unsigned ask_step(hibloom *filter, struct redis_range range, struct comma
 static bool judge_finish(hibloom *filter, struct redis_range range, const struct redis_look *look)
 {
     (void)range;
-    return redis_spec_is(filter, look, REDIS_CREATING);
+    return redis_spec_is(look, redis_filter_of(filter)->mark);
 }
 
 static unsigned ask_finish(hibloom *filter, struct redis_range range, struct commands *out,
@@ -76,7 +75,7 @@ static unsigned ask_finish(hibloom *filter, struct redis_range range, struct com
 {
     (void)range;
     (void)look;
-    return redis_ask_set(out, redis_filter_of(filter)->spec, REDIS_STANDS, filter->text);
+    return redis_ask_set(out, redis_filter_of(filter)->spec, filter->text);
 }
 
 static unsigned ask_create(hibloom *filter, struct redis_range range, struct commands *out,
@@ -89,7 +88,7 @@ static unsigned ask_create(hibloom *filter, struct redis_range range, struct com
 static bool judge_undo(hibloom *filter, struct redis_range range, const struct redis_look *look)
 {
     (void)range;
-    return redis_spec_is(filter, look, REDIS_STANDS) && look->guard.gone;
+    return redis_spec_is(look, filter->text) && look->guard.gone;
 }
 
 static const struct redis_change create = {true, judge_create, ask_create};
@@ -115,10 +114,12 @@ static bool all_free(hibloom *filter)
 /* Whether it is there now, and was made by us. */
 static bool create_filter(hibloom *filter)
 {
+    char mark[REDIS_MARK_SIZE];
+
     if (redis_is_one_step(filter))
         return redis_make_change(filter, &create, redis_all(filter), NULL);
-    if (all_free(filter))
-        (void)redis_make_change(filter, &claim, (struct redis_range){0, 1}, NULL);
+    if (all_free(filter) && redis_new_mark(filter, REDIS_CREATING, mark))
+        (void)redis_make_change(filter, &claim, (struct redis_range){0, 1}, mark);
     return false; /* what is claimed, by whomever, is found and gone on with */
 }
 
@@ -148,20 +149,22 @@ static bool get_spec(hibloom *filter, char text[REPLY_TEXT + 1])
 bool redis_load(hibloom *filter, const hibloom_spec *wanted, enum redis_state *state)
 {
     struct connection *c = &redis_store_of(filter)->connection;
-    char text[REPLY_TEXT + 1];
+    char stored[REPLY_TEXT + 1];
+    const char *text;
     hibloom_spec spec;
 
-    if (!get_spec(filter, text))
+    if (!get_spec(filter, stored))
         return false;
-    *state = redis_state_of(text);
-    hibloom_status status = spec_adopt(&spec, *state == REDIS_REMOVING ? NULL : wanted,
-                                       text + strlen(redis_state_words[*state]));
-    if (status == HIBLOOM_OK)
-        redis_set_spec(filter, &spec);
-    else if (status == HIBLOOM_ENOMEM)
+    *state = redis_state_of(stored, &text);
+    hibloom_status status = spec_adopt(&spec, *state == REDIS_REMOVING ? NULL : wanted, text);
+    if (status == HIBLOOM_ENOMEM)
         connection_fail(c, status, "out of memory");
+    else if (status != HIBLOOM_OK)
+        guard_fail_spec(filter, text);
     else
-        guard_fail_spec(filter, text + strlen(redis_state_words[*state]));
+        redis_set_spec(filter, &spec);
+    if (c->status == HIBLOOM_OK)
+        strcpy(redis_filter_of(filter)->mark, stored);
     return true;
 }
 
@@ -175,7 +178,7 @@ static bool verify(hibloom *filter)
 
     while (c->status == HIBLOOM_OK && redis_next_step(filter, &range)) {
         const bool settled = redis_look_at(filter, range, &look);
-        if (c->status == HIBLOOM_OK && (!settled || !redis_spec_is(filter, &look, REDIS_STANDS)))
+        if (c->status == HIBLOOM_OK && (!settled || !redis_spec_is(&look, filter->text)))
             return false;
         guard_judge(filter, &look.guard);
     }

@@ -34,12 +34,15 @@ static bool may_be_segmented(const hibloom_spec *spec)
     return hash_by_id(spec->hash)->seeding == SEEDING_KEY && spec->layout != HIBLOOM_LAYOUT_PARTITIONED;
 }
 
+/* So much less, and with its seal and what Redis puts before a string a segment
+ * fits into 16 MB: the next size that its allocator has is 20 MB. */
+#define SEGMENT_SLACK_BITS 4096u
+
 uint32_t spec_default_segments(const hibloom_spec *spec)
 {
-    const uint64_t least = (spec->bits - 1) / HIBLOOM_SEGMENT_BITS + 1;
-
-    if (spec->bits == 0 || !may_be_segmented(spec))
+    if (spec->bits <= HIBLOOM_SEGMENT_BITS || !may_be_segmented(spec))
         return 1;
+    const uint64_t least = (spec->bits - 1) / (HIBLOOM_SEGMENT_BITS - SEGMENT_SLACK_BITS) + 1;
     return least < HIBLOOM_SEGMENTS_MAX ? (uint32_t)least : HIBLOOM_SEGMENTS_MAX;
 }
 

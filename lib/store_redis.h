@@ -28,6 +28,9 @@ struct redis_store {
     const char *bitfield_ro; /* BITFIELD_RO, or BITFIELD once the server has turned out not to know it */
 };
 
+/* Room for what is stored as a filter's spec, see redis_state_of. */
+#define REDIS_MARK_SIZE (HIBLOOM_SPEC_TEXT_SIZE + 32)
+
 /* What a created bitmap ends in, behind its bits. No add of its filter can write
  * there, and none of another could write just this, so it proves that the
  * bitmap is the one that was created. */
@@ -50,6 +53,7 @@ struct redis_filter {
     bool sealed;          /* a bare one is not, and the longest string that Redis allows has no room for it */
     bool segmented;       /* with a copy of the spec beside each bitmap */
     bool block_cut;       /* a block came short, which only the loss of the bitmap excuses */
+    char mark[REDIS_MARK_SIZE]; /* under which it was found being created or removed */
     char *names;          /* what the keys lie in */
     uint32_t count;
     struct redis_bitmap bitmaps[];
@@ -94,13 +98,20 @@ void redis_forget(hibloom *filter); /* frees filter->own */
 bool redis_next_step(const hibloom *filter, struct redis_range *range);
 bool redis_is_one_step(const hibloom *filter); /* all of it */
 
-/* What is stored as a filter's own spec is its text; while it is created or
- * removed in several steps, with a word before it. */
+/* What is stored as a filter's own spec is its text. While it is created or
+ * removed in several steps, that is marked, and each step is made only if the
+ * very mark is still there:
+ *
+ *     "creating 0123456789abcdef hash=..."
+ *
+ * The number is drawn, so that no mark comes twice. */
 enum redis_state { REDIS_STANDS, REDIS_CREATING, REDIS_REMOVING };
 
-extern const char *const redis_state_words[];
+/* The state of a stored spec, and where in it the spec's text begins. */
+enum redis_state redis_state_of(const char *stored, const char **text);
 
-enum redis_state redis_state_of(const char *stored);
+/* A new mark. False: the system has no random numbers; noted in the connection. */
+bool redis_new_mark(hibloom *filter, enum redis_state, char mark[REDIS_MARK_SIZE]);
 
 /* Ask for changes to keys; the number of commands. NAME key, or NAME key number: */
 unsigned redis_ask_one(struct commands *, const char *name, struct argument key, const uint64_t *number);
@@ -110,7 +121,7 @@ unsigned redis_ask_each_key(hibloom *, struct redis_range, struct commands *, co
                             const uint64_t *number); /* and the copies of the spec */
 
 /* Writes a spec, or the copies of it. */
-unsigned redis_ask_set(struct commands *, struct argument key, enum redis_state, const char *text);
+unsigned redis_ask_set(struct commands *, struct argument key, const char *text);
 unsigned redis_ask_copies(hibloom *, struct redis_range, struct commands *);
 
 /* Makes bitmaps where there are none. A bare one gets the length that it had;
@@ -203,7 +214,7 @@ struct redis_look {
     bool has_spec;
     char spec[REPLY_TEXT + 1];
     struct guard guard;
-    long long spec_ttl_ms, bitmap_ttl_ms; /* time to live, of the first bitmap; negative: none */
+    long long spec_ttl_ms, bitmap_ttl_ms; /* time to live, of the last bitmap, as that goes last; negative: none */
     uint64_t seen_ms;                     /* when, by our clock */
     const void *argument;                 /* of the change */
 };
@@ -221,9 +232,9 @@ struct redis_change {
  * was looked at before them. */
 bool redis_look_at(hibloom *, struct redis_range, struct redis_look *);
 
-/* Of what was seen: is the filter's own spec stored in this state? Are the
+/* Of what was seen: is the filter's own spec stored, and just so? Are the
  * bitmaps as they were created, with their copies of the spec? */
-bool redis_spec_is(const hibloom *, const struct redis_look *, enum redis_state);
+bool redis_spec_is(const struct redis_look *, const char *text);
 bool redis_bitmaps_stand(const hibloom *, const struct redis_look *);
 
 /* Inside a conversation: makes the change; whether it was made, and by us. */

@@ -2,7 +2,7 @@
 # Installs the packages that one of the make targets needs and the machine has
 # not, so that `make demo` and `make test` are the first two commands anyone
 # has to know. Where nothing is missing it takes no rights and touches nothing.
-# Usage: packages.sh demo|test|ci
+# Usage: packages.sh demo|test|bench|ci
 set -eu
 
 demo='gcc make libc6-dev libhiredis-dev libxxhash-dev zlib1g-dev redis-server'
@@ -10,13 +10,15 @@ demo='gcc make libc6-dev libhiredis-dev libxxhash-dev zlib1g-dev redis-server'
 # test makes a foreign locale of; pkg-config and g++ build on the installed tree.
 test="$demo libcmocka-dev redis-tools locales php-cli php-redis python3
       python3-redis python3-murmurhash pkg-config g++"
+bench="$demo gnuplot-nox"
 ci="$test clang libclang-rt-dev valgrind docker-compose debootstrap git"
 
 case ${1-} in
 demo) wanted=$demo ;;
 test) wanted=$test ;;
+bench) wanted=$bench ;;
 ci) wanted=$ci ;;
-*) echo "usage: $0 demo|test|ci" >&2; exit 2 ;;
+*) echo "usage: $0 demo|test|bench|ci" >&2; exit 2 ;;
 esac
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then

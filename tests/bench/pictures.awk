@@ -1,0 +1,122 @@
+# Writes what pictures.gp draws, of what tables.awk has read, into the directory
+# `out`: blocks with two empty lines between them, which gnuplot calls indexes.
+
+function line(file, label, a, b)
+{
+    if (label !~ /^[0-9.]+$/)
+        label = "\"" label "\""
+    printf "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", label, median(a), least(a), most(a), median(b), least(b), most(b) >file
+}
+
+function block(file, title)
+{
+    if (blocks[file]++)
+        printf "\n\n" >file
+    printf "\"%s\"\n", title >file
+}
+
+# Both operations of a part, the other one's key being made of the add's.
+function both(file, part, key, label,    other)
+{
+    other = key
+    sub(/\|add/, "|look up", other)
+    line(file, label, series(part, key, "items_per_s"), series(part, other, "items_per_s"))
+}
+
+function is_add(part, key)
+{
+    return name[part, key, "operation"] == "add"
+}
+
+function title_of(method)
+{
+    if (method == "memory")
+        return "in memory"
+    sub(/^k=4/, "k = 4,", method)
+    sub(/^blocked/, "blocked,", method)
+    sub(/setbit/, "SETBIT", method)
+    sub(/bitfield/, "BITFIELD", method)
+    return method
+}
+
+# The methods at batches of 1,000, or one by one where they know no batches.
+function draw_throughput(    i, key, method, batch, last)
+{
+    for (i = 1; i <= count["throughput"]; i++) {
+        key = keys["throughput", i]
+        method = name["throughput", key, "method"]
+        batch = name["throughput", key, "batch"]
+        if (is_add("throughput", key) && (batch == 1000 || !(("throughput", method "|add|1000") in known)))
+            both(out "/throughput.dat", "throughput", key, title_of(method))
+    }
+}
+
+function draw_batches(    i, key, method, batch)
+{
+    for (i = 1; i <= count["throughput"]; i++) {
+        key = keys["throughput", i]
+        method = name["throughput", key, "method"]
+        if (key !~ /\|add\|1$/ || method == "memory" || !(("throughput", method "|add|10") in known))
+            continue
+        block(out "/batches.dat", title_of(method))
+        for (batch = 1; batch <= 10000; batch *= 10)
+            both(out "/batches.dat", "throughput", method "|add|" batch, batch)
+    }
+}
+
+function draw_growth(    i, key, last)
+{
+    for (i = 1; i <= count["growth"]; i++) {
+        key = keys["growth", i]
+        if (!is_add("growth", key))
+            continue
+        if (name["growth", key, "series"] != last)
+            block(out "/growth.dat", last = name["growth", key, "series"])
+        both(out "/growth.dat", "growth", key, name["growth", key, "megabytes"])
+    }
+}
+
+function draw_processes(    i, key, commands)
+{
+    for (i = 1; i <= 2; i++) {
+        commands = i == 1 ? "setbit" : "bitfield"
+        block(out "/processes.dat", toupper(commands))
+        for (key = 1; ("processes", commands "|add|" key) in known; key *= 2)
+            both(out "/processes.dat", "processes", commands "|add|" key, key)
+    }
+}
+
+function draw_latency(    i, key, last)
+{
+    for (i = 1; i <= count["latency"]; i++) {
+        key = keys["latency", i]
+        if (name["latency", key, "transport"] != last)
+            block(out "/latency.dat", last = name["latency", key, "transport"])
+        printf "\"%s\"\t%s\t%s\t%s\n", name["latency", key, "operation"], median(series("latency", key, "p50_us")), \
+            median(series("latency", key, "p99_us")), median(series("latency", key, "p999_us")) >(out "/latency.dat")
+    }
+}
+
+function draw_rates(    i, hash, p, asked, last)
+{
+    for (hash = 1; hash <= split("xxh3 siphash murmur3 php-mt php-mt-legacy poly", hashes, " "); hash++) {
+        block(out "/rates.dat", hashes[hash])
+        for (i = 1; i <= count["rates"]; i++) {
+            p = name["rates", i, "predicted"]
+            asked = name["rates", i, "asked"]
+            if (name["rates", i, "hash"] == hashes[hash])
+                print p "\t" name["rates", i, "wrong"] / asked "\t" sqrt(p * (1 - p) / asked) >(out "/rates.dat")
+        }
+    }
+}
+
+END {
+    if (failed)
+        exit 1
+    draw_throughput()
+    draw_batches()
+    draw_growth()
+    draw_processes()
+    draw_latency()
+    draw_rates()
+}

@@ -1,0 +1,351 @@
+# Writes results.md of what tables.awk has read. No number in it comes from
+# anywhere else, but for those that are asked for.
+
+# ---- Numbers -----------------------------------------------------------------------
+
+function grouped(x,    text, result)
+{
+    text = sprintf("%.0f", x)
+    while (length(text) > 3) {
+        result = "," substr(text, length(text) - 2) result
+        text = substr(text, 1, length(text) - 3)
+    }
+    return text result
+}
+
+# Three digits that matter.
+function short(x,    unit)
+{
+    if (x >= 1000) {
+        unit = 1
+        while (x / unit >= 1000)
+            unit *= 10
+        return grouped(sprintf("%.0f", x / unit) * unit)
+    }
+    if (x < 0.0005)
+        return "0"
+    return sprintf(x >= 100 ? "%.0f" : x >= 10 ? "%.1f" : x >= 1 ? "%.2f" : "%.3f", x)
+}
+
+# 405,000 (398,000 to 411,000), or 1.99 x (1.95 to 2.04)
+function spread(numbers, unit)
+{
+    return short(median(numbers)) unit " (" short(least(numbers)) " to " short(most(numbers)) ")"
+}
+
+function times(numbers)
+{
+    return short(median(numbers)) " x"
+}
+
+function megabytes(bytes)
+{
+    return short(bytes / 1048576) " MB"
+}
+
+function rate_of(method, operation, batch)
+{
+    return series("throughput", method "|" operation "|" batch, "items_per_s")
+}
+
+# ---- Tables ------------------------------------------------------------------------
+
+# The method as the tables have it, in the words of Redis.
+function titled(method)
+{
+    sub(/^k=4/, "k = 4,", method)
+    sub(/^blocked /, "blocked layout, ", method)
+    sub(/^blocked$/, "blocked layout, GETRANGE", method)
+    sub(/setbit/, "SETBIT", method)
+    sub(/bitfield/, "BITFIELD", method)
+    return method
+}
+
+function machine(what,    i)
+{
+    for (i = 1; i <= count["machine"]; i++)
+        if (name["machine", i, "what"] == what)
+            return name["machine", i, "value"]
+    return "unknown"
+}
+
+function print_head()
+{
+    print "# What hibloom costs, measured\n"
+    print "Made by `make bench`, all of it in one run" (machine("scale") == 1 ? "." : \
+        ", a trial: **BENCH_SCALE=" machine("scale") "**, so its figures mean little.") "\n"
+    print machine("processor") ", " machine("cores") " cores for client and server together, " machine("memory") "; " \
+        machine("system") "; Redis " machine("Redis") ", hiredis " machine("hiredis") ", compiler " \
+        machine("compiler") ".\n"
+    print "Each part has a redis-server of its own, without persistence, and talks to it over loopback TCP unless it"
+    print "says otherwise. Items are ten-digit uids; of those looked up, every other one is in the filter. What is"
+    print "compared takes turns, round after round, on filters of the same capacity, " grouped(machine("items"))
+    print "items at 1 % and half of them in, with the same hash (XXH3-128). A figure is the median of the rounds, in"
+    print "brackets the least and the most, and a ratio is taken within each round first. Client and server CPU are"
+    print "getrusage and INFO cpu.\n"
+}
+
+function target(words, asked, unit, measured, at_most,    met)
+{
+    met = at_most ? median(measured) <= asked : median(measured) >= asked
+    printf "| %s | %s %s%s | %s | %s |\n", words, at_most ? "at most" : "at least", \
+        (asked >= 1000 ? grouped(asked) : asked), unit, spread(measured, unit), met ? "met" : "**missed**"
+}
+
+function against_printf(words, method, operation, asked)
+{
+    target(words, asked, " x", quotient(rate_of(method, operation, 1000), rate_of("printf batches", operation, 1000)))
+}
+
+function print_targets(    i, method, n)
+{
+    n = machine("items")
+    print "## Targets\n"
+    print "Batches of 1,000 throughout. \"Printf-style\" is redisAppendCommand and a reply object a bit.\n"
+    print "| what | asked | measured | |\n|---|---|---|---|"
+    against_printf("adds, SETBIT, against printf-style", "setbit", "add", 1.8)
+    against_printf("look-ups, GETBIT, against printf-style", "setbit", "look up", 1.7)
+    against_printf("adds, BITFIELD, against printf-style", "bitfield", "add", 2.4)
+    against_printf("look-ups, BITFIELD_RO, against printf-style", "bitfield", "look up", 2.2)
+    against_printf("adds, BITFIELD and k = 4, against printf-style", "k=4 bitfield", "add", 4)
+    against_printf("look-ups, BITFIELD_RO and k = 4, against printf-style", "k=4 bitfield", "look up", 4)
+    against_printf("look-ups, blocked layout, against printf-style", "blocked setbit", "look up", 6)
+    target("bulk load against printf-style adds", 100, " x", \
+        quotient(rate_of("whole filter", "bulk load", n), rate_of("printf batches", "add", 1000)))
+    target("bulk load against hibloom's SETBIT adds", 100, " x", \
+        quotient(rate_of("whole filter", "bulk load", n), rate_of("setbit", "add", 1000)))
+    for (i = 1; i <= 4; i++) {
+        method = i <= 2 ? "setbit" : "bitfield"
+        target("client CPU, " (i % 2 ? "adds, " : "look-ups, ") toupper(method) " commands", 0.6, " us an item", \
+            series("throughput", method "|" (i % 2 ? "add" : "look up") "|1000", "client_us"), 1)
+    }
+    for (i = 1; i <= count["limit"]; i++)
+        if (name["limit", keys["limit", i], "who"] == "hibloom")
+            target("share of the limit, " limit_title(keys["limit", i]), 0.95, "", \
+                limit_share(keys["limit", i], "calls"))
+    target("memory store, adds", 60000000, " items/s", rate_of("memory", "add", 1000))
+    target("memory store, look-ups", 60000000, " items/s", rate_of("memory", "look up", 1000))
+    print ""
+}
+
+function limit_title(key)
+{
+    return titled(name["limit", key, "method"]) ", " name["limit", key, "operation"]
+}
+
+function limit_share(key, mode,    other)
+{
+    other = key
+    sub(/hibloom$/, mode, other)
+    return quotient(series("limit", key, "items_per_s"), series("limit", other, "items_per_s"))
+}
+
+function describe(method)
+{
+    if (method == "round trip a bit") return "one round trip a bit, as the PHP programs"
+    if (method == "pipeline an item") return "one MULTI/EXEC pipeline an item, as the Python program adds"
+    if (method == "printf batches") return "batches, printf-style, a reply object a bit"
+    if (method == "memory") return "hibloom, in this process' memory (a snapshot, or before a bulk load)"
+    return "hibloom, " titled(method)
+}
+
+function cpu(method, batch, column)
+{
+    return short(median(series("throughput", method "|add|" batch, column))) " / " \
+        short(median(series("throughput", method "|look up|" batch, column)))
+}
+
+# The methods in order, each once, and for each its largest batch up to 1,000.
+function each_method(    i, key)
+{
+    for (i = 1; i <= count["throughput"]; i++) {
+        key = keys["throughput", i]
+        if (name["throughput", key, "operation"] != "add")
+            continue
+        if (!(name["throughput", key, "method"] in usual_batch))
+            method_name[++methods] = name["throughput", key, "method"]
+        if (name["throughput", key, "batch"] + 0 <= 1000)
+            usual_batch[name["throughput", key, "method"]] = name["throughput", key, "batch"]
+    }
+}
+
+function print_throughput(    i, m, b, operation)
+{
+    print "## Throughput\n\n![items a second by method](throughput.svg)\n"
+    print "Batches of 1,000, where the method knows batches. The last column but two is the ratio to the printf-style"
+    print "batches; CPU is in microseconds an item, add / look-up.\n"
+    print "| method | add, items/s | look up, items/s | ratio | client CPU | server CPU |\n|---|---|---|---|---|---|"
+    for (i = 1; i <= methods; i++) {
+        m = method_name[i]
+        b = usual_batch[m]
+        printf "| %s | %s | %s | %s / %s | %s | %s |\n", describe(m), spread(rate_of(m, "add", b)), \
+            spread(rate_of(m, "look up", b)), \
+            times(quotient(rate_of(m, "add", b), rate_of("printf batches", "add", 1000))), \
+            times(quotient(rate_of(m, "look up", b), rate_of("printf batches", "look up", 1000))), \
+            cpu(m, b, "client_us"), cpu(m, b, "server_us")
+    }
+    print "\nThe PHP programs end a look-up at the first bit that is not set, which half of these have, and the Python"
+    print "program looks up as they do.\n\n![items a second over the batch size](batches.svg)\n"
+    print "| items/s, add / look up | 1 | 10 | 100 | 1,000 | 10,000 |\n|---|---|---|---|---|---|"
+    for (i = 1; i <= methods; i++) {
+        m = method_name[i]
+        if (usual_batch[m] == 1)
+            continue
+        printf "| %s |", describe(m)
+        for (b = 1; b <= 10000; b *= 10)
+            printf " %s / %s |", short(median(rate_of(m, "add", b))), short(median(rate_of(m, "look up", b)))
+        print ""
+    }
+    print ""
+}
+
+function whole(operation, words,    n, rates)
+{
+    n = machine("items")
+    rates = rate_of("whole filter", operation, n)
+    printf "| %s | %s | %s | %s | %s |\n", words, short(1000 * n / median(rates)), spread(rates), \
+        short(median(series("throughput", "whole filter|" operation "|" n, "client_us"))), \
+        short(median(series("throughput", "whole filter|" operation "|" n, "server_us")))
+}
+
+function print_whole()
+{
+    print "A whole filter of " grouped(machine("items")) " items:\n"
+    print "| | milliseconds | items/s | client CPU, us an item | server CPU |\n|---|---|---|---|---|"
+    whole("build", "built in memory, batches of 10,000")
+    whole("merge", "merged into Redis (`hibloom_merge`)")
+    whole("bulk load", "bulk load: both together")
+    whole("snapshot", "snapshot: merged from Redis into memory")
+    print ""
+}
+
+function print_limit(    i, key, other)
+{
+    print "## Distance to the limit\n"
+    print "What hibloom sends is recorded by a proxy, and a program of its own (replay.c) sends the same bytes from"
+    print "memory over a bare socket in the same windows, reads as many bytes of answers as there were, and looks at"
+    print "none of them. Like hibloom it waits for all answers at the end of each batch of 1,000; the last column is"
+    print "the share of a replay that never waits there, as no call can that returns with its answers.\n"
+    print "| | hibloom, items/s | replay, items/s | share | share of an endless stream |\n|---|---|---|---|---|"
+    for (i = 1; i <= count["limit"]; i++) {
+        key = keys["limit", i]
+        if (name["limit", key, "who"] != "hibloom")
+            continue
+        other = key
+        sub(/hibloom$/, "calls", other)
+        printf "| %s | %s | %s | %s | %s |\n", limit_title(key), \
+            short(median(series("limit", key, "items_per_s"))), short(median(series("limit", other, "items_per_s"))), \
+            spread(limit_share(key, "calls")), spread(limit_share(key, "stream"))
+    }
+    print ""
+}
+
+function print_growth(    i, key, other, s)
+{
+    print "## As the work grows\n\n![items a second over the size of the filter](growth.svg)\n"
+    print "SETBIT and GETBIT, batches of 1,000; full filters of so many items at 1 %, and empty ones of so many bytes,"
+    print "in the segments that hibloom chooses and in one key.\n"
+    print "| filter | size | segments | add, items/s | look up, items/s |\n|---|---|---|---|---|"
+    for (i = 1; i <= count["growth"]; i++) {
+        key = keys["growth", i]
+        if (name["growth", key, "operation"] != "add")
+            continue
+        other = key
+        sub(/add$/, "look up", other)
+        s = name["growth", key, "series"] == "items" ? grouped(name["growth", key, "x"]) " items" : name["growth", key, "series"]
+        printf "| %s | %s MB | %s | %s | %s |\n", s, short(name["growth", key, "megabytes"]), \
+            name["growth", key, "segments"], spread(series("growth", key, "items_per_s")), \
+            spread(series("growth", other, "items_per_s"))
+    }
+    print "\n![items a second over the number of processes](processes.svg)\n"
+    print "Processes that share one filter, all together, items/s in batches of 1,000:\n"
+    print "| processes | add, SETBIT | look up, GETBIT | add, BITFIELD | look up, BITFIELD_RO |\n|---|---|---|---|---|"
+    for (i = 1; ("processes", "setbit|add|" i) in known; i *= 2)
+        printf "| %d | %s | %s | %s | %s |\n", i, processes("setbit|add|" i), processes("setbit|look up|" i), \
+            processes("bitfield|add|" i), processes("bitfield|look up|" i)
+    print ""
+}
+
+function processes(key)
+{
+    return short(median(series("processes", key, "items_per_s")))
+}
+
+function print_latency(    i, key)
+{
+    print "## One item at a time\n\n![latency percentiles](latency.svg)\n"
+    print "Microseconds a call, on a connection that is up; \"is new?\" asks whether the item was.\n"
+    print "| | 50 % | 99 % | 99.9 % |\n|---|---|---|---|"
+    for (i = 1; i <= count["latency"]; i++) {
+        key = keys["latency", i]
+        printf "| %s, %s | %s | %s | %s |\n", \
+            name["latency", key, "transport"], name["latency", key, "operation"], \
+            spread(series("latency", key, "p50_us")), spread(series("latency", key, "p99_us")), \
+            spread(series("latency", key, "p999_us"))
+    }
+    print ""
+}
+
+function print_memory(    i)
+{
+    print "## Ten-digit uids: a SET, a bitmap, a Bloom filter\n"
+    print "The comparison that one of the PHP programs comes with, measured: " grouped(name["memory", 1, "items"])
+    print "uids, MEMORY USAGE of all keys (what the server's allocator sets aside, which it rounds up), and how many of"
+    print grouped(name["memory", 1, "asked"]) " other uids are taken for seen. The bitmap has a bit for each of the"
+    print "10^10 uids, in three keys, since one ends at 2^32 bits.\n"
+    print "| | memory | bytes a uid | error rate | predicted |\n|---|---|---|---|---|"
+    for (i = 1; i <= count["memory"]; i++)
+        printf "| %s | %s | %s | %.3g %% | %.3g %% |\n", \
+            name["memory", i, "what"], megabytes(name["memory", i, "bytes"]), \
+            short(name["memory", i, "bytes"] / name["memory", i, "items"]), \
+            100 * name["memory", i, "wrong"] / name["memory", i, "asked"], 100 * name["memory", i, "predicted"]
+    print ""
+}
+
+function print_rates(    i, p, asked, wrong)
+{
+    print "## False positives, predicted and measured\n\n![false positives, predicted and measured](rates.svg)\n"
+    print "In memory, full, asked for uids that were not added; +- is one standard deviation of the asking alone. The"
+    print "polynomial's seeds are hardly independent of each other.\n"
+    print "| hash | layout | items | predicted | measured | wrong answers | expected |\n|---|---|---|---|---|---|---|"
+    for (i = 1; i <= count["rates"]; i++) {
+        p = name["rates", i, "predicted"]
+        asked = name["rates", i, "asked"]
+        wrong = name["rates", i, "wrong"]
+        printf "| %s | %s | %s | %.3g %% | %.3g %% | %s | %s +- %s |\n", \
+            name["rates", i, "hash"], name["rates", i, "layout"], \
+            grouped(name["rates", i, "items"]), 100 * p, 100 * wrong / asked, grouped(wrong), grouped(asked * p), \
+            grouped(sqrt(asked * p * (1 - p)))
+    }
+    print ""
+}
+
+function print_stalls(    i)
+{
+    print "## Stalls\n"
+    print "The longest command of each phase by the server's own latency statistics, in which a transaction (exec) or a"
+    print "script (eval) counts as one; and how long another client, which sends PING all the while, has waited at"
+    print "most: there the reading of large arguments counts, too, and that three processes share the cores.\n"
+    print "| filter | phase | seconds | longest command | longest PING |\n|---|---|---|---|---|"
+    for (i = 1; i <= count["stalls"]; i++)
+        printf "| %s | %s | %s | %s ms, %s | %s ms |\n", \
+            name["stalls", i, "filter"], name["stalls", i, "phase"], short(name["stalls", i, "seconds"]), \
+            short(name["stalls", i, "longest_ms"]), name["stalls", i, "command"], \
+            short(name["stalls", i, "ping_ms"])
+}
+
+END {
+    if (failed)
+        exit 1
+    each_method()
+    print_head()
+    print_targets()
+    print_throughput()
+    print_whole()
+    print_limit()
+    print_growth()
+    print_latency()
+    print_memory()
+    print_rates()
+    print_stalls()
+}
