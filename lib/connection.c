@@ -36,6 +36,11 @@ void connection_unexpected(struct connection *c)
     connection_fail(c, HIBLOOM_EPROTO, "the server's answer is not of the kind that was asked for");
 }
 
+void connection_retract(struct connection *c)
+{
+    c->status = HIBLOOM_OK;
+}
+
 static void restore_reader(struct connection *c)
 {
     reply_leave(c->context->reader);

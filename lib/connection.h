@@ -55,6 +55,9 @@ __attribute__((format(printf, 3, 4)))
 void connection_fail(struct connection *, hibloom_status status, const char *format, ...);
 void connection_unexpected(struct connection *); /* EPROTO */
 
+/* Takes back a failure that the caller has noted, not the connection. */
+void connection_retract(struct connection *);
+
 /* Ends the conversation and says how it went. */
 hibloom_status connection_leave(struct connection *);
 

@@ -24,8 +24,8 @@ hibloom_status keys_check(const char *name);
 size_t keys_spec(char *out, const char *name);
 size_t keys_bitmap(char *out, const char *name, uint32_t count, uint32_t i);
 
-/* A key for what is only there within a transaction, in the slot of the key
- * `name`; `what` tells several apart. */
+/* A key for what is only there within a transaction, or for seconds, in the slot
+ * of the key `name`; `what` tells several apart. */
 size_t keys_passing(char *out, const char *name, char what);
 
 #endif

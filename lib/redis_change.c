@@ -63,16 +63,6 @@ static bool receive_look(hibloom *filter, struct redis_range range, struct redis
            (!look->has_spec || strcmp(look->spec, segmented ? first : look->guard.spec) == 0);
 }
 
-bool redis_look_at(hibloom *filter, struct redis_range range, struct redis_look *look)
-{
-    struct redis_store *store = redis_store_of(filter);
-
-    commands_empty(&store->out);
-    ask_look(filter, &store->out, range);
-    connection_send(&store->connection, &store->out);
-    return receive_look(filter, range, look);
-}
-
 bool redis_spec_is(const struct redis_look *look, const char *text)
 {
     return look->has_spec && strcmp(look->spec, text) == 0;
@@ -83,6 +73,16 @@ bool redis_bitmaps_stand(const hibloom *filter, const struct redis_look *look)
     const bool copies = look->guard.has_spec && strcmp(look->guard.spec, filter->text) == 0;
 
     return !look->guard.changed && (!redis_filter_of(filter)->segmented || copies);
+}
+
+bool redis_look_at(hibloom *filter, struct redis_range range, struct redis_look *look)
+{
+    struct redis_store *store = redis_store_of(filter);
+
+    commands_empty(&store->out);
+    ask_look(filter, &store->out, range);
+    connection_send(&store->connection, &store->out);
+    return receive_look(filter, range, look);
 }
 
 static bool watch_and_look(hibloom *filter, const struct redis_change *change, struct redis_range range,
@@ -104,6 +104,19 @@ static void unwatch(struct redis_store *store)
     command_start(&store->out, 1, "UNWATCH");
     connection_send(&store->connection, &store->out);
     (void)connection_receive_status(&store->connection);
+}
+
+/* Was it one state that was seen and found wanting? An empty transaction tells:
+ * it is not carried out if a watched key has changed since. */
+static bool confirm(struct redis_store *store)
+{
+    commands_empty(&store->out);
+    command_start(&store->out, 1, "MULTI");
+    command_start(&store->out, 1, "EXEC");
+    connection_send(&store->connection, &store->out);
+    (void)connection_receive_status(&store->connection);
+    const struct reply *reply = connection_receive(&store->connection);
+    return reply == NULL || reply->type != REDIS_REPLY_NIL;
 }
 
 /* What a change sends may hold the seed, which an error must not repeat. */
@@ -136,23 +149,40 @@ static bool execute(hibloom *filter, const struct redis_change *change, struct r
     return reply->type == REDIS_REPLY_ARRAY;
 }
 
+enum verdict { LEAVE, MAKE, LOOK_AGAIN };
+
+static enum verdict look_and_judge(hibloom *filter, const struct redis_change *change, struct redis_range range,
+                                   struct redis_look *look)
+{
+    struct connection *c = &redis_store_of(filter)->connection;
+    const bool settled = watch_and_look(filter, change, range, look);
+
+    if (c->status != HIBLOOM_OK)
+        return LEAVE;
+    if (!settled)
+        return LOOK_AGAIN;
+    const bool wanted = change->judge(filter, range, look);
+    if (c->status >= HIBLOOM_ENOTFOUND && !confirm(redis_store_of(filter))) {
+        connection_retract(c);
+        return LOOK_AGAIN;
+    }
+    return wanted && c->status == HIBLOOM_OK ? MAKE : LEAVE;
+}
+
 static bool attempt_change(hibloom *filter, const struct redis_change *change, struct redis_range range,
-                           const void *argument)
+                           void *argument)
 {
     struct redis_store *store = redis_store_of(filter);
     struct redis_look look = {.argument = argument};
 
     for (int i = 0; i < REDIS_ATTEMPTS && store->connection.status == HIBLOOM_OK; i++) {
-        if (!watch_and_look(filter, change, range, &look)) {
-            unwatch(store);
-            continue;
-        }
-        if (!change->judge(filter, range, &look) || store->connection.status != HIBLOOM_OK) {
-            unwatch(store);
-            return false;
-        }
-        if (execute(filter, change, range, &look))
+        const enum verdict verdict = look_and_judge(filter, change, range, &look);
+        if (verdict == MAKE && execute(filter, change, range, &look))
             return true;
+        if (verdict != MAKE)
+            unwatch(store);
+        if (verdict == LEAVE)
+            return false;
     }
     connection_fail(&store->connection, HIBLOOM_ESERVER, "gave up on '%s': other clients keep changing it",
                     filter->name);
@@ -160,7 +190,7 @@ static bool attempt_change(hibloom *filter, const struct redis_change *change, s
 }
 
 bool redis_make_change(hibloom *filter, const struct redis_change *change, struct redis_range range,
-                       const void *argument)
+                       void *argument)
 {
     struct connection *c = &redis_store_of(filter)->connection;
 
@@ -170,31 +200,11 @@ bool redis_make_change(hibloom *filter, const struct redis_change *change, struc
     return made;
 }
 
-void redis_make_each_step(hibloom *filter, const struct redis_change *change)
+void redis_make_each_step(hibloom *filter, const struct redis_change *change, void *argument)
 {
     const struct connection *c = &redis_store_of(filter)->connection;
     struct redis_range range = {0, 0};
 
     while (c->status == HIBLOOM_OK && redis_next_step(filter, &range))
-        (void)redis_make_change(filter, change, range, NULL);
-}
-
-hibloom_status redis_converse_change(hibloom *filter, const struct redis_change *change, struct redis_range range,
-                                      const void *argument)
-{
-    struct connection *c = &redis_store_of(filter)->connection;
-
-    if (connection_enter(c) != HIBLOOM_OK)
-        return c->status;
-    (void)redis_make_change(filter, change, range, argument);
-    return connection_leave(c);
-}
-
-void redis_clean_up(hibloom *filter, const struct redis_change *change, struct redis_range range,
-                     const void *argument)
-{
-    const struct error before = filter->store->error;
-
-    (void)redis_converse_change(filter, change, range, argument);
-    filter->store->error = before;
+        (void)redis_make_change(filter, change, range, argument);
 }

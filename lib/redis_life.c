@@ -120,6 +120,12 @@ static unsigned ask_remove_spec(hibloom *filter, struct redis_range range, struc
     return redis_ask_one(out, "UNLINK", redis_filter_of(filter)->spec, NULL);
 }
 
+/* The number that late adders keep beside bitmaps. */
+static struct argument late_key(const hibloom *filter, struct redis_range range, char name[KEYS_SIZE])
+{
+    return (struct argument){name, keys_passing(name, redis_filter_of(filter)->bitmaps[range.first].key.bytes, 'l')};
+}
+
 /* A leftover of adds is shorter than what is created; what is not is about to
  * expire, some milliseconds after the first. */
 static bool is_leftover(const struct redis_bitmap *bitmap)
@@ -127,8 +133,8 @@ static bool is_leftover(const struct redis_bitmap *bitmap)
     return bitmap->length != 0 && bitmap->length < bitmap->whole;
 }
 
-/* It holds at most the bits that this call has set since the guard last held;
- * some of those may have gone into the filter while it was still there. */
+/* It holds at most the bits that late adders have set since the guard last held
+ * for them; some of those may have gone into the filter while it was there. */
 static bool judge_sweep(hibloom *filter, struct redis_range range, const struct redis_look *look)
 {
     const struct redis_filter *own = redis_filter_of(filter);
@@ -148,12 +154,35 @@ static unsigned ask_sweep(hibloom *filter, struct redis_range range, struct comm
 {
     const struct redis_filter *own = redis_filter_of(filter);
     unsigned count = 0;
+    char late[KEYS_SIZE];
 
     (void)look;
     for (uint32_t i = range.first; i < range.first + range.count; i++)
         if (is_leftover(&own->bitmaps[i]))
             count += redis_ask_one(out, "UNLINK", own->bitmaps[i].key, NULL);
-    return count;
+    return count + redis_ask_one(out, "UNLINK", late_key(filter, range, late), NULL);
+}
+
+/* Of several late adders none knows what the others have set. So each adds its
+ * bits to a number that is there for some seconds, and the last one takes all
+ * of them back. */
+#define LATE_MS 10000
+
+static bool add_up_late(hibloom *filter, struct redis_range range, uint64_t *bits)
+{
+    struct redis_store *store = redis_store_of(filter);
+    const uint64_t ms = LATE_MS;
+    char name[KEYS_SIZE];
+    long long all = 0, done;
+
+    commands_empty(&store->out);
+    (void)redis_ask_one(&store->out, "INCRBY", late_key(filter, range, name), bits);
+    (void)redis_ask_one(&store->out, "PEXPIRE", late_key(filter, range, name), &ms);
+    connection_send(&store->connection, &store->out);
+    const bool added = connection_receive_integer(&store->connection, &all) &&
+                       connection_receive_integer(&store->connection, &done) && all > 0;
+    *bits = (uint64_t)all;
+    return added;
 }
 
 static const struct redis_change empty = {false, judge_spec, ask_empty};
@@ -167,7 +196,7 @@ static const struct redis_change sweep = {true, judge_sweep, ask_sweep};
 
 void redis_go_on_removing(hibloom *filter)
 {
-    redis_make_each_step(filter, &remove_step);
+    redis_make_each_step(filter, &remove_step, NULL);
     (void)redis_make_change(filter, &remove_spec, (struct redis_range){0, 1}, NULL);
 }
 
@@ -176,7 +205,7 @@ static void remove_filter(hibloom *filter)
     char mark[REDIS_MARK_SIZE];
 
     if (redis_is_one_step(filter) || filter->bare) {
-        redis_make_each_step(filter, &drop);
+        redis_make_each_step(filter, &drop, NULL);
         return;
     }
     if (!redis_new_mark(filter, REDIS_REMOVING, mark))
@@ -196,7 +225,7 @@ hibloom_status redis_clear(hibloom *filter)
 
     if (connection_enter(c) != HIBLOOM_OK)
         return c->status;
-    redis_make_each_step(filter, &empty);
+    redis_make_each_step(filter, &empty, NULL);
     hibloom_status status = connection_leave(c);
     for (uint32_t i = 0; status == HIBLOOM_OK && filter->bare && i < own->count; i++)
         own->bitmaps[i].whole = own->bitmaps[i].length; /* what was lost before is forgotten */
@@ -215,7 +244,12 @@ hibloom_status redis_drop(hibloom *filter)
 
 hibloom_status redis_expire(hibloom *filter, uint64_t seconds)
 {
-    return redis_converse_change(filter, &expire, redis_all(filter), &seconds);
+    struct connection *c = &redis_store_of(filter)->connection;
+
+    if (connection_enter(c) != HIBLOOM_OK)
+        return c->status;
+    (void)redis_make_change(filter, &expire, redis_all(filter), &seconds);
+    return connection_leave(c);
 }
 
 /* Changes the filter of that name, whatever its spec. */
@@ -242,7 +276,7 @@ static void repair_filter(hibloom *filter)
     const struct redis_filter *own = redis_filter_of(filter);
 
     if (!own->segmented) {
-        redis_make_each_step(filter, &repair);
+        redis_make_each_step(filter, &repair, NULL);
         return;
     }
     for (uint32_t i = 0; i < own->count && c->status == HIBLOOM_OK; i++)
@@ -259,13 +293,26 @@ hibloom_status redis_remove(hibloom *filter)
     return change_by_name(filter, remove_filter);
 }
 
+static void sweep_range(hibloom *filter, struct redis_range range)
+{
+    uint64_t bits = redis_filter_of(filter)->bitmaps[range.first].unproven;
+
+    if (bits != 0 && add_up_late(filter, range, &bits))
+        (void)redis_make_change(filter, &sweep, range, &bits);
+    redis_filter_of(filter)->bitmaps[range.first].unproven = 0;
+}
+
+/* Comes after a failure, whose words are what the caller is told. */
 void redis_sweep(hibloom *filter)
 {
-    struct redis_filter *own = redis_filter_of(filter);
+    const struct redis_filter *own = redis_filter_of(filter);
+    const struct error before = filter->store->error;
+    struct connection *c = &redis_store_of(filter)->connection;
 
-    for (uint32_t i = 0; i < own->count; i++)
-        if (own->bitmaps[i].unproven != 0) {
-            redis_clean_up(filter, &sweep, redis_touched(filter, i), &own->bitmaps[i].unproven);
-            own->bitmaps[i].unproven = 0;
-        }
+    if (connection_enter(c) == HIBLOOM_OK) {
+        for (uint32_t i = 0; i < own->count; i += redis_touched(filter, i).count)
+            sweep_range(filter, redis_touched(filter, i));
+        (void)connection_leave(c);
+    }
+    filter->store->error = before;
 }

@@ -97,18 +97,23 @@ static const struct redis_change step = {true, judge_step, ask_step};
 static const struct redis_change finish = {false, judge_finish, ask_finish};
 static const struct redis_change undo = {false, judge_undo, redis_ask_drop};
 
-/* Are all places free? A round trip a step, so that a filter is not begun that
- * another program's bitmap is in the way of. */
+/* Are all places free? So a filter is not begun that another program's bitmap
+ * is in the way of. */
+static bool judge_free(hibloom *filter, struct redis_range range, const struct redis_look *look)
+{
+    bool *free = look->argument;
+
+    *free = *free && judge_create(filter, range, look);
+    return false;
+}
+
 static bool all_free(hibloom *filter)
 {
-    const struct connection *c = &redis_store_of(filter)->connection;
-    struct redis_range range = {0, 0};
-    struct redis_look look;
+    static const struct redis_change check = {true, judge_free, NULL};
     bool free = true;
 
-    while (free && c->status == HIBLOOM_OK && redis_next_step(filter, &range))
-        free = redis_look_at(filter, range, &look) && judge_create(filter, range, &look);
-    return free && c->status == HIBLOOM_OK;
+    redis_make_each_step(filter, &check, &free);
+    return free && redis_store_of(filter)->connection.status == HIBLOOM_OK;
 }
 
 /* Whether it is there now, and was made by us. */
@@ -126,7 +131,7 @@ static bool create_filter(hibloom *filter)
 /* From "creating ..." on. */
 static void go_on_creating(hibloom *filter)
 {
-    redis_make_each_step(filter, &step);
+    redis_make_each_step(filter, &step, NULL);
     (void)redis_make_change(filter, &finish, (struct redis_range){0, 1}, NULL);
 }
 
@@ -168,21 +173,33 @@ bool redis_load(hibloom *filter, const hibloom_spec *wanted, enum redis_state *s
     return true;
 }
 
-/* Whether the spec is still the one that was loaded; then the bitmaps are
- * judged, too. */
+/* Is the spec still the one that was loaded? Then the bitmaps are judged, too. */
+static bool judge_loaded(hibloom *filter, struct redis_range range, const struct redis_look *look)
+{
+    bool *loaded = look->argument;
+
+    (void)range;
+    *loaded = *loaded && redis_spec_is(look, filter->text);
+    if (*loaded)
+        guard_judge(filter, &look->guard);
+    return false;
+}
+
+/* Only where something looks wrong it is looked at under a WATCH, which costs
+ * a round trip more. */
 static bool verify(hibloom *filter)
 {
+    static const struct redis_change check = {true, judge_loaded, NULL};
     const struct connection *c = &redis_store_of(filter)->connection;
     struct redis_range range = {0, 0};
     struct redis_look look;
+    bool loaded = true;
 
-    while (c->status == HIBLOOM_OK && redis_next_step(filter, &range)) {
-        const bool settled = redis_look_at(filter, range, &look);
-        if (c->status == HIBLOOM_OK && (!settled || !redis_spec_is(&look, filter->text)))
-            return false;
-        guard_judge(filter, &look.guard);
-    }
-    return true;
+    while (loaded && c->status == HIBLOOM_OK && redis_next_step(filter, &range))
+        if (!redis_look_at(filter, range, &look) || !redis_spec_is(&look, filter->text) ||
+            !redis_bitmaps_stand(filter, &look))
+            (void)redis_make_change(filter, &check, range, &loaded);
+    return loaded;
 }
 
 /* Whether it is there now, and was made by us. */
@@ -233,6 +250,19 @@ static bool open_or_create(hibloom *filter, const hibloom_spec *wanted)
     return false;
 }
 
+/* After a failure, whose words are what the caller is told. */
+static void undo_creation(hibloom *filter)
+{
+    struct connection *c = &redis_store_of(filter)->connection;
+    const struct error before = filter->store->error;
+
+    if (connection_enter(c) == HIBLOOM_OK) {
+        (void)redis_make_change(filter, &undo, redis_all(filter), NULL);
+        (void)connection_leave(c);
+    }
+    filter->store->error = before;
+}
+
 /* ---- Operations ----------------------------------------------------------- */
 
 hibloom_status redis_open(hibloom *filter, const hibloom_spec *wanted)
@@ -244,7 +274,7 @@ hibloom_status redis_open(hibloom *filter, const hibloom_spec *wanted)
     const bool tried = open_or_create(filter, wanted);
     hibloom_status status = connection_leave(c);
     if (tried && status == HIBLOOM_ESERVER)
-        redis_clean_up(filter, &undo, redis_all(filter), NULL);
+        undo_creation(filter);
     if (status != HIBLOOM_OK)
         redis_forget(filter);
     return status;

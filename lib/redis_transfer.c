@@ -240,7 +240,7 @@ hibloom_status redis_merge(hibloom *into, const struct piece *piece, const unsig
 {
     struct connection *c = &redis_store_of(into)->connection;
     const struct redis_range range = {piece->key, 1};
-    const struct source source = {piece, bits, NULL};
+    struct source source = {piece, bits, NULL};
     struct guard guard;
 
     if (connection_enter(c) != HIBLOOM_OK)
@@ -258,7 +258,7 @@ hibloom_status redis_merge_within(hibloom *into, hibloom *from, const struct pie
 {
     struct connection *c = &redis_store_of(into)->connection;
     const struct redis_range range = {piece->key, 1};
-    const struct source source = {piece, NULL, from};
+    struct source source = {piece, NULL, from};
     struct guard guard;
 
     if (connection_enter(c) != HIBLOOM_OK)

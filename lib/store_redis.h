@@ -216,20 +216,20 @@ struct redis_look {
     struct guard guard;
     long long spec_ttl_ms, bitmap_ttl_ms; /* time to live, of the last bitmap, as that goes last; negative: none */
     uint64_t seen_ms;                     /* when, by our clock */
-    const void *argument;                 /* of the change */
+    void *argument;                       /* of the change */
 };
 
 struct redis_change {
     bool watch_bitmaps; /* too; adders change them all the time */
-    /* Whether it is to be made; or notes in the connection why it may not be. */
+    /* Whether it is to be made; or notes in the connection why it may not be
+     * (4x only if that is so in one state, else it looks again). */
     bool (*judge)(hibloom *, struct redis_range, const struct redis_look *);
     /* Asks for it; the number of commands. */
     unsigned (*ask)(hibloom *, struct redis_range, struct commands *, const struct redis_look *);
 };
 
-/* Inside a conversation: looks at some bitmaps, and at the filter's own spec
- * after them. Whether it was a look at one state: the spec beside the bitmaps
- * was looked at before them. */
+/* Inside a conversation: looks, and no more. Whether the spec was the same at
+ * either end of it. */
 bool redis_look_at(hibloom *, struct redis_range, struct redis_look *);
 
 /* Of what was seen: is the filter's own spec stored, and just so? Are the
@@ -238,12 +238,8 @@ bool redis_spec_is(const struct redis_look *, const char *text);
 bool redis_bitmaps_stand(const hibloom *, const struct redis_look *);
 
 /* Inside a conversation: makes the change; whether it was made, and by us. */
-bool redis_make_change(hibloom *, const struct redis_change *, struct redis_range, const void *argument);
-void redis_make_each_step(hibloom *, const struct redis_change *); /* to all bitmaps, step by step */
-
-/* As a conversation of its own; and that after a failure, whose words stay. */
-hibloom_status redis_converse_change(hibloom *, const struct redis_change *, struct redis_range, const void *argument);
-void redis_clean_up(hibloom *, const struct redis_change *, struct redis_range, const void *argument);
+bool redis_make_change(hibloom *, const struct redis_change *, struct redis_range, void *argument);
+void redis_make_each_step(hibloom *, const struct redis_change *, void *argument); /* to all bitmaps, step by step */
 
 /* ---- redis_open.c ---- */
 

@@ -271,10 +271,12 @@ HIBLOOM_API void hibloom_store_free(hibloom_store *store);
  * emptied. Seeds that are drawn differ, so it takes a preset or a seed in the
  * spec for that.
  * To go on after a loss: if the spec is gone, hibloom_open creates the filter
- * anew; if only the bitmap is, hibloom_repair makes an empty one. Bits that an
- * add has set after the spec was gone are taken back, unless other adders have
- * set some too: then hibloom_open says EMISMATCH, and the key is yours to
- * delete.
+ * anew; if only the bitmap is, hibloom_repair makes an empty one. Bits that
+ * adds have set after the spec was gone are taken back by the last of them (for
+ * some seconds a key {NAME}:hibloom-l counts them); until then, or if that one
+ * dies, hibloom_open says EMISMATCH, and in the latter case the key is yours to
+ * delete. Where the creation of a filter of several steps fails, or a step of
+ * it is lost, the next hibloom_open goes on, and hibloom_remove takes it away.
  *
  * Those statuses and the following are not repeated below: ENOMEM, EIO,
  * ETIMEDOUT, ESERVER (hibloom_store_error has the server's words), EPROTO.
