@@ -169,9 +169,9 @@ static void install_reader(struct connection *c)
     reader->privdata = &c->reply;
 }
 
-static redisContext *connect_context(const struct connection *c)
+static redisContext *connect_context(const struct connection *c, uint32_t timeout_ms)
 {
-    const struct timeval timeout = milliseconds(c->connect_timeout_ms);
+    const struct timeval timeout = milliseconds(timeout_ms);
 
     errno = 0;
     if (c->uri.kind == URI_UNIX)
@@ -179,16 +179,26 @@ static redisContext *connect_context(const struct connection *c)
     return redisConnectWithTimeout(c->uri.host, (int)c->uri.port, timeout);
 }
 
+/* hiredis gives up where a signal interrupts its waiting; whether it did. */
+static bool interrupted(const redisContext *context)
+{
+    return context != NULL && context->err == REDIS_ERR_IO && errno == EINTR;
+}
+
 static void make(struct connection *c)
 {
     const uint64_t start = clock_now_ms();
 
-    c->context = connect_context(c);
-    /* hiredis gives up where a signal interrupts its waiting */
-    while (c->context != NULL && c->context->err == REDIS_ERR_IO && errno == EINTR &&
-           clock_now_ms() - start < c->connect_timeout_ms) {
+    c->context = connect_context(c, c->connect_timeout_ms);
+    while (interrupted(c->context)) {
+        const uint64_t spent = clock_now_ms() - start;
+        if (spent >= c->connect_timeout_ms) {
+            connection_fail(c, HIBLOOM_ETIMEDOUT, "timed out connecting");
+            abandon(c);
+            return;
+        }
         redisFree(c->context);
-        c->context = connect_context(c);
+        c->context = connect_context(c, c->connect_timeout_ms - (uint32_t)spent);
     }
     if (c->context == NULL) {
         connection_fail(c, HIBLOOM_ENOMEM, "out of memory");

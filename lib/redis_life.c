@@ -57,6 +57,18 @@ static unsigned ask_empty(hibloom *filter, struct redis_range range, struct comm
     return count + redis_ask_each_key(filter, range, out, "PEXPIRE", &ttl_ms);
 }
 
+/* Where only the copy of the spec was lost, the bitmap beside it is whole. */
+static unsigned ask_repair(hibloom *filter, struct redis_range range, struct commands *out,
+                           const struct redis_look *look)
+{
+    const uint64_t ttl_ms = (uint64_t)look->spec_ttl_ms;
+
+    if (look->guard.changed || look->guard.has_spec)
+        return ask_empty(filter, range, out, look);
+    const unsigned count = redis_ask_copies(filter, range, out);
+    return look->spec_ttl_ms < 0 ? count : count + redis_ask_each_key(filter, range, out, "PEXPIRE", &ttl_ms);
+}
+
 static unsigned ask_expire(hibloom *filter, struct redis_range range, struct commands *out,
                            const struct redis_look *look)
 {
@@ -186,7 +198,7 @@ static bool add_up_late(hibloom *filter, struct redis_range range, uint64_t *bit
 }
 
 static const struct redis_change empty = {false, judge_spec, ask_empty};
-static const struct redis_change repair = {false, judge_repair, ask_empty};
+static const struct redis_change repair = {false, judge_repair, ask_repair};
 static const struct redis_change expire = {false, judge_all, ask_expire};
 static const struct redis_change drop = {false, judge_spec, redis_ask_drop};
 static const struct redis_change doom = {false, judge_doom, ask_doom};

@@ -28,13 +28,30 @@ static void fail_taken(hibloom *filter)
                     "else delete it", filter->name);
 }
 
+/* Bits that came too late for another filter of the name are soon taken back;
+ * it is looked again so often before they count as somebody's. */
+#define PATIENCE 20
+
+/* What the changes of a creation need to know. */
+struct creation {
+    unsigned patience; /* left */
+    bool free;         /* all places, as far as they were looked at */
+    char mark[REDIS_MARK_SIZE];
+};
+
 static bool judge_create(hibloom *filter, struct redis_range range, const struct redis_look *look)
 {
+    struct creation *creation = look->argument;
+
     (void)range;
     if (look->has_spec) /* somebody was faster */
         return false;
     if (look->guard.existing && look->bitmap_ttl_ms >= 0 && look->bitmap_ttl_ms <= EXPIRING_MS)
         return false; /* look again: it is about to go */
+    if (look->guard.existing && creation->patience > 0) {
+        creation->patience--;
+        return false;
+    }
     if (look->guard.existing)
         fail_taken(filter);
     return true;
@@ -43,8 +60,10 @@ static bool judge_create(hibloom *filter, struct redis_range range, const struct
 static unsigned ask_claim(hibloom *filter, struct redis_range range, struct commands *out,
                           const struct redis_look *look)
 {
+    const struct creation *creation = look->argument;
+
     (void)range;
-    return redis_ask_set(out, redis_filter_of(filter)->spec, look->argument);
+    return redis_ask_set(out, redis_filter_of(filter)->spec, creation->mark);
 }
 
 static bool judge_step(hibloom *filter, struct redis_range range, const struct redis_look *look)
@@ -101,30 +120,28 @@ static const struct redis_change undo = {false, judge_undo, redis_ask_drop};
  * is in the way of. */
 static bool judge_free(hibloom *filter, struct redis_range range, const struct redis_look *look)
 {
-    bool *free = look->argument;
+    struct creation *creation = look->argument;
 
-    *free = *free && judge_create(filter, range, look);
+    creation->free = creation->free && judge_create(filter, range, look);
     return false;
 }
 
-static bool all_free(hibloom *filter)
+static bool all_free(hibloom *filter, struct creation *creation)
 {
     static const struct redis_change check = {true, judge_free, NULL};
-    bool free = true;
 
-    redis_make_each_step(filter, &check, &free);
-    return free && redis_store_of(filter)->connection.status == HIBLOOM_OK;
+    creation->free = true;
+    redis_make_each_step(filter, &check, creation);
+    return creation->free && redis_store_of(filter)->connection.status == HIBLOOM_OK;
 }
 
 /* Whether it is there now, and was made by us. */
-static bool create_filter(hibloom *filter)
+static bool create_filter(hibloom *filter, struct creation *creation)
 {
-    char mark[REDIS_MARK_SIZE];
-
     if (redis_is_one_step(filter))
-        return redis_make_change(filter, &create, redis_all(filter), NULL);
-    if (all_free(filter) && redis_new_mark(filter, REDIS_CREATING, mark))
-        (void)redis_make_change(filter, &claim, (struct redis_range){0, 1}, mark);
+        return redis_make_change(filter, &create, redis_all(filter), creation);
+    if (all_free(filter, creation) && redis_new_mark(filter, REDIS_CREATING, creation->mark))
+        (void)redis_make_change(filter, &claim, (struct redis_range){0, 1}, creation);
     return false; /* what is claimed, by whomever, is found and gone on with */
 }
 
@@ -203,7 +220,7 @@ static bool verify(hibloom *filter)
 }
 
 /* Whether it is there now, and was made by us. */
-static bool create_with_seed(hibloom *filter, const hibloom_spec *wanted)
+static bool create_with_seed(hibloom *filter, const hibloom_spec *wanted, struct creation *creation)
 {
     struct connection *c = &redis_store_of(filter)->connection;
     hibloom_spec spec = *wanted;
@@ -213,7 +230,7 @@ static bool create_with_seed(hibloom *filter, const hibloom_spec *wanted)
         return false;
     }
     redis_set_spec(filter, &spec);
-    return c->status == HIBLOOM_OK && create_filter(filter);
+    return c->status == HIBLOOM_OK && create_filter(filter, creation);
 }
 
 static void pause_before(int attempt)
@@ -226,6 +243,7 @@ static void pause_before(int attempt)
 static bool open_or_create(hibloom *filter, const hibloom_spec *wanted)
 {
     struct connection *c = &redis_store_of(filter)->connection;
+    struct creation creation = {.patience = PATIENCE};
     enum redis_state state;
 
     if (wanted != NULL && !redis_fits(filter, wanted))
@@ -243,7 +261,7 @@ static bool open_or_create(hibloom *filter, const hibloom_spec *wanted)
             redis_go_on_removing(filter);
         if (!stored && wanted == NULL)
             connection_fail(c, HIBLOOM_ENOTFOUND, "there is no filter '%s'", filter->name);
-        if (!stored && wanted != NULL && (create_with_seed(filter, wanted) || c->status != HIBLOOM_OK))
+        if (!stored && wanted != NULL && (create_with_seed(filter, wanted, &creation) || c->status != HIBLOOM_OK))
             return filter->own != NULL && redis_is_one_step(filter);
     }
     connection_fail(c, HIBLOOM_ESERVER, "gave up on '%s': other clients keep changing it", filter->name);

@@ -30,8 +30,8 @@ struct store_class {
     hibloom_status (*drop)(hibloom *);
     hibloom_status (*expire)(hibloom *, uint64_t seconds);
     /* A piece of the bitmap of one key: at most STORE_PIECE bytes, within its
-     * bits. read copies it out; merge sets the bits that are set in it, at once
-     * or not at all, and takes none away. */
+     * bits. read copies it out; merge sets the bits that are set in it, and
+     * takes none away. */
     hibloom_status (*read)(hibloom *, const struct piece *, unsigned char *out);
     hibloom_status (*merge)(hibloom *, const struct piece *, const unsigned char *bits);
     /* Merges the same piece of another filter of this store without moving it

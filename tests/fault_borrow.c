@@ -1,8 +1,7 @@
 /* A borrowed connection stays its owner's: it is left as it was found after
  * each call, refused while something is under way on it, and neither closed
  * nor re-made when it dies. */
-#include "support/proxy.h"
-#include "support/redis_server.h"
+#include "support/proxied.h"
 #include "support/scripted_server.h"
 #include "support/subject.h"
 
@@ -13,25 +12,6 @@
 #include <sys/time.h>
 
 enum { TIMEOUT_MS = 300 };
-
-static struct redis_server *server;
-static struct proxy *proxy;
-
-static int set_up(void **state)
-{
-    (void)state;
-    server = redis_server_start(NULL);
-    proxy = proxy_start(redis_server_socket(server));
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    proxy_stop(proxy);
-    redis_server_stop(server);
-    return 0;
-}
 
 static redisContext *connect_to(const char *path)
 {
@@ -650,5 +630,5 @@ int main(void)
         cmocka_unit_test(half_a_push_behind_an_answer),
     };
 
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, proxied_set_up, proxied_tear_down);
 }

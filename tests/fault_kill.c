@@ -605,6 +605,28 @@ static void connecting_is_not_ended_by_interruptions(void **state)
     }
 }
 
+static void interruptions_do_not_put_off_the_time_out_of_connecting(void **state)
+{
+    const hibloom_connect_options options = { .connect_timeout_ms = TIMEOUT_MS };
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct full_port port;
+        hibloom_store *store = NULL;
+        uint64_t since;
+
+        full_port_open(&port);
+        since = test_now_ms();
+        interrupt_every(50000, interruptions[i]);
+        assert_status(hibloom_connect(&store, port.listener.uri, &options), HIBLOOM_ETIMEDOUT, store);
+        interrupt_every(0, 0);
+        assert_gave_up_in_time(since);
+        hibloom_store_free(store);
+        full_port_make_room_in(&port, 0);
+        full_port_close(&port);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -621,6 +643,7 @@ int main(void)
         cmocka_unit_test(a_call_that_waits_is_not_ended_by_interruptions),
         cmocka_unit_test(interruptions_do_not_put_off_the_time_out),
         cmocka_unit_test(connecting_is_not_ended_by_interruptions),
+        cmocka_unit_test(interruptions_do_not_put_off_the_time_out_of_connecting),
     };
 
     return cmocka_run_group_tests(tests, set_up, NULL);

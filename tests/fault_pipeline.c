@@ -4,37 +4,18 @@
  * happens at the same byte each time.
  *
  * Each loop moves the fault on until the call ends before it is reached. */
-#include "support/proxy.h"
-#include "support/redis_server.h"
+#include "support/proxied.h"
 #include "support/scripted_server.h"
 #include "support/subject.h"
 
 #include <hiredis/hiredis.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { TIMEOUT_MS = 300, SLACK_MS = 1000 };
 
 static const hibloom_connect_options impatient = { .command_timeout_ms = TIMEOUT_MS };
-
-static struct redis_server *server;
-static struct proxy *proxy;
-
-static int set_up(void **state)
-{
-    (void)state;
-    server = redis_server_start(NULL);
-    proxy = proxy_start(redis_server_socket(server));
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    proxy_stop(proxy);
-    redis_server_stop(server);
-    return 0;
-}
 
 static hibloom_store *connect_proxy(const struct variant *variant, hibloom_connect_options options)
 {
@@ -302,6 +283,91 @@ static void silence_in_the_middle_of_a_batch_is_a_time_out(void **state)
     end(&subject);
 }
 
+/* ---- A repair in the middle of a pipeline ------------------------------------------------
+ *
+ *   bitmap lost   first part of the adds arrives   repair: emptied   the rest arrives
+ *
+ * At the end the bitmap is whole, so who looks there alone takes the first
+ * part's bits for set, and they are gone. */
+
+enum { SPLIT = 40 };
+
+struct split_add {
+    pthread_t thread;
+    struct subject *subject;
+    struct batch *batch;
+    bool asks; /* is_new */
+    hibloom_status status;
+};
+
+static void *run_split_add(void *argument)
+{
+    struct split_add *add = argument;
+
+    add->status = hibloom_add_many(add->subject->filter, add->batch->items, SPLIT, add->asks ? add->batch->answers : NULL);
+    return NULL;
+}
+
+static long long count_bitmaps(redisContext *redis, const char *name)
+{
+    return test_command(redis, "EXISTS %s %s:0 %s:1 %s:2 %s:3", name, name, name, name, name);
+}
+
+/* How many bytes the adds are: of items that are in already, so it changes nothing. */
+static uint64_t measure_add(struct split_add *add)
+{
+    proxy_mark(proxy);
+    run_split_add(add);
+    assert_ok(add->status, add->subject->store);
+    return proxy_bytes(proxy, PROXY_REQUESTS);
+}
+
+static void repair_between_parts(struct split_add *add, unsigned percent, redisContext *redis, hibloom_store *other)
+{
+    const char *name = add->subject->name;
+    const uint64_t part = measure_add(add) * percent / 100;
+
+    test_command(redis, "DEL %s %s:0 %s:1 %s:2 %s:3", name, name, name, name, name);
+    memset(add->batch->answers, 0xA5, sizeof add->batch->answers);
+    proxy_mark(proxy);
+    proxy_drip(proxy, 20000); /* and so the proxy is not asleep when it is healed */
+    proxy_hold(proxy, PROXY_REQUESTS, part);
+    assert_int_equal(pthread_create(&add->thread, NULL, run_split_add, add), 0);
+    for (int i = 0; i < 2000 && (proxy_bytes(proxy, PROXY_REQUESTS) < part || count_bitmaps(redis, name) == 0); i++)
+        test_sleep_ms(1);
+    assert_int_equal(proxy_bytes(proxy, PROXY_REQUESTS), part);
+    assert_true(count_bitmaps(redis, name) > 0);
+    assert_ok(hibloom_repair(other, name), other);
+    proxy_heal(proxy);
+    pthread_join(add->thread, NULL);
+}
+
+static void an_add_that_a_repair_came_into_is_not_ok(void **state)
+{
+    static struct batch batch;
+    redisContext *redis = redis_server_connect(server);
+    hibloom_store *other;
+
+    (void)state;
+    fill(&batch);
+    assert_ok(hibloom_connect(&other, redis_server_uri(server), NULL), other);
+    for (int i = 0; i < 2 * VARIANTS; i++) {
+        struct subject subject;
+        struct split_add add = { .subject = &subject, .batch = &batch, .asks = i % 2 == 0 };
+
+        begin(&subject, &variants[i / 2], (hibloom_connect_options)HIBLOOM_CONNECT_OPTIONS_INIT);
+        repair_between_parts(&add, i / 2 % 2 == 0 ? 50 : 90, redis, other);
+        /* a window that was over before the repair found its own bits only */
+        if (add.status != HIBLOOM_ECORRUPT)
+            assert_status(add.status, HIBLOOM_ENOTFOUND, subject.store);
+        assert_no_answers(&batch);
+        subject.maybe_empty = true;
+        end(&subject);
+    }
+    hibloom_store_free(other);
+    redisFree(redis);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -312,7 +378,8 @@ int main(void)
         cmocka_unit_test(answers_that_come_one_by_one_are_given_up_as_one),
         cmocka_unit_test(a_cut_in_any_of_several_pipelines_gives_no_answers),
         cmocka_unit_test(silence_in_the_middle_of_a_batch_is_a_time_out),
+        cmocka_unit_test(an_add_that_a_repair_came_into_is_not_ok),
     };
 
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, proxied_set_up, proxied_tear_down);
 }

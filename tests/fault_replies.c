@@ -2,8 +2,7 @@
  * replaced, by one of the wrong type, by one that is no reply, by an error.
  * The call must fail, and the next one must be right: not shifted by a reply
  * that was not taken, nor by one that was taken for another. */
-#include "support/proxy.h"
-#include "support/redis_server.h"
+#include "support/proxied.h"
 #include "support/subject.h"
 
 #include <hiredis/hiredis.h>
@@ -11,25 +10,6 @@
 #include <string.h>
 
 enum { TIMEOUT_MS = 300, LAST_REPLIES = 4 };
-
-static struct redis_server *server;
-static struct proxy *proxy;
-
-static int set_up(void **state)
-{
-    (void)state;
-    server = redis_server_start(NULL);
-    proxy = proxy_start(redis_server_socket(server));
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    proxy_stop(proxy);
-    redis_server_stop(server);
-    return 0;
-}
 
 static void begin_with_patience(struct subject *subject, const struct variant *variant, uint32_t milliseconds)
 {
@@ -375,5 +355,5 @@ int main(void)
         cmocka_unit_test(a_push_between_replies_is_no_answer),
     };
 
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, proxied_set_up, proxied_tear_down);
 }

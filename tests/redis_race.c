@@ -164,7 +164,8 @@ static void of_racing_creators_one_wins_and_the_others_verify(void **state)
 #define ROUNDS 300
 
 static const char *const dropped[] = {"capacity=1000 error=0.01 seed=5eed",
-                                      "bits=5000 hashes=3 layout=partitioned seed=5eed", "capacity=1000 error=0.01"};
+                                      "bits=5000 hashes=3 layout=partitioned seed=5eed", "capacity=1000 error=0.01",
+                                      "bits=5000 hashes=3 segments=3 seed=5eed"};
 static const char *spec_text; /* of the filter that the race is about */
 
 /* The first failure of a process is what it is asked about. */
@@ -301,6 +302,12 @@ static void several_keys(void **state)
                                          HIBLOOM_COMMANDS_SETBIT);
 }
 
+static void several_segments(void **state)
+{
+    (void)state;
+    of_racing_adders_exactly_one_is_told("capacity=10000 error=1e-12 segments=5", HIBLOOM_COMMANDS_SETBIT);
+}
+
 /* ---- Repairing -------------------------------------------------------------------- */
 
 #define REPAIR_ITEMS 40
@@ -367,18 +374,75 @@ static size_t repair_once(hibloom_store *store)
 static void of_racing_repairers_none_undoes_what_was_added_since(void **state)
 {
     static const char *const texts[] = {"bits=1048576 hashes=4 seed=5eed",
-                                        "bits=262144 hashes=3 layout=partitioned seed=5eed"};
+                                        "bits=262144 hashes=3 layout=partitioned seed=5eed",
+                                        "bits=1048576 hashes=4 segments=3 seed=5eed"};
     const int rounds = getenv("HIBLOOM_TEST_SLOW") != NULL ? 6 : 30;
     hibloom_store *store = test_store(NULL);
     size_t repairs = 0;
 
     (void)state;
     for (int round = 0; round < rounds; round++) {
-        spec_text = texts[round % 2];
+        spec_text = texts[round % 3];
         repairs += repair_once(store);
     }
     print_message("%zu calls to repair %d losses\n", repairs, rounds);
     assert_true(repairs >= (size_t)rounds);
+    hibloom_store_free(store);
+}
+
+/* Who ignores that the filter is lost, and writes on and on, must not keep
+ * others from repairing it. One process loses and repairs it; the others write. */
+#define LOSSES 50
+
+static void repair_or_write(struct race *race, int i)
+{
+    enum { BATCH = 500 }; /* so many that the server always has some to write */
+    struct numbered numbers[BATCH];
+    hibloom_item batch[BATCH];
+    hibloom_store *store = store_in_child(race);
+    volatile size_t *over = &race->results[0].count;
+
+    for (int j = 0; j < BATCH; j++) {
+        numbers[j] = (struct numbered){i, j};
+        batch[j] = (hibloom_item){&numbers[j], sizeof numbers[j]};
+    }
+    if (hibloom_open(&own_filter, store, race->name, NULL) != HIBLOOM_OK)
+        _exit(4);
+    wait_for_start(race);
+    while (i != 0 && !*over) {
+        (void)!hibloom_add_many(own_filter, batch, BATCH, NULL);
+        for (int j = 0; j < BATCH; j++)
+            numbers[j].number += BATCH; /* what is set already changes nothing */
+    }
+    for (int loss = 0; i == 0 && loss < LOSSES && race->results[0].status == HIBLOOM_OK; loss++) {
+        lose_bitmap(race);
+        race->results[0].status = hibloom_repair(store, race->name);
+    }
+    if (i == 0)
+        *over = 1;
+}
+
+static void adders_that_heed_no_error_do_not_keep_a_repair_from_ending(void **state)
+{
+    static const char *const texts[] = {"bits=1048576 hashes=4 seed=5eed", "bits=1048576 hashes=4 segments=3 seed=5eed"};
+    hibloom_store *store = test_store(NULL);
+
+    (void)state;
+    for (int t = 0; t < 2; t++) {
+        char name[TEST_NAME_SIZE];
+        struct race *race = new_race(HIBLOOM_COMMANDS_SETBIT, name);
+        hibloom_spec spec;
+        hibloom *filter;
+        spec_text = texts[t];
+        assert_ok(hibloom_spec_parse(&spec, spec_text), NULL);
+        assert_ok(hibloom_open(&filter, store, name, &spec), store);
+        run_race(race, repair_or_write);
+        (void)assert_no_failure(race);
+        assert_ok(hibloom_add(filter, "x", 1, NULL), store);
+        assert_ok(hibloom_drop(filter), store);
+        hibloom_close(filter);
+        munmap(race, sizeof *race);
+    }
     hibloom_store_free(store);
 }
 
@@ -390,7 +454,9 @@ int main(void)
         cmocka_unit_test(one_key_setbit),
         cmocka_unit_test(one_key_bitfield),
         cmocka_unit_test(several_keys),
+        cmocka_unit_test(several_segments),
         cmocka_unit_test(of_racing_repairers_none_undoes_what_was_added_since),
+        cmocka_unit_test(adders_that_heed_no_error_do_not_keep_a_repair_from_ending),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

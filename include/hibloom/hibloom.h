@@ -396,11 +396,13 @@ HIBLOOM_CHECKED hibloom_status hibloom_remove(hibloom_store *store, const char *
  *   Redis -> Redis    on one store the server does it alone
  * In Redis each step is one transaction (a temporary key that nobody else ever
  * sees, BITOP OR), so a process that dies half-way leaves `into` whole, with a
- * part of the items. A key of more than 16 MB is merged in steps by a script (EVAL).
+ * part of the items. A key of more than 16 MB, and a bare bitmap, is merged by
+ * a script (EVAL), 1 MB at a time.
  * into and from may be one filter. EMISMATCH: the specs differ. After another
  * error a part of the items may be in. hibloom_store_error: of the store of
  * `into`, also where `from` failed.
- * Round trips: two for each 16 MB of Redis written, and one for each read. */
+ * Round trips: for each 16 MB, one if read, two if written (by script two each
+ * 1 MB), four between filters of one store. */
 HIBLOOM_CHECKED hibloom_status hibloom_merge(hibloom *into, hibloom *from);
 
 /* Writes the filter to a file, replacing the one at `path` at once or, on

@@ -1,0 +1,527 @@
+/* One filter in Redis and its twin in memory are done the same random things
+ * to: they must give the same answers and hold the same bits, whatever the
+ * spec, the dialect and the order of things. A failure says in which round and
+ * step it was; $HIBLOOM_TEST_SEED repeats it, and $HIBLOOM_TEST_ROUNDS is for
+ * a longer run. */
+#include "support/temp_dir.h"
+#include "support/test.h"
+
+#include "../lib/spec.h"
+#include "../lib/store.h"
+
+#include <hiredis/hiredis.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { UNIVERSE = 3000, ITEM_MAX = 64, BATCH_MAX = 2000, STEPS = 60, LOOK_EVERY = 15 };
+
+/* Twins: [0] is in Redis, [1] in memory. */
+struct world {
+    struct test_random random;
+    unsigned round, step;
+    const char *doing;
+    hibloom_store *redis[2], *memory; /* of the two dialects */
+    redisContext *outside;
+    char *path;
+    char name[TEST_NAME_SIZE], third_name[TEST_NAME_SIZE];
+    hibloom_spec spec;
+    char text[HIBLOOM_SPEC_TEXT_SIZE];
+    hibloom *twins[2][2];  /* two handles each: in Redis by either dialect */
+    hibloom *thirds[2];    /* others of the same spec, which are twins, too */
+    unsigned char bytes[UNIVERSE][ITEM_MAX];
+    hibloom_item universe[UNIVERSE];
+    hibloom_item batch[BATCH_MAX];
+    bool answers[2][BATCH_MAX];
+};
+
+static struct world world;
+
+static uint64_t below(uint64_t bound)
+{
+    return test_random_below(&world.random, bound);
+}
+
+static void fail_here(const char *what)
+{
+    fail_msg("round %u, step %u, %s: %s; %s", world.round, world.step, world.doing, what, world.text);
+}
+
+/* A call that must be OK. */
+static void ok(hibloom_status status, const hibloom *filter)
+{
+    if (status != HIBLOOM_OK) {
+        print_error("%s: %s\n", hibloom_strerror(status), hibloom_store_error(filter->store));
+        fail_here("a call failed");
+    }
+}
+
+/* One of the handles; on the same filter whichever it is. */
+static hibloom *redis_twin(void)
+{
+    return world.twins[0][below(2)];
+}
+
+static hibloom *memory_twin(void)
+{
+    return world.twins[1][below(2)];
+}
+
+/* ---- A random spec ------------------------------------------------------------------- */
+
+static void write_seeded_spec(char *text, size_t size)
+{
+    static const char *const layouts[] = {"classic", "partitioned", "blocked"};
+    const unsigned layout = (unsigned)below(3), siphash = (unsigned)below(2);
+    const uint64_t bits = layout == 2 ? 512 * (1 + below(60)) : 1 + below(below(4) == 0 ? 40 : 30000);
+    const unsigned hashes = (unsigned)(1 + below(below(8) == 0 ? HIBLOOM_HASHES_MAX : 10));
+    int len = snprintf(text, size, "bits=%" PRIu64 " hashes=%u layout=%s hash=%s seed=", bits, hashes, layouts[layout],
+                       siphash ? "siphash" : "xxh3");
+
+    for (unsigned i = 0; i < (siphash ? 4 : 2); i++)
+        len += snprintf(text + len, size - (size_t)len, "%08" PRIx32, (uint32_t)test_random_u64(&world.random));
+    if (layout != 1 && below(2) == 0)
+        len += snprintf(text + len, size - (size_t)len, " segments=%u", (unsigned)(1 + below(7)));
+    if (below(4) == 0)
+        snprintf(text + len, size - (size_t)len, " empty=excluded");
+}
+
+static void choose_spec(void)
+{
+    static const char *const presets[] = {"php-poly8 bits=4099", "php-mt bits=7001 capacity=500",
+                                          "php-mt-legacy bits=7001 capacity=500", "py-mmh3 capacity=300 error=0.01",
+                                          "py-mmh3-redis capacity=300 error=0.01"};
+    char text[HIBLOOM_SPEC_TEXT_SIZE];
+
+    if (below(6) == 0)
+        strcpy(text, presets[below(5)]);
+    else
+        write_seeded_spec(text, sizeof text);
+    strcpy(world.text, text);
+    assert_ok(hibloom_spec_parse(&world.spec, text), NULL);
+}
+
+/* ---- Items ----------------------------------------------------------------------------- */
+
+/* Of a hundred short ones and many of any bytes; the empty one is the first. */
+static void make_universe(void)
+{
+    for (size_t i = 0; i < UNIVERSE; i++) {
+        const size_t len = i == 0 ? 0 : 1 + below(i < 100 ? 3 : ITEM_MAX);
+        test_random_bytes(&world.random, world.bytes[i], len);
+        world.universe[i] = (hibloom_item){world.bytes[i], len};
+    }
+}
+
+static hibloom_item any_item(void)
+{
+    return world.universe[below(below(2) == 0 ? 100 : UNIVERSE)];
+}
+
+/* Some come twice or more often, next to each other or not. */
+static size_t choose_batch(void)
+{
+    const size_t n = below(below(6) == 0 ? BATCH_MAX : 60);
+    const uint64_t among = 1 + below(below(3) == 0 ? 20 : UNIVERSE);
+
+    for (size_t i = 0; i < n; i++)
+        world.batch[i] = i > 0 && below(8) == 0 ? world.batch[i - 1] : world.universe[below(among)];
+    return n;
+}
+
+static void assert_same_answers(size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (world.answers[0][i] != world.answers[1][i]) {
+            print_error("item %zu of %zu: %d in Redis, %d in memory\n", i, n, world.answers[0][i], world.answers[1][i]);
+            fail_here("the answers differ");
+        }
+}
+
+/* ---- Bits -------------------------------------------------------------------------------- */
+
+static unsigned char *new_bits(void)
+{
+    unsigned char *bits = calloc(1, (size_t)(spec_keys(&world.spec) * spec_bitmap_bytes(&world.spec)));
+
+    assert_non_null(bits);
+    return bits;
+}
+
+static void read_inside(hibloom *filter, unsigned char *out)
+{
+    const uint64_t len = spec_bitmap_bytes(&world.spec);
+
+    for (uint32_t key = 0; key < spec_keys(&world.spec); key++)
+        ok(filter->store->class->read(filter, &(struct piece){key, 0, len}, out + key * len), filter);
+}
+
+/* Past the library. Behind the bits there is the seal, and nothing else. */
+static void read_outside(unsigned char *out)
+{
+    const uint64_t len = spec_bitmap_bytes(&world.spec);
+    const bool one = spec_keys(&world.spec) == 1;
+
+    for (uint32_t key = 0; key < spec_keys(&world.spec); key++) {
+        redisReply *reply = one ? redisCommand(world.outside, "GET %s", world.name)
+                                : redisCommand(world.outside, "GET %s:%u", world.name, (unsigned)key);
+        assert_non_null(reply);
+        if (reply->type != REDIS_REPLY_STRING || reply->len != len + 8 || memcmp(reply->str + len, "hibloom1", 8) != 0)
+            fail_here("the bitmap is not a sealed one of its length");
+        memcpy(out + key * len, reply->str, (size_t)len);
+        freeReplyObject(reply);
+    }
+}
+
+static void assert_same_bits(const unsigned char *a, const unsigned char *b, const char *what)
+{
+    if (memcmp(a, b, (size_t)(spec_keys(&world.spec) * spec_bitmap_bytes(&world.spec))) != 0)
+        fail_here(what);
+}
+
+static void look_at_all_bits(void)
+{
+    unsigned char *memory = new_bits(), *other = new_bits();
+    hibloom *snapshot = NULL;
+
+    world.doing = "all bits";
+    read_inside(memory_twin(), memory);
+    read_outside(other);
+    assert_same_bits(memory, other, "what is stored in Redis differs from memory");
+    read_inside(redis_twin(), other);
+    assert_same_bits(memory, other, "what is read from Redis differs from memory");
+    assert_ok(hibloom_open(&snapshot, world.memory, "snapshot", &world.spec), world.memory);
+    ok(hibloom_merge(snapshot, redis_twin()), snapshot);
+    read_inside(snapshot, other);
+    assert_same_bits(memory, other, "a snapshot of Redis differs from memory");
+    ok(hibloom_drop(snapshot), snapshot);
+    hibloom_close(snapshot);
+    read_inside(world.thirds[0], other);
+    read_inside(world.thirds[1], memory);
+    assert_same_bits(memory, other, "the third in Redis differs from the one in memory");
+    free(memory);
+    free(other);
+}
+
+/* ---- Things to do -------------------------------------------------------------------------- */
+
+static void add(void)
+{
+    const hibloom_item item = any_item();
+    const bool asks = below(2) == 0;
+
+    for (int i = 0; i < 2; i++) {
+        hibloom *filter = i == 0 ? redis_twin() : memory_twin();
+        ok(hibloom_add(filter, item.data, item.len, asks ? &world.answers[i][0] : NULL), filter);
+    }
+    assert_same_answers(asks ? 1 : 0);
+}
+
+static void add_many(void)
+{
+    const size_t n = choose_batch();
+    const bool asks = below(2) == 0;
+
+    for (int i = 0; i < 2; i++) {
+        hibloom *filter = i == 0 ? redis_twin() : memory_twin();
+        ok(hibloom_add_many(filter, world.batch, n, asks ? world.answers[i] : NULL), filter);
+    }
+    assert_same_answers(asks ? n : 0);
+}
+
+static void contains(void)
+{
+    const hibloom_item item = any_item();
+
+    for (int i = 0; i < 2; i++) {
+        hibloom *filter = i == 0 ? redis_twin() : memory_twin();
+        ok(hibloom_contains(filter, item.data, item.len, &world.answers[i][0]), filter);
+    }
+    assert_same_answers(1);
+}
+
+static void contains_many(void)
+{
+    const size_t n = choose_batch();
+
+    for (int i = 0; i < 2; i++) {
+        hibloom *filter = i == 0 ? redis_twin() : memory_twin();
+        ok(hibloom_contains_many(filter, world.batch, n, world.answers[i]), filter);
+    }
+    assert_same_answers(n);
+}
+
+static void clear(void)
+{
+    for (int i = 0; i < 2; i++) {
+        hibloom *filter = i == 0 ? redis_twin() : memory_twin();
+        ok(hibloom_clear(filter), filter);
+    }
+}
+
+static void get_info(void)
+{
+    hibloom_info info[2];
+
+    for (int i = 0; i < 2; i++) {
+        hibloom *filter = i == 0 ? redis_twin() : memory_twin();
+        ok(hibloom_get_info(filter, &info[i]), filter);
+    }
+    if (info[0].bytes != info[1].bytes + 8 * info[0].keys) /* a seal each */
+        fail_here("not as many bytes");
+    info[0].bytes = info[1].bytes;
+    if (info[0].bits_set != info[1].bits_set || info[0].keys != info[1].keys ||
+        memcmp(&info[0].fill, &info[1].fill, sizeof(double)) != 0 ||
+        memcmp(&info[0].estimated_items, &info[1].estimated_items, sizeof(double)) != 0 ||
+        memcmp(&info[0].estimated_error_rate, &info[1].estimated_error_rate, sizeof(double)) != 0)
+        fail_here("the infos differ");
+}
+
+/* Fills both thirds anew, or with a little more; one of them. */
+static hibloom *choose_third(void)
+{
+    const size_t n = choose_batch();
+    const bool anew = below(2) == 0;
+
+    for (int i = 0; i < 2; i++) {
+        if (anew)
+            ok(hibloom_clear(world.thirds[i]), world.thirds[i]);
+        ok(hibloom_add_many(world.thirds[i], world.batch, n, NULL), world.thirds[i]);
+    }
+    return world.thirds[below(2)];
+}
+
+static void merge_third(void)
+{
+    hibloom *third = choose_third(), *redis = redis_twin(), *memory = memory_twin();
+
+    ok(hibloom_merge(redis, third), redis);
+    ok(hibloom_merge(memory, third), memory);
+}
+
+/* Into each other, or itself: which changes nothing. */
+static void merge_twins(void)
+{
+    hibloom *from = below(2) == 0 ? redis_twin() : memory_twin(), *into = below(2) == 0 ? redis_twin() : memory_twin();
+
+    ok(hibloom_merge(into, from), into);
+}
+
+/* By way of the file or not: the union is the same. */
+static void save_and_load(void)
+{
+    hibloom *const sources[] = {choose_third(), redis_twin(), memory_twin()};
+    hibloom *source = sources[below(3)], *const into[] = {redis_twin(), memory_twin()};
+    const uint64_t by_file = 1 + below(3);
+
+    ok(hibloom_save(source, world.path), source);
+    for (int i = 0; i < 2; i++)
+        ok(by_file >> i & 1 ? hibloom_load(into[i], world.path) : hibloom_merge(into[i], source), into[i]);
+}
+
+static void compare(void)
+{
+    hibloom *third = choose_third(), *redis = redis_twin(), *memory = memory_twin();
+    hibloom_comparison in_redis, in_memory;
+
+    ok(hibloom_compare(redis, third, &in_redis), redis);
+    ok(hibloom_compare(memory, third, &in_memory), memory);
+    if (memcmp(&in_redis, &in_memory, sizeof in_redis) != 0)
+        fail_here("the comparisons differ");
+}
+
+static void expire(void)
+{
+    const uint64_t seconds = below(2) == 0 ? 0 : 100000;
+
+    for (int i = 0; i < 2; i++) {
+        hibloom *filter = i == 0 ? redis_twin() : memory_twin();
+        ok(hibloom_expire(filter, seconds), filter);
+    }
+}
+
+static void open_twins(unsigned handle)
+{
+    assert_ok(hibloom_open(&world.twins[0][handle], world.redis[handle], world.name, &world.spec),
+              world.redis[handle]);
+    assert_ok(hibloom_open(&world.twins[1][handle], world.memory, world.name, &world.spec), world.memory);
+}
+
+/* A random call on a handle of a filter that was dropped, or made anew with
+ * another seed: what it says. */
+static hibloom_status call_in_vain(hibloom *filter, unsigned which, const hibloom_item *item)
+{
+    bool answer;
+    hibloom_info info;
+    hibloom_comparison comparison;
+
+    switch (which) {
+    case 0:
+        return hibloom_add(filter, item->data, item->len, NULL);
+    case 1:
+        return hibloom_add(filter, item->data, item->len, &answer);
+    case 2:
+        return hibloom_contains(filter, item->data, item->len, &answer);
+    case 3:
+        return hibloom_get_info(filter, &info);
+    case 4:
+        return hibloom_clear(filter);
+    case 5:
+        return hibloom_merge(filter, world.thirds[1]);
+    case 6:
+        return hibloom_merge(world.thirds[0], filter);
+    case 7:
+        return hibloom_save(filter, world.path);
+    case 8:
+        return hibloom_compare(filter, world.thirds[0], &comparison);
+    default:
+        return hibloom_expire(filter, 1);
+    }
+}
+
+static void assert_in_vain(hibloom_status expected)
+{
+    const unsigned which = (unsigned)below(10);
+    const hibloom_item item = any_item();
+
+    for (int i = 0; i < 2; i++) {
+        const hibloom_status status = call_in_vain(world.twins[i][1], which, &item);
+        if (status != expected) {
+            print_error("call %u: %s\n", which, hibloom_strerror(status));
+            fail_here(i == 0 ? "not the status it should be in Redis" : "not the status it should be in memory");
+        }
+    }
+}
+
+static void drop_and_make_anew(void)
+{
+    hibloom_spec another = world.spec;
+    hibloom *other[2];
+
+    for (int i = 0; i < 2; i++)
+        ok(hibloom_drop(world.twins[i][0]), world.twins[i][0]);
+    assert_in_vain(HIBLOOM_ENOTFOUND);
+    if (world.spec.seeded && below(2) == 0) { /* by somebody else, in between */
+        another.seeds[0] ^= 1;
+        for (int i = 0; i < 2; i++) {
+            hibloom_store *store = i == 0 ? world.redis[0] : world.memory;
+            assert_ok(hibloom_open(&other[i], store, world.name, &another), store);
+            ok(hibloom_add_many(other[i], world.universe, UNIVERSE, NULL), other[i]);
+        }
+        assert_in_vain(HIBLOOM_EMISMATCH);
+        for (int i = 0; i < 2; i++) {
+            ok(hibloom_drop(other[i]), other[i]);
+            hibloom_close(other[i]);
+        }
+    }
+    for (int i = 0; i < 2; i++)
+        hibloom_close(world.twins[i][0]);
+    open_twins(0); /* the second handles take it for theirs */
+}
+
+static const struct thing {
+    const char *name;
+    void (*run)(void);
+    unsigned weight;
+} things[] = {
+    {"add", add, 20},
+    {"add_many", add_many, 20},
+    {"contains", contains, 10},
+    {"contains_many", contains_many, 15},
+    {"get_info", get_info, 6},
+    {"merge a third filter", merge_third, 8},
+    {"merge twins", merge_twins, 3},
+    {"save and load", save_and_load, 2},
+    {"compare", compare, 4},
+    {"expire", expire, 2},
+    {"clear", clear, 3},
+    {"drop and make anew", drop_and_make_anew, 3},
+};
+
+static void do_something(void)
+{
+    unsigned all = 0;
+
+    for (size_t i = 0; i < sizeof things / sizeof things[0]; i++)
+        all += things[i].weight;
+    unsigned choice = (unsigned)below(all);
+    const struct thing *thing = things;
+    while (choice >= thing->weight)
+        choice -= (thing++)->weight;
+    world.doing = thing->name;
+    thing->run();
+}
+
+/* ---- Rounds --------------------------------------------------------------------------------- */
+
+static void play_round(void)
+{
+    choose_spec();
+    make_universe();
+    test_name(world.name);
+    test_name(world.third_name);
+    world.doing = "opening";
+    for (unsigned handle = 0; handle < 2; handle++)
+        open_twins(handle);
+    hibloom_store *store = world.redis[below(2)]; /* that of one of the handles, with which merges stay within it */
+    assert_ok(hibloom_open(&world.thirds[0], store, world.third_name, &world.spec), store);
+    assert_ok(hibloom_open(&world.thirds[1], world.memory, world.third_name, &world.spec), world.memory);
+    for (world.step = 1; world.step <= STEPS; world.step++) {
+        do_something();
+        if (world.step % LOOK_EVERY == 0)
+            look_at_all_bits();
+    }
+    for (int i = 0; i < 2; i++) {
+        ok(hibloom_drop(world.twins[i][0]), world.twins[i][0]);
+        ok(hibloom_drop(world.thirds[i]), world.thirds[i]);
+        hibloom_close(world.twins[i][0]);
+        hibloom_close(world.twins[i][1]);
+        hibloom_close(world.thirds[i]);
+    }
+    if (test_command(world.outside, "EXISTS %s %s:0 {%s}:spec {%s:0}:spec", world.name, world.name, world.name,
+                     world.name) != 0)
+        fail_here("a key was left");
+}
+
+static unsigned rounds(void)
+{
+    const char *given = getenv("HIBLOOM_TEST_ROUNDS");
+
+    if (given != NULL)
+        return (unsigned)strtoul(given, NULL, 10);
+    return getenv("HIBLOOM_TEST_SLOW") != NULL ? 8 : 150;
+}
+
+static void a_filter_in_redis_and_its_twin_in_memory_stay_the_same(void **state)
+{
+    const hibloom_connect_options setbit = {.command_timeout_ms = 60000, .commands = HIBLOOM_COMMANDS_SETBIT};
+    const hibloom_connect_options bitfield = {.command_timeout_ms = 60000, .commands = HIBLOOM_COMMANDS_BITFIELD};
+    char *dir = temp_dir_make();
+
+    (void)state;
+    world.random = test_random_new();
+    world.redis[0] = test_store(&setbit);
+    world.redis[1] = test_store(&bitfield);
+    world.outside = test_redis();
+    world.path = temp_dir_path(dir, "filter");
+    assert_ok(hibloom_memory(&world.memory), NULL);
+    for (world.round = 1; world.round <= rounds(); world.round++)
+        play_round();
+    print_message("%u rounds of %d steps\n", world.round - 1, STEPS);
+    for (int i = 0; i < 2; i++)
+        hibloom_store_free(world.redis[i]);
+    hibloom_store_free(world.memory);
+    redisFree(world.outside);
+    free(world.path);
+    temp_dir_remove(dir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_filter_in_redis_and_its_twin_in_memory_stay_the_same),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
