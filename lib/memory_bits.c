@@ -58,6 +58,18 @@ static size_t batch_of(size_t items, uint32_t k)
     return items < BATCH / k ? items : BATCH / k;
 }
 
+/* The items themselves are called, too, but only for once: left to the hardware,
+ * those of a long array cost add and contains a fifth of their speed. */
+#define ITEMS_AHEAD 16
+
+static inline void call_item(const hibloom_item *item, const hibloom_item *end)
+{
+    if (end - item <= ITEMS_AHEAD)
+        return;
+    __builtin_prefetch(item + 2 * ITEMS_AHEAD, 0, 0);
+    __builtin_prefetch(item[ITEMS_AHEAD].data, 0, 0);
+}
+
 static inline bool is_excluded(const hibloom_spec *spec, const hibloom_item *item)
 {
     return positions_count(spec, item->len) == 0;
@@ -73,6 +85,7 @@ static void locate(const struct memory_bits *bits, const hibloom_item *items, si
     const uint32_t k = spec->hashes;
 
     for (const hibloom_item *item = items; item < items + n; item++, at += k) {
+        call_item(item, items + n);
         if (is_excluded(spec, item))
             continue;
         const uint32_t segment = hash->numbers(spec, item->data, item->len, at);
@@ -116,11 +129,11 @@ void memory_bits_add(struct memory_bits *bits, const hibloom_item *items, size_t
     for (size_t from = 0; from < n; from += count) {
         count = batch_of(n - from, k);
         locate(bits, items + from, count, at);
-        for (size_t i = 0; i < count; i++) {
-            const bool answer = !is_excluded(&bits->spec, &items[from + i]) && !set_all(bits->start, at + i * k, k);
-            if (is_new != NULL)
-                is_new[from + i] = answer;
-        }
+        for (size_t i = 0; is_new != NULL && i < count; i++)
+            is_new[from + i] = !is_excluded(&bits->spec, &items[from + i]) && !set_all(bits->start, at + i * k, k);
+        for (size_t i = 0; is_new == NULL && i < count; i++) /* without the answer it is less work */
+            if (!is_excluded(&bits->spec, &items[from + i]))
+                (void)set_all(bits->start, at + i * k, k);
     }
 }
 

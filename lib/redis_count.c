@@ -1,30 +1,33 @@
-/* redis_count.c: how many bits are set. BITCOUNT looks at 16 MB at a time, so
- * that it stalls nobody. */
+/* redis_count.c: how many bits are set. BITCOUNT looks at 16 MB at a time, and
+ * one is sent when the last is answered: of a pipeline of them the server would
+ * make one long stall. */
 #include "store_redis.h"
+
+static uint64_t count_range(struct redis_store *store, struct argument key, uint64_t from, uint64_t end)
+{
+    long long count = 0;
+
+    commands_empty(&store->out);
+    command_start(&store->out, 4, "BITCOUNT");
+    command_argument(&store->out, key);
+    command_number(&store->out, from);
+    command_number(&store->out, end - 1);
+    connection_send(&store->connection, &store->out);
+    if (connection_receive_integer(&store->connection, &count) && count < 0)
+        connection_unexpected(&store->connection);
+    return (uint64_t)count;
+}
 
 uint64_t redis_count_bits(hibloom *filter, uint32_t i, struct guard *guard)
 {
     struct redis_store *store = redis_store_of(filter);
-    const struct redis_range range = {i, 1};
     const uint64_t end = spec_bitmap_bytes(&filter->spec);
     uint64_t bits_set = 0;
 
-    commands_empty(&store->out);
-    for (uint64_t from = 0; from < end; from += STORE_PIECE) {
-        command_start(&store->out, 4, "BITCOUNT");
-        command_argument(&store->out, redis_filter_of(filter)->bitmaps[i].key);
-        command_number(&store->out, from);
-        command_number(&store->out, (from + STORE_PIECE < end ? from + STORE_PIECE : end) - 1);
-    }
-    guard_ask(filter, &store->out, range);
-    connection_send(&store->connection, &store->out);
-    for (uint64_t from = 0; from < end; from += STORE_PIECE) {
-        long long count = 0;
-        if (connection_receive_integer(&store->connection, &count) && count < 0)
-            connection_unexpected(&store->connection);
-        bits_set += (uint64_t)count;
-    }
-    guard_receive(filter, range, guard);
+    for (uint64_t from = 0; from < end && store->connection.status == HIBLOOM_OK; from += STORE_PIECE)
+        bits_set += count_range(store, redis_filter_of(filter)->bitmaps[i].key, from,
+                                from + STORE_PIECE < end ? from + STORE_PIECE : end);
+    guard_look(filter, (struct redis_range){i, 1}, guard);
     return bits_set;
 }
 

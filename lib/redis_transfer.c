@@ -131,13 +131,6 @@ static bool judge_merge(hibloom *into, struct redis_range range, const struct re
     return source->bits == NULL || !is_zero(source->bits, (size_t)source->piece->len);
 }
 
-static unsigned ask_unlink(struct commands *out, struct argument key)
-{
-    command_start(out, 2, "UNLINK");
-    command_argument(out, key);
-    return 1;
-}
-
 /* From the last part to the first: so the first command makes the string as
  * long as it will be, and the others do not make it grow. */
 static unsigned ask_upload(hibloom *into, struct commands *out, struct argument passing, const struct source *source)
@@ -214,7 +207,7 @@ static unsigned ask_script(struct commands *out, struct argument into, struct ar
     command_number(out, from_at);
     command_number(out, from_at + piece->len - 1);
     for (unsigned i = 0; i < 2; i++) /* where the script did not come to its end */
-        (void)ask_unlink(out, (struct argument){passing[i], strlen(passing[i])});
+        (void)redis_ask_one(out, "UNLINK", (struct argument){passing[i], strlen(passing[i])}, NULL);
     return 3;
 }
 
@@ -229,9 +222,9 @@ static unsigned ask_merge(hibloom *into, struct redis_range range, struct comman
     if (source->from != NULL)
         from = redis_filter_of(source->from)->bitmaps[range.first].key;
     else
-        count += ask_unlink(out, from) + ask_upload(into, out, from, source);
+        count += redis_ask_one(out, "UNLINK", from, NULL) + ask_upload(into, out, from, source);
     count += source->by_script ? ask_script(out, key, from, source) : ask_bitop(out, key, from, ttl_now(look));
-    return source->from != NULL ? count : count + ask_unlink(out, from);
+    return source->from != NULL ? count : count + redis_ask_one(out, "UNLINK", from, NULL);
 }
 
 static const struct redis_change merge = {false, judge_merge, ask_merge};

@@ -351,7 +351,8 @@ typedef struct hibloom_info {
 } hibloom_info;
 
 /* Counts the filter. BITCOUNT by ranges of at most 16 MB, so that no command
- * stalls the server. Round trips: one a key. */
+ * stalls the server. Round trips: two a key, and one more for each 16 MB beyond
+ * the first. */
 HIBLOOM_CHECKED hibloom_status hibloom_get_info(hibloom *filter, hibloom_info *out);
 
 /* Empties it; its spec, and its time to live, stay. Makes a lost bitmap anew.
