@@ -8,6 +8,7 @@
 #   make check-threads    what threads may do at once, under TSan
 #   make check-valgrind   the test programs under valgrind
 #   make check-warnings   everything compiled by gcc and clang with -Werror
+#   make check-bench      the benchmark, shortened: whether it runs, not what it says
 #   make install          [DESTDIR=] [PREFIX=/usr/local] [LIBDIR=$(PREFIX)/lib]; make uninstall
 
 VERSION := $(shell sed -n 's/^\#define HIBLOOM_VERSION "\(.*\)"/\1/p' include/hibloom/hibloom.h)
@@ -90,9 +91,11 @@ $(BENCH)/bench: $(BENCH_OBJ) $(BUILD)/libhibloom.a
 $(BENCH)/replay: $(BENCH)/replay.o
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^
 
+benches: $(BENCH)/bench $(BENCH)/replay
+
 bench:
 	@tests/tools/packages.sh bench
-	@$(MAKE) -s --no-print-directory $(BENCH)/bench $(BENCH)/replay
+	@$(MAKE) -s --no-print-directory benches
 	@tests/bench/run.sh $(BENCH)/bench $(BUILD)/bench tests/bench
 
 # ---- Checks: nothing below installs a package --------------------------------
@@ -128,8 +131,12 @@ check-valgrind:
 
 check-warnings:
 	@for cc in gcc clang; do \
-	    $(MAKE) -s --no-print-directory all examples tests BUILD=$(BUILD)-$$cc CC=$$cc CFLAGS='-O2 -g -Werror' || exit 1; \
+	    $(MAKE) -s --no-print-directory all examples tests benches BUILD=$(BUILD)-$$cc CC=$$cc CFLAGS='-O2 -g -Werror' || exit 1; \
 	done
+
+check-bench: benches
+	@mkdir -p $(BUILD)/bench-short/results
+	@BENCH_SCALE=0.02 tests/bench/run.sh $(BENCH)/bench $(BUILD)/bench-short $(BUILD)/bench-short/results
 
 # ---- Installation ------------------------------------------------------------
 
@@ -151,6 +158,7 @@ uninstall:
 clean:
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-gcc $(BUILD)-clang
 
-.PHONY: all examples tests demo test bench check check-programs check-sanitize check-threads check-valgrind check-warnings install uninstall clean
+.PHONY: all examples tests demo test benches bench check check-programs check-sanitize check-threads check-valgrind \
+        check-warnings check-bench install uninstall clean
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

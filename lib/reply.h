@@ -21,8 +21,8 @@ struct reply {
     long long integers[REPLY_INTEGERS];
     size_t text_len;                     /* of the string, status or error as sent; what exceeds REPLY_TEXT is cut */
     char text[REPLY_TEXT + 1];           /* terminated */
-    unsigned char *bulk;                 /* if set after a reset: where a string goes in place of text, up to its room */
-    size_t bulk_room;
+    unsigned char *bulk;                 /* if set after a reset: where a string goes in place of text, */
+    size_t bulk_room;                    /* as far as there is room */
     bool pushed;                         /* no answer but an out-of-band push, built for the connection's owner */
     const redisReplyObjectFunctions *owner; /* which builds that; NULL: a push is nonsense here */
 };

@@ -304,7 +304,8 @@ static void *run_split_add(void *argument)
 {
     struct split_add *add = argument;
 
-    add->status = hibloom_add_many(add->subject->filter, add->batch->items, SPLIT, add->asks ? add->batch->answers : NULL);
+    add->status = hibloom_add_many(add->subject->filter, add->batch->items, SPLIT,
+                                   add->asks ? add->batch->answers : NULL);
     return NULL;
 }
 

@@ -424,7 +424,8 @@ static void repair_or_write(struct race *race, int i)
 
 static void adders_that_heed_no_error_do_not_keep_a_repair_from_ending(void **state)
 {
-    static const char *const texts[] = {"bits=1048576 hashes=4 seed=5eed", "bits=1048576 hashes=4 segments=3 seed=5eed"};
+    static const char *const texts[] = {"bits=1048576 hashes=4 seed=5eed",
+                                        "bits=1048576 hashes=4 segments=3 seed=5eed"};
     hibloom_store *store = test_store(NULL);
 
     (void)state;

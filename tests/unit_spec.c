@@ -416,7 +416,8 @@ static void positions_lie_in_the_bitmap(void **state)
     static const char *const texts[] = {
         "bits=1 hashes=3", "bits=3 hashes=9 hash=siphash", "bits=1000003 hashes=7",
         "bits=4611686018427387904 hashes=5 segments=1",
-        "bits=1000003 hashes=5 segments=8", "bits=999936 hashes=5 segments=7 layout=blocked", "hash=murmur3 bits=1000003 seeds=1,2,3", "php-mt bits=1000003 capacity=99999",
+        "bits=1000003 hashes=5 segments=8", "bits=999936 hashes=5 segments=7 layout=blocked",
+        "hash=murmur3 bits=1000003 seeds=1,2,3", "php-mt bits=1000003 capacity=99999",
         "php-mt-legacy bits=1000003 capacity=99999", "php-poly8", "php-uids", "bits=77 hashes=4 layout=partitioned",
     };
     hibloom_position positions[HIBLOOM_HASHES_MAX];

@@ -11,7 +11,7 @@ demo='gcc make libc6-dev libhiredis-dev libxxhash-dev zlib1g-dev redis-server'
 test="$demo libcmocka-dev redis-tools locales php-cli php-redis python3
       python3-redis python3-murmurhash pkg-config g++"
 bench="$demo gnuplot-nox"
-ci="$test clang libclang-rt-dev valgrind docker-compose debootstrap git"
+ci="$test $bench clang libclang-rt-dev valgrind docker-compose debootstrap git"
 
 case ${1-} in
 demo) wanted=$demo ;;
