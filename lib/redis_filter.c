@@ -9,8 +9,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* A step makes or removes bitmaps of at most 16 MB in all, and so many keys. */
-#define STEP_KEYS HIBLOOM_HASHES_MAX
+#define RANGE_KEYS HIBLOOM_HASHES_MAX /* that are looked at or changed at a time */
 
 static struct argument add_name(char **at, size_t len)
 {
@@ -92,15 +91,25 @@ void redis_forget(hibloom *filter)
     filter->own = NULL;
 }
 
-bool redis_next_step(const hibloom *filter, struct redis_range *range)
+static bool next_range(const hibloom *filter, struct redis_range *range, uint32_t most)
 {
-    const uint64_t fit = STORE_PIECE / spec_bitmap_bytes(&filter->spec);
-    const uint32_t step = fit < 1 ? 1 : fit > STEP_KEYS ? STEP_KEYS : (uint32_t)fit;
     const uint32_t left = redis_filter_of(filter)->count - range->first - range->count;
 
     range->first += range->count;
-    range->count = left < step ? left : step;
+    range->count = left < most ? left : most;
     return left != 0;
+}
+
+bool redis_next_look(const hibloom *filter, struct redis_range *range)
+{
+    return next_range(filter, range, RANGE_KEYS);
+}
+
+bool redis_next_step(const hibloom *filter, struct redis_range *range)
+{
+    const uint64_t fit = STORE_PIECE / spec_bitmap_bytes(&filter->spec);
+
+    return next_range(filter, range, fit < 1 ? 1 : fit > RANGE_KEYS ? RANGE_KEYS : (uint32_t)fit);
 }
 
 bool redis_is_one_step(const hibloom *filter)

@@ -212,7 +212,7 @@ static bool verify(hibloom *filter)
     struct redis_look look;
     bool loaded = true;
 
-    while (loaded && c->status == HIBLOOM_OK && redis_next_step(filter, &range))
+    while (loaded && c->status == HIBLOOM_OK && redis_next_look(filter, &range))
         if (!redis_look_at(filter, range, &look) || !redis_spec_is(&look, filter->text) ||
             !redis_bitmaps_stand(filter, &look))
             (void)redis_make_change(filter, &check, range, &loaded);
@@ -308,7 +308,7 @@ hibloom_status redis_attach(hibloom *filter)
     if (connection_enter(c) != HIBLOOM_OK)
         return c->status;
     redis_set_spec(filter, &spec);
-    while (c->status == HIBLOOM_OK && redis_next_step(filter, &range)) {
+    while (c->status == HIBLOOM_OK && redis_next_look(filter, &range)) {
         guard_look(filter, range, &guard);
         guard_judge_spec(filter, guard.has_spec, guard.spec);
     }

@@ -93,8 +93,10 @@ bool redis_fits(hibloom *filter, const hibloom_spec *spec);
 void redis_set_spec(hibloom *filter, const hibloom_spec *spec);
 void redis_forget(hibloom *filter); /* frees filter->own */
 
-/* The step after `range`, from {0, 0} on: as many bitmaps as a server can make
- * or remove without a long stall. False: there is none. */
+/* The range after `range`, from {0, 0} on: bitmaps to look at in one pipeline;
+ * or as many as a server can make or remove without a long stall, 16 MB of them.
+ * False: there is none. */
+bool redis_next_look(const hibloom *filter, struct redis_range *range);
 bool redis_next_step(const hibloom *filter, struct redis_range *range);
 bool redis_is_one_step(const hibloom *filter); /* all of it */
 

@@ -489,6 +489,11 @@ static void a_group_s_rights_go_to_no_other_group(void **state)
     assert_mode(p->path, 0664);
 
     assert_int_equal(chmod(p->dir, 0777), 0);
+    const char *above = getenv("TMPDIR");
+    if (above != NULL) { /* it may be root's alone: let others through */
+        assert_int_equal(stat(above, &st), 0);
+        assert_int_equal(chmod(above, (st.st_mode & 07777) | 0111), 0);
+    }
     const pid_t child = fork();
     if (child == 0)
         save_as_nobody(p);

@@ -297,8 +297,8 @@ typedef struct hibloom hibloom;
  * ERANGE: name is longer than HIBLOOM_NAME_MAX; a bitmap would be larger than
  * one Redis key, 2^32 bits. ENOTFOUND: none there and spec is NULL.
  * EMISMATCH: there, with another spec; or a bitmap without one.
- * Round trips: two if it exists, three to create it; beyond 16 MB four more
- * and two each step. */
+ * Round trips: two if it exists, and one more for each 128 segments beyond the
+ * first; three to create it, beyond 16 MB seven and five each step. */
 HIBLOOM_CHECKED hibloom_status hibloom_open(hibloom **out, hibloom_store *store, const char *name,
                                             const hibloom_spec *spec);
 
@@ -360,7 +360,7 @@ HIBLOOM_CHECKED hibloom_status hibloom_get_info(hibloom *filter, hibloom_info *o
 HIBLOOM_CHECKED hibloom_status hibloom_clear(hibloom *filter);
 
 /* Removes every key of it (UNLINK). The handle must still be closed.
- * Two round trips; beyond 16 MB four more and two each 16 MB. */
+ * Two round trips; beyond 16 MB four and two each 16 MB. */
 HIBLOOM_CHECKED hibloom_status hibloom_drop(hibloom *filter);
 
 /* Removes every key of it after `seconds`; 0 = never: removes a time to live.

@@ -45,7 +45,7 @@ void bench_machine(void)
     print_processor();
     printf("cores\t%d\n", get_nprocs());
     printf("memory\t%.0f GB\n", (double)memory.totalram * memory.mem_unit / (1 << 30));
-    printf("system\t%s %s\n", system.sysname, system.release);
+    printf("system\t%s %.*s\n", system.sysname, (int)strcspn(system.release, "-"), system.release);
     print_after(info->str, "redis_version:", "", "Redis");
     printf("hiredis\t%d.%d.%d\n", HIREDIS_MAJOR, HIREDIS_MINOR, HIREDIS_PATCH);
     printf("compiler\t%s\n", __VERSION__);
