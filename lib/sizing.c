@@ -37,11 +37,12 @@ static double all_set_in_segment(double n, double k, double bits)
 /* Blocks, and segments, hold a number of items that is Poisson distributed
  * (of a few segments it varies less, which errs on the safe side). The mean
  * over it, as far as it matters: not beyond nine standard deviations; and where
- * those are large, in steps of a small part of one. */
+ * those are large, in steps of half of one, by which a sum over a bell curve
+ * already is its integral but for e^-79 (Poisson summation). */
 static double mean_over(double mean, double k, double bits, double (*all_set_in)(double n, double k, double bits))
 {
     const double reach = 9.0 * sqrt(mean) + 20.0, from = fmax(0.0, floor(mean - reach)), to = ceil(mean + reach);
-    const double step = fmax(1.0, floor(sqrt(mean) / 16.0));
+    const double step = fmax(1.0, floor(sqrt(mean) / 2.0));
     double sum = 0.0, weights = 0.0;
 
     if (mean * k > 40.0 * bits)
