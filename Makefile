@@ -112,8 +112,9 @@ check-programs: all tests
 	@$(RUN_TESTS) $(TESTS)
 
 # Clang here, as the suite proper is gcc's: so it passes with both.
+# HIBLOOM_TEST_SLOW has the tests use fewer items.
 check-sanitize:
-	@$(MAKE) -s --no-print-directory check-programs BUILD=$(BUILD)-asan CC=clang \
+	@HIBLOOM_TEST_SLOW=1 $(MAKE) -s --no-print-directory check-programs BUILD=$(BUILD)-asan CC=clang \
 	    CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all'
 
 # The one program whose threads share a filter.
@@ -122,8 +123,8 @@ check-threads:
 	    CFLAGS='-O1 -g -fsanitize=thread'
 	@$(RUN_TESTS) $(BUILD)-tsan/tests/unit_threads
 
-# HIBLOOM_TEST_SLOW has the tests use fewer items. Children that a test execs
-# (Redis, PHP, Python) are not followed, those that it only forks are.
+# Children that a test execs (Redis, PHP, Python) are not followed, those that
+# it only forks are.
 check-valgrind:
 	@HIBLOOM_TEST_SLOW=1 TEST_TIMEOUT=600 \
 	TEST_UNDER='valgrind -q --leak-check=full --show-leak-kinds=definite,indirect --errors-for-leak-kinds=definite,indirect --error-exitcode=99' \
