@@ -290,7 +290,7 @@ static void silence_in_the_middle_of_a_batch_is_a_time_out(void **state)
  * At the end the bitmap is whole, so who looks there alone takes the first
  * part's bits for set, and they are gone. */
 
-enum { SPLIT = 40 };
+enum { SPLIT = 8 }; /* items, in one window: the next but one would wait for answers */
 
 struct split_add {
     pthread_t thread;
