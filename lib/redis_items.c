@@ -101,13 +101,14 @@ static void ask_item(const struct walk *walk, const hibloom_item *item)
     walk->dialect->ask(filter, &redis_store_of(filter)->out, walk->dialect, segment, bits);
 }
 
-/* Is a window of so many items full? */
+/* Is a window of so many items full? Not without any: the guard alone may be
+ * long, of many keys with long names. */
 static bool is_full(const struct walk *walk, size_t first, size_t items)
 {
     const size_t bytes = redis_store_of(walk->filter)->out.len, answers = items * walk->dialect->answer_bytes;
     const size_t more = bytes > answers ? bytes : answers, eighths = first == 0 ? 1 : 3;
 
-    return more >= WINDOW_BYTES || (more >= WINDOW_BYTES_LEAST && items >= walk->n / 8 * eighths);
+    return items > 0 && (more >= WINDOW_BYTES || (more >= WINDOW_BYTES_LEAST && items >= walk->n / 8 * eighths));
 }
 
 static struct window ask_window(const struct walk *walk, size_t first, size_t end)

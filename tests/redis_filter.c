@@ -806,6 +806,34 @@ static void repair_makes_a_lost_bitmap_anew_and_only_that(void **state)
     }
 }
 
+/* The guard of so many keys with so long names is more than a pipeline holds
+ * otherwise; items must come with it all the same. */
+static void the_guard_may_be_longer_than_a_pipeline(void **state)
+{
+    enum { N = 5 };
+    struct backend *b = *state;
+    hibloom_item *items = make_items("long", N);
+    char name[HIBLOOM_NAME_MAX + 1], prefix[TEST_NAME_SIZE];
+    bool answers[N];
+
+    memset(name, 'n', HIBLOOM_NAME_MAX);
+    name[HIBLOOM_NAME_MAX] = '\0';
+    test_name(prefix);
+    memcpy(name, prefix, strlen(prefix));
+    hibloom *filter = open_text(b, name, "bits=10000 hashes=128 layout=partitioned");
+    assert_ok(hibloom_add_many(filter, items, N, answers), b->store);
+    for (int i = 0; i < N; i++)
+        assert_true(answers[i]);
+    assert_false(add(b, filter, items[0].data, items[0].len));
+    assert_ok(hibloom_add_many(filter, items, N, NULL), b->store);
+    assert_ok(hibloom_contains_many(filter, items, N, answers), b->store);
+    for (int i = 0; i < N; i++)
+        assert_true(answers[i]);
+    assert_false(contains(b, filter, "none", 4));
+    drop_and_close(b, filter);
+    free_items(items);
+}
+
 static void bits_in_redis_are_those_in_memory(void **state)
 {
     static const char *const texts[] = {
@@ -878,6 +906,7 @@ int main(void)
         ON_REDIS(a_bare_bitmap_may_begin_with_the_first_add),
         ON_REDIS(a_busy_filter_that_expires_can_be_made_again),
         ON_REDIS(repair_makes_a_lost_bitmap_anew_and_only_that),
+        ON_REDIS(the_guard_may_be_longer_than_a_pipeline),
         ON_REDIS(bits_in_redis_are_those_in_memory),
     };
 
