@@ -191,10 +191,10 @@ static bool add_up_late(hibloom *filter, struct redis_range range, uint64_t *bit
     (void)redis_ask_one(&store->out, "INCRBY", late_key(filter, range, name), bits);
     (void)redis_ask_one(&store->out, "PEXPIRE", late_key(filter, range, name), &ms);
     connection_send(&store->connection, &store->out);
-    const bool added = connection_receive_integer(&store->connection, &all) &&
-                       connection_receive_integer(&store->connection, &done) && all > 0;
+    const bool added = connection_receive_integer(&store->connection, &all);
+    const bool kept = connection_receive_integer(&store->connection, &done);
     *bits = (uint64_t)all;
-    return added;
+    return added && kept && all > 0;
 }
 
 static const struct redis_change empty = {false, judge_spec, ask_empty};

@@ -202,6 +202,23 @@ static void out_of_touch_with_its_master(void **state)
     end(&subject);
 }
 
+/* An add that comes too late counts what it has to take back; to whom that is
+ * forbidden the next answers are his all the same. */
+static void who_may_not_count_late_bits_leaves_no_answer_behind(void **state)
+{
+    struct subject subject;
+
+    (void)state;
+    begin(&subject, &variants[0]);
+    test_command(redis, "DEL %s {%s}:spec", subject.name, subject.name);
+    test_command(redis, "ACL SETUSER default -incrby");
+    assert_status(hibloom_add(subject.filter, "late", 4, NULL), HIBLOOM_ENOTFOUND, subject.store);
+    test_command(redis, "ACL SETUSER default +incrby");
+    assert_int_equal(test_command(redis, "DEL %s", subject.name), 1);
+    subject.maybe_removed = true;
+    end(&subject);
+}
+
 /* ---- Types ------------------------------------------------------------------------------ */
 
 /* In place of each key from `first` to `last`, which the format makes names of. */
@@ -526,6 +543,7 @@ int main(void)
         cmocka_unit_test(too_few_replicas),
         cmocka_unit_test(unable_to_save),
         cmocka_unit_test(out_of_touch_with_its_master),
+        cmocka_unit_test(who_may_not_count_late_bits_leaves_no_answer_behind),
         cmocka_unit_test(a_list_in_place_of_the_bitmap_or_the_spec),
         cmocka_unit_test(opening_and_attaching_at_a_list_fails_and_leaves_it),
         cmocka_unit_test(a_command_that_is_not_permitted),
