@@ -441,8 +441,10 @@ void connection_send(struct connection *c, struct commands *commands)
 {
     int done = 0;
 
-    if (!c->alive)
+    if (!c->alive) {
+        commands_empty(commands);
         return;
+    }
     if (commands->failed || redisAppendFormattedCommand(c->context, commands->bytes, commands->len) != REDIS_OK) {
         connection_fail(c, HIBLOOM_ENOMEM, "out of memory");
         abandon(c);

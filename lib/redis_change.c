@@ -7,7 +7,7 @@
  *     MULTI ... EXEC           or UNWATCH, if what was seen forbids the change
  *
  * EXEC does nothing if a watched key has changed since; then it begins anew.
- * What the changes are: redis_life.c. */
+ * What the changes are: redis_open.c, redis_life.c, redis_transfer.c. */
 #include "clock.h"
 #include "store_redis.h"
 
@@ -107,16 +107,26 @@ static void unwatch(struct redis_store *store)
 }
 
 /* Was it one state that was seen and found wanting? An empty transaction tells:
- * it is not carried out if a watched key has changed since. */
-static bool confirm(struct redis_store *store)
+ * it is not carried out if a watched key has changed since. If it was not, or
+ * nobody can tell any more, the failure that the judge has noted is taken back. */
+static bool is_confirmed(hibloom *filter)
 {
+    struct redis_store *store = redis_store_of(filter);
+    struct connection *c = &store->connection;
+    const hibloom_status status = c->status;
+    const struct error words = *c->error;
+
+    connection_retract(c);
     commands_empty(&store->out);
     command_start(&store->out, 1, "MULTI");
     command_start(&store->out, 1, "EXEC");
-    connection_send(&store->connection, &store->out);
-    (void)connection_receive_status(&store->connection);
-    const struct reply *reply = connection_receive(&store->connection);
-    return reply == NULL || reply->type != REDIS_REPLY_NIL;
+    connection_send(c, &store->out);
+    (void)connection_receive_status(c);
+    const struct reply *reply = connection_receive(c);
+    const bool one_state = reply != NULL && reply->type == REDIS_REPLY_ARRAY;
+    if (one_state)
+        connection_fail(c, status, "%s", words.words);
+    return one_state;
 }
 
 /* What a change sends may hold the seed, which an error must not repeat. */
@@ -162,10 +172,8 @@ static enum verdict look_and_judge(hibloom *filter, const struct redis_change *c
     if (!settled)
         return LOOK_AGAIN;
     const bool wanted = change->judge(filter, range, look);
-    if (c->status >= HIBLOOM_ENOTFOUND && !confirm(redis_store_of(filter))) {
-        connection_retract(c);
-        return LOOK_AGAIN;
-    }
+    if (c->status >= HIBLOOM_ENOTFOUND && !is_confirmed(filter))
+        return c->status == HIBLOOM_OK ? LOOK_AGAIN : LEAVE;
     return wanted && c->status == HIBLOOM_OK ? MAKE : LEAVE;
 }
 
@@ -179,7 +187,7 @@ static bool attempt_change(hibloom *filter, const struct redis_change *change, s
         const enum verdict verdict = look_and_judge(filter, change, range, &look);
         if (verdict == MAKE && execute(filter, change, range, &look))
             return true;
-        if (verdict != MAKE)
+        if (verdict != MAKE || store->connection.status != HIBLOOM_OK)
             unwatch(store);
         if (verdict == LEAVE)
             return false;

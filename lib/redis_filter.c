@@ -129,7 +129,8 @@ enum redis_state redis_state_of(const char *stored, const char **text)
 
     *text = stored;
     for (enum redis_state state = REDIS_CREATING; second != NULL && state <= REDIS_REMOVING; state++)
-        if (strncmp(stored, state_words[state], (size_t)(blank - stored)) == 0) {
+        if (strlen(state_words[state]) == (size_t)(blank - stored) &&
+            memcmp(stored, state_words[state], (size_t)(blank - stored)) == 0) {
             *text = second + 1;
             return state;
         }

@@ -172,12 +172,15 @@ static size_t answer_run(const struct walk *walk, struct window window)
     const struct redis_range range = redis_touched(filter, segment);
     struct guard before, guard;
     size_t place = window.first;
+    uint64_t missing = 0;
 
     own->block_cut = false;
     if (walk->dialect->sets)
         receive_before(filter, range, &before);
     for (; place < window.end && segment_at(walk, place) == segment; place++)
-        own->bitmaps[segment].unproven += answer_item(walk, item_at(walk, place));
+        missing += answer_item(walk, item_at(walk, place));
+    if (walk->dialect->sets)
+        own->bitmaps[segment].unproven += missing;
     guard_check(filter, range, &guard);
     if (walk->dialect->sets && !filter->bare)
         guard_judge(filter, &before);
@@ -242,8 +245,8 @@ static hibloom_status walk_items(struct walk *walk)
         status = connection_leave(c);
     }
     free(walk->order);
-    if (status == HIBLOOM_ENOTFOUND && walk->dialect->sets && !filter->bare)
-        redis_sweep(filter);
+    if (status != HIBLOOM_OK && walk->dialect->sets)
+        redis_sweep(filter, status == HIBLOOM_ENOTFOUND && !filter->bare);
     return status;
 }
 

@@ -45,8 +45,9 @@ static unsigned ask_empty(hibloom *filter, struct redis_range range, struct comm
     const long long left = filter->bare ? look->bitmap_ttl_ms : look->spec_ttl_ms;
     const uint64_t ttl_ms = (uint64_t)left;
     const struct redis_filter *own = redis_filter_of(filter);
-    unsigned count = redis_ask_each_bitmap(filter, range, out, "UNLINK", NULL) + redis_ask_bitmaps(filter, range, out);
+    unsigned count = redis_ask_each_bitmap(filter, range, out, "UNLINK", NULL);
 
+    count += redis_ask_bitmaps(filter, range, out);
     if (!filter->bare)
         count += own->segmented ? redis_ask_copies(filter, range, out)
                                 : redis_ask_set(out, own->spec, filter->text);
@@ -77,7 +78,7 @@ static unsigned ask_expire(hibloom *filter, struct redis_range range, struct com
     const uint64_t *number = seconds == 0 ? NULL : &seconds;
     unsigned count = 0;
 
-    if (!filter->bare)
+    if (!filter->bare && range.first == 0)
         count = redis_ask_one(out, name, redis_filter_of(filter)->spec, number);
     return count + redis_ask_each_key(filter, range, out, name, number);
 }
@@ -152,8 +153,9 @@ static bool judge_sweep(hibloom *filter, struct redis_range range, const struct 
     const struct redis_filter *own = redis_filter_of(filter);
     uint64_t bits = 0;
     struct guard guard;
+    const char *text;
 
-    if (look->guard.has_spec)
+    if (look->guard.has_spec && redis_state_of(look->guard.spec, &text) != REDIS_CREATING)
         return false;
     for (uint32_t i = range.first; i < range.first + range.count; i++)
         if (is_leftover(&own->bitmaps[i]))
@@ -257,10 +259,12 @@ hibloom_status redis_drop(hibloom *filter)
 hibloom_status redis_expire(hibloom *filter, uint64_t seconds)
 {
     struct connection *c = &redis_store_of(filter)->connection;
+    struct redis_range range = {0, 0};
 
     if (connection_enter(c) != HIBLOOM_OK)
         return c->status;
-    (void)redis_make_change(filter, &expire, redis_all(filter), &seconds);
+    while (c->status == HIBLOOM_OK && redis_next_look(filter, &range))
+        (void)redis_make_change(filter, &expire, range, &seconds);
     return connection_leave(c);
 }
 
@@ -311,20 +315,21 @@ static void sweep_range(hibloom *filter, struct redis_range range)
 
     if (bits != 0 && add_up_late(filter, range, &bits))
         (void)redis_make_change(filter, &sweep, range, &bits);
-    redis_filter_of(filter)->bitmaps[range.first].unproven = 0;
 }
 
 /* Comes after a failure, whose words are what the caller is told. */
-void redis_sweep(hibloom *filter)
+void redis_sweep(hibloom *filter, bool gone)
 {
-    const struct redis_filter *own = redis_filter_of(filter);
+    struct redis_filter *own = redis_filter_of(filter);
     const struct error before = filter->store->error;
     struct connection *c = &redis_store_of(filter)->connection;
 
-    if (connection_enter(c) == HIBLOOM_OK) {
+    if (gone && connection_enter(c) == HIBLOOM_OK) {
         for (uint32_t i = 0; i < own->count; i += redis_touched(filter, i).count)
             sweep_range(filter, redis_touched(filter, i));
         (void)connection_leave(c);
     }
+    for (uint32_t i = 0; i < own->count; i++)
+        own->bitmaps[i].unproven = 0;
     filter->store->error = before;
 }

@@ -39,6 +39,15 @@ struct creation {
     char mark[REDIS_MARK_SIZE];
 };
 
+/* Is there time left for what is in the way to go? */
+static bool is_patient(struct creation *creation)
+{
+    const bool left = creation->patience > 0;
+
+    creation->patience -= left;
+    return left;
+}
+
 static bool judge_create(hibloom *filter, struct redis_range range, const struct redis_look *look)
 {
     struct creation *creation = look->argument;
@@ -48,10 +57,8 @@ static bool judge_create(hibloom *filter, struct redis_range range, const struct
         return false;
     if (look->guard.existing && look->bitmap_ttl_ms >= 0 && look->bitmap_ttl_ms <= EXPIRING_MS)
         return false; /* look again: it is about to go */
-    if (look->guard.existing && creation->patience > 0) {
-        creation->patience--;
+    if (look->guard.existing && is_patient(creation))
         return false;
-    }
     if (look->guard.existing)
         fail_taken(filter);
     return true;
@@ -68,9 +75,13 @@ static unsigned ask_claim(hibloom *filter, struct redis_range range, struct comm
 
 static bool judge_step(hibloom *filter, struct redis_range range, const struct redis_look *look)
 {
+    struct creation *creation = look->argument;
+
     (void)range;
     if (!redis_spec_is(look, redis_filter_of(filter)->mark) || redis_bitmaps_stand(filter, look))
         return false; /* done */
+    if (look->guard.existing && is_patient(creation))
+        return creation->free = false;
     if (look->guard.existing)
         fail_taken(filter);
     return true;
@@ -146,10 +157,12 @@ static bool create_filter(hibloom *filter, struct creation *creation)
 }
 
 /* From "creating ..." on. */
-static void go_on_creating(hibloom *filter)
+static void go_on_creating(hibloom *filter, struct creation *creation)
 {
-    redis_make_each_step(filter, &step, NULL);
-    (void)redis_make_change(filter, &finish, (struct redis_range){0, 1}, NULL);
+    creation->free = true;
+    redis_make_each_step(filter, &step, creation);
+    if (creation->free)
+        (void)redis_make_change(filter, &finish, (struct redis_range){0, 1}, NULL);
 }
 
 /* ---- Opening -------------------------------------------------------------- */
@@ -181,6 +194,8 @@ bool redis_load(hibloom *filter, const hibloom_spec *wanted, enum redis_state *s
     hibloom_status status = spec_adopt(&spec, *state == REDIS_REMOVING ? NULL : wanted, text);
     if (status == HIBLOOM_ENOMEM)
         connection_fail(c, status, "out of memory");
+    else if (status == HIBLOOM_ECORRUPT)
+        connection_fail(c, status, "what is stored as the spec of '%s' is none", filter->name);
     else if (status != HIBLOOM_OK)
         guard_fail_spec(filter, text);
     else
@@ -256,7 +271,7 @@ static bool open_or_create(hibloom *filter, const hibloom_spec *wanted)
         if (stored && state == REDIS_STANDS && verify(filter))
             return false;
         if (stored && state == REDIS_CREATING)
-            go_on_creating(filter);
+            go_on_creating(filter, &creation);
         if (stored && state == REDIS_REMOVING)
             redis_go_on_removing(filter);
         if (!stored && wanted == NULL)

@@ -166,6 +166,23 @@ static long long ttl_now(const struct redis_look *look)
     return left > 0 ? left : 0;
 }
 
+/* A copy of another filter's bitmap but for its seal: were ours lost just now,
+ * the other one's would stand for it. */
+static unsigned ask_copy(struct commands *out, struct argument passing, const struct redis_bitmap *from)
+{
+    static const char no_seal[REDIS_SEAL_BYTES] = {0};
+
+    command_start(out, 4, "BITOP");
+    command_text(out, "OR");
+    command_argument(out, passing);
+    command_argument(out, from->key);
+    command_start(out, 4, "SETRANGE");
+    command_argument(out, passing);
+    command_number(out, from->whole - REDIS_SEAL_BYTES);
+    command_argument(out, (struct argument){no_seal, sizeof no_seal});
+    return 2;
+}
+
 static unsigned ask_bitop(struct commands *out, struct argument into, struct argument from, long long ttl_ms)
 {
     command_start(out, 5, "BITOP");
@@ -215,16 +232,20 @@ static unsigned ask_merge(hibloom *into, struct redis_range range, struct comman
 {
     const struct source *source = look->argument;
     const struct argument key = redis_filter_of(into)->bitmaps[range.first].key;
+    const struct redis_bitmap *from = source->from != NULL ? &redis_filter_of(source->from)->bitmaps[range.first] : NULL;
     char name[KEYS_SIZE];
-    struct argument from = {name, keys_passing(name, key.bytes, 'a')};
-    unsigned count = 0;
+    const struct argument passing = {name, keys_passing(name, key.bytes, 'a')};
+    unsigned count = redis_ask_one(out, "UNLINK", passing, NULL);
 
-    if (source->from != NULL)
-        from = redis_filter_of(source->from)->bitmaps[range.first].key;
+    if (from == NULL)
+        count += ask_upload(into, out, passing, source);
+    else if (!source->by_script)
+        count += ask_copy(out, passing, from);
+    if (source->by_script)
+        count += ask_script(out, key, from != NULL ? from->key : passing, source);
     else
-        count += redis_ask_one(out, "UNLINK", from, NULL) + ask_upload(into, out, from, source);
-    count += source->by_script ? ask_script(out, key, from, source) : ask_bitop(out, key, from, ttl_now(look));
-    return source->from != NULL ? count : count + redis_ask_one(out, "UNLINK", from, NULL);
+        count += ask_bitop(out, key, passing, ttl_now(look));
+    return count + redis_ask_one(out, "UNLINK", passing, NULL);
 }
 
 static const struct redis_change merge = {false, judge_merge, ask_merge};

@@ -53,7 +53,7 @@ struct redis_filter {
     bool sealed;          /* a bare one is not, and the longest string that Redis allows has no room for it */
     bool segmented;       /* with a copy of the spec beside each bitmap */
     bool block_cut;       /* a block came short, which only the loss of the bitmap excuses */
-    char mark[REDIS_MARK_SIZE]; /* under which it was found being created or removed */
+    char mark[REDIS_MARK_SIZE]; /* what was stored as its spec when it was found: being created, or removed */
     char *names;          /* what the keys lie in */
     uint32_t count;
     struct redis_bitmap bitmaps[];
@@ -266,8 +266,9 @@ hibloom_status redis_expire(hibloom *, uint64_t seconds);
 hibloom_status redis_repair(hibloom *);
 hibloom_status redis_remove(hibloom *);
 
-/* Takes back the bits that an add has set after the filter was gone: removes
- * the bitmaps that they made, if nobody else has set any in them. */
-void redis_sweep(hibloom *filter);
+/* After an add that failed: takes back the bits that it has set after the
+ * filter was gone, if it was, and forgets them. Removes the bitmaps that they
+ * made, if nobody but late adders has set any in them. */
+void redis_sweep(hibloom *filter, bool gone);
 
 #endif

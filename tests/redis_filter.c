@@ -775,6 +775,29 @@ static void a_bare_bitmap_may_begin_with_the_first_add(void **state)
     assert_int_equal(test_command(b->outside, "EXISTS %s", name), 0);
 }
 
+/* What a handle has asked for is no bit that it has set: another program's
+ * bitmap under the name stays, though a late add may have put bits into it. */
+static void another_bitmap_is_not_taken_back_with_late_bits(void **state)
+{
+    enum { N = 100, THEIRS = 60 };
+    struct backend *b = *state;
+    hibloom_item *items = make_items("late", N);
+    char name[TEST_NAME_SIZE];
+    bool found[N];
+
+    hibloom *filter = open_text(b, test_name(name), "capacity=1000 error=0.001");
+    test_command(b->outside, "DEL %s {%s}:spec", name, name);
+    for (int i = 0; i < THEIRS; i++)
+        test_command(b->outside, "SETBIT %s %d 1", name, i);
+    for (int i = 0; i < 3; i++)
+        assert_status(hibloom_contains_many(filter, items, N, found), HIBLOOM_ENOTFOUND, b->store);
+    assert_status(hibloom_add(filter, items[0].data, items[0].len, NULL), HIBLOOM_ENOTFOUND, b->store);
+    assert_true(test_command(b->outside, "BITCOUNT %s", name) >= THEIRS);
+    test_command(b->outside, "DEL %s {%s}:hibloom-l", name, name);
+    hibloom_close(filter);
+    free_items(items);
+}
+
 static void repair_makes_a_lost_bitmap_anew_and_only_that(void **state)
 {
     static const char *const texts[] = {"capacity=1000 error=0.001", "php-poly8 bits=65536"};
@@ -905,6 +928,7 @@ int main(void)
         ON_REDIS(a_foreign_bitmap_is_not_taken_for_a_filter),
         ON_REDIS(a_bare_bitmap_may_begin_with_the_first_add),
         ON_REDIS(a_busy_filter_that_expires_can_be_made_again),
+        ON_REDIS(another_bitmap_is_not_taken_back_with_late_bits),
         ON_REDIS(repair_makes_a_lost_bitmap_anew_and_only_that),
         ON_REDIS(the_guard_may_be_longer_than_a_pipeline),
         ON_REDIS(bits_in_redis_are_those_in_memory),
