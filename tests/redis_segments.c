@@ -583,8 +583,10 @@ static void a_foreign_bitmap_is_in_the_way_and_stays_as_it_was(void **state)
 
 static void a_server_that_takes_no_such_string_says_so_and_is_left_clean(void **state)
 {
-    static const char *const texts[] = {"bits=67108864 hashes=7", "bits=67108864 hashes=7 layout=partitioned",
-                                        "bits=20000000 hashes=7 segments=2", LARGE};
+    /* with a seed: a drawn one may have four letters of the words, which then are not said */
+    static const char *const texts[] = {"bits=67108864 hashes=7 seed=1",
+                                        "bits=67108864 hashes=7 layout=partitioned seed=1",
+                                        "bits=20000000 hashes=7 segments=2 seed=1", LARGE};
 
     (void)state;
     test_command(redis, "CONFIG SET proto-max-bulk-len 1mb");
@@ -593,7 +595,8 @@ static void a_server_that_takes_no_such_string_says_so_and_is_left_clean(void **
         const bool in_steps = strcmp(texts[i], LARGE) == 0 || spec.layout == HIBLOOM_LAYOUT_PARTITIONED;
         hibloom *filter;
         assert_status(hibloom_open(&filter, stores[0], NAME, &spec), HIBLOOM_ESERVER, stores[0]);
-        assert_non_null(strstr(hibloom_store_error(stores[0]), "maximum allowed size"));
+        if (strstr(hibloom_store_error(stores[0]), "maximum allowed size") == NULL)
+            fail_msg("%s: %s", texts[i], hibloom_store_error(stores[0]));
         if (in_steps) /* it was begun */
             assert_ok(hibloom_remove(stores[0], NAME), stores[0]);
         assert_int_equal(keys_stored(), 0);
