@@ -1245,7 +1245,8 @@ static void loaders_are_killed(const char *text, unsigned kills, struct test_ran
     assert_ok(hibloom_clear(into), into->store);
     add_items(into, 9, 0, 2000);
     for (unsigned i = 0; i < kills; i++) {
-        const unsigned after = (unsigned)test_random_below(random, (milliseconds + 1) * 1000);
+        /* the first one at once, so that it is in the middle */
+        const unsigned after = i == 0 ? 0 : (unsigned)test_random_below(random, (milliseconds + 1) * 1000);
         struct race *race = start_race("loaded", text, 1, merge_until_killed);
         in_the_middle += kill_a_loader(race, after % 900000);
         assert_int_equal(count_missing(into, 9, 0, 2000), 0); /* and the guard holds */
