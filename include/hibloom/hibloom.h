@@ -352,7 +352,7 @@ typedef struct hibloom_info {
 
 /* Counts the filter. BITCOUNT by ranges of at most 16 MB, so that no command
  * stalls the server. Round trips: two a key, and one more for each 16 MB beyond
- * the first. */
+ * the first; of segments two more in all. */
 HIBLOOM_CHECKED hibloom_status hibloom_get_info(hibloom *filter, hibloom_info *out);
 
 /* Empties it; its spec, and its time to live, stay. Makes a lost bitmap anew.
@@ -364,7 +364,7 @@ HIBLOOM_CHECKED hibloom_status hibloom_clear(hibloom *filter);
 HIBLOOM_CHECKED hibloom_status hibloom_drop(hibloom *filter);
 
 /* Removes every key of it after `seconds`; 0 = never: removes a time to live.
- * ERANGE: more than 2^40. Two round trips. */
+ * ERANGE: more than 2^40. Two round trips for each 128 segments. */
 HIBLOOM_CHECKED hibloom_status hibloom_expire(hibloom *filter, uint64_t seconds);
 
 /* Where the bitmap of the filter `name` was lost and its spec was not, makes
