@@ -13,12 +13,6 @@
 
 #include <string.h>
 
-static void ask_pttl(struct commands *out, struct argument key)
-{
-    command_start(out, 2, "PTTL");
-    command_argument(out, key);
-}
-
 static void ask_watch(hibloom *filter, struct commands *out, struct redis_range range, bool bitmaps)
 {
     const struct redis_filter *own = redis_filter_of(filter);
@@ -38,8 +32,8 @@ static void ask_look(hibloom *filter, struct commands *out, struct redis_range r
     guard_ask_own(filter, out);
     guard_ask(filter, out, range);
     guard_ask_spec(filter, out);
-    ask_pttl(out, redis_filter_of(filter)->spec);
-    ask_pttl(out, redis_filter_of(filter)->bitmaps[range.first + range.count - 1].key);
+    (void)redis_ask_one(out, "PTTL", redis_filter_of(filter)->spec, NULL);
+    (void)redis_ask_one(out, "PTTL", redis_filter_of(filter)->bitmaps[range.first + range.count - 1].key, NULL);
 }
 
 /* Whether it is a look at one state. A server may serve others in the middle

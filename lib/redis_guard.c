@@ -20,12 +20,6 @@
 
 #include <string.h>
 
-static void ask_get(struct commands *out, struct argument key)
-{
-    command_start(out, 2, "GET");
-    command_argument(out, key);
-}
-
 void guard_ask(hibloom *filter, struct commands *out, struct redis_range range)
 {
     const struct redis_filter *own = redis_filter_of(filter);
@@ -33,9 +27,8 @@ void guard_ask(hibloom *filter, struct commands *out, struct redis_range range)
     for (uint32_t i = range.first; i < range.first + range.count; i++) {
         const struct redis_bitmap *bitmap = &own->bitmaps[i];
         if (own->segmented || i == range.first)
-            ask_get(out, bitmap->spec);
-        command_start(out, 2, "STRLEN");
-        command_argument(out, bitmap->key);
+            (void)redis_ask_one(out, "GET", bitmap->spec, NULL);
+        (void)redis_ask_one(out, "STRLEN", bitmap->key, NULL);
         if (own->sealed) {
             command_start(out, 4, "GETRANGE");
             command_argument(out, bitmap->key);
@@ -47,7 +40,7 @@ void guard_ask(hibloom *filter, struct commands *out, struct redis_range range)
 
 void guard_ask_spec(hibloom *filter, struct commands *out)
 {
-    ask_get(out, redis_filter_of(filter)->spec);
+    (void)redis_ask_one(out, "GET", redis_filter_of(filter)->spec, NULL);
 }
 
 bool guard_receive_spec(hibloom *filter, char text[REPLY_TEXT + 1])
@@ -147,7 +140,6 @@ void guard_fail_spec(hibloom *filter, const char *stored)
         return;
     }
     hibloom_status status = hibloom_spec_parse(&spec, stored);
-
     if (status == HIBLOOM_OK) {
         if (spec.seeded)
             memset(spec.seeds, 0, sizeof spec.seeds);

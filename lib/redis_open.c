@@ -174,8 +174,7 @@ static bool get_spec(hibloom *filter, char text[REPLY_TEXT + 1])
     char key[KEYS_SIZE];
 
     commands_empty(&store->out);
-    command_start(&store->out, 2, "GET");
-    command_argument(&store->out, (struct argument){key, keys_spec(key, filter->name)});
+    (void)redis_ask_one(&store->out, "GET", (struct argument){key, keys_spec(key, filter->name)}, NULL);
     connection_send(&store->connection, &store->out);
     return guard_receive_spec(filter, text);
 }

@@ -115,7 +115,7 @@ enum redis_state redis_state_of(const char *stored, const char **text);
 /* A new mark. False: the system has no random numbers; noted in the connection. */
 bool redis_new_mark(hibloom *filter, enum redis_state, char mark[REDIS_MARK_SIZE]);
 
-/* Ask for changes to keys; the number of commands. NAME key, or NAME key number: */
+/* Ask for something of keys; the number of commands. NAME key, or NAME key number: */
 unsigned redis_ask_one(struct commands *, const char *name, struct argument key, const uint64_t *number);
 unsigned redis_ask_each_bitmap(hibloom *, struct redis_range, struct commands *, const char *name,
                                const uint64_t *number);
