@@ -22,11 +22,11 @@ PREFIX  ?= /usr/local
 LIBDIR  ?= $(PREFIX)/lib
 
 WARNINGS  := -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wstrict-prototypes -Wvla
-CPPFLAGS_ := -Iinclude -D_GNU_SOURCE $(CPPFLAGS)
+CPPFLAGS_ := -Iinclude -Ilib -D_GNU_SOURCE $(CPPFLAGS)
 CFLAGS_   := -std=c11 $(WARNINGS) -fvisibility=hidden -fPIC -MMD -MP $(CFLAGS)
 LIBS      := -lhiredis -lz -lm
 
-LIB_OBJ  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard lib/*.c))
+LIB_OBJ  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard lib/*/*.c))
 PROG_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard programs/*.c))
 EXAMPLES := $(patsubst %.c,$(BUILD)/%,$(wildcard examples/*.c))
 SUPPORT  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))

@@ -49,7 +49,7 @@ int cmd_clear(const struct request *r)
 }
 
 /* A filter whose bitmap was lost cannot be opened, but must be removable. A
- * bare bitmap is the other way round: hibloom_remove wants a stored spec. */
+ * bare bitmap is the other way round: hibloom_delete wants a stored spec. */
 int cmd_drop(const struct request *r)
 {
     struct session s;
@@ -59,7 +59,7 @@ int cmd_drop(const struct request *r)
         return on_open_filter(r, hibloom_drop);
     if (!session_connect(&s, r))
         return EXIT_TROUBLE;
-    result = session_result(&s, hibloom_remove(s.store, s.name));
+    result = session_result(&s, hibloom_delete(s.store, s.name));
     session_close(&s);
     return result;
 }

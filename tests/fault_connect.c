@@ -12,7 +12,7 @@
 
 enum { TIMEOUT_MS = 300, SLACK_MS = 1000 };
 
-static const hibloom_connect_options impatient = { TIMEOUT_MS, TIMEOUT_MS, HIBLOOM_COMMANDS_SETBIT };
+static const hibloom_connect_options impatient = { .connect_timeout_ms = TIMEOUT_MS, .command_timeout_ms = TIMEOUT_MS };
 
 static void assert_words(const hibloom_store *store, const char *words)
 {

@@ -199,7 +199,7 @@ static void recreate_with_another_spec(const struct subject *s)
     hibloom_store *store = test_store(NULL);
     hibloom *filter;
 
-    assert_ok(hibloom_remove(store, s->name), store);
+    assert_ok(hibloom_delete(store, s->name), store);
     filter = open_by_another(store, s);
     assert_ok(hibloom_add(filter, "theirs", 6, NULL), store);
     hibloom_close(filter);
@@ -215,7 +215,7 @@ static void recreate_with_another_seed(const struct subject *s)
 
     spec.seeded = false;
     memset(spec.seeds, 0, sizeof spec.seeds);
-    assert_ok(hibloom_remove(store, s->name), store);
+    assert_ok(hibloom_delete(store, s->name), store);
     assert_ok(hibloom_open(&filter, store, s->name, &spec), store);
     hibloom_close(filter);
     hibloom_store_free(store);
@@ -225,7 +225,7 @@ static void remove_filter(const struct subject *s)
 {
     hibloom_store *store = test_store(NULL);
 
-    assert_ok(hibloom_remove(store, s->name), store);
+    assert_ok(hibloom_delete(store, s->name), store);
     hibloom_store_free(store);
 }
 

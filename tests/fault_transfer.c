@@ -7,8 +7,8 @@
 #include "support/temp_dir.h"
 #include "support/test.h"
 
-#include "../lib/spec.h"
-#include "../lib/store.h"
+#include "spec/spec.h"
+#include "base/store.h"
 
 #include <dirent.h>
 #include <hiredis/hiredis.h>

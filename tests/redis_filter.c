@@ -196,7 +196,7 @@ static void bad_arguments_are_refused(void **state)
     assert_status(hibloom_open(&filter, b->store, "", NULL), HIBLOOM_EINVAL, b->store);
     assert_status(hibloom_open(&filter, b->store, "{x}", NULL), HIBLOOM_EINVAL, b->store);
     assert_status(hibloom_open(&filter, b->store, longest, NULL), HIBLOOM_ERANGE, b->store);
-    assert_status(hibloom_remove(b->store, ""), HIBLOOM_EINVAL, b->store);
+    assert_status(hibloom_delete(b->store, ""), HIBLOOM_EINVAL, b->store);
     assert_status(hibloom_open(&filter, b->store, name, &spec), HIBLOOM_ERANGE, b->store);
     assert_status(hibloom_attach(&filter, b->store, name, &spec), HIBLOOM_ERANGE, b->store);
     filter = open_text(b, name, "capacity=1000 error=0.01");
@@ -452,7 +452,7 @@ static void a_dropped_filter_is_gone_for_every_handle(void **state)
         assert_status(hibloom_drop(two), HIBLOOM_ENOTFOUND, b->store);
         assert_status(hibloom_expire(two, 10), HIBLOOM_ENOTFOUND, b->store);
         assert_status(hibloom_open(&again, b->store, name, NULL), HIBLOOM_ENOTFOUND, b->store);
-        assert_status(hibloom_remove(b->store, name), HIBLOOM_ENOTFOUND, b->store);
+        assert_status(hibloom_delete(b->store, name), HIBLOOM_ENOTFOUND, b->store);
         assert_true(answer);
         hibloom_close(one);
         hibloom_close(two);
@@ -569,8 +569,8 @@ static void remove_needs_no_handle(void **state)
     for (size_t t = 0; t < 2; t++) {
         hibloom_close(open_text(b, test_name(name), texts[t]));
         assert_ok(hibloom_repair(b->store, name), b->store);
-        assert_ok(hibloom_remove(b->store, name), b->store);
-        assert_status(hibloom_remove(b->store, name), HIBLOOM_ENOTFOUND, b->store);
+        assert_ok(hibloom_delete(b->store, name), b->store);
+        assert_status(hibloom_delete(b->store, name), HIBLOOM_ENOTFOUND, b->store);
         assert_status(hibloom_repair(b->store, name), HIBLOOM_ENOTFOUND, b->store);
         if (b->redis)
             assert_int_equal(test_command(b->outside, "EXISTS %s {%s}:spec %s:0 %s:7", name, name, name, name), 0);
@@ -643,7 +643,7 @@ static void a_stale_adder_harms_nothing_and_hides_nothing(void **state)
     hibloom *stale = open_text(b, test_name(name), "bits=1000000 hashes=7 seed=1"), *fresh;
     bool found = true;
 
-    assert_ok(hibloom_remove(b->store, name), b->store);
+    assert_ok(hibloom_delete(b->store, name), b->store);
     fresh = open_text(b, name, "bits=1000 hashes=7 seed=2");
     assert_true(add(b, fresh, "x", 1));
     assert_status(hibloom_add(stale, "y", 1, NULL), HIBLOOM_EMISMATCH, b->store);
@@ -718,7 +718,7 @@ static void a_foreign_bitmap_is_not_taken_for_a_filter(void **state)
     test_command(b->outside, "SETBIT %s 3 1", name);
     assert_status(hibloom_open(&filter, b->store, name, &spec), HIBLOOM_EMISMATCH, b->store);
     assert_status(hibloom_open(&filter, b->store, name, NULL), HIBLOOM_ENOTFOUND, b->store);
-    assert_status(hibloom_remove(b->store, name), HIBLOOM_ENOTFOUND, b->store);
+    assert_status(hibloom_delete(b->store, name), HIBLOOM_ENOTFOUND, b->store);
     assert_int_equal(test_command(b->outside, "BITCOUNT %s", name), 1);
     assert_int_equal(test_command(b->outside, "EXISTS {%s}:spec", name), 0);
     test_command(b->outside, "DEL %s", name);

@@ -533,7 +533,7 @@ static void clear_expire_and_removal_are_of_all_segments(void **state)
         }
         hibloom_close(filter);
         inflict(&damages[0], 3 % (uint32_t)(keys / 2));
-        assert_ok(hibloom_remove(stores[0], NAME), stores[0]);
+        assert_ok(hibloom_delete(stores[0], NAME), stores[0]);
         assert_int_equal(keys_stored(), 0);
     }
     free_items(items);
@@ -598,7 +598,7 @@ static void a_server_that_takes_no_such_string_says_so_and_is_left_clean(void **
         if (strstr(hibloom_store_error(stores[0]), "maximum allowed size") == NULL)
             fail_msg("%s: %s", texts[i], hibloom_store_error(stores[0]));
         if (in_steps) /* it was begun */
-            assert_ok(hibloom_remove(stores[0], NAME), stores[0]);
+            assert_ok(hibloom_delete(stores[0], NAME), stores[0]);
         assert_int_equal(keys_stored(), 0);
     }
     test_command(redis, "CONFIG SET proto-max-bulk-len 512mb");
@@ -755,7 +755,7 @@ static void remove_only(struct shared *shared, int i, hibloom_store *store)
 {
     (void)shared;
     (void)i;
-    if (hibloom_remove(store, NAME) != HIBLOOM_OK)
+    if (hibloom_delete(store, NAME) != HIBLOOM_OK)
         _exit(6);
 }
 
@@ -810,7 +810,7 @@ static void assert_gone_on_with(enum stored stored, int i, const char *text)
     if (stored == CREATING || stored == REMOVING)
         assert_status(hibloom_repair(stores[0], NAME), HIBLOOM_ENOTFOUND, stores[0]);
     if (i % 3 == 0) {
-        assert_status(hibloom_remove(stores[0], NAME), stored == NOTHING ? HIBLOOM_ENOTFOUND : HIBLOOM_OK, stores[0]);
+        assert_status(hibloom_delete(stores[0], NAME), stored == NOTHING ? HIBLOOM_ENOTFOUND : HIBLOOM_OK, stores[0]);
         assert_int_equal(keys_stored(), 0);
     } else if (i % 3 == 1) {
         const bool gone = stored == NOTHING || stored == REMOVING;
@@ -848,7 +848,7 @@ static void what_a_killed_creator_has_begun_is_gone_on_with(void **state)
     for (int s = 0; s < 2; s++) {
         struct shared *shared = new_shared(s == 0 ? UNSEEDED_LARGE : UNSEEDED_MANY);
         const uint64_t time = microseconds_of(open_only, shared);
-        assert_ok(hibloom_remove(stores[0], NAME), stores[0]);
+        assert_ok(hibloom_delete(stores[0], NAME), stores[0]);
         for (int i = 0; i < kills(); i++) {
             const uint64_t moment = test_random_below(&random, time);
             const enum stored stored = kill_in(open_only, shared, i % 4 == 0, CREATING, moment);
@@ -1039,7 +1039,7 @@ static void a_race_of_all_calls_gives_no_wrong_answer_and_leaves_nothing(void **
         }
         print_message("%s: opened %zu times, answered %zu, a bitmap in the way %zu\n", texts[s], opened, answered,
                       in_the_way);
-        const hibloom_status status = hibloom_remove(stores[0], NAME);
+        const hibloom_status status = hibloom_delete(stores[0], NAME);
         if (status != HIBLOOM_ENOTFOUND)
             assert_ok(status, stores[0]);
         (void)delete_strays(redis);
@@ -1096,7 +1096,7 @@ static void whoever_opens_it_while_others_drop_it_has_a_whole_one(void **state)
             opened += shared->opened[i];
         }
         print_message("%s: opened %zu times\n", races[r].text, opened);
-        const hibloom_status status = hibloom_remove(stores[0], name);
+        const hibloom_status status = hibloom_delete(stores[0], name);
         if (status != HIBLOOM_ENOTFOUND)
             assert_ok(status, stores[0]);
         assert_int_equal(keys_stored(), 0);

@@ -5,8 +5,8 @@
 #include "support/temp_dir.h"
 #include "support/test.h"
 
-#include "../lib/spec.h"
-#include "../lib/store.h"
+#include "spec/spec.h"
+#include "base/store.h"
 
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
@@ -731,7 +731,7 @@ static hibloom *open_seeded(int place, const char *name, const char *text, int s
 
 static void make_anew(int place, const char *name, const char *text, int seed)
 {
-    assert_ok(hibloom_remove(places[place].store, name), places[place].store);
+    assert_ok(hibloom_delete(places[place].store, name), places[place].store);
     hibloom *filter = open_seeded(place, name, text, seed);
     add_items(filter, 7, 0, 3000);
     hibloom_close(filter);
@@ -743,7 +743,7 @@ static void do_damage(int place, const char *name, const struct path *path, enum
     const char *second = path->many ? ":1" : "";
 
     if (damage == DROPPED)
-        assert_ok(hibloom_remove(places[place].store, name), places[place].store);
+        assert_ok(hibloom_delete(places[place].store, name), places[place].store);
     if (damage == ANOTHER_SEED)
         make_anew(place, name, path->text, 2);
     if (damage == ANOTHER_SIZE)
@@ -766,9 +766,9 @@ static void forget(hibloom *into, hibloom *from, const struct way *way)
     hibloom_close(into);
     hibloom_close(from);
     if (way->into == MEMORY)
-        status = hibloom_remove(places[MEMORY].store, "into");
+        status = hibloom_delete(places[MEMORY].store, "into");
     if (way->from == MEMORY)
-        status = hibloom_remove(places[MEMORY].store, "from");
+        status = hibloom_delete(places[MEMORY].store, "from");
     assert_true(status == HIBLOOM_OK || status == HIBLOOM_ENOTFOUND);
     empty_servers();
 }
@@ -1341,9 +1341,9 @@ static void droppers_and_mergers_leave_no_key_behind(void **state)
         struct race *race = start_race("dropped", texts[t], PROCESSES, drop_or_merge);
         wait_for_rounds(race, t == 4 || is_slow() ? 8 : 300);
         end_race(race);
-        hibloom_status status = hibloom_remove(places[REDIS].store, "dropped");
+        hibloom_status status = hibloom_delete(places[REDIS].store, "dropped");
         assert_true(may_happen(status));
-        status = hibloom_remove(places[REDIS].store, "beside");
+        status = hibloom_delete(places[REDIS].store, "beside");
         assert_true(may_happen(status));
         assert_keys(&places[REDIS], 0);
         munmap(race, sizeof *race);

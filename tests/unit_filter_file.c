@@ -4,7 +4,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "../lib/store.h"
+#include "base/store.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../lib/hash.h"
+#include "hash/hash.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 #define TEXT(literal) {literal, sizeof(literal) - 1}

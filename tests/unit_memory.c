@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../lib/spec.h"
-#include "../lib/store.h"
+#include "spec/spec.h"
+#include "base/store.h"
 
 static hibloom *open_in(hibloom_store *store, const char *name, const char *text)
 {

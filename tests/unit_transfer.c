@@ -1,7 +1,7 @@
 /* Whole filters in memory, joined, compared, and there and back through a
  * file. What a file may do to its reader is in unit_filter_file.c. */
-#include "../lib/spec.h"
-#include "../lib/store.h"
+#include "spec/spec.h"
+#include "base/store.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
 

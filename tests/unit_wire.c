@@ -3,11 +3,11 @@
  * inside the library; test programs link the static one. */
 #include "support/test.h"
 
-#include "../lib/command.h"
-#include "../lib/keys.h"
-#include "../lib/number.h"
-#include "../lib/reply.h"
-#include "../lib/uri.h"
+#include "resp/command.h"
+#include "redis/keys.h"
+#include "base/number.h"
+#include "resp/reply.h"
+#include "net/uri.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -36,7 +36,7 @@
 extern "C" {
 #endif
 
-#define HIBLOOM_VERSION "0.1.0"
+#define HIBLOOM_VERSION "0.2.0"
 
 #if defined(__GNUC__)
 #define HIBLOOM_API __attribute__((visibility("default")))
@@ -48,27 +48,40 @@ extern "C" {
 
 struct redisContext; /* hiredis' own; only hibloom_borrow takes one */
 
+/* The version of the library that this program runs with, "0.2.0". It may be
+ * newer than HIBLOOM_VERSION, which it was compiled with. Static; never NULL. */
+HIBLOOM_API const char *hibloom_version(void);
+
 /* ---- Status --------------------------------------------------------------
  *
- * The tens tell whose move it is: 1x the caller's (nothing was sent), 2x the
- * connection is dead (or a file failed), 3x the server's answer (after 31 a connection of the
- * library's own is closed, too), 4x what is stored is not what this handle was
- * opened on. */
+ * The tens say what to do: 1x correct the call (nothing was sent); 2x the
+ * connection is dead, or a file failed; 3x the server refused; 4x what is
+ * stored is not the filter that this handle was opened on.
+ * hibloom_is_retryable names those after which the same call may succeed. */
 typedef enum hibloom_status {
     HIBLOOM_OK = 0,
-    HIBLOOM_EINVAL = 10,    /* an argument is not of the form it must have */
-    HIBLOOM_ERANGE = 11,    /* it is, but too large or too small */
-    HIBLOOM_ENOMEM = 12,    /* this process is out of memory */
-    HIBLOOM_ENOTSUP = 13,   /* not supported by this store */
-    HIBLOOM_EIO = 20,       /* the connection failed or was closed; or a file could not be read or written */
-    HIBLOOM_ETIMEDOUT = 21, /* the server did not answer in time */
-    HIBLOOM_ECANCELED = 22, /* given up before it was answered */
-    HIBLOOM_ESERVER = 30,   /* the server answered with an error */
-    HIBLOOM_EPROTO = 31,    /* the server's answer makes no sense here */
-    HIBLOOM_ENOTFOUND = 40, /* no such filter, or its bitmap is gone */
-    HIBLOOM_EMISMATCH = 41, /* the name holds something else: another spec, or a bitmap without one */
-    HIBLOOM_ECORRUPT = 42   /* the stored spec is unreadable, or the bitmap was cut short */
+    HIBLOOM_EINVAL = 10,       /* an argument is not of the form it must have */
+    HIBLOOM_ERANGE = 11,       /* an argument is too large or too small */
+    HIBLOOM_ENOMEM = 12,       /* this process is out of memory */
+    HIBLOOM_ENOTSUP = 13,      /* not supported by this store */
+    HIBLOOM_EIO = 20,          /* the connection failed or was closed; or a file could not be read or written */
+    HIBLOOM_ETIMEDOUT = 21,    /* the server did not answer in time */
+    HIBLOOM_ECANCELED = 22,    /* given up before it was answered */
+    HIBLOOM_ESERVER = 30,      /* the server answered with an error that is none of the following */
+    HIBLOOM_EPROTO = 31,       /* the server's answer makes no sense here; a connection of the library's own is closed */
+    HIBLOOM_EUNAVAILABLE = 32, /* the server cannot do it now: LOADING, BUSY, OOM, READONLY, MASTERDOWN, CLUSTERDOWN,
+                                  TRYAGAIN, NOREPLICAS, MOVED or ASK, or it has too many clients */
+    HIBLOOM_EDENIED = 33,      /* the server denies it to this user: NOAUTH, WRONGPASS, NOPERM */
+    HIBLOOM_ENOTFOUND = 40,    /* there is no such filter, or none any more */
+    HIBLOOM_EMISMATCH = 41,    /* the name holds something else: another filter, a bare bitmap, another type */
+    HIBLOOM_ECORRUPT = 42,     /* the stored filter is damaged: cut short, altered, or one of its keys is lost */
+    HIBLOOM_EBUSY = 43         /* the name is in the middle of being made or removed; this call gave up waiting */
 } hibloom_status;
+
+/* Whether the same call, made again, may succeed without anybody's help: EIO,
+ * ETIMEDOUT, EUNAVAILABLE and EBUSY. Of an add that failed, some items may be
+ * in already; adding them again does no harm, but is_new may say false. */
+HIBLOOM_API bool hibloom_is_retryable(hibloom_status status);
 
 /* The status in a few words of English; never NULL, never to be freed. */
 HIBLOOM_API const char *hibloom_strerror(hibloom_status status);
@@ -155,6 +168,11 @@ HIBLOOM_CHECKED hibloom_status hibloom_spec_for_hashes(hibloom_spec *out, uint64
  * EINVAL: not such a text. ERANGE: a number in it is out of range. */
 HIBLOOM_CHECKED hibloom_status hibloom_spec_parse(hibloom_spec *out, const char *text);
 
+/* Why hibloom_spec_parse refuses `text`, in one line of English that names the
+ * wrong word: "bits=abc: not a whole number". Written to buf, cut to size
+ * bytes, terminated; "" if the text is a spec. Returns buf. */
+HIBLOOM_API const char *hibloom_spec_error(const char *text, char *buf, size_t size);
+
 /* The canonical text of a spec, which hibloom_spec_parse gives back bit for
  * bit: two processes agree on a filter if and only if these are equal.
  * EINVAL: the spec is not valid. ERANGE: it does not fit into size bytes
@@ -205,9 +223,10 @@ typedef struct hibloom_connect_options {
     uint32_t command_timeout_ms; /* from sending a pipeline to its last answer; default 5000. A server that keeps
                                     sending pieces of an answer is given up after twice that at most */
     hibloom_commands commands;
+    uint32_t size; /* sizeof(hibloom_connect_options), as the initializer sets it; 0 = nothing follows this field */
 } hibloom_connect_options;
 
-#define HIBLOOM_CONNECT_OPTIONS_INIT { 0, 0, HIBLOOM_COMMANDS_SETBIT }
+#define HIBLOOM_CONNECT_OPTIONS_INIT { 0, 0, HIBLOOM_COMMANDS_SETBIT, sizeof(hibloom_connect_options) }
 
 /* Connects to the store at `uri`; options NULL = all defaults.
  *   redis://[user[:password]@]host[:port][/db]   port 6379, db 0; IPv6 hosts in brackets
@@ -342,18 +361,28 @@ HIBLOOM_CHECKED hibloom_status hibloom_contains_many(hibloom *filter, const hibl
                                                      bool *found);
 
 typedef struct hibloom_info {
+    uint32_t size;               /* sizeof(hibloom_info): how much of it the caller has room for; see hibloom_get_info */
     uint64_t bits_set;           /* over all keys */
     double fill;                 /* bits_set / all bits */
     double estimated_items;      /* -(m/k) ln(1 - fill) (Swamidass and Baldi 2007); infinite when all are set */
     double estimated_error_rate; /* chance of a wrong "maybe" now: fill to the power of k */
-    uint64_t bytes;              /* of the bitmaps, as stored */
-    uint32_t keys;               /* that hold bits */
+    uint64_t bytes;              /* of the filter, as stored */
+    int64_t ttl_ms;              /* time to live in milliseconds; -1 = none */
+    uint32_t keys;               /* Redis keys that hold it */
 } hibloom_info;
 
 /* Counts the filter. BITCOUNT by ranges of at most 16 MB, so that no command
- * stalls the server. Round trips: two a key, and one more for each 16 MB beyond
- * the first; of segments two more in all. */
+ * stalls the server. No later version fills more than out->size bytes; in C and
+ * C++ the macro below sets it, so the caller need not.
+ * Round trips: one for each 16 MB, and one at least for each key. */
 HIBLOOM_CHECKED hibloom_status hibloom_get_info(hibloom *filter, hibloom_info *out);
+
+static inline hibloom_info *hibloom_info_sized(hibloom_info *out)
+{
+    out->size = (uint32_t)sizeof *out;
+    return out;
+}
+#define hibloom_get_info(filter, out) hibloom_get_info((filter), hibloom_info_sized(out))
 
 /* Empties it; its spec, and its time to live, stay. Makes a lost bitmap anew.
  * Two round trips for each 16 MB, which are emptied one after the other. */
@@ -378,7 +407,7 @@ HIBLOOM_CHECKED hibloom_status hibloom_repair(hibloom_store *store, const char *
 /* Removes the filter `name` without opening it, which the guard forbids when
  * its bitmap is lost. ENOTFOUND: no spec under the name, so nothing of ours.
  * ECORRUPT: it is unreadable: delete the keys by hand. Three round trips. */
-HIBLOOM_CHECKED hibloom_status hibloom_remove(hibloom_store *store, const char *name);
+HIBLOOM_CHECKED hibloom_status hibloom_delete(hibloom_store *store, const char *name);
 
 /* ---- Whole filters, moved and compared --------------------------------------
  *

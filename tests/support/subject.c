@@ -252,7 +252,7 @@ static hibloom_status open_again(struct subject *subject)
 static hibloom_status remove_by_name(struct subject *subject)
 {
     subject->maybe_removed = true;
-    return hibloom_remove(subject->store, subject->name);
+    return hibloom_delete(subject->store, subject->name);
 }
 
 /* Of a filter that is whole; so it is the same after it. */

@@ -1,0 +1,81 @@
+/* number.c: numbers in text, the same in every locale.
+ *
+ * strtod and printf write a decimal comma where the caller's locale has one,
+ * and a spec text must be the same everywhere; so doubles are converted in the
+ * C locale, set for this thread and for the length of the conversion. */
+#include "base/number.h"
+
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+hibloom_status number_parse(const char *text, size_t len, uint64_t max, uint64_t *out)
+{
+    uint64_t value = 0;
+    bool fits = true;
+
+    if (len == 0)
+        return HIBLOOM_EINVAL;
+    for (size_t i = 0; i < len; i++) {
+        if (text[i] < '0' || text[i] > '9')
+            return HIBLOOM_EINVAL;
+        const uint64_t digit = (uint64_t)(text[i] - '0');
+        fits = fits && digit <= max && value <= (max - digit) / 10;
+        value = value * 10 + digit;
+    }
+    if (!fits)
+        return HIBLOOM_ERANGE;
+    *out = value;
+    return HIBLOOM_OK;
+}
+
+static double parse_in_c_locale(const char *text, char **end)
+{
+    locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0), before;
+    double value;
+
+    if (c == (locale_t)0) {
+        *end = (char *)text;
+        return 0.0;
+    }
+    before = uselocale(c);
+    value = strtod(text, end);
+    uselocale(before);
+    freelocale(c);
+    return value;
+}
+
+hibloom_status number_parse_double(const char *text, size_t len, double *out)
+{
+    char copy[NUMBER_DOUBLE_SIZE], *end;
+
+    /* strtod would also take blanks, hexadecimals, "inf" and "nan" */
+    if (len == 0 || len >= sizeof copy || strspn(text, "0123456789.eE+-") < len)
+        return HIBLOOM_EINVAL;
+    memcpy(copy, text, len);
+    copy[len] = '\0';
+    const double value = parse_in_c_locale(copy, &end);
+    if (*end != '\0' || !isfinite(value))
+        return HIBLOOM_EINVAL;
+    *out = value;
+    return HIBLOOM_OK;
+}
+
+hibloom_status number_format_double(char *out, double value)
+{
+    locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0), before;
+
+    if (c == (locale_t)0)
+        return HIBLOOM_ENOMEM;
+    before = uselocale(c);
+    for (int digits = 1; digits <= 17; digits++) { /* 17 tell any two doubles apart */
+        snprintf(out, NUMBER_DOUBLE_SIZE, "%.*g", digits, value);
+        if (strtod(out, NULL) == value) /* exactly: the text must come back as the same bits */
+            break;
+    }
+    uselocale(before);
+    freelocale(c);
+    return HIBLOOM_OK;
+}

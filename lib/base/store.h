@@ -1,0 +1,75 @@
+/* store.h: the line between filters and the places where bits live.
+ *
+ * filter.c checks what the caller said; a store does the rest by its table of
+ * functions. Each takes items, not positions: the memory store wants to
+ * prefetch them and the Redis store to overlap pipelines, so the walk from item
+ * to bits is the store's, through positions.h. */
+#ifndef HIBLOOM_STORE_H
+#define HIBLOOM_STORE_H
+
+#include "base/error.h"
+
+#define STORE_PIECE (UINT64_C(16) << 20) /* bytes; what one step of a long operation moves */
+
+struct piece {
+    uint32_t key;
+    uint64_t from, len; /* bytes */
+};
+
+struct store_count {
+    uint64_t bits_set, bytes; /* bytes: as stored */
+    int64_t ttl_ms;           /* -1: none */
+};
+
+struct store_class {
+    /* Open or create: `wanted` NULL = must exist. Sets filter->spec and
+     * filter->text to what is stored. If this or attach fails, the filter is
+     * freed without `close`. */
+    hibloom_status (*open)(hibloom *, const hibloom_spec *wanted);
+    hibloom_status (*attach)(hibloom *); /* filter->spec and text are set */
+    /* is_new may be NULL; items are valid, n may be 0 */
+    hibloom_status (*add)(hibloom *, const hibloom_item *, size_t n, bool *is_new);
+    hibloom_status (*contains)(hibloom *, const hibloom_item *, size_t n, bool *found);
+    hibloom_status (*count)(hibloom *, struct store_count *); /* over all keys */
+    hibloom_status (*clear)(hibloom *);
+    hibloom_status (*drop)(hibloom *);
+    hibloom_status (*expire)(hibloom *, uint64_t seconds);
+    /* A piece of the bitmap of one key: at most STORE_PIECE bytes, within its
+     * bits. read copies it out; merge sets the bits that are set in it, and
+     * takes none away. */
+    hibloom_status (*read)(hibloom *, const struct piece *, unsigned char *out);
+    hibloom_status (*merge)(hibloom *, const struct piece *, const unsigned char *bits);
+    /* Merges the same piece of another filter of this store without moving it
+     * through this process. NULL: read and merge do as well. */
+    hibloom_status (*merge_within)(hibloom *into, hibloom *from, const struct piece *);
+    /* of these filters only store and name are set; they are not closed */
+    hibloom_status (*repair)(hibloom *);
+    hibloom_status (*delete)(hibloom *);
+    void (*close)(hibloom *);
+    void (*free)(hibloom_store *);
+};
+
+struct hibloom_store {
+    const struct store_class *class; /* NULL: it never came about, only its error is left */
+    struct error error;
+};
+
+struct hibloom {
+    hibloom_store *store;
+    hibloom_spec spec;
+    char text[HIBLOOM_SPEC_TEXT_SIZE]; /* of the spec */
+    bool bare;
+    void *impl; /* what the store keeps with an open filter */
+    char name[HIBLOOM_NAME_MAX + 1];
+};
+
+struct uri;
+
+/* The stores; on failure words are in *error, and *out is not written. */
+hibloom_status store_memory_new(hibloom_store **out);
+hibloom_status store_redis_new(hibloom_store **out, struct redisContext *borrowed);
+
+/* Connects a store made with borrowed = NULL; takes the URI over in any case. */
+hibloom_status store_redis_connect(hibloom_store *store, struct uri *uri, const hibloom_connect_options *options);
+
+#endif

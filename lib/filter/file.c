@@ -1,0 +1,388 @@
+/* filter_file.c: a filter in a file; the format is in hibloom.h.
+ *
+ * Nothing that a file says is believed before it is checked: its lengths against
+ * each other and its size, its spec as one from Redis is. Writing goes to a
+ * temporary file that takes the old one's place when it is whole and on disk,
+ * so that whoever reads sees the one or the other. */
+#ifndef _FILE_OFFSET_BITS
+#define _FILE_OFFSET_BITS 64
+#endif
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "filter/file.h"
+#include "hash/hash_load.h"
+#include "spec/spec.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define VERSION 1u
+#define VERSION_AT 8 /* in the header, behind the magic bytes */
+#define TEXT_LENGTH_AT 12
+#define BITS_LENGTH_AT 16
+#define HEADER_BYTES 24
+#define SUM_BYTES 8
+
+#define TEMPORARY ".hibloom-XXXXXX"
+
+static const unsigned char magic[VERSION_AT] = {0x89, 'H', 'B', 'L', '\r', '\n', 0x1a, '\n'};
+
+struct filter_file {
+    int fd;           /* -1: none */
+    const char *path; /* as the caller has it, for words */
+    struct error *error;
+    XXH3_state_t *sum; /* of what was read or written so far */
+    unsigned char header[HEADER_BYTES];
+    char text[HIBLOOM_SPEC_TEXT_SIZE];
+    hibloom_spec spec;
+    bool checked;                                 /* it was whole when it was read first */
+    char target[PATH_MAX];                        /* of one to be written: the file that it shall be, */
+    char temporary[PATH_MAX + sizeof TEMPORARY]; /* and the one that it is until then; "" when that is not there */
+};
+
+/* ---- Failures -------------------------------------------------------------- */
+
+/* Of a path that is too long for the words, so much that these fit. */
+static hibloom_status fail(struct filter_file *file, hibloom_status status, const char *words)
+{
+    return error_set(file->error, status, "%.768s: %s", file->path, words);
+}
+
+static hibloom_status fail_system(struct filter_file *file)
+{
+    return fail(file, errno == ENOMEM ? HIBLOOM_ENOMEM : HIBLOOM_EIO, strerror(errno));
+}
+
+/* Second thoughts come too late: what was read before has been used. */
+hibloom_status filter_file_corrupt(struct filter_file *file, const char *words)
+{
+    return fail(file, HIBLOOM_ECORRUPT,
+                file->checked ? "was altered while it was being loaded; a part of it may be in" : words);
+}
+
+/* ---- Bytes ----------------------------------------------------------------- */
+
+static hibloom_status read_all(struct filter_file *file, void *out, size_t len)
+{
+    unsigned char *at = out;
+
+    while (len > 0) {
+        const ssize_t got = read(file->fd, at, len);
+        if (got == 0)
+            return filter_file_corrupt(file, "was cut short while it was read");
+        if (got < 0 && errno != EINTR)
+            return fail_system(file);
+        if (got > 0) {
+            at += got;
+            len -= (size_t)got;
+        }
+    }
+    return HIBLOOM_OK;
+}
+
+static hibloom_status write_all(struct filter_file *file, const void *bytes, size_t len)
+{
+    const unsigned char *at = bytes;
+
+    while (len > 0) {
+        const ssize_t put = write(file->fd, at, len);
+        if (put < 0 && errno != EINTR)
+            return fail_system(file);
+        if (put > 0) {
+            at += put;
+            len -= (size_t)put;
+        }
+    }
+    return HIBLOOM_OK;
+}
+
+static void store_bytes(unsigned char *out, uint64_t value, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        out[i] = (unsigned char)(value >> 8 * i);
+}
+
+static void sum_head(struct filter_file *file)
+{
+    XXH3_64bits_reset(file->sum);
+    XXH3_64bits_update(file->sum, file->header, sizeof file->header);
+    XXH3_64bits_update(file->sum, file->text, strlen(file->text));
+}
+
+/* ---- Reading --------------------------------------------------------------- */
+
+static hibloom_status new_file(struct filter_file **out, const char *path, struct error *error)
+{
+    struct filter_file *file = calloc(1, sizeof *file);
+
+    if (file == NULL)
+        return error_set(error, HIBLOOM_ENOMEM, "out of memory");
+    file->fd = -1;
+    file->path = path;
+    file->error = error;
+    file->sum = XXH3_createState();
+    *out = file;
+    return file->sum != NULL ? HIBLOOM_OK : error_set(error, HIBLOOM_ENOMEM, "out of memory");
+}
+
+/* Only a regular file has a size to check by, and no one to wait for: hence
+ * O_NONBLOCK, or a pipe without a writer would be waited for in open. */
+static hibloom_status open_regular(struct filter_file *file, uint64_t *size)
+{
+    struct stat st;
+
+    file->fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (file->fd < 0 || fstat(file->fd, &st) != 0)
+        return fail_system(file);
+    if (!S_ISREG(st.st_mode)) {
+        errno = S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
+        return fail(file, HIBLOOM_EIO, "is not a regular file");
+    }
+    *size = (uint64_t)st.st_size;
+    return HIBLOOM_OK;
+}
+
+static hibloom_status read_header(struct filter_file *file, uint64_t size)
+{
+    if (size < HEADER_BYTES + SUM_BYTES)
+        return filter_file_corrupt(file, "is too short to hold a filter");
+    hibloom_status status = read_all(file, file->header, sizeof file->header);
+    if (status != HIBLOOM_OK)
+        return status;
+    if (memcmp(file->header, magic, sizeof magic) != 0)
+        return filter_file_corrupt(file, "holds no filter");
+    if (hash_load32(file->header + VERSION_AT) != VERSION)
+        return filter_file_corrupt(file, "is of a version that is not known here");
+
+    /* Neither sum nor difference may wrap, whatever the two lengths say. */
+    const uint32_t text_length = hash_load32(file->header + TEXT_LENGTH_AT);
+    const uint64_t rest = size - HEADER_BYTES - SUM_BYTES;
+    if (text_length >= sizeof file->text || text_length > rest)
+        return filter_file_corrupt(file, "was altered or cut short: its spec is longer than it can be");
+    if (hash_load64(file->header + BITS_LENGTH_AT) != rest - text_length)
+        return filter_file_corrupt(file, "was altered or cut short: its size is not the one that it says");
+    return read_all(file, file->text, text_length);
+}
+
+static hibloom_status check_spec(struct filter_file *file)
+{
+    hibloom_status status = HIBLOOM_ECORRUPT;
+
+    if (strlen(file->text) == hash_load32(file->header + TEXT_LENGTH_AT))
+        status = spec_adopt(&file->spec, NULL, file->text);
+    if (status == HIBLOOM_ENOMEM)
+        return error_set(file->error, status, "out of memory");
+    if (status != HIBLOOM_OK)
+        return filter_file_corrupt(file, "was altered: its spec is unreadable");
+    if (hash_load64(file->header + BITS_LENGTH_AT) != spec_keys(&file->spec) * spec_bitmap_bytes(&file->spec))
+        return filter_file_corrupt(file, "was altered: it has not as many bits as its spec says");
+    return HIBLOOM_OK;
+}
+
+hibloom_status filter_file_open(struct filter_file **out, const char *path, struct error *error)
+{
+    struct filter_file *file = NULL;
+    uint64_t size = 0;
+    hibloom_status status = new_file(&file, path, error);
+
+    if (status == HIBLOOM_OK)
+        status = open_regular(file, &size);
+    if (status == HIBLOOM_OK)
+        status = read_header(file, size);
+    if (status == HIBLOOM_OK)
+        status = check_spec(file);
+    if (status == HIBLOOM_OK) {
+        sum_head(file);
+        *out = file;
+    } else {
+        filter_file_close(file);
+    }
+    return status;
+}
+
+const hibloom_spec *filter_file_spec(const struct filter_file *file)
+{
+    return &file->spec;
+}
+
+const char *filter_file_text(const struct filter_file *file)
+{
+    return file->text;
+}
+
+hibloom_status filter_file_read(struct filter_file *file, void *out, size_t len)
+{
+    hibloom_status status = read_all(file, out, len);
+
+    if (status == HIBLOOM_OK)
+        XXH3_64bits_update(file->sum, out, len);
+    return status;
+}
+
+hibloom_status filter_file_check(struct filter_file *file)
+{
+    unsigned char sum[SUM_BYTES];
+    hibloom_status status = read_all(file, sum, sizeof sum);
+
+    if (status == HIBLOOM_OK && hash_load64(sum) != XXH3_64bits_digest(file->sum))
+        status = filter_file_corrupt(file, "was altered: its checksum is another");
+    file->checked = status == HIBLOOM_OK;
+    return status;
+}
+
+hibloom_status filter_file_rewind(struct filter_file *file)
+{
+    sum_head(file);
+    return lseek(file->fd, (off_t)(HEADER_BYTES + strlen(file->text)), SEEK_SET) >= 0 ? HIBLOOM_OK : fail_system(file);
+}
+
+/* ---- Writing --------------------------------------------------------------- */
+
+/* The file itself and not a link to it: the link is to stay one. A link to
+ * nothing is refused. *exists: `old` is a file that will be replaced. */
+static hibloom_status find_target(struct filter_file *file, struct stat *old, bool *exists)
+{
+    *exists = realpath(file->path, file->target) != NULL;
+    if (*exists) {
+        if (stat(file->target, old) != 0)
+            return fail_system(file);
+        return S_ISREG(old->st_mode) ? HIBLOOM_OK : fail(file, HIBLOOM_EIO, "is not a regular file");
+    }
+    if (errno != ENOENT)
+        return fail_system(file);
+    if (lstat(file->path, old) == 0)
+        return fail(file, HIBLOOM_EIO, "is a link to nothing");
+    if (strlen(file->path) >= sizeof file->target)
+        return fail(file, HIBLOOM_EIO, strerror(ENAMETOOLONG));
+    strcpy(file->target, file->path);
+    return HIBLOOM_OK;
+}
+
+/* Bytes of the target that are its directory, up to its last slash. */
+static size_t directory_length(const struct filter_file *file)
+{
+    const char *slash = strrchr(file->target, '/');
+
+    return slash != NULL ? (size_t)(slash - file->target) + 1 : 0;
+}
+
+/* In the same directory, or it could not take the other's place. mkostemp: a
+ * new file, 0600, under a name that nobody could foresee and put a link at. */
+static hibloom_status make_temporary(struct filter_file *file)
+{
+    const size_t len = directory_length(file);
+
+    memcpy(file->temporary, file->target, len);
+    strcpy(file->temporary + len, TEMPORARY);
+    file->fd = mkostemp(file->temporary, O_CLOEXEC);
+    if (file->fd >= 0)
+        return HIBLOOM_OK;
+    file->temporary[0] = '\0';
+    return fail_system(file);
+}
+
+/* Whoever could read the old file may read the new one, and nobody else: its
+ * mode, and its owner and group as far as we may give the file away; where we
+ * may not, the old group's rights are not for another group. */
+static hibloom_status take_over(struct filter_file *file, const struct stat *old)
+{
+    mode_t mode = old->st_mode & (S_IRWXU | S_IRWXG | S_IRWXO);
+
+    if (fchown(file->fd, old->st_uid, old->st_gid) != 0 && fchown(file->fd, (uid_t)-1, old->st_gid) != 0)
+        mode &= ~(mode_t)S_IRWXG;
+    return fchmod(file->fd, mode) == 0 ? HIBLOOM_OK : fail_system(file);
+}
+
+static hibloom_status write_head(struct filter_file *file)
+{
+    memcpy(file->header, magic, sizeof magic);
+    store_bytes(file->header + VERSION_AT, VERSION, 4);
+    store_bytes(file->header + TEXT_LENGTH_AT, strlen(file->text), 4);
+    store_bytes(file->header + BITS_LENGTH_AT, spec_keys(&file->spec) * spec_bitmap_bytes(&file->spec), 8);
+    sum_head(file);
+    hibloom_status status = write_all(file, file->header, sizeof file->header);
+    return status == HIBLOOM_OK ? write_all(file, file->text, strlen(file->text)) : status;
+}
+
+hibloom_status filter_file_create(struct filter_file **out, const char *path, const hibloom_spec *spec,
+                                  const char *text, struct error *error)
+{
+    struct filter_file *file = NULL;
+    struct stat old;
+    bool exists = false;
+    hibloom_status status = new_file(&file, path, error);
+
+    if (status == HIBLOOM_OK)
+        status = find_target(file, &old, &exists);
+    if (status == HIBLOOM_OK)
+        status = make_temporary(file);
+    if (status == HIBLOOM_OK && exists)
+        status = take_over(file, &old);
+    if (status == HIBLOOM_OK) {
+        file->spec = *spec;
+        strcpy(file->text, text);
+        status = write_head(file);
+    }
+    if (status == HIBLOOM_OK)
+        *out = file;
+    else
+        filter_file_close(file);
+    return status;
+}
+
+hibloom_status filter_file_write(struct filter_file *file, const void *bits, size_t len)
+{
+    XXH3_64bits_update(file->sum, bits, len);
+    return write_all(file, bits, len);
+}
+
+/* So that the new name outlives a crash of the machine. It is no failure if
+ * not: the file is there, and after a crash the old one or the new one is. */
+static void sync_directory(struct filter_file *file)
+{
+    const size_t len = directory_length(file);
+
+    file->target[len] = '\0';
+    const int fd = open(len > 0 ? file->target : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    fsync(fd);
+    close(fd);
+}
+
+hibloom_status filter_file_commit(struct filter_file *file)
+{
+    unsigned char sum[SUM_BYTES];
+
+    store_bytes(sum, XXH3_64bits_digest(file->sum), sizeof sum);
+    hibloom_status status = write_all(file, sum, sizeof sum);
+    if (status != HIBLOOM_OK)
+        return status;
+    if (fsync(file->fd) != 0 || rename(file->temporary, file->target) != 0)
+        return fail_system(file);
+    file->temporary[0] = '\0';
+    sync_directory(file);
+    return HIBLOOM_OK;
+}
+
+void filter_file_close(struct filter_file *file)
+{
+    const int error = errno;
+
+    if (file == NULL)
+        return;
+    if (file->temporary[0] != '\0')
+        unlink(file->temporary);
+    if (file->fd >= 0)
+        close(file->fd);
+    XXH3_freeState(file->sum);
+    free(file);
+    errno = error;
+}

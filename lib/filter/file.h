@@ -1,0 +1,43 @@
+/* filter_file.h: the file that hibloom_save writes, as a stream.
+ *
+ * What is in it, and what may be believed of it, is known here; which filter's
+ * bits go into it is not (transfer.c). One at a time, and in this order:
+ *   to read   open, read until all bits are there, check; rewind to do so again
+ *   to write  create, write until all bits are there, commit
+ * and close in any case. Words of a failure are in the *error that open or
+ * create was given, which must outlive the file as `path` must. */
+#ifndef HIBLOOM_FILTER_FILE_H
+#define HIBLOOM_FILTER_FILE_H
+
+#include "base/error.h"
+
+struct filter_file;
+
+/* All but the bits and the checksum is checked here; so the file has as many
+ * bits as its spec says. EIO, ECORRUPT, ENOMEM. */
+hibloom_status filter_file_open(struct filter_file **out, const char *path, struct error *error);
+const hibloom_spec *filter_file_spec(const struct filter_file *file);
+const char *filter_file_text(const struct filter_file *file); /* of the spec */
+
+/* The next bytes of the bits. */
+hibloom_status filter_file_read(struct filter_file *file, void *out, size_t len);
+
+/* After the last of them: is the file, as it was read, the one that was written? */
+hibloom_status filter_file_check(struct filter_file *file);
+
+/* ECORRUPT for what is wrong with the bits. */
+hibloom_status filter_file_corrupt(struct filter_file *file, const char *words);
+
+/* To the first of the bits. */
+hibloom_status filter_file_rewind(struct filter_file *file);
+
+/* Begins a file beside the one at `path`, which stays as it is until commit. */
+hibloom_status filter_file_create(struct filter_file **out, const char *path, const hibloom_spec *spec,
+                                  const char *text, struct error *error);
+hibloom_status filter_file_write(struct filter_file *file, const void *bits, size_t len);
+hibloom_status filter_file_commit(struct filter_file *file);
+
+/* What was created and not committed is gone. Keeps errno; accepts NULL. */
+void filter_file_close(struct filter_file *file);
+
+#endif

@@ -1,0 +1,191 @@
+/* filter.c: the filter's functions of hibloom.h: what the caller said is
+ * checked here, and the rest is the store's. */
+#include "base/error.h"
+#include "redis/keys.h"
+#include "spec/spec.h"
+#include "base/store.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPIRE_MAX (UINT64_C(1) << 40) /* seconds; Redis counts milliseconds in 63 bits */
+
+/* A handle that nothing is known of yet but its name. */
+static hibloom_status new_filter(hibloom **out, hibloom_store *store, const char *name)
+{
+    if (store->class == NULL)
+        return HIBLOOM_EINVAL; /* its error already says why there is no store */
+    hibloom_status status = keys_check(name);
+    if (status != HIBLOOM_OK)
+        return error_set(&store->error, status,
+                         "a filter's name has 1 to %u bytes, and braces only if they make a {tag} with more beside it",
+                         HIBLOOM_NAME_MAX);
+    hibloom *filter = calloc(1, sizeof *filter);
+    if (filter == NULL)
+        return error_set(&store->error, HIBLOOM_ENOMEM, "out of memory");
+    filter->store = store;
+    strcpy(filter->name, name);
+    *out = filter;
+    return HIBLOOM_OK;
+}
+
+static hibloom_status check_spec(hibloom_store *store, const hibloom_spec *spec)
+{
+    hibloom_status status = spec_check(spec);
+
+    return status == HIBLOOM_OK ? status : error_set(&store->error, status, "invalid spec");
+}
+
+hibloom_status hibloom_open(hibloom **out, hibloom_store *store, const char *name, const hibloom_spec *spec)
+{
+    hibloom *filter;
+    hibloom_status status = new_filter(&filter, store, name);
+
+    if (status != HIBLOOM_OK)
+        return status;
+    if (spec != NULL)
+        status = check_spec(store, spec);
+    if (status == HIBLOOM_OK)
+        status = store->class->open(filter, spec);
+    if (status == HIBLOOM_OK)
+        *out = filter;
+    else
+        free(filter);
+    return status;
+}
+
+hibloom_status hibloom_attach(hibloom **out, hibloom_store *store, const char *name, const hibloom_spec *spec)
+{
+    hibloom *filter;
+    hibloom_status status = new_filter(&filter, store, name);
+
+    if (status != HIBLOOM_OK)
+        return status;
+    filter->bare = true;
+    status = check_spec(store, spec);
+    if (status == HIBLOOM_OK) {
+        filter->spec = *spec;
+        status = hibloom_spec_format(spec, filter->text, sizeof filter->text);
+    }
+    if (status == HIBLOOM_OK)
+        status = store->class->attach(filter);
+    if (status == HIBLOOM_OK)
+        *out = filter;
+    else
+        free(filter);
+    return status;
+}
+
+/* A call on a filter that need not be open. */
+static hibloom_status call_by_name(hibloom_store *store, const char *name, hibloom_status (*call)(hibloom *))
+{
+    hibloom *filter;
+    hibloom_status status = new_filter(&filter, store, name);
+
+    if (status != HIBLOOM_OK)
+        return status;
+    status = call(filter);
+    free(filter);
+    return status;
+}
+
+hibloom_status hibloom_repair(hibloom_store *store, const char *name)
+{
+    return store->class != NULL ? call_by_name(store, name, store->class->repair) : HIBLOOM_EINVAL;
+}
+
+hibloom_status hibloom_delete(hibloom_store *store, const char *name)
+{
+    return store->class != NULL ? call_by_name(store, name, store->class->delete) : HIBLOOM_EINVAL;
+}
+
+/* ---- Items ---------------------------------------------------------------- */
+
+static hibloom_status check_items(hibloom *filter, const hibloom_item *items, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (items[i].data == NULL && items[i].len != 0)
+            return error_set(&filter->store->error, HIBLOOM_EINVAL, "an item of %zu bytes has no data", items[i].len);
+    return HIBLOOM_OK;
+}
+
+hibloom_status hibloom_add_many(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new)
+{
+    hibloom_status status = check_items(filter, items, n);
+
+    if (status != HIBLOOM_OK || n == 0)
+        return status;
+    return filter->store->class->add(filter, items, n, is_new);
+}
+
+hibloom_status hibloom_contains_many(hibloom *filter, const hibloom_item *items, size_t n, bool *found)
+{
+    hibloom_status status = check_items(filter, items, n);
+
+    if (status != HIBLOOM_OK || n == 0)
+        return status;
+    return filter->store->class->contains(filter, items, n, found);
+}
+
+hibloom_status hibloom_add(hibloom *filter, const void *item, size_t len, bool *is_new)
+{
+    return hibloom_add_many(filter, &(hibloom_item){item, len}, 1, is_new);
+}
+
+hibloom_status hibloom_contains(hibloom *filter, const void *item, size_t len, bool *found)
+{
+    return hibloom_contains_many(filter, &(hibloom_item){item, len}, 1, found);
+}
+
+/* ---- The whole filter ----------------------------------------------------- */
+
+hibloom_status (hibloom_get_info)(hibloom *filter, hibloom_info *out)
+{
+    const hibloom_spec *spec = &filter->spec;
+    hibloom_info info = {.size = out->size, .ttl_ms = -1, .keys = spec_keys(spec)};
+    struct store_count count;
+    hibloom_status status = filter->store->class->count(filter, &count);
+
+    if (status != HIBLOOM_OK)
+        return status;
+    info.bits_set = count.bits_set;
+    info.bytes = count.bytes;
+    info.ttl_ms = count.ttl_ms;
+    /* a bare bitmap may go on behind our last bit */
+    info.fill = fmin((double)info.bits_set / (double)spec_all_bits(spec), 1.0);
+    info.estimated_items = spec_items_at(spec, info.fill);
+    info.estimated_error_rate = pow(info.fill, spec->hashes);
+    *out = info;
+    return HIBLOOM_OK;
+}
+
+hibloom_status hibloom_clear(hibloom *filter)
+{
+    return filter->store->class->clear(filter);
+}
+
+hibloom_status hibloom_drop(hibloom *filter)
+{
+    return filter->store->class->drop(filter);
+}
+
+hibloom_status hibloom_expire(hibloom *filter, uint64_t seconds)
+{
+    if (seconds > EXPIRE_MAX)
+        return error_set(&filter->store->error, HIBLOOM_ERANGE, "more seconds than a time to live can have");
+    return filter->store->class->expire(filter, seconds);
+}
+
+const hibloom_spec *hibloom_spec_of(const hibloom *filter)
+{
+    return &filter->spec;
+}
+
+void hibloom_close(hibloom *filter)
+{
+    if (filter == NULL)
+        return;
+    filter->store->class->close(filter);
+    free(filter);
+}

@@ -1,0 +1,295 @@
+/* transfer.c: whole filters, from one place to another: joined, saved, loaded
+ * and compared, piece by piece, so that a filter of any size takes no more
+ * memory than a piece. What a piece is to a store, the store knows (store.h),
+ * and what it is to a file, filter_file.c. */
+#include "base/error.h"
+#include "filter/file.h"
+#include "spec/spec.h"
+#include "base/store.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Pieces ---------------------------------------------------------------- */
+
+/* The piece that follows, the first after one of all zeros: key after key, and
+ * none in two keys. False behind the last. */
+static bool next_piece(const hibloom_spec *spec, struct piece *piece)
+{
+    const uint64_t bytes = spec_bitmap_bytes(spec);
+
+    piece->from += piece->len;
+    if (piece->from == bytes) {
+        piece->key++;
+        piece->from = 0;
+    }
+    piece->len = bytes - piece->from < STORE_PIECE ? bytes - piece->from : STORE_PIECE;
+    return piece->key < spec_keys(spec);
+}
+
+/* Room for any piece of it. */
+static hibloom_status new_buffer(unsigned char **out, const hibloom_spec *spec, struct error *error)
+{
+    const uint64_t bytes = spec_bitmap_bytes(spec);
+
+    *out = malloc((size_t)(bytes < STORE_PIECE ? bytes : STORE_PIECE));
+    return *out != NULL ? HIBLOOM_OK : error_set(error, HIBLOOM_ENOMEM, "out of memory");
+}
+
+/* Clears what is behind the last bit of a key, which fills its last byte up.
+ * Whether something was set there. */
+static bool clear_padding(const hibloom_spec *spec, const struct piece *piece, unsigned char *bits)
+{
+    const unsigned used = (unsigned)(spec_bitmap_bits(spec) % 8);
+    unsigned char *last = &bits[piece->len - 1];
+
+    if (used == 0 || piece->from + piece->len < spec_bitmap_bytes(spec) || (*last & 0xffu >> used) == 0)
+        return false;
+    *last = (unsigned char)(*last & ~(0xffu >> used));
+    return true;
+}
+
+/* A bare bitmap may go on behind the filter's last bit. */
+static hibloom_status read_piece(hibloom *filter, const struct piece *piece, unsigned char *bits)
+{
+    hibloom_status status = filter->store->class->read(filter, piece, bits);
+
+    if (status == HIBLOOM_OK)
+        clear_padding(&filter->spec, piece, bits);
+    return status;
+}
+
+/* ---- Two filters ----------------------------------------------------------- */
+
+static hibloom_status check_same_spec(const hibloom *a, const hibloom *b)
+{
+    if (strcmp(a->text, b->text) == 0)
+        return HIBLOOM_OK;
+    return error_set(&a->store->error, HIBLOOM_EMISMATCH, "'%s' and '%s' have different specs or seeds", a->name,
+                     b->name);
+}
+
+/* Reads from a filter for a call whose words are those of another's store. */
+static hibloom_status read_piece_for(hibloom *other, hibloom *filter, const struct piece *piece, unsigned char *bits)
+{
+    hibloom_status status = read_piece(filter, piece, bits);
+
+    if (status != HIBLOOM_OK && filter->store != other->store)
+        other->store->error = filter->store->error;
+    return status;
+}
+
+static bool is_one_filter(const hibloom *a, const hibloom *b)
+{
+    return a->store == b->store && strcmp(a->name, b->name) == 0;
+}
+
+/* The guard alone: there is no less to ask for than a byte. */
+static hibloom_status check_there(hibloom *filter)
+{
+    unsigned char byte;
+
+    return filter->store->class->read(filter, &(struct piece){.len = 1}, &byte);
+}
+
+static hibloom_status merge_within(hibloom *into, hibloom *from)
+{
+    hibloom_status status = HIBLOOM_OK;
+
+    for (struct piece piece = {0}; status == HIBLOOM_OK && next_piece(&into->spec, &piece);)
+        status = into->store->class->merge_within(into, from, &piece);
+    return status;
+}
+
+static hibloom_status merge_across(hibloom *into, hibloom *from)
+{
+    unsigned char *bits;
+    hibloom_status status = new_buffer(&bits, &into->spec, &into->store->error);
+
+    for (struct piece piece = {0}; status == HIBLOOM_OK && next_piece(&into->spec, &piece);) {
+        status = read_piece_for(into, from, &piece, bits);
+        if (status == HIBLOOM_OK)
+            status = into->store->class->merge(into, &piece, bits);
+    }
+    free(bits);
+    return status;
+}
+
+hibloom_status hibloom_merge(hibloom *into, hibloom *from)
+{
+    hibloom_status status = check_same_spec(into, from);
+
+    if (status != HIBLOOM_OK)
+        return status;
+    if (is_one_filter(into, from)) {
+        status = check_there(into);
+        return status == HIBLOOM_OK && from != into ? check_there(from) : status;
+    }
+    /* behind a bare bitmap's last bit there may be others, to be left out */
+    if (into->store == from->store && into->store->class->merge_within != NULL && !into->bare && !from->bare)
+        return merge_within(into, from);
+    return merge_across(into, from);
+}
+
+/* ---- Comparing ------------------------------------------------------------- */
+
+struct counts {
+    uint64_t a, b, either;
+};
+
+static void count_words(struct counts *counts, uint64_t a, uint64_t b)
+{
+    counts->a += (unsigned)__builtin_popcountll(a);
+    counts->b += (unsigned)__builtin_popcountll(b);
+    counts->either += (unsigned)__builtin_popcountll(a | b);
+}
+
+static void count_bits(struct counts *counts, const unsigned char *a, const unsigned char *b, size_t len)
+{
+    size_t i = 0;
+
+    for (; len - i >= 8; i += 8) {
+        uint64_t words[2];
+        memcpy(&words[0], a + i, 8);
+        memcpy(&words[1], b + i, 8);
+        count_words(counts, words[0], words[1]);
+    }
+    for (; i < len; i++)
+        count_words(counts, a[i], b[i]);
+}
+
+static hibloom_status count_both(struct counts *counts, hibloom *a, hibloom *b)
+{
+    unsigned char *bits_a, *bits_b = NULL;
+    hibloom_status status = new_buffer(&bits_a, &a->spec, &a->store->error);
+
+    if (status == HIBLOOM_OK)
+        status = new_buffer(&bits_b, &a->spec, &a->store->error);
+    for (struct piece piece = {0}; status == HIBLOOM_OK && next_piece(&a->spec, &piece);) {
+        status = read_piece(a, &piece, bits_a);
+        if (status == HIBLOOM_OK)
+            status = read_piece_for(a, b, &piece, bits_b);
+        if (status == HIBLOOM_OK)
+            count_bits(counts, bits_a, bits_b, (size_t)piece.len);
+    }
+    free(bits_a);
+    free(bits_b);
+    return status;
+}
+
+static double items_of(const hibloom_spec *spec, uint64_t bits_set)
+{
+    return spec_items_at(spec, (double)bits_set / (double)spec_all_bits(spec));
+}
+
+/* An infinite union says nothing of the rest: not a number, which none of the
+ * comparisons below changes. */
+static hibloom_comparison comparison_of(double a, double b, double either)
+{
+    double both = isinf(either) ? (double)NAN : a + b - either;
+
+    if (both < 0.0)
+        both = 0.0;
+    double similarity = either > 0.0 ? both / either : 1.0;
+    if (similarity > 1.0)
+        similarity = 1.0;
+    return (hibloom_comparison){either, both, similarity};
+}
+
+hibloom_status hibloom_compare(hibloom *a, hibloom *b, hibloom_comparison *out)
+{
+    struct counts counts = {0};
+    hibloom_status status = check_same_spec(a, b);
+
+    if (status == HIBLOOM_OK)
+        status = count_both(&counts, a, b);
+    if (status == HIBLOOM_OK)
+        *out = comparison_of(items_of(&a->spec, counts.a), items_of(&a->spec, counts.b),
+                             items_of(&a->spec, counts.either));
+    return status;
+}
+
+/* ---- Files ----------------------------------------------------------------- */
+
+static hibloom_status save_bits(hibloom *filter, struct filter_file *file, unsigned char *bits)
+{
+    hibloom_status status = HIBLOOM_OK;
+
+    for (struct piece piece = {0}; status == HIBLOOM_OK && next_piece(&filter->spec, &piece);) {
+        status = read_piece(filter, &piece, bits);
+        if (status == HIBLOOM_OK)
+            status = filter_file_write(file, bits, (size_t)piece.len);
+    }
+    return status;
+}
+
+hibloom_status hibloom_save(hibloom *filter, const char *path)
+{
+    struct error *error = &filter->store->error;
+    struct filter_file *file = NULL;
+    unsigned char *bits;
+    hibloom_status status = new_buffer(&bits, &filter->spec, error);
+
+    if (status == HIBLOOM_OK)
+        status = filter_file_create(&file, path, &filter->spec, filter->text, error);
+    if (status == HIBLOOM_OK)
+        status = save_bits(filter, file, bits);
+    if (status == HIBLOOM_OK)
+        status = filter_file_commit(file);
+    filter_file_close(file);
+    free(bits);
+    return status;
+}
+
+/* One walk over the file, which ends in its checksum; into NULL: only to see
+ * that it is whole. */
+static hibloom_status load_bits(struct filter_file *file, hibloom *into, unsigned char *bits)
+{
+    const hibloom_spec *spec = filter_file_spec(file);
+    hibloom_status status = HIBLOOM_OK;
+
+    for (struct piece piece = {0}; status == HIBLOOM_OK && next_piece(spec, &piece);) {
+        status = filter_file_read(file, bits, (size_t)piece.len);
+        if (status == HIBLOOM_OK && clear_padding(spec, &piece, bits))
+            status = filter_file_corrupt(file, "was altered: bits are set behind its last one");
+        if (status == HIBLOOM_OK && into != NULL)
+            status = into->store->class->merge(into, &piece, bits);
+    }
+    return status == HIBLOOM_OK ? filter_file_check(file) : status;
+}
+
+hibloom_status hibloom_load(hibloom *into, const char *path)
+{
+    struct error *error = &into->store->error;
+    struct filter_file *file = NULL;
+    unsigned char *bits = NULL;
+    hibloom_status status = filter_file_open(&file, path, error);
+
+    if (status == HIBLOOM_OK)
+        status = new_buffer(&bits, filter_file_spec(file), error);
+    if (status == HIBLOOM_OK)
+        status = load_bits(file, NULL, bits);
+    if (status == HIBLOOM_OK && strcmp(filter_file_text(file), into->text) != 0)
+        status = error_set(error, HIBLOOM_EMISMATCH, "'%s' and the filter in %.256s have different specs or seeds",
+                           into->name, path);
+    if (status == HIBLOOM_OK)
+        status = filter_file_rewind(file);
+    if (status == HIBLOOM_OK)
+        status = load_bits(file, into, bits);
+    filter_file_close(file);
+    free(bits);
+    return status;
+}
+
+hibloom_status hibloom_spec_load(hibloom_spec *out, const char *path)
+{
+    struct error error; /* functions on specs have no words */
+    struct filter_file *file = NULL;
+    hibloom_status status = filter_file_open(&file, path, &error);
+
+    if (status == HIBLOOM_OK)
+        *out = *filter_file_spec(file);
+    filter_file_close(file);
+    return status;
+}

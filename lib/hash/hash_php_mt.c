@@ -1,0 +1,114 @@
+/* hash_php_mt.c: crc32 seeds PHP's Mersenne Twister, and k calls of
+ * mt_rand(0, m - 1) are an item's numbers; for sharing with PHP programs.
+ *
+ * Never better than the default: all that is left of an item is its crc32, so
+ * two items with the same one share all numbers however large m is, and
+ * seeding the generator takes more than half a microsecond.
+ *
+ * What mt_rand(0, m - 1) gives depends on the PHP that ran it. Of 64-bit ones:
+ *   5.2.1 to 7.0, and later ones after mt_srand(seed, MT_RAND_PHP): the twist
+ *     tests the low bit of the wrong word, and a draw of 31 bits is scaled to
+ *     the range by doubles, so above 2^31 only 2^31 bits are reached.
+ *     That is php-mt-legacy.
+ *   7.1: the twist mended, ranges by remainder with a rejection that, by
+ *     mistake, never rejects: it differs from the next where they reject, and
+ *     nowhere for a power of two.
+ *   7.2 to 8.1: rejection mended; over 2^32 a number takes two draws, the
+ *     first as the high word.
+ *   8.2 on: the first is the low word (php-src pull request 9088).
+ * php-mt is the last, and so all from 7.2 up to 2^32.
+ *
+ * The generator is MT19937 (Matsumoto and Nishimura 1998, seeding of 2002);
+ * PHP's side as read in php-src's ext/standard/mt_rand.c and ext/random, and
+ * compared with PHP 8.2. */
+#include "hash/hash.h"
+
+#include <zlib.h>
+
+enum { WORDS = 624, AHEAD = 397 };
+
+/* Seeded and twisted as far as the draws have come. An item takes few of them,
+ * and word i of a generation wants but words i, i + 1 and i + 397 of the one
+ * before, which saves about half of the work. Twisting one word after the other
+ * in place is as right for the generations after. */
+struct mt {
+    uint32_t word[WORDS];
+    unsigned seeded, next;
+    bool legacy;
+};
+
+static void mt_seed(struct mt *mt, uint32_t seed, bool legacy)
+{
+    mt->word[0] = seed;
+    mt->seeded = 1;
+    mt->next = 0;
+    mt->legacy = legacy;
+}
+
+static uint32_t mt_draw(struct mt *mt)
+{
+    uint32_t *const w = mt->word;
+    const unsigned i = mt->next, after = (i + 1) % WORDS, ahead = (i + AHEAD) % WORDS;
+
+    for (; mt->seeded <= ahead; mt->seeded++) {
+        const uint32_t last = w[mt->seeded - 1];
+        w[mt->seeded] = 1812433253u * (last ^ last >> 30) + mt->seeded;
+    }
+    const uint32_t tested = mt->legacy ? w[i] : w[after];
+    const uint32_t mixed = (w[i] & 0x80000000u) | (w[after] & 0x7fffffffu);
+    w[i] = w[ahead] ^ mixed >> 1 ^ (tested & 1 ? 0x9908b0dfu : 0);
+    mt->next = after;
+
+    uint32_t y = w[i];
+    y ^= y >> 11;
+    y ^= y << 7 & 0x9d2c5680u;
+    y ^= y << 15 & 0xefc60000u;
+    return y ^ y >> 18;
+}
+
+static uint64_t mt_range(struct mt *mt, uint64_t m)
+{
+    const bool wide = m - 1 > UINT32_MAX, power_of_two = (m & (m - 1)) == 0;
+    const uint64_t largest = wide ? UINT64_MAX : UINT32_MAX;
+    /* A multiple of m less than need be where m divides `largest`: PHP's. */
+    const uint64_t limit = power_of_two ? largest : largest - largest % m - 1;
+    uint64_t word;
+
+    do {
+        word = mt_draw(mt);
+        if (wide)
+            word |= (uint64_t)mt_draw(mt) << 32;
+    } while (word > limit);
+    return word % m;
+}
+
+/* The expression of PHP's RAND_RANGE, in doubles and in its order, for it rounds. */
+static uint64_t mt_range_legacy(struct mt *mt, uint64_t m)
+{
+    const double draw = mt_draw(mt) >> 1;
+
+    return (uint64_t)(((double)(m - 1) + 1.0) * (draw / (2147483647 + 1.0)));
+}
+
+static uint32_t numbers(const hibloom_spec *spec, const void *item, size_t len, uint64_t *out)
+{
+    struct mt mt;
+
+    mt_seed(&mt, (uint32_t)crc32_z(0, item, len), false);
+    for (uint32_t i = 0; i < spec->hashes; i++)
+        out[i] = mt_range(&mt, spec->bits);
+    return 0;
+}
+
+static uint32_t numbers_legacy(const hibloom_spec *spec, const void *item, size_t len, uint64_t *out)
+{
+    struct mt mt;
+
+    mt_seed(&mt, (uint32_t)crc32_z(0, item, len), true);
+    for (uint32_t i = 0; i < spec->hashes; i++)
+        out[i] = mt_range_legacy(&mt, spec->bits);
+    return 0;
+}
+
+const struct hash hash_php_mt = {"php-mt", SEEDING_NONE, 0, numbers};
+const struct hash hash_php_mt_legacy = {"php-mt-legacy", SEEDING_NONE, 0, numbers_legacy};

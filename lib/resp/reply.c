@@ -1,0 +1,163 @@
+/* reply.c: RESP -> one answer at a time, with no allocation. See reply.h.
+ *
+ * hiredis calls one of these functions for each value, children after their
+ * array; task->parent tells whether it is nested. It wants an object for each
+ * and looks at none, so all get the address of `something`; NULL makes it give
+ * the reply up. */
+#include "resp/reply.h"
+
+#include <string.h>
+
+static char something;
+
+void reply_reset(struct reply *reply)
+{
+    reply->type = 0;
+    reply->elements = 0;
+    reply->count = 0;
+    reply->text_len = 0;
+    reply->bulk = NULL;
+    reply->text[0] = '\0';
+    reply->pushed = false;
+}
+
+void reply_leave(redisReader *reader)
+{
+    if (reader->reply == &something)
+        reader->reply = NULL;
+}
+
+static struct reply *reply_of(const redisReadTask *task)
+{
+    return task->privdata;
+}
+
+/* RESP3 lets a server push messages between answers, if the owner of a
+ * borrowed connection asked for them: those are his, built as he would have. */
+static bool is_push(const redisReadTask *task)
+{
+#ifdef REDIS_REPLY_PUSH
+    while (task->parent != NULL)
+        task = task->parent;
+    return task->type == REDIS_REPLY_PUSH;
+#else
+    (void)task;
+    return false;
+#endif
+}
+
+/* Notes a value's type: an error's wherever it is, else the outermost. */
+static void note(const redisReadTask *task)
+{
+    if (task->parent == NULL || task->type == REDIS_REPLY_ERROR)
+        reply_of(task)->type = task->type;
+}
+
+static void *note_string(const redisReadTask *task, char *text, size_t len)
+{
+    struct reply *reply = reply_of(task);
+    const size_t kept = len < REPLY_TEXT ? len : REPLY_TEXT;
+
+    if (is_push(task))
+        return reply->owner->createString(task, text, len);
+    if (reply->bulk != NULL && task->type == REDIS_REPLY_STRING) {
+        memcpy(reply->bulk, text, len < reply->bulk_room ? len : reply->bulk_room);
+        reply->text_len = len;
+    } else if (reply->type != REDIS_REPLY_ERROR) { /* of several errors the first one counts */
+        memcpy(reply->text, text, kept);
+        reply->text[kept] = '\0';
+        reply->text_len = len;
+    }
+    note(task);
+    return &something;
+}
+
+static void *note_integer(const redisReadTask *task, long long value)
+{
+    struct reply *reply = reply_of(task);
+
+    if (is_push(task))
+        return reply->owner->createInteger(task, value);
+    if (reply->count < REPLY_INTEGERS)
+        reply->integers[reply->count] = value;
+    reply->count++;
+    note(task);
+    return &something;
+}
+
+static void *note_nil(const redisReadTask *task)
+{
+    if (is_push(task)) /* one that is nothing as a whole is nonsense */
+        return task->parent != NULL ? reply_of(task)->owner->createNil(task) : NULL;
+    if (task->parent == NULL)
+        reply_of(task)->type = REDIS_REPLY_NIL; /* the task's type is that of what is missing */
+    return &something;
+}
+
+static void discard(void *object)
+{
+    if (object != &something) /* a push that broke off; see is_push */
+        freeReplyObject(object);
+}
+
+/* An EXEC of BITFIELDs is two deep. hiredis 1.x sets no limit of its own. */
+#define DEPTH_MAX 4
+
+static void *note_elements(const redisReadTask *task, size_t elements)
+{
+    unsigned depth = 0;
+
+    for (const redisReadTask *above = task->parent; above != NULL; above = above->parent)
+        if (++depth == DEPTH_MAX)
+            return NULL;
+    if (task->parent == NULL)
+        reply_of(task)->elements = elements;
+    note(task);
+    return &something;
+}
+
+#if HIREDIS_MAJOR >= 1
+static void *note_array(const redisReadTask *task, size_t elements)
+{
+    if (is_push(task)) {
+        if (reply_of(task)->owner == NULL)
+            return NULL;
+        reply_of(task)->pushed = true;
+        return reply_of(task)->owner->createArray(task, elements);
+    }
+    return note_elements(task, elements);
+}
+
+static void *note_double(const redisReadTask *task, double value, char *text, size_t len)
+{
+    if (is_push(task))
+        return reply_of(task)->owner->createDouble(task, value, text, len);
+    note(task);
+    return &something;
+}
+
+static void *note_bool(const redisReadTask *task, int value)
+{
+    if (is_push(task))
+        return reply_of(task)->owner->createBool(task, value);
+    note(task);
+    return &something;
+}
+#else
+static void *note_array(const redisReadTask *task, int elements)
+{
+    return note_elements(task, (size_t)elements);
+}
+#endif
+
+redisReplyObjectFunctions reply_functions = {
+    .createString = note_string,
+    .createArray = note_array,
+    .createInteger = note_integer,
+    .createNil = note_nil,
+#if HIREDIS_MAJOR >= 1
+    .createDouble = note_double,
+    .createBool = note_bool,
+#endif
+    .freeObject = discard,
+};

@@ -1,0 +1,24 @@
+/* positions.c: from an item to the bits that stand for it; pure. See positions.h. */
+#include "spec/positions.h"
+#include "hash/hash.h"
+#include "spec/spec.h"
+
+uint32_t positions_bits(const hibloom_spec *spec, const hibloom_item *item, uint64_t bits[HIBLOOM_HASHES_MAX])
+{
+    return hash_by_id(spec->hash)->numbers(spec, item->data, item->len, bits);
+}
+
+hibloom_status hibloom_positions(const hibloom_spec *spec, const void *item, size_t len, hibloom_position *out)
+{
+    uint64_t bits[HIBLOOM_HASHES_MAX];
+    hibloom_status status = spec_check(spec);
+
+    if (status != HIBLOOM_OK)
+        return status;
+    if ((item == NULL && len != 0) || positions_count(spec, len) == 0)
+        return HIBLOOM_EINVAL;
+    const uint32_t segment = positions_bits(spec, &(hibloom_item){item, len}, bits);
+    for (uint32_t i = 0; i < spec->hashes; i++)
+        out[i] = (hibloom_position){positions_key(spec, segment, i), bits[i]};
+    return HIBLOOM_OK;
+}

@@ -1,0 +1,176 @@
+/* sizing.c: how many bits and hashes n items at error rate p take.
+ *
+ * There is one formula, the predicted error rate; sizing only searches it, so
+ * that what is promised at capacity and what hibloom_spec_error_at says of it
+ * can never differ. */
+#include "spec/spec.h"
+
+#include <math.h>
+
+/* The chance that k bits are all set in a bitmap into which `load` times as many
+ * bits were thrown as it has, in the limit of a large one. expm1: 1 - e^-x loses
+ * all its digits where x is small. */
+static double all_set(double load, double k)
+{
+    return pow(-expm1(-load), k);
+}
+
+/* The same in a block that n items fell into, which is not large: how many of
+ * its B bits are set varies. The mean of fill^k follows from mean and variance
+ * of the fill (occupancy of B cells by t balls; Johnson and Kotz 1977), taking
+ * it for normal where k lifts it. */
+static double all_set_in_block(double n, double k, double cells)
+{
+    const double t = k * n;
+    const double empty = exp(t * log1p(-1.0 / cells)), both_empty = exp(t * log1p(-2.0 / cells));
+    const double fill = -expm1(t * log1p(-1.0 / cells));
+    const double variance = empty / cells + (1.0 - 1.0 / cells) * both_empty - empty * empty;
+
+    return fill > 0.0 ? fmin(pow(fill, k) * exp(k * (k - 1.0) / 2.0 * fmax(variance, 0.0) / (fill * fill)), 1.0) : 0.0;
+}
+
+static double all_set_in_segment(double n, double k, double bits)
+{
+    return all_set(k * n / bits, k);
+}
+
+/* Blocks, and segments, hold a number of items that is Poisson distributed
+ * (of a few segments it varies less, which errs on the safe side). The mean
+ * over it, as far as it matters: not beyond nine standard deviations; and where
+ * those are large, in steps of half of one, by which a sum over a bell curve
+ * already is its integral but for e^-79 (Poisson summation). */
+static double mean_over(double mean, double k, double bits, double (*all_set_in)(double n, double k, double bits))
+{
+    const double reach = 9.0 * sqrt(mean) + 20.0, from = fmax(0.0, floor(mean - reach)), to = ceil(mean + reach);
+    const double step = fmax(1.0, floor(sqrt(mean) / 2.0));
+    double sum = 0.0, weights = 0.0;
+
+    if (mean * k > 40.0 * bits)
+        return 1.0; /* all are set but for e^-40 of them */
+    for (double n = from; n <= to; n += step) {
+        const double weight = exp(n * log(mean) - mean - lgamma(n + 1.0));
+        weights += weight;
+        sum += weight * all_set_in(n, k, bits);
+    }
+    return fmin(sum / weights, 1.0);
+}
+
+double hibloom_spec_error_at(const hibloom_spec *spec, uint64_t items)
+{
+    const double n = (double)items, k = (double)spec->hashes, block = HIBLOOM_BLOCK_BITS;
+
+    if (spec->bits == 0 || spec->hashes == 0)
+        return (double)NAN;
+    if (items == 0)
+        return 0.0;
+    const double m = (double)spec_bitmap_bits(spec), segments = spec_segments(spec);
+    if (spec->layout == HIBLOOM_LAYOUT_BLOCKED)
+        return mean_over(n / segments * block / m, k, block, all_set_in_block);
+    if (spec->layout == HIBLOOM_LAYOUT_CLASSIC && segments > 1)
+        return mean_over(n / segments, k, m, all_set_in_segment);
+    return all_set((spec->layout == HIBLOOM_LAYOUT_PARTITIONED ? 1.0 : k) * n / m, k);
+}
+
+double spec_items_at(const hibloom_spec *spec, double fill)
+{
+    return -(double)spec_all_bits(spec) / spec->hashes * log1p(-fill);
+}
+
+/* The fewest bits for n and p at this layout and k; 0 if beyond SPEC_BITS_MAX.
+ * Bisected rather than solved for m: the closed form is off by a few bits
+ * either way, and near p = 1 rounding makes the error rate a staircase. */
+static uint64_t fewest_bits(hibloom_spec spec, uint64_t capacity, double error_rate)
+{
+    const uint64_t unit = spec_segments(&spec) * (spec.layout == HIBLOOM_LAYOUT_BLOCKED ? HIBLOOM_BLOCK_BITS : 1u);
+    uint64_t too_few = 0, enough = spec_bits_max(&spec) / unit;
+
+    spec.bits = enough * unit;
+    if (hibloom_spec_error_at(&spec, capacity) > error_rate)
+        return 0;
+    while (enough - too_few > 1) {
+        const uint64_t middle = too_few + (enough - too_few) / 2;
+        spec.bits = middle * unit;
+        if (hibloom_spec_error_at(&spec, capacity) > error_rate)
+            too_few = middle;
+        else
+            enough = middle;
+    }
+    return enough * unit;
+}
+
+#define PAST_BEST 16u /* few items have several equally good k */
+
+static hibloom_status best_hashes(hibloom_spec *spec, uint64_t capacity, double error_rate)
+{
+    hibloom_spec trial = *spec;
+    uint32_t best = 0;
+    uint64_t best_total = 0;
+
+    /* One more than allowed: if even that saves bits, p is out of our range.
+     * Beyond the best k ever more bits are needed, so the search ends early. */
+    for (uint32_t k = 1; k <= HIBLOOM_HASHES_MAX + 1 && (best == 0 || k < best + PAST_BEST); k++) {
+        trial.hashes = k;
+        trial.bits = fewest_bits(trial, capacity, error_rate);
+        if (trial.bits != 0 && (best == 0 || spec_all_bits(&trial) < best_total)) {
+            best = k;
+            best_total = spec_all_bits(&trial);
+        }
+    }
+    if (best == 0 || best > HIBLOOM_HASHES_MAX)
+        return HIBLOOM_ERANGE;
+    spec->hashes = best;
+    return HIBLOOM_OK;
+}
+
+static hibloom_status size_segmented(hibloom_spec *spec, uint64_t capacity, double error_rate, uint32_t hashes)
+{
+    hibloom_status status = HIBLOOM_OK;
+
+    spec->hashes = hashes;
+    if (hashes == 0)
+        status = best_hashes(spec, capacity, error_rate);
+    if (status == HIBLOOM_OK)
+        spec->bits = fewest_bits(*spec, capacity, error_rate);
+    return status == HIBLOOM_OK && spec->bits == 0 ? HIBLOOM_ERANGE : status;
+}
+
+hibloom_status spec_size(hibloom_spec *spec, uint64_t capacity, double error_rate, uint32_t hashes)
+{
+    const bool segments_given = spec->segments != 0;
+
+    if (!(error_rate > 0.0 && error_rate < 1.0))
+        return HIBLOOM_EINVAL;
+    if (capacity < 1 || hashes > HIBLOOM_HASHES_MAX)
+        return HIBLOOM_ERANGE;
+    if (!segments_given)
+        spec->segments = 1;
+    hibloom_status status = size_segmented(spec, capacity, error_rate, hashes);
+    /* segments take some bits more, and these may take another segment */
+    while (status == HIBLOOM_OK && !segments_given && spec->segments < spec_default_segments(spec)) {
+        spec->segments = spec_default_segments(spec);
+        status = size_segmented(spec, capacity, error_rate, hashes);
+    }
+    spec->capacity = capacity;
+    spec->error_rate = error_rate;
+    return status;
+}
+
+hibloom_status hibloom_spec_for(hibloom_spec *out, uint64_t capacity, double error_rate)
+{
+    hibloom_spec spec = {.hash = HIBLOOM_HASH_XXH3};
+    hibloom_status status = spec_size(&spec, capacity, error_rate, 0);
+
+    if (status == HIBLOOM_OK)
+        *out = spec;
+    return status;
+}
+
+hibloom_status hibloom_spec_for_hashes(hibloom_spec *out, uint64_t capacity, double error_rate, uint32_t hashes)
+{
+    hibloom_spec spec = {.hash = HIBLOOM_HASH_XXH3};
+    hibloom_status status = hashes == 0 ? HIBLOOM_ERANGE : spec_size(&spec, capacity, error_rate, hashes);
+
+    if (status == HIBLOOM_OK)
+        *out = spec;
+    return status;
+}
