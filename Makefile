@@ -22,7 +22,7 @@ PREFIX  ?= /usr/local
 LIBDIR  ?= $(PREFIX)/lib
 
 WARNINGS  := -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wstrict-prototypes -Wvla
-CPPFLAGS_ := -Iinclude -Ilib -D_GNU_SOURCE $(CPPFLAGS)
+CPPFLAGS_ := -Iinclude -Ilib -Itests -D_GNU_SOURCE $(CPPFLAGS)
 CFLAGS_   := -std=c11 $(WARNINGS) -fvisibility=hidden -fPIC -MMD -MP $(CFLAGS)
 LIBS      := -lhiredis -lz -lm
 
@@ -30,7 +30,7 @@ LIB_OBJ  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard lib/*/*.c))
 PROG_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard programs/*.c))
 EXAMPLES := $(patsubst %.c,$(BUILD)/%,$(wildcard examples/*.c))
 SUPPORT  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
-TESTS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/unit_*.c tests/redis_*.c tests/fault_*.c tests/share_*.c tests/cli_*.c))
+TESTS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(foreach tier,unit redis fault share cli,$(wildcard tests/$(tier)/*.c)))
 
 all: $(BUILD)/libhibloom.a $(BUILD)/libhibloom.so $(BUILD)/hibloom
 
@@ -119,9 +119,9 @@ check-sanitize:
 
 # The one program whose threads share a filter.
 check-threads:
-	@$(MAKE) -s --no-print-directory $(BUILD)-tsan/tests/unit_threads BUILD=$(BUILD)-tsan CC=clang \
+	@$(MAKE) -s --no-print-directory $(BUILD)-tsan/tests/unit/threads BUILD=$(BUILD)-tsan CC=clang \
 	    CFLAGS='-O1 -g -fsanitize=thread'
-	@$(RUN_TESTS) $(BUILD)-tsan/tests/unit_threads
+	@$(RUN_TESTS) $(BUILD)-tsan/tests/unit/threads
 
 # Children that a test execs (Redis, PHP, Python) are not followed, those that
 # it only forks are.

@@ -4,10 +4,10 @@
 #define INPUT_LINE_MAX ((size_t)100)
 #define INPUT_READ_MAX ((size_t)16)
 
-#include "../programs/input.c"
-#include "../programs/number.c"
-#include "../programs/output.c"
-#include "../programs/progress.c"
+#include "../../programs/input.c"
+#include "../../programs/number.c"
+#include "../../programs/output.c"
+#include "../../programs/progress.c"
 #include "cli/program.h"
 
 #include <sys/time.h>
