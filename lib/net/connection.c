@@ -2,12 +2,10 @@
 #include "net/connection.h"
 #include "base/clock.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <hiredis/sds.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -19,26 +17,10 @@
 
 /* ---- Failing ---- */
 
-void connection_fail(struct connection *c, hibloom_status status, const char *format, ...)
+static void fail(struct connection *c, hibloom_status status, const char *words)
 {
-    va_list arguments;
-
-    if (c->status != HIBLOOM_OK)
-        return;
-    c->status = status;
-    va_start(arguments, format);
-    vsnprintf(c->error->words, sizeof c->error->words, format, arguments);
-    va_end(arguments);
-}
-
-void connection_unexpected(struct connection *c)
-{
-    connection_fail(c, HIBLOOM_EPROTO, "the server's answer is not of the kind that was asked for");
-}
-
-void connection_retract(struct connection *c)
-{
-    c->status = HIBLOOM_OK;
+    if (c->status == HIBLOOM_OK)
+        c->status = error_set(&c->error, status, "%s", words);
 }
 
 static void restore_reader(struct connection *c)
@@ -75,49 +57,26 @@ static void fail_as_context(struct connection *c, int saved)
     timed_out = timed_out || context->err == REDIS_ERR_TIMEOUT;
 #endif
     if (timed_out)
-        connection_fail(c, HIBLOOM_ETIMEDOUT, "timed out waiting for the server");
+        fail(c, HIBLOOM_ETIMEDOUT, "timed out waiting for the server");
     else if (context->err == REDIS_ERR_OOM)
-        connection_fail(c, HIBLOOM_ENOMEM, "out of memory");
+        fail(c, HIBLOOM_ENOMEM, "out of memory");
     else
-        connection_fail(c, HIBLOOM_EIO, "%s", context->errstr);
+        fail(c, HIBLOOM_EIO, context->errstr);
     abandon(c);
 }
 
-/* Does the text hold a piece of the secret, four characters or all of it?
- * Only letters and digits count: how others are written is the server's choice. */
-static bool repeats(const char *text, size_t len, struct argument secret)
-{
-    char said[REPLY_TEXT], piece[4];
-    size_t said_len = 0, n = 0;
-
-    for (size_t i = 0; i < len; i++)
-        if (isalnum((unsigned char)text[i]))
-            said[said_len++] = text[i];
-    for (size_t i = 0; i < secret.len; i++) {
-        if (!isalnum((unsigned char)secret.bytes[i]))
-            continue;
-        memmove(piece, piece + 1, sizeof piece - 1);
-        piece[sizeof piece - 1] = secret.bytes[i];
-        if (++n >= sizeof piece && memmem(said, said_len, piece, sizeof piece) != NULL)
-            return true;
-    }
-    return n > 0 && n < sizeof piece && memmem(said, said_len, piece + sizeof piece - n, n) != NULL;
-}
-
-/* A server that does not know a command answers with its arguments, cut and
- * escaped somehow. Of words that repeat a secret only the first is kept, the
- * error's code, if that does not. */
+/* The server's refusal, as words and status; it must not repeat the password. */
 static void fail_as_server(struct connection *c)
 {
-    const char *words = c->reply.text;
-    const size_t code = strcspn(words, " ");
+    const enum refusal refusal = refusal_of(c->reply.text);
+    const char *password = c->uri.password;
 
-    if (!repeats(words, strlen(words), c->secret))
-        connection_fail(c, HIBLOOM_ESERVER, "%s", words);
-    else if (!repeats(words, code, c->secret))
-        connection_fail(c, HIBLOOM_ESERVER, "%.*s, in words that repeat a secret", (int)code, words);
+    if (c->status != HIBLOOM_OK)
+        return;
+    if (password != NULL && error_repeats(c->reply.text, password, strlen(password)))
+        fail(c, refusal_status(refusal), "refused, in words that repeat the password");
     else
-        connection_fail(c, HIBLOOM_ESERVER, "refused, in words that repeat a secret");
+        c->status = error_set(&c->error, refusal_status(refusal), "%s%s", c->reply.text, refusal_advice(refusal));
 }
 
 /* ---- Making it ---- */
@@ -128,32 +87,32 @@ static struct timeval milliseconds(uint32_t ms)
 }
 
 /* AUTH and SELECT, where the URI asks for them, in one round trip. */
-static void introduce(struct connection *c)
+static void authenticate(struct connection *c)
 {
     const struct uri *uri = &c->uri;
     struct commands commands = {0};
-    unsigned answers = 0;
 
     if (uri->password != NULL) {
         command_start(&commands, uri->user != NULL ? 3 : 2, "AUTH");
         if (uri->user != NULL)
             command_text(&commands, uri->user);
         command_text(&commands, uri->password);
-        answers++;
     }
     if (uri->db != 0) {
         command_start(&commands, 2, "SELECT");
         command_number(&commands, uri->db);
-        answers++;
     }
-    if (uri->password != NULL)
-        c->secret = (struct argument){uri->password, strlen(uri->password)};
+    size_t answers = commands.count;
     if (answers > 0)
         connection_send(c, &commands);
     commands_wipe(&commands);
-    while (answers-- > 0)
-        (void)connection_receive_status(c);
-    c->secret = (struct argument){NULL, 0};
+    for (; answers > 0; answers--) {
+        const struct reply *reply = connection_receive(c, NULL, 0);
+        if (reply != NULL && reply->type == REDIS_REPLY_ERROR)
+            fail_as_server(c);
+        else if (reply != NULL && reply->type != REDIS_REPLY_STATUS)
+            fail(c, HIBLOOM_EPROTO, "the server's answer is not of the kind that was asked for");
+    }
     if (c->status != HIBLOOM_OK && c->alive)
         abandon(c); /* the next call shall try again, not go on as somebody else */
 }
@@ -193,7 +152,7 @@ static void make(struct connection *c)
     while (interrupted(c->context)) {
         const uint64_t spent = clock_now_ms() - start;
         if (spent >= c->connect_timeout_ms) {
-            connection_fail(c, HIBLOOM_ETIMEDOUT, "timed out connecting");
+            fail(c, HIBLOOM_ETIMEDOUT, "timed out connecting");
             abandon(c);
             return;
         }
@@ -201,13 +160,13 @@ static void make(struct connection *c)
         c->context = connect_context(c, c->connect_timeout_ms - (uint32_t)spent);
     }
     if (c->context == NULL) {
-        connection_fail(c, HIBLOOM_ENOMEM, "out of memory");
+        fail(c, HIBLOOM_ENOMEM, "out of memory");
     } else if (c->context->err != 0 || redisSetTimeout(c->context, milliseconds(c->command_timeout_ms)) != REDIS_OK) {
         fail_as_context(c, errno);
     } else {
         c->alive = true;
         install_reader(c);
-        introduce(c);
+        authenticate(c);
     }
 }
 
@@ -221,7 +180,9 @@ static enum received take(struct connection *c)
     void *object = NULL;
 
     if (redisReaderGetReply(c->context->reader, &object) != REDIS_OK) {
-        connection_fail(c, HIBLOOM_EPROTO, "nonsense from the server: %s", c->context->reader->errstr);
+        if (c->status == HIBLOOM_OK)
+            c->status = error_set(&c->error, HIBLOOM_EPROTO, "nonsense from the server: %s",
+                                  c->context->reader->errstr);
         abandon(c);
         return RECEIVED_NOTHING;
     }
@@ -249,18 +210,17 @@ static void read_some(struct connection *c)
     const redisReader *reader = c->context->reader;
 
     if (overdue(c)) {
-        connection_fail(c, HIBLOOM_ETIMEDOUT, "timed out in the middle of the answers");
+        fail(c, HIBLOOM_ETIMEDOUT, "timed out in the middle of the answers");
         abandon(c);
     } else if (reader->len - reader->pos > UNREAD_MAX) {
-        connection_fail(c, HIBLOOM_EPROTO, "an answer far longer than any that was asked for");
+        fail(c, HIBLOOM_EPROTO, "an answer far longer than any that was asked for");
         abandon(c);
     } else if (redisBufferRead(c->context) != REDIS_OK) {
         fail_as_context(c, errno);
     }
 }
 
-/* `out`, if not NULL, is where a string's bytes go. */
-static const struct reply *receive_into(struct connection *c, unsigned char *out, size_t room)
+const struct reply *connection_receive(struct connection *c, void *bulk, size_t room)
 {
     enum received received = RECEIVED_PUSH;
 
@@ -269,7 +229,7 @@ static const struct reply *receive_into(struct connection *c, unsigned char *out
     do {
         if (received == RECEIVED_PUSH) {
             reply_reset(&c->reply);
-            c->reply.bulk = out;
+            c->reply.bulk = bulk;
             c->reply.bulk_room = room;
         }
         received = take(c);
@@ -278,53 +238,7 @@ static const struct reply *receive_into(struct connection *c, unsigned char *out
         if (!c->alive)
             return NULL;
     } while (received != RECEIVED_ANSWER);
-    if (c->reply.type == REDIS_REPLY_ERROR) {
-        fail_as_server(c);
-        return NULL;
-    }
     return &c->reply;
-}
-
-const struct reply *connection_receive(struct connection *c)
-{
-    return receive_into(c, NULL, 0);
-}
-
-bool connection_receive_integer(struct connection *c, long long *out)
-{
-    const struct reply *reply = connection_receive(c);
-
-    if (reply != NULL && reply->type == REDIS_REPLY_INTEGER) {
-        *out = reply->integers[0];
-        return true;
-    }
-    if (reply != NULL)
-        connection_unexpected(c);
-    return false;
-}
-
-bool connection_receive_string(struct connection *c, unsigned char *out, size_t room, size_t *len)
-{
-    const struct reply *reply = receive_into(c, out, room);
-
-    if (reply != NULL && reply->type == REDIS_REPLY_STRING && reply->text_len <= room) {
-        *len = reply->text_len;
-        return true;
-    }
-    if (reply != NULL)
-        connection_unexpected(c);
-    return false;
-}
-
-bool connection_receive_status(struct connection *c)
-{
-    const struct reply *reply = connection_receive(c);
-
-    if (reply != NULL && reply->type == REDIS_REPLY_STATUS)
-        return true;
-    if (reply != NULL)
-        connection_unexpected(c);
-    return false;
 }
 
 /* ---- A conversation ---- */
@@ -351,7 +265,7 @@ static void borrow(struct connection *c)
     const redisReader *reader = context->reader;
 
     if (context->err != 0) {
-        connection_fail(c, HIBLOOM_EIO, "the borrowed connection is dead: %s", context->errstr);
+        c->status = error_set(&c->error, HIBLOOM_EIO, "the borrowed connection is dead: %s", context->errstr);
         return;
     }
     if (sdslen(context->obuf) == 0 && reader->ridx < 0) {
@@ -360,7 +274,7 @@ static void borrow(struct connection *c)
         deliver_pushes(c);
     }
     if (c->status == HIBLOOM_OK && (!c->alive || reader->pos < reader->len)) {
-        connection_fail(c, HIBLOOM_EINVAL, "the borrowed connection has commands or replies pending");
+        fail(c, HIBLOOM_EINVAL, "the borrowed connection has commands or replies pending");
         if (c->alive)
             restore_reader(c);
         c->alive = false;
@@ -390,15 +304,13 @@ hibloom_status connection_enter(struct connection *c)
     return c->status;
 }
 
-hibloom_status connection_leave(struct connection *c)
+void connection_leave(struct connection *c, bool confused)
 {
-    /* a server that answers nonsense may be counting differently, too */
-    if (c->alive && c->status == HIBLOOM_EPROTO && !c->borrowed)
+    if (c->alive && confused && !c->borrowed)
         abandon(c);
     if (c->alive && c->borrowed)
         restore_reader(c);
     c->alive = false;
-    return c->status;
 }
 
 /* hiredis writes without MSG_NOSIGNAL, and a library may not touch the
@@ -429,10 +341,17 @@ static int write_some(redisContext *context, int *done)
 
 static void hear_last_words(struct connection *c)
 {
+    const struct reply *reply = NULL;
+
     c->context->err = 0;
-    for (unsigned i = 0; i < LAST_ANSWERS && connection_receive(c) != NULL; i++)
-        ;
-    connection_fail(c, HIBLOOM_EIO, "the server takes no more commands");
+    for (unsigned i = 0; i < LAST_ANSWERS; i++) {
+        reply = connection_receive(c, NULL, 0);
+        if (reply == NULL || reply->type == REDIS_REPLY_ERROR)
+            break;
+    }
+    if (reply != NULL && reply->type == REDIS_REPLY_ERROR)
+        fail_as_server(c);
+    fail(c, HIBLOOM_EIO, "the server takes no more commands");
     if (c->alive)
         abandon(c);
 }
@@ -446,7 +365,7 @@ void connection_send(struct connection *c, struct commands *commands)
         return;
     }
     if (commands->failed || redisAppendFormattedCommand(c->context, commands->bytes, commands->len) != REDIS_OK) {
-        connection_fail(c, HIBLOOM_ENOMEM, "out of memory");
+        fail(c, HIBLOOM_ENOMEM, "out of memory");
         abandon(c);
     }
     commands_empty(commands);
@@ -458,7 +377,7 @@ void connection_send(struct connection *c, struct commands *commands)
             else
                 fail_as_context(c, errno);
         } else if (!done && overdue(c)) {
-            connection_fail(c, HIBLOOM_ETIMEDOUT, "timed out: the server takes no more commands");
+            fail(c, HIBLOOM_ETIMEDOUT, "timed out: the server takes no more commands");
             abandon(c);
         }
     }
@@ -469,4 +388,15 @@ void connection_close(struct connection *c)
     if (!c->borrowed && c->context != NULL)
         redisFree(c->context);
     uri_free(&c->uri);
+}
+
+const char *connection_where(const struct connection *c, char *buf, size_t size)
+{
+    if (c->borrowed)
+        snprintf(buf, size, "borrowed connection");
+    else if (c->uri.kind == URI_UNIX)
+        snprintf(buf, size, "unix://%s", c->uri.path);
+    else
+        snprintf(buf, size, strchr(c->uri.host, ':') != NULL ? "[%s]:%u" : "%s:%u", c->uri.host, c->uri.port);
+    return buf;
 }

@@ -1,212 +1,235 @@
-/* redis_change.c: one change to whole keys, made at once or not at all.
+/* change.c: an open filter is emptied, or given a time to live. See change.h.
  *
- * Optimistic locking, so that what belongs together is there together or not
- * at all, whoever else is at it:
+ * Keys are emptied 16 MB at a time, each by a script that keeps its time to live.
  *
- *     WATCH {seen}:spec        and look: the guard's commands
- *     MULTI ... EXEC           or UNWATCH, if what was seen forbids the change
- *
- * EXEC does nothing if a watched key has changed since; then it begins anew.
- * What the changes are: redis_open.c, redis_life.c, redis_transfer.c. */
-#include "base/clock.h"
-#include "redis/store_redis.h"
+ * A time to live is set on the root last, one second shorter than on the other
+ * keys, and taken from the root first. So a call that is cut leaves no key that
+ * outlives its root for ever, and while keys expire the root is gone first: an
+ * error of one kind to all. */
+#include "redis/change.h"
+#include "base/number.h"
+#include "redis/scripts.h"
+#include "spec/spec.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
-static void ask_watch(hibloom *filter, struct commands *out, struct redis_range range, bool bitmaps)
-{
-    const struct redis_filter *own = redis_filter_of(filter);
+#define AFTER_ROOT_MS 1000u
 
-    command_start(out, 2 + (own->segmented ? range.count : 0) + (bitmaps ? range.count : 0), "WATCH");
-    command_argument(out, own->spec);
-    for (uint32_t i = range.first; i < range.first + range.count; i++) {
-        if (own->segmented)
-            command_argument(out, own->bitmaps[i].spec);
-        if (bitmaps)
-            command_argument(out, own->bitmaps[i].key);
-    }
+static struct change *change_of(struct talk *talk)
+{
+    return (struct change *)talk;
 }
 
-static void ask_look(hibloom *filter, struct commands *out, struct redis_range range)
+static void begin(struct change *change, hibloom *filter, void (*step)(struct talk *, struct outbox *))
 {
-    guard_ask_own(filter, out);
-    guard_ask(filter, out, range);
-    guard_ask_spec(filter, out);
-    (void)redis_ask_one(out, "PTTL", redis_filter_of(filter)->spec, NULL);
-    (void)redis_ask_one(out, "PTTL", redis_filter_of(filter)->bitmaps[range.first + range.count - 1].key, NULL);
+    memset(change, 0, sizeof *change);
+    talk_begin(&change->talk, filter, step);
+    change->count.ttl_ms = -1;
 }
 
-/* Whether it is a look at one state. A server may serve others in the middle
- * of a long pipeline, so the spec is asked for at either end of it. */
-static bool receive_look(hibloom *filter, struct redis_range range, struct redis_look *look)
-{
-    struct connection *c = &redis_store_of(filter)->connection;
-    const bool segmented = redis_filter_of(filter)->segmented;
-    char first[REPLY_TEXT + 1];
-    const bool had_spec = segmented && guard_receive_spec(filter, first);
+/* ---- A key that is another one ---------------------------------------------- */
 
-    guard_receive(filter, range, &look->guard);
-    look->has_spec = guard_receive_spec(filter, look->spec);
-    look->spec_ttl_ms = look->bitmap_ttl_ms = -1;
-    (void)connection_receive_integer(c, &look->spec_ttl_ms);
-    (void)connection_receive_integer(c, &look->bitmap_ttl_ms);
-    look->seen_ms = clock_now_ms();
-    if (c->status != HIBLOOM_OK)
-        return true;
-    return look->has_spec == (segmented ? had_spec : look->guard.has_spec) &&
-           (!look->has_spec || strcmp(look->spec, segmented ? first : look->guard.spec) == 0);
+static void take_diagnosis(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+    diagnosis_take(&change_of(talk)->diagnosis, talk, tag, index, reply);
 }
 
-bool redis_spec_is(const struct redis_look *look, const char *text)
+static void judge_diagnosis(struct talk *talk, struct outbox *outbox)
 {
-    return look->has_spec && strcmp(look->spec, text) == 0;
+    (void)outbox;
+    diagnosis_judge(&change_of(talk)->diagnosis, talk);
 }
 
-bool redis_bitmaps_stand(const hibloom *filter, const struct redis_look *look)
+static bool failed(struct change *change, struct outbox *outbox)
 {
-    const bool copies = look->guard.has_spec && strcmp(look->guard.spec, filter->text) == 0;
-
-    return !look->guard.changed && (!redis_filter_of(filter)->segmented || copies);
-}
-
-bool redis_look_at(hibloom *filter, struct redis_range range, struct redis_look *look)
-{
-    struct redis_store *store = redis_store_of(filter);
-
-    commands_empty(&store->out);
-    ask_look(filter, &store->out, range);
-    connection_send(&store->connection, &store->out);
-    return receive_look(filter, range, look);
-}
-
-static bool watch_and_look(hibloom *filter, const struct redis_change *change, struct redis_range range,
-                           struct redis_look *look)
-{
-    struct redis_store *store = redis_store_of(filter);
-
-    commands_empty(&store->out);
-    ask_watch(filter, &store->out, range, change->watch_bitmaps);
-    ask_look(filter, &store->out, range);
-    connection_send(&store->connection, &store->out);
-    (void)connection_receive_status(&store->connection);
-    return receive_look(filter, range, look);
-}
-
-static void unwatch(struct redis_store *store)
-{
-    commands_empty(&store->out);
-    command_start(&store->out, 1, "UNWATCH");
-    connection_send(&store->connection, &store->out);
-    (void)connection_receive_status(&store->connection);
-}
-
-/* Was it one state that was seen and found wanting? An empty transaction tells:
- * it is not carried out if a watched key has changed since. If it was not, or
- * nobody can tell any more, the failure that the judge has noted is taken back. */
-static bool is_confirmed(hibloom *filter)
-{
-    struct redis_store *store = redis_store_of(filter);
-    struct connection *c = &store->connection;
-    const hibloom_status status = c->status;
-    const struct error words = *c->error;
-
-    connection_retract(c);
-    commands_empty(&store->out);
-    command_start(&store->out, 1, "MULTI");
-    command_start(&store->out, 1, "EXEC");
-    connection_send(c, &store->out);
-    (void)connection_receive_status(c);
-    const struct reply *reply = connection_receive(c);
-    const bool one_state = reply != NULL && reply->type == REDIS_REPLY_ARRAY;
-    if (one_state)
-        connection_fail(c, status, "%s", words.words);
-    return one_state;
-}
-
-/* What a change sends may hold the seed, which an error must not repeat. */
-static struct argument seed_of(const hibloom *filter)
-{
-    const char *seed = strstr(filter->text, " seed=");
-
-    return seed != NULL ? (struct argument){seed + 6, strcspn(seed + 6, " ")} : (struct argument){NULL, 0};
-}
-
-/* MULTI, the change, EXEC; whether it was carried out. */
-static bool execute(hibloom *filter, const struct redis_change *change, struct redis_range range,
-                    const struct redis_look *look)
-{
-    struct redis_store *store = redis_store_of(filter);
-    struct connection *c = &store->connection;
-
-    commands_empty(&store->out);
-    command_start(&store->out, 1, "MULTI");
-    const unsigned queued = change->ask(filter, range, &store->out, look);
-    command_start(&store->out, 1, "EXEC");
-    connection_send(c, &store->out);
-    for (unsigned i = 0; i < 1 + queued; i++) /* OK, QUEUED, ... */
-        (void)connection_receive_status(c);
-    const struct reply *reply = connection_receive(c);
-    if (reply == NULL || reply->type == REDIS_REPLY_NIL)
+    if (!change->other)
         return false;
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != queued)
-        connection_unexpected(c);
-    return reply->type == REDIS_REPLY_ARRAY;
+    diagnosis_ask(&change->diagnosis, &change->talk, outbox, change->other_key);
+    change->talk.take = take_diagnosis;
+    change->talk.step = judge_diagnosis;
+    return true;
 }
 
-enum verdict { LEAVE, MAKE, LOOK_AGAIN };
-
-static enum verdict look_and_judge(hibloom *filter, const struct redis_change *change, struct redis_range range,
-                                   struct redis_look *look)
+static void note_other(struct change *change, uint32_t i)
 {
-    struct connection *c = &redis_store_of(filter)->connection;
-    const bool settled = watch_and_look(filter, change, range, look);
-
-    if (c->status != HIBLOOM_OK)
-        return LEAVE;
-    if (!settled)
-        return LOOK_AGAIN;
-    const bool wanted = change->judge(filter, range, look);
-    if (c->status >= HIBLOOM_ENOTFOUND && !is_confirmed(filter))
-        return c->status == HIBLOOM_OK ? LOOK_AGAIN : LEAVE;
-    return wanted && c->status == HIBLOOM_OK ? MAKE : LEAVE;
+    change->other = true;
+    change->other_key = i;
 }
 
-static bool attempt_change(hibloom *filter, const struct redis_change *change, struct redis_range range,
-                           void *argument)
+/* A script on key i of an open filter, which expects the handle's key there. */
+static void ask(struct change *change, struct outbox *outbox, enum script script, uint32_t i, const char *argument)
 {
-    struct redis_store *store = redis_store_of(filter);
-    struct redis_look look = {.argument = argument};
+    hibloom *filter = change->talk.task.filter;
+    const struct redis_filter *own = redis_filter_of(filter);
+    char name[KEYS_SIZE], identity[RECORD_IDENTITY + 1];
+    struct commands *out = &outbox->commands;
+    const struct argument key = redis_begin(filter, outbox, i, i, name);
 
-    for (int i = 0; i < REDIS_ATTEMPTS && store->connection.status == HIBLOOM_OK; i++) {
-        const enum verdict verdict = look_and_judge(filter, change, range, &look);
-        if (verdict == MAKE && execute(filter, change, range, &look))
-            return true;
-        if (verdict != MAKE || store->connection.status != HIBLOOM_OK)
-            unwatch(store);
-        if (verdict == LEAVE)
-            return false;
+    record_identity(own->generation, own->keys[i].id, identity);
+    script_start(out, script, 1, 2);
+    command_argument(out, key);
+    command_text(out, filter->bare ? "" : identity);
+    command_text(out, argument);
+    outbox_end(outbox);
+}
+
+/* ---- Clear --------------------------------------------------------------------- */
+
+static void take_cleared(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+    (void)index;
+    if (!task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, tag))
+        return;
+    if (reply->integers[0] < 0)
+        note_other(change_of(talk), tag);
+    else if (talk->task.filter->bare) /* what was lost before is forgotten */
+        redis_filter_of(talk->task.filter)->keys[tag].length = (uint64_t)reply->integers[0];
+}
+
+static void clear(struct talk *talk, struct outbox *outbox)
+{
+    struct change *change = change_of(talk);
+    char bytes[NUMBER_DIGITS + 1];
+
+    if (failed(change, outbox) || !redis_next_step(talk->task.filter, &change->range))
+        return;
+    snprintf(bytes, sizeof bytes, "%" PRIu64, spec_bitmap_bytes(&talk->task.filter->spec));
+    for (uint32_t i = change->range.first; i < change->range.first + change->range.count; i++)
+        ask(change, outbox, SCRIPT_CLEAR, i, bytes);
+    talk->take = take_cleared;
+    talk->step = clear;
+}
+
+void change_begin_clear(struct change *change, hibloom *filter)
+{
+    begin(change, filter, clear);
+}
+
+/* ---- Expire --------------------------------------------------------------------- */
+
+static void take_expired(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+    uint64_t done;
+
+    (void)index;
+    if (task_expect_count(&talk->task, reply, tag, &done) && done == 0)
+        note_other(change_of(talk), tag);
+}
+
+static void ask_expire(struct change *change, struct outbox *outbox, uint32_t i)
+{
+    const uint64_t later = i != 0 && !change->talk.task.filter->bare ? AFTER_ROOT_MS : 0;
+    char ms[NUMBER_DIGITS + 1] = "-1";
+
+    if (change->seconds != 0)
+        snprintf(ms, sizeof ms, "%" PRIu64, change->seconds * 1000 + later);
+    ask(change, outbox, SCRIPT_EXPIRE, i, ms);
+}
+
+static void expire_root(struct talk *, struct outbox *);
+
+static void expire_keys(struct talk *talk, struct outbox *outbox)
+{
+    struct change *change = change_of(talk);
+
+    if (failed(change, outbox))
+        return;
+    if (!redis_next_step(talk->task.filter, &change->range)) {
+        if (change->seconds != 0)
+            expire_root(talk, outbox);
+        return;
     }
-    connection_fail(&store->connection, HIBLOOM_ESERVER, "gave up on '%s': other clients keep changing it",
-                    filter->name);
-    return false;
+    for (uint32_t i = change->range.first; i < change->range.first + change->range.count; i++)
+        if (i != 0)
+            ask_expire(change, outbox, i);
+    talk->take = take_expired;
+    talk->step = expire_keys;
 }
 
-bool redis_make_change(hibloom *filter, const struct redis_change *change, struct redis_range range,
-                       void *argument)
+static void judge_root(struct talk *talk, struct outbox *outbox)
 {
-    struct connection *c = &redis_store_of(filter)->connection;
+    struct change *change = change_of(talk);
 
-    c->secret = seed_of(filter);
-    const bool made = attempt_change(filter, change, range, argument);
-    c->secret = (struct argument){NULL, 0};
-    return made;
+    if (!failed(change, outbox) && change->seconds == 0)
+        expire_keys(talk, outbox);
 }
 
-void redis_make_each_step(hibloom *filter, const struct redis_change *change, void *argument)
+static void expire_root(struct talk *talk, struct outbox *outbox)
 {
-    const struct connection *c = &redis_store_of(filter)->connection;
-    struct redis_range range = {0, 0};
+    ask_expire(change_of(talk), outbox, 0);
+    talk->take = take_expired;
+    talk->step = judge_root;
+}
 
-    while (c->status == HIBLOOM_OK && redis_next_step(filter, &range))
-        (void)redis_make_change(filter, change, range, argument);
+void change_begin_expire(struct change *change, hibloom *filter, uint64_t seconds)
+{
+    begin(change, filter, seconds == 0 ? expire_root : expire_keys);
+    change->seconds = seconds;
+}
+
+/* ---- Count ---------------------------------------------------------------------
+ *
+ * BITCOUNT looks at 16 MB at a time, and one is sent when the last is answered:
+ * of a pipeline of them the server would make one long stall. */
+
+enum { COUNT_BITS, COUNT_TTL, COUNT_GUARD };
+
+static void take_count(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+    struct change *change = change_of(talk);
+    uint64_t bits;
+
+    if (index == COUNT_BITS && task_expect_count(&talk->task, reply, tag, &bits))
+        change->count.bits_set += bits;
+    else if (index == COUNT_TTL && task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, tag))
+        change->count.ttl_ms = tag == 0 && reply->integers[0] >= 0 ? reply->integers[0] : change->count.ttl_ms;
+    else if (index >= COUNT_GUARD && !guard_take(&talk->task, tag, index - COUNT_GUARD, reply))
+        note_other(change, tag);
+}
+
+static void count_key_bytes(struct change *change)
+{
+    const hibloom *filter = change->talk.task.filter;
+    const struct record record = redis_filter_record(filter, change->key);
+
+    change->count.bytes += filter->bare ? redis_filter_of(filter)->keys[change->key].length
+                                        : record_trailer_at(&record) + RECORD_TRAILER;
+}
+
+static void count(struct talk *talk, struct outbox *outbox)
+{
+    struct change *change = change_of(talk);
+    hibloom *filter = talk->task.filter;
+    const uint64_t end = spec_bitmap_bytes(&filter->spec);
+    char name[KEYS_SIZE];
+
+    if (failed(change, outbox))
+        return;
+    if (change->from >= end) {
+        count_key_bytes(change);
+        change->key++;
+        change->from = 0;
+    }
+    if (change->key == redis_filter_of(filter)->count)
+        return;
+    const uint64_t stop = change->from + STORE_PIECE < end ? change->from + STORE_PIECE : end;
+    const struct argument key = redis_begin(filter, outbox, change->key, change->key, name);
+    command_start(&outbox->commands, 4, "BITCOUNT");
+    command_argument(&outbox->commands, key);
+    command_number(&outbox->commands, change->from);
+    command_number(&outbox->commands, stop - 1);
+    command_start(&outbox->commands, 2, "PTTL");
+    command_argument(&outbox->commands, key);
+    guard_ask(filter, outbox, key, change->key);
+    outbox_end(outbox);
+    change->from = stop;
+    talk->take = take_count;
+    talk->step = count;
+}
+
+void change_begin_count(struct change *change, hibloom *filter)
+{
+    begin(change, filter, count);
 }

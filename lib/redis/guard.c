@@ -1,218 +1,199 @@
-/* redis_guard.c: is what is stored still this handle's filter?
- *
- * Redis answers GETBIT on a key that is not there with 0, and SETBIT makes one;
- * so without a look at what is stored, a filter that was dropped, evicted,
- * expired or made anew would answer "no". Every pipeline therefore ends in
- *
- *     GET {seen}:spec        is it the text that this handle was opened on?
- *     STRLEN seen            is there a bitmap?
- *     GETRANGE seen -> seal  is it the one that was created?
- *
- * At the end, because then whatever happened before it shows. If the filter was
- * removed and made again just so in between, the answers are those of the new
- * one, or of the old: either way they were true during the call. A pipeline
- * that sets bits begins with it, too: else bits could go into what an earlier
- * loss has left, and with that, unseen, when somebody repairs it.
- *
- * Of a filter of several segments the same is asked of those that were touched:
- * each has a copy of the spec beside it, {seen:3}:spec. */
-#include "redis/store_redis.h"
+/* guard.c: is a key still the one that this handle opened? See guard.h. */
+#include "redis/guard.h"
+#include "base/clock.h"
+#include "spec/spec.h"
 
+#include <inttypes.h>
 #include <string.h>
 
-void guard_ask(hibloom *filter, struct commands *out, struct redis_range range)
+/* Bits are sent before the guard behind them is read, so an add through a
+ * handle whose filter is long gone writes into whatever took its name. After so
+ * much silence the root's guard is asked first; what is in flight when a filter
+ * is replaced is all that can hit a stranger. */
+#define STALE_MS 100u
+
+bool guard_is_stale(const hibloom *filter)
 {
     const struct redis_filter *own = redis_filter_of(filter);
 
-    for (uint32_t i = range.first; i < range.first + range.count; i++) {
-        const struct redis_bitmap *bitmap = &own->bitmaps[i];
-        if (own->segmented || i == range.first)
-            (void)redis_ask_one(out, "GET", bitmap->spec, NULL);
-        (void)redis_ask_one(out, "STRLEN", bitmap->key, NULL);
-        if (own->sealed) {
-            command_start(out, 4, "GETRANGE");
-            command_argument(out, bitmap->key);
-            command_number(out, bitmap->whole - REDIS_SEAL_BYTES);
-            command_number(out, bitmap->whole - 1);
-        }
-    }
+    return own->proven_ms == 0 || clock_now_ms() - own->proven_ms > STALE_MS;
 }
 
-void guard_ask_spec(hibloom *filter, struct commands *out)
+void guard_ask(hibloom *filter, struct outbox *outbox, struct argument key, uint32_t i)
 {
-    (void)redis_ask_one(out, "GET", redis_filter_of(filter)->spec, NULL);
-}
+    struct commands *out = &outbox->commands;
 
-bool guard_receive_spec(hibloom *filter, char text[REPLY_TEXT + 1])
-{
-    struct connection *c = &redis_store_of(filter)->connection;
-    const struct reply *reply = connection_receive(c);
-
-    if (reply != NULL && reply->type == REDIS_REPLY_STRING) {
-        const bool whole = strlen(reply->text) == reply->text_len; /* not cut, and no zero byte in it */
-        strcpy(text, whole ? reply->text : "");
-        return true;
-    }
-    if (reply != NULL && reply->type != REDIS_REPLY_NIL)
-        connection_unexpected(c);
-    return false;
-}
-
-/* Whether it is there. A bitmap that was long enough for it a moment ago and
- * now has nothing there is gone: it has just expired. */
-static bool receive_seal(struct connection *c, uint64_t whole, long long *length)
-{
-    const struct reply *reply = connection_receive(c);
-
-    if (reply == NULL)
-        return false;
-    if (reply->type != REDIS_REPLY_STRING)
-        connection_unexpected(c);
-    if (reply->text_len == 0 && *length >= (long long)whole)
-        *length = 0;
-    return reply->text_len == REDIS_SEAL_BYTES && memcmp(reply->text, REDIS_SEAL, REDIS_SEAL_BYTES) == 0;
-}
-
-static void receive_bitmap(hibloom *filter, struct redis_bitmap *bitmap, struct guard *guard)
-{
-    struct connection *c = &redis_store_of(filter)->connection;
-    long long length = 0;
-
-    if (connection_receive_integer(c, &length) && length < 0)
-        connection_unexpected(c);
-    const bool sealed = !redis_filter_of(filter)->sealed || receive_seal(c, bitmap->whole, &length);
-    if (c->status != HIBLOOM_OK)
+    if (filter->bare) {
+        command_start(out, 2, "STRLEN");
+        command_argument(out, key);
+        command_start(out, 4, "GETRANGE");
+        command_argument(out, key);
+        command_text(out, "-8");
+        command_text(out, "-1");
         return;
-    bitmap->length = (uint64_t)length;
-    guard->bytes += bitmap->length;
-    guard->gone = guard->gone || length == 0;
-    guard->existing = guard->existing || length != 0;
-    guard->changed = guard->changed || !sealed || bitmap->length < bitmap->whole;
-    if (filter->bare) /* lost once is lost for good: an add may already have begun it again */
-        bitmap->whole = bitmap->length < bitmap->whole ? UINT64_MAX : bitmap->length;
+    }
+    const struct record record = redis_filter_record(filter, i);
+    command_start(out, 4, "GETRANGE");
+    command_argument(out, key);
+    command_number(out, record_trailer_at(&record));
+    command_number(out, record_trailer_at(&record) + RECORD_TRAILER - 1);
 }
 
-/* Of several copies the first that is not this filter's is the one to judge. */
-static void receive_spec(hibloom *filter, struct guard *guard, bool first)
+static bool take_trailer(struct task *task, uint32_t i, const struct reply *reply)
 {
-    char other[REPLY_TEXT + 1];
+    struct redis_filter *own = redis_filter_of(task->filter);
+    const struct record known = redis_filter_record(task->filter, i);
+    struct record record;
 
-    if (first || (guard->has_spec && strcmp(guard->spec, filter->text) == 0))
-        guard->has_spec = guard_receive_spec(filter, guard->spec);
-    else
-        (void)guard_receive_spec(filter, other);
+    if (!task_expect(task, reply, REDIS_REPLY_STRING, i) || reply->text_len != RECORD_TRAILER ||
+        !record_parse(reply->text, &record))
+        return false;
+    if (record.generation != known.generation || record.id != known.id || record.key != i ||
+        record.keys != known.keys || record.bytes != known.bytes || record.state != RECORD_READY)
+        return false;
+    own->keys[i].epoch = record.epoch;
+    own->proven_ms = clock_now_ms();
+    return true;
 }
 
-void guard_receive(hibloom *filter, struct redis_range range, struct guard *guard)
+static void fail_bare_is_filter(struct task *task, uint32_t i)
 {
-    struct redis_filter *own = redis_filter_of(filter);
+    char key[KEYS_SIZE];
 
-    memset(guard, 0, sizeof *guard);
-    for (uint32_t i = range.first; i < range.first + range.count; i++) {
-        if (own->segmented || i == range.first)
-            receive_spec(filter, guard, i == range.first);
-        receive_bitmap(filter, &own->bitmaps[i], guard);
+    keys_name(key, task->filter, i);
+    task_fail(task, HIBLOOM_EMISMATCH, "'%s' is no bare bitmap but a filter with a spec: open it", key);
+}
+
+/* A length once seen is lost for good where it is not reached any more: an add
+ * may already have begun the bitmap again. */
+static bool take_length(struct task *task, uint32_t i, const struct reply *reply, bool may_be_absent)
+{
+    struct redis_key *own = &redis_filter_of(task->filter)->keys[i];
+    uint64_t length;
+    char key[KEYS_SIZE];
+
+    if (!task_expect_count(task, reply, i, &length))
+        return false;
+    const bool shorter = length < own->length, absent = length == 0 && (own->length != 0 || !may_be_absent);
+    own->length = shorter ? UINT64_MAX : length;
+    keys_name(key, task->filter, i);
+    if (absent)
+        task_fail(task, HIBLOOM_ENOTFOUND, "'%s' is not there: deleted, evicted, expired or never made", key);
+    else if (shorter)
+        task_fail(task, HIBLOOM_ECORRUPT, "'%s' was lost or cut short since this handle saw it; what is there now "
+                                          "was added since", key);
+    return !absent && !shorter;
+}
+
+static bool take_bare(struct task *task, uint32_t i, uint32_t index, const struct reply *reply, bool may_be_absent)
+{
+    if (index == 0)
+        return take_length(task, i, reply, may_be_absent);
+    if (!task_expect(task, reply, REDIS_REPLY_STRING, i))
+        return false;
+    if (reply->text_len == 8 && memcmp(reply->text, "hibloom1", 8) == 0) {
+        fail_bare_is_filter(task, i);
+        return false;
+    }
+    return true;
+}
+
+bool guard_take(struct task *task, uint32_t i, uint32_t index, const struct reply *reply)
+{
+    return task->filter->bare ? take_bare(task, i, index, reply, false) : take_trailer(task, i, reply);
+}
+
+bool guard_take_before(struct task *task, uint32_t i, uint32_t index, const struct reply *reply)
+{
+    return take_bare(task, i, index, reply, true);
+}
+
+/* ---- What happened --------------------------------------------------------------- */
+
+static void ask_end(hibloom *filter, struct outbox *outbox, uint32_t tag, uint32_t i)
+{
+    char name[KEYS_SIZE];
+    const struct argument key = redis_begin(filter, outbox, tag, i, name);
+
+    record_ask_end(&outbox->commands, key);
+    outbox_end(outbox);
+}
+
+void diagnosis_ask(struct diagnosis *diagnosis, struct talk *talk, struct outbox *outbox, uint32_t i)
+{
+    *diagnosis = (struct diagnosis){.key = i};
+    ask_end(talk->task.filter, outbox, 0, i);
+    if (i != 0)
+        ask_end(talk->task.filter, outbox, 1, 0);
+}
+
+void diagnosis_take(struct diagnosis *diagnosis, struct talk *talk, uint32_t tag, uint32_t index,
+                    const struct reply *reply)
+{
+    const uint32_t i = tag == 0 ? diagnosis->key : 0;
+
+    if (index == 0)
+        (void)task_expect_count(&talk->task, reply, i, &diagnosis->length[tag]);
+    else if (task_expect(&talk->task, reply, REDIS_REPLY_STRING, i)) {
+        diagnosis->len[tag] = reply->text_len < RECORD_END ? reply->text_len : RECORD_END;
+        memcpy(diagnosis->end[tag], reply->text, diagnosis->len[tag]);
     }
 }
 
-void guard_look(hibloom *filter, struct redis_range range, struct guard *guard)
+void diagnosis_fail_other(struct task *task, uint32_t i, const struct record *record)
 {
-    struct redis_store *store = redis_store_of(filter);
-
-    commands_empty(&store->out);
-    guard_ask(filter, &store->out, range);
-    connection_send(&store->connection, &store->out);
-    guard_receive(filter, range, guard);
-}
-
-/* Says how it differs, but no seed: of siphash, that is a secret. */
-void guard_fail_spec(hibloom *filter, const char *stored)
-{
-    struct connection *c = &redis_store_of(filter)->connection;
-    char text[HIBLOOM_SPEC_TEXT_SIZE];
-    const char *stored_text;
-    const enum redis_state state = redis_state_of(stored, &stored_text);
+    char text[HIBLOOM_SPEC_TEXT_SIZE] = "", key[KEYS_SIZE];
     hibloom_spec spec;
 
-    if (state != REDIS_STANDS) {
-        connection_fail(c, HIBLOOM_ENOTFOUND, "'%s' is being %s", filter->name,
-                        state == REDIS_CREATING ? "created" : "removed");
-        return;
-    }
-    hibloom_status status = hibloom_spec_parse(&spec, stored);
-    if (status == HIBLOOM_OK) {
-        if (spec.seeded)
-            memset(spec.seeds, 0, sizeof spec.seeds);
+    if (hibloom_spec_parse(&spec, record->text) == HIBLOOM_OK && spec.seeded) {
+        memset(spec.seeds, 0, sizeof spec.seeds);
         spec.seeded = false;
-        status = hibloom_spec_format(&spec, text, sizeof text);
+        if (hibloom_spec_format(&spec, text, sizeof text) != HIBLOOM_OK)
+            text[0] = '\0';
     }
-    if (status == HIBLOOM_OK)
-        connection_fail(c, HIBLOOM_EMISMATCH, "'%s' is stored with another spec or seed: %s", filter->name, text);
+    keys_name(key, task->filter, i);
+    task_fail(task, HIBLOOM_EMISMATCH, "'%s' holds another filter, of another spec or seed: %s", key,
+              text[0] != '\0' ? text : record->text);
+}
+
+/* Several keys: the root tells whether the filter is gone or has lost a key. */
+static void judge_several(struct diagnosis *diagnosis, struct task *task, const char *key)
+{
+    const struct redis_filter *own = redis_filter_of(task->filter);
+    const unsigned at = diagnosis->key == 0 ? 0 : 1;
+    struct record root;
+    const enum record_found found = record_read_end(diagnosis->end[at], diagnosis->len[at], diagnosis->length[at], &root);
+
+    if (found != RECORD_FOUND || root.generation != own->generation)
+        return;
+    if (root.state == RECORD_REMOVING)
+        task_fail(task, HIBLOOM_ENOTFOUND, "'%s' is being removed", task->filter->name);
     else
-        connection_fail(c, HIBLOOM_ECORRUPT, "what is stored as the spec of '%s' is none", filter->name);
+        task_fail(task, HIBLOOM_ECORRUPT,
+                  "'%s', one of the keys of '%s', was lost, or lost and made anew: hibloom_repair makes lost keys "
+                  "anew, empty; then open the filter again", key, task->filter->name);
 }
 
-void guard_judge_spec(hibloom *filter, bool has_spec, const char *spec)
+void diagnosis_judge(struct diagnosis *diagnosis, struct talk *talk)
 {
-    if (!has_spec && !filter->bare)
-        connection_fail(&redis_store_of(filter)->connection, HIBLOOM_ENOTFOUND,
-                        "'%s' has no spec: dropped, expired or never created", filter->name);
-    else if (has_spec && filter->bare)
-        connection_fail(&redis_store_of(filter)->connection, HIBLOOM_EMISMATCH,
-                        "'%s' is no bare bitmap but a filter with a spec: open it", filter->name);
-    else if (has_spec && strcmp(spec, filter->text) != 0)
-        guard_fail_spec(filter, spec);
-}
+    struct task *task = &talk->task;
+    const struct redis_filter *own = redis_filter_of(task->filter);
+    struct record record;
+    char key[KEYS_SIZE];
+    const enum record_found found = record_read_end(diagnosis->end[0], diagnosis->len[0], diagnosis->length[0], &record);
 
-void guard_judge_bitmaps(hibloom *filter, const struct guard *guard)
-{
-    struct connection *c = &redis_store_of(filter)->connection;
-
-    if (guard->gone)
-        connection_fail(c, HIBLOOM_ENOTFOUND, "the bitmap of '%s' is not there: deleted, evicted or expired",
-                        filter->name);
-    else if (guard->changed)
-        connection_fail(c, HIBLOOM_ECORRUPT,
-                        "the bitmap of '%s' is not the one that was created: it was lost, and this was added since",
-                        filter->name);
-}
-
-void guard_judge(hibloom *filter, const struct guard *guard)
-{
-    guard_judge_spec(filter, guard->has_spec, guard->spec);
-    guard_judge_bitmaps(filter, guard);
-}
-
-void guard_check(hibloom *filter, struct redis_range range, struct guard *guard)
-{
-    guard_receive(filter, range, guard);
-    guard_judge(filter, guard);
-}
-
-void guard_ask_own(hibloom *filter, struct commands *out)
-{
-    if (redis_filter_of(filter)->segmented)
-        guard_ask_spec(filter, out);
-}
-
-void guard_check_own(hibloom *filter)
-{
-    char spec[REPLY_TEXT + 1];
-
-    if (!redis_filter_of(filter)->segmented)
-        return;
-    const bool has_spec = guard_receive_spec(filter, spec);
-    guard_judge_spec(filter, has_spec, spec);
-}
-
-void guard_look_own(hibloom *filter)
-{
-    struct redis_store *store = redis_store_of(filter);
-
-    if (!redis_filter_of(filter)->segmented)
-        return;
-    commands_empty(&store->out);
-    guard_ask_own(filter, &store->out);
-    connection_send(&store->connection, &store->out);
-    guard_check_own(filter);
+    keys_name(key, task->filter, diagnosis->key);
+    if (own->count > 1)
+        judge_several(diagnosis, task, key);
+    if (found == RECORD_NOTHING)
+        task_fail(task, HIBLOOM_ENOTFOUND, "'%s' is not there: dropped, deleted, evicted or expired; open it again "
+                                           "to make a new one", key);
+    else if (found == RECORD_FOUND && strcmp(record.text, task->filter->text) != 0)
+        diagnosis_fail_other(task, diagnosis->key, &record);
+    else if (found == RECORD_FOUND)
+        task_fail(task, HIBLOOM_EMISMATCH, "'%s' holds another filter of the same spec: it was made anew or replaced "
+                                           "since; open it again", key);
+    else
+        task_fail(task, HIBLOOM_ECORRUPT, "what is stored as '%s' is no filter any more: it was lost or altered, and "
+                                          "this is what is left or was added since; delete it", key);
 }

@@ -1,17 +1,18 @@
-/* redis_items.c: add and contains: the walk from items to pipelines and back.
+/* items.c: add and contains: the walk from items to commands and back.
  *
- *   items -> window of commands -> socket, one window ahead of the answers
- *                     bits <- answers of the window before
+ *   items -> chunk: hashed once, in the order of their segments
+ *         -> window of commands, two on their way at once
+ *   bits  <- answers of a window, good if its guards are
  *
- * A window ends in the guard, and its answers count only if that holds. They
- * are kept aside, one bit an item, until the whole call is known to be good.
- *
- * Of a filter of several segments, items are taken segment by segment, so that
- * the guard is asked once for a run of them and not for every item:
- *
- *   window   guard 3, items in 3, guard 3, guard 7, items in 7, guard 7 ... */
+ * Answers are kept aside, one bit an item, until the whole call is known to be
+ * good. An add asks the root's guard first if the last good one is old, or if
+ * the call takes several windows. One whose guard was not good takes its bits
+ * back (undo.h). */
+#include "redis/items.h"
+#include "base/number.h"
+#include "redis/undo.h"
 #include "spec/positions.h"
-#include "redis/store_redis.h"
+#include "spec/spec.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,36 +25,22 @@
  * nothing to do. */
 #define WINDOW_BYTES (64u << 10)
 #define WINDOW_BYTES_LEAST (8u << 10)
+#define WINDOW_BITS 8192u /* and no more positions */
 
-/* Items that are put in order at a time, where there are segments: enough for
- * long runs, few enough for little memory. */
-#define CHUNK_ITEMS (64u << 10)
+/* Positions of a chunk; where there are segments more, for longer runs. */
+#define CHUNK_BITS_SEGMENTED (4 * WINDOW_BITS)
 
-struct walk {
-    hibloom *filter;
-    const struct dialect *dialect;
-    const hibloom_item *items;
-    size_t n;
-    unsigned char *missing; /* a bit an item: not all its bits were set. NULL: nobody asks */
-    uint64_t *order;        /* several segments: segment << 32 | item, of a chunk's items, sorted. NULL: one */
-    size_t chunk;           /* the item that it counts from */
-};
-
-struct window {
-    size_t first, end; /* places in the order */
-};
-
-/* ---- The order ------------------------------------------------------------ */
-
-static size_t item_at(const struct walk *walk, size_t place)
+static struct items *items_of(struct talk *talk)
 {
-    return walk->order != NULL ? walk->chunk + (uint32_t)walk->order[place - walk->chunk] : place;
+    return (struct items *)talk;
 }
 
-static uint32_t segment_at(const struct walk *walk, size_t place)
+static bool is_segmented(const hibloom *filter)
 {
-    return walk->order != NULL ? (uint32_t)(walk->order[place - walk->chunk] >> 32) : 0;
+    return spec_segments(&filter->spec) > 1;
 }
+
+/* ---- A chunk of items ------------------------------------------------------------ */
 
 static int compare(const void *a, const void *b)
 {
@@ -62,292 +49,418 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Items of one segment keep theirs: one that comes twice is new the first time. */
-static void put_in_order(struct walk *walk, size_t first, size_t count)
+/* Excluded items have no bits: none is missing when one is added, yet it is not found. */
+static void note_excluded(struct items *walk, size_t item)
 {
-    const hibloom_spec *spec = &walk->filter->spec;
-    uint64_t bits[HIBLOOM_HASHES_MAX];
-
-    walk->chunk = first;
-    for (size_t i = 0; i < count; i++) {
-        const hibloom_item *item = &walk->items[first + i];
-        const uint32_t segment = positions_count(spec, item->len) != 0 ? positions_bits(spec, item, bits) : 0;
-        walk->order[i] = (uint64_t)segment << 32 | i;
-    }
-    qsort(walk->order, count, sizeof *walk->order, compare);
+    if (!walk->encoding->sets)
+        walk->missing[item / 8] |= (unsigned char)(1u << item % 8);
 }
 
-/* ---- Asking --------------------------------------------------------------- */
-
-static void begin_run(const struct walk *walk, uint32_t segment)
+/* Hashes the next items. Those of one segment keep their order: one that comes
+ * twice is new the first time. */
+static void fill_chunk(struct items *walk)
 {
-    if (walk->dialect->sets)
-        guard_ask(walk->filter, &redis_store_of(walk->filter)->out, redis_touched(walk->filter, segment));
-}
+    struct chunk *chunk = &walk->chunk;
+    const hibloom_spec *spec = &walk->talk.task.filter->spec;
+    uint32_t i = 0;
 
-static void end_run(const struct walk *walk, uint32_t segment)
-{
-    guard_ask(walk->filter, &redis_store_of(walk->filter)->out, redis_touched(walk->filter, segment));
-}
-
-static void ask_item(const struct walk *walk, const hibloom_item *item)
-{
-    hibloom *filter = walk->filter;
-    uint64_t bits[HIBLOOM_HASHES_MAX];
-
-    if (positions_count(&filter->spec, item->len) == 0)
-        return;
-    const uint32_t segment = positions_bits(&filter->spec, item, bits);
-    walk->dialect->ask(filter, &redis_store_of(filter)->out, walk->dialect, segment, bits);
-}
-
-/* Is a window of so many items full? Not without any: the guard alone may be
- * long, of many keys with long names. */
-static bool is_full(const struct walk *walk, size_t first, size_t items)
-{
-    const size_t bytes = redis_store_of(walk->filter)->out.len, answers = items * walk->dialect->answer_bytes;
-    const size_t more = bytes > answers ? bytes : answers, eighths = first == 0 ? 1 : 3;
-
-    return items > 0 && (more >= WINDOW_BYTES || (more >= WINDOW_BYTES_LEAST && items >= walk->n / 8 * eighths));
-}
-
-static struct window ask_window(const struct walk *walk, size_t first, size_t end)
-{
-    struct redis_store *store = redis_store_of(walk->filter);
-    struct commands *out = &store->out;
-    uint32_t segment = segment_at(walk, first);
-    size_t place = first;
-
-    commands_empty(out);
-    guard_ask_own(walk->filter, out);
-    begin_run(walk, segment);
-    for (; place < end && !out->failed; place++) {
-        if (is_full(walk, first, place - first))
-            break;
-        if (segment_at(walk, place) != segment) {
-            end_run(walk, segment);
-            segment = segment_at(walk, place);
-            begin_run(walk, segment);
+    chunk->base = chunk->end;
+    chunk->items = chunk->next = 0;
+    for (; i < walk->chunk_items && chunk->base + i < walk->n; i++) {
+        const hibloom_item *item = &walk->items[chunk->base + i];
+        if (positions_count(spec, item->len) == 0) {
+            note_excluded(walk, chunk->base + i);
+            continue;
         }
-        ask_item(walk, &walk->items[item_at(walk, place)]);
+        const uint64_t segment = positions_bits(spec, item, chunk->bits + (size_t)chunk->items * spec->hashes);
+        chunk->at[i] = chunk->items;
+        chunk->order[chunk->items++] = segment << 32 | i;
     }
-    end_run(walk, segment);
-    guard_ask_own(walk->filter, out);
-    connection_send(&store->connection, out);
-    return (struct window){first, place};
+    chunk->end = chunk->base + i;
+    if (is_segmented(walk->talk.task.filter))
+        qsort(chunk->order, chunk->items, sizeof *chunk->order, compare);
 }
 
-/* ---- Answers -------------------------------------------------------------- */
-
-/* What was seen before bits were set. Judged last, since what was seen behind
- * them tells more; but not of a bare bitmap, which may have begun anew since,
- * and may not have been there yet. */
-static void receive_before(hibloom *filter, struct redis_range range, struct guard *before)
+static bool has_items(struct items *walk)
 {
-    guard_receive(filter, range, before);
-    if (filter->bare && before->changed)
-        guard_judge_bitmaps(filter, before);
+    while (walk->chunk.next == walk->chunk.items && walk->chunk.end < walk->n)
+        fill_chunk(walk);
+    return walk->chunk.next < walk->chunk.items;
 }
 
-static uint32_t answer_item(const struct walk *walk, size_t i)
-{
-    /* an excluded item has no bits: none is missing when it is added, yet it
-     * is not found either */
-    const bool excluded = positions_count(&walk->filter->spec, walk->items[i].len) == 0;
-    const uint32_t missing =
-        excluded ? !walk->dialect->sets : walk->dialect->missing(walk->filter, &walk->items[i]);
+/* ---- A window of commands ----------------------------------------------------------- */
 
-    if (walk->missing != NULL && missing != 0)
-        walk->missing[i / 8] |= (unsigned char)(1u << i % 8);
-    return missing;
+static bool is_full(const struct items *walk, const struct window *window, size_t bytes)
+{
+    const size_t answers = window->items * walk->encoding->answer_bytes;
+    const size_t more = bytes > answers ? bytes : answers, eighths = walk->started ? 3 : 1;
+
+    return window->items == walk->window_items || more >= walk->window_bytes ||
+           (more >= WINDOW_BYTES_LEAST && window->items >= walk->n / 8 * eighths);
 }
 
-/* The answers of items of one segment; returns the place behind them. */
-static size_t answer_run(const struct walk *walk, struct window window)
+static void put_item(struct items *walk, struct window *window, uint64_t place)
 {
-    hibloom *filter = walk->filter;
-    struct redis_filter *own = redis_filter_of(filter);
-    struct connection *c = &redis_store_of(filter)->connection;
-    const uint32_t segment = segment_at(walk, window.first);
-    const struct redis_range range = redis_touched(filter, segment);
-    struct guard before, guard;
-    size_t place = window.first;
-    uint64_t missing = 0;
+    const uint32_t k = walk->talk.task.filter->spec.hashes, item = (uint32_t)place, segment = (uint32_t)(place >> 32);
+    const size_t at = (size_t)window->items * k;
+    struct run *run = &window->run[window->runs - (window->runs > 0)];
 
-    own->block_cut = false;
-    if (walk->dialect->sets)
-        receive_before(filter, range, &before);
-    for (; place < window.end && segment_at(walk, place) == segment; place++)
-        missing += answer_item(walk, item_at(walk, place));
-    if (walk->dialect->sets)
-        own->bitmaps[segment].unproven += missing;
-    guard_check(filter, range, &guard);
-    if (walk->dialect->sets && !filter->bare)
-        guard_judge(filter, &before);
-    if (own->block_cut)
-        connection_unexpected(c);
-    if (c->status == HIBLOOM_OK)
-        own->bitmaps[segment].unproven = 0;
-    return place;
+    if (window->runs == 0 || run->segment != segment) {
+        run = &window->run[window->runs++];
+        *run = (struct run){.segment = segment, .bits = window->bits + at, .known = window->known + at};
+    }
+    run->items++;
+    window->item[window->items++] = item;
+    memcpy(window->bits + at, walk->chunk.bits + (size_t)walk->chunk.at[item] * k, k * sizeof *window->bits);
+    memset(window->known + at, BIT_UNKNOWN, k);
 }
 
-static void answer_window(const struct walk *walk, struct window window)
+static void gather(struct items *walk, struct window *window)
 {
-    if (window.first == window.end)
-        return;
-    guard_check_own(walk->filter);
-    while (window.first < window.end)
-        window.first = answer_run(walk, window);
-    guard_check_own(walk->filter);
-}
+    struct chunk *chunk = &walk->chunk;
+    size_t bytes = 0;
 
-/* ---- The walk ------------------------------------------------------------- */
-
-static void walk_places(const struct walk *walk, size_t first, size_t end)
-{
-    const struct connection *c = &redis_store_of(walk->filter)->connection;
-    struct window sent = {first, first};
-
-    do {
-        struct window window = {sent.end, sent.end};
-        if (window.first < end && c->status == HIBLOOM_OK)
-            window = ask_window(walk, window.first, end);
-        answer_window(walk, sent);
-        sent = window;
-    } while (sent.first < sent.end);
-}
-
-static void walk_chunks(struct walk *walk)
-{
-    const struct connection *c = &redis_store_of(walk->filter)->connection;
-    const size_t n = walk->n;
-    const size_t step = walk->order != NULL ? CHUNK_ITEMS : n;
-
-    for (size_t first = 0; first < n && c->status == HIBLOOM_OK; first += step) {
-        const size_t count = n - first < step ? n - first : step;
-        if (walk->order != NULL)
-            put_in_order(walk, first, count);
-        walk_places(walk, first, first + count);
+    window->base = chunk->base;
+    window->items = window->runs = 0;
+    while (chunk->next < chunk->items && (window->items == 0 || !is_full(walk, window, bytes))) {
+        const uint32_t runs = window->runs;
+        put_item(walk, window, chunk->order[chunk->next++]);
+        bytes += walk->item_bytes + (window->runs - runs) * walk->guard_bytes;
     }
 }
 
-static hibloom_status walk_items(struct walk *walk)
+/* Guards of one exchange: of its key, or of all. */
+static uint32_t guarded_keys(const struct items *walk)
 {
-    hibloom *filter = walk->filter;
-    struct connection *c = &redis_store_of(filter)->connection;
-    const size_t chunk = walk->n < CHUNK_ITEMS ? walk->n : CHUNK_ITEMS;
-
-    if (redis_filter_of(filter)->segmented && (walk->order = malloc(chunk * sizeof *walk->order)) == NULL)
-        return error_set(&filter->store->error, HIBLOOM_ENOMEM, "out of memory");
-    hibloom_status status = connection_enter(c);
-    if (status == HIBLOOM_OK) {
-        walk_chunks(walk);
-        status = connection_leave(c);
-    }
-    free(walk->order);
-    if (status != HIBLOOM_OK && walk->dialect->sets)
-        redis_sweep(filter, status == HIBLOOM_ENOTFOUND && !filter->bare);
-    return status;
+    return walk->encoding->all_keys ? redis_filter_of(walk->talk.task.filter)->count : 1;
 }
 
-/* Walks, and writes answers[i] = missing or found only if all went well. */
-static hibloom_status walk_and_answer(hibloom *filter, const struct dialect *dialect, const hibloom_item *items,
-                                      size_t n, bool *answers, bool answer_if_missing)
+static bool is_guarded_before(const struct items *walk)
 {
-    struct walk walk = {filter, dialect, items, n, calloc(n / 8 + 1, 1), NULL, 0};
-
-    if (walk.missing == NULL)
-        return error_set(&filter->store->error, HIBLOOM_ENOMEM, "out of memory");
-    hibloom_status status = walk_items(&walk);
-    for (size_t i = 0; status == HIBLOOM_OK && i < n; i++)
-        answers[i] = (walk.missing[i / 8] >> i % 8 & 1) == answer_if_missing;
-    free(walk.missing);
-    return status;
+    return walk->encoding->sets && walk->talk.task.filter->bare;
 }
 
-/* ---- Operations ----------------------------------------------------------- */
-
-/* Before Redis 6 there was no BITFIELD_RO. */
-static bool lacks_bitfield_ro(struct redis_store *store, hibloom_status status)
+static void ask_guards(struct items *walk, struct outbox *outbox, uint32_t i)
 {
-    if (status != HIBLOOM_ESERVER || strcmp(store->bitfield_ro, "BITFIELD") == 0 ||
-        strstr(store->base.error.words, "unknown command") == NULL)
+    hibloom *filter = walk->talk.task.filter;
+    char name[KEYS_SIZE];
+
+    for (uint32_t g = 0; g < guarded_keys(walk); g++)
+        guard_ask(filter, outbox, (struct argument){name, keys_name(name, filter, i + g)}, i + g);
+}
+
+static void write_exchange(struct items *walk, struct outbox *outbox, uint32_t tag, struct run *run, uint32_t i)
+{
+    hibloom *filter = walk->talk.task.filter;
+    char name[KEYS_SIZE];
+    const struct argument key = redis_begin(filter, outbox, tag, i, name);
+
+    if (is_guarded_before(walk))
+        ask_guards(walk, outbox, i);
+    walk->encoding->ask(filter, &outbox->commands, key, run, i);
+    ask_guards(walk, outbox, i);
+    if (walk->encoding->all_keys && !is_guarded_before(walk))
+        outbox_end_into(outbox, run->known, (size_t)run->items * filter->spec.hashes);
+    else
+        outbox_end(outbox);
+}
+
+static bool write_window(struct talk *talk, struct outbox *outbox, unsigned number)
+{
+    struct items *walk = items_of(talk);
+    struct window *window = &walk->windows[number];
+    const uint32_t count = redis_filter_of(talk->task.filter)->count;
+
+    if (!has_items(walk))
         return false;
-    store->bitfield_ro = "BITFIELD";
+    gather(walk, window);
+    walk->started = true;
+    memset(window->proven, 0, window->runs > count ? window->runs : count);
+    if (walk->encoding->each_key)
+        for (uint32_t i = 0; i < count; i++)
+            write_exchange(walk, outbox, i << 1 | number, window->run, i);
+    else
+        for (uint32_t r = 0; r < window->runs; r++)
+            write_exchange(walk, outbox, r << 1 | number, &window->run[r], window->run[r].segment);
     return true;
 }
 
-hibloom_status redis_contains(hibloom *filter, const hibloom_item *items, size_t n, bool *found)
+/* ---- Its answers --------------------------------------------------------------------- */
+
+static void take_guard(struct items *walk, struct window *window, uint32_t at, uint32_t i, uint32_t index,
+                       const struct reply *reply)
 {
-    const struct dialect *dialect = dialect_to_look(filter);
-    hibloom_status status = walk_and_answer(filter, dialect, items, n, found, false);
-
-    if (lacks_bitfield_ro(redis_store_of(filter), status))
-        status = walk_and_answer(filter, dialect, items, n, found, false);
-    return status;
-}
-
-/* ---- Adding: where it pays, only what is missing ---------------------------
- *
- * To look at an item of the blocked layout takes the server about a quarter of
- * the work of setting its bits; so where half of the items are there already,
- * it is done with less by looking first. Whether it is so, the first items of
- * each chunk tell. In the other layouts looking costs nearly what setting
- * does, and never paid. */
-
-#define LOOK_CHUNK (32u << 10)
-#define LOOK_SAMPLE 512u
-
-static hibloom_status add_all(hibloom *filter, const hibloom_item *items, size_t n)
-{
-    return walk_items(&(struct walk){filter, dialect_to_add(filter, false), items, n, NULL, NULL, 0});
-}
-
-struct look {
-    bool found[LOOK_CHUNK];
-    hibloom_item missing[LOOK_CHUNK];
-};
-
-static hibloom_status add_chunk(hibloom *filter, struct look *look, const hibloom_item *items, size_t n)
-{
-    hibloom_status status = redis_contains(filter, items, LOOK_SAMPLE, look->found);
-    size_t found = 0, missing = 0;
-
-    for (size_t i = 0; status == HIBLOOM_OK && i < LOOK_SAMPLE; i++)
-        found += look->found[i];
-    if (status == HIBLOOM_OK && found < LOOK_SAMPLE / 2)
-        return add_all(filter, items, n);
-    if (status == HIBLOOM_OK)
-        status = redis_contains(filter, items + LOOK_SAMPLE, n - LOOK_SAMPLE, look->found + LOOK_SAMPLE);
-    if (status != HIBLOOM_OK)
-        return status;
-    for (size_t i = 0; i < n; i++)
-        if (!look->found[i])
-            look->missing[missing++] = items[i];
-    return missing != 0 ? add_all(filter, look->missing, missing) : HIBLOOM_OK;
-}
-
-static hibloom_status add_missing(hibloom *filter, const hibloom_item *items, size_t n)
-{
-    hibloom_status status = HIBLOOM_OK;
-    struct look *look = malloc(sizeof *look);
-
-    if (look == NULL)
-        return error_set(&filter->store->error, HIBLOOM_ENOMEM, "out of memory");
-    for (size_t count; status == HIBLOOM_OK && n > 0; items += count, n -= count) {
-        count = n < LOOK_CHUNK ? n : LOOK_CHUNK;
-        status = count > 2 * LOOK_SAMPLE ? add_chunk(filter, look, items, count) : add_all(filter, items, count);
+    if (guard_take(&walk->talk.task, i, index, reply)) {
+        window->proven[at] = 1;
+    } else if (!walk->other) {
+        walk->other = true;
+        walk->other_key = i;
+        walk->talk.window = NULL;
     }
-    free(look);
-    return status;
 }
 
-hibloom_status redis_add(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new)
+static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
-    if (is_new != NULL)
-        return walk_and_answer(filter, dialect_to_add(filter, true), items, n, is_new, true);
-    /* a bare bitmap need not be there before it is added to */
-    if (filter->spec.layout == HIBLOOM_LAYOUT_BLOCKED && !filter->bare && n > 2 * LOOK_SAMPLE)
-        return add_missing(filter, items, n);
-    return add_all(filter, items, n);
+    struct items *walk = items_of(talk);
+    struct window *window = &walk->windows[tag & 1];
+    const bool each_key = walk->encoding->each_key;
+    struct run *run = each_key ? window->run : &window->run[tag >> 1];
+    const uint32_t i = each_key ? tag >> 1 : run->segment, per_key = GUARD_REPLIES(talk->task.filter);
+    const uint32_t before = is_guarded_before(walk) ? guarded_keys(walk) * per_key : 0;
+    const uint32_t answers = walk->encoding->replies(talk->task.filter, run);
+
+    if (index < before) {
+        (void)guard_take_before(&talk->task, i + index / per_key, index % per_key, reply);
+    } else if (index - before < answers) {
+        walk->encoding->take(&talk->task, run, i, index - before, reply);
+    } else {
+        const uint32_t guard = index - before - answers;
+        const uint32_t at = walk->encoding->all_keys ? guard / per_key : tag >> 1;
+        take_guard(walk, window, at, i + guard / per_key, guard % per_key, reply);
+    }
+}
+
+static void answered(struct talk *talk, unsigned number)
+{
+    struct items *walk = items_of(talk);
+    const struct window *window = &walk->windows[number];
+    const uint32_t k = talk->task.filter->spec.hashes;
+
+    if (walk->missing == NULL || talk->task.status != HIBLOOM_OK)
+        return;
+    for (uint32_t i = 0; i < window->items; i++) {
+        const size_t item = window->base + window->item[i];
+        if (memchr(window->known + (size_t)i * k, BIT_WAS_UNSET, k) != NULL)
+            walk->missing[item / 8] |= (unsigned char)(1u << item % 8);
+    }
+}
+
+/* ---- The guard was not good -------------------------------------------------------------- */
+
+static void take_diagnosis(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+    diagnosis_take(&items_of(talk)->diagnosis, talk, tag, index, reply);
+}
+
+static void judge_diagnosis(struct talk *talk, struct outbox *outbox)
+{
+    (void)outbox;
+    diagnosis_judge(&items_of(talk)->diagnosis, talk);
+}
+
+static void diagnose(struct talk *talk, struct outbox *outbox)
+{
+    struct items *walk = items_of(talk);
+
+    if (!walk->other || talk->task.status != HIBLOOM_OK)
+        return;
+    diagnosis_ask(&walk->diagnosis, talk, outbox, walk->other_key);
+    talk->take = take_diagnosis;
+    talk->step = judge_diagnosis;
+}
+
+/* The keys that no guard has proven, window by window. */
+static bool undo_next(struct talk *talk, struct outbox *outbox, unsigned number)
+{
+    struct items *walk = items_of(talk);
+    const bool partitioned = walk->encoding->each_key || walk->encoding->all_keys;
+
+    for (; walk->undo_window < 2; walk->undo_window++, walk->undo_at = 0) {
+        const struct window *window = &walk->windows[walk->undo_window];
+        const uint32_t end = window->items == 0 ? 0 : partitioned ? talk->task.filter->spec.hashes : window->runs;
+        while (walk->undo_at < end && window->proven[walk->undo_at])
+            walk->undo_at++;
+        if (walk->undo_at == end)
+            continue;
+        const uint32_t at = walk->undo_at++;
+        if (partitioned)
+            undo_ask(talk->task.filter, outbox, number, at, window->run, at, talk->task.filter->spec.hashes);
+        else
+            undo_ask(talk->task.filter, outbox, number, window->run[at].segment, &window->run[at], 0, 1);
+        return true;
+    }
+    return false;
+}
+
+/* A refusal is not told: there is another failure already, or will be. */
+static void take_undone(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+    (void)talk;
+    (void)tag;
+    (void)index;
+    (void)reply;
+}
+
+static bool may_undo(const struct items *walk)
+{
+    return walk->encoding->sets && !walk->talk.task.filter->bare;
+}
+
+static void undo(struct talk *talk, struct outbox *outbox)
+{
+    (void)outbox;
+    talk->window = undo_next;
+    talk->take = take_undone;
+    talk->step = diagnose;
+}
+
+/* ---- The task -------------------------------------------------------------------------------- */
+
+static void judge_windows(struct talk *talk, struct outbox *outbox)
+{
+    struct items *walk = items_of(talk);
+
+    if (walk->other && may_undo(walk))
+        undo(talk, outbox);
+    else
+        diagnose(talk, outbox);
+}
+
+static void start(struct talk *talk, struct outbox *outbox)
+{
+    struct items *walk = items_of(talk);
+
+    if (walk->other) {
+        diagnose(talk, outbox);
+        return;
+    }
+    talk->window = write_window;
+    talk->take = take;
+    talk->answered = answered;
+    talk->step = judge_windows;
+    if (may_undo(walk))
+        talk->cleanup = undo;
+}
+
+static void take_proof(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+    if (!guard_take(&talk->task, tag, index, reply))
+        items_of(talk)->other = true; /* key 0 */
+}
+
+static void prove(struct talk *talk, struct outbox *outbox)
+{
+    char name[KEYS_SIZE];
+
+    guard_ask(talk->task.filter, outbox, redis_begin(talk->task.filter, outbox, 0, 0, name), 0);
+    outbox_end(outbox);
+    talk->take = take_proof;
+    talk->step = start;
+}
+
+/* Before Redis 6 there was no BITFIELD_RO. */
+static void retry_without_ro(struct talk *talk, struct outbox *outbox)
+{
+    struct items *walk = items_of(talk);
+    struct redis_server_traits *server = redis_filter_of(talk->task.filter)->server;
+
+    if (talk->task.refusal != REFUSAL_UNKNOWN_COMMAND || server->lacks_bitfield_ro || !server->bitfield)
+        return;
+    server->lacks_bitfield_ro = true;
+    talk->task.status = HIBLOOM_OK;
+    talk->cleaning = false;
+    walk->started = false;
+    walk->chunk.end = 0;
+    walk->chunk.next = walk->chunk.items = 0;
+    memset(walk->missing, 0, walk->n / 8 + 1);
+    start(talk, outbox);
+}
+
+/* ---- Memory ------------------------------------------------------------------------------------ */
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Estimates: a bit of a SETBIT or GETBIT without key and offset has some 34
+ * bytes, of a BITFIELD 30, of the script 8; key and offset have their digits. */
+static void estimate(struct items *walk)
+{
+    const hibloom *filter = walk->talk.task.filter;
+    const uint32_t k = filter->spec.hashes;
+    char name[KEYS_SIZE];
+    const size_t key = keys_name(name, filter, redis_filter_of(filter)->count - 1) + 8;
+    const size_t digits = number_digits(spec_bitmap_bits(&filter->spec)) + 4;
+    const struct encoding *encoding = walk->encoding;
+    const size_t guards = encoding->each_key || encoding->all_keys ? redis_filter_of(filter)->count : 1;
+
+    walk->item_bytes = encoding->item_bytes + k * (encoding->bit_bytes + digits) + (encoding->keys_an_item ? key : 0) +
+                       (encoding->keys_a_bit ? k * key : 0);
+    walk->guard_bytes = guards * (key + 40);
+    /* the guards shall not be most of it */
+    walk->window_bytes = 4 * walk->guard_bytes > WINDOW_BYTES ? 4 * walk->guard_bytes : WINDOW_BYTES;
+    walk->window_items = (uint32_t)least(walk->n, WINDOW_BITS / k);
+    walk->chunk_items = (uint32_t)least(walk->n, (is_segmented(filter) ? CHUNK_BITS_SEGMENTED : WINDOW_BITS) / k);
+}
+
+/* Takes so many elements from `memory`, or only counts where that is NULL. */
+static void *take_array_of(unsigned char *memory, size_t *used, size_t count, size_t size)
+{
+    void *array = memory != NULL ? memory + *used : NULL;
+
+    *used += (count * size + 7) / 8 * 8;
+    return array;
+}
+
+static size_t lay_out(struct items *walk, unsigned char *memory)
+{
+    const hibloom *filter = walk->talk.task.filter;
+    const size_t k = filter->spec.hashes, items = walk->window_items, keys = redis_filter_of(filter)->count;
+    const size_t runs = is_segmented(filter) ? least(items, keys) : 1, proofs = runs > keys ? runs : keys;
+    size_t used = 0;
+
+    walk->chunk.bits = take_array_of(memory, &used, walk->chunk_items * k, sizeof *walk->chunk.bits);
+    walk->chunk.order = take_array_of(memory, &used, walk->chunk_items, sizeof *walk->chunk.order);
+    walk->chunk.at = take_array_of(memory, &used, walk->chunk_items, sizeof *walk->chunk.at);
+    for (unsigned w = 0; w < 2; w++) {
+        struct window *window = &walk->windows[w];
+        window->bits = take_array_of(memory, &used, items * k, sizeof *window->bits);
+        window->run = take_array_of(memory, &used, runs, sizeof *window->run);
+        window->item = take_array_of(memory, &used, items, sizeof *window->item);
+        window->known = take_array_of(memory, &used, items * k, 1);
+        window->proven = take_array_of(memory, &used, proofs, 1);
+    }
+    return used;
+}
+
+static void begin(struct items *walk, hibloom *filter, const struct encoding *encoding, const hibloom_item *items,
+                  size_t n, bool answers)
+{
+    memset(walk, 0, sizeof *walk);
+    talk_begin(&walk->talk, filter, start);
+    walk->encoding = encoding;
+    walk->items = items;
+    walk->n = n;
+    estimate(walk);
+    walk->memory = malloc(lay_out(walk, NULL));
+    walk->missing = answers ? calloc(n / 8 + 1, 1) : NULL;
+    if (walk->memory == NULL || (answers && walk->missing == NULL))
+        task_no_memory(&walk->talk.task);
+    else
+        (void)lay_out(walk, walk->memory);
+}
+
+void items_begin_add(struct items *walk, hibloom *filter, const hibloom_item *items, size_t n, bool exact)
+{
+    begin(walk, filter, encoding_to_add(filter, exact), items, n, exact);
+    if (!filter->bare && (guard_is_stale(filter) || n * walk->item_bytes > walk->window_bytes))
+        walk->talk.step = prove;
+}
+
+void items_begin_contains(struct items *walk, hibloom *filter, const hibloom_item *items, size_t n)
+{
+    begin(walk, filter, encoding_to_look(filter), items, n, true);
+    walk->talk.cleanup = retry_without_ro;
+}
+
+void items_end(struct items *walk, bool *answers)
+{
+    const bool answer_if_missing = walk->encoding->sets;
+
+    if (walk->talk.task.status == HIBLOOM_OK && walk->missing != NULL)
+        for (size_t i = 0; i < walk->n; i++)
+            answers[i] = (walk->missing[i / 8] >> i % 8 & 1) == answer_if_missing;
+    free(walk->missing);
+    free(walk->memory);
 }

@@ -1,51 +1,73 @@
-/* keys.c: which Redis keys a filter's name stands for.
- *
- *   seen       seen         {seen}:spec         one bitmap
- *   seen       seen:0 ...   {seen}:spec         several
- *              seen:0       {seen:0}:spec       and of segments a copy beside each
- *   {a}seen    {a}seen      {a}seen:spec        a name with its own hash tag
- *
- * In a cluster, the part of a key between its first '{' and the next '}', if
- * it is not empty, decides the slot (Redis Cluster specification, "Hash
- * tags"); the spec must share its bitmap's. */
+/* keys.c: which Redis keys a filter's name stands for. See keys.h. */
 #include "redis/keys.h"
+#include "spec/spec.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-static bool has_tag(const char *name)
+/* The part of a key that decides the slot. */
+static const char *find_tag(const char *key, size_t *len)
 {
-    const char *open = strchr(name, '{'), *close = open != NULL ? strchr(open, '}') : NULL;
+    const char *open = memchr(key, '{', *len);
+    const char *close = open != NULL ? memchr(open, '}', *len - (size_t)(open - key)) : NULL;
 
-    return close != NULL && close > open + 1;
+    if (close == NULL || close == open + 1)
+        return NULL;
+    *len = (size_t)(close - open) - 1;
+    return open + 1;
 }
 
+/* With a brace and no tag, no other key could be put into the name's slot. */
 hibloom_status keys_check(const char *name)
 {
-    if (strnlen(name, HIBLOOM_NAME_MAX + 1) > HIBLOOM_NAME_MAX)
+    size_t len = strnlen(name, HIBLOOM_NAME_MAX + 1);
+
+    if (len > HIBLOOM_NAME_MAX)
         return HIBLOOM_ERANGE;
-    if (*name == '\0' || (strpbrk(name, "{}") != NULL && !has_tag(name)))
-        return HIBLOOM_EINVAL;
-    /* "{seen}" would have the spec key of "seen" */
-    if (*name == '{' && has_tag(name) && strchr(name, '}')[1] == '\0')
-        return HIBLOOM_EINVAL;
-    return HIBLOOM_OK;
+    return len > 0 && (strpbrk(name, "{}") == NULL || find_tag(name, &len) != NULL) ? HIBLOOM_OK : HIBLOOM_EINVAL;
 }
 
-size_t keys_spec(char *out, const char *name)
+size_t keys_of(char out[KEYS_SIZE], const char *name, bool several, uint32_t i)
 {
-    return (size_t)snprintf(out, keys_size(name), has_tag(name) ? "%s:spec" : "{%s}:spec", name);
+    if (!several)
+        return (size_t)snprintf(out, KEYS_SIZE, "%s", name);
+    return (size_t)snprintf(out, KEYS_SIZE, "%s:%" PRIu32, name, i);
 }
 
-size_t keys_bitmap(char *out, const char *name, uint32_t count, uint32_t i)
+size_t keys_name(char out[KEYS_SIZE], const hibloom *filter, uint32_t i)
 {
-    if (count == 1)
-        return (size_t)snprintf(out, keys_size(name), "%s", name);
-    return (size_t)snprintf(out, keys_size(name), "%s:%" PRIu32, name, i);
+    /* before the spec is known there is but one */
+    return keys_of(out, filter->name, filter->spec.bits != 0 && spec_keys(&filter->spec) > 1, i);
 }
 
-size_t keys_passing(char *out, const char *name, char what)
+/* Names are C strings, so no caller can choose one with a zero byte. */
+size_t keys_temporary(char out[KEYS_SIZE], const hibloom *filter, uint32_t i, char what)
 {
-    return (size_t)snprintf(out, KEYS_SIZE, has_tag(name) ? "%s:hibloom-%c" : "{%s}:hibloom-%c", name, what);
+    char key[KEYS_SIZE];
+    size_t len = keys_name(key, filter, i), tag_len = len;
+    const bool tagged = find_tag(key, &tag_len) != NULL;
+
+    len = (size_t)snprintf(out, KEYS_SIZE, tagged ? "%s" : "{%s}", key);
+    out[len] = '\0';
+    out[len + 1] = what;
+    return len + 2;
+}
+
+/* CRC16 XMODEM (polynomial 0x1021, from 0) modulo 16384: Redis Cluster
+ * specification, "Key distribution model". */
+uint16_t keys_slot(const char *key, size_t len)
+{
+    size_t tag_len = len;
+    const char *tag = find_tag(key, &tag_len);
+    unsigned crc = 0;
+
+    if (tag == NULL)
+        tag = key;
+    for (size_t i = 0; i < tag_len; i++) {
+        crc ^= (unsigned)(unsigned char)tag[i] << 8;
+        for (int bit = 0; bit < 8; bit++)
+            crc = crc & 0x8000 ? crc << 1 ^ 0x1021 : crc << 1;
+    }
+    return (uint16_t)(crc & 0x3fff);
 }

@@ -1,31 +1,31 @@
-/* keys.h: which Redis keys a filter's name stands for. */
+/* keys.h: which Redis keys a filter's name stands for.
+ *
+ *   seen                      a filter of one key
+ *   seen:0, seen:1, ...       of several; number 0 is the root
+ *
+ * In a cluster the part of a key between its first '{' and the next '}', if it
+ * is not empty, decides the slot (Redis Cluster specification, "Hash tags"). */
 #ifndef HIBLOOM_KEYS_H
 #define HIBLOOM_KEYS_H
 
-#include "hibloom/hibloom.h"
-
-#include <string.h>
+#include "base/store.h"
 
 /* Room for any of them. */
-#define KEYS_SIZE (HIBLOOM_NAME_MAX + KEYS_LONGER)
-#define KEYS_LONGER 32 /* than the name: {} :4294967295 :hibloom-a, and the end */
-
-static inline size_t keys_size(const char *name)
-{
-    return strlen(name) + KEYS_LONGER;
-}
+#define KEYS_SIZE (HIBLOOM_NAME_MAX + 16) /* {} :65535 and for a temporary key a zero byte, a letter; the end */
 
 /* Is this a filter's name? EINVAL, ERANGE. */
 hibloom_status keys_check(const char *name);
 
-/* The key of its spec, and of bitmap i of `count`; the key of a segment is the
- * name of its copy's. Terminated, but written with its length, which is
- * returned. */
-size_t keys_spec(char *out, const char *name);
-size_t keys_bitmap(char *out, const char *name, uint32_t count, uint32_t i);
+/* Key number i of a name that has one, or several; of an open filter. Written
+ * terminated; the length is returned. */
+size_t keys_of(char out[KEYS_SIZE], const char *name, bool several, uint32_t i);
+size_t keys_name(char out[KEYS_SIZE], const hibloom *filter, uint32_t i);
 
-/* A key for what is only there within a transaction, or for seconds, in the slot
- * of the key `name`; `what` tells several apart. */
-size_t keys_passing(char *out, const char *name, char what);
+/* A key that is there only within a script, in the slot of key number i; `what`
+ * tells two apart. */
+size_t keys_temporary(char out[KEYS_SIZE], const hibloom *filter, uint32_t i, char what);
+
+/* The cluster slot of a key. */
+uint16_t keys_slot(const char *key, size_t len);
 
 #endif

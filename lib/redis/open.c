@@ -1,333 +1,404 @@
-/* redis_open.c: how a handle comes to be: open, which creates what is not
- * there, and attach.
+/* open.c: what is under a name, and is it whole? See life.h.
  *
- * A filter of up to 16 MB is created by one change, spec and bitmaps together.
- * A larger one is claimed and then made step by step, so that the server is not
- * stalled:
- *
- *     {seen}:spec   "creating 0123456789abcdef hash=..."   then the bitmaps   then "hash=..."
- *
- * Whoever finds it so goes on with it: racing creators help each other, and one
- * that dies leaves nothing that the next would not finish. Nobody can have
- * added to it yet, since nobody has opened it. */
-#include "redis/store_redis.h"
+ * A filter of one key is opened in one round trip: the end of its string tells
+ * all. One of several takes another for each 128 keys, which must be those that
+ * the root lists. */
+#include "redis/life.h"
+#include "base/clock.h"
+#include "spec/spec.h"
 
+#include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <sys/random.h>
 
-/* ---- Creating ------------------------------------------------------------- */
+#define ATTEMPTS 100u /* each that fails is somebody else's that went on */
+#define PATIENCE 20u  /* times that bits in the way may be late ones, before they are somebody's */
 
-/* A filter's keys expire spec first, its bitmaps in the same instant or, on a
- * busy server, some milliseconds later. */
-#define EXPIRING_MS 500
+/* ---- Looking --------------------------------------------------------------- */
 
-static void fail_taken(hibloom *filter)
+enum { PLACE_ALONE, PLACE_ROOT };
+
+static size_t place_key(const struct life *life, unsigned place, char key[KEYS_SIZE])
 {
-    connection_fail(&redis_store_of(filter)->connection, HIBLOOM_EMISMATCH,
-                    "'%s' is a bitmap without a spec: join it with hibloom_attach if it is another program's, "
-                    "else delete it", filter->name);
+    return keys_of(key, life->talk.task.filter->name, place == PLACE_ROOT, 0);
 }
 
-/* Bits that came too late for another filter of the name are soon taken back;
- * it is looked again so often before they count as somebody's. */
-#define PATIENCE 20
-
-/* What the changes of a creation need to know. */
-struct creation {
-    unsigned patience; /* left */
-    bool free;         /* all places, as far as they were looked at */
-    char mark[REDIS_MARK_SIZE];
-};
-
-/* Is there time left for what is in the way to go? */
-static bool is_patient(struct creation *creation)
+static void take_place(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
-    const bool left = creation->patience > 0;
+    struct life_place *place = &life_of(talk)->place[tag];
+    struct task refused = {.filter = talk->task.filter};
 
-    creation->patience -= left;
-    return left;
+    if (place->status != HIBLOOM_OK)
+        return;
+    /* a refusal counts only if that place is the filter's */
+    if (index == 0)
+        (void)task_expect_count(&refused, reply, 0, &place->length);
+    else if (task_expect(&refused, reply, REDIS_REPLY_STRING, 0))
+        place->found = record_read_end(reply->text, reply->text_len < RECORD_END ? reply->text_len : RECORD_END,
+                                       place->length, &place->record);
+    place->status = refused.status;
+    place->words = refused.error;
 }
 
-static bool judge_create(hibloom *filter, struct redis_range range, const struct redis_look *look)
+static void judge_places(struct talk *, struct outbox *);
+
+void life_look(struct talk *talk, struct outbox *outbox)
 {
-    struct creation *creation = look->argument;
-
-    (void)range;
-    if (look->has_spec) /* somebody was faster */
-        return false;
-    if (look->guard.existing && look->bitmap_ttl_ms >= 0 && look->bitmap_ttl_ms <= EXPIRING_MS)
-        return false; /* look again: it is about to go */
-    if (look->guard.existing && is_patient(creation))
-        return false;
-    if (look->guard.existing)
-        fail_taken(filter);
-    return true;
-}
-
-static unsigned ask_claim(hibloom *filter, struct redis_range range, struct commands *out,
-                          const struct redis_look *look)
-{
-    const struct creation *creation = look->argument;
-
-    (void)range;
-    return redis_ask_set(out, redis_filter_of(filter)->spec, creation->mark);
-}
-
-static bool judge_step(hibloom *filter, struct redis_range range, const struct redis_look *look)
-{
-    struct creation *creation = look->argument;
-
-    (void)range;
-    if (!redis_spec_is(look, redis_filter_of(filter)->mark) || redis_bitmaps_stand(filter, look))
-        return false; /* done */
-    if (look->guard.existing && is_patient(creation))
-        return creation->free = false;
-    if (look->guard.existing)
-        fail_taken(filter);
-    return true;
-}
-
-static unsigned ask_step(hibloom *filter, struct redis_range range, struct commands *out,
-                         const struct redis_look *look)
-{
-    (void)look;
-    return redis_ask_copies(filter, range, out) + redis_ask_bitmaps(filter, range, out);
-}
-
-static bool judge_finish(hibloom *filter, struct redis_range range, const struct redis_look *look)
-{
-    (void)range;
-    return redis_spec_is(look, redis_filter_of(filter)->mark);
-}
-
-static unsigned ask_finish(hibloom *filter, struct redis_range range, struct commands *out,
-                           const struct redis_look *look)
-{
-    (void)range;
-    (void)look;
-    return redis_ask_set(out, redis_filter_of(filter)->spec, filter->text);
-}
-
-static unsigned ask_create(hibloom *filter, struct redis_range range, struct commands *out,
-                           const struct redis_look *look)
-{
-    return ask_finish(filter, range, out, look) + ask_step(filter, range, out, look);
-}
-
-/* A server that takes no string of that length has made the spec alone. */
-static bool judge_undo(hibloom *filter, struct redis_range range, const struct redis_look *look)
-{
-    (void)range;
-    return redis_spec_is(look, filter->text) && look->guard.gone;
-}
-
-static const struct redis_change create = {true, judge_create, ask_create};
-static const struct redis_change claim = {true, judge_create, ask_claim};
-static const struct redis_change step = {true, judge_step, ask_step};
-static const struct redis_change finish = {false, judge_finish, ask_finish};
-static const struct redis_change undo = {false, judge_undo, redis_ask_drop};
-
-/* Are all places free? So a filter is not begun that another program's bitmap
- * is in the way of. */
-static bool judge_free(hibloom *filter, struct redis_range range, const struct redis_look *look)
-{
-    struct creation *creation = look->argument;
-
-    creation->free = creation->free && judge_create(filter, range, look);
-    return false;
-}
-
-static bool all_free(hibloom *filter, struct creation *creation)
-{
-    static const struct redis_change check = {true, judge_free, NULL};
-
-    creation->free = true;
-    redis_make_each_step(filter, &check, creation);
-    return creation->free && redis_store_of(filter)->connection.status == HIBLOOM_OK;
-}
-
-/* Whether it is there now, and was made by us. */
-static bool create_filter(hibloom *filter, struct creation *creation)
-{
-    if (redis_is_one_step(filter))
-        return redis_make_change(filter, &create, redis_all(filter), creation);
-    if (all_free(filter, creation) && redis_new_mark(filter, REDIS_CREATING, creation->mark))
-        (void)redis_make_change(filter, &claim, (struct redis_range){0, 1}, creation);
-    return false; /* what is claimed, by whomever, is found and gone on with */
-}
-
-/* From "creating ..." on. */
-static void go_on_creating(hibloom *filter, struct creation *creation)
-{
-    creation->free = true;
-    redis_make_each_step(filter, &step, creation);
-    if (creation->free)
-        (void)redis_make_change(filter, &finish, (struct redis_range){0, 1}, NULL);
-}
-
-/* ---- Opening -------------------------------------------------------------- */
-
-/* Gets the stored spec's text; whether there is one. */
-static bool get_spec(hibloom *filter, char text[REPLY_TEXT + 1])
-{
-    struct redis_store *store = redis_store_of(filter);
+    struct life *life = life_of(talk);
     char key[KEYS_SIZE];
 
-    commands_empty(&store->out);
-    (void)redis_ask_one(&store->out, "GET", (struct argument){key, keys_spec(key, filter->name)}, NULL);
-    connection_send(&store->connection, &store->out);
-    return guard_receive_spec(filter, text);
+    memset(life->place, 0, sizeof life->place);
+    for (unsigned i = 0; i < 2; i++) {
+        const struct argument name = {key, place_key(life, i, key)};
+        outbox_begin(outbox, i, name);
+        record_ask_end(&outbox->commands, name);
+        outbox_end(outbox);
+    }
+    talk->take = take_place;
+    talk->step = judge_places;
 }
 
-/* One that is about to go need not be the wanted one. */
-bool redis_load(hibloom *filter, const hibloom_spec *wanted, enum redis_state *state)
+void life_again(struct talk *talk)
 {
-    struct connection *c = &redis_store_of(filter)->connection;
-    char stored[REPLY_TEXT + 1];
-    const char *text;
+    struct life *life = life_of(talk);
+
+    if (talk->cleaning)
+        return;
+    if (life->attempts++ == ATTEMPTS) {
+        task_fail(&talk->task, HIBLOOM_EBUSY, "'%s' is in the middle of being made or removed by others; gave up waiting",
+                  talk->task.filter->name);
+        return;
+    }
+    talk->task.pause_ms = life->attempts < 2 ? 0 : life->attempts < 20 ? 1 : 10;
+    talk->step = life_look;
+}
+
+/* ---- Judging --------------------------------------------------------------- */
+
+void life_adopt(struct life *life, const hibloom_spec *spec, const struct record *record)
+{
+    hibloom *filter = life->talk.task.filter;
+
+    redis_filter_make(&life->talk.task, life->server, spec);
+    if (life->talk.task.status != HIBLOOM_OK)
+        return;
+    struct redis_filter *own = redis_filter_of(filter);
+    own->generation = record->generation;
+    own->keys[record->key].id = record->id;
+    own->keys[record->key].epoch = record->epoch;
+    own->proven_ms = clock_now_ms();
+}
+
+/* The stored spec, if it is the wanted one; one that is about to go need not be. */
+static bool adopt_place(struct life *life, const struct record *record, uint32_t i)
+{
+    struct task *task = &life->talk.task;
     hibloom_spec spec;
+    hibloom_status status =
+        spec_adopt(&spec, record->state == RECORD_REMOVING ? NULL : life->wanted, record->text);
 
-    if (!get_spec(filter, stored))
-        return false;
-    *state = redis_state_of(stored, &text);
-    hibloom_status status = spec_adopt(&spec, *state == REDIS_REMOVING ? NULL : wanted, text);
     if (status == HIBLOOM_ENOMEM)
-        connection_fail(c, status, "out of memory");
-    else if (status == HIBLOOM_ECORRUPT)
-        connection_fail(c, status, "what is stored as the spec of '%s' is none", filter->name);
+        task_no_memory(task);
     else if (status != HIBLOOM_OK)
-        guard_fail_spec(filter, text);
+        diagnosis_fail_other(task, i, record);
     else
-        redis_set_spec(filter, &spec);
-    if (c->status == HIBLOOM_OK)
-        strcpy(redis_filter_of(filter)->mark, stored);
-    return true;
+        life_adopt(life, &spec, record);
+    return task->status == HIBLOOM_OK;
 }
 
-/* Is the spec still the one that was loaded? Then the bitmaps are judged, too. */
-static bool judge_loaded(hibloom *filter, struct redis_range range, const struct redis_look *look)
+void life_fail_taken(struct life *life, const char *key)
 {
-    bool *loaded = look->argument;
+    task_fail(&life->talk.task, HIBLOOM_EMISMATCH,
+              "'%s' is a bitmap without a spec: join it with hibloom_attach (--bare -s SPEC) if it is another "
+              "program's, else delete it", key);
+}
 
-    (void)range;
-    *loaded = *loaded && redis_spec_is(look, filter->text);
-    if (*loaded)
-        guard_judge(filter, &look->guard);
+/* Bits that came too late for another filter of the name are soon taken back. */
+static void judge_taken(struct talk *talk, unsigned place)
+{
+    struct life *life = life_of(talk);
+    char key[KEYS_SIZE];
+
+    if (life->patience-- > 0) {
+        life_again(talk);
+        return;
+    }
+    place_key(life, place, key);
+    life_fail_taken(life, key);
+}
+
+static void judge_alone(struct talk *talk)
+{
+    struct life *life = life_of(talk);
+    const struct record *record = &life->place[PLACE_ALONE].record;
+
+    if (record->keys > 1)
+        task_fail(&talk->task, HIBLOOM_EMISMATCH, "'%s' is key number %u of a larger filter",
+                  talk->task.filter->name, (unsigned)record->key);
+    else if (adopt_place(life, record, 0) && life->goal == LIFE_DELETE)
+        talk->step = life_remove;
+}
+
+static void judge_root(struct talk *talk)
+{
+    struct life *life = life_of(talk);
+    const struct record *record = &life->place[PLACE_ROOT].record;
+
+    life->root_state = record->state;
+    life->range = (struct redis_range){0, 0};
+    if (!adopt_place(life, record, 0))
+        return;
+    if (record->state == RECORD_REMOVING)
+        talk->step = life_remove_keys;
+    else if (life->goal == LIFE_DELETE)
+        talk->step = life_remove;
+    else
+        talk->step = record->state == RECORD_CREATING ? life_make_keys : life_check_keys;
+}
+
+static void judge_damaged(struct life *life, unsigned place)
+{
+    char key[KEYS_SIZE];
+
+    place_key(life, place, key);
+    task_fail(&life->talk.task, HIBLOOM_ECORRUPT, "'%s' was a filter and is damaged: its spec is unreadable or its "
+              "length is wrong; delete the key", key);
+}
+
+/* Nothing of ours is there. */
+static void judge_absent(struct talk *talk)
+{
+    struct life *life = life_of(talk);
+    const unsigned needed = life->wanted != NULL && spec_keys(life->wanted) > 1 ? PLACE_ROOT : PLACE_ALONE;
+    const struct life_place *place = &life->place[needed];
+    char key[KEYS_SIZE];
+
+    if (place->status != HIBLOOM_OK) {
+        task_fail(&talk->task, place->status, "%s", place->words.words);
+    } else if (place->found == RECORD_FOUND) { /* of a name that looks like our root's */
+        place_key(life, needed, key);
+        task_fail(&talk->task, HIBLOOM_EMISMATCH, "'%s' is a filter of its own, in the way of the first key of '%s'",
+                  key, talk->task.filter->name);
+    } else if (place->found == RECORD_NONE && life->goal != LIFE_DELETE && life->goal != LIFE_REPAIR) {
+        judge_taken(talk, needed);
+    } else if (life->goal == LIFE_OPEN && life->wanted != NULL) {
+        talk->step = life_create;
+    } else {
+        task_fail(&talk->task, HIBLOOM_ENOTFOUND, "there is no filter '%s'%s", talk->task.filter->name,
+                  place->found == RECORD_NONE ? ", but a bitmap without a spec" : "");
+    }
+}
+
+static void judge_places(struct talk *talk, struct outbox *outbox)
+{
+    struct life *life = life_of(talk);
+    const struct life_place *alone = &life->place[PLACE_ALONE], *root = &life->place[PLACE_ROOT];
+
+    (void)outbox;
+    if (alone->found == RECORD_FOUND)
+        judge_alone(talk);
+    else if (root->found == RECORD_FOUND && root->record.keys > 1 && root->record.key == 0)
+        judge_root(talk);
+    else if (alone->found == RECORD_DAMAGED || root->found == RECORD_DAMAGED)
+        judge_damaged(life, alone->found == RECORD_DAMAGED ? PLACE_ALONE : PLACE_ROOT);
+    else
+        judge_absent(talk);
+}
+
+/* ---- All keys of several ------------------------------------------------------ */
+
+enum { TAG_LIST = UINT32_MAX };
+
+static void take_key(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+    struct life *life = life_of(talk);
+    struct redis_filter *own = redis_filter_of(talk->task.filter);
+    struct record record;
+
+    if (tag == TAG_LIST && index == 1) {
+        if (task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, 0))
+            life->ttl_ms = reply->integers[0];
+        return;
+    }
+    if (!task_expect(&talk->task, reply, REDIS_REPLY_STRING, tag == TAG_LIST ? 0 : tag))
+        return;
+    if (tag == TAG_LIST) {
+        memcpy(life->list, reply->text, reply->text_len < sizeof life->list ? reply->text_len : sizeof life->list - 1);
+    } else if (reply->text_len == RECORD_TRAILER && record_parse(reply->text, &record) &&
+               record.generation == own->generation && record.key == tag && record.keys == own->count) {
+        life->seen[tag - life->range.first] = record.id;
+        own->keys[tag].epoch = record.epoch;
+    }
+}
+
+static uint64_t list_at(const struct life *life, uint32_t i)
+{
+    return spec_bitmap_bytes(&life->talk.task.filter->spec) + (uint64_t)i * RECORD_ID_DIGITS;
+}
+
+static void judge_keys(struct talk *, struct outbox *);
+
+static void ask_list(struct life *life, struct outbox *outbox)
+{
+    char name[KEYS_SIZE];
+    const struct argument root = redis_begin(life->talk.task.filter, outbox, TAG_LIST, 0, name);
+
+    memset(life->list, 0, sizeof life->list);
+    command_start(&outbox->commands, 4, "GETRANGE");
+    command_argument(&outbox->commands, root);
+    command_number(&outbox->commands, list_at(life, life->range.first));
+    command_number(&outbox->commands, list_at(life, life->range.first + life->range.count) - 1);
+    command_start(&outbox->commands, 2, "PTTL");
+    command_argument(&outbox->commands, root);
+    outbox_end(outbox);
+}
+
+void life_check_keys(struct talk *talk, struct outbox *outbox)
+{
+    struct life *life = life_of(talk);
+    const uint32_t count = redis_filter_of(talk->task.filter)->count;
+    const uint32_t first = life->range.first + life->range.count, left = count - first;
+    char name[KEYS_SIZE];
+
+    if (left == 0)
+        return; /* whole */
+    life->range = (struct redis_range){first, left < LIFE_STEP ? left : LIFE_STEP};
+    memset(life->seen, 0, sizeof life->seen);
+    for (uint32_t i = first; i < first + life->range.count; i++) {
+        guard_ask(talk->task.filter, outbox, redis_begin(talk->task.filter, outbox, i, i, name), i);
+        outbox_end(outbox);
+    }
+    ask_list(life, outbox);
+    talk->take = take_key;
+    talk->step = judge_keys;
+}
+
+static void confirm_lost(struct talk *, struct outbox *);
+
+static void judge_keys(struct talk *talk, struct outbox *outbox)
+{
+    struct life *life = life_of(talk);
+    struct redis_filter *own = redis_filter_of(talk->task.filter);
+
+    life->lost = false;
+    for (uint32_t i = 0; i < life->range.count; i++) {
+        uint64_t *id = &own->keys[life->range.first + i].id;
+        const bool listed = record_parse_id(&life->list[i * RECORD_ID_DIGITS], id);
+        if (!listed || life->seen[i] != *id)
+            life->lost = true;
+    }
+    if (!life->lost)
+        life_check_keys(talk, outbox);
+    else
+        confirm_lost(talk, outbox);
+}
+
+/* ---- Lost, or did the root change meanwhile? ----------------------------------- */
+
+static void take_confirmation(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+    struct life *life = life_of(talk);
+
+    if (tag != TAG_LIST) {
+        if (!guard_take(&talk->task, 0, index, reply))
+            life->lost = false;
+    } else if (index == 0 && task_expect(&talk->task, reply, REDIS_REPLY_STRING, 0) &&
+               (reply->text_len != life->range.count * RECORD_ID_DIGITS ||
+                memcmp(reply->text, life->list, reply->text_len) != 0)) {
+        life->lost = false;
+    }
+}
+
+static void fail_lost(struct life *life)
+{
+    const struct redis_filter *own = redis_filter_of(life->talk.task.filter);
+    uint32_t i = 0;
+    char key[KEYS_SIZE];
+
+    while (life->seen[i] == own->keys[life->range.first + i].id)
+        i++;
+    keys_name(key, life->talk.task.filter, life->range.first + i);
+    task_fail(&life->talk.task, HIBLOOM_ECORRUPT, "'%s', one of the keys of '%s', is lost: hibloom_repair makes lost "
+              "keys anew, empty", key, life->talk.task.filter->name);
+}
+
+static void judge_lost(struct talk *talk, struct outbox *outbox)
+{
+    struct life *life = life_of(talk);
+
+    if (!life->lost)
+        life_again(talk);
+    else if (life->goal == LIFE_REPAIR)
+        life_repair_keys(talk, outbox);
+    else
+        fail_lost(life);
+}
+
+static void confirm_lost(struct talk *talk, struct outbox *outbox)
+{
+    struct life *life = life_of(talk);
+    hibloom *filter = talk->task.filter;
+    char expected[sizeof life->list], name[KEYS_SIZE];
+
+    memcpy(expected, life->list, sizeof expected);
+    guard_ask(filter, outbox, redis_begin(filter, outbox, 0, 0, name), 0);
+    outbox_end(outbox);
+    ask_list(life, outbox);
+    memcpy(life->list, expected, sizeof expected);
+    talk->take = take_confirmation;
+    talk->step = judge_lost;
+}
+
+/* ---- Attaching a bare bitmap ------------------------------------------------------ */
+
+static void take_bare(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+    (void)guard_take_before(&talk->task, tag, index, reply);
+}
+
+static void attach(struct talk *talk, struct outbox *outbox)
+{
+    struct life *life = life_of(talk);
+    hibloom *filter = talk->task.filter;
+    char name[KEYS_SIZE];
+
+    if (filter->impl == NULL)
+        redis_filter_make(&talk->task, life->server, life->wanted);
+    if (talk->task.status != HIBLOOM_OK)
+        return;
+    const uint32_t first = life->range.first + life->range.count, left = redis_filter_of(filter)->count - first;
+    life->range = (struct redis_range){first, left < LIFE_STEP ? left : LIFE_STEP};
+    for (uint32_t i = first; i < first + life->range.count; i++) {
+        guard_ask(filter, outbox, redis_begin(filter, outbox, i, i, name), i);
+        outbox_end(outbox);
+    }
+    talk->take = take_bare;
+    talk->step = life->range.count > 0 ? attach : NULL;
+}
+
+/* ---- The task ---------------------------------------------------------------------- */
+
+bool life_draw_id(struct task *task, uint64_t *id)
+{
+    if (getentropy(id, sizeof *id) == 0)
+        return true;
+    task_fail(task, HIBLOOM_EIO, "the system has no random numbers");
     return false;
 }
 
-/* Only where something looks wrong it is looked at under a WATCH, which costs
- * a round trip more. */
-static bool verify(hibloom *filter)
+void life_begin(struct life *life, enum life_goal goal, hibloom *filter, struct redis_server_traits *server,
+                const hibloom_spec *wanted)
 {
-    static const struct redis_change check = {true, judge_loaded, NULL};
-    const struct connection *c = &redis_store_of(filter)->connection;
-    struct redis_range range = {0, 0};
-    struct redis_look look;
-    bool loaded = true;
-
-    while (loaded && c->status == HIBLOOM_OK && redis_next_look(filter, &range))
-        if (!redis_look_at(filter, range, &look) || !redis_spec_is(&look, filter->text) ||
-            !redis_bitmaps_stand(filter, &look))
-            (void)redis_make_change(filter, &check, range, &loaded);
-    return loaded;
+    memset(life, 0, sizeof *life);
+    talk_begin(&life->talk, filter, goal == LIFE_ATTACH ? attach : goal == LIFE_DROP ? life_remove : life_look);
+    life->goal = goal;
+    life->server = server;
+    life->wanted = wanted;
+    life->patience = PATIENCE;
 }
 
-/* Whether it is there now, and was made by us. */
-static bool create_with_seed(hibloom *filter, const hibloom_spec *wanted, struct creation *creation)
+void life_end(struct life *life)
 {
-    struct connection *c = &redis_store_of(filter)->connection;
-    hibloom_spec spec = *wanted;
-
-    if (spec_draw_seed(&spec) != HIBLOOM_OK) {
-        connection_fail(c, HIBLOOM_EIO, "the system has no random numbers for a seed");
-        return false;
-    }
-    redis_set_spec(filter, &spec);
-    return c->status == HIBLOOM_OK && create_filter(filter, creation);
-}
-
-static void pause_before(int attempt)
-{
-    if (attempt > 1) /* a filter that is just expiring is soon gone */
-        nanosleep(&(struct timespec){0, attempt < 20 ? 1000000 : 10000000}, NULL);
-}
-
-/* Whether it tried to create it in one step. */
-static bool open_or_create(hibloom *filter, const hibloom_spec *wanted)
-{
-    struct connection *c = &redis_store_of(filter)->connection;
-    struct creation creation = {.patience = PATIENCE};
-    enum redis_state state;
-
-    if (wanted != NULL && !redis_fits(filter, wanted))
-        return false;
-    for (int i = 0; i < REDIS_ATTEMPTS && c->status == HIBLOOM_OK; i++) {
-        pause_before(i);
-        const bool stored = redis_load(filter, wanted, &state);
-        if (c->status != HIBLOOM_OK)
-            return false;
-        if (stored && state == REDIS_STANDS && verify(filter))
-            return false;
-        if (stored && state == REDIS_CREATING)
-            go_on_creating(filter, &creation);
-        if (stored && state == REDIS_REMOVING)
-            redis_go_on_removing(filter);
-        if (!stored && wanted == NULL)
-            connection_fail(c, HIBLOOM_ENOTFOUND, "there is no filter '%s'", filter->name);
-        if (!stored && wanted != NULL && (create_with_seed(filter, wanted, &creation) || c->status != HIBLOOM_OK))
-            return filter->impl != NULL && redis_is_one_step(filter);
-    }
-    connection_fail(c, HIBLOOM_ESERVER, "gave up on '%s': other clients keep changing it", filter->name);
-    return false;
-}
-
-/* After a failure, whose words are what the caller is told. */
-static void undo_creation(hibloom *filter)
-{
-    struct connection *c = &redis_store_of(filter)->connection;
-    const struct error before = filter->store->error;
-
-    if (connection_enter(c) == HIBLOOM_OK) {
-        (void)redis_make_change(filter, &undo, redis_all(filter), NULL);
-        (void)connection_leave(c);
-    }
-    filter->store->error = before;
-}
-
-/* ---- Operations ----------------------------------------------------------- */
-
-hibloom_status redis_open(hibloom *filter, const hibloom_spec *wanted)
-{
-    struct connection *c = &redis_store_of(filter)->connection;
-
-    if (connection_enter(c) != HIBLOOM_OK)
-        return c->status;
-    const bool tried = open_or_create(filter, wanted);
-    hibloom_status status = connection_leave(c);
-    if (tried && status == HIBLOOM_ESERVER)
-        undo_creation(filter);
-    if (status != HIBLOOM_OK)
-        redis_forget(filter);
-    return status;
-}
-
-hibloom_status redis_attach(hibloom *filter)
-{
-    struct connection *c = &redis_store_of(filter)->connection;
-    const hibloom_spec spec = filter->spec;
-    struct redis_range range = {0, 0};
-    struct guard guard;
-
-    if (connection_enter(c) != HIBLOOM_OK)
-        return c->status;
-    redis_set_spec(filter, &spec);
-    while (c->status == HIBLOOM_OK && redis_next_look(filter, &range)) {
-        guard_look(filter, range, &guard);
-        guard_judge_spec(filter, guard.has_spec, guard.spec);
-    }
-    hibloom_status status = connection_leave(c);
-    if (status != HIBLOOM_OK)
-        redis_forget(filter);
-    return status;
+    free(life->mine);
+    free(life->ids);
 }

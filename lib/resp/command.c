@@ -54,6 +54,7 @@ void command_start(struct commands *commands, size_t arguments, const char *name
     if (at == NULL)
         return;
     commands->len += (size_t)(write_count(at, '*', arguments) - at);
+    commands->count++;
     command_text(commands, name);
 }
 
@@ -85,6 +86,20 @@ void command_number(struct commands *commands, uint64_t number)
     commands->len += (size_t)(end_line(at + digits) - start);
 }
 
+void command_filled(struct commands *commands, char filling, size_t times, struct argument a, struct argument b)
+{
+    const size_t len = times + a.len + b.len;
+    char *const start = reserve(commands, COUNT_LINE + len + 2);
+
+    if (start == NULL)
+        return;
+    char *at = write_count(start, '$', len);
+    memset(at, filling, times);
+    memcpy(at + times, a.bytes, a.len);
+    memcpy(at + times + a.len, b.bytes, b.len);
+    commands->len += (size_t)(end_line(at + len) - start);
+}
+
 void command_bytes(struct commands *commands, const char *bytes, size_t len)
 {
     char *at = reserve(commands, len);
@@ -103,11 +118,12 @@ void command_again(struct commands *commands, size_t from, size_t len)
         return;
     memcpy(at, commands->bytes + from, len);
     commands->len += len;
+    commands->count++;
 }
 
 void commands_empty(struct commands *commands)
 {
-    commands->len = 0;
+    commands->len = commands->count = 0;
     commands->failed = false;
 }
 

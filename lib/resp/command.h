@@ -10,7 +10,8 @@
 struct commands {
     char *bytes;
     size_t len, room;
-    bool failed; /* out of memory; sticky until emptied */
+    size_t count; /* commands */
+    bool failed;  /* out of memory; sticky until emptied */
 };
 
 /* An argument, or a key's name. */
@@ -26,7 +27,11 @@ void command_argument(struct commands *, struct argument);
 void command_text(struct commands *, const char *);
 void command_number(struct commands *, uint64_t);
 
-/* Arguments that are RESP already: a literal, or what was written at `from`. */
+/* An argument of so many times the same character, then a, then b. */
+void command_filled(struct commands *, char, size_t times, struct argument a, struct argument b);
+
+/* Arguments that are RESP already: a literal, or what was written at `from`,
+ * which begins a command. */
 #define command_literal(commands, literal) command_bytes((commands), "" literal, sizeof(literal) - 1)
 void command_bytes(struct commands *, const char *bytes, size_t len);
 void command_again(struct commands *, size_t from, size_t len);

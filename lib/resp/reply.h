@@ -10,9 +10,10 @@
 
 #include <hiredis/hiredis.h>
 
-/* The longest answers that are expected: k integers, and a spec text. */
+/* The longest answers that are expected: k integers, and the end of a filter's
+ * string. Longer strings go where the asker has room for them (bulk). */
 #define REPLY_INTEGERS HIBLOOM_HASHES_MAX
-#define REPLY_TEXT HIBLOOM_SPEC_TEXT_SIZE
+#define REPLY_TEXT (HIBLOOM_SPEC_TEXT_SIZE + 256)
 
 struct reply {
     int type;                            /* REDIS_REPLY_...; ERROR also if one is nested in an array */

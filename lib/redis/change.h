@@ -1,0 +1,24 @@
+/* change.h: tasks that go over all keys of an open filter, one after the other:
+ * clear, expire, count. Each proves the filter on every key that it touches. */
+#ifndef HIBLOOM_CHANGE_H
+#define HIBLOOM_CHANGE_H
+
+#include "redis/guard.h"
+
+struct change {
+    struct talk talk;
+    struct redis_range range;
+    uint64_t seconds;         /* expire: 0 = never */
+    uint32_t key;             /* count: where it is */
+    uint64_t from;            /* count: the byte */
+    struct store_count count; /* counted so far */
+    bool other;               /* a key was not the one that this handle opened: */
+    uint32_t other_key;
+    struct diagnosis diagnosis;
+};
+
+void change_begin_clear(struct change *, hibloom *);
+void change_begin_expire(struct change *, hibloom *, uint64_t seconds);
+void change_begin_count(struct change *, hibloom *);
+
+#endif

@@ -1,0 +1,298 @@
+/* create.c: a filter is made. See life.h.
+ *
+ * Of one key by one script: of racing creators one finds nothing and makes it,
+ * the others find it. Of several keys the root is made first, in the state
+ * creating, then the others, 16 MB at a time, so that the server is not stalled;
+ * at last the root gets the list of their ids, and is ready. Racing creators help
+ * each other; one that dies leaves nothing that the next would not finish.
+ * Nobody can have added to it yet, since nobody has opened it. */
+#include "redis/life.h"
+#include "redis/scripts.h"
+#include "spec/spec.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Commands ---------------------------------------------------------------- */
+
+/* What a script puts around the generation: list, text and trailer up to it, and
+ * the rest of the trailer. */
+static void write_tail(const hibloom *filter, uint32_t i, uint64_t id, struct commands *out)
+{
+    struct record record = redis_filter_record(filter, i);
+    const uint64_t list = record_list_bytes(i, record.keys);
+    char trailer[RECORD_TRAILER];
+
+    record.id = id;
+    record.epoch = 0;
+    if (list > 0)
+        record.state = RECORD_CREATING;
+    record_format(&record, trailer);
+    command_filled(out, '0', (size_t)list, (struct argument){filter->text, record.text_len},
+                   (struct argument){trailer, RECORD_IDENTITY_AT});
+    if (i == 0)
+        command_text(out, "");
+    else
+        command_argument(out, (struct argument){trailer + RECORD_IDENTITY_AT, RECORD_GENERATION});
+    command_argument(out, (struct argument){trailer + RECORD_IDENTITY_AT + RECORD_GENERATION,
+                                            RECORD_TRAILER - RECORD_IDENTITY_AT - RECORD_GENERATION});
+}
+
+void life_ask_make(struct life *life, struct outbox *outbox, uint32_t tag, uint32_t i, uint64_t id, int64_t ttl_ms)
+{
+    hibloom *filter = life->talk.task.filter;
+    char name[KEYS_SIZE];
+    const struct argument key = redis_begin(filter, outbox, tag, i, name);
+
+    script_start(&outbox->commands, SCRIPT_MAKE, 1, 5);
+    command_argument(&outbox->commands, key);
+    command_number(&outbox->commands, spec_bitmap_bytes(&filter->spec));
+    write_tail(filter, i, id, &outbox->commands);
+    if (ttl_ms < 0)
+        command_text(&outbox->commands, "-1");
+    else
+        command_number(&outbox->commands, (uint64_t)ttl_ms);
+    outbox_end(outbox);
+}
+
+void life_ask_swap(struct life *life, struct outbox *outbox, enum record_state from, uint64_t at, struct argument there,
+                   struct argument then, enum record_state to)
+{
+    hibloom *filter = life->talk.task.filter;
+    const struct redis_filter *own = redis_filter_of(filter);
+    const char states[2] = {(char)from, (char)to};
+    char name[KEYS_SIZE], identity[RECORD_IDENTITY + 1];
+    struct commands *out = &outbox->commands;
+    const struct argument key = redis_begin(filter, outbox, 0, 0, name);
+
+    record_identity(own->generation, own->keys[0].id, identity);
+    script_start(out, SCRIPT_SWAP, 1, 6);
+    command_argument(out, key);
+    command_text(out, identity);
+    command_argument(out, (struct argument){&states[0], 1});
+    command_number(out, at);
+    command_argument(out, there);
+    command_argument(out, then);
+    command_argument(out, (struct argument){&states[1], 1});
+    outbox_end(outbox);
+}
+
+bool life_take_answer(struct life *life, const struct reply *reply, uint32_t i)
+{
+    if (!task_expect(&life->talk.task, reply, REDIS_REPLY_STRING, i))
+        return false;
+    life->answer = reply->text[0];
+    memset(&life->answer_record, 0, sizeof life->answer_record);
+    if (reply->text_len == 1 + RECORD_TRAILER && record_parse(reply->text + 1, &life->answer_record))
+        return true;
+    if (reply->text_len == 1)
+        return true;
+    task_unexpected(&life->talk.task);
+    return false;
+}
+
+/* ---- The root ------------------------------------------------------------------ */
+
+static void take_answer(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+    (void)index;
+    (void)life_take_answer(life_of(talk), reply, tag);
+}
+
+static void judge_root(struct talk *talk, struct outbox *outbox)
+{
+    struct life *life = life_of(talk);
+    hibloom *filter = talk->task.filter;
+    char key[KEYS_SIZE];
+
+    if (life->answer == '+') {
+        const hibloom_spec spec = filter->spec;
+        life_adopt(life, &spec, &life->answer_record);
+        life->root_state = life->answer_record.state;
+        life->range = (struct redis_range){0, 0};
+        if (talk->task.status == HIBLOOM_OK && spec_keys(&spec) > 1)
+            life_make_keys(talk, outbox);
+    } else if (life->answer == '=' || life->patience-- > 0) {
+        life_again(talk);
+    } else {
+        keys_name(key, filter, 0);
+        life_fail_taken(life, key);
+    }
+}
+
+void life_create(struct talk *talk, struct outbox *outbox)
+{
+    struct life *life = life_of(talk);
+    hibloom_spec spec = *life->wanted;
+    uint64_t id;
+
+    if (spec_draw_seed(&spec) != HIBLOOM_OK)
+        task_fail(&talk->task, HIBLOOM_EIO, "the system has no random numbers for a seed");
+    if (talk->task.status != HIBLOOM_OK || !life_draw_id(&talk->task, &id))
+        return;
+    redis_filter_make(&talk->task, life->server, &spec);
+    if (talk->task.status != HIBLOOM_OK)
+        return;
+    life_ask_make(life, outbox, 0, 0, id, -1);
+    talk->take = take_answer;
+    talk->step = judge_root;
+}
+
+/* ---- The other keys ------------------------------------------------------------- */
+
+static void set_mine(struct life *life, uint32_t i)
+{
+    life->mine[i / 8] |= (unsigned char)(1u << i % 8);
+}
+
+static void take_made(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+    struct life *life = life_of(talk);
+    struct redis_filter *own = redis_filter_of(talk->task.filter);
+    const struct record *record = &life->answer_record;
+
+    (void)index;
+    if (!life_take_answer(life, reply, tag))
+        return;
+    if (life->answer == '!') {
+        life->taken = true;
+        life->taken_key = tag;
+    } else if (record->generation > own->generation) {
+        life->met = record->generation > life->met ? record->generation : life->met;
+    } else {
+        own->keys[tag].id = record->id;
+        if (life->answer == '+')
+            set_mine(life, tag);
+    }
+}
+
+static void raise_generation(struct talk *, struct outbox *);
+static void give_up_creating(struct talk *, struct outbox *);
+static void finish(struct talk *, struct outbox *);
+
+static void judge_made(struct talk *talk, struct outbox *outbox)
+{
+    struct life *life = life_of(talk);
+
+    if (life->met != 0)
+        raise_generation(talk, outbox);
+    else if (life->taken)
+        give_up_creating(talk, outbox);
+    else
+        life_make_keys(talk, outbox);
+}
+
+void life_make_keys(struct talk *talk, struct outbox *outbox)
+{
+    struct life *life = life_of(talk);
+    const uint32_t count = redis_filter_of(talk->task.filter)->count;
+    uint64_t id;
+
+    if (life->range.count == 0) { /* begins */
+        free(life->mine);
+        life->mine = calloc(count / 8 + 1, 1);
+        if (life->mine == NULL)
+            task_no_memory(&talk->task);
+    }
+    life->met = 0;
+    life->taken = false;
+    if (talk->task.status != HIBLOOM_OK)
+        return;
+    if (!redis_next_step(talk->task.filter, &life->range)) {
+        finish(talk, outbox);
+        return;
+    }
+    for (uint32_t i = life->range.first; i < life->range.first + life->range.count; i++)
+        if (i != 0 && life_draw_id(&talk->task, &id))
+            life_ask_make(life, outbox, i, i, id, -1);
+    talk->take = take_made;
+    talk->step = judge_made;
+}
+
+/* ---- Ready ------------------------------------------------------------------------- */
+
+/* Keys made for nothing are unlinked by their ids; but where the root is of the
+ * same generation, somebody may be listing them. */
+static void tidy(struct talk *talk, struct outbox *outbox)
+{
+    struct life *life = life_of(talk);
+    const struct redis_filter *own = redis_filter_of(talk->task.filter);
+
+    life_again(talk);
+    for (uint32_t i = 1; i < own->count; i++)
+        if (life->mine[i / 8] >> i % 8 & 1)
+            life_ask_unlink(life, outbox, i, true, "");
+    talk->take = life_take_unlinked;
+}
+
+static void judge_finished(struct talk *talk, struct outbox *outbox)
+{
+    struct life *life = life_of(talk);
+
+    if (life->answer == '+')
+        return;
+    if (life->answer_record.generation == redis_filter_of(talk->task.filter)->generation)
+        life_again(talk);
+    else
+        tidy(talk, outbox);
+}
+
+static void finish(struct talk *talk, struct outbox *outbox)
+{
+    struct life *life = life_of(talk);
+    const struct redis_filter *own = redis_filter_of(talk->task.filter);
+    const size_t len = (size_t)record_list_bytes(0, own->count);
+
+    free(life->ids);
+    life->ids = malloc(len + 1);
+    if (life->ids == NULL) {
+        task_no_memory(&talk->task);
+        return;
+    }
+    for (uint32_t i = 0; i < own->count; i++)
+        record_format_id(own->keys[i].id, life->ids + (size_t)i * RECORD_ID_DIGITS);
+    life_ask_swap(life, outbox, RECORD_CREATING, spec_bitmap_bytes(&talk->task.filter->spec),
+                  (struct argument){"0", 1}, (struct argument){life->ids, len}, RECORD_READY);
+    talk->take = take_answer;
+    talk->step = judge_finished;
+}
+
+/* ---- In the way ----------------------------------------------------------------------- */
+
+static void again(struct talk *talk, struct outbox *outbox)
+{
+    (void)outbox;
+    life_again(talk);
+}
+
+/* A key of a newer generation, whose root is lost: this root has to be newer. */
+static void raise_generation(struct talk *talk, struct outbox *outbox)
+{
+    struct life *life = life_of(talk);
+    const struct record root = redis_filter_record(talk->task.filter, 0);
+    char now[RECORD_IDENTITY + 1], then[RECORD_IDENTITY + 1];
+
+    record_identity(root.generation, root.id, now);
+    record_identity(life->met + 1, root.id, then);
+    life_ask_swap(life, outbox, RECORD_CREATING, record_trailer_at(&root) + RECORD_IDENTITY_AT,
+                  (struct argument){now, RECORD_IDENTITY}, (struct argument){then, RECORD_IDENTITY}, RECORD_CREATING);
+    talk->take = take_answer;
+    talk->step = again;
+}
+
+/* Another program's value is where a key has to be, unless it is late bits. */
+static void give_up_creating(struct talk *talk, struct outbox *outbox)
+{
+    struct life *life = life_of(talk);
+    char key[KEYS_SIZE];
+
+    if (life->patience-- > 0) {
+        life_again(talk);
+        return;
+    }
+    keys_name(key, talk->task.filter, life->taken_key);
+    life_fail_taken(life, key);
+    talk->cleanup = life_remove;
+    (void)outbox;
+}

@@ -1,0 +1,48 @@
+/* encoding.h: how the bits of items are put into commands, and their answers read.
+ *
+ *   SETBIT/GETBIT     k commands an item
+ *   BITFIELD          one command an item; BITFIELD_RO to look. Of racing adders of
+ *                     one item exactly one is told that it was first
+ *   block             one GETRANGE of 64 bytes an item, in the blocked layout
+ *   each key          partitioned: on each key, one bit of every item
+ *   script            partitioned and exact: the bits of all items in one step
+ *
+ * A run is some items whose bits lie in one key (partitioned: in all keys). */
+#ifndef HIBLOOM_ENCODING_H
+#define HIBLOOM_ENCODING_H
+
+#include "redis/filter.h"
+
+/* What is known of a bit that was asked for. */
+enum encoded_bit { BIT_UNKNOWN, BIT_WAS_SET, BIT_WAS_UNSET };
+
+struct run {
+    uint32_t segment;
+    uint32_t items;
+    const uint64_t *bits;  /* k an item */
+    unsigned char *known;  /* enum encoded_bit, as many */
+    uint32_t tag;          /* of its exchange; of each_key the first of as many as there are keys, two apart */
+};
+
+struct encoding {
+    bool sets;         /* or only looks */
+    bool each_key;     /* an exchange for each key of the filter, with its bit of every item */
+    bool all_keys;     /* one exchange on all keys */
+    bool keys_an_item, keys_a_bit; /* commands name a key for each item, for each bit; else once */
+    uint8_t bit_bytes;    /* of commands for a bit, without its offset and key; about */
+    uint8_t item_bytes;   /* of commands for an item beside those */
+    uint8_t answer_bytes; /* an item, where that is more than its commands; else 0 */
+    /* Writes the commands of a run on key i; of an encoding without each_key i is the segment. */
+    void (*ask)(hibloom *, struct commands *, struct argument key, const struct run *, uint32_t i);
+    /* Replies to what ask has written, the guard's not counted. */
+    uint32_t (*replies)(const hibloom *, const struct run *);
+    /* Takes one of them. */
+    void (*take)(struct task *, struct run *, uint32_t i, uint32_t index, const struct reply *);
+};
+
+/* The one in which to add, whether the caller asks for is_new or not; and to look. */
+const struct encoding *encoding_to_add(const hibloom *, bool exact);
+const struct encoding *encoding_to_look(const hibloom *);
+
+
+#endif

@@ -1,0 +1,53 @@
+/* filter.h: what a handle knows of its filter in Redis: its keys, and who they are. */
+#ifndef HIBLOOM_REDIS_FILTER_H
+#define HIBLOOM_REDIS_FILTER_H
+
+#include "redis/keys.h"
+#include "redis/record.h"
+#include "redis/task.h"
+
+/* What a store knows of its server, for all filters on it. */
+struct redis_server_traits {
+    bool bitfield;          /* HIBLOOM_COMMANDS_BITFIELD */
+    bool lacks_bitfield_ro; /* found out: it is older than Redis 6 */
+};
+
+struct redis_key {
+    uint64_t id;
+    uint64_t epoch;  /* as the guard saw it last: how often it was cleared */
+    uint64_t length; /* bare only: the most this handle has seen; UINT64_MAX once that was lost */
+};
+
+/* hibloom.impl */
+struct redis_filter {
+    struct redis_server_traits *server;
+    uint64_t generation;
+    uint64_t proven_ms; /* when a guard was good last; 0: none was yet */
+    uint32_t count;     /* of keys */
+    struct redis_key keys[];
+};
+
+static inline struct redis_filter *redis_filter_of(const hibloom *filter)
+{
+    return filter->impl;
+}
+
+/* The handle's, for another spec: with its keys, of which nothing is known yet.
+ * Notes ERANGE where a bitmap and its tail do not fit one string, and ENOMEM. */
+void redis_filter_make(struct task *, struct redis_server_traits *, const hibloom_spec *);
+void redis_filter_free(hibloom *);
+
+/* Key number i as its record should be; but for its id where `id` is not known. */
+struct record redis_filter_record(const hibloom *, uint32_t i);
+
+/* Begins an exchange on key number i; its name as an argument. */
+struct argument redis_begin(hibloom *, struct outbox *, uint32_t tag, uint32_t i, char key[KEYS_SIZE]);
+
+/* The keys after `range`, from {0, 0} on: as many as a server can make or remove
+ * without a long stall, 16 MB of them; false: there is none. */
+struct redis_range {
+    uint32_t first, count;
+};
+bool redis_next_step(const hibloom *, struct redis_range *);
+
+#endif

@@ -1,0 +1,54 @@
+/* guard.h: is a key still the one that this handle opened?
+ *
+ * Redis answers GETBIT on a key that is not there with 0, and SETBIT makes one.
+ * So each pipeline ends, for each key that it touches, in one short command:
+ *
+ *     GETRANGE seen 1638400 1638482      the trailer, where this handle knows it
+ *
+ * The generation and id that the handle opened: the answers before it are good,
+ * since a key that was lost or replaced at any time before has another id, or
+ * nothing, there. Anything else, and the call fails; what happened then is read
+ * from the end of the string in a round trip of its own (diagnosis).
+ *
+ * A bare bitmap has no trailer. Of it STRLEN is asked, and the last eight bytes,
+ * which must not be those of a filter. An add may make again what was lost, so
+ * there these two come in front of it, too. */
+#ifndef HIBLOOM_GUARD_H
+#define HIBLOOM_GUARD_H
+
+#include "redis/filter.h"
+
+#define GUARD_REPLIES(filter) ((filter)->bare ? 2u : 1u)
+
+void guard_ask(hibloom *, struct outbox *, struct argument key, uint32_t i);
+
+/* Takes reply `index` of those to guard_ask on key i. False: it is not that key
+ * any more, or the reply was none. */
+bool guard_take(struct task *, uint32_t i, uint32_t index, const struct reply *);
+
+/* The same in front of an add to a bare bitmap, which need not be there yet. */
+bool guard_take_before(struct task *, uint32_t i, uint32_t index, const struct reply *);
+
+/* Is it so long since the last good guard that an add must ask one first? */
+bool guard_is_stale(const hibloom *);
+
+/* ---- What happened -------------------------------------------------------------- */
+
+/* The step to take once a guard was not good, of key i: fails with ENOTFOUND,
+ * EMISMATCH or ECORRUPT, and words that say what to do. */
+struct diagnosis {
+    uint32_t key;
+    char end[2][RECORD_END]; /* of the key, and of the root */
+    size_t len[2];
+    uint64_t length[2];
+};
+
+void diagnosis_ask(struct diagnosis *, struct talk *, struct outbox *, uint32_t i);
+void diagnosis_take(struct diagnosis *, struct talk *, uint32_t tag, uint32_t index, const struct reply *);
+void diagnosis_judge(struct diagnosis *, struct talk *);
+
+/* Fails for a key that holds the record of another filter; says how the specs
+ * differ, but no seed: of siphash, that is a secret. */
+void diagnosis_fail_other(struct task *, uint32_t i, const struct record *);
+
+#endif

@@ -1,0 +1,55 @@
+/* items.h: the tasks behind add and contains. */
+#ifndef HIBLOOM_ITEMS_H
+#define HIBLOOM_ITEMS_H
+
+#include "redis/encoding.h"
+#include "redis/guard.h"
+
+/* Some items on their way: written, and not answered yet. */
+struct window {
+    size_t base;           /* the item that `item` counts from */
+    uint32_t items, runs;
+    uint32_t *item;        /* which they are */
+    uint64_t *bits;        /* k an item */
+    unsigned char *known;  /* enum encoded_bit, as many */
+    struct run *run;
+    unsigned char *proven; /* by run; partitioned: by key */
+};
+
+/* Items that are hashed at a time; where there are segments, put in their order,
+ * so that the guard is asked once for a run of them and not for every item. */
+struct chunk {
+    size_t base, end;  /* of the items of the call */
+    uint32_t items, next;
+    uint64_t *bits;
+    uint64_t *order;   /* segment << 32 | item, counted from base */
+    uint32_t *at;      /* where in `bits` an item's are */
+};
+
+struct items {
+    struct talk talk;
+    const struct encoding *encoding;
+    const hibloom_item *items;
+    size_t n;
+    unsigned char *missing; /* a bit an item: not all its bits were set; NULL: nobody asks */
+    void *memory;           /* what all arrays lie in */
+    size_t item_bytes, guard_bytes, window_bytes; /* of commands */
+    uint32_t window_items, chunk_items;           /* at most */
+    struct chunk chunk;
+    struct window windows[2];
+    bool started;           /* a window was written */
+    bool other;             /* a key was not the one that this handle opened: */
+    uint32_t other_key;
+    unsigned undo_window;   /* where undoing is */
+    uint32_t undo_at;
+    struct diagnosis diagnosis;
+};
+
+/* exact: items_end is to tell what is new. */
+void items_begin_add(struct items *, hibloom *, const hibloom_item *, size_t n, bool exact);
+void items_begin_contains(struct items *, hibloom *, const hibloom_item *, size_t n);
+
+/* Frees, and writes is_new or found if the task is OK; NULL where it was not asked. */
+void items_end(struct items *, bool *answers);
+
+#endif

@@ -1,0 +1,107 @@
+/* life.h: how a filter comes to be and goes: what its files share.
+ *
+ *   open.c     look what is under a name; check all keys of it
+ *   create.c   make the root, the keys, and flip the root to ready
+ *   remove.c   flip the root to removing, unlink the keys, then the root
+ *   repair.c   make lost keys anew, and list them
+ *   change.c   clear and expire a filter that stands
+ *
+ * A filter of one key is made and removed by one script. Of several keys the
+ * root's state says what is going on, so that whoever finds it goes on with it:
+ *
+ *     make root (creating) -> make keys 1, 2, ... -> swap root to ready, with the list of ids
+ *     swap root to removing -> unlink keys of that generation -> unlink root
+ *
+ * Every step is a compare-and-set on one key, so helpers and sleepers do no
+ * harm; tests/model checks all orders of them. */
+#ifndef HIBLOOM_LIFE_H
+#define HIBLOOM_LIFE_H
+
+#include "redis/guard.h"
+
+#define LIFE_STEP 128u /* keys at a time */
+
+enum life_goal { LIFE_OPEN, LIFE_ATTACH, LIFE_REPAIR, LIFE_DELETE, LIFE_DROP };
+
+/* What is at one of the places that a name stands for: NAME, NAME:0. */
+struct life_place {
+    enum record_found found;
+    struct record record;
+    uint64_t length;
+    hibloom_status status; /* of the refusal to look there, in words */
+    struct error words;
+};
+
+struct life {
+    struct talk talk;
+    enum life_goal goal;
+    struct redis_server_traits *server;
+    const hibloom_spec *wanted; /* NULL: whatever is stored */
+    struct life_place place[2];
+    unsigned attempts, patience;
+
+    struct redis_range range;    /* of keys that are looked at, made, unlinked */
+    uint64_t seen[LIFE_STEP];    /* the ids found there, 0: none of this generation */
+    bool lost;                   /* one of them is not the listed one */
+    char list[LIFE_STEP * RECORD_ID_DIGITS + 1];
+    enum record_state root_state;
+    int64_t ttl_ms;              /* of the root */
+    unsigned char *mine;         /* a bit a key: made by this call */
+    char *ids;                   /* the list, once all are made */
+    uint64_t met;                /* a generation above the root's */
+    bool taken;                  /* a place holds something else */
+    uint32_t taken_key;
+    uint64_t unlinked;           /* keys, in the last step */
+    char answer;                 /* of the last script: '+', '=', '!' */
+    struct record answer_record; /* the trailer with it */
+    struct diagnosis diagnosis;
+};
+
+static inline struct life *life_of(struct talk *talk)
+{
+    return (struct life *)talk;
+}
+
+/* Steps; each may be the first of a task. */
+void life_look(struct talk *, struct outbox *);         /* open.c */
+void life_check_keys(struct talk *, struct outbox *);   /* open.c, once the root is known */
+void life_create(struct talk *, struct outbox *);       /* create.c, for life.wanted */
+void life_make_keys(struct talk *, struct outbox *);    /* create.c, once the root is made */
+void life_remove(struct talk *, struct outbox *);       /* remove.c: of a handle's, or what look has found */
+void life_remove_keys(struct talk *, struct outbox *);  /* remove.c: from removing on */
+void life_repair_keys(struct talk *, struct outbox *);  /* repair.c: those of life.range that are lost */
+
+/* Looks again, after a pause if that was often; gives up with EBUSY. */
+void life_again(struct talk *);
+
+/* Takes a record over as the handle's filter: spec, generation, and key's id. */
+void life_adopt(struct life *, const hibloom_spec *, const struct record *);
+
+/* Asks for a script's answer '+', '=' or '!', with a trailer behind it or not. */
+bool life_take_answer(struct life *, const struct reply *, uint32_t i);
+
+/* EVAL make of key number i. */
+void life_ask_make(struct life *, struct outbox *, uint32_t tag, uint32_t i, uint64_t id, int64_t ttl_ms);
+
+/* EVAL swap on the root: bytes at an offset, and the state. */
+void life_ask_swap(struct life *, struct outbox *, enum record_state from, uint64_t at, struct argument there,
+                   struct argument then, enum record_state to);
+
+/* EVAL unlink of key number i: of its id, or of the filter's generation; in that
+ * state, "" for any. The step counts what was unlinked in life.unlinked. */
+void life_ask_unlink(struct life *, struct outbox *, uint32_t i, bool by_id, const char *state);
+void life_take_unlinked(struct talk *, uint32_t tag, uint32_t index, const struct reply *);
+
+/* A new id for a key. False: the system has no random numbers; noted. */
+bool life_draw_id(struct task *, uint64_t *id);
+
+/* EMISMATCH: the key holds something that is no filter of ours. */
+void life_fail_taken(struct life *, const char *key);
+
+/* ---- The tasks ------------------------------------------------------------------- */
+
+/* For open, attach (spec wanted), repair, delete by name; and for drop by handle. */
+void life_begin(struct life *, enum life_goal, hibloom *, struct redis_server_traits *, const hibloom_spec *wanted);
+void life_end(struct life *); /* frees what it holds */
+
+#endif

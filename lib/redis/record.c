@@ -1,0 +1,120 @@
+/* record.c: what lies behind the bits of a key. See record.h. */
+#include "redis/record.h"
+#include "base/number.h"
+#include "spec/spec.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+_Static_assert(RECORD_END == 2131, "RECORD_FROM_END says so");
+
+static const char format_name[] = "hibloom1"; /* and its version */
+
+void record_format(const struct record *record, char trailer[RECORD_TRAILER])
+{
+    char text[RECORD_TRAILER + 1];
+
+    snprintf(text, sizeof text,
+             " %04" PRIu32 " %09" PRIu64 " %05" PRIu32 "/%05" PRIu32 " %c %016" PRIu64 " %016" PRIx64 " %010" PRIu64
+             " %s",
+             record->text_len, record->bytes, record->key, record->keys, (char)record->state, record->generation,
+             record->id, record->epoch, format_name);
+    memcpy(trailer, text, RECORD_TRAILER);
+}
+
+static bool read_number(const char *trailer, size_t at, size_t digits, uint64_t *out)
+{
+    return number_parse(trailer + at, digits, UINT64_MAX, out) == HIBLOOM_OK;
+}
+
+bool record_parse_id(const char *digits, uint64_t *id)
+{
+    *id = 0;
+    for (size_t i = 0; i < RECORD_ID_DIGITS; i++) {
+        const int digit = number_hex_digit(digits[i]);
+        if (digit < 0)
+            return false;
+        *id = *id << 4 | (unsigned)digit;
+    }
+    return true;
+}
+
+static bool says_filter(const char trailer[RECORD_TRAILER])
+{
+    return memcmp(trailer + RECORD_TRAILER - strlen(format_name), format_name, strlen(format_name)) == 0;
+}
+
+/* That it is written again just so shows that the blanks are where they belong. */
+bool record_parse(const char trailer[RECORD_TRAILER], struct record *record)
+{
+    char again[RECORD_TRAILER];
+    uint64_t text_len, key, keys;
+
+    if (!says_filter(trailer) || !read_number(trailer, 1, 4, &text_len) || !read_number(trailer, 6, 9, &record->bytes) ||
+        !read_number(trailer, 16, 5, &key) || !read_number(trailer, 22, 5, &keys) ||
+        !read_number(trailer, 30, RECORD_GENERATION, &record->generation) ||
+        !record_parse_id(trailer + 47, &record->id) || !read_number(trailer, 64, 10, &record->epoch))
+        return false;
+    record->text_len = (uint32_t)text_len;
+    record->key = (uint32_t)key;
+    record->keys = (uint32_t)keys;
+    record->state = (enum record_state)trailer[RECORD_STATE_AT];
+    record_format(record, again);
+    return memcmp(again, trailer, RECORD_TRAILER) == 0 && record->key < record->keys &&
+           strchr("rcx", trailer[RECORD_STATE_AT]) != NULL;
+}
+
+uint64_t record_list_bytes(uint32_t key, uint32_t keys)
+{
+    return key == 0 && keys > 1 ? (uint64_t)keys * RECORD_ID_DIGITS : 0;
+}
+
+uint64_t record_trailer_at(const struct record *record)
+{
+    return record->bytes + record_list_bytes(record->key, record->keys) + record->text_len;
+}
+
+/* The text must be canonical, and bits, keys and length those that it tells. */
+static bool read_text(const char *end, size_t len, uint64_t length, struct record *record)
+{
+    hibloom_spec spec;
+
+    if (record->text_len >= sizeof record->text || record->text_len + RECORD_TRAILER > len)
+        return false;
+    memcpy(record->text, end + len - RECORD_TRAILER - record->text_len, record->text_len);
+    record->text[record->text_len] = '\0';
+    return strlen(record->text) == record->text_len && spec_adopt(&spec, NULL, record->text) == HIBLOOM_OK &&
+           record->keys == spec_keys(&spec) && record->bytes == spec_bitmap_bytes(&spec) &&
+           length == record_trailer_at(record) + RECORD_TRAILER;
+}
+
+enum record_found record_read_end(const char *end, size_t len, uint64_t length, struct record *record)
+{
+    if (length == 0)
+        return RECORD_NOTHING;
+    if (len < RECORD_TRAILER || !says_filter(end + len - RECORD_TRAILER))
+        return RECORD_NONE;
+    return record_parse(end + len - RECORD_TRAILER, record) && read_text(end, len, length, record) ? RECORD_FOUND
+                                                                                                  : RECORD_DAMAGED;
+}
+
+void record_ask_end(struct commands *out, struct argument key)
+{
+    command_start(out, 2, "STRLEN");
+    command_argument(out, key);
+    command_start(out, 4, "GETRANGE");
+    command_argument(out, key);
+    command_text(out, RECORD_FROM_END);
+    command_text(out, "-1");
+}
+
+void record_identity(uint64_t generation, uint64_t id, char out[RECORD_IDENTITY + 1])
+{
+    snprintf(out, RECORD_IDENTITY + 1, "%016" PRIu64 " %016" PRIx64, generation, id);
+}
+
+void record_format_id(uint64_t id, char out[RECORD_ID_DIGITS + 1])
+{
+    snprintf(out, RECORD_ID_DIGITS + 1, "%016" PRIx64, id);
+}

@@ -1,0 +1,70 @@
+/* record.h: what lies behind the bits of a key and makes it a filter.
+ *
+ *     bits ... | list | text | trailer
+ *
+ *   list      only in the root of several keys: the id of each key, 16 hex
+ *             digits each; all '0' until the filter is ready
+ *   text      the spec text
+ *   trailer   83 bytes of text in fixed columns, at the very end:
+ *
+ *     " 0087 000001638 00003/00256 r 1763740000123456 0123456789abcdef 0000000000 hibloom1"
+ *        |       |         |       |        |                 |            |          |
+ *      bytes   bytes   key/keys  state  generation         key's id      epoch     format
+ *     of text of bits
+ *
+ * See docs/format.md for what each means. */
+#ifndef HIBLOOM_RECORD_H
+#define HIBLOOM_RECORD_H
+
+#include "base/store.h"
+#include "resp/command.h"
+
+#define RECORD_TRAILER 83u
+#define RECORD_ID_DIGITS 16u /* of an id in the list */
+#define RECORD_END (RECORD_TRAILER + HIBLOOM_SPEC_TEXT_SIZE) /* bytes at the end of a key that hold text and trailer */
+#define RECORD_FROM_END "-2131"                              /* so GETRANGE counts them */
+
+/* Where things stand in the trailer. */
+#define RECORD_STATE_AT 28u
+#define RECORD_IDENTITY_AT 30u /* generation, blank, id */
+#define RECORD_GENERATION 16u  /* bytes of a generation */
+#define RECORD_IDENTITY 33u
+
+enum record_state { RECORD_READY = 'r', RECORD_CREATING = 'c', RECORD_REMOVING = 'x' };
+
+struct record {
+    uint32_t text_len, key, keys;
+    uint64_t bytes; /* of bits */
+    uint64_t generation, id, epoch;
+    enum record_state state;
+    char text[HIBLOOM_SPEC_TEXT_SIZE]; /* only record_read_end fills it */
+};
+
+/* Writes the trailer, not terminated; reads one. False: it is none. */
+void record_format(const struct record *, char trailer[RECORD_TRAILER]);
+bool record_parse(const char trailer[RECORD_TRAILER], struct record *);
+
+/* What the end of a key's string is. */
+enum record_found { RECORD_NOTHING, /* the key is not there, or empty */
+                    RECORD_NONE,    /* no record, so no filter: a bare bitmap, or late bits */
+                    RECORD_DAMAGED, /* it says that it is one, and cannot be */
+                    RECORD_FOUND };
+
+/* Asks for a key's length and its end: STRLEN, GETRANGE. */
+void record_ask_end(struct commands *, struct argument key);
+
+/* Reads the last bytes of a string (up to RECORD_END) that is `length` long. */
+enum record_found record_read_end(const char *end, size_t len, uint64_t length, struct record *);
+
+/* Bytes of a key's list, and where its text and trailer begin. */
+uint64_t record_list_bytes(uint32_t key, uint32_t keys);
+uint64_t record_trailer_at(const struct record *);
+
+/* "GENERATION ID", by which scripts compare. */
+void record_identity(uint64_t generation, uint64_t id, char out[RECORD_IDENTITY + 1]);
+
+/* An id in the list. */
+void record_format_id(uint64_t id, char out[RECORD_ID_DIGITS + 1]);
+bool record_parse_id(const char *digits, uint64_t *id);
+
+#endif

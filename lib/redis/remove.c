@@ -1,0 +1,168 @@
+/* remove.c: a filter is removed. See life.h.
+ *
+ * One key is unlinked if it is still that key. Of several the root is marked as
+ * removing first: from then on nobody opens it, and whoever finds it so goes on.
+ * UNLINK of 16 MB takes some milliseconds, so one step follows another.
+ *
+ * A full server refuses the mark, since it is written, but takes UNLINK. Then
+ * the other keys go first and the root last, each by its identity; if that is
+ * cut, what is left is a filter that has lost keys: an error to all, which can
+ * be removed again. */
+#include "redis/life.h"
+#include "redis/scripts.h"
+
+#include <string.h>
+
+void life_ask_unlink(struct life *life, struct outbox *outbox, uint32_t i, bool by_id, const char *state)
+{
+    hibloom *filter = life->talk.task.filter;
+    const struct redis_filter *own = redis_filter_of(filter);
+    char name[KEYS_SIZE], identity[RECORD_IDENTITY + 1];
+    struct commands *out = &outbox->commands;
+    const struct argument key = redis_begin(filter, outbox, i, i, name);
+
+    record_identity(own->generation, own->keys[i].id, identity);
+    script_start(out, SCRIPT_UNLINK, 1, 2);
+    command_argument(out, key);
+    command_argument(out, (struct argument){identity, filter->bare ? 0 : by_id ? RECORD_IDENTITY : RECORD_GENERATION});
+    command_text(out, state);
+    outbox_end(outbox);
+}
+
+void life_take_unlinked(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+    uint64_t count;
+
+    (void)index;
+    if (task_expect_count(&talk->task, reply, tag, &count))
+        life_of(talk)->unlinked += count;
+}
+
+/* ---- Keys 1, 2, ..., then the root --------------------------------------------- */
+
+static void judge_removed(struct talk *talk, struct outbox *outbox)
+{
+    struct life *life = life_of(talk);
+
+    (void)outbox;
+    if (life->goal == LIFE_OPEN || life->goal == LIFE_REPAIR)
+        life_again(talk);
+}
+
+/* A root that was not marked goes by its id. */
+static void remove_root(struct life *life, struct outbox *outbox)
+{
+    const bool marked = life->root_state == RECORD_REMOVING;
+
+    life_ask_unlink(life, outbox, 0, !marked, marked ? "x" : "");
+    life->talk.take = life_take_unlinked;
+    life->talk.step = judge_removed;
+}
+
+void life_remove_keys(struct talk *talk, struct outbox *outbox)
+{
+    struct life *life = life_of(talk);
+
+    if (!redis_next_step(talk->task.filter, &life->range)) {
+        remove_root(life, outbox);
+        return;
+    }
+    for (uint32_t i = life->range.first; i < life->range.first + life->range.count; i++)
+        if (i != 0)
+            life_ask_unlink(life, outbox, i, false, "");
+    talk->take = life_take_unlinked;
+    talk->step = life_remove_keys;
+}
+
+/* ---- The mark --------------------------------------------------------------------- */
+
+static void take_mark(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+    struct life *life = life_of(talk);
+
+    (void)index;
+    if (reply->type == REDIS_REPLY_ERROR && refusal_of(reply->text) == REFUSAL_OOM)
+        life->answer = '+'; /* and root_state stays as it was */
+    else if (life_take_answer(life, reply, tag) && life->answer == '+')
+        life->root_state = RECORD_REMOVING;
+}
+
+static void take_diagnosis(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+    diagnosis_take(&life_of(talk)->diagnosis, talk, tag, index, reply);
+}
+
+static void judge_diagnosis(struct talk *talk, struct outbox *outbox)
+{
+    (void)outbox;
+    diagnosis_judge(&life_of(talk)->diagnosis, talk);
+}
+
+/* It is not what it was: one that was looked up is looked up again. */
+static void not_removed(struct talk *talk, struct outbox *outbox)
+{
+    struct life *life = life_of(talk);
+
+    if (life->goal != LIFE_DROP) {
+        life_again(talk);
+        return;
+    }
+    diagnosis_ask(&life->diagnosis, talk, outbox, 0);
+    talk->take = take_diagnosis;
+    talk->step = judge_diagnosis;
+}
+
+static void judge_mark(struct talk *talk, struct outbox *outbox)
+{
+    struct life *life = life_of(talk);
+
+    life->range = (struct redis_range){0, 0};
+    if (life->answer == '+')
+        life_remove_keys(talk, outbox);
+    else
+        not_removed(talk, outbox);
+}
+
+/* ---- All of it ---------------------------------------------------------------------- */
+
+static void judge_alone(struct talk *talk, struct outbox *outbox)
+{
+    if (life_of(talk)->unlinked == 0 && !talk->task.filter->bare)
+        not_removed(talk, outbox);
+}
+
+static void remove_bare(struct talk *talk, struct outbox *outbox)
+{
+    struct life *life = life_of(talk);
+
+    if (!redis_next_step(talk->task.filter, &life->range))
+        return;
+    for (uint32_t i = life->range.first; i < life->range.first + life->range.count; i++)
+        life_ask_unlink(life, outbox, i, false, "");
+    talk->take = life_take_unlinked;
+    talk->step = remove_bare;
+}
+
+void life_remove(struct talk *talk, struct outbox *outbox)
+{
+    struct life *life = life_of(talk);
+    const hibloom *filter = talk->task.filter;
+
+    life->unlinked = 0;
+    life->answer = '=';
+    if (filter->bare) {
+        remove_bare(talk, outbox);
+    } else if (redis_filter_of(filter)->count == 1) {
+        life_ask_unlink(life, outbox, 0, true, "");
+        talk->take = life_take_unlinked;
+        talk->step = judge_alone;
+    } else {
+        if (life->root_state != RECORD_CREATING)
+            life->root_state = RECORD_READY;
+        const struct record root = redis_filter_record(filter, 0);
+        life_ask_swap(life, outbox, life->root_state, record_trailer_at(&root), (struct argument){"", 0},
+                      (struct argument){"", 0}, RECORD_REMOVING);
+        talk->take = take_mark;
+        talk->step = judge_mark;
+    }
+}

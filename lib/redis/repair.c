@@ -1,0 +1,74 @@
+/* repair.c: lost keys of several are made anew, and listed. See life.h.
+ *
+ * A key that is missing, or of an older generation, is made; one of this
+ * generation that is not listed is a helper's that slept, and empty, so it is
+ * taken. Then its entry in the root's list is swapped, from the lost id to the
+ * new one. A handle from before fails on that key until it is opened again,
+ * since the lost id comes never again. */
+#include "redis/life.h"
+#include "spec/spec.h"
+
+#include <string.h>
+
+static void take_answer(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+    (void)index;
+    (void)life_take_answer(life_of(talk), reply, tag);
+}
+
+static void judge_listed(struct talk *talk, struct outbox *outbox)
+{
+    if (life_of(talk)->answer == '+')
+        life_repair_keys(talk, outbox);
+    else
+        life_again(talk);
+}
+
+static void judge_made(struct talk *talk, struct outbox *outbox)
+{
+    struct life *life = life_of(talk);
+    const uint32_t i = life->taken_key;
+    hibloom *filter = talk->task.filter;
+    struct redis_filter *own = redis_filter_of(filter);
+    char then[RECORD_ID_DIGITS + 1], key[KEYS_SIZE];
+
+    if (life->answer == '!') {
+        keys_name(key, filter, i);
+        life_fail_taken(life, key);
+        return;
+    }
+    if (life->answer_record.generation != own->generation) {
+        life_again(talk); /* newer: the root cannot be what it was */
+        return;
+    }
+    own->keys[i].id = life->seen[i - life->range.first] = life->answer_record.id;
+    record_format_id(own->keys[i].id, then);
+    life_ask_swap(life, outbox, RECORD_READY,
+                  spec_bitmap_bytes(&filter->spec) + (uint64_t)i * RECORD_ID_DIGITS,
+                  (struct argument){&life->list[(i - life->range.first) * RECORD_ID_DIGITS], RECORD_ID_DIGITS},
+                  (struct argument){then, RECORD_ID_DIGITS}, RECORD_READY);
+    talk->take = take_answer;
+    talk->step = judge_listed;
+}
+
+/* The next lost key of the range; when none is left, the rest is checked. */
+void life_repair_keys(struct talk *talk, struct outbox *outbox)
+{
+    struct life *life = life_of(talk);
+    const struct redis_filter *own = redis_filter_of(talk->task.filter);
+    uint32_t at = 0;
+    uint64_t id;
+
+    while (at < life->range.count && life->seen[at] == own->keys[life->range.first + at].id)
+        at++;
+    if (at == life->range.count) {
+        life_check_keys(talk, outbox);
+        return;
+    }
+    if (!life_draw_id(&talk->task, &id))
+        return;
+    life->taken_key = life->range.first + at;
+    life_ask_make(life, outbox, life->taken_key, life->taken_key, id, life->ttl_ms);
+    talk->take = take_answer;
+    talk->step = judge_made;
+}

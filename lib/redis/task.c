@@ -1,0 +1,206 @@
+/* task.c: what all tasks share: the outbox, failures, one step after another.
+ * See task.h. */
+#include "redis/task.h"
+#include "redis/keys.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- The outbox ------------------------------------------------------------ */
+
+void outbox_begin(struct outbox *outbox, uint32_t tag, struct argument key)
+{
+    if (outbox->count == outbox->room) {
+        const size_t room = outbox->room * 2 + 8;
+        struct exchange *exchanges = realloc(outbox->exchanges, room * sizeof *exchanges);
+        if (exchanges == NULL) {
+            outbox->commands.failed = true;
+            return;
+        }
+        outbox->exchanges = exchanges;
+        outbox->room = room;
+    }
+    outbox->exchanges[outbox->count++] = (struct exchange){.slot = keys_slot(key.bytes, key.len), .tag = tag};
+}
+
+void outbox_end_into(struct outbox *outbox, void *bulk, size_t room)
+{
+    if (outbox->commands.failed)
+        return;
+    struct exchange *exchange = &outbox->exchanges[outbox->count - 1];
+    exchange->replies = (uint32_t)(outbox->commands.count - outbox->counted);
+    exchange->end = outbox->commands.len;
+    exchange->bulk = bulk;
+    exchange->bulk_room = room;
+    outbox->counted = outbox->commands.count;
+}
+
+void outbox_end(struct outbox *outbox)
+{
+    outbox_end_into(outbox, NULL, 0);
+}
+
+void outbox_empty(struct outbox *outbox)
+{
+    commands_empty(&outbox->commands);
+    outbox->count = outbox->counted = 0;
+}
+
+void outbox_free(struct outbox *outbox)
+{
+    commands_free(&outbox->commands);
+    free(outbox->exchanges);
+    *outbox = (struct outbox){0};
+}
+
+/* ---- Failures -------------------------------------------------------------- */
+
+void task_fail(struct task *task, hibloom_status status, const char *format, ...)
+{
+    va_list arguments;
+
+    if (task->status != HIBLOOM_OK)
+        return;
+    task->status = status;
+    va_start(arguments, format);
+    vsnprintf(task->error.words, sizeof task->error.words, format, arguments);
+    va_end(arguments);
+}
+
+void task_unexpected(struct task *task)
+{
+    task_fail(task, HIBLOOM_EPROTO, "the server's answer is not of the kind that was asked for");
+}
+
+void task_no_memory(struct task *task)
+{
+    task_fail(task, HIBLOOM_ENOMEM, "out of memory");
+}
+
+/* A server that does not know a command answers with its arguments, cut and
+ * escaped somehow, and the seed is one of them. */
+static void fail_refused(struct task *task, const struct reply *reply, uint32_t i)
+{
+    const char *seed = strstr(task->filter->text, " seed=");
+    const char *words = reply->text;
+    char key[KEYS_SIZE];
+
+    if (task->status != HIBLOOM_OK)
+        return;
+    task->refusal = refusal_of(words);
+    if (seed != NULL && error_repeats(words, seed + 6, strcspn(seed + 6, " ")))
+        words = "refused, in words that repeat the seed";
+    keys_name(key, task->filter, i);
+    task_fail(task, refusal_status(task->refusal), "'%.256s': %.512s%s", key, words, refusal_advice(task->refusal));
+}
+
+bool task_expect(struct task *task, const struct reply *reply, int type, uint32_t i)
+{
+    if (reply == NULL)
+        return false;
+    if (reply->type == type)
+        return true;
+    if (reply->type == REDIS_REPLY_ERROR)
+        fail_refused(task, reply, i);
+    else
+        task_unexpected(task);
+    return false;
+}
+
+bool task_expect_count(struct task *task, const struct reply *reply, uint32_t i, uint64_t *out)
+{
+    if (!task_expect(task, reply, REDIS_REPLY_INTEGER, i))
+        return false;
+    if (reply->integers[0] < 0) {
+        task_unexpected(task);
+        return false;
+    }
+    *out = (uint64_t)reply->integers[0];
+    return true;
+}
+
+/* ---- One step after the other ---------------------------------------------- */
+
+/* Counts what was written; whether anything was. Without memory there is
+ * nothing, and the task fails. */
+static bool count_written(struct talk *talk, struct outbox *outbox)
+{
+    if (outbox->commands.failed) {
+        outbox_empty(outbox);
+        task_no_memory(&talk->task);
+    }
+    for (size_t i = 0; i < outbox->count; i++)
+        talk->outstanding[talk->windows ? outbox->exchanges[i].tag & 1 : 0] += outbox->exchanges[i].replies;
+    return outbox->count > 0;
+}
+
+static bool write_window(struct talk *talk, struct outbox *outbox)
+{
+    if (talk->window == NULL || (talk->task.status != HIBLOOM_OK && !talk->cleaning))
+        return false;
+    for (unsigned number = 0; number < 2; number++) {
+        if (talk->outstanding[number] != 0)
+            continue;
+        talk->windows = true;
+        if (talk->window(talk, outbox, number) && count_written(talk, outbox))
+            return true;
+        talk->window = NULL; /* that was the last one */
+        return false;
+    }
+    return false;
+}
+
+static void take_step(struct talk *talk, struct outbox *outbox, void (*step)(struct talk *, struct outbox *))
+{
+    talk->step = NULL;
+    talk->window = NULL;
+    talk->windows = false;
+    talk->answered = NULL;
+    step(talk, outbox);
+}
+
+static enum task_next talk_next(struct task *task, struct outbox *outbox)
+{
+    struct talk *talk = (struct talk *)task;
+
+    task->pause_ms = 0;
+    for (;;) {
+        if (write_window(talk, outbox))
+            return TASK_SEND;
+        if (talk->outstanding[0] + talk->outstanding[1] != 0)
+            return TASK_WAIT;
+        void (*step)(struct talk *, struct outbox *) = talk->step;
+        if (task->status != HIBLOOM_OK && !talk->cleaning) {
+            step = talk->cleanup;
+            talk->cleaning = true;
+        }
+        if (step == NULL)
+            return TASK_DONE;
+        take_step(talk, outbox, step);
+        if (talk->window == NULL && count_written(talk, outbox))
+            return TASK_SEND;
+        if (task->pause_ms > 0)
+            return TASK_PAUSE;
+    }
+}
+
+static void talk_reply(struct task *task, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+    struct talk *talk = (struct talk *)task;
+    const unsigned number = talk->windows ? tag & 1 : 0;
+
+    talk->outstanding[number]--;
+    if (reply != NULL)
+        talk->take(talk, tag, index, reply);
+    if (talk->outstanding[number] == 0 && talk->answered != NULL)
+        talk->answered(talk, number);
+}
+
+static const struct task_class talk_class = {talk_next, talk_reply};
+
+void talk_begin(struct talk *talk, hibloom *filter, void (*step)(struct talk *, struct outbox *))
+{
+    *talk = (struct talk){.task = {.class = &talk_class, .filter = filter}, .step = step};
+}

@@ -1,0 +1,106 @@
+/* task.h: a call of the library as a task that does no I/O.
+ *
+ * A task writes commands and takes replies; what it asks, in which order, and
+ * what it makes of the answers is its own. A driver (lib/net) carries the
+ * commands: it owns sockets, deadlines and reconnecting. So a blocking call, an
+ * event loop and several connections run one implementation of the protocol.
+ *
+ *     next() -> TASK_SEND: exchanges lie in the outbox      driver sends them, calls next again
+ *               TASK_WAIT: it needs a reply first           driver reads one exchange, reply() each
+ *               TASK_PAUSE: for task->pause_ms              driver waits, calls next again
+ *               TASK_DONE: status and words are final; nothing is outstanding
+ *
+ * Exchanges are answered in any order, the replies of one exchange in theirs.
+ * Every reply that was asked for is delivered once; one that will never come is
+ * delivered as NULL, and the driver has noted with task_fail why. */
+#ifndef HIBLOOM_TASK_H
+#define HIBLOOM_TASK_H
+
+#include "base/store.h"
+#include "resp/command.h"
+#include "resp/refusal.h"
+#include "resp/reply.h"
+
+/* Commands on one key, so in a cluster for one node, and how they are answered. */
+struct exchange {
+    uint16_t slot;   /* the key's cluster slot */
+    uint32_t tag;    /* the task's own */
+    uint32_t replies;
+    size_t end;      /* of its bytes in the outbox; they begin where those of the one before end */
+    void *bulk;      /* if not NULL, where its first reply goes, a string of at most bulk_room bytes */
+    size_t bulk_room;
+};
+
+struct outbox {
+    struct commands commands;
+    struct exchange *exchanges;
+    size_t count, room;
+    size_t counted; /* commands of the exchanges so far */
+};
+
+/* Between the two, commands are written to outbox->commands. */
+void outbox_begin(struct outbox *, uint32_t tag, struct argument key);
+void outbox_end(struct outbox *);
+
+/* The same for one command whose reply is a string of up to `room` bytes. */
+void outbox_end_into(struct outbox *, void *bulk, size_t room);
+
+void outbox_empty(struct outbox *);
+void outbox_free(struct outbox *);
+
+enum task_next { TASK_SEND, TASK_WAIT, TASK_PAUSE, TASK_DONE };
+
+struct task {
+    const struct task_class *class;
+    hibloom *filter;
+    hibloom_status status;
+    enum refusal refusal; /* where the server refused; else REFUSAL_OTHER */
+    struct error error;
+    unsigned pause_ms;
+};
+
+struct task_class {
+    enum task_next (*next)(struct task *, struct outbox *);
+    void (*reply)(struct task *, uint32_t tag, uint32_t index, const struct reply *);
+};
+
+/* Notes a failure, unless there has been one. */
+__attribute__((format(printf, 3, 4)))
+void task_fail(struct task *, hibloom_status, const char *format, ...);
+void task_unexpected(struct task *); /* EPROTO */
+void task_no_memory(struct task *);
+
+/* Whether a reply is of that type (REDIS_REPLY_...). If not, notes the failure:
+ * the server's refusal, in words that name key number i, or EPROTO. */
+bool task_expect(struct task *, const struct reply *, int type, uint32_t i);
+
+/* Takes an integer that is 0 or more. */
+bool task_expect_count(struct task *, const struct reply *, uint32_t i, uint64_t *out);
+
+/* ---- Tasks that ask one thing after the other -------------------------------
+ *
+ * A step writes exchanges, sets `take` for their replies, and `step` to what
+ * follows once all are in; no step: the task is done. A step may send nothing,
+ * or set task.pause_ms.
+ *
+ * What is long goes by windows: a step sets `window`, which writes one window at
+ * a time until it returns false. Two are on their way at once, number 0 and 1,
+ * and each exchange has its window's number as the lowest bit of its tag.
+ *
+ * Replies that are lost do not come to `take`; the task has failed then.
+ * After a failure no window and no step follows, but for `cleanup` once. */
+struct talk {
+    struct task task;
+    void (*step)(struct talk *, struct outbox *);
+    bool (*window)(struct talk *, struct outbox *, unsigned number);
+    void (*take)(struct talk *, uint32_t tag, uint32_t index, const struct reply *);
+    void (*answered)(struct talk *, unsigned number); /* a window is, wholly; NULL: nothing to do then */
+    void (*cleanup)(struct talk *, struct outbox *);
+    uint32_t outstanding[2]; /* replies, by the window's number; all in [0] where there are none */
+    bool windows;            /* what is outstanding goes by windows */
+    bool cleaning;           /* the failure is known; what fails now is not noted */
+};
+
+void talk_begin(struct talk *, hibloom *, void (*step)(struct talk *, struct outbox *));
+
+#endif

@@ -1,0 +1,25 @@
+/* transfer.h: tasks that move a piece of one key's bits: out of Redis, into it,
+ * or from one filter to another within one server. */
+#ifndef HIBLOOM_REDIS_TRANSFER_H
+#define HIBLOOM_REDIS_TRANSFER_H
+
+#include "redis/guard.h"
+
+struct transfer {
+    struct talk talk;
+    const struct piece *piece;
+    unsigned char *out;        /* read: to here */
+    const unsigned char *bits; /* merge: from here, or from the same piece of */
+    hibloom *from;             /* this filter */
+    uint64_t asked;            /* bytes of the piece so far */
+    bool sent;                 /* something */
+    uint64_t part_at[2];       /* of the windows that are on their way */
+    hibloom *other;            /* the filter whose key was another one; NULL: neither */
+    struct diagnosis diagnosis;
+};
+
+void transfer_begin_read(struct transfer *, hibloom *, const struct piece *, unsigned char *out);
+void transfer_begin_merge(struct transfer *, hibloom *, const struct piece *, const unsigned char *bits);
+void transfer_begin_merge_within(struct transfer *, hibloom *into, hibloom *from, const struct piece *);
+
+#endif

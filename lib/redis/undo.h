@@ -1,0 +1,15 @@
+/* undo.h: bits that an add set where they did not belong are taken back.
+ *
+ * SETBIT on a key that is gone makes a new string, which is no filter: late
+ * bits. SETBIT on a key that another filter took writes into that. The guard
+ * behind them shows it, and then each adder takes back its own bits, and nobody
+ * else's; the last one's undo removes the late string. */
+#ifndef HIBLOOM_UNDO_H
+#define HIBLOOM_UNDO_H
+
+#include "redis/encoding.h"
+
+/* The bits of a run that lie in key i, `step` apart from the first on. */
+void undo_ask(hibloom *, struct outbox *, uint32_t tag, uint32_t i, const struct run *, size_t first, size_t step);
+
+#endif

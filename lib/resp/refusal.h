@@ -1,0 +1,38 @@
+/* refusal.h: what an error from the server means.
+ *
+ * An error is a code and words. The code tells who can do something about it:
+ * a router (MOVED), a caller who waits (LOADING), an operator (OOM). */
+#ifndef HIBLOOM_REFUSAL_H
+#define HIBLOOM_REFUSAL_H
+
+#include "hibloom/hibloom.h"
+
+enum refusal {
+    REFUSAL_OTHER,
+    REFUSAL_MOVED,
+    REFUSAL_ASK,
+    REFUSAL_TRYAGAIN,
+    REFUSAL_CLUSTERDOWN,
+    REFUSAL_LOADING,
+    REFUSAL_BUSY,
+    REFUSAL_MASTERDOWN,
+    REFUSAL_READONLY,
+    REFUSAL_MISCONF,
+    REFUSAL_OOM,
+    REFUSAL_NOREPLICAS,
+    REFUSAL_MAX_CLIENTS,
+    REFUSAL_NOAUTH,
+    REFUSAL_NOPERM,
+    REFUSAL_WRONGTYPE,
+    REFUSAL_UNKNOWN_COMMAND
+};
+
+/* The code of an error's words, "OOM command not allowed ...". */
+enum refusal refusal_of(const char *words);
+
+hibloom_status refusal_status(enum refusal refusal);
+
+/* What to do about it, to be put behind the words; "" where that is not known. */
+const char *refusal_advice(enum refusal refusal);
+
+#endif
