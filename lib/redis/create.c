@@ -1,11 +1,10 @@
 /* create.c: a filter is made. See life.h.
  *
- * Of one key by one script: of racing creators one finds nothing and makes it,
- * the others find it. Of several keys the root is made first, in the state
- * creating, then the others, 16 MB at a time, so that the server is not stalled;
- * at last the root gets the list of their ids, and is ready. Racing creators help
- * each other; one that dies leaves nothing that the next would not finish.
- * Nobody can have added to it yet, since nobody has opened it. */
+ * The root is made first, in the state creating: of racing creators one finds
+ * nothing and makes it. Then the other keys, 16 MB at a time, so that the server
+ * is not stalled; at last the root gets the list of their ids, and is ready.
+ * Racing creators help each other; one that dies leaves nothing that the next
+ * would not finish. Nobody can have added to it yet, since nobody has opened it. */
 #include "redis/life.h"
 #include "redis/scripts.h"
 #include "spec/spec.h"
@@ -26,7 +25,7 @@ static void write_tail(const hibloom *filter, uint32_t i, uint64_t id, struct co
 
     record.id = id;
     record.epoch = 0;
-    if (list > 0)
+    if (i == 0)
         record.state = RECORD_CREATING;
     record_format(&record, trailer);
     command_filled(out, '0', (size_t)list, (struct argument){filter->text, record.text_len},
@@ -111,7 +110,7 @@ static void judge_root(struct talk *talk, struct outbox *outbox)
         life_adopt(life, &spec, &life->answer_record);
         life->root_state = life->answer_record.state;
         life->range = (struct redis_range){0, 0};
-        if (talk->task.status == HIBLOOM_OK && spec_keys(&spec) > 1)
+        if (talk->task.status == HIBLOOM_OK)
             life_make_keys(talk, outbox);
     } else if (life->answer == '=' || life->patience-- > 0) {
         life_again(talk);
@@ -169,7 +168,7 @@ static void take_made(struct talk *talk, uint32_t tag, uint32_t index, const str
 
 static void raise_generation(struct talk *, struct outbox *);
 static void give_up_creating(struct talk *, struct outbox *);
-static void finish(struct talk *, struct outbox *);
+static void check_other(struct talk *, struct outbox *);
 
 static void judge_made(struct talk *talk, struct outbox *outbox)
 {
@@ -200,7 +199,7 @@ void life_make_keys(struct talk *talk, struct outbox *outbox)
     if (talk->task.status != HIBLOOM_OK)
         return;
     if (!redis_next_step(talk->task.filter, &life->range)) {
-        finish(talk, outbox);
+        check_other(talk, outbox);
         return;
     }
     for (uint32_t i = life->range.first; i < life->range.first + life->range.count; i++)
@@ -250,12 +249,30 @@ static void finish(struct talk *talk, struct outbox *outbox)
         task_no_memory(&talk->task);
         return;
     }
-    for (uint32_t i = 0; i < own->count; i++)
+    for (uint32_t i = 0; i < own->count && len > 0; i++)
         record_format_id(own->keys[i].id, life->ids + (size_t)i * RECORD_ID_DIGITS);
     life_ask_swap(life, outbox, RECORD_CREATING, spec_bitmap_bytes(&talk->task.filter->spec),
-                  (struct argument){"0", 1}, (struct argument){life->ids, len}, RECORD_READY);
+                  (struct argument){"", 0}, (struct argument){life->ids, len}, RECORD_READY);
     talk->take = take_answer;
     talk->step = judge_finished;
+}
+
+/* Two that create one name, one of them with one key, the other with several, find
+ * nothing and make both roots. So each looks at the other's place between making
+ * its own root and making it ready: one of the two at least sees both, and then
+ * life_look resolves it. */
+static void judge_other(struct talk *talk, struct outbox *outbox)
+{
+    if (life_has_filter(life_of(talk), life_other_place(life_of(talk))))
+        life_again(talk);
+    else
+        finish(talk, outbox);
+}
+
+static void check_other(struct talk *talk, struct outbox *outbox)
+{
+    life_ask_place(talk, outbox, life_other_place(life_of(talk)));
+    talk->step = judge_other;
 }
 
 /* ---- In the way ----------------------------------------------------------------------- */

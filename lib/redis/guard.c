@@ -116,6 +116,8 @@ static void ask_end(hibloom *filter, struct outbox *outbox, uint32_t tag, uint32
     const struct argument key = redis_begin(filter, outbox, tag, i, name);
 
     record_ask_end(&outbox->commands, key);
+    command_start(&outbox->commands, 2, "STRLEN");
+    command_argument(&outbox->commands, key);
     outbox_end(outbox);
 }
 
@@ -132,12 +134,11 @@ void diagnosis_take(struct diagnosis *diagnosis, struct talk *talk, uint32_t tag
 {
     const uint32_t i = tag == 0 ? diagnosis->key : 0;
 
-    if (index == 0)
-        (void)task_expect_count(&talk->task, reply, i, &diagnosis->length[tag]);
-    else if (task_expect(&talk->task, reply, REDIS_REPLY_STRING, i)) {
-        diagnosis->len[tag] = reply->text_len < RECORD_END ? reply->text_len : RECORD_END;
-        memcpy(diagnosis->end[tag], reply->text, diagnosis->len[tag]);
-    }
+    if (index == 1)
+        (void)task_expect_count(&talk->task, reply, i, tag == 0 ? &diagnosis->length : &(uint64_t){0});
+    else if (task_expect(&talk->task, reply, REDIS_REPLY_STRING, i))
+        diagnosis->found[tag] = record_read_end(
+            reply->text, reply->text_len < RECORD_END ? reply->text_len : RECORD_END, &diagnosis->record[tag]);
 }
 
 void diagnosis_fail_other(struct task *task, uint32_t i, const struct record *record)
@@ -161,12 +162,11 @@ static void judge_several(struct diagnosis *diagnosis, struct task *task, const 
 {
     const struct redis_filter *own = redis_filter_of(task->filter);
     const unsigned at = diagnosis->key == 0 ? 0 : 1;
-    struct record root;
-    const enum record_found found = record_read_end(diagnosis->end[at], diagnosis->len[at], diagnosis->length[at], &root);
+    const struct record *root = &diagnosis->record[at];
 
-    if (found != RECORD_FOUND || root.generation != own->generation)
+    if (diagnosis->found[at] != RECORD_FOUND || root->generation != own->generation)
         return;
-    if (root.state == RECORD_REMOVING)
+    if (root->state == RECORD_REMOVING)
         task_fail(task, HIBLOOM_ENOTFOUND, "'%s' is being removed", task->filter->name);
     else
         task_fail(task, HIBLOOM_ECORRUPT,
@@ -178,9 +178,10 @@ void diagnosis_judge(struct diagnosis *diagnosis, struct talk *talk)
 {
     struct task *task = &talk->task;
     const struct redis_filter *own = redis_filter_of(task->filter);
-    struct record record;
+    const struct record *record = &diagnosis->record[0];
+    const struct record known = redis_filter_record(task->filter, diagnosis->key);
+    const enum record_found found = diagnosis->found[0];
     char key[KEYS_SIZE];
-    const enum record_found found = record_read_end(diagnosis->end[0], diagnosis->len[0], diagnosis->length[0], &record);
 
     keys_name(key, task->filter, diagnosis->key);
     if (own->count > 1)
@@ -188,12 +189,15 @@ void diagnosis_judge(struct diagnosis *diagnosis, struct talk *talk)
     if (found == RECORD_NOTHING)
         task_fail(task, HIBLOOM_ENOTFOUND, "'%s' is not there: dropped, deleted, evicted or expired; open it again "
                                            "to make a new one", key);
-    else if (found == RECORD_FOUND && strcmp(record.text, task->filter->text) != 0)
-        diagnosis_fail_other(task, diagnosis->key, &record);
-    else if (found == RECORD_FOUND)
+    else if (found == RECORD_FOUND && strcmp(record->text, task->filter->text) != 0)
+        diagnosis_fail_other(task, diagnosis->key, record);
+    else if (found == RECORD_FOUND && record->id != own->keys[diagnosis->key].id)
         task_fail(task, HIBLOOM_EMISMATCH, "'%s' holds another filter of the same spec: it was made anew or replaced "
                                            "since; open it again", key);
+    else if (found == RECORD_NONE && diagnosis->length <= known.bytes)
+        task_fail(task, HIBLOOM_ENOTFOUND, "'%s' is no filter any more: it was lost, and what is there was added since",
+                  key);
     else
-        task_fail(task, HIBLOOM_ECORRUPT, "what is stored as '%s' is no filter any more: it was lost or altered, and "
-                                          "this is what is left or was added since; delete it", key);
+        task_fail(task, HIBLOOM_ECORRUPT, "'%s' was altered: what follows its bits is not what was created; delete the "
+                                          "key", key);
 }

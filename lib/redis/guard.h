@@ -38,9 +38,9 @@ bool guard_is_stale(const hibloom *);
  * EMISMATCH or ECORRUPT, and words that say what to do. */
 struct diagnosis {
     uint32_t key;
-    char end[2][RECORD_END]; /* of the key, and of the root */
-    size_t len[2];
-    uint64_t length[2];
+    enum record_found found[2]; /* at the key, and at the root */
+    struct record record[2];
+    uint64_t length; /* of the key */
 };
 
 void diagnosis_ask(struct diagnosis *, struct talk *, struct outbox *, uint32_t i);

@@ -6,11 +6,12 @@
  *   repair.c   make lost keys anew, and list them
  *   change.c   clear and expire a filter that stands
  *
- * A filter of one key is made and removed by one script. Of several keys the
- * root's state says what is going on, so that whoever finds it goes on with it:
+ * The root's state says what is going on, so that whoever finds it goes on with it:
  *
  *     make root (creating) -> make keys 1, 2, ... -> swap root to ready, with the list of ids
  *     swap root to removing -> unlink keys of that generation -> unlink root
+ *
+ * A filter of one key is its root, and is unlinked at once.
  *
  * Every step is a compare-and-set on one key, so helpers and sleepers do no
  * harm; tests/model checks all orders of them. */
@@ -27,7 +28,6 @@ enum life_goal { LIFE_OPEN, LIFE_ATTACH, LIFE_REPAIR, LIFE_DELETE, LIFE_DROP };
 struct life_place {
     enum record_found found;
     struct record record;
-    uint64_t length;
     hibloom_status status; /* of the refusal to look there, in words */
     struct error words;
 };
@@ -49,6 +49,7 @@ struct life {
     unsigned char *mine;         /* a bit a key: made by this call */
     char *ids;                   /* the list, once all are made */
     uint64_t met;                /* a generation above the root's */
+    bool clearing_way;           /* what is removed is not what the task is about */
     bool taken;                  /* a place holds something else */
     uint32_t taken_key;
     uint64_t unlinked;           /* keys, in the last step */
@@ -61,6 +62,15 @@ static inline struct life *life_of(struct talk *talk)
 {
     return (struct life *)talk;
 }
+
+/* The places that a name stands for: a filter of one key, the root of several. */
+enum { PLACE_ALONE, PLACE_ROOT };
+
+/* Asks what is at a place; is there a filter of this name? The place where the
+ * handle's filter is not. */
+void life_ask_place(struct talk *, struct outbox *, unsigned place);
+bool life_has_filter(const struct life *, unsigned place);
+unsigned life_other_place(const struct life *);
 
 /* Steps; each may be the first of a task. */
 void life_look(struct talk *, struct outbox *);         /* open.c */

@@ -16,8 +16,6 @@
 
 /* ---- Looking --------------------------------------------------------------- */
 
-enum { PLACE_ALONE, PLACE_ROOT };
-
 static size_t place_key(const struct life *life, unsigned place, char key[KEYS_SIZE])
 {
     return keys_of(key, life->talk.task.filter->name, place == PLACE_ROOT, 0);
@@ -28,33 +26,48 @@ static void take_place(struct talk *talk, uint32_t tag, uint32_t index, const st
     struct life_place *place = &life_of(talk)->place[tag];
     struct task refused = {.filter = talk->task.filter};
 
-    if (place->status != HIBLOOM_OK)
-        return;
+    (void)index;
     /* a refusal counts only if that place is the filter's */
-    if (index == 0)
-        (void)task_expect_count(&refused, reply, 0, &place->length);
-    else if (task_expect(&refused, reply, REDIS_REPLY_STRING, 0))
+    if (task_expect(&refused, reply, REDIS_REPLY_STRING, 0))
         place->found = record_read_end(reply->text, reply->text_len < RECORD_END ? reply->text_len : RECORD_END,
-                                       place->length, &place->record);
+                                       &place->record);
     place->status = refused.status;
     place->words = refused.error;
+}
+
+void life_ask_place(struct talk *talk, struct outbox *outbox, unsigned place)
+{
+    struct life *life = life_of(talk);
+    char key[KEYS_SIZE];
+    const struct argument name = {key, place_key(life, place, key)};
+
+    memset(&life->place[place], 0, sizeof life->place[place]);
+    outbox_begin(outbox, place, name);
+    record_ask_end(&outbox->commands, name);
+    outbox_end(outbox);
+    talk->take = take_place;
+}
+
+bool life_has_filter(const struct life *life, unsigned place)
+{
+    const struct life_place *at = &life->place[place];
+
+    return at->found == RECORD_FOUND &&
+           (place == PLACE_ALONE ? at->record.keys == 1 : at->record.keys > 1 && at->record.key == 0);
+}
+
+unsigned life_other_place(const struct life *life)
+{
+    return redis_filter_of(life->talk.task.filter)->count == 1 ? PLACE_ROOT : PLACE_ALONE;
 }
 
 static void judge_places(struct talk *, struct outbox *);
 
 void life_look(struct talk *talk, struct outbox *outbox)
 {
-    struct life *life = life_of(talk);
-    char key[KEYS_SIZE];
-
-    memset(life->place, 0, sizeof life->place);
-    for (unsigned i = 0; i < 2; i++) {
-        const struct argument name = {key, place_key(life, i, key)};
-        outbox_begin(outbox, i, name);
-        record_ask_end(&outbox->commands, name);
-        outbox_end(outbox);
-    }
-    talk->take = take_place;
+    life_of(talk)->clearing_way = false;
+    life_ask_place(talk, outbox, PLACE_ALONE);
+    life_ask_place(talk, outbox, PLACE_ROOT);
     talk->step = judge_places;
 }
 
@@ -90,17 +103,21 @@ void life_adopt(struct life *life, const hibloom_spec *spec, const struct record
 }
 
 /* The stored spec, if it is the wanted one; one that is about to go need not be. */
-static bool adopt_place(struct life *life, const struct record *record, uint32_t i)
+static bool adopt_place(struct life *life, unsigned place)
 {
+    const struct record *record = &life->place[place].record;
+    const bool goes = life->clearing_way || record->state == RECORD_REMOVING;
     struct task *task = &life->talk.task;
     hibloom_spec spec;
-    hibloom_status status =
-        spec_adopt(&spec, record->state == RECORD_REMOVING ? NULL : life->wanted, record->text);
+    hibloom_status status = spec_adopt(&spec, goes ? NULL : life->wanted, record->text);
+
+    life->root_state = record->state;
+    life->range = (struct redis_range){0, 0};
 
     if (status == HIBLOOM_ENOMEM)
         task_no_memory(task);
     else if (status != HIBLOOM_OK)
-        diagnosis_fail_other(task, i, record);
+        diagnosis_fail_other(task, 0, record);
     else
         life_adopt(life, &spec, record);
     return task->status == HIBLOOM_OK;
@@ -130,30 +147,43 @@ static void judge_taken(struct talk *talk, unsigned place)
 static void judge_alone(struct talk *talk)
 {
     struct life *life = life_of(talk);
-    const struct record *record = &life->place[PLACE_ALONE].record;
 
-    if (record->keys > 1)
-        task_fail(&talk->task, HIBLOOM_EMISMATCH, "'%s' is key number %u of a larger filter",
-                  talk->task.filter->name, (unsigned)record->key);
-    else if (adopt_place(life, record, 0) && life->goal == LIFE_DELETE)
+    if (!adopt_place(life, PLACE_ALONE))
+        return;
+    if (life->goal == LIFE_DELETE || life->clearing_way)
         talk->step = life_remove;
+    else if (life->root_state == RECORD_CREATING)
+        talk->step = life_make_keys;
 }
 
 static void judge_root(struct talk *talk)
 {
     struct life *life = life_of(talk);
-    const struct record *record = &life->place[PLACE_ROOT].record;
 
-    life->root_state = record->state;
-    life->range = (struct redis_range){0, 0};
-    if (!adopt_place(life, record, 0))
+    if (!adopt_place(life, PLACE_ROOT))
         return;
-    if (record->state == RECORD_REMOVING)
+    if (life->root_state == RECORD_REMOVING)
         talk->step = life_remove_keys;
-    else if (life->goal == LIFE_DELETE)
+    else if (life->goal == LIFE_DELETE || life->clearing_way)
         talk->step = life_remove;
     else
-        talk->step = record->state == RECORD_CREATING ? life_make_keys : life_check_keys;
+        talk->step = life->root_state == RECORD_CREATING ? life_make_keys : life_check_keys;
+}
+
+/* Two that were created at once: the one that is ready stays, and of two that are
+ * not the one of one key. Two that are ready were put there by hand. */
+static void judge_both(struct talk *talk)
+{
+    struct life *life = life_of(talk);
+
+    life->clearing_way = true;
+    if (life->place[PLACE_ROOT].record.state != RECORD_READY)
+        judge_root(talk);
+    else if (life->place[PLACE_ALONE].record.state != RECORD_READY)
+        judge_alone(talk);
+    else
+        task_fail(&talk->task, HIBLOOM_EMISMATCH, "'%s' and '%s:0' hold two different filters of this name: delete one",
+                  talk->task.filter->name, talk->task.filter->name);
 }
 
 static void judge_damaged(struct life *life, unsigned place)
@@ -195,10 +225,15 @@ static void judge_places(struct talk *talk, struct outbox *outbox)
     const struct life_place *alone = &life->place[PLACE_ALONE], *root = &life->place[PLACE_ROOT];
 
     (void)outbox;
-    if (alone->found == RECORD_FOUND)
+    if (life_has_filter(life, PLACE_ALONE) && life_has_filter(life, PLACE_ROOT))
+        judge_both(talk);
+    else if (life_has_filter(life, PLACE_ALONE))
         judge_alone(talk);
-    else if (root->found == RECORD_FOUND && root->record.keys > 1 && root->record.key == 0)
+    else if (life_has_filter(life, PLACE_ROOT))
         judge_root(talk);
+    else if (alone->found == RECORD_FOUND)
+        task_fail(&talk->task, HIBLOOM_EMISMATCH, "'%s' is key number %u of a larger filter", talk->task.filter->name,
+                  (unsigned)alone->record.key);
     else if (alone->found == RECORD_DAMAGED || root->found == RECORD_DAMAGED)
         judge_damaged(life, alone->found == RECORD_DAMAGED ? PLACE_ALONE : PLACE_ROOT);
     else

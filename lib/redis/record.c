@@ -75,8 +75,8 @@ uint64_t record_trailer_at(const struct record *record)
     return record->bytes + record_list_bytes(record->key, record->keys) + record->text_len;
 }
 
-/* The text must be canonical, and bits, keys and length those that it tells. */
-static bool read_text(const char *end, size_t len, uint64_t length, struct record *record)
+/* The text must be canonical, and bits and keys those that it tells. */
+static bool read_text(const char *end, size_t len, struct record *record)
 {
     hibloom_spec spec;
 
@@ -85,24 +85,21 @@ static bool read_text(const char *end, size_t len, uint64_t length, struct recor
     memcpy(record->text, end + len - RECORD_TRAILER - record->text_len, record->text_len);
     record->text[record->text_len] = '\0';
     return strlen(record->text) == record->text_len && spec_adopt(&spec, NULL, record->text) == HIBLOOM_OK &&
-           record->keys == spec_keys(&spec) && record->bytes == spec_bitmap_bytes(&spec) &&
-           length == record_trailer_at(record) + RECORD_TRAILER;
+           record->keys == spec_keys(&spec) && record->bytes == spec_bitmap_bytes(&spec);
 }
 
-enum record_found record_read_end(const char *end, size_t len, uint64_t length, struct record *record)
+enum record_found record_read_end(const char *end, size_t len, struct record *record)
 {
-    if (length == 0)
+    if (len == 0)
         return RECORD_NOTHING;
     if (len < RECORD_TRAILER || !says_filter(end + len - RECORD_TRAILER))
         return RECORD_NONE;
-    return record_parse(end + len - RECORD_TRAILER, record) && read_text(end, len, length, record) ? RECORD_FOUND
-                                                                                                  : RECORD_DAMAGED;
+    return record_parse(end + len - RECORD_TRAILER, record) && read_text(end, len, record) ? RECORD_FOUND
+                                                                                          : RECORD_DAMAGED;
 }
 
 void record_ask_end(struct commands *out, struct argument key)
 {
-    command_start(out, 2, "STRLEN");
-    command_argument(out, key);
     command_start(out, 4, "GETRANGE");
     command_argument(out, key);
     command_text(out, RECORD_FROM_END);

@@ -50,13 +50,13 @@ enum record_found { RECORD_NOTHING, /* the key is not there, or empty */
                     RECORD_DAMAGED, /* it says that it is one, and cannot be */
                     RECORD_FOUND };
 
-/* Asks for a key's length and its end: STRLEN, GETRANGE. */
+/* Asks for the end of a key: GETRANGE. */
 void record_ask_end(struct commands *, struct argument key);
 
-/* Reads the last bytes of a string (up to RECORD_END) that is `length` long. */
-enum record_found record_read_end(const char *end, size_t len, uint64_t length, struct record *);
+/* Reads the last bytes of a string, RECORD_END of them if it has so many. */
+enum record_found record_read_end(const char *end, size_t len, struct record *);
 
-/* Bytes of a key's list, and where its text and trailer begin. */
+/* Bytes of a key's list, and where its trailer begins. */
 uint64_t record_list_bytes(uint32_t key, uint32_t keys);
 uint64_t record_trailer_at(const struct record *);
 

@@ -45,7 +45,7 @@ static void judge_removed(struct talk *talk, struct outbox *outbox)
     struct life *life = life_of(talk);
 
     (void)outbox;
-    if (life->goal == LIFE_OPEN || life->goal == LIFE_REPAIR)
+    if (life->clearing_way || life->goal == LIFE_OPEN || life->goal == LIFE_REPAIR)
         life_again(talk);
 }
 
@@ -127,7 +127,9 @@ static void judge_mark(struct talk *talk, struct outbox *outbox)
 
 static void judge_alone(struct talk *talk, struct outbox *outbox)
 {
-    if (life_of(talk)->unlinked == 0 && !talk->task.filter->bare)
+    if (life_of(talk)->clearing_way)
+        life_again(talk);
+    else if (life_of(talk)->unlinked == 0)
         not_removed(talk, outbox);
 }
 

@@ -52,7 +52,7 @@ static const char make[] = COMMON
 static const char swap[] = COMMON
     "local at = tonumber(ARGV[3])\n"
     "if not is(ARGV[1]) or trailer:sub(29, 29) ~= ARGV[2] or\n"
-    "   call('GETRANGE', key, at, at + #ARGV[4] - 1) ~= ARGV[4] then return '=' .. (trailer or '') end\n"
+    "   (#ARGV[4] > 0 and call('GETRANGE', key, at, at + #ARGV[4] - 1) ~= ARGV[4]) then return '=' .. (trailer or '') end\n"
     "if #ARGV[5] > 0 then call('SETRANGE', key, at, ARGV[5]) end\n"
     "call('SETRANGE', key, size - 83 + 28, ARGV[6])\n"
     "return '+'\n";
