@@ -210,7 +210,7 @@ HIBLOOM_CHECKED hibloom_status hibloom_memory(hibloom_store **out);
 
 /* How contains is asked, and an add that does not want to know is_new. One
  * that does is always a BITFIELD an item; in the partitioned layout, whose
- * items have several keys, a transaction. */
+ * items have several keys, a script (EVAL). */
 typedef enum hibloom_commands {
     HIBLOOM_COMMANDS_SETBIT = 0,  /* k SETBIT or GETBIT an item */
     HIBLOOM_COMMANDS_BITFIELD = 1 /* one BITFIELD or BITFIELD_RO an item: less work for the server. Partitioned: as
@@ -241,24 +241,24 @@ typedef struct hibloom_connect_options {
  * Round trips: none after the connection is made, one if there is a password
  * or a database to select.
  * EINVAL: not such a URI. ENOTSUP: rediss:// or redis+cluster://. EIO,
- * ETIMEDOUT: no connection. ESERVER: the server refused the password or
- * database. */
+ * ETIMEDOUT: no connection. EDENIED: the server refused the password. ESERVER: it
+ * refused the database. */
 HIBLOOM_CHECKED hibloom_status hibloom_connect(hibloom_store **out, const char *uri,
                                                const hibloom_connect_options *options);
 
 /* A store on the caller's own blocking hiredis connection. It stays the
  * caller's: not closed, not re-made, its time-outs not touched, and left as it
- * was found between calls, save that a WATCH set on it may be cancelled. It
- * must outlive the store and keep its selected database. Replies unread and
- * commands not sent yet are refused with EINVAL; an open MULTI cannot be seen:
- * it gives EPROTO, and queues our commands. Once the connection is dead (its
+ * was found between calls. It must outlive the store and keep its selected
+ * database. Replies unread and commands not sent yet are refused with EINVAL; an
+ * open MULTI cannot be seen: it gives EPROTO, and our commands are queued in it,
+ * but never carried out by us. Once the connection is dead (its
  * err is set), calls return EIO until the caller has reconnected it. On failure
  * *out is as with hibloom_connect.
  * EINVAL: the context is NULL or not a blocking one. */
 HIBLOOM_CHECKED hibloom_status hibloom_borrow(hibloom_store **out, struct redisContext *context);
 
-/* The last failure on this store in words, the server's own included; ""
- * before the first. A success does not reset it, and functions on specs have
+/* The last failure on this store in words: which server and which key, the
+ * server's own words, and what to do where that is known; "" before the first. A success does not reset it, and functions on specs have
  * no words. Valid until the next call on the store. Never NULL, also for a NULL
  * store. Holds no password and no secret seed (seed=). */
 HIBLOOM_API const char *hibloom_store_error(const hibloom_store *store);
@@ -268,38 +268,39 @@ HIBLOOM_API void hibloom_store_free(hibloom_store *store);
 
 /* ---- Filter: a spec, a name and a store ------------------------------------
  *
- * In Redis a filter NAME is the key NAME, a plain bitmap (partitioned, or of
- * several segments: NAME:0, NAME:1, ...), and its spec text under {NAME}:spec;
- * a NAME that has a {tag} of its own keeps it: NAME:spec. Each segment has a
- * copy of the spec beside it, {NAME:0}:spec. Behind its bits a bitmap ends in the eight
- * bytes "hibloom1", which no add can write: a seal that proves that it is the
- * one that was created, and not what was added after it had been lost. (Only a
- * bitmap of more than 2^32 - 64 bits has no room for it. It is missed when it
- * is gone, but not if an add has since hit its last byte.)
+ * In Redis a filter NAME is one key, NAME, or several, NAME:0, NAME:1, ... where
+ * it is partitioned or has several segments. Each key is one string: the bits,
+ * and behind them the spec text and a trailer that tells this filter from any
+ * other. So every Redis command on keys works on a filter: DEL, EXPIRE, COPY,
+ * DUMP and RESTORE, MIGRATE; RENAME over a filter puts a rebuilt one in its
+ * place. (An older copy that is put back by hand is the same filter with fewer
+ * items: like a restored dump, that is not noticed.) docs/format.md says all of it.
  *
- * The guard: each call on an open filter proves that the stored spec is still
- * this filter's and, but for clear and drop, that the bitmap is whole; of a
- * filter of several segments, of each segment that it touches. If not,
- * no answer is given, and the status is
- *   ENOTFOUND  the spec is gone: dropped or expired; or it is there, and there
- *              is no bitmap: deleted or evicted
- *   EMISMATCH  the stored spec is another: another filter was created here
- *   ECORRUPT   the bitmap was lost, and something, perhaps this very call, has
- *              added to what is left; or the stored spec is unreadable
- * A filter made anew with the very spec, seed included, is the same filter,
- * emptied. Seeds that are drawn differ, so it takes a preset or a seed in the
- * spec for that.
- * To go on after a loss: if the spec is gone, hibloom_open creates the filter
- * anew; if only the bitmap is, hibloom_repair makes an empty one. Bits that
- * adds have set after the spec was gone are taken back by the last of them (for
- * some seconds a key {NAME}:hibloom-l counts them); until then, or if that one
- * dies, hibloom_open says EMISMATCH, and in the latter case the key is yours to
- * delete. Where the creation of a filter of several steps fails, or a step of
- * it is lost, the next hibloom_open goes on, and hibloom_remove takes it away.
+ * The guard: each call proves, for each key that it touches, that the key is
+ * still the one that this handle opened. If not, no answer is given:
+ *
+ *   what happened to the filter            what you get  what to do
+ *   dropped, deleted, evicted, expired     ENOTFOUND     open it again: that makes a new one
+ *   another filter took its name           EMISMATCH     close the handle; see which one is wanted
+ *   it was lost and made anew since        EMISMATCH     open it again
+ *   one of its several keys was lost       ECORRUPT      hibloom_repair, then open it again
+ *   its bytes were altered from outside    ECORRUPT      hibloom_delete, or delete the key
+ *   another client is making or removing   EBUSY         try again
+ *   the name holds a list, a set, ...      EMISMATCH     choose another name
+ *   cleared by hibloom_clear               OK            nothing: it is the same filter, empty
+ *
+ * An add sends its bits before it can read the guard behind them. So one whose
+ * last good guard is older than 100 ms, and one of many items, asks the guard
+ * first. What was in flight while its filter went is taken back before the call
+ * returns; what an adder leaves that is killed in that moment is a string without
+ * a spec: hibloom_open says EMISMATCH, and the key is yours to delete. Bits that
+ * fell into a new filter's own bits stay there: some more wrong "maybe".
  *
  * Those statuses and the following are not repeated below: ENOMEM, EIO,
- * ETIMEDOUT, ESERVER (hibloom_store_error has the server's words), EPROTO.
- * After any error, an item that was to be added may have been, or in part. */
+ * ETIMEDOUT, ESERVER, EPROTO, EUNAVAILABLE, EDENIED; hibloom_store_error has the
+ * server's words. After any error, an item that was to be added may be in, or
+ * in part. After EIO or ETIMEDOUT an add connects once more, to take back what
+ * fell beside the filter: that may take as long as the call itself. */
 
 typedef struct hibloom hibloom;
 
@@ -311,13 +312,12 @@ typedef struct hibloom hibloom;
  * which at 512 MB stalls the server for 0.2 s); others that open the filter
  * meanwhile help, so it does not matter if one of them dies.
  * The store must outlive the filter. Close it with hibloom_close.
- * EINVAL: name is empty, or nothing but a {tag}, or has a brace but no tag
- * (its spec could not lie in its cluster slot); the spec is not valid.
- * ERANGE: name is longer than HIBLOOM_NAME_MAX; a bitmap would be larger than
- * one Redis key, 2^32 bits. ENOTFOUND: none there and spec is NULL.
- * EMISMATCH: there, with another spec; or a bitmap without one.
- * Round trips: two if it exists, and one more for each 128 segments beyond the
- * first; three to create it, beyond 16 MB seven and five each step. */
+ * EINVAL: name is empty, or has a brace but no {tag}; the spec is not valid.
+ * ERANGE: name is longer than HIBLOOM_NAME_MAX; a bitmap and its spec would be
+ * larger than one Redis string, 2^32 bits. ENOTFOUND: none there and spec is NULL.
+ * EMISMATCH: there, with another spec; or a bitmap without one. EBUSY.
+ * Round trips: one if it exists, and one more for each 128 keys of several; four
+ * to create it, and one more for each 16 MB. */
 HIBLOOM_CHECKED hibloom_status hibloom_open(hibloom **out, hibloom_store *store, const char *name,
                                             const hibloom_spec *spec);
 
@@ -327,15 +327,16 @@ HIBLOOM_CHECKED hibloom_status hibloom_open(hibloom **out, hibloom_store *store,
  * Its guard is weaker, for want of a spec: once the bitmap is gone or shorter
  * than this handle has seen it, calls fail (ENOTFOUND, ECORRUPT) until
  * hibloom_clear or another attach.
- * spec must not be NULL. EMISMATCH: it is no bare bitmap, a spec is stored with
- * it, and not this one. Else as hibloom_open. Round trips: one. */
+ * spec must not be NULL. EMISMATCH: it is a filter, with a spec of its own: open
+ * it. Else as hibloom_open. Round trips: one for each 128 keys. */
 HIBLOOM_CHECKED hibloom_status hibloom_attach(hibloom **out, hibloom_store *store, const char *name,
                                               const hibloom_spec *spec);
 
 /* Adds an item. is_new, if not NULL: whether a bit of it was not set before.
  * It is exact: of any number of processes that add the same item at once, one
  * is told true. "Not new" may be a false positive, at the filter's error rate.
- * An item that the spec excludes is not added, and not new. One round trip. */
+ * An item that the spec excludes is not added, and not new.
+ * One round trip; one more where the last good guard is older than 100 ms. */
 HIBLOOM_CHECKED hibloom_status hibloom_add(hibloom *filter, const void *item, size_t len, bool *is_new);
 
 /* Whether an item may be in: false is certain. One round trip. */
@@ -352,7 +353,8 @@ typedef struct hibloom_item {
  * the answers: they are written only if the whole call is OK, and after an
  * error an unknown part of the items has been added.
  * Round trips: one, then overlapped: the next pipeline is sent before the
- * last one's replies are read. Without is_new, and in the blocked layout, a
+ * last one's replies are read; an add of several pipelines takes one more, in
+ * front. Without is_new, and in the blocked layout, a
  * call with more than 1,024 items looks at some first and, if half of them are
  * in, at all, and sends only the bits of the others: up to two round trips more
  * for each 32,768 items. */
@@ -384,29 +386,33 @@ static inline hibloom_info *hibloom_info_sized(hibloom_info *out)
 }
 #define hibloom_get_info(filter, out) hibloom_get_info((filter), hibloom_info_sized(out))
 
-/* Empties it; its spec, and its time to live, stay. Makes a lost bitmap anew.
- * Two round trips for each 16 MB, which are emptied one after the other. */
+/* Empties it; its spec, and its time to live, stay. Of several keys each is
+ * emptied by itself, so others may see some that are and some that are not.
+ * Round trips: one for each 16 MB. */
 HIBLOOM_CHECKED hibloom_status hibloom_clear(hibloom *filter);
 
-/* Removes every key of it (UNLINK). The handle must still be closed.
- * Two round trips; beyond 16 MB four and two each 16 MB. */
+/* Removes every key of it (UNLINK); also where the server is full. The handle must
+ * still be closed. Round trips: one; of several keys two, and one for each 16 MB. */
 HIBLOOM_CHECKED hibloom_status hibloom_drop(hibloom *filter);
 
-/* Removes every key of it after `seconds`; 0 = never: removes a time to live.
- * ERANGE: more than 2^40. Two round trips for each 128 segments. */
+/* Removes every key of it after `seconds`; 0 = never: removes a time to live. Of
+ * several keys number 0 goes first, the others a second later. Of two calls at
+ * once, with and without a time, the last one may hold for a part of the keys.
+ * ERANGE: more than 2^40. Round trips: one for each 16 MB. */
 HIBLOOM_CHECKED hibloom_status hibloom_expire(hibloom *filter, uint64_t seconds);
 
-/* Where the bitmap of the filter `name` was lost and its spec was not, makes
- * the bitmap anew, empty; what is whole is left alone. So any number of
- * processes that have noticed may call it, and none undoes what another has
- * added since. Of a filter of several segments, the lost ones only.
- * ENOTFOUND: no spec under the name. ECORRUPT: it is unreadable.
- * Three round trips; two for each segment or 16 MB beyond the first. */
+/* Makes anew, empty, those keys of the filter `name` that were lost; what is whole
+ * is left alone. So any number of processes may call it, and none undoes what
+ * another has added since. Handles from before fail on such a key until they are
+ * opened again. Without number 0 there is no filter; one of a single key cannot be
+ * lost in part.
+ * ENOTFOUND: there is no such filter. ECORRUPT: it is unreadable. Round trips: as
+ * hibloom_open, and two for each key that was lost. */
 HIBLOOM_CHECKED hibloom_status hibloom_repair(hibloom_store *store, const char *name);
 
-/* Removes the filter `name` without opening it, which the guard forbids when
- * its bitmap is lost. ENOTFOUND: no spec under the name, so nothing of ours.
- * ECORRUPT: it is unreadable: delete the keys by hand. Three round trips. */
+/* Removes the filter `name` without opening it, damaged or not.
+ * ENOTFOUND: there is no such filter. ECORRUPT: its spec is unreadable: delete the
+ * keys by hand. Round trips: one, and those of hibloom_drop. */
 HIBLOOM_CHECKED hibloom_status hibloom_delete(hibloom_store *store, const char *name);
 
 /* ---- Whole filters, moved and compared --------------------------------------
@@ -424,15 +430,12 @@ HIBLOOM_CHECKED hibloom_status hibloom_delete(hibloom_store *store, const char *
  *   Redis -> memory   a snapshot, on which contains costs no round trip; merge
  *                     again to refresh it
  *   Redis -> Redis    on one store the server does it alone
- * In Redis each step is one transaction (a temporary key that nobody else ever
- * sees, BITOP OR), so a process that dies half-way leaves `into` whole, with a
- * part of the items. A key of more than 16 MB, and a bare bitmap, is merged by
- * a script (EVAL), 1 MB at a time.
+ * In Redis a script (EVAL) merges 1 MB at a time, so a process that dies half-way
+ * leaves `into` intact, with a part of the items.
  * into and from may be one filter. EMISMATCH: the specs differ. After another
  * error a part of the items may be in. hibloom_store_error: of the store of
  * `into`, also where `from` failed.
- * Round trips: for each 16 MB, one if read, two if written (by script two each
- * 1 MB), four between filters of one store. */
+ * Round trips: one for each 16 MB, in which parts of 1 MB overlap. */
 HIBLOOM_CHECKED hibloom_status hibloom_merge(hibloom *into, hibloom *from);
 
 /* Writes the filter to a file, replacing the one at `path` at once or, on

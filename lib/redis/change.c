@@ -8,14 +8,13 @@
  * error of one kind to all. */
 #include "redis/change.h"
 #include "base/number.h"
+#include "redis/life.h"
 #include "redis/scripts.h"
 #include "spec/spec.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-#define AFTER_ROOT_MS 1000u
 
 static struct change *change_of(struct talk *talk)
 {
@@ -58,20 +57,36 @@ static void note_other(struct change *change, uint32_t i)
     change->other_key = i;
 }
 
+/* Where the root has its list, and what that must be: a repair may have listed a
+ * key that this handle does not know, and that would get no time to live. */
+static void command_list(struct commands *out, const hibloom *filter, uint32_t i)
+{
+    const struct redis_filter *own = redis_filter_of(filter);
+    char id[RECORD_ID_DIGITS + 1];
+
+    command_number(out, spec_bitmap_bytes(&filter->spec));
+    command_begin_argument(out, filter->bare ? 0 : (size_t)record_list_bytes(i, own->count));
+    for (uint32_t k = 0; !filter->bare && record_list_bytes(i, own->count) > 0 && k < own->count; k++) {
+        record_format_id(own->keys[k].id, id);
+        command_bytes(out, id, RECORD_ID_DIGITS);
+    }
+    command_bytes(out, "\r\n", 2);
+}
+
 /* A script on key i of an open filter, which expects the handle's key there. */
 static void ask(struct change *change, struct outbox *outbox, enum script script, uint32_t i, const char *argument)
 {
     hibloom *filter = change->talk.task.filter;
-    const struct redis_filter *own = redis_filter_of(filter);
-    char name[KEYS_SIZE], identity[RECORD_IDENTITY + 1];
+    char name[KEYS_SIZE];
     struct commands *out = &outbox->commands;
     const struct argument key = redis_begin(filter, outbox, i, i, name);
 
-    record_identity(own->generation, own->keys[i].id, identity);
-    script_start(out, script, 1, 2);
+    script_start(out, script, 1, script == SCRIPT_EXPIRE ? 5 : 3);
     command_argument(out, key);
-    command_text(out, filter->bare ? "" : identity);
+    redis_expect(out, filter, i, RECORD_IDENTITY);
     command_text(out, argument);
+    if (script == SCRIPT_EXPIRE)
+        command_list(out, filter, i);
     outbox_end(outbox);
 }
 
@@ -120,7 +135,7 @@ static void take_expired(struct talk *talk, uint32_t tag, uint32_t index, const 
 
 static void ask_expire(struct change *change, struct outbox *outbox, uint32_t i)
 {
-    const uint64_t later = i != 0 && !change->talk.task.filter->bare ? AFTER_ROOT_MS : 0;
+    const uint64_t later = i != 0 && !change->talk.task.filter->bare ? LIFE_AFTER_ROOT_MS : 0;
     char ms[NUMBER_DIGITS + 1] = "-1";
 
     if (change->seconds != 0)

@@ -20,60 +20,62 @@
 static void write_tail(const hibloom *filter, uint32_t i, uint64_t id, struct commands *out)
 {
     struct record record = redis_filter_record(filter, i);
-    const uint64_t list = record_list_bytes(i, record.keys);
+    const size_t list = (size_t)record_list_bytes(i, record.keys);
     char trailer[RECORD_TRAILER];
 
     record.id = id;
     record.epoch = 0;
-    if (i == 0)
-        record.state = RECORD_CREATING;
+    record.state = i == 0 ? RECORD_CREATING : RECORD_READY;
     record_format(&record, trailer);
-    command_filled(out, '0', (size_t)list, (struct argument){filter->text, record.text_len},
-                   (struct argument){trailer, RECORD_IDENTITY_AT});
-    if (i == 0)
-        command_text(out, "");
-    else
-        command_argument(out, (struct argument){trailer + RECORD_IDENTITY_AT, RECORD_GENERATION});
+    command_begin_argument(out, list + record.text_len + RECORD_IDENTITY_AT);
+    for (size_t digit = 0; digit < list; digit += RECORD_ID_DIGITS)
+        command_literal(out, "0000000000000000");
+    command_bytes(out, filter->text, record.text_len);
+    command_bytes(out, trailer, RECORD_IDENTITY_AT);
+    command_literal(out, "\r\n");
     command_argument(out, (struct argument){trailer + RECORD_IDENTITY_AT + RECORD_GENERATION,
                                             RECORD_TRAILER - RECORD_IDENTITY_AT - RECORD_GENERATION});
 }
 
-void life_ask_make(struct life *life, struct outbox *outbox, uint32_t tag, uint32_t i, uint64_t id, int64_t ttl_ms)
+void life_ask_make(struct life *life, struct outbox *outbox, uint32_t i, uint64_t id, int64_t ttl_ms)
 {
     hibloom *filter = life->talk.task.filter;
-    char name[KEYS_SIZE];
-    const struct argument key = redis_begin(filter, outbox, tag, i, name);
+    char name[KEYS_SIZE], generation[RECORD_IDENTITY + 1];
+    const struct argument key = redis_begin(filter, outbox, i, i, name);
+    struct commands *out = &outbox->commands;
 
-    script_start(&outbox->commands, SCRIPT_MAKE, 1, 5);
-    command_argument(&outbox->commands, key);
-    command_number(&outbox->commands, spec_bitmap_bytes(&filter->spec));
-    write_tail(filter, i, id, &outbox->commands);
+    record_identity(redis_filter_of(filter)->generation, id, generation);
+    script_start(out, SCRIPT_MAKE, 1, 6);
+    command_argument(out, key);
+    command_text(out, RECORD_TRAILER_FROM_END);
+    command_argument(out, (struct argument){generation, i == 0 ? 0 : RECORD_GENERATION});
+    command_number(out, spec_bitmap_bytes(&filter->spec));
+    write_tail(filter, i, id, out);
     if (ttl_ms < 0)
-        command_text(&outbox->commands, "-1");
+        command_text(out, "-1");
     else
-        command_number(&outbox->commands, (uint64_t)ttl_ms);
+        command_number(out, (uint64_t)ttl_ms);
     outbox_end(outbox);
 }
 
 void life_ask_swap(struct life *life, struct outbox *outbox, enum record_state from, uint64_t at, struct argument there,
-                   struct argument then, enum record_state to)
+                   struct argument then, enum record_state to, const char *has_ttl)
 {
     hibloom *filter = life->talk.task.filter;
-    const struct redis_filter *own = redis_filter_of(filter);
     const char states[2] = {(char)from, (char)to};
-    char name[KEYS_SIZE], identity[RECORD_IDENTITY + 1];
+    char name[KEYS_SIZE];
     struct commands *out = &outbox->commands;
     const struct argument key = redis_begin(filter, outbox, 0, 0, name);
 
-    record_identity(own->generation, own->keys[0].id, identity);
-    script_start(out, SCRIPT_SWAP, 1, 6);
+    script_start(out, SCRIPT_SWAP, 1, 8);
     command_argument(out, key);
-    command_text(out, identity);
+    redis_expect(out, filter, 0, RECORD_IDENTITY);
     command_argument(out, (struct argument){&states[0], 1});
     command_number(out, at);
     command_argument(out, there);
     command_argument(out, then);
     command_argument(out, (struct argument){&states[1], 1});
+    command_text(out, has_ttl);
     outbox_end(outbox);
 }
 
@@ -106,6 +108,7 @@ static void judge_root(struct talk *talk, struct outbox *outbox)
     char key[KEYS_SIZE];
 
     if (life->answer == '+') {
+        life->patience = LIFE_PATIENCE;
         const hibloom_spec spec = filter->spec;
         life_adopt(life, &spec, &life->answer_record);
         life->root_state = life->answer_record.state;
@@ -133,7 +136,7 @@ void life_create(struct talk *talk, struct outbox *outbox)
     redis_filter_make(&talk->task, life->server, &spec);
     if (talk->task.status != HIBLOOM_OK)
         return;
-    life_ask_make(life, outbox, 0, 0, id, -1);
+    life_ask_make(life, outbox, 0, id, -1);
     talk->take = take_answer;
     talk->step = judge_root;
 }
@@ -204,7 +207,7 @@ void life_make_keys(struct talk *talk, struct outbox *outbox)
     }
     for (uint32_t i = life->range.first; i < life->range.first + life->range.count; i++)
         if (i != 0 && life_draw_id(&talk->task, &id))
-            life_ask_make(life, outbox, i, i, id, -1);
+            life_ask_make(life, outbox, i, id, -1);
     talk->take = take_made;
     talk->step = judge_made;
 }
@@ -252,7 +255,7 @@ static void finish(struct talk *talk, struct outbox *outbox)
     for (uint32_t i = 0; i < own->count && len > 0; i++)
         record_format_id(own->keys[i].id, life->ids + (size_t)i * RECORD_ID_DIGITS);
     life_ask_swap(life, outbox, RECORD_CREATING, spec_bitmap_bytes(&talk->task.filter->spec),
-                  (struct argument){"", 0}, (struct argument){life->ids, len}, RECORD_READY);
+                  (struct argument){"", 0}, (struct argument){life->ids, len}, RECORD_READY, "");
     talk->take = take_answer;
     talk->step = judge_finished;
 }
@@ -293,7 +296,8 @@ static void raise_generation(struct talk *talk, struct outbox *outbox)
     record_identity(root.generation, root.id, now);
     record_identity(life->met + 1, root.id, then);
     life_ask_swap(life, outbox, RECORD_CREATING, record_trailer_at(&root) + RECORD_IDENTITY_AT,
-                  (struct argument){now, RECORD_IDENTITY}, (struct argument){then, RECORD_IDENTITY}, RECORD_CREATING);
+                  (struct argument){now, RECORD_IDENTITY}, (struct argument){then, RECORD_IDENTITY}, RECORD_CREATING,
+                  "");
     talk->take = take_answer;
     talk->step = again;
 }

@@ -54,8 +54,7 @@ void redis_filter_free(hibloom *filter)
 struct record redis_filter_record(const hibloom *filter, uint32_t i)
 {
     const struct redis_filter *own = redis_filter_of(filter);
-
-    return (struct record){
+    struct record record = {
         .text_len = (uint32_t)strlen(filter->text),
         .key = i,
         .keys = own->count,
@@ -65,6 +64,9 @@ struct record redis_filter_record(const hibloom *filter, uint32_t i)
         .epoch = own->keys[i].epoch,
         .state = RECORD_READY,
     };
+
+    record.crc = record_crc(&record, filter->text);
+    return record;
 }
 
 struct argument redis_begin(hibloom *filter, struct outbox *outbox, uint32_t tag, uint32_t i, char key[KEYS_SIZE])
@@ -73,6 +75,21 @@ struct argument redis_begin(hibloom *filter, struct outbox *outbox, uint32_t tag
 
     outbox_begin(outbox, tag, name);
     return name;
+}
+
+void redis_expect(struct commands *out, const hibloom *filter, uint32_t i, size_t bytes)
+{
+    const struct record record = redis_filter_record(filter, i);
+    char identity[RECORD_IDENTITY + 1];
+
+    if (filter->bare) {
+        command_text(out, RECORD_TRAILER_FROM_END);
+        command_text(out, "");
+        return;
+    }
+    record_identity(record.generation, record.id, identity);
+    command_number(out, record_trailer_at(&record));
+    command_argument(out, (struct argument){identity, bytes});
 }
 
 bool redis_next_step(const hibloom *filter, struct redis_range *range)

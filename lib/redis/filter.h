@@ -43,6 +43,10 @@ struct record redis_filter_record(const hibloom *, uint32_t i);
 /* Begins an exchange on key number i; its name as an argument. */
 struct argument redis_begin(hibloom *, struct outbox *, uint32_t tag, uint32_t i, char key[KEYS_SIZE]);
 
+/* The first two arguments of a script: where key number i has its trailer, and
+ * what that must hold of its identity, so many bytes of RECORD_IDENTITY. */
+void redis_expect(struct commands *, const hibloom *, uint32_t i, size_t bytes);
+
 /* The keys after `range`, from {0, 0} on: as many as a server can make or remove
  * without a long stall, 16 MB of them; false: there is none. */
 struct redis_range {

@@ -21,6 +21,8 @@
 #include "redis/guard.h"
 
 #define LIFE_STEP 128u /* keys at a time */
+#define LIFE_PATIENCE 40u /* looks at bits in the way, which may be late ones, before they are somebody's */
+#define LIFE_AFTER_ROOT_MS 1000 /* the other keys live longer than the root, so that it goes first */
 
 enum life_goal { LIFE_OPEN, LIFE_ATTACH, LIFE_REPAIR, LIFE_DELETE, LIFE_DROP };
 
@@ -50,6 +52,7 @@ struct life {
     char *ids;                   /* the list, once all are made */
     uint64_t met;                /* a generation above the root's */
     bool clearing_way;           /* what is removed is not what the task is about */
+    bool made;                   /* the last key was made by this call, not found */
     bool taken;                  /* a place holds something else */
     uint32_t taken_key;
     uint64_t unlinked;           /* keys, in the last step */
@@ -90,12 +93,12 @@ void life_adopt(struct life *, const hibloom_spec *, const struct record *);
 /* Asks for a script's answer '+', '=' or '!', with a trailer behind it or not. */
 bool life_take_answer(struct life *, const struct reply *, uint32_t i);
 
-/* EVAL make of key number i. */
-void life_ask_make(struct life *, struct outbox *, uint32_t tag, uint32_t i, uint64_t id, int64_t ttl_ms);
+/* EVAL make of key number i, which gets that time to live; -1: none. */
+void life_ask_make(struct life *, struct outbox *, uint32_t i, uint64_t id, int64_t ttl_ms);
 
-/* EVAL swap on the root: bytes at an offset, and the state. */
+/* EVAL swap on the root: bytes at an offset, and the state; has_ttl as in scripts.c. */
 void life_ask_swap(struct life *, struct outbox *, enum record_state from, uint64_t at, struct argument there,
-                   struct argument then, enum record_state to);
+                   struct argument then, enum record_state to, const char *has_ttl);
 
 /* EVAL unlink of key number i: of its id, or of the filter's generation; in that
  * state, "" for any. The step counts what was unlinked in life.unlinked. */

@@ -12,7 +12,6 @@
 #include <sys/random.h>
 
 #define ATTEMPTS 100u /* each that fails is somebody else's that went on */
-#define PATIENCE 20u  /* times that bits in the way may be late ones, before they are somebody's */
 
 /* ---- Looking --------------------------------------------------------------- */
 
@@ -429,7 +428,7 @@ void life_begin(struct life *life, enum life_goal goal, hibloom *filter, struct 
     life->goal = goal;
     life->server = server;
     life->wanted = wanted;
-    life->patience = PATIENCE;
+    life->patience = LIFE_PATIENCE;
 }
 
 void life_end(struct life *life)

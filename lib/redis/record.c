@@ -6,19 +6,32 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <zlib.h>
 
-_Static_assert(RECORD_END == 2131, "RECORD_FROM_END says so");
+_Static_assert(RECORD_END == 2140, "RECORD_FROM_END says so");
 
 static const char format_name[] = "hibloom1"; /* and its version */
+
+/* What the crc is of, beside the text: these columns of the trailer. */
+#define SUMMED " %04" PRIu32 " %09" PRIu64 " %05" PRIu32 "/%05" PRIu32
+#define SUMMED_BYTES 27
+
+uint32_t record_crc(const struct record *record, const char *text)
+{
+    char columns[SUMMED_BYTES + 1];
+    const uLong crc = crc32_z(0, (const unsigned char *)text, record->text_len);
+
+    snprintf(columns, sizeof columns, SUMMED, record->text_len, record->bytes, record->key, record->keys);
+    return (uint32_t)crc32_z(crc, (const unsigned char *)columns, SUMMED_BYTES);
+}
 
 void record_format(const struct record *record, char trailer[RECORD_TRAILER])
 {
     char text[RECORD_TRAILER + 1];
 
     snprintf(text, sizeof text,
-             " %04" PRIu32 " %09" PRIu64 " %05" PRIu32 "/%05" PRIu32 " %c %016" PRIu64 " %016" PRIx64 " %010" PRIu64
-             " %s",
-             record->text_len, record->bytes, record->key, record->keys, (char)record->state, record->generation,
+             SUMMED " %08" PRIx32 " %c %016" PRIu64 " %016" PRIx64 " %010" PRIu64 " %s",
+             record->text_len, record->bytes, record->key, record->keys, record->crc, (char)record->state, record->generation,
              record->id, record->epoch, format_name);
     memcpy(trailer, text, RECORD_TRAILER);
 }
@@ -28,16 +41,21 @@ static bool read_number(const char *trailer, size_t at, size_t digits, uint64_t 
     return number_parse(trailer + at, digits, UINT64_MAX, out) == HIBLOOM_OK;
 }
 
-bool record_parse_id(const char *digits, uint64_t *id)
+static bool read_hex(const char *text, size_t digits, uint64_t *out)
 {
-    *id = 0;
-    for (size_t i = 0; i < RECORD_ID_DIGITS; i++) {
-        const int digit = number_hex_digit(digits[i]);
+    *out = 0;
+    for (size_t i = 0; i < digits; i++) {
+        const int digit = number_hex_digit(text[i]);
         if (digit < 0)
             return false;
-        *id = *id << 4 | (unsigned)digit;
+        *out = *out << 4 | (unsigned)digit;
     }
     return true;
+}
+
+bool record_parse_id(const char *digits, uint64_t *id)
+{
+    return read_hex(digits, RECORD_ID_DIGITS, id);
 }
 
 static bool says_filter(const char trailer[RECORD_TRAILER])
@@ -49,16 +67,17 @@ static bool says_filter(const char trailer[RECORD_TRAILER])
 bool record_parse(const char trailer[RECORD_TRAILER], struct record *record)
 {
     char again[RECORD_TRAILER];
-    uint64_t text_len, key, keys;
+    uint64_t text_len, key, keys, crc;
 
     if (!says_filter(trailer) || !read_number(trailer, 1, 4, &text_len) || !read_number(trailer, 6, 9, &record->bytes) ||
         !read_number(trailer, 16, 5, &key) || !read_number(trailer, 22, 5, &keys) ||
-        !read_number(trailer, 30, RECORD_GENERATION, &record->generation) ||
-        !record_parse_id(trailer + 47, &record->id) || !read_number(trailer, 64, 10, &record->epoch))
+        !read_hex(trailer + 28, 8, &crc) || !read_number(trailer, 39, RECORD_GENERATION, &record->generation) ||
+        !record_parse_id(trailer + 56, &record->id) || !read_number(trailer, 73, 10, &record->epoch))
         return false;
     record->text_len = (uint32_t)text_len;
     record->key = (uint32_t)key;
     record->keys = (uint32_t)keys;
+    record->crc = (uint32_t)crc;
     record->state = (enum record_state)trailer[RECORD_STATE_AT];
     record_format(record, again);
     return memcmp(again, trailer, RECORD_TRAILER) == 0 && record->key < record->keys &&
@@ -84,7 +103,8 @@ static bool read_text(const char *end, size_t len, struct record *record)
         return false;
     memcpy(record->text, end + len - RECORD_TRAILER - record->text_len, record->text_len);
     record->text[record->text_len] = '\0';
-    return strlen(record->text) == record->text_len && spec_adopt(&spec, NULL, record->text) == HIBLOOM_OK &&
+    return strlen(record->text) == record->text_len && record->crc == record_crc(record, record->text) &&
+           spec_adopt(&spec, NULL, record->text) == HIBLOOM_OK &&
            record->keys == spec_keys(&spec) && record->bytes == spec_bitmap_bytes(&spec);
 }
 

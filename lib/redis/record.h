@@ -5,28 +5,30 @@
  *   list      only in the root of several keys: the id of each key, 16 hex
  *             digits each; all '0' until the filter is ready
  *   text      the spec text
- *   trailer   83 bytes of text in fixed columns, at the very end:
+ *   trailer   92 bytes of text in fixed columns, at the very end:
  *
- *     " 0087 000001638 00003/00256 r 1763740000123456 0123456789abcdef 0000000000 hibloom1"
- *        |       |         |       |        |                 |            |          |
- *      bytes   bytes   key/keys  state  generation         key's id      epoch     format
+ *     " 0087 000001638 00003/00256 9ae0daaf r 1763740000123456 0123456789abcdef 0000000000 hibloom1"
+ *        |       |         |          |     |        |                |            |          |
+ *      bytes   bytes   key/keys      crc  state  generation        key's id      epoch     format
  *     of text of bits
  *
- * See docs/format.md for what each means. */
+ * The crc is of the text and of what stands before it in the trailer. See
+ * docs/format.md for what each means. */
 #ifndef HIBLOOM_RECORD_H
 #define HIBLOOM_RECORD_H
 
 #include "base/store.h"
 #include "resp/command.h"
 
-#define RECORD_TRAILER 83u
+#define RECORD_TRAILER 92u
 #define RECORD_ID_DIGITS 16u /* of an id in the list */
 #define RECORD_END (RECORD_TRAILER + HIBLOOM_SPEC_TEXT_SIZE) /* bytes at the end of a key that hold text and trailer */
-#define RECORD_FROM_END "-2131"                              /* so GETRANGE counts them */
+#define RECORD_TRAILER_FROM_END "-92"
+#define RECORD_FROM_END "-2140"                              /* so GETRANGE counts them */
 
 /* Where things stand in the trailer. */
-#define RECORD_STATE_AT 28u
-#define RECORD_IDENTITY_AT 30u /* generation, blank, id */
+#define RECORD_STATE_AT 37u
+#define RECORD_IDENTITY_AT 39u /* generation, blank, id */
 #define RECORD_GENERATION 16u  /* bytes of a generation */
 #define RECORD_IDENTITY 33u
 
@@ -35,14 +37,17 @@ enum record_state { RECORD_READY = 'r', RECORD_CREATING = 'c', RECORD_REMOVING =
 struct record {
     uint32_t text_len, key, keys;
     uint64_t bytes; /* of bits */
+    uint32_t crc;
     uint64_t generation, id, epoch;
     enum record_state state;
     char text[HIBLOOM_SPEC_TEXT_SIZE]; /* only record_read_end fills it */
 };
 
-/* Writes the trailer, not terminated; reads one. False: it is none. */
+/* Writes the trailer, not terminated; reads one. False: it is none. The crc is
+ * taken as it is; record_crc computes it. */
 void record_format(const struct record *, char trailer[RECORD_TRAILER]);
 bool record_parse(const char trailer[RECORD_TRAILER], struct record *);
+uint32_t record_crc(const struct record *, const char *text);
 
 /* What the end of a key's string is. */
 enum record_found { RECORD_NOTHING, /* the key is not there, or empty */

@@ -16,15 +16,13 @@
 void life_ask_unlink(struct life *life, struct outbox *outbox, uint32_t i, bool by_id, const char *state)
 {
     hibloom *filter = life->talk.task.filter;
-    const struct redis_filter *own = redis_filter_of(filter);
-    char name[KEYS_SIZE], identity[RECORD_IDENTITY + 1];
+    char name[KEYS_SIZE];
     struct commands *out = &outbox->commands;
     const struct argument key = redis_begin(filter, outbox, i, i, name);
 
-    record_identity(own->generation, own->keys[i].id, identity);
-    script_start(out, SCRIPT_UNLINK, 1, 2);
+    script_start(out, SCRIPT_UNLINK, 1, 3);
     command_argument(out, key);
-    command_argument(out, (struct argument){identity, filter->bare ? 0 : by_id ? RECORD_IDENTITY : RECORD_GENERATION});
+    redis_expect(out, filter, i, by_id ? RECORD_IDENTITY : RECORD_GENERATION);
     command_text(out, state);
     outbox_end(outbox);
 }
@@ -163,7 +161,7 @@ void life_remove(struct talk *talk, struct outbox *outbox)
             life->root_state = RECORD_READY;
         const struct record root = redis_filter_record(filter, 0);
         life_ask_swap(life, outbox, life->root_state, record_trailer_at(&root), (struct argument){"", 0},
-                      (struct argument){"", 0}, RECORD_REMOVING);
+                      (struct argument){"", 0}, RECORD_REMOVING, "");
         talk->take = take_mark;
         talk->step = judge_mark;
     }

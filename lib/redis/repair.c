@@ -18,10 +18,18 @@ static void take_answer(struct talk *talk, uint32_t tag, uint32_t index, const s
 
 static void judge_listed(struct talk *talk, struct outbox *outbox)
 {
-    if (life_of(talk)->answer == '+')
+    struct life *life = life_of(talk);
+
+    if (life->answer == '+') {
         life_repair_keys(talk, outbox);
-    else
-        life_again(talk);
+        return;
+    }
+    life_again(talk);
+    /* of a filter that is gone nobody will list it; of this one a repair may */
+    if (life->made && life->answer_record.generation != redis_filter_of(talk->task.filter)->generation) {
+        life_ask_unlink(life, outbox, life->taken_key, true, "");
+        talk->take = life_take_unlinked;
+    }
 }
 
 static void judge_made(struct talk *talk, struct outbox *outbox)
@@ -37,16 +45,24 @@ static void judge_made(struct talk *talk, struct outbox *outbox)
         life_fail_taken(life, key);
         return;
     }
-    if (life->answer_record.generation != own->generation) {
-        life_again(talk); /* newer: the root cannot be what it was */
+    if (life->answer_record.generation != own->generation && life->met == life->answer_record.generation) {
+        keys_name(key, filter, i);
+        task_fail(&talk->task, HIBLOOM_EMISMATCH, "'%s' is a key of a newer filter than '%s': delete it, then repair",
+                  key, filter->name);
         return;
     }
+    if (life->answer_record.generation != own->generation) { /* is the root what it was? */
+        life->met = life->answer_record.generation;
+        life_again(talk);
+        return;
+    }
+    life->made = life->answer == '+';
     own->keys[i].id = life->seen[i - life->range.first] = life->answer_record.id;
     record_format_id(own->keys[i].id, then);
     life_ask_swap(life, outbox, RECORD_READY,
                   spec_bitmap_bytes(&filter->spec) + (uint64_t)i * RECORD_ID_DIGITS,
                   (struct argument){&life->list[(i - life->range.first) * RECORD_ID_DIGITS], RECORD_ID_DIGITS},
-                  (struct argument){then, RECORD_ID_DIGITS}, RECORD_READY);
+                  (struct argument){then, RECORD_ID_DIGITS}, RECORD_READY, life->ttl_ms < 0 ? "0" : "1");
     talk->take = take_answer;
     talk->step = judge_listed;
 }
@@ -68,7 +84,7 @@ void life_repair_keys(struct talk *talk, struct outbox *outbox)
     if (!life_draw_id(&talk->task, &id))
         return;
     life->taken_key = life->range.first + at;
-    life_ask_make(life, outbox, life->taken_key, life->taken_key, id, life->ttl_ms);
+    life_ask_make(life, outbox, life->taken_key, id, life->ttl_ms < 0 ? -1 : life->ttl_ms + LIFE_AFTER_ROOT_MS);
     talk->take = take_answer;
     talk->step = judge_made;
 }

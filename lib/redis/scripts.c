@@ -5,35 +5,35 @@
  * of memory. The columns of the trailer are counted from 1 here, and are those
  * of record.h.
  *
- * Identity, in all of them: what the trailer must hold from its generation on,
- * "GENERATION ID" or a generation alone; "" for a bare bitmap, a string that
- * ends in no trailer. */
+ * ARGV[1] and [2] of those that say COMMON: the offset of the trailer, -92 for the
+ * end of the string; and what it must hold from its generation on, "GENERATION ID"
+ * or a generation alone, or "" for a bare bitmap, which ends in no trailer. */
 #include "redis/scripts.h"
 
 #define COMMON \
-    "local key, call = KEYS[1], redis.call\n" \
-    "local function trailer_of(key, stop)\n" \
-    "  local t = call('GETRANGE', key, stop - 83, stop - 1)\n" \
-    "  if #t == 83 and t:sub(-8) == 'hibloom1' then return t end\n" \
+    "local key, call, at = KEYS[1], redis.call, tonumber(ARGV[1])\n" \
+    "local function trailer_at(key, at)\n" \
+    "  local t = call('GETRANGE', key, at, at + 91)\n" \
+    "  if #t == 92 and t:sub(-8) == 'hibloom1' then return t end\n" \
     "end\n" \
-    "local size = call('STRLEN', key)\n" \
-    "local trailer = size >= 83 and trailer_of(key, size)\n" \
-    "local function is(identity)\n" \
+    "local function is(trailer, identity)\n" \
     "  if identity == '' then return not trailer end\n" \
-    "  return trailer and trailer:sub(31, 30 + #identity) == identity\n" \
-    "end\n"
+    "  return trailer and trailer:sub(40, 39 + #identity) == identity\n" \
+    "end\n" \
+    "local size, trailer = call('STRLEN', key), trailer_at(key, at)\n"
 
-/* ARGV: bytes of bits, what follows them up to the generation, generation, what
- * follows that, milliseconds to live or -1. A root brings the generation ''.
+/* ARGV after -92 and the generation, '' for a root: bytes of bits, what follows
+ * them up to the generation, what follows that, milliseconds to live or -1.
  * Gives "+" and the trailer where it made the key, "=" and the trailer of the
  * filter that is there, "!" where something else is there. */
 static const char make[] = COMMON
-    "local generation = ARGV[3]\n"
+    "local generation, ttl = ARGV[2], tonumber(ARGV[6])\n"
     "if trailer then\n"
-    "  local same_place = trailer:sub(17, 21) == ARGV[2]:sub(-14, -10) and trailer:sub(23, 27) ~= '00001'\n"
     "  if generation == '' then return '=' .. trailer end\n"
-    "  if not same_place then return '!' end\n"
-    "  if tonumber(trailer:sub(31, 46)) >= tonumber(generation) then return '=' .. trailer end\n"
+    "  if trailer:sub(17, 21) ~= ARGV[4]:sub(-23, -19) or trailer:sub(23, 27) == '00001' then return '!' end\n"
+    "  local there = tonumber(trailer:sub(40, 55))\n"
+    "  if there == tonumber(generation) and ttl >= 0 then call('PEXPIRE', key, ttl) end\n"
+    "  if there >= tonumber(generation) then return '=' .. trailer end\n"
     "elseif size > 0 and call('BITCOUNT', key) > 0 then\n"
     "  return '!'\n"
     "end\n"
@@ -43,66 +43,71 @@ static const char make[] = COMMON
     "  generation = string.format('%010d%06d', tonumber(now[1]), tonumber(now[2]))\n"
     "end\n"
     "if size > 0 then call('UNLINK', key) end\n"
-    "call('SETRANGE', key, ARGV[1], ARGV[2] .. generation .. ARGV[4])\n"
-    "if tonumber(ARGV[5]) >= 0 then call('PEXPIRE', key, ARGV[5]) end\n"
-    "return '+' .. call('GETRANGE', key, -83, -1)\n";
+    "call('SETRANGE', key, ARGV[3], ARGV[4] .. generation .. ARGV[5])\n"
+    "if ttl >= 0 then call('PEXPIRE', key, ttl) end\n"
+    "return '+' .. call('GETRANGE', key, -92, -1)\n";
 
-/* ARGV: identity, state, offset, the bytes that must be there, those to write,
- * the new state. Gives "+", or "=" and the trailer that is there, if any. */
+/* ARGV then: state, offset, the bytes that must be there, those to write, the new
+ * state; "0" or "1" if the key must have no time to live, or one, else "". Gives
+ * "+", or "=" and the trailer that is there, if any. */
 static const char swap[] = COMMON
-    "local at = tonumber(ARGV[3])\n"
-    "if not is(ARGV[1]) or trailer:sub(29, 29) ~= ARGV[2] or\n"
-    "   (#ARGV[4] > 0 and call('GETRANGE', key, at, at + #ARGV[4] - 1) ~= ARGV[4]) then return '=' .. (trailer or '') end\n"
-    "if #ARGV[5] > 0 then call('SETRANGE', key, at, ARGV[5]) end\n"
-    "call('SETRANGE', key, size - 83 + 28, ARGV[6])\n"
+    "local from = tonumber(ARGV[4])\n"
+    "if not is(trailer, ARGV[2]) or trailer:sub(38, 38) ~= ARGV[3] or\n"
+    "   (#ARGV[5] > 0 and call('GETRANGE', key, from, from + #ARGV[5] - 1) ~= ARGV[5]) or\n"
+    "   (ARGV[8] ~= '' and (call('PTTL', key) >= 0) ~= (ARGV[8] == '1')) then return '=' .. (trailer or '') end\n"
+    "if #ARGV[6] > 0 then call('SETRANGE', key, from, ARGV[6]) end\n"
+    "call('SETRANGE', key, at + 37, ARGV[7])\n"
     "return '+'\n";
 
-/* ARGV: identity, state or ''. Gives 1 if it was that, else 0. */
+/* ARGV then: state or ''. Gives 1 if it was that, else 0. */
 static const char unlink_[] = COMMON
-    "if size == 0 or not is(ARGV[1]) then return 0 end\n"
-    "if ARGV[2] ~= '' and trailer:sub(29, 29) ~= ARGV[2] then return 0 end\n"
+    "if size == 0 or not is(trailer, ARGV[2]) then return 0 end\n"
+    "if ARGV[3] ~= '' and trailer:sub(38, 38) ~= ARGV[3] then return 0 end\n"
     "return call('UNLINK', key)\n";
 
-/* ARGV: identity, bytes of bits. Gives the length, or -1. The new epoch is the
- * first write: where the server is full, it is refused before bits are gone. */
+/* ARGV then: bytes of bits. Gives the length, or -1. The new epoch is the first
+ * write: where the server is full, it is refused before bits are gone. */
 static const char clear[] = COMMON
-    "if not is(ARGV[1]) then return -1 end\n"
+    "if not is(trailer, ARGV[2]) then return -1 end\n"
     "if size == 0 then return 0 end\n"
-    "local ttl, tail, at = call('PTTL', key), '\\0', size - 1\n"
+    "local ttl, tail, from = call('PTTL', key), '\\0', size - 1\n"
     "if trailer then\n"
-    "  at = tonumber(ARGV[2])\n"
-    "  call('SETRANGE', key, size - 19, string.format('%010d', (tonumber(trailer:sub(65, 74)) + 1) % 10000000000))\n"
-    "  tail = call('GETRANGE', key, at, -1)\n"
+    "  from = tonumber(ARGV[3])\n"
+    "  call('SETRANGE', key, at + 73, string.format('%010d', (tonumber(trailer:sub(74, 83)) + 1) % 10000000000))\n"
+    "  tail = call('GETRANGE', key, from, at + 91)\n"
     "else\n"
-    "  call('SETRANGE', key, at, tail)\n"
+    "  call('SETRANGE', key, from, tail)\n"
     "end\n"
     "call('UNLINK', key)\n"
-    "call('SETRANGE', key, at, tail)\n"
+    "call('SETRANGE', key, from, tail)\n"
     "if ttl >= 0 then call('PEXPIRE', key, ttl) end\n"
     "return size\n";
 
-/* ARGV: identity, milliseconds or -1 for never. Gives 1 if it was that, else 0. */
+/* ARGV then: milliseconds or -1 for never; an offset and the bytes that must be
+ * there. Gives 1 if it was that, else 0. */
 static const char expire[] = COMMON
-    "if size == 0 or not is(ARGV[1]) then return 0 end\n"
-    "if ARGV[2] == '-1' then call('PERSIST', key) else call('PEXPIRE', key, ARGV[2]) end\n"
+    "local from = tonumber(ARGV[4])\n"
+    "if size == 0 or not is(trailer, ARGV[2]) or\n"
+    "   (#ARGV[5] > 0 and call('GETRANGE', key, from, from + #ARGV[5] - 1) ~= ARGV[5]) then return 0 end\n"
+    "if ARGV[3] == '-1' then call('PERSIST', key) else call('PEXPIRE', key, ARGV[3]) end\n"
     "return 1\n";
 
-/* ARGV: identity of the handle, bytes of its bits, how many of the following bits
- * are known to be ours, bits. Those known were 0 before; of the others the answer
- * was lost, and they count as ours in a string that is no longer than our bits.
+/* ARGV then: bytes of the handle's bits, how many of the following bits are known
+ * to be ours, bits. Those known were 0 before; of the others the answer was lost,
+ * and they count as ours in a string that is no longer than the handle's bits.
  *
- * Where no filter is in the string, ours are cleared, and a string of zeros goes.
- * Where there is another filter, what lies in its own bits stays, since one of
- * its items may count on it by now; what lies behind them is taken back, and a
- * string that grew is cut back. Which of the two it is shows when ours are
- * cleared, so that comes first, and within the script nobody sees it. A tail is
- * some 130 characters with more than 250 bits set. Gives the bits taken back. */
+ * Is there another filter in the string, at its end or, where others made it grow,
+ * anywhere? Then bits of its bitmap stay, since one of its items may count on them
+ * by now. Those behind its end go, and the string is cut back to it. Those in its
+ * tail go only if the tail is broken, and whole without them: else they were there
+ * before. Is there none, ours go, and a string of zeros with them; if a filter
+ * shows only then, its magic was what we hit. Gives the bits that were ours. */
 static const char undo[] = COMMON
-    "if size == 0 or is(ARGV[1]) then return 0 end\n"
-    "local ours, met, known = {}, {}, tonumber(ARGV[3])\n"
-    "for i = 4, #ARGV do\n"
+    "if size == 0 or is(trailer, ARGV[2]) then return 0 end\n"
+    "local ours, met, known = {}, {}, tonumber(ARGV[4])\n"
+    "for i = 5, #ARGV do\n"
     "  local bit = tonumber(ARGV[i])\n"
-    "  if not met[bit] and bit < size * 8 and (i - 3 <= known or size <= tonumber(ARGV[2])) and\n"
+    "  if not met[bit] and bit < size * 8 and (i - 4 <= known or size <= tonumber(ARGV[3])) and\n"
     "     call('GETBIT', key, bit) == 1 then\n"
     "    ours[#ours + 1] = bit\n"
     "  end\n"
@@ -110,55 +115,87 @@ static const char undo[] = COMMON
     "end\n"
     "if #ours == 0 then return 0 end\n"
     "if call('BITCOUNT', key) == #ours then call('UNLINK', key) return #ours end\n"
-    "for _, bit in ipairs(ours) do call('SETBIT', key, bit, 0) end\n"
-    "if call('BITCOUNT', key) < 250 then return #ours end\n"
-    "local low, high = 0, size\n"
-    "while low < high do\n"
-    "  local middle = math.floor((low + high) / 2)\n"
-    "  if call('BITCOUNT', key, middle, high - 1) > 0 then low = middle + 1 else high = middle end\n"
-    "end\n"
-    "local keep, found = 0, low >= 83 and trailer_of(key, low)\n"
-    "if found then\n"
-    "  keep = tonumber(found:sub(7, 15)) * 8\n"
-    "else\n"
-    "  for from = 0, size - 1, 1048576 do\n"
-    "    local part = call('GETRANGE', key, from, from + 1048576 + 7)\n"
-    "    local at = part:find('hibloom1', 1, true) or part:find(' layout=', 1, true)\n"
-    "    if at then keep = (from + at - 1) * 8 break end\n"
+    "local function set(value, from, to)\n"
+    "  for _, bit in ipairs(ours) do\n"
+    "    if bit >= from and bit < to then call('SETBIT', key, bit, value) end\n"
     "  end\n"
     "end\n"
-    "for _, bit in ipairs(ours) do\n"
-    "  if bit < keep then call('SETBIT', key, bit, 1) end\n"
+    /* bytes of bits, offset of the text and of the trailer; nil: not a record there */
+    "local function record(at)\n"
+    "  local t = at >= 0 and trailer_at(key, at)\n"
+    "  if not t then return end\n"
+    "  local text, bits, number, keys = t:match('^ (%d%d%d%d) (%d+) (%d+)/(%d+) ')\n"
+    "  if not keys then return end\n"
+    "  local list = tonumber(number) == 0 and tonumber(keys) > 1 and 16 * tonumber(keys) or 0\n"
+    "  if tonumber(bits) + list + tonumber(text) == at then return tonumber(bits), at - tonumber(text), at end\n"
     "end\n"
-    "if found and low < size then\n"
+    "local function find()\n"
+    "  local bits, text, at = record(call('STRLEN', key) - 92)\n"
+    "  for from = 0, size - 1, 1048576 do\n"
+    "    local part, place = call('GETRANGE', key, from, from + 1048576 + 6), 0\n"
+    "    while not bits and place do\n"
+    "      place = part:find('hibloom1', place + 1, true)\n"
+    "      if place then bits, text, at = record(from + place - 1 - 84) end\n"
+    "    end\n"
+    "    if bits then break end\n"
+    "  end\n"
+    "  return bits, text, at\n"
+    "end\n"
+    "local function is_whole(text, at)\n"
+    "  local t, crc = call('GETRANGE', key, at, at + 91), -1\n"
+    "  local summed = call('GETRANGE', key, text, at + 26)\n"
+    "  for i = 1, #summed do\n"
+    "    crc = bit.bxor(crc, summed:byte(i))\n"
+    "    for _ = 1, 8 do crc = bit.bxor(bit.rshift(crc, 1), bit.band(-bit.band(crc, 1), 0xedb88320)) end\n"
+    "  end\n"
+    "  return t:match('^ %d+ %d+ %d+/%d+ %x+ [crx] %d+ %x+ %d+ hibloom1$') and t:sub(29, 36) == bit.tohex(bit.bnot(crc))\n"
+    "end\n"
+    "local bits, text, at = find()\n"
+    "if not bits then\n"
+    "  set(0, 0, size * 8)\n"
+    "  bits, text, at = find()\n"
+    "  if bits then set(1, 0, bits * 8) end\n"
+    "  if not bits then return #ours end\n"
+    "end\n"
+    "local stop = at + 92\n"
+    "if not is_whole(text, at) then\n"
+    "  for i = #ours, 1, -1 do\n"
+    "    if ours[i] >= bits * 8 and ours[i] < stop * 8 then\n"
+    "      call('SETBIT', key, ours[i], 0)\n"
+    "      if is_whole(text, at) then break end\n"
+    "    end\n"
+    "  end\n"
+    "  if not is_whole(text, at) then set(1, bits * 8, stop * 8) end\n"
+    "end\n"
+    "set(0, stop * 8, size * 8)\n"
+    "if stop < size and call('BITCOUNT', key, stop, -1) == 0 then\n"
     "  local ttl = call('PTTL', key)\n"
-    "  call('SET', key, call('GETRANGE', key, 0, low - 1))\n"
+    "  call('SET', key, call('GETRANGE', key, 0, stop - 1))\n"
     "  if ttl >= 0 then call('PEXPIRE', key, ttl) end\n"
     "end\n"
     "return #ours\n";
 
 /* KEYS: into, two that are temporary, and where bits come from another filter
- * its key. ARGV: identity of into, offset, the bytes to OR there; or '', the
- * identity of from, how many bytes. Gives 1; 0 if into is another key, -1 if from is.
- * The first write is the first temporary key, so that is what a full server refuses. */
+ * its key. ARGV then: offset, the bytes to OR there; or '', the offset of from's
+ * trailer, its identity, how many bytes. Gives 1; 0 if into is another key, -1 if
+ * from is. The first write is the first temporary key, so that is what a full
+ * server refuses. */
 static const char merge[] = COMMON
-    "if not is(ARGV[1]) then return 0 end\n"
-    "local at, more, failed = tonumber(ARGV[2]), ARGV[3], nil\n"
+    "if not is(trailer, ARGV[2]) then return 0 end\n"
+    "local from, more, failed = tonumber(ARGV[3]), ARGV[4], nil\n"
     "if KEYS[4] then\n"
-    "  local length = call('STRLEN', KEYS[4])\n"
-    "  trailer = length >= 83 and trailer_of(KEYS[4], length)\n"
-    "  if not is(ARGV[4]) then return -1 end\n"
-    "  more = call('GETRANGE', KEYS[4], at, at + tonumber(ARGV[5]) - 1)\n"
+    "  if not is(trailer_at(KEYS[4], tonumber(ARGV[5])), ARGV[6]) then return -1 end\n"
+    "  more = call('GETRANGE', KEYS[4], from, from + tonumber(ARGV[7]) - 1)\n"
     "end\n"
     "local function try(...)\n"
     "  local reply = not failed and redis.pcall(...)\n"
     "  if type(reply) == 'table' and reply.err then failed = reply end\n"
     "  return reply\n"
     "end\n"
-    "try('SET', KEYS[2], call('GETRANGE', key, at, at + #more - 1))\n"
+    "try('SET', KEYS[2], call('GETRANGE', key, from, from + #more - 1))\n"
     "try('SET', KEYS[3], more)\n"
     "try('BITOP', 'OR', KEYS[2], KEYS[2], KEYS[3])\n"
-    "try('SETRANGE', key, at, try('GET', KEYS[2]) or '')\n"
+    "try('SETRANGE', key, from, try('GET', KEYS[2]) or '')\n"
     "call('UNLINK', KEYS[2], KEYS[3])\n"
     "return failed or 1\n";
 

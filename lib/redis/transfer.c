@@ -128,15 +128,6 @@ static bool is_zero(const unsigned char *bits, size_t len)
     return bits[0] == 0 && memcmp(bits, bits + 1, len - 1) == 0;
 }
 
-static void command_identity(struct commands *out, const hibloom *filter, uint32_t i)
-{
-    const struct redis_filter *own = redis_filter_of(filter);
-    char identity[RECORD_IDENTITY + 1];
-
-    record_identity(own->generation, own->keys[i].id, identity);
-    command_text(out, filter->bare ? "" : identity);
-}
-
 static void take_merged(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
     struct transfer *transfer = transfer_of(talk);
@@ -176,7 +167,7 @@ static bool merge_window(struct talk *talk, struct outbox *outbox, unsigned numb
     if (len == 0)
         return false;
     const struct argument key = redis_begin(into, outbox, number, i, name);
-    script_start(out, SCRIPT_MERGE, transfer->from != NULL ? 4 : 3, transfer->from != NULL ? 5 : 3);
+    script_start(out, SCRIPT_MERGE, transfer->from != NULL ? 4 : 3, transfer->from != NULL ? 7 : 4);
     command_argument(out, key);
     for (unsigned t = 0; t < 2; t++) {
         char temporary[KEYS_SIZE];
@@ -184,13 +175,13 @@ static bool merge_window(struct talk *talk, struct outbox *outbox, unsigned numb
     }
     if (transfer->from != NULL)
         command_argument(out, (struct argument){name, keys_name(name, transfer->from, i)});
-    command_identity(out, into, i);
+    redis_expect(out, into, i, RECORD_IDENTITY);
     command_number(out, transfer->piece->from + transfer->asked);
     if (transfer->from == NULL) {
         command_argument(out, (struct argument){(const char *)transfer->bits + transfer->asked, len});
     } else {
         command_text(out, "");
-        command_identity(out, transfer->from, i);
+        redis_expect(out, transfer->from, i, RECORD_IDENTITY);
         command_number(out, len);
     }
     outbox_end(outbox);

@@ -23,18 +23,16 @@ static void write(struct commands *out, const struct run *run, size_t end, size_
 void undo_ask(hibloom *filter, struct outbox *outbox, uint32_t tag, uint32_t i, const struct run *run, size_t first,
               size_t step)
 {
-    const struct redis_filter *own = redis_filter_of(filter);
     const size_t end = (size_t)run->items * filter->spec.hashes;
     const size_t ours = count(run, end, first, step, BIT_WAS_UNSET);
     const size_t doubtful = count(run, end, first, step, BIT_UNKNOWN);
-    char name[KEYS_SIZE], identity[RECORD_IDENTITY + 1];
+    char name[KEYS_SIZE];
     struct commands *out = &outbox->commands;
     const struct argument key = redis_begin(filter, outbox, tag, i, name);
 
-    record_identity(own->generation, own->keys[i].id, identity);
-    script_start(out, SCRIPT_UNDO, 1, 3 + ours + doubtful);
+    script_start(out, SCRIPT_UNDO, 1, 4 + ours + doubtful);
     command_argument(out, key);
-    command_text(out, identity);
+    redis_expect(out, filter, i, RECORD_IDENTITY);
     command_number(out, spec_bitmap_bytes(&filter->spec));
     command_number(out, ours);
     write(out, run, end, first, step, BIT_WAS_UNSET);

@@ -86,18 +86,12 @@ void command_number(struct commands *commands, uint64_t number)
     commands->len += (size_t)(end_line(at + digits) - start);
 }
 
-void command_filled(struct commands *commands, char filling, size_t times, struct argument a, struct argument b)
+void command_begin_argument(struct commands *commands, size_t len)
 {
-    const size_t len = times + a.len + b.len;
-    char *const start = reserve(commands, COUNT_LINE + len + 2);
+    char *const at = reserve(commands, COUNT_LINE);
 
-    if (start == NULL)
-        return;
-    char *at = write_count(start, '$', len);
-    memset(at, filling, times);
-    memcpy(at + times, a.bytes, a.len);
-    memcpy(at + times + a.len, b.bytes, b.len);
-    commands->len += (size_t)(end_line(at + len) - start);
+    if (at != NULL)
+        commands->len += (size_t)(write_count(at, '$', len) - at);
 }
 
 void command_bytes(struct commands *commands, const char *bytes, size_t len)

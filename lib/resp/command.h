@@ -27,8 +27,8 @@ void command_argument(struct commands *, struct argument);
 void command_text(struct commands *, const char *);
 void command_number(struct commands *, uint64_t);
 
-/* An argument of so many times the same character, then a, then b. */
-void command_filled(struct commands *, char, size_t times, struct argument a, struct argument b);
+/* The head of an argument of so many bytes; these, and "\r\n", must follow. */
+void command_begin_argument(struct commands *, size_t len);
 
 /* Arguments that are RESP already: a literal, or what was written at `from`,
  * which begins a command. */
