@@ -138,6 +138,32 @@ hibloom_store *test_store(const hibloom_connect_options *options)
     return store;
 }
 
+hibloom_spec test_spec(const char *text)
+{
+    hibloom_spec spec;
+
+    assert_ok(hibloom_spec_parse(&spec, text), NULL);
+    return spec;
+}
+
+hibloom *test_open(hibloom_store *store, const char *name, const char *text)
+{
+    const hibloom_spec spec = test_spec(text);
+    hibloom *filter = NULL;
+
+    assert_ok(hibloom_open(&filter, store, name, &spec), store);
+    return filter;
+}
+
+hibloom *test_attach(hibloom_store *store, const char *name, const char *text)
+{
+    const hibloom_spec spec = test_spec(text);
+    hibloom *filter = NULL;
+
+    assert_ok(hibloom_attach(&filter, store, name, &spec), store);
+    return filter;
+}
+
 long long test_command(struct redisContext *redis, const char *format, ...)
 {
     va_list arguments;
@@ -212,6 +238,11 @@ void test_random_bytes(struct test_random *random, void *buf, size_t len)
 
     for (size_t i = 0; i < len; i++)
         bytes[i] = (unsigned char)test_random_u64(random);
+}
+
+bool test_is_slow(void)
+{
+    return getenv("HIBLOOM_TEST_SLOW") != NULL;
 }
 
 /* ---- Time ------------------------------------------------------------------- */
