@@ -26,9 +26,7 @@ static int tear_down(void **state)
 
 static void begin(struct subject *subject, const struct variant *variant)
 {
-    const hibloom_connect_options options = { .commands = variant->commands };
-
-    subject_open(subject, test_store(&options), variant);
+    subject_begin(subject, test_uri(), variant, NULL);
 }
 
 static void end(struct subject *subject)
@@ -465,33 +463,6 @@ static void opening_what_is_damaged_says_so(void **state)
     }
 }
 
-/* ---- Bare bitmaps ------------------------------------------------------------------------ */
-
-static void a_bare_bitmap_that_is_gone_or_shorter_is_an_error(void **state)
-{
-    hibloom_store *store = test_store(NULL);
-    char name[TEST_NAME_SIZE];
-    hibloom_spec spec;
-    hibloom *filter;
-    bool found;
-
-    (void)state;
-    assert_ok(hibloom_spec_parse(&spec, "php-uids"), NULL);
-    test_name(name);
-    test_command(redis, "SETBIT %s 67108863 1", name);
-    assert_ok(hibloom_attach(&filter, store, name, &spec), store);
-    assert_ok(hibloom_contains(filter, "1234567890", 10, &found), store);
-    test_command(redis, "DEL %s", name);
-    assert_status(hibloom_contains(filter, "1234567890", 10, &found), HIBLOOM_ENOTFOUND, store);
-    assert_status(hibloom_contains_many(filter, &(hibloom_item){ "x", 1 }, 1, &found), HIBLOOM_ENOTFOUND, store);
-    test_command(redis, "SETBIT %s 7 1", name);
-    assert_status(hibloom_contains(filter, "1234567890", 10, &found), HIBLOOM_ECORRUPT, store);
-    assert_status(hibloom_contains_many(filter, &(hibloom_item){ "x", 1 }, 1, &found), HIBLOOM_ECORRUPT, store);
-    hibloom_close(filter);
-    test_command(redis, "DEL %s", name);
-    hibloom_store_free(store);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -502,7 +473,6 @@ int main(void)
         cmocka_unit_test(a_call_that_sees_another_filter_leaves_it_alone),
         cmocka_unit_test(a_filter_that_expired_can_be_created_again),
         cmocka_unit_test(opening_what_is_damaged_says_so),
-        cmocka_unit_test(a_bare_bitmap_that_is_gone_or_shorter_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

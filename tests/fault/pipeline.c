@@ -31,13 +31,6 @@ static void begin(struct subject *subject, const struct variant *variant, hibloo
     subject_open(subject, connect_proxy(variant, options), variant);
 }
 
-static void end(struct subject *subject)
-{
-    subject_check(subject);
-    subject_remove(subject);
-    hibloom_store_free(subject->store);
-}
-
 /* A fault that came at the very end of the call is found by the next one. */
 static void flush_late_fault(struct subject *subject)
 {
@@ -86,7 +79,7 @@ static void a_cut_at_any_byte_is_an_io_error_and_the_next_call_reconnects(void *
             cut_everywhere(&subject, &calls[i], PROXY_REPLIES, 11);
             cut_everywhere(&subject, &calls[i], PROXY_REQUESTS, 53);
         }
-        end(&subject);
+        subject_end(&subject);
     }
 }
 
@@ -121,7 +114,7 @@ static void silence_is_a_time_out_on_every_call(void **state)
 
         begin(&subject, &variants[i % VARIANTS], impatient);
         hold_at(&subject, &calls[i], i);
-        end(&subject);
+        subject_end(&subject);
     }
 }
 
@@ -143,7 +136,7 @@ static void answers_a_byte_at_a_time_are_answers(void **state)
                 subject_check(&subject);
         }
         proxy_heal(proxy);
-        end(&subject);
+        subject_end(&subject);
     }
 }
 
@@ -164,7 +157,7 @@ static void an_answer_that_drips_for_ever_is_given_up(void **state)
         assert_gave_up_in_time(since);
         subject_check(&subject);
     }
-    end(&subject);
+    subject_end(&subject);
 }
 
 /* Each answer comes whole, and well within the time-out of the one before; it
@@ -261,7 +254,7 @@ static void a_cut_in_any_of_several_pipelines_gives_no_answers(void **state)
         proxy_cut(proxy, way, places[i / 2]);
         assert_status(hibloom_add_many(subject.filter, batch.items, BATCH, batch.answers), HIBLOOM_EIO, subject.store);
         assert_no_answers(&batch);
-        end(&subject);
+        subject_end(&subject);
     }
 }
 
@@ -280,7 +273,7 @@ static void silence_in_the_middle_of_a_batch_is_a_time_out(void **state)
     subject_check(&subject);
     proxy_hold(proxy, PROXY_REQUESTS, 60000);
     assert_status(hibloom_add_many(subject.filter, batch.items, BATCH, NULL), HIBLOOM_ETIMEDOUT, subject.store);
-    end(&subject);
+    subject_end(&subject);
 }
 
 /* ---- A repair in the middle of a pipeline ------------------------------------------------
@@ -363,7 +356,7 @@ static void an_add_that_a_repair_came_into_is_not_ok(void **state)
             assert_status(add.status, HIBLOOM_ENOTFOUND, subject.store);
         assert_no_answers(&batch);
         subject.maybe_empty = true;
-        end(&subject);
+        subject_end(&subject);
     }
     hibloom_store_free(other);
     redisFree(redis);

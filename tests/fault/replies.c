@@ -13,23 +13,12 @@ enum { TIMEOUT_MS = 300, LAST_REPLIES = 4 };
 
 static void begin_with_patience(struct subject *subject, const struct variant *variant, uint32_t milliseconds)
 {
-    const hibloom_connect_options options = { .command_timeout_ms = milliseconds, .commands = variant->commands };
-    hibloom_store *store;
-
-    assert_ok(hibloom_connect(&store, proxy_uri(proxy), &options), store);
-    subject_open(subject, store, variant);
+    subject_begin(subject, proxy_uri(proxy), variant, &(hibloom_connect_options){ .command_timeout_ms = milliseconds });
 }
 
 static void begin(struct subject *subject, const struct variant *variant)
 {
     begin_with_patience(subject, variant, 0);
-}
-
-static void end(struct subject *subject)
-{
-    subject_check(subject);
-    subject_remove(subject);
-    hibloom_store_free(subject->store);
 }
 
 /* ---- One reply replaced ------------------------------------------------------------- */
@@ -96,7 +85,7 @@ static void replace_all(const char *const *replies, size_t n, verdict *judge)
         for (int i = 0; i < CALLS; i++)
             for (size_t j = 0; j < n; j++)
                 replace_each(&subject, &calls[i], replies[j], judge);
-        end(&subject);
+        subject_end(&subject);
     }
 }
 
@@ -178,7 +167,7 @@ static void a_bit_is_zero_or_one(void **state)
 
             begin(&subject, &variants[0]);
             assert_true(run_replaced(&subject, call, replies_before(call) + 1, replies[j], must_be_protocol_error));
-            end(&subject);
+            subject_end(&subject);
         }
 }
 
@@ -197,7 +186,7 @@ static void a_bitfield_is_as_many_bits_as_were_asked_for(void **state)
             begin(&subject, &variants[1]);
             assert_true(run_replaced(&subject, &calls[i], replies_before(&calls[i]), replies[j],
                                      must_be_protocol_error));
-            end(&subject);
+            subject_end(&subject);
         }
 }
 
@@ -236,7 +225,7 @@ static void an_answer_too_many_does_not_shift_the_next_ones(void **state)
 
                 begin(&subject, &variants[v]);
                 run_with_one_too_many(&subject, &calls[i], replies[j]);
-                end(&subject);
+                subject_end(&subject);
             }
 }
 
@@ -259,7 +248,7 @@ static void assert_given_up(int first, const char *bytes)
         assert_true(test_now_ms() - since < 2 * TIMEOUT_MS + 1000);
         subject_check(&subject);
     }
-    end(&subject);
+    subject_end(&subject);
 }
 
 static void a_reply_that_never_becomes_whole_is_given_up(void **state)
@@ -300,7 +289,7 @@ static void words_to_every_command_are_passed_on_and_then_it_works_again(void **
                 subject_check(&subject);
             }
         }
-        end(&subject);
+        subject_end(&subject);
     }
 }
 
@@ -318,7 +307,7 @@ static void words_too_long_to_keep_are_cut(void **state)
         assert_non_null(strstr(hibloom_store_error(subject.store), "ERR begins here"));
         subject_check(&subject);
     }
-    end(&subject);
+    subject_end(&subject);
 }
 
 /* Nothing asks for these, but a server may have been told to send them. */
@@ -337,7 +326,7 @@ static void a_push_between_replies_is_no_answer(void **state)
             fail_trial(&(struct trial){ &calls[i], &subject, 0, false, status });
         subject_check(&subject);
     }
-    end(&subject);
+    subject_end(&subject);
 }
 
 int main(void)

@@ -179,8 +179,8 @@ static void open_and_perhaps_drop(struct shared *shared, int i, hibloom_store *s
     }
 }
 
-/* The segment_specs have their seed, so that a filter made anew is like the one before
- * to its last letter, and one look at 100 keys of a long name takes the segments_server
+/* The specs have their seed, so that a filter made anew is like the one before
+ * to its last letter, and one look at 100 keys of a long name takes the server
  * several turns, between which the others have theirs. */
 static void whoever_opens_it_while_others_drop_it_has_a_whole_one(void **state)
 {

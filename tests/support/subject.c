@@ -59,11 +59,9 @@ static void choose(struct items *items, enum choice choice, struct subject *subj
 
 static void open_filter(struct subject *subject)
 {
-    hibloom_spec spec;
     struct items items;
 
-    assert_ok(hibloom_spec_parse(&spec, subject->variant->spec), NULL);
-    assert_ok(hibloom_open(&subject->filter, subject->store, subject->name, &spec), subject->store);
+    subject->filter = test_open(subject->store, subject->name, subject->variant->spec);
     choose(&items, ONLY_IN, subject);
     assert_ok(hibloom_add_many(subject->filter, items.item, items.n, NULL), subject->store);
     subject->maybe_empty = subject->maybe_removed = false;
@@ -116,6 +114,22 @@ void subject_check(struct subject *subject)
         assert_int_equal(found[0], items.in[i]);
     }
     subject->maybe_empty = subject->maybe_removed = false;
+}
+
+void subject_begin(struct subject *subject, const char *uri, const struct variant *variant,
+                   const hibloom_connect_options *options)
+{
+    hibloom_connect_options given = options != NULL ? *options : (hibloom_connect_options)HIBLOOM_CONNECT_OPTIONS_INIT;
+
+    given.commands = variant->commands;
+    subject_open(subject, test_connect(uri, &given), variant);
+}
+
+void subject_end(struct subject *subject)
+{
+    subject_check(subject);
+    subject_remove(subject);
+    hibloom_store_free(subject->store);
 }
 
 /* ---- The calls ------------------------------------------------------------------ */
@@ -284,4 +298,12 @@ const struct call *call_named(const char *name)
             return &calls[i];
     fail_msg("no call is named \"%s\"", name);
     return NULL;
+}
+
+void subject_assert_words(const struct subject *subject, const struct call *call, hibloom_status status,
+                          const char *words)
+{
+    if (status != HIBLOOM_ESERVER || strstr(hibloom_store_error(subject->store), words) == NULL)
+        fail_msg("%s, %s: %s: \"%s\", not \"%s\"", subject->variant->name, call->name, hibloom_strerror(status),
+                 hibloom_store_error(subject->store), words);
 }

@@ -130,12 +130,17 @@ const char *test_name(char buf[TEST_NAME_SIZE])
     return buf;
 }
 
-hibloom_store *test_store(const hibloom_connect_options *options)
+hibloom_store *test_connect(const char *uri, const hibloom_connect_options *options)
 {
     hibloom_store *store = NULL;
 
-    assert_ok(hibloom_connect(&store, test_uri(), options), store);
+    assert_ok(hibloom_connect(&store, uri, options), store);
     return store;
+}
+
+hibloom_store *test_store(const hibloom_connect_options *options)
+{
+    return test_connect(test_uri(), options);
 }
 
 hibloom_spec test_spec(const char *text)

@@ -29,7 +29,8 @@ struct redisContext *test_redis(void);
 #define TEST_NAME_SIZE 96
 const char *test_name(char buf[TEST_NAME_SIZE]);
 
-/* A store on test_uri(), connected; options may be NULL. */
+/* A store, connected; options may be NULL. test_store: on test_uri(). */
+hibloom_store *test_connect(const char *uri, const hibloom_connect_options *options);
 hibloom_store *test_store(const hibloom_connect_options *options);
 
 /* What a text says, opened or attached; each must be OK. */
