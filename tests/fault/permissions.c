@@ -1,30 +1,11 @@
 /* What a user may not do: each command and key in turn is forbidden, or the
  * server wants a password; it is said so, and afterwards the filter goes on. */
-#include "support/redis_server.h"
+#include "support/served.h"
 #include "support/subject.h"
 
 #include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <string.h>
-
-static struct redis_server *server;
-static struct redisContext *redis;
-
-static int set_up(void **state)
-{
-    (void)state;
-    server = redis_server_start_tcp(NULL);
-    redis = redis_server_connect(server);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    redisFree(redis);
-    redis_server_stop(server);
-    return 0;
-}
 
 /* Which commands a call needs is the library's business: each is forbidden in
  * turn, and whatever then fails must say so. Returns how many calls did. */
@@ -132,5 +113,5 @@ int main(void)
         cmocka_unit_test(a_server_that_wants_a_password),
     };
 
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, served_set_up, served_tear_down);
 }

@@ -302,7 +302,7 @@ static void *run_split_add(void *argument)
     return NULL;
 }
 
-static long long count_bitmaps(redisContext *redis, const char *name)
+static long long count_bitmaps(const char *name)
 {
     return test_command(redis, "EXISTS %s %s:0 %s:1 %s:2 %s:3", name, name, name, name, name);
 }
@@ -316,7 +316,7 @@ static uint64_t measure_add(struct split_add *add)
     return proxy_bytes(proxy, PROXY_REQUESTS);
 }
 
-static void repair_between_parts(struct split_add *add, unsigned percent, redisContext *redis, hibloom_store *other)
+static void repair_between_parts(struct split_add *add, unsigned percent, hibloom_store *other)
 {
     const char *name = add->subject->name;
     const uint64_t part = measure_add(add) * percent / 100;
@@ -327,10 +327,10 @@ static void repair_between_parts(struct split_add *add, unsigned percent, redisC
     proxy_drip(proxy, 20000); /* and so the proxy is not asleep when it is healed */
     proxy_hold(proxy, PROXY_REQUESTS, part);
     assert_int_equal(pthread_create(&add->thread, NULL, run_split_add, add), 0);
-    for (int i = 0; i < 2000 && (proxy_bytes(proxy, PROXY_REQUESTS) < part || count_bitmaps(redis, name) == 0); i++)
+    for (int i = 0; i < 2000 && (proxy_bytes(proxy, PROXY_REQUESTS) < part || count_bitmaps(name) == 0); i++)
         test_sleep_ms(1);
     assert_int_equal(proxy_bytes(proxy, PROXY_REQUESTS), part);
-    assert_true(count_bitmaps(redis, name) > 0);
+    assert_true(count_bitmaps(name) > 0);
     assert_ok(hibloom_repair(other, name), other);
     proxy_heal(proxy);
     pthread_join(add->thread, NULL);
@@ -339,18 +339,16 @@ static void repair_between_parts(struct split_add *add, unsigned percent, redisC
 static void an_add_that_a_repair_came_into_is_not_ok(void **state)
 {
     static struct batch batch;
-    redisContext *redis = redis_server_connect(server);
-    hibloom_store *other;
+    hibloom_store *other = test_connect(redis_server_uri(server), NULL);
 
     (void)state;
     fill(&batch);
-    assert_ok(hibloom_connect(&other, redis_server_uri(server), NULL), other);
     for (int i = 0; i < 2 * VARIANTS; i++) {
         struct subject subject;
         struct split_add add = { .subject = &subject, .batch = &batch, .asks = i % 2 == 0 };
 
         begin(&subject, &variants[i / 2], (hibloom_connect_options)HIBLOOM_CONNECT_OPTIONS_INIT);
-        repair_between_parts(&add, i / 2 % 2 == 0 ? 50 : 90, redis, other);
+        repair_between_parts(&add, i / 2 % 2 == 0 ? 50 : 90, other);
         /* a window that was over before the repair found its own bits only */
         if (add.status != HIBLOOM_ECORRUPT)
             assert_status(add.status, HIBLOOM_ENOTFOUND, subject.store);
@@ -359,7 +357,6 @@ static void an_add_that_a_repair_came_into_is_not_ok(void **state)
         subject_end(&subject);
     }
     hibloom_store_free(other);
-    redisFree(redis);
 }
 
 int main(void)

@@ -70,7 +70,7 @@ static void a_seed_is_not_in_the_words_of_a_server_that_lacks_a_command(void **s
 
 /* Creates a filter, and each answer but the first, to what is asked before the
  * seed is sent, is replaced in turn by those words. */
-static void create_and_be_refused(hibloom_store *store, struct redisContext *redis, const char *words, const char *kept)
+static void create_and_be_refused(hibloom_store *store, const char *words, const char *kept)
 {
     char refusal[512];
     hibloom_spec spec;
@@ -117,16 +117,14 @@ static void a_seed_is_not_in_words_that_cut_or_escape_it(void **state)
         { "ERR unknown command 'SET'", "ERR unknown command 'SET'" },
     };
 
-    struct redisContext *redis = redis_server_connect(server);
     hibloom_store *store = test_connect(proxy_uri(proxy), NULL);
     hibloom *filter;
 
     (void)state;
     assert_status(hibloom_open(&filter, store, "x", NULL), HIBLOOM_ENOTFOUND, store); /* so it has its connection */
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++)
-        create_and_be_refused(store, redis, refusals[i].words, refusals[i].kept);
+        create_and_be_refused(store, refusals[i].words, refusals[i].kept);
     hibloom_store_free(store);
-    redisFree(redis);
 }
 
 int main(void)

@@ -38,12 +38,12 @@ static void a_borrowed_connection_is_left_as_it_was_found(void **state)
                 if (words == 0)
                     proxy_answer(proxy, "-LOADING it\r\n");
                 else
-                    test_command(outside, "RENAME {a}:spec hidden");
+                    test_command(redis, "RENAME {a}:spec hidden");
                 assert_int_equal(transfer_calls[i].run(&t), words == 0 ? HIBLOOM_ESERVER : HIBLOOM_ENOTFOUND);
                 if (words == 0)
                     proxy_answer(proxy, NULL);
                 else
-                    test_command(outside, "RENAME hidden {a}:spec");
+                    test_command(redis, "RENAME hidden {a}:spec");
                 assert_as_found(context, &before);
                 assert_usable(context);
                 trial_check(&(struct trial){&t, &transfer_calls[i], "refused", (uint64_t)words, HIBLOOM_ESERVER});

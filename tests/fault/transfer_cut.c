@@ -22,7 +22,7 @@ static void a_connection_cut_anywhere_fails_the_call_and_spares_the_filters(void
 
     (void)state;
     for (size_t s = 0; s < sizeof small_specs / sizeof *small_specs; s++) {
-        hibloom_store *store = test_connect(proxy_uri(proxy), &(hibloom_connect_options){.command_timeout_ms = 60000});
+        hibloom_store *store = moves_connect(proxy_uri(proxy));
         struct transfer t;
 
         moves_begin(&t, store, small_specs[s]);
@@ -39,7 +39,7 @@ static void a_cut_in_a_large_filter_leaves_a_part_of_the_union(void **state)
 {
     (void)state;
     for (size_t s = 0; s < sizeof large_specs / sizeof *large_specs; s++) {
-        hibloom_store *store = test_connect(proxy_uri(proxy), &(hibloom_connect_options){.command_timeout_ms = 60000});
+        hibloom_store *store = moves_connect(proxy_uri(proxy));
         struct transfer t;
 
         moves_begin(&t, store, large_specs[s]);

@@ -11,7 +11,7 @@ static void check_condition(const char *impose, const char *lift, const char *wo
     const char *const specs[] = {small_specs[0], small_specs[1], small_specs[2], large_specs[1]};
 
     for (size_t s = 0; s < 4; s++) {
-        hibloom_store *store = test_connect(redis_server_uri(server), &(hibloom_connect_options){.command_timeout_ms = 60000});
+        hibloom_store *store = moves_connect(redis_server_uri(server));
         struct transfer t;
 
         moves_begin(&t, store, specs[s]);
@@ -20,9 +20,9 @@ static void check_condition(const char *impose, const char *lift, const char *wo
             if (s == 3 && transfer_calls[i].run != move_bulk_load && transfer_calls[i].run != move_within)
                 continue;
             moves_reset(&t, &transfer_calls[i]);
-            test_command(outside, impose);
+            test_command(redis, impose);
             trial.status = transfer_calls[i].run(&t);
-            test_command(outside, lift);
+            test_command(redis, lift);
             if (trial.status != (transfer_calls[i].into == INTO_A ? HIBLOOM_ESERVER : HIBLOOM_OK))
                 trial_fail(&trial, "another status than it should be");
             if (trial.status != HIBLOOM_OK && strstr(hibloom_store_error(store), words) == NULL)
@@ -64,7 +64,7 @@ static void a_command_that_is_not_allowed_leaves_nothing_half_done(void **state)
 
     (void)state;
     for (size_t s = 0; s < 3; s++) {
-        hibloom_store *store = test_connect(redis_server_uri(server), &(hibloom_connect_options){.command_timeout_ms = 60000});
+        hibloom_store *store = moves_connect(redis_server_uri(server));
         struct transfer t;
 
         moves_begin(&t, store, specs[s]);
@@ -74,9 +74,9 @@ static void a_command_that_is_not_allowed_leaves_nothing_half_done(void **state)
                 if (s == 2 && (c > 3 || (transfer_calls[i].run != move_bulk_load && transfer_calls[i].run != move_within)))
                     continue;
                 moves_reset(&t, &transfer_calls[i]);
-                test_command(outside, "ACL SETUSER default -%s", commands[c]);
+                test_command(redis, "ACL SETUSER default -%s", commands[c]);
                 trial.status = transfer_calls[i].run(&t);
-                test_command(outside, "ACL SETUSER default +%s", commands[c]);
+                test_command(redis, "ACL SETUSER default +%s", commands[c]);
                 const char *words = hibloom_store_error(store);
                 if (trial.status != HIBLOOM_OK && trial.status != HIBLOOM_ESERVER)
                     trial_fail(&trial, "neither OK nor ESERVER");
@@ -97,7 +97,7 @@ static void a_command_that_is_not_allowed_leaves_nothing_half_done(void **state)
 /* The words of a failure are those of the store that the header names. */
 static void words_of_the_other_store_are_in_the_one_that_was_asked(void **state)
 {
-    hibloom_store *store = test_connect(proxy_uri(proxy), &(hibloom_connect_options){.command_timeout_ms = 60000});
+    hibloom_store *store = moves_connect(proxy_uri(proxy));
     struct transfer t;
 
     (void)state;

@@ -9,7 +9,7 @@ static void a_reply_that_is_not_the_one_asked_for_is_never_taken_for_it(void **s
 {
     (void)state;
     for (size_t s = 0; s < sizeof small_specs / sizeof *small_specs; s++) {
-        hibloom_store *store = test_connect(proxy_uri(proxy), &(hibloom_connect_options){.command_timeout_ms = 60000});
+        hibloom_store *store = moves_connect(proxy_uri(proxy));
         struct transfer t;
 
         moves_begin(&t, store, small_specs[s]);
@@ -70,7 +70,7 @@ static void an_answer_too_many_does_not_shift_the_next_call(void **state)
 
     (void)state;
     for (size_t s = 0; s < sizeof small_specs / sizeof *small_specs; s++) {
-        hibloom_store *store = test_connect(proxy_uri(proxy), &(hibloom_connect_options){.command_timeout_ms = 60000});
+        hibloom_store *store = moves_connect(proxy_uri(proxy));
         struct transfer t;
 
         moves_begin(&t, store, small_specs[s]);

@@ -1,7 +1,7 @@
 /* What a real server refuses, in its own words: the status is ESERVER, the
  * words reach hibloom_store_error, and once the cause is gone the same store
  * and filter go on, with answers that are right and not shifted. */
-#include "support/redis_server.h"
+#include "support/served.h"
 #include "support/subject.h"
 
 #include <hiredis/hiredis.h>
@@ -10,26 +10,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static struct redis_server *server;
-static struct redisContext *redis;
-
 static int set_up(void **state)
 {
     /* Saving is on, so that it can fail; it never comes to it by itself. */
     const char *const arguments[] = { "--save", "999999 999999", "--dbfilename", "taken", NULL };
 
-    (void)state;
     server = redis_server_start_tcp(arguments);
-    redis = redis_server_connect(server);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    redisFree(redis);
-    redis_server_stop(server);
-    return 0;
+    return served_set_up(state);
 }
 
 /* ---- A server that takes no writes ----------------------------------------------------- */
@@ -291,5 +278,5 @@ int main(void)
         cmocka_unit_test(opening_and_attaching_at_a_list_fails_and_leaves_it),
     };
 
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, served_tear_down);
 }

@@ -104,7 +104,7 @@ static long long delete_strays(redisContext *context)
 static void open_add_and_perhaps_drop(struct shared *shared, int i, hibloom_store *store)
 {
     struct test_random random = {(uint64_t)i + 1};
-    redisContext *outside = redis_server_connect(segments_server);
+    redisContext *outside = redis_server_connect(server);
     hibloom_spec spec;
 
     if (hibloom_spec_parse(&spec, shared->text) != HIBLOOM_OK)

@@ -63,32 +63,18 @@ static void a_stale_adder_harms_nothing_and_hides_nothing(void **state)
     backend_drop(b, fresh);
 }
 
-/* How often the server has run BITCOUNT. */
-static long long bitcounts(redisContext *outside)
-{
-    redisReply *reply = redisCommand(outside, "INFO commandstats");
-    long long calls = 0;
-
-    assert_non_null(reply);
-    const char *line = strstr(reply->str, "cmdstat_bitcount:calls=");
-    if (line != NULL)
-        calls = atoll(strchr(line, '=') + 1);
-    freeReplyObject(reply);
-    return calls;
-}
-
 static void info_counts_by_ranges_of_16_megabytes(void **state)
 {
     struct backend *b = *state;
     char name[TEST_NAME_SIZE];
     hibloom_info info;
     hibloom *filter = backend_open(b, test_name(name), "bits=268435457 hashes=7 seed=1"); /* 32 MB and a bit */
-    const long long before = bitcounts(b->outside);
+    const long long before = test_calls_of(b->outside, "bitcount");
 
     assert_true(backend_add(b, filter, "x", 1));
     assert_ok(hibloom_get_info(filter, &info), b->store);
     assert_int_equal(info.bits_set, 7);
-    assert_int_equal(bitcounts(b->outside) - before, 3);
+    assert_int_equal(test_calls_of(b->outside, "bitcount") - before, 3);
     backend_drop(b, filter);
 }
 

@@ -26,7 +26,7 @@ pid_t child_start(work *run, struct shared *shared, int i)
     if (pid != 0)
         return pid;
     alarm(120);
-    if (hibloom_connect(&store, redis_server_uri(segments_server), &options) != HIBLOOM_OK)
+    if (hibloom_connect(&store, redis_server_uri(server), &options) != HIBLOOM_OK)
         _exit(3);
     run(shared, i, store);
     hibloom_store_free(store);

@@ -14,21 +14,24 @@
 
 enum { ITEMS = 200, UNWRITTEN = 0xA5 };
 
-redisContext *outside;
 hibloom_store *local, *direct, *elsewhere;
 
 static struct redis_server *other_server;
 static char *moves_dir, *saved_path, *from_path;
+
+hibloom_store *moves_connect(const char *uri)
+{
+    return test_connect(uri, &(hibloom_connect_options){.command_timeout_ms = 60000});
+}
 
 int moves_set_up(void **state)
 {
     (void)state;
     (void)proxied_set_up(NULL);
     other_server = redis_server_start(NULL);
-    outside = redis_server_connect(server);
     assert_ok(hibloom_memory(&local), NULL);
-    direct = test_connect(redis_server_uri(server), &(hibloom_connect_options){.command_timeout_ms = 60000});
-    elsewhere = test_connect(redis_server_uri(other_server), &(hibloom_connect_options){.command_timeout_ms = 60000});
+    direct = moves_connect(redis_server_uri(server));
+    elsewhere = moves_connect(redis_server_uri(other_server));
     moves_dir = temp_dir_make();
     saved_path = temp_dir_path(moves_dir, "saved");
     from_path = temp_dir_path(moves_dir, "source");
@@ -41,7 +44,6 @@ int moves_tear_down(void **state)
     hibloom_store_free(local);
     hibloom_store_free(direct);
     hibloom_store_free(elsewhere);
-    redisFree(outside);
     (void)proxied_tear_down(NULL);
     redis_server_stop(other_server);
     free(saved_path);
@@ -57,10 +59,10 @@ int moves_empty(void **state)
     (void)state;
     proxy_heal(proxy);
     proxy_answer(proxy, NULL);
-    test_command(outside, "REPLICAOF NO ONE");
-    test_command(outside, "CONFIG SET maxmemory 0");
-    test_command(outside, "ACL SETUSER default +@all");
-    test_command(outside, "FLUSHALL");
+    test_command(redis, "REPLICAOF NO ONE");
+    test_command(redis, "CONFIG SET maxmemory 0");
+    test_command(redis, "ACL SETUSER default +@all");
+    test_command(redis, "FLUSHALL");
     test_command(context, "FLUSHALL");
     redisFree(context);
     hibloom_store_free(local);
@@ -134,7 +136,7 @@ void moves_end(struct transfer *t)
     for (size_t i = 0; i < sizeof here / sizeof here[0]; i++)
         drop_and_close(here[i]);
     hibloom_close(t->a_direct);
-    assert_int_equal(test_command(outside, "DBSIZE"), 0);
+    assert_int_equal(test_command(redis, "DBSIZE"), 0);
 }
 
 /* ---- The calls ------------------------------------------------------------------------------ */
@@ -271,7 +273,7 @@ void trial_check(const struct trial *trial)
     if (into == INTO_FILE)
         check_file(trial);
     const long long keys = 2 * (1 + spec_keys(&t->m->spec) * (spec_segments(&t->m->spec) > 1 ? 2 : 1));
-    if (test_command(outside, "DBSIZE") != keys)
+    if (test_command(redis, "DBSIZE") != keys)
         trial_fail(trial, "there are other keys than should be");
 }
 

@@ -12,8 +12,10 @@
 
 enum { MOVES_TIMEOUT_MS = 100 };
 
-extern struct redisContext *outside;
 extern hibloom_store *local, *direct, *elsewhere; /* in memory, past the proxy, on another server */
+
+/* A store with patience. */
+hibloom_store *moves_connect(const char *uri);
 
 int moves_set_up(void **state);
 int moves_tear_down(void **state);

@@ -18,10 +18,8 @@ const struct way ways[WAYS] = {{MEMORY, REDIS}, {REDIS, MEMORY}, {REDIS, REDIS},
 static struct place place_on(const struct redis_server *server, hibloom_commands commands)
 {
     const hibloom_connect_options options = {.command_timeout_ms = 60000, .commands = commands};
-    struct place place = {NULL, redis_server_connect(server)};
 
-    assert_ok(hibloom_connect(&place.store, redis_server_uri(server), &options), place.store);
-    return place;
+    return (struct place){test_connect(redis_server_uri(server), &options), redis_server_connect(server)};
 }
 
 int places_set_up(void **state)
@@ -271,19 +269,4 @@ void assert_time_to_live(const hibloom *filter, int seconds)
             assert_in_range(left, seconds * 1000 - 60000, seconds * 1000);
     }
     freeReplyObject(keys);
-}
-
-long long calls_of(const struct place *place, const char *command)
-{
-    redisReply *reply = redisCommand(place->outside, "INFO commandstats");
-    char key[64];
-    long long calls = 0;
-
-    assert_non_null(reply);
-    snprintf(key, sizeof key, "cmdstat_%s:calls=", command);
-    const char *line = strstr(reply->str, key);
-    if (line != NULL)
-        calls = atoll(line + strlen(key));
-    freeReplyObject(reply);
-    return calls;
 }

@@ -77,7 +77,4 @@ uint64_t digest_of(const struct place *place, const char *word);
 
 void assert_time_to_live(const hibloom *filter, int seconds);
 
-/* How often a server has run a command. */
-long long calls_of(const struct place *place, const char *command);
-
 #endif

@@ -1,37 +1,26 @@
 /* What the tests of filters of several segments run on. See segments.h. */
 #include "segments.h"
 
-#include <hiredis/hiredis.h>
-
 const char *const segment_specs[SEGMENT_SPECS] = {
     SMALL, "bits=100000 hashes=7 segments=5 hash=siphash seed=000102030405060708090a0b0c0d0e0f",
     "bits=102400 hashes=7 segments=5 layout=blocked seed=5eed", MANY, LARGE,
 };
 
-struct redis_server *segments_server;
-redisContext *redis;
 hibloom_store *stores[2];
 
 int segments_set_up(void **state)
 {
-    (void)state;
-    segments_server = redis_server_start(NULL);
-    redis = redis_server_connect(segments_server);
-    for (int i = 0; i < 2; i++) {
-        const hibloom_connect_options options = {.commands = (hibloom_commands)i};
-        assert_ok(hibloom_connect(&stores[i], redis_server_uri(segments_server), &options), stores[i]);
-    }
+    (void)served_set_up(state);
+    for (int i = 0; i < 2; i++)
+        stores[i] = test_connect(redis_server_uri(server), &(hibloom_connect_options){.commands = (hibloom_commands)i});
     return 0;
 }
 
 int segments_tear_down(void **state)
 {
-    (void)state;
     hibloom_store_free(stores[0]);
     hibloom_store_free(stores[1]);
-    redisFree(redis);
-    redis_server_stop(segments_server);
-    return 0;
+    return served_tear_down(state);
 }
 
 int segments_leave_nothing(void **state)

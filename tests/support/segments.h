@@ -7,7 +7,7 @@
 #define HIBLOOM_TEST_SEGMENTS_H
 
 #include "items.h"
-#include "redis_server.h"
+#include "served.h"
 #include "test.h"
 
 #define NAME "seen"
@@ -23,9 +23,7 @@
 enum { SEGMENT_SPECS = 5, SMALL_SPECS = 3 };
 extern const char *const segment_specs[SEGMENT_SPECS];
 
-extern struct redis_server *segments_server;
-extern struct redisContext *redis; /* somebody else's connection */
-extern hibloom_store *stores[2];   /* by hibloom_commands */
+extern hibloom_store *stores[2]; /* by hibloom_commands */
 
 int segments_set_up(void **state);
 int segments_tear_down(void **state);

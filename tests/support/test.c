@@ -185,6 +185,21 @@ long long test_command(struct redisContext *redis, const char *format, ...)
     return integer;
 }
 
+long long test_calls_of(struct redisContext *redis, const char *command)
+{
+    redisReply *reply = redisCommand(redis, "INFO commandstats");
+    char key[64];
+    long long calls = 0;
+
+    assert_non_null(reply);
+    snprintf(key, sizeof key, "cmdstat_%s:calls=", command);
+    const char *line = strstr(reply->str, key);
+    if (line != NULL)
+        calls = atoll(line + strlen(key));
+    freeReplyObject(reply);
+    return calls;
+}
+
 /* ---- Asserting -------------------------------------------------------------- */
 
 void test_assert_status(hibloom_status status, hibloom_status expected, const hibloom_store *store, const char *file,

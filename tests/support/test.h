@@ -42,6 +42,9 @@ hibloom *test_attach(hibloom_store *store, const char *name, const char *text);
  * error. Gives the integer of an integer reply, else 0. */
 long long test_command(struct redisContext *redis, const char *format, ...);
 
+/* How often the server has run a command. */
+long long test_calls_of(struct redisContext *redis, const char *command);
+
 /* ---- Asserting -------------------------------------------------------------- */
 
 /* A status with the words that go with it when it is not the expected one;
