@@ -20,7 +20,7 @@ static void it_is_left_as_it_was_found_after_each_call(void **state)
         struct found before;
         int mine;
 
-        assert_int_equal(redisSetTimeout(context, (struct timeval){ 7, 5000 }), REDIS_OK);
+        assert_int_equal(redisSetTimeout(context, (struct timeval){7, 5000}), REDIS_OK);
         context->reader->privdata = &mine;
         before = look_at(context);
         borrow_begin(&subject, context, &variants[v]);
@@ -183,7 +183,7 @@ static void die_and_come_back(const struct call *call, bool cut, hibloom_status 
     struct found before;
     unsigned connections;
 
-    assert_int_equal(redisSetTimeout(context, (struct timeval){ 0, TIMEOUT_MS * 1000 }), REDIS_OK);
+    assert_int_equal(redisSetTimeout(context, (struct timeval){0, TIMEOUT_MS * 1000}), REDIS_OK);
     before = look_at(context);
     borrow_begin(&subject, context, &variants[0]);
     connections = proxy_connections(proxy);
@@ -225,9 +225,9 @@ static void a_time_out_while_sending_kills_it_too(void **state)
 
     (void)state;
     for (int i = 0; i < BATCH; i++)
-        items[i] = (hibloom_item){ &items[i], sizeof items[i] };
+        items[i] = (hibloom_item){&items[i], sizeof items[i]};
     assert_int_equal(setsockopt(context->fd, SOL_SOCKET, SO_SNDBUF, &narrow, sizeof narrow), 0);
-    assert_int_equal(redisSetTimeout(context, (struct timeval){ 0, TIMEOUT_MS * 1000 }), REDIS_OK);
+    assert_int_equal(redisSetTimeout(context, (struct timeval){0, TIMEOUT_MS * 1000}), REDIS_OK);
     before = look_at(context);
     borrow_begin(&subject, context, &variants[0]);
     assert_ok(hibloom_add_many(subject.filter, items, BATCH, NULL), subject.store);
@@ -236,7 +236,7 @@ static void a_time_out_while_sending_kills_it_too(void **state)
     redis_server_resume(server);
     assert_dead(&subject, context, &before);
     assert_int_equal(redisReconnect(context), REDIS_OK);
-    subject.maybe_empty = subject.maybe_removed = false; /* those calls found it dead */
+    subject.maybe_empty = subject.maybe_removed = false;    /* those calls found it dead */
     assert_ok(hibloom_drop(subject.filter), subject.store); /* it is too full to tell items apart */
     subject.maybe_removed = true;
     borrow_end(&subject, context);
@@ -273,7 +273,7 @@ static void a_killed_server_kills_it_and_nothing_else(void **state)
  * after it may be another's. */
 static void after_nonsense_it_is_dead_or_unshifted(void **state)
 {
-    static const char *const nonsense[] = { "*1\r\n+x\r\n", "?\r\n", "*3\r\n+x\r\n-y\r\n$1\r\nz\r\n" };
+    static const char *const nonsense[] = {"*1\r\n+x\r\n", "?\r\n", "*3\r\n+x\r\n-y\r\n$1\r\nz\r\n"};
 
     (void)state;
     for (int n = 0; n < 3; n++)
@@ -297,24 +297,21 @@ static void after_nonsense_it_is_dead_or_unshifted(void **state)
 /* A bare bitmap that is not there is joined; then an item is added, and of the
  * array that answers it only the beginning comes. What of that is in the
  * reader is nothing that its owner could free. */
-#define BREAKS_OFF(literal) SCRIPT_ACCEPT, SCRIPT_READ(2), SCRIPT_SEND(NEITHER), SCRIPT_READ(5), \
-                            SCRIPT_SEND(NEITHER literal)
+#define BREAKS_OFF(literal) \
+    SCRIPT_ACCEPT, SCRIPT_READ(2), SCRIPT_SEND(NEITHER), SCRIPT_READ(5), SCRIPT_SEND(NEITHER literal)
 
-static const struct script_step falls_silent[] = { BREAKS_OFF("*4\r\n:1\r\n"), SCRIPT_END };
-static const struct script_step falls_silent_inside[] = { BREAKS_OFF("*4\r\n*2\r\n:1\r\n"), SCRIPT_END };
-static const struct script_step hangs_up[] = { BREAKS_OFF("*4\r\n:1\r\n"), SCRIPT_CLOSE, SCRIPT_END };
-static const struct script_step hangs_up_before_the_first[] = { BREAKS_OFF("*4\r\n"), SCRIPT_CLOSE, SCRIPT_END };
-static const struct script_step talks_nonsense[] = { BREAKS_OFF("*4\r\n:1\r\n?\r\n"), SCRIPT_END };
+static const struct script_step falls_silent[] = {BREAKS_OFF("*4\r\n:1\r\n"), SCRIPT_END};
+static const struct script_step falls_silent_inside[] = {BREAKS_OFF("*4\r\n*2\r\n:1\r\n"), SCRIPT_END};
+static const struct script_step hangs_up[] = {BREAKS_OFF("*4\r\n:1\r\n"), SCRIPT_CLOSE, SCRIPT_END};
+static const struct script_step hangs_up_before_the_first[] = {BREAKS_OFF("*4\r\n"), SCRIPT_CLOSE, SCRIPT_END};
+static const struct script_step talks_nonsense[] = {BREAKS_OFF("*4\r\n:1\r\n?\r\n"), SCRIPT_END};
 
 static const struct {
     const struct script_step *script;
     hibloom_status status;
 } broken_off[] = {
-    { falls_silent, HIBLOOM_ETIMEDOUT },
-    { falls_silent_inside, HIBLOOM_ETIMEDOUT },
-    { hangs_up, HIBLOOM_EIO },
-    { hangs_up_before_the_first, HIBLOOM_EIO },
-    { talks_nonsense, HIBLOOM_EPROTO },
+    {falls_silent, HIBLOOM_ETIMEDOUT},        {falls_silent_inside, HIBLOOM_ETIMEDOUT}, {hangs_up, HIBLOOM_EIO},
+    {hangs_up_before_the_first, HIBLOOM_EIO}, {talks_nonsense, HIBLOOM_EPROTO},
 };
 
 static void break_off(const struct script_step *script, hibloom_status status, bool reconnects)
@@ -326,7 +323,7 @@ static void break_off(const struct script_step *script, hibloom_status status, b
     hibloom *filter;
     bool is_new;
 
-    assert_int_equal(redisSetTimeout(context, (struct timeval){ 0, 500000 }), REDIS_OK);
+    assert_int_equal(redisSetTimeout(context, (struct timeval){0, 500000}), REDIS_OK);
     before = look_at(context);
     assert_ok(hibloom_borrow(&store, context), store);
     filter = attach_any(store);

@@ -113,16 +113,18 @@ static void delete_bitmap(const struct subject *s)
 {
     const char *key;
 
-    for EACH_BITMAP(s, key, i)
-        test_command(redis, "DEL %s", key);
+    for
+        EACH_BITMAP(s, key, i)
+    test_command(redis, "DEL %s", key);
 }
 
 static void expire_bitmap(const struct subject *s)
 {
     const char *key;
 
-    for EACH_BITMAP(s, key, i)
-        test_command(redis, "PEXPIRE %s 1", key);
+    for
+        EACH_BITMAP(s, key, i)
+    test_command(redis, "PEXPIRE %s 1", key);
     test_sleep_ms(3);
 }
 
@@ -130,10 +132,12 @@ static void rename_bitmap(const struct subject *s)
 {
     const char *key;
 
-    for EACH_BITMAP(s, key, i) {
-        test_command(redis, "RENAME %s %s-elsewhere", key, s->name);
-        test_command(redis, "DEL %s-elsewhere", s->name);
-    }
+    for
+        EACH_BITMAP(s, key, i)
+        {
+            test_command(redis, "RENAME %s %s-elsewhere", key, s->name);
+            test_command(redis, "DEL %s-elsewhere", s->name);
+        }
 }
 
 static void rename_all(const struct subject *s)
@@ -149,8 +153,9 @@ static void recreate_bitmap_short(const struct subject *s)
     const char *key;
 
     delete_bitmap(s);
-    for EACH_BITMAP(s, key, i)
-        test_command(redis, "SETBIT %s 77777 1", key);
+    for
+        EACH_BITMAP(s, key, i)
+    test_command(redis, "SETBIT %s 77777 1", key);
 }
 
 /* As far as any bit can make it. */
@@ -160,8 +165,9 @@ static void recreate_bitmap_at_its_last_bit(const struct subject *s)
     const char *key;
 
     delete_bitmap(s);
-    for EACH_BITMAP(s, key, i)
-        test_command(redis, "SETBIT %s %llu 1", key, (unsigned long long)(spec->bits - 1) / spec->segments);
+    for
+        EACH_BITMAP(s, key, i)
+    test_command(redis, "SETBIT %s %llu 1", key, (unsigned long long)(spec->bits - 1) / spec->segments);
 }
 
 /* By an add under a handle of a larger filter that had the name before. */
@@ -170,16 +176,18 @@ static void recreate_bitmap_longer(const struct subject *s)
     const char *key;
 
     delete_bitmap(s);
-    for EACH_BITMAP(s, key, i)
-        test_command(redis, "SETBIT %s %llu 1", key, (unsigned long long)hibloom_spec_of(s->filter)->bits * 3);
+    for
+        EACH_BITMAP(s, key, i)
+    test_command(redis, "SETBIT %s %llu 1", key, (unsigned long long)hibloom_spec_of(s->filter)->bits * 3);
 }
 
 static void empty_bitmap(const struct subject *s)
 {
     const char *key;
 
-    for EACH_BITMAP(s, key, i)
-        test_command(redis, "SET %s %s", key, "");
+    for
+        EACH_BITMAP(s, key, i)
+    test_command(redis, "SET %s %s", key, "");
 }
 
 static hibloom *open_by_another(hibloom_store *store, const struct subject *s)
@@ -233,25 +241,25 @@ static const struct damage {
     hibloom_status status;
     bool to_bitmap_only;
 } damages[] = {
-    { "spec dropped", drop_spec, HIBLOOM_ENOTFOUND, false },
-    { "spec expired", expire_spec, HIBLOOM_ENOTFOUND, false },
-    { "spec changed", change_spec, HIBLOOM_EMISMATCH, false },
-    { "spec garbled", garble_spec, HIBLOOM_ECORRUPT, false },
-    { "spec empty", empty_spec, HIBLOOM_ECORRUPT, false },
-    { "spec of 3,000 bytes", overlong_spec, HIBLOOM_ECORRUPT, false },
-    { "spec lengthened", lengthen_spec, HIBLOOM_ECORRUPT, false },
-    { "spec lengthened behind a zero byte", lengthen_spec_unseen, HIBLOOM_ECORRUPT, false },
-    { "bitmap deleted", delete_bitmap, HIBLOOM_ENOTFOUND, true },
-    { "bitmap expired", expire_bitmap, HIBLOOM_ENOTFOUND, true },
-    { "bitmap renamed", rename_bitmap, HIBLOOM_ENOTFOUND, true },
-    { "all renamed", rename_all, HIBLOOM_ENOTFOUND, false },
-    { "bitmap re-created by a bit", recreate_bitmap_short, HIBLOOM_ECORRUPT, true },
-    { "bitmap re-created by its last bit", recreate_bitmap_at_its_last_bit, HIBLOOM_ECORRUPT, true },
-    { "bitmap re-created by a bit beyond it", recreate_bitmap_longer, HIBLOOM_ECORRUPT, true },
-    { "bitmap emptied", empty_bitmap, HIBLOOM_ENOTFOUND, true }, /* to Redis, no string is an empty one */
-    { "filter re-created with another spec", recreate_with_another_spec, HIBLOOM_EMISMATCH, false },
-    { "filter re-created with another seed", recreate_with_another_seed, HIBLOOM_EMISMATCH, false },
-    { "filter removed", remove_filter, HIBLOOM_ENOTFOUND, false },
+    {"spec dropped", drop_spec, HIBLOOM_ENOTFOUND, false},
+    {"spec expired", expire_spec, HIBLOOM_ENOTFOUND, false},
+    {"spec changed", change_spec, HIBLOOM_EMISMATCH, false},
+    {"spec garbled", garble_spec, HIBLOOM_ECORRUPT, false},
+    {"spec empty", empty_spec, HIBLOOM_ECORRUPT, false},
+    {"spec of 3,000 bytes", overlong_spec, HIBLOOM_ECORRUPT, false},
+    {"spec lengthened", lengthen_spec, HIBLOOM_ECORRUPT, false},
+    {"spec lengthened behind a zero byte", lengthen_spec_unseen, HIBLOOM_ECORRUPT, false},
+    {"bitmap deleted", delete_bitmap, HIBLOOM_ENOTFOUND, true},
+    {"bitmap expired", expire_bitmap, HIBLOOM_ENOTFOUND, true},
+    {"bitmap renamed", rename_bitmap, HIBLOOM_ENOTFOUND, true},
+    {"all renamed", rename_all, HIBLOOM_ENOTFOUND, false},
+    {"bitmap re-created by a bit", recreate_bitmap_short, HIBLOOM_ECORRUPT, true},
+    {"bitmap re-created by its last bit", recreate_bitmap_at_its_last_bit, HIBLOOM_ECORRUPT, true},
+    {"bitmap re-created by a bit beyond it", recreate_bitmap_longer, HIBLOOM_ECORRUPT, true},
+    {"bitmap emptied", empty_bitmap, HIBLOOM_ENOTFOUND, true}, /* to Redis, no string is an empty one */
+    {"filter re-created with another spec", recreate_with_another_spec, HIBLOOM_EMISMATCH, false},
+    {"filter re-created with another seed", recreate_with_another_seed, HIBLOOM_EMISMATCH, false},
+    {"filter removed", remove_filter, HIBLOOM_ENOTFOUND, false},
 };
 
 /* Of a lost bitmap whose spec is there: an add has made a new one before it
@@ -419,8 +427,7 @@ static void a_filter_that_expired_can_be_created_again(void **state)
         begin(&subject, &variants[v]);
         remove_filter(&subject);
         assert_status(call_named("add")->run(&subject), HIBLOOM_ENOTFOUND, subject.store);
-        assert_status(call_named("add_many, is_new asked for")->run(&subject), HIBLOOM_ENOTFOUND,
-                      subject.store);
+        assert_status(call_named("add_many, is_new asked for")->run(&subject), HIBLOOM_ENOTFOUND, subject.store);
         assert_ok(hibloom_open(&again, subject.store, subject.name, hibloom_spec_of(subject.filter)), subject.store);
         assert_ok(hibloom_contains(again, "in-1", 4, &found), subject.store);
         assert_false(found);
@@ -437,12 +444,12 @@ static void opening_what_is_damaged_says_so(void **state)
         void (*inflict)(const struct subject *);
         hibloom_status with_spec, without;
     } cases[] = {
-        { delete_bitmap, HIBLOOM_ENOTFOUND, HIBLOOM_ENOTFOUND },
-        { recreate_bitmap_short, HIBLOOM_ECORRUPT, HIBLOOM_ECORRUPT },
-        { garble_spec, HIBLOOM_ECORRUPT, HIBLOOM_ECORRUPT },
-        { overlong_spec, HIBLOOM_ECORRUPT, HIBLOOM_ECORRUPT },
-        { drop_spec, HIBLOOM_EMISMATCH, HIBLOOM_ENOTFOUND },
-        { recreate_with_another_spec, HIBLOOM_EMISMATCH, HIBLOOM_OK },
+        {delete_bitmap, HIBLOOM_ENOTFOUND, HIBLOOM_ENOTFOUND},
+        {recreate_bitmap_short, HIBLOOM_ECORRUPT, HIBLOOM_ECORRUPT},
+        {garble_spec, HIBLOOM_ECORRUPT, HIBLOOM_ECORRUPT},
+        {overlong_spec, HIBLOOM_ECORRUPT, HIBLOOM_ECORRUPT},
+        {drop_spec, HIBLOOM_EMISMATCH, HIBLOOM_ENOTFOUND},
+        {recreate_with_another_spec, HIBLOOM_EMISMATCH, HIBLOOM_OK},
     };
 
     (void)state;

@@ -25,7 +25,7 @@ static bool run_batch_against(struct later *later, struct subject *subject, int 
 /* Whether it came in time. */
 static bool kill_in_batch(struct redis_server *server, const struct variant *variant, int kind, unsigned milliseconds)
 {
-    struct later killer = { .pid = redis_server_pid(server), .number = SIGKILL, .milliseconds = milliseconds };
+    struct later killer = {.pid = redis_server_pid(server), .number = SIGKILL, .milliseconds = milliseconds};
     struct subject subject;
     hibloom_status status;
     bool in_time;
@@ -50,8 +50,8 @@ static bool kill_in_batch(struct redis_server *server, const struct variant *var
 
 static void a_server_killed_in_the_middle_of_a_batch(void **state)
 {
-    struct redis_server *servers[] = { redis_server_start(NULL), redis_server_start_tcp(NULL) };
-    const unsigned moments[] = { 0, 3, 15, 40 };
+    struct redis_server *servers[] = {redis_server_start(NULL), redis_server_start_tcp(NULL)};
+    const unsigned moments[] = {0, 3, 15, 40};
     int in_time = 0;
 
     (void)state;
@@ -68,7 +68,7 @@ static void a_server_killed_in_the_middle_of_a_batch(void **state)
  * one with. */
 static void calls_on_a_dead_server_fail_until_it_is_back(void **state)
 {
-    struct redis_server *servers[] = { redis_server_start(NULL), redis_server_start_tcp(NULL) };
+    struct redis_server *servers[] = {redis_server_start(NULL), redis_server_start_tcp(NULL)};
 
     (void)state;
     for (int i = 0; i < 2; i++) {
@@ -96,7 +96,7 @@ static void calls_on_a_dead_server_fail_until_it_is_back(void **state)
 
 static void a_connection_closed_while_idle_is_made_anew_unnoticed(void **state)
 {
-    struct redis_server *servers[] = { redis_server_start(NULL), redis_server_start_tcp(NULL) };
+    struct redis_server *servers[] = {redis_server_start(NULL), redis_server_start_tcp(NULL)};
 
     (void)state;
     for (int i = 0; i < 2; i++) {
@@ -147,8 +147,8 @@ static void no_add_is_lost_or_made_twice_when_idle_connections_are_closed(void *
  * has written is there without fsync, as it is only the server that dies. */
 static void a_server_restarted_between_two_calls_goes_unnoticed(void **state)
 {
-    const char *const arguments[] = { "--appendonly", "yes", "--appendfsync", "no", NULL };
-    struct redis_server *servers[] = { redis_server_start(arguments), redis_server_start_tcp(arguments) };
+    const char *const arguments[] = {"--appendonly", "yes", "--appendfsync", "no", NULL};
+    struct redis_server *servers[] = {redis_server_start(arguments), redis_server_start_tcp(arguments)};
 
     (void)state;
     for (int i = 0; i < 2; i++) {
@@ -194,7 +194,7 @@ static void a_server_stopped_in_the_middle_of_a_batch(void **state)
 
     (void)state;
     for (int kind = 0; kind < 3; kind++) {
-        struct later stopper = { .pid = redis_server_pid(server), .number = SIGSTOP, .milliseconds = 20 };
+        struct later stopper = {.pid = redis_server_pid(server), .number = SIGSTOP, .milliseconds = 20};
         struct subject subject;
         hibloom_status status;
 

@@ -30,9 +30,10 @@ static int check_forbidden(struct subject *subject, const char *command)
 
 static void a_command_that_is_not_permitted(void **state)
 {
-    static const char *const commands[] = { "setbit", "getbit", "bitfield", "bitfield_ro", "bitcount", "get", "set",
-                                            "setnx", "strlen", "getrange", "setrange", "exists", "del", "unlink",
-                                            "expire", "pexpire", "persist", "watch", "multi", "exec", "unwatch" };
+    static const char *const commands[] = {"setbit", "getbit", "bitfield", "bitfield_ro", "bitcount", "get",
+                                           "set",    "setnx",  "strlen",   "getrange",    "setrange", "exists",
+                                           "del",    "unlink", "expire",   "pexpire",     "persist",  "watch",
+                                           "multi",  "exec",   "unwatch"};
     char uri[256];
 
     (void)state;

@@ -40,7 +40,7 @@ static redisContext *connect_resp3(const char *path, struct pushes *pushes)
 
     test_command(context, "HELLO 3");
     test_command(context, "CLIENT TRACKING ON");
-    *pushes = (struct pushes){ .name = "" };
+    *pushes = (struct pushes){.name = ""};
     context->privdata = pushes;
     (void)redisSetPushCallback(context, hear_push);
     return context;
@@ -115,14 +115,14 @@ static void attach_between_pushes(const struct script_step *script, hibloom_stat
 {
     struct scripted_server *scripted = scripted_server_start(script);
     redisContext *context = connect_owner(scripted_server_socket(scripted));
-    struct pushes pushes = { .name = "any" };
+    struct pushes pushes = {.name = "any"};
     hibloom_store *store;
     hibloom *filter;
     bool found;
 
     context->privdata = &pushes;
     (void)redisSetPushCallback(context, hear_push);
-    assert_int_equal(redisSetTimeout(context, (struct timeval){ 0, 500000 }), REDIS_OK);
+    assert_int_equal(redisSetTimeout(context, (struct timeval){0, 500000}), REDIS_OK);
     assert_ok(hibloom_borrow(&store, context), store);
     filter = attach_any(store);
     test_sleep_ms(300); /* for the push to be there, or its half, before anything is asked */
@@ -138,18 +138,23 @@ static void attach_between_pushes(const struct script_step *script, hibloom_stat
 /* The rest of it comes slowly, or never; then its owner has to get rid of the half. */
 static void half_a_push_behind_an_answer(void **state)
 {
-    static const struct script_step whole[] = {
-        SCRIPT_ACCEPT, SCRIPT_READ(2), SCRIPT_SEND(NEITHER HALF_A_PUSH "\r\nany\r\n"), SCRIPT_READ(6),
-        SCRIPT_SEND(":0\r\n:0\r\n:0\r\n:0\r\n" NEITHER), SCRIPT_END
-    };
-    static const struct script_step slow[] = {
-        SCRIPT_ACCEPT, SCRIPT_READ(2), SCRIPT_SEND(NEITHER HALF_A_PUSH), SCRIPT_DRIP("\r\nany\r\n", 60),
-        SCRIPT_READ(6), SCRIPT_SEND(":0\r\n:0\r\n:0\r\n:0\r\n" NEITHER), SCRIPT_END
-    };
-    static const struct script_step silent[] = { SCRIPT_ACCEPT, SCRIPT_READ(2), SCRIPT_SEND(NEITHER HALF_A_PUSH),
-                                                 SCRIPT_END };
-    static const struct script_step none[] = { SCRIPT_ACCEPT, SCRIPT_READ(2), SCRIPT_SEND(NEITHER ">-1\r\n"),
-                                               SCRIPT_END };
+    static const struct script_step whole[] = {SCRIPT_ACCEPT,
+                                               SCRIPT_READ(2),
+                                               SCRIPT_SEND(NEITHER HALF_A_PUSH "\r\nany\r\n"),
+                                               SCRIPT_READ(6),
+                                               SCRIPT_SEND(":0\r\n:0\r\n:0\r\n:0\r\n" NEITHER),
+                                               SCRIPT_END};
+    static const struct script_step slow[] = {SCRIPT_ACCEPT,
+                                              SCRIPT_READ(2),
+                                              SCRIPT_SEND(NEITHER HALF_A_PUSH),
+                                              SCRIPT_DRIP("\r\nany\r\n", 60),
+                                              SCRIPT_READ(6),
+                                              SCRIPT_SEND(":0\r\n:0\r\n:0\r\n:0\r\n" NEITHER),
+                                              SCRIPT_END};
+    static const struct script_step silent[] = {SCRIPT_ACCEPT, SCRIPT_READ(2), SCRIPT_SEND(NEITHER HALF_A_PUSH),
+                                                SCRIPT_END};
+    static const struct script_step none[] = {SCRIPT_ACCEPT, SCRIPT_READ(2), SCRIPT_SEND(NEITHER ">-1\r\n"),
+                                              SCRIPT_END};
 
     (void)state;
     attach_between_pushes(whole, HIBLOOM_ENOTFOUND); /* there is no bitmap yet */

@@ -24,7 +24,7 @@ static void assert_words_without_seed(const hibloom_store *store)
             plain[len++] = *c;
     plain[len] = '\0';
     for (size_t i = 0; i + PIECE <= strlen(SEED); i++) {
-        const char piece[PIECE + 1] = { SEED[i], SEED[i + 1], SEED[i + 2], SEED[i + 3], '\0' };
+        const char piece[PIECE + 1] = {SEED[i], SEED[i + 1], SEED[i + 2], SEED[i + 3], '\0'};
 
         if (strstr(plain, piece) != NULL)
             fail_msg("a piece of the seed, %s, is in \"%s\"", piece, words);
@@ -35,10 +35,12 @@ static void assert_words_without_seed(const hibloom_store *store)
 /* A server that refuses to store the spec. */
 static void a_seed_is_not_in_the_words_of_a_server_that_lacks_a_command(void **state)
 {
-    const char *const arguments[] = { "--rename-command", "SET", "", NULL };
+    const char *const arguments[] = {"--rename-command", "SET", "", NULL};
     static const char *const texts[] = {
-        "bits=9000 hashes=7 hash=siphash", "bits=9000 hashes=7 hash=siphash seed=" SEED,
-        "bits=900 hashes=3 layout=partitioned hash=siphash seed=" SEED, "bits=9000 hashes=7 seed=b5e9c27d104f8a63",
+        "bits=9000 hashes=7 hash=siphash",
+        "bits=9000 hashes=7 hash=siphash seed=" SEED,
+        "bits=900 hashes=3 layout=partitioned hash=siphash seed=" SEED,
+        "bits=9000 hashes=7 seed=b5e9c27d104f8a63",
         "bits=9000 hashes=7",
     };
     struct redis_server *lacking = redis_server_start(arguments);
@@ -104,17 +106,17 @@ static void a_seed_is_not_in_words_that_cut_or_escape_it(void **state)
     static const struct {
         const char *words, *kept;
     } refusals[] = {
-        { "ERR unknown command 'SET', with args: '{x}:spec' 'bits=9000 hashes=7 hash=siphash seed=" SEED "'", "ERR" },
-        { "ERR unknown command 'SET', with args: '{x}:spec' 'bits=9000 hashes=7 hash=siphash seed=b5e9'", "ERR" },
-        { "ERR unknown command 'SET', with args: '... 0c5a284b36'", "ERR" },
-        { "ERR what is '4f8a' ?", "ERR" },
-        { "ERR unknown command 'SET', with args: 'seed\\x3db5e9c27d104f'", "ERR" },
-        { "ERR unknown command 'SET', with args: 'b5 e9 c2 7d 10 4f 8a 63'", "ERR" },
-        { "ERR unknown command 'SET', with args: 'b\"\"5\\e-9_c:2.7/d'", "ERR" },
-        { "NOPERM-b5e9c27d104f8a63 no", "" }, /* the very code of the error */
-        { SEED, "" },
-        { "OOM command not allowed when used memory > 'maxmemory'.", "OOM command not allowed when used memory" },
-        { "ERR unknown command 'SET'", "ERR unknown command 'SET'" },
+        {"ERR unknown command 'SET', with args: '{x}:spec' 'bits=9000 hashes=7 hash=siphash seed=" SEED "'", "ERR"},
+        {"ERR unknown command 'SET', with args: '{x}:spec' 'bits=9000 hashes=7 hash=siphash seed=b5e9'", "ERR"},
+        {"ERR unknown command 'SET', with args: '... 0c5a284b36'", "ERR"},
+        {"ERR what is '4f8a' ?", "ERR"},
+        {"ERR unknown command 'SET', with args: 'seed\\x3db5e9c27d104f'", "ERR"},
+        {"ERR unknown command 'SET', with args: 'b5 e9 c2 7d 10 4f 8a 63'", "ERR"},
+        {"ERR unknown command 'SET', with args: 'b\"\"5\\e-9_c:2.7/d'", "ERR"},
+        {"NOPERM-b5e9c27d104f8a63 no", ""}, /* the very code of the error */
+        {SEED, ""},
+        {"OOM command not allowed when used memory > 'maxmemory'.", "OOM command not allowed when used memory"},
+        {"ERR unknown command 'SET'", "ERR unknown command 'SET'"},
     };
 
     hibloom_store *store = test_connect(proxy_uri(proxy), NULL);

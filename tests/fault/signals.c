@@ -99,7 +99,7 @@ static void a_sigpipe_of_the_programs_own_is_left_to_it(void **state)
         assert_int_equal(sigismember(&pending, SIGPIPE), own);
         restart_borrowed(&subject, server, context);
     }
-    assert_int_equal(sigtimedwait(&pipe, NULL, &(struct timespec){ 0, 0 }), SIGPIPE);
+    assert_int_equal(sigtimedwait(&pipe, NULL, &(struct timespec){0, 0}), SIGPIPE);
     sigprocmask(SIG_SETMASK, &before, NULL);
     subject_end(&subject);
     redisFree(context);
@@ -116,13 +116,13 @@ static void count_alarm(int number)
 
 /* With SA_RESTART the kernel takes most calls up again, but no poll, and none
  * on a socket that has a time-out. */
-static const int interruptions[] = { 0, SA_RESTART };
+static const int interruptions[] = {0, SA_RESTART};
 
 /* Interrupts system calls; 0 = no more. */
 static void interrupt_every(suseconds_t microseconds, int flags)
 {
-    const struct itimerval timer = { { 0, microseconds }, { 0, microseconds } };
-    struct sigaction action = { .sa_handler = count_alarm, .sa_flags = flags };
+    const struct itimerval timer = {{0, microseconds}, {0, microseconds}};
+    struct sigaction action = {.sa_handler = count_alarm, .sa_flags = flags};
 
     if (microseconds != 0)
         sigaction(SIGALRM, &action, NULL);
@@ -162,7 +162,7 @@ static void a_call_that_waits_is_not_ended_by_interruptions(void **state)
 
     (void)state;
     for (int i = 0; i < CALLS; i++) {
-        struct later waker = { .pid = redis_server_pid(server), .number = SIGCONT, .milliseconds = 300 };
+        struct later waker = {.pid = redis_server_pid(server), .number = SIGCONT, .milliseconds = 300};
         struct subject subject;
 
         subject_begin(&subject, redis_server_uri(server), &variants[i % VARIANTS], NULL);
@@ -217,7 +217,7 @@ struct full_port {
 
 static void full_port_open(struct full_port *port)
 {
-    struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 
     assert_true(listener_open_tcp(&port->listener, "127.0.0.1"));
     assert_int_equal(listen(port->listener.fd, 0), 0);
@@ -277,7 +277,7 @@ static void connecting_is_not_ended_by_interruptions(void **state)
 
 static void interruptions_do_not_put_off_the_time_out_of_connecting(void **state)
 {
-    const hibloom_connect_options options = { .connect_timeout_ms = TIMEOUT_MS };
+    const hibloom_connect_options options = {.connect_timeout_ms = TIMEOUT_MS};
 
     (void)state;
     for (int i = 0; i < 2; i++) {

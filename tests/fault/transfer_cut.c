@@ -57,7 +57,8 @@ static void a_cut_in_a_large_filter_leaves_a_part_of_the_union(void **state)
 
 static void a_connection_held_is_a_time_out_and_spares_the_filters(void **state)
 {
-    hibloom_store *store = test_connect(proxy_uri(proxy), &(hibloom_connect_options){.command_timeout_ms = MOVES_TIMEOUT_MS});
+    hibloom_store *store = test_connect(proxy_uri(proxy),
+                                        &(hibloom_connect_options){.command_timeout_ms = MOVES_TIMEOUT_MS});
     struct transfer t;
 
     (void)state;

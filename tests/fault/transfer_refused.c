@@ -58,8 +58,8 @@ static bool is_refusal(const char *words)
  * others may be left. From within a script the words are other ones. */
 static void a_command_that_is_not_allowed_leaves_nothing_half_done(void **state)
 {
-    static const char *const commands[] = {"bitop", "eval", "setrange", "unlink", "exec",
-                                           "multi", "watch", "pttl", "set", "getrange"};
+    static const char *const commands[] = {"bitop", "eval",  "setrange", "unlink", "exec",
+                                           "multi", "watch", "pttl",     "set",    "getrange"};
     const char *const specs[] = {small_specs[0], small_specs[1], large_specs[1]};
 
     (void)state;
@@ -71,7 +71,8 @@ static void a_command_that_is_not_allowed_leaves_nothing_half_done(void **state)
         for (size_t c = 0; c < sizeof commands / sizeof *commands; c++)
             for (size_t i = 0; i < TRANSFER_CALLS; i++) {
                 struct trial trial = {&t, &transfer_calls[i], commands[c], 0, HIBLOOM_OK};
-                if (s == 2 && (c > 3 || (transfer_calls[i].run != move_bulk_load && transfer_calls[i].run != move_within)))
+                if (s == 2 &&
+                    (c > 3 || (transfer_calls[i].run != move_bulk_load && transfer_calls[i].run != move_within)))
                     continue;
                 moves_reset(&t, &transfer_calls[i]);
                 test_command(redis, "ACL SETUSER default -%s", commands[c]);

@@ -13,7 +13,7 @@
 static int set_up(void **state)
 {
     /* Saving is on, so that it can fail; it never comes to it by itself. */
-    const char *const arguments[] = { "--save", "999999 999999", "--dbfilename", "taken", NULL };
+    const char *const arguments[] = {"--save", "999999 999999", "--dbfilename", "taken", NULL};
 
     server = redis_server_start_tcp(arguments);
     return served_set_up(state);
@@ -151,7 +151,8 @@ static void out_of_touch_with_its_master(void **state)
         status = calls[i].run(&subject);
         become_master();
         subject_assert_words(&subject, &calls[i], status,
-                     strstr(hibloom_store_error(subject.store), "READONLY") != NULL ? "READONLY" : "MASTERDOWN");
+                             strstr(hibloom_store_error(subject.store), "READONLY") != NULL ? "READONLY"
+                                                                                            : "MASTERDOWN");
         subject_check(&subject);
     }
     test_command(redis, "CONFIG SET replica-serve-stale-data yes");

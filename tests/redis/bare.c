@@ -90,10 +90,10 @@ static void a_bare_bitmap_that_is_gone_or_shorter_is_an_error(void **state)
     assert_ok(hibloom_contains(filter, "1234567890", 10, &found), store);
     test_command(redis, "DEL %s", name);
     assert_status(hibloom_contains(filter, "1234567890", 10, &found), HIBLOOM_ENOTFOUND, store);
-    assert_status(hibloom_contains_many(filter, &(hibloom_item){ "x", 1 }, 1, &found), HIBLOOM_ENOTFOUND, store);
+    assert_status(hibloom_contains_many(filter, &(hibloom_item){"x", 1}, 1, &found), HIBLOOM_ENOTFOUND, store);
     test_command(redis, "SETBIT %s 7 1", name);
     assert_status(hibloom_contains(filter, "1234567890", 10, &found), HIBLOOM_ECORRUPT, store);
-    assert_status(hibloom_contains_many(filter, &(hibloom_item){ "x", 1 }, 1, &found), HIBLOOM_ECORRUPT, store);
+    assert_status(hibloom_contains_many(filter, &(hibloom_item){"x", 1}, 1, &found), HIBLOOM_ECORRUPT, store);
     hibloom_close(filter);
     test_command(redis, "DEL %s", name);
 }

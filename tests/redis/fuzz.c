@@ -29,8 +29,8 @@ struct world {
     char name[TEST_NAME_SIZE], third_name[TEST_NAME_SIZE];
     hibloom_spec spec;
     char text[HIBLOOM_SPEC_TEXT_SIZE];
-    hibloom *twins[2][2];  /* two handles each: in Redis by either dialect */
-    hibloom *thirds[2];    /* others of the same spec, which are twins, too */
+    hibloom *twins[2][2]; /* two handles each: in Redis by either dialect */
+    hibloom *thirds[2];   /* others of the same spec, which are twins, too */
     unsigned char bytes[UNIVERSE][ITEM_MAX];
     hibloom_item universe[UNIVERSE];
     hibloom_item batch[BATCH_MAX];
@@ -310,8 +310,7 @@ static void expire(void)
 
 static void open_twins(unsigned handle)
 {
-    assert_ok(hibloom_open(&world.twins[0][handle], world.redis[handle], world.name, &world.spec),
-              world.redis[handle]);
+    assert_ok(hibloom_open(&world.twins[0][handle], world.redis[handle], world.name, &world.spec), world.redis[handle]);
     assert_ok(hibloom_open(&world.twins[1][handle], world.memory, world.name, &world.spec), world.memory);
 }
 
@@ -324,26 +323,16 @@ static hibloom_status call_in_vain(hibloom *filter, unsigned which, const hibloo
     hibloom_comparison comparison;
 
     switch (which) {
-    case 0:
-        return hibloom_add(filter, item->data, item->len, NULL);
-    case 1:
-        return hibloom_add(filter, item->data, item->len, &answer);
-    case 2:
-        return hibloom_contains(filter, item->data, item->len, &answer);
-    case 3:
-        return hibloom_get_info(filter, &info);
-    case 4:
-        return hibloom_clear(filter);
-    case 5:
-        return hibloom_merge(filter, world.thirds[1]);
-    case 6:
-        return hibloom_merge(world.thirds[0], filter);
-    case 7:
-        return hibloom_save(filter, world.path);
-    case 8:
-        return hibloom_compare(filter, world.thirds[0], &comparison);
-    default:
-        return hibloom_expire(filter, 1);
+    case 0: return hibloom_add(filter, item->data, item->len, NULL);
+    case 1: return hibloom_add(filter, item->data, item->len, &answer);
+    case 2: return hibloom_contains(filter, item->data, item->len, &answer);
+    case 3: return hibloom_get_info(filter, &info);
+    case 4: return hibloom_clear(filter);
+    case 5: return hibloom_merge(filter, world.thirds[1]);
+    case 6: return hibloom_merge(world.thirds[0], filter);
+    case 7: return hibloom_save(filter, world.path);
+    case 8: return hibloom_compare(filter, world.thirds[0], &comparison);
+    default: return hibloom_expire(filter, 1);
     }
 }
 

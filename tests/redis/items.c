@@ -16,8 +16,16 @@ static void any_bytes_are_an_item(void **state)
                                         "capacity=1000 error=0.000001 layout=partitioned",
                                         "capacity=1000 error=0.000001 layout=blocked"};
     static const hibloom_item items[] = {
-        {"", 0}, {"\0", 1}, {"\0\0", 2}, {"a\r\nb", 4}, {"a", 1}, {"a\0", 2}, {"%s%n", 4}, {"\xff\xfe", 2},
-        {"$6\r\nSETBIT\r\n", 12}, {"\xe4\xb8\xad\xe6\x96\x87", 6},
+        {"", 0},
+        {"\0", 1},
+        {"\0\0", 2},
+        {"a\r\nb", 4},
+        {"a", 1},
+        {"a\0", 2},
+        {"%s%n", 4},
+        {"\xff\xfe", 2},
+        {"$6\r\nSETBIT\r\n", 12},
+        {"\xe4\xb8\xad\xe6\x96\x87", 6},
     };
     const size_t n = sizeof items / sizeof *items;
     struct backend *b = *state;
@@ -153,7 +161,7 @@ static void a_million_items_and_no_false_no_blocked(void **state)
 static void every_preset_works(void **state)
 {
     static const char *const texts[] = {
-        "php-mt bits=100000 capacity=5000", "php-mt-legacy bits=100000 capacity=5000", "php-poly8 bits=65536",
+        "php-mt bits=100000 capacity=5000",  "php-mt-legacy bits=100000 capacity=5000", "php-poly8 bits=65536",
         "py-mmh3 capacity=5000 error=0.001", "py-mmh3-redis capacity=5000 error=0.001", "php-uids",
     };
     enum { N = 500 };
@@ -208,8 +216,11 @@ static void the_guard_may_be_longer_than_a_pipeline(void **state)
 static void bits_in_redis_are_those_in_memory(void **state)
 {
     static const char *const texts[] = {
-        "bits=70001 hashes=7 seed=1", "bits=70001 hashes=4 hash=siphash seed=000102030405060708090a0b0c0d0e0f",
-        "php-mt bits=70001 capacity=5000", "php-uids", "bits=8191 hashes=5 seed=9 layout=partitioned",
+        "bits=70001 hashes=7 seed=1",
+        "bits=70001 hashes=4 hash=siphash seed=000102030405060708090a0b0c0d0e0f",
+        "php-mt bits=70001 capacity=5000",
+        "php-uids",
+        "bits=8191 hashes=5 seed=9 layout=partitioned",
         "bits=70144 hashes=6 seed=3 layout=blocked",
     };
     enum { N = 2000 };

@@ -51,13 +51,19 @@ static void merge_each_way(const char *text, size_t n, size_t count)
 static void the_union_is_in_into_whatever_the_layout_and_the_stores(void **state)
 {
     static const char *const texts[] = {
-        "bits=70001 hashes=7 seed=1", "bits=1 hashes=1 seed=1", "bits=9 hashes=2 seed=1",
+        "bits=70001 hashes=7 seed=1",
+        "bits=1 hashes=1 seed=1",
+        "bits=9 hashes=2 seed=1",
         "bits=2097153 hashes=3 seed=2",
-        "bits=8191 hashes=5 seed=9 layout=partitioned", "bits=70144 hashes=6 seed=3 layout=blocked",
-        "bits=100003 hashes=4 seed=a segments=5", "bits=70144 hashes=6 seed=3 layout=blocked segments=5",
+        "bits=8191 hashes=5 seed=9 layout=partitioned",
+        "bits=70144 hashes=6 seed=3 layout=blocked",
+        "bits=100003 hashes=4 seed=a segments=5",
+        "bits=70144 hashes=6 seed=3 layout=blocked segments=5",
         "bits=70001 hashes=4 hash=siphash seed=000102030405060708090a0b0c0d0e0f",
         "bits=70001 hashes=4 hash=siphash segments=5 seed=000102030405060708090a0b0c0d0e0f",
-        "php-poly8 bits=65531", "php-mt bits=70001 capacity=5000", "py-mmh3 capacity=1000 error=0.001",
+        "php-poly8 bits=65531",
+        "php-mt bits=70001 capacity=5000",
+        "py-mmh3 capacity=1000 error=0.001",
     };
 
     (void)state;
@@ -80,8 +86,8 @@ static void the_union_of_large_filters_is_exact_in_pieces_and_segments(void **st
 static void the_bits_at_the_edges_of_pieces_arrive_where_they_were(void **state)
 {
     static const char *const texts[] = {"bits=134217728 hashes=3 seed=1", "bits=134217741 hashes=3 seed=2 segments=1"};
-    static const uint64_t edges[] = {0, 7, 8, 2097151, 2097152, 2097159, 134217720, 134217727, 134217728, 134217735,
-                                     134217736, 134217740};
+    static const uint64_t edges[] = {0,         7,         8,         2097151,   2097152,   2097159,
+                                     134217720, 134217727, 134217728, 134217735, 134217736, 134217740};
 
     (void)state;
     for (size_t i = 0; i < 2; i++)
@@ -139,7 +145,8 @@ static void of_a_sparse_filter_only_the_parts_that_hold_bits_are_sent(void **sta
     (void)state;
     set_bit(from, 320000003);
     set_bit(from, 268800003);
-    const long long parts = test_calls_of(places[REDIS].outside, "setrange"), scripts = test_calls_of(places[REDIS].outside, "eval");
+    const long long parts = test_calls_of(places[REDIS].outside, "setrange"),
+                    scripts = test_calls_of(places[REDIS].outside, "eval");
     assert_ok(hibloom_merge(into, from), into->store);
     assert_int_equal(test_calls_of(places[REDIS].outside, "eval") - scripts, 2);
     assert_int_equal(test_calls_of(places[REDIS].outside, "setrange") - parts, 2 + 2); /* and those in the script */

@@ -38,7 +38,8 @@ static void a_bare_bitmap_takes_a_filter_and_keeps_what_is_others(void **state)
             for (int source = MEMORY; source <= (t == 0 ? REDIS : MEMORY); source++) {
                 const hibloom_spec spec = test_spec(bare_texts[t]);
                 make_bare("into", &spec, (enum bare)how);
-                hibloom *into = place_attach(REDIS, "into", bare_texts[t]), *from = place_open(source, "from", bare_texts[t]);
+                hibloom *into = place_attach(REDIS, "into", bare_texts[t]),
+                        *from = place_open(source, "from", bare_texts[t]);
                 add_items(from, 0, 0, 1000);
                 unsigned char *expected = bits_stored(into), *more = bits_stored(from);
                 or_into(expected, more, bits_len(from));
@@ -69,7 +70,8 @@ static void of_a_bare_bitmap_only_the_filters_bits_are_taken(void **state)
                 const hibloom_spec spec = test_spec(bare_texts[t]);
                 make_bare("from", &spec, (enum bare)how);
                 const uint64_t digest = digest_of(&places[REDIS], "from");
-                hibloom *from = place_attach(REDIS, "from", bare_texts[t]), *into = place_open(target, "into", bare_texts[t]);
+                hibloom *from = place_attach(REDIS, "from", bare_texts[t]),
+                        *into = place_open(target, "into", bare_texts[t]);
                 add_items(into, 0, 0, 1000);
                 unsigned char *expected = bits_stored(into), *more = bits_stored(from);
                 const unsigned used = (unsigned)(spec.bits % 8);

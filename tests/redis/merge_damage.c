@@ -13,17 +13,23 @@ static void filters_of_different_specs_are_not_merged_and_not_changed(void **sta
 {
     static const char spec[] = "capacity=1000 error=0.01 seed=1";
     static const char *const others[] = {
-        "capacity=1000 error=0.01 seed=2", "capacity=1001 error=0.01 seed=1", "capacity=1000 error=0.02 seed=1",
-        "capacity=1000 error=0.01 seed=1 layout=partitioned", "capacity=1000 error=0.01 hashes=4 seed=1",
-        "capacity=1000 error=0.01 seed=1 segments=2", "capacity=1000 error=0.01 seed=1 empty=excluded",
-        "capacity=1000 error=0.01 hash=siphash seed=000102030405060708090a0b0c0d0e0f", "php-poly8 bits=65536",
+        "capacity=1000 error=0.01 seed=2",
+        "capacity=1001 error=0.01 seed=1",
+        "capacity=1000 error=0.02 seed=1",
+        "capacity=1000 error=0.01 seed=1 layout=partitioned",
+        "capacity=1000 error=0.01 hashes=4 seed=1",
+        "capacity=1000 error=0.01 seed=1 segments=2",
+        "capacity=1000 error=0.01 seed=1 empty=excluded",
+        "capacity=1000 error=0.01 hash=siphash seed=000102030405060708090a0b0c0d0e0f",
+        "php-poly8 bits=65536",
     };
     hibloom_comparison comparison;
 
     (void)state;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         for (size_t way = 0; way < WAYS; way++) {
-            hibloom *into = place_open(ways[way].into, "into", spec), *from = place_open(ways[way].from, "from", others[i]);
+            hibloom *into = place_open(ways[way].into, "into", spec),
+                    *from = place_open(ways[way].from, "from", others[i]);
             add_items(into, 0, 0, 500);
             add_items(from, 0, 0, 700);
             unsigned char *into_bits = bits_stored(into), *from_bits = bits_stored(from);
@@ -47,11 +53,15 @@ static void filters_of_different_specs_are_not_merged_and_not_changed(void **sta
 enum damage { DROPPED, ANOTHER_SEED, ANOTHER_SIZE, UNREADABLE, DELETED, BEGUN_ANEW, WRONG_TYPE, DAMAGES };
 
 static const hibloom_status damage_status[] = {
-    HIBLOOM_ENOTFOUND, HIBLOOM_EMISMATCH, HIBLOOM_EMISMATCH, HIBLOOM_ECORRUPT, HIBLOOM_ENOTFOUND, HIBLOOM_ECORRUPT,
-    HIBLOOM_ESERVER,
+    HIBLOOM_ENOTFOUND, HIBLOOM_EMISMATCH, HIBLOOM_EMISMATCH, HIBLOOM_ECORRUPT,
+    HIBLOOM_ENOTFOUND, HIBLOOM_ECORRUPT,  HIBLOOM_ESERVER,
 };
-static const char *const damage_names[] = {"dropped",        "made anew with another seed", "made anew in another size",
-                                           "spec unreadable", "bitmap deleted",              "bitmap begun anew",
+static const char *const damage_names[] = {"dropped",
+                                           "made anew with another seed",
+                                           "made anew in another size",
+                                           "spec unreadable",
+                                           "bitmap deleted",
+                                           "bitmap begun anew",
                                            "wrong type"};
 
 /* A filter in two texts: as it is, and larger. Seeds are appended. */

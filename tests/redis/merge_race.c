@@ -169,7 +169,8 @@ static void a_snapshot_has_all_that_was_added_before_it_began(void **state)
 {
     (void)state;
     for (size_t t = 0; t < sizeof race_texts / sizeof *race_texts; t++) {
-        hibloom *from = place_open(REDIS, "raced", race_texts[t]), *snapshot = place_open(MEMORY, "snapshot", race_texts[t]);
+        hibloom *from = place_open(REDIS, "raced", race_texts[t]),
+                *snapshot = place_open(MEMORY, "snapshot", race_texts[t]);
         hibloom *copy = place_open(OTHER_REDIS, "copy", race_texts[t]);
         struct race *race = start_race("raced", race_texts[t], RACERS, add_until_stopped), before;
 
@@ -373,10 +374,9 @@ static void drop_or_merge(struct race *race, unsigned i)
 
 static void droppers_and_mergers_leave_no_key_behind(void **state)
 {
-    static const char *const texts[] = {"bits=10001 hashes=3 seed=5eed", "bits=10001 hashes=3",
-                                        "bits=30001 hashes=3 segments=3 seed=5eed",
-                                        "bits=10001 hashes=3 layout=partitioned seed=5eed",
-                                        "bits=134217729 hashes=3 segments=1 seed=5eed"};
+    static const char *const texts[] = {
+        "bits=10001 hashes=3 seed=5eed", "bits=10001 hashes=3", "bits=30001 hashes=3 segments=3 seed=5eed",
+        "bits=10001 hashes=3 layout=partitioned seed=5eed", "bits=134217729 hashes=3 segments=1 seed=5eed"};
 
     (void)state;
     for (size_t t = 0; t < sizeof texts / sizeof *texts; t++) {

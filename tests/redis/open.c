@@ -39,9 +39,14 @@ static void a_created_filter_is_found_again(void **state)
 static void another_spec_is_a_mismatch(void **state)
 {
     static const char *const others[] = {
-        "capacity=1001 error=0.01", "capacity=1000 error=0.02", "capacity=1000 error=0.01 hashes=4",
-        "capacity=1000 error=0.01 hash=siphash", "capacity=1000 error=0.01 layout=partitioned",
-        "capacity=1000 error=0.01 empty=excluded", "bits=9593 hashes=7", "capacity=1000 error=0.01 seed=1",
+        "capacity=1001 error=0.01",
+        "capacity=1000 error=0.02",
+        "capacity=1000 error=0.01 hashes=4",
+        "capacity=1000 error=0.01 hash=siphash",
+        "capacity=1000 error=0.01 layout=partitioned",
+        "capacity=1000 error=0.01 empty=excluded",
+        "bits=9593 hashes=7",
+        "capacity=1000 error=0.01 seed=1",
         "php-uids",
     };
     struct backend *b = *state;
@@ -80,8 +85,8 @@ static void a_seed_is_never_in_an_error(void **state)
     char name[TEST_NAME_SIZE];
     hibloom_spec spec;
     hibloom *other;
-    hibloom *filter =
-        backend_open(b, test_name(name), "capacity=1000 error=0.01 hash=siphash seed=00112233445566778899aabbccddeeff");
+    hibloom *filter = backend_open(b, test_name(name),
+                                   "capacity=1000 error=0.01 hash=siphash seed=00112233445566778899aabbccddeeff");
 
     assert_ok(hibloom_spec_parse(&spec, "capacity=1000 error=0.01"), NULL);
     assert_status(hibloom_open(&other, b->store, name, &spec), HIBLOOM_EMISMATCH, b->store);
@@ -121,7 +126,7 @@ static void bad_arguments_are_refused(void **state)
 static void a_bitmap_larger_than_a_key_is_out_of_range_in_redis(void **state)
 {
     static const char *const texts[] = {
-        "bits=4294967297 hashes=1 segments=1", "bits=4294967297 hashes=2 layout=partitioned",
+        "bits=4294967297 hashes=1 segments=1",       "bits=4294967297 hashes=2 layout=partitioned",
         "capacity=1000000000 error=0.01 segments=1", "bits=8589934594 hashes=1 segments=2",
         "py-mmh3 capacity=1000000000 error=0.01",
     };
@@ -143,12 +148,9 @@ static void a_bitmap_larger_than_a_key_is_out_of_range_in_redis(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ON_ALL(a_created_filter_is_found_again),
-        ON_ALL(another_spec_is_a_mismatch),
-        ON_ALL(seeds_differ_from_filter_to_filter),
-        ON_ALL(a_seed_is_never_in_an_error),
-        ON_ALL(bad_arguments_are_refused),
-        ON_REDIS(a_bitmap_larger_than_a_key_is_out_of_range_in_redis),
+        ON_ALL(a_created_filter_is_found_again),    ON_ALL(another_spec_is_a_mismatch),
+        ON_ALL(seeds_differ_from_filter_to_filter), ON_ALL(a_seed_is_never_in_an_error),
+        ON_ALL(bad_arguments_are_refused),          ON_REDIS(a_bitmap_larger_than_a_key_is_out_of_range_in_redis),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

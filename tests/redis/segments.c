@@ -56,8 +56,9 @@ static void the_bits_lie_where_positions_says_and_nowhere_else(void **state)
         for (size_t i = 0; i < N; i++)
             assert_ok(hibloom_positions(hibloom_spec_of(filter), items[i].data, items[i].len, positions + i * k), NULL);
         for (size_t i = 0; i < N * k; i++)
-            assert_int_equal(test_command(redis, "GETBIT " NAME ":%u %llu", positions[i].key,
-                                          (unsigned long long)positions[i].bit), 1);
+            assert_int_equal(
+                test_command(redis, "GETBIT " NAME ":%u %llu", positions[i].key, (unsigned long long)positions[i].bit),
+                1);
         const size_t different = count_different(positions, N * k);
         assert_int_equal(segments_count(segments), different);
         assert_ok(hibloom_get_info(filter, &info), stores[s % 2]);
@@ -153,7 +154,8 @@ static void so_is_one_longer_than_what_is_put_in_order_at_a_time(void **state)
 
     (void)state;
     assert_batch_answered(LARGE, stores[1], n / 3, 1000, n);
-    assert_batch_answered("capacity=1000000 error=1e-6 hashes=4 segments=200 seed=5eed", stores[0], 65536, 1, 65536 + 1);
+    assert_batch_answered("capacity=1000000 error=1e-6 hashes=4 segments=200 seed=5eed", stores[0], 65536, 1,
+                          65536 + 1);
 }
 
 static void a_batch_may_be_of_no_item_or_one_or_the_empty_one(void **state)

@@ -8,8 +8,8 @@
 struct damage {
     const char *script; /* KEYS: bitmap, copy of the spec, the filter's own; ARGV: another valid spec */
     hibloom_status status;
-    bool own; /* to the filter's own spec: of all segments */
-    bool cleared; /* clear makes it good */
+    bool own;              /* to the filter's own spec: of all segments */
+    bool cleared;          /* clear makes it good */
     hibloom_status opened; /* when it is opened with its spec */
 };
 
@@ -179,8 +179,9 @@ static void a_repair_makes_only_the_damaged_segment_anew(void **state)
 /* How many keys have a time to live. */
 static long long keys_that_expire(void)
 {
-    return test_command(redis, "EVAL %s 0", "local n = 0 for _, k in ipairs(redis.call('keys', '*')) do "
-                                            "if redis.call('ttl', k) > 900 then n = n + 1 end end return n");
+    return test_command(redis, "EVAL %s 0",
+                        "local n = 0 for _, k in ipairs(redis.call('keys', '*')) do "
+                        "if redis.call('ttl', k) > 900 then n = n + 1 end end return n");
 }
 
 static void clear_expire_and_removal_are_of_all_segments(void **state)

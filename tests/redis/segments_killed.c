@@ -13,15 +13,14 @@ enum stored { NOTHING, CREATING, REMOVING, WHOLE, HALF, STATES };
 /* What is stored, at one moment. */
 static enum stored look(void)
 {
-    static const char script[] =
-        "local spec = redis.call('get', '{" NAME "}:spec') "
-        "if not spec then return 0 end "
-        "if spec:sub(1, 9) == 'creating ' then return 1 end "
-        "if spec:sub(1, 9) == 'removing ' then return 2 end "
-        "for i = 0, tonumber(spec:match('segments=(%d+)')) - 1 do "
-        "  if redis.call('getrange', '" NAME ":' .. i, -8, -1) ~= 'hibloom1' or "
-        "     redis.call('get', '{" NAME ":' .. i .. '}:spec') ~= spec then return 4 end end "
-        "return 3";
+    static const char script[] = "local spec = redis.call('get', '{" NAME "}:spec') "
+                                 "if not spec then return 0 end "
+                                 "if spec:sub(1, 9) == 'creating ' then return 1 end "
+                                 "if spec:sub(1, 9) == 'removing ' then return 2 end "
+                                 "for i = 0, tonumber(spec:match('segments=(%d+)')) - 1 do "
+                                 "  if redis.call('getrange', '" NAME ":' .. i, -8, -1) ~= 'hibloom1' or "
+                                 "     redis.call('get', '{" NAME ":' .. i .. '}:spec') ~= spec then return 4 end end "
+                                 "return 3";
 
     return (enum stored)test_command(redis, "EVAL %s 0", script);
 }

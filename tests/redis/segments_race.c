@@ -91,12 +91,11 @@ static void add_and_ask(struct shared *shared, int i, hibloom *filter)
  * hibloom.h: bitmaps without a spec. How many there were. */
 static long long delete_strays(redisContext *context)
 {
-    static const char script[] =
-        "local n = 0 "
-        "for i = 0, 299 do "
-        "  if redis.call('exists', '{" NAME ":' .. i .. '}:spec') == 0 then "
-        "    n = n + redis.call('del', '" NAME ":' .. i) end end "
-        "return n";
+    static const char script[] = "local n = 0 "
+                                 "for i = 0, 299 do "
+                                 "  if redis.call('exists', '{" NAME ":' .. i .. '}:spec') == 0 then "
+                                 "    n = n + redis.call('del', '" NAME ":' .. i) end end "
+                                 "return n";
 
     return test_command(context, "EVAL %s 0", script);
 }

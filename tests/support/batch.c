@@ -4,7 +4,7 @@
 #include <signal.h>
 #include <string.h>
 
-const hibloom_connect_options impatient = { .command_timeout_ms = TIMEOUT_MS };
+const hibloom_connect_options impatient = {.command_timeout_ms = TIMEOUT_MS};
 
 static uint32_t numbers[BATCH];
 hibloom_item batch_items[BATCH];
@@ -15,7 +15,7 @@ int batch_set_up(void **state)
     (void)state;
     for (uint32_t i = 0; i < BATCH; i++) {
         numbers[i] = i;
-        batch_items[i] = (hibloom_item){ &numbers[i], sizeof numbers[i] };
+        batch_items[i] = (hibloom_item){&numbers[i], sizeof numbers[i]};
     }
     return 0;
 }

@@ -29,8 +29,7 @@ void borrow_end(struct subject *subject, redisContext *context)
 
 struct found look_at(const redisContext *context)
 {
-    struct found found = { context->fd, context->flags, context->reader->fn, context->reader->privdata, { 0, 0 },
-                           { 0, 0 } };
+    struct found found = {context->fd, context->flags, context->reader->fn, context->reader->privdata, {0, 0}, {0, 0}};
     socklen_t size = sizeof found.receive;
 
     assert_int_equal(getsockopt(context->fd, SOL_SOCKET, SO_RCVTIMEO, &found.receive, &size), 0);

@@ -12,7 +12,7 @@ enum { CHILDREN = 8, RACE_ITEMS = 5000 };
 
 struct shared {
     const char *name;
-    const char *text;      /* the spec's */
+    const char *text; /* the spec's */
     uint64_t until_ms;
     size_t items;
     size_t opened[CHILDREN], answered[CHILDREN], in_the_way[CHILDREN];

@@ -73,7 +73,7 @@ int moves_empty(void **state)
 /* ---- What is moved ------------------------------------------------------------------------ */
 
 const char *const small_specs[3] = {"bits=801 hashes=3 seed=1", "bits=1201 hashes=3 segments=3 seed=2",
-                                          "bits=401 hashes=2 layout=partitioned seed=3"};
+                                    "bits=401 hashes=2 layout=partitioned seed=3"};
 const char *const large_specs[2] = {"bits=8388609 hashes=3 seed=4", "bits=134217801 hashes=3 segments=1 seed=5"};
 
 static void moves_add(hibloom *filter, uint32_t first)
@@ -184,9 +184,12 @@ static hibloom_status move_compare(struct transfer *t)
 }
 
 const struct transfer_call transfer_calls[TRANSFER_CALLS] = {
-    {"bulk load", move_bulk_load, INTO_A},          {"snapshot", move_snapshot, INTO_M},
-    {"merge within a store", move_within, INTO_A}, {"copy to another server", move_elsewhere, INTO_E},
-    {"save", move_save, INTO_FILE},                 {"load", move_load, INTO_A},
+    {"bulk load", move_bulk_load, INTO_A},
+    {"snapshot", move_snapshot, INTO_M},
+    {"merge within a store", move_within, INTO_A},
+    {"copy to another server", move_elsewhere, INTO_E},
+    {"save", move_save, INTO_FILE},
+    {"load", move_load, INTO_A},
     {"compare", move_compare, INTO_NOTHING},
 };
 
@@ -303,8 +306,16 @@ void move_cut(struct transfer *t, const struct transfer_call *call, enum proxy_w
 }
 
 /* No small integer, which as a time to live would be obeyed. */
-const char *const move_lies[MOVE_LIES] = {"-ODD something of its own\r\n", ":-7\r\n", ":100000\r\n", "$3\r\nabc\r\n",
-                                   "$0\r\n\r\n", "$-1\r\n", "*0\r\n", "*-1\r\n", "*2\r\n+a\r\n+b\r\n", "+OK\r\n"};
+const char *const move_lies[MOVE_LIES] = {"-ODD something of its own\r\n",
+                                          ":-7\r\n",
+                                          ":100000\r\n",
+                                          "$3\r\nabc\r\n",
+                                          "$0\r\n\r\n",
+                                          "$-1\r\n",
+                                          "*0\r\n",
+                                          "*-1\r\n",
+                                          "*2\r\n+a\r\n+b\r\n",
+                                          "+OK\r\n"};
 
 static void judge_lie(struct trial *trial, const char *lie, char replaced)
 {

@@ -13,7 +13,8 @@
 struct place places[PLACES];
 struct redis_server *place_servers[2];
 
-const struct way ways[WAYS] = {{MEMORY, REDIS}, {REDIS, MEMORY}, {REDIS, REDIS}, {REDIS, REDIS_AGAIN}, {OTHER_REDIS, REDIS}};
+const struct way ways[WAYS] = {
+    {MEMORY, REDIS}, {REDIS, MEMORY}, {REDIS, REDIS}, {REDIS, REDIS_AGAIN}, {OTHER_REDIS, REDIS}};
 
 static struct place place_on(const struct redis_server *server, hibloom_commands commands)
 {

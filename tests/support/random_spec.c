@@ -9,8 +9,10 @@ static void write_seeded_spec(struct test_random *random, char *text, size_t siz
 {
     static const char *const layouts[] = {"classic", "partitioned", "blocked"};
     const unsigned layout = (unsigned)test_random_below(random, 3), siphash = (unsigned)test_random_below(random, 2);
-    const uint64_t bits = layout == 2 ? 512 * (1 + test_random_below(random, 60)) : 1 + test_random_below(random, test_random_below(random, 4) == 0 ? 40 : 30000);
-    const unsigned hashes = (unsigned)(1 + test_random_below(random, test_random_below(random, 8) == 0 ? HIBLOOM_HASHES_MAX : 10));
+    const uint64_t bits = layout == 2 ? 512 * (1 + test_random_below(random, 60))
+                                      : 1 + test_random_below(random, test_random_below(random, 4) == 0 ? 40 : 30000);
+    const unsigned hashes = (unsigned)(1 + test_random_below(
+                                               random, test_random_below(random, 8) == 0 ? HIBLOOM_HASHES_MAX : 10));
     int len = snprintf(text, size, "bits=%" PRIu64 " hashes=%u layout=%s hash=%s seed=", bits, hashes, layouts[layout],
                        siphash ? "siphash" : "xxh3");
 

@@ -2,8 +2,11 @@
 #include "segments.h"
 
 const char *const segment_specs[SEGMENT_SPECS] = {
-    SMALL, "bits=100000 hashes=7 segments=5 hash=siphash seed=000102030405060708090a0b0c0d0e0f",
-    "bits=102400 hashes=7 segments=5 layout=blocked seed=5eed", MANY, LARGE,
+    SMALL,
+    "bits=100000 hashes=7 segments=5 hash=siphash seed=000102030405060708090a0b0c0d0e0f",
+    "bits=102400 hashes=7 segments=5 layout=blocked seed=5eed",
+    MANY,
+    LARGE,
 };
 
 hibloom_store *stores[2];
@@ -38,8 +41,9 @@ hibloom *segments_open(const char *text)
 
 long long keys_stored(void)
 {
-    return test_command(redis, "EVAL %s 0", "local n = 0 for _, k in ipairs(redis.call('keys', '*')) do "
-                                            "if not k:find(':hibloom-l', 1, true) then n = n + 1 end end return n");
+    return test_command(redis, "EVAL %s 0",
+                        "local n = 0 for _, k in ipairs(redis.call('keys', '*')) do "
+                        "if not k:find(':hibloom-l', 1, true) then n = n + 1 end end return n");
 }
 
 void segments_drop(hibloom *filter)

@@ -14,8 +14,8 @@
 #define SEAL_BITS 34 /* set bits in "hibloom1" */
 
 #define SMALL "bits=100000 hashes=7 segments=5 seed=5eed"
-#define UNSEEDED_MANY "bits=3000000 hashes=7 segments=300"         /* made in three steps, of 128 keys at most */
-#define UNSEEDED_LARGE "capacity=20000000 error=0.01 segments=3"   /* in two, of 16 MB at most */
+#define UNSEEDED_MANY "bits=3000000 hashes=7 segments=300"       /* made in three steps, of 128 keys at most */
+#define UNSEEDED_LARGE "capacity=20000000 error=0.01 segments=3" /* in two, of 16 MB at most */
 #define MANY UNSEEDED_MANY " seed=5eed"
 #define LARGE UNSEEDED_LARGE " seed=5eed"
 

@@ -7,12 +7,12 @@
 /* 2^20 bits for some hundred items: with 4 hashes a false positive has a
  * chance below 10^-12, and the seeds make it the same in every run. */
 const struct variant variants[VARIANTS] = {
-    { "SETBIT, one key", "bits=1048576 hashes=4 seed=5eed", HIBLOOM_COMMANDS_SETBIT },
-    { "BITFIELD, one key", "bits=1048576 hashes=4 seed=5eed", HIBLOOM_COMMANDS_BITFIELD },
-    { "SETBIT, four keys", "bits=262144 hashes=4 layout=partitioned seed=5eed", HIBLOOM_COMMANDS_SETBIT },
-    { "BITFIELD, four keys", "bits=262144 hashes=4 layout=partitioned seed=5eed", HIBLOOM_COMMANDS_BITFIELD },
-    { "GETRANGE, blocked", "bits=1048576 hashes=4 layout=blocked seed=5eed", HIBLOOM_COMMANDS_SETBIT },
-    { "BITFIELD, three segments", "bits=1048576 hashes=4 segments=3 seed=5eed", HIBLOOM_COMMANDS_BITFIELD },
+    {"SETBIT, one key", "bits=1048576 hashes=4 seed=5eed", HIBLOOM_COMMANDS_SETBIT},
+    {"BITFIELD, one key", "bits=1048576 hashes=4 seed=5eed", HIBLOOM_COMMANDS_BITFIELD},
+    {"SETBIT, four keys", "bits=262144 hashes=4 layout=partitioned seed=5eed", HIBLOOM_COMMANDS_SETBIT},
+    {"BITFIELD, four keys", "bits=262144 hashes=4 layout=partitioned seed=5eed", HIBLOOM_COMMANDS_BITFIELD},
+    {"GETRANGE, blocked", "bits=1048576 hashes=4 layout=blocked seed=5eed", HIBLOOM_COMMANDS_SETBIT},
+    {"BITFIELD, three segments", "bits=1048576 hashes=4 segments=3 seed=5eed", HIBLOOM_COMMANDS_BITFIELD},
 };
 
 enum { KNOWN = 40, ITEM_SIZE = 32, UNWRITTEN = 0xA5 };
@@ -69,7 +69,7 @@ static void open_filter(struct subject *subject)
 
 void subject_open(struct subject *subject, hibloom_store *store, const struct variant *variant)
 {
-    *subject = (struct subject){ .store = store, .variant = variant };
+    *subject = (struct subject){.store = store, .variant = variant};
     test_name(subject->name);
     open_filter(subject);
 }
@@ -161,7 +161,7 @@ static hibloom_status add(struct subject *subject)
 
 static hibloom_status add_is_new(struct subject *subject)
 {
-    struct items items = { .n = 0 };
+    struct items items = {.n = 0};
     bool is_new;
     hibloom_status status;
 
@@ -276,19 +276,19 @@ static hibloom_status repair_by_name(struct subject *subject)
 }
 
 const struct call calls[CALLS] = {
-    { .name = "add", .run = add, .adds = true, .on_handle = true },
-    { .name = "add, is_new asked for", .run = add_is_new, .adds = true, .on_handle = true },
-    { .name = "contains", .run = contains_what_is_in, .reads_only = true, .on_handle = true },
-    { .name = "add_many", .run = add_many, .adds = true, .on_handle = true },
-    { .name = "add_many, is_new asked for", .run = add_many_is_new, .adds = true, .on_handle = true },
-    { .name = "contains_many", .run = contains_many, .reads_only = true, .on_handle = true },
-    { .name = "get_info", .run = get_info, .reads_only = true, .on_handle = true },
-    { .name = "clear", .run = clear, .on_handle = true, .undoes = true },
-    { .name = "drop", .run = drop, .on_handle = true, .undoes = true },
-    { .name = "expire", .run = expire, .on_handle = true },
-    { .name = "open", .run = open_again, .reads_only = true },
-    { .name = "remove", .run = remove_by_name, .undoes = true },
-    { .name = "repair", .run = repair_by_name, .reads_only = true, .repairs = true },
+    {.name = "add", .run = add, .adds = true, .on_handle = true},
+    {.name = "add, is_new asked for", .run = add_is_new, .adds = true, .on_handle = true},
+    {.name = "contains", .run = contains_what_is_in, .reads_only = true, .on_handle = true},
+    {.name = "add_many", .run = add_many, .adds = true, .on_handle = true},
+    {.name = "add_many, is_new asked for", .run = add_many_is_new, .adds = true, .on_handle = true},
+    {.name = "contains_many", .run = contains_many, .reads_only = true, .on_handle = true},
+    {.name = "get_info", .run = get_info, .reads_only = true, .on_handle = true},
+    {.name = "clear", .run = clear, .on_handle = true, .undoes = true},
+    {.name = "drop", .run = drop, .on_handle = true, .undoes = true},
+    {.name = "expire", .run = expire, .on_handle = true},
+    {.name = "open", .run = open_again, .reads_only = true},
+    {.name = "remove", .run = remove_by_name, .undoes = true},
+    {.name = "repair", .run = repair_by_name, .reads_only = true, .repairs = true},
 };
 
 const struct call *call_named(const char *name)

@@ -233,7 +233,7 @@ static uint64_t program_seed(void)
 
 struct test_random test_random_new(void)
 {
-    return (struct test_random){ .state = program_seed() };
+    return (struct test_random){.state = program_seed()};
 }
 
 /* A Weyl sequence through Stafford's mixer (SplitMix64, Steele et al. 2014):
@@ -277,7 +277,7 @@ uint64_t test_now_ms(void)
 
 void test_sleep_ms(unsigned milliseconds)
 {
-    const struct timespec pause = { .tv_sec = milliseconds / 1000, .tv_nsec = (long)(milliseconds % 1000) * 1000000 };
+    const struct timespec pause = {.tv_sec = milliseconds / 1000, .tv_nsec = (long)(milliseconds % 1000) * 1000000};
 
     nanosleep(&pause, NULL);
 }

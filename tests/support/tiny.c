@@ -9,11 +9,12 @@
 
 /* As the header describes it, by hand: "a", "b" and "abc" set bits 1, 2 and 18
  * of key 0, and 1 and 2 of key 1. The checksum is that of libxxhash 0.8.1. */
-const unsigned char tiny_bytes[TINY_BYTES + 1] =
-    "\x89HBL\r\n\x1a\n" "\1\0\0\0" "\67\0\0\0" "\6\0\0\0\0\0\0\0"
-    TINY
-    "\x60\x00\x20" "\x60\x00\x00"
-    "\xd6\xf2\xed\x9b\xfa\xfb\x4f\xd6";
+const unsigned char tiny_bytes[TINY_BYTES + 1] = "\x89HBL\r\n\x1a\n"
+                                                 "\1\0\0\0"
+                                                 "\67\0\0\0"
+                                                 "\6\0\0\0\0\0\0\0" TINY "\x60\x00\x20"
+                                                 "\x60\x00\x00"
+                                                 "\xd6\xf2\xed\x9b\xfa\xfb\x4f\xd6";
 
 int tiny_set_up(void **state)
 {

@@ -45,7 +45,7 @@ name_of() {
     for word in $1; do
         case $word in
         */with-redis.sh) ;;
-        *tests/*) word=${word##*tests/} && echo "${word%.sh}" && return ;;
+        *tests/*) word=${word##*tests/} && word=${word%.sh} && echo "${word%.py}" && return ;;
         esac
     done
     echo "$1"
