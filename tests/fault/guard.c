@@ -54,7 +54,7 @@ static const char *bitmap(const struct subject *subject, unsigned i)
     return key;
 }
 
-#define EACH_BITMAP(s, key, i) (unsigned i = 0; ((key) = bitmap((s), i)) != NULL; i++)
+#define FOR_EACH_BITMAP(s, key, i) for (unsigned i = 0; ((key) = bitmap((s), i)) != NULL; i++)
 
 /* ---- The damages ------------------------------------------------------------------- */
 
@@ -113,18 +113,16 @@ static void delete_bitmap(const struct subject *s)
 {
     const char *key;
 
-    for
-        EACH_BITMAP(s, key, i)
-    test_command(redis, "DEL %s", key);
+    FOR_EACH_BITMAP (s, key, i)
+        test_command(redis, "DEL %s", key);
 }
 
 static void expire_bitmap(const struct subject *s)
 {
     const char *key;
 
-    for
-        EACH_BITMAP(s, key, i)
-    test_command(redis, "PEXPIRE %s 1", key);
+    FOR_EACH_BITMAP (s, key, i)
+        test_command(redis, "PEXPIRE %s 1", key);
     test_sleep_ms(3);
 }
 
@@ -132,12 +130,10 @@ static void rename_bitmap(const struct subject *s)
 {
     const char *key;
 
-    for
-        EACH_BITMAP(s, key, i)
-        {
-            test_command(redis, "RENAME %s %s-elsewhere", key, s->name);
-            test_command(redis, "DEL %s-elsewhere", s->name);
-        }
+    FOR_EACH_BITMAP (s, key, i) {
+        test_command(redis, "RENAME %s %s-elsewhere", key, s->name);
+        test_command(redis, "DEL %s-elsewhere", s->name);
+    }
 }
 
 static void rename_all(const struct subject *s)
@@ -153,9 +149,8 @@ static void recreate_bitmap_short(const struct subject *s)
     const char *key;
 
     delete_bitmap(s);
-    for
-        EACH_BITMAP(s, key, i)
-    test_command(redis, "SETBIT %s 77777 1", key);
+    FOR_EACH_BITMAP (s, key, i)
+        test_command(redis, "SETBIT %s 77777 1", key);
 }
 
 /* As far as any bit can make it. */
@@ -165,9 +160,8 @@ static void recreate_bitmap_at_its_last_bit(const struct subject *s)
     const char *key;
 
     delete_bitmap(s);
-    for
-        EACH_BITMAP(s, key, i)
-    test_command(redis, "SETBIT %s %llu 1", key, (unsigned long long)(spec->bits - 1) / spec->segments);
+    FOR_EACH_BITMAP (s, key, i)
+        test_command(redis, "SETBIT %s %llu 1", key, (unsigned long long)(spec->bits - 1) / spec->segments);
 }
 
 /* By an add under a handle of a larger filter that had the name before. */
@@ -176,18 +170,16 @@ static void recreate_bitmap_longer(const struct subject *s)
     const char *key;
 
     delete_bitmap(s);
-    for
-        EACH_BITMAP(s, key, i)
-    test_command(redis, "SETBIT %s %llu 1", key, (unsigned long long)hibloom_spec_of(s->filter)->bits * 3);
+    FOR_EACH_BITMAP (s, key, i)
+        test_command(redis, "SETBIT %s %llu 1", key, (unsigned long long)hibloom_spec_of(s->filter)->bits * 3);
 }
 
 static void empty_bitmap(const struct subject *s)
 {
     const char *key;
 
-    for
-        EACH_BITMAP(s, key, i)
-    test_command(redis, "SET %s %s", key, "");
+    FOR_EACH_BITMAP (s, key, i)
+        test_command(redis, "SET %s %s", key, "");
 }
 
 static hibloom *open_by_another(hibloom_store *store, const struct subject *s)
