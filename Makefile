@@ -8,6 +8,7 @@
 #   make check-threads    what threads may do at once, under TSan
 #   make check-valgrind   the test programs under valgrind
 #   make check-warnings   everything compiled by gcc and clang with -Werror
+#   make check-format     what .clang-format would write differently
 #   make check-bench      the benchmark, shortened: whether it runs, not what it says
 #   make install          [DESTDIR=] [PREFIX=/usr/local] [LIBDIR=$(PREFIX)/lib]; make uninstall
 
@@ -30,7 +31,8 @@ LIB_OBJ  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard lib/*/*.c))
 PROG_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard programs/*.c))
 EXAMPLES := $(patsubst %.c,$(BUILD)/%,$(wildcard examples/*.c))
 SUPPORT  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
-TESTS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(foreach tier,unit redis fault share cli,$(wildcard tests/$(tier)/*.c)))
+# The tiers that take longest come first, so that no core is idle at the end.
+TESTS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(foreach tier,share redis fault unit cli,$(wildcard tests/$(tier)/*.c)))
 
 all: $(BUILD)/libhibloom.a $(BUILD)/libhibloom.so $(BUILD)/hibloom
 
@@ -74,6 +76,7 @@ demo:
 	@tests/tools/with-redis.sh tests/tools/demo.sh $(BUILD)/hibloom
 
 test:
+	@echo 'This takes some 4 minutes on two cores.'
 	@tests/tools/packages.sh test
 	@$(MAKE) -s --no-print-directory check
 
@@ -104,7 +107,9 @@ bench:
 RUN_TESTS = HIBLOOM_PROGRAM=$(abspath $(BUILD))/hibloom tests/tools/run-tests.sh
 
 check: all examples tests
-	@$(RUN_TESTS) $(TESTS) \
+	@$(RUN_TESTS) $(wildcard tests/model/run.sh) $(TESTS) \
+	    "tests/structure/includes.py README.md lib" \
+	    "tests/structure/symbols.sh lib $(BUILD)/lib" \
 	    "tests/tools/install-test.sh $(BUILD)" \
 	    "tests/tools/with-redis.sh tests/tools/readme.sh README.md $(BUILD)/libhibloom.a $(LDFLAGS) $(LIBS)"
 
@@ -135,6 +140,9 @@ check-warnings:
 	    $(MAKE) -s --no-print-directory all examples tests benches BUILD=$(BUILD)-$$cc CC=$$cc CFLAGS='-O2 -g -Werror' || exit 1; \
 	done
 
+check-format:
+	@clang-format --dry-run --Werror $$(git ls-files '*.c' '*.h')
+
 check-bench: benches
 	@mkdir -p $(BUILD)/bench-short/results
 	@BENCH_SCALE=0.02 tests/bench/run.sh $(BENCH)/bench $(BUILD)/bench-short $(BUILD)/bench-short/results
@@ -160,6 +168,6 @@ clean:
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-gcc $(BUILD)-clang
 
 .PHONY: all examples tests demo test benches bench check check-programs check-sanitize check-threads check-valgrind \
-        check-warnings check-bench install uninstall clean
+        check-warnings check-format check-bench install uninstall clean
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

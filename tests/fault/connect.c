@@ -12,7 +12,7 @@
 
 enum { TIMEOUT_MS = 300, SLACK_MS = 1000 };
 
-static const hibloom_connect_options impatient = { .connect_timeout_ms = TIMEOUT_MS, .command_timeout_ms = TIMEOUT_MS };
+static const hibloom_connect_options impatient = {.connect_timeout_ms = TIMEOUT_MS, .command_timeout_ms = TIMEOUT_MS};
 
 static void assert_words(const hibloom_store *store, const char *words)
 {
@@ -64,67 +64,63 @@ struct first_words {
     const char *words;
 };
 
-static const struct script_step hang_up_at_once[] = { SCRIPT_ACCEPT, SCRIPT_CLOSE, SCRIPT_END };
-static const struct script_step hang_up_when_asked[] = { SCRIPT_ACCEPT, SCRIPT_READ(1), SCRIPT_CLOSE, SCRIPT_END };
-static const struct script_step half_a_reply[] = { SCRIPT_ACCEPT, SCRIPT_READ(1), SCRIPT_SEND("+O"), SCRIPT_CLOSE,
-                                                   SCRIPT_END };
-static const struct script_step half_an_error[] = { SCRIPT_ACCEPT, SCRIPT_READ(1), SCRIPT_SEND("-WRONGPA"),
-                                                    SCRIPT_CLOSE, SCRIPT_END };
-static const struct script_step silent[] = { SCRIPT_ACCEPT, SCRIPT_END };
-static const struct script_step half_silent[] = { SCRIPT_ACCEPT, SCRIPT_SEND("+OK\r"), SCRIPT_END };
-static const struct script_step never_accepts[] = { SCRIPT_END };
-static const struct script_step drips[] = { SCRIPT_ACCEPT, SCRIPT_SEND("+"), SCRIPT_REPEAT("OK", 20), SCRIPT_END };
+static const struct script_step hang_up_at_once[] = {SCRIPT_ACCEPT, SCRIPT_CLOSE, SCRIPT_END};
+static const struct script_step hang_up_when_asked[] = {SCRIPT_ACCEPT, SCRIPT_READ(1), SCRIPT_CLOSE, SCRIPT_END};
+static const struct script_step half_a_reply[] = {SCRIPT_ACCEPT, SCRIPT_READ(1), SCRIPT_SEND("+O"), SCRIPT_CLOSE,
+                                                  SCRIPT_END};
+static const struct script_step half_an_error[] = {SCRIPT_ACCEPT, SCRIPT_READ(1), SCRIPT_SEND("-WRONGPA"), SCRIPT_CLOSE,
+                                                   SCRIPT_END};
+static const struct script_step silent[] = {SCRIPT_ACCEPT, SCRIPT_END};
+static const struct script_step half_silent[] = {SCRIPT_ACCEPT, SCRIPT_SEND("+OK\r"), SCRIPT_END};
+static const struct script_step never_accepts[] = {SCRIPT_END};
+static const struct script_step drips[] = {SCRIPT_ACCEPT, SCRIPT_SEND("+"), SCRIPT_REPEAT("OK", 20), SCRIPT_END};
 #define FOUR_TIMES(text) text text text text
 #define NO_END FOUR_TIMES(FOUR_TIMES(FOUR_TIMES(FOUR_TIMES("no end in sight")))) /* 3,840 bytes */
-static const struct script_step floods[] = { SCRIPT_ACCEPT, SCRIPT_SEND("$536870912\r\n"), SCRIPT_REPEAT(NO_END, 0),
-                                             SCRIPT_END };
+static const struct script_step floods[] = {SCRIPT_ACCEPT, SCRIPT_SEND("$536870912\r\n"), SCRIPT_REPEAT(NO_END, 0),
+                                            SCRIPT_END};
 /* Nobody asked for pushes, so nobody collects them. */
-static const struct script_step pushes_a_flood[] = { SCRIPT_ACCEPT, SCRIPT_SEND(">100000000\r\n"),
-                                                     SCRIPT_REPEAT("$3840\r\n" NO_END "\r\n", 0), SCRIPT_END };
-static const struct script_step pushes[] = { SCRIPT_ACCEPT, SCRIPT_SEND(">100000000\r\n"),
-                                             SCRIPT_REPEAT("+x\r\n", 20), SCRIPT_END };
-static const struct script_step pushes_none[] = { SCRIPT_ACCEPT, SCRIPT_SEND(">-1\r\n"), SCRIPT_END };
+static const struct script_step pushes_a_flood[] = {SCRIPT_ACCEPT, SCRIPT_SEND(">100000000\r\n"),
+                                                    SCRIPT_REPEAT("$3840\r\n" NO_END "\r\n", 0), SCRIPT_END};
+static const struct script_step pushes[] = {SCRIPT_ACCEPT, SCRIPT_SEND(">100000000\r\n"), SCRIPT_REPEAT("+x\r\n", 20),
+                                            SCRIPT_END};
+static const struct script_step pushes_none[] = {SCRIPT_ACCEPT, SCRIPT_SEND(">-1\r\n"), SCRIPT_END};
 static const struct script_step pushes_and_answers[] = {
-    SCRIPT_ACCEPT, SCRIPT_SEND(">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nx\r\n"), SCRIPT_ANSWER("+OK\r\n"), SCRIPT_END
-};
-static const struct script_step endless[] = { SCRIPT_ACCEPT, SCRIPT_SEND("*1000000\r\n"), SCRIPT_REPEAT(":1\r\n", 20),
-                                              SCRIPT_END };
-static const struct script_step web_server[] = { SCRIPT_ACCEPT, SCRIPT_READ(1),
-                                                 SCRIPT_SEND("HTTP/1.1 400 Bad Request\r\n\r\n"), SCRIPT_CLOSE,
-                                                 SCRIPT_END };
-static const struct script_step wrong_type[] = { SCRIPT_ACCEPT, SCRIPT_ANSWER(":1\r\n"), SCRIPT_END };
-static const struct script_step nil[] = { SCRIPT_ACCEPT, SCRIPT_ANSWER("$-1\r\n"), SCRIPT_END };
-static const struct script_step loading[] = { SCRIPT_ACCEPT,
-                                              SCRIPT_ANSWER("-LOADING Redis is loading the dataset in memory\r\n"),
-                                              SCRIPT_END };
+    SCRIPT_ACCEPT, SCRIPT_SEND(">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nx\r\n"), SCRIPT_ANSWER("+OK\r\n"), SCRIPT_END};
+static const struct script_step endless[] = {SCRIPT_ACCEPT, SCRIPT_SEND("*1000000\r\n"), SCRIPT_REPEAT(":1\r\n", 20),
+                                             SCRIPT_END};
+static const struct script_step web_server[] = {
+    SCRIPT_ACCEPT, SCRIPT_READ(1), SCRIPT_SEND("HTTP/1.1 400 Bad Request\r\n\r\n"), SCRIPT_CLOSE, SCRIPT_END};
+static const struct script_step wrong_type[] = {SCRIPT_ACCEPT, SCRIPT_ANSWER(":1\r\n"), SCRIPT_END};
+static const struct script_step nil[] = {SCRIPT_ACCEPT, SCRIPT_ANSWER("$-1\r\n"), SCRIPT_END};
+static const struct script_step loading[] = {
+    SCRIPT_ACCEPT, SCRIPT_ANSWER("-LOADING Redis is loading the dataset in memory\r\n"), SCRIPT_END};
 static const struct script_step no_password[] = {
     SCRIPT_ACCEPT,
-    SCRIPT_ANSWER("-ERR AUTH <password> called without any password configured for the default user.\r\n"), SCRIPT_END
-};
+    SCRIPT_ANSWER("-ERR AUTH <password> called without any password configured for the default user.\r\n"), SCRIPT_END};
 /* This comes unasked, and then the server hangs up. */
-static const struct script_step protected[] = { SCRIPT_ACCEPT,
-                                                SCRIPT_SEND("-DENIED Redis is running in protected mode\r\n"),
-                                                SCRIPT_READ(2), SCRIPT_CLOSE, SCRIPT_END };
+static const struct script_step protected[] = {SCRIPT_ACCEPT,
+                                               SCRIPT_SEND("-DENIED Redis is running in protected mode\r\n"),
+                                               SCRIPT_READ(2), SCRIPT_CLOSE, SCRIPT_END};
 
 static const struct first_words first_words[] = {
-    { hang_up_at_once, HIBLOOM_EIO, "" },
-    { hang_up_when_asked, HIBLOOM_EIO, "" },
-    { half_a_reply, HIBLOOM_EIO, "" },
-    { half_an_error, HIBLOOM_EIO, "" },
-    { silent, HIBLOOM_ETIMEDOUT, "" },
-    { half_silent, HIBLOOM_ETIMEDOUT, "" },
-    { never_accepts, HIBLOOM_ETIMEDOUT, "" },
-    { drips, HIBLOOM_ETIMEDOUT, "" },
-    { endless, HIBLOOM_ETIMEDOUT, "" },
-    { pushes, HIBLOOM_EPROTO, "" },
-    { pushes_none, HIBLOOM_EPROTO, "" },
-    { pushes_and_answers, HIBLOOM_EPROTO, "" },
-    { web_server, HIBLOOM_EPROTO, "" },
-    { wrong_type, HIBLOOM_EPROTO, "" },
-    { nil, HIBLOOM_EPROTO, "" },
-    { loading, HIBLOOM_ESERVER, "LOADING Redis is loading the dataset in memory" },
-    { no_password, HIBLOOM_ESERVER, "without any password configured" },
-    { protected, HIBLOOM_ESERVER, "DENIED Redis is running in protected mode" },
+    {hang_up_at_once, HIBLOOM_EIO, ""},
+    {hang_up_when_asked, HIBLOOM_EIO, ""},
+    {half_a_reply, HIBLOOM_EIO, ""},
+    {half_an_error, HIBLOOM_EIO, ""},
+    {silent, HIBLOOM_ETIMEDOUT, ""},
+    {half_silent, HIBLOOM_ETIMEDOUT, ""},
+    {never_accepts, HIBLOOM_ETIMEDOUT, ""},
+    {drips, HIBLOOM_ETIMEDOUT, ""},
+    {endless, HIBLOOM_ETIMEDOUT, ""},
+    {pushes, HIBLOOM_EPROTO, ""},
+    {pushes_none, HIBLOOM_EPROTO, ""},
+    {pushes_and_answers, HIBLOOM_EPROTO, ""},
+    {web_server, HIBLOOM_EPROTO, ""},
+    {wrong_type, HIBLOOM_EPROTO, ""},
+    {nil, HIBLOOM_EPROTO, ""},
+    {loading, HIBLOOM_ESERVER, "LOADING Redis is loading the dataset in memory"},
+    {no_password, HIBLOOM_ESERVER, "without any password configured"},
+    {protected, HIBLOOM_ESERVER, "DENIED Redis is running in protected mode"},
 };
 
 static void with_query(char *uri, size_t size, const struct scripted_server *scripted)
@@ -178,8 +174,8 @@ static void faults_at_the_first_open(void **state)
  * nobody to read it. */
 static void a_server_that_is_full(void **state)
 {
-    static const struct script_step full[] = { SCRIPT_ACCEPT, SCRIPT_SEND("-ERR max number of clients reached\r\n"),
-                                               SCRIPT_CLOSE, SCRIPT_END };
+    static const struct script_step full[] = {SCRIPT_ACCEPT, SCRIPT_SEND("-ERR max number of clients reached\r\n"),
+                                              SCRIPT_CLOSE, SCRIPT_END};
     struct scripted_server *scripted = scripted_server_start(full);
 
     (void)state;
@@ -242,8 +238,8 @@ static void a_flood_of_pushes_is_nonsense_from_its_first_byte_on(void **state)
 
 static void a_slow_answer_within_the_time_is_an_answer(void **state)
 {
-    static const struct script_step slow[] = { SCRIPT_ACCEPT, SCRIPT_READ(1), SCRIPT_DRIP("+OK\r\n", 60), SCRIPT_END };
-    const hibloom_connect_options patient = { .command_timeout_ms = 10 * TIMEOUT_MS };
+    static const struct script_step slow[] = {SCRIPT_ACCEPT, SCRIPT_READ(1), SCRIPT_DRIP("+OK\r\n", 60), SCRIPT_END};
+    const hibloom_connect_options patient = {.command_timeout_ms = 10 * TIMEOUT_MS};
     struct scripted_server *scripted = scripted_server_start(slow);
     hibloom_store *store;
     char uri[160];

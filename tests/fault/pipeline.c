@@ -15,7 +15,7 @@
 
 enum { TIMEOUT_MS = 300, SLACK_MS = 1000 };
 
-static const hibloom_connect_options impatient = { .command_timeout_ms = TIMEOUT_MS };
+static const hibloom_connect_options impatient = {.command_timeout_ms = TIMEOUT_MS};
 
 static hibloom_store *connect_proxy(const struct variant *variant, hibloom_connect_options options)
 {
@@ -29,13 +29,6 @@ static hibloom_store *connect_proxy(const struct variant *variant, hibloom_conne
 static void begin(struct subject *subject, const struct variant *variant, hibloom_connect_options options)
 {
     subject_open(subject, connect_proxy(variant, options), variant);
-}
-
-static void end(struct subject *subject)
-{
-    subject_check(subject);
-    subject_remove(subject);
-    hibloom_store_free(subject->store);
 }
 
 /* A fault that came at the very end of the call is found by the next one. */
@@ -86,7 +79,7 @@ static void a_cut_at_any_byte_is_an_io_error_and_the_next_call_reconnects(void *
             cut_everywhere(&subject, &calls[i], PROXY_REPLIES, 11);
             cut_everywhere(&subject, &calls[i], PROXY_REQUESTS, 53);
         }
-        end(&subject);
+        subject_end(&subject);
     }
 }
 
@@ -104,7 +97,7 @@ static void hold_at(struct subject *subject, const struct call *call, int place)
     static const struct {
         enum proxy_way way;
         uint64_t after;
-    } places[] = { { PROXY_REPLIES, 0 }, { PROXY_REPLIES, 3 }, { PROXY_REQUESTS, 12 } };
+    } places[] = {{PROXY_REPLIES, 0}, {PROXY_REPLIES, 3}, {PROXY_REQUESTS, 12}};
     const uint64_t since = test_now_ms();
 
     proxy_hold(proxy, places[place % 3].way, places[place % 3].after);
@@ -121,7 +114,7 @@ static void silence_is_a_time_out_on_every_call(void **state)
 
         begin(&subject, &variants[i % VARIANTS], impatient);
         hold_at(&subject, &calls[i], i);
-        end(&subject);
+        subject_end(&subject);
     }
 }
 
@@ -129,7 +122,7 @@ static void silence_is_a_time_out_on_every_call(void **state)
 
 static void answers_a_byte_at_a_time_are_answers(void **state)
 {
-    static const int each[] = { 0, 3, 4 }; /* dialect and layout once */
+    static const int each[] = {0, 3, 4}; /* dialect and layout once */
 
     (void)state;
     for (size_t v = 0; v < sizeof each / sizeof each[0]; v++) {
@@ -143,7 +136,7 @@ static void answers_a_byte_at_a_time_are_answers(void **state)
                 subject_check(&subject);
         }
         proxy_heal(proxy);
-        end(&subject);
+        subject_end(&subject);
     }
 }
 
@@ -164,7 +157,7 @@ static void an_answer_that_drips_for_ever_is_given_up(void **state)
         assert_gave_up_in_time(since);
         subject_check(&subject);
     }
-    end(&subject);
+    subject_end(&subject);
 }
 
 /* Each answer comes whole, and well within the time-out of the one before; it
@@ -172,7 +165,7 @@ static void an_answer_that_drips_for_ever_is_given_up(void **state)
 static void assert_pipeline_given_up(const struct script_step *script, hibloom_commands commands, bool adds)
 {
     enum { ITEMS = 20, PIPELINE_TIMEOUT_MS = 600 };
-    const hibloom_connect_options options = { .command_timeout_ms = PIPELINE_TIMEOUT_MS, .commands = commands };
+    const hibloom_connect_options options = {.command_timeout_ms = PIPELINE_TIMEOUT_MS, .commands = commands};
     struct scripted_server *scripted = scripted_server_start(script);
     hibloom_item items[ITEMS];
     bool answers[ITEMS];
@@ -182,14 +175,14 @@ static void assert_pipeline_given_up(const struct script_step *script, hibloom_c
     uint64_t since;
 
     for (int i = 0; i < ITEMS; i++)
-        items[i] = (hibloom_item){ "slow", 1 + (size_t)i % 4 };
+        items[i] = (hibloom_item){"slow", 1 + (size_t)i % 4};
     memset(answers, 0xA5, sizeof answers);
     assert_ok(hibloom_spec_parse(&spec, variants[0].spec), NULL);
     assert_ok(hibloom_connect(&store, scripted_server_uri(scripted), &options), store);
     assert_ok(hibloom_attach(&filter, store, "any", &spec), store);
     since = test_now_ms();
-    assert_status((adds ? hibloom_add_many : hibloom_contains_many)(filter, items, ITEMS, answers),
-                  HIBLOOM_ETIMEDOUT, store);
+    assert_status((adds ? hibloom_add_many : hibloom_contains_many)(filter, items, ITEMS, answers), HIBLOOM_ETIMEDOUT,
+                  store);
     assert_in_range(test_now_ms() - since, PIPELINE_TIMEOUT_MS * 9 / 10, 3 * PIPELINE_TIMEOUT_MS + SLACK_MS);
     for (int i = 0; i < ITEMS; i++)
         assert_int_equal(((const unsigned char *)answers)[i], 0xA5);
@@ -203,11 +196,12 @@ static void assert_pipeline_given_up(const struct script_step *script, hibloom_c
 static void answers_that_come_one_by_one_are_given_up_as_one(void **state)
 {
 #define NEITHER "$-1\r\n:0\r\n" /* to a guard: no spec, no bitmap */
-#define SLOWLY(before, answer) SCRIPT_ACCEPT, SCRIPT_READ(2), SCRIPT_SEND(NEITHER), SCRIPT_READ(3), \
-                               SCRIPT_SEND(before), SCRIPT_PACE(answer, 250), SCRIPT_END
-    static const struct script_step bits[] = { SLOWLY("", ":1\r\n") };
-    static const struct script_step bitfields[] = { SLOWLY("", "*4\r\n:1\r\n:1\r\n:1\r\n:1\r\n") };
-    static const struct script_step bitfields_set[] = { SLOWLY(NEITHER, "*4\r\n:1\r\n:1\r\n:1\r\n:1\r\n") };
+#define SLOWLY(before, answer) \
+    SCRIPT_ACCEPT, SCRIPT_READ(2), SCRIPT_SEND(NEITHER), SCRIPT_READ(3), SCRIPT_SEND(before), \
+        SCRIPT_PACE(answer, 250), SCRIPT_END
+    static const struct script_step bits[] = {SLOWLY("", ":1\r\n")};
+    static const struct script_step bitfields[] = {SLOWLY("", "*4\r\n:1\r\n:1\r\n:1\r\n:1\r\n")};
+    static const struct script_step bitfields_set[] = {SLOWLY(NEITHER, "*4\r\n:1\r\n:1\r\n:1\r\n:1\r\n")};
 
     (void)state;
     assert_pipeline_given_up(bits, HIBLOOM_COMMANDS_SETBIT, false);
@@ -229,7 +223,7 @@ static void fill(struct batch *batch)
 {
     for (uint32_t i = 0; i < BATCH; i++) {
         batch->numbers[i] = i;
-        batch->items[i] = (hibloom_item){ &batch->numbers[i], sizeof batch->numbers[i] };
+        batch->items[i] = (hibloom_item){&batch->numbers[i], sizeof batch->numbers[i]};
     }
     memset(batch->answers, 0xA5, sizeof batch->answers);
 }
@@ -244,7 +238,7 @@ static void assert_no_answers(const struct batch *batch)
 static void a_cut_in_any_of_several_pipelines_gives_no_answers(void **state)
 {
     static struct batch batch;
-    const uint64_t places[] = { 1000, 20000, 100001, 150002 };
+    const uint64_t places[] = {1000, 20000, 100001, 150002};
 
     (void)state;
     fill(&batch);
@@ -261,7 +255,7 @@ static void a_cut_in_any_of_several_pipelines_gives_no_answers(void **state)
         proxy_cut(proxy, way, places[i / 2]);
         assert_status(hibloom_add_many(subject.filter, batch.items, BATCH, batch.answers), HIBLOOM_EIO, subject.store);
         assert_no_answers(&batch);
-        end(&subject);
+        subject_end(&subject);
     }
 }
 
@@ -280,7 +274,7 @@ static void silence_in_the_middle_of_a_batch_is_a_time_out(void **state)
     subject_check(&subject);
     proxy_hold(proxy, PROXY_REQUESTS, 60000);
     assert_status(hibloom_add_many(subject.filter, batch.items, BATCH, NULL), HIBLOOM_ETIMEDOUT, subject.store);
-    end(&subject);
+    subject_end(&subject);
 }
 
 /* ---- A repair in the middle of a pipeline ------------------------------------------------
@@ -309,7 +303,7 @@ static void *run_split_add(void *argument)
     return NULL;
 }
 
-static long long count_bitmaps(redisContext *redis, const char *name)
+static long long count_bitmaps(const char *name)
 {
     return test_command(redis, "EXISTS %s %s:0 %s:1 %s:2 %s:3", name, name, name, name, name);
 }
@@ -323,7 +317,7 @@ static uint64_t measure_add(struct split_add *add)
     return proxy_bytes(proxy, PROXY_REQUESTS);
 }
 
-static void repair_between_parts(struct split_add *add, unsigned percent, redisContext *redis, hibloom_store *other)
+static void repair_between_parts(struct split_add *add, unsigned percent, hibloom_store *other)
 {
     const char *name = add->subject->name;
     const uint64_t part = measure_add(add) * percent / 100;
@@ -334,10 +328,10 @@ static void repair_between_parts(struct split_add *add, unsigned percent, redisC
     proxy_drip(proxy, 20000); /* and so the proxy is not asleep when it is healed */
     proxy_hold(proxy, PROXY_REQUESTS, part);
     assert_int_equal(pthread_create(&add->thread, NULL, run_split_add, add), 0);
-    for (int i = 0; i < 2000 && (proxy_bytes(proxy, PROXY_REQUESTS) < part || count_bitmaps(redis, name) == 0); i++)
+    for (int i = 0; i < 2000 && (proxy_bytes(proxy, PROXY_REQUESTS) < part || count_bitmaps(name) == 0); i++)
         test_sleep_ms(1);
     assert_int_equal(proxy_bytes(proxy, PROXY_REQUESTS), part);
-    assert_true(count_bitmaps(redis, name) > 0);
+    assert_true(count_bitmaps(name) > 0);
     assert_ok(hibloom_repair(other, name), other);
     proxy_heal(proxy);
     pthread_join(add->thread, NULL);
@@ -346,27 +340,24 @@ static void repair_between_parts(struct split_add *add, unsigned percent, redisC
 static void an_add_that_a_repair_came_into_is_not_ok(void **state)
 {
     static struct batch batch;
-    redisContext *redis = redis_server_connect(server);
-    hibloom_store *other;
+    hibloom_store *other = test_connect(redis_server_uri(server), NULL);
 
     (void)state;
     fill(&batch);
-    assert_ok(hibloom_connect(&other, redis_server_uri(server), NULL), other);
     for (int i = 0; i < 2 * VARIANTS; i++) {
         struct subject subject;
-        struct split_add add = { .subject = &subject, .batch = &batch, .asks = i % 2 == 0 };
+        struct split_add add = {.subject = &subject, .batch = &batch, .asks = i % 2 == 0};
 
         begin(&subject, &variants[i / 2], (hibloom_connect_options)HIBLOOM_CONNECT_OPTIONS_INIT);
-        repair_between_parts(&add, i / 2 % 2 == 0 ? 50 : 90, redis, other);
+        repair_between_parts(&add, i / 2 % 2 == 0 ? 50 : 90, other);
         /* a window that was over before the repair found its own bits only */
         if (add.status != HIBLOOM_ECORRUPT)
             assert_status(add.status, HIBLOOM_ENOTFOUND, subject.store);
         assert_no_answers(&batch);
         subject.maybe_empty = true;
-        end(&subject);
+        subject_end(&subject);
     }
     hibloom_store_free(other);
-    redisFree(redis);
 }
 
 int main(void)

@@ -13,23 +13,12 @@ enum { TIMEOUT_MS = 300, LAST_REPLIES = 4 };
 
 static void begin_with_patience(struct subject *subject, const struct variant *variant, uint32_t milliseconds)
 {
-    const hibloom_connect_options options = { .command_timeout_ms = milliseconds, .commands = variant->commands };
-    hibloom_store *store;
-
-    assert_ok(hibloom_connect(&store, proxy_uri(proxy), &options), store);
-    subject_open(subject, store, variant);
+    subject_begin(subject, proxy_uri(proxy), variant, &(hibloom_connect_options){.command_timeout_ms = milliseconds});
 }
 
 static void begin(struct subject *subject, const struct variant *variant)
 {
     begin_with_patience(subject, variant, 0);
-}
-
-static void end(struct subject *subject)
-{
-    subject_check(subject);
-    subject_remove(subject);
-    hibloom_store_free(subject->store);
 }
 
 /* ---- One reply replaced ------------------------------------------------------------- */
@@ -55,7 +44,7 @@ static void fail_trial(const struct trial *trial)
 static bool run_replaced(struct subject *subject, const struct call *call, uint64_t reply, const char *bytes,
                          verdict *judge)
 {
-    struct trial trial = { .call = call, .subject = subject, .reply = reply };
+    struct trial trial = {.call = call, .subject = subject, .reply = reply};
 
     proxy_mark(proxy);
     proxy_replace(proxy, reply, 1, bytes);
@@ -96,7 +85,7 @@ static void replace_all(const char *const *replies, size_t n, verdict *judge)
         for (int i = 0; i < CALLS; i++)
             for (size_t j = 0; j < n; j++)
                 replace_each(&subject, &calls[i], replies[j], judge);
-        end(&subject);
+        subject_end(&subject);
     }
 }
 
@@ -130,7 +119,12 @@ static void must_be_server_error(const struct trial *trial)
 static void what_is_no_reply_is_a_protocol_error(void **state)
 {
     static const char *const replies[] = {
-        "HTTP/1.1 400 Bad Request\r\n\r\n", "\r\n", "\n", "x\r\n", "$-5\r\n", "*-7\r\n",
+        "HTTP/1.1 400 Bad Request\r\n\r\n",
+        "\r\n",
+        "\n",
+        "x\r\n",
+        "$-5\r\n",
+        "*-7\r\n",
 #if HIREDIS_MAJOR < 1 /* later ones go deeper: to them it is an array */
         "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
 #endif
@@ -142,7 +136,7 @@ static void what_is_no_reply_is_a_protocol_error(void **state)
 
 static void a_reply_of_the_wrong_type_is_no_answer(void **state)
 {
-    static const char *const replies[] = { "$3\r\nabc\r\n", "*2\r\n+a\r\n+b\r\n", "*0\r\n", ":-7\r\n" };
+    static const char *const replies[] = {"$3\r\nabc\r\n", "*2\r\n+a\r\n+b\r\n", "*0\r\n", ":-7\r\n"};
 
     (void)state;
     replace_all(replies, sizeof replies / sizeof replies[0], must_be_of_its_type);
@@ -150,7 +144,7 @@ static void a_reply_of_the_wrong_type_is_no_answer(void **state)
 
 static void an_error_in_any_reply_is_the_servers_error(void **state)
 {
-    static const char *const replies[] = { "-ODD something of its own\r\n" };
+    static const char *const replies[] = {"-ODD something of its own\r\n"};
 
     (void)state;
     replace_all(replies, 1, must_be_server_error);
@@ -165,10 +159,10 @@ static uint64_t replies_before(const struct call *call)
 /* The second reply of these, but for the guard's, is a bit, which is 0 or 1. */
 static void a_bit_is_zero_or_one(void **state)
 {
-    static const char *const replies[] = { ":2\r\n", ":-1\r\n", ":256\r\n", ":99999999999999999999\r\n", ":\r\n",
-                                           ":1x\r\n", ":0x1\r\n", "+OK\r\n", "+1\r\n", "$1\r\n1\r\n", "$-1\r\n",
-                                           "*1\r\n:1\r\n" };
-    static const char *const names[] = { "add", "contains", "add_many", "contains_many" };
+    static const char *const replies[] = {":2\r\n", ":-1\r\n",     ":256\r\n", ":99999999999999999999\r\n",
+                                          ":\r\n",  ":1x\r\n",     ":0x1\r\n", "+OK\r\n",
+                                          "+1\r\n", "$1\r\n1\r\n", "$-1\r\n",  "*1\r\n:1\r\n"};
+    static const char *const names[] = {"add", "contains", "add_many", "contains_many"};
 
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
@@ -178,16 +172,20 @@ static void a_bit_is_zero_or_one(void **state)
 
             begin(&subject, &variants[0]);
             assert_true(run_replaced(&subject, call, replies_before(call) + 1, replies[j], must_be_protocol_error));
-            end(&subject);
+            subject_end(&subject);
         }
 }
 
 /* The same inside the array that answers one BITFIELD. */
 static void a_bitfield_is_as_many_bits_as_were_asked_for(void **state)
 {
-    static const char *const replies[] = { "*4\r\n:1\r\n:1\r\n:2\r\n:1\r\n", "*3\r\n:1\r\n:1\r\n:1\r\n",
-                                           "*5\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n", "*-1\r\n", ":1\r\n",
-                                           "*4\r\n:1\r\n:1\r\n$1\r\n1\r\n:1\r\n", "*4\r\n:1\r\n:1\r\n$-1\r\n:1\r\n" };
+    static const char *const replies[] = {"*4\r\n:1\r\n:1\r\n:2\r\n:1\r\n",
+                                          "*3\r\n:1\r\n:1\r\n:1\r\n",
+                                          "*5\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n",
+                                          "*-1\r\n",
+                                          ":1\r\n",
+                                          "*4\r\n:1\r\n:1\r\n$1\r\n1\r\n:1\r\n",
+                                          "*4\r\n:1\r\n:1\r\n$-1\r\n:1\r\n"};
 
     (void)state;
     for (int i = 0; i < 6; i++)
@@ -195,9 +193,9 @@ static void a_bitfield_is_as_many_bits_as_were_asked_for(void **state)
             struct subject subject;
 
             begin(&subject, &variants[1]);
-            assert_true(run_replaced(&subject, &calls[i], replies_before(&calls[i]), replies[j],
-                                     must_be_protocol_error));
-            end(&subject);
+            assert_true(
+                run_replaced(&subject, &calls[i], replies_before(&calls[i]), replies[j], must_be_protocol_error));
+            subject_end(&subject);
         }
 }
 
@@ -226,7 +224,7 @@ static void run_with_one_too_many(struct subject *subject, const struct call *ca
 
 static void an_answer_too_many_does_not_shift_the_next_ones(void **state)
 {
-    static const char *const replies[] = { ":1\r\n:1\r\n", "$3\r\nabc\r\n:0\r\n", "$3\r\nabcde\r\n" };
+    static const char *const replies[] = {":1\r\n:1\r\n", "$3\r\nabc\r\n:0\r\n", "$3\r\nabcde\r\n"};
 
     (void)state;
     for (int v = 0; v < VARIANTS; v++)
@@ -236,7 +234,7 @@ static void an_answer_too_many_does_not_shift_the_next_ones(void **state)
 
                 begin(&subject, &variants[v]);
                 run_with_one_too_many(&subject, &calls[i], replies[j]);
-                end(&subject);
+                subject_end(&subject);
             }
 }
 
@@ -255,11 +253,11 @@ static void assert_given_up(int first, const char *bytes)
         proxy_replace(proxy, 0, UINT64_MAX / 2, bytes);
         status = calls[i].run(&subject);
         if (status != HIBLOOM_EPROTO && status != HIBLOOM_ETIMEDOUT)
-            fail_trial(&(struct trial){ &calls[i], &subject, 0, false, status });
+            fail_trial(&(struct trial){&calls[i], &subject, 0, false, status});
         assert_true(test_now_ms() - since < 2 * TIMEOUT_MS + 1000);
         subject_check(&subject);
     }
-    end(&subject);
+    subject_end(&subject);
 }
 
 static void a_reply_that_never_becomes_whole_is_given_up(void **state)
@@ -277,10 +275,15 @@ static void a_reply_that_never_becomes_whole_is_given_up(void **state)
 static void words_to_every_command_are_passed_on_and_then_it_works_again(void **state)
 {
     static const char *const words[] = {
-        "LOADING Redis is loading the dataset in memory", "BUSY Redis is busy running a script.",
+        "LOADING Redis is loading the dataset in memory",
+        "BUSY Redis is busy running a script.",
         "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
-        "CLUSTERDOWN The cluster is down", "MOVED 3999 127.0.0.1:6381", "TRYAGAIN Multiple keys request",
-        "NOAUTH Authentication required.", "ERR 100%s of %n", "ERR",
+        "CLUSTERDOWN The cluster is down",
+        "MOVED 3999 127.0.0.1:6381",
+        "TRYAGAIN Multiple keys request",
+        "NOAUTH Authentication required.",
+        "ERR 100%s of %n",
+        "ERR",
     };
 
     (void)state;
@@ -300,7 +303,7 @@ static void words_to_every_command_are_passed_on_and_then_it_works_again(void **
                 subject_check(&subject);
             }
         }
-        end(&subject);
+        subject_end(&subject);
     }
 }
 
@@ -318,7 +321,7 @@ static void words_too_long_to_keep_are_cut(void **state)
         assert_non_null(strstr(hibloom_store_error(subject.store), "ERR begins here"));
         subject_check(&subject);
     }
-    end(&subject);
+    subject_end(&subject);
 }
 
 /* Nothing asks for these, but a server may have been told to send them. */
@@ -334,10 +337,10 @@ static void a_push_between_replies_is_no_answer(void **state)
         proxy_replace(proxy, 0, 1, ">2\r\n+invalidate\r\n*1\r\n$1\r\nk\r\n");
         status = calls[i].run(&subject);
         if (status != HIBLOOM_EPROTO && status != HIBLOOM_ETIMEDOUT)
-            fail_trial(&(struct trial){ &calls[i], &subject, 0, false, status });
+            fail_trial(&(struct trial){&calls[i], &subject, 0, false, status});
         subject_check(&subject);
     }
-    end(&subject);
+    subject_end(&subject);
 }
 
 int main(void)

@@ -3,6 +3,7 @@
  * spec, the dialect and the order of things. A failure says in which round and
  * step it was; $HIBLOOM_TEST_SEED repeats it, and $HIBLOOM_TEST_ROUNDS is for
  * a longer run. */
+#include "support/random_spec.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
 
@@ -28,8 +29,8 @@ struct world {
     char name[TEST_NAME_SIZE], third_name[TEST_NAME_SIZE];
     hibloom_spec spec;
     char text[HIBLOOM_SPEC_TEXT_SIZE];
-    hibloom *twins[2][2];  /* two handles each: in Redis by either dialect */
-    hibloom *thirds[2];    /* others of the same spec, which are twins, too */
+    hibloom *twins[2][2]; /* two handles each: in Redis by either dialect */
+    hibloom *thirds[2];   /* others of the same spec, which are twins, too */
     unsigned char bytes[UNIVERSE][ITEM_MAX];
     hibloom_item universe[UNIVERSE];
     hibloom_item batch[BATCH_MAX];
@@ -66,40 +67,6 @@ static hibloom *redis_twin(void)
 static hibloom *memory_twin(void)
 {
     return world.twins[1][below(2)];
-}
-
-/* ---- A random spec ------------------------------------------------------------------- */
-
-static void write_seeded_spec(char *text, size_t size)
-{
-    static const char *const layouts[] = {"classic", "partitioned", "blocked"};
-    const unsigned layout = (unsigned)below(3), siphash = (unsigned)below(2);
-    const uint64_t bits = layout == 2 ? 512 * (1 + below(60)) : 1 + below(below(4) == 0 ? 40 : 30000);
-    const unsigned hashes = (unsigned)(1 + below(below(8) == 0 ? HIBLOOM_HASHES_MAX : 10));
-    int len = snprintf(text, size, "bits=%" PRIu64 " hashes=%u layout=%s hash=%s seed=", bits, hashes, layouts[layout],
-                       siphash ? "siphash" : "xxh3");
-
-    for (unsigned i = 0; i < (siphash ? 4 : 2); i++)
-        len += snprintf(text + len, size - (size_t)len, "%08" PRIx32, (uint32_t)test_random_u64(&world.random));
-    if (layout != 1 && below(2) == 0)
-        len += snprintf(text + len, size - (size_t)len, " segments=%u", (unsigned)(1 + below(7)));
-    if (below(4) == 0)
-        snprintf(text + len, size - (size_t)len, " empty=excluded");
-}
-
-static void choose_spec(void)
-{
-    static const char *const presets[] = {"php-poly8 bits=4099", "php-mt bits=7001 capacity=500",
-                                          "php-mt-legacy bits=7001 capacity=500", "py-mmh3 capacity=300 error=0.01",
-                                          "py-mmh3-redis capacity=300 error=0.01"};
-    char text[HIBLOOM_SPEC_TEXT_SIZE];
-
-    if (below(6) == 0)
-        strcpy(text, presets[below(5)]);
-    else
-        write_seeded_spec(text, sizeof text);
-    strcpy(world.text, text);
-    assert_ok(hibloom_spec_parse(&world.spec, text), NULL);
 }
 
 /* ---- Items ----------------------------------------------------------------------------- */
@@ -343,8 +310,7 @@ static void expire(void)
 
 static void open_twins(unsigned handle)
 {
-    assert_ok(hibloom_open(&world.twins[0][handle], world.redis[handle], world.name, &world.spec),
-              world.redis[handle]);
+    assert_ok(hibloom_open(&world.twins[0][handle], world.redis[handle], world.name, &world.spec), world.redis[handle]);
     assert_ok(hibloom_open(&world.twins[1][handle], world.memory, world.name, &world.spec), world.memory);
 }
 
@@ -357,26 +323,16 @@ static hibloom_status call_in_vain(hibloom *filter, unsigned which, const hibloo
     hibloom_comparison comparison;
 
     switch (which) {
-    case 0:
-        return hibloom_add(filter, item->data, item->len, NULL);
-    case 1:
-        return hibloom_add(filter, item->data, item->len, &answer);
-    case 2:
-        return hibloom_contains(filter, item->data, item->len, &answer);
-    case 3:
-        return hibloom_get_info(filter, &info);
-    case 4:
-        return hibloom_clear(filter);
-    case 5:
-        return hibloom_merge(filter, world.thirds[1]);
-    case 6:
-        return hibloom_merge(world.thirds[0], filter);
-    case 7:
-        return hibloom_save(filter, world.path);
-    case 8:
-        return hibloom_compare(filter, world.thirds[0], &comparison);
-    default:
-        return hibloom_expire(filter, 1);
+    case 0: return hibloom_add(filter, item->data, item->len, NULL);
+    case 1: return hibloom_add(filter, item->data, item->len, &answer);
+    case 2: return hibloom_contains(filter, item->data, item->len, &answer);
+    case 3: return hibloom_get_info(filter, &info);
+    case 4: return hibloom_clear(filter);
+    case 5: return hibloom_merge(filter, world.thirds[1]);
+    case 6: return hibloom_merge(world.thirds[0], filter);
+    case 7: return hibloom_save(filter, world.path);
+    case 8: return hibloom_compare(filter, world.thirds[0], &comparison);
+    default: return hibloom_expire(filter, 1);
     }
 }
 
@@ -457,7 +413,8 @@ static void do_something(void)
 
 static void play_round(void)
 {
-    choose_spec();
+    random_spec(&world.random, world.text);
+    world.spec = test_spec(world.text);
     make_universe();
     test_name(world.name);
     test_name(world.third_name);

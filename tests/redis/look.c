@@ -2,7 +2,7 @@
  * sends only what is missing: nothing may be lost by that, whatever share is
  * there and wherever the connection breaks. */
 #include "support/proxy.h"
-#include "support/redis_server.h"
+#include "support/served.h"
 #include "support/test.h"
 
 #include <hiredis/hiredis.h>
@@ -14,31 +14,18 @@
 
 enum { ITEMS = 40000, HASHES_AT_LEAST = 10 }; /* more than a chunk, and a rest of one */
 
-static struct redis_server *server;
 static hibloom_spec spec;
-static redisContext *redis;
 static char text[ITEMS][16];
 static hibloom_item items[ITEMS];
 static bool found[ITEMS];
 
 static int set_up(void **state)
 {
-    (void)state;
-    server = redis_server_start(NULL);
-    redis = redis_server_connect(server);
-    assert_ok(hibloom_spec_parse(&spec, SPEC), NULL);
+    spec = test_spec(SPEC);
     assert_true(spec.hashes >= HASHES_AT_LEAST);
     for (int i = 0; i < ITEMS; i++)
         items[i] = (hibloom_item){text[i], (size_t)snprintf(text[i], sizeof text[i], "item %d", i)};
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    redisFree(redis);
-    redis_server_stop(server);
-    return 0;
+    return served_set_up(state);
 }
 
 static hibloom *open_on(hibloom_store **store, const char *uri, const char *name, hibloom_commands commands)
@@ -66,22 +53,6 @@ static void assert_all_found(hibloom *filter, hibloom_store *store)
             fail_msg("item %d is not found", i);
 }
 
-/* Calls of a command so far, by the server's count. */
-static long long calls_of(const char *command)
-{
-    redisReply *reply = redisCommand(redis, "INFO commandstats");
-    char key[64];
-    long long calls = 0;
-
-    assert_non_null(reply);
-    snprintf(key, sizeof key, "cmdstat_%s:calls=", command);
-    const char *at = strstr(reply->str, key);
-    if (at != NULL)
-        calls = strtoll(at + strlen(key), NULL, 10);
-    freeReplyObject(reply);
-    return calls;
-}
-
 /* Every n-th item of the filter, so that the share is the same all over it. */
 static void add_share(hibloom *filter, hibloom_store *store, int quarters)
 {
@@ -106,9 +77,9 @@ static void what_is_there_is_not_sent_again(void **state)
             hibloom *filter = open_on(&store, redis_server_uri(server), "share", (hibloom_commands)commands);
             const int each = commands == 0 ? (int)hibloom_spec_of(filter)->hashes : 1;
             add_share(filter, store, quarters);
-            const long long before = calls_of(command);
+            const long long before = test_calls_of(redis, command);
             assert_ok(hibloom_add_many(filter, items, ITEMS, NULL), store);
-            const long long sent = calls_of(command) - before;
+            const long long sent = test_calls_of(redis, command) - before;
             const long long missing = ITEMS * (4 - quarters) / 4;
             if (quarters >= 3) /* save for false positives, one in 10,000 */
                 assert_true(sent <= each * missing && sent >= each * (missing - 100));
@@ -199,5 +170,5 @@ int main(void)
         cmocka_unit_test(a_lost_filter_is_an_error_and_is_not_begun_again),
     };
 
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, served_tear_down);
 }

@@ -16,8 +16,8 @@ struct race {
     const char *uri;
     const char *name;
     hibloom_commands commands;
-    int ready; /* the write end of a pipe: closed by who has prepared */
-    int gate;  /* the read end of a pipe: end of file is the start */
+    int ready;                                 /* the write end of a pipe: closed by who has prepared */
+    int gate;                                  /* the read end of a pipe: end of file is the start */
     void (*before_start)(const struct race *); /* what the parent does when all have prepared, or NULL */
     struct {
         hibloom_status status;
@@ -100,7 +100,8 @@ static struct race *new_race(hibloom_commands commands, char name[TEST_NAME_SIZE
 
 /* ---- Creating ------------------------------------------------------------------ */
 
-static const char *const rivals[] = {"capacity=1000 error=0.01", "capacity=1000 error=0.01 layout=partitioned hash=siphash"};
+static const char *const rivals[] = {"capacity=1000 error=0.01",
+                                     "capacity=1000 error=0.01 layout=partitioned hash=siphash"};
 
 static void create_one_of_two(struct race *race, int i)
 {
@@ -113,7 +114,8 @@ static void create_one_of_two(struct race *race, int i)
     race->results[i].status = hibloom_open(&own_filter, store, race->name, &spec);
     if (race->results[i].status != HIBLOOM_OK)
         return;
-    if (hibloom_spec_format(hibloom_spec_of(own_filter), race->results[i].spec, sizeof race->results[i].spec) != HIBLOOM_OK)
+    if (hibloom_spec_format(hibloom_spec_of(own_filter), race->results[i].spec, sizeof race->results[i].spec) !=
+        HIBLOOM_OK)
         _exit(5);
     if (hibloom_add(own_filter, &i, sizeof i, NULL) != HIBLOOM_OK)
         _exit(6);

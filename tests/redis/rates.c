@@ -228,11 +228,9 @@ static void poly_on_urls(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(xxh3),          cmocka_unit_test(blocked),
-        cmocka_unit_test(siphash),
-        cmocka_unit_test(murmur3),       cmocka_unit_test(php_mt),
-        cmocka_unit_test(php_mt_legacy), cmocka_unit_test(poly_on_uids),
-        cmocka_unit_test(poly_on_urls),
+        cmocka_unit_test(xxh3),         cmocka_unit_test(blocked),      cmocka_unit_test(siphash),
+        cmocka_unit_test(murmur3),      cmocka_unit_test(php_mt),       cmocka_unit_test(php_mt_legacy),
+        cmocka_unit_test(poly_on_uids), cmocka_unit_test(poly_on_urls),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,9 +4,18 @@
  * written for these tests in tests/share. */
 #include "share/sharing.h"
 
-#define MT {"php", "tests/share/php_mt.php"}
-#define POLY8 {"php", "tests/share/php_poly8.php"}
-#define UIDS {"php", "tests/share/php_uids.php"}
+#define MT \
+    { \
+        "php", "tests/share/php_mt.php" \
+    }
+#define POLY8 \
+    { \
+        "php", "tests/share/php_poly8.php" \
+    }
+#define UIDS \
+    { \
+        "php", "tests/share/php_uids.php" \
+    }
 
 static void positions_are_those_of_php(void **state)
 {
@@ -20,16 +29,19 @@ static void positions_are_those_of_php(void **state)
         {"php-mt bits=3000000000 capacity=300000000", MT, {"3000000000", "300000000"}},
         {"php-mt bits=4294967296 capacity=400000000", MT, {"4294967296", "400000000"}},
         {"php-mt bits=4294967297 capacity=400000000", MT, {"4294967297", "400000000"}},
-        {"php-mt bits=3458764513820540928 capacity=300000000000000000", MT,
+        {"php-mt bits=3458764513820540928 capacity=300000000000000000",
+         MT,
          {"3458764513820540928", "300000000000000000"}},
         {"php-mt-legacy bits=10 capacity=2", MT, {"10", "2", "legacy"}},
         {"php-mt-legacy bits=600000 capacity=30000", MT, {"600000", "30000", "legacy"}},
         {"php-mt-legacy bits=3000000000 capacity=300000000", MT, {"3000000000", "300000000", "legacy"}},
-        {"php-mt-legacy bits=9007199254740994 capacity=900000000000000", MT,
+        {"php-mt-legacy bits=9007199254740994 capacity=900000000000000",
+         MT,
          {"9007199254740994", "900000000000000", "legacy"}},
         {"php-poly8", POLY8, {NULL}},
         {"php-poly8 bits=1000003", POLY8, {"1000003"}},
-        {"php-poly8 bits=576460752303423488 seeds=2,5,257,65537,4294967291", POLY8,
+        {"php-poly8 bits=576460752303423488 seeds=2,5,257,65537,4294967291",
+         POLY8,
          {"576460752303423488", "2,5,257,65537,4294967291"}},
         {"php-uids", UIDS, {NULL}},
     };

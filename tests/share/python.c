@@ -5,17 +5,23 @@
  * is named by its path: the modules belong to the system's own Python. */
 #include "share/sharing.h"
 
-#define MEMORY {"/usr/bin/python3", "-B", "tests/share/py_mmh3.py"}
-#define REDIS {"/usr/bin/python3", "-B", "tests/share/py_mmh3_redis.py"}
+#define MEMORY \
+    { \
+        "/usr/bin/python3", "-B", "tests/share/py_mmh3.py" \
+    }
+#define REDIS \
+    { \
+        "/usr/bin/python3", "-B", "tests/share/py_mmh3_redis.py" \
+    }
 
 static void positions_are_those_of_python(void **state)
 {
     static const struct peer peers[] = {
         {"py-mmh3 capacity=1 error=0.9", MEMORY, {"1", "0.9"}},
         {"py-mmh3 capacity=30000 error=0.001", MEMORY, {"30000", "0.001"}},
-        {"py-mmh3 capacity=1000 error=1e-38", MEMORY, {"1000", "1e-38"}},               /* k = 126 */
-        {"py-mmh3 capacity=300000000 error=0.01", MEMORY, {"300000000", "0.01"}},       /* m > 2^31 */
-        {"py-mmh3 capacity=1000000000 error=0.0001", MEMORY, {"1000000000", "0.0001"}}, /* m > 2^32 */
+        {"py-mmh3 capacity=1000 error=1e-38", MEMORY, {"1000", "1e-38"}},                   /* k = 126 */
+        {"py-mmh3 capacity=300000000 error=0.01", MEMORY, {"300000000", "0.01"}},           /* m > 2^31 */
+        {"py-mmh3 capacity=1000000000 error=0.0001", MEMORY, {"1000000000", "0.0001"}},     /* m > 2^32 */
         {"py-mmh3 capacity=10000000000001 error=0.01", MEMORY, {"10000000000001", "0.01"}}, /* m is rounded */
         {"py-mmh3-redis capacity=30000 error=0.001", REDIS, {"30000", "0.001"}},
         {"py-mmh3-redis capacity=1000000000 error=0.01", REDIS, {"1000000000", "0.01"}},

@@ -27,10 +27,10 @@ static void give_up(const char *what)
 
 void listener_open_unix(struct listener *listener)
 {
-    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
     char uri[sizeof address.sun_path + sizeof "unix://"];
 
-    *listener = (struct listener){ .dir = temp_dir_make() };
+    *listener = (struct listener){.dir = temp_dir_make()};
     listener->path = temp_dir_path(listener->dir, "test.sock");
     snprintf(address.sun_path, sizeof address.sun_path, "%s", listener->path);
     snprintf(uri, sizeof uri, "unix://%s", listener->path);
@@ -55,12 +55,12 @@ static const char *port_of(int fd, char port[NI_MAXSERV])
 
 bool listener_open_tcp(struct listener *listener, const char *host)
 {
-    const struct addrinfo hints = { .ai_flags = AI_NUMERICHOST | AI_PASSIVE, .ai_socktype = SOCK_STREAM };
+    const struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_PASSIVE, .ai_socktype = SOCK_STREAM};
     struct addrinfo *found;
     char port[NI_MAXSERV], uri[128];
     bool open;
 
-    *listener = (struct listener){ .fd = -1 };
+    *listener = (struct listener){.fd = -1};
     if (getaddrinfo(host, "0", &hints, &found) != 0)
         return false;
     listener->fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -84,7 +84,7 @@ void listener_close(struct listener *listener)
     temp_dir_remove(listener->dir);
     free(listener->path);
     free(listener->uri);
-    *listener = (struct listener){ .fd = -1 };
+    *listener = (struct listener){.fd = -1};
 }
 
 /* ---- The thread --------------------------------------------------------------- */
@@ -111,15 +111,15 @@ void worker_stop(struct worker *worker)
 
 bool worker_sleep(const struct worker *worker, unsigned microseconds)
 {
-    const struct timespec pause = { microseconds / 1000000, (long)(microseconds % 1000000) * 1000 };
-    struct pollfd stop = { .fd = worker->stop, .events = POLLIN };
+    const struct timespec pause = {microseconds / 1000000, (long)(microseconds % 1000000) * 1000};
+    struct pollfd stop = {.fd = worker->stop, .events = POLLIN};
 
     return ppoll(&stop, 1, &pause, NULL) == 0;
 }
 
 static bool wait_for(const struct worker *worker, int fd, short events)
 {
-    struct pollfd fds[2] = { { .fd = worker->stop, .events = POLLIN }, { .fd = fd, .events = events } };
+    struct pollfd fds[2] = {{.fd = worker->stop, .events = POLLIN}, {.fd = fd, .events = events}};
 
     return poll(fds, 2, -1) > 0 && fds[0].revents == 0;
 }
@@ -169,7 +169,7 @@ void bytes_consume(struct bytes *bytes, size_t len)
 void bytes_clear(struct bytes *bytes)
 {
     free(bytes->data);
-    *bytes = (struct bytes){ 0 };
+    *bytes = (struct bytes){0};
 }
 
 bool bytes_read(struct bytes *bytes, int fd)

@@ -6,9 +6,8 @@
 #define HIBLOOM_TEST_PROXIED_H
 
 #include "proxy.h"
-#include "redis_server.h"
+#include "served.h"
 
-extern struct redis_server *server;
 extern struct proxy *proxy;
 
 int proxied_set_up(void **state);

@@ -126,8 +126,10 @@ static bool step(struct proxy *proxy, const struct pollfd *client, const struct 
 
 static void converse(struct proxy *proxy, int client, int server)
 {
-    struct pollfd fds[4] = { { .fd = proxy->worker.stop, .events = POLLIN }, { .fd = client }, { .fd = server },
-                             { .fd = proxy->listener.fd, .events = POLLIN } };
+    struct pollfd fds[4] = {{.fd = proxy->worker.stop, .events = POLLIN},
+                            {.fd = client},
+                            {.fd = server},
+                            {.fd = proxy->listener.fd, .events = POLLIN}};
     bool goes_on = true;
 
     while (goes_on) {
@@ -151,7 +153,7 @@ static void converse(struct proxy *proxy, int client, int server)
 
 static int connect_upstream(const struct proxy *proxy)
 {
-    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     strncpy(address.sun_path, proxy->upstream, sizeof address.sun_path - 1);

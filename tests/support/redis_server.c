@@ -45,7 +45,7 @@ static void give_up(const struct redis_server *server, const char *what)
  * server does, so the caller tries again. */
 static int free_port(void)
 {
-    struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof address;
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     int port = 0;
@@ -72,7 +72,7 @@ static void run_child(const struct redis_server *server)
 
 static int answers(const struct redis_server *server)
 {
-    struct timeval patience = { .tv_sec = 1, .tv_usec = 0 };
+    struct timeval patience = {.tv_sec = 1, .tv_usec = 0};
     redisContext *context = redisConnectUnixWithTimeout(server->socket, patience);
     redisReply *reply = NULL;
     int ready;
@@ -90,7 +90,7 @@ static int answers(const struct redis_server *server)
 /* Starts the process and waits for it; 0 when it ended instead. */
 static int launch(struct redis_server *server)
 {
-    const struct timespec step = { .tv_sec = 0, .tv_nsec = WAIT_STEP_MS * 1000000L };
+    const struct timespec step = {.tv_sec = 0, .tv_nsec = WAIT_STEP_MS * 1000000L};
 
     unlink(server->socket); /* a killed one leaves it behind */
     server->pid = fork();
@@ -114,8 +114,23 @@ static int launch(struct redis_server *server)
 static void set_args(struct redis_server *server, const char *const extra_args[])
 {
     const char *const fixed[] = {
-        "redis-server", "--port", server->port_text, "--bind", "127.0.0.1", "--unixsocket", server->socket,
-        "--dir", server->dir, "--logfile", server->log, "--save", "", "--appendonly", "no", "--daemonize", "no",
+        "redis-server",
+        "--port",
+        server->port_text,
+        "--bind",
+        "127.0.0.1",
+        "--unixsocket",
+        server->socket,
+        "--dir",
+        server->dir,
+        "--logfile",
+        server->log,
+        "--save",
+        "",
+        "--appendonly",
+        "no",
+        "--daemonize",
+        "no",
     };
     size_t n = sizeof fixed / sizeof fixed[0];
 

@@ -32,7 +32,6 @@ size_t resp_length(const char *bytes, size_t len)
             used += element;
         }
         return used;
-    default:
-        return used;
+    default: return used;
     }
 }

@@ -79,9 +79,7 @@ static void play(struct scripted_server *server, const struct script_step *step)
         for (unsigned i = 0; i < step->count && read_command(server); i++)
             continue;
         break;
-    case SCRIPT_DO_SEND:
-        send_step(server, step);
-        break;
+    case SCRIPT_DO_SEND: send_step(server, step); break;
     case SCRIPT_DO_REPEAT:
         while (send_step(server, step))
             continue;
@@ -95,11 +93,8 @@ static void play(struct scripted_server *server, const struct script_step *step)
         while (read_command(server) && send_step(server, step))
             continue;
         break;
-    case SCRIPT_DO_CLOSE:
-        hang_up(server);
-        break;
-    case SCRIPT_DO_END:
-        break;
+    case SCRIPT_DO_CLOSE: hang_up(server); break;
+    case SCRIPT_DO_END: break;
     }
 }
 
@@ -164,7 +159,7 @@ int scripted_server_port(const struct scripted_server *server)
 
 char *scripted_server_heard(struct scripted_server *server, size_t *len)
 {
-    struct bytes copy = { 0 };
+    struct bytes copy = {0};
 
     pthread_mutex_lock(&server->mutex);
     bytes_append(&copy, server->heard.data, server->heard.len);

@@ -7,12 +7,12 @@
 /* 2^20 bits for some hundred items: with 4 hashes a false positive has a
  * chance below 10^-12, and the seeds make it the same in every run. */
 const struct variant variants[VARIANTS] = {
-    { "SETBIT, one key", "bits=1048576 hashes=4 seed=5eed", HIBLOOM_COMMANDS_SETBIT },
-    { "BITFIELD, one key", "bits=1048576 hashes=4 seed=5eed", HIBLOOM_COMMANDS_BITFIELD },
-    { "SETBIT, four keys", "bits=262144 hashes=4 layout=partitioned seed=5eed", HIBLOOM_COMMANDS_SETBIT },
-    { "BITFIELD, four keys", "bits=262144 hashes=4 layout=partitioned seed=5eed", HIBLOOM_COMMANDS_BITFIELD },
-    { "GETRANGE, blocked", "bits=1048576 hashes=4 layout=blocked seed=5eed", HIBLOOM_COMMANDS_SETBIT },
-    { "BITFIELD, three segments", "bits=1048576 hashes=4 segments=3 seed=5eed", HIBLOOM_COMMANDS_BITFIELD },
+    {"SETBIT, one key", "bits=1048576 hashes=4 seed=5eed", HIBLOOM_COMMANDS_SETBIT},
+    {"BITFIELD, one key", "bits=1048576 hashes=4 seed=5eed", HIBLOOM_COMMANDS_BITFIELD},
+    {"SETBIT, four keys", "bits=262144 hashes=4 layout=partitioned seed=5eed", HIBLOOM_COMMANDS_SETBIT},
+    {"BITFIELD, four keys", "bits=262144 hashes=4 layout=partitioned seed=5eed", HIBLOOM_COMMANDS_BITFIELD},
+    {"GETRANGE, blocked", "bits=1048576 hashes=4 layout=blocked seed=5eed", HIBLOOM_COMMANDS_SETBIT},
+    {"BITFIELD, three segments", "bits=1048576 hashes=4 segments=3 seed=5eed", HIBLOOM_COMMANDS_BITFIELD},
 };
 
 enum { KNOWN = 40, ITEM_SIZE = 32, UNWRITTEN = 0xA5 };
@@ -59,11 +59,9 @@ static void choose(struct items *items, enum choice choice, struct subject *subj
 
 static void open_filter(struct subject *subject)
 {
-    hibloom_spec spec;
     struct items items;
 
-    assert_ok(hibloom_spec_parse(&spec, subject->variant->spec), NULL);
-    assert_ok(hibloom_open(&subject->filter, subject->store, subject->name, &spec), subject->store);
+    subject->filter = test_open(subject->store, subject->name, subject->variant->spec);
     choose(&items, ONLY_IN, subject);
     assert_ok(hibloom_add_many(subject->filter, items.item, items.n, NULL), subject->store);
     subject->maybe_empty = subject->maybe_removed = false;
@@ -71,7 +69,7 @@ static void open_filter(struct subject *subject)
 
 void subject_open(struct subject *subject, hibloom_store *store, const struct variant *variant)
 {
-    *subject = (struct subject){ .store = store, .variant = variant };
+    *subject = (struct subject){.store = store, .variant = variant};
     test_name(subject->name);
     open_filter(subject);
 }
@@ -118,6 +116,22 @@ void subject_check(struct subject *subject)
     subject->maybe_empty = subject->maybe_removed = false;
 }
 
+void subject_begin(struct subject *subject, const char *uri, const struct variant *variant,
+                   const hibloom_connect_options *options)
+{
+    hibloom_connect_options given = options != NULL ? *options : (hibloom_connect_options)HIBLOOM_CONNECT_OPTIONS_INIT;
+
+    given.commands = variant->commands;
+    subject_open(subject, test_connect(uri, &given), variant);
+}
+
+void subject_end(struct subject *subject)
+{
+    subject_check(subject);
+    subject_remove(subject);
+    hibloom_store_free(subject->store);
+}
+
 /* ---- The calls ------------------------------------------------------------------ */
 
 /* An answer that must not have been written is compared by its bytes: as a
@@ -147,7 +161,7 @@ static hibloom_status add(struct subject *subject)
 
 static hibloom_status add_is_new(struct subject *subject)
 {
-    struct items items = { .n = 0 };
+    struct items items = {.n = 0};
     bool is_new;
     hibloom_status status;
 
@@ -215,8 +229,8 @@ static hibloom_status get_info(struct subject *subject)
     status = hibloom_get_info(subject->filter, &info);
     if (status == HIBLOOM_OK)
         assert_true(info.bits_set > 0 && info.fill > 0 && info.bytes >= 131072 && info.keys >= 1);
-    else
-        assert_unwritten(&info, sizeof info);
+    else /* but for its size, which the call itself sets */
+        assert_unwritten(&info.bits_set, sizeof info - offsetof(hibloom_info, bits_set));
     return status;
 }
 
@@ -262,19 +276,19 @@ static hibloom_status repair_by_name(struct subject *subject)
 }
 
 const struct call calls[CALLS] = {
-    { .name = "add", .run = add, .adds = true, .on_handle = true },
-    { .name = "add, is_new asked for", .run = add_is_new, .adds = true, .on_handle = true },
-    { .name = "contains", .run = contains_what_is_in, .reads_only = true, .on_handle = true },
-    { .name = "add_many", .run = add_many, .adds = true, .on_handle = true },
-    { .name = "add_many, is_new asked for", .run = add_many_is_new, .adds = true, .on_handle = true },
-    { .name = "contains_many", .run = contains_many, .reads_only = true, .on_handle = true },
-    { .name = "get_info", .run = get_info, .reads_only = true, .on_handle = true },
-    { .name = "clear", .run = clear, .on_handle = true, .undoes = true },
-    { .name = "drop", .run = drop, .on_handle = true, .undoes = true },
-    { .name = "expire", .run = expire, .on_handle = true },
-    { .name = "open", .run = open_again, .reads_only = true },
-    { .name = "remove", .run = remove_by_name, .undoes = true },
-    { .name = "repair", .run = repair_by_name, .reads_only = true, .repairs = true },
+    {.name = "add", .run = add, .adds = true, .on_handle = true},
+    {.name = "add, is_new asked for", .run = add_is_new, .adds = true, .on_handle = true},
+    {.name = "contains", .run = contains_what_is_in, .reads_only = true, .on_handle = true},
+    {.name = "add_many", .run = add_many, .adds = true, .on_handle = true},
+    {.name = "add_many, is_new asked for", .run = add_many_is_new, .adds = true, .on_handle = true},
+    {.name = "contains_many", .run = contains_many, .reads_only = true, .on_handle = true},
+    {.name = "get_info", .run = get_info, .reads_only = true, .on_handle = true},
+    {.name = "clear", .run = clear, .on_handle = true, .undoes = true},
+    {.name = "drop", .run = drop, .on_handle = true, .undoes = true},
+    {.name = "expire", .run = expire, .on_handle = true},
+    {.name = "open", .run = open_again, .reads_only = true},
+    {.name = "remove", .run = remove_by_name, .undoes = true},
+    {.name = "repair", .run = repair_by_name, .reads_only = true, .repairs = true},
 };
 
 const struct call *call_named(const char *name)
@@ -284,4 +298,12 @@ const struct call *call_named(const char *name)
             return &calls[i];
     fail_msg("no call is named \"%s\"", name);
     return NULL;
+}
+
+void subject_assert_words(const struct subject *subject, const struct call *call, hibloom_status status,
+                          const char *words)
+{
+    if (status != HIBLOOM_ESERVER || strstr(hibloom_store_error(subject->store), words) == NULL)
+        fail_msg("%s, %s: %s: \"%s\", not \"%s\"", subject->variant->name, call->name, hibloom_strerror(status),
+                 hibloom_store_error(subject->store), words);
 }

@@ -30,6 +30,12 @@ struct subject {
 /* Creates a filter and fills it; the store stays the caller's. */
 void subject_open(struct subject *subject, hibloom_store *store, const struct variant *variant);
 
+/* The same on a store of its own, by the variant's commands; options may be
+ * NULL. Ended by subject_end, which checks it, removes it and frees the store. */
+void subject_begin(struct subject *subject, const char *uri, const struct variant *variant,
+                   const hibloom_connect_options *options);
+void subject_end(struct subject *subject);
+
 /* Asserts that the filter answers, and that each answer is right. One that was
  * emptied or removed by a call is filled again first, so that the next fault
  * finds what this one found. */
@@ -59,5 +65,9 @@ struct call {
 extern const struct call calls[CALLS];
 
 const struct call *call_named(const char *name);
+
+/* The call was refused by the server, in these words. */
+void subject_assert_words(const struct subject *subject, const struct call *call, hibloom_status status,
+                          const char *words);
 
 #endif

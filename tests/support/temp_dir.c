@@ -16,7 +16,7 @@ static struct temp_dir {
     struct temp_dir *next;
     pid_t owner;
     char *path;
-} *dirs;
+} * dirs;
 
 static char *joined(const char *a, const char *b)
 {
@@ -53,7 +53,7 @@ static void remember(char *path)
         abort();
     if (!at_exit)
         at_exit = atexit(remove_all) == 0;
-    *dir = (struct temp_dir){ dirs, getpid(), path };
+    *dir = (struct temp_dir){dirs, getpid(), path};
     dirs = dir;
 }
 

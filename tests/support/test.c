@@ -130,12 +130,43 @@ const char *test_name(char buf[TEST_NAME_SIZE])
     return buf;
 }
 
-hibloom_store *test_store(const hibloom_connect_options *options)
+hibloom_store *test_connect(const char *uri, const hibloom_connect_options *options)
 {
     hibloom_store *store = NULL;
 
-    assert_ok(hibloom_connect(&store, test_uri(), options), store);
+    assert_ok(hibloom_connect(&store, uri, options), store);
     return store;
+}
+
+hibloom_store *test_store(const hibloom_connect_options *options)
+{
+    return test_connect(test_uri(), options);
+}
+
+hibloom_spec test_spec(const char *text)
+{
+    hibloom_spec spec;
+
+    assert_ok(hibloom_spec_parse(&spec, text), NULL);
+    return spec;
+}
+
+hibloom *test_open(hibloom_store *store, const char *name, const char *text)
+{
+    const hibloom_spec spec = test_spec(text);
+    hibloom *filter = NULL;
+
+    assert_ok(hibloom_open(&filter, store, name, &spec), store);
+    return filter;
+}
+
+hibloom *test_attach(hibloom_store *store, const char *name, const char *text)
+{
+    const hibloom_spec spec = test_spec(text);
+    hibloom *filter = NULL;
+
+    assert_ok(hibloom_attach(&filter, store, name, &spec), store);
+    return filter;
 }
 
 long long test_command(struct redisContext *redis, const char *format, ...)
@@ -152,6 +183,21 @@ long long test_command(struct redisContext *redis, const char *format, ...)
     integer = reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0;
     freeReplyObject(reply);
     return integer;
+}
+
+long long test_calls_of(struct redisContext *redis, const char *command)
+{
+    redisReply *reply = redisCommand(redis, "INFO commandstats");
+    char key[64];
+    long long calls = 0;
+
+    assert_non_null(reply);
+    snprintf(key, sizeof key, "cmdstat_%s:calls=", command);
+    const char *line = strstr(reply->str, key);
+    if (line != NULL)
+        calls = atoll(line + strlen(key));
+    freeReplyObject(reply);
+    return calls;
 }
 
 /* ---- Asserting -------------------------------------------------------------- */
@@ -187,7 +233,7 @@ static uint64_t program_seed(void)
 
 struct test_random test_random_new(void)
 {
-    return (struct test_random){ .state = program_seed() };
+    return (struct test_random){.state = program_seed()};
 }
 
 /* A Weyl sequence through Stafford's mixer (SplitMix64, Steele et al. 2014):
@@ -214,6 +260,11 @@ void test_random_bytes(struct test_random *random, void *buf, size_t len)
         bytes[i] = (unsigned char)test_random_u64(random);
 }
 
+bool test_is_slow(void)
+{
+    return getenv("HIBLOOM_TEST_SLOW") != NULL;
+}
+
 /* ---- Time ------------------------------------------------------------------- */
 
 uint64_t test_now_ms(void)
@@ -226,7 +277,7 @@ uint64_t test_now_ms(void)
 
 void test_sleep_ms(unsigned milliseconds)
 {
-    const struct timespec pause = { .tv_sec = milliseconds / 1000, .tv_nsec = (long)(milliseconds % 1000) * 1000000 };
+    const struct timespec pause = {.tv_sec = milliseconds / 1000, .tv_nsec = (long)(milliseconds % 1000) * 1000000};
 
     nanosleep(&pause, NULL);
 }

@@ -29,12 +29,21 @@ struct redisContext *test_redis(void);
 #define TEST_NAME_SIZE 96
 const char *test_name(char buf[TEST_NAME_SIZE]);
 
-/* A store on test_uri(), connected; options may be NULL. */
+/* A store, connected; options may be NULL. test_store: on test_uri(). */
+hibloom_store *test_connect(const char *uri, const hibloom_connect_options *options);
 hibloom_store *test_store(const hibloom_connect_options *options);
+
+/* What a text says, opened or attached; each must be OK. */
+hibloom_spec test_spec(const char *text);
+hibloom *test_open(hibloom_store *store, const char *name, const char *text);
+hibloom *test_attach(hibloom_store *store, const char *name, const char *text);
 
 /* A command in hiredis' format; the test fails where it is answered by an
  * error. Gives the integer of an integer reply, else 0. */
 long long test_command(struct redisContext *redis, const char *format, ...);
+
+/* How often the server has run a command. */
+long long test_calls_of(struct redisContext *redis, const char *command);
 
 /* ---- Asserting -------------------------------------------------------------- */
 
@@ -61,6 +70,10 @@ struct test_random test_random_new(void); /* each starts at the program's seed *
 uint64_t test_random_u64(struct test_random *random);
 uint64_t test_random_below(struct test_random *random, uint64_t bound); /* [0, bound) */
 void test_random_bytes(struct test_random *random, void *buf, size_t len);
+
+/* Whether $HIBLOOM_TEST_SLOW is set: the program runs under a tool that makes it
+ * slow, and fewer rounds and items will do. */
+bool test_is_slow(void);
 
 /* ---- Time -------------------------------------------------------------------- */
 

@@ -18,7 +18,7 @@ if [ "${1-}" = --inside ]; then # in the namespaces that the rest of this makes
     # /dev/pts is for the tests that need a terminal.
     mount -t proc proc "$root/proc" 2>/dev/null && mount -t devpts -o newinstance,ptmxmode=666 devpts "$root/dev/pts" ||
         echo "fresh-machine: going on without /proc and /dev/pts"
-    exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root $(env | grep -i '^[a-z]*_proxy=\|^HIBLOOM_TEST_SLOW=') \
+    exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root $(env | grep -i '^[a-z]*_proxy=\|^HIBLOOM_TEST_SLOW=\|^TEST_JOBS=') \
         chroot "$root" sh -c 'cd /checkout && make demo && make test'
 fi
 

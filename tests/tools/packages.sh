@@ -9,7 +9,7 @@ demo='gcc make libc6-dev libhiredis-dev libxxhash-dev zlib1g-dev redis-server'
 # PHP and Python are the other side of the sharing tests; locales has what a
 # test makes a foreign locale of; pkg-config and g++ build on the installed tree.
 test="$demo libcmocka-dev redis-tools locales php-cli php-redis python3
-      python3-redis python3-murmurhash pkg-config g++"
+      python3-redis python3-murmurhash python3-xxhash pkg-config g++"
 bench="$demo gnuplot-nox"
 ci="$test $bench clang libclang-rt-dev valgrind docker-compose debootstrap git"
 

@@ -189,11 +189,39 @@ static void uris_are_taken_apart(void **state)
 static void bad_uris_are_refused_in_plain_words(void **state)
 {
     static const char *const bad[] = {
-        "", "redis", "http://h", "redis:", "redis:/h", "redis://", "redis://:1", "redis://h:0", "redis://h:65536",
-        "redis://h:", "redis://h:x", "redis://h:1:2", "redis://h/x", "redis://h/0x1", "redis://h/2147483648",
-        "redis://h/1/2", "redis://[::1", "redis://[::1]x", "redis://[]", "redis://@h", "redis://u:%zz@h",
-        "redis://u:%4@h", "redis://u:%00@h", "redis://u:p@", "unix://", "unix://relative", "unix:///x?db=",
-        "unix:///x?db=-1", "unix:///x?color=red", "unix:///x?db=1&db=2", "unix:///%00", "memory:x", "memory://",
+        "",
+        "redis",
+        "http://h",
+        "redis:",
+        "redis:/h",
+        "redis://",
+        "redis://:1",
+        "redis://h:0",
+        "redis://h:65536",
+        "redis://h:",
+        "redis://h:x",
+        "redis://h:1:2",
+        "redis://h/x",
+        "redis://h/0x1",
+        "redis://h/2147483648",
+        "redis://h/1/2",
+        "redis://[::1",
+        "redis://[::1]x",
+        "redis://[]",
+        "redis://@h",
+        "redis://u:%zz@h",
+        "redis://u:%4@h",
+        "redis://u:%00@h",
+        "redis://u:p@",
+        "unix://",
+        "unix://relative",
+        "unix:///x?db=",
+        "unix:///x?db=-1",
+        "unix:///x?color=red",
+        "unix:///x?db=1&db=2",
+        "unix:///%00",
+        "memory:x",
+        "memory://",
     };
     struct error error;
     struct uri uri;
@@ -268,8 +296,9 @@ static void names_without_a_slot_of_their_own_are_refused(void **state)
 static void every_status_has_words(void **state)
 {
     static const hibloom_status all[] = {
-        HIBLOOM_OK, HIBLOOM_EINVAL, HIBLOOM_ERANGE, HIBLOOM_ENOMEM, HIBLOOM_ENOTSUP, HIBLOOM_EIO, HIBLOOM_ETIMEDOUT,
-        HIBLOOM_ECANCELED, HIBLOOM_ESERVER, HIBLOOM_EPROTO, HIBLOOM_ENOTFOUND, HIBLOOM_EMISMATCH, HIBLOOM_ECORRUPT,
+        HIBLOOM_OK,        HIBLOOM_EINVAL,    HIBLOOM_ERANGE,    HIBLOOM_ENOMEM,  HIBLOOM_ENOTSUP,
+        HIBLOOM_EIO,       HIBLOOM_ETIMEDOUT, HIBLOOM_ECANCELED, HIBLOOM_ESERVER, HIBLOOM_EPROTO,
+        HIBLOOM_ENOTFOUND, HIBLOOM_EMISMATCH, HIBLOOM_ECORRUPT,
     };
 
     (void)state;

@@ -1,0 +1,140 @@
+/* What is sent to create a filter holds its seed, the key of a siphash, and a
+ * server that does not know a command says with which arguments it came: no
+ * piece of a seed is in the words of an error. */
+#include "support/proxied.h"
+#include "support/test.h"
+
+#include <ctype.h>
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SEED "b5e9c27d104f8a63d9e1f70c5a284b36"
+#define PIECE 4 /* of a seed, that is too much to let out */
+
+/* Letters and digits alone, since how a server writes others is its own choice. */
+static void assert_words_without_seed(const hibloom_store *store)
+{
+    const char *words = hibloom_store_error(store);
+    char plain[2048];
+    size_t len = 0;
+
+    for (const char *c = words; *c != '\0' && len + 1 < sizeof plain; c++)
+        if (isalnum((unsigned char)*c))
+            plain[len++] = *c;
+    plain[len] = '\0';
+    for (size_t i = 0; i + PIECE <= strlen(SEED); i++) {
+        const char piece[PIECE + 1] = {SEED[i], SEED[i + 1], SEED[i + 2], SEED[i + 3], '\0'};
+
+        if (strstr(plain, piece) != NULL)
+            fail_msg("a piece of the seed, %s, is in \"%s\"", piece, words);
+    }
+    assert_null(strstr(words, "seed=")); /* nor one that was drawn */
+}
+
+/* A server that refuses to store the spec. */
+static void a_seed_is_not_in_the_words_of_a_server_that_lacks_a_command(void **state)
+{
+    const char *const arguments[] = {"--rename-command", "SET", "", NULL};
+    static const char *const texts[] = {
+        "bits=9000 hashes=7 hash=siphash",
+        "bits=9000 hashes=7 hash=siphash seed=" SEED,
+        "bits=900 hashes=3 layout=partitioned hash=siphash seed=" SEED,
+        "bits=9000 hashes=7 seed=b5e9c27d104f8a63",
+        "bits=9000 hashes=7",
+    };
+    struct redis_server *lacking = redis_server_start(arguments);
+    struct redisContext *context = redis_server_connect(lacking);
+
+    (void)state;
+    for (int borrowed = 0; borrowed < 2; borrowed++)
+        for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+            hibloom_store *store;
+            hibloom *filter = NULL;
+            hibloom_spec spec;
+
+            assert_ok(hibloom_spec_parse(&spec, texts[i]), NULL);
+            if (borrowed)
+                assert_ok(hibloom_borrow(&store, context), store);
+            else
+                assert_ok(hibloom_connect(&store, redis_server_uri(lacking), NULL), store);
+            assert_status(hibloom_open(&filter, store, "x", &spec), HIBLOOM_ESERVER, store);
+            assert_null(filter);
+            assert_non_null(strstr(hibloom_store_error(store), "ERR"));
+            assert_words_without_seed(store);
+            assert_status(hibloom_open(&filter, store, "x", NULL), HIBLOOM_ENOTFOUND, store); /* it goes on */
+            assert_int_equal(test_command(context, "DBSIZE"), 0);
+            hibloom_store_free(store);
+        }
+    redisFree(context);
+    redis_server_stop(lacking);
+}
+
+/* Creates a filter, and each answer but the first, to what is asked before the
+ * seed is sent, is replaced in turn by those words. */
+static void create_and_be_refused(hibloom_store *store, const char *words, const char *kept)
+{
+    char refusal[512];
+    hibloom_spec spec;
+    hibloom *filter = NULL;
+
+    snprintf(refusal, sizeof refusal, "-%s\r\n", words);
+    assert_ok(hibloom_spec_parse(&spec, "bits=9000 hashes=7 hash=siphash seed=" SEED), NULL);
+    for (uint64_t reply = 1; filter == NULL; reply++) {
+        hibloom_status status;
+
+        proxy_mark(proxy);
+        proxy_replace(proxy, reply, 1, refusal);
+        status = hibloom_open(&filter, store, "x", &spec);
+        if (proxy_replaced(proxy) != '\0') {
+            assert_status(status, HIBLOOM_ESERVER, store);
+            assert_words_without_seed(store);
+            if (strstr(hibloom_store_error(store), kept) == NULL)
+                fail_msg("\"%s\" is not in \"%s\"", kept, hibloom_store_error(store));
+        } else {
+            assert_ok(status, store);
+            assert_true(reply > 5);
+        }
+        test_command(redis, "DEL x {x}:spec"); /* it may have been created all the same */
+    }
+    proxy_heal(proxy);
+    hibloom_close(filter);
+}
+
+static void a_seed_is_not_in_words_that_cut_or_escape_it(void **state)
+{
+    static const struct {
+        const char *words, *kept;
+    } refusals[] = {
+        {"ERR unknown command 'SET', with args: '{x}:spec' 'bits=9000 hashes=7 hash=siphash seed=" SEED "'", "ERR"},
+        {"ERR unknown command 'SET', with args: '{x}:spec' 'bits=9000 hashes=7 hash=siphash seed=b5e9'", "ERR"},
+        {"ERR unknown command 'SET', with args: '... 0c5a284b36'", "ERR"},
+        {"ERR what is '4f8a' ?", "ERR"},
+        {"ERR unknown command 'SET', with args: 'seed\\x3db5e9c27d104f'", "ERR"},
+        {"ERR unknown command 'SET', with args: 'b5 e9 c2 7d 10 4f 8a 63'", "ERR"},
+        {"ERR unknown command 'SET', with args: 'b\"\"5\\e-9_c:2.7/d'", "ERR"},
+        {"NOPERM-b5e9c27d104f8a63 no", ""}, /* the very code of the error */
+        {SEED, ""},
+        {"OOM command not allowed when used memory > 'maxmemory'.", "OOM command not allowed when used memory"},
+        {"ERR unknown command 'SET'", "ERR unknown command 'SET'"},
+    };
+
+    hibloom_store *store = test_connect(proxy_uri(proxy), NULL);
+    hibloom *filter;
+
+    (void)state;
+    assert_status(hibloom_open(&filter, store, "x", NULL), HIBLOOM_ENOTFOUND, store); /* so it has its connection */
+    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++)
+        create_and_be_refused(store, refusals[i].words, refusals[i].kept);
+    hibloom_store_free(store);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_seed_is_not_in_the_words_of_a_server_that_lacks_a_command),
+        cmocka_unit_test(a_seed_is_not_in_words_that_cut_or_escape_it),
+    };
+
+    return cmocka_run_group_tests(tests, proxied_set_up, proxied_tear_down);
+}

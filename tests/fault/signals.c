@@ -1,0 +1,313 @@
+/* Signals come in between, at work and while connecting: no call is ended or
+ * put off by them, and none touches the process' own. */
+#include "support/batch.h"
+#include "support/net.h"
+#include "support/redis_server.h"
+
+#include <hiredis/hiredis.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+/* ---- Signals -------------------------------------------------------------------------------
+ *
+ * On a borrowed connection, since of its own the library may look whether it
+ * is closed before it writes: this one it has to find out by writing. */
+
+static redisContext *begin_borrowed(struct subject *subject, const struct redis_server *server)
+{
+    redisContext *context = redis_server_connect(server);
+    hibloom_store *store;
+
+    assert_ok(hibloom_borrow(&store, context), store);
+    subject_open(subject, store, &variants[0]);
+    return context;
+}
+
+static void restart_borrowed(struct subject *subject, struct redis_server *server, redisContext *context)
+{
+    redis_server_restart(server);
+    assert_int_equal(redisReconnect(context), REDIS_OK);
+    assert_lost_and_found_again(subject);
+}
+
+/* As they are by default, the mask empty. */
+static void assert_signals_untouched(void)
+{
+    struct sigaction action;
+    sigset_t mask, pending;
+
+    assert_int_equal(sigaction(SIGPIPE, NULL, &action), 0);
+    assert_true(action.sa_handler == SIG_DFL);
+    assert_int_equal(sigprocmask(SIG_BLOCK, NULL, &mask), 0);
+    for (int number = 1; number < SIGRTMIN; number++)
+        assert_false(sigismember(&mask, number));
+    assert_int_equal(sigpending(&pending), 0);
+    assert_false(sigismember(&pending, SIGPIPE));
+}
+
+static void no_call_raises_sigpipe_or_changes_signals(void **state)
+{
+    struct redis_server *server = redis_server_start(NULL);
+    struct subject subject;
+    redisContext *context;
+    sigset_t none;
+
+    (void)state;
+    signal(SIGPIPE, SIG_DFL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    context = begin_borrowed(&subject, server);
+    for (int j = 0; j < CALLS; j++) {
+        assert_ok(calls[j].run(&subject), subject.store);
+        assert_signals_untouched();
+        subject_check(&subject);
+        redis_server_kill(server);
+        for (int times = 0; times < 2; times++) {
+            assert_status(calls[j].run(&subject), HIBLOOM_EIO, subject.store);
+            assert_signals_untouched();
+        }
+        restart_borrowed(&subject, server, context);
+    }
+    subject_end(&subject);
+    redisFree(context);
+    redis_server_stop(server);
+}
+
+/* A SIGPIPE that the program itself has blocked and waits for is not the
+ * library's to take, and one of the library's must not be left with it. */
+static void a_sigpipe_of_the_programs_own_is_left_to_it(void **state)
+{
+    struct redis_server *server = redis_server_start(NULL);
+    struct subject subject;
+    redisContext *context;
+    sigset_t pipe, before, pending;
+
+    (void)state;
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    sigprocmask(SIG_BLOCK, &pipe, &before);
+    context = begin_borrowed(&subject, server);
+    for (int own = 0; own < 2; own++) {
+        if (own)
+            raise(SIGPIPE);
+        redis_server_kill(server);
+        assert_status(call_named("add")->run(&subject), HIBLOOM_EIO, subject.store);
+        sigpending(&pending);
+        assert_int_equal(sigismember(&pending, SIGPIPE), own);
+        restart_borrowed(&subject, server, context);
+    }
+    assert_int_equal(sigtimedwait(&pipe, NULL, &(struct timespec){0, 0}), SIGPIPE);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    subject_end(&subject);
+    redisFree(context);
+    redis_server_stop(server);
+}
+
+static volatile sig_atomic_t alarms;
+
+static void count_alarm(int number)
+{
+    (void)number;
+    alarms++;
+}
+
+/* With SA_RESTART the kernel takes most calls up again, but no poll, and none
+ * on a socket that has a time-out. */
+static const int interruptions[] = {0, SA_RESTART};
+
+/* Interrupts system calls; 0 = no more. */
+static void interrupt_every(suseconds_t microseconds, int flags)
+{
+    const struct itimerval timer = {{0, microseconds}, {0, microseconds}};
+    struct sigaction action = {.sa_handler = count_alarm, .sa_flags = flags};
+
+    if (microseconds != 0)
+        sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+static void interrupted_system_calls_are_taken_up_again(void **state)
+{
+    struct redis_server *server = redis_server_start(NULL);
+
+    (void)state;
+    for (int i = 0; i < 2 * VARIANTS; i++) {
+        struct subject subject;
+
+        subject_begin(&subject, redis_server_uri(server), &variants[i / 2], NULL);
+        alarms = 0;
+        interrupt_every(2000, interruptions[i % 2]);
+        assert_ok(hibloom_add_many(subject.filter, batch_items, 20000, NULL), subject.store);
+        assert_ok(hibloom_contains_many(subject.filter, batch_items, 20000, batch_answers), subject.store);
+        interrupt_every(0, 0);
+        assert_true(alarms > 3);
+        for (int item = 0; item < 20000; item++)
+            assert_true(batch_answers[item]);
+        subject.maybe_removed = true;
+        assert_ok(hibloom_drop(subject.filter), subject.store); /* it is too full to tell batch_items apart */
+        subject_end(&subject);
+    }
+    redis_server_stop(server);
+}
+
+/* The server pauses for many interruptions, so that each call meets them while
+ * it waits, and those that have to make the connection anew do, too. */
+static void a_call_that_waits_is_not_ended_by_interruptions(void **state)
+{
+    struct redis_server *server = redis_server_start_tcp(NULL);
+    struct redisContext *redis = redis_server_connect(server);
+
+    (void)state;
+    for (int i = 0; i < CALLS; i++) {
+        struct later waker = {.pid = redis_server_pid(server), .number = SIGCONT, .milliseconds = 300};
+        struct subject subject;
+
+        subject_begin(&subject, redis_server_uri(server), &variants[i % VARIANTS], NULL);
+        if (i % 3 == 0)
+            close_idle(server, redis);
+        redis_server_pause(server);
+        start_later(&waker);
+        alarms = 0;
+        interrupt_every(10000, interruptions[i % 2]);
+        assert_ok(calls[i].run(&subject), subject.store);
+        interrupt_every(0, 0);
+        assert_true(alarms > 0);
+        pthread_join(waker.thread, NULL);
+        subject_end(&subject);
+    }
+    redisFree(redis);
+    redis_server_stop(server);
+}
+
+static void interruptions_do_not_put_off_the_time_out(void **state)
+{
+    struct redis_server *server = redis_server_start(NULL);
+
+    (void)state;
+    for (int kind = 0; kind < 3; kind++) {
+        struct subject subject;
+        uint64_t since;
+
+        subject_begin(&subject, redis_server_uri(server), &variants[0], &impatient);
+        redis_server_pause(server);
+        since = test_now_ms();
+        interrupt_every(20000, interruptions[kind % 2]);
+        assert_status(kind == 0 ? call_named("contains")->run(&subject) : batch_run(&subject, kind), HIBLOOM_ETIMEDOUT,
+                      subject.store);
+        interrupt_every(0, 0);
+        assert_gave_up_in_time(since);
+        redis_server_resume(server);
+        subject_end(&subject);
+    }
+    redis_server_stop(server);
+}
+
+/* ---- Signals while connecting ---------------------------------------------------------------- */
+
+/* A port whose queue is full: who connects has to wait until there is room. */
+struct full_port {
+    struct listener listener;
+    int fillers[4];
+    pthread_t thread;
+    unsigned milliseconds; /* until there is */
+};
+
+static void full_port_open(struct full_port *port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+
+    assert_true(listener_open_tcp(&port->listener, "127.0.0.1"));
+    assert_int_equal(listen(port->listener.fd, 0), 0);
+    address.sin_port = htons((uint16_t)port->listener.port);
+    for (int i = 0; i < 4; i++) {
+        port->fillers[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        (void)connect(port->fillers[i], (struct sockaddr *)&address, sizeof address);
+        test_sleep_ms(20);
+    }
+}
+
+static void *make_room(void *argument)
+{
+    struct full_port *port = argument;
+    int accepted;
+
+    test_sleep_ms(port->milliseconds);
+    for (int i = 0; i < 4; i++)
+        close(port->fillers[i]);
+    accepted = accept(port->listener.fd, NULL, NULL); /* one of those */
+    close(accepted);
+    return NULL;
+}
+
+static void full_port_make_room_in(struct full_port *port, unsigned milliseconds)
+{
+    port->milliseconds = milliseconds;
+    start_thread(&port->thread, make_room, port);
+}
+
+static void full_port_close(struct full_port *port)
+{
+    pthread_join(port->thread, NULL);
+    listener_close(&port->listener);
+}
+
+static void connecting_is_not_ended_by_interruptions(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        const uint64_t since = test_now_ms();
+        struct full_port port;
+        hibloom_store *store = NULL;
+
+        full_port_open(&port);
+        full_port_make_room_in(&port, 500);
+        alarms = 0;
+        interrupt_every(50000, interruptions[i]);
+        assert_ok(hibloom_connect(&store, port.listener.uri, NULL), store);
+        interrupt_every(0, 0);
+        assert_true(alarms > 0);
+        assert_true(test_now_ms() - since >= 450); /* it did have to wait */
+        hibloom_store_free(store);
+        full_port_close(&port);
+    }
+}
+
+static void interruptions_do_not_put_off_the_time_out_of_connecting(void **state)
+{
+    const hibloom_connect_options options = {.connect_timeout_ms = TIMEOUT_MS};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct full_port port;
+        hibloom_store *store = NULL;
+        uint64_t since;
+
+        full_port_open(&port);
+        since = test_now_ms();
+        interrupt_every(50000, interruptions[i]);
+        assert_status(hibloom_connect(&store, port.listener.uri, &options), HIBLOOM_ETIMEDOUT, store);
+        interrupt_every(0, 0);
+        assert_gave_up_in_time(since);
+        hibloom_store_free(store);
+        full_port_make_room_in(&port, 0);
+        full_port_close(&port);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_call_raises_sigpipe_or_changes_signals),
+        cmocka_unit_test(a_sigpipe_of_the_programs_own_is_left_to_it),
+        cmocka_unit_test(interrupted_system_calls_are_taken_up_again),
+        cmocka_unit_test(a_call_that_waits_is_not_ended_by_interruptions),
+        cmocka_unit_test(interruptions_do_not_put_off_the_time_out),
+        cmocka_unit_test(connecting_is_not_ended_by_interruptions),
+        cmocka_unit_test(interruptions_do_not_put_off_the_time_out_of_connecting),
+    };
+
+    return cmocka_run_group_tests(tests, batch_set_up, NULL);
+}

@@ -1,0 +1,110 @@
+/* Bare bitmaps, which other programs own: never taken for a filter of ours, nothing
+ * is stored beside them, and one that is gone or shorter is an error. */
+#include "support/backend.h"
+
+#include <hiredis/hiredis.h>
+
+static void a_foreign_bitmap_is_not_taken_for_a_filter(void **state)
+{
+    struct backend *b = *state;
+    char name[TEST_NAME_SIZE];
+    hibloom_spec spec;
+    hibloom *filter;
+
+    test_name(name);
+    assert_ok(hibloom_spec_for(&spec, 1000, 0.01), NULL);
+    test_command(b->outside, "SETBIT %s 3 1", name);
+    assert_status(hibloom_open(&filter, b->store, name, &spec), HIBLOOM_EMISMATCH, b->store);
+    assert_status(hibloom_open(&filter, b->store, name, NULL), HIBLOOM_ENOTFOUND, b->store);
+    assert_status(hibloom_delete(b->store, name), HIBLOOM_ENOTFOUND, b->store);
+    assert_int_equal(test_command(b->outside, "BITCOUNT %s", name), 1);
+    assert_int_equal(test_command(b->outside, "EXISTS {%s}:spec", name), 0);
+    test_command(b->outside, "DEL %s", name);
+}
+
+static void a_bare_bitmap_may_begin_with_the_first_add(void **state)
+{
+    struct backend *b = *state;
+    char name[TEST_NAME_SIZE];
+    hibloom_spec spec;
+    hibloom *filter;
+    bool found = true;
+
+    test_name(name);
+    assert_ok(hibloom_spec_parse(&spec, "php-uids"), NULL);
+    assert_ok(hibloom_attach(&filter, b->store, name, &spec), b->store);
+    assert_status(hibloom_contains(filter, "1", 1, &found), HIBLOOM_ENOTFOUND, b->store);
+    assert_true(found);
+    assert_true(backend_add(b, filter, "1234567890", 10));
+    assert_true(backend_contains(b, filter, "1234567890", 10));
+    assert_false(backend_contains(b, filter, "1234567891", 10));
+    assert_int_equal(test_command(b->outside, "EXISTS {%s}:spec", name), 0);
+
+    /* gone: an error, and one that stays although the add has begun it again */
+    test_command(b->outside, "DEL %s", name);
+    assert_status(hibloom_contains(filter, "1234567890", 10, &found), HIBLOOM_ENOTFOUND, b->store);
+    assert_status(hibloom_add(filter, "1234567890", 10, NULL), HIBLOOM_ENOTFOUND, b->store);
+    assert_status(hibloom_contains(filter, "7", 1, &found), HIBLOOM_ECORRUPT, b->store);
+    assert_status(hibloom_add(filter, "7", 1, &found), HIBLOOM_ECORRUPT, b->store);
+    test_command(b->outside, "SETBIT %s 67108863 0", name);
+    assert_status(hibloom_contains(filter, "8", 1, &found), HIBLOOM_ECORRUPT, b->store);
+    hibloom_close(filter);
+
+    /* begun again by another: as long as it is shorter than it was */
+    assert_ok(hibloom_attach(&filter, b->store, name, &spec), b->store);
+    assert_true(backend_contains(b, filter, "7", 1));
+    test_command(b->outside, "DEL %s", name);
+    test_command(b->outside, "SETBIT %s 0 1", name);
+    assert_status(hibloom_contains(filter, "7", 1, &found), HIBLOOM_ECORRUPT, b->store);
+    assert_true(found);
+
+    /* emptied by its handle, it begins anew: as long as it was, and for as long */
+    assert_ok(hibloom_clear(filter), b->store);
+    assert_false(backend_contains(b, filter, "7", 1));
+    assert_true(backend_add(b, filter, "1234567890", 10));
+    const long long length = test_command(b->outside, "STRLEN %s", name);
+    assert_ok(hibloom_expire(filter, 500), b->store);
+    assert_ok(hibloom_clear(filter), b->store);
+    assert_int_equal(test_command(b->outside, "STRLEN %s", name), length);
+    assert_int_equal(test_command(b->outside, "BITCOUNT %s", name), 0);
+    assert_in_range(test_command(b->outside, "TTL %s", name), 490, 500);
+    assert_false(backend_contains(b, filter, "1234567890", 10));
+    backend_drop(b, filter);
+    assert_int_equal(test_command(b->outside, "EXISTS %s", name), 0);
+}
+
+static void a_bare_bitmap_that_is_gone_or_shorter_is_an_error(void **state)
+{
+    struct backend *b = *state;
+    hibloom_store *store = b->store;
+    redisContext *redis = b->outside;
+    char name[TEST_NAME_SIZE];
+    hibloom_spec spec;
+    hibloom *filter;
+    bool found;
+
+    assert_ok(hibloom_spec_parse(&spec, "php-uids"), NULL);
+    test_name(name);
+    test_command(redis, "SETBIT %s 67108863 1", name);
+    assert_ok(hibloom_attach(&filter, store, name, &spec), store);
+    assert_ok(hibloom_contains(filter, "1234567890", 10, &found), store);
+    test_command(redis, "DEL %s", name);
+    assert_status(hibloom_contains(filter, "1234567890", 10, &found), HIBLOOM_ENOTFOUND, store);
+    assert_status(hibloom_contains_many(filter, &(hibloom_item){"x", 1}, 1, &found), HIBLOOM_ENOTFOUND, store);
+    test_command(redis, "SETBIT %s 7 1", name);
+    assert_status(hibloom_contains(filter, "1234567890", 10, &found), HIBLOOM_ECORRUPT, store);
+    assert_status(hibloom_contains_many(filter, &(hibloom_item){"x", 1}, 1, &found), HIBLOOM_ECORRUPT, store);
+    hibloom_close(filter);
+    test_command(redis, "DEL %s", name);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ON_REDIS(a_foreign_bitmap_is_not_taken_for_a_filter),
+        ON_REDIS(a_bare_bitmap_may_begin_with_the_first_add),
+        ON_REDIS(a_bare_bitmap_that_is_gone_or_shorter_is_an_error),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,270 @@
+/* Items, on every store: any bytes, alone and in batches, in every layout and
+ * preset; and the bits that they set are the same on all. */
+#include "support/backend.h"
+#include "support/items.h"
+
+#include <hiredis/hiredis.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void any_bytes_are_an_item(void **state)
+{
+    static const char *const texts[] = {"capacity=1000 error=0.000001", "capacity=1000 error=0.000001 hash=siphash",
+                                        "py-mmh3 capacity=1000 error=0.000001",
+                                        "capacity=1000 error=0.000001 layout=partitioned",
+                                        "capacity=1000 error=0.000001 layout=blocked"};
+    static const hibloom_item items[] = {
+        {"", 0},
+        {"\0", 1},
+        {"\0\0", 2},
+        {"a\r\nb", 4},
+        {"a", 1},
+        {"a\0", 2},
+        {"%s%n", 4},
+        {"\xff\xfe", 2},
+        {"$6\r\nSETBIT\r\n", 12},
+        {"\xe4\xb8\xad\xe6\x96\x87", 6},
+    };
+    const size_t n = sizeof items / sizeof *items;
+    struct backend *b = *state;
+    char name[TEST_NAME_SIZE];
+
+    for (size_t t = 0; t < sizeof texts / sizeof *texts; t++) {
+        hibloom *filter = backend_open(b, test_name(name), texts[t]);
+        for (size_t i = 0; i < n; i++) {
+            assert_false(backend_contains(b, filter, items[i].data, items[i].len));
+            assert_true(backend_add(b, filter, items[i].data, items[i].len));
+            assert_false(backend_add(b, filter, items[i].data, items[i].len));
+            assert_true(backend_contains(b, filter, items[i].data, items[i].len));
+        }
+        assert_true(backend_contains(b, filter, NULL, 0));
+        backend_drop(b, filter);
+    }
+}
+
+static void an_excluded_item_is_never_added_and_never_found(void **state)
+{
+    static const hibloom_item items[] = {{"a", 1}, {"", 0}, {NULL, 0}, {"b", 1}, {"", 0}};
+    struct backend *b = *state;
+    char name[TEST_NAME_SIZE];
+    bool answers[5];
+    hibloom_info info;
+    hibloom *filter = backend_open(b, test_name(name), "php-poly8 bits=65536");
+
+    assert_false(backend_contains(b, filter, "", 0));
+    assert_ok(hibloom_add(filter, "", 0, NULL), b->store);
+    assert_false(backend_add(b, filter, "", 0));
+    assert_ok(hibloom_get_info(filter, &info), b->store);
+    assert_int_equal(info.bits_set, 0);
+    assert_ok(hibloom_add_many(filter, items, 5, answers), b->store);
+    assert_true(answers[0] && !answers[1] && !answers[2] && answers[3] && !answers[4]);
+    assert_ok(hibloom_contains_many(filter, items, 5, answers), b->store);
+    assert_true(answers[0] && !answers[1] && !answers[2] && answers[3] && !answers[4]);
+    assert_ok(hibloom_get_info(filter, &info), b->store);
+    assert_int_equal(info.bits_set, 16);
+    backend_drop(b, filter);
+}
+
+static void a_batch_answers_item_by_item(void **state)
+{
+    enum { N = 5000 }; /* some twenty pipelines */
+    static const char *const texts[] = {"capacity=10000 error=0.0000001",
+                                        "capacity=10000 error=0.0000001 layout=partitioned",
+                                        "capacity=10000 error=0.0000001 layout=blocked"};
+    struct backend *b = *state;
+    hibloom_item *items = items_new("batch", N);
+    bool answers[N];
+    char name[TEST_NAME_SIZE];
+
+    for (size_t t = 0; t < sizeof texts / sizeof *texts; t++) {
+        hibloom *filter = backend_open(b, test_name(name), texts[t]);
+        for (size_t i = 0; i < N; i += 3)
+            assert_ok(hibloom_add(filter, items[i].data, items[i].len, NULL), b->store);
+        assert_ok(hibloom_contains_many(filter, items, N, answers), b->store);
+        for (size_t i = 0; i < N; i++)
+            assert_int_equal(answers[i], i % 3 == 0);
+        assert_ok(hibloom_add_many(filter, items, N, answers), b->store);
+        for (size_t i = 0; i < N; i++)
+            assert_int_equal(answers[i], i % 3 != 0);
+        assert_ok(hibloom_contains_many(filter, items, N, answers), b->store);
+        for (size_t i = 0; i < N; i++)
+            assert_true(answers[i]);
+        backend_drop(b, filter);
+    }
+    items_free(items);
+}
+
+static void an_item_that_comes_twice_is_new_once(void **state)
+{
+    enum { N = 3000 };
+    static const char *const texts[] = {"capacity=10000 error=0.0000001",
+                                        "capacity=10000 error=0.0000001 layout=partitioned",
+                                        "capacity=10000 error=0.0000001 layout=blocked"};
+    struct backend *b = *state;
+    hibloom_item *items = items_new("twice", N);
+    hibloom_item *doubled = malloc(2 * N * sizeof *doubled);
+    bool *is_new = malloc(2 * N * sizeof *is_new);
+    char name[TEST_NAME_SIZE];
+
+    assert_non_null(doubled);
+    assert_non_null(is_new);
+    for (size_t i = 0; i < N; i++) /* each next to itself, and the last half once more at the end */
+        doubled[2 * i] = doubled[2 * i + 1] = items[i / 2];
+    for (size_t t = 0; t < sizeof texts / sizeof *texts; t++) {
+        hibloom *filter = backend_open(b, test_name(name), texts[t]);
+        assert_ok(hibloom_add_many(filter, doubled, 2 * N, is_new), b->store);
+        for (size_t i = 0; i < 2 * N; i++)
+            assert_int_equal(is_new[i], i % 4 == 0);
+        backend_drop(b, filter);
+    }
+    free(is_new);
+    free(doubled);
+    items_free(items);
+}
+
+static void million_items(struct backend *b, const char *layout)
+{
+    const size_t n = test_is_slow() ? 20000 : 1000000; /* under valgrind: a fiftieth */
+    hibloom_item *items = items_new("million", n);
+    bool *found = calloc(n, sizeof *found);
+    char name[TEST_NAME_SIZE], text[HIBLOOM_SPEC_TEXT_SIZE];
+    hibloom_info info;
+    hibloom *filter;
+
+    assert_non_null(found);
+    snprintf(text, sizeof text, "capacity=%zu error=0.01 layout=%s", n, layout);
+    filter = backend_open(b, test_name(name), text);
+    assert_ok(hibloom_add_many(filter, items, n, NULL), b->store);
+    assert_ok(hibloom_contains_many(filter, items, n, found), b->store);
+    for (size_t i = 0; i < n; i++)
+        assert_true(found[i]);
+    assert_ok(hibloom_get_info(filter, &info), b->store);
+    assert_true(fabs(info.estimated_items / (double)n - 1.0) < 0.03);
+    assert_true(fabs(info.fill - 0.5) < 0.06);
+    backend_drop(b, filter);
+    free(found);
+    items_free(items);
+}
+
+static void a_million_items_and_no_false_no(void **state)
+{
+    million_items(*state, "classic");
+}
+
+static void a_million_items_and_no_false_no_blocked(void **state)
+{
+    million_items(*state, "blocked");
+}
+
+static void every_preset_works(void **state)
+{
+    static const char *const texts[] = {
+        "php-mt bits=100000 capacity=5000",  "php-mt-legacy bits=100000 capacity=5000", "php-poly8 bits=65536",
+        "py-mmh3 capacity=5000 error=0.001", "py-mmh3-redis capacity=5000 error=0.001", "php-uids",
+    };
+    enum { N = 500 };
+    struct backend *b = *state;
+    hibloom_item *items = items_new("u", N);
+    char name[TEST_NAME_SIZE];
+    bool found[N];
+
+    for (size_t t = 0; t < sizeof texts / sizeof *texts; t++)
+        for (int attached = 0; attached < 2; attached++) {
+            hibloom_spec spec;
+            hibloom *filter;
+            assert_ok(hibloom_spec_parse(&spec, texts[t]), NULL);
+            assert_ok((attached ? hibloom_attach : hibloom_open)(&filter, b->store, test_name(name), &spec), b->store);
+            assert_ok(hibloom_add_many(filter, items, N, NULL), b->store);
+            assert_ok(hibloom_contains_many(filter, items, N, found), b->store);
+            for (size_t i = 0; i < N; i++)
+                assert_true(found[i]);
+            backend_drop(b, filter);
+        }
+    items_free(items);
+}
+
+/* The guard of so many keys with so long names is more than a pipeline holds
+ * otherwise; items must come with it all the same. */
+static void the_guard_may_be_longer_than_a_pipeline(void **state)
+{
+    enum { N = 5 };
+    struct backend *b = *state;
+    hibloom_item *items = items_new("long", N);
+    char name[HIBLOOM_NAME_MAX + 1], prefix[TEST_NAME_SIZE];
+    bool answers[N];
+
+    memset(name, 'n', HIBLOOM_NAME_MAX);
+    name[HIBLOOM_NAME_MAX] = '\0';
+    test_name(prefix);
+    memcpy(name, prefix, strlen(prefix));
+    hibloom *filter = backend_open(b, name, "bits=10000 hashes=128 layout=partitioned");
+    assert_ok(hibloom_add_many(filter, items, N, answers), b->store);
+    for (int i = 0; i < N; i++)
+        assert_true(answers[i]);
+    assert_false(backend_add(b, filter, items[0].data, items[0].len));
+    assert_ok(hibloom_add_many(filter, items, N, NULL), b->store);
+    assert_ok(hibloom_contains_many(filter, items, N, answers), b->store);
+    for (int i = 0; i < N; i++)
+        assert_true(answers[i]);
+    assert_false(backend_contains(b, filter, "none", 4));
+    backend_drop(b, filter);
+    items_free(items);
+}
+
+static void bits_in_redis_are_those_in_memory(void **state)
+{
+    static const char *const texts[] = {
+        "bits=70001 hashes=7 seed=1",
+        "bits=70001 hashes=4 hash=siphash seed=000102030405060708090a0b0c0d0e0f",
+        "php-mt bits=70001 capacity=5000",
+        "php-uids",
+        "bits=8191 hashes=5 seed=9 layout=partitioned",
+        "bits=70144 hashes=6 seed=3 layout=blocked",
+    };
+    enum { N = 2000 };
+    struct backend *b = *state;
+    hibloom_item *items = items_new("same", N), *probes = items_new("other", N);
+    bool in_redis[N], in_memory[N];
+    char name[TEST_NAME_SIZE];
+    hibloom_store *store;
+    hibloom_info one, other;
+
+    assert_ok(hibloom_memory(&store), NULL);
+    for (size_t t = 0; t < sizeof texts / sizeof *texts; t++) {
+        hibloom *filter = backend_open(b, test_name(name), texts[t]), *local;
+        assert_ok(hibloom_open(&local, store, name, hibloom_spec_of(filter)), store);
+        assert_ok(hibloom_add_many(filter, items, N, in_redis), b->store);
+        assert_ok(hibloom_add_many(local, items, N, in_memory), store);
+        assert_memory_equal(in_redis, in_memory, sizeof in_redis);
+        assert_ok(hibloom_contains_many(filter, probes, N, in_redis), b->store);
+        assert_ok(hibloom_contains_many(local, probes, N, in_memory), store);
+        assert_memory_equal(in_redis, in_memory, sizeof in_redis);
+        assert_ok(hibloom_get_info(filter, &one), b->store);
+        assert_ok(hibloom_get_info(local, &other), store);
+        assert_int_equal(one.bits_set, other.bits_set);
+        hibloom_close(local);
+        backend_drop(b, filter);
+    }
+    hibloom_store_free(store);
+    items_free(items);
+    items_free(probes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ON_ALL(any_bytes_are_an_item),
+        ON_ALL(an_excluded_item_is_never_added_and_never_found),
+        ON_ALL(a_batch_answers_item_by_item),
+        ON_ALL(an_item_that_comes_twice_is_new_once),
+        ON_ALL(a_million_items_and_no_false_no),
+        ON_ALL(a_million_items_and_no_false_no_blocked),
+        ON_ALL(every_preset_works),
+        ON_REDIS(the_guard_may_be_longer_than_a_pipeline),
+        ON_REDIS(bits_in_redis_are_those_in_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,237 @@
+/* The life of a filter, on every store: counted, cleared, dropped, expired and
+ * made anew, as every handle on it sees it. */
+#include "support/backend.h"
+#include "support/items.h"
+
+#include <hiredis/hiredis.h>
+#include <math.h>
+
+static void info_counts_what_is_there(void **state)
+{
+    struct backend *b = *state;
+    char name[TEST_NAME_SIZE];
+    hibloom_info info;
+    hibloom *filter = backend_open(b, test_name(name), "bits=100 hashes=3 seed=5 layout=partitioned");
+    hibloom_position positions[3];
+
+    assert_ok(hibloom_get_info(filter, &info), b->store);
+    assert_int_equal(info.bits_set, 0);
+    assert_true(info.fill == 0.0 && info.estimated_items == 0.0 && info.estimated_error_rate == 0.0);
+    assert_int_equal(info.keys, 3);
+    assert_int_equal(info.bytes, b->redis ? 3 * 21 : 3 * 13); /* 100 bits, in Redis a seal more */
+    assert_ok(hibloom_positions(hibloom_spec_of(filter), "x", 1, positions), NULL);
+    assert_true(backend_add(b, filter, "x", 1));
+    assert_ok(hibloom_get_info(filter, &info), b->store);
+    assert_int_equal(info.bits_set, 3);
+    assert_true(fabs(info.fill - 0.01) < 1e-12);
+    assert_true(fabs(info.estimated_items - -100.0 * log1p(-0.01)) < 1e-9);
+    assert_true(fabs(info.estimated_error_rate - 1e-6) < 1e-15);
+    backend_drop(b, filter);
+
+    filter = backend_open(b, name, "bits=1 hashes=1");
+    assert_true(backend_add(b, filter, "x", 1));
+    assert_ok(hibloom_get_info(filter, &info), b->store);
+    assert_true(info.fill == 1.0 && isinf(info.estimated_items) && info.estimated_error_rate == 1.0);
+    backend_drop(b, filter);
+}
+
+static void clear_empties_and_keeps_the_spec(void **state)
+{
+    static const char *const texts[] = {"capacity=1000 error=0.001", "php-poly8 bits=65536"};
+    struct backend *b = *state;
+    char name[TEST_NAME_SIZE];
+    hibloom_info info;
+
+    for (size_t t = 0; t < 2; t++) {
+        hibloom *filter = backend_open(b, test_name(name), texts[t]);
+        assert_true(backend_add(b, filter, "x", 1));
+        assert_ok(hibloom_clear(filter), b->store);
+        assert_false(backend_contains(b, filter, "x", 1));
+        assert_ok(hibloom_get_info(filter, &info), b->store);
+        assert_int_equal(info.bits_set, 0);
+        assert_true(backend_add(b, filter, "x", 1));
+        assert_true(backend_contains(b, filter, "x", 1));
+        hibloom_close(filter);
+        filter = backend_open(b, name, texts[t]);
+        assert_true(backend_contains(b, filter, "x", 1));
+        backend_drop(b, filter);
+    }
+}
+
+static void a_dropped_filter_is_gone_for_every_handle(void **state)
+{
+    static const char *const texts[] = {"capacity=1000 error=0.001", "php-poly8 bits=65536"};
+    struct backend *b = *state;
+    char name[TEST_NAME_SIZE];
+    hibloom_info info;
+    hibloom *again;
+    bool answer = true;
+
+    for (size_t t = 0; t < 2; t++) {
+        hibloom *one = backend_open(b, test_name(name), texts[t]), *two = backend_open(b, name, texts[t]);
+        assert_ok(hibloom_add(one, "x", 1, NULL), b->store);
+        assert_ok(hibloom_drop(one), b->store);
+        assert_status(hibloom_contains(one, "x", 1, &answer), HIBLOOM_ENOTFOUND, b->store);
+        assert_status(hibloom_contains(two, "x", 1, &answer), HIBLOOM_ENOTFOUND, b->store);
+        assert_status(hibloom_add(two, "x", 1, &answer), HIBLOOM_ENOTFOUND, b->store);
+        assert_status(hibloom_add(two, "x", 1, NULL), HIBLOOM_ENOTFOUND, b->store);
+        assert_status(hibloom_get_info(two, &info), HIBLOOM_ENOTFOUND, b->store);
+        assert_status(hibloom_clear(two), HIBLOOM_ENOTFOUND, b->store);
+        assert_status(hibloom_drop(two), HIBLOOM_ENOTFOUND, b->store);
+        assert_status(hibloom_expire(two, 10), HIBLOOM_ENOTFOUND, b->store);
+        assert_status(hibloom_open(&again, b->store, name, NULL), HIBLOOM_ENOTFOUND, b->store);
+        assert_status(hibloom_delete(b->store, name), HIBLOOM_ENOTFOUND, b->store);
+        assert_true(answer);
+        hibloom_close(one);
+        hibloom_close(two);
+        if (b->redis)
+            assert_int_equal(test_command(b->outside, "EXISTS %s {%s}:spec %s:0 %s:7", name, name, name, name), 0);
+    }
+}
+
+static void the_same_filter_made_anew_is_taken_for_it(void **state)
+{
+    struct backend *b = *state;
+    char name[TEST_NAME_SIZE];
+    hibloom *old = backend_open(b, test_name(name), "capacity=1000 error=0.001 seed=7"), *fresh;
+
+    assert_ok(hibloom_add(old, "x", 1, NULL), b->store);
+    assert_ok(hibloom_drop(old), b->store);
+    fresh = backend_open(b, name, "capacity=1000 error=0.001 seed=7");
+    assert_false(backend_contains(b, old, "x", 1)); /* true of the new one */
+    assert_ok(hibloom_add(fresh, "y", 1, NULL), b->store);
+    assert_true(backend_contains(b, old, "y", 1));
+    hibloom_close(old);
+    backend_drop(b, fresh);
+}
+
+static void a_filter_made_anew_with_another_seed_is_a_mismatch(void **state)
+{
+    struct backend *b = *state;
+    char name[TEST_NAME_SIZE];
+    hibloom *old = backend_open(b, test_name(name), "capacity=1000 error=0.001"), *fresh;
+    bool answer = true;
+
+    assert_ok(hibloom_drop(old), b->store);
+    fresh = backend_open(b, name, "capacity=1000 error=0.001");
+    assert_status(hibloom_contains(old, "x", 1, &answer), HIBLOOM_EMISMATCH, b->store);
+    assert_status(hibloom_add(old, "x", 1, &answer), HIBLOOM_EMISMATCH, b->store);
+    assert_status(hibloom_drop(old), HIBLOOM_EMISMATCH, b->store);
+    assert_status(hibloom_clear(old), HIBLOOM_EMISMATCH, b->store);
+    assert_true(answer);
+    assert_true(backend_add(b, fresh, "z", 1));
+    hibloom_close(old);
+    backend_drop(b, fresh);
+}
+
+static void a_filter_expires_as_a_whole(void **state)
+{
+    static const char *const texts[] = {"capacity=1000 error=0.001", "php-poly8 bits=65536"};
+    struct backend *b = *state;
+    char names[2][TEST_NAME_SIZE];
+    hibloom *filters[2];
+    bool answer = true;
+
+    for (size_t t = 0; t < 2; t++) {
+        filters[t] = backend_open(b, test_name(names[t]), texts[t]);
+        assert_ok(hibloom_add(filters[t], "x", 1, NULL), b->store);
+        assert_ok(hibloom_expire(filters[t], 1), b->store);
+        assert_ok(hibloom_expire(filters[t], 0), b->store); /* taken back */
+    }
+    test_sleep_ms(1200);
+    for (size_t t = 0; t < 2; t++) {
+        assert_true(backend_contains(b, filters[t], "x", 1));
+        assert_ok(hibloom_expire(filters[t], 1), b->store);
+        assert_ok(hibloom_clear(filters[t]), b->store); /* keeps the time to live */
+    }
+    test_sleep_ms(1200);
+    for (size_t t = 0; t < 2; t++) {
+        const char *name = names[t];
+        assert_status(hibloom_contains(filters[t], "x", 1, &answer), HIBLOOM_ENOTFOUND, b->store);
+        assert_status(hibloom_add(filters[t], "x", 1, NULL), HIBLOOM_ENOTFOUND, b->store);
+        assert_true(answer);
+        hibloom_close(filters[t]);
+        if (b->redis)
+            assert_int_equal(test_command(b->outside, "EXISTS %s {%s}:spec %s:0 %s:7", name, name, name, name), 0);
+        /* what the failed add had set was taken back: the name is free */
+        backend_drop(b, backend_open(b, name, texts[t]));
+    }
+}
+
+static void remove_needs_no_handle(void **state)
+{
+    static const char *const texts[] = {"capacity=1000 error=0.001", "php-poly8 bits=65536"};
+    struct backend *b = *state;
+    char name[TEST_NAME_SIZE];
+
+    for (size_t t = 0; t < 2; t++) {
+        hibloom_close(backend_open(b, test_name(name), texts[t]));
+        assert_ok(hibloom_repair(b->store, name), b->store);
+        assert_ok(hibloom_delete(b->store, name), b->store);
+        assert_status(hibloom_delete(b->store, name), HIBLOOM_ENOTFOUND, b->store);
+        assert_status(hibloom_repair(b->store, name), HIBLOOM_ENOTFOUND, b->store);
+        if (b->redis)
+            assert_int_equal(test_command(b->outside, "EXISTS %s {%s}:spec %s:0 %s:7", name, name, name, name), 0);
+    }
+}
+
+static void expire_is_on_every_key(void **state)
+{
+    struct backend *b = *state;
+    char name[TEST_NAME_SIZE];
+    hibloom *filter = backend_open(b, test_name(name), "php-poly8 bits=65536");
+
+    assert_ok(hibloom_expire(filter, 1000), b->store);
+    assert_ok(hibloom_clear(filter), b->store);
+    for (int i = 0; i < 8; i++)
+        assert_in_range(test_command(b->outside, "TTL %s:%d", name, i), 990, 1000);
+    assert_in_range(test_command(b->outside, "TTL {%s}:spec", name), 990, 1000);
+    backend_drop(b, filter);
+}
+
+/* Adds that go on while the filter expires: some of their bits come too late
+ * and would stand in the way of the next one. */
+static void a_busy_filter_that_expires_can_be_made_again(void **state)
+{
+    enum { N = 1000, ROUNDS = 30 };
+    static const char *const texts[] = {"capacity=10000 error=0.001", "php-poly8 bits=65536"};
+    struct backend *b = *state;
+    hibloom_item *items = items_new("busy", N);
+    char name[TEST_NAME_SIZE];
+
+    test_name(name);
+    for (int round = 0; round < ROUNDS; round++) {
+        hibloom *filter = backend_open(b, name, texts[round % 2]);
+        hibloom_status status = HIBLOOM_OK;
+        test_command(b->outside, "MULTI"); /* as hibloom_expire does it, but by milliseconds */
+        test_command(b->outside, "PEXPIRE {%s}:spec 8", name);
+        test_command(b->outside, "PEXPIRE %s 8", name);
+        for (int i = 0; i < 8; i++)
+            test_command(b->outside, "PEXPIRE %s:%d 8", name, i);
+        test_command(b->outside, "EXEC");
+        const uint64_t start = test_now_ms();
+        while (status == HIBLOOM_OK && test_now_ms() - start < 5000)
+            status = hibloom_add_many(filter, items, N, NULL);
+        hibloom_close(filter);
+        assert_status(status, HIBLOOM_ENOTFOUND, b->store);
+        backend_drop(b, backend_open(b, name, texts[round % 2]));
+    }
+    items_free(items);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ON_ALL(info_counts_what_is_there),
+        ON_ALL(clear_empties_and_keeps_the_spec),
+        ON_ALL(a_dropped_filter_is_gone_for_every_handle),
+        ON_ALL(the_same_filter_made_anew_is_taken_for_it),
+        ON_ALL(a_filter_made_anew_with_another_seed_is_a_mismatch),
+        ON_ALL(a_filter_expires_as_a_whole),
+        ON_ALL(remove_needs_no_handle),
+        ON_REDIS(expire_is_on_every_key),
+        ON_REDIS(a_busy_filter_that_expires_can_be_made_again),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

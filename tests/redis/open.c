@@ -1,0 +1,157 @@
+/* Opening a filter, on every store: found again by name and spec, and refused
+ * where anything that counts differs. */
+#include "support/backend.h"
+
+#include <string.h>
+
+static void a_created_filter_is_found_again(void **state)
+{
+    struct backend *b = *state;
+    char name[TEST_NAME_SIZE], first[HIBLOOM_SPEC_TEXT_SIZE], second[HIBLOOM_SPEC_TEXT_SIZE];
+    hibloom *one, *two, *three;
+    hibloom_spec wanted;
+
+    test_name(name);
+    assert_status(hibloom_open(&one, b->store, name, NULL), HIBLOOM_ENOTFOUND, b->store);
+    one = backend_open(b, name, "capacity=1000 error=0.01");
+    assert_true(hibloom_spec_of(one)->seeded);
+    assert_true(backend_add(b, one, "x", 1));
+
+    two = backend_open(b, name, "capacity=1000 error=0.01");
+    assert_ok(hibloom_open(&three, b->store, name, NULL), b->store);
+    assert_ok(hibloom_spec_format(hibloom_spec_of(one), first, sizeof first), NULL);
+    assert_ok(hibloom_spec_format(hibloom_spec_of(two), second, sizeof second), NULL);
+    assert_string_equal(first, second);
+    assert_ok(hibloom_spec_format(hibloom_spec_of(three), second, sizeof second), NULL);
+    assert_string_equal(first, second);
+    assert_true(backend_contains(b, two, "x", 1));
+    assert_true(backend_contains(b, three, "x", 1));
+
+    /* with the very seed, too */
+    wanted = *hibloom_spec_of(one);
+    hibloom_close(two);
+    assert_ok(hibloom_open(&two, b->store, name, &wanted), b->store);
+    hibloom_close(two);
+    hibloom_close(three);
+    backend_drop(b, one);
+}
+
+static void another_spec_is_a_mismatch(void **state)
+{
+    static const char *const others[] = {
+        "capacity=1001 error=0.01",
+        "capacity=1000 error=0.02",
+        "capacity=1000 error=0.01 hashes=4",
+        "capacity=1000 error=0.01 hash=siphash",
+        "capacity=1000 error=0.01 layout=partitioned",
+        "capacity=1000 error=0.01 empty=excluded",
+        "bits=9593 hashes=7",
+        "capacity=1000 error=0.01 seed=1",
+        "php-uids",
+    };
+    struct backend *b = *state;
+    hibloom *filter, *untouched = (hibloom *)b, *other = untouched;
+    char name[TEST_NAME_SIZE];
+    hibloom_spec spec;
+
+    filter = backend_open(b, test_name(name), "capacity=1000 error=0.01");
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        assert_ok(hibloom_spec_parse(&spec, others[i]), NULL);
+        assert_status(hibloom_open(&other, b->store, name, &spec), HIBLOOM_EMISMATCH, b->store);
+        assert_status(hibloom_attach(&other, b->store, name, &spec), HIBLOOM_EMISMATCH, b->store);
+        assert_ptr_equal(other, untouched);
+        assert_string_not_equal(hibloom_store_error(b->store), "");
+    }
+    /* nor is it a bare bitmap, not even with its own spec */
+    assert_status(hibloom_attach(&other, b->store, name, hibloom_spec_of(filter)), HIBLOOM_EMISMATCH, b->store);
+    backend_drop(b, filter);
+}
+
+static void seeds_differ_from_filter_to_filter(void **state)
+{
+    struct backend *b = *state;
+    char name[TEST_NAME_SIZE], other_name[TEST_NAME_SIZE];
+    hibloom *one = backend_open(b, test_name(name), "capacity=1000 error=0.01 hash=siphash");
+    hibloom *other = backend_open(b, test_name(other_name), "capacity=1000 error=0.01 hash=siphash");
+
+    assert_memory_not_equal(hibloom_spec_of(one)->seeds, hibloom_spec_of(other)->seeds, 16);
+    backend_drop(b, one);
+    backend_drop(b, other);
+}
+
+static void a_seed_is_never_in_an_error(void **state)
+{
+    struct backend *b = *state;
+    char name[TEST_NAME_SIZE];
+    hibloom_spec spec;
+    hibloom *other;
+    hibloom *filter = backend_open(b, test_name(name),
+                                   "capacity=1000 error=0.01 hash=siphash seed=00112233445566778899aabbccddeeff");
+
+    assert_ok(hibloom_spec_parse(&spec, "capacity=1000 error=0.01"), NULL);
+    assert_status(hibloom_open(&other, b->store, name, &spec), HIBLOOM_EMISMATCH, b->store);
+    assert_null(strstr(hibloom_store_error(b->store), "00112233"));
+    backend_drop(b, filter);
+}
+
+static void bad_arguments_are_refused(void **state)
+{
+    struct backend *b = *state;
+    char name[TEST_NAME_SIZE], longest[HIBLOOM_NAME_MAX + 2];
+    hibloom_spec spec = {.bits = 0, .hashes = 1};
+    hibloom *filter;
+    bool found;
+
+    test_name(name);
+    memset(longest, 'n', sizeof longest - 1);
+    longest[sizeof longest - 1] = '\0';
+    assert_status(hibloom_open(&filter, b->store, "", NULL), HIBLOOM_EINVAL, b->store);
+    assert_status(hibloom_open(&filter, b->store, "{x}", NULL), HIBLOOM_EINVAL, b->store);
+    assert_status(hibloom_open(&filter, b->store, longest, NULL), HIBLOOM_ERANGE, b->store);
+    assert_status(hibloom_delete(b->store, ""), HIBLOOM_EINVAL, b->store);
+    assert_status(hibloom_open(&filter, b->store, name, &spec), HIBLOOM_ERANGE, b->store);
+    assert_status(hibloom_attach(&filter, b->store, name, &spec), HIBLOOM_ERANGE, b->store);
+    filter = backend_open(b, name, "capacity=1000 error=0.01");
+    assert_status(hibloom_add(filter, NULL, 1, NULL), HIBLOOM_EINVAL, b->store);
+    assert_status(hibloom_contains(filter, NULL, 1, &found), HIBLOOM_EINVAL, b->store);
+    assert_status(hibloom_expire(filter, UINT64_MAX), HIBLOOM_ERANGE, b->store);
+    assert_ok(hibloom_add_many(filter, NULL, 0, NULL), b->store);
+    assert_ok(hibloom_contains_many(filter, NULL, 0, NULL), b->store);
+    backend_drop(b, filter);
+    hibloom_close(NULL);
+    hibloom_store_free(NULL);
+    assert_string_equal(hibloom_store_error(NULL), "");
+}
+
+static void a_bitmap_larger_than_a_key_is_out_of_range_in_redis(void **state)
+{
+    static const char *const texts[] = {
+        "bits=4294967297 hashes=1 segments=1",       "bits=4294967297 hashes=2 layout=partitioned",
+        "capacity=1000000000 error=0.01 segments=1", "bits=8589934594 hashes=1 segments=2",
+        "py-mmh3 capacity=1000000000 error=0.01",
+    };
+    struct backend *b = *state;
+    char name[TEST_NAME_SIZE];
+    hibloom_spec spec;
+    hibloom *filter;
+
+    test_name(name);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        assert_ok(hibloom_spec_parse(&spec, texts[i]), NULL);
+        assert_status(hibloom_open(&filter, b->store, name, &spec), HIBLOOM_ERANGE, b->store);
+        assert_non_null(strstr(hibloom_store_error(b->store), "does not fit one Redis key"));
+        assert_status(hibloom_attach(&filter, b->store, name, &spec), HIBLOOM_ERANGE, b->store);
+    }
+    assert_int_equal(test_command(b->outside, "EXISTS %s", name), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ON_ALL(a_created_filter_is_found_again),    ON_ALL(another_spec_is_a_mismatch),
+        ON_ALL(seeds_differ_from_filter_to_filter), ON_ALL(a_seed_is_never_in_an_error),
+        ON_ALL(bad_arguments_are_refused),          ON_REDIS(a_bitmap_larger_than_a_key_is_out_of_range_in_redis),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

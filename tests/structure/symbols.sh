@@ -1,0 +1,33 @@
+#!/bin/sh
+# What to ask and how to judge the answer does no I/O, so that blocking calls, a
+# cluster's pipes and an event loop can all carry it: no object of lib/hash,
+# lib/spec, lib/resp and lib/redis names a call on a socket or of hiredis'
+# connection. lib/resp may use hiredis' reader, which only parses.
+# Usage: symbols.sh LIB OBJECTS
+#   LIB has the sources, OBJECTS the same folders with what they are compiled to
+set -eu
+lib=$1 objects=$2
+
+# Also in the checked forms that _FORTIFY_SOURCE makes of them, __read_chk.
+calls='socket|socketpair|connect|bind|listen|accept4?|shutdown|getaddrinfo|[gs]etsockopt
+|(send|recv)(to|from|msg|mmsg)?|p?(read|write)(v|64|v2|v64|v64v2)?|fcntl(64)?|ioctl|close
+|p?poll|p?select|epoll_\w+|fopen(64)?|open(at)?(64)?'
+forbidden="^(__)?($(echo "$calls" | tr -d '\n'))(_chk|64)?$|^(freeReplyObject|redis[A-Z]\w*)$"
+reader='^(freeReplyObject|redisReader\w*)$'
+
+wrong=0 files=0
+for folder in hash spec resp redis; do
+    for source in "$lib/$folder"/*.c; do
+        object=$objects/$folder/$(basename "$source" .c).o
+        [ -f "$object" ] || { echo "$object is not there" >&2; exit 1; }
+        files=$((files + 1))
+        found=$(nm --undefined-only --format=posix "$object" | cut -d' ' -f1 | grep -E "$forbidden" || :)
+        [ $folder != resp ] || found=$(printf '%s\n' "$found" | grep -vE "$reader" || :)
+        for symbol in $found; do
+            echo "lib/$folder/$(basename "$source") uses $symbol"
+            wrong=$((wrong + 1))
+        done
+    done
+done
+echo "$files objects: $wrong calls of sockets and files"
+[ $files -gt 0 ] && [ $wrong = 0 ]

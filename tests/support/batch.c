@@ -1,0 +1,90 @@
+/* A batch that keeps a server busy. See batch.h. */
+#include "batch.h"
+
+#include <signal.h>
+#include <string.h>
+
+const hibloom_connect_options impatient = {.command_timeout_ms = TIMEOUT_MS};
+
+static uint32_t numbers[BATCH];
+hibloom_item batch_items[BATCH];
+bool batch_answers[BATCH];
+
+int batch_set_up(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < BATCH; i++) {
+        numbers[i] = i;
+        batch_items[i] = (hibloom_item){&numbers[i], sizeof numbers[i]};
+    }
+    return 0;
+}
+
+void batch_reset(void)
+{
+    memset(batch_answers, 0xA5, sizeof batch_answers);
+}
+
+void assert_no_answers(void)
+{
+    for (size_t i = 0; i < sizeof batch_answers; i++)
+        if (((const unsigned char *)batch_answers)[i] != 0xA5)
+            fail_msg("answer %u was written although the call failed", (unsigned)i);
+}
+
+void assert_gave_up_in_time(uint64_t since)
+{
+    assert_in_range(test_now_ms() - since, TIMEOUT_MS * 9 / 10, 2 * TIMEOUT_MS + SLACK_MS);
+}
+
+hibloom_status batch_run(struct subject *subject, int kind)
+{
+    if (kind == 0)
+        return hibloom_add_many(subject->filter, batch_items, BATCH, NULL);
+    if (kind == 1)
+        return hibloom_add_many(subject->filter, batch_items, BATCH, batch_answers);
+    return hibloom_contains_many(subject->filter, batch_items, BATCH, batch_answers);
+}
+
+static void *send_later(void *argument)
+{
+    struct later *later = argument;
+
+    test_sleep_ms(later->milliseconds);
+    atomic_store(&later->sent, true);
+    kill(later->pid, later->number);
+    return NULL;
+}
+
+void start_thread(pthread_t *thread, void *(*run)(void *), void *argument)
+{
+    sigset_t alarm_only, before;
+
+    sigemptyset(&alarm_only);
+    sigaddset(&alarm_only, SIGALRM);
+    pthread_sigmask(SIG_BLOCK, &alarm_only, &before);
+    assert_int_equal(pthread_create(thread, NULL, run, argument), 0);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void start_later(struct later *later)
+{
+    start_thread(&later->thread, send_later, later);
+}
+
+void assert_lost_and_found_again(struct subject *subject)
+{
+    bool found = true;
+
+    assert_status(hibloom_contains(subject->filter, "in-0", 4, &found), HIBLOOM_ENOTFOUND, subject->store);
+    assert_true(found);
+    subject->maybe_removed = true;
+    subject_check(subject);
+}
+
+void close_idle(const struct redis_server *server, struct redisContext *redis)
+{
+    assert_int_equal(test_command(redis, "CLIENT KILL TYPE normal"), 1);
+    if (redis_server_port(server) != 0)
+        test_sleep_ms(100); /* on a Unix socket it is there at once, here almost */
+}

@@ -1,0 +1,41 @@
+/* All bits of a filter. See bits.h. */
+#include "bits.h"
+
+#include "spec/spec.h"
+#include "base/store.h"
+
+#include <stdlib.h>
+
+size_t bits_len(const hibloom *filter)
+{
+    return (size_t)(spec_keys(&filter->spec) * spec_bitmap_bytes(&filter->spec));
+}
+
+unsigned char *bits_read(hibloom *filter)
+{
+    const uint64_t len = spec_bitmap_bytes(&filter->spec);
+    unsigned char *bits = malloc(bits_len(filter)), *at = bits;
+
+    assert_non_null(bits);
+    for (uint32_t key = 0; key < spec_keys(&filter->spec); key++, at += len)
+        for (struct piece piece = {key, 0, 0}; piece.from < len; piece.from += piece.len) {
+            piece.len = len - piece.from < STORE_PIECE ? len - piece.from : STORE_PIECE;
+            assert_ok(filter->store->class->read(filter, &piece, at + piece.from), filter->store);
+        }
+    return bits;
+}
+
+void or_into(unsigned char *bits, const unsigned char *more, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        bits[i] |= more[i];
+}
+
+bool is_subset(const unsigned char *bits, const unsigned char *of, size_t len)
+{
+    unsigned char more = 0;
+
+    for (size_t i = 0; i < len; i++)
+        more |= (unsigned char)(bits[i] & ~of[i]);
+    return more == 0;
+}

@@ -1,0 +1,17 @@
+/* Files that the tests write and look at. */
+#ifndef HIBLOOM_TEST_FILES_H
+#define HIBLOOM_TEST_FILES_H
+
+#include "test.h"
+
+void write_file(const char *path, const void *bytes, size_t len);
+
+/* What it holds must be exactly this. */
+void assert_file(const char *path, const void *bytes, size_t len);
+
+bool same_contents(const char *a, const char *b);
+
+/* How many are in the directory. */
+unsigned files_in(const char *directory);
+
+#endif

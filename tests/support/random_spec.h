@@ -1,0 +1,9 @@
+/* The text of any spec of a small filter: its hash, layout, size, segments. */
+#ifndef HIBLOOM_TEST_RANDOM_SPEC_H
+#define HIBLOOM_TEST_RANDOM_SPEC_H
+
+#include "test.h"
+
+void random_spec(struct test_random *random, char text[HIBLOOM_SPEC_TEXT_SIZE]);
+
+#endif

@@ -1,0 +1,73 @@
+/* What the tests of filters of several segments run on. See segments.h. */
+#include "segments.h"
+
+const char *const segment_specs[SEGMENT_SPECS] = {
+    SMALL,
+    "bits=100000 hashes=7 segments=5 hash=siphash seed=000102030405060708090a0b0c0d0e0f",
+    "bits=102400 hashes=7 segments=5 layout=blocked seed=5eed",
+    MANY,
+    LARGE,
+};
+
+hibloom_store *stores[2];
+
+int segments_set_up(void **state)
+{
+    (void)served_set_up(state);
+    for (int i = 0; i < 2; i++)
+        stores[i] = test_connect(redis_server_uri(server), &(hibloom_connect_options){.commands = (hibloom_commands)i});
+    return 0;
+}
+
+int segments_tear_down(void **state)
+{
+    hibloom_store_free(stores[0]);
+    hibloom_store_free(stores[1]);
+    return served_tear_down(state);
+}
+
+int segments_leave_nothing(void **state)
+{
+    (void)state;
+    test_command(redis, "FLUSHALL");
+    test_command(redis, "CONFIG SET proto-max-bulk-len 512mb");
+    return 0;
+}
+
+hibloom *segments_open(const char *text)
+{
+    return test_open(stores[0], NAME, text);
+}
+
+long long keys_stored(void)
+{
+    return test_command(redis, "EVAL %s 0",
+                        "local n = 0 for _, k in ipairs(redis.call('keys', '*')) do "
+                        "if not k:find(':hibloom-l', 1, true) then n = n + 1 end end return n");
+}
+
+void segments_drop(hibloom *filter)
+{
+    assert_ok(hibloom_drop(filter), stores[0]);
+    hibloom_close(filter);
+    assert_int_equal(keys_stored(), 0);
+}
+
+uint64_t segments_count(uint32_t segments)
+{
+    uint64_t count = 0;
+
+    for (uint32_t i = 0; i < segments; i++)
+        count += (uint64_t)test_command(redis, "BITCOUNT " NAME ":%u", i) - SEAL_BITS;
+    return count;
+}
+
+uint32_t segment_of(const hibloom *filter, const hibloom_item *item)
+{
+    hibloom_position positions[HIBLOOM_HASHES_MAX];
+
+    assert_ok(hibloom_positions(hibloom_spec_of(filter), item->data, item->len, positions), NULL);
+    for (uint32_t i = 1; i < hibloom_spec_of(filter)->hashes; i++)
+        assert_int_equal(positions[i].key, positions[0].key);
+    return positions[0].key;
+}

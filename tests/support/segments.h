@@ -1,0 +1,46 @@
+/* What the tests of filters of several segments run on: a server of the
+ * program's own, so that "no key is left" can be seen, with one filter at a
+ * time.
+ *
+ *     cmocka_run_group_tests(tests, segments_set_up, segments_tear_down) */
+#ifndef HIBLOOM_TEST_SEGMENTS_H
+#define HIBLOOM_TEST_SEGMENTS_H
+
+#include "items.h"
+#include "served.h"
+#include "test.h"
+
+#define NAME "seen"
+#define SEAL_BITS 34 /* set bits in "hibloom1" */
+
+#define SMALL "bits=100000 hashes=7 segments=5 seed=5eed"
+#define UNSEEDED_MANY "bits=3000000 hashes=7 segments=300"       /* made in three steps, of 128 keys at most */
+#define UNSEEDED_LARGE "capacity=20000000 error=0.01 segments=3" /* in two, of 16 MB at most */
+#define MANY UNSEEDED_MANY " seed=5eed"
+#define LARGE UNSEEDED_LARGE " seed=5eed"
+
+/* SMALL and two more like it, MANY, LARGE. */
+enum { SEGMENT_SPECS = 5, SMALL_SPECS = 3 };
+extern const char *const segment_specs[SEGMENT_SPECS];
+
+extern hibloom_store *stores[2]; /* by hibloom_commands */
+
+int segments_set_up(void **state);
+int segments_tear_down(void **state);
+
+/* As teardown of a test, so that one that fails is not the end of the next. */
+int segments_leave_nothing(void **state);
+#define SEGMENTS_TEST(function) cmocka_unit_test_teardown(function, segments_leave_nothing)
+
+hibloom *segments_open(const char *text);
+void segments_drop(hibloom *filter); /* and closes it; no key is left */
+
+/* But for the numbers that late adders keep for some seconds. */
+long long keys_stored(void);
+
+/* Bits set over all segments, counted from outside. */
+uint64_t segments_count(uint32_t segments);
+
+uint32_t segment_of(const hibloom *filter, const hibloom_item *item);
+
+#endif

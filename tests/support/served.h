@@ -1,0 +1,16 @@
+/* What a program of tests on one real server runs on: the server, its own, and a
+ * connection to it past the library.
+ *
+ *     cmocka_run_group_tests(tests, served_set_up, served_tear_down) */
+#ifndef HIBLOOM_TEST_SERVED_H
+#define HIBLOOM_TEST_SERVED_H
+
+#include "redis_server.h"
+
+extern struct redis_server *server;
+extern struct redisContext *redis; /* somebody else's connection */
+
+int served_set_up(void **state); /* with a port as well; a server that is there already is taken */
+int served_tear_down(void **state);
+
+#endif
