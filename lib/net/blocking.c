@@ -95,7 +95,8 @@ static void receive_exchange(struct blocking *b, struct task *task)
     for (size_t left = b->count; b->count == left;) {
         const struct exchange *exchange = front(b);
         const struct reply *reply =
-            connection_receive(&b->connection, b->index == 0 ? exchange->bulk : NULL, exchange->bulk_room);
+            connection_receive(
+            &b->connection, b->index == exchange->bulk_index ? exchange->bulk : NULL, exchange->bulk_room);
         if (reply == NULL) {
             lose_all(b, task);
             return;

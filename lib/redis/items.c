@@ -159,8 +159,9 @@ static void write_exchange(struct items *walk, struct outbox *outbox, uint32_t t
         ask_guards(walk, outbox, i);
     walk->encoding->ask(filter, &outbox->commands, key, run, i);
     ask_guards(walk, outbox, i);
-    if (walk->encoding->all_keys && !is_guarded_before(walk))
-        outbox_end_into(outbox, run->known, (size_t)run->items * filter->spec.hashes);
+    if (walk->encoding->all_keys)
+        outbox_end_into(outbox, is_guarded_before(walk) ? guarded_keys(walk) * GUARD_REPLIES(filter) : 0, run->known,
+                        (size_t)run->items * filter->spec.hashes);
     else
         outbox_end(outbox);
 }

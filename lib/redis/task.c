@@ -25,7 +25,7 @@ void outbox_begin(struct outbox *outbox, uint32_t tag, struct argument key)
     outbox->exchanges[outbox->count++] = (struct exchange){.slot = keys_slot(key.bytes, key.len), .tag = tag};
 }
 
-void outbox_end_into(struct outbox *outbox, void *bulk, size_t room)
+void outbox_end_into(struct outbox *outbox, uint32_t index, void *bulk, size_t room)
 {
     if (outbox->commands.failed)
         return;
@@ -34,12 +34,13 @@ void outbox_end_into(struct outbox *outbox, void *bulk, size_t room)
     exchange->end = outbox->commands.len;
     exchange->bulk = bulk;
     exchange->bulk_room = room;
+    exchange->bulk_index = index;
     outbox->counted = outbox->commands.count;
 }
 
 void outbox_end(struct outbox *outbox)
 {
-    outbox_end_into(outbox, NULL, 0);
+    outbox_end_into(outbox, 0, NULL, 0);
 }
 
 void outbox_empty(struct outbox *outbox)

@@ -27,8 +27,9 @@ struct exchange {
     uint32_t tag;    /* the task's own */
     uint32_t replies;
     size_t end;      /* of its bytes in the outbox; they begin where those of the one before end */
-    void *bulk;      /* if not NULL, where its first reply goes, a string of at most bulk_room bytes */
+    void *bulk;      /* if not NULL, where one reply goes, a string of at most bulk_room bytes: */
     size_t bulk_room;
+    uint32_t bulk_index; /* this one */
 };
 
 struct outbox {
@@ -42,8 +43,8 @@ struct outbox {
 void outbox_begin(struct outbox *, uint32_t tag, struct argument key);
 void outbox_end(struct outbox *);
 
-/* The same for one command whose reply is a string of up to `room` bytes. */
-void outbox_end_into(struct outbox *, void *bulk, size_t room);
+/* The same where reply number `index` is a string of up to `room` bytes. */
+void outbox_end_into(struct outbox *, uint32_t index, void *bulk, size_t room);
 
 void outbox_empty(struct outbox *);
 void outbox_free(struct outbox *);

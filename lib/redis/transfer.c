@@ -103,7 +103,7 @@ static bool read_window(struct talk *talk, struct outbox *outbox, unsigned numbe
     transfer->asked += len;
     if (transfer->asked == piece->len)
         guard_ask(talk->task.filter, outbox, key, piece->key);
-    outbox_end_into(outbox, transfer->out + transfer->part_at[number], len);
+    outbox_end_into(outbox, 0, transfer->out + transfer->part_at[number], len);
     return true;
 }
 
