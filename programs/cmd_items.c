@@ -1,9 +1,9 @@
-/* add, check and uniq: items stream through a filter.
+/* add, check and uniq: batches of items, each added or looked up in one call.
  *
- * The three are one walk and differ in what they ask of a batch and what they
- * tell of an item. A batch's results are written out before the next one is
- * read, so output is as prompt as input is; of a batch that fails, nothing
- * is written. */
+ * The three share one loop. They differ in what they ask the filter about a
+ * batch and in what they print of an item. The results of a batch are written
+ * out before the next one is read, so output is as prompt as input is. Nothing
+ * is written of a batch that fails. */
 #include "input.h"
 #include "output.h"
 #include "session.h"
@@ -15,6 +15,7 @@
 struct walk {
     hibloom_status (*ask)(hibloom *filter, const hibloom_item *items, size_t n, bool *answers);
     void (*tell)(const hibloom_item *item, bool answer); /* NULL: no line an item */
+    bool adds; /* creates the filter if it is missing, and warns if it is too full */
     uint64_t items;
     uint64_t excluded; /* those of them that cannot be in this filter */
     uint64_t yes;      /* answers */
@@ -70,12 +71,14 @@ static int walk_items(struct walk *w, const struct request *r)
     struct input in;
     int result = EXIT_TROUBLE;
 
-    if (!session_open(&s, r))
+    if (!(w->adds ? session_open : session_open_existing)(&s, r))
         return EXIT_TROUBLE;
     if (input_open(&in, r->operands + 1, r->n_operands - 1)) {
         result = walk_batches(w, &s, &in);
         input_close(&in);
     }
+    if (result == EXIT_YES && w->adds)
+        session_warn_if_full(&s);
     free(w->answers);
     session_close(&s);
     return result;
@@ -83,7 +86,7 @@ static int walk_items(struct walk *w, const struct request *r)
 
 int cmd_add(const struct request *r)
 {
-    struct walk w = { .ask = hibloom_add_many };
+    struct walk w = { .ask = hibloom_add_many, .adds = true };
     int result = walk_items(&w, r);
 
     if (result == EXIT_YES)
@@ -116,7 +119,7 @@ static void tell_new(const hibloom_item *item, bool is_new)
 
 int cmd_uniq(const struct request *r)
 {
-    struct walk w = { .ask = hibloom_add_many, .tell = tell_new };
+    struct walk w = { .ask = hibloom_add_many, .tell = tell_new, .adds = true };
 
     return walk_items(&w, r);
 }

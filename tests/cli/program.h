@@ -1,8 +1,8 @@
-/* Runs the command `hibloom` as a shell would, and hears what it says, so that
- * what is tested is what a user has: exit statuses, bytes, promptness. No run
- * can hang a test: past the deadline it is killed and the test fails.
+/* Runs the command `hibloom` as a shell would, and reads what it prints. So the
+ * tests see what a user sees: exit statuses, bytes, promptness. No run can hang
+ * a test: past the deadline it is killed, and the test fails.
  *
- * A header alone, because only test programs named cli_* want it. */
+ * A header alone, because only the test programs in tests/cli include it. */
 #ifndef HIBLOOM_TEST_PROGRAM_H
 #define HIBLOOM_TEST_PROGRAM_H
 
@@ -63,7 +63,7 @@ struct program {
 };
 
 /* $HIBLOOM_PROGRAM, or the one that was built beside this test program:
- * BUILD/hibloom for BUILD/tests/NAME. */
+ * BUILD/hibloom for BUILD/tests/cli/NAME. */
 static inline const char *program_path(void)
 {
     static char path[4096];
@@ -75,7 +75,7 @@ static inline const char *program_path(void)
     len = readlink("/proc/self/exe", path, sizeof path - sizeof "hibloom");
     assert_true(len > 0);
     path[len] = '\0';
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 3; i++)
         *strrchr(path, '/') = '\0';
     strcat(path, "/hibloom");
     return path;

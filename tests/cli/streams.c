@@ -34,7 +34,8 @@ static void check_and_positions_are_prompt_too(void **state)
 
     (void)state;
     test_name(name);
-    program_start(&p, ARGS("check", name, SURE), NULL);
+    assert_run("", 0, "", "", "create", name, SURE);
+    program_start(&p, ARGS("check", name), NULL);
     program_write(&p, "a\n", 2);
     program_hear(&p, 5, false);
     assert_string_equal(p.said.data, "no\ta\n");
@@ -151,8 +152,8 @@ static void closed_files_are_trouble_where_they_are_needed(void **state)
 
     (void)state;
     test_name(name);
-    assert_run_on(NONE, PIPE, 2, unreadable, ARGS("check", name, SURE));
-    assert_run_on(NONE, PIPE, 2, unreadable, ARGS("add", name));
+    assert_run_on(NONE, PIPE, 2, unreadable, ARGS("add", name, SURE));
+    assert_run_on(NONE, PIPE, 2, unreadable, ARGS("check", name));
     assert_run_on(NONE, PIPE, 2, unreadable, ARGS("uniq", name));
     assert_run_on(NONE, PIPE, 2, unreadable, ARGS("positions", "php-uids"));
     assert_run_on(NONE, PIPE, 0, "", ARGS("add", name, "item"));
