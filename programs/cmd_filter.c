@@ -44,7 +44,7 @@ int cmd_clear(const struct request *r)
     return result;
 }
 
-/* On each of the names, also if one before it failed. */
+/* Calls it for each name, also if it has failed for one before. */
 static int on_each_name(const struct request *r, hibloom_status (*call)(struct session *, const struct request *))
 {
     struct session s;

@@ -14,11 +14,11 @@
 
 struct walk {
     hibloom_status (*ask)(hibloom *filter, const hibloom_item *items, size_t n, bool *answers);
-    void (*tell)(const hibloom_item *item, bool answer); /* NULL: no line an item */
+    void (*print)(const hibloom_item *item, bool answer); /* NULL: nothing is printed of an item */
     bool adds; /* creates the filter if it is missing, and warns if it is too full */
     uint64_t items;
-    uint64_t excluded; /* those of them that cannot be in this filter */
-    uint64_t yes;      /* answers */
+    uint64_t excluded; /* of them: empty ones that the spec excludes */
+    uint64_t yes;      /* of them: found, or new */
     bool *answers;     /* [room] */
     size_t room;
 };
@@ -39,13 +39,13 @@ static bool make_room(struct walk *w, size_t n)
     return true;
 }
 
-static void count_and_tell(struct walk *w, const struct input *in, const hibloom_spec *spec)
+static void count_and_print(struct walk *w, const struct input *in, const hibloom_spec *spec)
 {
     for (size_t i = 0; i < in->n; i++) {
         w->excluded += in->items[i].len == 0 && spec->empty_excluded;
         w->yes += w->answers[i];
-        if (w->tell != NULL)
-            w->tell(&in->items[i], w->answers[i]);
+        if (w->print != NULL)
+            w->print(&in->items[i], w->answers[i]);
     }
     w->items += in->n;
 }
@@ -58,7 +58,7 @@ static int walk_batches(struct walk *w, const struct session *s, struct input *i
         if (!make_room(w, in->n) ||
             session_result(s, w->ask(s->filter, in->items, in->n, w->answers)) == EXIT_TROUBLE)
             return EXIT_TROUBLE;
-        count_and_tell(w, in, hibloom_spec_of(s->filter));
+        count_and_print(w, in, hibloom_spec_of(s->filter));
         if (!output_flush())
             return EXIT_TROUBLE;
     }
@@ -94,7 +94,7 @@ int cmd_add(const struct request *r)
     return result;
 }
 
-static void tell_either(const hibloom_item *item, bool found)
+static void print_answer(const hibloom_item *item, bool found)
 {
     output_text("%s\t", found ? "maybe" : "no");
     output_bytes(item->data, item->len);
@@ -103,13 +103,13 @@ static void tell_either(const hibloom_item *item, bool found)
 
 int cmd_check(const struct request *r)
 {
-    struct walk w = { .ask = hibloom_contains_many, .tell = tell_either };
+    struct walk w = { .ask = hibloom_contains_many, .print = print_answer };
     int result = walk_items(&w, r);
 
     return result == EXIT_YES && w.yes < w.items ? EXIT_NO : result;
 }
 
-static void tell_new(const hibloom_item *item, bool is_new)
+static void print_new(const hibloom_item *item, bool is_new)
 {
     if (!is_new)
         return;
@@ -119,7 +119,7 @@ static void tell_new(const hibloom_item *item, bool is_new)
 
 int cmd_uniq(const struct request *r)
 {
-    struct walk w = { .ask = hibloom_add_many, .tell = tell_new, .adds = true };
+    struct walk w = { .ask = hibloom_add_many, .print = print_new, .adds = true };
 
     return walk_items(&w, r);
 }

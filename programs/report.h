@@ -8,7 +8,7 @@
 struct report {
     bool json;
 
-    bool begun; /* report.c's own */
+    bool begun; /* for report.c only */
 };
 
 void report_string(struct report *report, const char *key, const char *value);

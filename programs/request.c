@@ -11,7 +11,8 @@
 
 #define DEFAULT_URI "redis://127.0.0.1:6379"
 
-/* A long option's value for getopt_long: its bit, past every character. */
+/* What getopt_long returns for an option without a short form: its bit, above
+ * every character. */
 #define LONG_OPTION 0x1000
 
 static const struct option long_options[] = {

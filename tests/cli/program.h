@@ -199,7 +199,7 @@ static inline void program_write(struct program *p, const char *input, size_t le
 }
 
 /* Waits until it has said, or if it is complaints complained, `len` bytes. */
-static inline void program_hear(struct program *p, size_t len, bool complaints)
+static inline void program_wait_for(struct program *p, size_t len, bool complaints)
 {
     const char *nothing = NULL;
     size_t none = 0;
@@ -211,7 +211,7 @@ static inline void program_hear(struct program *p, size_t len, bool complaints)
     }
 }
 
-/* Closes its input, hears it out, and waits for its end. */
+/* Closes its input, reads all that it prints, and waits for its end. */
 static inline void program_end(struct program *p)
 {
     const char *nothing = NULL;
@@ -241,7 +241,7 @@ static inline void program_free(struct program *p)
     text_free(&p->complained);
 }
 
-/* The whole of a run: feed it, hear it out. */
+/* A whole run: its input, all that it prints, its end. */
 static inline void program_run(struct program *p, const char *input, size_t len, const char *const args[])
 {
     program_start(p, args, NULL);

@@ -41,7 +41,7 @@ static void a_connection_error_names_the_server_once(void **state)
     snprintf(unix_socket, sizeof unix_socket, "unix://%s", path);
     program_start(&p, ARGS("-u", tcp, "uniq", "name", SURE), NULL);
     program_write(&p, "a\n", 2);
-    program_hear(&p, 2, false);
+    program_wait_for(&p, 2, false);
     redis_server_kill(server);
     program_write(&p, "b\n", 2);
     program_end(&p); /* a connection that is lost */
@@ -115,7 +115,7 @@ static void a_server_that_dies_midway_is_trouble(void **state)
     (void)state;
     program_start(&p, ARGS("-u", redis_server_uri(server), "uniq", "name", SURE), NULL);
     program_write(&p, "a\n", 2);
-    program_hear(&p, 2, false);
+    program_wait_for(&p, 2, false);
     redis_server_kill(server);
     program_write(&p, "b\nc\n", 4);
     program_end(&p);
@@ -137,7 +137,7 @@ static void a_filter_that_is_dropped_midway_is_trouble(void **state)
     assert_run("", 0, "", "", "create", name, SURE);
     program_start(&p, ARGS("check", name), NULL);
     program_write(&p, "a\n", 2);
-    program_hear(&p, 5, false);
+    program_wait_for(&p, 5, false);
     assert_run("", 0, "", "", "drop", name);
     program_write(&p, "b\n", 2);
     program_end(&p);
