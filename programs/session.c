@@ -8,18 +8,22 @@
 
 /* ---- Complaints ------------------------------------------------------------------- */
 
-/* Whether there is a bitmap without a spec under the name. Any spec joins one.
- * The look-up fails if there is nothing. */
+/* Whether there is a bitmap without a spec under the name, or there are several:
+ * NAME:0, NAME:1. Any spec joins them; the look-up fails if there is nothing. */
 static bool is_bare_bitmap(const struct session *s)
 {
-    hibloom *filter = NULL;
-    hibloom_spec spec;
-    bool found, is_bare;
+    static const char *const specs[] = { "bits=8 hashes=1", "bits=8 hashes=2 layout=partitioned" };
+    bool found, is_bare = false;
 
-    is_bare = s->in_redis && hibloom_spec_parse(&spec, "bits=8 hashes=1") == HIBLOOM_OK &&
-              hibloom_attach(&filter, s->store, s->name, &spec) == HIBLOOM_OK &&
-              hibloom_contains(filter, "", 0, &found) == HIBLOOM_OK;
-    hibloom_close(filter);
+    for (size_t i = 0; i < 2 && s->in_redis && !is_bare; i++) {
+        hibloom *filter = NULL;
+        hibloom_spec spec;
+
+        is_bare = hibloom_spec_parse(&spec, specs[i]) == HIBLOOM_OK &&
+                  hibloom_attach(&filter, s->store, s->name, &spec) == HIBLOOM_OK &&
+                  hibloom_contains(filter, "", 0, &found) == HIBLOOM_OK;
+        hibloom_close(filter);
+    }
     return is_bare;
 }
 
@@ -38,7 +42,7 @@ int session_result(const struct session *s, hibloom_status status)
     else
         complain("%s%s%s: %s", name, colon, kind, words);
     if ((status == HIBLOOM_EMISMATCH || status == HIBLOOM_ENOTFOUND) && is_bare_bitmap(s))
-        complain("hint: '%s' is a bitmap without a spec. If another program fills it, join it with --bare -s SPEC.",
+        complain("hint: '%s' is a bitmap without a spec. If another program fills it, use --bare -s SPEC.",
                  s->name);
     return EXIT_TROUBLE;
 }

@@ -128,7 +128,7 @@ static void layout_and_commands_decide_what_is_sent(void **state)
         { "classic", "setbit", "bitfield", "getbit" }, /* add wants to know what is new */
         { "classic", "bitfield", "bitfield", "bitfield_ro" },
         { "blocked", "setbit", "bitfield", "getrange" },
-        { "partitioned", "setbit", "multi", "getbit" },
+        { "partitioned", "setbit", "eval", "getbit" }, /* all keys in one step */
     };
     redisContext *redis = test_redis();
     char name[TEST_NAME_SIZE];

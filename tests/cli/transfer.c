@@ -114,7 +114,7 @@ static void a_copy_that_fails_half_way_does_not_stay(void **state)
     (void)state;
     test_name(from);
     assert_run("", 0, NULL, "", "add", from, SURE, "a");
-    assert_run("", 2, "", "BITOP", "copy", from, from, "--to", redis_server_uri(server));
+    assert_run("", 2, "", from, "copy", from, from, "--to", redis_server_uri(server));
     assert_run("", 2, "", hibloom_strerror(HIBLOOM_ENOTFOUND), "-u", redis_server_uri(server), "check", from, "a");
     redis_server_stop(server);
 }
