@@ -74,7 +74,8 @@ static void the_warning_says_how_far(void **state)
     program_run(&p, lines.data, lines.len, ARGS("uniq", name, "-n", "100", "-p", "1e-6"));
     about = strstr(p.complained.data, "about ");
     assert_non_null(about);
-    assert_int_equal(sscanf(about, "about %lf items are in, and it is meant for 100 (%lf %%). Its error rate is now about %lf",
+    assert_int_equal(sscanf(about,
+                            "about %lf items are in, and it is meant for 100 (%lf %%). Its error rate is now about %lf",
                             &items, &percent, &error),
                      3);
     assert_true(items > 180 && items < 220);

@@ -133,10 +133,10 @@ static void help_leads_to_the_words_of_a_spec(void **state)
 {
     static const char *const with_spec[] = { "positions", "create", "add", "check", "uniq", "load", "info",
                                              "save", "restore", "expire", "clear", "drop" };
-    static const char *const words[] = { "capacity=", "error=", "bits=", "hashes=", "hash=", "xxh3", "siphash", "murmur3",
-                                         "poly", "php-mt", "php-mt-legacy", "seed=", "seeds=", "layout=", "classic",
-                                         "partitioned", "blocked", "segments=", "empty=excluded", "php-poly8", "php-uids",
-                                         "py-mmh3", "py-mmh3-redis" };
+    static const char *const words[] = { "capacity=", "error=", "bits=", "hashes=", "hash=", "xxh3", "siphash",
+                                         "murmur3", "poly", "php-mt", "php-mt-legacy", "seed=", "seeds=", "layout=",
+                                         "classic", "partitioned", "blocked", "segments=", "empty=excluded",
+                                         "php-poly8", "php-uids", "py-mmh3", "py-mmh3-redis" };
 
     (void)state;
     for (size_t i = 0; i < sizeof with_spec / sizeof *with_spec; i++)

@@ -16,9 +16,11 @@ static void a_wrong_command_line_is_trouble(void **state)
     assert_run("", 2, "", "-n needs a value", "plan", "-p", "0.01", "-n");
     assert_run("", 2, "", "-u needs a value", "plan", "-u");
     assert_run("", 2, "", "--layout needs a value", "plan", "-n", "10", "-p", "0.1", "--layout");
-    assert_run("", 2, "", "--layout 'b d' is not a layout: classic, partitioned or blocked", "plan", "-n", "10", "-p", "0.1", "--layout", "b d");
+    assert_run("", 2, "", "--layout 'b d' is not a layout: classic, partitioned or blocked", "plan", "-n", "10", "-p",
+               "0.1", "--layout", "b d");
     assert_run("", 2, "", "--layout 'oval' is not a layout", "plan", "-n", "10", "-p", "0.1", "--layout", "oval");
-    assert_run("", 2, "", "--commands 'get' is neither setbit nor bitfield", "-u", NOWHERE, "add", "a", "--commands", "get");
+    assert_run("", 2, "", "--commands 'get' is neither setbit nor bitfield", "-u", NOWHERE, "add", "a", "--commands",
+               "get");
     assert_run("", 2, "", "something is missing", "positions");
     assert_run("", 2, "", "something is missing", "-u", NOWHERE, "create", "-n", "10", "-p", "0.1");
     assert_run("", 2, "", "something is missing", "-u", NOWHERE, "add");
