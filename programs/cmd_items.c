@@ -65,6 +65,13 @@ static int walk_batches(struct walk *w, const struct session *s, struct input *i
     return status == INPUT_END ? EXIT_YES : EXIT_TROUBLE;
 }
 
+/* Counting takes the server about 1 ms for each MB. After a few items that are on
+ * the command line, it would take far longer than to add them. */
+static bool is_worth_counting(const struct request *r, const hibloom_spec *spec)
+{
+    return r->n_operands == 1 || spec->bits <= HIBLOOM_SEGMENT_BITS;
+}
+
 static int walk_items(struct walk *w, const struct request *r)
 {
     struct session s;
@@ -77,7 +84,7 @@ static int walk_items(struct walk *w, const struct request *r)
         result = walk_batches(w, &s, &in);
         input_close(&in);
     }
-    if (result == EXIT_YES && w->adds)
+    if (result == EXIT_YES && w->adds && is_worth_counting(r, hibloom_spec_of(s.filter)))
         session_warn_if_full(&s);
     free(w->answers);
     session_close(&s);

@@ -28,7 +28,7 @@
 #define JSON_HELP "      --json         print a JSON object\n"
 #define COUNT_HELP \
     "At the end it counts the filter's bits, and warns if more items are in than it is\n" \
-    "meant for. Counting 1 GB takes the server some 0.2 s.\n"
+    "meant for. Counting 1 GB takes the server about a second.\n"
 #define SIZE_SYNOPSIS "-n N -p P [-k K] [--layout L]"
 #define SPEC_SYNOPSIS SIZE_SYNOPSIS " | -s SPEC"
 #define MAKE_SYNOPSIS "NAME [" SPEC_SYNOPSIS "] [--bare]"
@@ -55,7 +55,8 @@ static const struct command commands[] = {
       "hibloom create seen -n 10M -p 0.001", OPTIONS_SPEC, SPEC_ALWAYS, 1, 1, cmd_create },
     { "add", OPEN_SYNOPSIS " [ITEM...]", "add items",
       "Adds items, and prints how many, and how many of them were new.\n"
-      ITEMS_HELP MAKE_HELP COMMANDS_HELP COUNT_HELP,
+      ITEMS_HELP MAKE_HELP COMMANDS_HELP COUNT_HELP
+      "It does not count more than 16 MB if the items are on the command line.\n",
       "hibloom add seen -n 10M -p 0.001 https://example.org/", ITEMS_OPTIONS, SPEC_OPTIONAL, 1, MANY, cmd_add },
     { "check", OPEN_SYNOPSIS " [ITEM...]", "ask whether items are in",
       "Prints for each item \"maybe\" or \"no\", a tab and the item. \"no\" is certain. Exits 0 if\n"

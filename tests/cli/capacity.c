@@ -106,6 +106,19 @@ static void without_a_capacity_nothing_warns(void **state)
     assert_run("", 0, "", "", "create", name, "-s", "hash=poly bits=1 hashes=1 seeds=3");
 }
 
+/* Counting would take longer than to add a few items to a large filter. */
+static void a_few_items_for_a_large_filter_do_not_count_it(void **state)
+{
+    static const char large[] = "bits=134217729 hashes=1 capacity=1"; /* more than 16 MB */
+    char name[TEST_NAME_SIZE];
+
+    (void)state;
+    test_name(name);
+    assert_run("", 0, "added 2, new 2\n", "", "add", name, "-s", large, "a", "b");
+    assert_run("a\n", 0, "added 1, new 0\n", "warning: ", "add", name);
+    assert_run("", 0, "", "", "drop", name);
+}
+
 static void check_and_info_do_not_warn(void **state)
 {
     struct text lines = lines_to(200);
@@ -154,6 +167,7 @@ int main(void)
         cmocka_unit_test(the_warning_says_how_far),
         cmocka_unit_test(a_full_bitmap_is_past_its_capacity),
         cmocka_unit_test(without_a_capacity_nothing_warns),
+        cmocka_unit_test(a_few_items_for_a_large_filter_do_not_count_it),
         cmocka_unit_test(check_and_info_do_not_warn),
         cmocka_unit_test(info_says_the_part_that_is_used),
     };
