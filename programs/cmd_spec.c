@@ -13,7 +13,7 @@
 
 /* In Redis each key has the spec's text and a trailer behind its bits, and key 0
  * of several has a list of the keys. */
-#define TRAILER_BYTES 83
+#define TRAILER_BYTES 92
 #define LIST_ENTRY_BYTES 16
 
 static uint32_t keys_of(const hibloom_spec *spec)

@@ -191,12 +191,16 @@ static bool check_options(const struct request *r, const struct command *c)
 
 static void size_text(const struct request *r, uint32_t hashes, char text[HIBLOOM_SPEC_TEXT_SIZE])
 {
-    char chosen[32] = "";
+    char chosen[32] = "", rate[32];
+    int digits = 15;
 
     if (hashes != 0)
         snprintf(chosen, sizeof chosen, " hashes=%u", hashes);
-    snprintf(text, HIBLOOM_SPEC_TEXT_SIZE, "capacity=%llu error=%.17g%s layout=%s", (unsigned long long)r->capacity,
-             r->error_rate, chosen, r->layout != NULL ? r->layout : "classic");
+    do /* 17 digits are always enough, and 0.1 needs fewer */
+        snprintf(rate, sizeof rate, "%.*g", digits, r->error_rate);
+    while (digits++ < 17 && strtod(rate, NULL) != r->error_rate);
+    snprintf(text, HIBLOOM_SPEC_TEXT_SIZE, "capacity=%llu error=%s%s layout=%s", (unsigned long long)r->capacity,
+             rate, chosen, r->layout != NULL ? r->layout : "classic");
 }
 
 hibloom_status request_size(const struct request *r, uint32_t hashes, hibloom_spec *out)
