@@ -1,10 +1,11 @@
-/* A crawler's front door: reads URLs, prints those that nobody has fetched.
+/* Which URLs has nobody fetched yet? Reads URLs, one on a line, and prints those
+ * that are new. Any number of these programs share one filter.
  *
  *     crawler URI NAME < urls
  *
- * Shows batches, and what to do when a call fails: a filter that is gone is
- * made anew, a dead connection is tried again, and anything else is for a
- * human. Run as many as you like at once. */
+ * It shows calls with many items, and what to do when a call fails: one that may
+ * succeed later is made again, a filter that is gone is created again, and
+ * anything else is for a human to look at. */
 #include <hibloom/hibloom.h>
 
 #include <stdio.h>
@@ -29,49 +30,49 @@ static int complain(const struct crawler *crawler, const char *doing, hibloom_st
     return EXIT_FAILURE;
 }
 
-/* Opens the filter or creates it. If only its bitmap was lost, say by eviction,
- * a new one is made first: to a crawler, fetching twice is better than not at
- * all. Of several crawlers that notice, one does it and the others find it done. */
+/* Opens the filter, or creates it. If the server has lost a part of it, say by
+ * eviction, that part is made again, empty: a crawler would rather fetch a URL
+ * twice than not at all. Several crawlers may do this at the same time. */
 static hibloom_status open_filter(struct crawler *crawler)
 {
     hibloom_spec spec;
-    hibloom_status status = hibloom_repair(crawler->store, crawler->name);
+    hibloom_status status = hibloom_spec_for(&spec, 10000000, 0.001);
 
-    hibloom_close(crawler->seen);
-    crawler->seen = NULL;
-    if (status == HIBLOOM_OK || status == HIBLOOM_ENOTFOUND) /* not found: it is about to be created */
-        status = hibloom_spec_for(&spec, 10000000, 0.001);
+    if (status == HIBLOOM_OK)
+        status = hibloom_open(&crawler->seen, crawler->store, crawler->name, &spec);
+    if (status != HIBLOOM_ECORRUPT)
+        return status;
+    status = hibloom_repair(crawler->store, crawler->name);
     return status == HIBLOOM_OK ? hibloom_open(&crawler->seen, crawler->store, crawler->name, &spec) : status;
 }
 
-/* Is it worth another attempt? Whatever an attempt has added before it failed
- * is not new in the next: those URLs are left to the next crawl. */
-static bool may_try_again(struct crawler *crawler, hibloom_status status)
+/* URLs that a failed attempt has added are not new in the next one: they are left
+ * to the next crawl. */
+static hibloom_status add(struct crawler *crawler, const hibloom_item *urls, size_t n, bool *is_new)
 {
-    switch (status) {
-    case HIBLOOM_EIO:
-    case HIBLOOM_ETIMEDOUT:
-        sleep(1); /* the next call makes a new connection */
-        return true;
-    case HIBLOOM_ENOTFOUND:
-    case HIBLOOM_EMISMATCH:
-    case HIBLOOM_ECORRUPT: /* lost, and perhaps made anew by another crawler */
-        return open_filter(crawler) == HIBLOOM_OK;
-    default:
-        return false;
+    hibloom_status status = HIBLOOM_OK;
+
+    for (int i = 0; i < ATTEMPTS; i++) {
+        status = crawler->seen == NULL ? open_filter(crawler) : HIBLOOM_OK;
+        if (status == HIBLOOM_OK)
+            status = hibloom_add_many(crawler->seen, urls, n, is_new);
+        if (hibloom_is_retryable(status)) {
+            sleep(1); /* if the connection is dead, the next call makes a new one */
+        } else if (status >= HIBLOOM_ENOTFOUND) {
+            hibloom_close(crawler->seen); /* lost, and perhaps created again by another crawler */
+            crawler->seen = NULL;
+        } else {
+            break;
+        }
     }
+    return status;
 }
 
 static hibloom_status print_new(struct crawler *crawler, const hibloom_item *urls, size_t n)
 {
     bool is_new[BATCH];
-    hibloom_status status = HIBLOOM_OK;
+    const hibloom_status status = add(crawler, urls, n, is_new);
 
-    for (int i = 0; i < ATTEMPTS; i++) {
-        status = hibloom_add_many(crawler->seen, urls, n, is_new);
-        if (status == HIBLOOM_OK || !may_try_again(crawler, status))
-            break;
-    }
     for (size_t i = 0; status == HIBLOOM_OK && i < n; i++)
         if (is_new[i])
             printf("%.*s\n", (int)urls[i].len, (const char *)urls[i].data);

@@ -1,7 +1,10 @@
-/* Is this uid one of ours? Asks the bitmap "uids" that a PHP program fills, on
- * a hiredis connection that the service has anyway.
+/* Is this uid one of ours? Looks uids up in the bitmap "uids", which a PHP program
+ * fills.
  *
- *     uids HOST PORT UID... */
+ *     uids HOST PORT UID...
+ *
+ * It shows how to use a bitmap of another program, and a hiredis connection that
+ * the service has already. */
 #include <hibloom/hibloom.h>
 #include <hiredis/hiredis.h>
 

@@ -1,4 +1,4 @@
-/* create, expire, clear and drop: one call on one filter each. */
+/* create, expire, clear, repair and drop: one call on each filter. */
 #include "number.h"
 #include "output.h"
 #include "session.h"
@@ -9,6 +9,7 @@ int cmd_create(const struct request *r)
 
     if (!session_open(&s, r))
         return EXIT_TROUBLE;
+    session_warn_if_full(&s);
     session_close(&s);
     return EXIT_YES;
 }
@@ -31,35 +32,63 @@ int cmd_expire(const struct request *r)
     return result;
 }
 
-static int on_open_filter(const struct request *r, hibloom_status (*call)(hibloom *))
+int cmd_clear(const struct request *r)
 {
     struct session s;
     int result;
 
     if (!session_open(&s, r))
         return EXIT_TROUBLE;
-    result = session_result(&s, call(s.filter));
+    result = session_result(&s, hibloom_clear(s.filter));
     session_close(&s);
     return result;
 }
 
-int cmd_clear(const struct request *r)
-{
-    return on_open_filter(r, hibloom_clear);
-}
-
-/* A filter whose bitmap was lost cannot be opened, but must be removable. A
- * bare bitmap is the other way round: hibloom_delete wants a stored spec. */
-int cmd_drop(const struct request *r)
+/* Calls it for each name, also if it has failed for one before. */
+static int on_each_name(const struct request *r, hibloom_status (*call)(struct session *, const struct request *))
 {
     struct session s;
-    int result;
+    int result = EXIT_YES;
 
-    if ((r->given & OPTION_BARE) != 0)
-        return on_open_filter(r, hibloom_drop);
     if (!session_connect(&s, r))
         return EXIT_TROUBLE;
-    result = session_result(&s, hibloom_delete(s.store, s.name));
+    for (size_t i = 0; i < r->n_operands; i++) {
+        s.name = r->operands[i];
+        if (session_result(&s, call(&s, r)) == EXIT_TROUBLE)
+            result = EXIT_TROUBLE;
+    }
     session_close(&s);
     return result;
+}
+
+static hibloom_status repair(struct session *s, const struct request *r)
+{
+    (void)r;
+    return hibloom_repair(s->store, s->name);
+}
+
+int cmd_repair(const struct request *r)
+{
+    return on_each_name(r, repair);
+}
+
+/* A damaged filter cannot be opened, but it can be removed. A bare bitmap is
+ * the other way round: hibloom_delete removes only what has a spec. */
+static hibloom_status drop(struct session *s, const struct request *r)
+{
+    hibloom_status status;
+
+    if ((r->given & OPTION_BARE) == 0)
+        return hibloom_delete(s->store, s->name);
+    status = session_open_filter(s, r);
+    if (status == HIBLOOM_OK)
+        status = hibloom_drop(s->filter);
+    hibloom_close(s->filter);
+    s->filter = NULL;
+    return status;
+}
+
+int cmd_drop(const struct request *r)
+{
+    return on_each_name(r, drop);
 }

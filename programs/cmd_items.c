@@ -1,9 +1,9 @@
-/* add, check and uniq: items stream through a filter.
+/* add, check and uniq: batches of items, each added or looked up in one call.
  *
- * The three are one walk and differ in what they ask of a batch and what they
- * tell of an item. A batch's results are written out before the next one is
- * read, so output is as prompt as input is; of a batch that fails, nothing
- * is written. */
+ * The three share one loop. They differ in what they ask the filter about a
+ * batch and in what they print of an item. The results of a batch are written
+ * out before the next one is read, so output is as prompt as input is. Nothing
+ * is written of a batch that fails. */
 #include "input.h"
 #include "output.h"
 #include "session.h"
@@ -14,10 +14,11 @@
 
 struct walk {
     hibloom_status (*ask)(hibloom *filter, const hibloom_item *items, size_t n, bool *answers);
-    void (*tell)(const hibloom_item *item, bool answer); /* NULL: no line an item */
+    void (*print)(const hibloom_item *item, bool answer); /* NULL: nothing is printed of an item */
+    bool adds; /* creates the filter if it is missing, and warns if it is too full */
     uint64_t items;
-    uint64_t excluded; /* those of them that cannot be in this filter */
-    uint64_t yes;      /* answers */
+    uint64_t excluded; /* of them: empty ones that the spec excludes */
+    uint64_t yes;      /* of them: found, or new */
     bool *answers;     /* [room] */
     size_t room;
 };
@@ -38,13 +39,13 @@ static bool make_room(struct walk *w, size_t n)
     return true;
 }
 
-static void count_and_tell(struct walk *w, const struct input *in, const hibloom_spec *spec)
+static void count_and_print(struct walk *w, const struct input *in, const hibloom_spec *spec)
 {
     for (size_t i = 0; i < in->n; i++) {
         w->excluded += in->items[i].len == 0 && spec->empty_excluded;
         w->yes += w->answers[i];
-        if (w->tell != NULL)
-            w->tell(&in->items[i], w->answers[i]);
+        if (w->print != NULL)
+            w->print(&in->items[i], w->answers[i]);
     }
     w->items += in->n;
 }
@@ -57,11 +58,18 @@ static int walk_batches(struct walk *w, const struct session *s, struct input *i
         if (!make_room(w, in->n) ||
             session_result(s, w->ask(s->filter, in->items, in->n, w->answers)) == EXIT_TROUBLE)
             return EXIT_TROUBLE;
-        count_and_tell(w, in, hibloom_spec_of(s->filter));
+        count_and_print(w, in, hibloom_spec_of(s->filter));
         if (!output_flush())
             return EXIT_TROUBLE;
     }
     return status == INPUT_END ? EXIT_YES : EXIT_TROUBLE;
+}
+
+/* Counting takes the server about 1 ms for each MB. After a few items that are on
+ * the command line, it would take far longer than to add them. */
+static bool is_worth_counting(const struct request *r, const hibloom_spec *spec)
+{
+    return r->n_operands == 1 || spec->bits <= HIBLOOM_SEGMENT_BITS;
 }
 
 static int walk_items(struct walk *w, const struct request *r)
@@ -70,12 +78,14 @@ static int walk_items(struct walk *w, const struct request *r)
     struct input in;
     int result = EXIT_TROUBLE;
 
-    if (!session_open(&s, r))
+    if (!(w->adds ? session_open : session_open_existing)(&s, r))
         return EXIT_TROUBLE;
     if (input_open(&in, r->operands + 1, r->n_operands - 1)) {
         result = walk_batches(w, &s, &in);
         input_close(&in);
     }
+    if (result == EXIT_YES && w->adds && is_worth_counting(r, hibloom_spec_of(s.filter)))
+        session_warn_if_full(&s);
     free(w->answers);
     session_close(&s);
     return result;
@@ -83,7 +93,7 @@ static int walk_items(struct walk *w, const struct request *r)
 
 int cmd_add(const struct request *r)
 {
-    struct walk w = { .ask = hibloom_add_many };
+    struct walk w = { .ask = hibloom_add_many, .adds = true };
     int result = walk_items(&w, r);
 
     if (result == EXIT_YES)
@@ -91,7 +101,7 @@ int cmd_add(const struct request *r)
     return result;
 }
 
-static void tell_either(const hibloom_item *item, bool found)
+static void print_answer(const hibloom_item *item, bool found)
 {
     output_text("%s\t", found ? "maybe" : "no");
     output_bytes(item->data, item->len);
@@ -100,13 +110,13 @@ static void tell_either(const hibloom_item *item, bool found)
 
 int cmd_check(const struct request *r)
 {
-    struct walk w = { .ask = hibloom_contains_many, .tell = tell_either };
+    struct walk w = { .ask = hibloom_contains_many, .print = print_answer };
     int result = walk_items(&w, r);
 
     return result == EXIT_YES && w.yes < w.items ? EXIT_NO : result;
 }
 
-static void tell_new(const hibloom_item *item, bool is_new)
+static void print_new(const hibloom_item *item, bool is_new)
 {
     if (!is_new)
         return;
@@ -116,7 +126,7 @@ static void tell_new(const hibloom_item *item, bool is_new)
 
 int cmd_uniq(const struct request *r)
 {
-    struct walk w = { .ask = hibloom_add_many, .tell = tell_new };
+    struct walk w = { .ask = hibloom_add_many, .print = print_new, .adds = true };
 
     return walk_items(&w, r);
 }

@@ -1,6 +1,6 @@
-/* load: items in bulk. They are added to a filter in this process' memory, and
- * that is then merged into the one on the server, which costs a transfer of its
- * bits where add would cost commands for each item. */
+/* load: millions of items. They are added to a filter in the memory of this
+ * process, and that is merged into the one on the server. So the bits of the
+ * filter are sent once, and no commands for each item. */
 #include "input.h"
 #include "number.h"
 #include "output.h"
@@ -16,24 +16,24 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* Its twin in memory, empty. Bare as it is: another would draw a seed where
- * the spec has none. */
-static bool open_twin(struct session *twin, const struct session *s, bool bare)
+/* An empty filter in memory with the same spec. For a bare bitmap it is bare,
+ * too: else a seed would be drawn for a spec without one. */
+static bool open_in_memory(struct session *memory, const struct session *s, bool bare)
 {
     hibloom_status status;
 
-    *twin = (struct session){ .name = s->name };
-    status = hibloom_memory(&twin->store);
+    *memory = (struct session){ .name = s->name };
+    status = hibloom_memory(&memory->store);
     if (status == HIBLOOM_OK)
-        status = (bare ? hibloom_attach : hibloom_open)(&twin->filter, twin->store, twin->name,
+        status = (bare ? hibloom_attach : hibloom_open)(&memory->filter, memory->store, memory->name,
                                                         hibloom_spec_of(s->filter));
-    if (session_result(twin, status) == EXIT_YES)
+    if (session_result(memory, status) == EXIT_YES)
         return true;
-    session_close(twin);
+    session_close(memory);
     return false;
 }
 
-/* Adds the lines of standard input; *items: how many of them can be in it. */
+/* Adds the lines of standard input. *items: their number, without the excluded ones. */
 static int add_lines(const struct session *s, uint64_t *items)
 {
     const bool empty_excluded = hibloom_spec_of(s->filter)->empty_excluded;
@@ -56,27 +56,28 @@ static int add_lines(const struct session *s, uint64_t *items)
 static int load(const struct session *s, bool bare)
 {
     const double started = now();
-    struct session twin;
+    struct session memory;
     uint64_t items;
     int result;
     char rate[NUMBER_SIZE];
 
-    if (!open_twin(&twin, s, bare))
+    if (!open_in_memory(&memory, s, bare))
         return EXIT_TROUBLE;
-    result = add_lines(&twin, &items);
+    result = add_lines(&memory, &items);
     if (result == EXIT_YES)
-        result = session_result(s, hibloom_merge(s->filter, twin.filter));
-    session_close(&twin);
+        result = session_result(s, hibloom_merge(s->filter, memory.filter));
+    session_close(&memory);
     if (result == EXIT_YES) {
         const double seconds = now() - started;
         output_text("loaded %llu in %.2f s, %s/s\n", (unsigned long long)items, seconds,
                     number_scaled(rate, (double)items / seconds, ""));
+        session_warn_if_full(s);
     }
     return result;
 }
 
-/* The filter is opened first: what is wrong with it is said before a long
- * input is read. */
+/* The filter is opened first, so that a failure is reported before a long input
+ * is read. */
 int cmd_load(const struct request *r)
 {
     struct session s;

@@ -1,31 +1,43 @@
-/* plan and positions: what can be said of a filter without a server. */
+/* plan and positions: what is known of a filter without a server. */
 #include "command.h"
 #include "input.h"
 #include "number.h"
 #include "output.h"
+
+#include <string.h>
 
 #define BEYOND_BEST 3u
 #define REDIS_KEY_BITS ((uint64_t)1 << 32)
 
 /* ---- plan --------------------------------------------------------------------- */
 
-#define SEAL_BYTES 8 /* behind the bits of each key; see hibloom.h */
+/* In Redis each key has the spec's text and a trailer behind its bits, and key 0
+ * of several has a list of the keys. */
+#define TRAILER_BYTES 92
+#define LIST_ENTRY_BYTES 16
 
 static uint32_t keys_of(const hibloom_spec *spec)
 {
     return spec->layout == HIBLOOM_LAYOUT_PARTITIONED ? spec->hashes : spec->segments;
 }
 
-/* Of one key in Redis, and of all. What is sized has the same number of bits in
- * each segment. */
+/* Of one key, without the list. All segments have the same number of bits. */
 static uint64_t key_bytes(const hibloom_spec *spec)
 {
-    return (spec->bits / spec->segments + 7) / 8 + SEAL_BYTES;
+    hibloom_spec seeded = *spec;
+    char text[HIBLOOM_SPEC_TEXT_SIZE] = "";
+
+    seeded.seeded = true; /* as the stored one is */
+    if (hibloom_spec_format(&seeded, text, sizeof text) != HIBLOOM_OK)
+        text[0] = '\0';
+    return ((spec->bits + spec->segments - 1) / spec->segments + 7) / 8 + strlen(text) + TRAILER_BYTES;
 }
 
 static double bytes_of(const hibloom_spec *spec)
 {
-    return (double)key_bytes(spec) * keys_of(spec);
+    const uint32_t keys = keys_of(spec);
+
+    return (double)key_bytes(spec) * keys + (keys > 1 ? (double)LIST_ENTRY_BYTES * keys : 0);
 }
 
 static double percent_over(double value, double base)
@@ -44,8 +56,8 @@ static void put_choice(const hibloom_spec *choice, const hibloom_spec *best, con
                 choice->hashes == best->hashes ? "  best" : "", choice->hashes == chosen->hashes ? "  chosen" : "");
 }
 
-/* The choices of k: each below the best one, which trades bits for commands,
- * and a few above it, to show that they gain nothing. */
+/* The choices of k: those below the best one need more bits and fewer commands;
+ * a few above it show that they gain nothing. */
 static void put_choices(const struct request *r, const hibloom_spec *best)
 {
     const hibloom_spec *chosen = &r->spec;
@@ -62,10 +74,13 @@ int cmd_plan(const struct request *r)
 {
     hibloom_spec best;
     char text[HIBLOOM_SPEC_TEXT_SIZE], memory[NUMBER_SIZE];
-    hibloom_status status = request_size(r, 0, &best);
+    hibloom_status status;
 
-    if (status == HIBLOOM_OK)
-        status = hibloom_spec_format(&r->spec, text, sizeof text);
+    if (request_size(r, 0, &best) != HIBLOOM_OK) { /* only where -k is given: else r->spec is that one */
+        complain("plan: for so low an error rate, no number of hashes up to %u is the best", HIBLOOM_HASHES_MAX);
+        return EXIT_TROUBLE;
+    }
+    status = hibloom_spec_format(&r->spec, text, sizeof text);
     if (status != HIBLOOM_OK) {
         complain("plan: %s", hibloom_strerror(status));
         return EXIT_TROUBLE;
@@ -79,9 +94,9 @@ int cmd_plan(const struct request *r)
         output_text("keys             %u of %s\n", keys_of(&r->spec),
                     number_scaled(memory, (double)key_bytes(&r->spec), "B"));
     if (r->spec.bits / r->spec.segments > REDIS_KEY_BITS)
-        output_text("note             over 2^32 bits, which is what one Redis key holds\n");
+        output_text("note             one Redis key holds at most 2^32 bits: this cannot be created\n");
     if (r->spec.layout == HIBLOOM_LAYOUT_BLOCKED)
-        output_text("note             k are the commands of an add; a look-up is one, whatever k\n");
+        output_text("note             an add is k commands; a look-up is one command, whatever k is\n");
     put_choices(r, &best);
     return EXIT_YES;
 }
@@ -101,7 +116,7 @@ static void put_positions(const hibloom_spec *spec, const hibloom_position *at)
     }
 }
 
-/* One line an item, also one that has no positions: so line i is item i's. */
+/* One line for each item, also for one without positions: line i belongs to item i. */
 static bool put_batch(const hibloom_spec *spec, const struct input *in)
 {
     hibloom_position at[HIBLOOM_HASHES_MAX];
@@ -126,10 +141,9 @@ int cmd_positions(const struct request *r)
     hibloom_spec spec;
     struct input in;
     enum input_status status;
-    const hibloom_status parsed = hibloom_spec_parse(&spec, r->operands[0]);
 
-    if (parsed != HIBLOOM_OK) {
-        complain("positions: '%s': %s", r->operands[0], hibloom_strerror(parsed));
+    if (hibloom_spec_parse(&spec, r->operands[0]) != HIBLOOM_OK) {
+        request_refuse_spec("positions", r->operands[0]);
         return EXIT_TROUBLE;
     }
     if (!input_open(&in, r->operands + 1, r->n_operands - 1))

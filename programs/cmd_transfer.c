@@ -1,11 +1,12 @@
-/* save, restore, merge, copy and compare: whole filters, between servers and
- * files. */
+/* save, restore, merge, copy and compare: whole filters, in files and on other
+ * servers. */
 #include "output.h"
 #include "report.h"
 #include "session.h"
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,34 +24,74 @@ int cmd_save(const struct request *r)
     return result;
 }
 
+/* Whether it begins as the files of hibloom_save do. */
+static bool is_hibloom_file(const char *path)
+{
+    static const char first[8] = { '\x89', 'H', 'B', 'L', '\r', '\n', '\x1a', '\n' };
+    char bytes[sizeof first];
+    FILE *file = fopen(path, "rbe");
+    const bool is_one = file != NULL && fread(bytes, sizeof bytes, 1, file) == 1 &&
+                        memcmp(bytes, first, sizeof first) == 0;
+
+    if (file != NULL)
+        fclose(file);
+    return is_one;
+}
+
 /* hibloom_spec_load has no words, but leaves errno. */
 static bool load_spec(hibloom_spec *out, const char *path)
 {
     const hibloom_status status = hibloom_spec_load(out, path);
 
-    if (status != HIBLOOM_OK)
-        complain("%s: %s", path, status == HIBLOOM_EIO ? strerror(errno) : hibloom_strerror(status));
+    if (status == HIBLOOM_EIO)
+        complain("%s: %s", path, strerror(errno));
+    else if (status == HIBLOOM_ECORRUPT && is_hibloom_file(path))
+        complain("%s: is a damaged hibloom file: it was cut short or altered", path);
+    else if (status == HIBLOOM_ECORRUPT)
+        complain("%s: is not a hibloom file: hibloom save did not write it", path);
+    else if (status != HIBLOOM_OK)
+        complain("%s: %s", path, hibloom_strerror(status));
     return status == HIBLOOM_OK;
 }
 
-/* A filter that is missing is made as the one in the file was; of a bare bitmap
- * the spec is said, as ever. */
+/* Says so if two filters that do not match differ in their seeds only. */
+static void hint_at_seeds(const char *name, const hibloom_spec *spec, const char *other, const hibloom_spec *other_spec)
+{
+    if (session_same_but_seeds(spec, other_spec))
+        complain("hint: '%s' and '%s' have different seeds: the same item sets other bits in each. A filter made with "
+                 "hibloom copy has the seed of its original.",
+                 name, other);
+}
+
+/* The same for a filter that could not be opened with the other's spec. */
+static void hint_at_stored_seed(const struct session *s, const char *other, const hibloom_spec *other_spec)
+{
+    hibloom *filter = NULL;
+
+    if (hibloom_open(&filter, s->store, s->name, NULL) == HIBLOOM_OK)
+        hint_at_seeds(s->name, hibloom_spec_of(filter), other, other_spec);
+    hibloom_close(filter);
+}
+
+/* A filter that is missing is created with the spec of the file. For a bare
+ * bitmap the user gives the spec, as always. */
 int cmd_restore(const struct request *r)
 {
+    const bool bare = (r->given & OPTION_BARE) != 0;
     struct request as_saved = *r;
     struct session s;
-    int result;
+    hibloom_status status;
 
-    if ((r->given & OPTION_BARE) == 0) {
-        as_saved.has_spec = load_spec(&as_saved.spec, r->operands[1]);
-        if (!as_saved.has_spec)
-            return EXIT_TROUBLE;
-    }
-    if (!session_open(&s, &as_saved))
+    if (!load_spec(&as_saved.spec, r->operands[1]) || !session_connect(&s, r))
         return EXIT_TROUBLE;
-    result = session_result(&s, hibloom_load(s.filter, r->operands[1]));
+    as_saved.has_spec = true;
+    status = session_open_filter(&s, bare ? r : &as_saved);
+    if (status == HIBLOOM_OK)
+        status = hibloom_load(s.filter, r->operands[1]);
+    if (session_result(&s, status) == EXIT_TROUBLE && status == HIBLOOM_EMISMATCH && !bare)
+        hint_at_stored_seed(&s, r->operands[1], &as_saved.spec);
     session_close(&s);
-    return result;
+    return status == HIBLOOM_OK ? EXIT_YES : EXIT_TROUBLE;
 }
 
 /* ---- Another filter ------------------------------------------------------------ */
@@ -59,15 +100,11 @@ int cmd_restore(const struct request *r)
  * one, else on the store of `s`. */
 static bool connect_other(struct session *other, const struct session *s, const struct request *r, const char *name)
 {
-    hibloom_store *store = s->store;
-
-    *other = (struct session){ .name = name, .store = store };
-    if (r->other_uri == NULL)
-        return true;
-    if (session_result(other, hibloom_connect(&other->store, r->other_uri, &r->options)) == EXIT_YES)
-        return true;
-    session_close(other);
-    return false;
+    *other = (struct session){ .store = s->store, .in_redis = s->in_redis };
+    if (r->other_uri != NULL && !session_connect_to(other, r->other_uri, r))
+        return false;
+    other->name = name;
+    return true;
 }
 
 static void close_other(struct session *other, const struct session *s)
@@ -82,7 +119,8 @@ static void close_other(struct session *other, const struct session *s)
 
 /* ---- merge ----------------------------------------------------------------------- */
 
-/* All of them before any is merged: so a name that is wrong changes nothing. */
+/* Opens all of them before any is merged, so that a wrong name or spec changes
+ * nothing. */
 static int open_all(hibloom **filters, struct session *there, char **names, size_t n)
 {
     int result = EXIT_YES;
@@ -90,8 +128,28 @@ static int open_all(hibloom **filters, struct session *there, char **names, size
     for (size_t i = 0; i < n && result == EXIT_YES; i++) {
         there->name = names[i];
         result = session_result(there, hibloom_open(&filters[i], there->store, names[i], NULL));
+        if (result == EXIT_YES && !session_same_spec(hibloom_spec_of(filters[0]), hibloom_spec_of(filters[i]))) {
+            complain("%s: %s: its spec or its seed differs from that of '%s'", names[i],
+                     hibloom_strerror(HIBLOOM_EMISMATCH), names[0]);
+            hint_at_seeds(names[0], hibloom_spec_of(filters[0]), names[i], hibloom_spec_of(filters[i]));
+            result = EXIT_TROUBLE;
+        }
     }
     return result;
+}
+
+static int merge_into(struct session *into, hibloom *const *from, const char *first, size_t n)
+{
+    hibloom_status status = hibloom_open(&into->filter, into->store, into->name, hibloom_spec_of(from[0]));
+
+    if (session_result(into, status) == EXIT_TROUBLE) {
+        if (status == HIBLOOM_EMISMATCH)
+            hint_at_stored_seed(into, first, hibloom_spec_of(from[0]));
+        return EXIT_TROUBLE;
+    }
+    for (size_t i = 0; i < n && status == HIBLOOM_OK; i++)
+        status = hibloom_merge(into->filter, from[i]);
+    return session_result(into, status);
 }
 
 static int merge_all(struct session *into, struct session *there, char **names, size_t n)
@@ -105,9 +163,7 @@ static int merge_all(struct session *into, struct session *there, char **names, 
     }
     result = open_all(from, there, names, n);
     if (result == EXIT_YES)
-        result = session_result(into, hibloom_open(&into->filter, into->store, into->name, hibloom_spec_of(from[0])));
-    for (size_t i = 0; i < n && result == EXIT_YES; i++)
-        result = session_result(into, hibloom_merge(into->filter, from[i]));
+        result = merge_into(into, from, names[0], n);
     for (size_t i = 0; i < n; i++)
         hibloom_close(from[i]);
     free(from);
@@ -136,7 +192,7 @@ static int create_copy(struct session *to, const hibloom_spec *spec)
     hibloom_status status = hibloom_open(&to->filter, to->store, to->name, NULL);
 
     if (status == HIBLOOM_OK) {
-        complain("%s: is there already; merge would make a union of the two", to->name);
+        complain("%s: is there already; hibloom merge adds the items of one filter to another", to->name);
         return EXIT_TROUBLE;
     }
     if (status == HIBLOOM_ENOTFOUND)
@@ -144,13 +200,13 @@ static int create_copy(struct session *to, const hibloom_spec *spec)
     return session_result(to, status);
 }
 
-/* A part of a copy would say no to what the whole one has; so it does not stay. */
+/* An incomplete copy is removed: it would say "no" to items that are in `from`. */
 static int fill_copy(struct session *to, hibloom *from)
 {
     const int result = session_result(to, hibloom_merge(to->filter, from));
 
     if (result != EXIT_YES && hibloom_drop(to->filter) != HIBLOOM_OK)
-        complain("%s: may be there in part: drop it before you copy again", to->name);
+        complain("%s: may be incomplete: drop it before you copy again", to->name);
     return result;
 }
 
@@ -194,12 +250,16 @@ int cmd_compare(const struct request *r)
 
     if (!session_open(&a, r))
         return EXIT_TROUBLE;
-    b = (struct session){ .name = r->operands[1], .store = a.store };
+    b = (struct session){ .name = r->operands[1], .store = a.store, .in_redis = a.in_redis };
     result = session_result(&b, hibloom_open(&b.filter, b.store, b.name, NULL));
-    if (result == EXIT_YES)
-        result = session_result(&a, hibloom_compare(a.filter, b.filter, &comparison));
-    if (result == EXIT_YES)
-        put_comparison(&comparison, (r->given & OPTION_JSON) != 0);
+    if (result == EXIT_YES) {
+        const hibloom_status status = hibloom_compare(a.filter, b.filter, &comparison);
+        result = session_result(&a, status);
+        if (status == HIBLOOM_OK)
+            put_comparison(&comparison, (r->given & OPTION_JSON) != 0);
+        else if (status == HIBLOOM_EMISMATCH)
+            hint_at_seeds(a.name, hibloom_spec_of(a.filter), b.name, hibloom_spec_of(b.filter));
+    }
     hibloom_close(b.filter);
     session_close(&a);
     return result;

@@ -5,7 +5,7 @@
 
 #include <hibloom/hibloom.h>
 
-enum { /* exit statuses, as grep has them */
+enum { /* exit statuses, as those of grep */
     EXIT_YES = 0,
     EXIT_NO = 1,
     EXIT_TROUBLE = 2
@@ -47,20 +47,24 @@ struct request {
 enum spec_rule {
     SPEC_NEVER,
     SPEC_ALWAYS,
-    SPEC_IF_MISSING, /* may be given, to create a filter that is missing */
-    SPEC_IF_BARE     /* given with --bare alone, to say how to read the bitmap */
+    SPEC_OPTIONAL,
+    SPEC_IF_BARE /* given with --bare only, to say how to read the bitmap */
 };
 
 struct command {
     const char *name;
     const char *synopsis; /* what follows the name */
     const char *summary;  /* its line in the help */
-    const char *details;  /* the lines of its own help */
+    const char *details;  /* its own help: whole lines that go on from the summary */
+    const char *example;
     unsigned options;
     enum spec_rule spec;
     size_t operands_min, operands_max;
     int (*run)(const struct request *request); /* an exit status; EXIT_TROUBLE only after a complaint */
 };
+
+/* help.c. NULL after a complaint. */
+const struct command *command_find(const char *name);
 
 /* request.c. False after a complaint. */
 bool request_read(struct request *request, int argc, char **argv);           /* all but the spec */
@@ -68,6 +72,9 @@ bool request_check(struct request *request, const struct command *command); /* a
 
 /* The spec that -n, -p and --layout ask for, with so many hashes; 0 = the best. */
 hibloom_status request_size(const struct request *request, uint32_t hashes, hibloom_spec *out);
+
+/* Complains of a text that hibloom_spec_parse refuses, and names the wrong word. */
+void request_refuse_spec(const char *command, const char *text);
 
 int cmd_plan(const struct request *request);
 int cmd_positions(const struct request *request);
@@ -78,7 +85,9 @@ int cmd_uniq(const struct request *request);
 int cmd_info(const struct request *request);
 int cmd_expire(const struct request *request);
 int cmd_clear(const struct request *request);
+int cmd_repair(const struct request *request);
 int cmd_drop(const struct request *request);
+int cmd_help(const struct request *request);
 int cmd_load(const struct request *request);
 int cmd_save(const struct request *request);
 int cmd_restore(const struct request *request);

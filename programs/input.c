@@ -1,9 +1,9 @@
 /* Items: the operands of the command, or the lines of standard input.
  *
- * A batch is what one read(2) has completed. So a file passes in large
- * batches and a slow pipe in small and prompt ones, with no timer; stdio would
- * wait until its buffer is full. A line stays where it was read, and nothing
- * is moved but the one that has begun at the end of a batch. */
+ * A batch is the lines that one read(2) completes. So a file comes in large
+ * batches, and a slow pipe in small ones without delay and without a timer;
+ * stdio would wait until its buffer is full. Lines are not copied. Only an
+ * incomplete line at the end of a batch is moved. */
 #include "input.h"
 #include "output.h"
 #include "progress.h"
@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What there is to read; 0 if that cannot be known. */
+/* How much there is to read; 0 if that is not known. */
 static uint64_t bytes_to_come(void)
 {
     struct stat file;
@@ -51,14 +51,14 @@ bool input_open(struct input *in, char **operands, size_t n)
             return false;
         }
     in->fresh = in->ended = n > 0;
-    /* A bar would garble what is being typed. */
+    /* A bar would disturb a user who types the lines. */
     if (n == 0 && !isatty(STDIN_FILENO))
         progress_start(bytes_to_come());
     return true;
 }
 
-/* Room for one byte at least. A line as long as it may be leaves room for its
- * newline. */
+/* Makes room for one byte at least. The longest line that is allowed leaves room
+ * for its newline. */
 static bool make_room(struct input *in)
 {
     size_t size = in->size == 0 ? INPUT_READ_MAX : 2 * in->size;
@@ -82,8 +82,8 @@ static bool make_room(struct input *in)
     return true;
 }
 
-/* Hands over the lines that the bytes just read complete; only those bytes
- * are searched, as there is no newline before them. */
+/* Adds to the batch the lines that are now complete. Only the bytes that were
+ * just read are searched: there is no newline before them. */
 static bool cut_lines(struct input *in, size_t got)
 {
     char *line = in->buffer + in->handed, *from = in->buffer + in->used, *end = from + got, *newline;
@@ -98,7 +98,7 @@ static bool cut_lines(struct input *in, size_t got)
     return true;
 }
 
-/* At the end of the input a line that has begun is a line. */
+/* At the end of the input, a line without a newline is a line. */
 static bool cut_last_line(struct input *in)
 {
     const size_t begun = in->handed;
@@ -108,7 +108,7 @@ static bool cut_last_line(struct input *in)
     return begun == in->used || append_item(in, in->buffer + begun, in->used - begun);
 }
 
-/* One read; one that a signal interrupts has read nothing. */
+/* One read. One that a signal interrupts has read nothing, and is no failure. */
 static bool read_lines(struct input *in)
 {
     size_t room;
@@ -128,7 +128,7 @@ static bool read_lines(struct input *in)
     return false;
 }
 
-/* Forgets the last batch and moves the line that has begun to the front. */
+/* Removes the last batch, and moves an incomplete line to the front. */
 static void forget_batch(struct input *in)
 {
     in->past_items += in->n;

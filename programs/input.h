@@ -10,8 +10,8 @@
 #define INPUT_LINE_MAX ((size_t)64 << 20)
 #endif
 
-/* Bytes of one read, and so of one batch but for its first line: enough for
- * thousands of lines in a pipeline, and not too many to lose if that fails. */
+/* Bytes of one read, and so of one batch without the start of its first line:
+ * enough for thousands of lines, and not too many to lose if the call fails. */
 #ifndef INPUT_READ_MAX
 #define INPUT_READ_MAX ((size_t)256 << 10)
 #endif
@@ -20,11 +20,11 @@ struct input {
     hibloom_item *items; /* the batch; valid until the next input_next */
     size_t n;
 
-    /* input.c's own */
+    /* for input.c only */
     size_t items_room;
     bool fresh;   /* the batch is the operands, not handed over yet */
     bool ended;   /* nothing follows the batch */
-    char *buffer; /* [ lines handed over | a line begun | room ] */
+    char *buffer; /* [ lines handed over | an incomplete line | room ] */
     size_t handed, used, size;
     uint64_t past_items, past_bytes; /* handed over earlier */
 };

@@ -1,11 +1,11 @@
-/* Strings in JSON, which is UTF-8, while the name of a Redis key is any bytes:
- * one that belongs to no character becomes U+FFFD, as a reader would have it. */
+/* Strings in JSON. JSON is UTF-8, and the name of a Redis key is any bytes: a byte
+ * that is part of no character becomes U+FFFD. */
 #include "json.h"
 #include "output.h"
 
 /* Length of the UTF-8 character at p, 0 if there is none: RFC 3629 has no
  * overlong forms, no surrogates and nothing past U+10FFFF. The zero at the end
- * of the text continues no character, so nothing past it is looked at. */
+ * of the text continues no character, so nothing behind it is read. */
 static size_t character_length(const unsigned char *p)
 {
     unsigned char low = 0x80, high = 0xbf; /* of the second byte */

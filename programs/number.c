@@ -1,7 +1,7 @@
 /* Numbers as people write and read them: 10M, 1e7, 1.5k, 0.01.
  *
- * Whole numbers are computed in integers: a double would take 2^64 - 1 for
- * 2^64, and a filter for one item more is another filter. */
+ * Whole numbers are computed in integers: a double has only 53 bits, and a filter
+ * for one item more is another filter. */
 #include "number.h"
 
 #include <stdbool.h>
@@ -100,7 +100,7 @@ const char *number_rate(const char *text, double *out)
     char *end;
     const double value = strtod(text, &end);
 
-    /* By itself strtod takes blanks, hexadecimals, "inf" and "nan" as well. */
+    /* strtod alone accepts blanks, hexadecimal numbers, "inf" and "nan", too. */
     if (end == text || *end != '\0' || text[strspn(text, "0123456789.eE+-")] != '\0')
         return "is not a number";
     if (!(value > 0 && value < 1))

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* NULL, or what is wrong with the text, in words to follow it. */
+/* NULL, or what is wrong with the text, to be printed after it: "is too large". */
 const char *number_whole(const char *text, uint64_t *out); /* 1000, 10M, 1.5k, 1e7 */
 const char *number_rate(const char *text, double *out);    /* above 0 and below 1 */
 

@@ -1,9 +1,9 @@
-/* What the program says: results on standard output, complaints on standard
+/* What the program prints: results on standard output, complaints on standard
  * error.
  *
- * Standard output is gathered here and not by stdio, whose flush gives up
- * what it holds when a signal interrupts it. A failure sticks: nothing is
- * written after it, so the output has an end but no hole. */
+ * Standard output has a buffer here and not in stdio: if a signal interrupts the
+ * flush of stdio, what is in its buffer is lost. After the first failure nothing
+ * more is written, so nothing is missing in the middle of the output. */
 #include "output.h"
 #include "progress.h"
 
@@ -59,7 +59,7 @@ void output_bytes(const void *data, size_t len)
 
 void output_text(const char *format, ...)
 {
-    /* The second try has the whole buffer, and no text here is longer. */
+    /* The second attempt has the whole buffer, and no text of ours is longer. */
     for (int attempt = 0; attempt < 2; attempt++) {
         const size_t room = sizeof out.bytes - out.used;
         va_list values;
@@ -94,6 +94,6 @@ void complain(const char *format, ...)
     va_start(values, format);
     vsnprintf(text, sizeof text, format, values);
     va_end(values);
-    /* As one write, so that it does not mix with another process' words. */
+    /* As one write, so that it does not mix with the words of another process. */
     fprintf(stderr, "hibloom: %s\n", text);
 }

@@ -1,4 +1,4 @@
-/* What the program says: results on standard output, complaints on standard
+/* What the program prints: results on standard output, complaints on standard
  * error. See output.c. */
 #ifndef HIBLOOM_PROGRAM_OUTPUT_H
 #define HIBLOOM_PROGRAM_OUTPUT_H
@@ -11,12 +11,12 @@
 void output_bytes(const void *data, size_t len);
 void output_text(const char *format, ...) OUTPUT_FORMAT;
 
-/* Writes what was gathered. False once a write has failed: stop then; it is
- * output_close that complains. */
+/* Writes what is in the buffer. False once a write has failed: stop then.
+ * output_close will complain. */
 bool output_flush(void);
 
-/* The last flush, and the close, which on a network's file system may be what
- * fails. False after a complaint if any of it did. */
+/* Flushes and closes, which can fail on a network file system. False after a
+ * complaint if any write has failed. */
 bool output_close(void);
 
 /* "hibloom: ..." and a newline on standard error. */

@@ -1,9 +1,8 @@
-/* A bar on standard error, where that is a terminal, for work that lasts
+/* A progress bar on standard error, if that is a terminal, for work that takes
  * longer than a second.
  *
- * Its state is static because there is one standard error, and because
- * whoever writes to the terminal has to erase the bar first: output.c does,
- * so that nobody else need know of it. */
+ * Its state is static because there is one standard error. The bar must be erased
+ * before anything else is written to the terminal: output.c does that. */
 #include "progress.h"
 #include "number.h"
 
@@ -43,7 +42,7 @@ static void draw_share(double share)
     static const char cells[] = "==============================";
     const int width = sizeof cells - 1;
 
-    /* A file that grew since has more than its size. */
+    /* A file that has grown since then has more bytes than were expected. */
     share = share < 1 ? share : 1;
     fprintf(stderr, "[%-*.*s] %3.0f %%  ", width, (int)(share * width), cells, share * 100);
 }

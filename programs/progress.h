@@ -1,4 +1,4 @@
-/* A bar on standard error for work that lasts. See progress.c. */
+/* A progress bar on standard error. See progress.c. */
 #ifndef HIBLOOM_PROGRAM_PROGRESS_H
 #define HIBLOOM_PROGRAM_PROGRESS_H
 

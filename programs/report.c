@@ -1,5 +1,5 @@
-/* Named values on standard output, for people or, as JSON, for programs. Both
- * come from one walk over the fields; a label is its key with blanks. */
+/* Named values on standard output, for people or, as JSON, for programs. The
+ * same calls print both; for people, a key's underscores are blanks. */
 #include "report.h"
 #include "json.h"
 #include "output.h"
@@ -41,6 +41,12 @@ void report_real(struct report *r, const char *key, double value)
 {
     put_key(r, key);
     output_text("%.*g", r->json ? 15 : 6, value);
+}
+
+void report_bool(struct report *r, const char *key, bool value)
+{
+    put_key(r, key);
+    output_text("%s", r->json ? (value ? "true" : "false") : (value ? "yes" : "no"));
 }
 
 void report_null(struct report *r, const char *key, const char *words)

@@ -1,5 +1,5 @@
-/* From the words of the command line to a request that makes sense. What is
- * wrong with it is said here, before anything is sent. */
+/* Reads the command line. A request that makes no sense is refused here, before
+ * anything is sent to the server. */
 #include "command.h"
 #include "number.h"
 #include "output.h"
@@ -11,36 +11,58 @@
 
 #define DEFAULT_URI "redis://127.0.0.1:6379"
 
-/* A long option's value for getopt_long: its bit, past every character. */
+/* What getopt_long returns for an option without a short form: its bit, above
+ * every character. */
 #define LONG_OPTION 0x1000
 
 static const struct option long_options[] = {
+    { "uri", required_argument, NULL, 'u' },
+    { "capacity", required_argument, NULL, 'n' },
+    { "error", required_argument, NULL, 'p' },
+    { "hashes", required_argument, NULL, 'k' },
+    { "spec", required_argument, NULL, 's' },
     { "bare", no_argument, NULL, LONG_OPTION | OPTION_BARE },
     { "json", no_argument, NULL, LONG_OPTION | OPTION_JSON },
     { "layout", required_argument, NULL, LONG_OPTION | OPTION_LAYOUT },
     { "commands", required_argument, NULL, LONG_OPTION | OPTION_COMMANDS },
     { "from", required_argument, NULL, LONG_OPTION | OPTION_FROM },
     { "to", required_argument, NULL, LONG_OPTION | OPTION_TO },
-    { "help", no_argument, NULL, LONG_OPTION | OPTION_HELP },
-    { "version", no_argument, NULL, LONG_OPTION | OPTION_VERSION },
+    { "help", no_argument, NULL, 'h' },
+    { "version", no_argument, NULL, 'V' },
     { NULL, 0, NULL, 0 },
 };
 
 /* ---- Words -> options and operands ------------------------------------------ */
 
-static const char *read_hashes(const char *text, uint32_t *out)
+static const char *read_hashes(struct request *r, const char *text)
 {
     uint64_t hashes;
     const char *wrong = number_whole(text, &hashes);
 
     if (wrong == NULL && (hashes < 1 || hashes > HIBLOOM_HASHES_MAX))
-        wrong = "is too small or too large a number of hashes";
+        wrong = "is not between 1 and 128";
     if (wrong == NULL)
-        *out = (uint32_t)hashes;
+        r->hashes = (uint32_t)hashes;
     return wrong;
 }
 
-/* An option with a value; NULL, or what is wrong with that. */
+static const char *read_commands(struct request *r, const char *text)
+{
+    if (strcmp(text, "setbit") != 0 && strcmp(text, "bitfield") != 0)
+        return "is neither setbit nor bitfield";
+    r->options.commands = text[0] == 's' ? HIBLOOM_COMMANDS_SETBIT : HIBLOOM_COMMANDS_BITFIELD;
+    return NULL;
+}
+
+static const char *read_layout(struct request *r, const char *text)
+{
+    r->layout = text;
+    return strcmp(text, "classic") == 0 || strcmp(text, "partitioned") == 0 || strcmp(text, "blocked") == 0
+               ? NULL
+               : "is not a layout: classic, partitioned or blocked";
+}
+
+/* An option, and its value if it takes one; NULL, or what is wrong with that. */
 static const char *read_value(struct request *r, int option, const char *value)
 {
     switch (option) {
@@ -52,89 +74,74 @@ static const char *read_value(struct request *r, int option, const char *value)
         return number_rate(value, &r->error_rate);
     case 'k':
         r->given |= OPTION_K;
-        return read_hashes(value, &r->hashes);
+        return read_hashes(r, value);
     case 's':
         r->given |= OPTION_S;
         r->spec_text = value;
         return NULL;
-    default: /* u */
+    case 'u':
         r->uri = value;
         return NULL;
+    case 'h':
+        r->given |= OPTION_HELP;
+        return NULL;
+    case 'V':
+        r->given |= OPTION_VERSION;
+        return NULL;
+    default:
+        r->given |= (unsigned)(option - LONG_OPTION);
     }
-}
-
-static const char *read_commands(struct request *r, const char *text)
-{
-    if (strcmp(text, "setbit") == 0)
-        r->options.commands = HIBLOOM_COMMANDS_SETBIT;
-    else if (strcmp(text, "bitfield") == 0)
-        r->options.commands = HIBLOOM_COMMANDS_BITFIELD;
-    else
-        return "is neither setbit nor bitfield";
+    switch (option - LONG_OPTION) {
+    case OPTION_LAYOUT:
+        return read_layout(r, value);
+    case OPTION_COMMANDS:
+        return read_commands(r, value);
+    case OPTION_FROM:
+    case OPTION_TO:
+        r->other_uri = value;
+    }
     return NULL;
 }
 
-/* A long option, its value if it takes one; NULL, or what is wrong with that. */
-static const char *read_long(struct request *r, unsigned option, const char *value)
-{
-    r->given |= option;
-    if (option == OPTION_COMMANDS)
-        return read_commands(r, value);
-    if (option == OPTION_FROM || option == OPTION_TO)
-        r->other_uri = value;
-    if (option != OPTION_LAYOUT)
-        return NULL;
-    r->layout = value;
-    return strspn(value, "abcdefghijklmnopqrstuvwxyz") == strlen(value) ? NULL : "is not a layout";
-}
-
-/* What getopt_long returned; `word` is where it stood. */
-static bool read_option(struct request *r, int option, const char *word)
+/* What getopt_long returned; `word` is where it stood, and `name` its long name
+ * if it was given by that. */
+static bool read_option(struct request *r, int option, const char *word, const char *name)
 {
     const char *wrong;
 
-    if (option == '?') {
-        if (optopt > 0 && optopt < LONG_OPTION)
-            complain("-%c is not an option", optopt);
+    if (option == '?' || option == ':') {
+        wrong = option == '?' ? "is not an option" : "needs a value";
+        if (word[0] == '-' && word[1] != '-' && optopt > 0 && optopt < LONG_OPTION)
+            complain("-%c %s", optopt, wrong);
         else
-            complain("%s is not an option", word);
+            complain("%s %s", word, wrong);
         return false;
     }
-    if (option == ':') {
-        if (optopt < LONG_OPTION)
-            complain("-%c needs a value", optopt);
-        else
-            complain("%s needs a value", word);
-        return false;
-    }
-    if (option >= LONG_OPTION) {
-        wrong = read_long(r, (unsigned)(option - LONG_OPTION), optarg);
-        if (wrong != NULL)
-            complain("'%s' %s", optarg, wrong);
-    } else {
-        wrong = read_value(r, option, optarg);
-        if (wrong != NULL)
-            complain("-%c %s %s", option, optarg, wrong);
-    }
+    wrong = read_value(r, option, optarg);
+    if (wrong != NULL && name != NULL)
+        complain("--%s '%s' %s", name, optarg, wrong);
+    else if (wrong != NULL)
+        complain("-%c '%s' %s", option, optarg, wrong);
     return wrong == NULL;
 }
 
 bool request_read(struct request *r, int argc, char **argv)
 {
     const char *url = getenv("HIBLOOM_URL");
-    int option;
+    int option, at = -1; /* at: of a long option, in the table */
 
     memset(r, 0, sizeof *r);
     r->uri = url != NULL && url[0] != '\0' ? url : DEFAULT_URI;
     r->operands = argv;
     opterr = 0;
-    /* The leading '-' has operands returned in their order, as option 1, also
-     * where POSIXLY_CORRECT would end the options at the first of them and so
-     * make an item of "-s". They are gathered at the front of argv. */
-    while ((option = getopt_long(argc, argv, "-:u:n:p:k:s:", long_options, NULL)) != -1)
+    /* The leading '-' has operands returned in their order, as option 1. So
+     * POSIXLY_CORRECT makes no difference: without the '-' it would end the
+     * options at the first operand and make an item of "-s". The operands are
+     * gathered at the front of argv. */
+    for (; (option = getopt_long(argc, argv, "-:hVu:n:p:k:s:", long_options, &at)) != -1; at = -1)
         if (option == 1)
             r->operands[r->n_operands++] = optarg;
-        else if (!read_option(r, option, argv[optind - 1]))
+        else if (!read_option(r, option, argv[optind - 1], at >= 0 ? long_options[at].name : NULL))
             return false;
     while (optind < argc) /* what follows "--" */
         r->operands[r->n_operands++] = argv[optind++];
@@ -148,7 +155,7 @@ static bool check_operands(const struct request *r, const struct command *c)
     if (r->n_operands < c->operands_min)
         complain("%s: something is missing: hibloom %s %s", c->name, c->name, c->synopsis);
     else if (r->n_operands > c->operands_max)
-        complain("%s: %s is one too many: hibloom %s %s", c->name, r->operands[c->operands_max], c->name,
+        complain("%s: '%s' is one too many: hibloom %s %s", c->name, r->operands[c->operands_max], c->name,
                  c->synopsis);
     else
         return true;
@@ -168,47 +175,63 @@ static bool check_options(const struct request *r, const struct command *c)
             return false;
         }
     if (sized && (r->given & OPTION_S) != 0)
-        complain("%s: -s says it all; it excludes -n, -p, -k and --layout", c->name);
+        complain("%s: -s is a whole spec; -n, -p, -k and --layout do not go with it", c->name);
     else if (sized && (~r->given & (OPTION_N | OPTION_P)) != 0)
-        complain("%s: -n and -p go together, and -k and --layout with both", c->name);
+        complain("%s: -n and -p go together; -k and --layout need both", c->name);
     else if (!has_spec && c->spec == SPEC_ALWAYS)
         complain("%s: -n and -p are missing%s", c->name, (c->options & OPTION_S) != 0 ? ", or -s" : "");
     else if (!has_spec && bare)
-        complain("%s: --bare needs -s: a bare bitmap does not say how to read it", c->name);
+        complain("%s: --bare needs -s SPEC, which says how to read the bitmap", c->name);
     else if (has_spec && !bare && c->spec == SPEC_IF_BARE)
-        complain("%s: takes a spec with --bare only: other filters have their own", c->name);
+        complain("%s: takes a spec with --bare only; the spec of other filters is stored", c->name);
     else
         return true;
     return false;
 }
 
-hibloom_status request_size(const struct request *r, uint32_t hashes, hibloom_spec *out)
+static void size_text(const struct request *r, uint32_t hashes, char text[HIBLOOM_SPEC_TEXT_SIZE])
 {
-    char text[HIBLOOM_SPEC_TEXT_SIZE], chosen[32] = "";
+    char chosen[32] = "", rate[32];
+    int digits = 15;
 
     if (hashes != 0)
         snprintf(chosen, sizeof chosen, " hashes=%u", hashes);
-    snprintf(text, sizeof text, "capacity=%llu error=%.17g%s layout=%.32s", (unsigned long long)r->capacity,
-             r->error_rate, chosen, r->layout != NULL ? r->layout : "classic");
+    do /* 17 digits are always enough, and 0.1 needs fewer */
+        snprintf(rate, sizeof rate, "%.*g", digits, r->error_rate);
+    while (digits++ < 17 && strtod(rate, NULL) != r->error_rate);
+    snprintf(text, HIBLOOM_SPEC_TEXT_SIZE, "capacity=%llu error=%s%s layout=%s", (unsigned long long)r->capacity,
+             rate, chosen, r->layout != NULL ? r->layout : "classic");
+}
+
+hibloom_status request_size(const struct request *r, uint32_t hashes, hibloom_spec *out)
+{
+    char text[HIBLOOM_SPEC_TEXT_SIZE];
+
+    size_text(r, hashes, text);
     return hibloom_spec_parse(out, text);
+}
+
+void request_refuse_spec(const char *command, const char *text)
+{
+    char words[1024];
+
+    complain("%s: '%s': %s", command, text, hibloom_spec_error(text, words, sizeof words));
 }
 
 static bool make_spec(struct request *r, const struct command *c)
 {
-    hibloom_status status = HIBLOOM_OK;
+    char text[HIBLOOM_SPEC_TEXT_SIZE];
+    const char *wanted = r->spec_text;
 
-    if ((r->given & OPTION_S) != 0) {
-        status = hibloom_spec_parse(&r->spec, r->spec_text);
-        if (status != HIBLOOM_OK)
-            complain("%s: -s '%s': %s", c->name, r->spec_text, hibloom_strerror(status));
-    } else if ((r->given & OPTIONS_SIZE) != 0) {
-        status = request_size(r, r->hashes, &r->spec);
-        if (status != HIBLOOM_OK)
-            complain("%s: -n %llu -p %g: %s", c->name, (unsigned long long)r->capacity, r->error_rate,
-                     hibloom_strerror(status));
+    r->has_spec = (r->given & OPTIONS_SPEC) != 0;
+    if ((r->given & OPTIONS_SIZE) != 0) {
+        size_text(r, r->hashes, text);
+        wanted = text;
     }
-    r->has_spec = status == HIBLOOM_OK && (r->given & OPTIONS_SPEC) != 0;
-    return status == HIBLOOM_OK;
+    if (!r->has_spec || hibloom_spec_parse(&r->spec, wanted) == HIBLOOM_OK)
+        return true;
+    request_refuse_spec(c->name, wanted);
+    return false;
 }
 
 bool request_check(struct request *r, const struct command *c)

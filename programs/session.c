@@ -1,22 +1,53 @@
-/* A command's connection and filter, and the one complaint for whatever the
- * library refuses. No URI is ever printed: there may be a password in it. */
+/* A command's connection and filter, and what the user is told if the library
+ * refuses something. No URI is ever printed: there may be a password in it. */
 #include "session.h"
 #include "output.h"
 
+#include <math.h>
 #include <string.h>
 
+/* ---- Complaints ------------------------------------------------------------------- */
+
+/* Whether there is a bitmap without a spec under the name, or there are several:
+ * NAME:0, NAME:1. Any spec joins them; the look-up fails if there is nothing. */
+static bool is_bare_bitmap(const struct session *s)
+{
+    static const char *const specs[] = { "bits=8 hashes=1", "bits=8 hashes=2 layout=partitioned" };
+    bool found, is_bare = false;
+
+    for (size_t i = 0; i < 2 && s->in_redis && !is_bare; i++) {
+        hibloom *filter = NULL;
+        hibloom_spec spec;
+
+        is_bare = hibloom_spec_parse(&spec, specs[i]) == HIBLOOM_OK &&
+                  hibloom_attach(&filter, s->store, s->name, &spec) == HIBLOOM_OK &&
+                  hibloom_contains(filter, "", 0, &found) == HIBLOOM_OK;
+        hibloom_close(filter);
+    }
+    return is_bare;
+}
+
+/* The words for a damaged filter or file say by themselves which it is. */
 int session_result(const struct session *s, hibloom_status status)
 {
     const char *kind = hibloom_strerror(status), *words = hibloom_store_error(s->store);
+    const char *name = s->name != NULL ? s->name : "", *colon = s->name != NULL ? ": " : "";
 
     if (status == HIBLOOM_OK)
         return EXIT_YES;
-    if (strncmp(words, kind, strlen(kind)) == 0) /* some say it themselves */
-        complain("%s: %s", s->name, words);
+    if (words[0] == '\0')
+        complain("%s%s%s", name, colon, kind);
+    else if (status == HIBLOOM_ECORRUPT || strncmp(words, kind, strlen(kind)) == 0)
+        complain("%s%s%s", name, colon, words);
     else
-        complain("%s: %s%s%s", s->name, kind, words[0] != '\0' ? ": " : "", words);
+        complain("%s%s%s: %s", name, colon, kind, words);
+    if ((status == HIBLOOM_EMISMATCH || status == HIBLOOM_ENOTFOUND) && is_bare_bitmap(s))
+        complain("hint: '%s' is a bitmap without a spec. If another program fills it, use --bare -s SPEC.",
+                 s->name);
     return EXIT_TROUBLE;
 }
+
+/* ---- Opening ---------------------------------------------------------------------- */
 
 static bool is_open(struct session *s, hibloom_status status)
 {
@@ -26,19 +57,65 @@ static bool is_open(struct session *s, hibloom_status status)
     return false;
 }
 
+bool session_connect_to(struct session *s, const char *uri, const struct request *r)
+{
+    *s = (struct session){ .in_redis = strncmp(uri, "memory:", 7) != 0 };
+    if (!is_open(s, hibloom_connect(&s->store, uri, &r->options)))
+        return false;
+    s->name = r->operands[0];
+    return true;
+}
+
 bool session_connect(struct session *s, const struct request *r)
 {
-    *s = (struct session){ .name = r->operands[0] };
-    return is_open(s, hibloom_connect(&s->store, r->uri, &r->options));
+    return session_connect_to(s, r->uri, r);
+}
+
+hibloom_status session_open_filter(struct session *s, const struct request *r)
+{
+    return (r->given & OPTION_BARE) != 0
+               ? hibloom_attach(&s->filter, s->store, s->name, &r->spec)
+               : hibloom_open(&s->filter, s->store, s->name, r->has_spec ? &r->spec : NULL);
 }
 
 bool session_open(struct session *s, const struct request *r)
 {
-    if (!session_connect(s, r))
+    return session_connect(s, r) && is_open(s, session_open_filter(s, r));
+}
+
+bool session_same_spec(const hibloom_spec *a, const hibloom_spec *b)
+{
+    char text_a[HIBLOOM_SPEC_TEXT_SIZE], text_b[HIBLOOM_SPEC_TEXT_SIZE];
+
+    return hibloom_spec_format(a, text_a, sizeof text_a) == HIBLOOM_OK &&
+           hibloom_spec_format(b, text_b, sizeof text_b) == HIBLOOM_OK && strcmp(text_a, text_b) == 0;
+}
+
+bool session_same_but_seeds(const hibloom_spec *a, const hibloom_spec *b)
+{
+    hibloom_spec with_seeds_of_b = *a;
+
+    with_seeds_of_b.seeded = b->seeded;
+    memcpy(with_seeds_of_b.seeds, b->seeds, sizeof b->seeds);
+    return session_same_spec(&with_seeds_of_b, b);
+}
+
+bool session_open_existing(struct session *s, const struct request *r)
+{
+    struct request existing = *r;
+    const hibloom_spec *stored;
+
+    existing.has_spec = false;
+    if (!session_open(s, &existing))
         return false;
-    return is_open(s, (r->given & OPTION_BARE) != 0
-                          ? hibloom_attach(&s->filter, s->store, s->name, &r->spec)
-                          : hibloom_open(&s->filter, s->store, s->name, r->has_spec ? &r->spec : NULL));
+    stored = hibloom_spec_of(s->filter);
+    if (!r->has_spec || session_same_spec(stored, &r->spec) ||
+        (!r->spec.seeded && stored->seeded && session_same_but_seeds(stored, &r->spec)))
+        return true;
+    complain("%s: %s: it is stored with another spec, see hibloom info", s->name,
+             hibloom_strerror(HIBLOOM_EMISMATCH));
+    session_close(s);
+    return false;
 }
 
 void session_close(struct session *s)
@@ -46,4 +123,38 @@ void session_close(struct session *s)
     hibloom_close(s->filter);
     hibloom_store_free(s->store);
     *s = (struct session){ .name = s->name };
+}
+
+/* ---- Capacity --------------------------------------------------------------------- */
+
+double session_used(const hibloom_spec *spec, const hibloom_info *info)
+{
+    return spec->capacity > 0 ? info->estimated_items / (double)spec->capacity : -1;
+}
+
+/* From 101 %, rounded: the number of items is an estimate. */
+bool session_is_past_capacity(double used)
+{
+    return used >= 1.005;
+}
+
+/* The command has done its work: if the filter cannot be counted now, that is no
+ * failure. */
+void session_warn_if_full(const struct session *s)
+{
+    const hibloom_spec *spec = hibloom_spec_of(s->filter);
+    hibloom_info info;
+    double used;
+
+    if (spec->capacity == 0 || hibloom_get_info(s->filter, &info) != HIBLOOM_OK)
+        return;
+    used = session_used(spec, &info);
+    if (isinf(used))
+        complain("warning: %s is past its capacity of %llu items: all its bits are set", s->name,
+                 (unsigned long long)spec->capacity);
+    else if (session_is_past_capacity(used))
+        complain("warning: %s is past its capacity: about %.0f items are in, and it is meant for %llu (%.0f %%). Its "
+                 "error rate is now about %.2g.",
+                 s->name, info.estimated_items, (unsigned long long)spec->capacity, used * 100,
+                 info.estimated_error_rate);
 }

@@ -5,17 +5,35 @@
 #include "command.h"
 
 struct session {
-    const char *name; /* of the filter: the first operand */
+    const char *name; /* of the filter; NULL until there is a connection, and then the first operand */
     hibloom_store *store;
     hibloom *filter;
+    bool in_redis;
 };
 
 /* False after a complaint, with nothing to be closed. */
-bool session_connect(struct session *session, const struct request *request); /* the store alone */
-bool session_open(struct session *session, const struct request *request);    /* and the filter */
+bool session_connect_to(struct session *session, const char *uri, const struct request *request);
+bool session_connect(struct session *session, const struct request *request); /* to the request's own server */
+bool session_open(struct session *session, const struct request *request);    /* and the filter, or creates it */
+bool session_open_existing(struct session *session, const struct request *request); /* never creates it */
+
+/* The filter `name` of a session that is connected, as the request wants it. */
+hibloom_status session_open_filter(struct session *session, const struct request *request);
 
 /* EXIT_YES, or EXIT_TROUBLE after a complaint in the store's words. */
 int session_result(const struct session *session, hibloom_status status);
+
+/* Whether two specs are equal; and the same, their seeds aside. */
+bool session_same_spec(const hibloom_spec *a, const hibloom_spec *b);
+bool session_same_but_seeds(const hibloom_spec *a, const hibloom_spec *b);
+
+/* How many items are in the filter for each that it is meant for, or infinite;
+ * negative if that is not known. And whether these are too many. */
+double session_used(const hibloom_spec *spec, const hibloom_info *info);
+bool session_is_past_capacity(double used);
+
+/* Counts the filter, and warns if there are too many items in it. */
+void session_warn_if_full(const struct session *session);
 
 void session_close(struct session *session);
 

@@ -1,8 +1,6 @@
 /* add, check and uniq on a real Redis: which items, from where, and what is
  * said of each; and that two uniq at once print each line once in all. */
-#include "cli/program.h"
-
-#include <hiredis/hiredis.h>
+#include "cli/redis.h"
 
 /* ---- add and check ---------------------------------------------------------------- */
 
@@ -62,7 +60,7 @@ static void a_spec_creates_what_is_missing(void **state)
 
     (void)state;
     test_name(name);
-    assert_run("", 1, "no\ta\n", "", "check", name, "-n", "1000", "-p", "0.01", "a");
+    assert_run("", 0, "added 0, new 0\n", "", "add", name, "-n", "1000", "-p", "0.01");
     assert_run("", 0, "", "", "create", name, "-n", "1000", "-p", "0.01");
     assert_run("", 2, "", hibloom_strerror(HIBLOOM_EMISMATCH), "add", name, "-n", "2000", "-p", "0.01", "a");
 
@@ -72,6 +70,41 @@ static void a_spec_creates_what_is_missing(void **state)
     test_name(name);
     assert_run("a\nb\na\n", 0, "a\nb\n", "", "uniq", name, "-s", "php-mt bits=100000 capacity=1000");
     assert_run("a\nb\nc\n", 0, "c\n", "", "uniq", name);
+}
+
+static void check_never_creates_a_filter(void **state)
+{
+    char name[TEST_NAME_SIZE];
+
+    (void)state;
+    test_name(name);
+    assert_run("", 2, "", hibloom_strerror(HIBLOOM_ENOTFOUND), "check", name, "a");
+    assert_run("", 2, "", hibloom_strerror(HIBLOOM_ENOTFOUND), "check", name, "-n", "1000", "-p", "0.01", "a");
+    assert_run("a\n", 2, "", hibloom_strerror(HIBLOOM_ENOTFOUND), "check", name, "-s", "py-mmh3 capacity=9 error=0.1");
+    assert_run("", 2, "", hibloom_strerror(HIBLOOM_ENOTFOUND), "check", name, "--bare", "-s", "php-uids", "a");
+    assert_int_equal(count_keys(name), 0);
+}
+
+static void check_verifies_a_spec_that_is_given(void **state)
+{
+    char name[TEST_NAME_SIZE];
+    const char *other = hibloom_strerror(HIBLOOM_EMISMATCH);
+
+    (void)state;
+    test_name(name);
+    assert_run("", 0, NULL, "", "add", name, "-n", "1000", "-p", "1e-9", "a"); /* with a seed that was drawn */
+    assert_run("", 0, "maybe\ta\n", "", "check", name, "-n", "1000", "-p", "1e-9", "a");
+    assert_run("", 2, "", other, "check", name, "-n", "1001", "-p", "1e-9", "a");
+    assert_run("", 2, "", other, "check", name, "-s", "capacity=1000 error=1e-9 seed=1", "a");
+    assert_run("", 2, "", other, "check", name, "-s", "capacity=1000 error=1e-9 hash=siphash", "a");
+    test_name(name);
+    assert_run("", 0, NULL, "", "add", name, "-s", "bits=1009 hashes=2 hash=poly seeds=3,5", "a");
+    assert_run("", 0, "maybe\ta\n", "", "check", name, "-s", "bits=1009 hashes=2 hash=poly seeds=3,5", "a");
+    assert_run("", 2, "", other, "check", name, "-s", "bits=1009 hashes=2 hash=poly seeds=3,7", "a");
+    test_name(name);
+    assert_run("", 0, NULL, "", "add", name, "-s", "capacity=1000 error=1e-9 seed=1", "a");
+    assert_run("", 0, "maybe\ta\n", "", "check", name, "-s", "capacity=1000 error=1e-9 seed=1", "a");
+    assert_run("", 0, "maybe\ta\n", "", "check", name, "-s", "capacity=1000 error=1e-9", "a");
 }
 
 /* How often the server has run a command since its last CONFIG RESETSTAT. */
@@ -95,7 +128,7 @@ static void layout_and_commands_decide_what_is_sent(void **state)
         { "classic", "setbit", "bitfield", "getbit" }, /* add wants to know what is new */
         { "classic", "bitfield", "bitfield", "bitfield_ro" },
         { "blocked", "setbit", "bitfield", "getrange" },
-        { "partitioned", "setbit", "multi", "getbit" },
+        { "partitioned", "setbit", "eval", "getbit" }, /* all keys in one step */
     };
     redisContext *redis = test_redis();
     char name[TEST_NAME_SIZE];
@@ -129,15 +162,6 @@ static void an_excluded_item_is_not_added_and_never_found(void **state)
 
 /* ---- Bare bitmaps ------------------------------------------------------------------- */
 
-static void assert_exists(redisContext *redis, const char *format, const char *name, long long count)
-{
-    redisReply *reply = redisCommand(redis, format, name);
-
-    assert_non_null(reply);
-    assert_int_equal(reply->integer, count);
-    freeReplyObject(reply);
-}
-
 static void bare_joins_what_another_program_filled(void **state)
 {
     static const char preset[] = "py-mmh3-redis capacity=1000 error=0.01";
@@ -155,11 +179,10 @@ static void bare_joins_what_another_program_filled(void **state)
     assert_run("", 1, "maybe\ttheirs\nno\tours\n", "", "check", name, "--bare", "-s", preset, "theirs", "ours");
     assert_run("", 0, "added 2, new 1\n", "", "add", "--bare", name, "-s", preset, "theirs", "ours");
     assert_run("ours\nmore\n", 0, "more\n", "", "uniq", name, "-s", preset, "--bare");
-    assert_exists(redis, "EXISTS {%s}:spec", name, 0);
-    assert_exists(redis, "EXISTS %s", name, 1);
+    assert_int_equal(count_keys(name), 1);
 
     /* Without --bare it is not joined by mistake. */
-    assert_run("", 2, "", hibloom_strerror(HIBLOOM_EMISMATCH), "check", name, "-s", preset, "theirs");
+    assert_run("", 2, "", name, "check", name, "-s", preset, "theirs");
     redisFree(redis);
 }
 
@@ -358,6 +381,8 @@ int main(void)
         cmocka_unit_test(operands_win_over_standard_input),
         cmocka_unit_test(options_may_stand_anywhere_and_end_at_two_dashes),
         cmocka_unit_test(a_spec_creates_what_is_missing),
+        cmocka_unit_test(check_never_creates_a_filter),
+        cmocka_unit_test(check_verifies_a_spec_that_is_given),
         cmocka_unit_test(layout_and_commands_decide_what_is_sent),
         cmocka_unit_test(an_excluded_item_is_not_added_and_never_found),
         cmocka_unit_test(bare_joins_what_another_program_filled),

@@ -1,8 +1,8 @@
-/* Runs the command `hibloom` as a shell would, and hears what it says, so that
- * what is tested is what a user has: exit statuses, bytes, promptness. No run
- * can hang a test: past the deadline it is killed and the test fails.
+/* Runs the command `hibloom` as a shell would, and reads what it prints. So the
+ * tests see what a user sees: exit statuses, bytes, promptness. No run can hang
+ * a test: past the deadline it is killed, and the test fails.
  *
- * A header alone, because only test programs named cli_* want it. */
+ * A header alone, because only the test programs in tests/cli include it. */
 #ifndef HIBLOOM_TEST_PROGRAM_H
 #define HIBLOOM_TEST_PROGRAM_H
 
@@ -63,7 +63,7 @@ struct program {
 };
 
 /* $HIBLOOM_PROGRAM, or the one that was built beside this test program:
- * BUILD/hibloom for BUILD/tests/NAME. */
+ * BUILD/hibloom for BUILD/tests/cli/NAME. */
 static inline const char *program_path(void)
 {
     static char path[4096];
@@ -75,7 +75,7 @@ static inline const char *program_path(void)
     len = readlink("/proc/self/exe", path, sizeof path - sizeof "hibloom");
     assert_true(len > 0);
     path[len] = '\0';
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 3; i++)
         *strrchr(path, '/') = '\0';
     strcat(path, "/hibloom");
     return path;
@@ -199,7 +199,7 @@ static inline void program_write(struct program *p, const char *input, size_t le
 }
 
 /* Waits until it has said, or if it is complaints complained, `len` bytes. */
-static inline void program_hear(struct program *p, size_t len, bool complaints)
+static inline void program_wait_for(struct program *p, size_t len, bool complaints)
 {
     const char *nothing = NULL;
     size_t none = 0;
@@ -211,7 +211,7 @@ static inline void program_hear(struct program *p, size_t len, bool complaints)
     }
 }
 
-/* Closes its input, hears it out, and waits for its end. */
+/* Closes its input, reads all that it prints, and waits for its end. */
 static inline void program_end(struct program *p)
 {
     const char *nothing = NULL;
@@ -241,7 +241,7 @@ static inline void program_free(struct program *p)
     text_free(&p->complained);
 }
 
-/* The whole of a run: feed it, hear it out. */
+/* A whole run: its input, all that it prints, its end. */
 static inline void program_run(struct program *p, const char *input, size_t len, const char *const args[])
 {
     program_start(p, args, NULL);

@@ -12,10 +12,51 @@ static void a_server_that_is_not_there_is_trouble(void **state)
     snprintf(uri, sizeof uri, "%s", redis_server_uri(server));
     redis_server_stop(server);
     assert_run("", 2, "", hibloom_strerror(HIBLOOM_EIO), "-u", uri, "check", "name", "item");
-    assert_run("", 2, "", "name: ", "-u", "unix:///nonexistent/socket", "create", "name", SURE);
+    assert_run("", 2, "", hibloom_strerror(HIBLOOM_EIO), "-u", "unix:///nonexistent/socket", "create", "name", SURE);
     assert_run("", 2, "", hibloom_strerror(HIBLOOM_EINVAL), "-u", "nonsense", "info", "name");
     assert_run("", 2, "", hibloom_strerror(HIBLOOM_EINVAL), "-u", "", "info", "name");
     assert_run("", 2, "", hibloom_strerror(HIBLOOM_ENOTSUP), "-u", "rediss://localhost", "info", "name");
+}
+
+/* How often it is in the text. */
+static int count(const char *text, const char *words)
+{
+    int n = 0;
+
+    for (const char *at = text; (at = strstr(at, words)) != NULL; at += strlen(words))
+        n++;
+    return n;
+}
+
+static void a_connection_error_names_the_server_once(void **state)
+{
+    struct redis_server *server = redis_server_start_tcp(NULL);
+    char tcp[128], unix_socket[160], path[128], host[64];
+    struct program p;
+
+    (void)state;
+    snprintf(tcp, sizeof tcp, "redis://127.0.0.1:%d", redis_server_port(server));
+    snprintf(host, sizeof host, "127.0.0.1:%d", redis_server_port(server));
+    snprintf(path, sizeof path, "%s", redis_server_socket(server));
+    snprintf(unix_socket, sizeof unix_socket, "unix://%s", path);
+    program_start(&p, ARGS("-u", tcp, "uniq", "name", SURE), NULL);
+    program_write(&p, "a\n", 2);
+    program_wait_for(&p, 2, false);
+    redis_server_kill(server);
+    program_write(&p, "b\n", 2);
+    program_end(&p); /* a connection that is lost */
+    assert_int_equal(count(p.complained.data, host), 1);
+    program_free(&p);
+    for (int i = 0; i < 3; i++) { /* and one that is not made */
+        program_run(&p, "", 0,
+                    i == 0   ? ARGS("-u", tcp, "check", "name", "item")
+                    : i == 1 ? ARGS("-u", unix_socket, "create", "name", SURE)
+                             : ARGS("-u", unix_socket, "drop", "name"));
+        assert_int_equal(p.exit, 2);
+        assert_int_equal(count(p.complained.data, i == 0 ? host : path), 1);
+        program_free(&p);
+    }
+    redis_server_stop(server);
 }
 
 static void a_password_is_never_said(void **state)
@@ -74,7 +115,7 @@ static void a_server_that_dies_midway_is_trouble(void **state)
     (void)state;
     program_start(&p, ARGS("-u", redis_server_uri(server), "uniq", "name", SURE), NULL);
     program_write(&p, "a\n", 2);
-    program_hear(&p, 2, false);
+    program_wait_for(&p, 2, false);
     redis_server_kill(server);
     program_write(&p, "b\nc\n", 4);
     program_end(&p);
@@ -93,9 +134,10 @@ static void a_filter_that_is_dropped_midway_is_trouble(void **state)
 
     (void)state;
     test_name(name);
-    program_start(&p, ARGS("check", name, SURE), NULL);
+    assert_run("", 0, "", "", "create", name, SURE);
+    program_start(&p, ARGS("check", name), NULL);
     program_write(&p, "a\n", 2);
-    program_hear(&p, 5, false);
+    program_wait_for(&p, 5, false);
     assert_run("", 0, "", "", "drop", name);
     program_write(&p, "b\n", 2);
     program_end(&p);
@@ -125,6 +167,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_server_that_is_not_there_is_trouble),
+        cmocka_unit_test(a_connection_error_names_the_server_once),
         cmocka_unit_test(a_password_is_never_said),
         cmocka_unit_test(the_uri_is_the_option_s_then_the_environment_s),
         cmocka_unit_test(a_server_that_dies_midway_is_trouble),

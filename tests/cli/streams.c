@@ -13,13 +13,13 @@ static void uniq_is_as_prompt_as_its_input(void **state)
     test_name(name);
     program_start(&p, ARGS("uniq", name, SURE), NULL);
     program_write(&p, "a\n", 2);
-    program_hear(&p, 2, false);
+    program_wait_for(&p, 2, false);
     assert_string_equal(p.said.data, "a\n");
     program_write(&p, "b\na\nc", 5); /* c is no line yet */
-    program_hear(&p, 4, false);
+    program_wait_for(&p, 4, false);
     assert_string_equal(p.said.data, "a\nb\n");
     program_write(&p, "d\n", 2);
-    program_hear(&p, 7, false);
+    program_wait_for(&p, 7, false);
     assert_string_equal(p.said.data, "a\nb\ncd\n");
     program_end(&p);
     assert_int_equal(p.exit, 0);
@@ -34,16 +34,17 @@ static void check_and_positions_are_prompt_too(void **state)
 
     (void)state;
     test_name(name);
-    program_start(&p, ARGS("check", name, SURE), NULL);
+    assert_run("", 0, "", "", "create", name, SURE);
+    program_start(&p, ARGS("check", name), NULL);
     program_write(&p, "a\n", 2);
-    program_hear(&p, 5, false);
+    program_wait_for(&p, 5, false);
     assert_string_equal(p.said.data, "no\ta\n");
     program_end(&p);
     assert_int_equal(p.exit, 1);
     program_free(&p);
     program_start(&p, ARGS("positions", "hash=poly bits=1024 hashes=1 seeds=3"), NULL);
     program_write(&p, "a\n", 2);
-    program_hear(&p, 3, false);
+    program_wait_for(&p, 3, false);
     assert_string_equal(p.said.data, "97\n");
     program_end(&p);
     assert_int_equal(p.exit, 0);
@@ -64,7 +65,7 @@ static void a_stopped_process_goes_on(void **state)
         kill(p.pid, SIGSTOP);
         program_write(&p, line, 2);
         kill(p.pid, SIGCONT);
-        program_hear(&p, (size_t)(c - 'a' + 1) * 2, false);
+        program_wait_for(&p, (size_t)(c - 'a' + 1) * 2, false);
     }
     program_end(&p);
     assert_int_equal(p.exit, 0);
@@ -81,7 +82,7 @@ static void a_closed_pipe_ends_it_quietly(void **state)
     test_name(name);
     program_start(&p, ARGS("uniq", name, SURE), NULL);
     program_write(&p, "a\n", 2);
-    program_hear(&p, 2, false);
+    program_wait_for(&p, 2, false);
     program_close(&p.out);
     program_write(&p, "b\n", 2);
     program_end(&p);
@@ -151,8 +152,8 @@ static void closed_files_are_trouble_where_they_are_needed(void **state)
 
     (void)state;
     test_name(name);
-    assert_run_on(NONE, PIPE, 2, unreadable, ARGS("check", name, SURE));
-    assert_run_on(NONE, PIPE, 2, unreadable, ARGS("add", name));
+    assert_run_on(NONE, PIPE, 2, unreadable, ARGS("add", name, SURE));
+    assert_run_on(NONE, PIPE, 2, unreadable, ARGS("check", name));
     assert_run_on(NONE, PIPE, 2, unreadable, ARGS("uniq", name));
     assert_run_on(NONE, PIPE, 2, unreadable, ARGS("positions", "php-uids"));
     assert_run_on(NONE, PIPE, 0, "", ARGS("add", name, "item"));

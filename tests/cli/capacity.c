@@ -1,0 +1,176 @@
+/* More items than a filter is meant for: create, add, uniq and load warn once,
+ * and info says so. */
+#include "cli/redis.h"
+
+#define WARNING "hibloom: warning: "
+
+/* The lines "1" to "n"; to be freed. */
+static struct text lines_to(int n)
+{
+    struct text lines = { NULL, 0 };
+    char line[16];
+
+    for (int i = 1; i <= n; i++)
+        text_append(&lines, line, (size_t)snprintf(line, sizeof line, "%d\n", i));
+    return lines;
+}
+
+/* A run succeeds, and warns once of that filter or not at all. */
+static void assert_warns(const char *input, const char *name, bool warns, const char *const args[])
+{
+    struct program p;
+    const char *warning;
+
+    program_run(&p, input, strlen(input), args);
+    assert_int_equal(p.exit, 0);
+    warning = strstr(p.complained.data, WARNING);
+    if (!warns) {
+        assert_string_equal(p.complained.data, "");
+    } else {
+        assert_ptr_equal(warning, p.complained.data);
+        assert_null(strstr(warning + 1, WARNING));
+        assert_non_null(strstr(warning, name));
+        assert_non_null(strstr(warning, "past its capacity"));
+    }
+    program_free(&p);
+}
+
+static void what_adds_to_a_filter_past_its_capacity_warns_once(void **state)
+{
+    struct text full = lines_to(99), more = lines_to(150), many = lines_to(50000);
+    char name[TEST_NAME_SIZE];
+
+    (void)state;
+    test_name(name);
+    assert_warns("", name, false, ARGS("create", name, "-n", "110", "-p", "0.001"));
+    assert_warns(full.data, name, false, ARGS("add", name));
+    assert_warns("", name, false, ARGS("create", name, "-n", "110", "-p", "0.001"));
+    assert_warns(full.data, name, false, ARGS("uniq", name));
+    assert_warns(full.data, name, false, ARGS("load", name));
+    assert_warns(more.data, name, true, ARGS("add", name));
+    assert_warns("1\n", name, true, ARGS("uniq", name)); /* also if nothing is new */
+    assert_warns("", name, true, ARGS("add", name, "1"));
+    assert_warns("1\n", name, true, ARGS("load", name));
+    assert_warns("", name, true, ARGS("create", name, "-n", "110", "-p", "0.001"));
+
+    /* once, not once for each batch of lines */
+    test_name(name);
+    assert_warns(many.data, name, true, ARGS("uniq", name, "-n", "100", "-p", "0.001"));
+    text_free(&full);
+    text_free(&more);
+    text_free(&many);
+}
+
+static void the_warning_says_how_far(void **state)
+{
+    struct text lines = lines_to(200);
+    char name[TEST_NAME_SIZE];
+    struct program p;
+    const char *about;
+    double items, percent, error;
+
+    (void)state;
+    test_name(name);
+    program_run(&p, lines.data, lines.len, ARGS("uniq", name, "-n", "100", "-p", "1e-6"));
+    about = strstr(p.complained.data, "about ");
+    assert_non_null(about);
+    assert_int_equal(sscanf(about,
+                            "about %lf items are in, and it is meant for 100 (%lf %%). Its error rate is now about %lf",
+                            &items, &percent, &error),
+                     3);
+    assert_true(items > 180 && items < 220);
+    assert_true(percent > 180 && percent < 220);
+    assert_true(error > 1e-6 && error < 1e-2);
+    program_free(&p);
+    text_free(&lines);
+}
+
+static void a_full_bitmap_is_past_its_capacity(void **state)
+{
+    static const char spec[] = "hash=poly bits=1 hashes=1 seeds=3 capacity=5";
+    char name[TEST_NAME_SIZE];
+
+    (void)state;
+    test_name(name);
+    assert_run("", 0, NULL, "warning: ", "add", name, "-s", spec, "a");
+    assert_run("", 0, NULL, "all its bits are set", "add", name, "a");
+}
+
+static void without_a_capacity_nothing_warns(void **state)
+{
+    char name[TEST_NAME_SIZE];
+
+    (void)state;
+    test_name(name);
+    assert_run("a\nb\n", 0, NULL, "", "add", name, "-s", "hash=poly bits=1 hashes=1 seeds=3");
+    assert_run("", 0, "", "", "create", name, "-s", "hash=poly bits=1 hashes=1 seeds=3");
+}
+
+/* Counting would take longer than to add a few items to a large filter. */
+static void a_few_items_for_a_large_filter_do_not_count_it(void **state)
+{
+    static const char large[] = "bits=134217729 hashes=1 capacity=1"; /* more than 16 MB */
+    char name[TEST_NAME_SIZE];
+
+    (void)state;
+    test_name(name);
+    assert_run("", 0, "added 2, new 2\n", "", "add", name, "-s", large, "a", "b");
+    assert_run("a\n", 0, "added 1, new 0\n", "warning: ", "add", name);
+    assert_run("", 0, "", "", "drop", name);
+}
+
+static void check_and_info_do_not_warn(void **state)
+{
+    struct text lines = lines_to(200);
+    char name[TEST_NAME_SIZE];
+
+    (void)state;
+    test_name(name);
+    assert_run(lines.data, 0, NULL, "warning: ", "add", name, "-n", "100", "-p", "0.001");
+    assert_run("", 0, "maybe\t1\n", "", "check", name, "1");
+    assert_run("", 0, NULL, "", "info", name);
+    text_free(&lines);
+}
+
+static void info_says_the_part_that_is_used(void **state)
+{
+    struct text lines = lines_to(150);
+    char name[TEST_NAME_SIZE];
+    struct program p;
+    unsigned percent;
+
+    (void)state;
+    test_name(name);
+    assert_run("", 0, "", "", "create", name, "-n", "300", "-p", "1e-9");
+    assert_run(lines.data, 0, NULL, "", "add", name);
+    for (int past = 0; past < 2; past++) {
+        program_run(&p, "", 0, ARGS("info", name));
+        assert_non_null(strstr(p.said.data, past ? "\npast capacity         yes\n" : "\npast capacity         no\n"));
+        assert_int_equal(sscanf(strstr(p.said.data, "\nused percent "), " used percent %u", &percent), 1);
+        assert_in_range(percent, past ? 140 : 45, past ? 160 : 55);
+        program_free(&p);
+        program_run(&p, "", 0, ARGS("info", name, "--json"));
+        assert_non_null(strstr(p.said.data, past ? "\"past_capacity\": true" : "\"past_capacity\": false"));
+        assert_int_equal(sscanf(strstr(p.said.data, "\"used_percent\": "), "\"used_percent\": %u,", &percent), 1);
+        assert_in_range(percent, past ? 140 : 45, past ? 160 : 55);
+        program_free(&p);
+        test_name(name);
+        assert_run(lines.data, 0, NULL, NULL, "add", name, "-n", "100", "-p", "1e-9");
+    }
+    text_free(&lines);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_adds_to_a_filter_past_its_capacity_warns_once),
+        cmocka_unit_test(the_warning_says_how_far),
+        cmocka_unit_test(a_full_bitmap_is_past_its_capacity),
+        cmocka_unit_test(without_a_capacity_nothing_warns),
+        cmocka_unit_test(a_few_items_for_a_large_filter_do_not_count_it),
+        cmocka_unit_test(check_and_info_do_not_warn),
+        cmocka_unit_test(info_says_the_part_that_is_used),
+    };
+
+    return cmocka_run_group_tests_name("cli: capacity", tests, program_setup, NULL);
+}

@@ -1,0 +1,246 @@
+/* info: what it says of a filter, to people and as JSON. */
+#include "cli/redis.h"
+
+#include <inttypes.h>
+
+/* ---- info ------------------------------------------------------------------------- */
+
+static void info_says_what_the_library_does(void **state)
+{
+    char name[TEST_NAME_SIZE], text[HIBLOOM_SPEC_TEXT_SIZE], all[HIBLOOM_SPEC_TEXT_SIZE + 1024];
+    hibloom_store *store = test_store(NULL);
+    hibloom *filter;
+    hibloom_info info;
+    const hibloom_spec *spec;
+
+    (void)state;
+    test_name(name);
+    assert_run("", 0, NULL, "", "add", name, "-n", "1000", "-p", "0.01", "a", "b", "c");
+    assert_ok(hibloom_open(&filter, store, name, NULL), store);
+    assert_ok(hibloom_get_info(filter, &info), store);
+    spec = hibloom_spec_of(filter);
+    assert_ok(hibloom_spec_format(spec, text, sizeof text), NULL);
+    snprintf(all, sizeof all,
+             "name                  %s\nspec                  %s\ncapacity              1000\n"
+             "error rate            0.01\nbits                  %" PRIu64 "\nhashes                7\n"
+             "keys                  1\nbits set              %" PRIu64 "\nfill                  %.6g\n"
+             "estimated items       3\nused percent          0\npast capacity         no\n"
+             "estimated error rate  %.6g\nbytes                 %" PRIu64 "\ntime to live seconds  none\n",
+             name, text, spec->bits, info.bits_set, info.fill, info.estimated_error_rate, info.bytes);
+    assert_true(info.bits_set > 14 && info.bits_set <= 21);
+    assert_run("", 0, all, "", "info", name);
+    hibloom_close(filter);
+    hibloom_store_free(store);
+}
+
+/* Strict JSON, which Python's is but for its NaN and Infinity. Prints each
+ * member as Python writes it. */
+static const char json_reader[] =
+    "import json, sys\n"
+    "def refuse(word): raise ValueError(word)\n"
+    "members = json.loads(sys.stdin.buffer.read().decode('utf-8', 'strict'), parse_constant=refuse)\n"
+    "for key in members: print(key + '=' + ascii(members[key]))\n";
+
+static void assert_json(const char *json, const char *expected)
+{
+    struct program python;
+
+    program_start_at(&python, "python3", ARGS("-c", json_reader), NULL);
+    program_write(&python, json, strlen(json));
+    program_end(&python);
+    if (python.exit != 0)
+        fail_msg("not JSON: %s%s", json, python.complained.data);
+    assert_string_equal(python.said.data, expected);
+    program_free(&python);
+}
+
+/* info --json of an existing filter of `keys` keys. Redis says how many bytes
+ * they have; they are the member before the last. */
+static void assert_info_json(const char *name, int keys, const char *members)
+{
+    struct program p;
+    char key[4 * TEST_NAME_SIZE], expected[2048];
+    long long bytes = 0;
+
+    for (int i = 0; i < keys; i++) {
+        snprintf(key, sizeof key, keys > 1 ? "%s:%d" : "%s", name, i);
+        bytes += ask("STRLEN", key);
+    }
+    snprintf(expected, sizeof expected, "%sbytes=%lld\ntime_to_live_seconds=None\n", members, bytes);
+    program_run(&p, "", 0, ARGS("info", "--json", name));
+    assert_string_equal(p.complained.data, "");
+    assert_int_equal(p.exit, 0);
+    assert_json(p.said.data, expected);
+    program_free(&p);
+}
+
+#define TINY "hash=poly bits=16 hashes=2 seeds=3,5"
+#define TINY_CANONICAL "hash=poly layout=classic bits=16 hashes=2 seeds=3,5"
+
+static void info_json_has_every_field(void **state)
+{
+    char name[TEST_NAME_SIZE], expected[1024];
+
+    (void)state;
+    test_name(name);
+    assert_run("", 0, NULL, "", "add", name, "-s", TINY " capacity=4 error=0.25", "a");
+    snprintf(expected, sizeof expected,
+             "name='%s'\nspec='" TINY_CANONICAL " capacity=4 error=0.25'\ncapacity=4\nerror_rate=0.25\n"
+             "bits=16\nhashes=2\nkeys=1\nbits_set=1\nfill=0.0625\nestimated_items=1\n"
+             "used_percent=13\npast_capacity=False\nestimated_error_rate=0.00390625\n",
+             name);
+    assert_info_json(name, 1, expected);
+}
+
+static void info_json_has_null_for_what_is_no_number(void **state)
+{
+    char name[TEST_NAME_SIZE], expected[1024];
+    struct text items = { NULL, 0 };
+    char item[2] = "\0";
+
+    (void)state;
+    /* An item of one byte sets that bit modulo 16, and 'p' is 7 * 16. */
+    for (char c = 0; c < 16; c++) {
+        item[0] = (char)('p' + c);
+        text_append(&items, item, 1);
+        text_append(&items, "\n", 1);
+    }
+    test_name(name);
+    assert_run(items.data, 0, "added 16, new 16\n", "", "add", name, "-s", TINY);
+    snprintf(expected, sizeof expected,
+             "name='%s'\nspec='" TINY_CANONICAL "'\ncapacity=None\nerror_rate=None\nbits=16\nhashes=2\nkeys=1\n"
+             "bits_set=16\nfill=1\nestimated_items=None\nused_percent=None\n"
+             "past_capacity=None\nestimated_error_rate=1\n",
+             name);
+    assert_info_json(name, 1, expected);
+    text_free(&items);
+}
+
+static void info_in_words_says_what_is_no_number(void **state)
+{
+    char name[TEST_NAME_SIZE];
+    struct program p;
+
+    (void)state;
+    test_name(name);
+    assert_run("", 0, NULL, "", "add", name, "-s", "hash=poly bits=1 hashes=1 seeds=3", "a");
+    program_run(&p, "", 0, ARGS("info", name));
+    assert_int_equal(p.exit, 0);
+    assert_non_null(strstr(p.said.data, "\ncapacity              not stated\nerror rate            not stated\n"));
+    assert_non_null(strstr(p.said.data, "\nestimated items       infinite\n"));
+    program_free(&p);
+}
+
+static void info_counts_every_key_of_a_partitioned_filter(void **state)
+{
+    char name[TEST_NAME_SIZE], expected[1024];
+
+    (void)state;
+    test_name(name);
+    assert_run("", 0, NULL, "", "add", name, "-s", TINY " layout=partitioned", "a", "b");
+    snprintf(expected, sizeof expected,
+             "name='%s'\nspec='hash=poly layout=partitioned bits=16 hashes=2 seeds=3,5'\ncapacity=None\n"
+             "error_rate=None\nbits=16\nhashes=2\nkeys=2\nbits_set=4\nfill=0.125\nestimated_items=2\n"
+             "used_percent=None\npast_capacity=None\nestimated_error_rate=0.015625\n",
+             name);
+    assert_info_json(name, 2, expected);
+}
+
+static void any_name_is_valid_json(void **state)
+{
+    static const char *const names[][2] = {
+        { "\"\\/\b\f\n\r\t\x01\x1f\x7f", "\"\\\\/\\x08\\x0c\\n\\r\\t\\x01\\x1f\\x7f" },
+        { "\xc3\xa9\xe2\x82\xac\xf0\x9f\x8c\xb8", "\\xe9\\u20ac\\U0001f338" },
+        { "\x80|\xff|\xc0\xaf|\xe0\x80\xaf", "\\ufffd|\\ufffd|\\ufffd\\ufffd|\\ufffd\\ufffd\\ufffd" },
+        { "\xed\xa0\x80|\xf4\x90\x80\x80|\xc3", "\\ufffd\\ufffd\\ufffd|\\ufffd\\ufffd\\ufffd\\ufffd|\\ufffd" },
+        { "\xe2\x82|\xf0\x9f\x8c", "\\ufffd\\ufffd|\\ufffd\\ufffd\\ufffd" },
+    };
+    char unique[TEST_NAME_SIZE], name[2 * TEST_NAME_SIZE], expected[1024];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        test_name(unique);
+        snprintf(name, sizeof name, "%s %s", unique, names[i][0]);
+        assert_run("", 0, "", "", "create", name, "-s", TINY);
+        snprintf(expected, sizeof expected,
+                 "name='%s %s'\nspec='" TINY_CANONICAL "'\ncapacity=None\nerror_rate=None\nbits=16\nhashes=2\n"
+                 "keys=1\nbits_set=0\nfill=0\nestimated_items=0\nused_percent=None\npast_capacity=None\n"
+                 "estimated_error_rate=0\n",
+                 unique, names[i][1]);
+        assert_info_json(name, 1, expected);
+        assert_run("", 0, "", "", "drop", name);
+    }
+}
+
+/* The number of that member in what info --json says of the filter, or -1 if it
+ * is null. */
+static long long info_member(const char *name, const char *member)
+{
+    struct program p;
+    char key[64];
+    const char *at;
+    long long value = -1;
+
+    program_run(&p, "", 0, ARGS("info", "--json", name));
+    assert_int_equal(p.exit, 0);
+    snprintf(key, sizeof key, "\"%s\": ", member);
+    at = strstr(p.said.data, key);
+    assert_non_null(at);
+    if (strncmp(at + strlen(key), "null", 4) != 0)
+        assert_int_equal(sscanf(at + strlen(key), "%lld", &value), 1);
+    program_free(&p);
+    return value;
+}
+
+static void info_says_the_time_to_live(void **state)
+{
+    char name[TEST_NAME_SIZE];
+    struct program p;
+
+    (void)state;
+    test_name(name);
+    assert_run("", 0, "", "", "create", name, "-n", "1000", "-p", "0.01");
+    assert_int_equal(info_member(name, "time_to_live_seconds"), -1);
+    assert_run("", 0, "", "", "expire", name, "1000");
+    assert_in_range(info_member(name, "time_to_live_seconds"), 990, 1000);
+    program_run(&p, "", 0, ARGS("info", name));
+    assert_true(strstr(p.said.data, "\ntime to live seconds  1000\n") != NULL ||
+                strstr(p.said.data, "\ntime to live seconds  99") != NULL);
+    program_free(&p);
+    assert_run("", 0, "", "", "expire", name, "0");
+    assert_int_equal(info_member(name, "time_to_live_seconds"), -1);
+}
+
+static void plan_says_how_many_bytes_info_will_count(void **state)
+{
+    static const char *const layouts[] = { "classic", "partitioned", "blocked" };
+    char name[TEST_NAME_SIZE], bytes[64];
+    struct program p;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+        test_name(name);
+        assert_run("", 0, "", "", "create", name, "-n", "1000", "-p", "0.01", "--layout", layouts[i]);
+        snprintf(bytes, sizeof bytes, " (%lld bytes)\n", info_member(name, "bytes"));
+        program_run(&p, "", 0, ARGS("plan", "-n", "1000", "-p", "0.01", "--layout", layouts[i]));
+        if (strstr(p.said.data, bytes) == NULL)
+            fail_msg("%s: info says%splan says\n%s", layouts[i], bytes, p.said.data);
+        program_free(&p);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(info_says_what_the_library_does),
+        cmocka_unit_test(info_json_has_every_field),
+        cmocka_unit_test(info_json_has_null_for_what_is_no_number),
+        cmocka_unit_test(info_in_words_says_what_is_no_number),
+        cmocka_unit_test(info_counts_every_key_of_a_partitioned_filter),
+        cmocka_unit_test(any_name_is_valid_json),
+        cmocka_unit_test(info_says_the_time_to_live),
+        cmocka_unit_test(plan_says_how_many_bytes_info_will_count),
+    };
+
+    return cmocka_run_group_tests_name("cli: info", tests, program_setup, NULL);
+}
