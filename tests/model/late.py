@@ -96,16 +96,19 @@ class Model:
         if s.filter is not None and (s.filter[1] + 2 not in s.cells if self.rule['search'] else
                                      intact(s) and s.length == s.filter[1] + TAIL):
             size = s.filter[1]                # it holds a filter, perhaps an altered one
-            if s.filter[0] == identity and not self.undo_all:
+            if s.filter[0] == identity:
                 turned = ()                   # still mine
-        if size is None or self.undo_all:
+        if size is None:
             behind = 0                        # the first cell that may be taken back
+            less = cells - frozenset(turned)
+            if self.rule['search'] and s.filter is not None and s.filter[1] + 2 not in less:
+                behind = s.filter[1]          # it was this very add that hid the tail
         else:
             behind = size + TAIL
             less = cells - frozenset(c for c in turned if c >= size)
             if not self.rule['intact'] or (not intact(s) and intact(s._replace(cells=less))):
                 behind = size                 # the tail, too, if that makes it intact
-        cells = cells - frozenset(c for c in turned if c >= behind)
+        cells = cells - frozenset(c for c in turned if c >= behind or (self.undo_all and c < size))
         length = s.length
         if s.filter is not None:              # who looks for a tail behind nothing but zeros finds it now
             end = s.filter[1] + TAIL

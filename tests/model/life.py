@@ -12,11 +12,15 @@ Checked in every state:
   I3  where all processes are done or dead, an open alone is OK, or it is loud, and then drop and open is OK, and so is
       repair and open. None of them goes on for ever.
   I4  nobody but a dropper takes away a key that the root lists
-  I5  where all processes are done or dead, no key without a time to live is left of a root whose own has passed
+  I5  where all processes are done or dead, no key without a time to live is left that a root listed whose own has passed.
+      (One that was made for nothing may be; the next creation under the name takes it over.)
 I2 and I4 suppose a clock that does not step back. Where it does (--back), a helper of a lost filter may take away a key
 of the next: loudly, and the model checks the rest.
 
-usage: life.py [--open N] [--drop N] [--evict N] [--repair N] [--expire N] [--persist N] [--back N] [--full] [--no-RULE ...]
+usage: life.py [--open N] [--drop N] [--evict N] [--repair N] [--expire N] [--persist N] [--back N] [--full] [--race]
+               [--no-RULE ...]
+--back: so often the clock steps back. --full: the server refuses to mark a root. --race: a time to live is set and removed
+at once, which may leave a key for ever; else one after the other.
 prints the number of states, or VIOLATION and the steps to it. RULE is one of
   list    a handle wants the key ids that the root lists
   order   a key is made over an older generation only
@@ -25,15 +29,17 @@ prints the number of states, or VIOLATION and the steps to it. RULE is one of
   expire-order   a time to live is set on the root last, and removed from it first
   expire-list    a time to live is set on the root only if it lists the keys that have it
   repair-ttl     a repair gives the new key the root's time to live, and lists it only if that has not changed
+  identity       a root that could not be marked is removed by its identity only
   raise   a root that meets a key of a newer generation takes one above it
 """
 import argparse
 import sys
 from collections import deque, namedtuple
 
-RULES = ('list', 'order', 'help', 'spare', 'expire-order', 'expire-list', 'repair-ttl', 'raise')
+RULES = ('list', 'order', 'help', 'spare', 'expire-order', 'expire-list', 'repair-ttl',
+         'identity', 'raise')
 
-# k0, k1: None or Key. t0, t1: whether it has a time to live. expired: the generation of the last root whose time has passed.
+# k0, k1: None or Key. t0, t1: whether it has a time to live. expired: what the last root listed whose time has passed.
 World = namedtuple('World', 'k0 k1 t0 t1 clock procs handles evictions backs expired')
 # state: C creating, R ready, X removing (root only). ids: the list, in a root that is ready.
 Key = namedtuple('Key', 'gen id state ids')
@@ -48,7 +54,8 @@ class Violation(Exception):
 class Model:
     def __init__(self, options):
         self.rule = {name: not getattr(options, 'no_' + name.replace('-', '_')) for name in RULES}
-        self.repairs, self.backs, self.full = options.repair > 0, options.back > 0, options.full
+        self.repairs, self.backs, self.full, self.race = \
+            options.repair > 0, options.back > 0, options.full, options.race
         self.drawn = 0
         self.acts = {'open': self.opener, 'drop': self.dropper, 'repair': self.repairer,
                      'expire': self.expirer, 'persist': self.expirer}
@@ -164,6 +171,8 @@ class Model:
         elif at == 'full 1':
             yield self.unlink_k1(w, lambda k: k.gen == v[0]), Proc(kind, 'full 0', v), None
         elif at == 'full 0':                  # unlink the root by its identity
+            if not self.rule['identity'] and w.k0 is not None and w.k0[:2] != v:
+                raise Violation('I2: the root of another filter is removed')
             yield self.unlink_k0(w, lambda k: k[:2] == v), Proc('done', 'dropped', ()), None
         else:
             yield from self.opener(w, p)
@@ -193,7 +202,7 @@ class Model:
             root, ttl, k1, mine = v
             if w.k0 == root and (w.t0 == ttl or not self.rule['repair-ttl']):
                 yield w._replace(k0=root._replace(ids=(root.id, k1))), Proc('done', 'repaired', ()), None
-            elif mine and not self.rule['help']:
+            elif mine and not (self.rule['help'] and w.k0 is not None and w.k0.gen == root.gen):
                 yield w, Proc(kind, 'tidy', (k1,)), None
             else:
                 yield w, Proc(kind, 'read', ()), None
@@ -222,8 +231,10 @@ class Model:
         elif at in ('persist 0', 'persist 1'):
             root, k1 = v
             if at == 'persist 0':
-                if w.k0 is not None and w.k0[:2] == root:
-                    w = w._replace(t0=False)
+                if w.k0 is None or w.k0[:2] != root:
+                    yield w, Proc('done', 'ENOTFOUND', ()), None
+                    return
+                w = w._replace(t0=False)
             elif w.k1 is not None and w.k1.id == k1:
                 w = w._replace(t1=False)
             first = 'persist 0' if self.rule['expire-order'] else 'persist 1'
@@ -236,6 +247,8 @@ class Model:
 
     def steps(self, w):
         for i, p in enumerate(w.procs):
+            if p.at == 'read' and p.kind == 'persist' and not self.race and any(q.kind == 'expire' for q in w.procs):
+                continue
             if p.kind in ('done', 'dead') or (i > 0 and w.procs[i - 1] == p):  # equals of one kind: the first will do
                 continue
             for n, after, handle in self.acts[p.kind](w, p):
@@ -250,7 +263,7 @@ class Model:
         if w.backs > 0:
             yield 'the clock steps back', w._replace(clock=w.clock - 15, backs=w.backs - 1)
         if w.t0:
-            yield 'the time of K0 passes', w._replace(k0=None, t0=False, expired=w.k0.gen)
+            yield 'the time of K0 passes', w._replace(k0=None, t0=False, expired=w.k0.ids)
         if w.t1:
             yield 'the time of K1 passes', w._replace(k1=None, t1=False)
 
@@ -274,10 +287,8 @@ class Model:
             self.check_end(w)
 
     def check_ttl(self, w):
-        if Proc('dead', 'repair', ()) in w.procs:  # the next repair goes on
-            return
-        gen = w.k0.gen if w.t0 else w.expired if w.k0 is None else None
-        if gen is not None and w.k1 is not None and w.k1.gen == gen and not w.t1:
+        ids = w.k0.ids if w.t0 else w.expired if w.k0 is None else None
+        if ids and w.k1 is not None and w.k1.id == ids[1] and not w.t1:
             raise Violation('I5: a key outlives its root for ever')
 
     def check_end(self, w):
@@ -314,7 +325,7 @@ def normal(w):
             return type(v)(*values) if hasattr(v, '_fields') else tuple(values)
         return v
     return World(rename(w.k0), rename(w.k1), w.t0, w.t1, w.clock, rename(procs),
-                 frozenset(rename(h) for h in sorted(w.handles, key=repr)), w.evictions, w.backs, w.expired)
+                 frozenset(rename(h) for h in sorted(w.handles, key=repr)), w.evictions, w.backs, rename(w.expired))
 
 
 def explore(model, start, normal):
@@ -345,7 +356,7 @@ def main():
     parser = argparse.ArgumentParser()
     for kind in ('open', 'drop', 'evict', 'repair', 'expire', 'persist', 'back'):
         parser.add_argument('--' + kind, type=int, default=0)
-    for flag in ['full'] + ['no-' + rule for rule in RULES]:
+    for flag in ['full', 'race'] + ['no-' + rule for rule in RULES]:
         parser.add_argument('--' + flag, action='store_true')
     model = Model(parser.parse_args())
     print('%d states: all hold' % explore(model, model.start, normal))
