@@ -1,0 +1,586 @@
+"""A client of hibloom's filters that knows nothing but docs/format.md, for the tests.
+
+It shares no code with the library: where the two do not agree, the document, the library or this file is wrong.
+
+  /usr/bin/python3 format.py positions SPEC                  < ITEMS   the offsets of each item
+  /usr/bin/python3 format.py create|plain URI NAME SPEC      < ITEMS   makes the filter (plain: without a script), adds the items
+  /usr/bin/python3 format.py add|read URI NAME               < ITEMS   1 or 0 an item: new, or found
+  /usr/bin/python3 format.py late URI NAME                   < ITEMS   adds after the keys were deleted, prints what that gives
+  /usr/bin/python3 format.py clear|drop|repair|show URI NAME
+  /usr/bin/python3 format.py expire URI NAME SECONDS
+
+An item is its length in four bytes, the lowest first, and its bytes."""
+
+import os
+import re
+import struct
+import sys
+import time
+
+import redis
+import xxhash
+
+WORD = 2**64 - 1
+BLOCK = 512
+TRAILER = 83
+TAIL = 2048 + TRAILER  # the longest text, and the trailer
+AT_ONCE = 128          # keys in a pipeline
+WINDOW = 1000          # items in a pipeline
+
+
+class Problem(Exception):
+    """Its words begin with the library's name of the status."""
+
+
+# ---- Text and positions
+
+
+def shortest(value):
+    for digits in range(1, 18):
+        text = "%.*g" % (digits, value)
+        if float(text) == value:
+            return text
+
+
+class Spec:
+    NAMES = ("hash", "layout", "bits", "hashes", "segments", "seed", "empty", "capacity", "error")
+
+    def __init__(self, text):
+        self.text = text
+        self.words = dict(word.split("=", 1) for word in text.split(" "))
+        if self.words["hash"] not in ("xxh3", "siphash"):
+            raise Problem("ENOTSUP this program computes xxh3 and siphash only")
+        self.layout = self.words["layout"]
+        self.bits, self.hashes = int(self.words["bits"]), int(self.words["hashes"])
+        self.segments = int(self.words.get("segments", "1"))
+        self.seed = bytes.fromhex(self.words["seed"])
+        if self.canonical() != text:
+            raise Problem("ECORRUPT not canonical: " + text)
+        self.keys = self.hashes if self.layout == "partitioned" else self.segments
+        unit = BLOCK if self.layout == "blocked" else 1
+        self.bitmap_bits = self.bits if self.segments == 1 else -(-self.bits // (self.segments * unit)) * unit
+        self.bytes = (self.bitmap_bits + 7) // 8
+
+    def canonical(self):
+        w = dict(self.words)
+        for name in ("bits", "hashes", "segments", "capacity"):
+            if name in w:
+                w[name] = str(int(w[name]))
+        if self.segments == 1 and not (self.bits > 2**27 and self.layout != "partitioned"):
+            w.pop("segments", None)
+        w["seed"] = self.seed.hex()
+        if "error" in w:
+            w["error"] = shortest(float(w["error"]))
+        return " ".join("%s=%s" % (name, w[name]) for name in self.NAMES if name in w)
+
+    def key(self, name, i):
+        return name if self.keys == 1 else b"%b:%d" % (name, i)
+
+    def positions(self, item):
+        """(key, bit) for each hash."""
+        if item == b"" and self.words.get("empty") == "excluded":
+            return []
+        if self.words["hash"] == "siphash":
+            lo, hi = siphash(self.seed, item)
+        else:
+            value = xxhash.xxh3_128_intdigest(item, int.from_bytes(self.seed, "big"))
+            lo, hi = value & WORD, value >> 64
+        segment, h, out = hi * self.segments >> 64, lo, []
+        block = (h * (self.bitmap_bits // BLOCK) >> 64) * BLOCK
+        for i in range(self.hashes):
+            if self.layout == "blocked":
+                h = (h * 6364136223846793005 + (hi | 1)) & WORD
+                out.append((segment, block + (h >> 55)))
+            else:
+                out.append((i if self.layout == "partitioned" else segment, h * self.bitmap_bits >> 64))
+                h = (h * 6364136223846793005 + (hi | 1)) & WORD
+        return out
+
+
+def siphash(key, data):
+    k0, k1 = struct.unpack("<QQ", key)
+    v = [k0 ^ 0x736F6D6570736575, k1 ^ 0x646F72616E646F6D ^ 0xEE, k0 ^ 0x6C7967656E657261, k1 ^ 0x7465646279746573]
+
+    def left(x, n):
+        return (x << n | x >> (64 - n)) & WORD
+
+    def rounds(n):
+        for _ in range(n):
+            v[0], v[2] = (v[0] + v[1]) & WORD, (v[2] + v[3]) & WORD
+            v[1], v[3] = left(v[1], 13) ^ v[0], left(v[3], 16) ^ v[2]
+            v[0], v[2] = (left(v[0], 32) + v[3]) & WORD, (v[2] + v[1]) & WORD
+            v[1], v[3] = left(v[1], 17) ^ v[2], left(v[3], 21) ^ v[0]
+            v[2] = left(v[2], 32)
+
+    whole = len(data) // 8 * 8
+    last = data[whole:].ljust(7, b"\0") + bytes([len(data) & 0xFF])
+    for (word,) in struct.iter_unpack("<Q", data[:whole] + last):
+        v[3] ^= word
+        rounds(2)
+        v[0] ^= word
+    v[2] ^= 0xEE
+    rounds(4)
+    lo = v[0] ^ v[1] ^ v[2] ^ v[3]
+    v[1] ^= 0xDD
+    rounds(4)
+    return lo, v[0] ^ v[1] ^ v[2] ^ v[3]
+
+
+# ---- The trailer
+
+
+class Record:
+    FORM = re.compile(rb" (\d{4}) (\d{9}) (\d{5})/(\d{5}) ([rcx]) (\d{16}) ([0-9a-f]{16}) (\d{10}) hibloom1")
+
+    def __init__(self, tail, length):
+        """From the end of a string of that length. EMISMATCH where it is no record, ECORRUPT where it is an unsound one."""
+        m = self.FORM.fullmatch(tail[-TRAILER:])
+        if not m:
+            raise Problem("EMISMATCH not a filter")
+        self.trailer = m[0]
+        text, self.bytes, self.number, self.keys = (int(m[i]) for i in (1, 2, 3, 4))
+        self.state, self.generation, self.id, self.epoch = m[5], int(m[6]), m[7], int(m[8])
+        self.list_bytes = 16 * self.keys if self.number == 0 and self.keys > 1 else 0
+        self.offset = self.bytes + self.list_bytes + text  # of the trailer
+        if self.offset + TRAILER != length or text + TRAILER > len(tail):
+            raise Problem("ECORRUPT its length is not what its trailer says")
+        self.text = tail[-TRAILER - text:-TRAILER].decode()
+
+
+def trailer(spec, number, state, generation, identity):
+    return b" %04d %09d %05d/%05d %b %016d %b %010d hibloom1" % (
+        len(spec.text), spec.bytes, number, spec.keys, state, generation, identity, 0)
+
+
+def draw():
+    return os.urandom(8).hex().encode()
+
+
+def same(a, b):
+    """All columns of two trailers, but for the epoch."""
+    return a[:64] == b[:64] and a[74:] == b[74:]
+
+
+# ---- Scripts: each one key
+
+# bytes, list and text, trailer up to the generation, generation ("": draw one), id, highest generation met, key number
+MAKE = """
+local size, old = redis.call('STRLEN', KEYS[1])
+if size > 0 then
+  local number, state, gen, id = redis.call('GETRANGE', KEYS[1], -83, -1):match(
+    '^ %d%d%d%d %d%d%d%d%d%d%d%d%d (%d%d%d%d%d)/%d%d%d%d%d ([rcx]) (' .. ('%d'):rep(16) .. ') (' .. ('%x'):rep(16) .. ') ' ..
+    ('%d'):rep(10) .. ' hibloom1$')
+  if number then
+    if ARGV[4] == '' or number ~= ARGV[7] or ARGV[7] == '00000' then return {'taken'} end
+    if gen == ARGV[4] then return {'there', gen, id} end
+    if gen > ARGV[4] then return {'newer', gen} end
+  elseif redis.call('BITPOS', KEYS[1], 1) >= 0 then return {'taken'} end
+  redis.call('DEL', KEYS[1])
+end
+local gen = ARGV[4]
+if gen == '' then
+  local t = redis.call('TIME')
+  gen = string.format('%016.0f', math.max(t[1] * 1000000 + t[2], ARGV[6] + 1))
+end
+redis.call('SETRANGE', KEYS[1], ARGV[1], ARGV[2] .. ARGV[3] .. gen .. ' ' .. ARGV[5] .. ' 0000000000 hibloom1')
+if tonumber(ARGV[8]) > 0 then redis.call('PEXPIRE', KEYS[1], ARGV[8]) end
+return {'made', gen, ARGV[5]}
+"""
+
+# offset of the trailer, identity, state, new state, offset, bytes that must be there, bytes to put there,
+# and 1 or 0: whether it must have a time to live ('': either)
+SWAP = """
+local t = redis.call('GETRANGE', KEYS[1], ARGV[1], ARGV[1] + 82)
+if t:sub(76) ~= 'hibloom1' or t:sub(31, 63) ~= ARGV[2] or t:sub(29, 29) ~= ARGV[3] then return 0 end
+if ARGV[6] ~= '' and redis.call('GETRANGE', KEYS[1], ARGV[5], ARGV[5] + #ARGV[6] - 1) ~= ARGV[6] then return 0 end
+if ARGV[8] ~= '' and (redis.call('PTTL', KEYS[1]) > 0) ~= (ARGV[8] == '1') then return 0 end
+redis.call('SETRANGE', KEYS[1], ARGV[5], ARGV[7])
+redis.call('SETRANGE', KEYS[1], ARGV[1] + 28, ARGV[4])
+return 1
+"""
+
+# offset of the trailer, a generation or an identity, a state ('': any)
+UNLINK = """
+local t = redis.call('GETRANGE', KEYS[1], ARGV[1], ARGV[1] + 82)
+if t:sub(76) ~= 'hibloom1' or t:sub(31, 30 + #ARGV[2]) ~= ARGV[2] then return 0 end
+if ARGV[3] ~= '' and t:sub(29, 29) ~= ARGV[3] then return 0 end
+return redis.call('UNLINK', KEYS[1])
+"""
+
+# offset of the trailer, identity
+CLEAR = """
+local rest = redis.call('GETRANGE', KEYS[1], ARGV[3], -1)
+local t, ttl = rest:sub(ARGV[1] - ARGV[3] + 1), redis.call('PTTL', KEYS[1])
+if t:sub(76, 83) ~= 'hibloom1' or t:sub(31, 63) ~= ARGV[2] then return 0 end
+local epoch = string.format(' %010.0f ', t:sub(65, 74) + 1)
+redis.call('DEL', KEYS[1])
+redis.call('SETRANGE', KEYS[1], ARGV[3], rest:sub(1, ARGV[1] - ARGV[3]) .. t:sub(1, 63) .. epoch .. 'hibloom1')
+if ttl > 0 then redis.call('PEXPIRE', KEYS[1], ttl) end
+return 1
+"""
+
+# offset of the trailer, identity, milliseconds (0: none), offset, bytes that must be there
+EXPIRE = """
+local t = redis.call('GETRANGE', KEYS[1], ARGV[1], ARGV[1] + 82)
+if t:sub(76) ~= 'hibloom1' or t:sub(31, 63) ~= ARGV[2] then return 0 end
+if ARGV[5] ~= '' and redis.call('GETRANGE', KEYS[1], ARGV[4], ARGV[4] + #ARGV[5] - 1) ~= ARGV[5] then return 0 end
+if ARGV[3] == '0' then redis.call('PERSIST', KEYS[1]) else redis.call('PEXPIRE', KEYS[1], ARGV[3]) end
+return 1
+"""
+
+# identity; bits that this call turned from 0 to 1, the last one first
+UNDO = """
+local size = redis.call('STRLEN', KEYS[1])
+if size == 0 then return 0 end
+local function find()  -- the bytes of the bits, the length, and the identity of the filter that this string holds
+  for from = 0, size - 1, 1048576 do
+    local part, at = redis.call('GETRANGE', KEYS[1], from, from + 1048576 + 81), 0
+    while true do
+      at = part:find('hibloom1', at + 1, true)
+      if not at then break end
+      local offset = from + at - 1 - 75
+      local t = offset >= 0 and redis.call('GETRANGE', KEYS[1], offset, offset + 82) or ''
+      local text, bytes, number, keys = t:match('^ (%d%d%d%d) (%d%d%d%d%d%d%d%d%d) (%d%d%d%d%d)/(%d%d%d%d%d) ')
+      if text and bytes + text + (number == '00000' and keys ~= '00001' and 16 * keys or 0) == offset then
+        return tonumber(bytes), offset + 83, t:sub(31, 63)
+      end
+    end
+  end
+end
+local bytes, length, identity = find()
+if identity == ARGV[1] then return 0 end
+for i = 2, #ARGV do
+  if not bytes or tonumber(ARGV[i]) >= 8 * length then redis.call('SETBIT', KEYS[1], ARGV[i], 0) end
+end
+if bytes and size > length and redis.call('BITPOS', KEYS[1], 1, length) < 0 then
+  local whole, ttl = redis.call('GETRANGE', KEYS[1], 0, length - 1), redis.call('PTTL', KEYS[1])
+  redis.call('SET', KEYS[1], whole)
+  if ttl > 0 then redis.call('PEXPIRE', KEYS[1], ttl) end
+elseif not bytes and redis.call('BITPOS', KEYS[1], 1) < 0 then
+  redis.call('UNLINK', KEYS[1])
+end
+return 1
+"""
+
+
+# ---- Filters
+
+
+def pipeline(client, commands):
+    with client.pipeline(transaction=False) as pipe:
+        for command in commands:
+            pipe.execute_command(*command)
+        return pipe.execute()
+
+
+def tail_of(client, key):
+    return [("STRLEN", key), ("GETRANGE", key, -TAIL, -1)]
+
+
+def find(client, name):
+    """The key of the root, and its record."""
+    length, tail, length_0, tail_0 = pipeline(client, tail_of(client, name) + tail_of(client, name + b":0"))
+    if length > 0:
+        record = Record(tail, length)
+        if record.keys != 1:
+            raise Problem("EMISMATCH a key of another filter")
+        return name, record
+    try:
+        record = Record(tail_0, length_0)
+    except Problem as problem:
+        raise problem if length_0 and problem.args[0].startswith("ECORRUPT") else Problem("ENOTFOUND")
+    if record.keys == 1:
+        raise Problem("ENOTFOUND")  # a filter called NAME:0
+    if record.number != 0:
+        raise Problem("EMISMATCH a key of another filter")
+    return name + b":0", record
+
+
+class Filter:
+    def __init__(self, client, name, spec=None):
+        """Opens it."""
+        self.client, self.name = client, name
+        for _ in range(100):
+            root_key, root = find(client, name)
+            if root.state == b"x":
+                remove(client, name, root)
+                raise Problem("ENOTFOUND")
+            if root.state == b"c":
+                create(client, name, Spec(root.text))
+                continue
+            self.spec = Spec(root.text)
+            if spec is not None and spec.text != root.text:
+                raise Problem("EMISMATCH its text is: " + root.text)
+            if (self.spec.bytes, self.spec.keys) != (root.bytes, root.keys):
+                raise Problem("ECORRUPT the trailer is not that of the text")
+            if self.look(root_key, root):
+                self.proved = time.monotonic()
+                return
+        raise Problem("EBUSY")
+
+    def look(self, root_key, root):
+        """Each key's trailer, held against the list of the root."""
+        self.trailers = [root.trailer]
+        self.offsets = [root.offset] + [self.spec.bytes + len(root.text)] * (root.keys - 1)
+        if root.keys == 1:
+            return True
+        ids = self.client.getrange(root_key, root.bytes, root.bytes + root.list_bytes - 1)
+        self.list = ids
+        ids = [ids[i:i + 16] for i in range(0, len(ids), 16)]
+        for i in range(1, root.keys, AT_ONCE):
+            numbers = range(i, min(i + AT_ONCE, root.keys))
+            self.trailers += pipeline(self.client, [self.guard(n) for n in numbers])
+        if ids[0] == root.id and all(t == trailer(self.spec, n, b"r", root.generation, ids[n])[:64] + t[64:74] + b" hibloom1"
+                                     for n, t in enumerate(self.trailers) if n > 0):
+            return True
+        again = self.client.getrange(root_key, root.bytes, -1)
+        if again[:root.list_bytes] == b"".join(ids) and same(again[-TRAILER:], root.trailer):
+            raise Problem("ECORRUPT a key is lost")
+        return False
+
+    def guard(self, n):
+        return ("GETRANGE", self.spec.key(self.name, n), self.offsets[n], self.offsets[n] + TRAILER - 1)
+
+    def identity(self, n):
+        return self.trailers[n][30:63]
+
+    def check(self, n, answer):
+        if not same(answer, self.trailers[n]):
+            length, tail = pipeline(self.client, tail_of(self.client, self.spec.key(self.name, n)))
+            if length == 0:
+                raise Problem("ENOTFOUND" if self.spec.keys == 1 or n == 0 else "ECORRUPT a key is lost")
+            raise Problem("EMISMATCH or ECORRUPT")
+
+    def prove(self, windows):
+        """The root's guard, asked first where the last good one is old, or the call is long."""
+        if windows > 1 or time.monotonic() - self.proved > 0.1:
+            self.check(0, pipeline(self.client, [self.guard(0)])[0])
+            self.proved = time.monotonic()
+
+    def places(self, item):
+        """key number -> offsets of an item."""
+        places = {}
+        for n, bit in self.spec.positions(item):
+            places.setdefault(n, []).append(bit)
+        return places
+
+    def add(self, items):
+        self.prove(-(-len(items) // WINDOW))
+        is_new = []
+        for begin in range(0, len(items), WINDOW):
+            window = [self.places(item) for item in items[begin:begin + WINDOW]]
+            touched = sorted({n for places in window for n in places})
+            commands = [("BITFIELD", self.spec.key(self.name, n), *(w for bit in bits for w in ("SET", "u1", bit, 1)))
+                        for places in window for n, bits in places.items()]
+            answers = pipeline(self.client, commands + [self.guard(n) for n in touched])
+            guards, turned = answers[len(commands):], {n: [] for n in touched}
+            answers = iter(answers)
+            for places in window:
+                is_new.append(False)
+                for n, bits in places.items():
+                    for bit, old in zip(bits, next(answers)):
+                        if old == 0:
+                            turned[n].append(bit)
+                            is_new[-1] = True
+            self.judge(touched, guards, turned)
+        return is_new
+
+    def judge(self, touched, guards, turned):
+        bad = [n for n, answer in zip(touched, guards) if not same(answer, self.trailers[n])]
+        for n in touched if bad else []:
+            if turned[n]:
+                self.client.eval(UNDO, 1, self.spec.key(self.name, n), self.identity(n), *reversed(turned[n]))
+        for n in bad:
+            self.check(n, b"")
+        self.proved = time.monotonic()
+
+    def contains(self, items):
+        found = []
+        for begin in range(0, len(items), WINDOW):
+            window = [self.spec.positions(item) for item in items[begin:begin + WINDOW]]
+            touched = sorted({n for positions in window for n, _ in positions})
+            commands = [("GETBIT", self.spec.key(self.name, n), bit) for positions in window for n, bit in positions]
+            answers = pipeline(self.client, commands + [self.guard(n) for n in touched])
+            for n, answer in zip(touched, answers[len(commands):]):
+                self.check(n, answer)
+            answers = iter(answers)
+            for positions in window:
+                found.append(bool(positions) and all([next(answers) for _ in positions]))
+        return found
+
+    def each(self, numbers, script, *arguments):
+        for n in numbers:
+            if not self.client.eval(script, 1, self.spec.key(self.name, n), self.offsets[n], self.identity(n), *arguments):
+                self.check(n, b"")
+
+    def clear(self):
+        self.each(range(self.spec.keys), CLEAR, self.spec.bytes)
+
+    def expire(self, seconds):
+        root = (0,), EXPIRE, seconds * 1000, self.spec.bytes, self.list if self.spec.keys > 1 else b""
+        others = range(1, self.spec.keys), EXPIRE, (seconds and seconds * 1000 + 1000), 0, b""
+        for keys in (others, root) if seconds else (root, others):
+            self.each(*keys)
+
+
+def make(client, spec, name, number, state, generation=b"", met=0, ttl=0):
+    """A key of the filter: what the script answers, and the id drawn."""
+    listed = b"0" * 16 * spec.keys if number == 0 and spec.keys > 1 else b""
+    head = trailer(spec, number, state, 0, b"")[:30]
+    answer = client.eval(MAKE, 1, spec.key(name, number), spec.bytes, listed + spec.text.encode(), head, generation, draw(), met,
+                         b"%05d" % number, ttl)
+    if answer[0] == b"taken":
+        raise Problem("EMISMATCH %r is in the way" % spec.key(name, number))
+    return answer
+
+
+def create(client, name, spec):
+    """Makes the filter, or goes on where another has stopped."""
+    for _ in range(100):
+        try:
+            root_key, root = find(client, name)
+        except Problem as problem:
+            if not problem.args[0].startswith("ENOTFOUND"):
+                raise
+            make(client, spec, name, 0, b"r" if spec.keys == 1 else b"c")
+            continue
+        if root.text != spec.text:
+            raise Problem("EMISMATCH its text is: " + root.text)
+        if root.state == b"x":
+            remove(client, name, root)
+        elif root.state == b"r" or finish(client, name, spec, root):
+            return
+    raise Problem("EBUSY")
+
+
+def finish(client, name, spec, root):
+    """The other keys of a root that is creating, and the swap that makes it ready."""
+    generation, identity = b"%016d" % root.generation, root.trailer[30:63]
+    ids, mine, root_key, none = [root.id], [], spec.key(name, 0), b"0" * root.list_bytes
+    for n in range(1, spec.keys):
+        answer = make(client, spec, name, n, b"r", generation)
+        if answer[0] == b"newer":
+            above = b"%016d" % (int(answer[1]) + 1)
+            client.eval(SWAP, 1, root_key, root.offset, identity, b"c", b"c", root.offset + 30, generation, above, "")
+            return False
+        ids.append(answer[2])
+        if answer[0] == b"made":
+            mine.append(n)
+    if client.eval(SWAP, 1, root_key, root.offset, identity, b"c", b"r", spec.bytes, none, b"".join(ids), ""):
+        return True
+    if client.getrange(root_key, root.offset + 30, root.offset + 45) != generation:
+        for n in mine:
+            client.eval(UNLINK, 1, spec.key(name, n), spec.bytes + len(spec.text), generation + b" " + ids[n], "")
+    return False
+
+
+def plain(client, name, spec):
+    """Makes the filter by plain commands. Of several keys: only where nobody else makes, repairs or removes it."""
+    seconds, micros = client.time()
+    generation = seconds * 1000000 + micros
+    ids = [draw() for _ in range(spec.keys)]
+    for n in reversed(range(spec.keys)):  # the root last
+        listed = b"".join(ids) if n == 0 and spec.keys > 1 else b""
+        value = bytes(spec.bytes) + listed + spec.text.encode() + trailer(spec, n, b"r", generation, ids[n])
+        if not client.set(spec.key(name, n), value, nx=True):
+            raise Problem("EMISMATCH %r is in the way" % spec.key(name, n))
+
+
+def remove(client, name, root):
+    spec = Spec(root.text)
+    identity, root_key = root.trailer[30:63], spec.key(name, 0)
+    state = root.state
+    if root.keys > 1 and state != b"x":
+        try:
+            if not client.eval(SWAP, 1, root_key, root.offset, identity, state, b"x", 0, "", "", ""):
+                raise Problem("EMISMATCH")
+            state = b"x"
+        except redis.exceptions.ResponseError as error:
+            if "OOM" not in str(error):
+                raise
+            # a full server: the other keys first, then, and the root by its identity
+    for n in range(1, root.keys):
+        client.eval(UNLINK, 1, spec.key(name, n), spec.bytes + len(spec.text), identity[:17], "")
+    client.eval(UNLINK, 1, root_key, root.offset, identity, state)
+
+
+def repair(client, name):
+    for _ in range(100):
+        root_key, root = find(client, name)
+        if root.state != b"r" or root.keys == 1:
+            return
+        try:
+            Filter(client, name)
+            return
+        except Problem as problem:
+            if not problem.args[0].startswith("ECORRUPT a key is lost"):
+                raise
+        mend(client, name, Spec(root.text), root_key, root)
+    raise Problem("EBUSY")
+
+
+def mend(client, name, spec, root_key, root):
+    generation, identity, ttl = b"%016d" % root.generation, root.trailer[30:63], client.pttl(root_key)
+    for n in range(1, spec.keys):
+        at = spec.bytes + 16 * n
+        old = client.getrange(root_key, at, at + 15)
+        answer = make(client, spec, name, n, b"r", generation, ttl=max(ttl, 0) and ttl + 1000)
+        if answer[0] == b"newer":
+            raise Problem("EMISMATCH %r is newer" % spec.key(name, n))
+        if answer[2] == old:
+            continue
+        if answer[0] == b"there" and ttl > 0:  # taken: it has no time to live yet, or an old one
+            client.eval(EXPIRE, 1, spec.key(name, n), spec.bytes + len(spec.text), generation + b" " + answer[2], ttl + 1000, 0, "")
+        if not client.eval(SWAP, 1, root_key, root.offset, identity, b"r", b"r", at, old, answer[2], int(ttl > 0)):
+            return
+
+
+# ---- The command line
+
+
+def items():
+    while head := sys.stdin.buffer.read(4):
+        yield sys.stdin.buffer.read(struct.unpack("<I", head)[0])
+
+
+def main():
+    mode, *rest = sys.argv[1:]
+    if mode == "positions":
+        spec = Spec(rest[0])
+        keyed = spec.layout == "partitioned"
+        for item in items():
+            print(",".join("%d:%d" % p if keyed else "%d" % p[1] for p in spec.positions(item)))
+        return
+    uri, name, *rest = rest
+    client, name = redis.Redis.from_url(uri), name.encode()
+    if mode in ("create", "plain"):
+        (create if mode == "create" else plain)(client, name, Spec(rest[0]))
+        Filter(client, name, Spec(rest[0])).add(list(items()))
+    elif mode == "add":
+        print(*map(int, Filter(client, name).add(list(items()))), sep="\n")
+    elif mode == "read":
+        print(*map(int, Filter(client, name).contains(list(items()))), sep="\n")
+    elif mode == "late":
+        f = Filter(client, name)
+        client.delete(*(f.spec.key(name, n) for n in range(f.spec.keys)))
+        try:
+            f.add(list(items()))
+        except Problem as problem:
+            print(problem.args[0].split()[0])
+    elif mode == "drop":
+        remove(client, name, find(client, name)[1])
+    elif mode == "repair":
+        repair(client, name)
+    elif mode == "show":
+        root_key, root = find(client, name)
+        print(root.text, root.trailer.decode(), sep="")
+    elif mode == "clear":
+        Filter(client, name).clear()
+    elif mode == "expire":
+        Filter(client, name).expire(int(rest[0]))
+    else:
+        sys.exit("no such mode: " + mode)
+
+
+if __name__ == "__main__":
+    main()
