@@ -3,7 +3,8 @@
 
 It explores every state that can be reached, where any process may stop for ever at any step or sleep as long as it likes.
 A filter has two keys here, the root K0 and one more, K1. Each script and each read is one step on one key, as
-docs/format.md says. late.py beside this file does the same for adds that come too late. run.py runs both.
+docs/format.md says. Beside this file, late.py does the same for adds that come too late, forms.py for a filter of one key
+and one of several under one name. run.py runs them all.
 
 Checked in every state:
   I1  two handles of one root (generation and id) have the same key ids: nothing that one has added is silently missing to

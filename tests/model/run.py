@@ -28,7 +28,8 @@ RUNS = [
     (BREAKS, 'life.py --open 2 --repair 2 --evict 1 --no-help'),
     (BREAKS, 'life.py --open 2 --repair 1 --evict 1 --no-spare'),
     # times to live
-    (HOLDS, 'life.py --open 2 --expire 1 --drop 1'),
+    (HOLDS, 'life.py --open 1 --expire 1 --drop 1'),
+    (HOLDS, 'life.py --open 2 --expire 1 --evict 1'),
     (HOLDS, 'life.py --open 1 --expire 1 --repair 1 --evict 1'),
     (HOLDS, 'life.py --open 1 --expire 1 --persist 1 --drop 1'),
     (BREAKS, 'life.py --open 1 --expire 1 --no-expire-order'),
@@ -40,6 +41,12 @@ RUNS = [
     (HOLDS, 'life.py --open 2 --evict 1 --back 1'),
     (HOLDS, 'life.py --open 1 --drop 1 --repair 1 --evict 1 --back 1'),
     (BREAKS, 'life.py --open 2 --drop 1 --back 1 --no-raise'),
+    # a filter of one key and one of several, made under one name at once
+    (HOLDS, 'forms.py --one 2 --several 1'),
+    (HOLDS, 'forms.py --one 1 --several 2 --evict 1'),
+    (HOLDS, 'forms.py --one 1 --several 1 --drop 1'),
+    (BREAKS, 'forms.py --one 1 --several 1 --no-look'),
+    (BREAKS, 'forms.py --one 1 --several 1 --no-state'),
     # adds that come too late
     (HOLDS, 'late.py --add 2 --replace 2'),
     (HOLDS, 'late.py --add 2 --replace 1 --evict 1'),

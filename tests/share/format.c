@@ -147,7 +147,7 @@ static hibloom *opened(struct shared *s, const hibloom_spec *spec)
 static void positions_are_those_of_the_document(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < SPECS; i++) {
+    for (size_t i = 0; i < SPECS; i += 2) { /* one of each way to compute them */
         struct peer peer = {specs[i], {"/usr/bin/python3", "-B", "tests/share/format.py"}, {specs[i]}};
         compare_positions(&peer);
     }
@@ -301,7 +301,7 @@ static void each_side_repairs_for_the_other(void **state)
             assert_ok(hibloom_repair(s.store, s.name), s.store);
         else
             peer_does(&s, "repair");
-        assert_status(hibloom_contains_many(before, s.items.list, s.items.n, found), HIBLOOM_EMISMATCH, s.store);
+        assert_status(hibloom_contains_many(before, s.items.list, s.items.n, found), HIBLOOM_ECORRUPT, s.store);
         filter = opened(&s, &s.spec);
         peer_answers(&s, "add", s.items.list, s.items.n, found);
         assert_both_hold(&s, filter, s.items.n);

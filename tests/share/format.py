@@ -177,23 +177,33 @@ def tail_of(client, key):
     return [("STRLEN", key), ("GETRANGE", key, -TAIL, -1)]
 
 
-def find(client, name):
-    """The key of the root, and its record."""
-    length, tail, length_0, tail_0 = pipeline(client, tail_of(client, name) + tail_of(client, name + b":0"))
-    if length > 0:
-        record = Record(tail, length)
-        if record.keys != 1:
-            raise Problem("EMISMATCH a key of another filter")
-        return name, record
-    try:
-        record = Record(tail_0, length_0)
-    except Problem as problem:
-        raise problem if length_0 and problem.args[0].startswith("ECORRUPT") else Problem("ENOTFOUND")
-    if record.keys == 1:
-        raise Problem("ENOTFOUND")  # a filter called NAME:0
-    if record.number != 0:
+def place(answers, several):
+    """The record of the filter of one key, or of the root of several, if there is one."""
+    length, tail = answers
+    if not tail.endswith(b"hibloom1"):
+        return None
+    record = Record(tail, length)
+    if not several and record.keys > 1:
         raise Problem("EMISMATCH a key of another filter")
-    return name + b":0", record
+    return record if not several or (record.keys > 1 and record.number == 0) else None
+
+
+def find(client, name):
+    """The key of the root, and its record. Of two that are there one has to give way."""
+    for _ in range(100):
+        answers = pipeline(client, tail_of(client, name) + tail_of(client, name + b":0"))
+        one, several = place(answers[:2], False), place(answers[2:], True)
+        if one is None or several is None:
+            break
+        if several.state != b"r":
+            remove(client, name, several)
+        elif one.state != b"r":
+            client.eval(UNLINK, 1, name, one.offset, one.trailer[30:63], b"c")
+        else:
+            raise Problem("EMISMATCH two filters of this name")
+    if one is None and several is None:
+        raise Problem("ENOTFOUND")
+    return (name, one) if one is not None else (name + b":0", several)
 
 
 class Filter:
@@ -342,7 +352,7 @@ def create(client, name, spec):
         except Problem as problem:
             if not problem.args[0].startswith("ENOTFOUND"):
                 raise
-            make(client, spec, name, 0, b"r" if spec.keys == 1 else b"c")
+            make(client, spec, name, 0, b"c")
             continue
         if root.text != spec.text:
             raise Problem("EMISMATCH its text is: " + root.text)
@@ -354,7 +364,7 @@ def create(client, name, spec):
 
 
 def finish(client, name, spec, root):
-    """The other keys of a root that is creating, and the swap that makes it ready."""
+    """The other keys of a root that is creating, a look at the other place of the name, and the swap that makes it ready."""
     generation, identity = b"%016d" % root.generation, root.trailer[30:63]
     ids, mine, root_key, none = [root.id], [], spec.key(name, 0), b"0" * root.list_bytes
     for n in range(1, spec.keys):
@@ -366,6 +376,11 @@ def finish(client, name, spec, root):
         ids.append(answer[2])
         if answer[0] == b"made":
             mine.append(n)
+    other = name if spec.keys > 1 else name + b":0"
+    if place(pipeline(client, tail_of(client, other)), spec.keys == 1) is not None:
+        return False  # both are there: find knows which has to give way
+    if spec.keys == 1:
+        ids = []
     if client.eval(SWAP, 1, root_key, root.offset, identity, b"c", b"r", spec.bytes, none, b"".join(ids), ""):
         return True
     if client.getrange(root_key, root.offset + 30, root.offset + 45) != generation:
@@ -375,7 +390,7 @@ def finish(client, name, spec, root):
 
 
 def plain(client, name, spec):
-    """Makes the filter by plain commands. Of several keys: only where nobody else makes, repairs or removes it."""
+    """Makes the filter by plain commands, where nobody else makes, repairs or removes one of this name."""
     seconds, micros = client.time()
     generation = seconds * 1000000 + micros
     ids = [draw() for _ in range(spec.keys)]
@@ -387,13 +402,14 @@ def plain(client, name, spec):
 
 
 def remove(client, name, root):
+    """Whether it is removed; if not, it is not what it was."""
     spec = Spec(root.text)
     identity, root_key = root.trailer[30:63], spec.key(name, 0)
     state = root.state
     if root.keys > 1 and state != b"x":
         try:
             if not client.eval(SWAP, 1, root_key, root.offset, identity, state, b"x", 0, "", "", ""):
-                raise Problem("EMISMATCH")
+                return False
             state = b"x"
         except redis.exceptions.ResponseError as error:
             if "OOM" not in str(error):
@@ -401,7 +417,7 @@ def remove(client, name, root):
             # a full server: the other keys first, then, and the root by its identity
     for n in range(1, root.keys):
         client.eval(UNLINK, 1, spec.key(name, n), spec.bytes + len(spec.text), identity[:17], "")
-    client.eval(UNLINK, 1, root_key, root.offset, identity, state)
+    return client.eval(UNLINK, 1, root_key, root.offset, identity, state) == 1
 
 
 def repair(client, name):
@@ -468,7 +484,8 @@ def main():
         except Problem as problem:
             print(problem.args[0].split()[0])
     elif mode == "drop":
-        remove(client, name, find(client, name)[1])
+        if not remove(client, name, find(client, name)[1]):
+            raise Problem("EMISMATCH changed meanwhile")
     elif mode == "repair":
         repair(client, name)
     elif mode == "show":
