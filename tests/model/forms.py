@@ -3,16 +3,18 @@
 
 Every order of their steps; each process may stop for ever, or sleep. Whoever makes a filter claims its place in the state
 creating, then looks at the place of the other form, and only then swaps it to ready. Of two that meet, the one of several
-gives way unless it is ready. The keys 1, 2, ... are left out: life.py has them.
+gives way unless it is ready. The keys 1, 2, ... are left out: life.py has them. Late bits may make a string longer, and so
+hide what it holds from all who look at its end, until they are taken back.
 
 Checked in every state:
   F1  never are both forms ready
   F2  nobody but a dropper takes away a filter that is ready
   F3  where all processes are done or dead, an open alone of each form is OK or says EMISMATCH, and one of the two is OK
 
-usage: forms.py [--one N] [--several N] [--drop N] [--evict N] [--no-RULE ...]
+usage: forms.py [--one N] [--several N] [--drop N] [--evict N] [--late N] [--no-RULE ...]
 prints the number of states, or VIOLATION and the steps to it. RULE is one of
   look   who makes a filter looks at the other place after the claim (and not only before it)
+  late   that look takes a string with bits and no trailer for something that is there
   state  what gives way is taken away only if it is not ready by then
 """
 import argparse
@@ -20,12 +22,13 @@ from collections import namedtuple
 
 from life import Proc, Violation, explore
 
-RULES = ('look', 'state')
+RULES = ('look', 'late', 'state')
 ONE, SEVERAL = 0, 1
 
 # places: of one key, of several; each None or Place. state: C creating, R ready, X removing (of several only).
-World = namedtuple('World', 'places procs evictions drawn')
-Place = namedtuple('Place', 'id state')
+World = namedtuple('World', 'places procs evictions late drawn')
+Place = namedtuple('Place', 'id state hidden')
+LATE = 'late bits'
 
 
 class Model:
@@ -33,7 +36,7 @@ class Model:
         self.rule = {name: not getattr(options, 'no_' + name) for name in RULES}
         self.claimed = 'look' if self.rule['look'] else 'ready'  # the step after the claim
         kinds = ['one'] * options.one + ['several'] * options.several + ['drop'] * options.drop
-        self.start = World((None, None), tuple(Proc(kind, 'read', ()) for kind in kinds), options.evict, 1)
+        self.start = World((None, None), tuple(Proc(kind, 'read', ()) for kind in kinds), options.evict, options.late, 1)
 
     # ---- Scripts on one place
 
@@ -44,9 +47,14 @@ class Model:
             raise Violation('F2: a filter that is ready is taken away')
         return w._replace(places=tuple(places))
 
+    def see(self, w, form):
+        there = w.places[form]
+        return LATE if there is not None and there.hidden else there
+
     def swap(self, w, form, place, state):
         """Compares identity and state."""
-        return self.put(w, form, place._replace(state=state)) if w.places[form] == place else w
+        there = w.places[form]
+        return self.put(w, form, there._replace(state=state)) if there is not None and there[:2] == place[:2] else w
 
     def unlink(self, w, form, place):
         there = w.places[form]
@@ -60,17 +68,19 @@ class Model:
         kind, at, v = p
         form = ONE if kind == 'one' else SEVERAL
         if at == 'read':                      # the two GETRANGEs of an open are two steps
-            yield w, Proc(kind, 'read on', (w.places[ONE],))
+            yield w, Proc(kind, 'read on', (self.see(w, ONE),))
         elif at == 'read on':
-            yield w, self.judge(kind, form, v[0], w.places[SEVERAL])
+            yield w, self.judge(kind, form, v[0], self.see(w, SEVERAL))
         elif at == 'claim':                   # make root
             if w.places[form] is None:
-                place = Place(w.drawn, 'C')
+                place = Place(w.drawn, 'C', False)
                 yield self.put(w, form, place)._replace(drawn=w.drawn + 1), Proc(kind, self.claimed, (form, place))
             else:
                 yield w, Proc(kind, 'read', ())
         elif at == 'look':                    # GETRANGE of the other place
-            yield w, Proc(kind, 'ready', v) if w.places[1 - v[0]] is None else Proc(kind, 'read', ())
+            there = self.see(w, 1 - v[0])
+            yield w, Proc(kind, 'ready', v) if there is None or (there == LATE and not self.rule['late']) else \
+                Proc(kind, 'read', ())
         elif at == 'ready':
             yield self.swap(w, v[0], v[1], 'R'), Proc(kind, 'read', ())
         elif at == 'mark':                    # that of several: -> removing
@@ -88,6 +98,11 @@ class Model:
 
     def judge(self, kind, form, one, several):
         """What to do about what an open has seen."""
+        if LATE in (one, several):            # in its own place: wait; in the other: the look after the claim sees to it
+            own, other = (one, several) if form == ONE else (several, one)
+            if own == LATE or kind == 'drop':
+                return Proc(kind, 'read', ())
+            one, several = (own, None) if form == ONE else (None, own)
         if several is not None and several.state == 'X':
             return Proc(kind, 'unlink', (SEVERAL, several))
         if one is not None and several is not None:
@@ -115,6 +130,11 @@ class Model:
                 yield '%s %d: %s %s -> %s' % (p.kind, i, p.at, p.local, after.at), n._replace(
                     procs=w.procs[:i] + (after,) + w.procs[i + 1:])
             yield '%s %d dies' % (p.kind, i), w._replace(procs=w.procs[:i] + (Proc('dead', p.kind, ()),) + w.procs[i + 1:])
+        for form in ONE, SEVERAL:
+            there, places = w.places[form], list(w.places)
+            if there is not None and (there.hidden or w.late > 0):
+                places[form] = there._replace(hidden=not there.hidden)
+                yield 'late bits in place %d' % form, w._replace(places=tuple(places), late=w.late - (not there.hidden))
         for form in (ONE, SEVERAL) if w.evictions > 0 else ():
             if w.places[form] is not None:
                 places = list(w.places)
@@ -132,7 +152,7 @@ class Model:
     def check(self, w):
         if all(place is not None and place.state == 'R' for place in w.places):
             raise Violation('F1: both forms are ready')
-        if any(p.kind not in ('done', 'dead') for p in w.procs):
+        if any(p.kind not in ('done', 'dead') for p in w.procs) or any(p is not None and p.hidden for p in w.places):
             return
         for kind, other in ('one', 'several'), ('several', 'one'):
             first, after = self.alone(w, kind)
@@ -154,12 +174,12 @@ def normal(w):
         return v
     procs = tuple(sorted((Proc(p.kind, '', ()) if p.kind in ('done', 'dead') else p for p in w.procs), key=repr))
     places, procs = rename(w.places), rename(procs)
-    return World(places, procs, w.evictions, len(table))
+    return World(places, procs, w.evictions, w.late, len(table))
 
 
 def main():
     parser = argparse.ArgumentParser()
-    for kind in ('one', 'several', 'drop', 'evict'):
+    for kind in ('one', 'several', 'drop', 'evict', 'late'):
         parser.add_argument('--' + kind, type=int, default=0)
     for rule in RULES:
         parser.add_argument('--no-' + rule, action='store_true')

@@ -45,7 +45,10 @@ RUNS = [
     (HOLDS, 'forms.py --one 2 --several 1'),
     (HOLDS, 'forms.py --one 1 --several 2 --evict 1'),
     (HOLDS, 'forms.py --one 1 --several 1 --drop 1'),
+    (HOLDS, 'forms.py --one 1 --several 1 --late 2'),
+    (HOLDS, 'forms.py --one 2 --several 1 --late 1'),
     (BREAKS, 'forms.py --one 1 --several 1 --no-look'),
+    (BREAKS, 'forms.py --one 1 --several 1 --late 1 --no-late'),
     (BREAKS, 'forms.py --one 1 --several 1 --no-state'),
     # adds that come too late
     (HOLDS, 'late.py --add 2 --replace 2'),
