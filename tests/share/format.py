@@ -16,6 +16,7 @@ import re
 import struct
 import sys
 import time
+import zlib
 
 import redis
 import xxhash
@@ -24,8 +25,9 @@ from format_scripts import CLEAR, EXPIRE, MAKE, SWAP, UNDO, UNLINK
 
 WORD = 2**64 - 1
 BLOCK = 512
-TRAILER = 83
+TRAILER = 92
 TAIL = 2048 + TRAILER  # the longest text, and the trailer
+IDENTITY, EPOCH = slice(39, 72), 73  # columns of the trailer
 AT_ONCE = 128          # keys in a pipeline
 WINDOW = 1000          # items in a pipeline
 
@@ -138,7 +140,7 @@ def siphash(key, data):
 
 
 class Record:
-    FORM = re.compile(rb" (\d{4}) (\d{9}) (\d{5})/(\d{5}) ([rcx]) (\d{16}) ([0-9a-f]{16}) (\d{10}) hibloom1")
+    FORM = re.compile(rb" (\d{4}) (\d{9}) (\d{5})/(\d{5}) ([0-9a-f]{8}) ([rcx]) (\d{16}) ([0-9a-f]{16}) (\d{10}) hibloom1")
 
     def __init__(self, tail):
         """From the last bytes of a string, TAIL of them if it has so many. ECORRUPT where it is not sound."""
@@ -147,20 +149,26 @@ class Record:
             raise Problem("ECORRUPT a trailer that is not in the form")
         self.trailer = m[0]
         text, self.bytes, self.number, self.keys = (int(m[i]) for i in (1, 2, 3, 4))
-        self.state, self.generation, self.id, self.epoch = m[5], int(m[6]), m[7], int(m[8])
+        self.state, self.generation, self.id, self.epoch = m[6], int(m[7]), m[8], int(m[9])
         self.list_bytes = 16 * self.keys if self.number == 0 and self.keys > 1 else 0
         self.offset = self.bytes + self.list_bytes + text  # of the trailer
         if text + TRAILER > len(tail) or (len(tail) < TAIL and self.offset + TRAILER != len(tail)):
             raise Problem("ECORRUPT its length is not what its trailer says")
         self.text = tail[-TRAILER - text:-TRAILER].decode("latin-1")
+        if m[5] != crc(self.text, self.trailer):
+            raise Problem("ECORRUPT altered")
         spec = Spec(self.text)
         if (spec.bytes, spec.keys) != (self.bytes, self.keys):
             raise Problem("ECORRUPT the trailer is not that of the text")
 
 
+def crc(text, trailer):
+    return b"%08x" % zlib.crc32(text.encode() + trailer[:27])
+
+
 def trailer(spec, number, state, generation, identity):
-    return b" %04d %09d %05d/%05d %b %016d %b %010d hibloom1" % (
-        len(spec.text), spec.bytes, number, spec.keys, state, generation, identity, 0)
+    head = b" %04d %09d %05d/%05d" % (len(spec.text), spec.bytes, number, spec.keys)
+    return b"%b %b %b %016d %b %010d hibloom1" % (head, crc(spec.text, head), state, generation, identity, 0)
 
 
 def draw():
@@ -169,7 +177,7 @@ def draw():
 
 def same(a, b):
     """All columns of two trailers, but for the epoch."""
-    return a[:64] == b[:64] and a[74:] == b[74:]
+    return a[:EPOCH] == b[:EPOCH] and a[EPOCH + 10:] == b[EPOCH + 10:]
 
 
 # ---- Filters
@@ -206,7 +214,7 @@ def find(client, name):
         if several.state != b"r":
             remove(client, name, several)
         elif one.state != b"r":
-            client.eval(UNLINK, 1, name, one.offset, one.trailer[30:63], b"c")
+            client.eval(UNLINK, 1, name, one.offset, one.trailer[IDENTITY], b"c")
         else:
             raise Problem("EMISMATCH two filters of this name")
     if one is None and several is None:
@@ -246,7 +254,7 @@ class Filter:
         for i in range(1, root.keys, AT_ONCE):
             numbers = range(i, min(i + AT_ONCE, root.keys))
             self.trailers += pipeline(self.client, [self.guard(n) for n in numbers])
-        if ids[0] == root.id and all(t == trailer(self.spec, n, b"r", root.generation, ids[n])[:64] + t[64:74] + b" hibloom1"
+        if ids[0] == root.id and all(same(t, trailer(self.spec, n, b"r", root.generation, ids[n]))
                                      for n, t in enumerate(self.trailers) if n > 0):
             return True
         again = self.client.getrange(root_key, root.bytes, -1)
@@ -258,7 +266,7 @@ class Filter:
         return ("GETRANGE", self.spec.key(self.name, n), self.offsets[n], self.offsets[n] + TRAILER - 1)
 
     def identity(self, n):
-        return self.trailers[n][30:63]
+        return self.trailers[n][IDENTITY]
 
     def check(self, n, answer):
         if not same(answer, self.trailers[n]):
@@ -341,7 +349,7 @@ class Filter:
 def make(client, spec, name, number, state, generation=b"", met=0, ttl=0):
     """A key of the filter: what the script answers, and the id drawn."""
     listed = b"0" * 16 * spec.keys if number == 0 and spec.keys > 1 else b""
-    head = trailer(spec, number, state, 0, b"")[:30]
+    head = trailer(spec, number, state, 0, b"")[:IDENTITY.start]
     answer = client.eval(MAKE, 1, spec.key(name, number), spec.bytes, listed + spec.text.encode(), head, generation, draw(), met,
                          b"%05d" % number, ttl)
     if answer[0] == b"taken":
@@ -370,13 +378,13 @@ def create(client, name, spec):
 
 def finish(client, name, spec, root):
     """The other keys of a root that is creating, a look at the other place of the name, and the swap that makes it ready."""
-    generation, identity = b"%016d" % root.generation, root.trailer[30:63]
+    generation, identity = b"%016d" % root.generation, root.trailer[IDENTITY]
     ids, mine, root_key, none = [root.id], [], spec.key(name, 0), b"0" * root.list_bytes
     for n in range(1, spec.keys):
         answer = make(client, spec, name, n, b"r", generation)
         if answer[0] == b"newer":
             above = b"%016d" % (int(answer[1]) + 1)
-            client.eval(SWAP, 1, root_key, root.offset, identity, b"c", b"c", root.offset + 30, generation, above, "")
+            client.eval(SWAP, 1, root_key, root.offset, identity, b"c", b"c", root.offset + IDENTITY.start, generation, above, "")
             return False
         ids.append(answer[2])
         if answer[0] == b"made":
@@ -389,7 +397,8 @@ def finish(client, name, spec, root):
         ids = []
     if client.eval(SWAP, 1, root_key, root.offset, identity, b"c", b"r", spec.bytes, none, b"".join(ids), ""):
         return True
-    if client.getrange(root_key, root.offset + 30, root.offset + 45) != generation:
+    at = root.offset + IDENTITY.start
+    if client.getrange(root_key, at, at + 15) != generation:
         for n in mine:
             client.eval(UNLINK, 1, spec.key(name, n), spec.bytes + len(spec.text), generation + b" " + ids[n], "")
     return False
@@ -410,7 +419,7 @@ def plain(client, name, spec):
 def remove(client, name, root):
     """Whether it is removed; if not, it is not what it was."""
     spec = Spec(root.text)
-    identity, root_key = root.trailer[30:63], spec.key(name, 0)
+    identity, root_key = root.trailer[IDENTITY], spec.key(name, 0)
     state = root.state
     if root.keys > 1 and state != b"x":
         try:
@@ -442,7 +451,7 @@ def repair(client, name):
 
 
 def mend(client, name, spec, root_key, root):
-    generation, identity, ttl = b"%016d" % root.generation, root.trailer[30:63], client.pttl(root_key)
+    generation, identity, ttl = b"%016d" % root.generation, root.trailer[IDENTITY], client.pttl(root_key)
     for n in range(1, spec.keys):
         at = spec.bytes + 16 * n
         old = client.getrange(root_key, at, at + 15)
