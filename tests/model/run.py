@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""Runs the models beside this file: those that must hold, and those with a rule left out, which must not.
+
+One line a run; the exit status is 1 if one of them ends as it should not. A model that finds nothing when a rule is
+left out has lost its power to find anything, so each rule has such a run.
+
+usage: run.py [-v]    -v prints the steps to each violation"""
+import os
+import subprocess
+import sys
+import time
+
+HOLDS, BREAKS, KNOWN = 'holds', 'breaks', 'known'  # known: what the form does not keep, as docs/format.md says
+RUNS = [
+    # making, opening, losing, removing
+    (HOLDS, 'life.py --open 2 --drop 1 --evict 1'),
+    (HOLDS, 'life.py --open 3 --evict 1'),
+    (HOLDS, 'life.py --open 1 --drop 2 --evict 1'),
+    (BREAKS, 'life.py --open 3 --evict 1 --no-list'),
+    (BREAKS, 'life.py --open 2 --drop 1 --evict 1 --no-order'),
+    # removing where the server is full
+    (HOLDS, 'life.py --open 2 --drop 1 --evict 1 --full'),
+    (BREAKS, 'life.py --open 2 --drop 1 --evict 1 --full --no-identity'),
+    # repairing
+    (HOLDS, 'life.py --open 2 --drop 1 --repair 1'),
+    (HOLDS, 'life.py --open 1 --drop 1 --repair 1 --evict 1 --full'),
+    (HOLDS, 'life.py --open 2 --repair 2 --evict 1'),
+    (BREAKS, 'life.py --open 2 --repair 2 --evict 1 --no-help'),
+    (BREAKS, 'life.py --open 2 --repair 1 --evict 1 --no-spare'),
+    # times to live
+    (HOLDS, 'life.py --open 1 --expire 1 --drop 1'),
+    (HOLDS, 'life.py --open 2 --expire 1 --evict 1'),
+    (HOLDS, 'life.py --open 1 --expire 1 --repair 1 --evict 1'),
+    (HOLDS, 'life.py --open 1 --expire 1 --persist 1 --drop 1'),
+    (BREAKS, 'life.py --open 1 --expire 1 --no-expire-order'),
+    (BREAKS, 'life.py --open 1 --expire 1 --repair 1 --evict 1 --no-expire-list'),
+    (BREAKS, 'life.py --open 1 --expire 1 --repair 1 --evict 1 --no-repair-ttl'),
+    (KNOWN, 'life.py --open 1 --expire 1 --persist 1 --race'),
+    # a clock that steps back
+    (HOLDS, 'life.py --open 2 --drop 1 --back 1'),
+    (HOLDS, 'life.py --open 2 --evict 1 --back 1'),
+    (HOLDS, 'life.py --open 1 --drop 1 --repair 1 --evict 1 --back 1'),
+    (BREAKS, 'life.py --open 2 --drop 1 --back 1 --no-raise'),
+    # a filter of one key and one of several, made under one name at once
+    (HOLDS, 'forms.py --one 2 --several 1'),
+    (HOLDS, 'forms.py --one 1 --several 2 --evict 1'),
+    (HOLDS, 'forms.py --one 1 --several 1 --drop 1'),
+    (HOLDS, 'forms.py --one 1 --several 1 --late 2'),
+    (HOLDS, 'forms.py --one 2 --several 1 --late 1'),
+    (BREAKS, 'forms.py --one 1 --several 1 --no-look'),
+    (BREAKS, 'forms.py --one 1 --several 1 --late 1 --no-late'),
+    (BREAKS, 'forms.py --one 1 --several 1 --no-state'),
+    # adds that come too late
+    (HOLDS, 'late.py --add 2 --replace 2'),
+    (HOLDS, 'late.py --add 2 --replace 1 --evict 1'),
+    (HOLDS, 'late.py --add 1 --replace 2 --deep'),
+    (BREAKS, 'late.py --add 1 --replace 1 --no-guard'),
+    (BREAKS, 'late.py --add 1 --replace 1 --no-undo'),
+    (BREAKS, 'late.py --add 2 --replace 1 --undo-all'),
+    (BREAKS, 'late.py --add 2 --replace 2 --no-search'),
+    (BREAKS, 'late.py --add 1 --replace 1 --no-intact'),
+    (KNOWN, 'late.py --add 2 --replace 2 --deep'),
+]
+
+
+def main():
+    here = os.path.dirname(os.path.abspath(__file__))
+    wrong = 0
+    for expected, command in RUNS:
+        begin = time.monotonic()
+        # -B: leaves no compiled files behind in the tree
+        run = subprocess.run([sys.executable, '-B', *command.split()], cwd=here, capture_output=True, text=True, timeout=120)
+        found = run.returncode == 1 and run.stdout.startswith('VIOLATION')
+        held = run.returncode == 0 and run.stdout.endswith('all hold\n')
+        right = held if expected == HOLDS else found
+        wrong += not right
+        lines = (run.stdout + run.stderr).splitlines() or ['']
+        print('%-6s %-70s %5.1f s  %s%s' % (expected, command, time.monotonic() - begin, lines[0], '' if right else '  FAILED'),
+              flush=True)
+        if not right or '-v' in sys.argv:
+            print('\n'.join(lines[1:]))
+    print('%d runs, %d failed' % (len(RUNS), wrong))
+    sys.exit(wrong > 0)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,450 @@
+/* share/format.c: the stored form is what docs/format.md says, on a real Redis.
+ *
+ * format.py is a client that was written from that document alone. It and the library make, fill, read, clear, repair
+ * and remove each other's filters; and the worked bytes of the document are run as they stand there. */
+#pragma GCC diagnostic ignored "-Wunused-function" /* sharing.h also compares bare bitmaps */
+#include "share/sharing.h"
+
+#define SEED " seed=0123456789abcdef"
+
+/* Each is its canonical text, which is all that the other side takes. */
+static const char *const specs[] = {
+    "hash=xxh3 layout=classic bits=30001 hashes=7" SEED " capacity=3000 error=0.01",
+    "hash=xxh3 layout=classic bits=100003 hashes=1" SEED " empty=excluded error=1e-06",
+    "hash=xxh3 layout=blocked bits=30720 hashes=7" SEED,
+    "hash=xxh3 layout=partitioned bits=4001 hashes=7" SEED,
+    "hash=xxh3 layout=classic bits=30000 hashes=7 segments=5" SEED,
+    "hash=xxh3 layout=blocked bits=40448 hashes=7 segments=3" SEED,
+    "hash=xxh3 layout=classic bits=60000 hashes=7 segments=300" SEED " capacity=3000",
+    "hash=siphash layout=classic bits=30000 hashes=7 seed=000102030405060708090a0b0c0d0e0f",
+};
+#define SPECS (sizeof specs / sizeof *specs)
+#define SINGLE 0
+#define SEVERAL 4
+
+/* A filter, by both names that it has here, and items of which the first half is added to begin with. */
+struct shared {
+    struct peer maker, peer; /* the other side, told the spec and not */
+    hibloom_spec spec;
+    char name[TEST_NAME_SIZE];
+    hibloom_store *store;
+    struct items items;
+    size_t half;
+};
+
+static void shared_start(struct shared *s, size_t which)
+{
+    char text[HIBLOOM_SPEC_TEXT_SIZE];
+
+    *s = (struct shared){.peer = {specs[which], {"/usr/bin/python3", "-B", "tests/share/format.py"}, {NULL}}};
+    s->maker = s->peer;
+    s->maker.settings[0] = specs[which];
+    s->spec = spec_of(&s->peer);
+    assert_ok(hibloom_spec_format(&s->spec, text, sizeof text), NULL);
+    assert_string_equal(text, specs[which]);
+    s->store = test_store(NULL);
+    test_name(s->name);
+    items_push_awkward(&s->items);
+    items_push_uids(&s->items, 1000);
+    items_push_urls(&s->items, 100);
+    s->half = s->items.n / 2;
+}
+
+static void shared_end(struct shared *s)
+{
+    hibloom_store_free(s->store);
+    items_free(&s->items);
+}
+
+/* What the other side says of each item: new (add), or found (read). */
+static void peer_answers(const struct shared *s, const char *mode, const hibloom_item *items, size_t n, bool *answers)
+{
+    FILE *out = peer_run(&s->peer, mode, s->name, items, n);
+
+    for (size_t i = 0; i < n; i++) {
+        const int digit = fgetc(out);
+        assert_true(digit == '0' || digit == '1');
+        assert_int_equal(fgetc(out), '\n');
+        answers[i] = digit == '1';
+    }
+    assert_at_end(out);
+}
+
+static void peer_makes(const struct shared *s, const char *mode, size_t n)
+{
+    assert_at_end(peer_run(&s->maker, mode, s->name, s->items.list, n));
+}
+
+/* Something that needs no items, and of which it has nothing to say. */
+static void peer_does(const struct shared *s, const char *mode)
+{
+    assert_at_end(peer_run(&s->peer, mode, s->name, NULL, 0));
+}
+
+/* Of `n` items that were added and those behind them, which were not: all of the former are found, and few of the latter. */
+static void assert_holds(const struct shared *s, const bool *found, size_t n)
+{
+    size_t wrong = 0;
+
+    for (size_t i = 0; i < s->items.n; i++) {
+        if (i < n)
+            assert_int_equal(found[i], !excluded(&s->spec, &s->items.list[i]));
+        else
+            wrong += found[i];
+    }
+    assert_true(wrong * 10 <= s->items.n - n);
+}
+
+/* Both sides say so, and say the same of each item. */
+static void assert_both_hold(const struct shared *s, hibloom *filter, size_t n)
+{
+    bool *ours = calloc(s->items.n, sizeof *ours), *theirs = calloc(s->items.n, sizeof *theirs);
+
+    assert_true(ours != NULL && theirs != NULL);
+    assert_ok(hibloom_contains_many(filter, s->items.list, s->items.n, ours), s->store);
+    peer_answers(s, "read", s->items.list, s->items.n, theirs);
+    assert_holds(s, ours, n);
+    assert_memory_equal(ours, theirs, s->items.n * sizeof *ours);
+    free(ours);
+    free(theirs);
+}
+
+/* The second half is added as well, by us or by them, who learn that most of it is new; and the first half is not. */
+static void add_the_rest(const struct shared *s, hibloom *filter)
+{
+    const size_t n = s->items.n - s->half;
+    bool *is_new = calloc(s->items.n, sizeof *is_new);
+    size_t news = 0;
+
+    assert_non_null(is_new);
+    if (filter != NULL)
+        assert_ok(hibloom_add_many(filter, s->items.list + s->half, n, is_new), s->store);
+    else
+        peer_answers(s, "add", s->items.list + s->half, n, is_new);
+    for (size_t i = 0; i < n; i++)
+        news += is_new[i];
+    assert_true(news * 10 >= n * 9);
+    if (filter != NULL)
+        assert_ok(hibloom_add_many(filter, s->items.list, s->half, is_new), s->store);
+    else
+        peer_answers(s, "add", s->items.list, s->half, is_new);
+    for (size_t i = 0; i < s->half; i++)
+        assert_false(is_new[i]);
+    free(is_new);
+}
+
+static hibloom *opened(struct shared *s, const hibloom_spec *spec)
+{
+    hibloom *filter = NULL;
+
+    assert_ok(hibloom_open(&filter, s->store, s->name, spec), s->store);
+    return filter;
+}
+
+/* ---- The tests ----------------------------------------------------------------- */
+
+static void positions_are_those_of_the_document(void **state)
+{
+    static const size_t which[] = {0, 2, 3}; /* the others are checked by what they find */
+
+    (void)state;
+    for (size_t i = 0; i < sizeof which / sizeof *which; i++) {
+        const char *spec = specs[which[i]];
+        struct peer peer = {spec, {"/usr/bin/python3", "-B", "tests/share/format.py"}, {spec}};
+        compare_positions(&peer);
+    }
+}
+
+static void the_library_opens_what_the_document_makes(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SPECS; i++) {
+        struct shared s;
+        char text[HIBLOOM_SPEC_TEXT_SIZE];
+
+        shared_start(&s, i);
+        peer_makes(&s, "create", s.half);
+        hibloom *filter = opened(&s, NULL);
+        assert_ok(hibloom_spec_format(hibloom_spec_of(filter), text, sizeof text), s.store);
+        assert_string_equal(text, specs[i]);
+        assert_both_hold(&s, filter, s.half);
+        add_the_rest(&s, filter);
+        assert_both_hold(&s, filter, s.items.n);
+        hibloom_close(filter);
+        shared_end(&s);
+    }
+}
+
+static void the_library_opens_what_is_made_without_a_script(void **state)
+{
+    static const size_t which[] = {SINGLE, SEVERAL};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct shared s;
+
+        shared_start(&s, which[i]);
+        peer_makes(&s, "plain", s.half);
+        hibloom *filter = opened(&s, &s.spec);
+        assert_both_hold(&s, filter, s.half);
+        hibloom_close(filter);
+        shared_end(&s);
+    }
+}
+
+static void the_document_opens_what_the_library_makes(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SPECS; i++) {
+        struct shared s;
+
+        shared_start(&s, i);
+        hibloom *filter = opened(&s, &s.spec);
+        assert_ok(hibloom_add_many(filter, s.items.list, s.half, NULL), s.store);
+        assert_both_hold(&s, filter, s.half);
+        add_the_rest(&s, NULL);
+        assert_both_hold(&s, filter, s.items.n);
+        peer_makes(&s, "create", 0); /* there already, and the same */
+        hibloom_close(filter);
+        shared_end(&s);
+    }
+}
+
+static void each_side_clears_what_the_other_has_open(void **state)
+{
+    static const size_t which[] = {SINGLE, SEVERAL};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct shared s;
+
+        shared_start(&s, which[i]);
+        peer_makes(&s, "create", s.half);
+        hibloom *filter = opened(&s, &s.spec);
+        assert_both_hold(&s, filter, s.half);
+        peer_does(&s, "clear");
+        assert_both_hold(&s, filter, 0);
+        assert_ok(hibloom_add_many(filter, s.items.list, s.half, NULL), s.store);
+        assert_both_hold(&s, filter, s.half);
+        assert_ok(hibloom_clear(filter), s.store);
+        assert_both_hold(&s, filter, 0);
+        hibloom_close(filter);
+        shared_end(&s);
+    }
+}
+
+static size_t keys_under(const char *name)
+{
+    redisContext *redis = test_redis();
+    redisReply *reply = redisCommand(redis, "KEYS %s*", name);
+
+    assert_non_null(reply);
+    assert_int_equal(reply->type, REDIS_REPLY_ARRAY);
+    const size_t n = reply->elements;
+    freeReplyObject(reply);
+    redisFree(redis);
+    return n;
+}
+
+static void each_side_notices_that_the_other_has_removed_it(void **state)
+{
+    static const size_t which[] = {SINGLE, SEVERAL};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct shared s;
+        bool found;
+
+        shared_start(&s, which[i]);
+        hibloom *filter = opened(&s, &s.spec);
+        peer_does(&s, "drop");
+        assert_int_equal(keys_under(s.name), 0);
+        assert_status(hibloom_contains(filter, "a", 1, &found), HIBLOOM_ENOTFOUND, s.store);
+        peer_makes(&s, "create", s.half); /* of the same spec, and another filter all the same */
+        assert_status(hibloom_add(filter, "a", 1, NULL), HIBLOOM_EMISMATCH, s.store);
+        hibloom_close(filter);
+        filter = opened(&s, &s.spec);
+        assert_both_hold(&s, filter, s.half);
+        assert_ok(hibloom_delete(s.store, s.name), s.store);
+        assert_int_equal(keys_under(s.name), 0);
+        peer_makes(&s, "create", 0);
+        hibloom_close(filter);
+        shared_end(&s);
+    }
+}
+
+/* Its adds go to keys that are gone, and it takes them back: nothing is in the way of the next filter. */
+static void late_bits_of_the_other_side_are_taken_back(void **state)
+{
+    static const size_t which[] = {SINGLE, SEVERAL};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct shared s;
+        char said[16] = "";
+
+        shared_start(&s, which[i]);
+        hibloom_close(opened(&s, &s.spec));
+        FILE *out = peer_run(&s.peer, "late", s.name, s.items.list, s.half);
+        assert_non_null(fgets(said, sizeof said, out));
+        assert_string_equal(said, "ENOTFOUND\n");
+        assert_at_end(out);
+        assert_int_equal(keys_under(s.name), 0);
+        hibloom *filter = opened(&s, &s.spec);
+        assert_both_hold(&s, filter, 0);
+        hibloom_close(filter);
+        shared_end(&s);
+    }
+}
+
+static void each_side_repairs_for_the_other(void **state)
+{
+    (void)state;
+    for (int ours = 0; ours < 2; ours++) {
+        struct shared s;
+        bool *found;
+        hibloom *filter;
+
+        shared_start(&s, SEVERAL);
+        found = calloc(s.items.n, sizeof *found);
+        assert_non_null(found);
+        hibloom *before = opened(&s, &s.spec);
+        peer_answers(&s, "add", s.items.list, s.items.n, found);
+        redisContext *redis = test_redis();
+        assert_int_equal(test_command(redis, "DEL %s:1", s.name), 1);
+        redisFree(redis);
+        assert_status(hibloom_open(&filter, s.store, s.name, &s.spec), HIBLOOM_ECORRUPT, s.store);
+        if (ours)
+            assert_ok(hibloom_repair(s.store, s.name), s.store);
+        else
+            peer_does(&s, "repair");
+        assert_status(hibloom_contains_many(before, s.items.list, s.items.n, found), HIBLOOM_ECORRUPT, s.store);
+        filter = opened(&s, &s.spec);
+        peer_answers(&s, "add", s.items.list, s.items.n, found);
+        assert_both_hold(&s, filter, s.items.n);
+        hibloom_close(before);
+        hibloom_close(filter);
+        free(found);
+        shared_end(&s);
+    }
+}
+
+static void a_time_to_live_is_the_same_to_both(void **state)
+{
+    static const size_t which[] = {SINGLE, SEVERAL};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct shared s;
+        hibloom_info info;
+
+        shared_start(&s, which[i]);
+        hibloom *filter = opened(&s, &s.spec);
+        struct peer peer = s.peer;
+        peer.settings[0] = "100";
+        assert_at_end(peer_run(&peer, "expire", s.name, NULL, 0));
+        assert_ok(hibloom_get_info(filter, &info), s.store);
+        assert_in_range(info.ttl_ms, 1, 100000);
+        peer_does(&s, "clear"); /* keeps it */
+        assert_ok(hibloom_get_info(filter, &info), s.store);
+        assert_in_range(info.ttl_ms, 1, 100000);
+        assert_ok(hibloom_expire(filter, 0), s.store);
+        assert_ok(hibloom_get_info(filter, &info), s.store);
+        assert_int_equal(info.ttl_ms, -1);
+        assert_both_hold(&s, filter, 0);
+        hibloom_close(filter);
+        shared_end(&s);
+    }
+}
+
+/* ---- The document's own bytes ---------------------------------------------------- */
+
+#define WORDS 4
+
+/* A command as redis-cli takes it, its words cut out in place; of the key `seen` the name of the test. */
+static redisReply *run_line(redisContext *redis, char *line, const char *name)
+{
+    const char *words[WORDS];
+    int n = 0;
+
+    for (char *at = line + strspn(line, " "); *at != '\0' && n < WORDS; at += strspn(at, " ")) {
+        const char *end = *at == '"' ? "\"" : " ";
+        at += *at == '"';
+        words[n++] = at;
+        at += strcspn(at, end);
+        if (*at != '\0')
+            *at++ = '\0';
+    }
+    assert_true(n > 1);
+    assert_string_equal(words[1], "seen");
+    words[1] = name;
+    return redisCommandArgv(redis, n, words, NULL);
+}
+
+static void assert_said(const redisReply *reply, const char *expected)
+{
+    char said[512];
+
+    assert_non_null(reply);
+    if (reply->type == REDIS_REPLY_INTEGER)
+        snprintf(said, sizeof said, "(integer) %lld", reply->integer);
+    else
+        snprintf(said, sizeof said, "\"%s\"", reply->str);
+    assert_string_equal(said, expected);
+}
+
+/* The lines "    > COMMAND" with the answers below them. */
+static void the_worked_bytes_are_what_redis_and_the_library_say(void **state)
+{
+    static const char mark[] = "    > ";
+    FILE *file = fopen("docs/format.md", "r");
+    redisContext *redis = test_redis();
+    hibloom_store *store = test_store(NULL);
+    hibloom *filter = NULL;
+    char line[512], name[TEST_NAME_SIZE];
+    size_t commands = 0;
+    bool found;
+
+    (void)state;
+    assert_non_null(file);
+    test_name(name);
+    while (fgets(line, sizeof line, file) != NULL) {
+        if (strncmp(line, mark, strlen(mark)) != 0)
+            continue;
+        line[strcspn(line, "\n")] = '\0';
+        redisReply *reply = run_line(redis, line + strlen(mark), name);
+        assert_non_null(fgets(line, sizeof line, file));
+        line[strcspn(line, "\n")] = '\0';
+        assert_said(reply, line + strspn(line, " "));
+        freeReplyObject(reply);
+        commands++;
+    }
+    assert_int_equal(commands, 8);
+    assert_ok(hibloom_open(&filter, store, name, NULL), store);
+    assert_ok(hibloom_contains(filter, "hello", 5, &found), store);
+    assert_true(found);
+    assert_ok(hibloom_contains(filter, "", 0, &found), store);
+    assert_false(found);
+    hibloom_close(filter);
+    hibloom_store_free(store);
+    redisFree(redis);
+    fclose(file);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(positions_are_those_of_the_document),
+        cmocka_unit_test(the_library_opens_what_the_document_makes),
+        cmocka_unit_test(the_library_opens_what_is_made_without_a_script),
+        cmocka_unit_test(the_document_opens_what_the_library_makes),
+        cmocka_unit_test(each_side_clears_what_the_other_has_open),
+        cmocka_unit_test(each_side_notices_that_the_other_has_removed_it),
+        cmocka_unit_test(late_bits_of_the_other_side_are_taken_back),
+        cmocka_unit_test(each_side_repairs_for_the_other),
+        cmocka_unit_test(a_time_to_live_is_the_same_to_both),
+        cmocka_unit_test(the_worked_bytes_are_what_redis_and_the_library_say),
+    };
+
+    return cmocka_run_group_tests_name("share the stored form", tests, NULL, NULL);
+}

@@ -1,0 +1,518 @@
+"""A client of hibloom's filters that knows nothing but docs/format.md, for the tests. Its scripts: format_scripts.py.
+
+It shares no code with the library: where the two do not agree, the document, the library or this file is wrong.
+
+  /usr/bin/python3 format.py positions SPEC                  < ITEMS   the offsets of each item
+  /usr/bin/python3 format.py create|plain URI NAME SPEC      < ITEMS   makes the filter (plain: without a script), adds the items
+  /usr/bin/python3 format.py add|read URI NAME               < ITEMS   1 or 0 an item: new, or found
+  /usr/bin/python3 format.py late URI NAME                   < ITEMS   adds after the keys were deleted, prints what that gives
+  /usr/bin/python3 format.py clear|drop|repair|show URI NAME
+  /usr/bin/python3 format.py expire URI NAME SECONDS
+
+An item is its length in four bytes, the lowest first, and its bytes."""
+
+import os
+import re
+import struct
+import sys
+import time
+import zlib
+
+import redis
+import xxhash
+
+from format_scripts import CLEAR, EXPIRE, MAKE, SWAP, UNDO, UNLINK
+
+WORD = 2**64 - 1
+BLOCK = 512
+TRAILER = 92
+TAIL = 2048 + TRAILER  # the longest text, and the trailer
+IDENTITY, EPOCH = slice(39, 72), 73  # columns of the trailer
+AT_ONCE = 128          # keys in a pipeline
+WINDOW = 1000          # items in a pipeline
+
+
+class Problem(Exception):
+    """Its words begin with the library's name of the status."""
+
+
+# ---- Text and positions
+
+
+def shortest(value):
+    for digits in range(1, 18):
+        text = "%.*g" % (digits, value)
+        if float(text) == value:
+            return text
+
+
+class Spec:
+    NAMES = ("hash", "layout", "bits", "hashes", "segments", "seed", "empty", "capacity", "error")
+
+    def __init__(self, text):
+        self.text = text
+        try:
+            self.parse()
+        except (KeyError, ValueError):
+            raise Problem("ECORRUPT not a text: " + text)
+
+    def parse(self):
+        self.words = dict(word.split("=", 1) for word in self.text.split(" "))
+        if self.words["hash"] not in ("xxh3", "siphash") or self.words["layout"] not in ("classic", "blocked", "partitioned"):
+            raise ValueError  # the other hashes are not computed here
+        self.layout = self.words["layout"]
+        self.bits, self.hashes = int(self.words["bits"]), int(self.words["hashes"])
+        self.segments = int(self.words.get("segments", "1"))
+        self.seed = bytes.fromhex(self.words["seed"])
+        if self.canonical() != self.text:
+            raise ValueError
+        self.keys = self.hashes if self.layout == "partitioned" else self.segments
+        unit = BLOCK if self.layout == "blocked" else 1
+        self.bitmap_bits = self.bits if self.segments == 1 else -(-self.bits // (self.segments * unit)) * unit
+        self.bytes = (self.bitmap_bits + 7) // 8
+
+    def canonical(self):
+        w = dict(self.words)
+        for name in ("bits", "hashes", "segments", "capacity"):
+            if name in w:
+                w[name] = str(int(w[name]))
+        if self.segments == 1 and not (self.bits > 2**27 and self.layout != "partitioned"):
+            w.pop("segments", None)
+        w["seed"] = self.seed.hex()
+        if "error" in w:
+            w["error"] = shortest(float(w["error"]))
+        return " ".join("%s=%s" % (name, w[name]) for name in self.NAMES if name in w)
+
+    def key(self, name, i):
+        return name if self.keys == 1 else b"%b:%d" % (name, i)
+
+    def positions(self, item):
+        """(key, bit) for each hash."""
+        if item == b"" and self.words.get("empty") == "excluded":
+            return []
+        if self.words["hash"] == "siphash":
+            lo, hi = siphash(self.seed, item)
+        else:
+            value = xxhash.xxh3_128_intdigest(item, int.from_bytes(self.seed, "big"))
+            lo, hi = value & WORD, value >> 64
+        segment, h, out = hi * self.segments >> 64, lo, []
+        block = (h * (self.bitmap_bits // BLOCK) >> 64) * BLOCK
+        for i in range(self.hashes):
+            if self.layout == "blocked":
+                h = (h * 6364136223846793005 + (hi | 1)) & WORD
+                out.append((segment, block + (h >> 55)))
+            else:
+                out.append((i if self.layout == "partitioned" else segment, h * self.bitmap_bits >> 64))
+                h = (h * 6364136223846793005 + (hi | 1)) & WORD
+        return out
+
+
+def siphash(key, data):
+    k0, k1 = struct.unpack("<QQ", key)
+    v = [k0 ^ 0x736F6D6570736575, k1 ^ 0x646F72616E646F6D ^ 0xEE, k0 ^ 0x6C7967656E657261, k1 ^ 0x7465646279746573]
+
+    def left(x, n):
+        return (x << n | x >> (64 - n)) & WORD
+
+    def rounds(n):
+        for _ in range(n):
+            v[0], v[2] = (v[0] + v[1]) & WORD, (v[2] + v[3]) & WORD
+            v[1], v[3] = left(v[1], 13) ^ v[0], left(v[3], 16) ^ v[2]
+            v[0], v[2] = (left(v[0], 32) + v[3]) & WORD, (v[2] + v[1]) & WORD
+            v[1], v[3] = left(v[1], 17) ^ v[2], left(v[3], 21) ^ v[0]
+            v[2] = left(v[2], 32)
+
+    whole = len(data) // 8 * 8
+    last = data[whole:].ljust(7, b"\0") + bytes([len(data) & 0xFF])
+    for (word,) in struct.iter_unpack("<Q", data[:whole] + last):
+        v[3] ^= word
+        rounds(2)
+        v[0] ^= word
+    v[2] ^= 0xEE
+    rounds(4)
+    lo = v[0] ^ v[1] ^ v[2] ^ v[3]
+    v[1] ^= 0xDD
+    rounds(4)
+    return lo, v[0] ^ v[1] ^ v[2] ^ v[3]
+
+
+# ---- The trailer
+
+
+class Record:
+    FORM = re.compile(rb" (\d{4}) (\d{9}) (\d{5})/(\d{5}) ([0-9a-f]{8}) ([rcx]) (\d{16}) ([0-9a-f]{16}) (\d{10}) hibloom1")
+
+    def __init__(self, tail):
+        """From the last bytes of a string, TAIL of them if it has so many. ECORRUPT where it is not sound."""
+        m = self.FORM.fullmatch(tail[-TRAILER:])
+        if not m:
+            raise Problem("ECORRUPT a trailer that is not in the form")
+        self.trailer = m[0]
+        text, self.bytes, self.number, self.keys = (int(m[i]) for i in (1, 2, 3, 4))
+        self.state, self.generation, self.id, self.epoch = m[6], int(m[7]), m[8], int(m[9])
+        self.list_bytes = 16 * self.keys if self.number == 0 and self.keys > 1 else 0
+        self.offset = self.bytes + self.list_bytes + text  # of the trailer
+        if text + TRAILER > len(tail) or (len(tail) < TAIL and self.offset + TRAILER != len(tail)):
+            raise Problem("ECORRUPT its length is not what its trailer says")
+        self.text = tail[-TRAILER - text:-TRAILER].decode("latin-1")
+        if m[5] != crc(self.text, self.trailer):
+            raise Problem("ECORRUPT altered")
+        spec = Spec(self.text)
+        if (spec.bytes, spec.keys) != (self.bytes, self.keys):
+            raise Problem("ECORRUPT the trailer is not that of the text")
+
+
+def crc(text, trailer):
+    return b"%08x" % zlib.crc32(text.encode() + trailer[:27])
+
+
+def trailer(spec, number, state, generation, identity):
+    head = b" %04d %09d %05d/%05d" % (len(spec.text), spec.bytes, number, spec.keys)
+    return b"%b %b %b %016d %b %010d hibloom1" % (head, crc(spec.text, head), state, generation, identity, 0)
+
+
+def draw():
+    return os.urandom(8).hex().encode()
+
+
+def same(a, b):
+    """All columns of two trailers, but for the epoch."""
+    return a[:EPOCH] == b[:EPOCH] and a[EPOCH + 10:] == b[EPOCH + 10:]
+
+
+# ---- Filters
+
+
+def pipeline(client, commands):
+    with client.pipeline(transaction=False) as pipe:
+        for command in commands:
+            pipe.execute_command(*command)
+        return pipe.execute()
+
+
+def tail_of(key):
+    return "GETRANGE", key, -TAIL, -1
+
+
+def place(tail, several):
+    """The record of the filter of one key, or of the root of several, if there is one."""
+    if not tail.endswith(b"hibloom1"):
+        return None
+    record = Record(tail)
+    if not several and record.keys > 1:
+        raise Problem("EMISMATCH a key of another filter")
+    return record if not several or (record.keys > 1 and record.number == 0) else None
+
+
+def find(client, name):
+    """The key of the root, and its record. Of two that are there one has to give way."""
+    for _ in range(100):
+        tails = pipeline(client, [tail_of(name), tail_of(name + b":0")])
+        one, several = place(tails[0], False), place(tails[1], True)
+        if one is None or several is None:
+            break
+        if several.state != b"r":
+            remove(client, name, several)
+        elif one.state != b"r":
+            client.eval(UNLINK, 1, name, one.offset, one.trailer[IDENTITY], b"c")
+        else:
+            raise Problem("EMISMATCH two filters of this name")
+    if one is None and several is None:
+        raise Problem("ENOTFOUND")
+    return (name, one) if one is not None else (name + b":0", several)
+
+
+class Filter:
+    def __init__(self, client, name, spec=None):
+        """Opens it."""
+        self.client, self.name = client, name
+        for _ in range(100):
+            root_key, root = find(client, name)
+            if root.state == b"x":
+                remove(client, name, root)
+                raise Problem("ENOTFOUND")
+            if root.state == b"c":
+                create(client, name, Spec(root.text))
+                continue
+            self.spec = Spec(root.text)
+            if spec is not None and spec.text != root.text:
+                raise Problem("EMISMATCH its text is: " + root.text)
+            if self.look(root_key, root):
+                self.proved = time.monotonic()
+                return
+        raise Problem("EBUSY")
+
+    def look(self, root_key, root):
+        """Each key's trailer, held against the list of the root."""
+        self.trailers = [root.trailer]
+        self.offsets = [root.offset] + [self.spec.bytes + len(root.text)] * (root.keys - 1)
+        if root.keys == 1:
+            return True
+        ids = self.client.getrange(root_key, root.bytes, root.bytes + root.list_bytes - 1)
+        self.list = ids
+        ids = [ids[i:i + 16] for i in range(0, root.list_bytes, 16)]  # shorter where the root is gone by now
+        for i in range(1, root.keys, AT_ONCE):
+            numbers = range(i, min(i + AT_ONCE, root.keys))
+            self.trailers += pipeline(self.client, [self.guard(n) for n in numbers])
+        if ids[0] == root.id and all(same(t, trailer(self.spec, n, b"r", root.generation, ids[n]))
+                                     for n, t in enumerate(self.trailers) if n > 0):
+            return True
+        again = self.client.getrange(root_key, root.bytes, -1)
+        if again[:root.list_bytes] == b"".join(ids) and same(again[-TRAILER:], root.trailer):
+            raise Problem("ECORRUPT a key is lost")
+        return False
+
+    def guard(self, n):
+        return ("GETRANGE", self.spec.key(self.name, n), self.offsets[n], self.offsets[n] + TRAILER - 1)
+
+    def identity(self, n):
+        return self.trailers[n][IDENTITY]
+
+    def check(self, n, answer):
+        if not same(answer, self.trailers[n]):
+            if not self.client.exists(self.spec.key(self.name, n)):
+                raise Problem("ENOTFOUND" if self.spec.keys == 1 or n == 0 else "ECORRUPT a key is lost")
+            raise Problem("EMISMATCH or ECORRUPT")
+
+    def prove(self, windows):
+        """The root's guard, asked first where the last good one is old, or the call is long."""
+        if windows > 1 or time.monotonic() - self.proved > 0.1:
+            self.check(0, pipeline(self.client, [self.guard(0)])[0])
+            self.proved = time.monotonic()
+
+    def places(self, item):
+        """key number -> offsets of an item."""
+        places = {}
+        for n, bit in self.spec.positions(item):
+            places.setdefault(n, []).append(bit)
+        return places
+
+    def add(self, items):
+        self.prove(-(-len(items) // WINDOW))
+        is_new = []
+        for begin in range(0, len(items), WINDOW):
+            window = [self.places(item) for item in items[begin:begin + WINDOW]]
+            touched = sorted({n for places in window for n in places})
+            commands = [("BITFIELD", self.spec.key(self.name, n), *(w for bit in bits for w in ("SET", "u1", bit, 1)))
+                        for places in window for n, bits in places.items()]
+            answers = pipeline(self.client, commands + [self.guard(n) for n in touched])
+            guards, turned = answers[len(commands):], {n: [] for n in touched}
+            answers = iter(answers)
+            for places in window:
+                is_new.append(False)
+                for n, bits in places.items():
+                    for bit, old in zip(bits, next(answers)):
+                        if old == 0:
+                            turned[n].append(bit)
+                            is_new[-1] = True
+            self.judge(touched, guards, turned)
+        return is_new
+
+    def judge(self, touched, guards, turned):
+        bad = [n for n, answer in zip(touched, guards) if not same(answer, self.trailers[n])]
+        for n in touched if bad else []:
+            if turned[n]:
+                self.client.eval(UNDO, 1, self.spec.key(self.name, n), self.identity(n), *reversed(turned[n]))
+        for n in bad:
+            self.check(n, b"")
+        self.proved = time.monotonic()
+
+    def contains(self, items):
+        found = []
+        for begin in range(0, len(items), WINDOW):
+            window = [self.spec.positions(item) for item in items[begin:begin + WINDOW]]
+            touched = sorted({n for positions in window for n, _ in positions})
+            commands = [("GETBIT", self.spec.key(self.name, n), bit) for positions in window for n, bit in positions]
+            answers = pipeline(self.client, commands + [self.guard(n) for n in touched])
+            for n, answer in zip(touched, answers[len(commands):]):
+                self.check(n, answer)
+            answers = iter(answers)
+            for positions in window:
+                found.append(bool(positions) and all([next(answers) for _ in positions]))
+        return found
+
+    def each(self, numbers, script, *arguments):
+        for n in numbers:
+            if not self.client.eval(script, 1, self.spec.key(self.name, n), self.offsets[n], self.identity(n), *arguments):
+                self.check(n, b"")
+
+    def clear(self):
+        self.each(range(self.spec.keys), CLEAR, self.spec.bytes)
+
+    def expire(self, seconds):
+        root = (0,), EXPIRE, seconds * 1000, self.spec.bytes, self.list if self.spec.keys > 1 else b""
+        others = range(1, self.spec.keys), EXPIRE, (seconds and seconds * 1000 + 1000), 0, b""
+        for keys in (others, root) if seconds else (root, others):
+            self.each(*keys)
+
+
+def make(client, spec, name, number, state, generation=b"", met=0, ttl=0):
+    """A key of the filter: what the script answers, and the id drawn."""
+    listed = b"0" * 16 * spec.keys if number == 0 and spec.keys > 1 else b""
+    head = trailer(spec, number, state, 0, b"")[:IDENTITY.start]
+    answer = client.eval(MAKE, 1, spec.key(name, number), spec.bytes, listed + spec.text.encode(), head, generation, draw(), met,
+                         b"%05d" % number, ttl)
+    if answer[0] == b"taken":
+        raise Problem("EMISMATCH %r is in the way" % spec.key(name, number))
+    return answer
+
+
+def create(client, name, spec):
+    """Makes the filter, or goes on where another has stopped."""
+    for _ in range(100):
+        try:
+            root_key, root = find(client, name)
+        except Problem as problem:
+            if not problem.args[0].startswith("ENOTFOUND"):
+                raise
+            make(client, spec, name, 0, b"c")
+            continue
+        if root.text != spec.text:
+            raise Problem("EMISMATCH its text is: " + root.text)
+        if root.state == b"x":
+            remove(client, name, root)
+        elif root.state == b"r" or finish(client, name, spec, root):
+            return
+    raise Problem("EBUSY")
+
+
+def finish(client, name, spec, root):
+    """The other keys of a root that is creating, a look at the other place of the name, and the swap that makes it ready."""
+    generation, identity = b"%016d" % root.generation, root.trailer[IDENTITY]
+    ids, mine, root_key, none = [root.id], [], spec.key(name, 0), b"0" * root.list_bytes
+    for n in range(1, spec.keys):
+        answer = make(client, spec, name, n, b"r", generation)
+        if answer[0] == b"newer":
+            above = b"%016d" % (int(answer[1]) + 1)
+            client.eval(SWAP, 1, root_key, root.offset, identity, b"c", b"c", root.offset + IDENTITY.start, generation, above, "")
+            return False
+        ids.append(answer[2])
+        if answer[0] == b"made":
+            mine.append(n)
+    tail = client.getrange(name if spec.keys > 1 else name + b":0", -TAIL, -1)
+    if tail and (not tail.endswith(b"hibloom1") or place(tail, spec.keys == 1) is not None):
+        time.sleep(0.001)
+        return False  # both are there: find knows which has to give way; or late bits hide what is there
+    if spec.keys == 1:
+        ids = []
+    if client.eval(SWAP, 1, root_key, root.offset, identity, b"c", b"r", spec.bytes, none, b"".join(ids), ""):
+        return True
+    at = root.offset + IDENTITY.start
+    if client.getrange(root_key, at, at + 15) != generation:
+        for n in mine:
+            client.eval(UNLINK, 1, spec.key(name, n), spec.bytes + len(spec.text), generation + b" " + ids[n], "")
+    return False
+
+
+def plain(client, name, spec):
+    """Makes the filter by plain commands, where nobody else makes, repairs or removes one of this name."""
+    seconds, micros = client.time()
+    generation = seconds * 1000000 + micros
+    ids = [draw() for _ in range(spec.keys)]
+    for n in reversed(range(spec.keys)):  # the root last
+        listed = b"".join(ids) if n == 0 and spec.keys > 1 else b""
+        value = bytes(spec.bytes) + listed + spec.text.encode() + trailer(spec, n, b"r", generation, ids[n])
+        if not client.set(spec.key(name, n), value, nx=True):
+            raise Problem("EMISMATCH %r is in the way" % spec.key(name, n))
+
+
+def remove(client, name, root):
+    """Whether it is removed; if not, it is not what it was."""
+    spec = Spec(root.text)
+    identity, root_key = root.trailer[IDENTITY], spec.key(name, 0)
+    state = root.state
+    if root.keys > 1 and state != b"x":
+        try:
+            if not client.eval(SWAP, 1, root_key, root.offset, identity, state, b"x", 0, "", "", ""):
+                return False
+            state = b"x"
+        except redis.exceptions.ResponseError as error:
+            if "OOM" not in str(error):
+                raise
+            # a full server: the other keys first, then, and the root by its identity
+    for n in range(1, root.keys):
+        client.eval(UNLINK, 1, spec.key(name, n), spec.bytes + len(spec.text), identity[:17], "")
+    return client.eval(UNLINK, 1, root_key, root.offset, identity, state) == 1
+
+
+def repair(client, name):
+    for _ in range(100):
+        root_key, root = find(client, name)
+        if root.state != b"r" or root.keys == 1:
+            return
+        try:
+            Filter(client, name)
+            return
+        except Problem as problem:
+            if not problem.args[0].startswith("ECORRUPT a key is lost"):
+                raise
+        mend(client, name, Spec(root.text), root_key, root)
+    raise Problem("EBUSY")
+
+
+def mend(client, name, spec, root_key, root):
+    generation, identity, ttl = b"%016d" % root.generation, root.trailer[IDENTITY], client.pttl(root_key)
+    for n in range(1, spec.keys):
+        at = spec.bytes + 16 * n
+        old = client.getrange(root_key, at, at + 15)
+        answer = make(client, spec, name, n, b"r", generation, ttl=max(ttl, 0) and ttl + 1000)
+        if answer[0] == b"newer":
+            raise Problem("EMISMATCH %r is newer" % spec.key(name, n))
+        if answer[2] == old:
+            continue
+        if answer[0] == b"there" and ttl > 0:  # taken: it has no time to live yet, or an old one
+            client.eval(EXPIRE, 1, spec.key(name, n), spec.bytes + len(spec.text), generation + b" " + answer[2], ttl + 1000, 0, "")
+        if not client.eval(SWAP, 1, root_key, root.offset, identity, b"r", b"r", at, old, answer[2], int(ttl > 0)):
+            return
+
+
+# ---- The command line
+
+
+def items():
+    while head := sys.stdin.buffer.read(4):
+        yield sys.stdin.buffer.read(struct.unpack("<I", head)[0])
+
+
+def main():
+    mode, *rest = sys.argv[1:]
+    if mode == "positions":
+        spec = Spec(rest[0])
+        keyed = spec.layout == "partitioned"
+        for item in items():
+            print(",".join("%d:%d" % p if keyed else "%d" % p[1] for p in spec.positions(item)))
+        return
+    uri, name, *rest = rest
+    client, name = redis.Redis.from_url(uri), name.encode()
+    if mode in ("create", "plain"):
+        (create if mode == "create" else plain)(client, name, Spec(rest[0]))
+        Filter(client, name, Spec(rest[0])).add(list(items()))
+    elif mode == "add":
+        print(*map(int, Filter(client, name).add(list(items()))), sep="\n")
+    elif mode == "read":
+        print(*map(int, Filter(client, name).contains(list(items()))), sep="\n")
+    elif mode == "late":
+        f = Filter(client, name)
+        client.delete(*(f.spec.key(name, n) for n in range(f.spec.keys)))
+        try:
+            f.add(list(items()))
+        except Problem as problem:
+            print(problem.args[0].split()[0])
+    elif mode == "drop":
+        if not remove(client, name, find(client, name)[1]):
+            raise Problem("EMISMATCH changed meanwhile")
+    elif mode == "repair":
+        repair(client, name)
+    elif mode == "show":
+        root_key, root = find(client, name)
+        print(root.text, root.trailer.decode(), sep="")
+    elif mode == "clear":
+        Filter(client, name).clear()
+    elif mode == "expire":
+        Filter(client, name).expire(int(rest[0]))
+    else:
+        sys.exit("no such mode: " + mode)
+
+
+if __name__ == "__main__":
+    main()
