@@ -11,7 +11,7 @@
  *    the store of hibloom_connect and hibloom_borrow, see there.
  *  - Free and close functions accept NULL. Any other pointer must be valid
  *    unless its function says what NULL means.
- *  - Names, specs, URIs and options are copied; the caller keeps his own.
+ *  - Names, specs, URIs and options are copied; the caller keeps the originals.
  *  - A store and the filters on it serve one thread at a time, and after a fork
  *    one of the two processes. Specs and different stores are independent of
  *    each other. In memory, any number of threads may ask (hibloom_contains and

@@ -74,9 +74,10 @@ static void fail_as_server(struct connection *c)
     if (c->status != HIBLOOM_OK)
         return;
     if (password != NULL && error_repeats(c->reply.text, password, strlen(password)))
-        fail(c, refusal_status(refusal), "refused, in words that repeat the password");
+        (void)error_set(&c->error, refusal_status(refusal), "refused, in words that repeat the password");
     else
-        c->status = error_set(&c->error, refusal_status(refusal), "%s%s", c->reply.text, refusal_advice(refusal));
+        refusal_explain(refusal, c->reply.text, c->error.words, sizeof c->error.words);
+    c->status = refusal_status(refusal);
 }
 
 /* ---- Making it ---- */

@@ -266,10 +266,17 @@ static void finish(struct talk *talk, struct outbox *outbox)
  * life_look resolves it. */
 static void judge_other(struct talk *talk, struct outbox *outbox)
 {
-    if (life_has_filter(life_of(talk), life_other_place(life_of(talk))))
+    struct life *life = life_of(talk);
+    const unsigned other = life_other_place(life);
+
+    if (life_has_filter(life, other)) {
         life_again(talk);
-    else
+    } else if (life->place[other].found == RECORD_NONE && life->patience-- > 0) {
+        talk->task.pause_ms = LIFE_PAUSE_MS; /* late bits may hide one, until they are taken back */
+        talk->step = check_other;
+    } else {
         finish(talk, outbox);
+    }
 }
 
 static void check_other(struct talk *talk, struct outbox *outbox)

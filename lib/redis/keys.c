@@ -28,7 +28,7 @@ hibloom_status keys_check(const char *name)
     return len > 0 && (strpbrk(name, "{}") == NULL || find_tag(name, &len) != NULL) ? HIBLOOM_OK : HIBLOOM_EINVAL;
 }
 
-size_t keys_of(char out[KEYS_SIZE], const char *name, bool several, uint32_t i)
+size_t keys_at(char out[KEYS_SIZE], const char *name, bool several, uint32_t i)
 {
     if (!several)
         return (size_t)snprintf(out, KEYS_SIZE, "%s", name);
@@ -38,7 +38,7 @@ size_t keys_of(char out[KEYS_SIZE], const char *name, bool several, uint32_t i)
 size_t keys_name(char out[KEYS_SIZE], const hibloom *filter, uint32_t i)
 {
     /* before the spec is known there is but one */
-    return keys_of(out, filter->name, filter->spec.bits != 0 && spec_keys(&filter->spec) > 1, i);
+    return keys_at(out, filter->name, filter->spec.bits != 0 && spec_keys(&filter->spec) > 1, i);
 }
 
 /* Names are C strings, so no caller can choose one with a zero byte. */

@@ -18,7 +18,7 @@ hibloom_status keys_check(const char *name);
 
 /* Key number i of a name that has one, or several; of an open filter. Written
  * terminated; the length is returned. */
-size_t keys_of(char out[KEYS_SIZE], const char *name, bool several, uint32_t i);
+size_t keys_at(char out[KEYS_SIZE], const char *name, bool several, uint32_t i);
 size_t keys_name(char out[KEYS_SIZE], const hibloom *filter, uint32_t i);
 
 /* A key that is there only within a script, in the slot of key number i; `what`

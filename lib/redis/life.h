@@ -22,6 +22,7 @@
 
 #define LIFE_STEP 128u /* keys at a time */
 #define LIFE_PATIENCE 40u /* looks at bits in the way, which may be late ones, before they are somebody's */
+#define LIFE_PAUSE_MS 5
 #define LIFE_AFTER_ROOT_MS 1000 /* the other keys live longer than the root, so that it goes first */
 
 enum life_goal { LIFE_OPEN, LIFE_ATTACH, LIFE_REPAIR, LIFE_DELETE, LIFE_DROP };

@@ -17,7 +17,7 @@
 
 static size_t place_key(const struct life *life, unsigned place, char key[KEYS_SIZE])
 {
-    return keys_of(key, life->talk.task.filter->name, place == PLACE_ROOT, 0);
+    return keys_at(key, life->talk.task.filter->name, place == PLACE_ROOT, 0);
 }
 
 static void take_place(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
@@ -125,8 +125,8 @@ static bool adopt_place(struct life *life, unsigned place)
 void life_fail_taken(struct life *life, const char *key)
 {
     task_fail(&life->talk.task, HIBLOOM_EMISMATCH,
-              "'%s' is a bitmap without a spec: join it with hibloom_attach (--bare -s SPEC) if it is another "
-              "program's, else delete it", key);
+              "'%s' is a bitmap without a spec: join it with hibloom_attach if it is another program's, else "
+              "delete it", key);
 }
 
 /* Bits that came too late for another filter of the name are soon taken back. */

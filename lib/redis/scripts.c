@@ -99,8 +99,7 @@ static const char expire[] = COMMON
  * Is there another filter in the string, at its end or, where others made it grow,
  * anywhere? Then bits of its bitmap stay, since one of its items may count on them
  * by now. Those behind its end go, and the string is cut back to it. Those in its
- * tail go only if the tail is broken, and whole without them: else they were there
- * before. Is there none, ours go, and a string of zeros with them; if a filter
+ * tail go only if the tail is broken, and whole without them. Is there none, ours go, and a string of zeros with them; if a filter
  * shows only then, its magic was what we hit. Gives the bits that were ours. */
 static const char undo[] = COMMON
     "if size == 0 or is(trailer, ARGV[2]) then return 0 end\n"
@@ -159,12 +158,7 @@ static const char undo[] = COMMON
     "end\n"
     "local stop = at + 92\n"
     "if not is_whole(text, at) then\n"
-    "  for i = #ours, 1, -1 do\n"
-    "    if ours[i] >= bits * 8 and ours[i] < stop * 8 then\n"
-    "      call('SETBIT', key, ours[i], 0)\n"
-    "      if is_whole(text, at) then break end\n"
-    "    end\n"
-    "  end\n"
+    "  set(0, bits * 8, stop * 8)\n"
     "  if not is_whole(text, at) then set(1, bits * 8, stop * 8) end\n"
     "end\n"
     "set(0, stop * 8, size * 8)\n"

@@ -86,7 +86,7 @@ static void fail_refused(struct task *task, const struct reply *reply, uint32_t 
 {
     const char *seed = strstr(task->filter->text, " seed=");
     const char *words = reply->text;
-    char key[KEYS_SIZE];
+    char key[KEYS_SIZE], explained[512];
 
     if (task->status != HIBLOOM_OK)
         return;
@@ -94,7 +94,8 @@ static void fail_refused(struct task *task, const struct reply *reply, uint32_t 
     if (seed != NULL && error_repeats(words, seed + 6, strcspn(seed + 6, " ")))
         words = "refused, in words that repeat the seed";
     keys_name(key, task->filter, i);
-    task_fail(task, refusal_status(task->refusal), "'%.256s': %.512s%s", key, words, refusal_advice(task->refusal));
+    refusal_explain(task->refusal, words, explained, sizeof explained);
+    task_fail(task, refusal_status(task->refusal), "'%s': %s", key, explained);
 }
 
 bool task_expect(struct task *task, const struct reply *reply, int type, uint32_t i)

@@ -1,6 +1,7 @@
 /* refusal.c: what an error from the server means. See refusal.h. */
 #include "resp/refusal.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const struct {
@@ -82,7 +83,12 @@ hibloom_status refusal_status(enum refusal refusal)
     return meanings[refusal].status;
 }
 
-const char *refusal_advice(enum refusal refusal)
+void refusal_explain(enum refusal refusal, const char *words, char *out, size_t size)
 {
-    return meanings[refusal].advice;
+    const char *advice = meanings[refusal].advice;
+    size_t len = strlen(words);
+
+    if (*advice != '\0' && len > 0 && words[len - 1] == '.')
+        len--;
+    snprintf(out, size, "%.*s%s", (int)len, words, advice);
 }

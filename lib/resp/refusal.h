@@ -32,7 +32,7 @@ enum refusal refusal_of(const char *words);
 
 hibloom_status refusal_status(enum refusal refusal);
 
-/* What to do about it, to be put behind the words; "" where that is not known. */
-const char *refusal_advice(enum refusal refusal);
+/* Writes the words and what to do about it, where that is known; cut to `size`. */
+void refusal_explain(enum refusal refusal, const char *words, char *out, size_t size);
 
 #endif
