@@ -328,7 +328,7 @@ HIBLOOM_CHECKED hibloom_status hibloom_open(hibloom **out, hibloom_store *store,
  * than this handle has seen it, calls fail (ENOTFOUND, ECORRUPT) until
  * hibloom_clear or another attach.
  * spec must not be NULL. EMISMATCH: it is a filter, with a spec of its own: open
- * it. Else as hibloom_open. Round trips: one for each 128 keys. */
+ * it. Else as hibloom_open. Round trips: two, and one for each 128 keys beyond. */
 HIBLOOM_CHECKED hibloom_status hibloom_attach(hibloom **out, hibloom_store *store, const char *name,
                                               const hibloom_spec *spec);
 

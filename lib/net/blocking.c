@@ -146,8 +146,10 @@ hibloom_status blocking_run(struct blocking *b, struct task *task, struct error 
 {
     hibloom_status status = blocking_connect(b, error);
 
-    if (status != HIBLOOM_OK)
+    if (status != HIBLOOM_OK) {
+        task->status = status; /* whoever ends it must not take it for done */
         return status;
+    }
     b->revived = false;
     run(b, task);
     connection_leave(&b->connection, task->status == HIBLOOM_EPROTO);

@@ -390,7 +390,7 @@ static void take_bare(struct talk *talk, uint32_t tag, uint32_t index, const str
     (void)guard_take_before(&talk->task, tag, index, reply);
 }
 
-static void attach(struct talk *talk, struct outbox *outbox)
+static void attach_keys(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
     hibloom *filter = talk->task.filter;
@@ -407,7 +407,25 @@ static void attach(struct talk *talk, struct outbox *outbox)
         outbox_end(outbox);
     }
     talk->take = take_bare;
-    talk->step = life->range.count > 0 ? attach : NULL;
+    talk->step = life->range.count > 0 ? attach_keys : NULL;
+}
+
+/* A filter of the name may lie where this bitmap has no key. */
+static void judge_no_filter(struct talk *talk, struct outbox *outbox)
+{
+    struct life *life = life_of(talk);
+
+    if (life_has_filter(life, PLACE_ALONE) || life_has_filter(life, PLACE_ROOT))
+        task_fail(&talk->task, HIBLOOM_EMISMATCH, "'%s' is no bare bitmap but a filter with a spec: open it",
+                  talk->task.filter->name);
+    else
+        attach_keys(talk, outbox);
+}
+
+static void attach(struct talk *talk, struct outbox *outbox)
+{
+    life_look(talk, outbox);
+    talk->step = judge_no_filter;
 }
 
 /* ---- The task ---------------------------------------------------------------------- */

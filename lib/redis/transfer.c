@@ -42,8 +42,11 @@ static void finish(struct talk *talk, struct outbox *outbox)
 {
     struct transfer *transfer = transfer_of(talk);
 
-    if (transfer->other == NULL)
+    if (transfer->other == NULL) {
+        if (transfer->cut)
+            task_unexpected(&talk->task);
         return;
+    }
     talk->task.filter = transfer->other;
     diagnosis_ask(&transfer->diagnosis, talk, outbox, transfer->piece->key);
     talk->take = take_diagnosis;
@@ -60,8 +63,8 @@ static void begin(struct transfer *transfer, hibloom *filter, const struct piece
 
 /* ---- Reading --------------------------------------------------------------------- */
 
-/* Where a bare bitmap ends early, 0 follows; one of ours does not, and where it
- * does the guard finds it another one. */
+/* Where a bare bitmap ends early, 0 follows; a filter does not, unless the guard
+ * finds it another one. */
 static void take_part(struct transfer *transfer, unsigned number, const struct reply *reply)
 {
     const uint64_t at = transfer->part_at[number];
@@ -72,6 +75,8 @@ static void take_part(struct transfer *transfer, unsigned number, const struct r
     if (reply->text_len > len)
         task_unexpected(&transfer->talk.task);
     else
+        transfer->cut = transfer->cut || (reply->text_len < len && !transfer->talk.task.filter->bare);
+    if (reply->text_len < len)
         memset(transfer->out + at + reply->text_len, 0, len - reply->text_len);
 }
 
@@ -136,8 +141,10 @@ static void take_merged(struct talk *talk, uint32_t tag, uint32_t index, const s
     (void)index;
     if (!task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, transfer->piece->key))
         return;
-    if (reply->integers[0] != 1)
+    if (reply->integers[0] == 0 || (reply->integers[0] == -1 && transfer->from != NULL))
         transfer->other = reply->integers[0] == 0 ? talk->task.filter : transfer->from;
+    else if (reply->integers[0] != 1)
+        task_unexpected(&talk->task);
 }
 
 /* Skips the parts that are all 0; of a piece that is nothing else, one is sent,

@@ -14,6 +14,7 @@ struct transfer {
     uint64_t asked;            /* bytes of the piece so far */
     bool sent;                 /* something */
     uint64_t part_at[2];       /* of the windows that are on their way */
+    bool cut;                  /* a part came short */
     hibloom *other;            /* the filter whose key was another one; NULL: neither */
     struct diagnosis diagnosis;
 };

@@ -27,6 +27,8 @@ static const struct {
     {"NOPERM ", REFUSAL_NOPERM},
     {"ERR ACL failure in script", REFUSAL_NOPERM},
     {"The user executing the script can't", REFUSAL_NOPERM},
+    {"ERR The user executing the script can't", REFUSAL_NOPERM},
+    {"ERR Protocol error: unauthenticated", REFUSAL_NOAUTH},
     {"WRONGTYPE ", REFUSAL_WRONGTYPE},
     {"ERR unknown command", REFUSAL_UNKNOWN_COMMAND},
 };
@@ -54,18 +56,24 @@ static const struct {
     [REFUSAL_UNKNOWN_COMMAND] = {HIBLOOM_ESERVER, ": the server is too old, or the command was renamed"},
 };
 
-/* Up to Redis 6 a command's error within a script stands behind
- * "ERR Error running script (call to f_...): @user_script:12: ", with a '-' or not. */
+/* Up to Redis 6 an error within a script stands behind its place: of one that was
+ * raised "ERR Error running script (call to f_...): @user_script:12: ", and of one
+ * of the script layer itself (OOM, READONLY, permissions) "@user_script: 12: -"
+ * once more, which is all there is where the script returns it. */
 static const char *within_script(const char *words)
 {
-    static const char place[] = "@user_script:";
-    const char *at = strstr(words, place);
+    static const char running[] = "ERR Error running script", place[] = "@user_script:";
+    const char *at = words;
 
-    if (strncmp(words, "ERR Error running script", strlen("ERR Error running script")) != 0 || at == NULL)
+    if (strncmp(words, running, sizeof running - 1) == 0)
+        at = strstr(words, place);
+    if (at == NULL || strncmp(at, place, sizeof place - 1) != 0)
         return words;
-    at += strlen(place);
-    at += strspn(at, " 0123456789");
-    at += strspn(at, ": ");
+    while (strncmp(at, place, sizeof place - 1) == 0) {
+        at += sizeof place - 1;
+        at += strspn(at, " 0123456789");
+        at += strspn(at, ": ");
+    }
     return *at == '-' ? at + 1 : at;
 }
 
