@@ -21,7 +21,7 @@ struct run {
     uint32_t items;
     const uint64_t *bits;  /* k an item */
     unsigned char *known;  /* enum encoded_bit, as many */
-    uint32_t tag;          /* of its exchange; of each_key the first of as many as there are keys, two apart */
+    uint32_t answers;      /* replies to its commands on a key, the guards' not counted */
 };
 
 struct encoding {

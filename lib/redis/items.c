@@ -158,10 +158,10 @@ static void write_exchange(struct items *walk, struct outbox *outbox, uint32_t t
     if (is_guarded_before(walk))
         ask_guards(walk, outbox, i);
     walk->encoding->ask(filter, &outbox->commands, key, run, i);
+    run->answers = walk->encoding->replies(filter, run);
     ask_guards(walk, outbox, i);
     if (walk->encoding->all_keys)
-        outbox_end_into(outbox, is_guarded_before(walk) ? guarded_keys(walk) * GUARD_REPLIES(filter) : 0, run->known,
-                        (size_t)run->items * filter->spec.hashes);
+        outbox_end_into(outbox, walk->before, run->known, (size_t)run->items * filter->spec.hashes);
     else
         outbox_end(outbox);
 }
@@ -206,16 +206,17 @@ static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct r
     struct window *window = &walk->windows[tag & 1];
     const bool each_key = walk->encoding->each_key;
     struct run *run = each_key ? window->run : &window->run[tag >> 1];
-    const uint32_t i = each_key ? tag >> 1 : run->segment, per_key = GUARD_REPLIES(talk->task.filter);
-    const uint32_t before = is_guarded_before(walk) ? guarded_keys(walk) * per_key : 0;
-    const uint32_t answers = walk->encoding->replies(talk->task.filter, run);
+    const uint32_t i = each_key ? tag >> 1 : run->segment, answer = index - walk->before;
 
-    if (index < before) {
+    if (index >= walk->before && answer < run->answers) {
+        walk->encoding->take(&talk->task, run, i, answer, reply);
+        return;
+    }
+    const uint32_t per_key = GUARD_REPLIES(talk->task.filter);
+    if (index < walk->before) {
         (void)guard_take_before(&talk->task, i + index / per_key, index % per_key, reply);
-    } else if (index - before < answers) {
-        walk->encoding->take(&talk->task, run, i, index - before, reply);
     } else {
-        const uint32_t guard = index - before - answers;
+        const uint32_t guard = answer - run->answers;
         const uint32_t at = walk->encoding->all_keys ? guard / per_key : tag >> 1;
         take_guard(walk, window, at, i + guard / per_key, guard % per_key, reply);
     }
@@ -391,6 +392,7 @@ static void estimate(struct items *walk)
     walk->guard_bytes = guards * (key + 40);
     /* the guards shall not be most of it */
     walk->window_bytes = 4 * walk->guard_bytes > WINDOW_BYTES ? 4 * walk->guard_bytes : WINDOW_BYTES;
+    walk->before = is_guarded_before(walk) ? guarded_keys(walk) * GUARD_REPLIES(filter) : 0;
     walk->window_items = (uint32_t)least(walk->n, WINDOW_BITS / k);
     walk->chunk_items = (uint32_t)least(walk->n, (is_segmented(filter) ? CHUNK_BITS_SEGMENTED : WINDOW_BITS) / k);
 }
