@@ -7,9 +7,11 @@
 #define HIBLOOM_MEMORY_BITS_H
 
 #include "base/store.h"
+#include "spec/positions.h"
 
 struct memory_bits {
     hibloom_spec spec;
+    struct hasher hasher; /* of it */
     size_t key_bytes;     /* of each key's bitmap */
     size_t bytes;         /* of all of them */
     unsigned char *start; /* key after key, in SETBIT's order: bit 0 is the highest of byte 0 */

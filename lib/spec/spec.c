@@ -31,7 +31,7 @@ static hibloom_status check_seeds(const hibloom_spec *spec, const struct hash *h
 /* It takes a hash with bits to spare, and a layout that keeps an item together. */
 static bool may_be_segmented(const hibloom_spec *spec)
 {
-    return hash_by_id(spec->hash)->seeding == SEEDING_KEY && spec->layout != HIBLOOM_LAYOUT_PARTITIONED;
+    return hash_by_id(spec->hash)->rule->segments && spec->layout != HIBLOOM_LAYOUT_PARTITIONED;
 }
 
 /* So much less, and with its seal and what Redis puts before a string a segment
@@ -56,7 +56,7 @@ hibloom_status spec_check(const hibloom_spec *spec)
         spec->layout != HIBLOOM_LAYOUT_BLOCKED)
         return HIBLOOM_EINVAL;
     if (spec->layout == HIBLOOM_LAYOUT_BLOCKED &&
-        (hash->seeding != SEEDING_KEY || spec->bits % HIBLOOM_BLOCK_BITS != 0))
+        (hash->blocked == NULL || spec->bits % HIBLOOM_BLOCK_BITS != 0))
         return HIBLOOM_EINVAL;
     if (!(spec->error_rate >= 0.0 && spec->error_rate < 1.0)) /* not NaN either */
         return HIBLOOM_EINVAL;

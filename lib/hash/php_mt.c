@@ -1,9 +1,7 @@
-/* hash_php_mt.c: crc32 seeds PHP's Mersenne Twister, and k calls of
- * mt_rand(0, m - 1) are an item's numbers; for sharing with PHP programs.
- *
- * Never better than the default: all that is left of an item is its crc32, so
- * two items with the same one share all numbers however large m is, and
- * seeding the generator takes more than half a microsecond.
+/* php_mt.c: an index rule: the value seeds PHP's Mersenne Twister, and k calls
+ * of mt_rand(0, m - 1) are the offsets; for sharing with PHP programs that seed
+ * it with an item's crc32. Never better than the default: seeding the generator
+ * takes more than half a microsecond.
  *
  * What mt_rand(0, m - 1) gives depends on the PHP that ran it. Of 64-bit ones:
  *   5.2.1 to 7.0, and later ones after mt_srand(seed, MT_RAND_PHP): the twist
@@ -22,8 +20,6 @@
  * PHP's side as read in php-src's ext/standard/mt_rand.c and ext/random, and
  * compared with PHP 8.2. */
 #include "hash/hash.h"
-
-#include <zlib.h>
 
 enum { WORDS = 624, AHEAD = 397 };
 
@@ -90,25 +86,25 @@ static uint64_t mt_range_legacy(struct mt *mt, uint64_t m)
     return (uint64_t)(((double)(m - 1) + 1.0) * (draw / (2147483647 + 1.0)));
 }
 
-static uint32_t numbers(const hibloom_spec *spec, const void *item, size_t len, uint64_t *out)
+static uint32_t indexes(const uint64_t *values, const struct hasher *hasher, uint64_t *out)
 {
     struct mt mt;
 
-    mt_seed(&mt, (uint32_t)crc32_z(0, item, len), false);
-    for (uint32_t i = 0; i < spec->hashes; i++)
-        out[i] = mt_range(&mt, spec->bits);
+    mt_seed(&mt, (uint32_t)values[0], false);
+    for (uint32_t i = 0; i < hasher->hashes; i++)
+        out[i] = mt_range(&mt, hasher->bits);
     return 0;
 }
 
-static uint32_t numbers_legacy(const hibloom_spec *spec, const void *item, size_t len, uint64_t *out)
+static uint32_t indexes_legacy(const uint64_t *values, const struct hasher *hasher, uint64_t *out)
 {
     struct mt mt;
 
-    mt_seed(&mt, (uint32_t)crc32_z(0, item, len), true);
-    for (uint32_t i = 0; i < spec->hashes; i++)
-        out[i] = mt_range_legacy(&mt, spec->bits);
+    mt_seed(&mt, (uint32_t)values[0], true);
+    for (uint32_t i = 0; i < hasher->hashes; i++)
+        out[i] = mt_range_legacy(&mt, hasher->bits);
     return 0;
 }
 
-const struct hash hash_php_mt = {"php-mt", SEEDING_NONE, 0, numbers};
-const struct hash hash_php_mt_legacy = {"php-mt-legacy", SEEDING_NONE, 0, numbers_legacy};
+const struct index_rule index_php_mt = {false, indexes};
+const struct index_rule index_php_mt_legacy = {false, indexes_legacy};
