@@ -80,6 +80,24 @@ static void a_128_bit_value_gives_these_indexes(void **state)
     }
 }
 
+/* Of the same value, and worked out likewise. */
+static void a_128_bit_value_gives_this_block_and_segment(void **state)
+{
+    static const uint64_t in_block[4] = {375129, 374844, 374946, 375195}, no_seed;
+    static const uint32_t segments[4][2] = {{2, 1}, {5, 3}, {1000, 600}, {65536, 39338}};
+    struct hasher hasher = {.seeds = &no_seed, .bits = 999936, .hashes = 4};
+    uint64_t out[4];
+
+    (void)state;
+    for (int i = 0; i < 8; i++) {
+        hasher.segments = segments[i / 2][0];
+        hasher_set(&hasher, hash_by_id(HIBLOOM_HASH_XXH3), i % 2 == 0);
+        assert_int_equal(hasher.indexes(&hasher, NULL, 0, out), segments[i / 2][1]);
+        if (i % 2 == 0)
+            assert_memory_equal(out, in_block, sizeof out);
+    }
+}
+
 /* xxHash's own sanity vectors (cli/xsum_sanity_check.c, XXH128), at least one of
  * every length class it tells apart, over its generated buffer. */
 static void xxh3_gives_the_vectors_of_xxhash(void **state)
@@ -373,6 +391,7 @@ int main(void)
         cmocka_unit_test(each_hash_is_found_by_its_name_and_number),
         cmocka_unit_test(other_names_and_numbers_are_no_hash),
         cmocka_unit_test(a_128_bit_value_gives_these_indexes),
+        cmocka_unit_test(a_128_bit_value_gives_this_block_and_segment),
         cmocka_unit_test(xxh3_gives_the_vectors_of_xxhash),
         cmocka_unit_test(siphash_gives_the_official_vectors),
         cmocka_unit_test(murmur3_gives_the_public_vectors),
