@@ -1,8 +1,7 @@
-/* memory_bits.h: the bits of a filter that lie in this process, and what is
- * done with them.
+/* bits.h: the bits of a filter in this process, and what is done with them.
  *
- * Here is what has to be fast, and nothing else: names, handles, time to live
- * and errors are store_memory.c's. */
+ * Here is what has to be fast, and nothing else: memory.c has names, handles,
+ * time to live and errors. */
 #ifndef HIBLOOM_MEMORY_BITS_H
 #define HIBLOOM_MEMORY_BITS_H
 
