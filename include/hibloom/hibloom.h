@@ -134,9 +134,12 @@ typedef struct hibloom_spec {
 /* The spec for `capacity` items at a false-positive rate of at most
  * `error_rate`: of all k the one that needs the fewest bits, and of those the
  * fewest for which hibloom_spec_error_at(out, capacity) <= error_rate. Hash
- * xxh3, layout classic, no seed; one segment up to HIBLOOM_SEGMENT_BITS, and
- * beyond that as many as it takes for each to have no more. (Set
- * out->segments = 1 to keep one key, of up to 2^32 bits.)
+ * xxh3, layout classic, no seed. Up to HIBLOOM_SEGMENT_BITS it has one segment.
+ * Beyond that it has the fewest segments with no more bits than that in each
+ * that also waste little memory: a server's allocator has four sizes between
+ * one power of two and the next (16, 20, 24, 28, 32 MB), and a segment has a
+ * number of bits that is rounded up to one of them by 3 % at most. (Set
+ * out->segments = 1 to keep one key, of somewhat less than 2^32 bits.)
  * EINVAL: error_rate is not above 0 and below 1 (NaN included).
  * ERANGE: capacity is 0, or the bits would exceed 2^62, or error_rate is so
  * small that no k up to HIBLOOM_HASHES_MAX is the best one. */

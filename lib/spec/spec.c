@@ -28,22 +28,41 @@ static hibloom_status check_seeds(const hibloom_spec *spec, const struct hash *h
     return HIBLOOM_OK;
 }
 
-/* It takes a hash with bits to spare, and a layout that keeps an item together. */
+/* It takes a rule that gives a segment, and a layout that keeps an item together. */
 static bool may_be_segmented(const hibloom_spec *spec)
 {
     return hash_by_id(spec->hash)->rule->segments && spec->layout != HIBLOOM_LAYOUT_PARTITIONED;
 }
 
-/* So much less, and with its seal and what Redis puts before a string a segment
- * fits into 16 MB: the next size that its allocator has is 20 MB. */
-#define SEGMENT_SLACK_BITS 4096u
+/* What the server's allocator, jemalloc, takes for so many bytes: it has four
+ * sizes between one power of two and the next. */
+static uint64_t allocated_for(uint64_t bytes)
+{
+    const uint64_t step = UINT64_C(1) << (61 - __builtin_clzll(bytes - 1));
+
+    return (bytes + step - 1) / step * step;
+}
+
+/* Bytes that a key has beside its bits: Redis' header of the string, and the
+ * tail. With more than 200 segments that of key 0 is longer; then it is one of
+ * many that takes the next size. */
+#define SEGMENT_TAIL UINT64_C(4096)
 
 uint32_t spec_default_segments(const hibloom_spec *spec)
 {
+    hibloom_spec trial = *spec;
+
     if (spec->bits <= HIBLOOM_SEGMENT_BITS || !may_be_segmented(spec))
         return 1;
-    const uint64_t least = (spec->bits - 1) / (HIBLOOM_SEGMENT_BITS - SEGMENT_SLACK_BITS) + 1;
-    return least < HIBLOOM_SEGMENTS_MAX ? (uint32_t)least : HIBLOOM_SEGMENTS_MAX;
+    const uint64_t least = (spec->bits - 1) / (HIBLOOM_SEGMENT_BITS - 8 * SEGMENT_TAIL) + 1;
+    if (least > spec->segments)
+        trial.segments = least < HIBLOOM_SEGMENTS_MAX ? (uint32_t)least : HIBLOOM_SEGMENTS_MAX;
+    for (; trial.segments < HIBLOOM_SEGMENTS_MAX; trial.segments++) {
+        const uint64_t bytes = spec_bitmap_bytes(&trial);
+        if (allocated_for(bytes + SEGMENT_TAIL) <= bytes + bytes * 3 / 100)
+            break;
+    }
+    return trial.segments;
 }
 
 hibloom_status spec_check(const hibloom_spec *spec)

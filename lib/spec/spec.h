@@ -53,8 +53,9 @@ static inline uint64_t spec_all_bits(const hibloom_spec *spec)
  * segments 0 = as many as spec_default_segments. */
 hibloom_status spec_size(hibloom_spec *spec, uint64_t capacity, double error_rate, uint32_t hashes);
 
-/* The segments of a spec that names none: no more than it takes for each to
- * have HIBLOOM_SEGMENT_BITS at most. */
+/* The segments of a spec that names none: 1 up to HIBLOOM_SEGMENT_BITS; beyond
+ * that the fewest, but not below spec->segments, with no more bits each that the
+ * server's allocator rounds up by 3 % at most. */
 uint32_t spec_default_segments(const hibloom_spec *spec);
 
 /* The different items that leave such a share of all its bits set: the estimate
