@@ -172,8 +172,10 @@ HIBLOOM_CHECKED hibloom_status hibloom_spec_for_hashes(hibloom_spec *out, uint64
 HIBLOOM_CHECKED hibloom_status hibloom_spec_parse(hibloom_spec *out, const char *text);
 
 /* Why hibloom_spec_parse refuses `text`, in one line of English that names the
- * wrong word: "bits=abc: not a whole number". Written to buf, cut to size
- * bytes, terminated; "" if the text is a spec. Returns buf. */
+ * wrong word: "bits=abc: not a whole number". Of a seed, which may be secret,
+ * it never repeats the value. Written to buf, cut to size bytes with the zero at
+ * the end (size 0: nothing is written, and buf may be NULL); "" if the text is a
+ * spec. Returns buf. */
 HIBLOOM_API const char *hibloom_spec_error(const char *text, char *buf, size_t size);
 
 /* The canonical text of a spec, which hibloom_spec_parse gives back bit for

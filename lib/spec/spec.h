@@ -7,7 +7,7 @@
 #ifndef HIBLOOM_SPEC_H
 #define HIBLOOM_SPEC_H
 
-#include "hibloom/hibloom.h"
+#include "base/error.h"
 
 #define SPEC_BITS_MAX (UINT64_C(1) << 62) /* of all keys together; sums and doubles of them stay far from overflow */
 
@@ -16,7 +16,9 @@ static inline uint64_t spec_bits_max(const hibloom_spec *spec) /* of spec->bits 
     return spec->layout == HIBLOOM_LAYOUT_PARTITIONED ? SPEC_BITS_MAX / spec->hashes : SPEC_BITS_MAX;
 }
 
-/* OK if hibloom_spec_for or hibloom_spec_parse could have made it. */
+/* OK if hibloom_spec_for or hibloom_spec_parse could have made it; else EINVAL
+ * or ERANGE, and words that name the field. */
+hibloom_status spec_check_words(const hibloom_spec *spec, struct error *error);
 hibloom_status spec_check(const hibloom_spec *spec);
 
 static inline uint32_t spec_segments(const hibloom_spec *spec)
