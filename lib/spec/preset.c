@@ -120,10 +120,10 @@ hibloom_status preset_spec(hibloom_spec *out, const struct settings *settings)
 {
     const struct preset *preset = presets;
 
-    while (preset < presets + PRESETS && !word_is(settings->preset.text, settings->preset.len, preset->name))
+    while (preset < presets + PRESETS && !word_is(settings->preset, preset->name))
         preset++;
     if (preset == presets + PRESETS)
-        return refuse_name(settings, "preset", settings->preset.text, settings->preset.len, preset_name);
+        return refuse_name(settings, "preset", settings->preset, preset_name);
     const unsigned lacks = preset->needs & ~settings->given;
     const unsigned excess = settings->given & ~(preset->needs | preset->takes);
     if (lacks != 0)

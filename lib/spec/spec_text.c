@@ -29,40 +29,42 @@ struct shown {
     char text[36];
 };
 
-static struct shown show(const char *text, size_t len)
+static struct shown show(struct word word)
 {
     struct shown shown = {""};
     size_t i = 0;
 
-    for (; i < len && i < 32; i++)
-        shown.text[i] = text[i] > ' ' && text[i] <= '~' ? text[i] : '?';
-    if (i < len)
+    for (; i < word.len && i < 32; i++)
+        shown.text[i] = word.text[i] > ' ' && word.text[i] <= '~' ? word.text[i] : '?';
+    if (i < word.len)
         strcpy(shown.text + i, "...");
     return shown;
 }
 
 /* Of a word that is not known what may be a name, up to the second digit: it
  * may also be a seed in the wrong place. */
-static struct shown show_name(const char *text, size_t len)
+static struct shown show_name(struct word word)
 {
+    struct word name = {word.text, 0};
     struct shown shown;
-    unsigned digits = 0;
-    size_t i = 0;
 
-    for (; i < len && i < 15 && digits < 2; i++)
-        digits += text[i] >= '0' && text[i] <= '9';
-    shown = show(text, digits < 2 ? i : i - 1);
-    if (i < len || digits == 2)
+    for (unsigned digits = 0; name.len < word.len && name.len < 15; name.len++) {
+        digits += word.text[name.len] >= '0' && word.text[name.len] <= '9';
+        if (digits == 2)
+            break;
+    }
+    shown = show(name);
+    if (name.len < word.len)
         strcat(shown.text, "...");
     return shown;
 }
 
 static hibloom_status refuse(const struct settings *s, hibloom_status status, struct word word, const char *why)
 {
-    return error_set(s->error, status, "%s: %s", show(word.text, word.len).text, why);
+    return error_set(s->error, status, "%s: %s", show(word).text, why);
 }
 
-hibloom_status refuse_name(const struct settings *s, const char *kind, const char *text, size_t len,
+hibloom_status refuse_name(const struct settings *s, const char *kind, struct word name,
                            const char *(*name_of)(size_t i))
 {
     char names[256] = "";
@@ -70,7 +72,7 @@ hibloom_status refuse_name(const struct settings *s, const char *kind, const cha
 
     for (size_t i = 0; name_of(i) != NULL && used < sizeof names; i++)
         used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "", name_of(i));
-    return error_set(s->error, HIBLOOM_EINVAL, "no such %s as '%s'; there are %s", kind, show_name(text, len).text,
+    return error_set(s->error, HIBLOOM_EINVAL, "no such %s as '%s'; there are %s", kind, show_name(name).text,
                      names);
 }
 
@@ -88,83 +90,67 @@ static const char *layout_name(size_t i)
 
 /* ---- text -> settings ---- */
 
-static const char *value_of(struct word word, size_t *len)
+static hibloom_status set_hash(struct settings *s, struct word word, struct word value)
 {
-    *len = word.len - word.name_len - 1;
-    return word.text + word.name_len + 1;
+    (void)word;
+    return hash_by_name(value.text, value.len, &s->spec.hash) != NULL ? HIBLOOM_OK
+                                                                      : refuse_name(s, "hash", value, hash_name);
 }
 
-static hibloom_status set_hash(struct settings *s, struct word word)
+static hibloom_status set_layout(struct settings *s, struct word word, struct word value)
 {
-    size_t len;
-    const char *value = value_of(word, &len);
+    size_t i = 0;
 
-    return hash_by_name(value, len, &s->spec.hash) != NULL ? HIBLOOM_OK : refuse_name(s, "hash", value, len, hash_name);
-}
-
-static hibloom_status set_layout(struct settings *s, struct word word)
-{
-    size_t len;
-    const char *value = value_of(word, &len);
-
-    for (size_t i = 0; i < LAYOUTS; i++)
-        if (word_is(value, len, layouts[i])) {
-            s->spec.layout = (hibloom_layout)i;
-            return HIBLOOM_OK;
-        }
-    return refuse_name(s, "layout", value, len, layout_name);
+    (void)word;
+    while (i < LAYOUTS && !word_is(value, layouts[i]))
+        i++;
+    s->spec.layout = (hibloom_layout)i;
+    return i < LAYOUTS ? HIBLOOM_OK : refuse_name(s, "layout", value, layout_name);
 }
 
 /* A number that is given is not 0: that stands for "not given" in a spec. */
-static hibloom_status set_count(struct settings *s, struct word word, uint64_t max, uint64_t *out)
+static hibloom_status read_count(struct settings *s, struct word word, struct word value, uint64_t max, uint64_t *out)
 {
-    size_t len;
-    const char *value = value_of(word, &len);
-    const hibloom_status status = number_parse(value, len, max, out);
-    char why[64];
+    const hibloom_status status = number_parse(value.text, value.len, max, out);
 
     if (status == HIBLOOM_EINVAL)
         return refuse(s, status, word, "not a whole number");
     if (status == HIBLOOM_OK && *out != 0)
         return HIBLOOM_OK;
-    snprintf(why, sizeof why, "must be 1 to %" PRIu64, max);
-    return refuse(s, HIBLOOM_ERANGE, word, why);
+    return error_set(s->error, HIBLOOM_ERANGE, "%s: must be 1 to %" PRIu64, show(word).text, max);
 }
 
-static hibloom_status set_bits(struct settings *s, struct word word)
+static hibloom_status set_bits(struct settings *s, struct word word, struct word value)
 {
-    return set_count(s, word, SPEC_BITS_MAX, &s->spec.bits);
+    return read_count(s, word, value, SPEC_BITS_MAX, &s->spec.bits);
 }
 
-static hibloom_status set_hashes(struct settings *s, struct word word)
+static hibloom_status set_capacity(struct settings *s, struct word word, struct word value)
+{
+    return read_count(s, word, value, UINT64_MAX, &s->spec.capacity);
+}
+
+static hibloom_status set_hashes(struct settings *s, struct word word, struct word value)
 {
     uint64_t hashes = 0;
-    hibloom_status status = set_count(s, word, HIBLOOM_HASHES_MAX, &hashes);
+    hibloom_status status = read_count(s, word, value, HIBLOOM_HASHES_MAX, &hashes);
 
     s->spec.hashes = (uint32_t)hashes;
     return status;
 }
 
-static hibloom_status set_segments(struct settings *s, struct word word)
+static hibloom_status set_segments(struct settings *s, struct word word, struct word value)
 {
     uint64_t segments = 0;
-    hibloom_status status = set_count(s, word, HIBLOOM_SEGMENTS_MAX, &segments);
+    hibloom_status status = read_count(s, word, value, HIBLOOM_SEGMENTS_MAX, &segments);
 
     s->spec.segments = (uint32_t)segments;
     return status;
 }
 
-static hibloom_status set_capacity(struct settings *s, struct word word)
+static hibloom_status set_error(struct settings *s, struct word word, struct word value)
 {
-    return set_count(s, word, UINT64_MAX, &s->spec.capacity);
-}
-
-static hibloom_status set_error(struct settings *s, struct word word)
-{
-    size_t len;
-    const char *value = value_of(word, &len);
-
-    if (number_parse_double(value, len, &s->spec.error_rate) != HIBLOOM_OK)
+    if (number_parse_double(value.text, value.len, &s->spec.error_rate) != HIBLOOM_OK)
         return refuse(s, HIBLOOM_EINVAL, word, "not a decimal number, such as 0.01 or 1e-2");
     if (!(s->spec.error_rate > 0.0 && s->spec.error_rate < 1.0))
         return refuse(s, HIBLOOM_ERANGE, word, "must be above 0 and below 1");
@@ -172,17 +158,18 @@ static hibloom_status set_error(struct settings *s, struct word word)
 }
 
 /* What its digits mean depends on the hash, which may follow. */
-static hibloom_status set_seed(struct settings *s, struct word word)
+static hibloom_status set_seed(struct settings *s, struct word word, struct word value)
 {
-    s->seed.text = value_of(word, &s->seed.len);
+    (void)word;
+    s->seed = value;
     return HIBLOOM_OK;
 }
 
-static hibloom_status set_seeds(struct settings *s, struct word word)
+static hibloom_status set_seeds(struct settings *s, struct word word, struct word value)
 {
-    size_t len;
-    const char *at = value_of(word, &len), *end = at + len;
+    const char *at = value.text, *end = value.text + value.len;
 
+    (void)word;
     for (;;) {
         const char *comma = memchr(at, ',', (size_t)(end - at));
         const char *stop = comma != NULL ? comma : end;
@@ -198,17 +185,16 @@ static hibloom_status set_seeds(struct settings *s, struct word word)
     }
 }
 
-static hibloom_status set_empty(struct settings *s, struct word word)
+static hibloom_status set_empty(struct settings *s, struct word word, struct word value)
 {
     s->spec.empty_excluded = true;
-    return word_is(word.text, word.len, "empty=excluded")
-               ? HIBLOOM_OK : refuse(s, HIBLOOM_EINVAL, word, "only empty=excluded is known");
+    return word_is(value, "excluded") ? HIBLOOM_OK : refuse(s, HIBLOOM_EINVAL, word, "only empty=excluded is known");
 }
 
 static const struct setting {
     const char *name;
     unsigned bit;
-    hibloom_status (*set)(struct settings *, struct word);
+    hibloom_status (*set)(struct settings *, struct word, struct word value);
 } setting_table[] = {
     {"capacity", GIVEN_CAPACITY, set_capacity}, {"error", GIVEN_ERROR, set_error},
     {"bits", GIVEN_BITS, set_bits},             {"hashes", GIVEN_HASHES, set_hashes},
@@ -233,18 +219,18 @@ const char *setting_name(unsigned given)
     return setting_table[i].name;
 }
 
-static hibloom_status apply(struct settings *s, struct word word)
+static hibloom_status apply(struct settings *s, struct word word, struct word name, struct word value)
 {
     for (size_t i = 0; i < SETTINGS; i++) {
         const struct setting *setting = &setting_table[i];
-        if (!word_is(word.text, word.name_len, setting->name))
+        if (!word_is(name, setting->name))
             continue;
         if (s->given & setting->bit)
             return error_set(s->error, HIBLOOM_EINVAL, "%s=: given twice", setting->name);
         s->given |= setting->bit;
-        return setting->set(s, word);
+        return setting->set(s, word, value);
     }
-    return refuse_name(s, "setting", word.text, word.name_len, name_of_setting);
+    return refuse_name(s, "setting", name, name_of_setting);
 }
 
 /* Reads all words; the first one is a preset if it has no '='. */
@@ -256,16 +242,16 @@ static hibloom_status read_settings(struct settings *s, const char *text)
     if (strnlen(text, HIBLOOM_SPEC_TEXT_SIZE) == HIBLOOM_SPEC_TEXT_SIZE)
         return error_set(s->error, HIBLOOM_EINVAL, "longer than %u bytes", HIBLOOM_SPEC_TEXT_SIZE - 1);
     for (const char *at = text + strspn(text, blanks); *at != '\0' && status == HIBLOOM_OK;) {
-        struct word word = {at, strcspn(at, blanks), 0};
-        const char *equals = memchr(word.text, '=', word.len);
-        word.name_len = equals != NULL ? (size_t)(equals - word.text) : word.len;
+        const struct word word = {at, strcspn(at, blanks)};
+        const char *equals = memchr(at, '=', word.len);
         if (equals != NULL)
-            status = apply(s, word);
+            status = apply(s, word, (struct word){at, (size_t)(equals - at)},
+                           (struct word){equals + 1, word.len - (size_t)(equals - at) - 1});
         else if (s->preset.len == 0 && s->given == 0)
             s->preset = word;
         else
             status = error_set(s->error, HIBLOOM_EINVAL, "'%s': is no NAME=VALUE, and a preset is the first word",
-                               show_name(word.text, word.len).text);
+                               show_name(word).text);
         at += word.len;
         at += strspn(at, blanks);
     }

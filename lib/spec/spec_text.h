@@ -20,10 +20,10 @@ enum {
     GIVEN_SEGMENTS = 1 << 9
 };
 
-/* A word of the text: a setting NAME=VALUE, or a preset's name. */
+/* A word of the text, or a part of one; not terminated. */
 struct word {
     const char *text;
-    size_t len, name_len; /* equal if there is no '=' */
+    size_t len;
 };
 
 struct settings {
@@ -43,13 +43,13 @@ const char *preset_name(size_t i);
 /* The name of the first setting in `given`, which is not 0. */
 const char *setting_name(unsigned given);
 
-static inline bool word_is(const char *text, size_t len, const char *name)
+static inline bool word_is(struct word word, const char *name)
 {
-    return strlen(name) == len && memcmp(name, text, len) == 0;
+    return strlen(name) == word.len && memcmp(name, word.text, word.len) == 0;
 }
 
 /* Refuses a name that is in no list: "no such hash as 'md5'; there are xxh3, ..." */
-hibloom_status refuse_name(const struct settings *settings, const char *kind, const char *text, size_t len,
+hibloom_status refuse_name(const struct settings *settings, const char *kind, struct word name,
                            const char *(*name_of)(size_t i));
 
 #endif
