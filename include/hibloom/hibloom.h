@@ -116,11 +116,11 @@ typedef enum hibloom_layout {
  * or hibloom_spec_parse; every function that takes one refuses, with EINVAL
  * or ERANGE, what those would not have made. */
 typedef struct hibloom_spec {
-    uint64_t bits;       /* m: bits of one bitmap; the partitioned layout has `hashes` such bitmaps, and segments share
-                            it, each with the same number of bits, rounded up (blocked: to whole blocks) */
+    uint64_t bits;       /* m: bits of the bitmap. The partitioned layout has `hashes` bitmaps of so many bits. Segments
+                            share the bits evenly; what does not divide is rounded up (blocked: to whole blocks) */
     uint32_t hashes;     /* k: positions of an item */
-    uint32_t segments;   /* Redis keys over which the bits are spread, an item's bits all in one; 0 counts as 1. More
-                            than one: classic and blocked layouts, xxh3 and siphash only */
+    uint32_t segments;   /* Redis keys over which the bits are spread, all bits of an item in one of them; 0 counts as
+                            1. More than one: classic and blocked layouts, xxh3 and siphash only */
     uint64_t capacity;   /* n: items it is meant for; 0 = not stated */
     double error_rate;   /* p: false-positive rate asked for at capacity; 0 = not stated */
     hibloom_hash hash;
@@ -185,11 +185,11 @@ HIBLOOM_API const char *hibloom_spec_error(const char *text, char *buf, size_t s
 HIBLOOM_CHECKED hibloom_status hibloom_spec_format(const hibloom_spec *spec, char *buf, size_t size);
 
 /* The predicted false-positive rate once `items` different items are in:
- * (1 - e^(-kn/m))^k, in the partitioned layout (1 - e^(-n/m))^k (Bloom 1970;
- * the limit form as in Broder and Mitzenmacher 2004). In the blocked layout the
- * mean over blocks, whose number of items is Poisson distributed (Putze,
- * Sanders and Singler 2007), and likewise over segments. NaN if bits or hashes is 0. It supposes a hash
- * that spreads evenly; poly does not. */
+ * (1 - e^(-kn/m))^k, in the partitioned layout (1 - e^(-n/m))^k (Bloom 1970; in
+ * this form in Broder and Mitzenmacher 2004). Blocks and segments do not all
+ * have the same number of items: there it is the mean over them, with a Poisson
+ * distribution (Putze, Sanders and Singler 2007). NaN if bits or hashes is 0.
+ * It is right for a hash that spreads evenly; poly does not. */
 HIBLOOM_API double hibloom_spec_error_at(const hibloom_spec *spec, uint64_t items);
 
 /* Where one bit lies: which of the filter's keys (0 if it has one), and the

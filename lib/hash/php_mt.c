@@ -8,13 +8,13 @@
  *     tests the low bit of the wrong word, and a draw of 31 bits is scaled to
  *     the range by doubles, so above 2^31 only 2^31 bits are reached.
  *     That is php-mt-legacy.
- *   7.1: the twist mended, ranges by remainder with a rejection that, by
- *     mistake, never rejects: it differs from the next where they reject, and
- *     nowhere for a power of two.
- *   7.2 to 8.1: rejection mended; over 2^32 a number takes two draws, the
+ *   7.1: the twist is correct. A range is taken by remainder, and draws that
+ *     should be rejected are, by mistake, not: it differs from 7.2 for those,
+ *     and for a power of two nowhere.
+ *   7.2 to 8.1: rejection is correct. Above 2^32 an offset takes two draws, the
  *     first as the high word.
- *   8.2 on: the first is the low word (php-src pull request 9088).
- * php-mt is the last, and so all from 7.2 up to 2^32.
+ *   8.2 and later: the first is the low word (php-src pull request 9088).
+ * php-mt is the last one, and up to 2^32 all from 7.2 on.
  *
  * The generator is MT19937 (Matsumoto and Nishimura 1998, seeding of 2002);
  * PHP's side as read in php-src's ext/standard/mt_rand.c and ext/random, and
@@ -23,10 +23,10 @@
 
 enum { WORDS = 624, AHEAD = 397 };
 
-/* Seeded and twisted as far as the draws have come. An item takes few of them,
- * and word i of a generation wants but words i, i + 1 and i + 397 of the one
- * before, which saves about half of the work. Twisting one word after the other
- * in place is as right for the generations after. */
+/* Seeded and twisted only as far as the draws have come. An item takes few of
+ * them, and word i of a generation needs only words i, i + 1 and i + 397 of the
+ * one before: that saves about half of the work. To twist word after word in
+ * place is also correct for later generations. */
 struct mt {
     uint32_t word[WORDS];
     unsigned seeded, next;

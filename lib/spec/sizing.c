@@ -17,8 +17,8 @@ static double all_set(double load, double k)
 
 /* The same in a block that n items fell into, which is not large: how many of
  * its B bits are set varies. The mean of fill^k follows from mean and variance
- * of the fill (occupancy of B cells by t balls; Johnson and Kotz 1977), taking
- * it for normal where k lifts it. */
+ * of the fill (occupancy of B cells by t balls; Johnson and Kotz 1977), as if
+ * the fill were normally distributed. */
 static double all_set_in_block(double n, double k, double cells)
 {
     const double t = k * n;

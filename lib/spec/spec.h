@@ -67,9 +67,9 @@ double spec_items_at(const hibloom_spec *spec, double fill);
 /* Draws the seed of a spec that wants one and has none. */
 hibloom_status spec_draw_seed(hibloom_spec *spec);
 
-/* Fits `wanted` to the spec text a filter has stored: takes its seed over if
- * wanted has none, or all of it if wanted is NULL. ECORRUPT: unreadable.
- * EMISMATCH: they differ. */
+/* The spec of a stored filter, from its text: `wanted`, with the stored seed if
+ * it has none; or all of it, if wanted is NULL. ECORRUPT: the text is
+ * unreadable. EMISMATCH: wanted is another. */
 hibloom_status spec_adopt(hibloom_spec *out, const hibloom_spec *wanted, const char *stored);
 
 #endif
