@@ -116,11 +116,11 @@ typedef enum hibloom_layout {
  * or hibloom_spec_parse; every function that takes one refuses, with EINVAL
  * or ERANGE, what those would not have made. */
 typedef struct hibloom_spec {
-    uint64_t bits;       /* m: bits of one bitmap; the partitioned layout has `hashes` such bitmaps, and segments share
-                            it, each with the same number of bits, rounded up (blocked: to whole blocks) */
+    uint64_t bits;       /* m: bits of the bitmap. The partitioned layout has `hashes` bitmaps of so many bits. Segments
+                            share the bits evenly; what does not divide is rounded up (blocked: to whole blocks) */
     uint32_t hashes;     /* k: positions of an item */
-    uint32_t segments;   /* Redis keys over which the bits are spread, an item's bits all in one; 0 counts as 1. More
-                            than one: classic and blocked layouts, xxh3 and siphash only */
+    uint32_t segments;   /* Redis keys over which the bits are spread, all bits of an item in one of them; 0 counts as
+                            1. More than one: classic and blocked layouts, xxh3 and siphash only */
     uint64_t capacity;   /* n: items it is meant for; 0 = not stated */
     double error_rate;   /* p: false-positive rate asked for at capacity; 0 = not stated */
     hibloom_hash hash;
@@ -134,9 +134,12 @@ typedef struct hibloom_spec {
 /* The spec for `capacity` items at a false-positive rate of at most
  * `error_rate`: of all k the one that needs the fewest bits, and of those the
  * fewest for which hibloom_spec_error_at(out, capacity) <= error_rate. Hash
- * xxh3, layout classic, no seed; one segment up to HIBLOOM_SEGMENT_BITS, and
- * beyond that as many as it takes for each to have no more. (Set
- * out->segments = 1 to keep one key, of up to 2^32 bits.)
+ * xxh3, layout classic, no seed. Up to HIBLOOM_SEGMENT_BITS it has one segment.
+ * Beyond that it has the fewest segments with no more bits than that in each
+ * that also waste little memory: a server's allocator has four sizes between
+ * one power of two and the next (16, 20, 24, 28, 32 MB), and a segment has a
+ * number of bits that is rounded up to one of them by 3 % at most. (Set
+ * out->segments = 1 to keep one key, of somewhat less than 2^32 bits.)
  * EINVAL: error_rate is not above 0 and below 1 (NaN included).
  * ERANGE: capacity is 0, or the bits would exceed 2^62, or error_rate is so
  * small that no k up to HIBLOOM_HASHES_MAX is the best one. */
@@ -169,8 +172,10 @@ HIBLOOM_CHECKED hibloom_status hibloom_spec_for_hashes(hibloom_spec *out, uint64
 HIBLOOM_CHECKED hibloom_status hibloom_spec_parse(hibloom_spec *out, const char *text);
 
 /* Why hibloom_spec_parse refuses `text`, in one line of English that names the
- * wrong word: "bits=abc: not a whole number". Written to buf, cut to size
- * bytes, terminated; "" if the text is a spec. Returns buf. */
+ * wrong word: "bits=abc: not a whole number". Of a seed, which may be secret,
+ * it never repeats the value. Written to buf, cut to size bytes with the zero at
+ * the end (size 0: nothing is written, and buf may be NULL); "" if the text is a
+ * spec. Returns buf. */
 HIBLOOM_API const char *hibloom_spec_error(const char *text, char *buf, size_t size);
 
 /* The canonical text of a spec, which hibloom_spec_parse gives back bit for
@@ -180,11 +185,11 @@ HIBLOOM_API const char *hibloom_spec_error(const char *text, char *buf, size_t s
 HIBLOOM_CHECKED hibloom_status hibloom_spec_format(const hibloom_spec *spec, char *buf, size_t size);
 
 /* The predicted false-positive rate once `items` different items are in:
- * (1 - e^(-kn/m))^k, in the partitioned layout (1 - e^(-n/m))^k (Bloom 1970;
- * the limit form as in Broder and Mitzenmacher 2004). In the blocked layout the
- * mean over blocks, whose number of items is Poisson distributed (Putze,
- * Sanders and Singler 2007), and likewise over segments. NaN if bits or hashes is 0. It supposes a hash
- * that spreads evenly; poly does not. */
+ * (1 - e^(-kn/m))^k, in the partitioned layout (1 - e^(-n/m))^k (Bloom 1970; in
+ * this form in Broder and Mitzenmacher 2004). Blocks and segments do not all
+ * have the same number of items: there it is the mean over them, with a Poisson
+ * distribution (Putze, Sanders and Singler 2007). NaN if bits or hashes is 0.
+ * It is right for a hash that spreads evenly; poly does not. */
 HIBLOOM_API double hibloom_spec_error_at(const hibloom_spec *spec, uint64_t items);
 
 /* Where one bit lies: which of the filter's keys (0 if it has one), and the

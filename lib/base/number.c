@@ -1,8 +1,8 @@
 /* number.c: numbers in text, the same in every locale.
  *
- * strtod and printf write a decimal comma where the caller's locale has one,
- * and a spec text must be the same everywhere; so doubles are converted in the
- * C locale, set for this thread and for the length of the conversion. */
+ * Where the caller's locale has a decimal comma, strtod reads one and printf
+ * writes one, but a spec text must be the same everywhere. So doubles are
+ * converted in the C locale, which is set for this thread and only meanwhile. */
 #include "base/number.h"
 
 #include <locale.h>

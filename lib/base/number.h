@@ -24,8 +24,8 @@ static inline int number_hex_digit(char c)
 
 #define NUMBER_DIGITS 20 /* of a whole number, at most */
 
-/* How many a whole number has: 1233 / 4096 is its bits' worth in digits, at
- * most one too few. */
+/* How many a whole number has. 1233 / 4096 is about log10(2), so `least` is the
+ * number of its digits or one less. */
 static inline size_t number_digits(uint64_t value)
 {
     static const uint64_t tens[NUMBER_DIGITS] = {
@@ -38,8 +38,8 @@ static inline size_t number_digits(uint64_t value)
     return least + (value >= tens[least]);
 }
 
-/* Writes them to `out`, which has room for so many. Two at a time: numbers are
- * much of what is sent, and this is half of the work. */
+/* Writes its digits to `out`, which has room for so many. Two at a time, which
+ * is half of the work: much of what is sent are numbers. */
 static inline void number_format(char *out, uint64_t value, size_t digits)
 {
     static const char pairs[] =

@@ -1,9 +1,9 @@
-/* store.h: the line between filters and the places where bits live.
+/* store.h: what a store has to do for a filter.
  *
- * filter.c checks what the caller said; a store does the rest by its table of
- * functions. Each takes items, not positions: the memory store wants to
- * prefetch them and the Redis store to overlap pipelines, so the walk from item
- * to bits is the store's, through positions.h. */
+ * filter.c checks what the caller said; a store does the rest, by its table of
+ * functions. They take items, not positions: the memory store prefetches bits
+ * and the Redis store overlaps pipelines, so each computes positions (see
+ * positions.h) when it wants them. */
 #ifndef HIBLOOM_STORE_H
 #define HIBLOOM_STORE_H
 

@@ -1,35 +1,66 @@
-/* hash.c: the one list of hashes.
+/* hash.c: the table of hashes, and the walk from an item to its offsets.
  *
- * A hash is added by writing its file, its number in the public enum and its
- * line here; nothing else in the library knows how many there are. */
+ * A hash is added by its number in the public enum and its line here. */
 #include "hash/hash.h"
+#include "hash/spread.h"
+#include "hash/xxh3.h"
 
 #include <string.h>
 
-static const struct hash *const hashes[] = {
-    [HIBLOOM_HASH_XXH3] = &hash_xxh3,
-    [HIBLOOM_HASH_SIPHASH] = &hash_siphash,
-    [HIBLOOM_HASH_MURMUR3] = &hash_murmur3,
-    [HIBLOOM_HASH_POLY] = &hash_poly,
-    [HIBLOOM_HASH_PHP_MT] = &hash_php_mt,
-    [HIBLOOM_HASH_PHP_MT_LEGACY] = &hash_php_mt_legacy,
+static const struct digest digest_xxh3 = {false, xxh3};
+static const struct index_rule index_spread = {true, spread}, index_spread_blocked = {true, spread_blocked};
+
+static const struct hash hashes[] = {
+    [HIBLOOM_HASH_XXH3] = {"xxh3", SEEDING_KEY, 8, &digest_xxh3, &index_spread, &index_spread_blocked},
+    [HIBLOOM_HASH_SIPHASH] = {"siphash", SEEDING_KEY, 16, &digest_siphash, &index_spread, &index_spread_blocked},
+    [HIBLOOM_HASH_MURMUR3] = {"murmur3", SEEDING_PER_HASH, 0, &digest_murmur3, &index_python_modulo, NULL},
+    [HIBLOOM_HASH_POLY] = {"poly", SEEDING_PER_HASH, 0, &digest_poly, &index_mask, NULL},
+    [HIBLOOM_HASH_PHP_MT] = {"php-mt", SEEDING_NONE, 0, &digest_crc32, &index_php_mt, NULL},
+    [HIBLOOM_HASH_PHP_MT_LEGACY] = {"php-mt-legacy", SEEDING_NONE, 0, &digest_crc32, &index_php_mt_legacy, NULL},
 };
 
 enum { HASHES = sizeof hashes / sizeof hashes[0] };
+
+static uint32_t two_steps(const struct hasher *hasher, const void *item, size_t len, uint64_t *out)
+{
+    const struct digest *digest = hasher->digest;
+    uint64_t values[HIBLOOM_HASHES_MAX];
+
+    for (uint32_t i = 0; i < (digest->per_hash ? hasher->hashes : 1); i++)
+        digest->compute(item, len, hasher->seeds + i, values + i);
+    return hasher->rule->indexes(values, hasher, out);
+}
+
+/* The same with XXH3, the default, where the compiler makes one step of the two. */
+__attribute__((flatten))
+static uint32_t one_step(const struct hasher *hasher, const void *item, size_t len, uint64_t *out)
+{
+    uint64_t values[2];
+
+    xxh3(item, len, hasher->seeds, values);
+    return hasher->rule == &index_spread ? spread(values, hasher, out) : spread_blocked(values, hasher, out);
+}
+
+void hasher_set(struct hasher *hasher, const struct hash *hash, bool blocked)
+{
+    hasher->digest = hash->digest;
+    hasher->rule = blocked ? hash->blocked : hash->rule;
+    hasher->indexes = hash == &hashes[HIBLOOM_HASH_XXH3] ? one_step : two_steps;
+}
 
 const struct hash *hash_by_id(hibloom_hash id)
 {
     /* Whether the enum is signed is the compiler's choice; as a size_t a
      * negative number is too large as well. */
-    return (size_t)id < HASHES ? hashes[id] : NULL;
+    return (size_t)id < HASHES ? &hashes[id] : NULL;
 }
 
 const struct hash *hash_by_name(const char *name, size_t len, hibloom_hash *id)
 {
     for (size_t i = 0; i < HASHES; i++) {
-        if (strlen(hashes[i]->name) == len && memcmp(hashes[i]->name, name, len) == 0) {
+        if (strlen(hashes[i].name) == len && memcmp(hashes[i].name, name, len) == 0) {
             *id = (hibloom_hash)i;
-            return hashes[i];
+            return &hashes[i];
         }
     }
     return NULL;

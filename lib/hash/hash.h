@@ -1,12 +1,30 @@
-/* hash.h: what a hash is to the rest of the library.
+/* hash.h: from an item's bytes to k bit offsets.
  *
- * Each hash is one file that ends in a const record; hash.c lists the records
- * in the order of enum hibloom_hash. A hash knows no layout and no key: it
- * gives k numbers in [0, m) and a segment, and positions.c says what they mean. */
+ * It takes two steps that do not know each other. A digest makes values of the
+ * bytes; an index rule makes offsets below m of the values. A hash, as a spec
+ * names it, is a row of the table in hash.c that pairs a digest with a rule: so
+ * another library's filter is a row, and where it differs a digest or a rule. */
 #ifndef HIBLOOM_HASH_H
 #define HIBLOOM_HASH_H
 
 #include "hibloom/hibloom.h"
+
+struct digest {
+    /* false: computed once, with seeds[0] and [1], and gives up to two values.
+     * true: computed for each hash, with its seed, and gives one value. */
+    bool per_hash;
+    void (*compute)(const void *item, size_t len, const uint64_t *seeds, uint64_t *values);
+};
+
+struct hasher;
+
+struct index_rule {
+    bool segments; /* it can also choose among several segments */
+    /* Writes hasher->hashes offsets below hasher->bits, and returns the segment,
+     * 0 where there is one. It reads one value, or two, or one for each hash:
+     * its row pairs it with a digest that gives so many. */
+    uint32_t (*indexes)(const uint64_t *values, const struct hasher *hasher, uint64_t *out);
+};
 
 /* What a spec's seeds[] mean to a hash, and so how its text shows them. */
 enum seeding {
@@ -19,16 +37,31 @@ struct hash {
     const char *name; /* as in hash=NAME */
     enum seeding seeding;
     unsigned key_bytes; /* SEEDING_KEY: 8 or 16 */
-    /* Writes spec->hashes numbers below the bits of one bitmap, and returns the
-     * segment, 0 where there is but one. The spec is valid. */
-    uint32_t (*numbers)(const hibloom_spec *spec, const void *item, size_t len, uint64_t *out);
+    const struct digest *digest;
+    const struct index_rule *rule;
+    const struct index_rule *blocked; /* in the blocked layout; NULL: it has none */
 };
 
-extern const struct hash hash_xxh3, hash_siphash, hash_murmur3, hash_poly, hash_php_mt, hash_php_mt_legacy;
+/* A hash with all that a filter fixes of it, ready for any number of items. */
+struct hasher {
+    /* Writes the offsets of an item, and returns its segment. */
+    uint32_t (*indexes)(const struct hasher *, const void *item, size_t len, uint64_t *out);
+    const struct digest *digest;
+    const struct index_rule *rule;
+    const uint64_t *seeds;
+    uint64_t bits; /* of the bitmap in one key */
+    uint32_t hashes, segments;
+};
 
-/* The record of a hash, or NULL if there is none with that number or name
- * (`len` bytes, not terminated). */
+/* Sets the functions of a hasher; `blocked` only if the hash has that rule. */
+void hasher_set(struct hasher *hasher, const struct hash *hash, bool blocked);
+
+/* The row of a hash, or NULL if there is none with that number or name (`len`
+ * bytes, not terminated). */
 const struct hash *hash_by_id(hibloom_hash id);
 const struct hash *hash_by_name(const char *name, size_t len, hibloom_hash *id);
+
+extern const struct digest digest_siphash, digest_murmur3, digest_poly, digest_crc32;
+extern const struct index_rule index_python_modulo, index_mask, index_php_mt, index_php_mt_legacy;
 
 #endif

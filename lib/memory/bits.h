@@ -1,15 +1,16 @@
-/* memory_bits.h: the bits of a filter that lie in this process, and what is
- * done with them.
+/* bits.h: the bits of a filter in this process, and what is done with them.
  *
- * Here is what has to be fast, and nothing else: names, handles, time to live
- * and errors are store_memory.c's. */
+ * Here is what has to be fast, and nothing else: memory.c has names, handles,
+ * time to live and errors. */
 #ifndef HIBLOOM_MEMORY_BITS_H
 #define HIBLOOM_MEMORY_BITS_H
 
 #include "base/store.h"
+#include "spec/positions.h"
 
 struct memory_bits {
     hibloom_spec spec;
+    struct hasher hasher; /* of it */
     size_t key_bytes;     /* of each key's bitmap */
     size_t bytes;         /* of all of them */
     unsigned char *start; /* key after key, in SETBIT's order: bit 0 is the highest of byte 0 */

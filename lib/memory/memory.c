@@ -1,14 +1,19 @@
-/* store_memory.c: the store whose bits lie in this process.
+/* memory.c: the store whose bits lie in this process.
  *
- * It keeps filters by name as Redis keeps keys, so that a program tested on it
- * meets the same rules: two handles of one name share their bits, a dropped
- * filter is an error to the handles that are left, and time to live is kept.
- * The bits themselves are memory_bits.h's. */
+ * It keeps filters by name as Redis keeps keys, so that a program that is tested
+ * on it meets the same rules: two handles of one name share their bits, a filter
+ * that was dropped or has expired is an error to the handles that are left, and
+ * so is another one made under its name, whatever its spec. bits.c has the bits.
+ *
+ * Threads may ask at once. So a look-up changes nothing; a filter whose time has
+ * passed is freed by a later call that may change the store: open, attach, drop
+ * of another, delete. */
 #include "base/clock.h"
 #include "memory/bits.h"
 #include "spec/spec.h"
 #include "base/store.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +31,7 @@ struct memory_filter {
 struct memory_store {
     hibloom_store base;
     struct memory_filter *filters;
+    atomic_flag writes_words; /* look-ups of several threads may fail at once */
 };
 
 static struct memory_store *memory_store_of(const hibloom *filter)
@@ -35,7 +41,13 @@ static struct memory_store *memory_store_of(const hibloom *filter)
 
 static hibloom_status fail(hibloom *filter, hibloom_status status, const char *words)
 {
-    return error_set(&filter->store->error, status, "'%s': %s", filter->name, words);
+    struct memory_store *store = memory_store_of(filter);
+
+    while (atomic_flag_test_and_set(&store->writes_words))
+        continue;
+    (void)error_set(&store->base.error, status, "'%s': %s", filter->name, words);
+    atomic_flag_clear(&store->writes_words);
+    return status;
 }
 
 /* ---- Filters by name ------------------------------------------------------ */
@@ -48,14 +60,13 @@ static void release(struct memory_filter *stored)
     free(stored);
 }
 
-static void unlist(struct memory_store *store, struct memory_filter *stored)
+static void remove_filter(struct memory_filter **at)
 {
-    struct memory_filter **at = &store->filters;
+    struct memory_filter *stored = *at;
 
-    while (*at != stored)
-        at = &(*at)->next;
     *at = stored->next;
     stored->listed = false;
+    release(stored);
 }
 
 static bool is_there(const struct memory_filter *stored)
@@ -63,17 +74,22 @@ static bool is_there(const struct memory_filter *stored)
     return stored->listed && (stored->expires_ms == 0 || clock_now_ms() < stored->expires_ms);
 }
 
-static struct memory_filter *find(struct memory_store *store, const char *name)
+/* Where the filter of a name is listed, NULL if there is none. */
+static struct memory_filter **find(struct memory_store *store, const char *name)
 {
-    struct memory_filter *stored = store->filters;
-
-    while (stored != NULL && strcmp(stored->name, name) != 0)
-        stored = stored->next;
-    if (stored == NULL || is_there(stored))
-        return stored;
-    unlist(store, stored);
-    release(stored);
+    for (struct memory_filter **at = &store->filters; *at != NULL; at = &(*at)->next)
+        if (is_there(*at) && strcmp((*at)->name, name) == 0)
+            return at;
     return NULL;
+}
+
+static void remove_expired(struct memory_store *store)
+{
+    for (struct memory_filter **at = &store->filters; *at != NULL;)
+        if (is_there(*at))
+            at = &(*at)->next;
+        else
+            remove_filter(at);
 }
 
 static hibloom_status create(hibloom *filter, const hibloom_spec *wanted, struct memory_filter **out)
@@ -82,6 +98,7 @@ static hibloom_status create(hibloom *filter, const hibloom_spec *wanted, struct
     struct memory_filter *stored = calloc(1, sizeof *stored);
     hibloom_spec spec = *wanted;
 
+    remove_expired(store);
     if (stored == NULL)
         return fail(filter, HIBLOOM_ENOMEM, "out of memory");
     hibloom_status status = filter->bare ? HIBLOOM_OK : spec_draw_seed(&spec);
@@ -91,7 +108,8 @@ static hibloom_status create(hibloom *filter, const hibloom_spec *wanted, struct
         status = HIBLOOM_ENOMEM;
     if (status != HIBLOOM_OK) {
         free(stored);
-        return fail(filter, status, "no memory or no seed for it");
+        return fail(filter, status, status == HIBLOOM_ENOMEM ? "this process has no memory for its bits"
+                                                             : "the system gave no random seed");
     }
     stored->bare = filter->bare;
     strcpy(stored->name, filter->name);
@@ -112,18 +130,18 @@ static void bind_handle(hibloom *filter, struct memory_filter *stored)
 
 static hibloom_status memory_open(hibloom *filter, const hibloom_spec *wanted)
 {
-    struct memory_filter *stored = find(memory_store_of(filter), filter->name);
+    struct memory_filter **at = find(memory_store_of(filter), filter->name), *stored = at != NULL ? *at : NULL;
     hibloom_status status = HIBLOOM_OK;
     hibloom_spec spec;
 
     if (stored == NULL && wanted == NULL)
-        return fail(filter, HIBLOOM_ENOTFOUND, "there is no such filter");
+        return fail(filter, HIBLOOM_ENOTFOUND, "there is no such filter; it takes a spec to make one");
     if (stored == NULL)
         status = create(filter, wanted, &stored);
     else if (stored->bare)
-        status = fail(filter, HIBLOOM_EMISMATCH, "is a bare bitmap");
+        status = fail(filter, HIBLOOM_EMISMATCH, "is a bare bitmap; attach it");
     else if ((status = spec_adopt(&spec, wanted, stored->text)) != HIBLOOM_OK)
-        status = fail(filter, status, "is stored with another spec or seed");
+        status = fail(filter, status, "is there with another spec or seed; open it without a spec, or drop it first");
     if (status == HIBLOOM_OK)
         bind_handle(filter, stored);
     return status;
@@ -131,13 +149,15 @@ static hibloom_status memory_open(hibloom *filter, const hibloom_spec *wanted)
 
 static hibloom_status memory_attach(hibloom *filter)
 {
-    struct memory_filter *stored = find(memory_store_of(filter), filter->name);
+    struct memory_filter **at = find(memory_store_of(filter), filter->name), *stored = at != NULL ? *at : NULL;
     hibloom_status status = HIBLOOM_OK;
 
     if (stored == NULL)
         status = create(filter, &filter->spec, &stored);
-    else if (!stored->bare || strcmp(stored->text, filter->text) != 0)
-        status = fail(filter, HIBLOOM_EMISMATCH, "is a filter with a spec, or joined with another");
+    else if (!stored->bare)
+        status = fail(filter, HIBLOOM_EMISMATCH, "is no bare bitmap, it has a spec; open it");
+    else if (strcmp(stored->text, filter->text) != 0)
+        status = fail(filter, HIBLOOM_EMISMATCH, "is attached with another spec; attach it with that one");
     if (status == HIBLOOM_OK)
         bind_handle(filter, stored);
     return status;
@@ -151,22 +171,14 @@ static void memory_close(hibloom *filter)
     release(stored);
 }
 
-/* The guard: is the handle's filter still there under its name? If it was
- * made anew just so, the handle goes over to that, as it would in Redis. */
+/* Is the very filter that this handle was opened on still there? */
 static hibloom_status guard(hibloom *filter)
 {
-    struct memory_filter *stored = filter->impl;
-
-    if (is_there(stored))
+    if (is_there(filter->impl))
         return HIBLOOM_OK;
-    stored = find(memory_store_of(filter), filter->name);
-    if (stored == NULL)
-        return fail(filter, HIBLOOM_ENOTFOUND, "dropped or expired");
-    if (stored->bare != filter->bare || strcmp(stored->text, filter->text) != 0)
-        return fail(filter, HIBLOOM_EMISMATCH, "was made anew with another spec or seed");
-    memory_close(filter);
-    bind_handle(filter, stored);
-    return HIBLOOM_OK;
+    if (find(memory_store_of(filter), filter->name) == NULL)
+        return fail(filter, HIBLOOM_ENOTFOUND, "was dropped or has expired; open it again to make a new one");
+    return fail(filter, HIBLOOM_EMISMATCH, "was dropped or has expired, and is a new filter now; open it again");
 }
 
 /* ---- Bits ----------------------------------------------------------------- */
@@ -194,14 +206,26 @@ static hibloom_status memory_contains(hibloom *filter, const hibloom_item *items
     return status;
 }
 
+static int64_t remaining_ms(const struct memory_filter *stored)
+{
+    const uint64_t now = clock_now_ms();
+
+    if (stored->expires_ms == 0)
+        return -1;
+    return stored->expires_ms > now ? (int64_t)(stored->expires_ms - now) : 0;
+}
+
 static hibloom_status memory_count(hibloom *filter, struct store_count *out)
 {
     hibloom_status status = guard(filter);
 
-    if (status != HIBLOOM_OK)
-        return status;
-    *out = (struct store_count){memory_bits_count(bits_of(filter)), bits_of(filter)->bytes, -1};
-    return HIBLOOM_OK;
+    if (status == HIBLOOM_OK)
+        *out = (struct store_count){
+            .bits_set = memory_bits_count(bits_of(filter)),
+            .bytes = bits_of(filter)->bytes,
+            .ttl_ms = remaining_ms(filter->impl),
+        };
+    return status;
 }
 
 static hibloom_status memory_read(hibloom *filter, const struct piece *piece, unsigned char *out)
@@ -235,11 +259,12 @@ static hibloom_status memory_clear(hibloom *filter)
 
 static hibloom_status memory_drop(hibloom *filter)
 {
-    hibloom_status status = guard(filter);
+    struct memory_filter **at = find(memory_store_of(filter), filter->name);
 
-    if (status == HIBLOOM_OK)
-        unlist(memory_store_of(filter), filter->impl);
-    return status;
+    if (at == NULL || *at != filter->impl)
+        return guard(filter);
+    remove_filter(at);
+    return HIBLOOM_OK;
 }
 
 static hibloom_status memory_expire(hibloom *filter, uint64_t seconds)
@@ -252,37 +277,39 @@ static hibloom_status memory_expire(hibloom *filter, uint64_t seconds)
     return status;
 }
 
-/* A filter here is whole, or not there. */
+static struct memory_filter **find_with_spec(hibloom *filter)
+{
+    struct memory_filter **at = find(memory_store_of(filter), filter->name);
+
+    if (at != NULL && !(*at)->bare)
+        return at;
+    (void)fail(filter, HIBLOOM_ENOTFOUND, at == NULL ? "there is no such filter; open it with a spec to make one"
+                                                     : "is a bare bitmap; attach it to drop it");
+    return NULL;
+}
+
+/* Nothing is ever lost here but a whole filter. */
 static hibloom_status memory_repair(hibloom *filter)
 {
-    const struct memory_filter *stored = find(memory_store_of(filter), filter->name);
-
-    if (stored == NULL || stored->bare)
-        return fail(filter, HIBLOOM_ENOTFOUND, "there is no such filter");
-    return HIBLOOM_OK;
+    return find_with_spec(filter) != NULL ? HIBLOOM_OK : HIBLOOM_ENOTFOUND;
 }
 
 static hibloom_status memory_delete(hibloom *filter)
 {
-    hibloom_status status = memory_repair(filter);
+    struct memory_filter **at = find_with_spec(filter);
 
-    if (status == HIBLOOM_OK) {
-        struct memory_filter *stored = find(memory_store_of(filter), filter->name);
-        unlist(memory_store_of(filter), stored);
-        release(stored);
-    }
-    return status;
+    if (at == NULL)
+        return HIBLOOM_ENOTFOUND;
+    remove_filter(at);
+    return HIBLOOM_OK;
 }
 
 static void memory_free(hibloom_store *base)
 {
     struct memory_store *store = (struct memory_store *)base;
 
-    while (store->filters != NULL) {
-        struct memory_filter *stored = store->filters;
-        unlist(store, stored);
-        release(stored);
-    }
+    while (store->filters != NULL)
+        remove_filter(&store->filters);
     free(store);
 }
 
@@ -311,6 +338,7 @@ hibloom_status store_memory_new(hibloom_store **out)
     if (store == NULL)
         return HIBLOOM_ENOMEM;
     store->base.class = &memory_class;
+    atomic_flag_clear(&store->writes_words);
     *out = &store->base;
     return HIBLOOM_OK;
 }

@@ -1,5 +1,9 @@
 /* uri.c: what a store's URI says. Parsed in a copy of the text, cut into
- * strings where they lie; percent-decoding only shortens them. */
+ * strings where they lie; percent-decoding only shortens them.
+ *
+ * The functions that read a part return NULL, or in words what is wrong with it.
+ * A password with a ':', '/' or '@' in it may end up in any part, so the words
+ * repeat nothing of the URI but a scheme. */
 #include "net/uri.h"
 #include "base/number.h"
 
@@ -45,24 +49,31 @@ static bool read_number(const char *text, uint64_t max, unsigned *out)
     return true;
 }
 
+static const char *read_db(struct uri *uri, const char *text)
+{
+    return read_number(text, DB_MAX, &uri->db) ? NULL : "the database must be a number from 0 to 2147483647";
+}
+
 /* user, user:password or :password */
-static bool read_credentials(struct uri *uri, char *text)
+static const char *read_credentials(struct uri *uri, char *text)
 {
     char *colon = strchr(text, ':');
 
     uri->user = *text != '\0' && text != colon ? text : NULL;
     uri->password = "";
+    if (uri->user == NULL && colon == NULL)
+        return "there is no user or password before the '@'";
     if (colon != NULL) {
         *colon = '\0';
         uri->password = colon + 1;
         if (!percent_decode(colon + 1))
-            return false;
+            return "bad escape in the password: a byte is written %XX, and is not %00";
     }
-    return (uri->user != NULL || colon != NULL) && percent_decode(text);
+    return percent_decode(text) ? NULL : "bad escape in the user: a byte is written %XX, and is not %00";
 }
 
 /* host, host:port, [ipv6] or [ipv6]:port */
-static bool read_host(struct uri *uri, char *text)
+static const char *read_host(struct uri *uri, char *text)
 {
     char *port = NULL;
 
@@ -70,53 +81,65 @@ static bool read_host(struct uri *uri, char *text)
     if (*text == '[') {
         char *close = strchr(text, ']');
         if (close == NULL || (close[1] != '\0' && close[1] != ':'))
-            return false;
+            return "an IPv6 host is written [host] or [host]:port";
         uri->host = text + 1;
         port = close[1] == ':' ? close + 2 : NULL;
         *close = '\0';
     } else if ((port = strchr(text, ':')) != NULL) {
         *port++ = '\0';
+        if (strchr(port, ':') != NULL)
+            return "there is more than one ':' in host and port; an IPv6 host is written in brackets";
     }
     uri->port = PORT_DEFAULT;
-    return *uri->host != '\0' && (port == NULL || (read_number(port, UINT16_MAX, &uri->port) && uri->port != 0));
+    if (*uri->host == '\0')
+        return "the host is missing";
+    if (port != NULL && (!read_number(port, UINT16_MAX, &uri->port) || uri->port == 0))
+        return "the port must be a number from 1 to 65535";
+    return NULL;
 }
 
 /* [user[:password]@]host[:port][/db] */
 static const char *read_tcp(struct uri *uri, char *rest)
 {
-    char *at, *slash;
+    char *slash = strchr(rest, '/');
+    const char *wrong = NULL;
 
     uri->kind = URI_TCP;
-    slash = strchr(rest, '/');
     if (slash != NULL) {
         *slash = '\0';
-        if (slash[1] != '\0' && !read_number(slash + 1, DB_MAX, &uri->db))
-            return "the database must be a number";
+        if (strchr(slash + 1, '@') != NULL)
+            wrong = "a '/' in the user or password is written %2F";
+        else if (slash[1] != '\0')
+            wrong = read_db(uri, slash + 1);
     }
-    at = strrchr(rest, '@');
+    char *at = strrchr(rest, '@');
     if (at != NULL) {
         *at = '\0';
-        if (!read_credentials(uri, rest))
-            return "bad user or password (reserved characters are written %XX)";
+        if (wrong == NULL)
+            wrong = read_credentials(uri, rest);
         rest = at + 1;
     }
-    return read_host(uri, rest) ? NULL : "bad host or port";
+    return wrong != NULL ? wrong : read_host(uri, rest);
 }
 
 /* /path[?db=N] */
 static const char *read_unix(struct uri *uri, char *rest)
 {
     char *query = strchr(rest, '?');
+    const char *wrong = NULL;
 
     uri->kind = URI_UNIX;
     uri->path = rest;
     if (query != NULL) {
         *query++ = '\0';
-        if (!has_prefix(query, "db=") || !read_number(query + 3, DB_MAX, &uri->db))
-            return "after '?' only db=N is known";
+        wrong = has_prefix(query, "db=") ? read_db(uri, query + 3) : "behind the '?' only db=N is known";
     }
-    if (*rest != '/' || !percent_decode(rest))
-        return "the path must be absolute (unix:///path)";
+    if (wrong != NULL)
+        return wrong;
+    if (*rest != '/')
+        return "the path must be absolute: unix:///path";
+    if (!percent_decode(rest))
+        return "bad escape in the path: a byte is written %XX, and is not %00";
     if (strlen(rest) >= sizeof((struct sockaddr_un *)0)->sun_path - 1) /* hiredis leaves the last byte to chance */
         return "the path is too long for a Unix socket";
     return NULL;
@@ -126,18 +149,22 @@ hibloom_status uri_parse(struct uri *out, const char *text, struct error *error)
 {
     struct uri uri = {0};
     const char *wrong;
+    const size_t scheme = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-.");
 
     if (has_prefix(text, "rediss://") || has_prefix(text, "redis+cluster://"))
         return error_set(error, HIBLOOM_ENOTSUP, "%s is not supported yet, only redis://, unix:// and memory: are",
                          has_prefix(text, "rediss://") ? "TLS (rediss://)" : "Redis Cluster (redis+cluster://)");
+    if (has_prefix(text + scheme, "://") && !has_prefix(text, "redis://") && !has_prefix(text, "unix://"))
+        return error_set(error, HIBLOOM_EINVAL, "bad URI: the scheme '%.*s' is none of redis://, unix:// and memory:",
+                         scheme < 20 ? (int)scheme : 20, text);
     uri.text_size = strlen(text) + 1;
     uri.text = malloc(uri.text_size);
     if (uri.text == NULL)
         return error_set(error, HIBLOOM_ENOMEM, "out of memory");
     memcpy(uri.text, text, uri.text_size);
-    if (strcmp(text, "memory:") == 0) {
+    if (has_prefix(text, "memory:")) {
         uri.kind = URI_MEMORY;
-        wrong = NULL;
+        wrong = text[strlen("memory:")] == '\0' ? NULL : "nothing may follow memory:";
     } else if (has_prefix(text, "redis://")) {
         wrong = read_tcp(&uri, uri.text + strlen("redis://"));
     } else if (has_prefix(text, "unix://")) {

@@ -1,11 +1,25 @@
 /* positions.c: from an item to the bits that stand for it; pure. See positions.h. */
 #include "spec/positions.h"
-#include "hash/hash.h"
 #include "spec/spec.h"
+
+struct hasher positions_hasher(const hibloom_spec *spec)
+{
+    struct hasher hasher = {
+        .seeds = spec->seeds,
+        .bits = spec_bitmap_bits(spec),
+        .hashes = spec->hashes,
+        .segments = spec_segments(spec),
+    };
+
+    hasher_set(&hasher, hash_by_id(spec->hash), spec->layout == HIBLOOM_LAYOUT_BLOCKED);
+    return hasher;
+}
 
 uint32_t positions_bits(const hibloom_spec *spec, const hibloom_item *item, uint64_t bits[HIBLOOM_HASHES_MAX])
 {
-    return hash_by_id(spec->hash)->numbers(spec, item->data, item->len, bits);
+    const struct hasher hasher = positions_hasher(spec);
+
+    return hasher.indexes(&hasher, item->data, item->len, bits);
 }
 
 hibloom_status hibloom_positions(const hibloom_spec *spec, const void *item, size_t len, hibloom_position *out)

@@ -17,8 +17,8 @@ static double all_set(double load, double k)
 
 /* The same in a block that n items fell into, which is not large: how many of
  * its B bits are set varies. The mean of fill^k follows from mean and variance
- * of the fill (occupancy of B cells by t balls; Johnson and Kotz 1977), taking
- * it for normal where k lifts it. */
+ * of the fill (occupancy of B cells by t balls; Johnson and Kotz 1977), as if
+ * the fill were normally distributed. */
 static double all_set_in_block(double n, double k, double cells)
 {
     const double t = k * n;
@@ -137,6 +137,7 @@ static hibloom_status size_segmented(hibloom_spec *spec, uint64_t capacity, doub
 hibloom_status spec_size(hibloom_spec *spec, uint64_t capacity, double error_rate, uint32_t hashes)
 {
     const bool segments_given = spec->segments != 0;
+    uint32_t segments;
 
     if (!(error_rate > 0.0 && error_rate < 1.0))
         return HIBLOOM_EINVAL;
@@ -145,9 +146,9 @@ hibloom_status spec_size(hibloom_spec *spec, uint64_t capacity, double error_rat
     if (!segments_given)
         spec->segments = 1;
     hibloom_status status = size_segmented(spec, capacity, error_rate, hashes);
-    /* segments take some bits more, and these may take another segment */
-    while (status == HIBLOOM_OK && !segments_given && spec->segments < spec_default_segments(spec)) {
-        spec->segments = spec_default_segments(spec);
+    /* Segments take some bits more, and these may take other segments. It ends: their number only grows. */
+    while (status == HIBLOOM_OK && !segments_given && (segments = spec_default_segments(spec)) > spec->segments) {
+        spec->segments = segments;
         status = size_segmented(spec, capacity, error_rate, hashes);
     }
     spec->capacity = capacity;

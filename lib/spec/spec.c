@@ -5,11 +5,50 @@
 #include "spec/spec.h"
 #include "hash/hash.h"
 
+#include <inttypes.h>
 #include <string.h>
 #include <sys/random.h>
 
-/* What the text does not show must be nothing, or two filters could have one. */
-static hibloom_status check_seeds(const hibloom_spec *spec, const struct hash *hash)
+/* It takes a rule that gives a segment, and a layout that keeps an item together. */
+static bool may_be_segmented(const hibloom_spec *spec)
+{
+    return hash_by_id(spec->hash)->rule->segments && spec->layout != HIBLOOM_LAYOUT_PARTITIONED;
+}
+
+/* What the server's allocator, jemalloc, takes for so many bytes: it has four
+ * sizes between one power of two and the next. */
+static uint64_t allocated_for(uint64_t bytes)
+{
+    const uint64_t step = UINT64_C(1) << (61 - __builtin_clzll(bytes - 1));
+
+    return (bytes + step - 1) / step * step;
+}
+
+/* Bytes that a key has beside its bits: Redis' header of the string, and the
+ * tail. With more than 200 segments that of key 0 is longer; then it is one of
+ * many that takes the next size. */
+#define SEGMENT_TAIL UINT64_C(4096)
+
+uint32_t spec_default_segments(const hibloom_spec *spec)
+{
+    hibloom_spec trial = *spec;
+
+    if (spec->bits <= HIBLOOM_SEGMENT_BITS || !may_be_segmented(spec))
+        return 1;
+    const uint64_t least = (spec->bits - 1) / (HIBLOOM_SEGMENT_BITS - 8 * SEGMENT_TAIL) + 1;
+    if (least > spec->segments)
+        trial.segments = least < HIBLOOM_SEGMENTS_MAX ? (uint32_t)least : HIBLOOM_SEGMENTS_MAX;
+    for (; trial.segments < HIBLOOM_SEGMENTS_MAX; trial.segments++) {
+        const uint64_t bytes = spec_bitmap_bytes(&trial);
+        if (allocated_for(bytes + SEGMENT_TAIL) <= bytes + bytes * 3 / 100)
+            break;
+    }
+    return trial.segments;
+}
+
+/* What the text does not show must be 0, or two filters could have one text.
+ * No words repeat a seed. */
+static hibloom_status check_seeds(const hibloom_spec *spec, const struct hash *hash, struct error *error)
 {
     uint32_t shown = 0;
 
@@ -17,56 +56,53 @@ static hibloom_status check_seeds(const hibloom_spec *spec, const struct hash *h
         shown = spec->hashes;
     else if (hash->seeding == SEEDING_KEY && spec->seeded)
         shown = hash->key_bytes / 8;
-    else if (spec->seeded)
-        return HIBLOOM_EINVAL;
+    if (spec->seeded && hash->seeding != SEEDING_KEY)
+        return error_set(error, HIBLOOM_EINVAL, "seeded: must be false with hash=%s", hash->name);
     for (uint32_t i = 0; i < shown; i++)
         if (hash->seeding == SEEDING_PER_HASH && spec->seeds[i] > UINT32_MAX)
-            return HIBLOOM_ERANGE;
+            return error_set(error, HIBLOOM_ERANGE, "seeds[%" PRIu32 "]: is not below 2^32", i);
     for (uint32_t i = shown; i < HIBLOOM_HASHES_MAX; i++)
         if (spec->seeds[i] != 0)
-            return HIBLOOM_EINVAL;
+            return error_set(error, HIBLOOM_EINVAL, "seeds[%" PRIu32 "]: is not used, and must be 0", i);
     return HIBLOOM_OK;
 }
 
-/* It takes a hash with bits to spare, and a layout that keeps an item together. */
-static bool may_be_segmented(const hibloom_spec *spec)
+hibloom_status spec_check_words(const hibloom_spec *spec, struct error *error)
 {
-    return hash_by_id(spec->hash)->seeding == SEEDING_KEY && spec->layout != HIBLOOM_LAYOUT_PARTITIONED;
-}
+    const struct hash *hash = hash_by_id(spec->hash);
+    const bool blocked = spec->layout == HIBLOOM_LAYOUT_BLOCKED;
 
-/* So much less, and with its seal and what Redis puts before a string a segment
- * fits into 16 MB: the next size that its allocator has is 20 MB. */
-#define SEGMENT_SLACK_BITS 4096u
-
-uint32_t spec_default_segments(const hibloom_spec *spec)
-{
-    if (spec->bits <= HIBLOOM_SEGMENT_BITS || !may_be_segmented(spec))
-        return 1;
-    const uint64_t least = (spec->bits - 1) / (HIBLOOM_SEGMENT_BITS - SEGMENT_SLACK_BITS) + 1;
-    return least < HIBLOOM_SEGMENTS_MAX ? (uint32_t)least : HIBLOOM_SEGMENTS_MAX;
+    if (hash == NULL)
+        return error_set(error, HIBLOOM_EINVAL, "hash: is none of enum hibloom_hash");
+    if (spec->layout != HIBLOOM_LAYOUT_CLASSIC && spec->layout != HIBLOOM_LAYOUT_PARTITIONED && !blocked)
+        return error_set(error, HIBLOOM_EINVAL, "layout: is none of enum hibloom_layout");
+    if (blocked && hash->blocked == NULL)
+        return error_set(error, HIBLOOM_EINVAL, "layout=blocked: not with hash=%s", hash->name);
+    if (blocked && spec->bits % HIBLOOM_BLOCK_BITS != 0)
+        return error_set(error, HIBLOOM_EINVAL, "bits=%" PRIu64 ": is no multiple of %u, as layout=blocked needs",
+                         spec->bits, HIBLOOM_BLOCK_BITS);
+    if (!(spec->error_rate >= 0.0 && spec->error_rate < 1.0)) /* not NaN either */
+        return error_set(error, HIBLOOM_EINVAL, "error: must be 0 (not stated) or between 0 and 1");
+    if (spec->hashes < 1 || spec->hashes > HIBLOOM_HASHES_MAX)
+        return error_set(error, HIBLOOM_ERANGE, "hashes=%" PRIu32 ": must be 1 to %u", spec->hashes,
+                         HIBLOOM_HASHES_MAX);
+    if (spec->segments > HIBLOOM_SEGMENTS_MAX)
+        return error_set(error, HIBLOOM_ERANGE, "segments=%" PRIu32 ": must be 1 to %u", spec->segments,
+                         HIBLOOM_SEGMENTS_MAX);
+    if (spec->bits < 1 || spec->bits > spec_bits_max(spec))
+        return error_set(error, HIBLOOM_ERANGE, "bits=%" PRIu64 ": must be 1 to %" PRIu64, spec->bits,
+                         spec_bits_max(spec));
+    if (spec->segments > 1 && !may_be_segmented(spec))
+        return error_set(error, HIBLOOM_EINVAL, "segments=%" PRIu32 ": must be 1 with %s%s", spec->segments,
+                         hash->rule->segments ? "layout=partitioned" : "hash=", hash->rule->segments ? "" : hash->name);
+    return check_seeds(spec, hash, error);
 }
 
 hibloom_status spec_check(const hibloom_spec *spec)
 {
-    const struct hash *hash = hash_by_id(spec->hash);
+    struct error error;
 
-    if (hash == NULL)
-        return HIBLOOM_EINVAL;
-    if (spec->layout != HIBLOOM_LAYOUT_CLASSIC && spec->layout != HIBLOOM_LAYOUT_PARTITIONED &&
-        spec->layout != HIBLOOM_LAYOUT_BLOCKED)
-        return HIBLOOM_EINVAL;
-    if (spec->layout == HIBLOOM_LAYOUT_BLOCKED &&
-        (hash->seeding != SEEDING_KEY || spec->bits % HIBLOOM_BLOCK_BITS != 0))
-        return HIBLOOM_EINVAL;
-    if (!(spec->error_rate >= 0.0 && spec->error_rate < 1.0)) /* not NaN either */
-        return HIBLOOM_EINVAL;
-    if (spec->hashes < 1 || spec->hashes > HIBLOOM_HASHES_MAX)
-        return HIBLOOM_ERANGE;
-    if (spec->segments > HIBLOOM_SEGMENTS_MAX || spec->bits < 1 || spec->bits > spec_bits_max(spec))
-        return HIBLOOM_ERANGE;
-    if (spec->segments > 1 && !may_be_segmented(spec))
-        return HIBLOOM_EINVAL;
-    return check_seeds(spec, hash);
+    return spec_check_words(spec, &error);
 }
 
 hibloom_status spec_draw_seed(hibloom_spec *spec)

@@ -7,7 +7,7 @@
 #ifndef HIBLOOM_SPEC_H
 #define HIBLOOM_SPEC_H
 
-#include "hibloom/hibloom.h"
+#include "base/error.h"
 
 #define SPEC_BITS_MAX (UINT64_C(1) << 62) /* of all keys together; sums and doubles of them stay far from overflow */
 
@@ -16,7 +16,9 @@ static inline uint64_t spec_bits_max(const hibloom_spec *spec) /* of spec->bits 
     return spec->layout == HIBLOOM_LAYOUT_PARTITIONED ? SPEC_BITS_MAX / spec->hashes : SPEC_BITS_MAX;
 }
 
-/* OK if hibloom_spec_for or hibloom_spec_parse could have made it. */
+/* OK if hibloom_spec_for or hibloom_spec_parse could have made it; else EINVAL
+ * or ERANGE, and words that name the field. */
+hibloom_status spec_check_words(const hibloom_spec *spec, struct error *error);
 hibloom_status spec_check(const hibloom_spec *spec);
 
 static inline uint32_t spec_segments(const hibloom_spec *spec)
@@ -53,8 +55,9 @@ static inline uint64_t spec_all_bits(const hibloom_spec *spec)
  * segments 0 = as many as spec_default_segments. */
 hibloom_status spec_size(hibloom_spec *spec, uint64_t capacity, double error_rate, uint32_t hashes);
 
-/* The segments of a spec that names none: no more than it takes for each to
- * have HIBLOOM_SEGMENT_BITS at most. */
+/* The segments of a spec that names none: 1 up to HIBLOOM_SEGMENT_BITS; beyond
+ * that the fewest, but not below spec->segments, with no more bits each that the
+ * server's allocator rounds up by 3 % at most. */
 uint32_t spec_default_segments(const hibloom_spec *spec);
 
 /* The different items that leave such a share of all its bits set: the estimate
@@ -64,9 +67,9 @@ double spec_items_at(const hibloom_spec *spec, double fill);
 /* Draws the seed of a spec that wants one and has none. */
 hibloom_status spec_draw_seed(hibloom_spec *spec);
 
-/* Fits `wanted` to the spec text a filter has stored: takes its seed over if
- * wanted has none, or all of it if wanted is NULL. ECORRUPT: unreadable.
- * EMISMATCH: they differ. */
+/* The spec of a stored filter, from its text: `wanted`, with the stored seed if
+ * it has none; or all of it, if wanted is NULL. ECORRUPT: the text is
+ * unreadable. EMISMATCH: wanted is another. */
 hibloom_status spec_adopt(hibloom_spec *out, const hibloom_spec *wanted, const char *stored);
 
 #endif

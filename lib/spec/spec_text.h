@@ -3,7 +3,9 @@
 #ifndef HIBLOOM_SPEC_TEXT_H
 #define HIBLOOM_SPEC_TEXT_H
 
-#include "hibloom/hibloom.h"
+#include "base/error.h"
+
+#include <string.h>
 
 enum {
     GIVEN_HASH = 1 << 0,
@@ -18,15 +20,36 @@ enum {
     GIVEN_SEGMENTS = 1 << 9
 };
 
+/* A word of the text, or a part of one; not terminated. */
+struct word {
+    const char *text;
+    size_t len;
+};
+
 struct settings {
     unsigned given; /* GIVEN_ bits */
     uint32_t seeds;
-    char seed[33];
-    hibloom_spec spec; /* the values, where given */
+    struct word seed, preset; /* len 0: none */
+    hibloom_spec spec;        /* the values, where given */
+    struct error *error;      /* in words: why the text is refused */
 };
 
-/* Fills *out from the preset of that name (`len` bytes) and its settings.
- * EINVAL: no such preset, or a setting it does not take or lacks. */
-hibloom_status preset_spec(hibloom_spec *out, const char *name, size_t len, const struct settings *settings);
+/* Fills *out from settings->preset and the settings beside it. */
+hibloom_status preset_spec(hibloom_spec *out, const struct settings *settings);
+
+/* The name of preset number i, NULL behind the last one. */
+const char *preset_name(size_t i);
+
+/* The name of the first setting in `given`, which is not 0. */
+const char *setting_name(unsigned given);
+
+static inline bool word_is(struct word word, const char *name)
+{
+    return strlen(name) == word.len && memcmp(name, word.text, word.len) == 0;
+}
+
+/* Refuses a name that is in no list: "no such hash as 'md5'; there are xxh3, ..." */
+hibloom_status refuse_name(const struct settings *settings, const char *kind, struct word name,
+                           const char *(*name_of)(size_t i));
 
 #endif

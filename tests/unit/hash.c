@@ -1,44 +1,21 @@
-/* unit_hash.c: every hash against known answers: published vectors where there
+/* hash.c: every hash against known answers: published vectors where there
  * are some, and for what PHP and Python compute, values that they computed.
  *
  * Whole filters are compared with both in share_php.c and share_python.c; what
- * is here tells which hash is wrong, and needs neither. */
-#include "support/test.h"
+ * is here tells which hash is wrong, and needs neither. php.c has those of PHP. */
+#include "unit/indexes.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "hash/hash.h"
-
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
-#define TEXT(literal) {literal, sizeof(literal) - 1}
-#define URL "https://www.debian.org/doc/manuals/debian-reference/index.en.html"
 #define FOX "The quick brown fox jumps over the lazy dog"
 
-/* The digits to the base 5 of a number just below 2^63 / 5, and a byte 0xff: in
- * its step the multiplication by 5 fits and the addition overflows. */
-#define ADDS_OVER "\1\1\0\4\3\3\2\4\0\1\3\0\4\4\2\2\4\3\4\3\1\0\3\1\0\2\0\xff"
-
-static unsigned char all_ff[400];
-
-/* What is under test has its own ideas of k and m, which no valid spec has:
- * m = 2^63, that shows nearly all of 64 bits, and more than 128 numbers. */
-static void numbers(hibloom_hash hash, uint64_t bits, uint32_t hashes, const uint64_t seeds[2], hibloom_item item,
-                    uint64_t *out)
-{
-    hibloom_spec spec = {.bits = bits, .hashes = hashes, .hash = hash};
-
-    if (seeds != NULL)
-        memcpy(spec.seeds, seeds, 2 * sizeof seeds[0]);
-    hash_by_id(hash)->numbers(&spec, item.data, item.len, out);
-}
-
-/* The two numbers that tell a 128-bit value, by the rule in hash_spread.h. */
+/* The two offsets that tell a 128-bit value, by the rule in spread.h. */
 static void assert_spread(hibloom_hash hash, const uint64_t seeds[2], hibloom_item item, uint64_t lo, uint64_t hi)
 {
     uint64_t out[2];
 
-    numbers(hash, UINT64_C(1) << 63, 2, seeds, item, out);
+    indexes(hash, UINT64_C(1) << 63, 2, seeds, item, out);
     assert_int_equal(out[0], lo >> 1);
     assert_int_equal(out[1], (lo * 6364136223846793005u + (hi | 1)) >> 1);
 }
@@ -75,10 +52,10 @@ static void other_names_and_numbers_are_no_hash(void **state)
     assert_null(hash_by_id((hibloom_hash)-1));
 }
 
-/* The first numbers of the empty item's XXH3-128, 99aa06d3014798d8 6001c324468d497f,
+/* The first offsets of the empty item's XXH3-128, 99aa06d3014798d8 6001c324468d497f,
  * worked out with Python's unbounded integers from the rule. Were they to
  * change, no filter that is stored would be readable any more. */
-static void a_128_bit_value_gives_these_numbers(void **state)
+static void a_128_bit_value_gives_these_indexes(void **state)
 {
     static const struct {
         uint64_t bits, out[4];
@@ -98,8 +75,26 @@ static void a_128_bit_value_gives_these_numbers(void **state)
     for (size_t i = 0; i < COUNT(known); i++) {
         uint64_t out[4];
 
-        numbers(HIBLOOM_HASH_XXH3, known[i].bits, 4, NULL, empty, out);
+        indexes(HIBLOOM_HASH_XXH3, known[i].bits, 4, NULL, empty, out);
         assert_memory_equal(out, known[i].out, sizeof out);
+    }
+}
+
+/* Of the same value, and worked out likewise. */
+static void a_128_bit_value_gives_this_block_and_segment(void **state)
+{
+    static const uint64_t in_block[4] = {375129, 374844, 374946, 375195}, no_seed;
+    static const uint32_t segments[4][2] = {{2, 1}, {5, 3}, {1000, 600}, {65536, 39338}};
+    struct hasher hasher = {.seeds = &no_seed, .bits = 999936, .hashes = 4};
+    uint64_t out[4];
+
+    (void)state;
+    for (int i = 0; i < 8; i++) {
+        hasher.segments = segments[i / 2][0];
+        hasher_set(&hasher, hash_by_id(HIBLOOM_HASH_XXH3), i % 2 == 0);
+        assert_int_equal(hasher.indexes(&hasher, NULL, 0, out), segments[i / 2][1]);
+        if (i % 2 == 0)
+            assert_memory_equal(out, in_block, sizeof out);
     }
 }
 
@@ -211,7 +206,7 @@ static uint32_t murmur3(hibloom_item item, uint32_t seed)
     uint64_t out;
 
     /* A multiple of 2^32 as m keeps the low 32 bits as they are. */
-    numbers(HIBLOOM_HASH_MURMUR3, UINT64_C(1) << 40, 1, seeds, item, &out);
+    indexes(HIBLOOM_HASH_MURMUR3, UINT64_C(1) << 40, 1, seeds, item, &out);
     return (uint32_t)out;
 }
 
@@ -291,186 +286,14 @@ static void murmur3_is_taken_modulo_m_as_python_does(void **state)
     for (size_t i = 0; i < COUNT(known); i++) {
         uint64_t out[2];
 
-        numbers(HIBLOOM_HASH_MURMUR3, known[i].bits, 2, seeds, item, out);
+        indexes(HIBLOOM_HASH_MURMUR3, known[i].bits, 2, seeds, item, out);
         assert_memory_equal(out, known[i].out, sizeof out);
-    }
-}
-
-/* By PHP 8.2, a column for each seed and size:
- *   $r = 0;
- *   for ($i = 0; $i < strlen($item); $i++) $r = $seed * $r + ord($item[$i]);
- *   echo ($bits - 1) & $r; */
-static void poly_gives_what_php_computes(void **state)
-{
-    static const struct {
-        uint64_t seed, bits;
-    } columns[8] = {
-        {3, 1u << 30}, {61, 1u << 30}, {7, 1u << 26}, {29, 1u << 26}, {31, 1000},
-        {5, UINT64_C(1) << 62}, {65537, UINT64_C(1) << 62}, {4294967291u, UINT64_C(1) << 62},
-    };
-    static const struct {
-        hibloom_item item;
-        uint64_t out[8];
-    } known[] = {
-        {TEXT(""), {0u, 0u, 0u, 0u, 0u, 0u, 0u, 0u}},
-        {TEXT("0"), {48u, 48u, 48u, 48u, 32u, 48u, 48u, 48u}},
-        {TEXT("ab"), {389u, 6015u, 777u, 2911u, 33u, 583u, 6357187u, 416611827325u}},
-        {TEXT("abc"), {1266u, 367014u, 5538u, 84518u, 98u, 3014u, 416630964518u, 4611682273215905792u}},
-        {TEXT("1234567890"), {1461423u, 284360217u, 33026339u, 15432057u, 643u, 120239233u, 0u, 0u}},
-        {TEXT("http://php.net"), {256290701u, 0u, 5568293u, 55443456u, 0u, 162168716621u, 0u, 0u}},
-        {TEXT("http://php.net/"), {768872150u, 0u, 38978098u, 62914560u, 0u, 810843583152u, 0u, 0u}},
-        {TEXT("http://php.net/a"), {159132899u, 0u, 4411327u, 0u, 0u, 4054217915857u, 0u, 0u}},
-        {TEXT("http://www.php.net"), {359211154u, 0u, 20844422u, 0u, 0u, 101355548325996u, 0u, 0u}},
-        {TEXT("http://www.php.net/"), {3891685u, 0u, 11693273u, 0u, 0u, 506777741630027u, 0u, 0u}},
-        {TEXT("http://www.php.net/a"), {11675152u, 0u, 14744144u, 0u, 0u, 2533888708150232u, 0u, 0u}},
-        {TEXT("a\0\n\xff\0"), {8712u, 269357518u, 235172u, 1513198u, 68u, 62150u, 109214833627627520u, 0u}},
-        {TEXT("D\xc3\xbcsseldorf \xe5\xb8\x83\xe9\x9a\x86"),
-         {287498386u, 0u, 33224130u, 0u, 0u, 88245290181854u, 0u, 0u}},
-        {TEXT(URL), {0u, 0u, 0u, 0u, 0u, 0u, 0u, 0u}},
-        {{all_ff, sizeof all_ff}, {0u, 0u, 0u, 0u, 0u, 0u, 0u, 0u}},
-        {TEXT(ADDS_OVER), {324035268u, 0u, 33554432u, 0u, 0u, 0u, 0u, 0u}},
-    };
-
-    (void)state;
-    memset(all_ff, 0xff, sizeof all_ff);
-    for (size_t i = 0; i < COUNT(known); i++) {
-        for (size_t c = 0; c < COUNT(columns); c++) {
-            const uint64_t seeds[2] = {columns[c].seed, 0};
-            uint64_t out;
-
-            numbers(HIBLOOM_HASH_POLY, columns[c].bits, 1, seeds, known[i].item, &out);
-            assert_int_equal(out, known[i].out[c]);
-        }
-    }
-}
-
-/* 1,000 numbers: more than one generation of the 624 words. */
-enum { DRAWS = 1000 };
-
-struct draws {
-    uint64_t bits, first[3], last, all_xored;
-};
-
-static void assert_draws(hibloom_hash hash, const struct draws *known)
-{
-    const hibloom_item item = TEXT("test1");
-    uint64_t out[DRAWS], all_xored = 0;
-
-    numbers(hash, known->bits, DRAWS, NULL, item, out);
-    for (size_t i = 0; i < DRAWS; i++)
-        all_xored ^= out[i];
-    assert_memory_equal(out, known->first, sizeof known->first);
-    assert_int_equal(out[DRAWS - 1], known->last);
-    assert_int_equal(all_xored, known->all_xored);
-}
-
-/* By PHP 8.2. 3,000,000,000 and 3 * 2^60 reject a quarter of the draws and more,
- * and 2,362,646,007 is a draw itself, the least that is rejected:
- *   mt_srand(crc32("test1"));
- *   for ($i = 0; $i < 1000; $i++) $xored ^= $n[] = mt_rand(0, $bits - 1); */
-static void php_mt_gives_what_php_draws(void **state)
-{
-    static const struct draws known[] = {
-        {1u, {0u, 0u, 0u}, 0u, 0u},
-        {2u, {1u, 1u, 0u}, 1u, 0u},
-        {3u, {1u, 0u, 1u}, 2u, 1u},
-        {10u, {7u, 7u, 2u}, 1u, 10u},
-        {1000u, {657u, 7u, 862u}, 101u, 862u},
-        {1000003u, {191442u, 638921u, 805740u}, 819667u, 554530u},
-        {67108864u, {63018377u, 13835767u, 26002622u}, 9059053u, 63603590u},
-        {2147483647u, {1405195657u, 215162360u, 227329215u}, 478821101u, 1070237139u},
-        {2147483648u, {1405195657u, 215162359u, 227329214u}, 478821101u, 1070236550u},
-        {2147483649u, {1405195657u, 152558689u, 1408269470u}, 416281420u, 952451857u},
-        {2362646007u, {1405195657u, 152558689u, 1408269470u}, 1561450398u, 3912282684u},
-        {3000000000u, {1405195657u, 2362646007u, 2374812862u}, 38416150u, 4118952742u},
-        {4294967295u, {1405195657u, 2362646007u, 2374812862u}, 478821101u, 3217720198u},
-        {4294967296u, {1405195657u, 2362646007u, 2374812862u}, 478821101u, 3217720198u},
-        {4294967297u, {3337516947u, 3615651059u, 531332558u}, 603840529u, 530929017u},
-        {10000000000u, {3495182729u, 4636726462u, 967960178u}, 9486833880u, 4973719171u},
-        {1099511627776u, {1062262117769u, 878548141246u, 708556712562u}, 857394406616u, 659495005827u},
-        {9007199254740994u, {5380972656823485u, 2902489733839198u, 7297067718630618u},
-         5212542510062862u, 3767586326778689u},
-        {2305843009213693953u, {924115296640406917u, 1588169558568256697u, 1844765715685796460u},
-         1509444631291844458u, 1012977732405307402u},
-        {3458764513820540928u, {3229958305854100873u, 2741091063175103678u, 1844765715685796466u},
-         3049847542578011836u, 3265957839111224202u},
-        {4611686018427387903u, {924115296640406923u, 3894012567781950656u, 1844765715685796469u},
-         4373704181059445977u, 3291395314312230101u},
-        {4611686018427387904u, {924115296640406921u, 3894012567781950654u, 1844765715685796466u},
-         4373704181059445976u, 3291395314312228483u},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < COUNT(known); i++)
-        assert_draws(HIBLOOM_HASH_PHP_MT, &known[i]);
-}
-
-/* By PHP 8.2, as above after mt_srand(crc32("test1"), MT_RAND_PHP). */
-static void php_mt_legacy_gives_what_php_5_drew(void **state)
-{
-    static const struct draws known[] = {
-        {1u, {0u, 0u, 0u}, 0u, 0u},
-        {2u, {1u, 0u, 0u}, 0u, 0u},
-        {3u, {2u, 1u, 1u}, 1u, 3u},
-        {10u, {6u, 4u, 4u}, 4u, 14u},
-        {1000u, {677u, 446u, 449u}, 406u, 718u},
-        {1000003u, {677103u, 446366u, 449634u}, 406105u, 141797u},
-        {67108864u, {45439485u, 29955036u, 30174393u}, 27253166u, 1398241u},
-        {2147483647u, {1454063537u, 958561164u, 965580584u}, 872101326u, 44745504u},
-        {2147483648u, {1454063538u, 958561165u, 965580585u}, 872101327u, 44743732u},
-        {2147483649u, {1454063538u, 958561165u, 965580585u}, 872101327u, 44743732u},
-        {2362646007u, {1599750207u, 1054602073u, 1062324789u}, 959479584u, 4196828774u},
-        {3000000000u, {2031303296u, 1339094478u, 1348900494u}, 1218311479u, 3065501736u},
-        {4294967295u, {2908127075u, 1917122329u, 1931161169u}, 1744202653u, 89491008u},
-        {4294967296u, {2908127076u, 1917122330u, 1931161170u}, 1744202654u, 89487464u},
-        {4294967297u, {2908127076u, 1917122330u, 1931161170u}, 1744202654u, 89487464u},
-        {10000000000u, {6771010989u, 4463648260u, 4496334982u}, 4061038265u, 14120830576u},
-        {1099511627776u, {744480531456u, 490783316480u, 494377259520u}, 446515879424u, 22908790784u},
-        {9007199254740994u, {6098784513687552u, 4020496928604160u, 4049938509987840u},
-         3657858084241408u, 187668814102528u},
-        {2305843009213693953u, {1561288835504013312u, 1029247213722664960u, 1036784258556887040u},
-         936411669565800448u, 48043216410247168u},
-        {3458764513820540928u, {2341933253256019968u, 1543870820583997440u, 1555176387835330560u},
-         1404617504348700672u, 3613761525526822912u},
-        {4611686018427387903u, {3122577671008026624u, 2058494427445329920u, 2073568517113774080u},
-         1872823339131600896u, 96086432820494336u},
-        {4611686018427387904u, {3122577671008026624u, 2058494427445329920u, 2073568517113774080u},
-         1872823339131600896u, 96086432820494336u},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < COUNT(known); i++)
-        assert_draws(HIBLOOM_HASH_PHP_MT_LEGACY, &known[i]);
-}
-
-/* mt_rand(0, 999999) once, by PHP 8.2, of items that crc32 could trip over. */
-static void php_mt_seeds_with_the_crc32_of_any_bytes(void **state)
-{
-    static const struct {
-        hibloom_item item;
-        uint64_t out, legacy;
-    } known[] = {
-        {TEXT(""), 136044u, 448865u},
-        {TEXT("a\0b\nc"), 790566u, 936290u},
-        {TEXT(URL), 870253u, 488276u},
-        {{all_ff, sizeof all_ff}, 793689u, 182485u},
-    };
-
-    (void)state;
-    memset(all_ff, 0xff, sizeof all_ff);
-    for (size_t i = 0; i < COUNT(known); i++) {
-        uint64_t out;
-
-        numbers(HIBLOOM_HASH_PHP_MT, 1000000, 1, NULL, known[i].item, &out);
-        assert_int_equal(out, known[i].out);
-        numbers(HIBLOOM_HASH_PHP_MT_LEGACY, 1000000, 1, NULL, known[i].item, &out);
-        assert_int_equal(out, known[i].legacy);
     }
 }
 
 /* Each item also at every address modulo 8, and at the end of its own memory,
  * where sanitizers see a read past it. */
-static void numbers_depend_on_the_bytes_alone(void **state)
+static void indexes_depend_on_the_bytes_alone(void **state)
 {
     enum { LONGEST = 300, HASHES = 4 };
     const uint64_t seeds[2] = {31, 17};
@@ -487,15 +310,15 @@ static void numbers_depend_on_the_bytes_alone(void **state)
 
             assert_non_null(copy);
             memcpy(copy + shift, bytes, len);
-            numbers((hibloom_hash)hash, 1000003, HASHES, seeds, (hibloom_item){bytes, len}, expected);
-            numbers((hibloom_hash)hash, 1000003, HASHES, seeds, (hibloom_item){copy + shift, len}, out);
+            indexes((hibloom_hash)hash, 1000003, HASHES, seeds, (hibloom_item){bytes, len}, expected);
+            indexes((hibloom_hash)hash, 1000003, HASHES, seeds, (hibloom_item){copy + shift, len}, out);
             assert_memory_equal(out, expected, sizeof out);
             free(copy);
         }
     }
 }
 
-static void numbers_are_below_m(void **state)
+static void indexes_are_below_m(void **state)
 {
     static const uint64_t sizes[] = {1, 2, 3, 1000003, (UINT64_C(1) << 32) - 1, UINT64_C(1) << 32,
                                      (UINT64_C(1) << 32) + 1, (UINT64_C(1) << 62) - 1, UINT64_C(1) << 62};
@@ -508,7 +331,7 @@ static void numbers_are_below_m(void **state)
             for (uint64_t n = 0; n < 200; n++) {
                 uint64_t out[HASHES];
 
-                numbers((hibloom_hash)hash, sizes[i], HASHES, seeds, (hibloom_item){&n, sizeof n}, out);
+                indexes((hibloom_hash)hash, sizes[i], HASHES, seeds, (hibloom_item){&n, sizeof n}, out);
                 for (size_t k = 0; k < HASHES; k++)
                     assert_true(out[k] < sizes[i]);
             }
@@ -516,23 +339,67 @@ static void numbers_are_below_m(void **state)
     }
 }
 
+/* ---- Digests and rules ------------------------------------------------------------------------ */
+
+/* By hand what a hasher does, with a digest of either kind. */
+static void assert_two_steps(const struct hash *hash, bool blocked, uint32_t segments)
+{
+    enum { HASHES = 9 };
+    const uint64_t seeds[HASHES] = {31, 17, 2, 3, 4, 5, 6, 7, 8};
+    struct hasher hasher = {.seeds = seeds, .bits = 1 << 20, .hashes = HASHES, .segments = segments};
+
+    hasher_set(&hasher, hash, blocked);
+    for (uint32_t item = 0; item < 100; item++) {
+        uint64_t values[HASHES], expected[HASHES], out[HASHES];
+
+        for (size_t i = 0; i < (hash->digest->per_hash ? HASHES : 1); i++)
+            hash->digest->compute(&item, sizeof item, seeds + i, values + i);
+        const uint32_t segment = (blocked ? hash->blocked : hash->rule)->indexes(values, &hasher, expected);
+        assert_int_equal(hasher.indexes(&hasher, &item, sizeof item, out), segment);
+        assert_true(segment < segments);
+        assert_memory_equal(out, expected, sizeof out);
+    }
+}
+
+static void assert_pair(hibloom_hash digest, hibloom_hash rule)
+{
+    struct hash row = *hash_by_id(digest);
+
+    row.rule = hash_by_id(rule)->rule;
+    row.blocked = hash_by_id(rule)->blocked;
+    assert_two_steps(&row, false, row.rule->segments ? 5 : 1);
+    if (row.blocked != NULL)
+        assert_two_steps(&row, true, 5);
+}
+
+static void a_digest_goes_with_each_rule_that_its_values_are_enough_for(void **state)
+{
+    (void)state;
+    for (hibloom_hash one = HIBLOOM_HASH_XXH3; one <= HIBLOOM_HASH_PHP_MT_LEGACY; one++) { /* its own */
+        assert_pair(one, one);
+        assert_pair(one, HIBLOOM_HASH_PHP_MT);
+    }
+    assert_pair(HIBLOOM_HASH_MURMUR3, HIBLOOM_HASH_POLY);
+    assert_pair(HIBLOOM_HASH_POLY, HIBLOOM_HASH_MURMUR3);
+    assert_pair(HIBLOOM_HASH_MURMUR3, HIBLOOM_HASH_XXH3);
+    assert_pair(HIBLOOM_HASH_POLY, HIBLOOM_HASH_SIPHASH);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_hash_is_found_by_its_name_and_number),
         cmocka_unit_test(other_names_and_numbers_are_no_hash),
-        cmocka_unit_test(a_128_bit_value_gives_these_numbers),
+        cmocka_unit_test(a_128_bit_value_gives_these_indexes),
+        cmocka_unit_test(a_128_bit_value_gives_this_block_and_segment),
         cmocka_unit_test(xxh3_gives_the_vectors_of_xxhash),
         cmocka_unit_test(siphash_gives_the_official_vectors),
         cmocka_unit_test(murmur3_gives_the_public_vectors),
         cmocka_unit_test(murmur3_gives_smhashers_verification_value),
         cmocka_unit_test(murmur3_is_taken_modulo_m_as_python_does),
-        cmocka_unit_test(poly_gives_what_php_computes),
-        cmocka_unit_test(php_mt_gives_what_php_draws),
-        cmocka_unit_test(php_mt_legacy_gives_what_php_5_drew),
-        cmocka_unit_test(php_mt_seeds_with_the_crc32_of_any_bytes),
-        cmocka_unit_test(numbers_depend_on_the_bytes_alone),
-        cmocka_unit_test(numbers_are_below_m),
+        cmocka_unit_test(indexes_depend_on_the_bytes_alone),
+        cmocka_unit_test(indexes_are_below_m),
+        cmocka_unit_test(a_digest_goes_with_each_rule_that_its_values_are_enough_for),
     };
 
     return cmocka_run_group_tests_name("hash", tests, NULL, NULL);

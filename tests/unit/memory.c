@@ -332,12 +332,117 @@ static void pieces_of_a_dropped_filter_are_refused_and_change_nothing(void **sta
     assert_ok(hibloom_drop(other), store);
     hibloom_close(other);
 
-    /* made anew just so: it is the same filter, emptied */
-    other = open_in(store, "filter", "bits=800 hashes=3 seed=1");
-    merge(stale, &piece, bits);
-    assert_bits(other, bits);
+    other = open_in(store, "filter", "bits=800 hashes=3 seed=1"); /* made anew just so, it is another one */
+    assert_status(store->class->merge(stale, &piece, bits), HIBLOOM_EMISMATCH, store);
+    assert_ok(hibloom_get_info(other, &info), store);
+    assert_int_equal(info.bits_set, 0);
     hibloom_close(other);
     close_filter(stale);
+}
+
+/* ---- Names, handles and time -------------------------------------------------------------- */
+
+static void assert_words(const hibloom_store *store, const char *words)
+{
+    if (strstr(hibloom_store_error(store), words) == NULL)
+        fail_msg("\"%s\" has no \"%s\"", hibloom_store_error(store), words);
+}
+
+static void a_filter_made_anew_is_a_new_one_until_it_is_opened(void **state)
+{
+    static const char text[] = "bits=800 hashes=3 seed=1";
+    hibloom *old = open_filter(text), *other;
+    hibloom_store *store = old->store;
+    bool found;
+
+    (void)state;
+    assert_ok(hibloom_add(old, "x", 1, NULL), store);
+    other = open_in(store, "filter", text);
+    assert_ok(hibloom_contains(other, "x", 1, &found), store);
+    assert_true(found);
+    assert_ok(hibloom_drop(other), store);
+    hibloom_close(other);
+    assert_status(hibloom_contains(old, "x", 1, &found), HIBLOOM_ENOTFOUND, store);
+    assert_words(store, "'filter': was dropped or has expired; open it again");
+    assert_status(hibloom_drop(old), HIBLOOM_ENOTFOUND, store);
+    other = open_in(store, "filter", text);
+    for (int i = 0; i < 2; i++) { /* the first refusal does not lead to the second being let through */
+        assert_status(hibloom_contains(old, "x", 1, &found), HIBLOOM_EMISMATCH, store);
+        assert_words(store, "'filter': was dropped or has expired, and is a new filter now; open it again");
+        assert_status(hibloom_add(old, "y", 1, NULL), HIBLOOM_EMISMATCH, store);
+        assert_status(hibloom_clear(old), HIBLOOM_EMISMATCH, store);
+        assert_status(hibloom_expire(old, 1), HIBLOOM_EMISMATCH, store);
+        assert_status(hibloom_drop(old), HIBLOOM_EMISMATCH, store);
+    }
+    assert_ok(hibloom_contains(other, "y", 1, &found), store);
+    assert_false(found);
+    hibloom_close(old);
+    old = open_in(store, "filter", text);
+    assert_ok(hibloom_add(old, "y", 1, NULL), store);
+    assert_ok(hibloom_contains(other, "y", 1, &found), store);
+    assert_true(found);
+    hibloom_close(other);
+    close_filter(old);
+}
+
+static void the_time_to_live_is_told_and_runs_out(void **state)
+{
+    hibloom *filter = open_filter("bits=800 hashes=3 seed=1"), *other;
+    hibloom_store *store = filter->store;
+    hibloom_info info;
+
+    (void)state;
+    assert_ok(hibloom_get_info(filter, &info), store);
+    assert_int_equal(info.ttl_ms, -1);
+    assert_ok(hibloom_expire(filter, 1000), store);
+    test_sleep_ms(20);
+    assert_ok(hibloom_get_info(filter, &info), store);
+    assert_in_range(info.ttl_ms, 1, 1000 * 1000 - 20);
+    assert_true(info.ttl_ms > 900 * 1000);
+    assert_ok(hibloom_expire(filter, 0), store);
+    assert_ok(hibloom_get_info(filter, &info), store);
+    assert_int_equal(info.ttl_ms, -1);
+
+    assert_ok(hibloom_expire(filter, 1), store);
+    test_sleep_ms(1050);
+    assert_status(hibloom_get_info(filter, &info), HIBLOOM_ENOTFOUND, store);
+    assert_status(hibloom_open(&other, store, "filter", NULL), HIBLOOM_ENOTFOUND, store);
+    assert_words(store, "'filter': there is no such filter");
+    assert_status(hibloom_delete(store, "filter"), HIBLOOM_ENOTFOUND, store);
+    assert_status(hibloom_repair(store, "filter"), HIBLOOM_ENOTFOUND, store);
+    assert_status(hibloom_drop(filter), HIBLOOM_ENOTFOUND, store);
+    other = open_in(store, "filter", "bits=800 hashes=3 seed=1");
+    assert_status(hibloom_get_info(filter, &info), HIBLOOM_EMISMATCH, store);
+    hibloom_close(other);
+    close_filter(filter);
+}
+
+static void a_refused_open_says_what_to_do(void **state)
+{
+    hibloom *filter = open_filter("bits=800 hashes=3 seed=1"), *bare, *none;
+    hibloom_store *store = filter->store;
+    hibloom_spec spec;
+
+    (void)state;
+    assert_ok(hibloom_spec_parse(&spec, "bits=900 hashes=3"), NULL);
+    assert_status(hibloom_open(&none, store, "filter", &spec), HIBLOOM_EMISMATCH, store);
+    assert_words(store, "'filter': is there with another spec or seed; open it without a spec, or drop it first");
+    assert_status(hibloom_attach(&none, store, "filter", &spec), HIBLOOM_EMISMATCH, store);
+    assert_words(store, "'filter': is no bare bitmap, it has a spec; open it");
+    assert_ok(hibloom_attach(&bare, store, "bare", &spec), store);
+    assert_status(hibloom_open(&none, store, "bare", &spec), HIBLOOM_EMISMATCH, store);
+    assert_words(store, "'bare': is a bare bitmap; attach it");
+    assert_status(hibloom_delete(store, "bare"), HIBLOOM_ENOTFOUND, store);
+    assert_words(store, "'bare': is a bare bitmap; attach it to drop it");
+    assert_status(hibloom_repair(store, "none"), HIBLOOM_ENOTFOUND, store);
+    assert_words(store, "'none': there is no such filter; open it with a spec to make one");
+    spec.bits = 1000;
+    assert_status(hibloom_attach(&none, store, "bare", &spec), HIBLOOM_EMISMATCH, store);
+    assert_words(store, "'bare': is attached with another spec; attach it with that one");
+    assert_ok(hibloom_delete(store, "filter"), store);
+    assert_ok(hibloom_drop(bare), store);
+    hibloom_close(bare);
+    close_filter(filter);
 }
 
 int main(void)
@@ -352,6 +457,9 @@ int main(void)
         cmocka_unit_test(counting_agrees_with_counting_bit_by_bit),
         cmocka_unit_test(clearing_leaves_no_bit_in_any_key),
         cmocka_unit_test(pieces_of_a_dropped_filter_are_refused_and_change_nothing),
+        cmocka_unit_test(a_filter_made_anew_is_a_new_one_until_it_is_opened),
+        cmocka_unit_test(the_time_to_live_is_told_and_runs_out),
+        cmocka_unit_test(a_refused_open_says_what_to_do),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* Sizing against its formula, spec texts there and back, and the presets
- * against the programs they stand for. No server. */
+/* spec.c: spec texts there and back, the presets against the programs they stand
+ * for, and positions. No server. */
 #include "support/temp_dir.h"
 #include "support/test.h"
 
@@ -9,175 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- Sizing ----------------------------------------------------------------- */
-
-static void error_rate_keeps_its_precision(void **state)
-{
-    (void)state;
-    /* k = 10, m = 20 n: documents 000 and 002 quote 0.0000889 */
-    hibloom_spec spec = {.bits = 20000000, .hashes = 10};
-    assert_true(fabs(hibloom_spec_error_at(&spec, 1000000) - 8.89e-5) < 0.005e-5);
-
-    /* one item in 2^60 bits: (k/m)^k; 1 - e^-x as written would be 0 */
-    spec = (hibloom_spec){.bits = UINT64_C(1) << 60, .hashes = 2};
-    const double expected = pow(2.0 / (double)spec.bits, 2.0);
-    assert_true(fabs(hibloom_spec_error_at(&spec, 1) / expected - 1.0) < 1e-12);
-
-    assert_true(hibloom_spec_error_at(&spec, 0) == 0.0);
-    spec.bits = 1;
-    assert_true(hibloom_spec_error_at(&spec, UINT64_MAX) == 1.0);
-    spec.bits = 0;
-    assert_true(isnan(hibloom_spec_error_at(&spec, 1)));
-}
-
-/* The formula once more, as the header states it. */
-static double formula(uint64_t n, uint64_t m, uint32_t k)
-{
-    return pow(-expm1(-(double)k * (double)n / (double)m), (double)k);
-}
-
-static void sizing_takes_the_fewest_bits_of_all_k(void **state)
-{
-    static const uint64_t capacities[] = {1, 2, 3, 10, 1000, 1000000, 10000000, 123456789012};
-    static const double rates[] = {0.9999, 0.7, 0.5, 0.1, 0.01, 0.001, 1e-6, 1e-12, 1e-30};
-    hibloom_spec spec;
-
-    (void)state;
-    const size_t count = sizeof capacities / sizeof *capacities - (getenv("HIBLOOM_TEST_SLOW") != NULL);
-    for (size_t i = 0; i < count; i++)
-        for (size_t j = 0; j < sizeof rates / sizeof *rates; j++) {
-            const uint64_t n = capacities[i];
-            const double p = rates[j];
-            assert_ok(hibloom_spec_for(&spec, n, p), NULL);
-            assert_true(hibloom_spec_error_at(&spec, n) <= p);
-            assert_true(spec.segments > 1 || formula(n, spec.bits, spec.hashes) <= p);
-            /* no k does with fewer bits */
-            for (uint32_t k = 1; spec.segments == 1 && spec.bits > 1 && k <= HIBLOOM_HASHES_MAX; k++)
-                assert_true(formula(n, spec.bits - 1, k) > p);
-            /* segments are alike, so they shrink together */
-            hibloom_spec smaller = spec;
-            smaller.bits -= spec.segments;
-            assert_true(smaller.bits == 0 || hibloom_spec_error_at(&smaller, n) > p);
-            assert_int_equal(spec.capacity, n);
-            assert_true(spec.error_rate == p);
-        }
-    assert_ok(hibloom_spec_for(&spec, 1000000, 0.01), NULL);
-    assert_int_equal(spec.hashes, 7);
-    assert_int_equal(spec.bits, 9592955); /* ceil(-7e6 / ln(1 - 0.01^(1/7))) */
-}
-
-static void a_chosen_k_costs_bits(void **state)
-{
-    hibloom_spec best, four;
-
-    (void)state;
-    assert_ok(hibloom_spec_for(&best, 1000000, 0.01), NULL);
-    assert_ok(hibloom_spec_for_hashes(&four, 1000000, 0.01, 4), NULL);
-    assert_int_equal(four.hashes, 4);
-    assert_true(hibloom_spec_error_at(&four, 1000000) <= 0.01);
-    four.bits--;
-    assert_true(hibloom_spec_error_at(&four, 1000000) > 0.01);
-    /* "10 % more bits" */
-    assert_true((double)four.bits / (double)best.bits > 1.09 && (double)four.bits / (double)best.bits < 1.11);
-    for (uint32_t k = 1; k <= HIBLOOM_HASHES_MAX; k++) {
-        assert_ok(hibloom_spec_for_hashes(&four, 1000, 0.01, k), NULL);
-        assert_true(hibloom_spec_error_at(&four, 1000) <= 0.01);
-    }
-}
-
-static void sizes_out_of_range_are_refused(void **state)
-{
-    hibloom_spec spec, untouched;
-
-    (void)state;
-    memset(&spec, 0x55, sizeof spec);
-    untouched = spec;
-    assert_status(hibloom_spec_for(&spec, 0, 0.01), HIBLOOM_ERANGE, NULL);
-    assert_status(hibloom_spec_for(&spec, 10, 0.0), HIBLOOM_EINVAL, NULL);
-    assert_status(hibloom_spec_for(&spec, 10, 1.0), HIBLOOM_EINVAL, NULL);
-    assert_status(hibloom_spec_for(&spec, 10, -0.5), HIBLOOM_EINVAL, NULL);
-    assert_status(hibloom_spec_for(&spec, 10, 2.0), HIBLOOM_EINVAL, NULL);
-    assert_status(hibloom_spec_for(&spec, 10, (double)NAN), HIBLOOM_EINVAL, NULL);
-    assert_status(hibloom_spec_for(&spec, 10, (double)INFINITY), HIBLOOM_EINVAL, NULL);
-    assert_status(hibloom_spec_for(&spec, UINT64_MAX, 0.01), HIBLOOM_ERANGE, NULL);
-    assert_status(hibloom_spec_for(&spec, UINT64_C(1) << 60, 0.01), HIBLOOM_ERANGE, NULL);
-    assert_status(hibloom_spec_for(&spec, 10, 1e-300), HIBLOOM_ERANGE, NULL);
-    assert_status(hibloom_spec_for_hashes(&spec, 10, 0.01, 0), HIBLOOM_ERANGE, NULL);
-    assert_status(hibloom_spec_for_hashes(&spec, 10, 0.01, HIBLOOM_HASHES_MAX + 1), HIBLOOM_ERANGE, NULL);
-    assert_memory_equal(&spec, &untouched, sizeof spec);
-    /* the edges of what is allowed */
-    assert_ok(hibloom_spec_for(&spec, 1, nextafter(1.0, 0.0)), NULL);
-    assert_ok(hibloom_spec_for(&spec, UINT64_C(1) << 58, 0.5), NULL);
-    assert_ok(hibloom_spec_for(&spec, 1, 1e-38), NULL);
-}
-
-/* ---- Segments --------------------------------------------------------------- */
-
-static void a_large_filter_has_segments_of_16_megabytes_at_most(void **state)
-{
-    static const uint64_t capacities[] = {13991258, 13991259, 14100000, 100000000, 10000000000};
-    hibloom_spec spec;
-
-    (void)state;
-    for (size_t i = 0; i < sizeof capacities / sizeof *capacities; i++) {
-        assert_ok(hibloom_spec_for(&spec, capacities[i], 0.01), NULL);
-        assert_int_equal(spec.bits % spec.segments, 0);
-        /* with 512 bytes less, a segment has room in 16 MB of the server's memory */
-        assert_true(spec.bits / spec.segments <= HIBLOOM_SEGMENT_BITS - (spec.segments > 1 ? 4096 : 0));
-        assert_true(spec.segments == 1 || spec.bits / (spec.segments - 1) > HIBLOOM_SEGMENT_BITS - 5000);
-    }
-    assert_int_equal(spec.hashes, 7); /* 10^10 items: 12 GB */
-    const double fewest = -7e10 / log1p(-pow(0.01, 1.0 / 7));
-    assert_true((double)spec.bits >= fewest && (double)spec.bits < fewest * (1.0 + 1e-6));
-    assert_int_equal(spec.segments, 715);
-    assert_ok(hibloom_spec_for(&spec, UINT64_C(1) << 58, 0.5), NULL);
-    assert_int_equal(spec.segments, HIBLOOM_SEGMENTS_MAX);
-    assert_ok(hibloom_spec_parse(&spec, "capacity=10000000000 error=0.01 segments=1"), NULL);
-    assert_int_equal(spec.segments, 1);
-    assert_ok(hibloom_spec_parse(&spec, "capacity=10000000000 error=0.01 layout=blocked"), NULL);
-    assert_int_equal(spec.bits % (spec.segments * (uint64_t)HIBLOOM_BLOCK_BITS), 0);
-    assert_true(spec.bits / spec.segments <= HIBLOOM_SEGMENT_BITS);
-}
-
-/* Items fall into segments unevenly, and that costs bits where they are few. */
-static void the_error_rate_is_the_mean_over_segments(void **state)
-{
-    hibloom_spec spec;
-    double expected = 0.0, weight = exp(-100.0);
-
-    (void)state;
-    assert_ok(hibloom_spec_parse(&spec, "bits=8000 hashes=7 segments=8"), NULL);
-    for (int n = 0; n < 400; weight *= 100.0 / ++n) /* 800 items over 8 segments */
-        expected += weight * formula((uint64_t)n, 1000, 7);
-    assert_true(fabs(hibloom_spec_error_at(&spec, 800) / expected - 1.0) < 1e-9);
-    assert_true(hibloom_spec_error_at(&spec, 800) > 1.02 * formula(800, 8000, 7));
-    assert_true(hibloom_spec_error_at(&spec, 0) == 0.0);
-    assert_true(hibloom_spec_error_at(&spec, UINT64_MAX) == 1.0);
-    /* of many items it is taken in steps, and next to no different */
-    assert_ok(hibloom_spec_parse(&spec, "bits=80000000000 hashes=7 segments=800"), NULL);
-    assert_true(fabs(hibloom_spec_error_at(&spec, 8000000000) / formula(8000000000, 80000000000, 7) - 1.0) < 1e-5);
-}
-
-static void an_item_lies_in_one_segment_and_items_in_all(void **state)
-{
-    enum { ITEMS = 8000, SEGMENTS = 8 };
-    unsigned count[SEGMENTS] = {0};
-    hibloom_position positions[7];
-    hibloom_spec spec;
-
-    (void)state;
-    assert_ok(hibloom_spec_parse(&spec, "bits=80000 hashes=7 segments=8 seed=7"), NULL);
-    for (int i = 0; i < ITEMS; i++) {
-        assert_ok(hibloom_positions(&spec, &i, sizeof i, positions), NULL);
-        for (int k = 0; k < 7; k++)
-            assert_int_equal(positions[k].key, positions[0].key);
-        assert_true(positions[0].key < SEGMENTS);
-        count[positions[0].key]++;
-    }
-    for (int i = 0; i < SEGMENTS; i++) /* 1,000 each, give or take 30: within five deviations */
-        assert_in_range(count[i], 850, 1150);
-}
 
 /* ---- Text ------------------------------------------------------------------- */
 
@@ -216,7 +47,7 @@ static void texts_have_one_canonical_form(void **state)
     assert_text("bits=1024 hashes=3 layout=blocked hash=siphash", "hash=siphash layout=blocked bits=1024 hashes=3");
     assert_text("segments=5 bits=1001 hashes=3", "hash=xxh3 layout=classic bits=1001 hashes=3 segments=5");
     assert_text("bits=1001 hashes=3 segments=1", "hash=xxh3 layout=classic bits=1001 hashes=3");
-    assert_text("bits=134217729 hashes=3", "hash=xxh3 layout=classic bits=134217729 hashes=3 segments=2");
+    assert_text("bits=134217729 hashes=3", "hash=xxh3 layout=classic bits=134217729 hashes=3 segments=13");
     assert_text("bits=134217729 hashes=3 segments=1", "hash=xxh3 layout=classic bits=134217729 hashes=3 segments=1");
     assert_text("bits=134217729 hashes=3 layout=partitioned",
                 "hash=xxh3 layout=partitioned bits=134217729 hashes=3");
@@ -467,29 +298,6 @@ static void a_blocked_item_lies_in_one_block(void **state)
         assert_in_range(in_block[i], 840, 1160);
 }
 
-/* The mixture over blocks is worse than the classic formula, and never better
- * than what a block of the mean load would give. */
-static void a_blocked_filter_takes_more_bits(void **state)
-{
-    hibloom_spec classic, blocked;
-
-    (void)state;
-    assert_ok(hibloom_spec_parse(&classic, "capacity=1000000 error=0.001"), NULL);
-    assert_ok(hibloom_spec_parse(&blocked, "capacity=1000000 error=0.001 layout=blocked"), NULL);
-    assert_int_equal(blocked.bits % HIBLOOM_BLOCK_BITS, 0);
-    assert_true(blocked.bits > classic.bits + classic.bits / 20 && blocked.bits < classic.bits + classic.bits / 4);
-    assert_true(hibloom_spec_error_at(&blocked, 1000000) <= 0.001);
-    blocked.bits -= HIBLOOM_BLOCK_BITS;
-    assert_true(hibloom_spec_error_at(&blocked, 1000000) > 0.001);
-    blocked.layout = HIBLOOM_LAYOUT_CLASSIC;
-    assert_true(hibloom_spec_error_at(&blocked, 1000000) < 0.0008);
-    blocked.layout = HIBLOOM_LAYOUT_BLOCKED;
-    assert_true(hibloom_spec_error_at(&blocked, 0) == 0.0);
-    assert_true(hibloom_spec_error_at(&blocked, UINT64_MAX) == 1.0);
-    for (uint64_t n = 1, last = 0; n < 1000000000; last = n, n *= 2) /* ever worse, and no jump in between */
-        assert_true(hibloom_spec_error_at(&blocked, n) >= hibloom_spec_error_at(&blocked, last));
-}
-
 static void the_seed_decides_the_positions(void **state)
 {
     static const char *const pairs[][2] = {
@@ -536,13 +344,6 @@ static void the_empty_item_has_positions_unless_excluded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(error_rate_keeps_its_precision),
-        cmocka_unit_test(sizing_takes_the_fewest_bits_of_all_k),
-        cmocka_unit_test(a_chosen_k_costs_bits),
-        cmocka_unit_test(sizes_out_of_range_are_refused),
-        cmocka_unit_test(a_large_filter_has_segments_of_16_megabytes_at_most),
-        cmocka_unit_test(the_error_rate_is_the_mean_over_segments),
-        cmocka_unit_test(an_item_lies_in_one_segment_and_items_in_all),
         cmocka_unit_test(texts_have_one_canonical_form),
         cmocka_unit_test(presets_compute_as_their_programs_do),
         cmocka_unit_test(bad_texts_are_refused),
@@ -551,7 +352,6 @@ int main(void)
         cmocka_unit_test(texts_do_not_depend_on_the_locale),
         cmocka_unit_test(positions_lie_in_the_bitmap),
         cmocka_unit_test(a_blocked_item_lies_in_one_block),
-        cmocka_unit_test(a_blocked_filter_takes_more_bits),
         cmocka_unit_test(the_seed_decides_the_positions),
         cmocka_unit_test(the_empty_item_has_positions_unless_excluded),
     };

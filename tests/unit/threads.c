@@ -70,10 +70,62 @@ static void threads_may_ask_one_filter_at_once(void **state)
     ask_at_once("capacity=10000 error=1e-9 layout=partitioned");
 }
 
+/* ---- A time to live that passes meanwhile --------------------------------------------------- */
+
+static void *ask_until_it_is_gone(void *argument)
+{
+    struct asker *asker = argument;
+    hibloom_status status = HIBLOOM_OK;
+    const uint64_t end = test_now_ms() + 30000;
+    bool found = false;
+
+    while (status == HIBLOOM_OK && test_now_ms() < end) {
+        status = hibloom_contains(asker->filter, "in", 2, &found);
+        if (status == HIBLOOM_OK && !found)
+            asker->wrong++;
+    }
+    for (int i = 0; i < 1000; i++) { /* and it stays gone, to all of them at once */
+        found = true;
+        if (hibloom_contains(asker->filter, "in", 2, &found) != HIBLOOM_ENOTFOUND || !found)
+            asker->wrong++;
+    }
+    return NULL;
+}
+
+/* The filter expires in nobody's call but a look-up's: those of several
+ * handles, and on two filters, so that the words that they leave differ. */
+static void a_time_to_live_passes_while_threads_ask(void **state)
+{
+    struct asker askers[THREADS];
+    hibloom_store *store;
+    hibloom_spec spec;
+
+    (void)state;
+    assert_ok(hibloom_spec_parse(&spec, "capacity=1000 error=0.01"), NULL);
+    assert_ok(hibloom_memory(&store), NULL);
+    for (int i = 0; i < THREADS; i++) {
+        askers[i] = (struct asker){.wrong = 0};
+        assert_ok(hibloom_open(&askers[i].filter, store, i % 2 == 0 ? "even" : "odd", &spec), store);
+        assert_ok(hibloom_add(askers[i].filter, "in", 2, NULL), store);
+        assert_ok(hibloom_expire(askers[i].filter, 1), store);
+    }
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&askers[i].thread, NULL, ask_until_it_is_gone, &askers[i]), 0);
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_join(askers[i].thread, NULL), 0);
+        assert_int_equal(askers[i].wrong, 0);
+    }
+    assert_non_null(strstr(hibloom_store_error(store), "dropped or has expired; open it again"));
+    for (int i = 0; i < THREADS; i++)
+        hibloom_close(askers[i].filter);
+    hibloom_store_free(store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_may_ask_one_filter_at_once),
+        cmocka_unit_test(a_time_to_live_passes_while_threads_ask),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

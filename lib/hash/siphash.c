@@ -1,12 +1,12 @@
-/* hash_siphash.c: SipHash-2-4 with 128 bits of output, for items an adversary
+/* siphash.c: SipHash-2-4 with 128 bits of output, for items an adversary
  * chooses: without the key nobody can aim at bits, fill a filter with few
  * items or craft one that is "maybe" in it.
  *
  * After Aumasson and Bernstein, "SipHash: a fast short-input PRF" (2012); the
  * 128-bit output is their later addition (v1 ^= 0xee at the start, 0xee in
  * place of 0xff before the first output word, 0xdd before the second). */
-#include "hash/hash_load.h"
-#include "hash/hash_spread.h"
+#include "hash/hash.h"
+#include "hash/load.h"
 
 struct sip {
     uint64_t v0, v1, v2, v3;
@@ -46,10 +46,10 @@ static inline uint64_t squeeze(struct sip *s)
     return s->v0 ^ s->v1 ^ s->v2 ^ s->v3;
 }
 
-static uint32_t numbers(const hibloom_spec *spec, const void *item, size_t len, uint64_t *out)
+static void compute(const void *item, size_t len, const uint64_t *seeds, uint64_t *values)
 {
     const unsigned char *bytes = item;
-    const uint64_t k0 = spec->seeds[0], k1 = spec->seeds[1];
+    const uint64_t k0 = seeds[0], k1 = seeds[1];
     struct sip s = {
         k0 ^ 0x736f6d6570736575u,
         k1 ^ 0x646f72616e646f6du ^ 0xee,
@@ -63,9 +63,9 @@ static uint32_t numbers(const hibloom_spec *spec, const void *item, size_t len, 
     absorb(&s, (uint64_t)len << 56 | hash_load_rest(bytes, at, len));
 
     s.v2 ^= 0xee;
-    const uint64_t lo = squeeze(&s);
+    values[0] = squeeze(&s);
     s.v1 ^= 0xdd;
-    return hash_spread(spec, lo, squeeze(&s), out);
+    values[1] = squeeze(&s);
 }
 
-const struct hash hash_siphash = {"siphash", SEEDING_KEY, 16, numbers};
+const struct digest digest_siphash = {false, compute};

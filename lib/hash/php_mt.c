@@ -1,36 +1,32 @@
-/* hash_php_mt.c: crc32 seeds PHP's Mersenne Twister, and k calls of
- * mt_rand(0, m - 1) are an item's numbers; for sharing with PHP programs.
- *
- * Never better than the default: all that is left of an item is its crc32, so
- * two items with the same one share all numbers however large m is, and
- * seeding the generator takes more than half a microsecond.
+/* php_mt.c: an index rule: the value seeds PHP's Mersenne Twister, and k calls
+ * of mt_rand(0, m - 1) are the offsets; for sharing with PHP programs that seed
+ * it with an item's crc32. Never better than the default: seeding the generator
+ * takes more than half a microsecond.
  *
  * What mt_rand(0, m - 1) gives depends on the PHP that ran it. Of 64-bit ones:
  *   5.2.1 to 7.0, and later ones after mt_srand(seed, MT_RAND_PHP): the twist
  *     tests the low bit of the wrong word, and a draw of 31 bits is scaled to
  *     the range by doubles, so above 2^31 only 2^31 bits are reached.
  *     That is php-mt-legacy.
- *   7.1: the twist mended, ranges by remainder with a rejection that, by
- *     mistake, never rejects: it differs from the next where they reject, and
- *     nowhere for a power of two.
- *   7.2 to 8.1: rejection mended; over 2^32 a number takes two draws, the
+ *   7.1: the twist is correct. A range is taken by remainder, and draws that
+ *     should be rejected are, by mistake, not: it differs from 7.2 for those,
+ *     and for a power of two nowhere.
+ *   7.2 to 8.1: rejection is correct. Above 2^32 an offset takes two draws, the
  *     first as the high word.
- *   8.2 on: the first is the low word (php-src pull request 9088).
- * php-mt is the last, and so all from 7.2 up to 2^32.
+ *   8.2 and later: the first is the low word (php-src pull request 9088).
+ * php-mt is the last one, and up to 2^32 all from 7.2 on.
  *
  * The generator is MT19937 (Matsumoto and Nishimura 1998, seeding of 2002);
  * PHP's side as read in php-src's ext/standard/mt_rand.c and ext/random, and
  * compared with PHP 8.2. */
 #include "hash/hash.h"
 
-#include <zlib.h>
-
 enum { WORDS = 624, AHEAD = 397 };
 
-/* Seeded and twisted as far as the draws have come. An item takes few of them,
- * and word i of a generation wants but words i, i + 1 and i + 397 of the one
- * before, which saves about half of the work. Twisting one word after the other
- * in place is as right for the generations after. */
+/* Seeded and twisted only as far as the draws have come. An item takes few of
+ * them, and word i of a generation needs only words i, i + 1 and i + 397 of the
+ * one before: that saves about half of the work. To twist word after word in
+ * place is also correct for later generations. */
 struct mt {
     uint32_t word[WORDS];
     unsigned seeded, next;
@@ -90,25 +86,25 @@ static uint64_t mt_range_legacy(struct mt *mt, uint64_t m)
     return (uint64_t)(((double)(m - 1) + 1.0) * (draw / (2147483647 + 1.0)));
 }
 
-static uint32_t numbers(const hibloom_spec *spec, const void *item, size_t len, uint64_t *out)
+static uint32_t indexes(const uint64_t *values, const struct hasher *hasher, uint64_t *out)
 {
     struct mt mt;
 
-    mt_seed(&mt, (uint32_t)crc32_z(0, item, len), false);
-    for (uint32_t i = 0; i < spec->hashes; i++)
-        out[i] = mt_range(&mt, spec->bits);
+    mt_seed(&mt, (uint32_t)values[0], false);
+    for (uint32_t i = 0; i < hasher->hashes; i++)
+        out[i] = mt_range(&mt, hasher->bits);
     return 0;
 }
 
-static uint32_t numbers_legacy(const hibloom_spec *spec, const void *item, size_t len, uint64_t *out)
+static uint32_t indexes_legacy(const uint64_t *values, const struct hasher *hasher, uint64_t *out)
 {
     struct mt mt;
 
-    mt_seed(&mt, (uint32_t)crc32_z(0, item, len), true);
-    for (uint32_t i = 0; i < spec->hashes; i++)
-        out[i] = mt_range_legacy(&mt, spec->bits);
+    mt_seed(&mt, (uint32_t)values[0], true);
+    for (uint32_t i = 0; i < hasher->hashes; i++)
+        out[i] = mt_range_legacy(&mt, hasher->bits);
     return 0;
 }
 
-const struct hash hash_php_mt = {"php-mt", SEEDING_NONE, 0, numbers};
-const struct hash hash_php_mt_legacy = {"php-mt-legacy", SEEDING_NONE, 0, numbers_legacy};
+const struct index_rule index_php_mt = {false, indexes};
+const struct index_rule index_php_mt_legacy = {false, indexes_legacy};

@@ -1,4 +1,4 @@
-/* hash_poly.c: the polynomial r = seed * r + byte of PHP programs, with PHP's
+/* poly.c: the polynomial r = seed * r + byte of PHP programs, with PHP's
  * arithmetic, to share the bitmaps they have filled. Never chosen for new ones.
  *
  * What makes it poor is what has to be reproduced. PHP's int has 64 bits; an
@@ -38,11 +38,9 @@ static uint64_t poly(const unsigned char *bytes, size_t len, int64_t seed)
     return (uint64_t)r;
 }
 
-static uint32_t numbers(const hibloom_spec *spec, const void *item, size_t len, uint64_t *out)
+static void compute(const void *item, size_t len, const uint64_t *seeds, uint64_t *values)
 {
-    for (uint32_t i = 0; i < spec->hashes; i++)
-        out[i] = poly(item, len, (int64_t)spec->seeds[i]) & (spec->bits - 1);
-    return 0;
+    values[0] = poly(item, len, (int64_t)seeds[0]);
 }
 
-const struct hash hash_poly = {"poly", SEEDING_PER_HASH, 0, numbers};
+const struct digest digest_poly = {true, compute};

@@ -1,13 +1,13 @@
-/* hash_murmur3.c: MurmurHash3 x86 32-bit, one seed a hash, for sharing with
- * Python programs that index a bitmap with mmh3.hash(item, seed) % m.
+/* murmur3.c: MurmurHash3 x86 32-bit, one seed a hash, for sharing with Python
+ * programs that index a bitmap with mmh3.hash(item, seed) % m.
  *
  * Never better than the default: it reads the item k times, and 32 bits cannot
  * reach every bit of a bitmap above 2^32.
  *
  * The function is Appleby's MurmurHash3_x86_32, put by him in the public domain
  * (SMHasher); seeds beyond 32 bits do not exist for it. */
-#include "hash/hash_load.h"
 #include "hash/hash.h"
+#include "hash/load.h"
 
 static inline uint32_t rotl(uint32_t x, unsigned n)
 {
@@ -34,18 +34,9 @@ static uint32_t murmur3(const unsigned char *bytes, size_t len, uint32_t seed)
     return h ^ h >> 16;
 }
 
-/* mmh3.hash gives an int32, and Python's remainder has the sign of the
- * divisor: -1 % m is m - 1. The bit pattern ~h is -h - 1 without its overflow. */
-static uint64_t python_mod(uint32_t h, uint64_t m)
+static void compute(const void *item, size_t len, const uint64_t *seeds, uint64_t *values)
 {
-    return h <= INT32_MAX ? h % m : m - 1 - ~h % m;
+    values[0] = murmur3(item, len, (uint32_t)seeds[0]);
 }
 
-static uint32_t numbers(const hibloom_spec *spec, const void *item, size_t len, uint64_t *out)
-{
-    for (uint32_t i = 0; i < spec->hashes; i++)
-        out[i] = python_mod(murmur3(item, len, (uint32_t)spec->seeds[i]), spec->bits);
-    return 0;
-}
-
-const struct hash hash_murmur3 = {"murmur3", SEEDING_PER_HASH, 0, numbers};
+const struct digest digest_murmur3 = {true, compute};

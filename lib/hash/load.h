@@ -1,0 +1,33 @@
+/* load.h: little-endian words out of an item's bytes.
+ *
+ * The hashes that read words must give the same numbers on every machine, and
+ * an item may lie at any address: so bytes and shifts, which compilers turn
+ * into one load where the machine allows it. */
+#ifndef HIBLOOM_LOAD_H
+#define HIBLOOM_LOAD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+static inline uint32_t hash_load32(const unsigned char *p)
+{
+    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+static inline uint64_t hash_load64(const unsigned char *p)
+{
+    return (uint64_t)hash_load32(p) | (uint64_t)hash_load32(p + 4) << 32;
+}
+
+/* What is left of an item that is no whole number of words: bytes `from` to
+ * `len`, zeros above. */
+static inline uint64_t hash_load_rest(const unsigned char *p, size_t from, size_t len)
+{
+    uint64_t word = 0;
+
+    while (len > from)
+        word = word << 8 | p[--len];
+    return word;
+}
+
+#endif

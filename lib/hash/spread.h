@@ -1,0 +1,58 @@
+/* spread.h: k offsets from one 128-bit value, for every digest that makes one.
+ *
+ * 64 bits become an offset by multiply-high, h * m / 2^64: no division, and
+ * every m is as even as 64 bits allow (Lemire, "Fast random integer generation
+ * in an interval", 2019). It looks at the top bits of h only, and that rules
+ * out the usual double hashing, lo + i * hi: two items that agree in the top
+ * bits of both halves would share all k offsets, a false positive that no
+ * larger k takes away. A linear congruential step instead carries the low bits
+ * of lo upwards with every offset, by Knuth's multiplier for MMIX (TAOCP 2,
+ * 3.3.4); the increment is the second half, made odd for the full period.
+ *
+ * In the blocked layout the first 64 bits choose the block, and those after
+ * them the bits in there, by their top nine bits. The segment comes from hi, of
+ * which the offsets show only what the multiplications leave of it. */
+#ifndef HIBLOOM_SPREAD_H
+#define HIBLOOM_SPREAD_H
+
+#include "hash/hash.h"
+
+__extension__ typedef unsigned __int128 spread_uint128;
+
+static inline uint64_t spread_below(uint64_t h, uint64_t bound)
+{
+    return (uint64_t)(((spread_uint128)h * bound) >> 64);
+}
+
+static inline uint64_t spread_next(uint64_t h, uint64_t hi)
+{
+    return h * 6364136223846793005u + (hi | 1);
+}
+
+static inline uint32_t spread(const uint64_t *values, const struct hasher *hasher, uint64_t *out)
+{
+    const uint64_t hi = values[1], bits = hasher->bits;
+    const uint32_t hashes = hasher->hashes;
+    uint64_t h = values[0];
+
+    for (uint32_t i = 0; i < hashes; i++) {
+        out[i] = spread_below(h, bits);
+        h = spread_next(h, hi);
+    }
+    return (uint32_t)spread_below(hi, hasher->segments);
+}
+
+static inline uint32_t spread_blocked(const uint64_t *values, const struct hasher *hasher, uint64_t *out)
+{
+    const uint64_t hi = values[1], block = spread_below(values[0], hasher->bits / HIBLOOM_BLOCK_BITS);
+    const uint32_t hashes = hasher->hashes;
+    uint64_t h = values[0];
+
+    for (uint32_t i = 0; i < hashes; i++) {
+        h = spread_next(h, hi);
+        out[i] = block * HIBLOOM_BLOCK_BITS + spread_below(h, HIBLOOM_BLOCK_BITS);
+    }
+    return (uint32_t)spread_below(hi, hasher->segments);
+}
+
+#endif

@@ -1,0 +1,21 @@
+/* xxh3.h: XXH3-128, the default: the fastest here that spreads evenly.
+ *
+ * Compiled in from the xxHash package's header, so that the library needs none
+ * at run time and short items cost no call. The seed keeps two filters from
+ * sharing their false positives; it does not make this a cryptographic hash,
+ * so where an adversary chooses the items, siphash is the one to take. */
+#ifndef HIBLOOM_XXH3_H
+#define HIBLOOM_XXH3_H
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+static inline void xxh3(const void *item, size_t len, const uint64_t *seeds, uint64_t *values)
+{
+    const XXH128_hash_t h = XXH3_128bits_withSeed(item, len, seeds[0]);
+
+    values[0] = h.low64;
+    values[1] = h.high64;
+}
+
+#endif

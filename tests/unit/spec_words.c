@@ -1,0 +1,229 @@
+/* spec_words.c: what hibloom_spec_error says of a text, word by word, and of
+ * a struct what spec_check_words says. No server. */
+#include "support/test.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "spec/spec.h"
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+static const struct {
+    const char *text, *words;
+} refused[] = {
+        {"", "missing: capacity= and error=, or bits= and hashes=, or a preset"},
+        {"capacity=10", "error= is missing: capacity= needs it"},
+        {"error=0.1", "capacity= is missing: error= needs it"},
+        {"bits=10", "hashes= is missing: bits= needs it"},
+        {"hashes=3", "missing: capacity= and error=, or bits= and hashes=, or a preset"},
+        {"capacity=10 error=0.1 capacity=10", "capacity=: given twice"},
+        {"seed=1 bits=10 hashes=1 seed=2", "seed=: given twice"},
+        {"capacity=10 error=0.1 colour=red",
+         "no such setting as 'colour'; "
+         "there are capacity, error, bits, hashes, hash, seed, seeds, layout, segments, empty"},
+        {"capacity=10 error=0.1 blocked", "'blocked': is no NAME=VALUE, and a preset is the first word"},
+        {"capacity= error=0.1", "capacity=: not a whole number"},
+        {"capacity=-1 error=0.1", "capacity=-1: not a whole number"},
+        {"bits=abc hashes=3", "bits=abc: not a whole number"},
+        {"capacity=10 error=0,1", "error=0,1: not a decimal number, such as 0.01 or 1e-2"},
+        {"capacity=10 error=nan", "error=nan: not a decimal number, such as 0.01 or 1e-2"},
+        {"capacity=10 error=1", "error=1: must be above 0 and below 1"},
+        {"capacity=10 error=0.1 hash=md5",
+         "no such hash as 'md5'; there are xxh3, siphash, murmur3, poly, php-mt, php-mt-legacy"},
+        {"capacity=10 error=0.1 layout=round", "no such layout as 'round'; there are classic, partitioned, blocked"},
+        {"bits=1000 hashes=3 layout=blocked", "bits=1000: is no multiple of 512, as layout=blocked needs"},
+        {"bits=1024 hash=murmur3 seeds=1,2 layout=blocked", "layout=blocked: not with hash=murmur3"},
+        {"capacity=10 error=0.1 layout=partitioned segments=2", "segments=2: must be 1 with layout=partitioned"},
+        {"bits=1024 hash=murmur3 seeds=1,2 segments=2", "segments=2: must be 1 with hash=murmur3"},
+        {"bits=10 hashes=1 segments=65537", "segments=65537: must be 1 to 65536"},
+        {"bits=10 hashes=129", "hashes=129: must be 1 to 128"},
+        {"bits=0 hashes=1", "bits=0: must be 1 to 4611686018427387904"},
+        {"bits=4611686018427387904 hashes=2 layout=partitioned",
+         "bits=4611686018427387904: must be 1 to 2305843009213693952"},
+        {"capacity=10 error=0.1 empty=maybe", "empty=maybe: only empty=excluded is known"},
+        {"capacity=10 error=0.1 seed=", "seed=: hash=xxh3 takes 1 to 16 hexadecimal digits"},
+        {"capacity=10 error=0.1 seed=12345678901234567", "seed=: hash=xxh3 takes 1 to 16 hexadecimal digits"},
+        {"capacity=10 error=0.1 hash=siphash seed=00", "seed=: hash=siphash takes 32 hexadecimal digits"},
+        {"capacity=10 error=0.1 seeds=1,2", "seeds=: hash=xxh3 takes seed=HEX"},
+        {"capacity=10 error=0.1 hash=murmur3 seed=1",
+         "seed=: hash=murmur3 takes seeds=A,B,.., a number for each hash"},
+        {"bits=10 hashes=3 hash=php-mt seed=1", "seed=: hash=php-mt takes no seed"},
+        {"capacity=10 error=0.1 hash=murmur3",
+         "seeds= is missing: hash=murmur3 takes seeds=A,B,.., a number for each hash"},
+        {"bits=10 hashes=3 hash=murmur3 seeds=1,2", "hashes=3: but there are 2 seeds"},
+        {"bits=10 hash=murmur3 seeds=1,,2", "seeds=: number 2 is not a whole number below 2^32"},
+        {"bits=10 hash=murmur3 seeds=4294967296", "seeds=: number 1 is not a whole number below 2^32"},
+        {"capacity=1000 error=1e-70",
+         "capacity= and error=: would take more than 2^62 bits, or more than 128 hashes"},
+        {"php-poly9",
+         "no such preset as 'php-poly9'; "
+         "there are php-mt, php-mt-legacy, php-poly8, py-mmh3, py-mmh3-redis, php-uids"},
+        {"bits=10 php-uids", "'php-uids': is no NAME=VALUE, and a preset is the first word"},
+        {"php-mt bits=10", "capacity= is missing: php-mt needs it"},
+        {"php-mt bits=10 capacity=2 error=0.1", "error=: php-mt does not take it"},
+        {"php-uids segments=2", "segments=: php-uids does not take it"},
+        {"php-mt bits=1000000 capacity=1", "php-mt: these numbers give less than 1 or more than 128 hashes"},
+        {"py-mmh3 capacity=18446744073709551615 error=0.01", "py-mmh3: these numbers give more than 2^62 bits"},
+};
+
+static void the_words_name_the_wrong_word_and_why(void **state)
+{
+    char words[256];
+    hibloom_spec spec;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(refused); i++) {
+        assert_int_not_equal(hibloom_spec_parse(&spec, refused[i].text), HIBLOOM_OK);
+        if (strcmp(hibloom_spec_error(refused[i].text, words, sizeof words), refused[i].words) != 0)
+            fail_msg("\"%s\": \"%s\", not \"%s\"", refused[i].text, words, refused[i].words);
+    }
+}
+
+static void of_a_spec_there_are_no_words(void **state)
+{
+    static const char *const good[] = {"capacity=10 error=0.1", "bits=10 hashes=3 seed=1", "php-uids",
+                                       "hash=murmur3 bits=10 seeds=1,2", "layout=blocked capacity=10 error=0.1"};
+    char words[32];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(good); i++) {
+        strcpy(words, "before");
+        assert_ptr_equal(hibloom_spec_error(good[i], words, sizeof words), words);
+        assert_string_equal(words, "");
+    }
+}
+
+static void words_are_cut_to_the_buffer(void **state)
+{
+    char words[9] = "________";
+
+    (void)state;
+    hibloom_spec_error("bits=abc hashes=1", words, 0);
+    assert_string_equal(words, "________");
+    hibloom_spec_error("bits=abc hashes=1", words, 8);
+    assert_string_equal(words, "bits=ab");
+    assert_null(hibloom_spec_error("bits=abc hashes=1", NULL, 0));
+}
+
+static void a_text_too_long_is_said_to_be(void **state)
+{
+    static char text[HIBLOOM_SPEC_TEXT_SIZE + 1];
+    char words[64];
+
+    (void)state;
+    memset(text, ' ', HIBLOOM_SPEC_TEXT_SIZE);
+    assert_string_equal(hibloom_spec_error(text, words, sizeof words), "longer than 2047 bytes");
+    memset(text, 'x', HIBLOOM_SPEC_TEXT_SIZE - 1);
+    memcpy(text, "bits=", 5);
+    text[HIBLOOM_SPEC_TEXT_SIZE - 1] = '\0';
+    assert_string_equal(hibloom_spec_error(text, words, sizeof words),
+                        "bits=xxxxxxxxxxxxxxxxxxxxxxxxxxx...: not a whole number");
+}
+
+static void seeds_that_are_too_many_are_said_to_be(void **state)
+{
+    char text[512] = "hash=poly bits=8 seeds=1", words[64];
+
+    (void)state;
+    for (int i = 1; i <= 128; i++)
+        strcat(text, ",1");
+    assert_string_equal(hibloom_spec_error(text, words, sizeof words), "seeds=: more than 128");
+}
+
+/* Where the seed should be, and where somebody may put it by mistake. */
+static void a_seed_is_never_repeated(void **state)
+{
+    static const char *const texts[] = {
+        "bits=9 hashes=1 seed=%s", "bits=9 hashes=1 seed=%sx", "bits=9 hashes=1 seed=%s seed=%s",
+        "bits=9 hashes=1 seeds=%s", "bits=9 seeds=%s hash=poly", "bits=9 hash=murmur3 seed=%s", "php-uids seed=%s",
+        "%s", "bits=9 hashes=1 %s", "bits=9 hashes=1 seed:%s", "bits=9 hashes=1 sede=%s", "bits=9 hashes=1 %s=1",
+        "hash=%s bits=9", "layout=%s bits=9", "hash=php-mt seed=%s bits=9 hashes=1",
+    };
+    static const char seed[] = "5ec2e7a98d4c6b3f5ec2e7a98d4c6b3f00";
+    char text[256], words[256];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        char *at = text;
+        for (const char *from = texts[i]; *from != '\0'; from++) {
+            if (*from == '%')
+                at = stpcpy(at, seed), from++;
+            else
+                *at++ = *from;
+        }
+        *at = '\0';
+        assert_string_not_equal(hibloom_spec_error(text, words, sizeof words), "");
+        for (size_t j = 0; j + 4 <= strlen(seed); j++) {
+            char piece[5] = "";
+            memcpy(piece, seed + j, 4);
+            if (strstr(words, piece) != NULL)
+                fail_msg("\"%s\" shows it: \"%s\"", text, words);
+        }
+    }
+}
+
+static void what_cannot_be_printed_is_not(void **state)
+{
+    char words[256];
+
+    (void)state;
+    assert_string_equal(hibloom_spec_error("bits=\033[1m\xff hashes=1", words, sizeof words),
+                        "bits=?[1m?: not a whole number");
+    assert_non_null(strstr(hibloom_spec_error("\a\xff", words, sizeof words), "no such preset as '\?\?'; there are"));
+}
+
+static void a_struct_that_is_no_spec_gets_words_too(void **state)
+{
+    const hibloom_spec good = {.bits = 1024, .hashes = 3};
+    static const char *const words[] = {
+        "hash: is none of enum hibloom_hash", "layout: is none of enum hibloom_layout",
+        "bits=1000: is no multiple of 512, as layout=blocked needs",
+        "error: must be 0 (not stated) or between 0 and 1", "hashes=0: must be 1 to 128",
+        "segments=65537: must be 1 to 65536", "bits=0: must be 1 to 4611686018427387904",
+        "seeds[3]: is not used, and must be 0", "seeds[1]: is not below 2^32", "seeded: must be false with hash=php-mt",
+    };
+    hibloom_spec bad[COUNT(words)];
+    struct error error;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(bad); i++)
+        bad[i] = good;
+    bad[0].hash = (hibloom_hash)6;
+    bad[1].layout = (hibloom_layout)3;
+    bad[2].layout = HIBLOOM_LAYOUT_BLOCKED;
+    bad[2].bits = 1000;
+    bad[3].error_rate = (double)NAN;
+    bad[4].hashes = 0;
+    bad[5].segments = 65537;
+    bad[6].bits = 0;
+    bad[7].seeds[3] = 42;
+    bad[8].hash = HIBLOOM_HASH_MURMUR3;
+    bad[8].seeds[1] = UINT64_C(1) << 32;
+    bad[9].hash = HIBLOOM_HASH_PHP_MT;
+    bad[9].seeded = true;
+    assert_ok(spec_check_words(&good, &error), NULL);
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        assert_int_equal(spec_check_words(&bad[i], &error), spec_check(&bad[i]));
+        assert_int_not_equal(spec_check(&bad[i]), HIBLOOM_OK);
+        assert_string_equal(error.words, words[i]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_words_name_the_wrong_word_and_why),
+        cmocka_unit_test(of_a_spec_there_are_no_words),
+        cmocka_unit_test(words_are_cut_to_the_buffer),
+        cmocka_unit_test(a_text_too_long_is_said_to_be),
+        cmocka_unit_test(seeds_that_are_too_many_are_said_to_be),
+        cmocka_unit_test(a_seed_is_never_repeated),
+        cmocka_unit_test(what_cannot_be_printed_is_not),
+        cmocka_unit_test(a_struct_that_is_no_spec_gets_words_too),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
