@@ -11,7 +11,7 @@
 #include <xxhash.h>
 
 #include "filter/file.h"
-#include "hash/hash_load.h"
+#include "hash/load.h"
 #include "spec/spec.h"
 
 #include <errno.h>

@@ -30,13 +30,6 @@ static hibloom_status new_filter(hibloom **out, hibloom_store *store, const char
     return HIBLOOM_OK;
 }
 
-static hibloom_status check_spec(hibloom_store *store, const hibloom_spec *spec)
-{
-    hibloom_status status = spec_check(spec);
-
-    return status == HIBLOOM_OK ? status : error_set(&store->error, status, "invalid spec");
-}
-
 hibloom_status hibloom_open(hibloom **out, hibloom_store *store, const char *name, const hibloom_spec *spec)
 {
     hibloom *filter;
@@ -45,7 +38,7 @@ hibloom_status hibloom_open(hibloom **out, hibloom_store *store, const char *nam
     if (status != HIBLOOM_OK)
         return status;
     if (spec != NULL)
-        status = check_spec(store, spec);
+        status = spec_check_words(spec, &store->error);
     if (status == HIBLOOM_OK)
         status = store->class->open(filter, spec);
     if (status == HIBLOOM_OK)
@@ -63,7 +56,7 @@ hibloom_status hibloom_attach(hibloom **out, hibloom_store *store, const char *n
     if (status != HIBLOOM_OK)
         return status;
     filter->bare = true;
-    status = check_spec(store, spec);
+    status = spec_check_words(spec, &store->error);
     if (status == HIBLOOM_OK) {
         filter->spec = *spec;
         status = hibloom_spec_format(spec, filter->text, sizeof filter->text);

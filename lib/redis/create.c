@@ -25,6 +25,7 @@ static void write_tail(const hibloom *filter, uint32_t i, uint64_t id, struct co
 
     record.id = id;
     record.epoch = 0;
+    record.crc = record_crc(&record, filter->text);
     record.state = i == 0 ? RECORD_CREATING : RECORD_READY;
     record_format(&record, trailer);
     command_begin_argument(out, list + record.text_len + RECORD_IDENTITY_AT);

@@ -54,7 +54,8 @@ void redis_filter_free(hibloom *filter)
 struct record redis_filter_record(const hibloom *filter, uint32_t i)
 {
     const struct redis_filter *own = redis_filter_of(filter);
-    struct record record = {
+
+    return (struct record){
         .text_len = (uint32_t)strlen(filter->text),
         .key = i,
         .keys = own->count,
@@ -64,9 +65,6 @@ struct record redis_filter_record(const hibloom *filter, uint32_t i)
         .epoch = own->keys[i].epoch,
         .state = RECORD_READY,
     };
-
-    record.crc = record_crc(&record, filter->text);
-    return record;
 }
 
 struct argument redis_begin(hibloom *filter, struct outbox *outbox, uint32_t tag, uint32_t i, char key[KEYS_SIZE])

@@ -37,7 +37,7 @@ static inline struct redis_filter *redis_filter_of(const hibloom *filter)
 void redis_filter_make(struct task *, struct redis_server_traits *, const hibloom_spec *);
 void redis_filter_free(hibloom *);
 
-/* Key number i as its record should be; but for its id where `id` is not known. */
+/* Key number i as its record should be; without the crc. */
 struct record redis_filter_record(const hibloom *, uint32_t i);
 
 /* Begins an exchange on key number i; its name as an argument. */

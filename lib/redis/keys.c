@@ -1,8 +1,8 @@
 /* keys.c: which Redis keys a filter's name stands for. See keys.h. */
 #include "redis/keys.h"
+#include "base/number.h"
 #include "spec/spec.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -30,9 +30,17 @@ hibloom_status keys_check(const char *name)
 
 size_t keys_at(char out[KEYS_SIZE], const char *name, bool several, uint32_t i)
 {
-    if (!several)
-        return (size_t)snprintf(out, KEYS_SIZE, "%s", name);
-    return (size_t)snprintf(out, KEYS_SIZE, "%s:%" PRIu32, name, i);
+    size_t len = strlen(name);
+
+    memcpy(out, name, len);
+    if (several) {
+        const size_t digits = number_digits(i);
+        out[len] = ':';
+        number_format(out + len + 1, i, digits);
+        len += 1 + digits;
+    }
+    out[len] = '\0';
+    return len;
 }
 
 size_t keys_name(char out[KEYS_SIZE], const hibloom *filter, uint32_t i)
