@@ -28,35 +28,6 @@ static void begin(struct change *change, hibloom *filter, void (*step)(struct ta
     change->count.ttl_ms = -1;
 }
 
-/* ---- A key that is another one ---------------------------------------------- */
-
-static void take_diagnosis(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
-{
-    diagnosis_take(&change_of(talk)->diagnosis, talk, tag, index, reply);
-}
-
-static void judge_diagnosis(struct talk *talk, struct outbox *outbox)
-{
-    (void)outbox;
-    diagnosis_judge(&change_of(talk)->diagnosis, talk);
-}
-
-static bool failed(struct change *change, struct outbox *outbox)
-{
-    if (!change->other)
-        return false;
-    diagnosis_ask(&change->diagnosis, &change->talk, outbox, change->other_key);
-    change->talk.take = take_diagnosis;
-    change->talk.step = judge_diagnosis;
-    return true;
-}
-
-static void note_other(struct change *change, uint32_t i)
-{
-    change->other = true;
-    change->other_key = i;
-}
-
 /* Where the root has its list, and what that must be: a repair may have listed a
  * key that this handle does not know, and that would get no time to live. */
 static void command_list(struct commands *out, const hibloom *filter, uint32_t i)
@@ -98,7 +69,7 @@ static void take_cleared(struct talk *talk, uint32_t tag, uint32_t index, const 
     if (!task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, tag))
         return;
     if (reply->integers[0] < 0)
-        note_other(change_of(talk), tag);
+        guard_note_other(talk, tag);
     else if (talk->task.filter->bare) /* what was lost before is forgotten */
         redis_filter_of(talk->task.filter)->keys[tag].length = (uint64_t)reply->integers[0];
 }
@@ -108,7 +79,7 @@ static void clear(struct talk *talk, struct outbox *outbox)
     struct change *change = change_of(talk);
     char bytes[NUMBER_DIGITS + 1];
 
-    if (failed(change, outbox) || !redis_next_step(talk->task.filter, &change->range))
+    if (!redis_next_step(talk->task.filter, &change->range))
         return;
     snprintf(bytes, sizeof bytes, "%" PRIu64, spec_bitmap_bytes(&talk->task.filter->spec));
     for (uint32_t i = change->range.first; i < change->range.first + change->range.count; i++)
@@ -130,7 +101,7 @@ static void take_expired(struct talk *talk, uint32_t tag, uint32_t index, const 
 
     (void)index;
     if (task_expect_count(&talk->task, reply, tag, &done) && done == 0)
-        note_other(change_of(talk), tag);
+        guard_note_other(talk, tag);
 }
 
 static void ask_expire(struct change *change, struct outbox *outbox, uint32_t i)
@@ -149,8 +120,6 @@ static void expire_keys(struct talk *talk, struct outbox *outbox)
 {
     struct change *change = change_of(talk);
 
-    if (failed(change, outbox))
-        return;
     if (!redis_next_step(talk->task.filter, &change->range)) {
         if (change->seconds != 0)
             expire_root(talk, outbox);
@@ -165,9 +134,7 @@ static void expire_keys(struct talk *talk, struct outbox *outbox)
 
 static void judge_root(struct talk *talk, struct outbox *outbox)
 {
-    struct change *change = change_of(talk);
-
-    if (!failed(change, outbox) && change->seconds == 0)
+    if (change_of(talk)->seconds == 0)
         expire_keys(talk, outbox);
 }
 
@@ -200,8 +167,8 @@ static void take_count(struct talk *talk, uint32_t tag, uint32_t index, const st
         change->count.bits_set += bits;
     else if (index == COUNT_TTL && task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, tag))
         change->count.ttl_ms = tag == 0 && reply->integers[0] >= 0 ? reply->integers[0] : change->count.ttl_ms;
-    else if (index >= COUNT_GUARD && !guard_take(&talk->task, tag, index - COUNT_GUARD, reply))
-        note_other(change, tag);
+    else if (index >= COUNT_GUARD)
+        (void)guard_take(talk, tag, index - COUNT_GUARD, reply);
 }
 
 static void count_key_bytes(struct change *change)
@@ -220,8 +187,6 @@ static void count(struct talk *talk, struct outbox *outbox)
     const uint64_t end = spec_bitmap_bytes(&filter->spec);
     char name[KEYS_SIZE];
 
-    if (failed(change, outbox))
-        return;
     if (change->from >= end) {
         count_key_bytes(change);
         change->key++;

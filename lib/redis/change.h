@@ -12,9 +12,6 @@ struct change {
     uint32_t key;             /* count: where it is */
     uint64_t from;            /* count: the byte */
     struct store_count count; /* counted so far */
-    bool other;               /* a key was not the one that this handle opened: */
-    uint32_t other_key;
-    struct diagnosis diagnosis;
 };
 
 void change_begin_clear(struct change *, hibloom *);

@@ -39,7 +39,7 @@ void guard_ask(hibloom *filter, struct outbox *outbox, struct argument key, uint
     command_number(out, record_trailer_at(&record) + RECORD_TRAILER - 1);
 }
 
-static bool take_trailer(struct task *task, uint32_t i, const struct reply *reply)
+bool guard_matches(struct task *task, uint32_t i, const struct reply *reply)
 {
     struct redis_filter *own = redis_filter_of(task->filter);
     const struct record known = redis_filter_record(task->filter, i);
@@ -98,14 +98,27 @@ static bool take_bare(struct task *task, uint32_t i, uint32_t index, const struc
     return true;
 }
 
-bool guard_take(struct task *task, uint32_t i, uint32_t index, const struct reply *reply)
+void guard_note_other(struct talk *talk, uint32_t i)
 {
-    return task->filter->bare ? take_bare(task, i, index, reply, false) : take_trailer(task, i, reply);
+    if (talk->other)
+        return;
+    talk->other = true;
+    talk->other_key = i;
 }
 
-bool guard_take_before(struct task *task, uint32_t i, uint32_t index, const struct reply *reply)
+bool guard_take(struct talk *talk, uint32_t i, uint32_t index, const struct reply *reply)
 {
-    return take_bare(task, i, index, reply, true);
+    if (talk->task.filter->bare)
+        return take_bare(&talk->task, i, index, reply, false);
+    if (guard_matches(&talk->task, i, reply))
+        return true;
+    guard_note_other(talk, i);
+    return false;
+}
+
+bool guard_take_before(struct talk *talk, uint32_t i, uint32_t index, const struct reply *reply)
+{
+    return take_bare(&talk->task, i, index, reply, true);
 }
 
 /* ---- What happened --------------------------------------------------------------- */
@@ -121,18 +134,10 @@ static void ask_end(hibloom *filter, struct outbox *outbox, uint32_t tag, uint32
     outbox_end(outbox);
 }
 
-void diagnosis_ask(struct diagnosis *diagnosis, struct talk *talk, struct outbox *outbox, uint32_t i)
+static void take_diagnosis(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
-    *diagnosis = (struct diagnosis){.key = i};
-    ask_end(talk->task.filter, outbox, 0, i);
-    if (i != 0)
-        ask_end(talk->task.filter, outbox, 1, 0);
-}
-
-void diagnosis_take(struct diagnosis *diagnosis, struct talk *talk, uint32_t tag, uint32_t index,
-                    const struct reply *reply)
-{
-    const uint32_t i = tag == 0 ? diagnosis->key : 0;
+    struct diagnosis *diagnosis = &talk->diagnosis;
+    const uint32_t i = tag == 0 ? talk->other_key : 0;
 
     if (index == 1)
         (void)task_expect_count(&talk->task, reply, i, tag == 0 ? &diagnosis->length : &(uint64_t){0});
@@ -141,7 +146,7 @@ void diagnosis_take(struct diagnosis *diagnosis, struct talk *talk, uint32_t tag
             reply->text, reply->text_len < RECORD_END ? reply->text_len : RECORD_END, &diagnosis->record[tag]);
 }
 
-void diagnosis_fail_other(struct task *task, uint32_t i, const struct record *record)
+void guard_fail_other(struct task *task, uint32_t i, const struct record *record)
 {
     char text[HIBLOOM_SPEC_TEXT_SIZE] = "", key[KEYS_SIZE];
     hibloom_spec spec;
@@ -158,13 +163,14 @@ void diagnosis_fail_other(struct task *task, uint32_t i, const struct record *re
 }
 
 /* Several keys: the root tells whether the filter is gone or has lost a key. */
-static void judge_several(struct diagnosis *diagnosis, struct task *task, const char *key)
+static void judge_several(struct talk *talk, const char *key)
 {
+    struct task *task = &talk->task;
     const struct redis_filter *own = redis_filter_of(task->filter);
-    const unsigned at = diagnosis->key == 0 ? 0 : 1;
-    const struct record *root = &diagnosis->record[at];
+    const unsigned at = talk->other_key == 0 ? 0 : 1;
+    const struct record *root = &talk->diagnosis.record[at];
 
-    if (diagnosis->found[at] != RECORD_FOUND || root->generation != own->generation)
+    if (talk->diagnosis.found[at] != RECORD_FOUND || root->generation != own->generation)
         return;
     if (root->state == RECORD_REMOVING)
         task_fail(task, HIBLOOM_ENOTFOUND, "'%s' is being removed", task->filter->name);
@@ -174,30 +180,40 @@ static void judge_several(struct diagnosis *diagnosis, struct task *task, const 
                   "anew, empty; then open the filter again", key, task->filter->name);
 }
 
-void diagnosis_judge(struct diagnosis *diagnosis, struct talk *talk)
+static void judge_diagnosis(struct talk *talk, struct outbox *outbox)
 {
     struct task *task = &talk->task;
     const struct redis_filter *own = redis_filter_of(task->filter);
-    const struct record *record = &diagnosis->record[0];
-    const struct record known = redis_filter_record(task->filter, diagnosis->key);
-    const enum record_found found = diagnosis->found[0];
+    const struct record *record = &talk->diagnosis.record[0];
+    const struct record known = redis_filter_record(task->filter, talk->other_key);
+    const enum record_found found = talk->diagnosis.found[0];
     char key[KEYS_SIZE];
 
-    keys_name(key, task->filter, diagnosis->key);
+    (void)outbox;
+    keys_name(key, task->filter, talk->other_key);
     if (own->count > 1)
-        judge_several(diagnosis, task, key);
+        judge_several(talk, key);
     if (found == RECORD_NOTHING)
         task_fail(task, HIBLOOM_ENOTFOUND, "'%s' is not there: dropped, deleted, evicted or expired; open it again "
                                            "to make a new one", key);
     else if (found == RECORD_FOUND && strcmp(record->text, task->filter->text) != 0)
-        diagnosis_fail_other(task, diagnosis->key, record);
-    else if (found == RECORD_FOUND && record->id != own->keys[diagnosis->key].id)
+        guard_fail_other(task, talk->other_key, record);
+    else if (found == RECORD_FOUND && record->id != own->keys[talk->other_key].id)
         task_fail(task, HIBLOOM_EMISMATCH, "'%s' holds another filter of the same spec: it was made anew or replaced "
                                            "since; open it again", key);
-    else if (found == RECORD_NONE && diagnosis->length <= known.bytes)
+    else if (found == RECORD_NONE && talk->diagnosis.length <= known.bytes)
         task_fail(task, HIBLOOM_ENOTFOUND, "'%s' is no filter any more: it was lost, and what is there was added since",
                   key);
     else
         task_fail(task, HIBLOOM_ECORRUPT, "'%s' was altered: what follows its bits is not what was created; delete the "
                                           "key", key);
+}
+
+void guard_diagnose(struct talk *talk, struct outbox *outbox)
+{
+    ask_end(talk->task.filter, outbox, 0, talk->other_key);
+    if (talk->other_key != 0)
+        ask_end(talk->task.filter, outbox, 1, 0);
+    talk->take = take_diagnosis;
+    talk->step = judge_diagnosis;
 }

@@ -8,7 +8,7 @@
  * The generation and id that the handle opened: the answers before it are good,
  * since a key that was lost or replaced at any time before has another id, or
  * nothing, there. Anything else, and the call fails; what happened then is read
- * from the end of the string in a round trip of its own (diagnosis).
+ * from the end of the string in a round trip of its own.
  *
  * A bare bitmap has no trailer. Of it STRLEN is asked, and the last eight bytes,
  * which must not be those of a filter. An add may make again what was lost, so
@@ -23,32 +23,27 @@
 void guard_ask(hibloom *, struct outbox *, struct argument key, uint32_t i);
 
 /* Takes reply `index` of those to guard_ask on key i. False: it is not that key
- * any more, or the reply was none. */
-bool guard_take(struct task *, uint32_t i, uint32_t index, const struct reply *);
+ * any more, which is noted in the talk. */
+bool guard_take(struct talk *, uint32_t i, uint32_t index, const struct reply *);
 
 /* The same in front of an add to a bare bitmap, which need not be there yet. */
-bool guard_take_before(struct task *, uint32_t i, uint32_t index, const struct reply *);
+bool guard_take_before(struct talk *, uint32_t i, uint32_t index, const struct reply *);
+
+/* Of a filter: is this the trailer of key i as the handle knows it? Notes nothing. */
+bool guard_matches(struct task *, uint32_t i, const struct reply *);
 
 /* Is it so long since the last good guard that an add must ask one first? */
 bool guard_is_stale(const hibloom *);
 
-/* ---- What happened -------------------------------------------------------------- */
+/* Key i is another one; what it is, will be read. */
+void guard_note_other(struct talk *, uint32_t i);
 
-/* The step to take once a guard was not good, of key i: fails with ENOTFOUND,
- * EMISMATCH or ECORRUPT, and words that say what to do. */
-struct diagnosis {
-    uint32_t key;
-    enum record_found found[2]; /* at the key, and at the root */
-    struct record record[2];
-    uint64_t length; /* of the key */
-};
-
-void diagnosis_ask(struct diagnosis *, struct talk *, struct outbox *, uint32_t i);
-void diagnosis_take(struct diagnosis *, struct talk *, uint32_t tag, uint32_t index, const struct reply *);
-void diagnosis_judge(struct diagnosis *, struct talk *);
+/* The step that reads what happened to talk.other_key, and fails with ENOTFOUND,
+ * EMISMATCH or ECORRUPT, in words that say what to do. */
+void guard_diagnose(struct talk *, struct outbox *);
 
 /* Fails for a key that holds the record of another filter; says how the specs
  * differ, but no seed: of siphash, that is a secret. */
-void diagnosis_fail_other(struct task *, uint32_t i, const struct record *);
+void guard_fail_other(struct task *, uint32_t i, const struct record *);
 
 #endif

@@ -188,18 +188,6 @@ static bool write_window(struct talk *talk, struct outbox *outbox, unsigned numb
 
 /* ---- Its answers --------------------------------------------------------------------- */
 
-static void take_guard(struct items *walk, struct window *window, uint32_t at, uint32_t i, uint32_t index,
-                       const struct reply *reply)
-{
-    if (guard_take(&walk->talk.task, i, index, reply)) {
-        window->proven[at] = 1;
-    } else if (!walk->other) {
-        walk->other = true;
-        walk->other_key = i;
-        walk->talk.window = NULL;
-    }
-}
-
 static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
     struct items *walk = items_of(talk);
@@ -214,11 +202,12 @@ static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct r
     }
     const uint32_t per_key = GUARD_REPLIES(talk->task.filter);
     if (index < walk->before) {
-        (void)guard_take_before(&talk->task, i + index / per_key, index % per_key, reply);
+        (void)guard_take_before(talk, i + index / per_key, index % per_key, reply);
     } else {
         const uint32_t guard = answer - run->answers;
         const uint32_t at = walk->encoding->all_keys ? guard / per_key : tag >> 1;
-        take_guard(walk, window, at, i + guard / per_key, guard % per_key, reply);
+        if (guard_take(talk, i + guard / per_key, guard % per_key, reply))
+            window->proven[at] = 1;
     }
 }
 
@@ -238,28 +227,6 @@ static void answered(struct talk *talk, unsigned number)
 }
 
 /* ---- The guard was not good -------------------------------------------------------------- */
-
-static void take_diagnosis(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
-{
-    diagnosis_take(&items_of(talk)->diagnosis, talk, tag, index, reply);
-}
-
-static void judge_diagnosis(struct talk *talk, struct outbox *outbox)
-{
-    (void)outbox;
-    diagnosis_judge(&items_of(talk)->diagnosis, talk);
-}
-
-static void diagnose(struct talk *talk, struct outbox *outbox)
-{
-    struct items *walk = items_of(talk);
-
-    if (!walk->other || talk->task.status != HIBLOOM_OK)
-        return;
-    diagnosis_ask(&walk->diagnosis, talk, outbox, walk->other_key);
-    talk->take = take_diagnosis;
-    talk->step = judge_diagnosis;
-}
 
 /* The keys that no guard has proven, window by window. */
 static bool undo_next(struct talk *talk, struct outbox *outbox, unsigned number)
@@ -303,41 +270,25 @@ static void undo(struct talk *talk, struct outbox *outbox)
     (void)outbox;
     talk->window = undo_next;
     talk->take = take_undone;
-    talk->step = diagnose;
 }
 
 /* ---- The task -------------------------------------------------------------------------------- */
-
-static void judge_windows(struct talk *talk, struct outbox *outbox)
-{
-    struct items *walk = items_of(talk);
-
-    if (walk->other && may_undo(walk))
-        undo(talk, outbox);
-    else
-        diagnose(talk, outbox);
-}
 
 static void start(struct talk *talk, struct outbox *outbox)
 {
     struct items *walk = items_of(talk);
 
-    if (walk->other) {
-        diagnose(talk, outbox);
-        return;
-    }
+    (void)outbox;
     talk->window = write_window;
     talk->take = take;
     talk->answered = answered;
-    talk->step = judge_windows;
     if (may_undo(walk))
         talk->cleanup = undo;
 }
 
 static void take_proof(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
-    if (!guard_take(&talk->task, tag, index, reply))
-        items_of(talk)->other = true; /* key 0 */
+    (void)guard_take(talk, tag, index, reply);
 }
 
 static void prove(struct talk *talk, struct outbox *outbox)

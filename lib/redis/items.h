@@ -39,11 +39,8 @@ struct items {
     struct chunk chunk;
     struct window windows[2];
     bool started;           /* a window was written */
-    bool other;             /* a key was not the one that this handle opened: */
-    uint32_t other_key;
     unsigned undo_window;   /* where undoing is */
     uint32_t undo_at;
-    struct diagnosis diagnosis;
 };
 
 /* exact: items_end is to tell what is new. */

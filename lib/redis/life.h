@@ -59,7 +59,6 @@ struct life {
     uint64_t unlinked;           /* keys, in the last step */
     char answer;                 /* of the last script: '+', '=', '!' */
     struct record answer_record; /* the trailer with it */
-    struct diagnosis diagnosis;
 };
 
 static inline struct life *life_of(struct talk *talk)

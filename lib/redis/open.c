@@ -116,7 +116,7 @@ static bool adopt_place(struct life *life, unsigned place)
     if (status == HIBLOOM_ENOMEM)
         task_no_memory(task);
     else if (status != HIBLOOM_OK)
-        diagnosis_fail_other(task, 0, record);
+        guard_fail_other(task, 0, record);
     else
         life_adopt(life, &spec, record);
     return task->status == HIBLOOM_OK;
@@ -334,7 +334,7 @@ static void take_confirmation(struct talk *talk, uint32_t tag, uint32_t index, c
     struct life *life = life_of(talk);
 
     if (tag != TAG_LIST) {
-        if (!guard_take(&talk->task, 0, index, reply))
+        if (!guard_matches(&talk->task, 0, reply))
             life->lost = false;
     } else if (index == 0 && task_expect(&talk->task, reply, REDIS_REPLY_STRING, 0) &&
                (reply->text_len != life->range.count * RECORD_ID_DIGITS ||
@@ -387,7 +387,7 @@ static void confirm_lost(struct talk *talk, struct outbox *outbox)
 
 static void take_bare(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
-    (void)guard_take_before(&talk->task, tag, index, reply);
+    (void)guard_take_before(talk, tag, index, reply);
 }
 
 static void attach_keys(struct talk *talk, struct outbox *outbox)

@@ -85,29 +85,13 @@ static void take_mark(struct talk *talk, uint32_t tag, uint32_t index, const str
         life->root_state = RECORD_REMOVING;
 }
 
-static void take_diagnosis(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
-{
-    diagnosis_take(&life_of(talk)->diagnosis, talk, tag, index, reply);
-}
-
-static void judge_diagnosis(struct talk *talk, struct outbox *outbox)
-{
-    (void)outbox;
-    diagnosis_judge(&life_of(talk)->diagnosis, talk);
-}
-
 /* It is not what it was: one that was looked up is looked up again. */
-static void not_removed(struct talk *talk, struct outbox *outbox)
+static void not_removed(struct talk *talk)
 {
-    struct life *life = life_of(talk);
-
-    if (life->goal != LIFE_DROP) {
+    if (life_of(talk)->goal == LIFE_DROP)
+        guard_note_other(talk, 0);
+    else
         life_again(talk);
-        return;
-    }
-    diagnosis_ask(&life->diagnosis, talk, outbox, 0);
-    talk->take = take_diagnosis;
-    talk->step = judge_diagnosis;
 }
 
 static void judge_mark(struct talk *talk, struct outbox *outbox)
@@ -118,17 +102,18 @@ static void judge_mark(struct talk *talk, struct outbox *outbox)
     if (life->answer == '+')
         life_remove_keys(talk, outbox);
     else
-        not_removed(talk, outbox);
+        not_removed(talk);
 }
 
 /* ---- All of it ---------------------------------------------------------------------- */
 
 static void judge_alone(struct talk *talk, struct outbox *outbox)
 {
+    (void)outbox;
     if (life_of(talk)->clearing_way)
         life_again(talk);
     else if (life_of(talk)->unlinked == 0)
-        not_removed(talk, outbox);
+        not_removed(talk);
 }
 
 static void remove_bare(struct talk *talk, struct outbox *outbox)

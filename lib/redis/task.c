@@ -1,7 +1,7 @@
 /* task.c: what all tasks share: the outbox, failures, one step after another.
  * See task.h. */
 #include "redis/task.h"
-#include "redis/keys.h"
+#include "redis/guard.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -138,9 +138,14 @@ static bool count_written(struct talk *talk, struct outbox *outbox)
     return outbox->count > 0;
 }
 
+static bool has_failed(const struct talk *talk)
+{
+    return talk->task.status != HIBLOOM_OK || talk->other;
+}
+
 static bool write_window(struct talk *talk, struct outbox *outbox)
 {
-    if (talk->window == NULL || (talk->task.status != HIBLOOM_OK && !talk->cleaning))
+    if (talk->window == NULL || (has_failed(talk) && !talk->cleaning))
         return false;
     for (unsigned number = 0; number < 2; number++) {
         if (talk->outstanding[number] != 0)
@@ -174,10 +179,12 @@ static enum task_next talk_next(struct task *task, struct outbox *outbox)
         if (talk->outstanding[0] + talk->outstanding[1] != 0)
             return TASK_WAIT;
         void (*step)(struct talk *, struct outbox *) = talk->step;
-        if (task->status != HIBLOOM_OK && !talk->cleaning) {
+        if (has_failed(talk) && !talk->cleaning) {
             step = talk->cleanup;
             talk->cleaning = true;
         }
+        if (step == NULL && talk->other && task->status == HIBLOOM_OK)
+            step = guard_diagnose;
         if (step == NULL)
             return TASK_DONE;
         take_step(talk, outbox, step);

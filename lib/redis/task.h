@@ -16,8 +16,7 @@
 #ifndef HIBLOOM_TASK_H
 #define HIBLOOM_TASK_H
 
-#include "base/store.h"
-#include "resp/command.h"
+#include "redis/record.h"
 #include "resp/refusal.h"
 #include "resp/reply.h"
 
@@ -89,7 +88,15 @@ bool task_expect_count(struct task *, const struct reply *, uint32_t i, uint64_t
  * and each exchange has its window's number as the lowest bit of its tag.
  *
  * Replies that are lost do not come to `take`; the task has failed then.
- * After a failure no window and no step follows, but for `cleanup` once. */
+ * After a failure no window and no step follows, but for `cleanup` once. A key
+ * that is not the one that the handle opened (other) is a failure whose status is
+ * not known yet: behind the cleanup it is diagnosed (guard.h). */
+struct diagnosis {
+    enum record_found found[2]; /* at the key, and at the root */
+    struct record record[2];
+    uint64_t length; /* of the key */
+};
+
 struct talk {
     struct task task;
     void (*step)(struct talk *, struct outbox *);
@@ -100,6 +107,9 @@ struct talk {
     uint32_t outstanding[2]; /* replies, by the window's number; all in [0] where there are none */
     bool windows;            /* what is outstanding goes by windows */
     bool cleaning;           /* the failure is known; what fails now is not noted */
+    bool other;              /* a key is another one: */
+    uint32_t other_key;
+    struct diagnosis diagnosis;
 };
 
 void talk_begin(struct talk *, hibloom *, void (*step)(struct talk *, struct outbox *));

@@ -25,32 +25,11 @@ static size_t part_at(const struct piece *piece, uint64_t done, uint64_t part)
     return (size_t)(piece->len - done < part ? piece->len - done : part);
 }
 
-/* ---- What follows the parts ------------------------------------------------------ */
-
-static void take_diagnosis(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
-{
-    diagnosis_take(&transfer_of(talk)->diagnosis, talk, tag, index, reply);
-}
-
-static void judge_diagnosis(struct talk *talk, struct outbox *outbox)
-{
-    (void)outbox;
-    diagnosis_judge(&transfer_of(talk)->diagnosis, talk);
-}
-
 static void finish(struct talk *talk, struct outbox *outbox)
 {
-    struct transfer *transfer = transfer_of(talk);
-
-    if (transfer->other == NULL) {
-        if (transfer->cut)
-            task_unexpected(&talk->task);
-        return;
-    }
-    talk->task.filter = transfer->other;
-    diagnosis_ask(&transfer->diagnosis, talk, outbox, transfer->piece->key);
-    talk->take = take_diagnosis;
-    talk->step = judge_diagnosis;
+    (void)outbox;
+    if (transfer_of(talk)->cut)
+        task_unexpected(&talk->task);
 }
 
 static void begin(struct transfer *transfer, hibloom *filter, const struct piece *piece,
@@ -86,8 +65,8 @@ static void take_read(struct talk *talk, uint32_t tag, uint32_t index, const str
 
     if (index == 0)
         take_part(transfer, tag & 1, reply);
-    else if (!guard_take(&talk->task, transfer->piece->key, index - 1, reply))
-        transfer->other = talk->task.filter;
+    else
+        (void)guard_take(talk, transfer->piece->key, index - 1, reply);
 }
 
 static bool read_window(struct talk *talk, struct outbox *outbox, unsigned number)
@@ -141,10 +120,13 @@ static void take_merged(struct talk *talk, uint32_t tag, uint32_t index, const s
     (void)index;
     if (!task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, transfer->piece->key))
         return;
-    if (reply->integers[0] == 0 || (reply->integers[0] == -1 && transfer->from != NULL))
-        transfer->other = reply->integers[0] == 0 ? talk->task.filter : transfer->from;
-    else if (reply->integers[0] != 1)
+    if (reply->integers[0] == 1)
+        return;
+    if (reply->integers[0] == -1 && transfer->from != NULL)
+        talk->task.filter = transfer->from;
+    else if (reply->integers[0] != 0)
         task_unexpected(&talk->task);
+    guard_note_other(talk, transfer->piece->key);
 }
 
 /* Skips the parts that are all 0; of a piece that is nothing else, one is sent,
@@ -200,7 +182,7 @@ static bool merge_window(struct talk *talk, struct outbox *outbox, unsigned numb
 /* A bare bitmap's guard, before and behind: that it was lost, and what was made. */
 static void take_bare(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
-    (void)guard_take_before(&talk->task, tag, index, reply);
+    (void)guard_take_before(talk, tag, index, reply);
 }
 
 static void ask_bare(struct talk *talk, struct outbox *outbox)

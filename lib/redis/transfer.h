@@ -15,8 +15,6 @@ struct transfer {
     bool sent;                 /* something */
     uint64_t part_at[2];       /* of the windows that are on their way */
     bool cut;                  /* a part came short */
-    hibloom *other;            /* the filter whose key was another one; NULL: neither */
-    struct diagnosis diagnosis;
 };
 
 void transfer_begin_read(struct transfer *, hibloom *, const struct piece *, unsigned char *out);
