@@ -60,6 +60,8 @@ static void fail_as_context(struct connection *c, int saved)
         fail(c, HIBLOOM_ETIMEDOUT, "timed out waiting for the server");
     else if (context->err == REDIS_ERR_OOM)
         fail(c, HIBLOOM_ENOMEM, "out of memory");
+    else if (c->answers == 1 && c->first.words[0] != '\0') /* a client that is not let in is told so, once */
+        fail(c, refusal_status(refusal_of(c->first.words)), c->first.words);
     else
         fail(c, HIBLOOM_EIO, context->errstr);
     abandon(c);
@@ -166,6 +168,7 @@ static void make(struct connection *c)
         fail_as_context(c, errno);
     } else {
         c->alive = true;
+        c->answers = 0;
         install_reader(c);
         authenticate(c);
     }
@@ -239,6 +242,8 @@ const struct reply *connection_receive(struct connection *c, void *bulk, size_t 
         if (!c->alive)
             return NULL;
     } while (received != RECEIVED_ANSWER);
+    if (c->answers++ == 0)
+        (void)error_set(&c->first, HIBLOOM_OK, "%s", c->reply.type == REDIS_REPLY_ERROR ? c->reply.text : "");
     return &c->reply;
 }
 

@@ -26,6 +26,8 @@ struct connection {
     uint32_t connect_timeout_ms, command_timeout_ms; /* 0 if borrowed */
     uint64_t sent_ms;                                /* when the last commands went out */
     struct reply reply;                              /* the last one received */
+    uint64_t answers;                                /* so many since it was made */
+    struct error first;                              /* the first one, if that was an error */
     redisReplyObjectFunctions *their_functions;      /* a borrowed reader's own, while ours are in */
     void *their_privdata;
 };

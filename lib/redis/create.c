@@ -86,12 +86,15 @@ bool life_take_answer(struct life *life, const struct reply *reply, uint32_t i)
         return false;
     life->answer = reply->text[0];
     memset(&life->answer_record, 0, sizeof life->answer_record);
-    if (reply->text_len == 1 + RECORD_TRAILER && record_parse(reply->text + 1, &life->answer_record))
-        return true;
     if (reply->text_len == 1)
         return true;
-    task_unexpected(&life->talk.task);
-    return false;
+    if (reply->text_len != 1 + RECORD_TRAILER || life->answer == '!') {
+        task_unexpected(&life->talk.task);
+        return false;
+    }
+    if (!record_parse(reply->text + 1, &life->answer_record))
+        life->answer = '!'; /* what cannot be read is none of ours */
+    return true;
 }
 
 /* ---- The root ------------------------------------------------------------------ */
@@ -172,7 +175,9 @@ static void take_made(struct talk *talk, uint32_t tag, uint32_t index, const str
 
 static void raise_generation(struct talk *, struct outbox *);
 static void give_up_creating(struct talk *, struct outbox *);
-static void check_other(struct talk *, struct outbox *);
+static void finish(struct talk *, struct outbox *);
+
+static void make_keys(struct talk *, struct outbox *);
 
 static void judge_made(struct talk *talk, struct outbox *outbox)
 {
@@ -183,27 +188,16 @@ static void judge_made(struct talk *talk, struct outbox *outbox)
     else if (life->taken)
         give_up_creating(talk, outbox);
     else
-        life_make_keys(talk, outbox);
+        make_keys(talk, outbox);
 }
 
-void life_make_keys(struct talk *talk, struct outbox *outbox)
+static void make_keys(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
-    const uint32_t count = redis_filter_of(talk->task.filter)->count;
     uint64_t id;
 
-    if (life->range.count == 0) { /* begins */
-        free(life->mine);
-        life->mine = calloc(count / 8 + 1, 1);
-        if (life->mine == NULL)
-            task_no_memory(&talk->task);
-    }
-    life->met = 0;
-    life->taken = false;
-    if (talk->task.status != HIBLOOM_OK)
-        return;
     if (!redis_next_step(talk->task.filter, &life->range)) {
-        check_other(talk, outbox);
+        finish(talk, outbox);
         return;
     }
     for (uint32_t i = life->range.first; i < life->range.first + life->range.count; i++)
@@ -211,6 +205,45 @@ void life_make_keys(struct talk *talk, struct outbox *outbox)
             life_ask_make(life, outbox, i, id, -1);
     talk->take = take_made;
     talk->step = judge_made;
+}
+
+static void begin_keys(struct talk *talk, struct outbox *outbox)
+{
+    struct life *life = life_of(talk);
+
+    free(life->mine);
+    life->mine = calloc(redis_filter_of(talk->task.filter)->count / 8 + 1, 1);
+    life->met = 0;
+    life->taken = false;
+    if (life->mine == NULL)
+        task_no_memory(&talk->task);
+    else
+        make_keys(talk, outbox);
+}
+
+/* Two that create one name, one of them with one key, the other with several, find
+ * nothing and make both roots. So each looks at the other's place between making
+ * its own root and making it ready: one of the two at least sees both, and then
+ * life_look resolves it. Late bits may hide one, until they are taken back. */
+static void judge_other(struct talk *talk, struct outbox *outbox)
+{
+    struct life *life = life_of(talk);
+    const unsigned other = life_other_place(life);
+
+    if (life_has_filter(life, other)) {
+        life_again(talk);
+    } else if (life->place[other].found == RECORD_NONE && life->patience-- > 0) {
+        talk->task.pause_ms = LIFE_PAUSE_MS;
+        talk->step = life_make_keys;
+    } else {
+        begin_keys(talk, outbox);
+    }
+}
+
+void life_make_keys(struct talk *talk, struct outbox *outbox)
+{
+    life_ask_place(talk, outbox, life_other_place(life_of(talk)));
+    talk->step = judge_other;
 }
 
 /* ---- Ready ------------------------------------------------------------------------- */
@@ -259,31 +292,6 @@ static void finish(struct talk *talk, struct outbox *outbox)
                   (struct argument){"", 0}, (struct argument){life->ids, len}, RECORD_READY, "");
     talk->take = take_answer;
     talk->step = judge_finished;
-}
-
-/* Two that create one name, one of them with one key, the other with several, find
- * nothing and make both roots. So each looks at the other's place between making
- * its own root and making it ready: one of the two at least sees both, and then
- * life_look resolves it. */
-static void judge_other(struct talk *talk, struct outbox *outbox)
-{
-    struct life *life = life_of(talk);
-    const unsigned other = life_other_place(life);
-
-    if (life_has_filter(life, other)) {
-        life_again(talk);
-    } else if (life->place[other].found == RECORD_NONE && life->patience-- > 0) {
-        talk->task.pause_ms = LIFE_PAUSE_MS; /* late bits may hide one, until they are taken back */
-        talk->step = check_other;
-    } else {
-        finish(talk, outbox);
-    }
-}
-
-static void check_other(struct talk *talk, struct outbox *outbox)
-{
-    life_ask_place(talk, outbox, life_other_place(life_of(talk)));
-    talk->step = judge_other;
 }
 
 /* ---- In the way ----------------------------------------------------------------------- */

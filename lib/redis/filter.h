@@ -23,6 +23,7 @@ struct redis_filter {
     struct redis_server_traits *server;
     uint64_t generation;
     uint64_t proven_ms; /* when a guard was good last; 0: none was yet */
+    uint32_t suspect;   /* the key whose guard was not good last; 0: none but the root */
     uint32_t count;     /* of keys */
     struct redis_key keys[];
 };

@@ -16,7 +16,7 @@ bool guard_is_stale(const hibloom *filter)
 {
     const struct redis_filter *own = redis_filter_of(filter);
 
-    return own->proven_ms == 0 || clock_now_ms() - own->proven_ms > STALE_MS;
+    return own->proven_ms == 0 || own->suspect != 0 || clock_now_ms() - own->proven_ms > STALE_MS;
 }
 
 void guard_ask(hibloom *filter, struct outbox *outbox, struct argument key, uint32_t i)
@@ -104,14 +104,20 @@ void guard_note_other(struct talk *talk, uint32_t i)
         return;
     talk->other = true;
     talk->other_key = i;
+    redis_filter_of(talk->task.filter)->suspect = i;
+    redis_filter_of(talk->task.filter)->proven_ms = 0;
 }
 
 bool guard_take(struct talk *talk, uint32_t i, uint32_t index, const struct reply *reply)
 {
+    struct redis_filter *own = redis_filter_of(talk->task.filter);
+
     if (talk->task.filter->bare)
         return take_bare(&talk->task, i, index, reply, false);
-    if (guard_matches(&talk->task, i, reply))
+    if (guard_matches(&talk->task, i, reply)) {
+        own->suspect = i == own->suspect ? 0 : own->suspect;
         return true;
+    }
     guard_note_other(talk, i);
     return false;
 }

@@ -115,11 +115,13 @@ static bool adopt_place(struct life *life, unsigned place)
 
     if (status == HIBLOOM_ENOMEM)
         task_no_memory(task);
+    else if (status != HIBLOOM_OK && record->state == RECORD_CREATING && life->patience-- > 0)
+        life_again(&life->talk); /* it may yet give way to one of the other form */
     else if (status != HIBLOOM_OK)
         guard_fail_other(task, 0, record);
     else
         life_adopt(life, &spec, record);
-    return task->status == HIBLOOM_OK;
+    return status == HIBLOOM_OK && task->status == HIBLOOM_OK;
 }
 
 void life_fail_taken(struct life *life, const char *key)

@@ -29,11 +29,19 @@ void life_ask_unlink(struct life *life, struct outbox *outbox, uint32_t i, bool 
 
 void life_take_unlinked(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
-    uint64_t count;
+    struct life *life = life_of(talk);
 
     (void)index;
-    if (task_expect_count(&talk->task, reply, tag, &count))
-        life_of(talk)->unlinked += count;
+    if (!task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, tag))
+        return;
+    if (reply->integers[0] == -1) {
+        life->taken = true;
+        life->taken_key = tag;
+    } else if (reply->integers[0] < 0) {
+        task_unexpected(&talk->task);
+    } else {
+        life->unlinked += (uint64_t)reply->integers[0];
+    }
 }
 
 /* ---- Keys 1, 2, ..., then the root --------------------------------------------- */
@@ -41,10 +49,15 @@ void life_take_unlinked(struct talk *talk, uint32_t tag, uint32_t index, const s
 static void judge_removed(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
+    char key[KEYS_SIZE];
 
     (void)outbox;
-    if (life->clearing_way || life->goal == LIFE_OPEN || life->goal == LIFE_REPAIR)
+    if (life->clearing_way || life->goal == LIFE_OPEN || life->goal == LIFE_REPAIR) {
         life_again(talk);
+    } else if (life->taken) {
+        keys_name(key, talk->task.filter, life->taken_key);
+        task_fail(&talk->task, HIBLOOM_ECORRUPT, "'%s' was altered, so it was left: delete the key", key);
+    }
 }
 
 /* A root that was not marked goes by its id. */

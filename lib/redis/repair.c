@@ -40,6 +40,10 @@ static void judge_made(struct talk *talk, struct outbox *outbox)
     struct redis_filter *own = redis_filter_of(filter);
     char then[RECORD_ID_DIGITS + 1], key[KEYS_SIZE];
 
+    if (life->answer == '!' && life->patience-- > 0) { /* late bits are soon taken back */
+        life_again(talk);
+        return;
+    }
     if (life->answer == '!') {
         keys_name(key, filter, i);
         life_fail_taken(life, key);

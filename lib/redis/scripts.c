@@ -32,6 +32,7 @@ static const char make[] = COMMON
     "  if generation == '' then return '=' .. trailer end\n"
     "  if trailer:sub(17, 21) ~= ARGV[4]:sub(-23, -19) or trailer:sub(23, 27) == '00001' then return '!' end\n"
     "  local there = tonumber(trailer:sub(40, 55))\n"
+    "  if not there then return '!' end\n"
     "  if there == tonumber(generation) and ttl >= 0 then call('PEXPIRE', key, ttl) end\n"
     "  if there >= tonumber(generation) then return '=' .. trailer end\n"
     "elseif size > 0 and call('BITCOUNT', key) > 0 then\n"
@@ -59,9 +60,12 @@ static const char swap[] = COMMON
     "call('SETRANGE', key, at + 37, ARGV[7])\n"
     "return '+'\n";
 
-/* ARGV then: state or ''. Gives 1 if it was that, else 0. */
+/* ARGV then: state or ''. Gives 1 if it was that, else 0; -1 where it is no filter. */
 static const char unlink_[] = COMMON
-    "if size == 0 or not is(trailer, ARGV[2]) then return 0 end\n"
+    "if size == 0 then return 0 end\n"
+    "if not is(trailer, ARGV[2]) then\n"
+    "  return trailer and trailer:match('^ %d+ %d+ %d+/%d+ %x+ [crx] %d+ %x+ %d+ hibloom1$') and 0 or -1\n"
+    "end\n"
     "if ARGV[3] ~= '' and trailer:sub(38, 38) ~= ARGV[3] then return 0 end\n"
     "return call('UNLINK', key)\n";
 

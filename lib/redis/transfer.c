@@ -130,7 +130,8 @@ static void take_merged(struct talk *talk, uint32_t tag, uint32_t index, const s
 }
 
 /* Skips the parts that are all 0; of a piece that is nothing else, one is sent,
- * since each call proves the filter; but a bare bitmap is not made for nothing. */
+ * since each call proves the filter, for which a byte will do; but a bare bitmap is
+ * not made for nothing. */
 static size_t next_part(struct transfer *transfer)
 {
     const struct piece *piece = transfer->piece;
@@ -167,7 +168,8 @@ static bool merge_window(struct talk *talk, struct outbox *outbox, unsigned numb
     redis_expect(out, into, i, RECORD_IDENTITY);
     command_number(out, transfer->piece->from + transfer->asked);
     if (transfer->from == NULL) {
-        command_argument(out, (struct argument){(const char *)transfer->bits + transfer->asked, len});
+        const unsigned char *bits = transfer->bits + transfer->asked;
+        command_argument(out, (struct argument){(const char *)bits, is_zero(bits, len) ? 1 : len});
     } else {
         command_text(out, "");
         redis_expect(out, transfer->from, i, RECORD_IDENTITY);
