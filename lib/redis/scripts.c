@@ -62,7 +62,7 @@ static const char swap[] = COMMON
 
 /* ARGV then: state or ''. Gives 1 if it was that, else 0; -1 where it is no filter. */
 static const char unlink_[] = COMMON
-    "if size == 0 then return 0 end\n"
+    "if size == 0 or size < at + 92 then return 0 end\n"
     "if not is(trailer, ARGV[2]) then\n"
     "  return trailer and trailer:match('^ %d+ %d+ %d+/%d+ %x+ [crx] %d+ %x+ %d+ hibloom1$') and 0 or -1\n"
     "end\n"
