@@ -107,9 +107,10 @@ bench:
 RUN_TESTS = HIBLOOM_PROGRAM=$(abspath $(BUILD))/hibloom tests/tools/run-tests.sh
 
 check: all examples tests
-	@$(RUN_TESTS) $(wildcard tests/model/run.sh) $(TESTS) \
+	@$(RUN_TESTS) tests/model/run.py $(TESTS) \
 	    "tests/structure/includes.py README.md lib" \
 	    "tests/structure/symbols.sh lib $(BUILD)/lib" \
+	    tests/tools/compose-test.sh \
 	    "tests/tools/install-test.sh $(BUILD)" \
 	    "tests/tools/with-redis.sh tests/tools/readme.sh README.md $(BUILD)/libhibloom.a $(LDFLAGS) $(LIBS)"
 
