@@ -159,8 +159,11 @@ static void take_made(struct talk *talk, uint32_t tag, uint32_t index, const str
     const struct record *record = &life->answer_record;
 
     (void)index;
-    if (!life_take_answer(life, reply, tag))
+    if (!life_take_answer(life, reply, tag)) {
+        if (talk->task.refusal == REFUSAL_WRONGTYPE) /* another's value is where a key has to be */
+            talk->cleanup = life_remove;
         return;
+    }
     if (life->answer == '!') {
         life->taken = true;
         life->taken_key = tag;

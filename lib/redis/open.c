@@ -24,12 +24,18 @@ static void take_place(struct talk *talk, uint32_t tag, uint32_t index, const st
 {
     struct life_place *place = &life_of(talk)->place[tag];
     struct task refused = {.filter = talk->task.filter};
+    char key[KEYS_SIZE];
 
     (void)index;
     /* a refusal counts only if that place is the filter's */
     if (task_expect(&refused, reply, REDIS_REPLY_STRING, 0))
         place->found = record_read_end(reply->text, reply->text_len < RECORD_END ? reply->text_len : RECORD_END,
                                        &place->record);
+    if (refused.refusal == REFUSAL_WRONGTYPE) { /* before the spec is known, a task names the filter, not the key */
+        refused = (struct task){.filter = talk->task.filter};
+        place_key(life_of(talk), tag, key);
+        task_fail(&refused, HIBLOOM_EMISMATCH, "'%s' holds a value that is no string: choose another name", key);
+    }
     place->status = refused.status;
     place->words = refused.error;
 }
@@ -210,7 +216,7 @@ static void judge_absent(struct talk *talk)
         place_key(life, needed, key);
         task_fail(&talk->task, HIBLOOM_EMISMATCH, "'%s' is a filter of its own, in the way of the first key of '%s'",
                   key, talk->task.filter->name);
-    } else if (place->found == RECORD_NONE && life->goal != LIFE_DELETE && life->goal != LIFE_REPAIR) {
+    } else if (place->found == RECORD_NONE && life->goal == LIFE_OPEN && life->wanted == NULL) {
         judge_taken(talk, needed);
     } else if (life->goal == LIFE_OPEN && life->wanted != NULL) {
         talk->step = life_create;
