@@ -299,7 +299,8 @@ HIBLOOM_API void hibloom_store_free(hibloom_store *store);
  * first. What was in flight while its filter went is taken back before the call
  * returns; what an adder leaves that is killed in that moment is a string without
  * a spec: hibloom_open says EMISMATCH, and the key is yours to delete. Bits that
- * fell into a new filter's own bits stay there: some more wrong "maybe".
+ * fell into a new filter's own bits stay there: some more wrong "maybe"; one that
+ * hit its ids is an error to all who use it (EMISMATCH, ECORRUPT).
  *
  * Those statuses and the following are not repeated below: ENOMEM, EIO,
  * ETIMEDOUT, ESERVER, EPROTO, EUNAVAILABLE, EDENIED; hibloom_store_error has the

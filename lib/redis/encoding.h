@@ -21,6 +21,7 @@ struct run {
     uint32_t items;
     const uint64_t *bits;  /* k an item */
     unsigned char *known;  /* enum encoded_bit, as many */
+    bool cut;              /* a block came shorter than a filter's can be */
     uint32_t answers;      /* replies to its commands on a key, the guards' not counted */
 };
 

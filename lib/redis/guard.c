@@ -168,6 +168,19 @@ void guard_fail_other(struct task *task, uint32_t i, const struct record *record
               text[0] != '\0' ? text : record->text);
 }
 
+/* The key, as its record says, is another filter's. */
+static void fail_replaced(struct task *task, uint32_t i, const struct record *record)
+{
+    char key[KEYS_SIZE];
+
+    keys_name(key, task->filter, i);
+    if (strcmp(record->text, task->filter->text) != 0)
+        guard_fail_other(task, i, record);
+    else
+        task_fail(task, HIBLOOM_EMISMATCH, "'%s' holds another filter of the same spec: it was made anew or replaced "
+                                           "since; open it again", key);
+}
+
 /* Several keys: the root tells whether the filter is gone or has lost a key. */
 static void judge_several(struct talk *talk, const char *key)
 {
@@ -176,9 +189,11 @@ static void judge_several(struct talk *talk, const char *key)
     const unsigned at = talk->other_key == 0 ? 0 : 1;
     const struct record *root = &talk->diagnosis.record[at];
 
-    if (talk->diagnosis.found[at] != RECORD_FOUND || root->generation != own->generation)
+    if (talk->diagnosis.found[at] != RECORD_FOUND)
         return;
-    if (root->state == RECORD_REMOVING)
+    if (root->generation != own->generation)
+        fail_replaced(task, 0, root);
+    else if (root->state == RECORD_REMOVING)
         task_fail(task, HIBLOOM_ENOTFOUND, "'%s' is being removed", task->filter->name);
     else
         task_fail(task, HIBLOOM_ECORRUPT,
@@ -202,11 +217,9 @@ static void judge_diagnosis(struct talk *talk, struct outbox *outbox)
     if (found == RECORD_NOTHING)
         task_fail(task, HIBLOOM_ENOTFOUND, "'%s' is not there: dropped, deleted, evicted or expired; open it again "
                                            "to make a new one", key);
-    else if (found == RECORD_FOUND && strcmp(record->text, task->filter->text) != 0)
-        guard_fail_other(task, talk->other_key, record);
-    else if (found == RECORD_FOUND && record->id != own->keys[talk->other_key].id)
-        task_fail(task, HIBLOOM_EMISMATCH, "'%s' holds another filter of the same spec: it was made anew or replaced "
-                                           "since; open it again", key);
+    else if (found == RECORD_FOUND && (strcmp(record->text, task->filter->text) != 0 ||
+                                       record->id != own->keys[talk->other_key].id))
+        fail_replaced(task, talk->other_key, record);
     else if (found == RECORD_NONE && talk->diagnosis.length <= known.bytes)
         task_fail(task, HIBLOOM_ENOTFOUND, "'%s' is no filter any more: it was lost, and what is there was added since",
                   key);

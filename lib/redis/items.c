@@ -176,6 +176,7 @@ static bool write_window(struct talk *talk, struct outbox *outbox, unsigned numb
         return false;
     gather(walk, window);
     walk->started = true;
+    walk->last = number;
     memset(window->proven, 0, window->runs > count ? window->runs : count);
     if (walk->encoding->each_key)
         for (uint32_t i = 0; i < count; i++)
@@ -208,6 +209,8 @@ static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct r
         const uint32_t at = walk->encoding->all_keys ? guard / per_key : tag >> 1;
         if (guard_take(talk, i + guard / per_key, guard % per_key, reply))
             window->proven[at] = 1;
+        if (window->proven[at] && run->cut)
+            task_unexpected(&talk->task);
     }
 }
 
@@ -228,24 +231,41 @@ static void answered(struct talk *talk, unsigned number)
 
 /* ---- The guard was not good -------------------------------------------------------------- */
 
-/* The keys that no guard has proven, window by window. */
+/* The bits of a window in key i that no guard has proven; NULL: none. Each key
+ * comes up once, with the bits of both windows. */
+static const struct run *find_unproven(const struct items *walk, unsigned w, uint32_t i)
+{
+    const struct window *window = &walk->windows[w];
+    const bool by_key = walk->encoding->each_key || walk->encoding->all_keys;
+
+    if (window->items == 0)
+        return NULL;
+    if (by_key)
+        return window->proven[i] ? NULL : window->run;
+    for (uint32_t r = 0; r < window->runs; r++)
+        if (window->run[r].segment == i && !window->proven[r])
+            return &window->run[r];
+    return NULL;
+}
+
 static bool undo_next(struct talk *talk, struct outbox *outbox, unsigned number)
 {
     struct items *walk = items_of(talk);
-    const bool partitioned = walk->encoding->each_key || walk->encoding->all_keys;
+    const bool by_key = walk->encoding->each_key || walk->encoding->all_keys;
+    const size_t step = by_key ? talk->task.filter->spec.hashes : 1;
 
-    for (; walk->undo_window < 2; walk->undo_window++, walk->undo_at = 0) {
-        const struct window *window = &walk->windows[walk->undo_window];
-        const uint32_t end = window->items == 0 ? 0 : partitioned ? talk->task.filter->spec.hashes : window->runs;
-        while (walk->undo_at < end && window->proven[walk->undo_at])
-            walk->undo_at++;
-        if (walk->undo_at == end)
+    for (; walk->undo_at < redis_filter_of(talk->task.filter)->count; walk->undo_at++) {
+        const size_t first = by_key ? walk->undo_at : 0;
+        struct undo_part parts[2];
+        size_t count = 0;
+        for (unsigned w = 0; w < 2; w++) {
+            const struct run *run = find_unproven(walk, walk->last ^ 1 ^ w, walk->undo_at);
+            if (run != NULL)
+                parts[count++] = (struct undo_part){run, first, step};
+        }
+        if (count == 0)
             continue;
-        const uint32_t at = walk->undo_at++;
-        if (partitioned)
-            undo_ask(talk->task.filter, outbox, number, at, window->run, at, talk->task.filter->spec.hashes);
-        else
-            undo_ask(talk->task.filter, outbox, number, window->run[at].segment, &window->run[at], 0, 1);
+        undo_ask(talk->task.filter, outbox, number, walk->undo_at++, parts, count);
         return true;
     }
     return false;

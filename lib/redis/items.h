@@ -39,8 +39,8 @@ struct items {
     struct chunk chunk;
     struct window windows[2];
     bool started;           /* a window was written */
-    unsigned undo_window;   /* where undoing is */
-    uint32_t undo_at;
+    unsigned last;          /* window that was written */
+    uint32_t undo_at;       /* the key where undoing is */
 };
 
 /* exact: items_end is to tell what is new. */

@@ -36,6 +36,8 @@ static void take_place(struct talk *talk, uint32_t tag, uint32_t index, const st
         place_key(life_of(talk), tag, key);
         task_fail(&refused, HIBLOOM_EMISMATCH, "'%s' holds a value that is no string: choose another name", key);
     }
+    if (refused.status == HIBLOOM_EPROTO)
+        task_unexpected(&talk->task);
     place->status = refused.status;
     place->words = refused.error;
 }
@@ -198,8 +200,8 @@ static void judge_damaged(struct life *life, unsigned place)
     char key[KEYS_SIZE];
 
     place_key(life, place, key);
-    task_fail(&life->talk.task, HIBLOOM_ECORRUPT, "'%s' was a filter and is damaged: its spec is unreadable or its "
-              "length is wrong; delete the key", key);
+    task_fail(&life->talk.task, HIBLOOM_ECORRUPT, "'%s' was a filter and is damaged: its spec cannot be read; delete "
+              "the key", key);
 }
 
 /* Nothing of ours is there. */
@@ -210,9 +212,14 @@ static void judge_absent(struct talk *talk)
     const struct life_place *place = &life->place[needed];
     char key[KEYS_SIZE];
 
+    if (life->wanted == NULL && place->status == HIBLOOM_OK && life->place[PLACE_ROOT].status != HIBLOOM_EMISMATCH)
+        place = &life->place[PLACE_ROOT]; /* where that cannot be looked at, it may be there */
     if (place->status != HIBLOOM_OK) {
         task_fail(&talk->task, place->status, "%s", place->words.words);
-    } else if (place->found == RECORD_FOUND) { /* of a name that looks like our root's */
+        return;
+    }
+    place = &life->place[needed];
+    if (place->found == RECORD_FOUND) { /* of a name that looks like our root's */
         place_key(life, needed, key);
         task_fail(&talk->task, HIBLOOM_EMISMATCH, "'%s' is a filter of its own, in the way of the first key of '%s'",
                   key, talk->task.filter->name);

@@ -62,7 +62,7 @@ static const char swap[] = COMMON
 
 /* ARGV then: state or ''. Gives 1 if it was that, else 0; -1 where it is no filter. */
 static const char unlink_[] = COMMON
-    "if size == 0 or size < at + 92 then return 0 end\n"
+    "if size == 0 or size <= at then return 0 end\n"
     "if not is(trailer, ARGV[2]) then\n"
     "  return trailer and trailer:match('^ %d+ %d+ %d+/%d+ %x+ [crx] %d+ %x+ %d+ hibloom1$') and 0 or -1\n"
     "end\n"
@@ -103,8 +103,11 @@ static const char expire[] = COMMON
  * Is there another filter in the string, at its end or, where others made it grow,
  * anywhere? Then bits of its bitmap stay, since one of its items may count on them
  * by now. Those behind its end go, and the string is cut back to it. Those in its
- * tail go only if the tail is broken, and whole without them. Is there none, ours go, and a string of zeros with them; if a filter
- * shows only then, its magic was what we hit. Gives the bits that were ours. */
+ * tail go, the last ones first, until the tail is whole: those before were set in
+ * the handle's own filter. (Where another adder hit it, too, that one's undo will
+ * make it whole. The ids are not in the crc; what hit them is an error to all.)
+ * Is there none, ours go, and a string of zeros with them; if a filter shows only
+ * then, its magic was what we hit. Gives how many bits were ours. */
 static const char undo[] = COMMON
     "if size == 0 or is(trailer, ARGV[2]) then return 0 end\n"
     "local ours, met, known = {}, {}, tonumber(ARGV[4])\n"
@@ -160,10 +163,14 @@ static const char undo[] = COMMON
     "  if bits then set(1, 0, bits * 8) end\n"
     "  if not bits then return #ours end\n"
     "end\n"
-    "local stop = at + 92\n"
-    "if not is_whole(text, at) then\n"
-    "  set(0, bits * 8, stop * 8)\n"
-    "  if not is_whole(text, at) then set(1, bits * 8, stop * 8) end\n"
+    "local stop, tries = at + 92, 64\n"
+    "for i = #ours, 1, -1 do\n"
+    "  if ours[i] >= bits * 8 and ours[i] < stop * 8 then\n"
+    "    if is_whole(text, at) then break end\n"
+    "    call('SETBIT', key, ours[i], 0)\n"
+    "    tries = tries - 1\n"
+    "    if tries == 0 then set(0, bits * 8, stop * 8) break end\n"
+    "  end\n"
     "end\n"
     "set(0, stop * 8, size * 8)\n"
     "if stop < size and call('BITCOUNT', key, stop, -1) == 0 then\n"

@@ -3,29 +3,30 @@
 #include "redis/scripts.h"
 #include "spec/spec.h"
 
-static size_t count(const struct run *run, size_t end, size_t first, size_t step, unsigned char known)
+/* Writes those of whose bits so much is known, if `out` is not NULL; their number. */
+static size_t write_bits(const hibloom *filter, struct commands *out, const struct undo_part *parts, size_t count,
+                         unsigned char known)
 {
     size_t bits = 0;
 
-    for (size_t at = first; at < end; at += step)
-        bits += run->known[at] == known;
+    for (const struct undo_part *part = parts; part < parts + count; part++) {
+        const size_t end = (size_t)part->run->items * filter->spec.hashes;
+        for (size_t at = part->first; at < end; at += part->step) {
+            if (part->run->known[at] != known)
+                continue;
+            bits++;
+            if (out != NULL)
+                command_number(out, part->run->bits[at]);
+        }
+    }
     return bits;
 }
 
-static void write(struct commands *out, const struct run *run, size_t end, size_t first, size_t step,
-                  unsigned char known)
+void undo_ask(hibloom *filter, struct outbox *outbox, uint32_t tag, uint32_t i, const struct undo_part *parts,
+              size_t count)
 {
-    for (size_t at = first; at < end; at += step)
-        if (run->known[at] == known)
-            command_number(out, run->bits[at]);
-}
-
-void undo_ask(hibloom *filter, struct outbox *outbox, uint32_t tag, uint32_t i, const struct run *run, size_t first,
-              size_t step)
-{
-    const size_t end = (size_t)run->items * filter->spec.hashes;
-    const size_t ours = count(run, end, first, step, BIT_WAS_UNSET);
-    const size_t doubtful = count(run, end, first, step, BIT_UNKNOWN);
+    const size_t ours = write_bits(filter, NULL, parts, count, BIT_WAS_UNSET);
+    const size_t doubtful = write_bits(filter, NULL, parts, count, BIT_UNKNOWN);
     char name[KEYS_SIZE];
     struct commands *out = &outbox->commands;
     const struct argument key = redis_begin(filter, outbox, tag, i, name);
@@ -35,7 +36,7 @@ void undo_ask(hibloom *filter, struct outbox *outbox, uint32_t tag, uint32_t i, 
     redis_expect(out, filter, i, RECORD_IDENTITY);
     command_number(out, spec_bitmap_bytes(&filter->spec));
     command_number(out, ours);
-    write(out, run, end, first, step, BIT_WAS_UNSET);
-    write(out, run, end, first, step, BIT_UNKNOWN);
+    (void)write_bits(filter, out, parts, count, BIT_WAS_UNSET);
+    (void)write_bits(filter, out, parts, count, BIT_UNKNOWN);
     outbox_end(outbox);
 }

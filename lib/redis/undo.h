@@ -9,7 +9,13 @@
 
 #include "redis/encoding.h"
 
-/* The bits of a run that lie in key i, `step` apart from the first on. */
-void undo_ask(hibloom *, struct outbox *, uint32_t tag, uint32_t i, const struct run *, size_t first, size_t step);
+/* Some bits of a run that lie in one key: from `first` on, `step` apart. */
+struct undo_part {
+    const struct run *run;
+    size_t first, step;
+};
+
+/* All parts lie in key i, and are in the order in which they were sent. */
+void undo_ask(hibloom *, struct outbox *, uint32_t tag, uint32_t i, const struct undo_part *, size_t parts);
 
 #endif
