@@ -51,7 +51,8 @@ static bool enqueue(struct blocking *b)
         struct exchange *flight = malloc(room * sizeof *flight);
         if (flight == NULL)
             return false;
-        memcpy(flight, b->flight + b->first, b->count * sizeof *flight);
+        if (b->count > 0)
+            memcpy(flight, b->flight + b->first, b->count * sizeof *flight);
         free(b->flight);
         b->flight = flight;
         b->first = 0;

@@ -288,18 +288,21 @@ static void borrow(struct connection *c)
 }
 
 /* Has the server closed the connection since its last use, for want of use or
- * because it was restarted? Nothing was sent yet, so a new one loses nothing. */
-static bool closed_meanwhile(const struct connection *c)
+ * because it was restarted; or said more than it was asked? Nothing was sent yet,
+ * so a new one loses nothing. */
+static bool is_spent(const struct connection *c)
 {
     char byte;
 
+    if (c->context->reader->pos < c->context->reader->len)
+        return true;
     return recv(c->context->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
 }
 
 hibloom_status connection_enter(struct connection *c)
 {
     c->status = HIBLOOM_OK;
-    if (!c->borrowed && c->context != NULL && closed_meanwhile(c))
+    if (!c->borrowed && c->context != NULL && is_spent(c))
         abandon(c);
     if (c->borrowed)
         borrow(c);

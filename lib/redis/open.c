@@ -256,7 +256,7 @@ static void judge_places(struct talk *talk, struct outbox *outbox)
 
 /* ---- All keys of several ------------------------------------------------------ */
 
-enum { TAG_LIST = UINT32_MAX };
+#define TAG_LIST UINT32_MAX
 
 static void take_key(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
@@ -331,9 +331,13 @@ static void judge_keys(struct talk *talk, struct outbox *outbox)
 
     life->lost = false;
     for (uint32_t i = 0; i < life->range.count; i++) {
-        uint64_t *id = &own->keys[life->range.first + i].id;
-        const bool listed = record_parse_id(&life->list[i * RECORD_ID_DIGITS], id);
-        if (!listed || life->seen[i] != *id)
+        const bool is_root = life->range.first + i == 0;
+        uint64_t *id = &own->keys[life->range.first + i].id, listed = 0;
+        if (!record_parse_id(&life->list[i * RECORD_ID_DIGITS], &listed) || (is_root && listed != *id))
+            life->seen[i] = 0; /* the list was altered */
+        else
+            *id = listed;
+        if (life->seen[i] != *id)
             life->lost = true;
     }
     if (!life->lost)

@@ -201,8 +201,10 @@ static const char merge[] = COMMON
     "try('SET', KEYS[3], more)\n"
     "try('BITOP', 'OR', KEYS[2], KEYS[2], KEYS[3])\n"
     "try('SETRANGE', key, from, try('GET', KEYS[2]) or '')\n"
-    "call('UNLINK', KEYS[2], KEYS[3])\n"
-    "return failed or 1\n";
+    "local gone = redis.pcall('UNLINK', KEYS[2], KEYS[3])\n"
+    "if type(gone) == 'number' then return failed or 1 end\n"
+    "for i = 2, 3 do redis.pcall('SET', KEYS[i], '', 'PX', 1) end\n" /* for whom UNLINK is denied */
+    "return failed or gone\n";
 
 /* KEYS: the keys of a filter. ARGV: a bit in each for one item after the other.
  * Gives a '0' or '1' for each, what it was before. */
