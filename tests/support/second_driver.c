@@ -1,0 +1,393 @@
+/* A second driver, and a store on it. See second_driver.h. */
+#include "second_driver.h"
+
+#include "base/store.h"
+#include "redis/change.h"
+#include "redis/life.h"
+#include "redis/look.h"
+#include "redis/transfer.h"
+
+#include <hiredis/hiredis.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STEPS_MAX = 5000000 }; /* a task that asks for more never ends */
+
+enum fate { CARRIED, NOT_SENT, ANSWER_LOST };
+
+struct flight {
+    struct exchange exchange;
+    enum fate fate;
+    uint32_t index; /* of its next reply */
+};
+
+struct pipe {
+    redisContext *redis;
+    struct flight *flights; /* sent and not wholly answered: from first on */
+    size_t first, count, room;
+    uint64_t exchanges; /* of this call */
+};
+
+struct second {
+    hibloom_store base;
+    struct redis_server_traits traits;
+    struct pipe pipes[2];
+    struct outbox outbox;
+    struct reply reply;
+    struct test_random random;
+    unsigned lose_one_in, lost, sent;
+    unsigned hold_at;
+    void (*hold)(void *);
+    void *hold_argument;
+};
+
+static bool chance(struct second *s, unsigned one_in)
+{
+    return one_in != 0 && test_random_below(&s->random, one_in) == 0;
+}
+
+/* ---- Answers ------------------------------------------------------------------- */
+
+/* As lib/resp would have noted it. */
+static void note(struct reply *out, const redisReply *reply)
+{
+    if (reply->type == REDIS_REPLY_INTEGER) {
+        if (out->count < REPLY_INTEGERS)
+            out->integers[out->count] = reply->integer;
+        out->count++;
+    } else if (reply->type == REDIS_REPLY_ARRAY) {
+        for (size_t i = 0; i < reply->elements; i++)
+            note(out, reply->element[i]);
+    } else if (reply->type != REDIS_REPLY_NIL) {
+        out->text_len = reply->len;
+        memcpy(out->text, reply->str, reply->len < REPLY_TEXT ? reply->len : REPLY_TEXT);
+        out->text[reply->len < REPLY_TEXT ? reply->len : REPLY_TEXT] = '\0';
+    }
+}
+
+static const struct reply *receive(struct second *s, struct pipe *pipe, const struct flight *flight)
+{
+    const struct exchange *exchange = &flight->exchange;
+    redisReply *reply = NULL;
+
+    if (flight->fate == NOT_SENT)
+        return NULL;
+    assert_int_equal(redisGetReply(pipe->redis, (void **)&reply), REDIS_OK);
+    if (flight->fate == ANSWER_LOST) {
+        freeReplyObject(reply);
+        return NULL;
+    }
+    reply_reset(&s->reply);
+    s->reply.type = reply->type;
+    s->reply.elements = reply->type == REDIS_REPLY_ARRAY ? reply->elements : 0;
+    note(&s->reply, reply);
+    if (flight->index == 0 && exchange->bulk != NULL && reply->type == REDIS_REPLY_STRING)
+        memcpy(exchange->bulk, reply->str, reply->len < exchange->bulk_room ? reply->len : exchange->bulk_room);
+    freeReplyObject(reply);
+    return &s->reply;
+}
+
+static bool is_waiting(const struct second *s)
+{
+    return s->pipes[0].count + s->pipes[1].count > 0;
+}
+
+/* One reply of the oldest exchange of a connection, whichever has one. */
+static void deliver(struct second *s, struct task *task)
+{
+    const unsigned wanted = (unsigned)test_random_below(&s->random, 2);
+    struct pipe *pipe = &s->pipes[s->pipes[wanted].count > 0 ? wanted : 1 - wanted];
+    struct flight *flight = &pipe->flights[pipe->first];
+    const struct reply *reply = receive(s, pipe, flight);
+    const uint32_t tag = flight->exchange.tag, index = flight->index++;
+
+    if (reply == NULL)
+        task_fail(task, HIBLOOM_EIO, "lost by the second driver");
+    if (flight->index == flight->exchange.replies) {
+        pipe->first++;
+        pipe->count--;
+    }
+    task->class->reply(task, tag, index, reply);
+}
+
+/* ---- Commands ------------------------------------------------------------------- */
+
+static void enqueue(struct second *s, const struct exchange *exchange, const char *bytes, size_t len)
+{
+    struct pipe *pipe = &s->pipes[exchange->slot & 1];
+    const enum fate fate = !chance(s, s->lose_one_in) ? CARRIED : chance(s, 2) ? NOT_SENT : ANSWER_LOST;
+
+    assert_true(exchange->replies > 0);
+    if (pipe->first + pipe->count == pipe->room) {
+        memmove(pipe->flights, pipe->flights + pipe->first, pipe->count * sizeof *pipe->flights);
+        pipe->first = 0;
+        pipe->room = pipe->count * 2 + 16;
+        pipe->flights = realloc(pipe->flights, pipe->room * sizeof *pipe->flights);
+        assert_non_null(pipe->flights);
+    }
+    pipe->flights[pipe->first + pipe->count++] = (struct flight){*exchange, fate, 0};
+    pipe->exchanges++;
+    s->lost += fate != CARRIED;
+    if (fate != NOT_SENT) /* goes out once somebody asks for a reply */
+        assert_int_equal(redisAppendFormattedCommand(pipe->redis, bytes, len), REDIS_OK);
+}
+
+static void send_outbox(struct second *s)
+{
+    size_t begin = 0;
+
+    assert_true(s->outbox.count > 0);
+    if (s->hold != NULL && s->sent == s->hold_at) {
+        void (*run)(void *) = s->hold;
+        s->hold = NULL;
+        run(s->hold_argument);
+    }
+    for (size_t i = 0; i < s->outbox.count; i++) {
+        const struct exchange *exchange = &s->outbox.exchanges[i];
+        enqueue(s, exchange, s->outbox.commands.bytes + begin, exchange->end - begin);
+        begin = exchange->end;
+    }
+    assert_int_equal(begin, s->outbox.commands.len);
+    s->sent++;
+    outbox_empty(&s->outbox);
+}
+
+/* ---- Running a task --------------------------------------------------------------- */
+
+static void carry(struct second *s, struct task *task)
+{
+    for (unsigned step = 0; step < STEPS_MAX; step++) {
+        switch (task->class->next(task, &s->outbox)) {
+        case TASK_SEND:
+            send_outbox(s);
+            while (is_waiting(s) && chance(s, 3))
+                deliver(s, task);
+            break;
+        case TASK_WAIT:
+            assert_true(is_waiting(s));
+            deliver(s, task);
+            while (is_waiting(s) && !chance(s, 4))
+                deliver(s, task);
+            break;
+        case TASK_PAUSE:
+            test_sleep_ms(task->pause_ms);
+            break;
+        case TASK_DONE:
+            assert_false(is_waiting(s));
+            return;
+        }
+    }
+    fail_msg("the task does not end");
+}
+
+static hibloom_status run(hibloom *filter, struct task *task)
+{
+    struct second *s = (struct second *)filter->store;
+
+    s->sent = 0;
+    s->pipes[0].exchanges = s->pipes[1].exchanges = 0;
+    carry(s, task);
+    s->hold = NULL;
+    if (task->status != HIBLOOM_OK)
+        error_set(&s->base.error, task->status, "%s", task->error.words);
+    return task->status;
+}
+
+/* ---- The functions of a store ------------------------------------------------------- */
+
+static hibloom_status live(hibloom *filter, enum life_goal goal, const hibloom_spec *wanted, bool keep)
+{
+    struct life life;
+
+    life_begin(&life, goal, filter, &((struct second *)filter->store)->traits, wanted);
+    hibloom_status status = run(filter, &life.talk.task);
+    life_end(&life);
+    if (!keep || (status != HIBLOOM_OK && goal != LIFE_DROP))
+        redis_filter_free(filter);
+    return status;
+}
+
+static hibloom_status second_open(hibloom *filter, const hibloom_spec *wanted)
+{
+    return live(filter, LIFE_OPEN, wanted, true);
+}
+
+static hibloom_status second_attach(hibloom *filter)
+{
+    const hibloom_spec spec = filter->spec;
+
+    return live(filter, LIFE_ATTACH, &spec, true);
+}
+
+static hibloom_status second_repair(hibloom *filter)
+{
+    return live(filter, LIFE_REPAIR, NULL, false);
+}
+
+static hibloom_status second_delete(hibloom *filter)
+{
+    return live(filter, LIFE_DELETE, NULL, false);
+}
+
+static hibloom_status second_drop(hibloom *filter)
+{
+    return live(filter, LIFE_DROP, NULL, true);
+}
+
+static hibloom_status second_add(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new)
+{
+    hibloom_status status;
+    struct items task;
+    struct look look;
+
+    if (is_new == NULL && look_pays(filter, n)) {
+        look_begin(&look, filter, items, n);
+        status = run(filter, &look.task);
+        look_end(&look);
+        return status;
+    }
+    items_begin_add(&task, filter, items, n, is_new != NULL);
+    status = run(filter, &task.talk.task);
+    items_end(&task, is_new);
+    return status;
+}
+
+static hibloom_status second_contains(hibloom *filter, const hibloom_item *items, size_t n, bool *found)
+{
+    struct items task;
+
+    items_begin_contains(&task, filter, items, n);
+    hibloom_status status = run(filter, &task.talk.task);
+    items_end(&task, found);
+    return status;
+}
+
+static hibloom_status second_count(hibloom *filter, struct store_count *out)
+{
+    struct change change;
+
+    change_begin_count(&change, filter);
+    hibloom_status status = run(filter, &change.talk.task);
+    *out = change.count;
+    return status;
+}
+
+static hibloom_status second_clear(hibloom *filter)
+{
+    struct change change;
+
+    change_begin_clear(&change, filter);
+    return run(filter, &change.talk.task);
+}
+
+static hibloom_status second_expire(hibloom *filter, uint64_t seconds)
+{
+    struct change change;
+
+    change_begin_expire(&change, filter, seconds);
+    return run(filter, &change.talk.task);
+}
+
+static hibloom_status second_read(hibloom *filter, const struct piece *piece, unsigned char *out)
+{
+    struct transfer transfer;
+
+    transfer_begin_read(&transfer, filter, piece, out);
+    return run(filter, &transfer.talk.task);
+}
+
+static hibloom_status second_merge(hibloom *into, const struct piece *piece, const unsigned char *bits)
+{
+    struct transfer transfer;
+
+    transfer_begin_merge(&transfer, into, piece, bits);
+    return run(into, &transfer.talk.task);
+}
+
+static hibloom_status second_merge_within(hibloom *into, hibloom *from, const struct piece *piece)
+{
+    struct transfer transfer;
+
+    transfer_begin_merge_within(&transfer, into, from, piece);
+    return run(into, &transfer.talk.task);
+}
+
+static void second_free(hibloom_store *store)
+{
+    struct second *s = (struct second *)store;
+
+    for (int i = 0; i < 2; i++) {
+        redisFree(s->pipes[i].redis);
+        free(s->pipes[i].flights);
+    }
+    outbox_free(&s->outbox);
+    free(s);
+}
+
+static const struct store_class second_class = {
+    .open = second_open,
+    .attach = second_attach,
+    .add = second_add,
+    .contains = second_contains,
+    .count = second_count,
+    .clear = second_clear,
+    .drop = second_drop,
+    .expire = second_expire,
+    .read = second_read,
+    .merge = second_merge,
+    .merge_within = second_merge_within,
+    .repair = second_repair,
+    .delete = second_delete,
+    .close = redis_filter_free,
+    .free = second_free,
+};
+
+/* ---- The store ------------------------------------------------------------------------ */
+
+hibloom_store *second_store(const char *socket, hibloom_commands commands)
+{
+    struct second *s = calloc(1, sizeof *s);
+
+    assert_non_null(s);
+    s->base.class = &second_class;
+    s->traits.bitfield = commands == HIBLOOM_COMMANDS_BITFIELD;
+    s->random = test_random_new();
+    for (int i = 0; i < 2; i++) {
+        s->pipes[i].redis = redisConnectUnix(socket);
+        assert_true(s->pipes[i].redis != NULL && s->pipes[i].redis->err == 0);
+    }
+    return &s->base;
+}
+
+void second_store_lose(hibloom_store *store, unsigned one_in)
+{
+    ((struct second *)store)->lose_one_in = one_in;
+}
+
+unsigned second_store_lost(hibloom_store *store)
+{
+    struct second *s = (struct second *)store;
+    const unsigned lost = s->lost;
+
+    s->lost = 0;
+    return lost;
+}
+
+void second_store_hold(hibloom_store *store, unsigned at, void (*hold)(void *argument), void *argument)
+{
+    struct second *s = (struct second *)store;
+
+    s->hold_at = at;
+    s->hold = hold;
+    s->hold_argument = argument;
+}
+
+unsigned second_store_sent(const hibloom_store *store)
+{
+    return ((const struct second *)store)->sent;
+}
+
+uint64_t second_store_exchanges(const hibloom_store *store, int connection)
+{
+    return ((const struct second *)store)->pipes[connection].exchanges;
+}
