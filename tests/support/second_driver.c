@@ -132,16 +132,24 @@ static void enqueue(struct second *s, const struct exchange *exchange, const cha
         assert_int_equal(redisAppendFormattedCommand(pipe->redis, bytes, len), REDIS_OK);
 }
 
-static void send_outbox(struct second *s)
+/* What was sent before is answered; so what is held is all that is on its way. */
+static void hold(struct second *s, struct task *task)
+{
+    void (*run)(void *) = s->hold;
+
+    s->hold = NULL;
+    while (is_waiting(s))
+        deliver(s, task);
+    run(s->hold_argument);
+}
+
+static void send_outbox(struct second *s, struct task *task)
 {
     size_t begin = 0;
 
     assert_true(s->outbox.count > 0);
-    if (s->hold != NULL && s->sent == s->hold_at) {
-        void (*run)(void *) = s->hold;
-        s->hold = NULL;
-        run(s->hold_argument);
-    }
+    if (s->hold != NULL && s->sent == s->hold_at)
+        hold(s, task);
     for (size_t i = 0; i < s->outbox.count; i++) {
         const struct exchange *exchange = &s->outbox.exchanges[i];
         enqueue(s, exchange, s->outbox.commands.bytes + begin, exchange->end - begin);
@@ -159,7 +167,7 @@ static void carry(struct second *s, struct task *task)
     for (unsigned step = 0; step < STEPS_MAX; step++) {
         switch (task->class->next(task, &s->outbox)) {
         case TASK_SEND:
-            send_outbox(s);
+            send_outbox(s, task);
             while (is_waiting(s) && chance(s, 3))
                 deliver(s, task);
             break;
@@ -373,12 +381,12 @@ unsigned second_store_lost(hibloom_store *store)
     return lost;
 }
 
-void second_store_hold(hibloom_store *store, unsigned at, void (*hold)(void *argument), void *argument)
+void second_store_hold(hibloom_store *store, unsigned at, void (*run_once)(void *argument), void *argument)
 {
     struct second *s = (struct second *)store;
 
     s->hold_at = at;
-    s->hold = hold;
+    s->hold = run_once;
     s->hold_argument = argument;
 }
 

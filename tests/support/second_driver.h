@@ -22,10 +22,10 @@ void second_store_lose(hibloom_store *store, unsigned one_in);
 /* Exchanges that were lost since the last call. */
 unsigned second_store_lost(hibloom_store *store);
 
-/* In the next call, `run` is called once, before the commands that the task
- * writes as the number `at` (0: the first) are sent: what happens while they
- * are on their way. */
-void second_store_hold(hibloom_store *store, unsigned at, void (*run)(void *argument), void *argument);
+/* In the next call, `run_once` is called before the commands that the task writes
+ * as the number `at` (0: the first) are sent: what happens while they are on
+ * their way. All before them is answered then. */
+void second_store_hold(hibloom_store *store, unsigned at, void (*run_once)(void *argument), void *argument);
 
 /* How often the last call has sent, and what. */
 unsigned second_store_sent(const hibloom_store *store);
