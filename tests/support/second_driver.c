@@ -81,7 +81,7 @@ static const struct reply *receive(struct second *s, struct pipe *pipe, const st
     s->reply.type = reply->type;
     s->reply.elements = reply->type == REDIS_REPLY_ARRAY ? reply->elements : 0;
     note(&s->reply, reply);
-    if (flight->index == 0 && exchange->bulk != NULL && reply->type == REDIS_REPLY_STRING)
+    if (flight->index == exchange->bulk_index && exchange->bulk != NULL && reply->type == REDIS_REPLY_STRING)
         memcpy(exchange->bulk, reply->str, reply->len < exchange->bulk_room ? reply->len : exchange->bulk_room);
     freeReplyObject(reply);
     return &s->reply;

@@ -67,13 +67,25 @@ static void what_may_pass_is_retryable_and_what_must_be_mended_is_not(void **sta
         assert_int_equal(hibloom_is_retryable(refusals[i].status), refusals[i].status == HIBLOOM_EUNAVAILABLE);
 }
 
-/* Each that is known has advice, and it goes behind words. */
-static void advice_follows_the_words(void **state)
+/* What can be done stands behind the words, and the full stop between them goes. */
+static void what_to_do_follows_the_words(void **state)
 {
+    char out[64];
+
     (void)state;
-    for (int i = REFUSAL_OTHER + 1; i <= REFUSAL_UNKNOWN_COMMAND; i++)
-        assert_true(strncmp(refusal_advice((enum refusal)i), ": ", 2) == 0);
-    assert_string_equal(refusal_advice(REFUSAL_OTHER), "");
+    for (int i = REFUSAL_OTHER + 1; i <= REFUSAL_UNKNOWN_COMMAND; i++) {
+        refusal_explain((enum refusal)i, "WORDS of it.", out, sizeof out);
+        assert_memory_equal(out, "WORDS of it: ", strlen("WORDS of it: "));
+        assert_true(strlen(out) > strlen("WORDS of it: "));
+    }
+    refusal_explain(REFUSAL_OTHER, "ERR no more.", out, sizeof out);
+    assert_string_equal(out, "ERR no more.");
+    refusal_explain(REFUSAL_OOM, "", out, sizeof out);
+    assert_memory_equal(out, ": ", 2);
+    memset(out, 7, sizeof out);
+    refusal_explain(REFUSAL_OOM, "OOM", out, 5); /* cut to what there is room for */
+    assert_string_equal(out, "OOM:");
+    assert_int_equal(out[5], 7);
 }
 
 /* ---- Within a script --------------------------------------------------------------- */
@@ -122,6 +134,8 @@ static void what_a_script_may_not_run_is_denied(void **state)
     assert_int_equal(refusal_of("ERR Error running script (call to f_0cf): @user_script:1: @user_script: 1: "
                                 "The user executing the script can't access at least one of the keys mentioned in "
                                 "the command arguments"), REFUSAL_NOPERM);
+    assert_int_equal(refusal_of("ERR The user executing the script can't run this command or subcommand script: "
+                                "f_0cf, on @user_script:1."), REFUSAL_NOPERM); /* 7.0 */
 }
 
 /* Words that another's script has made up do not become a code. */
@@ -169,10 +183,10 @@ static void keys_of_a_name_with_a_tag_share_its_slot(void **state)
 
     (void)state;
     for (uint32_t i = 0; i < 100; i++) {
-        assert_int_equal(keys_slot(key, keys_of(key, "{t}seen", true, i)), slot("t"));
+        assert_int_equal(keys_slot(key, keys_at(key, "{t}seen", true, i)), slot("t"));
         assert_int_equal(strtoul(key + strlen("{t}seen:"), NULL, 10), i);
     }
-    assert_int_equal(keys_slot(key, keys_of(key, "123456789", false, 7)), 12739);
+    assert_int_equal(keys_slot(key, keys_at(key, "123456789", false, 7)), 12739);
     assert_string_equal(key, "123456789");
 }
 
@@ -181,7 +195,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(words_are_a_code_and_a_status),
         cmocka_unit_test(what_may_pass_is_retryable_and_what_must_be_mended_is_not),
-        cmocka_unit_test(advice_follows_the_words),
+        cmocka_unit_test(what_to_do_follows_the_words),
         cmocka_unit_test(within_a_script_they_mean_the_same),
         cmocka_unit_test(what_a_script_may_not_run_is_denied),
         cmocka_unit_test(a_place_in_the_middle_is_no_code),
