@@ -62,7 +62,7 @@ static unsigned segments_touched(const hibloom *filter, const hibloom_item *item
 static void a_batch_asks_each_segment_that_it_touches_once(void **state)
 {
     static const size_t counts[] = {1, 10, 100, BATCH};
-    static const unsigned windows[] = {0, 1, 3, 12}; /* a run that is cut in two by them is asked twice */
+    static const unsigned windows[] = {0, 1, 2, 5}; /* a run that is cut in two by them is asked twice */
     hibloom_item *items = items_new("item", BATCH);
     hibloom *filter = test_open(store, NAME, "bits=2560000 hashes=7 seed=5eed segments=256");
 
