@@ -144,10 +144,12 @@ static void no_name_of_a_caller_is_a_temporary_key(void **state)
     for (bool done = false; !done;) {
         assert_int_equal(redisGetReply(monitor, (void **)&line), REDIS_OK);
         done = strstr(line->str, "\"PING\"") != NULL;
-        const char *set = strstr(line->str, "lua] \"SET\" \"");
-        if (set != NULL) {
+        char *key = strstr(line->str, "lua] \"SET\" \"");
+        if (key != NULL) {
             temporary++;
-            assert_non_null(strstr(set, "\\x00")); /* C strings have none inside */
+            key += strlen("lua] \"SET\" \"");
+            *strstr(key, "\" \"") = '\0';
+            assert_non_null(strstr(key, "\\x00")); /* C strings have none inside */
         }
         freeReplyObject(line);
     }
