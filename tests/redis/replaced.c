@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MANY = 10000, KEPT = 50, STALE_MS = 120 };
+enum { ONE_WINDOW = 20, MANY = 10000, KEPT = 50, STALE_MS = 120 };
 
 static hibloom_store *plain, *flying; /* flying: what it sends can be held */
 static hibloom_item *many, *kept;
@@ -252,8 +252,16 @@ static void what_was_on_its_way_costs_the_new_filter_at_most_bits(void **state)
 {
     (void)state;
     for (int c = 0; c < CHANGES; c++)
+        for (int n = 0; n < 4; n++)
+            add_while_replaced(&changes[c], n < 2 ? 1 : ONE_WINDOW, n % 2, 0);
+}
+
+/* Several windows, and the name taken before each of them. */
+static void of_a_longer_call_no_more_stays(void **state)
+{
+    (void)state;
+    for (int c = 0; c < CHANGES; c++)
         for (unsigned at = 0; at < 4; at++) {
-            add_while_replaced(&changes[c], 1, at % 2, at / 2);
             add_while_replaced(&changes[c], 100, at % 2, at / 2);
             add_while_replaced(&changes[c], MANY, false, at);
             add_while_replaced(&changes[c], MANY, true, at);
@@ -277,7 +285,7 @@ static void tail_and_length_of_the_new_filter_are_as_they_were(void **state)
             hibloom *old = test_open(flying, "seen", changes[c].old);
             assert_ok(hibloom_add(old, "first", 5, NULL), flying);
             second_store_hold(flying, 0, replace_and_read, (void *)(uintptr_t)&changes[c]);
-            assert_status(hibloom_add_many(old, many, n < 2 ? 1 : 100, n % 2 ? is_new : NULL), HIBLOOM_EMISMATCH,
+            assert_status(hibloom_add_many(old, many, n < 2 ? 1 : ONE_WINDOW, n % 2 ? is_new : NULL), HIBLOOM_EMISMATCH,
                           flying);
             assert_only_more_bits(&taken_before, changes[c].bytes);
             assert_kept();
@@ -365,6 +373,7 @@ int main(void)
         TEST(a_large_call_asks_first),
         TEST(another_filter_of_the_same_size_is_not_taken_for_it),
         TEST(what_was_on_its_way_costs_the_new_filter_at_most_bits),
+        TEST(of_a_longer_call_no_more_stays),
         TEST(tail_and_length_of_the_new_filter_are_as_they_were),
         TEST(adders_cut_off_by_a_drop_do_not_touch_a_bitmap_that_came_after),
         TEST(a_bitmap_that_came_meanwhile_keeps_its_bits_and_gets_none),
