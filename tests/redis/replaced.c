@@ -295,6 +295,39 @@ static void tail_and_length_of_the_new_filter_are_as_they_were(void **state)
         }
 }
 
+static void add_more_to_the_new_filter(void *argument)
+{
+    (void)argument;
+    assert_ok(hibloom_add_many(fresh_one, many + MANY / 2, 300, NULL), plain);
+}
+
+static void replace_and_hold_what_follows(void *argument)
+{
+    replace(argument);
+    second_store_hold(flying, 1, add_more_to_the_new_filter, NULL); /* before late bits are taken back */
+}
+
+/* One of these items finds a late bit set, and counts on it. */
+static void an_item_of_the_new_filter_that_counts_on_late_bits_stays(void **state)
+{
+    static bool answers[300];
+
+    (void)state;
+    for (int round = 0; round < 10; round++) {
+        hibloom *old = test_open(flying, "seen", "bits=4000 hashes=7 seed=1");
+        assert_ok(hibloom_add(old, "first", 5, NULL), flying);
+        second_store_hold(flying, 0, replace_and_hold_what_follows, (void *)(uintptr_t)&changes[2]);
+        assert_status(hibloom_add_many(old, many + round * ONE_WINDOW, ONE_WINDOW, round % 2 ? answers : NULL),
+                      HIBLOOM_EMISMATCH, flying);
+        assert_ok(hibloom_contains_many(fresh_one, many + MANY / 2, 300, answers), plain);
+        for (int i = 0; i < 300; i++)
+            assert_true(answers[i]);
+        hibloom_close(fresh_one);
+        hibloom_close(old);
+        leave_nothing(NULL);
+    }
+}
+
 /* ---- And a bitmap of another program ------------------------------------------------------ */
 
 static void drop_it(void *argument)
@@ -375,6 +408,7 @@ int main(void)
         TEST(what_was_on_its_way_costs_the_new_filter_at_most_bits),
         TEST(of_a_longer_call_no_more_stays),
         TEST(tail_and_length_of_the_new_filter_are_as_they_were),
+        TEST(an_item_of_the_new_filter_that_counts_on_late_bits_stays),
         TEST(adders_cut_off_by_a_drop_do_not_touch_a_bitmap_that_came_after),
         TEST(a_bitmap_that_came_meanwhile_keeps_its_bits_and_gets_none),
     };
