@@ -260,8 +260,8 @@ static void be_done(void)
 static void an_adder_that_timed_out_over_an_expiry_leaves_the_name_free(void **state)
 {
     static const char *const expire = "for _, k in ipairs(redis.call('KEYS', '*')) do redis.call('PEXPIRE', k, 50) end";
-    hibloom_store *store =
-        test_connect(redis_server_uri(server), &(hibloom_connect_options){.command_timeout_ms = 150});
+    hibloom_store *store = test_connect(redis_server_uri(server),
+                                        &(hibloom_connect_options){.command_timeout_ms = 150});
 
     (void)state;
     for (int f = 0; f < 2 * FORMS; f++) {

@@ -39,9 +39,24 @@ static int leave_nothing(void **state)
 
 /* Several keys of `seen` are seen:0 to seen:3, so these are beside all its forms. */
 static const char *const neighbours[] = {
-    "{seen}:hibloom-a", "{seen}:hibloom-b", "{seen}:hibloom-l", "{seen}:spec", "{seen:0}:spec", "{seen:1}:hibloom-a",
-    "{seen}",           "{seen}a",          "seen:spec",        "seen:",       "seen:4",        "seen:00",
-    "seen:0:0",         "seen ",            "Seen",             "seen:-1",     "seen:0000",     "{seen}b",
+    "{seen}:hibloom-a",
+    "{seen}:hibloom-b",
+    "{seen}:hibloom-l",
+    "{seen}:spec",
+    "{seen:0}:spec",
+    "{seen:1}:hibloom-a",
+    "{seen}",
+    "{seen}a",
+    "seen:spec",
+    "seen:",
+    "seen:4",
+    "seen:00",
+    "seen:0:0",
+    "seen ",
+    "Seen",
+    "seen:-1",
+    "seen:0000",
+    "{seen}b",
 };
 enum { NEIGHBOURS = sizeof neighbours / sizeof neighbours[0], ALL = NEIGHBOURS + 4 };
 

@@ -230,6 +230,35 @@ static void each_opens_what_the_other_made(void **state)
     items_free(items);
 }
 
+/* Bare bitmaps have a guard in front, too. */
+static void on_bare_bitmaps_as_well(void **state)
+{
+    struct pair pair = {.name = {"one", "two"}};
+
+    (void)state;
+    for (int f = 0; f < 2 * FORMS; f++) {
+        pair.form = &forms[f / 2];
+        for (int i = 0; i < 2; i++) {
+            pair.store[i] = i == 0 ? plain[f % 2] : second[f % 2];
+            pair.filter[i] = test_attach(pair.store[i], pair.name[i], pair.form->text);
+        }
+        assert_int_equal(ask(&pair, "a"), HIBLOOM_ENOTFOUND);
+        add(&pair, "a", N, false);
+        add(&pair, "b", N, !is_partitioned(pair.form));
+        assert_equal_bits(&pair);
+        for (int i = 0; i < 2; i++)
+            assert_ok(hibloom_clear(pair.filter[i]), pair.store[i]);
+        assert_equal_bits(&pair);
+        add(&pair, "b", N, false);
+        assert_equal_bits(&pair);
+        for (int i = 0; i < 2; i++)
+            assert_ok(hibloom_drop(pair.filter[i]), pair.store[i]);
+        assert_int_equal(ask(&pair, "a"), HIBLOOM_ENOTFOUND);
+        pair_close(&pair);
+        assert_int_equal(test_command(redis, "DBSIZE"), 0);
+    }
+}
+
 /* Else the driver would show nothing. */
 static void both_connections_carry_keys_of_a_filter(void **state)
 {
@@ -346,6 +375,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(results_are_equal),
         TEST(each_opens_what_the_other_made),
+        TEST(on_bare_bitmaps_as_well),
         TEST(both_connections_carry_keys_of_a_filter),
         TEST(exchanges_that_are_lost_fail_the_call_and_nothing_else),
         TEST(a_repair_that_loses_exchanges_can_be_made_again),

@@ -177,12 +177,8 @@ static void carry(struct second *s, struct task *task)
             while (is_waiting(s) && !chance(s, 4))
                 deliver(s, task);
             break;
-        case TASK_PAUSE:
-            test_sleep_ms(task->pause_ms);
-            break;
-        case TASK_DONE:
-            assert_false(is_waiting(s));
-            return;
+        case TASK_PAUSE: test_sleep_ms(task->pause_ms); break;
+        case TASK_DONE: assert_false(is_waiting(s)); return;
         }
     }
     fail_msg("the task does not end");

@@ -12,15 +12,30 @@ static const struct worked {
     struct record record;
     const char *text, *trailer;
 } worked[] = {
-    {{.bytes = 13, .keys = 1, .crc = 0x2774212e, .generation = 1763740000123456, .id = 0x0123456789abcdef,
+    {{.bytes = 13,
+      .keys = 1,
+      .crc = 0x2774212e,
+      .generation = 1763740000123456,
+      .id = 0x0123456789abcdef,
       .state = RECORD_READY},
      "hash=xxh3 layout=classic bits=104 hashes=2 seed=0000000000005eed",
      " 0064 000000013 00000/00001 2774212e r 1763740000123456 0123456789abcdef 0000000000 hibloom1"},
-    {{.bytes = 25, .keys = 5, .crc = 0xcda49cc1, .generation = 7, .id = UINT64_MAX, .epoch = 9999999999,
+    {{.bytes = 25,
+      .keys = 5,
+      .crc = 0xcda49cc1,
+      .generation = 7,
+      .id = UINT64_MAX,
+      .epoch = 9999999999,
       .state = RECORD_CREATING},
      "hash=xxh3 layout=classic bits=1000 hashes=3 segments=5 seed=0000000000005eed",
      " 0076 000000025 00000/00005 cda49cc1 c 0000000000000007 ffffffffffffffff 9999999999 hibloom1"},
-    {{.bytes = 25, .key = 3, .keys = 5, .crc = 0xfc4c865c, .generation = 9999999999999999, .id = 1, .epoch = 1,
+    {{.bytes = 25,
+      .key = 3,
+      .keys = 5,
+      .crc = 0xfc4c865c,
+      .generation = 9999999999999999,
+      .id = 1,
+      .epoch = 1,
       .state = RECORD_REMOVING},
      "hash=xxh3 layout=classic bits=1000 hashes=3 segments=5 seed=0000000000005eed",
      " 0076 000000025 00003/00005 fc4c865c x 9999999999999999 0000000000000001 0000000001 hibloom1"},
@@ -136,8 +151,9 @@ static void the_end_of_a_key_is_a_filter_or_nothing_of_the_kind(void **state)
             const enum record_found whole = cut == len ? RECORD_NOTHING : RECORD_NONE;
             assert_int_equal(record_read_end(end, len - cut, &record), whole);
             const enum record_found headless = record_read_end(end + cut, len - cut, &record);
-            assert_int_equal(headless, cut == len ? RECORD_NOTHING
-                                                  : len - cut < RECORD_TRAILER ? RECORD_NONE : RECORD_DAMAGED);
+            assert_int_equal(headless, cut == len                   ? RECORD_NOTHING
+                                       : len - cut < RECORD_TRAILER ? RECORD_NONE
+                                                                    : RECORD_DAMAGED);
         }
         padded[sizeof padded - 1] = '2'; /* a later format */
         assert_int_equal(record_read_end(padded, sizeof padded, &record), RECORD_NONE);
@@ -179,8 +195,8 @@ static void every_other_byte_that_is_altered_is_found(void **state)
                 if (found != RECORD_FOUND)
                     continue;
                 taken++;
-                assert_true(record.bytes == written.bytes && record.key == written.key &&
-                            record.keys == written.keys && record.crc == written.crc);
+                assert_true(record.bytes == written.bytes && record.key == written.key && record.keys == written.keys &&
+                            record.crc == written.crc);
                 assert_true(record.generation != written.generation || record.id != written.id ||
                             record.state != written.state || record.epoch != written.epoch);
             }
@@ -194,10 +210,10 @@ static void every_other_byte_that_is_altered_is_found(void **state)
 static void a_record_that_is_not_its_texts_is_damaged(void **state)
 {
     static const char *const texts[] = {
-        "bits=104 layout=classic hash=xxh3 hashes=2 seed=0000000000005eed", /* in another order */
-        "hash=xxh3 layout=classic bits=104 hashes=2 seed=00000000000o5eed", /* no spec */
-        "hash=xxh3 layout=classic bits=112 hashes=2 seed=0000000000005eed", /* other bits than so many bytes hold */
-        "hash=xxh3 layout=classic bits=104 hashes=2 segments=2 seed=5eed--", /* and no spec */
+        "bits=104 layout=classic hash=xxh3 hashes=2 seed=0000000000005eed",    /* in another order */
+        "hash=xxh3 layout=classic bits=104 hashes=2 seed=00000000000o5eed",    /* no spec */
+        "hash=xxh3 layout=classic bits=112 hashes=2 seed=0000000000005eed",    /* other bits than so many bytes hold */
+        "hash=xxh3 layout=classic bits=104 hashes=2 segments=2 seed=5eed--",   /* and no spec */
         "hash=xxh3 layout=classic bits=104 hashes=2 seed=00000000000\0005eed", /* a zero byte in it */
     };
     struct record record, read;

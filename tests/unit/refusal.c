@@ -38,8 +38,7 @@ static const struct {
     {"NOPERM this user has no permissions to access one of the keys used as arguments", REFUSAL_NOPERM,
      HIBLOOM_EDENIED},
     {"WRONGTYPE Operation against a key holding the wrong kind of value", REFUSAL_WRONGTYPE, HIBLOOM_EMISMATCH},
-    {"ERR unknown command `BITFIELD_RO`, with args beginning with: `seen`, ", REFUSAL_UNKNOWN_COMMAND,
-     HIBLOOM_ESERVER},
+    {"ERR unknown command `BITFIELD_RO`, with args beginning with: `seen`, ", REFUSAL_UNKNOWN_COMMAND, HIBLOOM_ESERVER},
     {"ERR value is not an integer or out of range", REFUSAL_OTHER, HIBLOOM_ESERVER},
     {"ERR string exceeds maximum allowed size (proto-max-bulk-len)", REFUSAL_OTHER, HIBLOOM_ESERVER},
     {"", REFUSAL_OTHER, HIBLOOM_ESERVER},
@@ -127,15 +126,18 @@ static void what_a_script_may_not_run_is_denied(void **state)
 {
     (void)state;
     assert_int_equal(refusal_of("ERR ACL failure in script: User mary has no permissions to run the 'set' command "
-                                "script: f_0cf, on @user_script:1."), REFUSAL_NOPERM);
+                                "script: f_0cf, on @user_script:1."),
+                     REFUSAL_NOPERM);
     assert_int_equal(refusal_of("ERR Error running script (call to f_0cf): @user_script:1: @user_script: 1: "
                                 "The user executing the script can't run this command or subcommand"),
                      REFUSAL_NOPERM);
     assert_int_equal(refusal_of("ERR Error running script (call to f_0cf): @user_script:1: @user_script: 1: "
                                 "The user executing the script can't access at least one of the keys mentioned in "
-                                "the command arguments"), REFUSAL_NOPERM);
+                                "the command arguments"),
+                     REFUSAL_NOPERM);
     assert_int_equal(refusal_of("ERR The user executing the script can't run this command or subcommand script: "
-                                "f_0cf, on @user_script:1."), REFUSAL_NOPERM); /* 7.0 */
+                                "f_0cf, on @user_script:1."),
+                     REFUSAL_NOPERM); /* 7.0 */
 }
 
 /* Words that another's script has made up do not become a code. */
