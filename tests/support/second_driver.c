@@ -119,7 +119,8 @@ static void enqueue(struct second *s, const struct exchange *exchange, const cha
 
     assert_true(exchange->replies > 0);
     if (pipe->first + pipe->count == pipe->room) {
-        memmove(pipe->flights, pipe->flights + pipe->first, pipe->count * sizeof *pipe->flights);
+        if (pipe->count > 0)
+            memmove(pipe->flights, pipe->flights + pipe->first, pipe->count * sizeof *pipe->flights);
         pipe->first = 0;
         pipe->room = pipe->count * 2 + 16;
         pipe->flights = realloc(pipe->flights, pipe->room * sizeof *pipe->flights);
