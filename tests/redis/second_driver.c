@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N = 3000 };
+enum { N = 1200 };
 
 static hibloom_store *plain[2], *second[2], *memory; /* by hibloom_commands */
 
