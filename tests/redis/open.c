@@ -106,7 +106,8 @@ static void bad_arguments_are_refused(void **state)
     memset(longest, 'n', sizeof longest - 1);
     longest[sizeof longest - 1] = '\0';
     assert_status(hibloom_open(&filter, b->store, "", NULL), HIBLOOM_EINVAL, b->store);
-    assert_status(hibloom_open(&filter, b->store, "{x}", NULL), HIBLOOM_EINVAL, b->store);
+    assert_status(hibloom_open(&filter, b->store, "{x", NULL), HIBLOOM_EINVAL, b->store);
+    assert_status(hibloom_open(&filter, b->store, "a{}x", NULL), HIBLOOM_EINVAL, b->store);
     assert_status(hibloom_open(&filter, b->store, longest, NULL), HIBLOOM_ERANGE, b->store);
     assert_status(hibloom_delete(b->store, ""), HIBLOOM_EINVAL, b->store);
     assert_status(hibloom_open(&filter, b->store, name, &spec), HIBLOOM_ERANGE, b->store);
