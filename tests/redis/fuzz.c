@@ -129,12 +129,11 @@ static void read_inside(hibloom *filter, unsigned char *out)
 static void read_outside(unsigned char *out)
 {
     const uint64_t len = spec_bitmap_bytes(&world.spec);
-    const bool one = spec_keys(&world.spec) == 1;
     char name[TEST_NAME_SIZE + 16];
     struct stored_record record, root;
 
     for (uint32_t key = 0; key < spec_keys(&world.spec); key++) {
-        snprintf(name, sizeof name, one ? "%s" : "%s:%u", world.name, (unsigned)key);
+        snprintf(name, sizeof name, spec_keys(&world.spec) == 1 ? "%s" : "%s:%u", world.name, (unsigned)key);
         record_stored(world.outside, name, &record);
         if (key == 0)
             root = record;

@@ -31,6 +31,7 @@ int segments_tear_down(void **state)
 int segments_leave_nothing(void **state)
 {
     (void)state;
+    test_command(redis, "CONFIG SET maxmemory 0");
     test_command(redis, "FLUSHALL");
     test_command(redis, "CONFIG SET proto-max-bulk-len 512mb");
     return 0;
