@@ -155,7 +155,9 @@ static void a_lost_filter_is_an_error_and_is_not_begun_again(void **state)
     test_command(redis, "DEL lost");
     assert_status(hibloom_add_many(filter, items, ITEMS, NULL), HIBLOOM_ENOTFOUND, store);
     assert_int_equal(test_command(redis, "EXISTS lost"), 0);
-    assert_ok(hibloom_repair(store, "lost"), store);
+    assert_status(hibloom_repair(store, "lost"), HIBLOOM_ENOTFOUND, store);
+    hibloom_close(filter);
+    assert_ok(hibloom_open(&filter, store, "lost", &spec), store);
     assert_ok(hibloom_add_many(filter, items, ITEMS, NULL), store);
     assert_all_found(filter, store);
     drop_and_close(filter, store);

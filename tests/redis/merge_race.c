@@ -196,6 +196,15 @@ static void a_snapshot_has_all_that_was_added_before_it_began(void **state)
     }
 }
 
+/* NAME, or NAME:0 and so on. */
+static bool is_of(const redisReply *key, const char *name)
+{
+    const size_t len = strlen(name);
+
+    return strlen(key->str) == key->len && strncmp(key->str, name, len) == 0 &&
+           strspn(key->str + len, ":0123456789") == key->len - len;
+}
+
 /* Looks at all keys all the time. */
 static void look_for_other_keys(struct race *race, unsigned i)
 {
@@ -206,7 +215,7 @@ static void look_for_other_keys(struct race *race, unsigned i)
         if (keys == NULL || keys->type != REDIS_REPLY_ARRAY)
             _exit(5);
         for (size_t k = 0; k < keys->elements; k++)
-            if (strstr(keys->element[k]->str, "hibloom-") != NULL)
+            if (!is_of(keys->element[k], "raced") && !is_of(keys->element[k], "other"))
                 atomic_store(&race->status[i], HIBLOOM_EMISMATCH);
         freeReplyObject(keys);
         atomic_fetch_add(&race->rounds[i], 1);
@@ -293,7 +302,7 @@ static void loaders_are_killed(const char *text, unsigned kills, struct test_ran
         struct race *race = start_race("loaded", text, 1, merge_until_killed);
         in_the_middle += kill_a_loader(race, after % 900000);
         assert_int_equal(count_missing(into, 9, 0, 2000), 0); /* and the guard holds */
-        assert_keys(&places[REDIS], keys_of(into));
+        assert_keys(&places[REDIS], count_keys(into));
         munmap(race, sizeof *race);
     }
     print_message("%s: %u of %u killed in their first merge\n", text, in_the_middle, kills);
@@ -301,7 +310,7 @@ static void loaders_are_killed(const char *text, unsigned kills, struct test_ran
     assert_ok(hibloom_merge(into, load), into->store);
     assert_int_equal(count_missing(into, 0, 0, test_is_slow() ? 3000 : 40000), 0);
     assert_int_equal(count_missing(into, 9, 0, 2000), 0);
-    assert_keys(&places[REDIS], keys_of(into));
+    assert_keys(&places[REDIS], count_keys(into));
     place_drop(into);
     place_drop(load);
 }
@@ -320,10 +329,8 @@ static void a_loader_that_is_killed_leaves_the_filter_whole(void **state)
 /* Who is slow among fast ones may have to give up in the end. */
 static bool may_happen(hibloom_status status)
 {
-    if (status == HIBLOOM_ESERVER)
-        return strncmp(hibloom_store_error(own_store), "gave up", 7) == 0;
     return status == HIBLOOM_OK || status == HIBLOOM_ENOTFOUND || status == HIBLOOM_EMISMATCH ||
-           status == HIBLOOM_ECORRUPT;
+           status == HIBLOOM_ECORRUPT || status == HIBLOOM_EBUSY;
 }
 
 static void open_and_drop(struct race *race, unsigned i)

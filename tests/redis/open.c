@@ -1,6 +1,7 @@
 /* Opening a filter, on every store: found again by name and spec, and refused
  * where anything that counts differs. */
 #include "support/backend.h"
+#include "support/record.h"
 
 #include <string.h>
 
@@ -106,7 +107,8 @@ static void bad_arguments_are_refused(void **state)
     memset(longest, 'n', sizeof longest - 1);
     longest[sizeof longest - 1] = '\0';
     assert_status(hibloom_open(&filter, b->store, "", NULL), HIBLOOM_EINVAL, b->store);
-    assert_status(hibloom_open(&filter, b->store, "{x}", NULL), HIBLOOM_EINVAL, b->store);
+    assert_status(hibloom_open(&filter, b->store, "{x", NULL), HIBLOOM_EINVAL, b->store);
+    assert_status(hibloom_open(&filter, b->store, "a{}x", NULL), HIBLOOM_EINVAL, b->store);
     assert_status(hibloom_open(&filter, b->store, longest, NULL), HIBLOOM_ERANGE, b->store);
     assert_status(hibloom_delete(b->store, ""), HIBLOOM_EINVAL, b->store);
     assert_status(hibloom_open(&filter, b->store, name, &spec), HIBLOOM_ERANGE, b->store);
@@ -142,7 +144,24 @@ static void a_bitmap_larger_than_a_key_is_out_of_range_in_redis(void **state)
         assert_non_null(strstr(hibloom_store_error(b->store), "does not fit one Redis key"));
         assert_status(hibloom_attach(&filter, b->store, name, &spec), HIBLOOM_ERANGE, b->store);
     }
-    assert_int_equal(test_command(b->outside, "EXISTS %s", name), 0);
+    assert_int_equal(keys_with(b->outside, name), 0);
+}
+
+/* What follows the bits is in the same string, which has 2^32 bits at most; of a
+ * bare bitmap nothing follows. */
+static void a_filters_tail_has_to_fit_its_key_too(void **state)
+{
+    const hibloom_spec spec = test_spec("bits=4294967296 hashes=1 segments=1");
+    struct backend *b = *state;
+    char name[TEST_NAME_SIZE];
+    hibloom *filter;
+
+    test_name(name);
+    assert_status(hibloom_open(&filter, b->store, name, &spec), HIBLOOM_ERANGE, b->store);
+    assert_non_null(strstr(hibloom_store_error(b->store), "does not fit one Redis key"));
+    assert_ok(hibloom_attach(&filter, b->store, name, &spec), b->store);
+    hibloom_close(filter);
+    assert_int_equal(keys_with(b->outside, name), 0);
 }
 
 int main(void)
@@ -151,6 +170,7 @@ int main(void)
         ON_ALL(a_created_filter_is_found_again),    ON_ALL(another_spec_is_a_mismatch),
         ON_ALL(seeds_differ_from_filter_to_filter), ON_ALL(a_seed_is_never_in_an_error),
         ON_ALL(bad_arguments_are_refused),          ON_REDIS(a_bitmap_larger_than_a_key_is_out_of_range_in_redis),
+        ON_REDIS(a_filters_tail_has_to_fit_its_key_too),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

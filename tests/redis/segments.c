@@ -1,23 +1,12 @@
 /* Filters of several segments: what lies where, batches in any order, and that
  * they are made, expired and refused as a whole. */
+#include "support/record.h"
 #include "support/segments.h"
 
 #include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static char *get(const char *key)
-{
-    redisReply *reply = redisCommand(redis, "GET %s", key);
-    char *text = NULL;
-
-    assert_non_null(reply);
-    if (reply->type == REDIS_REPLY_STRING)
-        text = strdup(reply->str);
-    freeReplyObject(reply);
-    return text;
-}
 
 /* ---- What lies where --------------------------------------------------------------- */
 
@@ -51,6 +40,7 @@ static void the_bits_lie_where_positions_says_and_nowhere_else(void **state)
         hibloom *filter = test_open(stores[s % 2], NAME, segment_specs[s]);
         const uint32_t k = hibloom_spec_of(filter)->hashes, segments = hibloom_spec_of(filter)->segments;
         hibloom_info info;
+        uint64_t bytes = 0;
         assert_int_equal(k, 7);
         assert_ok(hibloom_add_many(filter, items, N, NULL), stores[s % 2]);
         for (size_t i = 0; i < N; i++)
@@ -60,32 +50,55 @@ static void the_bits_lie_where_positions_says_and_nowhere_else(void **state)
                 test_command(redis, "GETBIT " NAME ":%u %llu", positions[i].key, (unsigned long long)positions[i].bit),
                 1);
         const size_t different = count_different(positions, N * k);
-        assert_int_equal(segments_count(segments), different);
+        assert_int_equal(segments_count(hibloom_spec_of(filter)), different);
         assert_ok(hibloom_get_info(filter, &info), stores[s % 2]);
         assert_int_equal(info.bits_set, different);
         assert_int_equal(info.keys, segments);
-        assert_true(info.bytes >= hibloom_spec_of(filter)->bits / 8);
+        for (uint32_t i = 0; i < segments; i++)
+            bytes += record_length(hibloom_spec_of(filter), i);
+        assert_int_equal(info.bytes, bytes);
         segments_drop(filter);
     }
     items_free(items);
 }
 
-static void beside_each_segment_lies_a_copy_of_the_spec(void **state)
+/* The ids of all keys, as the root lists them. */
+static char *list_stored(const struct stored_record *root)
+{
+    redisReply *reply = redisCommand(redis, "GETRANGE " NAME ":0 %llu %llu", root->bytes,
+                                     root->bytes + 16ull * root->keys - 1);
+
+    assert_non_null(reply);
+    assert_int_equal(reply->len, 16 * root->keys);
+    char *list = strdup(reply->str);
+    freeReplyObject(reply);
+    return list;
+}
+
+static void each_segment_says_which_it_is_of_which_filter(void **state)
 {
     (void)state;
     for (int s = 0; s < SEGMENT_SPECS; s++) {
         hibloom *filter = segments_open(segment_specs[s]);
         const uint32_t segments = hibloom_spec_of(filter)->segments;
-        char text[HIBLOOM_SPEC_TEXT_SIZE], key[64], *stored;
+        char text[HIBLOOM_SPEC_TEXT_SIZE], key[64], id[17];
+        struct stored_record root, record;
         assert_ok(hibloom_spec_format(hibloom_spec_of(filter), text, sizeof text), NULL);
-        for (uint32_t i = 0; i <= segments; i++) {
-            snprintf(key, sizeof key, i < segments ? "{" NAME ":%u}:spec" : "{" NAME "}:spec", i);
-            stored = get(key);
-            assert_non_null(stored);
-            assert_string_equal(stored, text);
-            free(stored);
+        record_stored(redis, NAME ":0", &root);
+        char *list = list_stored(&root);
+        for (uint32_t i = 0; i < segments; i++) {
+            snprintf(key, sizeof key, NAME ":%u", i);
+            record_stored(redis, key, &record);
+            assert_string_equal(record.text, text);
+            assert_true(record.key == i && record.keys == segments && record.state == 'r' && record.epoch == 0);
+            assert_int_equal(record.generation, root.generation);
+            assert_int_equal(record.length, record_length(hibloom_spec_of(filter), i));
+            snprintf(id, sizeof id, "%016llx", record.id);
+            assert_memory_equal(list + (size_t)16 * i, id, 16);
+            assert_true(i == 0 || record.id != root.id);
         }
-        assert_int_equal(keys_stored(), 2 * segments + 1);
+        free(list);
+        assert_int_equal(keys_stored(), segments);
         segments_drop(filter);
     }
 }
@@ -187,11 +200,12 @@ static void a_time_to_live_takes_all_keys(void **state)
         hibloom *filter = segments_open(segment_specs[s]);
         assert_ok(hibloom_expire(filter, 1), stores[0]);
         test_sleep_ms(1100);
+        assert_status(hibloom_add(filter, "x", 1, NULL), HIBLOOM_ENOTFOUND, stores[0]); /* the root went first */
         for (int i = 0; i < 400 && keys_stored() != 0; i++)
             test_sleep_ms(5);
         assert_int_equal(keys_stored(), 0);
         assert_status(hibloom_add(filter, "x", 1, NULL), HIBLOOM_ENOTFOUND, stores[0]);
-        assert_int_equal(keys_stored(), 0); /* its bits were taken back */
+        assert_int_equal(keys_stored(), 0); /* its bits were taken back, or not sent */
         hibloom_close(filter);
         segments_drop(segments_open(segment_specs[s]));
     }
@@ -214,12 +228,26 @@ static void a_foreign_bitmap_is_in_the_way_and_stays_as_it_was(void **state)
         assert_int_equal(test_command(redis, "STRLEN %s", key), 126);
         test_command(redis, "DEL %s", key);
         test_command(redis, "LPUSH %s x", key);
-        assert_status(hibloom_open(&filter, stores[0], NAME, &spec), HIBLOOM_ESERVER, stores[0]);
-        assert_non_null(strstr(hibloom_store_error(stores[0]), "WRONGTYPE"));
+        assert_status(hibloom_open(&filter, stores[0], NAME, &spec), HIBLOOM_EMISMATCH, stores[0]);
+        if (strstr(hibloom_store_error(stores[0]), key) == NULL)
+            fail_msg("%s is not named: %s", key, hibloom_store_error(stores[0]));
         assert_int_equal(keys_stored(), 1);
+        assert_int_equal(test_command(redis, "LLEN %s", key), 1);
         test_command(redis, "DEL %s", key);
+        test_command(redis, "SETBIT %s 1000 0", key); /* of zeros only, which is nobody's: it is taken */
         segments_drop(segments_open(segment_specs[s]));
     }
+}
+
+static void set_memory_left(long long bytes)
+{
+    redisReply *reply = redisCommand(redis, "INFO memory");
+    const char *line = reply != NULL ? strstr(reply->str, "used_memory:") : NULL;
+
+    assert_non_null(line);
+    test_command(redis, "CONFIG SET maxmemory-policy noeviction");
+    test_command(redis, "CONFIG SET maxmemory %lld", atoll(line + strlen("used_memory:")) + bytes);
+    freeReplyObject(reply);
 }
 
 static void a_server_that_takes_no_such_string_says_so_and_is_left_clean(void **state)
@@ -233,29 +261,47 @@ static void a_server_that_takes_no_such_string_says_so_and_is_left_clean(void **
     test_command(redis, "CONFIG SET proto-max-bulk-len 1mb");
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         const hibloom_spec spec = test_spec(texts[i]);
-        const bool in_steps = strcmp(texts[i], LARGE) == 0 || spec.layout == HIBLOOM_LAYOUT_PARTITIONED;
         hibloom *filter;
         assert_status(hibloom_open(&filter, stores[0], NAME, &spec), HIBLOOM_ESERVER, stores[0]);
         if (strstr(hibloom_store_error(stores[0]), "maximum allowed size") == NULL)
             fail_msg("%s: %s", texts[i], hibloom_store_error(stores[0]));
-        if (in_steps) /* it was begun */
-            assert_ok(hibloom_delete(stores[0], NAME), stores[0]);
-        assert_int_equal(keys_stored(), 0);
+        assert_int_equal(keys_stored(), 0); /* the root is the first and the largest */
     }
     test_command(redis, "CONFIG SET proto-max-bulk-len 512mb");
+}
+
+static void where_the_server_is_full_half_way_it_is_gone_on_with_or_removed(void **state)
+{
+    const hibloom_spec spec = test_spec(LARGE);
+    hibloom *filter;
+
+    (void)state;
+    for (int removed = 0; removed < 2; removed++) {
+        set_memory_left(10000000); /* the root takes 8 MB, and the next key, too */
+        assert_status(hibloom_open(&filter, stores[0], NAME, &spec), HIBLOOM_EUNAVAILABLE, stores[0]);
+        assert_non_null(strstr(hibloom_store_error(stores[0]), "OOM"));
+        assert_int_equal(keys_stored(), 2);
+        if (removed) {
+            assert_ok(hibloom_delete(stores[0], NAME), stores[0]);
+            assert_int_equal(keys_stored(), 0);
+        }
+        test_command(redis, "CONFIG SET maxmemory 0");
+        segments_drop(segments_open(LARGE));
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         SEGMENTS_TEST(the_bits_lie_where_positions_says_and_nowhere_else),
-        SEGMENTS_TEST(beside_each_segment_lies_a_copy_of_the_spec),
+        SEGMENTS_TEST(each_segment_says_which_it_is_of_which_filter),
         SEGMENTS_TEST(a_batch_in_any_order_is_answered_in_its_own),
         SEGMENTS_TEST(so_is_one_longer_than_what_is_put_in_order_at_a_time),
         SEGMENTS_TEST(a_batch_may_be_of_no_item_or_one_or_the_empty_one),
         SEGMENTS_TEST(a_time_to_live_takes_all_keys),
         SEGMENTS_TEST(a_foreign_bitmap_is_in_the_way_and_stays_as_it_was),
         SEGMENTS_TEST(a_server_that_takes_no_such_string_says_so_and_is_left_clean),
+        SEGMENTS_TEST(where_the_server_is_full_half_way_it_is_gone_on_with_or_removed),
     };
 
     return cmocka_run_group_tests(tests, segments_set_up, segments_tear_down);

@@ -48,7 +48,7 @@ static void all_who_open_it_at_once_have_the_same_filter(void **state)
             assert_ok(hibloom_contains(filter, &i, sizeof i, &found), stores[0]);
             assert_true(found);
         }
-        assert_int_equal(keys_stored(), 2 * spec->segments + 1);
+        assert_int_equal(keys_stored(), spec->segments);
         assert_true(memory_used() - before < spec->bits / 8 * 5 / 4 + 4000000); /* clients' buffers among it */
         segments_drop(filter);
         munmap(shared, sizeof *shared);
@@ -62,8 +62,8 @@ static bool is_loss(hibloom_status status)
     return status == HIBLOOM_ENOTFOUND || status == HIBLOOM_EMISMATCH || status == HIBLOOM_ECORRUPT;
 }
 
-/* Each filter made has a seed of its own, so what was added by this handle is
- * in the filter that this handle gets answers of. */
+/* Each filter made has an identity of its own, so what was added by this handle
+ * is in the filter that this handle gets answers of. */
 static void add_and_ask(struct shared *shared, int i, hibloom *filter)
 {
     enum { N = 20 };
@@ -87,23 +87,9 @@ static void add_and_ask(struct shared *shared, int i, hibloom *filter)
     shared->answered[i] += status == HIBLOOM_OK;
 }
 
-/* What adds have left that came too late is to be deleted by hand, see
- * hibloom.h: bitmaps without a spec. How many there were. */
-static long long delete_strays(redisContext *context)
-{
-    static const char script[] = "local n = 0 "
-                                 "for i = 0, 299 do "
-                                 "  if redis.call('exists', '{" NAME ":' .. i .. '}:spec') == 0 then "
-                                 "    n = n + redis.call('del', '" NAME ":' .. i) end end "
-                                 "return n";
-
-    return test_command(context, "EVAL %s 0", script);
-}
-
 static void open_add_and_perhaps_drop(struct shared *shared, int i, hibloom_store *store)
 {
     struct test_random random = {(uint64_t)i + 1};
-    redisContext *outside = redis_server_connect(server);
     hibloom_spec spec;
 
     if (hibloom_spec_parse(&spec, shared->text) != HIBLOOM_OK)
@@ -112,9 +98,7 @@ static void open_add_and_perhaps_drop(struct shared *shared, int i, hibloom_stor
         hibloom *filter = NULL;
         hibloom_status status = hibloom_open(&filter, store, NAME, &spec);
         shared->opened[i] += status == HIBLOOM_OK;
-        if (status == HIBLOOM_EMISMATCH)
-            shared->in_the_way[i] += delete_strays(outside) > 0;
-        else if (status != HIBLOOM_OK)
+        if (status != HIBLOOM_OK) /* late bits are gone while it looks again */
             child_note(shared, i, (int)status);
         for (uint64_t times = test_random_below(&random, 4); filter != NULL && times > 0; times--)
             add_and_ask(shared, i, filter);
@@ -125,7 +109,6 @@ static void open_add_and_perhaps_drop(struct shared *shared, int i, hibloom_stor
         }
         hibloom_close(filter);
     }
-    redisFree(outside);
 }
 
 static void a_race_of_all_calls_gives_no_wrong_answer_and_leaves_nothing(void **state)
@@ -135,7 +118,7 @@ static void a_race_of_all_calls_gives_no_wrong_answer_and_leaves_nothing(void **
     (void)state;
     for (int s = 0; s < 3; s++) {
         struct shared *shared = children_share(texts[s]);
-        size_t opened = 0, answered = 0, in_the_way = 0;
+        size_t opened = 0, answered = 0;
         shared->until_ms = test_now_ms() + 700;
         children_run(open_add_and_perhaps_drop, shared, 6);
         for (int i = 0; i < 6; i++) {
@@ -143,14 +126,11 @@ static void a_race_of_all_calls_gives_no_wrong_answer_and_leaves_nothing(void **
                 fail_msg("%s: process %d: %d", texts[s], i, shared->failed[i]);
             opened += shared->opened[i];
             answered += shared->answered[i];
-            in_the_way += shared->in_the_way[i];
         }
-        print_message("%s: opened %zu times, answered %zu, a bitmap in the way %zu\n", texts[s], opened, answered,
-                      in_the_way);
+        print_message("%s: opened %zu times, answered %zu\n", texts[s], opened, answered);
         const hibloom_status status = hibloom_delete(stores[0], NAME);
         if (status != HIBLOOM_ENOTFOUND)
             assert_ok(status, stores[0]);
-        (void)delete_strays(redis);
         assert_int_equal(keys_stored(), 0);
         munmap(shared, sizeof *shared);
     }
@@ -171,7 +151,7 @@ static void open_and_perhaps_drop(struct shared *shared, int i, hibloom_store *s
         child_note(shared, i, (int)status);
         if (filter != NULL && i % 2 == 0) {
             status = hibloom_drop(filter);
-            if (status != HIBLOOM_OK && status != HIBLOOM_ENOTFOUND)
+            if (status != HIBLOOM_OK && status != HIBLOOM_ENOTFOUND && status != HIBLOOM_EMISMATCH)
                 child_note(shared, i, 1000 + (int)status);
         }
         hibloom_close(filter);

@@ -2,65 +2,124 @@
  * late adds may do to that, how it is counted, and the repair of what was lost. */
 #include "support/backend.h"
 #include "support/items.h"
+#include "support/record.h"
 
 #include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void the_bitmap_is_plain_and_sealed(void **state)
+static void the_value_is_bits_then_the_spec_then_a_trailer(void **state)
 {
     struct backend *b = *state;
     hibloom_position positions[HIBLOOM_HASHES_MAX];
     char name[TEST_NAME_SIZE], text[HIBLOOM_SPEC_TEXT_SIZE];
-    hibloom *filter = backend_open(b, test_name(name), "capacity=1000 error=0.01 seed=1");
+    hibloom *filter = backend_open(b, test_name(name), "capacity=1000 error=0.01 seed=1"), *second;
     const hibloom_spec *spec = hibloom_spec_of(filter);
+    struct stored_record record, after;
 
     assert_ok(hibloom_add(filter, "x", 1, NULL), b->store);
-    assert_int_equal(test_command(b->outside, "STRLEN %s", name), 1200 + 8);
     assert_int_equal(test_command(b->outside, "BITCOUNT %s 0 1199", name), 7);
     assert_ok(hibloom_positions(spec, "x", 1, positions), NULL);
     for (uint32_t i = 0; i < spec->hashes; i++)
         assert_int_equal(test_command(b->outside, "GETBIT %s %llu", name, (unsigned long long)positions[i].bit), 1);
-    redisReply *reply = redisCommand(b->outside, "GETRANGE %s 1200 -1", name);
-    assert_non_null(reply);
-    assert_string_equal(reply->str, "hibloom1");
-    freeReplyObject(reply);
-    reply = redisCommand(b->outside, "GET {%s}:spec", name);
-    assert_non_null(reply);
     assert_ok(hibloom_spec_format(spec, text, sizeof text), NULL);
-    assert_string_equal(reply->str, text);
-    freeReplyObject(reply);
+    record_stored(b->outside, name, &record);
+    assert_string_equal(record.text, text);
+    assert_int_equal(record.bytes, 1200);
+    assert_int_equal(record.length, 1200 + strlen(text) + TRAILER);
+    assert_true(record.key == 0 && record.keys == 1 && record.state == 'r' && record.epoch == 0);
+    assert_int_equal(keys_with(b->outside, name), 1);
+
+    /* a second look changes nothing, a clear the epoch, and one made anew is another */
+    second = backend_open(b, name, "capacity=1000 error=0.01");
+    hibloom_close(second);
+    record_stored(b->outside, name, &after);
+    assert_string_equal(after.trailer, record.trailer);
+    assert_ok(hibloom_clear(filter), b->store);
+    record_stored(b->outside, name, &after);
+    assert_true(after.epoch == 1 && after.id == record.id && after.generation == record.generation);
+    backend_drop(b, filter);
+    filter = backend_open(b, name, text);
+    record_stored(b->outside, name, &after);
+    assert_true(after.id != record.id && after.generation > record.generation && after.epoch == 0);
+    assert_string_equal(after.text, text);
     backend_drop(b, filter);
 }
 
-/* A handle on a larger filter of that name that was dropped: its adds fail, but
- * they have reached the new one, and made it longer. */
+/* Of SETBIT, BITFIELD and the script that an add may send. */
+static long long writes(struct backend *b)
+{
+    return test_calls_of(b->outside, "setbit") + test_calls_of(b->outside, "bitfield");
+}
+
+/* A handle on a larger filter of that name that was dropped: its adds fail. What
+ * of them has reached the new one is taken back, but for bits among the new one's
+ * own; and after a while of silence nothing is sent at all. */
 static void a_stale_adder_harms_nothing_and_hides_nothing(void **state)
 {
     struct backend *b = *state;
     char name[TEST_NAME_SIZE], item[16];
     hibloom *stale = backend_open(b, test_name(name), "bits=1000000 hashes=7 seed=1"), *fresh;
-    bool found = true;
+    struct stored_record before, after;
+    bool found = true, is_new = true;
 
     assert_ok(hibloom_delete(b->store, name), b->store);
     fresh = backend_open(b, name, "bits=1000 hashes=7 seed=2");
     assert_true(backend_add(b, fresh, "x", 1));
+    record_stored(b->outside, name, &before);
     assert_status(hibloom_add(stale, "y", 1, NULL), HIBLOOM_EMISMATCH, b->store);
-    assert_in_range(test_command(b->outside, "STRLEN %s", name), 134, 125000);
+    assert_status(hibloom_add(stale, "y", 1, &is_new), HIBLOOM_EMISMATCH, b->store);
+    assert_true(is_new);
+    record_stored(b->outside, name, &after); /* no longer than it was */
+    assert_string_equal(after.trailer, before.trailer);
     assert_true(backend_contains(b, fresh, "x", 1));
     assert_false(backend_contains(b, fresh, "z", 1));
+
+    test_sleep_ms(150);
+    const long long sent = writes(b);
+    for (int i = 0; i < 2000; i++) {
+        const int len = snprintf(item, sizeof item, "%d", i);
+        assert_status(hibloom_add(stale, item, (size_t)len, NULL), HIBLOOM_EMISMATCH, b->store);
+    }
+    assert_int_equal(writes(b), sent);
 
     /* and once the new one is lost, no number of them makes it look whole */
     test_command(b->outside, "DEL %s", name);
     for (int i = 0; i < 2000; i++) {
         const int len = snprintf(item, sizeof item, "%d", i);
-        assert_status(hibloom_add(stale, item, (size_t)len, NULL), HIBLOOM_EMISMATCH, b->store);
+        assert_status(hibloom_add(i % 2 ? stale : fresh, item, (size_t)len, NULL), HIBLOOM_ENOTFOUND, b->store);
     }
-    assert_status(hibloom_contains(fresh, "x", 1, &found), HIBLOOM_ECORRUPT, b->store);
+    assert_status(hibloom_contains(fresh, "x", 1, &found), HIBLOOM_ENOTFOUND, b->store);
     assert_true(found);
+    assert_int_equal(keys_with(b->outside, name), 0);
     hibloom_close(stale);
-    backend_drop(b, fresh);
+    hibloom_close(fresh);
+}
+
+/* Each add is so soon after the filter was opened that its bits are sent before
+ * it is known that the filter is gone. */
+static void late_bits_are_taken_back_within_the_call(void **state)
+{
+    static const char *const texts[] = {"bits=1000000 hashes=7", "php-poly8 bits=65536",
+                                        "bits=100000 hashes=7 segments=5", "bits=102400 hashes=7 layout=blocked"};
+    struct backend *b = *state;
+    char name[TEST_NAME_SIZE];
+
+    for (int round = 0; round < 80; round++) {
+        hibloom *filter = backend_open(b, test_name(name), texts[round % 4]);
+        const long long before = writes(b);
+        bool is_new = true;
+        for (int i = 0; i < 8; i++)
+            test_command(b->outside, "DEL %s %s:%d", name, name, i);
+        const hibloom_status status = hibloom_add(filter, "late", 4, round % 8 < 4 ? NULL : &is_new);
+        assert_status(status, HIBLOOM_ENOTFOUND, b->store);
+        assert_true(is_new);
+        assert_int_equal(keys_with(b->outside, name), 0);
+        if (round < 4)
+            assert_true(writes(b) > before); /* or nothing was late */
+        hibloom_close(filter);
+    }
 }
 
 static void info_counts_by_ranges_of_16_megabytes(void **state)
@@ -68,7 +127,7 @@ static void info_counts_by_ranges_of_16_megabytes(void **state)
     struct backend *b = *state;
     char name[TEST_NAME_SIZE];
     hibloom_info info;
-    hibloom *filter = backend_open(b, test_name(name), "bits=268435457 hashes=7 seed=1"); /* 32 MB and a bit */
+    hibloom *filter = backend_open(b, test_name(name), "bits=268435457 hashes=7 seed=1 segments=1"); /* 32 MB and a bit */
     const long long before = test_calls_of(b->outside, "bitcount");
 
     assert_true(backend_add(b, filter, "x", 1));
@@ -79,7 +138,7 @@ static void info_counts_by_ranges_of_16_megabytes(void **state)
 }
 
 /* What a handle has asked for is no bit that it has set: another program's
- * bitmap under the name stays, though a late add may have put bits into it. */
+ * bitmap under the name stays, and late bits in it are taken back. */
 static void another_bitmap_is_not_taken_back_with_late_bits(void **state)
 {
     enum { N = 100, THEIRS = 60 };
@@ -89,57 +148,106 @@ static void another_bitmap_is_not_taken_back_with_late_bits(void **state)
     bool found[N];
 
     hibloom *filter = backend_open(b, test_name(name), "capacity=1000 error=0.001");
-    test_command(b->outside, "DEL %s {%s}:spec", name, name);
+    test_command(b->outside, "DEL %s", name);
     for (int i = 0; i < THEIRS; i++)
         test_command(b->outside, "SETBIT %s %d 1", name, i);
     for (int i = 0; i < 3; i++)
         assert_status(hibloom_contains_many(filter, items, N, found), HIBLOOM_ENOTFOUND, b->store);
-    assert_status(hibloom_add(filter, items[0].data, items[0].len, NULL), HIBLOOM_ENOTFOUND, b->store);
-    assert_true(test_command(b->outside, "BITCOUNT %s", name) >= THEIRS);
-    test_command(b->outside, "DEL %s {%s}:hibloom-l", name, name);
+    for (int i = 0; i < N; i++)
+        assert_status(hibloom_add(filter, items[i].data, items[i].len, i % 2 ? found : NULL), HIBLOOM_ENOTFOUND,
+                      b->store);
+    assert_int_equal(test_command(b->outside, "BITCOUNT %s", name), THEIRS);
+    assert_int_equal(test_command(b->outside, "BITCOUNT %s 0 6", name), 56);
+
+    /* as long as the filter was, it is not what late bits can be */
+    test_command(b->outside, "SETBIT %s 40000 1", name);
+    assert_status(hibloom_contains_many(filter, items, N, found), HIBLOOM_ECORRUPT, b->store);
+    assert_status(hibloom_add(filter, items[0].data, items[0].len, NULL), HIBLOOM_ECORRUPT, b->store);
+    assert_int_equal(test_command(b->outside, "BITCOUNT %s", name), THEIRS + 1);
+    test_command(b->outside, "DEL %s", name);
     hibloom_close(filter);
     items_free(items);
 }
 
-static void repair_makes_a_lost_bitmap_anew_and_only_that(void **state)
+static void a_lost_filter_of_one_key_is_gone_and_not_repaired(void **state)
 {
-    static const char *const texts[] = {"capacity=1000 error=0.001", "php-poly8 bits=65536"};
     struct backend *b = *state;
     char name[TEST_NAME_SIZE];
+    hibloom *filter = backend_open(b, test_name(name), "capacity=1000 error=0.001 seed=1"), *other;
+    bool found = true;
 
-    for (size_t t = 0; t < 2; t++) {
-        hibloom *filter = backend_open(b, test_name(name), texts[t]), *other;
-        bool found = true;
-        assert_true(backend_add(b, filter, "x", 1));
-        assert_ok(hibloom_expire(filter, 1000), b->store);
-        assert_ok(hibloom_repair(b->store, name), b->store);
-        assert_true(backend_contains(b, filter, "x", 1)); /* nothing was lost, nothing is changed */
+    assert_true(backend_add(b, filter, "x", 1));
+    assert_ok(hibloom_repair(b->store, name), b->store);
+    assert_true(backend_contains(b, filter, "x", 1)); /* nothing was lost, nothing is changed */
+    test_command(b->outside, "DEL %s", name);
+    assert_status(hibloom_open(&other, b->store, name, NULL), HIBLOOM_ENOTFOUND, b->store);
+    assert_status(hibloom_add(filter, "y", 1, NULL), HIBLOOM_ENOTFOUND, b->store);
+    assert_status(hibloom_contains(filter, "y", 1, &found), HIBLOOM_ENOTFOUND, b->store);
+    assert_status(hibloom_repair(b->store, name), HIBLOOM_ENOTFOUND, b->store);
+    assert_int_equal(keys_with(b->outside, name), 0);
+    other = backend_open(b, name, "capacity=1000 error=0.001 seed=1");
+    assert_false(backend_contains(b, other, "x", 1));
+    assert_status(hibloom_contains(filter, "y", 1, &found), HIBLOOM_EMISMATCH, b->store);
+    assert_true(found);
+    hibloom_close(filter);
+    backend_drop(b, other);
+}
 
-        test_command(b->outside, "DEL %s %s:3", name, name);
-        assert_status(hibloom_open(&other, b->store, name, NULL), HIBLOOM_ENOTFOUND, b->store);
-        assert_status(hibloom_add(filter, "y", 1, NULL), HIBLOOM_ECORRUPT, b->store); /* it has begun it again */
-        assert_status(hibloom_contains(filter, "y", 1, &found), HIBLOOM_ECORRUPT, b->store);
-        assert_status(hibloom_open(&other, b->store, name, NULL), HIBLOOM_ECORRUPT, b->store);
-        assert_ok(hibloom_repair(b->store, name), b->store);
-        assert_false(backend_contains(b, filter, "x", 1));
-        assert_true(backend_add(b, filter, "x", 1));
-        assert_ok(hibloom_repair(b->store, name), b->store);
-        assert_true(backend_contains(b, filter, "x", 1));
-        assert_in_range(test_command(b->outside, "TTL {%s}:spec", name), 990, 1000);
-        assert_in_range(test_command(b->outside, t == 0 ? "TTL %s" : "TTL %s:3", name), 990, 1000);
-        backend_drop(b, filter);
-        assert_status(hibloom_repair(b->store, name), HIBLOOM_ENOTFOUND, b->store);
+static void repair_makes_a_lost_key_anew_and_only_that(void **state)
+{
+    struct backend *b = *state;
+    char name[TEST_NAME_SIZE], key[TEST_NAME_SIZE + 8];
+    hibloom *filter = backend_open(b, test_name(name), "php-poly8 bits=65536"), *other;
+    struct stored_record before[8], after;
+    bool found = true;
+
+    assert_true(backend_add(b, filter, "x", 1));
+    assert_ok(hibloom_expire(filter, 1000), b->store);
+    assert_ok(hibloom_repair(b->store, name), b->store);
+    assert_true(backend_contains(b, filter, "x", 1)); /* nothing was lost, nothing is changed */
+    for (int i = 0; i < 8; i++) {
+        snprintf(key, sizeof key, "%s:%d", name, i);
+        record_stored(b->outside, key, &before[i]);
     }
+
+    test_command(b->outside, "DEL %s:3", name);
+    assert_status(hibloom_open(&other, b->store, name, NULL), HIBLOOM_ECORRUPT, b->store);
+    assert_status(hibloom_add(filter, "y", 1, NULL), HIBLOOM_ECORRUPT, b->store);
+    assert_status(hibloom_contains(filter, "y", 1, &found), HIBLOOM_ECORRUPT, b->store);
+    assert_int_equal(test_command(b->outside, "EXISTS %s:3", name), 0); /* it has not begun it again */
+    assert_ok(hibloom_repair(b->store, name), b->store);
+    assert_int_equal(test_command(b->outside, "BITCOUNT %s:3 0 8191", name), 0);
+    assert_status(hibloom_contains(filter, "x", 1, &found), HIBLOOM_ECORRUPT, b->store); /* a key it does not know */
+    assert_status(hibloom_add(filter, "y", 1, NULL), HIBLOOM_ECORRUPT, b->store);
+    assert_true(found);
+    hibloom_close(filter);
+
+    assert_ok(hibloom_open(&filter, b->store, name, NULL), b->store);
+    assert_false(backend_contains(b, filter, "x", 1));
+    assert_true(backend_add(b, filter, "x", 1));
+    assert_ok(hibloom_repair(b->store, name), b->store);
+    assert_true(backend_contains(b, filter, "x", 1));
+    for (int i = 0; i < 8; i++) {
+        snprintf(key, sizeof key, "%s:%d", name, i);
+        record_stored(b->outside, key, &after);
+        assert_int_equal(after.generation, before[i].generation);
+        assert_int_equal(after.id == before[i].id, i != 3);
+        assert_in_range(test_command(b->outside, "PTTL %s", key), 990000, i == 0 ? 1000000 : 1001000);
+    }
+    backend_drop(b, filter);
+    assert_status(hibloom_repair(b->store, name), HIBLOOM_ENOTFOUND, b->store);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ON_REDIS(the_bitmap_is_plain_and_sealed),
+        ON_REDIS(the_value_is_bits_then_the_spec_then_a_trailer),
         ON_REDIS(a_stale_adder_harms_nothing_and_hides_nothing),
+        ON_REDIS(late_bits_are_taken_back_within_the_call),
         ON_REDIS(info_counts_by_ranges_of_16_megabytes),
         ON_REDIS(another_bitmap_is_not_taken_back_with_late_bits),
-        ON_REDIS(repair_makes_a_lost_bitmap_anew_and_only_that),
+        ON_REDIS(a_lost_filter_of_one_key_is_gone_and_not_repaired),
+        ON_REDIS(repair_makes_a_lost_key_anew_and_only_that),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,7 +15,7 @@ struct shared {
     const char *text; /* the spec's */
     uint64_t until_ms;
     size_t items;
-    size_t opened[CHILDREN], answered[CHILDREN], in_the_way[CHILDREN];
+    size_t opened[CHILDREN], answered[CHILDREN];
     int failed[CHILDREN]; /* the first status that must not be, negative: of an add; 100: a wrong "no" */
     char specs[CHILDREN][HIBLOOM_SPEC_TEXT_SIZE];
     unsigned char told[CHILDREN][RACE_ITEMS];

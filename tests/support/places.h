@@ -66,7 +66,7 @@ void set_bit(hibloom *filter, uint64_t bit);
 /* ---- Keys ---------------------------------------------------------------------------- */
 
 /* How many a filter should have. */
-long long keys_of(const hibloom *filter);
+long long count_keys(const hibloom *filter);
 void assert_keys(const struct place *place, long long count);
 
 /* No other keys than those of these filters are on their servers. */

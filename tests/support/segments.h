@@ -11,7 +11,6 @@
 #include "test.h"
 
 #define NAME "seen"
-#define SEAL_BITS 34 /* set bits in "hibloom1" */
 
 #define SMALL "bits=100000 hashes=7 segments=5 seed=5eed"
 #define UNSEEDED_MANY "bits=3000000 hashes=7 segments=300"       /* made in three steps, of 128 keys at most */
@@ -35,11 +34,11 @@ int segments_leave_nothing(void **state);
 hibloom *segments_open(const char *text);
 void segments_drop(hibloom *filter); /* and closes it; no key is left */
 
-/* But for the numbers that late adders keep for some seconds. */
+/* All that the server has. */
 long long keys_stored(void);
 
 /* Bits set over all segments, counted from outside. */
-uint64_t segments_count(uint32_t segments);
+uint64_t segments_count(const hibloom_spec *spec);
 
 uint32_t segment_of(const hibloom *filter, const hibloom_item *item);
 
