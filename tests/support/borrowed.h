@@ -30,7 +30,7 @@ void assert_as_found(const redisContext *context, const struct found *before);
 void assert_usable(redisContext *context);
 
 /* Attaches to a bare bitmap that is not there, on a server that answers the guard so. */
-#define NEITHER "$-1\r\n:0\r\n" /* no spec, no bitmap */
+#define ABSENT ":0\r\n$0\r\n\r\n" /* no bytes, so no last ones */
 hibloom *attach_any(hibloom_store *store);
 
 #endif
