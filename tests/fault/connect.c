@@ -118,9 +118,9 @@ static const struct first_words first_words[] = {
     {web_server, HIBLOOM_EPROTO, ""},
     {wrong_type, HIBLOOM_EPROTO, ""},
     {nil, HIBLOOM_EPROTO, ""},
-    {loading, HIBLOOM_ESERVER, "LOADING Redis is loading the dataset in memory"},
+    {loading, HIBLOOM_EUNAVAILABLE, "LOADING Redis is loading the dataset in memory"},
     {no_password, HIBLOOM_ESERVER, "without any password configured"},
-    {protected, HIBLOOM_ESERVER, "DENIED Redis is running in protected mode"},
+    {protected, HIBLOOM_EDENIED, "DENIED Redis is running in protected mode"},
 };
 
 static void with_query(char *uri, size_t size, const struct scripted_server *scripted)
@@ -187,8 +187,8 @@ static void a_server_that_is_full(void **state)
         with_query(uri, sizeof uri, scripted);
         status = hibloom_connect(&store, uri, &impatient);
         if (status != HIBLOOM_EIO)
-            assert_status(status, HIBLOOM_ESERVER, store);
-        assert_words(store, status == HIBLOOM_ESERVER ? "max number of clients reached" : "");
+            assert_status(status, HIBLOOM_EUNAVAILABLE, store);
+        assert_words(store, status == HIBLOOM_EUNAVAILABLE ? "max number of clients reached" : "");
         hibloom_store_free(store);
     }
     scripted_server_stop(scripted);
