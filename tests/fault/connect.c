@@ -101,6 +101,8 @@ static const struct script_step no_password[] = {
 static const struct script_step protected[] = {SCRIPT_ACCEPT,
                                                SCRIPT_SEND("-DENIED Redis is running in protected mode\r\n"),
                                                SCRIPT_READ(2), SCRIPT_CLOSE, SCRIPT_END};
+static const struct script_step too_many[] = {SCRIPT_ACCEPT, SCRIPT_SEND("-ERR max number of clients reached\r\n"),
+                                              SCRIPT_READ(2), SCRIPT_CLOSE, SCRIPT_END};
 
 static const struct first_words first_words[] = {
     {hang_up_at_once, HIBLOOM_EIO, ""},
@@ -121,6 +123,7 @@ static const struct first_words first_words[] = {
     {loading, HIBLOOM_EUNAVAILABLE, "LOADING Redis is loading the dataset in memory"},
     {no_password, HIBLOOM_ESERVER, "without any password configured"},
     {protected, HIBLOOM_EDENIED, "DENIED Redis is running in protected mode"},
+    {too_many, HIBLOOM_EUNAVAILABLE, "max number of clients reached"},
 };
 
 static void with_query(char *uri, size_t size, const struct scripted_server *scripted)
