@@ -197,9 +197,8 @@ static void assert_pipeline_given_up(const struct script_step *script, hibloom_c
  * time. An add asks its guard first, so that has an answer before the bits. */
 static void answers_that_come_one_by_one_are_given_up_as_one(void **state)
 {
-#define THERE ":131072\r\n$8\r\n\1\1\1\1\1\1\1\1\r\n" /* to its guard: so long, and no filter */
 #define SLOWLY(before, answer) \
-    SCRIPT_ACCEPT, SCRIPT_READ(2), SCRIPT_SEND(THERE), SCRIPT_READ(3), SCRIPT_SEND(before), \
+    SCRIPT_ACCEPT, SCRIPT_JOIN(THERE), SCRIPT_READ(3), SCRIPT_SEND(before), \
         SCRIPT_PACE(answer, 250), SCRIPT_END
     static const struct script_step bits[] = {SLOWLY("", ":1\r\n")};
     static const struct script_step bitfields[] = {SLOWLY("", "*4\r\n:1\r\n:1\r\n:1\r\n:1\r\n")};
@@ -216,10 +215,10 @@ static void answers_that_come_one_by_one_are_given_up_as_one(void **state)
 static void a_trickle_is_given_up_after_twice_the_time_out(void **state)
 {
     enum { TRICKLE_MS = 500, LATEST_MS = 2 * TRICKLE_MS + TRICKLE_MS };
-    static const struct script_step for_ever[] = {SCRIPT_ACCEPT, SCRIPT_READ(2), SCRIPT_SEND(THERE),
+    static const struct script_step for_ever[] = {SCRIPT_ACCEPT, SCRIPT_JOIN(THERE),
                                                   SCRIPT_READ(6), SCRIPT_SEND("$9999\r\n"),
                                                   SCRIPT_REPEAT("x", 20), SCRIPT_END};
-    static const struct script_step stops[] = {SCRIPT_ACCEPT, SCRIPT_READ(2), SCRIPT_SEND(THERE),
+    static const struct script_step stops[] = {SCRIPT_ACCEPT, SCRIPT_JOIN(THERE),
                                                SCRIPT_READ(6), SCRIPT_DRIP(":1\r\n:1\r", 60), SCRIPT_END};
     static const struct script_step *const scripts[] = {for_ever, stops};
     const hibloom_connect_options options = {.command_timeout_ms = TRICKLE_MS};

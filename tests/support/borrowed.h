@@ -29,8 +29,7 @@ void assert_as_found(const redisContext *context, const struct found *before);
  * get their own answers. */
 void assert_usable(redisContext *context);
 
-/* Attaches to a bare bitmap that is not there, on a server that answers the guard so. */
-#define ABSENT ":0\r\n$0\r\n\r\n" /* no bytes, so no last ones */
+/* Attaches to a bare bitmap, on a server that lets it: SCRIPT_JOIN. */
 hibloom *attach_any(hibloom_store *store);
 
 #endif

@@ -309,20 +309,6 @@ static void temporary_keys_are_nobodys_and_share_the_slot(void **state)
     hibloom_store_free(store);
 }
 
-/* The values of CLUSTER KEYSLOT. */
-static void slots_are_those_of_a_cluster(void **state)
-{
-    static const struct {
-        const char *key;
-        uint16_t slot;
-    } cases[] = {{"123456789", 12739},  {"foo", 12182},          {"{foo}bar", 12182},
-                 {"foo{}{bar}", 8363}, {"foo{{bar}}zap", 4015}, {"", 0}};
-
-    (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        assert_int_equal(keys_slot(cases[i].key, strlen(cases[i].key)), cases[i].slot);
-}
-
 static void names_without_a_slot_of_their_own_are_refused(void **state)
 {
     static const char *const bad[] = {"", "{", "}", "{}", "{}x", "x{", "x}y", "}{", "{}{a}"};
@@ -370,7 +356,6 @@ int main(void)
         cmocka_unit_test(bad_uris_are_refused_in_plain_words),
         cmocka_unit_test(keys_share_a_cluster_slot),
         cmocka_unit_test(temporary_keys_are_nobodys_and_share_the_slot),
-        cmocka_unit_test(slots_are_those_of_a_cluster),
         cmocka_unit_test(names_without_a_slot_of_their_own_are_refused),
         cmocka_unit_test(every_status_has_words),
     };
