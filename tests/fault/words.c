@@ -275,7 +275,8 @@ static void opening_and_attaching_at_a_list_fails_and_leaves_it(void **state)
     for (int attaches = 0; attaches < 2; attaches++) {
         assert_status((attaches ? hibloom_attach : hibloom_open)(&filter, store, "a-list", &spec), HIBLOOM_EMISMATCH,
                       store);
-        assert_non_null(strstr(hibloom_store_error(store), "'a-list': WRONGTYPE"));
+        assert_non_null(strstr(hibloom_store_error(store), "'a-list'"));
+        assert_non_null(strstr(hibloom_store_error(store), "no string"));
         assert_null(filter);
     }
     assert_status(hibloom_open(&filter, store, "a-list", NULL), HIBLOOM_EMISMATCH, store);
