@@ -5,9 +5,18 @@
 #include "support/proxied.h"
 #include "support/scripted_server.h"
 
+#include <string.h>
 #include <sys/socket.h>
 
 enum { TIMEOUT_MS = 300 };
+
+/* All keys of the server, with their values and times to live. */
+#define DIGEST_OF_ALL \
+    "local all = {} " \
+    "for i, key in ipairs(redis.call('KEYS', '*')) do " \
+    "  all[i] = key .. redis.sha1hex(redis.call('DUMP', key)) .. tostring(redis.call('PTTL', key) >= 0) " \
+    "end " \
+    "table.sort(all) return redis.sha1hex(table.concat(all))"
 
 /* ---- As it was found ------------------------------------------------------------------- */
 
@@ -62,7 +71,7 @@ static void a_refusal_by_the_server_leaves_it_usable(void **state)
     borrow_begin(&subject, context, &variants[0]);
     for (int i = 0; i < CALLS; i++) {
         proxy_answer(proxy, "-LOADING it\r\n");
-        assert_status(calls[i].run(&subject), HIBLOOM_ESERVER, subject.store);
+        assert_status(calls[i].run(&subject), HIBLOOM_EUNAVAILABLE, subject.store);
         proxy_answer(proxy, NULL);
         assert_as_found(context, &before);
         assert_usable(context);
@@ -82,12 +91,11 @@ static void the_guards_errors_leave_it_usable(void **state)
     for (int i = 0; i < CALLS; i++) {
         if (!calls[i].on_handle)
             continue;
-        test_command(context, "DEL {%s}:spec", subject.name);
+        test_command(context, "DEL %s", subject.name);
         assert_status(calls[i].run(&subject), HIBLOOM_ENOTFOUND, subject.store);
         assert_as_found(context, &before);
         assert_usable(context);
     }
-    test_command(context, "DEL %s", subject.name);
     subject.maybe_removed = true;
     borrow_end(&subject, context);
 }
@@ -144,21 +152,41 @@ static void what_cannot_be_borrowed_is_refused(void **state)
     redisFree(context);
 }
 
-/* A transaction cannot be seen from outside: the answers give it away. */
-static void no_answer_comes_out_of_a_transaction_of_its_owner(void **state)
+/* A transaction cannot be seen from outside: the answers give it away. What is in
+ * it stays its owner's: he throws it away, and nothing has been done. */
+static void run_in_transaction(const struct variant *variant, const struct call *call, redisContext *outside)
 {
-    (void)state;
-    for (int i = 0; i < CALLS; i++) {
-        redisContext *context = connect_owner(redis_server_socket(server));
-        struct subject subject;
+    redisContext *context = connect_owner(redis_server_socket(server));
+    struct subject subject;
+    redisReply *before, *after;
 
-        borrow_begin(&subject, context, &variants[0]);
-        test_command(context, "MULTI");
-        assert_int_not_equal(calls[i].run(&subject), HIBLOOM_OK);
-        subject_close(&subject);
-        hibloom_store_free(subject.store);
-        redisFree(context);
-    }
+    borrow_begin(&subject, context, variant);
+    test_command(outside, "SET owners 0");
+    before = redisCommand(outside, "EVAL %s 0", DIGEST_OF_ALL);
+    test_command(context, "MULTI");
+    test_command(context, "INCR owners");
+    assert_status(call->run(&subject), HIBLOOM_EPROTO, subject.store);
+    assert_int_equal(context->err, 0);
+    test_command(context, "DISCARD"); /* an error if there were none open any more */
+    after = redisCommand(outside, "EVAL %s 0", DIGEST_OF_ALL);
+    if (strcmp(before->str, after->str) != 0)
+        fail_msg("%s, %s: something was carried out", variant->name, call->name);
+    freeReplyObject(before);
+    freeReplyObject(after);
+    assert_usable(context);
+    subject.maybe_empty = subject.maybe_removed = false;
+    borrow_end(&subject, context);
+}
+
+static void a_transaction_of_its_owner_is_never_carried_out(void **state)
+{
+    redisContext *outside = connect_owner(redis_server_socket(server));
+
+    (void)state;
+    for (int v = 0; v < VARIANTS; v++)
+        for (int i = 0; i < CALLS; i++)
+            run_in_transaction(&variants[v], &calls[i], outside);
+    redisFree(outside);
 }
 
 /* ---- Dead ----------------------------------------------------------------------------------- */
@@ -298,7 +326,7 @@ static void after_nonsense_it_is_dead_or_unshifted(void **state)
  * array that answers it only the beginning comes. What of that is in the
  * reader is nothing that its owner could free. */
 #define BREAKS_OFF(literal) \
-    SCRIPT_ACCEPT, SCRIPT_READ(2), SCRIPT_SEND(NEITHER), SCRIPT_READ(5), SCRIPT_SEND(NEITHER literal)
+    SCRIPT_ACCEPT, SCRIPT_JOIN(ABSENT), SCRIPT_READ(5), SCRIPT_SEND(ABSENT literal)
 
 static const struct script_step falls_silent[] = {BREAKS_OFF("*4\r\n:1\r\n"), SCRIPT_END};
 static const struct script_step falls_silent_inside[] = {BREAKS_OFF("*4\r\n*2\r\n:1\r\n"), SCRIPT_END};
@@ -357,7 +385,7 @@ int main(void)
         cmocka_unit_test(the_guards_errors_leave_it_usable),
         cmocka_unit_test(it_is_refused_while_commands_or_replies_are_pending),
         cmocka_unit_test(what_cannot_be_borrowed_is_refused),
-        cmocka_unit_test(no_answer_comes_out_of_a_transaction_of_its_owner),
+        cmocka_unit_test(a_transaction_of_its_owner_is_never_carried_out),
         cmocka_unit_test(after_an_io_error_it_is_dead_until_its_owner_reconnects),
         cmocka_unit_test(after_a_time_out_it_is_dead_until_its_owner_reconnects),
         cmocka_unit_test(a_time_out_while_sending_kills_it_too),

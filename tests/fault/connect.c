@@ -101,6 +101,8 @@ static const struct script_step no_password[] = {
 static const struct script_step protected[] = {SCRIPT_ACCEPT,
                                                SCRIPT_SEND("-DENIED Redis is running in protected mode\r\n"),
                                                SCRIPT_READ(2), SCRIPT_CLOSE, SCRIPT_END};
+static const struct script_step too_many[] = {SCRIPT_ACCEPT, SCRIPT_SEND("-ERR max number of clients reached\r\n"),
+                                              SCRIPT_READ(2), SCRIPT_CLOSE, SCRIPT_END};
 
 static const struct first_words first_words[] = {
     {hang_up_at_once, HIBLOOM_EIO, ""},
@@ -118,9 +120,10 @@ static const struct first_words first_words[] = {
     {web_server, HIBLOOM_EPROTO, ""},
     {wrong_type, HIBLOOM_EPROTO, ""},
     {nil, HIBLOOM_EPROTO, ""},
-    {loading, HIBLOOM_ESERVER, "LOADING Redis is loading the dataset in memory"},
+    {loading, HIBLOOM_EUNAVAILABLE, "LOADING Redis is loading the dataset in memory"},
     {no_password, HIBLOOM_ESERVER, "without any password configured"},
-    {protected, HIBLOOM_ESERVER, "DENIED Redis is running in protected mode"},
+    {protected, HIBLOOM_EDENIED, "DENIED Redis is running in protected mode"},
+    {too_many, HIBLOOM_EUNAVAILABLE, "max number of clients reached"},
 };
 
 static void with_query(char *uri, size_t size, const struct scripted_server *scripted)
@@ -187,8 +190,8 @@ static void a_server_that_is_full(void **state)
         with_query(uri, sizeof uri, scripted);
         status = hibloom_connect(&store, uri, &impatient);
         if (status != HIBLOOM_EIO)
-            assert_status(status, HIBLOOM_ESERVER, store);
-        assert_words(store, status == HIBLOOM_ESERVER ? "max number of clients reached" : "");
+            assert_status(status, HIBLOOM_EUNAVAILABLE, store);
+        assert_words(store, status == HIBLOOM_EUNAVAILABLE ? "max number of clients reached" : "");
         hibloom_store_free(store);
     }
     scripted_server_stop(scripted);

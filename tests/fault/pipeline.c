@@ -193,20 +193,50 @@ static void assert_pipeline_given_up(const struct script_step *script, hibloom_c
     scripted_server_stop(scripted);
 }
 
+/* A bare bitmap is joined, which is there and long enough; then comes nothing in
+ * time. An add asks its guard first, so that has an answer before the bits. */
 static void answers_that_come_one_by_one_are_given_up_as_one(void **state)
 {
-#define NEITHER "$-1\r\n:0\r\n" /* to a guard: no spec, no bitmap */
 #define SLOWLY(before, answer) \
-    SCRIPT_ACCEPT, SCRIPT_READ(2), SCRIPT_SEND(NEITHER), SCRIPT_READ(3), SCRIPT_SEND(before), \
+    SCRIPT_ACCEPT, SCRIPT_JOIN(THERE), SCRIPT_READ(3), SCRIPT_SEND(before), \
         SCRIPT_PACE(answer, 250), SCRIPT_END
     static const struct script_step bits[] = {SLOWLY("", ":1\r\n")};
     static const struct script_step bitfields[] = {SLOWLY("", "*4\r\n:1\r\n:1\r\n:1\r\n:1\r\n")};
-    static const struct script_step bitfields_set[] = {SLOWLY(NEITHER, "*4\r\n:1\r\n:1\r\n:1\r\n:1\r\n")};
+    static const struct script_step bitfields_set[] = {SLOWLY(THERE, "*4\r\n:1\r\n:1\r\n:1\r\n:1\r\n")};
 
     (void)state;
     assert_pipeline_given_up(bits, HIBLOOM_COMMANDS_SETBIT, false);
     assert_pipeline_given_up(bitfields, HIBLOOM_COMMANDS_BITFIELD, false);
     assert_pipeline_given_up(bitfields_set, HIBLOOM_COMMANDS_SETBIT, true);
+}
+
+/* An answer that trickles for ever, and one that stops just before the time-out:
+ * that is the longest that a call of one pipeline can take. */
+static void a_trickle_is_given_up_after_twice_the_time_out(void **state)
+{
+    enum { TRICKLE_MS = 500, LATEST_MS = 2 * TRICKLE_MS + TRICKLE_MS };
+    static const struct script_step for_ever[] = {SCRIPT_ACCEPT, SCRIPT_JOIN(THERE),
+                                                  SCRIPT_READ(6), SCRIPT_SEND("$9999\r\n"),
+                                                  SCRIPT_REPEAT("x", 20), SCRIPT_END};
+    static const struct script_step stops[] = {SCRIPT_ACCEPT, SCRIPT_JOIN(THERE),
+                                               SCRIPT_READ(6), SCRIPT_DRIP(":1\r\n:1\r", 60), SCRIPT_END};
+    static const struct script_step *const scripts[] = {for_ever, stops};
+    const hibloom_connect_options options = {.command_timeout_ms = TRICKLE_MS};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct scripted_server *scripted = scripted_server_start(scripts[i]);
+        hibloom_store *store = test_connect(scripted_server_uri(scripted), &options);
+        hibloom *filter = test_attach(store, "any", variants[0].spec);
+        const uint64_t since = test_now_ms();
+        bool found;
+
+        assert_status(hibloom_contains(filter, "x", 1, &found), HIBLOOM_ETIMEDOUT, store);
+        assert_in_range(test_now_ms() - since, TRICKLE_MS * 9 / 10, LATEST_MS);
+        hibloom_close(filter);
+        hibloom_store_free(store);
+        scripted_server_stop(scripted);
+    }
 }
 
 /* ---- Large batches ------------------------------------------------------------------ */
@@ -277,12 +307,12 @@ static void silence_in_the_middle_of_a_batch_is_a_time_out(void **state)
     subject_end(&subject);
 }
 
-/* ---- A repair in the middle of a pipeline ------------------------------------------------
+/* ---- Lost and made anew in the middle of a pipeline -----------------------------------------
  *
- *   bitmap lost   first part of the adds arrives   repair: emptied   the rest arrives
+ *   first part of the adds arrives   the key is lost   it is made anew   the rest arrives
  *
- * At the end the bitmap is whole, so who looks there alone takes the first
- * part's bits for set, and they are gone. */
+ * At the end there is a whole key that takes all that is sent, so who looks at
+ * no more than that takes the first part's bits for set, and they are gone. */
 
 enum { SPLIT = 8 }; /* items, in one window: the next but one would wait for answers */
 
@@ -303,11 +333,6 @@ static void *run_split_add(void *argument)
     return NULL;
 }
 
-static long long count_bitmaps(const char *name)
-{
-    return test_command(redis, "EXISTS %s %s:0 %s:1 %s:2 %s:3", name, name, name, name, name);
-}
-
 /* How many bytes the adds are: of items that are in already, so it changes nothing. */
 static uint64_t measure_add(struct split_add *add)
 {
@@ -317,44 +342,55 @@ static uint64_t measure_add(struct split_add *add)
     return proxy_bytes(proxy, PROXY_REQUESTS);
 }
 
-static void repair_between_parts(struct split_add *add, unsigned percent, hibloom_store *other)
+/* By others: all keys but the root, which are repaired, or the one, which is opened. */
+static void lose_and_make_anew(const struct subject *subject, bool several, hibloom_store *other)
 {
-    const char *name = add->subject->name;
+    const char *name = subject->name;
+
+    if (several) {
+        assert_true(test_command(redis, "DEL %s:1 %s:2 %s:3", name, name, name) > 0);
+        assert_ok(hibloom_repair(other, name), other);
+    } else {
+        assert_int_equal(test_command(redis, "DEL %s", name), 1);
+        hibloom_close(test_open(other, name, subject->variant->spec));
+    }
+}
+
+static void make_anew_between_parts(struct split_add *add, unsigned percent, bool several, hibloom_store *other)
+{
     const uint64_t part = measure_add(add) * percent / 100;
 
-    test_command(redis, "DEL %s %s:0 %s:1 %s:2 %s:3", name, name, name, name, name);
     memset(add->batch->answers, 0xA5, sizeof add->batch->answers);
     proxy_mark(proxy);
-    proxy_drip(proxy, 20000); /* and so the proxy is not asleep when it is healed */
     proxy_hold(proxy, PROXY_REQUESTS, part);
     assert_int_equal(pthread_create(&add->thread, NULL, run_split_add, add), 0);
-    for (int i = 0; i < 2000 && (proxy_bytes(proxy, PROXY_REQUESTS) < part || count_bitmaps(name) == 0); i++)
+    for (int i = 0; i < 5000 && proxy_bytes(proxy, PROXY_REQUESTS) < part; i++)
         test_sleep_ms(1);
     assert_int_equal(proxy_bytes(proxy, PROXY_REQUESTS), part);
-    assert_true(count_bitmaps(name) > 0);
-    assert_ok(hibloom_repair(other, name), other);
+    test_sleep_ms(5); /* for the server to have taken it */
+    lose_and_make_anew(add->subject, several, other);
     proxy_heal(proxy);
     pthread_join(add->thread, NULL);
 }
 
-static void an_add_that_a_repair_came_into_is_not_ok(void **state)
+static void an_add_into_which_a_key_is_made_anew_is_not_ok(void **state)
 {
     static struct batch batch;
     hibloom_store *other = test_connect(redis_server_uri(server), NULL);
 
     (void)state;
     fill(&batch);
-    for (int i = 0; i < 2 * VARIANTS; i++) {
+    for (int i = 0; i < 4 * VARIANTS; i++) {
         struct subject subject;
         struct split_add add = {.subject = &subject, .batch = &batch, .asks = i % 2 == 0};
 
-        begin(&subject, &variants[i / 2], (hibloom_connect_options)HIBLOOM_CONNECT_OPTIONS_INIT);
-        repair_between_parts(&add, i / 2 % 2 == 0 ? 50 : 90, other);
-        /* a window that was over before the repair found its own bits only */
-        if (add.status != HIBLOOM_ECORRUPT)
-            assert_status(add.status, HIBLOOM_ENOTFOUND, subject.store);
+        begin(&subject, &variants[i / 4], (hibloom_connect_options)HIBLOOM_CONNECT_OPTIONS_INIT);
+        const bool several = test_command(redis, "EXISTS %s:0", subject.name) == 1;
+        make_anew_between_parts(&add, i / 2 % 2 == 0 ? 37 : 90, several, other);
+        assert_status(add.status, several ? HIBLOOM_ECORRUPT : HIBLOOM_EMISMATCH, subject.store);
         assert_no_answers(&batch);
-        subject.maybe_empty = true;
+        assert_ok(hibloom_delete(other, subject.name), other);
+        subject.maybe_removed = true;
         subject_end(&subject);
     }
     hibloom_store_free(other);
@@ -368,9 +404,10 @@ int main(void)
         cmocka_unit_test(answers_a_byte_at_a_time_are_answers),
         cmocka_unit_test(an_answer_that_drips_for_ever_is_given_up),
         cmocka_unit_test(answers_that_come_one_by_one_are_given_up_as_one),
+        cmocka_unit_test(a_trickle_is_given_up_after_twice_the_time_out),
         cmocka_unit_test(a_cut_in_any_of_several_pipelines_gives_no_answers),
         cmocka_unit_test(silence_in_the_middle_of_a_batch_is_a_time_out),
-        cmocka_unit_test(an_add_that_a_repair_came_into_is_not_ok),
+        cmocka_unit_test(an_add_into_which_a_key_is_made_anew_is_not_ok),
     };
 
     return cmocka_run_group_tests(tests, proxied_set_up, proxied_tear_down);

@@ -56,7 +56,7 @@ static bool run_replaced(struct subject *subject, const struct call *call, uint6
     }
     trial.same_type = proxy_replaced(proxy) == bytes[0];
     judge(&trial);
-    subject->maybe_empty = subject->maybe_empty || (call->repairs && trial.same_type);
+    
     subject_check(subject);
     return true;
 }
@@ -95,6 +95,12 @@ static void must_be_protocol_error(const struct trial *trial)
         fail_trial(trial);
 }
 
+/* The time to live, of the three things that get_info asks: any number may be one. */
+static bool is_time_to_live(const struct trial *trial)
+{
+    return strcmp(trial->call->name, "get_info") == 0 && trial->reply % 3 == 1;
+}
+
 /* Where the type is right by chance, the contents are still nothing that is
  * stored, and so no answer either. Only what changes whole keys need not mind
  * them, and opening may look again. */
@@ -104,13 +110,25 @@ static void must_be_of_its_type(const struct trial *trial)
 
     if (!trial->same_type)
         must_be_protocol_error(trial);
-    else if (trial->status == HIBLOOM_OK && (call->adds || (call->reads_only && call->on_handle)))
+    else if (trial->status == HIBLOOM_OK && (call->adds || (call->reads_only && call->on_handle)) &&
+             !is_time_to_live(trial))
         fail_trial(trial);
 }
 
-/* An error must be reported wherever it comes. */
+/* Who goes by name asks what is in two places, and needs one of them. */
+static bool is_needless(const struct trial *trial)
+{
+    const hibloom_spec *spec = hibloom_spec_of(trial->subject->filter);
+    const bool several = spec->layout == HIBLOOM_LAYOUT_PARTITIONED || spec->segments > 1;
+
+    return !trial->call->on_handle && trial->reply == (several ? 0 : 1);
+}
+
+/* An error must be reported wherever it comes, but where its answer is needless. */
 static void must_be_server_error(const struct trial *trial)
 {
+    if (is_needless(trial) && trial->status == HIBLOOM_OK)
+        return;
     if (trial->status != HIBLOOM_ESERVER ||
         strstr(hibloom_store_error(trial->subject->store), "ODD something of its own") == NULL)
         fail_trial(trial);
@@ -150,10 +168,12 @@ static void an_error_in_any_reply_is_the_servers_error(void **state)
     replace_all(replies, 1, must_be_server_error);
 }
 
-/* The answers to the guard, which comes before what sets bits. */
+/* The answer to the guard, which comes before what sets bits if the last good
+ * one is long ago. */
 static uint64_t replies_before(const struct call *call)
 {
-    return call->adds ? 3 : 0;
+    test_sleep_ms(150);
+    return call->adds ? 1 : 0;
 }
 
 /* The second reply of these, but for the guard's, is a bit, which is 0 or 1. */
@@ -274,16 +294,19 @@ static void a_reply_that_never_becomes_whole_is_given_up(void **state)
 /* What a server in some state says to every command, and what follows it. */
 static void words_to_every_command_are_passed_on_and_then_it_works_again(void **state)
 {
-    static const char *const words[] = {
-        "LOADING Redis is loading the dataset in memory",
-        "BUSY Redis is busy running a script.",
-        "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
-        "CLUSTERDOWN The cluster is down",
-        "MOVED 3999 127.0.0.1:6381",
-        "TRYAGAIN Multiple keys request",
-        "NOAUTH Authentication required.",
-        "ERR 100%s of %n",
-        "ERR",
+    static const struct {
+        const char *words;
+        hibloom_status status;
+    } said[] = {
+        {"LOADING Redis is loading the dataset in memory", HIBLOOM_EUNAVAILABLE},
+        {"BUSY Redis is busy running a script", HIBLOOM_EUNAVAILABLE},
+        {"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'", HIBLOOM_EUNAVAILABLE},
+        {"CLUSTERDOWN The cluster is down", HIBLOOM_EUNAVAILABLE},
+        {"MOVED 3999 127.0.0.1:6381", HIBLOOM_EUNAVAILABLE},
+        {"TRYAGAIN Multiple keys request", HIBLOOM_EUNAVAILABLE},
+        {"NOAUTH Authentication required", HIBLOOM_EDENIED},
+        {"ERR 100%s of %n", HIBLOOM_ESERVER},
+        {"ERR", HIBLOOM_ESERVER},
     };
 
     (void)state;
@@ -291,14 +314,13 @@ static void words_to_every_command_are_passed_on_and_then_it_works_again(void **
         struct subject subject;
 
         begin(&subject, &variants[v]);
-        for (size_t j = 0; j < sizeof words / sizeof words[0]; j++) {
+        for (size_t j = 0; j < sizeof said / sizeof said[0]; j++) {
             char reply[128];
 
-            snprintf(reply, sizeof reply, "-%s\r\n", words[j]);
+            snprintf(reply, sizeof reply, "-%s\r\n", said[j].words);
             for (int i = 0; i < CALLS; i++) {
                 proxy_answer(proxy, reply);
-                assert_status(calls[i].run(&subject), HIBLOOM_ESERVER, subject.store);
-                assert_non_null(strstr(hibloom_store_error(subject.store), words[j]));
+                subject_assert_words(&subject, &calls[i], calls[i].run(&subject), said[j].status, said[j].words);
                 proxy_answer(proxy, NULL);
                 subject_check(&subject);
             }

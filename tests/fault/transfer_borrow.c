@@ -26,6 +26,7 @@ static void a_borrowed_connection_is_left_as_it_was_found(void **state)
         assert_int_equal(redisSetTimeout(context, (struct timeval){7, 5000}), REDIS_OK);
         context->reader->privdata = &mine;
         const struct found before = look_at(context);
+        const char *root = s == 1 ? "a:0" : "a";
         moves_begin(&t, store, specs[s]);
         for (size_t i = 0; i < TRANSFER_CALLS; i++) {
             if (s == 2 && transfer_calls[i].run != move_bulk_load && transfer_calls[i].run != move_within)
@@ -38,15 +39,15 @@ static void a_borrowed_connection_is_left_as_it_was_found(void **state)
                 if (words == 0)
                     proxy_answer(proxy, "-LOADING it\r\n");
                 else
-                    test_command(redis, "RENAME {a}:spec hidden");
-                assert_int_equal(transfer_calls[i].run(&t), words == 0 ? HIBLOOM_ESERVER : HIBLOOM_ENOTFOUND);
+                    test_command(redis, "RENAME %s hidden", root);
+                assert_int_equal(transfer_calls[i].run(&t), words == 0 ? HIBLOOM_EUNAVAILABLE : HIBLOOM_ENOTFOUND);
                 if (words == 0)
                     proxy_answer(proxy, NULL);
                 else
-                    test_command(redis, "RENAME hidden {a}:spec");
+                    test_command(redis, "RENAME hidden %s", root);
                 assert_as_found(context, &before);
                 assert_usable(context);
-                trial_check(&(struct trial){&t, &transfer_calls[i], "refused", (uint64_t)words, HIBLOOM_ESERVER});
+                trial_check(&(struct trial){&t, &transfer_calls[i], "refused", (uint64_t)words, HIBLOOM_EIO});
             }
         }
         moves_end(&t);
@@ -55,8 +56,8 @@ static void a_borrowed_connection_is_left_as_it_was_found(void **state)
     }
 }
 
-/* A reply of the wrong kind in the middle of a transaction: it is not left open. */
-static void a_lie_to_a_borrowed_connection_leaves_no_transaction_open(void **state)
+/* A reply of the wrong kind: none that was still to come is left to its owner. */
+static void a_lie_to_a_borrowed_connection_leaves_it_as_it_was_found(void **state)
 {
     hibloom_store *store;
     redisContext *context = borrow_from_proxy(&store);
@@ -131,12 +132,42 @@ static void nothing_is_moved_over_a_borrowed_connection_that_is_in_use(void **st
     redisFree(context);
 }
 
+/* What is sent is queued in it, and its owner throws it away. */
+static void a_transaction_of_its_owner_is_never_carried_out(void **state)
+{
+    (void)state;
+    for (size_t s = 0; s < sizeof small_specs / sizeof *small_specs; s++) {
+        hibloom_store *store;
+        redisContext *context = borrow_from_proxy(&store);
+        struct transfer t;
+
+        moves_begin(&t, store, small_specs[s]);
+        for (size_t i = 0; i < TRANSFER_CALLS; i++) {
+            struct trial trial = {&t, &transfer_calls[i], "in a transaction", 0, HIBLOOM_OK};
+            moves_reset(&t, &transfer_calls[i]);
+            test_command(context, "MULTI");
+            test_command(context, "SET owners 1");
+            trial.status = transfer_calls[i].run(&t);
+            if (trial.status != HIBLOOM_EPROTO)
+                trial_fail(&trial, "not EPROTO");
+            test_command(context, "DISCARD"); /* an error if there were none any more */
+            trial_check(&trial);              /* of which one more key would be seen */
+            assert_usable(context);
+            run_well(&t, &transfer_calls[i], "after a transaction");
+        }
+        moves_end(&t);
+        hibloom_store_free(store);
+        redisFree(context);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         MOVES_TEST(a_borrowed_connection_is_left_as_it_was_found),
-        MOVES_TEST(a_lie_to_a_borrowed_connection_leaves_no_transaction_open),
+        MOVES_TEST(a_lie_to_a_borrowed_connection_leaves_it_as_it_was_found),
         MOVES_TEST(a_borrowed_connection_that_is_cut_is_dead_until_its_owner_reconnects),
+        MOVES_TEST(a_transaction_of_its_owner_is_never_carried_out),
         MOVES_TEST(nothing_is_moved_over_a_borrowed_connection_that_is_in_use),
     };
 

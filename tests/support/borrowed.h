@@ -29,8 +29,7 @@ void assert_as_found(const redisContext *context, const struct found *before);
  * get their own answers. */
 void assert_usable(redisContext *context);
 
-/* Attaches to a bare bitmap that is not there, on a server that answers the guard so. */
-#define NEITHER "$-1\r\n:0\r\n" /* no spec, no bitmap */
+/* Attaches to a bare bitmap, on a server that lets it: SCRIPT_JOIN. */
 hibloom *attach_any(hibloom_store *store);
 
 #endif

@@ -88,7 +88,7 @@ void trial_check(const struct trial *trial);
 /* That it works without a fault. */
 void run_well(struct transfer *t, const struct transfer_call *call, const char *after);
 
-/* With the connection cut at that byte: EIO. */
+/* With the connection cut at that byte: EIO, unless that is behind a whole reply. */
 void move_cut(struct transfer *t, const struct transfer_call *call, enum proxy_way way, uint64_t place);
 
 /* With that reply replaced by a lie: an error is the server's; another type is no

@@ -82,6 +82,14 @@ static void take_values(struct proxy *proxy, enum proxy_way way)
     bytes_consume(&flow->in, done);
 }
 
+/* That nobody need wake the proxy when the hold is taken back. */
+enum { HELD_POLL_MS = 10 };
+
+static bool is_held(const struct flow *flow)
+{
+    return flow->out.len > 0 && flow->left == 0;
+}
+
 static bool wants_to_send(const struct flow *flow)
 {
     return flow->out.len > 0 && flow->left > 0;
@@ -134,13 +142,15 @@ static void converse(struct proxy *proxy, int client, int server)
 
     while (goes_on) {
         unsigned pause;
+        int patience;
 
         pthread_mutex_lock(&proxy->mutex);
         pause = wants_to_send(&proxy->flows[PROXY_REPLIES]) ? proxy->drip_us : 0;
+        patience = is_held(&proxy->flows[PROXY_REQUESTS]) || is_held(&proxy->flows[PROXY_REPLIES]) ? HELD_POLL_MS : -1;
         fds[1].events = (short)(POLLIN | (wants_to_send(&proxy->flows[PROXY_REPLIES]) ? POLLOUT : 0));
         fds[2].events = (short)(POLLIN | (wants_to_send(&proxy->flows[PROXY_REQUESTS]) ? POLLOUT : 0));
         pthread_mutex_unlock(&proxy->mutex);
-        if ((pause > 0 && !worker_sleep(&proxy->worker, pause)) || poll(fds, 4, -1) <= 0 || fds[0].revents != 0 ||
+        if ((pause > 0 && !worker_sleep(&proxy->worker, pause)) || poll(fds, 4, patience) < 0 || fds[0].revents != 0 ||
             fds[3].revents != 0)
             return;
         pthread_mutex_lock(&proxy->mutex);

@@ -35,6 +35,13 @@ struct script_step {
 #define SCRIPT_CLOSE { SCRIPT_DO_CLOSE, NULL, 0, 0 }
 #define SCRIPT_END { SCRIPT_DO_END, NULL, 0, 0 }
 
+/* Lets a bare bitmap be joined: no filter is at either place of its name; then
+ * what its guard hears, of one that is not there or is. */
+#define SCRIPT_JOIN(guard) \
+    SCRIPT_READ(2), SCRIPT_SEND("$0\r\n\r\n$0\r\n\r\n"), SCRIPT_READ(2), SCRIPT_SEND(guard)
+#define ABSENT ":0\r\n$0\r\n\r\n"
+#define THERE ":131072\r\n$8\r\n\1\1\1\1\1\1\1\1\r\n"
+
 struct scripted_server;
 
 /* On a Unix socket. The script must outlive the server. */

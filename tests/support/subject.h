@@ -58,7 +58,6 @@ struct call {
     bool reads_only;
     bool on_handle; /* and so under its guard; the others go by name */
     bool undoes;    /* clear, drop, remove */
-    bool repairs;   /* so a lie about what is stored may have it empty the filter */
 };
 
 #define CALLS 13
@@ -66,8 +65,9 @@ extern const struct call calls[CALLS];
 
 const struct call *call_named(const char *name);
 
-/* The call was refused by the server, in these words. */
+/* The call was refused by the server, with that status, in these words and with
+ * the name of a key of the filter. */
 void subject_assert_words(const struct subject *subject, const struct call *call, hibloom_status status,
-                          const char *words);
+                          hibloom_status expected, const char *words);
 
 #endif

@@ -249,48 +249,82 @@ static void bad_uris_are_refused_in_plain_words(void **state)
 
 /* ---- Names of keys ----------------------------------------------------------- */
 
+/* A key of a filter of one key, of several; and what a merge has there for a moment. */
+static void assert_key(const char *name, bool several, uint32_t i, const char *expected)
+{
+    char key[KEYS_SIZE];
+
+    assert_int_equal(keys_at(key, name, several, i), strlen(expected));
+    assert_string_equal(key, expected);
+}
+
 static void keys_share_a_cluster_slot(void **state)
 {
     static const struct {
-        const char *name, *spec, *second;
+        const char *name, *first, *second;
     } cases[] = {
-        {"seen", "{seen}:spec", "seen:1"},
-        {"a:b c", "{a:b c}:spec", "a:b c:1"},
-        {"{tag}seen", "{tag}seen:spec", "{tag}seen:1"},
-        {"my{tag}", "my{tag}:spec", "my{tag}:1"},
-        {"{a}{b}", "{a}{b}:spec", "{a}{b}:1"},
-        {"{{a}}x", "{{a}}x:spec", "{{a}}x:1"},
+        {"seen", "seen:0", "seen:65535"},
+        {"a:b c", "a:b c:0", "a:b c:65535"},
+        {"{tag}seen", "{tag}seen:0", "{tag}seen:65535"},
+        {"my{tag}", "my{tag}:0", "my{tag}:65535"},
+        {"{a}{b}", "{a}{b}:0", "{a}{b}:65535"},
+        {"{{a}}x", "{{a}}x:0", "{{a}}x:65535"},
     };
-    char key[KEYS_SIZE];
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(keys_check(cases[i].name), HIBLOOM_OK);
-        assert_int_equal(keys_spec(key, cases[i].name), strlen(cases[i].spec));
-        assert_string_equal(key, cases[i].spec);
-        assert_int_equal(keys_bitmap(key, cases[i].name, 1, 0), strlen(cases[i].name));
-        assert_string_equal(key, cases[i].name);
-        assert_int_equal(keys_bitmap(key, cases[i].name, 2, 1), strlen(cases[i].second));
-        assert_string_equal(key, cases[i].second);
+        assert_key(cases[i].name, false, 0, cases[i].name);
+        assert_key(cases[i].name, true, 0, cases[i].first);
+        assert_key(cases[i].name, true, 65535, cases[i].second);
     }
+}
+
+/* In the slot of the key that they are for, and two of them; no name that a
+ * caller can give has a zero byte. */
+static void temporary_keys_are_nobodys_and_share_the_slot(void **state)
+{
+    static const char *const names[] = {"seen", "a:b c", "{tag}seen", "my{tag}", "{{a}}x"};
+    hibloom_store *store;
+
+    (void)state;
+    assert_ok(hibloom_memory(&store), NULL);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        for (int several = 0; several < 2; several++) {
+            const char *text = several ? "bits=64 hashes=3 layout=partitioned" : "bits=64 hashes=3";
+            hibloom *filter = test_open(store, names[i], text);
+            char key[KEYS_SIZE], one[KEYS_SIZE], two[KEYS_SIZE];
+            const uint32_t number = several ? 2 : 0;
+            const size_t len = keys_name(key, filter, number), one_len = keys_temporary(one, filter, number, 'a'),
+                         two_len = keys_temporary(two, filter, number, 'b');
+
+            assert_true(strlen(one) < one_len && strlen(two) < two_len && two_len < KEYS_SIZE);
+            assert_int_equal(one_len, two_len);
+            assert_memory_not_equal(one, two, one_len);
+            assert_int_equal(keys_slot(one, one_len), keys_slot(key, len));
+            assert_int_equal(keys_slot(two, two_len), keys_slot(key, len));
+            assert_ok(hibloom_drop(filter), store);
+            hibloom_close(filter);
+        }
+    hibloom_store_free(store);
 }
 
 static void names_without_a_slot_of_their_own_are_refused(void **state)
 {
-    static const char *const bad[] = {"", "{", "}", "{}", "{}x", "x{", "x}y", "}{", "{seen}", "{}{a}"};
+    static const char *const bad[] = {"", "{", "}", "{}", "{}x", "x{", "x}y", "}{", "{}{a}"};
     char longest[HIBLOOM_NAME_MAX + 2], key[KEYS_SIZE];
 
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(keys_check(bad[i]), HIBLOOM_EINVAL);
+    assert_int_equal(keys_check("{seen}"), HIBLOOM_OK); /* whose keys are not those of "seen" */
     memset(longest, 'n', sizeof longest);
     longest[HIBLOOM_NAME_MAX + 1] = '\0';
     assert_int_equal(keys_check(longest), HIBLOOM_ERANGE);
     longest[HIBLOOM_NAME_MAX] = '\0';
     assert_int_equal(keys_check(longest), HIBLOOM_OK);
-    assert_int_equal(keys_spec(key, longest), HIBLOOM_NAME_MAX + 7);
-    assert_int_equal(keys_bitmap(key, longest, 128, 127), HIBLOOM_NAME_MAX + 4);
-    assert_string_equal(key + HIBLOOM_NAME_MAX, ":127");
+    assert_int_equal(keys_at(key, longest, true, 65535), HIBLOOM_NAME_MAX + 6);
+    assert_string_equal(key + HIBLOOM_NAME_MAX, ":65535");
 }
 
 static void every_status_has_words(void **state)
@@ -298,7 +332,8 @@ static void every_status_has_words(void **state)
     static const hibloom_status all[] = {
         HIBLOOM_OK,        HIBLOOM_EINVAL,    HIBLOOM_ERANGE,    HIBLOOM_ENOMEM,  HIBLOOM_ENOTSUP,
         HIBLOOM_EIO,       HIBLOOM_ETIMEDOUT, HIBLOOM_ECANCELED, HIBLOOM_ESERVER, HIBLOOM_EPROTO,
-        HIBLOOM_ENOTFOUND, HIBLOOM_EMISMATCH, HIBLOOM_ECORRUPT,
+        HIBLOOM_ENOTFOUND, HIBLOOM_EMISMATCH, HIBLOOM_ECORRUPT,  HIBLOOM_EBUSY,   HIBLOOM_EUNAVAILABLE,
+        HIBLOOM_EDENIED,
     };
 
     (void)state;
@@ -320,6 +355,7 @@ int main(void)
         cmocka_unit_test(uris_are_taken_apart),
         cmocka_unit_test(bad_uris_are_refused_in_plain_words),
         cmocka_unit_test(keys_share_a_cluster_slot),
+        cmocka_unit_test(temporary_keys_are_nobodys_and_share_the_slot),
         cmocka_unit_test(names_without_a_slot_of_their_own_are_refused),
         cmocka_unit_test(every_status_has_words),
     };
