@@ -167,9 +167,12 @@ static void a_filters_tail_has_to_fit_its_key_too(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ON_ALL(a_created_filter_is_found_again),    ON_ALL(another_spec_is_a_mismatch),
-        ON_ALL(seeds_differ_from_filter_to_filter), ON_ALL(a_seed_is_never_in_an_error),
-        ON_ALL(bad_arguments_are_refused),          ON_REDIS(a_bitmap_larger_than_a_key_is_out_of_range_in_redis),
+        ON_ALL(a_created_filter_is_found_again),
+        ON_ALL(another_spec_is_a_mismatch),
+        ON_ALL(seeds_differ_from_filter_to_filter),
+        ON_ALL(a_seed_is_never_in_an_error),
+        ON_ALL(bad_arguments_are_refused),
+        ON_REDIS(a_bitmap_larger_than_a_key_is_out_of_range_in_redis),
         ON_REDIS(a_filters_tail_has_to_fit_its_key_too),
     };
 

@@ -12,8 +12,8 @@
 enum repaired { ANEW, TAKEN, REFUSED };
 
 struct damage {
-    const char *script; /* KEYS: the key, its root, the same key of another filter; ARGV: its number */
-    hibloom_status status, opened;           /* of calls on the key; of opening it */
+    const char *script;            /* KEYS: the key, its root, the same key of another filter; ARGV: its number */
+    hibloom_status status, opened; /* of calls on the key; of opening it */
     hibloom_status root_status, root_opened; /* the same where the key is the root */
     enum repaired repaired;
 };
@@ -210,7 +210,8 @@ static void repair(const struct damage *damage, uint32_t segment)
 
 /* What was added since to the others, and to the key itself once it was repaired,
  * is not undone by another repair. */
-static void damage_and_repair(const struct damage *damage, const char *text, uint32_t segment, const hibloom_item *items)
+static void damage_and_repair(const struct damage *damage, const char *text, uint32_t segment,
+                              const hibloom_item *items)
 {
     make_foreign(text);
     hibloom *filter = segments_open(text);

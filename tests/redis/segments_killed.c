@@ -25,7 +25,8 @@ static enum stored look(void)
         "for i = 0, n - 1 do "
         "  local k = redis.call('getrange', '" NAME ":' .. i, -92, -1) "
         "  if redis.call('strlen', '" NAME ":' .. i) ~= bits + (i == 0 and 16 * n or 0) + text + 92 or "
-        "     k:sub(40, 56) .. list:sub(16 * i + 1, 16 * i + 16) ~= t:sub(40, 56) .. k:sub(57, 72) then return 4 end end "
+        "     k:sub(40, 56) .. list:sub(16 * i + 1, 16 * i + 16) ~= t:sub(40, 56) .. k:sub(57, 72) then return 4 end "
+        "end "
         "return 3";
 
     return (enum stored)test_command(redis, "EVAL %s 0", script);
@@ -221,7 +222,8 @@ static void who_is_overtaken_does_not_declare_done_what_is_not(void **state)
         "for i = 0, 299 do redis.call('del', '" NAME ":' .. i) end "
         "local t, list = root:sub(-92), #root - 92 - tonumber(root:sub(-91, -88)) - 4800 "
         "redis.call('set', KEYS[1], root:sub(1, list) .. ('0'):rep(4800) .. root:sub(list + 4801, -93) .. "
-        "  t:sub(1, 37) .. 'c ' .. ('%016.0f'):format(tonumber(t:sub(40, 55)) + 1000) .. ' ffffffffffffffff' .. t:sub(73))";
+        "  t:sub(1, 37) .. 'c ' .. ('%016.0f'):format(tonumber(t:sub(40, 55)) + 1000) .. ' ffffffffffffffff' .. "
+        "t:sub(73))";
     struct shared *shared = children_share(MANY);
     int overtaken[2] = {0, 0};
 

@@ -129,7 +129,8 @@ static void info_counts_by_ranges_of_16_megabytes(void **state)
     struct backend *b = *state;
     char name[TEST_NAME_SIZE];
     hibloom_info info;
-    hibloom *filter = backend_open(b, test_name(name), "bits=268435457 hashes=7 seed=1 segments=1"); /* 32 MB and a bit */
+    hibloom *filter = backend_open(b, test_name(name),
+                                   "bits=268435457 hashes=7 seed=1 segments=1"); /* 32 MB and a bit */
     const long long before = test_calls_of(b->outside, "bitcount");
 
     assert_true(backend_add(b, filter, "x", 1));

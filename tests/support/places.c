@@ -225,7 +225,8 @@ void assert_no_other_keys(const hibloom *a, const hibloom *b)
         const bool again = i == REDIS || i == REDIS_AGAIN;
         long long count = 0;
         for (int j = again ? REDIS : i; j <= (again ? REDIS_AGAIN : i); j++)
-            count += (a->store == places[j].store ? count_keys(a) : 0) + (b->store == places[j].store ? count_keys(b) : 0);
+            count += (a->store == places[j].store ? count_keys(a) : 0) +
+                     (b->store == places[j].store ? count_keys(b) : 0);
         assert_keys(&places[i], count);
     }
 }
