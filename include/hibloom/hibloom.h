@@ -5,7 +5,7 @@
  *
  * Conventions, stated once:
  *  - A function that can fail returns a hibloom_status; 0 is HIBLOOM_OK. Check
- *    it: a wrong "no" is only as loud as the caller lets it be.
+ *    it: an error that nobody looks at is as good as a wrong "no".
  *  - Results come through pointers and are written only on HIBLOOM_OK: set a
  *    hibloom * to NULL first if you close it in any case. The one exception is
  *    the store of hibloom_connect and hibloom_borrow, see there.
@@ -68,7 +68,8 @@ typedef enum hibloom_status {
     HIBLOOM_ETIMEDOUT = 21,    /* the server did not answer in time */
     HIBLOOM_ECANCELED = 22,    /* given up before it was answered */
     HIBLOOM_ESERVER = 30,      /* the server answered with an error that is none of the following */
-    HIBLOOM_EPROTO = 31,       /* the server's answer makes no sense here; a connection of the library's own is closed */
+    HIBLOOM_EPROTO = 31,       /* the server's answer makes no sense here; a connection of the library's own is
+                                  closed */
     HIBLOOM_EUNAVAILABLE = 32, /* the server cannot do it now: LOADING, BUSY, OOM, READONLY, MASTERDOWN, CLUSTERDOWN,
                                   TRYAGAIN, NOREPLICAS, MOVED or ASK, or it has too many clients */
     HIBLOOM_EDENIED = 33,      /* the server denies it to this user: NOAUTH, WRONGPASS, NOPERM */
@@ -78,8 +79,9 @@ typedef enum hibloom_status {
     HIBLOOM_EBUSY = 43         /* the name is in the middle of being made or removed; this call gave up waiting */
 } hibloom_status;
 
-/* Whether the same call, made again, may succeed without anybody's help: EIO,
- * ETIMEDOUT, EUNAVAILABLE and EBUSY. Of an add that failed, some items may be
+/* Whether the same call, made again, may succeed: EIO, ETIMEDOUT, EUNAVAILABLE and
+ * EBUSY. Wait between two tries, and give up after some: a server may stay full, and
+ * a file (EIO of save and load) is not mended by trying again. Of an add that failed, some items may be
  * in already; adding them again does no harm, but is_new may say false. */
 HIBLOOM_API bool hibloom_is_retryable(hibloom_status status);
 
@@ -213,8 +215,8 @@ typedef struct hibloom_store hibloom_store;
  * shared. Its filters live until they are dropped or it is freed. ENOMEM. */
 HIBLOOM_CHECKED hibloom_status hibloom_memory(hibloom_store **out);
 
-/* How contains is asked, and an add that does not want to know is_new. One
- * that does is always a BITFIELD an item; in the partitioned layout, whose
+/* How contains is asked, and an add that does not want to know is_new. An add
+ * that does always sends one BITFIELD for each item; in the partitioned layout, whose
  * items have several keys, a script (EVAL). */
 typedef enum hibloom_commands {
     HIBLOOM_COMMANDS_SETBIT = 0,  /* k SETBIT or GETBIT an item */
@@ -263,9 +265,10 @@ HIBLOOM_CHECKED hibloom_status hibloom_connect(hibloom_store **out, const char *
 HIBLOOM_CHECKED hibloom_status hibloom_borrow(hibloom_store **out, struct redisContext *context);
 
 /* The last failure on this store in words: which server and which key, the
- * server's own words, and what to do where that is known; "" before the first. A success does not reset it, and functions on specs have
- * no words. Valid until the next call on the store. Never NULL, also for a NULL
- * store. Holds no password and no secret seed (seed=). */
+ * server's own words, and what to do where that is known; "" before the first. A
+ * success does not reset it, and functions on specs have no words. Valid until the
+ * next call on the store. Never NULL, also for a NULL store. Holds no password and
+ * no secret seed (seed=). */
 HIBLOOM_API const char *hibloom_store_error(const hibloom_store *store);
 
 /* Frees the store. Its filters must have been closed before. */
@@ -286,21 +289,24 @@ HIBLOOM_API void hibloom_store_free(hibloom_store *store);
  *
  *   what happened to the filter            what you get  what to do
  *   dropped, deleted, evicted, expired     ENOTFOUND     open it again: that makes a new one
- *   another filter took its name           EMISMATCH     close the handle; see which one is wanted
- *   it was lost and made anew since        EMISMATCH     open it again
+ *   replaced, or lost and made anew        EMISMATCH     open it again; EMISMATCH again: another took its name
  *   one of its several keys was lost       ECORRUPT      hibloom_repair, then open it again
- *   its bytes were altered from outside    ECORRUPT      hibloom_delete, or delete the key
+ *   its end was altered from outside       ECORRUPT      hibloom_delete, or delete the keys by hand
  *   another client is making or removing   EBUSY         try again
  *   the name holds a list, a set, ...      EMISMATCH     choose another name
  *   cleared by hibloom_clear               OK            nothing: it is the same filter, empty
  *
- * An add sends its bits before it can read the guard behind them. So one whose
- * last good guard is older than 100 ms, and one of many items, asks the guard
- * first. What was in flight while its filter went is taken back before the call
- * returns; what an adder leaves that is killed in that moment is a string without
- * a spec: hibloom_open says EMISMATCH, and the key is yours to delete. Bits that
- * fell into a new filter's own bits stay there: some more wrong "maybe"; one that
- * hit its ids is an error to all who use it (EMISMATCH, ECORRUPT).
+ * Altered bits, and what is appended, are seen by nobody, or only by the next open.
+ * Names that end in :0, :1, ... may be those of another filter's keys: EMISMATCH.
+ *
+ * An add sends its bits before it can read the guard behind them. So it asks the
+ * guard first, in a round trip of its own, if the last good guard is older than
+ * 100 ms, if one has failed since, or if the add takes more than one pipeline.
+ * What was in flight while its filter went is taken back before the call returns.
+ * If the adding process is killed in that moment, a string without a spec may stay in Redis:
+ * hibloom_open says EMISMATCH, and the key is yours to delete. Bits that fell into
+ * a new filter's own bits stay there: some more wrong "maybe". Bits that hit the
+ * numbers in its trailer are an error to all who use it (EMISMATCH, ECORRUPT).
  *
  * Those statuses and the following are not repeated below: ENOMEM, EIO,
  * ETIMEDOUT, ESERVER, EPROTO, EUNAVAILABLE, EDENIED; hibloom_store_error has the
@@ -321,7 +327,8 @@ typedef struct hibloom hibloom;
  * EINVAL: name is empty, or has a brace but no {tag}; the spec is not valid.
  * ERANGE: name is longer than HIBLOOM_NAME_MAX; a bitmap and its spec would be
  * larger than one Redis string, 2^32 bits. ENOTFOUND: none there and spec is NULL.
- * EMISMATCH: there, with another spec; or a bitmap without one. EBUSY.
+ * EMISMATCH: there, with another spec; or a bitmap without one (said after some
+ * tenths of a second, since it may be late bits that are being taken back). EBUSY.
  * Round trips: one if it exists, and one more for each 128 keys of several; four
  * to create it, and one more for each 16 MB. */
 HIBLOOM_CHECKED hibloom_status hibloom_open(hibloom **out, hibloom_store *store, const char *name,
@@ -361,15 +368,15 @@ typedef struct hibloom_item {
  * Round trips: one, then overlapped: the next pipeline is sent before the
  * last one's replies are read; an add of several pipelines takes one more, in
  * front. Without is_new, and in the blocked layout, a
- * call with more than 1,024 items looks at some first and, if half of them are
- * in, at all, and sends only the bits of the others: up to two round trips more
- * for each 32,768 items. */
+ * call with more than 1,024 items asks for a sample first. If half of the sample
+ * is in, it asks for all items, and sends only those that are not in: up to two
+ * round trips more for each 32,768 items. */
 HIBLOOM_CHECKED hibloom_status hibloom_add_many(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new);
 HIBLOOM_CHECKED hibloom_status hibloom_contains_many(hibloom *filter, const hibloom_item *items, size_t n,
                                                      bool *found);
 
 typedef struct hibloom_info {
-    uint32_t size;               /* sizeof(hibloom_info): how much of it the caller has room for; see hibloom_get_info */
+    uint32_t size;               /* sizeof(hibloom_info): the caller's room; see hibloom_get_info */
     uint64_t bits_set;           /* over all keys */
     double fill;                 /* bits_set / all bits */
     double estimated_items;      /* -(m/k) ln(1 - fill) (Swamidass and Baldi 2007); infinite when all are set */
@@ -404,7 +411,8 @@ HIBLOOM_CHECKED hibloom_status hibloom_drop(hibloom *filter);
 /* Removes every key of it after `seconds`; 0 = never: removes a time to live. Of
  * several keys number 0 goes first, the others a second later. Of two calls at
  * once, with and without a time, the last one may hold for a part of the keys.
- * ERANGE: more than 2^40. Round trips: one for each 16 MB. */
+ * ERANGE: more than 2^40. Round trips: one; of several keys two, and one for each
+ * 16 MB beyond the first. */
 HIBLOOM_CHECKED hibloom_status hibloom_expire(hibloom *filter, uint64_t seconds);
 
 /* Makes anew, empty, those keys of the filter `name` that were lost; what is whole
@@ -413,7 +421,8 @@ HIBLOOM_CHECKED hibloom_status hibloom_expire(hibloom *filter, uint64_t seconds)
  * opened again. Without number 0 there is no filter; one of a single key cannot be
  * lost in part.
  * ENOTFOUND: there is no such filter. ECORRUPT: it is unreadable. Round trips: as
- * hibloom_open, and two for each key that was lost. */
+ * hibloom_open, and three for each key that was lost. EMISMATCH: something else is
+ * where a lost key was. */
 HIBLOOM_CHECKED hibloom_status hibloom_repair(hibloom_store *store, const char *name);
 
 /* Removes the filter `name` without opening it, damaged or not.

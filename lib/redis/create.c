@@ -88,7 +88,7 @@ bool life_take_answer(struct life *life, const struct reply *reply, uint32_t i)
     memset(&life->answer_record, 0, sizeof life->answer_record);
     if (reply->text_len == 1)
         return true;
-    if (reply->text_len != 1 + RECORD_TRAILER || life->answer == '!') {
+    if (reply->text_len != 1 + RECORD_TRAILER) {
         task_unexpected(&life->talk.task);
         return false;
     }

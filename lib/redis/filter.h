@@ -23,7 +23,8 @@ struct redis_filter {
     struct redis_server_traits *server;
     uint64_t generation;
     uint64_t proven_ms; /* when a guard was good last; 0: none was yet */
-    uint32_t suspect;   /* the key whose guard was not good last; 0: none but the root */
+    bool in_doubt;      /* a guard was not good since an add last proved the root, and */
+    uint32_t suspect;   /* this key, whose guard that was */
     uint32_t count;     /* of keys */
     struct redis_key keys[];
 };

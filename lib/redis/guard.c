@@ -16,7 +16,7 @@ bool guard_is_stale(const hibloom *filter)
 {
     const struct redis_filter *own = redis_filter_of(filter);
 
-    return own->proven_ms == 0 || own->suspect != 0 || clock_now_ms() - own->proven_ms > STALE_MS;
+    return own->proven_ms == 0 || own->in_doubt || clock_now_ms() - own->proven_ms > STALE_MS;
 }
 
 void guard_ask(hibloom *filter, struct outbox *outbox, struct argument key, uint32_t i)
@@ -78,10 +78,11 @@ static bool take_length(struct task *task, uint32_t i, const struct reply *reply
     own->length = shorter ? UINT64_MAX : length;
     keys_name(key, task->filter, i);
     if (absent)
-        task_fail(task, HIBLOOM_ENOTFOUND, "'%s' is not there: deleted, evicted, expired or never made", key);
+        task_fail(task, HIBLOOM_ENOTFOUND, "'%s' is not there: deleted, evicted, expired or never made; attach it again to begin a "
+                                           "new one", key);
     else if (shorter)
         task_fail(task, HIBLOOM_ECORRUPT, "'%s' was lost or cut short since this handle saw it; what is there now "
-                                          "was added since", key);
+                                          "was added since; attach it again", key);
     return !absent && !shorter;
 }
 
@@ -105,19 +106,15 @@ void guard_note_other(struct talk *talk, uint32_t i)
     talk->other = true;
     talk->other_key = i;
     redis_filter_of(talk->task.filter)->suspect = i;
-    redis_filter_of(talk->task.filter)->proven_ms = 0;
+    redis_filter_of(talk->task.filter)->in_doubt = true;
 }
 
 bool guard_take(struct talk *talk, uint32_t i, uint32_t index, const struct reply *reply)
 {
-    struct redis_filter *own = redis_filter_of(talk->task.filter);
-
     if (talk->task.filter->bare)
         return take_bare(&talk->task, i, index, reply, false);
-    if (guard_matches(&talk->task, i, reply)) {
-        own->suspect = i == own->suspect ? 0 : own->suspect;
+    if (guard_matches(&talk->task, i, reply))
         return true;
-    }
     guard_note_other(talk, i);
     return false;
 }
@@ -152,33 +149,42 @@ static void take_diagnosis(struct talk *talk, uint32_t tag, uint32_t index, cons
             reply->text, reply->text_len < RECORD_END ? reply->text_len : RECORD_END, &diagnosis->record[tag]);
 }
 
-void guard_fail_other(struct task *task, uint32_t i, const struct record *record)
+/* A spec text without its seed; of per-hash seeds there is no secret. */
+static void write_unseeded(const char *stored, char text[HIBLOOM_SPEC_TEXT_SIZE])
 {
-    char text[HIBLOOM_SPEC_TEXT_SIZE] = "", key[KEYS_SIZE];
     hibloom_spec spec;
 
-    if (hibloom_spec_parse(&spec, record->text) == HIBLOOM_OK && spec.seeded) {
-        memset(spec.seeds, 0, sizeof spec.seeds);
-        spec.seeded = false;
-        if (hibloom_spec_format(&spec, text, sizeof text) != HIBLOOM_OK)
-            text[0] = '\0';
-    }
+    strcpy(text, stored);
+    if (hibloom_spec_parse(&spec, stored) != HIBLOOM_OK || !spec.seeded)
+        return;
+    memset(spec.seeds, 0, sizeof spec.seeds);
+    spec.seeded = false;
+    if (hibloom_spec_format(&spec, text, HIBLOOM_SPEC_TEXT_SIZE) != HIBLOOM_OK)
+        strcpy(text, "(unreadable)");
+}
+
+void guard_fail_other(struct task *task, uint32_t i, const struct record *record)
+{
+    char text[HIBLOOM_SPEC_TEXT_SIZE], key[KEYS_SIZE];
+
+    write_unseeded(record->text, text);
     keys_name(key, task->filter, i);
-    task_fail(task, HIBLOOM_EMISMATCH, "'%s' holds another filter, of another spec or seed: %s", key,
-              text[0] != '\0' ? text : record->text);
+    task_fail(task, HIBLOOM_EMISMATCH, "'%s' holds a filter of another spec or seed: %s", key, text);
 }
 
 /* The key, as its record says, is another filter's. */
 static void fail_replaced(struct task *task, uint32_t i, const struct record *record)
 {
-    char key[KEYS_SIZE];
+    char ours[HIBLOOM_SPEC_TEXT_SIZE], theirs[HIBLOOM_SPEC_TEXT_SIZE], key[KEYS_SIZE];
 
+    write_unseeded(record->text, theirs);
+    write_unseeded(task->filter->text, ours);
     keys_name(key, task->filter, i);
-    if (strcmp(record->text, task->filter->text) != 0)
+    if (strcmp(ours, theirs) != 0)
         guard_fail_other(task, i, record);
     else
-        task_fail(task, HIBLOOM_EMISMATCH, "'%s' holds another filter of the same spec: it was made anew or replaced "
-                                           "since; open it again", key);
+        task_fail(task, HIBLOOM_EMISMATCH, "'%s' was removed and made anew, or replaced, since this handle opened it: "
+                                           "open it again", key);
 }
 
 /* Several keys: the root tells whether the filter is gone or has lost a key. */

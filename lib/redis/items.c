@@ -294,6 +294,17 @@ static void undo(struct talk *talk, struct outbox *outbox)
 
 /* ---- The task -------------------------------------------------------------------------------- */
 
+static void prove(struct talk *, struct outbox *);
+
+/* Where all items are excluded no key was touched; but is the filter there? */
+static void prove_if_idle(struct talk *talk, struct outbox *outbox)
+{
+    if (items_of(talk)->started || talk->task.filter->bare)
+        return;
+    prove(talk, outbox);
+    talk->step = NULL;
+}
+
 static void start(struct talk *talk, struct outbox *outbox)
 {
     struct items *walk = items_of(talk);
@@ -302,8 +313,16 @@ static void start(struct talk *talk, struct outbox *outbox)
     talk->window = write_window;
     talk->take = take;
     talk->answered = answered;
+    talk->step = prove_if_idle;
     if (may_undo(walk))
         talk->cleanup = undo;
+}
+
+static void start_proven(struct talk *talk, struct outbox *outbox)
+{
+    redis_filter_of(talk->task.filter)->in_doubt = false;
+    redis_filter_of(talk->task.filter)->suspect = 0;
+    start(talk, outbox);
 }
 
 static void take_proof(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
@@ -324,7 +343,7 @@ static void prove(struct talk *talk, struct outbox *outbox)
         outbox_end(outbox);
     }
     talk->take = take_proof;
-    talk->step = start;
+    talk->step = start_proven;
 }
 
 /* Before Redis 6 there was no BITFIELD_RO. */

@@ -134,6 +134,9 @@ static bool adopt_place(struct life *life, unsigned place)
 
 void life_fail_taken(struct life *life, const char *key)
 {
+    if (life->answer_record.keys != 0)
+        task_fail(&life->talk.task, HIBLOOM_EMISMATCH, "'%s' is a filter of its own, in the way of a key of '%s': choose "
+                  "another name for one of them", key, life->talk.task.filter->name);
     task_fail(&life->talk.task, HIBLOOM_EMISMATCH,
               "'%s' is a bitmap without a spec: join it with hibloom_attach if it is another program's, else "
               "delete it", key);
@@ -149,6 +152,7 @@ static void judge_taken(struct talk *talk, unsigned place)
         life_again(talk);
         return;
     }
+    life->answer_record.keys = 0;
     place_key(life, place, key);
     life_fail_taken(life, key);
 }
@@ -220,9 +224,9 @@ static void judge_absent(struct talk *talk)
     }
     place = &life->place[needed];
     if (place->found == RECORD_FOUND) { /* of a name that looks like our root's */
+        life->answer_record = place->record;
         place_key(life, needed, key);
-        task_fail(&talk->task, HIBLOOM_EMISMATCH, "'%s' is a filter of its own, in the way of the first key of '%s'",
-                  key, talk->task.filter->name);
+        life_fail_taken(life, key);
     } else if (place->found == RECORD_NONE && life->goal == LIFE_OPEN && life->wanted == NULL) {
         judge_taken(talk, needed);
     } else if (life->goal == LIFE_OPEN && life->wanted != NULL) {

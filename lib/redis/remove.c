@@ -32,11 +32,12 @@ void life_take_unlinked(struct talk *talk, uint32_t tag, uint32_t index, const s
     struct life *life = life_of(talk);
 
     (void)index;
-    if (!task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, tag))
-        return;
-    if (reply->integers[0] == -1) {
+    if ((reply->type == REDIS_REPLY_ERROR && refusal_of(reply->text) == REFUSAL_WRONGTYPE) ||
+        (reply->type == REDIS_REPLY_INTEGER && reply->integers[0] == -1)) {
         life->taken = true;
         life->taken_key = tag;
+    } else if (!task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, tag)) {
+        return;
     } else if (reply->integers[0] < 0) {
         task_unexpected(&talk->task);
     } else {
@@ -56,7 +57,7 @@ static void judge_removed(struct talk *talk, struct outbox *outbox)
         life_again(talk);
     } else if (life->taken) {
         keys_name(key, talk->task.filter, life->taken_key);
-        task_fail(&talk->task, HIBLOOM_ECORRUPT, "'%s' was altered, so it was left: delete the key", key);
+        task_fail(&talk->task, HIBLOOM_ECORRUPT, "'%s' was altered or holds something else, so it was left: delete the key", key);
     }
 }
 

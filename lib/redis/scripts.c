@@ -25,12 +25,13 @@
 /* ARGV after -92 and the generation, '' for a root: bytes of bits, what follows
  * them up to the generation, what follows that, milliseconds to live or -1.
  * Gives "+" and the trailer where it made the key, "=" and the trailer of the
- * filter that is there, "!" where something else is there. */
+ * filter that is there, "!" where something else is there, and that one's trailer
+ * if it is a filter. */
 static const char make[] = COMMON
     "local generation, ttl = ARGV[2], tonumber(ARGV[6])\n"
     "if trailer then\n"
     "  if generation == '' then return '=' .. trailer end\n"
-    "  if trailer:sub(17, 21) ~= ARGV[4]:sub(-23, -19) or trailer:sub(23, 27) == '00001' then return '!' end\n"
+    "  if trailer:sub(17, 21) ~= ARGV[4]:sub(-23, -19) or trailer:sub(23, 27) == '00001' then return '!' .. trailer end\n"
     "  local there = tonumber(trailer:sub(40, 55))\n"
     "  if not there then return '!' end\n"
     "  if there == tonumber(generation) and ttl >= 0 then call('PEXPIRE', key, ttl) end\n"

@@ -106,6 +106,8 @@ bool task_expect(struct task *task, const struct reply *reply, int type, uint32_
         return true;
     if (reply->type == REDIS_REPLY_ERROR)
         fail_refused(task, reply, i);
+    else if (reply->type == REDIS_REPLY_STATUS && strcmp(reply->text, "QUEUED") == 0)
+        task_fail(task, HIBLOOM_EPROTO, "the server has queued the commands: the connection has a MULTI open");
     else
         task_unexpected(task);
     return false;

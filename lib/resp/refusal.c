@@ -47,12 +47,12 @@ static const struct {
     [REFUSAL_MASTERDOWN] = {HIBLOOM_EUNAVAILABLE, ": try again when its master is up"},
     [REFUSAL_READONLY] = {HIBLOOM_EUNAVAILABLE, ": connect to its master"},
     [REFUSAL_MISCONF] = {HIBLOOM_EUNAVAILABLE, ": it cannot write to its disk"},
-    [REFUSAL_OOM] = {HIBLOOM_EUNAVAILABLE, ": it is full; raise its maxmemory or delete something"},
+    [REFUSAL_OOM] = {HIBLOOM_EUNAVAILABLE, ": the server is full; raise its maxmemory or delete something"},
     [REFUSAL_NOREPLICAS] = {HIBLOOM_EUNAVAILABLE, ": try again when its replicas are up"},
     [REFUSAL_MAX_CLIENTS] = {HIBLOOM_EUNAVAILABLE, ": try again, or raise its maxclients"},
     [REFUSAL_NOAUTH] = {HIBLOOM_EDENIED, ": check user and password in the URI"},
     [REFUSAL_NOPERM] = {HIBLOOM_EDENIED, ": ask for that permission (ACL SETUSER)"},
-    [REFUSAL_WRONGTYPE] = {HIBLOOM_EMISMATCH, ": the key holds a value that is no string"},
+    [REFUSAL_WRONGTYPE] = {HIBLOOM_EMISMATCH, ": the key holds a value that is no string; choose another name"},
     [REFUSAL_UNKNOWN_COMMAND] = {HIBLOOM_ESERVER, ": the server is too old, or the command was renamed"},
 };
 
@@ -96,6 +96,10 @@ void refusal_explain(enum refusal refusal, const char *words, char *out, size_t 
     const char *advice = meanings[refusal].advice;
     size_t len = strlen(words);
 
+    const char *script = strstr(words, " script: "); /* "..., on @user_script:28." tells a user nothing */
+
+    if (script != NULL)
+        len = (size_t)(script - words);
     if (*advice != '\0' && len > 0 && words[len - 1] == '.')
         len--;
     snprintf(out, size, "%.*s%s", (int)len, words, advice);

@@ -211,9 +211,9 @@ static void a_store_that_is_not_let_in_again_stays_outside(void **state)
         assert_int_equal(test_command(redis, "CLIENT KILL USER app"), 1);
         assert_int_not_equal(hibloom_contains(filter, "x", 1, &found), HIBLOOM_OK);
         for (int times = 0; times < 3; times++) {
-            assert_status(hibloom_contains(filter, "x", 1, &found), HIBLOOM_ESERVER, store);
+            assert_status(hibloom_contains(filter, "x", 1, &found), HIBLOOM_EDENIED, store);
             assert_non_null(strstr(hibloom_store_error(store), cases[i].words));
-            assert_status(hibloom_open(&elsewhere, store, "outside", &spec), HIBLOOM_ESERVER, store);
+            assert_status(hibloom_open(&elsewhere, store, "outside", &spec), HIBLOOM_EDENIED, store);
         }
         test_command(redis, cases[i].unlock);
         assert_ok(hibloom_contains(filter, "x", 1, &found), store);
@@ -329,10 +329,10 @@ static void a_wrong_password_is_the_servers_error(void **state)
     (void)state;
     for (int i = 0; i < 3; i++) {
         snprintf(uri, sizeof uri, "redis://%s:hunter2@127.0.0.1:%d/1", users[i], redis_server_port(locked));
-        assert_refused(uri, HIBLOOM_ESERVER, "WRONGPASS");
+        assert_refused(uri, HIBLOOM_EDENIED, "WRONGPASS");
     }
     snprintf(uri, sizeof uri, "redis://127.0.0.1:%d/1", redis_server_port(locked));
-    assert_refused(uri, HIBLOOM_ESERVER, "NOAUTH");
+    assert_refused(uri, HIBLOOM_EDENIED, "NOAUTH");
     redis_server_stop(locked);
 }
 
