@@ -52,12 +52,14 @@ static void ask(struct change *change, struct outbox *outbox, enum script script
     struct commands *out = &outbox->commands;
     const struct argument key = redis_begin(filter, outbox, i, i, name);
 
-    script_start(out, script, 1, script == SCRIPT_EXPIRE ? 5 : 3);
+    script_start(out, script, 1, script == SCRIPT_EXPIRE ? 5 : 4);
     command_argument(out, key);
     redis_expect(out, filter, i, RECORD_IDENTITY);
     command_text(out, argument);
     if (script == SCRIPT_EXPIRE)
         command_list(out, filter, i);
+    else
+        command_number(out, redis_filter_of(filter)->keys[i].epoch);
     outbox_end(outbox);
 }
 
@@ -65,7 +67,14 @@ static void ask(struct change *change, struct outbox *outbox, enum script script
 
 static void take_cleared(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
+    struct record record;
+
     (void)index;
+    if (reply->type == REDIS_REPLY_STRING && reply->text_len == RECORD_TRAILER && record_parse(reply->text, &record)) {
+        redis_filter_of(talk->task.filter)->keys[tag].epoch = record.epoch; /* cleared by another: once more */
+        change_of(talk)->again = true;
+        return;
+    }
     if (!task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, tag))
         return;
     if (reply->integers[0] < 0)
@@ -79,8 +88,9 @@ static void clear(struct talk *talk, struct outbox *outbox)
     struct change *change = change_of(talk);
     char bytes[NUMBER_DIGITS + 1];
 
-    if (!redis_next_step(talk->task.filter, &change->range))
+    if (!change->again && !redis_next_step(talk->task.filter, &change->range))
         return;
+    change->again = false;
     snprintf(bytes, sizeof bytes, "%" PRIu64, spec_bitmap_bytes(&talk->task.filter->spec));
     for (uint32_t i = change->range.first; i < change->range.first + change->range.count; i++)
         ask(change, outbox, SCRIPT_CLEAR, i, bytes);

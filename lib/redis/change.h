@@ -8,6 +8,7 @@
 struct change {
     struct talk talk;
     struct redis_range range;
+    bool again;               /* clear: a key has another epoch by now */
     uint64_t seconds;         /* expire: 0 = never */
     uint32_t key;             /* count: where it is */
     uint64_t from;            /* count: the byte */

@@ -6,6 +6,8 @@
 #include "redis/encoding.h"
 #include "redis/scripts.h"
 
+#include <string.h>
+
 static void note_bit(struct task *task, struct run *run, size_t at, long long value)
 {
     if (value != 0 && value != 1)
@@ -58,10 +60,19 @@ static uint32_t replies_each_bit(const hibloom *filter, const struct run *run)
     return run->items * k_of(filter);
 }
 
+/* What was refused was not set. */
+static void note_refused(struct run *run, size_t at, size_t count, const struct reply *reply)
+{
+    if (reply->type == REDIS_REPLY_ERROR)
+        memset(run->known + at, BIT_WAS_SET, count);
+}
+
 static void take_bit(struct task *task, struct run *run, uint32_t i, uint32_t index, const struct reply *reply)
 {
     if (task_expect(task, reply, REDIS_REPLY_INTEGER, i))
         note_bit(task, run, index, reply->integers[0]);
+    else
+        note_refused(run, index, 1, reply);
 }
 
 /* On each key its bit of every item. */
@@ -79,8 +90,12 @@ static void ask_getbit_each(hibloom *filter, struct commands *out, struct argume
 
 static void take_bit_each(struct task *task, struct run *run, uint32_t i, uint32_t index, const struct reply *reply)
 {
+    const size_t at = (size_t)index * k_of(task->filter) + i;
+
     if (task_expect(task, reply, REDIS_REPLY_INTEGER, i))
-        note_bit(task, run, (size_t)index * k_of(task->filter) + i, reply->integers[0]);
+        note_bit(task, run, at, reply->integers[0]);
+    else
+        note_refused(run, at, 1, reply);
 }
 
 static uint32_t replies_each_item(const hibloom *filter, const struct run *run)
@@ -129,8 +144,10 @@ static void take_array(struct task *task, struct run *run, uint32_t i, uint32_t 
 {
     const uint32_t k = k_of(task->filter);
 
-    if (!task_expect(task, reply, REDIS_REPLY_ARRAY, i))
+    if (!task_expect(task, reply, REDIS_REPLY_ARRAY, i)) {
+        note_refused(run, (size_t)index * k, k, reply);
         return;
+    }
     if (reply->count != k) {
         task_unexpected(task);
         return;
@@ -205,8 +222,10 @@ static void take_digits(struct task *task, struct run *run, uint32_t i, uint32_t
     const size_t count = (size_t)run->items * k_of(task->filter);
 
     (void)index;
-    if (!task_expect(task, reply, REDIS_REPLY_STRING, i))
+    if (!task_expect(task, reply, REDIS_REPLY_STRING, i)) {
+        note_refused(run, 0, count, reply);
         return;
+    }
     if (reply->text_len != count) {
         task_unexpected(task);
         return;

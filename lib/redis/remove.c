@@ -112,7 +112,15 @@ static void judge_mark(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
 
+    const struct redis_filter *own = redis_filter_of(talk->task.filter);
+    const struct record *there = &life->answer_record;
+
     life->range = (struct redis_range){0, 0};
+    if (life->answer == '=' && there->state == RECORD_REMOVING && there->generation == own->generation &&
+        there->id == own->keys[0].id) { /* a drop that was cut goes on */
+        life->root_state = RECORD_REMOVING;
+        life->answer = '+';
+    }
     if (life->answer == '+')
         life_remove_keys(talk, outbox);
     else

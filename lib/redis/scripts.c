@@ -46,7 +46,8 @@ static const char make[] = COMMON
     "end\n"
     "if size > 0 then call('UNLINK', key) end\n"
     "call('SETRANGE', key, ARGV[3], ARGV[4] .. generation .. ARGV[5])\n"
-    "if ttl >= 0 then call('PEXPIRE', key, ttl) end\n"
+    "local refused = ttl >= 0 and redis.pcall('PEXPIRE', key, ttl)\n"
+    "if type(refused) == 'table' then call('UNLINK', key) return refused end\n"
     "return '+' .. call('GETRANGE', key, -92, -1)\n";
 
 /* ARGV then: state, offset, the bytes that must be there, those to write, the new
@@ -70,12 +71,16 @@ static const char unlink_[] = COMMON
     "if ARGV[3] ~= '' and trailer:sub(38, 38) ~= ARGV[3] then return 0 end\n"
     "return call('UNLINK', key)\n";
 
-/* ARGV then: bytes of bits. Gives the length, or -1. The new epoch is the first
- * write: where the server is full, it is refused before bits are gone. */
+/* ARGV then: bytes of bits; the epoch that the caller knows, so that a clear that
+ * arrives late does not empty what was added behind another one. Gives the length,
+ * or -1; of another epoch, the trailer. What may be refused, a write on a full
+ * server and PEXPIRE, comes before bits are gone. */
 static const char clear[] = COMMON
     "if not is(trailer, ARGV[2]) then return -1 end\n"
     "if size == 0 then return 0 end\n"
+    "if trailer and tonumber(trailer:sub(74, 83)) ~= tonumber(ARGV[4]) then return trailer end\n"
     "local ttl, tail, from = call('PTTL', key), '\\0', size - 1\n"
+    "if ttl >= 0 then call('PEXPIRE', key, ttl) end\n"
     "if trailer then\n"
     "  from = tonumber(ARGV[3])\n"
     "  call('SETRANGE', key, at + 73, string.format('%010d', (tonumber(trailer:sub(74, 83)) + 1) % 10000000000))\n"
@@ -98,8 +103,7 @@ static const char expire[] = COMMON
     "return 1\n";
 
 /* ARGV then: bytes of the handle's bits, how many of the following bits are known
- * to be ours, bits. Those known were 0 before; of the others the answer was lost,
- * and they count as ours in a string that is no longer than the handle's bits.
+ * to be ours, bits. Those known were 0 before; of the others the answer was lost.
  *
  * Is there another filter in the string, at its end or, where others made it grow,
  * anywhere? Then bits of its bitmap stay, since one of its items may count on them
@@ -107,27 +111,30 @@ static const char expire[] = COMMON
  * tail go, the last ones first, until the tail is whole: those before were set in
  * the handle's own filter. (Where another adder hit it, too, that one's undo will
  * make it whole. The ids are not in the crc; what hit them is an error to all.)
- * Is there none, ours go, and a string of zeros with them; if a filter shows only
- * then, its magic was what we hit. Gives how many bits were ours. */
+ *
+ * Is there what may be a record whose magic or lengths were hit (late bits only
+ * make bits 1), ours go from there on, and nothing before it. Is there none, ours
+ * go, and so do those in doubt where the string is no longer than the handle's
+ * bits, and a string of zeros with them. Gives how many were ours. */
 static const char undo[] = COMMON
     "if size == 0 or is(trailer, ARGV[2]) then return 0 end\n"
-    "local ours, met, known = {}, {}, tonumber(ARGV[4])\n"
+    "local ours, doubtful, met, known = {}, {}, {}, tonumber(ARGV[4])\n"
     "for i = 5, #ARGV do\n"
     "  local bit = tonumber(ARGV[i])\n"
-    "  if not met[bit] and bit < size * 8 and (i - 4 <= known or size <= tonumber(ARGV[3])) and\n"
-    "     call('GETBIT', key, bit) == 1 then\n"
-    "    ours[#ours + 1] = bit\n"
+    "  if not met[bit] and bit < size * 8 and call('GETBIT', key, bit) == 1 then\n"
+    "    local list = i - 4 <= known and ours or doubtful\n"
+    "    list[#list + 1] = bit\n"
     "  end\n"
     "  met[bit] = true\n"
     "end\n"
-    "if #ours == 0 then return 0 end\n"
-    "if call('BITCOUNT', key) == #ours then call('UNLINK', key) return #ours end\n"
-    "local function set(value, from, to)\n"
-    "  for _, bit in ipairs(ours) do\n"
-    "    if bit >= from and bit < to then call('SETBIT', key, bit, value) end\n"
+    "local all = #ours + #doubtful\n"
+    "if all == 0 then return 0 end\n"
+    "local function clear(list, from, to)\n"
+    "  for _, bit in ipairs(list) do\n"
+    "    if bit >= from and bit < to then call('SETBIT', key, bit, 0) end\n"
     "  end\n"
     "end\n"
-    /* bytes of bits, offset of the text and of the trailer; nil: not a record there */
+    /* bytes of bits, offset of the text and of the trailer; nil: no record there */
     "local function record(at)\n"
     "  local t = at >= 0 and trailer_at(key, at)\n"
     "  if not t then return end\n"
@@ -136,17 +143,30 @@ static const char undo[] = COMMON
     "  local list = tonumber(number) == 0 and tonumber(keys) > 1 and 16 * tonumber(keys) or 0\n"
     "  if tonumber(bits) + list + tonumber(text) == at then return tonumber(bits), at - tonumber(text), at end\n"
     "end\n"
+    /* each letter of the magic, or one with more bits */
+    "local magic = ('hibloom1'):gsub('.', function(letter)\n"
+    "  local class = '['\n"
+    "  for byte = letter:byte(), 255 do\n"
+    "    if bit.band(byte, letter:byte()) == letter:byte() then class = class .. string.char(byte):gsub('%W', '%%%0') end\n"
+    "  end\n"
+    "  return class .. ']'\n"
+    "end)\n"
+    /* the same of the first record; else only where one may begin to be broken */
     "local function find()\n"
-    "  local bits, text, at = record(call('STRLEN', key) - 92)\n"
-    "  for from = 0, size - 1, 1048576 do\n"
+    "  local broken\n"
+    "  local bits, text, at = record(size - 92)\n"
+    "  for from = 0, bits and -1 or size - 1, 1048576 do\n"
     "    local part, place = call('GETRANGE', key, from, from + 1048576 + 6), 0\n"
     "    while not bits and place do\n"
-    "      place = part:find('hibloom1', place + 1, true)\n"
-    "      if place then bits, text, at = record(from + place - 1 - 84) end\n"
+    "      place = part:find(magic, place + 1)\n"
+    "      if place then\n"
+    "        bits, text, at = record(from + place - 85)\n"
+    "        broken = broken or math.max(from + place - 85, 0)\n"
+    "      end\n"
     "    end\n"
     "    if bits then break end\n"
     "  end\n"
-    "  return bits, text, at\n"
+    "  return bits, text, at, broken\n"
     "end\n"
     "local function is_whole(text, at)\n"
     "  local t, crc = call('GETRANGE', key, at, at + 91), -1\n"
@@ -157,29 +177,44 @@ static const char undo[] = COMMON
     "  end\n"
     "  return t:match('^ %d+ %d+ %d+/%d+ %x+ [crx] %d+ %x+ %d+ hibloom1$') and t:sub(29, 36) == bit.tohex(bit.bnot(crc))\n"
     "end\n"
-    "local bits, text, at = find()\n"
-    "if not bits then\n"
-    "  set(0, 0, size * 8)\n"
+    "if call('BITCOUNT', key) == all and size <= tonumber(ARGV[3]) then call('UNLINK', key) return all end\n"
+    "local bits, text, at, broken = find()\n"
+    "if not bits and broken then\n"
+    "  clear(ours, broken * 8, size * 8)\n"
     "  bits, text, at = find()\n"
-    "  if bits then set(1, 0, bits * 8) end\n"
-    "  if not bits then return #ours end\n"
     "end\n"
+    "if not bits and not broken then\n"
+    "  clear(ours, 0, size * 8)\n"
+    "  if size <= tonumber(ARGV[3]) then clear(doubtful, 0, size * 8) end\n"
+    "  if call('BITCOUNT', key) == 0 then call('UNLINK', key) end\n"
+    "end\n"
+    "if not bits then return all end\n"
     "local stop, tries = at + 92, 64\n"
     "for i = #ours, 1, -1 do\n"
     "  if ours[i] >= bits * 8 and ours[i] < stop * 8 then\n"
     "    if is_whole(text, at) then break end\n"
     "    call('SETBIT', key, ours[i], 0)\n"
     "    tries = tries - 1\n"
-    "    if tries == 0 then set(0, bits * 8, stop * 8) break end\n"
+    "    if tries == 0 then clear(ours, bits * 8, stop * 8) break end\n"
     "  end\n"
     "end\n"
-    "set(0, stop * 8, size * 8)\n"
+    "for i = #doubtful, 1, -1 do\n"
+    "  if doubtful[i] >= bits * 8 and doubtful[i] < stop * 8 and tries > 0 then\n"
+    "    if is_whole(text, at) then break end\n"
+    "    call('SETBIT', key, doubtful[i], 0)\n"
+    "    tries = tries - 1\n"
+    "    if not is_whole(text, at) then call('SETBIT', key, doubtful[i], 1) end\n"
+    "  end\n"
+    "end\n"
+    "clear(ours, stop * 8, size * 8)\n"
+    "clear(doubtful, stop * 8, size * 8)\n"
     "if stop < size and call('BITCOUNT', key, stop, -1) == 0 then\n"
     "  local ttl = call('PTTL', key)\n"
+    "  if ttl >= 0 then call('PEXPIRE', key, ttl) end\n"
     "  call('SET', key, call('GETRANGE', key, 0, stop - 1))\n"
     "  if ttl >= 0 then call('PEXPIRE', key, ttl) end\n"
     "end\n"
-    "return #ours\n";
+    "return all\n";
 
 /* KEYS: into, two that are temporary, and where bits come from another filter
  * its key. ARGV then: offset, the bytes to OR there; or '', the offset of from's
@@ -193,6 +228,7 @@ static const char merge[] = COMMON
     "  if not is(trailer_at(KEYS[4], tonumber(ARGV[5])), ARGV[6]) then return -1 end\n"
     "  more = call('GETRANGE', KEYS[4], from, from + tonumber(ARGV[7]) - 1)\n"
     "end\n"
+    "if #more == 0 then return 1 end\n"
     "local function try(...)\n"
     "  local reply = not failed and redis.pcall(...)\n"
     "  if type(reply) == 'table' and reply.err then failed = reply end\n"
