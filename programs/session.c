@@ -27,8 +27,8 @@ static bool is_bare_bitmap(const struct session *s)
     return is_bare;
 }
 
-/* The library's words name its own function. They name the filter, too: in a
- * merge it may be another than the session's. */
+/* The library's words name its own function. They name the filter, too: it may be
+ * another than the session's, if a key of that is lost while it is merged. */
 static void hint_at_repair(const char *words)
 {
     static const char before[] = "one of the keys of '";
