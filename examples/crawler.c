@@ -1,7 +1,8 @@
 /* Which URLs has nobody fetched yet? Reads URLs, one on a line, and prints those
  * that are new. Any number of these programs share one filter.
  *
- *     crawler URI NAME < urls
+ *     cc -o crawler crawler.c $(pkg-config --cflags --libs hibloom)
+ *     ./crawler URI NAME < urls
  *
  * It shows calls with many items, and what to do when a call fails: one that may
  * succeed later is made again, a filter that is gone is created again, and

@@ -1,7 +1,8 @@
 /* Is this uid one of ours? Looks uids up in the bitmap "uids", which a PHP program
  * fills.
  *
- *     uids HOST PORT UID...
+ *     cc -o uids uids.c $(pkg-config --cflags --libs hibloom hiredis)
+ *     ./uids HOST PORT UID...
  *
  * It shows how to use a bitmap of another program, and a hiredis connection that
  * the service has already. */

@@ -61,10 +61,15 @@ static int on_each_name(const struct request *r, hibloom_status (*call)(struct s
     return result;
 }
 
+/* How many keys were lost, or whether any was, the library does not say. */
 static hibloom_status repair(struct session *s, const struct request *r)
 {
+    const hibloom_status status = hibloom_repair(s->store, s->name);
+
     (void)r;
-    return hibloom_repair(s->store, s->name);
+    if (status == HIBLOOM_OK)
+        output_text("%s: all its keys are there; any that was lost is empty\n", s->name);
+    return status;
 }
 
 int cmd_repair(const struct request *r)

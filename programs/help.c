@@ -66,8 +66,8 @@ static const struct command commands[] = {
     { "uniq", OPEN_SYNOPSIS, "print the lines that no process has printed before",
       "Adds each line of standard input, and prints it at once if it is new: no process on any\n"
       "host has passed it through NAME before. No line is printed twice. A new line may be\n"
-      "left out: as a false positive, or if the process that added it was stopped before it\n"
-      "printed it.\n"
+      "left out: as a false positive, or if the process that added it failed or was stopped\n"
+      "before it printed it.\n"
       MAKE_HELP COMMANDS_HELP COUNT_HELP,
       "hibloom uniq seen -n 10M -p 0.001 < urls > new_urls", ITEMS_OPTIONS, SPEC_OPTIONAL, 1, 1, cmd_uniq },
     { "load", MAKE_SYNOPSIS, "add millions of items at once",
@@ -109,10 +109,11 @@ static const struct command commands[] = {
     { "repair", "NAME...", "replace the lost keys of filters by empty ones",
       "A filter of several keys (above 16 MB, or partitioned) is damaged if Redis has lost one\n"
       "of them. This makes the lost keys again, empty: items that were in them must be added\n"
-      "again. What is there is left alone.\n",
+      "again. What is there is left alone. Prints a line for each filter that has all its keys.\n",
       "hibloom repair seen", 0, SPEC_NEVER, 1, MANY, cmd_repair },
     { "drop", "NAME..." BARE_SYNOPSIS, "remove filters",
-      "Removes each filter, also a damaged one.\n" BARE_SPEC_HELP,
+      "Removes each filter, also one that has lost keys. One whose spec cannot be read, or a\n"
+      "key that was altered, is left: delete that by hand, with the DEL of Redis.\n" BARE_SPEC_HELP,
       "hibloom drop monday tuesday", OPEN_OPTIONS, SPEC_IF_BARE, 1, MANY, cmd_drop },
     { "help", "[COMMAND | spec]", "explain a command, or how a spec is written",
       "Without an operand, lists the commands and the options that all of them take.\n",
@@ -137,7 +138,7 @@ static void help_on_all(void)
                 "  -h, --help     this help; after a COMMAND, the help of that\n"
                 "  -V, --version  the version\n"
                 "  --             end of the options: a word after it is an item, also if it begins with -\n\n"
-                "Whole numbers may be written 10M or 1e7.\n"
+                "Whole numbers may be written 10M or 1e7, but not in a spec.\n"
                 "Exit status: 0 done (check: maybe for all), 1 no for some (check only), 2 failure, which\n"
                 "standard error explains. hibloom help COMMAND explains a command.\n\n"
                 "Example: hibloom uniq seen -n 10M -p 0.001 < urls > new_urls\n");

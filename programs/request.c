@@ -103,6 +103,16 @@ static const char *read_value(struct request *r, int option, const char *value)
     return NULL;
 }
 
+/* "1%": a rate is a number below 1. */
+static void hint_at_percent(const char *text)
+{
+    char *end;
+    const double percent = strtod(text, &end);
+
+    if (strcmp(end, "%") == 0 && percent > 0 && percent < 100)
+        complain("hint: write %g", percent / 100);
+}
+
 /* What getopt_long returned; `word` is where it stood, and `name` its long name
  * if it was given by that. */
 static bool read_option(struct request *r, int option, const char *word, const char *name)
@@ -122,6 +132,8 @@ static bool read_option(struct request *r, int option, const char *word, const c
         complain("--%s '%s' %s", name, optarg, wrong);
     else if (wrong != NULL)
         complain("-%c '%s' %s", option, optarg, wrong);
+    if (wrong != NULL && option == 'p')
+        hint_at_percent(optarg);
     return wrong == NULL;
 }
 
@@ -211,11 +223,25 @@ hibloom_status request_size(const struct request *r, uint32_t hashes, hibloom_sp
     return hibloom_spec_parse(out, text);
 }
 
+/* `words` are the library's: "capacity=100k: not a whole number". */
+static void hint_at_writing(const char *text, const char *words)
+{
+    char value[32];
+    uint64_t number;
+
+    if (strstr(text, " =") != NULL || strstr(text, "= ") != NULL)
+        complain("hint: no blanks around '='");
+    else if (strstr(words, ": not a whole number") != NULL && sscanf(words, "%*[^=]=%31[^:]", value) == 1 &&
+             number_whole(value, &number) == NULL)
+        complain("hint: in a spec, numbers are written in full: write %llu", (unsigned long long)number);
+}
+
 void request_refuse_spec(const char *command, const char *text)
 {
     char words[1024];
 
     complain("%s: '%s': %s", command, text, hibloom_spec_error(text, words, sizeof words));
+    hint_at_writing(text, words);
 }
 
 static bool make_spec(struct request *r, const struct command *c)
@@ -224,6 +250,7 @@ static bool make_spec(struct request *r, const struct command *c)
     const char *wanted = r->spec_text;
 
     r->has_spec = (r->given & OPTIONS_SPEC) != 0;
+    r->may_create = c->spec == SPEC_OPTIONAL;
     if ((r->given & OPTIONS_SIZE) != 0) {
         size_text(r, r->hashes, text);
         wanted = text;

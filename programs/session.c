@@ -27,6 +27,21 @@ static bool is_bare_bitmap(const struct session *s)
     return is_bare;
 }
 
+/* The library's words name its own function. They name the filter, too: it may be
+ * another than the session's, if a key of that is lost while it is merged. */
+static void hint_at_repair(const char *words)
+{
+    static const char before[] = "one of the keys of '";
+    const char *name = strstr(words, before), *end;
+
+    if (name == NULL)
+        return;
+    name += strlen(before);
+    end = strstr(name, "', ");
+    if (end != NULL)
+        complain("hint: hibloom repair %.*s", (int)(end - name), name);
+}
+
 /* The words for a damaged filter or file say by themselves which it is. */
 int session_result(const struct session *s, hibloom_status status)
 {
@@ -44,6 +59,10 @@ int session_result(const struct session *s, hibloom_status status)
     if ((status == HIBLOOM_EMISMATCH || status == HIBLOOM_ENOTFOUND) && is_bare_bitmap(s))
         complain("hint: '%s' is a bitmap without a spec. If another program fills it, use --bare -s SPEC.",
                  s->name);
+    else if (status == HIBLOOM_ENOTFOUND && s->lacks_spec)
+        complain("hint: give -n and -p to create it");
+    else if (status == HIBLOOM_ECORRUPT)
+        hint_at_repair(words);
     return EXIT_TROUBLE;
 }
 
@@ -59,7 +78,8 @@ static bool is_open(struct session *s, hibloom_status status)
 
 bool session_connect_to(struct session *s, const char *uri, const struct request *r)
 {
-    *s = (struct session){ .in_redis = strncmp(uri, "memory:", 7) != 0 };
+    *s = (struct session){ .in_redis = strncmp(uri, "memory:", 7) != 0,
+                           .lacks_spec = r->may_create && !r->has_spec };
     if (!is_open(s, hibloom_connect(&s->store, uri, &r->options)))
         return false;
     s->name = r->operands[0];
@@ -106,6 +126,7 @@ bool session_open_existing(struct session *s, const struct request *r)
     const hibloom_spec *stored;
 
     existing.has_spec = false;
+    existing.may_create = false;
     if (!session_open(s, &existing))
         return false;
     stored = hibloom_spec_of(s->filter);

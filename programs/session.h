@@ -9,6 +9,7 @@ struct session {
     hibloom_store *store;
     hibloom *filter;
     bool in_redis;
+    bool lacks_spec; /* with one, a missing filter would be created */
 };
 
 /* False after a complaint, with nothing to be closed. */

@@ -151,19 +151,61 @@ static void drop_removes_a_damaged_filter(void **state)
 
 static void repair_makes_lost_keys_anew_and_leaves_the_others(void **state)
 {
-    char a[TEST_NAME_SIZE], b[TEST_NAME_SIZE], intact[TEST_NAME_SIZE];
+    static const char whole[] = ": all its keys are there; any that was lost is empty\n";
+    char a[TEST_NAME_SIZE], b[TEST_NAME_SIZE], intact[TEST_NAME_SIZE], lines[3 * (TEST_NAME_SIZE + sizeof whole)];
 
     (void)state;
     make_damaged(a);
     make_damaged(b);
     test_name(intact);
     assert_run("", 0, NULL, "", "add", intact, "-s", PARTITIONED, "a");
-    assert_run("", 0, "", "", "repair", a, intact, b);
+    snprintf(lines, sizeof lines, "%s%s%s%s%s%s", a, whole, intact, whole, b, whole);
+    assert_run("", 0, lines, "", "repair", a, intact, b);
     assert_run("", 1, "no\ta\n", "", "check", a, "a"); /* half of its bits were in the lost key */
     assert_run("", 0, "added 1, new 1\n", "", "add", a, "a");
     assert_run("", 0, "maybe\ta\n", "", "check", a, "a");
     assert_run("", 1, "no\ta\n", "", "check", b, "a");
     assert_run("", 0, "maybe\ta\n", "", "check", intact, "a");
+}
+
+/* The hint names the filter that has lost it, which need not be the first operand. */
+static void a_lost_key_hints_at_repair(void **state)
+{
+    char lost[TEST_NAME_SIZE], intact[TEST_NAME_SIZE], hint[TEST_NAME_SIZE + 32];
+
+    (void)state;
+    make_damaged(lost);
+    snprintf(hint, sizeof hint, "\nhibloom: hint: hibloom repair %s\n", lost);
+    assert_run("", 2, "", hint, "check", lost, "a");
+    assert_run("", 2, "", hint, "info", lost);
+    test_name(intact);
+    assert_run("", 0, "", "", "create", intact, "-s", PARTITIONED);
+    assert_run("", 2, "", hint, "merge", intact, lost);
+}
+
+/* What cannot be repaired has to be deleted by hand, as the help of drop says. */
+static void an_unreadable_filter_is_left_by_drop_and_has_no_hint_at_repair(void **state)
+{
+    char name[TEST_NAME_SIZE];
+    const char *const commands[] = { "drop", "info", "repair" };
+    redisContext *redis = test_redis();
+
+    (void)state;
+    test_name(name);
+    assert_run("", 0, "", "", "create", name, "-s", TINY);
+    test_command(redis, "SETRANGE %s 2 xxxx", name); /* the spec follows two bytes of bits */
+    redisFree(redis);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        struct program p;
+
+        program_run(&p, "", 0, ARGS(commands[i], name));
+        assert_int_equal(p.exit, 2);
+        assert_string_equal(p.said.data, "");
+        assert_non_null(strstr(p.complained.data, "its spec cannot be read; delete the key"));
+        assert_null(strstr(p.complained.data, "hint"));
+        program_free(&p);
+    }
+    assert_int_equal(ask("EXISTS", name), 1);
 }
 
 static void what_is_not_there_is_trouble(void **state)
@@ -183,6 +225,36 @@ static void what_is_not_there_is_trouble(void **state)
     assert_run("a\n", 2, "", none, "uniq", name);
     assert_run("", 2, "", none, "repair", name);
     assert_int_equal(count_keys(name), 0);
+}
+
+static void a_filter_that_is_missing_hints_at_the_options_that_create_it(void **state)
+{
+    static const char hint[] = "\nhibloom: hint: give -n and -p to create it\n";
+    static const char *const never[] = { "check", "info", "clear", "drop" };
+    char name[TEST_NAME_SIZE], key[TEST_NAME_SIZE + 8];
+
+    (void)state;
+    test_name(name);
+    assert_run("", 2, "", hint, "add", name, "a");
+    assert_run("a\n", 2, "", hint, "uniq", name);
+    assert_run("a\n", 2, "", hint, "load", name);
+    for (size_t i = 0; i < sizeof never / sizeof *never; i++) {
+        struct program p;
+
+        program_run(&p, "a\n", 2, ARGS(never[i], name));
+        assert_int_equal(p.exit, 2);
+        assert_null(strstr(p.complained.data, "hint"));
+        program_free(&p);
+    }
+    for (int i = 0; i < 2; i++) { /* as php-poly8 has them: no size makes a filter of them */
+        snprintf(key, sizeof key, "%s:%d", name, i);
+        set_bit(key, 15);
+    }
+    struct program p;
+    program_run(&p, "", 0, ARGS("add", name, "a"));
+    assert_non_null(strstr(p.complained.data, "use --bare -s SPEC"));
+    assert_null(strstr(p.complained.data, "create it"));
+    program_free(&p);
 }
 
 static void a_key_of_another_type_is_trouble_in_the_server_s_words(void **state)
@@ -275,7 +347,10 @@ int main(void)
         cmocka_unit_test(drop_removes_each_of_its_operands),
         cmocka_unit_test(drop_removes_a_damaged_filter),
         cmocka_unit_test(repair_makes_lost_keys_anew_and_leaves_the_others),
+        cmocka_unit_test(a_lost_key_hints_at_repair),
+        cmocka_unit_test(an_unreadable_filter_is_left_by_drop_and_has_no_hint_at_repair),
         cmocka_unit_test(what_is_not_there_is_trouble),
+        cmocka_unit_test(a_filter_that_is_missing_hints_at_the_options_that_create_it),
         cmocka_unit_test(a_key_of_another_type_is_trouble_in_the_server_s_words),
         cmocka_unit_test(bare_bitmaps_can_be_looked_at_and_dropped),
         cmocka_unit_test(a_bare_bitmap_in_the_way_hints_at_bare),

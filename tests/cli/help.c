@@ -145,6 +145,16 @@ static void help_leads_to_the_words_of_a_spec(void **state)
         assert_says(words[i], ARGS("help", "spec"));
 }
 
+static void help_promises_no_more_than_is_done(void **state)
+{
+    (void)state;
+    assert_says("delete that by hand, with the DEL of Redis", ARGS("help", "drop"));
+    assert_says("10M or 1e7, but not in a spec", ARGS("help"));
+    assert_says("Its numbers are written in full: 10000000, not 10M", ARGS("help", "spec"));
+    assert_says("failed or was stopped", ARGS("help", "uniq"));
+    assert_says("Prints a line", ARGS("help", "repair"));
+}
+
 static void short_options_have_long_forms(void **state)
 {
     (void)state;
@@ -172,6 +182,7 @@ int main(void)
         cmocka_unit_test(help_ends_in_an_example),
         cmocka_unit_test(examples_are_valid_command_lines),
         cmocka_unit_test(help_leads_to_the_words_of_a_spec),
+        cmocka_unit_test(help_promises_no_more_than_is_done),
         cmocka_unit_test(short_options_have_long_forms),
         cmocka_unit_test(version_is_the_library_s),
     };

@@ -137,6 +137,41 @@ static void specs_that_cannot_be_are_refused_in_the_library_s_words(void **state
     assert_run("", 2, "", "no number of hashes", "plan", "-n", "10", "-p", "1e-60", "-k", "100");
 }
 
+/* The run is refused, with this line among its complaints or, if it is NULL, without a hint. */
+static void assert_hint(const char *line, const char *const args[])
+{
+    struct program p;
+
+    program_run(&p, "", 0, args);
+    assert_int_equal(p.exit, 2);
+    if (line != NULL ? strstr(p.complained.data, line) == NULL : strstr(p.complained.data, "hint") != NULL)
+        fail_msg("not \"%s\", but: %s", line != NULL ? line : "without a hint", p.complained.data);
+    program_free(&p);
+}
+
+static void numbers_as_people_write_them_are_refused_with_a_hint(void **state)
+{
+    static const char in_full[] = "\nhibloom: hint: in a spec, numbers are written in full: write 100000\n";
+    static const char blanks[] = "\nhibloom: hint: no blanks around '='\n";
+    static const char *const without[] = { "capacity=x error=0.01", "capacity=1.5 error=0.01", "capacity=0 error=0.01",
+                                           "capacity=10 error=2", "nonsense" };
+
+    (void)state;
+    assert_hint(in_full, ARGS("-u", NOWHERE, "create", "a", "-s", "capacity=100k error=0.01"));
+    assert_hint(in_full, ARGS("positions", "error=0.01 capacity=1e5"));
+    assert_hint(blanks, ARGS("positions", "capacity = 10 error=0.01"));
+    assert_hint(blanks, ARGS("positions", "capacity= 10 error=0.01"));
+    assert_hint(blanks, ARGS("positions", "capacity=10 error =0.01"));
+    for (size_t i = 0; i < sizeof without / sizeof *without; i++)
+        assert_hint(NULL, ARGS("positions", without[i]));
+
+    assert_hint("\nhibloom: hint: write 0.01\n", ARGS("plan", "-n", "10", "-p", "1%"));
+    assert_hint("\nhibloom: hint: write 0.001\n", ARGS("plan", "-n", "10", "--error", "0.1%"));
+    assert_hint(NULL, ARGS("plan", "-n", "10", "-p", "100%"));
+    assert_hint(NULL, ARGS("plan", "-n", "10", "-p", "%"));
+    assert_hint(NULL, ARGS("plan", "-n", "1%", "-p", "0.1"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -144,6 +179,7 @@ int main(void)
         cmocka_unit_test(options_that_make_no_sense_together_are_trouble),
         cmocka_unit_test(numbers_that_are_none_are_trouble),
         cmocka_unit_test(specs_that_cannot_be_are_refused_in_the_library_s_words),
+        cmocka_unit_test(numbers_as_people_write_them_are_refused_with_a_hint),
     };
 
     return cmocka_run_group_tests_name("cli: the command line", tests, NULL, NULL);
