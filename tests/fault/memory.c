@@ -119,7 +119,32 @@ static void use_filter(hibloom *filter)
         assert_true(answers[i]);
     (void)(tried(hibloom_get_info(filter, &info)) && tried(hibloom_expire(filter, 100)) &&
            tried(hibloom_save(filter, file)) && tried(hibloom_load(filter, file)) &&
-           tried(hibloom_compare(filter, filter, &comparison)) && tried(hibloom_clear(filter)));
+           tried(hibloom_compare(filter, filter, &comparison)) && tried(hibloom_merge(filter, filter)) &&
+           tried(hibloom_clear(filter)));
+}
+
+/* By its name, and by a second handle on it. */
+static void use_name(hibloom_store *store, const char *name)
+{
+    hibloom *again = NULL;
+
+    if (!tried(hibloom_repair(store, name)))
+        return;
+    if (tried(hibloom_open(&again, store, name, NULL)))
+        (void)tried(hibloom_contains(again, "x", 1, answers));
+    else
+        assert_null(again);
+    hibloom_close(again);
+    if (!failed)
+        (void)tried(hibloom_delete(store, name));
+}
+
+/* The filter has gone: what an add sends has to be taken back. */
+static void add_in_vain(hibloom *filter)
+{
+    const hibloom_status status = hibloom_add_many(filter, items, ITEMS, answers);
+
+    assert_int_equal(status, failed ? HIBLOOM_ENOMEM : HIBLOOM_ENOTFOUND);
 }
 
 /* A whole life on a fresh store, so that its buffers have to be allocated. */
@@ -139,11 +164,19 @@ static void live_once(const char *uri, const char *name, const char *text, bool 
         use_filter(filter);
     else
         assert_null(filter);
+    if (filter != NULL && !attach && !failed)
+        use_name(store, name);
+    if (filter != NULL && !attach && !failed)
+        add_in_vain(filter);
     /* whatever happened, the store works on once there is memory again */
     countdown = 0;
     failed = false;
     if (filter == NULL)
         assert_ok((attach ? hibloom_attach : hibloom_open)(&filter, store, name, &spec), store);
+    if (!attach) { /* it may be gone by now */
+        hibloom_close(filter);
+        assert_ok(hibloom_open(&filter, store, name, &spec), store);
+    }
     assert_ok(hibloom_add(filter, "x", 1, NULL), store);
     assert_ok(hibloom_contains(filter, "x", 1, answers), store);
     assert_true(answers[0]);
