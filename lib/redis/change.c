@@ -72,9 +72,9 @@ static void take_cleared(struct talk *talk, uint32_t tag, uint32_t index, const 
     (void)index;
     if (reply->type == REDIS_REPLY_STRING && reply->text_len == RECORD_TRAILER && record_parse(reply->text, &record)) {
         redis_filter_of(talk->task.filter)->keys[tag].epoch = record.epoch; /* cleared by another: once more */
-        change_of(talk)->again = true;
         return;
     }
+    change_of(talk)->left[tag - change_of(talk)->range.first] = false;
     if (!task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, tag))
         return;
     if (reply->integers[0] < 0)
@@ -88,12 +88,15 @@ static void clear(struct talk *talk, struct outbox *outbox)
     struct change *change = change_of(talk);
     char bytes[NUMBER_DIGITS + 1];
 
-    if (!change->again && !redis_next_step(talk->task.filter, &change->range))
-        return;
-    change->again = false;
+    if (memchr(change->left, true, sizeof change->left) == NULL) {
+        if (!redis_next_step(talk->task.filter, &change->range))
+            return;
+        memset(change->left, true, change->range.count);
+    }
     snprintf(bytes, sizeof bytes, "%" PRIu64, spec_bitmap_bytes(&talk->task.filter->spec));
-    for (uint32_t i = change->range.first; i < change->range.first + change->range.count; i++)
-        ask(change, outbox, SCRIPT_CLEAR, i, bytes);
+    for (uint32_t i = 0; i < change->range.count; i++)
+        if (change->left[i])
+            ask(change, outbox, SCRIPT_CLEAR, change->range.first + i, bytes);
     talk->take = take_cleared;
     talk->step = clear;
 }

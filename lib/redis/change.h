@@ -8,7 +8,7 @@
 struct change {
     struct talk talk;
     struct redis_range range;
-    bool again;               /* clear: a key has another epoch by now */
+    bool left[REDIS_STEP_KEYS]; /* clear: keys of the range that are to be cleared yet */
     uint64_t seconds;         /* expire: 0 = never */
     uint32_t key;             /* count: where it is */
     uint64_t from;            /* count: the byte */

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #define STRING_MAX (UINT64_C(1) << 29) /* bytes of one: 512 MB, 2^32 bits */
-#define STEP_KEYS 128u                 /* asked for or changed in one round trip */
 
 static bool fits(struct task *task, const hibloom_spec *spec)
 {
@@ -93,7 +92,7 @@ void redis_expect(struct commands *out, const hibloom *filter, uint32_t i, size_
 bool redis_next_step(const hibloom *filter, struct redis_range *range)
 {
     const uint64_t fit = STORE_PIECE / spec_bitmap_bytes(&filter->spec);
-    const uint32_t most = fit < 1 ? 1 : fit > STEP_KEYS ? STEP_KEYS : (uint32_t)fit;
+    const uint32_t most = fit < 1 ? 1 : fit > REDIS_STEP_KEYS ? REDIS_STEP_KEYS : (uint32_t)fit;
     const uint32_t left = redis_filter_of(filter)->count - range->first - range->count;
 
     range->first += range->count;

@@ -51,6 +51,8 @@ void redis_expect(struct commands *, const hibloom *, uint32_t i, size_t bytes);
 
 /* The keys after `range`, from {0, 0} on: as many as a server can make or remove
  * without a long stall, 16 MB of them; false: there is none. */
+#define REDIS_STEP_KEYS 128u /* at most */
+
 struct redis_range {
     uint32_t first, count;
 };

@@ -32,9 +32,11 @@ void life_take_unlinked(struct talk *talk, uint32_t tag, uint32_t index, const s
     struct life *life = life_of(talk);
 
     (void)index;
-    if ((reply->type == REDIS_REPLY_ERROR && refusal_of(reply->text) == REFUSAL_WRONGTYPE) ||
-        (reply->type == REDIS_REPLY_INTEGER && reply->integers[0] == -1)) {
+    const bool other_type = reply->type == REDIS_REPLY_ERROR && refusal_of(reply->text) == REFUSAL_WRONGTYPE;
+
+    if (other_type || (reply->type == REDIS_REPLY_INTEGER && reply->integers[0] == -1)) {
         life->taken = true;
+        life->other_type = other_type;
         life->taken_key = tag;
     } else if (!task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, tag)) {
         return;
@@ -57,7 +59,10 @@ static void judge_removed(struct talk *talk, struct outbox *outbox)
         life_again(talk);
     } else if (life->taken) {
         keys_name(key, talk->task.filter, life->taken_key);
-        task_fail(&talk->task, HIBLOOM_ECORRUPT, "'%s' was altered or holds something else, so it was left: delete the key", key);
+        if (life->other_type)
+            task_fail(&talk->task, HIBLOOM_EMISMATCH, "'%s' holds a value that is no string (WRONGTYPE), so it was left: "
+                      "delete the key", key);
+        task_fail(&talk->task, HIBLOOM_ECORRUPT, "'%s' was altered, so it was left: delete the key", key);
     }
 }
 

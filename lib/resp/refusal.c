@@ -96,10 +96,11 @@ void refusal_explain(enum refusal refusal, const char *words, char *out, size_t 
     const char *advice = meanings[refusal].advice;
     size_t len = strlen(words);
 
-    const char *script = strstr(words, " script: "); /* "..., on @user_script:28." tells a user nothing */
+    const char *place = strstr(words, ", on @user_script:"); /* "script: 0f1e..., on @user_script:28." is for us */
 
-    if (script != NULL)
-        len = (size_t)(script - words);
+    if (place != NULL)
+        for (const char *at = words; (at = strstr(at, " script: ")) != NULL && at < place; at++)
+            len = (size_t)(at - words);
     if (*advice != '\0' && len > 0 && words[len - 1] == '.')
         len--;
     snprintf(out, size, "%.*s%s", (int)len, words, advice);
