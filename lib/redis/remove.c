@@ -147,8 +147,10 @@ static void remove_bare(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
 
-    if (!redis_next_step(talk->task.filter, &life->range))
+    if (!redis_next_step(talk->task.filter, &life->range)) {
+        judge_removed(talk, outbox);
         return;
+    }
     for (uint32_t i = life->range.first; i < life->range.first + life->range.count; i++)
         life_ask_unlink(life, outbox, i, false, "");
     talk->take = life_take_unlinked;
