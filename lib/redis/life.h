@@ -54,7 +54,7 @@ struct life {
     uint64_t met;                /* a generation above the root's */
     bool clearing_way;           /* what is removed is not what the task is about */
     bool made;                   /* the last key was made by this call, not found */
-    bool other_type;             /* and it is no string */
+    struct error other_type;     /* and in which words that is no string */
     bool taken;                  /* a place holds something else */
     uint32_t taken_key;
     uint64_t unlinked;           /* keys, in the last step */

@@ -35,8 +35,11 @@ void life_take_unlinked(struct talk *talk, uint32_t tag, uint32_t index, const s
     const bool other_type = reply->type == REDIS_REPLY_ERROR && refusal_of(reply->text) == REFUSAL_WRONGTYPE;
 
     if (other_type || (reply->type == REDIS_REPLY_INTEGER && reply->integers[0] == -1)) {
+        struct task left = {.filter = talk->task.filter};
+        if (other_type)
+            (void)task_expect(&left, reply, REDIS_REPLY_INTEGER, tag);
+        life->other_type = left.error;
         life->taken = true;
-        life->other_type = other_type;
         life->taken_key = tag;
     } else if (!task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, tag)) {
         return;
@@ -59,9 +62,8 @@ static void judge_removed(struct talk *talk, struct outbox *outbox)
         life_again(talk);
     } else if (life->taken) {
         keys_name(key, talk->task.filter, life->taken_key);
-        if (life->other_type)
-            task_fail(&talk->task, HIBLOOM_EMISMATCH, "'%s' holds a value that is no string (WRONGTYPE), so it was left: "
-                      "delete the key", key);
+        if (life->other_type.words[0] != '\0')
+            task_fail(&talk->task, HIBLOOM_EMISMATCH, "%s", life->other_type.words);
         task_fail(&talk->task, HIBLOOM_ECORRUPT, "'%s' was altered, so it was left: delete the key", key);
     }
 }
