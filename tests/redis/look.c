@@ -30,7 +30,7 @@ static int set_up(void **state)
 
 static hibloom *open_on(hibloom_store **store, const char *uri, const char *name, hibloom_commands commands)
 {
-    const hibloom_connect_options options = {.command_timeout_ms = 2000, .commands = commands};
+    const hibloom_connect_options options = {.command_timeout_ms = 20000, .commands = commands};
     hibloom *filter;
 
     assert_ok(hibloom_connect(store, uri, &options), *store);
