@@ -181,7 +181,6 @@ void bench_stalls(void)
     snprintf(text, sizeof text, "bits=%llu hashes=7", segments << 27);
     run(&stage, text);
     stage.filter = small;
-    /* 64 bits less leave room for the seal */
     snprintf(text, sizeof text, "bits=%llu hashes=7 segments=1", (one_key << 23) - 8192); /* with room for the tail */
     run(&stage, text);
     neighbour_stop(&stage.neighbour);
