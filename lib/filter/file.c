@@ -1,4 +1,4 @@
-/* filter_file.c: a filter in a file; the format is in hibloom.h.
+/* file.c: a filter in a file; the format is in hibloom.h.
  *
  * Nothing that a file says is believed before it is checked: its lengths against
  * each other and its size, its spec as one from Redis is. Writing goes to a
@@ -60,7 +60,7 @@ static hibloom_status fail_system(struct filter_file *file)
     return fail(file, errno == ENOMEM ? HIBLOOM_ENOMEM : HIBLOOM_EIO, strerror(errno));
 }
 
-/* Second thoughts come too late: what was read before has been used. */
+/* The file changed after the first check. Part of it may already be merged. */
 hibloom_status filter_file_corrupt(struct filter_file *file, const char *words)
 {
     return fail(file, HIBLOOM_ECORRUPT,

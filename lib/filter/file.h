@@ -1,4 +1,4 @@
-/* filter_file.h: the file that hibloom_save writes, as a stream.
+/* file.h: the file that hibloom_save writes, as a stream.
  *
  * What is in it, and what may be believed of it, is known here; which filter's
  * bits go into it is not (transfer.c). One at a time, and in this order:

@@ -249,7 +249,7 @@ const struct reply *connection_receive(struct connection *c, void *bulk, size_t 
 
 /* ---- A conversation ---- */
 
-/* Pushes that came behind the last answer are the owner's: he gets them now. */
+/* Pushes that came behind the last answer belong to the owner. They are delivered now. */
 static void deliver_pushes(struct connection *c)
 {
     const redisReader *reader = c->context->reader;
