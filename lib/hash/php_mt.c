@@ -88,23 +88,14 @@ static uint64_t mt_range_legacy(struct mt *mt, uint64_t m)
 
 static uint32_t indexes(const uint64_t *values, const struct hasher *hasher, uint64_t *out)
 {
+    const bool legacy = hasher->rule == &index_php_mt_legacy;
     struct mt mt;
 
-    mt_seed(&mt, (uint32_t)values[0], false);
+    mt_seed(&mt, (uint32_t)values[0], legacy);
     for (uint32_t i = 0; i < hasher->hashes; i++)
-        out[i] = mt_range(&mt, hasher->bits);
-    return 0;
-}
-
-static uint32_t indexes_legacy(const uint64_t *values, const struct hasher *hasher, uint64_t *out)
-{
-    struct mt mt;
-
-    mt_seed(&mt, (uint32_t)values[0], true);
-    for (uint32_t i = 0; i < hasher->hashes; i++)
-        out[i] = mt_range_legacy(&mt, hasher->bits);
+        out[i] = legacy ? mt_range_legacy(&mt, hasher->bits) : mt_range(&mt, hasher->bits);
     return 0;
 }
 
 const struct index_rule index_php_mt = {false, indexes};
-const struct index_rule index_php_mt_legacy = {false, indexes_legacy};
+const struct index_rule index_php_mt_legacy = {false, indexes};

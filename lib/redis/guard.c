@@ -39,6 +39,14 @@ void guard_ask(hibloom *filter, struct outbox *outbox, struct argument key, uint
     command_number(out, record_trailer_at(&record) + RECORD_TRAILER - 1);
 }
 
+void guard_ask_alone(hibloom *filter, struct outbox *outbox, uint32_t tag, uint32_t i)
+{
+    char name[KEYS_SIZE];
+
+    guard_ask(filter, outbox, redis_begin(filter, outbox, tag, i, name), i);
+    outbox_end(outbox);
+}
+
 bool guard_matches(struct task *task, uint32_t i, const struct reply *reply)
 {
     struct redis_filter *own = redis_filter_of(task->filter);
@@ -119,9 +127,9 @@ bool guard_take(struct talk *talk, uint32_t i, uint32_t index, const struct repl
     return false;
 }
 
-bool guard_take_before(struct talk *talk, uint32_t i, uint32_t index, const struct reply *reply)
+void guard_take_before(struct talk *talk, uint32_t i, uint32_t index, const struct reply *reply)
 {
-    return take_bare(&talk->task, i, index, reply, true);
+    (void)take_bare(&talk->task, i, index, reply, true);
 }
 
 /* ---- What happened --------------------------------------------------------------- */

@@ -22,12 +22,16 @@
 
 void guard_ask(hibloom *, struct outbox *, struct argument key, uint32_t i);
 
+/* The same in an exchange of its own, whose tag is given. */
+void guard_ask_alone(hibloom *, struct outbox *, uint32_t tag, uint32_t i);
+
 /* Takes reply `index` of those to guard_ask on key i. False: it is not that key
  * any more, which is noted in the talk. */
 bool guard_take(struct talk *, uint32_t i, uint32_t index, const struct reply *);
 
-/* The same in front of an add to a bare bitmap, which need not be there yet. */
-bool guard_take_before(struct talk *, uint32_t i, uint32_t index, const struct reply *);
+/* The same in front of an add to a bare bitmap, which need not be there yet. May
+ * be a talk's `take`, where tags are keys. */
+void guard_take_before(struct talk *, uint32_t i, uint32_t index, const struct reply *);
 
 /* Of a filter: is this the trailer of key i as the handle knows it? Notes nothing. */
 bool guard_matches(struct task *, uint32_t i, const struct reply *);

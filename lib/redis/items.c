@@ -203,7 +203,7 @@ static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct r
     }
     const uint32_t per_key = GUARD_REPLIES(talk->task.filter);
     if (index < walk->before) {
-        (void)guard_take_before(talk, i + index / per_key, index % per_key, reply);
+        guard_take_before(talk, i + index / per_key, index % per_key, reply);
     } else {
         const uint32_t guard = answer - run->answers;
         const uint32_t at = walk->encoding->all_keys ? guard / per_key : tag >> 1;
@@ -336,12 +336,9 @@ static void prove(struct talk *talk, struct outbox *outbox)
 {
     hibloom *filter = talk->task.filter;
     const uint32_t suspect = redis_filter_of(filter)->suspect;
-    char name[KEYS_SIZE];
 
-    for (uint32_t i = 0; i <= suspect; i += suspect > 0 ? suspect : 1) {
-        guard_ask(filter, outbox, redis_begin(filter, outbox, i, i, name), i);
-        outbox_end(outbox);
-    }
+    for (uint32_t i = 0; i <= suspect; i += suspect > 0 ? suspect : 1)
+        guard_ask_alone(filter, outbox, i, i);
     talk->take = take_proof;
     talk->step = start_proven;
 }

@@ -157,30 +157,20 @@ static void judge_taken(struct talk *talk, unsigned place)
     life_fail_taken(life, key);
 }
 
-static void judge_alone(struct talk *talk)
+static void judge_filter(struct talk *talk, unsigned place)
 {
     struct life *life = life_of(talk);
 
-    if (!adopt_place(life, PLACE_ALONE))
+    if (!adopt_place(life, place))
         return;
-    if (life->goal == LIFE_DELETE || life->clearing_way)
-        talk->step = life_remove;
-    else if (life->root_state == RECORD_CREATING)
-        talk->step = life_make_keys;
-}
-
-static void judge_root(struct talk *talk)
-{
-    struct life *life = life_of(talk);
-
-    if (!adopt_place(life, PLACE_ROOT))
-        return;
-    if (life->root_state == RECORD_REMOVING)
+    if (place == PLACE_ROOT && life->root_state == RECORD_REMOVING)
         talk->step = life_remove_keys;
     else if (life->goal == LIFE_DELETE || life->clearing_way)
         talk->step = life_remove;
-    else
-        talk->step = life->root_state == RECORD_CREATING ? life_make_keys : life_check_keys;
+    else if (life->root_state == RECORD_CREATING)
+        talk->step = life_make_keys;
+    else if (place == PLACE_ROOT)
+        talk->step = life_check_keys;
 }
 
 /* Two that were created at once: the one that is ready stays, and of two that are
@@ -191,9 +181,9 @@ static void judge_both(struct talk *talk)
 
     life->clearing_way = true;
     if (life->place[PLACE_ROOT].record.state != RECORD_READY)
-        judge_root(talk);
+        judge_filter(talk, PLACE_ROOT);
     else if (life->place[PLACE_ALONE].record.state != RECORD_READY)
-        judge_alone(talk);
+        judge_filter(talk, PLACE_ALONE);
     else
         task_fail(&talk->task, HIBLOOM_EMISMATCH, "'%s' and '%s:0' hold two different filters of this name: delete one",
                   talk->task.filter->name, talk->task.filter->name);
@@ -246,9 +236,9 @@ static void judge_places(struct talk *talk, struct outbox *outbox)
     if (life_has_filter(life, PLACE_ALONE) && life_has_filter(life, PLACE_ROOT))
         judge_both(talk);
     else if (life_has_filter(life, PLACE_ALONE))
-        judge_alone(talk);
+        judge_filter(talk, PLACE_ALONE);
     else if (life_has_filter(life, PLACE_ROOT))
-        judge_root(talk);
+        judge_filter(talk, PLACE_ROOT);
     else if (alone->found == RECORD_FOUND)
         task_fail(&talk->task, HIBLOOM_EMISMATCH, "'%s' is key number %u of a larger filter", talk->task.filter->name,
                   (unsigned)alone->record.key);
@@ -311,16 +301,13 @@ void life_check_keys(struct talk *talk, struct outbox *outbox)
     struct life *life = life_of(talk);
     const uint32_t count = redis_filter_of(talk->task.filter)->count;
     const uint32_t first = life->range.first + life->range.count, left = count - first;
-    char name[KEYS_SIZE];
 
     if (left == 0)
         return; /* whole */
     life->range = (struct redis_range){first, left < LIFE_STEP ? left : LIFE_STEP};
     memset(life->seen, 0, sizeof life->seen);
-    for (uint32_t i = first; i < first + life->range.count; i++) {
-        guard_ask(talk->task.filter, outbox, redis_begin(talk->task.filter, outbox, i, i, name), i);
-        outbox_end(outbox);
-    }
+    for (uint32_t i = first; i < first + life->range.count; i++)
+        guard_ask_alone(talk->task.filter, outbox, i, i);
     ask_list(life, outbox);
     talk->take = take_key;
     talk->step = judge_keys;
@@ -394,12 +381,10 @@ static void judge_lost(struct talk *talk, struct outbox *outbox)
 static void confirm_lost(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
-    hibloom *filter = talk->task.filter;
-    char expected[sizeof life->list], name[KEYS_SIZE];
+    char expected[sizeof life->list];
 
     memcpy(expected, life->list, sizeof expected);
-    guard_ask(filter, outbox, redis_begin(filter, outbox, 0, 0, name), 0);
-    outbox_end(outbox);
+    guard_ask_alone(talk->task.filter, outbox, 0, 0);
     ask_list(life, outbox);
     memcpy(life->list, expected, sizeof expected);
     talk->take = take_confirmation;
@@ -408,16 +393,10 @@ static void confirm_lost(struct talk *talk, struct outbox *outbox)
 
 /* ---- Attaching a bare bitmap ------------------------------------------------------ */
 
-static void take_bare(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
-{
-    (void)guard_take_before(talk, tag, index, reply);
-}
-
 static void attach_keys(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
     hibloom *filter = talk->task.filter;
-    char name[KEYS_SIZE];
 
     if (filter->impl == NULL)
         redis_filter_make(&talk->task, life->server, life->wanted);
@@ -425,11 +404,9 @@ static void attach_keys(struct talk *talk, struct outbox *outbox)
         return;
     const uint32_t first = life->range.first + life->range.count, left = redis_filter_of(filter)->count - first;
     life->range = (struct redis_range){first, left < LIFE_STEP ? left : LIFE_STEP};
-    for (uint32_t i = first; i < first + life->range.count; i++) {
-        guard_ask(filter, outbox, redis_begin(filter, outbox, i, i, name), i);
-        outbox_end(outbox);
-    }
-    talk->take = take_bare;
+    for (uint32_t i = first; i < first + life->range.count; i++)
+        guard_ask_alone(filter, outbox, i, i);
+    talk->take = guard_take_before;
     talk->step = life->range.count > 0 ? attach_keys : NULL;
 }
 

@@ -182,19 +182,12 @@ static bool merge_window(struct talk *talk, struct outbox *outbox, unsigned numb
 }
 
 /* A bare bitmap's guard, before and behind: that it was lost, and what was made. */
-static void take_bare(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
-{
-    (void)guard_take_before(talk, tag, index, reply);
-}
-
 static void ask_bare(struct talk *talk, struct outbox *outbox)
 {
     const uint32_t i = transfer_of(talk)->piece->key;
-    char name[KEYS_SIZE];
 
-    guard_ask(talk->task.filter, outbox, redis_begin(talk->task.filter, outbox, i, i, name), i);
-    outbox_end(outbox);
-    talk->take = take_bare;
+    guard_ask_alone(talk->task.filter, outbox, i, i);
+    talk->take = guard_take_before;
 }
 
 static void merge_parts(struct talk *talk, struct outbox *outbox)
