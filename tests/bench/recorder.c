@@ -115,7 +115,7 @@ static uint32_t next_length(const struct bytes *bytes, size_t *at)
 static struct window next_window(const struct recorder *recorder, size_t *request, size_t *reply)
 {
     static const char trailer[] = "$92\r\n";
-    struct window window = {0, 0, 0};
+    struct window window = {0};
     unsigned commands = 0;
     bool is_guard = false;
 
@@ -126,7 +126,7 @@ static struct window next_window(const struct recorder *recorder, size_t *reques
         window.reply_bytes += next_length(&recorder->replies, reply);
         commands++;
     }
-    window.ends_call = commands == 1;
+    window.waits = commands == 1;
     return window;
 }
 
@@ -141,7 +141,9 @@ static uint64_t cut(const struct recorder *recorder, struct window *windows, siz
             if (n == most)
                 bench_fail("a recording of too many windows");
             windows[n] = next_window(recorder, &request, &reply);
-            windows[n++].ends_call |= request == recorder->call_ends[call];
+            windows[n].ends_call = request == recorder->call_ends[call];
+            windows[n].waits |= windows[n].ends_call;
+            n++;
         }
     return n;
 }

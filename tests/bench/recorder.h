@@ -12,11 +12,11 @@
 #include <stdint.h>
 
 /* Commands that are sent together, and the length of their answers. A window
- * is sent before the answers of the one before it are read, but at the end of
- * a call all answers are waited for. */
+ * is sent before the answers of the one before it are read. After one that
+ * waits, which the last of a call is, all answers are taken first. */
 struct window {
     uint32_t request_bytes, reply_bytes;
-    uint32_t ends_call;
+    uint32_t waits, ends_call;
 };
 
 struct recorder;

@@ -5,7 +5,7 @@
  *
  *     replay PORT RECORDING SECONDS calls|stream
  *
- * calls: all answers are waited for where a call of hibloom's ended.
+ * calls: all answers are waited for where hibloom waited: where a call ended, and after a guard alone.
  * stream: never; so there is always a window ahead of the answers.
  * Prints the calls that were sent in a second. */
 #include "recorder.h"
@@ -82,7 +82,7 @@ static unsigned replay(int fd, const struct window *windows, uint64_t n, bool st
         send_all(fd, requests, windows[i].request_bytes);
         requests += windows[i].request_bytes;
         *to_come += windows[i].reply_bytes;
-        receive(fd, to_come, windows[i].ends_call && !stream ? 0 : windows[i].reply_bytes);
+        receive(fd, to_come, windows[i].waits && !stream ? 0 : windows[i].reply_bytes);
         calls += windows[i].ends_call;
     }
     return calls;
