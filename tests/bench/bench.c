@@ -22,8 +22,9 @@ static const struct part {
     void (*run)(void);
 } parts[] = {
     {"machine", bench_machine}, {"throughput", bench_throughput}, {"limit", bench_limit},
-    {"growth", bench_growth},   {"processes", bench_processes},   {"latency", bench_latency},
-    {"memory", bench_memory},   {"rates", bench_rates},           {"stalls", bench_stalls},
+    {"growth", bench_growth},   {"segments", bench_segments},     {"processes", bench_processes},
+    {"latency", bench_latency}, {"memory", bench_memory},         {"rates", bench_rates},
+    {"stalls", bench_stalls},
 };
 
 /* ---- How much ------------------------------------------------------------------- */

@@ -19,6 +19,7 @@ void bench_machine(void);    /* what it is measured on */
 void bench_throughput(void); /* items a second by method and batch size */
 void bench_limit(void);      /* the same bytes without hibloom */
 void bench_growth(void);     /* more items, larger filters */
+void bench_segments(void);   /* small batches on many segments */
 void bench_processes(void);  /* more clients on one filter */
 void bench_latency(void);    /* one item at a time */
 void bench_memory(void);     /* a SET, an exact bitmap and Bloom filters of the same uids */

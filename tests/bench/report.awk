@@ -240,6 +240,26 @@ function print_limit(    i, key, other)
     print ""
 }
 
+function segments(way, number, operation, batch)
+{
+    return series("segments", way "|" number "|" operation "|" batch, "items_per_s")
+}
+
+function print_segments(    o, batch, operation, w, way)
+{
+    print "\nThe same filter in 256 segments against one key, so what a guard for each segment that a batch touches costs:\n"
+    print "| commands | operation | batch | one key, items/s | 256 segments, items/s | of one key's |\n|---|---|---|---|---|---|"
+    for (w = 1; w <= 2; w++)
+        for (o = 1; o <= 2; o++)
+            for (batch = 10; batch <= 1000; batch *= 10) {
+                way = w == 1 ? "setbit" : "bitfield"
+                operation = o == 1 ? "add" : "look up"
+                printf "| %s | %s | %s | %s | %s | %s |\n", toupper(way), operation, grouped(batch), \
+                    spread(segments(way, 1, operation, batch)), spread(segments(way, 256, operation, batch)), \
+                    spread(quotient(segments(way, 256, operation, batch), segments(way, 1, operation, batch)))
+            }
+}
+
 function print_growth(    i, key, other, s)
 {
     print "## As the work grows\n\n![items a second over the size of the filter](growth.svg)\n"
@@ -257,6 +277,7 @@ function print_growth(    i, key, other, s)
             name["growth", key, "segments"], spread(series("growth", key, "items_per_s")), \
             spread(series("growth", other, "items_per_s"))
     }
+    print_segments()
     print "\n![items a second over the number of processes](processes.svg)\n"
     print "Processes that share one filter, all together, items/s in batches of 1,000:\n"
     print "| processes | add, SETBIT | look up, GETBIT | add, BITFIELD | look up, BITFIELD_RO |\n|---|---|---|---|---|"
