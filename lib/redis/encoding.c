@@ -189,8 +189,10 @@ static void take_block(struct task *task, struct run *run, uint32_t i, uint32_t 
     run->cut = run->cut || (reply->text_len < BLOCK_BYTES && !task->filter->bare);
     for (uint32_t j = 0; j < k; j++) {
         const uint64_t bit = bits[j] % HIBLOOM_BLOCK_BITS;
-        const bool set = bit / 8 < reply->text_len && ((unsigned char)reply->text[bit / 8] & 0x80u >> bit % 8) != 0;
-        run->known[(size_t)index * k + j] = set ? BIT_WAS_SET : BIT_WAS_UNSET;
+        if (bit / 8 < reply->text_len && ((unsigned char)reply->text[bit / 8] & 0x80u >> bit % 8) != 0)
+            continue;
+        run->known[(size_t)index * k + j] = BIT_WAS_UNSET; /* one will do */
+        return;
     }
 }
 

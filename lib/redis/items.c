@@ -62,6 +62,7 @@ static void fill_chunk(struct items *walk)
 {
     struct chunk *chunk = &walk->chunk;
     const hibloom_spec *spec = &walk->talk.task.filter->spec;
+    const struct hasher hasher = positions_hasher(spec);
     uint32_t i = 0;
 
     chunk->base = chunk->end;
@@ -72,7 +73,8 @@ static void fill_chunk(struct items *walk)
             note_excluded(walk, chunk->base + i);
             continue;
         }
-        const uint64_t segment = positions_bits(spec, item, chunk->bits + (size_t)chunk->items * spec->hashes);
+        const uint64_t segment =
+            hasher.indexes(&hasher, item->data, item->len, chunk->bits + (size_t)chunk->items * spec->hashes);
         chunk->at[i] = chunk->items;
         chunk->order[chunk->items++] = segment << 32 | i;
     }
@@ -110,21 +112,24 @@ static void put_item(struct items *walk, struct window *window, uint64_t place)
         *run = (struct run){.segment = segment, .bits = window->bits + at, .known = window->known + at};
     }
     run->items++;
-    window->item[window->items++] = item;
+    window->item[window->items++] = (uint32_t)(walk->chunk.base - window->base) + item;
     memcpy(window->bits + at, walk->chunk.bits + (size_t)walk->chunk.at[item] * k, k * sizeof *window->bits);
     memset(window->known + at, BIT_UNKNOWN, k);
 }
 
+/* A window may hold items of two chunks, or each chunk would end in a short one.
+ * Where there are segments it may not: then a segment would have two runs in it. */
 static void gather(struct items *walk, struct window *window)
 {
-    struct chunk *chunk = &walk->chunk;
+    const struct chunk *chunk = &walk->chunk;
+    const bool spans = !is_segmented(walk->talk.task.filter);
     size_t bytes = 0;
 
     window->base = chunk->base;
     window->items = window->runs = 0;
-    while (chunk->next < chunk->items && (window->items == 0 || !is_full(walk, window, bytes))) {
+    while (window->items == 0 || (!is_full(walk, window, bytes) && (spans ? has_items(walk) : chunk->next < chunk->items))) {
         const uint32_t runs = window->runs;
-        put_item(walk, window, chunk->order[chunk->next++]);
+        put_item(walk, window, chunk->order[walk->chunk.next++]);
         bytes += walk->item_bytes + (window->runs - runs) * walk->guard_bytes;
     }
 }
@@ -172,6 +177,10 @@ static bool write_window(struct talk *talk, struct outbox *outbox, unsigned numb
     struct window *window = &walk->windows[number];
     const uint32_t count = redis_filter_of(talk->task.filter)->count;
 
+    if (walk->held) {
+        walk->held = false;
+        return true;
+    }
     if (!has_items(walk))
         return false;
     gather(walk, window);
@@ -330,6 +339,13 @@ static void take_proof(struct talk *talk, uint32_t tag, uint32_t index, const st
     (void)guard_take(talk, tag, index, reply);
 }
 
+/* The first window is written while the server answers, so that the proof costs
+ * little time. */
+static void write_held(struct talk *talk, struct outbox *outbox)
+{
+    items_of(talk)->held = write_window(talk, outbox, 0);
+}
+
 /* The root's guard, and that of the key that failed last: who heeds no error would
  * send bits to that again and again. */
 static void prove(struct talk *talk, struct outbox *outbox)
@@ -340,6 +356,7 @@ static void prove(struct talk *talk, struct outbox *outbox)
     for (uint32_t i = 0; i <= suspect; i += suspect > 0 ? suspect : 1)
         guard_ask_alone(filter, outbox, i, i);
     talk->take = take_proof;
+    talk->meanwhile = write_held;
     talk->step = start_proven;
 }
 

@@ -39,6 +39,7 @@ struct items {
     struct chunk chunk;
     struct window windows[2];
     bool started;           /* a window was written */
+    bool held;              /* the first one, before it may be sent */
     unsigned last;          /* window that was written */
     uint32_t undo_at;       /* the key where undoing is */
 };

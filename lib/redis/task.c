@@ -167,6 +167,7 @@ static void take_step(struct talk *talk, struct outbox *outbox, void (*step)(str
     talk->window = NULL;
     talk->windows = false;
     talk->answered = NULL;
+    talk->meanwhile = NULL;
     step(talk, outbox);
 }
 
@@ -178,10 +179,15 @@ static enum task_next talk_next(struct task *task, struct outbox *outbox)
     for (;;) {
         if (write_window(talk, outbox))
             return TASK_SEND;
-        if (talk->outstanding[0] + talk->outstanding[1] != 0)
+        if (talk->outstanding[0] + talk->outstanding[1] != 0) {
+            if (talk->meanwhile != NULL)
+                talk->meanwhile(talk, outbox);
+            talk->meanwhile = NULL;
             return TASK_WAIT;
+        }
         void (*step)(struct talk *, struct outbox *) = talk->step;
         if (has_failed(talk) && !talk->cleaning) {
+            outbox_empty(outbox); /* of what was written meanwhile */
             step = talk->cleanup;
             talk->cleaning = true;
         }

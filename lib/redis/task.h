@@ -6,7 +6,8 @@
  * event loop and several connections run one implementation of the protocol.
  *
  *     next() -> TASK_SEND: exchanges lie in the outbox      driver sends them, calls next again
- *               TASK_WAIT: it needs a reply first           driver reads one exchange, reply() each
+ *               TASK_WAIT: it needs a reply first           driver reads one exchange, reply() each;
+ *                                                           what lies in the outbox stays there
  *               TASK_PAUSE: for task->pause_ms              driver waits, calls next again
  *               TASK_DONE: status and words are final; nothing is outstanding
  *
@@ -103,6 +104,7 @@ struct talk {
     bool (*window)(struct talk *, struct outbox *, unsigned number);
     void (*take)(struct talk *, uint32_t tag, uint32_t index, const struct reply *);
     void (*answered)(struct talk *, unsigned number); /* a window is, wholly; NULL: nothing to do then */
+    void (*meanwhile)(struct talk *, struct outbox *); /* once, while a step's replies are on their way */
     void (*cleanup)(struct talk *, struct outbox *);
     uint32_t outstanding[2]; /* replies, by the window's number; all in [0] where there are none */
     bool windows;            /* what is outstanding goes by windows */
