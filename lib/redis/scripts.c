@@ -219,8 +219,8 @@ static const char undo[] = COMMON
 /* KEYS: into, two that are temporary, and where bits come from another filter
  * its key. ARGV then: offset, the bytes to OR there; or '', the offset of from's
  * trailer, its identity, how many bytes. Gives 1; 0 if into is another key, -1 if
- * from is. The first write is the first temporary key, so that is what a full
- * server refuses. */
+ * from is. Where into has no bit yet, as in a bulk load, nothing is ORed. Else the
+ * first write is the first temporary key, so that is what a full server refuses. */
 static const char merge[] = COMMON
     "if not is(trailer, ARGV[2]) then return 0 end\n"
     "local from, more, failed = tonumber(ARGV[3]), ARGV[4], nil\n"
@@ -229,6 +229,7 @@ static const char merge[] = COMMON
     "  more = call('GETRANGE', KEYS[4], from, from + tonumber(ARGV[7]) - 1)\n"
     "end\n"
     "if #more == 0 then return 1 end\n"
+    "if call('BITPOS', key, 1, from, from + #more - 1) < 0 then call('SETRANGE', key, from, more) return 1 end\n"
     "local function try(...)\n"
     "  local reply = not failed and redis.pcall(...)\n"
     "  if type(reply) == 'table' and reply.err then failed = reply end\n"
@@ -244,11 +245,12 @@ static const char merge[] = COMMON
     "return failed or gone\n";
 
 /* KEYS: the keys of a filter. ARGV: a bit in each for one item after the other.
- * Gives a '0' or '1' for each, what it was before. */
+ * Gives a '0' or '1' for each, what it was before. (The text '1' is taken as it
+ * is, where the number 1 would be formatted.) */
 static const char set[] =
-    "local was = {}\n"
+    "local was, keys, call = {}, #KEYS, redis.call\n"
     "for i = 1, #ARGV do\n"
-    "  was[i] = redis.call('SETBIT', KEYS[(i - 1) % #KEYS + 1], ARGV[i], 1)\n"
+    "  was[i] = call('SETBIT', KEYS[(i - 1) % keys + 1], ARGV[i], '1')\n"
     "end\n"
     "return table.concat(was)\n";
 

@@ -107,8 +107,8 @@ static void a_copy_is_never_a_merge(void **state)
 
 static void a_copy_that_fails_half_way_does_not_stay(void **state)
 {
-    static const char *const no_bitop[] = { "--rename-command", "BITOP", "HIDDEN", NULL };
-    struct redis_server *server = redis_server_start(no_bitop);
+    static const char *const no_bitpos[] = { "--rename-command", "BITPOS", "HIDDEN", NULL };
+    struct redis_server *server = redis_server_start(no_bitpos);
     char from[TEST_NAME_SIZE];
 
     (void)state;
