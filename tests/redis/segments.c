@@ -171,6 +171,33 @@ static void so_is_one_longer_than_what_is_put_in_order_at_a_time(void **state)
                           65536 + 1);
 }
 
+/* What is put in order at a time, 256 items of 128 hashes, is all of one segment; and
+ * of what comes next, the first is of another. So no window can hold both, since it
+ * would have more runs than there are segments. */
+static void so_is_one_of_items_that_nearly_all_lie_in_one_segment(void **state)
+{
+    enum { N = 512, CHUNK = 256, MOST = 4096 };
+    hibloom *filter = segments_open("bits=8000000 hashes=128 segments=2 seed=5eed");
+    hibloom_item *items = items_new("", MOST), batch[N];
+    size_t n = 0;
+    bool found[N];
+
+    (void)state;
+    for (size_t i = 0; i < MOST && n < N; i++)
+        if (segment_of(filter, &items[i]) == (n != CHUNK))
+            batch[n++] = items[i];
+    assert_int_equal(n, N);
+    assert_ok(hibloom_contains_many(filter, batch, N, found), stores[0]);
+    for (size_t i = 0; i < N; i++)
+        assert_false(found[i]);
+    assert_ok(hibloom_add_many(filter, batch, N / 2 + 3, NULL), stores[0]);
+    assert_ok(hibloom_contains_many(filter, batch, N, found), stores[0]);
+    for (size_t i = 0; i < N; i++)
+        assert_int_equal(found[i], i < N / 2 + 3);
+    items_free(items);
+    segments_drop(filter);
+}
+
 static void a_batch_may_be_of_no_item_or_one_or_the_empty_one(void **state)
 {
     (void)state;
@@ -297,6 +324,7 @@ int main(void)
         SEGMENTS_TEST(each_segment_says_which_it_is_of_which_filter),
         SEGMENTS_TEST(a_batch_in_any_order_is_answered_in_its_own),
         SEGMENTS_TEST(so_is_one_longer_than_what_is_put_in_order_at_a_time),
+        SEGMENTS_TEST(so_is_one_of_items_that_nearly_all_lie_in_one_segment),
         SEGMENTS_TEST(a_batch_may_be_of_no_item_or_one_or_the_empty_one),
         SEGMENTS_TEST(a_time_to_live_takes_all_keys),
         SEGMENTS_TEST(a_foreign_bitmap_is_in_the_way_and_stays_as_it_was),
