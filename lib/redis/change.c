@@ -81,6 +81,8 @@ static void take_cleared(struct talk *talk, uint32_t tag, uint32_t index, const 
         guard_note_other(talk, tag);
     else if (talk->task.filter->bare) /* what was lost before is forgotten */
         redis_filter_of(talk->task.filter)->keys[tag].length = (uint64_t)reply->integers[0];
+    else
+        redis_filter_of(talk->task.filter)->keys[tag].epoch++;
 }
 
 static void clear(struct talk *talk, struct outbox *outbox)

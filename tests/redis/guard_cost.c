@@ -123,11 +123,27 @@ static void the_guards_are_a_small_part_where_names_are_long(void **state)
     hibloom_close(filter);
 }
 
+/* ---- Clearing ------------------------------------------------------------------------- */
+
+static void one_clear_after_another_costs_a_command_a_key(void **state)
+{
+    hibloom *filter = test_open(store, NAME, "bits=20000 hashes=5 seed=5eed segments=4");
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        const long long before = test_calls_of(redis, "eval");
+        assert_ok(hibloom_clear(filter), store);
+        assert_int_equal(test_calls_of(redis, "eval") - before, 4);
+    }
+    hibloom_close(filter);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(a_batch_asks_each_segment_that_it_touches_once, leave_nothing),
         cmocka_unit_test_teardown(the_guards_are_a_small_part_where_names_are_long, leave_nothing),
+        cmocka_unit_test_teardown(one_clear_after_another_costs_a_command_a_key, leave_nothing),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);
