@@ -64,14 +64,6 @@ bool guard_matches(struct task *task, uint32_t i, const struct reply *reply)
     return true;
 }
 
-static void fail_bare_is_filter(struct task *task, uint32_t i)
-{
-    char key[KEYS_SIZE];
-
-    keys_name(key, task->filter, i);
-    task_fail(task, HIBLOOM_EMISMATCH, "'%s' is no bare bitmap but a filter with a spec: open it", key);
-}
-
 /* A length once seen is lost for good where it is not reached any more: an add
  * may already have begun the bitmap again. */
 static bool take_length(struct task *task, uint32_t i, const struct reply *reply, bool may_be_absent)
@@ -96,25 +88,18 @@ static bool take_length(struct task *task, uint32_t i, const struct reply *reply
 
 static bool take_bare(struct task *task, uint32_t i, uint32_t index, const struct reply *reply, bool may_be_absent)
 {
+    char key[KEYS_SIZE];
+
     if (index == 0)
         return take_length(task, i, reply, may_be_absent);
     if (!task_expect(task, reply, REDIS_REPLY_STRING, i))
         return false;
     if (reply->text_len == 8 && memcmp(reply->text, "hibloom1", 8) == 0) {
-        fail_bare_is_filter(task, i);
+        keys_name(key, task->filter, i);
+        task_fail(task, HIBLOOM_EMISMATCH, "'%s' is no bare bitmap but a filter with a spec: open it", key);
         return false;
     }
     return true;
-}
-
-void guard_note_other(struct talk *talk, uint32_t i)
-{
-    if (talk->other)
-        return;
-    talk->other = true;
-    talk->other_key = i;
-    redis_filter_of(talk->task.filter)->suspect = i;
-    redis_filter_of(talk->task.filter)->in_doubt = true;
 }
 
 bool guard_take(struct talk *talk, uint32_t i, uint32_t index, const struct reply *reply)
@@ -242,11 +227,21 @@ static void judge_diagnosis(struct talk *talk, struct outbox *outbox)
                                           "key", key);
 }
 
-void guard_diagnose(struct talk *talk, struct outbox *outbox)
+static void diagnose(struct talk *talk, struct outbox *outbox)
 {
     ask_end(talk->task.filter, outbox, 0, talk->other_key);
     if (talk->other_key != 0)
         ask_end(talk->task.filter, outbox, 1, 0);
     talk->take = take_diagnosis;
     talk->step = judge_diagnosis;
+}
+
+void guard_note_other(struct talk *talk, uint32_t i)
+{
+    if (talk->diagnose != NULL)
+        return;
+    talk->diagnose = diagnose;
+    talk->other_key = i;
+    redis_filter_of(talk->task.filter)->suspect = i;
+    redis_filter_of(talk->task.filter)->in_doubt = true;
 }

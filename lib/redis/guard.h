@@ -39,12 +39,9 @@ bool guard_matches(struct task *, uint32_t i, const struct reply *);
 /* Is it so long since the last good guard that an add must ask one first? */
 bool guard_is_stale(const hibloom *);
 
-/* Key i is another one; what it is, will be read. */
+/* Key i is another one. What happened to it is read then, and the talk fails with
+ * ENOTFOUND, EMISMATCH or ECORRUPT, in words that say what to do. */
 void guard_note_other(struct talk *, uint32_t i);
-
-/* The step that reads what happened to talk.other_key, and fails with ENOTFOUND,
- * EMISMATCH or ECORRUPT, in words that say what to do. */
-void guard_diagnose(struct talk *, struct outbox *);
 
 /* Fails for a key that holds the record of another filter; says how the specs
  * differ, but no seed: of siphash, that is a secret. */

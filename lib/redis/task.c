@@ -1,7 +1,7 @@
 /* task.c: what all tasks share: the outbox, failures, one step after another.
  * See task.h. */
 #include "redis/task.h"
-#include "redis/guard.h"
+#include "redis/keys.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -142,7 +142,7 @@ static bool count_written(struct talk *talk, struct outbox *outbox)
 
 static bool has_failed(const struct talk *talk)
 {
-    return talk->task.status != HIBLOOM_OK || talk->other;
+    return talk->task.status != HIBLOOM_OK || talk->diagnose != NULL;
 }
 
 static bool write_window(struct talk *talk, struct outbox *outbox)
@@ -191,8 +191,8 @@ static enum task_next talk_next(struct task *task, struct outbox *outbox)
             step = talk->cleanup;
             talk->cleaning = true;
         }
-        if (step == NULL && talk->other && task->status == HIBLOOM_OK)
-            step = guard_diagnose;
+        if (step == NULL && task->status == HIBLOOM_OK)
+            step = talk->diagnose;
         if (step == NULL)
             return TASK_DONE;
         take_step(talk, outbox, step);

@@ -90,8 +90,8 @@ bool task_expect_count(struct task *, const struct reply *, uint32_t i, uint64_t
  *
  * Replies that are lost do not come to `take`; the task has failed then.
  * After a failure no window and no step follows, but for `cleanup` once. A key
- * that is not the one that the handle opened (other) is a failure whose status is
- * not known yet: behind the cleanup it is diagnosed (guard.h). */
+ * that is not the one that the handle opened is a failure whose status is not
+ * known yet: whoever notes it sets `diagnose`, the step behind the cleanup. */
 struct diagnosis {
     enum record_found found[2]; /* at the key, and at the root */
     struct record record[2];
@@ -109,7 +109,7 @@ struct talk {
     uint32_t outstanding[2]; /* replies, by the window's number; all in [0] where there are none */
     bool windows;            /* what is outstanding goes by windows */
     bool cleaning;           /* the failure is known; what fails now is not noted */
-    bool other;              /* a key is another one: */
+    void (*diagnose)(struct talk *, struct outbox *); /* NULL: no key is another one; else reads what happened to: */
     uint32_t other_key;
     struct diagnosis diagnosis;
 };
