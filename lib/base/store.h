@@ -22,11 +22,10 @@ struct store_count {
 };
 
 struct store_class {
-    /* Open or create: `wanted` NULL = must exist. Sets filter->spec and
-     * filter->text to what is stored. If this or attach fails, the filter is
-     * freed without `close`. */
+    /* Opens or creates: `wanted` NULL = must exist. Sets filter->spec and
+     * filter->text to what is stored; of a bare filter they are set before. If
+     * it fails, the filter is freed without `close`. */
     hibloom_status (*open)(hibloom *, const hibloom_spec *wanted);
-    hibloom_status (*attach)(hibloom *); /* filter->spec and text are set */
     /* is_new may be NULL; items are valid, n may be 0 */
     hibloom_status (*add)(hibloom *, const hibloom_item *, size_t n, bool *is_new);
     hibloom_status (*contains)(hibloom *, const hibloom_item *, size_t n, bool *found);

@@ -30,15 +30,21 @@ static hibloom_status new_filter(hibloom **out, hibloom_store *store, const char
     return HIBLOOM_OK;
 }
 
-hibloom_status hibloom_open(hibloom **out, hibloom_store *store, const char *name, const hibloom_spec *spec)
+static hibloom_status open_filter(hibloom **out, hibloom_store *store, const char *name, const hibloom_spec *spec,
+                                  bool bare)
 {
     hibloom *filter;
     hibloom_status status = new_filter(&filter, store, name);
 
     if (status != HIBLOOM_OK)
         return status;
+    filter->bare = bare;
     if (spec != NULL)
         status = spec_check_words(spec, &store->error);
+    if (status == HIBLOOM_OK && bare) {
+        filter->spec = *spec;
+        status = hibloom_spec_format(spec, filter->text, sizeof filter->text);
+    }
     if (status == HIBLOOM_OK)
         status = store->class->open(filter, spec);
     if (status == HIBLOOM_OK)
@@ -48,26 +54,14 @@ hibloom_status hibloom_open(hibloom **out, hibloom_store *store, const char *nam
     return status;
 }
 
+hibloom_status hibloom_open(hibloom **out, hibloom_store *store, const char *name, const hibloom_spec *spec)
+{
+    return open_filter(out, store, name, spec, false);
+}
+
 hibloom_status hibloom_attach(hibloom **out, hibloom_store *store, const char *name, const hibloom_spec *spec)
 {
-    hibloom *filter;
-    hibloom_status status = new_filter(&filter, store, name);
-
-    if (status != HIBLOOM_OK)
-        return status;
-    filter->bare = true;
-    status = spec_check_words(spec, &store->error);
-    if (status == HIBLOOM_OK) {
-        filter->spec = *spec;
-        status = hibloom_spec_format(spec, filter->text, sizeof filter->text);
-    }
-    if (status == HIBLOOM_OK)
-        status = store->class->attach(filter);
-    if (status == HIBLOOM_OK)
-        *out = filter;
-    else
-        free(filter);
-    return status;
+    return open_filter(out, store, name, spec, true);
 }
 
 /* A call on a filter that need not be open. */

@@ -6,8 +6,8 @@
  * so is another one made under its name, whatever its spec. bits.c has the bits.
  *
  * Threads may ask at once. So a look-up changes nothing; a filter whose time has
- * passed is freed by a later call that may change the store: open, attach, drop
- * of another, delete. */
+ * passed is freed by a later call that may change the store: open, drop of another,
+ * delete. */
 #include "base/clock.h"
 #include "memory/bits.h"
 #include "spec/spec.h"
@@ -138,26 +138,13 @@ static hibloom_status memory_open(hibloom *filter, const hibloom_spec *wanted)
         return fail(filter, HIBLOOM_ENOTFOUND, "there is no such filter; it takes a spec to make one");
     if (stored == NULL)
         status = create(filter, wanted, &stored);
-    else if (stored->bare)
-        status = fail(filter, HIBLOOM_EMISMATCH, "is a bare bitmap; attach it");
-    else if ((status = spec_adopt(&spec, wanted, stored->text)) != HIBLOOM_OK)
-        status = fail(filter, status, "is there with another spec or seed; open it without a spec, or drop it first");
-    if (status == HIBLOOM_OK)
-        bind_handle(filter, stored);
-    return status;
-}
-
-static hibloom_status memory_attach(hibloom *filter)
-{
-    struct memory_filter **at = find(memory_store_of(filter), filter->name), *stored = at != NULL ? *at : NULL;
-    hibloom_status status = HIBLOOM_OK;
-
-    if (stored == NULL)
-        status = create(filter, &filter->spec, &stored);
-    else if (!stored->bare)
-        status = fail(filter, HIBLOOM_EMISMATCH, "is no bare bitmap, it has a spec; open it");
-    else if (strcmp(stored->text, filter->text) != 0)
+    else if (stored->bare != filter->bare)
+        status = fail(filter, HIBLOOM_EMISMATCH, stored->bare ? "is a bare bitmap; attach it"
+                                                              : "is no bare bitmap, it has a spec; open it");
+    else if (filter->bare && strcmp(stored->text, filter->text) != 0)
         status = fail(filter, HIBLOOM_EMISMATCH, "is attached with another spec; attach it with that one");
+    else if (!filter->bare && (status = spec_adopt(&spec, wanted, stored->text)) != HIBLOOM_OK)
+        status = fail(filter, status, "is there with another spec or seed; open it without a spec, or drop it first");
     if (status == HIBLOOM_OK)
         bind_handle(filter, stored);
     return status;
@@ -315,7 +302,6 @@ static void memory_free(hibloom_store *base)
 
 static const struct store_class memory_class = {
     .open = memory_open,
-    .attach = memory_attach,
     .add = memory_add,
     .contains = memory_contains,
     .count = memory_count,

@@ -25,7 +25,7 @@
 #define LIFE_PAUSE_MS 5
 #define LIFE_AFTER_ROOT_MS 1000 /* the other keys live longer than the root, so that it goes first */
 
-enum life_goal { LIFE_OPEN, LIFE_ATTACH, LIFE_REPAIR, LIFE_DELETE, LIFE_DROP };
+enum life_goal { LIFE_OPEN, LIFE_REPAIR, LIFE_DELETE, LIFE_DROP };
 
 /* What is at one of the places that a name stands for: NAME, NAME:0. */
 struct life_place {
@@ -114,8 +114,9 @@ void life_fail_taken(struct life *, const char *key);
 
 /* ---- The tasks ------------------------------------------------------------------- */
 
-/* For open, attach (spec wanted), repair, delete by name; and for drop by handle. */
+/* For open, repair, delete by name; and for drop by handle. The end frees what the
+ * task holds, and the handle's keys unless it has been opened or was before. */
 void life_begin(struct life *, enum life_goal, hibloom *, struct redis_server_traits *, const hibloom_spec *wanted);
-void life_end(struct life *); /* frees what it holds */
+void life_end(struct life *);
 
 #endif

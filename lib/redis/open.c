@@ -93,6 +93,42 @@ void life_again(struct talk *talk)
     talk->step = life_look;
 }
 
+/* Asks the guards of the next keys; false: there is none. */
+static bool ask_next_keys(struct life *life, struct outbox *outbox)
+{
+    hibloom *filter = life->talk.task.filter;
+    const uint32_t first = life->range.first + life->range.count, left = redis_filter_of(filter)->count - first;
+
+    life->range = (struct redis_range){first, left < LIFE_STEP ? left : LIFE_STEP};
+    for (uint32_t i = first; i < first + life->range.count; i++)
+        guard_ask_alone(filter, outbox, i, i);
+    return left != 0;
+}
+
+/* ---- Attaching a bare bitmap ------------------------------------------------------ */
+
+static void attach_keys(struct talk *talk, struct outbox *outbox)
+{
+    if (!ask_next_keys(life_of(talk), outbox))
+        return;
+    talk->take = guard_take_before;
+    talk->step = attach_keys;
+}
+
+/* A filter of the name may lie where this bitmap has no key. */
+static void attach(struct talk *talk, struct outbox *outbox)
+{
+    struct life *life = life_of(talk);
+
+    if (life_has_filter(life, PLACE_ALONE) || life_has_filter(life, PLACE_ROOT))
+        task_fail(&talk->task, HIBLOOM_EMISMATCH, "'%s' is no bare bitmap but a filter with a spec: open it",
+                  talk->task.filter->name);
+    else
+        redis_filter_make(&talk->task, life->server, life->wanted);
+    if (talk->task.status == HIBLOOM_OK)
+        attach_keys(talk, outbox);
+}
+
 /* ---- Judging --------------------------------------------------------------- */
 
 void life_adopt(struct life *life, const hibloom_spec *spec, const struct record *record)
@@ -142,21 +178,6 @@ void life_fail_taken(struct life *life, const char *key)
               "delete it", key);
 }
 
-/* Bits that came too late for another filter of the name are soon taken back. */
-static void judge_taken(struct talk *talk, unsigned place)
-{
-    struct life *life = life_of(talk);
-    char key[KEYS_SIZE];
-
-    if (life->patience-- > 0) {
-        life_again(talk);
-        return;
-    }
-    life->answer_record.keys = 0;
-    place_key(life, place, key);
-    life_fail_taken(life, key);
-}
-
 static void judge_filter(struct talk *talk, unsigned place)
 {
     struct life *life = life_of(talk);
@@ -203,23 +224,25 @@ static void judge_absent(struct talk *talk)
 {
     struct life *life = life_of(talk);
     const unsigned needed = life->wanted != NULL && spec_keys(life->wanted) > 1 ? PLACE_ROOT : PLACE_ALONE;
-    const struct life_place *place = &life->place[needed];
+    const struct life_place *place = &life->place[needed], *root = &life->place[PLACE_ROOT];
+    const bool opens = life->goal == LIFE_OPEN;
+    const bool in_the_way = place->found == RECORD_NONE && opens && life->wanted == NULL;
     char key[KEYS_SIZE];
 
-    if (life->wanted == NULL && place->status == HIBLOOM_OK && life->place[PLACE_ROOT].status != HIBLOOM_EMISMATCH)
-        place = &life->place[PLACE_ROOT]; /* where that cannot be looked at, it may be there */
+    if (life->wanted == NULL && place->status == HIBLOOM_OK && root->status != HIBLOOM_EMISMATCH)
+        place = root; /* where that cannot be looked at, it may be there */
     if (place->status != HIBLOOM_OK) {
         task_fail(&talk->task, place->status, "%s", place->words.words);
         return;
     }
     place = &life->place[needed];
-    if (place->found == RECORD_FOUND) { /* of a name that looks like our root's */
-        life->answer_record = place->record;
+    if (in_the_way && life->patience-- > 0) {
+        life_again(talk); /* late bits of another filter of the name are soon taken back */
+    } else if (in_the_way || place->found == RECORD_FOUND) {
+        life->answer_record = place->record; /* of a name that looks like our root's */
         place_key(life, needed, key);
         life_fail_taken(life, key);
-    } else if (place->found == RECORD_NONE && life->goal == LIFE_OPEN && life->wanted == NULL) {
-        judge_taken(talk, needed);
-    } else if (life->goal == LIFE_OPEN && life->wanted != NULL) {
+    } else if (opens && life->wanted != NULL) {
         talk->step = life_create;
     } else {
         task_fail(&talk->task, HIBLOOM_ENOTFOUND, "there is no filter '%s'%s", talk->task.filter->name,
@@ -232,8 +255,9 @@ static void judge_places(struct talk *talk, struct outbox *outbox)
     struct life *life = life_of(talk);
     const struct life_place *alone = &life->place[PLACE_ALONE], *root = &life->place[PLACE_ROOT];
 
-    (void)outbox;
-    if (life_has_filter(life, PLACE_ALONE) && life_has_filter(life, PLACE_ROOT))
+    if (talk->task.filter->bare)
+        attach(talk, outbox);
+    else if (life_has_filter(life, PLACE_ALONE) && life_has_filter(life, PLACE_ROOT))
         judge_both(talk);
     else if (life_has_filter(life, PLACE_ALONE))
         judge_filter(talk, PLACE_ALONE);
@@ -299,15 +323,10 @@ static void ask_list(struct life *life, struct outbox *outbox)
 void life_check_keys(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
-    const uint32_t count = redis_filter_of(talk->task.filter)->count;
-    const uint32_t first = life->range.first + life->range.count, left = count - first;
 
-    if (left == 0)
+    if (!ask_next_keys(life, outbox))
         return; /* whole */
-    life->range = (struct redis_range){first, left < LIFE_STEP ? left : LIFE_STEP};
     memset(life->seen, 0, sizeof life->seen);
-    for (uint32_t i = first; i < first + life->range.count; i++)
-        guard_ask_alone(talk->task.filter, outbox, i, i);
     ask_list(life, outbox);
     talk->take = take_key;
     talk->step = judge_keys;
@@ -391,43 +410,6 @@ static void confirm_lost(struct talk *talk, struct outbox *outbox)
     talk->step = judge_lost;
 }
 
-/* ---- Attaching a bare bitmap ------------------------------------------------------ */
-
-static void attach_keys(struct talk *talk, struct outbox *outbox)
-{
-    struct life *life = life_of(talk);
-    hibloom *filter = talk->task.filter;
-
-    if (filter->impl == NULL)
-        redis_filter_make(&talk->task, life->server, life->wanted);
-    if (talk->task.status != HIBLOOM_OK)
-        return;
-    const uint32_t first = life->range.first + life->range.count, left = redis_filter_of(filter)->count - first;
-    life->range = (struct redis_range){first, left < LIFE_STEP ? left : LIFE_STEP};
-    for (uint32_t i = first; i < first + life->range.count; i++)
-        guard_ask_alone(filter, outbox, i, i);
-    talk->take = guard_take_before;
-    talk->step = life->range.count > 0 ? attach_keys : NULL;
-}
-
-/* A filter of the name may lie where this bitmap has no key. */
-static void judge_no_filter(struct talk *talk, struct outbox *outbox)
-{
-    struct life *life = life_of(talk);
-
-    if (life_has_filter(life, PLACE_ALONE) || life_has_filter(life, PLACE_ROOT))
-        task_fail(&talk->task, HIBLOOM_EMISMATCH, "'%s' is no bare bitmap but a filter with a spec: open it",
-                  talk->task.filter->name);
-    else
-        attach_keys(talk, outbox);
-}
-
-static void attach(struct talk *talk, struct outbox *outbox)
-{
-    life_look(talk, outbox);
-    talk->step = judge_no_filter;
-}
-
 /* ---- The task ---------------------------------------------------------------------- */
 
 bool life_draw_id(struct task *task, uint64_t *id)
@@ -442,7 +424,7 @@ void life_begin(struct life *life, enum life_goal goal, hibloom *filter, struct 
                 const hibloom_spec *wanted)
 {
     memset(life, 0, sizeof *life);
-    talk_begin(&life->talk, filter, goal == LIFE_ATTACH ? attach : goal == LIFE_DROP ? life_remove : life_look);
+    talk_begin(&life->talk, filter, goal == LIFE_DROP ? life_remove : life_look);
     life->goal = goal;
     life->server = server;
     life->wanted = wanted;
@@ -451,6 +433,8 @@ void life_begin(struct life *life, enum life_goal goal, hibloom *filter, struct 
 
 void life_end(struct life *life)
 {
+    if (life->goal != LIFE_DROP && (life->goal != LIFE_OPEN || life->talk.task.status != HIBLOOM_OK))
+        redis_filter_free(life->talk.task.filter);
     free(life->mine);
     free(life->ids);
 }

@@ -1,11 +1,7 @@
 /* A second driver, and a store on it. See second_driver.h. */
 #include "second_driver.h"
 
-#include "base/store.h"
-#include "redis/change.h"
-#include "redis/life.h"
-#include "redis/look.h"
-#include "redis/transfer.h"
+#include "redis/store.h"
 
 #include <hiredis/hiredis.h>
 #include <stdlib.h>
@@ -29,8 +25,7 @@ struct pipe {
 };
 
 struct second {
-    hibloom_store base;
-    struct redis_server_traits traits;
+    struct redis_store store;
     struct pipe pipes[2];
     struct outbox outbox;
     struct reply reply;
@@ -185,139 +180,20 @@ static void carry(struct second *s, struct task *task)
     fail_msg("the task does not end");
 }
 
-static hibloom_status run(hibloom *filter, struct task *task)
+static hibloom_status run(struct redis_store *store, struct task *task)
 {
-    struct second *s = (struct second *)filter->store;
+    struct second *s = (struct second *)store;
 
     s->sent = 0;
     s->pipes[0].exchanges = s->pipes[1].exchanges = 0;
     carry(s, task);
     s->hold = NULL;
     if (task->status != HIBLOOM_OK)
-        error_set(&s->base.error, task->status, "%s", task->error.words);
+        error_set(&store->base.error, task->status, "%s", task->error.words);
     return task->status;
 }
 
-/* ---- The functions of a store ------------------------------------------------------- */
-
-static hibloom_status live(hibloom *filter, enum life_goal goal, const hibloom_spec *wanted, bool keep)
-{
-    struct life life;
-
-    life_begin(&life, goal, filter, &((struct second *)filter->store)->traits, wanted);
-    hibloom_status status = run(filter, &life.talk.task);
-    life_end(&life);
-    if (!keep || (status != HIBLOOM_OK && goal != LIFE_DROP))
-        redis_filter_free(filter);
-    return status;
-}
-
-static hibloom_status second_open(hibloom *filter, const hibloom_spec *wanted)
-{
-    return live(filter, LIFE_OPEN, wanted, true);
-}
-
-static hibloom_status second_attach(hibloom *filter)
-{
-    const hibloom_spec spec = filter->spec;
-
-    return live(filter, LIFE_ATTACH, &spec, true);
-}
-
-static hibloom_status second_repair(hibloom *filter)
-{
-    return live(filter, LIFE_REPAIR, NULL, false);
-}
-
-static hibloom_status second_delete(hibloom *filter)
-{
-    return live(filter, LIFE_DELETE, NULL, false);
-}
-
-static hibloom_status second_drop(hibloom *filter)
-{
-    return live(filter, LIFE_DROP, NULL, true);
-}
-
-static hibloom_status second_add(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new)
-{
-    hibloom_status status;
-    struct items task;
-    struct look look;
-
-    if (is_new == NULL && look_pays(filter, n)) {
-        look_begin(&look, filter, items, n);
-        status = run(filter, &look.task);
-        look_end(&look);
-        return status;
-    }
-    items_begin_add(&task, filter, items, n, is_new != NULL);
-    status = run(filter, &task.talk.task);
-    items_end(&task, is_new);
-    return status;
-}
-
-static hibloom_status second_contains(hibloom *filter, const hibloom_item *items, size_t n, bool *found)
-{
-    struct items task;
-
-    items_begin_contains(&task, filter, items, n);
-    hibloom_status status = run(filter, &task.talk.task);
-    items_end(&task, found);
-    return status;
-}
-
-static hibloom_status second_count(hibloom *filter, struct store_count *out)
-{
-    struct change change;
-
-    change_begin_count(&change, filter);
-    hibloom_status status = run(filter, &change.talk.task);
-    *out = change.count;
-    return status;
-}
-
-static hibloom_status second_clear(hibloom *filter)
-{
-    struct change change;
-
-    change_begin_clear(&change, filter);
-    return run(filter, &change.talk.task);
-}
-
-static hibloom_status second_expire(hibloom *filter, uint64_t seconds)
-{
-    struct change change;
-
-    change_begin_expire(&change, filter, seconds);
-    return run(filter, &change.talk.task);
-}
-
-static hibloom_status second_read(hibloom *filter, const struct piece *piece, unsigned char *out)
-{
-    struct transfer transfer;
-
-    transfer_begin_read(&transfer, filter, piece, out);
-    return run(filter, &transfer.talk.task);
-}
-
-static hibloom_status second_merge(hibloom *into, const struct piece *piece, const unsigned char *bits)
-{
-    struct transfer transfer;
-
-    transfer_begin_merge(&transfer, into, piece, bits);
-    return run(into, &transfer.talk.task);
-}
-
-static hibloom_status second_merge_within(hibloom *into, hibloom *from, const struct piece *piece)
-{
-    struct transfer transfer;
-
-    transfer_begin_merge_within(&transfer, into, from, piece);
-    return run(into, &transfer.talk.task);
-}
-
-static void second_free(hibloom_store *store)
+static void close_connections(struct redis_store *store)
 {
     struct second *s = (struct second *)store;
 
@@ -326,26 +202,7 @@ static void second_free(hibloom_store *store)
         free(s->pipes[i].flights);
     }
     outbox_free(&s->outbox);
-    free(s);
 }
-
-static const struct store_class second_class = {
-    .open = second_open,
-    .attach = second_attach,
-    .add = second_add,
-    .contains = second_contains,
-    .count = second_count,
-    .clear = second_clear,
-    .drop = second_drop,
-    .expire = second_expire,
-    .read = second_read,
-    .merge = second_merge,
-    .merge_within = second_merge_within,
-    .repair = second_repair,
-    .delete = second_delete,
-    .close = redis_filter_free,
-    .free = second_free,
-};
 
 /* ---- The store ------------------------------------------------------------------------ */
 
@@ -354,14 +211,18 @@ hibloom_store *second_store(const char *socket, hibloom_commands commands)
     struct second *s = calloc(1, sizeof *s);
 
     assert_non_null(s);
-    s->base.class = &second_class;
-    s->traits.bitfield = commands == HIBLOOM_COMMANDS_BITFIELD;
+    s->store = (struct redis_store){
+        .base.class = &redis_store_class,
+        .server.bitfield = commands == HIBLOOM_COMMANDS_BITFIELD,
+        .run = run,
+        .close = close_connections,
+    };
     s->random = test_random_new();
     for (int i = 0; i < 2; i++) {
         s->pipes[i].redis = redisConnectUnix(socket);
         assert_true(s->pipes[i].redis != NULL && s->pipes[i].redis->err == 0);
     }
-    return &s->base;
+    return &s->store.base;
 }
 
 void second_store_lose(hibloom_store *store, unsigned one_in)

@@ -1,0 +1,166 @@
+/* store.c: the functions of a store, each as a task. See store.h. */
+#include "redis/store.h"
+#include "redis/change.h"
+#include "redis/life.h"
+#include "redis/look.h"
+#include "redis/transfer.h"
+
+#include <stdlib.h>
+
+static hibloom_status run(hibloom *filter, struct task *task)
+{
+    struct redis_store *store = (struct redis_store *)filter->store;
+
+    return store->run(store, task);
+}
+
+/* ---- How a filter comes to be and goes ------------------------------------------- */
+
+static hibloom_status live(hibloom *filter, enum life_goal goal, const hibloom_spec *wanted)
+{
+    struct life life;
+
+    life_begin(&life, goal, filter, &((struct redis_store *)filter->store)->server, wanted);
+    hibloom_status status = run(filter, &life.talk.task);
+    life_end(&life);
+    return status;
+}
+
+static hibloom_status redis_open(hibloom *filter, const hibloom_spec *wanted)
+{
+    return live(filter, LIFE_OPEN, wanted);
+}
+
+static hibloom_status redis_repair(hibloom *filter)
+{
+    return live(filter, LIFE_REPAIR, NULL);
+}
+
+static hibloom_status redis_delete(hibloom *filter)
+{
+    return live(filter, LIFE_DELETE, NULL);
+}
+
+static hibloom_status redis_drop(hibloom *filter)
+{
+    return live(filter, LIFE_DROP, NULL);
+}
+
+/* ---- Items -------------------------------------------------------------------------- */
+
+static hibloom_status run_items(hibloom *filter, struct items *items, bool *answers)
+{
+    hibloom_status status = run(filter, &items->talk.task);
+
+    items_end(items, answers);
+    return status;
+}
+
+static hibloom_status look_and_add(hibloom *filter, const hibloom_item *items, size_t n)
+{
+    struct look look;
+
+    look_begin(&look, filter, items, n);
+    hibloom_status status = run(filter, &look.task);
+    look_end(&look);
+    return status;
+}
+
+static hibloom_status redis_add(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new)
+{
+    struct items task;
+
+    if (is_new == NULL && look_pays(filter, n))
+        return look_and_add(filter, items, n);
+    items_begin_add(&task, filter, items, n, is_new != NULL);
+    return run_items(filter, &task, is_new);
+}
+
+static hibloom_status redis_contains(hibloom *filter, const hibloom_item *items, size_t n, bool *found)
+{
+    struct items task;
+
+    items_begin_contains(&task, filter, items, n);
+    return run_items(filter, &task, found);
+}
+
+/* ---- All keys ------------------------------------------------------------------------- */
+
+static hibloom_status redis_count(hibloom *filter, struct store_count *out)
+{
+    struct change change;
+
+    change_begin_count(&change, filter);
+    hibloom_status status = run(filter, &change.talk.task);
+    *out = change.count;
+    return status;
+}
+
+static hibloom_status redis_clear(hibloom *filter)
+{
+    struct change change;
+
+    change_begin_clear(&change, filter);
+    return run(filter, &change.talk.task);
+}
+
+static hibloom_status redis_expire(hibloom *filter, uint64_t seconds)
+{
+    struct change change;
+
+    change_begin_expire(&change, filter, seconds);
+    return run(filter, &change.talk.task);
+}
+
+/* ---- Pieces ------------------------------------------------------------------------------ */
+
+static hibloom_status redis_read(hibloom *filter, const struct piece *piece, unsigned char *out)
+{
+    struct transfer transfer;
+
+    transfer_begin_read(&transfer, filter, piece, out);
+    return run(filter, &transfer.talk.task);
+}
+
+static hibloom_status redis_merge(hibloom *into, const struct piece *piece, const unsigned char *bits)
+{
+    struct transfer transfer;
+
+    transfer_begin_merge(&transfer, into, piece, bits);
+    return run(into, &transfer.talk.task);
+}
+
+static hibloom_status redis_merge_within(hibloom *into, hibloom *from, const struct piece *piece)
+{
+    struct transfer transfer;
+
+    transfer_begin_merge_within(&transfer, into, from, piece);
+    return run(into, &transfer.talk.task);
+}
+
+/* ---- The store ------------------------------------------------------------------------------ */
+
+static void redis_free(hibloom_store *base)
+{
+    struct redis_store *store = (struct redis_store *)base;
+
+    store->close(store);
+    free(store);
+}
+
+const struct store_class redis_store_class = {
+    .open = redis_open,
+    .add = redis_add,
+    .contains = redis_contains,
+    .count = redis_count,
+    .read = redis_read,
+    .merge = redis_merge,
+    .merge_within = redis_merge_within,
+    .clear = redis_clear,
+    .drop = redis_drop,
+    .expire = redis_expire,
+    .repair = redis_repair,
+    .delete = redis_delete,
+    .close = redis_filter_free,
+    .free = redis_free,
+};
