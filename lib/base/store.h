@@ -64,11 +64,10 @@ struct hibloom {
 
 struct uri;
 
-/* The stores; on failure words are in *error, and *out is not written. */
-hibloom_status store_memory_new(hibloom_store **out);
+/* Where it fails, *out is not written. hibloom_memory makes the other kind. */
 hibloom_status store_redis_new(hibloom_store **out, struct redisContext *borrowed);
 
-/* Connects a store made with borrowed = NULL; takes the URI over in any case. */
+/* Connects a store made with borrowed = NULL; the URI moves into it. */
 hibloom_status store_redis_connect(hibloom_store *store, struct uri *uri, const hibloom_connect_options *options);
 
 #endif

@@ -17,11 +17,6 @@ static hibloom_status stillborn(hibloom_store **out, hibloom_status status, cons
     return store != NULL ? status : HIBLOOM_ENOMEM;
 }
 
-hibloom_status hibloom_memory(hibloom_store **out)
-{
-    return store_memory_new(out);
-}
-
 hibloom_status hibloom_connect(hibloom_store **out, const char *uri, const hibloom_connect_options *options)
 {
     static const hibloom_connect_options defaults = HIBLOOM_CONNECT_OPTIONS_INIT;
@@ -32,21 +27,14 @@ hibloom_status hibloom_connect(hibloom_store **out, const char *uri, const hiblo
     if (status == HIBLOOM_OK && options != NULL && options->commands != HIBLOOM_COMMANDS_SETBIT &&
         options->commands != HIBLOOM_COMMANDS_BITFIELD)
         status = error_set(&error, HIBLOOM_EINVAL, "options->commands is none of enum hibloom_commands");
-    if (status != HIBLOOM_OK) {
-        uri_free(&parsed);
-        return stillborn(out, status, &error);
-    }
-    if (parsed.kind == URI_MEMORY) {
-        uri_free(&parsed);
-        return hibloom_memory(out);
-    }
     *out = NULL;
-    status = store_redis_new(out, NULL);
-    if (status != HIBLOOM_OK) {
-        uri_free(&parsed);
-        return status;
-    }
-    status = store_redis_connect(*out, &parsed, options != NULL ? options : &defaults);
+    if (status != HIBLOOM_OK)
+        status = stillborn(out, status, &error);
+    else if (parsed.kind == URI_MEMORY)
+        status = hibloom_memory(out);
+    else if ((status = store_redis_new(out, NULL)) == HIBLOOM_OK)
+        status = store_redis_connect(*out, &parsed, options != NULL ? options : &defaults);
+    uri_free(&parsed);
     if (status == HIBLOOM_ENOMEM) {
         hibloom_store_free(*out);
         *out = NULL;

@@ -316,7 +316,7 @@ static const struct store_class memory_class = {
     .free = memory_free,
 };
 
-hibloom_status store_memory_new(hibloom_store **out)
+hibloom_status hibloom_memory(hibloom_store **out)
 {
     struct memory_store *store = calloc(1, sizeof *store);
 

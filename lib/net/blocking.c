@@ -1,15 +1,30 @@
-/* blocking.c: carries a task over one connection. See blocking.h.
+/* blocking.c: a Redis store whose calls block: the driver that carries a task over
+ * one connection, and returns when it is done.
  *
  * Exchanges are sent as the task writes them, and answered in that order. Where
  * the connection dies, all that is outstanding is lost; if the task goes on, to
  * take back what it did, a new connection is made, once a call. */
-#include "net/blocking.h"
+#include "net/connection.h"
+#include "redis/store.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#define TIMEOUT_DEFAULT_MS 5000u
 #define WHERE_SIZE 300 /* of a host name and a port, or a socket's path */
+
+struct blocking {
+    struct redis_store store;
+    struct connection connection;
+    struct outbox outbox;
+    struct exchange *flight; /* sent and not wholly answered: */
+    size_t first, count, room;
+    uint32_t index; /* of the next reply of the first */
+    bool revived;   /* the connection died in this call, and was made again */
+};
+
+/* ---- Carrying ---- */
 
 static struct exchange *front(struct blocking *b)
 {
@@ -95,9 +110,8 @@ static void receive_exchange(struct blocking *b, struct task *task)
 {
     for (size_t left = b->count; b->count == left;) {
         const struct exchange *exchange = front(b);
-        const struct reply *reply =
-            connection_receive(
-            &b->connection, b->index == exchange->bulk_index ? exchange->bulk : NULL, exchange->bulk_room);
+        void *bulk = b->index == exchange->bulk_index ? exchange->bulk : NULL;
+        const struct reply *reply = connection_receive(&b->connection, bulk, exchange->bulk_room);
         if (reply == NULL) {
             lose_all(b, task);
             return;
@@ -106,7 +120,7 @@ static void receive_exchange(struct blocking *b, struct task *task)
     }
 }
 
-static void run(struct blocking *b, struct task *task)
+static void carry(struct blocking *b, struct task *task)
 {
     for (;;) {
         switch (task->class->next(task, &b->outbox)) {
@@ -125,8 +139,11 @@ static void run(struct blocking *b, struct task *task)
     }
 }
 
-static hibloom_status fail(const struct blocking *b, struct error *error, hibloom_status status, const char *words)
+/* ---- The store ---- */
+
+static hibloom_status fail(struct blocking *b, hibloom_status status, const char *words)
 {
+    struct error *error = &b->store.base.error;
     char where[WHERE_SIZE];
 
     if (status < HIBLOOM_EIO) /* the caller's, not the server's */
@@ -134,32 +151,62 @@ static hibloom_status fail(const struct blocking *b, struct error *error, hibloo
     return error_set(error, status, "%s: %s", connection_where(&b->connection, where, sizeof where), words);
 }
 
-hibloom_status blocking_connect(struct blocking *b, struct error *error)
+static hibloom_status enter(struct blocking *b)
 {
-    struct connection *c = &b->connection;
+    const hibloom_status status = connection_enter(&b->connection);
 
-    if (connection_enter(c) != HIBLOOM_OK)
-        return fail(b, error, c->status, c->error.words);
-    return HIBLOOM_OK;
+    return status == HIBLOOM_OK ? status : fail(b, status, b->connection.error.words);
 }
 
-hibloom_status blocking_run(struct blocking *b, struct task *task, struct error *error)
+static hibloom_status run(struct redis_store *store, struct task *task)
 {
-    hibloom_status status = blocking_connect(b, error);
+    struct blocking *b = (struct blocking *)store;
+    hibloom_status status = enter(b);
 
     if (status != HIBLOOM_OK) {
         task->status = status; /* whoever ends it must not take it for done */
         return status;
     }
     b->revived = false;
-    run(b, task);
+    carry(b, task);
     connection_leave(&b->connection, task->status == HIBLOOM_EPROTO);
-    return task->status == HIBLOOM_OK ? HIBLOOM_OK : fail(b, error, task->status, task->error.words);
+    return task->status == HIBLOOM_OK ? HIBLOOM_OK : fail(b, task->status, task->error.words);
 }
 
-void blocking_close(struct blocking *b)
+static void close_connection(struct redis_store *store)
 {
+    struct blocking *b = (struct blocking *)store;
+
     connection_close(&b->connection);
     outbox_free(&b->outbox);
     free(b->flight);
+}
+
+hibloom_status store_redis_new(hibloom_store **out, struct redisContext *borrowed)
+{
+    struct blocking *b = calloc(1, sizeof *b);
+
+    if (b == NULL)
+        return HIBLOOM_ENOMEM;
+    b->store = (struct redis_store){.base.class = &redis_store_class, .run = run, .close = close_connection};
+    b->connection.context = borrowed;
+    b->connection.borrowed = borrowed != NULL;
+    *out = &b->store.base;
+    return HIBLOOM_OK;
+}
+
+hibloom_status store_redis_connect(hibloom_store *store, struct uri *uri, const hibloom_connect_options *options)
+{
+    struct blocking *b = (struct blocking *)store;
+    struct connection *c = &b->connection;
+
+    c->uri = *uri;
+    *uri = (struct uri){0};
+    c->connect_timeout_ms = options->connect_timeout_ms != 0 ? options->connect_timeout_ms : TIMEOUT_DEFAULT_MS;
+    c->command_timeout_ms = options->command_timeout_ms != 0 ? options->command_timeout_ms : TIMEOUT_DEFAULT_MS;
+    b->store.server.bitfield = options->commands == HIBLOOM_COMMANDS_BITFIELD;
+    hibloom_status status = enter(b);
+    if (status == HIBLOOM_OK)
+        connection_leave(c, false);
+    return status;
 }

@@ -35,7 +35,7 @@ static void abandon(struct connection *c)
 {
     c->alive = false;
     if (c->borrowed) {
-        /* its owner must not read our answers as his: mark it dead for him too */
+        /* or its owner would read our answers: it is dead for the owner, too */
         if (c->context->err == 0) {
             c->context->err = REDIS_ERR_OTHER;
             strcpy(c->context->errstr, "abandoned in the middle of a pipeline");
