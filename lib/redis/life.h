@@ -1,6 +1,6 @@
 /* life.h: how a filter comes to be and goes: what its files share.
  *
- *   open.c     look what is under a name; check all keys of it
+ *   open.c     look what is under a name; check all keys of it; attach a bare bitmap
  *   create.c   make the root, the keys, and flip the root to ready
  *   remove.c   flip the root to removing, unlink the keys, then the root
  *   repair.c   make lost keys anew, and list them
@@ -20,7 +20,6 @@
 
 #include "redis/guard.h"
 
-#define LIFE_STEP 128u /* keys at a time */
 #define LIFE_PATIENCE 40u /* looks at bits in the way, which may be late ones, before they are somebody's */
 #define LIFE_PAUSE_MS 5
 #define LIFE_AFTER_ROOT_MS 1000 /* the other keys live longer than the root, so that it goes first */
@@ -31,22 +30,21 @@ enum life_goal { LIFE_OPEN, LIFE_REPAIR, LIFE_DELETE, LIFE_DROP };
 struct life_place {
     enum record_found found;
     struct record record;
-    hibloom_status status; /* of the refusal to look there, in words */
-    struct error words;
+    struct task refused; /* the failure to look there, if there was one */
 };
 
 struct life {
     struct talk talk;
     enum life_goal goal;
     struct redis_server_traits *server;
-    const hibloom_spec *wanted; /* NULL: whatever is stored */
+    const hibloom_spec *wanted; /* by an open; NULL: whatever is stored */
     struct life_place place[2];
     unsigned attempts, patience;
 
     struct redis_range range;    /* of keys that are looked at, made, unlinked */
-    uint64_t seen[LIFE_STEP];    /* the ids found there, 0: none of this generation */
+    uint64_t seen[REDIS_STEP_KEYS]; /* the ids found there, 0: none of this generation */
     bool lost;                   /* one of them is not the listed one */
-    char list[LIFE_STEP * RECORD_ID_DIGITS + 1];
+    char list[REDIS_STEP_KEYS * RECORD_ID_DIGITS + 1];
     enum record_state root_state;
     int64_t ttl_ms;              /* of the root */
     unsigned char *mine;         /* a bit a key: made by this call */

@@ -23,23 +23,21 @@ static size_t place_key(const struct life *life, unsigned place, char key[KEYS_S
 static void take_place(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
     struct life_place *place = &life_of(talk)->place[tag];
-    struct task refused = {.filter = talk->task.filter};
+    struct task *refused = &place->refused; /* counts only if that place is the filter's */
     char key[KEYS_SIZE];
 
     (void)index;
-    /* a refusal counts only if that place is the filter's */
-    if (task_expect(&refused, reply, REDIS_REPLY_STRING, 0))
+    refused->filter = talk->task.filter;
+    if (task_expect(refused, reply, REDIS_REPLY_STRING, 0))
         place->found = record_read_end(reply->text, reply->text_len < RECORD_END ? reply->text_len : RECORD_END,
                                        &place->record);
-    if (refused.refusal == REFUSAL_WRONGTYPE) { /* before the spec is known, a task names the filter, not the key */
-        refused = (struct task){.filter = talk->task.filter};
+    if (refused->refusal == REFUSAL_WRONGTYPE) { /* before the spec is known, a task names the filter, not the key */
+        refused->status = HIBLOOM_OK;
         place_key(life_of(talk), tag, key);
-        task_fail(&refused, HIBLOOM_EMISMATCH, "'%s' holds a value that is no string: choose another name", key);
+        task_fail(refused, HIBLOOM_EMISMATCH, "'%s' holds a value that is no string: choose another name", key);
     }
-    if (refused.status == HIBLOOM_EPROTO)
+    if (refused->status == HIBLOOM_EPROTO)
         task_unexpected(&talk->task);
-    place->status = refused.status;
-    place->words = refused.error;
 }
 
 void life_ask_place(struct talk *talk, struct outbox *outbox, unsigned place)
@@ -99,7 +97,7 @@ static bool ask_next_keys(struct life *life, struct outbox *outbox)
     hibloom *filter = life->talk.task.filter;
     const uint32_t first = life->range.first + life->range.count, left = redis_filter_of(filter)->count - first;
 
-    life->range = (struct redis_range){first, left < LIFE_STEP ? left : LIFE_STEP};
+    life->range = (struct redis_range){first, left < REDIS_STEP_KEYS ? left : REDIS_STEP_KEYS};
     for (uint32_t i = first; i < first + life->range.count; i++)
         guard_ask_alone(filter, outbox, i, i);
     return left != 0;
@@ -225,24 +223,21 @@ static void judge_absent(struct talk *talk)
     struct life *life = life_of(talk);
     const unsigned needed = life->wanted != NULL && spec_keys(life->wanted) > 1 ? PLACE_ROOT : PLACE_ALONE;
     const struct life_place *place = &life->place[needed], *root = &life->place[PLACE_ROOT];
-    const bool opens = life->goal == LIFE_OPEN;
-    const bool in_the_way = place->found == RECORD_NONE && opens && life->wanted == NULL;
+    const struct task *refused = &place->refused;
+    const bool in_the_way = place->found == RECORD_NONE && life->goal == LIFE_OPEN && life->wanted == NULL;
     char key[KEYS_SIZE];
 
-    if (life->wanted == NULL && place->status == HIBLOOM_OK && root->status != HIBLOOM_EMISMATCH)
-        place = root; /* where that cannot be looked at, it may be there */
-    if (place->status != HIBLOOM_OK) {
-        task_fail(&talk->task, place->status, "%s", place->words.words);
-        return;
-    }
-    place = &life->place[needed];
-    if (in_the_way && life->patience-- > 0) {
+    if (life->wanted == NULL && refused->status == HIBLOOM_OK && root->refused.status != HIBLOOM_EMISMATCH)
+        refused = &root->refused; /* where that cannot be looked at, it may be there */
+    if (refused->status != HIBLOOM_OK) {
+        task_fail(&talk->task, refused->status, "%s", refused->error.words);
+    } else if (in_the_way && life->patience-- > 0) {
         life_again(talk); /* late bits of another filter of the name are soon taken back */
     } else if (in_the_way || place->found == RECORD_FOUND) {
         life->answer_record = place->record; /* of a name that looks like our root's */
         place_key(life, needed, key);
         life_fail_taken(life, key);
-    } else if (opens && life->wanted != NULL) {
+    } else if (life->wanted != NULL) {
         talk->step = life_create;
     } else {
         task_fail(&talk->task, HIBLOOM_ENOTFOUND, "there is no filter '%s'%s", talk->task.filter->name,
