@@ -118,7 +118,7 @@ static void judge_root(struct talk *talk, struct outbox *outbox)
         life->root_state = life->answer_record.state;
         life->range = (struct redis_range){0, 0};
         if (talk->task.status == HIBLOOM_OK)
-            life_make_keys(talk, outbox);
+            life_complete(talk, outbox);
     } else if (life->answer == '=' || life->patience-- > 0) {
         life_again(talk);
     } else {
@@ -137,7 +137,7 @@ void life_create(struct talk *talk, struct outbox *outbox)
         task_fail(&talk->task, HIBLOOM_EIO, "the system has no random numbers for a seed");
     if (talk->task.status != HIBLOOM_OK || !life_draw_id(&talk->task, &id))
         return;
-    redis_filter_make(&talk->task, life->server, &spec);
+    redis_filter_make(&talk->task, &spec);
     if (talk->task.status != HIBLOOM_OK)
         return;
     life_ask_make(life, outbox, 0, id, -1);
@@ -166,9 +166,9 @@ static void take_made(struct talk *talk, uint32_t tag, uint32_t index, const str
     }
     if (life->answer == '!') {
         life->taken = true;
-        life->taken_key = tag;
+        life->key = tag;
     } else if (record->generation > own->generation) {
-        life->met = record->generation > life->met ? record->generation : life->met;
+        life->newer = record->generation > life->newer ? record->generation : life->newer;
     } else {
         own->keys[tag].id = record->id;
         if (life->answer == '+')
@@ -186,7 +186,7 @@ static void judge_made(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
 
-    if (life->met != 0)
+    if (life->newer != 0)
         raise_generation(talk, outbox);
     else if (life->taken)
         give_up_creating(talk, outbox);
@@ -216,7 +216,7 @@ static void begin_keys(struct talk *talk, struct outbox *outbox)
 
     free(life->mine);
     life->mine = calloc(redis_filter_of(talk->task.filter)->count / 8 + 1, 1);
-    life->met = 0;
+    life->newer = 0;
     life->taken = false;
     if (life->mine == NULL)
         task_no_memory(&talk->task);
@@ -227,7 +227,7 @@ static void begin_keys(struct talk *talk, struct outbox *outbox)
 /* Two that create one name, one of them with one key, the other with several, find
  * nothing and make both roots. So each looks at the other's place between making
  * its own root and making it ready: one of the two at least sees both, and then
- * life_look resolves it. Late bits may hide one, until they are taken back. */
+ * life_read_places resolves it. Late bits may hide one, until they are taken back. */
 static void judge_other(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
@@ -237,13 +237,13 @@ static void judge_other(struct talk *talk, struct outbox *outbox)
         life_again(talk);
     } else if (life->place[other].found == RECORD_NONE && life->patience-- > 0) {
         talk->task.pause_ms = LIFE_PAUSE_MS;
-        talk->step = life_make_keys;
+        talk->step = life_complete;
     } else {
         begin_keys(talk, outbox);
     }
 }
 
-void life_make_keys(struct talk *talk, struct outbox *outbox)
+void life_complete(struct talk *talk, struct outbox *outbox)
 {
     life_ask_place(talk, outbox, life_other_place(life_of(talk)));
     talk->step = judge_other;
@@ -313,7 +313,7 @@ static void raise_generation(struct talk *talk, struct outbox *outbox)
     char now[RECORD_IDENTITY + 1], then[RECORD_IDENTITY + 1];
 
     record_identity(root.generation, root.id, now);
-    record_identity(life->met + 1, root.id, then);
+    record_identity(life->newer + 1, root.id, then);
     life_ask_swap(life, outbox, RECORD_CREATING, record_trailer_at(&root) + RECORD_IDENTITY_AT,
                   (struct argument){now, RECORD_IDENTITY}, (struct argument){then, RECORD_IDENTITY}, RECORD_CREATING,
                   "");
@@ -331,7 +331,7 @@ static void give_up_creating(struct talk *talk, struct outbox *outbox)
         life_again(talk);
         return;
     }
-    keys_name(key, talk->task.filter, life->taken_key);
+    keys_name(key, talk->task.filter, life->key);
     life_fail_taken(life, key);
     talk->cleanup = life_remove;
     (void)outbox;

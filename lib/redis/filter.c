@@ -1,5 +1,6 @@
 /* filter.c: what a handle knows of its filter in Redis. See filter.h. */
 #include "redis/filter.h"
+#include "redis/store.h"
 #include "spec/spec.h"
 
 #include <inttypes.h>
@@ -22,7 +23,7 @@ static bool fits(struct task *task, const hibloom_spec *spec)
     return false;
 }
 
-void redis_filter_make(struct task *task, struct redis_server_traits *server, const hibloom_spec *spec)
+void redis_filter_make(struct task *task, const hibloom_spec *spec)
 {
     hibloom *filter = task->filter;
     const uint32_t count = spec_keys(spec);
@@ -38,7 +39,7 @@ void redis_filter_make(struct task *task, struct redis_server_traits *server, co
         task_no_memory(task);
         return;
     }
-    own->server = server;
+    own->server = &((struct redis_store *)filter->store)->server;
     own->count = count;
     filter->spec = *spec;
     filter->impl = own;

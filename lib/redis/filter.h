@@ -36,7 +36,7 @@ static inline struct redis_filter *redis_filter_of(const hibloom *filter)
 
 /* The handle's, for another spec: with its keys, of which nothing is known yet.
  * Notes ERANGE where a bitmap and its tail do not fit one string, and ENOMEM. */
-void redis_filter_make(struct task *, struct redis_server_traits *, const hibloom_spec *);
+void redis_filter_make(struct task *, const hibloom_spec *);
 void redis_filter_free(hibloom *);
 
 /* Key number i as its record should be; without the crc. */

@@ -1,10 +1,9 @@
 /* life.h: how a filter comes to be and goes: what its files share.
  *
- *   open.c     look what is under a name; check all keys of it; attach a bare bitmap
- *   create.c   make the root, the keys, and flip the root to ready
- *   remove.c   flip the root to removing, unlink the keys, then the root
+ *   open.c     read what is under a name; check all keys of it; attach a bare bitmap
+ *   create.c   make the root, then the other keys, and swap the root to ready
+ *   remove.c   swap the root to removing, unlink the other keys, then the root
  *   repair.c   make lost keys anew, and list them
- *   change.c   clear and expire a filter that stands
  *
  * The root's state says what is going on, so that whoever finds it goes on with it:
  *
@@ -20,7 +19,7 @@
 
 #include "redis/guard.h"
 
-#define LIFE_PATIENCE 40u /* looks at bits in the way, which may be late ones, before they are somebody's */
+#define LIFE_PATIENCE 40u /* times that bits in the way, which may be late ones, are waited for */
 #define LIFE_PAUSE_MS 5
 #define LIFE_AFTER_ROOT_MS 1000 /* the other keys live longer than the root, so that it goes first */
 
@@ -36,28 +35,36 @@ struct life_place {
 struct life {
     struct talk talk;
     enum life_goal goal;
-    struct redis_server_traits *server;
     const hibloom_spec *wanted; /* by an open; NULL: whatever is stored */
-    struct life_place place[2];
-    unsigned attempts, patience;
+    unsigned attempts;          /* how often the places were read */
+    unsigned patience;          /* how often bits in the way will still be waited for */
 
-    struct redis_range range;    /* of keys that are looked at, made, unlinked */
-    uint64_t seen[REDIS_STEP_KEYS]; /* the ids found there, 0: none of this generation */
-    bool lost;                   /* one of them is not the listed one */
-    char list[REDIS_STEP_KEYS * RECORD_ID_DIGITS + 1];
-    enum record_state root_state;
-    int64_t ttl_ms;              /* of the root */
-    unsigned char *mine;         /* a bit a key: made by this call */
-    char *ids;                   /* the list, once all are made */
-    uint64_t met;                /* a generation above the root's */
-    bool clearing_way;           /* what is removed is not what the task is about */
-    bool made;                   /* the last key was made by this call, not found */
-    struct error other_type;     /* and in which words that is no string */
-    bool taken;                  /* a place holds something else */
-    uint32_t taken_key;
-    uint64_t unlinked;           /* keys, in the last step */
-    char answer;                 /* of the last script: '+', '=', '!' */
+    /* the last answers */
+    struct life_place place[2];
+    char answer;                 /* of a script: '+', '=', '!' */
     struct record answer_record; /* the trailer with it */
+    uint64_t unlinked;           /* keys, in a step */
+
+    /* the filter that was found, or made */
+    enum record_state root_state;
+    int64_t ttl_ms;                 /* of the root */
+    bool clearing_way;              /* it is not what the task is about, and goes */
+    struct redis_range range;       /* of its keys: those that are checked, made, unlinked now */
+    uint64_t seen[REDIS_STEP_KEYS]; /* the ids found there, 0: none of this generation */
+    char list[REDIS_STEP_KEYS * RECORD_ID_DIGITS + 1]; /* the ids that the root lists */
+    bool lost;                      /* one of the two is not the other */
+
+    /* create.c */
+    unsigned char *mine; /* a bit a key: made by this call */
+    char *ids;           /* the list, once all are made */
+    uint64_t newer;      /* a generation above the root's that a key has; 0: none (repair.c, too) */
+
+    /* what is in the way of a key, or stays where a key was removed */
+    bool taken;
+    uint32_t key;            /* which; in repair.c the one that is made anew */
+    struct error other_type; /* it is no string, in these words */
+
+    bool made; /* repair.c: the key was made by this call, not found */
 };
 
 static inline struct life *life_of(struct talk *talk)
@@ -75,15 +82,15 @@ bool life_has_filter(const struct life *, unsigned place);
 unsigned life_other_place(const struct life *);
 
 /* Steps; each may be the first of a task. */
-void life_look(struct talk *, struct outbox *);         /* open.c */
-void life_check_keys(struct talk *, struct outbox *);   /* open.c, once the root is known */
-void life_create(struct talk *, struct outbox *);       /* create.c, for life.wanted */
-void life_make_keys(struct talk *, struct outbox *);    /* create.c, once the root is made */
-void life_remove(struct talk *, struct outbox *);       /* remove.c: of a handle's, or what look has found */
-void life_remove_keys(struct talk *, struct outbox *);  /* remove.c: from removing on */
-void life_repair_keys(struct talk *, struct outbox *);  /* repair.c: those of life.range that are lost */
+void life_read_places(struct talk *, struct outbox *); /* open.c: and goes on with what is there */
+void life_check_keys(struct talk *, struct outbox *);  /* open.c: once the root is known */
+void life_create(struct talk *, struct outbox *);      /* create.c: the root, for life.wanted */
+void life_complete(struct talk *, struct outbox *);    /* create.c: from a root in the state creating on */
+void life_remove(struct talk *, struct outbox *);      /* remove.c: the handle's filter, or the one that was found */
+void life_remove_keys(struct talk *, struct outbox *); /* remove.c: from a root in the state removing on */
+void life_repair_keys(struct talk *, struct outbox *); /* repair.c: those of life.range that are lost */
 
-/* Looks again, after a pause if that was often; gives up with EBUSY. */
+/* Reads the places again, after a pause if that was often; gives up with EBUSY. */
 void life_again(struct talk *);
 
 /* Takes a record over as the handle's filter: spec, generation, and key's id. */
@@ -114,7 +121,7 @@ void life_fail_taken(struct life *, const char *key);
 
 /* For open, repair, delete by name; and for drop by handle. The end frees what the
  * task holds, and the handle's keys unless it has been opened or was before. */
-void life_begin(struct life *, enum life_goal, hibloom *, struct redis_server_traits *, const hibloom_spec *wanted);
+void life_begin(struct life *, enum life_goal, hibloom *, const hibloom_spec *wanted);
 void life_end(struct life *);
 
 #endif

@@ -68,7 +68,7 @@ unsigned life_other_place(const struct life *life)
 
 static void judge_places(struct talk *, struct outbox *);
 
-void life_look(struct talk *talk, struct outbox *outbox)
+void life_read_places(struct talk *talk, struct outbox *outbox)
 {
     life_of(talk)->clearing_way = false;
     life_ask_place(talk, outbox, PLACE_ALONE);
@@ -88,7 +88,7 @@ void life_again(struct talk *talk)
         return;
     }
     talk->task.pause_ms = life->attempts < 2 ? 0 : life->attempts < 20 ? 1 : 10;
-    talk->step = life_look;
+    talk->step = life_read_places;
 }
 
 /* Asks the guards of the next keys; false: there is none. */
@@ -122,7 +122,7 @@ static void attach(struct talk *talk, struct outbox *outbox)
         task_fail(&talk->task, HIBLOOM_EMISMATCH, "'%s' is no bare bitmap but a filter with a spec: open it",
                   talk->task.filter->name);
     else
-        redis_filter_make(&talk->task, life->server, life->wanted);
+        redis_filter_make(&talk->task, life->wanted);
     if (talk->task.status == HIBLOOM_OK)
         attach_keys(talk, outbox);
 }
@@ -133,7 +133,7 @@ void life_adopt(struct life *life, const hibloom_spec *spec, const struct record
 {
     hibloom *filter = life->talk.task.filter;
 
-    redis_filter_make(&life->talk.task, life->server, spec);
+    redis_filter_make(&life->talk.task, spec);
     if (life->talk.task.status != HIBLOOM_OK)
         return;
     struct redis_filter *own = redis_filter_of(filter);
@@ -187,7 +187,7 @@ static void judge_filter(struct talk *talk, unsigned place)
     else if (life->goal == LIFE_DELETE || life->clearing_way)
         talk->step = life_remove;
     else if (life->root_state == RECORD_CREATING)
-        talk->step = life_make_keys;
+        talk->step = life_complete;
     else if (place == PLACE_ROOT)
         talk->step = life_check_keys;
 }
@@ -415,13 +415,11 @@ bool life_draw_id(struct task *task, uint64_t *id)
     return false;
 }
 
-void life_begin(struct life *life, enum life_goal goal, hibloom *filter, struct redis_server_traits *server,
-                const hibloom_spec *wanted)
+void life_begin(struct life *life, enum life_goal goal, hibloom *filter, const hibloom_spec *wanted)
 {
     memset(life, 0, sizeof *life);
-    talk_begin(&life->talk, filter, goal == LIFE_DROP ? life_remove : life_look);
+    talk_begin(&life->talk, filter, goal == LIFE_DROP ? life_remove : life_read_places);
     life->goal = goal;
-    life->server = server;
     life->wanted = wanted;
     life->patience = LIFE_PATIENCE;
 }

@@ -40,7 +40,7 @@ void life_take_unlinked(struct talk *talk, uint32_t tag, uint32_t index, const s
             (void)task_expect(&left, reply, REDIS_REPLY_INTEGER, tag);
         life->other_type = left.error;
         life->taken = true;
-        life->taken_key = tag;
+        life->key = tag;
     } else if (!task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, tag)) {
         return;
     } else if (reply->integers[0] < 0) {
@@ -61,7 +61,7 @@ static void judge_removed(struct talk *talk, struct outbox *outbox)
     if (life->clearing_way || life->goal == LIFE_OPEN || life->goal == LIFE_REPAIR) {
         life_again(talk);
     } else if (life->taken) {
-        keys_name(key, talk->task.filter, life->taken_key);
+        keys_name(key, talk->task.filter, life->key);
         if (life->other_type.words[0] != '\0')
             task_fail(&talk->task, HIBLOOM_EMISMATCH, "%s", life->other_type.words);
         task_fail(&talk->task, HIBLOOM_ECORRUPT, "'%s' was altered, so it was left: delete the key", key);

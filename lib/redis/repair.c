@@ -27,7 +27,7 @@ static void judge_listed(struct talk *talk, struct outbox *outbox)
     life_again(talk);
     /* of a filter that is gone nobody will list it; of this one a repair may */
     if (life->made && life->answer_record.generation != redis_filter_of(talk->task.filter)->generation) {
-        life_ask_unlink(life, outbox, life->taken_key, true, "");
+        life_ask_unlink(life, outbox, life->key, true, "");
         talk->take = life_take_unlinked;
     }
 }
@@ -35,7 +35,7 @@ static void judge_listed(struct talk *talk, struct outbox *outbox)
 static void judge_made(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
-    const uint32_t i = life->taken_key;
+    const uint32_t i = life->key;
     hibloom *filter = talk->task.filter;
     struct redis_filter *own = redis_filter_of(filter);
     char then[RECORD_ID_DIGITS + 1], key[KEYS_SIZE];
@@ -49,14 +49,14 @@ static void judge_made(struct talk *talk, struct outbox *outbox)
         life_fail_taken(life, key);
         return;
     }
-    if (life->answer_record.generation != own->generation && life->met == life->answer_record.generation) {
+    if (life->answer_record.generation != own->generation && life->newer == life->answer_record.generation) {
         keys_name(key, filter, i);
         task_fail(&talk->task, HIBLOOM_EMISMATCH, "'%s' is a key of a newer filter than '%s': delete it, then repair",
                   key, filter->name);
         return;
     }
     if (life->answer_record.generation != own->generation) { /* is the root what it was? */
-        life->met = life->answer_record.generation;
+        life->newer = life->answer_record.generation;
         life_again(talk);
         return;
     }
@@ -87,8 +87,8 @@ void life_repair_keys(struct talk *talk, struct outbox *outbox)
     }
     if (!life_draw_id(&talk->task, &id))
         return;
-    life->taken_key = life->range.first + at;
-    life_ask_make(life, outbox, life->taken_key, id, life->ttl_ms < 0 ? -1 : life->ttl_ms + LIFE_AFTER_ROOT_MS);
+    life->key = life->range.first + at;
+    life_ask_make(life, outbox, life->key, id, life->ttl_ms < 0 ? -1 : life->ttl_ms + LIFE_AFTER_ROOT_MS);
     talk->take = take_answer;
     talk->step = judge_made;
 }

@@ -1,8 +1,8 @@
 /* store.c: the functions of a store, each as a task. See store.h. */
 #include "redis/store.h"
-#include "redis/change.h"
+#include "redis/upkeep.h"
 #include "redis/life.h"
-#include "redis/look.h"
+#include "redis/look_first.h"
 #include "redis/transfer.h"
 
 #include <stdlib.h>
@@ -16,11 +16,11 @@ static hibloom_status run(hibloom *filter, struct task *task)
 
 /* ---- How a filter comes to be and goes ------------------------------------------- */
 
-static hibloom_status live(hibloom *filter, enum life_goal goal, const hibloom_spec *wanted)
+static hibloom_status run_life(hibloom *filter, enum life_goal goal, const hibloom_spec *wanted)
 {
     struct life life;
 
-    life_begin(&life, goal, filter, &((struct redis_store *)filter->store)->server, wanted);
+    life_begin(&life, goal, filter, wanted);
     hibloom_status status = run(filter, &life.talk.task);
     life_end(&life);
     return status;
@@ -28,22 +28,22 @@ static hibloom_status live(hibloom *filter, enum life_goal goal, const hibloom_s
 
 static hibloom_status redis_open(hibloom *filter, const hibloom_spec *wanted)
 {
-    return live(filter, LIFE_OPEN, wanted);
+    return run_life(filter, LIFE_OPEN, wanted);
 }
 
 static hibloom_status redis_repair(hibloom *filter)
 {
-    return live(filter, LIFE_REPAIR, NULL);
+    return run_life(filter, LIFE_REPAIR, NULL);
 }
 
 static hibloom_status redis_delete(hibloom *filter)
 {
-    return live(filter, LIFE_DELETE, NULL);
+    return run_life(filter, LIFE_DELETE, NULL);
 }
 
 static hibloom_status redis_drop(hibloom *filter)
 {
-    return live(filter, LIFE_DROP, NULL);
+    return run_life(filter, LIFE_DROP, NULL);
 }
 
 /* ---- Items -------------------------------------------------------------------------- */
@@ -58,11 +58,11 @@ static hibloom_status run_items(hibloom *filter, struct items *items, bool *answ
 
 static hibloom_status look_and_add(hibloom *filter, const hibloom_item *items, size_t n)
 {
-    struct look look;
+    struct look_first look;
 
-    look_begin(&look, filter, items, n);
+    look_first_begin(&look, filter, items, n);
     hibloom_status status = run(filter, &look.task);
-    look_end(&look);
+    look_first_end(&look);
     return status;
 }
 
@@ -70,7 +70,7 @@ static hibloom_status redis_add(hibloom *filter, const hibloom_item *items, size
 {
     struct items task;
 
-    if (is_new == NULL && look_pays(filter, n))
+    if (is_new == NULL && look_first_pays(filter, n))
         return look_and_add(filter, items, n);
     items_begin_add(&task, filter, items, n, is_new != NULL);
     return run_items(filter, &task, is_new);
@@ -88,28 +88,28 @@ static hibloom_status redis_contains(hibloom *filter, const hibloom_item *items,
 
 static hibloom_status redis_count(hibloom *filter, struct store_count *out)
 {
-    struct change change;
+    struct upkeep upkeep;
 
-    change_begin_count(&change, filter);
-    hibloom_status status = run(filter, &change.talk.task);
-    *out = change.count;
+    upkeep_begin_count(&upkeep, filter);
+    hibloom_status status = run(filter, &upkeep.talk.task);
+    *out = upkeep.count;
     return status;
 }
 
 static hibloom_status redis_clear(hibloom *filter)
 {
-    struct change change;
+    struct upkeep upkeep;
 
-    change_begin_clear(&change, filter);
-    return run(filter, &change.talk.task);
+    upkeep_begin_clear(&upkeep, filter);
+    return run(filter, &upkeep.talk.task);
 }
 
 static hibloom_status redis_expire(hibloom *filter, uint64_t seconds)
 {
-    struct change change;
+    struct upkeep upkeep;
 
-    change_begin_expire(&change, filter, seconds);
-    return run(filter, &change.talk.task);
+    upkeep_begin_expire(&upkeep, filter, seconds);
+    return run(filter, &upkeep.talk.task);
 }
 
 /* ---- Pieces ------------------------------------------------------------------------------ */

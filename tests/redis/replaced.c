@@ -122,7 +122,7 @@ static bool only_bits_were_set(struct values *before, size_t bytes)
 
 /* ---- What takes its place ---------------------------------------------------------- */
 
-static const struct change {
+static const struct upkeep {
     const char *old, *fresh;
     size_t bytes; /* of bits in each key of the fresh one */
 } changes[] = {
@@ -144,7 +144,7 @@ static hibloom *fresh_one; /* what took the name */
 
 static void replace(void *argument)
 {
-    const struct change *change = argument;
+    const struct upkeep *change = argument;
 
     assert_ok(hibloom_delete(plain, "seen"), plain);
     fresh_one = test_open(plain, "seen", change->fresh);
@@ -267,7 +267,7 @@ static void check_the_new_filter(bool intact)
 
 /* The add's commands number `at` are on their way when the name is taken. True:
  * the new filter is intact. */
-static bool add_while_replaced(const struct change *change, size_t n, bool exact, unsigned at)
+static bool add_while_replaced(const struct upkeep *change, size_t n, bool exact, unsigned at)
 {
     static bool is_new[MANY];
     hibloom *old = test_open(flying, "seen", change->old);

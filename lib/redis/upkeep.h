@@ -1,11 +1,11 @@
-/* change.h: tasks that go over all keys of an open filter, one after the other:
+/* upkeep.h: tasks that go over all keys of an open filter, one after the other:
  * clear, expire, count. Each proves the filter on every key that it touches. */
-#ifndef HIBLOOM_CHANGE_H
-#define HIBLOOM_CHANGE_H
+#ifndef HIBLOOM_UPKEEP_H
+#define HIBLOOM_UPKEEP_H
 
 #include "redis/guard.h"
 
-struct change {
+struct upkeep {
     struct talk talk;
     struct redis_range range;
     bool left[REDIS_STEP_KEYS]; /* clear: keys of the range that are to be cleared yet */
@@ -15,8 +15,8 @@ struct change {
     struct store_count count; /* counted so far */
 };
 
-void change_begin_clear(struct change *, hibloom *);
-void change_begin_expire(struct change *, hibloom *, uint64_t seconds);
-void change_begin_count(struct change *, hibloom *);
+void upkeep_begin_clear(struct upkeep *, hibloom *);
+void upkeep_begin_expire(struct upkeep *, hibloom *, uint64_t seconds);
+void upkeep_begin_count(struct upkeep *, hibloom *);
 
 #endif

@@ -1,27 +1,27 @@
-/* look.c: an add that looks first. See look.h.
+/* look_first.c: an add that looks first. See look_first.h.
  *
  * To look at an item of the blocked layout takes the server about a quarter of
  * the work of setting its bits; so where half of the items are there already,
  * it is done with less by looking first. Whether it is so, the first items of
  * each chunk tell. In the other layouts looking costs nearly what setting
  * does, and never paid. */
-#include "redis/look.h"
+#include "redis/look_first.h"
 
 #include <stdlib.h>
 
 /* A bare bitmap need not be there before it is added to. */
-bool look_pays(const hibloom *filter, size_t n)
+bool look_first_pays(const hibloom *filter, size_t n)
 {
     return filter->spec.layout == HIBLOOM_LAYOUT_BLOCKED && !filter->bare && n > 2 * LOOK_SAMPLE;
 }
 
-static void add(struct look *look, const hibloom_item *items, size_t n)
+static void add(struct look_first *look, const hibloom_item *items, size_t n)
 {
     look->phase = LOOK_ADD;
     items_begin_add(&look->inner, look->task.filter, items, n, false);
 }
 
-static void begin_chunk(struct look *look)
+static void begin_chunk(struct look_first *look)
 {
     look->chunk = look->n < LOOK_CHUNK ? look->n : LOOK_CHUNK;
     if (look->chunk <= 2 * LOOK_SAMPLE) {
@@ -32,7 +32,7 @@ static void begin_chunk(struct look *look)
     items_begin_contains(&look->inner, look->task.filter, look->items, LOOK_SAMPLE);
 }
 
-static void judge_sample(struct look *look)
+static void judge_sample(struct look_first *look)
 {
     size_t found = 0;
 
@@ -47,7 +47,7 @@ static void judge_sample(struct look *look)
 }
 
 /* Whether there are any. */
-static bool add_missing(struct look *look)
+static bool add_missing(struct look_first *look)
 {
     size_t missing = 0;
 
@@ -60,7 +60,7 @@ static bool add_missing(struct look *look)
 }
 
 /* Begins what follows the inner task that has ended; false: nothing does. */
-static bool go_on(struct look *look)
+static bool go_on(struct look_first *look)
 {
     if (look->phase == LOOK_AT_SAMPLE) {
         judge_sample(look);
@@ -75,7 +75,7 @@ static bool go_on(struct look *look)
     return look->n > 0;
 }
 
-static void end_inner(struct look *look)
+static void end_inner(struct look_first *look)
 {
     bool *const answers = look->phase == LOOK_AT_REST ? look->found + LOOK_SAMPLE : look->found;
 
@@ -86,7 +86,7 @@ static void end_inner(struct look *look)
 
 static enum task_next next(struct task *task, struct outbox *outbox)
 {
-    struct look *look = (struct look *)task;
+    struct look_first *look = (struct look_first *)task;
 
     if (look->found == NULL)
         return TASK_DONE;
@@ -107,7 +107,7 @@ static enum task_next next(struct task *task, struct outbox *outbox)
 /* A failure that the driver has noted is the inner task's to deal with. */
 static void reply(struct task *task, uint32_t tag, uint32_t index, const struct reply *reply)
 {
-    struct task *inner = &((struct look *)task)->inner.talk.task;
+    struct task *inner = &((struct look_first *)task)->inner.talk.task;
 
     if (task->status != HIBLOOM_OK)
         task_fail(inner, task->status, "%s", task->error.words);
@@ -116,9 +116,9 @@ static void reply(struct task *task, uint32_t tag, uint32_t index, const struct 
 
 static const struct task_class look_class = {next, reply};
 
-void look_begin(struct look *look, hibloom *filter, const hibloom_item *items, size_t n)
+void look_first_begin(struct look_first *look, hibloom *filter, const hibloom_item *items, size_t n)
 {
-    *look = (struct look){.task = {.class = &look_class, .filter = filter}, .items = items, .n = n};
+    *look = (struct look_first){.task = {.class = &look_class, .filter = filter}, .items = items, .n = n};
     look->missing = malloc(LOOK_CHUNK * sizeof *look->missing);
     look->found = malloc(LOOK_CHUNK * sizeof *look->found);
     if (look->found == NULL || look->missing == NULL) {
@@ -130,7 +130,7 @@ void look_begin(struct look *look, hibloom *filter, const hibloom_item *items, s
     begin_chunk(look);
 }
 
-void look_end(struct look *look)
+void look_first_end(struct look_first *look)
 {
     if (look->found != NULL) /* it never ran */
         items_end(&look->inner, NULL);

@@ -1,6 +1,7 @@
-/* look.h: the task that adds, and sends only what is missing where that pays. */
-#ifndef HIBLOOM_LOOK_H
-#define HIBLOOM_LOOK_H
+/* look_first.h: the task that adds, and first looks what is there already, where that
+ * pays: then it sends the rest only. */
+#ifndef HIBLOOM_LOOK_FIRST_H
+#define HIBLOOM_LOOK_FIRST_H
 
 #include "redis/items.h"
 
@@ -9,7 +10,7 @@
 
 enum look_phase { LOOK_AT_SAMPLE, LOOK_AT_REST, LOOK_ADD };
 
-struct look {
+struct look_first {
     struct task task;
     struct items inner;
     enum look_phase phase;
@@ -20,9 +21,9 @@ struct look {
 };
 
 /* Does it pay for so many items? */
-bool look_pays(const hibloom *, size_t n);
+bool look_first_pays(const hibloom *, size_t n);
 
-void look_begin(struct look *, hibloom *, const hibloom_item *, size_t n);
-void look_end(struct look *);
+void look_first_begin(struct look_first *, hibloom *, const hibloom_item *, size_t n);
+void look_first_end(struct look_first *);
 
 #endif

@@ -1,4 +1,4 @@
-/* change.c: an open filter is emptied, or given a time to live. See change.h.
+/* upkeep.c: an open filter is emptied, given a time to live, or counted. See upkeep.h.
  *
  * Keys are emptied 16 MB at a time, each by a script that keeps its time to live.
  *
@@ -6,7 +6,7 @@
  * keys, and taken from the root first. So a call that is cut leaves no key that
  * outlives its root for ever, and while keys expire the root is gone first: an
  * error of one kind to all. */
-#include "redis/change.h"
+#include "redis/upkeep.h"
 #include "base/number.h"
 #include "redis/life.h"
 #include "redis/scripts.h"
@@ -16,16 +16,16 @@
 #include <stdio.h>
 #include <string.h>
 
-static struct change *change_of(struct talk *talk)
+static struct upkeep *upkeep_of(struct talk *talk)
 {
-    return (struct change *)talk;
+    return (struct upkeep *)talk;
 }
 
-static void begin(struct change *change, hibloom *filter, void (*step)(struct talk *, struct outbox *))
+static void begin(struct upkeep *upkeep, hibloom *filter, void (*step)(struct talk *, struct outbox *))
 {
-    memset(change, 0, sizeof *change);
-    talk_begin(&change->talk, filter, step);
-    change->count.ttl_ms = -1;
+    memset(upkeep, 0, sizeof *upkeep);
+    talk_begin(&upkeep->talk, filter, step);
+    upkeep->count.ttl_ms = -1;
 }
 
 /* Where the root has its list, and what that must be: a repair may have listed a
@@ -45,9 +45,9 @@ static void command_list(struct commands *out, const hibloom *filter, uint32_t i
 }
 
 /* A script on key i of an open filter, which expects the handle's key there. */
-static void ask(struct change *change, struct outbox *outbox, enum script script, uint32_t i, const char *argument)
+static void ask(struct upkeep *upkeep, struct outbox *outbox, enum script script, uint32_t i, const char *argument)
 {
-    hibloom *filter = change->talk.task.filter;
+    hibloom *filter = upkeep->talk.task.filter;
     char name[KEYS_SIZE];
     struct commands *out = &outbox->commands;
     const struct argument key = redis_begin(filter, outbox, i, i, name);
@@ -74,7 +74,7 @@ static void take_cleared(struct talk *talk, uint32_t tag, uint32_t index, const 
         redis_filter_of(talk->task.filter)->keys[tag].epoch = record.epoch; /* cleared by another: once more */
         return;
     }
-    change_of(talk)->left[tag - change_of(talk)->range.first] = false;
+    upkeep_of(talk)->left[tag - upkeep_of(talk)->range.first] = false;
     if (!task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, tag))
         return;
     if (reply->integers[0] < 0)
@@ -87,25 +87,25 @@ static void take_cleared(struct talk *talk, uint32_t tag, uint32_t index, const 
 
 static void clear(struct talk *talk, struct outbox *outbox)
 {
-    struct change *change = change_of(talk);
+    struct upkeep *upkeep = upkeep_of(talk);
     char bytes[NUMBER_DIGITS + 1];
 
-    if (memchr(change->left, true, sizeof change->left) == NULL) {
-        if (!redis_next_step(talk->task.filter, &change->range))
+    if (memchr(upkeep->left, true, sizeof upkeep->left) == NULL) {
+        if (!redis_next_step(talk->task.filter, &upkeep->range))
             return;
-        memset(change->left, true, change->range.count);
+        memset(upkeep->left, true, upkeep->range.count);
     }
     snprintf(bytes, sizeof bytes, "%" PRIu64, spec_bitmap_bytes(&talk->task.filter->spec));
-    for (uint32_t i = 0; i < change->range.count; i++)
-        if (change->left[i])
-            ask(change, outbox, SCRIPT_CLEAR, change->range.first + i, bytes);
+    for (uint32_t i = 0; i < upkeep->range.count; i++)
+        if (upkeep->left[i])
+            ask(upkeep, outbox, SCRIPT_CLEAR, upkeep->range.first + i, bytes);
     talk->take = take_cleared;
     talk->step = clear;
 }
 
-void change_begin_clear(struct change *change, hibloom *filter)
+void upkeep_begin_clear(struct upkeep *upkeep, hibloom *filter)
 {
-    begin(change, filter, clear);
+    begin(upkeep, filter, clear);
 }
 
 /* ---- Expire --------------------------------------------------------------------- */
@@ -119,51 +119,51 @@ static void take_expired(struct talk *talk, uint32_t tag, uint32_t index, const 
         guard_note_other(talk, tag);
 }
 
-static void ask_expire(struct change *change, struct outbox *outbox, uint32_t i)
+static void ask_expire(struct upkeep *upkeep, struct outbox *outbox, uint32_t i)
 {
-    const uint64_t later = i != 0 && !change->talk.task.filter->bare ? LIFE_AFTER_ROOT_MS : 0;
+    const uint64_t later = i != 0 && !upkeep->talk.task.filter->bare ? LIFE_AFTER_ROOT_MS : 0;
     char ms[NUMBER_DIGITS + 1] = "-1";
 
-    if (change->seconds != 0)
-        snprintf(ms, sizeof ms, "%" PRIu64, change->seconds * 1000 + later);
-    ask(change, outbox, SCRIPT_EXPIRE, i, ms);
+    if (upkeep->seconds != 0)
+        snprintf(ms, sizeof ms, "%" PRIu64, upkeep->seconds * 1000 + later);
+    ask(upkeep, outbox, SCRIPT_EXPIRE, i, ms);
 }
 
 static void expire_root(struct talk *, struct outbox *);
 
 static void expire_keys(struct talk *talk, struct outbox *outbox)
 {
-    struct change *change = change_of(talk);
+    struct upkeep *upkeep = upkeep_of(talk);
 
-    if (!redis_next_step(talk->task.filter, &change->range)) {
-        if (change->seconds != 0)
+    if (!redis_next_step(talk->task.filter, &upkeep->range)) {
+        if (upkeep->seconds != 0)
             expire_root(talk, outbox);
         return;
     }
-    for (uint32_t i = change->range.first; i < change->range.first + change->range.count; i++)
+    for (uint32_t i = upkeep->range.first; i < upkeep->range.first + upkeep->range.count; i++)
         if (i != 0)
-            ask_expire(change, outbox, i);
+            ask_expire(upkeep, outbox, i);
     talk->take = take_expired;
     talk->step = expire_keys;
 }
 
 static void judge_root(struct talk *talk, struct outbox *outbox)
 {
-    if (change_of(talk)->seconds == 0)
+    if (upkeep_of(talk)->seconds == 0)
         expire_keys(talk, outbox);
 }
 
 static void expire_root(struct talk *talk, struct outbox *outbox)
 {
-    ask_expire(change_of(talk), outbox, 0);
+    ask_expire(upkeep_of(talk), outbox, 0);
     talk->take = take_expired;
     talk->step = judge_root;
 }
 
-void change_begin_expire(struct change *change, hibloom *filter, uint64_t seconds)
+void upkeep_begin_expire(struct upkeep *upkeep, hibloom *filter, uint64_t seconds)
 {
-    begin(change, filter, seconds == 0 ? expire_root : expire_keys);
-    change->seconds = seconds;
+    begin(upkeep, filter, seconds == 0 ? expire_root : expire_keys);
+    upkeep->seconds = seconds;
 }
 
 /* ---- Count ---------------------------------------------------------------------
@@ -175,56 +175,56 @@ enum { COUNT_BITS, COUNT_TTL, COUNT_GUARD };
 
 static void take_count(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
-    struct change *change = change_of(talk);
+    struct upkeep *upkeep = upkeep_of(talk);
     uint64_t bits;
 
     if (index == COUNT_BITS && task_expect_count(&talk->task, reply, tag, &bits))
-        change->count.bits_set += bits;
+        upkeep->count.bits_set += bits;
     else if (index == COUNT_TTL && task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, tag))
-        change->count.ttl_ms = tag == 0 && reply->integers[0] >= 0 ? reply->integers[0] : change->count.ttl_ms;
+        upkeep->count.ttl_ms = tag == 0 && reply->integers[0] >= 0 ? reply->integers[0] : upkeep->count.ttl_ms;
     else if (index >= COUNT_GUARD)
         (void)guard_take(talk, tag, index - COUNT_GUARD, reply);
 }
 
-static void count_key_bytes(struct change *change)
+static void count_key_bytes(struct upkeep *upkeep)
 {
-    const hibloom *filter = change->talk.task.filter;
-    const struct record record = redis_filter_record(filter, change->key);
+    const hibloom *filter = upkeep->talk.task.filter;
+    const struct record record = redis_filter_record(filter, upkeep->key);
 
-    change->count.bytes += filter->bare ? redis_filter_of(filter)->keys[change->key].length
+    upkeep->count.bytes += filter->bare ? redis_filter_of(filter)->keys[upkeep->key].length
                                         : record_trailer_at(&record) + RECORD_TRAILER;
 }
 
 static void count(struct talk *talk, struct outbox *outbox)
 {
-    struct change *change = change_of(talk);
+    struct upkeep *upkeep = upkeep_of(talk);
     hibloom *filter = talk->task.filter;
     const uint64_t end = spec_bitmap_bytes(&filter->spec);
     char name[KEYS_SIZE];
 
-    if (change->from >= end) {
-        count_key_bytes(change);
-        change->key++;
-        change->from = 0;
+    if (upkeep->from >= end) {
+        count_key_bytes(upkeep);
+        upkeep->key++;
+        upkeep->from = 0;
     }
-    if (change->key == redis_filter_of(filter)->count)
+    if (upkeep->key == redis_filter_of(filter)->count)
         return;
-    const uint64_t stop = change->from + STORE_PIECE < end ? change->from + STORE_PIECE : end;
-    const struct argument key = redis_begin(filter, outbox, change->key, change->key, name);
+    const uint64_t stop = upkeep->from + STORE_PIECE < end ? upkeep->from + STORE_PIECE : end;
+    const struct argument key = redis_begin(filter, outbox, upkeep->key, upkeep->key, name);
     command_start(&outbox->commands, 4, "BITCOUNT");
     command_argument(&outbox->commands, key);
-    command_number(&outbox->commands, change->from);
+    command_number(&outbox->commands, upkeep->from);
     command_number(&outbox->commands, stop - 1);
     command_start(&outbox->commands, 2, "PTTL");
     command_argument(&outbox->commands, key);
-    guard_ask(filter, outbox, key, change->key);
+    guard_ask(filter, outbox, key, upkeep->key);
     outbox_end(outbox);
-    change->from = stop;
+    upkeep->from = stop;
     talk->take = take_count;
     talk->step = count;
 }
 
-void change_begin_count(struct change *change, hibloom *filter)
+void upkeep_begin_count(struct upkeep *upkeep, hibloom *filter)
 {
-    begin(change, filter, count);
+    begin(upkeep, filter, count);
 }
