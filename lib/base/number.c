@@ -2,7 +2,8 @@
  *
  * Where the caller's locale has a decimal comma, strtod reads one and printf
  * writes one, but a spec text must be the same everywhere. So doubles are
- * converted in the C locale, which is set for this thread and only meanwhile. */
+ * converted in the C locale, which is set, where printf wants that, for this
+ * thread and only meanwhile. */
 #include "base/number.h"
 
 #include <locale.h>
@@ -31,32 +32,19 @@ hibloom_status number_parse(const char *text, size_t len, uint64_t max, uint64_t
     return HIBLOOM_OK;
 }
 
-static double parse_in_c_locale(const char *text, char **end)
-{
-    locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0), before;
-    double value;
-
-    if (c == (locale_t)0) {
-        *end = (char *)text;
-        return 0.0;
-    }
-    before = uselocale(c);
-    value = strtod(text, end);
-    uselocale(before);
-    freelocale(c);
-    return value;
-}
-
 hibloom_status number_parse_double(const char *text, size_t len, double *out)
 {
-    char copy[NUMBER_DOUBLE_SIZE], *end;
+    char copy[NUMBER_DOUBLE_SIZE], *end = copy;
 
     /* strtod would also take blanks, hexadecimals, "inf" and "nan" */
     if (len == 0 || len >= sizeof copy || strspn(text, "0123456789.eE+-") < len)
         return HIBLOOM_EINVAL;
     memcpy(copy, text, len);
     copy[len] = '\0';
-    const double value = parse_in_c_locale(copy, &end);
+    const locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    const double value = c != (locale_t)0 ? strtod_l(copy, &end, c) : 0.0;
+    if (c != (locale_t)0)
+        freelocale(c);
     if (*end != '\0' || !isfinite(value))
         return HIBLOOM_EINVAL;
     *out = value;

@@ -16,144 +16,75 @@ static void note_bit(struct task *task, struct run *run, size_t at, long long va
         run->known[at] = value == 0 ? BIT_WAS_UNSET : BIT_WAS_SET;
 }
 
-static uint32_t k_of(const hibloom *filter)
+void encoding_take(const struct encoding *encoding, struct task *task, struct run *run, uint32_t i, uint32_t index,
+                   const struct reply *reply)
 {
-    return filter->spec.hashes;
+    const size_t k = task->filter->spec.hashes;
+    const size_t first = encoding->each_key ? i : 0, step = encoding->each_bit && !encoding->each_key ? 1 : k;
+    const size_t at = first + index * step;
+
+    if (task_expect(task, reply, encoding->reply, i))
+        encoding->take(task, run, at, reply);
+    else if (reply->type == REDIS_REPLY_ERROR) /* what was refused was not set */
+        memset(run->known + at, BIT_WAS_SET, encoding->all_keys ? run->items * k : encoding->each_bit ? 1 : k);
 }
 
 /* ---- SETBIT, GETBIT ------------------------------------------------------------ */
 
-static void ask_bits(struct commands *out, struct argument key, bool sets, const uint64_t *bits, size_t step,
-                     size_t count)
+static void ask_bits(const struct encoding *encoding, const hibloom *filter, struct commands *out, struct argument key,
+                     const uint64_t *bits, uint32_t items)
 {
-    const size_t first = out->len;
-    size_t same = 0; /* bytes of a command up to its bit, once it is known */
+    const bool sets = encoding->sets;
+    const uint32_t k = filter->spec.hashes, step = encoding->each_key ? k : 1;
+    const size_t first = out->len, end = (size_t)items * k;
 
-    for (size_t i = 0; i < count; i++) {
-        if (i > 0) {
+    command_start(out, sets ? 4 : 3, sets ? "SETBIT" : "GETBIT");
+    command_argument(out, key);
+    const size_t same = out->len - first; /* bytes of a command up to its bit */
+    for (size_t at = 0; at < end; at += step) {
+        if (at > 0)
             command_again(out, first, same);
-        } else {
-            command_start(out, sets ? 4 : 3, sets ? "SETBIT" : "GETBIT");
-            command_argument(out, key);
-            same = out->len - first;
-        }
-        command_number(out, bits[i * step]);
+        command_number(out, bits[at]);
         if (sets)
             command_literal(out, "$1\r\n1\r\n");
     }
 }
 
-static void ask_setbit(hibloom *filter, struct commands *out, struct argument key, const struct run *run, uint32_t i)
+static void take_bit(struct task *task, struct run *run, size_t at, const struct reply *reply)
 {
-    (void)i;
-    ask_bits(out, key, true, run->bits, 1, (size_t)run->items * k_of(filter));
-}
-
-static void ask_getbit(hibloom *filter, struct commands *out, struct argument key, const struct run *run, uint32_t i)
-{
-    (void)i;
-    ask_bits(out, key, false, run->bits, 1, (size_t)run->items * k_of(filter));
-}
-
-static uint32_t replies_each_bit(const hibloom *filter, const struct run *run)
-{
-    return run->items * k_of(filter);
-}
-
-/* What was refused was not set. */
-static void note_refused(struct run *run, size_t at, size_t count, const struct reply *reply)
-{
-    if (reply->type == REDIS_REPLY_ERROR)
-        memset(run->known + at, BIT_WAS_SET, count);
-}
-
-static void take_bit(struct task *task, struct run *run, uint32_t i, uint32_t index, const struct reply *reply)
-{
-    if (task_expect(task, reply, REDIS_REPLY_INTEGER, i))
-        note_bit(task, run, index, reply->integers[0]);
-    else
-        note_refused(run, index, 1, reply);
-}
-
-/* On each key its bit of every item. */
-static void ask_setbit_each(hibloom *filter, struct commands *out, struct argument key, const struct run *run,
-                            uint32_t i)
-{
-    ask_bits(out, key, true, run->bits + i, k_of(filter), run->items);
-}
-
-static void ask_getbit_each(hibloom *filter, struct commands *out, struct argument key, const struct run *run,
-                            uint32_t i)
-{
-    ask_bits(out, key, false, run->bits + i, k_of(filter), run->items);
-}
-
-static void take_bit_each(struct task *task, struct run *run, uint32_t i, uint32_t index, const struct reply *reply)
-{
-    const size_t at = (size_t)index * k_of(task->filter) + i;
-
-    if (task_expect(task, reply, REDIS_REPLY_INTEGER, i))
-        note_bit(task, run, at, reply->integers[0]);
-    else
-        note_refused(run, at, 1, reply);
-}
-
-static uint32_t replies_each_item(const hibloom *filter, const struct run *run)
-{
-    (void)filter;
-    return run->items;
+    note_bit(task, run, at, reply->integers[0]);
 }
 
 /* ---- BITFIELD key SET u1 bit 1 ..., or GET u1 bit ... ----------------------------- */
 
-static void ask_bitfield(struct commands *out, const char *name, struct argument key, bool sets, const uint64_t *bits,
-                         uint32_t count)
+static void ask_bitfield(const struct encoding *encoding, const hibloom *filter, struct commands *out,
+                         struct argument key, const uint64_t *bits, uint32_t items)
 {
-    command_start(out, 2 + (sets ? 4 : 3) * (size_t)count, name);
-    command_argument(out, key);
-    for (uint32_t i = 0; i < count; i++) {
-        if (sets)
-            command_literal(out, "$3\r\nSET\r\n$2\r\nu1\r\n");
-        else
-            command_literal(out, "$3\r\nGET\r\n$2\r\nu1\r\n");
-        command_number(out, bits[i]);
-        if (sets)
-            command_literal(out, "$1\r\n1\r\n");
+    const bool sets = encoding->sets, writes = sets || redis_filter_of(filter)->server->lacks_bitfield_ro;
+    const uint32_t k = filter->spec.hashes;
+
+    for (; items > 0; items--, bits += k) {
+        command_start(out, 2 + (sets ? 4 : 3) * (size_t)k, writes ? "BITFIELD" : "BITFIELD_RO");
+        command_argument(out, key);
+        for (uint32_t i = 0; i < k; i++) {
+            if (sets)
+                command_literal(out, "$3\r\nSET\r\n$2\r\nu1\r\n");
+            else
+                command_literal(out, "$3\r\nGET\r\n$2\r\nu1\r\n");
+            command_number(out, bits[i]);
+            if (sets)
+                command_literal(out, "$1\r\n1\r\n");
+        }
     }
 }
 
-static void ask_bitfield_set(hibloom *filter, struct commands *out, struct argument key, const struct run *run,
-                             uint32_t i)
+static void take_array(struct task *task, struct run *run, size_t at, const struct reply *reply)
 {
-    (void)i;
-    for (uint32_t item = 0; item < run->items; item++)
-        ask_bitfield(out, "BITFIELD", key, true, run->bits + (size_t)item * k_of(filter), k_of(filter));
-}
-
-static void ask_bitfield_get(hibloom *filter, struct commands *out, struct argument key, const struct run *run,
-                             uint32_t i)
-{
-    const char *name = redis_filter_of(filter)->server->lacks_bitfield_ro ? "BITFIELD" : "BITFIELD_RO";
-
-    (void)i;
-    for (uint32_t item = 0; item < run->items; item++)
-        ask_bitfield(out, name, key, false, run->bits + (size_t)item * k_of(filter), k_of(filter));
-}
-
-static void take_array(struct task *task, struct run *run, uint32_t i, uint32_t index, const struct reply *reply)
-{
-    const uint32_t k = k_of(task->filter);
-
-    if (!task_expect(task, reply, REDIS_REPLY_ARRAY, i)) {
-        note_refused(run, (size_t)index * k, k, reply);
-        return;
-    }
-    if (reply->count != k) {
+    if (reply->count != task->filter->spec.hashes)
         task_unexpected(task);
-        return;
-    }
-    for (uint32_t bit = 0; bit < k; bit++)
-        note_bit(task, run, (size_t)index * k + bit, reply->integers[bit]);
+    else
+        for (size_t i = 0; i < reply->count; i++)
+            note_bit(task, run, at + i, reply->integers[i]);
 }
 
 /* ---- The whole block in one GETRANGE ---------------------------------------------- */
@@ -161,11 +92,12 @@ static void take_array(struct task *task, struct run *run, uint32_t i, uint32_t 
 #define BLOCK_BYTES (HIBLOOM_BLOCK_BITS / 8)
 #define BLOCK_ANSWER (BLOCK_BYTES + 7) /* $64\r\n ... \r\n */
 
-static void ask_block(hibloom *filter, struct commands *out, struct argument key, const struct run *run, uint32_t i)
+static void ask_block(const struct encoding *encoding, const hibloom *filter, struct commands *out, struct argument key,
+                      const uint64_t *bits, uint32_t items)
 {
-    (void)i;
-    for (uint32_t item = 0; item < run->items; item++) {
-        const uint64_t first = run->bits[(size_t)item * k_of(filter)] / HIBLOOM_BLOCK_BITS * BLOCK_BYTES;
+    (void)encoding;
+    for (; items > 0; items--, bits += filter->spec.hashes) {
+        const uint64_t first = *bits / HIBLOOM_BLOCK_BITS * BLOCK_BYTES;
         command_start(out, 4, "GETRANGE");
         command_argument(out, key);
         command_number(out, first);
@@ -175,87 +107,65 @@ static void ask_block(hibloom *filter, struct commands *out, struct argument key
 
 /* A block that is not all there is one of a key that the guard will find lost,
  * or of a bare bitmap, which is as long as its last bit wants. */
-static void take_block(struct task *task, struct run *run, uint32_t i, uint32_t index, const struct reply *reply)
+static void take_block(struct task *task, struct run *run, size_t at, const struct reply *reply)
 {
-    const uint32_t k = k_of(task->filter);
-    const uint64_t *bits = run->bits + (size_t)index * k;
-
-    if (!task_expect(task, reply, REDIS_REPLY_STRING, i))
-        return;
     if (reply->text_len > BLOCK_BYTES) {
         task_unexpected(task);
         return;
     }
     run->cut = run->cut || (reply->text_len < BLOCK_BYTES && !task->filter->bare);
-    for (uint32_t j = 0; j < k; j++) {
-        const uint64_t bit = bits[j] % HIBLOOM_BLOCK_BITS;
+    for (const size_t end = at + task->filter->spec.hashes; at < end; at++) {
+        const uint64_t bit = run->bits[at] % HIBLOOM_BLOCK_BITS;
         if (bit / 8 < reply->text_len && ((unsigned char)reply->text[bit / 8] & 0x80u >> bit % 8) != 0)
             continue;
-        run->known[(size_t)index * k + j] = BIT_WAS_UNSET; /* one will do */
+        run->known[at] = BIT_WAS_UNSET; /* one will do */
         return;
     }
 }
 
 /* ---- All bits of all items in one step, on all keys --------------------------------- */
 
-static void ask_script(hibloom *filter, struct commands *out, struct argument key, const struct run *run, uint32_t i)
+static void ask_script(const struct encoding *encoding, const hibloom *filter, struct commands *out,
+                       struct argument key, const uint64_t *bits, uint32_t items)
 {
-    const uint32_t k = k_of(filter);
+    const uint32_t k = filter->spec.hashes;
     char name[KEYS_SIZE];
 
+    (void)encoding;
     (void)key;
-    (void)i;
-    script_start(out, SCRIPT_SET, k, (size_t)run->items * k);
+    script_start(out, SCRIPT_SET, k, (size_t)items * k);
     for (uint32_t number = 0; number < k; number++)
         command_argument(out, (struct argument){name, keys_name(name, filter, number)});
-    for (size_t bit = 0; bit < (size_t)run->items * k; bit++)
-        command_number(out, run->bits[bit]);
+    for (size_t at = 0; at < (size_t)items * k; at++)
+        command_number(out, bits[at]);
 }
 
-static uint32_t replies_one(const hibloom *filter, const struct run *run)
+/* The digits are in `known`, which is as long: there they were put as they came. */
+static void take_digits(struct task *task, struct run *run, size_t at, const struct reply *reply)
 {
-    (void)filter;
-    (void)run;
-    return 1;
-}
-
-static void take_digits(struct task *task, struct run *run, uint32_t i, uint32_t index, const struct reply *reply)
-{
-    const size_t count = (size_t)run->items * k_of(task->filter);
-
-    (void)index;
-    if (!task_expect(task, reply, REDIS_REPLY_STRING, i)) {
-        note_refused(run, 0, count, reply);
-        return;
-    }
-    if (reply->text_len != count) {
+    if (reply->text_len != (size_t)run->items * task->filter->spec.hashes)
         task_unexpected(task);
-        return;
-    }
-    /* in `known` itself, which is as long: there it was put as the digits came */
-    for (size_t bit = 0; bit < count; bit++)
-        note_bit(task, run, bit, (long long)run->known[bit] - '0');
+    else
+        for (; at < reply->text_len; at++)
+            note_bit(task, run, at, (long long)run->known[at] - '0');
 }
 
 /* ---- Which one ----------------------------------------------------------------------- */
 
-#define AN_ITEM true, false
-#define A_BIT false, true
-#define ONCE false, false
+#define SINGLE REDIS_REPLY_INTEGER, ask_bits, take_bit
+#define FIELDS REDIS_REPLY_ARRAY, ask_bitfield, take_array
 
-static const struct encoding setbit = {true, false, false, A_BIT, 30, 0, 0, ask_setbit, replies_each_bit, take_bit};
-static const struct encoding getbit = {false, false, false, A_BIT, 23, 0, 0, ask_getbit, replies_each_bit, take_bit};
-static const struct encoding setbit_each = {true, true, false, A_BIT, 30, 0, 0, ask_setbit_each, replies_each_item,
-                                            take_bit_each};
-static const struct encoding getbit_each = {false, true, false, A_BIT, 23, 0, 0, ask_getbit_each, replies_each_item,
-                                            take_bit_each};
-static const struct encoding bitfield_set = {true, false, false, AN_ITEM, 24, 20, 0, ask_bitfield_set,
-                                             replies_each_item, take_array};
-static const struct encoding bitfield_get = {false, false, false, AN_ITEM, 17, 24, 0, ask_bitfield_get,
-                                             replies_each_item, take_array};
-static const struct encoding block_get = {false, false, false, AN_ITEM, 0, 30, BLOCK_ANSWER, ask_block,
-                                          replies_each_item, take_block};
-static const struct encoding script_set = {true, false, true, ONCE, 2, 0, 0, ask_script, replies_one, take_digits};
+/* sets, each_key, all_keys, each_bit; bytes of a bit, an item, an answer; how */
+static const struct encoding setbit = {true, false, false, true, 30, 0, 0, SINGLE};
+static const struct encoding getbit = {false, false, false, true, 23, 0, 0, SINGLE};
+static const struct encoding setbit_each = {true, true, false, true, 30, 0, 0, SINGLE};
+static const struct encoding getbit_each = {false, true, false, true, 23, 0, 0, SINGLE};
+static const struct encoding bitfield_set = {true, false, false, false, 24, 20, 0, FIELDS};
+static const struct encoding bitfield_get = {false, false, false, false, 17, 24, 0, FIELDS};
+static const struct encoding block_get = {false, false, false, false, 0, 30, BLOCK_ANSWER, REDIS_REPLY_STRING,
+                                          ask_block, take_block};
+static const struct encoding script_set = {true, false, true, false, 2, 0, 0, REDIS_REPLY_STRING,
+                                           ask_script, take_digits};
 
 const struct encoding *encoding_to_add(const hibloom *filter, bool exact)
 {

@@ -7,7 +7,7 @@
  *   each key          partitioned: on each key, one bit of every item
  *   script            partitioned and exact: the bits of all items in one step
  *
- * A run is some items whose bits lie in one key (partitioned: in all keys). */
+ * A run is what of a window (items.h) lies in one key; partitioned: all of it. */
 #ifndef HIBLOOM_ENCODING_H
 #define HIBLOOM_ENCODING_H
 
@@ -26,24 +26,27 @@ struct run {
 };
 
 struct encoding {
-    bool sets;         /* or only looks */
-    bool each_key;     /* an exchange for each key of the filter, with its bit of every item */
-    bool all_keys;     /* one exchange on all keys */
-    bool keys_an_item, keys_a_bit; /* commands name a key for each item, for each bit; else once */
+    bool sets;     /* or only looks */
+    bool each_key; /* an exchange for each key of the filter, with its bit of every item */
+    bool all_keys; /* one exchange, and one command, on all keys */
+    bool each_bit; /* a command for each bit, else for each item */
     uint8_t bit_bytes;    /* of commands for a bit, without its offset and key; about */
     uint8_t item_bytes;   /* of commands for an item beside those */
     uint8_t answer_bytes; /* an item, where that is more than its commands; else 0 */
-    /* Writes the commands of a run on key i; of an encoding without each_key i is the segment. */
-    void (*ask)(hibloom *, struct commands *, struct argument key, const struct run *, uint32_t i);
-    /* Replies to what ask has written, the guard's not counted. */
-    uint32_t (*replies)(const hibloom *, const struct run *);
-    /* Takes one of them. */
-    void (*take)(struct task *, struct run *, uint32_t i, uint32_t index, const struct reply *);
+    int reply;            /* REDIS_REPLY_...: to each command */
+    /* Writes the commands for `items` of a run on a key. `bits` are the run's, of each_key from the key's first on. */
+    void (*ask)(const struct encoding *, const hibloom *, struct commands *, struct argument key, const uint64_t *bits,
+                uint32_t items);
+    /* Takes a reply of that type, to what is asked of the run's bits from `at` on; for encoding_take. */
+    void (*take)(struct task *, struct run *, size_t at, const struct reply *);
 };
 
 /* The one in which to add, whether the caller asks for is_new or not; and to look. */
 const struct encoding *encoding_to_add(const hibloom *, bool exact);
 const struct encoding *encoding_to_look(const hibloom *);
 
+/* Takes reply `index` of those to a run's commands on key i; without each_key that is the run's segment. */
+void encoding_take(const struct encoding *, struct task *, struct run *, uint32_t i, uint32_t index,
+                   const struct reply *);
 
 #endif

@@ -49,11 +49,9 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Excluded items have no bits: none is missing when one is added, yet it is not found. */
-static void note_excluded(struct items *walk, size_t item)
+static void note_missing(struct items *walk, size_t item)
 {
-    if (!walk->encoding->sets)
-        walk->missing[item / 8] |= (unsigned char)(1u << item % 8);
+    walk->missing[item / 8] |= (unsigned char)(1u << item % 8);
 }
 
 /* Hashes the next items. Those of one segment keep their order: one that comes
@@ -69,8 +67,9 @@ static void fill_chunk(struct items *walk)
     chunk->items = chunk->next = 0;
     for (; i < walk->chunk_items && chunk->base + i < walk->n; i++) {
         const hibloom_item *item = &walk->items[chunk->base + i];
-        if (positions_count(spec, item->len) == 0) {
-            note_excluded(walk, chunk->base + i);
+        if (positions_count(spec, item->len) == 0) { /* it has no bits: none to be new, yet it is not found */
+            if (!walk->encoding->sets)
+                note_missing(walk, chunk->base + i);
             continue;
         }
         const uint64_t segment =
@@ -121,51 +120,45 @@ static void put_item(struct items *walk, struct window *window, uint64_t place)
  * Where there are segments it may not: then a segment would have two runs in it. */
 static void gather(struct items *walk, struct window *window)
 {
-    const struct chunk *chunk = &walk->chunk;
+    struct chunk *chunk = &walk->chunk;
     const bool spans = !is_segmented(walk->talk.task.filter);
     size_t bytes = 0;
 
     window->base = chunk->base;
     window->items = window->runs = 0;
-    while (window->items == 0 || (!is_full(walk, window, bytes) && (spans ? has_items(walk) : chunk->next < chunk->items))) {
+    do {
         const uint32_t runs = window->runs;
-        put_item(walk, window, chunk->order[walk->chunk.next++]);
+        put_item(walk, window, chunk->order[chunk->next++]);
         bytes += walk->item_bytes + (window->runs - runs) * walk->guard_bytes;
-    }
+    } while (!is_full(walk, window, bytes) && (spans ? has_items(walk) : chunk->next < chunk->items));
 }
 
-/* Guards of one exchange: of its key, or of all. */
-static uint32_t guarded_keys(const struct items *walk)
-{
-    return walk->encoding->all_keys ? redis_filter_of(walk->talk.task.filter)->count : 1;
-}
-
-static bool is_guarded_before(const struct items *walk)
-{
-    return walk->encoding->sets && walk->talk.task.filter->bare;
-}
-
+/* The guards of one exchange: of its key, or of all. */
 static void ask_guards(struct items *walk, struct outbox *outbox, uint32_t i)
 {
     hibloom *filter = walk->talk.task.filter;
+    const uint32_t end = walk->encoding->all_keys ? redis_filter_of(filter)->count : i + 1;
     char name[KEYS_SIZE];
 
-    for (uint32_t g = 0; g < guarded_keys(walk); g++)
-        guard_ask(filter, outbox, (struct argument){name, keys_name(name, filter, i + g)}, i + g);
+    for (; i < end; i++)
+        guard_ask(filter, outbox, (struct argument){name, keys_name(name, filter, i)}, i);
 }
 
 static void write_exchange(struct items *walk, struct outbox *outbox, uint32_t tag, struct run *run, uint32_t i)
 {
+    const struct encoding *encoding = walk->encoding;
     hibloom *filter = walk->talk.task.filter;
+    const size_t first = outbox->commands.count;
     char name[KEYS_SIZE];
     const struct argument key = redis_begin(filter, outbox, tag, i, name);
 
-    if (is_guarded_before(walk))
+    if (encoding->sets && filter->bare)
         ask_guards(walk, outbox, i);
-    walk->encoding->ask(filter, &outbox->commands, key, run, i);
-    run->answers = walk->encoding->replies(filter, run);
+    walk->before = (uint32_t)(outbox->commands.count - first);
+    encoding->ask(encoding, filter, &outbox->commands, key, run->bits + (encoding->each_key ? i : 0), run->items);
+    run->answers = (uint32_t)(outbox->commands.count - first) - walk->before;
     ask_guards(walk, outbox, i);
-    if (walk->encoding->all_keys)
+    if (encoding->all_keys)
         outbox_end_into(outbox, walk->before, run->known, (size_t)run->items * filter->spec.hashes);
     else
         outbox_end(outbox);
@@ -186,7 +179,7 @@ static bool write_window(struct talk *talk, struct outbox *outbox, unsigned numb
     gather(walk, window);
     walk->started = true;
     walk->last = number;
-    memset(window->proven, 0, window->runs > count ? window->runs : count);
+    memset(window->proven, 0, count);
     if (walk->encoding->each_key)
         for (uint32_t i = 0; i < count; i++)
             write_exchange(walk, outbox, i << 1 | number, window->run, i);
@@ -207,7 +200,7 @@ static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct r
     const uint32_t i = each_key ? tag >> 1 : run->segment, answer = index - walk->before;
 
     if (index >= walk->before && answer < run->answers) {
-        walk->encoding->take(&talk->task, run, i, answer, reply);
+        encoding_take(walk->encoding, &talk->task, run, i, answer, reply);
         return;
     }
     const uint32_t per_key = GUARD_REPLIES(talk->task.filter);
@@ -231,11 +224,9 @@ static void answered(struct talk *talk, unsigned number)
 
     if (walk->missing == NULL || talk->task.status != HIBLOOM_OK)
         return;
-    for (uint32_t i = 0; i < window->items; i++) {
-        const size_t item = window->base + window->item[i];
+    for (uint32_t i = 0; i < window->items; i++)
         if (memchr(window->known + (size_t)i * k, BIT_WAS_UNSET, k) != NULL)
-            walk->missing[item / 8] |= (unsigned char)(1u << item % 8);
-    }
+            note_missing(walk, window->base + window->item[i]);
 }
 
 /* ---- The guard was not good -------------------------------------------------------------- */
@@ -289,11 +280,6 @@ static void take_undone(struct talk *talk, uint32_t tag, uint32_t index, const s
     (void)reply;
 }
 
-static bool may_undo(const struct items *walk)
-{
-    return walk->encoding->sets && !walk->talk.task.filter->bare;
-}
-
 static void undo(struct talk *talk, struct outbox *outbox)
 {
     (void)outbox;
@@ -316,14 +302,12 @@ static void prove_if_idle(struct talk *talk, struct outbox *outbox)
 
 static void start(struct talk *talk, struct outbox *outbox)
 {
-    struct items *walk = items_of(talk);
-
     (void)outbox;
     talk->window = write_window;
     talk->take = take;
     talk->answered = answered;
     talk->step = prove_if_idle;
-    if (may_undo(walk))
+    if (items_of(talk)->encoding->sets && !talk->task.filter->bare)
         talk->cleanup = undo;
 }
 
@@ -372,8 +356,7 @@ static void retry_without_ro(struct talk *talk, struct outbox *outbox)
     talk->task.status = HIBLOOM_OK;
     talk->cleaning = false;
     walk->started = false;
-    walk->chunk.end = 0;
-    walk->chunk.next = walk->chunk.items = 0;
+    walk->chunk.end = walk->chunk.next = walk->chunk.items = 0;
     memset(walk->missing, 0, walk->n / 8 + 1);
     start(talk, outbox);
 }
@@ -397,12 +380,11 @@ static void estimate(struct items *walk)
     const struct encoding *encoding = walk->encoding;
     const size_t guards = encoding->each_key || encoding->all_keys ? redis_filter_of(filter)->count : 1;
 
-    walk->item_bytes = encoding->item_bytes + k * (encoding->bit_bytes + digits) + (encoding->keys_an_item ? key : 0) +
-                       (encoding->keys_a_bit ? k * key : 0);
+    walk->item_bytes = encoding->item_bytes + k * (encoding->bit_bytes + digits) +
+                       (encoding->all_keys ? 0 : encoding->each_bit ? k * key : key);
     walk->guard_bytes = guards * (key + 40);
     /* the guards shall not be most of it */
     walk->window_bytes = 4 * walk->guard_bytes > WINDOW_BYTES ? 4 * walk->guard_bytes : WINDOW_BYTES;
-    walk->before = is_guarded_before(walk) ? guarded_keys(walk) * GUARD_REPLIES(filter) : 0;
     walk->window_items = (uint32_t)least(walk->n, WINDOW_BITS / k);
     walk->chunk_items = (uint32_t)least(walk->n, (is_segmented(filter) ? CHUNK_BITS_SEGMENTED : WINDOW_BITS) / k);
 }
@@ -420,7 +402,7 @@ static size_t lay_out(struct items *walk, unsigned char *memory)
 {
     const hibloom *filter = walk->talk.task.filter;
     const size_t k = filter->spec.hashes, items = walk->window_items, keys = redis_filter_of(filter)->count;
-    const size_t runs = is_segmented(filter) ? least(items, keys) : 1, proofs = runs > keys ? runs : keys;
+    const size_t runs = is_segmented(filter) ? least(items, keys) : 1;
     size_t used = 0;
 
     walk->chunk.bits = take_array_of(memory, &used, walk->chunk_items * k, sizeof *walk->chunk.bits);
@@ -432,7 +414,7 @@ static size_t lay_out(struct items *walk, unsigned char *memory)
         window->run = take_array_of(memory, &used, runs, sizeof *window->run);
         window->item = take_array_of(memory, &used, items, sizeof *window->item);
         window->known = take_array_of(memory, &used, items * k, 1);
-        window->proven = take_array_of(memory, &used, proofs, 1);
+        window->proven = take_array_of(memory, &used, keys, 1);
     }
     return used;
 }

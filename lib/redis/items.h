@@ -5,7 +5,8 @@
 #include "redis/encoding.h"
 #include "redis/guard.h"
 
-/* Some items on their way: written, and not answered yet. */
+/* Some items on their way: written, and not answered yet. The items of a call nest:
+ * chunk (hashed at a time) > window (sent at a time) > run (in one key, encoding.h). */
 struct window {
     size_t base;           /* the item that `item` counts from */
     uint32_t items, runs;

@@ -254,19 +254,14 @@ static const char set[] =
     "end\n"
     "return table.concat(was)\n";
 
-static const struct {
-    const char *text;
-    size_t len;
-} texts[] = {
-    [SCRIPT_MAKE] = {make, sizeof make - 1},       [SCRIPT_SWAP] = {swap, sizeof swap - 1},
-    [SCRIPT_UNLINK] = {unlink_, sizeof unlink_ - 1}, [SCRIPT_CLEAR] = {clear, sizeof clear - 1},
-    [SCRIPT_EXPIRE] = {expire, sizeof expire - 1}, [SCRIPT_UNDO] = {undo, sizeof undo - 1},
-    [SCRIPT_MERGE] = {merge, sizeof merge - 1},    [SCRIPT_SET] = {set, sizeof set - 1},
+static const char *const texts[] = {
+    [SCRIPT_MAKE] = make,     [SCRIPT_SWAP] = swap, [SCRIPT_UNLINK] = unlink_, [SCRIPT_CLEAR] = clear,
+    [SCRIPT_EXPIRE] = expire, [SCRIPT_UNDO] = undo, [SCRIPT_MERGE] = merge,    [SCRIPT_SET] = set,
 };
 
 void script_start(struct commands *out, enum script script, size_t keys, size_t arguments)
 {
     command_start(out, 3 + keys + arguments, "EVAL");
-    command_argument(out, (struct argument){texts[script].text, texts[script].len});
+    command_text(out, texts[script]);
     command_number(out, keys);
 }

@@ -33,7 +33,7 @@ static struct reply *reply_of(const redisReadTask *task)
 }
 
 /* RESP3 lets a server push messages between answers, if the owner of a
- * borrowed connection asked for them: those are his, built as he would have. */
+ * borrowed connection asked for them: those are the owner's, built by its functions. */
 static bool is_push(const redisReadTask *task)
 {
 #ifdef REDIS_REPLY_PUSH
