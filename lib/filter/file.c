@@ -71,34 +71,24 @@ hibloom_status filter_file_corrupt(struct filter_file *file, const char *words)
 
 static hibloom_status read_all(struct filter_file *file, void *out, size_t len)
 {
-    unsigned char *at = out;
-
-    while (len > 0) {
-        const ssize_t got = read(file->fd, at, len);
+    for (size_t done = 0; done < len;) {
+        const ssize_t got = read(file->fd, (unsigned char *)out + done, len - done);
         if (got == 0)
             return filter_file_corrupt(file, "was cut short while it was read");
         if (got < 0 && errno != EINTR)
             return fail_system(file);
-        if (got > 0) {
-            at += got;
-            len -= (size_t)got;
-        }
+        done += got > 0 ? (size_t)got : 0;
     }
     return HIBLOOM_OK;
 }
 
 static hibloom_status write_all(struct filter_file *file, const void *bytes, size_t len)
 {
-    const unsigned char *at = bytes;
-
-    while (len > 0) {
-        const ssize_t put = write(file->fd, at, len);
+    for (size_t done = 0; done < len;) {
+        const ssize_t put = write(file->fd, (const unsigned char *)bytes + done, len - done);
         if (put < 0 && errno != EINTR)
             return fail_system(file);
-        if (put > 0) {
-            at += put;
-            len -= (size_t)put;
-        }
+        done += put > 0 ? (size_t)put : 0;
     }
     return HIBLOOM_OK;
 }

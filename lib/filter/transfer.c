@@ -1,9 +1,10 @@
 /* transfer.c: whole filters, from one place to another: joined, saved, loaded
  * and compared, piece by piece, so that a filter of any size takes no more
  * memory than a piece. What a piece is to a store, the store knows (store.h),
- * and what it is to a file, filter_file.c. */
+ * and what it is to a file, file.c. */
 #include "base/error.h"
 #include "filter/file.h"
+#include "hash/load.h"
 #include "spec/spec.h"
 #include "base/store.h"
 
@@ -50,13 +51,16 @@ static bool clear_padding(const hibloom_spec *spec, const struct piece *piece, u
     return true;
 }
 
-/* A bare bitmap may go on behind the filter's last bit. */
-static hibloom_status read_piece(hibloom *filter, const struct piece *piece, unsigned char *bits)
+/* Reads from a filter for a call whose words are those of `store`. A bare bitmap
+ * may go on behind the filter's last bit. */
+static hibloom_status read_piece(hibloom_store *store, hibloom *filter, const struct piece *piece, unsigned char *bits)
 {
     hibloom_status status = filter->store->class->read(filter, piece, bits);
 
     if (status == HIBLOOM_OK)
         clear_padding(&filter->spec, piece, bits);
+    else if (filter->store != store)
+        store->error = filter->store->error;
     return status;
 }
 
@@ -70,21 +74,6 @@ static hibloom_status check_same_spec(const hibloom *a, const hibloom *b)
                      b->name);
 }
 
-/* Reads from a filter for a call whose words are those of another's store. */
-static hibloom_status read_piece_for(hibloom *other, hibloom *filter, const struct piece *piece, unsigned char *bits)
-{
-    hibloom_status status = read_piece(filter, piece, bits);
-
-    if (status != HIBLOOM_OK && filter->store != other->store)
-        other->store->error = filter->store->error;
-    return status;
-}
-
-static bool is_one_filter(const hibloom *a, const hibloom *b)
-{
-    return a->store == b->store && strcmp(a->name, b->name) == 0;
-}
-
 /* The guard alone: there is no less to ask for than a byte. */
 static hibloom_status check_there(hibloom *filter)
 {
@@ -93,43 +82,28 @@ static hibloom_status check_there(hibloom *filter)
     return filter->store->class->read(filter, &(struct piece){.len = 1}, &byte);
 }
 
-static hibloom_status merge_within(hibloom *into, hibloom *from)
-{
-    hibloom_status status = HIBLOOM_OK;
-
-    for (struct piece piece = {0}; status == HIBLOOM_OK && next_piece(&into->spec, &piece);)
-        status = into->store->class->merge_within(into, from, &piece);
-    return status;
-}
-
-static hibloom_status merge_across(hibloom *into, hibloom *from)
-{
-    unsigned char *bits;
-    hibloom_status status = new_buffer(&bits, &into->spec, &into->store->error);
-
-    for (struct piece piece = {0}; status == HIBLOOM_OK && next_piece(&into->spec, &piece);) {
-        status = read_piece_for(into, from, &piece, bits);
-        if (status == HIBLOOM_OK)
-            status = into->store->class->merge(into, &piece, bits);
-    }
-    free(bits);
-    return status;
-}
-
 hibloom_status hibloom_merge(hibloom *into, hibloom *from)
 {
+    const struct store_class *class = into->store->class;
+    const bool one_store = into->store == from->store;
+    /* behind a bare bitmap's last bit there may be others, to be left out */
+    const bool within = one_store && class->merge_within != NULL && !into->bare && !from->bare;
+    unsigned char *bits = NULL;
     hibloom_status status = check_same_spec(into, from);
 
-    if (status != HIBLOOM_OK)
-        return status;
-    if (is_one_filter(into, from)) {
+    if (status == HIBLOOM_OK && one_store && strcmp(into->name, from->name) == 0) {
         status = check_there(into);
         return status == HIBLOOM_OK && from != into ? check_there(from) : status;
     }
-    /* behind a bare bitmap's last bit there may be others, to be left out */
-    if (into->store == from->store && into->store->class->merge_within != NULL && !into->bare && !from->bare)
-        return merge_within(into, from);
-    return merge_across(into, from);
+    if (status == HIBLOOM_OK && !within)
+        status = new_buffer(&bits, &into->spec, &into->store->error);
+    for (struct piece piece = {0}; status == HIBLOOM_OK && next_piece(&into->spec, &piece);) {
+        status = within ? class->merge_within(into, from, &piece) : read_piece(into->store, from, &piece, bits);
+        if (status == HIBLOOM_OK && !within)
+            status = class->merge(into, &piece, bits);
+    }
+    free(bits);
+    return status;
 }
 
 /* ---- Comparing ------------------------------------------------------------- */
@@ -149,14 +123,9 @@ static void count_bits(struct counts *counts, const unsigned char *a, const unsi
 {
     size_t i = 0;
 
-    for (; len - i >= 8; i += 8) {
-        uint64_t words[2];
-        memcpy(&words[0], a + i, 8);
-        memcpy(&words[1], b + i, 8);
-        count_words(counts, words[0], words[1]);
-    }
-    for (; i < len; i++)
-        count_words(counts, a[i], b[i]);
+    for (; len - i >= 8; i += 8)
+        count_words(counts, hash_load64(a + i), hash_load64(b + i));
+    count_words(counts, hash_load_rest(a, i, len), hash_load_rest(b, i, len));
 }
 
 static hibloom_status count_both(struct counts *counts, hibloom *a, hibloom *b)
@@ -167,9 +136,9 @@ static hibloom_status count_both(struct counts *counts, hibloom *a, hibloom *b)
     if (status == HIBLOOM_OK)
         status = new_buffer(&bits_b, &a->spec, &a->store->error);
     for (struct piece piece = {0}; status == HIBLOOM_OK && next_piece(&a->spec, &piece);) {
-        status = read_piece(a, &piece, bits_a);
+        status = read_piece(a->store, a, &piece, bits_a);
         if (status == HIBLOOM_OK)
-            status = read_piece_for(a, b, &piece, bits_b);
+            status = read_piece(a->store, b, &piece, bits_b);
         if (status == HIBLOOM_OK)
             count_bits(counts, bits_a, bits_b, (size_t)piece.len);
     }
@@ -217,7 +186,7 @@ static hibloom_status save_bits(hibloom *filter, struct filter_file *file, unsig
     hibloom_status status = HIBLOOM_OK;
 
     for (struct piece piece = {0}; status == HIBLOOM_OK && next_piece(&filter->spec, &piece);) {
-        status = read_piece(filter, &piece, bits);
+        status = read_piece(filter->store, filter, &piece, bits);
         if (status == HIBLOOM_OK)
             status = filter_file_write(file, bits, (size_t)piece.len);
     }

@@ -33,14 +33,6 @@ struct mt {
     bool legacy;
 };
 
-static void mt_seed(struct mt *mt, uint32_t seed, bool legacy)
-{
-    mt->word[0] = seed;
-    mt->seeded = 1;
-    mt->next = 0;
-    mt->legacy = legacy;
-}
-
 static uint32_t mt_draw(struct mt *mt)
 {
     uint32_t *const w = mt->word;
@@ -91,7 +83,10 @@ static uint32_t indexes(const uint64_t *values, const struct hasher *hasher, uin
     const bool legacy = hasher->rule == &index_php_mt_legacy;
     struct mt mt;
 
-    mt_seed(&mt, (uint32_t)values[0], legacy);
+    mt.word[0] = (uint32_t)values[0];
+    mt.seeded = 1;
+    mt.next = 0;
+    mt.legacy = legacy;
     for (uint32_t i = 0; i < hasher->hashes; i++)
         out[i] = legacy ? mt_range_legacy(&mt, hasher->bits) : mt_range(&mt, hasher->bits);
     return 0;

@@ -15,13 +15,6 @@ struct hasher positions_hasher(const hibloom_spec *spec)
     return hasher;
 }
 
-uint32_t positions_bits(const hibloom_spec *spec, const hibloom_item *item, uint64_t bits[HIBLOOM_HASHES_MAX])
-{
-    const struct hasher hasher = positions_hasher(spec);
-
-    return hasher.indexes(&hasher, item->data, item->len, bits);
-}
-
 hibloom_status hibloom_positions(const hibloom_spec *spec, const void *item, size_t len, hibloom_position *out)
 {
     uint64_t bits[HIBLOOM_HASHES_MAX];
@@ -31,7 +24,8 @@ hibloom_status hibloom_positions(const hibloom_spec *spec, const void *item, siz
         return status;
     if ((item == NULL && len != 0) || positions_count(spec, len) == 0)
         return HIBLOOM_EINVAL;
-    const uint32_t segment = positions_bits(spec, &(hibloom_item){item, len}, bits);
+    const struct hasher hasher = positions_hasher(spec);
+    const uint32_t segment = hasher.indexes(&hasher, item, len, bits);
     for (uint32_t i = 0; i < spec->hashes; i++)
         out[i] = (hibloom_position){positions_key(spec, segment, i), bits[i]};
     return HIBLOOM_OK;

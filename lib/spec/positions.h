@@ -19,11 +19,7 @@ static inline uint32_t positions_key(const hibloom_spec *spec, uint32_t segment,
     return spec->layout == HIBLOOM_LAYOUT_PARTITIONED ? i : segment;
 }
 
-/* The hash of a valid spec, which must outlive it: for many items. */
+/* The hash of a valid spec, which must outlive it: for any items that are not excluded. */
 struct hasher positions_hasher(const hibloom_spec *spec);
-
-/* Writes the bit offsets of an item that is not excluded, and returns its
- * segment. The spec is valid. */
-uint32_t positions_bits(const hibloom_spec *spec, const hibloom_item *item, uint64_t bits[HIBLOOM_HASHES_MAX]);
 
 #endif

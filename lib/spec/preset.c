@@ -111,7 +111,7 @@ static const struct preset {
 
 enum { PRESETS = sizeof presets / sizeof *presets };
 
-const char *preset_name(size_t i)
+static const char *preset_name(size_t i)
 {
     return i < PRESETS ? presets[i].name : NULL;
 }

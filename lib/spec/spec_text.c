@@ -6,7 +6,7 @@
  * so is one that comes twice. Texts come from Redis too, so lengths are
  * checked throughout.
  *
- * Who reads also says in words why he refuses. A seed may be secret: the words
+ * A text that is refused is refused in words. A seed may be secret: the words
  * never repeat its value, nor that of a word they do not know. */
 #include "spec/spec_text.h"
 #include "base/number.h"
@@ -24,17 +24,19 @@ enum { LAYOUTS = sizeof layouts / sizeof *layouts };
 
 /* ---- Words that refuse ---- */
 
-/* A piece of the text that can be printed: the text may hold anything. */
+#define SHOWN 32 /* bytes of a word, at most */
+
+/* The beginning of a word as it can be printed: the text may hold anything. */
 struct shown {
-    char text[36];
+    char text[SHOWN + sizeof "..."];
 };
 
-static struct shown show(struct word word)
+static struct shown show(struct word word, size_t most)
 {
     struct shown shown = {""};
     size_t i = 0;
 
-    for (; i < word.len && i < 32; i++)
+    for (; i < word.len && i < most; i++)
         shown.text[i] = word.text[i] > ' ' && word.text[i] <= '~' ? word.text[i] : '?';
     if (i < word.len)
         strcpy(shown.text + i, "...");
@@ -45,23 +47,14 @@ static struct shown show(struct word word)
  * may also be a seed in the wrong place. */
 static struct shown show_name(struct word word)
 {
-    struct word name = {word.text, 0};
-    struct shown shown;
+    size_t len = 0;
 
-    for (unsigned digits = 0; name.len < word.len && name.len < 15; name.len++) {
-        digits += word.text[name.len] >= '0' && word.text[name.len] <= '9';
+    for (unsigned digits = 0; len < word.len && len < 15; len++) {
+        digits += word.text[len] >= '0' && word.text[len] <= '9';
         if (digits == 2)
             break;
     }
-    shown = show(name);
-    if (name.len < word.len)
-        strcat(shown.text, "...");
-    return shown;
-}
-
-static hibloom_status refuse(const struct settings *s, hibloom_status status, struct word word, const char *why)
-{
-    return error_set(s->error, status, "%s: %s", show(word).text, why);
+    return show(word, len);
 }
 
 hibloom_status refuse_name(const struct settings *s, const char *kind, struct word name,
@@ -90,111 +83,106 @@ static const char *layout_name(size_t i)
 
 /* ---- text -> settings ---- */
 
-static hibloom_status set_hash(struct settings *s, struct word word, struct word value)
+/* Refuses the setting that is being read. */
+static void refuse(struct settings *s, hibloom_status status, const char *why)
 {
-    (void)word;
-    return hash_by_name(value.text, value.len, &s->spec.hash) != NULL ? HIBLOOM_OK
-                                                                      : refuse_name(s, "hash", value, hash_name);
+    s->status = error_set(s->error, status, "%s: %s", show(s->word, SHOWN).text, why);
 }
 
-static hibloom_status set_layout(struct settings *s, struct word word, struct word value)
+static void set_hash(struct settings *s)
+{
+    if (hash_by_name(s->value.text, s->value.len, &s->spec.hash) == NULL)
+        s->status = refuse_name(s, "hash", s->value, hash_name);
+}
+
+static void set_layout(struct settings *s)
 {
     size_t i = 0;
 
-    (void)word;
-    while (i < LAYOUTS && !word_is(value, layouts[i]))
+    while (i < LAYOUTS && !word_is(s->value, layouts[i]))
         i++;
     s->spec.layout = (hibloom_layout)i;
-    return i < LAYOUTS ? HIBLOOM_OK : refuse_name(s, "layout", value, layout_name);
+    if (i == LAYOUTS)
+        s->status = refuse_name(s, "layout", s->value, layout_name);
 }
 
 /* A number that is given is not 0: that stands for "not given" in a spec. */
-static hibloom_status read_count(struct settings *s, struct word word, struct word value, uint64_t max, uint64_t *out)
+static uint64_t read_count(struct settings *s, uint64_t max)
 {
-    const hibloom_status status = number_parse(value.text, value.len, max, out);
+    uint64_t count = 0;
+    const hibloom_status status = number_parse(s->value.text, s->value.len, max, &count);
 
     if (status == HIBLOOM_EINVAL)
-        return refuse(s, status, word, "not a whole number");
-    if (status == HIBLOOM_OK && *out != 0)
-        return HIBLOOM_OK;
-    return error_set(s->error, HIBLOOM_ERANGE, "%s: must be 1 to %" PRIu64, show(word).text, max);
+        refuse(s, status, "not a whole number");
+    else if (count == 0)
+        s->status = error_set(s->error, HIBLOOM_ERANGE, "%s: must be 1 to %" PRIu64, show(s->word, SHOWN).text, max);
+    return count;
 }
 
-static hibloom_status set_bits(struct settings *s, struct word word, struct word value)
+static void set_bits(struct settings *s)
 {
-    return read_count(s, word, value, SPEC_BITS_MAX, &s->spec.bits);
+    s->spec.bits = read_count(s, SPEC_BITS_MAX);
 }
 
-static hibloom_status set_capacity(struct settings *s, struct word word, struct word value)
+static void set_capacity(struct settings *s)
 {
-    return read_count(s, word, value, UINT64_MAX, &s->spec.capacity);
+    s->spec.capacity = read_count(s, UINT64_MAX);
 }
 
-static hibloom_status set_hashes(struct settings *s, struct word word, struct word value)
+static void set_hashes(struct settings *s)
 {
-    uint64_t hashes = 0;
-    hibloom_status status = read_count(s, word, value, HIBLOOM_HASHES_MAX, &hashes);
-
-    s->spec.hashes = (uint32_t)hashes;
-    return status;
+    s->spec.hashes = (uint32_t)read_count(s, HIBLOOM_HASHES_MAX);
 }
 
-static hibloom_status set_segments(struct settings *s, struct word word, struct word value)
+static void set_segments(struct settings *s)
 {
-    uint64_t segments = 0;
-    hibloom_status status = read_count(s, word, value, HIBLOOM_SEGMENTS_MAX, &segments);
-
-    s->spec.segments = (uint32_t)segments;
-    return status;
+    s->spec.segments = (uint32_t)read_count(s, HIBLOOM_SEGMENTS_MAX);
 }
 
-static hibloom_status set_error(struct settings *s, struct word word, struct word value)
+static void set_error(struct settings *s)
 {
-    if (number_parse_double(value.text, value.len, &s->spec.error_rate) != HIBLOOM_OK)
-        return refuse(s, HIBLOOM_EINVAL, word, "not a decimal number, such as 0.01 or 1e-2");
-    if (!(s->spec.error_rate > 0.0 && s->spec.error_rate < 1.0))
-        return refuse(s, HIBLOOM_ERANGE, word, "must be above 0 and below 1");
-    return HIBLOOM_OK;
+    if (number_parse_double(s->value.text, s->value.len, &s->spec.error_rate) != HIBLOOM_OK)
+        refuse(s, HIBLOOM_EINVAL, "not a decimal number, such as 0.01 or 1e-2");
+    else if (!(s->spec.error_rate > 0.0 && s->spec.error_rate < 1.0))
+        refuse(s, HIBLOOM_ERANGE, "must be above 0 and below 1");
 }
 
 /* What its digits mean depends on the hash, which may follow. */
-static hibloom_status set_seed(struct settings *s, struct word word, struct word value)
+static void set_seed(struct settings *s)
 {
-    (void)word;
-    s->seed = value;
-    return HIBLOOM_OK;
+    s->seed = s->value;
 }
 
-static hibloom_status set_seeds(struct settings *s, struct word word, struct word value)
+static void set_seeds(struct settings *s)
 {
-    const char *at = value.text, *end = value.text + value.len;
+    const char *const end = s->value.text + s->value.len;
 
-    (void)word;
-    for (;;) {
-        const char *comma = memchr(at, ',', (size_t)(end - at));
-        const char *stop = comma != NULL ? comma : end;
-        if (s->seeds == HIBLOOM_HASHES_MAX)
-            return error_set(s->error, HIBLOOM_ERANGE, "seeds=: more than %u", HIBLOOM_HASHES_MAX);
-        hibloom_status status = number_parse(at, (size_t)(stop - at), UINT32_MAX, &s->spec.seeds[s->seeds]);
-        s->seeds++;
-        if (status != HIBLOOM_OK)
-            return error_set(s->error, status, "seeds=: number %" PRIu32 " is not a whole number below 2^32", s->seeds);
-        if (comma == NULL)
-            return HIBLOOM_OK;
-        at = comma + 1;
+    for (const char *at = s->value.text, *stop; at <= end && s->status == HIBLOOM_OK; at = stop + 1) {
+        stop = memchr(at, ',', (size_t)(end - at));
+        if (stop == NULL)
+            stop = end;
+        if (s->seeds == HIBLOOM_HASHES_MAX) {
+            s->status = error_set(s->error, HIBLOOM_ERANGE, "seeds=: more than %u", HIBLOOM_HASHES_MAX);
+            return;
+        }
+        s->status = number_parse(at, (size_t)(stop - at), UINT32_MAX, &s->spec.seeds[s->seeds++]);
+        if (s->status != HIBLOOM_OK)
+            (void)error_set(s->error, s->status, "seeds=: number %" PRIu32 " is not a whole number below 2^32",
+                            s->seeds);
     }
 }
 
-static hibloom_status set_empty(struct settings *s, struct word word, struct word value)
+static void set_empty(struct settings *s)
 {
     s->spec.empty_excluded = true;
-    return word_is(value, "excluded") ? HIBLOOM_OK : refuse(s, HIBLOOM_EINVAL, word, "only empty=excluded is known");
+    if (!word_is(s->value, "excluded"))
+        refuse(s, HIBLOOM_EINVAL, "only empty=excluded is known");
 }
 
 static const struct setting {
     const char *name;
     unsigned bit;
-    hibloom_status (*set)(struct settings *, struct word, struct word value);
+    void (*set)(struct settings *);
 } setting_table[] = {
     {"capacity", GIVEN_CAPACITY, set_capacity}, {"error", GIVEN_ERROR, set_error},
     {"bits", GIVEN_BITS, set_bits},             {"hashes", GIVEN_HASHES, set_hashes},
@@ -219,43 +207,45 @@ const char *setting_name(unsigned given)
     return setting_table[i].name;
 }
 
-static hibloom_status apply(struct settings *s, struct word word, struct word name, struct word value)
+static void apply(struct settings *s, struct word name)
 {
     for (size_t i = 0; i < SETTINGS; i++) {
         const struct setting *setting = &setting_table[i];
         if (!word_is(name, setting->name))
             continue;
         if (s->given & setting->bit)
-            return error_set(s->error, HIBLOOM_EINVAL, "%s=: given twice", setting->name);
+            s->status = error_set(s->error, HIBLOOM_EINVAL, "%s=: given twice", setting->name);
+        else
+            setting->set(s);
         s->given |= setting->bit;
-        return setting->set(s, word, value);
+        return;
     }
-    return refuse_name(s, "setting", name, name_of_setting);
+    s->status = refuse_name(s, "setting", name, name_of_setting);
 }
 
 /* Reads all words; the first one is a preset if it has no '='. */
 static hibloom_status read_settings(struct settings *s, const char *text)
 {
     static const char blanks[] = " \t\r\n";
-    hibloom_status status = HIBLOOM_OK;
 
     if (strnlen(text, HIBLOOM_SPEC_TEXT_SIZE) == HIBLOOM_SPEC_TEXT_SIZE)
         return error_set(s->error, HIBLOOM_EINVAL, "longer than %u bytes", HIBLOOM_SPEC_TEXT_SIZE - 1);
-    for (const char *at = text + strspn(text, blanks); *at != '\0' && status == HIBLOOM_OK;) {
-        const struct word word = {at, strcspn(at, blanks)};
-        const char *equals = memchr(at, '=', word.len);
-        if (equals != NULL)
-            status = apply(s, word, (struct word){at, (size_t)(equals - at)},
-                           (struct word){equals + 1, word.len - (size_t)(equals - at) - 1});
-        else if (s->preset.len == 0 && s->given == 0)
-            s->preset = word;
-        else
-            status = error_set(s->error, HIBLOOM_EINVAL, "'%s': is no NAME=VALUE, and a preset is the first word",
-                               show_name(word).text);
-        at += word.len;
+    for (const char *at = text + strspn(text, blanks); *at != '\0' && s->status == HIBLOOM_OK;) {
+        s->word = (struct word){at, strcspn(at, blanks)};
+        at += s->word.len;
+        const char *equals = memchr(s->word.text, '=', s->word.len);
+        if (equals != NULL) {
+            s->value = (struct word){equals + 1, (size_t)(at - equals) - 1};
+            apply(s, (struct word){s->word.text, (size_t)(equals - s->word.text)});
+        } else if (s->preset.len == 0 && s->given == 0) {
+            s->preset = s->word;
+        } else {
+            s->status = error_set(s->error, HIBLOOM_EINVAL, "'%s': is no NAME=VALUE, and a preset is the first word",
+                                  show_name(s->word).text);
+        }
         at += strspn(at, blanks);
     }
-    return status;
+    return s->status;
 }
 
 /* ---- settings -> spec ---- */
@@ -264,20 +254,17 @@ static hibloom_status read_settings(struct settings *s, const char *text)
  * order, of which the two seeds are the little-endian words. */
 static bool read_seed(hibloom_spec *spec, struct word hex, unsigned key_bytes)
 {
-    unsigned char digits[32];
-
     if (hex.len < (key_bytes > 8 ? 32 : 1) || hex.len > 2 * (size_t)key_bytes)
         return false;
     for (size_t i = 0; i < hex.len; i++) {
         const int digit = number_hex_digit(hex.text[i]);
         if (digit < 0)
             return false;
-        digits[i] = (unsigned char)digit;
+        if (key_bytes == 8)
+            spec->seeds[0] = spec->seeds[0] << 4 | (unsigned)digit;
+        else /* the high half of each byte first */
+            spec->seeds[i / 16] |= (uint64_t)digit << 4 * (i % 16 ^ 1);
     }
-    for (size_t i = 0; key_bytes == 8 && i < hex.len; i++)
-        spec->seeds[0] = spec->seeds[0] << 4 | digits[i];
-    for (size_t i = 0; key_bytes > 8 && i < key_bytes; i++)
-        spec->seeds[i / 8] |= (uint64_t)(digits[2 * i] << 4 | digits[2 * i + 1]) << (8 * (i % 8));
     spec->seeded = true;
     return true;
 }
@@ -367,10 +354,10 @@ const char *hibloom_spec_error(const char *text, char *buf, size_t size)
 
 /* ---- spec -> text ---- */
 
-/* Appends to a text of `size` bytes; what does not fit is seen at the end. */
+/* HIBLOOM_SPEC_TEXT_SIZE holds every spec text. */
 struct line {
-    char *text;
-    size_t size, len;
+    char text[HIBLOOM_SPEC_TEXT_SIZE];
+    size_t len;
 };
 
 __attribute__((format(printf, 2, 3))) static void append(struct line *line, const char *format, ...)
@@ -378,10 +365,8 @@ __attribute__((format(printf, 2, 3))) static void append(struct line *line, cons
     va_list arguments;
 
     va_start(arguments, format);
-    const size_t room = line->len < line->size ? line->size - line->len : 0;
-    const int len = vsnprintf(room > 0 ? line->text + line->len : NULL, room, format, arguments);
+    line->len += (size_t)vsnprintf(line->text + line->len, sizeof line->text - line->len, format, arguments);
     va_end(arguments);
-    line->len += (size_t)len;
 }
 
 static void append_seeds(struct line *line, const hibloom_spec *spec, const struct hash *hash)
@@ -400,7 +385,7 @@ static void append_seeds(struct line *line, const hibloom_spec *spec, const stru
 
 hibloom_status hibloom_spec_format(const hibloom_spec *spec, char *buf, size_t size)
 {
-    struct line line = {buf, size, 0};
+    struct line line = {.len = 0};
     char rate[NUMBER_DOUBLE_SIZE];
     hibloom_status status = spec_check(spec);
 
@@ -420,7 +405,6 @@ hibloom_status hibloom_spec_format(const hibloom_spec *spec, char *buf, size_t s
         status = number_format_double(rate, spec->error_rate);
         append(&line, " error=%s", status == HIBLOOM_OK ? rate : "");
     }
-    if (status != HIBLOOM_OK)
-        return status;
-    return line.len < size ? HIBLOOM_OK : HIBLOOM_ERANGE;
+    snprintf(buf, size, "%s", line.text);
+    return status != HIBLOOM_OK ? status : line.len < size ? HIBLOOM_OK : HIBLOOM_ERANGE;
 }

@@ -20,7 +20,7 @@ enum {
     GIVEN_SEGMENTS = 1 << 9
 };
 
-/* A word of the text, or a part of one; not terminated. */
+/* A word of the text, or one side of its '='; not terminated. */
 struct word {
     const char *text;
     size_t len;
@@ -31,14 +31,13 @@ struct settings {
     uint32_t seeds;
     struct word seed, preset; /* len 0: none */
     hibloom_spec spec;        /* the values, where given */
-    struct error *error;      /* in words: why the text is refused */
+    struct error *error;      /* in words: why the text is refused, and */
+    hibloom_status status;    /* of the words so far */
+    struct word word, value;  /* the NAME=VALUE that is being read, and its value */
 };
 
 /* Fills *out from settings->preset and the settings beside it. */
 hibloom_status preset_spec(hibloom_spec *out, const struct settings *settings);
-
-/* The name of preset number i, NULL behind the last one. */
-const char *preset_name(size_t i);
 
 /* The name of the first setting in `given`, which is not 0. */
 const char *setting_name(unsigned given);
