@@ -5,8 +5,6 @@
 #include "hash/spread.h"
 #include "hash/xxh3.h"
 
-#include <string.h>
-
 static const struct digest digest_xxh3 = {false, xxh3};
 static const struct index_rule index_spread = {true, spread}, index_spread_blocked = {true, spread_blocked};
 
@@ -18,8 +16,6 @@ static const struct hash hashes[] = {
     [HIBLOOM_HASH_PHP_MT] = {"php-mt", SEEDING_NONE, 0, &digest_crc32, &index_php_mt, NULL},
     [HIBLOOM_HASH_PHP_MT_LEGACY] = {"php-mt-legacy", SEEDING_NONE, 0, &digest_crc32, &index_php_mt_legacy, NULL},
 };
-
-enum { HASHES = sizeof hashes / sizeof hashes[0] };
 
 static uint32_t two_steps(const struct hasher *hasher, const void *item, size_t len, uint64_t *out)
 {
@@ -52,16 +48,5 @@ const struct hash *hash_by_id(hibloom_hash id)
 {
     /* Whether the enum is signed is the compiler's choice; as a size_t a
      * negative number is too large as well. */
-    return (size_t)id < HASHES ? &hashes[id] : NULL;
-}
-
-const struct hash *hash_by_name(const char *name, size_t len, hibloom_hash *id)
-{
-    for (size_t i = 0; i < HASHES; i++) {
-        if (strlen(hashes[i].name) == len && memcmp(hashes[i].name, name, len) == 0) {
-            *id = (hibloom_hash)i;
-            return &hashes[i];
-        }
-    }
-    return NULL;
+    return (size_t)id < sizeof hashes / sizeof *hashes ? &hashes[id] : NULL;
 }

@@ -56,10 +56,8 @@ struct hasher {
 /* Sets the functions of a hasher; `blocked` only if the hash has that rule. */
 void hasher_set(struct hasher *hasher, const struct hash *hash, bool blocked);
 
-/* The row of a hash, or NULL if there is none with that number or name (`len`
- * bytes, not terminated). */
+/* The row of a hash, or NULL if there is none with that number. */
 const struct hash *hash_by_id(hibloom_hash id);
-const struct hash *hash_by_name(const char *name, size_t len, hibloom_hash *id);
 
 extern const struct digest digest_siphash, digest_murmur3, digest_poly, digest_crc32;
 extern const struct index_rule index_python_modulo, index_mask, index_php_mt, index_php_mt_legacy;

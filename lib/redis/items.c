@@ -236,11 +236,10 @@ static void answered(struct talk *talk, unsigned number)
 static const struct run *find_unproven(const struct items *walk, unsigned w, uint32_t i)
 {
     const struct window *window = &walk->windows[w];
-    const bool by_key = walk->encoding->each_key || walk->encoding->all_keys;
 
     if (window->items == 0)
         return NULL;
-    if (by_key)
+    if (walk->encoding->each_key || walk->encoding->all_keys)
         return window->proven[i] ? NULL : window->run;
     for (uint32_t r = 0; r < window->runs; r++)
         if (window->run[r].segment == i && !window->proven[r])

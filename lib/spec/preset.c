@@ -109,21 +109,17 @@ static const struct preset {
     {"php-uids", 0, 0, HIBLOOM_HASH_POLY, php_uids},
 };
 
-enum { PRESETS = sizeof presets / sizeof *presets };
-
 static const char *preset_name(size_t i)
 {
-    return i < PRESETS ? presets[i].name : NULL;
+    return i < sizeof presets / sizeof *presets ? presets[i].name : NULL;
 }
 
-hibloom_status preset_spec(hibloom_spec *out, const struct settings *settings)
+hibloom_status preset_spec(hibloom_spec *out, struct settings *settings)
 {
-    const struct preset *preset = presets;
+    const struct preset *preset = &presets[find_name(settings, "preset", settings->preset, preset_name)];
 
-    while (preset < presets + PRESETS && !word_is(settings->preset, preset->name))
-        preset++;
-    if (preset == presets + PRESETS)
-        return refuse_name(settings, "preset", settings->preset, preset_name);
+    if (settings->status != HIBLOOM_OK)
+        return settings->status;
     const unsigned lacks = preset->needs & ~settings->given;
     const unsigned excess = settings->given & ~(preset->needs | preset->takes);
     if (lacks != 0)

@@ -50,12 +50,8 @@ uint32_t spec_default_segments(const hibloom_spec *spec)
  * No words repeat a seed. */
 static hibloom_status check_seeds(const hibloom_spec *spec, const struct hash *hash, struct error *error)
 {
-    uint32_t shown = 0;
+    const uint32_t shown = hash->seeding == SEEDING_PER_HASH ? spec->hashes : spec->seeded ? hash->key_bytes / 8 : 0;
 
-    if (hash->seeding == SEEDING_PER_HASH)
-        shown = spec->hashes;
-    else if (hash->seeding == SEEDING_KEY && spec->seeded)
-        shown = hash->key_bytes / 8;
     if (spec->seeded && hash->seeding != SEEDING_KEY)
         return error_set(error, HIBLOOM_EINVAL, "seeded: must be false with hash=%s", hash->name);
     for (uint32_t i = 0; i < shown; i++)

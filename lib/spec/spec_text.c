@@ -20,8 +20,6 @@
 
 static const char *const layouts[] = {"classic", "partitioned", "blocked"};
 
-enum { LAYOUTS = sizeof layouts / sizeof *layouts };
-
 /* ---- Words that refuse ---- */
 
 #define SHOWN 32 /* bytes of a word, at most */
@@ -57,16 +55,19 @@ static struct shown show_name(struct word word)
     return show(word, len);
 }
 
-hibloom_status refuse_name(const struct settings *s, const char *kind, struct word name,
-                           const char *(*name_of)(size_t i))
+size_t find_name(struct settings *s, const char *kind, struct word name, const char *(*name_of)(size_t i))
 {
     char names[256] = "";
     size_t used = 0;
 
+    for (size_t i = 0; name_of(i) != NULL; i++)
+        if (word_is(name, name_of(i)))
+            return i;
     for (size_t i = 0; name_of(i) != NULL && used < sizeof names; i++)
         used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "", name_of(i));
-    return error_set(s->error, HIBLOOM_EINVAL, "no such %s as '%s'; there are %s", kind, show_name(name).text,
-                     names);
+    s->status = error_set(s->error, HIBLOOM_EINVAL, "no such %s as '%s'; there are %s", kind, show_name(name).text,
+                          names);
+    return 0;
 }
 
 static const char *hash_name(size_t i)
@@ -78,7 +79,7 @@ static const char *hash_name(size_t i)
 
 static const char *layout_name(size_t i)
 {
-    return i < LAYOUTS ? layouts[i] : NULL;
+    return i < sizeof layouts / sizeof *layouts ? layouts[i] : NULL;
 }
 
 /* ---- text -> settings ---- */
@@ -91,19 +92,12 @@ static void refuse(struct settings *s, hibloom_status status, const char *why)
 
 static void set_hash(struct settings *s)
 {
-    if (hash_by_name(s->value.text, s->value.len, &s->spec.hash) == NULL)
-        s->status = refuse_name(s, "hash", s->value, hash_name);
+    s->spec.hash = (hibloom_hash)find_name(s, "hash", s->value, hash_name);
 }
 
 static void set_layout(struct settings *s)
 {
-    size_t i = 0;
-
-    while (i < LAYOUTS && !word_is(s->value, layouts[i]))
-        i++;
-    s->spec.layout = (hibloom_layout)i;
-    if (i == LAYOUTS)
-        s->status = refuse_name(s, "layout", s->value, layout_name);
+    s->spec.layout = (hibloom_layout)find_name(s, "layout", s->value, layout_name);
 }
 
 /* A number that is given is not 0: that stands for "not given" in a spec. */
@@ -191,11 +185,9 @@ static const struct setting {
     {"segments", GIVEN_SEGMENTS, set_segments}, {"empty", GIVEN_EMPTY, set_empty},
 };
 
-enum { SETTINGS = sizeof setting_table / sizeof *setting_table };
-
 static const char *name_of_setting(size_t i)
 {
-    return i < SETTINGS ? setting_table[i].name : NULL;
+    return i < sizeof setting_table / sizeof *setting_table ? setting_table[i].name : NULL;
 }
 
 const char *setting_name(unsigned given)
@@ -209,18 +201,15 @@ const char *setting_name(unsigned given)
 
 static void apply(struct settings *s, struct word name)
 {
-    for (size_t i = 0; i < SETTINGS; i++) {
-        const struct setting *setting = &setting_table[i];
-        if (!word_is(name, setting->name))
-            continue;
-        if (s->given & setting->bit)
-            s->status = error_set(s->error, HIBLOOM_EINVAL, "%s=: given twice", setting->name);
-        else
-            setting->set(s);
-        s->given |= setting->bit;
+    const struct setting *setting = &setting_table[find_name(s, "setting", name, name_of_setting)];
+
+    if (s->status != HIBLOOM_OK)
         return;
-    }
-    s->status = refuse_name(s, "setting", name, name_of_setting);
+    if (s->given & setting->bit)
+        s->status = error_set(s->error, HIBLOOM_EINVAL, "%s=: given twice", setting->name);
+    else
+        setting->set(s);
+    s->given |= setting->bit;
 }
 
 /* Reads all words; the first one is a preset if it has no '='. */

@@ -37,7 +37,7 @@ struct settings {
 };
 
 /* Fills *out from settings->preset and the settings beside it. */
-hibloom_status preset_spec(hibloom_spec *out, const struct settings *settings);
+hibloom_status preset_spec(hibloom_spec *out, struct settings *settings);
 
 /* The name of the first setting in `given`, which is not 0. */
 const char *setting_name(unsigned given);
@@ -47,8 +47,8 @@ static inline bool word_is(struct word word, const char *name)
     return strlen(name) == word.len && memcmp(name, word.text, word.len) == 0;
 }
 
-/* Refuses a name that is in no list: "no such hash as 'md5'; there are xxh3, ..." */
-hibloom_status refuse_name(const struct settings *settings, const char *kind, struct word name,
-                           const char *(*name_of)(size_t i));
+/* The number of a name in a list that ends in NULL. One that is not there is
+ * refused, "no such hash as 'md5'; there are xxh3, ...", and 0. */
+size_t find_name(struct settings *settings, const char *kind, struct word name, const char *(*name_of)(size_t i));
 
 #endif

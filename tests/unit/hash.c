@@ -22,32 +22,34 @@ static void assert_spread(hibloom_hash hash, const uint64_t seeds[2], hibloom_it
 
 static void each_hash_is_found_by_its_name_and_number(void **state)
 {
-    static const char *const names[] = {"xxh3", "siphash", "murmur3", "poly", "php-mt", "php-mt-legacy"};
+    static const struct {
+        const char *name, *text;
+    } known[] = {
+        {"xxh3", "hash=xxh3 bits=8 hashes=1"},     {"siphash", "hash=siphash bits=8 hashes=1"},
+        {"murmur3", "hash=murmur3 bits=8 seeds=1"}, {"poly", "hash=poly bits=8 seeds=1"},
+        {"php-mt", "hash=php-mt bits=8 hashes=1"}, {"php-mt-legacy", "hash=php-mt-legacy bits=8 hashes=1"},
+    };
 
     (void)state;
-    for (size_t i = 0; i < COUNT(names); i++) {
-        hibloom_hash id = (hibloom_hash)99;
-        const struct hash *hash = hash_by_name(names[i], strlen(names[i]), &id);
+    for (size_t i = 0; i < COUNT(known); i++) {
+        hibloom_spec spec;
 
-        assert_non_null(hash);
-        assert_string_equal(hash->name, names[i]);
-        assert_int_equal(id, i);
-        assert_ptr_equal(hash_by_id(id), hash);
+        assert_int_equal(hibloom_spec_parse(&spec, known[i].text), HIBLOOM_OK);
+        assert_int_equal(spec.hash, i);
+        assert_string_equal(hash_by_id(spec.hash)->name, known[i].name);
     }
 }
 
 static void other_names_and_numbers_are_no_hash(void **state)
 {
-    hibloom_hash id = (hibloom_hash)99;
+    static const char *const texts[] = {"hash= bits=8 hashes=1", "hash=xxh bits=8 hashes=1",
+                                        "hash=xxh32 bits=8 hashes=1", "hash=XXH3 bits=8 hashes=1",
+                                        "hash=php-mt- bits=8 hashes=1"};
+    hibloom_spec spec;
 
     (void)state;
-    assert_null(hash_by_name("", 0, &id));
-    assert_null(hash_by_name("xxh", 3, &id));
-    assert_null(hash_by_name("xxh32", 5, &id));
-    assert_null(hash_by_name("XXH3", 4, &id));
-    assert_null(hash_by_name("php-mt-", 7, &id));
-    assert_int_equal(id, 99);
-    assert_ptr_equal(hash_by_name("php-mt-legacy", 6, &id), hash_by_id(HIBLOOM_HASH_PHP_MT));
+    for (size_t i = 0; i < COUNT(texts); i++)
+        assert_int_equal(hibloom_spec_parse(&spec, texts[i]), HIBLOOM_EINVAL);
     assert_null(hash_by_id((hibloom_hash)6));
     assert_null(hash_by_id((hibloom_hash)-1));
 }
