@@ -110,16 +110,11 @@ static void sum_head(struct filter_file *file)
 
 static hibloom_status new_file(struct filter_file **out, const char *path, struct error *error)
 {
-    struct filter_file *file = calloc(1, sizeof *file);
+    struct filter_file *file = *out = malloc(sizeof *file);
 
-    if (file == NULL)
-        return error_set(error, HIBLOOM_ENOMEM, "out of memory");
-    file->fd = -1;
-    file->path = path;
-    file->error = error;
-    file->sum = XXH3_createState();
-    *out = file;
-    return file->sum != NULL ? HIBLOOM_OK : error_set(error, HIBLOOM_ENOMEM, "out of memory");
+    if (file != NULL)
+        *file = (struct filter_file){.fd = -1, .path = path, .error = error, .sum = XXH3_createState()};
+    return file != NULL && file->sum != NULL ? HIBLOOM_OK : error_set(error, HIBLOOM_ENOMEM, "out of memory");
 }
 
 /* Only a regular file has a size to check by, and no one to wait for: hence

@@ -6,7 +6,8 @@
 #include "redis/guard.h"
 
 /* Some items on their way: written, and not answered yet. The items of a call nest:
- * chunk (hashed at a time) > window (sent at a time) > run (in one key, encoding.h). */
+ * chunk (hashed at a time) > window (sent at a time, and may go on in the next chunk)
+ * > run (in one key, encoding.h). */
 struct window {
     size_t base;           /* the item that `item` counts from */
     uint32_t items, runs;

@@ -100,9 +100,9 @@ static uint64_t fewest_bits(hibloom_spec spec, uint64_t capacity, double error_r
 
 #define PAST_BEST 16u /* few items have several equally good k */
 
-static hibloom_status best_hashes(hibloom_spec *spec, uint64_t capacity, double error_rate)
+/* 0 if it is none that is allowed. */
+static uint32_t best_hashes(hibloom_spec trial, uint64_t capacity, double error_rate)
 {
-    hibloom_spec trial = *spec;
     uint32_t best = 0;
     uint64_t best_total = 0;
 
@@ -116,22 +116,14 @@ static hibloom_status best_hashes(hibloom_spec *spec, uint64_t capacity, double 
             best_total = spec_all_bits(&trial);
         }
     }
-    if (best == 0 || best > HIBLOOM_HASHES_MAX)
-        return HIBLOOM_ERANGE;
-    spec->hashes = best;
-    return HIBLOOM_OK;
+    return best <= HIBLOOM_HASHES_MAX ? best : 0;
 }
 
 static hibloom_status size_segmented(hibloom_spec *spec, uint64_t capacity, double error_rate, uint32_t hashes)
 {
-    hibloom_status status = HIBLOOM_OK;
-
-    spec->hashes = hashes;
-    if (hashes == 0)
-        status = best_hashes(spec, capacity, error_rate);
-    if (status == HIBLOOM_OK)
-        spec->bits = fewest_bits(*spec, capacity, error_rate);
-    return status == HIBLOOM_OK && spec->bits == 0 ? HIBLOOM_ERANGE : status;
+    spec->hashes = hashes != 0 ? hashes : best_hashes(*spec, capacity, error_rate);
+    spec->bits = spec->hashes != 0 ? fewest_bits(*spec, capacity, error_rate) : 0;
+    return spec->bits != 0 ? HIBLOOM_OK : HIBLOOM_ERANGE;
 }
 
 hibloom_status spec_size(hibloom_spec *spec, uint64_t capacity, double error_rate, uint32_t hashes)

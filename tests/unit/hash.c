@@ -25,9 +25,9 @@ static void each_hash_is_found_by_its_name_and_number(void **state)
     static const struct {
         const char *name, *text;
     } known[] = {
-        {"xxh3", "hash=xxh3 bits=8 hashes=1"},     {"siphash", "hash=siphash bits=8 hashes=1"},
+        {"xxh3", "hash=xxh3 bits=8 hashes=1"},      {"siphash", "hash=siphash bits=8 hashes=1"},
         {"murmur3", "hash=murmur3 bits=8 seeds=1"}, {"poly", "hash=poly bits=8 seeds=1"},
-        {"php-mt", "hash=php-mt bits=8 hashes=1"}, {"php-mt-legacy", "hash=php-mt-legacy bits=8 hashes=1"},
+        {"php-mt", "hash=php-mt bits=8 hashes=1"},  {"php-mt-legacy", "hash=php-mt-legacy bits=8 hashes=1"},
     };
 
     (void)state;
