@@ -55,6 +55,8 @@ static const struct {
          "seeds= is missing: hash=murmur3 takes seeds=A,B,.., a number for each hash"},
         {"bits=10 hashes=3 hash=murmur3 seeds=1,2", "hashes=3: but there are 2 seeds"},
         {"bits=10 hash=murmur3 seeds=1,,2", "seeds=: number 2 is not a whole number below 2^32"},
+        {"bits=10 hash=murmur3 seeds=1,", "seeds=: number 2 is not a whole number below 2^32"},
+        {"bits=10 hash=murmur3 seeds=", "seeds=: number 1 is not a whole number below 2^32"},
         {"bits=10 hash=murmur3 seeds=4294967296", "seeds=: number 1 is not a whole number below 2^32"},
         {"capacity=1000 error=1e-70",
          "capacity= and error=: would take more than 2^62 bits, or more than 128 hashes"},
