@@ -16,17 +16,15 @@ static void note_bit(struct task *task, struct run *run, size_t at, long long va
         run->known[at] = value == 0 ? BIT_WAS_UNSET : BIT_WAS_SET;
 }
 
-void encoding_take(const struct encoding *encoding, struct task *task, struct run *run, uint32_t i, uint32_t index,
-                   const struct reply *reply)
+/* Whether a reply is of that type. If it is a refusal, `count` bits from `at` on were not set. */
+static inline bool expect(struct task *task, struct run *run, uint32_t i, size_t at, size_t count, int type,
+                          const struct reply *reply)
 {
-    const size_t k = task->filter->spec.hashes;
-    const size_t first = encoding->each_key ? i : 0, step = encoding->each_bit && !encoding->each_key ? 1 : k;
-    const size_t at = first + index * step;
-
-    if (task_expect(task, reply, encoding->reply, i))
-        encoding->take(task, run, at, reply);
-    else if (reply->type == REDIS_REPLY_ERROR) /* what was refused was not set */
-        memset(run->known + at, BIT_WAS_SET, encoding->all_keys ? run->items * k : encoding->each_bit ? 1 : k);
+    if (task_expect(task, reply, type, i))
+        return true;
+    if (reply->type == REDIS_REPLY_ERROR)
+        memset(run->known + at, BIT_WAS_SET, count);
+    return false;
 }
 
 /* ---- SETBIT, GETBIT ------------------------------------------------------------ */
@@ -50,9 +48,10 @@ static void ask_bits(const struct encoding *encoding, const hibloom *filter, str
     }
 }
 
-static void take_bit(struct task *task, struct run *run, size_t at, const struct reply *reply)
+static void take_bit(struct task *task, struct run *run, uint32_t i, size_t at, const struct reply *reply)
 {
-    note_bit(task, run, at, reply->integers[0]);
+    if (expect(task, run, i, at, 1, REDIS_REPLY_INTEGER, reply))
+        note_bit(task, run, at, reply->integers[0]);
 }
 
 /* ---- BITFIELD key SET u1 bit 1 ..., or GET u1 bit ... ----------------------------- */
@@ -78,13 +77,17 @@ static void ask_bitfield(const struct encoding *encoding, const hibloom *filter,
     }
 }
 
-static void take_array(struct task *task, struct run *run, size_t at, const struct reply *reply)
+static void take_array(struct task *task, struct run *run, uint32_t i, size_t at, const struct reply *reply)
 {
-    if (reply->count != task->filter->spec.hashes)
+    const size_t k = task->filter->spec.hashes;
+
+    if (!expect(task, run, i, at, k, REDIS_REPLY_ARRAY, reply))
+        return;
+    if (reply->count != k)
         task_unexpected(task);
     else
-        for (size_t i = 0; i < reply->count; i++)
-            note_bit(task, run, at + i, reply->integers[i]);
+        for (size_t bit = 0; bit < k; bit++)
+            note_bit(task, run, at + bit, reply->integers[bit]);
 }
 
 /* ---- The whole block in one GETRANGE ---------------------------------------------- */
@@ -107,8 +110,10 @@ static void ask_block(const struct encoding *encoding, const hibloom *filter, st
 
 /* A block that is not all there is one of a key that the guard will find lost,
  * or of a bare bitmap, which is as long as its last bit wants. */
-static void take_block(struct task *task, struct run *run, size_t at, const struct reply *reply)
+static void take_block(struct task *task, struct run *run, uint32_t i, size_t at, const struct reply *reply)
 {
+    if (!task_expect(task, reply, REDIS_REPLY_STRING, i))
+        return;
     if (reply->text_len > BLOCK_BYTES) {
         task_unexpected(task);
         return;
@@ -141,31 +146,30 @@ static void ask_script(const struct encoding *encoding, const hibloom *filter, s
 }
 
 /* The digits are in `known`, which is as long: there they were put as they came. */
-static void take_digits(struct task *task, struct run *run, size_t at, const struct reply *reply)
+static void take_digits(struct task *task, struct run *run, uint32_t i, size_t at, const struct reply *reply)
 {
-    if (reply->text_len != (size_t)run->items * task->filter->spec.hashes)
+    const size_t count = (size_t)run->items * task->filter->spec.hashes;
+
+    if (!expect(task, run, i, at, count, REDIS_REPLY_STRING, reply))
+        return;
+    if (reply->text_len != count)
         task_unexpected(task);
     else
-        for (; at < reply->text_len; at++)
+        for (; at < count; at++)
             note_bit(task, run, at, (long long)run->known[at] - '0');
 }
 
 /* ---- Which one ----------------------------------------------------------------------- */
 
-#define SINGLE REDIS_REPLY_INTEGER, ask_bits, take_bit
-#define FIELDS REDIS_REPLY_ARRAY, ask_bitfield, take_array
-
-/* sets, each_key, all_keys, each_bit; bytes of a bit, an item, an answer; how */
-static const struct encoding setbit = {true, false, false, true, 30, 0, 0, SINGLE};
-static const struct encoding getbit = {false, false, false, true, 23, 0, 0, SINGLE};
-static const struct encoding setbit_each = {true, true, false, true, 30, 0, 0, SINGLE};
-static const struct encoding getbit_each = {false, true, false, true, 23, 0, 0, SINGLE};
-static const struct encoding bitfield_set = {true, false, false, false, 24, 20, 0, FIELDS};
-static const struct encoding bitfield_get = {false, false, false, false, 17, 24, 0, FIELDS};
-static const struct encoding block_get = {false, false, false, false, 0, 30, BLOCK_ANSWER, REDIS_REPLY_STRING,
-                                          ask_block, take_block};
-static const struct encoding script_set = {true, false, true, false, 2, 0, 0, REDIS_REPLY_STRING,
-                                           ask_script, take_digits};
+/* sets, each_key, all_keys, each_bit; bytes of a bit, an item, an answer */
+static const struct encoding setbit = {true, false, false, true, 30, 0, 0, ask_bits, take_bit};
+static const struct encoding getbit = {false, false, false, true, 23, 0, 0, ask_bits, take_bit};
+static const struct encoding setbit_each = {true, true, false, true, 30, 0, 0, ask_bits, take_bit};
+static const struct encoding getbit_each = {false, true, false, true, 23, 0, 0, ask_bits, take_bit};
+static const struct encoding bitfield_set = {true, false, false, false, 24, 20, 0, ask_bitfield, take_array};
+static const struct encoding bitfield_get = {false, false, false, false, 17, 24, 0, ask_bitfield, take_array};
+static const struct encoding block_get = {false, false, false, false, 0, 30, BLOCK_ANSWER, ask_block, take_block};
+static const struct encoding script_set = {true, false, true, false, 2, 0, 0, ask_script, take_digits};
 
 const struct encoding *encoding_to_add(const hibloom *filter, bool exact)
 {

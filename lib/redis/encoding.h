@@ -33,20 +33,15 @@ struct encoding {
     uint8_t bit_bytes;    /* of commands for a bit, without its offset and key; about */
     uint8_t item_bytes;   /* of commands for an item beside those */
     uint8_t answer_bytes; /* an item, where that is more than its commands; else 0 */
-    int reply;            /* REDIS_REPLY_...: to each command */
     /* Writes the commands for `items` of a run on a key. `bits` are the run's, of each_key from the key's first on. */
     void (*ask)(const struct encoding *, const hibloom *, struct commands *, struct argument key, const uint64_t *bits,
                 uint32_t items);
-    /* Takes a reply of that type, to what is asked of the run's bits from `at` on; for encoding_take. */
-    void (*take)(struct task *, struct run *, size_t at, const struct reply *);
+    /* Takes the reply to what was asked of the run's bits from `at` on, on key i; without each_key, the segment. */
+    void (*take)(struct task *, struct run *, uint32_t i, size_t at, const struct reply *);
 };
 
 /* The one in which to add, whether the caller asks for is_new or not; and to look. */
 const struct encoding *encoding_to_add(const hibloom *, bool exact);
 const struct encoding *encoding_to_look(const hibloom *);
-
-/* Takes reply `index` of those to a run's commands on key i; without each_key that is the run's segment. */
-void encoding_take(const struct encoding *, struct task *, struct run *, uint32_t i, uint32_t index,
-                   const struct reply *);
 
 #endif

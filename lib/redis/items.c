@@ -200,7 +200,7 @@ static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct r
     const uint32_t i = each_key ? tag >> 1 : run->segment, answer = index - walk->before;
 
     if (index >= walk->before && answer < run->answers) {
-        encoding_take(walk->encoding, &talk->task, run, i, answer, reply);
+        walk->encoding->take(&talk->task, run, i, (size_t)answer * walk->step + (each_key ? i : 0), reply);
         return;
     }
     const uint32_t per_key = GUARD_REPLIES(talk->task.filter);
@@ -379,6 +379,7 @@ static void estimate(struct items *walk)
     const struct encoding *encoding = walk->encoding;
     const size_t guards = encoding->each_key || encoding->all_keys ? redis_filter_of(filter)->count : 1;
 
+    walk->step = encoding->each_bit && !encoding->each_key ? 1 : k;
     walk->item_bytes = encoding->item_bytes + k * (encoding->bit_bytes + digits) +
                        (encoding->all_keys ? 0 : encoding->each_bit ? k * key : key);
     walk->guard_bytes = guards * (key + 40);

@@ -37,6 +37,7 @@ struct items {
     void *memory;           /* what all arrays lie in */
     size_t item_bytes, guard_bytes, window_bytes; /* of commands */
     uint32_t window_items, chunk_items;           /* at most */
+    uint32_t step;                                /* positions from those of one answer to the next one's */
     uint32_t before;                              /* replies of guards in front of those of items */
     struct chunk chunk;
     struct window windows[2];
