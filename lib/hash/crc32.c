@@ -7,7 +7,6 @@
 
 static void compute(const void *item, size_t len, const uint64_t *seeds, uint64_t *values)
 {
-    (void)seeds;
     values[0] = crc32_z(0, item, len);
 }
 

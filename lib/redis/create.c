@@ -101,7 +101,6 @@ bool life_take_answer(struct life *life, const struct reply *reply, uint32_t i)
 
 static void take_answer(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
-    (void)index;
     (void)life_take_answer(life_of(talk), reply, tag);
 }
 
@@ -158,7 +157,6 @@ static void take_made(struct talk *talk, uint32_t tag, uint32_t index, const str
     struct redis_filter *own = redis_filter_of(talk->task.filter);
     const struct record *record = &life->answer_record;
 
-    (void)index;
     if (!life_take_answer(life, reply, tag)) {
         if (talk->task.refusal == REFUSAL_WRONGTYPE) /* another's value is where a key has to be */
             talk->cleanup = life_remove;
@@ -301,7 +299,6 @@ static void finish(struct talk *talk, struct outbox *outbox)
 
 static void again(struct talk *talk, struct outbox *outbox)
 {
-    (void)outbox;
     life_again(talk);
 }
 
@@ -334,5 +331,4 @@ static void give_up_creating(struct talk *talk, struct outbox *outbox)
     keys_name(key, talk->task.filter, life->key);
     life_fail_taken(life, key);
     talk->cleanup = life_remove;
-    (void)outbox;
 }

@@ -98,7 +98,6 @@ static void take_array(struct task *task, struct run *run, uint32_t i, size_t at
 static void ask_block(const struct encoding *encoding, const hibloom *filter, struct commands *out, struct argument key,
                       const uint64_t *bits, uint32_t items)
 {
-    (void)encoding;
     for (; items > 0; items--, bits += filter->spec.hashes) {
         const uint64_t first = *bits / HIBLOOM_BLOCK_BITS * BLOCK_BYTES;
         command_start(out, 4, "GETRANGE");
@@ -136,8 +135,6 @@ static void ask_script(const struct encoding *encoding, const hibloom *filter, s
     const uint32_t k = filter->spec.hashes;
     char name[KEYS_SIZE];
 
-    (void)encoding;
-    (void)key;
     script_start(out, SCRIPT_SET, k, (size_t)items * k);
     for (uint32_t number = 0; number < k; number++)
         command_argument(out, (struct argument){name, keys_name(name, filter, number)});

@@ -209,7 +209,6 @@ static void judge_diagnosis(struct talk *talk, struct outbox *outbox)
     const enum record_found found = talk->diagnosis.found[0];
     char key[KEYS_SIZE];
 
-    (void)outbox;
     keys_name(key, task->filter, talk->other_key);
     if (own->count > 1)
         judge_several(talk, key);

@@ -273,15 +273,10 @@ static bool undo_next(struct talk *talk, struct outbox *outbox, unsigned number)
 /* A refusal is not told: there is another failure already, or will be. */
 static void take_undone(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
-    (void)talk;
-    (void)tag;
-    (void)index;
-    (void)reply;
 }
 
 static void undo(struct talk *talk, struct outbox *outbox)
 {
-    (void)outbox;
     talk->window = undo_next;
     talk->take = take_undone;
 }
@@ -301,7 +296,6 @@ static void prove_if_idle(struct talk *talk, struct outbox *outbox)
 
 static void start(struct talk *talk, struct outbox *outbox)
 {
-    (void)outbox;
     talk->window = write_window;
     talk->take = take;
     talk->answered = answered;

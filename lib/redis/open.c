@@ -26,7 +26,6 @@ static void take_place(struct talk *talk, uint32_t tag, uint32_t index, const st
     struct task *refused = &place->refused; /* counts only if that place is the filter's */
     char key[KEYS_SIZE];
 
-    (void)index;
     refused->filter = talk->task.filter;
     if (task_expect(refused, reply, REDIS_REPLY_STRING, 0))
         place->found = record_read_end(reply->text, reply->text_len < RECORD_END ? reply->text_len : RECORD_END,

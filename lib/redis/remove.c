@@ -31,7 +31,6 @@ void life_take_unlinked(struct talk *talk, uint32_t tag, uint32_t index, const s
 {
     struct life *life = life_of(talk);
 
-    (void)index;
     const bool other_type = reply->type == REDIS_REPLY_ERROR && refusal_of(reply->text) == REFUSAL_WRONGTYPE;
 
     if (other_type || (reply->type == REDIS_REPLY_INTEGER && reply->integers[0] == -1)) {
@@ -57,7 +56,6 @@ static void judge_removed(struct talk *talk, struct outbox *outbox)
     struct life *life = life_of(talk);
     char key[KEYS_SIZE];
 
-    (void)outbox;
     if (life->clearing_way || life->goal == LIFE_OPEN || life->goal == LIFE_REPAIR) {
         life_again(talk);
     } else if (life->taken) {
@@ -99,7 +97,6 @@ static void take_mark(struct talk *talk, uint32_t tag, uint32_t index, const str
 {
     struct life *life = life_of(talk);
 
-    (void)index;
     if (reply->type == REDIS_REPLY_ERROR && refusal_of(reply->text) == REFUSAL_OOM)
         life->answer = '+'; /* and root_state stays as it was */
     else if (life_take_answer(life, reply, tag) && life->answer == '+')
@@ -138,7 +135,6 @@ static void judge_mark(struct talk *talk, struct outbox *outbox)
 
 static void judge_alone(struct talk *talk, struct outbox *outbox)
 {
-    (void)outbox;
     if (life_of(talk)->clearing_way)
         life_again(talk);
     else if (life_of(talk)->unlinked == 0)

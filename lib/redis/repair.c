@@ -12,7 +12,6 @@
 
 static void take_answer(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
-    (void)index;
     (void)life_take_answer(life_of(talk), reply, tag);
 }
 

@@ -27,7 +27,6 @@ static size_t part_at(const struct piece *piece, uint64_t done, uint64_t part)
 
 static void finish(struct talk *talk, struct outbox *outbox)
 {
-    (void)outbox;
     if (transfer_of(talk)->cut)
         task_unexpected(&talk->task);
 }
@@ -93,7 +92,6 @@ static bool read_window(struct talk *talk, struct outbox *outbox, unsigned numbe
 
 static void begin_reading(struct talk *talk, struct outbox *outbox)
 {
-    (void)outbox;
     talk->window = read_window;
     talk->take = take_read;
     talk->step = finish;
@@ -116,8 +114,6 @@ static void take_merged(struct talk *talk, uint32_t tag, uint32_t index, const s
 {
     struct transfer *transfer = transfer_of(talk);
 
-    (void)tag;
-    (void)index;
     if (!task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, transfer->piece->key))
         return;
     if (reply->integers[0] == 1)
@@ -192,7 +188,6 @@ static void ask_bare(struct talk *talk, struct outbox *outbox)
 
 static void merge_parts(struct talk *talk, struct outbox *outbox)
 {
-    (void)outbox;
     talk->window = merge_window;
     talk->take = take_merged;
     talk->step = talk->task.filter->bare ? ask_bare : finish;

@@ -69,7 +69,6 @@ static void take_cleared(struct talk *talk, uint32_t tag, uint32_t index, const 
 {
     struct record record;
 
-    (void)index;
     if (reply->type == REDIS_REPLY_STRING && reply->text_len == RECORD_TRAILER && record_parse(reply->text, &record)) {
         redis_filter_of(talk->task.filter)->keys[tag].epoch = record.epoch; /* cleared by another: once more */
         return;
@@ -114,7 +113,6 @@ static void take_expired(struct talk *talk, uint32_t tag, uint32_t index, const 
 {
     uint64_t done;
 
-    (void)index;
     if (task_expect_count(&talk->task, reply, tag, &done) && done == 0)
         guard_note_other(talk, tag);
 }

@@ -41,7 +41,6 @@ static bool is_push(const redisReadTask *task)
         task = task->parent;
     return task->type == REDIS_REPLY_PUSH;
 #else
-    (void)task;
     return false;
 #endif
 }
