@@ -82,7 +82,8 @@ bool task_expect_count(struct task *, const struct reply *, uint32_t i, uint64_t
  *
  * A step writes exchanges, sets `take` for their replies, and `step` to what
  * follows once all are in; no step: the task is done. A step may send nothing,
- * or set task.pause_ms.
+ * or set task.pause_ms. Functions that are a `take` are called take_..., and the
+ * step that decides by what they have noted is called judge_...
  *
  * What is long goes by windows: a step sets `window`, which writes one window at
  * a time until it returns false. Two are on their way at once, number 0 and 1,
