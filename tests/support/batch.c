@@ -51,8 +51,8 @@ static void *send_later(void *argument)
     struct later *later = argument;
 
     test_sleep_ms(later->milliseconds);
-    atomic_store(&later->sent, true);
     kill(later->pid, later->number);
+    atomic_store(&later->sent, true); /* not before: who sees it counts on the signal */
     return NULL;
 }
 
