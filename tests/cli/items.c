@@ -356,8 +356,8 @@ static void two_uniq_at_once_print_each_line_once(void **state)
             program_step(&p[i], &rest[i], &left[i]);
     for (int i = 0; i < 2; i++) {
         program_end(&p[i]);
-        assert_int_equal(p[i].exit, 0);
         assert_string_equal(p[i].complained.data, "");
+        assert_int_equal(p[i].exit, 0);
         assert_true(p[i].said.len > 0);
         text_append(&all, p[i].said.data, p[i].said.len);
         program_free(&p[i]);

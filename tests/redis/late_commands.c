@@ -82,31 +82,37 @@ static void a_drop_that_was_cut_goes_on_by_the_same_handle(void **state)
 
 /* The server refuses the bits and takes UNLINK: what it has refused is no bit of
  * ours in the string that took the name meanwhile. */
-static void bits_that_were_refused_are_nobodys_to_take_back(void **state)
+static hibloom_status add_to_a_bitmap_on_a_full_server(bool *is_new)
 {
     hibloom *stale = test_open(stores[0], NAME, SPEC), *bare;
-    hibloom_spec spec;
     bool found = false;
 
-    (void)state;
-    assert_ok(hibloom_spec_parse(&spec, SPEC), NULL);
-    for (int exact = 0; exact < 2; exact++) {
-        bool is_new;
-        assert_ok(hibloom_add(stale, "y", 1, NULL), stores[0]); /* a fresh guard */
-        test_command(redis, "DEL %s", NAME);
-        assert_ok(hibloom_attach(&bare, stores[1], NAME, &spec), stores[1]);
-        assert_ok(hibloom_add(bare, "item", 4, NULL), stores[1]);
-        test_command(redis, "CONFIG SET maxmemory 1");
-        assert_status(hibloom_add(stale, "item", 4, exact ? &is_new : NULL), HIBLOOM_EUNAVAILABLE, stores[0]);
-        test_command(redis, "CONFIG SET maxmemory 0");
-        assert_ok(hibloom_contains(bare, "item", 4, &found), stores[1]);
-        assert_true(found);
-        hibloom_close(bare);
-        hibloom_close(stale);
-        test_command(redis, "DEL %s", NAME);
-        stale = test_open(stores[0], NAME, SPEC);
-    }
+    assert_ok(hibloom_add(stale, "y", 1, NULL), stores[0]); /* a fresh guard */
+    test_command(redis, "DEL %s", NAME);
+    bare = test_attach(stores[1], NAME, SPEC);
+    assert_ok(hibloom_add(bare, "item", 4, NULL), stores[1]);
+    test_command(redis, "CONFIG SET maxmemory 1");
+    const hibloom_status status = hibloom_add(stale, "item", 4, is_new);
+    test_command(redis, "CONFIG SET maxmemory 0");
+    assert_ok(hibloom_contains(bare, "item", 4, &found), stores[1]);
+    assert_true(found);
+    hibloom_close(bare);
     hibloom_close(stale);
+    test_command(redis, "DEL %s", NAME);
+    return status;
+}
+
+static void bits_that_were_refused_are_nobodys_to_take_back(void **state)
+{
+    (void)state;
+    for (int exact = 0; exact < 2; exact++) {
+        hibloom_status status = HIBLOOM_ENOTFOUND;
+        bool is_new;
+
+        for (int tries = 0; tries < 20 && status == HIBLOOM_ENOTFOUND; tries++) /* a slow one asks first */
+            status = add_to_a_bitmap_on_a_full_server(exact ? &is_new : NULL);
+        assert_int_equal(status, HIBLOOM_EUNAVAILABLE);
+    }
 }
 
 static void who_may_not_pexpire_loses_no_time_to_live(void **state)

@@ -268,9 +268,10 @@ static void merge_until_killed(struct race *race, unsigned i)
 static bool kill_a_loader(struct race *race, unsigned microseconds)
 {
     const struct timespec pause = {.tv_sec = 0, .tv_nsec = (long)microseconds * 1000};
+    const uint64_t end = test_now_ms() + 60000;
     int status = 0;
 
-    while (!atomic_load(&race->begun))
+    while (!atomic_load(&race->begun) && test_now_ms() < end)
         test_sleep_ms(0);
     nanosleep(&pause, NULL);
     assert_int_equal(kill(race->pids[0], SIGKILL), 0);

@@ -152,21 +152,22 @@ static void another_bitmap_is_not_taken_back_with_late_bits(void **state)
     char name[TEST_NAME_SIZE];
     hibloom *filter = NULL;
     bool found[N];
+    int late = 0;
 
     test_name(name);
-    for (int i = 0; i < 20; i++) { /* so soon that the bits are sent before it is known */
+    for (int i = 0; i < 20; i++) { /* so soon that the bits are sent before it is known, but for a slow machine */
         hibloom_close(filter);
         filter = backend_open(b, name, "capacity=1000 error=0.001");
         test_command(b->outside, "SET %s %b", name, "\xff\xff\xff\xff\xff\xff\xff\xf0", (size_t)8);
         const long long before = writes(b);
         assert_status(hibloom_add(filter, items[i].data, items[i].len, i % 2 ? found : NULL), HIBLOOM_ENOTFOUND,
                       b->store);
-        if (i == 0)
-            assert_true(writes(b) > before);
+        late += writes(b) > before;
         assert_int_equal(test_command(b->outside, "BITCOUNT %s", name), THEIRS);
         if (i < 19)
             test_command(b->outside, "DEL %s", name);
     }
+    assert_true(late > 0);
     for (int i = 0; i < 3; i++)
         assert_status(hibloom_contains_many(filter, items, N, found), HIBLOOM_ENOTFOUND, b->store);
     for (int i = 0; i < N; i++)
