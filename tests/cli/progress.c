@@ -211,7 +211,8 @@ static void the_bar_of_a_file_shows_its_share(void **state)
     test_sleep_ms(1500); /* now the work has lasted, whatever the machine */
     redis_server_resume(server);
     program_end(&p);
-    assert_int_equal(p.exit, 0);
+    if (p.exit != 0)
+        fail_msg("exit %d: %s", p.exit, p.complained.data);
     assert_int_equal(strncmp(p.said.data, "added 300000, new ", 18), 0);
     assert_non_null(strstr(p.complained.data, "\r[="));
     assert_non_null(strstr(p.complained.data, " %  "));

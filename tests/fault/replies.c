@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TIMEOUT_MS = 300, LAST_REPLIES = 4 };
+enum { TIMEOUT_MS = 600, LAST_REPLIES = 4 };
 
 static void begin_with_patience(struct subject *subject, const struct variant *variant, uint32_t milliseconds)
 {

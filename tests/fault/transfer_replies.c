@@ -32,7 +32,7 @@ static void bits_that_come_short_or_long_are_no_bits(void **state)
     static char longer[300000];
     const char *const pieces[] = {"$3\r\nabc\r\n", "$0\r\n\r\n", longer, "$262144\r\nabc", "$-1\r\n"};
     hibloom_store *store = test_connect(proxy_uri(proxy),
-                                        &(hibloom_connect_options){.command_timeout_ms = MOVES_TIMEOUT_MS * 3});
+                                        &(hibloom_connect_options){.command_timeout_ms = MOVES_TIMEOUT_MS * 2});
     struct transfer t;
 
     (void)state;

@@ -281,7 +281,7 @@ static long long keys_alive(void)
 
 static void an_adder_that_timed_out_over_an_expiry_leaves_the_name_free(void **state)
 {
-    hibloom_store *store = test_connect(proxy_uri(proxy), &(hibloom_connect_options){.command_timeout_ms = 500});
+    hibloom_store *store = test_connect(proxy_uri(proxy), &(hibloom_connect_options){.command_timeout_ms = 1000});
 
     (void)state;
     for (int f = 0; f < 2 * FORMS; f++) {

@@ -10,7 +10,7 @@
 #include "proxied.h"
 #include "test.h"
 
-enum { MOVES_TIMEOUT_MS = 300 };
+enum { MOVES_TIMEOUT_MS = 500 };
 
 extern hibloom_store *local, *direct, *elsewhere; /* in memory, past the proxy, on another server */
 
