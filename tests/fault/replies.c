@@ -192,8 +192,8 @@ static void a_bit_is_zero_or_one(void **state)
             struct subject subject;
 
             begin(&subject, &variants[0]);
-            assert_true(run_replaced(&subject, call, replies_before(&subject, call) + 1, replies[j],
-                                     must_be_protocol_error));
+            assert_true(
+                run_replaced(&subject, call, replies_before(&subject, call) + 1, replies[j], must_be_protocol_error));
             subject_end(&subject);
         }
 }
