@@ -28,11 +28,13 @@ static inline int number_hex_digit(char c)
  * number of its digits or one less. */
 static inline size_t number_digits(uint64_t value)
 {
+    /* clang-format off */
     static const uint64_t tens[NUMBER_DIGITS] = {
         0, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000, 10000000000, 100000000000,
         1000000000000, 10000000000000, 100000000000000, 1000000000000000, 10000000000000000, 100000000000000000,
         1000000000000000000, 10000000000000000000u,
     };
+    /* clang-format on */
     const unsigned bits = 64 - (unsigned)__builtin_clzll(value | 1), least = bits * 1233 >> 12;
 
     return least + (value >= tens[least]);
