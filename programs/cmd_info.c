@@ -53,7 +53,7 @@ static void put_info(struct report *r, const hibloom_info *info, double used)
 int cmd_info(const struct request *request)
 {
     struct session s;
-    struct report r = { .json = (request->given & OPTION_JSON) != 0 };
+    struct report r = {.json = (request->given & OPTION_JSON) != 0};
     hibloom_info info;
     char spec_text[HIBLOOM_SPEC_TEXT_SIZE];
     int result;

@@ -55,8 +55,7 @@ static int walk_batches(struct walk *w, const struct session *s, struct input *i
     enum input_status status;
 
     while ((status = input_next(in)) == INPUT_BATCH) {
-        if (!make_room(w, in->n) ||
-            session_result(s, w->ask(s->filter, in->items, in->n, w->answers)) == EXIT_TROUBLE)
+        if (!make_room(w, in->n) || session_result(s, w->ask(s->filter, in->items, in->n, w->answers)) == EXIT_TROUBLE)
             return EXIT_TROUBLE;
         count_and_print(w, in, hibloom_spec_of(s->filter));
         if (!output_flush())
@@ -93,7 +92,7 @@ static int walk_items(struct walk *w, const struct request *r)
 
 int cmd_add(const struct request *r)
 {
-    struct walk w = { .ask = hibloom_add_many, .adds = true };
+    struct walk w = {.ask = hibloom_add_many, .adds = true};
     int result = walk_items(&w, r);
 
     if (result == EXIT_YES)
@@ -110,7 +109,7 @@ static void print_answer(const hibloom_item *item, bool found)
 
 int cmd_check(const struct request *r)
 {
-    struct walk w = { .ask = hibloom_contains_many, .print = print_answer };
+    struct walk w = {.ask = hibloom_contains_many, .print = print_answer};
     int result = walk_items(&w, r);
 
     return result == EXIT_YES && w.yes < w.items ? EXIT_NO : result;
@@ -126,7 +125,7 @@ static void print_new(const hibloom_item *item, bool is_new)
 
 int cmd_uniq(const struct request *r)
 {
-    struct walk w = { .ask = hibloom_add_many, .print = print_new, .adds = true };
+    struct walk w = {.ask = hibloom_add_many, .print = print_new, .adds = true};
 
     return walk_items(&w, r);
 }

@@ -22,7 +22,7 @@ static bool open_in_memory(struct session *memory, const struct session *s, bool
 {
     hibloom_status status;
 
-    *memory = (struct session){ .name = s->name };
+    *memory = (struct session){.name = s->name};
     status = hibloom_memory(&memory->store);
     if (status == HIBLOOM_OK)
         status = (bare ? hibloom_attach : hibloom_open)(&memory->filter, memory->store, memory->name,

@@ -65,8 +65,7 @@ static void put_choices(const struct request *r, const hibloom_spec *best)
 
     output_text("\nhashes                 bits      memory     vs best commands/item     vs best   predicted error\n");
     for (uint32_t k = 1; k <= HIBLOOM_HASHES_MAX; k++)
-        if ((k <= best->hashes + BEYOND_BEST || k == chosen->hashes) &&
-            request_size(r, k, &choice) == HIBLOOM_OK)
+        if ((k <= best->hashes + BEYOND_BEST || k == chosen->hashes) && request_size(r, k, &choice) == HIBLOOM_OK)
             put_choice(&choice, best, chosen);
 }
 

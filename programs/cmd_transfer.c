@@ -27,7 +27,7 @@ int cmd_save(const struct request *r)
 /* Whether it begins as the files of hibloom_save do. */
 static bool is_hibloom_file(const char *path)
 {
-    static const char first[8] = { '\x89', 'H', 'B', 'L', '\r', '\n', '\x1a', '\n' };
+    static const char first[8] = {'\x89', 'H', 'B', 'L', '\r', '\n', '\x1a', '\n'};
     char bytes[sizeof first];
     FILE *file = fopen(path, "rbe");
     const bool is_one = file != NULL && fread(bytes, sizeof bytes, 1, file) == 1 &&
@@ -100,7 +100,7 @@ int cmd_restore(const struct request *r)
  * one, else on the store of `s`. */
 static bool connect_other(struct session *other, const struct session *s, const struct request *r, const char *name)
 {
-    *other = (struct session){ .store = s->store, .in_redis = s->in_redis };
+    *other = (struct session){.store = s->store, .in_redis = s->in_redis};
     if (r->other_uri != NULL && !session_connect_to(other, r->other_uri, r))
         return false;
     other->name = name;
@@ -231,7 +231,7 @@ int cmd_copy(const struct request *r)
 
 static void put_comparison(const hibloom_comparison *c, bool json)
 {
-    struct report r = { .json = json };
+    struct report r = {.json = json};
 
     report_items(&r, "union_items", c->union_items, "infinite");
     report_items(&r, "intersection_items", c->intersection_items, "unknown");
@@ -250,7 +250,7 @@ int cmd_compare(const struct request *r)
 
     if (!session_open(&a, r))
         return EXIT_TROUBLE;
-    b = (struct session){ .name = r->operands[1], .store = a.store, .in_redis = a.in_redis };
+    b = (struct session){.name = r->operands[1], .store = a.store, .in_redis = a.in_redis};
     result = session_result(&b, hibloom_open(&b.filter, b.store, b.name, NULL));
     if (result == EXIT_YES) {
         const hibloom_status status = hibloom_compare(a.filter, b.filter, &comparison);

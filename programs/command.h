@@ -5,13 +5,11 @@
 
 #include <hibloom/hibloom.h>
 
-enum { /* exit statuses, as those of grep */
-    EXIT_YES = 0,
-    EXIT_NO = 1,
-    EXIT_TROUBLE = 2
-};
+/* Exit statuses, as those of grep. */
+enum { EXIT_YES = 0, EXIT_NO = 1, EXIT_TROUBLE = 2 };
 
-enum { /* options, as bits: which were given, which a command takes */
+/* Options, as bits: which were given, which a command takes. */
+enum {
     OPTION_N = 1 << 0,
     OPTION_P = 1 << 1,
     OPTION_K = 1 << 2,
@@ -68,7 +66,7 @@ struct command {
 const struct command *command_find(const char *name);
 
 /* request.c. False after a complaint. */
-bool request_read(struct request *request, int argc, char **argv);           /* all but the spec */
+bool request_read(struct request *request, int argc, char **argv);          /* all but the spec */
 bool request_check(struct request *request, const struct command *command); /* and the spec */
 
 /* The spec that -n, -p and --layout ask for, with so many hashes; 0 = the best. */

@@ -20,8 +20,7 @@
     SIZE_HELP \
     "  -s, --spec SPEC    instead of all these, a spec or a preset: see hibloom help spec\n"
 #define BARE_HELP "      --bare         with -s: NAME is a bitmap that another program fills\n"
-#define COMMANDS_HELP \
-    "      --commands C   setbit (default), or bitfield: less work for Redis 6 and later\n"
+#define COMMANDS_HELP "      --commands C   setbit (default), or bitfield: less work for Redis 6 and later\n"
 #define BARE_SPEC_HELP \
     "  --bare -s SPEC     NAME is a bitmap that another program fills as SPEC says: see\n" \
     "                     hibloom help spec\n"
@@ -41,83 +40,79 @@
 /* ---- The table ---------------------------------------------------------------------- */
 
 static const struct command commands[] = {
-    { "plan", SIZE_SYNOPSIS, "show how large a filter will be",
-      "Prints the spec of a filter for N items, its memory and its predicted error rate. A\n"
-      "table shows the other choices of k: fewer hashes need more bits and save commands.\n"
-      "Needs no server.\n" SIZE_HELP,
-      "hibloom plan -n 10M -p 0.01", OPTIONS_SIZE, SPEC_ALWAYS, 0, 0, cmd_plan },
-    { "positions", "SPEC [ITEM...]", "show which bits an item sets",
-      "Prints a line for each item: its bits or, if the filter has several keys, key:bit\n"
-      "pairs. hibloom help spec lists the words of SPEC. Needs no server.\n" ITEMS_HELP,
-      "hibloom positions php-uids 1234567890", 0, SPEC_NEVER, 1, MANY, cmd_positions },
-    { "create", "NAME (" SPEC_SYNOPSIS ")", "create a filter",
-      "If the filter is there already, makes sure that it has this spec.\n" SPEC_HELP COUNT_HELP,
-      "hibloom create seen -n 10M -p 0.001", OPTIONS_SPEC, SPEC_ALWAYS, 1, 1, cmd_create },
-    { "add", OPEN_SYNOPSIS " [ITEM...]", "add items",
-      "Adds items, and prints how many, and how many of them were new.\n"
-      ITEMS_HELP MAKE_HELP COMMANDS_HELP COUNT_HELP
-      "It does not count more than 16 MB if the items are on the command line.\n",
-      "hibloom add seen -n 10M -p 0.001 https://example.org/", ITEMS_OPTIONS, SPEC_OPTIONAL, 1, MANY, cmd_add },
-    { "check", OPEN_SYNOPSIS " [ITEM...]", "ask whether items are in",
-      "Prints for each item \"maybe\" or \"no\", a tab and the item. \"no\" is certain. Exits 0 if\n"
-      "it is maybe for all, 1 if no for some, 2 after a failure. It never creates a filter.\n"
-      ITEMS_HELP "If a spec is given, the filter must have it:\n" SPEC_HELP BARE_HELP COMMANDS_HELP,
-      "hibloom check seen https://example.org/", ITEMS_OPTIONS, SPEC_OPTIONAL, 1, MANY, cmd_check },
-    { "uniq", OPEN_SYNOPSIS, "print the lines that no process has printed before",
-      "Adds each line of standard input, and prints it at once if it is new: no process on any\n"
-      "host has passed it through NAME before. No line is printed twice. A new line may be\n"
-      "left out: as a false positive, or if the process that added it failed or was stopped\n"
-      "before it printed it.\n"
-      MAKE_HELP COMMANDS_HELP COUNT_HELP,
-      "hibloom uniq seen -n 10M -p 0.001 < urls > new_urls", ITEMS_OPTIONS, SPEC_OPTIONAL, 1, 1, cmd_uniq },
-    { "load", MAKE_SYNOPSIS, "add millions of items at once",
-      "Adds the lines of standard input to a filter in memory, and merges that into NAME at\n"
-      "the end of the input. Until then NAME has none of them. For a few items, add is faster.\n"
-      MAKE_HELP COUNT_HELP,
-      "hibloom load seen -n 10M -p 0.001 < ten_million_urls", OPEN_OPTIONS, SPEC_OPTIONAL, 1, 1, cmd_load },
-    { "info", "NAME [--json]" BARE_SYNOPSIS, "show what a filter is, and how full",
-      "Prints the spec of a filter, its capacity and how much of that is used, its error rate\n"
-      "now, its memory and its time to live. It counts the filter's bits.\n"
-      JSON_HELP BARE_SPEC_HELP,
-      "hibloom info seen --json", OPEN_OPTIONS | OPTION_JSON, SPEC_IF_BARE, 1, 1, cmd_info },
-    { "compare", "A B [--json]", "estimate what two filters have in common",
-      "Estimates how many items are in A or in B, how many are in both, and the second as a\n"
-      "part of the first. A and B must have the same spec and seed, as copies have.\n" JSON_HELP,
-      "hibloom compare monday tuesday", OPTION_JSON, SPEC_NEVER, 2, 2, cmd_compare },
-    { "copy", "FROM TO [--to URI]", "make a filter with the same spec, seed and items",
-      "There must be no filter TO yet. The two can be merged and compared later.\n"
-      "      --to URI       TO is on this server\n",
-      "hibloom copy seen seen --to redis://other.example.org", OPTION_TO, SPEC_NEVER, 2, 2, cmd_copy },
-    { "merge", "NAME FROM... [--from URI]", "add all items of other filters",
-      "All of them must have the same spec and seed, as copies have. If there is no filter\n"
-      "NAME, it is created.\n"
-      "      --from URI     FROM... are on this server\n",
-      "hibloom merge week monday tuesday", OPTION_FROM, SPEC_NEVER, 2, MANY, cmd_merge },
-    { "save", "NAME FILE" BARE_SYNOPSIS, "write a filter to a file",
-      "If FILE exists, it is replaced once the new one is complete.\n" BARE_SPEC_HELP,
-      "hibloom save seen seen.hbl", OPEN_OPTIONS, SPEC_IF_BARE, 2, 2, cmd_save },
-    { "restore", "NAME FILE" BARE_SYNOPSIS, "add all items of a filter in a file",
-      "FILE is one that save has written. If there is no filter NAME, it is created with the\n"
-      "spec and the seed of the file; if there is, it must have the same.\n" BARE_SPEC_HELP,
-      "hibloom restore seen seen.hbl", OPEN_OPTIONS, SPEC_IF_BARE, 2, 2, cmd_restore },
-    { "expire", "NAME SECONDS" BARE_SYNOPSIS, "set the time to live of a filter",
-      "Redis removes the filter after so many seconds. 0 removes the time to live.\n" BARE_SPEC_HELP,
-      "hibloom expire seen 86400", OPEN_OPTIONS, SPEC_IF_BARE, 2, 2, cmd_expire },
-    { "clear", "NAME" BARE_SYNOPSIS, "remove all items of a filter",
-      "The filter stays, with its spec and its time to live.\n" BARE_SPEC_HELP,
-      "hibloom clear seen", OPEN_OPTIONS, SPEC_IF_BARE, 1, 1, cmd_clear },
-    { "repair", "NAME...", "replace the lost keys of filters by empty ones",
-      "A filter of several keys (above 16 MB, or partitioned) is damaged if Redis has lost one\n"
-      "of them. This makes the lost keys again, empty: items that were in them must be added\n"
-      "again. What is there is left alone. Prints a line for each filter that has all its keys.\n",
-      "hibloom repair seen", 0, SPEC_NEVER, 1, MANY, cmd_repair },
-    { "drop", "NAME..." BARE_SYNOPSIS, "remove filters",
-      "Removes each filter, also one that has lost keys. One whose spec cannot be read, or a\n"
-      "key that was altered, is left: delete that by hand, with the DEL of Redis.\n" BARE_SPEC_HELP,
-      "hibloom drop monday tuesday", OPEN_OPTIONS, SPEC_IF_BARE, 1, MANY, cmd_drop },
-    { "help", "[COMMAND | spec]", "explain a command, or how a spec is written",
-      "Without an operand, lists the commands and the options that all of them take.\n",
-      "hibloom help uniq", 0, SPEC_NEVER, 0, 1, cmd_help },
+    {"plan", SIZE_SYNOPSIS, "show how large a filter will be",
+     "Prints the spec of a filter for N items, its memory and its predicted error rate. A\n"
+     "table shows the other choices of k: fewer hashes need more bits and save commands.\n"
+     "Needs no server.\n" SIZE_HELP,
+     "hibloom plan -n 10M -p 0.01", OPTIONS_SIZE, SPEC_ALWAYS, 0, 0, cmd_plan},
+    {"positions", "SPEC [ITEM...]", "show which bits an item sets",
+     "Prints a line for each item: its bits or, if the filter has several keys, key:bit\n"
+     "pairs. hibloom help spec lists the words of SPEC. Needs no server.\n" ITEMS_HELP,
+     "hibloom positions php-uids 1234567890", 0, SPEC_NEVER, 1, MANY, cmd_positions},
+    {"create", "NAME (" SPEC_SYNOPSIS ")", "create a filter",
+     "If the filter is there already, makes sure that it has this spec.\n" SPEC_HELP COUNT_HELP,
+     "hibloom create seen -n 10M -p 0.001", OPTIONS_SPEC, SPEC_ALWAYS, 1, 1, cmd_create},
+    {"add", OPEN_SYNOPSIS " [ITEM...]", "add items",
+     "Adds items, and prints how many, and how many of them were new.\n" ITEMS_HELP MAKE_HELP COMMANDS_HELP COUNT_HELP
+     "It does not count more than 16 MB if the items are on the command line.\n",
+     "hibloom add seen -n 10M -p 0.001 https://example.org/", ITEMS_OPTIONS, SPEC_OPTIONAL, 1, MANY, cmd_add},
+    {"check", OPEN_SYNOPSIS " [ITEM...]", "ask whether items are in",
+     "Prints for each item \"maybe\" or \"no\", a tab and the item. \"no\" is certain. Exits 0 if\n"
+     "it is maybe for all, 1 if no for some, 2 after a failure. It never creates a filter.\n" ITEMS_HELP
+     "If a spec is given, the filter must have it:\n" SPEC_HELP BARE_HELP COMMANDS_HELP,
+     "hibloom check seen https://example.org/", ITEMS_OPTIONS, SPEC_OPTIONAL, 1, MANY, cmd_check},
+    {"uniq", OPEN_SYNOPSIS, "print the lines that no process has printed before",
+     "Adds each line of standard input, and prints it at once if it is new: no process on any\n"
+     "host has passed it through NAME before. No line is printed twice. A new line may be\n"
+     "left out: as a false positive, or if the process that added it failed or was stopped\n"
+     "before it printed it.\n" MAKE_HELP COMMANDS_HELP COUNT_HELP,
+     "hibloom uniq seen -n 10M -p 0.001 < urls > new_urls", ITEMS_OPTIONS, SPEC_OPTIONAL, 1, 1, cmd_uniq},
+    {"load", MAKE_SYNOPSIS, "add millions of items at once",
+     "Adds the lines of standard input to a filter in memory, and merges that into NAME at\n"
+     "the end of the input. Until then NAME has none of them. For a few items, add is faster.\n" MAKE_HELP COUNT_HELP,
+     "hibloom load seen -n 10M -p 0.001 < ten_million_urls", OPEN_OPTIONS, SPEC_OPTIONAL, 1, 1, cmd_load},
+    {"info", "NAME [--json]" BARE_SYNOPSIS, "show what a filter is, and how full",
+     "Prints the spec of a filter, its capacity and how much of that is used, its error rate\n"
+     "now, its memory and its time to live. It counts the filter's bits.\n" JSON_HELP BARE_SPEC_HELP,
+     "hibloom info seen --json", OPEN_OPTIONS | OPTION_JSON, SPEC_IF_BARE, 1, 1, cmd_info},
+    {"compare", "A B [--json]", "estimate what two filters have in common",
+     "Estimates how many items are in A or in B, how many are in both, and the second as a\n"
+     "part of the first. A and B must have the same spec and seed, as copies have.\n" JSON_HELP,
+     "hibloom compare monday tuesday", OPTION_JSON, SPEC_NEVER, 2, 2, cmd_compare},
+    {"copy", "FROM TO [--to URI]", "make a filter with the same spec, seed and items",
+     "There must be no filter TO yet. The two can be merged and compared later.\n"
+     "      --to URI       TO is on this server\n",
+     "hibloom copy seen seen --to redis://other.example.org", OPTION_TO, SPEC_NEVER, 2, 2, cmd_copy},
+    {"merge", "NAME FROM... [--from URI]", "add all items of other filters",
+     "All of them must have the same spec and seed, as copies have. If there is no filter\n"
+     "NAME, it is created.\n"
+     "      --from URI     FROM... are on this server\n",
+     "hibloom merge week monday tuesday", OPTION_FROM, SPEC_NEVER, 2, MANY, cmd_merge},
+    {"save", "NAME FILE" BARE_SYNOPSIS, "write a filter to a file",
+     "If FILE exists, it is replaced once the new one is complete.\n" BARE_SPEC_HELP, "hibloom save seen seen.hbl",
+     OPEN_OPTIONS, SPEC_IF_BARE, 2, 2, cmd_save},
+    {"restore", "NAME FILE" BARE_SYNOPSIS, "add all items of a filter in a file",
+     "FILE is one that save has written. If there is no filter NAME, it is created with the\n"
+     "spec and the seed of the file; if there is, it must have the same.\n" BARE_SPEC_HELP,
+     "hibloom restore seen seen.hbl", OPEN_OPTIONS, SPEC_IF_BARE, 2, 2, cmd_restore},
+    {"expire", "NAME SECONDS" BARE_SYNOPSIS, "set the time to live of a filter",
+     "Redis removes the filter after so many seconds. 0 removes the time to live.\n" BARE_SPEC_HELP,
+     "hibloom expire seen 86400", OPEN_OPTIONS, SPEC_IF_BARE, 2, 2, cmd_expire},
+    {"clear", "NAME" BARE_SYNOPSIS, "remove all items of a filter",
+     "The filter stays, with its spec and its time to live.\n" BARE_SPEC_HELP, "hibloom clear seen", OPEN_OPTIONS,
+     SPEC_IF_BARE, 1, 1, cmd_clear},
+    {"repair", "NAME...", "replace the lost keys of filters by empty ones",
+     "A filter of several keys (above 16 MB, or partitioned) is damaged if Redis has lost one\n"
+     "of them. This makes the lost keys again, empty: items that were in them must be added\n"
+     "again. What is there is left alone. Prints a line for each filter that has all its keys.\n",
+     "hibloom repair seen", 0, SPEC_NEVER, 1, MANY, cmd_repair},
+    {"drop", "NAME..." BARE_SYNOPSIS, "remove filters",
+     "Removes each filter, also one that has lost keys. One whose spec cannot be read, or a\n"
+     "key that was altered, is left: delete that by hand, with the DEL of Redis.\n" BARE_SPEC_HELP,
+     "hibloom drop monday tuesday", OPEN_OPTIONS, SPEC_IF_BARE, 1, MANY, cmd_drop},
+    {"help", "[COMMAND | spec]", "explain a command, or how a spec is written",
+     "Without an operand, lists the commands and the options that all of them take.\n", "hibloom help uniq", 0,
+     SPEC_NEVER, 0, 1, cmd_help},
 };
 
 #define N_COMMANDS (sizeof commands / sizeof *commands)

@@ -38,7 +38,7 @@ static bool append_item(struct input *in, const char *data, size_t len)
         in->items = items;
         in->items_room = room;
     }
-    in->items[in->n++] = (hibloom_item){ data, len };
+    in->items[in->n++] = (hibloom_item){data, len};
     return true;
 }
 

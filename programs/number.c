@@ -111,7 +111,7 @@ const char *number_rate(const char *text, double *out)
 
 const char *number_scaled(char *out, double value, const char *unit)
 {
-    static const char *const prefixes[] = { "", "k", "M", "G", "T", "P", "E" };
+    static const char *const prefixes[] = {"", "k", "M", "G", "T", "P", "E"};
     size_t i = 0;
 
     for (; value >= 999.5 && i + 1 < sizeof prefixes / sizeof *prefixes; i++)

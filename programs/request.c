@@ -16,20 +16,20 @@
 #define LONG_OPTION 0x1000
 
 static const struct option long_options[] = {
-    { "uri", required_argument, NULL, 'u' },
-    { "capacity", required_argument, NULL, 'n' },
-    { "error", required_argument, NULL, 'p' },
-    { "hashes", required_argument, NULL, 'k' },
-    { "spec", required_argument, NULL, 's' },
-    { "bare", no_argument, NULL, LONG_OPTION | OPTION_BARE },
-    { "json", no_argument, NULL, LONG_OPTION | OPTION_JSON },
-    { "layout", required_argument, NULL, LONG_OPTION | OPTION_LAYOUT },
-    { "commands", required_argument, NULL, LONG_OPTION | OPTION_COMMANDS },
-    { "from", required_argument, NULL, LONG_OPTION | OPTION_FROM },
-    { "to", required_argument, NULL, LONG_OPTION | OPTION_TO },
-    { "help", no_argument, NULL, 'h' },
-    { "version", no_argument, NULL, 'V' },
-    { NULL, 0, NULL, 0 },
+    {"uri", required_argument, NULL, 'u'},
+    {"capacity", required_argument, NULL, 'n'},
+    {"error", required_argument, NULL, 'p'},
+    {"hashes", required_argument, NULL, 'k'},
+    {"spec", required_argument, NULL, 's'},
+    {"bare", no_argument, NULL, LONG_OPTION | OPTION_BARE},
+    {"json", no_argument, NULL, LONG_OPTION | OPTION_JSON},
+    {"layout", required_argument, NULL, LONG_OPTION | OPTION_LAYOUT},
+    {"commands", required_argument, NULL, LONG_OPTION | OPTION_COMMANDS},
+    {"from", required_argument, NULL, LONG_OPTION | OPTION_FROM},
+    {"to", required_argument, NULL, LONG_OPTION | OPTION_TO},
+    {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, 'V'},
+    {NULL, 0, NULL, 0},
 };
 
 /* ---- Words -> options and operands ------------------------------------------ */
@@ -66,39 +66,23 @@ static const char *read_layout(struct request *r, const char *text)
 static const char *read_value(struct request *r, int option, const char *value)
 {
     switch (option) {
-    case 'n':
-        r->given |= OPTION_N;
-        return number_whole(value, &r->capacity);
-    case 'p':
-        r->given |= OPTION_P;
-        return number_rate(value, &r->error_rate);
-    case 'k':
-        r->given |= OPTION_K;
-        return read_hashes(r, value);
+    case 'n': r->given |= OPTION_N; return number_whole(value, &r->capacity);
+    case 'p': r->given |= OPTION_P; return number_rate(value, &r->error_rate);
+    case 'k': r->given |= OPTION_K; return read_hashes(r, value);
     case 's':
         r->given |= OPTION_S;
         r->spec_text = value;
         return NULL;
-    case 'u':
-        r->uri = value;
-        return NULL;
-    case 'h':
-        r->given |= OPTION_HELP;
-        return NULL;
-    case 'V':
-        r->given |= OPTION_VERSION;
-        return NULL;
-    default:
-        r->given |= (unsigned)(option - LONG_OPTION);
+    case 'u': r->uri = value; return NULL;
+    case 'h': r->given |= OPTION_HELP; return NULL;
+    case 'V': r->given |= OPTION_VERSION; return NULL;
+    default: r->given |= (unsigned)(option - LONG_OPTION);
     }
     switch (option - LONG_OPTION) {
-    case OPTION_LAYOUT:
-        return read_layout(r, value);
-    case OPTION_COMMANDS:
-        return read_commands(r, value);
+    case OPTION_LAYOUT: return read_layout(r, value);
+    case OPTION_COMMANDS: return read_commands(r, value);
     case OPTION_FROM:
-    case OPTION_TO:
-        r->other_uri = value;
+    case OPTION_TO: r->other_uri = value;
     }
     return NULL;
 }
@@ -176,8 +160,8 @@ static bool check_operands(const struct request *r, const struct command *c)
 
 static bool check_options(const struct request *r, const struct command *c)
 {
-    static const char *const names[] = { "-n",     "-p",       "-k",         "-s",     "--bare",
-                                         "--json", "--layout", "--commands", "--from", "--to" }; /* by bit */
+    static const char *const names[] = {"-n",     "-p",       "-k",         "-s",     "--bare",
+                                        "--json", "--layout", "--commands", "--from", "--to"}; /* by bit */
     const bool sized = (r->given & OPTIONS_SIZE) != 0, bare = (r->given & OPTION_BARE) != 0;
     const bool has_spec = (r->given & OPTIONS_SPEC) != 0;
 
@@ -211,8 +195,8 @@ static void size_text(const struct request *r, uint32_t hashes, char text[HIBLOO
     do /* 17 digits are always enough, and 0.1 needs fewer */
         snprintf(rate, sizeof rate, "%.*g", digits, r->error_rate);
     while (digits++ < 17 && strtod(rate, NULL) != r->error_rate);
-    snprintf(text, HIBLOOM_SPEC_TEXT_SIZE, "capacity=%llu error=%s%s layout=%s", (unsigned long long)r->capacity,
-             rate, chosen, r->layout != NULL ? r->layout : "classic");
+    snprintf(text, HIBLOOM_SPEC_TEXT_SIZE, "capacity=%llu error=%s%s layout=%s", (unsigned long long)r->capacity, rate,
+             chosen, r->layout != NULL ? r->layout : "classic");
 }
 
 hibloom_status request_size(const struct request *r, uint32_t hashes, hibloom_spec *out)

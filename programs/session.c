@@ -12,7 +12,7 @@
  * NAME:0, NAME:1. Any spec joins them; the look-up fails if there is nothing. */
 static bool is_bare_bitmap(const struct session *s)
 {
-    static const char *const specs[] = { "bits=8 hashes=1", "bits=8 hashes=2 layout=partitioned" };
+    static const char *const specs[] = {"bits=8 hashes=1", "bits=8 hashes=2 layout=partitioned"};
     bool found, is_bare = false;
 
     for (size_t i = 0; i < 2 && s->in_redis && !is_bare; i++) {
@@ -57,8 +57,7 @@ int session_result(const struct session *s, hibloom_status status)
     else
         complain("%s%s%s: %s", name, colon, kind, words);
     if ((status == HIBLOOM_EMISMATCH || status == HIBLOOM_ENOTFOUND) && is_bare_bitmap(s))
-        complain("hint: '%s' is a bitmap without a spec. If another program fills it, use --bare -s SPEC.",
-                 s->name);
+        complain("hint: '%s' is a bitmap without a spec. If another program fills it, use --bare -s SPEC.", s->name);
     else if (status == HIBLOOM_ENOTFOUND && s->lacks_spec)
         complain("hint: give -n and -p to create it");
     else if (status == HIBLOOM_ECORRUPT)
@@ -78,8 +77,7 @@ static bool is_open(struct session *s, hibloom_status status)
 
 bool session_connect_to(struct session *s, const char *uri, const struct request *r)
 {
-    *s = (struct session){ .in_redis = strncmp(uri, "memory:", 7) != 0,
-                           .lacks_spec = r->may_create && !r->has_spec };
+    *s = (struct session){.in_redis = strncmp(uri, "memory:", 7) != 0, .lacks_spec = r->may_create && !r->has_spec};
     if (!is_open(s, hibloom_connect(&s->store, uri, &r->options)))
         return false;
     s->name = r->operands[0];
@@ -93,9 +91,8 @@ bool session_connect(struct session *s, const struct request *r)
 
 hibloom_status session_open_filter(struct session *s, const struct request *r)
 {
-    return (r->given & OPTION_BARE) != 0
-               ? hibloom_attach(&s->filter, s->store, s->name, &r->spec)
-               : hibloom_open(&s->filter, s->store, s->name, r->has_spec ? &r->spec : NULL);
+    return (r->given & OPTION_BARE) != 0 ? hibloom_attach(&s->filter, s->store, s->name, &r->spec)
+                                         : hibloom_open(&s->filter, s->store, s->name, r->has_spec ? &r->spec : NULL);
 }
 
 bool session_open(struct session *s, const struct request *r)
@@ -133,8 +130,7 @@ bool session_open_existing(struct session *s, const struct request *r)
     if (!r->has_spec || session_same_spec(stored, &r->spec) ||
         (!r->spec.seeded && stored->seeded && session_same_but_seeds(stored, &r->spec)))
         return true;
-    complain("%s: %s: it is stored with another spec, see hibloom info", s->name,
-             hibloom_strerror(HIBLOOM_EMISMATCH));
+    complain("%s: %s: it is stored with another spec, see hibloom info", s->name, hibloom_strerror(HIBLOOM_EMISMATCH));
     session_close(s);
     return false;
 }
@@ -143,7 +139,7 @@ void session_close(struct session *s)
 {
     hibloom_close(s->filter);
     hibloom_store_free(s->store);
-    *s = (struct session){ .name = s->name };
+    *s = (struct session){.name = s->name};
 }
 
 /* ---- Capacity --------------------------------------------------------------------- */

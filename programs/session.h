@@ -14,8 +14,8 @@ struct session {
 
 /* False after a complaint, with nothing to be closed. */
 bool session_connect_to(struct session *session, const char *uri, const struct request *request);
-bool session_connect(struct session *session, const struct request *request); /* to the request's own server */
-bool session_open(struct session *session, const struct request *request);    /* and the filter, or creates it */
+bool session_connect(struct session *session, const struct request *request);       /* to the request's own server */
+bool session_open(struct session *session, const struct request *request);          /* and the filter, or creates it */
 bool session_open_existing(struct session *session, const struct request *request); /* never creates it */
 
 /* The filter `name` of a session that is connected, as the request wants it. */

@@ -98,38 +98,43 @@ HIBLOOM_API const char *hibloom_strerror(hibloom_status status);
 #define HIBLOOM_SEGMENTS_MAX 65536u
 
 typedef enum hibloom_hash {
-    HIBLOOM_HASH_XXH3 = 0,      /* XXH3-128, seeds[0] its 64-bit seed; the default */
-    HIBLOOM_HASH_SIPHASH = 1,   /* SipHash-2-4-128 keyed by seeds[0] and [1]: for items an adversary chooses */
-    HIBLOOM_HASH_MURMUR3 = 2,   /* MurmurHash3 x86 32-bit, one seed for each hash, signed value mod m as in Python */
-    HIBLOOM_HASH_POLY = 3,      /* the seeded polynomial of PHP programs, one seed for each hash; poor, see README */
-    HIBLOOM_HASH_PHP_MT = 4,    /* crc32 seeds mt_rand(0, m-1), as PHP 7.2 and later */
+    HIBLOOM_HASH_XXH3 = 0,         /* XXH3-128, seeds[0] its 64-bit seed; the default */
+    HIBLOOM_HASH_SIPHASH = 1,      /* SipHash-2-4-128 keyed by seeds[0] and [1]: for items an adversary chooses */
+    HIBLOOM_HASH_MURMUR3 = 2,      /* MurmurHash3 x86 32-bit, one seed for each hash, signed value mod m as in Python */
+    HIBLOOM_HASH_POLY = 3,         /* the seeded polynomial of PHP programs, one seed for each hash; poor, see README */
+    HIBLOOM_HASH_PHP_MT = 4,       /* crc32 seeds mt_rand(0, m-1), as PHP 7.2 and later */
     HIBLOOM_HASH_PHP_MT_LEGACY = 5 /* the same with PHP 5's generator, MT_RAND_PHP in later ones */
 } hibloom_hash;
 
 typedef enum hibloom_layout {
-    HIBLOOM_LAYOUT_CLASSIC = 0,    /* an item's k bits lie anywhere in one bitmap */
+    HIBLOOM_LAYOUT_CLASSIC = 0,     /* an item's k bits lie anywhere in one bitmap */
     HIBLOOM_LAYOUT_PARTITIONED = 1, /* hash i has a bitmap of its own, key number i */
-    HIBLOOM_LAYOUT_BLOCKED = 2 /* all k bits of an item lie in one block of HIBLOOM_BLOCK_BITS, and bits is a multiple
-                                  of that: contains is one short GETRANGE, for more bits at the same error rate.
-                                  xxh3 and siphash only */
+    /* All k bits of an item lie in one block of HIBLOOM_BLOCK_BITS, and bits is a
+     * multiple of that: contains is one short GETRANGE, for more bits at the same
+     * error rate. xxh3 and siphash only. */
+    HIBLOOM_LAYOUT_BLOCKED = 2
 } hibloom_layout;
 
 /* Plain data: copy it, compare it by its text. Make it with hibloom_spec_for
  * or hibloom_spec_parse; every function that takes one refuses, with EINVAL
  * or ERANGE, what those would not have made. */
 typedef struct hibloom_spec {
-    uint64_t bits;       /* m: bits of the bitmap. The partitioned layout has `hashes` bitmaps of so many bits. Segments
-                            share the bits evenly; what does not divide is rounded up (blocked: to whole blocks) */
-    uint32_t hashes;     /* k: positions of an item */
-    uint32_t segments;   /* Redis keys over which the bits are spread, all bits of an item in one of them; 0 counts as
-                            1. More than one: classic and blocked layouts, xxh3 and siphash only */
-    uint64_t capacity;   /* n: items it is meant for; 0 = not stated */
-    double error_rate;   /* p: false-positive rate asked for at capacity; 0 = not stated */
+    /* m: bits of the bitmap. The partitioned layout has `hashes` bitmaps of so many
+     * bits. Segments share the bits evenly; what does not divide is rounded up
+     * (blocked: to whole blocks). */
+    uint64_t bits;
+    uint32_t hashes; /* k: positions of an item */
+    /* Redis keys over which the bits are spread, all bits of an item in one of them;
+     * 0 counts as 1. More than one: classic and blocked layouts, xxh3 and siphash only. */
+    uint32_t segments;
+    uint64_t capacity; /* n: items it is meant for; 0 = not stated */
+    double error_rate; /* p: false-positive rate asked for at capacity; 0 = not stated */
     hibloom_hash hash;
     hibloom_layout layout;
-    bool seeded;         /* xxh3, siphash: seeds[] is set. If not, hibloom_open uses the stored seed or
-                            draws one at random; the other functions count it as 0 */
-    bool empty_excluded; /* the empty item has no positions: it is never added and never found */
+    /* xxh3, siphash: seeds[] is set. If not, hibloom_open uses the stored seed or
+     * draws one at random; the other functions count it as 0. */
+    bool seeded;
+    bool empty_excluded;                /* the empty item has no positions: it is never added and never found */
     uint64_t seeds[HIBLOOM_HASHES_MAX]; /* by hash, see there; murmur3 and poly: 32 bits each; unused ones are 0 */
 } hibloom_spec;
 
@@ -233,7 +238,10 @@ typedef struct hibloom_connect_options {
     uint32_t size; /* sizeof(hibloom_connect_options), as the initializer sets it; 0 = nothing follows this field */
 } hibloom_connect_options;
 
-#define HIBLOOM_CONNECT_OPTIONS_INIT { 0, 0, HIBLOOM_COMMANDS_SETBIT, sizeof(hibloom_connect_options) }
+#define HIBLOOM_CONNECT_OPTIONS_INIT \
+    { \
+        0, 0, HIBLOOM_COMMANDS_SETBIT, sizeof(hibloom_connect_options) \
+    }
 
 /* Connects to the store at `uri`; options NULL = all defaults.
  *   redis://[user[:password]@]host[:port][/db]   port 6379, db 0; IPv6 hosts in brackets
@@ -372,8 +380,7 @@ typedef struct hibloom_item {
  * is in, it asks for all items, and sends only those that are not in: up to two
  * round trips more for each 32,768 items. */
 HIBLOOM_CHECKED hibloom_status hibloom_add_many(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new);
-HIBLOOM_CHECKED hibloom_status hibloom_contains_many(hibloom *filter, const hibloom_item *items, size_t n,
-                                                     bool *found);
+HIBLOOM_CHECKED hibloom_status hibloom_contains_many(hibloom *filter, const hibloom_item *items, size_t n, bool *found);
 
 typedef struct hibloom_info {
     uint32_t size;               /* sizeof(hibloom_info): the caller's room; see hibloom_get_info */

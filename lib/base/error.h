@@ -10,8 +10,8 @@ struct error {
 
 /* Puts the words down and returns the status, so that a failing function can
  * end in `return error_set(...)`. Words that do not fit are cut. */
-__attribute__((format(printf, 3, 4)))
-hibloom_status error_set(struct error *error, hibloom_status status, const char *format, ...);
+__attribute__((format(printf, 3, 4))) hibloom_status error_set(struct error *error, hibloom_status status,
+                                                               const char *format, ...);
 
 /* Do the words hold a piece of the secret, four characters in a row or all of it?
  * Only letters and digits count: how others are written is the server's choice. */

@@ -42,8 +42,8 @@ struct filter_file {
     unsigned char header[HEADER_BYTES];
     char text[HIBLOOM_SPEC_TEXT_SIZE];
     hibloom_spec spec;
-    bool checked;                                 /* it was whole when it was read first */
-    char target[PATH_MAX];                        /* of one to be written: the file that it shall be, */
+    bool checked;                                /* it was whole when it was read first */
+    char target[PATH_MAX];                       /* of one to be written: the file that it shall be, */
     char temporary[PATH_MAX + sizeof TEMPORARY]; /* and the one that it is until then; "" when that is not there */
 };
 

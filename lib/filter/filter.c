@@ -127,7 +127,7 @@ hibloom_status hibloom_contains(hibloom *filter, const void *item, size_t len, b
 
 /* ---- The whole filter ----------------------------------------------------- */
 
-hibloom_status (hibloom_get_info)(hibloom *filter, hibloom_info *out)
+hibloom_status(hibloom_get_info)(hibloom *filter, hibloom_info *out)
 {
     const hibloom_spec *spec = &filter->spec;
     hibloom_info info = {.size = out->size, .ttl_ms = -1, .keys = spec_keys(spec)};

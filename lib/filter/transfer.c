@@ -240,8 +240,10 @@ hibloom_status hibloom_load(hibloom *into, const char *path)
     if (status == HIBLOOM_OK)
         status = load_bits(file, NULL, bits);
     if (status == HIBLOOM_OK && strcmp(filter_file_text(file), into->text) != 0)
-        status = error_set(error, HIBLOOM_EMISMATCH, "'%s' and the filter in %.256s have different specs or seeds; "
-                           "open one with the spec of hibloom_spec_load", into->name, path);
+        status = error_set(error, HIBLOOM_EMISMATCH,
+                           "'%s' and the filter in %.256s have different specs or seeds; "
+                           "open one with the spec of hibloom_spec_load",
+                           into->name, path);
     if (status == HIBLOOM_OK)
         status = filter_file_rewind(file);
     if (status == HIBLOOM_OK)

@@ -28,8 +28,8 @@ static uint32_t two_steps(const struct hasher *hasher, const void *item, size_t 
 }
 
 /* The same with XXH3, the default, where the compiler makes one step of the two. */
-__attribute__((flatten))
-static uint32_t one_step(const struct hasher *hasher, const void *item, size_t len, uint64_t *out)
+__attribute__((flatten)) static uint32_t one_step(const struct hasher *hasher, const void *item, size_t len,
+                                                  uint64_t *out)
 {
     uint64_t values[2];
 

@@ -22,7 +22,7 @@ struct memory_filter {
     unsigned handles;
     bool listed; /* under its name; else dropped, and freed with its last handle */
     bool bare;
-    uint64_t expires_ms; /* by the monotonic clock; 0 = never */
+    uint64_t expires_ms;     /* by the monotonic clock; 0 = never */
     struct memory_bits bits; /* and their spec */
     char text[HIBLOOM_SPEC_TEXT_SIZE];
     char name[HIBLOOM_NAME_MAX + 1];
@@ -108,8 +108,9 @@ static hibloom_status create(hibloom *filter, const hibloom_spec *wanted, struct
         status = HIBLOOM_ENOMEM;
     if (status != HIBLOOM_OK) {
         free(stored);
-        return fail(filter, status, status == HIBLOOM_ENOMEM ? "this process has no memory for its bits"
-                                                             : "the system gave no random seed");
+        return fail(filter, status,
+                    status == HIBLOOM_ENOMEM ? "this process has no memory for its bits"
+                                             : "the system gave no random seed");
     }
     stored->bare = filter->bare;
     strcpy(stored->name, filter->name);
@@ -139,8 +140,8 @@ static hibloom_status memory_open(hibloom *filter, const hibloom_spec *wanted)
     if (stored == NULL)
         status = create(filter, wanted, &stored);
     else if (stored->bare != filter->bare)
-        status = fail(filter, HIBLOOM_EMISMATCH, stored->bare ? "is a bare bitmap; attach it"
-                                                              : "is no bare bitmap, it has a spec; open it");
+        status = fail(filter, HIBLOOM_EMISMATCH,
+                      stored->bare ? "is a bare bitmap; attach it" : "is no bare bitmap, it has a spec; open it");
     else if (filter->bare && strcmp(stored->text, filter->text) != 0)
         status = fail(filter, HIBLOOM_EMISMATCH, "is attached with another spec; attach it with that one");
     else if (!filter->bare && (status = spec_adopt(&spec, wanted, stored->text)) != HIBLOOM_OK)
@@ -270,8 +271,9 @@ static struct memory_filter **find_with_spec(hibloom *filter)
 
     if (at != NULL && !(*at)->bare)
         return at;
-    (void)fail(filter, HIBLOOM_ENOTFOUND, at == NULL ? "there is no such filter; open it with a spec to make one"
-                                                     : "is a bare bitmap; attach it to drop it");
+    (void)fail(filter, HIBLOOM_ENOTFOUND,
+               at == NULL ? "there is no such filter; open it with a spec to make one"
+                          : "is a bare bitmap; attach it to drop it");
     return NULL;
 }
 

@@ -124,17 +124,12 @@ static void carry(struct blocking *b, struct task *task)
 {
     for (;;) {
         switch (task->class->next(task, &b->outbox)) {
-        case TASK_SEND:
-            send_outbox(b, task);
-            break;
-        case TASK_WAIT:
-            receive_exchange(b, task);
-            break;
+        case TASK_SEND: send_outbox(b, task); break;
+        case TASK_WAIT: receive_exchange(b, task); break;
         case TASK_PAUSE:
             nanosleep(&(struct timespec){task->pause_ms / 1000, (long)(task->pause_ms % 1000) * 1000000}, NULL);
             break;
-        case TASK_DONE:
-            return;
+        case TASK_DONE: return;
         }
     }
 }

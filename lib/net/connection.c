@@ -369,8 +369,8 @@ void connection_send(struct connection *c, struct commands *commands)
 {
     int done = 0;
 
-    if (c->alive && (commands->failed ||
-                     redisAppendFormattedCommand(c->context, commands->bytes, commands->len) != REDIS_OK)) {
+    if (c->alive &&
+        (commands->failed || redisAppendFormattedCommand(c->context, commands->bytes, commands->len) != REDIS_OK)) {
         fail(c, HIBLOOM_ENOMEM, "out of memory");
         abandon(c);
     }

@@ -21,8 +21,8 @@ struct connection {
     struct error error;    /* the same in words */
     redisContext *context; /* NULL: none at the moment */
     bool borrowed;
-    bool alive;     /* answers can still be received in this call */
-    struct uri uri; /* to make it again; not if borrowed */
+    bool alive;                                      /* answers can still be received in this call */
+    struct uri uri;                                  /* to make it again; not if borrowed */
     uint32_t connect_timeout_ms, command_timeout_ms; /* 0 if borrowed */
     uint64_t sent_ms;                                /* when the last commands went out */
     struct reply reply;                              /* the last one received */

@@ -19,17 +19,17 @@ enum encoded_bit { BIT_UNKNOWN, BIT_WAS_SET, BIT_WAS_UNSET };
 struct run {
     uint32_t segment;
     uint32_t items;
-    const uint64_t *bits;  /* k an item */
-    unsigned char *known;  /* enum encoded_bit, as many */
-    bool cut;              /* a block came shorter than a filter's can be */
-    uint32_t answers;      /* replies to its commands on a key, the guards' not counted */
+    const uint64_t *bits; /* k an item */
+    unsigned char *known; /* enum encoded_bit, as many */
+    bool cut;             /* a block came shorter than a filter's can be */
+    uint32_t answers;     /* replies to its commands on a key, the guards' not counted */
 };
 
 struct encoding {
-    bool sets;     /* or only looks */
-    bool each_key; /* an exchange for each key of the filter, with its bit of every item */
-    bool all_keys; /* one exchange, and one command, on all keys */
-    bool each_bit; /* a command for each bit, else for each item */
+    bool sets;            /* or only looks */
+    bool each_key;        /* an exchange for each key of the filter, with its bit of every item */
+    bool all_keys;        /* one exchange, and one command, on all keys */
+    bool each_bit;        /* a command for each bit, else for each item */
     uint8_t bit_bytes;    /* of commands for a bit, without its offset and key; about */
     uint8_t item_bytes;   /* of commands for an item beside those */
     uint8_t answer_bytes; /* an item, where that is more than its commands; else 0 */

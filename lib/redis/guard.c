@@ -78,11 +78,14 @@ static bool take_length(struct task *task, uint32_t i, const struct reply *reply
     own->length = shorter ? UINT64_MAX : length;
     keys_name(key, task->filter, i);
     if (absent)
-        task_fail(task, HIBLOOM_ENOTFOUND, "'%s' is not there: deleted, evicted, expired or never made; attach it again to begin a "
-                                           "new one", key);
+        task_fail(task, HIBLOOM_ENOTFOUND,
+                  "'%s' is not there: deleted, evicted, expired or never made; attach it again to begin a new one",
+                  key);
     else if (shorter)
-        task_fail(task, HIBLOOM_ECORRUPT, "'%s' was lost or cut short since this handle saw it; what is there now "
-                                          "was added since; attach it again", key);
+        task_fail(task, HIBLOOM_ECORRUPT,
+                  "'%s' was lost or cut short since this handle saw it; what is there now "
+                  "was added since; attach it again",
+                  key);
     return !absent && !shorter;
 }
 
@@ -176,8 +179,8 @@ static void fail_replaced(struct task *task, uint32_t i, const struct record *re
     if (strcmp(ours, theirs) != 0)
         guard_fail_other(task, i, record);
     else
-        task_fail(task, HIBLOOM_EMISMATCH, "'%s' was removed and made anew, or replaced, since this handle opened it: "
-                                           "open it again", key);
+        task_fail(task, HIBLOOM_EMISMATCH,
+                  "'%s' was removed and made anew, or replaced, since this handle opened it: open it again", key);
 }
 
 /* Several keys: the root tells whether the filter is gone or has lost a key. */
@@ -197,7 +200,8 @@ static void judge_several(struct talk *talk, const char *key)
     else
         task_fail(task, HIBLOOM_ECORRUPT,
                   "'%s', one of the keys of '%s', was lost, or lost and made anew: hibloom_repair makes lost keys "
-                  "anew, empty; then open the filter again", key, task->filter->name);
+                  "anew, empty; then open the filter again",
+                  key, task->filter->name);
 }
 
 static void judge_diagnosis(struct talk *talk, struct outbox *outbox)
@@ -213,17 +217,17 @@ static void judge_diagnosis(struct talk *talk, struct outbox *outbox)
     if (own->count > 1)
         judge_several(talk, key);
     if (found == RECORD_NOTHING)
-        task_fail(task, HIBLOOM_ENOTFOUND, "'%s' is not there: dropped, deleted, evicted or expired; open it again "
-                                           "to make a new one", key);
-    else if (found == RECORD_FOUND && (strcmp(record->text, task->filter->text) != 0 ||
-                                       record->id != own->keys[talk->other_key].id))
+        task_fail(task, HIBLOOM_ENOTFOUND,
+                  "'%s' is not there: dropped, deleted, evicted or expired; open it again to make a new one", key);
+    else if (found == RECORD_FOUND &&
+             (strcmp(record->text, task->filter->text) != 0 || record->id != own->keys[talk->other_key].id))
         fail_replaced(task, talk->other_key, record);
     else if (found == RECORD_NONE && talk->diagnosis.length <= known.bytes)
         task_fail(task, HIBLOOM_ENOTFOUND, "'%s' is no filter any more: it was lost, and what is there was added since",
                   key);
     else
-        task_fail(task, HIBLOOM_ECORRUPT, "'%s' was altered: what follows its bits is not what was created; delete the "
-                                          "key", key);
+        task_fail(task, HIBLOOM_ECORRUPT,
+                  "'%s' was altered: what follows its bits is not what was created; delete the key", key);
 }
 
 static void diagnose(struct talk *talk, struct outbox *outbox)

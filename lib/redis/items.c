@@ -72,8 +72,8 @@ static void fill_chunk(struct items *walk)
                 note_missing(walk, chunk->base + i);
             continue;
         }
-        const uint64_t segment =
-            hasher.indexes(&hasher, item->data, item->len, chunk->bits + (size_t)chunk->items * spec->hashes);
+        const uint64_t segment = hasher.indexes(&hasher, item->data, item->len,
+                                                chunk->bits + (size_t)chunk->items * spec->hashes);
         chunk->at[i] = chunk->items;
         chunk->order[chunk->items++] = segment << 32 | i;
     }
@@ -375,7 +375,9 @@ static void estimate(struct items *walk)
 
     walk->step = encoding->each_bit && !encoding->each_key ? 1 : k;
     walk->item_bytes = encoding->item_bytes + k * (encoding->bit_bytes + digits) +
-                       (encoding->all_keys ? 0 : encoding->each_bit ? k * key : key);
+                       (encoding->all_keys   ? 0
+                        : encoding->each_bit ? k * key
+                                             : key);
     walk->guard_bytes = guards * (key + 40);
     /* the guards shall not be most of it */
     walk->window_bytes = 4 * walk->guard_bytes > WINDOW_BYTES ? 4 * walk->guard_bytes : WINDOW_BYTES;

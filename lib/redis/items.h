@@ -9,11 +9,11 @@
  * chunk (hashed at a time) > window (sent at a time, and may go on in the next chunk)
  * > run (in one key, encoding.h). */
 struct window {
-    size_t base;           /* the item that `item` counts from */
+    size_t base; /* the item that `item` counts from */
     uint32_t items, runs;
-    uint32_t *item;        /* which they are */
-    uint64_t *bits;        /* k an item */
-    unsigned char *known;  /* enum encoded_bit, as many */
+    uint32_t *item;       /* which they are */
+    uint64_t *bits;       /* k an item */
+    unsigned char *known; /* enum encoded_bit, as many */
     struct run *run;
     unsigned char *proven; /* by run; partitioned: by key */
 };
@@ -21,11 +21,11 @@ struct window {
 /* Items that are hashed at a time; where there are segments, put in their order,
  * so that the guard is asked once for a run of them and not for every item. */
 struct chunk {
-    size_t base, end;  /* of the items of the call */
+    size_t base, end; /* of the items of the call */
     uint32_t items, next;
     uint64_t *bits;
-    uint64_t *order;   /* segment << 32 | item, counted from base */
-    uint32_t *at;      /* where in `bits` an item's are */
+    uint64_t *order; /* segment << 32 | item, counted from base */
+    uint32_t *at;    /* where in `bits` an item's are */
 };
 
 struct items {
@@ -33,18 +33,18 @@ struct items {
     const struct encoding *encoding;
     const hibloom_item *items;
     size_t n;
-    unsigned char *missing; /* a bit an item: not all its bits were set; NULL: nobody asks */
-    void *memory;           /* what all arrays lie in */
+    unsigned char *missing;                       /* a bit an item: not all its bits were set; NULL: nobody asks */
+    void *memory;                                 /* what all arrays lie in */
     size_t item_bytes, guard_bytes, window_bytes; /* of commands */
     uint32_t window_items, chunk_items;           /* at most */
     uint32_t step;                                /* positions from those of one answer to the next one's */
     uint32_t before;                              /* replies of guards in front of those of items */
     struct chunk chunk;
     struct window windows[2];
-    bool started;           /* a window was written */
-    bool held;              /* the first one, before it may be sent */
-    unsigned last;          /* window that was written */
-    uint32_t undo_at;       /* the key where undoing is */
+    bool started;     /* a window was written */
+    bool held;        /* the first one, before it may be sent */
+    unsigned last;    /* window that was written */
+    uint32_t undo_at; /* the key where undoing is */
 };
 
 /* exact: items_end is to tell what is new. */

@@ -47,12 +47,12 @@ struct life {
 
     /* the filter that was found, or made */
     enum record_state root_state;
-    int64_t ttl_ms;                 /* of the root */
-    bool clearing_way;              /* it is not what the task is about, and goes */
-    struct redis_range range;       /* of its keys: those that are checked, made, unlinked now */
-    uint64_t seen[REDIS_STEP_KEYS]; /* the ids found there, 0: none of this generation */
+    int64_t ttl_ms;                                    /* of the root */
+    bool clearing_way;                                 /* it is not what the task is about, and goes */
+    struct redis_range range;                          /* of its keys: those that are checked, made, unlinked now */
+    uint64_t seen[REDIS_STEP_KEYS];                    /* the ids found there, 0: none of this generation */
     char list[REDIS_STEP_KEYS * RECORD_ID_DIGITS + 1]; /* the ids that the root lists */
-    bool lost;                      /* one of the two is not the other */
+    bool lost;                                         /* one of the two is not the other */
 
     /* create.c */
     unsigned char *mine; /* a bit a key: made by this call */

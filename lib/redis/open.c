@@ -82,8 +82,8 @@ void life_again(struct talk *talk)
     if (talk->cleaning)
         return;
     if (life->attempts++ == ATTEMPTS) {
-        task_fail(&talk->task, HIBLOOM_EBUSY, "'%s' is in the middle of being made or removed by others; gave up waiting",
-                  talk->task.filter->name);
+        task_fail(&talk->task, HIBLOOM_EBUSY,
+                  "'%s' is in the middle of being made or removed by others; gave up waiting", talk->task.filter->name);
         return;
     }
     talk->task.pause_ms = life->attempts < 2 ? 0 : life->attempts < 20 ? 1 : 10;
@@ -168,11 +168,12 @@ static bool adopt_place(struct life *life, unsigned place)
 void life_fail_taken(struct life *life, const char *key)
 {
     if (life->answer_record.keys != 0)
-        task_fail(&life->talk.task, HIBLOOM_EMISMATCH, "'%s' is a filter of its own, in the way of a key of '%s': choose "
-                  "another name for one of them", key, life->talk.task.filter->name);
+        task_fail(&life->talk.task, HIBLOOM_EMISMATCH,
+                  "'%s' is a filter of its own, in the way of a key of '%s': choose another name for one of them", key,
+                  life->talk.task.filter->name);
     task_fail(&life->talk.task, HIBLOOM_EMISMATCH,
-              "'%s' is a bitmap without a spec: join it with hibloom_attach if it is another program's, else "
-              "delete it", key);
+              "'%s' is a bitmap without a spec: join it with hibloom_attach if it is another program's, else delete it",
+              key);
 }
 
 static void judge_filter(struct talk *talk, unsigned place)
@@ -212,8 +213,8 @@ static void judge_damaged(struct life *life, unsigned place)
     char key[KEYS_SIZE];
 
     place_key(life, place, key);
-    task_fail(&life->talk.task, HIBLOOM_ECORRUPT, "'%s' was a filter and is damaged: its spec cannot be read; delete "
-              "the key", key);
+    task_fail(&life->talk.task, HIBLOOM_ECORRUPT,
+              "'%s' was a filter and is damaged: its spec cannot be read; delete the key", key);
 }
 
 /* Nothing of ours is there. */
@@ -375,8 +376,9 @@ static void fail_lost(struct life *life)
     while (life->seen[i] == own->keys[life->range.first + i].id)
         i++;
     keys_name(key, life->talk.task.filter, life->range.first + i);
-    task_fail(&life->talk.task, HIBLOOM_ECORRUPT, "'%s', one of the keys of '%s', is lost: hibloom_repair makes lost "
-              "keys anew, empty", key, life->talk.task.filter->name);
+    task_fail(&life->talk.task, HIBLOOM_ECORRUPT,
+              "'%s', one of the keys of '%s', is lost: hibloom_repair makes lost keys anew, empty", key,
+              life->talk.task.filter->name);
 }
 
 static void judge_lost(struct talk *talk, struct outbox *outbox)

@@ -29,10 +29,9 @@ void record_format(const struct record *record, char trailer[RECORD_TRAILER])
 {
     char text[RECORD_TRAILER + 1];
 
-    snprintf(text, sizeof text,
-             SUMMED " %08" PRIx32 " %c %016" PRIu64 " %016" PRIx64 " %010" PRIu64 " %s",
-             record->text_len, record->bytes, record->key, record->keys, record->crc, (char)record->state, record->generation,
-             record->id, record->epoch, format_name);
+    snprintf(text, sizeof text, SUMMED " %08" PRIx32 " %c %016" PRIu64 " %016" PRIx64 " %010" PRIu64 " %s",
+             record->text_len, record->bytes, record->key, record->keys, record->crc, (char)record->state,
+             record->generation, record->id, record->epoch, format_name);
     memcpy(trailer, text, RECORD_TRAILER);
 }
 
@@ -72,7 +71,7 @@ static bool has_columns(const char trailer[RECORD_TRAILER])
     for (size_t i = 0; i < RECORD_TRAILER; i++) {
         const char c = trailer[i];
         const bool digit = c >= '0' && c <= '9';
-        if (columns[i] == '0' ? !digit
+        if (columns[i] == '0'   ? !digit
             : columns[i] == 'f' ? !digit && !(c >= 'a' && c <= 'f')
             : columns[i] == 's' ? c != RECORD_READY && c != RECORD_CREATING && c != RECORD_REMOVING
                                 : c != columns[i])
@@ -85,9 +84,10 @@ bool record_parse(const char trailer[RECORD_TRAILER], struct record *record)
 {
     uint64_t text_len, key, keys, crc;
 
-    if (!has_columns(trailer) || !read_number(trailer, 1, 4, &text_len) || !read_number(trailer, 6, 9, &record->bytes) ||
-        !read_number(trailer, 16, 5, &key) || !read_number(trailer, 22, 5, &keys) ||
-        !read_hex(trailer + 28, 8, &crc) || !read_number(trailer, 39, RECORD_GENERATION, &record->generation) ||
+    if (!has_columns(trailer) || !read_number(trailer, 1, 4, &text_len) ||
+        !read_number(trailer, 6, 9, &record->bytes) || !read_number(trailer, 16, 5, &key) ||
+        !read_number(trailer, 22, 5, &keys) || !read_hex(trailer + 28, 8, &crc) ||
+        !read_number(trailer, 39, RECORD_GENERATION, &record->generation) ||
         !record_parse_id(trailer + 56, &record->id) || !read_number(trailer, 73, 10, &record->epoch))
         return false;
     record->text_len = (uint32_t)text_len;
@@ -118,8 +118,8 @@ static bool read_text(const char *end, size_t len, struct record *record)
     memcpy(record->text, end + len - RECORD_TRAILER - record->text_len, record->text_len);
     record->text[record->text_len] = '\0';
     return strlen(record->text) == record->text_len && record->crc == record_crc(record, record->text) &&
-           spec_adopt(&spec, NULL, record->text) == HIBLOOM_OK &&
-           record->keys == spec_keys(&spec) && record->bytes == spec_bitmap_bytes(&spec);
+           spec_adopt(&spec, NULL, record->text) == HIBLOOM_OK && record->keys == spec_keys(&spec) &&
+           record->bytes == spec_bitmap_bytes(&spec);
 }
 
 enum record_found record_read_end(const char *end, size_t len, struct record *record)
@@ -129,7 +129,7 @@ enum record_found record_read_end(const char *end, size_t len, struct record *re
     if (len < RECORD_TRAILER || !says_filter(end + len - RECORD_TRAILER))
         return RECORD_NONE;
     return record_parse(end + len - RECORD_TRAILER, record) && read_text(end, len, record) ? RECORD_FOUND
-                                                                                          : RECORD_DAMAGED;
+                                                                                           : RECORD_DAMAGED;
 }
 
 void record_ask_end(struct commands *out, struct argument key)

@@ -21,10 +21,10 @@
 #include "resp/command.h"
 
 #define RECORD_TRAILER 92u
-#define RECORD_ID_DIGITS 16u /* of an id in the list */
+#define RECORD_ID_DIGITS 16u                                 /* of an id in the list */
 #define RECORD_END (RECORD_TRAILER + HIBLOOM_SPEC_TEXT_SIZE) /* bytes at the end of a key that hold text and trailer */
 #define RECORD_TRAILER_FROM_END "-92"
-#define RECORD_FROM_END "-2140"                              /* so GETRANGE counts them */
+#define RECORD_FROM_END "-2140" /* so GETRANGE counts them */
 
 /* Where things stand in the trailer. */
 #define RECORD_STATE_AT 37u
@@ -50,10 +50,12 @@ bool record_parse(const char trailer[RECORD_TRAILER], struct record *);
 uint32_t record_crc(const struct record *, const char *text);
 
 /* What the end of a key's string is. */
-enum record_found { RECORD_NOTHING, /* the key is not there, or empty */
-                    RECORD_NONE,    /* no record, so no filter: a bare bitmap, or late bits */
-                    RECORD_DAMAGED, /* it says that it is one, and cannot be */
-                    RECORD_FOUND };
+enum record_found {
+    RECORD_NOTHING, /* the key is not there, or empty */
+    RECORD_NONE,    /* no record, so no filter: a bare bitmap, or late bits */
+    RECORD_DAMAGED, /* it says that it is one, and cannot be */
+    RECORD_FOUND
+};
 
 /* Asks for the end of a key: GETRANGE. */
 void record_ask_end(struct commands *, struct argument key);

@@ -10,6 +10,9 @@
  * or a generation alone, or "" for a bare bitmap, which ends in no trailer. */
 #include "redis/scripts.h"
 
+/* Lines of Lua stand below each other. */
+/* clang-format off */
+
 #define COMMON \
     "local key, call, at = KEYS[1], redis.call, tonumber(ARGV[1])\n" \
     "local function trailer_at(key, at)\n" \
@@ -254,6 +257,7 @@ static const char set[] =
     "end\n"
     "return table.concat(was)\n";
 
+/* clang-format on */
 static const char *const texts[] = {
     [SCRIPT_MAKE] = make,     [SCRIPT_SWAP] = swap, [SCRIPT_UNLINK] = unlink_, [SCRIPT_CLEAR] = clear,
     [SCRIPT_EXPIRE] = expire, [SCRIPT_UNDO] = undo, [SCRIPT_MERGE] = merge,    [SCRIPT_SET] = set,

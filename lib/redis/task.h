@@ -23,11 +23,11 @@
 
 /* Commands on one key, so in a cluster for one node, and how they are answered. */
 struct exchange {
-    uint16_t slot;   /* the key's cluster slot */
-    uint32_t tag;    /* the task's own */
+    uint16_t slot; /* the key's cluster slot */
+    uint32_t tag;  /* the task's own */
     uint32_t replies;
-    size_t end;      /* of its bytes in the outbox; they begin where those of the one before end */
-    void *bulk;      /* if not NULL, where one reply goes, a string of at most bulk_room bytes: */
+    size_t end; /* of its bytes in the outbox; they begin where those of the one before end */
+    void *bulk; /* if not NULL, where one reply goes, a string of at most bulk_room bytes: */
     size_t bulk_room;
     uint32_t bulk_index; /* this one */
 };
@@ -66,8 +66,7 @@ struct task_class {
 };
 
 /* Notes a failure, unless there has been one. */
-__attribute__((format(printf, 3, 4)))
-void task_fail(struct task *, hibloom_status, const char *format, ...);
+__attribute__((format(printf, 3, 4))) void task_fail(struct task *, hibloom_status, const char *format, ...);
 void task_unexpected(struct task *); /* EPROTO */
 void task_no_memory(struct task *);
 
@@ -104,7 +103,7 @@ struct talk {
     void (*step)(struct talk *, struct outbox *);
     bool (*window)(struct talk *, struct outbox *, unsigned number);
     void (*take)(struct talk *, uint32_t tag, uint32_t index, const struct reply *);
-    void (*answered)(struct talk *, unsigned number); /* a window is, wholly; NULL: nothing to do then */
+    void (*answered)(struct talk *, unsigned number);  /* a window is, wholly; NULL: nothing to do then */
     void (*meanwhile)(struct talk *, struct outbox *); /* once, while a step's replies are on their way */
     void (*cleanup)(struct talk *, struct outbox *);
     uint32_t outstanding[2]; /* replies, by the window's number; all in [0] where there are none */

@@ -203,7 +203,8 @@ static void begin_merging(struct talk *talk, struct outbox *outbox)
     }
 }
 
-void transfer_begin_merge(struct transfer *transfer, hibloom *into, const struct piece *piece, const unsigned char *bits)
+void transfer_begin_merge(struct transfer *transfer, hibloom *into, const struct piece *piece,
+                          const unsigned char *bits)
 {
     begin(transfer, into, piece, begin_merging);
     transfer->bits = bits;

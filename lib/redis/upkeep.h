@@ -9,10 +9,10 @@ struct upkeep {
     struct talk talk;
     struct redis_range range;
     bool left[REDIS_STEP_KEYS]; /* clear: keys of the range that are to be cleared yet */
-    uint64_t seconds;         /* expire: 0 = never */
-    uint32_t key;             /* count: where it is */
-    uint64_t from;            /* count: the byte */
-    struct store_count count; /* counted so far */
+    uint64_t seconds;           /* expire: 0 = never */
+    uint32_t key;               /* count: where it is */
+    uint64_t from;              /* count: the byte */
+    struct store_count count;   /* counted so far */
 };
 
 void upkeep_begin_clear(struct upkeep *, hibloom *);

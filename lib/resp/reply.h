@@ -16,15 +16,15 @@
 #define REPLY_TEXT (HIBLOOM_SPEC_TEXT_SIZE + 256)
 
 struct reply {
-    int type;                            /* REDIS_REPLY_...; ERROR also if one is nested in an array */
-    size_t elements;                     /* of an array, not counting those of arrays in it */
-    size_t count;                        /* integers in it, at any depth; only REPLY_INTEGERS are kept */
+    int type;        /* REDIS_REPLY_...; ERROR also if one is nested in an array */
+    size_t elements; /* of an array, not counting those of arrays in it */
+    size_t count;    /* integers in it, at any depth; only REPLY_INTEGERS are kept */
     long long integers[REPLY_INTEGERS];
-    size_t text_len;                     /* of the string, status or error as sent; what exceeds REPLY_TEXT is cut */
-    char text[REPLY_TEXT + 1];           /* terminated */
-    unsigned char *bulk;                 /* if set after a reset: where a string goes in place of text, */
-    size_t bulk_room;                    /* as far as there is room */
-    bool pushed;                         /* no answer but an out-of-band push, built for the connection's owner */
+    size_t text_len;                        /* of the string, status or error as sent; what exceeds REPLY_TEXT is cut */
+    char text[REPLY_TEXT + 1];              /* terminated */
+    unsigned char *bulk;                    /* if set after a reset: where a string goes in place of text, */
+    size_t bulk_room;                       /* as far as there is room */
+    bool pushed;                            /* no answer but an out-of-band push, built for the connection's owner */
     const redisReplyObjectFunctions *owner; /* which builds that; NULL: a push is nonsense here */
 };
 

@@ -178,11 +178,16 @@ static const struct setting {
     unsigned bit;
     void (*set)(struct settings *);
 } setting_table[] = {
-    {"capacity", GIVEN_CAPACITY, set_capacity}, {"error", GIVEN_ERROR, set_error},
-    {"bits", GIVEN_BITS, set_bits},             {"hashes", GIVEN_HASHES, set_hashes},
-    {"hash", GIVEN_HASH, set_hash},             {"seed", GIVEN_SEED, set_seed},
-    {"seeds", GIVEN_SEEDS, set_seeds},          {"layout", GIVEN_LAYOUT, set_layout},
-    {"segments", GIVEN_SEGMENTS, set_segments}, {"empty", GIVEN_EMPTY, set_empty},
+    {"capacity", GIVEN_CAPACITY, set_capacity},
+    {"error", GIVEN_ERROR, set_error},
+    {"bits", GIVEN_BITS, set_bits},
+    {"hashes", GIVEN_HASHES, set_hashes},
+    {"hash", GIVEN_HASH, set_hash},
+    {"seed", GIVEN_SEED, set_seed},
+    {"seeds", GIVEN_SEEDS, set_seeds},
+    {"layout", GIVEN_LAYOUT, set_layout},
+    {"segments", GIVEN_SEGMENTS, set_segments},
+    {"empty", GIVEN_EMPTY, set_empty},
 };
 
 static const char *name_of_setting(size_t i)
@@ -261,9 +266,9 @@ static bool read_seed(hibloom_spec *spec, struct word hex, unsigned key_bytes)
 /* What each kind of seeding takes, at most one of the two settings. */
 static hibloom_status take_seeds(hibloom_spec *spec, const struct settings *s)
 {
-    static const unsigned takes[] = {
-        [SEEDING_NONE] = 0, [SEEDING_KEY] = GIVEN_SEED, [SEEDING_PER_HASH] = GIVEN_SEEDS};
-    static const char *const words[] = {[SEEDING_NONE] = "no seed", [SEEDING_KEY] = "seed=HEX",
+    static const unsigned takes[] = {[SEEDING_NONE] = 0, [SEEDING_KEY] = GIVEN_SEED, [SEEDING_PER_HASH] = GIVEN_SEEDS};
+    static const char *const words[] = {[SEEDING_NONE] = "no seed",
+                                        [SEEDING_KEY] = "seed=HEX",
                                         [SEEDING_PER_HASH] = "seeds=A,B,.., a number for each hash"};
     const struct hash *hash = hash_by_id(spec->hash);
     const unsigned given = s->given & (GIVEN_SEED | GIVEN_SEEDS), wrong = given & ~takes[hash->seeding];
@@ -280,8 +285,8 @@ static hibloom_status take_seeds(hibloom_spec *spec, const struct settings *s)
         return error_set(s->error, HIBLOOM_EINVAL, "seeds= is missing: hash=%s takes %s", hash->name,
                          words[hash->seeding]);
     if (spec->hashes != 0 && spec->hashes != s->seeds)
-        return error_set(s->error, HIBLOOM_EINVAL, "hashes=%" PRIu32 ": but there are %" PRIu32 " seeds",
-                         spec->hashes, s->seeds);
+        return error_set(s->error, HIBLOOM_EINVAL, "hashes=%" PRIu32 ": but there are %" PRIu32 " seeds", spec->hashes,
+                         s->seeds);
     spec->hashes = s->seeds;
     return HIBLOOM_OK;
 }
@@ -300,12 +305,15 @@ static hibloom_status plain_spec(hibloom_spec *out, const struct settings *s)
     if (sized == 0)
         return error_set(s->error, HIBLOOM_EINVAL, "missing: capacity= and error=, or bits= and hashes=, or a preset");
     if (sized != (GIVEN_CAPACITY | GIVEN_ERROR))
-        return error_set(s->error, HIBLOOM_EINVAL, sized == GIVEN_ERROR ? "capacity= is missing: error= needs it"
-                                                                        : "error= is missing: capacity= needs it");
+        return error_set(s->error, HIBLOOM_EINVAL,
+                         sized == GIVEN_ERROR ? "capacity= is missing: error= needs it"
+                                              : "error= is missing: capacity= needs it");
     status = spec_size(out, out->capacity, out->error_rate, out->hashes);
     return status == HIBLOOM_OK ? status
-                                : error_set(s->error, status, "capacity= and error=: would take more than 2^62 bits, "
-                                            "or more than %u hashes", HIBLOOM_HASHES_MAX);
+                                : error_set(s->error, status,
+                                            "capacity= and error=: would take more than 2^62 bits, "
+                                            "or more than %u hashes",
+                                            HIBLOOM_HASHES_MAX);
 }
 
 static hibloom_status read_spec(hibloom_spec *out, const char *text, struct error *error)
@@ -381,8 +389,8 @@ hibloom_status hibloom_spec_format(const hibloom_spec *spec, char *buf, size_t s
     if (status != HIBLOOM_OK)
         return HIBLOOM_EINVAL;
     const struct hash *hash = hash_by_id(spec->hash);
-    append(&line, "hash=%s layout=%s bits=%" PRIu64 " hashes=%" PRIu32, hash->name, layouts[spec->layout],
-           spec->bits, spec->hashes);
+    append(&line, "hash=%s layout=%s bits=%" PRIu64 " hashes=%" PRIu32, hash->name, layouts[spec->layout], spec->bits,
+           spec->hashes);
     if (spec_segments(spec) > 1 || spec_default_segments(spec) > 1)
         append(&line, " segments=%" PRIu32, spec_segments(spec));
     append_seeds(&line, spec, hash);

@@ -10,8 +10,8 @@ enum { BATCH = 10000 };
 
 static const struct row {
     const char *hash, *layout;
-    const char *text;  /* of the spec, all of it if items is set */
-    uint64_t items;    /* 0: a million, less in a trial; the text is completed by them */
+    const char *text; /* of the spec, all of it if items is set */
+    uint64_t items;   /* 0: a million, less in a trial; the text is completed by them */
     uint64_t asked;
 } rows[] = {
     {"xxh3", "classic", "error=0.1", 0, 2000000},
@@ -70,8 +70,8 @@ static void measure(const struct row *row)
     hibloom *filter = bench_open(memory, "rates", text);
     pass(filter, 0, n, true);
     const uint64_t wrong = pass(filter, n, asked, false);
-    printf("%s\t%s\t%llu\t%llu\t%llu\t%.6g\n", row->hash, row->layout, (unsigned long long)n,
-           (unsigned long long)asked, (unsigned long long)wrong, hibloom_spec_error_at(hibloom_spec_of(filter), n));
+    printf("%s\t%s\t%llu\t%llu\t%llu\t%.6g\n", row->hash, row->layout, (unsigned long long)n, (unsigned long long)asked,
+           (unsigned long long)wrong, hibloom_spec_error_at(hibloom_spec_of(filter), n));
     hibloom_close(filter);
     hibloom_store_free(memory);
 }

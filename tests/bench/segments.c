@@ -30,7 +30,8 @@ static void subject_open(struct subject *subject, size_t way, bool many)
     char text[96], name[32];
 
     *subject = (struct subject){bench_store(NULL, ways[way].commands), NULL, ways[way].words, many ? SEGMENTS : 1};
-    snprintf(text, sizeof text, "capacity=%llu error=0.01 segments=%u", (unsigned long long)capacity, subject->segments);
+    snprintf(text, sizeof text, "capacity=%llu error=0.01 segments=%u", (unsigned long long)capacity,
+             subject->segments);
     snprintf(name, sizeof name, "%s %u", subject->way, subject->segments);
     subject->filter = bench_open(subject->store, name, text);
     bench_load(subject->filter, capacity / 2);

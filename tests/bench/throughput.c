@@ -17,7 +17,7 @@ static const size_t batches[] = {1, 10, 100, 1000, LARGEST_BATCH};
 
 static const struct method {
     const char *name;
-    peer_call *peer; /* NULL: hibloom */
+    peer_call *peer;   /* NULL: hibloom */
     const char *words; /* of its spec, beside the capacity and the error rate */
     hibloom_commands commands;
     bool one_by_one; /* it knows no batches */
@@ -60,8 +60,8 @@ static void subject_open(struct subject *subject, const struct method *method)
 
     *subject = (struct subject){.method = method};
     snprintf(subject->name, sizeof subject->name, "filter%d", (int)(method - methods));
-    snprintf(text, sizeof text, "capacity=%llu error=0.01 segments=1 seed=1 %s",
-             (unsigned long long)bench_capacity(), method->words);
+    snprintf(text, sizeof text, "capacity=%llu error=0.01 segments=1 seed=1 %s", (unsigned long long)bench_capacity(),
+             method->words);
     subject->store = bench_store(method->memory ? "memory:" : NULL, method->commands);
     subject->filter = bench_open(subject->store, subject->name, text);
     subject->peer = (struct peer){bench_redis_tcp(), subject->name, hibloom_spec_of(subject->filter)};

@@ -7,7 +7,7 @@
 /* The lines "1" to "n"; to be freed. */
 static struct text lines_to(int n)
 {
-    struct text lines = { NULL, 0 };
+    struct text lines = {NULL, 0};
     char line[16];
 
     for (int i = 1; i <= n; i++)

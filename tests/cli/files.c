@@ -90,7 +90,7 @@ static void a_file_is_refused_as_damaged_or_as_no_hibloom_file(void **state)
     static const char spec[] = "bits=1000 hashes=3 seed=1";
     char name[TEST_NAME_SIZE], bare[TEST_NAME_SIZE], *dir = temp_dir_make(), *file = temp_dir_path(dir, "file");
     char *other = temp_dir_path(dir, "other");
-    static const size_t lengths[] = { 4, 8, 9, 30, 100, 60000 };
+    static const size_t lengths[] = {4, 8, 9, 30, 100, 60000};
 
     (void)state;
     test_name(name);
@@ -104,8 +104,7 @@ static void a_file_is_refused_as_damaged_or_as_no_hibloom_file(void **state)
         copy_altered(file, other, lengths[i]);
         for (int with_bare = 0; with_bare < 2; with_bare++) {
             program_run(&p, "", 0,
-                        with_bare ? ARGS("restore", bare, other, "--bare", "-s", spec)
-                                  : ARGS("restore", name, other));
+                        with_bare ? ARGS("restore", bare, other, "--bare", "-s", spec) : ARGS("restore", name, other));
             assert_int_equal(p.exit, 2);
             assert_non_null(strstr(p.complained.data, other));
             assert_int_equal(strstr(p.complained.data, "not a hibloom file") != NULL, !is_one);

@@ -187,7 +187,7 @@ static void a_lost_key_hints_at_repair(void **state)
 static void an_unreadable_filter_is_left_by_drop_and_has_no_hint_at_repair(void **state)
 {
     char name[TEST_NAME_SIZE];
-    const char *const commands[] = { "drop", "info", "repair" };
+    const char *const commands[] = {"drop", "info", "repair"};
     redisContext *redis = test_redis();
 
     (void)state;
@@ -230,7 +230,7 @@ static void what_is_not_there_is_trouble(void **state)
 static void a_filter_that_is_missing_hints_at_the_options_that_create_it(void **state)
 {
     static const char hint[] = "\nhibloom: hint: give -n and -p to create it\n";
-    static const char *const never[] = { "check", "info", "clear", "drop" };
+    static const char *const never[] = {"check", "info", "clear", "drop"};
     char name[TEST_NAME_SIZE], key[TEST_NAME_SIZE + 8];
 
     (void)state;

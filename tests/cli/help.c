@@ -1,8 +1,9 @@
 /* Help and version: in which ways they are asked for, and what they must say. */
 #include "cli/program.h"
 
-static const char *const names[] = { "plan", "positions", "create", "add", "check", "uniq", "load", "info", "compare",
-                                     "copy", "merge", "save", "restore", "expire", "clear", "repair", "drop", "help" };
+static const char *const names[] = {"plan",    "positions", "create",  "add",    "check", "uniq",
+                                    "load",    "info",      "compare", "copy",   "merge", "save",
+                                    "restore", "expire",    "clear",   "repair", "drop",  "help"};
 
 #define N_NAMES (sizeof names / sizeof *names)
 
@@ -68,14 +69,24 @@ static void help_can_be_asked_for_in_any_way(void **state)
 
 static void each_command_has_its_own_help(void **state)
 {
-    static const char *const usages[N_NAMES] = {
-        "plan " SIZE "\n", "positions SPEC [ITEM...]\n", "create NAME (" SIZE " | -s SPEC)\n",
-        "add " OPEN " [ITEM...]\n", "check " OPEN " [ITEM...]\n", "uniq " OPEN "\n", "load " MAKE "\n",
-        "info NAME [--json]" BARE "\n", "compare A B [--json]\n", "copy FROM TO [--to URI]\n",
-        "merge NAME FROM... [--from URI]\n", "save NAME FILE" BARE "\n", "restore NAME FILE" BARE "\n",
-        "expire NAME SECONDS" BARE "\n", "clear NAME" BARE "\n", "repair NAME...\n", "drop NAME..." BARE "\n",
-        "help [COMMAND | spec]\n"
-    };
+    static const char *const usages[N_NAMES] = {"plan " SIZE "\n",
+                                                "positions SPEC [ITEM...]\n",
+                                                "create NAME (" SIZE " | -s SPEC)\n",
+                                                "add " OPEN " [ITEM...]\n",
+                                                "check " OPEN " [ITEM...]\n",
+                                                "uniq " OPEN "\n",
+                                                "load " MAKE "\n",
+                                                "info NAME [--json]" BARE "\n",
+                                                "compare A B [--json]\n",
+                                                "copy FROM TO [--to URI]\n",
+                                                "merge NAME FROM... [--from URI]\n",
+                                                "save NAME FILE" BARE "\n",
+                                                "restore NAME FILE" BARE "\n",
+                                                "expire NAME SECONDS" BARE "\n",
+                                                "clear NAME" BARE "\n",
+                                                "repair NAME...\n",
+                                                "drop NAME..." BARE "\n",
+                                                "help [COMMAND | spec]\n"};
     char usage[256];
 
     (void)state;
@@ -131,12 +142,12 @@ static void examples_are_valid_command_lines(void **state)
 /* What takes a spec says where its words are; they are all there. */
 static void help_leads_to_the_words_of_a_spec(void **state)
 {
-    static const char *const with_spec[] = { "positions", "create", "add", "check", "uniq", "load", "info",
-                                             "save", "restore", "expire", "clear", "drop" };
-    static const char *const words[] = { "capacity=", "error=", "bits=", "hashes=", "hash=", "xxh3", "siphash",
-                                         "murmur3", "poly", "php-mt", "php-mt-legacy", "seed=", "seeds=", "layout=",
-                                         "classic", "partitioned", "blocked", "segments=", "empty=excluded",
-                                         "php-poly8", "php-uids", "py-mmh3", "py-mmh3-redis" };
+    static const char *const with_spec[] = {"positions", "create", "add",     "check",  "uniq",  "load",
+                                            "info",      "save",   "restore", "expire", "clear", "drop"};
+    static const char *const words[] = {
+        "capacity=", "error=",    "bits=",          "hashes=",   "hash=",    "xxh3",    "siphash",      "murmur3",
+        "poly",      "php-mt",    "php-mt-legacy",  "seed=",     "seeds=",   "layout=", "classic",      "partitioned",
+        "blocked",   "segments=", "empty=excluded", "php-poly8", "php-uids", "py-mmh3", "py-mmh3-redis"};
 
     (void)state;
     for (size_t i = 0; i < sizeof with_spec / sizeof *with_spec; i++)
@@ -176,14 +187,10 @@ static void version_is_the_library_s(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(help_lists_every_command),
-        cmocka_unit_test(help_can_be_asked_for_in_any_way),
-        cmocka_unit_test(each_command_has_its_own_help),
-        cmocka_unit_test(help_ends_in_an_example),
-        cmocka_unit_test(examples_are_valid_command_lines),
-        cmocka_unit_test(help_leads_to_the_words_of_a_spec),
-        cmocka_unit_test(help_promises_no_more_than_is_done),
-        cmocka_unit_test(short_options_have_long_forms),
+        cmocka_unit_test(help_lists_every_command),           cmocka_unit_test(help_can_be_asked_for_in_any_way),
+        cmocka_unit_test(each_command_has_its_own_help),      cmocka_unit_test(help_ends_in_an_example),
+        cmocka_unit_test(examples_are_valid_command_lines),   cmocka_unit_test(help_leads_to_the_words_of_a_spec),
+        cmocka_unit_test(help_promises_no_more_than_is_done), cmocka_unit_test(short_options_have_long_forms),
         cmocka_unit_test(version_is_the_library_s),
     };
 

@@ -95,7 +95,7 @@ static void info_json_has_every_field(void **state)
 static void info_json_has_null_for_what_is_no_number(void **state)
 {
     char name[TEST_NAME_SIZE], expected[1024];
-    struct text items = { NULL, 0 };
+    struct text items = {NULL, 0};
     char item[2] = "\0";
 
     (void)state;
@@ -149,11 +149,11 @@ static void info_counts_every_key_of_a_partitioned_filter(void **state)
 static void any_name_is_valid_json(void **state)
 {
     static const char *const names[][2] = {
-        { "\"\\/\b\f\n\r\t\x01\x1f\x7f", "\"\\\\/\\x08\\x0c\\n\\r\\t\\x01\\x1f\\x7f" },
-        { "\xc3\xa9\xe2\x82\xac\xf0\x9f\x8c\xb8", "\\xe9\\u20ac\\U0001f338" },
-        { "\x80|\xff|\xc0\xaf|\xe0\x80\xaf", "\\ufffd|\\ufffd|\\ufffd\\ufffd|\\ufffd\\ufffd\\ufffd" },
-        { "\xed\xa0\x80|\xf4\x90\x80\x80|\xc3", "\\ufffd\\ufffd\\ufffd|\\ufffd\\ufffd\\ufffd\\ufffd|\\ufffd" },
-        { "\xe2\x82|\xf0\x9f\x8c", "\\ufffd\\ufffd|\\ufffd\\ufffd\\ufffd" },
+        {"\"\\/\b\f\n\r\t\x01\x1f\x7f", "\"\\\\/\\x08\\x0c\\n\\r\\t\\x01\\x1f\\x7f"},
+        {"\xc3\xa9\xe2\x82\xac\xf0\x9f\x8c\xb8", "\\xe9\\u20ac\\U0001f338"},
+        {"\x80|\xff|\xc0\xaf|\xe0\x80\xaf", "\\ufffd|\\ufffd|\\ufffd\\ufffd|\\ufffd\\ufffd\\ufffd"},
+        {"\xed\xa0\x80|\xf4\x90\x80\x80|\xc3", "\\ufffd\\ufffd\\ufffd|\\ufffd\\ufffd\\ufffd\\ufffd|\\ufffd"},
+        {"\xe2\x82|\xf0\x9f\x8c", "\\ufffd\\ufffd|\\ufffd\\ufffd\\ufffd"},
     };
     char unique[TEST_NAME_SIZE], name[2 * TEST_NAME_SIZE], expected[1024];
 
@@ -213,7 +213,7 @@ static void info_says_the_time_to_live(void **state)
 
 static void plan_says_how_many_bytes_info_will_count(void **state)
 {
-    static const char *const layouts[] = { "classic", "partitioned", "blocked" };
+    static const char *const layouts[] = {"classic", "partitioned", "blocked"};
     char name[TEST_NAME_SIZE], bytes[64];
     struct program p;
 

@@ -85,7 +85,7 @@ static void lines_are_whole_wherever_a_read_ends(void **state)
 
     (void)state;
     for (int round = 0; round < 300; round++) {
-        struct text text = { NULL, 0 }, lines = { NULL, 0 };
+        struct text text = {NULL, 0}, lines = {NULL, 0};
         const size_t n = 1 + test_random_below(&random, 30);
 
         for (size_t i = 0; i < n; i++) {
@@ -110,7 +110,7 @@ static void lines_are_whole_wherever_a_read_ends(void **state)
 
 static void empty_lines_are_items_and_no_input_is_none(void **state)
 {
-    struct text lines = { NULL, 0 };
+    struct text lines = {NULL, 0};
 
     (void)state;
     feed("", 0);
@@ -150,7 +150,7 @@ static void a_batch_is_what_one_read_completed(void **state)
 
 static void operands_are_one_batch_and_no_line_is_read(void **state)
 {
-    char a[] = "a", empty[] = "", *operands[] = { a, empty };
+    char a[] = "a", empty[] = "", *operands[] = {a, empty};
     struct input in;
 
     (void)state;
@@ -171,14 +171,14 @@ static void a_line_has_a_longest_length(void **state)
         bool newline;
         enum input_status end;
     } cases[] = {
-        { 0, INPUT_LINE_MAX, true, INPUT_END },          { 0, INPUT_LINE_MAX, false, INPUT_END },
-        { 7, INPUT_LINE_MAX, true, INPUT_END },          { 0, INPUT_LINE_MAX + 1, true, INPUT_TROUBLE },
-        { 0, INPUT_LINE_MAX + 1, false, INPUT_TROUBLE }, { 7, INPUT_LINE_MAX + 1, true, INPUT_TROUBLE },
+        {0, INPUT_LINE_MAX, true, INPUT_END},          {0, INPUT_LINE_MAX, false, INPUT_END},
+        {7, INPUT_LINE_MAX, true, INPUT_END},          {0, INPUT_LINE_MAX + 1, true, INPUT_TROUBLE},
+        {0, INPUT_LINE_MAX + 1, false, INPUT_TROUBLE}, {7, INPUT_LINE_MAX + 1, true, INPUT_TROUBLE},
     };
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct text lines = { NULL, 0 };
+        struct text lines = {NULL, 0};
         char text[2 * INPUT_LINE_MAX];
         size_t len = 0;
 
@@ -202,7 +202,7 @@ static void a_line_has_a_longest_length(void **state)
 
 static void a_read_that_fails_is_trouble(void **state)
 {
-    struct text lines = { NULL, 0 };
+    struct text lines = {NULL, 0};
     const int directory = open("/", O_RDONLY);
 
     (void)state;
@@ -225,8 +225,8 @@ static void interrupt(int signal_number)
 /* A signal every so often, without SA_RESTART: calls that wait fail with EINTR. */
 static void interrupt_every(long microseconds)
 {
-    struct sigaction action = { .sa_handler = interrupt };
-    struct itimerval timer = { .it_interval = { 0, microseconds }, .it_value = { 0, microseconds } };
+    struct sigaction action = {.sa_handler = interrupt};
+    struct itimerval timer = {.it_interval = {0, microseconds}, .it_value = {0, microseconds}};
 
     sigaction(SIGALRM, &action, NULL);
     setitimer(ITIMER_REAL, &timer, NULL);
@@ -234,7 +234,7 @@ static void interrupt_every(long microseconds)
 
 static void an_interrupted_read_loses_nothing(void **state)
 {
-    struct text lines = { NULL, 0 };
+    struct text lines = {NULL, 0};
     const int pipe = feed_pipe();
     const pid_t writer = fork();
 

@@ -125,10 +125,10 @@ static void layout_and_commands_decide_what_is_sent(void **state)
     static const struct {
         const char *layout, *commands, *add, *check;
     } cases[] = {
-        { "classic", "setbit", "bitfield", "getbit" }, /* add wants to know what is new */
-        { "classic", "bitfield", "bitfield", "bitfield_ro" },
-        { "blocked", "setbit", "bitfield", "getrange" },
-        { "partitioned", "setbit", "eval", "getbit" }, /* all keys in one step */
+        {"classic", "setbit", "bitfield", "getbit"}, /* add wants to know what is new */
+        {"classic", "bitfield", "bitfield", "bitfield_ro"},
+        {"blocked", "setbit", "bitfield", "getrange"},
+        {"partitioned", "setbit", "eval", "getbit"}, /* all keys in one step */
     };
     redisContext *redis = test_redis();
     char name[TEST_NAME_SIZE];
@@ -217,7 +217,7 @@ static hibloom_item *split(const struct text *text, size_t *n)
         const char *newline = memchr(from, '\n', (size_t)(end - from));
 
         assert_non_null(newline);
-        lines[*n] = (hibloom_item){ from, (size_t)(newline - from) };
+        lines[*n] = (hibloom_item){from, (size_t)(newline - from)};
         from = newline + 1;
     }
     return lines;
@@ -226,7 +226,7 @@ static hibloom_item *split(const struct text *text, size_t *n)
 /* The first of each line, in order: what uniq has to print. */
 static struct text first_lines(const struct text *text)
 {
-    struct text firsts = { NULL, 0 };
+    struct text firsts = {NULL, 0};
     size_t n;
     hibloom_item *lines = split(text, &n), *sorted = malloc((n + 1) * sizeof *sorted);
     bool *first = calloc(text->len + 1, 1);
@@ -249,7 +249,7 @@ static struct text first_lines(const struct text *text)
 static void uniq_passes_bytes_as_they_are(void **state)
 {
     struct test_random random = test_random_new();
-    struct text text = { NULL, 0 }, firsts;
+    struct text text = {NULL, 0}, firsts;
     char name[TEST_NAME_SIZE];
     struct program p;
 
@@ -314,7 +314,7 @@ static void long_lines_pass_and_too_long_ones_are_trouble(void **state)
 /* Every line a few times, in an order of chance. */
 static struct text shuffled_lines(struct test_random *random)
 {
-    struct text text = { NULL, 0 };
+    struct text text = {NULL, 0};
     uint32_t *order = malloc(3 * N_DISTINCT * sizeof *order);
 
     assert_non_null(order);
@@ -337,7 +337,7 @@ static struct text shuffled_lines(struct test_random *random)
 static void two_uniq_at_once_print_each_line_once(void **state)
 {
     struct test_random random = test_random_new();
-    struct text texts[2], all = { NULL, 0 }, firsts;
+    struct text texts[2], all = {NULL, 0}, firsts;
     struct program p[2];
     const char *rest[2];
     size_t left[2];

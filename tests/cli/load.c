@@ -28,7 +28,7 @@ static void assert_loaded(const char *input, const char *n, const char *const ar
 /* The whole file; to be freed. */
 static struct text read_file(const char *path)
 {
-    struct text text = { NULL, 0 };
+    struct text text = {NULL, 0};
     FILE *file = fopen(path, "rb");
     char bytes[4096];
     size_t n;
@@ -61,8 +61,8 @@ static void assert_same_bits(const char *a, const char *b)
 
 static void load_sets_the_bits_that_add_sets(void **state)
 {
-    static const char *const specs[] = { SEEDED, SEEDED " layout=blocked", SEEDED " layout=partitioned",
-                                         "bits=100003 hashes=7 segments=3 seed=1" };
+    static const char *const specs[] = {SEEDED, SEEDED " layout=blocked", SEEDED " layout=partitioned",
+                                        "bits=100003 hashes=7 segments=3 seed=1"};
     char loaded[TEST_NAME_SIZE], added[TEST_NAME_SIZE];
 
     (void)state;
@@ -128,7 +128,7 @@ static void a_load_that_fails_adds_nothing(void **state)
     assert_int_equal(count_keys(name), 0);
     assert_run("", 0, "", "", "create", name, SURE);
     assert_run("a\n", 2, "", hibloom_strerror(HIBLOOM_EMISMATCH), "load", name, "-n", "1", "-p", "0.1");
-    program_start(&p, ARGS("load", name), &(struct program_files){ directory, PIPE, PIPE });
+    program_start(&p, ARGS("load", name), &(struct program_files){directory, PIPE, PIPE});
     program_end(&p);
     assert_int_equal(p.exit, 2);
     assert_string_equal(p.said.data, "");
@@ -150,10 +150,8 @@ static void a_load_that_fails_adds_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(load_sets_the_bits_that_add_sets),
-        cmocka_unit_test(load_takes_nothing_away),
-        cmocka_unit_test(load_leaves_out_what_is_excluded),
-        cmocka_unit_test(load_joins_a_bare_bitmap),
+        cmocka_unit_test(load_sets_the_bits_that_add_sets), cmocka_unit_test(load_takes_nothing_away),
+        cmocka_unit_test(load_leaves_out_what_is_excluded), cmocka_unit_test(load_joins_a_bare_bitmap),
         cmocka_unit_test(a_load_that_fails_adds_nothing),
     };
 

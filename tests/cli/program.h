@@ -50,7 +50,7 @@ static inline void text_append(struct text *text, const char *data, size_t len)
 static inline void text_free(struct text *text)
 {
     free(text->data);
-    *text = (struct text){ NULL, 0 };
+    *text = (struct text){NULL, 0};
 }
 
 /* One run. Its pipes are -1 where they are closed or were not asked for. */
@@ -97,7 +97,7 @@ static inline void program_close(int *fd)
 
 static inline void program_child(const char *path, const char *const args[], const int fds[3])
 {
-    const char *argv[64] = { path };
+    const char *argv[64] = {path};
     size_t n = 0;
 
     for (; args[n] != NULL && n + 2 < sizeof argv / sizeof *argv; n++)
@@ -118,13 +118,13 @@ static inline void program_child(const char *path, const char *const args[], con
 static inline void program_start_at(struct program *p, const char *path, const char *const args[],
                                     const struct program_files *files)
 {
-    const int given[3] = { files != NULL ? files->in : PIPE, files != NULL ? files->out : PIPE,
-                           files != NULL ? files->err : PIPE };
-    int *const ends[3] = { &p->in, &p->out, &p->err };
+    const int given[3] = {files != NULL ? files->in : PIPE, files != NULL ? files->out : PIPE,
+                          files != NULL ? files->err : PIPE};
+    int *const ends[3] = {&p->in, &p->out, &p->err};
     int fds[3], pair[2];
 
     signal(SIGPIPE, SIG_IGN); /* a run may end before it has read its input */
-    *p = (struct program){ .in = -1, .out = -1, .err = -1, .deadline = test_now_ms() + PROGRAM_DEADLINE_MS };
+    *p = (struct program){.in = -1, .out = -1, .err = -1, .deadline = test_now_ms() + PROGRAM_DEADLINE_MS};
     for (int i = 0; i < 3; i++) {
         fds[i] = given[i];
         if (given[i] != PIPE)
@@ -169,9 +169,9 @@ static inline void program_read(int *fd, struct text *text)
 /* Reads, and writes some of *input, once something of that is possible. */
 static inline void program_step(struct program *p, const char **input, size_t *len)
 {
-    struct pollfd fds[3] = { { .fd = *len > 0 ? p->in : -1, .events = POLLOUT },
-                             { .fd = p->out, .events = POLLIN },
-                             { .fd = p->err, .events = POLLIN } };
+    struct pollfd fds[3] = {{.fd = *len > 0 ? p->in : -1, .events = POLLOUT},
+                            {.fd = p->out, .events = POLLIN},
+                            {.fd = p->err, .events = POLLIN}};
     ssize_t n;
 
     if (test_now_ms() > p->deadline)
@@ -249,7 +249,7 @@ static inline void program_run(struct program *p, const char *input, size_t len,
     program_end(p);
 }
 
-#define ARGS(...) ((const char *const[]){ __VA_ARGS__, NULL })
+#define ARGS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 /* A run with this text as its input that must exit, say and complain so;
  * NULL = whatever. Complaints are compared by what they contain. */

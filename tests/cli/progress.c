@@ -68,7 +68,7 @@ static void assert_added(const struct program *p, int n)
 
 static void long_work_shows_a_bar_on_a_terminal(void **state)
 {
-    struct program_files files = { PIPE, PIPE, PIPE };
+    struct program_files files = {PIPE, PIPE, PIPE};
     char name[TEST_NAME_SIZE];
     struct program p;
     int terminal, n;
@@ -92,7 +92,7 @@ static void long_work_shows_a_bar_on_a_terminal(void **state)
 
 static void no_bar_is_shown_elsewhere_or_for_short_work(void **state)
 {
-    struct program_files files = { PIPE, PIPE, PIPE };
+    struct program_files files = {PIPE, PIPE, PIPE};
     char name[TEST_NAME_SIZE];
     struct program p;
     int terminal;
@@ -116,7 +116,7 @@ static void no_bar_is_shown_elsewhere_or_for_short_work(void **state)
 
 static void no_bar_garbles_what_is_typed(void **state)
 {
-    struct program_files files = { PIPE, PIPE, PIPE };
+    struct program_files files = {PIPE, PIPE, PIPE};
     char name[TEST_NAME_SIZE];
     struct program p;
     int terminal, n;
@@ -140,7 +140,7 @@ static void no_bar_garbles_what_is_typed(void **state)
 
 static void output_on_the_terminal_erases_the_bar(void **state)
 {
-    struct program_files files = { PIPE, PIPE, PIPE };
+    struct program_files files = {PIPE, PIPE, PIPE};
     char name[TEST_NAME_SIZE], last[32];
     struct program p;
     int terminal, n;
@@ -196,7 +196,7 @@ static void wait_for_bits(const struct redis_server *server, const char *name)
 static void the_bar_of_a_file_shows_its_share(void **state)
 {
     struct redis_server *server = redis_server_start(NULL);
-    struct program_files files = { file_of_lines(300000), PIPE, PIPE };
+    struct program_files files = {file_of_lines(300000), PIPE, PIPE};
     struct program p;
     int terminal;
 
@@ -224,7 +224,7 @@ static void the_bar_of_a_file_shows_its_share(void **state)
 static void a_complaint_erases_the_bar(void **state)
 {
     struct redis_server *server = redis_server_start(NULL);
-    struct program_files files = { PIPE, PIPE, PIPE };
+    struct program_files files = {PIPE, PIPE, PIPE};
     struct program p;
     int terminal;
 

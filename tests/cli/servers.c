@@ -61,11 +61,11 @@ static void a_connection_error_names_the_server_once(void **state)
 
 static void a_password_is_never_said(void **state)
 {
-    static const char *const uris[] = { "redis://:s3cr3t@127.0.0.1:1", "redis://u:s3cr3t@127.0.0.1:1/2",
-                                        "redis://:s3cr3t@127.0.0.1:x", "redis://s3cr3t@127.0.0.1:1/x",
-                                        "rediss://:s3cr3t@localhost", "redis://u:s3cr3t%zz@localhost",
-                                        "//:s3cr3t@localhost" };
-    static const char *const wants_password[] = { "--requirepass", "s3cr3t", NULL };
+    static const char *const uris[] = {"redis://:s3cr3t@127.0.0.1:1", "redis://u:s3cr3t@127.0.0.1:1/2",
+                                       "redis://:s3cr3t@127.0.0.1:x", "redis://s3cr3t@127.0.0.1:1/x",
+                                       "rediss://:s3cr3t@localhost",  "redis://u:s3cr3t%zz@localhost",
+                                       "//:s3cr3t@localhost"};
+    static const char *const wants_password[] = {"--requirepass", "s3cr3t", NULL};
     struct redis_server *server = redis_server_start_tcp(wants_password);
     char right[128], wrong[128];
     struct program p;

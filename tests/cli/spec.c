@@ -197,9 +197,9 @@ static void plan_sizes_any_layout(void **state)
     static const struct {
         const char *layout, *spec, *memory;
     } cases[] = {
-        { "classic", "spec             hash=xxh3 layout=classic bits=9593 hashes=7 ", "(1382 bytes)" },
-        { "partitioned", "spec             hash=xxh3 layout=partitioned bits=1371 hashes=7 ", "(2618 bytes)" },
-        { "blocked", "spec             hash=xxh3 layout=blocked bits=10240 hashes=5 ", "(1463 bytes)" },
+        {"classic", "spec             hash=xxh3 layout=classic bits=9593 hashes=7 ", "(1382 bytes)"},
+        {"partitioned", "spec             hash=xxh3 layout=partitioned bits=1371 hashes=7 ", "(2618 bytes)"},
+        {"blocked", "spec             hash=xxh3 layout=blocked bits=10240 hashes=5 ", "(1463 bytes)"},
     };
 
     (void)state;
@@ -247,13 +247,16 @@ static void append_line(struct text *text, const hibloom_spec *spec, const char 
 
 static void positions_are_the_library_s(void **state)
 {
-    static const char *const texts[] = { "capacity=1000 error=0.01", "capacity=1000 error=0.01 seed=feedbeef",
-                                         "py-mmh3-redis capacity=1000 error=0.01", "php-uids",
-                                         "php-mt bits=1000000 capacity=50000", "php-poly8" };
+    static const char *const texts[] = {"capacity=1000 error=0.01",
+                                        "capacity=1000 error=0.01 seed=feedbeef",
+                                        "py-mmh3-redis capacity=1000 error=0.01",
+                                        "php-uids",
+                                        "php-mt bits=1000000 capacity=50000",
+                                        "php-poly8"};
 
     (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        struct text lines = { NULL, 0 };
+        struct text lines = {NULL, 0};
         hibloom_spec spec;
 
         assert_ok(hibloom_spec_parse(&spec, texts[i]), NULL);

@@ -60,7 +60,7 @@ static void a_stopped_process_goes_on(void **state)
     test_name(name);
     program_start(&p, ARGS("uniq", name, SURE), NULL);
     for (char c = 'a'; c < 'f'; c++) {
-        const char line[2] = { c, '\n' };
+        const char line[2] = {c, '\n'};
 
         kill(p.pid, SIGSTOP);
         program_write(&p, line, 2);
@@ -111,7 +111,7 @@ static void a_closed_pipe_is_trouble_where_its_signal_is_ignored(void **state)
 /* A run with its input and output as given that must exit and complain so. */
 static void assert_run_on(int in, int out, int exit_status, const char *complained, const char *const args[])
 {
-    const struct program_files files = { in, out, PIPE };
+    const struct program_files files = {in, out, PIPE};
     struct program p;
 
     program_start(&p, args, &files);

@@ -107,7 +107,7 @@ static void a_copy_is_never_a_merge(void **state)
 
 static void a_copy_that_fails_half_way_does_not_stay(void **state)
 {
-    static const char *const no_bitpos[] = { "--rename-command", "BITPOS", "HIDDEN", NULL };
+    static const char *const no_bitpos[] = {"--rename-command", "BITPOS", "HIDDEN", NULL};
     struct redis_server *server = redis_server_start(no_bitpos);
     char from[TEST_NAME_SIZE];
 
@@ -229,8 +229,8 @@ static void a_wrong_command_line_is_trouble(void **state)
 
 static void neither_uri_is_ever_said(void **state)
 {
-    static const char *const uris[] = { "redis://:s3cr3t@127.0.0.1:1", "redis://u:s3cr3t@127.0.0.1:x",
-                                        "rediss://:s3cr3t@localhost", "s3cr3t" };
+    static const char *const uris[] = {"redis://:s3cr3t@127.0.0.1:1", "redis://u:s3cr3t@127.0.0.1:x",
+                                       "rediss://:s3cr3t@localhost", "s3cr3t"};
     char name[TEST_NAME_SIZE];
     struct program p;
 

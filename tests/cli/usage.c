@@ -73,22 +73,37 @@ static void options_that_make_no_sense_together_are_trouble(void **state)
 static void numbers_that_are_none_are_trouble(void **state)
 {
     static const char *const wholes[][2] = {
-        { "", "is not a number" },        { "x", "is not a number" },      { "-5", "is not a number" },
-        { "+5", "is not a number" },      { " 5", "is not a number" },     { "5 ", "is not a number" },
-        { "0x10", "is not a number" },    { "10MM", "is not a number" },   { "10P", "is not a number" },
-        { "1e", "is not a number" },      { "1e+", "is not a number" },    { "1.2.3", "is not a number" },
-        { ".", "is not a number" },       { "inf", "is not a number" },    { "nan", "is not a number" },
-        { "M", "is not a number" },       { "1,000", "is not a number" },  { "1.5", "is not a whole number" },
-        { "1e-1", "is not a whole number" }, { "1.2345k", "is not a whole number" },
-        { "18446744073709551616", "has too many digits" }, { "1e20", "is too large" },
-        { "18446745T", "is too large" },  { "1e99999999999999999999", "is too large" },
+        {"", "is not a number"},
+        {"x", "is not a number"},
+        {"-5", "is not a number"},
+        {"+5", "is not a number"},
+        {" 5", "is not a number"},
+        {"5 ", "is not a number"},
+        {"0x10", "is not a number"},
+        {"10MM", "is not a number"},
+        {"10P", "is not a number"},
+        {"1e", "is not a number"},
+        {"1e+", "is not a number"},
+        {"1.2.3", "is not a number"},
+        {".", "is not a number"},
+        {"inf", "is not a number"},
+        {"nan", "is not a number"},
+        {"M", "is not a number"},
+        {"1,000", "is not a number"},
+        {"1.5", "is not a whole number"},
+        {"1e-1", "is not a whole number"},
+        {"1.2345k", "is not a whole number"},
+        {"18446744073709551616", "has too many digits"},
+        {"1e20", "is too large"},
+        {"18446745T", "is too large"},
+        {"1e99999999999999999999", "is too large"},
     };
     static const char *const rates[][2] = {
-        { "", "is not a number" },      { "x", "is not a number" },         { "nan", "is not a number" },
-        { "inf", "is not a number" },   { "0x1p-3", "is not a number" },    { " 0.1", "is not a number" },
-        { "0.1 ", "is not a number" },  { "0,1", "is not a number" },       { "1%", "is not a number" },
-        { "0", "is not between" },      { "1", "is not between" },          { "-0.1", "is not between" },
-        { "1.5", "is not between" },    { "1e-999", "is not between" },     { "1e999", "is not between" },
+        {"", "is not a number"},     {"x", "is not a number"},      {"nan", "is not a number"},
+        {"inf", "is not a number"},  {"0x1p-3", "is not a number"}, {" 0.1", "is not a number"},
+        {"0.1 ", "is not a number"}, {"0,1", "is not a number"},    {"1%", "is not a number"},
+        {"0", "is not between"},     {"1", "is not between"},       {"-0.1", "is not between"},
+        {"1.5", "is not between"},   {"1e-999", "is not between"},  {"1e999", "is not between"},
     };
 
     (void)state;
@@ -121,8 +136,13 @@ static void assert_refused(const char *text, const char *const args[])
 
 static void specs_that_cannot_be_are_refused_in_the_library_s_words(void **state)
 {
-    static const char *const texts[] = { "no such spec", "nonsense", "", "bits=abc hashes=3", "bits=100",
-                                         "capacity=10 error=2", "bits=100 hashes=3 layout=oval" };
+    static const char *const texts[] = {"no such spec",
+                                        "nonsense",
+                                        "",
+                                        "bits=abc hashes=3",
+                                        "bits=100",
+                                        "capacity=10 error=2",
+                                        "bits=100 hashes=3 layout=oval"};
 
     (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
@@ -153,8 +173,8 @@ static void numbers_as_people_write_them_are_refused_with_a_hint(void **state)
 {
     static const char in_full[] = "\nhibloom: hint: in a spec, numbers are written in full: write 100000\n";
     static const char blanks[] = "\nhibloom: hint: no blanks around '='\n";
-    static const char *const without[] = { "capacity=x error=0.01", "capacity=1.5 error=0.01", "capacity=0 error=0.01",
-                                           "capacity=10 error=2", "nonsense" };
+    static const char *const without[] = {"capacity=x error=0.01", "capacity=1.5 error=0.01", "capacity=0 error=0.01",
+                                          "capacity=10 error=2", "nonsense"};
 
     (void)state;
     assert_hint(in_full, ARGS("-u", NOWHERE, "create", "a", "-s", "capacity=100k error=0.01"));

@@ -11,9 +11,9 @@ static void assert_denied(const struct subject *subject, const struct call *call
 {
     const char *said = hibloom_store_error(subject->store);
     /* a command of a script is denied in words that differ by the version */
-    const char *words = strstr(said, "ACL failure in script") != NULL      ? "ACL failure in script"
+    const char *words = strstr(said, "ACL failure in script") != NULL    ? "ACL failure in script"
                         : strstr(said, "The user executing the") != NULL ? "The user executing the script can't"
-                                                                           : "NOPERM";
+                                                                         : "NOPERM";
 
     subject_assert_words(subject, call, status, HIBLOOM_EDENIED, words);
 }
@@ -102,8 +102,7 @@ static void a_key_that_is_not_permitted(void **state)
 /* All that is stored under the name, byte by byte. */
 static long long digest(const struct subject *subject)
 {
-    return test_command(redis,
-                        "EVAL %s 0 %s",
+    return test_command(redis, "EVAL %s 0 %s",
                         "local sum = 0 "
                         "for _, key in ipairs(redis.call('KEYS', ARGV[1] .. '*')) do "
                         "  local hex = redis.sha1hex(key .. redis.call('DUMP', key) .. redis.call('PTTL', key)) "

@@ -134,10 +134,8 @@ static void attach_between_pushes(const struct script_step *script, hibloom_stat
 /* The rest of it comes slowly, or never; then its owner has to get rid of the half. */
 static void half_a_push_behind_an_answer(void **state)
 {
-    static const struct script_step whole[] = {SCRIPT_ACCEPT,
-                                               SCRIPT_JOIN(ABSENT HALF_A_PUSH "\r\nany\r\n"),
-                                               SCRIPT_READ(6),
-                                               SCRIPT_SEND(":0\r\n:0\r\n:0\r\n:0\r\n" ABSENT),
+    static const struct script_step whole[] = {SCRIPT_ACCEPT, SCRIPT_JOIN(ABSENT HALF_A_PUSH "\r\nany\r\n"),
+                                               SCRIPT_READ(6), SCRIPT_SEND(":0\r\n:0\r\n:0\r\n:0\r\n" ABSENT),
                                                SCRIPT_END};
     static const struct script_step slow[] = {SCRIPT_ACCEPT,
                                               SCRIPT_JOIN(ABSENT HALF_A_PUSH),

@@ -50,8 +50,8 @@ static void assert_times_to_live(const struct subject *subject)
 {
     const char *key;
 
-    FOR_EACH_KEY (subject, key, i)
-        assert_in_range(test_command(others, "PTTL %s", key), 900000, 1001000);
+    FOR_EACH_KEY(subject, key, i)
+    assert_in_range(test_command(others, "PTTL %s", key), 900000, 1001000);
 }
 
 /* Nor does it shorten what is left of its life. */
@@ -83,8 +83,7 @@ static void repairing_what_is_whole_changes_nothing(void **state)
 /* All that stands under the name. */
 static long long digest(const struct subject *subject)
 {
-    return test_command(others,
-                        "EVAL %s 1 %s",
+    return test_command(others, "EVAL %s 1 %s",
                         "local hex = redis.sha1hex(redis.call('DUMP', KEYS[1]) .. redis.call('PTTL', KEYS[1])) "
                         "return tonumber(hex:sub(1, 12), 16)",
                         subject->name);

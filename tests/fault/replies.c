@@ -57,7 +57,7 @@ static bool run_replaced(struct subject *subject, const struct call *call, uint6
     }
     trial.same_type = proxy_replaced(proxy) == bytes[0];
     judge(&trial);
-    
+
     subject_check(subject);
     return true;
 }

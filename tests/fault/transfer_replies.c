@@ -65,8 +65,8 @@ static void bits_that_come_short_or_long_are_no_bits(void **state)
 static void an_answer_too_many_does_not_shift_the_next_call(void **state)
 {
     /* the last two as the server would say it, and one more, so that the call itself may well be OK */
-    static const char *const more[] = {":1\r\n:1\r\n", "$3\r\nabc\r\n:0\r\n", "*1\r\n:1\r\n+OK\r\n",
-                                       ":1\r\n:0\r\n", ":1\r\n$8\r\nhibloom1\r\n"};
+    static const char *const more[] = {":1\r\n:1\r\n", "$3\r\nabc\r\n:0\r\n", "*1\r\n:1\r\n+OK\r\n", ":1\r\n:0\r\n",
+                                       ":1\r\n$8\r\nhibloom1\r\n"};
     unsigned passed = 0;
 
     (void)state;

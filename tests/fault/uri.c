@@ -34,7 +34,7 @@ static int tear_down(void **state)
 
 /* ---- What is sent -------------------------------------------------------------------- */
 
-static const struct script_step agreeable[] = { SCRIPT_ACCEPT, SCRIPT_ANSWER("+OK\r\n"), SCRIPT_END };
+static const struct script_step agreeable[] = {SCRIPT_ACCEPT, SCRIPT_ANSWER("+OK\r\n"), SCRIPT_END};
 
 /* Connects to a server that agrees to everything and asserts what it heard. */
 static void assert_heard(const char *credentials, const char *database, const char *expected)
@@ -189,8 +189,8 @@ static void a_store_that_is_not_let_in_again_stays_outside(void **state)
     static const struct {
         const char *lock, *unlock, *words;
     } cases[] = {
-        { "ACL SETUSER app resetpass >changed", "ACL SETUSER app resetpass >secret", "WRONGPASS" },
-        { "ACL SETUSER app -select", "ACL SETUSER app +select", "NOPERM" },
+        {"ACL SETUSER app resetpass >changed", "ACL SETUSER app resetpass >secret", "WRONGPASS"},
+        {"ACL SETUSER app -select", "ACL SETUSER app +select", "NOPERM"},
     };
     hibloom_store *store;
     hibloom_spec spec;
@@ -258,19 +258,80 @@ static void assert_refused(const char *uri, hibloom_status expected, const char 
 static void what_is_no_uri_is_refused(void **state)
 {
     static const char *const bad[] = {
-        "", "redis", "redis:", "redis:/", "redis://", "redis:///", "redis:///0", "redis:127.0.0.1", "http://127.0.0.1",
-        "127.0.0.1:6379", "redis://:6379", "redis://@", "redis://u:hunter2@", "redis://u:hunter2@:6379",
-        "redis://h:0", "redis://h:65536", "redis://h:99999999999999999999", "redis://h:-1", "redis://h:+1",
-        "redis://h: 1", "redis://h:6379x", "redis://h:0x10", "redis://h:hunter2", "redis://h/x", "redis://h/-1",
-        "redis://h/1x", "redis://h/ 1", "redis://h/+1", "redis://h/1/2", "redis://h/99999999999999999999",
-        "redis://h/2147483648", "redis://[::1", "redis://::1]", "redis://[]", "redis://[]:1", "redis://[::1]x",
-        "redis://[::1]:", "redis://[::1]:x", "redis://[::1]6379", "redis://u:hunter2%@h", "redis://u:hunter2%4@h",
-        "redis://u:hunter2%zz@h", "redis://u%:hunter2@h", "redis://u%g0:hunter2@h", "redis://u:%68unter2@h:x",
-        "redis://u:hunter2@h:x", "redis://u:hunter2@h/x", "redis://u:hunter2/@h", "redis://u:hunter2%00@h", "memory",
-        "memory://", "memory:x", "memory:/", "unix:", "unix:/tmp/x", "unix://", "unix://tmp/x", "unix://?db=1",
-        "unix:///tmp/x?", "unix:///tmp/x?db", "unix:///tmp/x?db=", "unix:///tmp/x?db=x", "unix:///tmp/x?db=-1",
-        "unix:///tmp/x?db=1&db=2", "unix:///tmp/x?db=1x", "unix:///tmp/x?DB=1", "unix:///tmp/x?other=1",
-        "unix:///tmp/%", "unix:///tmp/%1", "unix:///tmp/%zz", "unix:///tmp/%00x", "REDIS", "redis ://h", " redis://h",
+        "",
+        "redis",
+        "redis:",
+        "redis:/",
+        "redis://",
+        "redis:///",
+        "redis:///0",
+        "redis:127.0.0.1",
+        "http://127.0.0.1",
+        "127.0.0.1:6379",
+        "redis://:6379",
+        "redis://@",
+        "redis://u:hunter2@",
+        "redis://u:hunter2@:6379",
+        "redis://h:0",
+        "redis://h:65536",
+        "redis://h:99999999999999999999",
+        "redis://h:-1",
+        "redis://h:+1",
+        "redis://h: 1",
+        "redis://h:6379x",
+        "redis://h:0x10",
+        "redis://h:hunter2",
+        "redis://h/x",
+        "redis://h/-1",
+        "redis://h/1x",
+        "redis://h/ 1",
+        "redis://h/+1",
+        "redis://h/1/2",
+        "redis://h/99999999999999999999",
+        "redis://h/2147483648",
+        "redis://[::1",
+        "redis://::1]",
+        "redis://[]",
+        "redis://[]:1",
+        "redis://[::1]x",
+        "redis://[::1]:",
+        "redis://[::1]:x",
+        "redis://[::1]6379",
+        "redis://u:hunter2%@h",
+        "redis://u:hunter2%4@h",
+        "redis://u:hunter2%zz@h",
+        "redis://u%:hunter2@h",
+        "redis://u%g0:hunter2@h",
+        "redis://u:%68unter2@h:x",
+        "redis://u:hunter2@h:x",
+        "redis://u:hunter2@h/x",
+        "redis://u:hunter2/@h",
+        "redis://u:hunter2%00@h",
+        "memory",
+        "memory://",
+        "memory:x",
+        "memory:/",
+        "unix:",
+        "unix:/tmp/x",
+        "unix://",
+        "unix://tmp/x",
+        "unix://?db=1",
+        "unix:///tmp/x?",
+        "unix:///tmp/x?db",
+        "unix:///tmp/x?db=",
+        "unix:///tmp/x?db=x",
+        "unix:///tmp/x?db=-1",
+        "unix:///tmp/x?db=1&db=2",
+        "unix:///tmp/x?db=1x",
+        "unix:///tmp/x?DB=1",
+        "unix:///tmp/x?other=1",
+        "unix:///tmp/%",
+        "unix:///tmp/%1",
+        "unix:///tmp/%zz",
+        "unix:///tmp/%00x",
+        "REDIS",
+        "redis ://h",
+        " redis://h",
     };
 
     (void)state;
@@ -321,9 +382,9 @@ static void a_memory_store_needs_no_server(void **state)
 
 static void a_wrong_password_is_the_servers_error(void **state)
 {
-    const char *const arguments[] = { "--requirepass", "right", NULL };
+    const char *const arguments[] = {"--requirepass", "right", NULL};
     struct redis_server *locked = redis_server_start_tcp(arguments);
-    const char *const users[] = { "", "default", "nobody" };
+    const char *const users[] = {"", "default", "nobody"};
     char uri[256];
 
     (void)state;
@@ -373,17 +434,17 @@ static void a_server_that_repeats_the_password_is_not_repeated(void **state)
 {
     static const struct script_step plain[] = {
         SCRIPT_ACCEPT, SCRIPT_ANSWER("-ERR unknown command 'AUTH', with args beginning with: 'user' 'open sesame'\r\n"),
-        SCRIPT_END };
+        SCRIPT_END};
     static const struct script_step cut[] = {
         SCRIPT_ACCEPT, SCRIPT_ANSWER("-ERR unknown command 'AUTH', with args beginning with: 'user' 'open ses\r\n"),
-        SCRIPT_END };
+        SCRIPT_END};
     static const struct script_step blanked[] = {
         SCRIPT_ACCEPT, SCRIPT_ANSWER("-ERR unknown command 'AUTH', with args beginning with: 'user' 'o en sesame'\r\n"),
-        SCRIPT_END };
+        SCRIPT_END};
     static const struct script_step escaped[] = {
-        SCRIPT_ACCEPT, SCRIPT_ANSWER("-ERR no such user \"user\" with \"o\\\"en sesame\"\r\n"), SCRIPT_END };
-    static const struct script_step bulk[] = { SCRIPT_ACCEPT, SCRIPT_ANSWER("$11\r\nopen sesame\r\n"), SCRIPT_END };
-    static const struct script_step first_word[] = { SCRIPT_ACCEPT, SCRIPT_ANSWER("-opensesame\r\n"), SCRIPT_END };
+        SCRIPT_ACCEPT, SCRIPT_ANSWER("-ERR no such user \"user\" with \"o\\\"en sesame\"\r\n"), SCRIPT_END};
+    static const struct script_step bulk[] = {SCRIPT_ACCEPT, SCRIPT_ANSWER("$11\r\nopen sesame\r\n"), SCRIPT_END};
+    static const struct script_step first_word[] = {SCRIPT_ACCEPT, SCRIPT_ANSWER("-opensesame\r\n"), SCRIPT_END};
 
     int shown = 0;
 

@@ -10,7 +10,10 @@
 #include "hash/hash.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
-#define TEXT(literal) {literal, sizeof(literal) - 1}
+#define TEXT(literal) \
+    { \
+        literal, sizeof(literal) - 1 \
+    }
 #define URL "https://www.debian.org/doc/manuals/debian-reference/index.en.html"
 
 /* The seeds after the first two are 0; seeds NULL: these, too. */

@@ -96,7 +96,7 @@ static void bits_lie_where_their_positions_say(void **state)
         "bits=51200 hashes=128 layout=blocked hash=siphash",
         "bits=1003 hashes=9 layout=partitioned",
         "php-uids",
-        "bits=20000003 hashes=7",            /* huge pages where the system has them */
+        "bits=20000003 hashes=7", /* huge pages where the system has them */
         "bits=20000003 hashes=7 segments=2",
     };
 

@@ -34,8 +34,7 @@ static void texts_have_one_canonical_form(void **state)
                 "hash=xxh3 layout=classic bits=9592955 hashes=7 capacity=1000000 error=0.01");
     assert_text("capacity=1000000 error=0.01 hashes=4",
                 "hash=xxh3 layout=classic bits=10522705 hashes=4 capacity=1000000 error=0.01");
-    assert_text("bits=1000 hashes=3 seed=AbC",
-                "hash=xxh3 layout=classic bits=1000 hashes=3 seed=0000000000000abc");
+    assert_text("bits=1000 hashes=3 seed=AbC", "hash=xxh3 layout=classic bits=1000 hashes=3 seed=0000000000000abc");
     assert_text("hash=siphash bits=1000 hashes=3 seed=000102030405060708090a0b0c0d0e0f",
                 "hash=siphash layout=classic bits=1000 hashes=3 seed=000102030405060708090a0b0c0d0e0f");
     assert_text("hash=murmur3 bits=99 seeds=1,0,4294967295",
@@ -49,8 +48,7 @@ static void texts_have_one_canonical_form(void **state)
     assert_text("bits=1001 hashes=3 segments=1", "hash=xxh3 layout=classic bits=1001 hashes=3");
     assert_text("bits=134217729 hashes=3", "hash=xxh3 layout=classic bits=134217729 hashes=3 segments=13");
     assert_text("bits=134217729 hashes=3 segments=1", "hash=xxh3 layout=classic bits=134217729 hashes=3 segments=1");
-    assert_text("bits=134217729 hashes=3 layout=partitioned",
-                "hash=xxh3 layout=partitioned bits=134217729 hashes=3");
+    assert_text("bits=134217729 hashes=3 layout=partitioned", "hash=xxh3 layout=partitioned bits=134217729 hashes=3");
     /* a rate that needs all 17 digits */
     assert_text("bits=10 hashes=1 error=0.10000000000000002",
                 "hash=xxh3 layout=classic bits=10 hashes=1 error=0.10000000000000002");
@@ -61,8 +59,7 @@ static void presets_compute_as_their_programs_do(void **state)
     (void)state;
     /* documents 000 and 002: ceil(10/2 * log 2) = 4 */
     assert_text("php-mt bits=10 capacity=2", "hash=php-mt layout=classic bits=10 hashes=4 capacity=2");
-    assert_text("php-mt-legacy capacity=2 bits=10",
-                "hash=php-mt-legacy layout=classic bits=10 hashes=4 capacity=2");
+    assert_text("php-mt-legacy capacity=2 bits=10", "hash=php-mt-legacy layout=classic bits=10 hashes=4 capacity=2");
     /* "k = 10, m = 20 n" is not what its formula gives: ceil(20 log 2) = 14 */
     assert_text("php-mt bits=20000 capacity=1000", "hash=php-mt layout=classic bits=20000 hashes=14 capacity=1000");
     /* document 001 */
@@ -168,9 +165,13 @@ static void bad_texts_are_refused(void **state)
 static void the_longest_text_fits_and_a_shorter_buffer_is_refused(void **state)
 {
     char text[HIBLOOM_SPEC_TEXT_SIZE];
-    hibloom_spec spec = {.bits = (UINT64_C(1) << 62) / HIBLOOM_HASHES_MAX, .hashes = HIBLOOM_HASHES_MAX,
-                         .capacity = UINT64_MAX, .error_rate = 1.2345678901234567e-300, .hash = HIBLOOM_HASH_MURMUR3,
-                         .layout = HIBLOOM_LAYOUT_PARTITIONED, .empty_excluded = true};
+    hibloom_spec spec = {.bits = (UINT64_C(1) << 62) / HIBLOOM_HASHES_MAX,
+                         .hashes = HIBLOOM_HASHES_MAX,
+                         .capacity = UINT64_MAX,
+                         .error_rate = 1.2345678901234567e-300,
+                         .hash = HIBLOOM_HASH_MURMUR3,
+                         .layout = HIBLOOM_LAYOUT_PARTITIONED,
+                         .empty_excluded = true};
 
     (void)state;
     for (uint32_t i = 0; i < HIBLOOM_HASHES_MAX; i++)
@@ -246,11 +247,18 @@ static void texts_do_not_depend_on_the_locale(void **state)
 static void positions_lie_in_the_bitmap(void **state)
 {
     static const char *const texts[] = {
-        "bits=1 hashes=3", "bits=3 hashes=9 hash=siphash", "bits=1000003 hashes=7",
+        "bits=1 hashes=3",
+        "bits=3 hashes=9 hash=siphash",
+        "bits=1000003 hashes=7",
         "bits=4611686018427387904 hashes=5 segments=1",
-        "bits=1000003 hashes=5 segments=8", "bits=999936 hashes=5 segments=7 layout=blocked",
-        "hash=murmur3 bits=1000003 seeds=1,2,3", "php-mt bits=1000003 capacity=99999",
-        "php-mt-legacy bits=1000003 capacity=99999", "php-poly8", "php-uids", "bits=77 hashes=4 layout=partitioned",
+        "bits=1000003 hashes=5 segments=8",
+        "bits=999936 hashes=5 segments=7 layout=blocked",
+        "hash=murmur3 bits=1000003 seeds=1,2,3",
+        "php-mt bits=1000003 capacity=99999",
+        "php-mt-legacy bits=1000003 capacity=99999",
+        "php-poly8",
+        "php-uids",
+        "bits=77 hashes=4 layout=partitioned",
     };
     hibloom_position positions[HIBLOOM_HASHES_MAX];
     struct test_random random = test_random_new();
