@@ -118,7 +118,7 @@ static void judge_root(struct talk *talk, struct outbox *outbox)
         life->range = (struct redis_range){0, 0};
         if (talk->task.status == HIBLOOM_OK)
             life_complete(talk, outbox);
-    } else if (life->answer == '=' || life->patience-- > 0) {
+    } else if (life->answer == '=' || life_has_patience(life)) {
         life_again(talk);
     } else {
         keys_name(key, filter, 0);
@@ -233,7 +233,7 @@ static void judge_other(struct talk *talk, struct outbox *outbox)
 
     if (life_has_filter(life, other)) {
         life_again(talk);
-    } else if (life->place[other].found == RECORD_NONE && life->patience-- > 0) {
+    } else if (life->place[other].found == RECORD_NONE && life_has_patience(life)) {
         talk->task.pause_ms = LIFE_PAUSE_MS;
         talk->step = life_complete;
     } else {
@@ -254,13 +254,16 @@ void life_complete(struct talk *talk, struct outbox *outbox)
 static void tidy(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
-    const struct redis_filter *own = redis_filter_of(talk->task.filter);
 
-    life_again(talk);
-    for (uint32_t i = 1; i < own->count; i++)
+    if (!redis_next_step(talk->task.filter, &life->range)) {
+        life_again(talk);
+        return;
+    }
+    for (uint32_t i = life->range.first; i < life->range.first + life->range.count; i++)
         if (life->mine[i / 8] >> i % 8 & 1)
             life_ask_unlink(life, outbox, i, true, "");
     talk->take = life_take_unlinked;
+    talk->step = tidy;
 }
 
 static void judge_finished(struct talk *talk, struct outbox *outbox)
@@ -269,10 +272,12 @@ static void judge_finished(struct talk *talk, struct outbox *outbox)
 
     if (life->answer == '+')
         return;
-    if (life->answer_record.generation == redis_filter_of(talk->task.filter)->generation)
+    if (life->answer_record.generation == redis_filter_of(talk->task.filter)->generation) {
         life_again(talk);
-    else
-        tidy(talk, outbox);
+        return;
+    }
+    life->range = (struct redis_range){0, 0};
+    tidy(talk, outbox);
 }
 
 static void finish(struct talk *talk, struct outbox *outbox)
@@ -324,7 +329,7 @@ static void give_up_creating(struct talk *talk, struct outbox *outbox)
     struct life *life = life_of(talk);
     char key[KEYS_SIZE];
 
-    if (life->patience-- > 0) {
+    if (life_has_patience(life)) {
         life_again(talk);
         return;
     }

@@ -43,7 +43,7 @@ struct life {
     struct life_place place[2];
     char answer;                 /* of a script: '+', '=', '!' */
     struct record answer_record; /* the trailer with it */
-    uint64_t unlinked;           /* keys, in a step */
+    uint64_t unlinked;           /* keys, by this removal */
 
     /* the filter that was found, or made */
     enum record_state root_state;
@@ -52,7 +52,7 @@ struct life {
     struct redis_range range;                          /* of its keys: those that are checked, made, unlinked now */
     uint64_t seen[REDIS_STEP_KEYS];                    /* the ids found there, 0: none of this generation */
     char list[REDIS_STEP_KEYS * RECORD_ID_DIGITS + 1]; /* the ids that the root lists */
-    bool lost;                                         /* one of the two is not the other */
+    bool lost;                                         /* some seen[i] is not the id that is listed */
 
     /* create.c */
     unsigned char *mine; /* a bit a key: made by this call */
@@ -89,6 +89,9 @@ void life_complete(struct talk *, struct outbox *);    /* create.c: from a root 
 void life_remove(struct talk *, struct outbox *);      /* remove.c: the handle's filter, or the one that was found */
 void life_remove_keys(struct talk *, struct outbox *); /* remove.c: from a root in the state removing on */
 void life_repair_keys(struct talk *, struct outbox *); /* repair.c: those of life.range that are lost */
+
+/* May bits in the way be waited for once more? */
+bool life_has_patience(struct life *);
 
 /* Reads the places again, after a pause if that was often; gives up with EBUSY. */
 void life_again(struct talk *);

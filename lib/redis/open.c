@@ -75,6 +75,11 @@ void life_read_places(struct talk *talk, struct outbox *outbox)
     talk->step = judge_places;
 }
 
+bool life_has_patience(struct life *life)
+{
+    return life->patience > 0 && life->patience-- > 0;
+}
+
 void life_again(struct talk *talk)
 {
     struct life *life = life_of(talk);
@@ -142,7 +147,8 @@ void life_adopt(struct life *life, const hibloom_spec *spec, const struct record
     own->proven_ms = clock_now_ms();
 }
 
-/* The stored spec, if it is the wanted one; one that is about to go need not be. */
+/* The stored spec, if it is the wanted one; one that is about to go need not be.
+ * False: it failed, or life_again was called. */
 static bool adopt_place(struct life *life, unsigned place)
 {
     const struct record *record = &life->place[place].record;
@@ -156,7 +162,7 @@ static bool adopt_place(struct life *life, unsigned place)
 
     if (status == HIBLOOM_ENOMEM)
         task_no_memory(task);
-    else if (status != HIBLOOM_OK && record->state == RECORD_CREATING && life->patience-- > 0)
+    else if (status != HIBLOOM_OK && record->state == RECORD_CREATING && life_has_patience(life))
         life_again(&life->talk); /* it may yet give way to one of the other form */
     else if (status != HIBLOOM_OK)
         guard_fail_other(task, 0, record);
@@ -231,7 +237,7 @@ static void judge_absent(struct talk *talk)
         refused = &root->refused; /* where that cannot be looked at, it may be there */
     if (refused->status != HIBLOOM_OK) {
         task_fail(&talk->task, refused->status, "%s", refused->error.words);
-    } else if (in_the_way && life->patience-- > 0) {
+    } else if (in_the_way && life_has_patience(life)) {
         life_again(talk); /* late bits of another filter of the name are soon taken back */
     } else if (in_the_way || place->found == RECORD_FOUND) {
         life->answer_record = place->record; /* of a name that looks like our root's */
@@ -305,7 +311,6 @@ static void ask_list(struct life *life, struct outbox *outbox)
     char name[KEYS_SIZE];
     const struct argument root = redis_begin(life->talk.task.filter, outbox, TAG_LIST, 0, name);
 
-    memset(life->list, 0, sizeof life->list);
     command_start(&outbox->commands, 4, "GETRANGE");
     command_argument(&outbox->commands, root);
     command_number(&outbox->commands, list_at(life, life->range.first));
@@ -322,6 +327,7 @@ void life_check_keys(struct talk *talk, struct outbox *outbox)
     if (!ask_next_keys(life, outbox))
         return; /* whole */
     memset(life->seen, 0, sizeof life->seen);
+    memset(life->list, 0, sizeof life->list);
     ask_list(life, outbox);
     talk->take = take_key;
     talk->step = judge_keys;
@@ -339,7 +345,7 @@ static void judge_keys(struct talk *talk, struct outbox *outbox)
         const bool is_root = life->range.first + i == 0;
         uint64_t *id = &own->keys[life->range.first + i].id, listed = 0;
         if (!record_parse_id(&life->list[i * RECORD_ID_DIGITS], &listed) || (is_root && listed != *id))
-            life->seen[i] = 0; /* the list was altered */
+            life->seen[i] = ~*id; /* the list was altered: lost, whatever is there */
         else
             *id = listed;
         if (life->seen[i] != *id)
@@ -395,13 +401,8 @@ static void judge_lost(struct talk *talk, struct outbox *outbox)
 
 static void confirm_lost(struct talk *talk, struct outbox *outbox)
 {
-    struct life *life = life_of(talk);
-    char expected[sizeof life->list];
-
-    memcpy(expected, life->list, sizeof expected);
     guard_ask_alone(talk->task.filter, outbox, 0, 0);
-    ask_list(life, outbox);
-    memcpy(life->list, expected, sizeof expected);
+    ask_list(life_of(talk), outbox);
     talk->take = take_confirmation;
     talk->step = judge_lost;
 }

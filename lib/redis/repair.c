@@ -39,7 +39,7 @@ static void judge_made(struct talk *talk, struct outbox *outbox)
     struct redis_filter *own = redis_filter_of(filter);
     char then[RECORD_ID_DIGITS + 1], key[KEYS_SIZE];
 
-    if (life->answer == '!' && life->patience-- > 0) { /* late bits are soon taken back */
+    if (life->answer == '!' && life_has_patience(life)) { /* late bits are soon taken back */
         life_again(talk);
         return;
     }

@@ -93,15 +93,30 @@ static void a_filter_where_the_root_has_to_be_is_told_as_one(void **state)
     assert_non_null(strstr(hibloom_store_error(store), "'a:0' is a filter of its own"));
 }
 
+/* Both wait for a while, since they might be late bits; not for twice as long, or for ever. */
+static void bits_in_the_way_of_two_keys_are_waited_for_once(void **state)
+{
+    const hibloom_spec spec = test_spec("bits=20000 hashes=4 segments=4");
+    hibloom *none = NULL;
+
+    (void)state;
+    test_command(redis, "SETBIT seen 3 1");
+    test_command(redis, "SETBIT seen:3 3 1");
+    const uint64_t start = test_now_ms();
+    assert_status(hibloom_open(&none, store, "seen", &spec), HIBLOOM_EMISMATCH, store);
+    assert_true(test_now_ms() - start < 20000);
+    assert_non_null(strstr(hibloom_store_error(store), "'seen:3' is a bitmap without a spec"));
+    assert_int_equal(test_command(redis, "DBSIZE"), 2);
+}
+
 #define TEST(function) cmocka_unit_test_teardown(function, leave_nothing)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(an_attach_sees_the_length_of_every_key),
-        TEST(bits_in_the_way_of_an_open_are_waited_for),
-        TEST(a_root_that_may_not_be_looked_at_may_be_there),
-        TEST(a_filter_where_the_root_has_to_be_is_told_as_one),
+        TEST(an_attach_sees_the_length_of_every_key),          TEST(bits_in_the_way_of_an_open_are_waited_for),
+        TEST(a_root_that_may_not_be_looked_at_may_be_there),   TEST(a_filter_where_the_root_has_to_be_is_told_as_one),
+        TEST(bits_in_the_way_of_two_keys_are_waited_for_once),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

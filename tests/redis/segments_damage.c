@@ -45,10 +45,14 @@ static const struct damage damages[] = {
      "at = at - tonumber(redis.call('getrange', KEYS[2], at + 1, at + 4)) - 16 * (5 - ARGV[1]) "
      "redis.call('setrange', KEYS[2], at, '0123456789abcdef')",
      HIBLOOM_OK, HIBLOOM_ECORRUPT, HIBLOOM_OK, HIBLOOM_ECORRUPT, TAKEN},
+    {"local at = redis.call('strlen', KEYS[2]) - 92 " /* one that is no id */
+     "at = at - tonumber(redis.call('getrange', KEYS[2], at + 1, at + 4)) - 16 * (5 - ARGV[1]) "
+     "redis.call('setrange', KEYS[2], at, 'p')",
+     HIBLOOM_OK, HIBLOOM_ECORRUPT, HIBLOOM_OK, HIBLOOM_ECORRUPT, TAKEN},
     {"local len = redis.call('strlen', KEYS[2]) redis.call('setrange', KEYS[2], len - 93, 'x')", HIBLOOM_OK,
      HIBLOOM_ECORRUPT, HIBLOOM_OK, HIBLOOM_ECORRUPT, REFUSED},
 };
-enum { NEWER = 6, DAMAGES = sizeof damages / sizeof *damages };
+enum { NEWER = 6, DAMAGES = sizeof damages / sizeof *damages, FOR_FIVE_KEYS = 3 };
 
 /* Another filter of the same spec, older than the one that is damaged, whose keys
  * may be put in the place of its own. */
@@ -191,7 +195,7 @@ static void damage_to_any_one_segment_is_seen_by_all_that_touch_it(void **state)
                 damage_once(&damages[d], segment_specs[s], segment, items);
                 damage_to_others_is_no_matter(&damages[d], segment_specs[s], segment, items);
             }
-    for (int d = 0; d < DAMAGES - 2; d++)
+    for (int d = 0; d < DAMAGES - FOR_FIVE_KEYS; d++)
         damage_once(&damages[d], LARGE, (uint32_t)d % 3, items);
     items_free(items);
 }
