@@ -151,6 +151,7 @@ static void make(struct connection *c)
 {
     const uint64_t start = clock_now_ms();
 
+    c->answers = 0;
     c->context = connect_context(c, c->connect_timeout_ms);
     while (interrupted(c->context)) {
         const uint64_t spent = clock_now_ms() - start;
@@ -168,7 +169,6 @@ static void make(struct connection *c)
         fail_as_context(c, errno);
     } else {
         c->alive = true;
-        c->answers = 0;
         install_reader(c);
         authenticate(c);
     }

@@ -207,6 +207,22 @@ static void a_server_that_is_full(void **state)
     scripted_server_stop(scripted);
 }
 
+static void a_server_that_is_gone_does_not_repeat_its_last_words(void **state)
+{
+    struct scripted_server *scripted = scripted_server_start(too_many);
+    hibloom_store *store = NULL;
+    hibloom *none = NULL;
+
+    (void)state;
+    assert_ok(hibloom_connect(&store, scripted_server_uri(scripted), &impatient), store);
+    assert_status(hibloom_open(&none, store, "seen", NULL), HIBLOOM_EUNAVAILABLE, store);
+    assert_words(store, "max number of clients reached");
+    scripted_server_stop(scripted);
+    assert_status(hibloom_open(&none, store, "seen", NULL), HIBLOOM_EIO, store);
+    assert_null(strstr(hibloom_store_error(store), "clients"));
+    hibloom_store_free(store);
+}
+
 static long most_kilobytes(void)
 {
     struct rusage usage;
@@ -311,6 +327,7 @@ int main(void)
         cmocka_unit_test(faults_while_introducing_itself),
         cmocka_unit_test(faults_at_the_first_open),
         cmocka_unit_test(a_server_that_is_full),
+        cmocka_unit_test(a_server_that_is_gone_does_not_repeat_its_last_words),
         cmocka_unit_test(a_flood_is_given_up),
         cmocka_unit_test(a_flood_of_pushes_is_nonsense_from_its_first_byte_on),
         cmocka_unit_test(a_slow_answer_within_the_time_is_an_answer),
