@@ -309,7 +309,7 @@ HIBLOOM_API void hibloom_store_free(hibloom_store *store);
  *
  * An add sends its bits before it can read the guard behind them. So it asks the
  * guard first, in a round trip of its own, if the last good guard is older than
- * 100 ms, if one has failed since, or if the add takes more than one pipeline.
+ * 100 ms, if one has failed since, or if the add's commands are more than 64 KB.
  * What was in flight while its filter went is taken back before the call returns.
  * If the adding process is killed in that moment, a string without a spec may stay in Redis:
  * hibloom_open says EMISMATCH, and the key is yours to delete. Bits that fell into
@@ -374,11 +374,11 @@ typedef struct hibloom_item {
  * the answers: they are written only if the whole call is OK, and after an
  * error an unknown part of the items has been added.
  * Round trips: one, then overlapped: the next pipeline is sent before the
- * last one's replies are read; an add of several pipelines takes one more, in
- * front. Without is_new, and in the blocked layout, a
- * call with more than 1,024 items asks for a sample first. If half of the sample
- * is in, it asks for all items, and sends only those that are not in: up to two
- * round trips more for each 32,768 items. */
+ * last one's replies are read; an add of more than 64 KB of commands takes one
+ * more, in front. Without is_new, and in the blocked layout, a call with more than
+ * 1,024 items asks for a sample first. If half of the sample is in, it asks for all
+ * items, and sends only those that are not in: up to two round trips more for each
+ * 32,768 items. */
 HIBLOOM_CHECKED hibloom_status hibloom_add_many(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new);
 HIBLOOM_CHECKED hibloom_status hibloom_contains_many(hibloom *filter, const hibloom_item *items, size_t n, bool *found);
 

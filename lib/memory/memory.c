@@ -6,8 +6,7 @@
  * so is another one made under its name, whatever its spec. bits.c has the bits.
  *
  * Threads may ask at once. So a look-up changes nothing; a filter whose time has
- * passed is freed by a later call that may change the store: open, drop of another,
- * delete. */
+ * passed is freed when the next one is made, or with the store. */
 #include "base/clock.h"
 #include "memory/bits.h"
 #include "spec/spec.h"

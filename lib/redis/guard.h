@@ -3,7 +3,7 @@
  * Redis answers GETBIT on a key that is not there with 0, and SETBIT makes one.
  * So each pipeline ends, for each key that it touches, in one short command:
  *
- *     GETRANGE seen 1638400 1638482      the trailer, where this handle knows it
+ *     GETRANGE seen 1725 1816      the trailer, where this handle knows it
  *
  * The generation and id that the handle opened: the answers before it are good,
  * since a key that was lost or replaced at any time before has another id, or

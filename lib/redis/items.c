@@ -6,8 +6,8 @@
  *
  * Answers are kept aside, one bit an item, until the whole call is known to be
  * good. An add asks the root's guard first if the last good one is old, or if
- * the call takes several windows. One whose guard was not good takes its bits
- * back (undo.h). */
+ * its commands are more than a full window. One whose guard was not good takes its
+ * bits back (undo.h). */
 #include "redis/items.h"
 #include "base/number.h"
 #include "redis/undo.h"
@@ -361,8 +361,8 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Estimates: a bit of a SETBIT or GETBIT without key and offset has some 34
- * bytes, of a BITFIELD 30, of the script 8; key and offset have their digits. */
+/* Estimates: what the encoding says of a bit and an item, and key and offset by
+ * their digits. */
 static void estimate(struct items *walk)
 {
     const hibloom *filter = walk->talk.task.filter;

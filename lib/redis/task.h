@@ -89,9 +89,10 @@ bool task_expect_count(struct task *, const struct reply *, uint32_t i, uint64_t
  * and each exchange has its window's number as the lowest bit of its tag.
  *
  * Replies that are lost do not come to `take`; the task has failed then.
- * After a failure no window and no step follows, but for `cleanup` once. A key
- * that is not the one that the handle opened is a failure whose status is not
- * known yet: whoever notes it sets `diagnose`, the step behind the cleanup. */
+ * After a failure no window and no step follows, but for `cleanup`, once, and what
+ * that sets. A key that is not the one that the handle opened is a failure whose
+ * status is not known yet: whoever notes it sets `diagnose`, the step behind the
+ * cleanup. */
 struct diagnosis {
     enum record_found found[2]; /* at the key, and at the root */
     struct record record[2];
