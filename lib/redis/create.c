@@ -9,7 +9,6 @@
 #include "redis/scripts.h"
 #include "spec/spec.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,7 +79,7 @@ void life_ask_swap(struct life *life, struct outbox *outbox, enum record_state f
     outbox_end(outbox);
 }
 
-bool life_take_answer(struct life *life, const struct reply *reply, uint32_t i)
+bool life_read_answer(struct life *life, const struct reply *reply, uint32_t i)
 {
     if (!task_expect(&life->talk.task, reply, REDIS_REPLY_STRING, i))
         return false;
@@ -97,12 +96,12 @@ bool life_take_answer(struct life *life, const struct reply *reply, uint32_t i)
     return true;
 }
 
-/* ---- The root ------------------------------------------------------------------ */
-
-static void take_answer(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
+void life_take_answer(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
-    (void)life_take_answer(life_of(talk), reply, tag);
+    (void)life_read_answer(life_of(talk), reply, tag);
 }
+
+/* ---- The root ------------------------------------------------------------------ */
 
 static void judge_root(struct talk *talk, struct outbox *outbox)
 {
@@ -140,7 +139,7 @@ void life_create(struct talk *talk, struct outbox *outbox)
     if (talk->task.status != HIBLOOM_OK)
         return;
     life_ask_make(life, outbox, 0, id, -1);
-    talk->take = take_answer;
+    talk->take = life_take_answer;
     talk->step = judge_root;
 }
 
@@ -157,7 +156,7 @@ static void take_made(struct talk *talk, uint32_t tag, uint32_t index, const str
     struct redis_filter *own = redis_filter_of(talk->task.filter);
     const struct record *record = &life->answer_record;
 
-    if (!life_take_answer(life, reply, tag)) {
+    if (!life_read_answer(life, reply, tag)) {
         if (talk->task.refusal == REFUSAL_WRONGTYPE) /* another's value is where a key has to be */
             talk->cleanup = life_remove;
         return;
@@ -296,7 +295,7 @@ static void finish(struct talk *talk, struct outbox *outbox)
         record_format_id(own->keys[i].id, life->ids + (size_t)i * RECORD_ID_DIGITS);
     life_ask_swap(life, outbox, RECORD_CREATING, spec_bitmap_bytes(&talk->task.filter->spec), (struct argument){"", 0},
                   (struct argument){life->ids, len}, RECORD_READY, "");
-    talk->take = take_answer;
+    talk->take = life_take_answer;
     talk->step = judge_finished;
 }
 
@@ -319,7 +318,7 @@ static void raise_generation(struct talk *talk, struct outbox *outbox)
     life_ask_swap(life, outbox, RECORD_CREATING, record_trailer_at(&root) + RECORD_IDENTITY_AT,
                   (struct argument){now, RECORD_IDENTITY}, (struct argument){then, RECORD_IDENTITY}, RECORD_CREATING,
                   "");
-    talk->take = take_answer;
+    talk->take = life_take_answer;
     talk->step = again;
 }
 

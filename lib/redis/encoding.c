@@ -98,13 +98,8 @@ static void take_array(struct task *task, struct run *run, uint32_t i, size_t at
 static void ask_block(const struct encoding *encoding, const hibloom *filter, struct commands *out, struct argument key,
                       const uint64_t *bits, uint32_t items)
 {
-    for (; items > 0; items--, bits += filter->spec.hashes) {
-        const uint64_t first = *bits / HIBLOOM_BLOCK_BITS * BLOCK_BYTES;
-        command_start(out, 4, "GETRANGE");
-        command_argument(out, key);
-        command_number(out, first);
-        command_number(out, first + BLOCK_BYTES - 1);
-    }
+    for (; items > 0; items--, bits += filter->spec.hashes)
+        command_getrange(out, key, *bits / HIBLOOM_BLOCK_BITS * BLOCK_BYTES, BLOCK_BYTES);
 }
 
 /* A block that is not all there is one of a key that the guard will find lost,
@@ -158,15 +153,16 @@ static void take_digits(struct task *task, struct run *run, uint32_t i, size_t a
 
 /* ---- Which one ----------------------------------------------------------------------- */
 
-/* sets, each_key, all_keys, each_bit; bytes of a bit, an item, an answer */
-static const struct encoding setbit = {true, false, false, true, 30, 0, 0, ask_bits, take_bit};
-static const struct encoding getbit = {false, false, false, true, 23, 0, 0, ask_bits, take_bit};
-static const struct encoding setbit_each = {true, true, false, true, 30, 0, 0, ask_bits, take_bit};
-static const struct encoding getbit_each = {false, true, false, true, 23, 0, 0, ask_bits, take_bit};
-static const struct encoding bitfield_set = {true, false, false, false, 24, 20, 0, ask_bitfield, take_array};
-static const struct encoding bitfield_get = {false, false, false, false, 17, 24, 0, ask_bitfield, take_array};
-static const struct encoding block_get = {false, false, false, false, 0, 30, BLOCK_ANSWER, ask_block, take_block};
-static const struct encoding script_set = {true, false, true, false, 2, 0, 0, ask_script, take_digits};
+static const struct encoding
+    setbit = {.sets = true, .each_bit = true, .bit_bytes = 30, .ask = ask_bits, .take = take_bit},
+    getbit = {.each_bit = true, .bit_bytes = 23, .ask = ask_bits, .take = take_bit},
+    setbit_each =
+        {.sets = true, .each_key = true, .each_bit = true, .bit_bytes = 30, .ask = ask_bits, .take = take_bit},
+    getbit_each = {.each_key = true, .each_bit = true, .bit_bytes = 23, .ask = ask_bits, .take = take_bit},
+    bitfield_set = {.sets = true, .bit_bytes = 24, .item_bytes = 20, .ask = ask_bitfield, .take = take_array},
+    bitfield_get = {.bit_bytes = 17, .item_bytes = 24, .ask = ask_bitfield, .take = take_array},
+    block_get = {.item_bytes = 30, .answer_bytes = BLOCK_ANSWER, .ask = ask_block, .take = take_block},
+    script_set = {.sets = true, .all_keys = true, .bit_bytes = 2, .ask = ask_script, .take = take_digits};
 
 const struct encoding *encoding_to_add(const hibloom *filter, bool exact)
 {

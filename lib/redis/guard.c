@@ -3,7 +3,6 @@
 #include "base/clock.h"
 #include "spec/spec.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 /* Bits are sent before the guard behind them is read, so an add through a
@@ -33,10 +32,7 @@ void guard_ask(hibloom *filter, struct outbox *outbox, struct argument key, uint
         return;
     }
     const struct record record = redis_filter_record(filter, i);
-    command_start(out, 4, "GETRANGE");
-    command_argument(out, key);
-    command_number(out, record_trailer_at(&record));
-    command_number(out, record_trailer_at(&record) + RECORD_TRAILER - 1);
+    command_getrange(out, key, record_trailer_at(&record), RECORD_TRAILER);
 }
 
 void guard_ask_alone(hibloom *filter, struct outbox *outbox, uint32_t tag, uint32_t i)

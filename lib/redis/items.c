@@ -35,6 +35,12 @@ static struct items *items_of(struct talk *talk)
     return (struct items *)talk;
 }
 
+/* Whether each exchange, or the one, has bits of all items. */
+static bool by_key(const struct items *walk)
+{
+    return walk->encoding->each_key || walk->encoding->all_keys;
+}
+
 static bool is_segmented(const hibloom *filter)
 {
     return spec_segments(&filter->spec) > 1;
@@ -239,7 +245,7 @@ static const struct run *find_unproven(const struct items *walk, unsigned w, uin
 
     if (window->items == 0)
         return NULL;
-    if (walk->encoding->each_key || walk->encoding->all_keys)
+    if (by_key(walk))
         return window->proven[i] ? NULL : window->run;
     for (uint32_t r = 0; r < window->runs; r++)
         if (window->run[r].segment == i && !window->proven[r])
@@ -250,15 +256,14 @@ static const struct run *find_unproven(const struct items *walk, unsigned w, uin
 static bool undo_next(struct talk *talk, struct outbox *outbox, unsigned number)
 {
     struct items *walk = items_of(talk);
-    const bool by_key = walk->encoding->each_key || walk->encoding->all_keys;
-    const size_t step = by_key ? talk->task.filter->spec.hashes : 1;
+    const size_t step = by_key(walk) ? talk->task.filter->spec.hashes : 1;
 
     for (; walk->undo_at < redis_filter_of(talk->task.filter)->count; walk->undo_at++) {
-        const size_t first = by_key ? walk->undo_at : 0;
+        const size_t first = by_key(walk) ? walk->undo_at : 0;
         struct undo_part parts[2];
         size_t count = 0;
         for (unsigned w = 0; w < 2; w++) {
-            const struct run *run = find_unproven(walk, walk->last ^ 1 ^ w, walk->undo_at);
+            const struct run *run = find_unproven(walk, walk->last ^ 1 ^ w, walk->undo_at); /* the older window first */
             if (run != NULL)
                 parts[count++] = (struct undo_part){run, first, step};
         }
@@ -371,7 +376,7 @@ static void estimate(struct items *walk)
     const size_t key = keys_name(name, filter, redis_filter_of(filter)->count - 1) + 8;
     const size_t digits = number_digits(spec_bitmap_bits(&filter->spec)) + 4;
     const struct encoding *encoding = walk->encoding;
-    const size_t guards = encoding->each_key || encoding->all_keys ? redis_filter_of(filter)->count : 1;
+    const size_t guards = by_key(walk) ? redis_filter_of(filter)->count : 1;
 
     walk->step = encoding->each_bit && !encoding->each_key ? 1 : k;
     walk->item_bytes = encoding->item_bytes + k * (encoding->bit_bytes + digits) +

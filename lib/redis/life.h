@@ -99,8 +99,10 @@ void life_again(struct talk *);
 /* Takes a record over as the handle's filter: spec, generation, and key's id. */
 void life_adopt(struct life *, const hibloom_spec *, const struct record *);
 
-/* Asks for a script's answer '+', '=' or '!', with a trailer behind it or not. */
-bool life_take_answer(struct life *, const struct reply *, uint32_t i);
+/* Reads a script's answer '+', '=' or '!', with a trailer behind it or not; false:
+ * it is none, which is noted. The same as a talk's `take`, where tags are keys. */
+bool life_read_answer(struct life *, const struct reply *, uint32_t i);
+void life_take_answer(struct talk *, uint32_t tag, uint32_t index, const struct reply *);
 
 /* EVAL make of key number i, which gets that time to live; -1: none. */
 void life_ask_make(struct life *, struct outbox *, uint32_t i, uint64_t id, int64_t ttl_ms);

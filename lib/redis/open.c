@@ -311,10 +311,7 @@ static void ask_list(struct life *life, struct outbox *outbox)
     char name[KEYS_SIZE];
     const struct argument root = redis_begin(life->talk.task.filter, outbox, TAG_LIST, 0, name);
 
-    command_start(&outbox->commands, 4, "GETRANGE");
-    command_argument(&outbox->commands, root);
-    command_number(&outbox->commands, list_at(life, life->range.first));
-    command_number(&outbox->commands, list_at(life, life->range.first + life->range.count) - 1);
+    command_getrange(&outbox->commands, root, list_at(life, life->range.first), life->range.count * RECORD_ID_DIGITS);
     command_start(&outbox->commands, 2, "PTTL");
     command_argument(&outbox->commands, root);
     outbox_end(outbox);

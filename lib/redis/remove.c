@@ -11,8 +11,6 @@
 #include "redis/life.h"
 #include "redis/scripts.h"
 
-#include <string.h>
-
 void life_ask_unlink(struct life *life, struct outbox *outbox, uint32_t i, bool by_id, const char *state)
 {
     hibloom *filter = life->talk.task.filter;
@@ -99,7 +97,7 @@ static void take_mark(struct talk *talk, uint32_t tag, uint32_t index, const str
 
     if (reply->type == REDIS_REPLY_ERROR && refusal_of(reply->text) == REFUSAL_OOM)
         life->answer = '+'; /* and root_state stays as it was */
-    else if (life_take_answer(life, reply, tag) && life->answer == '+')
+    else if (life_read_answer(life, reply, tag) && life->answer == '+')
         life->root_state = RECORD_REMOVING;
 }
 

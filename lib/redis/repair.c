@@ -8,13 +8,6 @@
 #include "redis/life.h"
 #include "spec/spec.h"
 
-#include <string.h>
-
-static void take_answer(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
-{
-    (void)life_take_answer(life_of(talk), reply, tag);
-}
-
 static void judge_listed(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
@@ -65,7 +58,7 @@ static void judge_made(struct talk *talk, struct outbox *outbox)
     life_ask_swap(life, outbox, RECORD_READY, spec_bitmap_bytes(&filter->spec) + (uint64_t)i * RECORD_ID_DIGITS,
                   (struct argument){&life->list[(i - life->range.first) * RECORD_ID_DIGITS], RECORD_ID_DIGITS},
                   (struct argument){then, RECORD_ID_DIGITS}, RECORD_READY, life->ttl_ms < 0 ? "0" : "1");
-    talk->take = take_answer;
+    talk->take = life_take_answer;
     talk->step = judge_listed;
 }
 
@@ -87,6 +80,6 @@ void life_repair_keys(struct talk *talk, struct outbox *outbox)
         return;
     life->key = life->range.first + at;
     life_ask_make(life, outbox, life->key, id, life->ttl_ms < 0 ? -1 : life->ttl_ms + LIFE_AFTER_ROOT_MS);
-    talk->take = take_answer;
+    talk->take = life_take_answer;
     talk->step = judge_made;
 }

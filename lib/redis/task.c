@@ -100,8 +100,6 @@ static void fail_refused(struct task *task, const struct reply *reply, uint32_t 
 
 bool task_expect(struct task *task, const struct reply *reply, int type, uint32_t i)
 {
-    if (reply == NULL)
-        return false;
     if (reply->type == type)
         return true;
     if (reply->type == REDIS_REPLY_ERROR)

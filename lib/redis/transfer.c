@@ -78,10 +78,7 @@ static bool read_window(struct talk *talk, struct outbox *outbox, unsigned numbe
     if (len == 0)
         return false;
     const struct argument key = redis_begin(talk->task.filter, outbox, number, piece->key, name);
-    command_start(&outbox->commands, 4, "GETRANGE");
-    command_argument(&outbox->commands, key);
-    command_number(&outbox->commands, piece->from + transfer->asked);
-    command_number(&outbox->commands, piece->from + transfer->asked + len - 1);
+    command_getrange(&outbox->commands, key, piece->from + transfer->asked, len);
     transfer->part_at[number] = transfer->asked;
     transfer->asked += len;
     if (transfer->asked == piece->len)

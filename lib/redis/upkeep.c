@@ -33,15 +33,16 @@ static void begin(struct upkeep *upkeep, hibloom *filter, void (*step)(struct ta
 static void command_list(struct commands *out, const hibloom *filter, uint32_t i)
 {
     const struct redis_filter *own = redis_filter_of(filter);
+    const size_t len = filter->bare ? 0 : (size_t)record_list_bytes(i, own->count);
     char id[RECORD_ID_DIGITS + 1];
 
     command_number(out, spec_bitmap_bytes(&filter->spec));
-    command_begin_argument(out, filter->bare ? 0 : (size_t)record_list_bytes(i, own->count));
-    for (uint32_t k = 0; !filter->bare && record_list_bytes(i, own->count) > 0 && k < own->count; k++) {
+    command_begin_argument(out, len);
+    for (size_t k = 0; k < len / RECORD_ID_DIGITS; k++) {
         record_format_id(own->keys[k].id, id);
         command_bytes(out, id, RECORD_ID_DIGITS);
     }
-    command_bytes(out, "\r\n", 2);
+    command_literal(out, "\r\n");
 }
 
 /* A script on key i of an open filter, which expects the handle's key there. */

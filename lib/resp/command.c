@@ -86,6 +86,14 @@ void command_number(struct commands *commands, uint64_t number)
     commands->len += (size_t)(end_line(at + digits) - start);
 }
 
+void command_getrange(struct commands *commands, struct argument key, uint64_t from, uint64_t len)
+{
+    command_start(commands, 4, "GETRANGE");
+    command_argument(commands, key);
+    command_number(commands, from);
+    command_number(commands, from + len - 1);
+}
+
 void command_begin_argument(struct commands *commands, size_t len)
 {
     char *const at = reserve(commands, COUNT_LINE);

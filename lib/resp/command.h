@@ -27,6 +27,9 @@ void command_argument(struct commands *, struct argument);
 void command_text(struct commands *, const char *);
 void command_number(struct commands *, uint64_t);
 
+/* GETRANGE of so many bytes, all of it. */
+void command_getrange(struct commands *, struct argument key, uint64_t from, uint64_t len);
+
 /* The head of an argument of so many bytes; these, and "\r\n", must follow. */
 void command_begin_argument(struct commands *, size_t len);
 
