@@ -454,7 +454,7 @@ void items_end(struct items *walk, bool *answers)
 {
     const bool answer_if_missing = walk->encoding->sets;
 
-    if (walk->talk.task.status == HIBLOOM_OK && walk->missing != NULL)
+    if (walk->talk.task.status == HIBLOOM_OK && answers != NULL)
         for (size_t i = 0; i < walk->n; i++)
             answers[i] = (walk->missing[i / 8] >> i % 8 & 1) == answer_if_missing;
     free(walk->missing);

@@ -13,6 +13,9 @@
 /* Lines of Lua stand below each other. */
 /* clang-format off */
 
+/* A trailer with digits where they have to be. */
+#define PATTERN "'^ %d+ %d+ %d+/%d+ %x+ [crx] %d+ %x+ %d+ hibloom1$'"
+
 #define COMMON \
     "local key, call, at = KEYS[1], redis.call, tonumber(ARGV[1])\n" \
     "local function trailer_at(key, at)\n" \
@@ -69,17 +72,19 @@ static const char swap[] = COMMON
 static const char unlink_[] = COMMON
     "if size == 0 or size <= at then return 0 end\n"
     "if not is(trailer, ARGV[2]) then\n"
-    "  return trailer and trailer:match('^ %d+ %d+ %d+/%d+ %x+ [crx] %d+ %x+ %d+ hibloom1$') and 0 or -1\n"
+    "  return trailer and trailer:match(" PATTERN ") and 0 or -1\n"
     "end\n"
     "if ARGV[3] ~= '' and trailer:sub(38, 38) ~= ARGV[3] then return 0 end\n"
     "return call('UNLINK', key)\n";
 
 /* ARGV then: bytes of bits; the epoch that the caller knows, so that a clear that
- * arrives late does not empty what was added behind another one. Gives the length,
- * or -1; of another epoch, the trailer. What may be refused, a write on a full
- * server and PEXPIRE, comes before bits are gone. */
+ * arrives late does not empty what was added behind another one. Gives the length;
+ * of another epoch, the trailer; -1 where it is no such key, or not ready. What may
+ * be refused, a write on a full server and PEXPIRE, comes before bits are gone: so
+ * does a write of the last byte of a bare bitmap, as it is. */
 static const char clear[] = COMMON
     "if not is(trailer, ARGV[2]) then return -1 end\n"
+    "if trailer and not (trailer:match(" PATTERN ") and trailer:sub(38, 38) == 'r') then return -1 end\n"
     "if size == 0 then return 0 end\n"
     "if trailer and tonumber(trailer:sub(74, 83)) ~= tonumber(ARGV[4]) then return trailer end\n"
     "local ttl, tail, from = call('PTTL', key), '\\0', size - 1\n"
@@ -89,7 +94,7 @@ static const char clear[] = COMMON
     "  call('SETRANGE', key, at + 73, string.format('%010d', (tonumber(trailer:sub(74, 83)) + 1) % 10000000000))\n"
     "  tail = call('GETRANGE', key, from, at + 91)\n"
     "else\n"
-    "  call('SETRANGE', key, from, tail)\n"
+    "  call('SETRANGE', key, from, call('GETRANGE', key, from, from))\n"
     "end\n"
     "call('UNLINK', key)\n"
     "call('SETRANGE', key, from, tail)\n"
@@ -178,7 +183,7 @@ static const char undo[] = COMMON
     "    crc = bit.bxor(crc, summed:byte(i))\n"
     "    for _ = 1, 8 do crc = bit.bxor(bit.rshift(crc, 1), bit.band(-bit.band(crc, 1), 0xedb88320)) end\n"
     "  end\n"
-    "  return t:match('^ %d+ %d+ %d+/%d+ %x+ [crx] %d+ %x+ %d+ hibloom1$') and t:sub(29, 36) == bit.tohex(bit.bnot(crc))\n"
+    "  return t:match(" PATTERN ") and t:sub(29, 36) == bit.tohex(bit.bnot(crc))\n"
     "end\n"
     "if call('BITCOUNT', key) == all and size <= tonumber(ARGV[3]) then call('UNLINK', key) return all end\n"
     "local bits, text, at, broken = find()\n"

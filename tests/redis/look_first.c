@@ -163,6 +163,19 @@ static void a_lost_filter_is_an_error_and_is_not_begun_again(void **state)
     drop_and_close(filter, store);
 }
 
+static void a_server_that_is_gone_is_an_error(void **state)
+{
+    struct redis_server *own = redis_server_start(NULL);
+    hibloom_store *store;
+    hibloom *filter = open_on(&store, redis_server_uri(own), "gone", HIBLOOM_COMMANDS_SETBIT);
+
+    (void)state;
+    redis_server_stop(own);
+    assert_status(hibloom_add_many(filter, items, ITEMS, NULL), HIBLOOM_EIO, store);
+    hibloom_close(filter);
+    hibloom_store_free(store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -170,6 +183,7 @@ int main(void)
         cmocka_unit_test(the_bits_are_those_of_adding_everything),
         cmocka_unit_test(a_cut_anywhere_is_an_error_and_loses_nothing),
         cmocka_unit_test(a_lost_filter_is_an_error_and_is_not_begun_again),
+        cmocka_unit_test(a_server_that_is_gone_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, set_up, served_tear_down);
