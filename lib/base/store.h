@@ -62,12 +62,4 @@ struct hibloom {
     char name[HIBLOOM_NAME_MAX + 1];
 };
 
-struct uri;
-
-/* Where it fails, *out is not written. hibloom_memory makes the other kind. */
-hibloom_status store_redis_new(hibloom_store **out, struct redisContext *borrowed);
-
-/* Connects a store made with borrowed = NULL; the URI moves into it. */
-hibloom_status store_redis_connect(hibloom_store *store, struct uri *uri, const hibloom_connect_options *options);
-
 #endif

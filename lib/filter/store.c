@@ -1,13 +1,12 @@
 /* store.c: making a store of whatever kind its URI says, and what all kinds
  * have in common. */
-#include "base/store.h"
-#include "net/uri.h"
+#include "net/blocking.h"
 
 #include <hiredis/hiredis.h>
 #include <stdlib.h>
 
 /* A store that never came about: for its error's sake. */
-static hibloom_status stillborn(hibloom_store **out, hibloom_status status, const struct error *error)
+static hibloom_status fail_unmade(hibloom_store **out, hibloom_status status, const struct error *error)
 {
     hibloom_store *store = status != HIBLOOM_ENOMEM ? calloc(1, sizeof *store) : NULL;
 
@@ -29,11 +28,11 @@ hibloom_status hibloom_connect(hibloom_store **out, const char *uri, const hiblo
         status = error_set(&error, HIBLOOM_EINVAL, "options->commands is none of enum hibloom_commands");
     *out = NULL;
     if (status != HIBLOOM_OK)
-        status = stillborn(out, status, &error);
+        status = fail_unmade(out, status, &error);
     else if (parsed.kind == URI_MEMORY)
         status = hibloom_memory(out);
-    else if ((status = store_redis_new(out, NULL)) == HIBLOOM_OK)
-        status = store_redis_connect(*out, &parsed, options != NULL ? options : &defaults);
+    else if ((status = blocking_new(out, NULL)) == HIBLOOM_OK)
+        status = blocking_connect(*out, &parsed, options != NULL ? options : &defaults);
     uri_free(&parsed);
     if (status == HIBLOOM_ENOMEM) {
         hibloom_store_free(*out);
@@ -48,8 +47,8 @@ hibloom_status hibloom_borrow(hibloom_store **out, struct redisContext *context)
 
     *out = NULL;
     if (context != NULL && (context->flags & REDIS_BLOCK))
-        return store_redis_new(out, context);
-    return stillborn(out, error_set(&error, HIBLOOM_EINVAL, "not a blocking hiredis context"), &error);
+        return blocking_new(out, context);
+    return fail_unmade(out, error_set(&error, HIBLOOM_EINVAL, "not a blocking hiredis context"), &error);
 }
 
 const char *hibloom_store_error(const hibloom_store *store)

@@ -1,9 +1,10 @@
-/* blocking.c: a Redis store whose calls block: the driver that carries a task over
- * one connection, and returns when it is done.
+/* blocking.c: the driver that carries a task over one connection, and returns when
+ * it is done. See blocking.h.
  *
  * Exchanges are sent as the task writes them, and answered in that order. Where
  * the connection dies, all that is outstanding is lost; if the task goes on, to
  * take back what it did, a new connection is made, once a call. */
+#include "net/blocking.h"
 #include "net/connection.h"
 #include "redis/store.h"
 
@@ -177,7 +178,7 @@ static void close_connection(struct redis_store *store)
     free(b->flight);
 }
 
-hibloom_status store_redis_new(hibloom_store **out, struct redisContext *borrowed)
+hibloom_status blocking_new(hibloom_store **out, struct redisContext *borrowed)
 {
     struct blocking *b = calloc(1, sizeof *b);
 
@@ -190,7 +191,7 @@ hibloom_status store_redis_new(hibloom_store **out, struct redisContext *borrowe
     return HIBLOOM_OK;
 }
 
-hibloom_status store_redis_connect(hibloom_store *store, struct uri *uri, const hibloom_connect_options *options)
+hibloom_status blocking_connect(hibloom_store *store, struct uri *uri, const hibloom_connect_options *options)
 {
     struct blocking *b = (struct blocking *)store;
     struct connection *c = &b->connection;
