@@ -6,16 +6,17 @@
  * Conventions, stated once:
  *  - A function that can fail returns a hibloom_status; 0 is HIBLOOM_OK. Check
  *    it: an error that nobody looks at is as good as a wrong "no".
- *  - Results come through pointers and are written only on HIBLOOM_OK: set a
- *    hibloom * to NULL first if you close it in any case. The one exception is
- *    the store of hibloom_connect and hibloom_borrow, see there.
+ *  - Results come through pointers and are written only on HIBLOOM_OK: begin with
+ *    a hibloom * that is NULL if you call hibloom_close on every path. The one
+ *    exception is the store of hibloom_connect and hibloom_borrow, see there.
  *  - Free and close functions accept NULL. Any other pointer must be valid
  *    unless its function says what NULL means.
  *  - Names, specs, URIs and options are copied; the caller keeps the originals.
  *  - A store and the filters on it serve one thread at a time, and after a fork
- *    one of the two processes. Specs and different stores are independent of
- *    each other. In memory, any number of threads may ask (hibloom_contains and
- *    hibloom_contains_many) at once, while none does anything else there.
+ *    only one of the two processes may go on using them. Specs and different
+ *    stores are independent of each other. On a memory store any number of threads
+ *    may call hibloom_contains and hibloom_contains_many at once, as long as none
+ *    calls anything else on it.
  *  - The library does not print, exit, or change signal handlers, the locale
  *    or any other state of the process. Writing to a dead server raises no
  *    SIGPIPE.
@@ -80,9 +81,11 @@ typedef enum hibloom_status {
 } hibloom_status;
 
 /* Whether the same call, made again, may succeed: EIO, ETIMEDOUT, EUNAVAILABLE and
- * EBUSY. Wait between two tries, and give up after some: a server may stay full, and
- * a file (EIO of save and load) is not mended by trying again. Of an add that failed, some items may be
- * in already; adding them again does no harm, but is_new may say false. */
+ * EBUSY. Wait between two tries, and give up after some: a server may stay full, or
+ * READONLY, and an EIO of save or load is about a file, which no further try mends.
+ * Before hibloom_connect is tried again, its failed store has to be freed. Of an add
+ * that failed, some items may be in already; adding them again does no harm, but
+ * is_new may say false. */
 HIBLOOM_API bool hibloom_is_retryable(hibloom_status status);
 
 /* The status in a few words of English; never NULL, never to be freed. */
@@ -135,21 +138,20 @@ typedef struct hibloom_spec {
      * draws one at random; the other functions count it as 0. */
     bool seeded;
     bool empty_excluded;                /* the empty item has no positions: it is never added and never found */
-    uint64_t seeds[HIBLOOM_HASHES_MAX]; /* by hash, see there; murmur3 and poly: 32 bits each; unused ones are 0 */
+    uint64_t seeds[HIBLOOM_HASHES_MAX]; /* as its hash takes them; murmur3 and poly: 32 bits each; unused: 0 */
 } hibloom_spec;
 
 /* The spec for `capacity` items at a false-positive rate of at most
  * `error_rate`: of all k the one that needs the fewest bits, and of those the
  * fewest for which hibloom_spec_error_at(out, capacity) <= error_rate. Hash
  * xxh3, layout classic, no seed. Up to HIBLOOM_SEGMENT_BITS it has one segment.
- * Beyond that it has the fewest segments with no more bits than that in each
- * that also waste little memory: a server's allocator has four sizes between
- * one power of two and the next (16, 20, 24, 28, 32 MB), and a segment has a
- * number of bits that is rounded up to one of them by 3 % at most. (Set
- * out->segments = 1 to keep one key, of somewhat less than 2^32 bits.)
+ * Beyond that it has the fewest segments with no more bits than that in each, of
+ * such a size that a server's allocator (16, 20, 24, 28, 32 MB and the like) wastes
+ * at most 3 %. (Set out->segments = 1 to keep one key, of somewhat less than 2^32
+ * bits.)
  * EINVAL: error_rate is not above 0 and below 1 (NaN included).
  * ERANGE: capacity is 0, or the bits would exceed 2^62, or error_rate is so
- * small that no k up to HIBLOOM_HASHES_MAX is the best one. */
+ * small that more than HIBLOOM_HASHES_MAX hashes would be best. */
 HIBLOOM_CHECKED hibloom_status hibloom_spec_for(hibloom_spec *out, uint64_t capacity, double error_rate);
 
 /* The same with the number of hashes chosen by the caller, 1 to
@@ -220,9 +222,9 @@ typedef struct hibloom_store hibloom_store;
  * shared. Its filters live until they are dropped or it is freed. ENOMEM. */
 HIBLOOM_CHECKED hibloom_status hibloom_memory(hibloom_store **out);
 
-/* How contains is asked, and an add that does not want to know is_new. An add
- * that does always sends one BITFIELD for each item; in the partitioned layout, whose
- * items have several keys, a script (EVAL). */
+/* The commands of contains, and of an add whose is_new is NULL. With is_new an add
+ * always sends one BITFIELD for each item; in the partitioned layout, whose items
+ * have several keys, a script (EVAL). */
 typedef enum hibloom_commands {
     HIBLOOM_COMMANDS_SETBIT = 0,  /* k SETBIT or GETBIT an item */
     HIBLOOM_COMMANDS_BITFIELD = 1 /* one BITFIELD or BITFIELD_RO an item: less work for the server. Partitioned: as
@@ -246,7 +248,7 @@ typedef struct hibloom_connect_options {
 /* Connects to the store at `uri`; options NULL = all defaults.
  *   redis://[user[:password]@]host[:port][/db]   port 6379, db 0; IPv6 hosts in brackets
  *   redis://:password@host                       the default user's password
- *   unix:///path[?db=N]
+ *   unix:///path[?db=N]                          no user and no password
  *   memory:                                      as hibloom_memory
  * %XX stands for a byte in user, password and path. As with hiredis, a failed
  * connect leaves in *out a store that is good for hibloom_store_error and
@@ -256,8 +258,9 @@ typedef struct hibloom_connect_options {
  * Round trips: none after the connection is made, one if there is a password
  * or a database to select.
  * EINVAL: not such a URI. ENOTSUP: rediss:// or redis+cluster://. EIO,
- * ETIMEDOUT: no connection. EDENIED: the server refused the password. ESERVER: it
- * refused the database. */
+ * ETIMEDOUT: no connection. EDENIED: the server refused the password (where the URI has
+ * none, the first call on the store is refused). ESERVER: it refused the database.
+ * EUNAVAILABLE, EPROTO: as for all calls, below. */
 HIBLOOM_CHECKED hibloom_status hibloom_connect(hibloom_store **out, const char *uri,
                                                const hibloom_connect_options *options);
 
@@ -265,9 +268,9 @@ HIBLOOM_CHECKED hibloom_status hibloom_connect(hibloom_store **out, const char *
  * caller's: not closed, not re-made, its time-outs not touched, and left as it
  * was found between calls. It must outlive the store and keep its selected
  * database. Replies unread and commands not sent yet are refused with EINVAL; an
- * open MULTI cannot be seen: it gives EPROTO, and our commands are queued in it,
- * but never carried out by us. Once the connection is dead (its
- * err is set), calls return EIO until the caller has reconnected it. On failure
+ * open MULTI cannot be seen: it gives EPROTO, and our commands stay in its queue,
+ * so DISCARD it. Once the connection is dead (its err is set), calls return EIO
+ * until the caller has reconnected it. On failure
  * *out is as with hibloom_connect.
  * EINVAL: the context is NULL or not a blocking one. */
 HIBLOOM_CHECKED hibloom_status hibloom_borrow(hibloom_store **out, struct redisContext *context);
@@ -296,31 +299,34 @@ HIBLOOM_API void hibloom_store_free(hibloom_store *store);
  * still the one that this handle opened. If not, no answer is given:
  *
  *   what happened to the filter            what you get  what to do
- *   dropped, deleted, evicted, expired     ENOTFOUND     open it again: that makes a new one
+ *   dropped, deleted, evicted, expired     ENOTFOUND     open it again: that makes a new one, which lives for ever
  *   replaced, or lost and made anew        EMISMATCH     open it again; EMISMATCH again: another took its name
  *   one of its several keys was lost       ECORRUPT      hibloom_repair, then open it again
- *   its end was altered from outside       ECORRUPT      hibloom_delete, or delete the keys by hand
+ *   overwritten by a string (SET)          ENOTFOUND     delete the key by hand (to open is EMISMATCH now)
+ *   its end was altered from outside       ECORRUPT      delete its keys by hand
  *   another client is making or removing   EBUSY         try again
  *   the name holds a list, a set, ...      EMISMATCH     choose another name
  *   cleared by hibloom_clear               OK            nothing: it is the same filter, empty
  *
- * Altered bits, and what is appended, are seen by nobody, or only by the next open.
- * Names that end in :0, :1, ... may be those of another filter's keys: EMISMATCH.
+ * To open it again is hibloom_close, then hibloom_open with the spec of before,
+ * without a seed: that of hibloom_spec_of has the old one, and a rebuilt filter has
+ * another. Altered bits are not noticed; appended bytes are by the next open only
+ * (EMISMATCH). Names that end in :0, :1, ... may be those of another filter's keys: EMISMATCH.
  *
  * An add sends its bits before it can read the guard behind them. So it asks the
  * guard first, in a round trip of its own, if the last good guard is older than
  * 100 ms, if one has failed since, or if the add's commands are more than 64 KB.
  * What was in flight while its filter went is taken back before the call returns.
- * If the adding process is killed in that moment, a string without a spec may stay in Redis:
- * hibloom_open says EMISMATCH, and the key is yours to delete. Bits that fell into
+ * If the adding process is killed in that moment, a string without a spec may stay
+ * in Redis: hibloom_open says EMISMATCH, and the key is yours to delete. Bits that fell into
  * a new filter's own bits stay there: some more wrong "maybe". Bits that hit the
  * numbers in its trailer are an error to all who use it (EMISMATCH, ECORRUPT).
  *
  * Those statuses and the following are not repeated below: ENOMEM, EIO,
  * ETIMEDOUT, ESERVER, EPROTO, EUNAVAILABLE, EDENIED; hibloom_store_error has the
  * server's words. After any error, an item that was to be added may be in, or
- * in part. After EIO or ETIMEDOUT an add connects once more, to take back what
- * fell beside the filter: that may take as long as the call itself. */
+ * in part. After EIO or ETIMEDOUT an add connects once more, to take back bits
+ * that it may have set in a key that is no longer this filter: that may take as long as the call itself. */
 
 typedef struct hibloom hibloom;
 
@@ -328,9 +334,9 @@ typedef struct hibloom hibloom;
  * racing creators one wins and the others verify. A spec without a seed
  * matches any stored seed; all else must be equal, capacity and error rate
  * included. spec NULL: it must exist, and its stored spec is taken. The bits
- * are allocated at creation, in steps of 16 MB (a key that is larger in one,
- * which at 512 MB stalls the server for 0.2 s); others that open the filter
- * meanwhile help, so it does not matter if one of them dies.
+ * are allocated at creation, in steps of 16 MB. (A single key that is larger is
+ * made in one, for which a server stands still: 0.2 s at 512 MB.) Others that open
+ * the filter meanwhile help, so it does not matter if one of them dies.
  * The store must outlive the filter. Close it with hibloom_close.
  * EINVAL: name is empty, or has a brace but no {tag}; the spec is not valid.
  * ERANGE: name is longer than HIBLOOM_NAME_MAX; a bitmap and its spec would be
@@ -407,7 +413,8 @@ static inline hibloom_info *hibloom_info_sized(hibloom_info *out)
 #define hibloom_get_info(filter, out) hibloom_get_info((filter), hibloom_info_sized(out))
 
 /* Empties it; its spec, and its time to live, stay. Of several keys each is
- * emptied by itself, so others may see some that are and some that are not.
+ * emptied by itself, so others may see some that are and some that are not. A full
+ * server refuses it (EUNAVAILABLE), but not hibloom_drop.
  * Round trips: one for each 16 MB. */
 HIBLOOM_CHECKED hibloom_status hibloom_clear(hibloom *filter);
 
@@ -433,8 +440,9 @@ HIBLOOM_CHECKED hibloom_status hibloom_expire(hibloom *filter, uint64_t seconds)
 HIBLOOM_CHECKED hibloom_status hibloom_repair(hibloom_store *store, const char *name);
 
 /* Removes the filter `name` without opening it, damaged or not.
- * ENOTFOUND: there is no such filter. ECORRUPT: its spec is unreadable: delete the
- * keys by hand. Round trips: one, and those of hibloom_drop. */
+ * ENOTFOUND: there is no such filter; where a string without a spec is there, the
+ * words say so. ECORRUPT: its spec is unreadable: delete the keys by hand. Round
+ * trips: one, and those of hibloom_drop. */
 HIBLOOM_CHECKED hibloom_status hibloom_delete(hibloom_store *store, const char *name);
 
 /* ---- Whole filters, moved and compared --------------------------------------

@@ -137,7 +137,8 @@ static const char *read_unix(struct uri *uri, char *rest)
     if (wrong != NULL)
         return wrong;
     if (*rest != '/')
-        return "the path must be absolute: unix:///path";
+        return strchr(rest, '@') != NULL ? "a unix:// URI has no user and no password: unix:///path"
+                                         : "the path must be absolute: unix:///path";
     if (!percent_decode(rest))
         return "bad escape in the path: a byte is written %XX, and is not %00";
     if (strlen(rest) >= sizeof((struct sockaddr_un *)0)->sun_path - 1) /* hiredis leaves the last byte to chance */

@@ -92,7 +92,7 @@ static void fail_refused(struct task *task, const struct reply *reply, uint32_t 
         return;
     task->refusal = refusal_of(words);
     if (seed != NULL && error_repeats(words, seed + 6, strcspn(seed + 6, " ")))
-        words = "refused, in words that repeat the seed";
+        words = "refused (its words are left out, since they hold the seed)";
     keys_name(key, task->filter, i);
     refusal_explain(task->refusal, words, explained, sizeof explained);
     task_fail(task, refusal_status(task->refusal), "'%s': %s", key, explained);

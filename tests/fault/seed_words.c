@@ -75,7 +75,7 @@ static void a_seed_is_not_in_the_words_of_a_server_that_lacks_a_command(void **s
  * declares it ready. Either script's answer is replaced by those words. */
 enum { MAKE = 2, READY = 4, REPLIES };
 
-#define REPEATS "refused, in words that repeat the seed"
+#define REPEATS "refused (its words are left out, since they hold the seed)"
 
 static void create_and_be_refused(hibloom_store *store, const char *words, const char *kept)
 {

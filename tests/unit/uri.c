@@ -52,6 +52,7 @@ static void the_words_name_the_wrong_part(void **state)
         {"redis://h/2147483648", "the database must be a number from 0 to 2147483647"},
         {"redis://h/1/2", "the database must be a number from 0 to 2147483647"},
         {"unix://tmp/x", "the path must be absolute: unix:///path"},
+        {"unix://:pw@/tmp/x", "a unix:// URI has no user and no password: unix:///path"},
         {"unix:///tmp/%zz", "bad escape in the path: a byte is written %XX, and is not %00"},
         {"unix:///tmp/x?db=x", "the database must be a number from 0 to 2147483647"},
         {"unix:///tmp/x?other=1", "behind the '?' only db=N is known"},
