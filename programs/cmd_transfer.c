@@ -17,6 +17,10 @@ int cmd_save(const struct request *r)
     struct session s;
     int result;
 
+    if (strcmp(r->operands[1], "-") == 0) {
+        complain("save: to a file, not to standard output");
+        return EXIT_TROUBLE;
+    }
     if (!session_open(&s, r))
         return EXIT_TROUBLE;
     result = session_result(&s, hibloom_save(s.filter, r->operands[1]));

@@ -170,7 +170,9 @@ static bool check_options(const struct request *r, const struct command *c)
             complain("%s: does not take %s", c->name, names[i]);
             return false;
         }
-    if (sized && (r->given & OPTION_S) != 0)
+    if (has_spec && !bare && c->spec == SPEC_IF_BARE)
+        complain("%s: takes a spec with --bare only; the spec of other filters is stored", c->name);
+    else if (sized && (r->given & OPTION_S) != 0)
         complain("%s: -s is a whole spec; -n, -p, -k and --layout do not go with it", c->name);
     else if (sized && (~r->given & (OPTION_N | OPTION_P)) != 0)
         complain("%s: -n and -p go together; -k and --layout need both", c->name);
@@ -178,8 +180,6 @@ static bool check_options(const struct request *r, const struct command *c)
         complain("%s: -n and -p are missing%s", c->name, (c->options & OPTION_S) != 0 ? ", or -s" : "");
     else if (!has_spec && bare)
         complain("%s: --bare needs -s SPEC, which says how to read the bitmap", c->name);
-    else if (has_spec && !bare && c->spec == SPEC_IF_BARE)
-        complain("%s: takes a spec with --bare only; the spec of other filters is stored", c->name);
     else
         return true;
     return false;

@@ -65,6 +65,7 @@ static void files_that_are_none_are_trouble_in_the_system_s_words(void **state)
     assert_run("", 0, "", "", "create", name, SURE);
     assert_run("", 2, "", strerror(ENOENT), "save", name, file);
     assert_run("", 2, "", file, "save", name, file);
+    assert_run("", 2, "", "not to standard output", "save", name, "-");
     free(file);
     temp_dir_remove(dir);
 }

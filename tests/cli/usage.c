@@ -52,6 +52,7 @@ static void options_that_make_no_sense_together_are_trouble(void **state)
     assert_run("", 2, "", "-n and -p go together", "plan", "-k", "3");
     assert_run("", 2, "", "-n and -p go together", "-u", NOWHERE, "add", "a", "-n", "10", "-k", "3", "item");
     assert_run("", 2, "", "-n and -p go together", "plan", "--layout", "blocked");
+    assert_run("", 2, "", "takes a spec with --bare only", "-u", NOWHERE, "drop", "-n", "5", "a");
     assert_run("", 2, "", "-s is a whole spec", "-u", NOWHERE, "create", "a", "-s", "php-uids", "--layout", "blocked");
     assert_run("", 2, "", "does not take --layout", "positions", "php-uids", "--layout", "blocked");
     assert_run("", 2, "", "does not take --commands", "-u", NOWHERE, "drop", "a", "--commands", "setbit");
