@@ -293,7 +293,7 @@ static void finish(struct talk *talk, struct outbox *outbox)
     }
     for (uint32_t i = 0; i < own->count && len > 0; i++)
         record_format_id(own->keys[i].id, life->ids + (size_t)i * RECORD_ID_DIGITS);
-    life_ask_swap(life, outbox, RECORD_CREATING, spec_bitmap_bytes(&talk->task.filter->spec), (struct argument){"", 0},
+    life_ask_swap(life, outbox, RECORD_CREATING, life_list_at(life, 0), (struct argument){"", 0},
                   (struct argument){life->ids, len}, RECORD_READY, "");
     talk->take = life_take_answer;
     talk->step = judge_finished;

@@ -137,8 +137,7 @@ static void take_diagnosis(struct talk *talk, uint32_t tag, uint32_t index, cons
     if (index == 1)
         (void)task_expect_count(&talk->task, reply, i, tag == 0 ? &diagnosis->length : &(uint64_t){0});
     else if (task_expect(&talk->task, reply, REDIS_REPLY_STRING, i))
-        diagnosis->found[tag] = record_read_end(
-            reply->text, reply->text_len < RECORD_END ? reply->text_len : RECORD_END, &diagnosis->record[tag]);
+        diagnosis->found[tag] = record_read_end(reply->text, reply->text_len, &diagnosis->record[tag]);
 }
 
 /* A spec text without its seed; of per-hash seeds there is no secret. */

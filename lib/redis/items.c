@@ -314,6 +314,7 @@ static void start_proven(struct talk *talk, struct outbox *outbox)
     redis_filter_of(talk->task.filter)->in_doubt = false;
     redis_filter_of(talk->task.filter)->suspect = 0;
     start(talk, outbox);
+    talk->step = NULL; /* one proof will do */
 }
 
 static void take_proof(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
@@ -377,12 +378,10 @@ static void estimate(struct items *walk)
     const size_t digits = number_digits(spec_bitmap_bits(&filter->spec)) + 4;
     const struct encoding *encoding = walk->encoding;
     const size_t guards = by_key(walk) ? redis_filter_of(filter)->count : 1;
+    const size_t names = encoding->all_keys ? 0 : encoding->each_bit ? k : 1; /* of keys, an item */
 
     walk->step = encoding->each_bit && !encoding->each_key ? 1 : k;
-    walk->item_bytes = encoding->item_bytes + k * (encoding->bit_bytes + digits) +
-                       (encoding->all_keys   ? 0
-                        : encoding->each_bit ? k * key
-                                             : key);
+    walk->item_bytes = encoding->item_bytes + k * (encoding->bit_bytes + digits) + names * key;
     walk->guard_bytes = guards * (key + 40);
     /* the guards shall not be most of it */
     walk->window_bytes = 4 * walk->guard_bytes > WINDOW_BYTES ? 4 * walk->guard_bytes : WINDOW_BYTES;

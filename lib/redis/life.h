@@ -96,6 +96,9 @@ bool life_has_patience(struct life *);
 /* Reads the places again, after a pause if that was often; gives up with EBUSY. */
 void life_again(struct talk *);
 
+/* Where the root has the id of key number i in its list. */
+uint64_t life_list_at(const struct life *, uint32_t i);
+
 /* Takes a record over as the handle's filter: spec, generation, and key's id. */
 void life_adopt(struct life *, const hibloom_spec *, const struct record *);
 

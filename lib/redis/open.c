@@ -28,8 +28,7 @@ static void take_place(struct talk *talk, uint32_t tag, uint32_t index, const st
 
     refused->filter = talk->task.filter;
     if (task_expect(refused, reply, REDIS_REPLY_STRING, 0))
-        place->found = record_read_end(reply->text, reply->text_len < RECORD_END ? reply->text_len : RECORD_END,
-                                       &place->record);
+        place->found = record_read_end(reply->text, reply->text_len, &place->record);
     if (refused->refusal == REFUSAL_WRONGTYPE) { /* before the spec is known, a task names the filter, not the key */
         refused->status = HIBLOOM_OK;
         place_key(life_of(talk), tag, key);
@@ -299,7 +298,7 @@ static void take_key(struct talk *talk, uint32_t tag, uint32_t index, const stru
     }
 }
 
-static uint64_t list_at(const struct life *life, uint32_t i)
+uint64_t life_list_at(const struct life *life, uint32_t i)
 {
     return spec_bitmap_bytes(&life->talk.task.filter->spec) + (uint64_t)i * RECORD_ID_DIGITS;
 }
@@ -311,7 +310,8 @@ static void ask_list(struct life *life, struct outbox *outbox)
     char name[KEYS_SIZE];
     const struct argument root = redis_begin(life->talk.task.filter, outbox, TAG_LIST, 0, name);
 
-    command_getrange(&outbox->commands, root, list_at(life, life->range.first), life->range.count * RECORD_ID_DIGITS);
+    command_getrange(&outbox->commands, root, life_list_at(life, life->range.first),
+                     life->range.count * RECORD_ID_DIGITS);
     command_start(&outbox->commands, 2, "PTTL");
     command_argument(&outbox->commands, root);
     outbox_end(outbox);

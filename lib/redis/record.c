@@ -126,6 +126,8 @@ enum record_found record_read_end(const char *end, size_t len, struct record *re
 {
     if (len == 0)
         return RECORD_NOTHING;
+    if (len > RECORD_END) /* more than was asked for */
+        len = RECORD_END;
     if (len < RECORD_TRAILER || !says_filter(end + len - RECORD_TRAILER))
         return RECORD_NONE;
     return record_parse(end + len - RECORD_TRAILER, record) && read_text(end, len, record) ? RECORD_FOUND

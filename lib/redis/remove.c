@@ -28,7 +28,6 @@ void life_ask_unlink(struct life *life, struct outbox *outbox, uint32_t i, bool 
 void life_take_unlinked(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
     struct life *life = life_of(talk);
-
     const bool other_type = reply->type == REDIS_REPLY_ERROR && refusal_of(reply->text) == REFUSAL_WRONGTYPE;
 
     if (other_type || (reply->type == REDIS_REPLY_INTEGER && reply->integers[0] == -1)) {
@@ -113,7 +112,6 @@ static void not_removed(struct talk *talk)
 static void judge_mark(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
-
     const struct redis_filter *own = redis_filter_of(talk->task.filter);
     const struct record *there = &life->answer_record;
 

@@ -80,8 +80,8 @@ static const char unlink_[] = COMMON
 /* ARGV then: bytes of bits; the epoch that the caller knows, so that a clear that
  * arrives late does not empty what was added behind another one. Gives the length;
  * of another epoch, the trailer; -1 where it is no such key, or not ready. What may
- * be refused, a write on a full server and PEXPIRE, comes before bits are gone: so
- * does a write of the last byte of a bare bitmap, as it is. */
+ * be refused, a write on a full server and PEXPIRE, comes before bits are gone. (The
+ * write is the new epoch; of a bare bitmap its last byte, unchanged.) */
 static const char clear[] = COMMON
     "if not is(trailer, ARGV[2]) then return -1 end\n"
     "if trailer and not (trailer:match(" PATTERN ") and trailer:sub(38, 38) == 'r') then return -1 end\n"

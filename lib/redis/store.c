@@ -1,9 +1,9 @@
 /* store.c: the functions of a store, each as a task. See store.h. */
 #include "redis/store.h"
-#include "redis/upkeep.h"
 #include "redis/life.h"
 #include "redis/look_first.h"
 #include "redis/transfer.h"
+#include "redis/upkeep.h"
 
 #include <stdlib.h>
 
