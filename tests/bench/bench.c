@@ -212,6 +212,22 @@ double bench_now(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+double bench_rate(hibloom *filter, hibloom_store *store, const hibloom_item *items, size_t n, size_t batch, bool adds)
+{
+    static bool found[1000];
+    const double begin = bench_now(), until = begin + bench_scaled_seconds(0.15);
+    size_t done = 0;
+
+    do {
+        const hibloom_item *some = items + done % n;
+        bench_must(adds ? hibloom_add_many(filter, some, batch, NULL)
+                        : hibloom_contains_many(filter, some, batch, found),
+                   store);
+        done += batch;
+    } while (bench_now() < until);
+    return (double)done / (bench_now() - begin);
+}
+
 static double seconds_of(struct timeval time)
 {
     return (double)time.tv_sec + 1e-6 * (double)time.tv_usec;

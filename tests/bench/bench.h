@@ -84,6 +84,10 @@ void bench_load(hibloom *filter, uint64_t n);
 
 double bench_now(void); /* seconds, monotonic */
 
+/* Items a second of adds or look-ups in batches, over and over through the n items;
+ * of the batch's size, 1,000 at most, n is a multiple. */
+double bench_rate(hibloom *filter, hibloom_store *store, const hibloom_item *items, size_t n, size_t batch, bool adds);
+
 /* Wall clock, and CPU time of this process and of the server. */
 struct bench_clock {
     double wall, client, server; /* seconds */

@@ -64,21 +64,13 @@ static void enter_all(struct field *field)
 
 static void measure(const struct subject *subject, hibloom_store *store, bool adds, int round)
 {
-    static bool found[BATCH];
     const hibloom_spec *spec = hibloom_spec_of(subject->filter);
-    const double begin = bench_now(), until = begin + bench_scaled_seconds(0.15);
-    size_t done = 0;
+    const double rate = bench_rate(subject->filter, store, adds ? subject->news : subject->questions, ITEMS, BATCH,
+                                   adds);
 
-    do {
-        const hibloom_item *batch = (adds ? subject->news : subject->questions) + done % ITEMS;
-        bench_must(adds ? hibloom_add_many(subject->filter, batch, BATCH, NULL)
-                        : hibloom_contains_many(subject->filter, batch, BATCH, found),
-                   store);
-        done += BATCH;
-    } while (bench_now() < until);
     printf("%s\t%llu\t%.4g\t%u\t%s\t%d\t%.0f\n", subject->series, (unsigned long long)subject->x,
            (double)spec->bits / 8 / (1 << 20), spec->segments > 1 ? spec->segments : 1, adds ? "add" : "look up", round,
-           (double)done / (bench_now() - begin));
+           rate);
 }
 
 void bench_growth(void)

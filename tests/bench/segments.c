@@ -39,19 +39,8 @@ static void subject_open(struct subject *subject, size_t way, bool many)
 
 static void measure(const struct subject *subject, const hibloom_item *items, size_t batch, bool adds, int round)
 {
-    static bool found[BATCH_MOST];
-    const double begin = bench_now(), until = begin + bench_scaled_seconds(0.15);
-    size_t done = 0;
-
-    do {
-        const hibloom_item *some = items + done % (ITEMS - batch);
-        bench_must(adds ? hibloom_add_many(subject->filter, some, batch, NULL)
-                        : hibloom_contains_many(subject->filter, some, batch, found),
-                   subject->store);
-        done += batch;
-    } while (bench_now() < until);
     printf("%s\t%u\t%s\t%zu\t%d\t%.0f\n", subject->way, subject->segments, adds ? "add" : "look up", batch, round,
-           (double)done / (bench_now() - begin));
+           bench_rate(subject->filter, subject->store, items, ITEMS, batch, adds));
 }
 
 void bench_segments(void)
