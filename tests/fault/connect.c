@@ -1,5 +1,6 @@
 /* Faults while connecting and at the first words: nobody there, nobody who
  * answers, somebody who hangs up, somebody who is no Redis. */
+#include "support/in_time.h"
 #include "support/net.h"
 #include "support/redis_server.h"
 #include "support/scripted_server.h"
@@ -9,11 +10,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
-
-/* What a slow machine adds is in the slack; four times the time-out is still too
- * late. Any call may be late on such a machine, but what the library does late it
- * does late each time: so three tries, of which one must be in time. */
-enum { TIMEOUT_MS = 600, SLACK_MS = 1000, TRIES = 3 };
 
 static const hibloom_connect_options impatient = {.connect_timeout_ms = TIMEOUT_MS, .command_timeout_ms = TIMEOUT_MS};
 
@@ -31,17 +27,16 @@ static bool connect_in_vain(const char *uri, hibloom_status expected, const char
     hibloom_store *store = NULL;
 
     assert_status(hibloom_connect(&store, uri, &impatient), expected, store);
-    const bool in_time = test_now_ms() - since < 2 * TIMEOUT_MS + SLACK_MS;
+    const bool was_in_time = in_time(since);
     assert_non_null(store);
     assert_words(store, words);
     hibloom_store_free(store);
-    return in_time;
+    return was_in_time;
 }
 
 static void assert_connect_fails(const char *uri, hibloom_status expected, const char *words)
 {
-    for (int tries = 1; !connect_in_vain(uri, expected, words); tries++)
-        assert_true(tries < TRIES);
+    ASSERT_IN_TIME(connect_in_vain(uri, expected, words));
 }
 
 /* ---- Nobody there ------------------------------------------------------------------------ */

@@ -95,12 +95,12 @@ static void what_is_behind_the_trailer_disturbs_no_handle(void **state)
             if (!calls[j].on_handle)
                 continue;
             damage_begin(&subject, &variants[v]);
-            FOR_EACH_KEY(&subject, key, i)
-            length += test_command(others, "STRLEN %s", key);
+            FOR_EACH_KEY (&subject, key, i)
+                length += test_command(others, "STRLEN %s", key);
             lengthen(&subject);
             assert_ok(calls[j].run(&subject), subject.store);
-            FOR_EACH_KEY(&subject, key, i)
-            length -= test_command(others, "STRLEN %s", key);
+            FOR_EACH_KEY (&subject, key, i)
+                length -= test_command(others, "STRLEN %s", key);
             if (subject.maybe_empty)
                 assert_int_equal(length, 0);
             subject_check(&subject);

@@ -4,6 +4,7 @@
  * happens at the same byte each time.
  *
  * Each loop moves the fault on until the call ends before it is reached. */
+#include "support/in_time.h"
 #include "support/proxied.h"
 #include "support/scripted_server.h"
 #include "support/subject.h"
@@ -12,11 +13,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-
-/* What a slow machine adds is in the slack; four times the time-out is still too
- * late. Any call may be late on such a machine, but what the library does late it
- * does late each time: so three tries, of which one must be in time. */
-enum { TIMEOUT_MS = 600, SLACK_MS = 1000, TRIES = 3 };
 
 static const hibloom_connect_options impatient = {.command_timeout_ms = TIMEOUT_MS};
 
@@ -88,14 +84,6 @@ static void a_cut_at_any_byte_is_an_io_error_and_the_next_call_reconnects(void *
 
 /* ---- Silence ---------------------------------------------------------------------- */
 
-static bool gave_up_in_time(uint64_t since)
-{
-    const uint64_t elapsed = test_now_ms() - since;
-
-    assert_true(elapsed >= TIMEOUT_MS * 9 / 10);
-    return elapsed <= 2 * TIMEOUT_MS + SLACK_MS;
-}
-
 static bool hold_at(struct subject *subject, const struct call *call, int place)
 {
     static const struct {
@@ -118,8 +106,7 @@ static void silence_is_a_time_out_on_every_call(void **state)
         struct subject subject;
 
         begin(&subject, &variants[i % VARIANTS], impatient);
-        for (int tries = 1; !hold_at(&subject, &calls[i], i); tries++)
-            assert_true(tries < TRIES);
+        ASSERT_IN_TIME(hold_at(&subject, &calls[i], i));
         subject_end(&subject);
     }
 }
@@ -167,8 +154,7 @@ static void an_answer_that_drips_for_ever_is_given_up(void **state)
     (void)state;
     begin(&subject, &variants[0], impatient);
     for (int i = 0; i < CALLS; i += 2)
-        for (int tries = 1; !drip_endlessly(&subject, &calls[i]); tries++)
-            assert_true(tries < TRIES);
+        ASSERT_IN_TIME(drip_endlessly(&subject, &calls[i]));
     subject_end(&subject);
 }
 
@@ -254,8 +240,7 @@ static void a_trickle_is_given_up_after_twice_the_time_out(void **state)
 
     (void)state;
     for (int i = 0; i < 2; i++)
-        for (int tries = 1; !give_up_a_trickle(scripts[i]); tries++)
-            assert_true(tries < TRIES);
+        ASSERT_IN_TIME(give_up_a_trickle(scripts[i]));
 }
 
 /* ---- Large batches ------------------------------------------------------------------ */
@@ -352,9 +337,9 @@ static bool add_without_an_answer(struct subject *subject, const struct call *ca
     const uint64_t since = test_now_ms();
     (cuts ? proxy_cut : proxy_hold)(proxy, PROXY_REPLIES, 0);
     assert_status(call->run(subject), cuts ? HIBLOOM_EIO : HIBLOOM_ETIMEDOUT, subject->store);
-    const bool in_time = test_now_ms() - since < 2 * TIMEOUT_MS + SLACK_MS;
+    const bool was_in_time = in_time(since);
     assert_nothing_is_left(subject);
-    return in_time && proxy_connections(proxy) == connections + 1;
+    return was_in_time && proxy_connections(proxy) == connections + 1;
 }
 
 static void late_bits_without_an_answer_are_taken_back(void **state)

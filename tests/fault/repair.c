@@ -50,8 +50,8 @@ static void assert_times_to_live(const struct subject *subject)
 {
     const char *key;
 
-    FOR_EACH_KEY(subject, key, i)
-    assert_in_range(test_command(others, "PTTL %s", key), 900000, 1001000);
+    FOR_EACH_KEY (subject, key, i)
+        assert_in_range(test_command(others, "PTTL %s", key), 900000, 1001000);
 }
 
 /* Nor does it shorten what is left of its life. */

@@ -205,8 +205,7 @@ static void interruptions_do_not_put_off_the_time_out(void **state)
 
     (void)state;
     for (int kind = 0; kind < 3; kind++)
-        for (int tries = 1; !call_under_interruptions(server, kind); tries++)
-            assert_true(tries < TRIES);
+        ASSERT_IN_TIME(call_under_interruptions(server, kind));
     redis_server_stop(server);
 }
 
@@ -302,8 +301,7 @@ static void interruptions_do_not_put_off_the_time_out_of_connecting(void **state
 {
     (void)state;
     for (int i = 0; i < 2; i++)
-        for (int tries = 1; !connect_under_interruptions(interruptions[i]); tries++)
-            assert_true(tries < TRIES);
+        ASSERT_IN_TIME(connect_under_interruptions(interruptions[i]));
 }
 
 int main(void)

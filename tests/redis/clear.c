@@ -31,13 +31,6 @@ static int tear_down(void **state)
     return served_tear_down(state);
 }
 
-static int leave_nothing(void **state)
-{
-    (void)state;
-    test_command(redis, "FLUSHALL");
-    return 0;
-}
-
 static void a_clear_that_is_refused_clears_no_bit(void **state)
 {
     static const char *const denied[] = {"unlink", "setrange", "pexpire", "pttl"};
@@ -62,7 +55,7 @@ static void a_clear_that_is_refused_clears_no_bit(void **state)
                 fail_msg("item %d is gone, though %s is denied", i, denied[d / 2]);
         hibloom_close(filter);
         hibloom_store_free(mary);
-        leave_nothing(NULL);
+        served_leave_nothing(NULL);
     }
     test_command(redis, "ACL DELUSER mary");
 }
@@ -83,11 +76,11 @@ static void a_filter_whose_trailer_was_altered_is_not_cleared(void **state)
         assert_status(hibloom_clear(filter), status, store);
         assert_int_equal(test_command(redis, "BITCOUNT " NAME " 0 1249"), set);
         hibloom_close(filter);
-        leave_nothing(NULL);
+        served_leave_nothing(NULL);
     }
 }
 
-#define TEST(function) cmocka_unit_test_teardown(function, leave_nothing)
+#define TEST(function) cmocka_unit_test_teardown(function, served_leave_nothing)
 
 int main(void)
 {

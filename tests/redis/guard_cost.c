@@ -21,13 +21,6 @@ static int tear_down(void **state)
     return proxied_tear_down(state);
 }
 
-static int leave_nothing(void **state)
-{
-    (void)state;
-    test_command(redis, "FLUSHALL");
-    return 0;
-}
-
 /* ---- Segments ---------------------------------------------------------------------- */
 
 enum { SEGMENTS = 256, BATCH = 1000 };
@@ -141,9 +134,9 @@ static void one_clear_after_another_costs_a_command_a_key(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(a_batch_asks_each_segment_that_it_touches_once, leave_nothing),
-        cmocka_unit_test_teardown(the_guards_are_a_small_part_where_names_are_long, leave_nothing),
-        cmocka_unit_test_teardown(one_clear_after_another_costs_a_command_a_key, leave_nothing),
+        cmocka_unit_test_teardown(a_batch_asks_each_segment_that_it_touches_once, served_leave_nothing),
+        cmocka_unit_test_teardown(the_guards_are_a_small_part_where_names_are_long, served_leave_nothing),
+        cmocka_unit_test_teardown(one_clear_after_another_costs_a_command_a_key, served_leave_nothing),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -30,13 +30,6 @@ static int tear_down(void **state)
     return served_tear_down(state);
 }
 
-static int leave_nothing(void **state)
-{
-    (void)state;
-    test_command(redis, "FLUSHALL");
-    return 0;
-}
-
 /* Several keys of `seen` are seen:0 to seen:3, so these are beside all its forms. */
 static const char *const neighbours[] = {
     "{seen}:hibloom-a",
@@ -139,7 +132,7 @@ static void names_that_look_like_its_parts_are_filters_of_their_own(void **state
             freeReplyObject(now);
             freeReplyObject(before[i]);
         }
-        leave_nothing(NULL);
+        served_leave_nothing(NULL);
     }
 }
 
@@ -221,7 +214,7 @@ static void a_key_of_several_is_no_filter_of_its_own(void **state)
     assert_int_equal(test_command(redis, "DBSIZE"), 0);
 }
 
-#define TEST(function) cmocka_unit_test_teardown(function, leave_nothing)
+#define TEST(function) cmocka_unit_test_teardown(function, served_leave_nothing)
 
 int main(void)
 {

@@ -26,13 +26,6 @@ static int tear_down(void **state)
     return served_tear_down(state);
 }
 
-static int leave_nothing(void **state)
-{
-    (void)state;
-    test_command(redis, "FLUSHALL");
-    return 0;
-}
-
 /* A length that was seen when it was attached is missed in every one of the keys. */
 static void an_attach_sees_the_length_of_every_key(void **state)
 {
@@ -48,7 +41,7 @@ static void an_attach_sees_the_length_of_every_key(void **state)
         test_command(redis, "SETBIT seen:%d 7 1", lost);
         assert_status(hibloom_contains_many(filter, items, N, found), HIBLOOM_ECORRUPT, store);
         hibloom_close(filter);
-        leave_nothing(NULL);
+        served_leave_nothing(NULL);
     }
     items_free(items);
 }
@@ -109,7 +102,7 @@ static void bits_in_the_way_of_two_keys_are_waited_for_once(void **state)
     assert_int_equal(test_command(redis, "DBSIZE"), 2);
 }
 
-#define TEST(function) cmocka_unit_test_teardown(function, leave_nothing)
+#define TEST(function) cmocka_unit_test_teardown(function, served_leave_nothing)
 
 int main(void)
 {

@@ -36,13 +36,6 @@ static int tear_down(void **state)
     return served_tear_down(state);
 }
 
-static int leave_nothing(void **state)
-{
-    (void)state;
-    test_command(redis, "FLUSHALL");
-    return 0;
-}
-
 /* ---- All values of the server, to be compared ------------------------------------ */
 
 enum { KEYS_MAX = 16 };
@@ -186,7 +179,7 @@ static void a_handle_that_was_silent_touches_nothing_of_the_new_filter(void **st
         }
         hibloom_close(old);
         hibloom_close(fresh_one);
-        leave_nothing(NULL);
+        served_leave_nothing(NULL);
     }
 }
 
@@ -203,7 +196,7 @@ static void a_large_call_asks_first(void **state)
         assert_as_it_was(&before);
         hibloom_close(old);
         hibloom_close(fresh_one);
-        leave_nothing(NULL);
+        served_leave_nothing(NULL);
     }
 }
 
@@ -231,7 +224,7 @@ static void another_filter_of_the_same_size_is_not_taken_for_it(void **state)
         assert_int_equal(test_command(redis, "TTL seen"), 0 - 1);
         hibloom_close(old);
         hibloom_close(other);
-        leave_nothing(NULL);
+        served_leave_nothing(NULL);
     }
 }
 
@@ -289,7 +282,7 @@ static bool add_while_replaced(const struct upkeep *change, size_t n, bool exact
         hibloom_close(fresh_one);
     }
     hibloom_close(old);
-    leave_nothing(NULL);
+    served_leave_nothing(NULL);
     return intact;
 }
 
@@ -353,7 +346,7 @@ static void of_two_adders_at_once_no_more_stays(void **state)
         hibloom_close(fresh_one);
         hibloom_close(second_adder);
         hibloom_close(old);
-        leave_nothing(NULL);
+        served_leave_nothing(NULL);
     }
     hibloom_store_free(other);
 }
@@ -387,7 +380,7 @@ static void an_item_of_the_new_filter_that_counts_on_late_bits_stays(void **stat
             assert_true(answers[i]);
         hibloom_close(fresh_one);
         hibloom_close(old);
-        leave_nothing(NULL);
+        served_leave_nothing(NULL);
     }
 }
 
@@ -456,11 +449,11 @@ static void a_bitmap_that_came_meanwhile_keeps_its_bits_and_gets_none(void **sta
         assert_int_equal(test_command(redis, "GETBIT seen 17"), 1);
         assert_int_equal(test_command(redis, "GETBIT seen 4242"), 1);
         hibloom_close(old);
-        leave_nothing(NULL);
+        served_leave_nothing(NULL);
     }
 }
 
-#define TEST(function) cmocka_unit_test_teardown(function, leave_nothing)
+#define TEST(function) cmocka_unit_test_teardown(function, served_leave_nothing)
 
 int main(void)
 {

@@ -20,6 +20,11 @@ struct damage {
 
 #define LEN "local len = redis.call('strlen', KEYS[1]) "
 #define BYTE(from_end, byte) LEN "redis.call('setrange', KEYS[1], len - " from_end ", '" byte "')"
+/* Over the key's id in the list of a root of five. */
+#define ENTRY(text) \
+    "local at = redis.call('strlen', KEYS[2]) - 92 " \
+    "at = at - tonumber(redis.call('getrange', KEYS[2], at + 1, at + 4)) - 16 * (5 - ARGV[1]) " \
+    "redis.call('setrange', KEYS[2], at, '" text "')"
 #define FOREIGN "redis.call('set', KEYS[1], redis.call('get', KEYS[3]))"
 
 /* Columns are counted from the end: the first of the generation is number 53. */
@@ -41,14 +46,9 @@ static const struct damage damages[] = {
      HIBLOOM_ECORRUPT, HIBLOOM_ECORRUPT, HIBLOOM_ECORRUPT, HIBLOOM_ECORRUPT, TAKEN},
     {FOREIGN, HIBLOOM_ECORRUPT, HIBLOOM_ECORRUPT, HIBLOOM_EMISMATCH, HIBLOOM_ECORRUPT, ANEW},
     /* not in the way of calls on the keys: another entry in the list; the text behind the root's bits */
-    {"local at = redis.call('strlen', KEYS[2]) - 92 "
-     "at = at - tonumber(redis.call('getrange', KEYS[2], at + 1, at + 4)) - 16 * (5 - ARGV[1]) "
-     "redis.call('setrange', KEYS[2], at, '0123456789abcdef')",
-     HIBLOOM_OK, HIBLOOM_ECORRUPT, HIBLOOM_OK, HIBLOOM_ECORRUPT, TAKEN},
-    {"local at = redis.call('strlen', KEYS[2]) - 92 " /* one that is no id */
-     "at = at - tonumber(redis.call('getrange', KEYS[2], at + 1, at + 4)) - 16 * (5 - ARGV[1]) "
-     "redis.call('setrange', KEYS[2], at, 'p')",
-     HIBLOOM_OK, HIBLOOM_ECORRUPT, HIBLOOM_OK, HIBLOOM_ECORRUPT, TAKEN},
+    {ENTRY("0123456789abcdef"), HIBLOOM_OK, HIBLOOM_ECORRUPT, HIBLOOM_OK, HIBLOOM_ECORRUPT, TAKEN},
+    /* one that is no id */
+    {ENTRY("p"), HIBLOOM_OK, HIBLOOM_ECORRUPT, HIBLOOM_OK, HIBLOOM_ECORRUPT, TAKEN},
     {"local len = redis.call('strlen', KEYS[2]) redis.call('setrange', KEYS[2], len - 93, 'x')", HIBLOOM_OK,
      HIBLOOM_ECORRUPT, HIBLOOM_OK, HIBLOOM_ECORRUPT, REFUSED},
 };

@@ -18,10 +18,10 @@ extern struct backend backend_memory, backend_setbit, backend_bitfield;
 int backend_set_up(void **state);
 int backend_tear_down(void **state);
 
+/* clang-format off */
 #define ON(function, backend) \
-    { \
-#function " (" #backend ")", function, backend_set_up, backend_tear_down, &backend_##backend \
-    }
+    {#function " (" #backend ")", function, backend_set_up, backend_tear_down, &backend_##backend}
+/* clang-format on */
 #define ON_ALL(function) ON(function, memory), ON(function, setbit), ON(function, bitfield)
 #define ON_REDIS(function) ON(function, setbit), ON(function, bitfield)
 

@@ -32,14 +32,6 @@ void assert_no_answers(void)
             fail_msg("answer %u was written although the call failed", (unsigned)i);
 }
 
-bool gave_up_in_time(uint64_t since)
-{
-    const uint64_t elapsed = test_now_ms() - since;
-
-    assert_true(elapsed >= TIMEOUT_MS * 9 / 10);
-    return elapsed <= 2 * TIMEOUT_MS + SLACK_MS;
-}
-
 hibloom_status batch_run(struct subject *subject, int kind)
 {
     if (kind == 0)

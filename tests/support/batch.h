@@ -1,8 +1,9 @@
 /* A batch that keeps a server busy for much longer than faults take to come, a
- * signal that comes meanwhile, and how long a call may take then. */
+ * signal that comes meanwhile. */
 #ifndef HIBLOOM_TEST_BATCH_H
 #define HIBLOOM_TEST_BATCH_H
 
+#include "in_time.h"
 #include "redis_server.h"
 #include "subject.h"
 
@@ -10,15 +11,9 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-/* What a slow machine adds is in the slack; four times the time-out is still too late. */
-enum { BATCH = 200000, TIMEOUT_MS = 600, SLACK_MS = 1000 };
+enum { BATCH = 200000 };
 
 extern const hibloom_connect_options impatient; /* gives up after TIMEOUT_MS */
-
-/* Any call may be late on a slow machine, but what the library does late it does
- * late each time: so three tries, of which one must be in time. */
-enum { TRIES = 3 };
-bool gave_up_in_time(uint64_t since);
 
 extern hibloom_item batch_items[BATCH];
 extern bool batch_answers[BATCH];

@@ -63,16 +63,16 @@ void delete_key(const struct subject *s)
 {
     const char *key;
 
-    FOR_EACH_KEY(s, key, i)
-    test_command(others, "DEL %s", key);
+    FOR_EACH_KEY (s, key, i)
+        test_command(others, "DEL %s", key);
 }
 
 static void expire_key(const struct subject *s)
 {
     const char *key;
 
-    FOR_EACH_KEY(s, key, i)
-    test_command(others, "PEXPIRE %s 1", key);
+    FOR_EACH_KEY (s, key, i)
+        test_command(others, "PEXPIRE %s 1", key);
     test_sleep_ms(3);
 }
 
@@ -80,8 +80,7 @@ static void rename_key(const struct subject *s)
 {
     const char *key;
 
-    FOR_EACH_KEY(s, key, i)
-    {
+    FOR_EACH_KEY (s, key, i) {
         test_command(others, "RENAME %s %s-elsewhere", key, s->name);
         test_command(others, "DEL %s-elsewhere", s->name);
     }
@@ -91,8 +90,8 @@ void empty_key(const struct subject *s)
 {
     const char *key;
 
-    FOR_EACH_KEY(s, key, i)
-    test_command(others, "SET %s %s", key, "");
+    FOR_EACH_KEY (s, key, i)
+        test_command(others, "SET %s %s", key, "");
 }
 
 /* A key is lost, and then somebody sets one of its bits. */
@@ -101,8 +100,8 @@ void recreate_key_short(const struct subject *s)
     const char *key;
 
     delete_key(s);
-    FOR_EACH_KEY(s, key, i)
-    test_command(others, "SETBIT %s 77777 1", key);
+    FOR_EACH_KEY (s, key, i)
+        test_command(others, "SETBIT %s 77777 1", key);
 }
 
 /* As far as any bit can make it. */
@@ -112,8 +111,8 @@ static void recreate_key_at_its_last_bit(const struct subject *s)
     const char *key;
 
     delete_key(s);
-    FOR_EACH_KEY(s, key, i)
-    test_command(others, "SETBIT %s %llu 1", key, (unsigned long long)(spec->bits - 1) / spec->segments);
+    FOR_EACH_KEY (s, key, i)
+        test_command(others, "SETBIT %s %llu 1", key, (unsigned long long)(spec->bits - 1) / spec->segments);
 }
 
 /* By an add under a handle of a larger filter that had the name before. */
@@ -122,8 +121,8 @@ void recreate_key_longer(const struct subject *s)
     const char *key;
 
     delete_key(s);
-    FOR_EACH_KEY(s, key, i)
-    test_command(others, "SETBIT %s %llu 1", key, (unsigned long long)hibloom_spec_of(s->filter)->bits * 3);
+    FOR_EACH_KEY (s, key, i)
+        test_command(others, "SETBIT %s %llu 1", key, (unsigned long long)hibloom_spec_of(s->filter)->bits * 3);
 }
 
 /* Writes so many bytes before the end, or behind it. */
@@ -131,8 +130,8 @@ static void overwrite(const struct subject *s, int at, const char *bytes)
 {
     const char *key;
 
-    FOR_EACH_KEY(s, key, i)
-    test_command(others, "SETRANGE %s %lld %s", key, test_command(others, "STRLEN %s", key) + at, bytes);
+    FOR_EACH_KEY (s, key, i)
+        test_command(others, "SETRANGE %s %lld %s", key, test_command(others, "STRLEN %s", key) + at, bytes);
 }
 
 void break_magic(const struct subject *s)
@@ -159,9 +158,9 @@ static void cut_off(const struct subject *s, long long bytes)
 {
     const char *key;
 
-    FOR_EACH_KEY(s, key, i)
-    test_command(others, "EVAL %s 1 %s %lld",
-                 "return redis.call('SET', KEYS[1], redis.call('GETRANGE', KEYS[1], 0, -1 - ARGV[1]))", key, bytes);
+    FOR_EACH_KEY (s, key, i)
+        test_command(others, "EVAL %s 1 %s %lld",
+                     "return redis.call('SET', KEYS[1], redis.call('GETRANGE', KEYS[1], 0, -1 - ARGV[1]))", key, bytes);
 }
 
 void cut_off_a_byte(const struct subject *s)
@@ -174,10 +173,10 @@ void cut_off_the_tail(const struct subject *s)
     const hibloom_spec *spec = hibloom_spec_of(s->filter);
     const char *key;
 
-    FOR_EACH_KEY(s, key, i)
-    test_command(others, "EVAL %s 1 %s %lld",
-                 "return redis.call('SET', KEYS[1], redis.call('GETRANGE', KEYS[1], 0, ARGV[1] - 1))", key,
-                 (long long)((spec->bits + spec->segments - 1) / spec->segments + 7) / 8);
+    FOR_EACH_KEY (s, key, i)
+        test_command(others, "EVAL %s 1 %s %lld",
+                     "return redis.call('SET', KEYS[1], redis.call('GETRANGE', KEYS[1], 0, ARGV[1] - 1))", key,
+                     (long long)((spec->bits + spec->segments - 1) / spec->segments + 7) / 8);
 }
 
 hibloom *open_by_another(hibloom_store *store, const struct subject *s)

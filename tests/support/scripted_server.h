@@ -33,42 +33,17 @@ struct script_step {
     unsigned count; /* of commands, or milliseconds before each byte, or before all of them at once */
 };
 
-#define SCRIPT_ACCEPT \
-    { \
-        SCRIPT_DO_ACCEPT, NULL, 0, 0 \
-    }
-#define SCRIPT_READ(commands) \
-    { \
-        SCRIPT_DO_READ, NULL, 0, (commands) \
-    } /* that many, whole */
-#define SCRIPT_SEND(literal) \
-    { \
-        SCRIPT_DO_SEND, "" literal, sizeof(literal) - 1, 0 \
-    }
-#define SCRIPT_DRIP(literal, ms) \
-    { \
-        SCRIPT_DO_SEND, "" literal, sizeof(literal) - 1, (ms) \
-    } /* byte by byte */
-#define SCRIPT_REPEAT(literal, ms) \
-    { \
-        SCRIPT_DO_REPEAT, "" literal, sizeof(literal) - 1, (ms) \
-    } /* for ever */
-#define SCRIPT_PACE(literal, ms) \
-    { \
-        SCRIPT_DO_PACE, "" literal, sizeof(literal) - 1, (ms) \
-    } /* whole, for ever */
-#define SCRIPT_ANSWER(literal) \
-    { \
-        SCRIPT_DO_ANSWER, "" literal, sizeof(literal) - 1, 0 \
-    } /* to each command to come */
-#define SCRIPT_CLOSE \
-    { \
-        SCRIPT_DO_CLOSE, NULL, 0, 0 \
-    }
-#define SCRIPT_END \
-    { \
-        SCRIPT_DO_END, NULL, 0, 0 \
-    }
+/* clang-format off */
+#define SCRIPT_ACCEPT { SCRIPT_DO_ACCEPT, NULL, 0, 0 }
+#define SCRIPT_READ(commands) { SCRIPT_DO_READ, NULL, 0, (commands) } /* that many, whole */
+#define SCRIPT_SEND(literal) { SCRIPT_DO_SEND, "" literal, sizeof(literal) - 1, 0 }
+#define SCRIPT_DRIP(literal, ms) { SCRIPT_DO_SEND, "" literal, sizeof(literal) - 1, (ms) }     /* byte by byte */
+#define SCRIPT_REPEAT(literal, ms) { SCRIPT_DO_REPEAT, "" literal, sizeof(literal) - 1, (ms) } /* for ever */
+#define SCRIPT_PACE(literal, ms) { SCRIPT_DO_PACE, "" literal, sizeof(literal) - 1, (ms) } /* whole, for ever */
+#define SCRIPT_ANSWER(literal) { SCRIPT_DO_ANSWER, "" literal, sizeof(literal) - 1, 0 } /* to each command to come */
+#define SCRIPT_CLOSE { SCRIPT_DO_CLOSE, NULL, 0, 0 }
+#define SCRIPT_END { SCRIPT_DO_END, NULL, 0, 0 }
+/* clang-format on */
 
 /* Lets a bare bitmap be joined: no filter is at either place of its name; then
  * what its guard hears, of one that is not there or is. */

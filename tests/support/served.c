@@ -1,5 +1,6 @@
 /* A server and a connection to it. See served.h. */
 #include "served.h"
+#include "test.h"
 
 #include <hiredis/hiredis.h>
 
@@ -20,5 +21,12 @@ int served_tear_down(void **state)
     (void)state;
     redisFree(redis);
     redis_server_stop(server);
+    return 0;
+}
+
+int served_leave_nothing(void **state)
+{
+    (void)state;
+    test_command(redis, "FLUSHALL");
     return 0;
 }

@@ -13,4 +13,7 @@ extern struct redisContext *redis; /* somebody else's connection */
 int served_set_up(void **state); /* with a port as well; a server that is there already is taken */
 int served_tear_down(void **state);
 
+/* As teardown of a test, so that what it leaves is not there in the next. */
+int served_leave_nothing(void **state);
+
 #endif
