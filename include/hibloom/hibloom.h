@@ -37,7 +37,7 @@
 extern "C" {
 #endif
 
-#define HIBLOOM_VERSION "0.2.0"
+#define HIBLOOM_VERSION "0.3.0"
 
 #if defined(__GNUC__)
 #define HIBLOOM_API __attribute__((visibility("default")))
@@ -49,7 +49,7 @@ extern "C" {
 
 struct redisContext; /* hiredis' own; only hibloom_borrow takes one */
 
-/* The version of the library that this program runs with, "0.2.0". It may be
+/* The version of the library that this program runs with, "0.3.0". It may be
  * newer than HIBLOOM_VERSION, which it was compiled with. Static; never NULL. */
 HIBLOOM_API const char *hibloom_version(void);
 
@@ -77,7 +77,9 @@ typedef enum hibloom_status {
     HIBLOOM_ENOTFOUND = 40,    /* there is no such filter, or none any more */
     HIBLOOM_EMISMATCH = 41,    /* the name holds something else: another filter, a bare bitmap, another type */
     HIBLOOM_ECORRUPT = 42,     /* the stored filter is damaged: cut short, altered, or one of its keys is lost */
-    HIBLOOM_EBUSY = 43         /* the name is in the middle of being made or removed; this call gave up waiting */
+    HIBLOOM_EBUSY = 43,        /* the name is in the middle of being made or removed; this call gave up waiting */
+    HIBLOOM_ELOST = 44         /* the server was restarted, or another took over: it may have forgotten adds that were
+                                  acknowledged. Said once to each handle; then calls go on */
 } hibloom_status;
 
 /* Whether the same call, made again, may succeed: EIO, ETIMEDOUT, EUNAVAILABLE and
@@ -231,36 +233,100 @@ typedef enum hibloom_commands {
                                      SETBIT */
 } hibloom_commands;
 
-/* Zero in a field means its default. */
+typedef enum hibloom_log_level {
+    HIBLOOM_LOG_ERROR = 0, /* a call failed */
+    HIBLOOM_LOG_WARNING = 1, /* a connection was lost, a server forgot, a call goes on after a failure */
+    HIBLOOM_LOG_INFO = 2   /* a connection was made, a slot map was read */
+} hibloom_log_level;
+
+/* Zero or NULL in a field means its default. Strings are copied. */
 typedef struct hibloom_connect_options {
     uint32_t connect_timeout_ms; /* to make a connection; default 5000. The look-up of a host name is not in it */
     uint32_t command_timeout_ms; /* from sending a pipeline to its last answer; default 5000. A server that keeps
                                     sending pieces of an answer is given up after twice that at most */
     hibloom_commands commands;
     uint32_t size; /* sizeof(hibloom_connect_options), as the initializer sets it; 0 = nothing follows this field */
+
+    /* After a dead connection, a time-out or a status that is retryable a call goes
+     * on for so long, with growing pauses; see "Retries" below. 0, the default: it
+     * fails at once. */
+    uint32_t retry_ms;
+    bool accept_restarts;    /* no ELOST: calls go on with a server that may have forgotten adds */
+    bool read_from_replicas; /* Cluster and Sentinel: contains asks replicas, where there are any. They lag behind: what
+                                was added a moment ago may be answered "no" */
+    uint32_t min_replicas;   /* adds end in WAIT: so many replicas must have them, or the call is EUNAVAILABLE */
+    uint32_t replicas_ms;    /* to wait for those; default 1000 */
+    uint32_t keepalive_s;    /* seconds without traffic after which TCP asks whether the server is there; default: the
+                                system does not */
+    const char *client_name; /* CLIENT SETNAME, on each new connection; left out where the server refuses it */
+
+    /* TLS, for rediss://. They may be in the URI, too, which goes first. */
+    const char *tls_cacert;    /* a file of certificates that are trusted; default: those of the system */
+    const char *tls_cacertdir; /* a directory of them */
+    const char *tls_cert;      /* this client's certificate and its key: files; both or none */
+    const char *tls_key;
+    const char *tls_sni; /* the host name to ask for and to verify; default: that of the URI */
+
+    /* Is handed each new connection before its first command. It may look at it and
+     * set socket options; it must not send, close it or keep it. */
+    void (*on_connect)(struct redisContext *, void *data);
+    /* Is handed a line of text, which holds no item, password or seed. It must not
+     * call this library. */
+    void (*on_log)(hibloom_log_level, const char *line, void *data);
+    void *data; /* of both */
 } hibloom_connect_options;
 
 #define HIBLOOM_CONNECT_OPTIONS_INIT \
     { \
-        0, 0, HIBLOOM_COMMANDS_SETBIT, sizeof(hibloom_connect_options) \
+        0, 0, HIBLOOM_COMMANDS_SETBIT, sizeof(hibloom_connect_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
     }
 
 /* Connects to the store at `uri`; options NULL = all defaults.
  *   redis://[user[:password]@]host[:port][/db]   port 6379, db 0; IPv6 hosts in brackets
  *   redis://:password@host                       the default user's password
+ *   redis+cluster://[...@]host[:port][,host[:port]...]   Redis Cluster: one of these nodes has to answer
+ *   redis+sentinel://[...@]host[:port][,...]/MASTER[/db]   the Sentinels of that master, port 26379; the user and
+ *                                                password are the server's
+ *   rediss://, rediss+cluster://, rediss+sentinel://   the same over TLS
  *   unix:///path[?db=N]                          no user and no password
  *   memory:                                      as hibloom_memory
+ * The TLS ones may end in ?cacert=FILE&cacertdir=DIR&cert=FILE&key=FILE&sni=HOST.
  * %XX stands for a byte in user, password and path. As with hiredis, a failed
  * connect leaves in *out a store that is good for hibloom_store_error and
  * hibloom_store_free only; after ENOMEM it is NULL.
- * When the connection dies later (EIO, ETIMEDOUT, EPROTO), the next call on
- * the store makes a new one.
- * Round trips: none after the connection is made, one if there is a password
- * or a database to select.
- * EINVAL: not such a URI. ENOTSUP: rediss:// or redis+cluster://. EIO,
- * ETIMEDOUT: no connection. EDENIED: the server refused the password (where the URI has
+ * When a connection dies later (EIO, ETIMEDOUT, EPROTO), the next call on
+ * the store makes a new one; of a Sentinel store, to whom they name then.
+ * Round trips: one after a connection is made; of a cluster one more for its
+ * slot map, of Sentinels one more to each that is asked.
+ * EINVAL: not such a URI. ENOTSUP: TLS, if this library was built without
+ * libhiredis_ssl. EIO, ETIMEDOUT: no connection; also if a certificate is not
+ * what it has to be. EDENIED: the server refused the password (where the URI has
  * none, the first call on the store is refused). ESERVER: it refused the database.
- * EUNAVAILABLE, EPROTO: as for all calls, below. */
+ * EUNAVAILABLE, EPROTO: as for all calls, below. With retry_ms it goes on as other calls do.
+ *
+ * Retries (retry_ms). A command whose answer was lost may have been carried out
+ * or not. So a call that goes on after a dead connection or a time-out sends it
+ * again, and:
+ *
+ *   contains, get_info, merge, save, load, compare, open, repair, expire: the same as if nothing had happened
+ *   add      an item counts as new if either sending found a bit of it unset, or if the first one's
+ *            answer is not known at all. So an item may be worked on twice and is never lost.
+ *            Where no answer was lost, is_new is exact.
+ *   clear    empties the filter once more, unless the first sending is seen to have done it
+ *   drop, delete   OK, if the filter is gone once a sending was lost
+ *
+ * The same holds for an add that fails and that the caller repeats, but for
+ * is_new: then it may be false for an item that nobody has worked on. (In a
+ * pipeline that a server refuses in part, the rest counts as lost.)
+ *
+ * A server that forgot. Each new connection tells which run of the server it
+ * reaches (run_id of INFO; where INFO is refused it is not known). Another run
+ * than before was restarted, or is a replica that took over; either may lack
+ * adds that were acknowledged. So each handle from before is told once: ELOST,
+ * before the call sends anything; of look-ups also in the middle. An add in the
+ * middle goes on, and the next call is ELOST. With accept_restarts there is none
+ * of it, and a warning in the log instead. To be sure of adds, let replicas have them:
+ * min_replicas. Then ELOST says only that the server is another one. */
 HIBLOOM_CHECKED hibloom_status hibloom_connect(hibloom_store **out, const char *uri,
                                                const hibloom_connect_options *options);
 
@@ -281,6 +347,41 @@ HIBLOOM_CHECKED hibloom_status hibloom_borrow(hibloom_store **out, struct redisC
  * next call on the store. Never NULL, also for a NULL store. Holds no password and
  * no secret seed (seed=). */
 HIBLOOM_API const char *hibloom_store_error(const hibloom_store *store);
+
+/* Lets each call on the store from now on fail with ETIMEDOUT where it takes
+ * longer than `ms` milliseconds, retries included; 0, as at first: only
+ * connect_timeout_ms, command_timeout_ms and retry_ms count. After it, taking bits
+ * back (see "Filter") may take a command_timeout_ms more. A memory store, and one
+ * that is borrowed, take no notice. */
+HIBLOOM_API void hibloom_store_deadline(hibloom_store *store, uint32_t ms);
+
+/* What a store has done since it was made. */
+typedef struct hibloom_stats {
+    uint32_t size;          /* sizeof(hibloom_stats): the caller's room; see hibloom_get_stats */
+    uint64_t calls;         /* of the library, that needed the server */
+    uint64_t items;         /* added or asked for */
+    uint64_t commands;      /* sent; those sent again count again */
+    uint64_t bytes_sent;    /* of commands */
+    uint64_t bytes_received; /* of answers */
+    uint64_t round_trips;   /* answers that were waited for */
+    uint64_t connections;   /* made */
+    uint64_t retries;       /* exchanges (the commands on one key) sent again after a failure */
+    uint64_t redirects;     /* exchanges sent again to another node of the cluster: MOVED or ASK */
+    uint64_t in_doubt;      /* commands sent again that may have been carried out before */
+    uint64_t guards_failed; /* keys found to be others than those that were opened */
+    uint64_t restarts;      /* servers found to be another run than before */
+} hibloom_stats;
+
+/* Never fails; of a memory store all is 0. No round trip. No later version fills more
+ * than out->size bytes; in C and C++ the macro sets it. */
+HIBLOOM_API void hibloom_get_stats(const hibloom_store *store, hibloom_stats *out);
+
+static inline hibloom_stats *hibloom_stats_sized(hibloom_stats *out)
+{
+    out->size = (uint32_t)sizeof *out;
+    return out;
+}
+#define hibloom_get_stats(store, out) hibloom_get_stats((store), hibloom_stats_sized(out))
 
 /* Frees the store. Its filters must have been closed before. */
 HIBLOOM_API void hibloom_store_free(hibloom_store *store);
@@ -307,6 +408,7 @@ HIBLOOM_API void hibloom_store_free(hibloom_store *store);
  *   another client is making or removing   EBUSY         try again
  *   the name holds a list, a set, ...      EMISMATCH     choose another name
  *   cleared by hibloom_clear               OK            nothing: it is the same filter, empty
+ *   its server restarted or was replaced   ELOST, once   go on, if adds may be missing; else fill it anew
  *
  * To open it again is hibloom_close, then hibloom_open with the spec of before,
  * without a seed: that of hibloom_spec_of has the old one, and a rebuilt filter has

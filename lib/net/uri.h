@@ -4,21 +4,33 @@
 
 #include "base/error.h"
 
-enum uri_kind { URI_MEMORY, URI_TCP, URI_UNIX };
+enum uri_kind { URI_MEMORY, URI_TCP, URI_UNIX, URI_CLUSTER, URI_SENTINEL };
+
+#define URI_HOSTS_MAX 64u
+
+struct uri_host {
+    const char *name; /* without brackets */
+    unsigned port;
+};
 
 struct uri {
     enum uri_kind kind;
-    const char *host;     /* URI_TCP; without brackets */
+    bool tls;
+    struct uri_host *hosts; /* URI_TCP one; URI_CLUSTER and URI_SENTINEL one or more */
+    unsigned host_count;
     const char *path;     /* URI_UNIX */
     const char *user;     /* NULL = the default user */
     const char *password; /* NULL = no AUTH */
-    unsigned port, db;
+    const char *master;   /* URI_SENTINEL: the name that the Sentinels know it by */
+    unsigned db;
+    /* Of the query; NULL: not given. */
+    const char *tls_cacert, *tls_cacertdir, *tls_cert, *tls_key, *tls_sni;
     char *text; /* what the strings above lie in */
     size_t text_size;
 };
 
 /* Parses a URI as hibloom_connect takes it; end with uri_free on OK. EINVAL,
- * ENOTSUP, ENOMEM; words in *error, which never repeat the URI, since there
+ * ENOMEM; words in *error, which never repeat the URI, since there
  * may be a password in it. */
 hibloom_status uri_parse(struct uri *out, const char *text, struct error *error);
 
