@@ -45,6 +45,8 @@ struct store_class {
     hibloom_status (*repair)(hibloom *);
     hibloom_status (*delete)(hibloom *);
     void (*close)(hibloom *);
+    void (*set_deadline)(hibloom_store *, uint32_t ms);    /* NULL: no call takes long */
+    const hibloom_stats *(*stats)(const hibloom_store *); /* NULL: nothing is counted */
     void (*free)(hibloom_store *);
 };
 

@@ -26,6 +26,7 @@ struct call {
     unsigned attempts;      /* since then */
     uint64_t restarts;      /* that the store knew of as it began */
     unsigned replicas_left; /* nodes whose answer to WAIT is to come */
+    bool wait_asked;        /* of them */
     bool sent;              /* something was */
     bool moved;             /* the task has what it waited for */
     bool done;
@@ -51,10 +52,11 @@ struct carrier {
     const struct pipe_class *pipes;
     struct topology topology;
     bool borrowed;
-    bool stale; /* who is where has to be asked */
-    bool locating;
-    uint64_t round;        /* of asking */
-    struct error nowhere;  /* why the last node could not be asked */
+    bool stale;            /* who is where has to be asked (locate.c): */
+    bool locating;         /* it is being asked, */
+    bool told;             /* by the one that is asked now */
+    uint64_t round;        /* for the so-manyth time */
+    struct error nowhere;  /* why the last node that was asked did not tell */
     hibloom_status nowhere_status;
     struct call *calls;
     uint64_t numbers;
@@ -68,8 +70,7 @@ void carrier_free(struct carrier *);
 
 void carrier_begin(struct carrier *, struct call *, struct task *);
 
-/* A task that needs no answer but a connection, or what is in the way of one. */
-extern const struct task_class carrier_reach;
+void carrier_end(struct carrier *, struct call *); /* once it is done, or its owner gives it up */
 
 /* What has happened. A reply goes to the oldest flight of the node; those that the
  * carrier has asked for want an object. */
@@ -83,6 +84,15 @@ uint64_t carrier_wake_at(const struct carrier *); /* 0: never */
 
 /* A call's failure as the store's error, with the node where it failed. */
 hibloom_status carrier_error(struct carrier *, const struct call *);
+
+/* Of locate.c. Not OK: it is the caller's again. */
+hibloom_status carrier_send_to(struct carrier *, struct node *, struct flight *, struct error *);
+void carrier_restarted(struct carrier *, const struct node *);
+void carrier_dispatch_all(struct carrier *);
+void carrier_fail_all(struct carrier *, hibloom_status, const char *words); /* what waits in all calls */
+
+/* After an event that was no reply: goes on with what has moved. */
+void carrier_settle(struct carrier *);
 
 /* "host:port", "unix:///path". Returns buf. */
 const char *carrier_where(const struct carrier *, const struct node *, char *buf, size_t size);

@@ -231,10 +231,10 @@ static const struct scheme *find_scheme(const char *text, struct error *error)
             return &schemes[i];
     if (slashes)
         (void)error_set(error, HIBLOOM_EINVAL,
-                        "bad URI: the scheme '%.*s' is none of redis://, unix:// and memory:", len < 20 ? (int)len : 20,
+                        "bad URI: the scheme '%.*s' is none of redis://, redis+cluster://, redis+sentinel://, unix:// and memory:", len < 20 ? (int)len : 20,
                         text);
     else
-        (void)error_set(error, HIBLOOM_EINVAL, "bad URI: it must begin with redis://, unix:// or memory:");
+        (void)error_set(error, HIBLOOM_EINVAL, "bad URI: it must begin with redis://, redis+cluster://, redis+sentinel://, unix:// or memory:");
     return NULL;
 }
 

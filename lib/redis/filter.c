@@ -40,6 +40,7 @@ void redis_filter_make(struct task *task, const hibloom_spec *spec)
         return;
     }
     own->server = &((struct redis_store *)filter->store)->server;
+    own->restarts = own->server->stats.restarts;
     own->count = count;
     filter->spec = *spec;
     filter->impl = own;

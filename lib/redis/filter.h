@@ -10,6 +10,7 @@
 struct redis_server_traits {
     bool bitfield;          /* HIBLOOM_COMMANDS_BITFIELD */
     bool lacks_bitfield_ro; /* found out: it is older than Redis 6 */
+    hibloom_stats stats;
 };
 
 struct redis_key {
@@ -22,6 +23,7 @@ struct redis_key {
 struct redis_filter {
     struct redis_server_traits *server;
     uint64_t generation;
+    uint64_t restarts;  /* of the store's servers, that this handle has been told of */
     uint64_t proven_ms; /* when a guard was good last; 0: none was yet */
     bool in_doubt;      /* a guard was not good since an add last proved the root, and */
     uint32_t suspect;   /* this key, whose guard that was */

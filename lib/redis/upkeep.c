@@ -226,4 +226,5 @@ static void count(struct talk *talk, struct outbox *outbox)
 void upkeep_begin_count(struct upkeep *upkeep, hibloom *filter)
 {
     begin(upkeep, filter, count);
+    upkeep->talk.task.reads = true;
 }
