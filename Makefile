@@ -33,7 +33,7 @@ PROG_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard programs/*.c))
 EXAMPLES := $(patsubst %.c,$(BUILD)/%,$(wildcard examples/*.c))
 SUPPORT  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
 # The tiers that take longest come first, so that no core is idle at the end.
-TESTS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(foreach tier,share redis fault unit cli,$(wildcard tests/$(tier)/*.c)))
+TESTS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(foreach tier,cluster share redis fault unit cli,$(wildcard tests/$(tier)/*.c)))
 
 all: $(BUILD)/libhibloom.a $(BUILD)/libhibloom.so $(BUILD)/hibloom
 

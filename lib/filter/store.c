@@ -2,6 +2,7 @@
  * have in common. */
 #include "base/store.h"
 #include "net/blocking.h"
+#include "spec/spec.h"
 
 #include <hiredis/hiredis.h>
 #include <stdlib.h>
@@ -47,6 +48,18 @@ hibloom_status hibloom_borrow(hibloom_store **out, struct redisContext *context)
     if (context != NULL && (context->flags & REDIS_BLOCK))
         return blocking_borrow(out, context);
     return fail_unmade(out, error_set(&error, HIBLOOM_EINVAL, "not a blocking hiredis context"), &error);
+}
+
+#define SPREAD_BITS (UINT64_C(1) << 23) /* up to 1 MB, one server does as well */
+
+hibloom_status hibloom_spec_spread(hibloom_spec *spec, const hibloom_store *store)
+{
+    hibloom_status status = spec_check(spec);
+
+    if (status == HIBLOOM_OK && store != NULL && store->class != NULL && store->class->servers != NULL &&
+        spec->bits > SPREAD_BITS)
+        status = spec_spread(spec, store->class->servers(store));
+    return status;
 }
 
 void hibloom_store_deadline(hibloom_store *store, uint32_t ms)

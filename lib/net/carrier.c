@@ -769,6 +769,7 @@ bool carrier_make(struct carrier *c, struct settings *settings, const struct pip
     if (!topology_make(&c->topology, &c->settings.uri))
         return false;
     note_stale(c);
+    c->store.server.clustered = c->topology.clustered;
     return true;
 }
 

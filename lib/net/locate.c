@@ -137,5 +137,6 @@ void locate_take(struct carrier *c, const struct node *node, uint32_t index, boo
     }
     settings_log(&c->settings, HIBLOOM_LOG_INFO, "it is known again where the keys are");
     c->locating = c->stale = false;
+    c->store.server.count = topology_primaries(&c->topology);
     carrier_dispatch_all(c);
 }

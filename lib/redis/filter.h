@@ -8,6 +8,8 @@
 
 /* What a store knows of its server, for all filters on it. */
 struct redis_server_traits {
+    bool clustered;         /* a key's slot decides which server has it */
+    uint32_t count;         /* servers that hold keys */
     bool bitfield;          /* HIBLOOM_COMMANDS_BITFIELD */
     bool lacks_bitfield_ro; /* found out: it is older than Redis 6 */
     hibloom_stats stats;
@@ -43,6 +45,9 @@ void redis_filter_free(hibloom *);
 
 /* Key number i as its record should be; without the crc. */
 struct record redis_filter_record(const hibloom *, uint32_t i);
+
+/* Are all its keys, and those of the other one, on one server? */
+bool redis_is_together(const hibloom *, const hibloom *other);
 
 /* Begins an exchange on key number i; its name as an argument. */
 struct argument redis_begin(hibloom *, struct outbox *, uint32_t tag, uint32_t i, char key[KEYS_SIZE]);

@@ -444,6 +444,11 @@ void items_begin_add(struct items *walk, hibloom *filter, const hibloom_item *it
 {
     begin(walk, filter, encoding_to_add(filter, exact), items, n, exact);
     walk->talk.task.adds = true;
+    if (walk->encoding->all_keys && !redis_is_together(filter, filter))
+        task_fail(&walk->talk.task, HIBLOOM_ENOTSUP,
+                  "'%s' is partitioned, and its keys lie on several servers of the cluster: is_new takes all of them in "
+                  "one step. Ask for no is_new, or choose a name with a {tag}",
+                  filter->name);
     if (!filter->bare && (guard_is_stale(filter) || n * walk->item_bytes > walk->window_bytes))
         walk->talk.step = prove;
 }

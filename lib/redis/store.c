@@ -142,6 +142,11 @@ static hibloom_status redis_merge_within(hibloom *into, hibloom *from, const str
 
 /* ---- The store ------------------------------------------------------------------------------ */
 
+static uint32_t redis_servers(const hibloom_store *store)
+{
+    return ((const struct redis_store *)store)->server.count;
+}
+
 static void redis_set_deadline(hibloom_store *store, uint32_t ms)
 {
     ((struct redis_store *)store)->set_deadline((struct redis_store *)store, ms);
@@ -168,6 +173,8 @@ const struct store_class redis_store_class = {
     .read = redis_read,
     .merge = redis_merge,
     .merge_within = redis_merge_within,
+    .near = redis_is_together,
+    .servers = redis_servers,
     .clear = redis_clear,
     .drop = redis_drop,
     .expire = redis_expire,
