@@ -455,8 +455,8 @@ static void each_line_allows_what_it_is_for_and_what_is_above_is_denied(void **s
         grant(levels[l].line);
         for (int v = 0; v < VARIANTS; v++)
             for (int j = 0; j < JOBS; j++)
-                if (applies(&jobs[j], &variants[v]) && try_job(levels[l].name, &jobs[j], &variants[v], false) !=
-                                                           works(&jobs[j], &levels[l], &variants[v]))
+                if (applies(&jobs[j], &variants[v]) &&
+                    try_job(levels[l].name, &jobs[j], &variants[v], false) != works(&jobs[j], &levels[l], &variants[v]))
                     fail_msg("%s, %s: %s is %s", levels[l].name, variants[v].spec, jobs[j].name,
                              works(&jobs[j], &levels[l], &variants[v]) ? "denied" : "allowed");
     }
@@ -505,14 +505,10 @@ static void no_word_of_a_line_can_be_left_out(void **state)
 
 static const struct word {
     const char *permission, *command;
-} connection_words[] = {{"+select", "SELECT 1"},
-                        {"+client|setname", "CLIENT SETNAME x"},
-                        {"+info", "INFO server"},
-                        {"+role", "ROLE"},
-                        {"+readonly", "READONLY"},
-                        {"+cluster|slots", "CLUSTER SLOTS"},
-                        {"+asking", "ASKING"},
-                        {"+wait", "WAIT 0 1"}};
+} connection_words[] = {{"+select", "SELECT 1"},   {"+client|setname", "CLIENT SETNAME x"},
+                        {"+info", "INFO server"},  {"+role", "ROLE"},
+                        {"+readonly", "READONLY"}, {"+cluster|slots", "CLUSTER SLOTS"},
+                        {"+asking", "ASKING"},     {"+wait", "WAIT 0 1"}};
 
 enum { CONNECTION_WORDS = sizeof connection_words / sizeof *connection_words };
 
