@@ -333,13 +333,10 @@ enum { JOBS = sizeof jobs / sizeof *jobs };
 
 static void grant(const char *line)
 {
-    char *words = strdup(line), *rest = words;
+    char command[1024];
 
-    assert_non_null(words);
-    test_command(redis, "ACL SETUSER app reset on >secret");
-    for (const char *word; (word = strtok_r(rest, " ", &rest)) != NULL;)
-        test_command(redis, "ACL SETUSER app %s", word);
-    free(words);
+    snprintf(command, sizeof command, "ACL SETUSER app reset on >secret %s", line);
+    test_command(redis, command);
 }
 
 static hibloom_store *connect_user(hibloom_commands commands)
