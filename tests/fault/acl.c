@@ -19,7 +19,7 @@
 #define KEYS "~seen ~seen:*"
 #define READING KEYS " +getrange +strlen +pttl +bitcount +getbit +bitfield_ro"
 #define ADDING READING " +setbit +bitfield +eval"
-#define MERGING ADDING " ~{seen}?? ~{seen:*}?? +bitpos +setrange +get +set +bitop +unlink"
+#define MERGING ADDING " ~{seen}?? ~{seen:*}?? +bitpos +setrange +get +set +bitop (+unlink ~{seen}?\? ~{seen:*}?\?)"
 #define MAKING KEYS " +eval +getrange +strlen +pttl +bitcount +time +setrange +pexpire +persist +unlink"
 
 enum { READS = 1, ADDS = 2, MERGES = 4, MAKES = 8 };
@@ -291,8 +291,8 @@ static void assert_repaired(struct work *work)
     assert_int_equal(test_command(redis, "EXISTS " NAME ":1"), 1);
 }
 
-/* Redis grants commands, not calls: who may merge may also clear, drop, delete and
- * repair, whose scripts need no other ones. */
+/* Redis grants commands, not calls: who may merge may also repair, whose scripts
+ * need no other ones. */
 enum { LOOKS = READS | ADDS | MERGES, MERGES_OR_MAKES = MERGES | MAKES };
 enum {
     BY_NAME = 16, /* or opened by the call itself */
@@ -318,10 +318,10 @@ static const struct job {
     {"load", write_file, load, assert_added, MERGES},
     {"merge", fill_other, merge, assert_added, MERGES},
     {"create", leave_late_zeros, create, assert_empty, MAKES | BY_NAME},
-    {"clear", NULL, clear, assert_empty, MERGES_OR_MAKES},
+    {"clear", NULL, clear, assert_empty, MAKES},
     {"clear, with a time to live", make_mortal, clear, assert_empty, MAKES},
-    {"drop", NULL, drop, assert_gone, MERGES_OR_MAKES},
-    {"delete", NULL, delete_it, assert_gone, MERGES_OR_MAKES | BY_NAME},
+    {"drop", NULL, drop, assert_gone, MAKES},
+    {"delete", NULL, delete_it, assert_gone, MAKES | BY_NAME},
     {"expire", NULL, expire, assert_mortal, MAKES},
     {"expire never", make_mortal, expire_never, assert_immortal, MAKES},
     {"repair", lose_key, repair, assert_repaired, MERGES_OR_MAKES | BY_NAME | OF_SEVERAL},
@@ -428,11 +428,11 @@ static char *split(const char *line, size_t n, char *without)
     const char *word = line;
 
     for (; n > 0 && word != NULL; n--)
-        if ((word = strchr(word, ' ')) != NULL)
+        if ((word = *word == '(' ? NULL : strchr(word, ' ')) != NULL)
             word++;
     if (word == NULL)
         return NULL;
-    const size_t len = strcspn(word, " ");
+    const size_t len = *word == '(' ? strlen(word) : strcspn(word, " "); /* a selector is one word */
     sprintf(without, "%.*s%s", (int)(word - line), line, word[len] == ' ' ? word + len + 1 : "");
     return strndup(word, len);
 }
