@@ -534,12 +534,19 @@ static void take_replicas(struct carrier *c, struct node *node, const struct rep
     }
 }
 
-/* Whether the call ends now. */
+/* Whether the call ends now: all that it added is where it has to be. */
 static bool is_kept(struct carrier *c, struct call *call)
 {
     if (!call->task->adds || c->settings.options.min_replicas == 0 || has_failed(call) || !call->sent)
         return true;
     if (call->restarts != c->store.server.stats.restarts) {
+        call->restarts = c->store.server.stats.restarts;
+        if (call->task->again != NULL && may_retry(c, call)) {
+            call->task->again(call->task);
+            call->moved = true;
+            call->wait_asked = false;
+            return false;
+        }
         task_fail(call->task, HIBLOOM_EUNAVAILABLE,
                   "another server took over during the call, and may lack a part of the adds: add them again");
         return true;
@@ -770,6 +777,7 @@ bool carrier_make(struct carrier *c, struct settings *settings, const struct pip
         return false;
     note_stale(c);
     c->store.server.clustered = c->topology.clustered;
+    c->store.server.retry_ms = c->settings.options.retry_ms;
     return true;
 }
 

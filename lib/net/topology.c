@@ -208,6 +208,9 @@ bool topology_take_slots(struct topology *t, const struct node *asked, const red
         *took_over = is_taken_over(t, map);
         memcpy(t->slots, map->slots, sizeof map->slots);
         for (unsigned i = 0; i < t->count; i++) {
+            /* a replica has to be told that it is read from */
+            if (map->role[i] == NODE_REPLICA && t->nodes[i]->role != NODE_REPLICA)
+                t->nodes[i]->leave = true;
             t->nodes[i]->role = map->role[i];
             t->nodes[i]->primary = map->primary[i];
         }
