@@ -105,8 +105,8 @@ static void give_up(struct carrier *c, struct call *call, const struct node *at,
 
     if (!has_failed(call))
         call->at = at;
-    if (call->attempts > 1)
-        task_fail(call->task, status, "%s (tried %u times)", words, call->attempts);
+    if (call->attempts > 0)
+        task_fail(call->task, status, "%s (tried %u times)", words, call->attempts + 1);
     else
         task_fail(call->task, status, "%s", words);
     flights_make(&unsent);
@@ -142,13 +142,19 @@ static void fail(struct carrier *c, struct flight *flight, struct node *node, hi
     struct call *call = flight->call;
     const bool elsewhere = node->role == NODE_REPLICA && !flight->at_primary && !has_failed(call);
 
+    if (flight->errand == ERRAND_REPLICAS) { /* is_kept goes on with it */
+        call->restarts = UINT64_MAX;
+        lose(flight);
+        return;
+    }
     if (!elsewhere && !may_retry(c, call)) {
-        if (!has_failed(call))
+        if (!has_failed(call)) {
             call->at = node;
-        if (words == NULL && flight->errand == ERRAND_TASK)
-            tell_refusal(flight);
-        if (words != NULL)
-            give_up(c, call, node, status, words);
+            if (words == NULL)
+                tell_refusal(flight);
+            else
+                give_up(c, call, node, status, words);
+        }
         lose(flight);
         return;
     }
@@ -399,6 +405,10 @@ static void dispatch(struct carrier *c, struct call *call)
     flights_join(&now, &call->waiting);
     for (struct flight *flight; (flight = flights_take(&now)) != NULL;) {
         struct node *node = flight->to;
+        if (flight->exchange.replies == 0 && c->topology.clustered && !c->stale) {
+            lose(flight); /* of a cluster, to know who is where is enough */
+            continue;
+        }
         if (node == NULL && !c->stale)
             node = topology_route(&c->topology, flight->exchange.slot,
                                   call->task->reads && c->settings.options.read_from_replicas && !flight->at_primary);
@@ -510,28 +520,27 @@ static void take_replicas(struct carrier *c, struct node *node, const struct rep
     struct flight *flight = flights_take(&node->sent);
     struct call *call = flight->call;
     const uint32_t wanted = c->settings.options.min_replicas;
+    const bool refused = reply->type == REDIS_REPLY_ERROR;
+    const enum refusal refusal = refused ? refusal_of(reply->text) : REFUSAL_NOREPLICAS;
     char words[REPLY_TEXT];
-    hibloom_status status = HIBLOOM_EUNAVAILABLE;
 
     if (reply->type == REDIS_REPLY_INTEGER && reply->integers[0] >= wanted) {
-        call->replicas_left--;
-        call->moved = true;
-        flight_free(flight);
+        lose(flight);
         return;
     }
-    if (reply->type == REDIS_REPLY_ERROR) {
-        status = refusal_status(refusal_of(reply->text));
-        refusal_explain(refusal_of(reply->text), reply->text, words, sizeof words);
-    } else {
+    if (refusal_status(refusal) == HIBLOOM_EUNAVAILABLE && may_retry(c, call)) {
+        flight->to = node;
+        flights_put(&call->waiting, flight);
+        plan_retry(c, call);
+        return;
+    }
+    if (refused)
+        refusal_explain(refusal, reply->text, words, sizeof words);
+    else
         snprintf(words, sizeof words, "%lld of the %u replicas that are asked for have the adds", reply->integers[0],
                  wanted);
-    }
-    if (status == HIBLOOM_EUNAVAILABLE) {
-        fail(c, flight, node, status, words, false);
-    } else {
-        give_up(c, call, node, status, words);
-        lose(flight);
-    }
+    give_up(c, call, node, refusal_status(refusal), words);
+    lose(flight);
 }
 
 /* Whether the call ends now: all that it added is where it has to be. */
@@ -548,7 +557,7 @@ static bool is_kept(struct carrier *c, struct call *call)
             return false;
         }
         task_fail(call->task, HIBLOOM_EUNAVAILABLE,
-                  "another server took over during the call, and may lack a part of the adds: add them again");
+                  "the server was lost before its replicas had the adds: add them again");
         return true;
     }
     if (call->wait_asked)
