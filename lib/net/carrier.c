@@ -375,7 +375,7 @@ hibloom_status carrier_send_to(struct carrier *c, struct node *node, struct flig
 /* A call that has failed gets one new connection to a node, to take back what it did. */
 static bool is_spent(struct node *node, const struct call *call)
 {
-    return node->state == NODE_CLOSED && has_failed(call) && node->revived_by == call;
+    return node->state == NODE_CLOSED && has_failed(call) && node->revived_by == call->number;
 }
 
 static void send_flight(struct carrier *c, struct node *node, struct flight *flight)
@@ -388,7 +388,7 @@ static void send_flight(struct carrier *c, struct node *node, struct flight *fli
         return;
     }
     if (node->state == NODE_CLOSED && has_failed(call))
-        node->revived_by = call;
+        node->revived_by = call->number;
     const hibloom_status status = carrier_send_to(c, node, flight, &error);
     if (status != HIBLOOM_OK) {
         note_stale(c);
@@ -675,7 +675,7 @@ void carrier_begin(struct carrier *c, struct call *call, struct task *task)
     c->calls = call;
     call->restarts = c->store.server.stats.restarts;
     call->deadline = c->deadline_ms != 0 ? clock_now_ms() + c->deadline_ms : 0;
-    c->store.server.stats.calls++;
+    call->number = ++c->store.server.stats.calls;
     if (task->status == HIBLOOM_OK && has_forgotten(c, call))
         tell_forgotten(c, call, NULL);
     carrier_settle(c);

@@ -18,6 +18,7 @@
 struct call {
     struct call *next;
     struct task *task;
+    uint64_t number; /* no other call of the store has it */
     struct outbox outbox;
     struct flights waiting; /* to be sent, now or at: */
     uint64_t wake_at;       /* also the end of a pause of the task's; 0: it waits for replies */
