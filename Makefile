@@ -10,6 +10,9 @@
 #   make check-warnings   everything compiled by gcc and clang with -Werror
 #   make check-format     what .clang-format would write differently
 #   make check-bench      the benchmark, shortened: whether it runs, not what it says
+#   make check-analysis   what gcc -fanalyzer, clang-tidy and cppcheck find: nothing
+#   make fuzz             [FUZZ_SECONDS=600]: each fuzz target for so long, with clang
+#   make fuzz-corpus      what fuzzing found, made small, into tests/fuzz/corpus
 #   make install          [DESTDIR=] [PREFIX=/usr/local] [LIBDIR=$(PREFIX)/lib]; make uninstall
 
 VERSION := $(shell sed -n 's/^\#define HIBLOOM_VERSION "\(.*\)"/\1/p' include/hibloom/hibloom.h)
@@ -23,9 +26,17 @@ PREFIX  ?= /usr/local
 LIBDIR  ?= $(PREFIX)/lib
 
 # Steps, replies and the functions of tables share one shape, so not each uses all it is given.
-WARNINGS  := -Wall -Wextra -Wno-unused-parameter -Wpedantic -Wconversion -Wshadow -Wstrict-prototypes -Wvla
+WARNINGS  := -Wall -Wextra -Wno-unused-parameter -Wpedantic -Wconversion -Wshadow -Wstrict-prototypes -Wvla \
+             -Wformat-security
+# FORTIFY works with optimisation only, not under a sanitizer, and not where it is chosen already.
+FORTIFY   := $(if $(findstring _FORTIFY_SOURCE,$(CPPFLAGS) $(CFLAGS))$(findstring -fsanitize,$(CFLAGS)),,\
+               $(if $(filter-out -O0,$(lastword $(filter -O%,$(CFLAGS)))),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
+HARDENED  := -fstack-protector-strong $(FORTIFY)
+# What the loader has resolved is read-only from then on; all of it at the start.
+HARDENED_LD := -Wl,-z,relro,-z,now
 CPPFLAGS_ := -Iinclude -Ilib -Itests -D_GNU_SOURCE $(CPPFLAGS)
-CFLAGS_   := -std=c11 $(WARNINGS) -fvisibility=hidden -fPIC -MMD -MP $(CFLAGS)
+CFLAGS_    = -std=c11 $(WARNINGS) $(HARDENED) -fvisibility=hidden $(PIC) -MMD -MP $(CFLAGS)
+PIC       := -fPIC
 LIBS      := -lhiredis -lz -lm
 
 LIB_OBJ  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard lib/*/*.c))
@@ -34,6 +45,8 @@ EXAMPLES := $(patsubst %.c,$(BUILD)/%,$(wildcard examples/*.c))
 SUPPORT  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
 # The tiers that take longest come first, so that no core is idle at the end.
 TESTS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(foreach tier,cluster share redis fault unit cli,$(wildcard tests/$(tier)/*.c)))
+FUZZED   := $(filter-out replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c)))
+REPLAYS  := $(patsubst %,$(BUILD)/tests/fuzz/%,$(FUZZED))
 
 all: $(BUILD)/libhibloom.a $(BUILD)/libhibloom.so $(BUILD)/hibloom
 
@@ -46,14 +59,15 @@ $(BUILD)/libhibloom.a: $(LIB_OBJ)
 	$(AR) rcs $@ $(BUILD)/libhibloom.o
 
 $(BUILD)/libhibloom.so.$(VERSION): $(LIB_OBJ)
-	$(CC) -shared -Wl,-soname,$(SONAME) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(CC) -shared -Wl,-soname,$(SONAME) $(HARDENED_LD) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 $(BUILD)/libhibloom.so: $(BUILD)/libhibloom.so.$(VERSION)
 	ln -sf $(<F) $(BUILD)/$(SONAME)
 	ln -sf $(SONAME) $@
 
+$(PROG_OBJ): PIC := -fPIE
 $(BUILD)/hibloom: $(PROG_OBJ) $(BUILD)/libhibloom.a
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(CC) -pie $(HARDENED_LD) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
@@ -62,12 +76,16 @@ $(BUILD)/%.o: %.c
 $(BUILD)/examples/%: $(BUILD)/examples/%.o $(BUILD)/libhibloom.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
+# A fuzz target without libFuzzer: it runs its corpus.
+$(REPLAYS): $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/replay.o $(LIB_OBJ)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread $(LIBS)
+
 # With the library's objects, whose inner functions the unit tests call.
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(SUPPORT) $(LIB_OBJ)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -lpthread $(LIBS)
 
 examples: $(EXAMPLES)
-tests: $(TESTS)
+tests: $(TESTS) $(REPLAYS)
 
 # ---- The two commands --------------------------------------------------------
 
@@ -105,18 +123,20 @@ bench:
 # ---- Checks: nothing below installs a package --------------------------------
 
 # The tests would find the command by themselves, but by way of /proc.
+RUN_REPLAYS = $(foreach name,$(FUZZED),"$(BUILD)/tests/fuzz/$(name) tests/fuzz/corpus/$(name)")
 RUN_TESTS = HIBLOOM_PROGRAM=$(abspath $(BUILD))/hibloom tests/tools/run-tests.sh
 
 check: all examples tests
-	@$(RUN_TESTS) tests/model/run.py $(TESTS) \
+	@$(RUN_TESTS) tests/model/run.py $(TESTS) $(RUN_REPLAYS) \
 	    "tests/structure/includes.py README.md lib" \
 	    "tests/structure/symbols.sh lib $(BUILD)/lib" \
+	    $(if $(filter file,$(origin CFLAGS)),"tests/structure/hardened.sh $(BUILD)/libhibloom.so $(BUILD)/hibloom") \
 	    tests/tools/compose-test.sh \
 	    "tests/tools/install-test.sh $(BUILD)" \
 	    "tests/tools/with-redis.sh tests/tools/readme.sh README.md $(BUILD)/libhibloom.a $(LDFLAGS) $(LIBS)"
 
 check-programs: all tests
-	@$(RUN_TESTS) $(TESTS)
+	@$(RUN_TESTS) $(TESTS) $(RUN_REPLAYS)
 
 # Clang here, as the suite proper is gcc's: so it passes with both.
 # HIBLOOM_TEST_SLOW has the tests use fewer items.
@@ -149,6 +169,40 @@ check-bench: benches
 	@mkdir -p $(BUILD)/bench-short/results
 	@BENCH_SCALE=0.02 tests/bench/run.sh $(BENCH)/bench $(BUILD)/bench-short $(BUILD)/bench-short/results
 
+# ---- Fuzzing -----------------------------------------------------------------
+
+# Objects that tell libFuzzer what is run; the fuzzer itself is linked to its
+# target only. What it finds is kept in FUZZ/corpus, beside the one in git.
+FUZZ         := $(BUILD)-fuzz
+FUZZ_SECONDS ?= 600
+FUZZERS      := $(FUZZED:%=$(FUZZ)/fuzz-%)
+FUZZ_FLAGS   := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+FUZZ_MAKE     = $(MAKE) -s --no-print-directory BUILD=$(FUZZ) CC=clang CFLAGS='$(FUZZ_FLAGS) -fsanitize=fuzzer-no-link'
+
+# For the make that has BUILD=$(FUZZ).
+fuzzers: $(FUZZED:%=$(BUILD)/fuzz-%)
+$(BUILD)/fuzz-%: $(BUILD)/tests/fuzz/%.o $(LIB_OBJ)
+	$(CC) $(CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ $(LIBS)
+
+# A finding is left in $(FUZZ), and ends it.
+fuzz:
+	@$(FUZZ_MAKE) fuzzers
+	@for name in $(FUZZED); do \
+	    mkdir -p $(FUZZ)/corpus/$$name && \
+	    $(FUZZ)/fuzz-$$name -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=10 -print_final_stats=1 -verbosity=0 \
+	        -artifact_prefix=$(FUZZ)/$$name- $(FUZZ)/corpus/$$name tests/fuzz/corpus/$$name || exit 1; \
+	done
+
+# The fewest files that reach all the code that those of both places reach.
+fuzz-corpus:
+	@$(FUZZ_MAKE) fuzzers
+	@for name in $(FUZZED); do \
+	    rm -rf $(FUZZ)/merged && mkdir -p $(FUZZ)/merged $(FUZZ)/corpus/$$name && \
+	    $(FUZZ)/fuzz-$$name -set_cover_merge=1 -use_counters=0 -max_len=4096 $(FUZZ)/merged \
+	        tests/fuzz/corpus/$$name $(FUZZ)/corpus/$$name 2>$(FUZZ)/merged.log || { cat $(FUZZ)/merged.log; exit 1; }; \
+	    rm -rf tests/fuzz/corpus/$$name && mv $(FUZZ)/merged tests/fuzz/corpus/$$name || exit 1; \
+	done
+
 # ---- Installation ------------------------------------------------------------
 
 install: all
@@ -167,9 +221,9 @@ uninstall:
 	rm -f $(DESTDIR)$(LIBDIR)/libhibloom.* $(DESTDIR)$(LIBDIR)/pkgconfig/hibloom.pc $(DESTDIR)$(PREFIX)/bin/hibloom
 
 clean:
-	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-gcc $(BUILD)-clang
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-fuzz $(BUILD)-analysis $(BUILD)-tsan $(BUILD)-gcc $(BUILD)-clang
 
 .PHONY: all examples tests demo test benches bench check check-programs check-sanitize check-threads check-valgrind \
-        check-warnings check-format check-bench install uninstall clean
+        check-warnings check-format check-bench check-analysis fuzz fuzzers fuzz-corpus install uninstall clean
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

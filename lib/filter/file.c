@@ -367,7 +367,10 @@ void filter_file_close(struct filter_file *file)
         unlink(file->temporary);
     if (file->fd >= 0)
         close(file->fd);
+    if (file->sum != NULL) /* holds what was summed last, so maybe the text */
+        explicit_bzero(file->sum, sizeof *file->sum);
     XXH3_freeState(file->sum);
+    explicit_bzero(file, sizeof *file); /* the seed is in its spec and text */
     free(file);
     errno = error;
 }

@@ -11,6 +11,13 @@
 
 #define EXPIRE_MAX (UINT64_C(1) << 40) /* seconds; Redis counts milliseconds in 63 bits */
 
+/* Overwritten first: of some filters the seed is a secret. */
+static void free_filter(hibloom *filter)
+{
+    explicit_bzero(filter, sizeof *filter);
+    free(filter);
+}
+
 /* A handle that nothing is known of yet but its name. */
 static hibloom_status new_filter(hibloom **out, hibloom_store *store, const char *name)
 {
@@ -50,7 +57,7 @@ static hibloom_status open_filter(hibloom **out, hibloom_store *store, const cha
     if (status == HIBLOOM_OK)
         *out = filter;
     else
-        free(filter);
+        free_filter(filter);
     return status;
 }
 
@@ -73,7 +80,7 @@ static hibloom_status call_by_name(hibloom_store *store, const char *name, hiblo
     if (status != HIBLOOM_OK)
         return status;
     status = call(filter);
-    free(filter);
+    free_filter(filter);
     return status;
 }
 
@@ -174,5 +181,5 @@ void hibloom_close(hibloom *filter)
     if (filter == NULL)
         return;
     filter->store->class->close(filter);
-    free(filter);
+    free_filter(filter);
 }
