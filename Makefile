@@ -39,6 +39,16 @@ CFLAGS_    = -std=c11 $(WARNINGS) $(HARDENED) -fvisibility=hidden $(PIC) -MMD -M
 PIC       := -fPIC
 LIBS      := -lhiredis -lz -lm
 
+# With TLS where hiredis has it; HIBLOOM_TLS= builds without.
+ifeq ($(origin HIBLOOM_TLS),undefined)
+HIBLOOM_TLS := $(shell pkg-config --exists hiredis_ssl 'openssl >= 3' 2>/dev/null && echo yes)
+endif
+ifneq ($(HIBLOOM_TLS),)
+CPPFLAGS_ += -DHIBLOOM_TLS
+LIBS      := -lhiredis_ssl -lssl -lcrypto $(LIBS)
+TLS_PC    := , hiredis_ssl, openssl
+endif
+
 LIB_OBJ  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard lib/*/*.c))
 PROG_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard programs/*.c))
 EXAMPLES := $(patsubst %.c,$(BUILD)/%,$(wildcard examples/*.c))
@@ -68,6 +78,13 @@ $(BUILD)/libhibloom.so: $(BUILD)/libhibloom.so.$(VERSION)
 $(PROG_OBJ): PIC := -fPIE
 $(BUILD)/hibloom: $(PROG_OBJ) $(BUILD)/libhibloom.a
 	$(CC) -pie $(HARDENED_LD) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+# It may have come or gone since these were compiled.
+TLS_STAMP := $(BUILD)/.tls-$(or $(HIBLOOM_TLS),no)
+$(addprefix $(BUILD)/,lib/net/tls.o tests/fault/tls.o tests/support/tls_front.o): $(TLS_STAMP)
+$(TLS_STAMP):
+	@mkdir -p $(@D)
+	@rm -f $(BUILD)/.tls-* && touch $@
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
@@ -212,7 +229,7 @@ install: all
 	install -m 755 $(BUILD)/libhibloom.so.$(VERSION) $(DESTDIR)$(LIBDIR)
 	ln -sf libhibloom.so.$(VERSION) $(DESTDIR)$(LIBDIR)/$(SONAME)
 	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libhibloom.so
-	sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|' \
+	sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|; s|@TLS@|$(TLS_PC)|' \
 	    lib/hibloom.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/hibloom.pc
 	install -m 755 $(BUILD)/hibloom $(DESTDIR)$(PREFIX)/bin
 
