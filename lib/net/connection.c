@@ -107,9 +107,9 @@ static int transfer(redisContext *context, int *done)
 /* What is left until then, in milliseconds, but no more than `most`; 0: nothing. */
 static uint32_t left_until(uint64_t then, uint32_t most)
 {
-    const uint64_t now = clock_now_ms();
+    const uint64_t now = clock_now_ms(), left = then > now ? then - now : 0;
 
-    return then == 0 || then - now >= most ? (then != 0 && then <= now ? 0 : most) : (uint32_t)(then - now);
+    return then == 0 || left > most ? most : (uint32_t)left;
 }
 
 /* Our own connections over TLS do not block, since one record may come in many
