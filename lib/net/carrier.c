@@ -128,7 +128,7 @@ static void tell_refusal(struct flight *flight)
         return;
     }
     reply->type = REDIS_REPLY_ERROR;
-    reply->repeated = flight->doubtful && !task->reads;
+    reply->repeated = flight->index >= flight->doubtful && !task->reads;
     reply->text_len = (size_t)snprintf(reply->text, sizeof reply->text, "%s",
                                        flight->words != NULL ? flight->words : "");
     task->class->reply(task, flight->exchange.tag, flight->index++, reply);
@@ -158,10 +158,10 @@ static void fail(struct carrier *c, struct flight *flight, struct node *node, hi
         lose(flight);
         return;
     }
+    const uint32_t in_doubt = flight_again(flight, lost);
     if (lost && !call->task->reads)
-        c->store.server.stats.in_doubt += flight->doubtful ? 0 : flight->exchange.replies - flight->index;
+        c->store.server.stats.in_doubt += in_doubt;
     c->store.server.stats.retries++;
-    flight_again(flight, lost);
     flight->at_primary = elsewhere || flight->at_primary;
     flights_put(&call->waiting, flight);
     if (!elsewhere)
@@ -440,7 +440,7 @@ static void send_elsewhere(struct carrier *c, struct node *node, struct flight *
         return;
     }
     c->store.server.stats.redirects++;
-    flight_again(flight, false);
+    (void)flight_again(flight, false);
     flight->to = to;
     flight->asking = refusal == REFUSAL_ASK;
     flights_put(&flight->call->waiting, flight);
@@ -465,7 +465,7 @@ static void take_task_reply(struct carrier *c, struct node *node, struct flight 
     const enum refusal refusal = refused ? refusal_of(reply->text) : REFUSAL_OTHER;
 
     if (flight->held == 0 && !(refused && is_held(c, node, flight, refusal))) {
-        reply->repeated = flight->doubtful && !task->reads;
+        reply->repeated = flight->index >= flight->doubtful && !task->reads;
         const bool fine = !has_failed(call);
         task->class->reply(task, flight->exchange.tag, flight->index++, reply);
         if (fine && has_failed(call))
@@ -474,7 +474,8 @@ static void take_task_reply(struct carrier *c, struct node *node, struct flight 
         flight->refusal = refusal;
         flight->words = strdup(reply->text);
     } else {
-        flight->carried_out = flight->carried_out || !refused;
+        const uint32_t command = flight->index + flight->held - 1;
+        flight->carried_out = !refused && command < flight->carried_out ? command : flight->carried_out;
     }
     if (flight->index + flight->held < flight->exchange.replies)
         return;
