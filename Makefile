@@ -39,12 +39,24 @@ CFLAGS_    = -std=c11 $(WARNINGS) $(HARDENED) -fvisibility=hidden $(PIC) -MMD -M
 PIC       := -fPIC
 LIBS      := -lhiredis -lz -lm
 
+# With TLS where hiredis has it; HIBLOOM_TLS= builds without.
+ifeq ($(origin HIBLOOM_TLS),undefined)
+HIBLOOM_TLS := $(shell pkg-config --exists hiredis_ssl 'openssl >= 3' 2>/dev/null && echo yes)
+endif
+ifneq ($(HIBLOOM_TLS),)
+CPPFLAGS_ += -DHIBLOOM_TLS
+LIBS      := -lhiredis_ssl -lssl -lcrypto $(LIBS)
+TLS_PC    := , hiredis_ssl, openssl
+endif
+
 LIB_OBJ  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard lib/*/*.c))
 PROG_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard programs/*.c))
 EXAMPLES := $(patsubst %.c,$(BUILD)/%,$(wildcard examples/*.c))
 SUPPORT  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
 # The tiers that take longest come first, so that no core is idle at the end.
-TESTS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(foreach tier,share redis fault unit cli,$(wildcard tests/$(tier)/*.c)))
+TESTS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(foreach tier,cluster share redis fault unit cli,$(wildcard tests/$(tier)/*.c)))
+FUZZED   := $(filter-out replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c)))
+REPLAYS  := $(patsubst %,$(BUILD)/tests/fuzz/%,$(FUZZED))
 
 all: $(BUILD)/libhibloom.a $(BUILD)/libhibloom.so $(BUILD)/hibloom
 
@@ -67,6 +79,13 @@ $(PROG_OBJ): PIC := -fPIE
 $(BUILD)/hibloom: $(PROG_OBJ) $(BUILD)/libhibloom.a
 	$(CC) -pie $(HARDENED_LD) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
+# It may have come or gone since these were compiled.
+TLS_STAMP := $(BUILD)/.tls-$(or $(HIBLOOM_TLS),no)
+$(addprefix $(BUILD)/,lib/net/tls.o tests/fault/tls.o tests/support/tls_front.o): $(TLS_STAMP)
+$(TLS_STAMP):
+	@mkdir -p $(@D)
+	@rm -f $(BUILD)/.tls-* && touch $@
+
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_) $(CFLAGS_) -c -o $@ $<
@@ -75,8 +94,6 @@ $(BUILD)/examples/%: $(BUILD)/examples/%.o $(BUILD)/libhibloom.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 # A fuzz target without libFuzzer: it runs its corpus.
-FUZZED  := $(filter-out replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c)))
-REPLAYS := $(FUZZED:%=$(BUILD)/tests/fuzz/%)
 $(REPLAYS): $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/replay.o $(LIB_OBJ)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread $(LIBS)
 
@@ -228,7 +245,7 @@ install: all
 	install -m 755 $(BUILD)/libhibloom.so.$(VERSION) $(DESTDIR)$(LIBDIR)
 	ln -sf libhibloom.so.$(VERSION) $(DESTDIR)$(LIBDIR)/$(SONAME)
 	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libhibloom.so
-	sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|' \
+	sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|; s|@TLS@|$(TLS_PC)|' \
 	    lib/hibloom.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/hibloom.pc
 	install -m 755 $(BUILD)/hibloom $(DESTDIR)$(PREFIX)/bin
 

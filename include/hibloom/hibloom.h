@@ -348,6 +348,13 @@ HIBLOOM_CHECKED hibloom_status hibloom_borrow(hibloom_store **out, struct redisC
  * no secret seed (seed=). */
 HIBLOOM_API const char *hibloom_store_error(const hibloom_store *store);
 
+/* Spreads a filter of more than 1 MB over all servers: if the store is a cluster
+ * with more primaries than spec->segments, as many segments (and the few bits more
+ * that these take). Any other spec stays as it is. For who creates a filter, before
+ * hibloom_open; who opens an existing one gives no spec. No round trip.
+ * EINVAL, ERANGE: the spec is not valid. */
+HIBLOOM_CHECKED hibloom_status hibloom_spec_spread(hibloom_spec *spec, const hibloom_store *store);
+
 /* Lets each call on the store from now on fail with ETIMEDOUT where it takes
  * longer than `ms` milliseconds, retries included; 0, as at first: only
  * connect_timeout_ms, command_timeout_ms and retry_ms count. After it, taking bits
@@ -464,7 +471,8 @@ HIBLOOM_CHECKED hibloom_status hibloom_attach(hibloom **out, hibloom_store *stor
 /* Adds an item. is_new, if not NULL: whether a bit of it was not set before.
  * It is exact: of any number of processes that add the same item at once, one
  * is told true. "Not new" may be a false positive, at the filter's error rate.
- * An item that the spec excludes is not added, and not new.
+ * An item that the spec excludes is not added, and not new. ENOTSUP: is_new in
+ * the partitioned layout on a cluster, unless the name has a {tag}.
  * One round trip; one more where the last good guard is older than 100 ms. */
 HIBLOOM_CHECKED hibloom_status hibloom_add(hibloom *filter, const void *item, size_t len, bool *is_new);
 

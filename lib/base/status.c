@@ -20,6 +20,7 @@ const char *hibloom_strerror(hibloom_status status)
     case HIBLOOM_ENOTFOUND: return "no such filter";
     case HIBLOOM_EMISMATCH: return "not the same filter";
     case HIBLOOM_ECORRUPT: return "the stored filter is damaged";
+    case HIBLOOM_ELOST: return "the server may have forgotten adds";
     case HIBLOOM_EBUSY: return "being made or removed by somebody else";
     }
     return "unknown status";

@@ -38,13 +38,17 @@ struct store_class {
      * takes none away. */
     hibloom_status (*read)(hibloom *, const struct piece *, unsigned char *out);
     hibloom_status (*merge)(hibloom *, const struct piece *, const unsigned char *bits);
-    /* Merges the same piece of another filter of this store without moving it
-     * through this process. NULL: read and merge do as well. */
+    /* Merges the same piece of another filter of this store without moving it through
+     * this process, where near() says that this can be. NULL: read and merge do as well. */
     hibloom_status (*merge_within)(hibloom *into, hibloom *from, const struct piece *);
+    bool (*near)(const hibloom *into, const hibloom *from);
     /* of these filters only store and name are set; they are not closed */
     hibloom_status (*repair)(hibloom *);
     hibloom_status (*delete)(hibloom *);
     void (*close)(hibloom *);
+    uint32_t (*servers)(const hibloom_store *); /* that hold keys; NULL: one */
+    void (*set_deadline)(hibloom_store *, uint32_t ms);    /* NULL: no call takes long */
+    const hibloom_stats *(*stats)(const hibloom_store *); /* NULL: nothing is counted */
     void (*free)(hibloom_store *);
 };
 

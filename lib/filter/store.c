@@ -1,9 +1,12 @@
 /* store.c: making a store of whatever kind its URI says, and what all kinds
  * have in common. */
+#include "base/store.h"
 #include "net/blocking.h"
+#include "spec/spec.h"
 
 #include <hiredis/hiredis.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* A store that never came about: for its error's sake. */
 static hibloom_status fail_unmade(hibloom_store **out, hibloom_status status, const struct error *error)
@@ -18,22 +21,18 @@ static hibloom_status fail_unmade(hibloom_store **out, hibloom_status status, co
 
 hibloom_status hibloom_connect(hibloom_store **out, const char *uri, const hibloom_connect_options *options)
 {
-    static const hibloom_connect_options defaults = HIBLOOM_CONNECT_OPTIONS_INIT;
-    struct uri parsed = {0};
+    struct settings settings = {0};
     struct error error;
-    hibloom_status status = uri_parse(&parsed, uri, &error);
+    hibloom_status status = settings_make(&settings, uri, options, &error);
 
-    if (status == HIBLOOM_OK && options != NULL && options->commands != HIBLOOM_COMMANDS_SETBIT &&
-        options->commands != HIBLOOM_COMMANDS_BITFIELD)
-        status = error_set(&error, HIBLOOM_EINVAL, "options->commands is none of enum hibloom_commands");
     *out = NULL;
     if (status != HIBLOOM_OK)
         status = fail_unmade(out, status, &error);
-    else if (parsed.kind == URI_MEMORY)
+    else if (settings.uri.kind == URI_MEMORY)
         status = hibloom_memory(out);
-    else if ((status = blocking_new(out, NULL)) == HIBLOOM_OK)
-        status = blocking_connect(*out, &parsed, options != NULL ? options : &defaults);
-    uri_free(&parsed);
+    else
+        status = blocking_connect(out, &settings);
+    settings_free(&settings);
     if (status == HIBLOOM_ENOMEM) {
         hibloom_store_free(*out);
         *out = NULL;
@@ -47,8 +46,36 @@ hibloom_status hibloom_borrow(hibloom_store **out, struct redisContext *context)
 
     *out = NULL;
     if (context != NULL && (context->flags & REDIS_BLOCK))
-        return blocking_new(out, context);
+        return blocking_borrow(out, context);
     return fail_unmade(out, error_set(&error, HIBLOOM_EINVAL, "not a blocking hiredis context"), &error);
+}
+
+#define SPREAD_BITS (UINT64_C(1) << 23) /* up to 1 MB, one server does as well */
+
+hibloom_status hibloom_spec_spread(hibloom_spec *spec, const hibloom_store *store)
+{
+    hibloom_status status = spec_check(spec);
+
+    if (status == HIBLOOM_OK && store != NULL && store->class != NULL && store->class->servers != NULL &&
+        spec->bits > SPREAD_BITS)
+        status = spec_spread(spec, store->class->servers(store));
+    return status;
+}
+
+void hibloom_store_deadline(hibloom_store *store, uint32_t ms)
+{
+    if (store != NULL && store->class != NULL && store->class->set_deadline != NULL)
+        store->class->set_deadline(store, ms);
+}
+
+void(hibloom_get_stats)(const hibloom_store *store, hibloom_stats *out)
+{
+    const uint32_t size = out->size < sizeof *out ? out->size : (uint32_t)sizeof *out;
+    const hibloom_stats none = {0};
+    const bool counts = store != NULL && store->class != NULL && store->class->stats != NULL;
+
+    memcpy(out, counts ? store->class->stats(store) : &none, size);
+    out->size = size;
 }
 
 const char *hibloom_store_error(const hibloom_store *store)

@@ -87,7 +87,7 @@ hibloom_status hibloom_merge(hibloom *into, hibloom *from)
     const struct store_class *class = into->store->class;
     const bool one_store = into->store == from->store;
     /* behind a bare bitmap's last bit there may be others, to be left out */
-    const bool within = one_store && class->merge_within != NULL && !into->bare && !from->bare;
+    const bool within = one_store && class->merge_within != NULL && !into->bare && !from->bare && class->near(into, from);
     unsigned char *bits = NULL;
     hibloom_status status = check_same_spec(into, from);
 

@@ -1,208 +1,223 @@
-/* blocking.c: the driver that carries a task over one connection, and returns when
- * it is done. See blocking.h.
+/* blocking.c: a store whose calls return when they are done. See blocking.h.
  *
- * Exchanges are sent as the task writes them, and answered in that order. Where
- * the connection dies, all that is outstanding is lost; if the task goes on, to
- * take back what it did, a new connection is made, once a call. */
+ * Gives the carrier pipes that block, and waits for one answer at a time: the
+ * oldest that is on its way. */
 #include "net/blocking.h"
+#include "base/clock.h"
+#include "net/carrier.h"
 #include "net/connection.h"
-#include "redis/store.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#define TIMEOUT_DEFAULT_MS 5000u
-#define WHERE_SIZE 300 /* of a host name and a port, or a socket's path */
-
 struct blocking {
-    struct redis_store store;
-    struct connection connection;
-    struct outbox outbox;
-    struct exchange *flight; /* sent and not wholly answered: */
-    size_t first, count, room;
-    uint32_t index; /* of the next reply of the first */
-    bool revived;   /* the connection died in this call, and was made again */
+    struct carrier carrier;
+    struct call call;
+    redisContext *theirs; /* the caller's connection, if it is borrowed */
 };
 
-/* ---- Carrying ---- */
-
-static struct exchange *front(struct blocking *b)
+static struct blocking *blocking_of(struct redis_store *store)
 {
-    return &b->flight[b->first];
+    return (struct blocking *)store;
 }
 
-static void reply_to(struct blocking *b, struct task *task, const struct reply *reply)
-{
-    const struct exchange *exchange = front(b);
-    const uint32_t tag = exchange->tag, index = b->index++;
+/* ---- Pipes ----------------------------------------------------------------------------- */
 
-    if (b->index == exchange->replies) {
-        b->index = 0;
-        b->first++;
-        b->count--;
-    }
-    task->class->reply(task, tag, index, reply);
+static hibloom_status take_words(const struct connection *connection, struct error *error)
+{
+    if (connection->status != HIBLOOM_OK)
+        *error = connection->error;
+    return connection->status;
 }
 
-static void lose_all(struct blocking *b, struct task *task)
+static hibloom_status open_pipe(struct carrier *c, struct node *node, struct error *error)
 {
-    const struct connection *c = &b->connection;
+    struct blocking *b = (struct blocking *)c;
 
-    if (c->status != HIBLOOM_OK)
-        task_fail(task, c->status, "%s", c->error.words);
-    while (b->count > 0)
-        reply_to(b, task, NULL);
-}
-
-/* Notes what is in the outbox as sent; false without memory. */
-static bool enqueue(struct blocking *b)
-{
-    const struct outbox *outbox = &b->outbox;
-
-    if (b->count == 0)
-        b->first = 0;
-    if (b->first + b->count + outbox->count > b->room) {
-        const size_t room = (b->count + outbox->count) * 2;
-        struct exchange *flight = malloc(room * sizeof *flight);
-        if (flight == NULL)
-            return false;
-        if (b->count > 0)
-            memcpy(flight, b->flight + b->first, b->count * sizeof *flight);
-        free(b->flight);
-        b->flight = flight;
-        b->first = 0;
-        b->room = room;
-    }
-    memcpy(b->flight + b->first + b->count, outbox->exchanges, outbox->count * sizeof *b->flight);
-    b->count += outbox->count;
-    return true;
-}
-
-/* What could not even be noted as sent. */
-static void lose_outbox(struct blocking *b, struct task *task)
-{
-    task_no_memory(task);
-    for (size_t i = 0; i < b->outbox.count; i++)
-        for (uint32_t index = 0; index < b->outbox.exchanges[i].replies; index++)
-            task->class->reply(task, b->outbox.exchanges[i].tag, index, NULL);
-}
-
-static void send_outbox(struct blocking *b, struct task *task)
-{
-    struct connection *c = &b->connection;
-
-    if (!c->alive && !c->borrowed && !b->revived) {
-        b->revived = true;
-        (void)connection_enter(c);
-    }
-    if (!enqueue(b)) {
-        lose_outbox(b, task);
+    if (node->pipe == NULL)
+        node->pipe = calloc(1, sizeof(struct connection));
+    struct connection *connection = node->pipe;
+    if (connection == NULL)
+        return error_set(error, HIBLOOM_ENOMEM, "out of memory");
+    if (c->borrowed) {
+        connection->context = b->theirs;
+        connection->borrowed = true;
+        (void)connection_borrow(connection);
     } else {
-        connection_send(c, &b->outbox.commands);
-        if (!c->alive)
-            lose_all(b, task);
+        (void)connection_open(connection, &c->settings, node->host, node->port, b->call.deadline);
     }
-    outbox_empty(&b->outbox);
+    node->state = connection->status == HIBLOOM_OK ? NODE_GREETING : NODE_CLOSED;
+    return take_words(connection, error);
 }
 
-/* Receives the replies of the oldest exchange. */
-static void receive_exchange(struct blocking *b, struct task *task)
+static bool is_alive(struct node *node)
 {
-    for (size_t left = b->count; b->count == left;) {
-        const struct exchange *exchange = front(b);
-        void *bulk = b->index == exchange->bulk_index ? exchange->bulk : NULL;
-        const struct reply *reply = connection_receive(&b->connection, bulk, exchange->bulk_room);
-        if (reply == NULL) {
-            lose_all(b, task);
-            return;
+    const struct connection *connection = node->pipe;
+
+    return connection->borrowed || connection_is_alive(connection);
+}
+
+static void put(struct node *node, const char *bytes, size_t len)
+{
+    connection_put(node->pipe, bytes, len);
+}
+
+static hibloom_status flush(struct node *node, struct error *error)
+{
+    struct connection *connection = node->pipe;
+
+    (void)connection_flush(connection);
+    return take_words(connection, error);
+}
+
+static void close_pipe(struct node *node)
+{
+    if (node->pipe != NULL)
+        connection_close(node->pipe);
+}
+
+static const struct pipe_class pipes = {open_pipe, is_alive, put, flush, close_pipe};
+
+/* ---- Waiting --------------------------------------------------------------------------- */
+
+static struct node *find_oldest(struct carrier *c)
+{
+    struct node *oldest = NULL;
+
+    for (unsigned i = 0; i < c->topology.count; i++) {
+        struct node *node = c->topology.nodes[i];
+        if (node->sent.first != NULL && (oldest == NULL || node->sent.first->number < oldest->sent.first->number))
+            oldest = node;
+    }
+    return oldest;
+}
+
+static void receive(struct blocking *b, struct node *node)
+{
+    struct carrier *c = &b->carrier;
+    struct connection *connection = node->pipe;
+    const struct flight *flight = node->sent.first;
+    const uint64_t before = connection->received;
+    redisReply *object = NULL;
+    struct reply *reply = NULL;
+
+    connection->deadline = b->call.task->status == HIBLOOM_OK ? b->call.deadline : 0;
+    if (carrier_wants_object(node))
+        object = connection_receive_object(connection);
+    else
+        reply = connection_receive(connection, flight->index == flight->exchange.bulk_index ? flight->exchange.bulk : NULL,
+                                   flight->exchange.bulk_room);
+    c->store.server.stats.bytes_received += connection->received - before;
+    if (object != NULL)
+        carrier_object(c, node, object);
+    else if (reply != NULL)
+        carrier_reply(c, node, reply);
+    else
+        carrier_lost(c, node, connection->status, connection->error.words);
+    if (object != NULL)
+        freeReplyObject(object);
+}
+
+static void sleep_until(uint64_t at)
+{
+    const uint64_t now = clock_now_ms(), ms = at > now ? at - now : 0;
+
+    nanosleep(&(struct timespec){(time_t)(ms / 1000), (long)(ms % 1000) * 1000000}, NULL);
+}
+
+static hibloom_status carry(struct blocking *b, struct task *task)
+{
+    struct carrier *c = &b->carrier;
+
+    carrier_begin(c, &b->call, task);
+    while (!b->call.done) {
+        struct node *node = find_oldest(c);
+        if (node != NULL) {
+            receive(b, node);
+        } else {
+            sleep_until(carrier_wake_at(c));
+            carrier_tick(c);
         }
-        reply_to(b, task, reply);
     }
-}
-
-static void carry(struct blocking *b, struct task *task)
-{
-    for (;;) {
-        switch (task->class->next(task, &b->outbox)) {
-        case TASK_SEND: send_outbox(b, task); break;
-        case TASK_WAIT: receive_exchange(b, task); break;
-        case TASK_PAUSE:
-            nanosleep(&(struct timespec){task->pause_ms / 1000, (long)(task->pause_ms % 1000) * 1000000}, NULL);
-            break;
-        case TASK_DONE: return;
-        }
+    carrier_end(c, &b->call);
+    if (c->borrowed) { /* it is the caller's again */
+        connection_return(c->topology.nodes[0]->pipe);
+        c->topology.nodes[0]->state = NODE_CLOSED;
     }
-}
-
-/* ---- The store ---- */
-
-static hibloom_status fail(struct blocking *b, hibloom_status status, const char *words)
-{
-    struct error *error = &b->store.base.error;
-    char where[WHERE_SIZE];
-
-    if (status < HIBLOOM_EIO) /* the caller's, not the server's */
-        return error_set(error, status, "%s", words);
-    return error_set(error, status, "%s: %s", connection_where(&b->connection, where, sizeof where), words);
-}
-
-static hibloom_status enter(struct blocking *b)
-{
-    const hibloom_status status = connection_enter(&b->connection);
-
-    return status == HIBLOOM_OK ? status : fail(b, status, b->connection.error.words);
+    return carrier_error(c, &b->call);
 }
 
 static hibloom_status run(struct redis_store *store, struct task *task)
 {
-    struct blocking *b = (struct blocking *)store;
-    hibloom_status status = enter(b);
-
-    if (status != HIBLOOM_OK) {
-        task->status = status; /* whoever ends it must not take it for done */
-        return status;
-    }
-    b->revived = false;
-    carry(b, task);
-    connection_leave(&b->connection, task->status == HIBLOOM_EPROTO);
-    return task->status == HIBLOOM_OK ? HIBLOOM_OK : fail(b, task->status, task->error.words);
+    return carry(blocking_of(store), task);
 }
 
-static void close_connection(struct redis_store *store)
+/* ---- The store ------------------------------------------------------------------------- */
+
+/* Wants no answer, but a connection over which one could come: it is asked for the
+ * third time once that is there. */
+static enum task_next next_reach(struct task *task, struct outbox *outbox)
 {
-    struct blocking *b = (struct blocking *)store;
-
-    connection_close(&b->connection);
-    outbox_free(&b->outbox);
-    free(b->flight);
+    if (task->pause_ms++ > 0)
+        return task->pause_ms == 2 ? TASK_WAIT : TASK_DONE;
+    outbox_begin(outbox, 0, (struct argument){"", 0});
+    outbox_end(outbox);
+    if (outbox->commands.failed) {
+        outbox_empty(outbox);
+        task_no_memory(task);
+    }
+    return TASK_SEND;
 }
 
-hibloom_status blocking_new(hibloom_store **out, struct redisContext *borrowed)
+static const struct task_class reach_class = {next_reach, NULL};
+
+static void set_deadline(struct redis_store *store, uint32_t ms)
+{
+    blocking_of(store)->carrier.deadline_ms = ms;
+}
+
+static void close_store(struct redis_store *store)
+{
+    struct blocking *b = blocking_of(store);
+
+    carrier_free(&b->carrier);
+    outbox_free(&b->call.outbox);
+}
+
+static hibloom_status make(struct blocking **out, struct settings *settings)
 {
     struct blocking *b = calloc(1, sizeof *b);
 
     if (b == NULL)
         return HIBLOOM_ENOMEM;
-    b->store = (struct redis_store){.base.class = &redis_store_class, .run = run, .close = close_connection};
-    b->connection.context = borrowed;
-    b->connection.borrowed = borrowed != NULL;
-    *out = &b->store.base;
-    return HIBLOOM_OK;
+    b->carrier.store =
+        (struct redis_store){.base.class = &redis_store_class, .run = run, .set_deadline = set_deadline, .close = close_store};
+    *out = b;
+    return carrier_make(&b->carrier, settings, &pipes) ? HIBLOOM_OK : HIBLOOM_ENOMEM;
 }
 
-hibloom_status blocking_connect(hibloom_store *store, struct uri *uri, const hibloom_connect_options *options)
+hibloom_status blocking_connect(hibloom_store **out, struct settings *settings)
 {
-    struct blocking *b = (struct blocking *)store;
-    struct connection *c = &b->connection;
+    struct blocking *b = NULL;
+    hibloom_status status = make(&b, settings);
 
-    c->uri = *uri;
-    *uri = (struct uri){0};
-    c->connect_timeout_ms = options->connect_timeout_ms != 0 ? options->connect_timeout_ms : TIMEOUT_DEFAULT_MS;
-    c->command_timeout_ms = options->command_timeout_ms != 0 ? options->command_timeout_ms : TIMEOUT_DEFAULT_MS;
-    b->store.server.bitfield = options->commands == HIBLOOM_COMMANDS_BITFIELD;
-    hibloom_status status = enter(b);
     if (status == HIBLOOM_OK)
-        connection_leave(c, false);
+        status = carry(b, &(struct task){.class = &reach_class});
+    if (b != NULL)
+        *out = &b->carrier.store.base;
+    return status;
+}
+
+hibloom_status blocking_borrow(hibloom_store **out, struct redisContext *context)
+{
+    struct blocking *b = NULL;
+    hibloom_status status = make(&b, &(struct settings){0});
+
+    if (b != NULL) {
+        b->theirs = context;
+        b->carrier.borrowed = true;
+        *out = &b->carrier.store.base;
+    }
     return status;
 }

@@ -2,13 +2,12 @@
 #ifndef HIBLOOM_BLOCKING_H
 #define HIBLOOM_BLOCKING_H
 
-#include "base/store.h"
-#include "net/uri.h"
+#include "net/settings.h"
 
-/* Where it fails, *out is not written. */
-hibloom_status blocking_new(hibloom_store **out, struct redisContext *borrowed);
+/* Connected; takes the settings over. Not connected: *out is good for its error. ENOMEM: it is NULL. */
+hibloom_status blocking_connect(hibloom_store **out, struct settings *);
 
-/* Connects a store made with borrowed = NULL; the URI moves into it. */
-hibloom_status blocking_connect(hibloom_store *, struct uri *, const hibloom_connect_options *);
+/* On the caller's connection. */
+hibloom_status blocking_borrow(hibloom_store **out, struct redisContext *);
 
 #endif

@@ -1,15 +1,17 @@
 /* connection.c: one pipe to one Redis. See connection.h. */
 #include "net/connection.h"
 #include "base/clock.h"
+#include "net/sigpipe.h"
+#include "net/tls.h"
 
 #include <errno.h>
 #include <hiredis/sds.h>
-#include <pthread.h>
-#include <signal.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
 /* The most that a server may send ahead of what has been decoded: hiredis
  * holds a string whole before it hands it over, and ours are short. */
@@ -51,6 +53,7 @@ static void abandon(struct connection *c)
 static void fail_as_context(struct connection *c, int saved)
 {
     const redisContext *context = c->context;
+    const char *tls = tls_is_on(context) ? tls_words(NULL) : NULL;
     bool timed_out = context->err == REDIS_ERR_IO && (saved == EAGAIN || saved == EWOULDBLOCK || saved == ETIMEDOUT);
 
 #ifdef REDIS_ERR_TIMEOUT
@@ -63,23 +66,63 @@ static void fail_as_context(struct connection *c, int saved)
     else if (c->answers == 1 && c->first.words[0] != '\0') /* a client that is not let in is told so, once */
         fail(c, refusal_status(refusal_of(c->first.words)), c->first.words);
     else
-        fail(c, HIBLOOM_EIO, context->errstr);
+        fail(c, HIBLOOM_EIO, tls != NULL ? tls : context->errstr);
     abandon(c);
 }
 
-/* The server's refusal, as words and status; it must not repeat the password. */
+/* The server's last words, as a status; they must not repeat the password. */
 static void fail_as_server(struct connection *c)
 {
     const enum refusal refusal = refusal_of(c->reply.text);
-    const char *password = c->uri.password;
+    const char *password = c->settings != NULL ? c->settings->uri.password : NULL;
+    char words[sizeof c->error.words];
 
-    if (c->status != HIBLOOM_OK)
-        return;
-    if (password != NULL && error_repeats(c->reply.text, password, strlen(password)))
-        (void)error_set(&c->error, refusal_status(refusal), "refused, in words that repeat the password");
+    refusal_explain(refusal, c->reply.text, words, sizeof words);
+    if (password != NULL && error_repeats(words, password, strlen(password)))
+        fail(c, refusal_status(refusal), "refused, in words that repeat the password");
     else
-        refusal_explain(refusal, c->reply.text, c->error.words, sizeof c->error.words);
-    c->status = refusal_status(refusal);
+        fail(c, refusal_status(refusal), words);
+}
+
+/* ---- Reading and writing ---- */
+
+/* Writes; without `done` it reads. TLS may write to read, and where it fails errno
+ * may be of something else. */
+static int transfer(redisContext *context, int *done)
+{
+    const bool tls = tls_is_on(context);
+    struct sigpipe before;
+
+    if (!tls && done == NULL)
+        return redisBufferRead(context);
+    sigpipe_block(&before);
+    if (tls)
+        tls_forget();
+    errno = 0;
+    const int result = done != NULL ? redisBufferWrite(context, done) : redisBufferRead(context);
+    sigpipe_unblock(&before, result != REDIS_OK);
+    return result;
+}
+
+/* What is left until then, in milliseconds, but no more than `most`; 0: nothing. */
+static uint32_t left_until(uint64_t then, uint32_t most)
+{
+    const uint64_t now = clock_now_ms(), left = then > now ? then - now : 0;
+
+    return then == 0 || left > most ? most : (uint32_t)left;
+}
+
+/* Our own connections over TLS do not block, since one record may come in many
+ * pieces: here they wait for the next. */
+static void await(struct connection *c, short events)
+{
+    struct pollfd ready = {.fd = c->context->fd, .events = events};
+    const uint32_t most = c->timeout_ms + 1;
+
+    if (c->alive && !c->borrowed && tls_is_on(c->context) && poll(&ready, 1, (int)left_until(c->deadline, most)) == 0) {
+        fail(c, HIBLOOM_ETIMEDOUT, "timed out waiting for the server");
+        abandon(c);
+    }
 }
 
 /* ---- Making it ---- */
@@ -87,37 +130,6 @@ static void fail_as_server(struct connection *c)
 static struct timeval milliseconds(uint32_t ms)
 {
     return (struct timeval){.tv_sec = ms / 1000, .tv_usec = (suseconds_t)(ms % 1000) * 1000};
-}
-
-/* AUTH and SELECT, where the URI asks for them, in one round trip. */
-static void authenticate(struct connection *c)
-{
-    const struct uri *uri = &c->uri;
-    struct commands commands = {0};
-
-    if (uri->password != NULL) {
-        command_start(&commands, uri->user != NULL ? 3 : 2, "AUTH");
-        if (uri->user != NULL)
-            command_text(&commands, uri->user);
-        command_text(&commands, uri->password);
-    }
-    if (uri->db != 0) {
-        command_start(&commands, 2, "SELECT");
-        command_number(&commands, uri->db);
-    }
-    size_t answers = commands.count;
-    if (answers > 0)
-        connection_send(c, &commands);
-    commands_wipe(&commands);
-    for (; answers > 0; answers--) {
-        const struct reply *reply = connection_receive(c, NULL, 0);
-        if (reply != NULL && reply->type == REDIS_REPLY_ERROR)
-            fail_as_server(c);
-        else if (reply != NULL && reply->type != REDIS_REPLY_STATUS)
-            fail(c, HIBLOOM_EPROTO, "the server's answer is not of the kind that was asked for");
-    }
-    if (c->status != HIBLOOM_OK && c->alive)
-        abandon(c); /* the next call shall try again, not go on as somebody else */
 }
 
 static void install_reader(struct connection *c)
@@ -131,14 +143,14 @@ static void install_reader(struct connection *c)
     reader->privdata = &c->reply;
 }
 
-static redisContext *connect_context(const struct connection *c, uint32_t timeout_ms)
+static redisContext *connect_context(const struct settings *s, const char *host, unsigned port, uint32_t timeout_ms)
 {
     const struct timeval timeout = milliseconds(timeout_ms);
 
     errno = 0;
-    if (c->uri.kind == URI_UNIX)
-        return redisConnectUnixWithTimeout(c->uri.path, timeout);
-    return redisConnectWithTimeout(c->uri.host, (int)c->uri.port, timeout);
+    if (s->uri.kind == URI_UNIX)
+        return redisConnectUnixWithTimeout(s->uri.path, timeout);
+    return redisConnectWithTimeout(host, (int)port, timeout);
 }
 
 /* hiredis gives up where a signal interrupts its waiting; whether it did. */
@@ -147,31 +159,72 @@ static bool interrupted(const redisContext *context)
     return context != NULL && context->err == REDIS_ERR_IO && errno == EINTR;
 }
 
-static void make(struct connection *c)
+static void connect_to(struct connection *c, const struct settings *s, const char *host, unsigned port, uint64_t until)
 {
-    const uint64_t start = clock_now_ms();
-
-    c->answers = 0;
-    c->context = connect_context(c, c->connect_timeout_ms);
-    while (interrupted(c->context)) {
-        const uint64_t spent = clock_now_ms() - start;
-        if (spent >= c->connect_timeout_ms) {
+    do {
+        const uint32_t left = left_until(until, s->options.connect_timeout_ms);
+        if (c->context != NULL)
+            redisFree(c->context);
+        c->context = NULL;
+        if (left == 0) {
             fail(c, HIBLOOM_ETIMEDOUT, "timed out connecting");
-            abandon(c);
             return;
         }
-        redisFree(c->context);
-        c->context = connect_context(c, c->connect_timeout_ms - (uint32_t)spent);
-    }
-    if (c->context == NULL) {
+        c->context = connect_context(s, host, port, left);
+    } while (interrupted(c->context));
+    if (c->context == NULL)
         fail(c, HIBLOOM_ENOMEM, "out of memory");
-    } else if (c->context->err != 0 || redisSetTimeout(c->context, milliseconds(c->command_timeout_ms)) != REDIS_OK) {
+}
+
+/* A TCP connection on which nothing has come for so long asks whether the server is there. */
+static bool keep_alive(const struct connection *c, const struct settings *s)
+{
+    const int seconds = (int)s->options.keepalive_s;
+
+    return seconds == 0 || s->uri.kind == URI_UNIX || redisEnableKeepAlive(c->context) != REDIS_OK ||
+           setsockopt(c->context->fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof seconds) == 0;
+}
+
+static hibloom_status start_tls(struct connection *c, const struct settings *s, const char *host, uint64_t until)
+{
+    struct ssl_st *ssl = NULL;
+    struct sigpipe before;
+
+    sigpipe_block(&before);
+    c->status = tls_begin(c->context, s, host, &ssl, &c->error);
+    if (c->status == HIBLOOM_OK)
+        c->status = tls_handshake(c->context, ssl, until, &c->error);
+    sigpipe_unblock(&before, c->status != HIBLOOM_OK);
+    if (c->status != HIBLOOM_OK)
+        abandon(c);
+    return c->status;
+}
+
+hibloom_status connection_open(struct connection *c, const struct settings *s, const char *host, unsigned port,
+                               uint64_t deadline)
+{
+    uint64_t until = clock_now_ms() + s->options.connect_timeout_ms;
+
+    if (deadline != 0 && deadline < until)
+        until = deadline;
+    *c = (struct connection){.settings = s, .timeout_ms = s->options.command_timeout_ms};
+    if (s->uri.tls && (c->status = tls_check(&c->error)) != HIBLOOM_OK)
+        return c->status;
+    connect_to(c, s, host, port, until);
+    if (c->status != HIBLOOM_OK)
+        return c->status;
+    c->alive = true;
+    if (c->context->err != 0 || !keep_alive(c, s) ||
+        redisSetTimeout(c->context, milliseconds(c->timeout_ms)) != REDIS_OK) {
         fail_as_context(c, errno);
-    } else {
-        c->alive = true;
-        install_reader(c);
-        authenticate(c);
+        return c->status;
     }
+    if (s->uri.tls && start_tls(c, s, host, until) != HIBLOOM_OK)
+        return c->status;
+    if (s->options.on_connect != NULL)
+        s->options.on_connect(c->context, s->options.data);
+    install_reader(c);
+    return HIBLOOM_OK;
 }
 
 /* ---- Receiving ---- */
@@ -204,7 +257,9 @@ static enum received take(struct connection *c)
 /* Whether the server has had its time since the last commands were sent. */
 static bool overdue(const struct connection *c)
 {
-    return c->command_timeout_ms != 0 && clock_now_ms() - c->sent_ms > c->command_timeout_ms;
+    const uint64_t now = clock_now_ms();
+
+    return (c->timeout_ms != 0 && now - c->sent_ms > c->timeout_ms) || (c->deadline != 0 && now >= c->deadline);
 }
 
 /* Reads what has come; gives up if that has gone on for too long or come to
@@ -219,12 +274,26 @@ static void read_some(struct connection *c)
     } else if (reader->len - reader->pos > UNREAD_MAX) {
         fail(c, HIBLOOM_EPROTO, "an answer far longer than any that was asked for");
         abandon(c);
-    } else if (redisBufferRead(c->context) != REDIS_OK) {
-        fail_as_context(c, errno);
+    } else {
+        const size_t before = reader->len;
+        if (c->deadline != 0)
+            redisSetTimeout(c->context, milliseconds(left_until(c->deadline, c->timeout_ms) + 1)); /* 0 is for ever */
+        if (transfer(c->context, NULL) != REDIS_OK)
+            fail_as_context(c, errno);
+        else if (reader->len == before)
+            await(c, POLLIN);
+        else
+            c->received += reader->len - before;
     }
 }
 
-const struct reply *connection_receive(struct connection *c, void *bulk, size_t room)
+static void note_first(struct connection *c, const char *words)
+{
+    if (c->answers++ == 0)
+        (void)error_set(&c->first, HIBLOOM_OK, "%s", words);
+}
+
+struct reply *connection_receive(struct connection *c, void *bulk, size_t room)
 {
     enum received received = RECEIVED_PUSH;
 
@@ -242,9 +311,32 @@ const struct reply *connection_receive(struct connection *c, void *bulk, size_t 
         if (!c->alive)
             return NULL;
     } while (received != RECEIVED_ANSWER);
-    if (c->answers++ == 0)
-        (void)error_set(&c->first, HIBLOOM_OK, "%s", c->reply.type == REDIS_REPLY_ERROR ? c->reply.text : "");
+    note_first(c, c->reply.type == REDIS_REPLY_ERROR ? c->reply.text : "");
     return &c->reply;
+}
+
+redisReply *connection_receive_object(struct connection *c)
+{
+    void *object = NULL;
+
+    if (!c->alive)
+        return NULL;
+    redisReader *reader = c->context->reader;
+    restore_reader(c);
+    while (c->alive && object == NULL) {
+        if (redisReaderGetReply(reader, &object) != REDIS_OK) {
+            fail(c, HIBLOOM_EPROTO, "nonsense from the server");
+            abandon(c);
+        } else if (object == NULL) {
+            read_some(c);
+        }
+    }
+    if (!c->alive)
+        return NULL;
+    install_reader(c);
+    const redisReply *reply = object;
+    note_first(c, reply->type == REDIS_REPLY_ERROR ? reply->str : "");
+    return object;
 }
 
 /* ---- A conversation ---- */
@@ -265,15 +357,14 @@ static void deliver_pushes(struct connection *c)
 /* A borrowed pipe must be quiet: an answer of its owner's that is still to
  * come would be taken for ours. What is on its way cannot be seen, but what
  * waits here can. */
-static void borrow(struct connection *c)
+hibloom_status connection_borrow(struct connection *c)
 {
     const redisContext *context = c->context;
     const redisReader *reader = context->reader;
 
-    if (context->err != 0) {
-        c->status = error_set(&c->error, HIBLOOM_EIO, "the borrowed connection is dead: %s", context->errstr);
-        return;
-    }
+    c->status = HIBLOOM_OK;
+    if (context->err != 0)
+        return c->status = error_set(&c->error, HIBLOOM_EIO, "the borrowed connection is dead: %s", context->errstr);
     if (sdslen(context->obuf) == 0 && reader->ridx < 0) {
         c->alive = true;
         install_reader(c);
@@ -281,66 +372,32 @@ static void borrow(struct connection *c)
     }
     if (c->status == HIBLOOM_OK && (!c->alive || reader->pos < reader->len)) {
         fail(c, HIBLOOM_EINVAL, "the borrowed connection has commands or replies pending");
-        if (c->alive)
-            restore_reader(c);
-        c->alive = false;
+        connection_return(c);
     }
-}
-
-/* Has the server closed the connection since its last use, for want of use or
- * because it was restarted; or said more than it was asked? Nothing was sent yet,
- * so a new one loses nothing. */
-static bool is_spent(const struct connection *c)
-{
-    char byte;
-
-    if (c->context->reader->pos < c->context->reader->len)
-        return true;
-    return recv(c->context->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
-}
-
-hibloom_status connection_enter(struct connection *c)
-{
-    c->status = HIBLOOM_OK;
-    if (!c->borrowed && c->context != NULL && is_spent(c))
-        abandon(c);
-    if (c->borrowed)
-        borrow(c);
-    else if (c->context == NULL)
-        make(c);
-    else
-        c->alive = true;
     return c->status;
 }
 
-void connection_leave(struct connection *c, bool confused)
+void connection_return(struct connection *c)
 {
-    if (c->alive && confused && !c->borrowed)
-        abandon(c);
-    if (c->alive && c->borrowed)
+    if (c->alive)
         restore_reader(c);
     c->alive = false;
 }
 
-/* hiredis writes without MSG_NOSIGNAL, and a library may not touch the
- * process' handlers. So SIGPIPE is blocked in this thread while it writes, and
- * one that came of it is taken back. */
-static int write_some(redisContext *context, int *done)
+/* The server may have closed it for want of use, or because it was restarted. Nothing
+ * was sent yet, so a new one loses nothing. */
+bool connection_is_alive(const struct connection *c)
 {
-    static const struct timespec at_once = {0, 0};
-    sigset_t pipe, before, pending;
+    char byte;
 
-    sigemptyset(&pipe);
-    sigaddset(&pipe, SIGPIPE);
-    sigpending(&pending);
-    pthread_sigmask(SIG_BLOCK, &pipe, &before);
-    const int result = redisBufferWrite(context, done), saved = errno;
-    if (result != REDIS_OK && saved == EPIPE && !sigismember(&pending, SIGPIPE))
-        while (sigtimedwait(&pipe, NULL, &at_once) < 0 && errno == EINTR)
-            ;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    errno = saved;
-    return result;
+    if (!c->alive || c->context->reader->pos < c->context->reader->len)
+        return false;
+    const ssize_t peeked = recv(c->context->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (peeked < 0)
+        return errno == EAGAIN || errno == EWOULDBLOCK;
+    /* what TLS has to say of itself, a new session ticket or new keys, is read, and no answer comes of it */
+    return peeked > 0 && tls_is_on(c->context) && transfer(c->context, NULL) == REDIS_OK &&
+           c->context->reader->pos == c->context->reader->len;
 }
 
 /* A server that refuses a client says why and hangs up: its words may be here
@@ -365,44 +422,42 @@ static void hear_last_words(struct connection *c)
         abandon(c);
 }
 
-void connection_send(struct connection *c, struct commands *commands)
+void connection_put(struct connection *c, const char *bytes, size_t len)
 {
-    int done = 0;
-
-    if (c->alive &&
-        (commands->failed || redisAppendFormattedCommand(c->context, commands->bytes, commands->len) != REDIS_OK)) {
+    if (c->alive && redisAppendFormattedCommand(c->context, bytes, len) != REDIS_OK) {
         fail(c, HIBLOOM_ENOMEM, "out of memory");
         abandon(c);
     }
-    commands_empty(commands);
+}
+
+hibloom_status connection_flush(struct connection *c)
+{
+    int done = 0;
+
     c->sent_ms = clock_now_ms();
     while (c->alive && !done) {
-        if (write_some(c->context, &done) != REDIS_OK) {
+        if (transfer(c->context, &done) != REDIS_OK) {
             if (errno == EPIPE || errno == ECONNRESET)
                 hear_last_words(c);
+            else if (errno == EINTR) /* hiredis gives up on that over TLS only, where a borrowed one may block */
+                c->context->err = 0;
             else
                 fail_as_context(c, errno);
         } else if (!done && overdue(c)) {
             fail(c, HIBLOOM_ETIMEDOUT, "timed out: the server takes no more commands");
             abandon(c);
+        } else if (!done) {
+            await(c, POLLOUT);
         }
     }
+    return c->status;
 }
 
 void connection_close(struct connection *c)
 {
     if (!c->borrowed && c->context != NULL)
         redisFree(c->context);
-    uri_free(&c->uri);
-}
-
-const char *connection_where(const struct connection *c, char *buf, size_t size)
-{
-    if (c->borrowed)
-        snprintf(buf, size, "borrowed connection");
-    else if (c->uri.kind == URI_UNIX)
-        snprintf(buf, size, "unix://%s", c->uri.path);
-    else
-        snprintf(buf, size, strchr(c->uri.host, ':') != NULL ? "[%s]:%u" : "%s:%u", c->uri.host, c->uri.port);
-    return buf;
+    if (!c->borrowed)
+        c->context = NULL;
+    c->alive = false;
 }

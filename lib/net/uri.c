@@ -11,8 +11,23 @@
 #include <stdlib.h>
 #include <sys/un.h>
 
-#define PORT_DEFAULT 6379u
 #define DB_MAX INT32_MAX /* SELECT takes an int */
+
+static const struct scheme {
+    const char *prefix;
+    enum uri_kind kind;
+    bool tls;
+    unsigned port; /* the default; 0: it has no hosts */
+} schemes[] = {
+    {"redis://", URI_TCP, false, 6379},
+    {"rediss://", URI_TCP, true, 6379},
+    {"redis+cluster://", URI_CLUSTER, false, 6379},
+    {"rediss+cluster://", URI_CLUSTER, true, 6379},
+    {"redis+sentinel://", URI_SENTINEL, false, 26379},
+    {"rediss+sentinel://", URI_SENTINEL, true, 26379},
+    {"unix://", URI_UNIX, false, 0},
+    {"memory:", URI_MEMORY, false, 0},
+};
 
 static bool has_prefix(const char *text, const char *prefix)
 {
@@ -73,16 +88,16 @@ static const char *read_credentials(struct uri *uri, char *text)
 }
 
 /* host, host:port, [ipv6] or [ipv6]:port */
-static const char *read_host(struct uri *uri, char *text)
+static const char *read_host(struct uri_host *host, char *text, unsigned default_port)
 {
     char *port = NULL;
 
-    uri->host = text;
+    *host = (struct uri_host){text, default_port};
     if (*text == '[') {
         char *close = strchr(text, ']');
         if (close == NULL || (close[1] != '\0' && close[1] != ':'))
             return "an IPv6 host is written [host] or [host]:port";
-        uri->host = text + 1;
+        host->name = text + 1;
         port = close[1] == ':' ? close + 2 : NULL;
         *close = '\0';
     } else if ((port = strchr(text, ':')) != NULL) {
@@ -90,89 +105,162 @@ static const char *read_host(struct uri *uri, char *text)
         if (strchr(port, ':') != NULL)
             return "there is more than one ':' in host and port; an IPv6 host is written in brackets";
     }
-    uri->port = PORT_DEFAULT;
-    if (*uri->host == '\0')
+    if (*host->name == '\0')
         return "the host is missing";
-    if (port != NULL && (!read_number(port, UINT16_MAX, &uri->port) || uri->port == 0))
+    if (port != NULL && (!read_number(port, UINT16_MAX, &host->port) || host->port == 0))
         return "the port must be a number from 1 to 65535";
     return NULL;
 }
 
-/* [user[:password]@]host[:port][/db] */
-static const char *read_tcp(struct uri *uri, char *rest)
+static const char *read_hosts(struct uri *uri, char *text, unsigned default_port)
 {
-    char *slash = strchr(rest, '/');
     const char *wrong = NULL;
 
-    uri->kind = URI_TCP;
-    if (slash != NULL) {
-        *slash = '\0';
-        if (strchr(slash + 1, '@') != NULL)
-            wrong = "a '/' in the user or password is written %2F";
-        else if (slash[1] != '\0')
-            wrong = read_db(uri, slash + 1);
+    for (char *host; wrong == NULL && (host = strsep(&text, ",")) != NULL;) {
+        if (uri->kind == URI_TCP && text != NULL)
+            return "only a cluster and Sentinels may have more than one host";
+        if (uri->host_count == URI_HOSTS_MAX)
+            return "there are more than 64 hosts";
+        wrong = read_host(&uri->hosts[uri->host_count++], host, default_port);
     }
-    char *at = strrchr(rest, '@');
+    return wrong;
+}
+
+/* What follows the '/': a database or nothing; of Sentinels MASTER or MASTER/db.
+ * NULL: there is no '/'. */
+static const char *read_path(struct uri *uri, char *text)
+{
+    if (uri->kind == URI_SENTINEL) {
+        char *master = strsep(&text, "/");
+        if (master == NULL || *master == '\0')
+            return "the name of the master is missing: redis+sentinel://host/MASTER";
+        if (!percent_decode(master))
+            return "bad escape in the name of the master: a byte is written %XX, and is not %00";
+        uri->master = master;
+    }
+    const char *wrong = text != NULL && *text != '\0' ? read_db(uri, text) : NULL;
+    return wrong == NULL && uri->kind == URI_CLUSTER && uri->db != 0 ? "a cluster has only database 0" : wrong;
+}
+
+/* name=value[&name=value...] */
+static const char *read_tls(struct uri *uri, char *query)
+{
+    const struct {
+        const char *name, **value;
+    } known[] = {
+        {"cacert=", &uri->tls_cacert}, {"cacertdir=", &uri->tls_cacertdir},
+        {"cert=", &uri->tls_cert},     {"key=", &uri->tls_key},
+        {"sni=", &uri->tls_sni},
+    };
+    const size_t count = sizeof known / sizeof known[0];
+
+    for (char *name; (name = strsep(&query, "&")) != NULL;) {
+        size_t i = 0;
+        while (i < count && !has_prefix(name, known[i].name))
+            i++;
+        if (i == count)
+            return "behind the '?' only cacert, cacertdir, cert, key and sni are known; "
+                   "a '?' in the user or password is written %3F";
+        if (*known[i].value != NULL)
+            return "behind the '?' each name may be given once";
+        char *value = name + strlen(known[i].name);
+        if (*value == '\0')
+            return "a value behind the '?' is empty";
+        if (!percent_decode(value))
+            return "bad escape behind the '?': a byte is written %XX, and is not %00";
+        *known[i].value = value;
+    }
+    return (uri->tls_cert == NULL) == (uri->tls_key == NULL) ? NULL : "cert and key are given both or not at all";
+}
+
+/* [user[:password]@]hosts[/path][?query] */
+static const char *read_servers(struct uri *uri, char *text, unsigned default_port)
+{
+    char *query = text, *path = strsep(&query, "?"), *hosts = strsep(&path, "/"), *at = strrchr(hosts, '@');
+    const char *wrong = NULL;
+
+    if (query != NULL)
+        wrong = uri->tls ? read_tls(uri, query)
+                         : "a '?' is for TLS and unix:// only; in the user or password it is written %3F";
+    if (wrong != NULL)
+        return wrong;
+    if (path != NULL && strchr(path, '@') != NULL)
+        return "a '/' in the user or password is written %2F";
     if (at != NULL) {
         *at = '\0';
-        if (wrong == NULL)
-            wrong = read_credentials(uri, rest);
-        rest = at + 1;
+        /* else user:password@ before each host would be taken for one long password */
+        if (uri->kind != URI_TCP && strpbrk(hosts, ",@") != NULL)
+            return "user and password are given once, before all hosts; a ',' or '@' in them is written %2C or %40";
+        wrong = read_credentials(uri, hosts);
+        hosts = at + 1;
     }
-    return wrong != NULL ? wrong : read_host(uri, rest);
+    if (wrong == NULL)
+        wrong = read_hosts(uri, hosts, default_port);
+    return wrong != NULL ? wrong : read_path(uri, path);
 }
 
 /* /path[?db=N] */
-static const char *read_unix(struct uri *uri, char *rest)
+static const char *read_unix(struct uri *uri, char *query)
 {
-    char *query = strchr(rest, '?');
+    char *path = strsep(&query, "?");
     const char *wrong = NULL;
 
-    uri->kind = URI_UNIX;
-    uri->path = rest;
-    if (query != NULL) {
-        *query++ = '\0';
+    uri->path = path;
+    if (query != NULL)
         wrong = has_prefix(query, "db=") ? read_db(uri, query + 3) : "behind the '?' only db=N is known";
-    }
     if (wrong != NULL)
         return wrong;
-    if (*rest != '/')
-        return strchr(rest, '@') != NULL ? "a unix:// URI has no user and no password: unix:///path"
+    if (*path != '/')
+        return strchr(path, '@') != NULL ? "a unix:// URI has no user and no password: unix:///path"
                                          : "the path must be absolute: unix:///path";
-    if (!percent_decode(rest))
+    if (!percent_decode(path))
         return "bad escape in the path: a byte is written %XX, and is not %00";
-    if (strlen(rest) >= sizeof((struct sockaddr_un *)0)->sun_path - 1) /* hiredis leaves the last byte to chance */
+    if (strlen(path) >= sizeof((struct sockaddr_un *)0)->sun_path - 1) /* hiredis leaves the last byte to chance */
         return "the path is too long for a Unix socket";
+    return NULL;
+}
+
+/* NULL, and words, if the text begins with no scheme that is known. */
+static const struct scheme *find_scheme(const char *text, struct error *error)
+{
+    const size_t len = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-.");
+    const bool slashes = has_prefix(text + len, "://");
+
+    for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++)
+        if (has_prefix(text, schemes[i].prefix) && strlen(schemes[i].prefix) == len + (slashes ? 3 : 1))
+            return &schemes[i];
+    if (slashes)
+        (void)error_set(error, HIBLOOM_EINVAL,
+                        "bad URI: the scheme '%.*s' is none of redis://, redis+cluster://, redis+sentinel://, unix:// and memory:", len < 20 ? (int)len : 20,
+                        text);
+    else
+        (void)error_set(error, HIBLOOM_EINVAL, "bad URI: it must begin with redis://, redis+cluster://, redis+sentinel://, unix:// or memory:");
     return NULL;
 }
 
 hibloom_status uri_parse(struct uri *out, const char *text, struct error *error)
 {
-    struct uri uri = {0};
+    const struct scheme *scheme = find_scheme(text, error);
     const char *wrong;
-    const size_t scheme = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-.");
 
-    if (has_prefix(text, "rediss://") || has_prefix(text, "redis+cluster://"))
-        return error_set(error, HIBLOOM_ENOTSUP, "%s is not supported yet, only redis://, unix:// and memory: are",
-                         has_prefix(text, "rediss://") ? "TLS (rediss://)" : "Redis Cluster (redis+cluster://)");
-    if (has_prefix(text + scheme, "://") && !has_prefix(text, "redis://") && !has_prefix(text, "unix://"))
-        return error_set(error, HIBLOOM_EINVAL, "bad URI: the scheme '%.*s' is none of redis://, unix:// and memory:",
-                         scheme < 20 ? (int)scheme : 20, text);
-    uri.text_size = strlen(text) + 1;
+    if (scheme == NULL)
+        return HIBLOOM_EINVAL;
+    struct uri uri = {.kind = scheme->kind, .tls = scheme->tls, .text_size = strlen(text) + 1};
     uri.text = malloc(uri.text_size);
-    if (uri.text == NULL)
+    if (scheme->port != 0)
+        uri.hosts = malloc(URI_HOSTS_MAX * sizeof *uri.hosts);
+    if (uri.text == NULL || (scheme->port != 0 && uri.hosts == NULL)) {
+        uri_free(&uri);
         return error_set(error, HIBLOOM_ENOMEM, "out of memory");
-    memcpy(uri.text, text, uri.text_size);
-    if (has_prefix(text, "memory:")) {
-        uri.kind = URI_MEMORY;
-        wrong = text[strlen("memory:")] == '\0' ? NULL : "nothing may follow memory:";
-    } else if (has_prefix(text, "redis://")) {
-        wrong = read_tcp(&uri, uri.text + strlen("redis://"));
-    } else if (has_prefix(text, "unix://")) {
-        wrong = read_unix(&uri, uri.text + strlen("unix://"));
-    } else {
-        wrong = "it must begin with redis://, unix:// or memory:";
     }
+    memcpy(uri.text, text, uri.text_size);
+    char *rest = uri.text + strlen(scheme->prefix);
+    if (scheme->kind == URI_MEMORY)
+        wrong = *rest == '\0' ? NULL : "nothing may follow memory:";
+    else if (scheme->kind == URI_UNIX)
+        wrong = read_unix(&uri, rest);
+    else
+        wrong = read_servers(&uri, rest, scheme->port);
     if (wrong != NULL) {
         uri_free(&uri);
         return error_set(error, HIBLOOM_EINVAL, "bad URI: %s", wrong);
@@ -186,5 +274,6 @@ void uri_free(struct uri *uri)
     if (uri->text != NULL)
         explicit_bzero(uri->text, uri->text_size);
     free(uri->text);
+    free(uri->hosts);
     *uri = (struct uri){0};
 }

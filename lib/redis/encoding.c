@@ -8,12 +8,16 @@
 
 #include <string.h>
 
-static void note_bit(struct task *task, struct run *run, size_t at, long long value)
+/* Of a command that may have been carried out before, a bit that is set now may have
+ * been set by that. */
+static void note_bit(struct task *task, struct run *run, size_t at, long long value, bool repeated)
 {
     if (value != 0 && value != 1)
         task_unexpected(task);
-    else
+    else if (value == 0 || !repeated)
         run->known[at] = value == 0 ? BIT_WAS_UNSET : BIT_WAS_SET;
+    else
+        run->known[at] = BIT_UNKNOWN;
 }
 
 /* Whether a reply is of that type. If it is a refusal, `count` bits from `at` on were not set. */
@@ -22,7 +26,7 @@ static inline bool expect(struct task *task, struct run *run, uint32_t i, size_t
 {
     if (task_expect(task, reply, type, i))
         return true;
-    if (reply->type == REDIS_REPLY_ERROR)
+    if (reply->type == REDIS_REPLY_ERROR && !reply->repeated)
         memset(run->known + at, BIT_WAS_SET, count);
     return false;
 }
@@ -51,7 +55,7 @@ static void ask_bits(const struct encoding *encoding, const hibloom *filter, str
 static void take_bit(struct task *task, struct run *run, uint32_t i, size_t at, const struct reply *reply)
 {
     if (expect(task, run, i, at, 1, REDIS_REPLY_INTEGER, reply))
-        note_bit(task, run, at, reply->integers[0]);
+        note_bit(task, run, at, reply->integers[0], reply->repeated);
 }
 
 /* ---- BITFIELD key SET u1 bit 1 ..., or GET u1 bit ... ----------------------------- */
@@ -87,7 +91,7 @@ static void take_array(struct task *task, struct run *run, uint32_t i, size_t at
         task_unexpected(task);
     else
         for (size_t bit = 0; bit < k; bit++)
-            note_bit(task, run, at + bit, reply->integers[bit]);
+            note_bit(task, run, at + bit, reply->integers[bit], reply->repeated);
 }
 
 /* ---- The whole block in one GETRANGE ---------------------------------------------- */
@@ -148,7 +152,7 @@ static void take_digits(struct task *task, struct run *run, uint32_t i, size_t a
         task_unexpected(task);
     else
         for (; at < count; at++)
-            note_bit(task, run, at, (long long)run->known[at] - '0');
+            note_bit(task, run, at, (long long)run->known[at] - '0', reply->repeated);
 }
 
 /* ---- Which one ----------------------------------------------------------------------- */

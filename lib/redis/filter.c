@@ -40,6 +40,7 @@ void redis_filter_make(struct task *task, const hibloom_spec *spec)
         return;
     }
     own->server = &((struct redis_store *)filter->store)->server;
+    own->restarts = own->server->stats.restarts;
     own->count = count;
     filter->spec = *spec;
     filter->impl = own;
@@ -65,6 +66,22 @@ struct record redis_filter_record(const hibloom *filter, uint32_t i)
         .epoch = own->keys[i].epoch,
         .state = RECORD_READY,
     };
+}
+
+static uint16_t slot_of(const hibloom *filter, uint32_t i)
+{
+    char key[KEYS_SIZE];
+
+    return keys_slot(key, keys_name(key, filter, i));
+}
+
+/* Of several keys all have a slot of their own, or a {tag}. */
+bool redis_is_together(const hibloom *filter, const hibloom *other)
+{
+    const struct redis_filter *own = redis_filter_of(filter);
+
+    return !own->server->clustered ||
+           (slot_of(filter, 0) == slot_of(other, 0) && (own->count == 1 || strchr(filter->name, '{') != NULL));
 }
 
 struct argument redis_begin(hibloom *filter, struct outbox *outbox, uint32_t tag, uint32_t i, char key[KEYS_SIZE])

@@ -8,8 +8,12 @@
 
 /* What a store knows of its server, for all filters on it. */
 struct redis_server_traits {
+    bool clustered;         /* a key's slot decides which server has it */
+    uint32_t count;         /* servers that hold keys */
+    uint32_t retry_ms;      /* a call goes on for so long */
     bool bitfield;          /* HIBLOOM_COMMANDS_BITFIELD */
     bool lacks_bitfield_ro; /* found out: it is older than Redis 6 */
+    hibloom_stats stats;
 };
 
 struct redis_key {
@@ -22,6 +26,7 @@ struct redis_key {
 struct redis_filter {
     struct redis_server_traits *server;
     uint64_t generation;
+    uint64_t restarts;  /* of the store's servers, that this handle has been told of */
     uint64_t proven_ms; /* when a guard was good last; 0: none was yet */
     bool in_doubt;      /* a guard was not good since an add last proved the root, and */
     uint32_t suspect;   /* this key, whose guard that was */
@@ -41,6 +46,9 @@ void redis_filter_free(hibloom *);
 
 /* Key number i as its record should be; without the crc. */
 struct record redis_filter_record(const hibloom *, uint32_t i);
+
+/* Are all its keys, and those of the other one, on one server? */
+bool redis_is_together(const hibloom *, const hibloom *other);
 
 /* Begins an exchange on key number i; its name as an argument. */
 struct argument redis_begin(hibloom *, struct outbox *, uint32_t tag, uint32_t i, char key[KEYS_SIZE]);

@@ -240,6 +240,7 @@ void guard_note_other(struct talk *talk, uint32_t i)
         return;
     talk->diagnose = diagnose;
     talk->other_key = i;
+    redis_filter_of(talk->task.filter)->server->stats.guards_failed++;
     redis_filter_of(talk->task.filter)->suspect = i;
     redis_filter_of(talk->task.filter)->in_doubt = true;
 }

@@ -222,6 +222,8 @@ static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct r
     }
 }
 
+/* What an add does not know of a bit, since an answer was lost, counts as news: better
+ * an item is worked on twice than never. */
 static void answered(struct talk *talk, unsigned number)
 {
     struct items *walk = items_of(talk);
@@ -230,9 +232,11 @@ static void answered(struct talk *talk, unsigned number)
 
     if (walk->missing == NULL || talk->task.status != HIBLOOM_OK)
         return;
-    for (uint32_t i = 0; i < window->items; i++)
-        if (memchr(window->known + (size_t)i * k, BIT_WAS_UNSET, k) != NULL)
+    for (uint32_t i = 0; i < window->items; i++) {
+        const unsigned char *known = window->known + (size_t)i * k;
+        if (memchr(known, BIT_WAS_UNSET, k) != NULL || (walk->encoding->sets && memchr(known, BIT_UNKNOWN, k) != NULL))
             note_missing(walk, window->base + window->item[i]);
+    }
 }
 
 /* ---- The guard was not good -------------------------------------------------------------- */
@@ -436,9 +440,29 @@ static void begin(struct items *walk, hibloom *filter, const struct encoding *en
         (void)lay_out(walk, walk->memory);
 }
 
+/* What is known to be new stays so. */
+static void add_again(struct task *task)
+{
+    struct items *walk = (struct items *)task;
+
+    walk->chunk.base = walk->chunk.end = 0;
+    walk->chunk.items = walk->chunk.next = 0;
+    walk->windows[0].items = walk->windows[1].items = 0;
+    walk->windows[0].runs = walk->windows[1].runs = 0;
+    walk->started = walk->held = false;
+    walk->talk.step = task->filter->bare ? start : prove;
+}
+
 void items_begin_add(struct items *walk, hibloom *filter, const hibloom_item *items, size_t n, bool exact)
 {
     begin(walk, filter, encoding_to_add(filter, exact), items, n, exact);
+    walk->talk.task.adds = true;
+    walk->talk.task.again = add_again;
+    if (walk->encoding->all_keys && !redis_is_together(filter, filter))
+        task_fail(&walk->talk.task, HIBLOOM_ENOTSUP,
+                  "'%s' is partitioned, and its keys lie on several servers of the cluster: is_new takes all of them in "
+                  "one step. Ask for no is_new, or choose a name with a {tag}",
+                  filter->name);
     if (!filter->bare && (guard_is_stale(filter) || n * walk->item_bytes > walk->window_bytes))
         walk->talk.step = prove;
 }
@@ -446,6 +470,7 @@ void items_begin_add(struct items *walk, hibloom *filter, const hibloom_item *it
 void items_begin_contains(struct items *walk, hibloom *filter, const hibloom_item *items, size_t n)
 {
     begin(walk, filter, encoding_to_look(filter), items, n, true);
+    walk->talk.task.reads = true;
     walk->talk.cleanup = retry_without_ro;
 }
 

@@ -37,6 +37,7 @@ struct life {
     enum life_goal goal;
     const hibloom_spec *wanted; /* by an open; NULL: whatever is stored */
     unsigned attempts;          /* how often the places were read */
+    uint64_t until;             /* they are read again in any case; ms */
     unsigned patience;          /* how often bits in the way will still be waited for */
 
     /* the last answers */

@@ -118,7 +118,7 @@ static const struct task_class look_class = {next, reply};
 
 void look_first_begin(struct look_first *look, hibloom *filter, const hibloom_item *items, size_t n)
 {
-    *look = (struct look_first){.task = {.class = &look_class, .filter = filter}, .items = items, .n = n};
+    *look = (struct look_first){.task = {.class = &look_class, .filter = filter, .adds = true}, .items = items, .n = n};
     look->missing = malloc(LOOK_CHUNK * sizeof *look->missing);
     look->found = malloc(LOOK_CHUNK * sizeof *look->found);
     if (look->found == NULL || look->missing == NULL) {

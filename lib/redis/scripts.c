@@ -64,6 +64,9 @@ static const char swap[] = COMMON
     "if not is(trailer, ARGV[2]) or trailer:sub(38, 38) ~= ARGV[3] or\n"
     "   (#ARGV[5] > 0 and call('GETRANGE', key, from, from + #ARGV[5] - 1) ~= ARGV[5]) or\n"
     "   (ARGV[8] ~= '' and (call('PTTL', key) >= 0) ~= (ARGV[8] == '1')) then return '=' .. (trailer or '') end\n"
+    "if ARGV[7] == 'x' and redis.acl_check_cmd and not redis.acl_check_cmd('UNLINK', key) then\n"
+    "  return redis.error_reply(\"NOPERM this user has no permissions to run the 'unlink' command\")\n"
+    "end\n"
     "if #ARGV[6] > 0 then call('SETRANGE', key, from, ARGV[6]) end\n"
     "call('SETRANGE', key, at + 37, ARGV[7])\n"
     "return '+'\n";
@@ -185,7 +188,8 @@ static const char undo[] = COMMON
     "  end\n"
     "  return t:match(" PATTERN ") and t:sub(29, 36) == bit.tohex(bit.bnot(crc))\n"
     "end\n"
-    "if call('BITCOUNT', key) == all and size <= tonumber(ARGV[3]) then call('UNLINK', key) return all end\n"
+    "if call('BITCOUNT', key) == all and size <= tonumber(ARGV[3]) and\n"
+    "   type(redis.pcall('UNLINK', key)) == 'number' then return all end\n" /* else zeros are left */
     "local bits, text, at, broken = find()\n"
     "if not bits and broken then\n"
     "  clear(ours, broken * 8, size * 8)\n"

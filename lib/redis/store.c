@@ -52,6 +52,7 @@ static hibloom_status run_items(hibloom *filter, struct items *items, bool *answ
 {
     hibloom_status status = run(filter, &items->talk.task);
 
+    ((struct redis_store *)filter->store)->server.stats.items += items->n;
     items_end(items, answers);
     return status;
 }
@@ -62,6 +63,7 @@ static hibloom_status look_and_add(hibloom *filter, const hibloom_item *items, s
 
     look_first_begin(&look, filter, items, n);
     hibloom_status status = run(filter, &look.task);
+    ((struct redis_store *)filter->store)->server.stats.items += n;
     look_first_end(&look);
     return status;
 }
@@ -140,6 +142,21 @@ static hibloom_status redis_merge_within(hibloom *into, hibloom *from, const str
 
 /* ---- The store ------------------------------------------------------------------------------ */
 
+static uint32_t redis_servers(const hibloom_store *store)
+{
+    return ((const struct redis_store *)store)->server.count;
+}
+
+static void redis_set_deadline(hibloom_store *store, uint32_t ms)
+{
+    ((struct redis_store *)store)->set_deadline((struct redis_store *)store, ms);
+}
+
+static const hibloom_stats *redis_stats(const hibloom_store *store)
+{
+    return &((const struct redis_store *)store)->server.stats;
+}
+
 static void redis_free(hibloom_store *base)
 {
     struct redis_store *store = (struct redis_store *)base;
@@ -156,11 +173,15 @@ const struct store_class redis_store_class = {
     .read = redis_read,
     .merge = redis_merge,
     .merge_within = redis_merge_within,
+    .near = redis_is_together,
+    .servers = redis_servers,
     .clear = redis_clear,
     .drop = redis_drop,
     .expire = redis_expire,
     .repair = redis_repair,
     .delete = redis_delete,
     .close = redis_filter_free,
+    .set_deadline = redis_set_deadline,
+    .stats = redis_stats,
     .free = redis_free,
 };

@@ -11,6 +11,7 @@ struct redis_store {
     hibloom_store base;
     struct redis_server_traits server;
     hibloom_status (*run)(struct redis_store *, struct task *); /* the task's status, with words in base.error */
+    void (*set_deadline)(struct redis_store *, uint32_t ms);
     void (*close)(struct redis_store *); /* the connections; the store's memory is freed behind it */
 };
 

@@ -13,7 +13,8 @@
  *
  * Exchanges are answered in any order, the replies of one exchange in theirs.
  * Every reply that was asked for is delivered once; one that will never come is
- * delivered as NULL, and the driver has noted with task_fail why. */
+ * delivered as NULL, and the driver has noted with task_fail why. A command whose
+ * reply was lost may be sent again: reply->repeated. */
 #ifndef HIBLOOM_TASK_H
 #define HIBLOOM_TASK_H
 
@@ -58,6 +59,11 @@ struct task {
     enum refusal refusal; /* where the server refused; else REFUSAL_OTHER */
     struct error error;
     unsigned pause_ms;
+    bool reads; /* it only asks: a replica may answer, and what a server forgot makes it wrong */
+    bool adds;  /* items: they may be wanted on replicas */
+    /* Begins it anew, once it is done, for a server that took over and may lack a part
+     * of it; NULL: that cannot be. */
+    void (*again)(struct task *);
 };
 
 struct task_class {

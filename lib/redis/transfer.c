@@ -97,6 +97,7 @@ static void begin_reading(struct talk *talk, struct outbox *outbox)
 void transfer_begin_read(struct transfer *transfer, hibloom *filter, const struct piece *piece, unsigned char *out)
 {
     begin(transfer, filter, piece, begin_reading);
+    transfer->talk.task.reads = true;
     transfer->out = out;
 }
 
@@ -204,11 +205,13 @@ void transfer_begin_merge(struct transfer *transfer, hibloom *into, const struct
                           const unsigned char *bits)
 {
     begin(transfer, into, piece, begin_merging);
+    transfer->talk.task.adds = true;
     transfer->bits = bits;
 }
 
 void transfer_begin_merge_within(struct transfer *transfer, hibloom *into, hibloom *from, const struct piece *piece)
 {
     begin(transfer, into, piece, begin_merging);
+    transfer->talk.task.adds = true;
     transfer->from = from;
 }

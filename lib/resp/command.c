@@ -123,6 +123,28 @@ void command_again(struct commands *commands, size_t from, size_t len)
     commands->count++;
 }
 
+/* Reads "$6\r\n" or "*4\r\n"; what follows it. */
+static const char *read_count(const char *at, size_t *count)
+{
+    for (*count = 0, at++; *at != '\r'; at++)
+        *count = *count * 10 + (size_t)(*at - '0');
+    return at + 2;
+}
+
+size_t command_length(const char *bytes, size_t len)
+{
+    size_t arguments, argument;
+
+    if (len == 0)
+        return 0;
+    const char *at = read_count(bytes, &arguments);
+    for (; arguments > 0; arguments--) {
+        at = read_count(at, &argument);
+        at += argument + 2;
+    }
+    return (size_t)(at - bytes);
+}
+
 void commands_empty(struct commands *commands)
 {
     commands->len = commands->count = 0;

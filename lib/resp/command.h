@@ -39,6 +39,10 @@ void command_begin_argument(struct commands *, size_t len);
 void command_bytes(struct commands *, const char *bytes, size_t len);
 void command_again(struct commands *, size_t from, size_t len);
 
+/* The bytes of the first command among these, which the functions above have
+ * written; 0: there is none. */
+size_t command_length(const char *bytes, size_t len);
+
 void commands_empty(struct commands *);
 void commands_wipe(struct commands *); /* overwrites a password before it frees */
 void commands_free(struct commands *);

@@ -24,6 +24,7 @@ struct reply {
     char text[REPLY_TEXT + 1];              /* terminated */
     unsigned char *bulk;                    /* if set after a reset: where a string goes in place of text, */
     size_t bulk_room;                       /* as far as there is room */
+    bool repeated; /* to a command that was sent before, which may have been carried out then, too */
     bool pushed;                            /* no answer but an out-of-band push, built for the connection's owner */
     const redisReplyObjectFunctions *owner; /* which builds that; NULL: a push is nonsense here */
 };

@@ -152,6 +152,20 @@ hibloom_status spec_size(hibloom_spec *spec, uint64_t capacity, double error_rat
     return status;
 }
 
+hibloom_status spec_spread(hibloom_spec *spec, uint32_t segments)
+{
+    hibloom_spec sized = *spec;
+
+    if (spec_segments(spec) >= segments || !spec_may_be_segmented(spec))
+        return HIBLOOM_OK;
+    /* Bits that were computed are computed again, those that were given stay. */
+    const bool computed = spec->capacity != 0 && spec->error_rate > 0 &&
+                          size_segmented(&sized, spec->capacity, spec->error_rate, spec->hashes) == HIBLOOM_OK &&
+                          sized.bits == spec->bits;
+    spec->segments = segments;
+    return computed ? size_segmented(spec, spec->capacity, spec->error_rate, spec->hashes) : HIBLOOM_OK;
+}
+
 hibloom_status hibloom_spec_for(hibloom_spec *out, uint64_t capacity, double error_rate)
 {
     hibloom_spec spec = {.hash = HIBLOOM_HASH_XXH3};

@@ -10,7 +10,7 @@
 #include <sys/random.h>
 
 /* It takes a rule that gives a segment, and a layout that keeps an item together. */
-static bool may_be_segmented(const hibloom_spec *spec)
+bool spec_may_be_segmented(const hibloom_spec *spec)
 {
     return hash_by_id(spec->hash)->rule->segments && spec->layout != HIBLOOM_LAYOUT_PARTITIONED;
 }
@@ -33,7 +33,7 @@ uint32_t spec_default_segments(const hibloom_spec *spec)
 {
     hibloom_spec trial = {.bits = spec->bits, .layout = spec->layout, .segments = spec->segments}; /* not the seeds */
 
-    if (spec->bits <= HIBLOOM_SEGMENT_BITS || !may_be_segmented(spec))
+    if (spec->bits <= HIBLOOM_SEGMENT_BITS || !spec_may_be_segmented(spec))
         return 1;
     const uint64_t least = (spec->bits - 1) / (HIBLOOM_SEGMENT_BITS - 8 * SEGMENT_TAIL) + 1;
     if (least > spec->segments)
@@ -88,7 +88,7 @@ hibloom_status spec_check_words(const hibloom_spec *spec, struct error *error)
     if (spec->bits < 1 || spec->bits > spec_bits_max(spec))
         return error_set(error, HIBLOOM_ERANGE, "bits=%" PRIu64 ": must be 1 to %" PRIu64, spec->bits,
                          spec_bits_max(spec));
-    if (spec->segments > 1 && !may_be_segmented(spec))
+    if (spec->segments > 1 && !spec_may_be_segmented(spec))
         return error_set(error, HIBLOOM_EINVAL, "segments=%" PRIu32 ": must be 1 with %s%s", spec->segments,
                          hash->rule->segments ? "layout=partitioned" : "hash=", hash->rule->segments ? "" : hash->name);
     return check_seeds(spec, hash, error);

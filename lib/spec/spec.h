@@ -60,6 +60,11 @@ hibloom_status spec_size(hibloom_spec *spec, uint64_t capacity, double error_rat
  * server's allocator rounds up by 3 % at most. */
 uint32_t spec_default_segments(const hibloom_spec *spec);
 
+bool spec_may_be_segmented(const hibloom_spec *spec); /* its layout and its hash allow it */
+
+/* Gives it so many segments, if it has fewer and may have them, and the bits that these take. */
+hibloom_status spec_spread(hibloom_spec *spec, uint32_t segments);
+
 /* The different items that leave such a share of all its bits set: the estimate
  * of hibloom_info. */
 double spec_items_at(const hibloom_spec *spec, double fill);

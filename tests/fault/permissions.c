@@ -158,6 +158,61 @@ static void who_may_not_eval_can_add_and_ask_and_do_no_more(void **state)
     }
 }
 
+/* ---- What a connection says when it is made ---------------------------------------- */
+
+/* The words that README adds to the lines of tests/fault/acl.c. */
+static const struct word {
+    const char *permission, *command;
+} words[] = {
+    {"+select", "SELECT 1"},   {"+client|setname", "CLIENT SETNAME x"}, {"+info", "INFO server"}, {"+role", "ROLE"},
+    {"+readonly", "READONLY"}, {"+cluster|slots", "CLUSTER SLOTS"},     {"+asking", "ASKING"},    {"+wait", "WAIT 0 1"},
+};
+
+enum { WORDS = sizeof words / sizeof *words };
+
+/* A server that is no cluster says so to who may ask. */
+static bool is_denied(redisContext *connection, const char *command)
+{
+    redisReply *reply = redisCommand(connection, command);
+
+    assert_non_null(reply);
+    const bool denied = reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "NOPERM ", 7) == 0;
+    freeReplyObject(reply);
+    return denied;
+}
+
+static void each_word_for_connections_allows_its_command_and_no_other(void **state)
+{
+    redisContext *connection = redis_server_connect(server);
+
+    (void)state;
+    test_command(redis, "ACL SETUSER app reset on >secret");
+    test_command(connection, "AUTH app secret"); /* which needs no word */
+    for (int w = 0; w < WORDS; w++) {
+        test_command(redis, "ACL SETUSER app -@all %s", words[w].permission);
+        for (int c = 0; c < WORDS; c++)
+            assert_int_equal(is_denied(connection, words[c].command), c != w);
+    }
+    redisFree(connection);
+}
+
+static void a_database_takes_select_and_is_denied_without_it(void **state)
+{
+    hibloom_store *store;
+    char uri[256];
+
+    (void)state;
+    snprintf(uri, sizeof uri, "redis://app:secret@127.0.0.1:%d/1", redis_server_port(server));
+    test_command(redis, "ACL SETUSER app reset on >secret ~* +getrange");
+    assert_status(hibloom_connect(&store, uri, NULL), HIBLOOM_EDENIED, store);
+    assert_non_null(strstr(hibloom_store_error(store), "NOPERM"));
+    assert_non_null(strstr(hibloom_store_error(store), "'select'"));
+    hibloom_store_free(store);
+    test_command(redis, "ACL SETUSER app +select");
+    assert_ok(hibloom_connect(&store, uri, NULL), store);
+    hibloom_store_free(store);
+}
+
 /* ---- Passwords -------------------------------------------------------------------- */
 
 /* The password comes while the store is connected: it is found out when the
@@ -195,6 +250,8 @@ int main(void)
         cmocka_unit_test(a_command_that_is_not_permitted),
         cmocka_unit_test(a_key_that_is_not_permitted),
         cmocka_unit_test(who_may_not_eval_can_add_and_ask_and_do_no_more),
+        cmocka_unit_test(each_word_for_connections_allows_its_command_and_no_other),
+        cmocka_unit_test(a_database_takes_select_and_is_denied_without_it),
         cmocka_unit_test(a_server_that_wants_a_password),
     };
 

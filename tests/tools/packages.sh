@@ -8,10 +8,14 @@ set -eu
 demo='gcc make libc6-dev libhiredis-dev libxxhash-dev zlib1g-dev redis-server'
 # PHP and Python are the other side of the sharing tests; locales has what a
 # test makes a foreign locale of; pkg-config and g++ build on the installed tree.
+# openssl makes the certificates. TLS needs libssl-dev and hiredis_ssl, which
+# libhiredis-dev has in it from trixie on. The rest are event loops.
+# Sentinels are run by redis-server itself.
 test="$demo libcmocka-dev redis-tools locales php-cli php-redis python3
-      python3-redis python3-murmurhash python3-xxhash pkg-config g++"
+      python3-redis python3-murmurhash python3-xxhash pkg-config g++
+      openssl libssl-dev libevent-dev libuv1-dev libev-dev"
 bench="$demo gnuplot-nox"
-ci="$test $bench clang libclang-rt-dev valgrind docker-compose debootstrap git"
+ci="$test $bench clang libclang-rt-dev clang-tidy clang-format cppcheck valgrind docker-compose debootstrap git"
 
 case ${1-} in
 demo) wanted=$demo ;;

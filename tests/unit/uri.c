@@ -2,12 +2,56 @@
  * its password. What a good one leads to is in fault/uri.c. No server. */
 #include "support/test.h"
 
+#include <malloc.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "net/uri.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+/* malloc and free are replaced where no sanitizer has done so: see fault/memory.c. */
+#if defined(__SANITIZE_ADDRESS__)
+#define REPLACED 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define REPLACED 0
+#endif
+#endif
+#ifndef REPLACED
+#define REPLACED 1
+#endif
+
+static bool watching;  /* only then the following count */
+static long live;      /* allocations not freed yet */
+static long countdown; /* n: the nth from now fails */
+static bool left;      /* a password in what was freed */
+
+#if REPLACED
+
+void *__libc_malloc(size_t size);
+void __libc_free(void *old);
+
+void *malloc(size_t size)
+{
+    if (watching && countdown > 0 && --countdown == 0)
+        return NULL;
+    void *fresh = __libc_malloc(size);
+    live += watching && fresh != NULL;
+    return fresh;
+}
+
+void free(void *old)
+{
+    if (watching && old != NULL) {
+        live--;
+        left = left || memmem(old, malloc_usable_size(old), "hunter2", 7) != NULL;
+    }
+    __libc_free(old);
+}
+
+#endif
 
 static void assert_refused(const char *text, hibloom_status status, const char *words)
 {
@@ -25,13 +69,13 @@ static void the_words_name_the_wrong_part(void **state)
     static const struct {
         const char *text, *words;
     } refused[] = {
-        {"", "it must begin with redis://, unix:// or memory:"},
-        {"127.0.0.1:6379", "it must begin with redis://, unix:// or memory:"},
-        {"redis:127.0.0.1", "it must begin with redis://, unix:// or memory:"},
-        {"u:hunter2@h:6379", "it must begin with redis://, unix:// or memory:"},
-        {"http://u:hunter2@h", "the scheme 'http' is none of redis://, unix:// and memory:"},
-        {"REDIS://h", "the scheme 'REDIS' is none of redis://, unix:// and memory:"},
-        {"memory://", "the scheme 'memory' is none of redis://, unix:// and memory:"},
+        {"", "it must begin with redis://, redis+cluster://, redis+sentinel://, unix:// or memory:"},
+        {"127.0.0.1:6379", "it must begin with redis://, redis+cluster://, redis+sentinel://, unix:// or memory:"},
+        {"redis:127.0.0.1", "it must begin with redis://, redis+cluster://, redis+sentinel://, unix:// or memory:"},
+        {"u:hunter2@h:6379", "it must begin with redis://, redis+cluster://, redis+sentinel://, unix:// or memory:"},
+        {"http://u:hunter2@h", "the scheme 'http' is none of redis://, redis+cluster://, redis+sentinel://, unix:// and memory:"},
+        {"REDIS://h", "the scheme 'REDIS' is none of redis://, redis+cluster://, redis+sentinel://, unix:// and memory:"},
+        {"memory://", "the scheme 'memory' is none of redis://, redis+cluster://, redis+sentinel://, unix:// and memory:"},
         {"memory:x", "nothing may follow memory:"},
         {"redis://", "the host is missing"},
         {"redis://u:hunter2@", "the host is missing"},
@@ -76,16 +120,200 @@ static void a_long_path_and_a_long_scheme_are_not_repeated(void **state)
     memset(text, 'x', 100);
     strcpy(text + 100, "://h");
     assert_refused(text, HIBLOOM_EINVAL,
-                   "bad URI: the scheme 'xxxxxxxxxxxxxxxxxxxx' is none of redis://, unix:// and memory:");
+                   "bad URI: the scheme 'xxxxxxxxxxxxxxxxxxxx' is none of redis://, redis+cluster://, redis+sentinel://, unix:// and memory:");
 }
 
-static void what_is_not_supported_yet_is_named(void **state)
+static void the_words_name_the_wrong_part_of_cluster_sentinel_and_tls(void **state)
 {
+#define DATABASE "the database must be a number from 0 to 2147483647"
+#define MASTER "the name of the master is missing: redis+sentinel://host/MASTER"
+#define QUERY "a '?' is for TLS and unix:// only; in the user or password it is written %3F"
+#define KNOWN \
+    "behind the '?' only cacert, cacertdir, cert, key and sni are known; a '?' in the user or password is written %3F"
+#define ONCE "user and password are given once, before all hosts; a ',' or '@' in them is written %2C or %40"
+#define PAIR "cert and key are given both or not at all"
+    static const struct {
+        const char *text, *words;
+    } refused[] = {
+        {"redis://u:hunter2@h,i", "only a cluster and Sentinels may have more than one host"},
+        {"rediss://u:hunter2@h,i", "only a cluster and Sentinels may have more than one host"},
+        {"redis://u:hunter2?@h", QUERY},
+        {"redis+cluster://u:p@h?cert=hunter2", QUERY},
+        {"redis+sentinel://u:p@h/m?db=hunter2", QUERY},
+        {"redis+cluster://", "the host is missing"},
+        {"redis+cluster://h,", "the host is missing"},
+        {"redis+cluster://h,,i", "the host is missing"},
+        {"redis+cluster://:hunter2@,h", "the host is missing"},
+        {"redis+cluster://@h", "there is no user or password before the '@'"},
+        {"redis+cluster://h:1,i:hunter2", "the port must be a number from 1 to 65535"},
+        {"redis+cluster://h,[::1", "an IPv6 host is written [host] or [host]:port"},
+        {"redis+cluster://u:hunter2@h,u:hunter2@i", ONCE},
+        {"redis+cluster://u:hunt,hunter2@h", ONCE},
+        {"redis+sentinel://u:hunter2@x@h/m", ONCE},
+        {"rediss+cluster://u:hunter2/x@h", "a '/' in the user or password is written %2F"},
+        {"redis+cluster://u:hunter2@h/1", "a cluster has only database 0"},
+        {"redis+cluster://u:hunter2@h/hunter2", DATABASE},
+        {"redis+sentinel://:hunter2@h", MASTER},
+        {"redis+sentinel://:hunter2@h/", MASTER},
+        {"rediss+sentinel://:hunter2@h//1", MASTER},
+        {"redis+sentinel://h/hunter2%zz",
+         "bad escape in the name of the master: a byte is written %XX, and is not %00"},
+        {"redis+sentinel://h/%00", "bad escape in the name of the master: a byte is written %XX, and is not %00"},
+        {"redis+sentinel://h/hunter2/x", DATABASE},
+        {"redis+sentinel://h/hunter2/1/2", DATABASE},
+        {"rediss://u:hunter2?hunter2@h", KNOWN},
+        {"rediss://h?", KNOWN},
+        {"rediss://h?hunter2", KNOWN},
+        {"rediss://h?sni", KNOWN},
+        {"rediss://h?SNI=hunter2", KNOWN},
+        {"rediss://h?sni=hunter2&", KNOWN},
+        {"rediss://h?db=1", KNOWN},
+        {"rediss://h?sni=hunter2&cacert=x&sni=hunter2", "behind the '?' each name may be given once"},
+        {"rediss://h?cacert=&sni=hunter2", "a value behind the '?' is empty"},
+        {"rediss://h?sni=hunter2%z0", "bad escape behind the '?': a byte is written %XX, and is not %00"},
+        {"rediss://h?sni=hunter2%00", "bad escape behind the '?': a byte is written %XX, and is not %00"},
+        {"rediss+cluster://h?cert=hunter2", PAIR},
+        {"rediss+sentinel://h/m?key=hunter2&cacert=x", PAIR},
+    };
+    char words[256];
+
     (void)state;
-    assert_refused("rediss://u:hunter2@h", HIBLOOM_ENOTSUP,
-                   "TLS (rediss://) is not supported yet, only redis://, unix:// and memory: are");
-    assert_refused("redis+cluster://u:hunter2@h", HIBLOOM_ENOTSUP,
-                   "Redis Cluster (redis+cluster://) is not supported yet, only redis://, unix:// and memory: are");
+    for (size_t i = 0; i < COUNT(refused); i++) {
+        snprintf(words, sizeof words, "bad URI: %s", refused[i].words);
+        assert_refused(refused[i].text, HIBLOOM_EINVAL, words);
+    }
+}
+
+/* What the library was not built with is not the URI's business: see connect. */
+static void each_scheme_has_its_kind_its_tls_and_its_port(void **state)
+{
+    static const struct {
+        const char *text;
+        enum uri_kind kind;
+        bool tls;
+        unsigned port; /* 0: no hosts */
+    } cases[] = {
+        {"redis://h", URI_TCP, false, 6379},
+        {"rediss://h", URI_TCP, true, 6379},
+        {"redis+cluster://h", URI_CLUSTER, false, 6379},
+        {"rediss+cluster://h", URI_CLUSTER, true, 6379},
+        {"redis+sentinel://h/m", URI_SENTINEL, false, 26379},
+        {"rediss+sentinel://h/m", URI_SENTINEL, true, 26379},
+        {"unix:///h", URI_UNIX, false, 0},
+        {"memory:", URI_MEMORY, false, 0},
+    };
+    struct uri uri;
+    struct error error;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        assert_ok(uri_parse(&uri, cases[i].text, &error), NULL);
+        assert_int_equal(uri.kind, cases[i].kind);
+        assert_int_equal(uri.tls, cases[i].tls);
+        assert_int_equal(uri.host_count, cases[i].port != 0);
+        if (cases[i].port != 0) {
+            assert_string_equal(uri.hosts[0].name, "h");
+            assert_int_equal(uri.hosts[0].port, cases[i].port);
+        }
+        assert_null(uri.user);
+        assert_null(uri.password);
+        assert_null(uri.tls_cacert);
+        assert_null(uri.tls_cacertdir);
+        assert_null(uri.tls_cert);
+        assert_null(uri.tls_key);
+        assert_null(uri.tls_sni);
+        uri_free(&uri);
+        assert_null(uri.text);
+        assert_null(uri.hosts);
+    }
+}
+
+static void a_cluster_has_as_many_hosts_as_are_named(void **state)
+{
+    struct uri uri;
+    struct error error;
+
+    (void)state;
+    assert_ok(uri_parse(&uri, "redis+cluster://us%2Cer:p%3F%40%2C@a:7000,[::1]:7001,b,[::2]/0", &error), NULL);
+    assert_string_equal(uri.user, "us,er");
+    assert_string_equal(uri.password, "p?@,");
+    assert_int_equal(uri.host_count, 4);
+    assert_string_equal(uri.hosts[0].name, "a");
+    assert_int_equal(uri.hosts[0].port, 7000);
+    assert_string_equal(uri.hosts[1].name, "::1");
+    assert_int_equal(uri.hosts[1].port, 7001);
+    assert_string_equal(uri.hosts[2].name, "b");
+    assert_int_equal(uri.hosts[2].port, 6379);
+    assert_string_equal(uri.hosts[3].name, "::2");
+    assert_int_equal(uri.hosts[3].port, 6379);
+    assert_int_equal(uri.db, 0);
+    assert_null(uri.master);
+    uri_free(&uri);
+    assert_ok(uri_parse(&uri, "redis+cluster://:p@h/", &error), NULL);
+    uri_free(&uri);
+}
+
+static void sentinels_have_a_master_and_its_database(void **state)
+{
+    struct uri uri;
+    struct error error;
+
+    (void)state;
+    assert_ok(uri_parse(&uri, "redis+sentinel://u:p@a,b:1/my%2Fmaster/5", &error), NULL);
+    assert_string_equal(uri.master, "my/master");
+    assert_int_equal(uri.db, 5);
+    assert_string_equal(uri.user, "u");
+    assert_int_equal(uri.host_count, 2);
+    assert_int_equal(uri.hosts[0].port, 26379);
+    assert_int_equal(uri.hosts[1].port, 1);
+    uri_free(&uri);
+    assert_ok(uri_parse(&uri, "rediss+sentinel://h/m/?sni=s", &error), NULL);
+    assert_string_equal(uri.master, "m");
+    assert_int_equal(uri.db, 0);
+    assert_string_equal(uri.tls_sni, "s");
+    uri_free(&uri);
+}
+
+static void tls_takes_files_and_a_name_in_any_order(void **state)
+{
+    struct uri uri;
+    struct error error;
+
+    (void)state;
+    assert_ok(uri_parse(&uri, "rediss://u:p@h:1/2?sni=a%2eb&key=/k@,?&cert=%26%3D=&cacertdir=/d&cacert=c", &error),
+              NULL);
+    assert_string_equal(uri.hosts[0].name, "h");
+    assert_int_equal(uri.db, 2);
+    assert_string_equal(uri.password, "p");
+    assert_string_equal(uri.tls_sni, "a.b");
+    assert_string_equal(uri.tls_key, "/k@,?");
+    assert_string_equal(uri.tls_cert, "&==");
+    assert_string_equal(uri.tls_cacertdir, "/d");
+    assert_string_equal(uri.tls_cacert, "c");
+    uri_free(&uri);
+    assert_ok(uri_parse(&uri, "rediss+cluster://h,i?cacert=/c", &error), NULL);
+    assert_int_equal(uri.host_count, 2);
+    assert_string_equal(uri.tls_cacert, "/c");
+    assert_null(uri.tls_cert);
+    uri_free(&uri);
+}
+
+static void a_cluster_may_name_so_many_hosts_and_no_more(void **state)
+{
+    char text[20 + 2 * URI_HOSTS_MAX] = "redis+cluster://h", words[64];
+    struct uri uri;
+    struct error error;
+
+    (void)state;
+    for (unsigned i = 1; i < URI_HOSTS_MAX; i++)
+        strcat(text, ",h");
+    assert_ok(uri_parse(&uri, text, &error), NULL);
+    assert_int_equal(uri.host_count, URI_HOSTS_MAX);
+    assert_string_equal(uri.hosts[URI_HOSTS_MAX - 1].name, "h");
+    uri_free(&uri);
+    strcat(text, ",h");
+    snprintf(words, sizeof words, "bad URI: there are more than %u hosts", URI_HOSTS_MAX);
+    assert_refused(text, HIBLOOM_EINVAL, words);
 }
 
 static void a_good_one_is_cut_into_its_parts(void **state)
@@ -98,8 +326,8 @@ static void a_good_one_is_cut_into_its_parts(void **state)
     assert_int_equal(uri.kind, URI_TCP);
     assert_string_equal(uri.user, "us@er");
     assert_string_equal(uri.password, "p/w");
-    assert_string_equal(uri.host, "::1");
-    assert_int_equal(uri.port, 7000);
+    assert_string_equal(uri.hosts[0].name, "::1");
+    assert_int_equal(uri.hosts[0].port, 7000);
     assert_int_equal(uri.db, 3);
     uri_free(&uri);
     assert_ok(uri_parse(&uri, "unix:///a%20b?db=2", &error), NULL);
@@ -109,9 +337,49 @@ static void a_good_one_is_cut_into_its_parts(void **state)
     assert_null(uri.password);
     uri_free(&uri);
     assert_ok(uri_parse(&uri, "redis://h", &error), NULL);
-    assert_int_equal(uri.port, 6379);
+    assert_int_equal(uri.hosts[0].port, 6379);
     assert_null(uri.password);
     uri_free(&uri);
+}
+
+/* ---- Memory ---- */
+
+/* Every allocation fails in its turn; and what is given back holds no password. */
+static void without_memory_nothing_is_kept_and_no_password_is_left(void **state)
+{
+    static const struct {
+        const char *text;
+        long allocations;
+        hibloom_status status;
+    } cases[] = {
+        {"redis+sentinel://u:hunter2@h,i/m", 2, HIBLOOM_OK},
+        {"rediss+cluster://u:hunter2@h?key=hunter2", 2, HIBLOOM_EINVAL},
+        {"redis://u:hunter2@h", 2, HIBLOOM_OK},
+        {"unix:///hunter2", 1, HIBLOOM_OK},
+        {"memory:", 1, HIBLOOM_OK},
+        {"http://hunter2", 0, HIBLOOM_EINVAL},
+    };
+    struct uri uri;
+    struct error error;
+
+    (void)state;
+    if (!REPLACED)
+        skip();
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        for (long n = 1; n <= cases[i].allocations + 1; n++) {
+            live = 0;
+            countdown = n;
+            watching = true;
+            const hibloom_status status = uri_parse(&uri, cases[i].text, &error);
+            if (status == HIBLOOM_OK)
+                uri_free(&uri);
+            watching = false;
+            assert_status(status, n <= cases[i].allocations ? HIBLOOM_ENOMEM : cases[i].status, NULL);
+            assert_int_equal(countdown, n <= cases[i].allocations ? 0 : 1);
+            assert_int_equal(live, 0);
+            assert_false(left);
+        }
+    }
 }
 
 int main(void)
@@ -119,8 +387,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_words_name_the_wrong_part),
         cmocka_unit_test(a_long_path_and_a_long_scheme_are_not_repeated),
-        cmocka_unit_test(what_is_not_supported_yet_is_named),
+        cmocka_unit_test(the_words_name_the_wrong_part_of_cluster_sentinel_and_tls),
+        cmocka_unit_test(each_scheme_has_its_kind_its_tls_and_its_port),
+        cmocka_unit_test(a_cluster_has_as_many_hosts_as_are_named),
+        cmocka_unit_test(sentinels_have_a_master_and_its_database),
+        cmocka_unit_test(tls_takes_files_and_a_name_in_any_order),
+        cmocka_unit_test(a_cluster_may_name_so_many_hosts_and_no_more),
         cmocka_unit_test(a_good_one_is_cut_into_its_parts),
+        cmocka_unit_test(without_memory_nothing_is_kept_and_no_password_is_left),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

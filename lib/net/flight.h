@@ -1,0 +1,59 @@
+/* flight.h: commands on their way to a server.
+ *
+ * A copy of each exchange is kept until its last reply has come. So what was
+ * lost, or refused for now, can be sent again, from the first command on whose
+ * reply the task has not seen. */
+#ifndef HIBLOOM_FLIGHT_H
+#define HIBLOOM_FLIGHT_H
+
+#include "redis/task.h"
+
+struct call;
+struct node;
+
+/* Whose the replies are: the task's, or the carrier's, which asks who a new
+ * connection leads to, where the slots are, who the master is, and how many replicas have it. */
+enum errand { ERRAND_TASK, ERRAND_GREETING, ERRAND_LOCATE, ERRAND_REPLICAS };
+
+struct flight {
+    struct flight *next;
+    struct call *call; /* NULL: none waits for it */
+    enum errand errand;
+    struct exchange exchange;
+    uint64_t number;      /* flights are numbered as they are sent */
+    uint32_t index;       /* of the reply that is delivered next */
+    uint32_t held;        /* replies that have come since one was refused for now: from that on, all is sent again */
+    enum refusal refusal; /* what that one means; its words: */
+    char *words;
+    bool carried_out; /* a command behind that one */
+    bool doubtful;    /* is sent again, and may have been carried out before */
+    struct node *to;  /* it was redirected there */
+    bool asking;      /* in front of each command goes ASKING, */
+    bool asked;       /* whose reply has come */
+    bool at_primary;  /* and not at a replica, which did not know */
+    unsigned redirects;
+    size_t len;
+    char bytes[];
+};
+
+struct flights { /* a queue */
+    struct flight *first, **end;
+};
+
+void flights_make(struct flights *);
+void flights_put(struct flights *, struct flight *);
+struct flight *flights_take(struct flights *); /* the first; NULL: none */
+void flights_join(struct flights *, struct flights *rest); /* which is empty then */
+
+/* NULL: out of memory. */
+struct flight *flight_new(struct call *, enum errand, const struct exchange *, const char *bytes, size_t len);
+void flight_free(struct flight *);
+
+/* Where the commands begin whose replies have not been delivered. */
+size_t flight_from(const struct flight *);
+
+/* Prepares it to be sent again, from the first command on whose reply the task has
+ * not seen. Lost: what of it was carried out is not known. */
+void flight_again(struct flight *, bool lost);
+
+#endif

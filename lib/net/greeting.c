@@ -1,0 +1,111 @@
+/* greeting.c: what is said first on a new connection. See greeting.h. */
+#include "net/greeting.h"
+
+#include <string.h>
+
+static void write_auth(struct commands *out, const struct uri *uri)
+{
+    command_start(out, uri->user != NULL ? 3 : 2, "AUTH");
+    if (uri->user != NULL)
+        command_text(out, uri->user);
+    command_text(out, uri->password);
+}
+
+static void write_step(struct commands *out, const struct settings *s, enum greeting_step step)
+{
+    switch (step) {
+    case GREETING_AUTH: write_auth(out, &s->uri); break;
+    case GREETING_SELECT:
+        command_start(out, 2, "SELECT");
+        command_number(out, s->uri.db);
+        break;
+    case GREETING_NAME:
+        command_start(out, 3, "CLIENT");
+        command_text(out, "SETNAME");
+        command_text(out, s->options.client_name);
+        break;
+    case GREETING_READONLY: command_start(out, 1, "READONLY"); break;
+    case GREETING_ROLE: command_start(out, 1, "ROLE"); break;
+    case GREETING_INFO:
+        command_start(out, 2, "INFO");
+        command_text(out, "server");
+        break;
+    }
+}
+
+void greeting_write(struct greeting *g, struct commands *out, const struct settings *s, enum node_role role)
+{
+    const bool sentinel = role == NODE_SENTINEL, behind_sentinel = s->uri.kind == URI_SENTINEL;
+    const bool wanted[] = {
+        [GREETING_AUTH] = s->uri.password != NULL,
+        [GREETING_SELECT] = s->uri.db != 0 && !sentinel,
+        [GREETING_NAME] = s->options.client_name != NULL,
+        [GREETING_READONLY] = role == NODE_REPLICA && !behind_sentinel,
+        [GREETING_ROLE] = role == NODE_PRIMARY && behind_sentinel,
+        [GREETING_INFO] = true,
+    };
+
+    *g = (struct greeting){0};
+    for (size_t step = 0; step < sizeof wanted / sizeof *wanted; step++) {
+        if (!wanted[step])
+            continue;
+        g->step[g->count++] = (enum greeting_step)step;
+        write_step(out, s, (enum greeting_step)step);
+    }
+}
+
+/* The server's words may repeat the password. */
+static hibloom_status refuse(const struct settings *s, const redisReply *reply, struct error *error)
+{
+    const enum refusal refusal = refusal_of(reply->str);
+    const char *password = s->uri.password;
+
+    if (password != NULL && error_repeats(reply->str, password, strlen(password)))
+        return error_set(error, refusal_status(refusal), "refused, in words that repeat the password");
+    refusal_explain(refusal, reply->str, error->words, sizeof error->words);
+    return refusal_status(refusal);
+}
+
+/* "...\r\nrun_id:0f3e...\r\n..." */
+static void read_run_id(struct greeting *g, const redisReply *info)
+{
+    static const char name[] = "\nrun_id:";
+    const char *at = strstr(info->str, name);
+    const size_t len = at != NULL ? strspn(at + sizeof name - 1, "0123456789abcdef") : 0;
+
+    if (len == RUN_ID_SIZE - 1) {
+        memcpy(g->run_id, at + sizeof name - 1, len);
+        g->run_id[len] = '\0';
+    }
+}
+
+static bool is_master(const redisReply *role)
+{
+    return role->type == REDIS_REPLY_ARRAY && role->elements > 0 && role->element[0]->type == REDIS_REPLY_STRING &&
+           strcmp(role->element[0]->str, "master") == 0;
+}
+
+/* May be left out by those who must not ask, and by proxies, which are no server themselves. */
+static bool is_optional(enum greeting_step step)
+{
+    return step == GREETING_NAME || step == GREETING_ROLE || step == GREETING_INFO;
+}
+
+hibloom_status greeting_take(struct greeting *g, const struct settings *s, uint32_t i, const redisReply *reply,
+                             struct error *error)
+{
+    const enum greeting_step step = g->step[i];
+
+    if (reply->type == REDIS_REPLY_ERROR) {
+        const hibloom_status status = refusal_status(refusal_of(reply->str));
+        /* who must authenticate first is told so by the call itself */
+        return is_optional(step) && status != HIBLOOM_EUNAVAILABLE ? HIBLOOM_OK : refuse(s, reply, error);
+    }
+    if (step == GREETING_INFO && reply->type == REDIS_REPLY_STRING)
+        read_run_id(g, reply);
+    else if (step == GREETING_ROLE && !is_master(reply))
+        return error_set(error, HIBLOOM_EUNAVAILABLE, "it is no master any more: ask the Sentinels again");
+    else if (step < GREETING_ROLE && reply->type != REDIS_REPLY_STATUS)
+        return error_set(error, HIBLOOM_EPROTO, "the server's answer is not of the kind that was asked for");
+    return HIBLOOM_OK;
+}

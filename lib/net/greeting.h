@@ -1,0 +1,38 @@
+/* greeting.h: what is said first on a new connection: who we are, and who is there?
+ *
+ *     AUTH        if the URI has a password
+ *     SELECT      if it has a database
+ *     CLIENT SETNAME       if a name is wanted; may be refused
+ *     READONLY    to a replica of a cluster
+ *     ROLE        to a master that a Sentinel named; may be refused
+ *     INFO server run_id tells a restart; may be refused
+ *
+ * All in one round trip. A Sentinel hears AUTH only if it has asked for it. */
+#ifndef HIBLOOM_GREETING_H
+#define HIBLOOM_GREETING_H
+
+#include "net/settings.h"
+#include "resp/command.h"
+#include "resp/refusal.h"
+
+#include <hiredis/hiredis.h>
+
+#define RUN_ID_SIZE 41u /* 40 digits, terminated */
+
+enum node_role { NODE_PRIMARY, NODE_REPLICA, NODE_SENTINEL, NODE_UNUSED }; /* the last: nobody knows what it is */
+
+enum greeting_step { GREETING_AUTH, GREETING_SELECT, GREETING_NAME, GREETING_READONLY, GREETING_ROLE, GREETING_INFO };
+
+struct greeting {
+    enum greeting_step step[6];
+    uint32_t count;
+    char run_id[RUN_ID_SIZE]; /* of who is there; "": it is not known */
+};
+
+void greeting_write(struct greeting *, struct commands *, const struct settings *, enum node_role);
+
+/* Takes reply number i. Not OK: the connection is not the one that is wanted, in these words. */
+hibloom_status greeting_take(struct greeting *, const struct settings *, uint32_t i, const redisReply *,
+                             struct error *);
+
+#endif

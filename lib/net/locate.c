@@ -1,0 +1,142 @@
+/* locate.c: asks who is where. See locate.h. */
+#include "net/locate.h"
+
+#include <string.h>
+
+static bool is_sentinel_store(const struct carrier *c)
+{
+    return c->settings.uri.kind == URI_SENTINEL;
+}
+
+/* The sooner the better: who is connected answers at once. */
+static unsigned rank(const struct carrier *c, const struct node *node)
+{
+    if (node->asked == c->round || (is_sentinel_store(c) && node->role != NODE_SENTINEL))
+        return 0;
+    return node->state == NODE_READY ? 3 : node->role != NODE_UNUSED || !node->seed ? 1 : 2;
+}
+
+static struct node *next_candidate(const struct carrier *c)
+{
+    struct node *best = NULL;
+
+    for (unsigned i = 0; i < c->topology.count; i++) {
+        struct node *node = c->topology.nodes[i];
+        if (rank(c, node) > (best != NULL ? rank(c, best) : 0))
+            best = node;
+    }
+    return best;
+}
+
+static uint32_t write_question(const struct carrier *c, struct commands *out)
+{
+    const char *master = c->settings.uri.master;
+
+    if (!is_sentinel_store(c)) {
+        command_start(out, 2, "CLUSTER");
+        command_text(out, "SLOTS");
+        return 1;
+    }
+    command_start(out, 3, "SENTINEL");
+    command_text(out, "GET-MASTER-ADDR-BY-NAME");
+    command_text(out, master);
+    if (!c->settings.options.read_from_replicas)
+        return 1;
+    command_start(out, 3, "SENTINEL");
+    command_text(out, "REPLICAS");
+    command_text(out, master);
+    return 2;
+}
+
+static hibloom_status ask(struct carrier *c, struct node *node, struct error *error)
+{
+    struct commands commands = {0};
+    const uint32_t replies = write_question(c, &commands);
+    struct flight *flight = NULL;
+
+    c->told = true;
+
+    if (!commands.failed)
+        flight = flight_new(NULL, ERRAND_LOCATE, &(struct exchange){.replies = replies}, commands.bytes, commands.len);
+    commands_free(&commands);
+    if (flight == NULL)
+        return error_set(error, HIBLOOM_ENOMEM, "out of memory");
+    const hibloom_status status = carrier_send_to(c, node, flight, error);
+    if (status != HIBLOOM_OK)
+        flight_free(flight);
+    return status;
+}
+
+/* Asks the next node that can be reached; if there is none, all that waits has failed. */
+static void ask_next(struct carrier *c)
+{
+    struct node *node;
+
+    while ((node = next_candidate(c)) != NULL) {
+        node->asked = c->round;
+        const hibloom_status status = ask(c, node, &c->nowhere);
+        if (status == HIBLOOM_OK)
+            return;
+        c->nowhere_status = status;
+    }
+    c->locating = false;
+    carrier_fail_all(c, c->nowhere_status, c->nowhere.words);
+}
+
+void locate_begin(struct carrier *c)
+{
+    if (c->locating)
+        return;
+    c->locating = true;
+    c->round++;
+    c->nowhere_status = error_set(&c->nowhere, HIBLOOM_EUNAVAILABLE, "there is nobody to ask who is where");
+    ask_next(c);
+}
+
+void locate_failed(struct carrier *c, hibloom_status status, const char *words)
+{
+    c->nowhere_status = error_set(&c->nowhere, status, "%s", words);
+    ask_next(c);
+}
+
+/* In words, why this is no answer; NULL: it is one. */
+static const char *take_answer(struct carrier *c, const struct node *node, uint32_t index, const redisReply *reply,
+                               bool *took_over)
+{
+    if (reply->type == REDIS_REPLY_ERROR)
+        return reply->str;
+    if (c->topology.clustered)
+        return topology_take_slots(&c->topology, node, reply, took_over)
+                   ? NULL
+                   : "the server's answer to CLUSTER SLOTS makes no sense";
+    if (index == 0 && reply->type == REDIS_REPLY_NIL)
+        return "the Sentinel knows no master of that name";
+    if (index == 0 ? topology_take_master(&c->topology, reply) : topology_take_replicas(&c->topology, reply))
+        return NULL;
+    return "the Sentinel's answer makes no sense";
+}
+
+void locate_take(struct carrier *c, const struct node *node, uint32_t index, bool last, const redisReply *reply)
+{
+    bool took_over = false;
+    const char *wrong = take_answer(c, node, index, reply, &took_over);
+
+    if (wrong != NULL) {
+        const hibloom_status status =
+            reply->type == REDIS_REPLY_ERROR ? refusal_status(refusal_of(wrong)) : HIBLOOM_EUNAVAILABLE;
+        c->nowhere_status = error_set(&c->nowhere, status, "%s", wrong);
+        c->told = false;
+    }
+    if (took_over)
+        carrier_restarted(c, NULL);
+    if (!last)
+        return;
+    if (!c->told) {
+        ask_next(c);
+        return;
+    }
+    settings_log(&c->settings, HIBLOOM_LOG_INFO, "it is known again where the keys are");
+    c->locating = c->stale = false;
+    c->store.server.count = topology_primaries(&c->topology);
+    carrier_dispatch_all(c);
+}

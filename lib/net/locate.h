@@ -1,0 +1,18 @@
+/* locate.h: asks who is where: a cluster for its slots, a Sentinel for the master.
+ *
+ * One node after the other is asked, until one tells; meanwhile what has to be sent
+ * waits. Nobody is asked twice at a time, however many flights were redirected. */
+#ifndef HIBLOOM_LOCATE_H
+#define HIBLOOM_LOCATE_H
+
+#include "net/carrier.h"
+
+void locate_begin(struct carrier *);
+
+/* The node that was asked has not told. */
+void locate_failed(struct carrier *, hibloom_status, const char *words);
+
+/* Takes reply number `index` of a node; the last one of it? */
+void locate_take(struct carrier *, const struct node *, uint32_t index, bool last, const redisReply *);
+
+#endif

@@ -1,0 +1,123 @@
+/* settings.c: a store's URI and options, copied. See settings.h. */
+#include "net/settings.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TIMEOUT_DEFAULT_MS 5000u
+#define REPLICAS_DEFAULT_MS 1000u
+
+static void fill_in(uint32_t *field, uint32_t otherwise)
+{
+    if (*field == 0)
+        *field = otherwise;
+}
+
+/* A program that was compiled against an older header has a shorter struct. */
+static void copy_known(hibloom_connect_options *out, const hibloom_connect_options *given)
+{
+    const size_t least = offsetof(hibloom_connect_options, size) + sizeof out->size;
+    size_t size = given->size > least ? given->size : least;
+
+    if (size > sizeof *out)
+        size = sizeof *out;
+    *out = (hibloom_connect_options){0};
+    memcpy(out, given, size);
+}
+
+/* Each string as a copy, all in one block. */
+static bool copy_strings(struct settings *s)
+{
+    hibloom_connect_options *o = &s->options;
+    const char **const fields[] = {&o->client_name, &o->tls_cacert, &o->tls_cacertdir,
+                                   &o->tls_cert,    &o->tls_key,    &o->tls_sni};
+    const size_t count = sizeof fields / sizeof *fields;
+    size_t size = 1;
+
+    for (size_t i = 0; i < count; i++)
+        size += *fields[i] != NULL ? strlen(*fields[i]) + 1 : 0;
+    s->strings = malloc(size);
+    if (s->strings == NULL)
+        return false;
+    char *at = s->strings;
+    for (size_t i = 0; i < count; i++)
+        if (*fields[i] != NULL) {
+            const size_t len = strlen(*fields[i]) + 1;
+            *fields[i] = memcpy(at, *fields[i], len);
+            at += len;
+        }
+    return true;
+}
+
+static void prefer(const char **option, const char *in_uri)
+{
+    if (in_uri != NULL)
+        *option = in_uri;
+}
+
+static hibloom_status check(const struct settings *s, struct error *error)
+{
+    const hibloom_connect_options *o = &s->options;
+
+    if (o->commands != HIBLOOM_COMMANDS_SETBIT && o->commands != HIBLOOM_COMMANDS_BITFIELD)
+        return error_set(error, HIBLOOM_EINVAL, "options->commands is none of enum hibloom_commands");
+    if ((o->tls_cert == NULL) != (o->tls_key == NULL))
+        return error_set(error, HIBLOOM_EINVAL, "of a certificate and its key, one is missing");
+    if (o->client_name != NULL && (*o->client_name == '\0' || strpbrk(o->client_name, " \r\n\t") != NULL))
+        return error_set(error, HIBLOOM_EINVAL, "options->client_name has no blanks and no line ends");
+    if (o->min_replicas != 0 && o->replicas_ms >= o->command_timeout_ms)
+        return error_set(error, HIBLOOM_ERANGE, "options->replicas_ms is not below options->command_timeout_ms");
+    return HIBLOOM_OK;
+}
+
+hibloom_status settings_make(struct settings *out, const char *uri, const hibloom_connect_options *given,
+                             struct error *error)
+{
+    static const hibloom_connect_options defaults = HIBLOOM_CONNECT_OPTIONS_INIT;
+    struct settings s = {0};
+    hibloom_connect_options *o = &s.options;
+    hibloom_status status = uri_parse(&s.uri, uri, error);
+
+    if (status != HIBLOOM_OK)
+        return status;
+    copy_known(o, given != NULL ? given : &defaults);
+    prefer(&o->tls_cacert, s.uri.tls_cacert);
+    prefer(&o->tls_cacertdir, s.uri.tls_cacertdir);
+    prefer(&o->tls_cert, s.uri.tls_cert);
+    prefer(&o->tls_key, s.uri.tls_key);
+    prefer(&o->tls_sni, s.uri.tls_sni);
+    fill_in(&o->connect_timeout_ms, TIMEOUT_DEFAULT_MS);
+    fill_in(&o->command_timeout_ms, TIMEOUT_DEFAULT_MS);
+    fill_in(&o->replicas_ms, o->command_timeout_ms > REPLICAS_DEFAULT_MS ? REPLICAS_DEFAULT_MS
+                                                                         : o->command_timeout_ms / 2);
+    status = check(&s, error);
+    if (status == HIBLOOM_OK && !copy_strings(&s))
+        status = error_set(error, HIBLOOM_ENOMEM, "out of memory");
+    if (status == HIBLOOM_OK)
+        *out = s;
+    else
+        uri_free(&s.uri);
+    return status;
+}
+
+void settings_free(struct settings *s)
+{
+    uri_free(&s->uri);
+    free(s->strings);
+    *s = (struct settings){0};
+}
+
+void settings_log(const struct settings *s, hibloom_log_level level, const char *format, ...)
+{
+    char line[1200];
+    va_list arguments;
+
+    if (s->options.on_log == NULL)
+        return;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    s->options.on_log(level, line, s->options.data);
+}

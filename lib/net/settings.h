@@ -1,0 +1,23 @@
+/* settings.h: what a store was asked to be: its URI and its options, defaults filled in. */
+#ifndef HIBLOOM_SETTINGS_H
+#define HIBLOOM_SETTINGS_H
+
+#include "net/uri.h"
+
+struct settings {
+    struct uri uri;
+    hibloom_connect_options options; /* its strings lie in: */
+    char *strings;
+};
+
+/* Copies both; end with settings_free on OK. EINVAL, ERANGE, ENOMEM; words in *error. */
+hibloom_status settings_make(struct settings *, const char *uri, const hibloom_connect_options *, struct error *);
+
+/* Overwrites the password before it frees. */
+void settings_free(struct settings *);
+
+/* A line for the caller's log, if one is wanted. */
+__attribute__((format(printf, 3, 4))) void settings_log(const struct settings *, hibloom_log_level, const char *format,
+                                                        ...);
+
+#endif

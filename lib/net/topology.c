@@ -1,0 +1,302 @@
+/* topology.c: the servers of a store, and which of them has a key. See topology.h. */
+#include "net/topology.h"
+#include "base/number.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Nodes --------------------------------------------------------------------- */
+
+static bool has_address(const struct node *node, const char *host, size_t host_len, unsigned port)
+{
+    return node->port == port && strlen(node->host) == host_len && memcmp(node->host, host, host_len) == 0;
+}
+
+static void set_address(struct node *node, const char *host, size_t host_len, unsigned port)
+{
+    memcpy(node->host, host, host_len);
+    node->host[host_len] = '\0';
+    node->port = port;
+}
+
+/* One that no map names any more is free for another address. */
+static bool is_free(const struct node *node)
+{
+    return node->role == NODE_UNUSED && !node->seed && node->state == NODE_CLOSED && node->pending.first == NULL;
+}
+
+static struct node *add_node(struct topology *t)
+{
+    for (unsigned i = 0; i < t->count; i++)
+        if (is_free(t->nodes[i]))
+            return t->nodes[i];
+    struct node *node = t->count < NODES_MAX ? calloc(1, sizeof *node) : NULL;
+    if (node == NULL)
+        return NULL;
+    node->number = (uint16_t)t->count;
+    flights_make(&node->pending);
+    flights_make(&node->sent);
+    t->nodes[t->count++] = node;
+    return node;
+}
+
+struct node *topology_node(struct topology *t, const char *host, size_t host_len, unsigned port)
+{
+    for (unsigned i = 0; i < t->count; i++)
+        if (t->nodes[i]->role != NODE_SENTINEL && has_address(t->nodes[i], host, host_len, port))
+            return t->nodes[i];
+    struct node *node = host_len < NODE_HOST_SIZE ? add_node(t) : NULL;
+    if (node == NULL)
+        return NULL;
+    set_address(node, host, host_len, port);
+    node->role = NODE_UNUSED;
+    node->run_id[0] = '\0';
+    return node;
+}
+
+/* Nodes that the URI names; of a cluster nobody knows yet what they are. */
+static bool add_seeds(struct topology *t, const struct uri *uri)
+{
+    for (unsigned i = 0; i < uri->host_count; i++) {
+        struct node *node = strlen(uri->hosts[i].name) < NODE_HOST_SIZE ? add_node(t) : NULL;
+        if (node == NULL)
+            return false;
+        set_address(node, uri->hosts[i].name, strlen(uri->hosts[i].name), uri->hosts[i].port);
+        node->seed = true;
+        node->role = uri->kind == URI_SENTINEL ? NODE_SENTINEL : t->clustered ? NODE_UNUSED : NODE_PRIMARY;
+    }
+    return true;
+}
+
+bool topology_make(struct topology *t, const struct uri *uri)
+{
+    *t = (struct topology){.clustered = uri->kind == URI_CLUSTER};
+    t->nodes = calloc(NODES_MAX, sizeof *t->nodes);
+    t->slots = t->clustered ? malloc(CLUSTER_SLOTS * sizeof *t->slots) : NULL;
+    if (t->nodes == NULL || (t->clustered && t->slots == NULL))
+        return false;
+    for (unsigned slot = 0; t->clustered && slot < CLUSTER_SLOTS; slot++)
+        t->slots[slot] = NODES_MAX;
+    const bool unnamed = uri->host_count == 0 || uri->kind == URI_SENTINEL; /* a socket's, the caller's, the master */
+    if (unnamed) {
+        struct node *node = add_node(t);
+        if (node == NULL)
+            return false;
+        node->role = NODE_PRIMARY;
+        node->seed = true;
+    }
+    return add_seeds(t, uri);
+}
+
+void topology_free(struct topology *t)
+{
+    for (unsigned i = 0; i < t->count; i++)
+        free(t->nodes[i]);
+    free(t->nodes);
+    free(t->slots);
+    *t = (struct topology){0};
+}
+
+/* ---- Routes -------------------------------------------------------------------- */
+
+static struct node *find_replica(struct topology *t, const struct node *primary)
+{
+    for (unsigned i = 0; i < t->count; i++) {
+        struct node *node = t->nodes[t->turn++ % t->count];
+        if (node->role == NODE_REPLICA && node->primary == primary->number)
+            return node;
+    }
+    return NULL;
+}
+
+struct node *topology_route(struct topology *t, uint16_t slot, bool replica)
+{
+    const uint16_t number = t->clustered ? t->slots[slot] : 0;
+    struct node *primary = number < t->count ? t->nodes[number] : NULL;
+    struct node *found = primary != NULL && replica ? find_replica(t, primary) : NULL;
+
+    return found != NULL ? found : primary;
+}
+
+unsigned topology_primaries(const struct topology *t)
+{
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < t->count; i++)
+        count += t->nodes[i]->role == NODE_PRIMARY;
+    return count;
+}
+
+/* ---- What a cluster says --------------------------------------------------------- */
+
+static bool is_array(const redisReply *reply, size_t least)
+{
+    return reply != NULL && reply->type == REDIS_REPLY_ARRAY && reply->elements >= least;
+}
+
+static bool is_integer(const redisReply *reply, long long most)
+{
+    return reply->type == REDIS_REPLY_INTEGER && reply->integer >= 0 && reply->integer <= most;
+}
+
+/* A node's [host, port, id, ...]. No host, or "?": that of the node that was asked. */
+static struct node *read_node(struct topology *t, const struct node *asked, const redisReply *reply)
+{
+    if (!is_array(reply, 2) || !is_integer(reply->element[1], UINT16_MAX))
+        return NULL;
+    const redisReply *host = reply->element[0];
+    const unsigned port = (unsigned)reply->element[1]->integer;
+    if (host->type == REDIS_REPLY_NIL || (host->type == REDIS_REPLY_STRING && (host->len == 0 || *host->str == '?')))
+        return topology_node(t, asked->host, strlen(asked->host), port);
+    return host->type == REDIS_REPLY_STRING ? topology_node(t, host->str, host->len, port) : NULL;
+}
+
+struct slot_map {
+    uint16_t slots[CLUSTER_SLOTS];
+    enum node_role role[NODES_MAX];
+    uint16_t primary[NODES_MAX];
+};
+
+/* [first slot, last slot, primary, replica, ...] */
+static bool read_range(struct topology *t, const struct node *asked, const redisReply *range, struct slot_map *map)
+{
+    if (!is_array(range, 3) || !is_integer(range->element[1], CLUSTER_SLOTS - 1) ||
+        !is_integer(range->element[0], range->element[1]->integer))
+        return false;
+    const struct node *primary = read_node(t, asked, range->element[2]);
+    if (primary == NULL)
+        return false;
+    map->role[primary->number] = NODE_PRIMARY;
+    for (long long slot = range->element[0]->integer; slot <= range->element[1]->integer; slot++)
+        map->slots[slot] = primary->number;
+    for (size_t i = 3; i < range->elements; i++) {
+        const struct node *replica = read_node(t, asked, range->element[i]);
+        if (replica == NULL)
+            return false;
+        if (map->role[replica->number] != NODE_PRIMARY) {
+            map->role[replica->number] = NODE_REPLICA;
+            map->primary[replica->number] = primary->number;
+        }
+    }
+    return true;
+}
+
+/* Slots that moved between primaries have been resharded. */
+static bool is_taken_over(const struct topology *t, const struct slot_map *map)
+{
+    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+        const uint16_t before = t->slots[slot], now = map->slots[slot];
+        if (before != now && before < t->count && now < t->count && t->nodes[now]->role != NODE_PRIMARY)
+            return true;
+    }
+    return false;
+}
+
+bool topology_take_slots(struct topology *t, const struct node *asked, const redisReply *reply, bool *took_over)
+{
+    struct slot_map *map = is_array(reply, 1) ? malloc(sizeof *map) : NULL;
+    bool good = map != NULL;
+
+    *took_over = false;
+    for (unsigned i = 0; good && i < CLUSTER_SLOTS; i++)
+        map->slots[i] = NODES_MAX;
+    for (unsigned i = 0; good && i < NODES_MAX; i++)
+        map->role[i] = NODE_UNUSED;
+    for (size_t i = 0; good && i < reply->elements; i++)
+        good = read_range(t, asked, reply->element[i], map);
+    if (good) {
+        *took_over = is_taken_over(t, map);
+        memcpy(t->slots, map->slots, sizeof map->slots);
+        for (unsigned i = 0; i < t->count; i++) {
+            /* a replica has to be told that it is read from */
+            if (map->role[i] == NODE_REPLICA && t->nodes[i]->role != NODE_REPLICA)
+                t->nodes[i]->leave = true;
+            t->nodes[i]->role = map->role[i];
+            t->nodes[i]->primary = map->primary[i];
+        }
+    }
+    free(map);
+    return good;
+}
+
+struct node *topology_redirect(struct topology *t, const struct node *asked, const char *words)
+{
+    const char *slot_at = strchr(words, ' '), *host = slot_at != NULL ? strchr(slot_at + 1, ' ') : NULL;
+    const char *colon = host != NULL ? strrchr(++host, ':') : NULL;
+    uint64_t slot, port;
+
+    if (colon == NULL || number_parse(slot_at + 1, (size_t)(host - slot_at - 2), CLUSTER_SLOTS - 1, &slot) != HIBLOOM_OK ||
+        number_parse(colon + 1, strcspn(colon + 1, " \r\n"), UINT16_MAX, &port) != HIBLOOM_OK)
+        return NULL;
+    struct node *node = colon == host || *host == '?'
+                            ? topology_node(t, asked->host, strlen(asked->host), (unsigned)port)
+                            : topology_node(t, host, (size_t)(colon - host), (unsigned)port);
+    /* A new primary is left to the next map, which tells whether it took over. */
+    if (node != NULL && words[0] == 'M' && node->role == NODE_PRIMARY)
+        t->slots[slot] = node->number;
+    return node;
+}
+
+/* ---- What Sentinels say ---------------------------------------------------------- */
+
+static bool is_address(const redisReply *host, const redisReply *port, unsigned *number)
+{
+    uint64_t value;
+
+    if (host == NULL || port == NULL || host->type != REDIS_REPLY_STRING || host->len == 0 ||
+        host->len >= NODE_HOST_SIZE || port->type != REDIS_REPLY_STRING ||
+        number_parse(port->str, port->len, UINT16_MAX, &value) != HIBLOOM_OK)
+        return false;
+    *number = (unsigned)value;
+    return true;
+}
+
+bool topology_take_master(struct topology *t, const redisReply *reply)
+{
+    unsigned port;
+
+    if (!is_array(reply, 2) || !is_address(reply->element[0], reply->element[1], &port))
+        return false;
+    set_address(t->nodes[0], reply->element[0]->str, reply->element[0]->len, port);
+    return true;
+}
+
+/* Each is a list of names and values. */
+static const redisReply *find_field(const redisReply *fields, const char *name)
+{
+    for (size_t i = 0; i + 1 < fields->elements; i += 2)
+        if (fields->element[i]->type == REDIS_REPLY_STRING && strcmp(fields->element[i]->str, name) == 0)
+            return fields->element[i + 1];
+    return NULL;
+}
+
+static bool is_up(const redisReply *fields)
+{
+    const redisReply *flags = find_field(fields, "flags");
+
+    return flags != NULL && flags->type == REDIS_REPLY_STRING && strstr(flags->str, "down") == NULL &&
+           strstr(flags->str, "disconnected") == NULL;
+}
+
+bool topology_take_replicas(struct topology *t, const redisReply *reply)
+{
+    unsigned port;
+
+    if (!is_array(reply, 0))
+        return false;
+    for (unsigned i = 1; i < t->count; i++)
+        if (t->nodes[i]->role == NODE_REPLICA)
+            t->nodes[i]->role = NODE_UNUSED;
+    for (size_t i = 0; i < reply->elements; i++) {
+        const redisReply *fields = reply->element[i];
+        const redisReply *host = is_array(fields, 0) ? find_field(fields, "ip") : NULL;
+        if (host == NULL || !is_up(fields) || !is_address(host, find_field(fields, "port"), &port))
+            continue;
+        struct node *node = topology_node(t, host->str, host->len, port);
+        if (node != NULL && node->number != 0) {
+            node->role = NODE_REPLICA;
+            node->primary = 0;
+        }
+    }
+    return true;
+}

@@ -1,0 +1,78 @@
+/* topology.h: the servers of a store, and which of them has a key.
+ *
+ *   redis://, unix://    one node
+ *   redis+cluster://     a node for each address that the URI or a slot map names;
+ *                        which one has a slot, CLUSTER SLOTS tells
+ *   redis+sentinel://    node 0 is the master, wherever it is; the others are
+ *                        Sentinels, and replicas if those are read
+ *
+ * Pure data: nothing here sends anything. */
+#ifndef HIBLOOM_TOPOLOGY_H
+#define HIBLOOM_TOPOLOGY_H
+
+#include "net/flight.h"
+#include "net/greeting.h"
+
+#define NODES_MAX 1024u
+#define NODE_HOST_SIZE 256u
+#define CLUSTER_SLOTS 16384u
+
+enum node_state {
+    NODE_CLOSED,   /* no connection */
+    NODE_OPENING,  /* it is being made */
+    NODE_GREETING, /* it is up, and who it leads to is asked */
+    NODE_READY
+};
+
+struct node {
+    char host[NODE_HOST_SIZE]; /* "": not known yet; of a Unix socket the path is in the settings */
+    unsigned port;
+    enum node_role role;
+    uint16_t primary; /* of a replica: which node that is */
+    uint16_t number;  /* its own */
+    bool seed;        /* the URI names it */
+    enum node_state state;
+    char run_id[RUN_ID_SIZE]; /* "": not known */
+    struct greeting greeting;
+    struct flights pending; /* until it is ready */
+    struct flights sent;
+    uint64_t revived_by;     /* the number of the failed call that has had its one new connection; 0: none */
+    bool dirty;              /* commands were put, and not flushed */
+    bool leave;              /* it is not what it was: closed once all that was sent is answered */
+    uint64_t asked;          /* the round of locating in which it was asked */
+    void *pipe;              /* the driver's */
+};
+
+struct topology {
+    struct node **nodes;
+    unsigned count;
+    bool clustered;
+    uint16_t *slots; /* clustered: the node of each, NODES_MAX where none is known */
+    unsigned turn;   /* to take replicas by turns */
+};
+
+/* The nodes that the URI names. False: out of memory. */
+bool topology_make(struct topology *, const struct uri *);
+void topology_free(struct topology *);
+
+/* The node of an address; a new one if there is none. NULL: out of memory, or too many. */
+struct node *topology_node(struct topology *, const char *host, size_t host_len, unsigned port);
+
+/* Where a slot's keys are; NULL: not known. Of a replica where that is wanted, and there is one. */
+struct node *topology_route(struct topology *, uint16_t slot, bool replica);
+
+/* Takes the answer of a node to CLUSTER SLOTS. False: it makes no sense, and nothing has changed.
+ * *took_over: a slot is now where a replica was, or a node that was not known. */
+bool topology_take_slots(struct topology *, const struct node *asked, const redisReply *, bool *took_over);
+
+/* Takes "MOVED 3999 127.0.0.1:6381" or "ASK ...", answered by a node; the node to go to. NULL: it makes no sense. */
+struct node *topology_redirect(struct topology *, const struct node *asked, const char *words);
+
+/* Of Sentinel. The master's address: an array of host and port. NULL: there is none. */
+bool topology_take_master(struct topology *, const redisReply *);
+bool topology_take_replicas(struct topology *, const redisReply *);
+
+/* Nodes that hold slots, without replicas; 1 where it is no cluster. */
+unsigned topology_primaries(const struct topology *);
+
+#endif
