@@ -47,6 +47,7 @@ static double mean_over(double mean, double k, double bits, double (*all_set_in)
 
     if (mean * k > 40.0 * bits)
         return 1.0; /* all are set but for e^-40 of them */
+    /* NOLINTNEXTLINE(*FloatLoopCounter,cert-flp30-c): whole numbers, of which a double holds all that matter */
     for (double n = from; n <= to; n += step) {
         const double weight = exp(n * log(mean) - mean - lgamma(n + 1.0));
         weights += weight;
