@@ -440,7 +440,7 @@ hibloom_status connection_flush(struct connection *c)
             if (errno == EPIPE || errno == ECONNRESET)
                 hear_last_words(c);
             else if (errno == EINTR) /* hiredis gives up on that over TLS only, where a borrowed one may block */
-                c->context->err = 0;
+                c->context->err = 0, c->context->errstr[0] = '\0';
             else
                 fail_as_context(c, errno);
         } else if (!done && overdue(c)) {
