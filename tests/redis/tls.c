@@ -10,8 +10,8 @@
 #include <netdb.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #ifdef HIBLOOM_TLS
 
@@ -227,6 +227,14 @@ static void a_directory_of_authorities_will_do(void **state)
     assert_works(uri, NULL);
 }
 
+/* OpenSSL is told by this variable where those are. */
+static void without_a_file_the_authorities_of_the_system_are_trusted(void **state)
+{
+    setenv("SSL_CERT_FILE", certificates->ca, 1);
+    assert_works(redis_server_uri(tls_server), NULL);
+    unsetenv("SSL_CERT_FILE");
+}
+
 static void the_files_may_stand_in_the_uri_which_goes_first(void **state)
 {
     const hibloom_connect_options options = {.size = sizeof options, .tls_cacert = certificates->unknown_ca};
@@ -292,6 +300,7 @@ int main(void)
         cmocka_unit_test(an_address_is_verified_and_not_asked_for_by_name),
         cmocka_unit_test(the_host_of_the_uri_is_asked_for),
         cmocka_unit_test(a_directory_of_authorities_will_do),
+        cmocka_unit_test(without_a_file_the_authorities_of_the_system_are_trusted),
         cmocka_unit_test(the_files_may_stand_in_the_uri_which_goes_first),
         cmocka_unit_test(a_client_shows_its_certificate),
         cmocka_unit_test(each_node_of_a_cluster_is_reached_over_tls),
