@@ -81,7 +81,7 @@ $(BUILD)/hibloom: $(PROG_OBJ) $(BUILD)/libhibloom.a
 
 # It may have come or gone since these were compiled.
 TLS_STAMP := $(BUILD)/.tls-$(or $(HIBLOOM_TLS),no)
-$(addprefix $(BUILD)/,lib/net/tls.o tests/fault/tls.o tests/support/tls_front.o): $(TLS_STAMP)
+$(addprefix $(BUILD)/,lib/net/tls.o tests/redis/tls.o tests/fault/tls.o tests/support/tls_front.o): $(TLS_STAMP)
 $(TLS_STAMP):
 	@mkdir -p $(@D)
 	@rm -f $(BUILD)/.tls-* && touch $@

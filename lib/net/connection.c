@@ -65,8 +65,10 @@ static void fail_as_context(struct connection *c, int saved)
         fail(c, HIBLOOM_ENOMEM, "out of memory");
     else if (c->answers == 1 && c->first.words[0] != '\0') /* a client that is not let in is told so, once */
         fail(c, refusal_status(refusal_of(c->first.words)), c->first.words);
+    else if (tls != NULL && c->status == HIBLOOM_OK)
+        c->status = error_set(&c->error, HIBLOOM_EIO, "TLS: %s", tls);
     else
-        fail(c, HIBLOOM_EIO, tls != NULL ? tls : context->errstr);
+        fail(c, HIBLOOM_EIO, context->errstr);
     abandon(c);
 }
 
@@ -440,7 +442,7 @@ hibloom_status connection_flush(struct connection *c)
             if (errno == EPIPE || errno == ECONNRESET)
                 hear_last_words(c);
             else if (errno == EINTR) /* hiredis gives up on that over TLS only, where a borrowed one may block */
-                c->context->err = 0;
+                c->context->err = 0, c->context->errstr[0] = '\0';
             else
                 fail_as_context(c, errno);
         } else if (!done && overdue(c)) {

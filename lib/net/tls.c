@@ -50,8 +50,9 @@ static hibloom_status fail_file(struct error *error, const char *option, const c
 /* ---- What to trust, and what to show ---------------------------------------------------- */
 
 /* A library does not ask at the terminal. */
-static int give_no_password(char *buf, int size, int writes, void *data)
+static int give_no_password(char *buf, int size, int writes, void *asked)
 {
+    *(bool *)asked = true;
     return -1;
 }
 
@@ -63,6 +64,18 @@ static bool is_directory(const char *path)
     if (fd >= 0)
         close(fd);
     return fd >= 0;
+}
+
+static hibloom_status load_key(SSL_CTX *context, const char *path, struct error *error)
+{
+    bool asked = false;
+
+    SSL_CTX_set_default_passwd_cb(context, give_no_password);
+    SSL_CTX_set_default_passwd_cb_userdata(context, &asked);
+    const bool loaded = SSL_CTX_use_PrivateKey_file(context, path, SSL_FILETYPE_PEM) == 1;
+    SSL_CTX_set_default_passwd_cb_userdata(context, NULL);
+    return loaded ? HIBLOOM_OK
+                  : fail_file(error, "tls_key", path, asked ? "it wants a password, and none is asked for" : tls_words(NULL));
 }
 
 static hibloom_status load_files(SSL_CTX *context, const hibloom_connect_options *o, struct error *error)
@@ -77,9 +90,7 @@ static hibloom_status load_files(SSL_CTX *context, const hibloom_connect_options
         return fail_file(error, "tls_cacertdir", o->tls_cacertdir, tls_words(NULL));
     if (o->tls_cert != NULL && SSL_CTX_use_certificate_chain_file(context, o->tls_cert) != 1)
         return fail_file(error, "tls_cert", o->tls_cert, tls_words(NULL));
-    if (o->tls_key != NULL && SSL_CTX_use_PrivateKey_file(context, o->tls_key, SSL_FILETYPE_PEM) != 1)
-        return fail_file(error, "tls_key", o->tls_key, tls_words(NULL));
-    return HIBLOOM_OK;
+    return o->tls_key != NULL ? load_key(context, o->tls_key, error) : HIBLOOM_OK;
 }
 
 /* No name at all would verify none. SNI is for names only (RFC 6066). */
@@ -101,9 +112,6 @@ static hibloom_status make(SSL **out, const struct settings *s, const char *host
         return error_set(error, HIBLOOM_ENOMEM, "out of memory");
     }
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
-    SSL_CTX_set_default_passwd_cb(context, give_no_password);
-    /* or one record of a long pipeline after the other is sent, whatever time that takes */
-    SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE);
     SSL_CTX_set_options(context, SSL_OP_IGNORE_UNEXPECTED_EOF); /* replies say where they end */
     hibloom_status status = load_files(context, &s->options, error);
     *out = status == HIBLOOM_OK ? SSL_new(context) : NULL;
@@ -121,9 +129,11 @@ static hibloom_status fail_handshake(const SSL *ssl, int saved, struct error *er
 {
     const char *words = tls_words(ssl);
 
+    if (SSL_get_verify_result(ssl) != X509_V_OK)
+        return error_set(error, HIBLOOM_EIO, "TLS: the server's certificate is not accepted: %s", words);
     if (words == NULL)
         words = saved != 0 ? strerror(saved) : "the server closed the connection";
-    return error_set(error, HIBLOOM_EIO, "TLS handshake: %s", words);
+    return error_set(error, HIBLOOM_EIO, "TLS: %s", words);
 }
 
 hibloom_status tls_check(struct error *error)
@@ -169,7 +179,7 @@ hibloom_status tls_handshake(const redisContext *context, SSL *ssl, uint64_t unt
         default: return fail_handshake(ssl, saved, error);
         }
         if (now >= until)
-            return error_set(error, HIBLOOM_ETIMEDOUT, "timed out in the TLS handshake: is TLS spoken at this port?");
+            return error_set(error, HIBLOOM_ETIMEDOUT, "TLS: timed out in the handshake: is TLS spoken at this port?");
         (void)poll(&ready, 1, (int)(until - now)); /* a signal ends it early, and changes nothing */
     }
 }
