@@ -45,6 +45,7 @@ struct life {
     char answer;                 /* of a script: '+', '=', '!' */
     struct record answer_record; /* the trailer with it */
     uint64_t unlinked;           /* keys, by this removal */
+    bool in_doubt;               /* an answer of a removal was lost: it may have been carried out then */
 
     /* the filter that was found, or made */
     enum record_state root_state;
