@@ -79,12 +79,11 @@ $(PROG_OBJ): PIC := -fPIE
 $(BUILD)/hibloom: $(PROG_OBJ) $(BUILD)/libhibloom.a
 	$(CC) -pie $(HARDENED_LD) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-# It may have come or gone since these were compiled.
-TLS_STAMP := $(BUILD)/.tls-$(or $(HIBLOOM_TLS),no)
-$(addprefix $(BUILD)/,lib/net/tls.o tests/redis/tls.o tests/fault/tls.o tests/support/tls_front.o): $(TLS_STAMP)
-$(TLS_STAMP):
+# What knows of TLS is compiled anew where that has come or gone.
+$(addprefix $(BUILD)/,lib/net/tls.o tests/redis/tls.o tests/fault/tls.o tests/support/tls_front.o): $(BUILD)/.tls
+$(BUILD)/.tls: ask
 	@mkdir -p $(@D)
-	@rm -f $(BUILD)/.tls-* && touch $@
+	@echo '$(HIBLOOM_TLS)' | cmp -s - $@ || echo '$(HIBLOOM_TLS)' >$@
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
@@ -256,7 +255,7 @@ uninstall:
 clean:
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-fuzz $(BUILD)-analysis $(BUILD)-tsan $(BUILD)-gcc $(BUILD)-clang
 
-.PHONY: all examples tests demo test benches bench check check-programs check-sanitize check-threads check-valgrind \
+.PHONY: ask all examples tests demo test benches bench check check-programs check-sanitize check-threads check-valgrind \
         check-warnings check-format check-bench check-analysis analysed fuzz fuzzers fuzz-corpus install uninstall clean
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

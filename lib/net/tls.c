@@ -75,7 +75,8 @@ static hibloom_status load_key(SSL_CTX *context, const char *path, struct error 
     const bool loaded = SSL_CTX_use_PrivateKey_file(context, path, SSL_FILETYPE_PEM) == 1;
     SSL_CTX_set_default_passwd_cb_userdata(context, NULL);
     return loaded ? HIBLOOM_OK
-                  : fail_file(error, "tls_key", path, asked ? "it wants a password, and none is asked for" : tls_words(NULL));
+                  : fail_file(error, "tls_key", path,
+                              asked ? "it wants a password, and none is asked for" : tls_words(NULL));
 }
 
 static hibloom_status load_files(SSL_CTX *context, const hibloom_connect_options *o, struct error *error)
