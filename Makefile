@@ -121,7 +121,7 @@ test:
 # installed; the replay knows nothing of it, and is linked with nothing.
 BENCH     := $(BUILD)/tests/bench
 BENCH_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(filter-out tests/bench/replay.c,$(wildcard tests/bench/*.c)) \
-                 $(addprefix tests/support/,redis_server.c temp_dir.c net.c resp.c))
+                 $(addprefix tests/support/,redis_server.c redis_cluster.c certificates.c temp_dir.c net.c resp.c))
 
 $(BENCH)/bench: $(BENCH_OBJ) $(BUILD)/libhibloom.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread $(LIBS)
