@@ -428,10 +428,18 @@ static void dispatch(struct carrier *c, struct call *call)
 static void send_elsewhere(struct carrier *c, struct node *node, struct flight *flight)
 {
     const enum refusal refusal = flight->refusal;
+    const bool was_fine = !has_failed(flight->call);
     struct node *to = NULL;
+    bool took_over = false;
 
     if (refusal == REFUSAL_MOVED || refusal == REFUSAL_ASK)
-        to = topology_redirect(&c->topology, node, flight->words);
+        to = topology_redirect(&c->topology, node, flight->words, &took_over);
+    if (took_over)
+        carrier_restarted(c, to);
+    if (was_fine && has_failed(flight->call)) { /* it has just been told that a server forgot */
+        lose(flight);
+        return;
+    }
     if (refusal == REFUSAL_READONLY || refusal == REFUSAL_MASTERDOWN || refusal == REFUSAL_MOVED)
         note_stale(c);
     node->leave = node->leave || refusal == REFUSAL_READONLY;
@@ -529,6 +537,12 @@ static void take_replicas(struct carrier *c, struct node *node, const struct rep
         lose(flight);
         return;
     }
+    if (refusal == REFUSAL_READONLY) { /* it is no primary any more */
+        node->leave = true;
+        note_stale(c);
+        fail(c, flight, node, HIBLOOM_EUNAVAILABLE, NULL, false);
+        return;
+    }
     if (refusal_status(refusal) == HIBLOOM_EUNAVAILABLE && may_retry(c, call)) {
         flight->to = node;
         flights_put(&call->waiting, flight);
@@ -553,6 +567,7 @@ static bool is_kept(struct carrier *c, struct call *call)
         call->restarts = c->store.server.stats.restarts;
         if (call->task->again != NULL && may_retry(c, call)) {
             call->task->again(call->task);
+            memset(call->touched, 0, sizeof call->touched);
             call->moved = true;
             call->wait_asked = false;
             return false;
