@@ -36,7 +36,7 @@ struct node {
     struct greeting greeting;
     struct flights pending; /* until it is ready */
     struct flights sent;
-    struct call *revived_by; /* the failed call that has had its one new connection */
+    uint64_t revived_by;     /* the number of the failed call that has had its one new connection */
     bool dirty;              /* commands were put, and not flushed */
     bool leave;              /* it is not what it was: closed once all that was sent is answered */
     uint64_t asked;          /* the round of locating in which it was asked */
