@@ -137,7 +137,7 @@ static hibloom_status carry(struct blocking *b, struct task *task)
             receive(b, node);
         } else {
             sleep_until(carrier_wake_at(c));
-            carrier_tick(c);
+            (void)carrier_tick(c);
         }
     }
     carrier_end(c, &b->call);
@@ -193,6 +193,7 @@ static hibloom_status make(struct blocking **out, struct settings *settings)
         return HIBLOOM_ENOMEM;
     b->carrier.store =
         (struct redis_store){.base.class = &redis_store_class, .run = run, .set_deadline = set_deadline, .close = close_store};
+    b->carrier.timed = true;
     *out = b;
     return carrier_make(&b->carrier, settings, &pipes) ? HIBLOOM_OK : HIBLOOM_ENOMEM;
 }

@@ -20,6 +20,32 @@
 #define PAUSE_MAX_MS 1000u    /* between two tries */
 #define PAUSE_DOUBLINGS 7u    /* 10 ms, 20, 40 ... */
 
+/* ---- Calls that have moved, or wait -------------------------------------------------------- */
+
+/* Its task is asked for what is next, by carrier_settle. */
+static void note_moved(struct carrier *c, struct call *call)
+{
+    if (!call->queued)
+        TAILQ_INSERT_TAIL(&c->moved, call, in_moved);
+    call->queued = true;
+}
+
+static void sleep_until(struct carrier *c, struct call *call, uint64_t at)
+{
+    if (call->wake_at == 0)
+        TAILQ_INSERT_TAIL(&c->asleep, call, in_asleep);
+    call->wake_at = at;
+    if (c->wake_at == 0 || at < c->wake_at)
+        c->wake_at = at;
+}
+
+static void wake_up(struct carrier *c, struct call *call)
+{
+    if (call->wake_at != 0)
+        TAILQ_REMOVE(&c->asleep, call, in_asleep);
+    call->wake_at = 0;
+}
+
 /* ---- May it be tried again? ---------------------------------------------------------- */
 
 static bool has_failed(const struct call *call)
@@ -27,12 +53,30 @@ static bool has_failed(const struct call *call)
     return call->task->status != HIBLOOM_OK;
 }
 
+static bool is_under_way(const struct node *node)
+{
+    return node->state == NODE_OPENING || node->sent.first != NULL;
+}
+
+/* Is it certain that carrier_tick will be called again? */
+static bool can_wait(const struct carrier *c)
+{
+    if (c->timed)
+        return true;
+    for (unsigned i = 0; i < c->topology.count; i++)
+        if (is_under_way(c->topology.nodes[i]))
+            return true;
+    return false;
+}
+
+/* The first time it is tried again at once. */
 static bool may_retry(const struct carrier *c, const struct call *call)
 {
     const uint64_t now = clock_now_ms();
 
-    return c->settings.options.retry_ms != 0 && !c->borrowed && !has_failed(call) &&
-           (call->deadline == 0 || now < call->deadline) && (call->retry_until == 0 || now < call->retry_until);
+    return c->settings.options.retry_ms != 0 && (call->attempts == 0 || call->wake_at != 0 || can_wait(c)) &&
+           !c->borrowed && !has_failed(call) && (call->deadline == 0 || now < call->deadline) &&
+           (call->retry_until == 0 || now < call->retry_until);
 }
 
 /* Half of the pause is drawn, so that a thousand clients do not come back at once. */
@@ -52,10 +96,10 @@ static void plan_retry(struct carrier *c, struct call *call)
 
     if (call->retry_until == 0)
         call->retry_until = now + c->settings.options.retry_ms;
-    if (call->wake_at == 0)
-        call->wake_at = now + draw_pause(c, call->attempts++);
-    if (call->deadline != 0 && call->wake_at > call->deadline)
-        call->wake_at = call->deadline;
+    if (call->wake_at != 0)
+        return;
+    const uint64_t at = now + draw_pause(c, call->attempts++);
+    sleep_until(c, call, call->deadline != 0 && call->deadline < at ? call->deadline : at);
 }
 
 static void note_progress(struct call *call)
@@ -67,7 +111,7 @@ static void note_progress(struct call *call)
 /* ---- A call ends or fails ------------------------------------------------------------ */
 
 /* Its replies will not come. */
-static void lose(struct flight *flight)
+static void lose(struct carrier *c, struct flight *flight)
 {
     struct call *call = flight->call;
 
@@ -76,14 +120,14 @@ static void lose(struct flight *flight)
             call->task->class->reply(call->task, flight->exchange.tag, flight->index, NULL);
     else if (flight->errand == ERRAND_REPLICAS)
         call->replicas_left--;
-    call->moved = true;
+    note_moved(c, call);
     flight_free(flight);
 }
 
-static void lose_all(struct flights *flights)
+static void lose_all(struct carrier *c, struct flights *flights)
 {
     for (struct flight *flight; (flight = flights_take(flights)) != NULL;)
-        lose(flight);
+        lose(c, flight);
 }
 
 /* Takes what the call has in the queue out of it. */
@@ -98,23 +142,28 @@ static void recall(struct flights *from, const struct call *call, struct flights
 }
 
 /* What is on its way is still answered; what is not sent yet never is. */
-static void give_up(struct carrier *c, struct call *call, const struct node *at, hibloom_status status,
-                    const char *words)
+static void drop_unsent(struct carrier *c, struct call *call)
 {
     struct flights unsent;
 
+    flights_make(&unsent);
+    flights_join(&unsent, &call->waiting);
+    for (unsigned i = 0; i < c->topology.count; i++)
+        recall(&c->topology.nodes[i]->pending, call, &unsent);
+    wake_up(c, call);
+    lose_all(c, &unsent);
+}
+
+static void give_up(struct carrier *c, struct call *call, const struct node *at, hibloom_status status,
+                    const char *words)
+{
     if (!has_failed(call))
         call->at = at;
     if (call->attempts > 0)
         task_fail(call->task, status, "%s (tried %u times)", words, call->attempts + 1);
     else
         task_fail(call->task, status, "%s", words);
-    flights_make(&unsent);
-    flights_join(&unsent, &call->waiting);
-    for (unsigned i = 0; i < c->topology.count; i++)
-        recall(&c->topology.nodes[i]->pending, call, &unsent);
-    call->wake_at = 0;
-    lose_all(&unsent);
+    drop_unsent(c, call);
 }
 
 /* A refusal that was held back, told to the task after all. */
@@ -144,7 +193,7 @@ static void fail(struct carrier *c, struct flight *flight, struct node *node, hi
 
     if (flight->errand == ERRAND_REPLICAS) { /* is_kept goes on with it */
         call->restarts = UINT64_MAX;
-        lose(flight);
+        lose(c, flight);
         return;
     }
     if (!elsewhere && !may_retry(c, call)) {
@@ -155,7 +204,7 @@ static void fail(struct carrier *c, struct flight *flight, struct node *node, hi
             else
                 give_up(c, call, node, status, words);
         }
-        lose(flight);
+        lose(c, flight);
         return;
     }
     const uint32_t in_doubt = flight_again(flight, lost);
@@ -167,7 +216,7 @@ static void fail(struct carrier *c, struct flight *flight, struct node *node, hi
     if (!elsewhere)
         plan_retry(c, call);
     else if (call->wake_at == 0)
-        call->wake_at = clock_now_ms();
+        sleep_until(c, call, clock_now_ms());
 }
 
 /* ---- A server that forgot --------------------------------------------------------------- */
@@ -197,7 +246,7 @@ void carrier_restarted(struct carrier *c, const struct node *node)
                  "%s: another run of the server than before: it was restarted, or another took over; adds that were "
                  "acknowledged may be missing",
                  carrier_where(c, node, where, sizeof where));
-    for (struct call *call = c->calls; call != NULL; call = call->next)
+    for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls))
         if ((!call->sent || call->task->reads) && !has_failed(call) && has_forgotten(c, call))
             tell_forgotten(c, call, node);
 }
@@ -218,7 +267,7 @@ static void send(struct carrier *c, struct node *node, struct flight *flight)
     size_t at = flight_from(flight);
 
     if (flight->exchange.replies == 0) { /* it only wanted to get here */
-        lose(flight);
+        lose(c, flight);
         return;
     }
     flight->number = c->numbers++;
@@ -384,7 +433,7 @@ static void send_flight(struct carrier *c, struct node *node, struct flight *fli
     struct error error;
 
     if (is_spent(node, call)) {
-        lose(flight);
+        lose(c, flight);
         return;
     }
     if (node->state == NODE_CLOSED && has_failed(call))
@@ -406,7 +455,7 @@ static void dispatch(struct carrier *c, struct call *call)
     for (struct flight *flight; (flight = flights_take(&now)) != NULL;) {
         struct node *node = flight->to;
         if (flight->exchange.replies == 0 && c->topology.clustered && !c->stale) {
-            lose(flight); /* of a cluster, to know who is where is enough */
+            lose(c, flight); /* of a cluster, to know who is where is enough */
             continue;
         }
         if (node == NULL && !c->stale)
@@ -437,7 +486,7 @@ static void send_elsewhere(struct carrier *c, struct node *node, struct flight *
     if (took_over)
         carrier_restarted(c, to);
     if (was_fine && has_failed(flight->call)) { /* it has just been told that a server forgot */
-        lose(flight);
+        lose(c, flight);
         return;
     }
     if (refusal == REFUSAL_READONLY || refusal == REFUSAL_MASTERDOWN || refusal == REFUSAL_MOVED)
@@ -453,7 +502,7 @@ static void send_elsewhere(struct carrier *c, struct node *node, struct flight *
     flight->asking = refusal == REFUSAL_ASK;
     flights_put(&flight->call->waiting, flight);
     if (flight->call->wake_at == 0)
-        flight->call->wake_at = clock_now_ms();
+        sleep_until(c, flight->call, clock_now_ms());
 }
 
 /* Can somebody else answer it, or the same server later? */
@@ -493,7 +542,7 @@ static void take_task_reply(struct carrier *c, struct node *node, struct flight 
         return;
     }
     note_progress(call);
-    call->moved = true;
+    note_moved(c, call);
     flight_free(flight);
 }
 
@@ -534,7 +583,7 @@ static void take_replicas(struct carrier *c, struct node *node, const struct rep
     char words[REPLY_TEXT];
 
     if (reply->type == REDIS_REPLY_INTEGER && reply->integers[0] >= wanted) {
-        lose(flight);
+        lose(c, flight);
         return;
     }
     if (refusal == REFUSAL_READONLY) { /* it is no primary any more */
@@ -555,7 +604,7 @@ static void take_replicas(struct carrier *c, struct node *node, const struct rep
         snprintf(words, sizeof words, "%lld of the %u replicas that are asked for have the adds", reply->integers[0],
                  wanted);
     give_up(c, call, node, refusal_status(refusal), words);
-    lose(flight);
+    lose(c, flight);
 }
 
 /* Whether the call ends now: all that it added is where it has to be. */
@@ -568,7 +617,7 @@ static bool is_kept(struct carrier *c, struct call *call)
         if (call->task->again != NULL && may_retry(c, call)) {
             call->task->again(call->task);
             memset(call->touched, 0, sizeof call->touched);
-            call->moved = true;
+            note_moved(c, call);
             call->wait_asked = false;
             return false;
         }
@@ -585,7 +634,7 @@ static bool is_kept(struct carrier *c, struct call *call)
 
 /* ---- A call ------------------------------------------------------------------------------------ */
 
-static void take_outbox(struct call *call)
+static void take_outbox(struct carrier *c, struct call *call)
 {
     struct outbox *outbox = &call->outbox;
     size_t from = 0;
@@ -602,33 +651,50 @@ static void take_outbox(struct call *call)
         task_no_memory(call->task);
         for (uint32_t index = 0; index < exchange->replies; index++)
             call->task->class->reply(call->task, exchange->tag, index, NULL);
-        call->moved = true;
+        note_moved(c, call);
     }
     outbox_empty(outbox);
 }
 
 /* A call that failed before anything was sent has nothing to take back. */
-static void step(struct carrier *c, struct call *call)
+static bool is_vain(struct carrier *c, struct call *call)
 {
-    do {
-        call->moved = false;
-        if (call->replicas_left > 0)
-            return;
-        if (call->done || (has_failed(call) && !call->sent)) {
-            call->done = true;
-            return;
-        }
-        switch (call->task->class->next(call->task, &call->outbox)) {
-        case TASK_SEND:
-            take_outbox(call);
-            dispatch(c, call);
-            call->moved = true;
-            break;
-        case TASK_WAIT: break;
-        case TASK_PAUSE: call->wake_at = clock_now_ms() + call->task->pause_ms; break;
-        case TASK_DONE: call->done = is_kept(c, call); break;
-        }
-    } while (call->moved && !call->done);
+    if (!has_failed(call) || call->sent)
+        return false;
+    drop_unsent(c, call);
+    return true;
+}
+
+/* Whether the call ends. */
+static bool step(struct carrier *c, struct call *call)
+{
+    if (call->waiting.first != NULL && call->wake_at == 0)
+        dispatch(c, call);
+    if (call->replicas_left > 0)
+        return false;
+    if (is_vain(c, call))
+        return true;
+    switch (call->task->class->next(call->task, &call->outbox)) {
+    case TASK_SEND:
+        take_outbox(c, call);
+        dispatch(c, call);
+        note_moved(c, call);
+        break;
+    case TASK_WAIT: break;
+    case TASK_PAUSE: sleep_until(c, call, clock_now_ms() + call->task->pause_ms); break;
+    case TASK_DONE: return is_kept(c, call);
+    }
+    return false;
+}
+
+static void end(struct carrier *c, struct call *call)
+{
+    call->done = true;
+    if (call->queued)
+        TAILQ_REMOVE(&c->moved, call, in_moved);
+    call->queued = false;
+    TAILQ_REMOVE(&c->calls, call, in_calls);
+    TAILQ_INSERT_TAIL(&c->ended, call, in_calls);
 }
 
 static void flush(struct carrier *c)
@@ -649,31 +715,29 @@ static void flush(struct carrier *c)
 
 void carrier_settle(struct carrier *c)
 {
-    bool moved;
-
     do {
-        moved = false;
-        for (struct call *call = c->calls; call != NULL; call = call->next)
-            if (call->moved && !call->done) {
-                moved = true;
-                step(c, call);
-            }
+        for (struct call *call; (call = TAILQ_FIRST(&c->moved)) != NULL;) {
+            TAILQ_REMOVE(&c->moved, call, in_moved);
+            call->queued = false;
+            if (step(c, call))
+                end(c, call);
+        }
         flush(c);
-    } while (moved);
+    } while (!TAILQ_EMPTY(&c->moved));
 }
 
 void carrier_dispatch_all(struct carrier *c)
 {
-    for (struct call *call = c->calls; call != NULL; call = call->next)
+    for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls))
         if (call->waiting.first != NULL) {
-            call->wake_at = 0;
+            wake_up(c, call);
             dispatch(c, call);
         }
 }
 
 void carrier_fail_all(struct carrier *c, hibloom_status status, const char *words)
 {
-    for (struct call *call = c->calls; call != NULL; call = call->next) {
+    for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls)) {
         struct flights waiting;
         flights_make(&waiting);
         flights_join(&waiting, &call->waiting);
@@ -686,24 +750,56 @@ void carrier_begin(struct carrier *c, struct call *call, struct task *task)
 {
     struct outbox outbox = call->outbox;
 
-    *call = (struct call){.task = task, .outbox = outbox, .next = c->calls, .moved = true};
+    *call = (struct call){.task = task, .outbox = outbox, .number = ++c->store.server.stats.calls};
     flights_make(&call->waiting);
-    c->calls = call;
+    TAILQ_INSERT_TAIL(&c->calls, call, in_calls);
+    note_moved(c, call);
     call->restarts = c->store.server.stats.restarts;
     call->deadline = c->deadline_ms != 0 ? clock_now_ms() + c->deadline_ms : 0;
-    call->number = ++c->store.server.stats.calls;
     if (task->status == HIBLOOM_OK && has_forgotten(c, call))
         tell_forgotten(c, call, NULL);
     carrier_settle(c);
 }
 
+/* Flights of those that have failed otherwise take back what they did: they stay. */
+static bool is_canceled(const struct flight *flight, const hibloom *filter)
+{
+    const struct call *call = flight->call;
+
+    return call != NULL && call->task->filter == filter && call->task->status == HIBLOOM_ECANCELED;
+}
+
+static void drop_canceled(struct carrier *c, struct flights *flights, const hibloom *filter)
+{
+    struct flights all;
+
+    flights_make(&all);
+    flights_join(&all, flights);
+    for (struct flight *flight; (flight = flights_take(&all)) != NULL;)
+        if (is_canceled(flight, filter))
+            lose(c, flight);
+        else
+            flights_put(flights, flight);
+}
+
+void carrier_cancel(struct carrier *c, const hibloom *filter)
+{
+    for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls)) {
+        if (call->task->filter != filter)
+            continue;
+        task_fail(call->task, HIBLOOM_ECANCELED, "given up before it was answered");
+        drop_canceled(c, &call->waiting, filter);
+        wake_up(c, call);
+        note_moved(c, call);
+    }
+    for (unsigned i = 0; i < c->topology.count; i++)
+        drop_canceled(c, &c->topology.nodes[i]->pending, filter);
+    carrier_settle(c);
+}
+
 void carrier_end(struct carrier *c, struct call *call)
 {
-    struct call **at = &c->calls;
-
-    while (*at != call)
-        at = &(*at)->next;
-    *at = call->next;
+    TAILQ_REMOVE(&c->ended, call, in_calls);
     if (call->task->status != HIBLOOM_EPROTO)
         return;
     /* who answered nonsense may be counting differently, too */
@@ -762,30 +858,30 @@ void carrier_lost(struct carrier *c, struct node *node, hibloom_status status, c
     carrier_settle(c);
 }
 
-void carrier_tick(struct carrier *c)
+bool carrier_tick(struct carrier *c)
 {
-    const uint64_t now = clock_now_ms();
+    const uint64_t now = can_wait(c) ? clock_now_ms() : UINT64_MAX;
+    struct call *next;
 
-    for (struct call *call = c->calls; call != NULL; call = call->next) {
-        if (call->wake_at == 0 || call->wake_at > now)
-            continue;
-        call->wake_at = 0;
-        if (call->waiting.first == NULL)
-            call->moved = true; /* the task has had its pause */
-        else
-            dispatch(c, call);
+    if (TAILQ_EMPTY(&c->asleep) || now < c->wake_at)
+        return false;
+    c->wake_at = 0;
+    for (struct call *call = TAILQ_FIRST(&c->asleep); call != NULL; call = next) {
+        next = TAILQ_NEXT(call, in_asleep);
+        if (call->wake_at <= now) {
+            wake_up(c, call);
+            note_moved(c, call);
+        } else if (c->wake_at == 0 || call->wake_at < c->wake_at) {
+            c->wake_at = call->wake_at;
+        }
     }
     carrier_settle(c);
+    return true;
 }
 
 uint64_t carrier_wake_at(const struct carrier *c)
 {
-    uint64_t at = 0;
-
-    for (const struct call *call = c->calls; call != NULL; call = call->next)
-        if (call->wake_at != 0 && (at == 0 || call->wake_at < at))
-            at = call->wake_at;
-    return at;
+    return TAILQ_EMPTY(&c->asleep) ? 0 : c->wake_at;
 }
 
 /* ---- The store's ---------------------------------------------------------------------------------- */
@@ -795,6 +891,10 @@ bool carrier_make(struct carrier *c, struct settings *settings, const struct pip
     c->settings = *settings;
     *settings = (struct settings){0};
     c->pipes = pipes;
+    TAILQ_INIT(&c->calls);
+    TAILQ_INIT(&c->ended);
+    TAILQ_INIT(&c->asleep);
+    TAILQ_INIT(&c->moved);
     c->store.server.bitfield = c->settings.options.commands == HIBLOOM_COMMANDS_BITFIELD;
     if (getrandom(&c->random, sizeof c->random, GRND_NONBLOCK) < 0)
         c->random = clock_now_ms();

@@ -15,10 +15,13 @@
 #include "net/topology.h"
 #include "redis/store.h"
 
+#include <sys/queue.h>
+
 struct call {
-    struct call *next;
-    struct task *task;
+    TAILQ_ENTRY(call) in_calls; /* those under way, or those that have ended */
+    TAILQ_ENTRY(call) in_moved, in_asleep;
     uint64_t number; /* no other call of the store has it */
+    struct task *task;
     struct outbox outbox;
     struct flights waiting; /* to be sent, now or at: */
     uint64_t wake_at;       /* also the end of a pause of the task's; 0: it waits for replies */
@@ -29,11 +32,13 @@ struct call {
     unsigned replicas_left; /* nodes whose answer to WAIT is to come */
     bool wait_asked;        /* of them */
     bool sent;              /* something was */
-    bool moved;             /* the task has what it waited for */
+    bool queued;            /* among those that have moved: the task has what it waited for */
     bool done;
     const struct node *at;                         /* where it failed */
     uint64_t touched[NODES_MAX / 64];              /* nodes that took commands of it */
 };
+
+TAILQ_HEAD(calls, call);
 
 struct carrier;
 
@@ -59,7 +64,11 @@ struct carrier {
     uint64_t round;        /* for the so-manyth time */
     struct error nowhere;  /* why the last node that was asked did not tell */
     hibloom_status nowhere_status;
-    struct call *calls;
+    struct calls calls, ended;
+    struct calls moved;  /* so that nobody walks a hundred thousand calls for each reply */
+    struct calls asleep; /* until their wake_at, of which none is before: */
+    uint64_t wake_at;
+    bool timed; /* the driver calls carrier_tick when it is time, whatever else comes */
     uint64_t numbers;
     uint64_t deadline_ms; /* of a call; 0: none */
     uint64_t random;
@@ -71,7 +80,10 @@ void carrier_free(struct carrier *);
 
 void carrier_begin(struct carrier *, struct call *, struct task *);
 
-void carrier_end(struct carrier *, struct call *); /* once it is done, or its owner gives it up */
+/* Calls on this handle fail with ECANCELED. They end once what is on its way has been answered. */
+void carrier_cancel(struct carrier *, const hibloom *);
+
+void carrier_end(struct carrier *, struct call *); /* once it is done */
 
 /* What has happened. A reply goes to the oldest flight of the node; those that the
  * carrier has asked for want an object. */
@@ -80,8 +92,11 @@ bool carrier_wants_object(const struct node *);
 void carrier_reply(struct carrier *, struct node *, struct reply *);
 void carrier_object(struct carrier *, struct node *, const redisReply *);
 void carrier_lost(struct carrier *, struct node *, hibloom_status, const char *words);
-void carrier_tick(struct carrier *);
 uint64_t carrier_wake_at(const struct carrier *); /* 0: never */
+
+/* Goes on with what has waited long enough; whether there was any. Where the driver is not
+ * timed and nothing is on its way, nobody would come again: so all has waited long enough. */
+bool carrier_tick(struct carrier *);
 
 /* A call's failure as the store's error, with the node where it failed. */
 hibloom_status carrier_error(struct carrier *, const struct call *);
