@@ -637,12 +637,13 @@ static bool is_kept(struct carrier *c, struct call *call)
 static void take_outbox(struct carrier *c, struct call *call)
 {
     struct outbox *outbox = &call->outbox;
+    const char *bytes = outbox->commands.len > 0 ? outbox->commands.bytes : ""; /* who only reaches writes none */
     size_t from = 0;
 
     for (size_t i = 0; i < outbox->count; i++) {
         const struct exchange *exchange = &outbox->exchanges[i];
         struct flight *flight =
-            flight_new(call, ERRAND_TASK, exchange, outbox->commands.bytes + from, exchange->end - from);
+            flight_new(call, ERRAND_TASK, exchange, bytes + from, exchange->end - from);
         from = exchange->end;
         if (flight != NULL) {
             flights_put(&call->waiting, flight);
@@ -690,6 +691,7 @@ static bool step(struct carrier *c, struct call *call)
 static void end(struct carrier *c, struct call *call)
 {
     call->done = true;
+    wake_up(c, call);
     if (call->queued)
         TAILQ_REMOVE(&c->moved, call, in_moved);
     call->queued = false;
@@ -750,6 +752,7 @@ void carrier_begin(struct carrier *c, struct call *call, struct task *task)
 {
     struct outbox outbox = call->outbox;
 
+    outbox_empty(&outbox); /* of what a call before had written, and failed before it was sent */
     *call = (struct call){.task = task, .outbox = outbox, .number = ++c->store.server.stats.calls};
     flights_make(&call->waiting);
     TAILQ_INSERT_TAIL(&c->calls, call, in_calls);
