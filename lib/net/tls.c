@@ -135,7 +135,8 @@ static hibloom_status fail_handshake(const SSL *ssl, int saved, struct error *er
         words = saved != 0 ? strerror(saved) : "the server closed the connection";
     ERR_clear_error(); /* or the caller's next call of OpenSSL finds it */
     return error_set(error, HIBLOOM_EIO, "TLS: %s%s",
-                     SSL_get_verify_result(ssl) != X509_V_OK ? "the server's certificate is not accepted: " : "", words);
+                     SSL_get_verify_result(ssl) != X509_V_OK ? "the server's certificate is not accepted: " : "",
+                     words);
 }
 
 hibloom_status tls_check(struct error *error)
