@@ -69,6 +69,8 @@ static void fail_as_context(struct connection *c, int saved)
         c->status = error_set(&c->error, HIBLOOM_EIO, "TLS: %s", tls);
     else
         fail(c, HIBLOOM_EIO, context->errstr);
+    if (tls != NULL)
+        tls_forget();
     abandon(c);
 }
 
