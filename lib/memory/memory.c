@@ -56,6 +56,7 @@ static void release(struct memory_filter *stored)
     if (stored->listed || stored->handles > 0)
         return;
     memory_bits_free(&stored->bits);
+    explicit_bzero(stored, sizeof *stored); /* the seed */
     free(stored);
 }
 

@@ -16,9 +16,9 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define REDIRECTS_MAX 16u     /* of one exchange: two nodes that send it to each other know nothing */
-#define PAUSE_MAX_MS 1000u    /* between two tries */
-#define PAUSE_DOUBLINGS 7u    /* 10 ms, 20, 40 ... */
+#define REDIRECTS_MAX 16u  /* of one exchange: two nodes that send it to each other know nothing */
+#define PAUSE_MAX_MS 1000u /* between two tries */
+#define PAUSE_DOUBLINGS 7u /* 10 ms, 20, 40 ... */
 
 /* ---- Calls that have moved, or wait -------------------------------------------------------- */
 
@@ -307,9 +307,9 @@ static hibloom_status greet(struct carrier *c, struct node *node)
     }
     greeting_write(&node->greeting, &commands, &c->settings, node->role);
     if (!commands.failed)
-        flight = flight_new(NULL, ERRAND_GREETING, &(struct exchange){.replies = node->greeting.count},
+        flight = flight_new(&c->hangar, NULL, ERRAND_GREETING, &(struct exchange){.replies = node->greeting.count},
                             commands.bytes, commands.len);
-    commands_wipe(&commands);
+    commands_free(&commands);
     if (flight != NULL)
         send(c, node, flight);
     return flight != NULL ? HIBLOOM_OK : HIBLOOM_ENOMEM;
@@ -366,8 +366,8 @@ static void take_greeting(struct carrier *c, struct node *node, struct flight *f
         return;
     flight_free(flights_take(&node->sent));
     settings_log(&c->settings, HIBLOOM_LOG_INFO, "%s: connected", carrier_where(c, node, where, sizeof where));
-    const bool restarted =
-        node->role != NODE_SENTINEL && node->run_id[0] != '\0' && g->run_id[0] != '\0' && strcmp(node->run_id, g->run_id) != 0;
+    const bool restarted = node->role != NODE_SENTINEL && node->run_id[0] != '\0' && g->run_id[0] != '\0' &&
+                           strcmp(node->run_id, g->run_id) != 0;
     if (g->run_id[0] != '\0')
         strcpy(node->run_id, g->run_id);
     if (restarted)
@@ -558,9 +558,10 @@ static void ask_replicas(struct carrier *c, struct call *call)
     for (unsigned i = 0; i < c->topology.count; i++) {
         if ((call->touched[i / 64] >> i % 64 & 1) == 0)
             continue;
-        struct flight *flight = commands.failed ? NULL
-                                                : flight_new(call, ERRAND_REPLICAS, &(struct exchange){.replies = 1},
-                                                             commands.bytes, commands.len);
+        struct flight *flight = commands.failed
+                                    ? NULL
+                                    : flight_new(&c->hangar, call, ERRAND_REPLICAS, &(struct exchange){.replies = 1},
+                                                 commands.bytes, commands.len);
         if (flight == NULL) {
             task_no_memory(call->task);
             break;
@@ -642,8 +643,7 @@ static void take_outbox(struct carrier *c, struct call *call)
 
     for (size_t i = 0; i < outbox->count; i++) {
         const struct exchange *exchange = &outbox->exchanges[i];
-        struct flight *flight =
-            flight_new(call, ERRAND_TASK, exchange, bytes + from, exchange->end - from);
+        struct flight *flight = flight_new(&c->hangar, call, ERRAND_TASK, exchange, bytes + from, exchange->end - from);
         from = exchange->end;
         if (flight != NULL) {
             flights_put(&call->waiting, flight);
@@ -920,6 +920,7 @@ void carrier_free(struct carrier *c)
         c->pipes->close(node);
         free(node->pipe);
     }
+    hangar_free(&c->hangar);
     topology_free(&c->topology);
     settings_free(&c->settings);
 }

@@ -34,8 +34,8 @@ struct call {
     bool sent;              /* something was */
     bool queued;            /* among those that have moved: the task has what it waited for */
     bool done;
-    const struct node *at;                         /* where it failed */
-    uint64_t touched[NODES_MAX / 64];              /* nodes that took commands of it */
+    const struct node *at;            /* where it failed */
+    uint64_t touched[NODES_MAX / 64]; /* nodes that took commands of it */
 };
 
 TAILQ_HEAD(calls, call);
@@ -58,12 +58,13 @@ struct carrier {
     const struct pipe_class *pipes;
     struct topology topology;
     bool borrowed;
-    bool stale;            /* who is where has to be asked (locate.c): */
-    bool locating;         /* it is being asked, */
-    bool told;             /* by the one that is asked now */
-    uint64_t round;        /* for the so-manyth time */
-    struct error nowhere;  /* why the last node that was asked did not tell */
+    bool stale;           /* who is where has to be asked (locate.c): */
+    bool locating;        /* it is being asked, */
+    bool told;            /* by the one that is asked now */
+    uint64_t round;       /* for the so-manyth time */
+    struct error nowhere; /* why the last node that was asked did not tell */
     hibloom_status nowhere_status;
+    struct hangar hangar;
     struct calls calls, ended;
     struct calls moved;  /* so that nobody walks a hundred thousand calls for each reply */
     struct calls asleep; /* until their wake_at, of which none is before: */

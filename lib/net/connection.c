@@ -212,10 +212,8 @@ hibloom_status connection_open(struct connection *c, const struct settings *s, c
     if (deadline != 0 && deadline < until)
         until = deadline;
     *c = (struct connection){.settings = s, .timeout_ms = s->options.command_timeout_ms};
-    if (s->uri.tls && (c->status = tls_check(&c->error)) != HIBLOOM_OK)
-        return c->status;
     connect_to(c, s, host, port, until);
-    if (c->status != HIBLOOM_OK)
+    if (c->context == NULL)
         return c->status;
     c->alive = true;
     if (c->context->err != 0 || !keep_alive(c, s) ||
@@ -464,4 +462,5 @@ void connection_close(struct connection *c)
     if (!c->borrowed)
         c->context = NULL;
     c->alive = false;
+    explicit_bzero(&c->reply, sizeof c->reply); /* a spec, with its seed, may be in it */
 }
