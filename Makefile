@@ -54,7 +54,7 @@ PROG_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard programs/*.c))
 EXAMPLES := $(patsubst %.c,$(BUILD)/%,$(wildcard examples/*.c))
 SUPPORT  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
 # The tiers that take longest come first, so that no core is idle at the end.
-TESTS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(foreach tier,cluster share redis fault unit cli,$(wildcard tests/$(tier)/*.c)))
+TESTS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(foreach tier,cluster faults share redis fault unit cli,$(wildcard tests/$(tier)/*.c)))
 FUZZED   := $(filter-out replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c)))
 REPLAYS  := $(patsubst %,$(BUILD)/tests/fuzz/%,$(FUZZED))
 
