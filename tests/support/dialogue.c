@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FEW = 20, KEYS_MAX = 4, SECONDS = 8, PLACES_LEAST = 8, UNWRITTEN = 0xA5 };
+enum { FEW = 20, KEYS_MAX = 4, SECONDS = 8, PLACES_LEAST = 3, UNWRITTEN = 0xA5 };
 
 static const char filter_name[] = "said", other_name[] = "other";
 
