@@ -52,9 +52,9 @@ endif
 LIB_OBJ  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard lib/*/*.c))
 PROG_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard programs/*.c))
 EXAMPLES := $(patsubst %.c,$(BUILD)/%,$(wildcard examples/*.c))
-SUPPORT  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
+SUPPORT  := $(patsubst %.c,$(BUILD)/%.o,$(filter-out tests/support/socket_faults.c,$(wildcard tests/support/*.c)))
 # The tiers that take longest come first, so that no core is idle at the end.
-TESTS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(foreach tier,cluster share redis fault unit cli,$(wildcard tests/$(tier)/*.c)))
+TESTS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(foreach tier,cluster faults share redis fault unit cli,$(wildcard tests/$(tier)/*.c)))
 FUZZED   := $(filter-out replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c)))
 REPLAYS  := $(patsubst %,$(BUILD)/tests/fuzz/%,$(FUZZED))
 
@@ -99,6 +99,9 @@ $(REPLAYS): $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/r
 # With the library's objects, whose inner functions the unit tests call.
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(SUPPORT) $(LIB_OBJ)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -lpthread $(LIBS)
+
+# In the place of the C library's.
+$(BUILD)/tests/faults/sockets: $(BUILD)/tests/support/socket_faults.o
 
 examples: $(EXAMPLES)
 tests: $(TESTS) $(REPLAYS)
