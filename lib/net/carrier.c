@@ -704,6 +704,7 @@ void carrier_end(struct carrier *c, struct call *call)
     while (*at != call)
         at = &(*at)->next;
     *at = call->next;
+    outbox_empty(&call->outbox); /* one that failed before it was sent; the next call begins there */
     if (call->task->status != HIBLOOM_EPROTO)
         return;
     /* who answered nonsense may be counting differently, too */
