@@ -167,8 +167,8 @@ static void a_master_that_nobody_knows_is_said_in_words(void **state)
 /* Sentinels have no password unless they are given one: the URI's is the servers'. */
 static void a_password_is_the_servers(void **state)
 {
-    static const char *const args[] = {"--requirepass", "secret", "--masterauth", "secret", "--user",
-                                       "worker on >secret ~* +@all", NULL};
+    static const char *const args[] = {"--requirepass", "secret", "--masterauth", "secret", "--user", "worker", "on",
+                                       ">secret", "~*", "&*", "+@all", NULL};
     static const char *const users[] = {"", "default", "worker"};
     struct sentinel *own = sentinel_start(&(struct sentinel_options){.replicas = 1, .sentinels = 1, .args = args});
     hibloom_store *store;
