@@ -420,15 +420,15 @@ static void dispatch(struct carrier *c, struct call *call)
         }
         if (node == NULL && !c->stale)
             node = topology_route(&c->topology, flight->exchange.slot, may_lag(c, call) && !flight->at_primary);
+        if (node == NULL && !c->stale && flight->redirects++ == 0)
+            note_stale(c); /* somebody may have it now */
         if (node != NULL)
             send_flight(c, node, flight);
         else if (c->stale)
             flights_put(&call->waiting, flight);
-        else {
-            note_stale(c); /* somebody may have it next time */
+        else
             fail(c, flight, c->topology.nodes[0], HIBLOOM_EUNAVAILABLE, "no node of the cluster has the key's slot",
                  false);
-        }
     }
     if (call->waiting.first != NULL && call->wake_at == 0)
         locate_begin(c);
