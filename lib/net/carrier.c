@@ -212,6 +212,7 @@ static void fail(struct carrier *c, struct flight *flight, struct node *node, hi
         c->store.server.stats.in_doubt += in_doubt;
     c->store.server.stats.retries++;
     flight->at_primary = elsewhere || flight->at_primary;
+    flight->redirects = 0; /* there is a pause now, and an end to them */
     flights_put(&call->waiting, flight);
     if (!elsewhere)
         plan_retry(c, call);
@@ -366,7 +367,8 @@ static void take_greeting(struct carrier *c, struct node *node, struct flight *f
         return;
     flight_free(flights_take(&node->sent));
     settings_log(&c->settings, HIBLOOM_LOG_INFO, "%s: connected", carrier_where(c, node, where, sizeof where));
-    const bool restarted = node->role != NODE_SENTINEL && node->run_id[0] != '\0' && g->run_id[0] != '\0' &&
+    /* a replica that restarts gets all of it from its primary */
+    const bool restarted = node->role == NODE_PRIMARY && node->run_id[0] != '\0' && g->run_id[0] != '\0' &&
                            strcmp(node->run_id, g->run_id) != 0;
     if (g->run_id[0] != '\0')
         strcpy(node->run_id, g->run_id);
@@ -445,6 +447,13 @@ static void send_flight(struct carrier *c, struct node *node, struct flight *fli
     }
 }
 
+/* May replicas answer? Where one does not know the filter yet, the primary is asked again. */
+static bool may_lag(const struct carrier *c, const struct call *call)
+{
+    return c->settings.options.read_from_replicas && call->task->reads && call->task->again != NULL &&
+           !call->at_primary;
+}
+
 /* What waits goes to where its keys are; all of it waits on while nobody knows where that is. */
 static void dispatch(struct carrier *c, struct call *call)
 {
@@ -459,8 +468,9 @@ static void dispatch(struct carrier *c, struct call *call)
             continue;
         }
         if (node == NULL && !c->stale)
-            node = topology_route(&c->topology, flight->exchange.slot,
-                                  call->task->reads && c->settings.options.read_from_replicas && !flight->at_primary);
+            node = topology_route(&c->topology, flight->exchange.slot, may_lag(c, call) && !flight->at_primary);
+        if (node == NULL && !c->stale && flight->redirects++ == 0)
+            note_stale(c); /* somebody may have it now */
         if (node != NULL)
             send_flight(c, node, flight);
         else if (c->stale)
@@ -611,6 +621,12 @@ static void take_replicas(struct carrier *c, struct node *node, const struct rep
 /* Whether the call ends now: all that it added is where it has to be. */
 static bool is_kept(struct carrier *c, struct call *call)
 {
+    if (may_lag(c, call) && call->task->status >= HIBLOOM_ENOTFOUND && call->task->status <= HIBLOOM_ECORRUPT) {
+        call->at_primary = true;
+        call->task->again(call->task);
+        call->moved = true;
+        return false;
+    }
     if (!call->task->adds || c->settings.options.min_replicas == 0 || has_failed(call) || !call->sent)
         return true;
     if (call->restarts != c->store.server.stats.restarts) {
@@ -803,6 +819,7 @@ void carrier_cancel(struct carrier *c, const hibloom *filter)
 void carrier_end(struct carrier *c, struct call *call)
 {
     TAILQ_REMOVE(&c->ended, call, in_calls);
+    outbox_empty(&call->outbox); /* one that failed before it was sent; the next call begins there */
     if (call->task->status != HIBLOOM_EPROTO)
         return;
     /* who answered nonsense may be counting differently, too */

@@ -31,6 +31,7 @@ struct call {
     uint64_t restarts;      /* that the store knew of as it began */
     unsigned replicas_left; /* nodes whose answer to WAIT is to come */
     bool wait_asked;        /* of them */
+    bool at_primary;        /* a replica did not know the filter */
     bool sent;              /* something was */
     bool queued;            /* among those that have moved: the task has what it waited for */
     bool done;

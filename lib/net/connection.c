@@ -256,12 +256,19 @@ static enum received take(struct connection *c)
     return RECEIVED_PUSH;
 }
 
-/* Whether the server has had its time since the last commands were sent. */
+static bool has_bytes(const struct connection *c)
+{
+    return poll(&(struct pollfd){.fd = c->context->fd, .events = POLLIN}, 1, 0) > 0;
+}
+
+/* Whether the server has had its time since the last commands were sent. Not yet, if what
+ * it sent lay here while another server was waited for. */
 static bool overdue(const struct connection *c)
 {
-    const uint64_t now = clock_now_ms();
+    const uint64_t now = clock_now_ms(), took = now - c->sent_ms;
+    const bool late = c->timeout_ms != 0 && took > c->timeout_ms;
 
-    return (c->timeout_ms != 0 && now - c->sent_ms > c->timeout_ms) || (c->deadline != 0 && now >= c->deadline);
+    return (late && (took > 2 * (uint64_t)c->timeout_ms || !has_bytes(c))) || (c->deadline != 0 && now >= c->deadline);
 }
 
 /* Reads what has come; gives up if that has gone on for too long or come to
@@ -278,8 +285,9 @@ static void read_some(struct connection *c)
         abandon(c);
     } else {
         const size_t before = reader->len;
-        if (c->deadline != 0)
+        if (c->deadline != 0 || c->shortened)
             redisSetTimeout(c->context, milliseconds(left_until(c->deadline, c->timeout_ms) + 1)); /* 0 is for ever */
+        c->shortened = c->deadline != 0;
         if (transfer(c->context, NULL) != REDIS_OK)
             fail_as_context(c, errno);
         else if (reader->len == before)
