@@ -64,12 +64,6 @@ static void note_progress(struct call *call)
     call->attempts = 0;
 }
 
-static void note_failure(struct call *call, const struct node *at)
-{
-    call->at = at;
-    call->tried = call->attempts > 0 ? call->attempts + 1 : 0;
-}
-
 /* ---- A call ends or fails ------------------------------------------------------------ */
 
 /* Its replies will not come. */
@@ -111,7 +105,10 @@ static void give_up(struct carrier *c, struct call *call, const struct node *at,
 
     if (!has_failed(call))
         call->at = at;
-    task_fail(call->task, status, "%s", words);
+    if (call->attempts > 1)
+        task_fail(call->task, status, "%s (tried %u times)", words, call->attempts);
+    else
+        task_fail(call->task, status, "%s", words);
     flights_make(&unsent);
     flights_join(&unsent, &call->waiting);
     for (unsigned i = 0; i < c->topology.count; i++)
@@ -131,7 +128,7 @@ static void tell_refusal(struct flight *flight)
         return;
     }
     reply->type = REDIS_REPLY_ERROR;
-    reply->repeated = flight_is_doubtful(flight) && !task->reads;
+    reply->repeated = flight->doubtful && !task->reads;
     reply->text_len = (size_t)snprintf(reply->text, sizeof reply->text, "%s",
                                        flight->words != NULL ? flight->words : "");
     task->class->reply(task, flight->exchange.tag, flight->index++, reply);
@@ -144,11 +141,10 @@ static void fail(struct carrier *c, struct flight *flight, struct node *node, hi
 {
     struct call *call = flight->call;
     const bool elsewhere = node->role == NODE_REPLICA && !flight->at_primary && !has_failed(call);
-    char where[NODE_HOST_SIZE + 16];
 
     if (!elsewhere && !may_retry(c, call)) {
         if (!has_failed(call))
-            note_failure(call, node);
+            call->at = node;
         if (words == NULL && flight->errand == ERRAND_TASK)
             tell_refusal(flight);
         if (words != NULL)
@@ -157,10 +153,7 @@ static void fail(struct carrier *c, struct flight *flight, struct node *node, hi
         return;
     }
     if (lost && !call->task->reads)
-        c->store.server.stats.in_doubt += flight_is_doubtful(flight) ? 0 : flight->exchange.replies - flight->index;
-    if (!lost && !elsewhere && call->attempts == 0) /* of a lost connection there is a line already */
-        settings_log(&c->settings, HIBLOOM_LOG_WARNING, "%s: %s; trying again",
-                     carrier_where(c, node, where, sizeof where), words != NULL ? words : flight->words);
+        c->store.server.stats.in_doubt += flight->doubtful ? 0 : flight->exchange.replies - flight->index;
     c->store.server.stats.retries++;
     flight_again(flight, lost);
     flight->at_primary = elsewhere || flight->at_primary;
@@ -462,16 +455,16 @@ static void take_task_reply(struct carrier *c, struct node *node, struct flight 
     const enum refusal refusal = refused ? refusal_of(reply->text) : REFUSAL_OTHER;
 
     if (flight->held == 0 && !(refused && is_held(c, node, flight, refusal))) {
-        reply->repeated = flight_is_doubtful(flight) && !task->reads;
+        reply->repeated = flight->doubtful && !task->reads;
         const bool fine = !has_failed(call);
         task->class->reply(task, flight->exchange.tag, flight->index++, reply);
         if (fine && has_failed(call))
-            note_failure(call, node);
+            call->at = node;
     } else if (flight->held++ == 0) {
         flight->refusal = refusal;
         flight->words = strdup(reply->text);
-    } else if (!refused && flight->carried_out == FLIGHT_NONE) {
-        flight->carried_out = flight->index + flight->held - 1;
+    } else {
+        flight->carried_out = flight->carried_out || !refused;
     }
     if (flight->index + flight->held < flight->exchange.replies)
         return;
@@ -812,16 +805,14 @@ hibloom_status carrier_error(struct carrier *c, const struct call *call)
 {
     const struct node *at = call->at == NULL && !c->topology.clustered ? c->topology.nodes[0] : call->at;
     const struct task *task = call->task;
-    char where[NODE_HOST_SIZE + 16], tried[32] = "";
+    char where[NODE_HOST_SIZE + 16];
 
     if (task->status == HIBLOOM_OK)
         return HIBLOOM_OK;
     if (task->status < HIBLOOM_EIO) /* the caller's, not the server's */
         return error_set(&c->store.base.error, task->status, "%s", task->error.words);
-    if (call->tried != 0)
-        snprintf(tried, sizeof tried, " (tried %u times)", call->tried);
-    (void)error_set(&c->store.base.error, task->status, "%s: %s%s", carrier_where(c, at, where, sizeof where),
-                    task->error.words, tried);
+    (void)error_set(&c->store.base.error, task->status, "%s: %s", carrier_where(c, at, where, sizeof where),
+                    task->error.words);
     settings_log(&c->settings, HIBLOOM_LOG_ERROR, "%s", c->store.base.error.words);
     return task->status;
 }

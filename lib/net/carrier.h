@@ -23,8 +23,7 @@ struct call {
     uint64_t wake_at;       /* also the end of a pause of the task's; 0: it waits for replies */
     uint64_t deadline;      /* 0: none */
     uint64_t retry_until;   /* 0: nothing has failed since the last answer */
-    unsigned attempts;      /* since then, to send it again */
-    unsigned tried;         /* how often, in all, what it failed of; 0: once */
+    unsigned attempts;      /* since then */
     uint64_t restarts;      /* that the store knew of as it began */
     unsigned replicas_left; /* nodes whose answer to WAIT is to come */
     bool wait_asked;        /* of them */

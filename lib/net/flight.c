@@ -44,12 +44,7 @@ struct flight *flight_new(struct call *call, enum errand errand, const struct ex
 
     if (flight == NULL)
         return NULL;
-    *flight = (struct flight){.call = call,
-                              .errand = errand,
-                              .exchange = *exchange,
-                              .carried_out = FLIGHT_NONE,
-                              .doubtful_from = FLIGHT_NONE,
-                              .len = len};
+    *flight = (struct flight){.call = call, .errand = errand, .exchange = *exchange, .len = len};
     memcpy(flight->bytes, bytes, len);
     return flight;
 }
@@ -74,11 +69,8 @@ size_t flight_from(const struct flight *flight)
 
 void flight_again(struct flight *flight, bool lost)
 {
-    const uint32_t from = lost ? flight->index : flight->carried_out;
-
-    if (from < flight->doubtful_from)
-        flight->doubtful_from = from;
-    flight->carried_out = FLIGHT_NONE;
+    flight->doubtful = flight->doubtful || flight->carried_out || lost;
+    flight->carried_out = false;
     flight->held = 0;
     flight->asked = flight->asking = false;
     flight->to = NULL;

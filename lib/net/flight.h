@@ -15,8 +15,6 @@ struct node;
  * connection leads to, where the slots are, who the master is, and how many replicas have it. */
 enum errand { ERRAND_TASK, ERRAND_GREETING, ERRAND_LOCATE, ERRAND_REPLICAS };
 
-#define FLIGHT_NONE UINT32_MAX
-
 struct flight {
     struct flight *next;
     struct call *call; /* NULL: none waits for it */
@@ -27,8 +25,8 @@ struct flight {
     uint32_t held;        /* replies that have come since one was refused for now: from that on, all is sent again */
     enum refusal refusal; /* what that one means; its words: */
     char *words;
-    uint32_t carried_out;   /* behind that one, replies that are no refusals: from which on; FLIGHT_NONE */
-    uint32_t doubtful_from; /* commands that are sent again, and may have been carried out before; FLIGHT_NONE */
+    bool carried_out; /* a command behind that one */
+    bool doubtful;    /* is sent again, and may have been carried out before */
     struct node *to;  /* it was redirected there */
     bool asking;      /* in front of each command goes ASKING, */
     bool asked;       /* whose reply has come */
@@ -53,12 +51,6 @@ void flight_free(struct flight *);
 
 /* Where the commands begin whose replies have not been delivered. */
 size_t flight_from(const struct flight *);
-
-/* May the command whose reply is next have been carried out before? */
-static inline bool flight_is_doubtful(const struct flight *flight)
-{
-    return flight->index >= flight->doubtful_from;
-}
 
 /* Prepares it to be sent again, from the first command on whose reply the task has
  * not seen. Lost: what of it was carried out is not known. */
