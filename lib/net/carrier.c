@@ -624,7 +624,7 @@ static bool is_kept(struct carrier *c, struct call *call)
     if (may_lag(c, call) && call->task->status >= HIBLOOM_ENOTFOUND && call->task->status <= HIBLOOM_ECORRUPT) {
         call->at_primary = true;
         call->task->again(call->task);
-        call->moved = true;
+        note_moved(c, call);
         return false;
     }
     if (!call->task->adds || c->settings.options.min_replicas == 0 || has_failed(call) || !call->sent)
@@ -768,7 +768,6 @@ void carrier_begin(struct carrier *c, struct call *call, struct task *task)
 {
     struct outbox outbox = call->outbox;
 
-    outbox_empty(&outbox); /* of what a call before had written, and failed before it was sent */
     *call = (struct call){.task = task, .outbox = outbox, .number = ++c->store.server.stats.calls};
     flights_make(&call->waiting);
     TAILQ_INSERT_TAIL(&c->calls, call, in_calls);
