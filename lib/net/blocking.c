@@ -163,6 +163,8 @@ static enum task_next next_reach(struct task *task, struct outbox *outbox)
         return task->pause_ms == 2 ? TASK_WAIT : TASK_DONE;
     outbox_begin(outbox, 0, (struct argument){"", 0});
     outbox_end(outbox);
+    if (outbox->commands.failed)
+        task_no_memory(task);
     return TASK_SEND;
 }
 
