@@ -10,6 +10,9 @@
 #   make check-warnings   everything compiled by gcc and clang with -Werror
 #   make check-format     what .clang-format would write differently
 #   make check-bench      the benchmark, shortened: whether it runs, not what it says
+#   make check-analysis   what gcc -fanalyzer, clang-tidy and cppcheck find: nothing
+#   make fuzz             [FUZZ_SECONDS=600]: each fuzz target for so long, with clang
+#   make fuzz-corpus      what fuzzing found, made small, into tests/fuzz/corpus
 #   make install          [DESTDIR=] [PREFIX=/usr/local] [LIBDIR=$(PREFIX)/lib]; make uninstall
 
 VERSION := $(shell sed -n 's/^\#define HIBLOOM_VERSION "\(.*\)"/\1/p' include/hibloom/hibloom.h)
@@ -23,10 +26,28 @@ PREFIX  ?= /usr/local
 LIBDIR  ?= $(PREFIX)/lib
 
 # Steps, replies and the functions of tables share one shape, so not each uses all it is given.
-WARNINGS  := -Wall -Wextra -Wno-unused-parameter -Wpedantic -Wconversion -Wshadow -Wstrict-prototypes -Wvla
+WARNINGS  := -Wall -Wextra -Wno-unused-parameter -Wpedantic -Wconversion -Wshadow -Wstrict-prototypes -Wvla \
+             -Wformat-security
+# FORTIFY works with optimisation only, not under a sanitizer, and not where it is chosen already.
+FORTIFY   := $(if $(findstring _FORTIFY_SOURCE,$(CPPFLAGS) $(CFLAGS))$(findstring -fsanitize,$(CFLAGS)),,\
+               $(if $(filter-out -O0,$(lastword $(filter -O%,$(CFLAGS)))),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
+HARDENED  := -fstack-protector-strong $(FORTIFY)
+# What the loader has resolved is read-only from then on; all of it at the start.
+HARDENED_LD := -Wl,-z,relro,-z,now
 CPPFLAGS_ := -Iinclude -Ilib -Itests -D_GNU_SOURCE $(CPPFLAGS)
-CFLAGS_   := -std=c11 $(WARNINGS) -fvisibility=hidden -fPIC -MMD -MP $(CFLAGS)
+CFLAGS_    = -std=c11 $(WARNINGS) $(HARDENED) -fvisibility=hidden $(PIC) -MMD -MP $(CFLAGS)
+PIC       := -fPIC
 LIBS      := -lhiredis -lz -lm
+
+# With TLS where hiredis has it; HIBLOOM_TLS= builds without.
+ifeq ($(origin HIBLOOM_TLS),undefined)
+HIBLOOM_TLS := $(shell pkg-config --exists hiredis_ssl 'openssl >= 3' 2>/dev/null && echo yes)
+endif
+ifneq ($(HIBLOOM_TLS),)
+CPPFLAGS_ += -DHIBLOOM_TLS
+LIBS      := -lhiredis_ssl -lssl -lcrypto $(LIBS)
+TLS_PC    := , hiredis_ssl, openssl
+endif
 
 LIB_OBJ  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard lib/*/*.c))
 PROG_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard programs/*.c))
@@ -34,6 +55,8 @@ EXAMPLES := $(patsubst %.c,$(BUILD)/%,$(wildcard examples/*.c))
 SUPPORT  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
 # The tiers that take longest come first, so that no core is idle at the end.
 TESTS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(foreach tier,cluster share redis fault unit cli,$(wildcard tests/$(tier)/*.c)))
+FUZZED   := $(filter-out replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c)))
+REPLAYS  := $(patsubst %,$(BUILD)/tests/fuzz/%,$(FUZZED))
 
 all: $(BUILD)/libhibloom.a $(BUILD)/libhibloom.so $(BUILD)/hibloom
 
@@ -46,14 +69,21 @@ $(BUILD)/libhibloom.a: $(LIB_OBJ)
 	$(AR) rcs $@ $(BUILD)/libhibloom.o
 
 $(BUILD)/libhibloom.so.$(VERSION): $(LIB_OBJ)
-	$(CC) -shared -Wl,-soname,$(SONAME) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(CC) -shared -Wl,-soname,$(SONAME) $(HARDENED_LD) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 $(BUILD)/libhibloom.so: $(BUILD)/libhibloom.so.$(VERSION)
 	ln -sf $(<F) $(BUILD)/$(SONAME)
 	ln -sf $(SONAME) $@
 
+$(PROG_OBJ): PIC := -fPIE
 $(BUILD)/hibloom: $(PROG_OBJ) $(BUILD)/libhibloom.a
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(CC) -pie $(HARDENED_LD) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+# What knows of TLS is compiled anew where that has come or gone.
+$(addprefix $(BUILD)/,lib/net/tls.o tests/redis/tls.o tests/fault/tls.o tests/support/tls_front.o): $(BUILD)/.tls
+$(BUILD)/.tls: ask
+	@mkdir -p $(@D)
+	@echo '$(HIBLOOM_TLS)' | cmp -s - $@ || echo '$(HIBLOOM_TLS)' >$@
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
@@ -62,12 +92,16 @@ $(BUILD)/%.o: %.c
 $(BUILD)/examples/%: $(BUILD)/examples/%.o $(BUILD)/libhibloom.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
+# A fuzz target without libFuzzer: it runs its corpus.
+$(REPLAYS): $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/replay.o $(LIB_OBJ)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread $(LIBS)
+
 # With the library's objects, whose inner functions the unit tests call.
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(SUPPORT) $(LIB_OBJ)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -lpthread $(LIBS)
 
 examples: $(EXAMPLES)
-tests: $(TESTS)
+tests: $(TESTS) $(REPLAYS)
 
 # ---- The two commands --------------------------------------------------------
 
@@ -87,7 +121,7 @@ test:
 # installed; the replay knows nothing of it, and is linked with nothing.
 BENCH     := $(BUILD)/tests/bench
 BENCH_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(filter-out tests/bench/replay.c,$(wildcard tests/bench/*.c)) \
-                 $(addprefix tests/support/,redis_server.c temp_dir.c net.c resp.c))
+                 $(addprefix tests/support/,redis_server.c redis_cluster.c certificates.c temp_dir.c net.c resp.c))
 
 $(BENCH)/bench: $(BENCH_OBJ) $(BUILD)/libhibloom.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread $(LIBS)
@@ -105,18 +139,20 @@ bench:
 # ---- Checks: nothing below installs a package --------------------------------
 
 # The tests would find the command by themselves, but by way of /proc.
+RUN_REPLAYS = $(foreach name,$(FUZZED),"$(BUILD)/tests/fuzz/$(name) tests/fuzz/corpus/$(name)")
 RUN_TESTS = HIBLOOM_PROGRAM=$(abspath $(BUILD))/hibloom tests/tools/run-tests.sh
 
 check: all examples tests
-	@$(RUN_TESTS) tests/model/run.py $(TESTS) \
+	@$(RUN_TESTS) tests/model/run.py $(TESTS) $(RUN_REPLAYS) \
 	    "tests/structure/includes.py README.md lib" \
 	    "tests/structure/symbols.sh lib $(BUILD)/lib" \
+	    $(if $(filter file,$(origin CFLAGS)),"tests/structure/hardened.sh $(BUILD)/libhibloom.so $(BUILD)/hibloom") \
 	    tests/tools/compose-test.sh \
 	    "tests/tools/install-test.sh $(BUILD)" \
 	    "tests/tools/with-redis.sh tests/tools/readme.sh README.md $(BUILD)/libhibloom.a $(LDFLAGS) $(LIBS)"
 
 check-programs: all tests
-	@$(RUN_TESTS) $(TESTS)
+	@$(RUN_TESTS) $(TESTS) $(RUN_REPLAYS)
 
 # Clang here, as the suite proper is gcc's: so it passes with both.
 # HIBLOOM_TEST_SLOW has the tests use fewer items.
@@ -145,9 +181,59 @@ check-warnings:
 check-format:
 	@clang-format --dry-run --Werror $$(git ls-files '*.c' '*.h')
 
+# Three that find what compilers and tests do not. What they take for a fault and
+# is none is written so that they see it, or said beside it, or below and in
+# .clang-tidy for all of a kind:
+#   legacyUninitvar, uninitvar  take an array, or a struct, that is handed on to be filled for one that is read; the
+#                  compilers, valgrind and the other two look for the same
+#   funcArgOrderDifferent       takes parameters that a declaration leaves unnamed for others
+ANALYSED = $(wildcard lib/*/*.c programs/*.c examples/*.c)
+CPPCHECK = cppcheck -j2 -q --std=c11 --language=c --library=posix,gnu --enable=warning,performance,portability \
+           --inline-suppr --error-exitcode=1 --suppress=legacyUninitvar --suppress=uninitvar \
+           --suppress=funcArgOrderDifferent
+check-analysis:
+	@$(MAKE) -s --no-print-directory BUILD=$(BUILD)-analysis CC=gcc CFLAGS='-O1 -fanalyzer -Werror' analysed
+	@$(CPPCHECK) $(CPPFLAGS_) lib programs examples include
+	@printf '%s\n' $(ANALYSED) | xargs -P2 -I{} clang-tidy --quiet {} -- -std=c11 $(CPPFLAGS_)
+analysed: $(ANALYSED:%.c=$(BUILD)/%.o)
+
 check-bench: benches
 	@mkdir -p $(BUILD)/bench-short/results
 	@BENCH_SCALE=0.02 tests/bench/run.sh $(BENCH)/bench $(BUILD)/bench-short $(BUILD)/bench-short/results
+
+# ---- Fuzzing -----------------------------------------------------------------
+
+# Objects that tell libFuzzer what is run; the fuzzer itself is linked to its
+# target only. What it finds is kept in FUZZ/corpus, beside the one in git.
+FUZZ         := $(BUILD)-fuzz
+FUZZ_SECONDS ?= 600
+FUZZERS      := $(FUZZED:%=$(FUZZ)/fuzz-%)
+FUZZ_FLAGS   := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+FUZZ_MAKE     = $(MAKE) -s --no-print-directory BUILD=$(FUZZ) CC=clang CFLAGS='$(FUZZ_FLAGS) -fsanitize=fuzzer-no-link'
+
+# For the make that has BUILD=$(FUZZ).
+fuzzers: $(FUZZED:%=$(BUILD)/fuzz-%)
+$(BUILD)/fuzz-%: $(BUILD)/tests/fuzz/%.o $(LIB_OBJ)
+	$(CC) $(CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ $(LIBS)
+
+# A finding is left in $(FUZZ), and ends it.
+fuzz:
+	@$(FUZZ_MAKE) fuzzers
+	@for name in $(FUZZED); do \
+	    mkdir -p $(FUZZ)/corpus/$$name && \
+	    $(FUZZ)/fuzz-$$name -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=10 -print_final_stats=1 -verbosity=0 \
+	        -artifact_prefix=$(FUZZ)/$$name- $(FUZZ)/corpus/$$name tests/fuzz/corpus/$$name || exit 1; \
+	done
+
+# The fewest files that reach all the code that those of both places reach.
+fuzz-corpus:
+	@$(FUZZ_MAKE) fuzzers
+	@for name in $(FUZZED); do \
+	    rm -rf $(FUZZ)/merged && mkdir -p $(FUZZ)/merged $(FUZZ)/corpus/$$name && \
+	    $(FUZZ)/fuzz-$$name -set_cover_merge=1 -use_counters=0 -max_len=4096 $(FUZZ)/merged \
+	        tests/fuzz/corpus/$$name $(FUZZ)/corpus/$$name 2>$(FUZZ)/merged.log || { cat $(FUZZ)/merged.log; exit 1; }; \
+	    rm -rf tests/fuzz/corpus/$$name && mv $(FUZZ)/merged tests/fuzz/corpus/$$name || exit 1; \
+	done
 
 # ---- Installation ------------------------------------------------------------
 
@@ -158,7 +244,7 @@ install: all
 	install -m 755 $(BUILD)/libhibloom.so.$(VERSION) $(DESTDIR)$(LIBDIR)
 	ln -sf libhibloom.so.$(VERSION) $(DESTDIR)$(LIBDIR)/$(SONAME)
 	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libhibloom.so
-	sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|' \
+	sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|; s|@TLS@|$(TLS_PC)|' \
 	    lib/hibloom.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/hibloom.pc
 	install -m 755 $(BUILD)/hibloom $(DESTDIR)$(PREFIX)/bin
 
@@ -167,9 +253,9 @@ uninstall:
 	rm -f $(DESTDIR)$(LIBDIR)/libhibloom.* $(DESTDIR)$(LIBDIR)/pkgconfig/hibloom.pc $(DESTDIR)$(PREFIX)/bin/hibloom
 
 clean:
-	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-gcc $(BUILD)-clang
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-fuzz $(BUILD)-analysis $(BUILD)-tsan $(BUILD)-gcc $(BUILD)-clang
 
-.PHONY: all examples tests demo test benches bench check check-programs check-sanitize check-threads check-valgrind \
-        check-warnings check-format check-bench install uninstall clean
+.PHONY: ask all examples tests demo test benches bench check check-programs check-sanitize check-threads check-valgrind \
+        check-warnings check-format check-bench check-analysis analysed fuzz fuzzers fuzz-corpus install uninstall clean
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

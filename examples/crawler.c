@@ -1,18 +1,31 @@
 /* Which URLs has nobody fetched yet? Reads URLs, one on a line, and prints those
- * that are new. Any number of these programs share one filter.
+ * that are new, which stands for fetching them. Any number of these programs share
+ * one filter.
  *
  *     cc -o crawler crawler.c $(pkg-config --cflags --libs hibloom)
  *     ./crawler URI NAME < urls
+ *     ./crawler URI NAME claim < urls
  *
- * It shows calls with many items, and what to do when a call fails: one that may
- * succeed later is made again, a filter that is gone is created again, and
- * anything else is for a human to look at. */
+ * It shows calls with many items, what to do when a filter is lost, and two recipes
+ * for work that is shared:
+ *
+ *   at least once   ask, work, then add. Who dies before the add leaves the work to the
+ *                   next one. Two who ask at the same time both do it, and so it is with
+ *                   a URL that comes twice in a batch. For work that may be repeated and
+ *                   must not be missed, as fetching is. It is what this program does.
+ *   at most once    add, and work on what is new: the add is a claim, of which one
+ *                   process is told. Who dies before the work is done leaves it undone
+ *                   for ever. For work that must not be repeated, as sending a mail is.
+ *                   It is what "claim" asks for.
+ *
+ * With retry_ms a call goes on after a dead connection, and a claim whose answer was
+ * lost counts as new: so it may be worked on twice, and is never lost. Where twice is
+ * worse than never, leave retry_ms 0, and let a claim that fails be. */
 #include <hibloom/hibloom.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define BATCH 1000
 #define URL_MAX 8192 /* longer ones are cut */
@@ -22,6 +35,7 @@ struct crawler {
     hibloom_store *store;
     hibloom *seen;
     const char *name;
+    bool claims;
 };
 
 static int complain(const struct crawler *crawler, const char *doing, hibloom_status status)
@@ -47,36 +61,53 @@ static hibloom_status open_filter(struct crawler *crawler)
     return status == HIBLOOM_OK ? hibloom_open(&crawler->seen, crawler->store, crawler->name, &spec) : status;
 }
 
-/* URLs that a failed attempt has added are not new in the next one: they are left
- * to the next crawl. */
-static hibloom_status add(struct crawler *crawler, const hibloom_item *urls, size_t n, bool *is_new)
+typedef hibloom_status question(hibloom *, const hibloom_item *, size_t, bool *);
+
+/* The library tries again what may succeed later. What is left to do here is a filter
+ * that is gone, or was made again by another crawler: it is opened again. */
+static hibloom_status ask(struct crawler *crawler, question *call, const hibloom_item *urls, size_t n, bool *answers)
 {
     hibloom_status status = HIBLOOM_OK;
 
     for (int i = 0; i < ATTEMPTS; i++) {
         status = crawler->seen == NULL ? open_filter(crawler) : HIBLOOM_OK;
         if (status == HIBLOOM_OK)
-            status = hibloom_add_many(crawler->seen, urls, n, is_new);
-        if (hibloom_is_retryable(status)) {
-            sleep(1); /* if the connection is dead, the next call makes a new one */
-        } else if (status >= HIBLOOM_ENOTFOUND) {
-            hibloom_close(crawler->seen); /* lost, and perhaps created again by another crawler */
-            crawler->seen = NULL;
-        } else {
+            status = call(crawler->seen, urls, n, answers);
+        if (status < HIBLOOM_ENOTFOUND)
             break;
-        }
+        hibloom_close(crawler->seen);
+        crawler->seen = NULL;
     }
     return status;
 }
 
-static hibloom_status print_new(struct crawler *crawler, const hibloom_item *urls, size_t n)
+static void work(const hibloom_item *url)
+{
+    printf("%.*s\n", (int)url->len, (const char *)url->data);
+}
+
+static hibloom_status work_at_least_once(struct crawler *crawler, const hibloom_item *urls, size_t n)
+{
+    bool found[BATCH];
+    hibloom_status status = ask(crawler, hibloom_contains_many, urls, n, found);
+
+    if (status != HIBLOOM_OK)
+        return status;
+    for (size_t i = 0; i < n; i++)
+        if (!found[i])
+            work(&urls[i]);
+    fflush(stdout); /* what is added here is done */
+    return ask(crawler, hibloom_add_many, urls, n, NULL);
+}
+
+static hibloom_status work_at_most_once(struct crawler *crawler, const hibloom_item *urls, size_t n)
 {
     bool is_new[BATCH];
-    const hibloom_status status = add(crawler, urls, n, is_new);
+    const hibloom_status status = ask(crawler, hibloom_add_many, urls, n, is_new);
 
     for (size_t i = 0; status == HIBLOOM_OK && i < n; i++)
         if (is_new[i])
-            printf("%.*s\n", (int)urls[i].len, (const char *)urls[i].data);
+            work(&urls[i]);
     return status;
 }
 
@@ -93,18 +124,23 @@ static hibloom_status crawl(struct crawler *crawler)
             urls[n] = (hibloom_item){lines[n], strcspn(lines[n], "\n")};
             n++;
         }
-        status = print_new(crawler, urls, n);
+        status = (crawler->claims ? work_at_most_once : work_at_least_once)(crawler, urls, n);
     }
     return status;
 }
 
 int main(int argc, char **argv)
 {
-    struct crawler crawler = {.name = argc > 2 ? argv[2] : "seen"};
+    struct crawler crawler = {.name = argc > 2 ? argv[2] : "seen",
+                              .claims = argc > 3 && strcmp(argv[3], "claim") == 0};
+    hibloom_connect_options options = HIBLOOM_CONNECT_OPTIONS_INIT;
     hibloom_status status;
     int result = EXIT_SUCCESS;
 
-    status = hibloom_connect(&crawler.store, argc > 1 ? argv[1] : "redis://127.0.0.1:6379", NULL);
+    options.retry_ms = 10000;
+    options.accept_restarts = true; /* a server that forgot: URLs twice, rather than not at all */
+    options.client_name = "crawler";
+    status = hibloom_connect(&crawler.store, argc > 1 ? argv[1] : "redis://127.0.0.1:6379", &options);
     if (status == HIBLOOM_OK)
         status = open_filter(&crawler);
     if (status != HIBLOOM_OK)

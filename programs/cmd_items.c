@@ -50,12 +50,29 @@ static void count_and_print(struct walk *w, const struct input *in, const hibloo
     w->items += in->n;
 }
 
-static int walk_batches(struct walk *w, const struct session *s, struct input *in)
+/* A filter that a server has forgotten is made again, and the batch is added to it. If
+ * another process had made it before, the call that failed may have set bits in that:
+ * then nobody knows what of the batch is new, and a line that is printed twice is
+ * better than one that is lost. */
+static int ask(struct walk *w, struct session *s, const struct input *in, const struct request *r)
+{
+    hibloom_status status = w->ask(s->filter, in->items, in->n, w->answers);
+
+    if (!w->adds || !session_make_again(s, r, status))
+        return session_result(s, status);
+    const bool doubtful = status != HIBLOOM_ENOTFOUND;
+    status = w->ask(s->filter, in->items, in->n, w->answers);
+    for (size_t i = 0; i < in->n && status == HIBLOOM_OK && doubtful; i++)
+        w->answers[i] = in->items[i].len > 0 || !hibloom_spec_of(s->filter)->empty_excluded;
+    return session_result(s, status);
+}
+
+static int walk_batches(struct walk *w, struct session *s, struct input *in, const struct request *r)
 {
     enum input_status status;
 
     while ((status = input_next(in)) == INPUT_BATCH) {
-        if (!make_room(w, in->n) || session_result(s, w->ask(s->filter, in->items, in->n, w->answers)) == EXIT_TROUBLE)
+        if (!make_room(w, in->n) || ask(w, s, in, r) == EXIT_TROUBLE)
             return EXIT_TROUBLE;
         count_and_print(w, in, hibloom_spec_of(s->filter));
         if (!output_flush())
@@ -80,7 +97,7 @@ static int walk_items(struct walk *w, const struct request *r)
     if (!(w->adds ? session_open : session_open_existing)(&s, r))
         return EXIT_TROUBLE;
     if (input_open(&in, r->operands + 1, r->n_operands - 1)) {
-        result = walk_batches(w, &s, &in);
+        result = walk_batches(w, &s, &in, r);
         input_close(&in);
     }
     if (result == EXIT_YES && w->adds && is_worth_counting(r, hibloom_spec_of(s.filter)))

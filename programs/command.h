@@ -20,10 +20,15 @@ enum {
     OPTION_COMMANDS = 1 << 7,
     OPTION_FROM = 1 << 8,
     OPTION_TO = 1 << 9,
-    OPTION_HELP = 1 << 10,
-    OPTION_VERSION = 1 << 11,
+    OPTION_PROMETHEUS = 1 << 10,
+    OPTION_RETRY = 1 << 11, /* this and those below: taken by every command */
+    OPTION_MIN_REPLICAS = 1 << 12,
+    OPTION_FROM_REPLICAS = 1 << 13,
+    OPTION_HELP = 1 << 14,
+    OPTION_VERSION = 1 << 15,
     OPTIONS_SIZE = OPTION_N | OPTION_P | OPTION_K | OPTION_LAYOUT,
-    OPTIONS_SPEC = OPTIONS_SIZE | OPTION_S
+    OPTIONS_SPEC = OPTIONS_SIZE | OPTION_S,
+    OPTIONS_OF_ANOTHER = ~0 /* another command's, which will check them */
 };
 
 struct request {
@@ -41,6 +46,7 @@ struct request {
     bool has_spec; /* by -n and -p, or by -s: */
     hibloom_spec spec;
     bool may_create; /* a spec is optional: it would create a missing filter */
+    hibloom_stats *stats; /* what its stores did is added to them; NULL: nobody asks */
 };
 
 enum spec_rule {
@@ -69,6 +75,13 @@ const struct command *command_find(const char *name);
 bool request_read(struct request *request, int argc, char **argv);          /* all but the spec */
 bool request_check(struct request *request, const struct command *command); /* and the spec */
 
+/* Runs the command that the first operand names. An exit status. */
+int request_run(struct request *request);
+
+/* Whether a stored spec is the one of -n, -p, -k and --layout but for the number of
+ * its segments, which is greater where it was made on a cluster. */
+bool request_is_spread(const struct request *request, const hibloom_spec *stored);
+
 /* The spec that -n, -p and --layout ask for, with so many hashes; 0 = the best. */
 hibloom_status request_size(const struct request *request, uint32_t hashes, hibloom_spec *out);
 
@@ -93,5 +106,6 @@ int cmd_restore(const struct request *request);
 int cmd_merge(const struct request *request);
 int cmd_copy(const struct request *request);
 int cmd_compare(const struct request *request);
+int cmd_stats(const struct request *request);
 
 #endif

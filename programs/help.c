@@ -63,7 +63,9 @@ static const struct command commands[] = {
      "hibloom check seen https://example.org/", ITEMS_OPTIONS, SPEC_OPTIONAL, 1, MANY, cmd_check},
     {"uniq", OPEN_SYNOPSIS, "print the lines that no process has printed before",
      "Adds each line of standard input, and prints it at once if it is new: no process on any\n"
-     "host has passed it through NAME before. No line is printed twice. A new line may be\n"
+     "host has passed it through NAME before. A line is printed twice only if an answer of\n"
+     "the server was lost, or the server forgot it: where it was restarted, or another took\n"
+     "over. Warnings say so; a filter that was forgotten is made again. A new line may be\n"
      "left out: as a false positive, or if the process that added it failed or was stopped\n"
      "before it printed it.\n" MAKE_HELP COMMANDS_HELP COUNT_HELP,
      "hibloom uniq seen -n 10M -p 0.001 < urls > new_urls", ITEMS_OPTIONS, SPEC_OPTIONAL, 1, 1, cmd_uniq},
@@ -110,6 +112,15 @@ static const struct command commands[] = {
      "Removes each filter, also one that has lost keys. One whose spec cannot be read, or a\n"
      "key that was altered, is left: delete that by hand, with the DEL of Redis.\n" BARE_SPEC_HELP,
      "hibloom drop monday tuesday", OPEN_OPTIONS, SPEC_IF_BARE, 1, MANY, cmd_drop},
+    {"stats", "[--json | --prometheus] COMMAND [ARG...]", "run a command, and print what it cost",
+     "Runs the command as ever; then prints on standard error what its connections have done:\n"
+     "items, commands, bytes, round trips, retries and more, each a whole number. Exits as the\n"
+     "command does.\n"
+     "      --json         a JSON object on one line (default); a command that takes --json\n"
+     "                     prints one, too, on standard output\n"
+     "      --prometheus   the text format of Prometheus\n",
+     "hibloom stats --prometheus check seen https://example.org/", (unsigned)OPTIONS_OF_ANOTHER, SPEC_OPTIONAL, 1, MANY,
+     cmd_stats},
     {"help", "[COMMAND | spec]", "explain a command, or how a spec is written",
      "Without an operand, lists the commands and the options that all of them take.\n", "hibloom help uniq", 0,
      SPEC_NEVER, 0, 1, cmd_help},
@@ -126,10 +137,23 @@ static void help_on_all(void)
     for (size_t i = 0; i < N_COMMANDS; i++)
         output_text("  %-11s %s\n", commands[i].name, commands[i].summary);
     output_text("\n"
-                "  -u, --uri URI  the server: redis://[user[:password]@]host[:port][/db] or\n"
-                "                 unix:///path[?db=N]. Default: $HIBLOOM_URL, else\n"
-                "                 redis://127.0.0.1:6379. Other users of this machine can see a\n"
-                "                 password in a command line, but not in the environment.\n"
+                "  -u, --uri URI  the server; default: $HIBLOOM_URL, else redis://127.0.0.1:6379\n"
+                "                   redis://[user[:password]@]host[:port][/db]\n"
+                "                   unix:///path[?db=N]\n"
+                "                   redis+cluster://[...@]host[:port][,host[:port]...]\n"
+                "                   redis+sentinel://[...@]host[:port][,...]/MASTER[/db]\n"
+                "                 rediss://, rediss+cluster:// and rediss+sentinel:// are the same over\n"
+                "                 TLS, with ?cacert=FILE&cert=FILE&key=FILE&sni=HOST where need be.\n"
+                "                 Other users of this machine can see a password in a command line,\n"
+                "                 but not in the environment.\n"
+                "  --retry SECONDS\n"
+                "                 for how long to try again where a server cannot be reached, does not\n"
+                "                 answer, is loading its data and the like; default 10, 0 = not at all\n"
+                "  --min-replicas N\n"
+                "                 what is added must be on so many replicas, or it is a failure\n"
+                "  --read-from-replicas\n"
+                "                 of a cluster or behind Sentinels: ask replicas, which lag behind, so\n"
+                "                 that \"no\" is not certain of what was added a moment ago\n"
                 "  -h, --help     this help; after a COMMAND, the help of that\n"
                 "  -V, --version  the version\n"
                 "  --             end of the options: a word after it is an item, also if it begins with -\n\n"

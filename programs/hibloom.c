@@ -12,10 +12,20 @@
 #include <errno.h>
 #include <fcntl.h>
 
+int request_run(struct request *r)
+{
+    const struct command *c = command_find(r->operands[0]);
+
+    if (c == NULL)
+        return EXIT_TROUBLE;
+    r->operands++;
+    r->n_operands--;
+    return request_check(r, c) ? c->run(r) : EXIT_TROUBLE;
+}
+
 static int run(struct request *r)
 {
     const bool wants_help = (r->given & OPTION_HELP) != 0;
-    const struct command *c;
 
     if ((r->given & OPTION_VERSION) != 0) {
         output_text("hibloom %s\n", hibloom_version());
@@ -27,12 +37,7 @@ static int run(struct request *r)
     }
     if (wants_help)
         return cmd_help(r);
-    c = command_find(r->operands[0]);
-    if (c == NULL)
-        return EXIT_TROUBLE;
-    r->operands++;
-    r->n_operands--;
-    return request_check(r, c) ? c->run(r) : EXIT_TROUBLE;
+    return request_run(r);
 }
 
 /* If file 0, 1 or 2 is closed, the connection would get that number: items

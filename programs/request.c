@@ -10,10 +10,11 @@
 #include <string.h>
 
 #define DEFAULT_URI "redis://127.0.0.1:6379"
+#define DEFAULT_RETRY_MS 10000
 
 /* What getopt_long returns for an option without a short form: its bit, above
  * every character. */
-#define LONG_OPTION 0x1000
+#define LONG_OPTION 0x10000
 
 static const struct option long_options[] = {
     {"uri", required_argument, NULL, 'u'},
@@ -27,6 +28,10 @@ static const struct option long_options[] = {
     {"commands", required_argument, NULL, LONG_OPTION | OPTION_COMMANDS},
     {"from", required_argument, NULL, LONG_OPTION | OPTION_FROM},
     {"to", required_argument, NULL, LONG_OPTION | OPTION_TO},
+    {"prometheus", no_argument, NULL, LONG_OPTION | OPTION_PROMETHEUS},
+    {"retry", required_argument, NULL, LONG_OPTION | OPTION_RETRY},
+    {"min-replicas", required_argument, NULL, LONG_OPTION | OPTION_MIN_REPLICAS},
+    {"read-from-replicas", no_argument, NULL, LONG_OPTION | OPTION_FROM_REPLICAS},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},
     {NULL, 0, NULL, 0},
@@ -43,6 +48,19 @@ static const char *read_hashes(struct request *r, const char *text)
         wrong = "is not between 1 and 128";
     if (wrong == NULL)
         r->hashes = (uint32_t)hashes;
+    return wrong;
+}
+
+/* Below 2^32 times `unit`. */
+static const char *read_limited(uint32_t *out, const char *text, uint32_t unit)
+{
+    uint64_t number;
+    const char *wrong = number_whole(text, &number);
+
+    if (wrong == NULL && number > UINT32_MAX / unit)
+        wrong = "is too large";
+    if (wrong == NULL)
+        *out = (uint32_t)number * unit;
     return wrong;
 }
 
@@ -81,6 +99,9 @@ static const char *read_value(struct request *r, int option, const char *value)
     switch (option - LONG_OPTION) {
     case OPTION_LAYOUT: return read_layout(r, value);
     case OPTION_COMMANDS: return read_commands(r, value);
+    case OPTION_RETRY: return read_limited(&r->options.retry_ms, value, 1000);
+    case OPTION_MIN_REPLICAS: return read_limited(&r->options.min_replicas, value, 1);
+    case OPTION_FROM_REPLICAS: r->options.read_from_replicas = true; return NULL;
     case OPTION_FROM:
     case OPTION_TO: r->other_uri = value;
     }
@@ -121,12 +142,26 @@ static bool read_option(struct request *r, int option, const char *word, const c
     return wrong == NULL;
 }
 
+/* A failed call is complained of by who made it, and connections that are made are
+ * nobody's concern. */
+static void warn(hibloom_log_level level, const char *line, void *data)
+{
+    (void)data;
+    if (level == HIBLOOM_LOG_WARNING)
+        complain("warning: %s", line);
+}
+
 bool request_read(struct request *r, int argc, char **argv)
 {
     const char *url = getenv("HIBLOOM_URL");
     int option, at = -1; /* at: of a long option, in the table */
 
     memset(r, 0, sizeof *r);
+    r->options = (hibloom_connect_options)HIBLOOM_CONNECT_OPTIONS_INIT;
+    r->options.retry_ms = DEFAULT_RETRY_MS;
+    r->options.accept_restarts = true; /* a line twice rather than never */
+    r->options.client_name = "hibloom";
+    r->options.on_log = warn;
     r->uri = url != NULL && url[0] != '\0' ? url : DEFAULT_URI;
     r->operands = argv;
     opterr = 0;
@@ -160,8 +195,8 @@ static bool check_operands(const struct request *r, const struct command *c)
 
 static bool check_options(const struct request *r, const struct command *c)
 {
-    static const char *const names[] = {"-n",     "-p",       "-k",         "-s",     "--bare",
-                                        "--json", "--layout", "--commands", "--from", "--to"}; /* by bit */
+    static const char *const names[] = {"-n",       "-p",         "-k",     "-s",   "--bare",      "--json",
+                                        "--layout", "--commands", "--from", "--to", "--prometheus"}; /* by bit */
     const bool sized = (r->given & OPTIONS_SIZE) != 0, bare = (r->given & OPTION_BARE) != 0;
     const bool has_spec = (r->given & OPTIONS_SPEC) != 0;
 
@@ -245,7 +280,27 @@ static bool make_spec(struct request *r, const struct command *c)
     return false;
 }
 
+bool request_is_spread(const struct request *r, const hibloom_spec *stored)
+{
+    char text[HIBLOOM_SPEC_TEXT_SIZE], stored_text[HIBLOOM_SPEC_TEXT_SIZE];
+    hibloom_spec spec;
+    size_t len;
+
+    if ((r->given & OPTIONS_SIZE) == 0)
+        return false;
+    size_text(r, r->hashes, text);
+    len = strlen(text);
+    snprintf(text + len, sizeof text - len, " segments=%u", stored->segments);
+    if (hibloom_spec_parse(&spec, text) != HIBLOOM_OK)
+        return false;
+    spec.seeded = stored->seeded;
+    memcpy(spec.seeds, stored->seeds, sizeof spec.seeds);
+    return hibloom_spec_format(&spec, text, sizeof text) == HIBLOOM_OK &&
+           hibloom_spec_format(stored, stored_text, sizeof stored_text) == HIBLOOM_OK && strcmp(text, stored_text) == 0;
+}
+
 bool request_check(struct request *r, const struct command *c)
 {
-    return check_operands(r, c) && check_options(r, c) && make_spec(r, c);
+    return check_operands(r, c) &&
+           (c->options == (unsigned)OPTIONS_OF_ANOTHER || (check_options(r, c) && make_spec(r, c)));
 }

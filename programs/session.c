@@ -77,7 +77,9 @@ static bool is_open(struct session *s, hibloom_status status)
 
 bool session_connect_to(struct session *s, const char *uri, const struct request *r)
 {
-    *s = (struct session){.in_redis = strncmp(uri, "memory:", 7) != 0, .lacks_spec = r->may_create && !r->has_spec};
+    *s = (struct session){.in_redis = strncmp(uri, "memory:", 7) != 0,
+                          .lacks_spec = r->may_create && !r->has_spec,
+                          .stats = r->stats};
     if (!is_open(s, hibloom_connect(&s->store, uri, &r->options)))
         return false;
     s->name = r->operands[0];
@@ -89,10 +91,63 @@ bool session_connect(struct session *s, const struct request *r)
     return session_connect_to(s, r->uri, r);
 }
 
+/* What -n and -p ask for is spread over a cluster where it is made; one that is there
+ * was perhaps made before, or elsewhere. */
+static hibloom_status open_sized(struct session *s, const struct request *r)
+{
+    hibloom_spec spec = r->spec;
+    hibloom_status status = hibloom_spec_spread(&spec, s->store);
+
+    if (status == HIBLOOM_OK)
+        status = hibloom_open(&s->filter, s->store, s->name, &spec);
+    if (status != HIBLOOM_EMISMATCH || hibloom_open(&s->filter, s->store, s->name, NULL) != HIBLOOM_OK)
+        return status;
+    if (request_is_spread(r, hibloom_spec_of(s->filter)))
+        return HIBLOOM_OK;
+    hibloom_close(s->filter);
+    s->filter = NULL;
+    return status;
+}
+
+static uint64_t restarts(const struct session *s)
+{
+    hibloom_stats stats;
+
+    hibloom_get_stats(s->store, &stats);
+    return stats.restarts;
+}
+
 hibloom_status session_open_filter(struct session *s, const struct request *r)
 {
-    return (r->given & OPTION_BARE) != 0 ? hibloom_attach(&s->filter, s->store, s->name, &r->spec)
-                                         : hibloom_open(&s->filter, s->store, s->name, r->has_spec ? &r->spec : NULL);
+    s->restarts = restarts(s);
+    if ((r->given & OPTION_BARE) != 0)
+        return hibloom_attach(&s->filter, s->store, s->name, &r->spec);
+    if ((r->given & OPTIONS_SIZE) != 0 && r->has_spec)
+        return open_sized(s, r);
+    return hibloom_open(&s->filter, s->store, s->name, r->has_spec ? &r->spec : NULL);
+}
+
+bool session_make_again(struct session *s, const struct request *r, hibloom_status status)
+{
+    struct request again = *r;
+
+    if (status < HIBLOOM_ENOTFOUND || restarts(s) == s->restarts)
+        return false;
+    if (!again.has_spec) {
+        again.spec = *hibloom_spec_of(s->filter);
+        if (again.spec.hash == HIBLOOM_HASH_XXH3 || again.spec.hash == HIBLOOM_HASH_SIPHASH) {
+            again.spec.seeded = false; /* another process may have drawn one already */
+            memset(again.spec.seeds, 0, sizeof again.spec.seeds);
+        }
+        again.has_spec = true;
+    }
+    hibloom_close(s->filter);
+    s->filter = NULL;
+    status = session_open_filter(s, &again);
+    if (session_result(s, status) == EXIT_TROUBLE)
+        return false;
+    complain("warning: %s is empty: its server was restarted, or another took over; lines may be new again", s->name);
+    return true;
 }
 
 bool session_open(struct session *s, const struct request *r)
@@ -128,16 +183,33 @@ bool session_open_existing(struct session *s, const struct request *r)
         return false;
     stored = hibloom_spec_of(s->filter);
     if (!r->has_spec || session_same_spec(stored, &r->spec) ||
-        (!r->spec.seeded && stored->seeded && session_same_but_seeds(stored, &r->spec)))
+        (!r->spec.seeded && stored->seeded && session_same_but_seeds(stored, &r->spec)) ||
+        request_is_spread(r, stored))
         return true;
     complain("%s: %s: it is stored with another spec, see hibloom info", s->name, hibloom_strerror(HIBLOOM_EMISMATCH));
     session_close(s);
     return false;
 }
 
+static void add_stats(hibloom_stats *sum, const hibloom_store *store)
+{
+    enum { FIRST = offsetof(hibloom_stats, calls), COUNTERS = (sizeof(hibloom_stats) - FIRST) / sizeof(uint64_t) };
+    uint64_t sums[COUNTERS], counted[COUNTERS];
+    hibloom_stats more;
+
+    hibloom_get_stats(store, &more);
+    memcpy(sums, (char *)sum + FIRST, sizeof sums);
+    memcpy(counted, (char *)&more + FIRST, sizeof counted);
+    for (size_t i = 0; i < COUNTERS; i++)
+        sums[i] += counted[i];
+    memcpy((char *)sum + FIRST, sums, sizeof sums);
+}
+
 void session_close(struct session *s)
 {
     hibloom_close(s->filter);
+    if (s->stats != NULL)
+        add_stats(s->stats, s->store);
     hibloom_store_free(s->store);
     *s = (struct session){.name = s->name};
 }

@@ -10,6 +10,8 @@ struct session {
     hibloom *filter;
     bool in_redis;
     bool lacks_spec; /* with one, a missing filter would be created */
+    hibloom_stats *stats; /* of the request */
+    uint64_t restarts;    /* of servers, that the store knew of when the filter was opened */
 };
 
 /* False after a complaint, with nothing to be closed. */
@@ -20,6 +22,11 @@ bool session_open_existing(struct session *session, const struct request *reques
 
 /* The filter `name` of a session that is connected, as the request wants it. */
 hibloom_status session_open_filter(struct session *session, const struct request *request);
+
+/* After a call has failed: whether that is because a server has forgotten the filter
+ * when it was restarted, or when another took over. Then the filter is made again,
+ * with the spec that it had, after a warning. */
+bool session_make_again(struct session *session, const struct request *request, hibloom_status status);
 
 /* EXIT_YES, or EXIT_TROUBLE after a complaint in the store's words. */
 int session_result(const struct session *session, hibloom_status status);

@@ -59,7 +59,7 @@ typedef int hibloom_attach_fn(struct redisAsyncContext *context, void *loop);
  * loss, and retries (retry_ms) as a blocking store does; see "Time".
  * As with hibloom_connect, on failure *out is good for hibloom_async_error and
  * hibloom_async_free only; after ENOMEM it is NULL.
- * EINVAL, ERANGE: as hibloom_connect. ENOTSUP: memory:; TLS. */
+ * EINVAL, ERANGE: as hibloom_connect. ENOTSUP: memory:; TLS, as hibloom_connect. */
 HIBLOOM_CHECKED hibloom_status hibloom_async_connect(hibloom_async **out, const char *uri,
                                                      const hibloom_connect_options *options, hibloom_attach_fn *attach,
                                                      void *loop);

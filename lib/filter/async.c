@@ -7,6 +7,7 @@
  * So what the caller says is checked where it is for blocking calls; this store's
  * class begins works in place of waiting for them. */
 #include "net/async.h"
+#include "net/tls.h"
 #include "redis/life.h"
 #include "redis/upkeep.h"
 
@@ -533,8 +534,8 @@ hibloom_status hibloom_async_connect(hibloom_async **out, const char *uri, const
     if (status == HIBLOOM_OK && settings.uri.kind == URI_MEMORY)
         status = error_set(&error, HIBLOOM_ENOTSUP, "a store in memory needs no event loop: use hibloom_memory");
     else if (status == HIBLOOM_OK && settings.uri.tls)
-        status = error_set(&error, HIBLOOM_ENOTSUP, "TLS is not supported on an event loop");
-    else if (status == HIBLOOM_OK && attach == NULL)
+        status = tls_check(&error);
+    if (status == HIBLOOM_OK && attach == NULL)
         status = error_set(&error, HIBLOOM_EINVAL, "there is no function that attaches a connection to the loop");
     if (status == HIBLOOM_OK)
         status = make(out, &settings);

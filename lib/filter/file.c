@@ -5,7 +5,7 @@
  * temporary file that takes the old one's place when it is whole and on disk,
  * so that whoever reads sees the one or the other. */
 #ifndef _FILE_OFFSET_BITS
-#define _FILE_OFFSET_BITS 64
+#define _FILE_OFFSET_BITS 64 /* NOLINT: reserved, and for just this use */
 #endif
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -108,13 +108,18 @@ static void sum_head(struct filter_file *file)
 
 /* ---- Reading --------------------------------------------------------------- */
 
-static hibloom_status new_file(struct filter_file **out, const char *path, struct error *error)
+/* NULL: no memory. */
+static struct filter_file *new_file(const char *path, struct error *error)
 {
-    struct filter_file *file = *out = malloc(sizeof *file);
+    struct filter_file *file = malloc(sizeof *file);
 
     if (file != NULL)
         *file = (struct filter_file){.fd = -1, .path = path, .error = error, .sum = XXH3_createState()};
-    return file != NULL && file->sum != NULL ? HIBLOOM_OK : error_set(error, HIBLOOM_ENOMEM, "out of memory");
+    if (file != NULL && file->sum != NULL)
+        return file;
+    (void)error_set(error, HIBLOOM_ENOMEM, "out of memory");
+    filter_file_close(file);
+    return NULL;
 }
 
 /* Only a regular file has a size to check by, and no one to wait for: hence
@@ -173,12 +178,12 @@ static hibloom_status check_spec(struct filter_file *file)
 
 hibloom_status filter_file_open(struct filter_file **out, const char *path, struct error *error)
 {
-    struct filter_file *file = NULL;
+    struct filter_file *file = new_file(path, error);
     uint64_t size = 0;
-    hibloom_status status = new_file(&file, path, error);
 
-    if (status == HIBLOOM_OK)
-        status = open_regular(file, &size);
+    if (file == NULL)
+        return HIBLOOM_ENOMEM;
+    hibloom_status status = open_regular(file, &size);
     if (status == HIBLOOM_OK)
         status = read_header(file, size);
     if (status == HIBLOOM_OK)
@@ -299,13 +304,13 @@ static hibloom_status write_head(struct filter_file *file)
 hibloom_status filter_file_create(struct filter_file **out, const char *path, const hibloom_spec *spec,
                                   const char *text, struct error *error)
 {
-    struct filter_file *file = NULL;
+    struct filter_file *file = new_file(path, error);
     struct stat old;
     bool exists = false;
-    hibloom_status status = new_file(&file, path, error);
 
-    if (status == HIBLOOM_OK)
-        status = find_target(file, &old, &exists);
+    if (file == NULL)
+        return HIBLOOM_ENOMEM;
+    hibloom_status status = find_target(file, &old, &exists);
     if (status == HIBLOOM_OK)
         status = make_temporary(file);
     if (status == HIBLOOM_OK && exists)
@@ -367,7 +372,10 @@ void filter_file_close(struct filter_file *file)
         unlink(file->temporary);
     if (file->fd >= 0)
         close(file->fd);
+    if (file->sum != NULL) /* holds what was summed last, so maybe the text */
+        explicit_bzero(file->sum, sizeof *file->sum);
     XXH3_freeState(file->sum);
+    explicit_bzero(file, sizeof *file); /* the seed is in its spec and text */
     free(file);
     errno = error;
 }

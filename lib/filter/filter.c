@@ -11,38 +11,49 @@
 
 #define EXPIRE_MAX (UINT64_C(1) << 40) /* seconds; Redis counts milliseconds in 63 bits */
 
-/* A handle that nothing is known of yet but its name. */
-static hibloom_status new_filter(hibloom **out, hibloom_store *store, const char *name)
+/* Overwritten first: of some filters the seed is a secret. */
+static void free_filter(hibloom *filter)
 {
+    explicit_bzero(filter, sizeof *filter);
+    free(filter);
+}
+
+/* A handle that nothing is known of yet but its name. NULL: *status says why. */
+static hibloom *new_filter(hibloom_store *store, const char *name, hibloom_status *status)
+{
+    *status = HIBLOOM_EINVAL;
     if (store->class == NULL)
-        return HIBLOOM_EINVAL; /* its error already says why there is no store */
-    hibloom_status status = keys_check(name);
-    if (status != HIBLOOM_OK)
-        return error_set(&store->error, status,
-                         "a filter's name has 1 to %u bytes, and braces only if they make a {tag} with more beside it",
-                         HIBLOOM_NAME_MAX);
+        return NULL; /* its error already says why there is no store */
+    *status = keys_check(name);
+    if (*status != HIBLOOM_OK) {
+        (void)error_set(&store->error, *status,
+                        "a filter's name has 1 to %u bytes, and braces only if they make a {tag} with more beside it",
+                        HIBLOOM_NAME_MAX);
+        return NULL;
+    }
     hibloom *filter = calloc(1, sizeof *filter);
-    if (filter == NULL)
-        return error_set(&store->error, HIBLOOM_ENOMEM, "out of memory");
+    if (filter == NULL) {
+        *status = error_set(&store->error, HIBLOOM_ENOMEM, "out of memory");
+        return NULL;
+    }
     filter->store = store;
     strcpy(filter->name, name);
-    *out = filter;
-    return HIBLOOM_OK;
+    return filter;
 }
 
 static hibloom_status open_filter(hibloom **out, hibloom_store *store, const char *name, const hibloom_spec *spec,
                                   bool bare)
 {
-    hibloom *filter;
-    hibloom_status status = new_filter(&filter, store, name);
+    hibloom_status status;
+    hibloom *filter = new_filter(store, name, &status);
 
-    if (status != HIBLOOM_OK)
+    if (filter == NULL)
         return status;
     filter->bare = bare;
     if (spec != NULL)
         status = spec_check_words(spec, &store->error);
     if (status == HIBLOOM_OK && bare) {
-        filter->spec = *spec;
+        filter->spec = *spec; /* NOLINT(clang-analyzer-core.NullDereference): only hibloom_open's may be NULL */
         status = hibloom_spec_format(spec, filter->text, sizeof filter->text);
     }
     if (status == HIBLOOM_OK)
@@ -50,7 +61,7 @@ static hibloom_status open_filter(hibloom **out, hibloom_store *store, const cha
     if (status == HIBLOOM_OK)
         *out = filter;
     else
-        free(filter);
+        free_filter(filter);
     return status;
 }
 
@@ -67,13 +78,13 @@ hibloom_status hibloom_attach(hibloom **out, hibloom_store *store, const char *n
 /* A call on a filter that need not be open. */
 static hibloom_status call_by_name(hibloom_store *store, const char *name, hibloom_status (*call)(hibloom *))
 {
-    hibloom *filter;
-    hibloom_status status = new_filter(&filter, store, name);
+    hibloom_status status;
+    hibloom *filter = new_filter(store, name, &status);
 
-    if (status != HIBLOOM_OK)
+    if (filter == NULL)
         return status;
     status = call(filter);
-    free(filter);
+    free_filter(filter);
     return status;
 }
 
@@ -174,5 +185,5 @@ void hibloom_close(hibloom *filter)
     if (filter == NULL)
         return;
     filter->store->class->close(filter);
-    free(filter);
+    free_filter(filter);
 }

@@ -12,6 +12,7 @@
  * context's data is NULL once it has no line any more. */
 #include "net/async.h"
 #include "base/clock.h"
+#include "net/tls.h"
 
 #include <hiredis/async.h>
 #include <netinet/in.h>
@@ -84,18 +85,42 @@ static void die(struct line *line)
     struct async *a = line->async;
     const redisContext *context = &line->context->c;
     const hibloom_status status = status_of(context);
-    char words[sizeof context->errstr];
+    /* in a handshake OpenSSL knows more of it */
+    const char *tls = line->node->state == NODE_GREETING && tls_is_on(context) ? tls_words(NULL) : NULL;
+    struct error error;
 
-    strcpy(words, context->err != 0 ? context->errstr : "the connection was closed");
+    (void)error_set(&error, status, "%s%s", tls != NULL ? "TLS: " : "",
+                    tls != NULL ? tls : context->err != 0 ? context->errstr : "the connection was closed");
     if (a->carrier.borrowed)
         a->theirs = NULL;
     else
         line->context->data = NULL;
     line->context = NULL;
-    carrier_lost(&a->carrier, line->node, status, words);
+    carrier_lost(&a->carrier, line->node, status, error.words);
 }
 
 /* ---- Events of hiredis -------------------------------------------------------------- */
+
+/* It is connected. The greeting waits for TLS, as hiredis writes by it. */
+static void greet(struct line *line)
+{
+    struct carrier *c = &line->async->carrier;
+    const hibloom_connect_options *options = &c->settings.options;
+    redisContext *context = &line->context->c;
+    hibloom_status status = HIBLOOM_OK;
+    struct ssl_st *ssl;
+    struct error error;
+
+    line->heard_ms = clock_now_ms();
+    if (options->on_connect != NULL)
+        options->on_connect(context, options->data);
+    if (c->settings.uri.tls)
+        status = tls_begin(context, &c->settings, line->node->host, &ssl, &error);
+    if (status == HIBLOOM_OK)
+        carrier_opened(c, line->node);
+    else
+        carrier_lost(c, line->node, status, error.words);
+}
 
 static void on_connect(const redisAsyncContext *context, int status)
 {
@@ -104,18 +129,13 @@ static void on_connect(const redisAsyncContext *context, int status)
     if (line == NULL)
         return;
     struct async *a = line->async;
-    const hibloom_connect_options *options = &a->carrier.settings.options;
     async_enter(a);
     line->owed++;
-    if (status != REDIS_OK) {
+    line->connecting = status == REDIS_OK;
+    if (line->connecting)
+        greet(line);
+    else
         die(line);
-    } else {
-        line->connecting = true;
-        line->heard_ms = clock_now_ms();
-        if (options->on_connect != NULL)
-            options->on_connect(&line->context->c, options->data);
-        carrier_opened(&a->carrier, line->node);
-    }
     settle(a);
     line->connecting = false;
     release(line);

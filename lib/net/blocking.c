@@ -163,8 +163,10 @@ static enum task_next next_reach(struct task *task, struct outbox *outbox)
         return task->pause_ms == 2 ? TASK_WAIT : TASK_DONE;
     outbox_begin(outbox, 0, (struct argument){"", 0});
     outbox_end(outbox);
-    if (outbox->commands.failed)
+    if (outbox->commands.failed) {
+        outbox_empty(outbox);
         task_no_memory(task);
+    }
     return TASK_SEND;
 }
 

@@ -159,8 +159,8 @@ static void give_up(struct carrier *c, struct call *call, const struct node *at,
 {
     if (!has_failed(call))
         call->at = at;
-    if (call->attempts > 1)
-        task_fail(call->task, status, "%s (tried %u times)", words, call->attempts);
+    if (call->attempts > 0)
+        task_fail(call->task, status, "%s (tried %u times)", words, call->attempts + 1);
     else
         task_fail(call->task, status, "%s", words);
     drop_unsent(c, call);
@@ -177,7 +177,7 @@ static void tell_refusal(struct flight *flight)
         return;
     }
     reply->type = REDIS_REPLY_ERROR;
-    reply->repeated = flight->doubtful && !task->reads;
+    reply->repeated = flight->index >= flight->doubtful && !task->reads;
     reply->text_len = (size_t)snprintf(reply->text, sizeof reply->text, "%s",
                                        flight->words != NULL ? flight->words : "");
     task->class->reply(task, flight->exchange.tag, flight->index++, reply);
@@ -191,20 +191,26 @@ static void fail(struct carrier *c, struct flight *flight, struct node *node, hi
     struct call *call = flight->call;
     const bool elsewhere = node->role == NODE_REPLICA && !flight->at_primary && !has_failed(call);
 
-    if (!elsewhere && !may_retry(c, call)) {
-        if (!has_failed(call))
-            call->at = node;
-        if (words == NULL && flight->errand == ERRAND_TASK)
-            tell_refusal(flight);
-        if (words != NULL)
-            give_up(c, call, node, status, words);
+    if (flight->errand == ERRAND_REPLICAS) { /* is_kept goes on with it */
+        call->restarts = UINT64_MAX;
         lose(c, flight);
         return;
     }
+    if (!elsewhere && !may_retry(c, call)) {
+        if (!has_failed(call)) {
+            call->at = node;
+            if (words == NULL)
+                tell_refusal(flight);
+            else
+                give_up(c, call, node, status, words);
+        }
+        lose(c, flight);
+        return;
+    }
+    const uint32_t in_doubt = flight_again(flight, lost);
     if (lost && !call->task->reads)
-        c->store.server.stats.in_doubt += flight->doubtful ? 0 : flight->exchange.replies - flight->index;
+        c->store.server.stats.in_doubt += in_doubt;
     c->store.server.stats.retries++;
-    flight_again(flight, lost);
     flight->at_primary = elsewhere || flight->at_primary;
     flights_put(&call->waiting, flight);
     if (!elsewhere)
@@ -448,6 +454,10 @@ static void dispatch(struct carrier *c, struct call *call)
     flights_join(&now, &call->waiting);
     for (struct flight *flight; (flight = flights_take(&now)) != NULL;) {
         struct node *node = flight->to;
+        if (flight->exchange.replies == 0 && c->topology.clustered && !c->stale) {
+            lose(c, flight); /* of a cluster, to know who is where is enough */
+            continue;
+        }
         if (node == NULL && !c->stale)
             node = topology_route(&c->topology, flight->exchange.slot,
                                   call->task->reads && c->settings.options.read_from_replicas && !flight->at_primary);
@@ -467,10 +477,18 @@ static void dispatch(struct carrier *c, struct call *call)
 static void send_elsewhere(struct carrier *c, struct node *node, struct flight *flight)
 {
     const enum refusal refusal = flight->refusal;
+    const bool was_fine = !has_failed(flight->call);
     struct node *to = NULL;
+    bool took_over = false;
 
     if (refusal == REFUSAL_MOVED || refusal == REFUSAL_ASK)
-        to = topology_redirect(&c->topology, node, flight->words);
+        to = topology_redirect(&c->topology, node, flight->words, &took_over);
+    if (took_over)
+        carrier_restarted(c, to);
+    if (was_fine && has_failed(flight->call)) { /* it has just been told that a server forgot */
+        lose(c, flight);
+        return;
+    }
     if (refusal == REFUSAL_READONLY || refusal == REFUSAL_MASTERDOWN || refusal == REFUSAL_MOVED)
         note_stale(c);
     node->leave = node->leave || refusal == REFUSAL_READONLY;
@@ -479,7 +497,7 @@ static void send_elsewhere(struct carrier *c, struct node *node, struct flight *
         return;
     }
     c->store.server.stats.redirects++;
-    flight_again(flight, false);
+    (void)flight_again(flight, false);
     flight->to = to;
     flight->asking = refusal == REFUSAL_ASK;
     flights_put(&flight->call->waiting, flight);
@@ -504,7 +522,7 @@ static void take_task_reply(struct carrier *c, struct node *node, struct flight 
     const enum refusal refusal = refused ? refusal_of(reply->text) : REFUSAL_OTHER;
 
     if (flight->held == 0 && !(refused && is_held(c, node, flight, refusal))) {
-        reply->repeated = flight->doubtful && !task->reads;
+        reply->repeated = flight->index >= flight->doubtful && !task->reads;
         const bool fine = !has_failed(call);
         task->class->reply(task, flight->exchange.tag, flight->index++, reply);
         if (fine && has_failed(call))
@@ -513,7 +531,8 @@ static void take_task_reply(struct carrier *c, struct node *node, struct flight 
         flight->refusal = refusal;
         flight->words = strdup(reply->text);
     } else {
-        flight->carried_out = flight->carried_out || !refused;
+        const uint32_t command = flight->index + flight->held - 1;
+        flight->carried_out = !refused && command < flight->carried_out ? command : flight->carried_out;
     }
     if (flight->index + flight->held < flight->exchange.replies)
         return;
@@ -559,38 +578,51 @@ static void take_replicas(struct carrier *c, struct node *node, const struct rep
     struct flight *flight = flights_take(&node->sent);
     struct call *call = flight->call;
     const uint32_t wanted = c->settings.options.min_replicas;
+    const bool refused = reply->type == REDIS_REPLY_ERROR;
+    const enum refusal refusal = refused ? refusal_of(reply->text) : REFUSAL_NOREPLICAS;
     char words[REPLY_TEXT];
-    hibloom_status status = HIBLOOM_EUNAVAILABLE;
 
     if (reply->type == REDIS_REPLY_INTEGER && reply->integers[0] >= wanted) {
-        call->replicas_left--;
-        note_moved(c, call);
-        flight_free(flight);
+        lose(c, flight);
         return;
     }
-    if (reply->type == REDIS_REPLY_ERROR) {
-        status = refusal_status(refusal_of(reply->text));
-        refusal_explain(refusal_of(reply->text), reply->text, words, sizeof words);
-    } else {
+    if (refusal == REFUSAL_READONLY) { /* it is no primary any more */
+        node->leave = true;
+        note_stale(c);
+        fail(c, flight, node, HIBLOOM_EUNAVAILABLE, NULL, false);
+        return;
+    }
+    if (refusal_status(refusal) == HIBLOOM_EUNAVAILABLE && may_retry(c, call)) {
+        flight->to = node;
+        flights_put(&call->waiting, flight);
+        plan_retry(c, call);
+        return;
+    }
+    if (refused)
+        refusal_explain(refusal, reply->text, words, sizeof words);
+    else
         snprintf(words, sizeof words, "%lld of the %u replicas that are asked for have the adds", reply->integers[0],
                  wanted);
-    }
-    if (status == HIBLOOM_EUNAVAILABLE) {
-        fail(c, flight, node, status, words, false);
-    } else {
-        give_up(c, call, node, status, words);
-        lose(c, flight);
-    }
+    give_up(c, call, node, refusal_status(refusal), words);
+    lose(c, flight);
 }
 
-/* Whether the call ends now. */
+/* Whether the call ends now: all that it added is where it has to be. */
 static bool is_kept(struct carrier *c, struct call *call)
 {
     if (!call->task->adds || c->settings.options.min_replicas == 0 || has_failed(call) || !call->sent)
         return true;
     if (call->restarts != c->store.server.stats.restarts) {
+        call->restarts = c->store.server.stats.restarts;
+        if (call->task->again != NULL && may_retry(c, call)) {
+            call->task->again(call->task);
+            memset(call->touched, 0, sizeof call->touched);
+            note_moved(c, call);
+            call->wait_asked = false;
+            return false;
+        }
         task_fail(call->task, HIBLOOM_EUNAVAILABLE,
-                  "another server took over during the call, and may lack a part of the adds: add them again");
+                  "the server was lost before its replicas had the adds: add them again");
         return true;
     }
     if (call->wait_asked)
@@ -870,6 +902,7 @@ bool carrier_make(struct carrier *c, struct settings *settings, const struct pip
         return false;
     note_stale(c);
     c->store.server.clustered = c->topology.clustered;
+    c->store.server.retry_ms = c->settings.options.retry_ms;
     return true;
 }
 

@@ -20,7 +20,7 @@
 struct call {
     TAILQ_ENTRY(call) in_calls; /* those under way, or those that have ended */
     TAILQ_ENTRY(call) in_moved, in_asleep;
-    uint64_t number;
+    uint64_t number; /* no other call of the store has it */
     struct task *task;
     struct outbox outbox;
     struct flights waiting; /* to be sent, now or at: */

@@ -1,17 +1,17 @@
 /* connection.c: one pipe to one Redis. See connection.h. */
 #include "net/connection.h"
 #include "base/clock.h"
+#include "net/sigpipe.h"
+#include "net/tls.h"
 
 #include <errno.h>
 #include <hiredis/sds.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <pthread.h>
-#include <signal.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
 /* The most that a server may send ahead of what has been decoded: hiredis
  * holds a string whole before it hands it over, and ours are short. */
@@ -53,6 +53,7 @@ static void abandon(struct connection *c)
 static void fail_as_context(struct connection *c, int saved)
 {
     const redisContext *context = c->context;
+    const char *tls = tls_is_on(context) ? tls_words(NULL) : NULL;
     bool timed_out = context->err == REDIS_ERR_IO && (saved == EAGAIN || saved == EWOULDBLOCK || saved == ETIMEDOUT);
 
 #ifdef REDIS_ERR_TIMEOUT
@@ -64,6 +65,8 @@ static void fail_as_context(struct connection *c, int saved)
         fail(c, HIBLOOM_ENOMEM, "out of memory");
     else if (c->answers == 1 && c->first.words[0] != '\0') /* a client that is not let in is told so, once */
         fail(c, refusal_status(refusal_of(c->first.words)), c->first.words);
+    else if (tls != NULL && c->status == HIBLOOM_OK)
+        c->status = error_set(&c->error, HIBLOOM_EIO, "TLS: %s", tls);
     else
         fail(c, HIBLOOM_EIO, context->errstr);
     abandon(c);
@@ -81,6 +84,47 @@ static void fail_as_server(struct connection *c)
         fail(c, refusal_status(refusal), "refused, in words that repeat the password");
     else
         fail(c, refusal_status(refusal), words);
+}
+
+/* ---- Reading and writing ---- */
+
+/* Writes; without `done` it reads. TLS may write to read, and where it fails errno
+ * may be of something else. */
+static int transfer(redisContext *context, int *done)
+{
+    const bool tls = tls_is_on(context);
+    struct sigpipe before;
+
+    if (!tls && done == NULL)
+        return redisBufferRead(context);
+    sigpipe_block(&before);
+    if (tls)
+        tls_forget();
+    errno = 0;
+    const int result = done != NULL ? redisBufferWrite(context, done) : redisBufferRead(context);
+    sigpipe_unblock(&before, result != REDIS_OK);
+    return result;
+}
+
+/* What is left until then, in milliseconds, but no more than `most`; 0: nothing. */
+static uint32_t left_until(uint64_t then, uint32_t most)
+{
+    const uint64_t now = clock_now_ms(), left = then > now ? then - now : 0;
+
+    return then == 0 || left > most ? most : (uint32_t)left;
+}
+
+/* Our own connections over TLS do not block, since one record may come in many
+ * pieces: here they wait for the next. */
+static void await(struct connection *c, short events)
+{
+    struct pollfd ready = {.fd = c->context->fd, .events = events};
+    const uint32_t most = c->timeout_ms + 1;
+
+    if (c->alive && !c->borrowed && tls_is_on(c->context) && poll(&ready, 1, (int)left_until(c->deadline, most)) == 0) {
+        fail(c, HIBLOOM_ETIMEDOUT, "timed out waiting for the server");
+        abandon(c);
+    }
 }
 
 /* ---- Making it ---- */
@@ -117,14 +161,6 @@ static bool interrupted(const redisContext *context)
     return context != NULL && context->err == REDIS_ERR_IO && errno == EINTR;
 }
 
-/* What is left until then, in milliseconds, but no more than `most`; 0: nothing. */
-static uint32_t left_until(uint64_t then, uint32_t most)
-{
-    const uint64_t now = clock_now_ms();
-
-    return then == 0 || then - now >= most ? (then != 0 && then <= now ? 0 : most) : (uint32_t)(then - now);
-}
-
 static void connect_to(struct connection *c, const struct settings *s, const char *host, unsigned port, uint64_t until)
 {
     do {
@@ -151,13 +187,32 @@ static bool keep_alive(const struct connection *c, const struct settings *s)
            setsockopt(c->context->fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof seconds) == 0;
 }
 
+static hibloom_status start_tls(struct connection *c, const struct settings *s, const char *host, uint64_t until)
+{
+    struct ssl_st *ssl = NULL;
+    struct sigpipe before;
+
+    sigpipe_block(&before);
+    c->status = tls_begin(c->context, s, host, &ssl, &c->error);
+    if (c->status == HIBLOOM_OK)
+        c->status = tls_handshake(c->context, ssl, until, &c->error);
+    sigpipe_unblock(&before, c->status != HIBLOOM_OK);
+    if (c->status != HIBLOOM_OK)
+        abandon(c);
+    return c->status;
+}
+
 hibloom_status connection_open(struct connection *c, const struct settings *s, const char *host, unsigned port,
                                uint64_t deadline)
 {
-    const uint64_t until = clock_now_ms() + s->options.connect_timeout_ms;
+    uint64_t until = clock_now_ms() + s->options.connect_timeout_ms;
 
+    if (deadline != 0 && deadline < until)
+        until = deadline;
     *c = (struct connection){.settings = s, .timeout_ms = s->options.command_timeout_ms};
-    connect_to(c, s, host, port, deadline != 0 && deadline < until ? deadline : until);
+    if (s->uri.tls && (c->status = tls_check(&c->error)) != HIBLOOM_OK)
+        return c->status;
+    connect_to(c, s, host, port, until);
     if (c->status != HIBLOOM_OK)
         return c->status;
     c->alive = true;
@@ -166,6 +221,8 @@ hibloom_status connection_open(struct connection *c, const struct settings *s, c
         fail_as_context(c, errno);
         return c->status;
     }
+    if (s->uri.tls && start_tls(c, s, host, until) != HIBLOOM_OK)
+        return c->status;
     if (s->options.on_connect != NULL)
         s->options.on_connect(c->context, s->options.data);
     install_reader(c);
@@ -223,8 +280,10 @@ static void read_some(struct connection *c)
         const size_t before = reader->len;
         if (c->deadline != 0)
             redisSetTimeout(c->context, milliseconds(left_until(c->deadline, c->timeout_ms) + 1)); /* 0 is for ever */
-        if (redisBufferRead(c->context) != REDIS_OK)
+        if (transfer(c->context, NULL) != REDIS_OK)
             fail_as_context(c, errno);
+        else if (reader->len == before)
+            await(c, POLLIN);
         else
             c->received += reader->len - before;
     }
@@ -335,28 +394,12 @@ bool connection_is_alive(const struct connection *c)
 
     if (!c->alive || c->context->reader->pos < c->context->reader->len)
         return false;
-    return recv(c->context->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
-}
-
-/* hiredis writes without MSG_NOSIGNAL, and a library may not touch the
- * process' handlers. So SIGPIPE is blocked in this thread while it writes, and
- * one that came of it is taken back. */
-static int write_some(redisContext *context, int *done)
-{
-    static const struct timespec at_once = {0, 0};
-    sigset_t pipe, before, pending;
-
-    sigemptyset(&pipe);
-    sigaddset(&pipe, SIGPIPE);
-    sigpending(&pending);
-    pthread_sigmask(SIG_BLOCK, &pipe, &before);
-    const int result = redisBufferWrite(context, done), saved = errno;
-    if (result != REDIS_OK && saved == EPIPE && !sigismember(&pending, SIGPIPE))
-        while (sigtimedwait(&pipe, NULL, &at_once) < 0 && errno == EINTR)
-            ;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    errno = saved;
-    return result;
+    const ssize_t peeked = recv(c->context->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (peeked < 0)
+        return errno == EAGAIN || errno == EWOULDBLOCK;
+    /* what TLS has to say of itself, a new session ticket or new keys, is read, and no answer comes of it */
+    return peeked > 0 && tls_is_on(c->context) && transfer(c->context, NULL) == REDIS_OK &&
+           c->context->reader->pos == c->context->reader->len;
 }
 
 /* A server that refuses a client says why and hangs up: its words may be here
@@ -395,14 +438,18 @@ hibloom_status connection_flush(struct connection *c)
 
     c->sent_ms = clock_now_ms();
     while (c->alive && !done) {
-        if (write_some(c->context, &done) != REDIS_OK) {
+        if (transfer(c->context, &done) != REDIS_OK) {
             if (errno == EPIPE || errno == ECONNRESET)
                 hear_last_words(c);
+            else if (errno == EINTR) /* hiredis gives up on that over TLS only, where a borrowed one may block */
+                c->context->err = 0, c->context->errstr[0] = '\0';
             else
                 fail_as_context(c, errno);
         } else if (!done && overdue(c)) {
             fail(c, HIBLOOM_ETIMEDOUT, "timed out: the server takes no more commands");
             abandon(c);
+        } else if (!done) {
+            await(c, POLLOUT);
         }
     }
     return c->status;

@@ -44,7 +44,12 @@ struct flight *flight_new(struct call *call, enum errand errand, const struct ex
 
     if (flight == NULL)
         return NULL;
-    *flight = (struct flight){.call = call, .errand = errand, .exchange = *exchange, .len = len};
+    *flight = (struct flight){.call = call,
+                              .errand = errand,
+                              .exchange = *exchange,
+                              .carried_out = NO_COMMAND,
+                              .doubtful = NO_COMMAND,
+                              .len = len};
     memcpy(flight->bytes, bytes, len);
     return flight;
 }
@@ -67,13 +72,18 @@ size_t flight_from(const struct flight *flight)
     return at;
 }
 
-void flight_again(struct flight *flight, bool lost)
+uint32_t flight_again(struct flight *flight, bool lost)
 {
-    flight->doubtful = flight->doubtful || flight->carried_out || lost;
-    flight->carried_out = false;
+    const uint32_t from = lost ? flight->index : flight->carried_out, replies = flight->exchange.replies;
+    const uint32_t known = flight->doubtful < replies ? flight->doubtful : replies;
+
+    if (from < flight->doubtful)
+        flight->doubtful = from;
+    flight->carried_out = NO_COMMAND;
     flight->held = 0;
     flight->asked = flight->asking = false;
     flight->to = NULL;
     free(flight->words);
     flight->words = NULL;
+    return from < known ? known - from : 0;
 }

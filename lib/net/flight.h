@@ -15,6 +15,8 @@ struct node;
  * connection leads to, where the slots are, who the master is, and how many replicas have it. */
 enum errand { ERRAND_TASK, ERRAND_GREETING, ERRAND_LOCATE, ERRAND_REPLICAS };
 
+#define NO_COMMAND UINT32_MAX
+
 struct flight {
     struct flight *next;
     struct call *call; /* NULL: none waits for it */
@@ -25,8 +27,8 @@ struct flight {
     uint32_t held;        /* replies that have come since one was refused for now: from that on, all is sent again */
     enum refusal refusal; /* what that one means; its words: */
     char *words;
-    bool carried_out; /* a command behind that one */
-    bool doubtful;    /* is sent again, and may have been carried out before */
+    uint32_t carried_out; /* the first command behind that one which was; NO_COMMAND: none */
+    uint32_t doubtful;    /* from this command on, they may have been carried out before; NO_COMMAND: none */
     struct node *to;  /* it was redirected there */
     bool asking;      /* in front of each command goes ASKING, */
     bool asked;       /* whose reply has come */
@@ -53,7 +55,8 @@ void flight_free(struct flight *);
 size_t flight_from(const struct flight *);
 
 /* Prepares it to be sent again, from the first command on whose reply the task has
- * not seen. Lost: what of it was carried out is not known. */
-void flight_again(struct flight *, bool lost);
+ * not seen. Lost: what of it was carried out is not known. How many commands more
+ * are doubtful now. */
+uint32_t flight_again(struct flight *, bool lost);
 
 #endif

@@ -208,6 +208,9 @@ bool topology_take_slots(struct topology *t, const struct node *asked, const red
         *took_over = is_taken_over(t, map);
         memcpy(t->slots, map->slots, sizeof map->slots);
         for (unsigned i = 0; i < t->count; i++) {
+            /* a replica has to be told that it is read from */
+            if (map->role[i] == NODE_REPLICA && t->nodes[i]->role != NODE_REPLICA)
+                t->nodes[i]->leave = true;
             t->nodes[i]->role = map->role[i];
             t->nodes[i]->primary = map->primary[i];
         }
@@ -216,20 +219,24 @@ bool topology_take_slots(struct topology *t, const struct node *asked, const red
     return good;
 }
 
-struct node *topology_redirect(struct topology *t, const struct node *asked, const char *words)
+struct node *topology_redirect(struct topology *t, const struct node *asked, const char *words, bool *took_over)
 {
     const char *slot_at = strchr(words, ' '), *host = slot_at != NULL ? strchr(slot_at + 1, ' ') : NULL;
     const char *colon = host != NULL ? strrchr(++host, ':') : NULL;
     uint64_t slot, port;
 
+    *took_over = false;
     if (colon == NULL || number_parse(slot_at + 1, (size_t)(host - slot_at - 2), CLUSTER_SLOTS - 1, &slot) != HIBLOOM_OK ||
         number_parse(colon + 1, strcspn(colon + 1, " \r\n"), UINT16_MAX, &port) != HIBLOOM_OK)
         return NULL;
     struct node *node = colon == host || *host == '?'
                             ? topology_node(t, asked->host, strlen(asked->host), (unsigned)port)
                             : topology_node(t, host, (size_t)(colon - host), (unsigned)port);
-    /* A new primary is left to the next map, which tells whether it took over. */
-    if (node != NULL && words[0] == 'M' && node->role == NODE_PRIMARY)
+    const bool moved = node != NULL && words[0] == 'M';
+    *took_over = moved && node->role != NODE_PRIMARY;
+    if (*took_over) /* the next map must not tell it once more */
+        node->role = NODE_PRIMARY;
+    if (moved)
         t->slots[slot] = node->number;
     return node;
 }

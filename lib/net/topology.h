@@ -36,7 +36,7 @@ struct node {
     struct greeting greeting;
     struct flights pending; /* until it is ready */
     struct flights sent;
-    uint64_t revived_by;     /* the number of the failed call that has had its one new connection */
+    uint64_t revived_by;     /* the number of the failed call that has had its one new connection; 0: none */
     bool dirty;              /* commands were put, and not flushed */
     bool leave;              /* it is not what it was: closed once all that was sent is answered */
     uint64_t asked;          /* the round of locating in which it was asked */
@@ -65,8 +65,9 @@ struct node *topology_route(struct topology *, uint16_t slot, bool replica);
  * *took_over: a slot is now where a replica was, or a node that was not known. */
 bool topology_take_slots(struct topology *, const struct node *asked, const redisReply *, bool *took_over);
 
-/* Takes "MOVED 3999 127.0.0.1:6381" or "ASK ...", answered by a node; the node to go to. NULL: it makes no sense. */
-struct node *topology_redirect(struct topology *, const struct node *asked, const char *words);
+/* Takes "MOVED 3999 127.0.0.1:6381" or "ASK ...", answered by a node; the node to go to. NULL: it makes no sense.
+ * *took_over: as above. */
+struct node *topology_redirect(struct topology *, const struct node *asked, const char *words, bool *took_over);
 
 /* Of Sentinel. The master's address: an array of host and port. NULL: there is none. */
 bool topology_take_master(struct topology *, const redisReply *);

@@ -10,6 +10,7 @@
 struct redis_server_traits {
     bool clustered;         /* a key's slot decides which server has it */
     uint32_t count;         /* servers that hold keys */
+    uint32_t retry_ms;      /* a call goes on for so long */
     bool bitfield;          /* HIBLOOM_COMMANDS_BITFIELD */
     bool lacks_bitfield_ro; /* found out: it is older than Redis 6 */
     hibloom_stats stats;

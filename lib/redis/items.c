@@ -440,10 +440,24 @@ static void begin(struct items *walk, hibloom *filter, const struct encoding *en
         (void)lay_out(walk, walk->memory);
 }
 
+/* What is known to be new stays so. */
+static void add_again(struct task *task)
+{
+    struct items *walk = (struct items *)task;
+
+    walk->chunk.base = walk->chunk.end = 0;
+    walk->chunk.items = walk->chunk.next = 0;
+    walk->windows[0].items = walk->windows[1].items = 0;
+    walk->windows[0].runs = walk->windows[1].runs = 0;
+    walk->started = walk->held = false;
+    walk->talk.step = task->filter->bare ? start : prove;
+}
+
 void items_begin_add(struct items *walk, hibloom *filter, const hibloom_item *items, size_t n, bool exact)
 {
     begin(walk, filter, encoding_to_add(filter, exact), items, n, exact);
     walk->talk.task.adds = true;
+    walk->talk.task.again = add_again;
     if (walk->encoding->all_keys && !redis_is_together(filter, filter))
         task_fail(&walk->talk.task, HIBLOOM_ENOTSUP,
                   "'%s' is partitioned, and its keys lie on several servers of the cluster: is_new takes all of them in "

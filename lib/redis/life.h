@@ -37,6 +37,7 @@ struct life {
     enum life_goal goal;
     const hibloom_spec *wanted; /* by an open; NULL: whatever is stored */
     unsigned attempts;          /* how often the places were read */
+    uint64_t until;             /* they are read again in any case; ms */
     unsigned patience;          /* how often bits in the way will still be waited for */
 
     /* the last answers */
@@ -44,6 +45,7 @@ struct life {
     char answer;                 /* of a script: '+', '=', '!' */
     struct record answer_record; /* the trailer with it */
     uint64_t unlinked;           /* keys, by this removal */
+    bool in_doubt;               /* an answer of a removal was lost: it may have been carried out then */
 
     /* the filter that was found, or made */
     enum record_state root_state;

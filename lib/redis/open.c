@@ -4,6 +4,7 @@
  * all. One of several takes another for each 128 keys, which must be those that
  * the root lists. */
 #include "redis/life.h"
+#include "redis/store.h"
 #include "base/clock.h"
 #include "spec/spec.h"
 
@@ -85,7 +86,7 @@ void life_again(struct talk *talk)
 
     if (talk->cleaning)
         return;
-    if (life->attempts++ == ATTEMPTS) {
+    if (life->attempts++ >= ATTEMPTS && clock_now_ms() >= life->until) {
         task_fail(&talk->task, HIBLOOM_EBUSY,
                   "'%s' is in the middle of being made or removed by others; gave up waiting", talk->task.filter->name);
         return;
@@ -421,6 +422,7 @@ void life_begin(struct life *life, enum life_goal goal, hibloom *filter, const h
     life->goal = goal;
     life->wanted = wanted;
     life->patience = LIFE_PATIENCE;
+    life->until = clock_now_ms() + ((struct redis_store *)filter->store)->server.retry_ms;
 }
 
 void life_end(struct life *life)

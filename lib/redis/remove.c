@@ -28,6 +28,8 @@ void life_ask_unlink(struct life *life, struct outbox *outbox, uint32_t i, bool 
 void life_take_unlinked(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
     struct life *life = life_of(talk);
+
+    life->in_doubt = life->in_doubt || reply->repeated;
     const bool other_type = reply->type == REDIS_REPLY_ERROR && refusal_of(reply->text) == REFUSAL_WRONGTYPE;
 
     if (other_type || (reply->type == REDIS_REPLY_INTEGER && reply->integers[0] == -1)) {
@@ -94,16 +96,23 @@ static void take_mark(struct talk *talk, uint32_t tag, uint32_t index, const str
 {
     struct life *life = life_of(talk);
 
+    life->in_doubt = life->in_doubt || reply->repeated;
     if (reply->type == REDIS_REPLY_ERROR && refusal_of(reply->text) == REFUSAL_OOM)
         life->answer = '+'; /* and root_state stays as it was */
     else if (life_read_answer(life, reply, tag) && life->answer == '+')
         life->root_state = RECORD_REMOVING;
 }
 
-/* It is not what it was: one that was looked up is looked up again. */
-static void not_removed(struct talk *talk)
+/* It is not what it was: one that was looked up is looked up again. One that is gone is
+ * what was wanted, if a sending was lost: that, or who helped with it, removed it. */
+static void not_removed(struct talk *talk, bool gone)
 {
-    if (life_of(talk)->goal == LIFE_DROP)
+    const struct life *life = life_of(talk);
+    const bool wanted = (life->goal == LIFE_DROP || life->goal == LIFE_DELETE) && !life->clearing_way;
+
+    if (wanted && gone && life->in_doubt)
+        return;
+    if (life->goal == LIFE_DROP)
         guard_note_other(talk, 0);
     else
         life_again(talk);
@@ -114,17 +123,17 @@ static void judge_mark(struct talk *talk, struct outbox *outbox)
     struct life *life = life_of(talk);
     const struct redis_filter *own = redis_filter_of(talk->task.filter);
     const struct record *there = &life->answer_record;
+    const bool same = there->generation == own->generation && there->id == own->keys[0].id;
 
     life->range = (struct redis_range){0, 0};
-    if (life->answer == '=' && there->state == RECORD_REMOVING && there->generation == own->generation &&
-        there->id == own->keys[0].id) { /* a drop that was cut goes on */
+    if (life->answer == '=' && there->state == RECORD_REMOVING && same) { /* a drop that was cut goes on */
         life->root_state = RECORD_REMOVING;
         life->answer = '+';
     }
     if (life->answer == '+')
         life_remove_keys(talk, outbox);
     else
-        not_removed(talk);
+        not_removed(talk, life->answer == '=' && !same);
 }
 
 /* ---- All of it ---------------------------------------------------------------------- */
@@ -134,7 +143,7 @@ static void judge_alone(struct talk *talk, struct outbox *outbox)
     if (life_of(talk)->clearing_way)
         life_again(talk);
     else if (life_of(talk)->unlinked == 0)
-        not_removed(talk);
+        not_removed(talk, !life_of(talk)->taken);
 }
 
 static void remove_bare(struct talk *talk, struct outbox *outbox)

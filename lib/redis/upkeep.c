@@ -69,12 +69,14 @@ static void ask(struct upkeep *upkeep, struct outbox *outbox, enum script script
 static void take_cleared(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
     struct record record;
+    bool *left = &upkeep_of(talk)->left[tag - upkeep_of(talk)->range.first];
 
     if (reply->type == REDIS_REPLY_STRING && reply->text_len == RECORD_TRAILER && record_parse(reply->text, &record)) {
-        redis_filter_of(talk->task.filter)->keys[tag].epoch = record.epoch; /* cleared by another: once more */
+        redis_filter_of(talk->task.filter)->keys[tag].epoch = record.epoch; /* cleared by another: once more, */
+        *left = !reply->repeated;                                           /* or by the sending that was lost */
         return;
     }
-    upkeep_of(talk)->left[tag - upkeep_of(talk)->range.first] = false;
+    *left = false;
     if (!task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, tag))
         return;
     if (reply->integers[0] < 0)

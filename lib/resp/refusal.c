@@ -21,7 +21,9 @@ static const struct {
     [REFUSAL_LOADING] = {HIBLOOM_EUNAVAILABLE, ": try again when it has loaded its data", {"LOADING "}},
     [REFUSAL_BUSY] = {HIBLOOM_EUNAVAILABLE, ": try again when that script has ended", {"BUSY "}},
     [REFUSAL_MASTERDOWN] = {HIBLOOM_EUNAVAILABLE, ": try again when its master is up", {"MASTERDOWN "}},
-    [REFUSAL_READONLY] = {HIBLOOM_EUNAVAILABLE, ": connect to its master", {"READONLY "}},
+    [REFUSAL_READONLY] = {HIBLOOM_EUNAVAILABLE,
+                          ": connect to its master", /* the others: WAIT's */
+                          {"READONLY ", "ERR WAIT cannot be used with replica", "UNBLOCKED "}},
     [REFUSAL_MISCONF] = {HIBLOOM_EUNAVAILABLE, ": it cannot write to its disk", {"MISCONF "}},
     [REFUSAL_OOM] = {HIBLOOM_EUNAVAILABLE, ": the server is full; raise its maxmemory or delete something", {"OOM "}},
     [REFUSAL_NOREPLICAS] = {HIBLOOM_EUNAVAILABLE, ": try again when its replicas are up", {"NOREPLICAS "}},

@@ -47,6 +47,7 @@ static double mean_over(double mean, double k, double bits, double (*all_set_in)
 
     if (mean * k > 40.0 * bits)
         return 1.0; /* all are set but for e^-40 of them */
+    /* NOLINTNEXTLINE(*FloatLoopCounter,cert-flp30-c): whole numbers, of which a double holds all that matter */
     for (double n = from; n <= to; n += step) {
         const double weight = exp(n * log(mean) - mean - lgamma(n + 1.0));
         weights += weight;
@@ -129,20 +130,23 @@ static hibloom_status size_segmented(hibloom_spec *spec, uint64_t capacity, doub
 hibloom_status spec_size(hibloom_spec *spec, uint64_t capacity, double error_rate, uint32_t hashes)
 {
     const bool segments_given = spec->segments != 0;
+    /* Not the seeds: copies are made of it. */
+    hibloom_spec sized = {.hash = spec->hash, .layout = spec->layout, .segments = spec_segments(spec)};
     uint32_t segments;
 
     if (!(error_rate > 0.0 && error_rate < 1.0))
         return HIBLOOM_EINVAL;
     if (capacity < 1 || hashes > HIBLOOM_HASHES_MAX)
         return HIBLOOM_ERANGE;
-    if (!segments_given)
-        spec->segments = 1;
-    hibloom_status status = size_segmented(spec, capacity, error_rate, hashes);
+    hibloom_status status = size_segmented(&sized, capacity, error_rate, hashes);
     /* Segments take some bits more, and these may take other segments. It ends: their number only grows. */
-    while (status == HIBLOOM_OK && !segments_given && (segments = spec_default_segments(spec)) > spec->segments) {
-        spec->segments = segments;
-        status = size_segmented(spec, capacity, error_rate, hashes);
+    while (status == HIBLOOM_OK && !segments_given && (segments = spec_default_segments(&sized)) > sized.segments) {
+        sized.segments = segments;
+        status = size_segmented(&sized, capacity, error_rate, hashes);
     }
+    spec->bits = sized.bits;
+    spec->hashes = sized.hashes;
+    spec->segments = sized.segments;
     spec->capacity = capacity;
     spec->error_rate = error_rate;
     return status;

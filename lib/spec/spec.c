@@ -31,7 +31,7 @@ static uint64_t allocated_for(uint64_t bytes)
 
 uint32_t spec_default_segments(const hibloom_spec *spec)
 {
-    hibloom_spec trial = *spec;
+    hibloom_spec trial = {.bits = spec->bits, .layout = spec->layout, .segments = spec->segments}; /* not the seeds */
 
     if (spec->bits <= HIBLOOM_SEGMENT_BITS || !spec_may_be_segmented(spec))
         return 1;
@@ -127,10 +127,12 @@ hibloom_status spec_adopt(hibloom_spec *out, const hibloom_spec *wanted, const c
         ours.seeded = spec.seeded;
     }
     status = hibloom_spec_format(&ours, text, sizeof text);
-    if (status != HIBLOOM_OK)
-        return status;
-    if (strcmp(text, stored) != 0)
-        return wanted != NULL ? HIBLOOM_EMISMATCH : HIBLOOM_ECORRUPT;
-    *out = ours;
-    return HIBLOOM_OK;
+    if (status == HIBLOOM_OK && strcmp(text, stored) != 0)
+        status = wanted != NULL ? HIBLOOM_EMISMATCH : HIBLOOM_ECORRUPT;
+    if (status == HIBLOOM_OK)
+        *out = ours;
+    explicit_bzero(text, sizeof text);
+    explicit_bzero(&spec, sizeof spec);
+    explicit_bzero(&ours, sizeof ours);
+    return status;
 }

@@ -7,7 +7,8 @@
  * checked throughout.
  *
  * A text that is refused is refused in words. A seed may be secret: the words
- * never repeat its value, nor that of a word they do not know. */
+ * never repeat its value, nor that of a word they do not know, and copies of it
+ * are overwritten. */
 #include "spec/spec_text.h"
 #include "base/number.h"
 #include "hash/hash.h"
@@ -330,6 +331,7 @@ static hibloom_status read_spec(hibloom_spec *out, const char *text, struct erro
         status = spec_check_words(&spec, error);
     if (status == HIBLOOM_OK)
         *out = spec;
+    explicit_bzero(&spec, sizeof spec); /* settings have no secret: that lies in the text alone */
     return status;
 }
 
@@ -346,6 +348,7 @@ const char *hibloom_spec_error(const char *text, char *buf, size_t size)
     struct error error;
 
     snprintf(buf, size, "%s", read_spec(&spec, text, &error) == HIBLOOM_OK ? "" : error.words);
+    explicit_bzero(&spec, sizeof spec);
     return buf;
 }
 
@@ -371,12 +374,11 @@ static void append_seeds(struct line *line, const hibloom_spec *spec, const stru
     if (hash->seeding == SEEDING_PER_HASH) {
         for (uint32_t i = 0; i < spec->hashes; i++)
             append(line, "%s%" PRIu64, i == 0 ? " seeds=" : ",", spec->seeds[i]);
-    } else if (hash->seeding == SEEDING_KEY && spec->seeded && hash->key_bytes == 8) {
-        append(line, " seed=%016" PRIx64, spec->seeds[0]);
     } else if (hash->seeding == SEEDING_KEY && spec->seeded) {
         append(line, " seed=");
+        /* xxh3: a number; siphash: bytes in order. One by one, as printf leaves on the stack what it is given. */
         for (unsigned i = 0; i < hash->key_bytes; i++)
-            append(line, "%02x", (unsigned)(spec->seeds[i / 8] >> (8 * (i % 8)) & 0xff));
+            append(line, "%02x", (unsigned)(spec->seeds[i / 8] >> 8 * (hash->key_bytes == 8 ? 7 - i : i % 8) & 0xff));
     }
 }
 
@@ -403,5 +405,6 @@ hibloom_status hibloom_spec_format(const hibloom_spec *spec, char *buf, size_t s
         append(&line, " error=%s", status == HIBLOOM_OK ? rate : "");
     }
     snprintf(buf, size, "%s", line.text);
+    explicit_bzero(line.text, sizeof line.text);
     return status != HIBLOOM_OK ? status : line.len < size ? HIBLOOM_OK : HIBLOOM_ERANGE;
 }

@@ -24,7 +24,7 @@ static const struct part {
     {"machine", bench_machine}, {"throughput", bench_throughput}, {"limit", bench_limit},
     {"growth", bench_growth},   {"segments", bench_segments},     {"processes", bench_processes},
     {"latency", bench_latency}, {"memory", bench_memory},         {"rates", bench_rates},
-    {"stalls", bench_stalls},
+    {"stalls", bench_stalls},   {"cluster", bench_cluster},       {"retries", bench_retries},
 };
 
 /* ---- How much ------------------------------------------------------------------- */
@@ -212,25 +212,49 @@ double bench_now(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-double bench_rate(hibloom *filter, hibloom_store *store, const hibloom_item *items, size_t n, size_t batch, bool adds)
-{
-    static bool found[1000];
-    const double begin = bench_now(), until = begin + bench_scaled_seconds(0.15);
-    size_t done = 0;
-
-    do {
-        const hibloom_item *some = items + done % n;
-        bench_must(adds ? hibloom_add_many(filter, some, batch, NULL)
-                        : hibloom_contains_many(filter, some, batch, found),
-                   store);
-        done += batch;
-    } while (bench_now() < until);
-    return (double)done / (bench_now() - begin);
-}
-
 static double seconds_of(struct timeval time)
 {
     return (double)time.tv_sec + 1e-6 * (double)time.tv_usec;
+}
+
+static double client_seconds(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_SELF, &usage);
+    return seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
+}
+
+static hibloom_status call(const struct bench_work *work, const hibloom_item *items)
+{
+    static bool answers[1000];
+    bool *is_new = work->operation == BENCH_ADD_NEW ? answers : NULL;
+
+    if (work->operation == BENCH_LOOK_UP)
+        return work->batch == 1 ? hibloom_contains(work->filter, items->data, items->len, answers)
+                                : hibloom_contains_many(work->filter, items, work->batch, answers);
+    return work->batch == 1 ? hibloom_add(work->filter, items->data, items->len, is_new)
+                            : hibloom_add_many(work->filter, items, work->batch, is_new);
+}
+
+struct bench_done bench_do(const struct bench_work *work, double seconds)
+{
+    const double client = client_seconds(), begin = bench_now(), until = begin + seconds;
+    size_t done = 0;
+
+    do {
+        bench_must(call(work, work->items + done % work->n), work->store);
+        done += work->batch;
+    } while (bench_now() < until);
+    return (struct bench_done){(double)done, bench_now() - begin, client_seconds() - client};
+}
+
+double bench_rate(hibloom *filter, hibloom_store *store, const hibloom_item *items, size_t n, size_t batch, bool adds)
+{
+    const struct bench_work work = {filter, store, items, n, batch, adds ? BENCH_ADD : BENCH_LOOK_UP};
+    const struct bench_done done = bench_do(&work, bench_scaled_seconds(0.15));
+
+    return done.items / done.wall;
 }
 
 static double field(const char *text, const char *name)
@@ -244,15 +268,13 @@ static double field(const char *text, const char *name)
 
 struct bench_clock bench_clock_read(struct redisContext *redis)
 {
-    struct rusage usage;
     redisReply *reply = redisCommand(redis, "INFO cpu");
 
     if (reply == NULL || reply->type != REDIS_REPLY_STRING)
         bench_fail("no INFO from the server");
     const double server = field(reply->str, "used_cpu_sys:") + field(reply->str, "used_cpu_user:");
     freeReplyObject(reply);
-    getrusage(RUSAGE_SELF, &usage);
-    return (struct bench_clock){bench_now(), seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime), server};
+    return (struct bench_clock){bench_now(), client_seconds(), server};
 }
 
 static int compare(const void *a, const void *b)

@@ -25,6 +25,8 @@ void bench_latency(void);    /* one item at a time */
 void bench_memory(void);     /* a SET, an exact bitmap and Bloom filters of the same uids */
 void bench_rates(void);      /* false positives, predicted and measured */
 void bench_stalls(void);     /* the longest command */
+void bench_cluster(void);    /* one filter over one, two and three primaries */
+void bench_retries(void);    /* retries and TLS, while nothing fails */
 
 /* ---- How much -------------------------------------------------------------------
  *
@@ -84,8 +86,25 @@ void bench_load(hibloom *filter, uint64_t n);
 
 double bench_now(void); /* seconds, monotonic */
 
-/* Items a second of adds or look-ups in batches, over and over through the n items;
- * of the batch's size, 1,000 at most, n is a multiple. */
+enum bench_operation { BENCH_ADD, BENCH_ADD_NEW, BENCH_LOOK_UP }; /* NEW: with is_new */
+
+/* Calls of one kind, over and over through the n items; of the batch's size, 1,000
+ * at most, n is a multiple. A batch of 1 goes by hibloom_add or hibloom_contains. */
+struct bench_work {
+    hibloom *filter;
+    hibloom_store *store;
+    const hibloom_item *items;
+    size_t n, batch;
+    enum bench_operation operation;
+};
+
+struct bench_done {
+    double items, wall, client; /* how many, in how many seconds, with how many CPU seconds of this process */
+};
+
+struct bench_done bench_do(const struct bench_work *work, double seconds);
+
+/* Items a second of adds or look-ups, as above. */
 double bench_rate(hibloom *filter, hibloom_store *store, const hibloom_item *items, size_t n, size_t batch, bool adds);
 
 /* Wall clock, and CPU time of this process and of the server. */

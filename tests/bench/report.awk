@@ -126,6 +126,10 @@ function print_targets(    i, method, n)
                 limit_share(keys["limit", i], "calls"))
     target("memory store, adds", 60000000, " items/s", rate_of("memory", "add", 1000))
     target("memory store, look-ups", 60000000, " items/s", rate_of("memory", "look up", 1000))
+    for (i = 1; i <= count["retries"]; i++)
+        if (name["retries", keys["retries", i], "way"] == "retries")
+            target("retries while nothing fails, " ready_title(keys["retries", i]), 0.97, "", \
+                ready_share(keys["retries", i], "items_per_s"))
     print ""
 }
 
@@ -356,6 +360,68 @@ function print_stalls(    i)
             short(name["stalls", i, "ping_ms"])
 }
 
+# "2 primaries"
+function place_title(primaries)
+{
+    return primaries == 0 ? "one plain server" : primaries == 1 ? "1 primary" : primaries " primaries"
+}
+
+function cluster_title(operation)
+{
+    return operation == "look up" ? "look up, GETBIT" : operation == "add" ? "add, SETBIT" : "add with is_new, BITFIELD"
+}
+
+function print_cluster(    i, key, plain, client, server)
+{
+    print "\n## On a cluster\n"
+    print "A filter of " grouped(machine("items")) " items in 30 segments, batches of 1,000, SETBIT and GETBIT, and BITFIELD where"
+    print "adds ask what is new; on a cluster of one, two and three primaries without replicas, and on one server that is"
+    print "no cluster. The client and all servers share " machine("cores") " cores, so more primaries hardly mean more items a second"
+    print "here; CPU is in microseconds an item, that of the servers all together.\n"
+    print "| | servers | items/s | client CPU | against one plain server | servers' CPU | against one plain server |\n|---|---|---|---|---|---|---|"
+    for (i = 1; i <= count["cluster"]; i++) {
+        key = keys["cluster", i]
+        plain = "0|" name["cluster", key, "operation"]
+        client = series("cluster", key, "client_us")
+        server = series("cluster", key, "server_us")
+        printf "| %s | %s | %s | %s | %s | %s | %s |\n", cluster_title(name["cluster", key, "operation"]), \
+            place_title(name["cluster", key, "primaries"]), spread(series("cluster", key, "items_per_s")), \
+            spread(client), times(quotient(client, series("cluster", plain, "client_us"))), \
+            spread(server), times(quotient(server, series("cluster", plain, "server_us")))
+    }
+    print ""
+}
+
+function ready_title(key)
+{
+    return name["retries", key, "operation"] == "add" ? "adds, batches of " grouped(name["retries", key, "batch"]) : \
+        "look-ups, batches of " grouped(name["retries", key, "batch"])
+}
+
+# Of what there is without retries.
+function ready_share(key, column,    other)
+{
+    other = key
+    sub(/^[^|]*/, "no retries", other)
+    return quotient(series("retries", key, column), series("retries", other, column))
+}
+
+function print_retries(    i, key)
+{
+    print "## Ready for faults\n"
+    print "What `retry_ms` = 10,000 and TLS cost while nothing fails, SETBIT and GETBIT on a filter of one key. Shares are"
+    print "of the same round without both.\n"
+    print "| | | items/s | share | client CPU, us an item | times that without |\n|---|---|---|---|---|---|"
+    for (i = 1; i <= count["retries"]; i++) {
+        key = keys["retries", i]
+        printf "| %s | %s | %s | %s | %s | %s |\n", ready_title(key), name["retries", key, "way"], \
+            spread(series("retries", key, "items_per_s")), spread(ready_share(key, "items_per_s")), \
+            short(median(series("retries", key, "client_us"))), spread(ready_share(key, "client_us"))
+    }
+    if (!(("retries", "TLS|add|1") in known))
+        print "\nTLS: not measured, as this library is built without it."
+}
+
 END {
     if (failed)
         exit 1
@@ -370,4 +436,6 @@ END {
     print_memory()
     print_rates()
     print_stalls()
+    print_cluster()
+    print_retries()
 }

@@ -197,7 +197,7 @@ static void assert_pipeline_given_up(const struct script_step *script, hibloom_c
 static void answers_that_come_one_by_one_are_given_up_as_one(void **state)
 {
 #define SLOWLY(before, answer) \
-    SCRIPT_ACCEPT, SCRIPT_JOIN(THERE), SCRIPT_READ(3), SCRIPT_SEND(before), SCRIPT_PACE(answer, 250), SCRIPT_END
+    SCRIPT_WELCOME, SCRIPT_JOIN(THERE), SCRIPT_READ(3), SCRIPT_SEND(before), SCRIPT_PACE(answer, 250), SCRIPT_END
     static const struct script_step bits[] = {SLOWLY("", ":1\r\n")};
     static const struct script_step bitfields[] = {SLOWLY("", "*4\r\n:1\r\n:1\r\n:1\r\n:1\r\n")};
     static const struct script_step bitfields_set[] = {SLOWLY(THERE, "*4\r\n:1\r\n:1\r\n:1\r\n:1\r\n")};
@@ -231,10 +231,10 @@ static bool give_up_a_trickle(const struct script_step *script)
 
 static void a_trickle_is_given_up_after_twice_the_time_out(void **state)
 {
-    static const struct script_step for_ever[] = {SCRIPT_ACCEPT,          SCRIPT_JOIN(THERE),
+    static const struct script_step for_ever[] = {SCRIPT_WELCOME,         SCRIPT_JOIN(THERE),
                                                   SCRIPT_READ(6),         SCRIPT_SEND("$9999\r\n"),
                                                   SCRIPT_REPEAT("x", 20), SCRIPT_END};
-    static const struct script_step stops[] = {SCRIPT_ACCEPT, SCRIPT_JOIN(THERE), SCRIPT_READ(6),
+    static const struct script_step stops[] = {SCRIPT_WELCOME, SCRIPT_JOIN(THERE), SCRIPT_READ(6),
                                                SCRIPT_DRIP(":1\r\n:1\r", 120), SCRIPT_END};
     static const struct script_step *const scripts[] = {for_ever, stops};
 

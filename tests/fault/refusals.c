@@ -57,13 +57,16 @@ static void assert_said(const hibloom_store *store, const char *where, const cha
         fail_msg("\"%s\" does not begin with \"%s\"", hibloom_store_error(store), begins);
 }
 
-/* A server that lets a bare bitmap be joined that is not there, and refuses what
- * comes then; or that refuses from the first command on. */
-static struct scripted_server *start_refusing(struct script_step script[7], char *reply, size_t size, int refusal,
-                                              bool joins, const char *host)
+/* How far a server lets come whom it refuses then: it accepts the connection,
+ * it answers the greeting, or it lets a bare bitmap be joined that is not there. */
+enum lets_come { LETS_CONNECT, LETS_IN, LETS_JOIN };
+enum { STEPS = 9 };
+
+static struct scripted_server *start_refusing(struct script_step script[STEPS], char *reply, size_t size, int refusal,
+                                              enum lets_come so_far, const char *host)
 {
-    const struct script_step first[] = {SCRIPT_ACCEPT, SCRIPT_JOIN(ABSENT)};
-    int steps = joins ? 5 : 1;
+    const struct script_step first[] = {SCRIPT_WELCOME, SCRIPT_JOIN(ABSENT)};
+    int steps = so_far == LETS_JOIN ? STEPS - 2 : so_far == LETS_IN ? 3 : 1;
 
     const int len = snprintf(reply, size, "-%s\r\n", refusals[refusal].words);
     memcpy(script, first, sizeof first);
@@ -96,9 +99,9 @@ static void a_refusal_in_any_call_has_its_status_and_words(void **state)
 {
     (void)state;
     for (int i = 0; i < REFUSALS; i++) {
-        struct script_step script[7];
+        struct script_step script[STEPS];
         char reply[256], words[256];
-        struct scripted_server *scripted = start_refusing(script, reply, sizeof reply, i, true, NULL);
+        struct scripted_server *scripted = start_refusing(script, reply, sizeof reply, i, LETS_JOIN, NULL);
         hibloom_store *store = test_connect(scripted_server_uri(scripted), NULL);
         hibloom *filter = attach_any(store);
 
@@ -125,9 +128,9 @@ static void a_refusal_of_a_name_has_its_status_and_words(void **state)
 
     (void)state;
     for (int i = 0; i < REFUSALS; i++) {
-        struct script_step script[7];
+        struct script_step script[STEPS];
         char reply[256];
-        struct scripted_server *scripted = start_refusing(script, reply, sizeof reply, i, false, NULL);
+        struct scripted_server *scripted = start_refusing(script, reply, sizeof reply, i, LETS_IN, NULL);
         hibloom_store *store = test_connect(scripted_server_uri(scripted), NULL);
         hibloom *filter = NULL;
 
@@ -148,9 +151,9 @@ static void a_refusal_to_let_in_has_its_status_and_words(void **state)
 {
     (void)state;
     for (int i = 0; i < REFUSALS; i++) {
-        struct script_step script[7];
+        struct script_step script[STEPS];
         char reply[256], uri[200];
-        struct scripted_server *scripted = start_refusing(script, reply, sizeof reply, i, false, NULL);
+        struct scripted_server *scripted = start_refusing(script, reply, sizeof reply, i, LETS_CONNECT, NULL);
         hibloom_store *store;
 
         snprintf(uri, sizeof uri, "%s?db=3", scripted_server_uri(scripted));
@@ -166,14 +169,14 @@ static void a_refusal_to_let_in_has_its_status_and_words(void **state)
 static void words_begin_with_the_server(void **state)
 {
     static const char *const hosts[] = {"127.0.0.1", "::1"};
-    struct script_step script[7];
+    struct script_step script[STEPS];
     char reply[256], where[64];
     hibloom *filter = NULL;
     hibloom_store *store;
 
     (void)state;
     for (int i = 0; i < 2; i++) {
-        struct scripted_server *scripted = start_refusing(script, reply, sizeof reply, 0, false, hosts[i]);
+        struct scripted_server *scripted = start_refusing(script, reply, sizeof reply, 0, LETS_IN, hosts[i]);
         if (scripted == NULL) /* this machine has no such address */
             continue;
         store = test_connect(scripted_server_uri(scripted), NULL);
@@ -183,7 +186,7 @@ static void words_begin_with_the_server(void **state)
         hibloom_store_free(store);
         scripted_server_stop(scripted);
     }
-    struct scripted_server *scripted = start_refusing(script, reply, sizeof reply, 0, false, NULL);
+    struct scripted_server *scripted = start_refusing(script, reply, sizeof reply, 0, LETS_CONNECT, NULL);
     redisContext *context = connect_owner(scripted_server_socket(scripted));
     assert_ok(hibloom_borrow(&store, context), store);
     assert_status(hibloom_open(&filter, store, "any", NULL), HIBLOOM_EUNAVAILABLE, store);

@@ -34,17 +34,20 @@ static int tear_down(void **state)
 
 /* ---- What is sent -------------------------------------------------------------------- */
 
+#define INFO_SERVER "*2\r\n$4\r\nINFO\r\n$6\r\nserver\r\n"
 static const struct script_step agreeable[] = {SCRIPT_ACCEPT, SCRIPT_ANSWER("+OK\r\n"), SCRIPT_END};
 
-/* Connects to a server that agrees to everything and asserts what it heard. */
-static void assert_heard(const char *credentials, const char *database, const char *expected)
+/* Connects to a server that agrees to everything and asserts what it heard: that, and
+ * the question which run of a server it is. */
+static void assert_heard(const char *credentials, const char *database, const char *words)
 {
     struct scripted_server *scripted = scripted_server_start_tcp(agreeable, "127.0.0.1");
     hibloom_store *store;
-    char uri[512], *heard;
+    char uri[512], expected[512], *heard;
     size_t len;
 
     assert_non_null(scripted);
+    snprintf(expected, sizeof expected, "%s" INFO_SERVER, words);
     snprintf(uri, sizeof uri, "redis://%s127.0.0.1:%d%s", credentials, scripted_server_port(scripted), database);
     assert_ok(hibloom_connect(&store, uri, NULL), store);
     assert_string_equal(hibloom_store_error(store), "");
@@ -83,7 +86,7 @@ static void an_ipv6_host_stands_in_brackets(void **state)
     snprintf(uri, sizeof uri, "redis://u:p@[::1]:%d/3", scripted_server_port(scripted));
     assert_ok(hibloom_connect(&store, uri, NULL), store);
     heard = scripted_server_heard(scripted, &len);
-    assert_string_equal(heard, "*3\r\n$4\r\nAUTH\r\n$1\r\nu\r\n$1\r\np\r\n*2\r\n$6\r\nSELECT\r\n$1\r\n3\r\n");
+    assert_string_equal(heard, "*3\r\n$4\r\nAUTH\r\n$1\r\nu\r\n$1\r\np\r\n*2\r\n$6\r\nSELECT\r\n$1\r\n3\r\n" INFO_SERVER);
     free(heard);
     hibloom_store_free(store);
     scripted_server_stop(scripted);

@@ -67,6 +67,14 @@ void start_later(struct later *later)
     start_thread(&later->thread, send_later, later);
 }
 
+void assert_restart_is_told(struct subject *subject)
+{
+    bool found = true;
+
+    assert_status(hibloom_contains(subject->filter, "in-0", 4, &found), HIBLOOM_ELOST, subject->store);
+    assert_true(found);
+}
+
 void assert_lost_and_found_again(struct subject *subject)
 {
     bool found = true;

@@ -32,7 +32,7 @@ static void read_slots(struct view *view, int node, char *words)
     char *rest = words;
 
     for (char *word; (word = strtok_r(rest, " ", &rest)) != NULL;) {
-        int first, last;
+        int first = 0, last = 0;
         const int found = sscanf(word, "%d-%d", &first, &last);
 
         for (int slot = first; found >= 1 && slot <= (found == 2 ? last : first); slot++)

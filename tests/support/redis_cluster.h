@@ -16,7 +16,7 @@ enum { REDIS_CLUSTER_SLOTS = 16384, REDIS_CLUSTER_NODES_MAX = 32 };
 struct redis_cluster;
 
 struct redis_cluster_options {
-    int primaries;                         /* at least 3, as a failover wants a majority of them */
+    int primaries;                         /* 3 or more where one is to fail over, which takes most of them */
     int replicas;                          /* of each primary */
     const char *const *args;               /* more of each node's command line, as for redis_server_start */
     const struct certificate *certificate; /* for TLS; NULL: none */

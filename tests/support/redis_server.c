@@ -7,6 +7,7 @@
 
 #include <arpa/inet.h>
 #include <hiredis/hiredis.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -96,7 +97,7 @@ const char *redis_server_password(const struct redis_server *server)
     return password;
 }
 
-static redisReply *ask(const struct redis_server *server, const char *format, va_list arguments)
+static redisReply *ask_unguarded(const struct redis_server *server, const char *format, va_list arguments)
 {
     const struct timeval patience = {.tv_sec = ANSWER_S, .tv_usec = 0};
     const char *password = redis_server_password(server);
@@ -109,6 +110,25 @@ static redisReply *ask(const struct redis_server *server, const char *format, va
         reply = redisvCommand(context, format, arguments);
     }
     redisFree(context);
+    return reply;
+}
+
+/* A Sentinel has a server close all connections when its role changes, and one
+ * that is killed closes them too: SIGPIPE must not end the program. */
+static redisReply *ask(const struct redis_server *server, const char *format, va_list arguments)
+{
+    const struct timespec at_once = {.tv_sec = 0, .tv_nsec = 0};
+    sigset_t pipe, pending, before;
+    redisReply *reply;
+
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    sigpending(&pending);
+    pthread_sigmask(SIG_BLOCK, &pipe, &before);
+    reply = ask_unguarded(server, format, arguments);
+    if (!sigismember(&pending, SIGPIPE))
+        sigtimedwait(&pipe, NULL, &at_once);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     return reply;
 }
 
@@ -151,10 +171,14 @@ bool redis_server_is_in_sync(const struct redis_server *server)
 {
     redisReply *reply = redis_server_ask(server, "INFO replication");
     const char *text = reply != NULL && reply->type == REDIS_REPLY_STRING ? reply->str : "";
-    const bool is_in_sync = strstr(text, "role:master") != NULL
-                                ? strstr(text, "state=wait_bgsave") == NULL && strstr(text, "state=send_bulk") == NULL
-                                : strstr(text, "master_link_status:up") != NULL;
+    char *file = temp_dir_path(server->dir, "dump.rdb");
+    bool is_in_sync = access(file, F_OK) != 0; /* a restart would load it */
 
+    if (strstr(text, "role:master") != NULL)
+        is_in_sync = is_in_sync && strstr(text, "state=wait_bgsave") == NULL && strstr(text, "state=send_bulk") == NULL;
+    else
+        is_in_sync = is_in_sync && strstr(text, "master_link_status:up") != NULL;
+    free(file);
     freeReplyObject(reply);
     return is_in_sync;
 }
@@ -203,7 +227,6 @@ static int launch(struct redis_server *server)
         nanosleep(&step, NULL);
     }
     redis_server_give_up(server, "does not answer");
-    return 0;
 }
 
 static void add_args(struct redis_server *server, const char *const args[])
@@ -216,69 +239,38 @@ static void add_args(struct redis_server *server, const char *const args[])
     server->args[server->args_len] = NULL;
 }
 
+#define ADD(server, ...) add_args((server), (const char *const[]){__VA_ARGS__, NULL})
+
 static void add_tls_args(struct redis_server *server, const struct certificate *certificate)
 {
-    const char *const args[] = {
-        "--port",
-        "0",
-        "--tls-port",
-        server->port_text,
-        "--tls-cert-file",
-        certificate->cert,
-        "--tls-key-file",
-        certificate->key,
-        "--tls-ca-cert-file",
-        certificate->ca,
-        "--tls-auth-clients",
-        "no",
-        "--tls-replication",
-        "yes",
-        "--tls-cluster",
-        "yes",
-        NULL,
-    };
-
-    add_args(server, args);
+    ADD(server, "--port", "0", "--tls-port", server->port_text);
+    ADD(server, "--tls-cert-file", certificate->cert, "--tls-key-file", certificate->key);
+    ADD(server, "--tls-ca-cert-file", certificate->ca, "--tls-auth-clients", "no");
+    ADD(server, "--tls-replication", "yes", "--tls-cluster", "yes");
 }
 
 static void set_args(struct redis_server *server, const char *const extra_args[])
 {
-    const char *const sentinel[] = {server->sentinel_file, "--sentinel", NULL};
-    const char *const fixed[] = {
-        "--bind", "127.0.0.1", "--unixsocket", server->socket, "--dir",       server->dir, "--logfile", server->log,
-        "--save", "",          "--appendonly", "no",           "--daemonize", "no",        NULL,
-    };
-    const char *const plain[] = {"--port", server->port_text, NULL};
-    /* A replica gets its data at once, and leaves no file of it that a restart
-     * would load. */
-    const char *const no_sentinel[] = {"--repl-diskless-sync-delay", "0", "--rdb-del-sync-files", "yes", NULL};
-    /* A dead primary is noticed soon; its replica takes over however old its
-     * data is, and stays in its shard. */
-    const char *const node[] = {"--cluster-enabled",
-                                "yes",
-                                "--cluster-port",
-                                server->bus_port_text,
-                                "--cluster-node-timeout",
-                                "1000",
-                                "--cluster-replica-validity-factor",
-                                "0",
-                                "--cluster-allow-replica-migration",
-                                "no",
-                                NULL};
-
     server->args_len = 0;
-    add_args(server, (const char *const[]){"redis-server", NULL});
+    ADD(server, "redis-server");
     if (server->kind == SENTINEL)
-        add_args(server, sentinel);
-    else
-        add_args(server, no_sentinel);
-    add_args(server, fixed);
+        ADD(server, server->sentinel_file, "--sentinel");
+    else /* A replica gets its data at once and by way of a file, as without one it gets
+          * nothing new in the first second. The file is gone soon after. */
+        ADD(server, "--repl-diskless-sync", "no", "--rdb-del-sync-files", "yes");
+    ADD(server, "--bind", "127.0.0.1", "--unixsocket", server->socket, "--dir", server->dir);
+    ADD(server, "--logfile", server->log, "--save", "", "--appendonly", "no", "--daemonize", "no");
     if (server->certificate == NULL)
-        add_args(server, plain);
+        ADD(server, "--port", server->port_text);
     else
         add_tls_args(server, server->certificate);
-    if (server->kind == CLUSTER_NODE)
-        add_args(server, node);
+    if (server->kind == CLUSTER_NODE) {
+        ADD(server, "--cluster-enabled", "yes", "--cluster-port", server->bus_port_text);
+        /* A dead primary is noticed soon; its replica takes over however old
+         * its data is, and stays in its shard. */
+        ADD(server, "--cluster-node-timeout", "1000", "--cluster-replica-validity-factor", "0");
+        ADD(server, "--cluster-allow-replica-migration", "no");
+    }
     add_args(server, extra_args);
 }
 

@@ -27,7 +27,7 @@ struct redis_server *redis_server_start_tcp(const char *const extra_args[]);
  * {"--tls-auth-clients", "yes", NULL}. The certificate outlives the server. */
 struct redis_server *redis_server_start_tls(const struct certificate *certificate, const char *const extra_args[]);
 
-/* The same for a node of a cluster, and for a Sentinel; certificate: NULL for no TLS. */
+/* A node of a cluster, and a Sentinel: with a port, and with TLS unless certificate is NULL. */
 struct redis_server *redis_server_start_node(const struct certificate *certificate, const char *const extra_args[]);
 struct redis_server *redis_server_start_sentinel(const struct certificate *certificate, const char *const extra_args[]);
 
@@ -45,14 +45,9 @@ struct redisContext *redis_server_connect(const struct redis_server *server);
 
 /* One command, in hiredis' format, on a connection of its own that gives the
  * --requirepass of extra_args. The reply, to be freed with freeReplyObject, or
- * NULL where the server does not run or does not answer within 10 s. */
+ * NULL where the server does not run or does not answer within 10 s. WAIT is of
+ * no use here: it waits for the writes of its own connection. */
 struct redisReply *redis_server_ask(const struct redis_server *server, const char *format, ...);
-
-void redis_server_kill(struct redis_server *server);    /* SIGKILL, and waits; all it held is lost */
-void redis_server_pause(struct redis_server *server);   /* SIGSTOP: it accepts, and answers nothing */
-void redis_server_resume(struct redis_server *server);  /* SIGCONT */
-void redis_server_restart(struct redis_server *server); /* killed if need be; same socket, port and arguments */
-void redis_server_stop(struct redis_server *server);    /* ends it, removes its directory; accepts NULL */
 
 /* The same, where an error or no answer ends the program. */
 struct redisReply *redis_server_must(const struct redis_server *server, const char *format, ...);
@@ -60,10 +55,17 @@ struct redisReply *redis_server_must(const struct redis_server *server, const ch
 /* Whether the text that answers a command has these words in it. */
 bool redis_server_says(const struct redis_server *server, const char *command, const char *words);
 
-/* Whether it has its primary's data; of a primary: whether no replica of it waits for its data. */
+/* Whether it has its primary's data; of a primary: whether no replica of it
+ * waits for its data. Of either: whether the file they sent it by is gone. */
 bool redis_server_is_in_sync(const struct redis_server *server);
 
-/* Waits until this is so; after 60 s the program ends, with what it waited for and the server's log. */
+void redis_server_kill(struct redis_server *server);    /* SIGKILL, and waits; all it held is lost */
+void redis_server_pause(struct redis_server *server);   /* SIGSTOP: it accepts, and answers nothing */
+void redis_server_resume(struct redis_server *server);  /* SIGCONT */
+void redis_server_restart(struct redis_server *server); /* killed if need be; same socket, port and arguments */
+void redis_server_stop(struct redis_server *server);    /* ends it, removes its directory; accepts NULL */
+
+/* Waits until this is so; after 60 s the program ends with `what` and the server's log. */
 typedef bool redis_server_condition(const void *argument);
 void redis_server_wait(const struct redis_server *server, redis_server_condition *is_so, const void *argument,
                        const char *what);

@@ -45,6 +45,11 @@ struct script_step {
 #define SCRIPT_END { SCRIPT_DO_END, NULL, 0, 0 }
 /* clang-format on */
 
+/* Lets in a store that has nothing to say but the last command of a greeting, INFO
+ * server. Which run of a server this is, it does not tell. */
+#define WELCOME "$0\r\n\r\n"
+#define SCRIPT_WELCOME SCRIPT_ACCEPT, SCRIPT_READ(1), SCRIPT_SEND(WELCOME)
+
 /* Lets a bare bitmap be joined: no filter is at either place of its name; then
  * what its guard hears, of one that is not there or is. */
 #define SCRIPT_JOIN(guard) SCRIPT_READ(2), SCRIPT_SEND("$0\r\n\r\n$0\r\n\r\n"), SCRIPT_READ(2), SCRIPT_SEND(guard)

@@ -1,0 +1,217 @@
+/* tls.c: TLS on a hiredis context. See tls.h. */
+#include "net/tls.h"
+
+bool tls_is_on(const redisContext *context)
+{
+#if HIREDIS_MAJOR >= 1
+    return context->privctx != NULL; /* hiredis_ssl's */
+#else
+    return false;
+#endif
+}
+
+#ifdef HIBLOOM_TLS
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <hiredis/hiredis_ssl.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- Words ---------------------------------------------------------------------------- */
+
+void tls_forget(void)
+{
+    ERR_clear_error();
+}
+
+const char *tls_words(const SSL *ssl)
+{
+    const unsigned long code = ERR_peek_error(); /* the first: the others follow from it */
+
+    if (ssl != NULL && SSL_get_verify_result(ssl) != X509_V_OK)
+        return X509_verify_cert_error_string(SSL_get_verify_result(ssl));
+    if (ERR_SYSTEM_ERROR(code))
+        return strerror(ERR_GET_REASON(code));
+    return code != 0 ? ERR_reason_error_string(code) : NULL;
+}
+
+static hibloom_status fail_file(struct error *error, const char *option, const char *path, const char *words)
+{
+    return error_set(error, HIBLOOM_EIO, "%s (%s): %s", option, path, words != NULL ? words : "it cannot be used");
+}
+
+/* ---- What to trust, and what to show ---------------------------------------------------- */
+
+/* A library does not ask at the terminal. */
+static int give_no_password(char *buf, int size, int writes, void *asked)
+{
+    *(bool *)asked = true;
+    return -1;
+}
+
+/* OpenSSL looks into it only once it meets a certificate. */
+static bool is_directory(const char *path)
+{
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+static hibloom_status load_key(SSL_CTX *context, const char *path, struct error *error)
+{
+    bool asked = false;
+
+    SSL_CTX_set_default_passwd_cb(context, give_no_password);
+    SSL_CTX_set_default_passwd_cb_userdata(context, &asked);
+    const bool loaded = SSL_CTX_use_PrivateKey_file(context, path, SSL_FILETYPE_PEM) == 1;
+    SSL_CTX_set_default_passwd_cb_userdata(context, NULL);
+    return loaded ? HIBLOOM_OK
+                  : fail_file(error, "tls_key", path,
+                              asked ? "it wants a password, and none is asked for" : tls_words(NULL));
+}
+
+static hibloom_status load_files(SSL_CTX *context, const hibloom_connect_options *o, struct error *error)
+{
+    if (o->tls_cacert == NULL && o->tls_cacertdir == NULL && SSL_CTX_set_default_verify_paths(context) != 1)
+        return error_set(error, HIBLOOM_ENOMEM, "out of memory");
+    if (o->tls_cacert != NULL && SSL_CTX_load_verify_file(context, o->tls_cacert) != 1)
+        return fail_file(error, "tls_cacert", o->tls_cacert, tls_words(NULL));
+    if (o->tls_cacertdir != NULL && !is_directory(o->tls_cacertdir))
+        return fail_file(error, "tls_cacertdir", o->tls_cacertdir, strerror(errno));
+    if (o->tls_cacertdir != NULL && SSL_CTX_load_verify_dir(context, o->tls_cacertdir) != 1)
+        return fail_file(error, "tls_cacertdir", o->tls_cacertdir, tls_words(NULL));
+    if (o->tls_cert != NULL && SSL_CTX_use_certificate_chain_file(context, o->tls_cert) != 1)
+        return fail_file(error, "tls_cert", o->tls_cert, tls_words(NULL));
+    return o->tls_key != NULL ? load_key(context, o->tls_key, error) : HIBLOOM_OK;
+}
+
+/* No name at all would verify none. SNI is for names only (RFC 6066). */
+static bool set_name(SSL *ssl, const char *name)
+{
+    SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    if (name[0] == '\0' || X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name) == 1)
+        return name[0] != '\0';
+    return SSL_set1_host(ssl, name) == 1 && SSL_set_tlsext_host_name(ssl, name) == 1;
+}
+
+static hibloom_status make(SSL **out, const struct settings *s, const char *host, struct error *error)
+{
+    const char *name = s->options.tls_sni != NULL ? s->options.tls_sni : host;
+    SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+
+    if (context == NULL || SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) != 1) {
+        SSL_CTX_free(context);
+        return error_set(error, HIBLOOM_ENOMEM, "out of memory");
+    }
+    SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
+    SSL_CTX_set_options(context, SSL_OP_IGNORE_UNEXPECTED_EOF); /* replies say where they end */
+    hibloom_status status = load_files(context, &s->options, error);
+    *out = status == HIBLOOM_OK ? SSL_new(context) : NULL;
+    SSL_CTX_free(context); /* it lives on in what was made of it */
+    if (status == HIBLOOM_OK && *out == NULL)
+        status = error_set(error, HIBLOOM_ENOMEM, "out of memory");
+    if (status == HIBLOOM_OK && !set_name(*out, name))
+        status = error_set(error, HIBLOOM_EIO, "\"%s\" is no host name that a certificate could be verified for", name);
+    return status;
+}
+
+/* ---- The handshake ------------------------------------------------------------------------ */
+
+static hibloom_status fail_handshake(const SSL *ssl, int saved, struct error *error)
+{
+    const char *words = tls_words(ssl);
+
+    if (SSL_get_verify_result(ssl) != X509_V_OK)
+        return error_set(error, HIBLOOM_EIO, "TLS: the server's certificate is not accepted: %s", words);
+    if (words == NULL)
+        words = saved != 0 ? strerror(saved) : "the server closed the connection";
+    return error_set(error, HIBLOOM_EIO, "TLS: %s", words);
+}
+
+hibloom_status tls_check(struct error *error)
+{
+    return HIBLOOM_OK;
+}
+
+hibloom_status tls_begin(redisContext *context, const struct settings *s, const char *host, SSL **ssl,
+                         struct error *error)
+{
+    const int flags = fcntl(context->fd, F_GETFL);
+
+    ERR_clear_error();
+    *ssl = NULL;
+    hibloom_status status = make(ssl, s, host, error);
+    if (status == HIBLOOM_OK && (flags < 0 || fcntl(context->fd, F_SETFL, flags | O_NONBLOCK) != 0))
+        status = error_set(error, HIBLOOM_EIO, "%s", strerror(errno));
+    context->flags &= ~REDIS_BLOCK;
+    errno = 0;
+    if (status == HIBLOOM_OK && redisInitiateSSL(context, *ssl) != REDIS_OK)
+        status = fail_handshake(*ssl, errno, error);
+    if (status != HIBLOOM_OK) { /* hiredis has not taken it */
+        SSL_free(*ssl);
+        *ssl = NULL;
+    }
+    return status;
+}
+
+hibloom_status tls_handshake(const redisContext *context, SSL *ssl, uint64_t until, struct error *error)
+{
+    for (;;) {
+        const uint64_t now = clock_now_ms();
+        struct pollfd ready = {.fd = context->fd};
+
+        ERR_clear_error();
+        errno = 0;
+        const int result = SSL_do_handshake(ssl), saved = errno;
+        if (result == 1)
+            return HIBLOOM_OK;
+        switch (SSL_get_error(ssl, result)) {
+        case SSL_ERROR_WANT_READ: ready.events = POLLIN; break;
+        case SSL_ERROR_WANT_WRITE: ready.events = POLLOUT; break;
+        default: return fail_handshake(ssl, saved, error);
+        }
+        if (now >= until)
+            return error_set(error, HIBLOOM_ETIMEDOUT, "TLS: timed out in the handshake: is TLS spoken at this port?");
+        (void)poll(&ready, 1, (int)(until - now)); /* a signal ends it early, and changes nothing */
+    }
+}
+
+#else
+
+hibloom_status tls_check(struct error *error)
+{
+    return error_set(error, HIBLOOM_ENOTSUP,
+                     "this library was built without TLS: install hiredis 1.0 or later with its hiredis_ssl, OpenSSL 3 "
+                     "and pkg-config (Debian 13: libhiredis-dev, libssl-dev, pkg-config), and build it again");
+}
+
+hibloom_status tls_begin(redisContext *context, const struct settings *s, const char *host, struct ssl_st **ssl,
+                         struct error *error)
+{
+    return tls_check(error);
+}
+
+hibloom_status tls_handshake(const redisContext *context, struct ssl_st *ssl, uint64_t until, struct error *error)
+{
+    return tls_check(error);
+}
+
+void tls_forget(void)
+{
+}
+
+const char *tls_words(const struct ssl_st *ssl)
+{
+    return NULL;
+}
+
+#endif

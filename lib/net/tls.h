@@ -1,0 +1,40 @@
+/* tls.h: TLS on a hiredis context, by hiredis_ssl and OpenSSL.
+ *
+ * hiredis' own redisSSLContext does not verify the host name, so OpenSSL's object
+ * is made here and handed to hiredis, which reads and writes by it from then on.
+ *
+ * All of OpenSSL is behind this header. Where the library is built without it
+ * (HIBLOOM_TLS is not defined), to begin is ENOTSUP. */
+#ifndef HIBLOOM_TLS_H
+#define HIBLOOM_TLS_H
+
+#include "net/settings.h"
+
+#include <hiredis/hiredis.h>
+
+struct ssl_st; /* OpenSSL's SSL */
+
+/* ENOTSUP where the library is built without TLS: what to install, in words. */
+hibloom_status tls_check(struct error *);
+
+/* Begins TLS on a connected context, which is a non-blocking one from then on, and
+ * owns *ssl. What is read or written goes on with the handshake. The files are read
+ * for each connection: so a renewed certificate needs no restart.
+ * EIO: a file is not what it has to be; ENOMEM. */
+hibloom_status tls_begin(redisContext *, const struct settings *, const char *host, struct ssl_st **ssl,
+                         struct error *);
+
+/* Waits for the end of the handshake. EIO, ETIMEDOUT. */
+hibloom_status tls_handshake(const redisContext *, struct ssl_st *ssl, uint64_t until, struct error *);
+
+/* Does it go over TLS? Also if it is the caller's. */
+bool tls_is_on(const redisContext *);
+
+/* To be called before hiredis reads or writes over TLS: the reasons of before are no reasons for what follows. */
+void tls_forget(void);
+
+/* Why that failed, as OpenSSL says; NULL: it says nothing. With `ssl` also what is
+ * wrong with the server's certificate. */
+const char *tls_words(const struct ssl_st *ssl);
+
+#endif

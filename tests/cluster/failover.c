@@ -1,0 +1,170 @@
+/* A primary is killed, or stops answering, under the load of four processes, and
+ * its replica takes over: nothing that replicas were to have is missing, nobody
+ * hangs, and each item is new to somebody. What a failover costs is printed. */
+#include "../support/load.h"
+#include "../support/redis_cluster.h"
+
+#include <stdio.h>
+#include <sys/mman.h>
+
+enum { PRIMARIES = 3 };
+
+#define TEXT LOAD_BITS " segments=12 seed=1"
+
+/* Longer than a failover, which takes 4 s at most, on a machine that is slow. */
+#define PATIENT .size = sizeof(hibloom_connect_options), .retry_ms = 20000, .command_timeout_ms = 1000
+
+static const hibloom_connect_options careful = {PATIENT, .min_replicas = 1};
+
+static struct redis_cluster *cluster;
+static hibloom_store *store;
+
+static int set_up(void **state)
+{
+    cluster = redis_cluster_start(&(struct redis_cluster_options){.primaries = PRIMARIES, .replicas = 1});
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    redis_cluster_stop(cluster);
+    return 0;
+}
+
+/* ---- What happens to the primary ----------------------------------------------------- */
+
+static int owner_of(const char *key)
+{
+    return redis_cluster_owner(cluster, redis_cluster_slot(cluster, key));
+}
+
+static void kill_under(struct load *load)
+{
+    const int primary = owner_of("seen:0");
+
+    redis_server_kill(redis_cluster_node(cluster, primary));
+    redis_cluster_wait_failover(cluster, primary);
+    redis_server_restart(redis_cluster_node(cluster, primary));
+    redis_cluster_wait_settled(cluster);
+    load_wait(load, 20);
+}
+
+/* Who resumes still believes that it is the primary, for a moment. */
+static void pause_under(struct load *load)
+{
+    const int primary = owner_of("seen:0");
+
+    redis_server_pause(redis_cluster_node(cluster, primary));
+    redis_cluster_wait_failover(cluster, primary);
+    redis_server_resume(redis_cluster_node(cluster, primary));
+    redis_cluster_wait_settled(cluster);
+    load_wait(load, 20);
+}
+
+/* ---- Load ------------------------------------------------------------------------------- */
+
+static uint64_t longest_ms(const struct load *load)
+{
+    uint64_t longest = 0;
+
+    for (int i = 0; i < LOAD_WORKERS; i++)
+        longest = load->workers[i].longest_ms > longest ? load->workers[i].longest_ms : longest;
+    return longest;
+}
+
+static void report(const char *what, const struct load *load, uint64_t ms)
+{
+    const hibloom_stats stats = load_stats(load);
+    unsigned unavailable = 0;
+
+    for (int i = 0; i < LOAD_WORKERS; i++)
+        unavailable += load->workers[i].unavailable;
+    print_message("%s: over after %llu ms, the longest call %llu ms, %llu exchanges again, %llu commands in doubt, %zu items, "
+                  "%zu new to none, %zu to several, %u calls ELOST, %u failed\n",
+                  what, (unsigned long long)ms, (unsigned long long)longest_ms(load), (unsigned long long)stats.retries,
+                  (unsigned long long)stats.in_doubt, load_added(load), load_winners(load, 0, 0), load_winners(load, 2, 255),
+                  load_told(load), unavailable);
+}
+
+static struct load *load_under(void (*happens)(struct load *), const char *what, const hibloom_connect_options *options)
+{
+    store = test_connect(redis_cluster_uri(cluster), options);
+    (void)!hibloom_delete(store, "seen"); /* of a test that failed */
+    hibloom *filter = test_open(store, "seen", TEXT);
+    struct load *load = load_start(redis_cluster_uri(cluster), "seen", TEXT, options, options->min_replicas != 0,
+                                   options->min_replicas == 0);
+    const uint64_t since = test_now_ms();
+
+    load_wait(load, 20);
+    happens(load);
+    load_stop(load);
+    report(what, load, test_now_ms() - since);
+    hibloom_close(filter);
+    return load;
+}
+
+static void drop_all(struct load *load)
+{
+    assert_ok(hibloom_delete(store, "seen"), store);
+    hibloom_store_free(store);
+    load_free(load);
+}
+
+static void assert_kept(struct load *load)
+{
+    hibloom_store_free(store); /* it has not heard of the failover yet */
+    store = test_connect(redis_cluster_uri(cluster), NULL);
+    hibloom *filter = test_open(store, "seen", TEXT);
+
+    assert_int_equal(load_missing(load, filter, store), 0);
+    assert_int_equal(load_winners(load, 0, 0), 0);
+    for (int i = 0; i < LOAD_WORKERS; i++) {
+        assert_int_equal(load->workers[i].told, 1);
+        assert_int_equal(load->workers[i].unavailable, 0);
+    }
+    hibloom_close(filter);
+    drop_all(load);
+}
+
+static void what_replicas_have_outlives_a_primary(void **state)
+{
+    assert_kept(load_under(kill_under, "killed, replicas wanted", &careful));
+}
+
+static void what_replicas_have_outlives_a_primary_that_stops_answering(void **state)
+{
+    assert_kept(load_under(pause_under, "paused, replicas wanted", &careful));
+}
+
+static void count_warnings(hibloom_log_level level, const char *line, void *data)
+{
+    if (level == HIBLOOM_LOG_WARNING)
+        atomic_fetch_add((atomic_uint *)data, 1);
+}
+
+/* Without replicas to wait for, what the old primary acknowledged last may be missing:
+ * but each item was new to somebody, and nobody who accepts it is bothered. */
+static void who_accepts_restarts_only_hears_a_warning(void **state)
+{
+    atomic_uint *warnings = mmap(NULL, sizeof *warnings, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    const hibloom_connect_options options = {PATIENT, .accept_restarts = true, .on_log = count_warnings, .data = warnings};
+
+    assert_true(warnings != MAP_FAILED);
+    struct load *load = load_under(kill_under, "killed, restarts accepted", &options);
+    assert_int_equal(load_winners(load, 0, 0), 0);
+    assert_int_equal(load_told(load), 0);
+    assert_int_equal(load_stats(load).restarts, LOAD_WORKERS);
+    assert_true(*warnings >= LOAD_WORKERS);
+    drop_all(load);
+    munmap(warnings, sizeof *warnings);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_replicas_have_outlives_a_primary),
+        cmocka_unit_test(what_replicas_have_outlives_a_primary_that_stops_answering),
+        cmocka_unit_test(who_accepts_restarts_only_hears_a_warning),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,332 @@
+/* Secrets are overwritten before their memory is given back: the seed, which is
+ * the key of a siphash, and the password of a URI.
+ *
+ * malloc and its kin are replaced, so that each block can be searched at the
+ * moment when it is freed. The stack is searched as well: a call is made on a
+ * thread whose stack is an array of ours. ASan, which has its own of both, bears
+ * neither: there these tests are skipped. */
+#include "base/error.h"
+#include "net/uri.h"
+#include "spec/spec.h"
+#include "support/temp_dir.h"
+#include "support/test.h"
+
+#include <malloc.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define REPLACED 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define REPLACED 0
+#endif
+#endif
+#ifndef REPLACED
+#define REPLACED 1
+#endif
+
+/* Eight bytes of a secret are as good as all of it. The seed's are also searched
+ * for as numbers, as they are in memory. */
+#define PIECE 8
+#define SEED "b5e9c27d104f8a63"
+#define KEY "d9e1f70c5a284b36e4903b7cf125d6a8"
+#define PASSWORD "correcthorse%20battery"
+#define SEEDED "bits=9000 hashes=7 capacity=900 error=0.01 seed=" SEED
+#define KEYED "capacity=1000 error=0.01 hash=siphash seed=" KEY
+
+static const uint64_t seed = UINT64_C(0xb5e9c27d104f8a63);
+static const unsigned char key[] = {0xd9, 0xe1, 0xf7, 0x0c, 0x5a, 0x28, 0x4b, 0x36};
+static bool watching;
+static unsigned freed, found; /* blocks, while watching; and those with a secret */
+
+static bool holds_secret(const void *block, size_t len)
+{
+    const char *const texts[] = {SEED, &SEED[PIECE], KEY, &KEY[PIECE], &KEY[3 * PIECE], PASSWORD, &PASSWORD[14]};
+
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        if (memmem(block, len, texts[i], PIECE) != NULL)
+            return true;
+    return memmem(block, len, &seed, sizeof seed) != NULL || memmem(block, len, key, sizeof key) != NULL;
+}
+
+#if REPLACED
+
+void *__libc_malloc(size_t size);
+void __libc_free(void *old);
+
+void free(void *old)
+{
+    if (watching && old != NULL) {
+        freed++;
+        found += holds_secret(old, malloc_usable_size(old));
+    }
+    __libc_free(old);
+}
+
+/* Always elsewhere, so that the old block is freed by the function above. */
+void *realloc(void *old, size_t size)
+{
+    void *fresh = __libc_malloc(size);
+    const size_t before = malloc_usable_size(old);
+
+    if (fresh != NULL && old != NULL) {
+        memcpy(fresh, old, before < size ? before : size);
+        free(old);
+    }
+    return fresh;
+}
+
+#endif
+
+static void assert_wiped(void)
+{
+    watching = false;
+    print_message("%u blocks were freed\n", freed);
+    assert_true(freed > 0);
+    assert_int_equal(found, 0);
+}
+
+static void watch(void)
+{
+    freed = found = 0;
+    watching = true;
+}
+
+/* ---- The heap ----------------------------------------------------------------- */
+
+/* So that what follows means something. */
+static void a_secret_in_a_freed_block_is_seen(void **state)
+{
+    static const char *const secrets[] = {SEEDED, KEYED, PASSWORD};
+    char *volatile block; /* or the compiler leaves both out, malloc and free */
+
+    (void)state;
+    if (!REPLACED)
+        skip();
+    watch();
+    for (size_t i = 0; i < sizeof secrets / sizeof secrets[0]; i++) {
+        block = strdup(secrets[i]);
+        free(block);
+    }
+    for (size_t i = 0; i < 2; i++) {
+        hibloom_spec *spec = malloc(sizeof *spec);
+        assert_ok(hibloom_spec_parse(spec, secrets[i]), NULL);
+        block = (char *)spec;
+        free(block);
+    }
+    watching = false;
+    assert_int_equal(found, 5);
+}
+
+static void a_closed_handle_leaves_no_seed(void **state)
+{
+    static const char *const texts[] = {SEEDED, KEYED};
+
+    (void)state;
+    if (!REPLACED)
+        skip();
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        hibloom_store *store = test_connect("memory:", NULL);
+        const hibloom_spec spec = test_spec(texts[i]);
+        hibloom *opened, *attached, *refused = NULL;
+
+        assert_ok(hibloom_open(&opened, store, "opened", &spec), store);
+        assert_ok(hibloom_attach(&attached, store, "attached", &spec), store);
+        watch();
+        assert_status(hibloom_attach(&refused, store, "opened", &spec), HIBLOOM_EMISMATCH, store);
+        hibloom_close(opened);
+        hibloom_close(attached);
+        assert_wiped();
+        hibloom_store_free(store);
+    }
+}
+
+static void a_file_that_was_saved_or_loaded_leaves_no_seed(void **state)
+{
+    static const char *const texts[] = {SEEDED, KEYED};
+    hibloom_spec loaded;
+
+    (void)state;
+    if (!REPLACED)
+        skip();
+    char *dir = temp_dir_make(), *path = temp_dir_path(dir, "filter");
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        hibloom_store *store = test_connect("memory:", NULL);
+        hibloom *filter = test_open(store, "filter", texts[i]), *other = test_open(store, "other", "bits=9 hashes=1");
+
+        watch();
+        assert_ok(hibloom_save(filter, path), store);
+        assert_ok(hibloom_load(filter, path), store);
+        assert_ok(hibloom_spec_load(&loaded, path), NULL);
+        assert_status(hibloom_load(other, path), HIBLOOM_EMISMATCH, store);
+        assert_wiped();
+        hibloom_close(filter);
+        hibloom_close(other);
+        hibloom_store_free(store);
+    }
+    free(path);
+    temp_dir_remove(dir);
+}
+
+static void a_uri_that_was_parsed_or_refused_leaves_no_password(void **state)
+{
+    struct error error;
+    struct uri uri;
+
+    (void)state;
+    if (!REPLACED)
+        skip();
+    watch();
+    assert_int_equal(uri_parse(&uri, "redis://user:" PASSWORD "@host/1", &error), HIBLOOM_OK);
+    uri_free(&uri);
+    assert_int_equal(uri_parse(&uri, "redis://user:" PASSWORD "@host/none", &error), HIBLOOM_EINVAL);
+    assert_wiped();
+}
+
+/* ---- The stack ---------------------------------------------------------------- */
+
+#define STACK ((size_t)256 << 10)
+
+static _Alignas(4096) unsigned char stack[STACK];
+static hibloom_spec parsed; /* not on the stack, as nothing is that a call is given */
+static char text[HIBLOOM_SPEC_TEXT_SIZE], words[256], *saved;
+
+static void *call_and_leave(void *call)
+{
+    (*(void (**)(void))call)();
+    return NULL;
+}
+
+/* A copy of a spec or of its text, and more of it than a register has: what the
+ * compiler and the C library save of registers is not in our hand. */
+static bool holds_copy(const void *block, size_t len)
+{
+    static const uint64_t seeds[] = {UINT64_C(0xb5e9c27d104f8a63), 0, 0, 0};
+    static const unsigned char keys[32] = {0xd9, 0xe1, 0xf7, 0x0c, 0x5a, 0x28, 0x4b, 0x36,
+                                           0xe4, 0x90, 0x3b, 0x7c, 0xf1, 0x25, 0xd6, 0xa8};
+    static const char *const texts[] = {"seed=" SEED, "seed=" KEY};
+
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        if (memmem(block, len, texts[i], strlen("seed=" SEED)) != NULL)
+            return true;
+    return memmem(block, len, seeds, sizeof seeds) != NULL || memmem(block, len, keys, sizeof keys) != NULL;
+}
+
+/* Makes the call on the stack above. Once before, too: where symbols are bound
+ * lazily, the first call of a function of the C library saves all registers. */
+static void call_there(void (*call)(void))
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+
+    call();
+    memset(stack, 0, sizeof stack);
+    assert_int_equal(pthread_attr_init(&attributes), 0);
+    assert_int_equal(pthread_attr_setstack(&attributes, stack, sizeof stack), 0);
+    assert_int_equal(pthread_create(&thread, &attributes, call_and_leave, &call), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    pthread_attr_destroy(&attributes);
+}
+
+static const char *current;
+static bool as_expected;
+
+static void copy_spec(void)
+{
+    hibloom_spec spec;
+
+    memcpy(&spec, &parsed, sizeof spec);
+    __asm__ volatile("" : : "r"(&spec) : "memory"); /* or the compiler leaves it out */
+}
+
+static void copy_text(void)
+{
+    char copy[sizeof text];
+
+    memcpy(copy, text, sizeof copy);
+    __asm__ volatile("" : : "r"(copy) : "memory");
+}
+
+static void parse(void)
+{
+    as_expected = hibloom_spec_parse(&parsed, current) == HIBLOOM_OK;
+}
+
+static void parse_what_is_wrong(void)
+{
+    static char wrong[256];
+
+    strcpy(wrong, current);
+    strcat(wrong, " segments=70000");
+    as_expected = hibloom_spec_parse(&parsed, wrong) == HIBLOOM_ERANGE &&
+                  *hibloom_spec_error(wrong, words, sizeof words) != '\0' &&
+                  *hibloom_spec_error(current, words, sizeof words) == '\0';
+}
+
+static void format(void)
+{
+    as_expected = hibloom_spec_format(&parsed, text, sizeof text) == HIBLOOM_OK;
+}
+
+static void adopt(void)
+{
+    static hibloom_spec adopted;
+
+    as_expected = spec_adopt(&adopted, NULL, text) == HIBLOOM_OK && spec_adopt(&adopted, &parsed, text) == HIBLOOM_OK &&
+                  spec_adopt(&adopted, &parsed, current) == HIBLOOM_EMISMATCH;
+}
+
+static void load(void)
+{
+    static hibloom_spec loaded;
+
+    as_expected = hibloom_spec_load(&loaded, saved) == HIBLOOM_OK;
+}
+
+static void specs_leave_no_seed_on_the_stack(void **state)
+{
+    static const char *const texts[] = {SEEDED, KEYED};
+    void (*const calls[])(void) = {parse, parse_what_is_wrong, format, adopt, load};
+
+    (void)state;
+    if (!REPLACED)
+        skip();
+    char *dir = temp_dir_make();
+    saved = temp_dir_path(dir, "filter");
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        hibloom_store *store = test_connect("memory:", NULL);
+        hibloom *filter = test_open(store, "filter", texts[i]);
+        assert_ok(hibloom_save(filter, saved), store);
+        current = texts[i];
+        for (size_t n = 0; n < sizeof calls / sizeof calls[0]; n++) {
+            as_expected = false;
+            call_there(calls[n]);
+            assert_true(as_expected);
+            if (holds_copy(stack, sizeof stack))
+                fail_msg("call %zu leaves a seed of %s on the stack", n, texts[i]);
+        }
+        call_there(copy_spec); /* these would be seen */
+        assert_true(holds_copy(stack, sizeof stack));
+        call_there(copy_text);
+        assert_true(holds_copy(stack, sizeof stack));
+        hibloom_close(filter);
+        hibloom_store_free(store);
+    }
+    free(saved);
+    temp_dir_remove(dir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_secret_in_a_freed_block_is_seen),
+        cmocka_unit_test(a_closed_handle_leaves_no_seed),
+        cmocka_unit_test(a_file_that_was_saved_or_loaded_leaves_no_seed),
+        cmocka_unit_test(a_uri_that_was_parsed_or_refused_leaves_no_password),
+        cmocka_unit_test(specs_leave_no_seed_on_the_stack),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,120 @@
+/* Fuzz target: a file that hibloom_save may have written, or not. */
+#ifndef _FILE_OFFSET_BITS
+#define _FILE_OFFSET_BITS 64
+#endif
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "fuzz.h"
+#include "hibloom/hibloom.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { TEXT_LENGTH_AT = 12, BITS_LENGTH_AT = 16, HEADER = 24, SUM = 8 };
+
+struct file {
+    int fd;
+    char path[64];
+};
+
+static struct file make_file(const void *bytes, size_t size)
+{
+    struct file file = {.fd = memfd_create("fuzz", MFD_CLOEXEC)};
+
+    REQUIRE(file.fd >= 0);
+    REQUIRE(write(file.fd, bytes, size) == (ssize_t)size);
+    snprintf(file.path, sizeof file.path, "/proc/self/fd/%d", file.fd);
+    return file;
+}
+
+static uint64_t bits_set_in(const uint8_t *bytes, uint64_t len)
+{
+    uint64_t n = 0;
+
+    for (uint64_t i = 0; i < len; i++)
+        n += (unsigned)__builtin_popcount(bytes[i]);
+    return n;
+}
+
+static uint64_t bits_set(hibloom *filter)
+{
+    hibloom_info info;
+
+    REQUIRE(hibloom_get_info(filter, &info) == HIBLOOM_OK);
+    return info.bits_set;
+}
+
+/* Just what is in the file is in the filter then; or nothing, if it was refused.
+ * Attached, since hibloom_open would draw a seed where the file has none. */
+static void require_loaded(hibloom_store *store, const hibloom_spec *spec, const struct file *file,
+                           const uint8_t *bytes, size_t size)
+{
+    hibloom *filter = NULL;
+    uint64_t len;
+
+    REQUIRE(hibloom_attach(&filter, store, "same", spec) == HIBLOOM_OK);
+    const hibloom_status status = hibloom_load(filter, file->path);
+    if (status == HIBLOOM_OK) {
+        memcpy(&len, bytes + BITS_LENGTH_AT, sizeof len);
+        REQUIRE(len < size);
+        REQUIRE(bits_set(filter) == bits_set_in(bytes + size - SUM - len, len));
+        REQUIRE(hibloom_load(filter, file->path) == HIBLOOM_OK);
+    } else {
+        REQUIRE(status == HIBLOOM_ECORRUPT && *hibloom_store_error(store) != '\0');
+        REQUIRE(bits_set(filter) == 0);
+    }
+    hibloom_close(filter);
+}
+
+static void load(const uint8_t *bytes, size_t size)
+{
+    const struct file file = make_file(bytes, size);
+    hibloom_store *store;
+    hibloom *other = NULL;
+    hibloom_spec spec;
+
+    REQUIRE(hibloom_memory(&store) == HIBLOOM_OK);
+    REQUIRE(hibloom_spec_parse(&spec, "bits=77 hashes=3 seed=0123456789abcdef") == HIBLOOM_OK);
+    REQUIRE(hibloom_open(&other, store, "other", &spec) == HIBLOOM_OK);
+    const hibloom_status status = hibloom_spec_load(&spec, file.path);
+    const hibloom_status mixed = hibloom_load(other, file.path);
+    REQUIRE(mixed == HIBLOOM_ECORRUPT || mixed == HIBLOOM_EMISMATCH || mixed == HIBLOOM_OK);
+    if (status == HIBLOOM_OK)
+        require_loaded(store, &spec, &file, bytes, size);
+    else
+        REQUIRE(status == HIBLOOM_ECORRUPT && mixed == HIBLOOM_ECORRUPT);
+    REQUIRE(mixed == HIBLOOM_OK || bits_set(other) == 0);
+    hibloom_close(other);
+    hibloom_store_free(store);
+    close(file.fd);
+}
+
+/* Bytes at random have no right lengths and never the right checksum: they are put in. */
+static void mend(uint8_t *bytes, size_t size)
+{
+    static const uint8_t begin[TEXT_LENGTH_AT] = {0x89, 'H', 'B', 'L', '\r', '\n', 0x1a, '\n', 1};
+    uint32_t text_len;
+
+    if (size < HEADER + SUM)
+        return;
+    memcpy(bytes, begin, sizeof begin);
+    memcpy(&text_len, bytes + TEXT_LENGTH_AT, sizeof text_len);
+    if (text_len > size - HEADER - SUM)
+        return;
+    const uint64_t bits_len = size - HEADER - SUM - text_len;
+    memcpy(bytes + BITS_LENGTH_AT, &bits_len, sizeof bits_len);
+    const uint64_t sum = XXH3_64bits(bytes, size - SUM);
+    memcpy(bytes + size - SUM, &sum, sizeof sum);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    uint8_t *bytes = (uint8_t *)fuzz_copy(data, size, 0);
+
+    load(bytes, size);
+    mend(bytes, size);
+    load(bytes, size);
+    free(bytes);
+    return 0;
+}

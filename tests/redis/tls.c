@@ -1,0 +1,329 @@
+/* TLS as it works: whom the library trusts, what it shows, and that a filter over
+ * TLS is the filter that it is without. How it fails is in tests/fault/tls.c. */
+#include "support/batch.h"
+#include "support/certificates.h"
+#include "support/redis_cluster.h"
+#include "support/sentinel.h"
+#include "support/tls_front.h"
+
+#include <hiredis/hiredis.h>
+#include <netdb.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef HIBLOOM_TLS
+
+static struct certificates *certificates;
+static struct redis_server *tls_server;
+
+static int set_up(void **state)
+{
+    certificates = certificates_make();
+    tls_server = redis_server_start_tls(&certificates->server, NULL);
+    return batch_set_up(state);
+}
+
+static int tear_down(void **state)
+{
+    redis_server_stop(tls_server);
+    certificates_remove(certificates);
+    return 0;
+}
+
+static hibloom_connect_options trusting(void)
+{
+    return (hibloom_connect_options){.size = sizeof(hibloom_connect_options), .tls_cacert = certificates->ca};
+}
+
+static uint64_t connections_of(const hibloom_store *store)
+{
+    hibloom_stats stats;
+
+    hibloom_get_stats(store, &stats);
+    return stats.connections;
+}
+
+/* Connected, and a filter answers. */
+static void assert_works(const char *uri, const hibloom_connect_options *options)
+{
+    struct subject subject;
+
+    subject_begin(&subject, uri, &variants[0], options);
+    subject_end(&subject);
+}
+
+static void each_call_does_over_tls_what_it_does_without(void **state)
+{
+    const hibloom_connect_options options = trusting();
+
+    for (int i = 0; i < VARIANTS; i++) {
+        struct subject subject;
+        subject_begin(&subject, redis_server_uri(tls_server), &variants[i], &options);
+        for (int j = 0; j < CALLS; j++) {
+            assert_ok(calls[j].run(&subject), subject.store);
+            subject_check(&subject);
+        }
+        assert_int_equal(connections_of(subject.store), 1);
+        subject_end(&subject);
+    }
+}
+
+static void a_batch_of_many_records_goes_through(void **state)
+{
+    const hibloom_connect_options options = trusting();
+    const int items = test_is_slow() ? 20000 : BATCH;
+
+    for (int i = 0; i < 2; i++) {
+        struct subject subject;
+        subject_begin(&subject, redis_server_uri(tls_server), &variants[i], &options);
+        assert_ok(hibloom_add_many(subject.filter, batch_items, (size_t)items, NULL), subject.store);
+        assert_ok(hibloom_contains_many(subject.filter, batch_items, (size_t)items, batch_answers), subject.store);
+        for (int item = 0; item < items; item++)
+            assert_true(batch_answers[item]);
+        subject.maybe_removed = true;
+        assert_ok(hibloom_drop(subject.filter), subject.store);
+        subject_end(&subject);
+    }
+}
+
+static void after_a_kill_and_a_restart_the_next_call_connects_anew(void **state)
+{
+    const hibloom_connect_options options = trusting();
+    struct subject subject;
+    hibloom_stats stats;
+
+    subject_begin(&subject, redis_server_uri(tls_server), &variants[1], &options);
+    redis_server_kill(tls_server);
+    assert_status(call_named("contains")->run(&subject), HIBLOOM_EIO, subject.store);
+    redis_server_restart(tls_server);
+    assert_status(call_named("contains")->run(&subject), HIBLOOM_ELOST, subject.store);
+    assert_lost_and_found_again(&subject);
+    hibloom_get_stats(subject.store, &stats);
+    assert_int_equal(stats.restarts, 1);
+    subject_end(&subject);
+}
+
+static void a_call_whose_connection_dies_is_retried(void **state)
+{
+    struct redisContext *redis = redis_server_connect(tls_server);
+    hibloom_connect_options options = trusting();
+    struct subject subject;
+
+    options.retry_ms = 10000;
+    options.command_timeout_ms = 300;
+    subject_begin(&subject, redis_server_uri(tls_server), &variants[0], &options);
+    struct later waker = {.pid = redis_server_pid(tls_server), .number = SIGCONT, .milliseconds = 900};
+    redis_server_pause(tls_server);
+    start_later(&waker);
+    assert_ok(call_named("contains")->run(&subject), subject.store);
+    pthread_join(waker.thread, NULL);
+    assert_true(connections_of(subject.store) > 1);
+    test_command(redis, "CLIENT KILL TYPE normal SKIPME yes");
+    assert_ok(call_named("add")->run(&subject), subject.store);
+    subject_end(&subject);
+    redisFree(redis);
+}
+
+static void an_idle_connection_is_used_again(void **state)
+{
+    const hibloom_connect_options options = trusting();
+    struct subject subject;
+
+    subject_begin(&subject, redis_server_uri(tls_server), &variants[0], &options);
+    test_sleep_ms(1000);
+    subject_check(&subject);
+    assert_int_equal(connections_of(subject.store), 1);
+    subject_end(&subject);
+}
+
+/* ---- With a server that is more talkative than Redis -------------------------------------- */
+
+static const char *front_uri(const struct tls_front *front, const char *host, const char *query)
+{
+    static char uri[512];
+
+    snprintf(uri, sizeof uri, "rediss://%s:%d%s", host, tls_front_port(front), query);
+    return uri;
+}
+
+static void new_keys_and_tickets_do_not_end_an_idle_connection(void **state)
+{
+    struct tls_front *front = tls_front_start(&certificates->server, redis_server_socket(tls_server));
+    const hibloom_connect_options options = trusting();
+    struct subject subject;
+
+    subject_begin(&subject, front_uri(front, "127.0.0.1", ""), &variants[0], &options);
+    for (int i = 0; i < 3; i++) {
+        tls_front_chatter(front);
+        test_sleep_ms(50); /* it is idle until they are here */
+        subject_check(&subject);
+        assert_int_equal(connections_of(subject.store), 1);
+    }
+    subject_end(&subject);
+    tls_front_stop(front);
+}
+
+static void tls_1_2_will_do(void **state)
+{
+    struct tls_front *front = tls_front_start(&certificates->server, redis_server_socket(tls_server));
+    const hibloom_connect_options options = trusting();
+
+    tls_front_limit(front);
+    assert_works(front_uri(front, "127.0.0.1", ""), &options);
+    tls_front_stop(front);
+}
+
+static void the_server_is_asked_for_the_host_by_name(void **state)
+{
+    struct tls_front *front = tls_front_start(&certificates->wrong_name, redis_server_socket(tls_server));
+    hibloom_connect_options options = trusting();
+
+    assert_works(front_uri(front, "127.0.0.1", "?sni=wrong.example"), &options);
+    assert_string_equal(tls_front_sni(front), "wrong.example");
+    options.tls_sni = "wrong.example";
+    assert_works(front_uri(front, "127.0.0.1", ""), &options);
+    assert_string_equal(tls_front_sni(front), "wrong.example");
+    tls_front_stop(front);
+}
+
+static void an_address_is_verified_and_not_asked_for_by_name(void **state)
+{
+    struct tls_front *front = tls_front_start(&certificates->server, redis_server_socket(tls_server));
+    const hibloom_connect_options options = trusting();
+
+    assert_works(front_uri(front, "127.0.0.1", "?sni=localhost"), &options);
+    assert_string_equal(tls_front_sni(front), "localhost");
+    assert_works(front_uri(front, "127.0.0.1", ""), &options);
+    assert_string_equal(tls_front_sni(front), "");
+    tls_front_stop(front);
+}
+
+static void the_host_of_the_uri_is_asked_for(void **state)
+{
+    struct addrinfo *found = NULL;
+
+    if (getaddrinfo("localhost", NULL, &(struct addrinfo){.ai_family = AF_INET}, &found) != 0) {
+        print_message("localhost has no address on this machine\n");
+        skip();
+    }
+    freeaddrinfo(found);
+    struct tls_front *front = tls_front_start(&certificates->server, redis_server_socket(tls_server));
+    const hibloom_connect_options options = trusting();
+    assert_works(front_uri(front, "localhost", ""), &options);
+    assert_string_equal(tls_front_sni(front), "localhost");
+    tls_front_stop(front);
+}
+
+/* ---- Files ------------------------------------------------------------------------------------ */
+
+static void a_directory_of_authorities_will_do(void **state)
+{
+    const hibloom_connect_options options = {.size = sizeof options, .tls_cacertdir = certificates->ca_dir};
+    char uri[512];
+
+    assert_works(redis_server_uri(tls_server), &options);
+    snprintf(uri, sizeof uri, "%s?cacertdir=%s", redis_server_uri(tls_server), certificates->ca_dir);
+    assert_works(uri, NULL);
+}
+
+/* OpenSSL is told by this variable where those are. */
+static void without_a_file_the_authorities_of_the_system_are_trusted(void **state)
+{
+    setenv("SSL_CERT_FILE", certificates->ca, 1);
+    assert_works(redis_server_uri(tls_server), NULL);
+    unsetenv("SSL_CERT_FILE");
+}
+
+static void the_files_may_stand_in_the_uri_which_goes_first(void **state)
+{
+    const hibloom_connect_options options = {.size = sizeof options, .tls_cacert = certificates->unknown_ca};
+    char uri[512];
+
+    snprintf(uri, sizeof uri, "%s?cacert=%s", redis_server_uri(tls_server), certificates->ca);
+    assert_works(uri, &options);
+}
+
+static void a_client_shows_its_certificate(void **state)
+{
+    static const char *const asks[] = {"--tls-auth-clients", "yes", NULL};
+    struct redis_server *asking = redis_server_start_tls(&certificates->server, asks);
+    hibloom_connect_options options = trusting();
+
+    options.tls_cert = certificates->client.cert;
+    options.tls_key = certificates->client.key;
+    assert_works(redis_server_uri(asking), &options);
+    redis_server_stop(asking);
+}
+
+/* ---- Many servers -------------------------------------------------------------------------------- */
+
+static void each_node_of_a_cluster_is_reached_over_tls(void **state)
+{
+    struct redis_cluster *cluster = redis_cluster_start(
+        &(struct redis_cluster_options){.primaries = 3, .certificate = &certificates->server});
+    const hibloom_connect_options options = trusting();
+    hibloom_store *store = test_connect(redis_cluster_uri(cluster), &options);
+    hibloom *filter = test_open(store, "spread", "capacity=1000 error=0.01 segments=12");
+
+    assert_ok(hibloom_add_many(filter, batch_items, 1000, NULL), store);
+    assert_ok(hibloom_contains_many(filter, batch_items, 1000, batch_answers), store);
+    for (int i = 0; i < 1000; i++)
+        assert_true(batch_answers[i]);
+    assert_in_range(connections_of(store), 3, 4);
+    hibloom_close(filter);
+    hibloom_store_free(store);
+    redis_cluster_stop(cluster);
+}
+
+static void sentinels_and_their_master_are_reached_over_tls(void **state)
+{
+    struct sentinel *sentinel = sentinel_start(
+        &(struct sentinel_options){.replicas = 1, .sentinels = 1, .certificate = &certificates->server});
+    const hibloom_connect_options options = trusting();
+
+    assert_works(sentinel_uri(sentinel), &options);
+    sentinel_stop(sentinel);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_call_does_over_tls_what_it_does_without),
+        cmocka_unit_test(a_batch_of_many_records_goes_through),
+        cmocka_unit_test(after_a_kill_and_a_restart_the_next_call_connects_anew),
+        cmocka_unit_test(a_call_whose_connection_dies_is_retried),
+        cmocka_unit_test(an_idle_connection_is_used_again),
+        cmocka_unit_test(new_keys_and_tickets_do_not_end_an_idle_connection),
+        cmocka_unit_test(tls_1_2_will_do),
+        cmocka_unit_test(the_server_is_asked_for_the_host_by_name),
+        cmocka_unit_test(an_address_is_verified_and_not_asked_for_by_name),
+        cmocka_unit_test(the_host_of_the_uri_is_asked_for),
+        cmocka_unit_test(a_directory_of_authorities_will_do),
+        cmocka_unit_test(without_a_file_the_authorities_of_the_system_are_trusted),
+        cmocka_unit_test(the_files_may_stand_in_the_uri_which_goes_first),
+        cmocka_unit_test(a_client_shows_its_certificate),
+        cmocka_unit_test(each_node_of_a_cluster_is_reached_over_tls),
+        cmocka_unit_test(sentinels_and_their_master_are_reached_over_tls),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
+
+#else
+
+static void tls_works(void **state)
+{
+    print_message("the library is built without TLS\n");
+    skip();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(tls_works)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#endif
