@@ -154,7 +154,7 @@ static hibloom_status submit(struct hibloom_async *async, struct hibloom_async_f
 
 static void *new_work(struct hibloom_async *async, size_t size, size_t n, void (*fn)(struct work *, hibloom_status))
 {
-    struct work *work = malloc(size);
+    struct work *work = size > 0 ? malloc(size) : NULL; /* 0: more than memory can have */
 
     if (work == NULL) {
         (void)error_set(error_of(async), HIBLOOM_ENOMEM, "out of memory");
@@ -311,7 +311,7 @@ static struct items_work *copy_items(struct hibloom_async *async, const hibloom_
 
     for (size_t i = 0; i < n; i++)
         fits = fits && !__builtin_add_overflow(size, items[i].len, &size);
-    struct items_work *own = new_work(async, fits ? size : SIZE_MAX / 2, n, finish_items);
+    struct items_work *own = new_work(async, fits ? size : 0, n, finish_items);
     if (own == NULL)
         return NULL;
     own->answers = wants ? (bool *)(own->items + n) : NULL;
