@@ -54,7 +54,7 @@ PROG_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard programs/*.c))
 EXAMPLES := $(patsubst %.c,$(BUILD)/%,$(wildcard examples/*.c))
 SUPPORT  := $(patsubst %.c,$(BUILD)/%.o,$(filter-out tests/support/socket_faults.c,$(wildcard tests/support/*.c)))
 # The tiers that take longest come first, so that no core is idle at the end.
-TESTS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(foreach tier,cluster faults share redis fault unit cli,$(wildcard tests/$(tier)/*.c)))
+TESTS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(foreach tier,cluster faults share redis async fault unit cli,$(wildcard tests/$(tier)/*.c)))
 FUZZED   := $(filter-out replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c)))
 REPLAYS  := $(patsubst %,$(BUILD)/tests/fuzz/%,$(FUZZED))
 
@@ -89,12 +89,20 @@ $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_) $(CFLAGS_) -c -o $@ $<
 
+$(BUILD)/examples/async_libevent: LOOP := -levent_core
+$(BUILD)/examples/async_libuv: LOOP := -luv
+$(BUILD)/examples/async_libev: LOOP := -lev
 $(BUILD)/examples/%: $(BUILD)/examples/%.o $(BUILD)/libhibloom.a
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LOOP) $(LIBS)
 
 # A fuzz target without libFuzzer: it runs its corpus.
 $(REPLAYS): $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/replay.o $(LIB_OBJ)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread $(LIBS)
+
+# On three event loops.
+LOOPS    := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/async/loops/*.c))
+$(filter $(BUILD)/tests/async/%,$(TESTS)): $(BUILD)/tests/async/%: $(BUILD)/tests/async/%.o $(LOOPS) $(SUPPORT) $(LIB_OBJ)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -lpthread -levent_core -luv -lev $(LIBS)
 
 # With the library's objects, whose inner functions the unit tests call.
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(SUPPORT) $(LIB_OBJ)
@@ -246,7 +254,7 @@ fuzz-corpus:
 
 install: all
 	install -d $(DESTDIR)$(PREFIX)/include/hibloom $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(PREFIX)/bin
-	install -m 644 include/hibloom/hibloom.h $(DESTDIR)$(PREFIX)/include/hibloom
+	install -m 644 include/hibloom/hibloom.h include/hibloom/async.h $(DESTDIR)$(PREFIX)/include/hibloom
 	install -m 644 $(BUILD)/libhibloom.a $(DESTDIR)$(LIBDIR)
 	install -m 755 $(BUILD)/libhibloom.so.$(VERSION) $(DESTDIR)$(LIBDIR)
 	ln -sf libhibloom.so.$(VERSION) $(DESTDIR)$(LIBDIR)/$(SONAME)

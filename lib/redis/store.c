@@ -1,7 +1,6 @@
 /* store.c: the functions of a store, each as a task. See store.h. */
 #include "redis/store.h"
 #include "redis/life.h"
-#include "redis/look_first.h"
 #include "redis/transfer.h"
 #include "redis/upkeep.h"
 
@@ -52,42 +51,50 @@ static hibloom_status redis_drop(hibloom *filter)
 
 /* ---- Items -------------------------------------------------------------------------- */
 
-static hibloom_status run_items(hibloom *filter, struct items *items, bool *answers)
+void store_begin_add(struct store_items *call, hibloom *filter, const hibloom_item *items, size_t n, bool exact)
 {
-    hibloom_status status = run(filter, &items->talk.task);
-
-    ((struct redis_store *)filter->store)->server.stats.items += items->n;
-    items_end(items, answers);
-    return status;
+    call->n = n;
+    call->looks_first = !exact && look_first_pays(filter, n);
+    if (call->looks_first)
+        look_first_begin(&call->look, filter, items, n);
+    else
+        items_begin_add(&call->items, filter, items, n, exact);
 }
 
-static hibloom_status look_and_add(hibloom *filter, const hibloom_item *items, size_t n)
+void store_begin_contains(struct store_items *call, hibloom *filter, const hibloom_item *items, size_t n)
 {
-    struct look_first look;
+    call->n = n;
+    call->looks_first = false;
+    items_begin_contains(&call->items, filter, items, n);
+}
 
-    look_first_begin(&look, filter, items, n);
-    hibloom_status status = run(filter, &look.task);
-    ((struct redis_store *)filter->store)->server.stats.items += n;
-    look_first_end(&look);
-    return status;
+void store_end_items(struct store_items *call, bool *answers)
+{
+    ((struct redis_store *)call->task.filter->store)->server.stats.items += call->n;
+    if (call->looks_first)
+        look_first_end(&call->look);
+    else
+        items_end(&call->items, answers);
 }
 
 static hibloom_status redis_add(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new)
 {
-    struct items task;
+    struct store_items call;
 
-    if (is_new == NULL && look_first_pays(filter, n))
-        return look_and_add(filter, items, n);
-    items_begin_add(&task, filter, items, n, is_new != NULL);
-    return run_items(filter, &task, is_new);
+    store_begin_add(&call, filter, items, n, is_new != NULL);
+    hibloom_status status = run(filter, &call.task);
+    store_end_items(&call, is_new);
+    return status;
 }
 
 static hibloom_status redis_contains(hibloom *filter, const hibloom_item *items, size_t n, bool *found)
 {
-    struct items task;
+    struct store_items call;
 
-    items_begin_contains(&task, filter, items, n);
-    return run_items(filter, &task, found);
+    store_begin_contains(&call, filter, items, n);
+    hibloom_status status = run(filter, &call.task);
+    store_end_items(&call, found);
+    return status;
 }
 
 /* ---- All keys ------------------------------------------------------------------------- */

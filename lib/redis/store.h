@@ -5,7 +5,7 @@
 #ifndef HIBLOOM_REDIS_STORE_H
 #define HIBLOOM_REDIS_STORE_H
 
-#include "redis/filter.h"
+#include "redis/look_first.h"
 
 struct redis_store {
     hibloom_store base;
@@ -16,5 +16,20 @@ struct redis_store {
 };
 
 extern const struct store_class redis_store_class;
+
+/* An add or a look-up, for drivers that do not wait for its end. */
+struct store_items {
+    size_t n;
+    bool looks_first;
+    union {
+        struct task task; /* to be run */
+        struct items items;
+        struct look_first look;
+    };
+};
+
+void store_begin_add(struct store_items *, hibloom *, const hibloom_item *, size_t n, bool exact);
+void store_begin_contains(struct store_items *, hibloom *, const hibloom_item *, size_t n);
+void store_end_items(struct store_items *, bool *answers); /* as items_end */
 
 #endif

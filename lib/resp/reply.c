@@ -45,21 +45,18 @@ static bool is_push(const redisReadTask *task)
 #endif
 }
 
-/* Notes a value's type: an error's wherever it is, else the outermost. */
-static void note(const redisReadTask *task)
+/* Takes a value's type: an error's wherever it is, else the outermost. */
+static void take_type(struct reply *reply, int type, bool outermost)
 {
-    if (task->parent == NULL || task->type == REDIS_REPLY_ERROR)
-        reply_of(task)->type = task->type;
+    if (outermost || type == REDIS_REPLY_ERROR)
+        reply->type = type;
 }
 
-static void *note_string(const redisReadTask *task, char *text, size_t len)
+static void take_string(struct reply *reply, int type, bool outermost, const char *text, size_t len)
 {
-    struct reply *reply = reply_of(task);
     const size_t kept = len < REPLY_TEXT ? len : REPLY_TEXT;
 
-    if (is_push(task))
-        return reply->owner->createString(task, text, len);
-    if (reply->bulk != NULL && task->type == REDIS_REPLY_STRING) {
+    if (reply->bulk != NULL && type == REDIS_REPLY_STRING) {
         memcpy(reply->bulk, text, len < reply->bulk_room ? len : reply->bulk_room);
         reply->text_len = len;
     } else if (reply->type != REDIS_REPLY_ERROR) { /* of several errors the first one counts */
@@ -67,7 +64,29 @@ static void *note_string(const redisReadTask *task, char *text, size_t len)
         reply->text[kept] = '\0';
         reply->text_len = len;
     }
-    note(task);
+    take_type(reply, type, outermost);
+}
+
+static void take_integer(struct reply *reply, long long value, bool outermost)
+{
+    if (reply->count < REPLY_INTEGERS)
+        reply->integers[reply->count] = value;
+    reply->count++;
+    take_type(reply, REDIS_REPLY_INTEGER, outermost);
+}
+
+static void note(const redisReadTask *task)
+{
+    take_type(reply_of(task), task->type, task->parent == NULL);
+}
+
+static void *note_string(const redisReadTask *task, char *text, size_t len)
+{
+    struct reply *reply = reply_of(task);
+
+    if (is_push(task))
+        return reply->owner->createString(task, text, len);
+    take_string(reply, task->type, task->parent == NULL, text, len);
     return &something;
 }
 
@@ -77,10 +96,7 @@ static void *note_integer(const redisReadTask *task, long long value)
 
     if (is_push(task))
         return reply->owner->createInteger(task, value);
-    if (reply->count < REPLY_INTEGERS)
-        reply->integers[reply->count] = value;
-    reply->count++;
-    note(task);
+    take_integer(reply, value, task->parent == NULL);
     return &something;
 }
 
@@ -160,3 +176,32 @@ redisReplyObjectFunctions reply_functions = {
 #endif
     .freeObject = discard,
 };
+
+/* ---- Of an object ------------------------------------------------------------- */
+
+static void take_object(struct reply *reply, const redisReply *object, unsigned depth)
+{
+    const bool outermost = depth == 0;
+
+    switch (object->type) {
+    case REDIS_REPLY_INTEGER: take_integer(reply, object->integer, outermost); break;
+    case REDIS_REPLY_STRING:
+    case REDIS_REPLY_STATUS:
+    case REDIS_REPLY_ERROR: take_string(reply, object->type, outermost, object->str, (size_t)object->len); break;
+    case REDIS_REPLY_ARRAY:
+        take_type(reply, object->type, outermost);
+        if (outermost)
+            reply->elements = object->elements;
+        if (depth == DEPTH_MAX)
+            reply->type = 0; /* that is no answer to anything */
+        for (size_t i = 0; depth < DEPTH_MAX && i < object->elements; i++)
+            take_object(reply, object->element[i], depth + 1);
+        break;
+    default: take_type(reply, object->type, outermost); break;
+    }
+}
+
+void reply_take_object(struct reply *reply, const redisReply *object)
+{
+    take_object(reply, object, 0);
+}

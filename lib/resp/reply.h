@@ -35,6 +35,9 @@ extern redisReplyObjectFunctions reply_functions;
 /* Empties it for the next answer. */
 void reply_reset(struct reply *reply);
 
+/* Notes what an object says that was built by hiredis' own functions. */
+void reply_take_object(struct reply *reply, const redisReply *object);
+
 /* Takes what it has begun out of a reader that goes back to its owner, whose
  * functions would not know how to free it. */
 void reply_leave(redisReader *reader);

@@ -43,23 +43,6 @@ static bool chance(struct second *s, unsigned one_in)
 
 /* ---- Answers ------------------------------------------------------------------- */
 
-/* As lib/resp would have noted it. */
-static void note(struct reply *out, const redisReply *reply)
-{
-    if (reply->type == REDIS_REPLY_INTEGER) {
-        if (out->count < REPLY_INTEGERS)
-            out->integers[out->count] = reply->integer;
-        out->count++;
-    } else if (reply->type == REDIS_REPLY_ARRAY) {
-        for (size_t i = 0; i < reply->elements; i++)
-            note(out, reply->element[i]);
-    } else if (reply->type != REDIS_REPLY_NIL) {
-        out->text_len = reply->len;
-        memcpy(out->text, reply->str, reply->len < REPLY_TEXT ? reply->len : REPLY_TEXT);
-        out->text[reply->len < REPLY_TEXT ? reply->len : REPLY_TEXT] = '\0';
-    }
-}
-
 static const struct reply *receive(struct second *s, struct pipe *pipe, const struct flight *flight)
 {
     const struct exchange *exchange = &flight->exchange;
@@ -73,11 +56,9 @@ static const struct reply *receive(struct second *s, struct pipe *pipe, const st
         return NULL;
     }
     reply_reset(&s->reply);
-    s->reply.type = reply->type;
-    s->reply.elements = reply->type == REDIS_REPLY_ARRAY ? reply->elements : 0;
-    note(&s->reply, reply);
-    if (flight->index == exchange->bulk_index && exchange->bulk != NULL && reply->type == REDIS_REPLY_STRING)
-        memcpy(exchange->bulk, reply->str, reply->len < exchange->bulk_room ? reply->len : exchange->bulk_room);
+    s->reply.bulk = flight->index == exchange->bulk_index ? exchange->bulk : NULL;
+    s->reply.bulk_room = exchange->bulk_room;
+    reply_take_object(&s->reply, reply);
     freeReplyObject(reply);
     return &s->reply;
 }

@@ -1,0 +1,144 @@
+/* hibloom on an event loop: calls that return at once, and call back.
+ *
+ * Uses hiredis' asynchronous connections, which know libevent, libuv, libev and
+ * others by its adapters (hiredis/adapters/...). What a spec, a store and a filter
+ * are says hibloom.h; the calls here do what those of the same name do there, by
+ * the same round trips, and fail with the same statuses.
+ *
+ * Conventions, besides those of hibloom.h:
+ *  - A call that returns HIBLOOM_OK is accepted: its function is called exactly once,
+ *    later, from the loop; never inside the call. Any other status is a refusal: the
+ *    call has done nothing, and its function is not called. A call is also refused
+ *    where it has failed before it returns: where no connection can even be begun
+ *    (EIO), or with ELOST.
+ *  - Two exceptions, which let their owner forget the data behind them:
+ *    hibloom_async_close and hibloom_async_free call the functions of all that is
+ *    still pending, with ECANCELED, before they return. After that none is called.
+ *  - Inside a function that is called back all calls are allowed, close and free too.
+ *  - Names, specs and items need to live during the call only.
+ *  - Calls on one filter that are pending at once may be carried out in any order:
+ *    who asks for what was added waits for the add's answer.
+ *  - A store, its filters and its loop serve one thread.
+ *  - Writing to a dead server may raise SIGPIPE, as hiredis writes from within the
+ *    loop: ignore it, as programs with an event loop do.
+ *  - Host names in URIs are looked up at once, which may block; addresses do not.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef HIBLOOM_ASYNC_H
+#define HIBLOOM_ASYNC_H
+
+#include <hibloom/hibloom.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct redisAsyncContext; /* hiredis' own */
+
+/* ---- Store ------------------------------------------------------------------ */
+
+typedef struct hibloom_async hibloom_async; /* a store on an event loop */
+
+/* A store on the caller's asynchronous connection, which an adapter has attached to a
+ * loop. It stays the caller's, whose own commands may be sent between ours and are
+ * answered as ever; it must not be in a MULTI, subscribed or monitoring (EINVAL, as far
+ * as that can be seen). There are no retries and no time-outs on it. When it dies, all
+ * that is pending gets EIO, and further calls are refused with EIO. hiredis frees it
+ * then: so free the store in the connection's disconnect callback, or before.
+ * *out as with hibloom_async_connect.
+ * EINVAL: the context is NULL, dead or a blocking one. */
+HIBLOOM_CHECKED hibloom_status hibloom_async_borrow(hibloom_async **out, struct redisAsyncContext *context);
+
+/* Attaches a connection to a loop, REDIS_OK (0) on success: a function that calls one
+ * of hiredis' adapters, as redisLibeventAttach(context, loop). It may not call this library. */
+typedef int hibloom_attach_fn(struct redisAsyncContext *context, void *loop);
+
+/* A store at `uri` with connections of its own, each of which is handed to `attach`;
+ * their `data` is ours. Takes the URIs and the options of hibloom_connect (NULL = all
+ * defaults), except memory:. Connects when the first call needs it, again after a
+ * loss, and retries (retry_ms) as a blocking store does; see "Time".
+ * As with hibloom_connect, on failure *out is good for hibloom_async_error and
+ * hibloom_async_free only; after ENOMEM it is NULL.
+ * EINVAL, ERANGE: as hibloom_connect. ENOTSUP: memory:; TLS, as hibloom_connect. */
+HIBLOOM_CHECKED hibloom_status hibloom_async_connect(hibloom_async **out, const char *uri,
+                                                     const hibloom_connect_options *options, hibloom_attach_fn *attach,
+                                                     void *loop);
+
+/* Time. hiredis tells when something has come or a connection has died, but nothing
+ * when time has passed. So time-outs and the pauses of retries end with the next
+ * event of this store, and a server that stands still without a word has none. Call this
+ * from a timer of the loop, every 10 to 100 ms, and they end in time: it gives up what
+ * has timed out, sends again what has waited, and calls back. Once it was called the
+ * store relies on it. Until then, where nothing is on its way that could bring an
+ * event, what would have to wait is tried again at once, once, and then fails.
+ * (hiredis 1.x with an adapter that has timers ends time-outs without it.)
+ * The time-out is command_timeout_ms without any answer on a connection. NULL: nothing. */
+HIBLOOM_API void hibloom_async_tick(hibloom_async *async);
+
+/* Back-pressure. While more than `items` would be on their way a call is refused with
+ * EBUSY: make it again once a function has been called. A call without items counts as one, and a
+ * call of any size is accepted while nothing is on its way. Default:
+ * HIBLOOM_ASYNC_ITEMS. An item in a call of its own takes some 8 KB until it is
+ * answered, in a call of many some 100 bytes and its own. */
+#define HIBLOOM_ASYNC_ITEMS 131072u
+HIBLOOM_API void hibloom_async_limit(hibloom_async *async, size_t items);
+
+/* The last failure in words, as hibloom_store_error: in a function that is called
+ * back it is that of this call. ECANCELED has no words. */
+HIBLOOM_API const char *hibloom_async_error(const hibloom_async *async);
+
+/* Closes all filters of the store, calls the functions of all that is pending with
+ * ECANCELED, closes the connections that are not borrowed, and frees the store.
+ * Filters that were open must not be used or closed any more, save within those
+ * functions. An add that is cut off here may leave what that of a killed process
+ * leaves, see "Filter" in hibloom.h. On a borrowed connection answers that are still to
+ * come are passed over. */
+HIBLOOM_API void hibloom_async_free(hibloom_async *async);
+
+/* ---- Filter ----------------------------------------------------------------- */
+
+typedef struct hibloom_async_filter hibloom_async_filter;
+
+/* `data` is what the call was given. */
+typedef void hibloom_opened_fn(hibloom_status status, hibloom_async_filter *filter, void *data);
+typedef void hibloom_answered_fn(hibloom_status status, const bool *answers, size_t n, void *data);
+typedef void hibloom_counted_fn(hibloom_status status, const hibloom_info *info, void *data);
+typedef void hibloom_done_fn(hibloom_status status, void *data);
+
+/* As hibloom_open. filter is the handle, to be closed; NULL unless the status is OK.
+ * EINVAL, here and below, also: a function is NULL. */
+HIBLOOM_CHECKED hibloom_status hibloom_async_open(hibloom_async *async, const char *name, const hibloom_spec *spec,
+                                                  hibloom_opened_fn *opened, void *data);
+
+/* As hibloom_add_many and hibloom_contains_many. answers has n of them, valid during
+ * the call back: what is new, or what may be in; NULL unless the status is OK, and
+ * where an add does not want to know (want_new), which costs the server less.
+ * With n = 0 only the filter is asked for. */
+HIBLOOM_CHECKED hibloom_status hibloom_async_add(hibloom_async_filter *filter, const hibloom_item *items, size_t n,
+                                                 bool want_new, hibloom_answered_fn *answered, void *data);
+HIBLOOM_CHECKED hibloom_status hibloom_async_contains(hibloom_async_filter *filter, const hibloom_item *items,
+                                                      size_t n, hibloom_answered_fn *answered, void *data);
+
+/* As hibloom_get_info. info is valid during the call back; NULL unless the status is
+ * OK. A later version of the library may fill more than this header names. */
+HIBLOOM_CHECKED hibloom_status hibloom_async_get_info(hibloom_async_filter *filter, hibloom_counted_fn *counted,
+                                                      void *data);
+
+/* As hibloom_clear, hibloom_drop and hibloom_expire. */
+HIBLOOM_CHECKED hibloom_status hibloom_async_clear(hibloom_async_filter *filter, hibloom_done_fn *done, void *data);
+HIBLOOM_CHECKED hibloom_status hibloom_async_drop(hibloom_async_filter *filter, hibloom_done_fn *done, void *data);
+HIBLOOM_CHECKED hibloom_status hibloom_async_expire(hibloom_async_filter *filter, uint64_t seconds,
+                                                    hibloom_done_fn *done, void *data);
+
+/* The filter's spec, its seed included; valid until it is closed. */
+HIBLOOM_API const hibloom_spec *hibloom_async_spec_of(const hibloom_async_filter *filter);
+
+/* Closes the handle. What is pending on it gets ECANCELED before this returns; what
+ * was sent of it is still carried out, and taken back where hibloom_add would. */
+HIBLOOM_API void hibloom_async_close(hibloom_async_filter *filter);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,396 @@
+/* async.c: a store whose connections are on the caller's event loop. See async.h.
+ *
+ * Gives the carrier pipes that never wait. A line is one connection of hiredis; it
+ * outlives its node where answers are still owed, since hiredis calls back for each
+ * command, with NULL when the connection is gone:
+ *
+ *     node -> line -> redisAsyncContext     owed: commands without an answer, + 1 while
+ *       ^      |  ^_______ callbacks __|          the node has it
+ *       |______|
+ *
+ * A connection of ours that fails is freed by hiredis, one that we close by us; the
+ * context's data is NULL once it has no line any more. */
+#include "net/async.h"
+#include "base/clock.h"
+#include "net/tls.h"
+
+#include <hiredis/async.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define CHECK_MS 100u /* events look for time-outs so often */
+
+struct line {
+    struct async *async;
+    struct node *node; /* NULL: it was closed */
+    redisAsyncContext *context;
+    size_t owed;
+    uint64_t heard_ms; /* when something came, or the first command was sent */
+    bool connecting;   /* hiredis is telling so: it touches the context behind that */
+    bool broken;       /* it takes no more commands */
+};
+
+static struct async *async_of(struct carrier *c)
+{
+    return (struct async *)c;
+}
+
+/* ---- In and out -------------------------------------------------------------------- */
+
+void async_enter(struct async *a)
+{
+    a->inside++;
+}
+
+void async_leave(struct async *a)
+{
+    if (--a->inside == 0 && a->closing)
+        a->unmade(a);
+}
+
+/* Behind each event. */
+static void settle(struct async *a)
+{
+    while (!a->closing && carrier_tick(&a->carrier))
+        ;
+    a->settled(a);
+}
+
+/* ---- A line dies ------------------------------------------------------------------- */
+
+static void release(struct line *line)
+{
+    if (--line->owed == 0)
+        free(line);
+}
+
+static hibloom_status status_of(const redisContext *context)
+{
+    switch (context->err) {
+#ifdef REDIS_ERR_TIMEOUT
+    case REDIS_ERR_TIMEOUT: return HIBLOOM_ETIMEDOUT;
+#endif
+    case REDIS_ERR_OOM: return HIBLOOM_ENOMEM;
+    case REDIS_ERR_PROTOCOL: return HIBLOOM_EPROTO;
+    default: return HIBLOOM_EIO;
+    }
+}
+
+/* hiredis frees the context. */
+static void die(struct line *line)
+{
+    struct async *a = line->async;
+    const redisContext *context = &line->context->c;
+    const hibloom_status status = status_of(context);
+    /* in a handshake OpenSSL knows more of it */
+    const char *tls = line->node->state == NODE_GREETING && tls_is_on(context) ? tls_words(NULL) : NULL;
+    struct error error;
+
+    (void)error_set(&error, status, "%s%s", tls != NULL ? "TLS: " : "",
+                    tls != NULL ? tls : context->err != 0 ? context->errstr : "the connection was closed");
+    if (a->carrier.borrowed)
+        a->theirs = NULL;
+    else
+        line->context->data = NULL;
+    line->context = NULL;
+    carrier_lost(&a->carrier, line->node, status, error.words);
+}
+
+/* ---- Events of hiredis -------------------------------------------------------------- */
+
+/* It is connected. The greeting waits for TLS, as hiredis writes by it. */
+static void greet(struct line *line)
+{
+    struct carrier *c = &line->async->carrier;
+    const hibloom_connect_options *options = &c->settings.options;
+    redisContext *context = &line->context->c;
+    hibloom_status status = HIBLOOM_OK;
+    struct ssl_st *ssl;
+    struct error error;
+
+    line->heard_ms = clock_now_ms();
+    if (options->on_connect != NULL)
+        options->on_connect(context, options->data);
+    if (c->settings.uri.tls)
+        status = tls_begin(context, &c->settings, line->node->host, &ssl, &error);
+    if (status == HIBLOOM_OK)
+        carrier_opened(c, line->node);
+    else
+        carrier_lost(c, line->node, status, error.words);
+}
+
+static void on_connect(const redisAsyncContext *context, int status)
+{
+    struct line *line = context->data;
+
+    if (line == NULL)
+        return;
+    struct async *a = line->async;
+    async_enter(a);
+    line->owed++;
+    line->connecting = status == REDIS_OK;
+    if (line->connecting)
+        greet(line);
+    else
+        die(line);
+    settle(a);
+    line->connecting = false;
+    release(line);
+    async_leave(a);
+}
+
+static void on_disconnect(const redisAsyncContext *context, int status)
+{
+    struct line *line = context->data;
+
+    if (line == NULL)
+        return;
+    struct async *a = line->async;
+    async_enter(a);
+    die(line);
+    settle(a);
+    async_leave(a);
+}
+
+static void take(struct line *line, const redisReply *object)
+{
+    struct async *a = line->async;
+    struct node *node = line->node;
+    const struct flight *flight = node->sent.first;
+
+    line->heard_ms = clock_now_ms();
+    if (carrier_wants_object(node)) {
+        carrier_object(&a->carrier, node, object);
+        return;
+    }
+    reply_reset(&a->reply);
+    a->reply.bulk = flight->index == flight->exchange.bulk_index ? flight->exchange.bulk : NULL;
+    a->reply.bulk_room = flight->exchange.bulk_room;
+    reply_take_object(&a->reply, object);
+    carrier_reply(&a->carrier, node, &a->reply);
+}
+
+static void find_overdue(struct async *a);
+
+static void on_reply(redisAsyncContext *context, void *object, void *privdata)
+{
+    struct line *line = privdata;
+    struct async *a = line->async;
+
+    if (line->node == NULL) { /* and the store may be gone, too */
+        release(line);
+        return;
+    }
+    async_enter(a);
+    if (object != NULL)
+        take(line, object);
+    else
+        die(line);
+    if (line->node != NULL && line->broken && line->owed == 2) /* this answer was the last to come */
+        carrier_lost(&a->carrier, line->node, HIBLOOM_EIO, "the connection takes no more commands");
+    release(line);
+    if (clock_now_ms() - a->checked_ms >= CHECK_MS)
+        find_overdue(a);
+    settle(a);
+    async_leave(a);
+}
+
+/* ---- Pipes ------------------------------------------------------------------------- */
+
+/* A TCP connection on which nothing has come for so long asks whether the server is there. */
+static void keep_alive(const redisAsyncContext *context, const struct settings *s)
+{
+    const int on = 1, seconds = (int)s->options.keepalive_s;
+
+    if (seconds == 0 || s->uri.kind == URI_UNIX)
+        return;
+    (void)setsockopt(context->c.fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    (void)setsockopt(context->c.fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof seconds);
+}
+
+static void set_timeouts(redisAsyncContext *context, const struct settings *s)
+{
+#if HIREDIS_MAJOR >= 1
+    const uint32_t ms = s->options.command_timeout_ms;
+    (void)redisAsyncSetTimeout(context, (struct timeval){(time_t)(ms / 1000), (suseconds_t)(ms % 1000) * 1000});
+#endif
+}
+
+/* Not OK: it is freed again. */
+static hibloom_status attach(struct async *a, struct line *line, struct error *error)
+{
+    redisAsyncContext *context = line->context;
+    const struct settings *s = &a->carrier.settings;
+    hibloom_status status = HIBLOOM_OK;
+
+    if (context->err != 0)
+        status = error_set(error, status_of(&context->c), "%s", context->c.errstr);
+    else if (a->attach(context, a->loop) != REDIS_OK)
+        status = error_set(error, HIBLOOM_EIO, "the event loop does not take the connection");
+    if (status != HIBLOOM_OK) {
+        if (context->ev.data == NULL) /* half attached: there is nothing to be cleaned up */
+            context->ev.cleanup = NULL;
+        redisAsyncFree(context);
+        return status;
+    }
+    context->data = line;
+    keep_alive(context, s);
+    set_timeouts(context, s);
+    (void)redisAsyncSetDisconnectCallback(context, on_disconnect);
+    (void)redisAsyncSetConnectCallback(context, on_connect);
+    return HIBLOOM_OK;
+}
+
+static hibloom_status open_pipe(struct carrier *c, struct node *node, struct error *error)
+{
+    struct async *a = async_of(c);
+    struct line *line = calloc(1, sizeof *line);
+    hibloom_status status = HIBLOOM_OK;
+
+    if (line != NULL && c->borrowed)
+        line->context = a->theirs;
+    else if (line != NULL)
+        line->context = c->settings.uri.kind == URI_UNIX ? redisAsyncConnectUnix(c->settings.uri.path)
+                                                         : redisAsyncConnect(node->host, (int)node->port);
+    if (line == NULL || line->context == NULL) {
+        free(line);
+        return error_set(error, HIBLOOM_ENOMEM, "out of memory");
+    }
+    if (!c->borrowed)
+        status = attach(a, line, error);
+    if (status != HIBLOOM_OK) {
+        free(line);
+        return status;
+    }
+    line->async = a;
+    line->node = node;
+    line->owed = 1;
+    line->heard_ms = clock_now_ms();
+    node->pipe = line;
+    node->state = c->borrowed ? NODE_GREETING : NODE_OPENING;
+    return HIBLOOM_OK;
+}
+
+static bool is_alive(struct node *node)
+{
+    const struct line *line = node->pipe;
+
+    return !line->broken && line->context->err == 0 &&
+           (line->context->c.flags & (REDIS_DISCONNECTING | REDIS_FREEING)) == 0;
+}
+
+/* What cannot be sent is lost with the connection, once all that was sent is answered.
+ * A shut socket tells the loop. */
+static void put(struct node *node, const char *bytes, size_t len)
+{
+    struct line *line = node->pipe;
+
+    if (line->owed == 1)
+        line->heard_ms = clock_now_ms();
+    while (len > 0 && !line->broken) {
+        const size_t one = command_length(bytes, len);
+        line->broken = redisAsyncFormattedCommand(line->context, on_reply, line, bytes, one) != REDIS_OK;
+        line->owed += !line->broken;
+        bytes += one;
+        len -= one;
+    }
+    if (line->broken && !line->async->carrier.borrowed)
+        (void)shutdown(line->context->c.fd, SHUT_RDWR);
+}
+
+/* The loop writes. */
+static hibloom_status flush(struct node *node, struct error *error)
+{
+    return HIBLOOM_OK;
+}
+
+static void close_pipe(struct node *node)
+{
+    struct line *line = node->pipe;
+
+    if (line == NULL)
+        return;
+    redisAsyncContext *context = line->async->carrier.borrowed ? NULL : line->context;
+    node->pipe = NULL;
+    line->node = NULL;
+    line->context = NULL;
+    if (context != NULL)
+        context->data = NULL;
+    if (context != NULL && line->connecting)
+        (void)shutdown(context->c.fd, SHUT_RDWR); /* so hiredis frees it, in the loop's next round */
+    else if (context != NULL)
+        redisAsyncFree(context);
+    release(line);
+}
+
+static const struct pipe_class pipes = {open_pipe, is_alive, put, flush, close_pipe};
+
+/* ---- Time -------------------------------------------------------------------------- */
+
+static bool is_overdue(const struct carrier *c, const struct node *node, uint64_t now)
+{
+    const struct line *line = node->pipe;
+    const hibloom_connect_options *options = &c->settings.options;
+
+    if (node->state == NODE_OPENING)
+        return now - line->heard_ms > options->connect_timeout_ms;
+    return node->sent.first != NULL && now - line->heard_ms > options->command_timeout_ms;
+}
+
+static void find_overdue(struct async *a)
+{
+    struct carrier *c = &a->carrier;
+
+    a->checked_ms = clock_now_ms();
+    for (unsigned i = 0; !c->borrowed && i < c->topology.count; i++) {
+        struct node *node = c->topology.nodes[i];
+        if (is_overdue(c, node, a->checked_ms))
+            carrier_lost(c, node, HIBLOOM_ETIMEDOUT, "timed out waiting for the server");
+    }
+}
+
+void async_tick(struct async *a)
+{
+    async_enter(a);
+    a->carrier.timed = true;
+    find_overdue(a);
+    settle(a);
+    async_leave(a);
+}
+
+/* ---- The store --------------------------------------------------------------------- */
+
+bool async_make(struct async *a, struct settings *settings)
+{
+    a->checked_ms = clock_now_ms();
+    return carrier_make(&a->carrier, settings, &pipes);
+}
+
+hibloom_status async_check(struct async *a)
+{
+    const redisAsyncContext *context = a->theirs;
+    struct error *error = &a->carrier.store.base.error;
+
+    if (!a->carrier.borrowed)
+        return HIBLOOM_OK;
+    if (context == NULL || context->err != 0 || (context->c.flags & (REDIS_DISCONNECTING | REDIS_FREEING)) != 0)
+        return error_set(error, HIBLOOM_EIO, "the borrowed connection is dead");
+    if ((context->c.flags & (REDIS_SUBSCRIBED | REDIS_MONITORING)) != 0)
+        return error_set(error, HIBLOOM_EINVAL, "the borrowed connection is subscribed, or monitoring");
+    return HIBLOOM_OK;
+}
+
+void async_begin(struct async *a, struct call *call, struct task *task)
+{
+    carrier_begin(&a->carrier, call, task);
+    while (carrier_tick(&a->carrier))
+        ;
+}
+
+void async_close(struct async *a)
+{
+    carrier_free(&a->carrier);
+}
