@@ -72,7 +72,7 @@ static void take_cluster(struct topology *t, const redisReply *reply)
     memcpy(before, t->slots, CLUSTER_SLOTS * sizeof *before);
     if (reply->type == REDIS_REPLY_ERROR || reply->type == REDIS_REPLY_STATUS) {
         require_text(reply);
-        struct node *to = topology_redirect(t, asked, reply->str);
+        struct node *to = topology_redirect(t, asked, reply->str, &(bool){false});
         if (to != NULL) {
             REQUIRE(to->port <= UINT16_MAX && t->nodes[to->number] == to);
             to->state = NODE_READY; /* commands were sent to it */
@@ -124,7 +124,7 @@ static void take_all(redisReader *reader, enum kind kind, struct topology *t, co
 
     greeting_write(&greeting, &commands, settings, NODE_PRIMARY);
     REQUIRE(!commands.failed && greeting.count <= sizeof greeting.step / sizeof *greeting.step);
-    commands_wipe(&commands);
+    commands_free(&commands);
     for (unsigned i = 0; i < ANSWERS_MAX && redisReaderGetReply(reader, &object) == REDIS_OK && object != NULL; i++) {
         if (kind == CLUSTER)
             take_cluster(t, object);
