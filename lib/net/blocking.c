@@ -106,7 +106,8 @@ static void receive(struct blocking *b, struct node *node)
     if (carrier_wants_object(node))
         object = connection_receive_object(connection);
     else
-        reply = connection_receive(connection, flight->index == flight->exchange.bulk_index ? flight->exchange.bulk : NULL,
+        reply = connection_receive(connection,
+                                   flight->index == flight->exchange.bulk_index ? flight->exchange.bulk : NULL,
                                    flight->exchange.bulk_room);
     c->store.server.stats.bytes_received += connection->received - before;
     if (object != NULL)
@@ -191,8 +192,8 @@ static hibloom_status make(struct blocking **out, struct settings *settings)
 
     if (b == NULL)
         return HIBLOOM_ENOMEM;
-    b->carrier.store =
-        (struct redis_store){.base.class = &redis_store_class, .run = run, .set_deadline = set_deadline, .close = close_store};
+    b->carrier.store = (struct redis_store){
+        .base.class = &redis_store_class, .run = run, .set_deadline = set_deadline, .close = close_store};
     b->carrier.timed = true;
     *out = b;
     return carrier_make(&b->carrier, settings, &pipes) ? HIBLOOM_OK : HIBLOOM_ENOMEM;

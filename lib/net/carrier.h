@@ -12,34 +12,8 @@
 #ifndef HIBLOOM_CARRIER_H
 #define HIBLOOM_CARRIER_H
 
-#include "net/topology.h"
+#include "net/call.h"
 #include "redis/store.h"
-
-#include <sys/queue.h>
-
-struct call {
-    TAILQ_ENTRY(call) in_calls; /* those under way, or those that have ended */
-    TAILQ_ENTRY(call) in_moved, in_asleep;
-    uint64_t number; /* no other call of the store has it */
-    struct task *task;
-    struct outbox outbox;
-    struct flights waiting; /* to be sent, now or at: */
-    uint64_t wake_at;       /* also the end of a pause of the task's; 0: it waits for replies */
-    uint64_t deadline;      /* 0: none */
-    uint64_t retry_until;   /* 0: nothing has failed since the last answer */
-    unsigned attempts;      /* since then */
-    uint64_t restarts;      /* that the store knew of as it began */
-    unsigned replicas_left; /* nodes whose answer to WAIT is to come */
-    bool wait_asked;        /* of them */
-    bool at_primary;        /* a replica did not know the filter */
-    bool sent;              /* something was */
-    bool queued;            /* among those that have moved: the task has what it waited for */
-    bool done;
-    const struct node *at;            /* where it failed */
-    uint64_t touched[NODES_MAX / 64]; /* nodes that took commands of it */
-};
-
-TAILQ_HEAD(calls, call);
 
 struct carrier;
 
@@ -102,12 +76,6 @@ bool carrier_tick(struct carrier *);
 
 /* A call's failure as the store's error, with the node where it failed. */
 hibloom_status carrier_error(struct carrier *, const struct call *);
-
-/* Of locate.c. Not OK: it is the caller's again. */
-hibloom_status carrier_send_to(struct carrier *, struct node *, struct flight *, struct error *);
-void carrier_restarted(struct carrier *, const struct node *);
-void carrier_dispatch_all(struct carrier *);
-void carrier_fail_all(struct carrier *, hibloom_status, const char *words); /* what waits in all calls */
 
 /* After an event that was no reply: goes on with what has moved. */
 void carrier_settle(struct carrier *);

@@ -16,8 +16,8 @@
 #include "resp/reply.h"
 
 struct connection {
-    hibloom_status status; /* why it is dead; OK while it is not */
-    struct error error;    /* the same in words */
+    hibloom_status status;           /* why it is dead; OK while it is not */
+    struct error error;              /* the same in words */
     const struct settings *settings; /* NULL if borrowed */
     redisContext *context;           /* NULL: none at the moment */
     bool borrowed;

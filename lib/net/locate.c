@@ -1,5 +1,7 @@
 /* locate.c: asks who is where. See locate.h. */
 #include "net/locate.h"
+#include "net/dispatch.h"
+#include "net/node.h"
 
 #include <string.h>
 
@@ -62,7 +64,7 @@ static hibloom_status ask(struct carrier *c, struct node *node, struct error *er
     commands_free(&commands);
     if (flight == NULL)
         return error_set(error, HIBLOOM_ENOMEM, "out of memory");
-    const hibloom_status status = carrier_send_to(c, node, flight, error);
+    const hibloom_status status = node_send_flight(c, node, flight, error);
     if (status != HIBLOOM_OK)
         flight_free(flight);
     return status;
@@ -81,7 +83,13 @@ static void ask_next(struct carrier *c)
         c->nowhere_status = status;
     }
     c->locating = false;
-    carrier_fail_all(c, c->nowhere_status, c->nowhere.words);
+    dispatch_none(c, c->nowhere_status, c->nowhere.words);
+}
+
+/* Where that is not fixed, it has to be asked before more is sent. */
+void locate_note_stale(struct carrier *c)
+{
+    c->stale = c->topology.clustered || c->settings.uri.kind == URI_SENTINEL;
 }
 
 void locate_begin(struct carrier *c)
@@ -129,7 +137,7 @@ void locate_take(struct carrier *c, const struct node *node, uint32_t index, boo
         c->told = false;
     }
     if (took_over)
-        carrier_restarted(c, NULL);
+        call_tell_all_forgotten(c, NULL);
     if (!last)
         return;
     if (!c->told) {
@@ -139,5 +147,5 @@ void locate_take(struct carrier *c, const struct node *node, uint32_t index, boo
     settings_log(&c->settings, HIBLOOM_LOG_INFO, "it is known again where the keys are");
     c->locating = c->stale = false;
     c->store.server.count = topology_primaries(&c->topology);
-    carrier_dispatch_all(c);
+    dispatch_all(c);
 }

@@ -9,6 +9,9 @@
 
 void locate_begin(struct carrier *);
 
+/* What was known may be so no more. */
+void locate_note_stale(struct carrier *);
+
 /* The node that was asked has not told. */
 void locate_failed(struct carrier *, hibloom_status, const char *words);
 

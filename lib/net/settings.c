@@ -91,8 +91,8 @@ hibloom_status settings_make(struct settings *out, const char *uri, const hibloo
     prefer(&o->tls_sni, s.uri.tls_sni);
     fill_in(&o->connect_timeout_ms, TIMEOUT_DEFAULT_MS);
     fill_in(&o->command_timeout_ms, TIMEOUT_DEFAULT_MS);
-    fill_in(&o->replicas_ms, o->command_timeout_ms > REPLICAS_DEFAULT_MS ? REPLICAS_DEFAULT_MS
-                                                                         : o->command_timeout_ms / 2);
+    fill_in(&o->replicas_ms,
+            o->command_timeout_ms > REPLICAS_DEFAULT_MS ? REPLICAS_DEFAULT_MS : o->command_timeout_ms / 2);
     status = check(&s, error);
     if (status == HIBLOOM_OK && !copy_strings(&s))
         status = error_set(error, HIBLOOM_ENOMEM, "out of memory");

@@ -234,7 +234,8 @@ struct node *topology_redirect(struct topology *t, const struct node *asked, con
     uint64_t slot, port;
 
     *took_over = false;
-    if (colon == NULL || number_parse(slot_at + 1, (size_t)(host - slot_at - 2), CLUSTER_SLOTS - 1, &slot) != HIBLOOM_OK ||
+    if (colon == NULL ||
+        number_parse(slot_at + 1, (size_t)(host - slot_at - 2), CLUSTER_SLOTS - 1, &slot) != HIBLOOM_OK ||
         number_parse(colon + 1, strcspn(colon + 1, " \r\n"), UINT16_MAX, &port) != HIBLOOM_OK)
         return NULL;
     struct node *node = colon == host || *host == '?'

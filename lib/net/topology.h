@@ -37,11 +37,11 @@ struct node {
     struct greeting greeting;
     struct flights pending; /* until it is ready */
     struct flights sent;
-    uint64_t revived_by;     /* the number of the failed call that has had its one new connection; 0: none */
-    bool dirty;              /* commands were put, and not flushed */
-    bool leave;              /* it is not what it was: closed once all that was sent is answered */
-    uint64_t asked;          /* the round of locating in which it was asked */
-    void *pipe;              /* the driver's */
+    uint64_t revived_by; /* the number of the failed call that has had its one new connection; 0: none */
+    bool dirty;          /* commands were put, and not flushed */
+    bool leave;          /* it is not what it was: closed once all that was sent is answered */
+    uint64_t asked;      /* the round of locating in which it was asked */
+    void *pipe;          /* the driver's */
 };
 
 struct topology {

@@ -230,11 +230,14 @@ static const struct scheme *find_scheme(const char *text, struct error *error)
         if (has_prefix(text, schemes[i].prefix) && strlen(schemes[i].prefix) == len + (slashes ? 3 : 1))
             return &schemes[i];
     if (slashes)
-        (void)error_set(error, HIBLOOM_EINVAL,
-                        "bad URI: the scheme '%.*s' is none of redis://, redis+cluster://, redis+sentinel://, unix:// and memory:", len < 20 ? (int)len : 20,
-                        text);
+        (void)error_set(
+            error, HIBLOOM_EINVAL,
+            "bad URI: the scheme '%.*s' is none of redis://, redis+cluster://, redis+sentinel://, unix:// and memory:",
+            len < 20 ? (int)len : 20, text);
     else
-        (void)error_set(error, HIBLOOM_EINVAL, "bad URI: it must begin with redis://, redis+cluster://, redis+sentinel://, unix:// or memory:");
+        (void)error_set(
+            error, HIBLOOM_EINVAL,
+            "bad URI: it must begin with redis://, redis+cluster://, redis+sentinel://, unix:// or memory:");
     return NULL;
 }
 

@@ -1,0 +1,241 @@
+/* call.c: when a call waits, tries again, or fails. See call.h. */
+#include "base/clock.h"
+#include "net/carrier.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PAUSE_MAX_MS 1000u /* between two tries */
+#define PAUSE_DOUBLINGS 7u /* 10 ms, 20, 40 ... */
+
+/* ---- Calls that have moved, or wait -------------------------------------------------------- */
+
+/* Its task is asked for what is next, by carrier_settle. */
+void call_moved(struct carrier *c, struct call *call)
+{
+    if (!call->queued)
+        TAILQ_INSERT_TAIL(&c->moved, call, in_moved);
+    call->queued = true;
+}
+
+void call_sleep(struct carrier *c, struct call *call, uint64_t at)
+{
+    if (call->wake_at == 0)
+        TAILQ_INSERT_TAIL(&c->asleep, call, in_asleep);
+    call->wake_at = at;
+    if (c->wake_at == 0 || at < c->wake_at)
+        c->wake_at = at;
+}
+
+void call_wake(struct carrier *c, struct call *call)
+{
+    if (call->wake_at != 0)
+        TAILQ_REMOVE(&c->asleep, call, in_asleep);
+    call->wake_at = 0;
+}
+
+/* ---- May it be tried again? ---------------------------------------------------------- */
+
+bool call_has_failed(const struct call *call)
+{
+    return call->task->status != HIBLOOM_OK;
+}
+
+static bool is_under_way(const struct node *node)
+{
+    return node->state == NODE_OPENING || node->sent.first != NULL;
+}
+
+/* Is it certain that carrier_tick will be called again? */
+bool carrier_can_wait(const struct carrier *c)
+{
+    if (c->timed)
+        return true;
+    for (unsigned i = 0; i < c->topology.count; i++)
+        if (is_under_way(c->topology.nodes[i]))
+            return true;
+    return false;
+}
+
+/* The first time it is tried again at once. */
+bool call_may_retry(const struct carrier *c, const struct call *call)
+{
+    const uint64_t now = clock_now_ms();
+
+    return c->settings.options.retry_ms != 0 && (call->attempts == 0 || call->wake_at != 0 || carrier_can_wait(c)) &&
+           !c->borrowed && !call_has_failed(call) && (call->deadline == 0 || now < call->deadline) &&
+           (call->retry_until == 0 || now < call->retry_until);
+}
+
+/* Half of the pause is drawn, so that a thousand clients do not come back at once. */
+static uint64_t draw_pause(struct carrier *c, unsigned attempts)
+{
+    const unsigned doublings = attempts < PAUSE_DOUBLINGS ? attempts : PAUSE_DOUBLINGS;
+    const uint64_t pause = attempts == 0 ? 0 : UINT64_C(5) << doublings;
+
+    c->random = c->random * UINT64_C(6364136223846793005) + 1442695040888963407u; /* Knuth, MMIX */
+    const uint64_t drawn = pause == 0 ? 0 : pause / 2 + (c->random >> 33) % (pause / 2 + 1);
+    return drawn < PAUSE_MAX_MS ? drawn : PAUSE_MAX_MS;
+}
+
+void call_plan_retry(struct carrier *c, struct call *call)
+{
+    const uint64_t now = clock_now_ms();
+
+    if (call->retry_until == 0)
+        call->retry_until = now + c->settings.options.retry_ms;
+    if (call->wake_at != 0)
+        return;
+    const uint64_t at = now + draw_pause(c, call->attempts++);
+    call_sleep(c, call, call->deadline != 0 && call->deadline < at ? call->deadline : at);
+}
+
+void call_note_progress(struct call *call)
+{
+    call->retry_until = 0;
+    call->attempts = 0;
+}
+
+/* ---- A call ends or fails ------------------------------------------------------------ */
+
+/* Its replies will not come. */
+void call_lose(struct carrier *c, struct flight *flight)
+{
+    struct call *call = flight->call;
+
+    if (flight->errand == ERRAND_TASK)
+        for (; flight->index < flight->exchange.replies; flight->index++)
+            call->task->class->reply(call->task, flight->exchange.tag, flight->index, NULL);
+    else if (flight->errand == ERRAND_REPLICAS)
+        call->replicas_left--;
+    call_moved(c, call);
+    flight_free(flight);
+}
+
+static void lose_all(struct carrier *c, struct flights *flights)
+{
+    for (struct flight *flight; (flight = flights_take(flights)) != NULL;)
+        call_lose(c, flight);
+}
+
+/* Takes what the call has in the queue out of it. */
+static void recall(struct flights *from, const struct call *call, struct flights *to)
+{
+    struct flights rest;
+
+    flights_make(&rest);
+    for (struct flight *flight; (flight = flights_take(from)) != NULL;)
+        flights_put(flight->call == call ? to : &rest, flight);
+    flights_join(from, &rest);
+}
+
+/* What is on its way is still answered; what is not sent yet never is. */
+void call_drop_unsent(struct carrier *c, struct call *call)
+{
+    struct flights unsent;
+
+    flights_make(&unsent);
+    flights_join(&unsent, &call->waiting);
+    for (unsigned i = 0; i < c->topology.count; i++)
+        recall(&c->topology.nodes[i]->pending, call, &unsent);
+    call_wake(c, call);
+    lose_all(c, &unsent);
+}
+
+void call_give_up(struct carrier *c, struct call *call, const struct node *at, hibloom_status status, const char *words)
+{
+    if (!call_has_failed(call))
+        call->at = at;
+    if (call->attempts > 0)
+        task_fail(call->task, status, "%s (tried %u times)", words, call->attempts + 1);
+    else
+        task_fail(call->task, status, "%s", words);
+    call_drop_unsent(c, call);
+}
+
+/* A refusal that was held back, told to the task after all. */
+static void tell_refusal(struct flight *flight)
+{
+    struct reply *reply = calloc(1, sizeof *reply);
+    struct task *task = flight->call->task;
+
+    if (reply == NULL) {
+        task_no_memory(task);
+        return;
+    }
+    reply->type = REDIS_REPLY_ERROR;
+    reply->repeated = flight->index >= flight->doubtful && !task->reads;
+    reply->text_len = (size_t)snprintf(reply->text, sizeof reply->text, "%s",
+                                       flight->words != NULL ? flight->words : "");
+    task->class->reply(task, flight->exchange.tag, flight->index++, reply);
+    free(reply);
+}
+
+/* What did not come through is sent again, or the call fails. Of a refusal, words is NULL. */
+void call_fail(struct carrier *c, struct flight *flight, struct node *node, hibloom_status status, const char *words,
+               bool lost)
+{
+    struct call *call = flight->call;
+    const bool elsewhere = node->role == NODE_REPLICA && !flight->at_primary && !call_has_failed(call);
+
+    if (flight->errand == ERRAND_REPLICAS) { /* is_kept goes on with it */
+        call->restarts = UINT64_MAX;
+        call_lose(c, flight);
+        return;
+    }
+    if (!elsewhere && !call_may_retry(c, call)) {
+        if (!call_has_failed(call)) {
+            call->at = node;
+            if (words == NULL)
+                tell_refusal(flight);
+            else
+                call_give_up(c, call, node, status, words);
+        }
+        call_lose(c, flight);
+        return;
+    }
+    const uint32_t in_doubt = flight_again(flight, lost);
+    if (lost && !call->task->reads)
+        c->store.server.stats.in_doubt += in_doubt;
+    c->store.server.stats.retries++;
+    flight->at_primary = elsewhere || flight->at_primary;
+    flight->redirects = 0; /* there is a pause now, and an end to them */
+    flights_put(&call->waiting, flight);
+    if (!elsewhere)
+        call_plan_retry(c, call);
+    else if (call->wake_at == 0)
+        call_sleep(c, call, clock_now_ms());
+}
+
+/* ---- A server that forgot --------------------------------------------------------------- */
+
+/* Does the handle not know yet that a server forgot? */
+bool call_has_forgotten(const struct carrier *c, const struct call *call)
+{
+    const struct redis_filter *own = call->task->filter != NULL ? redis_filter_of(call->task->filter) : NULL;
+
+    return own != NULL && own->restarts != c->store.server.stats.restarts && !c->settings.options.accept_restarts;
+}
+
+void call_tell_forgotten(struct carrier *c, struct call *call, const struct node *at)
+{
+    redis_filter_of(call->task->filter)->restarts = c->store.server.stats.restarts;
+    call_give_up(c, call, at, HIBLOOM_ELOST,
+                 "the server was restarted, or another took over: adds that were acknowledged may be missing (the next "
+                 "call goes on)");
+}
+
+void call_tell_all_forgotten(struct carrier *c, const struct node *node)
+{
+    char where[NODE_HOST_SIZE + 16];
+
+    c->store.server.stats.restarts++;
+    settings_log(&c->settings, HIBLOOM_LOG_WARNING,
+                 "%s: another run of the server than before: it was restarted, or another took over; adds that were "
+                 "acknowledged may be missing",
+                 carrier_where(c, node, where, sizeof where));
+    for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls))
+        if ((!call->sent || call->task->reads) && !call_has_failed(call) && call_has_forgotten(c, call))
+            call_tell_forgotten(c, call, node);
+}

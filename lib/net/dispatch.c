@@ -1,0 +1,157 @@
+/* dispatch.c: which node a flight goes to. See dispatch.h. */
+#include "net/dispatch.h"
+#include "base/clock.h"
+#include "net/locate.h"
+#include "net/node.h"
+#include "net/replicas.h"
+
+#include <string.h>
+
+#define REDIRECTS_MAX 16u /* of one exchange: two nodes that send it to each other know nothing */
+
+/* A call that has failed gets one new connection to a node, to take back what it did. */
+static bool is_spent(struct node *node, const struct call *call)
+{
+    return node->state == NODE_CLOSED && call_has_failed(call) && node->revived_by == call->number;
+}
+
+static void send_flight(struct carrier *c, struct node *node, struct flight *flight)
+{
+    struct call *call = flight->call;
+    struct error error;
+
+    if (is_spent(node, call)) {
+        call_lose(c, flight);
+        return;
+    }
+    if (node->state == NODE_CLOSED && call_has_failed(call))
+        node->revived_by = call->number;
+    const hibloom_status status = node_send_flight(c, node, flight, &error);
+    if (status != HIBLOOM_OK) {
+        locate_note_stale(c);
+        call_fail(c, flight, node, status, error.words, false);
+    }
+}
+
+/* What waits goes to where its keys are; all of it waits on while nobody knows where that is. */
+void dispatch_call(struct carrier *c, struct call *call)
+{
+    struct flights now;
+
+    flights_make(&now);
+    flights_join(&now, &call->waiting);
+    for (struct flight *flight; (flight = flights_take(&now)) != NULL;) {
+        struct node *node = flight->to;
+        if (flight->exchange.replies == 0 && c->topology.clustered && !c->stale) {
+            call_lose(c, flight); /* of a cluster, to know who is where is enough */
+            continue;
+        }
+        if (node == NULL && !c->stale)
+            node = topology_route(&c->topology, flight->exchange.slot,
+                                  replicas_may_lag(c, call) && !flight->at_primary);
+        if (node == NULL && !c->stale && flight->redirects++ == 0)
+            locate_note_stale(c); /* somebody may have it now */
+        if (node != NULL)
+            send_flight(c, node, flight);
+        else if (c->stale)
+            flights_put(&call->waiting, flight);
+        else
+            call_fail(c, flight, c->topology.nodes[0], HIBLOOM_EUNAVAILABLE,
+                      "no node of the cluster has the key's slot", false);
+    }
+    if (call->waiting.first != NULL && call->wake_at == 0)
+        locate_begin(c);
+}
+
+/* Refused for now: redirected, or to be sent again later. */
+static void send_elsewhere(struct carrier *c, struct node *node, struct flight *flight)
+{
+    const enum refusal refusal = flight->refusal;
+    const bool was_fine = !call_has_failed(flight->call);
+    struct node *to = NULL;
+    bool took_over = false;
+
+    if (refusal == REFUSAL_MOVED || refusal == REFUSAL_ASK)
+        to = topology_redirect(&c->topology, node, flight->words, &took_over);
+    if (took_over)
+        call_tell_all_forgotten(c, to);
+    if (was_fine && call_has_failed(flight->call)) { /* it has just been told that a server forgot */
+        call_lose(c, flight);
+        return;
+    }
+    if (refusal == REFUSAL_READONLY || refusal == REFUSAL_MASTERDOWN || refusal == REFUSAL_MOVED)
+        locate_note_stale(c);
+    node->leave = node->leave || refusal == REFUSAL_READONLY;
+    if (to == NULL || flight->redirects++ == REDIRECTS_MAX) {
+        call_fail(c, flight, node, refusal_status(refusal), NULL, false);
+        return;
+    }
+    c->store.server.stats.redirects++;
+    (void)flight_again(flight, false);
+    flight->to = to;
+    flight->asking = refusal == REFUSAL_ASK;
+    flights_put(&flight->call->waiting, flight);
+    if (flight->call->wake_at == 0)
+        call_sleep(c, flight->call, clock_now_ms());
+}
+
+/* Can somebody else answer it, or the same server later? */
+static bool is_held(const struct carrier *c, const struct node *node, const struct flight *flight, enum refusal refusal)
+{
+    if (c->topology.clustered && (refusal == REFUSAL_MOVED || refusal == REFUSAL_ASK))
+        return true;
+    return refusal_status(refusal) == HIBLOOM_EUNAVAILABLE &&
+           (call_may_retry(c, flight->call) || (node->role == NODE_REPLICA && !flight->at_primary));
+}
+
+void dispatch_take_reply(struct carrier *c, struct node *node, struct flight *flight, struct reply *reply)
+{
+    struct call *call = flight->call;
+    struct task *task = call->task;
+    const bool refused = reply->type == REDIS_REPLY_ERROR;
+    const enum refusal refusal = refused ? refusal_of(reply->text) : REFUSAL_OTHER;
+
+    if (flight->held == 0 && !(refused && is_held(c, node, flight, refusal))) {
+        reply->repeated = flight->index >= flight->doubtful && !task->reads;
+        const bool fine = !call_has_failed(call);
+        task->class->reply(task, flight->exchange.tag, flight->index++, reply);
+        if (fine && call_has_failed(call))
+            call->at = node;
+    } else if (flight->held++ == 0) {
+        flight->refusal = refusal;
+        flight->words = strdup(reply->text);
+    } else {
+        const uint32_t command = flight->index + flight->held - 1;
+        flight->carried_out = !refused && command < flight->carried_out ? command : flight->carried_out;
+    }
+    if (flight->index + flight->held < flight->exchange.replies)
+        return;
+    (void)flights_take(&node->sent);
+    if (flight->held > 0) {
+        send_elsewhere(c, node, flight);
+        return;
+    }
+    call_note_progress(call);
+    call_moved(c, call);
+    flight_free(flight);
+}
+
+void dispatch_all(struct carrier *c)
+{
+    for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls))
+        if (call->waiting.first != NULL) {
+            call_wake(c, call);
+            dispatch_call(c, call);
+        }
+}
+
+void dispatch_none(struct carrier *c, hibloom_status status, const char *words)
+{
+    for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls)) {
+        struct flights waiting;
+        flights_make(&waiting);
+        flights_join(&waiting, &call->waiting);
+        for (struct flight *flight; (flight = flights_take(&waiting)) != NULL;)
+            call_fail(c, flight, c->topology.nodes[0], status, words, false);
+    }
+}

@@ -1,0 +1,172 @@
+/* node.c: a server's connection, from the first word to the last. See node.h.
+ *
+ *   closed -> opening -> greeting -> ready
+ *      ^__________lost, or left_______| */
+#include "net/node.h"
+#include "net/locate.h"
+
+#include <string.h>
+
+/* ---- Nodes ------------------------------------------------------------------------------- */
+
+void node_shut(struct carrier *c, struct node *node)
+{
+    c->pipes->close(node);
+    node->state = NODE_CLOSED;
+    node->dirty = false;
+}
+
+static void node_send(struct carrier *c, struct node *node, struct flight *flight)
+{
+    static const char asking[] = "*1\r\n$6\r\nASKING\r\n";
+    hibloom_stats *stats = &c->store.server.stats;
+    size_t at = flight_from(flight);
+
+    if (flight->exchange.replies == 0) { /* it only wanted to get here */
+        call_lose(c, flight);
+        return;
+    }
+    flight->number = c->numbers++;
+    stats->commands += flight->exchange.replies - flight->index;
+    stats->bytes_sent += flight->len - at;
+    while (flight->asking && at < flight->len) {
+        const size_t len = command_length(flight->bytes + at, flight->len - at);
+        c->pipes->put(node, asking, sizeof asking - 1);
+        c->pipes->put(node, flight->bytes + at, len);
+        at += len;
+    }
+    if (at < flight->len)
+        c->pipes->put(node, flight->bytes + at, flight->len - at);
+    flights_put(&node->sent, flight);
+    node->dirty = true;
+    if (flight->call != NULL) {
+        flight->call->sent = true;
+        flight->call->touched[node->number / 64] |= UINT64_C(1) << node->number % 64;
+    }
+}
+
+static void make_ready(struct carrier *c, struct node *node)
+{
+    node->state = NODE_READY;
+    for (struct flight *flight; (flight = flights_take(&node->pending)) != NULL;)
+        node_send(c, node, flight);
+}
+
+hibloom_status node_greet(struct carrier *c, struct node *node)
+{
+    struct commands commands = {0};
+    struct flight *flight = NULL;
+
+    if (c->borrowed) {
+        make_ready(c, node);
+        return HIBLOOM_OK;
+    }
+    greeting_write(&node->greeting, &commands, &c->settings, node->role);
+    if (!commands.failed)
+        flight = flight_new(&c->hangar, NULL, ERRAND_GREETING, &(struct exchange){.replies = node->greeting.count},
+                            commands.bytes, commands.len);
+    commands_free(&commands);
+    if (flight != NULL)
+        node_send(c, node, flight);
+    return flight != NULL ? HIBLOOM_OK : HIBLOOM_ENOMEM;
+}
+
+void node_lose(struct carrier *c, struct node *node, hibloom_status status, const char *words)
+{
+    struct flights sent, pending;
+    char where[NODE_HOST_SIZE + 16];
+
+    settings_log(&c->settings, HIBLOOM_LOG_WARNING, "%s: %s", carrier_where(c, node, where, sizeof where), words);
+    flights_make(&sent);
+    flights_make(&pending);
+    flights_join(&sent, &node->sent);
+    flights_join(&pending, &node->pending);
+    node_shut(c, node);
+    locate_note_stale(c);
+    for (struct flight *flight; (flight = flights_take(&sent)) != NULL;) {
+        if (flight->call != NULL) {
+            call_fail(c, flight, node, status, words, true);
+            continue;
+        }
+        if (flight->errand == ERRAND_LOCATE)
+            locate_failed(c, status, words);
+        flight_free(flight);
+    }
+    for (struct flight *flight; (flight = flights_take(&pending)) != NULL;) {
+        if (flight->call != NULL) {
+            call_fail(c, flight, node, status, words, false);
+            continue;
+        }
+        locate_failed(c, status, words);
+        flight_free(flight);
+    }
+}
+
+void node_take_greeting(struct carrier *c, struct node *node, struct flight *flight, const redisReply *object)
+{
+    struct greeting *g = &node->greeting;
+    struct error error;
+    const hibloom_status status = greeting_take(g, &c->settings, flight->index++, object, &error);
+    char where[NODE_HOST_SIZE + 16];
+
+    if (status != HIBLOOM_OK) {
+        node_lose(c, node, status, error.words);
+        return;
+    }
+    if (flight->index < flight->exchange.replies)
+        return;
+    flight_free(flights_take(&node->sent));
+    settings_log(&c->settings, HIBLOOM_LOG_INFO, "%s: connected", carrier_where(c, node, where, sizeof where));
+    /* a replica that restarts gets all of it from its primary */
+    const bool restarted = node->role == NODE_PRIMARY && node->run_id[0] != '\0' && g->run_id[0] != '\0' &&
+                           strcmp(node->run_id, g->run_id) != 0;
+    if (g->run_id[0] != '\0')
+        strcpy(node->run_id, g->run_id);
+    if (restarted)
+        call_tell_all_forgotten(c, node);
+    make_ready(c, node);
+}
+
+/* Makes the connection, if there is none. Not OK: it cannot be made. */
+static hibloom_status node_reach(struct carrier *c, struct node *node, struct error *error)
+{
+    const bool quiet = node->state == NODE_READY && node->sent.first == NULL;
+
+    if (quiet && (node->leave || !c->pipes->is_alive(node)))
+        node_shut(c, node);
+    if (node->state != NODE_CLOSED)
+        return !node->leave ? HIBLOOM_OK
+                            : error_set(error, HIBLOOM_EUNAVAILABLE, "it is no master any more, and still answering");
+    node->leave = false;
+    hibloom_status status = c->pipes->open(c, node, error);
+    if (status != HIBLOOM_OK)
+        return status;
+    c->store.server.stats.connections += !c->borrowed;
+    if (node->state != NODE_GREETING)
+        return HIBLOOM_OK;
+    status = node_greet(c, node);
+    if (status != HIBLOOM_OK)
+        node_shut(c, node);
+    return status != HIBLOOM_OK ? error_set(error, status, "out of memory") : HIBLOOM_OK;
+}
+
+void carrier_opened(struct carrier *c, struct node *node)
+{
+    node->state = NODE_GREETING;
+    if (node_greet(c, node) != HIBLOOM_OK)
+        node_lose(c, node, HIBLOOM_ENOMEM, "out of memory");
+    carrier_settle(c);
+}
+
+hibloom_status node_send_flight(struct carrier *c, struct node *node, struct flight *flight, struct error *error)
+{
+    const hibloom_status status = node_reach(c, node, error);
+
+    if (status != HIBLOOM_OK)
+        return status;
+    if (node->state == NODE_READY)
+        node_send(c, node, flight);
+    else
+        flights_put(&node->pending, flight);
+    return HIBLOOM_OK;
+}

@@ -1,0 +1,18 @@
+/* node.h: a server of the store: its connection from the first word to the last. */
+#ifndef HIBLOOM_NODE_H
+#define HIBLOOM_NODE_H
+
+#include "net/carrier.h"
+
+/* Sends a flight, now or once there is a connection. Not OK: none can be made, and
+ * the flight is the caller's again. */
+hibloom_status node_send_flight(struct carrier *, struct node *, struct flight *, struct error *);
+
+/* The connection is made: says who we are. */
+hibloom_status node_greet(struct carrier *, struct node *);
+void node_take_greeting(struct carrier *, struct node *, struct flight *, const redisReply *);
+
+/* It is broken: all that was sent or waits there has failed. */
+void node_lose(struct carrier *, struct node *, hibloom_status, const char *words);
+
+#endif

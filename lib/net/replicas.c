@@ -1,0 +1,106 @@
+/* replicas.c: adds that replicas must have, look-ups that they answer. See replicas.h. */
+#include "net/replicas.h"
+#include "net/dispatch.h"
+#include "net/locate.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* May replicas answer? Where one does not know the filter yet, the primary is asked again. */
+bool replicas_may_lag(const struct carrier *c, const struct call *call)
+{
+    return c->settings.options.read_from_replicas && call->task->reads && call->task->again != NULL &&
+           !call->at_primary;
+}
+
+static void ask_replicas(struct carrier *c, struct call *call)
+{
+    struct commands commands = {0};
+
+    command_start(&commands, 3, "WAIT");
+    command_number(&commands, c->settings.options.min_replicas);
+    command_number(&commands, c->settings.options.replicas_ms);
+    for (unsigned i = 0; i < c->topology.count; i++) {
+        if ((call->touched[i / 64] >> i % 64 & 1) == 0)
+            continue;
+        struct flight *flight = commands.failed
+                                    ? NULL
+                                    : flight_new(&c->hangar, call, ERRAND_REPLICAS, &(struct exchange){.replies = 1},
+                                                 commands.bytes, commands.len);
+        if (flight == NULL) {
+            task_no_memory(call->task);
+            break;
+        }
+        flight->to = c->topology.nodes[i];
+        call->replicas_left++;
+        flights_put(&call->waiting, flight);
+    }
+    commands_free(&commands);
+    dispatch_call(c, call);
+}
+
+void replicas_take(struct carrier *c, struct node *node, const struct reply *reply)
+{
+    struct flight *flight = flights_take(&node->sent);
+    struct call *call = flight->call;
+    const uint32_t wanted = c->settings.options.min_replicas;
+    const bool refused = reply->type == REDIS_REPLY_ERROR;
+    const enum refusal refusal = refused ? refusal_of(reply->text) : REFUSAL_NOREPLICAS;
+    char words[REPLY_TEXT];
+
+    if (reply->type == REDIS_REPLY_INTEGER && reply->integers[0] >= wanted) {
+        call_lose(c, flight);
+        return;
+    }
+    if (refusal == REFUSAL_READONLY) { /* it is no primary any more */
+        node->leave = true;
+        locate_note_stale(c);
+        call_fail(c, flight, node, HIBLOOM_EUNAVAILABLE, NULL, false);
+        return;
+    }
+    if (refusal_status(refusal) == HIBLOOM_EUNAVAILABLE && call_may_retry(c, call)) {
+        flight->to = node;
+        flights_put(&call->waiting, flight);
+        call_plan_retry(c, call);
+        return;
+    }
+    if (refused)
+        refusal_explain(refusal, reply->text, words, sizeof words);
+    else
+        snprintf(words, sizeof words, "%lld of the %u replicas that are asked for have the adds", reply->integers[0],
+                 wanted);
+    call_give_up(c, call, node, refusal_status(refusal), words);
+    call_lose(c, flight);
+}
+
+/* Whether the call ends now: all that it added is where it has to be. */
+bool replicas_have_it(struct carrier *c, struct call *call)
+{
+    if (replicas_may_lag(c, call) && call->task->status >= HIBLOOM_ENOTFOUND &&
+        call->task->status <= HIBLOOM_ECORRUPT) {
+        call->at_primary = true;
+        call->task->again(call->task);
+        call_moved(c, call);
+        return false;
+    }
+    if (!call->task->adds || c->settings.options.min_replicas == 0 || call_has_failed(call) || !call->sent)
+        return true;
+    if (call->restarts != c->store.server.stats.restarts) {
+        call->restarts = c->store.server.stats.restarts;
+        if (call->task->again != NULL && call_may_retry(c, call)) {
+            call->task->again(call->task);
+            memset(call->touched, 0, sizeof call->touched);
+            call_moved(c, call);
+            call->wait_asked = false;
+            return false;
+        }
+        task_fail(call->task, HIBLOOM_EUNAVAILABLE,
+                  "the server was lost before its replicas had the adds: add them again");
+        return true;
+    }
+    if (call->wait_asked)
+        return true;
+    call->wait_asked = true;
+    ask_replicas(c, call);
+    return call->replicas_left == 0;
+}
