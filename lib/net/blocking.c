@@ -93,31 +93,47 @@ static struct node *find_oldest(struct carrier *c)
     return oldest;
 }
 
+static void receive_object(struct carrier *c, struct node *node)
+{
+    struct connection *connection = node->pipe;
+    redisReply *object = connection_receive_object(connection);
+
+    if (object == NULL) {
+        carrier_lost(c, node, connection->status, connection->error.words);
+        return;
+    }
+    carrier_object(c, node, object);
+    freeReplyObject(object);
+}
+
+/* What is still to come of one flight: between its replies there is nothing to decide. */
+static void receive_replies(struct carrier *c, struct node *node)
+{
+    struct connection *connection = node->pipe;
+    const uint64_t number = node->sent.first->number;
+
+    for (const struct flight *flight; (flight = node->sent.first) != NULL && flight->number == number;) {
+        const struct exchange *exchange = &flight->exchange;
+        void *bulk = flight->index == exchange->bulk_index ? exchange->bulk : NULL;
+        struct reply *reply = connection_receive(connection, bulk, exchange->bulk_room);
+        if (reply != NULL)
+            carrier_reply(c, node, reply);
+        else
+            carrier_lost(c, node, connection->status, connection->error.words);
+    }
+}
+
 static void receive(struct blocking *b, struct node *node)
 {
-    struct carrier *c = &b->carrier;
     struct connection *connection = node->pipe;
-    const struct flight *flight = node->sent.first;
     const uint64_t before = connection->received;
-    redisReply *object = NULL;
-    struct reply *reply = NULL;
 
     connection->deadline = b->call.task->status == HIBLOOM_OK ? b->call.deadline : 0;
     if (carrier_wants_object(node))
-        object = connection_receive_object(connection);
+        receive_object(&b->carrier, node);
     else
-        reply = connection_receive(connection,
-                                   flight->index == flight->exchange.bulk_index ? flight->exchange.bulk : NULL,
-                                   flight->exchange.bulk_room);
-    c->store.server.stats.bytes_received += connection->received - before;
-    if (object != NULL)
-        carrier_object(c, node, object);
-    else if (reply != NULL)
-        carrier_reply(c, node, reply);
-    else
-        carrier_lost(c, node, connection->status, connection->error.words);
-    if (object != NULL)
-        freeReplyObject(object);
+        receive_replies(&b->carrier, node);
+    b->carrier.store.server.stats.bytes_received += connection->received - before;
 }
 
 static void sleep_until(uint64_t at)

@@ -192,13 +192,13 @@ void carrier_reply(struct carrier *c, struct node *node, struct reply *reply)
 
     if (flight->asking && !flight->asked) {
         flight->asked = true;
-    } else {
-        flight->asked = false;
-        if (flight->errand == ERRAND_REPLICAS)
-            replicas_take(c, node, reply);
-        else
-            dispatch_take_reply(c, node, flight, reply);
+        return;
     }
+    flight->asked = false;
+    if (flight->errand == ERRAND_REPLICAS)
+        replicas_take(c, node, reply);
+    else if (!dispatch_take_reply(c, node, flight, reply))
+        return;
     carrier_settle(c);
 }
 

@@ -104,7 +104,7 @@ static bool is_held(const struct carrier *c, const struct node *node, const stru
            (call_may_retry(c, flight->call) || (node->role == NODE_REPLICA && !flight->at_primary));
 }
 
-void dispatch_take_reply(struct carrier *c, struct node *node, struct flight *flight, struct reply *reply)
+bool dispatch_take_reply(struct carrier *c, struct node *node, struct flight *flight, struct reply *reply)
 {
     struct call *call = flight->call;
     struct task *task = call->task;
@@ -125,15 +125,16 @@ void dispatch_take_reply(struct carrier *c, struct node *node, struct flight *fl
         flight->carried_out = !refused && command < flight->carried_out ? command : flight->carried_out;
     }
     if (flight->index + flight->held < flight->exchange.replies)
-        return;
+        return false;
     (void)flights_take(&node->sent);
     if (flight->held > 0) {
         send_elsewhere(c, node, flight);
-        return;
+        return true;
     }
     call_note_progress(call);
     call_moved(c, call);
     flight_free(flight);
+    return true;
 }
 
 void dispatch_all(struct carrier *c)

@@ -11,7 +11,8 @@ void dispatch_all(struct carrier *);
 /* Nobody knows who is where: what waits in all calls has failed. */
 void dispatch_none(struct carrier *, hibloom_status, const char *words);
 
-/* A reply to the oldest flight of the node: the task's, or a reason to send it again. */
-void dispatch_take_reply(struct carrier *, struct node *, struct flight *, struct reply *);
+/* A reply to the oldest flight of the node: the task's, or a reason to send it again.
+ * Whether it was the flight's last one: before that, nothing moves. */
+bool dispatch_take_reply(struct carrier *, struct node *, struct flight *, struct reply *);
 
 #endif
