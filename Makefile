@@ -106,10 +106,11 @@ $(filter $(BUILD)/tests/async/%,$(TESTS)): $(BUILD)/tests/async/%: $(BUILD)/test
 
 # With the library's objects, whose inner functions the unit tests call.
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(SUPPORT) $(LIB_OBJ)
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -lpthread $(LIBS)
+	$(CC) $(CFLAGS) $(LDFLAGS) $(WRAPPED) -o $@ $^ -lcmocka -lpthread $(LIBS)
 
-# In the place of the C library's.
+# In the place of the C library's; and for allocations, in this program's objects only.
 $(BUILD)/tests/faults/sockets: $(BUILD)/tests/support/socket_faults.o
+$(BUILD)/tests/faults/memory: WRAPPED := $(foreach name,malloc calloc realloc strdup free,-Wl,--wrap=$(name))
 
 examples: $(EXAMPLES)
 tests: $(TESTS) $(REPLAYS)

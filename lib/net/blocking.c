@@ -172,12 +172,20 @@ static hibloom_status run(struct redis_store *store, struct task *task)
 
 /* ---- The store ------------------------------------------------------------------------- */
 
-/* Wants no answer, but a connection over which one could come: it is asked for the
- * third time once that is there. */
+/* Wants no answer, but a connection over which one could come. Meanwhile it may be
+ * asked any number of times. */
+struct reach {
+    struct task task;
+    bool begun, over;
+};
+
 static enum task_next next_reach(struct task *task, struct outbox *outbox)
 {
-    if (task->pause_ms++ > 0)
-        return task->pause_ms == 2 ? TASK_WAIT : TASK_DONE;
+    struct reach *reach = (struct reach *)task;
+
+    if (reach->begun)
+        return reach->over ? TASK_DONE : TASK_WAIT;
+    reach->begun = true;
     outbox_begin(outbox, 0, (struct argument){"", 0});
     outbox_end(outbox);
     if (outbox->commands.failed) {
@@ -187,7 +195,12 @@ static enum task_next next_reach(struct task *task, struct outbox *outbox)
     return TASK_SEND;
 }
 
-static const struct task_class reach_class = {next_reach, NULL};
+static void end_reach(struct task *task, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+    ((struct reach *)task)->over = true;
+}
+
+static const struct task_class reach_class = {next_reach, end_reach};
 
 static void set_deadline(struct redis_store *store, uint32_t ms)
 {
@@ -221,7 +234,7 @@ hibloom_status blocking_connect(hibloom_store **out, struct settings *settings)
     hibloom_status status = make(&b, settings);
 
     if (status == HIBLOOM_OK)
-        status = carry(b, &(struct task){.class = &reach_class});
+        status = carry(b, &(struct reach){.task.class = &reach_class}.task);
     if (b != NULL)
         *out = &b->carrier.store.base;
     return status;

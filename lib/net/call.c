@@ -103,9 +103,10 @@ void call_note_progress(struct call *call)
 void call_lose(struct carrier *c, struct flight *flight)
 {
     struct call *call = flight->call;
+    const uint32_t replies = flight->exchange.replies > 0 ? flight->exchange.replies : 1; /* that it got here is one */
 
     if (flight->errand == ERRAND_TASK)
-        for (; flight->index < flight->exchange.replies; flight->index++)
+        for (; flight->index < replies; flight->index++)
             call->task->class->reply(call->task, flight->exchange.tag, flight->index, NULL);
     else if (flight->errand == ERRAND_REPLICAS)
         call->replicas_left--;

@@ -49,7 +49,7 @@ struct node *topology_node(struct topology *t, const char *host, size_t host_len
         if (t->nodes[i]->role != NODE_SENTINEL && has_address(t->nodes[i], host, host_len, port))
             node = t->nodes[i];
     if (node == NULL) {
-        node = host_len < NODE_HOST_SIZE ? add_node(t) : NULL;
+        node = host_len < NODE_HOST_SIZE && memchr(host, '\0', host_len) == NULL ? add_node(t) : NULL;
         if (node == NULL)
             return NULL;
         set_address(node, host, host_len, port);
@@ -257,7 +257,7 @@ static bool is_address(const redisReply *host, const redisReply *port, unsigned 
     uint64_t value;
 
     if (host == NULL || port == NULL || host->type != REDIS_REPLY_STRING || host->len == 0 ||
-        host->len >= NODE_HOST_SIZE || port->type != REDIS_REPLY_STRING ||
+        host->len >= NODE_HOST_SIZE || memchr(host->str, '\0', host->len) != NULL || port->type != REDIS_REPLY_STRING ||
         number_parse(port->str, port->len, UINT16_MAX, &value) != HIBLOOM_OK)
         return false;
     *number = (unsigned)value;
