@@ -93,12 +93,20 @@ static struct node *find_oldest(struct carrier *c)
     return oldest;
 }
 
+/* What the other servers send meanwhile is not late. */
+static void note_waiting(struct carrier *c, const struct node *at, uint64_t ms)
+{
+    for (unsigned i = 0; ms > 0 && i < c->topology.count; i++)
+        if (c->topology.nodes[i] != at && c->topology.nodes[i]->sent.first != NULL)
+            ((struct connection *)c->topology.nodes[i]->pipe)->elsewhere_ms += ms;
+}
+
 static void receive(struct blocking *b, struct node *node)
 {
     struct carrier *c = &b->carrier;
     struct connection *connection = node->pipe;
     const struct flight *flight = node->sent.first;
-    const uint64_t before = connection->received;
+    const uint64_t before = connection->received, since = clock_now_ms();
     redisReply *object = NULL;
     struct reply *reply = NULL;
 
@@ -109,6 +117,7 @@ static void receive(struct blocking *b, struct node *node)
         reply = connection_receive(connection, flight->index == flight->exchange.bulk_index ? flight->exchange.bulk : NULL,
                                    flight->exchange.bulk_room);
     c->store.server.stats.bytes_received += connection->received - before;
+    note_waiting(c, node, clock_now_ms() - since);
     if (object != NULL)
         carrier_object(c, node, object);
     else if (reply != NULL)
