@@ -93,11 +93,28 @@ static struct node *find_oldest(struct carrier *c)
     return oldest;
 }
 
+/* What the other servers send while this one is waited for is not late. */
+static uint64_t begin_waiting(const struct carrier *c)
+{
+    return c->topology.count > 1 ? clock_now_ms() : 0;
+}
+
+static void end_waiting(struct carrier *c, const struct node *at, uint64_t since)
+{
+    const uint64_t ms = since != 0 ? clock_now_ms() - since : 0;
+
+    for (unsigned i = 0; ms > 0 && i < c->topology.count; i++)
+        if (c->topology.nodes[i] != at && c->topology.nodes[i]->sent.first != NULL)
+            ((struct connection *)c->topology.nodes[i]->pipe)->elsewhere_ms += ms;
+}
+
 static void receive_object(struct carrier *c, struct node *node)
 {
     struct connection *connection = node->pipe;
+    const uint64_t since = begin_waiting(c);
     redisReply *object = connection_receive_object(connection);
 
+    end_waiting(c, node, since);
     if (object == NULL) {
         carrier_lost(c, node, connection->status, connection->error.words);
         return;
@@ -115,7 +132,9 @@ static void receive_replies(struct carrier *c, struct node *node)
     for (const struct flight *flight; (flight = node->sent.first) != NULL && flight->number == number;) {
         const struct exchange *exchange = &flight->exchange;
         void *bulk = flight->index == exchange->bulk_index ? exchange->bulk : NULL;
+        const uint64_t since = begin_waiting(c);
         struct reply *reply = connection_receive(connection, bulk, exchange->bulk_room);
+        end_waiting(c, node, since);
         if (reply != NULL)
             carrier_reply(c, node, reply);
         else

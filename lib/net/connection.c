@@ -261,14 +261,14 @@ static bool has_bytes(const struct connection *c)
     return poll(&(struct pollfd){.fd = c->context->fd, .events = POLLIN}, 1, 0) > 0;
 }
 
-/* Whether the server has had its time since the last commands were sent. Not yet, if what
- * it sent lay here while another server was waited for. */
+/* Whether the server has had its time since the last commands were sent. Not if its
+ * answers lay here while another server was waited for. */
 static bool overdue(const struct connection *c)
 {
     const uint64_t now = clock_now_ms(), took = now - c->sent_ms;
     const bool late = c->timeout_ms != 0 && took > c->timeout_ms;
 
-    return (late && (took > 2 * (uint64_t)c->timeout_ms || !has_bytes(c))) || (c->deadline != 0 && now >= c->deadline);
+    return (late && (took - c->elsewhere_ms > c->timeout_ms || !has_bytes(c))) || (c->deadline != 0 && now >= c->deadline);
 }
 
 /* Reads what has come; gives up if that has gone on for too long or come to
@@ -445,6 +445,7 @@ hibloom_status connection_flush(struct connection *c)
     int done = 0;
 
     c->sent_ms = clock_now_ms();
+    c->elsewhere_ms = 0;
     while (c->alive && !done) {
         if (transfer(c->context, &done) != REDIS_OK) {
             if (errno == EPIPE || errno == ECONNRESET)

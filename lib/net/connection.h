@@ -26,6 +26,7 @@ struct connection {
     bool shortened;                             /* the socket's time-out, to end with that */
     uint32_t timeout_ms;                        /* for one pipeline; 0 if borrowed */
     uint64_t sent_ms;                           /* when the last commands went out */
+    uint64_t elsewhere_ms;                      /* of the time since then, other servers were waited for */
     uint64_t received;                          /* bytes */
     struct reply reply;                         /* the last one received */
     uint64_t answers;                           /* so many since it was made */

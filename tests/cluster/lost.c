@@ -297,6 +297,22 @@ static void a_deadline_ends_calls_on_a_node_that_is_paused(void **state)
     hibloom_store_free(store);
 }
 
+/* For so long; a process of its own resumes it, which is to be waited for. */
+static pid_t pause_for(struct redis_server *server, unsigned ms)
+{
+    const pid_t pid = redis_server_pid(server);
+
+    redis_server_pause(server);
+    const pid_t waker = fork();
+    assert_true(waker >= 0);
+    if (waker == 0) {
+        test_sleep_ms(ms);
+        kill(pid, SIGCONT);
+        _exit(0);
+    }
+    return waker;
+}
+
 /* The time that is left to a call is not the time that the next one has. */
 static void a_deadline_is_over_with_its_call(void **state)
 {
@@ -306,12 +322,9 @@ static void a_deadline_is_over_with_its_call(void **state)
     hibloom_store_deadline(store, 300);
     assert_ok(look(filter), store);
     hibloom_store_deadline(store, 0);
-    redisContext *redis = redis_server_connect(owner_of("seen:0"));
-    assert_int_equal(redisAppendCommand(redis, "DEBUG SLEEP 0.7"), REDIS_OK);
-    assert_int_equal(redisBufferWrite(redis, &(int){0}), REDIS_OK);
-    test_sleep_ms(50);
+    const pid_t waker = pause_for(owner_of("seen:0"), 700);
     assert_ok(look(filter), store);
-    redisFree(redis);
+    assert_int_equal(waitpid(waker, NULL, 0), waker);
     hibloom_close(filter);
     hibloom_store_free(store);
 }
@@ -333,21 +346,13 @@ static void a_node_that_is_slow_does_not_time_out_the_others(void **state)
     hibloom_store *store = test_connect(redis_cluster_uri(cluster), &options);
     hibloom *filter = test_open(store, "seen", TEXT);
     struct redis_server *paused = owner_of("seen:0");
-    const pid_t pid = redis_server_pid(paused);
     hibloom_stats stats;
 
     assert_ok(hibloom_add_many(filter, items, ITEMS, answers), store);
     paused_port = redis_server_port(paused);
     connected = 0;
-    redis_server_pause(paused);
-    const pid_t waker = fork();
-    if (waker == 0) {
-        test_sleep_ms(700);
-        kill(pid, SIGCONT);
-        _exit(0);
-    }
+    const pid_t waker = pause_for(paused, 700);
     assert_ok(look(filter), store);
-    redis_server_resume(paused);
     hibloom_get_stats(store, &stats);
     assert_int_equal(connected, 0);
     assert_true(stats.connections > PRIMARIES); /* the paused one was given up, and connected to again */
