@@ -6,6 +6,8 @@
 #include "loops.h"
 #include "support/redis_server.h"
 
+#include <hiredis/hiredis.h>
+
 #include <stdlib.h>
 #include <string.h>
 #include <signal.h>
