@@ -94,7 +94,7 @@ static void a_server_that_is_killed_fails_all_that_is_pending_once(void **state)
 static void a_server_in_the_middle_of_100000_items_is_killed(void **state)
 {
     struct redis_server *server = redis_server_start_tcp(NULL);
-    const size_t n = test_is_slow() ? 100 : CALLS, batch = 50;
+    const size_t n = CALLS, batch = 50;
     void *loop = loop_class->open();
     hibloom_async *async = async_store(loop, redis_server_uri(server), NULL);
     hibloom_async_filter *filter = async_filter(loop, async, "f", text);
