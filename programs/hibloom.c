@@ -47,6 +47,7 @@ static int run(struct request *r)
 static bool reserve_standard_files(void)
 {
     for (int fd = 0; fd <= 2; fd++)
+        /* cppcheck-suppress leakReturnValNotUsed ; it is to stay open */
         if (fcntl(fd, F_GETFD) == -1 && errno == EBADF && open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) != fd)
             return false;
     return true;

@@ -56,6 +56,7 @@ static void release(struct memory_filter *stored)
     if (stored->listed || stored->handles > 0)
         return;
     memory_bits_free(&stored->bits);
+    explicit_bzero(stored, sizeof *stored); /* the seed */
     free(stored);
 }
 
@@ -122,7 +123,7 @@ static hibloom_status create(hibloom *filter, const hibloom_spec *wanted, struct
 
 static void bind_handle(hibloom *filter, struct memory_filter *stored)
 {
-    stored->handles++;
+    stored->handles++; /* NOLINT(*NullDereference): where there was none, create has made it or failed */
     filter->impl = stored;
     filter->spec = stored->bits.spec;
     strcpy(filter->text, stored->text);

@@ -16,9 +16,9 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define REDIRECTS_MAX 16u     /* of one exchange: two nodes that send it to each other know nothing */
-#define PAUSE_MAX_MS 1000u    /* between two tries */
-#define PAUSE_DOUBLINGS 7u    /* 10 ms, 20, 40 ... */
+#define REDIRECTS_MAX 16u  /* of one exchange: two nodes that send it to each other know nothing */
+#define PAUSE_MAX_MS 1000u /* between two tries */
+#define PAUSE_DOUBLINGS 7u /* 10 ms, 20, 40 ... */
 
 /* ---- Calls that have moved, or wait -------------------------------------------------------- */
 
@@ -212,6 +212,7 @@ static void fail(struct carrier *c, struct flight *flight, struct node *node, hi
         c->store.server.stats.in_doubt += in_doubt;
     c->store.server.stats.retries++;
     flight->at_primary = elsewhere || flight->at_primary;
+    flight->redirects = 0; /* there is a pause now, and an end to them */
     flights_put(&call->waiting, flight);
     if (!elsewhere)
         plan_retry(c, call);
@@ -307,9 +308,9 @@ static hibloom_status greet(struct carrier *c, struct node *node)
     }
     greeting_write(&node->greeting, &commands, &c->settings, node->role);
     if (!commands.failed)
-        flight = flight_new(NULL, ERRAND_GREETING, &(struct exchange){.replies = node->greeting.count},
+        flight = flight_new(&c->hangar, NULL, ERRAND_GREETING, &(struct exchange){.replies = node->greeting.count},
                             commands.bytes, commands.len);
-    commands_wipe(&commands);
+    commands_free(&commands);
     if (flight != NULL)
         send(c, node, flight);
     return flight != NULL ? HIBLOOM_OK : HIBLOOM_ENOMEM;
@@ -366,8 +367,9 @@ static void take_greeting(struct carrier *c, struct node *node, struct flight *f
         return;
     flight_free(flights_take(&node->sent));
     settings_log(&c->settings, HIBLOOM_LOG_INFO, "%s: connected", carrier_where(c, node, where, sizeof where));
-    const bool restarted =
-        node->role != NODE_SENTINEL && node->run_id[0] != '\0' && g->run_id[0] != '\0' && strcmp(node->run_id, g->run_id) != 0;
+    /* a replica that restarts gets all of it from its primary */
+    const bool restarted = node->role == NODE_PRIMARY && node->run_id[0] != '\0' && g->run_id[0] != '\0' &&
+                           strcmp(node->run_id, g->run_id) != 0;
     if (g->run_id[0] != '\0')
         strcpy(node->run_id, g->run_id);
     if (restarted)
@@ -445,6 +447,13 @@ static void send_flight(struct carrier *c, struct node *node, struct flight *fli
     }
 }
 
+/* May replicas answer? Where one does not know the filter yet, the primary is asked again. */
+static bool may_lag(const struct carrier *c, const struct call *call)
+{
+    return c->settings.options.read_from_replicas && call->task->reads && call->task->again != NULL &&
+           !call->at_primary;
+}
+
 /* What waits goes to where its keys are; all of it waits on while nobody knows where that is. */
 static void dispatch(struct carrier *c, struct call *call)
 {
@@ -459,8 +468,9 @@ static void dispatch(struct carrier *c, struct call *call)
             continue;
         }
         if (node == NULL && !c->stale)
-            node = topology_route(&c->topology, flight->exchange.slot,
-                                  call->task->reads && c->settings.options.read_from_replicas && !flight->at_primary);
+            node = topology_route(&c->topology, flight->exchange.slot, may_lag(c, call) && !flight->at_primary);
+        if (node == NULL && !c->stale && flight->redirects++ == 0)
+            note_stale(c); /* somebody may have it now */
         if (node != NULL)
             send_flight(c, node, flight);
         else if (c->stale)
@@ -558,9 +568,10 @@ static void ask_replicas(struct carrier *c, struct call *call)
     for (unsigned i = 0; i < c->topology.count; i++) {
         if ((call->touched[i / 64] >> i % 64 & 1) == 0)
             continue;
-        struct flight *flight = commands.failed ? NULL
-                                                : flight_new(call, ERRAND_REPLICAS, &(struct exchange){.replies = 1},
-                                                             commands.bytes, commands.len);
+        struct flight *flight = commands.failed
+                                    ? NULL
+                                    : flight_new(&c->hangar, call, ERRAND_REPLICAS, &(struct exchange){.replies = 1},
+                                                 commands.bytes, commands.len);
         if (flight == NULL) {
             task_no_memory(call->task);
             break;
@@ -610,6 +621,12 @@ static void take_replicas(struct carrier *c, struct node *node, const struct rep
 /* Whether the call ends now: all that it added is where it has to be. */
 static bool is_kept(struct carrier *c, struct call *call)
 {
+    if (may_lag(c, call) && call->task->status >= HIBLOOM_ENOTFOUND && call->task->status <= HIBLOOM_ECORRUPT) {
+        call->at_primary = true;
+        call->task->again(call->task);
+        note_moved(c, call);
+        return false;
+    }
     if (!call->task->adds || c->settings.options.min_replicas == 0 || has_failed(call) || !call->sent)
         return true;
     if (call->restarts != c->store.server.stats.restarts) {
@@ -637,12 +654,12 @@ static bool is_kept(struct carrier *c, struct call *call)
 static void take_outbox(struct carrier *c, struct call *call)
 {
     struct outbox *outbox = &call->outbox;
+    const char *bytes = outbox->commands.len > 0 ? outbox->commands.bytes : ""; /* who only reaches writes none */
     size_t from = 0;
 
     for (size_t i = 0; i < outbox->count; i++) {
         const struct exchange *exchange = &outbox->exchanges[i];
-        struct flight *flight =
-            flight_new(call, ERRAND_TASK, exchange, outbox->commands.bytes + from, exchange->end - from);
+        struct flight *flight = flight_new(&c->hangar, call, ERRAND_TASK, exchange, bytes + from, exchange->end - from);
         from = exchange->end;
         if (flight != NULL) {
             flights_put(&call->waiting, flight);
@@ -690,6 +707,7 @@ static bool step(struct carrier *c, struct call *call)
 static void end(struct carrier *c, struct call *call)
 {
     call->done = true;
+    wake_up(c, call);
     if (call->queued)
         TAILQ_REMOVE(&c->moved, call, in_moved);
     call->queued = false;
@@ -800,6 +818,7 @@ void carrier_cancel(struct carrier *c, const hibloom *filter)
 void carrier_end(struct carrier *c, struct call *call)
 {
     TAILQ_REMOVE(&c->ended, call, in_calls);
+    outbox_empty(&call->outbox); /* one that failed before it was sent; the next call begins there */
     if (call->task->status != HIBLOOM_EPROTO)
         return;
     /* who answered nonsense may be counting differently, too */
@@ -917,6 +936,7 @@ void carrier_free(struct carrier *c)
         c->pipes->close(node);
         free(node->pipe);
     }
+    hangar_free(&c->hangar);
     topology_free(&c->topology);
     settings_free(&c->settings);
 }

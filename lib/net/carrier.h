@@ -31,11 +31,12 @@ struct call {
     uint64_t restarts;      /* that the store knew of as it began */
     unsigned replicas_left; /* nodes whose answer to WAIT is to come */
     bool wait_asked;        /* of them */
+    bool at_primary;        /* a replica did not know the filter */
     bool sent;              /* something was */
     bool queued;            /* among those that have moved: the task has what it waited for */
     bool done;
-    const struct node *at;                         /* where it failed */
-    uint64_t touched[NODES_MAX / 64];              /* nodes that took commands of it */
+    const struct node *at;            /* where it failed */
+    uint64_t touched[NODES_MAX / 64]; /* nodes that took commands of it */
 };
 
 TAILQ_HEAD(calls, call);
@@ -58,12 +59,13 @@ struct carrier {
     const struct pipe_class *pipes;
     struct topology topology;
     bool borrowed;
-    bool stale;            /* who is where has to be asked (locate.c): */
-    bool locating;         /* it is being asked, */
-    bool told;             /* by the one that is asked now */
-    uint64_t round;        /* for the so-manyth time */
-    struct error nowhere;  /* why the last node that was asked did not tell */
+    bool stale;           /* who is where has to be asked (locate.c): */
+    bool locating;        /* it is being asked, */
+    bool told;            /* by the one that is asked now */
+    uint64_t round;       /* for the so-manyth time */
+    struct error nowhere; /* why the last node that was asked did not tell */
     hibloom_status nowhere_status;
+    struct hangar hangar;
     struct calls calls, ended;
     struct calls moved;  /* so that nobody walks a hundred thousand calls for each reply */
     struct calls asleep; /* until their wake_at, of which none is before: */

@@ -69,6 +69,8 @@ static void fail_as_context(struct connection *c, int saved)
         c->status = error_set(&c->error, HIBLOOM_EIO, "TLS: %s", tls);
     else
         fail(c, HIBLOOM_EIO, context->errstr);
+    if (tls != NULL)
+        tls_forget();
     abandon(c);
 }
 
@@ -210,10 +212,8 @@ hibloom_status connection_open(struct connection *c, const struct settings *s, c
     if (deadline != 0 && deadline < until)
         until = deadline;
     *c = (struct connection){.settings = s, .timeout_ms = s->options.command_timeout_ms};
-    if (s->uri.tls && (c->status = tls_check(&c->error)) != HIBLOOM_OK)
-        return c->status;
     connect_to(c, s, host, port, until);
-    if (c->status != HIBLOOM_OK)
+    if (c->context == NULL)
         return c->status;
     c->alive = true;
     if (c->context->err != 0 || !keep_alive(c, s) ||
@@ -256,12 +256,19 @@ static enum received take(struct connection *c)
     return RECEIVED_PUSH;
 }
 
-/* Whether the server has had its time since the last commands were sent. */
+static bool has_bytes(const struct connection *c)
+{
+    return poll(&(struct pollfd){.fd = c->context->fd, .events = POLLIN}, 1, 0) > 0;
+}
+
+/* Whether the server has had its time since the last commands were sent. Not yet, if what
+ * it sent lay here while another server was waited for. */
 static bool overdue(const struct connection *c)
 {
-    const uint64_t now = clock_now_ms();
+    const uint64_t now = clock_now_ms(), took = now - c->sent_ms;
+    const bool late = c->timeout_ms != 0 && took > c->timeout_ms;
 
-    return (c->timeout_ms != 0 && now - c->sent_ms > c->timeout_ms) || (c->deadline != 0 && now >= c->deadline);
+    return (late && (took > 2 * (uint64_t)c->timeout_ms || !has_bytes(c))) || (c->deadline != 0 && now >= c->deadline);
 }
 
 /* Reads what has come; gives up if that has gone on for too long or come to
@@ -278,8 +285,9 @@ static void read_some(struct connection *c)
         abandon(c);
     } else {
         const size_t before = reader->len;
-        if (c->deadline != 0)
+        if (c->deadline != 0 || c->shortened)
             redisSetTimeout(c->context, milliseconds(left_until(c->deadline, c->timeout_ms) + 1)); /* 0 is for ever */
+        c->shortened = c->deadline != 0;
         if (transfer(c->context, NULL) != REDIS_OK)
             fail_as_context(c, errno);
         else if (reader->len == before)
@@ -462,4 +470,5 @@ void connection_close(struct connection *c)
     if (!c->borrowed)
         c->context = NULL;
     c->alive = false;
+    explicit_bzero(&c->reply, sizeof c->reply); /* a spec, with its seed, may be in it */
 }

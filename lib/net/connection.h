@@ -23,6 +23,7 @@ struct connection {
     bool borrowed;
     bool alive;                                 /* answers can still be received */
     uint64_t deadline;                          /* of the call that waits for them; 0: none */
+    bool shortened;                             /* the socket's time-out, to end with that */
     uint32_t timeout_ms;                        /* for one pipeline; 0 if borrowed */
     uint64_t sent_ms;                           /* when the last commands went out */
     uint64_t received;                          /* bytes */

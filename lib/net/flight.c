@@ -37,30 +37,73 @@ void flights_join(struct flights *flights, struct flights *rest)
     flights_make(rest);
 }
 
-struct flight *flight_new(struct call *call, enum errand errand, const struct exchange *exchange, const char *bytes,
-                          size_t len)
+#define HANGAR_BYTES (128u << 10) /* two windows; what is longer is rare */
+
+/* One with so much room, or NULL. */
+static struct flight *take_spare(struct hangar *hangar, size_t len)
 {
-    struct flight *flight = malloc(sizeof *flight + len);
+    for (struct flight **at = &hangar->first; *at != NULL; at = &(*at)->next)
+        if ((*at)->room >= len) {
+            struct flight *flight = *at;
+            *at = flight->next;
+            hangar->bytes -= flight->room;
+            return flight;
+        }
+    return NULL;
+}
+
+struct flight *flight_new(struct hangar *hangar, struct call *call, enum errand errand, const struct exchange *exchange,
+                          const char *bytes, size_t len)
+{
+    struct flight *flight = take_spare(hangar, len);
+    const size_t room = flight != NULL ? flight->room : len;
 
     if (flight == NULL)
+        flight = malloc(sizeof *flight + room);
+    if (flight == NULL)
         return NULL;
-    *flight = (struct flight){.call = call,
+    *flight = (struct flight){.hangar = hangar,
+                              .call = call,
                               .errand = errand,
                               .exchange = *exchange,
                               .carried_out = NO_COMMAND,
                               .doubtful = NO_COMMAND,
-                              .len = len};
-    memcpy(flight->bytes, bytes, len);
+                              .len = len,
+                              .room = room};
+    if (len > 0)
+        memcpy(flight->bytes, bytes, len);
     return flight;
+}
+
+/* A password or a seed may be in its commands. */
+static void scrap(struct flight *flight)
+{
+    explicit_bzero(flight->bytes, flight->room);
+    free(flight);
 }
 
 void flight_free(struct flight *flight)
 {
     if (flight == NULL)
         return;
-    explicit_bzero(flight->bytes, flight->errand == ERRAND_GREETING ? flight->len : 0); /* the password */
+    struct hangar *hangar = flight->hangar;
     free(flight->words);
-    free(flight);
+    if (flight->errand == ERRAND_GREETING || hangar->bytes + flight->room > HANGAR_BYTES) {
+        scrap(flight);
+        return;
+    }
+    hangar->bytes += flight->room;
+    flight->next = hangar->first;
+    hangar->first = flight;
+}
+
+void hangar_free(struct hangar *hangar)
+{
+    for (struct flight *flight; (flight = hangar->first) != NULL;) {
+        hangar->first = flight->next;
+        scrap(flight);
+    }
+    hangar->bytes = 0;
 }
 
 size_t flight_from(const struct flight *flight)

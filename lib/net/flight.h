@@ -17,8 +17,20 @@ enum errand { ERRAND_TASK, ERRAND_GREETING, ERRAND_LOCATE, ERRAND_REPLICAS };
 
 #define NO_COMMAND UINT32_MAX
 
+struct flights { /* a queue */
+    struct flight *first, **end;
+};
+
+/* Flights that have ended, for the next: so what a call has to take back when memory
+ * runs out can still be sent, and the usual call allocates none. */
+struct hangar {
+    struct flight *first;
+    size_t bytes; /* of room, in all */
+};
+
 struct flight {
     struct flight *next;
+    struct hangar *hangar;
     struct call *call; /* NULL: none waits for it */
     enum errand errand;
     struct exchange exchange;
@@ -29,27 +41,25 @@ struct flight {
     char *words;
     uint32_t carried_out; /* the first command behind that one which was; NO_COMMAND: none */
     uint32_t doubtful;    /* from this command on, they may have been carried out before; NO_COMMAND: none */
-    struct node *to;  /* it was redirected there */
-    bool asking;      /* in front of each command goes ASKING, */
-    bool asked;       /* whose reply has come */
-    bool at_primary;  /* and not at a replica, which did not know */
+    struct node *to;      /* it was redirected there */
+    bool asking;          /* in front of each command goes ASKING, */
+    bool asked;           /* whose reply has come */
+    bool at_primary;      /* and not at a replica, which did not know */
     unsigned redirects;
-    size_t len;
+    size_t len, room;
     char bytes[];
-};
-
-struct flights { /* a queue */
-    struct flight *first, **end;
 };
 
 void flights_make(struct flights *);
 void flights_put(struct flights *, struct flight *);
-struct flight *flights_take(struct flights *); /* the first; NULL: none */
+struct flight *flights_take(struct flights *);             /* the first; NULL: none */
 void flights_join(struct flights *, struct flights *rest); /* which is empty then */
 
 /* NULL: out of memory. */
-struct flight *flight_new(struct call *, enum errand, const struct exchange *, const char *bytes, size_t len);
+struct flight *flight_new(struct hangar *, struct call *, enum errand, const struct exchange *, const char *bytes,
+                          size_t len);
 void flight_free(struct flight *);
+void hangar_free(struct hangar *);
 
 /* Where the commands begin whose replies have not been delivered. */
 size_t flight_from(const struct flight *);

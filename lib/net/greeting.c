@@ -45,7 +45,7 @@ void greeting_write(struct greeting *g, struct commands *out, const struct setti
         [GREETING_INFO] = true,
     };
 
-    *g = (struct greeting){0};
+    *g = (struct greeting){.sentinel = sentinel};
     for (size_t step = 0; step < sizeof wanted / sizeof *wanted; step++) {
         if (!wanted[step])
             continue;
@@ -99,6 +99,8 @@ hibloom_status greeting_take(struct greeting *g, const struct settings *s, uint3
     if (reply->type == REDIS_REPLY_ERROR) {
         const hibloom_status status = refusal_status(refusal_of(reply->str));
         /* who must authenticate first is told so by the call itself */
+        if (step == GREETING_AUTH && g->sentinel)
+            return HIBLOOM_OK;
         return is_optional(step) && status != HIBLOOM_EUNAVAILABLE ? HIBLOOM_OK : refuse(s, reply, error);
     }
     if (step == GREETING_INFO && reply->type == REDIS_REPLY_STRING)

@@ -7,7 +7,8 @@
  *     ROLE        to a master that a Sentinel named; may be refused
  *     INFO server run_id tells a restart; may be refused
  *
- * All in one round trip. A Sentinel hears AUTH only if it has asked for it. */
+ * All in one round trip. User and password are the server's; a Sentinel may have
+ * the same, and one that has none refuses AUTH and answers all the same. */
 #ifndef HIBLOOM_GREETING_H
 #define HIBLOOM_GREETING_H
 
@@ -26,6 +27,7 @@ enum greeting_step { GREETING_AUTH, GREETING_SELECT, GREETING_NAME, GREETING_REA
 struct greeting {
     enum greeting_step step[6];
     uint32_t count;
+    bool sentinel;
     char run_id[RUN_ID_SIZE]; /* of who is there; "": it is not known */
 };
 

@@ -57,7 +57,8 @@ static hibloom_status ask(struct carrier *c, struct node *node, struct error *er
     c->told = true;
 
     if (!commands.failed)
-        flight = flight_new(NULL, ERRAND_LOCATE, &(struct exchange){.replies = replies}, commands.bytes, commands.len);
+        flight = flight_new(&c->hangar, NULL, ERRAND_LOCATE, &(struct exchange){.replies = replies}, commands.bytes,
+                            commands.len);
     commands_free(&commands);
     if (flight == NULL)
         return error_set(error, HIBLOOM_ENOMEM, "out of memory");
@@ -122,8 +123,8 @@ void locate_take(struct carrier *c, const struct node *node, uint32_t index, boo
     const char *wrong = take_answer(c, node, index, reply, &took_over);
 
     if (wrong != NULL) {
-        const hibloom_status status =
-            reply->type == REDIS_REPLY_ERROR ? refusal_status(refusal_of(wrong)) : HIBLOOM_EUNAVAILABLE;
+        const hibloom_status status = reply->type == REDIS_REPLY_ERROR ? refusal_status(refusal_of(wrong))
+                                                                       : HIBLOOM_EUNAVAILABLE;
         c->nowhere_status = error_set(&c->nowhere, status, "%s", wrong);
         c->told = false;
     }

@@ -1,5 +1,6 @@
 /* settings.c: a store's URI and options, copied. See settings.h. */
 #include "net/settings.h"
+#include "net/tls.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -69,7 +70,7 @@ static hibloom_status check(const struct settings *s, struct error *error)
         return error_set(error, HIBLOOM_EINVAL, "options->client_name has no blanks and no line ends");
     if (o->min_replicas != 0 && o->replicas_ms >= o->command_timeout_ms)
         return error_set(error, HIBLOOM_ERANGE, "options->replicas_ms is not below options->command_timeout_ms");
-    return HIBLOOM_OK;
+    return s->uri.tls ? tls_check(error) : HIBLOOM_OK;
 }
 
 hibloom_status settings_make(struct settings *out, const char *uri, const hibloom_connect_options *given,

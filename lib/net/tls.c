@@ -66,17 +66,20 @@ static bool is_directory(const char *path)
     return fd >= 0;
 }
 
-static hibloom_status load_key(SSL_CTX *context, const char *path, struct error *error)
+static hibloom_status load_pair(SSL_CTX *context, const char *cert, const char *key, struct error *error)
 {
+    hibloom_status status = HIBLOOM_OK;
     bool asked = false;
 
     SSL_CTX_set_default_passwd_cb(context, give_no_password);
     SSL_CTX_set_default_passwd_cb_userdata(context, &asked);
-    const bool loaded = SSL_CTX_use_PrivateKey_file(context, path, SSL_FILETYPE_PEM) == 1;
+    if (SSL_CTX_use_certificate_chain_file(context, cert) != 1)
+        status = fail_file(error, "tls_cert", cert, tls_words(NULL));
+    else if (SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) != 1)
+        status = fail_file(error, "tls_key", key,
+                           asked ? "it wants a password, and none is asked for" : tls_words(NULL));
     SSL_CTX_set_default_passwd_cb_userdata(context, NULL);
-    return loaded ? HIBLOOM_OK
-                  : fail_file(error, "tls_key", path,
-                              asked ? "it wants a password, and none is asked for" : tls_words(NULL));
+    return status;
 }
 
 static hibloom_status load_files(SSL_CTX *context, const hibloom_connect_options *o, struct error *error)
@@ -89,9 +92,7 @@ static hibloom_status load_files(SSL_CTX *context, const hibloom_connect_options
         return fail_file(error, "tls_cacertdir", o->tls_cacertdir, strerror(errno));
     if (o->tls_cacertdir != NULL && SSL_CTX_load_verify_dir(context, o->tls_cacertdir) != 1)
         return fail_file(error, "tls_cacertdir", o->tls_cacertdir, tls_words(NULL));
-    if (o->tls_cert != NULL && SSL_CTX_use_certificate_chain_file(context, o->tls_cert) != 1)
-        return fail_file(error, "tls_cert", o->tls_cert, tls_words(NULL));
-    return o->tls_key != NULL ? load_key(context, o->tls_key, error) : HIBLOOM_OK;
+    return o->tls_cert != NULL ? load_pair(context, o->tls_cert, o->tls_key, error) : HIBLOOM_OK;
 }
 
 /* No name at all would verify none. SNI is for names only (RFC 6066). */
@@ -130,11 +131,12 @@ static hibloom_status fail_handshake(const SSL *ssl, int saved, struct error *er
 {
     const char *words = tls_words(ssl);
 
-    if (SSL_get_verify_result(ssl) != X509_V_OK)
-        return error_set(error, HIBLOOM_EIO, "TLS: the server's certificate is not accepted: %s", words);
     if (words == NULL)
         words = saved != 0 ? strerror(saved) : "the server closed the connection";
-    return error_set(error, HIBLOOM_EIO, "TLS: %s", words);
+    ERR_clear_error(); /* or the caller's next call of OpenSSL finds it */
+    return error_set(error, HIBLOOM_EIO, "TLS: %s%s",
+                     SSL_get_verify_result(ssl) != X509_V_OK ? "the server's certificate is not accepted: " : "",
+                     words);
 }
 
 hibloom_status tls_check(struct error *error)
@@ -159,6 +161,7 @@ hibloom_status tls_begin(redisContext *context, const struct settings *s, const 
     if (status != HIBLOOM_OK) { /* hiredis has not taken it */
         SSL_free(*ssl);
         *ssl = NULL;
+        ERR_clear_error();
     }
     return status;
 }

@@ -22,7 +22,8 @@ static void set_address(struct node *node, const char *host, size_t host_len, un
 /* One that no map names any more is free for another address. */
 static bool is_free(const struct node *node)
 {
-    return node->role == NODE_UNUSED && !node->seed && node->state == NODE_CLOSED && node->pending.first == NULL;
+    return node->role == NODE_UNUSED && !node->seed && !node->named && node->state == NODE_CLOSED &&
+           node->pending.first == NULL;
 }
 
 static struct node *add_node(struct topology *t)
@@ -42,15 +43,20 @@ static struct node *add_node(struct topology *t)
 
 struct node *topology_node(struct topology *t, const char *host, size_t host_len, unsigned port)
 {
-    for (unsigned i = 0; i < t->count; i++)
+    struct node *node = NULL;
+
+    for (unsigned i = 0; i < t->count && node == NULL; i++)
         if (t->nodes[i]->role != NODE_SENTINEL && has_address(t->nodes[i], host, host_len, port))
-            return t->nodes[i];
-    struct node *node = host_len < NODE_HOST_SIZE ? add_node(t) : NULL;
-    if (node == NULL)
-        return NULL;
-    set_address(node, host, host_len, port);
-    node->role = NODE_UNUSED;
-    node->run_id[0] = '\0';
+            node = t->nodes[i];
+    if (node == NULL) {
+        node = host_len < NODE_HOST_SIZE ? add_node(t) : NULL;
+        if (node == NULL)
+            return NULL;
+        set_address(node, host, host_len, port);
+        node->role = NODE_UNUSED;
+        node->run_id[0] = '\0';
+    }
+    node->named = true;
     return node;
 }
 
@@ -215,6 +221,8 @@ bool topology_take_slots(struct topology *t, const struct node *asked, const red
             t->nodes[i]->primary = map->primary[i];
         }
     }
+    for (unsigned i = 0; i < t->count; i++)
+        t->nodes[i]->named = false;
     free(map);
     return good;
 }

@@ -31,6 +31,7 @@ struct node {
     uint16_t primary; /* of a replica: which node that is */
     uint16_t number;  /* its own */
     bool seed;        /* the URI names it */
+    bool named;       /* by a redirect, or by the map that is being read: its role is not known yet */
     enum node_state state;
     char run_id[RUN_ID_SIZE]; /* "": not known */
     struct greeting greeting;

@@ -347,20 +347,27 @@ static void prove(struct talk *talk, struct outbox *outbox)
     talk->step = start_proven;
 }
 
+static void look_again(struct task *task)
+{
+    struct items *walk = (struct items *)task;
+
+    task->status = HIBLOOM_OK;
+    walk->talk.cleaning = walk->started = false;
+    walk->talk.diagnose = NULL;
+    walk->talk.step = start;
+    walk->chunk.end = walk->chunk.next = walk->chunk.items = 0;
+    memset(walk->missing, 0, walk->n / 8 + 1);
+}
+
 /* Before Redis 6 there was no BITFIELD_RO. */
 static void retry_without_ro(struct talk *talk, struct outbox *outbox)
 {
-    struct items *walk = items_of(talk);
     struct redis_server_traits *server = redis_filter_of(talk->task.filter)->server;
 
     if (talk->task.refusal != REFUSAL_UNKNOWN_COMMAND || server->lacks_bitfield_ro || !server->bitfield)
         return;
     server->lacks_bitfield_ro = true;
-    talk->task.status = HIBLOOM_OK;
-    talk->cleaning = false;
-    walk->started = false;
-    walk->chunk.end = walk->chunk.next = walk->chunk.items = 0;
-    memset(walk->missing, 0, walk->n / 8 + 1);
+    look_again(&talk->task);
     start(talk, outbox);
 }
 
@@ -471,6 +478,7 @@ void items_begin_contains(struct items *walk, hibloom *filter, const hibloom_ite
 {
     begin(walk, filter, encoding_to_look(filter), items, n, true);
     walk->talk.task.reads = true;
+    walk->talk.task.again = look_again;
     walk->talk.cleanup = retry_without_ro;
 }
 

@@ -27,7 +27,11 @@ static hibloom_status run_life(hibloom *filter, enum life_goal goal, const hiblo
 
 static hibloom_status redis_open(hibloom *filter, const hibloom_spec *wanted)
 {
-    return run_life(filter, LIFE_OPEN, wanted);
+    const hibloom_status status = run_life(filter, LIFE_OPEN, wanted);
+
+    if (status == HIBLOOM_OK) /* what its own opening met was before it */
+        redis_filter_of(filter)->restarts = redis_filter_of(filter)->server->stats.restarts;
+    return status;
 }
 
 static hibloom_status redis_repair(hibloom *filter)

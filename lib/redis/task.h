@@ -61,8 +61,8 @@ struct task {
     unsigned pause_ms;
     bool reads; /* it only asks: a replica may answer, and what a server forgot makes it wrong */
     bool adds;  /* items: they may be wanted on replicas */
-    /* Begins it anew, once it is done, for a server that took over and may lack a part
-     * of it; NULL: that cannot be. */
+    /* Begins it anew, once it is done, for a server that took over and may lack a part of
+     * it, or where a replica did not know the filter; NULL: that cannot be. */
     void (*again)(struct task *);
 };
 

@@ -92,7 +92,7 @@ static void clear(struct talk *talk, struct outbox *outbox)
     struct upkeep *upkeep = upkeep_of(talk);
     char bytes[NUMBER_DIGITS + 1];
 
-    if (memchr(upkeep->left, true, sizeof upkeep->left) == NULL) {
+    if (memchr(upkeep->left, 1, sizeof upkeep->left) == NULL) {
         if (!redis_next_step(talk->task.filter, &upkeep->range))
             return;
         memset(upkeep->left, true, upkeep->range.count);

@@ -9,16 +9,26 @@
 
 #define COUNT_LINE (1 + NUMBER_DIGITS + 2) /* a sign, digits, \r\n */
 
+static void wipe(struct commands *commands)
+{
+    if (commands->bytes != NULL)
+        explicit_bzero(commands->bytes, commands->room);
+    free(commands->bytes);
+}
+
 /* Room for `len` more bytes, or NULL. */
 static char *make_room(struct commands *commands, size_t len)
 {
     const size_t room = (commands->len + len) * 2;
-    char *bytes = commands->failed ? NULL : realloc(commands->bytes, room);
+    char *bytes = commands->failed ? NULL : malloc(room);
 
     if (bytes == NULL) {
         commands->failed = true;
         return NULL;
     }
+    if (commands->len > 0)
+        memcpy(bytes, commands->bytes, commands->len);
+    wipe(commands); /* realloc would leave a copy of what may be secret */
     commands->bytes = bytes;
     commands->room = room;
     return bytes + commands->len;
@@ -151,15 +161,8 @@ void commands_empty(struct commands *commands)
     commands->failed = false;
 }
 
-void commands_wipe(struct commands *commands)
-{
-    if (commands->bytes != NULL)
-        explicit_bzero(commands->bytes, commands->room);
-    commands_free(commands);
-}
-
 void commands_free(struct commands *commands)
 {
-    free(commands->bytes);
+    wipe(commands);
     *commands = (struct commands){0};
 }

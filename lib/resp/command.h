@@ -44,7 +44,6 @@ void command_again(struct commands *, size_t from, size_t len);
 size_t command_length(const char *bytes, size_t len);
 
 void commands_empty(struct commands *);
-void commands_wipe(struct commands *); /* overwrites a password before it frees */
-void commands_free(struct commands *);
+void commands_free(struct commands *); /* overwrites a password or a seed before it frees */
 
 #endif

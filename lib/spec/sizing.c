@@ -127,11 +127,23 @@ static hibloom_status size_segmented(hibloom_spec *spec, uint64_t capacity, doub
     return spec->bits != 0 ? HIBLOOM_OK : HIBLOOM_ERANGE;
 }
 
+/* What sizing looks at, and not the seeds: copies are made of it. */
+static hibloom_spec without_seeds(const hibloom_spec *spec)
+{
+    return (hibloom_spec){.hash = spec->hash, .layout = spec->layout, .segments = spec_segments(spec)};
+}
+
+static void take_size(hibloom_spec *spec, const hibloom_spec *sized)
+{
+    spec->bits = sized->bits;
+    spec->hashes = sized->hashes;
+    spec->segments = sized->segments;
+}
+
 hibloom_status spec_size(hibloom_spec *spec, uint64_t capacity, double error_rate, uint32_t hashes)
 {
     const bool segments_given = spec->segments != 0;
-    /* Not the seeds: copies are made of it. */
-    hibloom_spec sized = {.hash = spec->hash, .layout = spec->layout, .segments = spec_segments(spec)};
+    hibloom_spec sized = without_seeds(spec);
     uint32_t segments;
 
     if (!(error_rate > 0.0 && error_rate < 1.0))
@@ -144,9 +156,7 @@ hibloom_status spec_size(hibloom_spec *spec, uint64_t capacity, double error_rat
         sized.segments = segments;
         status = size_segmented(&sized, capacity, error_rate, hashes);
     }
-    spec->bits = sized.bits;
-    spec->hashes = sized.hashes;
-    spec->segments = sized.segments;
+    take_size(spec, &sized);
     spec->capacity = capacity;
     spec->error_rate = error_rate;
     return status;
@@ -154,7 +164,7 @@ hibloom_status spec_size(hibloom_spec *spec, uint64_t capacity, double error_rat
 
 hibloom_status spec_spread(hibloom_spec *spec, uint32_t segments)
 {
-    hibloom_spec sized = *spec;
+    hibloom_spec sized = without_seeds(spec);
 
     if (spec_segments(spec) >= segments || !spec_may_be_segmented(spec))
         return HIBLOOM_OK;
@@ -162,8 +172,12 @@ hibloom_status spec_spread(hibloom_spec *spec, uint32_t segments)
     const bool computed = spec->capacity != 0 && spec->error_rate > 0 &&
                           size_segmented(&sized, spec->capacity, spec->error_rate, spec->hashes) == HIBLOOM_OK &&
                           sized.bits == spec->bits;
-    spec->segments = segments;
-    return computed ? size_segmented(spec, spec->capacity, spec->error_rate, spec->hashes) : HIBLOOM_OK;
+    spec->segments = sized.segments = segments;
+    if (!computed)
+        return HIBLOOM_OK;
+    const hibloom_status status = size_segmented(&sized, spec->capacity, spec->error_rate, spec->hashes);
+    take_size(spec, &sized);
+    return status;
 }
 
 hibloom_status hibloom_spec_for(hibloom_spec *out, uint64_t capacity, double error_rate)

@@ -68,7 +68,7 @@ static void measure(const struct place *place, enum bench_operation operation, c
 {
     const struct bench_work work = {place->filter, place->store, items, ITEMS, BATCH, operation};
     const double servers = server_seconds(place);
-    const struct bench_done done = bench_do(&work, bench_scaled_seconds(0.25));
+    const struct bench_done done = bench_do(&work, bench_scaled_seconds(0.2));
 
     printf("%d\t%s\t%d\t%.0f\t%.4f\t%.4f\n", place->primaries, operations[operation], round, done.items / done.wall,
            done.client / done.items * 1e6, (server_seconds(place) - servers) / done.items * 1e6);

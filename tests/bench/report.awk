@@ -101,8 +101,8 @@ function print_targets(    i, method, n)
 {
     n = machine("items")
     print "## Targets\n"
-    print "Batches of 1,000 throughout. \"Printf-style\" is redisAppendCommand and a reply object a bit. What is asked in"
-    print "microseconds and in items a second depends on the machine; the ratios hardly do.\n"
+    print "Batches of 1,000 unless it says otherwise. \"Printf-style\" is redisAppendCommand and a reply object a bit."
+    print "What is asked in microseconds and in items a second depends on the machine; the ratios hardly do.\n"
     print "| what | asked | measured | |\n|---|---|---|---|"
     against_printf("adds, SETBIT, against printf-style", "setbit", "add", 1.8)
     against_printf("look-ups, GETBIT, against printf-style", "setbit", "look up", 1.7)
@@ -374,11 +374,11 @@ function cluster_title(operation)
 function print_cluster(    i, key, plain, client, server)
 {
     print "\n## On a cluster\n"
-    print "A filter of " grouped(machine("items")) " items in 30 segments, batches of 1,000, SETBIT and GETBIT, and BITFIELD where"
-    print "adds ask what is new; on a cluster of one, two and three primaries without replicas, and on one server that is"
-    print "no cluster. The client and all servers share " machine("cores") " cores, so more primaries hardly mean more items a second"
-    print "here; CPU is in microseconds an item, that of the servers all together.\n"
-    print "| | servers | items/s | client CPU | against one plain server | servers' CPU | against one plain server |\n|---|---|---|---|---|---|---|"
+    print "A filter of " grouped(machine("items")) " items in 30 segments, batches of 1,000; on a cluster of one, two"
+    print "and three primaries without replicas, and on one server that is no cluster. The client and all servers share"
+    print machine("cores") " cores, so more primaries hardly mean more items a second here. CPU is in microseconds an"
+    print "item, that of the servers all together, and the ratios are to the plain server.\n"
+    print "| operation | servers | items/s | client CPU | ratio | servers' CPU | ratio |\n|---|---|---|---|---|---|---|"
     for (i = 1; i <= count["cluster"]; i++) {
         key = keys["cluster", i]
         plain = "0|" name["cluster", key, "operation"]
@@ -392,10 +392,11 @@ function print_cluster(    i, key, plain, client, server)
     print ""
 }
 
-function ready_title(key)
+function ready_title(key,    batch)
 {
-    return name["retries", key, "operation"] == "add" ? "adds, batches of " grouped(name["retries", key, "batch"]) : \
-        "look-ups, batches of " grouped(name["retries", key, "batch"])
+    batch = name["retries", key, "batch"]
+    return (name["retries", key, "operation"] == "add" ? "adds" : "look-ups") ", " \
+        (batch == 1 ? "single items" : "batches of " grouped(batch))
 }
 
 # Of what there is without retries.
@@ -409,9 +410,9 @@ function ready_share(key, column,    other)
 function print_retries(    i, key)
 {
     print "## Ready for faults\n"
-    print "What `retry_ms` = 10,000 and TLS cost while nothing fails, SETBIT and GETBIT on a filter of one key. Shares are"
+    print "What `retry_ms` = 10,000 and TLS cost while nothing fails: SETBIT and GETBIT, a filter of one key. Shares are"
     print "of the same round without both.\n"
-    print "| | | items/s | share | client CPU, us an item | times that without |\n|---|---|---|---|---|---|"
+    print "| calls | way | items/s | share | client CPU, us an item | times that without |\n|---|---|---|---|---|---|"
     for (i = 1; i <= count["retries"]; i++) {
         key = keys["retries", i]
         printf "| %s | %s | %s | %s | %s | %s |\n", ready_title(key), name["retries", key, "way"], \

@@ -72,7 +72,7 @@ static void measure(const struct way *way, const hibloom_item *items, size_t bat
                     int round)
 {
     const struct bench_work work = {way->filter, way->store, items, ITEMS, batch, operation};
-    const struct bench_done done = bench_do(&work, bench_scaled_seconds(0.1));
+    const struct bench_done done = bench_do(&work, bench_scaled_seconds(0.08));
 
     printf("%s\t%s\t%zu\t%d\t%.0f\t%.4f\n", way->name, operation == BENCH_ADD ? "add" : "look up", batch, round,
            done.items / done.wall, done.client / done.items * 1e6);

@@ -3,7 +3,8 @@
 
 static const char *const names[] = {"plan",    "positions", "create",  "add",    "check", "uniq",
                                     "load",    "info",      "compare", "copy",   "merge", "save",
-                                    "restore", "expire",    "clear",   "repair", "drop",  "help"};
+                                    "restore", "expire",    "clear",   "repair", "drop",  "stats",
+                                    "help"};
 
 #define N_NAMES (sizeof names / sizeof *names)
 
@@ -48,6 +49,10 @@ static void help_lists_every_command(void **state)
     }
     assert_says("Exit status: 0 ", ARGS("--help"));
     assert_says("$HIBLOOM_URL", ARGS("--help"));
+    assert_says("redis+cluster://", ARGS("--help"));
+    assert_says("redis+sentinel://", ARGS("--help"));
+    assert_says("rediss://", ARGS("--help"));
+    assert_says("default 10, 0 = not at all", ARGS("--help"));
 }
 
 static void help_can_be_asked_for_in_any_way(void **state)
@@ -86,6 +91,7 @@ static void each_command_has_its_own_help(void **state)
                                                 "clear NAME" BARE "\n",
                                                 "repair NAME...\n",
                                                 "drop NAME..." BARE "\n",
+                                                "stats [--json | --prometheus] COMMAND [ARG...]\n",
                                                 "help [COMMAND | spec]\n"};
     char usage[256];
 
@@ -128,7 +134,7 @@ static void examples_are_valid_command_lines(void **state)
 
         example += strlen("Example: hibloom");
         example[strcspn(example, "<\n")] = '\0';
-        snprintf(script, sizeof script, "exec \"$0\" -u unix:///nonexistent/hibloom.sock %s", example);
+        snprintf(script, sizeof script, "exec \"$0\" --retry 0 -u unix:///nonexistent/hibloom.sock %s", example);
         program_start_at(&p, "sh", ARGS("-c", script, program_path()), NULL);
         program_end(&p);
         if (p.exit != 0 && strstr(p.complained.data, hibloom_strerror(HIBLOOM_EIO)) == NULL &&
@@ -163,6 +169,8 @@ static void help_promises_no_more_than_is_done(void **state)
     assert_says("10M or 1e7, but not in a spec", ARGS("help"));
     assert_says("Its numbers are written in full: 10000000, not 10M", ARGS("help", "spec"));
     assert_says("failed or was stopped", ARGS("help", "uniq"));
+    assert_says("a filter that was forgotten is made again", ARGS("help", "uniq"));
+    assert_says("on standard error", ARGS("help", "stats"));
     assert_says("Prints a line", ARGS("help", "repair"));
 }
 

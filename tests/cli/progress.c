@@ -230,7 +230,7 @@ static void a_complaint_erases_the_bar(void **state)
 
     (void)state;
     terminal = open_terminal(&files.err);
-    program_start(&p, ARGS("-u", redis_server_uri(server), "add", "name", SURE), &files);
+    program_start(&p, ARGS("--retry", "0", "-u", redis_server_uri(server), "add", "name", SURE), &files);
     close(files.err);
     p.err = terminal;
     feed_slowly(&p, 1);

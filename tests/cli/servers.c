@@ -11,12 +11,13 @@ static void a_server_that_is_not_there_is_trouble(void **state)
     (void)state;
     snprintf(uri, sizeof uri, "%s", redis_server_uri(server));
     redis_server_stop(server);
-    assert_run("", 2, "", hibloom_strerror(HIBLOOM_EIO), "-u", uri, "check", "name", "item");
-    assert_run("", 2, "", hibloom_strerror(HIBLOOM_EIO), "-u", "unix:///nonexistent/socket", "create", "name", SURE);
+    assert_run("", 2, "", hibloom_strerror(HIBLOOM_EIO), "--retry", "0", "-u", uri, "check", "name", "item");
+    assert_run("", 2, "", hibloom_strerror(HIBLOOM_EIO), "--retry", "0", "-u", "unix:///nonexistent/socket", "create",
+               "name", SURE);
     assert_run("", 2, "", hibloom_strerror(HIBLOOM_EINVAL), "-u", "nonsense", "info", "name");
     assert_run("", 2, "", hibloom_strerror(HIBLOOM_EINVAL), "-u", "", "info", "name");
 #ifdef HIBLOOM_TLS
-    assert_run("", 2, "", hibloom_strerror(HIBLOOM_EIO), "-u", "rediss://127.0.0.1:1", "info", "name");
+    assert_run("", 2, "", hibloom_strerror(HIBLOOM_EIO), "--retry", "0", "-u", "rediss://127.0.0.1:1", "info", "name");
 #else
     assert_run("", 2, "", hibloom_strerror(HIBLOOM_ENOTSUP), "-u", "rediss://127.0.0.1:1", "info", "name");
     assert_run("", 2, "", "libhiredis-dev", "-u", "rediss://127.0.0.1:1", "info", "name"); /* what to install */
@@ -44,7 +45,7 @@ static void a_connection_error_names_the_server_once(void **state)
     snprintf(host, sizeof host, "127.0.0.1:%d", redis_server_port(server));
     snprintf(path, sizeof path, "%s", redis_server_socket(server));
     snprintf(unix_socket, sizeof unix_socket, "unix://%s", path);
-    program_start(&p, ARGS("-u", tcp, "uniq", "name", SURE), NULL);
+    program_start(&p, ARGS("--retry", "0", "-u", tcp, "uniq", "name", SURE), NULL);
     program_write(&p, "a\n", 2);
     program_wait_for(&p, 2, false);
     redis_server_kill(server);
@@ -54,9 +55,9 @@ static void a_connection_error_names_the_server_once(void **state)
     program_free(&p);
     for (int i = 0; i < 3; i++) { /* and one that is not made */
         program_run(&p, "", 0,
-                    i == 0   ? ARGS("-u", tcp, "check", "name", "item")
-                    : i == 1 ? ARGS("-u", unix_socket, "create", "name", SURE)
-                             : ARGS("-u", unix_socket, "drop", "name"));
+                    i == 0   ? ARGS("--retry", "0", "-u", tcp, "check", "name", "item")
+                    : i == 1 ? ARGS("--retry", "0", "-u", unix_socket, "create", "name", SURE)
+                             : ARGS("--retry", "0", "-u", unix_socket, "drop", "name"));
         assert_int_equal(p.exit, 2);
         assert_int_equal(count(p.complained.data, i == 0 ? host : path), 1);
         program_free(&p);
@@ -78,7 +79,7 @@ static void a_password_is_never_said(void **state)
     (void)state;
     for (size_t i = 0; i < 2 * sizeof uris / sizeof *uris; i++) {
         setenv("HIBLOOM_URL", uris[i / 2], 1);
-        program_run(&p, "", 0, i % 2 == 0 ? ARGS("-u", uris[i / 2], "info", "name") : ARGS("info", "name"));
+        program_run(&p, "", 0, i % 2 == 0 ? ARGS("--retry", "0", "-u", uris[i / 2], "info", "name") : ARGS("--retry", "0", "info", "name"));
         assert_int_equal(p.exit, 2);
         assert_null(strstr(p.complained.data, "s3cr3t"));
         program_free(&p);
@@ -118,7 +119,7 @@ static void a_server_that_dies_midway_is_trouble(void **state)
     struct program p;
 
     (void)state;
-    program_start(&p, ARGS("-u", redis_server_uri(server), "uniq", "name", SURE), NULL);
+    program_start(&p, ARGS("--retry", "0", "-u", redis_server_uri(server), "uniq", "name", SURE), NULL);
     program_write(&p, "a\n", 2);
     program_wait_for(&p, 2, false);
     redis_server_kill(server);
@@ -159,7 +160,7 @@ static void a_silent_server_is_trouble_in_time(void **state)
 
     (void)state;
     redis_server_pause(server);
-    program_start(&p, ARGS("-u", redis_server_uri(server), "info", "name"), NULL);
+    program_start(&p, ARGS("--retry", "0", "-u", redis_server_uri(server), "info", "name"), NULL);
     p.deadline = test_now_ms() + 20000;
     program_end(&p);
     assert_int_equal(p.exit, 2);

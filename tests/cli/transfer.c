@@ -240,9 +240,9 @@ static void neither_uri_is_ever_said(void **state)
     for (size_t i = 0; i < 4 * sizeof uris / sizeof *uris; i++) {
         const char *uri = uris[i / 4];
         program_run(&p, "", 0,
-                    i % 4 == 0   ? ARGS("merge", name, name, "--from", uri)
-                    : i % 4 == 1 ? ARGS("copy", name, name, "--to", uri)
-                    : i % 4 == 2 ? ARGS("-u", uri, "load", name, SURE)
+                    i % 4 == 0   ? ARGS("--retry", "0", "merge", name, name, "--from", uri)
+                    : i % 4 == 1 ? ARGS("--retry", "0", "copy", name, name, "--to", uri)
+                    : i % 4 == 2 ? ARGS("--retry", "0", "-u", uri, "load", name, SURE)
                                  : ARGS("compare", name, name, "--from", uri));
         assert_int_equal(p.exit, 2);
         assert_int_not_equal(p.complained.len, 0);

@@ -58,6 +58,7 @@ static void move_under(struct load *load, const char *key, int keys)
     load_wait(load, 4);
     redis_cluster_end_move(cluster, &move);
     load_wait(load, 4);
+    redis_cluster_wait_settled(cluster); /* nodes that have not heard of it may take the slot back in the next move */
 }
 
 static long long maps_asked(void)

@@ -51,11 +51,10 @@ static bool keeps_out(const struct script_step *script, hibloom_status expected,
 
 static void who_may_not_ask_for_info_is_let_in(void **state)
 {
-    static const struct script_step refuses[] = {SCRIPT_ACCEPT, SCRIPT_READ(1), SCRIPT_SEND(REFUSED), SCRIPT_JOIN(THERE),
-                                                 SCRIPT_END};
-    static const struct script_step knows_none[] = {SCRIPT_ACCEPT, SCRIPT_READ(1),
-                                                    SCRIPT_SEND("-ERR unknown command 'INFO'\r\n"), SCRIPT_JOIN(THERE),
-                                                    SCRIPT_END};
+    static const struct script_step refuses[] = {SCRIPT_ACCEPT, SCRIPT_READ(1), SCRIPT_SEND(REFUSED),
+                                                 SCRIPT_JOIN(THERE), SCRIPT_END};
+    static const struct script_step knows_none[] = {
+        SCRIPT_ACCEPT, SCRIPT_READ(1), SCRIPT_SEND("-ERR unknown command 'INFO'\r\n"), SCRIPT_JOIN(THERE), SCRIPT_END};
 
     (void)state;
     assert_lets_in(refuses, NULL);
@@ -133,8 +132,8 @@ static void nonsense_is_no_server(void **state)
     static const struct script_step web[] = {SCRIPT_ACCEPT, SCRIPT_READ(1),
                                              SCRIPT_SEND("HTTP/1.1 400 Bad Request\r\n\r\n"), SCRIPT_END};
     static const struct script_step no_length[] = {SCRIPT_ACCEPT, SCRIPT_READ(1), SCRIPT_SEND("$x\r\n"), SCRIPT_END};
-    static const struct script_step cut[] = {SCRIPT_ACCEPT, SCRIPT_READ(1), SCRIPT_SEND("$59\r\n# Server"), SCRIPT_CLOSE,
-                                             SCRIPT_END};
+    static const struct script_step cut[] = {SCRIPT_ACCEPT, SCRIPT_READ(1), SCRIPT_SEND("$59\r\n# Server"),
+                                             SCRIPT_CLOSE, SCRIPT_END};
 
     (void)state;
     ASSERT_IN_TIME(keeps_out(web, HIBLOOM_EPROTO, "nonsense"));
@@ -154,9 +153,9 @@ static void a_server_that_is_loading_is_not_available_yet(void **state)
 
 static void with_retries_it_is_waited_for_until_it_has_loaded(void **state)
 {
-    static const struct script_step loads[] = {SCRIPT_ACCEPT,  SCRIPT_READ(1), SCRIPT_SEND(LOADING), SCRIPT_ACCEPT,
-                                               SCRIPT_READ(1), SCRIPT_CLOSE,   SCRIPT_WELCOME,       SCRIPT_JOIN(THERE),
-                                               SCRIPT_END};
+    static const struct script_step loads[] = {SCRIPT_ACCEPT,  SCRIPT_READ(1),     SCRIPT_SEND(LOADING),
+                                               SCRIPT_ACCEPT,  SCRIPT_READ(1),     SCRIPT_CLOSE,
+                                               SCRIPT_WELCOME, SCRIPT_JOIN(THERE), SCRIPT_END};
     const hibloom_connect_options patient = {.size = sizeof patient, .retry_ms = 10000};
 
     (void)state;
@@ -169,11 +168,18 @@ static void with_retries_it_is_waited_for_until_it_has_loaded(void **state)
  * of itself. The status of the first answer on that. */
 static hibloom_status ask_after(const char *first, const char *second)
 {
-    const struct script_step script[] = {
-        SCRIPT_ACCEPT, SCRIPT_READ(1), {SCRIPT_DO_SEND, first, strlen(first), 0},
-        SCRIPT_JOIN(THERE), SCRIPT_READ(6), SCRIPT_CLOSE,
-        SCRIPT_ACCEPT, SCRIPT_READ(1), {SCRIPT_DO_SEND, second, strlen(second), 0},
-        SCRIPT_READ(6), SCRIPT_SEND(":0\r\n:0\r\n:0\r\n:0\r\n" THERE), SCRIPT_END};
+    const struct script_step script[] = {SCRIPT_ACCEPT,
+                                         SCRIPT_READ(1),
+                                         {SCRIPT_DO_SEND, first, strlen(first), 0},
+                                         SCRIPT_JOIN(THERE),
+                                         SCRIPT_READ(6),
+                                         SCRIPT_CLOSE,
+                                         SCRIPT_ACCEPT,
+                                         SCRIPT_READ(1),
+                                         {SCRIPT_DO_SEND, second, strlen(second), 0},
+                                         SCRIPT_READ(6),
+                                         SCRIPT_SEND(":0\r\n:0\r\n:0\r\n:0\r\n" THERE),
+                                         SCRIPT_END};
     struct scripted_server *scripted = scripted_server_start(script);
     hibloom_store *store = test_connect(scripted_server_uri(scripted), &impatient);
     hibloom *filter = test_attach(store, "any", SPEC);
@@ -198,10 +204,10 @@ static void another_run_of_the_server_is_told_where_both_are_known(void **state)
         "$-1\r\n",
         ":1\r\n",
         "*0\r\n",
-        "$19\r\n# Server\r\nrun_id:\r\n\r\n",                             /* empty */
-        "$27\r\n# Server\r\nrun_id:01234567\r\n\r\n",                     /* too short */
+        "$19\r\n# Server\r\nrun_id:\r\n\r\n",         /* empty */
+        "$27\r\n# Server\r\nrun_id:01234567\r\n\r\n", /* too short */
         "$59\r\n# Server\r\nrun_id:0123456789ABCDEF0123456789ABCDEF01234567\r\n\r\n",
-        "$60\r\n# Server\r\nrun_id:" A "0\r\n\r\n",                       /* too long */
+        "$60\r\n# Server\r\nrun_id:" A "0\r\n\r\n", /* too long */
         "$59\r\n# Server\r\nRUN_ID:" A "\r\n\r\n",
     };
 

@@ -27,6 +27,7 @@ static void assert_words(const hibloom_store *store, const char *words)
 #ifdef HIBLOOM_TLS
 
 #include <hiredis/hiredis_ssl.h>
+#include <openssl/err.h>
 
 static struct certificates *certificates;
 static struct redis_server *tls_server;
@@ -70,6 +71,7 @@ static void assert_refused(const char *uri, const hibloom_connect_options *optio
 
     assert_status(hibloom_connect(&store, uri, options), HIBLOOM_EIO, store);
     assert_words(store, words);
+    assert_int_equal(ERR_peek_error(), 0); /* which the program's own next call of OpenSSL would find */
     hibloom_store_free(store);
 }
 
@@ -200,15 +202,6 @@ static bool connect_in_vain(int port, const char *words)
     return was_in_time;
 }
 
-static void a_server_that_says_nothing_is_given_up(void **state)
-{
-    static const struct script_step silent[] = {SCRIPT_ACCEPT, SCRIPT_END};
-    struct scripted_server *scripted = scripted_server_start_tcp(silent, "127.0.0.1");
-
-    ASSERT_IN_TIME(connect_in_vain(scripted_server_port(scripted), "TLS: timed out in the handshake"));
-    scripted_server_stop(scripted);
-}
-
 static void a_handshake_that_stops_or_creeps_is_given_up(void **state)
 {
     struct tls_front *front = tls_front_start(&certificates->server, redis_server_socket(tls_server));
@@ -244,7 +237,7 @@ static bool call_in_vain(struct tls_front *front, enum tls_fault fault)
     const uint64_t since = test_now_ms(), worked = work_ms();
     assert_status(call_named("contains")->run(&subject), HIBLOOM_ETIMEDOUT, subject.store);
     const bool was_in_time = gave_up_in_time(since);
-    assert_true(work_ms() - worked < TIMEOUT_MS / 2); /* it sleeps while it waits */
+    assert_true(work_ms() - worked < TIMEOUT_MS / 6); /* it sleeps while it waits */
     tls_front_fault(front, TLS_FAULT_NONE, 0);
     subject_check(&subject);
     subject_end(&subject);
@@ -404,10 +397,18 @@ static void work_under_interruptions(struct subject *subject)
     assert_ok(hibloom_drop(subject->filter), subject->store);
 }
 
+static void narrow(redisContext *context, void *data)
+{
+    const int small = 4096;
+
+    assert_int_equal(setsockopt(context->fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof small), 0);
+}
+
 static void interrupted_system_calls_are_taken_up_again(void **state)
 {
     hibloom_connect_options options = trusting();
 
+    options.on_connect = narrow;
     options.command_timeout_ms = 5000;
     for (int i = 0; i < VARIANTS; i++) {
         struct subject subject;
@@ -416,8 +417,7 @@ static void interrupted_system_calls_are_taken_up_again(void **state)
         subject_end(&subject);
 
         redisContext *context = connect_over_tls();
-        const int small = 4096;
-        setsockopt(context->fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
+        narrow(context, NULL);
         borrow_begin(&subject, context, &variants[i]);
         work_under_interruptions(&subject);
         assert_usable(context);
@@ -446,7 +446,6 @@ int main(void)
         cmocka_unit_test(an_unknown_authority_is_refused),
         cmocka_unit_test(a_client_without_a_certificate_is_told_why),
         cmocka_unit_test(a_bad_file_is_named_with_its_option),
-        cmocka_unit_test(a_server_that_says_nothing_is_given_up),
         cmocka_unit_test(a_handshake_that_stops_or_creeps_is_given_up),
         cmocka_unit_test(a_record_that_stops_or_creeps_is_given_up),
         cmocka_unit_test(hanging_up_at_any_byte_of_the_first_words_is_eio),

@@ -278,6 +278,14 @@ static void adopt(void)
                   spec_adopt(&adopted, &parsed, current) == HIBLOOM_EMISMATCH;
 }
 
+static void spread(void)
+{
+    static hibloom_spec wide;
+
+    wide = parsed;
+    as_expected = spec_spread(&wide, 3) == HIBLOOM_OK && wide.segments == 3;
+}
+
 static void load(void)
 {
     static hibloom_spec loaded;
@@ -288,7 +296,7 @@ static void load(void)
 static void specs_leave_no_seed_on_the_stack(void **state)
 {
     static const char *const texts[] = {SEEDED, KEYED};
-    void (*const calls[])(void) = {parse, parse_what_is_wrong, format, adopt, load};
+    void (*const calls[])(void) = {parse, parse_what_is_wrong, format, adopt, spread, load};
 
     (void)state;
     if (!REPLACED)

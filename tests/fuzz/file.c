@@ -6,7 +6,7 @@
 #include <xxhash.h>
 
 #include "fuzz.h"
-#include "hibloom/hibloom.h"
+#include "spec/spec.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -51,13 +51,15 @@ static void require_loaded(hibloom_store *store, const hibloom_spec *spec, const
                            const uint8_t *bytes, size_t size)
 {
     hibloom *filter = NULL;
-    uint64_t len;
+    uint64_t len, sum;
 
+    memcpy(&len, bytes + BITS_LENGTH_AT, sizeof len);
+    memcpy(&sum, bytes + size - SUM, sizeof sum);
+    REQUIRE(len == spec_keys(spec) * spec_bitmap_bytes(spec) && len < size);
     REQUIRE(hibloom_attach(&filter, store, "same", spec) == HIBLOOM_OK);
     const hibloom_status status = hibloom_load(filter, file->path);
     if (status == HIBLOOM_OK) {
-        memcpy(&len, bytes + BITS_LENGTH_AT, sizeof len);
-        REQUIRE(len < size);
+        REQUIRE(sum == XXH3_64bits(bytes, size - SUM));
         REQUIRE(bits_set(filter) == bits_set_in(bytes + size - SUM - len, len));
         REQUIRE(hibloom_load(filter, file->path) == HIBLOOM_OK);
     } else {

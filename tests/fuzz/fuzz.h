@@ -28,12 +28,11 @@ _Noreturn static inline void fuzz_fail(const char *condition, const char *file, 
  * a zero behind them if it is to be a text. To be freed. */
 static inline char *fuzz_copy(const uint8_t *data, size_t size, size_t zeros)
 {
-    char *copy = malloc(size + zeros + (size + zeros == 0));
+    char *copy = calloc(1, size + zeros + (size + zeros == 0));
 
     REQUIRE(copy != NULL);
     if (size > 0)
         memcpy(copy, data, size);
-    memset(copy + size, 0, zeros);
     return copy;
 }
 

@@ -54,6 +54,7 @@ static void take_answer(struct stream *s, void *object)
     REQUIRE(text_len <= REPLY_TEXT);
     REQUIRE(s->room[ROOM] == 0xaa);
     REQUIRE(reply->pushed || (reply->type >= REDIS_REPLY_STRING && reply->type < 32));
+    REQUIRE(reply->type != REDIS_REPLY_INTEGER || (reply->count == 1 && reply->text_len == 0));
     add_to_sum(s, &reply->type, sizeof reply->type);
     add_to_sum(s, &reply->elements, sizeof reply->elements);
     add_to_sum(s, &reply->count, sizeof reply->count);

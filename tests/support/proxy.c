@@ -22,11 +22,15 @@
 
 #define NO_LIMIT UINT64_MAX
 
+enum fault { CUT, HOLD, DELAY };
+
 struct flow {
     struct bytes in, out;
     uint64_t bytes, values; /* passed since the mark */
     uint64_t left;          /* bytes to pass until the fault; NO_LIMIT without one */
-    bool cuts;              /* the fault: cut, else hold */
+    enum fault fault;
+    unsigned delay_ms;
+    uint64_t due_ms; /* end of a delay; 0: not reached yet */
 };
 
 struct proxy {
@@ -35,6 +39,7 @@ struct proxy {
     const char *upstream;
     pthread_mutex_t mutex; /* guards all below; never held while waiting */
     struct flow flows[2];  /* by enum proxy_way */
+    bool serves;           /* a connection */
     unsigned connections;
     unsigned drip_us;
     const char *answer;
@@ -82,12 +87,34 @@ static void take_values(struct proxy *proxy, enum proxy_way way)
     bytes_consume(&flow->in, done);
 }
 
-/* That nobody need wake the proxy when the hold is taken back. */
-enum { HELD_POLL_MS = 10 };
+/* That nobody need wake the proxy when the hold is taken back, or a delay is over. */
+enum { HELD_POLL_MS = 10, DELAY_POLL_MS = 1 };
 
-static bool is_held(const struct flow *flow)
+static uint64_t now_ms(void)
 {
-    return flow->out.len > 0 && flow->left == 0;
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* Goes on once the bytes that wait have waited for long enough. */
+static void end_delay(struct flow *flow)
+{
+    if (flow->left != 0 || flow->fault != DELAY || flow->out.len == 0)
+        return;
+    if (flow->due_ms == 0)
+        flow->due_ms = now_ms() + flow->delay_ms;
+    if (now_ms() >= flow->due_ms)
+        flow->left = NO_LIMIT;
+}
+
+/* How long poll may wait; -1: until something comes. */
+static int patience_of(const struct flow *flow)
+{
+    if (flow->out.len == 0 || flow->left != 0)
+        return -1;
+    return flow->fault == DELAY ? DELAY_POLL_MS : HELD_POLL_MS;
 }
 
 static bool wants_to_send(const struct flow *flow)
@@ -104,8 +131,9 @@ static bool send_out(const struct proxy *proxy, struct flow *flow, int to)
 
     if (flow->out.len == 0)
         return true;
+    end_delay(flow);
     if (flow->left == 0)
-        return !flow->cuts;
+        return flow->fault != CUT;
     if (most > flow->left)
         most = (size_t)flow->left;
     n = send(to, flow->out.data, most, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -115,7 +143,7 @@ static bool send_out(const struct proxy *proxy, struct flow *flow, int to)
     flow->bytes += (uint64_t)n;
     if (flow->left != NO_LIMIT)
         flow->left -= (uint64_t)n;
-    return flow->left > 0 || !flow->cuts;
+    return flow->left > 0 || flow->fault != CUT;
 }
 
 /* Handles what poll found; false if the connection is over. */
@@ -146,7 +174,9 @@ static void converse(struct proxy *proxy, int client, int server)
 
         pthread_mutex_lock(&proxy->mutex);
         pause = wants_to_send(&proxy->flows[PROXY_REPLIES]) ? proxy->drip_us : 0;
-        patience = is_held(&proxy->flows[PROXY_REQUESTS]) || is_held(&proxy->flows[PROXY_REPLIES]) ? HELD_POLL_MS : -1;
+        patience = patience_of(&proxy->flows[PROXY_REQUESTS]);
+        if (patience < 0 || patience_of(&proxy->flows[PROXY_REPLIES]) == DELAY_POLL_MS)
+            patience = patience_of(&proxy->flows[PROXY_REPLIES]);
         fds[1].events = (short)(POLLIN | (wants_to_send(&proxy->flows[PROXY_REPLIES]) ? POLLOUT : 0));
         fds[2].events = (short)(POLLIN | (wants_to_send(&proxy->flows[PROXY_REQUESTS]) ? POLLOUT : 0));
         pthread_mutex_unlock(&proxy->mutex);
@@ -195,16 +225,18 @@ static void *run(void *argument)
     struct proxy *proxy = argument;
 
     while (worker_wait_readable(&proxy->worker, proxy->listener.fd)) {
+        pthread_mutex_lock(&proxy->mutex);
+        proxy->connections++;
+        proxy->serves = true; /* before it is taken from the listener: see proxy_wait_idle */
+        pthread_mutex_unlock(&proxy->mutex);
         int client = accept4(proxy->listener.fd, NULL, NULL, SOCK_CLOEXEC);
         int server = connect_upstream(proxy);
 
-        pthread_mutex_lock(&proxy->mutex);
-        proxy->connections++;
-        pthread_mutex_unlock(&proxy->mutex);
         if (client >= 0 && server >= 0)
             converse(proxy, client, server);
         pthread_mutex_lock(&proxy->mutex);
         forget_connection(proxy);
+        proxy->serves = false;
         pthread_mutex_unlock(&proxy->mutex);
         /* Last, so that who sees the end may set the next fault at once. */
         if (server >= 0)
@@ -215,18 +247,36 @@ static void *run(void *argument)
     return NULL;
 }
 
-struct proxy *proxy_start(const char *upstream_socket)
+/* The listener is open. */
+static struct proxy *start(struct listener listener, const char *upstream_socket)
 {
     struct proxy *proxy = calloc(1, sizeof *proxy);
 
     if (proxy == NULL)
         abort();
     proxy->upstream = upstream_socket;
-    listener_open_unix(&proxy->listener);
+    proxy->listener = listener;
     pthread_mutex_init(&proxy->mutex, NULL);
     forget_faults(proxy);
     worker_start(&proxy->worker, run, proxy);
     return proxy;
+}
+
+struct proxy *proxy_start(const char *upstream_socket)
+{
+    struct listener listener;
+
+    listener_open_unix(&listener);
+    return start(listener, upstream_socket);
+}
+
+struct proxy *proxy_start_tcp(const char *upstream_socket)
+{
+    struct listener listener;
+
+    if (!listener_open_tcp(&listener, "127.0.0.1"))
+        abort();
+    return start(listener, upstream_socket);
 }
 
 void proxy_stop(struct proxy *proxy)
@@ -243,6 +293,11 @@ void proxy_stop(struct proxy *proxy)
 const char *proxy_uri(const struct proxy *proxy)
 {
     return proxy->listener.uri;
+}
+
+int proxy_port(const struct proxy *proxy)
+{
+    return proxy->listener.port;
 }
 
 const char *proxy_socket(const struct proxy *proxy)
@@ -292,22 +347,42 @@ unsigned proxy_connections(struct proxy *proxy)
     return count;
 }
 
-static void limit(struct proxy *proxy, enum proxy_way way, uint64_t after, bool cuts)
+void proxy_wait_idle(struct proxy *proxy)
+{
+    struct pollfd listener = {.fd = proxy->listener.fd, .events = POLLIN};
+    bool busy;
+
+    do {
+        busy = poll(&listener, 1, 0) != 0;
+        pthread_mutex_lock(&proxy->mutex);
+        busy = busy || proxy->serves;
+        pthread_mutex_unlock(&proxy->mutex);
+    } while (busy && worker_sleep(&proxy->worker, 100));
+}
+
+static void limit(struct proxy *proxy, enum proxy_way way, uint64_t after, enum fault fault, unsigned delay_ms)
 {
     pthread_mutex_lock(&proxy->mutex);
     proxy->flows[way].left = after;
-    proxy->flows[way].cuts = cuts;
+    proxy->flows[way].fault = fault;
+    proxy->flows[way].delay_ms = delay_ms;
+    proxy->flows[way].due_ms = 0;
     pthread_mutex_unlock(&proxy->mutex);
 }
 
 void proxy_cut(struct proxy *proxy, enum proxy_way way, uint64_t after)
 {
-    limit(proxy, way, after, true);
+    limit(proxy, way, after, CUT, 0);
 }
 
 void proxy_hold(struct proxy *proxy, enum proxy_way way, uint64_t after)
 {
-    limit(proxy, way, after, false);
+    limit(proxy, way, after, HOLD, 0);
+}
+
+void proxy_delay(struct proxy *proxy, enum proxy_way way, uint64_t after, unsigned milliseconds)
+{
+    limit(proxy, way, after, DELAY, milliseconds);
 }
 
 void proxy_drip(struct proxy *proxy, unsigned microseconds)

@@ -13,11 +13,13 @@
 
 struct proxy;
 
-struct proxy *proxy_start(const char *upstream_socket);
+struct proxy *proxy_start(const char *upstream_socket);     /* on a Unix socket */
+struct proxy *proxy_start_tcp(const char *upstream_socket); /* on a free port of 127.0.0.1, as a cluster's node needs */
 void proxy_stop(struct proxy *proxy); /* accepts NULL */
 
 const char *proxy_uri(const struct proxy *proxy);
-const char *proxy_socket(const struct proxy *proxy);
+const char *proxy_socket(const struct proxy *proxy); /* NULL on a port */
+int proxy_port(const struct proxy *proxy);           /* 0 on a Unix socket */
 
 enum proxy_way { PROXY_REQUESTS, PROXY_REPLIES };
 
@@ -30,10 +32,18 @@ uint64_t proxy_values(struct proxy *proxy, enum proxy_way way); /* whole command
 /* Connections accepted since the start. */
 unsigned proxy_connections(struct proxy *proxy);
 
+/* Waits until the connection that its client has closed is over here, too: so that
+ * a fault that is set next is one of the connection to come. */
+void proxy_wait_idle(struct proxy *proxy);
+
 /* After that many bytes more that way: close both sides, or pass no more of
  * it. 0 bytes: when there is a first one to pass. */
 void proxy_cut(struct proxy *proxy, enum proxy_way way, uint64_t after);
 void proxy_hold(struct proxy *proxy, enum proxy_way way, uint64_t after);
+
+/* After that many bytes more, what follows waits for so long, and then passes; so
+ * what is one write arrives as two reads. */
+void proxy_delay(struct proxy *proxy, enum proxy_way way, uint64_t after, unsigned milliseconds);
 
 /* Replies pass a byte at a time, with this pause before each; 0 = at once. */
 void proxy_drip(struct proxy *proxy, unsigned microseconds);
@@ -46,7 +56,7 @@ void proxy_replace(struct proxy *proxy, uint64_t first, uint64_t count, const ch
  * the mark; 0 = none was. */
 char proxy_replaced(struct proxy *proxy);
 
-/* Takes back what was set by the four above and has not happened. */
+/* Takes back what was set by the five above and has not happened. */
 void proxy_heal(struct proxy *proxy);
 
 /* No command reaches the real server any more: each is answered with these

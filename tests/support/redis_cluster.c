@@ -18,6 +18,7 @@ struct redis_cluster {
 /* What one node believes. */
 struct view {
     bool knows[REDIS_CLUSTER_NODES_MAX], is_primary[REDIS_CLUSTER_NODES_MAX];
+    int epochs[REDIS_CLUSTER_NODES_MAX]; /* where these differ, the next move may make two nodes point at each other */
     unsigned char owners[REDIS_CLUSTER_SLOTS]; /* NOBODY: no node */
 };
 
@@ -61,10 +62,11 @@ static bool read_view(const struct redis_cluster *cluster, int of, struct view *
     for (char *line; rest != NULL && (line = strtok_r(rest, "\n", &rest)) != NULL;) {
         const int node = node_with(cluster, line);
         char flags[64];
-        int slots_at = 0;
+        int epoch, slots_at = 0;
 
-        if (node < 0 || sscanf(line, "%*s %*s %63s %*s %*s %*s %*s %*s%n", flags, &slots_at) != 1 || slots_at == 0)
+        if (node < 0 || sscanf(line, "%*s %*s %63s %*s %*s %*s %d %*s%n", flags, &epoch, &slots_at) != 2 || slots_at == 0)
             continue;
+        view->epochs[node] = redis_server_runs(cluster->nodes[node]) ? epoch : 0;
         /* What is said of one that does not run differs from node to node, and does not matter. */
         view->knows[node] = strstr(flags, "handshake") == NULL && strstr(flags, "noaddr") == NULL &&
                             (strstr(flags, "fail") == NULL || !redis_server_runs(cluster->nodes[node]));

@@ -40,7 +40,8 @@ static void assert_refused(hibloom_connect_options options, hibloom_status expec
 
 static void what_is_not_given_has_its_default(void **state)
 {
-    static const hibloom_connect_options zero, init = HIBLOOM_CONNECT_OPTIONS_INIT, *const given[] = {NULL, &zero, &init};
+    static const hibloom_connect_options zero,
+        init = HIBLOOM_CONNECT_OPTIONS_INIT, *const given[] = {NULL, &zero, &init};
 
     (void)state;
     for (size_t i = 0; i < COUNT(given); i++) {
@@ -65,7 +66,8 @@ static void the_wait_for_replicas_is_shorter_than_the_time_out(void **state)
 {
     static const struct {
         uint32_t timeout, given, expected;
-    } cases[] = {{0, 0, 1000}, {5000, 0, 1000}, {1001, 0, 1000}, {1000, 0, 500}, {600, 0, 300}, {600, 599, 599}, {0, 4999, 4999}};
+    } cases[] = {{0, 0, 1000},  {5000, 0, 1000}, {1001, 0, 1000}, {1000, 0, 500},
+                 {600, 0, 300}, {600, 599, 599}, {0, 4999, 4999}};
 
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -79,7 +81,8 @@ static void the_wait_for_replicas_is_shorter_than_the_time_out(void **state)
     assert_refused((hibloom_connect_options){.command_timeout_ms = 600, .min_replicas = 1, .replicas_ms = 600},
                    HIBLOOM_ERANGE, "replicas_ms");
     assert_refused((hibloom_connect_options){.min_replicas = 1, .replicas_ms = 5000}, HIBLOOM_ERANGE, "replicas_ms");
-    struct settings s = make(URI, &(hibloom_connect_options){.size = sizeof(hibloom_connect_options), .replicas_ms = 9999});
+    struct settings s = make(URI,
+                             &(hibloom_connect_options){.size = sizeof(hibloom_connect_options), .replicas_ms = 9999});
     settings_free(&s); /* none is waited for */
 }
 
@@ -110,17 +113,22 @@ static hibloom_connect_options *cut_to(size_t size, uint32_t stated)
 
 static void fields_behind_the_stated_size_are_not_read(void **state)
 {
-    const size_t oldest = offsetof(hibloom_connect_options, retry_ms), half = offsetof(hibloom_connect_options, client_name);
+    const size_t oldest = offsetof(hibloom_connect_options, retry_ms),
+                 half = offsetof(hibloom_connect_options, client_name);
     const struct {
         size_t size;
         uint32_t stated;
         bool retries, names;
     } cases[] = {
-        {oldest, 0, false, false},            {oldest, 1, false, false}, {oldest, (uint32_t)oldest, false, false},
-        {oldest + 4, (uint32_t)oldest + 4, true, false}, {half, (uint32_t)half, true, false},
+        {oldest, 0, false, false},
+        {oldest, 1, false, false},
+        {oldest, (uint32_t)oldest, false, false},
+        {oldest + 4, (uint32_t)oldest + 4, true, false},
+        {half, (uint32_t)half, true, false},
         {sizeof(hibloom_connect_options), 0, false, false}, /* what follows the field is nothing, it says */
         {sizeof(hibloom_connect_options), sizeof(hibloom_connect_options), true, true},
-        {sizeof(hibloom_connect_options) + 64, sizeof(hibloom_connect_options) + 64, true, true}, /* of a later header */
+        {sizeof(hibloom_connect_options) + 64, sizeof(hibloom_connect_options) + 64, true,
+         true}, /* of a later header */
         {sizeof(hibloom_connect_options), UINT32_MAX, true, true},
     };
 
@@ -170,9 +178,10 @@ static void strings_are_copied(void **state)
 
 static void what_the_uri_says_of_tls_goes_first(void **state)
 {
-    struct settings s =
-        make("rediss://h?cacert=/uri&sni=uri.example",
-             &(hibloom_connect_options){.size = sizeof(hibloom_connect_options), .tls_cacert = "/option", .tls_cacertdir = "/dir"});
+    struct settings s = make("rediss://h?cacert=/uri&sni=uri.example",
+                             &(hibloom_connect_options){.size = sizeof(hibloom_connect_options),
+                                                        .tls_cacert = "/option",
+                                                        .tls_cacertdir = "/dir"});
 
     (void)state;
     assert_true(s.uri.tls);
@@ -192,8 +201,8 @@ static void a_client_name_is_one_word(void **state)
     for (size_t i = 0; i < COUNT(bad); i++)
         assert_refused((hibloom_connect_options){.client_name = bad[i]}, HIBLOOM_EINVAL, "client_name");
     for (size_t i = 0; i < COUNT(good); i++) {
-        struct settings s =
-            make(URI, &(hibloom_connect_options){.size = sizeof(hibloom_connect_options), .client_name = good[i]});
+        struct settings s = make(
+            URI, &(hibloom_connect_options){.size = sizeof(hibloom_connect_options), .client_name = good[i]});
         assert_string_equal(s.options.client_name, good[i]);
         settings_free(&s);
     }
@@ -225,7 +234,8 @@ static void a_line_goes_to_who_wants_it(void **state)
     settings_log(&s, HIBLOOM_LOG_ERROR, "nobody %s", "hears");
     assert_string_equal(logged, "");
     settings_free(&s);
-    s = make(URI, &(hibloom_connect_options){.size = sizeof(hibloom_connect_options), .on_log = take_line, .data = whose});
+    s = make(URI,
+             &(hibloom_connect_options){.size = sizeof(hibloom_connect_options), .on_log = take_line, .data = whose});
     settings_log(&s, HIBLOOM_LOG_WARNING, "%s of %d", "one", 2);
     assert_string_equal(logged, "1 mine one of 2");
     memset(longer, 'x', sizeof longer - 1);

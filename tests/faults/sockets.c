@@ -1,0 +1,187 @@
+/* Each system call of the library's connections fails once, at each place of a
+ * dialogue where it is made, and then for good until a call has failed of it; with
+ * and without retries. The call fails as hibloom.h says or not at all, the next one
+ * works, and what is stored is right to the bit. */
+#include "support/dialogue.h"
+#include "support/served.h"
+#include "support/socket_faults.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { PATIENT_MS = 5000, SHORT_MS = 100, RETRY_MS = 4000, RETRY_SHORT_MS = 40, LATE = 2 };
+
+/* What a fault may lead to, where it is not retried. */
+enum outcome { HARMLESS, FAILS, FAILS_OR_TIMES_OUT, NO_RANDOM };
+
+static const struct fault {
+    const char *name;
+    enum socket_call call;
+    int fault;
+    enum outcome outcome;
+} faults[] = {
+    {"socket EMFILE", CALL_SOCKET, EMFILE, FAILS},
+    {"socket ENOBUFS", CALL_SOCKET, ENOBUFS, FAILS},
+    {"connect ECONNREFUSED", CALL_CONNECT, ECONNREFUSED, FAILS},
+    {"connect EAGAIN", CALL_CONNECT, EAGAIN, FAILS_OR_TIMES_OUT},
+    {"connect ETIMEDOUT", CALL_CONNECT, ETIMEDOUT, FAILS_OR_TIMES_OUT},
+    {"connect EINTR", CALL_CONNECT, EINTR, HARMLESS},
+    {"setsockopt ENOTCONN", CALL_SETSOCKOPT, ENOTCONN, FAILS},
+    {"setsockopt ENOBUFS", CALL_SETSOCKOPT, ENOBUFS, FAILS},
+    {"getsockopt ENOTCONN", CALL_GETSOCKOPT, ENOTCONN, FAILS},
+    {"fcntl EINTR", CALL_FCNTL, EINTR, FAILS},
+    {"poll EINTR", CALL_POLL, EINTR, HARMLESS},
+    {"poll ENOMEM", CALL_POLL, ENOMEM, FAILS},
+    {"poll in vain", CALL_POLL, RETURNS_0, FAILS_OR_TIMES_OUT},
+    {"receive EINTR", CALL_RECEIVE, EINTR, HARMLESS},
+    {"receive EAGAIN", CALL_RECEIVE, EAGAIN, FAILS_OR_TIMES_OUT},
+    {"receive ECONNRESET", CALL_RECEIVE, ECONNRESET, FAILS},
+    {"receive ENOTCONN", CALL_RECEIVE, ENOTCONN, FAILS},
+    {"receive the end", CALL_RECEIVE, RETURNS_0, FAILS},
+    {"receive one byte", CALL_RECEIVE, ONE_BYTE, HARMLESS},
+    {"peek EINTR", CALL_PEEK, EINTR, HARMLESS},
+    {"peek ECONNRESET", CALL_PEEK, ECONNRESET, HARMLESS},
+    {"peek the end", CALL_PEEK, RETURNS_0, HARMLESS},
+    {"send EINTR", CALL_SEND, EINTR, HARMLESS},
+    {"send EAGAIN", CALL_SEND, EAGAIN, FAILS_OR_TIMES_OUT},
+    {"send EPIPE", CALL_SEND, EPIPE, FAILS_OR_TIMES_OUT},
+    {"send ECONNRESET", CALL_SEND, ECONNRESET, FAILS_OR_TIMES_OUT},
+    {"send ENOTCONN", CALL_SEND, ENOTCONN, FAILS},
+    {"send one byte", CALL_SEND, ONE_BYTE, HARMLESS},
+    {"no random numbers, ENOSYS", CALL_RANDOM, ENOSYS, NO_RANDOM},
+    {"no random numbers yet", CALL_RANDOM, EAGAIN, NO_RANDOM},
+    {"an hour is skipped", CALL_CLOCK, JUMPS, FAILS_OR_TIMES_OUT},
+};
+
+enum { FAULTS = sizeof faults / sizeof *faults };
+
+static const struct fault *committed;
+static bool lasts, retries;
+
+static bool is_allowed(hibloom_status status)
+{
+    /* what lasts is one failure after the other, for as long as a call may take */
+    const enum outcome outcome = lasts && committed->outcome == HARMLESS ? FAILS_OR_TIMES_OUT : committed->outcome;
+
+    switch (outcome) {
+    case HARMLESS: return false;
+    case FAILS: return status == HIBLOOM_EIO;
+    case FAILS_OR_TIMES_OUT: return status == HIBLOOM_EIO || status == HIBLOOM_ETIMEDOUT;
+    case NO_RANDOM: return status == HIBLOOM_EIO; /* of this process, so it is not retried */
+    }
+    return false;
+}
+
+static bool may_fail(const struct dialogue *d, hibloom_status status, unsigned failures)
+{
+    const bool met = socket_faults_met() > 0;
+
+    if (lasts) {
+        socket_faults_clear();
+        if (status == HIBLOOM_ETIMEDOUT && failures <= 1 + LATE) /* a slow machine, and little patience */
+            return true;
+    }
+    return met && failures == 1 && (lasts || !retries || committed->outcome == NO_RANDOM) && is_allowed(status);
+}
+
+static unsigned calls_of(struct dialogue *d, enum socket_call call)
+{
+    socket_faults_set(call, 0, 0, 0);
+    dialogue_hold(d);
+    assert_int_equal(d->failures, 0);
+    assert_false(socket_faults_other_clock());
+    return socket_faults_calls(call);
+}
+
+/* How many places led to a failure. */
+static unsigned commit(struct dialogue *d, unsigned walks)
+{
+    const unsigned calls = calls_of(d, committed->call);
+    unsigned failed = 0;
+    struct walk walk;
+    char what[96];
+
+    if (calls == 0) /* hiredis of this version, or the kind of the socket, does without */
+        return 0;
+    snprintf(what, sizeof what, "%s, %s%s, %s", committed->name, lasts ? "for good" : "once",
+             retries ? ", with retries" : "", d->uri[0] == 'u' ? "unix" : "tcp");
+    d->what = what;
+    walk_begin(&walk, calls, walks);
+    while (walk_next(&walk, &d->place)) {
+        socket_faults_set(committed->call, (unsigned)d->place + 1, committed->fault, lasts);
+        dialogue_hold(d);
+        assert_true(socket_faults_met() > 0);
+        failed += d->failures > 0;
+    }
+    socket_faults_clear();
+    walk_end(&walk, what);
+    return failed;
+}
+
+static struct dialogue dialogue_of(const char *uri)
+{
+    return (struct dialogue){.uri = uri,
+                             .options = {.size = sizeof(hibloom_connect_options), .keepalive_s = 60},
+                             .spec = "bits=8192 hashes=4 seed=5eed",
+                             .servers = &redis,
+                             .server_count = 1,
+                             .enter = socket_faults_arm,
+                             .leave = socket_faults_disarm,
+                             .may_fail = may_fail};
+}
+
+static void commit_all(bool lasting, bool retried)
+{
+    char unix_uri[256];
+    const char *const uris[] = {unix_uri, redis_server_uri(server)};
+    unsigned failed_of_call[SOCKET_CALLS] = {0};
+
+    snprintf(unix_uri, sizeof unix_uri, "unix://%s", redis_server_socket(server));
+    lasts = lasting;
+    retries = retried;
+    for (size_t u = 0; u < 2; u++)
+        for (size_t i = 0; i < FAULTS; i++) {
+            struct dialogue d = dialogue_of(uris[u]);
+
+            committed = &faults[i];
+            d.options.connect_timeout_ms = d.options.command_timeout_ms = lasts ? SHORT_MS : PATIENT_MS;
+            d.options.retry_ms = !retries ? 0 : lasts ? RETRY_SHORT_MS : RETRY_MS;
+            failed_of_call[committed->call] += commit(&d, 2 * FAULTS * 4);
+        }
+    for (int call = 0; call < SOCKET_CALLS; call++)
+        if (call == CALL_RANDOM || (lasts && call == CALL_CONNECT) || (!retries && call == CALL_RECEIVE))
+            assert_true(failed_of_call[call] > 0); /* they are met, and not by chance */
+}
+
+static void a_call_of_the_system_fails_once(void **state)
+{
+    commit_all(false, false);
+}
+
+static void a_call_of_the_system_fails_once_and_the_library_tries_again(void **state)
+{
+    commit_all(false, true);
+}
+
+static void a_call_of_the_system_fails_for_good(void **state)
+{
+    commit_all(true, false);
+}
+
+static void a_call_of_the_system_fails_for_good_and_the_library_gives_up(void **state)
+{
+    commit_all(true, true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(a_call_of_the_system_fails_once, served_leave_nothing),
+        cmocka_unit_test_teardown(a_call_of_the_system_fails_once_and_the_library_tries_again, served_leave_nothing),
+        cmocka_unit_test_teardown(a_call_of_the_system_fails_for_good, served_leave_nothing),
+        cmocka_unit_test_teardown(a_call_of_the_system_fails_for_good_and_the_library_gives_up, served_leave_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, served_set_up, served_tear_down);
+}

@@ -1,0 +1,19 @@
+/* Faults at any byte of a dialogue, committed by a proxy before a server. */
+#ifndef HIBLOOM_TEST_BYTE_FAULTS_H
+#define HIBLOOM_TEST_BYTE_FAULTS_H
+
+#include "dialogue.h"
+#include "proxy.h"
+
+enum { BYTE_FAULTS = 6, BYTE_FAULT_WALKS = 2 * BYTE_FAULTS };
+
+struct byte_faults {
+    struct proxy *proxy;
+    struct dialogue dialogue; /* its uri, options.commands, spec and servers are set */
+    unsigned walks;           /* of the whole program */
+};
+
+/* All of them, both ways. */
+void byte_faults_commit(struct byte_faults *faults);
+
+#endif

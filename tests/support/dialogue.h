@@ -1,0 +1,46 @@
+/* A dialogue that faults are committed on: a store is connected, two filters are
+ * opened, filled, asked, counted, merged, cleared and dropped. What is in is kept
+ * beside it in memory, bit by bit, and the server's strings are read past the
+ * library and compared: an answer that is lost, doubled or shifted is seen.
+ *
+ * A call that fails is made again on the same store, and then has to work. */
+#ifndef HIBLOOM_TEST_DIALOGUE_H
+#define HIBLOOM_TEST_DIALOGUE_H
+
+#include "test.h"
+
+struct dialogue {
+    const char *uri;
+    hibloom_connect_options options;
+    const char *spec; /* a text with a seed, so that a test repeats itself */
+    struct redisContext *const *servers; /* plain connections to all that may hold keys */
+    int server_count;
+    const char *what; /* is committed, for the message of a failure */
+    uint64_t place;   /* and where */
+    void (*enter)(void), (*leave)(void); /* around each call of the library; NULL: nothing is to be done */
+    /* Whether a call may fail so, for the so-manyth time in this dialogue. */
+    bool (*may_fail)(const struct dialogue *, hibloom_status, unsigned failures);
+    hibloom_stats stats; /* of the store, at the end */
+    unsigned failures;
+};
+
+/* Holds it. What each call promises is asserted, and that no key is left behind. */
+void dialogue_hold(struct dialogue *dialogue);
+
+/* ---- Where to commit a fault -------------------------------------------------------
+ *
+ * At each of so many places once, in an order that is spread over all of them, so
+ * that a walk that is cut short has been everywhere. $FAULTS_SECONDS is the time of
+ * a whole program, shared by its walks; 0: each visits every place. */
+
+struct walk {
+    uint64_t places, visited, until_ms;
+};
+
+void walk_begin(struct walk *walk, uint64_t places, unsigned walks_in_program);
+bool walk_next(struct walk *walk, uint64_t *place);
+
+/* Prints how far it came. */
+void walk_end(const struct walk *walk, const char *what);
+
+#endif
