@@ -17,6 +17,7 @@
 #include <hiredis/async.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -342,6 +343,17 @@ static bool is_overdue(const struct carrier *c, const struct node *node, uint64_
     return node->sent.first != NULL && now - line->heard_ms > options->command_timeout_ms;
 }
 
+/* The libuv adapter of hiredis 0.14 passes over an error on a socket, and hears no more of it. */
+static bool is_cut(const struct node *node, uint64_t now)
+{
+    const struct line *line = node->pipe;
+
+    if (node->sent.first == NULL || now - line->heard_ms < CHECK_MS)
+        return false;
+    struct pollfd socket = {.fd = line->context->c.fd};
+    return poll(&socket, 1, 0) > 0 && (socket.revents & POLLERR) != 0;
+}
+
 static void find_overdue(struct async *a)
 {
     struct carrier *c = &a->carrier;
@@ -349,7 +361,9 @@ static void find_overdue(struct async *a)
     a->checked_ms = clock_now_ms();
     for (unsigned i = 0; !c->borrowed && i < c->topology.count; i++) {
         struct node *node = c->topology.nodes[i];
-        if (is_overdue(c, node, a->checked_ms))
+        if (is_cut(node, a->checked_ms))
+            carrier_lost(c, node, HIBLOOM_EIO, "the connection was cut");
+        else if (is_overdue(c, node, a->checked_ms))
             carrier_lost(c, node, HIBLOOM_ETIMEDOUT, "timed out waiting for the server");
     }
 }

@@ -6,9 +6,12 @@
 #include "loops.h"
 #include "support/redis_server.h"
 
+#include <hiredis/hiredis.h>
+
 #include <stdlib.h>
 #include <string.h>
 #include <signal.h>
+#include <stdio.h>
 #include <unistd.h>
 
 /* A call, and what came of it. */

@@ -1,0 +1,203 @@
+/* The caller's own connection on its loop: lent, used by both, and left as it was. */
+#include "loops/subject.h"
+
+#include <hiredis/async.h>
+#include <stdio.h>
+
+static const char text[] = "capacity=100000 error=0.01";
+
+static int set_up(void **state)
+{
+    signal(SIGPIPE, SIG_IGN);
+    return 0;
+}
+
+/* What its owner hears on it. */
+static struct {
+    long long counted; /* the last answer to INCR */
+    size_t wrong;      /* answers that were not the next number */
+    size_t unanswered; /* commands that got NULL */
+    bool gone;
+} owner;
+
+static void on_counter(redisAsyncContext *context, void *object, void *data)
+{
+    const redisReply *reply = object;
+
+    (void)context;
+    (void)data;
+    if (reply == NULL) {
+        owner.unanswered++;
+        return;
+    }
+    owner.wrong += reply->type != REDIS_REPLY_INTEGER || reply->integer != owner.counted + 1;
+    owner.counted++;
+}
+
+static void on_gone(const redisAsyncContext *context, int status)
+{
+    owner.gone = true;
+}
+
+static redisAsyncContext *connect_owner(void *loop, const struct redis_server *server)
+{
+    redisAsyncContext *context = redisAsyncConnectUnix(redis_server_socket(server));
+
+    assert_true(context != NULL && context->err == 0);
+    assert_int_equal(loop_class->attach(context, loop), REDIS_OK);
+    assert_int_equal(redisAsyncSetDisconnectCallback(context, on_gone), REDIS_OK);
+    memset(&owner, 0, sizeof owner);
+    context->data = &owner; /* the owner's, which nobody touches */
+    return context;
+}
+
+static hibloom_async *borrow(redisAsyncContext *context)
+{
+    hibloom_async *async = NULL;
+
+    assert_ok(hibloom_async_borrow(&async, context), NULL);
+    return async;
+}
+
+static void turn_until_counted(void *loop, long long n)
+{
+    for (int i = 0; i < 10000 && owner.counted < n; i++, usleep(100))
+        loop_class->turn(loop);
+    assert_int_equal(owner.counted, n);
+}
+
+static void its_owners_commands_work_between_ours(void **state)
+{
+    enum { CALLS = 500 };
+    struct redis_server *server = redis_server_start(NULL);
+    void *loop = loop_class->open();
+    redisAsyncContext *context = connect_owner(loop, server);
+    hibloom_async *async = borrow(context);
+    hibloom_async_filter *filter = async_filter(loop, async, "f", text);
+    static struct outcome outcomes[2 * CALLS];
+    static bool is_new[CALLS], found[CALLS];
+
+    memset(outcomes, 0, sizeof outcomes);
+    for (uint32_t i = 0; i < CALLS; i++) {
+        const hibloom_item item = {&i, sizeof i};
+        assert_int_equal(redisAsyncCommand(context, on_counter, NULL, "INCR n"), REDIS_OK);
+        outcomes[2 * i].answers = &is_new[i];
+        outcomes[2 * i + 1].answers = &found[i];
+        assert_ok(NOTHING_WITHIN(hibloom_async_add(filter, &item, 1, true, on_answered, &outcomes[2 * i])), NULL);
+        assert_int_equal(redisAsyncCommand(context, on_counter, NULL, "INCR n"), REDIS_OK);
+        assert_ok(hibloom_async_contains(filter, &item, 1, on_answered, &outcomes[2 * i + 1]), NULL);
+    }
+    await_all(loop, NULL, outcomes, 2 * CALLS);
+    for (size_t i = 0; i < 2 * CALLS; i++)
+        assert_true(outcomes[i].status == HIBLOOM_OK && outcomes[i].calls == 1);
+    assert_null(memchr(found, false, CALLS));
+    assert_true(owner.counted == 2 * CALLS && owner.wrong == 0);
+    assert_ptr_equal(context->data, &owner);
+    hibloom_async_free(async);
+    assert_int_equal(redisAsyncCommand(context, on_counter, NULL, "INCR n"), REDIS_OK); /* it stays the owner's */
+    turn_until_counted(loop, 2 * CALLS + 1);
+    redisAsyncDisconnect(context);
+    close_loop(loop);
+    assert_true(owner.gone && owner.wrong == 0);
+    redis_server_stop(server);
+}
+
+/* Answers that nobody waits for any more are passed over, the owner's are not. */
+static void freed_in_the_middle_it_leaves_the_owner_its_answers(void **state)
+{
+    enum { CALLS = 300 };
+    struct redis_server *server = redis_server_start(NULL);
+    void *loop = loop_class->open();
+    redisAsyncContext *context = connect_owner(loop, server);
+    hibloom_async *async = borrow(context);
+    hibloom_async_filter *filter = async_filter(loop, async, "f", text);
+    static struct outcome outcomes[CALLS];
+
+    memset(outcomes, 0, sizeof outcomes);
+    for (uint32_t i = 0; i < CALLS; i++) {
+        const hibloom_item item = {&i, sizeof i};
+        assert_ok(hibloom_async_contains(filter, &item, 1, on_answered, &outcomes[i]), NULL);
+        assert_int_equal(redisAsyncCommand(context, on_counter, NULL, "INCR n"), REDIS_OK);
+    }
+    hibloom_async_free(async);
+    for (uint32_t i = 0; i < CALLS; i++)
+        assert_true(outcomes[i].calls == 1 && outcomes[i].status == HIBLOOM_ECANCELED);
+    turn_until_counted(loop, CALLS);
+    assert_int_equal(owner.wrong, 0);
+    redisAsyncFree(context);
+    close_loop(loop);
+    redis_server_stop(server);
+    for (uint32_t i = 0; i < CALLS; i++)
+        assert_int_equal(outcomes[i].calls, 1);
+}
+
+static void when_it_dies_all_that_is_pending_fails_once(void **state)
+{
+    enum { CALLS = 300 };
+    void *loop = loop_class->open();
+    static struct outcome outcomes[CALLS];
+
+    for (int by_owner = 0; by_owner < 2; by_owner++) {
+        struct redis_server *server = redis_server_start(NULL);
+        redisAsyncContext *context = connect_owner(loop, server);
+        hibloom_async *async = borrow(context);
+        hibloom_async_filter *filter = async_filter(loop, async, "f", text);
+        struct outcome never = {0};
+        memset(outcomes, 0, sizeof outcomes);
+        redis_server_pause(server);
+        for (uint32_t i = 0; i < CALLS; i++) {
+            const hibloom_item item = {&i, sizeof i};
+            assert_ok(hibloom_async_contains(filter, &item, 1, on_answered, &outcomes[i]), NULL);
+        }
+        for (int i = 0; i < 10; i++)
+            loop_class->turn(loop);
+        if (by_owner || (HIREDIS_MAJOR == 0 && loop_class == &loop_libuv)) /* whose adapter does not hear of it */
+            redisAsyncFree(context);
+        redis_server_kill(server);
+        await_all(loop, NULL, outcomes, CALLS);
+        for (uint32_t i = 0; i < CALLS; i++)
+            assert_true(outcomes[i].calls == 1 && outcomes[i].status == HIBLOOM_EIO);
+        assert_non_null(strstr(hibloom_async_error(async), "borrowed connection"));
+        assert_int_equal(hibloom_async_clear(filter, on_done, &never), HIBLOOM_EIO);
+        hibloom_async_close(filter);
+        hibloom_async_free(async);
+        assert_int_equal(never.calls, 0);
+        redis_server_stop(server);
+    }
+    close_loop(loop);
+}
+
+static void one_that_is_not_fit_is_refused(void **state)
+{
+    struct redis_server *server = redis_server_start(NULL);
+    void *loop = loop_class->open();
+    redisAsyncContext *context = connect_owner(loop, server);
+    hibloom_async *async = borrow(context), *none;
+    hibloom_async_filter *filter = async_filter(loop, async, "f", text);
+    struct outcome never = {0};
+
+    redisAsyncContext *dead = redisAsyncConnectUnix("/nowhere");
+    assert_int_equal(hibloom_async_borrow(&none, dead), HIBLOOM_EINVAL);
+    hibloom_async_free(none);
+    redisAsyncFree(dead);
+    assert_int_equal(redisAsyncCommand(context, NULL, NULL, "SUBSCRIBE c"), REDIS_OK);
+    assert_int_equal(hibloom_async_clear(filter, on_done, &never), HIBLOOM_EINVAL);
+    assert_non_null(strstr(hibloom_async_error(async), "subscribed"));
+    hibloom_async_free(async);
+    redisAsyncFree(context);
+    close_loop(loop);
+    redis_server_stop(server);
+    assert_int_equal(never.calls, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(its_owners_commands_work_between_ours),
+        cmocka_unit_test(freed_in_the_middle_it_leaves_the_owner_its_answers),
+        cmocka_unit_test(when_it_dies_all_that_is_pending_fails_once),
+        cmocka_unit_test(one_that_is_not_fit_is_refused),
+    };
+
+    return run_on_each_loop(tests, sizeof tests / sizeof *tests, set_up, NULL);
+}

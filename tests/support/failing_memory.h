@@ -1,0 +1,88 @@
+/* Memory that runs out, for programs that include this, in one file only: malloc and
+ * its kin are replaced for the whole process. Only calls from the program's own code
+ * fail, of which the library is a part and hiredis is not. Under ASan, which cannot
+ * bear it, nothing is replaced. */
+#ifndef HIBLOOM_TEST_FAILING_MEMORY_H
+#define HIBLOOM_TEST_FAILING_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <malloc.h>
+#include <stdlib.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define REPLACED 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define REPLACED 0
+#endif
+#endif
+#ifndef REPLACED
+#define REPLACED 1
+#endif
+
+static long live;      /* allocations not freed yet */
+static size_t bytes;   /* in them */
+static size_t peak;    /* the most of that */
+static long countdown; /* 0: no failing; n: the nth from now fails */
+static bool failed;    /* since the call under test began */
+static bool reached;   /* the nth, in this life */
+
+#if REPLACED
+
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t n, size_t size);
+void *__libc_realloc(void *old, size_t size);
+void __libc_free(void *old);
+extern const char __executable_start, etext; /* the linker's: where our code lies */
+
+static bool fails(const char *caller)
+{
+    if (countdown == 0 || caller < &__executable_start || caller >= &etext || --countdown > 0)
+        return false;
+    failed = reached = true;
+    return true;
+}
+
+static void *count(void *fresh)
+{
+    live += fresh != NULL;
+    bytes += malloc_usable_size(fresh);
+    peak = bytes > peak ? bytes : peak;
+    return fresh;
+}
+
+void *malloc(size_t size)
+{
+    return fails(__builtin_return_address(0)) ? NULL : count(__libc_malloc(size));
+}
+
+void *calloc(size_t n, size_t size)
+{
+    return fails(__builtin_return_address(0)) ? NULL : count(__libc_calloc(n, size));
+}
+
+void *realloc(void *old, size_t size)
+{
+    if (fails(__builtin_return_address(0)))
+        return NULL;
+    const size_t before = malloc_usable_size(old);
+    void *fresh = __libc_realloc(old, size);
+    if (fresh != NULL) {
+        live -= old != NULL;
+        bytes -= before;
+        count(fresh);
+    }
+    return fresh;
+}
+
+void free(void *old)
+{
+    live -= old != NULL;
+    bytes -= malloc_usable_size(old);
+    __libc_free(old);
+}
+
+#endif
+
+#endif
