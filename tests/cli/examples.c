@@ -6,7 +6,7 @@
  * They may be instrumented, so what they need in turn is not looked for. */
 static const char script[] =
     "set -e; build=$(cd \"$(dirname \"$0\")\"; pwd); root=$PWD; dir=$(mktemp -d); trap 'rm -rf \"$dir\"' EXIT\n"
-    "sed \"s|@PREFIX@|$root|; s|@LIBDIR@|$build|; s|@VERSION@|0|\" lib/hibloom.pc.in >\"$dir/hibloom.pc\"\n"
+    "sed \"s|@PREFIX@|$root|; s|@LIBDIR@|$build|; s|@VERSION@|0|; s|@TLS@||\" lib/hibloom.pc.in >\"$dir/hibloom.pc\"\n"
     "export PKG_CONFIG_PATH=\"$dir\"; cd \"$dir\"\n"
     "for source in \"$root\"/examples/*.c; do\n"
     "    cp \"$source\" .; name=$(basename \"$source\" .c)\n"
