@@ -131,8 +131,7 @@ static hibloom_status crawl(struct crawler *crawler)
 
 int main(int argc, char **argv)
 {
-    struct crawler crawler = {.name = argc > 2 ? argv[2] : "seen",
-                              .claims = argc > 3 && strcmp(argv[3], "claim") == 0};
+    struct crawler crawler = {.name = argc > 2 ? argv[2] : "seen", .claims = argc > 3 && strcmp(argv[3], "claim") == 0};
     hibloom_connect_options options = HIBLOOM_CONNECT_OPTIONS_INIT;
     hibloom_status status;
     int result = EXIT_SUCCESS;

@@ -11,7 +11,10 @@ static const struct {
     const char *name, *help;
     size_t at; /* in hibloom_stats */
 } counters[] = {
-#define COUNTER(name, help) {#name, help, offsetof(hibloom_stats, name)}
+#define COUNTER(name, help) \
+    { \
+#name, help, offsetof(hibloom_stats, name) \
+    }
     COUNTER(calls, "calls of the library that needed the server"),
     COUNTER(items, "items added or asked for"),
     COUNTER(commands, "commands sent; those sent again count again"),
@@ -36,8 +39,8 @@ static void print(const hibloom_stats *stats, bool prometheus)
 
         memcpy(&value, (const char *)stats + counters[i].at, sizeof value);
         if (prometheus)
-            fprintf(stderr, "# HELP hibloom_%s_total %s\n# TYPE hibloom_%s_total counter\nhibloom_%s_total %llu\n", name,
-                    counters[i].help, name, name, (unsigned long long)value);
+            fprintf(stderr, "# HELP hibloom_%s_total %s\n# TYPE hibloom_%s_total counter\nhibloom_%s_total %llu\n",
+                    name, counters[i].help, name, name, (unsigned long long)value);
         else
             fprintf(stderr, "%s\"%s\": %llu", i == 0 ? "{" : ", ", name, (unsigned long long)value);
     }

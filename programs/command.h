@@ -45,7 +45,7 @@ struct request {
     size_t n_operands;
     bool has_spec; /* by -n and -p, or by -s: */
     hibloom_spec spec;
-    bool may_create; /* a spec is optional: it would create a missing filter */
+    bool may_create;      /* a spec is optional: it would create a missing filter */
     hibloom_stats *stats; /* what its stores did is added to them; NULL: nobody asks */
 };
 

@@ -77,9 +77,8 @@ static bool is_open(struct session *s, hibloom_status status)
 
 bool session_connect_to(struct session *s, const char *uri, const struct request *r)
 {
-    *s = (struct session){.in_redis = strncmp(uri, "memory:", 7) != 0,
-                          .lacks_spec = r->may_create && !r->has_spec,
-                          .stats = r->stats};
+    *s = (struct session){
+        .in_redis = strncmp(uri, "memory:", 7) != 0, .lacks_spec = r->may_create && !r->has_spec, .stats = r->stats};
     if (!is_open(s, hibloom_connect(&s->store, uri, &r->options)))
         return false;
     s->name = r->operands[0];
@@ -183,8 +182,7 @@ bool session_open_existing(struct session *s, const struct request *r)
         return false;
     stored = hibloom_spec_of(s->filter);
     if (!r->has_spec || session_same_spec(stored, &r->spec) ||
-        (!r->spec.seeded && stored->seeded && session_same_but_seeds(stored, &r->spec)) ||
-        request_is_spread(r, stored))
+        (!r->spec.seeded && stored->seeded && session_same_but_seeds(stored, &r->spec)) || request_is_spread(r, stored))
         return true;
     complain("%s: %s: it is stored with another spec, see hibloom info", s->name, hibloom_strerror(HIBLOOM_EMISMATCH));
     session_close(s);

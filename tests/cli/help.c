@@ -1,10 +1,9 @@
 /* Help and version: in which ways they are asked for, and what they must say. */
 #include "cli/program.h"
 
-static const char *const names[] = {"plan",    "positions", "create",  "add",    "check", "uniq",
-                                    "load",    "info",      "compare", "copy",   "merge", "save",
-                                    "restore", "expire",    "clear",   "repair", "drop",  "stats",
-                                    "help"};
+static const char *const names[] = {"plan",  "positions", "create", "add",   "check", "uniq",    "load",
+                                    "info",  "compare",   "copy",   "merge", "save",  "restore", "expire",
+                                    "clear", "repair",    "drop",   "stats", "help"};
 
 #define N_NAMES (sizeof names / sizeof *names)
 

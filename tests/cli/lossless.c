@@ -252,8 +252,8 @@ static void a_server_that_dies_and_is_empty_costs_no_line(void **state)
  * added behind the dump. */
 static void a_server_that_loads_60_mb_costs_no_line(void **state)
 {
-    static const char *const slow[] = {"--dbfilename", "dump.rdb", "--rdbcompression", "no", "--key-load-delay", "25000",
-                                       NULL};
+    static const char *const slow[] = {"--dbfilename", "dump.rdb", "--rdbcompression", "no", "--key-load-delay",
+                                       "25000",        NULL};
     struct scene scene = {.server = redis_server_start(slow)};
 
     for (int i = 0; i < 60; i++)

@@ -79,7 +79,9 @@ static void a_password_is_never_said(void **state)
     (void)state;
     for (size_t i = 0; i < 2 * sizeof uris / sizeof *uris; i++) {
         setenv("HIBLOOM_URL", uris[i / 2], 1);
-        program_run(&p, "", 0, i % 2 == 0 ? ARGS("--retry", "0", "-u", uris[i / 2], "info", "name") : ARGS("--retry", "0", "info", "name"));
+        program_run(&p, "", 0,
+                    i % 2 == 0 ? ARGS("--retry", "0", "-u", uris[i / 2], "info", "name")
+                               : ARGS("--retry", "0", "info", "name"));
         assert_int_equal(p.exit, 2);
         assert_null(strstr(p.complained.data, "s3cr3t"));
         program_free(&p);

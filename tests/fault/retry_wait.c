@@ -107,8 +107,8 @@ static void wait_out(const struct trouble *trouble, const struct call *call)
 static void what_a_server_refuses_for_now_is_waited_for(void **state)
 {
     static const struct trouble troubles[] = {
-        {.begin = {"CONFIG SET maxmemory 1"}, .end = "CONFIG SET maxmemory 0"},      /* OOM */
-        {.begin = {"REPLICAOF 127.0.0.1 1"}, .end = "REPLICAOF NO ONE"},             /* READONLY */
+        {.begin = {"CONFIG SET maxmemory 1"}, .end = "CONFIG SET maxmemory 0"},        /* OOM */
+        {.begin = {"REPLICAOF 127.0.0.1 1"}, .end = "REPLICAOF NO ONE"},               /* READONLY */
         {.begin = {"CONFIG SET replica-serve-stale-data no", "REPLICAOF 127.0.0.1 1"}, /* MASTERDOWN */
          .end = "REPLICAOF NO ONE",
          .refuses_reads = true},
@@ -131,14 +131,23 @@ static void a_server_that_is_loading_is_waited_for(void **state)
 {
 #define LOADING "-LOADING Redis is loading the dataset in memory\r\n"
     static const struct script_step script[] = {
-        SCRIPT_ACCEPT,        SCRIPT_READ(1), SCRIPT_SEND("$0\r\n\r\n"),
-        SCRIPT_READ(2),       SCRIPT_SEND("$0\r\n\r\n" LOADING),
-        SCRIPT_READ(1),       SCRIPT_SEND(LOADING),
-        SCRIPT_READ(1),       SCRIPT_SEND("$0\r\n\r\n"),
-        SCRIPT_READ(2),       SCRIPT_SEND(THERE),
-        SCRIPT_READ(5),       SCRIPT_SEND(LOADING LOADING LOADING LOADING LOADING),
-        SCRIPT_READ(5),       SCRIPT_SEND("*4\r\n:1\r\n:1\r\n:1\r\n:0\r\n*4\r\n:1\r\n:1\r\n:1\r\n:1\r\n"),
-        SCRIPT_SEND(":131072\r\n$8\r\n\1\1\1\1\1\1\1\1\r\n" "$0\r\n\r\n"),
+        SCRIPT_ACCEPT,
+        SCRIPT_READ(1),
+        SCRIPT_SEND("$0\r\n\r\n"),
+        SCRIPT_READ(2),
+        SCRIPT_SEND("$0\r\n\r\n" LOADING),
+        SCRIPT_READ(1),
+        SCRIPT_SEND(LOADING),
+        SCRIPT_READ(1),
+        SCRIPT_SEND("$0\r\n\r\n"),
+        SCRIPT_READ(2),
+        SCRIPT_SEND(THERE),
+        SCRIPT_READ(5),
+        SCRIPT_SEND(LOADING LOADING LOADING LOADING LOADING),
+        SCRIPT_READ(5),
+        SCRIPT_SEND("*4\r\n:1\r\n:1\r\n:1\r\n:0\r\n*4\r\n:1\r\n:1\r\n:1\r\n:1\r\n"),
+        SCRIPT_SEND(":131072\r\n$8\r\n\1\1\1\1\1\1\1\1\r\n"
+                    "$0\r\n\r\n"),
         SCRIPT_END};
     struct scripted_server *scripted = scripted_server_start(script);
     hibloom_store *store = connect_patient(scripted_server_uri(scripted), RETRY_MS);
@@ -217,7 +226,8 @@ static void without_retry_ms_a_call_fails_at_once(void **state)
     proxy_cut(proxy, PROXY_REPLIES, 0);
     assert_status(hibloom_add(filter, "x", 1, &is_new), HIBLOOM_EIO, store);
     proxy_heal(proxy);
-    proxy_replace(proxy, 1, 10, "-LOADING Redis is loading the dataset in memory\r\n"); /* the first is the greeting's */
+    proxy_replace(proxy, 1, 10,
+                  "-LOADING Redis is loading the dataset in memory\r\n"); /* the first is the greeting's */
     const uint64_t since = test_now_ms();
     assert_status(hibloom_add(filter, "y", 1, &is_new), HIBLOOM_EUNAVAILABLE, store);
     assert_in_range(test_now_ms() - since, 0, SLACK_MS);
