@@ -93,6 +93,19 @@ HIBLOOM_API bool hibloom_is_retryable(hibloom_status status);
 /* The status in a few words of English; never NULL, never to be freed. */
 HIBLOOM_API const char *hibloom_strerror(hibloom_status status);
 
+typedef struct hibloom_allocator { /* each as the function of the same name in stdlib.h */
+    void *(*malloc)(size_t size);
+    void *(*calloc)(size_t count, size_t size);
+    void *(*realloc)(void *memory, size_t size);
+    void (*free)(void *memory);
+} hibloom_allocator;
+
+/* Lets the library take its memory from these functions, in the whole process; NULL =
+ * from those of stdlib.h. To be called before any other function here, or once
+ * all that these gave has been freed. hiredis and OpenSSL have hooks of their own
+ * (hiredisSetAllocators). EINVAL: one of them is NULL. */
+HIBLOOM_CHECKED hibloom_status hibloom_set_allocator(const hibloom_allocator *allocator);
+
 /* ---- Spec: all that fixes where an item's bits lie ------------------------ */
 
 #define HIBLOOM_HASHES_MAX 128u      /* k at most; an error rate of 2^-128 needs no more */

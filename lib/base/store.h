@@ -46,8 +46,8 @@ struct store_class {
     hibloom_status (*repair)(hibloom *);
     hibloom_status (*delete)(hibloom *);
     void (*close)(hibloom *);
-    uint32_t (*servers)(const hibloom_store *); /* that hold keys; NULL: one */
-    void (*set_deadline)(hibloom_store *, uint32_t ms);    /* NULL: no call takes long */
+    uint32_t (*servers)(const hibloom_store *);           /* that hold keys; NULL: one */
+    void (*set_deadline)(hibloom_store *, uint32_t ms);   /* NULL: no call takes long */
     const hibloom_stats *(*stats)(const hibloom_store *); /* NULL: nothing is counted */
     void (*free)(hibloom_store *);
 };

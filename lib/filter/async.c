@@ -7,12 +7,12 @@
  * So what the caller says is checked where it is for blocking calls; this store's
  * class begins works in place of waiting for them. */
 #include "net/async.h"
+#include "base/alloc.h"
 #include "net/tls.h"
 #include "redis/life.h"
 #include "redis/upkeep.h"
 
 #include <hiredis/async.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct work;
@@ -82,7 +82,7 @@ static void release(struct hibloom_async_filter *filter)
         return;
     hibloom_close(filter->handle);
     TAILQ_REMOVE(&filter->async->filters, filter, in_filters);
-    free(filter);
+    alloc.free(filter);
 }
 
 /* Its owner hears no more of it. */
@@ -116,7 +116,7 @@ static void finish(struct work *work, hibloom_status status)
     filter->async->items -= weight(work->n);
     outbox_free(&work->call.outbox);
     work->finish(work, status);
-    free(work);
+    alloc.free(work);
     release(filter);
 }
 
@@ -154,7 +154,7 @@ static hibloom_status submit(struct hibloom_async *async, struct hibloom_async_f
 
 static void *new_work(struct hibloom_async *async, size_t size, size_t n, void (*fn)(struct work *, hibloom_status))
 {
-    struct work *work = size > 0 ? malloc(size) : NULL; /* 0: more than memory can have */
+    struct work *work = size > 0 ? alloc.malloc(size) : NULL; /* 0: more than memory can have */
 
     if (work == NULL) {
         (void)error_set(error_of(async), HIBLOOM_ENOMEM, "out of memory");
@@ -236,7 +236,7 @@ static hibloom_status drop(hibloom *handle)
 hibloom_status hibloom_async_open(hibloom_async *async, const char *name, const hibloom_spec *spec,
                                   hibloom_opened_fn *opened, void *data)
 {
-    struct hibloom_async_filter *filter = calloc(1, sizeof *filter);
+    struct hibloom_async_filter *filter = alloc.calloc(1, sizeof *filter);
 
     if (filter == NULL)
         return error_set(error_of(async), HIBLOOM_ENOMEM, "out of memory");
@@ -251,7 +251,7 @@ hibloom_status hibloom_async_open(hibloom_async *async, const char *name, const 
             TAILQ_REMOVE(&async->filters, filter, in_filters);
     }
     if (status != HIBLOOM_OK)
-        free(filter);
+        alloc.free(filter);
     return status;
 }
 
@@ -490,13 +490,13 @@ static void unmake(struct async *driver)
     struct hibloom_async *async = (struct hibloom_async *)driver;
 
     outbox_free(&async->spare);
-    free(async);
+    alloc.free(async);
 }
 
 /* Takes the settings over. */
 static hibloom_status make(hibloom_async **out, struct settings *settings)
 {
-    struct hibloom_async *async = calloc(1, sizeof *async);
+    struct hibloom_async *async = alloc.calloc(1, sizeof *async);
 
     *out = async;
     if (async == NULL)
@@ -516,7 +516,7 @@ static hibloom_status make(hibloom_async **out, struct settings *settings)
 /* A store that never came about: for its error's sake. */
 static hibloom_status fail_unmade(hibloom_async **out, hibloom_status status, const struct error *error)
 {
-    struct hibloom_async *async = status != HIBLOOM_ENOMEM ? calloc(1, sizeof *async) : NULL;
+    struct hibloom_async *async = status != HIBLOOM_ENOMEM ? alloc.calloc(1, sizeof *async) : NULL;
 
     if (async != NULL)
         *error_of(async) = *error;
@@ -595,7 +595,7 @@ static void cancel_all(struct hibloom_async *async)
 void hibloom_async_free(hibloom_async *async)
 {
     if (async == NULL || async->driver.carrier.store.base.class == NULL) {
-        free(async);
+        alloc.free(async);
         return;
     }
     if (async->driver.closing)

@@ -11,6 +11,7 @@
 #include <xxhash.h>
 
 #include "filter/file.h"
+#include "base/alloc.h"
 #include "hash/load.h"
 #include "spec/spec.h"
 
@@ -111,7 +112,7 @@ static void sum_head(struct filter_file *file)
 /* NULL: no memory. */
 static struct filter_file *new_file(const char *path, struct error *error)
 {
-    struct filter_file *file = malloc(sizeof *file);
+    struct filter_file *file = alloc.malloc(sizeof *file);
 
     if (file != NULL)
         *file = (struct filter_file){.fd = -1, .path = path, .error = error, .sum = XXH3_createState()};
@@ -376,6 +377,6 @@ void filter_file_close(struct filter_file *file)
         explicit_bzero(file->sum, sizeof *file->sum);
     XXH3_freeState(file->sum);
     explicit_bzero(file, sizeof *file); /* the seed is in its spec and text */
-    free(file);
+    alloc.free(file);
     errno = error;
 }

@@ -1,12 +1,12 @@
 /* filter.c: the filter's functions of hibloom.h: what the caller said is
  * checked here, and the rest is the store's. */
 #include "base/error.h"
+#include "base/alloc.h"
 #include "redis/keys.h"
 #include "spec/spec.h"
 #include "base/store.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define EXPIRE_MAX (UINT64_C(1) << 40) /* seconds; Redis counts milliseconds in 63 bits */
@@ -15,7 +15,7 @@
 static void free_filter(hibloom *filter)
 {
     explicit_bzero(filter, sizeof *filter);
-    free(filter);
+    alloc.free(filter);
 }
 
 /* A handle that nothing is known of yet but its name. NULL: *status says why. */
@@ -31,7 +31,7 @@ static hibloom *new_filter(hibloom_store *store, const char *name, hibloom_statu
                         HIBLOOM_NAME_MAX);
         return NULL;
     }
-    hibloom *filter = calloc(1, sizeof *filter);
+    hibloom *filter = alloc.calloc(1, sizeof *filter);
     if (filter == NULL) {
         *status = error_set(&store->error, HIBLOOM_ENOMEM, "out of memory");
         return NULL;

@@ -1,17 +1,17 @@
 /* store.c: making a store of whatever kind its URI says, and what all kinds
  * have in common. */
 #include "base/store.h"
+#include "base/alloc.h"
 #include "net/blocking.h"
 #include "spec/spec.h"
 
 #include <hiredis/hiredis.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* A store that never came about: for its error's sake. */
 static hibloom_status fail_unmade(hibloom_store **out, hibloom_status status, const struct error *error)
 {
-    hibloom_store *store = status != HIBLOOM_ENOMEM ? calloc(1, sizeof *store) : NULL;
+    hibloom_store *store = status != HIBLOOM_ENOMEM ? alloc.calloc(1, sizeof *store) : NULL;
 
     if (store != NULL)
         store->error = *error;
@@ -90,5 +90,5 @@ void hibloom_store_free(hibloom_store *store)
     if (store->class != NULL)
         store->class->free(store);
     else
-        free(store);
+        alloc.free(store);
 }

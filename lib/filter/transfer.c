@@ -3,13 +3,13 @@
  * memory than a piece. What a piece is to a store, the store knows (store.h),
  * and what it is to a file, file.c. */
 #include "base/error.h"
+#include "base/alloc.h"
 #include "filter/file.h"
 #include "hash/load.h"
 #include "spec/spec.h"
 #include "base/store.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- Pieces ---------------------------------------------------------------- */
@@ -34,7 +34,7 @@ static hibloom_status new_buffer(unsigned char **out, const hibloom_spec *spec, 
 {
     const uint64_t bytes = spec_bitmap_bytes(spec);
 
-    *out = malloc((size_t)(bytes < STORE_PIECE ? bytes : STORE_PIECE));
+    *out = alloc.malloc((size_t)(bytes < STORE_PIECE ? bytes : STORE_PIECE));
     return *out != NULL ? HIBLOOM_OK : error_set(error, HIBLOOM_ENOMEM, "out of memory");
 }
 
@@ -87,7 +87,8 @@ hibloom_status hibloom_merge(hibloom *into, hibloom *from)
     const struct store_class *class = into->store->class;
     const bool one_store = into->store == from->store;
     /* behind a bare bitmap's last bit there may be others, to be left out */
-    const bool within = one_store && class->merge_within != NULL && !into->bare && !from->bare && class->near(into, from);
+    const bool within = one_store && class->merge_within != NULL && !into->bare && !from->bare &&
+                        class->near(into, from);
     unsigned char *bits = NULL;
     hibloom_status status = check_same_spec(into, from);
 
@@ -102,7 +103,7 @@ hibloom_status hibloom_merge(hibloom *into, hibloom *from)
         if (status == HIBLOOM_OK && !within)
             status = class->merge(into, &piece, bits);
     }
-    free(bits);
+    alloc.free(bits);
     return status;
 }
 
@@ -142,8 +143,8 @@ static hibloom_status count_both(struct counts *counts, hibloom *a, hibloom *b)
         if (status == HIBLOOM_OK)
             count_bits(counts, bits_a, bits_b, (size_t)piece.len);
     }
-    free(bits_a);
-    free(bits_b);
+    alloc.free(bits_a);
+    alloc.free(bits_b);
     return status;
 }
 
@@ -207,7 +208,7 @@ hibloom_status hibloom_save(hibloom *filter, const char *path)
     if (status == HIBLOOM_OK)
         status = filter_file_commit(file);
     filter_file_close(file);
-    free(bits);
+    alloc.free(bits);
     return status;
 }
 
@@ -249,7 +250,7 @@ hibloom_status hibloom_load(hibloom *into, const char *path)
     if (status == HIBLOOM_OK)
         status = load_bits(file, into, bits);
     filter_file_close(file);
-    free(bits);
+    alloc.free(bits);
     return status;
 }
 

@@ -7,10 +7,10 @@
  * end, batches of items that are not in took 1.4 times as long (k = 7, a filter
  * at capacity), and single look-ups, half of them in, 1.35 times. */
 #include "memory/bits.h"
+#include "base/alloc.h"
 #include "spec/positions.h"
 #include "spec/spec.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -28,7 +28,7 @@ bool memory_bits_make(struct memory_bits *out, const hibloom_spec *spec)
 
     if (bytes > SIZE_MAX - slack)
         return false;
-    unsigned char *allocated = calloc(1, (size_t)(bytes + slack));
+    unsigned char *allocated = alloc.calloc(1, (size_t)(bytes + slack));
     if (allocated == NULL)
         return false;
     *out = (struct memory_bits){*spec, {0}, (size_t)key_bytes, (size_t)bytes, allocated, allocated};
@@ -45,7 +45,7 @@ bool memory_bits_make(struct memory_bits *out, const hibloom_spec *spec)
 
 void memory_bits_free(struct memory_bits *bits)
 {
-    free(bits->allocated);
+    alloc.free(bits->allocated);
 }
 
 /* ---- Items ----------------------------------------------------------------- */

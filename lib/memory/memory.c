@@ -8,12 +8,12 @@
  * Threads may ask at once. So a look-up changes nothing; a filter whose time has
  * passed is freed when the next one is made, or with the store. */
 #include "base/clock.h"
+#include "base/alloc.h"
 #include "memory/bits.h"
 #include "spec/spec.h"
 #include "base/store.h"
 
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct memory_filter {
@@ -57,7 +57,7 @@ static void release(struct memory_filter *stored)
         return;
     memory_bits_free(&stored->bits);
     explicit_bzero(stored, sizeof *stored); /* the seed */
-    free(stored);
+    alloc.free(stored);
 }
 
 static void remove_filter(struct memory_filter **at)
@@ -95,7 +95,7 @@ static void remove_expired(struct memory_store *store)
 static hibloom_status create(hibloom *filter, const hibloom_spec *wanted, struct memory_filter **out)
 {
     struct memory_store *store = memory_store_of(filter);
-    struct memory_filter *stored = calloc(1, sizeof *stored);
+    struct memory_filter *stored = alloc.calloc(1, sizeof *stored);
     hibloom_spec spec = *wanted;
 
     remove_expired(store);
@@ -107,7 +107,7 @@ static hibloom_status create(hibloom *filter, const hibloom_spec *wanted, struct
     if (status == HIBLOOM_OK && !memory_bits_make(&stored->bits, &spec))
         status = HIBLOOM_ENOMEM;
     if (status != HIBLOOM_OK) {
-        free(stored);
+        alloc.free(stored);
         return fail(filter, status,
                     status == HIBLOOM_ENOMEM ? "this process has no memory for its bits"
                                              : "the system gave no random seed");
@@ -299,7 +299,7 @@ static void memory_free(hibloom_store *base)
 
     while (store->filters != NULL)
         remove_filter(&store->filters);
-    free(store);
+    alloc.free(store);
 }
 
 static const struct store_class memory_class = {
@@ -320,7 +320,7 @@ static const struct store_class memory_class = {
 
 hibloom_status hibloom_memory(hibloom_store **out)
 {
-    struct memory_store *store = calloc(1, sizeof *store);
+    struct memory_store *store = alloc.calloc(1, sizeof *store);
 
     *out = NULL;
     if (store == NULL)

@@ -11,6 +11,7 @@
  * A connection of ours that fails is freed by hiredis, one that we close by us; the
  * context's data is NULL once it has no line any more. */
 #include "net/async.h"
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "net/tls.h"
 
@@ -18,7 +19,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -65,7 +65,7 @@ static void settle(struct async *a)
 static void release(struct line *line)
 {
     if (--line->owed == 0)
-        free(line);
+        alloc.free(line);
 }
 
 static hibloom_status status_of(const redisContext *context)
@@ -250,7 +250,7 @@ static hibloom_status attach(struct async *a, struct line *line, struct error *e
 static hibloom_status open_pipe(struct carrier *c, struct node *node, struct error *error)
 {
     struct async *a = async_of(c);
-    struct line *line = calloc(1, sizeof *line);
+    struct line *line = alloc.calloc(1, sizeof *line);
     hibloom_status status = HIBLOOM_OK;
 
     if (line != NULL && c->borrowed)
@@ -259,13 +259,13 @@ static hibloom_status open_pipe(struct carrier *c, struct node *node, struct err
         line->context = c->settings.uri.kind == URI_UNIX ? redisAsyncConnectUnix(c->settings.uri.path)
                                                          : redisAsyncConnect(node->host, (int)node->port);
     if (line == NULL || line->context == NULL) {
-        free(line);
+        alloc.free(line);
         return error_set(error, HIBLOOM_ENOMEM, "out of memory");
     }
     if (!c->borrowed)
         status = attach(a, line, error);
     if (status != HIBLOOM_OK) {
-        free(line);
+        alloc.free(line);
         return status;
     }
     line->async = a;

@@ -3,11 +3,11 @@
  * Gives the carrier pipes that block, and waits for one answer at a time: the
  * oldest that is on its way. */
 #include "net/blocking.h"
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "net/carrier.h"
 #include "net/connection.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -36,7 +36,7 @@ static hibloom_status open_pipe(struct carrier *c, struct node *node, struct err
     struct blocking *b = (struct blocking *)c;
 
     if (node->pipe == NULL)
-        node->pipe = calloc(1, sizeof(struct connection));
+        node->pipe = alloc.calloc(1, sizeof(struct connection));
     struct connection *connection = node->pipe;
     if (connection == NULL)
         return error_set(error, HIBLOOM_ENOMEM, "out of memory");
@@ -236,7 +236,7 @@ static void close_store(struct redis_store *store)
 
 static hibloom_status make(struct blocking **out, struct settings *settings)
 {
-    struct blocking *b = calloc(1, sizeof *b);
+    struct blocking *b = alloc.calloc(1, sizeof *b);
 
     if (b == NULL)
         return HIBLOOM_ENOMEM;

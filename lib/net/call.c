@@ -1,9 +1,9 @@
 /* call.c: when a call waits, tries again, or fails. See call.h. */
 #include "base/clock.h"
+#include "base/alloc.h"
 #include "net/carrier.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define PAUSE_MAX_MS 1000u /* between two tries */
@@ -158,7 +158,7 @@ void call_give_up(struct carrier *c, struct call *call, const struct node *at, h
 /* A refusal that was held back, told to the task after all. */
 static void tell_refusal(struct flight *flight)
 {
-    struct reply *reply = calloc(1, sizeof *reply);
+    struct reply *reply = alloc.calloc(1, sizeof *reply);
     struct task *task = flight->call->task;
 
     if (reply == NULL) {
@@ -170,7 +170,7 @@ static void tell_refusal(struct flight *flight)
     reply->text_len = (size_t)snprintf(reply->text, sizeof reply->text, "%s",
                                        flight->words != NULL ? flight->words : "");
     task->class->reply(task, flight->exchange.tag, flight->index++, reply);
-    free(reply);
+    alloc.free(reply);
 }
 
 /* What did not come through is sent again, or the call fails. Of a refusal, words is NULL. */

@@ -10,6 +10,7 @@
  * Events note what has moved, and settle goes on with it at their end: so no task is
  * asked while it is being told, and nothing here calls itself. */
 #include "net/carrier.h"
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "net/dispatch.h"
 #include "net/locate.h"
@@ -17,7 +18,6 @@
 #include "net/replicas.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -286,7 +286,7 @@ void carrier_free(struct carrier *c)
         for (struct flight *flight; (flight = flights_take(&node->pending)) != NULL;)
             flight_free(flight);
         c->pipes->close(node);
-        free(node->pipe);
+        alloc.free(node->pipe);
     }
     hangar_free(&c->hangar);
     topology_free(&c->topology);

@@ -268,7 +268,8 @@ static bool overdue(const struct connection *c)
     const uint64_t now = clock_now_ms(), took = now - c->sent_ms;
     const bool late = c->timeout_ms != 0 && took > c->timeout_ms;
 
-    return (late && (took - c->elsewhere_ms > c->timeout_ms || !has_bytes(c))) || (c->deadline != 0 && now >= c->deadline);
+    return (late && (took - c->elsewhere_ms > c->timeout_ms || !has_bytes(c))) ||
+           (c->deadline != 0 && now >= c->deadline);
 }
 
 /* Reads what has come; gives up if that has gone on for too long or come to

@@ -1,5 +1,6 @@
 /* dispatch.c: which node a flight goes to. See dispatch.h. */
 #include "net/dispatch.h"
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "net/locate.h"
 #include "net/node.h"
@@ -119,7 +120,7 @@ bool dispatch_take_reply(struct carrier *c, struct node *node, struct flight *fl
             call->at = node;
     } else if (flight->held++ == 0) {
         flight->refusal = refusal;
-        flight->words = strdup(reply->text);
+        flight->words = alloc_text(reply->text);
     } else {
         const uint32_t command = flight->index + flight->held - 1;
         flight->carried_out = !refused && command < flight->carried_out ? command : flight->carried_out;

@@ -1,7 +1,7 @@
 /* flight.c: commands on their way to a server. See flight.h. */
 #include "net/flight.h"
+#include "base/alloc.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 void flights_make(struct flights *flights)
@@ -59,7 +59,7 @@ struct flight *flight_new(struct hangar *hangar, struct call *call, enum errand 
     const size_t room = flight != NULL ? flight->room : len;
 
     if (flight == NULL)
-        flight = malloc(sizeof *flight + room);
+        flight = alloc.malloc(sizeof *flight + room);
     if (flight == NULL)
         return NULL;
     *flight = (struct flight){.hangar = hangar,
@@ -79,7 +79,7 @@ struct flight *flight_new(struct hangar *hangar, struct call *call, enum errand 
 static void scrap(struct flight *flight)
 {
     explicit_bzero(flight->bytes, flight->room);
-    free(flight);
+    alloc.free(flight);
 }
 
 void flight_free(struct flight *flight)
@@ -87,7 +87,7 @@ void flight_free(struct flight *flight)
     if (flight == NULL)
         return;
     struct hangar *hangar = flight->hangar;
-    free(flight->words);
+    alloc.free(flight->words);
     if (flight->errand == ERRAND_GREETING || hangar->bytes + flight->room > HANGAR_BYTES) {
         scrap(flight);
         return;
@@ -126,7 +126,7 @@ uint32_t flight_again(struct flight *flight, bool lost)
     flight->held = 0;
     flight->asked = flight->asking = false;
     flight->to = NULL;
-    free(flight->words);
+    alloc.free(flight->words);
     flight->words = NULL;
     return from < known ? known - from : 0;
 }

@@ -1,10 +1,10 @@
 /* settings.c: a store's URI and options, copied. See settings.h. */
 #include "net/settings.h"
+#include "base/alloc.h"
 #include "net/tls.h"
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define TIMEOUT_DEFAULT_MS 5000u
@@ -39,7 +39,7 @@ static bool copy_strings(struct settings *s)
 
     for (size_t i = 0; i < count; i++)
         size += *fields[i] != NULL ? strlen(*fields[i]) + 1 : 0;
-    s->strings = malloc(size);
+    s->strings = alloc.malloc(size);
     if (s->strings == NULL)
         return false;
     char *at = s->strings;
@@ -106,7 +106,7 @@ hibloom_status settings_make(struct settings *out, const char *uri, const hibloo
 void settings_free(struct settings *s)
 {
     uri_free(&s->uri);
-    free(s->strings);
+    alloc.free(s->strings);
     *s = (struct settings){0};
 }
 

@@ -1,8 +1,8 @@
 /* topology.c: the servers of a store, and which of them has a key. See topology.h. */
 #include "net/topology.h"
+#include "base/alloc.h"
 #include "base/number.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- Nodes --------------------------------------------------------------------- */
@@ -31,7 +31,7 @@ static struct node *add_node(struct topology *t)
     for (unsigned i = 0; i < t->count; i++)
         if (is_free(t->nodes[i]))
             return t->nodes[i];
-    struct node *node = t->count < NODES_MAX ? calloc(1, sizeof *node) : NULL;
+    struct node *node = t->count < NODES_MAX ? alloc.calloc(1, sizeof *node) : NULL;
     if (node == NULL)
         return NULL;
     node->number = (uint16_t)t->count;
@@ -77,8 +77,8 @@ static bool add_seeds(struct topology *t, const struct uri *uri)
 bool topology_make(struct topology *t, const struct uri *uri)
 {
     *t = (struct topology){.clustered = uri->kind == URI_CLUSTER};
-    t->nodes = calloc(NODES_MAX, sizeof *t->nodes);
-    t->slots = t->clustered ? malloc(CLUSTER_SLOTS * sizeof *t->slots) : NULL;
+    t->nodes = alloc.calloc(NODES_MAX, sizeof *t->nodes);
+    t->slots = t->clustered ? alloc.malloc(CLUSTER_SLOTS * sizeof *t->slots) : NULL;
     if (t->nodes == NULL || (t->clustered && t->slots == NULL))
         return false;
     for (unsigned slot = 0; t->clustered && slot < CLUSTER_SLOTS; slot++)
@@ -97,9 +97,9 @@ bool topology_make(struct topology *t, const struct uri *uri)
 void topology_free(struct topology *t)
 {
     for (unsigned i = 0; i < t->count; i++)
-        free(t->nodes[i]);
-    free(t->nodes);
-    free(t->slots);
+        alloc.free(t->nodes[i]);
+    alloc.free(t->nodes);
+    alloc.free(t->slots);
     *t = (struct topology){0};
 }
 
@@ -200,7 +200,7 @@ static bool is_taken_over(const struct topology *t, const struct slot_map *map)
 
 bool topology_take_slots(struct topology *t, const struct node *asked, const redisReply *reply, bool *took_over)
 {
-    struct slot_map *map = is_array(reply, 1) ? malloc(sizeof *map) : NULL;
+    struct slot_map *map = is_array(reply, 1) ? alloc.malloc(sizeof *map) : NULL;
     bool good = map != NULL;
 
     *took_over = false;
@@ -223,7 +223,7 @@ bool topology_take_slots(struct topology *t, const struct node *asked, const red
     }
     for (unsigned i = 0; i < t->count; i++)
         t->nodes[i]->named = false;
-    free(map);
+    alloc.free(map);
     return good;
 }
 

@@ -5,10 +5,10 @@
  * A password with a ':', '/' or '@' in it may end up in any part, so the words
  * repeat nothing of the URI but a scheme. */
 #include "net/uri.h"
+#include "base/alloc.h"
 #include "base/number.h"
 
 #include <string.h>
-#include <stdlib.h>
 #include <sys/un.h>
 
 #define DB_MAX INT32_MAX /* SELECT takes an int */
@@ -249,9 +249,9 @@ hibloom_status uri_parse(struct uri *out, const char *text, struct error *error)
     if (scheme == NULL)
         return HIBLOOM_EINVAL;
     struct uri uri = {.kind = scheme->kind, .tls = scheme->tls, .text_size = strlen(text) + 1};
-    uri.text = malloc(uri.text_size);
+    uri.text = alloc.malloc(uri.text_size);
     if (scheme->port != 0)
-        uri.hosts = malloc(URI_HOSTS_MAX * sizeof *uri.hosts);
+        uri.hosts = alloc.malloc(URI_HOSTS_MAX * sizeof *uri.hosts);
     if (uri.text == NULL || (scheme->port != 0 && uri.hosts == NULL)) {
         uri_free(&uri);
         return error_set(error, HIBLOOM_ENOMEM, "out of memory");
@@ -276,7 +276,7 @@ void uri_free(struct uri *uri)
 {
     if (uri->text != NULL)
         explicit_bzero(uri->text, uri->text_size);
-    free(uri->text);
-    free(uri->hosts);
+    alloc.free(uri->text);
+    alloc.free(uri->hosts);
     *uri = (struct uri){0};
 }

@@ -6,10 +6,10 @@
  * Racing creators help each other; one that dies leaves nothing that the next
  * would not finish. Nobody can have added to it yet, since nobody has opened it. */
 #include "redis/life.h"
+#include "base/alloc.h"
 #include "redis/scripts.h"
 #include "spec/spec.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- Commands ---------------------------------------------------------------- */
@@ -211,8 +211,8 @@ static void begin_keys(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
 
-    free(life->mine);
-    life->mine = calloc(redis_filter_of(talk->task.filter)->count / 8 + 1, 1);
+    alloc.free(life->mine);
+    life->mine = alloc.calloc(redis_filter_of(talk->task.filter)->count / 8 + 1, 1);
     life->newer = 0;
     life->taken = false;
     if (life->mine == NULL)
@@ -285,8 +285,8 @@ static void finish(struct talk *talk, struct outbox *outbox)
     const struct redis_filter *own = redis_filter_of(talk->task.filter);
     const size_t len = (size_t)record_list_bytes(0, own->count);
 
-    free(life->ids);
-    life->ids = malloc(len + 1);
+    alloc.free(life->ids);
+    life->ids = alloc.malloc(len + 1);
     if (life->ids == NULL) {
         task_no_memory(&talk->task);
         return;

@@ -1,10 +1,10 @@
 /* filter.c: what a handle knows of its filter in Redis. See filter.h. */
 #include "redis/filter.h"
+#include "base/alloc.h"
 #include "redis/store.h"
 #include "spec/spec.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define STRING_MAX (UINT64_C(1) << 29) /* bytes of one: 512 MB, 2^32 bits */
@@ -34,7 +34,7 @@ void redis_filter_make(struct task *task, const hibloom_spec *spec)
         task_fail(task, status, "'%s': the spec could not be written as text", filter->name);
     if (status != HIBLOOM_OK || !fits(task, spec))
         return;
-    struct redis_filter *own = calloc(1, sizeof *own + count * sizeof own->keys[0]);
+    struct redis_filter *own = alloc.calloc(1, sizeof *own + count * sizeof own->keys[0]);
     if (own == NULL) {
         task_no_memory(task);
         return;
@@ -48,7 +48,7 @@ void redis_filter_make(struct task *task, const hibloom_spec *spec)
 
 void redis_filter_free(hibloom *filter)
 {
-    free(filter->impl);
+    alloc.free(filter->impl);
     filter->impl = NULL;
 }
 

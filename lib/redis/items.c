@@ -9,6 +9,7 @@
  * its commands are more than a full window. One whose guard was not good takes its
  * bits back (undo.h). */
 #include "redis/items.h"
+#include "base/alloc.h"
 #include "base/number.h"
 #include "redis/undo.h"
 #include "spec/positions.h"
@@ -439,8 +440,8 @@ static void begin(struct items *walk, hibloom *filter, const struct encoding *en
     walk->items = items;
     walk->n = n;
     estimate(walk);
-    walk->memory = malloc(lay_out(walk, NULL));
-    walk->missing = answers ? calloc(n / 8 + 1, 1) : NULL;
+    walk->memory = alloc.malloc(lay_out(walk, NULL));
+    walk->missing = answers ? alloc.calloc(n / 8 + 1, 1) : NULL;
     if (walk->memory == NULL || (answers && walk->missing == NULL))
         task_no_memory(&walk->talk.task);
     else
@@ -466,10 +467,11 @@ void items_begin_add(struct items *walk, hibloom *filter, const hibloom_item *it
     walk->talk.task.adds = true;
     walk->talk.task.again = add_again;
     if (walk->encoding->all_keys && !redis_is_together(filter, filter))
-        task_fail(&walk->talk.task, HIBLOOM_ENOTSUP,
-                  "'%s' is partitioned, and its keys lie on several servers of the cluster: is_new takes all of them in "
-                  "one step. Ask for no is_new, or choose a name with a {tag}",
-                  filter->name);
+        task_fail(
+            &walk->talk.task, HIBLOOM_ENOTSUP,
+            "'%s' is partitioned, and its keys lie on several servers of the cluster: is_new takes all of them in "
+            "one step. Ask for no is_new, or choose a name with a {tag}",
+            filter->name);
     if (!filter->bare && (guard_is_stale(filter) || n * walk->item_bytes > walk->window_bytes))
         walk->talk.step = prove;
 }
@@ -489,6 +491,6 @@ void items_end(struct items *walk, bool *answers)
     if (walk->talk.task.status == HIBLOOM_OK && answers != NULL)
         for (size_t i = 0; i < walk->n; i++)
             answers[i] = (walk->missing[i / 8] >> i % 8 & 1) == answer_if_missing;
-    free(walk->missing);
-    free(walk->memory);
+    alloc.free(walk->missing);
+    alloc.free(walk->memory);
 }

@@ -6,8 +6,7 @@
  * each chunk tell. In the other layouts looking costs nearly what setting
  * does, and never paid. */
 #include "redis/look_first.h"
-
-#include <stdlib.h>
+#include "base/alloc.h"
 
 /* A bare bitmap need not be there before it is added to. */
 bool look_first_pays(const hibloom *filter, size_t n)
@@ -99,7 +98,7 @@ static enum task_next next(struct task *task, struct outbox *outbox)
         if (task->status != HIBLOOM_OK || !go_on(look))
             break;
     }
-    free(look->found);
+    alloc.free(look->found);
     look->found = NULL;
     return TASK_DONE;
 }
@@ -119,10 +118,10 @@ static const struct task_class look_class = {next, reply};
 void look_first_begin(struct look_first *look, hibloom *filter, const hibloom_item *items, size_t n)
 {
     *look = (struct look_first){.task = {.class = &look_class, .filter = filter, .adds = true}, .items = items, .n = n};
-    look->missing = malloc(LOOK_CHUNK * sizeof *look->missing);
-    look->found = malloc(LOOK_CHUNK * sizeof *look->found);
+    look->missing = alloc.malloc(LOOK_CHUNK * sizeof *look->missing);
+    look->found = alloc.malloc(LOOK_CHUNK * sizeof *look->found);
     if (look->found == NULL || look->missing == NULL) {
-        free(look->found);
+        alloc.free(look->found);
         look->found = NULL;
         task_no_memory(&look->task);
         return;
@@ -134,6 +133,6 @@ void look_first_end(struct look_first *look)
 {
     if (look->found != NULL) /* it never ran */
         items_end(&look->inner, NULL);
-    free(look->found);
-    free(look->missing);
+    alloc.free(look->found);
+    alloc.free(look->missing);
 }

@@ -4,11 +4,11 @@
  * all. One of several takes another for each 128 keys, which must be those that
  * the root lists. */
 #include "redis/life.h"
+#include "base/alloc.h"
 #include "redis/store.h"
 #include "base/clock.h"
 #include "spec/spec.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -429,6 +429,6 @@ void life_end(struct life *life)
 {
     if (life->goal != LIFE_DROP && (life->goal != LIFE_OPEN || life->talk.task.status != HIBLOOM_OK))
         redis_filter_free(life->talk.task.filter);
-    free(life->mine);
-    free(life->ids);
+    alloc.free(life->mine);
+    alloc.free(life->ids);
 }

@@ -1,10 +1,9 @@
 /* store.c: the functions of a store, each as a task. See store.h. */
 #include "redis/store.h"
+#include "base/alloc.h"
 #include "redis/life.h"
 #include "redis/transfer.h"
 #include "redis/upkeep.h"
-
-#include <stdlib.h>
 
 static hibloom_status run(hibloom *filter, struct task *task)
 {
@@ -173,7 +172,7 @@ static void redis_free(hibloom_store *base)
     struct redis_store *store = (struct redis_store *)base;
 
     store->close(store);
-    free(store);
+    alloc.free(store);
 }
 
 const struct store_class redis_store_class = {

@@ -1,11 +1,11 @@
 /* task.c: what all tasks share: the outbox, failures, one step after another.
  * See task.h. */
 #include "redis/task.h"
+#include "base/alloc.h"
 #include "redis/keys.h"
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- The outbox ------------------------------------------------------------ */
@@ -14,7 +14,7 @@ void outbox_begin(struct outbox *outbox, uint32_t tag, struct argument key)
 {
     if (outbox->count == outbox->room) {
         const size_t room = outbox->room * 2 + 8;
-        struct exchange *exchanges = realloc(outbox->exchanges, room * sizeof *exchanges);
+        struct exchange *exchanges = alloc.realloc(outbox->exchanges, room * sizeof *exchanges);
         if (exchanges == NULL) {
             outbox->commands.failed = true;
             return;
@@ -52,7 +52,7 @@ void outbox_empty(struct outbox *outbox)
 void outbox_free(struct outbox *outbox)
 {
     commands_free(&outbox->commands);
-    free(outbox->exchanges);
+    alloc.free(outbox->exchanges);
     *outbox = (struct outbox){0};
 }
 

@@ -2,9 +2,9 @@
  *
  *   *4\r\n $6\r\nSETBIT\r\n $4\r\nseen\r\n $5\r\n81920\r\n $1\r\n1\r\n */
 #include "resp/command.h"
+#include "base/alloc.h"
 #include "base/number.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define COUNT_LINE (1 + NUMBER_DIGITS + 2) /* a sign, digits, \r\n */
@@ -13,14 +13,14 @@ static void wipe(struct commands *commands)
 {
     if (commands->bytes != NULL)
         explicit_bzero(commands->bytes, commands->room);
-    free(commands->bytes);
+    alloc.free(commands->bytes);
 }
 
 /* Room for `len` more bytes, or NULL. */
 static char *make_room(struct commands *commands, size_t len)
 {
     const size_t room = (commands->len + len) * 2;
-    char *bytes = commands->failed ? NULL : malloc(room);
+    char *bytes = commands->failed ? NULL : alloc.malloc(room);
 
     if (bytes == NULL) {
         commands->failed = true;

@@ -20,12 +20,12 @@ struct reply {
     size_t elements; /* of an array, not counting those of arrays in it */
     size_t count;    /* integers in it, at any depth; only REPLY_INTEGERS are kept */
     long long integers[REPLY_INTEGERS];
-    size_t text_len;                        /* of the string, status or error as sent; what exceeds REPLY_TEXT is cut */
-    char text[REPLY_TEXT + 1];              /* terminated */
-    unsigned char *bulk;                    /* if set after a reset: where a string goes in place of text, */
-    size_t bulk_room;                       /* as far as there is room */
-    bool repeated; /* to a command that was sent before, which may have been carried out then, too */
-    bool pushed;                            /* no answer but an out-of-band push, built for the connection's owner */
+    size_t text_len;           /* of the string, status or error as sent; what exceeds REPLY_TEXT is cut */
+    char text[REPLY_TEXT + 1]; /* terminated */
+    unsigned char *bulk;       /* if set after a reset: where a string goes in place of text, */
+    size_t bulk_room;          /* as far as there is room */
+    bool repeated;             /* to a command that was sent before, which may have been carried out then, too */
+    bool pushed;               /* no answer but an out-of-band push, built for the connection's owner */
     const redisReplyObjectFunctions *owner; /* which builds that; NULL: a push is nonsense here */
 };
 
