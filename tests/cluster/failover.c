@@ -95,11 +95,12 @@ static void report(const char *what, const struct load *load, uint64_t ms)
 
     for (int i = 0; i < LOAD_WORKERS; i++)
         unavailable += load->workers[i].unavailable;
-    print_message("%s: over after %llu ms, the longest call %llu ms, %llu exchanges again, %llu commands in doubt, %zu items, "
-                  "%zu new to none, %zu to several, %u calls ELOST, %u failed\n",
-                  what, (unsigned long long)ms, (unsigned long long)longest_ms(load), (unsigned long long)stats.retries,
-                  (unsigned long long)stats.in_doubt, load_added(load), load_winners(load, 0, 0), load_winners(load, 2, 255),
-                  load_told(load), unavailable);
+    print_message(
+        "%s: over after %llu ms, the longest call %llu ms, %llu exchanges again, %llu commands in doubt, %zu items, "
+        "%zu new to none, %zu to several, %u calls ELOST, %u failed\n",
+        what, (unsigned long long)ms, (unsigned long long)longest_ms(load), (unsigned long long)stats.retries,
+        (unsigned long long)stats.in_doubt, load_added(load), load_winners(load, 0, 0), load_winners(load, 2, 255),
+        load_told(load), unavailable);
 }
 
 static struct load *load_under(void (*happens)(struct load *), const char *what, const hibloom_connect_options *options)
@@ -163,7 +164,8 @@ static void count_warnings(hibloom_log_level level, const char *line, void *data
 static void who_accepts_restarts_only_hears_a_warning(void **state)
 {
     atomic_uint *warnings = mmap(NULL, sizeof *warnings, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    const hibloom_connect_options options = {PATIENT, .accept_restarts = true, .on_log = count_warnings, .data = warnings};
+    const hibloom_connect_options options = {PATIENT, .accept_restarts = true, .on_log = count_warnings,
+                                             .data = warnings};
 
     assert_true(warnings != MAP_FAILED);
     struct load *load = load_under(kill_under, "killed, restarts accepted", &options);

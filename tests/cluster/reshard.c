@@ -80,11 +80,11 @@ static void report(const char *what, const struct load *load, uint64_t ms, long 
 
     for (int i = 0; i < LOAD_WORKERS; i++)
         longest = load->workers[i].longest_ms > longest ? load->workers[i].longest_ms : longest;
-    print_message("%s: %u moves in %llu ms, %zu items: %llu calls, %llu redirects, %llu retries, %lld maps asked, the longest "
-                  "call %llu ms\n",
-                  what, moves(), (unsigned long long)ms, load_added(load), (unsigned long long)stats.calls,
-                  (unsigned long long)stats.redirects, (unsigned long long)stats.retries, asked,
-                  (unsigned long long)longest);
+    print_message(
+        "%s: %u moves in %llu ms, %zu items: %llu calls, %llu redirects, %llu retries, %lld maps asked, the longest "
+        "call %llu ms\n",
+        what, moves(), (unsigned long long)ms, load_added(load), (unsigned long long)stats.calls,
+        (unsigned long long)stats.redirects, (unsigned long long)stats.retries, asked, (unsigned long long)longest);
 }
 
 /* Moves and checks; key i of those that are moved has the name that `format` makes of i. */
@@ -133,7 +133,8 @@ static void a_filter_of_one_key_moves(void **state)
  * here and some are there nobody can do it (TRYAGAIN). */
 static void a_tag_moves_with_keys_on_both_sides(void **state)
 {
-    const hibloom_stats stats = reshard("{tag}part", "bits=30000000 hashes=9 layout=partitioned seed=1", "{tag}part:0", 1, 9);
+    const hibloom_stats stats = reshard("{tag}part", "bits=30000000 hashes=9 layout=partitioned seed=1", "{tag}part:0",
+                                        1, 9);
 
     assert_true(stats.retries > 0);
 }

@@ -88,7 +88,8 @@ static void thousands_of_segments_are_one_filter(void **state)
     since = test_now_ms();
     hibloom *filter = test_open(store, "seen", TEXT);
     print_message("opened in %llu ms, %llu commands, %llu round trips; the handle takes %zu bytes\n",
-                  (unsigned long long)(test_now_ms() - since), (unsigned long long)(stats_of().commands - stats.commands),
+                  (unsigned long long)(test_now_ms() - since),
+                  (unsigned long long)(stats_of().commands - stats.commands),
                   (unsigned long long)(stats_of().round_trips - stats.round_trips), allocated() - before);
     for (size_t i = 0; i < SIZES; i++) {
         const size_t n = sizes[i] < 1000 ? (test_is_slow() ? 200 : 2000) : sizes[i];

@@ -168,7 +168,7 @@ static void a_master_that_nobody_knows_is_said_in_words(void **state)
 static void a_password_is_the_servers(void **state)
 {
     static const char *const args[] = {"--requirepass", "secret", "--masterauth", "secret", "--user", "worker", "on",
-                                       ">secret", "~*", "&*", "+@all", NULL};
+                                       ">secret",       "~*",     "&*",           "+@all",  NULL};
     static const char *const users[] = {"", "default", "worker"};
     struct sentinel *own = sentinel_start(&(struct sentinel_options){.replicas = 1, .sentinels = 1, .args = args});
     hibloom_store *store;
@@ -192,8 +192,8 @@ static void sentinels_may_have_the_same_password(void **state)
 {
     static const char *const args[] = {"--requirepass", "secret", "--masterauth", "secret", NULL};
     static const char *const sentinel_args[] = {"--requirepass", "secret", NULL};
-    struct sentinel *own = sentinel_start(&(struct sentinel_options){
-        .replicas = 1, .sentinels = 1, .args = args, .sentinel_args = sentinel_args});
+    struct sentinel *own = sentinel_start(
+        &(struct sentinel_options){.replicas = 1, .sentinels = 1, .args = args, .sentinel_args = sentinel_args});
     char uri[300];
 
     snprintf(uri, sizeof uri, "redis+sentinel://default:secret@%s", sentinel_uri(own) + strlen("redis+sentinel://"));
@@ -279,7 +279,8 @@ static struct redis_cluster *start_cluster(void)
 
     hibloom_close(test_open(store, "seen", SMALL " segments=12")); /* or it is nowhere */
     hibloom_store_free(store);
-    redis_server_wait(redis_cluster_node(cluster, 0), maps_have_replicas, cluster, "no map of its cluster has replicas");
+    redis_server_wait(redis_cluster_node(cluster, 0), maps_have_replicas, cluster,
+                      "no map of its cluster has replicas");
     return cluster;
 }
 
@@ -287,7 +288,8 @@ static void replicas_in_a_cluster_answer_look_ups(void **state)
 {
     struct redis_cluster *cluster = start_cluster();
     hibloom_store *store = test_connect(redis_cluster_uri(cluster), &reading);
-    hibloom *filter = test_open(store, "seen", SMALL " segments=12"), *other = test_open(store, "seen", SMALL " segments=12");
+    hibloom *filter = test_open(store, "seen", SMALL " segments=12"),
+            *other = test_open(store, "seen", SMALL " segments=12");
     long long there = 0, elsewhere = 0;
 
     assert_ok(hibloom_add_many(filter, items, ITEMS, NULL), store);

@@ -84,7 +84,7 @@ static void nodes_may_have_names(void **state)
 static void each_node_is_given_the_password(void **state)
 {
     static const char *const args[] = {"--requirepass", "secret", "--masterauth", "secret", "--user", "worker", "on",
-                                       ">hidden", "~*", "&*", "+@all", NULL};
+                                       ">hidden",       "~*",     "&*",           "+@all",  NULL};
     struct redis_cluster *cluster = start(args);
     const char *hosts = redis_cluster_uri(cluster) + strlen("redis+cluster://");
     hibloom_store *store;
@@ -182,12 +182,12 @@ static void an_exchange_that_is_refused_in_its_middle_goes_on_there(void **state
 
     const int port = scripted_server_port(second);
     snprintf(asks, sizeof asks, "-ASK 3300 127.0.0.1:%d\r\n", port);
-    first_script[ASKS].len =
-        (size_t)snprintf(first_asks, sizeof first_asks, ":131072\r\n$8\r\n%s\r\n" ITEM "%s%s%s%s",
-                         "\1\1\1\1\1\1\1\1", asks, asks, asks, asks);
+    first_script[ASKS].len = (size_t)snprintf(first_asks, sizeof first_asks, ":131072\r\n$8\r\n%s\r\n" ITEM "%s%s%s%s",
+                                              "\1\1\1\1\1\1\1\1", asks, asks, asks, asks);
     struct scripted_server *first = scripted_server_start_tcp(first_script, "127.0.0.1");
     first_script[MAP].len = (size_t)snprintf(first_map, sizeof first_map,
-                                           "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$0\r\n\r\n:%d\r\n", scripted_server_port(first));
+                                             "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$0\r\n\r\n:%d\r\n",
+                                             scripted_server_port(first));
     snprintf(uri, sizeof uri, "redis+cluster://127.0.0.1:%d", scripted_server_port(first));
     store = test_connect(uri, NULL);
     hibloom *filter = test_attach(store, "b", "bits=1048576 hashes=2 hash=poly seeds=3,5");

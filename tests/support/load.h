@@ -10,7 +10,13 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-enum { LOAD_WORKERS = 4, LOAD_BLOCK = 2000, LOAD_BLOCKS = 300, LOAD_ITEMS = LOAD_BLOCK * LOAD_BLOCKS, LOAD_BATCH = 100 };
+enum {
+    LOAD_WORKERS = 4,
+    LOAD_BLOCK = 2000,
+    LOAD_BLOCKS = 300,
+    LOAD_ITEMS = LOAD_BLOCK * LOAD_BLOCKS,
+    LOAD_BATCH = 100
+};
 
 /* No item is found by chance: 2 % of the bits are set at most, and 0.02^9 is nothing. */
 #define LOAD_BITS "bits=268435456 hashes=9"
@@ -31,8 +37,8 @@ struct load {
     bool may_fail; /* calls that fail with what is retryable, or ELOST, are made again */
     bool may_lose; /* acknowledged items may be missing */
     atomic_bool stop;
-    atomic_uint blocks;           /* that were begun */
-    atomic_uint batches;          /* that were added */
+    atomic_uint blocks;               /* that were begun */
+    atomic_uint batches;              /* that were added */
     atomic_uchar winners[LOAD_ITEMS]; /* how often it was new */
     atomic_bool added[LOAD_ITEMS];    /* somebody's add of it was acknowledged */
     struct load_worker workers[LOAD_WORKERS];

@@ -64,7 +64,8 @@ static bool read_view(const struct redis_cluster *cluster, int of, struct view *
         char flags[64];
         int epoch, slots_at = 0;
 
-        if (node < 0 || sscanf(line, "%*s %*s %63s %*s %*s %*s %d %*s%n", flags, &epoch, &slots_at) != 2 || slots_at == 0)
+        if (node < 0 || sscanf(line, "%*s %*s %63s %*s %*s %*s %d %*s%n", flags, &epoch, &slots_at) != 2 ||
+            slots_at == 0)
             continue;
         view->epochs[node] = redis_server_runs(cluster->nodes[node]) ? epoch : 0;
         /* What is said of one that does not run differs from node to node, and does not matter. */
