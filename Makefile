@@ -80,7 +80,7 @@ $(BUILD)/hibloom: $(PROG_OBJ) $(BUILD)/libhibloom.a
 	$(CC) -pie $(HARDENED_LD) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 # What knows of TLS is compiled anew where that has come or gone.
-$(addprefix $(BUILD)/,lib/net/tls.o tests/redis/tls.o tests/fault/tls.o tests/support/tls_front.o): $(BUILD)/.tls
+$(addprefix $(BUILD)/,lib/net/tls.o tests/redis/tls.o tests/fault/tls.o tests/unit/settings.o tests/support/tls_front.o): $(BUILD)/.tls
 $(BUILD)/.tls: ask
 	@mkdir -p $(@D)
 	@echo '$(HIBLOOM_TLS)' | cmp -s - $@ || echo '$(HIBLOOM_TLS)' >$@

@@ -144,14 +144,17 @@ void call_drop_unsent(struct carrier *c, struct call *call)
     lose_all(c, &unsent);
 }
 
+void call_note_failure(struct call *call, const struct node *at)
+{
+    call->at = at;
+    call->tried = call->attempts > 0 ? call->attempts + 1 : 0;
+}
+
 void call_give_up(struct carrier *c, struct call *call, const struct node *at, hibloom_status status, const char *words)
 {
     if (!call_has_failed(call))
-        call->at = at;
-    if (call->attempts > 0)
-        task_fail(call->task, status, "%s (tried %u times)", words, call->attempts + 1);
-    else
-        task_fail(call->task, status, "%s", words);
+        call_note_failure(call, at);
+    task_fail(call->task, status, "%s", words);
     call_drop_unsent(c, call);
 }
 
@@ -179,6 +182,7 @@ void call_fail(struct carrier *c, struct flight *flight, struct node *node, hibl
 {
     struct call *call = flight->call;
     const bool elsewhere = node->role == NODE_REPLICA && !flight->at_primary && !call_has_failed(call);
+    char where[NODE_HOST_SIZE + 16];
 
     if (flight->errand == ERRAND_REPLICAS) { /* is_kept goes on with it */
         call->restarts = UINT64_MAX;
@@ -187,7 +191,7 @@ void call_fail(struct carrier *c, struct flight *flight, struct node *node, hibl
     }
     if (!elsewhere && !call_may_retry(c, call)) {
         if (!call_has_failed(call)) {
-            call->at = node;
+            call_note_failure(call, node);
             if (words == NULL)
                 tell_refusal(flight);
             else
@@ -196,6 +200,12 @@ void call_fail(struct carrier *c, struct flight *flight, struct node *node, hibl
         call_lose(c, flight);
         return;
     }
+    if (!lost && !elsewhere && call->attempts == 0) /* of a lost connection there is a line already */
+        settings_log(&c->settings, HIBLOOM_LOG_WARNING, "%s: %s; trying again",
+                     carrier_where(c, node, where, sizeof where),
+                     words != NULL           ? words
+                     : flight->words != NULL ? flight->words
+                                             : "refused");
     const uint32_t in_doubt = flight_again(flight, lost);
     if (lost && !call->task->reads)
         c->store.server.stats.in_doubt += in_doubt;

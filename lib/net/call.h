@@ -19,7 +19,8 @@ struct call {
     uint64_t wake_at;       /* also the end of a pause of the task's; 0: it waits for replies */
     uint64_t deadline;      /* 0: none */
     uint64_t retry_until;   /* 0: nothing has failed since the last answer */
-    unsigned attempts;      /* since then */
+    unsigned attempts;      /* since then, to send it again */
+    unsigned tried;         /* how often, in all, what it failed of; 0: once */
     uint64_t restarts;      /* that the store knew of as it began */
     unsigned replicas_left; /* nodes whose answer to WAIT is to come */
     bool wait_asked;        /* of them */
@@ -51,6 +52,9 @@ bool carrier_can_wait(const struct carrier *);
 /* A flight did not come through: it is sent again, or its call fails. Words NULL: it was
  * refused, in its own. Lost: it may have been carried out. */
 void call_fail(struct carrier *, struct flight *, struct node *, hibloom_status, const char *words, bool lost);
+
+/* The task has just failed, at that node. */
+void call_note_failure(struct call *, const struct node *at);
 
 /* The call fails. What is on its way is still answered; what is not sent yet never is. */
 void call_give_up(struct carrier *, struct call *, const struct node *at, hibloom_status, const char *words);

@@ -310,14 +310,16 @@ hibloom_status carrier_error(struct carrier *c, const struct call *call)
 {
     const struct node *at = call->at == NULL && !c->topology.clustered ? c->topology.nodes[0] : call->at;
     const struct task *task = call->task;
-    char where[NODE_HOST_SIZE + 16];
+    char where[NODE_HOST_SIZE + 16], tried[32] = "";
 
     if (task->status == HIBLOOM_OK)
         return HIBLOOM_OK;
     if (task->status < HIBLOOM_EIO) /* the caller's, not the server's */
         return error_set(&c->store.base.error, task->status, "%s", task->error.words);
-    (void)error_set(&c->store.base.error, task->status, "%s: %s", carrier_where(c, at, where, sizeof where),
-                    task->error.words);
+    if (call->tried != 0)
+        snprintf(tried, sizeof tried, " (tried %u times)", call->tried);
+    (void)error_set(&c->store.base.error, task->status, "%s: %s%s", carrier_where(c, at, where, sizeof where),
+                    task->error.words, tried);
     settings_log(&c->settings, HIBLOOM_LOG_ERROR, "%s", c->store.base.error.words);
     return task->status;
 }

@@ -117,7 +117,7 @@ bool dispatch_take_reply(struct carrier *c, struct node *node, struct flight *fl
         const bool fine = !call_has_failed(call);
         task->class->reply(task, flight->exchange.tag, flight->index++, reply);
         if (fine && call_has_failed(call))
-            call->at = node;
+            call_note_failure(call, node);
     } else if (flight->held++ == 0) {
         flight->refusal = refusal;
         flight->words = alloc_text(reply->text);

@@ -176,19 +176,26 @@ static void strings_are_copied(void **state)
     assert_null(s.strings);
 }
 
+#define TLS_URI "rediss://h?cacert=/uri&sni=uri.example"
+
 static void what_the_uri_says_of_tls_goes_first(void **state)
 {
-    struct settings s = make("rediss://h?cacert=/uri&sni=uri.example",
-                             &(hibloom_connect_options){.size = sizeof(hibloom_connect_options),
-                                                        .tls_cacert = "/option",
-                                                        .tls_cacertdir = "/dir"});
+    const hibloom_connect_options options = {
+        .size = sizeof(hibloom_connect_options), .tls_cacert = "/option", .tls_cacertdir = "/dir"};
 
     (void)state;
+#ifdef HIBLOOM_TLS
+    struct settings s = make(TLS_URI, &options);
     assert_true(s.uri.tls);
     assert_string_equal(s.options.tls_cacert, "/uri");
     assert_string_equal(s.options.tls_cacertdir, "/dir");
     assert_string_equal(s.options.tls_sni, "uri.example");
     settings_free(&s);
+#else
+    struct settings s;
+    struct error error;
+    assert_int_equal(settings_make(&s, TLS_URI, &options, &error), HIBLOOM_ENOTSUP);
+#endif
 }
 
 /* ---- Refused ---------------------------------------------------------------------------- */

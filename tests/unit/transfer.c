@@ -182,6 +182,11 @@ static hibloom_status spy_merge(hibloom *filter, const struct piece *piece, cons
     return spied.real->merge(filter, piece, bits);
 }
 
+static bool are_near(const hibloom *into, const hibloom *from)
+{
+    return into->store == from->store;
+}
+
 static hibloom_status spy_merge_within(hibloom *into, hibloom *from, const struct piece *piece)
 {
     unsigned char *bits = malloc(STORE_PIECE);
@@ -205,6 +210,7 @@ static struct store_class spying(hibloom_store *store)
     class.read = spy_read;
     class.merge = spy_merge;
     class.merge_within = spy_merge_within;
+    class.near = are_near;
     return class;
 }
 
