@@ -91,7 +91,9 @@ static void die(struct line *line)
     struct error error;
 
     (void)error_set(&error, status, "%s%s", tls != NULL ? "TLS: " : "",
-                    tls != NULL ? tls : context->err != 0 ? context->errstr : "the connection was closed");
+                    tls != NULL         ? tls
+                    : context->err != 0 ? context->errstr
+                                        : "the connection was closed");
     if (a->carrier.borrowed)
         a->theirs = NULL;
     else

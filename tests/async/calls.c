@@ -221,7 +221,8 @@ static void what_is_wrong_is_refused(void **state)
     assert_int_equal(hibloom_async_open(async, "", NULL, on_opened, &never), HIBLOOM_EINVAL);
     assert_int_equal(hibloom_async_open(async, name, NULL, NULL, &never), HIBLOOM_EINVAL);
     assert_int_equal(hibloom_async_add(filter, &(hibloom_item){NULL, 1}, 1, true, on_answered, &never), HIBLOOM_EINVAL);
-    assert_int_equal(hibloom_async_contains(filter, &(hibloom_item){numbers, SIZE_MAX - 10}, 1, on_answered, &never), HIBLOOM_ENOMEM);
+    assert_int_equal(hibloom_async_contains(filter, &(hibloom_item){numbers, SIZE_MAX - 10}, 1, on_answered, &never),
+                     HIBLOOM_ENOMEM);
     assert_int_equal(hibloom_async_expire(filter, UINT64_MAX, on_done, &never), HIBLOOM_ERANGE);
     hibloom_async_close(filter);
     hibloom_async_close(NULL);

@@ -7,7 +7,7 @@
 
 static const char text[] = "capacity=10000 error=0.01 segments=3";
 static void *loop;
-static int attached; /* connections, in this life */
+static int attached;            /* connections, in this life */
 static hibloom_item items[600]; /* more than one pipeline */
 static uint32_t numbers[600];
 
