@@ -109,6 +109,7 @@ static void every_allocation_may_fail(void **state)
     const long empty = live;
     live_once(name, 0);
     const long own = live - empty; /* of a connection: what hiredis allocates and its adapter frees */
+    assert_true(own <= 0);
     do {
         const long before = live;
         live_once(name, ++n);
