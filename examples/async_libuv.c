@@ -125,7 +125,7 @@ int main(int argc, char **argv)
     }
     signal(SIGPIPE, SIG_IGN); /* hiredis writes to servers that may be dead */
     run(&program, argv[1], argv[2]);
-    hibloom_async_free(program.store); /* closes the filter, and calls back what is pending */
+    hibloom_async_free(program.store);   /* closes the filter, and calls back what is pending */
     uv_run(program.loop, UV_RUN_NOWAIT); /* what was closed goes */
     uv_loop_close(program.loop);
     return program.result;

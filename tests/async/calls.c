@@ -132,6 +132,37 @@ static void a_hundred_thousand_items_are_in_flight(void **state)
     free(outcomes);
 }
 
+/* Of several pipelines, of which the later ones are written when the caller's are gone. */
+static void items_need_to_live_during_the_call_only(void **state)
+{
+    static bool expected[ITEMS], found[ITEMS];
+    static uint32_t passing[ITEMS];
+    static hibloom_item passing_items[ITEMS];
+    char name[TEST_NAME_SIZE];
+    void *loop = loop_class->open();
+    hibloom_async *async = async_store(loop, test_uri(), NULL);
+    hibloom_store *store = test_store(NULL);
+    hibloom *filter = test_open(store, test_name(name), texts[0]);
+    hibloom_async_filter *same = async_filter(loop, async, name, texts[0]);
+    struct outcome asked = {.answers = found};
+
+    assert_ok(hibloom_add_many(filter, items, ITEMS / 4, NULL), store);
+    assert_ok(hibloom_contains_many(filter, items, ITEMS, expected), store);
+    for (uint32_t i = 0; i < ITEMS; i++) {
+        passing[i] = i;
+        passing_items[i] = (hibloom_item){&passing[i], sizeof passing[i]};
+    }
+    assert_ok(hibloom_async_contains(same, passing_items, ITEMS, on_answered, &asked), NULL);
+    memset(passing, 0xff, sizeof passing);
+    memset(passing_items, 0, sizeof passing_items);
+    await(loop, &asked);
+    assert_memory_equal(expected, found, ITEMS);
+    hibloom_close(filter);
+    hibloom_store_free(store);
+    hibloom_async_free(async);
+    close_loop(loop);
+}
+
 static void past_the_limit_calls_are_refused(void **state)
 {
     char name[TEST_NAME_SIZE];
@@ -221,7 +252,8 @@ static void what_is_wrong_is_refused(void **state)
     assert_int_equal(hibloom_async_open(async, "", NULL, on_opened, &never), HIBLOOM_EINVAL);
     assert_int_equal(hibloom_async_open(async, name, NULL, NULL, &never), HIBLOOM_EINVAL);
     assert_int_equal(hibloom_async_add(filter, &(hibloom_item){NULL, 1}, 1, true, on_answered, &never), HIBLOOM_EINVAL);
-    assert_int_equal(hibloom_async_contains(filter, &(hibloom_item){numbers, SIZE_MAX - 10}, 1, on_answered, &never), HIBLOOM_ENOMEM);
+    assert_int_equal(hibloom_async_contains(filter, &(hibloom_item){numbers, SIZE_MAX - 10}, 1, on_answered, &never),
+                     HIBLOOM_ENOMEM);
     assert_int_equal(hibloom_async_expire(filter, UINT64_MAX, on_done, &never), HIBLOOM_ERANGE);
     hibloom_async_close(filter);
     hibloom_async_close(NULL);
@@ -237,6 +269,7 @@ int main(void)
         cmocka_unit_test(adds_are_answered_as_blocking_ones),
         cmocka_unit_test(look_ups_are_answered_as_blocking_ones),
         cmocka_unit_test(a_hundred_thousand_items_are_in_flight),
+        cmocka_unit_test(items_need_to_live_during_the_call_only),
         cmocka_unit_test(past_the_limit_calls_are_refused),
         cmocka_unit_test(a_filter_lives_from_open_to_drop),
         cmocka_unit_test(what_is_wrong_is_refused),

@@ -24,7 +24,8 @@ static int set_up(void **state)
 }
 
 /* All at once; each has to be OK in the end. */
-static void carry_all(void *loop, hibloom_async *async, hibloom_async_filter *filter, bool adds, void (*meanwhile)(void))
+static void carry_all(void *loop, hibloom_async *async, hibloom_async_filter *filter, bool adds,
+                      void (*meanwhile)(void))
 {
     memset(outcomes, 0, sizeof outcomes);
     memset(found, 0, sizeof found);
@@ -32,7 +33,8 @@ static void carry_all(void *loop, hibloom_async *async, hibloom_async_filter *fi
         const hibloom_item item = {&numbers[i], sizeof *numbers};
         outcomes[i].answers = &found[i];
         assert_ok(adds ? hibloom_async_add(filter, &item, 1, true, on_answered, &outcomes[i])
-                       : hibloom_async_contains(filter, &item, 1, on_answered, &outcomes[i]), NULL);
+                       : hibloom_async_contains(filter, &item, 1, on_answered, &outcomes[i]),
+                  NULL);
     }
     if (meanwhile != NULL)
         meanwhile();

@@ -7,7 +7,7 @@
 
 static const char text[] = "capacity=10000 error=0.01 segments=3";
 static void *loop;
-static int attached; /* connections, in this life */
+static int attached;            /* connections, in this life */
 static hibloom_item items[600]; /* more than one pipeline */
 static uint32_t numbers[600];
 
@@ -109,6 +109,7 @@ static void every_allocation_may_fail(void **state)
     const long empty = live;
     live_once(name, 0);
     const long own = live - empty; /* of a connection: what hiredis allocates and its adapter frees */
+    assert_true(own <= 0);
     do {
         const long before = live;
         live_once(name, ++n);

@@ -1,0 +1,87 @@
+/* async.h: a store on an event loop, its filters, and the calls that are under way.
+ *
+ *   hibloom_async_add -> hibloom_add_many -> the store's class, as any call
+ *      checks, copies      checks              begins a work: a task, and whom to call back
+ *   loop -> driver -> carrier: the task has ended -> deliver -> the owner's function
+ *
+ * So what the caller says is checked where it is for blocking calls; this store's
+ * class begins works in place of waiting for them. */
+#ifndef HIBLOOM_FILTER_ASYNC_H
+#define HIBLOOM_FILTER_ASYNC_H
+
+#include "net/async.h"
+
+struct work;
+TAILQ_HEAD(works, work);
+TAILQ_HEAD(filters, hibloom_async_filter);
+
+struct hibloom_async_filter {
+    struct hibloom_async *async;
+    hibloom *handle;
+    struct works works; /* whose functions are still to be called */
+    unsigned uses;      /* works that run, + 1 until it is closed */
+    bool closed;
+    TAILQ_ENTRY(hibloom_async_filter) in_filters;
+};
+
+/* Whom to call back: the first that is not NULL. */
+struct callback {
+    hibloom_opened_fn *opened;
+    hibloom_answered_fn *answered;
+    hibloom_counted_fn *counted;
+    hibloom_done_fn *done;
+    void *data;
+};
+
+struct hibloom_async {
+    struct async driver;
+    struct outbox spare; /* for the next call: most have ended with theirs when they return */
+    size_t items, limit; /* on their way; at most */
+    struct filters filters;
+    struct hibloom_async_filter *filter; /* of the call that is being made, */
+    struct callback callback;            /* and its function */
+    const struct store_count *count;     /* answers the next count */
+};
+
+/* A call that was accepted. Its task lies behind it. */
+struct work {
+    struct call call;
+    struct hibloom_async_filter *filter;
+    struct callback callback; /* nobody, once it is done */
+    TAILQ_ENTRY(work) in_works;
+    size_t n; /* items */
+    void (*finish)(struct work *, hibloom_status);
+};
+
+/* Of async_calls.c. */
+extern const struct store_class async_store_class;
+
+static inline struct hibloom_async *async_of(const hibloom *filter)
+{
+    return (struct hibloom_async *)filter->store;
+}
+
+static inline struct error *async_error(struct hibloom_async *async)
+{
+    return &async->driver.carrier.store.base.error;
+}
+
+/* A call of so many items: may it be made? What it needs is kept for the store's class. */
+hibloom_status async_submit(struct hibloom_async *, struct hibloom_async_filter *, size_t n, struct callback);
+
+/* Of that call, with the task behind it; size 0: more than memory can have. NULL: out of memory. */
+void *async_new_work(struct hibloom_async *, size_t size, size_t n, void (*finish)(struct work *, hibloom_status));
+
+/* Accepted, or it has failed at once: then nobody is called back. */
+hibloom_status async_begin_work(struct hibloom_async *, struct work *, struct task *);
+
+/* Whom to call back; the work's owner hears no more of it. */
+struct callback async_take_callback(struct work *);
+
+/* Calls back for a call that was not OK. */
+void async_call_back(const struct callback *, hibloom_status, size_t n);
+
+/* A filter goes with its last use. */
+void async_release(struct hibloom_async_filter *);
+
+#endif
