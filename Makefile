@@ -6,6 +6,8 @@
 #   make bench            measures it all anew: tests/bench/results.md; some minutes of an idle machine
 #   make check-sanitize   the test programs under ASan and UBSan
 #   make check-threads    what threads may do at once, under TSan
+#   make check-faults     [FAULTS_SECONDS=15]: a fault at any byte, system call and allocation; 0 for every place
+#   make soak             [SOAK_SECONDS=3600]: eight processes on a cluster that fails over once a minute
 #   make check-valgrind   the test programs under valgrind
 #   make check-warnings   everything compiled by gcc and clang with -Werror
 #   make check-format     what .clang-format would write differently
@@ -172,11 +174,22 @@ check-sanitize:
 	@HIBLOOM_TEST_SLOW=1 $(MAKE) -s --no-print-directory check-programs BUILD=$(BUILD)-asan CC=clang \
 	    CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all'
 
-# The one program whose threads share a filter.
+# The programs whose threads share a filter, or have a store each.
+THREADED := $(addprefix $(BUILD)-tsan/tests/,unit/threads faults/threads)
 check-threads:
-	@$(MAKE) -s --no-print-directory $(BUILD)-tsan/tests/unit/threads BUILD=$(BUILD)-tsan CC=clang \
-	    CFLAGS='-O1 -g -fsanitize=thread'
-	@$(RUN_TESTS) $(BUILD)-tsan/tests/unit/threads
+	@$(MAKE) -s --no-print-directory $(THREADED) BUILD=$(BUILD)-tsan CC=clang CFLAGS='-O1 -g -fsanitize=thread'
+	@$(RUN_TESTS) $(THREADED)
+
+# Faults at more places than `check` tries: so many seconds a program, 0 for every place.
+FAULTS_SECONDS ?= 15
+check-faults: all tests
+	@FAULTS_SECONDS=$(FAULTS_SECONDS) TEST_TIMEOUT=$(or $(TEST_TIMEOUT),86400) $(RUN_TESTS) \
+	    $(filter $(BUILD)/tests/faults/%,$(TESTS))
+
+# An hour of failovers, not a part of any check: tests/README.md.
+SOAK_SECONDS ?= 3600
+soak: $(BUILD)/tests/soak/soak
+	@SOAK_SECONDS=$(SOAK_SECONDS) $(BUILD)/tests/soak/soak
 
 # Children that a test execs (Redis, PHP, Python) are not followed, those that
 # it only forks are.
@@ -271,7 +284,7 @@ uninstall:
 clean:
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-fuzz $(BUILD)-analysis $(BUILD)-tsan $(BUILD)-gcc $(BUILD)-clang
 
-.PHONY: ask all examples tests demo test benches bench check check-programs check-sanitize check-threads check-valgrind \
-        check-warnings check-format check-bench check-analysis analysed fuzz fuzzers fuzz-corpus install uninstall clean
+.PHONY: ask all examples tests demo test benches bench check check-programs check-sanitize check-threads \
+        check-faults soak check-valgrind check-warnings check-format check-bench check-analysis analysed fuzz fuzzers fuzz-corpus install uninstall clean
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -202,11 +202,11 @@ static void a_connect_that_is_tried_again_is_not_ok_before_it_is_let_in(void **s
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_connect_that_is_tried_again_is_not_ok_before_it_is_let_in),
         cmocka_unit_test_teardown(a_call_of_the_system_fails_once, served_leave_nothing),
         cmocka_unit_test_teardown(a_call_of_the_system_fails_once_and_the_library_tries_again, served_leave_nothing),
         cmocka_unit_test_teardown(a_call_of_the_system_fails_for_good, served_leave_nothing),
         cmocka_unit_test_teardown(a_call_of_the_system_fails_for_good_and_the_library_gives_up, served_leave_nothing),
-        cmocka_unit_test(a_connect_that_is_tried_again_is_not_ok_before_it_is_let_in),
     };
 
     return cmocka_run_group_tests(tests, served_set_up, served_tear_down);
