@@ -56,7 +56,11 @@ PROG_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard programs/*.c))
 EXAMPLES := $(patsubst %.c,$(BUILD)/%,$(wildcard examples/*.c))
 SUPPORT  := $(patsubst %.c,$(BUILD)/%.o,$(filter-out tests/support/socket_faults.c,$(wildcard tests/support/*.c)))
 # The tiers that take longest come first, so that no core is idle at the end.
-TESTS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(foreach tier,cluster faults share redis async fault unit cli,$(wildcard tests/$(tier)/*.c)))
+# Those that wait for failovers, or walk over every place of a dialogue, are `make check-faults`.
+FAULTS   := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/faults/*.c) \
+                $(patsubst %,tests/%.c,cluster/failover cluster/lost cluster/reshard cluster/scale cluster/sentinel async/cluster cli/lossless))
+TESTS    := $(filter-out $(FAULTS),$(patsubst tests/%.c,$(BUILD)/tests/%,\
+                $(foreach tier,share redis cluster async fault unit cli,$(wildcard tests/$(tier)/*.c))))
 FUZZED   := $(filter-out replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c)))
 REPLAYS  := $(patsubst %,$(BUILD)/tests/fuzz/%,$(FUZZED))
 
@@ -115,7 +119,7 @@ $(BUILD)/tests/faults/sockets: $(BUILD)/tests/support/socket_faults.o
 $(BUILD)/tests/faults/memory: WRAPPED := $(foreach name,malloc calloc realloc strdup free,-Wl,--wrap=$(name))
 
 examples: $(EXAMPLES)
-tests: $(TESTS) $(REPLAYS)
+tests: $(TESTS) $(FAULTS) $(REPLAYS)
 
 # ---- The two commands --------------------------------------------------------
 
@@ -183,8 +187,7 @@ check-threads:
 # Faults at more places than `check` tries: so many seconds a program, 0 for every place.
 FAULTS_SECONDS ?= 15
 check-faults: all tests
-	@FAULTS_SECONDS=$(FAULTS_SECONDS) TEST_TIMEOUT=$(or $(TEST_TIMEOUT),86400) $(RUN_TESTS) \
-	    $(filter $(BUILD)/tests/faults/%,$(TESTS))
+	@FAULTS_SECONDS=$(FAULTS_SECONDS) TEST_TIMEOUT=$(if $(filter 0,$(FAULTS_SECONDS)),86400,600) $(RUN_TESTS) $(FAULTS)
 
 # An hour of failovers, not a part of any check: tests/README.md.
 SOAK_SECONDS ?= 3600
