@@ -136,7 +136,10 @@ static void ask_around(struct self *self)
         return;
     self->worker->asked += BATCH;
     for (unsigned i = 0; i < BATCH; i++)
-        self->worker->wrong_no += !self->answers[i];
+        if (!self->answers[i]) {
+            self->worker->wrong_no++;
+            fprintf(stderr, "worker %u: %s is in, and denied\n", self->number, self->texts[i]);
+        }
     set_items(self, WORKERS + 1 + self->number, self->worker->absent_asked);
     if (call(self, ask) > 0 && soak->stop)
         return;
@@ -305,7 +308,10 @@ int main(void)
     soak->stop = true;
     for (unsigned i = 0; i < WORKERS; i++) {
         int how = 1;
-        good = waitpid(soak->workers[i].pid, &how, 0) > 0 && how == 0 && good;
+        if (waitpid(soak->workers[i].pid, &how, 0) > 0 && how == 0)
+            continue;
+        fprintf(stderr, "worker %u ended badly: %d\n", i, how);
+        good = false;
     }
     good = report(uri, seconds, failovers) && good;
     redis_cluster_stop(cluster);
