@@ -169,7 +169,7 @@ check: all examples tests
 	    "tests/tools/install-test.sh $(BUILD)" \
 	    "tests/tools/with-redis.sh tests/tools/readme.sh README.md $(BUILD)/libhibloom.a $(LDFLAGS) $(LIBS)"
 
-check-programs: all tests
+check-programs: all examples tests
 	@$(RUN_TESTS) $(TESTS) $(RUN_REPLAYS)
 
 # Clang here, as the suite proper is gcc's: so it passes with both.
