@@ -107,7 +107,7 @@ $(REPLAYS): $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/r
 
 # On three event loops.
 LOOPS    := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/async/loops/*.c))
-$(filter $(BUILD)/tests/async/%,$(TESTS)): $(BUILD)/tests/async/%: $(BUILD)/tests/async/%.o $(LOOPS) $(SUPPORT) $(LIB_OBJ)
+$(filter $(BUILD)/tests/async/%,$(TESTS) $(FAULTS)): $(BUILD)/tests/async/%: $(BUILD)/tests/async/%.o $(LOOPS) $(SUPPORT) $(LIB_OBJ)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -lpthread -levent_core -luv -lev $(LIBS)
 
 # With the library's objects, whose inner functions the unit tests call.
