@@ -252,7 +252,8 @@ static void add_tls_args(struct redis_server *server, const struct certificate *
 static void set_args(struct redis_server *server, const char *const extra_args[])
 {
     server->args_len = 0;
-    ADD(server, "redis-server");
+    const char *other = getenv("HIBLOOM_TEST_SERVER"); /* valkey-server */
+    ADD(server, other != NULL ? other : "redis-server");
     if (server->kind == SENTINEL)
         ADD(server, server->sentinel_file, "--sentinel");
     else /* A replica gets its data at once and by way of a file, as without one it gets

@@ -2,6 +2,7 @@
  * of its own, so that tests neither need one that runs already nor touch it.
  * redis_cluster.h and sentinel.h start several of them.
  *
+ * $HIBLOOM_TEST_SERVER names another program than redis-server, as valkey-server.
  * It keeps nothing on disk. It dies with the thread that started it, whatever
  * that dies of, and one that a test did not stop is stopped at exit. What goes
  * wrong here is no result of a test: the program ends with a message. */
