@@ -16,8 +16,6 @@
 #include "net/tls.h"
 
 #include <hiredis/async.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -203,17 +201,6 @@ static void on_reply(redisAsyncContext *context, void *object, void *privdata)
 
 /* ---- Pipes ------------------------------------------------------------------------- */
 
-/* A TCP connection on which nothing has come for so long asks whether the server is there. */
-static void keep_alive(const redisAsyncContext *context, const struct settings *s)
-{
-    const int on = 1, seconds = (int)s->options.keepalive_s;
-
-    if (seconds == 0 || s->uri.kind == URI_UNIX)
-        return;
-    (void)setsockopt(context->c.fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-    (void)setsockopt(context->c.fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof seconds);
-}
-
 static void set_timeouts(redisAsyncContext *context, const struct settings *s)
 {
 #if HIREDIS_MAJOR >= 1
@@ -240,7 +227,7 @@ static hibloom_status attach(struct async *a, struct line *line, struct error *e
         return status;
     }
     context->data = line;
-    keep_alive(context, s);
+    settings_apply(s, context->c.fd);
     set_timeouts(context, s);
     (void)redisAsyncSetDisconnectCallback(context, on_disconnect);
     (void)redisAsyncSetConnectCallback(context, on_connect);

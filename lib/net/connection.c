@@ -6,8 +6,6 @@
 
 #include <errno.h>
 #include <hiredis/sds.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -180,15 +178,6 @@ static void connect_to(struct connection *c, const struct settings *s, const cha
         fail(c, HIBLOOM_ENOMEM, "out of memory");
 }
 
-/* A TCP connection on which nothing has come for so long asks whether the server is there. */
-static bool keep_alive(const struct connection *c, const struct settings *s)
-{
-    const int seconds = (int)s->options.keepalive_s;
-
-    return seconds == 0 || s->uri.kind == URI_UNIX || redisEnableKeepAlive(c->context) != REDIS_OK ||
-           setsockopt(c->context->fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof seconds) == 0;
-}
-
 static hibloom_status start_tls(struct connection *c, const struct settings *s, const char *host, uint64_t until)
 {
     struct ssl_st *ssl = NULL;
@@ -216,13 +205,13 @@ hibloom_status connection_open(struct connection *c, const struct settings *s, c
     if (c->context == NULL)
         return c->status;
     c->alive = true;
-    if (c->context->err != 0 || !keep_alive(c, s) ||
-        redisSetTimeout(c->context, milliseconds(c->timeout_ms)) != REDIS_OK) {
+    if (c->context->err != 0 || redisSetTimeout(c->context, milliseconds(c->timeout_ms)) != REDIS_OK) {
         fail_as_context(c, errno);
         return c->status;
     }
     if (s->uri.tls && start_tls(c, s, host, until) != HIBLOOM_OK)
         return c->status;
+    settings_apply(s, c->context->fd);
     if (s->options.on_connect != NULL)
         s->options.on_connect(c->context, s->options.data);
     install_reader(c);

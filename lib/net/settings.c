@@ -3,9 +3,12 @@
 #include "base/alloc.h"
 #include "net/tls.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #define TIMEOUT_DEFAULT_MS 5000u
 #define REPLICAS_DEFAULT_MS 1000u
@@ -108,6 +111,16 @@ void settings_free(struct settings *s)
     uri_free(&s->uri);
     alloc.free(s->strings);
     *s = (struct settings){0};
+}
+
+void settings_apply(const struct settings *s, int fd)
+{
+    const int on = 1, seconds = (int)s->options.keepalive_s;
+
+    if (seconds == 0 || s->uri.kind == URI_UNIX)
+        return;
+    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof seconds);
 }
 
 void settings_log(const struct settings *s, hibloom_log_level level, const char *format, ...)
