@@ -8,6 +8,7 @@
 #include "support/redis_cluster.h"
 #include "support/test.h"
 
+#include <errno.h>
 #include <hiredis/hiredis.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -300,17 +301,19 @@ int main(void)
     hibloom_close(test_open(store, name, text));
     hibloom_store_free(store);
     for (unsigned i = 0; i < WORKERS; i++) {
-        soak->workers[i].pid = fork();
-        if (soak->workers[i].pid == 0)
+        const pid_t pid = fork(); /* not into shared memory at once: the child has it, too, and there it is 0 */
+        if (pid == 0)
             work(uri, i);
+        soak->workers[i].pid = pid;
     }
     const unsigned failovers = run_for(cluster, seconds);
     soak->stop = true;
     for (unsigned i = 0; i < WORKERS; i++) {
-        int how = 1;
-        if (waitpid(soak->workers[i].pid, &how, 0) > 0 && how == 0)
+        int how = 0;
+        const pid_t pid = waitpid(soak->workers[i].pid, &how, 0);
+        if (pid > 0 && how == 0)
             continue;
-        fprintf(stderr, "worker %u ended badly: %d\n", i, how);
+        fprintf(stderr, "worker %u ended badly: %s, status %x\n", i, pid > 0 ? "waited for" : strerror(errno), (unsigned)how);
         good = false;
     }
     good = report(uri, seconds, failovers) && good;
