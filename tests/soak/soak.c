@@ -82,7 +82,8 @@ static unsigned call(struct self *self, hibloom_status (*run)(struct self *))
         failures++;
         self->worker->failed[status]++;
         if (status != HIBLOOM_ELOST && !hibloom_is_retryable(status)) {
-            fprintf(stderr, "worker %u: %s: %s\n", self->number, hibloom_strerror(status), hibloom_store_error(self->store));
+            fprintf(stderr, "worker %u: %s: %s\n", self->number, hibloom_strerror(status),
+                    hibloom_store_error(self->store));
             _exit(1);
         }
     }
@@ -253,7 +254,8 @@ static unsigned long long count_unclaimed(unsigned long long *common)
 
 static bool report(const char *uri, uint64_t seconds, unsigned failovers)
 {
-    unsigned long long added = 0, asked = 0, wrong_no = 0, absent = 0, wrong_maybe = 0, longest = 0, checked = 0, common;
+    unsigned long long added = 0, asked = 0, wrong_no = 0, absent = 0, wrong_maybe = 0, longest = 0, checked = 0,
+                       common;
     hibloom_stats sum = {0};
 
     for (unsigned i = 0; i < WORKERS; i++) {
@@ -313,7 +315,8 @@ int main(void)
         const pid_t pid = waitpid(soak->workers[i].pid, &how, 0);
         if (pid > 0 && how == 0)
             continue;
-        fprintf(stderr, "worker %u ended badly: %s, status %x\n", i, pid > 0 ? "waited for" : strerror(errno), (unsigned)how);
+        fprintf(stderr, "worker %u ended badly: %s, status %x\n", i, pid > 0 ? "waited for" : strerror(errno),
+                (unsigned)how);
         good = false;
     }
     good = report(uri, seconds, failovers) && good;
