@@ -11,8 +11,11 @@ static struct byte_faults faults;
 static int set_up(void **state)
 {
     (void)proxied_set_up(state);
-    faults = (struct byte_faults){.proxy = proxy, .walks = 2 * BYTE_FAULT_WALKS, .dialogue.uri = proxy_uri(proxy),
-                                  .dialogue.servers = &redis, .dialogue.server_count = 1};
+    faults = (struct byte_faults){.proxy = proxy,
+                                  .walks = 2 * BYTE_FAULT_WALKS,
+                                  .dialogue.uri = proxy_uri(proxy),
+                                  .dialogue.servers = &redis,
+                                  .dialogue.server_count = 1};
     return 0;
 }
 

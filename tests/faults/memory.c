@@ -188,8 +188,8 @@ static void on_a_cluster_while_calls_are_sent_again(void **state)
 
     proxy = proxy_start_tcp(redis_server_socket(redis_cluster_node(cluster, 0)));
     snprintf(uri, sizeof uri, "redis+cluster://127.0.0.1:%d", proxy_port(proxy));
-    freeReplyObject(redis_server_must(redis_cluster_node(cluster, 0), "CONFIG SET cluster-announce-port %d",
-                                      proxy_port(proxy)));
+    freeReplyObject(
+        redis_server_must(redis_cluster_node(cluster, 0), "CONFIG SET cluster-announce-port %d", proxy_port(proxy)));
     test_sleep_ms(1500); /* until the others have heard of it */
     for (int i = 0; i < NODES; i++)
         nodes[i] = redis_server_connect(redis_cluster_node(cluster, i));

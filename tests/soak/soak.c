@@ -8,6 +8,7 @@
 #include "support/redis_cluster.h"
 #include "support/test.h"
 
+#include <errno.h>
 #include <hiredis/hiredis.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -81,7 +82,8 @@ static unsigned call(struct self *self, hibloom_status (*run)(struct self *))
         failures++;
         self->worker->failed[status]++;
         if (status != HIBLOOM_ELOST && !hibloom_is_retryable(status)) {
-            fprintf(stderr, "worker %u: %s: %s\n", self->number, hibloom_strerror(status), hibloom_store_error(self->store));
+            fprintf(stderr, "worker %u: %s: %s\n", self->number, hibloom_strerror(status),
+                    hibloom_store_error(self->store));
             _exit(1);
         }
     }
@@ -252,7 +254,8 @@ static unsigned long long count_unclaimed(unsigned long long *common)
 
 static bool report(const char *uri, uint64_t seconds, unsigned failovers)
 {
-    unsigned long long added = 0, asked = 0, wrong_no = 0, absent = 0, wrong_maybe = 0, longest = 0, checked = 0, common;
+    unsigned long long added = 0, asked = 0, wrong_no = 0, absent = 0, wrong_maybe = 0, longest = 0, checked = 0,
+                       common;
     hibloom_stats sum = {0};
 
     for (unsigned i = 0; i < WORKERS; i++) {
@@ -300,17 +303,20 @@ int main(void)
     hibloom_close(test_open(store, name, text));
     hibloom_store_free(store);
     for (unsigned i = 0; i < WORKERS; i++) {
-        soak->workers[i].pid = fork();
-        if (soak->workers[i].pid == 0)
+        const pid_t pid = fork(); /* not into shared memory at once: the child has it, too, and there it is 0 */
+        if (pid == 0)
             work(uri, i);
+        soak->workers[i].pid = pid;
     }
     const unsigned failovers = run_for(cluster, seconds);
     soak->stop = true;
     for (unsigned i = 0; i < WORKERS; i++) {
-        int how = 1;
-        if (waitpid(soak->workers[i].pid, &how, 0) > 0 && how == 0)
+        int how = 0;
+        const pid_t pid = waitpid(soak->workers[i].pid, &how, 0);
+        if (pid > 0 && how == 0)
             continue;
-        fprintf(stderr, "worker %u ended badly: %d\n", i, how);
+        fprintf(stderr, "worker %u ended badly: %s, status %x\n", i, pid > 0 ? "waited for" : strerror(errno),
+                (unsigned)how);
         good = false;
     }
     good = report(uri, seconds, failovers) && good;

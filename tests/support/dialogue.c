@@ -94,7 +94,8 @@ static void assert_said(const struct partner *p, bool so, const char *what)
 static void make_few(struct few *few, char first)
 {
     for (unsigned i = 0; i < FEW; i++)
-        few->items[i] = (hibloom_item){few->text[i], (size_t)snprintf(few->text[i], sizeof few->text[i], "%c%u", first, i)};
+        few->items[i] = (hibloom_item){few->text[i],
+                                       (size_t)snprintf(few->text[i], sizeof few->text[i], "%c%u", first, i)};
 }
 
 static uint64_t bits_of_key(const hibloom_spec *spec)

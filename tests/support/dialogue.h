@@ -12,11 +12,11 @@
 struct dialogue {
     const char *uri;
     hibloom_connect_options options;
-    const char *spec; /* a text with a seed, so that a test repeats itself */
+    const char *spec;                    /* a text with a seed, so that a test repeats itself */
     struct redisContext *const *servers; /* plain connections to all that may hold keys */
     int server_count;
-    const char *what; /* is committed, for the message of a failure */
-    uint64_t place;   /* and where */
+    const char *what;                    /* is committed, for the message of a failure */
+    uint64_t place;                      /* and where */
     void (*enter)(void), (*leave)(void); /* around each call of the library; NULL: nothing is to be done */
     /* Whether a call may fail so, for the so-manyth time in this dialogue. */
     bool (*may_fail)(const struct dialogue *, hibloom_status, unsigned failures);

@@ -24,7 +24,7 @@ static struct {
     int fault, lasts;
     unsigned calls[SOCKET_CALLS];
     int other_clock;
-} set; /* of the one thread that arms */
+} set;                      /* of the one thread that arms */
 static atomic_int jumped_s; /* all threads have one clock */
 
 void socket_faults_set(enum socket_call call, unsigned nth, int fault, int lasts)
@@ -104,7 +104,7 @@ static int lose(int fd, int fault)
 #define NEXT(function) \
     static __typeof__(&function) next; \
     if (next == NULL) \
-        *(void **)&next = dlsym(RTLD_NEXT, #function)
+    *(void **)&next = dlsym(RTLD_NEXT, #function)
 
 REPLACED int socket(int domain, int type, int protocol)
 {

@@ -28,10 +28,10 @@ enum { ONE_BYTE = -1, RETURNS_0 = -2, JUMPS = -3 };
 
 /* From now on, the nth call (1: the next) fails so; if it lasts, those after it do, too. */
 void socket_faults_set(enum socket_call call, unsigned nth, int fault, int lasts);
-void socket_faults_clear(void);             /* and the clock is right again */
+void socket_faults_clear(void);                      /* and the clock is right again */
 unsigned socket_faults_calls(enum socket_call call); /* since it was set */
-unsigned socket_faults_met(void);           /* how many have failed since */
-int socket_faults_other_clock(void);        /* whether another than the monotonic clock was asked since */
+unsigned socket_faults_met(void);                    /* how many have failed since */
+int socket_faults_other_clock(void);                 /* whether another than the monotonic clock was asked since */
 
 void socket_faults_arm(void);
 void socket_faults_disarm(void);
