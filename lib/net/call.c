@@ -184,12 +184,12 @@ void call_fail(struct carrier *c, struct flight *flight, struct node *node, hibl
     const bool elsewhere = node->role == NODE_REPLICA && !flight->at_primary && !call_has_failed(call);
     char where[NODE_HOST_SIZE + 16];
 
-    if (flight->errand == ERRAND_REPLICAS) { /* is_kept goes on with it */
+    if (flight->errand == ERRAND_REPLICAS) { /* replicas_have_it goes on with it */
         call->restarts = UINT64_MAX;
         call_lose(c, flight);
         return;
     }
-    if (!elsewhere && !call_may_retry(c, call)) {
+    if (!elsewhere && !(hibloom_is_retryable(status) && call_may_retry(c, call))) {
         if (!call_has_failed(call)) {
             call_note_failure(call, node);
             if (words == NULL)

@@ -136,7 +136,7 @@ static hibloom_status node_reach(struct carrier *c, struct node *node, struct er
         node_shut(c, node);
     if (node->state != NODE_CLOSED)
         return !node->leave ? HIBLOOM_OK
-                            : error_set(error, HIBLOOM_EUNAVAILABLE, "it is no master any more, and still answering");
+                            : error_set(error, HIBLOOM_EUNAVAILABLE, "its connection is given up, and has answers to come");
     node->leave = false;
     hibloom_status status = c->pipes->open(c, node, error);
     if (status != HIBLOOM_OK)

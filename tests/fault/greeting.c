@@ -269,6 +269,23 @@ static void a_password_in_the_servers_words_is_not_repeated(void **state)
     }
 }
 
+/* No further try mends it. */
+static void a_password_that_is_wrong_is_not_tried_again(void **state)
+{
+    struct redis_server *own = redis_server_start_tcp((const char *const[]){"--requirepass", "right", NULL});
+    const hibloom_connect_options options = {.size = sizeof options, .retry_ms = 20000};
+    const uint64_t since = test_now_ms();
+    hibloom_store *store = NULL;
+    char uri[128];
+
+    (void)state;
+    snprintf(uri, sizeof uri, "redis://:wrong@127.0.0.1:%d", redis_server_port(own));
+    assert_status(hibloom_connect(&store, uri, &options), HIBLOOM_EDENIED, store);
+    assert_true(test_now_ms() - since < 10000);
+    hibloom_store_free(store);
+    redis_server_stop(own);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -282,6 +299,7 @@ int main(void)
         cmocka_unit_test(with_retries_it_is_waited_for_until_it_has_loaded),
         cmocka_unit_test(another_run_of_the_server_is_told_where_both_are_known),
         cmocka_unit_test(a_password_in_the_servers_words_is_not_repeated),
+        cmocka_unit_test(a_password_that_is_wrong_is_not_tried_again),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
