@@ -247,9 +247,9 @@ typedef enum hibloom_commands {
 } hibloom_commands;
 
 typedef enum hibloom_log_level {
-    HIBLOOM_LOG_ERROR = 0, /* a call failed */
+    HIBLOOM_LOG_ERROR = 0,   /* a call failed */
     HIBLOOM_LOG_WARNING = 1, /* a connection was lost, a server forgot, a call goes on after a failure */
-    HIBLOOM_LOG_INFO = 2   /* a connection was made, a slot map was read */
+    HIBLOOM_LOG_INFO = 2     /* a connection was made, a slot map was read */
 } hibloom_log_level;
 
 /* Zero or NULL in a field means its default. Strings are copied. */
@@ -266,7 +266,8 @@ typedef struct hibloom_connect_options {
     uint32_t retry_ms;
     bool accept_restarts;    /* no ELOST: calls go on with a server that may have forgotten adds */
     bool read_from_replicas; /* Cluster and Sentinel: contains asks replicas, where there are any. They lag behind: what
-                                was added a moment ago may be answered "no" */
+                                was added a moment ago may be answered "no". One that does not know the filter yet is
+                                not believed: the primary is asked */
     uint32_t min_replicas;   /* adds end in WAIT: so many replicas must have them, or the call is EUNAVAILABLE */
     uint32_t replicas_ms;    /* to wait for those; default 1000 */
     uint32_t keepalive_s;    /* seconds without traffic after which TCP asks whether the server is there; default: the
@@ -277,8 +278,9 @@ typedef struct hibloom_connect_options {
     const char *tls_cacert;    /* a file of certificates that are trusted; default: those of the system */
     const char *tls_cacertdir; /* a directory of them */
     const char *tls_cert;      /* this client's certificate and its key: files; both or none */
-    const char *tls_key;
-    const char *tls_sni; /* the host name to ask for and to verify; default: that of the URI */
+    const char *tls_key;       /* without a password */
+    const char *tls_sni; /* the host name to ask for and to verify; default: the host that is connected to, which of a
+                            cluster its slot map says, and of Sentinels they say */
 
     /* Is handed each new connection before its first command. It may look at it and
      * set socket options; it must not send, close it or keep it. */
@@ -299,12 +301,15 @@ typedef struct hibloom_connect_options {
  *   redis://:password@host                       the default user's password
  *   redis+cluster://[...@]host[:port][,host[:port]...]   Redis Cluster: one of these nodes has to answer
  *   redis+sentinel://[...@]host[:port][,...]/MASTER[/db]   the Sentinels of that master, port 26379; the user and
- *                                                password are the server's
+ *                                                password are the server's; a Sentinel that has none is
+ *                                                asked without
  *   rediss://, rediss+cluster://, rediss+sentinel://   the same over TLS
  *   unix:///path[?db=N]                          no user and no password
  *   memory:                                      as hibloom_memory
  * The TLS ones may end in ?cacert=FILE&cacertdir=DIR&cert=FILE&key=FILE&sni=HOST.
- * %XX stands for a byte in user, password and path. As with hiredis, a failed
+ * %XX stands for a byte in user, password, path, MASTER and the values behind the
+ * '?'; a '?', '/', ',' or '@' in a user or password is written so. A cluster and
+ * Sentinels have at most 64 hosts. As with hiredis, a failed
  * connect leaves in *out a store that is good for hibloom_store_error and
  * hibloom_store_free only; after ENOMEM it is NULL.
  * When a connection dies later (EIO, ETIMEDOUT, EPROTO), the next call on
@@ -337,7 +342,7 @@ typedef struct hibloom_connect_options {
  * than before was restarted, or is a replica that took over; either may lack
  * adds that were acknowledged. So each handle from before is told once: ELOST,
  * before the call sends anything; of look-ups also in the middle. An add in the
- * middle goes on, and the next call is ELOST. With accept_restarts there is none
+ * middle goes on, and the next call is ELOST. Of several servers each is told of when it is met. With accept_restarts there is none
  * of it, and a warning in the log instead. To be sure of adds, let replicas have them:
  * min_replicas. Then ELOST says only that the server is another one. */
 HIBLOOM_CHECKED hibloom_status hibloom_connect(hibloom_store **out, const char *uri,
@@ -377,19 +382,19 @@ HIBLOOM_API void hibloom_store_deadline(hibloom_store *store, uint32_t ms);
 
 /* What a store has done since it was made. */
 typedef struct hibloom_stats {
-    uint32_t size;          /* sizeof(hibloom_stats): the caller's room; see hibloom_get_stats */
-    uint64_t calls;         /* of the library, that needed the server */
-    uint64_t items;         /* added or asked for */
-    uint64_t commands;      /* sent; those sent again count again */
-    uint64_t bytes_sent;    /* of commands */
+    uint32_t size;           /* sizeof(hibloom_stats): the caller's room; see hibloom_get_stats */
+    uint64_t calls;          /* of the library, that needed the server */
+    uint64_t items;          /* added or asked for */
+    uint64_t commands;       /* sent; those sent again count again */
+    uint64_t bytes_sent;     /* of commands */
     uint64_t bytes_received; /* of answers */
-    uint64_t round_trips;   /* answers that were waited for */
-    uint64_t connections;   /* made */
-    uint64_t retries;       /* exchanges (the commands on one key) sent again after a failure */
-    uint64_t redirects;     /* exchanges sent again to another node of the cluster: MOVED or ASK */
-    uint64_t in_doubt;      /* commands sent again that may have been carried out before */
-    uint64_t guards_failed; /* keys found to be others than those that were opened */
-    uint64_t restarts;      /* servers found to be another run than before */
+    uint64_t round_trips;    /* answers that were waited for */
+    uint64_t connections;    /* made */
+    uint64_t retries;        /* exchanges (the commands on one key) sent again after a failure */
+    uint64_t redirects;      /* exchanges sent again to another node of the cluster: MOVED or ASK */
+    uint64_t in_doubt;       /* commands sent again that may have been carried out before */
+    uint64_t guards_failed;  /* keys found to be others than those that were opened */
+    uint64_t restarts;       /* servers found to be another run than before */
 } hibloom_stats;
 
 /* Never fails; of a memory store all is 0. No round trip. No later version fills more
@@ -614,7 +619,8 @@ HIBLOOM_CHECKED hibloom_status hibloom_save(hibloom *filter, const char *path);
  * it holds a filter of another spec. Round trips: as hibloom_merge. */
 HIBLOOM_CHECKED hibloom_status hibloom_load(hibloom *into, const char *path);
 
-/* The spec of the filter in a file, to open one for hibloom_load. The rest of
+/* The spec of the filter in a file, to open one for hibloom_load (where it has no
+ * seed, to attach one). The rest of
  * the file is not looked at. EIO (errno says why), ECORRUPT. */
 HIBLOOM_CHECKED hibloom_status hibloom_spec_load(hibloom_spec *out, const char *path);
 
