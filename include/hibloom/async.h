@@ -116,8 +116,8 @@ HIBLOOM_CHECKED hibloom_status hibloom_async_open(hibloom_async *async, const ch
  * With n = 0 only the filter is asked for. */
 HIBLOOM_CHECKED hibloom_status hibloom_async_add(hibloom_async_filter *filter, const hibloom_item *items, size_t n,
                                                  bool want_new, hibloom_answered_fn *answered, void *data);
-HIBLOOM_CHECKED hibloom_status hibloom_async_contains(hibloom_async_filter *filter, const hibloom_item *items,
-                                                      size_t n, hibloom_answered_fn *answered, void *data);
+HIBLOOM_CHECKED hibloom_status hibloom_async_contains(hibloom_async_filter *filter, const hibloom_item *items, size_t n,
+                                                      hibloom_answered_fn *answered, void *data);
 
 /* As hibloom_get_info. info is valid during the call back; NULL unless the status is
  * OK. A later version of the library may fill more than this header names. */

@@ -135,8 +135,9 @@ static hibloom_status node_reach(struct carrier *c, struct node *node, struct er
     if (quiet && (node->leave || !c->pipes->is_alive(node)))
         node_shut(c, node);
     if (node->state != NODE_CLOSED)
-        return !node->leave ? HIBLOOM_OK
-                            : error_set(error, HIBLOOM_EUNAVAILABLE, "its connection is given up, and has answers to come");
+        return !node->leave
+                   ? HIBLOOM_OK
+                   : error_set(error, HIBLOOM_EUNAVAILABLE, "its connection is given up, and has answers to come");
     node->leave = false;
     hibloom_status status = c->pipes->open(c, node, error);
     if (status != HIBLOOM_OK)

@@ -98,9 +98,9 @@ static void a_tag_keeps_them_together(void **state)
 /* Each layout, each encoding; a second handle finds what the first has put in. */
 static void every_layout_answers_as_on_one_server(void **state)
 {
-    static const char *const texts[] = {
-        "capacity=5000 error=0.01", "capacity=5000 error=0.01 layout=blocked",
-        "capacity=5000 error=0.01 layout=blocked segments=7", "capacity=5000 error=0.01 hash=siphash segments=5"};
+    static const char *const texts[] = {"capacity=5000 error=0.01", "capacity=5000 error=0.01 layout=blocked",
+                                        "capacity=5000 error=0.01 layout=blocked segments=7",
+                                        "capacity=5000 error=0.01 hash=siphash segments=5"};
 
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         for (int commands = 0; commands < 2; commands++) {

@@ -221,10 +221,14 @@ static void a_server_that_is_full(void **state)
 
 static void a_server_that_is_gone_does_not_repeat_its_last_words(void **state)
 {
-    static const struct script_step full_later[] = {
-        SCRIPT_WELCOME, SCRIPT_READ(1), SCRIPT_CLOSE,
-        SCRIPT_ACCEPT,  SCRIPT_SEND("-ERR max number of clients reached\r\n"),
-        SCRIPT_READ(2), SCRIPT_CLOSE,   SCRIPT_END};
+    static const struct script_step full_later[] = {SCRIPT_WELCOME,
+                                                    SCRIPT_READ(1),
+                                                    SCRIPT_CLOSE,
+                                                    SCRIPT_ACCEPT,
+                                                    SCRIPT_SEND("-ERR max number of clients reached\r\n"),
+                                                    SCRIPT_READ(2),
+                                                    SCRIPT_CLOSE,
+                                                    SCRIPT_END};
     struct scripted_server *scripted = scripted_server_start(full_later);
     hibloom_store *store = NULL;
     hibloom *none = NULL;

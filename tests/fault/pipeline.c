@@ -231,9 +231,8 @@ static bool give_up_a_trickle(const struct script_step *script)
 
 static void a_trickle_is_given_up_after_twice_the_time_out(void **state)
 {
-    static const struct script_step for_ever[] = {SCRIPT_WELCOME,         SCRIPT_JOIN(THERE),
-                                                  SCRIPT_READ(6),         SCRIPT_SEND("$9999\r\n"),
-                                                  SCRIPT_REPEAT("x", 20), SCRIPT_END};
+    static const struct script_step for_ever[] = {SCRIPT_WELCOME,           SCRIPT_JOIN(THERE),     SCRIPT_READ(6),
+                                                  SCRIPT_SEND("$9999\r\n"), SCRIPT_REPEAT("x", 20), SCRIPT_END};
     static const struct script_step stops[] = {SCRIPT_WELCOME, SCRIPT_JOIN(THERE), SCRIPT_READ(6),
                                                SCRIPT_DRIP(":1\r\n:1\r", 120), SCRIPT_END};
     static const struct script_step *const scripts[] = {for_ever, stops};

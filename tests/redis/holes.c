@@ -343,7 +343,7 @@ static void a_time_to_live_that_is_cut_leaves_no_key_that_nobody_removes(void **
     hibloom *filter = test_open(store, NAME, MANY);
 
     (void)state;
-    for (int away = 0; away < 2; away++) { /* sets one, and removes it */
+    for (int away = 0; away < 2; away++) {                         /* sets one, and removes it */
         assert_ok(hibloom_expire(filter, away ? 1000 : 0), store); /* the last cut's new connection is not counted */
         proxy_mark(proxy);
         assert_ok(hibloom_expire(filter, away ? 0 : 1000), store);

@@ -73,9 +73,12 @@ static void the_words_name_the_wrong_part(void **state)
         {"127.0.0.1:6379", "it must begin with redis://, redis+cluster://, redis+sentinel://, unix:// or memory:"},
         {"redis:127.0.0.1", "it must begin with redis://, redis+cluster://, redis+sentinel://, unix:// or memory:"},
         {"u:hunter2@h:6379", "it must begin with redis://, redis+cluster://, redis+sentinel://, unix:// or memory:"},
-        {"http://u:hunter2@h", "the scheme 'http' is none of redis://, redis+cluster://, redis+sentinel://, unix:// and memory:"},
-        {"REDIS://h", "the scheme 'REDIS' is none of redis://, redis+cluster://, redis+sentinel://, unix:// and memory:"},
-        {"memory://", "the scheme 'memory' is none of redis://, redis+cluster://, redis+sentinel://, unix:// and memory:"},
+        {"http://u:hunter2@h",
+         "the scheme 'http' is none of redis://, redis+cluster://, redis+sentinel://, unix:// and memory:"},
+        {"REDIS://h",
+         "the scheme 'REDIS' is none of redis://, redis+cluster://, redis+sentinel://, unix:// and memory:"},
+        {"memory://",
+         "the scheme 'memory' is none of redis://, redis+cluster://, redis+sentinel://, unix:// and memory:"},
         {"memory:x", "nothing may follow memory:"},
         {"redis://", "the host is missing"},
         {"redis://u:hunter2@", "the host is missing"},
@@ -120,7 +123,8 @@ static void a_long_path_and_a_long_scheme_are_not_repeated(void **state)
     memset(text, 'x', 100);
     strcpy(text + 100, "://h");
     assert_refused(text, HIBLOOM_EINVAL,
-                   "bad URI: the scheme 'xxxxxxxxxxxxxxxxxxxx' is none of redis://, redis+cluster://, redis+sentinel://, unix:// and memory:");
+                   "bad URI: the scheme 'xxxxxxxxxxxxxxxxxxxx' is none of redis://, redis+cluster://, "
+                   "redis+sentinel://, unix:// and memory:");
 }
 
 static void the_words_name_the_wrong_part_of_cluster_sentinel_and_tls(void **state)
