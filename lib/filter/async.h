@@ -38,9 +38,10 @@ struct hibloom_async {
     struct outbox spare; /* for the next call: most have ended with theirs when they return */
     size_t items, limit; /* on their way; at most */
     struct filters filters;
-    struct hibloom_async_filter *filter; /* of the call that is being made, */
-    struct callback callback;            /* and its function */
-    const struct store_count *count;     /* answers the next count */
+    /* What the store's class is not given, from async_submit to async_new_work: */
+    struct hibloom_async_filter *filter;
+    struct callback callback;
+    const struct store_count *count; /* not NULL: `count` of the class answers with it, and asks no server */
 };
 
 /* A call that was accepted. Its task lies behind it. */
@@ -56,7 +57,7 @@ struct work {
 /* Of async_calls.c. */
 extern const struct store_class async_store_class;
 
-static inline struct hibloom_async *async_of(const hibloom *filter)
+static inline struct hibloom_async *async_store_of(const hibloom *filter)
 {
     return (struct hibloom_async *)filter->store;
 }

@@ -32,7 +32,7 @@ static void finish_life(struct work *work, hibloom_status status)
 
 static hibloom_status begin_life(hibloom *handle, enum life_goal goal, const hibloom_spec *wanted)
 {
-    struct hibloom_async *async = async_of(handle);
+    struct hibloom_async *async = async_store_of(handle);
     struct life_work *own = async_new_work(async, sizeof *own, 0, finish_life);
 
     if (own == NULL)
@@ -128,7 +128,7 @@ static struct items_work *copy_items(struct hibloom_async *async, const hibloom_
 
 static hibloom_status add(hibloom *handle, const hibloom_item *items, size_t n, bool *is_new)
 {
-    struct hibloom_async *async = async_of(handle);
+    struct hibloom_async *async = async_store_of(handle);
     struct items_work *own = copy_items(async, items, n, is_new != NULL);
 
     if (own == NULL)
@@ -139,7 +139,7 @@ static hibloom_status add(hibloom *handle, const hibloom_item *items, size_t n, 
 
 static hibloom_status contains(hibloom *handle, const hibloom_item *items, size_t n, bool *found)
 {
-    struct hibloom_async *async = async_of(handle);
+    struct hibloom_async *async = async_store_of(handle);
     struct items_work *own = copy_items(async, items, n, true);
 
     if (own == NULL)
@@ -199,17 +199,17 @@ static void finish_upkeep(struct work *work, hibloom_status status)
 
 static struct upkeep_work *new_upkeep(hibloom *handle)
 {
-    return async_new_work(async_of(handle), sizeof(struct upkeep_work), 0, finish_upkeep);
+    return async_new_work(async_store_of(handle), sizeof(struct upkeep_work), 0, finish_upkeep);
 }
 
 static hibloom_status begin_upkeep(hibloom *handle, struct upkeep_work *own)
 {
-    return async_begin_work(async_of(handle), &own->work, &own->upkeep.talk.task);
+    return async_begin_work(async_store_of(handle), &own->work, &own->upkeep.talk.task);
 }
 
 static hibloom_status count(hibloom *handle, struct store_count *out)
 {
-    struct hibloom_async *async = async_of(handle);
+    struct hibloom_async *async = async_store_of(handle);
 
     if (async->count != NULL) {
         *out = *async->count;

@@ -191,8 +191,8 @@ static hibloom_status run(struct redis_store *store, struct task *task)
 
 /* ---- The store ------------------------------------------------------------------------- */
 
-/* Wants no answer, but a connection over which one could come. Meanwhile it may be
- * asked any number of times. */
+/* What hibloom_connect waits for: an exchange without commands, which is over once there is
+ * a connection that could carry some; of a cluster, once the slots are known. */
 struct reach {
     struct task task;
     bool begun, over;

@@ -9,14 +9,13 @@
 #define PAUSE_MAX_MS 1000u /* between two tries */
 #define PAUSE_DOUBLINGS 7u /* 10 ms, 20, 40 ... */
 
-/* ---- Calls that have moved, or wait -------------------------------------------------------- */
+/* ---- Calls that run, or sleep -------------------------------------------------------- */
 
-/* Its task is asked for what is next, by carrier_settle. */
-void call_moved(struct carrier *c, struct call *call)
+void call_set_runnable(struct carrier *c, struct call *call)
 {
-    if (!call->queued)
-        TAILQ_INSERT_TAIL(&c->moved, call, in_moved);
-    call->queued = true;
+    if (!call->runnable)
+        TAILQ_INSERT_TAIL(&c->runnable, call, in_runnable);
+    call->runnable = true;
 }
 
 void call_sleep(struct carrier *c, struct call *call, uint64_t at)
@@ -47,7 +46,6 @@ static bool is_under_way(const struct node *node)
     return node->state == NODE_OPENING || node->sent.first != NULL;
 }
 
-/* Is it certain that carrier_tick will be called again? */
 bool carrier_can_wait(const struct carrier *c)
 {
     if (c->timed)
@@ -58,7 +56,7 @@ bool carrier_can_wait(const struct carrier *c)
     return false;
 }
 
-/* The first time it is tried again at once. */
+/* The first time has no pause, so it needs nobody to wake it. */
 bool call_may_retry(const struct carrier *c, const struct call *call)
 {
     const uint64_t now = clock_now_ms();
@@ -99,25 +97,25 @@ void call_note_progress(struct call *call)
 
 /* ---- A call ends or fails ------------------------------------------------------------ */
 
-/* Its replies will not come. */
-void call_lose(struct carrier *c, struct flight *flight)
+void call_end_flight(struct carrier *c, struct flight *flight)
 {
     struct call *call = flight->call;
-    const uint32_t replies = flight->exchange.replies > 0 ? flight->exchange.replies : 1; /* that it got here is one */
+    const uint32_t replies = flight->exchange.replies > 0 ? flight->exchange.replies
+                                                          : 1; /* without commands: reply() is called once */
 
-    if (flight->errand == ERRAND_TASK)
+    if (flight->kind == FLIGHT_TASK)
         for (; flight->index < replies; flight->index++)
             call->task->class->reply(call->task, flight->exchange.tag, flight->index, NULL);
-    else if (flight->errand == ERRAND_REPLICAS)
+    else if (flight->kind == FLIGHT_WAIT)
         call->replicas_left--;
-    call_moved(c, call);
+    call_set_runnable(c, call);
     flight_free(flight);
 }
 
-static void lose_all(struct carrier *c, struct flights *flights)
+static void end_flights(struct carrier *c, struct flights *flights)
 {
     for (struct flight *flight; (flight = flights_take(flights)) != NULL;)
-        call_lose(c, flight);
+        call_end_flight(c, flight);
 }
 
 /* Takes what the call has in the queue out of it. */
@@ -131,7 +129,6 @@ static void recall(struct flights *from, const struct call *call, struct flights
     flights_join(from, &rest);
 }
 
-/* What is on its way is still answered; what is not sent yet never is. */
 void call_drop_unsent(struct carrier *c, struct call *call)
 {
     struct flights unsent;
@@ -141,7 +138,7 @@ void call_drop_unsent(struct carrier *c, struct call *call)
     for (unsigned i = 0; i < c->topology.count; i++)
         recall(&c->topology.nodes[i]->pending, call, &unsent);
     call_wake(c, call);
-    lose_all(c, &unsent);
+    end_flights(c, &unsent);
 }
 
 void call_note_failure(struct call *call, const struct node *at)
@@ -176,17 +173,16 @@ static void tell_refusal(struct flight *flight)
     alloc.free(reply);
 }
 
-/* What did not come through is sent again, or the call fails. Of a refusal, words is NULL. */
-void call_fail(struct carrier *c, struct flight *flight, struct node *node, hibloom_status status, const char *words,
-               bool lost)
+void call_flight_failed(struct carrier *c, struct flight *flight, struct node *node, hibloom_status status,
+                        const char *words, bool lost)
 {
     struct call *call = flight->call;
     const bool elsewhere = node->role == NODE_REPLICA && !flight->at_primary && !call_has_failed(call);
     char where[NODE_HOST_SIZE + 16];
 
-    if (flight->errand == ERRAND_REPLICAS) { /* replicas_have_it goes on with it */
+    if (flight->kind == FLIGHT_WAIT) { /* replicas_may_end takes it for a restart */
         call->restarts = UINT64_MAX;
-        call_lose(c, flight);
+        call_end_flight(c, flight);
         return;
     }
     if (!elsewhere && !(hibloom_is_retryable(status) && call_may_retry(c, call))) {
@@ -197,7 +193,7 @@ void call_fail(struct carrier *c, struct flight *flight, struct node *node, hibl
             else
                 call_give_up(c, call, node, status, words);
         }
-        call_lose(c, flight);
+        call_end_flight(c, flight);
         return;
     }
     if (!lost && !elsewhere && call->attempts == 0) /* of a lost connection there is a line already */
@@ -221,15 +217,14 @@ void call_fail(struct carrier *c, struct flight *flight, struct node *node, hibl
 
 /* ---- A server that forgot --------------------------------------------------------------- */
 
-/* Does the handle not know yet that a server forgot? */
-bool call_has_forgotten(const struct carrier *c, const struct call *call)
+bool call_missed_restart(const struct carrier *c, const struct call *call)
 {
     const struct redis_filter *own = call->task->filter != NULL ? redis_filter_of(call->task->filter) : NULL;
 
     return own != NULL && own->restarts != c->store.server.stats.restarts && !c->settings.options.accept_restarts;
 }
 
-void call_tell_forgotten(struct carrier *c, struct call *call, const struct node *at)
+void call_tell_restart(struct carrier *c, struct call *call, const struct node *at)
 {
     redis_filter_of(call->task->filter)->restarts = c->store.server.stats.restarts;
     call_give_up(c, call, at, HIBLOOM_ELOST,
@@ -237,7 +232,7 @@ void call_tell_forgotten(struct carrier *c, struct call *call, const struct node
                  "call goes on)");
 }
 
-void call_tell_all_forgotten(struct carrier *c, const struct node *node)
+void call_tell_all_restart(struct carrier *c, const struct node *node)
 {
     char where[NODE_HOST_SIZE + 16];
 
@@ -247,6 +242,6 @@ void call_tell_all_forgotten(struct carrier *c, const struct node *node)
                  "acknowledged may be missing",
                  carrier_where(c, node, where, sizeof where));
     for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls))
-        if ((!call->sent || call->task->reads) && !call_has_failed(call) && call_has_forgotten(c, call))
-            call_tell_forgotten(c, call, node);
+        if ((!call->sent || call->task->reads) && !call_has_failed(call) && call_missed_restart(c, call))
+            call_tell_restart(c, call, node);
 }

@@ -5,10 +5,11 @@
  *   dispatch   a flight -> a node; refused or redirected: once more
  *   node       open -> greet -> ready; lost
  *   locate     asks one node after the other who is where
- *   replicas   WAIT behind adds; look-ups that lag
+ *   replicas   WAIT behind adds; look-ups of replicas
+ *   topology   the nodes, and which has a slot (data only); flight, greeting: the same
  *
- * Events note what has moved, and settle goes on with it at their end: so no task is
- * asked while it is being told, and nothing here calls itself. */
+ * An event makes calls runnable, and carrier_settle, at its end, asks their tasks for what
+ * is next. So next() of a task is never called from within its reply(). */
 #include "net/carrier.h"
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -31,7 +32,7 @@ static void take_outbox(struct carrier *c, struct call *call)
 
     for (size_t i = 0; i < outbox->count; i++) {
         const struct exchange *exchange = &outbox->exchanges[i];
-        struct flight *flight = flight_new(&c->hangar, call, ERRAND_TASK, exchange, bytes + from, exchange->end - from);
+        struct flight *flight = flight_new(&c->pool, call, FLIGHT_TASK, exchange, bytes + from, exchange->end - from);
         from = exchange->end;
         if (flight != NULL) {
             flights_put(&call->waiting, flight);
@@ -40,13 +41,13 @@ static void take_outbox(struct carrier *c, struct call *call)
         task_no_memory(call->task);
         for (uint32_t index = 0; index < exchange->replies; index++)
             call->task->class->reply(call->task, exchange->tag, index, NULL);
-        call_moved(c, call);
+        call_set_runnable(c, call);
     }
     outbox_empty(outbox);
 }
 
-/* A call that failed before anything was sent has nothing to take back. */
-static bool is_vain(struct carrier *c, struct call *call)
+/* A call that failed before anything was sent has nothing to take back: it ends. */
+static bool end_unsent(struct carrier *c, struct call *call)
 {
     if (!call_has_failed(call) || call->sent)
         return false;
@@ -61,17 +62,17 @@ static bool step(struct carrier *c, struct call *call)
         dispatch_call(c, call);
     if (call->replicas_left > 0)
         return false;
-    if (is_vain(c, call))
+    if (end_unsent(c, call))
         return true;
     switch (call->task->class->next(call->task, &call->outbox)) {
     case TASK_SEND:
         take_outbox(c, call);
         dispatch_call(c, call);
-        call_moved(c, call);
+        call_set_runnable(c, call);
         break;
     case TASK_WAIT: break;
     case TASK_PAUSE: call_sleep(c, call, clock_now_ms() + call->task->pause_ms); break;
-    case TASK_DONE: return replicas_have_it(c, call);
+    case TASK_DONE: return replicas_may_end(c, call);
     }
     return false;
 }
@@ -80,9 +81,9 @@ static void end(struct carrier *c, struct call *call)
 {
     call->done = true;
     call_wake(c, call);
-    if (call->queued)
-        TAILQ_REMOVE(&c->moved, call, in_moved);
-    call->queued = false;
+    if (call->runnable)
+        TAILQ_REMOVE(&c->runnable, call, in_runnable);
+    call->runnable = false;
     TAILQ_REMOVE(&c->calls, call, in_calls);
     TAILQ_INSERT_TAIL(&c->ended, call, in_calls);
 }
@@ -106,14 +107,14 @@ static void flush(struct carrier *c)
 void carrier_settle(struct carrier *c)
 {
     do {
-        for (struct call *call; (call = TAILQ_FIRST(&c->moved)) != NULL;) {
-            TAILQ_REMOVE(&c->moved, call, in_moved);
-            call->queued = false;
+        for (struct call *call; (call = TAILQ_FIRST(&c->runnable)) != NULL;) {
+            TAILQ_REMOVE(&c->runnable, call, in_runnable);
+            call->runnable = false;
             if (step(c, call))
                 end(c, call);
         }
         flush(c);
-    } while (!TAILQ_EMPTY(&c->moved));
+    } while (!TAILQ_EMPTY(&c->runnable));
 }
 
 void carrier_begin(struct carrier *c, struct call *call, struct task *task)
@@ -123,11 +124,11 @@ void carrier_begin(struct carrier *c, struct call *call, struct task *task)
     *call = (struct call){.task = task, .outbox = outbox, .number = ++c->store.server.stats.calls};
     flights_make(&call->waiting);
     TAILQ_INSERT_TAIL(&c->calls, call, in_calls);
-    call_moved(c, call);
+    call_set_runnable(c, call);
     call->restarts = c->store.server.stats.restarts;
     call->deadline = c->deadline_ms != 0 ? clock_now_ms() + c->deadline_ms : 0;
-    if (task->status == HIBLOOM_OK && call_has_forgotten(c, call))
-        call_tell_forgotten(c, call, NULL);
+    if (task->status == HIBLOOM_OK && call_missed_restart(c, call))
+        call_tell_restart(c, call, NULL);
     carrier_settle(c);
 }
 
@@ -147,7 +148,7 @@ static void drop_canceled(struct carrier *c, struct flights *flights, const hibl
     flights_join(&all, flights);
     for (struct flight *flight; (flight = flights_take(&all)) != NULL;)
         if (is_canceled(flight, filter))
-            call_lose(c, flight);
+            call_end_flight(c, flight);
         else
             flights_put(flights, flight);
 }
@@ -160,7 +161,7 @@ void carrier_cancel(struct carrier *c, const hibloom *filter)
         task_fail(call->task, HIBLOOM_ECANCELED, "given up before it was answered");
         drop_canceled(c, &call->waiting, filter);
         call_wake(c, call);
-        call_moved(c, call);
+        call_set_runnable(c, call);
     }
     for (unsigned i = 0; i < c->topology.count; i++)
         drop_canceled(c, &c->topology.nodes[i]->pending, filter);
@@ -195,7 +196,7 @@ void carrier_reply(struct carrier *c, struct node *node, struct reply *reply)
         return;
     }
     flight->asked = false;
-    if (flight->errand == ERRAND_REPLICAS)
+    if (flight->kind == FLIGHT_WAIT)
         replicas_take(c, node, reply);
     else if (!dispatch_take_reply(c, node, flight, reply))
         return;
@@ -216,7 +217,7 @@ void carrier_object(struct carrier *c, struct node *node, const redisReply *obje
 {
     struct flight *flight = node->sent.first;
 
-    if (flight->errand == ERRAND_GREETING)
+    if (flight->kind == FLIGHT_GREETING)
         node_take_greeting(c, node, flight, object);
     else
         take_location(c, node, flight, object);
@@ -241,7 +242,7 @@ bool carrier_tick(struct carrier *c)
         next = TAILQ_NEXT(call, in_asleep);
         if (call->wake_at <= now) {
             call_wake(c, call);
-            call_moved(c, call);
+            call_set_runnable(c, call);
         } else if (c->wake_at == 0 || call->wake_at < c->wake_at) {
             c->wake_at = call->wake_at;
         }
@@ -265,7 +266,7 @@ bool carrier_make(struct carrier *c, struct settings *settings, const struct pip
     TAILQ_INIT(&c->calls);
     TAILQ_INIT(&c->ended);
     TAILQ_INIT(&c->asleep);
-    TAILQ_INIT(&c->moved);
+    TAILQ_INIT(&c->runnable);
     c->store.server.bitfield = c->settings.options.commands == HIBLOOM_COMMANDS_BITFIELD;
     if (getrandom(&c->random, sizeof c->random, GRND_NONBLOCK) < 0)
         c->random = clock_now_ms();
@@ -288,7 +289,7 @@ void carrier_free(struct carrier *c)
         c->pipes->close(node);
         alloc.free(node->pipe);
     }
-    hangar_free(&c->hangar);
+    flight_pool_free(&c->pool);
     topology_free(&c->topology);
     settings_free(&c->settings);
 }

@@ -8,7 +8,7 @@
  *   task -> exchanges -> flights -> a node's pipe -> replies -> task
  *              ^ lost, refused for now, or redirected: once more
  *
- * Calls end in call.done, by one of those four or by carrier_begin. */
+ * Any event, carrier_begin and carrier_cancel may end calls, this one or others: call.done. */
 #ifndef HIBLOOM_CARRIER_H
 #define HIBLOOM_CARRIER_H
 
@@ -33,21 +33,21 @@ struct carrier {
     const struct pipe_class *pipes;
     struct topology topology;
     bool borrowed;
-    bool stale;           /* who is where has to be asked (locate.c): */
-    bool locating;        /* it is being asked, */
-    bool told;            /* by the one that is asked now */
-    uint64_t round;       /* for the so-manyth time */
-    struct error nowhere; /* why the last node that was asked did not tell */
-    hibloom_status nowhere_status;
-    struct hangar hangar;
+    bool stale;                   /* who is where has to be asked before more is sent (locate.c) */
+    bool locating;                /* a node is being asked */
+    bool told;                    /* no reply of that node was wrong so far */
+    uint64_t round;               /* of asking: no node is asked twice in one */
+    struct error locate_error;    /* why the last node that was asked gave no answer, */
+    hibloom_status locate_status; /* and its status */
+    struct flight_pool pool;
     struct calls calls, ended;
-    struct calls moved;  /* so that nobody walks a hundred thousand calls for each reply */
-    struct calls asleep; /* until their wake_at, of which none is before: */
+    struct calls runnable; /* the few of a hundred thousand whose task can go on now */
+    struct calls asleep;   /* each until its own wake_at; the earliest of them: */
     uint64_t wake_at;
-    bool timed; /* the driver calls carrier_tick when it is time, whatever else comes */
-    uint64_t numbers;
+    bool timed;           /* the driver calls carrier_tick when it is time, whatever else comes */
+    uint64_t numbers;     /* flights sent so far: the number of the next */
     uint64_t deadline_ms; /* of a call; 0: none */
-    uint64_t random;
+    uint64_t random;      /* for the pauses between tries */
 };
 
 /* Takes the settings over. False: out of memory. */
@@ -61,8 +61,8 @@ void carrier_cancel(struct carrier *, const hibloom *);
 
 void carrier_end(struct carrier *, struct call *); /* once it is done */
 
-/* What has happened. A reply goes to the oldest flight of the node; those that the
- * carrier has asked for want an object. */
+/* What has happened. A reply is to the oldest flight of the node. Where no call waits for
+ * it (greeting, locate) the carrier wants it as an object: carrier_object. */
 void carrier_opened(struct carrier *, struct node *);
 bool carrier_wants_object(const struct node *);
 void carrier_reply(struct carrier *, struct node *, struct reply *);
@@ -70,14 +70,14 @@ void carrier_object(struct carrier *, struct node *, const redisReply *);
 void carrier_lost(struct carrier *, struct node *, hibloom_status, const char *words);
 uint64_t carrier_wake_at(const struct carrier *); /* 0: never */
 
-/* Goes on with what has waited long enough; whether there was any. Where the driver is not
- * timed and nothing is on its way, nobody would come again: so all has waited long enough. */
+/* Wakes the calls that have slept long enough; whether there was any. Where nothing is sure to
+ * call this again (carrier_can_wait), that is all of them. */
 bool carrier_tick(struct carrier *);
 
 /* A call's failure as the store's error, with the node where it failed. */
 hibloom_status carrier_error(struct carrier *, const struct call *);
 
-/* After an event that was no reply: goes on with what has moved. */
+/* Asks the tasks of runnable calls for what is next, and flushes. Events end with it. */
 void carrier_settle(struct carrier *);
 
 /* "host:port", "unix:///path". Returns buf. */

@@ -405,7 +405,7 @@ bool connection_is_alive(const struct connection *c)
  * gave, of which there are no more than two windows can have. */
 #define LAST_ANSWERS 10000
 
-static void hear_last_words(struct connection *c)
+static void read_last_error(struct connection *c)
 {
     const struct reply *reply = NULL;
 
@@ -439,7 +439,7 @@ hibloom_status connection_flush(struct connection *c)
     while (c->alive && !done) {
         if (transfer(c->context, &done) != REDIS_OK) {
             if (errno == EPIPE || errno == ECONNRESET)
-                hear_last_words(c);
+                read_last_error(c);
             else if (errno == EINTR) /* hiredis gives up on that over TLS only, where a borrowed one may block */
                 c->context->err = 0, c->context->errstr[0] = '\0';
             else

@@ -22,7 +22,7 @@ static void send_flight(struct carrier *c, struct node *node, struct flight *fli
     struct error error;
 
     if (is_spent(node, call)) {
-        call_lose(c, flight);
+        call_end_flight(c, flight);
         return;
     }
     if (node->state == NODE_CLOSED && call_has_failed(call))
@@ -30,7 +30,7 @@ static void send_flight(struct carrier *c, struct node *node, struct flight *fli
     const hibloom_status status = node_send_flight(c, node, flight, &error);
     if (status != HIBLOOM_OK) {
         locate_note_stale(c);
-        call_fail(c, flight, node, status, error.words, false);
+        call_flight_failed(c, flight, node, status, error.words, false);
     }
 }
 
@@ -44,12 +44,12 @@ void dispatch_call(struct carrier *c, struct call *call)
     for (struct flight *flight; (flight = flights_take(&now)) != NULL;) {
         struct node *node = flight->to;
         if (flight->exchange.replies == 0 && c->topology.clustered && !c->stale) {
-            call_lose(c, flight); /* of a cluster, to know who is where is enough */
+            call_end_flight(c, flight); /* of a cluster, to know who is where is enough */
             continue;
         }
         if (node == NULL && !c->stale)
             node = topology_route(&c->topology, flight->exchange.slot,
-                                  replicas_may_lag(c, call) && !flight->at_primary);
+                                  replicas_may_answer(c, call) && !flight->at_primary);
         if (node == NULL && !c->stale && flight->redirects++ == 0)
             locate_note_stale(c); /* somebody may have it now */
         if (node != NULL)
@@ -57,15 +57,15 @@ void dispatch_call(struct carrier *c, struct call *call)
         else if (c->stale)
             flights_put(&call->waiting, flight);
         else
-            call_fail(c, flight, c->topology.nodes[0], HIBLOOM_EUNAVAILABLE,
-                      "no node of the cluster has the key's slot", false);
+            call_flight_failed(c, flight, c->topology.nodes[0], HIBLOOM_EUNAVAILABLE,
+                               "no node of the cluster has the key's slot", false);
     }
     if (call->waiting.first != NULL && call->wake_at == 0)
         locate_begin(c);
 }
 
-/* Refused for now: redirected, or to be sent again later. */
-static void send_elsewhere(struct carrier *c, struct node *node, struct flight *flight)
+/* A flight was refused for now: it goes to the node that the refusal names, or is sent again later. */
+static void take_refusal(struct carrier *c, struct node *node, struct flight *flight)
 {
     const enum refusal refusal = flight->refusal;
     const bool was_fine = !call_has_failed(flight->call);
@@ -75,16 +75,16 @@ static void send_elsewhere(struct carrier *c, struct node *node, struct flight *
     if (refusal == REFUSAL_MOVED || refusal == REFUSAL_ASK)
         to = topology_redirect(&c->topology, node, flight->words, &took_over);
     if (took_over)
-        call_tell_all_forgotten(c, to);
+        call_tell_all_restart(c, to);
     if (was_fine && call_has_failed(flight->call)) { /* it has just been told that a server forgot */
-        call_lose(c, flight);
+        call_end_flight(c, flight);
         return;
     }
     if (refusal == REFUSAL_READONLY || refusal == REFUSAL_MASTERDOWN || refusal == REFUSAL_MOVED)
         locate_note_stale(c);
     node->leave = node->leave || refusal == REFUSAL_READONLY;
     if (to == NULL || flight->redirects++ == REDIRECTS_MAX) {
-        call_fail(c, flight, node, refusal_status(refusal), NULL, false);
+        call_flight_failed(c, flight, node, refusal_status(refusal), NULL, false);
         return;
     }
     c->store.server.stats.redirects++;
@@ -92,11 +92,11 @@ static void send_elsewhere(struct carrier *c, struct node *node, struct flight *
     flight->to = to;
     flight->asking = refusal == REFUSAL_ASK;
     flights_put(&flight->call->waiting, flight);
-    if (flight->call->wake_at == 0)
+    if (flight->call->wake_at == 0) /* until the next tick: others of its flights are redirected, too */
         call_sleep(c, flight->call, clock_now_ms());
 }
 
-/* Can somebody else answer it, or the same server later? */
+/* Is the refusal kept from the task, since somebody else can answer, or the same server later? */
 static bool is_held(const struct carrier *c, const struct node *node, const struct flight *flight, enum refusal refusal)
 {
     if (c->topology.clustered && (refusal == REFUSAL_MOVED || refusal == REFUSAL_ASK))
@@ -129,11 +129,11 @@ bool dispatch_take_reply(struct carrier *c, struct node *node, struct flight *fl
         return false;
     (void)flights_take(&node->sent);
     if (flight->held > 0) {
-        send_elsewhere(c, node, flight);
+        take_refusal(c, node, flight);
         return true;
     }
     call_note_progress(call);
-    call_moved(c, call);
+    call_set_runnable(c, call);
     flight_free(flight);
     return true;
 }
@@ -147,13 +147,13 @@ void dispatch_all(struct carrier *c)
         }
 }
 
-void dispatch_none(struct carrier *c, hibloom_status status, const char *words)
+void dispatch_fail_all(struct carrier *c, hibloom_status status, const char *words)
 {
     for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls)) {
         struct flights waiting;
         flights_make(&waiting);
         flights_join(&waiting, &call->waiting);
         for (struct flight *flight; (flight = flights_take(&waiting)) != NULL;)
-            call_fail(c, flight, c->topology.nodes[0], status, words, false);
+            call_flight_failed(c, flight, c->topology.nodes[0], status, words, false);
     }
 }

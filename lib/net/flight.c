@@ -37,34 +37,34 @@ void flights_join(struct flights *flights, struct flights *rest)
     flights_make(rest);
 }
 
-#define HANGAR_BYTES (128u << 10) /* two windows; what is longer is rare */
+#define POOL_BYTES (128u << 10) /* two windows; what is longer is rare */
 
 /* One with so much room, or NULL. */
-static struct flight *take_spare(struct hangar *hangar, size_t len)
+static struct flight *take_spare(struct flight_pool *pool, size_t len)
 {
-    for (struct flight **at = &hangar->first; *at != NULL; at = &(*at)->next)
+    for (struct flight **at = &pool->first; *at != NULL; at = &(*at)->next)
         if ((*at)->room >= len) {
             struct flight *flight = *at;
             *at = flight->next;
-            hangar->bytes -= flight->room;
+            pool->bytes -= flight->room;
             return flight;
         }
     return NULL;
 }
 
-struct flight *flight_new(struct hangar *hangar, struct call *call, enum errand errand, const struct exchange *exchange,
-                          const char *bytes, size_t len)
+struct flight *flight_new(struct flight_pool *pool, struct call *call, enum flight_kind kind,
+                          const struct exchange *exchange, const char *bytes, size_t len)
 {
-    struct flight *flight = take_spare(hangar, len);
+    struct flight *flight = take_spare(pool, len);
     const size_t room = flight != NULL ? flight->room : len;
 
     if (flight == NULL)
         flight = alloc.malloc(sizeof *flight + room);
     if (flight == NULL)
         return NULL;
-    *flight = (struct flight){.hangar = hangar,
+    *flight = (struct flight){.pool = pool,
                               .call = call,
-                              .errand = errand,
+                              .kind = kind,
                               .exchange = *exchange,
                               .carried_out = NO_COMMAND,
                               .doubtful = NO_COMMAND,
@@ -86,24 +86,24 @@ void flight_free(struct flight *flight)
 {
     if (flight == NULL)
         return;
-    struct hangar *hangar = flight->hangar;
+    struct flight_pool *pool = flight->pool;
     alloc.free(flight->words);
-    if (flight->errand == ERRAND_GREETING || hangar->bytes + flight->room > HANGAR_BYTES) {
+    if (flight->kind == FLIGHT_GREETING || pool->bytes + flight->room > POOL_BYTES) {
         scrap(flight);
         return;
     }
-    hangar->bytes += flight->room;
-    flight->next = hangar->first;
-    hangar->first = flight;
+    pool->bytes += flight->room;
+    flight->next = pool->first;
+    pool->first = flight;
 }
 
-void hangar_free(struct hangar *hangar)
+void flight_pool_free(struct flight_pool *pool)
 {
-    for (struct flight *flight; (flight = hangar->first) != NULL;) {
-        hangar->first = flight->next;
+    for (struct flight *flight; (flight = pool->first) != NULL;) {
+        pool->first = flight->next;
         scrap(flight);
     }
-    hangar->bytes = 0;
+    pool->bytes = 0;
 }
 
 size_t flight_from(const struct flight *flight)

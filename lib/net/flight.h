@@ -13,7 +13,7 @@ struct node;
 
 /* Whose the replies are: the task's, or the carrier's, which asks who a new
  * connection leads to, where the slots are, who the master is, and how many replicas have it. */
-enum errand { ERRAND_TASK, ERRAND_GREETING, ERRAND_LOCATE, ERRAND_REPLICAS };
+enum flight_kind { FLIGHT_TASK, FLIGHT_GREETING, FLIGHT_LOCATE, FLIGHT_WAIT };
 
 #define NO_COMMAND UINT32_MAX
 
@@ -21,18 +21,18 @@ struct flights { /* a queue */
     struct flight *first, **end;
 };
 
-/* Flights that have ended, for the next: so what a call has to take back when memory
+/* The memory of flights that have ended, for the next ones: so what a call has to take back when memory
  * runs out can still be sent, and the usual call allocates none. */
-struct hangar {
+struct flight_pool {
     struct flight *first;
-    size_t bytes; /* of room, in all */
+    size_t bytes; /* the sum of their room */
 };
 
 struct flight {
     struct flight *next;
-    struct hangar *hangar;
+    struct flight_pool *pool;
     struct call *call; /* NULL: none waits for it */
-    enum errand errand;
+    enum flight_kind kind;
     struct exchange exchange;
     uint64_t number;      /* flights are numbered as they are sent */
     uint32_t index;       /* of the reply that is delivered next */
@@ -41,7 +41,7 @@ struct flight {
     char *words;
     uint32_t carried_out; /* the first command behind that one which was; NO_COMMAND: none */
     uint32_t doubtful;    /* from this command on, they may have been carried out before; NO_COMMAND: none */
-    struct node *to;      /* it was redirected there */
+    struct node *to;      /* only there: redirected, or WAIT; NULL: where its slot is */
     bool asking;          /* in front of each command goes ASKING, */
     bool asked;           /* whose reply has come */
     bool at_primary;      /* and not at a replica, which did not know */
@@ -56,10 +56,10 @@ struct flight *flights_take(struct flights *);             /* the first; NULL: n
 void flights_join(struct flights *, struct flights *rest); /* which is empty then */
 
 /* NULL: out of memory. */
-struct flight *flight_new(struct hangar *, struct call *, enum errand, const struct exchange *, const char *bytes,
-                          size_t len);
+struct flight *flight_new(struct flight_pool *, struct call *, enum flight_kind, const struct exchange *,
+                          const char *bytes, size_t len);
 void flight_free(struct flight *);
-void hangar_free(struct hangar *);
+void flight_pool_free(struct flight_pool *);
 
 /* Where the commands begin whose replies have not been delivered. */
 size_t flight_from(const struct flight *);

@@ -59,7 +59,7 @@ static hibloom_status ask(struct carrier *c, struct node *node, struct error *er
     c->told = true;
 
     if (!commands.failed)
-        flight = flight_new(&c->hangar, NULL, ERRAND_LOCATE, &(struct exchange){.replies = replies}, commands.bytes,
+        flight = flight_new(&c->pool, NULL, FLIGHT_LOCATE, &(struct exchange){.replies = replies}, commands.bytes,
                             commands.len);
     commands_free(&commands);
     if (flight == NULL)
@@ -77,13 +77,13 @@ static void ask_next(struct carrier *c)
 
     while ((node = next_candidate(c)) != NULL) {
         node->asked = c->round;
-        const hibloom_status status = ask(c, node, &c->nowhere);
+        const hibloom_status status = ask(c, node, &c->locate_error);
         if (status == HIBLOOM_OK)
             return;
-        c->nowhere_status = status;
+        c->locate_status = status;
     }
     c->locating = false;
-    dispatch_none(c, c->nowhere_status, c->nowhere.words);
+    dispatch_fail_all(c, c->locate_status, c->locate_error.words);
 }
 
 /* Where that is not fixed, it has to be asked before more is sent. */
@@ -98,13 +98,13 @@ void locate_begin(struct carrier *c)
         return;
     c->locating = true;
     c->round++;
-    c->nowhere_status = error_set(&c->nowhere, HIBLOOM_EUNAVAILABLE, "there is nobody to ask who is where");
+    c->locate_status = error_set(&c->locate_error, HIBLOOM_EUNAVAILABLE, "there is nobody to ask who is where");
     ask_next(c);
 }
 
 void locate_failed(struct carrier *c, hibloom_status status, const char *words)
 {
-    c->nowhere_status = error_set(&c->nowhere, status, "%s", words);
+    c->locate_status = error_set(&c->locate_error, status, "%s", words);
     ask_next(c);
 }
 
@@ -133,11 +133,11 @@ void locate_take(struct carrier *c, const struct node *node, uint32_t index, boo
     if (wrong != NULL) {
         const hibloom_status status = reply->type == REDIS_REPLY_ERROR ? refusal_status(refusal_of(wrong))
                                                                        : HIBLOOM_EUNAVAILABLE;
-        c->nowhere_status = error_set(&c->nowhere, status, "%s", wrong);
+        c->locate_status = error_set(&c->locate_error, status, "%s", wrong);
         c->told = false;
     }
     if (took_over)
-        call_tell_all_forgotten(c, NULL);
+        call_tell_all_restart(c, NULL);
     if (!last)
         return;
     if (!c->told) {

@@ -15,7 +15,7 @@ void locate_note_stale(struct carrier *);
 /* The node that was asked has not told. */
 void locate_failed(struct carrier *, hibloom_status, const char *words);
 
-/* Takes reply number `index` of a node; the last one of it? */
+/* Takes reply number `index` of the node that was asked. Last: no more will come of it. */
 void locate_take(struct carrier *, const struct node *, uint32_t index, bool last, const redisReply *);
 
 #endif

@@ -9,7 +9,7 @@
 
 /* ---- Nodes ------------------------------------------------------------------------------- */
 
-void node_shut(struct carrier *c, struct node *node)
+static void shut(struct carrier *c, struct node *node)
 {
     c->pipes->close(node);
     node->state = NODE_CLOSED;
@@ -23,7 +23,7 @@ static void node_send(struct carrier *c, struct node *node, struct flight *fligh
     size_t at = flight_from(flight);
 
     if (flight->exchange.replies == 0) { /* it only wanted to get here */
-        call_lose(c, flight);
+        call_end_flight(c, flight);
         return;
     }
     flight->number = c->numbers++;
@@ -63,7 +63,7 @@ hibloom_status node_greet(struct carrier *c, struct node *node)
     }
     greeting_write(&node->greeting, &commands, &c->settings, node->role);
     if (!commands.failed)
-        flight = flight_new(&c->hangar, NULL, ERRAND_GREETING, &(struct exchange){.replies = node->greeting.count},
+        flight = flight_new(&c->pool, NULL, FLIGHT_GREETING, &(struct exchange){.replies = node->greeting.count},
                             commands.bytes, commands.len);
     commands_free(&commands);
     if (flight != NULL)
@@ -81,20 +81,20 @@ void node_lose(struct carrier *c, struct node *node, hibloom_status status, cons
     flights_make(&pending);
     flights_join(&sent, &node->sent);
     flights_join(&pending, &node->pending);
-    node_shut(c, node);
+    shut(c, node);
     locate_note_stale(c);
     for (struct flight *flight; (flight = flights_take(&sent)) != NULL;) {
         if (flight->call != NULL) {
-            call_fail(c, flight, node, status, words, true);
+            call_flight_failed(c, flight, node, status, words, true);
             continue;
         }
-        if (flight->errand == ERRAND_LOCATE)
+        if (flight->kind == FLIGHT_LOCATE)
             locate_failed(c, status, words);
         flight_free(flight);
     }
     for (struct flight *flight; (flight = flights_take(&pending)) != NULL;) {
         if (flight->call != NULL) {
-            call_fail(c, flight, node, status, words, false);
+            call_flight_failed(c, flight, node, status, words, false);
             continue;
         }
         locate_failed(c, status, words);
@@ -117,23 +117,24 @@ void node_take_greeting(struct carrier *c, struct node *node, struct flight *fli
         return;
     flight_free(flights_take(&node->sent));
     settings_log(&c->settings, HIBLOOM_LOG_INFO, "%s: connected", carrier_where(c, node, where, sizeof where));
-    /* a replica that restarts gets all of it from its primary */
+    /* A replica that restarts gets all of it from its primary. Node 0 of a Sentinel store is the
+     * master, wherever it is: there another run is also another server. */
     const bool restarted = node->role == NODE_PRIMARY && node->run_id[0] != '\0' && g->run_id[0] != '\0' &&
                            strcmp(node->run_id, g->run_id) != 0;
     if (g->run_id[0] != '\0')
         strcpy(node->run_id, g->run_id);
     if (restarted)
-        call_tell_all_forgotten(c, node);
+        call_tell_all_restart(c, node);
     make_ready(c, node);
 }
 
 /* Makes the connection, if there is none. Not OK: it cannot be made. */
-static hibloom_status node_reach(struct carrier *c, struct node *node, struct error *error)
+static hibloom_status ensure_connection(struct carrier *c, struct node *node, struct error *error)
 {
     const bool quiet = node->state == NODE_READY && node->sent.first == NULL;
 
     if (quiet && (node->leave || !c->pipes->is_alive(node)))
-        node_shut(c, node);
+        shut(c, node);
     if (node->state != NODE_CLOSED)
         return !node->leave
                    ? HIBLOOM_OK
@@ -147,7 +148,7 @@ static hibloom_status node_reach(struct carrier *c, struct node *node, struct er
         return HIBLOOM_OK;
     status = node_greet(c, node);
     if (status != HIBLOOM_OK)
-        node_shut(c, node);
+        shut(c, node);
     return status != HIBLOOM_OK ? error_set(error, status, "out of memory") : HIBLOOM_OK;
 }
 
@@ -161,7 +162,7 @@ void carrier_opened(struct carrier *c, struct node *node)
 
 hibloom_status node_send_flight(struct carrier *c, struct node *node, struct flight *flight, struct error *error)
 {
-    const hibloom_status status = node_reach(c, node, error);
+    const hibloom_status status = ensure_connection(c, node, error);
 
     if (status != HIBLOOM_OK)
         return status;

@@ -6,8 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* May replicas answer? Where one does not know the filter yet, the primary is asked again. */
-bool replicas_may_lag(const struct carrier *c, const struct call *call)
+bool replicas_may_answer(const struct carrier *c, const struct call *call)
 {
     return c->settings.options.read_from_replicas && call->task->reads && call->task->again != NULL &&
            !call->at_primary;
@@ -25,7 +24,7 @@ static void ask_replicas(struct carrier *c, struct call *call)
             continue;
         struct flight *flight = commands.failed
                                     ? NULL
-                                    : flight_new(&c->hangar, call, ERRAND_REPLICAS, &(struct exchange){.replies = 1},
+                                    : flight_new(&c->pool, call, FLIGHT_WAIT, &(struct exchange){.replies = 1},
                                                  commands.bytes, commands.len);
         if (flight == NULL) {
             task_no_memory(call->task);
@@ -49,13 +48,13 @@ void replicas_take(struct carrier *c, struct node *node, const struct reply *rep
     char words[REPLY_TEXT];
 
     if (reply->type == REDIS_REPLY_INTEGER && reply->integers[0] >= wanted) {
-        call_lose(c, flight);
+        call_end_flight(c, flight);
         return;
     }
     if (refusal == REFUSAL_READONLY) { /* it is no primary any more */
         node->leave = true;
         locate_note_stale(c);
-        call_fail(c, flight, node, HIBLOOM_EUNAVAILABLE, NULL, false);
+        call_flight_failed(c, flight, node, HIBLOOM_EUNAVAILABLE, NULL, false);
         return;
     }
     if (refusal_status(refusal) == HIBLOOM_EUNAVAILABLE && call_may_retry(c, call)) {
@@ -70,17 +69,16 @@ void replicas_take(struct carrier *c, struct node *node, const struct reply *rep
         snprintf(words, sizeof words, "%lld of the %u replicas that are asked for have the adds", reply->integers[0],
                  wanted);
     call_give_up(c, call, node, refusal_status(refusal), words);
-    call_lose(c, flight);
+    call_end_flight(c, flight);
 }
 
-/* Whether the call ends now: all that it added is where it has to be. */
-bool replicas_have_it(struct carrier *c, struct call *call)
+bool replicas_may_end(struct carrier *c, struct call *call)
 {
-    if (replicas_may_lag(c, call) && call->task->status >= HIBLOOM_ENOTFOUND &&
+    if (replicas_may_answer(c, call) && call->task->status >= HIBLOOM_ENOTFOUND &&
         call->task->status <= HIBLOOM_ECORRUPT) {
         call->at_primary = true;
         call->task->again(call->task);
-        call_moved(c, call);
+        call_set_runnable(c, call);
         return false;
     }
     if (!call->task->adds || c->settings.options.min_replicas == 0 || call_has_failed(call) || !call->sent)
@@ -90,7 +88,7 @@ bool replicas_have_it(struct carrier *c, struct call *call)
         if (call->task->again != NULL && call_may_retry(c, call)) {
             call->task->again(call->task);
             memset(call->touched, 0, sizeof call->touched);
-            call_moved(c, call);
+            call_set_runnable(c, call);
             call->wait_asked = false;
             return false;
         }

@@ -4,14 +4,15 @@
 
 #include "net/carrier.h"
 
-/* The task is done: whether its call ends now, since all that it added is where it
- * has to be, and what it was answered can be believed. */
-bool replicas_have_it(struct carrier *, struct call *);
+/* The task is done; whether its call ends now, too. Not if a replica did not know the filter:
+ * the primary is asked then. Not until min_replicas have the adds: it sends WAIT. Where a
+ * server was lost before that, the task begins anew. */
+bool replicas_may_end(struct carrier *, struct call *);
 
 /* A reply to WAIT. */
 void replicas_take(struct carrier *, struct node *, const struct reply *);
 
 /* May a replica answer it that lacks what was added a moment ago? */
-bool replicas_may_lag(const struct carrier *, const struct call *);
+bool replicas_may_answer(const struct carrier *, const struct call *);
 
 #endif

@@ -6,7 +6,7 @@
  *   redis+sentinel://    node 0 is the master, wherever it is; the others are
  *                        Sentinels, and replicas if those are read
  *
- * Pure data: nothing here sends anything. */
+ * Pure data: nothing here sends anything. node.c opens and loses their connections. */
 #ifndef HIBLOOM_TOPOLOGY_H
 #define HIBLOOM_TOPOLOGY_H
 
