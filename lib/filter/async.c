@@ -1,7 +1,6 @@
 /* async.c: a store on an event loop: how it comes to be and goes, and whom it calls back. See async.h. */
 #include "filter/async.h"
 #include "base/alloc.h"
-#include "net/tls.h"
 
 #include <hiredis/async.h>
 
@@ -190,8 +189,6 @@ hibloom_status hibloom_async_connect(hibloom_async **out, const char *uri, const
 
     if (status == HIBLOOM_OK && settings.uri.kind == URI_MEMORY)
         status = error_set(&error, HIBLOOM_ENOTSUP, "a store in memory needs no event loop: use hibloom_memory");
-    else if (status == HIBLOOM_OK && settings.uri.tls)
-        status = tls_check(&error);
     if (status == HIBLOOM_OK && attach == NULL)
         status = error_set(&error, HIBLOOM_EINVAL, "there is no function that attaches a connection to the loop");
     if (status == HIBLOOM_OK)

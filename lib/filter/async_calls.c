@@ -211,7 +211,7 @@ static hibloom_status count(hibloom *handle, struct store_count *out)
 {
     struct hibloom_async *async = async_store_of(handle);
 
-    if (async->count != NULL) {
+    if (async->count != NULL && out != NULL) {
         *out = *async->count;
         return HIBLOOM_OK;
     }

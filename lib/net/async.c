@@ -92,6 +92,8 @@ static void die(struct line *line)
                     tls != NULL         ? tls
                     : context->err != 0 ? context->errstr
                                         : "the connection was closed");
+    if (tls != NULL)
+        tls_forget();
     if (a->carrier.borrowed)
         a->theirs = NULL;
     else

@@ -100,8 +100,7 @@ void call_note_progress(struct call *call)
 void call_end_flight(struct carrier *c, struct flight *flight)
 {
     struct call *call = flight->call;
-    const uint32_t replies = flight->exchange.replies > 0 ? flight->exchange.replies
-                                                          : 1; /* without commands: reply() is called once */
+    const uint32_t replies = flight->exchange.replies > 0 ? flight->exchange.replies : 1; /* see task.h */
 
     if (flight->kind == FLIGHT_TASK)
         for (; flight->index < replies; flight->index++)

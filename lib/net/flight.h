@@ -11,8 +11,8 @@
 struct call;
 struct node;
 
-/* Whose the replies are: the task's, or the carrier's, which asks who a new
- * connection leads to, where the slots are, who the master is, and how many replicas have it. */
+/* What the replies are: the task's, or the carrier's own: those to a greeting, to "who is
+ * where", and to WAIT. The carrier's belong to no call, but for WAIT's. */
 enum flight_kind { FLIGHT_TASK, FLIGHT_GREETING, FLIGHT_LOCATE, FLIGHT_WAIT };
 
 #define NO_COMMAND UINT32_MAX
@@ -21,8 +21,8 @@ struct flights { /* a queue */
     struct flight *first, **end;
 };
 
-/* The memory of flights that have ended, for the next ones: so what a call has to take back when memory
- * runs out can still be sent, and the usual call allocates none. */
+/* The memory of flights that have ended, for the next ones: so what a call has to take
+ * back when memory runs out can still be sent, and the usual call allocates none. */
 struct flight_pool {
     struct flight *first;
     size_t bytes; /* the sum of their room */

@@ -78,11 +78,12 @@ bool topology_make(struct topology *t, const struct uri *uri)
 {
     *t = (struct topology){.clustered = uri->kind == URI_CLUSTER};
     t->nodes = alloc.calloc(NODES_MAX, sizeof *t->nodes);
-    t->slots = t->clustered ? alloc.malloc(CLUSTER_SLOTS * sizeof *t->slots) : NULL;
+    t->slots = t->clustered ? alloc.malloc(2 * CLUSTER_SLOTS * sizeof *t->slots) : NULL;
+    t->owners = t->clustered && t->slots != NULL ? t->slots + CLUSTER_SLOTS : NULL;
     if (t->nodes == NULL || (t->clustered && t->slots == NULL))
         return false;
-    for (unsigned slot = 0; t->clustered && slot < CLUSTER_SLOTS; slot++)
-        t->slots[slot] = NODES_MAX;
+    for (unsigned i = 0; t->clustered && i < 2 * CLUSTER_SLOTS; i++)
+        t->slots[i] = NODES_MAX;
     const bool unnamed = uri->host_count == 0 || uri->kind == URI_SENTINEL; /* a socket's, the caller's, the master */
     if (unnamed) {
         struct node *node = add_node(t);
@@ -191,7 +192,7 @@ static bool read_range(struct topology *t, const struct node *asked, const redis
 static bool is_taken_over(const struct topology *t, const struct slot_map *map)
 {
     for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
-        const uint16_t before = t->slots[slot], now = map->slots[slot];
+        const uint16_t before = t->owners[slot], now = map->slots[slot];
         if (before != now && before < t->count && now < t->count && t->nodes[now]->role != NODE_PRIMARY)
             return true;
     }
@@ -213,6 +214,9 @@ bool topology_take_slots(struct topology *t, const struct node *asked, const red
     if (good) {
         *took_over = is_taken_over(t, map);
         memcpy(t->slots, map->slots, sizeof map->slots);
+        for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++)
+            if (map->slots[slot] != NODES_MAX)
+                t->owners[slot] = map->slots[slot];
         for (unsigned i = 0; i < t->count; i++) {
             /* a replica has to be told that it is read from */
             if (map->role[i] == NODE_REPLICA && t->nodes[i]->role != NODE_REPLICA)

@@ -92,6 +92,7 @@ static const char *read_host(struct uri_host *host, char *text, unsigned default
 {
     char *port = NULL;
 
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): schemes with hosts have room for them */
     *host = (struct uri_host){text, default_port};
     if (*text == '[') {
         char *close = strchr(text, ']');

@@ -103,7 +103,7 @@ static enum task_next next(struct task *task, struct outbox *outbox)
     return TASK_DONE;
 }
 
-/* A failure that the driver has noted is the inner task's to deal with. */
+/* A failure that the carrier has noted is the inner task's to deal with. */
 static void reply(struct task *task, uint32_t tag, uint32_t index, const struct reply *reply)
 {
     struct task *inner = &((struct look_first *)task)->inner.talk.task;

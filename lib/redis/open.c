@@ -427,8 +427,12 @@ void life_begin(struct life *life, enum life_goal goal, hibloom *filter, const h
 
 void life_end(struct life *life)
 {
-    if (life->goal != LIFE_DROP && (life->goal != LIFE_OPEN || life->talk.task.status != HIBLOOM_OK))
-        redis_filter_free(life->talk.task.filter);
+    hibloom *filter = life->talk.task.filter;
+
+    if (life->goal == LIFE_OPEN && life->talk.task.status == HIBLOOM_OK) /* what its own opening met was before it */
+        redis_filter_of(filter)->restarts = redis_filter_of(filter)->server->stats.restarts;
+    else if (life->goal != LIFE_DROP)
+        redis_filter_free(filter);
     alloc.free(life->mine);
     alloc.free(life->ids);
 }

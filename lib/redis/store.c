@@ -26,11 +26,7 @@ static hibloom_status run_life(hibloom *filter, enum life_goal goal, const hiblo
 
 static hibloom_status redis_open(hibloom *filter, const hibloom_spec *wanted)
 {
-    const hibloom_status status = run_life(filter, LIFE_OPEN, wanted);
-
-    if (status == HIBLOOM_OK) /* what its own opening met was before it */
-        redis_filter_of(filter)->restarts = redis_filter_of(filter)->server->stats.restarts;
-    return status;
+    return run_life(filter, LIFE_OPEN, wanted);
 }
 
 static hibloom_status redis_repair(hibloom *filter)

@@ -1,7 +1,7 @@
 /* store.h: the store whose bits lie in Redis, without the connections to it.
  *
- * Each function of a store is a task here. A driver has the connections: its own
- * struct begins with this one, and it runs the tasks. */
+ * Each function of a store is a task here. struct carrier (lib/net) begins with this one,
+ * and a driver's struct with that: it has the connections, and runs the tasks. */
 #ifndef HIBLOOM_REDIS_STORE_H
 #define HIBLOOM_REDIS_STORE_H
 

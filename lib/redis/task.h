@@ -1,19 +1,20 @@
 /* task.h: a call of the library as a task that does no I/O.
  *
  * A task writes commands and takes replies; what it asks, in which order, and
- * what it makes of the answers is its own. A driver (lib/net) carries the
- * commands: it owns sockets, deadlines and reconnecting. So a blocking call, an
- * event loop and several connections run one implementation of the protocol.
+ * what it makes of the answers is its own. The carrier (lib/net) brings the
+ * commands to servers, again where that is needed; under it a driver owns the
+ * sockets. So a blocking call, an event loop and several connections run one
+ * implementation of the protocol.
  *
- *     next() -> TASK_SEND: exchanges lie in the outbox      driver sends them, calls next again
- *               TASK_WAIT: it needs a reply first           driver reads one exchange, reply() each;
+ *     next() -> TASK_SEND: exchanges lie in the outbox      they are sent, next is called again
+ *               TASK_WAIT: it needs a reply first           reply() for each of an exchange, then next;
  *                                                           what lies in the outbox stays there
- *               TASK_PAUSE: for task->pause_ms              driver waits, calls next again
+ *               TASK_PAUSE: for task->pause_ms              next is called again after that
  *               TASK_DONE: status and words are final; nothing is outstanding
  *
  * Exchanges are answered in any order, the replies of one exchange in theirs.
  * Every reply that was asked for is delivered once; one that will never come is
- * delivered as NULL, and the driver has noted with task_fail why. A command whose
+ * delivered as NULL, and the carrier has noted with task_fail why. A command whose
  * reply was lost may be sent again: reply->repeated. */
 #ifndef HIBLOOM_TASK_H
 #define HIBLOOM_TASK_H

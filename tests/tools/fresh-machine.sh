@@ -14,6 +14,7 @@ if [ "${1-}" = --inside ]; then # in the namespaces that the rest of this makes
         { tail -n 20 "$root.log" "$root/debootstrap/debootstrap.log" >&2; exit 1; }
     mkdir "$root/checkout"
     tar -C "$root/checkout" -xf "$root.tar"
+    echo '127.0.0.1 localhost' >"$root/etc/hosts" # as every machine has it
     # What apt needs to reach the mirror from here: a proxy, its time-outs.
     apt-config dump Acquire >"$root/etc/apt/apt.conf.d/00-as-outside"
     # /dev/pts is for the tests that need a terminal.
