@@ -18,7 +18,8 @@
 #   make install          [DESTDIR=] [PREFIX=/usr/local] [LIBDIR=$(PREFIX)/lib]; make uninstall
 
 VERSION := $(shell sed -n 's/^\#define HIBLOOM_VERSION "\(.*\)"/\1/p' include/hibloom/hibloom.h)
-SONAME  := libhibloom.so.0
+# A new minor version may change the header: 0.3.
+SONAME  := libhibloom.so.$(basename $(VERSION))
 
 CC      ?= cc
 OBJCOPY ?= objcopy

@@ -69,7 +69,7 @@ HIBLOOM_CHECKED hibloom_status hibloom_async_connect(hibloom_async **out, const 
  * event of this store, and a server that stands still without a word has none. Call this
  * from a timer of the loop, every 10 to 100 ms, and they end in time: it gives up what
  * has timed out, sends again what has waited, and calls back. Once it was called the
- * store relies on it. Until then, where nothing is on its way that could bring an
+ * store relies on it: so call it once right after hibloom_async_connect. Until then, where nothing is on its way that could bring an
  * event, what would have to wait is tried again at once, once, and then fails.
  * (hiredis 1.x with an adapter that has timers ends time-outs without it.)
  * The time-out is command_timeout_ms without any answer on a connection. NULL: nothing. */

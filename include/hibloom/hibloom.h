@@ -83,7 +83,8 @@ typedef enum hibloom_status {
 } hibloom_status;
 
 /* Whether the same call, made again, may succeed: EIO, ETIMEDOUT, EUNAVAILABLE and
- * EBUSY. Wait between two tries, and give up after some: a server may stay full, or
+ * EBUSY. (After ELOST the next call goes on, too; whether it may is yours to decide.)
+ * Wait between two tries, and give up after some: a server may stay full, or
  * READONLY, and an EIO of save or load is about a file, which no further try mends.
  * Before hibloom_connect is tried again, its failed store has to be freed. Of an add
  * that failed, some items may be in already; adding them again does no harm, but
@@ -252,7 +253,9 @@ typedef enum hibloom_log_level {
     HIBLOOM_LOG_INFO = 2     /* a connection was made, a slot map was read */
 } hibloom_log_level;
 
-/* Zero or NULL in a field means its default. Strings are copied. */
+/* Begin with `hibloom_connect_options o = HIBLOOM_CONNECT_OPTIONS_INIT;`. Without it
+ * size is 0, and what stands below it, retry_ms and all, is passed over without a
+ * word. Zero or NULL in a field means its default. Strings are copied. */
 typedef struct hibloom_connect_options {
     uint32_t connect_timeout_ms; /* to make a connection; default 5000. The look-up of a host name is not in it */
     uint32_t command_timeout_ms; /* from sending a pipeline to its last answer; default 5000. A server that keeps
@@ -261,15 +264,16 @@ typedef struct hibloom_connect_options {
     uint32_t size; /* sizeof(hibloom_connect_options), as the initializer sets it; 0 = nothing follows this field */
 
     /* After a dead connection, a time-out or a status that is retryable a call goes
-     * on for so long, with growing pauses; see "Retries" below. 0, the default: it
-     * fails at once. */
+     * on for so long, with growing pauses; see "Retries" below. No try begins later. 0,
+     * the default: it fails at once. */
     uint32_t retry_ms;
     bool accept_restarts;    /* no ELOST: calls go on with a server that may have forgotten adds */
     bool read_from_replicas; /* Cluster and Sentinel: contains asks replicas, where there are any. They lag behind: what
                                 was added a moment ago may be answered "no". One that does not know the filter yet is
                                 not believed: the primary is asked */
-    uint32_t min_replicas;   /* adds end in WAIT: so many replicas must have them, or the call is EUNAVAILABLE */
-    uint32_t replicas_ms;    /* to wait for those; default 1000 */
+    uint32_t min_replicas;   /* adds, merge and load end in WAIT: so many replicas must have them, or the call is
+                                EUNAVAILABLE */
+    uint32_t replicas_ms;    /* to wait for those; default 1000. Redis counts in steps of 100 ms */
     uint32_t keepalive_s;    /* seconds without traffic after which TCP asks whether the server is there; default: the
                                 system does not */
     const char *client_name; /* CLIENT SETNAME, on each new connection; left out where the server refuses it */
@@ -319,7 +323,8 @@ typedef struct hibloom_connect_options {
  * EINVAL: not such a URI. ENOTSUP: TLS, if this library was built without
  * libhiredis_ssl. EIO, ETIMEDOUT: no connection; also if a certificate is not
  * what it has to be. EDENIED: the server refused the password (where the URI has
- * none, the first call on the store is refused). ESERVER: it refused the database.
+ * none, the first call on the store is refused). ESERVER: it refused the database, or
+ * it has no passwords.
  * EUNAVAILABLE, EPROTO: as for all calls, below. With retry_ms it goes on as other calls do.
  *
  * Retries (retry_ms). A command whose answer was lost may have been carried out
@@ -340,8 +345,8 @@ typedef struct hibloom_connect_options {
  * reaches (run_id of INFO; where INFO is refused it is not known). Another run
  * than before was restarted, or is a replica that took over; either may lack
  * adds that were acknowledged. So each handle from before is told once: ELOST,
- * before the call sends anything; of look-ups also in the middle. An add in the
- * middle goes on, and the next call is ELOST. Of several servers each is told of when
+ * before the call sends anything (so an add was not made: call again); of look-ups
+ * also in the middle. An add in the middle goes on, and the next call is ELOST. Of several servers each is told of when
  * it is met. With accept_restarts there is none of it, and a warning in the log
  * instead. To be sure of adds, let replicas have them: min_replicas. Then ELOST says
  * only that the server is another one. */
@@ -368,8 +373,10 @@ HIBLOOM_API const char *hibloom_store_error(const hibloom_store *store);
 
 /* Spreads a filter of more than 1 MB over all servers: if the store is a cluster
  * with more primaries than spec->segments, as many segments (and the few bits more
- * that these take). Any other spec stays as it is. For who creates a filter, before
- * hibloom_open; who opens an existing one gives no spec. No round trip.
+ * that these take). Any other spec stays as it is. For who creates a filter. The number
+ * of primaries may change, so open what is there first: hibloom_open with NULL; on
+ * ENOTFOUND spread the spec and open with it; where that is EMISMATCH, another creator
+ * has seen another number: open with NULL once more. No round trip.
  * EINVAL, ERANGE: the spec is not valid. */
 HIBLOOM_CHECKED hibloom_status hibloom_spec_spread(hibloom_spec *spec, const hibloom_store *store);
 
@@ -383,18 +390,18 @@ HIBLOOM_API void hibloom_store_deadline(hibloom_store *store, uint32_t ms);
 /* What a store has done since it was made. */
 typedef struct hibloom_stats {
     uint32_t size;           /* sizeof(hibloom_stats): the caller's room; see hibloom_get_stats */
-    uint64_t calls;          /* of the library, that needed the server */
-    uint64_t items;          /* added or asked for */
+    uint64_t calls;          /* of the library, that needed the server; hibloom_connect is one */
+    uint64_t items;          /* of calls that add or ask, failed ones included */
     uint64_t commands;       /* sent; those sent again count again */
     uint64_t bytes_sent;     /* of commands */
     uint64_t bytes_received; /* of answers */
     uint64_t round_trips;    /* answers that were waited for */
     uint64_t connections;    /* made */
-    uint64_t retries;        /* exchanges (the commands on one key) sent again after a failure */
-    uint64_t redirects;      /* exchanges sent again to another node of the cluster: MOVED or ASK */
-    uint64_t in_doubt;       /* commands sent again that may have been carried out before */
-    uint64_t guards_failed;  /* keys found to be others than those that were opened */
-    uint64_t restarts;       /* servers found to be another run than before */
+    uint64_t retries;   /* of exchanges (the commands on one key) after a failure, also where no connection was made */
+    uint64_t redirects; /* exchanges sent again to another node of the cluster: MOVED or ASK */
+    uint64_t in_doubt;  /* commands sent again that may have been carried out before */
+    uint64_t guards_failed; /* keys found to be others than those that were opened */
+    uint64_t restarts;      /* servers found to be another run than before */
 } hibloom_stats;
 
 /* Never fails; of a memory store all is 0. No round trip. No later version fills more

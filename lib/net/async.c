@@ -229,7 +229,7 @@ static hibloom_status attach(struct async *a, struct line *line, struct error *e
         return status;
     }
     context->data = line;
-    settings_apply(s, context->c.fd);
+    settings_apply(s, &context->c);
     set_timeouts(context, s);
     (void)redisAsyncSetDisconnectCallback(context, on_disconnect);
     (void)redisAsyncSetConnectCallback(context, on_connect);

@@ -211,7 +211,7 @@ hibloom_status connection_open(struct connection *c, const struct settings *s, c
     }
     if (s->uri.tls && start_tls(c, s, host, until) != HIBLOOM_OK)
         return c->status;
-    settings_apply(s, c->context->fd);
+    settings_apply(s, c->context);
     if (s->options.on_connect != NULL)
         s->options.on_connect(c->context, s->options.data);
     install_reader(c);
@@ -324,7 +324,10 @@ redisReply *connection_receive_object(struct connection *c)
     redisReader *reader = c->context->reader;
     restore_reader(c);
     while (c->alive && object == NULL) {
-        if (redisReaderGetReply(reader, &object) != REDIS_OK) {
+        if (reader->ridx < 0 && reader->pos < reader->len && reader->buf[reader->pos] == '>') {
+            fail(c, HIBLOOM_EPROTO, "nonsense from the server: a push that nobody has asked for");
+            abandon(c);
+        } else if (redisReaderGetReply(reader, &object) != REDIS_OK) {
             fail(c, HIBLOOM_EPROTO, "nonsense from the server");
             abandon(c);
         } else if (object == NULL) {

@@ -99,8 +99,8 @@ static void take_refusal(struct carrier *c, struct node *node, struct flight *fl
 /* Is the refusal kept from the task, since somebody else can answer, or the same server later? */
 static bool is_held(const struct carrier *c, const struct node *node, const struct flight *flight, enum refusal refusal)
 {
-    if (c->topology.clustered && (refusal == REFUSAL_MOVED || refusal == REFUSAL_ASK))
-        return true;
+    if (refusal == REFUSAL_MOVED || refusal == REFUSAL_ASK) /* where the URI names no cluster no try mends it */
+        return c->topology.clustered;
     return refusal_status(refusal) == HIBLOOM_EUNAVAILABLE &&
            (call_may_retry(c, flight->call) || (node->role == NODE_REPLICA && !flight->at_primary));
 }

@@ -127,6 +127,7 @@ static const char *take_answer(struct carrier *c, const struct node *node, uint3
 
 void locate_take(struct carrier *c, const struct node *node, uint32_t index, bool last, const redisReply *reply)
 {
+    char where[NODE_HOST_SIZE + 16];
     bool took_over = false;
     const char *wrong = take_answer(c, node, index, reply, &took_over);
 
@@ -144,7 +145,8 @@ void locate_take(struct carrier *c, const struct node *node, uint32_t index, boo
         ask_next(c);
         return;
     }
-    settings_log(&c->settings, HIBLOOM_LOG_INFO, "it is known again where the keys are");
+    settings_log(&c->settings, HIBLOOM_LOG_INFO, "%s was heard: it is known who is where",
+                 carrier_where(c, node, where, sizeof where));
     c->locating = c->stale = false;
     c->store.server.count = topology_primaries(&c->topology);
     dispatch_all(c);

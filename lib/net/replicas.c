@@ -66,8 +66,8 @@ void replicas_take(struct carrier *c, struct node *node, const struct reply *rep
     if (refused)
         refusal_explain(refusal, reply->text, words, sizeof words);
     else
-        snprintf(words, sizeof words, "%lld of the %u replicas that are asked for have the adds", reply->integers[0],
-                 wanted);
+        snprintf(words, sizeof words, "%lld replicas have the adds, of %u that min_replicas asks for",
+                 reply->integers[0], wanted);
     call_give_up(c, call, node, refusal_status(refusal), words);
     call_end_flight(c, flight);
 }

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "net/tls.h"
 
+#include <hiredis/hiredis.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdarg.h>
@@ -113,14 +114,19 @@ void settings_free(struct settings *s)
     *s = (struct settings){0};
 }
 
-void settings_apply(const struct settings *s, int fd)
+#define ELEMENTS_MAX 65536 /* four times the ranges of a slot map that has one for each slot */
+
+void settings_apply(const struct settings *s, struct redisContext *context)
 {
     const int on = 1, seconds = (int)s->options.keepalive_s;
 
+#if HIREDIS_MAJOR >= 1 /* 0.14 has a bound of its own */
+    context->reader->maxelements = ELEMENTS_MAX;
+#endif
     if (seconds == 0 || s->uri.kind == URI_UNIX)
         return;
-    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof seconds);
+    (void)setsockopt(context->fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    (void)setsockopt(context->fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof seconds);
 }
 
 void settings_log(const struct settings *s, hibloom_log_level level, const char *format, ...)

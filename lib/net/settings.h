@@ -16,9 +16,9 @@ hibloom_status settings_make(struct settings *, const char *uri, const hibloom_c
 /* Overwrites the password before it frees. */
 void settings_free(struct settings *);
 
-/* What the options want of a connection's socket: that TCP asks whether the server is
- * there where nothing has come for so long. */
-void settings_apply(const struct settings *, int socket);
+/* What is wanted of a new connection of our own: that TCP asks whether the server is
+ * there where nothing has come for so long; and a bound on arrays in its answers. */
+void settings_apply(const struct settings *, struct redisContext *);
 
 /* A line for the caller's log, if one is wanted. */
 __attribute__((format(printf, 3, 4))) void settings_log(const struct settings *, hibloom_log_level, const char *format,

@@ -50,7 +50,7 @@ struct topology {
     bool clustered;
     uint16_t *slots;  /* clustered: the node of each, NODES_MAX where none is known */
     uint16_t *owners; /* likewise the last one that was known, which of a slot without a node is the one before */
-    unsigned turn;   /* to take replicas by turns */
+    unsigned turn;    /* to take replicas by turns */
 };
 
 /* The nodes that the URI names. False: out of memory. */

@@ -11,7 +11,7 @@ static const struct {
 } meanings[] = {
     [REFUSAL_OTHER] = {HIBLOOM_ESERVER, "", {NULL}},
     [REFUSAL_MOVED] = {HIBLOOM_EUNAVAILABLE,
-                       ": this is a node of a cluster, and the key lies on another one",
+                       ": this is a node of a cluster, and the key lies on another one; redis+cluster:// finds it",
                        {"MOVED "}},
     [REFUSAL_ASK] = {HIBLOOM_EUNAVAILABLE,
                      ": this is a node of a cluster, and the key is moving to another one",

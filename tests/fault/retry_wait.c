@@ -216,6 +216,28 @@ static void a_server_that_is_gone_is_given_up_in_time(void **state)
     redis_server_stop(own);
 }
 
+/* A redirect is for who knows a cluster: under any other URI no try mends it, and nothing is sent elsewhere. */
+static void who_is_no_cluster_is_not_redirected(void **state)
+{
+    static const char *const redirects[] = {"-MOVED 3999 127.0.0.1:1\r\n", "-ASK 3999 127.0.0.1:1\r\n"};
+    hibloom_store *store = connect_patient(proxy_uri(proxy), RETRY_MS);
+    hibloom *filter = test_open(store, "redirected", variants[0].spec);
+    bool found;
+
+    for (size_t i = 0; i < sizeof redirects / sizeof *redirects; i++) {
+        proxy_answer(proxy, redirects[i]);
+        const uint64_t since = test_now_ms();
+        assert_status(hibloom_contains(filter, "x", 1, &found), HIBLOOM_EUNAVAILABLE, store);
+        assert_in_range(test_now_ms() - since, 0, SLACK_MS);
+        assert_int_equal(stats_of(store).redirects, 0);
+        assert_int_equal(stats_of(store).connections, 1);
+    }
+    proxy_answer(proxy, NULL);
+    assert_ok(hibloom_drop(filter), store);
+    hibloom_close(filter);
+    hibloom_store_free(store);
+}
+
 static void without_retry_ms_a_call_fails_at_once(void **state)
 {
     hibloom_store *store = test_connect(proxy_uri(proxy), NULL);
@@ -288,6 +310,7 @@ int main(void)
         cmocka_unit_test(a_server_that_is_loading_is_waited_for),
         cmocka_unit_test(a_server_that_refuses_for_ever_is_given_up_in_time),
         cmocka_unit_test(a_server_that_is_gone_is_given_up_in_time),
+        cmocka_unit_test(who_is_no_cluster_is_not_redirected),
         cmocka_unit_test(without_retry_ms_a_call_fails_at_once),
         cmocka_unit_test(a_deadline_ends_silence_refusals_and_lost_connections),
     };
