@@ -339,7 +339,9 @@ typedef struct hibloom_connect_options {
  *   drop, delete   OK, if the filter is gone once a sending was lost
  *
  * The same holds for an add that fails and that the caller repeats, but for
- * is_new: then it may be false for an item that nobody has worked on.
+ * is_new: then it may be false for an item that nobody has worked on. An add that is
+ * sent again is in flight all that time: if its filter is replaced meanwhile, bits may
+ * fall into the new one (see "Filter"); the call then fails, and takes them back as far as it may.
  *
  * A server that forgot. Each new connection tells which run of the server it
  * reaches (run_id of INFO; where INFO is refused it is not known). Another run

@@ -294,7 +294,7 @@ static void put(struct node *node, const char *bytes, size_t len)
 }
 
 /* The loop writes. */
-static hibloom_status flush(struct node *node, struct error *error)
+static hibloom_status flush(struct carrier *c, struct node *node, struct error *error)
 {
     return HIBLOOM_OK;
 }

@@ -31,6 +31,12 @@ static hibloom_status take_words(const struct connection *connection, struct err
     return connection->status;
 }
 
+/* Taking bits back has its own time. */
+static uint64_t deadline_of(const struct blocking *b)
+{
+    return b->call.task->status == HIBLOOM_OK && !b->carrier.borrowed ? b->call.deadline : 0;
+}
+
 static hibloom_status open_pipe(struct carrier *c, struct node *node, struct error *error)
 {
     struct blocking *b = (struct blocking *)c;
@@ -45,7 +51,7 @@ static hibloom_status open_pipe(struct carrier *c, struct node *node, struct err
         connection->borrowed = true;
         (void)connection_borrow(connection);
     } else {
-        (void)connection_open(connection, &c->settings, node->host, node->port, b->call.deadline);
+        (void)connection_open(connection, &c->settings, node->host, node->port, deadline_of(b));
     }
     node->state = connection->status == HIBLOOM_OK ? NODE_GREETING : NODE_CLOSED;
     return take_words(connection, error);
@@ -63,10 +69,11 @@ static void put(struct node *node, const char *bytes, size_t len)
     connection_put(node->pipe, bytes, len);
 }
 
-static hibloom_status flush(struct node *node, struct error *error)
+static hibloom_status flush(struct carrier *c, struct node *node, struct error *error)
 {
     struct connection *connection = node->pipe;
 
+    connection->deadline = deadline_of((struct blocking *)c);
     (void)connection_flush(connection);
     return take_words(connection, error);
 }
@@ -147,7 +154,7 @@ static void receive(struct blocking *b, struct node *node)
     struct connection *connection = node->pipe;
     const uint64_t before = connection->received;
 
-    connection->deadline = b->call.task->status == HIBLOOM_OK ? b->call.deadline : 0;
+    connection->deadline = deadline_of(b);
     if (carrier_wants_object(node))
         receive_object(&b->carrier, node);
     else

@@ -202,10 +202,11 @@ void call_flight_failed(struct carrier *c, struct flight *flight, struct node *n
                      : flight->words != NULL ? flight->words
                                              : "refused");
     const uint32_t in_doubt = flight_again(flight, lost);
-    if (lost && !call->task->reads)
+    if (!call->task->reads)
         c->store.server.stats.in_doubt += in_doubt;
     c->store.server.stats.retries++;
     flight->at_primary = elsewhere || flight->at_primary;
+    call->two_servers = call->two_servers || (node->role == NODE_REPLICA && flight->index > 0);
     flight->redirects = 0; /* there is a pause now, and an end to them */
     flights_put(&call->waiting, flight);
     if (!elsewhere)
@@ -216,16 +217,23 @@ void call_flight_failed(struct carrier *c, struct flight *flight, struct node *n
 
 /* ---- A server that forgot --------------------------------------------------------------- */
 
-bool call_missed_restart(const struct carrier *c, const struct call *call)
+static bool is_untold(const struct carrier *c, const hibloom *filter)
 {
-    const struct redis_filter *own = call->task->filter != NULL ? redis_filter_of(call->task->filter) : NULL;
+    const struct redis_filter *own = filter != NULL ? redis_filter_of(filter) : NULL;
 
     return own != NULL && own->restarts != c->store.server.stats.restarts && !c->settings.options.accept_restarts;
+}
+
+bool call_missed_restart(const struct carrier *c, const struct call *call)
+{
+    return is_untold(c, call->task->filter) || is_untold(c, call->task->from);
 }
 
 void call_tell_restart(struct carrier *c, struct call *call, const struct node *at)
 {
     redis_filter_of(call->task->filter)->restarts = c->store.server.stats.restarts;
+    if (call->task->from != NULL)
+        redis_filter_of(call->task->from)->restarts = c->store.server.stats.restarts;
     call_give_up(c, call, at, HIBLOOM_ELOST,
                  "the server was restarted, or another took over: adds that were acknowledged may be missing (the next "
                  "call goes on)");

@@ -25,6 +25,7 @@ struct call {
     unsigned replicas_left; /* nodes whose answer to WAIT is to come */
     bool wait_asked;        /* WAIT was sent */
     bool at_primary;        /* replicas are not asked: one did not know the filter */
+    bool two_servers;       /* of a flight one has answered, a replica, and another the rest with the guard */
     bool sent;              /* something was */
     bool runnable;          /* in carrier.runnable */
     bool done;

@@ -98,7 +98,7 @@ static void flush(struct carrier *c)
             continue;
         node->dirty = false;
         c->store.server.stats.round_trips++;
-        const hibloom_status status = c->pipes->flush(node, &error);
+        const hibloom_status status = c->pipes->flush(c, node, &error);
         if (status != HIBLOOM_OK)
             node_lose(c, node, status, error.words);
     }
@@ -280,6 +280,11 @@ bool carrier_make(struct carrier *c, struct settings *settings, const struct pip
 
 void carrier_free(struct carrier *c)
 {
+    struct call *call;
+
+    TAILQ_FOREACH(call, &c->calls, in_calls)
+    for (struct flight *flight; (flight = flights_take(&call->waiting)) != NULL;)
+        flight_free(flight);
     for (unsigned i = 0; i < c->topology.count; i++) {
         struct node *node = c->topology.nodes[i];
         for (struct flight *flight; (flight = flights_take(&node->sent)) != NULL;)

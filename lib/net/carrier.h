@@ -23,8 +23,9 @@ struct pipe_class {
     hibloom_status (*open)(struct carrier *, struct node *, struct error *);
     bool (*is_alive)(struct node *); /* nothing is on its way; false: the server has hung up */
     void (*put)(struct node *, const char *bytes, size_t len);
-    hibloom_status (*flush)(struct node *, struct error *); /* what was put since; not OK: it is lost */
-    void (*close)(struct node *);                           /* calls nothing here */
+    hibloom_status (*flush)(struct carrier *, struct node *,
+                            struct error *); /* what was put since; not OK: it is lost */
+    void (*close)(struct node *);            /* calls nothing here */
 };
 
 struct carrier {

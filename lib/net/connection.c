@@ -261,6 +261,14 @@ static bool overdue(const struct connection *c)
            (c->deadline != 0 && now >= c->deadline);
 }
 
+/* The socket's time-out ends with the deadline. */
+static void shorten(struct connection *c)
+{
+    if (c->deadline != 0 || c->shortened)
+        redisSetTimeout(c->context, milliseconds(left_until(c->deadline, c->timeout_ms) + 1)); /* 0 is for ever */
+    c->shortened = c->deadline != 0;
+}
+
 /* Reads what has come; gives up if that has gone on for too long or come to
  * too much. */
 static void read_some(struct connection *c)
@@ -275,9 +283,7 @@ static void read_some(struct connection *c)
         abandon(c);
     } else {
         const size_t before = reader->len;
-        if (c->deadline != 0 || c->shortened)
-            redisSetTimeout(c->context, milliseconds(left_until(c->deadline, c->timeout_ms) + 1)); /* 0 is for ever */
-        c->shortened = c->deadline != 0;
+        shorten(c);
         if (transfer(c->context, NULL) != REDIS_OK)
             fail_as_context(c, errno);
         else if (reader->len == before)
@@ -440,6 +446,7 @@ hibloom_status connection_flush(struct connection *c)
     c->sent_ms = clock_now_ms();
     c->elsewhere_ms = 0;
     while (c->alive && !done) {
+        shorten(c);
         if (transfer(c->context, &done) != REDIS_OK) {
             if (errno == EPIPE || errno == ECONNRESET)
                 read_last_error(c);

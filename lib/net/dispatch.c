@@ -72,7 +72,7 @@ static void take_refusal(struct carrier *c, struct node *node, struct flight *fl
     struct node *to = NULL;
     bool took_over = false;
 
-    if (refusal == REFUSAL_MOVED || refusal == REFUSAL_ASK)
+    if (flight->words != NULL && (refusal == REFUSAL_MOVED || refusal == REFUSAL_ASK))
         to = topology_redirect(&c->topology, node, flight->words, &took_over);
     if (took_over)
         call_tell_all_restart(c, to);

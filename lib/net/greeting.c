@@ -40,7 +40,7 @@ void greeting_write(struct greeting *g, struct commands *out, const struct setti
         [GREETING_AUTH] = s->uri.password != NULL,
         [GREETING_SELECT] = s->uri.db != 0 && !sentinel,
         [GREETING_NAME] = s->options.client_name != NULL,
-        [GREETING_READONLY] = role == NODE_REPLICA && !behind_sentinel,
+        [GREETING_READONLY] = role == NODE_REPLICA && !behind_sentinel && s->options.read_from_replicas,
         [GREETING_ROLE] = role == NODE_PRIMARY && behind_sentinel,
         [GREETING_INFO] = true,
     };

@@ -74,8 +74,11 @@ void replicas_take(struct carrier *c, struct node *node, const struct reply *rep
 
 bool replicas_may_end(struct carrier *c, struct call *call)
 {
-    if (replicas_may_answer(c, call) && call->task->status >= HIBLOOM_ENOTFOUND &&
-        call->task->status <= HIBLOOM_ECORRUPT) {
+    const hibloom_status status = call->task->status;
+
+    /* A replica that does not know the filter is not believed, nor is one whose guard another one has answered. */
+    if (replicas_may_answer(c, call) &&
+        ((status >= HIBLOOM_ENOTFOUND && status <= HIBLOOM_ECORRUPT) || (status == HIBLOOM_OK && call->two_servers))) {
         call->at_primary = true;
         call->task->again(call->task);
         call_set_runnable(c, call);

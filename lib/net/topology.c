@@ -218,8 +218,8 @@ bool topology_take_slots(struct topology *t, const struct node *asked, const red
             if (map->slots[slot] != NODES_MAX)
                 t->owners[slot] = map->slots[slot];
         for (unsigned i = 0; i < t->count; i++) {
-            /* a replica has to be told that it is read from */
-            if (map->role[i] == NODE_REPLICA && t->nodes[i]->role != NODE_REPLICA)
+            /* a replica has to be told that it is read from, and one that was told so must not be relied on as a primary */
+            if ((map->role[i] == NODE_REPLICA) != (t->nodes[i]->role == NODE_REPLICA))
                 t->nodes[i]->leave = true;
             t->nodes[i]->role = map->role[i];
             t->nodes[i]->primary = map->primary[i];
@@ -247,8 +247,11 @@ struct node *topology_redirect(struct topology *t, const struct node *asked, con
                             : topology_node(t, host, (size_t)(colon - host), (unsigned)port);
     const bool moved = node != NULL && words[0] == 'M';
     *took_over = moved && node->role != NODE_PRIMARY;
-    if (*took_over) /* the next map must not tell it once more */
+    if (*took_over) { /* neither the next map nor its next greeting shall tell it once more */
+        node->leave = node->leave || node->role == NODE_REPLICA;
         node->role = NODE_PRIMARY;
+        node->run_id[0] = '\0';
+    }
     if (moved)
         t->slots[slot] = node->number;
     return node;
@@ -274,7 +277,10 @@ bool topology_take_master(struct topology *t, const redisReply *reply)
 
     if (!is_array(reply, 2) || !is_address(reply->element[0], reply->element[1], &port))
         return false;
+    const struct node before = *t->nodes[0];
     set_address(t->nodes[0], reply->element[0]->str, reply->element[0]->len, port);
+    t->nodes[0]->leave = t->nodes[0]->leave ||
+                         !has_address(&before, t->nodes[0]->host, strlen(t->nodes[0]->host), port);
     return true;
 }
 

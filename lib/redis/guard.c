@@ -222,7 +222,9 @@ static void judge_diagnosis(struct talk *talk, struct outbox *outbox)
                   key);
     else
         task_fail(task, HIBLOOM_ECORRUPT,
-                  "'%s' was altered: what follows its bits is not what was created; open it again, and if that fails, too, delete the key", key);
+                  "'%s' was altered: what follows its bits is not what was created; open it again, and if that fails, "
+                  "too, delete the key",
+                  key);
 }
 
 static void diagnose(struct talk *talk, struct outbox *outbox)

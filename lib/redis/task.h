@@ -56,6 +56,7 @@ enum task_next { TASK_SEND, TASK_WAIT, TASK_PAUSE, TASK_DONE };
 struct task {
     const struct task_class *class;
     hibloom *filter;
+    hibloom *from; /* another one that is read; NULL: none */
     hibloom_status status;
     enum refusal refusal; /* where the server refused; else REFUSAL_OTHER */
     struct error error;

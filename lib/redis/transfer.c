@@ -213,5 +213,5 @@ void transfer_begin_merge_within(struct transfer *transfer, hibloom *into, hiblo
 {
     begin(transfer, into, piece, begin_merging);
     transfer->talk.task.adds = true;
-    transfer->from = from;
+    transfer->from = transfer->talk.task.from = from;
 }

@@ -135,10 +135,13 @@ static void assert_kept(struct load *load)
 
     assert_int_equal(load_missing(load, filter, store), 0);
     assert_int_equal(load_winners(load, 0, 0), 0);
+    unsigned told = 0;
     for (int i = 0; i < LOAD_WORKERS; i++) {
-        assert_int_equal(load->workers[i].told, 1);
+        assert_true(load->workers[i].told <= 1); /* one whose last call was in the middle of it is not told any more */
+        told += load->workers[i].told;
         assert_int_equal(load->workers[i].unavailable, 0);
     }
+    assert_true(told > 0);
     hibloom_close(filter);
     drop_all(load);
 }

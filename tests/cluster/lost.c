@@ -260,7 +260,7 @@ static void more_replicas_than_there_are_is_said_in_words(void **state)
         hibloom *filter = test_open(store, "seen", TEXT);
         const uint64_t since = test_now_ms();
         assert_status(hibloom_add_many(filter, items, ITEMS, answers), HIBLOOM_EUNAVAILABLE, store);
-        assert_non_null(strstr(hibloom_store_error(store), " of the 2 replicas"));
+        assert_non_null(strstr(hibloom_store_error(store), "of 2 that min_replicas asks for"));
         assert_in_range(test_now_ms() - since, retries[i], retries[i] + 2000);
         assert_ok(look(filter), store); /* they are in, all the same */
         hibloom_close(filter);

@@ -80,6 +80,7 @@ static void goes_on_under_load(void (*happens)(void), const char *what)
     hibloom_close(test_open(store, "seen", TEXT));
     struct load *load = load_start(sentinel_uri(sentinel), "seen", TEXT, &careful, true, false);
     uint64_t longest = 0;
+    unsigned told = 0;
 
     load_wait(load, 20);
     happens();
@@ -92,10 +93,12 @@ static void goes_on_under_load(void (*happens)(void), const char *what)
     assert_int_equal(load_missing(load, filter, store), 0);
     assert_int_equal(load_winners(load, 0, 0), 0);
     for (int i = 0; i < LOAD_WORKERS; i++) {
-        assert_int_equal(load->workers[i].told, 1);
+        assert_true(load->workers[i].told <= 1); /* one whose last call was in the middle of it is not told any more */
+        told += load->workers[i].told;
         assert_int_equal(load->workers[i].unavailable, 0);
         longest = load->workers[i].longest_ms > longest ? load->workers[i].longest_ms : longest;
     }
+    assert_true(told > 0);
     print_message("%s: the longest call %llu ms\n", what, (unsigned long long)longest);
     assert_ok(hibloom_drop(filter), store);
     hibloom_close(filter);
