@@ -145,8 +145,8 @@ static void measure(struct subject *subject, const struct trial *trial, const hi
     subject->work.batch = trial->batch;
     subject->work.operation = trial->operation;
     const struct bench_clock begin = bench_clock_read(redis);
-    const double done =
-        trial->in_flight == 0 ? bench_do(&subject->work, seconds).items : run_loop(subject, trial->in_flight, seconds);
+    const double done = trial->in_flight == 0 ? bench_do(&subject->work, seconds).items
+                                              : run_loop(subject, trial->in_flight, seconds);
     const struct bench_clock end = bench_clock_read(redis);
     printf("%s\t%zu\t%zu\t%d\t%.0f\t%.4f\t%.4f\n", trial->name, trial->batch, trial->in_flight, round,
            done / (end.wall - begin.wall), (end.client - begin.client) / done * 1e6,
