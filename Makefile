@@ -143,7 +143,7 @@ BENCH_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(filter-out tests/bench/replay.c,$(wil
                  $(addprefix tests/support/,redis_server.c redis_cluster.c certificates.c temp_dir.c net.c resp.c))
 
 $(BENCH)/bench: $(BENCH_OBJ) $(BUILD)/libhibloom.a
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread $(LIBS)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread -levent_core $(LIBS)
 
 $(BENCH)/replay: $(BENCH)/replay.o
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^

@@ -27,6 +27,7 @@ void bench_rates(void);      /* false positives, predicted and measured */
 void bench_stalls(void);     /* the longest command */
 void bench_cluster(void);    /* one filter over one, two and three primaries */
 void bench_retries(void);    /* retries and TLS, while nothing fails */
+void bench_async(void);      /* the calls on an event loop against those that block */
 
 /* ---- How much -------------------------------------------------------------------
  *

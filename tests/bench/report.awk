@@ -97,7 +97,7 @@ function against_printf(words, method, operation, asked)
     target(words, asked, " x", quotient(rate_of(method, operation, 1000), rate_of("printf batches", operation, 1000)))
 }
 
-function print_targets(    i, method, n)
+function print_targets(    i, method, n, single)
 {
     n = machine("items")
     print "## Targets\n"
@@ -130,6 +130,12 @@ function print_targets(    i, method, n)
         if (name["retries", keys["retries", i], "way"] == "retries")
             target("retries while nothing fails, " ready_title(keys["retries", i]), 0.97, "", \
                 ready_share(keys["retries", i], "items_per_s"))
+    for (i = 1; i <= count["async"]; i++)
+        if (name["async", keys["async", i], "in_flight"] > 1) {
+            single = name["async", keys["async", i], "batch"] == 1
+            target("on an event loop, " async_title(keys["async", i]) (single ? ", against one" : ", against blocking calls"), \
+                single ? 10 : 0.8, " x", async_share(keys["async", i], single ? 1 : 0))
+        }
     print ""
 }
 
@@ -423,6 +429,43 @@ function print_retries(    i, key)
         print "\nTLS: not measured, as this library is built without it."
 }
 
+function async_title(key,    batch, operation, in_flight)
+{
+    batch = name["async", key, "batch"]
+    operation = name["async", key, "operation"]
+    in_flight = name["async", key, "in_flight"]
+    return (batch == 1 ? "single " : "") \
+        (operation == "look up" ? "look-ups" : operation == "add" ? "adds" : "adds with is_new") ", " \
+        (in_flight == 0 ? "blocking" : in_flight " in flight")
+}
+
+# Of the same calls with so many in flight, 0: blocking.
+function async_share(key, in_flight,    other)
+{
+    other = key
+    sub(/[^|]*$/, in_flight, other)
+    return quotient(series("async", key, "items_per_s"), series("async", other, "items_per_s"))
+}
+
+function print_async(    i, key, batch)
+{
+    print "\n## On an event loop\n"
+    print "libevent, one connection, a filter of one key; SETBIT and GETBIT, BITFIELD with is_new. \"In flight\" is how many"
+    print "calls are on their way at once. Batches have 1,000 items. CPU is in microseconds an item.\n"
+    print "| calls | items/s | against blocking calls | client CPU | server CPU |\n|---|---|---|---|---|"
+    for (i = 1; i <= count["async"]; i++) {
+        key = keys["async", i]
+        batch = name["async", key, "batch"]
+        printf "| %s%s | %s | %s | %s | %s |\n", batch == 1 ? "" : "batches of ", async_title(key), \
+            spread(series("async", key, "items_per_s")), \
+            name["async", key, "in_flight"] == 0 ? "" : spread(async_share(key, 0), " x"), \
+            short(median(series("async", key, "client_us"))), short(median(series("async", key, "server_us")))
+    }
+    print "\nThe more a round trip costs, the more calls in flight gain. On loopback it costs little: blocking batches,"
+    print "which hardly wait, look up " spread(quotient(series("async", "look up|1000|0", "items_per_s"), \
+        series("async", "look up|1|1", "items_per_s")), " times") " what one look-up in flight does."
+}
+
 END {
     if (failed)
         exit 1
@@ -439,4 +482,5 @@ END {
     print_stalls()
     print_cluster()
     print_retries()
+    print_async()
 }

@@ -10,7 +10,7 @@ set -eu
 
 bench=$1 raw=$2 results=$3
 here=$(dirname "$0")
-parts='machine throughput limit growth segments processes latency memory rates stalls cluster retries'
+parts='machine throughput limit growth segments processes latency memory rates stalls cluster retries async'
 
 mkdir -p "$raw"
 rm -f "$raw"/*.tsv "$raw"/*.dat
