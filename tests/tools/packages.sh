@@ -14,7 +14,7 @@ demo='gcc make libc6-dev libhiredis-dev libxxhash-dev zlib1g-dev redis-server'
 test="$demo libcmocka-dev redis-tools locales php-cli php-redis python3
       python3-redis python3-murmurhash python3-xxhash pkg-config g++
       openssl libssl-dev libzstd-dev libevent-dev libuv1-dev libev-dev"
-bench="$demo gnuplot-nox"
+bench="$demo gnuplot-nox libevent-dev openssl"
 ci="$test $bench clang libclang-rt-dev clang-tidy clang-format cppcheck valgrind docker-compose debootstrap git"
 
 case ${1-} in
