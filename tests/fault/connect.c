@@ -91,7 +91,7 @@ static const struct script_step pushes[] = {SCRIPT_ACCEPT, SCRIPT_SEND(">1000000
 static const struct script_step pushes_none[] = {SCRIPT_ACCEPT, SCRIPT_SEND(">-1\r\n"), SCRIPT_END};
 static const struct script_step pushes_and_answers[] = {
     SCRIPT_ACCEPT, SCRIPT_SEND(">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nx\r\n"), SCRIPT_ANSWER("+OK\r\n"), SCRIPT_END};
-static const struct script_step endless[] = {SCRIPT_ACCEPT, SCRIPT_SEND("*1000000\r\n"), SCRIPT_REPEAT(":1\r\n", 20),
+static const struct script_step endless[] = {SCRIPT_ACCEPT, SCRIPT_SEND("*50000\r\n"), SCRIPT_REPEAT(":1\r\n", 20),
                                              SCRIPT_END};
 static const struct script_step web_server[] = {
     SCRIPT_ACCEPT, SCRIPT_READ(1), SCRIPT_SEND("HTTP/1.1 400 Bad Request\r\n\r\n"), SCRIPT_CLOSE, SCRIPT_END};
