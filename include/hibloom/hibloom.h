@@ -401,8 +401,7 @@ typedef struct hibloom_stats {
     uint64_t connections;    /* made */
     uint64_t retries;   /* of exchanges (the commands on one key) after a failure, also where no connection was made */
     uint64_t redirects; /* exchanges sent again to another node of the cluster: MOVED or ASK */
-    uint64_t
-        in_doubt; /* commands sent again that may have been carried out before, guards and look-ups of adds included */
+    uint64_t in_doubt;  /* commands sent again that may have been carried out before, guards included */
     uint64_t guards_failed; /* keys found to be others than those that were opened */
     uint64_t restarts;      /* servers found to be another run than before */
 } hibloom_stats;
