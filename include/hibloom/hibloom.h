@@ -334,7 +334,8 @@ typedef struct hibloom_connect_options {
  *   contains, get_info, merge, save, load, compare, open, repair, expire: the same as if nothing had happened
  *   add      an item counts as new if either sending found a bit of it unset, or if the first one's
  *            answer is not known at all. So an item may be worked on twice and is never lost.
- *            Where no answer was lost, is_new is exact.
+ *            Where no answer was lost, is_new is exact. (What a server carried out behind
+ *            something that it refused for now, as a full one may, counts as lost.)
  *   clear    empties the filter once more, unless the first sending is seen to have done it
  *   drop, delete   OK, if the filter is gone once a sending was lost
  *
@@ -401,7 +402,7 @@ typedef struct hibloom_stats {
     uint64_t connections;    /* made */
     uint64_t retries;   /* of exchanges (the commands on one key) after a failure, also where no connection was made */
     uint64_t redirects; /* exchanges sent again to another node of the cluster: MOVED or ASK */
-    uint64_t in_doubt;  /* commands sent again that may have been carried out before, guards included */
+    uint64_t in_doubt;  /* commands sent again whose first answer was lost */
     uint64_t guards_failed; /* keys found to be others than those that were opened */
     uint64_t restarts;      /* servers found to be another run than before */
 } hibloom_stats;

@@ -202,7 +202,7 @@ void call_flight_failed(struct carrier *c, struct flight *flight, struct node *n
                      : flight->words != NULL ? flight->words
                                              : "refused");
     const uint32_t in_doubt = flight_again(flight, lost);
-    if (!call->task->reads)
+    if (lost && !call->task->reads)
         c->store.server.stats.in_doubt += in_doubt;
     c->store.server.stats.retries++;
     flight->at_primary = elsewhere || flight->at_primary;
