@@ -2,6 +2,7 @@
  * anything is sent to the server. */
 #include "command.h"
 #include "number.h"
+#include "session.h"
 #include "output.h"
 
 #include <getopt.h>
@@ -282,7 +283,7 @@ static bool make_spec(struct request *r, const struct command *c)
 
 bool request_is_spread(const struct request *r, const hibloom_spec *stored)
 {
-    char text[HIBLOOM_SPEC_TEXT_SIZE], stored_text[HIBLOOM_SPEC_TEXT_SIZE];
+    char text[HIBLOOM_SPEC_TEXT_SIZE];
     hibloom_spec spec;
     size_t len;
 
@@ -291,12 +292,7 @@ bool request_is_spread(const struct request *r, const hibloom_spec *stored)
     size_text(r, r->hashes, text);
     len = strlen(text);
     snprintf(text + len, sizeof text - len, " segments=%u", stored->segments);
-    if (hibloom_spec_parse(&spec, text) != HIBLOOM_OK)
-        return false;
-    spec.seeded = stored->seeded;
-    memcpy(spec.seeds, stored->seeds, sizeof spec.seeds);
-    return hibloom_spec_format(&spec, text, sizeof text) == HIBLOOM_OK &&
-           hibloom_spec_format(stored, stored_text, sizeof stored_text) == HIBLOOM_OK && strcmp(text, stored_text) == 0;
+    return hibloom_spec_parse(&spec, text) == HIBLOOM_OK && session_same_but_seeds(&spec, stored);
 }
 
 bool request_check(struct request *r, const struct command *c)

@@ -169,8 +169,9 @@ static void sleep_until(uint64_t at)
     nanosleep(&(struct timespec){(time_t)(ms / 1000), (long)(ms % 1000) * 1000000}, NULL);
 }
 
-static hibloom_status carry(struct blocking *b, struct task *task)
+static hibloom_status run(struct redis_store *store, struct task *task)
 {
+    struct blocking *b = blocking_of(store);
     struct carrier *c = &b->carrier;
 
     carrier_begin(c, &b->call, task);
@@ -189,11 +190,6 @@ static hibloom_status carry(struct blocking *b, struct task *task)
         c->topology.nodes[0]->state = NODE_CLOSED;
     }
     return carrier_error(c, &b->call);
-}
-
-static hibloom_status run(struct redis_store *store, struct task *task)
-{
-    return carry(blocking_of(store), task);
 }
 
 /* ---- The store ------------------------------------------------------------------------- */
@@ -260,7 +256,7 @@ hibloom_status blocking_connect(hibloom_store **out, struct settings *settings)
     hibloom_status status = make(&b, settings);
 
     if (status == HIBLOOM_OK)
-        status = carry(b, &(struct reach){.task.class = &reach_class}.task);
+        status = run(&b->carrier.store, &(struct reach){.task.class = &reach_class}.task);
     if (b != NULL)
         *out = &b->carrier.store.base;
     return status;

@@ -1,13 +1,10 @@
 /* call.c: when a call waits, tries again, or fails. See call.h. */
-#include "base/clock.h"
-#include "base/alloc.h"
 #include "net/carrier.h"
+#include "base/clock.h"
 
 #include <stdio.h>
-#include <string.h>
 
-#define PAUSE_MAX_MS 1000u /* between two tries */
-#define PAUSE_DOUBLINGS 7u /* 10 ms, 20, 40 ... */
+#define PAUSE_DOUBLINGS 7u /* between two tries: 10 ms, 20, 40 ... 640 */
 
 /* ---- Calls that run, or sleep -------------------------------------------------------- */
 
@@ -41,19 +38,14 @@ bool call_has_failed(const struct call *call)
     return call->task->status != HIBLOOM_OK;
 }
 
-static bool is_under_way(const struct node *node)
+bool call_touched(const struct call *call, const struct node *node)
 {
-    return node->state == NODE_OPENING || node->sent.first != NULL;
+    return (call->touched[node->number / 64] >> node->number % 64 & 1) != 0;
 }
 
-bool carrier_can_wait(const struct carrier *c)
+void call_touch(struct call *call, const struct node *node)
 {
-    if (c->timed)
-        return true;
-    for (unsigned i = 0; i < c->topology.count; i++)
-        if (is_under_way(c->topology.nodes[i]))
-            return true;
-    return false;
+    call->touched[node->number / 64] |= UINT64_C(1) << node->number % 64;
 }
 
 /* The first time has no pause, so it needs nobody to wake it. */
@@ -66,15 +58,16 @@ bool call_may_retry(const struct carrier *c, const struct call *call)
            (call->retry_until == 0 || now < call->retry_until);
 }
 
-/* Half of the pause is drawn, so that a thousand clients do not come back at once. */
+/* None at first. Half of the others is drawn, so that a thousand clients do not come
+ * back at once. */
 static uint64_t draw_pause(struct carrier *c, unsigned attempts)
 {
-    const unsigned doublings = attempts < PAUSE_DOUBLINGS ? attempts : PAUSE_DOUBLINGS;
-    const uint64_t pause = attempts == 0 ? 0 : UINT64_C(5) << doublings;
+    if (attempts == 0)
+        return 0;
+    const uint64_t half = UINT64_C(5) << (attempts < PAUSE_DOUBLINGS ? attempts : PAUSE_DOUBLINGS) >> 1;
 
     c->random = c->random * UINT64_C(6364136223846793005) + 1442695040888963407u; /* Knuth, MMIX */
-    const uint64_t drawn = pause == 0 ? 0 : pause / 2 + (c->random >> 33) % (pause / 2 + 1);
-    return drawn < PAUSE_MAX_MS ? drawn : PAUSE_MAX_MS;
+    return half + (c->random >> 33) % (half + 1);
 }
 
 void call_plan_retry(struct carrier *c, struct call *call)
@@ -157,19 +150,11 @@ void call_give_up(struct carrier *c, struct call *call, const struct node *at, h
 /* A refusal that was held back, told to the task after all. */
 static void tell_refusal(struct flight *flight)
 {
-    struct reply *reply = alloc.calloc(1, sizeof *reply);
     struct task *task = flight->call->task;
+    struct reply reply = {.type = REDIS_REPLY_ERROR, .repeated = flight->index >= flight->doubtful && !task->reads};
 
-    if (reply == NULL) {
-        task_no_memory(task);
-        return;
-    }
-    reply->type = REDIS_REPLY_ERROR;
-    reply->repeated = flight->index >= flight->doubtful && !task->reads;
-    reply->text_len = (size_t)snprintf(reply->text, sizeof reply->text, "%s",
-                                       flight->words != NULL ? flight->words : "");
-    task->class->reply(task, flight->exchange.tag, flight->index++, reply);
-    alloc.free(reply);
+    reply.text_len = (size_t)snprintf(reply.text, sizeof reply.text, "%s", flight->words != NULL ? flight->words : "");
+    task->class->reply(task, flight->exchange.tag, flight->index++, &reply);
 }
 
 void call_flight_failed(struct carrier *c, struct flight *flight, struct node *node, hibloom_status status,
@@ -177,7 +162,7 @@ void call_flight_failed(struct carrier *c, struct flight *flight, struct node *n
 {
     struct call *call = flight->call;
     const bool elsewhere = node->role == NODE_REPLICA && !flight->at_primary && !call_has_failed(call);
-    char where[NODE_HOST_SIZE + 16];
+    char where[WHERE_SIZE];
 
     if (flight->kind == FLIGHT_WAIT) { /* replicas_may_end takes it for a restart */
         call->restarts = UINT64_MAX;
@@ -241,7 +226,7 @@ void call_tell_restart(struct carrier *c, struct call *call, const struct node *
 
 void call_tell_all_restart(struct carrier *c, const struct node *node)
 {
-    char where[NODE_HOST_SIZE + 16];
+    char where[WHERE_SIZE];
 
     c->store.server.stats.restarts++;
     settings_log(&c->settings, HIBLOOM_LOG_WARNING,

@@ -37,6 +37,10 @@ TAILQ_HEAD(calls, call);
 
 bool call_has_failed(const struct call *);
 
+/* Has the node taken commands of it? It has now. */
+bool call_touched(const struct call *, const struct node *);
+void call_touch(struct call *, const struct node *);
+
 /* carrier_settle asks its task for what is next. It sleeps until then; sleeps no more. */
 void call_set_runnable(struct carrier *, struct call *);
 void call_sleep(struct carrier *, struct call *, uint64_t at);
@@ -46,9 +50,6 @@ void call_wake(struct carrier *, struct call *);
 bool call_may_retry(const struct carrier *, const struct call *);
 void call_plan_retry(struct carrier *, struct call *);
 void call_note_progress(struct call *);
-
-/* Is it certain that carrier_tick will be called again? */
-bool carrier_can_wait(const struct carrier *);
 
 /* A flight did not come through: it is sent again, or its call fails. Words NULL: it was
  * refused, in flight->words. Lost: it may have been carried out. */

@@ -176,11 +176,34 @@ void carrier_end(struct carrier *c, struct call *call)
         return;
     /* who answered nonsense may be counting differently, too */
     for (unsigned i = 0; i < c->topology.count; i++)
-        if ((call->touched[i / 64] >> i % 64 & 1) != 0)
+        if (call_touched(call, c->topology.nodes[i]))
             c->topology.nodes[i]->leave = true;
 }
 
 /* ---- Events ------------------------------------------------------------------------------------- */
+
+static bool is_under_way(const struct node *node)
+{
+    return node->state == NODE_OPENING || node->sent.first != NULL;
+}
+
+bool carrier_can_wait(const struct carrier *c)
+{
+    if (c->timed)
+        return true;
+    for (unsigned i = 0; i < c->topology.count; i++)
+        if (is_under_way(c->topology.nodes[i]))
+            return true;
+    return false;
+}
+
+void carrier_opened(struct carrier *c, struct node *node)
+{
+    node->state = NODE_GREETING;
+    if (node_greet(c, node) != HIBLOOM_OK)
+        node_lose(c, node, HIBLOOM_ENOMEM, "out of memory");
+    carrier_settle(c);
+}
 
 bool carrier_wants_object(const struct node *node)
 {
@@ -232,10 +255,12 @@ void carrier_lost(struct carrier *c, struct node *node, hibloom_status status, c
 
 bool carrier_tick(struct carrier *c)
 {
-    const uint64_t now = carrier_can_wait(c) ? clock_now_ms() : UINT64_MAX;
     struct call *next;
 
-    if (TAILQ_EMPTY(&c->asleep) || now < c->wake_at)
+    if (TAILQ_EMPTY(&c->asleep))
+        return false;
+    const uint64_t now = carrier_can_wait(c) ? clock_now_ms() : UINT64_MAX;
+    if (now < c->wake_at)
         return false;
     c->wake_at = 0;
     for (struct call *call = TAILQ_FIRST(&c->asleep); call != NULL; call = next) {
@@ -278,19 +303,20 @@ bool carrier_make(struct carrier *c, struct settings *settings, const struct pip
     return true;
 }
 
+static void free_flights(struct flights *flights)
+{
+    for (struct flight *flight; (flight = flights_take(flights)) != NULL;)
+        flight_free(flight);
+}
+
 void carrier_free(struct carrier *c)
 {
-    struct call *call;
-
-    TAILQ_FOREACH(call, &c->calls, in_calls)
-    for (struct flight *flight; (flight = flights_take(&call->waiting)) != NULL;)
-        flight_free(flight);
+    for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls))
+        free_flights(&call->waiting);
     for (unsigned i = 0; i < c->topology.count; i++) {
         struct node *node = c->topology.nodes[i];
-        for (struct flight *flight; (flight = flights_take(&node->sent)) != NULL;)
-            flight_free(flight);
-        for (struct flight *flight; (flight = flights_take(&node->pending)) != NULL;)
-            flight_free(flight);
+        free_flights(&node->sent);
+        free_flights(&node->pending);
         c->pipes->close(node);
         alloc.free(node->pipe);
     }
@@ -316,7 +342,7 @@ hibloom_status carrier_error(struct carrier *c, const struct call *call)
 {
     const struct node *at = call->at == NULL && !c->topology.clustered ? c->topology.nodes[0] : call->at;
     const struct task *task = call->task;
-    char where[NODE_HOST_SIZE + 16], tried[32] = "";
+    char where[WHERE_SIZE], tried[32] = "";
 
     if (task->status == HIBLOOM_OK)
         return HIBLOOM_OK;

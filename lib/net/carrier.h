@@ -71,6 +71,9 @@ void carrier_object(struct carrier *, struct node *, const redisReply *);
 void carrier_lost(struct carrier *, struct node *, hibloom_status, const char *words);
 uint64_t carrier_wake_at(const struct carrier *); /* 0: never */
 
+/* Is it certain that carrier_tick will be called again? */
+bool carrier_can_wait(const struct carrier *);
+
 /* Wakes the calls that have slept long enough; whether there was any. Where nothing is sure to
  * call this again (carrier_can_wait), that is all of them. */
 bool carrier_tick(struct carrier *);
@@ -82,6 +85,7 @@ hibloom_status carrier_error(struct carrier *, const struct call *);
 void carrier_settle(struct carrier *);
 
 /* "host:port", "unix:///path". Returns buf. */
+#define WHERE_SIZE (NODE_HOST_SIZE + 16)
 const char *carrier_where(const struct carrier *, const struct node *, char *buf, size_t size);
 
 #endif

@@ -72,20 +72,6 @@ static void fail_as_context(struct connection *c, int saved)
     abandon(c);
 }
 
-/* The server's last words, as a status; they must not repeat the password. */
-static void fail_as_server(struct connection *c)
-{
-    const enum refusal refusal = refusal_of(c->reply.text);
-    const char *password = c->settings != NULL ? c->settings->uri.password : NULL;
-    char words[sizeof c->error.words];
-
-    refusal_explain(refusal, c->reply.text, words, sizeof words);
-    if (password != NULL && error_repeats(words, password, strlen(password)))
-        fail(c, refusal_status(refusal), "refused, in words that repeat the password");
-    else
-        fail(c, refusal_status(refusal), words);
-}
-
 /* ---- Reading and writing ---- */
 
 /* Writes; without `done` it reads. TLS may write to read, and where it fails errno
@@ -424,8 +410,8 @@ static void read_last_error(struct connection *c)
         if (reply == NULL || reply->type == REDIS_REPLY_ERROR)
             break;
     }
-    if (reply != NULL && reply->type == REDIS_REPLY_ERROR)
-        fail_as_server(c);
+    if (reply != NULL && reply->type == REDIS_REPLY_ERROR && c->status == HIBLOOM_OK)
+        c->status = settings_explain(c->settings, reply->text, &c->error);
     fail(c, HIBLOOM_EIO, "the server takes no more commands");
     if (c->alive)
         abandon(c);

@@ -6,8 +6,6 @@
 #include "net/node.h"
 #include "net/replicas.h"
 
-#include <string.h>
-
 #define REDIRECTS_MAX 16u /* of one exchange: two nodes that send it to each other know nothing */
 
 /* A call that has failed gets one new connection to a node, to take back what it did. */

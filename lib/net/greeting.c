@@ -54,18 +54,6 @@ void greeting_write(struct greeting *g, struct commands *out, const struct setti
     }
 }
 
-/* The server's words may repeat the password. */
-static hibloom_status refuse(const struct settings *s, const redisReply *reply, struct error *error)
-{
-    const enum refusal refusal = refusal_of(reply->str);
-    const char *password = s->uri.password;
-
-    if (password != NULL && error_repeats(reply->str, password, strlen(password)))
-        return error_set(error, refusal_status(refusal), "refused, in words that repeat the password");
-    refusal_explain(refusal, reply->str, error->words, sizeof error->words);
-    return refusal_status(refusal);
-}
-
 /* "...\r\nrun_id:0f3e...\r\n..." */
 static void read_run_id(struct greeting *g, const redisReply *info)
 {
@@ -101,7 +89,8 @@ hibloom_status greeting_take(struct greeting *g, const struct settings *s, uint3
         /* who must authenticate first is told so by the call itself */
         if (step == GREETING_AUTH && g->sentinel)
             return HIBLOOM_OK;
-        return is_optional(step) && status != HIBLOOM_EUNAVAILABLE ? HIBLOOM_OK : refuse(s, reply, error);
+        return is_optional(step) && status != HIBLOOM_EUNAVAILABLE ? HIBLOOM_OK
+                                                                   : settings_explain(s, reply->str, error);
     }
     if (step == GREETING_INFO && reply->type == REDIS_REPLY_STRING)
         read_run_id(g, reply);

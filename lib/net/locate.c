@@ -3,8 +3,6 @@
 #include "net/dispatch.h"
 #include "net/node.h"
 
-#include <string.h>
-
 static bool is_sentinel_store(const struct carrier *c)
 {
     return c->settings.uri.kind == URI_SENTINEL;
@@ -57,7 +55,6 @@ static hibloom_status ask(struct carrier *c, struct node *node, struct error *er
     struct flight *flight = NULL;
 
     c->told = true;
-
     if (!commands.failed)
         flight = flight_new(&c->pool, NULL, FLIGHT_LOCATE, &(struct exchange){.replies = replies}, commands.bytes,
                             commands.len);
@@ -89,7 +86,7 @@ static void ask_next(struct carrier *c)
 /* Where that is not fixed, it has to be asked before more is sent. */
 void locate_note_stale(struct carrier *c)
 {
-    c->stale = c->topology.clustered || c->settings.uri.kind == URI_SENTINEL;
+    c->stale = c->topology.clustered || is_sentinel_store(c);
 }
 
 void locate_begin(struct carrier *c)
@@ -127,7 +124,7 @@ static const char *take_answer(struct carrier *c, const struct node *node, uint3
 
 void locate_take(struct carrier *c, const struct node *node, uint32_t index, bool last, const redisReply *reply)
 {
-    char where[NODE_HOST_SIZE + 16];
+    char where[WHERE_SIZE];
     bool took_over = false;
     const char *wrong = take_answer(c, node, index, reply, &took_over);
 

@@ -41,7 +41,7 @@ static void node_send(struct carrier *c, struct node *node, struct flight *fligh
     node->dirty = true;
     if (flight->call != NULL) {
         flight->call->sent = true;
-        flight->call->touched[node->number / 64] |= UINT64_C(1) << node->number % 64;
+        call_touch(flight->call, node);
     }
 }
 
@@ -71,10 +71,24 @@ hibloom_status node_greet(struct carrier *c, struct node *node)
     return flight != NULL ? HIBLOOM_OK : HIBLOOM_ENOMEM;
 }
 
+static void fail_flights(struct carrier *c, struct node *node, struct flights *flights, hibloom_status status,
+                         const char *words, bool lost)
+{
+    for (struct flight *flight; (flight = flights_take(flights)) != NULL;) {
+        if (flight->call != NULL) {
+            call_flight_failed(c, flight, node, status, words, lost);
+            continue;
+        }
+        if (flight->kind == FLIGHT_LOCATE)
+            locate_failed(c, status, words);
+        flight_free(flight);
+    }
+}
+
 void node_lose(struct carrier *c, struct node *node, hibloom_status status, const char *words)
 {
     struct flights sent, pending;
-    char where[NODE_HOST_SIZE + 16];
+    char where[WHERE_SIZE];
 
     settings_log(&c->settings, HIBLOOM_LOG_WARNING, "%s: %s", carrier_where(c, node, where, sizeof where), words);
     flights_make(&sent);
@@ -83,23 +97,8 @@ void node_lose(struct carrier *c, struct node *node, hibloom_status status, cons
     flights_join(&pending, &node->pending);
     shut(c, node);
     locate_note_stale(c);
-    for (struct flight *flight; (flight = flights_take(&sent)) != NULL;) {
-        if (flight->call != NULL) {
-            call_flight_failed(c, flight, node, status, words, true);
-            continue;
-        }
-        if (flight->kind == FLIGHT_LOCATE)
-            locate_failed(c, status, words);
-        flight_free(flight);
-    }
-    for (struct flight *flight; (flight = flights_take(&pending)) != NULL;) {
-        if (flight->call != NULL) {
-            call_flight_failed(c, flight, node, status, words, false);
-            continue;
-        }
-        locate_failed(c, status, words);
-        flight_free(flight);
-    }
+    fail_flights(c, node, &sent, status, words, true);
+    fail_flights(c, node, &pending, status, words, false);
 }
 
 void node_take_greeting(struct carrier *c, struct node *node, struct flight *flight, const redisReply *object)
@@ -107,7 +106,7 @@ void node_take_greeting(struct carrier *c, struct node *node, struct flight *fli
     struct greeting *g = &node->greeting;
     struct error error;
     const hibloom_status status = greeting_take(g, &c->settings, flight->index++, object, &error);
-    char where[NODE_HOST_SIZE + 16];
+    char where[WHERE_SIZE];
 
     if (status != HIBLOOM_OK) {
         node_lose(c, node, status, error.words);
@@ -150,14 +149,6 @@ static hibloom_status ensure_connection(struct carrier *c, struct node *node, st
     if (status != HIBLOOM_OK)
         shut(c, node);
     return status != HIBLOOM_OK ? error_set(error, status, "out of memory") : HIBLOOM_OK;
-}
-
-void carrier_opened(struct carrier *c, struct node *node)
-{
-    node->state = NODE_GREETING;
-    if (node_greet(c, node) != HIBLOOM_OK)
-        node_lose(c, node, HIBLOOM_ENOMEM, "out of memory");
-    carrier_settle(c);
 }
 
 hibloom_status node_send_flight(struct carrier *c, struct node *node, struct flight *flight, struct error *error)

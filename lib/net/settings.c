@@ -2,6 +2,7 @@
 #include "net/settings.h"
 #include "base/alloc.h"
 #include "net/tls.h"
+#include "resp/refusal.h"
 
 #include <hiredis/hiredis.h>
 #include <netinet/in.h>
@@ -127,6 +128,17 @@ void settings_apply(const struct settings *s, struct redisContext *context)
         return;
     (void)setsockopt(context->fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
     (void)setsockopt(context->fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof seconds);
+}
+
+hibloom_status settings_explain(const struct settings *s, const char *words, struct error *error)
+{
+    const enum refusal refusal = refusal_of(words);
+    const char *password = s != NULL ? s->uri.password : NULL;
+
+    if (password != NULL && error_repeats(words, password, strlen(password)))
+        return error_set(error, refusal_status(refusal), "refused, in words that repeat the password");
+    refusal_explain(refusal, words, error->words, sizeof error->words);
+    return refusal_status(refusal);
 }
 
 void settings_log(const struct settings *s, hibloom_log_level level, const char *format, ...)

@@ -20,6 +20,10 @@ void settings_free(struct settings *);
  * there where nothing has come for so long; and a bound on arrays in its answers. */
 void settings_apply(const struct settings *, struct redisContext *);
 
+/* What a server refused, in its words and what to do; they must not repeat the password.
+ * settings NULL: there is none. */
+hibloom_status settings_explain(const struct settings *, const char *words, struct error *);
+
 /* A line for the caller's log, if one is wanted. */
 __attribute__((format(printf, 3, 4))) void settings_log(const struct settings *, hibloom_log_level, const char *format,
                                                         ...);

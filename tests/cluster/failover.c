@@ -50,31 +50,28 @@ static struct redis_server *cut_off_replica(int primary)
     return replica;
 }
 
-static void kill_under(struct load *load)
+static void lose_under(struct load *load, void (*stop)(struct redis_server *), void (*back)(struct redis_server *))
 {
     const int primary = owner_of("seen:0");
     struct redis_server *replica = cut_off_replica(primary);
 
-    redis_server_kill(redis_cluster_node(cluster, primary));
+    stop(redis_cluster_node(cluster, primary));
     redis_server_resume(replica);
     redis_cluster_wait_failover(cluster, primary);
-    redis_server_restart(redis_cluster_node(cluster, primary));
+    back(redis_cluster_node(cluster, primary));
     redis_cluster_wait_settled(cluster);
     load_wait(load, 20);
+}
+
+static void kill_under(struct load *load)
+{
+    lose_under(load, redis_server_kill, redis_server_restart);
 }
 
 /* Who resumes still believes that it is the primary, for a moment. */
 static void pause_under(struct load *load)
 {
-    const int primary = owner_of("seen:0");
-    struct redis_server *replica = cut_off_replica(primary);
-
-    redis_server_pause(redis_cluster_node(cluster, primary));
-    redis_server_resume(replica);
-    redis_cluster_wait_failover(cluster, primary);
-    redis_server_resume(redis_cluster_node(cluster, primary));
-    redis_cluster_wait_settled(cluster);
-    load_wait(load, 20);
+    lose_under(load, redis_server_pause, redis_server_resume);
 }
 
 /* ---- Load ------------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "net/uri.h"
 #include "spec/spec.h"
+#include "support/replaced.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
 
@@ -15,17 +16,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-
-#if defined(__SANITIZE_ADDRESS__)
-#define REPLACED 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define REPLACED 0
-#endif
-#endif
-#ifndef REPLACED
-#define REPLACED 1
-#endif
 
 /* Eight bytes of a secret are as good as all of it. The seed's are also searched
  * for as numbers, as they are in memory. */

@@ -10,16 +10,7 @@
 #include <malloc.h>
 #include <stdlib.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define REPLACED 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define REPLACED 0
-#endif
-#endif
-#ifndef REPLACED
-#define REPLACED 1
-#endif
+#include "replaced.h"
 
 static long live;      /* allocations not freed yet */
 static size_t bytes;   /* in them */

@@ -8,20 +8,9 @@
 #include <string.h>
 
 #include "net/uri.h"
+#include "support/replaced.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
-
-/* malloc and free are replaced where no sanitizer has done so: see fault/memory.c. */
-#if defined(__SANITIZE_ADDRESS__)
-#define REPLACED 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define REPLACED 0
-#endif
-#endif
-#ifndef REPLACED
-#define REPLACED 1
-#endif
 
 static bool watching;  /* only then the following count */
 static long live;      /* allocations not freed yet */
