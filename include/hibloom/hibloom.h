@@ -293,11 +293,13 @@ typedef struct hibloom_connect_options {
      * call this library. */
     void (*on_log)(hibloom_log_level, const char *line, void *data);
     void *data; /* of both */
+    uint64_t near_bytes; /* of memory for the near caches of all filters on the store; default 64 MB. See
+                            hibloom_near_cache */
 } hibloom_connect_options;
 
 #define HIBLOOM_CONNECT_OPTIONS_INIT \
     { \
-        0, 0, HIBLOOM_COMMANDS_SETBIT, sizeof(hibloom_connect_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
+        0, 0, HIBLOOM_COMMANDS_SETBIT, sizeof(hibloom_connect_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
     }
 
 /* Connects to the store at `uri`; options NULL = all defaults.
@@ -405,6 +407,7 @@ typedef struct hibloom_stats {
     uint64_t in_doubt;  /* commands sent again whose first answer was lost */
     uint64_t guards_failed; /* keys found to be others than those that were opened */
     uint64_t restarts;      /* servers found to be another run than before */
+    uint64_t items_near;    /* of `items`, those that cost no command: see hibloom_near_cache */
 } hibloom_stats;
 
 /* Never fails; of a memory store all is 0. No round trip. No later version fills more
@@ -525,6 +528,30 @@ typedef struct hibloom_item {
  * 32,768 items. */
 HIBLOOM_CHECKED hibloom_status hibloom_add_many(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new);
 HIBLOOM_CHECKED hibloom_status hibloom_contains_many(hibloom *filter, const hibloom_item *items, size_t n, bool *found);
+
+/* Keeps beside the handle what this process knows to be in: what it has added, and what
+ * it was told is in. A bit that is set stays so until the filter is cleared or goes, so
+ * from now on:
+ *
+ *   contains  an item that is known to be in costs no command. A "no" always comes from the server
+ *   add       an item that is known to be in is not sent, and is not new, which is exact
+ *
+ * A call that answers so asks the guard of the item's key, unless one was good in a call
+ * that began at most max_age_ms before; 0: each call asks, one command for a call of any
+ * number of items, where the filter is one key. A guard that is not good is an error as
+ * ever. Once the filter was cleared, after an error, and on a new connection, all is
+ * forgotten, and learned anew.
+ * So with 0 all answers are as without it. Else one that a cache gives may be as old as
+ * max_age_ms: a "maybe" may be of a filter that was cleared, dropped or replaced since, and
+ * an add that was not sent counts as made before that. No "no" is ever old.
+ * Memory: that of the filter at most, as far as near_bytes reaches: a filter of several
+ * segments is then known in part. It is taken when the first items are learned.
+ * With min_replicas or read_from_replicas all adds are sent; look-ups need not.
+ * On a borrowed connection call this again whenever you have reconnected it. Calling it
+ * again forgets what is known; there is no way to switch it off but to close the handle.
+ * ENOTSUP: the handle is of hibloom_attach: a bare bitmap does not tell that it was
+ * emptied. In a memory store it does nothing. No round trip. */
+HIBLOOM_CHECKED hibloom_status hibloom_near_cache(hibloom *filter, uint32_t max_age_ms);
 
 typedef struct hibloom_info {
     uint32_t size;               /* sizeof(hibloom_info): the caller's room; see hibloom_get_info */

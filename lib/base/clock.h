@@ -5,12 +5,17 @@
 #include <stdint.h>
 #include <time.h>
 
-static inline uint64_t clock_now_ms(void)
+static inline uint64_t clock_now_ns(void)
 {
     struct timespec now;
 
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static inline uint64_t clock_now_ms(void)
+{
+    return clock_now_ns() / 1000000;
 }
 
 #endif

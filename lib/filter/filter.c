@@ -136,6 +136,13 @@ hibloom_status hibloom_contains(hibloom *filter, const void *item, size_t len, b
     return hibloom_contains_many(filter, &(hibloom_item){item, len}, 1, found);
 }
 
+hibloom_status hibloom_near_cache(hibloom *filter, uint32_t max_age_ms)
+{
+    const struct store_class *class = filter->store->class;
+
+    return class->near_cache != NULL ? class->near_cache(filter, max_age_ms) : HIBLOOM_OK;
+}
+
 /* ---- The whole filter ----------------------------------------------------- */
 
 hibloom_status(hibloom_get_info)(hibloom *filter, hibloom_info *out)

@@ -9,7 +9,7 @@
  * passed is freed when the next one is made, or with the store. */
 #include "base/clock.h"
 #include "base/alloc.h"
-#include "memory/bits.h"
+#include "bits/bits.h"
 #include "spec/spec.h"
 #include "base/store.h"
 
@@ -22,7 +22,7 @@ struct memory_filter {
     bool listed; /* under its name; else dropped, and freed with its last handle */
     bool bare;
     uint64_t expires_ms;     /* by the monotonic clock; 0 = never */
-    struct memory_bits bits; /* and their spec */
+    struct bits bits; /* and their spec */
     char text[HIBLOOM_SPEC_TEXT_SIZE];
     char name[HIBLOOM_NAME_MAX + 1];
 };
@@ -55,7 +55,7 @@ static void release(struct memory_filter *stored)
 {
     if (stored->listed || stored->handles > 0)
         return;
-    memory_bits_free(&stored->bits);
+    bits_free(&stored->bits);
     explicit_bzero(stored, sizeof *stored); /* the seed */
     alloc.free(stored);
 }
@@ -104,7 +104,7 @@ static hibloom_status create(hibloom *filter, const hibloom_spec *wanted, struct
     hibloom_status status = filter->bare ? HIBLOOM_OK : spec_draw_seed(&spec);
     if (status == HIBLOOM_OK)
         status = hibloom_spec_format(&spec, stored->text, sizeof stored->text);
-    if (status == HIBLOOM_OK && !memory_bits_make(&stored->bits, &spec))
+    if (status == HIBLOOM_OK && !bits_make(&stored->bits, &spec, spec_keys(&spec)))
         status = HIBLOOM_ENOMEM;
     if (status != HIBLOOM_OK) {
         alloc.free(stored);
@@ -171,7 +171,7 @@ static hibloom_status guard(hibloom *filter)
 
 /* ---- Bits ----------------------------------------------------------------- */
 
-static struct memory_bits *bits_of(const hibloom *filter)
+static struct bits *bits_of(const hibloom *filter)
 {
     return &((struct memory_filter *)filter->impl)->bits;
 }
@@ -181,7 +181,7 @@ static hibloom_status memory_add(hibloom *filter, const hibloom_item *items, siz
     hibloom_status status = guard(filter);
 
     if (status == HIBLOOM_OK)
-        memory_bits_add(bits_of(filter), items, n, is_new);
+        bits_add(bits_of(filter), items, n, is_new);
     return status;
 }
 
@@ -190,7 +190,7 @@ static hibloom_status memory_contains(hibloom *filter, const hibloom_item *items
     hibloom_status status = guard(filter);
 
     if (status == HIBLOOM_OK)
-        memory_bits_contains(bits_of(filter), items, n, found);
+        bits_contains(bits_of(filter), items, n, found);
     return status;
 }
 
@@ -209,7 +209,7 @@ static hibloom_status memory_count(hibloom *filter, struct store_count *out)
 
     if (status == HIBLOOM_OK)
         *out = (struct store_count){
-            .bits_set = memory_bits_count(bits_of(filter)),
+            .bits_set = bits_count(bits_of(filter)),
             .bytes = bits_of(filter)->bytes,
             .ttl_ms = remaining_ms(filter->impl),
         };
@@ -221,7 +221,7 @@ static hibloom_status memory_read(hibloom *filter, const struct piece *piece, un
     hibloom_status status = guard(filter);
 
     if (status == HIBLOOM_OK)
-        memory_bits_read(bits_of(filter), piece, out);
+        bits_read(bits_of(filter), piece, out);
     return status;
 }
 
@@ -230,7 +230,7 @@ static hibloom_status memory_merge(hibloom *filter, const struct piece *piece, c
     hibloom_status status = guard(filter);
 
     if (status == HIBLOOM_OK)
-        memory_bits_merge(bits_of(filter), piece, bits);
+        bits_merge(bits_of(filter), piece, bits);
     return status;
 }
 
@@ -241,7 +241,7 @@ static hibloom_status memory_clear(hibloom *filter)
     hibloom_status status = guard(filter);
 
     if (status == HIBLOOM_OK)
-        memory_bits_clear(bits_of(filter));
+        bits_clear(bits_of(filter));
     return status;
 }
 

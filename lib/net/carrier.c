@@ -22,6 +22,8 @@
 #include <string.h>
 #include <sys/random.h>
 
+#define NEAR_BYTES (UINT64_C(64) << 20) /* for near caches, where the caller names no number */
+
 /* ---- A call ------------------------------------------------------------------------------------ */
 
 static void take_outbox(struct carrier *c, struct call *call)
@@ -300,6 +302,8 @@ bool carrier_make(struct carrier *c, struct settings *settings, const struct pip
     locate_note_stale(c);
     c->store.server.clustered = c->topology.clustered;
     c->store.server.retry_ms = c->settings.options.retry_ms;
+    c->store.server.waits = c->settings.options.min_replicas > 0 || c->settings.options.read_from_replicas;
+    c->store.server.near_room = c->settings.options.near_bytes > 0 ? c->settings.options.near_bytes : NEAR_BYTES;
     return true;
 }
 

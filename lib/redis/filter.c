@@ -1,6 +1,7 @@
 /* filter.c: what a handle knows of its filter in Redis. See filter.h. */
 #include "redis/filter.h"
 #include "base/alloc.h"
+#include "redis/near.h"
 #include "redis/store.h"
 #include "spec/spec.h"
 
@@ -48,6 +49,8 @@ void redis_filter_make(struct task *task, const hibloom_spec *spec)
 
 void redis_filter_free(hibloom *filter)
 {
+    if (filter->impl != NULL)
+        near_free(filter);
     alloc.free(filter->impl);
     filter->impl = NULL;
 }

@@ -13,12 +13,15 @@ struct redis_server_traits {
     uint32_t retry_ms;      /* a call goes on for so long */
     bool bitfield;          /* HIBLOOM_COMMANDS_BITFIELD */
     bool lacks_bitfield_ro; /* found out: it is older than Redis 6 */
+    bool waits;             /* adds may have to reach replicas, or a replica may have answered: each is sent */
+    uint64_t near_room;     /* bytes that all filters may still take for what is near */
     hibloom_stats stats;
 };
 
 struct redis_key {
     uint64_t id;
-    uint64_t epoch;  /* as the guard saw it last: how often it was cleared */
+    uint64_t epoch;     /* as the guard saw it last: how often it was cleared */
+    uint64_t proven_ns; /* when the call began whose guard was good last */
     uint64_t length; /* bare only: the most this handle has seen; UINT64_MAX once that was lost */
 };
 
@@ -28,6 +31,8 @@ struct redis_filter {
     uint64_t generation;
     uint64_t restarts;  /* of the store's servers, that this handle has been told of */
     uint64_t proven_ms; /* when a guard was good last; 0: none was yet */
+    uint64_t clears;    /* other epochs seen, over all keys */
+    struct near *near;  /* what is known to be set; NULL: the caller wants none of it */
     bool in_doubt;      /* a guard was not good since an add last proved the root, and */
     uint32_t suspect;   /* this key, whose guard that was */
     uint32_t count;     /* of keys */
@@ -37,6 +42,14 @@ struct redis_filter {
 static inline struct redis_filter *redis_filter_of(const hibloom *filter)
 {
     return filter->impl;
+}
+
+static inline void redis_note_epoch(hibloom *filter, uint32_t i, uint64_t epoch)
+{
+    struct redis_filter *own = redis_filter_of(filter);
+
+    own->clears += own->keys[i].epoch != epoch;
+    own->keys[i].epoch = epoch;
 }
 
 /* The handle's, for another spec: with its keys, of which nothing is known yet.

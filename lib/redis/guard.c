@@ -43,8 +43,9 @@ void guard_ask_alone(hibloom *filter, struct outbox *outbox, uint32_t tag, uint3
     outbox_end(outbox);
 }
 
-bool guard_matches(struct task *task, uint32_t i, const struct reply *reply)
+bool guard_matches(struct talk *talk, uint32_t i, const struct reply *reply)
 {
+    struct task *task = &talk->task;
     struct redis_filter *own = redis_filter_of(task->filter);
     const struct record known = redis_filter_record(task->filter, i);
     struct record record;
@@ -55,7 +56,8 @@ bool guard_matches(struct task *task, uint32_t i, const struct reply *reply)
     if (record.generation != known.generation || record.id != known.id || record.key != i ||
         record.keys != known.keys || record.bytes != known.bytes || record.state != RECORD_READY)
         return false;
-    own->keys[i].epoch = record.epoch;
+    redis_note_epoch(task->filter, i, record.epoch);
+    own->keys[i].proven_ns = talk->begun_ns;
     own->proven_ms = clock_now_ms();
     return true;
 }
@@ -105,7 +107,7 @@ bool guard_take(struct talk *talk, uint32_t i, uint32_t index, const struct repl
 {
     if (talk->task.filter->bare)
         return take_bare(&talk->task, i, index, reply, false);
-    if (guard_matches(&talk->task, i, reply))
+    if (guard_matches(talk, i, reply))
         return true;
     guard_note_other(talk, i);
     return false;

@@ -34,7 +34,7 @@ bool guard_take(struct talk *, uint32_t i, uint32_t index, const struct reply *)
 void guard_take_before(struct talk *, uint32_t i, uint32_t index, const struct reply *);
 
 /* Of a filter: is this the trailer of key i as the handle knows it? Notes nothing. */
-bool guard_matches(struct task *, uint32_t i, const struct reply *);
+bool guard_matches(struct talk *, uint32_t i, const struct reply *);
 
 /* Is it so long since the last good guard that an add must ask one first? */
 bool guard_is_stale(const hibloom *);

@@ -362,7 +362,7 @@ static void take_confirmation(struct talk *talk, uint32_t tag, uint32_t index, c
     struct life *life = life_of(talk);
 
     if (tag != TAG_LIST) {
-        if (!guard_matches(&talk->task, 0, reply))
+        if (!guard_matches(talk, 0, reply))
             life->lost = false;
     } else if (index == 0 && task_expect(&talk->task, reply, REDIS_REPLY_STRING, 0) &&
                (reply->text_len != life->range.count * RECORD_ID_DIGITS ||

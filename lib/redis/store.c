@@ -2,6 +2,7 @@
 #include "redis/store.h"
 #include "base/alloc.h"
 #include "redis/life.h"
+#include "redis/near.h"
 #include "redis/transfer.h"
 #include "redis/upkeep.h"
 
@@ -41,6 +42,7 @@ static hibloom_status redis_delete(hibloom *filter)
 
 static hibloom_status redis_drop(hibloom *filter)
 {
+    near_forget(filter);
     return run_life(filter, LIFE_DROP, NULL);
 }
 
@@ -49,9 +51,9 @@ static hibloom_status redis_drop(hibloom *filter)
 void store_begin_add(struct store_items *call, hibloom *filter, const hibloom_item *items, size_t n, bool exact)
 {
     call->n = n;
-    call->looks_first = !exact && look_first_pays(filter, n);
-    if (call->looks_first)
-        look_first_begin(&call->look, filter, items, n);
+    call->by_chunks = many_pays(filter, n, true, exact);
+    if (call->by_chunks)
+        many_begin_add(&call->many, filter, items, n, exact);
     else
         items_begin_add(&call->items, filter, items, n, exact);
 }
@@ -59,15 +61,18 @@ void store_begin_add(struct store_items *call, hibloom *filter, const hibloom_it
 void store_begin_contains(struct store_items *call, hibloom *filter, const hibloom_item *items, size_t n)
 {
     call->n = n;
-    call->looks_first = false;
-    items_begin_contains(&call->items, filter, items, n);
+    call->by_chunks = many_pays(filter, n, false, true);
+    if (call->by_chunks)
+        many_begin_contains(&call->many, filter, items, n);
+    else
+        items_begin_contains(&call->items, filter, items, n);
 }
 
 void store_end_items(struct store_items *call, bool *answers)
 {
     ((struct redis_store *)call->task.filter->store)->server.stats.items += call->n;
-    if (call->looks_first)
-        look_first_end(&call->look);
+    if (call->by_chunks)
+        many_end(&call->many, answers);
     else
         items_end(&call->items, answers);
 }
@@ -90,6 +95,18 @@ static hibloom_status redis_contains(hibloom *filter, const hibloom_item *items,
     hibloom_status status = run(filter, &call.task);
     store_end_items(&call, found);
     return status;
+}
+
+static hibloom_status redis_near_cache(hibloom *filter, uint32_t max_age_ms)
+{
+    struct redis_filter *own = redis_filter_of(filter);
+
+    if (filter->bare)
+        return error_set(&filter->store->error, HIBLOOM_ENOTSUP,
+                         "'%s': a bare bitmap says nothing by which to see that it was emptied", filter->name);
+    near_free(filter);
+    own->near = near_make(max_age_ms);
+    return own->near != NULL ? HIBLOOM_OK : error_set(&filter->store->error, HIBLOOM_ENOMEM, "out of memory");
 }
 
 /* ---- All keys ------------------------------------------------------------------------- */
@@ -175,6 +192,7 @@ const struct store_class redis_store_class = {
     .open = redis_open,
     .add = redis_add,
     .contains = redis_contains,
+    .near_cache = redis_near_cache,
     .count = redis_count,
     .read = redis_read,
     .merge = redis_merge,

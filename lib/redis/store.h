@@ -5,7 +5,7 @@
 #ifndef HIBLOOM_REDIS_STORE_H
 #define HIBLOOM_REDIS_STORE_H
 
-#include "redis/look_first.h"
+#include "redis/many.h"
 
 struct redis_store {
     hibloom_store base;
@@ -20,11 +20,11 @@ extern const struct store_class redis_store_class;
 /* An add or a look-up, for drivers that do not wait for its end. */
 struct store_items {
     size_t n;
-    bool looks_first;
+    bool by_chunks;
     union {
         struct task task; /* to be run */
         struct items items;
-        struct look_first look;
+        struct many many;
     };
 };
 

@@ -2,6 +2,7 @@
  * See task.h. */
 #include "redis/task.h"
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "redis/keys.h"
 
 #include <stdarg.h>
@@ -217,5 +218,5 @@ static const struct task_class talk_class = {talk_next, talk_reply};
 
 void talk_begin(struct talk *talk, hibloom *filter, void (*step)(struct talk *, struct outbox *))
 {
-    *talk = (struct talk){.task = {.class = &talk_class, .filter = filter}, .step = step};
+    *talk = (struct talk){.task = {.class = &talk_class, .filter = filter}, .step = step, .begun_ns = clock_now_ns()};
 }

@@ -115,6 +115,7 @@ struct talk {
     void (*answered)(struct talk *, unsigned number);  /* a window is, wholly; NULL: nothing to do then */
     void (*meanwhile)(struct talk *, struct outbox *); /* once, while a step's replies are on their way */
     void (*cleanup)(struct talk *, struct outbox *);
+    uint64_t begun_ns;       /* by the clock: what a guard proves of a key it proves of no time before that */
     uint32_t outstanding[2]; /* replies, by the window's number; all in [0] where there are none */
     bool windows;            /* what is outstanding goes by windows */
     bool cleaning;           /* the failure is known; what fails now is not noted */

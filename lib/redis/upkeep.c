@@ -72,8 +72,8 @@ static void take_cleared(struct talk *talk, uint32_t tag, uint32_t index, const 
     bool *left = &upkeep_of(talk)->left[tag - upkeep_of(talk)->range.first];
 
     if (reply->type == REDIS_REPLY_STRING && reply->text_len == RECORD_TRAILER && record_parse(reply->text, &record)) {
-        redis_filter_of(talk->task.filter)->keys[tag].epoch = record.epoch; /* cleared by another: once more, */
-        *left = !reply->repeated;                                           /* or by the sending that was lost */
+        redis_note_epoch(talk->task.filter, tag, record.epoch); /* cleared by another: once more, */
+        *left = !reply->repeated;                               /* or by the sending that was lost */
         return;
     }
     *left = false;
@@ -84,7 +84,7 @@ static void take_cleared(struct talk *talk, uint32_t tag, uint32_t index, const 
     else if (talk->task.filter->bare) /* what was lost before is forgotten */
         redis_filter_of(talk->task.filter)->keys[tag].length = (uint64_t)reply->integers[0];
     else
-        redis_filter_of(talk->task.filter)->keys[tag].epoch++;
+        redis_note_epoch(talk->task.filter, tag, redis_filter_of(talk->task.filter)->keys[tag].epoch + 1);
 }
 
 static void clear(struct talk *talk, struct outbox *outbox)

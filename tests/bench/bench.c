@@ -25,7 +25,7 @@ static const struct part {
     {"growth", bench_growth},   {"segments", bench_segments},     {"processes", bench_processes},
     {"latency", bench_latency}, {"memory", bench_memory},         {"rates", bench_rates},
     {"stalls", bench_stalls},   {"cluster", bench_cluster},       {"retries", bench_retries},
-    {"async", bench_async},
+    {"async", bench_async},     {"near", bench_near},
 };
 
 /* ---- How much ------------------------------------------------------------------- */

@@ -28,6 +28,7 @@ void bench_stalls(void);     /* the longest command */
 void bench_cluster(void);    /* one filter over one, two and three primaries */
 void bench_retries(void);    /* retries and TLS, while nothing fails */
 void bench_async(void);      /* the calls on an event loop against those that block */
+void bench_near(void);       /* what is known to be in costs no command */
 
 /* ---- How much -------------------------------------------------------------------
  *

@@ -104,8 +104,8 @@ static void mend(uint8_t *bytes, size_t size)
     memcpy(&text_len, bytes + TEXT_LENGTH_AT, sizeof text_len);
     if (text_len > size - HEADER - SUM)
         return;
-    const uint64_t bits_len = size - HEADER - SUM - text_len;
-    memcpy(bytes + BITS_LENGTH_AT, &bits_len, sizeof bits_len);
+    const uint64_t all_bits_len = size - HEADER - SUM - text_len;
+    memcpy(bytes + BITS_LENGTH_AT, &all_bits_len, sizeof all_bits_len);
     const uint64_t sum = XXH3_64bits(bytes, size - SUM);
     memcpy(bytes + size - SUM, &sum, sizeof sum);
 }

@@ -15,7 +15,7 @@
 /* Merges, and looks at everything: `into` had items 0 to n, `from` n/2 to 3n/2. */
 static void merge_and_look(hibloom *into, hibloom *from, size_t n, int into_seconds, int from_seconds)
 {
-    const size_t len = bits_len(into);
+    const size_t len = all_bits_len(into);
     unsigned char *from_bits = bits_stored(from), *expected = bits_stored(into);
 
     or_into(expected, from_bits, len);
@@ -95,7 +95,7 @@ static void the_bits_at_the_edges_of_pieces_arrive_where_they_were(void **state)
         for (size_t way = 0; way < LARGE_WAYS; way++) {
             hibloom *into = place_open(ways[way].into, "into", texts[i]);
             hibloom *from = place_open(ways[way].from, "from", texts[i]);
-            unsigned char *expected = zeros(bits_len(into));
+            unsigned char *expected = zeros(all_bits_len(into));
 
             for (size_t e = 0; e < sizeof edges / sizeof *edges && edges[e] < from->spec.bits; e++) {
                 expected[edges[e] / 8] |= (unsigned char)(0x80u >> edges[e] % 8);
@@ -256,7 +256,7 @@ static void what_is_saved_from_redis_is_loaded_into_redis_and_memory(void **stat
             assert_ok(hibloom_open(&into, places[place].store, "into", &spec), places[place].store);
             add_items(into, 0, 800, 1800);
             unsigned char *expected = bits_stored(into), *more = bits_stored(saved);
-            or_into(expected, more, bits_len(into));
+            or_into(expected, more, all_bits_len(into));
             assert_ok(hibloom_load(into, path), into->store);
             assert_bits(into, expected);
             assert_int_equal(count_missing(into, 0, 0, 1800), 0);

@@ -149,7 +149,7 @@ static void merge_from_damaged(const struct path *path, const struct way *way, e
     add_items(into, 0, 0, 300);
     add_items(from, 0, 200, 500);
     unsigned char *before = bits_stored(into), *both = bits_stored(from);
-    or_into(both, before, bits_len(into));
+    or_into(both, before, all_bits_len(into));
     do_damage(way->from, "from", path, damage);
     const long long keys = test_command(places[REDIS].outside, "DBSIZE");
 
@@ -159,11 +159,11 @@ static void merge_from_damaged(const struct path *path, const struct way *way, e
     assert_string_not_equal(hibloom_store_error(into->store), "");
     assert_keys(&places[REDIS], keys);
     unsigned char *after = bits_stored(into);
-    if (!is_subset(before, after, bits_len(into)))
+    if (!is_subset(before, after, all_bits_len(into)))
         fail_msg("from %s, %s: what was in `into` was lost", damages[damage].name, path->text);
-    if (!is_subset(after, both, bits_len(into)))
+    if (!is_subset(after, both, all_bits_len(into)))
         fail_msg("from %s, %s: bits of another filter are in `into`", damages[damage].name, path->text);
-    if ((!path->many || damage < UNREADABLE) && memcmp(before, after, bits_len(into)) != 0)
+    if ((!path->many || damage < UNREADABLE) && memcmp(before, after, all_bits_len(into)) != 0)
         fail_msg("from %s, %s: `into` was changed", damages[damage].name, path->text);
     assert_int_equal(count_missing(into, 0, 0, 300), 0); /* and its guard holds */
     free(before);

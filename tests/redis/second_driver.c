@@ -126,10 +126,10 @@ static hibloom_status ask(struct pair *pair, const char *prefix)
 
 static void assert_equal_bits(struct pair *pair)
 {
-    unsigned char *bits[2] = {bits_read(pair->filter[0]), bits_read(pair->filter[1])};
+    unsigned char *bits[2] = {all_bits_read(pair->filter[0]), all_bits_read(pair->filter[1])};
     hibloom_info info[2];
 
-    assert_memory_equal(bits[0], bits[1], bits_len(pair->filter[0]));
+    assert_memory_equal(bits[0], bits[1], all_bits_len(pair->filter[0]));
     free(bits[0]);
     free(bits[1]);
     for (int i = 0; i < 2; i++)

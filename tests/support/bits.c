@@ -6,15 +6,15 @@
 
 #include <stdlib.h>
 
-size_t bits_len(const hibloom *filter)
+size_t all_bits_len(const hibloom *filter)
 {
     return (size_t)(spec_keys(&filter->spec) * spec_bitmap_bytes(&filter->spec));
 }
 
-unsigned char *bits_read(hibloom *filter)
+unsigned char *all_bits_read(hibloom *filter)
 {
     const uint64_t len = spec_bitmap_bytes(&filter->spec);
-    unsigned char *bits = malloc(bits_len(filter)), *at = bits;
+    unsigned char *bits = malloc(all_bits_len(filter)), *at = bits;
 
     assert_non_null(bits);
     for (uint32_t key = 0; key < spec_keys(&filter->spec); key++, at += len)

@@ -5,10 +5,10 @@
 #include "test.h"
 
 /* How many bytes they take. */
-size_t bits_len(const hibloom *filter);
+size_t all_bits_len(const hibloom *filter);
 
 /* As the library reads them; to be freed. */
-unsigned char *bits_read(hibloom *filter);
+unsigned char *all_bits_read(hibloom *filter);
 
 void or_into(unsigned char *bits, const unsigned char *more, size_t len);
 bool is_subset(const unsigned char *bits, const unsigned char *of, size_t len);

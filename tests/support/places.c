@@ -164,7 +164,7 @@ unsigned char *bits_stored(hibloom *filter)
 {
     const uint64_t len = spec_bitmap_bytes(&filter->spec);
     const struct place *place = place_of(filter);
-    unsigned char *bits = zeros(bits_len(filter)), *at = bits;
+    unsigned char *bits = zeros(all_bits_len(filter)), *at = bits;
     char name[HIBLOOM_NAME_MAX + 16];
 
     for (uint32_t key = 0; key < spec_keys(&filter->spec); key++, at += len) {
@@ -185,7 +185,7 @@ void assert_bits(hibloom *filter, const unsigned char *expected)
 {
     unsigned char *bits = bits_stored(filter);
 
-    if (memcmp(bits, expected, bits_len(filter)) != 0)
+    if (memcmp(bits, expected, all_bits_len(filter)) != 0)
         fail_msg("'%s' (%s) does not hold the bits that it should", filter->name, filter->text);
     free(bits);
 }

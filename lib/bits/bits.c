@@ -6,7 +6,7 @@
  * at the first zero: the processor cannot predict where that is. With such an
  * end, batches of items that are not in took 1.4 times as long (k = 7, a filter
  * at capacity), and single look-ups, half of them in, 1.35 times. */
-#include "memory/bits.h"
+#include "bits/bits.h"
 #include "base/alloc.h"
 #include "spec/positions.h"
 #include "spec/spec.h"
@@ -21,17 +21,17 @@
 /* calloc: the system hands out zeroed pages as they are touched. That they be
  * huge ones spares the TLB: 30 % more items a second in 120 MB, though nothing
  * yet in 11 MB. The system may refuse. */
-bool memory_bits_make(struct memory_bits *out, const hibloom_spec *spec)
+bool bits_make(struct bits *out, const hibloom_spec *spec, uint32_t keys)
 {
-    const uint64_t key_bytes = spec_bitmap_bytes(spec), bytes = key_bytes * spec_keys(spec);
+    const uint64_t key_bytes = spec_bitmap_bytes(spec), bytes = key_bytes * keys;
     const uint64_t slack = bytes >= HUGE_PAGE ? HUGE_PAGE : 0;
 
-    if (bytes > SIZE_MAX - slack)
+    if (bytes > SIZE_MAX - slack - 1)
         return false;
-    unsigned char *allocated = alloc.calloc(1, (size_t)(bytes + slack));
+    unsigned char *allocated = alloc.calloc(1, (size_t)(bytes + slack + 1));
     if (allocated == NULL)
         return false;
-    *out = (struct memory_bits){*spec, {0}, (size_t)key_bytes, (size_t)bytes, allocated, allocated};
+    *out = (struct bits){*spec, {0}, spec_keys(spec) > 1, (size_t)key_bytes, (size_t)bytes, allocated, allocated};
     out->hasher = positions_hasher(&out->spec);
 #ifdef MADV_HUGEPAGE
     if (slack != 0) {
@@ -43,7 +43,7 @@ bool memory_bits_make(struct memory_bits *out, const hibloom_spec *spec)
     return true;
 }
 
-void memory_bits_free(struct memory_bits *bits)
+void bits_free(struct bits *bits)
 {
     alloc.free(bits->allocated);
 }
@@ -72,52 +72,65 @@ static inline void prefetch_item(const hibloom_item *item, const hibloom_item *e
     __builtin_prefetch(item[ITEMS_AHEAD].data, 0, 0);
 }
 
-static inline bool is_excluded(const hibloom_spec *spec, const hibloom_item *item)
+/* Where an item is that is excluded, or in a key that is not here: at the zero behind all. */
+static inline uint64_t nowhere(const struct bits *bits)
 {
-    return positions_count(spec, item->len) == 0;
+    return (uint64_t)bits->bytes * 8;
 }
 
 /* Writes the k positions of an item, counted through all keys. */
-static inline void locate(const struct memory_bits *bits, const hibloom_item *item, uint64_t *at)
+static inline void locate(const struct bits *bits, const hibloom_item *item, uint64_t *at)
 {
-    const uint32_t segment = bits->hasher.indexes(&bits->hasher, item->data, item->len, at);
+    const uint32_t k = bits->spec.hashes;
+    bool here = positions_count(&bits->spec, item->len) != 0;
 
-    if (bits->bytes != bits->key_bytes)
-        for (uint32_t i = 0; i < bits->spec.hashes; i++)
-            at[i] += (uint64_t)positions_key(&bits->spec, segment, i) * bits->key_bytes * 8;
+    at[0] = 0; /* gcc does not know that k > 0 */
+    if (here) {
+        const uint32_t segment = bits->hasher.indexes(&bits->hasher, item->data, item->len, at);
+        if (bits->several)
+            for (uint32_t i = 0; i < k; i++)
+                at[i] += (uint64_t)positions_key(&bits->spec, segment, i) * bits->key_bytes * 8;
+        here = at[k - 1] < nowhere(bits);
+    }
+    for (uint32_t i = 0; !here && i < k; i++)
+        at[i] = nowhere(bits);
 }
 
-/* Those of a batch, k an item; room is left for those of excluded items. */
-static void locate_batch(const struct memory_bits *bits, const hibloom_item *items, size_t n, uint64_t *at)
+/* Those of a batch, k an item. */
+static void locate_batch(const struct bits *bits, const hibloom_item *items, size_t n, uint64_t *at)
 {
     const uint32_t k = bits->spec.hashes;
 
     for (const hibloom_item *item = items; item < items + n; item++, at += k) {
         prefetch_item(item, items + n);
-        if (is_excluded(&bits->spec, item))
-            continue;
         locate(bits, item, at);
         for (uint32_t i = 0; i < k; i++)
             __builtin_prefetch(bits->start + at[i] / 8);
     }
 }
 
-/* Whether all bits were set before. */
-static inline bool set_all(unsigned char *start, const uint64_t *at, uint32_t k)
+/* Whether a bit was not set before. */
+static inline bool set_all(const struct bits *bits, const uint64_t *at)
 {
+    unsigned char *const start = bits->start;
+    const uint32_t k = bits->spec.hashes;
     unsigned set = 0x80;
 
+    if (at[0] == nowhere(bits))
+        return false;
     for (uint32_t i = 0; i < k; i++) {
         const uint64_t bit = at[i];
         const unsigned before = start[bit / 8];
         start[bit / 8] = (unsigned char)(before | 0x80u >> (bit % 8));
         set &= before << (bit % 8);
     }
-    return set != 0;
+    return set == 0;
 }
 
-static inline bool has_all(const unsigned char *start, const uint64_t *at, uint32_t k)
+static inline bool has_all(const struct bits *bits, const uint64_t *at)
 {
+    const unsigned char *const start = bits->start;
+    const uint32_t k = bits->spec.hashes;
     unsigned set = 0x80;
 
     for (uint32_t i = 0; i < k; i++)
@@ -125,35 +138,15 @@ static inline bool has_all(const unsigned char *start, const uint64_t *at, uint3
     return set != 0;
 }
 
-/* One item alone: nothing to prefetch for. */
-static bool add_one(struct memory_bits *bits, const hibloom_item *item)
-{
-    uint64_t at[HIBLOOM_HASHES_MAX];
-
-    if (is_excluded(&bits->spec, item))
-        return false;
-    locate(bits, item, at);
-    return !set_all(bits->start, at, bits->spec.hashes);
-}
-
-static bool contains_one(const struct memory_bits *bits, const hibloom_item *item)
-{
-    uint64_t at[HIBLOOM_HASHES_MAX];
-
-    if (is_excluded(&bits->spec, item))
-        return false;
-    locate(bits, item, at);
-    return has_all(bits->start, at, bits->spec.hashes);
-}
-
-void memory_bits_add(struct memory_bits *bits, const hibloom_item *items, size_t n, bool *is_new)
+void bits_add(struct bits *bits, const hibloom_item *items, size_t n, bool *is_new)
 {
     const uint32_t k = bits->spec.hashes;
     uint64_t at[BATCH];
     size_t count;
 
-    if (n == 1) {
-        const bool new = add_one(bits, items);
+    if (n == 1) { /* nothing to prefetch for */
+        locate(bits, items, at);
+        const bool new = set_all(bits, at);
         if (is_new != NULL)
             *is_new = new;
         return;
@@ -162,34 +155,34 @@ void memory_bits_add(struct memory_bits *bits, const hibloom_item *items, size_t
         count = batch_of(n - from, k);
         locate_batch(bits, items + from, count, at);
         for (size_t i = 0; is_new != NULL && i < count; i++)
-            is_new[from + i] = !is_excluded(&bits->spec, &items[from + i]) && !set_all(bits->start, at + i * k, k);
+            is_new[from + i] = set_all(bits, at + i * k);
         for (size_t i = 0; is_new == NULL && i < count; i++) /* without the answer it is less work */
-            if (!is_excluded(&bits->spec, &items[from + i]))
-                (void)set_all(bits->start, at + i * k, k);
+            (void)set_all(bits, at + i * k);
     }
 }
 
-void memory_bits_contains(const struct memory_bits *bits, const hibloom_item *items, size_t n, bool *found)
+void bits_contains(const struct bits *bits, const hibloom_item *items, size_t n, bool *found)
 {
     const uint32_t k = bits->spec.hashes;
     uint64_t at[BATCH];
     size_t count;
 
     if (n == 1) {
-        *found = contains_one(bits, items);
+        locate(bits, items, at);
+        *found = has_all(bits, at);
         return;
     }
     for (size_t from = 0; from < n; from += count) {
         count = batch_of(n - from, k);
         locate_batch(bits, items + from, count, at);
         for (size_t i = 0; i < count; i++)
-            found[from + i] = !is_excluded(&bits->spec, &items[from + i]) && has_all(bits->start, at + i * k, k);
+            found[from + i] = has_all(bits, at + i * k);
     }
 }
 
 /* ---- Bytes, by words of eight ---------------------------------------------- */
 
-uint64_t memory_bits_count(const struct memory_bits *bits)
+uint64_t bits_count(const struct bits *bits)
 {
     uint64_t set = 0, word;
     size_t at = 0;
@@ -203,22 +196,22 @@ uint64_t memory_bits_count(const struct memory_bits *bits)
     return set;
 }
 
-void memory_bits_clear(struct memory_bits *bits)
+void bits_clear(struct bits *bits)
 {
     memset(bits->start, 0, bits->bytes);
 }
 
-static unsigned char *piece_in(const struct memory_bits *bits, const struct piece *piece)
+static unsigned char *piece_in(const struct bits *bits, const struct piece *piece)
 {
     return bits->start + piece->key * bits->key_bytes + piece->from;
 }
 
-void memory_bits_read(const struct memory_bits *bits, const struct piece *piece, unsigned char *out)
+void bits_read(const struct bits *bits, const struct piece *piece, unsigned char *out)
 {
     memcpy(out, piece_in(bits, piece), (size_t)piece->len);
 }
 
-void memory_bits_merge(struct memory_bits *bits, const struct piece *piece, const unsigned char *more)
+void bits_merge(struct bits *bits, const struct piece *piece, const unsigned char *more)
 {
     unsigned char *to = piece_in(bits, piece);
     const size_t len = (size_t)piece->len;

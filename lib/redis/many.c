@@ -1,0 +1,324 @@
+/* many.c: a call that need not send all of its items. See many.h. */
+#include "redis/many.h"
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "redis/near.h"
+#include "spec/spec.h"
+
+#include <string.h>
+
+#define CHUNK (32u << 10)
+#define SAMPLE 512u
+#define PROOFS 128u /* guards at a time */
+
+static bool trusts_near(const hibloom *filter, bool adds)
+{
+    const struct redis_filter *own = redis_filter_of(filter);
+
+    /* what others have set may not be on their replicas yet: only an add of its own waits for that */
+    return own->near != NULL && !(adds && own->server->waits);
+}
+
+/* A bare bitmap need not be there before it is added to. */
+static bool looks_first(const hibloom *filter, size_t n, bool adds, bool exact)
+{
+    return adds && !exact && filter->spec.layout == HIBLOOM_LAYOUT_BLOCKED && !filter->bare && n > 2 * SAMPLE;
+}
+
+bool many_pays(const hibloom *filter, size_t n, bool adds, bool exact)
+{
+    return n > 0 && (redis_filter_of(filter)->near != NULL || looks_first(filter, n, adds, exact));
+}
+
+/* ---- What is known -------------------------------------------------------------------- */
+
+static void note_answer(struct many *many, size_t item, bool yes)
+{
+    if (yes)
+        many->yes[(many->at + item) / 8] |= (unsigned char)(1u << (many->at + item) % 8);
+}
+
+/* The keys of items that are known: of a partitioned filter, all. */
+static void note_touched(struct many *many, const hibloom_item *items, const bool *known)
+{
+    const hibloom_spec *spec = &many->task.filter->spec;
+    const struct hasher hasher = positions_hasher(spec);
+    uint64_t bits[HIBLOOM_HASHES_MAX];
+
+    if (spec_segments(spec) == 1)
+        memset(many->touched, 1, redis_filter_of(many->task.filter)->count);
+    else
+        for (size_t i = 0; i < many->chunk; i++)
+            if (known[i])
+                many->touched[hasher.indexes(&hasher, items[i].data, items[i].len, bits)] = 1;
+}
+
+static void take_chunk(struct many *many)
+{
+    hibloom *filter = many->task.filter;
+    const struct bits *known = trusts_near(filter, many->task.adds) ? near_known(filter) : NULL;
+    const hibloom_item *items = many->items + many->at;
+
+    many->chunk = many->n - many->at < CHUNK ? many->n - many->at : CHUNK;
+    many->count = 0;
+    many->mark = near_mark(filter);
+    many->since_ns = clock_now_ns();
+    memset(many->touched, 0, redis_filter_of(filter)->count);
+    if (known != NULL)
+        bits_contains(known, items, many->chunk, many->answers);
+    for (uint32_t i = 0; i < many->chunk; i++) {
+        if (known == NULL || !many->answers[i]) {
+            many->left[many->count] = items[i];
+            many->which[many->count++] = i;
+            continue;
+        }
+        note_answer(many, i, !many->task.adds);
+    }
+    many->relies = many->count < many->chunk;
+    if (many->relies)
+        note_touched(many, items, many->answers);
+    redis_filter_of(filter)->server->stats.items_near += many->chunk - many->count;
+}
+
+/* ---- What is asked ---------------------------------------------------------------------- */
+
+static void look(struct many *many, enum many_phase phase, size_t from, size_t to)
+{
+    many->phase = phase;
+    items_begin_contains(&many->inner, many->task.filter, many->left + from, to - from);
+}
+
+static void send(struct many *many)
+{
+    many->phase = MANY_ITEMS;
+    if (many->task.adds)
+        items_begin_add(&many->inner, many->task.filter, many->left, many->count, many->exact);
+    else
+        items_begin_contains(&many->inner, many->task.filter, many->left, many->count);
+}
+
+/* What is in needs not be sent. */
+static void drop_found(struct many *many)
+{
+    size_t left = 0;
+
+    for (size_t i = 0; i < many->count; i++)
+        if (many->answers[i])
+            near_learn(many->task.filter, &many->left[i], 1, many->mark);
+        else
+            many->left[left++] = many->left[i];
+    many->count = left;
+}
+
+static bool half_is_found(const struct many *many)
+{
+    size_t found = 0;
+
+    for (size_t i = 0; i < SAMPLE; i++)
+        found += many->answers[i];
+    return found >= SAMPLE / 2;
+}
+
+static void take_answers(struct many *many)
+{
+    const bool adds = many->task.adds;
+    size_t learned = 0;
+
+    for (size_t i = 0; i < many->count; i++) {
+        if (!adds || many->exact)
+            note_answer(many, many->which[i], many->answers[i]);
+        if (adds || many->answers[i])
+            many->left[learned++] = many->left[i];
+    }
+    near_learn(many->task.filter, many->left, learned, many->mark);
+}
+
+/* ---- What is proven ----------------------------------------------------------------------- */
+
+static bool is_unproven(const struct proof *proof)
+{
+    return proof->touched[proof->at] && !near_is_fresh(proof->talk.task.filter, proof->at, proof->since_ns);
+}
+
+static void take_proof(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+    (void)guard_take(talk, tag, index, reply);
+}
+
+static void ask_proofs(struct talk *talk, struct outbox *outbox)
+{
+    struct proof *proof = (struct proof *)talk;
+    const uint32_t count = redis_filter_of(talk->task.filter)->count;
+
+    for (uint32_t asked = 0; proof->at < count && asked < PROOFS; proof->at++)
+        if (is_unproven(proof)) {
+            guard_ask_alone(talk->task.filter, outbox, proof->at, proof->at);
+            asked++;
+        }
+    talk->take = take_proof;
+    if (proof->at < count)
+        talk->step = ask_proofs;
+}
+
+static void prove(struct many *many)
+{
+    many->phase = MANY_PROOF;
+    many->proof = (struct proof){.touched = many->touched, .since_ns = many->since_ns};
+    talk_begin(&many->proof.talk, many->task.filter, ask_proofs);
+}
+
+/* ---- One after the other -------------------------------------------------------------------- */
+
+static void end_inner(struct many *many)
+{
+    many->task.status = many->talk.task.status;
+    many->task.error = many->talk.task.error;
+    if (many->phase == MANY_SAMPLE || many->phase == MANY_ITEMS)
+        items_end(&many->inner, !many->task.adds || many->exact || many->phase == MANY_SAMPLE ? many->answers : NULL);
+    else if (many->phase == MANY_LOOK)
+        items_end(&many->inner, many->answers + SAMPLE);
+}
+
+/* What was known has been forgotten in the middle: so the chunk is begun once more, without it. */
+static void end_chunk(struct many *many)
+{
+    many->phase = MANY_CHUNK;
+    if (!many->relies || many->mark == near_mark(many->task.filter))
+        many->at += many->chunk;
+    else if (!many->task.adds)
+        for (size_t i = many->at; i < many->at + many->chunk; i++)
+            many->yes[i / 8] &= (unsigned char)~(1u << i % 8);
+}
+
+/* Begins what follows; false: nothing does. */
+static bool go_on(struct many *many)
+{
+    for (;;)
+        switch (many->phase) {
+        case MANY_CHUNK:
+            if (many->at == many->n)
+                return false;
+            take_chunk(many);
+            if (many->count == 0) {
+                prove(many);
+                return true;
+            }
+            if (looks_first(many->task.filter, many->count, many->task.adds, many->exact))
+                look(many, MANY_SAMPLE, 0, SAMPLE);
+            else
+                send(many);
+            return true;
+        case MANY_SAMPLE:
+            if (half_is_found(many))
+                look(many, MANY_LOOK, SAMPLE, many->count);
+            else
+                send(many);
+            return true;
+        case MANY_LOOK:
+            drop_found(many);
+            if (many->count > 0)
+                send(many);
+            else
+                prove(many);
+            return true;
+        case MANY_ITEMS:
+            take_answers(many);
+            prove(many);
+            return true;
+        case MANY_PROOF: end_chunk(many); break;
+        case MANY_DONE: return false;
+        }
+}
+
+/* A failure that the carrier has noted is for what is under way to deal with. */
+static void tell_failure(struct many *many)
+{
+    if (many->task.status != HIBLOOM_OK)
+        task_fail(&many->talk.task, many->task.status, "%s", many->task.error.words);
+}
+
+static enum task_next next(struct task *task, struct outbox *outbox)
+{
+    struct many *many = (struct many *)task;
+    bool more = many->phase != MANY_CHUNK || (task->status == HIBLOOM_OK && go_on(many));
+
+    while (more && many->phase != MANY_DONE) {
+        tell_failure(many);
+        const enum task_next what = many->talk.task.class->next(&many->talk.task, outbox);
+        if (what != TASK_DONE)
+            return what;
+        end_inner(many);
+        more = task->status == HIBLOOM_OK && go_on(many);
+    }
+    many->phase = MANY_DONE;
+    return TASK_DONE;
+}
+
+static void reply(struct task *task, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+    struct many *many = (struct many *)task;
+
+    tell_failure(many);
+    many->talk.task.class->reply(&many->talk.task, tag, index, reply);
+}
+
+static const struct task_class many_class = {next, reply};
+
+/* ---- Its begin and end ------------------------------------------------------------------------ */
+
+/* What is known to be new stays so. */
+static void again(struct task *task)
+{
+    struct many *many = (struct many *)task;
+
+    near_forget(task->filter);
+    task->status = HIBLOOM_OK;
+    many->phase = MANY_CHUNK;
+    many->at = 0;
+    if (!task->adds)
+        memset(many->yes, 0, many->n / 8 + 1);
+}
+
+static void begin(struct many *many, hibloom *filter, const hibloom_item *items, size_t n)
+{
+    const size_t chunk = n < CHUNK ? n : CHUNK, keys = redis_filter_of(filter)->count;
+    const size_t words = chunk * sizeof *many->left + chunk * sizeof *many->which;
+
+    *many = (struct many){.task = {.class = &many_class, .filter = filter, .again = again}, .items = items, .n = n};
+    many->left = alloc.malloc(words + chunk * sizeof *many->answers + keys);
+    many->yes = alloc.calloc(n / 8 + 1, 1);
+    if (many->left == NULL || many->yes == NULL) {
+        many->phase = MANY_DONE;
+        task_no_memory(&many->task);
+        return;
+    }
+    many->which = (uint32_t *)(many->left + chunk);
+    many->answers = (bool *)(many->which + chunk);
+    many->touched = (unsigned char *)(many->answers + chunk);
+}
+
+void many_begin_add(struct many *many, hibloom *filter, const hibloom_item *items, size_t n, bool exact)
+{
+    begin(many, filter, items, n);
+    many->task.adds = true;
+    many->exact = exact;
+}
+
+void many_begin_contains(struct many *many, hibloom *filter, const hibloom_item *items, size_t n)
+{
+    begin(many, filter, items, n);
+    many->task.reads = true;
+}
+
+void many_end(struct many *many, bool *answers)
+{
+    if (many->phase != MANY_DONE && many->phase != MANY_CHUNK && many->phase != MANY_PROOF) /* it did not come to its end */
+        items_end(&many->inner, NULL);
+    if (many->task.status != HIBLOOM_OK)
+        near_forget(many->task.filter);
+    else if (answers != NULL)
+        for (size_t i = 0; i < many->n; i++)
+            answers[i] = (many->yes[i / 8] >> i % 8 & 1) != 0;
+    alloc.free(many->left);
+    alloc.free(many->yes);
+}

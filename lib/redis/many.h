@@ -1,0 +1,57 @@
+/* many.h: the task of a call that need not send all of its items.
+ *
+ * It goes by chunks, and leaves out of each what is known already:
+ *
+ *   near     what this process knows to be in (near.h) costs no command; where the guard of
+ *            its key is older than it may be, that is asked once the others are answered
+ *   look     an add to the blocked layout that wants no is_new looks first, where half of a
+ *            sample is in already: a look costs the server a quarter of setting the bits.
+ *            In the other layouts looking costs nearly what setting does, and never paid
+ *
+ * The rest are items (items.h), as those of any other call. */
+#ifndef HIBLOOM_MANY_H
+#define HIBLOOM_MANY_H
+
+#include "redis/items.h"
+
+enum many_phase { MANY_CHUNK, MANY_SAMPLE, MANY_LOOK, MANY_ITEMS, MANY_PROOF, MANY_DONE };
+
+/* The guards of the keys that known items lie in. */
+struct proof {
+    struct talk talk;
+    const unsigned char *touched; /* a byte a key */
+    uint64_t since_ns;
+    uint32_t at; /* the next key */
+};
+
+struct many {
+    struct task task;
+    union {
+        struct talk talk; /* of what is under way */
+        struct items inner;
+        struct proof proof;
+    };
+    enum many_phase phase;
+    bool exact; /* or the items' answers are not wanted; a look-up's are */
+    const hibloom_item *items;
+    size_t n, at, chunk;   /* all of them; where the chunk begins, and how many it has */
+    unsigned char *yes;    /* a bit an item: it is new, or found. Here begins the memory of all arrays */
+    hibloom_item *left;    /* of the chunk: what is not known */
+    uint32_t *which;       /* they are, counted from `at` */
+    bool *answers;         /* as many */
+    unsigned char *touched;
+    size_t count;          /* of left */
+    bool relies;           /* some were known */
+    uint64_t mark, since_ns;
+};
+
+/* Is it worth while for so many items? */
+bool many_pays(const hibloom *, size_t n, bool adds, bool exact);
+
+void many_begin_add(struct many *, hibloom *, const hibloom_item *, size_t n, bool exact);
+void many_begin_contains(struct many *, hibloom *, const hibloom_item *, size_t n);
+
+/* As items_end. */
+void many_end(struct many *, bool *answers);
+
+#endif

@@ -1,0 +1,86 @@
+/* near.c: what this process knows to be set in a filter in Redis. See near.h. */
+#include "redis/near.h"
+#include "base/alloc.h"
+#include "spec/spec.h"
+
+#include <string.h>
+
+struct near *near_make(uint32_t max_age_ms)
+{
+    struct near *near = alloc.calloc(1, sizeof *near);
+
+    if (near != NULL)
+        near->max_age_ns = max_age_ms * UINT64_C(1000000);
+    return near;
+}
+
+void near_free(hibloom *filter)
+{
+    struct redis_filter *own = redis_filter_of(filter);
+
+    near_forget(filter);
+    alloc.free(own->near);
+    own->near = NULL;
+}
+
+uint64_t near_mark(const hibloom *filter)
+{
+    const struct redis_filter *own = redis_filter_of(filter);
+
+    return own->clears + own->server->stats.connections + own->server->stats.restarts;
+}
+
+void near_forget(hibloom *filter)
+{
+    const struct redis_filter *own = redis_filter_of(filter);
+
+    if (own->near == NULL || own->near->bits.start == NULL)
+        return;
+    own->server->near_room += own->near->bits.bytes;
+    bits_free(&own->near->bits);
+    explicit_bzero(&own->near->bits, sizeof own->near->bits); /* the seed */
+}
+
+const struct bits *near_known(hibloom *filter)
+{
+    const struct near *near = redis_filter_of(filter)->near;
+
+    if (near == NULL)
+        return NULL;
+    if (near->mark != near_mark(filter))
+        near_forget(filter);
+    return near->bits.start != NULL ? &near->bits : NULL;
+}
+
+/* Bits for as many keys as the store has room for; of a partitioned filter all, since each item is in all. */
+static bool begin(hibloom *filter, uint64_t mark)
+{
+    const struct redis_filter *own = redis_filter_of(filter);
+    const uint64_t fit = own->server->near_room / spec_bitmap_bytes(&filter->spec);
+    const uint32_t keys = fit < own->count ? (uint32_t)fit : own->count;
+    const bool will_do = filter->spec.layout == HIBLOOM_LAYOUT_PARTITIONED ? keys == own->count : keys > 0;
+
+    if (!will_do || !bits_make(&own->near->bits, &filter->spec, keys))
+        return false;
+    own->server->near_room -= own->near->bits.bytes;
+    own->near->mark = mark;
+    return true;
+}
+
+void near_learn(hibloom *filter, const hibloom_item *items, size_t n, uint64_t mark)
+{
+    struct near *near = redis_filter_of(filter)->near;
+
+    if (near == NULL || n == 0 || mark != near_mark(filter))
+        return;
+    if (near_known(filter) != NULL || begin(filter, mark))
+        bits_add(&near->bits, items, n, NULL);
+}
+
+bool near_is_fresh(const hibloom *filter, uint32_t i, uint64_t now_ns)
+{
+    const struct redis_filter *own = redis_filter_of(filter);
+    const uint64_t proven = own->keys[i].proven_ns;
+
+    return proven != 0 && (proven >= now_ns || now_ns - proven <= own->near->max_age_ns);
+}

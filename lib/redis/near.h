@@ -1,0 +1,39 @@
+/* near.h: what this process knows to be set in a filter in Redis: bits beside its handle.
+ *
+ * A bit that is set stays so until the filter is cleared, or goes. Both show in the
+ * trailer that each guard reads (guard.h): the epoch, and the id. So an item all of whose
+ * bits are known needs no command, as long as the guards of its key are good.
+ *
+ * What is known is forgotten whenever it could be wrong: after an error, at another epoch,
+ * and with each new connection, which may reach a server that has lost something. */
+#ifndef HIBLOOM_NEAR_H
+#define HIBLOOM_NEAR_H
+
+#include "bits/bits.h"
+#include "redis/filter.h"
+
+struct near {
+    struct bits bits; /* of its first keys; start NULL: nothing is known */
+    uint64_t max_age_ns;
+    uint64_t mark; /* when that was learned */
+};
+
+/* NULL: out of memory. */
+struct near *near_make(uint32_t max_age_ms);
+void near_free(hibloom *); /* the handle's, if it has one */
+
+/* A number that changes when what is known has to be forgotten. */
+uint64_t near_mark(const hibloom *);
+
+/* What is known now; NULL: nothing. */
+const struct bits *near_known(hibloom *);
+void near_forget(hibloom *);
+
+/* The items are in, as a server has said since near_mark was `mark`. Where there is no
+ * memory for it they are not learned. */
+void near_learn(hibloom *, const hibloom_item *, size_t n, uint64_t mark);
+
+/* Has a guard of key number i been good, in a call that began at `now_ns` less the greatest age, or later? */
+bool near_is_fresh(const hibloom *, uint32_t i, uint64_t now_ns);
+
+#endif
