@@ -27,6 +27,7 @@ static const struct {
     COUNTER(in_doubt, "commands sent again that may have been carried out before"),
     COUNTER(guards_failed, "keys found to be others than those that were opened"),
     COUNTER(restarts, "servers found to be another run than before"),
+    COUNTER(items_near, "items that cost no command, as it was known that they are in"),
 };
 
 static void print(const hibloom_stats *stats, bool prometheus)

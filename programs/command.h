@@ -21,11 +21,12 @@ enum {
     OPTION_FROM = 1 << 8,
     OPTION_TO = 1 << 9,
     OPTION_PROMETHEUS = 1 << 10,
-    OPTION_RETRY = 1 << 11, /* this and those below: taken by every command */
-    OPTION_MIN_REPLICAS = 1 << 12,
-    OPTION_FROM_REPLICAS = 1 << 13,
-    OPTION_HELP = 1 << 14,
-    OPTION_VERSION = 1 << 15,
+    OPTION_NEAR = 1 << 11,
+    OPTION_RETRY = 1 << 12, /* this and those below: taken by every command */
+    OPTION_MIN_REPLICAS = 1 << 13,
+    OPTION_FROM_REPLICAS = 1 << 14,
+    OPTION_HELP = 1 << 15,
+    OPTION_VERSION = 1 << 16,
     OPTIONS_SIZE = OPTION_N | OPTION_P | OPTION_K | OPTION_LAYOUT,
     OPTIONS_SPEC = OPTIONS_SIZE | OPTION_S,
     OPTIONS_OF_ANOTHER = ~0 /* another command's, which will check them */
@@ -41,6 +42,8 @@ struct request {
     const char *layout;
     const char *spec_text;
     hibloom_connect_options options;
+    bool near;            /* what is known to be in costs no command, */
+    uint32_t near_age_ms; /* and its guard may be so old */
     char **operands; /* after the command's name */
     size_t n_operands;
     bool has_spec; /* by -n and -p, or by -s: */

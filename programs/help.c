@@ -20,7 +20,11 @@
     SIZE_HELP \
     "  -s, --spec SPEC    instead of all these, a spec or a preset: see hibloom help spec\n"
 #define BARE_HELP "      --bare         with -s: NAME is a bitmap that another program fills\n"
-#define COMMANDS_HELP "      --commands C   setbit (default), or bitfield: less work for Redis 6 and later\n"
+#define COMMANDS_HELP \
+    "      --commands C   setbit (default), or bitfield: less work for Redis 6 and later\n" \
+    "      --near MS      what it knows to be in is not asked for again; but whether the\n" \
+    "                     filter was cleared or replaced is, where the last answer is older\n" \
+    "                     than MS milliseconds; default 0: once a batch. off: all is asked for\n"
 #define BARE_SPEC_HELP \
     "  --bare -s SPEC     NAME is a bitmap that another program fills as SPEC says: see\n" \
     "                     hibloom help spec\n"
@@ -31,10 +35,10 @@
 #define SIZE_SYNOPSIS "-n N -p P [-k K] [--layout L]"
 #define SPEC_SYNOPSIS SIZE_SYNOPSIS " | -s SPEC"
 #define MAKE_SYNOPSIS "NAME [" SPEC_SYNOPSIS "] [--bare]"
-#define OPEN_SYNOPSIS MAKE_SYNOPSIS " [--commands setbit|bitfield]"
+#define OPEN_SYNOPSIS MAKE_SYNOPSIS " [--commands setbit|bitfield] [--near MS|off]"
 #define BARE_SYNOPSIS " [--bare -s SPEC]"
 #define MAKE_HELP "If there is no filter NAME, it is created; the options then say how large:\n" SPEC_HELP BARE_HELP
-#define ITEMS_OPTIONS (OPTIONS_SPEC | OPTION_BARE | OPTION_COMMANDS)
+#define ITEMS_OPTIONS (OPTIONS_SPEC | OPTION_BARE | OPTION_COMMANDS | OPTION_NEAR)
 #define OPEN_OPTIONS (OPTIONS_SPEC | OPTION_BARE)
 
 /* ---- The table ---------------------------------------------------------------------- */

@@ -15,7 +15,7 @@
 
 /* What getopt_long returns for an option without a short form: its bit, above
  * every character. */
-#define LONG_OPTION 0x10000
+#define LONG_OPTION 0x1000000
 
 static const struct option long_options[] = {
     {"uri", required_argument, NULL, 'u'},
@@ -33,6 +33,7 @@ static const struct option long_options[] = {
     {"retry", required_argument, NULL, LONG_OPTION | OPTION_RETRY},
     {"min-replicas", required_argument, NULL, LONG_OPTION | OPTION_MIN_REPLICAS},
     {"read-from-replicas", no_argument, NULL, LONG_OPTION | OPTION_FROM_REPLICAS},
+    {"near", required_argument, NULL, LONG_OPTION | OPTION_NEAR},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},
     {NULL, 0, NULL, 0},
@@ -63,6 +64,12 @@ static const char *read_limited(uint32_t *out, const char *text, uint32_t unit)
     if (wrong == NULL)
         *out = (uint32_t)number * unit;
     return wrong;
+}
+
+static const char *read_near(struct request *r, const char *text)
+{
+    r->near = strcmp(text, "off") != 0;
+    return r->near ? read_limited(&r->near_age_ms, text, 1) : NULL;
 }
 
 static const char *read_commands(struct request *r, const char *text)
@@ -102,6 +109,7 @@ static const char *read_value(struct request *r, int option, const char *value)
     case OPTION_COMMANDS: return read_commands(r, value);
     case OPTION_RETRY: return read_limited(&r->options.retry_ms, value, 1000);
     case OPTION_MIN_REPLICAS: return read_limited(&r->options.min_replicas, value, 1);
+    case OPTION_NEAR: return read_near(r, value);
     case OPTION_FROM_REPLICAS: r->options.read_from_replicas = true; return NULL;
     case OPTION_FROM:
     case OPTION_TO: r->other_uri = value;
@@ -160,6 +168,7 @@ bool request_read(struct request *r, int argc, char **argv)
     memset(r, 0, sizeof *r);
     r->options = (hibloom_connect_options)HIBLOOM_CONNECT_OPTIONS_INIT;
     r->options.retry_ms = DEFAULT_RETRY_MS;
+    r->near = true;
     r->options.accept_restarts = true; /* a line twice rather than never */
     r->options.client_name = "hibloom";
     r->options.on_log = warn;
@@ -196,8 +205,8 @@ static bool check_operands(const struct request *r, const struct command *c)
 
 static bool check_options(const struct request *r, const struct command *c)
 {
-    static const char *const names[] = {"-n",       "-p",         "-k",     "-s",   "--bare",      "--json",
-                                        "--layout", "--commands", "--from", "--to", "--prometheus"}; /* by bit */
+    static const char *const names[] = {"-n",         "-p",     "-k",   "-s",           "--bare", "--json", "--layout",
+                                        "--commands", "--from", "--to", "--prometheus", "--near"}; /* by bit */
     const bool sized = (r->given & OPTIONS_SIZE) != 0, bare = (r->given & OPTION_BARE) != 0;
     const bool has_spec = (r->given & OPTIONS_SPEC) != 0;
 
@@ -297,6 +306,7 @@ bool request_is_spread(const struct request *r, const hibloom_spec *stored)
 
 bool request_check(struct request *r, const struct command *c)
 {
+    r->near = r->near && (c->options & OPTION_NEAR) != 0 && (r->given & OPTION_BARE) == 0;
     return check_operands(r, c) &&
            (c->options == (unsigned)OPTIONS_OF_ANOTHER || (check_options(r, c) && make_spec(r, c)));
 }

@@ -116,14 +116,20 @@ static uint64_t restarts(const struct session *s)
     return stats.restarts;
 }
 
-hibloom_status session_open_filter(struct session *s, const struct request *r)
+static hibloom_status open_or_attach(struct session *s, const struct request *r)
 {
-    s->restarts = restarts(s);
     if ((r->given & OPTION_BARE) != 0)
         return hibloom_attach(&s->filter, s->store, s->name, &r->spec);
     if ((r->given & OPTIONS_SIZE) != 0 && r->has_spec)
         return open_sized(s, r);
     return hibloom_open(&s->filter, s->store, s->name, r->has_spec ? &r->spec : NULL);
+}
+
+hibloom_status session_open_filter(struct session *s, const struct request *r)
+{
+    s->restarts = restarts(s);
+    hibloom_status status = open_or_attach(s, r);
+    return status == HIBLOOM_OK && r->near ? hibloom_near_cache(s->filter, r->near_age_ms) : status;
 }
 
 bool session_make_again(struct session *s, const struct request *r, hibloom_status status)

@@ -119,6 +119,10 @@ HIBLOOM_CHECKED hibloom_status hibloom_async_add(hibloom_async_filter *filter, c
 HIBLOOM_CHECKED hibloom_status hibloom_async_contains(hibloom_async_filter *filter, const hibloom_item *items, size_t n,
                                                       hibloom_answered_fn *answered, void *data);
 
+/* As hibloom_near_cache with an age of 0: each call asks the guard, and calls back behind
+ * its answer. */
+HIBLOOM_CHECKED hibloom_status hibloom_async_near_cache(hibloom_async_filter *filter);
+
 /* As hibloom_get_info. info is valid during the call back; NULL unless the status is
  * OK. A later version of the library may fill more than this header names. */
 HIBLOOM_CHECKED hibloom_status hibloom_async_get_info(hibloom_async_filter *filter, hibloom_counted_fn *counted,

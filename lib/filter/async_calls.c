@@ -80,6 +80,11 @@ const hibloom_spec *hibloom_async_spec_of(const hibloom_async_filter *filter)
     return hibloom_spec_of(filter->handle);
 }
 
+hibloom_status hibloom_async_near_cache(hibloom_async_filter *filter)
+{
+    return hibloom_near_cache(filter->handle, 0);
+}
+
 /* ---- Items ------------------------------------------------------------------------------------ */
 
 /* Behind it the items, their answers and their bytes. */
@@ -279,6 +284,7 @@ const struct store_class async_store_class = {
     .open = open_filter,
     .add = add,
     .contains = contains,
+    .near_cache = store_near_cache,
     .count = count,
     .clear = clear,
     .drop = drop,

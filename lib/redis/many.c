@@ -312,7 +312,8 @@ void many_begin_contains(struct many *many, hibloom *filter, const hibloom_item 
 
 void many_end(struct many *many, bool *answers)
 {
-    if (many->phase != MANY_DONE && many->phase != MANY_CHUNK && many->phase != MANY_PROOF) /* it did not come to its end */
+    if (many->phase != MANY_DONE && many->phase != MANY_CHUNK &&
+        many->phase != MANY_PROOF) /* it did not come to its end */
         items_end(&many->inner, NULL);
     if (many->task.status != HIBLOOM_OK)
         near_forget(many->task.filter);

@@ -34,14 +34,14 @@ struct many {
     enum many_phase phase;
     bool exact; /* or the items' answers are not wanted; a look-up's are */
     const hibloom_item *items;
-    size_t n, at, chunk;   /* all of them; where the chunk begins, and how many it has */
-    unsigned char *yes;    /* a bit an item: it is new, or found. Here begins the memory of all arrays */
-    hibloom_item *left;    /* of the chunk: what is not known */
-    uint32_t *which;       /* they are, counted from `at` */
-    bool *answers;         /* as many */
+    size_t n, at, chunk; /* all of them; where the chunk begins, and how many it has */
+    unsigned char *yes;  /* a bit an item: it is new, or found. Here begins the memory of all arrays */
+    hibloom_item *left;  /* of the chunk: what is not known */
+    uint32_t *which;     /* they are, counted from `at` */
+    bool *answers;       /* as many */
     unsigned char *touched;
-    size_t count;          /* of left */
-    bool relies;           /* some were known */
+    size_t count; /* of left */
+    bool relies;  /* some were known */
     uint64_t mark, since_ns;
 };
 

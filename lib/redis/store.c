@@ -97,7 +97,7 @@ static hibloom_status redis_contains(hibloom *filter, const hibloom_item *items,
     return status;
 }
 
-static hibloom_status redis_near_cache(hibloom *filter, uint32_t max_age_ms)
+hibloom_status store_near_cache(hibloom *filter, uint32_t max_age_ms)
 {
     struct redis_filter *own = redis_filter_of(filter);
 
@@ -192,7 +192,7 @@ const struct store_class redis_store_class = {
     .open = redis_open,
     .add = redis_add,
     .contains = redis_contains,
-    .near_cache = redis_near_cache,
+    .near_cache = store_near_cache,
     .count = redis_count,
     .read = redis_read,
     .merge = redis_merge,

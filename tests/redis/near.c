@@ -230,8 +230,8 @@ static void assert_same_answers(const char *text, hibloom_commands commands, siz
             assert_ok(hibloom_clear(filter), store);
             assert_ok(hibloom_clear(twin), memory);
         }
-        hibloom_status (*const call)(hibloom *, const hibloom_item *, size_t, bool *) =
-            what < 3 ? hibloom_add_many : hibloom_contains_many;
+        hibloom_status (*const call)(hibloom *, const hibloom_item *, size_t,
+                                     bool *) = what < 3 ? hibloom_add_many : hibloom_contains_many;
         assert_ok(call(filter, items, n, answers), store);
         assert_ok(call(twin, items, n, expected), memory);
         assert_memory_equal(answers, expected, n);
@@ -425,7 +425,7 @@ enum { RACED = 20000, SHARED_BATCH = 100 };
 
 static struct raced {
     unsigned char winners[PROCESSES][RACED / 8 + 1];
-} *raced;
+} * raced;
 
 /* All add the same items, in an order of their own and most of them several times. */
 static void add_often(struct race *race, int i)
