@@ -322,6 +322,8 @@ static void expire(void)
 static void open_twins(unsigned handle)
 {
     assert_ok(hibloom_open(&world.twins[0][handle], world.redis[handle], world.name, &world.spec), world.redis[handle]);
+    if (below(2) == 0)
+        assert_ok(hibloom_near_cache(world.twins[0][handle], 0), world.redis[handle]);
     assert_ok(hibloom_open(&world.twins[1][handle], world.memory, world.name, &world.spec), world.memory);
 }
 
