@@ -1,5 +1,6 @@
 /* The near cache: what is known to be in costs no command, the answers are those without
  * it, and nothing that happens to the filter makes one of them a wrong "no". */
+#include "redis/near.h"
 #include "support/race.h"
 #include "support/redis_server.h"
 
@@ -375,6 +376,40 @@ static void what_goes_or_is_replaced_is_an_error(void **state)
             }
 }
 
+static void after_an_error_nothing_is_known(void **state)
+{
+    struct beside b;
+
+    begin_beside(&b, ONE_KEY, 600000);
+    assert_ok(hibloom_near_cache(b.filter, 0), b.store);
+    assert_ok(hibloom_add_many(b.filter, items, BATCH, NULL), b.store);
+    (void)test_command(b.redis, "RENAME beside away");
+    assert_status(hibloom_contains_many(b.filter, items, BATCH, answers), HIBLOOM_ENOTFOUND, b.store);
+    (void)test_command(b.redis, "RENAME away beside");
+    const uint64_t before = commands_of(b.store);
+    assert_ok(hibloom_contains_many(b.filter, items, BATCH, answers), b.store);
+    assert_int_equal(count_true(), BATCH);
+    assert_true(commands_of(b.store) - before > BATCH);
+    end_beside(&b);
+}
+
+/* On an event loop a call may end after another one has learned anew. */
+static void what_was_seen_before_a_clear_is_not_learned_after_it(void **state)
+{
+    struct beside b;
+
+    begin_beside(&b, ONE_KEY, 0);
+    const uint64_t mark = near_mark(b.filter);
+    assert_ok(hibloom_clear(b.filter), b.store);
+    near_learn(b.filter, items, 1, mark);
+    assert_null(near_known(b.filter));
+    near_learn(b.filter, &items[1], 1, near_mark(b.filter));
+    near_learn(b.filter, items, 1, mark);
+    bits_contains(near_known(b.filter), items, 2, answers);
+    assert_true(!answers[0] && answers[1]);
+    end_beside(&b);
+}
+
 /* A key that is lost is noticed by whoever answers from it, and by no other. */
 static void of_several_keys_each_is_proven(void **state)
 {
@@ -509,6 +544,8 @@ int main(void)
         cmocka_unit_test(a_stale_maybe_is_no_older_than_it_may_be),
         cmocka_unit_test(its_own_clear_and_drop_are_seen_at_once),
         cmocka_unit_test(what_goes_or_is_replaced_is_an_error),
+        cmocka_unit_test(after_an_error_nothing_is_known),
+        cmocka_unit_test(what_was_seen_before_a_clear_is_not_learned_after_it),
         cmocka_unit_test(of_several_keys_each_is_proven),
         cmocka_unit_test(after_a_restart_nothing_is_known),
         cmocka_unit_test(of_racing_adders_with_caches_one_wins_an_item),
