@@ -292,14 +292,17 @@ typedef struct hibloom_connect_options {
     /* Is handed a line of text, which holds no item, password or seed. It must not
      * call this library. */
     void (*on_log)(hibloom_log_level, const char *line, void *data);
-    void *data; /* of both */
+    void *data;          /* of both */
     uint64_t near_bytes; /* of memory for the near caches of all filters on the store; default 64 MB. See
                             hibloom_near_cache */
+    uint32_t link_mb_s;  /* 10^6 bytes a second between here and the servers; default 1000. What is less makes fewer
+                            large calls go by whole bitmaps, see hibloom_add_many */
 } hibloom_connect_options;
 
 #define HIBLOOM_CONNECT_OPTIONS_INIT \
     { \
-        0, 0, HIBLOOM_COMMANDS_SETBIT, sizeof(hibloom_connect_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
+        0, 0, HIBLOOM_COMMANDS_SETBIT, sizeof(hibloom_connect_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+            0, 0 \
     }
 
 /* Connects to the store at `uri`; options NULL = all defaults.

@@ -31,7 +31,7 @@ bool bits_make(struct bits *out, const hibloom_spec *spec, uint32_t keys)
     unsigned char *allocated = alloc.calloc(1, (size_t)(bytes + slack + 1));
     if (allocated == NULL)
         return false;
-    *out = (struct bits){*spec, {0}, spec_keys(spec) > 1, (size_t)key_bytes, (size_t)bytes, allocated, allocated};
+    *out = (struct bits){*spec, {0}, spec_keys(spec) > 1, (size_t)key_bytes, (size_t)bytes, 0, allocated, allocated};
     out->hasher = positions_hasher(&out->spec);
 #ifdef MADV_HUGEPAGE
     if (slack != 0) {
@@ -46,6 +46,11 @@ bool bits_make(struct bits *out, const hibloom_spec *spec, uint32_t keys)
 void bits_free(struct bits *bits)
 {
     alloc.free(bits->allocated);
+}
+
+void bits_begin_at(struct bits *bits, uint32_t key)
+{
+    bits->base = (uint64_t)key * bits->key_bytes * 8;
 }
 
 /* ---- Items ----------------------------------------------------------------- */
@@ -89,7 +94,7 @@ static inline void locate(const struct bits *bits, const hibloom_item *item, uin
         const uint32_t segment = bits->hasher.indexes(&bits->hasher, item->data, item->len, at);
         if (bits->several)
             for (uint32_t i = 0; i < k; i++)
-                at[i] += (uint64_t)positions_key(&bits->spec, segment, i) * bits->key_bytes * 8;
+                at[i] += (uint64_t)positions_key(&bits->spec, segment, i) * bits->key_bytes * 8 - bits->base;
         here = at[k - 1] < nowhere(bits);
     }
     for (uint32_t i = 0; !here && i < k; i++)

@@ -14,6 +14,7 @@ struct bits {
     bool several;         /* its filter has more than one key */
     size_t key_bytes;     /* of each key's bitmap */
     size_t bytes;         /* of all that are here; behind them is one of zeros */
+    uint64_t base;        /* bits of the filter before them */
     unsigned char *start; /* key after key, in SETBIT's order: bit 0 is the highest of byte 0 */
     void *allocated;      /* start lies in it */
 };
@@ -22,6 +23,9 @@ struct bits {
  * in another key is neither added nor found. False: there is no memory for them. */
 bool bits_make(struct bits *out, const hibloom_spec *spec, uint32_t keys);
 void bits_free(struct bits *bits);
+
+/* Lets them stand for as many keys from this one on. */
+void bits_begin_at(struct bits *bits, uint32_t key);
 
 /* Items are as in struct store_class; what is excluded is neither added nor
  * found. bits_contains writes nothing but `found`, so that any number of

@@ -14,6 +14,8 @@ struct redis_server_traits {
     bool bitfield;          /* HIBLOOM_COMMANDS_BITFIELD */
     bool lacks_bitfield_ro; /* found out: it is older than Redis 6 */
     bool waits;             /* adds may have to reach replicas, or a replica may have answered: each is sent */
+    bool may_not_merge;     /* found out: the ACL has not all of what that takes */
+    double link_mb_s;       /* see cost.h */
     uint64_t near_room;     /* bytes that all filters may still take for what is near */
     hibloom_stats stats;
 };

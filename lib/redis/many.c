@@ -2,6 +2,7 @@
 #include "redis/many.h"
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "redis/cost.h"
 #include "redis/near.h"
 #include "spec/spec.h"
 
@@ -25,9 +26,81 @@ static bool looks_first(const hibloom *filter, size_t n, bool adds, bool exact)
     return adds && !exact && filter->spec.layout == HIBLOOM_LAYOUT_BLOCKED && !filter->bare && n > 2 * SAMPLE;
 }
 
+/* Is it less work to read or merge the bitmaps, where so many of n items have to be sent? An add
+ * that reads them first may find nothing in: so that must be little work. */
+static bool goes_by_bitmaps(const hibloom *filter, size_t n, double sent, bool adds, bool exact)
+{
+    const struct redis_server_traits *server = redis_filter_of(filter)->server;
+    const struct cost_server to = {server->bitfield, server->link_mb_s};
+    const double items = sent * cost_item(&filter->spec, &to, !adds ? COST_LOOK_UP : exact ? COST_ADD_NEW : COST_ADD);
+
+    if (!bulk_can(filter))
+        return false;
+    if (adds && !exact)
+        return !server->may_not_merge && cost_merge(&filter->spec, &to, n) < items;
+    return cost_read(&filter->spec, &to, n) < (adds ? items / 10 : items);
+}
+
 bool many_pays(const hibloom *filter, size_t n, bool adds, bool exact)
 {
-    return n > 0 && (redis_filter_of(filter)->near != NULL || looks_first(filter, n, adds, exact));
+    return n > 0 && (redis_filter_of(filter)->near != NULL || looks_first(filter, n, adds, exact) ||
+                     goes_by_bitmaps(filter, n, (double)n, adds, exact));
+}
+
+/* ---- By whole bitmaps ------------------------------------------------------------------- */
+
+static bool has_bit(const unsigned char *bits, size_t i)
+{
+    return (bits[i / 8] >> i % 8 & 1) != 0;
+}
+
+/* How many have to be sent, if the first ones are like the others. */
+static double expect_sent(struct many *many)
+{
+    hibloom *filter = many->task.filter;
+    const size_t sample = many->n < SAMPLE ? many->n : SAMPLE;
+    const struct bits *known = trusts_near(filter, many->task.adds) ? near_known(filter) : NULL;
+    size_t sent = 0;
+
+    if (known == NULL)
+        return (double)many->n;
+    bits_contains(known, many->items, sample, many->answers);
+    for (size_t i = 0; i < sample; i++)
+        sent += !many->answers[i];
+    return (double)many->n * (double)sent / (double)sample;
+}
+
+/* Whether it is so. */
+static bool begin_bulk(struct many *many)
+{
+    const bool adds = many->task.adds;
+
+    many->phase = MANY_CHUNK;
+    if (!goes_by_bitmaps(many->task.filter, many->n, expect_sent(many), adds, many->exact))
+        return false;
+    if (adds && many->exact && (many->present = alloc.calloc(many->n / 8 + 1, 1)) == NULL)
+        return false;
+    many->phase = MANY_BULK;
+    many->mark = near_mark(many->task.filter);
+    bulk_begin(&many->bulk, many->task.filter, many->items, many->n, adds ? many->present : many->yes);
+    return true;
+}
+
+/* Who may not merge adds item by item. */
+static void end_bulk(struct many *many)
+{
+    const bool denied = many->talk.task.status == HIBLOOM_EDENIED && many->task.adds && !many->exact;
+
+    if (denied) {
+        redis_filter_of(many->task.filter)->server->may_not_merge = true;
+    } else {
+        many->task.status = many->talk.task.status;
+        many->task.error = many->talk.task.error;
+        if (many->present == NULL)
+            many->at = many->n;
+    }
+    bulk_end(&many->bulk);
+    many->phase = MANY_CHUNK;
 }
 
 /* ---- What is known -------------------------------------------------------------------- */
@@ -59,6 +132,10 @@ static void take_chunk(struct many *many)
     const struct bits *known = trusts_near(filter, many->task.adds) ? near_known(filter) : NULL;
     const hibloom_item *items = many->items + many->at;
 
+    if (many->present != NULL && many->mark != near_mark(filter)) { /* cleared since, perhaps */
+        alloc.free(many->present);
+        many->present = NULL;
+    }
     many->chunk = many->n - many->at < CHUNK ? many->n - many->at : CHUNK;
     many->count = 0;
     many->mark = near_mark(filter);
@@ -67,7 +144,8 @@ static void take_chunk(struct many *many)
     if (known != NULL)
         bits_contains(known, items, many->chunk, many->answers);
     for (uint32_t i = 0; i < many->chunk; i++) {
-        if (known == NULL || !many->answers[i]) {
+        redis_filter_of(filter)->server->stats.items_near += known != NULL && many->answers[i];
+        if ((known == NULL || !many->answers[i]) && (many->present == NULL || !has_bit(many->present, many->at + i))) {
             many->left[many->count] = items[i];
             many->which[many->count++] = i;
             continue;
@@ -75,9 +153,8 @@ static void take_chunk(struct many *many)
         note_answer(many, i, !many->task.adds);
     }
     many->relies = many->count < many->chunk;
-    if (many->relies)
+    if (many->relies && known != NULL)
         note_touched(many, items, many->answers);
-    redis_filter_of(filter)->server->stats.items_near += many->chunk - many->count;
 }
 
 /* ---- What is asked ---------------------------------------------------------------------- */
@@ -171,6 +248,10 @@ static void prove(struct many *many)
 
 static void end_inner(struct many *many)
 {
+    if (many->phase == MANY_BULK) {
+        end_bulk(many);
+        return;
+    }
     many->task.status = many->talk.task.status;
     many->task.error = many->talk.task.error;
     if (many->phase == MANY_SAMPLE || many->phase == MANY_ITEMS)
@@ -195,6 +276,10 @@ static bool go_on(struct many *many)
 {
     for (;;)
         switch (many->phase) {
+        case MANY_BEGIN:
+            if (begin_bulk(many))
+                return true;
+            break;
         case MANY_CHUNK:
             if (many->at == many->n)
                 return false;
@@ -226,6 +311,7 @@ static bool go_on(struct many *many)
             prove(many);
             return true;
         case MANY_PROOF: end_chunk(many); break;
+        case MANY_BULK: /* it has ended in another phase */
         case MANY_DONE: return false;
         }
 }
@@ -240,7 +326,7 @@ static void tell_failure(struct many *many)
 static enum task_next next(struct task *task, struct outbox *outbox)
 {
     struct many *many = (struct many *)task;
-    bool more = many->phase != MANY_CHUNK || (task->status == HIBLOOM_OK && go_on(many));
+    bool more = many->phase != MANY_BEGIN || (task->status == HIBLOOM_OK && go_on(many));
 
     while (more && many->phase != MANY_DONE) {
         tell_failure(many);
@@ -272,8 +358,10 @@ static void again(struct task *task)
     struct many *many = (struct many *)task;
 
     near_forget(task->filter);
+    alloc.free(many->present);
+    many->present = NULL;
     task->status = HIBLOOM_OK;
-    many->phase = MANY_CHUNK;
+    many->phase = MANY_BEGIN;
     many->at = 0;
     if (!task->adds)
         memset(many->yes, 0, many->n / 8 + 1);
@@ -312,8 +400,9 @@ void many_begin_contains(struct many *many, hibloom *filter, const hibloom_item 
 
 void many_end(struct many *many, bool *answers)
 {
-    if (many->phase != MANY_DONE && many->phase != MANY_CHUNK &&
-        many->phase != MANY_PROOF) /* it did not come to its end */
+    if (many->phase == MANY_BULK) /* it did not come to its end */
+        bulk_end(&many->bulk);
+    else if (many->phase == MANY_SAMPLE || many->phase == MANY_LOOK || many->phase == MANY_ITEMS)
         items_end(&many->inner, NULL);
     if (many->task.status != HIBLOOM_OK)
         near_forget(many->task.filter);
@@ -322,4 +411,5 @@ void many_end(struct many *many, bool *answers)
             answers[i] = (many->yes[i / 8] >> i % 8 & 1) != 0;
     alloc.free(many->left);
     alloc.free(many->yes);
+    alloc.free(many->present);
 }

@@ -1,6 +1,9 @@
 /* many.h: the task of a call that need not send all of its items.
  *
- * It goes by chunks, and leaves out of each what is known already:
+ * A call of very many items goes by whole bitmaps (bulk.h), where that is less work (cost.h):
+ * a look-up reads them; an add merges its own into them, or, where is_new is wanted, reads
+ * them, and sends what is not in. Else, and then, it goes by chunks, and leaves out of each
+ * what is known already:
  *
  *   near     what this process knows to be in (near.h) costs no command; where the guard of
  *            its key is older than it may be, that is asked once the others are answered
@@ -12,9 +15,10 @@
 #ifndef HIBLOOM_MANY_H
 #define HIBLOOM_MANY_H
 
+#include "redis/bulk.h"
 #include "redis/items.h"
 
-enum many_phase { MANY_CHUNK, MANY_SAMPLE, MANY_LOOK, MANY_ITEMS, MANY_PROOF, MANY_DONE };
+enum many_phase { MANY_BEGIN, MANY_BULK, MANY_CHUNK, MANY_SAMPLE, MANY_LOOK, MANY_ITEMS, MANY_PROOF, MANY_DONE };
 
 /* The guards of the keys that known items lie in. */
 struct proof {
@@ -30,6 +34,7 @@ struct many {
         struct talk talk; /* of what is under way */
         struct items inner;
         struct proof proof;
+        struct bulk bulk;
     };
     enum many_phase phase;
     bool exact; /* or the items' answers are not wanted; a look-up's are */
@@ -40,8 +45,9 @@ struct many {
     uint32_t *which;     /* they are, counted from `at` */
     bool *answers;       /* as many */
     unsigned char *touched;
-    size_t count; /* of left */
-    bool relies;  /* some were known */
+    size_t count;           /* of left */
+    bool relies;            /* some were known */
+    unsigned char *present; /* a bit an item: it is in, as the bitmaps were read; NULL: they were not */
     uint64_t mark, since_ns;
 };
 

@@ -67,14 +67,31 @@ static bool begin(hibloom *filter, uint64_t mark)
     return true;
 }
 
-void near_learn(hibloom *filter, const hibloom_item *items, size_t n, uint64_t mark)
+/* Those that may be learned into; NULL: none. */
+static struct bits *may_learn(hibloom *filter, uint64_t mark)
 {
     struct near *near = redis_filter_of(filter)->near;
 
-    if (near == NULL || n == 0 || mark != near_mark(filter))
-        return;
-    if (near_known(filter) != NULL || begin(filter, mark))
-        bits_add(&near->bits, items, n, NULL);
+    if (near == NULL || mark != near_mark(filter))
+        return NULL;
+    return near_known(filter) != NULL || begin(filter, mark) ? &near->bits : NULL;
+}
+
+void near_learn(hibloom *filter, const hibloom_item *items, size_t n, uint64_t mark)
+{
+    struct bits *bits = n > 0 ? may_learn(filter, mark) : NULL;
+
+    if (bits != NULL)
+        bits_add(bits, items, n, NULL);
+}
+
+void near_learn_bits(hibloom *filter, const struct bits *more, uint32_t from, uint32_t to, uint64_t mark)
+{
+    struct bits *bits = may_learn(filter, mark);
+    const size_t len = more->key_bytes;
+
+    for (uint32_t i = from; bits != NULL && i < to && i < bits->bytes / len; i++)
+        bits_merge(bits, &(struct piece){i, 0, len}, more->start + (i - from) * len);
 }
 
 bool near_is_fresh(const hibloom *filter, uint32_t i, uint64_t now_ns)

@@ -33,6 +33,9 @@ void near_forget(hibloom *);
  * memory for it they are not learned. */
 void near_learn(hibloom *, const hibloom_item *, size_t n, uint64_t mark);
 
+/* The same of all bits of the keys from `from` to below `to`, which `bits` begins with. */
+void near_learn_bits(hibloom *, const struct bits *bits, uint32_t from, uint32_t to, uint64_t mark);
+
 /* Has a guard of key number i been good, in a call that began at `now_ns` less the greatest age, or later? */
 bool near_is_fresh(const hibloom *, uint32_t i, uint64_t now_ns);
 

@@ -33,7 +33,7 @@ static hibloom *open_on(hibloom_store **store, const char *uri, const char *name
     const hibloom_connect_options options = {.command_timeout_ms = 20000, .commands = commands};
     hibloom *filter;
 
-    assert_ok(hibloom_connect(store, uri, &options), *store);
+    *store = test_connect(uri, &options);
     assert_ok(hibloom_open(&filter, *store, name, &spec), *store);
     return filter;
 }

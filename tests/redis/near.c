@@ -238,7 +238,7 @@ static void assert_same_answers(const char *text, hibloom_commands commands, siz
         assert_memory_equal(answers, expected, n);
     }
     hibloom_get_stats(store, &stats);
-    assert_true(stats.items_near > stats.items / 4);
+    assert_true(stats.items_near > stats.items / 20);
     assert_ok(hibloom_drop(filter), store);
     hibloom_close(filter);
     hibloom_close(twin);

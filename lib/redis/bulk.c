@@ -1,0 +1,131 @@
+/* bulk.c: many items by whole bitmaps. See bulk.h. */
+#include "redis/bulk.h"
+#include "redis/near.h"
+#include "spec/spec.h"
+
+#include <string.h>
+
+#define ANSWERS 512u /* at a time */
+
+bool bulk_can(const hibloom *filter)
+{
+    const uint64_t bytes = spec_bitmap_bytes(&filter->spec);
+    const uint32_t together = filter->spec.layout == HIBLOOM_LAYOUT_PARTITIONED ? spec_keys(&filter->spec) : 1;
+
+    return !filter->bare && bytes * together <= STORE_PIECE;
+}
+
+static uint32_t keys_of(const struct bulk *bulk)
+{
+    return redis_filter_of(bulk->task.filter)->count;
+}
+
+static void answer(struct bulk *bulk)
+{
+    bool found[ANSWERS];
+
+    for (size_t at = 0; at < bulk->n; at += ANSWERS) {
+        const size_t n = bulk->n - at < ANSWERS ? bulk->n - at : ANSWERS;
+        bits_contains(&bulk->bits, bulk->items + at, n, found);
+        for (size_t i = 0; i < n; i++)
+            if (found[i])
+                bulk->yes[(at + i) / 8] |= (unsigned char)(1u << (at + i) % 8);
+    }
+}
+
+/* Those that begin with piece.key. */
+static void begin_group(struct bulk *bulk)
+{
+    bits_begin_at(&bulk->bits, bulk->piece.key);
+    bulk->mark = near_mark(bulk->task.filter);
+    if (bulk->yes != NULL)
+        return;
+    bits_clear(&bulk->bits);
+    bits_add(&bulk->bits, bulk->items, bulk->n, NULL);
+}
+
+static void begin_key(struct bulk *bulk)
+{
+    unsigned char *const bits = bulk->bits.start + bulk->piece.key % bulk->group * bulk->bits.key_bytes;
+
+    if (bulk->yes != NULL)
+        transfer_begin_read(&bulk->inner, bulk->task.filter, &bulk->piece, bits);
+    else
+        transfer_begin_merge(&bulk->inner, bulk->task.filter, &bulk->piece, bits);
+    bulk->busy = true;
+}
+
+/* The inner task has ended; false: nothing follows. */
+static bool go_on(struct bulk *bulk)
+{
+    const uint32_t next = bulk->piece.key + 1;
+
+    bulk->busy = false;
+    if (bulk->task.status != HIBLOOM_OK)
+        return false;
+    if (next % bulk->group == 0 || next == keys_of(bulk)) {
+        if (bulk->yes != NULL)
+            answer(bulk);
+        near_learn_bits(bulk->task.filter, &bulk->bits, bulk->piece.key / bulk->group * bulk->group, next, bulk->mark);
+    }
+    bulk->piece.key = next;
+    return next < keys_of(bulk);
+}
+
+static enum task_next next(struct task *task, struct outbox *outbox)
+{
+    struct bulk *bulk = (struct bulk *)task;
+    struct task *inner = &bulk->inner.talk.task;
+
+    while (task->status == HIBLOOM_OK || bulk->busy) {
+        if (!bulk->busy) {
+            if (bulk->piece.key % bulk->group == 0)
+                begin_group(bulk);
+            begin_key(bulk);
+        }
+        if (task->status != HIBLOOM_OK)
+            task_fail(inner, task->status, "%s", task->error.words);
+        const enum task_next what = inner->class->next(inner, outbox);
+        if (what != TASK_DONE)
+            return what;
+        task->status = inner->status;
+        task->refusal = inner->refusal;
+        task->error = inner->error;
+        if (!go_on(bulk))
+            break;
+    }
+    return TASK_DONE;
+}
+
+static void reply(struct task *task, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+    struct task *inner = &((struct bulk *)task)->inner.talk.task;
+
+    if (task->status != HIBLOOM_OK)
+        task_fail(inner, task->status, "%s", task->error.words);
+    inner->class->reply(inner, tag, index, reply);
+}
+
+static const struct task_class bulk_class = {next, reply};
+
+void bulk_begin(struct bulk *bulk, hibloom *filter, const hibloom_item *items, size_t n, unsigned char *yes)
+{
+    const uint64_t bytes = spec_bitmap_bytes(&filter->spec);
+    const uint32_t fit = (uint32_t)(STORE_PIECE / bytes), keys = redis_filter_of(filter)->count;
+
+    memset(bulk, 0, sizeof *bulk);
+    bulk->task = (struct task){.class = &bulk_class, .filter = filter};
+    bulk->items = items;
+    bulk->n = n;
+    bulk->yes = yes;
+    bulk->piece.len = bytes;
+    bulk->group = fit < keys ? fit : keys;
+    if (!bits_make(&bulk->bits, &filter->spec, bulk->group))
+        task_no_memory(&bulk->task);
+}
+
+void bulk_end(struct bulk *bulk)
+{
+    bits_free(&bulk->bits);
+    explicit_bzero(&bulk->bits, sizeof bulk->bits); /* the seed */
+}

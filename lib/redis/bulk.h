@@ -1,0 +1,37 @@
+/* bulk.h: the task that answers many items from whole bitmaps, or adds them by whole bitmaps.
+ *
+ *   look up   a key's bits are read (transfer.h), and all items of that key answered here
+ *   add       the bits of all items of a key are set here, and merged into it
+ *
+ * It goes by keys, as many at a time as have 16 MB, and over all items each time. Whether
+ * that is less work than a command an item, cost.h knows. */
+#ifndef HIBLOOM_BULK_H
+#define HIBLOOM_BULK_H
+
+#include "bits/bits.h"
+#include "redis/transfer.h"
+
+struct bulk {
+    union {
+        struct task task;
+        struct talk talk; /* for who runs it: only its task */
+    };
+    struct transfer inner;
+    bool busy; /* with that */
+    struct piece piece;
+    struct bits bits; /* of the keys at hand */
+    uint32_t group;   /* so many keys at a time */
+    uint64_t mark;    /* near_mark when they were begun */
+    const hibloom_item *items;
+    size_t n;
+    unsigned char *yes; /* look-up: a bit an item, found */
+};
+
+/* Can it be done by 16 MB at a time? */
+bool bulk_can(const hibloom *);
+
+/* yes NULL: adds. */
+void bulk_begin(struct bulk *, hibloom *, const hibloom_item *, size_t n, unsigned char *yes);
+void bulk_end(struct bulk *);
+
+#endif

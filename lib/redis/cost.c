@@ -1,0 +1,63 @@
+/* cost.c: what a call takes by each of its ways. See cost.h. */
+#include "redis/cost.h"
+#include "base/store.h"
+#include "spec/spec.h"
+
+#include <math.h>
+
+/* Microseconds, as measured by the part `costs` of `make bench` on two cores that client
+ * and server shared: batches of 1,000 on one server, a filter of 12 MB. */
+#define SETBIT 0.45
+#define GETBIT 0.42
+#define BITFIELD 0.9      /* one command, and for each of its bits: */
+#define BITFIELD_SET 0.16 /* SET u1 */
+#define BITFIELD_GET 0.13 /* GET u1 */
+#define GETRANGE 0.75     /* of a block */
+#define SCRIPT_BIT 0.75   /* of the script for a partitioned filter with is_new */
+#define READ_MB 300.0     /* GETRANGE of 10^6 bytes */
+#define MERGE_MB 1600.0   /* the script that merges 10^6 bytes */
+#define HERE 0.03         /* an item whose bits are set or looked at here */
+#define KEY 100.0         /* a round trip, which each key of a filter takes when it is read or merged */
+
+/* Bytes of a command for a bit, its key and offset included, and of its answer; of BITFIELD, a part of it. */
+#define BIT_BYTES 50
+#define PART_BYTES 32
+#define BLOCK_BYTES 130
+
+static double over_link(const struct cost_server *server, double bytes)
+{
+    return bytes / server->link_mb_s;
+}
+
+double cost_item(const hibloom_spec *spec, const struct cost_server *server, enum cost_call call)
+{
+    const double k = spec->hashes;
+    const bool partitioned = spec->layout == HIBLOOM_LAYOUT_PARTITIONED;
+
+    if (call == COST_LOOK_UP && spec->layout == HIBLOOM_LAYOUT_BLOCKED)
+        return GETRANGE + over_link(server, BLOCK_BYTES);
+    if (call == COST_ADD_NEW && partitioned)
+        return k * SCRIPT_BIT + over_link(server, k * PART_BYTES / 2);
+    if (!partitioned && (server->bitfield || call == COST_ADD_NEW))
+        return BITFIELD + k * (call == COST_LOOK_UP ? BITFIELD_GET : BITFIELD_SET) + over_link(server, k * PART_BYTES);
+    return k * (call == COST_LOOK_UP ? GETBIT : SETBIT) + over_link(server, k * BIT_BYTES);
+}
+
+/* All bits go over, and all items are gone through for each group of keys that is here at a time. */
+static double whole(const hibloom_spec *spec, const struct cost_server *server, size_t n, double mb)
+{
+    const double bytes = (double)spec_bitmap_bytes(spec) * spec_keys(spec);
+
+    return bytes / 1e6 * mb + over_link(server, bytes) + spec_keys(spec) * KEY +
+           ceil(bytes / (double)STORE_PIECE) * (double)n * HERE;
+}
+
+double cost_read(const hibloom_spec *spec, const struct cost_server *server, size_t n)
+{
+    return whole(spec, server, n, READ_MB);
+}
+
+double cost_merge(const hibloom_spec *spec, const struct cost_server *server, size_t n)
+{
+    return whole(spec, server, n, MERGE_MB);
+}

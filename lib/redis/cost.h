@@ -1,0 +1,25 @@
+/* cost.h: what a call takes by each of its ways, to choose the cheapest.
+ *
+ * It is a model: commands and bytes, with constants that were measured once (cost.c
+ * names them, and `make bench` measures them anew). Nothing is timed at run time. */
+#ifndef HIBLOOM_COST_H
+#define HIBLOOM_COST_H
+
+#include "hibloom/hibloom.h"
+
+enum cost_call { COST_ADD, COST_ADD_NEW, COST_LOOK_UP }; /* NEW: with is_new */
+
+/* Where the commands go. */
+struct cost_server {
+    bool bitfield;    /* HIBLOOM_COMMANDS_BITFIELD */
+    double link_mb_s; /* 10^6 bytes a second between here and there */
+};
+
+/* Microseconds of an item, by commands, in calls of many. */
+double cost_item(const hibloom_spec *, const struct cost_server *, enum cost_call);
+
+/* Microseconds of a call of n items by whole bitmaps, which are read, or merged into. */
+double cost_read(const hibloom_spec *, const struct cost_server *, size_t n);
+double cost_merge(const hibloom_spec *, const struct cost_server *, size_t n);
+
+#endif
