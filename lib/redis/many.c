@@ -54,7 +54,7 @@ static bool has_bit(const unsigned char *bits, size_t i)
     return (bits[i / 8] >> i % 8 & 1) != 0;
 }
 
-/* How many have to be sent, if the first ones are like the others. */
+/* How many have to be sent, by a sample. */
 static double expect_sent(struct many *many)
 {
     hibloom *filter = many->task.filter;
@@ -64,7 +64,9 @@ static double expect_sent(struct many *many)
 
     if (known == NULL)
         return (double)many->n;
-    bits_contains(known, many->items, sample, many->answers);
+    for (size_t i = 0; i < sample; i++)
+        many->left[i] = many->items[i * (many->n / sample)];
+    bits_contains(known, many->left, sample, many->answers);
     for (size_t i = 0; i < sample; i++)
         sent += !many->answers[i];
     return (double)many->n * (double)sent / (double)sample;
