@@ -528,7 +528,16 @@ typedef struct hibloom_item {
  * more, in front. Without is_new, and in the blocked layout, a call with more than
  * 1,024 items asks for a sample first. If half of the sample is in, it asks for all
  * items, and sends only those that are not in: up to two round trips more for each
- * 32,768 items. */
+ * 32,768 items.
+ *
+ * Very many items in one call go by whole bitmaps, where that is less work for the
+ * server and the link (link_mb_s): of a filter of 12 MB from some thousand look-ups and
+ * some ten thousand adds on. contains_many reads the bits and answers here. add_many
+ * without is_new sets the bits here and merges them, as hibloom_merge does; who may not
+ * (EDENIED) adds item by item. With is_new it reads the bits, and sends the items that are
+ * not in. All of it goes by steps of 16 MB, which is the memory that it takes, by parts of
+ * 1 MB on the server, and by the same guards; a filter with a key of more than 16 MB, and a
+ * bare bitmap, go item by item. Round trips: those of hibloom_merge. */
 HIBLOOM_CHECKED hibloom_status hibloom_add_many(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new);
 HIBLOOM_CHECKED hibloom_status hibloom_contains_many(hibloom *filter, const hibloom_item *items, size_t n, bool *found);
 
@@ -540,18 +549,19 @@ HIBLOOM_CHECKED hibloom_status hibloom_contains_many(hibloom *filter, const hibl
  *   add       an item that is known to be in is not sent, and is not new, which is exact
  *
  * A call that answers so asks the guard of the item's key, unless one was good in a call
- * that began at most max_age_ms before; 0: each call asks, one command for a call of any
- * number of items, where the filter is one key. A guard that is not good is an error as
- * ever. Once the filter was cleared, after an error, and on a new connection, all is
- * forgotten, and learned anew.
+ * that began at most max_age_ms before; 0: each call asks, one command (an add: two) for a
+ * call of any number of items, where the filter is one key. A guard that is not good is an
+ * error as ever. Once the filter was cleared, after an error, and wherever another server
+ * may have answered, all is forgotten, and learned anew.
  * So with 0 all answers are as without it. Else one that a cache gives may be as old as
  * max_age_ms: a "maybe" may be of a filter that was cleared, dropped or replaced since, and
  * an add that was not sent counts as made before that. No "no" is ever old.
  * Memory: that of the filter at most, as far as near_bytes reaches: a filter of several
  * segments is then known in part. It is taken when the first items are learned.
  * With min_replicas or read_from_replicas all adds are sent; look-ups need not.
- * On a borrowed connection call this again whenever you have reconnected it. Calling it
- * again forgets what is known; there is no way to switch it off but to close the handle.
+ * On a borrowed connection call this again whenever you have reconnected it, and
+ * everywhere after an older copy was put in the filter's place by hand: that is not noticed.
+ * Calling it again forgets what is known; it is switched off by closing the handle.
  * ENOTSUP: the handle is of hibloom_attach: a bare bitmap does not tell that it was
  * emptied. In a memory store it does nothing. No round trip. */
 HIBLOOM_CHECKED hibloom_status hibloom_near_cache(hibloom *filter, uint32_t max_age_ms);

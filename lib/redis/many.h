@@ -23,6 +23,7 @@ enum many_phase { MANY_BEGIN, MANY_BULK, MANY_CHUNK, MANY_SAMPLE, MANY_LOOK, MAN
 /* The guards of the keys that known items lie in. */
 struct proof {
     struct talk talk;
+    bool adds;
     const unsigned char *touched; /* a byte a key */
     uint64_t since_ns;
     uint32_t at; /* the next key */

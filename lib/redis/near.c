@@ -26,8 +26,9 @@ void near_free(hibloom *filter)
 uint64_t near_mark(const hibloom *filter)
 {
     const struct redis_filter *own = redis_filter_of(filter);
+    const hibloom_stats *stats = &own->server->stats;
 
-    return own->clears + own->server->stats.connections + own->server->stats.restarts;
+    return own->clears + stats->connections + stats->restarts + stats->redirects + stats->retries;
 }
 
 void near_forget(hibloom *filter)

@@ -5,7 +5,8 @@
  * bits are known needs no command, as long as the guards of its key are good.
  *
  * What is known is forgotten whenever it could be wrong: after an error, at another epoch,
- * and with each new connection, which may reach a server that has lost something. */
+ * and wherever another server may have answered, which may have lost something: at a new
+ * connection, a redirect, and when something was sent again. */
 #ifndef HIBLOOM_NEAR_H
 #define HIBLOOM_NEAR_H
 

@@ -69,7 +69,7 @@ static void what_is_known_costs_one_guard_a_call(void **state)
     assert_ok(hibloom_add_many(filter, items, BATCH, answers), store);
     assert_int_equal(count_true(), 0);
     assert_ok(hibloom_add_many(filter, items, BATCH, NULL), store);
-    assert_int_equal(commands_of(store), before + 3);
+    assert_int_equal(commands_of(store), before + 5); /* an add asks, too, whether it would have been taken */
     hibloom_get_stats(store, &stats);
     assert_int_equal(stats.items, 4 * BATCH);
     assert_int_equal(stats.items_near, 3 * BATCH);
@@ -429,6 +429,27 @@ static void of_several_keys_each_is_proven(void **state)
     end_beside(&b);
 }
 
+/* One that has become a replica may lack what is known. */
+static void an_add_is_acknowledged_by_a_primary_only(void **state)
+{
+    struct redis_server *own = redis_server_start(NULL);
+    hibloom_store *store = test_connect(redis_server_uri(own), NULL);
+    hibloom *filter = open_near(store, "demoted", ONE_KEY, 0);
+    redisContext *redis = redisConnectUnix(redis_server_socket(own));
+
+    set_items(0);
+    assert_ok(hibloom_add_many(filter, items, BATCH, NULL), store);
+    (void)test_command(redis, "REPLICAOF 127.0.0.1 1");
+    assert_status(hibloom_add_many(filter, items, BATCH, answers), HIBLOOM_EUNAVAILABLE, store);
+    (void)test_command(redis, "REPLICAOF NO ONE");
+    assert_ok(hibloom_add_many(filter, items, BATCH, answers), store);
+    assert_int_equal(count_true(), 0);
+    redisFree(redis);
+    hibloom_close(filter);
+    hibloom_store_free(store);
+    redis_server_stop(own);
+}
+
 /* A server that comes back empty-handed has the filter of an older dump: what was added since is
  * not in, whatever this process knows. */
 static void after_a_restart_nothing_is_known(void **state)
@@ -548,6 +569,7 @@ int main(void)
         cmocka_unit_test(what_was_seen_before_a_clear_is_not_learned_after_it),
         cmocka_unit_test(of_several_keys_each_is_proven),
         cmocka_unit_test(after_a_restart_nothing_is_known),
+        cmocka_unit_test(an_add_is_acknowledged_by_a_primary_only),
         cmocka_unit_test(of_racing_adders_with_caches_one_wins_an_item),
     };
 
