@@ -303,7 +303,7 @@ bool carrier_make(struct carrier *c, struct settings *settings, const struct pip
     locate_note_stale(c);
     c->store.server.clustered = c->topology.clustered;
     c->store.server.retry_ms = c->settings.options.retry_ms;
-    c->store.server.waits = c->settings.options.min_replicas > 0 || c->settings.options.read_from_replicas;
+    c->store.server.sends_all = c->settings.options.min_replicas > 0 || c->settings.options.read_from_replicas;
     c->store.server.link_mb_s = c->settings.options.link_mb_s > 0 ? c->settings.options.link_mb_s : LINK_MB_S;
     c->store.server.near_room = c->settings.options.near_bytes > 0 ? c->settings.options.near_bytes : NEAR_BYTES;
     return true;

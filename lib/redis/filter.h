@@ -13,7 +13,7 @@ struct redis_server_traits {
     uint32_t retry_ms;      /* a call goes on for so long */
     bool bitfield;          /* HIBLOOM_COMMANDS_BITFIELD */
     bool lacks_bitfield_ro; /* found out: it is older than Redis 6 */
-    bool waits;             /* adds may have to reach replicas, or a replica may have answered: each is sent */
+    bool sends_all;         /* of adds: they may have to reach replicas, or a replica may have answered */
     bool may_not_merge;     /* found out: the ACL has not all of what that takes */
     double link_mb_s;       /* see cost.h */
     uint64_t near_room;     /* bytes that all filters may still take for what is near */

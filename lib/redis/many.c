@@ -12,18 +12,22 @@
 #define SAMPLE 512u
 #define PROOFS 128u /* guards at a time */
 
+/* What others have set may not be on their replicas yet: only an add of its own waits for that. */
+static bool may_leave_out(const hibloom *filter, bool adds)
+{
+    return !adds || !redis_filter_of(filter)->server->sends_all;
+}
+
 static bool trusts_near(const hibloom *filter, bool adds)
 {
-    const struct redis_filter *own = redis_filter_of(filter);
-
-    /* what others have set may not be on their replicas yet: only an add of its own waits for that */
-    return own->near != NULL && !(adds && own->server->waits);
+    return redis_filter_of(filter)->near != NULL && may_leave_out(filter, adds);
 }
 
 /* A bare bitmap need not be there before it is added to. */
 static bool looks_first(const hibloom *filter, size_t n, bool adds, bool exact)
 {
-    return adds && !exact && filter->spec.layout == HIBLOOM_LAYOUT_BLOCKED && !filter->bare && n > 2 * SAMPLE;
+    return adds && !exact && filter->spec.layout == HIBLOOM_LAYOUT_BLOCKED && !filter->bare && n > 2 * SAMPLE &&
+           may_leave_out(filter, adds);
 }
 
 /* Is it less work to read or merge the bitmaps, where so many of n items have to be sent? An add
@@ -38,7 +42,7 @@ static bool goes_by_bitmaps(const hibloom *filter, size_t n, double sent, bool a
         return false;
     if (adds && !exact)
         return !server->may_not_merge && cost_merge(&filter->spec, &to, n) < items;
-    return cost_read(&filter->spec, &to, n) < (adds ? items / 10 : items);
+    return may_leave_out(filter, adds) && cost_read(&filter->spec, &to, n) < (adds ? items / 10 : items);
 }
 
 bool many_pays(const hibloom *filter, size_t n, bool adds, bool exact)
@@ -102,7 +106,7 @@ static void end_bulk(struct many *many)
             many->at = many->n;
     }
     bulk_end(&many->bulk);
-    many->phase = MANY_CHUNK;
+    many->phase = many->present != NULL ? MANY_PRESENT : MANY_CHUNK;
 }
 
 /* ---- What is known -------------------------------------------------------------------- */
@@ -113,19 +117,18 @@ static void note_answer(struct many *many, size_t item, bool yes)
         many->yes[(many->at + item) / 8] |= (unsigned char)(1u << (many->at + item) % 8);
 }
 
-/* The keys of items that are known: of a partitioned filter, all. */
-static void note_touched(struct many *many, const hibloom_item *items, const bool *known)
+/* What is left out relies on the keys of these items: of a partitioned filter, on all. */
+static void note_touched(struct many *many, const hibloom_item *items, const bool *out, size_t n)
 {
     const hibloom_spec *spec = &many->task.filter->spec;
     const struct hasher hasher = positions_hasher(spec);
     uint64_t bits[HIBLOOM_HASHES_MAX];
 
-    if (spec_segments(spec) == 1)
+    if (spec_segments(spec) == 1 && memchr(out, true, n) != NULL)
         memset(many->touched, 1, redis_filter_of(many->task.filter)->count);
-    else
-        for (size_t i = 0; i < many->chunk; i++)
-            if (known[i])
-                many->touched[hasher.indexes(&hasher, items[i].data, items[i].len, bits)] = 1;
+    for (size_t i = 0; spec_segments(spec) > 1 && i < n; i++)
+        if (out[i])
+            many->touched[hasher.indexes(&hasher, items[i].data, items[i].len, bits)] = 1;
 }
 
 static void take_chunk(struct many *many)
@@ -155,8 +158,8 @@ static void take_chunk(struct many *many)
         note_answer(many, i, !many->task.adds);
     }
     many->relies = many->count < many->chunk;
-    if (many->relies && known != NULL)
-        note_touched(many, items, many->answers);
+    if (known != NULL)
+        note_touched(many, items, many->answers, many->chunk);
 }
 
 /* ---- What is asked ---------------------------------------------------------------------- */
@@ -176,11 +179,13 @@ static void send(struct many *many)
         items_begin_contains(&many->inner, many->task.filter, many->left, many->count);
 }
 
-/* What is in needs not be sent. */
+/* What is in needs not be sent; but see ask_proof. */
 static void drop_found(struct many *many)
 {
     size_t left = 0;
 
+    many->since_ns = clock_now_ns();
+    note_touched(many, many->left, many->answers, many->count);
     for (size_t i = 0; i < many->count; i++)
         if (many->answers[i])
             near_learn(many->task.filter, &many->left[i], 1, many->mark);
@@ -302,6 +307,11 @@ static bool go_on(struct many *many)
             if (begin_bulk(many))
                 return true;
             break;
+        case MANY_PRESENT: /* what is in will be left out: on all keys */
+            memset(many->touched, 1, redis_filter_of(many->task.filter)->count);
+            many->since_ns = clock_now_ns();
+            prove(many);
+            return true;
         case MANY_CHUNK:
             if (many->at == many->n)
                 return false;

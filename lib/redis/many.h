@@ -18,7 +18,17 @@
 #include "redis/bulk.h"
 #include "redis/items.h"
 
-enum many_phase { MANY_BEGIN, MANY_BULK, MANY_CHUNK, MANY_SAMPLE, MANY_LOOK, MANY_ITEMS, MANY_PROOF, MANY_DONE };
+enum many_phase {
+    MANY_BEGIN,
+    MANY_BULK,
+    MANY_PRESENT,
+    MANY_CHUNK,
+    MANY_SAMPLE,
+    MANY_LOOK,
+    MANY_ITEMS,
+    MANY_PROOF,
+    MANY_DONE
+};
 
 /* The guards of the keys that known items lie in. */
 struct proof {

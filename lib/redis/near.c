@@ -98,7 +98,7 @@ void near_learn_bits(hibloom *filter, const struct bits *more, uint32_t from, ui
 bool near_is_fresh(const hibloom *filter, uint32_t i, uint64_t now_ns)
 {
     const struct redis_filter *own = redis_filter_of(filter);
-    const uint64_t proven = own->keys[i].proven_ns;
+    const uint64_t proven = own->keys[i].proven_ns, age = own->near != NULL ? own->near->max_age_ns : 0;
 
-    return proven != 0 && (proven >= now_ns || now_ns - proven <= own->near->max_age_ns);
+    return proven != 0 && (proven >= now_ns || now_ns - proven <= age);
 }

@@ -303,6 +303,32 @@ static void a_cut_anywhere_is_an_error_and_the_next_call_works(void **state)
     proxy_stop(proxy);
 }
 
+/* What is in is not sent; but who is no primary any more may lack it elsewhere. */
+static void an_add_of_what_is_in_is_acknowledged_by_a_primary_only(void **state)
+{
+    hibloom_store *store = new_store(HIBLOOM_COMMANDS_SETBIT);
+
+    set_items(0);
+    for (int i = 0; i < SPECS; i++)
+        for (int by_item = 0; by_item < 2; by_item++) { /* the blocked layout looks first */
+            hibloom *filter = test_open(store, "demoted", specs[i]);
+            assert_ok(hibloom_add_many(filter, items, ITEMS, NULL), store);
+            if (by_item)
+                test_item_by_item(store);
+            (void)test_command(redis, "REPLICAOF 127.0.0.1 1");
+            assert_status(hibloom_add_many(filter, items, ITEMS, answers), HIBLOOM_EUNAVAILABLE, store);
+            assert_status(hibloom_add_many(filter, items, ITEMS, NULL), HIBLOOM_EUNAVAILABLE, store);
+            (void)test_command(redis, "REPLICAOF NO ONE");
+            assert_ok(hibloom_add_many(filter, items, ITEMS, answers), store);
+            assert_int_equal(count_true(), 0);
+            assert_ok(hibloom_drop(filter), store);
+            hibloom_close(filter);
+            hibloom_store_free(store);
+            store = new_store(HIBLOOM_COMMANDS_SETBIT);
+        }
+    hibloom_store_free(store);
+}
+
 /* Who may add but not merge is none the wiser. */
 static void who_may_not_merge_adds_item_by_item(void **state)
 {
@@ -405,6 +431,7 @@ int main(void)
         cmocka_unit_test(of_what_many_add_at_once_nothing_is_lost),
         cmocka_unit_test(what_is_gone_or_replaced_is_an_error),
         cmocka_unit_test(a_cut_anywhere_is_an_error_and_the_next_call_works),
+        cmocka_unit_test(an_add_of_what_is_in_is_acknowledged_by_a_primary_only),
         cmocka_unit_test(who_may_not_merge_adds_item_by_item),
         cmocka_unit_test(a_call_takes_the_memory_of_a_step),
     };

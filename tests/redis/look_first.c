@@ -82,7 +82,7 @@ static void what_is_there_is_not_sent_again(void **state)
             const long long sent = test_calls_of(redis, command) - before;
             const long long missing = ITEMS * (4 - quarters) / 4;
             if (quarters >= 3) /* save for false positives, one in 10,000 */
-                assert_true(sent <= each * missing && sent >= each * (missing - 100));
+                assert_true(sent <= each * missing + 2 && sent >= each * (missing - 100)); /* 2: a proof a chunk */
             else if (quarters <= 1)
                 assert_int_equal(sent, each * ITEMS);
             assert_all_found(filter, store);
