@@ -84,8 +84,11 @@ static bool begin_bulk(struct many *many)
     many->phase = MANY_CHUNK;
     if (!goes_by_bitmaps(many->task.filter, many->n, expect_sent(many), adds, many->exact))
         return false;
-    if (adds && many->exact && (many->present = alloc.calloc(many->n / 8 + 1, 1)) == NULL)
+    if (adds && many->exact && (many->present = alloc.calloc(many->n / 8 + 1, 1)) == NULL) {
+        task_no_memory(&many->task);
+        many->phase = MANY_DONE;
         return false;
+    }
     many->phase = MANY_BULK;
     many->mark = near_mark(many->task.filter);
     bulk_begin(&many->bulk, many->task.filter, many->items, many->n, adds ? many->present : many->yes);

@@ -68,7 +68,7 @@ static void help_can_be_asked_for_in_any_way(void **state)
 
 #define SIZE "-n N -p P [-k K] [--layout L]"
 #define MAKE "NAME [" SIZE " | -s SPEC] [--bare]"
-#define OPEN MAKE " [--commands setbit|bitfield]"
+#define OPEN MAKE " [--commands setbit|bitfield] [--near MS|off]"
 #define BARE " [--bare -s SPEC]"
 
 static void each_command_has_its_own_help(void **state)

@@ -132,6 +132,32 @@ static void stats_are_a_json_object_behind_the_command_s_own_output(void **state
     program_free(&p);
 }
 
+/* Whatever --near says the lines are the same; what it costs is not. */
+static void what_is_known_to_be_in_is_not_asked_for_again(void **state)
+{
+    enum { LINES = 30000 }; /* several batches */
+    static const char *const nears[] = {"0", "60000", "off"};
+    char *input = malloc(2 * LINES * 8), *at = input, name[TEST_NAME_SIZE];
+    struct program p;
+
+    (void)state;
+    assert_non_null(input);
+    for (int i = 0; i < 2 * LINES; i++)
+        at += sprintf(at, "%d\n", i % LINES);
+    for (size_t i = 0; i < 3; i++) {
+        test_name(name);
+        program_run(&p, input, strlen(input), ARGS("stats", "uniq", "--near", nears[i], name, SURE));
+        assert_int_equal(p.exit, 0);
+        assert_int_equal(strlen(p.said.data), strlen(input) / 2);
+        const uint64_t near = number_behind(&p, "\"items_near\": ");
+        assert_true(i == 2 ? near == 0 : near >= LINES / 2);
+        program_free(&p);
+    }
+    free(input);
+    assert_run("", 2, "", "hibloom: --near 'soon' is not a number\n", "check", name, "--near", "soon", "x");
+    assert_run("", 2, "", "hibloom: info: does not take --near\n", "info", name, "--near", "5");
+}
+
 static void stats_in_the_format_of_prometheus(void **state)
 {
     char name[TEST_NAME_SIZE];
@@ -147,7 +173,7 @@ static void stats_in_the_format_of_prometheus(void **state)
     assert_non_null(strstr(p.complained.data, "# TYPE hibloom_in_doubt_total counter\nhibloom_in_doubt_total 0\n"));
     for (const char *at = p.complained.data; (at = strstr(at, "\n# TYPE hibloom_")) != NULL; at++)
         counters++;
-    assert_int_equal(counters, 12);
+    assert_int_equal(counters, 13);
     program_free(&p);
 }
 
@@ -244,6 +270,7 @@ int main(void)
         cmocka_unit_test(a_restart_is_warned_of_and_the_rest_is_printed),
         cmocka_unit_test(a_filter_that_a_server_forgot_is_made_again),
         cmocka_unit_test(stats_are_a_json_object_behind_the_command_s_own_output),
+        cmocka_unit_test(what_is_known_to_be_in_is_not_asked_for_again),
         cmocka_unit_test(stats_in_the_format_of_prometheus),
         cmocka_unit_test(stats_add_up_all_stores_and_are_there_after_a_failure),
         cmocka_unit_test(a_new_filter_is_spread_over_a_cluster),
