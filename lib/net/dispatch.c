@@ -41,18 +41,18 @@ void dispatch_call(struct carrier *c, struct call *call)
     flights_join(&now, &call->waiting);
     for (struct flight *flight; (flight = flights_take(&now)) != NULL;) {
         struct node *node = flight->to;
-        if (flight->exchange.replies == 0 && c->topology.clustered && !c->stale) {
+        if (flight->exchange.replies == 0 && c->topology.clustered && !c->locate.stale) {
             call_end_flight(c, flight); /* of a cluster, to know who is where is enough */
             continue;
         }
-        if (node == NULL && !c->stale)
+        if (node == NULL && !c->locate.stale)
             node = topology_route(&c->topology, flight->exchange.slot,
                                   replicas_may_answer(c, call) && !flight->at_primary);
-        if (node == NULL && !c->stale && flight->redirects++ == 0)
+        if (node == NULL && !c->locate.stale && flight->redirects++ == 0)
             locate_note_stale(c); /* somebody may have it now */
         if (node != NULL)
             send_flight(c, node, flight);
-        else if (c->stale)
+        else if (c->locate.stale)
             flights_put(&call->waiting, flight);
         else
             call_flight_failed(c, flight, c->topology.nodes[0], HIBLOOM_EUNAVAILABLE,
