@@ -1,5 +1,6 @@
 /* locate.c: asks who is where. See locate.h. */
 #include "net/locate.h"
+#include "base/clock.h"
 #include "net/carrier.h"
 #include "net/dispatch.h"
 #include "net/node.h"
@@ -68,12 +69,24 @@ static hibloom_status ask(struct carrier *c, struct node *node, struct error *er
     return status;
 }
 
-/* Asks the next node that can be reached; if there is none, all that waits has failed. */
+/* Have all calls that wait gone on for as long as they may? Silent nodes cost a time-out each. */
+static bool is_over(const struct carrier *c)
+{
+    const uint64_t now = clock_now_ms();
+
+    for (const struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls))
+        if (call->waiting.first != NULL && (call->retry_until == 0 || now < call->retry_until))
+            return false;
+    return c->locate.asked > 0;
+}
+
+/* Asks the next node that can be reached; if there is none, or no time, all that waits has failed. */
 static void ask_next(struct carrier *c)
 {
     struct node *node;
 
-    while ((node = next_candidate(c)) != NULL) {
+    while (!is_over(c) && (node = next_candidate(c)) != NULL) {
+        c->locate.asked++;
         node->asked = c->locate.round;
         const hibloom_status status = ask(c, node, &c->locate.error);
         if (status == HIBLOOM_OK)
@@ -96,6 +109,7 @@ void locate_begin(struct carrier *c)
         return;
     c->locate.asking = true;
     c->locate.round++;
+    c->locate.asked = 0;
     c->locate.status = error_set(&c->locate.error, HIBLOOM_EUNAVAILABLE, "there is nobody to ask who is where");
     ask_next(c);
 }

@@ -14,6 +14,7 @@ struct locate {
     bool asking;           /* a node is being asked */
     bool told;             /* no reply of that node was wrong so far */
     uint64_t round;        /* no node is asked twice in one */
+    unsigned asked;        /* nodes in this round */
     hibloom_status status; /* why the last node that was asked gave no answer, */
     struct error error;    /* and in words */
 };

@@ -316,6 +316,26 @@ static void a_deadline_ends_calls_on_a_node_that_is_paused(void **state)
     whole = true;
 }
 
+/* Of six nodes, each of which costs a time-out, one is asked after the call's time is over. */
+static void where_none_answers_a_call_ends_soon_after_its_time(void **state)
+{
+    const hibloom_connect_options options = {OPTIONS, .retry_ms = 300, .command_timeout_ms = 1000};
+    hibloom_store *store = test_connect(redis_cluster_uri(cluster), &options);
+    hibloom *filter = test_open(store, "seen", SINGLE);
+
+    assert_ok(add(filter), store);
+    for (int node = 0; node < 2 * PRIMARIES; node++)
+        redis_server_pause(redis_cluster_node(cluster, node));
+    const uint64_t since = test_now_ms();
+    assert_status(look(filter), HIBLOOM_ETIMEDOUT, store);
+    assert_in_range(test_now_ms() - since, 1900, 4500);
+    for (int node = 0; node < 2 * PRIMARIES; node++)
+        redis_server_resume(redis_cluster_node(cluster, node));
+    redis_cluster_wait_settled(cluster);
+    hibloom_close(filter);
+    hibloom_store_free(store);
+}
+
 /* For so long; a process of its own resumes it, which is to be waited for. */
 static pid_t pause_for(struct redis_server *server, unsigned ms)
 {
@@ -392,6 +412,7 @@ int main(void)
         ON(each_handle_is_told_once_that_a_server_forgot, set_up_replicas),
         ON(who_was_idle_is_told_before_a_look_up_answers, set_up_replicas),
         ON(nodes_that_no_seed_names_are_asked_too, set_up_replicas),
+        ON(where_none_answers_a_call_ends_soon_after_its_time, set_up_replicas),
         ON(a_deadline_ends_calls_on_a_node_that_is_paused, set_up),
         ON(a_deadline_is_over_with_its_call, set_up),
         ON(a_node_that_is_slow_does_not_time_out_the_others, set_up),
