@@ -94,8 +94,10 @@ static void flush(struct carrier *c)
 
     for (unsigned i = 0; i < c->topology.count; i++) {
         struct node *node = c->topology.nodes[i];
-        if (!node->dirty)
+        if (!node->dirty) {
+            node_close_unused(c, node);
             continue;
+        }
         node->dirty = false;
         c->store.server.stats.round_trips++;
         const hibloom_status status = c->pipes->flush(c, node, &error);

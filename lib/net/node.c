@@ -127,12 +127,21 @@ void node_take_greeting(struct carrier *c, struct node *node, struct flight *fli
     make_ready(c, node);
 }
 
+static bool is_quiet(const struct node *node)
+{
+    return node->state == NODE_READY && node->sent.first == NULL;
+}
+
+void node_close_unused(struct carrier *c, struct node *node)
+{
+    if (is_quiet(node) && (node->leave || (node->role == NODE_UNUSED && !node->named && !c->locate.stale)))
+        shut(c, node);
+}
+
 /* Makes the connection, if there is none. Not OK: it cannot be made. */
 static hibloom_status ensure_connection(struct carrier *c, struct node *node, struct error *error)
 {
-    const bool quiet = node->state == NODE_READY && node->sent.first == NULL;
-
-    if (quiet && (node->leave || !c->pipes->is_alive(node)))
+    if (is_quiet(node) && (node->leave || !c->pipes->is_alive(node)))
         shut(c, node);
     if (node->state != NODE_CLOSED)
         return !node->leave
