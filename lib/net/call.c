@@ -84,6 +84,8 @@ void call_plan_retry(struct carrier *c, struct call *call)
 
 void call_note_progress(struct call *call)
 {
+    if (call->anew)
+        return;
     call->retry_until = 0;
     call->attempts = 0;
 }

@@ -24,6 +24,7 @@ struct call {
     uint64_t restarts;      /* of servers, that the store knew of as it began */
     unsigned replicas_left; /* nodes whose answer to WAIT is to come */
     bool wait_asked;        /* WAIT was sent */
+    bool anew;              /* a server was lost before its replicas had the adds: from then on no answer is progress */
     bool at_primary;        /* replicas are not asked: one did not know the filter */
     bool two_servers;       /* of a flight one has answered, a replica, and another the rest with the guard */
     bool sent;              /* something was */
