@@ -31,14 +31,14 @@ struct call {
     bool runnable;          /* in carrier.runnable */
     bool done;
     const struct node *at;            /* where it failed */
-    uint64_t touched[NODES_MAX / 64]; /* nodes that took commands of it */
+    uint64_t touched[NODES_MAX / 64]; /* nodes that carried out commands of it */
 };
 
 TAILQ_HEAD(calls, call);
 
 bool call_has_failed(const struct call *);
 
-/* Has the node taken commands of it? It has now. */
+/* Has the node carried out commands of it? It has now. */
 bool call_touched(const struct call *, const struct node *);
 void call_touch(struct call *, const struct node *);
 

@@ -110,6 +110,8 @@ bool dispatch_take_reply(struct carrier *c, struct node *node, struct flight *fl
     const bool refused = reply->type == REDIS_REPLY_ERROR;
     const enum refusal refusal = refused ? refusal_of(reply->text) : REFUSAL_OTHER;
 
+    if (!refused && !(flight->exchange.proof && reply->type == REDIS_REPLY_STRING))
+        call_touch(call, node);
     if (flight->held == 0 && !(refused && is_held(c, node, flight, refusal))) {
         reply->repeated = flight->index >= flight->doubtful && !task->reads;
         const bool fine = !call_has_failed(call);

@@ -39,10 +39,8 @@ static void node_send(struct carrier *c, struct node *node, struct flight *fligh
         c->pipes->put(node, flight->bytes + at, flight->len - at);
     flights_put(&node->sent, flight);
     node->dirty = true;
-    if (flight->call != NULL) {
+    if (flight->call != NULL)
         flight->call->sent = true;
-        call_touch(flight->call, node);
-    }
 }
 
 static void make_ready(struct carrier *c, struct node *node)

@@ -341,8 +341,11 @@ static void prove(struct talk *talk, struct outbox *outbox)
     hibloom *filter = talk->task.filter;
     const uint32_t suspect = redis_filter_of(filter)->suspect;
 
-    for (uint32_t i = 0; i <= suspect; i += suspect > 0 ? suspect : 1)
+    for (uint32_t i = 0; i <= suspect; i += suspect > 0 ? suspect : 1) {
         guard_ask_alone(filter, outbox, i, i);
+        if (outbox->count > 0)
+            outbox->exchanges[outbox->count - 1].proof = true;
+    }
     talk->take = take_proof;
     talk->meanwhile = write_held;
     talk->step = start_proven;

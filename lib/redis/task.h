@@ -28,6 +28,7 @@ struct exchange {
     uint16_t slot;    /* the key's cluster slot */
     uint32_t tag;     /* the task's own */
     uint32_t replies; /* 0: only the connection is wanted; reply() is called once, with NULL, and that is no failure */
+    bool proof;       /* it only asks whether the filter is there: replicas need not have what it touches */
     size_t end;       /* of its bytes in the outbox; they begin where those of the one before end */
     void *bulk;       /* if not NULL, where one reply goes, a string of at most bulk_room bytes: */
     size_t bulk_room;
