@@ -56,6 +56,10 @@ void call_note_progress(struct call *);
  * refused, in flight->words. Lost: it may have been carried out. */
 void call_flight_failed(struct carrier *, struct flight *, struct node *, hibloom_status, const char *words, bool lost);
 
+/* A flight that waits, or is sent again, asks its guards alone first; they were answered. */
+void call_begin_proof(struct flight *);
+void call_end_proof(struct flight *);
+
 /* The task has just failed, at that node. */
 void call_note_failure(struct call *, const struct node *at);
 

@@ -35,6 +35,8 @@ static void take_outbox(struct carrier *c, struct call *call)
         struct flight *flight = flight_new(&c->pool, call, FLIGHT_TASK, exchange, bytes + from, exchange->end - from);
         from = exchange->end;
         if (flight != NULL) {
+            if (call->wake_at != 0 || c->locate.stale)
+                call_begin_proof(flight);
             flights_put(&call->waiting, flight);
             continue;
         }

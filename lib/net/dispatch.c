@@ -109,13 +109,19 @@ bool dispatch_take_reply(struct carrier *c, struct node *node, struct flight *fl
     struct task *task = call->task;
     const bool refused = reply->type == REDIS_REPLY_ERROR;
     const enum refusal refusal = refused ? refusal_of(reply->text) : REFUSAL_OTHER;
+    const struct exchange *exchange = &flight->exchange;
+    bool good = true;
 
-    if (!refused && !(flight->exchange.proof && reply->type == REDIS_REPLY_STRING))
+    if (!refused && !flight->proving && !(exchange->proof && reply->type == REDIS_REPLY_STRING))
         call_touch(call, node);
     if (flight->held == 0 && !(refused && is_held(c, node, flight, refusal))) {
         reply->repeated = flight->index >= flight->doubtful && !task->reads;
         const bool fine = !call_has_failed(call);
-        task->class->reply(task, flight->exchange.tag, flight->index++, reply);
+        const uint32_t index = flight->index++;
+        if (flight->proving)
+            good = task->take_guard(task, exchange->tag, index - (exchange->replies - exchange->guards), reply);
+        else
+            task->class->reply(task, exchange->tag, index, reply);
         if (fine && call_has_failed(call))
             call_note_failure(call, node);
     } else if (flight->held++ == 0) {
@@ -125,11 +131,19 @@ bool dispatch_take_reply(struct carrier *c, struct node *node, struct flight *fl
         const uint32_t command = flight->index + flight->held - 1;
         flight->carried_out = !refused && command < flight->carried_out ? command : flight->carried_out;
     }
-    if (flight->index + flight->held < flight->exchange.replies)
+    if (flight->index + flight->held < exchange->replies)
         return false;
     (void)flights_take(&node->sent);
     if (flight->held > 0) {
         take_refusal(c, node, flight);
+        return true;
+    }
+    if (flight->proving) {
+        call_end_proof(flight);
+        if (good)
+            send_flight(c, node, flight);
+        else
+            call_end_flight(c, flight);
         return true;
     }
     call_note_progress(call);

@@ -164,9 +164,11 @@ hibloom_status node_send_flight(struct carrier *c, struct node *node, struct fli
 
     if (status != HIBLOOM_OK)
         return status;
-    if (node->state == NODE_READY)
+    if (node->state == NODE_READY) {
         node_send(c, node, flight);
-    else
-        flights_put(&node->pending, flight);
+        return HIBLOOM_OK;
+    }
+    call_begin_proof(flight);
+    flights_put(&node->pending, flight);
     return HIBLOOM_OK;
 }

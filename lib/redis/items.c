@@ -46,10 +46,13 @@ static void write_exchange(struct items *walk, struct outbox *outbox, uint32_t t
     encoding->ask(encoding, filter, &outbox->commands, key, run->bits + (encoding->each_key ? i : 0), run->items);
     run->answers = (uint32_t)(outbox->commands.count - first) - walk->before;
     ask_guards(walk, outbox, i);
+    const uint32_t guards = (uint32_t)(outbox->commands.count - first) - walk->before - run->answers;
     if (encoding->all_keys)
         outbox_end_into(outbox, walk->before, run->known, (size_t)run->items * filter->spec.hashes);
     else
         outbox_end(outbox);
+    if (outbox->count > 0 && encoding->sets && !filter->bare)
+        outbox->exchanges[outbox->count - 1].guards = guards;
 }
 
 static bool write_window(struct talk *talk, struct outbox *outbox, unsigned number)
@@ -101,6 +104,15 @@ static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct r
         if (window->proven[at] && run->cut)
             task_unexpected(&talk->task);
     }
+}
+
+static bool take_guard(struct task *task, uint32_t tag, uint32_t guard, const struct reply *reply)
+{
+    struct items *walk = (struct items *)task;
+    const uint32_t i = walk->encoding->each_key ? tag >> 1 : walk->windows[tag & 1].run[tag >> 1].segment;
+
+    (void)guard_take(&walk->talk, i + guard, 0, reply);
+    return task->status == HIBLOOM_OK && walk->talk.diagnose == NULL;
 }
 
 /* What an add does not know of a bit, since an answer was lost, counts as news: better
@@ -288,6 +300,7 @@ void items_begin_add(struct items *walk, hibloom *filter, const hibloom_item *it
     begin(walk, filter, encoding_to_add(filter, exact), items, n, exact);
     walk->talk.task.adds = true;
     walk->talk.task.again = add_again;
+    walk->talk.task.take_guard = take_guard;
     if (walk->encoding->all_keys && !redis_is_together(filter, filter))
         task_fail(
             &walk->talk.task, HIBLOOM_ENOTSUP,
