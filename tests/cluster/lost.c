@@ -303,13 +303,14 @@ static void assert_proof_is_no_write(hibloom_store *store)
     while (owner_of(name) != redis_cluster_node(cluster, 2))
         name[0]++;
     do {
-        assert_ok(hibloom_positions(&spec, items[++item].data, items[item].len, positions), NULL);
+        item++;
+        assert_ok(hibloom_positions(&spec, items[item].data, items[item].len, positions), NULL);
         snprintf(segment, sizeof segment, "%c:%u", name[0], positions[0].key);
     } while (owner_of(segment) == redis_cluster_node(cluster, 2));
     name[1] = '\0';
     hibloom *filter = test_open(store, name, TEXT);
     for (int i = 0; i < 2; i++) {
-        test_sleep_ms(150 * i); /* then the last proof is an old one */
+        test_sleep_ms(i == 0 ? 0 : 150); /* then the last proof is an old one */
         assert_ok(hibloom_add(filter, items[item].data, items[item].len, NULL), store);
     }
     assert_ok(hibloom_drop(filter), store);
