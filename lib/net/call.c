@@ -95,13 +95,13 @@ void call_note_progress(struct call *call)
 /* While an add waits, its filter may be replaced: then its bits would be a stranger's. */
 void call_begin_proof(struct flight *flight)
 {
-    const struct exchange *exchange = &flight->exchange;
+    const uint32_t last = flight->exchange.replies - 1;
 
-    if (flight->index + exchange->guards >= exchange->replies || exchange->guards == 0)
+    if (!flight->exchange.guarded || flight->index >= last)
         return;
     flight->proving = true;
     flight->resume = flight->index;
-    flight->index = exchange->replies - exchange->guards;
+    flight->index = last;
 }
 
 void call_end_proof(struct flight *flight)

@@ -56,7 +56,7 @@ void call_note_progress(struct call *);
  * refused, in flight->words. Lost: it may have been carried out. */
 void call_flight_failed(struct carrier *, struct flight *, struct node *, hibloom_status, const char *words, bool lost);
 
-/* A flight that waits, or is sent again, asks its guards alone first; they were answered. */
+/* A flight that waits, or is sent again, asks its guard alone first; that was answered. */
 void call_begin_proof(struct flight *);
 void call_end_proof(struct flight *);
 

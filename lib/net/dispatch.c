@@ -119,7 +119,7 @@ bool dispatch_take_reply(struct carrier *c, struct node *node, struct flight *fl
         const bool fine = !call_has_failed(call);
         const uint32_t index = flight->index++;
         if (flight->proving)
-            good = task->take_guard(task, exchange->tag, index - (exchange->replies - exchange->guards), reply);
+            good = task->take_guard(task, exchange->tag, reply);
         else
             task->class->reply(task, exchange->tag, index, reply);
         if (fine && call_has_failed(call))

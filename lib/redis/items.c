@@ -21,15 +21,23 @@ static struct items *items_of(struct talk *talk)
 
 /* ---- A window of commands ----------------------------------------------------------- */
 
-/* The guards of one exchange: of its key, or of all. */
+/* The guards of one exchange: of its key, or of all, the root's last: who replaces a filter begins with that. */
 static void ask_guards(struct items *walk, struct outbox *outbox, uint32_t i)
 {
     hibloom *filter = walk->talk.task.filter;
     const uint32_t end = walk->encoding->all_keys ? redis_filter_of(filter)->count : i + 1;
     char name[KEYS_SIZE];
 
-    for (; i < end; i++)
-        guard_ask(filter, outbox, (struct argument){name, keys_name(name, filter, i)}, i);
+    for (uint32_t key = end; key-- > i;)
+        guard_ask(filter, outbox, (struct argument){name, keys_name(name, filter, key)}, key);
+}
+
+/* The key that reply `index` to those is about. */
+static uint32_t guarded_key(const struct items *walk, uint32_t i, uint32_t index)
+{
+    const hibloom *filter = walk->talk.task.filter;
+
+    return walk->encoding->all_keys ? redis_filter_of(filter)->count - 1 - index / GUARD_REPLIES(filter) : i;
 }
 
 static void write_exchange(struct items *walk, struct outbox *outbox, uint32_t tag, struct run *run, uint32_t i)
@@ -46,13 +54,12 @@ static void write_exchange(struct items *walk, struct outbox *outbox, uint32_t t
     encoding->ask(encoding, filter, &outbox->commands, key, run->bits + (encoding->each_key ? i : 0), run->items);
     run->answers = (uint32_t)(outbox->commands.count - first) - walk->before;
     ask_guards(walk, outbox, i);
-    const uint32_t guards = (uint32_t)(outbox->commands.count - first) - walk->before - run->answers;
     if (encoding->all_keys)
         outbox_end_into(outbox, walk->before, run->known, (size_t)run->items * filter->spec.hashes);
     else
         outbox_end(outbox);
     if (outbox->count > 0 && encoding->sets && !filter->bare)
-        outbox->exchanges[outbox->count - 1].guards = guards;
+        outbox->exchanges[outbox->count - 1].guarded = true;
 }
 
 static bool write_window(struct talk *talk, struct outbox *outbox, unsigned number)
@@ -95,23 +102,23 @@ static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct r
     }
     const uint32_t per_key = GUARD_REPLIES(talk->task.filter);
     if (index < walk->before) {
-        guard_take_before(talk, i + index / per_key, index % per_key, reply);
+        guard_take_before(talk, guarded_key(walk, i, index), index % per_key, reply);
     } else {
-        const uint32_t guard = answer - run->answers;
-        const uint32_t at = walk->encoding->all_keys ? guard / per_key : tag >> 1;
-        if (guard_take(talk, i + guard / per_key, guard % per_key, reply))
+        const uint32_t guard = answer - run->answers, key = guarded_key(walk, i, guard);
+        const uint32_t at = walk->encoding->all_keys ? key : tag >> 1;
+        if (guard_take(talk, key, guard % per_key, reply))
             window->proven[at] = 1;
         if (window->proven[at] && run->cut)
             task_unexpected(&talk->task);
     }
 }
 
-static bool take_guard(struct task *task, uint32_t tag, uint32_t guard, const struct reply *reply)
+static bool take_guard(struct task *task, uint32_t tag, const struct reply *reply)
 {
     struct items *walk = (struct items *)task;
     const uint32_t i = walk->encoding->each_key ? tag >> 1 : walk->windows[tag & 1].run[tag >> 1].segment;
 
-    (void)guard_take(&walk->talk, i + guard, 0, reply);
+    (void)guard_take(&walk->talk, i, 0, reply);
     return task->status == HIBLOOM_OK && walk->talk.diagnose == NULL;
 }
 

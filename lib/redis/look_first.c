@@ -113,11 +113,11 @@ static void reply(struct task *task, uint32_t tag, uint32_t index, const struct 
     inner->class->reply(inner, tag, index, reply);
 }
 
-static bool take_guard(struct task *task, uint32_t tag, uint32_t guard, const struct reply *reply)
+static bool take_guard(struct task *task, uint32_t tag, const struct reply *reply)
 {
     struct task *inner = &((struct look_first *)task)->inner.talk.task;
 
-    return task->status == HIBLOOM_OK && inner->take_guard(inner, tag, guard, reply);
+    return task->status == HIBLOOM_OK && inner->take_guard(inner, tag, reply);
 }
 
 static const struct task_class look_class = {next, reply};

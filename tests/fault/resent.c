@@ -198,8 +198,8 @@ static void an_add_that_had_to_wait_touches_nothing_of_what_took_the_name(void *
     for (int o = 0; o < OBSTACLES; o++)
         for (int v = 0; v < VARIANTS; v++)
             for (int n = obstacles[o].needs_many ? 2 : 0; n < 4; n++)
-                /* More items ask the root first of all, and rely on that; and a part may be another key's. */
-                for (int all = n >= 2 || obstacles[o].begin == refuse_a_part; all < 2; all++)
+                /* Not where the root alone is asked: for many items, or all keys at once; and a part may be another key's. */
+                for (int all = n > 0 || obstacles[o].begin == refuse_a_part; all < 2; all++)
                     add_while_replaced(&obstacles[o], &variants[v], n < 2 ? FEW : MANY, n % 2, all);
 }
 
