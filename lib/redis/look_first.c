@@ -113,11 +113,21 @@ static void reply(struct task *task, uint32_t tag, uint32_t index, const struct 
     inner->class->reply(inner, tag, index, reply);
 }
 
+static bool take_guard(struct task *task, uint32_t tag, const struct reply *reply)
+{
+    struct task *inner = &((struct look_first *)task)->inner.talk.task;
+
+    return task->status == HIBLOOM_OK && inner->take_guard(inner, tag, reply);
+}
+
 static const struct task_class look_class = {next, reply};
 
 void look_first_begin(struct look_first *look, hibloom *filter, const hibloom_item *items, size_t n)
 {
-    *look = (struct look_first){.task = {.class = &look_class, .filter = filter, .adds = true}, .items = items, .n = n};
+    *look = (struct look_first){
+        .task = {.class = &look_class, .filter = filter, .adds = true, .take_guard = take_guard},
+        .items = items,
+        .n = n};
     look->missing = alloc.malloc(LOOK_CHUNK * sizeof *look->missing);
     look->found = alloc.malloc(LOOK_CHUNK * sizeof *look->found);
     if (look->found == NULL || look->missing == NULL) {

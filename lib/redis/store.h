@@ -17,6 +17,8 @@ struct redis_store {
 
 extern const struct store_class redis_store_class;
 
+const hibloom_stats *redis_stats(const hibloom_store *);
+
 /* An add or a look-up, for drivers that do not wait for its end. */
 struct store_items {
     size_t n;
