@@ -18,7 +18,7 @@ void reply_reset(struct reply *reply)
     reply->text_len = 0;
     reply->bulk = NULL;
     reply->text[0] = '\0';
-    reply->pushed = reply->repeated = false;
+    reply->pushed = reply->objects = reply->repeated = false;
 }
 
 void reply_leave(redisReader *reader)
