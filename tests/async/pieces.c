@@ -19,6 +19,7 @@ static struct {
     int client, upstream; /* -1: nobody is connected */
     struct bytes replies;
     size_t piece, left; /* bytes to pass at a time; until the connection is cut */
+    size_t requests;    /* bytes of them so far */
 } relay;
 
 static int set_up(void **state)
@@ -78,15 +79,15 @@ static void relay_step(void)
         hang_up();
     if (asked > 0)
         assert_int_equal(send(relay.upstream, buf, (size_t)asked, MSG_NOSIGNAL), asked);
+    relay.requests += asked > 0 ? (size_t)asked : 0;
     for (ssize_t n; asked != 0 && (n = recv(relay.upstream, buf, sizeof buf, MSG_DONTWAIT)) > 0;)
         bytes_append(&relay.replies, buf, (size_t)n);
     size_t piece = relay.piece < relay.replies.len ? relay.piece : relay.replies.len;
     piece = piece < relay.left ? piece : relay.left;
-    if (piece > 0) {
-        assert_int_equal(send(relay.client, relay.replies.data, piece, MSG_NOSIGNAL), piece);
-        bytes_consume(&relay.replies, piece);
-        relay.left -= piece;
-    }
+    if (piece > 0 && send(relay.client, relay.replies.data, piece, MSG_NOSIGNAL) != (ssize_t)piece)
+        hang_up(); /* the store has done so */
+    bytes_consume(&relay.replies, relay.client >= 0 ? piece : 0);
+    relay.left -= piece;
     if (relay.client >= 0 && relay.left == 0)
         hang_up();
 }
@@ -117,7 +118,9 @@ static hibloom_async *open_store(void *loop, uint32_t retry_ms, size_t piece)
     relay.piece = piece;
     relay.left = SIZE_MAX;
     return async_store(loop, relay.listener.uri,
-                       &(hibloom_connect_options){.size = sizeof(hibloom_connect_options), .retry_ms = retry_ms});
+                       &(hibloom_connect_options){.size = sizeof(hibloom_connect_options),
+                                                  .retry_ms = retry_ms,
+                                                  .client_name = "pieces"}); /* the greeting has two answers then */
 }
 
 static hibloom_async_filter *open_through_relay(void *loop, hibloom_async *async, const char *name, const char *text)
@@ -162,14 +165,22 @@ static void on_answered_ask(hibloom_status status, const bool *answers, size_t n
 static void assert_answers_as_blocking(void *loop, hibloom_async *async, hibloom *filter, hibloom_async_filter *other)
 {
     static bool expected[ITEMS], is_new[ITEMS];
-    struct outcome added[2] = {{.answers = is_new}, {.answers = is_new + 30}};
+    struct outcome added[2] = {{.answers = is_new}, {.answers = is_new + 30}}, meanwhile[ITEMS] = {0};
     hibloom_store *store = open_blocking();
 
     assert_ok(hibloom_add_many(filter, items, 60, expected), store);
     assert_ok(hibloom_async_add(other, items, 30, true, on_answered, &added[0]), NULL);
     turn_until(loop, async, added, 1);
     assert_ok(hibloom_async_add(other, items + 30, 30, true, on_answered, &added[1]), NULL);
+    for (size_t i = 0; i < ITEMS; i++) { /* calls begin while half an answer is here */
+        relay_step();
+        loop_class->turn(loop);
+        assert_ok(hibloom_async_contains(other, items, 1, on_answered, &meanwhile[i]), NULL);
+    }
     turn_until(loop, async, added, 2);
+    turn_until(loop, async, meanwhile, ITEMS);
+    for (size_t i = 0; i < ITEMS; i++)
+        assert_int_equal(meanwhile[i].status, HIBLOOM_OK);
     assert_memory_equal(expected, is_new, 60);
     assert_ok(hibloom_contains_many(filter, items, ITEMS, expected), store);
     memset(&chain, 0, sizeof chain);
@@ -202,6 +213,33 @@ static void answers_may_come_in_pieces_of_any_size(void **state)
         close_loop(loop);
     }
     hibloom_store_free(store);
+}
+
+/* No answer passes; so nothing but the call itself makes the loop write it. */
+static void a_call_is_sent_while_others_wait_for_answers(void **state)
+{
+    char name[TEST_NAME_SIZE];
+    void *loop = loop_class->open();
+    hibloom_async *async = open_store(loop, 0, 1000);
+    hibloom_async_filter *filter = open_through_relay(loop, async, test_name(name), texts[0]);
+    struct outcome asked[3] = {0};
+
+    relay.piece = 0;
+    for (int i = 0; i < 3; i++) {
+        const size_t before = relay.requests;
+        assert_ok(hibloom_async_contains(filter, items, 1, on_answered, &asked[i]), NULL);
+        for (int turns = 0; turns < 1000 && relay.requests == before; turns++) {
+            loop_class->turn(loop);
+            relay_step();
+        }
+        assert_true(relay.requests > before);
+        assert_int_equal(asked[i].calls, 0);
+    }
+    relay.piece = 1000;
+    turn_until(loop, async, asked, 3);
+    hibloom_async_free(async);
+    relay_step();
+    close_loop(loop);
 }
 
 /* ---- Cut off, or not asked for ----------------------------------------------------------- */
@@ -306,6 +344,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_may_come_in_pieces_of_any_size),
+        cmocka_unit_test(a_call_is_sent_while_others_wait_for_answers),
         cmocka_unit_test(a_connection_may_die_in_the_middle_of_answers),
         cmocka_unit_test(what_nobody_asked_for_ends_the_connection_and_nothing_else),
     };
