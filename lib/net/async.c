@@ -37,9 +37,9 @@ struct line {
     uint64_t heard_ms; /* when something came, or the first command was sent; of one of ours */
     struct reply reply;
     redisReplyObjectFunctions *theirs; /* of hiredis' reader; NULL: it is not ours yet */
-    bool called;       /* at the next answer; one of ours, and something is on its way */
-    bool connecting;   /* hiredis is telling so: it touches the context behind that */
-    bool broken;       /* it takes no more commands */
+    bool called;                       /* at the next answer; one of ours, and something is on its way */
+    bool connecting;                   /* hiredis is telling so: it touches the context behind that */
+    bool broken;                       /* it takes no more commands */
 };
 
 static struct async *async_of(struct carrier *c)

@@ -96,7 +96,7 @@ static void turn_until(void *loop, hibloom_async *async, const struct outcome *o
 {
     const uint64_t until = test_now_ms() + 60000;
 
-    for (size_t answered = 0; answered < n; answered += outcomes[answered].calls > 0) {
+    for (size_t answered = 0; answered<n; answered += outcomes[answered].calls> 0) {
         assert_true(test_now_ms() < until);
         relay_step();
         loop_class->turn(loop);
@@ -306,8 +306,8 @@ static void a_connection_may_die_in_the_middle_of_answers(void **state)
 /* Behind an answer, together with it, or while nothing is on its way; the second is in no reply of RESP2. */
 static void what_nobody_asked_for_ends_the_connection_and_nothing_else(void **state)
 {
-    static const char *const unasked[] = {":1\r\n", ">2\r\n+a\r\n+b\r\n", "+OK\r\n", "$-1\r\n", "*1\r\n:1\r\n",
-                                          "-ERR why\r\n"};
+    static const char *const unasked[] = {":1\r\n",  ">2\r\n+a\r\n+b\r\n", "+OK\r\n",
+                                          "$-1\r\n", "*1\r\n:1\r\n",       "-ERR why\r\n"};
     static struct outcome outcomes[ITEMS];
     static bool answers[ITEMS];
     char name[TEST_NAME_SIZE];

@@ -137,8 +137,8 @@ static size_t write_getrange(char *out, size_t room, const char *name, unsigned 
     const int lens[2] = {snprintf(digits[0], sizeof digits[0], "%llu", from),
                          snprintf(digits[1], sizeof digits[1], "%llu", to)};
 
-    return (size_t)snprintf(out, room, "*4\r\n$8\r\nGETRANGE\r\n$%zu\r\n%s\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n",
-                            strlen(name), name, lens[0], digits[0], lens[1], digits[1]);
+    return (size_t)snprintf(out, room, "*4\r\n$8\r\nGETRANGE\r\n$%zu\r\n%s\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n", strlen(name),
+                            name, lens[0], digits[0], lens[1], digits[1]);
 }
 
 static size_t write_getbit(char *out, size_t room, const char *name, unsigned long long bit)
@@ -146,8 +146,8 @@ static size_t write_getbit(char *out, size_t room, const char *name, unsigned lo
     char digits[24];
     const int len = snprintf(digits, sizeof digits, "%llu", bit);
 
-    return (size_t)snprintf(out, room, "*3\r\n$6\r\nGETBIT\r\n$%zu\r\n%s\r\n$%d\r\n%s\r\n", strlen(name), name,
-                            len, digits);
+    return (size_t)snprintf(out, room, "*3\r\n$6\r\nGETBIT\r\n$%zu\r\n%s\r\n$%d\r\n%s\r\n", strlen(name), name, len,
+                            digits);
 }
 
 /* What a look-up sends: of the filter's bits some, and the trailer at its end. Only the last answer calls back. */
