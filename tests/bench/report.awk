@@ -462,9 +462,11 @@ function print_async(    i, key, batch)
             name["async", key, "in_flight"] == 0 || key ~ /hiredis/ ? "" : spread(async_share(key, 0), " x"), \
             short(median(series("async", key, "client_us"))), short(median(series("async", key, "server_us")))
     }
-    print "\nhiredis alone sends such commands with a callback for the last of them, and looks at no answer: with 256 in flight"
-    print "it does " spread(async_share("hiredis alone|1|256", 1), " times") " what it does with one, in the blocked layout " \
-        spread(async_share("blocked hiredis alone|1|256", 1), " times") ". No program that sends these commands gains much more."
+    print "\nhiredis alone sends such commands, and a callback with the last of them only. With 256 in flight it does"
+    print spread(async_share("hiredis alone|1|256", 1), " times") " what it does with one, in the blocked layout " \
+        spread(async_share("blocked hiredis alone|1|256", 1), " times") "."
+    print "The server's CPU for these commands allows " grouped(sprintf("%d", 1e6 / median(series("async", "hiredis alone|1|256", "server_us")))) \
+        " and " grouped(sprintf("%d", 1e6 / median(series("async", "blocked hiredis alone|1|256", "server_us")))) " a second."
     print "\nThe more a round trip costs, the more calls in flight gain. On loopback it costs little: blocking batches,"
     print "which hardly wait, look up " spread(quotient(series("async", "look up|1000|0", "items_per_s"), \
         series("async", "look up|1|1", "items_per_s")), " times") " what one look-up in flight does."
