@@ -4,7 +4,15 @@
 #include "loops/subject.h"
 #include "support/sentinel.h"
 
-enum { AT_ONCE = 64, ITEMS_MAX = 100000, BEFORE = 500, AFTER = 500, PATIENCE_MS = 60000, ASK_EVERY_MS = 100 };
+enum {
+    AT_ONCE = 64,
+    ITEMS_MAX = 100000,
+    BEFORE = 500,
+    AFTER = 500,
+    PATIENCE_MS = 60000,
+    ASK_EVERY_MS = 100,
+    CUT_OFF_MS = 200
+};
 
 static const char text[] = "capacity=200000 error=0.0001 seed=1";
 
@@ -94,6 +102,13 @@ static void turn(void)
     usleep(200);
 }
 
+static void fill(void)
+{
+    for (size_t i = 0; i < AT_ONCE; i++)
+        if (!load.calls[i].pending)
+            begin(&load.calls[i]);
+}
+
 /* Until so many more are answered, and somebody else than this server is the master. */
 static void carry(size_t more, int old)
 {
@@ -103,9 +118,7 @@ static void carry(size_t more, int old)
 
     for (uint64_t ask_at = 0; !taken_over || load.answered < enough; turn()) {
         assert_true(test_now_ms() < until);
-        for (size_t i = 0; i < AT_ONCE; i++)
-            if (!load.calls[i].pending)
-                begin(&load.calls[i]);
+        fill();
         if (taken_over || test_now_ms() < ask_at)
             continue;
         const int master = sentinel_master(sentinel);
@@ -141,6 +154,24 @@ static void assert_kept(const char *name)
     hibloom_store_free(store);
 }
 
+/* No replica has what is added from now on: who does not wait for one loses it. */
+static void cut_off_replicas(int master)
+{
+    for (int i = 0; i < sentinel_servers(sentinel); i++)
+        if (i != master)
+            redis_server_pause(sentinel_server(sentinel, i));
+    freeReplyObject(redis_server_must(sentinel_server(sentinel, master), "CLIENT KILL TYPE replica"));
+    for (const uint64_t until = test_now_ms() + CUT_OFF_MS; test_now_ms() < until; turn())
+        fill();
+}
+
+static void resume_replicas(int master)
+{
+    for (int i = 0; i < sentinel_servers(sentinel); i++)
+        if (i != master)
+            redis_server_resume(sentinel_server(sentinel, i));
+}
+
 static void goes_on_under_load(void (*stop)(struct redis_server *), void (*back)(struct redis_server *))
 {
     char name[TEST_NAME_SIZE];
@@ -154,7 +185,9 @@ static void goes_on_under_load(void (*stop)(struct redis_server *), void (*back)
     load.filter = async_filter(load.loop, load.async, test_name(name), text);
     carry(BEFORE, -1);
     assert_int_equal(load.told, 0);
+    cut_off_replicas(old);
     stop(sentinel_server(sentinel, old));
+    resume_replicas(old);
     const uint64_t since = test_now_ms();
     carry(AFTER, old);
     answer_all();
