@@ -33,6 +33,7 @@ struct line {
     struct async *async;
     struct node *node; /* NULL: it was closed */
     redisAsyncContext *context;
+    struct ssl_st *ssl; /* the context's; NULL: no TLS, or not ours */
     size_t owed;
     uint64_t heard_ms; /* when something came, or the first command was sent; of one of ours */
     struct reply reply;
@@ -98,7 +99,7 @@ static void die(struct line *line)
     const redisContext *context = &line->context->c;
     const hibloom_status status = status_of(context);
     /* in a handshake OpenSSL knows more of it */
-    const char *tls = line->node->state == NODE_GREETING && tls_is_on(context) ? tls_words(NULL) : NULL;
+    const char *tls = line->node->state == NODE_GREETING && line->ssl != NULL ? tls_words(line->ssl) : NULL;
     struct error error;
 
     (void)error_set(&error, status, "%s%s", tls != NULL ? "TLS: " : "",
@@ -127,14 +128,13 @@ static void greet(struct line *line)
     const hibloom_connect_options *options = &c->settings.options;
     redisContext *context = &line->context->c;
     hibloom_status status = HIBLOOM_OK;
-    struct ssl_st *ssl;
     struct error error;
 
     line->heard_ms = clock_now_ms();
     if (options->on_connect != NULL)
         options->on_connect(context, options->data);
     if (c->settings.uri.tls)
-        status = tls_begin(context, &c->settings, line->node->host, &ssl, &error);
+        status = tls_begin(context, &c->settings, line->node->host, &line->ssl, &error);
     if (status == HIBLOOM_OK)
         carrier_opened(c, line->node);
     else
@@ -423,7 +423,7 @@ static bool is_cut(const struct node *node, uint64_t now)
 {
     const struct line *line = node->pipe;
 
-    if (node->sent.first == NULL || now - line->heard_ms < CHECK_MS)
+    if ((node->sent.first == NULL && node->state != NODE_OPENING) || now - line->heard_ms < CHECK_MS)
         return false;
     struct pollfd socket = {.fd = line->context->c.fd};
     return poll(&socket, 1, 0) > 0 && (socket.revents & POLLERR) != 0;

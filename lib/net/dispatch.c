@@ -78,9 +78,9 @@ static void take_refusal(struct carrier *c, struct node *node, struct flight *fl
         call_end_flight(c, flight);
         return;
     }
-    if (refusal == REFUSAL_READONLY || refusal == REFUSAL_MASTERDOWN || refusal == REFUSAL_MOVED)
+    if (refusal == REFUSAL_MOVED)
         locate_note_stale(c);
-    node->leave = node->leave || refusal == REFUSAL_READONLY;
+    node->leave = node->leave || refusal == REFUSAL_READONLY; /* a name may lead to another server now */
     if (to == NULL || flight->redirects++ == REDIRECTS_MAX) {
         call_flight_failed(c, flight, node, refusal_status(refusal), NULL, false);
         return;
@@ -114,6 +114,9 @@ bool dispatch_take_reply(struct carrier *c, struct node *node, struct flight *fl
 
     if (!refused && !flight->proving && !(exchange->proof && reply->type == REDIS_REPLY_STRING))
         call_touch(call, node);
+    if (refusal == REFUSAL_READONLY || refusal == REFUSAL_MASTERDOWN)
+        locate_note_stale(c);
+    node->leave = node->leave || (refusal == REFUSAL_READONLY && c->locate.stale); /* nor is it asked by the next call */
     if (flight->held == 0 && !(refused && is_held(c, node, flight, refusal))) {
         reply->repeated = flight->index >= flight->doubtful && !task->reads;
         const bool fine = !call_has_failed(call);

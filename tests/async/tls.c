@@ -134,10 +134,10 @@ static void who_is_not_trusted_is_refused_with_words(void **state)
 
     options.retry_ms = 0;
     options.tls_cacert = certificates->unknown_ca;
-    assert_refused(redis_server_uri(tls_server), &options, HIBLOOM_EIO, "certificate");
+    assert_refused(redis_server_uri(tls_server), &options, HIBLOOM_EIO, "self-signed certificate in certificate chain");
     options.tls_cacert = certificates->ca;
     options.tls_sni = "wrong.example";
-    assert_refused(redis_server_uri(tls_server), &options, HIBLOOM_EIO, "TLS: ");
+    assert_refused(redis_server_uri(tls_server), &options, HIBLOOM_EIO, "hostname mismatch");
 }
 
 static const char *uri_of(const struct tls_front *front)
@@ -198,6 +198,42 @@ static void a_server_that_is_killed_under_calls_is_waited_for(void **state)
     assert_each_once();
 }
 
+/* At places spread over the handshake, the greeting and the opening of a filter. */
+static void a_connection_that_is_cut_anywhere_is_made_anew(void **state)
+{
+    const hibloom_connect_options options = trusting();
+    struct tls_front *front = tls_front_start(&certificates->server, redis_server_socket(tls_server));
+    char name[TEST_NAME_SIZE];
+
+    for (size_t after = 0, all = 40000; after < all; after += 1 + all / 12) {
+        void *loop = loop_class->open();
+        tls_front_fault(front, after > 0 ? TLS_FAULT_CUT : TLS_FAULT_NONE, after);
+        hibloom_async *async = async_store(loop, uri_of(front), &options);
+        hibloom_async_tick(async);
+        struct outcome opened = {0};
+        const hibloom_spec spec = test_spec(text);
+        assert_ok(hibloom_async_open(async, test_name(name), &spec, on_opened, &opened), NULL);
+        for (int i = 0; i < 100 && opened.calls == 0; i++, test_sleep_ms(1)) {
+            loop_class->turn(loop);
+            hibloom_async_tick(async);
+        }
+        tls_front_fault(front, TLS_FAULT_NONE, 0);
+        await_all(loop, async, &opened, 1);
+        assert_int_equal(opened.status, HIBLOOM_OK);
+        all = after == 0 ? tls_front_sent(front) : all;
+        begin_all(opened.filter, true);
+        await_ok(loop, async);
+        begin_all(opened.filter, false);
+        await_ok(loop, async);
+        assert_null(memchr(found, false, CALLS));
+        drop(loop, async, opened.filter);
+        hibloom_async_free(async);
+        close_loop(loop);
+        assert_each_once();
+    }
+    tls_front_stop(front);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +241,7 @@ int main(void)
         cmocka_unit_test(who_is_not_trusted_is_refused_with_words),
         cmocka_unit_test(a_handshake_that_stands_still_ends_in_time),
         cmocka_unit_test(a_server_that_is_killed_under_calls_is_waited_for),
+        cmocka_unit_test(a_connection_that_is_cut_anywhere_is_made_anew),
     };
 
     return run_on_each_loop(tests, sizeof tests / sizeof *tests, set_up, tear_down);

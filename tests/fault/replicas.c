@@ -65,7 +65,7 @@ static hibloom_store *connect_by_sentinel(const hibloom_connect_options *options
 
 static void a_master_that_has_told_it_is_a_replica_answers_no_look_up(void **state)
 {
-    static const uint32_t retries_ms[] = {200};
+    static const uint32_t retries_ms[] = {0, 200};
 
     start_sentinel(0);
     for (size_t i = 0; i < sizeof retries_ms / sizeof *retries_ms; i++) {
