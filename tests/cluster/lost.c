@@ -208,7 +208,9 @@ static void nodes_that_no_seed_names_are_asked_too(void **state)
     assert_ok(add(filter), store);
     assert_ok(look(filter), store);
     kill_all(); /* and nobody is left but the seed that is to come back */
-    assert_status(hibloom_connect(&(hibloom_store *){NULL}, uri, &hasty), HIBLOOM_EIO, NULL);
+    hibloom_store *failed;
+    assert_status(hibloom_connect(&failed, uri, &hasty), HIBLOOM_EIO, failed);
+    hibloom_store_free(failed);
     hibloom_close(filter);
     hibloom_store_free(store);
 }

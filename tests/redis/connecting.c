@@ -105,8 +105,10 @@ static void the_log_tells_connections_and_failures(void **state)
 /* Which must not end before they begin. The server answers late, and refuses for a while. */
 static void the_longest_waits_that_can_be_asked_for_are_long(void **state)
 {
-    const hibloom_connect_options options = {.connect_timeout_ms = UINT32_MAX, .command_timeout_ms = UINT32_MAX,
-                                             .size = sizeof options, .retry_ms = UINT32_MAX,
+    const hibloom_connect_options options = {.connect_timeout_ms = UINT32_MAX,
+                                             .command_timeout_ms = UINT32_MAX,
+                                             .size = sizeof options,
+                                             .retry_ms = UINT32_MAX,
                                              .keepalive_s = UINT32_MAX};
     hibloom_store *store = test_connect(redis_server_uri(server), &options);
     hibloom *filter = test_open(store, "patient", "capacity=100 error=0.01");

@@ -65,8 +65,10 @@ static void what_is_not_given_has_its_default(void **state)
 /* Which poll would take for less than 0, and 1 more for 0. */
 static void no_time_out_is_longer_than_poll_can_wait(void **state)
 {
-    const hibloom_connect_options most = {.connect_timeout_ms = UINT32_MAX, .command_timeout_ms = UINT32_MAX,
-                                          .size = sizeof most, .replicas_ms = UINT32_MAX};
+    const hibloom_connect_options most = {.connect_timeout_ms = UINT32_MAX,
+                                          .command_timeout_ms = UINT32_MAX,
+                                          .size = sizeof most,
+                                          .replicas_ms = UINT32_MAX};
     struct settings s = make(URI, &most);
 
     (void)state;
