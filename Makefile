@@ -59,7 +59,7 @@ SUPPORT  := $(patsubst %.c,$(BUILD)/%.o,$(filter-out tests/support/socket_faults
 # The tiers that take longest come first, so that no core is idle at the end.
 # Those that wait for failovers, or walk over every place of a dialogue, are `make check-faults`.
 FAULTS   := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/faults/*.c) \
-                $(patsubst %,tests/%.c,cluster/failover cluster/lost cluster/reshard cluster/scale cluster/sentinel async/cluster cli/lossless))
+                $(patsubst %,tests/%.c,cluster/demoted cluster/failover cluster/lost cluster/reshard cluster/scale cluster/sentinel async/cluster async/bytes async/sentinel cli/lossless))
 TESTS    := $(filter-out $(FAULTS),$(patsubst tests/%.c,$(BUILD)/tests/%,\
                 $(foreach tier,share redis cluster async fault unit cli,$(wildcard tests/$(tier)/*.c))))
 FUZZED   := $(filter-out replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c)))
@@ -87,7 +87,7 @@ $(BUILD)/hibloom: $(PROG_OBJ) $(BUILD)/libhibloom.a
 	$(CC) -pie $(HARDENED_LD) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 # What knows of TLS is compiled anew where that has come or gone.
-$(addprefix $(BUILD)/,lib/net/tls.o tests/redis/tls.o tests/fault/tls.o tests/unit/settings.o tests/support/tls_front.o): $(BUILD)/.tls
+$(addprefix $(BUILD)/,lib/net/tls.o tests/redis/tls.o tests/fault/tls.o tests/async/tls.o tests/unit/settings.o tests/support/tls_front.o): $(BUILD)/.tls
 $(BUILD)/.tls: ask
 	@mkdir -p $(@D)
 	@echo '$(HIBLOOM_TLS)' | cmp -s - $@ || echo '$(HIBLOOM_TLS)' >$@

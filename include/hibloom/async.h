@@ -87,6 +87,10 @@ HIBLOOM_API void hibloom_async_limit(hibloom_async *async, size_t items);
  * back it is that of this call. ECANCELED has no words. */
 HIBLOOM_API const char *hibloom_async_error(const hibloom_async *async);
 
+/* As hibloom_get_stats; bytes_received is 0, since hiredis reads. */
+HIBLOOM_API void hibloom_async_get_stats(const hibloom_async *async, hibloom_stats *out);
+#define hibloom_async_get_stats(async, out) hibloom_async_get_stats((async), hibloom_stats_sized(out))
+
 /* Closes all filters of the store, calls the functions of all that is pending with
  * ECANCELED, closes the connections that are not borrowed, and frees the store.
  * Filters that were open must not be used or closed any more, save within those

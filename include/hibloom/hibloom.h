@@ -345,9 +345,7 @@ typedef struct hibloom_connect_options {
  *   drop, delete   OK, if the filter is gone once a sending was lost
  *
  * The same holds for an add that fails and that the caller repeats, but for
- * is_new: then it may be false for an item that nobody has worked on. An add that is
- * sent again is in flight all that time: if its filter is replaced meanwhile, bits may
- * fall into the new one (see "Filter"); the call then fails, and takes them back as far as it may.
+ * is_new: then it may be false for an item that nobody has worked on.
  *
  * A server that forgot. Each new connection tells which run of the server it
  * reaches (run_id of INFO; where INFO is refused it is not known). Another run
@@ -458,7 +456,8 @@ HIBLOOM_API void hibloom_store_free(hibloom_store *store);
  *
  * An add sends its bits before it can read the guard behind them. So it asks the
  * guard first, in a round trip of its own, if the last good guard is older than
- * 100 ms, if one has failed since, or if the add's commands are more than 64 KB.
+ * 100 ms, if one has failed since, if the add's commands are more than 64 KB, and
+ * whenever it is sent again or has waited for a connection.
  * What was in flight while its filter went is taken back before the call returns.
  * If the adding process is killed in that moment, a string without a spec may stay
  * in Redis: hibloom_open says EMISMATCH, and the key is yours to delete. Bits that fell into

@@ -234,6 +234,11 @@ const char *hibloom_async_error(const hibloom_async *async)
     return async != NULL ? async->driver.carrier.store.base.error.words : "";
 }
 
+void(hibloom_async_get_stats)(const hibloom_async *async, hibloom_stats *out)
+{
+    (hibloom_get_stats)(async != NULL ? &async->driver.carrier.store.base : NULL, out);
+}
+
 /* The calls are the carrier's no more. */
 static void cancel_all(struct hibloom_async *async)
 {

@@ -290,4 +290,5 @@ const struct store_class async_store_class = {
     .drop = drop,
     .expire = expire,
     .close = redis_filter_free,
+    .stats = redis_stats,
 };

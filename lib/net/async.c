@@ -1,12 +1,19 @@
 /* async.c: a store whose connections are on the caller's event loop. See async.h.
  *
  * Gives the carrier pipes that never wait. A line is one connection of hiredis; it
- * outlives its node where answers are still owed, since hiredis calls back for each
- * command, with NULL when the connection is gone:
+ * outlives its node where hiredis is still to call back, with NULL when the connection
+ * is gone:
  *
- *     node -> line -> redisAsyncContext     owed: commands without an answer, + 1 while
- *       ^      |  ^_______ callbacks __|          the node has it
+ *     node -> line -> redisAsyncContext     owed: callbacks to come, + 1 while the node
+ *       ^      |  ^_______ callbacks __|          has it
  *       |______|
+ *
+ * A callback and an object for each answer cost more than all else that is done here. So
+ * a connection of ours has one callback for all that is on its way: at the first answer we
+ * take those behind it out of hiredis' reader, which only notes them (resp/reply.h). That
+ * relies on this, in hiredis 0.14 and 1.x: a callback may empty the reader, commands may
+ * be appended without a callback, and one of no bytes with it. A borrowed connection has a
+ * callback for each command, as answers to its owner come between.
  *
  * A connection of ours that fails is freed by hiredis, one that we close by us; the
  * context's data is NULL once it has no line any more. */
@@ -26,10 +33,14 @@ struct line {
     struct async *async;
     struct node *node; /* NULL: it was closed */
     redisAsyncContext *context;
+    struct ssl_st *ssl; /* the context's; NULL: no TLS, or not ours */
     size_t owed;
-    uint64_t heard_ms; /* when something came, or the first command was sent */
-    bool connecting;   /* hiredis is telling so: it touches the context behind that */
-    bool broken;       /* it takes no more commands */
+    uint64_t heard_ms; /* when something came, or the first command was sent; of one of ours */
+    struct reply reply;
+    redisReplyObjectFunctions *theirs; /* of hiredis' reader; NULL: it is not ours yet */
+    bool called;                       /* at the next answer; one of ours, and something is on its way */
+    bool connecting;                   /* hiredis is telling so: it touches the context behind that */
+    bool broken;                       /* it takes no more commands */
 };
 
 static struct async *async_of(struct carrier *c)
@@ -62,18 +73,21 @@ static void settle(struct async *a)
 
 static void release(struct line *line)
 {
-    if (--line->owed == 0)
-        alloc.free(line);
+    if (--line->owed > 0)
+        return;
+    explicit_bzero(&line->reply, sizeof line->reply); /* a spec, with its seed, may be in it */
+    alloc.free(line);
 }
 
 static hibloom_status status_of(const redisContext *context)
 {
+    if (context->reader->err != 0)
+        return HIBLOOM_EPROTO;
     switch (context->err) {
 #ifdef REDIS_ERR_TIMEOUT
     case REDIS_ERR_TIMEOUT: return HIBLOOM_ETIMEDOUT;
 #endif
     case REDIS_ERR_OOM: return HIBLOOM_ENOMEM;
-    case REDIS_ERR_PROTOCOL: return HIBLOOM_EPROTO;
     default: return HIBLOOM_EIO;
     }
 }
@@ -85,13 +99,14 @@ static void die(struct line *line)
     const redisContext *context = &line->context->c;
     const hibloom_status status = status_of(context);
     /* in a handshake OpenSSL knows more of it */
-    const char *tls = line->node->state == NODE_GREETING && tls_is_on(context) ? tls_words(NULL) : NULL;
+    const char *tls = line->node->state == NODE_GREETING && line->ssl != NULL ? tls_words(line->ssl) : NULL;
     struct error error;
 
     (void)error_set(&error, status, "%s%s", tls != NULL ? "TLS: " : "",
-                    tls != NULL         ? tls
-                    : context->err != 0 ? context->errstr
-                                        : "the connection was closed");
+                    tls != NULL                             ? tls
+                    : context->reader->err == REDIS_ERR_OOM ? "nonsense from the server" /* reply_functions refuse so */
+                    : context->err != 0                     ? context->errstr
+                                                            : "the connection was closed");
     if (tls != NULL)
         tls_forget();
     if (a->carrier.borrowed)
@@ -104,6 +119,8 @@ static void die(struct line *line)
 
 /* ---- Events of hiredis -------------------------------------------------------------- */
 
+static void on_reply(redisAsyncContext *, void *object, void *line);
+
 /* It is connected. The greeting waits for TLS, as hiredis writes by it. */
 static void greet(struct line *line)
 {
@@ -111,14 +128,13 @@ static void greet(struct line *line)
     const hibloom_connect_options *options = &c->settings.options;
     redisContext *context = &line->context->c;
     hibloom_status status = HIBLOOM_OK;
-    struct ssl_st *ssl;
     struct error error;
 
     line->heard_ms = clock_now_ms();
     if (options->on_connect != NULL)
         options->on_connect(context, options->data);
     if (c->settings.uri.tls)
-        status = tls_begin(context, &c->settings, line->node->host, &ssl, &error);
+        status = tls_begin(context, &c->settings, line->node->host, &line->ssl, &error);
     if (status == HIBLOOM_OK)
         carrier_opened(c, line->node);
     else
@@ -158,22 +174,73 @@ static void on_disconnect(const redisAsyncContext *context, int status)
     async_leave(a);
 }
 
+/* Prepares the reply for what comes next: an answer to the oldest command, noted or as an object; where
+ * nothing is on its way, nothing may come. */
+static void expect(struct line *line)
+{
+    const struct flight *flight = line->node->sent.first;
+
+    reply_reset(&line->reply);
+    line->reply.objects = flight == NULL || carrier_wants_object(line->node);
+    line->reply.owner = flight != NULL && line->reply.objects ? line->theirs : NULL;
+    if (flight == NULL || flight->index != flight->exchange.bulk_index)
+        return;
+    line->reply.bulk = flight->exchange.bulk;
+    line->reply.bulk_room = flight->exchange.bulk_room;
+}
+
+/* Of all that is on its way the next answer calls on_reply. False: out of memory. */
+static bool call_at_next(struct line *line)
+{
+    if (!line->called) {
+        line->called = redisAsyncFormattedCommand(line->context, on_reply, line, "*1\r\n$4\r\nPING\r\n", 0) == REDIS_OK;
+        line->owed += line->called;
+    }
+    return line->called;
+}
+
 static void take(struct line *line, const redisReply *object)
 {
-    struct async *a = line->async;
-    struct node *node = line->node;
-    const struct flight *flight = node->sent.first;
+    struct carrier *c = &line->async->carrier;
 
-    line->heard_ms = clock_now_ms();
-    if (carrier_wants_object(node)) {
-        carrier_object(&a->carrier, node, object);
-        return;
+    if (carrier_wants_object(line->node))
+        carrier_object(c, line->node, object);
+    else
+        carrier_reply(c, line->node, &line->reply);
+}
+
+/* The answer that hiredis has brought, which it frees, and those behind it. What then fails in the
+ * reader hiredis meets again. */
+static void take_all(struct line *line, void *object)
+{
+    struct carrier *c = &line->async->carrier;
+    redisReader *reader = line->context->c.reader;
+
+    for (bool first = true; object != NULL; first = false) {
+        take(line, object);
+        if (!first)
+            reply_functions.freeObject(object);
+        if (line->node == NULL)
+            return;
+        expect(line);
+        object = NULL;
+        if (line->node->sent.first != NULL)
+            (void)redisReaderGetReply(reader, &object);
     }
-    reply_reset(&a->reply);
-    a->reply.bulk = flight->index == flight->exchange.bulk_index ? flight->exchange.bulk : NULL;
-    a->reply.bulk_room = flight->exchange.bulk_room;
-    reply_take_object(&a->reply, object);
-    carrier_reply(&a->carrier, node, &a->reply);
+    if (line->node->sent.first != NULL && !call_at_next(line))
+        carrier_lost(c, line->node, HIBLOOM_ENOMEM, "out of memory");
+}
+
+/* The next of one that is borrowed, where it may be the last one: the connection takes no more commands. */
+static void take_borrowed(struct line *line, const redisReply *object)
+{
+    struct carrier *c = &line->async->carrier;
+
+    expect(line);
+    reply_take_object(&line->reply, object);
+    take(line, object);
+    if (line->node != NULL && line->broken && line->owed == 2)
+        carrier_lost(c, line->node, HIBLOOM_EIO, "the connection takes no more commands");
 }
 
 static void find_overdue(struct async *a);
@@ -188,15 +255,17 @@ static void on_reply(redisAsyncContext *context, void *object, void *privdata)
         return;
     }
     async_enter(a);
-    if (object != NULL)
-        take(line, object);
-    else
+    line->called = false;
+    line->heard_ms = clock_now_ms();
+    if (object == NULL)
         die(line);
-    if (line->node != NULL && line->broken && line->owed == 2) /* this answer was the last to come */
-        carrier_lost(&a->carrier, line->node, HIBLOOM_EIO, "the connection takes no more commands");
-    release(line);
-    if (clock_now_ms() - a->checked_ms >= CHECK_MS)
+    else if (a->carrier.borrowed)
+        take_borrowed(line, object);
+    else
+        take_all(line, object);
+    if (line->heard_ms - a->checked_ms >= CHECK_MS)
         find_overdue(a);
+    release(line);
     settle(a);
     async_leave(a);
 }
@@ -274,28 +343,45 @@ static bool is_alive(struct node *node)
            (line->context->c.flags & (REDIS_DISCONNECTING | REDIS_FREEING)) == 0;
 }
 
-/* What cannot be sent is lost with the connection, once all that was sent is answered.
- * A shut socket tells the loop. */
+/* On a connection of ours it is the first answer that calls back: see flush. On a borrowed one what
+ * cannot be sent is lost once all that was sent is answered. */
 static void put(struct node *node, const char *bytes, size_t len)
 {
     struct line *line = node->pipe;
+    const bool borrowed = line->async->carrier.borrowed;
 
-    if (line->owed == 1)
-        line->heard_ms = clock_now_ms();
     while (len > 0 && !line->broken) {
-        const size_t one = command_length(bytes, len);
-        line->broken = redisAsyncFormattedCommand(line->context, on_reply, line, bytes, one) != REDIS_OK;
-        line->owed += !line->broken;
+        const size_t one = borrowed ? command_length(bytes, len) : len;
+        line->broken = (borrowed ? redisAsyncFormattedCommand(line->context, on_reply, line, bytes, one)
+                                 : redisAppendFormattedCommand(&line->context->c, bytes, one)) != REDIS_OK;
+        line->owed += borrowed && !line->broken;
         bytes += one;
         len -= one;
     }
-    if (line->broken && !line->async->carrier.borrowed)
-        (void)shutdown(line->context->c.fd, SHUT_RDWR);
 }
 
 /* The loop writes. */
 static hibloom_status flush(struct carrier *c, struct node *node, struct error *error)
 {
+    struct line *line = node->pipe;
+    redisAsyncContext *context = line->context;
+    const bool idle = !line->called;
+
+    if (c->borrowed)
+        return HIBLOOM_OK;
+    if (line->broken || !call_at_next(line))
+        return error_set(error, HIBLOOM_ENOMEM, "out of memory");
+    if (line->theirs == NULL) { /* it is quiet so far */
+        line->theirs = context->c.reader->fn;
+        context->c.reader->fn = &reply_functions;
+        context->c.reader->privdata = &line->reply;
+    }
+    if (idle) {
+        line->heard_ms = clock_now_ms();
+        expect(line);
+    } else {
+        context->ev.addWrite(context->ev.data);
+    }
     return HIBLOOM_OK;
 }
 
@@ -337,7 +423,7 @@ static bool is_cut(const struct node *node, uint64_t now)
 {
     const struct line *line = node->pipe;
 
-    if (node->sent.first == NULL || now - line->heard_ms < CHECK_MS)
+    if ((node->sent.first == NULL && node->state != NODE_OPENING) || now - line->heard_ms < CHECK_MS)
         return false;
     struct pollfd socket = {.fd = line->context->c.fd};
     return poll(&socket, 1, 0) > 0 && (socket.revents & POLLERR) != 0;

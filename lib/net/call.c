@@ -84,17 +84,39 @@ void call_plan_retry(struct carrier *c, struct call *call)
 
 void call_note_progress(struct call *call)
 {
+    if (call->anew)
+        return;
     call->retry_until = 0;
     call->attempts = 0;
 }
 
 /* ---- A call ends or fails ------------------------------------------------------------ */
 
+/* While an add waits, its filter may be replaced: then its bits would be a stranger's. */
+void call_begin_proof(struct flight *flight)
+{
+    const uint32_t last = flight->exchange.replies - 1;
+
+    if (!flight->exchange.guarded || flight->index >= last)
+        return;
+    flight->proving = true;
+    flight->resume = flight->index;
+    flight->index = last;
+}
+
+void call_end_proof(struct flight *flight)
+{
+    if (flight->proving)
+        flight->index = flight->resume;
+    flight->proving = false;
+}
+
 void call_end_flight(struct carrier *c, struct flight *flight)
 {
     struct call *call = flight->call;
     const uint32_t replies = flight->exchange.replies > 0 ? flight->exchange.replies : 1; /* see task.h */
 
+    call_end_proof(flight);
     if (flight->kind == FLIGHT_TASK)
         for (; flight->index < replies; flight->index++)
             call->task->class->reply(call->task, flight->exchange.tag, flight->index, NULL);
@@ -162,8 +184,10 @@ void call_flight_failed(struct carrier *c, struct flight *flight, struct node *n
 {
     struct call *call = flight->call;
     const bool elsewhere = node->role == NODE_REPLICA && !flight->at_primary && !call_has_failed(call);
+    const bool doubtful = lost && !flight->proving;
     char where[WHERE_SIZE];
 
+    call_end_proof(flight);
     if (flight->kind == FLIGHT_WAIT) { /* replicas_may_end takes it for a restart */
         call->restarts = UINT64_MAX;
         call_end_flight(c, flight);
@@ -186,9 +210,10 @@ void call_flight_failed(struct carrier *c, struct flight *flight, struct node *n
                      words != NULL           ? words
                      : flight->words != NULL ? flight->words
                                              : "refused");
-    const uint32_t in_doubt = flight_again(flight, lost);
-    if (lost && !call->task->reads)
+    const uint32_t in_doubt = flight_again(flight, doubtful);
+    if (doubtful && !call->task->reads)
         c->store.server.stats.in_doubt += in_doubt;
+    call_begin_proof(flight);
     c->store.server.stats.retries++;
     flight->at_primary = elsewhere || flight->at_primary;
     call->two_servers = call->two_servers || (node->role == NODE_REPLICA && flight->index > 0);

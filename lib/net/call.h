@@ -24,20 +24,21 @@ struct call {
     uint64_t restarts;      /* of servers, that the store knew of as it began */
     unsigned replicas_left; /* nodes whose answer to WAIT is to come */
     bool wait_asked;        /* WAIT was sent */
+    bool anew;              /* a server was lost before its replicas had the adds: from then on no answer is progress */
     bool at_primary;        /* replicas are not asked: one did not know the filter */
     bool two_servers;       /* of a flight one has answered, a replica, and another the rest with the guard */
     bool sent;              /* something was */
     bool runnable;          /* in carrier.runnable */
     bool done;
     const struct node *at;            /* where it failed */
-    uint64_t touched[NODES_MAX / 64]; /* nodes that took commands of it */
+    uint64_t touched[NODES_MAX / 64]; /* nodes that carried out commands of it */
 };
 
 TAILQ_HEAD(calls, call);
 
 bool call_has_failed(const struct call *);
 
-/* Has the node taken commands of it? It has now. */
+/* Has the node carried out commands of it? It has now. */
 bool call_touched(const struct call *, const struct node *);
 void call_touch(struct call *, const struct node *);
 
@@ -54,6 +55,10 @@ void call_note_progress(struct call *);
 /* A flight did not come through: it is sent again, or its call fails. Words NULL: it was
  * refused, in flight->words. Lost: it may have been carried out. */
 void call_flight_failed(struct carrier *, struct flight *, struct node *, hibloom_status, const char *words, bool lost);
+
+/* A flight that waits, or is sent again, asks its guard alone first; that was answered. */
+void call_begin_proof(struct flight *);
+void call_end_proof(struct flight *);
 
 /* The task has just failed, at that node. */
 void call_note_failure(struct call *, const struct node *at);

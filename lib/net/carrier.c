@@ -38,6 +38,8 @@ static void take_outbox(struct carrier *c, struct call *call)
         struct flight *flight = flight_new(&c->pool, call, FLIGHT_TASK, exchange, bytes + from, exchange->end - from);
         from = exchange->end;
         if (flight != NULL) {
+            if (call->wake_at != 0 || c->locate.stale)
+                call_begin_proof(flight);
             flights_put(&call->waiting, flight);
             continue;
         }
@@ -97,8 +99,10 @@ static void flush(struct carrier *c)
 
     for (unsigned i = 0; i < c->topology.count; i++) {
         struct node *node = c->topology.nodes[i];
-        if (!node->dirty)
+        if (!node->dirty) {
+            node_close_unused(c, node);
             continue;
+        }
         node->dirty = false;
         c->store.server.stats.round_trips++;
         const hibloom_status status = c->pipes->flush(c, node, &error);

@@ -13,6 +13,7 @@
 #define HIBLOOM_CARRIER_H
 
 #include "net/call.h"
+#include "net/locate.h"
 #include "redis/store.h"
 
 struct carrier;
@@ -33,13 +34,8 @@ struct carrier {
     struct settings settings;
     const struct pipe_class *pipes;
     struct topology topology;
+    struct locate locate;
     bool borrowed;
-    bool stale;                   /* who is where has to be asked before more is sent (locate.c) */
-    bool locating;                /* a node is being asked */
-    bool told;                    /* no reply of that node was wrong so far */
-    uint64_t round;               /* of asking: no node is asked twice in one */
-    struct error locate_error;    /* why the last node that was asked gave no answer, */
-    hibloom_status locate_status; /* and its status */
     struct flight_pool pool;
     struct calls calls, ended;
     struct calls runnable; /* the few of a hundred thousand whose task can go on now */

@@ -41,18 +41,18 @@ void dispatch_call(struct carrier *c, struct call *call)
     flights_join(&now, &call->waiting);
     for (struct flight *flight; (flight = flights_take(&now)) != NULL;) {
         struct node *node = flight->to;
-        if (flight->exchange.replies == 0 && c->topology.clustered && !c->stale) {
+        if (flight->exchange.replies == 0 && c->topology.clustered && !c->locate.stale) {
             call_end_flight(c, flight); /* of a cluster, to know who is where is enough */
             continue;
         }
-        if (node == NULL && !c->stale)
+        if (node == NULL && !c->locate.stale)
             node = topology_route(&c->topology, flight->exchange.slot,
                                   replicas_may_answer(c, call) && !flight->at_primary);
-        if (node == NULL && !c->stale && flight->redirects++ == 0)
+        if (node == NULL && !c->locate.stale && flight->redirects++ == 0)
             locate_note_stale(c); /* somebody may have it now */
         if (node != NULL)
             send_flight(c, node, flight);
-        else if (c->stale)
+        else if (c->locate.stale)
             flights_put(&call->waiting, flight);
         else
             call_flight_failed(c, flight, c->topology.nodes[0], HIBLOOM_EUNAVAILABLE,
@@ -78,9 +78,9 @@ static void take_refusal(struct carrier *c, struct node *node, struct flight *fl
         call_end_flight(c, flight);
         return;
     }
-    if (refusal == REFUSAL_READONLY || refusal == REFUSAL_MASTERDOWN || refusal == REFUSAL_MOVED)
+    if (refusal == REFUSAL_MOVED)
         locate_note_stale(c);
-    node->leave = node->leave || refusal == REFUSAL_READONLY;
+    node->leave = node->leave || refusal == REFUSAL_READONLY; /* a name may lead to another server now */
     if (to == NULL || flight->redirects++ == REDIRECTS_MAX) {
         call_flight_failed(c, flight, node, refusal_status(refusal), NULL, false);
         return;
@@ -109,11 +109,22 @@ bool dispatch_take_reply(struct carrier *c, struct node *node, struct flight *fl
     struct task *task = call->task;
     const bool refused = reply->type == REDIS_REPLY_ERROR;
     const enum refusal refusal = refused ? refusal_of(reply->text) : REFUSAL_OTHER;
+    const struct exchange *exchange = &flight->exchange;
+    bool good = true;
 
+    if (!refused && !flight->proving && !(exchange->proof && reply->type == REDIS_REPLY_STRING))
+        call_touch(call, node);
+    if (refusal == REFUSAL_READONLY || refusal == REFUSAL_MASTERDOWN)
+        locate_note_stale(c);
+    node->leave = node->leave || (refusal == REFUSAL_READONLY && c->locate.stale); /* nor is it asked by the next call */
     if (flight->held == 0 && !(refused && is_held(c, node, flight, refusal))) {
         reply->repeated = flight->index >= flight->doubtful && !task->reads;
         const bool fine = !call_has_failed(call);
-        task->class->reply(task, flight->exchange.tag, flight->index++, reply);
+        const uint32_t index = flight->index++;
+        if (flight->proving)
+            good = task->take_guard(task, exchange->tag, reply);
+        else
+            task->class->reply(task, exchange->tag, index, reply);
         if (fine && call_has_failed(call))
             call_note_failure(call, node);
     } else if (flight->held++ == 0) {
@@ -123,11 +134,19 @@ bool dispatch_take_reply(struct carrier *c, struct node *node, struct flight *fl
         const uint32_t command = flight->index + flight->held - 1;
         flight->carried_out = !refused && command < flight->carried_out ? command : flight->carried_out;
     }
-    if (flight->index + flight->held < flight->exchange.replies)
+    if (flight->index + flight->held < exchange->replies)
         return false;
     (void)flights_take(&node->sent);
     if (flight->held > 0) {
         take_refusal(c, node, flight);
+        return true;
+    }
+    if (flight->proving) {
+        call_end_proof(flight);
+        if (good)
+            send_flight(c, node, flight);
+        else
+            call_end_flight(c, flight);
         return true;
     }
     call_note_progress(call);

@@ -36,6 +36,8 @@ struct flight {
     struct exchange exchange;
     uint64_t number;      /* flights are numbered as they are sent */
     uint32_t index;       /* of the reply that is delivered next */
+    bool proving;         /* its last command goes alone (exchange.guarded); then it goes on with the reply */
+    uint32_t resume;      /* of this number */
     uint32_t held;        /* replies that have come since one was refused for now: from that on, all is sent again */
     enum refusal refusal; /* what that one means; its words: */
     char *words;

@@ -1,5 +1,7 @@
 /* locate.c: asks who is where. See locate.h. */
 #include "net/locate.h"
+#include "base/clock.h"
+#include "net/carrier.h"
 #include "net/dispatch.h"
 #include "net/node.h"
 
@@ -11,7 +13,7 @@ static bool is_sentinel_store(const struct carrier *c)
 /* The sooner the better: who is connected answers at once. */
 static unsigned rank(const struct carrier *c, const struct node *node)
 {
-    if (node->asked == c->round || (is_sentinel_store(c) && node->role != NODE_SENTINEL))
+    if (node->asked == c->locate.round || (is_sentinel_store(c) && node->role != NODE_SENTINEL))
         return 0;
     return node->state == NODE_READY ? 3 : node->role != NODE_UNUSED || !node->seed ? 1 : 2;
 }
@@ -54,7 +56,7 @@ static hibloom_status ask(struct carrier *c, struct node *node, struct error *er
     const uint32_t replies = write_question(c, &commands);
     struct flight *flight = NULL;
 
-    c->told = true;
+    c->locate.told = true;
     if (!commands.failed)
         flight = flight_new(&c->pool, NULL, FLIGHT_LOCATE, &(struct exchange){.replies = replies}, commands.bytes,
                             commands.len);
@@ -67,41 +69,54 @@ static hibloom_status ask(struct carrier *c, struct node *node, struct error *er
     return status;
 }
 
-/* Asks the next node that can be reached; if there is none, all that waits has failed. */
+/* Have all calls that wait gone on for as long as they may? Silent nodes cost a time-out each. */
+static bool is_over(const struct carrier *c)
+{
+    const uint64_t now = clock_now_ms();
+
+    for (const struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls))
+        if (call->waiting.first != NULL && (call->retry_until == 0 || now < call->retry_until))
+            return false;
+    return c->locate.asked > 0;
+}
+
+/* Asks the next node that can be reached; if there is none, or no time, all that waits has failed. */
 static void ask_next(struct carrier *c)
 {
     struct node *node;
 
-    while ((node = next_candidate(c)) != NULL) {
-        node->asked = c->round;
-        const hibloom_status status = ask(c, node, &c->locate_error);
+    while (!is_over(c) && (node = next_candidate(c)) != NULL) {
+        c->locate.asked++;
+        node->asked = c->locate.round;
+        const hibloom_status status = ask(c, node, &c->locate.error);
         if (status == HIBLOOM_OK)
             return;
-        c->locate_status = status;
+        c->locate.status = status;
     }
-    c->locating = false;
-    dispatch_fail_all(c, c->locate_status, c->locate_error.words);
+    c->locate.asking = false;
+    dispatch_fail_all(c, c->locate.status, c->locate.error.words);
 }
 
 /* Where that is not fixed, it has to be asked before more is sent. */
 void locate_note_stale(struct carrier *c)
 {
-    c->stale = c->topology.clustered || is_sentinel_store(c);
+    c->locate.stale = c->topology.clustered || is_sentinel_store(c);
 }
 
 void locate_begin(struct carrier *c)
 {
-    if (c->locating)
+    if (c->locate.asking)
         return;
-    c->locating = true;
-    c->round++;
-    c->locate_status = error_set(&c->locate_error, HIBLOOM_EUNAVAILABLE, "there is nobody to ask who is where");
+    c->locate.asking = true;
+    c->locate.round++;
+    c->locate.asked = 0;
+    c->locate.status = error_set(&c->locate.error, HIBLOOM_EUNAVAILABLE, "there is nobody to ask who is where");
     ask_next(c);
 }
 
 void locate_failed(struct carrier *c, hibloom_status status, const char *words)
 {
-    c->locate_status = error_set(&c->locate_error, status, "%s", words);
+    c->locate.status = error_set(&c->locate.error, status, "%s", words);
     ask_next(c);
 }
 
@@ -131,20 +146,20 @@ void locate_take(struct carrier *c, const struct node *node, uint32_t index, boo
     if (wrong != NULL) {
         const hibloom_status status = reply->type == REDIS_REPLY_ERROR ? refusal_status(refusal_of(wrong))
                                                                        : HIBLOOM_EUNAVAILABLE;
-        c->locate_status = error_set(&c->locate_error, status, "%s", wrong);
-        c->told = false;
+        c->locate.status = error_set(&c->locate.error, status, "%s", wrong);
+        c->locate.told = false;
     }
     if (took_over)
         call_tell_all_restart(c, NULL);
     if (!last)
         return;
-    if (!c->told) {
+    if (!c->locate.told) {
         ask_next(c);
         return;
     }
     settings_log(&c->settings, HIBLOOM_LOG_INFO, "%s was heard: it is known who is where",
                  carrier_where(c, node, where, sizeof where));
-    c->locating = c->stale = false;
+    c->locate.asking = c->locate.stale = false;
     c->store.server.count = topology_primaries(&c->topology);
     dispatch_all(c);
 }

@@ -5,7 +5,19 @@
 #ifndef HIBLOOM_LOCATE_H
 #define HIBLOOM_LOCATE_H
 
-#include "net/carrier.h"
+#include "net/topology.h"
+
+struct carrier;
+
+struct locate {
+    bool stale;            /* who is where has to be asked before more is sent */
+    bool asking;           /* a node is being asked */
+    bool told;             /* no reply of that node was wrong so far */
+    uint64_t round;        /* no node is asked twice in one */
+    unsigned asked;        /* nodes in this round */
+    hibloom_status status; /* why the last node that was asked gave no answer, */
+    struct error error;    /* and in words */
+};
 
 void locate_begin(struct carrier *);
 

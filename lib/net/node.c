@@ -39,10 +39,8 @@ static void node_send(struct carrier *c, struct node *node, struct flight *fligh
         c->pipes->put(node, flight->bytes + at, flight->len - at);
     flights_put(&node->sent, flight);
     node->dirty = true;
-    if (flight->call != NULL) {
+    if (flight->call != NULL)
         flight->call->sent = true;
-        call_touch(flight->call, node);
-    }
 }
 
 static void make_ready(struct carrier *c, struct node *node)
@@ -127,12 +125,21 @@ void node_take_greeting(struct carrier *c, struct node *node, struct flight *fli
     make_ready(c, node);
 }
 
+static bool is_quiet(const struct node *node)
+{
+    return node->state == NODE_READY && node->sent.first == NULL;
+}
+
+void node_close_unused(struct carrier *c, struct node *node)
+{
+    if (is_quiet(node) && (node->leave || (node->role == NODE_UNUSED && !node->named && !c->locate.stale)))
+        shut(c, node);
+}
+
 /* Makes the connection, if there is none. Not OK: it cannot be made. */
 static hibloom_status ensure_connection(struct carrier *c, struct node *node, struct error *error)
 {
-    const bool quiet = node->state == NODE_READY && node->sent.first == NULL;
-
-    if (quiet && (node->leave || !c->pipes->is_alive(node)))
+    if (is_quiet(node) && (node->leave || !c->pipes->is_alive(node)))
         shut(c, node);
     if (node->state != NODE_CLOSED)
         return !node->leave
@@ -157,9 +164,11 @@ hibloom_status node_send_flight(struct carrier *c, struct node *node, struct fli
 
     if (status != HIBLOOM_OK)
         return status;
-    if (node->state == NODE_READY)
+    if (node->state == NODE_READY) {
         node_send(c, node, flight);
-    else
-        flights_put(&node->pending, flight);
+        return HIBLOOM_OK;
+    }
+    call_begin_proof(flight);
+    flights_put(&node->pending, flight);
     return HIBLOOM_OK;
 }

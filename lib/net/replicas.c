@@ -91,8 +91,9 @@ bool replicas_may_end(struct carrier *c, struct call *call)
         if (call->task->again != NULL && call_may_retry(c, call)) {
             call->task->again(call->task);
             memset(call->touched, 0, sizeof call->touched);
-            call_set_runnable(c, call);
             call->wait_asked = false;
+            call->anew = true;
+            call_plan_retry(c, call);
             return false;
         }
         task_fail(call->task, HIBLOOM_EUNAVAILABLE,

@@ -14,11 +14,14 @@
 
 #define TIMEOUT_DEFAULT_MS 5000u
 #define REPLICAS_DEFAULT_MS 1000u
+#define TIMEOUT_MOST_MS (INT32_MAX - 1u) /* 24 days: poll takes an int, and here and there 1 is added */
 
 static void fill_in(uint32_t *field, uint32_t otherwise)
 {
     if (*field == 0)
         *field = otherwise;
+    if (*field > TIMEOUT_MOST_MS)
+        *field = TIMEOUT_MOST_MS;
 }
 
 /* A program that was compiled against an older header has a shorter struct. */

@@ -148,6 +148,7 @@ hibloom_status tls_begin(redisContext *context, const struct settings *s, const 
                          struct error *error)
 {
     const int flags = fcntl(context->fd, F_GETFL);
+    const redisContextFuncs *const funcs = context->funcs;
 
     ERR_clear_error();
     *ssl = NULL;
@@ -158,7 +159,8 @@ hibloom_status tls_begin(redisContext *context, const struct settings *s, const 
     errno = 0;
     if (status == HIBLOOM_OK && redisInitiateSSL(context, *ssl) != REDIS_OK)
         status = fail_handshake(*ssl, errno, error);
-    if (status != HIBLOOM_OK) { /* hiredis has not taken it */
+    if (status != HIBLOOM_OK) { /* hiredis has not taken it, but would go on to read by it from an event loop */
+        context->funcs = funcs;
         SSL_free(*ssl);
         *ssl = NULL;
         ERR_clear_error();

@@ -319,6 +319,7 @@ bool topology_take_replicas(struct topology *t, const redisReply *reply)
         if (node != NULL && node->number != 0) {
             node->role = NODE_REPLICA;
             node->primary = 0;
+            node->named = false;
         }
     }
     return true;

@@ -71,6 +71,12 @@ struct record redis_filter_record(const hibloom *filter, uint32_t i)
     };
 }
 
+uint64_t redis_trailer_at(const hibloom *filter, uint32_t i)
+{
+    return spec_bitmap_bytes(&filter->spec) + record_list_bytes(i, redis_filter_of(filter)->count) +
+           strlen(filter->text);
+}
+
 static uint16_t slot_of(const hibloom *filter, uint32_t i)
 {
     char key[KEYS_SIZE];
@@ -97,7 +103,7 @@ struct argument redis_begin(hibloom *filter, struct outbox *outbox, uint32_t tag
 
 void redis_expect(struct commands *out, const hibloom *filter, uint32_t i, size_t bytes)
 {
-    const struct record record = redis_filter_record(filter, i);
+    const struct redis_filter *own = redis_filter_of(filter);
     char identity[RECORD_IDENTITY + 1];
 
     if (filter->bare) {
@@ -105,8 +111,8 @@ void redis_expect(struct commands *out, const hibloom *filter, uint32_t i, size_
         command_text(out, "");
         return;
     }
-    record_identity(record.generation, record.id, identity);
-    command_number(out, record_trailer_at(&record));
+    record_identity(own->generation, own->keys[i].id, identity);
+    command_number(out, redis_trailer_at(filter, i));
     command_argument(out, (struct argument){identity, bytes});
 }
 

@@ -27,6 +27,12 @@ struct redis_key {
     uint64_t length;    /* bare only: the most this handle has seen; UINT64_MAX once that was lost */
 };
 
+/* The trailer of which a guard was good last. */
+struct redis_proof {
+    uint64_t generation, id, epoch;
+    char trailer[RECORD_TRAILER];
+};
+
 /* hibloom.impl */
 struct redis_filter {
     struct redis_server_traits *server;
@@ -38,6 +44,7 @@ struct redis_filter {
     bool in_doubt;      /* a guard was not good since an add last proved the root, and */
     uint32_t suspect;   /* this key, whose guard that was */
     uint32_t count;     /* of keys */
+    struct redis_proof proof;
     struct redis_key keys[];
 };
 
@@ -61,6 +68,7 @@ void redis_filter_free(hibloom *);
 
 /* Key number i as its record should be; without the crc. */
 struct record redis_filter_record(const hibloom *, uint32_t i);
+uint64_t redis_trailer_at(const hibloom *, uint32_t i);
 
 /* Are all its keys, and those of the other one, on one server? */
 bool redis_is_together(const hibloom *, const hibloom *other);

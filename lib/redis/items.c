@@ -1,7 +1,7 @@
 /* items.c: add and contains: the walk from items to commands and back.
  *
- *   items -> chunk: hashed once, in the order of their segments
- *         -> window of commands, two on their way at once
+ *   items -> chunk -> window (window.c)
+ *         -> its commands, those of two windows on their way at once
  *   bits  <- answers of a window, good if its guards are
  *
  * Answers are kept aside, one bit an item, until the whole call is known to be
@@ -10,145 +10,34 @@
  * bits back (undo.h). */
 #include "redis/items.h"
 #include "base/alloc.h"
-#include "base/number.h"
 #include "redis/undo.h"
-#include "spec/positions.h"
-#include "spec/spec.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-/* Bytes of commands, or of answers, after which a window is closed. Two are on
- * their way at once, and that much fits into the buffers of two sockets: so a
- * proxy that takes no commands while it cannot pass on answers does not stop.
- * A call that is not many windows long is cut into four, 1/8, 3/8, 3/8 and 1/8
- * of it: while the first is written here, and the last one read, the server has
- * nothing to do. */
-#define WINDOW_BYTES (64u << 10)
-#define WINDOW_BYTES_LEAST (8u << 10)
-#define WINDOW_BITS 8192u /* and no more positions */
-
-/* Positions of a chunk; where there are segments more, for longer runs. */
-#define CHUNK_BITS_SEGMENTED (4 * WINDOW_BITS)
 
 static struct items *items_of(struct talk *talk)
 {
     return (struct items *)talk;
 }
 
-/* Whether each exchange, or the one, has bits of all items. */
-static bool by_key(const struct items *walk)
-{
-    return walk->encoding->each_key || walk->encoding->all_keys;
-}
-
-static bool is_segmented(const hibloom *filter)
-{
-    return spec_segments(&filter->spec) > 1;
-}
-
-/* ---- A chunk of items ------------------------------------------------------------ */
-
-static int compare(const void *a, const void *b)
-{
-    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-    return (x > y) - (x < y);
-}
-
-static void note_missing(struct items *walk, size_t item)
-{
-    walk->missing[item / 8] |= (unsigned char)(1u << item % 8);
-}
-
-/* Hashes the next items. Those of one segment keep their order: one that comes
- * twice is new the first time. */
-static void fill_chunk(struct items *walk)
-{
-    struct chunk *chunk = &walk->chunk;
-    const hibloom_spec *spec = &walk->talk.task.filter->spec;
-    const struct hasher hasher = positions_hasher(spec);
-    uint32_t i = 0;
-
-    chunk->base = chunk->end;
-    chunk->items = chunk->next = 0;
-    for (; i < walk->chunk_items && chunk->base + i < walk->n; i++) {
-        const hibloom_item *item = &walk->items[chunk->base + i];
-        if (positions_count(spec, item->len) == 0) { /* it has no bits: none to be new, yet it is not found */
-            if (!walk->encoding->sets)
-                note_missing(walk, chunk->base + i);
-            continue;
-        }
-        const uint64_t segment = hasher.indexes(&hasher, item->data, item->len,
-                                                chunk->bits + (size_t)chunk->items * spec->hashes);
-        chunk->at[i] = chunk->items;
-        chunk->order[chunk->items++] = segment << 32 | i;
-    }
-    chunk->end = chunk->base + i;
-    if (is_segmented(walk->talk.task.filter))
-        qsort(chunk->order, chunk->items, sizeof *chunk->order, compare);
-}
-
-static bool has_items(struct items *walk)
-{
-    while (walk->chunk.next == walk->chunk.items && walk->chunk.end < walk->n)
-        fill_chunk(walk);
-    return walk->chunk.next < walk->chunk.items;
-}
-
 /* ---- A window of commands ----------------------------------------------------------- */
 
-static bool is_full(const struct items *walk, const struct window *window, size_t bytes)
-{
-    const size_t answers = window->items * walk->encoding->answer_bytes;
-    const size_t more = bytes > answers ? bytes : answers, eighths = walk->started ? 3 : 1;
-
-    return window->items == walk->window_items || more >= walk->window_bytes ||
-           (more >= WINDOW_BYTES_LEAST && window->items >= walk->n / 8 * eighths);
-}
-
-static void put_item(struct items *walk, struct window *window, uint64_t place)
-{
-    const uint32_t k = walk->talk.task.filter->spec.hashes, item = (uint32_t)place, segment = (uint32_t)(place >> 32);
-    const size_t at = (size_t)window->items * k;
-    struct run *run = &window->run[window->runs - (window->runs > 0)];
-
-    if (window->runs == 0 || run->segment != segment) {
-        run = &window->run[window->runs++];
-        *run = (struct run){.segment = segment, .bits = window->bits + at, .known = window->known + at};
-    }
-    run->items++;
-    window->item[window->items++] = (uint32_t)(walk->chunk.base - window->base) + item;
-    memcpy(window->bits + at, walk->chunk.bits + (size_t)walk->chunk.at[item] * k, k * sizeof *window->bits);
-    memset(window->known + at, BIT_UNKNOWN, k);
-}
-
-/* A window may hold items of two chunks, or each chunk would end in a short one.
- * Where there are segments it may not: then a segment would have two runs in it. */
-static void gather(struct items *walk, struct window *window)
-{
-    struct chunk *chunk = &walk->chunk;
-    const bool spans = !is_segmented(walk->talk.task.filter);
-    size_t bytes = 0;
-
-    window->base = chunk->base;
-    window->items = window->runs = 0;
-    do {
-        const uint32_t runs = window->runs;
-        put_item(walk, window, chunk->order[chunk->next++]);
-        bytes += walk->item_bytes + (window->runs - runs) * walk->guard_bytes;
-    } while (!is_full(walk, window, bytes) && (spans ? has_items(walk) : chunk->next < chunk->items));
-}
-
-/* The guards of one exchange: of its key, or of all. */
+/* The guards of one exchange: of its key, or of all, the root's last: who replaces a filter begins with that. */
 static void ask_guards(struct items *walk, struct outbox *outbox, uint32_t i)
 {
     hibloom *filter = walk->talk.task.filter;
     const uint32_t end = walk->encoding->all_keys ? redis_filter_of(filter)->count : i + 1;
     char name[KEYS_SIZE];
 
-    for (; i < end; i++)
-        guard_ask(filter, outbox, (struct argument){name, keys_name(name, filter, i)}, i);
+    for (uint32_t key = end; key-- > i;)
+        guard_ask(filter, outbox, (struct argument){name, keys_name(name, filter, key)}, key);
+}
+
+/* The key that reply `index` to those is about. */
+static uint32_t guarded_key(const struct items *walk, uint32_t i, uint32_t index)
+{
+    const hibloom *filter = walk->talk.task.filter;
+
+    return walk->encoding->all_keys ? redis_filter_of(filter)->count - 1 - index / GUARD_REPLIES(filter) : i;
 }
 
 static void write_exchange(struct items *walk, struct outbox *outbox, uint32_t tag, struct run *run, uint32_t i)
@@ -169,6 +58,8 @@ static void write_exchange(struct items *walk, struct outbox *outbox, uint32_t t
         outbox_end_into(outbox, walk->before, run->known, (size_t)run->items * filter->spec.hashes);
     else
         outbox_end(outbox);
+    if (outbox->count > 0 && encoding->sets && !filter->bare)
+        outbox->exchanges[outbox->count - 1].guarded = true;
 }
 
 static bool write_window(struct talk *talk, struct outbox *outbox, unsigned number)
@@ -181,9 +72,8 @@ static bool write_window(struct talk *talk, struct outbox *outbox, unsigned numb
         walk->held = false;
         return true;
     }
-    if (!has_items(walk))
+    if (!window_fill(walk, window))
         return false;
-    gather(walk, window);
     walk->started = true;
     walk->last = number;
     memset(window->proven, 0, count);
@@ -212,15 +102,24 @@ static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct r
     }
     const uint32_t per_key = GUARD_REPLIES(talk->task.filter);
     if (index < walk->before) {
-        guard_take_before(talk, i + index / per_key, index % per_key, reply);
+        guard_take_before(talk, guarded_key(walk, i, index), index % per_key, reply);
     } else {
-        const uint32_t guard = answer - run->answers;
-        const uint32_t at = walk->encoding->all_keys ? guard / per_key : tag >> 1;
-        if (guard_take(talk, i + guard / per_key, guard % per_key, reply))
+        const uint32_t guard = answer - run->answers, key = guarded_key(walk, i, guard);
+        const uint32_t at = walk->encoding->all_keys ? key : tag >> 1;
+        if (guard_take(talk, key, guard % per_key, reply))
             window->proven[at] = 1;
         if (window->proven[at] && run->cut)
             task_unexpected(&talk->task);
     }
+}
+
+static bool take_guard(struct task *task, uint32_t tag, const struct reply *reply)
+{
+    struct items *walk = (struct items *)task;
+    const uint32_t i = walk->encoding->each_key ? tag >> 1 : walk->windows[tag & 1].run[tag >> 1].segment;
+
+    (void)guard_take(&walk->talk, i, 0, reply);
+    return task->status == HIBLOOM_OK && walk->talk.diagnose == NULL;
 }
 
 /* What an add does not know of a bit, since an answer was lost, counts as news: better
@@ -236,7 +135,7 @@ static void answered(struct talk *talk, unsigned number)
     for (uint32_t i = 0; i < window->items; i++) {
         const unsigned char *known = window->known + (size_t)i * k;
         if (memchr(known, BIT_WAS_UNSET, k) != NULL || (walk->encoding->sets && memchr(known, BIT_UNKNOWN, k) != NULL))
-            note_missing(walk, window->base + window->item[i]);
+            items_note_missing(walk, window->base + window->item[i]);
     }
 }
 
@@ -250,7 +149,7 @@ static const struct run *find_unproven(const struct items *walk, unsigned w, uin
 
     if (window->items == 0)
         return NULL;
-    if (by_key(walk))
+    if (items_by_key(walk))
         return window->proven[i] ? NULL : window->run;
     for (uint32_t r = 0; r < window->runs; r++)
         if (window->run[r].segment == i && !window->proven[r])
@@ -261,10 +160,10 @@ static const struct run *find_unproven(const struct items *walk, unsigned w, uin
 static bool undo_next(struct talk *talk, struct outbox *outbox, unsigned number)
 {
     struct items *walk = items_of(talk);
-    const size_t step = by_key(walk) ? talk->task.filter->spec.hashes : 1;
+    const size_t step = items_by_key(walk) ? talk->task.filter->spec.hashes : 1;
 
     for (; walk->undo_at < redis_filter_of(talk->task.filter)->count; walk->undo_at++) {
-        const size_t first = by_key(walk) ? walk->undo_at : 0;
+        const size_t first = items_by_key(walk) ? walk->undo_at : 0;
         struct undo_part parts[2];
         size_t count = 0;
         for (unsigned w = 0; w < 2; w++) {
@@ -341,8 +240,11 @@ static void prove(struct talk *talk, struct outbox *outbox)
     hibloom *filter = talk->task.filter;
     const uint32_t suspect = redis_filter_of(filter)->suspect;
 
-    for (uint32_t i = 0; i <= suspect; i += suspect > 0 ? suspect : 1)
+    for (uint32_t i = 0; i <= suspect; i += suspect > 0 ? suspect : 1) {
         guard_ask_alone(filter, outbox, i, i);
+        if (outbox->count > 0)
+            outbox->exchanges[outbox->count - 1].proof = true;
+    }
     talk->take = take_proof;
     talk->meanwhile = write_held;
     talk->step = start_proven;
@@ -372,64 +274,7 @@ static void retry_without_ro(struct talk *talk, struct outbox *outbox)
     start(talk, outbox);
 }
 
-/* ---- Memory ------------------------------------------------------------------------------------ */
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-/* Estimates: what the encoding says of a bit and an item, and key and offset by
- * their digits. */
-static void estimate(struct items *walk)
-{
-    const hibloom *filter = walk->talk.task.filter;
-    const uint32_t k = filter->spec.hashes;
-    char name[KEYS_SIZE];
-    const size_t key = keys_name(name, filter, redis_filter_of(filter)->count - 1) + 8;
-    const size_t digits = number_digits(spec_bitmap_bits(&filter->spec)) + 4;
-    const struct encoding *encoding = walk->encoding;
-    const size_t guards = by_key(walk) ? redis_filter_of(filter)->count : 1;
-    const size_t names = encoding->all_keys ? 0 : encoding->each_bit ? k : 1; /* of keys, an item */
-
-    walk->step = encoding->each_bit && !encoding->each_key ? 1 : k;
-    walk->item_bytes = encoding->item_bytes + k * (encoding->bit_bytes + digits) + names * key;
-    walk->guard_bytes = guards * (key + 40);
-    /* the guards shall not be most of it */
-    walk->window_bytes = 4 * walk->guard_bytes > WINDOW_BYTES ? 4 * walk->guard_bytes : WINDOW_BYTES;
-    walk->window_items = (uint32_t)least(walk->n, WINDOW_BITS / k);
-    walk->chunk_items = (uint32_t)least(walk->n, (is_segmented(filter) ? CHUNK_BITS_SEGMENTED : WINDOW_BITS) / k);
-}
-
-/* Takes so many elements from `memory`, or only counts where that is NULL. */
-static void *take_array_of(unsigned char *memory, size_t *used, size_t count, size_t size)
-{
-    void *array = memory != NULL ? memory + *used : NULL;
-
-    *used += (count * size + 7) / 8 * 8;
-    return array;
-}
-
-static size_t lay_out(struct items *walk, unsigned char *memory)
-{
-    const hibloom *filter = walk->talk.task.filter;
-    const size_t k = filter->spec.hashes, items = walk->window_items, keys = redis_filter_of(filter)->count;
-    const size_t runs = is_segmented(filter) ? least(items, keys) : 1;
-    size_t used = 0;
-
-    walk->chunk.bits = take_array_of(memory, &used, walk->chunk_items * k, sizeof *walk->chunk.bits);
-    walk->chunk.order = take_array_of(memory, &used, walk->chunk_items, sizeof *walk->chunk.order);
-    walk->chunk.at = take_array_of(memory, &used, walk->chunk_items, sizeof *walk->chunk.at);
-    for (unsigned w = 0; w < 2; w++) {
-        struct window *window = &walk->windows[w];
-        window->bits = take_array_of(memory, &used, items * k, sizeof *window->bits);
-        window->run = take_array_of(memory, &used, runs, sizeof *window->run);
-        window->item = take_array_of(memory, &used, items, sizeof *window->item);
-        window->known = take_array_of(memory, &used, items * k, 1);
-        window->proven = take_array_of(memory, &used, keys, 1);
-    }
-    return used;
-}
+/* ---- Beginning and end ---------------------------------------------------------------------------- */
 
 static void begin(struct items *walk, hibloom *filter, const struct encoding *encoding, const hibloom_item *items,
                   size_t n, bool answers)
@@ -439,13 +284,9 @@ static void begin(struct items *walk, hibloom *filter, const struct encoding *en
     walk->encoding = encoding;
     walk->items = items;
     walk->n = n;
-    estimate(walk);
-    walk->memory = alloc.malloc(lay_out(walk, NULL));
     walk->missing = answers ? alloc.calloc(n / 8 + 1, 1) : NULL;
-    if (walk->memory == NULL || (answers && walk->missing == NULL))
+    if (!window_make(walk) || (answers && walk->missing == NULL))
         task_no_memory(&walk->talk.task);
-    else
-        (void)lay_out(walk, walk->memory);
 }
 
 /* What is known to be new stays so. */
@@ -466,6 +307,7 @@ void items_begin_add(struct items *walk, hibloom *filter, const hibloom_item *it
     begin(walk, filter, encoding_to_add(filter, exact), items, n, exact);
     walk->talk.task.adds = true;
     walk->talk.task.again = add_again;
+    walk->talk.task.take_guard = take_guard;
     if (walk->encoding->all_keys && !redis_is_together(filter, filter))
         task_fail(
             &walk->talk.task, HIBLOOM_ENOTSUP,

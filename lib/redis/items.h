@@ -47,6 +47,23 @@ struct items {
     uint32_t undo_at; /* the key where undoing is */
 };
 
+/* Whether each exchange, or the one, has bits of all items. */
+static inline bool items_by_key(const struct items *walk)
+{
+    return walk->encoding->each_key || walk->encoding->all_keys;
+}
+
+static inline void items_note_missing(struct items *walk, size_t item)
+{
+    walk->missing[item / 8] |= (unsigned char)(1u << item % 8);
+}
+
+/* The memory of chunk and windows. False: there is none. */
+bool window_make(struct items *);
+
+/* Puts the next items into a window. False: there are no more. */
+bool window_fill(struct items *, struct window *);
+
 /* exact: items_end is to tell what is new. */
 void items_begin_add(struct items *, hibloom *, const hibloom_item *, size_t n, bool exact);
 void items_begin_contains(struct items *, hibloom *, const hibloom_item *, size_t n);

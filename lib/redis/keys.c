@@ -72,10 +72,9 @@ uint16_t keys_slot(const char *key, size_t len)
 
     if (tag == NULL)
         tag = key;
-    for (size_t i = 0; i < tag_len; i++) {
-        crc ^= (unsigned)(unsigned char)tag[i] << 8;
-        for (int bit = 0; bit < 8; bit++)
-            crc = crc & 0x8000 ? crc << 1 ^ 0x1021 : crc << 1;
+    for (size_t i = 0; i < 2 * tag_len; i++) { /* half a byte at a time */
+        const unsigned half = (unsigned char)tag[i / 2] >> (i % 2 == 0 ? 4 : 0);
+        crc = crc << 4 ^ ((crc >> 12 ^ half) & 0xf) * 0x1021; /* 0x1021 shifted by 0 to 3: no bit is carried */
     }
     return (uint16_t)(crc & 0x3fff);
 }

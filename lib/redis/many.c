@@ -383,6 +383,14 @@ static void reply(struct task *task, uint32_t tag, uint32_t index, const struct 
     many->talk.task.class->reply(&many->talk.task, tag, index, reply);
 }
 
+/* Of items only: what else is sent here changes nothing, or is its own guard. */
+static bool take_guard(struct task *task, uint32_t tag, const struct reply *reply)
+{
+    struct many *many = (struct many *)task;
+
+    return task->status == HIBLOOM_OK && many->talk.task.take_guard(&many->talk.task, tag, reply);
+}
+
 static const struct task_class many_class = {next, reply};
 
 /* ---- Its begin and end ------------------------------------------------------------------------ */
@@ -407,7 +415,9 @@ static void begin(struct many *many, hibloom *filter, const hibloom_item *items,
     const size_t chunk = n < CHUNK ? n : CHUNK, keys = redis_filter_of(filter)->count;
     const size_t words = chunk * sizeof *many->left + chunk * sizeof *many->which;
 
-    *many = (struct many){.task = {.class = &many_class, .filter = filter, .again = again}, .items = items, .n = n};
+    *many = (struct many){.task = {.class = &many_class, .filter = filter, .again = again, .take_guard = take_guard},
+                          .items = items,
+                          .n = n};
     many->left = alloc.malloc(words + chunk * sizeof *many->answers + keys);
     many->yes = alloc.calloc(n / 8 + 1, 1);
     if (many->left == NULL || many->yes == NULL) {

@@ -175,7 +175,7 @@ static void redis_set_deadline(hibloom_store *store, uint32_t ms)
     ((struct redis_store *)store)->set_deadline((struct redis_store *)store, ms);
 }
 
-static const hibloom_stats *redis_stats(const hibloom_store *store)
+const hibloom_stats *redis_stats(const hibloom_store *store)
 {
     return &((const struct redis_store *)store)->server.stats;
 }

@@ -18,6 +18,7 @@ struct redis_store {
 extern const struct store_class redis_store_class;
 
 hibloom_status store_near_cache(hibloom *, uint32_t max_age_ms); /* of a store_class */
+const hibloom_stats *redis_stats(const hibloom_store *);
 
 /* An add or a look-up, for drivers that do not wait for its end. */
 struct store_items {

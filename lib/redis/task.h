@@ -28,6 +28,9 @@ struct exchange {
     uint16_t slot;    /* the key's cluster slot */
     uint32_t tag;     /* the task's own */
     uint32_t replies; /* 0: only the connection is wanted; reply() is called once, with NULL, and that is no failure */
+    bool proof;       /* it only asks whether the filter is there: replicas need not have what it touches */
+    bool guarded;     /* its last command tells whether the filter is still there: it goes alone first, before
+                         the exchange is sent again, or late */
     size_t end;       /* of its bytes in the outbox; they begin where those of the one before end */
     void *bulk;       /* if not NULL, where one reply goes, a string of at most bulk_room bytes: */
     size_t bulk_room;
@@ -66,6 +69,8 @@ struct task {
     /* Begins it anew, once it is done, for a server that took over and may lack a part of
      * it, or where a replica did not know the filter; NULL: that cannot be. */
     void (*again)(struct task *);
+    /* Takes the reply to that. False: the exchange is not sent, and its replies are NULL. */
+    bool (*take_guard)(struct task *, uint32_t tag, const struct reply *);
 };
 
 struct task_class {

@@ -1,14 +1,14 @@
 /* reply.c: RESP -> one answer at a time, with no allocation. See reply.h.
  *
  * hiredis calls one of these functions for each value, children after their
- * array; task->parent tells whether it is nested. It wants an object for each
- * and looks at none, so all get the address of `something`; NULL makes it give
- * the reply up. */
+ * array; task->parent tells whether it is nested. It wants an object for each,
+ * and looks at none but, on an event loop, at the type of the outermost. So all
+ * get the address of `something`; NULL makes it give the reply up. */
 #include "resp/reply.h"
 
 #include <string.h>
 
-static char something;
+static redisReply something; /* of no type */
 
 void reply_reset(struct reply *reply)
 {
@@ -18,7 +18,7 @@ void reply_reset(struct reply *reply)
     reply->text_len = 0;
     reply->bulk = NULL;
     reply->text[0] = '\0';
-    reply->pushed = reply->repeated = false;
+    reply->pushed = reply->objects = reply->repeated = false;
 }
 
 void reply_leave(redisReader *reader)
@@ -34,8 +34,10 @@ static struct reply *reply_of(const redisReadTask *task)
 
 /* RESP3 lets a server push messages between answers, if the owner of a
  * borrowed connection asked for them: those are the owner's, built by its functions. */
-static bool is_push(const redisReadTask *task)
+static bool is_owners(const redisReadTask *task)
 {
+    if (reply_of(task)->objects)
+        return true;
 #ifdef REDIS_REPLY_PUSH
     while (task->parent != NULL)
         task = task->parent;
@@ -84,8 +86,8 @@ static void *note_string(const redisReadTask *task, char *text, size_t len)
 {
     struct reply *reply = reply_of(task);
 
-    if (is_push(task))
-        return reply->owner->createString(task, text, len);
+    if (is_owners(task))
+        return reply->owner != NULL ? reply->owner->createString(task, text, len) : NULL;
     take_string(reply, task->type, task->parent == NULL, text, len);
     return &something;
 }
@@ -94,16 +96,18 @@ static void *note_integer(const redisReadTask *task, long long value)
 {
     struct reply *reply = reply_of(task);
 
-    if (is_push(task))
-        return reply->owner->createInteger(task, value);
+    if (is_owners(task))
+        return reply->owner != NULL ? reply->owner->createInteger(task, value) : NULL;
     take_integer(reply, value, task->parent == NULL);
     return &something;
 }
 
 static void *note_nil(const redisReadTask *task)
 {
-    if (is_push(task)) /* one that is nothing as a whole is nonsense */
-        return task->parent != NULL ? reply_of(task)->owner->createNil(task) : NULL;
+    const struct reply *reply = reply_of(task);
+
+    if (is_owners(task)) /* a push that is nothing as a whole is nonsense */
+        return reply->owner != NULL && (reply->objects || task->parent != NULL) ? reply->owner->createNil(task) : NULL;
     if (task->parent == NULL)
         reply_of(task)->type = REDIS_REPLY_NIL; /* the task's type is that of what is missing */
     return &something;
@@ -111,7 +115,7 @@ static void *note_nil(const redisReadTask *task)
 
 static void discard(void *object)
 {
-    if (object != &something) /* a push that broke off; see is_push */
+    if (object != &something) /* see is_owners */
         freeReplyObject(object);
 }
 
@@ -134,7 +138,7 @@ static void *note_elements(const redisReadTask *task, size_t elements)
 #if HIREDIS_MAJOR >= 1
 static void *note_array(const redisReadTask *task, size_t elements)
 {
-    if (is_push(task)) {
+    if (is_owners(task)) {
         if (reply_of(task)->owner == NULL)
             return NULL;
         reply_of(task)->pushed = true;
@@ -145,22 +149,26 @@ static void *note_array(const redisReadTask *task, size_t elements)
 
 static void *note_double(const redisReadTask *task, double value, char *text, size_t len)
 {
-    if (is_push(task))
-        return reply_of(task)->owner->createDouble(task, value, text, len);
+    if (is_owners(task))
+        return reply_of(task)->owner != NULL ? reply_of(task)->owner->createDouble(task, value, text, len) : NULL;
     note(task);
     return &something;
 }
 
 static void *note_bool(const redisReadTask *task, int value)
 {
-    if (is_push(task))
-        return reply_of(task)->owner->createBool(task, value);
+    if (is_owners(task))
+        return reply_of(task)->owner != NULL ? reply_of(task)->owner->createBool(task, value) : NULL;
     note(task);
     return &something;
 }
 #else
 static void *note_array(const redisReadTask *task, int elements)
 {
+    const struct reply *reply = reply_of(task);
+
+    if (is_owners(task))
+        return reply->owner != NULL ? reply->owner->createArray(task, elements) : NULL;
     return note_elements(task, (size_t)elements);
 }
 #endif

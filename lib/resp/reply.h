@@ -26,7 +26,8 @@ struct reply {
     size_t bulk_room;          /* as far as there is room */
     bool repeated;             /* to a command that was sent before, which may have been carried out then, too */
     bool pushed;               /* no answer but an out-of-band push, built for the connection's owner */
-    const redisReplyObjectFunctions *owner; /* which builds that; NULL: a push is nonsense here */
+    bool objects;              /* if set after a reset: all is built as a push is */
+    const redisReplyObjectFunctions *owner; /* which builds that; NULL: it is nonsense here */
 };
 
 /* The functions; the reader's privdata must be the struct reply. */

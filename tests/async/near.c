@@ -63,7 +63,7 @@ static void what_is_known_is_answered_behind_a_guard(void **state)
     const long long sent = test_calls_of(redis, bits), asked = test_calls_of(redis, bit);
     assert_int_equal(run(loop, filter, FEW, true), 0);
     assert_int_equal(run(loop, filter, FEW, false), FEW);
-    assert_int_equal(test_calls_of(redis, bits), sent);
+    assert_int_equal(test_calls_of(redis, bits), sent + 1); /* of the add: would it have been taken? */
     assert_int_equal(test_calls_of(redis, bit), asked);
     assert_ok(hibloom_clear(other), store);
     assert_int_equal(run(loop, filter, FEW, false), 0);

@@ -1,11 +1,15 @@
 /* What an event loop makes of the same calls: batches with several calls on
  * their way against blocking calls, and single look-ups with many on their way
- * against one. All on one filter and one server, and by turns. */
+ * against one. How much the latter can gain at most on this machine, hiredis alone
+ * shows: it sends such commands, and looks at no answer. All on one server, by turns. */
 #include "bench.h"
+
+#include "../support/redis_server.h"
 
 #include <hibloom/async.h>
 
 #include <event2/event.h>
+#include <hiredis/async.h>
 #include <hiredis/adapters/libevent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,19 +17,38 @@
 
 enum { ROUNDS = 9, BATCH = 1000, SEVERAL = 4, MANY = 256, ITEMS = 20 * BATCH };
 
+enum who { OURS, HIREDIS };
+
 static const struct trial {
     const char *name;
     enum bench_operation operation;
     size_t batch, in_flight; /* calls; 0: blocking */
+    int layout;
+    enum who who;
 } trials[] = {
-    {"add", BENCH_ADD, BATCH, 0},         {"add", BENCH_ADD, BATCH, SEVERAL},
-    {"is new?", BENCH_ADD_NEW, BATCH, 0}, {"is new?", BENCH_ADD_NEW, BATCH, SEVERAL},
-    {"look up", BENCH_LOOK_UP, BATCH, 0}, {"look up", BENCH_LOOK_UP, BATCH, SEVERAL},
-    {"look up", BENCH_LOOK_UP, 1, 0},     {"look up", BENCH_LOOK_UP, 1, 1},
-    {"look up", BENCH_LOOK_UP, 1, MANY},
+    {"add", BENCH_ADD, BATCH, 0, 0, OURS},
+    {"add", BENCH_ADD, BATCH, SEVERAL, 0, OURS},
+    {"is new?", BENCH_ADD_NEW, BATCH, 0, 0, OURS},
+    {"is new?", BENCH_ADD_NEW, BATCH, SEVERAL, 0, OURS},
+    {"look up", BENCH_LOOK_UP, BATCH, 0, 0, OURS},
+    {"look up", BENCH_LOOK_UP, BATCH, SEVERAL, 0, OURS},
+    {"look up", BENCH_LOOK_UP, 1, 0, 0, OURS},
+    {"look up", BENCH_LOOK_UP, 1, 1, 0, OURS},
+    {"look up", BENCH_LOOK_UP, 1, MANY, 0, OURS},
+    {"hiredis alone", BENCH_LOOK_UP, 1, 1, 0, HIREDIS},
+    {"hiredis alone", BENCH_LOOK_UP, 1, MANY, 0, HIREDIS},
+    {"blocked look up", BENCH_LOOK_UP, BATCH, 0, 1, OURS},
+    {"blocked look up", BENCH_LOOK_UP, BATCH, SEVERAL, 1, OURS},
+    {"blocked look up", BENCH_LOOK_UP, 1, 0, 1, OURS},
+    {"blocked look up", BENCH_LOOK_UP, 1, 1, 1, OURS},
+    {"blocked look up", BENCH_LOOK_UP, 1, MANY, 1, OURS},
+    {"blocked hiredis alone", BENCH_LOOK_UP, 1, 1, 1, HIREDIS},
+    {"blocked hiredis alone", BENCH_LOOK_UP, 1, MANY, 1, HIREDIS},
 };
 
-enum { TRIALS = sizeof trials / sizeof *trials };
+enum { TRIALS = sizeof trials / sizeof *trials, LAYOUTS = 2 };
+
+static const char *const layouts[LAYOUTS] = {"", " layout=blocked"};
 
 struct subject {
     struct bench_work work; /* of the blocking calls; its filter is the loop's, too */
@@ -35,6 +58,10 @@ struct subject {
     bool *answers; /* where they are copied to, if not NULL */
     size_t in_flight, done;
     double until;
+    void (*submit)(struct subject *);
+    redisAsyncContext *hiredis;
+    char name[16];
+    unsigned long long bytes; /* of the filter's key */
 };
 
 /* ---- The calls on the loop ------------------------------------------------------------ */
@@ -59,9 +86,17 @@ static void on_opened(hibloom_status status, hibloom_async_filter *filter, void 
     event_base_loopbreak(subject->loop);
 }
 
-static void submit(struct subject *subject);
-
 /* Each answer makes room for the next call, until it is time. */
+static void go_on(struct subject *subject, size_t n)
+{
+    subject->in_flight--;
+    subject->done += n;
+    if (bench_now() < subject->until)
+        subject->submit(subject);
+    else if (subject->in_flight == 0)
+        event_base_loopbreak(subject->loop);
+}
+
 static void on_answered(hibloom_status status, const bool *answers, size_t n, void *data)
 {
     struct subject *subject = data;
@@ -69,12 +104,7 @@ static void on_answered(hibloom_status status, const bool *answers, size_t n, vo
     must(status, subject);
     if (subject->answers != NULL)
         memcpy(subject->answers, answers, n * sizeof *answers);
-    subject->in_flight--;
-    subject->done += n;
-    if (bench_now() < subject->until)
-        submit(subject);
-    else if (subject->in_flight == 0)
-        event_base_loopbreak(subject->loop);
+    go_on(subject, n);
 }
 
 static void submit(struct subject *subject)
@@ -90,33 +120,90 @@ static void submit(struct subject *subject)
          subject);
 }
 
+/* ---- hiredis alone ----------------------------------------------------------------------- */
+
+static void on_object(redisAsyncContext *hiredis, void *object, void *data)
+{
+    const redisReply *reply = object;
+
+    if (reply == NULL || reply->type == REDIS_REPLY_ERROR)
+        bench_fail("hiredis alone has lost its connection");
+    go_on(data, 1);
+}
+
+static size_t write_getrange(char *out, size_t room, const char *name, unsigned long long from, unsigned long long to)
+{
+    char digits[2][24];
+    const int lens[2] = {snprintf(digits[0], sizeof digits[0], "%llu", from),
+                         snprintf(digits[1], sizeof digits[1], "%llu", to)};
+
+    return (size_t)snprintf(out, room, "*4\r\n$8\r\nGETRANGE\r\n$%zu\r\n%s\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n", strlen(name),
+                            name, lens[0], digits[0], lens[1], digits[1]);
+}
+
+static size_t write_getbit(char *out, size_t room, const char *name, unsigned long long bit)
+{
+    char digits[24];
+    const int len = snprintf(digits, sizeof digits, "%llu", bit);
+
+    return (size_t)snprintf(out, room, "*3\r\n$6\r\nGETBIT\r\n$%zu\r\n%s\r\n$%d\r\n%s\r\n", strlen(name), name, len,
+                            digits);
+}
+
+/* What a look-up sends: of the filter's bits some, and the trailer at its end. Only the last answer calls back. */
+static void submit_hiredis(struct subject *subject)
+{
+    static uint64_t random = 1;
+    const hibloom_spec *spec = hibloom_spec_of(subject->work.filter);
+    const bool blocked = spec->layout == HIBLOOM_LAYOUT_BLOCKED;
+    char command[256];
+    size_t len;
+
+    subject->in_flight++;
+    for (uint32_t i = 0; i < (blocked ? 1 : spec->hashes); i++) {
+        random = random * 6364136223846793005u + 1442695040888963407u; /* Knuth, MMIX */
+        const unsigned long long bit = (random >> 16) % spec->bits, byte = bit / 512 * 64;
+        len = blocked ? write_getrange(command, sizeof command, subject->name, byte, byte + 63)
+                      : write_getbit(command, sizeof command, subject->name, bit);
+        redisAsyncFormattedCommand(subject->hiredis, NULL, NULL, command, len);
+    }
+    len = write_getrange(command, sizeof command, subject->name, subject->bytes - 92, subject->bytes - 1);
+    redisAsyncFormattedCommand(subject->hiredis, on_object, subject, command, len);
+}
+
+/* ---- Measuring --------------------------------------------------------------------------- */
+
 /* As bench_do, with so many calls on their way. Their last answers count, and are waited for. */
 static double run_loop(struct subject *subject, size_t in_flight, double seconds)
 {
     subject->done = 0;
     subject->until = bench_now() + seconds;
     for (size_t i = 0; i < in_flight; i++)
-        submit(subject);
+        subject->submit(subject);
     event_base_dispatch(subject->loop);
     return (double)subject->done;
 }
 
-/* ---- Measuring --------------------------------------------------------------------------- */
-
-static void subject_open(struct subject *subject)
+static void subject_open(struct subject *subject, int layout, struct redisContext *redis)
 {
     const hibloom_connect_options options = {.command_timeout_ms = 600000}; /* as bench_store */
-    char text[64];
+    char text[96];
 
-    *subject = (struct subject){.loop = event_base_new()};
-    snprintf(text, sizeof text, "capacity=%llu error=0.01 segments=1 seed=1", (unsigned long long)bench_capacity());
+    *subject = (struct subject){.loop = event_base_new(), .submit = submit};
+    snprintf(subject->name, sizeof subject->name, "async%d", layout);
+    snprintf(text, sizeof text, "capacity=%llu error=0.01 segments=1 seed=1%s", (unsigned long long)bench_capacity(),
+             layouts[layout]);
     subject->work.store = bench_store(NULL, HIBLOOM_COMMANDS_SETBIT);
-    subject->work.filter = bench_open(subject->work.store, "async", text);
+    subject->work.filter = bench_open(subject->work.store, subject->name, text);
     bench_load(subject->work.filter, bench_capacity() / 2);
+    subject->bytes = (unsigned long long)bench_command(redis, "STRLEN %s", subject->name);
     must(hibloom_async_connect(&subject->store, bench_uri(), &options, attach, subject->loop), subject);
-    must(hibloom_async_open(subject->store, "async", hibloom_spec_of(subject->work.filter), on_opened, subject),
+    must(hibloom_async_open(subject->store, subject->name, hibloom_spec_of(subject->work.filter), on_opened, subject),
          subject);
     event_base_dispatch(subject->loop);
+    subject->hiredis = redisAsyncConnect("127.0.0.1", redis_server_port(bench_server()));
+    if (subject->hiredis == NULL || attach(subject->hiredis, subject->loop) != REDIS_OK)
+        bench_fail("no connection for hiredis alone");
 }
 
 /* Before anything is timed: both give the same answers, and half of them are yes. */
@@ -144,6 +231,7 @@ static void measure(struct subject *subject, const struct trial *trial, const hi
     subject->work.n = ITEMS;
     subject->work.batch = trial->batch;
     subject->work.operation = trial->operation;
+    subject->submit = trial->who == OURS ? submit : submit_hiredis;
     const struct bench_clock begin = bench_clock_read(redis);
     const double done = trial->in_flight == 0 ? bench_do(&subject->work, seconds).items
                                               : run_loop(subject, trial->in_flight, seconds);
@@ -153,26 +241,36 @@ static void measure(struct subject *subject, const struct trial *trial, const hi
            (end.server - begin.server) / done * 1e6);
 }
 
+static void subject_close(struct subject *subject)
+{
+    redisAsyncFree(subject->hiredis);
+    hibloom_async_close(subject->filter);
+    hibloom_async_free(subject->store);
+    hibloom_close(subject->work.filter);
+    hibloom_store_free(subject->work.store);
+    event_base_free(subject->loop);
+}
+
 void bench_async(void)
 {
     const uint64_t half = bench_capacity() / 2;
     hibloom_item *news = bench_uids(half, ITEMS), *questions = bench_questions(half, 2 * half, ITEMS);
     struct redisContext *redis = bench_redis_unix();
-    struct subject subject;
+    struct subject subjects[LAYOUTS];
 
-    subject_open(&subject);
-    check(&subject, questions);
+    for (int layout = 0; layout < LAYOUTS; layout++) {
+        subject_open(&subjects[layout], layout, redis);
+        check(&subjects[layout], questions);
+    }
     puts("operation\tbatch\tin_flight\tround\titems_per_s\tclient_us\tserver_us");
     for (int round = 0; round < ROUNDS; round++)
         for (int i = 0; i < TRIALS; i++) { /* forth and back: of two that are compared each is the first at times */
             const struct trial *trial = &trials[round % 2 == 0 ? i : TRIALS - 1 - i];
-            measure(&subject, trial, trial->operation == BENCH_LOOK_UP ? questions : news, redis, round);
+            measure(&subjects[trial->layout], trial, trial->operation == BENCH_LOOK_UP ? questions : news, redis,
+                    round);
         }
-    hibloom_async_close(subject.filter);
-    hibloom_async_free(subject.store);
-    hibloom_close(subject.work.filter);
-    hibloom_store_free(subject.work.store);
-    event_base_free(subject.loop);
+    for (int layout = 0; layout < LAYOUTS; layout++)
+        subject_close(&subjects[layout]);
     redisFree(redis);
     free(news);
     free(questions);

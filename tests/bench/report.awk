@@ -131,7 +131,7 @@ function print_targets(    i, method, n, single)
             target("retries while nothing fails, " ready_title(keys["retries", i]), 0.97, "", \
                 ready_share(keys["retries", i], "items_per_s"))
     for (i = 1; i <= count["async"]; i++)
-        if (name["async", keys["async", i], "in_flight"] > 1) {
+        if (name["async", keys["async", i], "in_flight"] > 1 && keys["async", i] !~ /hiredis/) {
             single = name["async", keys["async", i], "batch"] == 1
             target("on an event loop, " async_title(keys["async", i]) (single ? ", against one" : ", against blocking calls"), \
                 single ? 10 : 0.8, " x", async_share(keys["async", i], single ? 1 : 0))
@@ -435,7 +435,8 @@ function async_title(key,    batch, operation, in_flight)
     operation = name["async", key, "operation"]
     in_flight = name["async", key, "in_flight"]
     return (batch == 1 ? "single " : "") \
-        (operation == "look up" ? "look-ups" : operation == "add" ? "adds" : "adds with is_new") ", " \
+        (operation ~ /look up/ ? "look-ups" : operation == "add" ? "adds" : operation ~ /hiredis/ ? "look-ups by hiredis alone" : \
+        "adds with is_new") (operation ~ /^blocked/ ? " (blocked layout)" : "") ", " \
         (in_flight == 0 ? "blocking" : in_flight " in flight")
 }
 
@@ -458,9 +459,14 @@ function print_async(    i, key, batch)
         batch = name["async", key, "batch"]
         printf "| %s%s | %s | %s | %s | %s |\n", batch == 1 ? "" : "batches of ", async_title(key), \
             spread(series("async", key, "items_per_s")), \
-            name["async", key, "in_flight"] == 0 ? "" : spread(async_share(key, 0), " x"), \
+            name["async", key, "in_flight"] == 0 || key ~ /hiredis/ ? "" : spread(async_share(key, 0), " x"), \
             short(median(series("async", key, "client_us"))), short(median(series("async", key, "server_us")))
     }
+    print "\nhiredis alone sends such commands, and a callback with the last of them only. With 256 in flight it does"
+    print spread(async_share("hiredis alone|1|256", 1), " times") " what it does with one, in the blocked layout " \
+        spread(async_share("blocked hiredis alone|1|256", 1), " times") "."
+    print "The server's CPU for these commands allows " grouped(sprintf("%d", 1e6 / median(series("async", "hiredis alone|1|256", "server_us")))) \
+        " and " grouped(sprintf("%d", 1e6 / median(series("async", "blocked hiredis alone|1|256", "server_us")))) " a second."
     print "\nThe more a round trip costs, the more calls in flight gain. On loopback it costs little: blocking batches,"
     print "which hardly wait, look up " spread(quotient(series("async", "look up|1000|0", "items_per_s"), \
         series("async", "look up|1|1", "items_per_s")), " times") " what one look-up in flight does."

@@ -208,7 +208,9 @@ static void nodes_that_no_seed_names_are_asked_too(void **state)
     assert_ok(add(filter), store);
     assert_ok(look(filter), store);
     kill_all(); /* and nobody is left but the seed that is to come back */
-    assert_status(hibloom_connect(&(hibloom_store *){NULL}, uri, &hasty), HIBLOOM_EIO, NULL);
+    hibloom_store *failed;
+    assert_status(hibloom_connect(&failed, uri, &hasty), HIBLOOM_EIO, failed);
+    hibloom_store_free(failed);
     hibloom_close(filter);
     hibloom_store_free(store);
 }
@@ -269,7 +271,56 @@ static void more_replicas_than_there_are_is_said_in_words(void **state)
     whole = true;
 }
 
-/* One shard has lost its replica, the others have theirs: no other node's answer stands for it. */
+static char *name_on(char name[2], int node)
+{
+    strcpy(name, "a");
+    while (owner_of(name) != redis_cluster_node(cluster, node))
+        name[0]++;
+    return name;
+}
+
+/* Its slot is node 0's now, and the store hears it from node 2, which has no replica. */
+static void assert_moved_is_no_write(hibloom_store *store)
+{
+    char name[2];
+    hibloom *filter = test_open(store, name_on(name, 2), SINGLE);
+    const int slot = redis_cluster_slot(cluster, name);
+    const struct redis_cluster_move move = {slot, slot, 2, 0};
+
+    redis_cluster_begin_move(cluster, &move);
+    assert_int_equal(redis_cluster_move_keys(cluster, &move, 10), 1);
+    redis_cluster_end_move(cluster, &move);
+    assert_ok(add(filter), store);
+    hibloom_close(filter);
+}
+
+/* Node 2 has the root, which is asked whether the filter is there, and another one the item's segment. */
+static void assert_proof_is_no_write(hibloom_store *store)
+{
+    const hibloom_spec spec = test_spec(TEXT);
+    hibloom_position positions[7];
+    char name[] = "a:0", segment[16];
+    size_t item = 0;
+
+    while (owner_of(name) != redis_cluster_node(cluster, 2))
+        name[0]++;
+    do {
+        item++;
+        assert_ok(hibloom_positions(&spec, items[item].data, items[item].len, positions), NULL);
+        snprintf(segment, sizeof segment, "%c:%u", name[0], positions[0].key);
+    } while (owner_of(segment) == redis_cluster_node(cluster, 2));
+    name[1] = '\0';
+    hibloom *filter = test_open(store, name, TEXT);
+    for (int i = 0; i < 2; i++) {
+        test_sleep_ms(i == 0 ? 0 : 150); /* then the last proof is an old one */
+        assert_ok(hibloom_add(filter, items[item].data, items[item].len, NULL), store);
+    }
+    assert_ok(hibloom_drop(filter), store);
+    hibloom_close(filter);
+}
+
+/* One shard has lost its replica, the others have theirs: no other node's answer stands for it, nor
+ * is it asked where it wrote nothing. */
 static void each_server_must_have_its_own_replica(void **state)
 {
     const hibloom_connect_options options = {OPTIONS, .retry_ms = 300, .min_replicas = 1, .replicas_ms = 100};
@@ -280,8 +331,11 @@ static void each_server_must_have_its_own_replica(void **state)
         hibloom *filter = test_open(store, name, SINGLE);
         const bool lacks = owner_of(name) == redis_cluster_node(cluster, 2);
         assert_status(add(filter), lacks ? HIBLOOM_EUNAVAILABLE : HIBLOOM_OK, store);
+        assert_ok(hibloom_drop(filter), store);
         hibloom_close(filter);
     }
+    assert_proof_is_no_write(store);
+    assert_moved_is_no_write(store);
     hibloom_store_free(store);
 }
 
@@ -314,6 +368,26 @@ static void a_deadline_ends_calls_on_a_node_that_is_paused(void **state)
     hibloom_close(filter);
     hibloom_store_free(store);
     whole = true;
+}
+
+/* Of six nodes, each of which costs a time-out, one is asked after the call's time is over. */
+static void where_none_answers_a_call_ends_soon_after_its_time(void **state)
+{
+    const hibloom_connect_options options = {OPTIONS, .retry_ms = 300, .command_timeout_ms = 1000};
+    hibloom_store *store = test_connect(redis_cluster_uri(cluster), &options);
+    hibloom *filter = test_open(store, "seen", SINGLE);
+
+    assert_ok(add(filter), store);
+    for (int node = 0; node < 2 * PRIMARIES; node++)
+        redis_server_pause(redis_cluster_node(cluster, node));
+    const uint64_t since = test_now_ms();
+    assert_status(look(filter), HIBLOOM_ETIMEDOUT, store);
+    assert_in_range(test_now_ms() - since, 1900, 4500);
+    for (int node = 0; node < 2 * PRIMARIES; node++)
+        redis_server_resume(redis_cluster_node(cluster, node));
+    redis_cluster_wait_settled(cluster);
+    hibloom_close(filter);
+    hibloom_store_free(store);
 }
 
 /* For so long; a process of its own resumes it, which is to be waited for. */
@@ -392,6 +466,7 @@ int main(void)
         ON(each_handle_is_told_once_that_a_server_forgot, set_up_replicas),
         ON(who_was_idle_is_told_before_a_look_up_answers, set_up_replicas),
         ON(nodes_that_no_seed_names_are_asked_too, set_up_replicas),
+        ON(where_none_answers_a_call_ends_soon_after_its_time, set_up_replicas),
         ON(a_deadline_ends_calls_on_a_node_that_is_paused, set_up),
         ON(a_deadline_is_over_with_its_call, set_up),
         ON(a_node_that_is_slow_does_not_time_out_the_others, set_up),

@@ -131,6 +131,95 @@ static void keys_of_slots_that_nobody_has_are_unavailable_and_others_work(void *
     redis_cluster_stop(cluster);
 }
 
+/* ---- Nodes that lose their slots ---------------------------------------------------------- */
+
+static bool is_connected(struct redis_cluster *cluster, int node)
+{
+    redisReply *list = redis_server_must(redis_cluster_node(cluster, node), "CLIENT LIST TYPE NORMAL");
+    const bool connected = strstr(list->str, " name=counted ") != NULL;
+
+    freeReplyObject(list);
+    return connected;
+}
+
+/* Where no key is in them, that is quicker than to move one after the other. */
+static void hand_over(struct redis_cluster *cluster, int from, int to)
+{
+    const int first = REDIS_CLUSTER_SLOTS * 2 / 3, last = REDIS_CLUSTER_SLOTS - 1;
+
+    for (int i = 0; i < PRIMARIES; i++)
+        freeReplyObject(redis_server_must(redis_cluster_node(cluster, (from + i) % PRIMARIES),
+                                          "CLUSTER DELSLOTSRANGE %d %d", first, last));
+    freeReplyObject(redis_server_must(redis_cluster_node(cluster, to), "CLUSTER ADDSLOTSRANGE %d %d", first, last));
+    redis_cluster_wait_settled(cluster);
+}
+
+static long long maps_asked(struct redis_cluster *cluster)
+{
+    long long asked = 0;
+
+    for (int node = 0; node < PRIMARIES; node++) {
+        redisContext *redis = redis_server_connect(redis_cluster_node(cluster, node));
+        asked += test_calls_of(redis, "cluster|slots");
+        redisFree(redis);
+    }
+    return asked;
+}
+
+static void a_node_that_the_map_names_no_more_is_not_kept_connected(void **state)
+{
+    static const char *const args[] = {"--cluster-allow-replica-migration", "no", NULL};
+    const hibloom_connect_options options = {.size = sizeof options, .accept_restarts = true, .client_name = "counted"};
+    struct redis_cluster *cluster = start(args);
+    hibloom_store *store = test_connect(redis_cluster_uri(cluster), &options);
+    char name[] = "a";
+
+    while (redis_cluster_slot(cluster, name) < REDIS_CLUSTER_SLOTS * 2 / 3)
+        name[0]++;
+    for (int turn = 0; turn < 4; turn++) { /* it loses them before the second one, and has them back before the third */
+        const long long asked = maps_asked(cluster);
+        if (turn > 0)
+            hand_over(cluster, turn % 2 == 1 ? 2 : 0, turn % 2 == 1 ? 0 : 2);
+        hibloom *filter = test_open(store, name, SINGLE);
+        assert_ok(hibloom_add_many(filter, items, ITEMS, NULL), store);
+        assert_ok(hibloom_contains_many(filter, items, ITEMS, answers), store);
+        for (size_t i = 0; i < ITEMS; i++)
+            assert_true(answers[i]);
+        assert_int_equal(is_connected(cluster, 2), turn % 2 == 0);
+        assert_int_equal(maps_asked(cluster) - asked, turn > 0);
+        assert_ok(hibloom_drop(filter), store);
+        hibloom_close(filter);
+    }
+    hibloom_store_free(store);
+    redis_cluster_stop(cluster);
+}
+
+/* A seed whose place in the cluster is not known yet. One that is closed begins its script anew. */
+static void a_seed_that_cannot_tell_yet_is_asked_again_on_its_connection(void **state)
+{
+#define LOADING "-LOADING Redis is loading the dataset in memory\r\n"
+    static const struct script_step script[] = {
+        SCRIPT_WELCOME,
+        SCRIPT_READ(1),
+        SCRIPT_SEND(LOADING),
+        SCRIPT_READ(1),
+        SCRIPT_SEND(LOADING),
+        SCRIPT_READ(1),
+        SCRIPT_SEND("*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:1\r\n"),
+        SCRIPT_END};
+    const hibloom_connect_options options = {.size = sizeof options, .retry_ms = 5000};
+    struct scripted_server *seed = scripted_server_start_tcp(script, "127.0.0.1");
+    hibloom_stats stats;
+    char uri[64];
+
+    snprintf(uri, sizeof uri, "redis+cluster://127.0.0.1:%d", scripted_server_port(seed));
+    hibloom_store *store = test_connect(uri, &options);
+    hibloom_get_stats(store, &stats);
+    assert_int_equal(stats.connections, 1);
+    hibloom_store_free(store);
+    scripted_server_stop(seed);
+}
+
 /* ---- From the middle of an exchange on --------------------------------------------------
  *
  * A bare bitmap "b" of 8 bits, whose slot is 3300; three items with is_new. Its node says that
@@ -215,6 +304,8 @@ int main(void)
         cmocka_unit_test(nodes_may_have_names),
         cmocka_unit_test(each_node_is_given_the_password),
         cmocka_unit_test(keys_of_slots_that_nobody_has_are_unavailable_and_others_work),
+        cmocka_unit_test(a_node_that_the_map_names_no_more_is_not_kept_connected),
+        cmocka_unit_test(a_seed_that_cannot_tell_yet_is_asked_again_on_its_connection),
         cmocka_unit_test(an_exchange_that_is_refused_in_its_middle_goes_on_there),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

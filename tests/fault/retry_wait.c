@@ -6,6 +6,7 @@
 
 #include <hiredis/hiredis.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -261,6 +262,63 @@ static void without_retry_ms_a_call_fails_at_once(void **state)
     hibloom_store_free(store);
 }
 
+/* ---- Replicas ------------------------------------------------------------------------------ */
+
+static atomic_bool over;
+
+/* Cuts off whoever waits for replicas, again and again. */
+static void *cut_waiting(void *argument)
+{
+    redisContext *own = redis_server_connect(server);
+
+    for (const uint64_t until = test_now_ms() + RETRY_MS; !atomic_load(&over) && test_now_ms() < until;) {
+        redisReply *list = redisCommand(own, "CLIENT LIST");
+        const char *at = strstr(list->str, " cmd=wait ");
+        while (at != NULL && at > list->str && at[-1] != '\n')
+            at--;
+        if (at != NULL)
+            freeReplyObject(redisCommand(own, "CLIENT KILL ID %d", atoi(at + strlen("id="))));
+        freeReplyObject(list);
+        test_sleep_ms(1);
+    }
+    redisFree(own);
+    return NULL;
+}
+
+/* The adds come through each time, so there is always an answer, and never an end. */
+static void adds_whose_replicas_are_lost_again_and_again_are_given_up_in_time(void **state)
+{
+    static const uint32_t retries[] = {0, SHORT_MS};
+
+    for (size_t i = 0; i < 2; i++) {
+        const hibloom_connect_options options = {
+            .size = sizeof options, .retry_ms = retries[i], .min_replicas = 1, .replicas_ms = 4000};
+        hibloom_store *store = test_connect(redis_server_uri(server), &options);
+        hibloom *filter = test_open(store, "replicas", variants[1].spec);
+        pthread_t cuts;
+        bool is_new;
+
+        test_command(redis, "CONFIG RESETSTAT");
+        atomic_store(&over, false);
+        assert_int_equal(pthread_create(&cuts, NULL, cut_waiting, NULL), 0);
+        const uint64_t since = test_now_ms();
+        const hibloom_status status = hibloom_add(filter, "x", 1, &is_new);
+        const uint64_t elapsed = test_now_ms() - since;
+        atomic_store(&over, true);
+        pthread_join(cuts, NULL);
+        assert_status(status, HIBLOOM_EUNAVAILABLE, store);
+        assert_non_null(strstr(hibloom_store_error(store), "add them again"));
+        assert_in_range(elapsed, retries[i] * 9 / 10, retries[i] + SLACK_MS);
+        if (retries[i] == 0)
+            assert_int_equal(test_calls_of(redis, "wait"), 1);
+        else /* and the pauses grow */
+            assert_in_range(test_calls_of(redis, "wait"), 3, 20);
+        assert_ok(hibloom_drop(filter), store);
+        hibloom_close(filter);
+        hibloom_store_free(store);
+    }
+}
+
 /* ---- Deadlines ----------------------------------------------------------------------------- */
 
 static void assert_deadline(hibloom *filter, hibloom_store *store)
@@ -312,6 +370,7 @@ int main(void)
         cmocka_unit_test(a_server_that_is_gone_is_given_up_in_time),
         cmocka_unit_test(who_is_no_cluster_is_not_redirected),
         cmocka_unit_test(without_retry_ms_a_call_fails_at_once),
+        cmocka_unit_test(adds_whose_replicas_are_lost_again_and_again_are_given_up_in_time),
         cmocka_unit_test(a_deadline_ends_silence_refusals_and_lost_connections),
     };
 

@@ -2,7 +2,8 @@
  * a dialogue, either way, with and without retries: each call fails as hibloom.h says
  * or not at all, the next one works, and what is stored is right to the bit.
  *
- * Of one server; cluster.c does the same to a node of a cluster. */
+ * Of one server and blocking calls; cluster.c does the same to a node of a cluster,
+ * tests/async/bytes.c on event loops. */
 #include "support/byte_faults.h"
 #include "support/proxied.h"
 
@@ -12,6 +13,7 @@ static int set_up(void **state)
 {
     (void)proxied_set_up(state);
     faults = (struct byte_faults){.proxy = proxy,
+                                  .hold = dialogue_hold,
                                   .walks = 2 * BYTE_FAULT_WALKS,
                                   .dialogue.uri = proxy_uri(proxy),
                                   .dialogue.servers = &redis,

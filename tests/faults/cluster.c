@@ -61,6 +61,7 @@ static int tear_down(void **state)
 static void on_a_node_of_a_cluster(void **state)
 {
     struct byte_faults faults = {.proxy = proxy,
+                                 .hold = dialogue_hold,
                                  .walks = BYTE_FAULT_WALKS,
                                  .dialogue = {.uri = uri,
                                               .options = HIBLOOM_CONNECT_OPTIONS_INIT,

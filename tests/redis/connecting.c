@@ -102,6 +102,28 @@ static void the_log_tells_connections_and_failures(void **state)
     hibloom_store_free(store);
 }
 
+/* Which must not end before they begin. The server answers late, and refuses for a while. */
+static void the_longest_waits_that_can_be_asked_for_are_long(void **state)
+{
+    const hibloom_connect_options options = {.connect_timeout_ms = UINT32_MAX,
+                                             .command_timeout_ms = UINT32_MAX,
+                                             .size = sizeof options,
+                                             .retry_ms = UINT32_MAX,
+                                             .keepalive_s = UINT32_MAX};
+    hibloom_store *store = test_connect(redis_server_uri(server), &options);
+    hibloom *filter = test_open(store, "patient", "capacity=100 error=0.01");
+    bool found;
+
+    hibloom_store_deadline(store, UINT32_MAX);
+    test_command(redis, "CLIENT PAUSE 300 ALL");
+    assert_ok(hibloom_contains(filter, "x", 1, &found), store);
+    assert_true(test_command(redis, "CLIENT KILL TYPE normal SKIPME yes") >= 1);
+    assert_ok(hibloom_contains(filter, "x", 1, &found), store);
+    assert_ok(hibloom_drop(filter), store);
+    hibloom_close(filter);
+    hibloom_store_free(store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -109,6 +131,7 @@ int main(void)
         cmocka_unit_test(without_a_wish_the_system_decides),
         cmocka_unit_test(the_connection_has_its_name),
         cmocka_unit_test(the_log_tells_connections_and_failures),
+        cmocka_unit_test(the_longest_waits_that_can_be_asked_for_are_long),
     };
     return cmocka_run_group_tests(tests, served_set_up, served_tear_down);
 }

@@ -138,6 +138,21 @@ static void an_idle_connection_is_used_again(void **state)
     subject_end(&subject);
 }
 
+/* TLS is waited for by poll, whose time is an int. */
+static void the_longest_time_out_is_long(void **state)
+{
+    hibloom_connect_options options = trusting();
+    redisContext *redis = redis_server_connect(tls_server);
+    struct subject subject;
+
+    options.connect_timeout_ms = options.command_timeout_ms = UINT32_MAX;
+    subject_begin(&subject, redis_server_uri(tls_server), &variants[0], &options);
+    test_command(redis, "CLIENT PAUSE 300 ALL");
+    subject_check(&subject);
+    subject_end(&subject);
+    redisFree(redis);
+}
+
 /* ---- With a server that is more talkative than Redis -------------------------------------- */
 
 static const char *front_uri(const struct tls_front *front, const char *host, const char *query)
@@ -295,6 +310,7 @@ int main(void)
         cmocka_unit_test(after_a_kill_and_a_restart_the_next_call_connects_anew),
         cmocka_unit_test(a_call_whose_connection_dies_is_retried),
         cmocka_unit_test(an_idle_connection_is_used_again),
+        cmocka_unit_test(the_longest_time_out_is_long),
         cmocka_unit_test(new_keys_and_tickets_do_not_end_an_idle_connection),
         cmocka_unit_test(tls_1_2_will_do),
         cmocka_unit_test(the_server_is_asked_for_the_host_by_name),

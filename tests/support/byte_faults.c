@@ -2,6 +2,7 @@
 #include "byte_faults.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 enum { PATIENT_MS = 5000, STOP_MS = 200, SPLIT_MS = 1, DELAY_MS = 30, RETRY_MS = 4000, LATE = 2 };
 
@@ -46,6 +47,54 @@ static const struct {
     {"delayed", delay, PATIENT_MS, 0, never_fails, false},
 };
 
+/* ---- What the library holds ------------------------------------------------------- */
+
+static long live; /* allocations of it that are not freed yet */
+
+static void *count(void *fresh)
+{
+    live += fresh != NULL;
+    return fresh;
+}
+
+static void *count_malloc(size_t size)
+{
+    return count(malloc(size));
+}
+
+static void *count_calloc(size_t n, size_t size)
+{
+    return count(calloc(n, size));
+}
+
+static void *count_realloc(void *old, size_t size)
+{
+    void *fresh = realloc(old, size);
+
+    live += old == NULL && fresh != NULL;
+    return fresh;
+}
+
+static void count_free(void *old)
+{
+    live -= old != NULL;
+    free(old);
+}
+
+/* Nothing of it is left. */
+static void hold(const struct byte_faults *f, struct dialogue *d)
+{
+    static const hibloom_allocator counting = {count_malloc, count_calloc, count_realloc, count_free};
+
+    assert_ok(hibloom_set_allocator(&counting), NULL);
+    f->hold(d);
+    if (live != 0)
+        fail_msg("%s, place %llu: %ld allocations are left", d->what, (unsigned long long)d->place, live);
+    assert_ok(hibloom_set_allocator(NULL), NULL);
+}
+
+/* ---- Committing -------------------------------------------------------------------- */
+
 /* How many bytes pass where nothing is broken. */
 static uint64_t measure(struct byte_faults *f, enum proxy_way way)
 {
@@ -58,7 +107,7 @@ static uint64_t measure(struct byte_faults *f, enum proxy_way way)
     d->options.retry_ms = 0;
     proxy_wait_idle(f->proxy);
     proxy_mark(f->proxy);
-    dialogue_hold(d);
+    hold(f, d);
     return proxy_bytes(f->proxy, way);
 }
 
@@ -80,7 +129,7 @@ static void commit_everywhere(struct byte_faults *f, unsigned kind, enum proxy_w
         proxy_wait_idle(f->proxy);
         const unsigned connections = proxy_connections(f->proxy);
         kinds[kind].commit(f->proxy, way, d->place);
-        dialogue_hold(d);
+        hold(f, d);
         failed += d->failures > 0;
         reconnected += proxy_connections(f->proxy) - connections > 1;
     }

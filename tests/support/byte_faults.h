@@ -9,8 +9,9 @@ enum { BYTE_FAULTS = 6, BYTE_FAULT_WALKS = 2 * BYTE_FAULTS };
 
 struct byte_faults {
     struct proxy *proxy;
-    struct dialogue dialogue; /* its uri, options.commands, spec and servers are set */
-    unsigned walks;           /* of the whole program */
+    struct dialogue dialogue;        /* its uri, options.commands, spec and servers are set */
+    void (*hold)(struct dialogue *); /* holds it: dialogue_hold, or the same on an event loop */
+    unsigned walks;                  /* of the whole program */
 };
 
 /* All of them, both ways. */

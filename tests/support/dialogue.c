@@ -1,27 +1,19 @@
 /* A dialogue, and the places in it. See dialogue.h. */
 #include "dialogue.h"
+#include "mirror.h"
 
-#include <hiredis/hiredis.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { FEW = 20, KEYS_MAX = 4, SECONDS = 8, PLACES_LEAST = 3, UNWRITTEN = 0xA5 };
+enum { SECONDS = 8, PLACES_LEAST = 3, UNWRITTEN = 0xA5 };
 
 static const char filter_name[] = "said", other_name[] = "other";
 
-/* The items of one call, and those that are never added. */
-struct few {
-    char text[FEW][16];
-    hibloom_item items[FEW];
-};
-
 struct partner {
     struct dialogue *d;
-    hibloom_spec spec;
     hibloom_store *store, *memory;
     hibloom *filter, *other, *here;
-    unsigned char *bits[KEYS_MAX]; /* what has to be in each key of the filter */
+    struct mirror mirror; /* of the filter */
 };
 
 /* ---- Calls that may fail ------------------------------------------------------------- */
@@ -83,80 +75,6 @@ static void drop(struct partner *p, hibloom *filter)
     } while (is_again(d, p->store, status, "hibloom_drop"));
 }
 
-static void assert_said(const struct partner *p, bool so, const char *what)
-{
-    if (!so)
-        fail_msg("%s, place %llu: not so: %s", p->d->what, (unsigned long long)p->d->place, what);
-}
-
-/* ---- What is in ------------------------------------------------------------------------ */
-
-static void make_few(struct few *few, char first)
-{
-    for (unsigned i = 0; i < FEW; i++)
-        few->items[i] = (hibloom_item){few->text[i],
-                                       (size_t)snprintf(few->text[i], sizeof few->text[i], "%c%u", first, i)};
-}
-
-static uint64_t bits_of_key(const hibloom_spec *spec)
-{
-    return (spec->bits + spec->segments - 1) / spec->segments;
-}
-
-static size_t bytes_of_key(const hibloom_spec *spec)
-{
-    return (size_t)(bits_of_key(spec) + 7) / 8;
-}
-
-static void expect_in(struct partner *p, const struct few *few)
-{
-    hibloom_position positions[HIBLOOM_HASHES_MAX];
-
-    for (unsigned i = 0; i < FEW; i++) {
-        assert_ok(hibloom_positions(&p->spec, few->items[i].data, few->items[i].len, positions), NULL);
-        for (unsigned k = 0; k < p->spec.hashes; k++)
-            p->bits[positions[k].key][positions[k].bit / 8] |= (unsigned char)(0x80 >> positions[k].bit % 8);
-    }
-}
-
-static uint64_t count_expected(const struct partner *p)
-{
-    uint64_t n = 0;
-
-    for (unsigned key = 0; key < p->spec.segments; key++)
-        for (size_t i = 0; i < bytes_of_key(&p->spec); i++)
-            n += (unsigned)__builtin_popcount(p->bits[key][i]);
-    return n;
-}
-
-/* Of a cluster's nodes the one that has the key's slot answers. */
-static redisReply *ask_servers(const struct dialogue *d, const char *key, size_t last)
-{
-    for (int i = 0; i < d->server_count; i++) {
-        redisReply *reply = redisCommand(d->servers[i], "GETRANGE %s 0 %llu", key, (unsigned long long)last);
-        if (reply != NULL && reply->type == REDIS_REPLY_STRING)
-            return reply;
-        freeReplyObject(reply);
-    }
-    fail_msg("%s, place %llu: no server has the slot of '%s'", d->what, (unsigned long long)d->place, key);
-    return NULL;
-}
-
-static void assert_bits(const struct partner *p, const char *after)
-{
-    const size_t bytes = bytes_of_key(&p->spec);
-
-    for (unsigned key = 0; key < p->spec.segments; key++) {
-        char name[64];
-        snprintf(name, sizeof name, p->spec.segments > 1 ? "%s:%u" : "%s", filter_name, key);
-        redisReply *reply = ask_servers(p->d, name, bytes - 1);
-        if (reply->len != bytes || memcmp(reply->str, p->bits[key], bytes) != 0)
-            fail_msg("%s, place %llu: after %s, '%s' has other bits than it should", p->d->what,
-                     (unsigned long long)p->d->place, after, name);
-        freeReplyObject(reply);
-    }
-}
-
 /* ---- What is said ------------------------------------------------------------------------ */
 
 static void open_filters(struct partner *p)
@@ -164,8 +82,8 @@ static void open_filters(struct partner *p)
     hibloom *const unwritten = (hibloom *)(void *)p;
 
     p->filter = p->other = unwritten;
-    UNTIL_OK(p, hibloom_open(&p->filter, p->store, filter_name, &p->spec));
-    UNTIL_OK(p, hibloom_open(&p->other, p->store, other_name, &p->spec));
+    UNTIL_OK(p, hibloom_open(&p->filter, p->store, filter_name, &p->mirror.spec));
+    UNTIL_OK(p, hibloom_open(&p->other, p->store, other_name, &p->mirror.spec));
 }
 
 /* Where no call failed, each is new: nobody has added it before. */
@@ -176,11 +94,11 @@ static void add_as_new(struct partner *p, const struct few *few)
 
     UNTIL_OK(p, hibloom_add_many(p->filter, few->items, FEW - 1, is_new));
     for (unsigned i = 0; i < FEW - 1; i++)
-        assert_said(p, is_new[i] || p->d->failures > before, "a fresh item is new");
+        assert_said(p->d, is_new[i] || p->d->failures > before, "a fresh item is new");
     const unsigned single = p->d->failures;
     UNTIL_OK(p, hibloom_add(p->filter, few->items[FEW - 1].data, few->items[FEW - 1].len, &one));
-    assert_said(p, one || p->d->failures > single, "a fresh item that is added by itself is new");
-    expect_in(p, few);
+    assert_said(p->d, one || p->d->failures > single, "a fresh item that is added by itself is new");
+    mirror_add(&p->mirror, few);
 }
 
 static void ask_for(struct partner *p, const struct few *few, bool in)
@@ -190,12 +108,12 @@ static void ask_for(struct partner *p, const struct few *few, bool in)
 
     memset(found, UNWRITTEN, sizeof found);
     const unsigned before = p->d->failures;
-    UNTIL_OK(p, (assert_said(p, p->d->failures == before || bytes[FEW - 1] == UNWRITTEN, "no answer is written"),
+    UNTIL_OK(p, (assert_said(p->d, p->d->failures == before || bytes[FEW - 1] == UNWRITTEN, "no answer is written"),
                  hibloom_contains_many(p->filter, few->items, FEW, found)));
     for (unsigned i = 0; i < FEW; i++)
-        assert_said(p, found[i] == in, "the answer of contains_many is right");
+        assert_said(p->d, found[i] == in, "the answer of contains_many is right");
     UNTIL_OK(p, hibloom_contains(p->filter, few->items[0].data, few->items[0].len, &one));
-    assert_said(p, one == in, "the answer of contains is right");
+    assert_said(p->d, one == in, "the answer of contains is right");
 }
 
 static void count(struct partner *p)
@@ -203,49 +121,42 @@ static void count(struct partner *p)
     hibloom_info info;
 
     UNTIL_OK(p, hibloom_get_info(p->filter, &info));
-    assert_said(p, info.keys == p->spec.segments && info.bits_set == count_expected(p), "info counts right");
+    assert_said(p->d, info.keys == p->mirror.spec.segments && info.bits_set == mirror_count(&p->mirror),
+                "info counts right");
 }
 
 static void merge(struct partner *p, const struct few *remote, const struct few *local)
 {
     UNTIL_OK(p, hibloom_add_many(p->other, remote->items, FEW, NULL));
     UNTIL_OK(p, hibloom_merge(p->filter, p->other));
-    expect_in(p, remote);
+    mirror_add(&p->mirror, remote);
     assert_ok(hibloom_add_many(p->here, local->items, FEW, NULL), p->memory);
     UNTIL_OK(p, hibloom_merge(p->filter, p->here));
-    expect_in(p, local);
-    assert_bits(p, "merge");
+    mirror_add(&p->mirror, local);
+    mirror_assert(&p->mirror, "merge");
 }
 
 static void clear(struct partner *p)
 {
     UNTIL_OK(p, hibloom_clear(p->filter));
-    for (unsigned key = 0; key < p->spec.segments; key++)
-        memset(p->bits[key], 0, bytes_of_key(&p->spec));
-    assert_bits(p, "clear");
-}
-
-static void assert_no_key(const struct dialogue *d)
-{
-    for (int i = 0; i < d->server_count; i++)
-        if (test_command(d->servers[i], "DBSIZE") != 0)
-            fail_msg("%s, place %llu: a key is left over", d->what, (unsigned long long)d->place);
+    mirror_clear(&p->mirror);
+    mirror_assert(&p->mirror, "clear");
 }
 
 static void converse(struct partner *p)
 {
     struct few first, second, third, fourth, absent;
 
-    make_few(&first, 'a');
-    make_few(&second, 'b');
-    make_few(&third, 'c');
-    make_few(&fourth, 'd');
-    make_few(&absent, 'x');
+    few_make(&first, 'a');
+    few_make(&second, 'b');
+    few_make(&third, 'c');
+    few_make(&fourth, 'd');
+    few_make(&absent, 'x');
     open_filters(p);
     add_as_new(p, &first);
     UNTIL_OK(p, hibloom_add_many(p->filter, second.items, FEW, NULL));
-    expect_in(p, &second);
-    assert_bits(p, "add");
+    mirror_add(&p->mirror, &second);
+    mirror_assert(&p->mirror, "add");
     ask_for(p, &first, true);
     ask_for(p, &second, true);
     ask_for(p, &absent, false);
@@ -254,22 +165,17 @@ static void converse(struct partner *p)
     clear(p);
     ask_for(p, &second, false);
     add_as_new(p, &first);
-    assert_bits(p, "the second add");
+    mirror_assert(&p->mirror, "the second add");
     drop(p, p->other);
     drop(p, p->filter);
 }
 
 void dialogue_hold(struct dialogue *d)
 {
-    struct partner p = {.d = d, .spec = test_spec(d->spec)};
+    struct partner p = {.d = d};
 
     d->failures = 0;
-    p.spec.segments += p.spec.segments == 0;
-    assert_true(p.spec.segments <= KEYS_MAX);
-    for (unsigned key = 0; key < p.spec.segments; key++) {
-        p.bits[key] = calloc(1, bytes_of_key(&p.spec));
-        assert_non_null(p.bits[key]);
-    }
+    mirror_make(&p.mirror, d, filter_name);
     assert_ok(hibloom_memory(&p.memory), NULL);
     p.here = test_open(p.memory, "here", d->spec);
     connect_store(&p);
@@ -281,8 +187,7 @@ void dialogue_hold(struct dialogue *d)
     hibloom_store_free(p.store);
     hibloom_close(p.here);
     hibloom_store_free(p.memory);
-    for (unsigned key = 0; key < p.spec.segments; key++)
-        free(p.bits[key]);
+    mirror_free(&p.mirror);
 }
 
 /* ---- Places ------------------------------------------------------------------------------- */

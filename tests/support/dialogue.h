@@ -1,7 +1,6 @@
 /* A dialogue that faults are committed on: a store is connected, two filters are
- * opened, filled, asked, counted, merged, cleared and dropped. What is in is kept
- * beside it in memory, bit by bit, and the server's strings are read past the
- * library and compared: an answer that is lost, doubled or shifted is seen.
+ * opened, filled, asked, counted, merged, cleared and dropped. What is in is compared
+ * with what should be: see mirror.h.
  *
  * A call that fails is made again on the same store, and then has to work. */
 #ifndef HIBLOOM_TEST_DIALOGUE_H

@@ -62,6 +62,22 @@ static void what_is_not_given_has_its_default(void **state)
 }
 
 /* It stays below the time-out of the whole pipeline, of which WAIT is a part. */
+/* Which poll would take for less than 0, and 1 more for 0. */
+static void no_time_out_is_longer_than_poll_can_wait(void **state)
+{
+    const hibloom_connect_options most = {.connect_timeout_ms = UINT32_MAX,
+                                          .command_timeout_ms = UINT32_MAX,
+                                          .size = sizeof most,
+                                          .replicas_ms = UINT32_MAX};
+    struct settings s = make(URI, &most);
+
+    (void)state;
+    assert_in_range(s.options.connect_timeout_ms, INT32_MAX / 2, INT32_MAX - 1);
+    assert_in_range(s.options.command_timeout_ms, INT32_MAX / 2, INT32_MAX - 1);
+    assert_in_range(s.options.replicas_ms, INT32_MAX / 2, INT32_MAX - 1);
+    settings_free(&s);
+}
+
 static void the_wait_for_replicas_is_shorter_than_the_time_out(void **state)
 {
     static const struct {
@@ -256,6 +272,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_not_given_has_its_default),
+        cmocka_unit_test(no_time_out_is_longer_than_poll_can_wait),
         cmocka_unit_test(the_wait_for_replicas_is_shorter_than_the_time_out),
         cmocka_unit_test(fields_behind_the_stated_size_are_not_read),
         cmocka_unit_test(strings_are_copied),

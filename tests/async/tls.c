@@ -1,0 +1,265 @@
+/* TLS on event loops: a filter works as without it, who is not trusted is refused with
+ * words, a handshake that stands still ends in time, and a server that dies while calls
+ * are on their way is waited for. */
+#include "loops/subject.h"
+#include "support/certificates.h"
+#include "support/tls_front.h"
+
+#ifdef HIBLOOM_TLS
+
+enum { CALLS = 500 };
+
+static const char text[] = "capacity=10000 error=0.0001 seed=5";
+
+static struct certificates *certificates;
+static struct redis_server *tls_server;
+static uint32_t numbers[CALLS];
+static struct outcome outcomes[CALLS];
+static bool found[CALLS];
+
+/* What it holds outlives a kill: each command is on disk before it is answered. */
+static int set_up(void **state)
+{
+    static const char *const args[] = {"--appendonly", "yes", "--appendfsync", "always", NULL};
+
+    signal(SIGPIPE, SIG_IGN);
+    for (uint32_t i = 0; i < CALLS; i++)
+        numbers[i] = i;
+    certificates = certificates_make();
+    tls_server = redis_server_start_tls(&certificates->server, args);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    redis_server_stop(tls_server);
+    certificates_remove(certificates);
+    return 0;
+}
+
+static hibloom_connect_options trusting(void)
+{
+    return (hibloom_connect_options){.size = sizeof(hibloom_connect_options),
+                                     .tls_cacert = certificates->ca,
+                                     .retry_ms = 20000,
+                                     .command_timeout_ms = 2000,
+                                     .accept_restarts = true};
+}
+
+/* All at once, each item in a call of its own. */
+static void begin_all(hibloom_async_filter *filter, bool adds)
+{
+    memset(outcomes, 0, sizeof outcomes);
+    memset(found, 0, sizeof found);
+    for (size_t i = 0; i < CALLS; i++) {
+        const hibloom_item item = {&numbers[i], sizeof *numbers};
+        outcomes[i].answers = &found[i];
+        assert_ok(NOTHING_WITHIN(adds ? hibloom_async_add(filter, &item, 1, true, on_answered, &outcomes[i])
+                                      : hibloom_async_contains(filter, &item, 1, on_answered, &outcomes[i])),
+                  NULL);
+    }
+}
+
+static void await_ok(void *loop, hibloom_async *async)
+{
+    await_all(loop, async, outcomes, CALLS);
+    for (size_t i = 0; i < CALLS; i++) {
+        if (outcomes[i].status != HIBLOOM_OK)
+            print_error("%s\n", hibloom_async_error(async));
+        assert_int_equal(outcomes[i].status, HIBLOOM_OK);
+    }
+}
+
+static void drop(void *loop, hibloom_async *async, hibloom_async_filter *filter)
+{
+    struct outcome dropped = {0};
+
+    assert_ok(hibloom_async_drop(filter, on_done, &dropped), NULL);
+    await_all(loop, async, &dropped, 1);
+    assert_int_equal(dropped.status, HIBLOOM_OK);
+}
+
+static void assert_each_once(void)
+{
+    for (size_t i = 0; i < CALLS; i++)
+        assert_int_equal(outcomes[i].calls, 1);
+}
+
+static void a_filter_does_over_tls_what_it_does_without(void **state)
+{
+    char name[TEST_NAME_SIZE];
+    const hibloom_connect_options options = trusting();
+    void *loop = loop_class->open();
+    hibloom_async *async = async_store(loop, redis_server_uri(tls_server), &options);
+    hibloom_async_filter *filter = async_filter(loop, async, test_name(name), text);
+
+    begin_all(filter, false);
+    await_ok(loop, async);
+    assert_null(memchr(found, true, CALLS));
+    begin_all(filter, true);
+    await_ok(loop, async);
+    assert_null(memchr(found, false, CALLS));
+    begin_all(filter, false);
+    await_ok(loop, async);
+    assert_null(memchr(found, false, CALLS));
+    drop(loop, async, filter);
+    hibloom_async_free(async);
+    close_loop(loop);
+    assert_each_once();
+}
+
+/* ---- Refused ------------------------------------------------------------------------------- */
+
+/* The first call fails so, once, and its words have these in them. */
+static void assert_refused(const char *uri, const hibloom_connect_options *options, hibloom_status expected,
+                           const char *words)
+{
+    void *loop = loop_class->open();
+    hibloom_async *async = async_store(loop, uri, options);
+    struct outcome opened = {0};
+
+    hibloom_async_tick(async);
+    assert_ok(NOTHING_WITHIN(hibloom_async_open(async, "f", NULL, on_opened, &opened)), NULL);
+    await_all(loop, async, &opened, 1);
+    if (opened.status != expected || strstr(hibloom_async_error(async), words) == NULL)
+        fail_msg("%s: %s: \"%s\"", loop_class->name, hibloom_strerror(opened.status), hibloom_async_error(async));
+    hibloom_async_free(async);
+    close_loop(loop);
+    assert_int_equal(opened.calls, 1);
+}
+
+static void who_is_not_trusted_is_refused_with_words(void **state)
+{
+    hibloom_connect_options options = trusting();
+
+    options.retry_ms = 0;
+    options.tls_cacert = certificates->unknown_ca;
+    assert_refused(redis_server_uri(tls_server), &options, HIBLOOM_EIO, "self-signed certificate in certificate chain");
+    options.tls_cacert = certificates->ca;
+    options.tls_sni = "wrong.example";
+    assert_refused(redis_server_uri(tls_server), &options, HIBLOOM_EIO, "hostname mismatch");
+}
+
+static const char *uri_of(const struct tls_front *front)
+{
+    static char uri[64];
+
+    snprintf(uri, sizeof uri, "rediss://127.0.0.1:%d", tls_front_port(front));
+    return uri;
+}
+
+static void a_handshake_that_stands_still_ends_in_time(void **state)
+{
+    struct tls_front *front = tls_front_start(&certificates->server, redis_server_socket(tls_server));
+    hibloom_connect_options options = trusting();
+    const uint64_t before = test_now_ms();
+
+    options.retry_ms = 0;
+    options.command_timeout_ms = 300;
+    tls_front_fault(front, TLS_FAULT_HOLD, 10);
+    assert_refused(uri_of(front), &options, HIBLOOM_ETIMEDOUT, "");
+    assert_in_range(test_now_ms() - before, 200, 10000);
+    tls_front_stop(front);
+}
+
+/* ---- It dies --------------------------------------------------------------------------------- */
+
+static void a_server_that_is_killed_under_calls_is_waited_for(void **state)
+{
+    char name[TEST_NAME_SIZE];
+    const hibloom_connect_options options = trusting();
+    void *loop = loop_class->open();
+    hibloom_async *async = async_store(loop, redis_server_uri(tls_server), &options);
+
+    hibloom_async_tick(async);
+    hibloom_async_filter *filter = async_filter(loop, async, test_name(name), text);
+    begin_all(filter, true);
+    await_ok(loop, async);
+    for (int adds = 0; adds < 2; adds++) {
+        redis_server_pause(tls_server); /* so none of them is answered */
+        begin_all(filter, adds == 1);
+        loop_class->turn(loop);
+        redis_server_kill(tls_server);
+        for (int i = 0; i < 50; i++, test_sleep_ms(1)) {
+            loop_class->turn(loop);
+            hibloom_async_tick(async);
+        }
+        for (size_t i = 0; i < CALLS; i++)
+            assert_int_equal(outcomes[i].calls, 0);
+        redis_server_restart(tls_server);
+        await_ok(loop, async);
+        if (adds == 0)
+            assert_null(memchr(found, false, CALLS));
+        assert_each_once();
+    }
+    drop(loop, async, filter);
+    hibloom_async_free(async);
+    close_loop(loop);
+    assert_each_once();
+}
+
+/* At places spread over the handshake, the greeting and the opening of a filter. */
+static void a_connection_that_is_cut_anywhere_is_made_anew(void **state)
+{
+    const hibloom_connect_options options = trusting();
+    struct tls_front *front = tls_front_start(&certificates->server, redis_server_socket(tls_server));
+    char name[TEST_NAME_SIZE];
+
+    for (size_t after = 0, all = 40000; after < all; after += 1 + all / 12) {
+        void *loop = loop_class->open();
+        tls_front_fault(front, after > 0 ? TLS_FAULT_CUT : TLS_FAULT_NONE, after);
+        hibloom_async *async = async_store(loop, uri_of(front), &options);
+        hibloom_async_tick(async);
+        struct outcome opened = {0};
+        const hibloom_spec spec = test_spec(text);
+        assert_ok(hibloom_async_open(async, test_name(name), &spec, on_opened, &opened), NULL);
+        for (int i = 0; i < 100 && opened.calls == 0; i++, test_sleep_ms(1)) {
+            loop_class->turn(loop);
+            hibloom_async_tick(async);
+        }
+        tls_front_fault(front, TLS_FAULT_NONE, 0);
+        await_all(loop, async, &opened, 1);
+        assert_int_equal(opened.status, HIBLOOM_OK);
+        all = after == 0 ? tls_front_sent(front) : all;
+        begin_all(opened.filter, true);
+        await_ok(loop, async);
+        begin_all(opened.filter, false);
+        await_ok(loop, async);
+        assert_null(memchr(found, false, CALLS));
+        drop(loop, async, opened.filter);
+        hibloom_async_free(async);
+        close_loop(loop);
+        assert_each_once();
+    }
+    tls_front_stop(front);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_filter_does_over_tls_what_it_does_without),
+        cmocka_unit_test(who_is_not_trusted_is_refused_with_words),
+        cmocka_unit_test(a_handshake_that_stands_still_ends_in_time),
+        cmocka_unit_test(a_server_that_is_killed_under_calls_is_waited_for),
+        cmocka_unit_test(a_connection_that_is_cut_anywhere_is_made_anew),
+    };
+
+    return run_on_each_loop(tests, sizeof tests / sizeof *tests, set_up, tear_down);
+}
+
+#else
+
+static void tls_works_on_event_loops(void **state)
+{
+    print_message("the library is built without TLS\n");
+    skip();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(tls_works_on_event_loops)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#endif

@@ -1,0 +1,156 @@
+/* Whose answers to a look-up count, where a Sentinel names the servers: not those of a
+ * master that has said that it is a replica now, and not those of two servers mixed.
+ *
+ * The Sentinel is a script that names the same servers for ever; they are real. */
+#include "support/proxy.h"
+#include "support/scripted_server.h"
+#include "support/served.h"
+#include "support/test.h"
+
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { ITEMS = 20, QUESTIONS = 2000 };
+
+#define TEXT "bits=8192 hashes=4 seed=5eed"
+
+/* ---- A Sentinel ------------------------------------------------------------------------- */
+
+static struct script_step script[2 * QUESTIONS + 4];
+static struct scripted_server *sentinel;
+static char answer[256];
+
+static void append_port(const char *before, int port)
+{
+    const size_t len = strlen(answer);
+    char digits[8];
+    const int n = snprintf(digits, sizeof digits, "%d", port);
+
+    snprintf(answer + len, sizeof answer - len, "%s$9\r\n127.0.0.1\r\n%s$%d\r\n%s\r\n", before,
+             before[0] == '*' && before[1] == '2' ? "" : "$4\r\nport\r\n", n, digits);
+}
+
+/* replica: its port; 0: nobody asks for one. */
+static void start_sentinel(int replica)
+{
+    size_t steps = 0;
+
+    answer[0] = '\0';
+    append_port("*2\r\n", redis_server_port(server));
+    if (replica != 0) {
+        append_port("*1\r\n*6\r\n$2\r\nip\r\n", replica);
+        strcat(answer, "$5\r\nflags\r\n$5\r\nslave\r\n");
+    }
+    script[steps++] = (struct script_step)SCRIPT_ACCEPT;
+    script[steps++] = (struct script_step)SCRIPT_READ(1);
+    script[steps++] = (struct script_step)SCRIPT_SEND(WELCOME);
+    for (int i = 0; i < QUESTIONS; i++) {
+        script[steps++] = (struct script_step)SCRIPT_READ(replica != 0 ? 2u : 1u);
+        script[steps++] = (struct script_step){SCRIPT_DO_SEND, answer, strlen(answer), 0};
+    }
+    assert_in_range(steps, 1, sizeof script / sizeof *script - 1); /* the rest is SCRIPT_END */
+    sentinel = scripted_server_start_tcp(script, "127.0.0.1");
+}
+
+static hibloom_store *connect_by_sentinel(const hibloom_connect_options *options)
+{
+    char uri[64];
+
+    snprintf(uri, sizeof uri, "redis+sentinel://127.0.0.1:%d/m", scripted_server_port(sentinel));
+    return test_connect(uri, options);
+}
+
+/* ---- A master that is none any more -------------------------------------------------------- */
+
+static void a_master_that_has_told_it_is_a_replica_answers_no_look_up(void **state)
+{
+    static const uint32_t retries_ms[] = {0, 200};
+
+    start_sentinel(0);
+    for (size_t i = 0; i < sizeof retries_ms / sizeof *retries_ms; i++) {
+        const hibloom_connect_options options = {.size = sizeof options, .retry_ms = retries_ms[i]};
+        hibloom_store *store = connect_by_sentinel(&options);
+        hibloom *filter = test_open(store, "f", TEXT);
+        bool found = false;
+
+        assert_ok(hibloom_add(filter, "x", 1, NULL), store);
+        test_command(redis, "REPLICAOF 127.0.0.1 1"); /* which nobody listens on: it has its data, and lags */
+        assert_status(hibloom_add(filter, "y", 1, NULL), HIBLOOM_EUNAVAILABLE, store);
+        const long long before = test_calls_of(redis, "getbit");
+        for (int look = 0; look < 3; look++)
+            assert_status(hibloom_contains(filter, "x", 1, &found), HIBLOOM_EUNAVAILABLE, store);
+        assert_int_equal(test_calls_of(redis, "getbit"), before);
+        test_command(redis, "REPLICAOF NO ONE");
+        assert_ok(hibloom_contains(filter, "x", 1, &found), store);
+        assert_true(found);
+        assert_ok(hibloom_drop(filter), store);
+        hibloom_close(filter);
+        hibloom_store_free(store);
+    }
+}
+
+/* ---- Two servers ---------------------------------------------------------------------------- */
+
+static char texts[ITEMS][8];
+static hibloom_item items[ITEMS];
+
+static bool all_found(hibloom *filter, hibloom_store *store)
+{
+    bool found[ITEMS], all = true;
+
+    assert_ok(hibloom_contains_many(filter, items, ITEMS, found), store);
+    for (size_t i = 0; i < ITEMS; i++)
+        all = all && found[i];
+    return all;
+}
+
+/* The replica has not heard of the filter yet: its bits are 0. It is cut off at any byte
+ * of what it answers, so the rest of the answers, the guard among them, come from the
+ * master. */
+static void bits_of_one_server_do_not_go_with_the_guard_of_another(void **state)
+{
+    const hibloom_connect_options options = {.size = sizeof options, .read_from_replicas = true};
+    struct redis_server *lagging = redis_server_start(NULL);
+    struct proxy *replica = proxy_start_tcp(redis_server_socket(lagging));
+
+    for (size_t i = 0; i < ITEMS; i++)
+        items[i] = (hibloom_item){texts[i], (size_t)snprintf(texts[i], sizeof texts[i], "%zu", i)};
+    start_sentinel(proxy_port(replica));
+    hibloom_store *store = connect_by_sentinel(&options);
+    hibloom *filter = test_open(store, "f", TEXT);
+    assert_ok(hibloom_add_many(filter, items, ITEMS, NULL), store);
+    assert_true(all_found(filter, store)); /* the replica was asked, and not believed */
+    proxy_mark(replica);
+    assert_true(all_found(filter, store));
+    const uint64_t bytes = proxy_bytes(replica, PROXY_REPLIES);
+    assert_true(bytes > 4 * 4 * ITEMS);
+    for (uint64_t after = 0; after < bytes; after++) {
+        proxy_cut(replica, PROXY_REPLIES, after);
+        if (!all_found(filter, store))
+            fail_msg("cut after byte %llu of %llu: a wrong no", (unsigned long long)after, (unsigned long long)bytes);
+        assert_true(all_found(filter, store)); /* it is connected to again */
+    }
+    hibloom_close(filter);
+    assert_ok(hibloom_delete(store, "f"), store);
+    hibloom_store_free(store);
+    proxy_stop(replica);
+    redis_server_stop(lagging);
+}
+
+static int tear_down(void **state)
+{
+    scripted_server_stop(sentinel);
+    test_command(redis, "REPLICAOF NO ONE");
+    return served_leave_nothing(state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(a_master_that_has_told_it_is_a_replica_answers_no_look_up, tear_down),
+        cmocka_unit_test_teardown(bits_of_one_server_do_not_go_with_the_guard_of_another, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, served_set_up, served_tear_down);
+}
