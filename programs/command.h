@@ -44,7 +44,7 @@ struct request {
     hibloom_connect_options options;
     bool near;            /* what is known to be in costs no command, */
     uint32_t near_age_ms; /* and its guard may be so old */
-    char **operands; /* after the command's name */
+    char **operands;      /* after the command's name */
     size_t n_operands;
     bool has_spec; /* by -n and -p, or by -s: */
     hibloom_spec spec;

@@ -30,7 +30,7 @@ struct store_class {
     hibloom_status (*add)(hibloom *, const hibloom_item *, size_t n, bool *is_new);
     hibloom_status (*contains)(hibloom *, const hibloom_item *, size_t n, bool *found);
     hibloom_status (*near_cache)(hibloom *, uint32_t max_age_ms); /* NULL: all its bits are near */
-    hibloom_status (*count)(hibloom *, struct store_count *); /* over all keys */
+    hibloom_status (*count)(hibloom *, struct store_count *);     /* over all keys */
     hibloom_status (*clear)(hibloom *);
     hibloom_status (*drop)(hibloom *);
     hibloom_status (*expire)(hibloom *, uint64_t seconds);

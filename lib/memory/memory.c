@@ -21,8 +21,8 @@ struct memory_filter {
     unsigned handles;
     bool listed; /* under its name; else dropped, and freed with its last handle */
     bool bare;
-    uint64_t expires_ms;     /* by the monotonic clock; 0 = never */
-    struct bits bits; /* and their spec */
+    uint64_t expires_ms; /* by the monotonic clock; 0 = never */
+    struct bits bits;    /* and their spec */
     char text[HIBLOOM_SPEC_TEXT_SIZE];
     char name[HIBLOOM_NAME_MAX + 1];
 };

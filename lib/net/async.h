@@ -14,9 +14,9 @@ struct async {
     hibloom_attach_fn *attach;
     void *loop;
     struct redisAsyncContext *theirs; /* the caller's, if it is borrowed; NULL once it is dead */
-    uint64_t checked_ms; /* when time-outs were looked for last */
-    unsigned inside;     /* events and calls that are under way: it may not be freed */
-    bool closing;        /* it is freed behind the last of them */
+    uint64_t checked_ms;              /* when time-outs were looked for last */
+    unsigned inside;                  /* events and calls that are under way: it may not be freed */
+    bool closing;                     /* it is freed behind the last of them */
     void (*settled)(struct async *);
     void (*unmade)(struct async *); /* frees it */
 };

@@ -22,7 +22,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define LINK_MB_S 1000 /* the same of the link */
+#define LINK_MB_S 1000                  /* the same of the link */
 #define NEAR_BYTES (UINT64_C(64) << 20) /* for near caches, where the caller names no number */
 
 /* ---- A call ------------------------------------------------------------------------------------ */

@@ -116,7 +116,8 @@ bool dispatch_take_reply(struct carrier *c, struct node *node, struct flight *fl
         call_touch(call, node);
     if (refusal == REFUSAL_READONLY || refusal == REFUSAL_MASTERDOWN)
         locate_note_stale(c);
-    node->leave = node->leave || (refusal == REFUSAL_READONLY && c->locate.stale); /* nor is it asked by the next call */
+    node->leave = node->leave ||
+                  (refusal == REFUSAL_READONLY && c->locate.stale); /* nor is it asked by the next call */
     if (flight->held == 0 && !(refused && is_held(c, node, flight, refusal))) {
         reply->repeated = flight->index >= flight->doubtful && !task->reads;
         const bool fine = !call_has_failed(call);

@@ -96,9 +96,8 @@ static void pending_calls_do_not_disturb_each_other(void **state)
         memset(answers, 0, sizeof answers);
         for (size_t i = 0; i < CALLS; i++) {
             outcomes[i].answers = answers + i * EACH;
-            assert_ok(round == 0
-                          ? hibloom_async_add(filter, items + i * EACH, EACH, true, on_answered, &outcomes[i])
-                          : hibloom_async_contains(filter, items + i * EACH, EACH, on_answered, &outcomes[i]),
+            assert_ok(round == 0 ? hibloom_async_add(filter, items + i * EACH, EACH, true, on_answered, &outcomes[i])
+                                 : hibloom_async_contains(filter, items + i * EACH, EACH, on_answered, &outcomes[i]),
                       NULL);
         }
         if (round == 2)

@@ -231,7 +231,8 @@ void trial_fail(const struct trial *trial, const char *what)
 
 static void check_bits(const struct trial *trial, hibloom *filter, hibloom *before, hibloom *after)
 {
-    unsigned char *bits = all_bits_read(filter), *before_bits = all_bits_read(before), *after_bits = all_bits_read(after);
+    unsigned char *bits = all_bits_read(filter), *before_bits = all_bits_read(before),
+                  *after_bits = all_bits_read(after);
     const size_t len = all_bits_len(filter);
 
     if (trial->status == HIBLOOM_OK && memcmp(bits, after_bits, len) != 0)
