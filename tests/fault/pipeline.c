@@ -22,7 +22,7 @@ static hibloom_store *connect_proxy(const struct variant *variant, hibloom_conne
 
     options.commands = variant->commands;
     assert_ok(hibloom_connect(&store, proxy_uri(proxy), &options), store);
-    test_item_by_item(store);
+    test_item_by_item(store, true);
     return store;
 }
 

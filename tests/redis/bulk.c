@@ -174,7 +174,7 @@ static void add_all(struct race *race, int i)
         _exit(3);
     own_store = store;
     if (i % 2 == 1)
-        test_item_by_item(store);
+        test_item_by_item(store, true);
     if (hibloom_open(&own_filter, store, race->name, NULL) != HIBLOOM_OK)
         _exit(4);
     wait_for_start(race);
@@ -314,7 +314,7 @@ static void an_add_of_what_is_in_is_acknowledged_by_a_primary_only(void **state)
             hibloom *filter = test_open(store, "demoted", specs[i]);
             assert_ok(hibloom_add_many(filter, items, ITEMS, NULL), store);
             if (by_item)
-                test_item_by_item(store);
+                test_item_by_item(store, true);
             (void)test_command(redis, "REPLICAOF 127.0.0.1 1");
             assert_status(hibloom_add_many(filter, items, ITEMS, answers), HIBLOOM_EUNAVAILABLE, store);
             assert_status(hibloom_add_many(filter, items, ITEMS, NULL), HIBLOOM_EUNAVAILABLE, store);

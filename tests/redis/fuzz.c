@@ -321,6 +321,7 @@ static void expire(void)
 
 static void open_twins(unsigned handle)
 {
+    test_item_by_item(world.redis[handle], below(2) == 0);
     assert_ok(hibloom_open(&world.twins[0][handle], world.redis[handle], world.name, &world.spec), world.redis[handle]);
     if (below(2) == 0)
         assert_ok(hibloom_near_cache(world.twins[0][handle], 0), world.redis[handle]);

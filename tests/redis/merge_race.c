@@ -97,7 +97,7 @@ static hibloom_store *connect_child(const struct race *race, hibloom_commands co
 
     if (hibloom_connect(&own_store, race->uri, &options) != HIBLOOM_OK)
         _exit(3);
-    test_item_by_item(own_store);
+    test_item_by_item(own_store, true);
     return own_store;
 }
 

@@ -32,7 +32,7 @@ const char *test_name(char buf[TEST_NAME_SIZE]);
 /* A store, connected; options may be NULL. Its calls go item by item, however many: most
  * filters here are so small that a call of some hundred would go by whole bitmaps.
  * test_store: on test_uri(). test_connect_any_way: as any other program. */
-void test_item_by_item(hibloom_store *store);
+void test_item_by_item(hibloom_store *store, bool always);
 hibloom_store *test_connect_any_way(const char *uri, const hibloom_connect_options *options);
 hibloom_store *test_connect(const char *uri, const hibloom_connect_options *options);
 hibloom_store *test_store(const hibloom_connect_options *options);
