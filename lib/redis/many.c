@@ -98,7 +98,8 @@ static bool begin_bulk(struct many *many)
 /* Who may not merge adds item by item. */
 static void end_bulk(struct many *many)
 {
-    const bool denied = many->talk.task.status == HIBLOOM_EDENIED && many->task.adds && !many->exact;
+    const bool merges = many->task.adds && !many->exact;
+    const bool denied = merges && many->talk.task.status == HIBLOOM_EDENIED && many->task.status == HIBLOOM_OK;
 
     if (denied) {
         redis_filter_of(many->task.filter)->server->may_not_merge = true;
@@ -194,6 +195,7 @@ static void drop_found(struct many *many)
             near_learn(many->task.filter, &many->left[i], 1, many->mark);
         else
             many->left[left++] = many->left[i];
+    many->relies = many->relies || left < many->count;
     many->count = left;
 }
 
@@ -405,7 +407,8 @@ static void again(struct task *task)
     many->present = NULL;
     task->status = HIBLOOM_OK;
     many->phase = MANY_BEGIN;
-    many->at = 0;
+    many->at = many->chunk = 0;
+    many->relies = false;
     if (!task->adds)
         memset(many->yes, 0, many->n / 8 + 1);
 }

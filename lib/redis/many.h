@@ -57,7 +57,7 @@ struct many {
     bool *answers;       /* as many */
     unsigned char *touched;
     size_t count;           /* of left */
-    bool relies;            /* some were known */
+    bool relies;            /* some of the chunk were left out */
     unsigned char *present; /* a bit an item: it is in, as the bitmaps were read; NULL: they were not */
     uint64_t mark, since_ns;
 };
