@@ -2,7 +2,7 @@
  * expects of them.
  *
  * The filter must not stay there. Signals that would end the program are held back until
- * it is removed; and from its creation on it has a time to live, for all that is left:
+ * it is removed; and the first call on it gives it a time to live, for all that is left:
  * kill -9, a server that does not answer. */
 #include "choice.h"
 #include "number.h"
@@ -166,7 +166,7 @@ static hibloom_status measure_row(struct bench *b, enum call what, const char *c
     hibloom_get_stats(b->session.store, &after);
     if (status == HIBLOOM_OK)
         status = measure(b, what, 1, ALONE_SECONDS, &row.alone);
-    if (status != HIBLOOM_OK)
+    if (status != HIBLOOM_OK || is_stopped(b)) /* cut short, it says nothing */
         return status;
     row.commands_per_item = (double)(after.commands - before.commands) / (double)(after.items - before.items);
     row.planned = planned(b, what);
