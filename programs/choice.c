@@ -3,6 +3,7 @@
  * today, see request_is_like. */
 #include "choice.h"
 
+#include <math.h>
 #include <string.h>
 
 #define BEYOND_BEST 1u
@@ -111,13 +112,14 @@ static bool is_better(const struct choice *a, const struct choice *b, enum prefe
 
 const struct choice *choices_pick(const struct choices *all, enum preference wanted, const struct request *limits)
 {
-    const struct choice *smallest = NULL, *best = NULL;
+    const struct choice *best = NULL;
+    double least = INFINITY;
 
     for (const struct choice *c = all->all; c < all->all + all->n; c++)
-        if (is_allowed(c, limits) && is_better(c, smallest, PREFER_MEMORY))
-            smallest = c;
+        if (is_allowed(c, limits))
+            least = fmin(least, c->bytes);
     for (const struct choice *c = all->all; c < all->all + all->n; c++)
-        if (is_allowed(c, limits) && c->bytes <= smallest->bytes * MORE_MEMORY && is_better(c, best, wanted))
+        if (is_allowed(c, limits) && c->bytes <= least * MORE_MEMORY && is_better(c, best, wanted))
             best = c;
     return best;
 }
