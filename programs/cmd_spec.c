@@ -1,72 +1,43 @@
 /* plan and positions: what is known of a filter without a server. */
-#include "command.h"
+#include "choice.h"
 #include "input.h"
 #include "number.h"
 #include "output.h"
 
 #include <string.h>
 
-#define BEYOND_BEST 3u
-#define REDIS_KEY_BITS ((uint64_t)1 << 32)
-
 /* ---- plan --------------------------------------------------------------------- */
 
-/* In Redis each key has the spec's text and a trailer behind its bits, and key 0
- * of several has a list of the keys. */
-#define TRAILER_BYTES 92
-#define LIST_ENTRY_BYTES 16
-
-static uint32_t keys_of(const hibloom_spec *spec)
+static void put_choice(const struct choices *all, const struct choice *c, const hibloom_spec *chosen)
 {
-    return spec->layout == HIBLOOM_LAYOUT_PARTITIONED ? spec->hashes : spec->segments;
+    const double least = choices_pick(all, PREFER_MEMORY, NULL)->bytes;
+    char memory[NUMBER_SIZE], add[NUMBER_SIZE], add_new[NUMBER_SIZE], look_up[NUMBER_SIZE];
+
+    output_text("%-11s %3u %9s %+6.0f %%%7s%7s%7s", choice_layout(c->layout), c->hashes,
+                number_scaled(memory, c->bytes, "B"), (c->bytes / least - 1) * 100, number_rough(add, c->rates.adds),
+                number_rough(add_new, c->rates.adds_new), number_rough(look_up, c->rates.look_ups));
+    for (int i = 0; i < PREFERENCES; i++)
+        if (choices_pick(all, (enum preference)i, NULL) == c)
+            output_text(" %s", request_preference((enum preference)i));
+    output_text("%s\n", c->hashes == chosen->hashes && c->layout == chosen->layout ? " chosen" : "");
 }
 
-/* Of one key, without the list. All segments have the same number of bits. */
-static uint64_t key_bytes(const hibloom_spec *spec)
+/* Fewer hashes need more bits, and do more items a second. What cannot be made is shown
+ * only in the layout that was asked for. */
+static void put_choices(const struct request *r)
 {
-    hibloom_spec seeded = *spec;
-    char text[HIBLOOM_SPEC_TEXT_SIZE] = "";
+    struct choices all;
 
-    seeded.seeded = true; /* as the stored one is */
-    if (hibloom_spec_format(&seeded, text, sizeof text) != HIBLOOM_OK)
-        text[0] = '\0';
-    return ((spec->bits + spec->segments - 1) / spec->segments + 7) / 8 + strlen(text) + TRAILER_BYTES;
-}
-
-static double bytes_of(const hibloom_spec *spec)
-{
-    const uint32_t keys = keys_of(spec);
-
-    return (double)key_bytes(spec) * keys + (keys > 1 ? (double)LIST_ENTRY_BYTES * keys : 0);
-}
-
-static double percent_over(double value, double base)
-{
-    return (value / base - 1) * 100;
-}
-
-static void put_choice(const hibloom_spec *choice, const hibloom_spec *best, const hibloom_spec *chosen)
-{
-    char memory[NUMBER_SIZE];
-
-    output_text("%6u %20llu %11s %+9.1f %% %12u %+9.0f %%   %.6g%s%s\n", choice->hashes,
-                (unsigned long long)choice->bits, number_scaled(memory, bytes_of(choice), "B"),
-                percent_over(bytes_of(choice), bytes_of(best)), choice->hashes,
-                percent_over(choice->hashes, best->hashes), hibloom_spec_error_at(choice, choice->capacity),
-                choice->hashes == best->hashes ? "  best" : "", choice->hashes == chosen->hashes ? "  chosen" : "");
-}
-
-/* The choices of k: those below the best one need more bits and fewer commands;
- * a few above it show that they gain nothing. */
-static void put_choices(const struct request *r, const hibloom_spec *best)
-{
-    const hibloom_spec *chosen = &r->spec;
-    hibloom_spec choice;
-
-    output_text("\nhashes                 bits      memory     vs best commands/item     vs best   predicted error\n");
-    for (uint32_t k = 1; k <= HIBLOOM_HASHES_MAX; k++)
-        if ((k <= best->hashes + BEYOND_BEST || k == chosen->hashes) && request_size(r, k, &choice) == HIBLOOM_OK)
-            put_choice(&choice, best, chosen);
+    choices_find(&all, r);
+    if (choices_pick(&all, PREFER_MEMORY, NULL) == NULL)
+        return;
+    output_text("\n                                     items a second\n"
+                "layout        k    memory vs least    add is_new lookup\n");
+    for (size_t i = 0; i < all.n; i++)
+        if (all.all[i].can_be_made || all.all[i].layout == r->spec.layout)
+            put_choice(&all, &all.all[i], &r->spec);
+    output_text("\nItems a second are computed, for one server and calls of 1,000 items; hibloom bench\n"
+                "measures. At the end of a row: what --prefer picks; chosen: what these options make.\n");
 }
 
 int cmd_plan(const struct request *r)
@@ -85,18 +56,18 @@ int cmd_plan(const struct request *r)
         return EXIT_TROUBLE;
     }
     output_text("spec             %s\n", text);
-    output_text("memory           %s (%.0f bytes)\n", number_scaled(memory, bytes_of(&r->spec), "B"),
-                bytes_of(&r->spec));
+    output_text("memory           %s (%.0f bytes)\n", number_scaled(memory, choice_bytes(&r->spec), "B"),
+                choice_bytes(&r->spec));
     output_text("predicted error  %.6g at %llu items\n", hibloom_spec_error_at(&r->spec, r->capacity),
                 (unsigned long long)r->capacity);
-    if (keys_of(&r->spec) > 1)
-        output_text("keys             %u of %s\n", keys_of(&r->spec),
-                    number_scaled(memory, (double)key_bytes(&r->spec), "B"));
-    if (r->spec.bits / r->spec.segments > REDIS_KEY_BITS)
+    if (choice_keys(&r->spec) > 1)
+        output_text("keys             %u of %s\n", choice_keys(&r->spec),
+                    number_scaled(memory, (double)choice_key_bytes(&r->spec), "B"));
+    if (!choice_can_be_made(&r->spec))
         output_text("note             one Redis key holds at most 2^32 bits: this cannot be created\n");
     if (r->spec.layout == HIBLOOM_LAYOUT_BLOCKED)
         output_text("note             an add is k commands; a look-up is one command, whatever k is\n");
-    put_choices(r, &best);
+    put_choices(r);
     return EXIT_YES;
 }
 
@@ -104,7 +75,7 @@ int cmd_plan(const struct request *r)
 
 static void put_positions(const hibloom_spec *spec, const hibloom_position *at)
 {
-    const bool several_keys = keys_of(spec) > 1;
+    const bool several_keys = choice_keys(spec) > 1;
 
     for (uint32_t i = 0; i < spec->hashes; i++) {
         if (i > 0)

@@ -22,15 +22,18 @@ enum {
     OPTION_TO = 1 << 9,
     OPTION_PROMETHEUS = 1 << 10,
     OPTION_NEAR = 1 << 11,
-    OPTION_RETRY = 1 << 12, /* this and those below: taken by every command */
-    OPTION_MIN_REPLICAS = 1 << 13,
-    OPTION_FROM_REPLICAS = 1 << 14,
-    OPTION_HELP = 1 << 15,
-    OPTION_VERSION = 1 << 16,
-    OPTIONS_SIZE = OPTION_N | OPTION_P | OPTION_K | OPTION_LAYOUT,
+    OPTION_PREFER = 1 << 12,
+    OPTION_RETRY = 1 << 13, /* this and those below: taken by every command */
+    OPTION_MIN_REPLICAS = 1 << 14,
+    OPTION_FROM_REPLICAS = 1 << 15,
+    OPTION_HELP = 1 << 16,
+    OPTION_VERSION = 1 << 17,
+    OPTIONS_SIZE = OPTION_N | OPTION_P | OPTION_K | OPTION_LAYOUT | OPTION_PREFER,
     OPTIONS_SPEC = OPTIONS_SIZE | OPTION_S,
     OPTIONS_OF_ANOTHER = ~0 /* another command's, which will check them */
 };
+
+enum preference { PREFER_MEMORY, PREFER_ADD, PREFER_LOOKUP, PREFERENCES };
 
 struct request {
     unsigned given; /* OPTION_ bits */
@@ -40,6 +43,7 @@ struct request {
     double error_rate;
     uint32_t hashes; /* 0 = the best */
     const char *layout;
+    enum preference prefer;
     const char *spec_text;
     hibloom_connect_options options;
     bool near;            /* what is known to be in costs no command, */
@@ -82,16 +86,21 @@ bool request_check(struct request *request, const struct command *command); /* a
 int request_run(struct request *request);
 
 /* Whether a stored spec is the one of -n, -p, -k and --layout but for the number of
- * its segments, which is greater where it was made on a cluster. */
-bool request_is_spread(const struct request *request, const hibloom_spec *stored);
+ * its segments, which is greater where it was made on a cluster. What --prefer left to
+ * be picked may be anything: who made it may have preferred another. */
+bool request_is_like(const struct request *request, const hibloom_spec *stored);
 
 /* The spec that -n, -p and --layout ask for, with so many hashes; 0 = the best. */
 hibloom_status request_size(const struct request *request, uint32_t hashes, hibloom_spec *out);
+
+/* What --prefer calls it. */
+const char *request_preference(enum preference preference);
 
 /* Complains of a text that hibloom_spec_parse refuses, and names the wrong word. */
 void request_refuse_spec(const char *command, const char *text);
 
 int cmd_plan(const struct request *request);
+int cmd_bench(const struct request *request);
 int cmd_positions(const struct request *request);
 int cmd_create(const struct request *request);
 int cmd_add(const struct request *request);

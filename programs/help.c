@@ -15,7 +15,11 @@
     "  -n, --capacity N   the filter is meant for N different items, such as 10M or 1e7\n" \
     "  -p, --error P      false-positive rate at N items, at most: 0.01 is one in a hundred\n" \
     "  -k, --hashes K     number of hashes; default: the one that needs the fewest bits\n" \
-    "      --layout L     classic (default), partitioned, or blocked (faster look-ups)\n"
+    "      --layout L     classic (default), partitioned, or blocked (faster look-ups)\n" \
+    "      --prefer W     picks k, and classic or blocked, where they are not given. add, lookup:\n" \
+    "                     the most of these a second, with at most half more memory than the\n" \
+    "                     least; memory: the least. hibloom plan shows what each of them picks.\n" \
+    "                     A filter that is there already is taken as it was made\n"
 #define SPEC_HELP \
     SIZE_HELP \
     "  -s, --spec SPEC    instead of all these, a spec or a preset: see hibloom help spec\n"
@@ -32,7 +36,7 @@
 #define COUNT_HELP \
     "At the end it counts the filter's bits, and warns if more items are in than it is\n" \
     "meant for. Counting 1 GB takes the server about a second.\n"
-#define SIZE_SYNOPSIS "-n N -p P [-k K] [--layout L]"
+#define SIZE_SYNOPSIS "-n N -p P [-k K] [--layout L] [--prefer add|lookup|memory]"
 #define SPEC_SYNOPSIS SIZE_SYNOPSIS " | -s SPEC"
 #define MAKE_SYNOPSIS "NAME [" SPEC_SYNOPSIS "] [--bare]"
 #define OPEN_SYNOPSIS MAKE_SYNOPSIS " [--commands setbit|bitfield] [--near MS|off]"
@@ -44,11 +48,24 @@
 /* ---- The table ---------------------------------------------------------------------- */
 
 static const struct command commands[] = {
-    {"plan", SIZE_SYNOPSIS, "show how large a filter will be",
+    {"plan", SIZE_SYNOPSIS " [--commands setbit|bitfield]", "show how large and how fast a filter will be",
      "Prints the spec of a filter for N items, its memory and its predicted error rate. A\n"
-     "table shows the other choices of k: fewer hashes need more bits and save commands.\n"
-     "Needs no server.\n" SIZE_HELP,
-     "hibloom plan -n 10M -p 0.01", OPTIONS_SIZE, SPEC_ALWAYS, 0, 0, cmd_plan},
+     "table shows all choices of k and layout: memory, and the items that one server adds or\n"
+     "looks up in a second, in calls of 1,000 items. is_new is an add that tells what is new,\n"
+     "as those of hibloom add and uniq. The rates are computed; on another machine all of\n"
+     "them are higher or lower by about one factor. hibloom bench measures. Needs no server.\n" SIZE_HELP
+     "      --commands C   setbit (default), or bitfield: less work for Redis 6 and later\n",
+     "hibloom plan -n 10M -p 0.01", OPTIONS_SIZE | OPTION_COMMANDS, SPEC_ALWAYS, 0, 0, cmd_plan},
+    {"bench", "[-n N -p P [-k K]] [--json]", "measure what a server does in a second",
+     "Makes a filter of its own on the server, under a random name, and adds and looks up\n"
+     "items for ten seconds: with k commands an item (setbit) and with one (bitfield), in the\n"
+     "classic and the blocked layout, in calls of 1,000 items and of one. Prints items a\n"
+     "second, what hibloom plan expects, and how long a round trip takes. The filter is\n"
+     "removed at the end, also when bench is stopped; it lives for 5 minutes at most.\n"
+     "  -n, --capacity N   for N different items; default: 10M, which takes 12 MB\n"
+     "  -p, --error P      false-positive rate at N items, at most; default 0.01\n"
+     "  -k, --hashes K     number of hashes; default: the one that needs the fewest bits\n" JSON_HELP,
+     "hibloom bench -n 1M -p 0.001", OPTION_N | OPTION_P | OPTION_K | OPTION_JSON, SPEC_OPTIONAL, 0, 0, cmd_bench},
     {"positions", "SPEC [ITEM...]", "show which bits an item sets",
      "Prints a line for each item: its bits or, if the filter has several keys, key:bit\n"
      "pairs. hibloom help spec lists the words of SPEC. Needs no server.\n" ITEMS_HELP,

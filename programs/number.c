@@ -4,6 +4,7 @@
  * for one item more is another filter. */
 #include "number.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -109,13 +110,33 @@ const char *number_rate(const char *text, double *out)
     return NULL;
 }
 
-const char *number_scaled(char *out, double value, const char *unit)
+/* Divides by thousands, until it is rounded to less than `limit`; the prefix that says by how many. */
+static const char *take_thousands(double *value, double limit)
 {
     static const char *const prefixes[] = {"", "k", "M", "G", "T", "P", "E"};
     size_t i = 0;
 
-    for (; value >= 999.5 && i + 1 < sizeof prefixes / sizeof *prefixes; i++)
-        value /= 1000;
-    snprintf(out, NUMBER_SIZE, "%.*f %s%s", i == 0 ? 0 : 2, value, prefixes[i], unit);
+    for (; *value >= limit && i + 1 < sizeof prefixes / sizeof *prefixes; i++)
+        *value /= 1000;
+    return prefixes[i];
+}
+
+const char *number_scaled(char *out, double value, const char *unit)
+{
+    const char *prefix = take_thousands(&value, 999.5);
+
+    snprintf(out, NUMBER_SIZE, "%.*f %s%s", prefix[0] == '\0' ? 0 : 2, value, prefix, unit);
+    return out;
+}
+
+const char *number_rough(char *out, double value)
+{
+    const char *prefix = take_thousands(&value, 995);
+    const double unit = value >= 99.5 ? 10 : 1;
+
+    if (value < 9.95)
+        snprintf(out, NUMBER_SIZE, "%.1f%s", value, prefix);
+    else
+        snprintf(out, NUMBER_SIZE, "%.0f%s", round(value / unit) * unit, prefix);
     return out;
 }

@@ -13,4 +13,7 @@ const char *number_rate(const char *text, double *out);    /* above 0 and below 
 /* "1.20 MB" for 1200000 and "B": decimal thousands. Returns out. */
 const char *number_scaled(char *out, double value, const char *unit);
 
+/* "1.2M" for 1234567: two digits, for what is only about right. Returns out. */
+const char *number_rough(char *out, double value);
+
 #endif

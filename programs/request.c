@@ -1,5 +1,6 @@
 /* Reads the command line. A request that makes no sense is refused here, before
  * anything is sent to the server. */
+#include "choice.h"
 #include "command.h"
 #include "number.h"
 #include "session.h"
@@ -33,6 +34,7 @@ static const struct option long_options[] = {
     {"retry", required_argument, NULL, LONG_OPTION | OPTION_RETRY},
     {"min-replicas", required_argument, NULL, LONG_OPTION | OPTION_MIN_REPLICAS},
     {"read-from-replicas", no_argument, NULL, LONG_OPTION | OPTION_FROM_REPLICAS},
+    {"prefer", required_argument, NULL, LONG_OPTION | OPTION_PREFER},
     {"near", required_argument, NULL, LONG_OPTION | OPTION_NEAR},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},
@@ -88,6 +90,23 @@ static const char *read_layout(struct request *r, const char *text)
                : "is not a layout: classic, partitioned or blocked";
 }
 
+const char *request_preference(enum preference preference)
+{
+    static const char *const names[PREFERENCES] = {"memory", "add", "lookup"};
+
+    return names[preference];
+}
+
+static const char *read_preference(struct request *r, const char *text)
+{
+    for (int i = 0; i < PREFERENCES; i++)
+        if (strcmp(text, request_preference((enum preference)i)) == 0) {
+            r->prefer = (enum preference)i;
+            return NULL;
+        }
+    return "is none of add, lookup and memory";
+}
+
 /* An option, and its value if it takes one; NULL, or what is wrong with that. */
 static const char *read_value(struct request *r, int option, const char *value)
 {
@@ -106,6 +125,7 @@ static const char *read_value(struct request *r, int option, const char *value)
     }
     switch (option - LONG_OPTION) {
     case OPTION_LAYOUT: return read_layout(r, value);
+    case OPTION_PREFER: return read_preference(r, value);
     case OPTION_COMMANDS: return read_commands(r, value);
     case OPTION_RETRY: return read_limited(&r->options.retry_ms, value, 1000);
     case OPTION_MIN_REPLICAS: return read_limited(&r->options.min_replicas, value, 1);
@@ -205,8 +225,9 @@ static bool check_operands(const struct request *r, const struct command *c)
 
 static bool check_options(const struct request *r, const struct command *c)
 {
-    static const char *const names[] = {"-n",         "-p",     "-k",   "-s",           "--bare", "--json", "--layout",
-                                        "--commands", "--from", "--to", "--prometheus", "--near"}; /* by bit */
+    static const char *const names[] = {
+        "-n",         "-p",     "-k",   "-s",           "--bare", "--json",  "--layout",
+        "--commands", "--from", "--to", "--prometheus", "--near", "--prefer"}; /* by bit */
     const bool sized = (r->given & OPTIONS_SIZE) != 0, bare = (r->given & OPTION_BARE) != 0;
     const bool has_spec = (r->given & OPTIONS_SPEC) != 0;
 
@@ -218,13 +239,16 @@ static bool check_options(const struct request *r, const struct command *c)
     if (has_spec && !bare && c->spec == SPEC_IF_BARE)
         complain("%s: takes a spec with --bare only; the spec of other filters is stored", c->name);
     else if (sized && (r->given & OPTION_S) != 0)
-        complain("%s: -s is a whole spec; -n, -p, -k and --layout do not go with it", c->name);
+        complain("%s: -s is a whole spec; -n, -p, -k, --layout and --prefer do not go with it", c->name);
     else if (sized && (~r->given & (OPTION_N | OPTION_P)) != 0)
-        complain("%s: -n and -p go together; -k and --layout need both", c->name);
+        complain("%s: -n and -p go together; -k, --layout and --prefer need both", c->name);
     else if (!has_spec && c->spec == SPEC_ALWAYS)
         complain("%s: -n and -p are missing%s", c->name, (c->options & OPTION_S) != 0 ? ", or -s" : "");
     else if (!has_spec && bare)
         complain("%s: --bare needs -s SPEC, which says how to read the bitmap", c->name);
+    else if (bare && (r->given & OPTION_PREFER) != 0)
+        complain("%s: nothing is picked for a bitmap that is filled already: give -k and --layout, not --prefer",
+                 c->name);
     else
         return true;
     return false;
@@ -273,6 +297,20 @@ void request_refuse_spec(const char *command, const char *text)
     hint_at_writing(text, words);
 }
 
+/* What -k and --layout leave open. Where nothing can be picked, the spec is refused as
+ * one without --prefer is. */
+static void pick(struct request *r)
+{
+    struct choices all;
+
+    choices_find(&all, r);
+    const struct choice *picked = choices_pick(&all, r->prefer, r);
+    if (picked == NULL)
+        return;
+    r->hashes = picked->hashes;
+    r->layout = choice_layout(picked->layout);
+}
+
 static bool make_spec(struct request *r, const struct command *c)
 {
     char text[HIBLOOM_SPEC_TEXT_SIZE];
@@ -280,6 +318,8 @@ static bool make_spec(struct request *r, const struct command *c)
 
     r->has_spec = (r->given & OPTIONS_SPEC) != 0;
     r->may_create = c->spec == SPEC_OPTIONAL;
+    if ((r->given & OPTION_PREFER) != 0)
+        pick(r);
     if ((r->given & OPTIONS_SIZE) != 0) {
         size_text(r, r->hashes, text);
         wanted = text;
@@ -290,15 +330,21 @@ static bool make_spec(struct request *r, const struct command *c)
     return false;
 }
 
-bool request_is_spread(const struct request *r, const hibloom_spec *stored)
+bool request_is_like(const struct request *r, const hibloom_spec *stored)
 {
+    const bool picked = (r->given & OPTION_PREFER) != 0;
+    struct request like = *r;
     char text[HIBLOOM_SPEC_TEXT_SIZE];
     hibloom_spec spec;
     size_t len;
 
     if ((r->given & OPTIONS_SIZE) == 0)
         return false;
-    size_text(r, r->hashes, text);
+    if (picked && (r->given & OPTION_K) == 0)
+        like.hashes = stored->hashes;
+    if (picked && (r->given & OPTION_LAYOUT) == 0)
+        like.layout = choice_layout(stored->layout);
+    size_text(&like, like.hashes, text);
     len = strlen(text);
     snprintf(text + len, sizeof text - len, " segments=%u", stored->segments);
     return hibloom_spec_parse(&spec, text) == HIBLOOM_OK && session_same_but_seeds(&spec, stored);

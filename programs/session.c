@@ -101,7 +101,7 @@ static hibloom_status open_sized(struct session *s, const struct request *r)
         status = hibloom_open(&s->filter, s->store, s->name, &spec);
     if (status != HIBLOOM_EMISMATCH || hibloom_open(&s->filter, s->store, s->name, NULL) != HIBLOOM_OK)
         return status;
-    if (request_is_spread(r, hibloom_spec_of(s->filter)))
+    if (request_is_like(r, hibloom_spec_of(s->filter)))
         return HIBLOOM_OK;
     hibloom_close(s->filter);
     s->filter = NULL;
@@ -188,7 +188,7 @@ bool session_open_existing(struct session *s, const struct request *r)
         return false;
     stored = hibloom_spec_of(s->filter);
     if (!r->has_spec || session_same_spec(stored, &r->spec) ||
-        (!r->spec.seeded && stored->seeded && session_same_but_seeds(stored, &r->spec)) || request_is_spread(r, stored))
+        (!r->spec.seeded && stored->seeded && session_same_but_seeds(stored, &r->spec)) || request_is_like(r, stored))
         return true;
     complain("%s: %s: it is stored with another spec, see hibloom info", s->name, hibloom_strerror(HIBLOOM_EMISMATCH));
     session_close(s);

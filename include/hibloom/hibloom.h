@@ -247,6 +247,22 @@ typedef enum hibloom_commands {
                                      SETBIT */
 } hibloom_commands;
 
+/* Items a second to expect of one server, in calls of 1,000 items. */
+typedef struct hibloom_rates {
+    double adds;     /* is_new NULL */
+    double adds_new; /* with is_new */
+    double look_ups;
+} hibloom_rates;
+
+/* What a filter of this spec does in a second, to choose k, layout and commands by. It is
+ * computed, not measured: from the constants by which hibloom_add_many chooses its way. They
+ * are those of Redis 7.0, a filter of 12 MB, and two cores that client and server shared. On
+ * another machine all rates are higher or lower by about one factor, and their ratios hold;
+ * they hold less over a slow link. `hibloom bench` measures a server.
+ * EINVAL: commands is none of its enum. EINVAL, ERANGE: the spec is not valid. No I/O. */
+HIBLOOM_CHECKED hibloom_status hibloom_spec_rates(const hibloom_spec *spec, hibloom_commands commands,
+                                                  hibloom_rates *out);
+
 typedef enum hibloom_log_level {
     HIBLOOM_LOG_ERROR = 0,   /* a call failed */
     HIBLOOM_LOG_WARNING = 1, /* a connection was lost, a server forgot, a call goes on after a failure */

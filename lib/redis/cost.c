@@ -61,3 +61,34 @@ double cost_merge(const hibloom_spec *spec, const struct cost_server *server, si
 {
     return whole(spec, server, n, MERGE_MB);
 }
+
+/* ---- For who chooses a spec -------------------------------------------------------------- */
+
+#define BATCH 1000.0
+
+/* Microseconds an item of the guards behind a call: one for each key that is touched. */
+static double guards(const hibloom_spec *spec)
+{
+    const double keys = spec_keys(spec);
+    const bool all = spec->layout == HIBLOOM_LAYOUT_PARTITIONED;
+
+    return (all ? keys : keys * -expm1(BATCH * log1p(-1 / keys))) * GETRANGE / BATCH;
+}
+
+/* see hibloom.h. A key that is too large for whole bitmaps is also too large for them to pay. */
+hibloom_status hibloom_spec_rates(const hibloom_spec *spec, hibloom_commands commands, hibloom_rates *out)
+{
+    const struct cost_server server = {commands == HIBLOOM_COMMANDS_BITFIELD, COST_LINK_MB_S};
+    const hibloom_status status = spec_check(spec);
+
+    if (status != HIBLOOM_OK)
+        return status;
+    if (!server.bitfield && commands != HIBLOOM_COMMANDS_SETBIT)
+        return HIBLOOM_EINVAL;
+    const double add = cost_item(spec, &server, COST_ADD) + guards(spec), merge = cost_merge(spec, &server, BATCH);
+    const double look = cost_item(spec, &server, COST_LOOK_UP) + guards(spec), read = cost_read(spec, &server, BATCH);
+    *out = (hibloom_rates){.adds = 1e6 / fmin(add, merge / BATCH),
+                           .adds_new = 1e6 / (cost_item(spec, &server, COST_ADD_NEW) + guards(spec)),
+                           .look_ups = 1e6 / fmin(look, read / BATCH)};
+    return HIBLOOM_OK;
+}

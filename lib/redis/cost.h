@@ -9,6 +9,8 @@
 
 enum cost_call { COST_ADD, COST_ADD_NEW, COST_LOOK_UP }; /* NEW: with is_new */
 
+#define COST_LINK_MB_S 1000.0 /* where the options say nothing */
+
 /* Where the commands go. */
 struct cost_server {
     bool bitfield;    /* HIBLOOM_COMMANDS_BITFIELD */

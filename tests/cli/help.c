@@ -1,9 +1,9 @@
 /* Help and version: in which ways they are asked for, and what they must say. */
 #include "cli/program.h"
 
-static const char *const names[] = {"plan",  "positions", "create", "add",   "check", "uniq",    "load",
-                                    "info",  "compare",   "copy",   "merge", "save",  "restore", "expire",
-                                    "clear", "repair",    "drop",   "stats", "help"};
+static const char *const names[] = {"plan",   "bench", "positions", "create", "add",   "check", "uniq",
+                                    "load",   "info",  "compare",   "copy",   "merge", "save",  "restore",
+                                    "expire", "clear", "repair",    "drop",   "stats", "help"};
 
 #define N_NAMES (sizeof names / sizeof *names)
 
@@ -66,14 +66,15 @@ static void help_can_be_asked_for_in_any_way(void **state)
     }
 }
 
-#define SIZE "-n N -p P [-k K] [--layout L]"
+#define SIZE "-n N -p P [-k K] [--layout L] [--prefer add|lookup|memory]"
 #define MAKE "NAME [" SIZE " | -s SPEC] [--bare]"
 #define OPEN MAKE " [--commands setbit|bitfield] [--near MS|off]"
 #define BARE " [--bare -s SPEC]"
 
 static void each_command_has_its_own_help(void **state)
 {
-    static const char *const usages[N_NAMES] = {"plan " SIZE "\n",
+    static const char *const usages[N_NAMES] = {"plan " SIZE " [--commands setbit|bitfield]\n",
+                                                "bench [-n N -p P [-k K]] [--json]\n",
                                                 "positions SPEC [ITEM...]\n",
                                                 "create NAME (" SIZE " | -s SPEC)\n",
                                                 "add " OPEN " [ITEM...]\n",
@@ -170,6 +171,10 @@ static void help_promises_no_more_than_is_done(void **state)
     assert_says("failed or was stopped", ARGS("help", "uniq"));
     assert_says("a filter that was forgotten is made again", ARGS("help", "uniq"));
     assert_says("on standard error", ARGS("help", "stats"));
+    assert_says("with at most half more memory", ARGS("help", "plan"));
+    assert_says("is taken as it was made", ARGS("help", "uniq"));
+    assert_says("The rates are computed", ARGS("help", "plan"));
+    assert_says("removed at the end, also when bench is stopped", ARGS("help", "bench"));
     assert_says("Prints a line", ARGS("help", "repair"));
 }
 

@@ -21,6 +21,9 @@ static void a_wrong_command_line_is_trouble(void **state)
     assert_run("", 2, "", "--layout 'oval' is not a layout", "plan", "-n", "10", "-p", "0.1", "--layout", "oval");
     assert_run("", 2, "", "--commands 'get' is neither setbit nor bitfield", "-u", NOWHERE, "add", "a", "--commands",
                "get");
+    assert_run("", 2, "", "--prefer 'speed' is none of add, lookup and memory", "plan", "-n", "10", "-p", "0.1",
+               "--prefer", "speed");
+    assert_run("", 2, "", "'a' is one too many", "-u", NOWHERE, "bench", "a");
     assert_run("", 2, "", "something is missing", "positions");
     assert_run("", 2, "", "something is missing", "-u", NOWHERE, "create", "-n", "10", "-p", "0.1");
     assert_run("", 2, "", "something is missing", "-u", NOWHERE, "add");
@@ -52,6 +55,17 @@ static void options_that_make_no_sense_together_are_trouble(void **state)
     assert_run("", 2, "", "-n and -p go together", "plan", "-k", "3");
     assert_run("", 2, "", "-n and -p go together", "-u", NOWHERE, "add", "a", "-n", "10", "-k", "3", "item");
     assert_run("", 2, "", "-n and -p go together", "plan", "--layout", "blocked");
+    assert_run("", 2, "", "-n and -p go together", "plan", "--prefer", "add");
+    assert_run("", 2, "", "-n and -p go together", "-u", NOWHERE, "bench", "-k", "4");
+    assert_run("", 2, "", "does not take --layout", "-u", NOWHERE, "bench", "-n", "10", "-p", "0.1", "--layout",
+               "blocked");
+    assert_run("", 2, "", "does not take --prefer", "-u", NOWHERE, "bench", "-n", "10", "-p", "0.1", "--prefer", "add");
+    assert_run("", 2, "", "does not take --prefer", "-u", NOWHERE, "copy", "a", "b", "--prefer", "add");
+    assert_run("", 2, "", "give -k and --layout, not --prefer", "-u", NOWHERE, "add", "a", "--bare", "-n", "10", "-p",
+               "0.1", "--prefer", "add", "item");
+    assert_run("", 2, "", "needs a server", "-u", "memory:", "bench");
+    assert_run("", 2, "", "more than 1 GB", "-u", NOWHERE, "bench", "-n", "1G", "-p", "0.01");
+    assert_run("", 2, "", "in the blocked layout that would take", "-u", NOWHERE, "bench", "-n", "10M", "-p", "1e-36");
     assert_run("", 2, "", "takes a spec with --bare only", "-u", NOWHERE, "drop", "-n", "5", "a");
     assert_run("", 2, "", "-s is a whole spec", "-u", NOWHERE, "create", "a", "-s", "php-uids", "--layout", "blocked");
     assert_run("", 2, "", "does not take --layout", "positions", "php-uids", "--layout", "blocked");

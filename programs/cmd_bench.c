@@ -1,0 +1,328 @@
+/* bench: ten seconds of adds and look-ups on the user's own server, beside what plan
+ * expects of them.
+ *
+ * The filter must not stay there. Signals that would end the program are held back until
+ * it is removed; and the first call on it gives it a time to live, for all that is left:
+ * kill -9, a server that does not answer. */
+#include "choice.h"
+#include "number.h"
+#include "output.h"
+#include "session.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#define CAPACITY 10000000 /* 12 MB: of a filter that is much smaller, calls of 1,000 go by the whole bitmap */
+#define ERROR_RATE 0.01
+#define BATCH 1000
+#define BATCH_SECONDS 0.85 /* of each of the nine rows */
+#define ALONE_SECONDS 0.2
+#define LIFE_SECONDS 300
+#define BYTES_MAX 1e9 /* more could be a server's end */
+
+enum call { ADD, ADD_NEW, LOOK_UP };
+
+struct row {
+    hibloom_layout layout;
+    enum call call;
+    const char *commands;
+    double rate, planned;     /* items a second, in batches */
+    double alone;             /* the same, an item a call */
+    double commands_per_item; /* in batches, guards included */
+};
+
+struct bench {
+    const struct request *request; /* one pass' own */
+    struct session session;
+    sigset_t signals;
+    bool json;
+    uint64_t next; /* the number of an item that is not in yet */
+    double round_trip_us;
+    struct row rows[9];
+    size_t n;
+};
+
+/* ---- Printing ------------------------------------------------------------------------- */
+
+static const char *call_name(enum call what)
+{
+    return what == ADD ? "add" : what == ADD_NEW ? "is_new" : "lookup";
+}
+
+static void put_heading(const struct bench *b)
+{
+    if (b->json)
+        return;
+    output_text("                                items a second            commands  one item\n"
+                "layout   call    commands    measured     plan  of plan  per item    a call\n");
+}
+
+static void put_row(const struct row *row)
+{
+    char rate[NUMBER_SIZE], plan[NUMBER_SIZE], alone[NUMBER_SIZE];
+
+    output_text("%-8s %-7s %-10s %9s%9s %6.0f %% %9.2f %9s\n", choice_layout(row->layout), call_name(row->call),
+                row->commands, number_rough(rate, row->rate), number_rough(plan, row->planned),
+                row->rate / row->planned * 100, row->commands_per_item, number_rough(alone, row->alone));
+    output_flush();
+}
+
+static void put_json(const struct bench *b)
+{
+    output_text("{\n  \"capacity\": %llu,\n  \"error_rate\": %.15g,\n  \"batch\": %d,\n  \"round_trip_us\": %.1f,\n"
+                "  \"rates\": [",
+                (unsigned long long)b->request->capacity, b->request->error_rate, BATCH, b->round_trip_us);
+    for (const struct row *row = b->rows; row < b->rows + b->n; row++)
+        output_text("%s\n    {\"layout\": \"%s\", \"call\": \"%s\", \"commands\": \"%s\", \"items_per_s\": %.0f, "
+                    "\"plan_items_per_s\": %.0f, \"commands_per_item\": %.4f, \"one_item_a_call_per_s\": %.0f}",
+                    row > b->rows ? "," : "", choice_layout(row->layout), call_name(row->call), row->commands,
+                    row->rate, row->planned, row->commands_per_item, row->alone);
+    output_text("\n  ]\n}\n");
+}
+
+/* ---- Measuring ------------------------------------------------------------------------ */
+
+static double now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static bool is_stopped(const struct bench *b)
+{
+    sigset_t pending, both;
+
+    sigpending(&pending);
+    sigandset(&both, &pending, &b->signals);
+    return !sigisemptyset(&both);
+}
+
+static hibloom_status call(hibloom *filter, enum call what, const hibloom_item *items, size_t n)
+{
+    bool answers[BATCH];
+
+    if (what == LOOK_UP)
+        return hibloom_contains_many(filter, items, n, answers);
+    return hibloom_add_many(filter, items, n, what == ADD_NEW ? answers : NULL);
+}
+
+static void fill(hibloom_item *items, char (*texts)[24], size_t n, uint64_t *number)
+{
+    for (size_t i = 0; i < n; i++) {
+        const int len = snprintf(texts[i], sizeof texts[i], "%010llu", (unsigned long long)(*number)++);
+        items[i] = (hibloom_item){texts[i], (size_t)len};
+    }
+}
+
+/* For so long, but once at least; only the calls are timed. Adds are of items that are not
+ * in: a filter that is full is emptied. Look-ups begin with those that are in. */
+static hibloom_status measure(struct bench *b, enum call what, size_t n, double seconds, double *rate)
+{
+    const double end = now() + seconds;
+    char texts[BATCH][24];
+    hibloom_item items[BATCH];
+    uint64_t asked = 0, done = 0;
+    double taken = 0;
+    hibloom_status status = HIBLOOM_OK;
+
+    do {
+        if (what != LOOK_UP && b->next + n > b->request->capacity) {
+            status = hibloom_clear(b->session.filter);
+            b->next = 0;
+        }
+        fill(items, texts, n, what == LOOK_UP ? &asked : &b->next);
+        const double began = now();
+        if (status == HIBLOOM_OK)
+            status = call(b->session.filter, what, items, n);
+        taken += now() - began;
+        done += n;
+    } while (status == HIBLOOM_OK && now() < end && !is_stopped(b));
+    *rate = (double)done / taken;
+    return status;
+}
+
+static double planned(const struct bench *b, enum call what)
+{
+    hibloom_rates rates;
+
+    if (hibloom_spec_rates(hibloom_spec_of(b->session.filter), b->request->options.commands, &rates) != HIBLOOM_OK)
+        return 0;
+    return what == ADD ? rates.adds : what == ADD_NEW ? rates.adds_new : rates.look_ups;
+}
+
+static hibloom_status measure_row(struct bench *b, enum call what, const char *commands)
+{
+    struct row row = {.layout = b->request->spec.layout, .call = what, .commands = commands};
+    hibloom_stats before, after;
+
+    hibloom_get_stats(b->session.store, &before);
+    hibloom_status status = measure(b, what, BATCH, BATCH_SECONDS, &row.rate);
+    hibloom_get_stats(b->session.store, &after);
+    if (status == HIBLOOM_OK)
+        status = measure(b, what, 1, ALONE_SECONDS, &row.alone);
+    if (status != HIBLOOM_OK || is_stopped(b)) /* cut short, it says nothing */
+        return status;
+    row.commands_per_item = (double)(after.commands - before.commands) / (double)(after.items - before.items);
+    row.planned = planned(b, what);
+    b->rows[b->n++] = row;
+    if (what == LOOK_UP)
+        b->round_trip_us = 1e6 / row.alone; /* of the last row: two short commands a look-up */
+    if (!b->json)
+        put_row(&row);
+    return HIBLOOM_OK;
+}
+
+/* ---- The filter ------------------------------------------------------------------------ */
+
+static bool make_name(char *name, size_t size)
+{
+    uint64_t random;
+
+    if (getrandom(&random, sizeof random, 0) != sizeof random) {
+        complain("bench: no random name: %s", strerror(errno));
+        return false;
+    }
+    snprintf(name, size, "hibloom-bench-%016llx", (unsigned long long)random);
+    return true;
+}
+
+/* By its name: if making it failed half-way, there is no handle. */
+static bool remove_filter(struct session *s, bool ends_by_itself)
+{
+    const hibloom_status status = hibloom_delete(s->store, s->name);
+
+    if (status == HIBLOOM_OK || status == HIBLOOM_ENOTFOUND)
+        return true;
+    session_result(s, status);
+    if (ends_by_itself)
+        complain("bench: filter %s may be left on the server, for %d minutes at most", s->name, LIFE_SECONDS / 60);
+    else
+        complain("bench: filter %s may be left on the server: hibloom drop %s", s->name, s->name);
+    return false;
+}
+
+/* What differs between the commands: an add with is_new is always one BITFIELD, a look-up
+ * in the blocked layout one GETRANGE. Each is measured once. */
+static hibloom_status measure_rows(struct bench *b)
+{
+    const bool setbit = b->request->options.commands == HIBLOOM_COMMANDS_SETBIT;
+    const bool blocked = b->request->spec.layout == HIBLOOM_LAYOUT_BLOCKED;
+    hibloom_status status = measure_row(b, ADD, setbit ? "setbit" : "bitfield");
+
+    if (status == HIBLOOM_OK && !is_stopped(b) && !setbit)
+        status = measure_row(b, ADD_NEW, "bitfield");
+    if (status == HIBLOOM_OK && !is_stopped(b) && (setbit || !blocked))
+        status = measure_row(b, LOOK_UP, blocked ? "getrange" : setbit ? "setbit" : "bitfield");
+    return status;
+}
+
+/* A filter, its rows, and its end. */
+static bool pass(struct bench *b, const struct request *r)
+{
+    bool lives_on = true;
+    hibloom_status status;
+
+    b->request = r;
+    b->next = 0;
+    if (!session_connect(&b->session, r))
+        return false;
+    status = session_open_filter(&b->session, r);
+    if (status == HIBLOOM_OK) {
+        status = hibloom_expire(b->session.filter, LIFE_SECONDS);
+        lives_on = status != HIBLOOM_OK;
+    }
+    if (status == HIBLOOM_OK)
+        status = measure_rows(b);
+    const bool measured = session_result(&b->session, status) == EXIT_YES;
+    const bool removed = remove_filter(&b->session, !lives_on);
+    session_close(&b->session);
+    return measured && removed;
+}
+
+/* Sizes it for a pass; false after a complaint. */
+static bool size(struct request *r, hibloom_layout layout)
+{
+    r->layout = choice_layout(layout);
+    if (request_size(r, r->hashes, &r->spec) == HIBLOOM_OK && choice_bytes(&r->spec) <= BYTES_MAX)
+        return true;
+    complain("bench: in the %s layout that would take more than 1 GB: take a smaller -n, or a larger -p", r->layout);
+    return false;
+}
+
+static bool run(struct bench *b, struct request *r)
+{
+    static const struct {
+        hibloom_layout layout;
+        hibloom_commands commands;
+    } passes[] = {{HIBLOOM_LAYOUT_CLASSIC, HIBLOOM_COMMANDS_SETBIT},
+                  {HIBLOOM_LAYOUT_CLASSIC, HIBLOOM_COMMANDS_BITFIELD},
+                  {HIBLOOM_LAYOUT_BLOCKED, HIBLOOM_COMMANDS_BITFIELD},
+                  {HIBLOOM_LAYOUT_BLOCKED, HIBLOOM_COMMANDS_SETBIT}};
+
+    if (!size(r, HIBLOOM_LAYOUT_BLOCKED) || !size(r, HIBLOOM_LAYOUT_CLASSIC))
+        return false;
+    put_heading(b);
+    for (size_t i = 0; i < sizeof passes / sizeof *passes && !is_stopped(b); i++) {
+        r->options.commands = passes[i].commands;
+        if (!size(r, passes[i].layout) || !pass(b, r))
+            return false;
+    }
+    return true;
+}
+
+/* ---- Signals --------------------------------------------------------------------------- */
+
+/* Those that would end the program, and that nobody has switched off, as nohup does. Also
+ * SIGPIPE, of `hibloom bench | head -1`. They are held back, and end it in the end. */
+static void hold_signals(sigset_t *held)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+    struct sigaction now_set;
+
+    sigemptyset(held);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        if (sigaction(signals[i], NULL, &now_set) == 0 && now_set.sa_handler == SIG_DFL)
+            sigaddset(held, signals[i]);
+    sigprocmask(SIG_BLOCK, held, NULL);
+}
+
+int cmd_bench(const struct request *request)
+{
+    struct request r = *request;
+    struct bench b = {.json = (request->given & OPTION_JSON) != 0};
+    char name[64], *operands[] = {name};
+
+    if (strncmp(r.uri, "memory:", 7) == 0) {
+        complain("bench: needs a server; memory: is none");
+        return EXIT_TROUBLE;
+    }
+    if (!make_name(name, sizeof name))
+        return EXIT_TROUBLE;
+    r.operands = operands;
+    r.n_operands = 1;
+    if (!r.has_spec) {
+        r.capacity = CAPACITY;
+        r.error_rate = ERROR_RATE;
+        r.given |= OPTION_N | OPTION_P;
+        r.has_spec = true;
+    }
+    if ((r.given & OPTION_RETRY) == 0)
+        r.options.retry_ms = 0; /* a pause would count as the server's time */
+    hold_signals(&b.signals);
+    const bool done = run(&b, &r);
+    if (done && !is_stopped(&b)) {
+        if (b.json)
+            put_json(&b);
+        else
+            output_text("\nround trip %.0f us\n", b.round_trip_us);
+    }
+    output_flush();
+    sigprocmask(SIG_UNBLOCK, &b.signals, NULL); /* one that came ends the program here */
+    return done ? EXIT_YES : EXIT_TROUBLE;
+}

@@ -1,0 +1,141 @@
+/* --prefer: what it picks, within which bounds, and that a filter that is there is found
+ * again whatever was preferred when it was made. */
+#include "cli/redis.h"
+
+/* The spec that plan says, and its memory in bytes. */
+static hibloom_spec planned(const char *const args[], double *bytes)
+{
+    char line[HIBLOOM_SPEC_TEXT_SIZE];
+    struct program p;
+    hibloom_spec spec;
+
+    program_run(&p, "", 0, args);
+    assert_string_equal(p.complained.data, "");
+    assert_int_equal(p.exit, 0);
+    assert_int_equal(sscanf(p.said.data, "spec %2047[^\n]\nmemory %*f %*s (%lf", line, bytes), 2);
+    assert_ok(hibloom_spec_parse(&spec, line), NULL);
+    program_free(&p);
+    return spec;
+}
+
+#define PLAN(...) planned(ARGS("plan", "-n", n, "-p", p, __VA_ARGS__), &bytes)
+
+static double looked_up(const hibloom_spec *spec)
+{
+    hibloom_rates rates;
+
+    assert_ok(hibloom_spec_rates(spec, HIBLOOM_COMMANDS_SETBIT, &rates), NULL);
+    return rates.look_ups;
+}
+
+static double added(const hibloom_spec *spec)
+{
+    hibloom_rates rates;
+
+    assert_ok(hibloom_spec_rates(spec, HIBLOOM_COMMANDS_SETBIT, &rates), NULL);
+    return rates.adds_new;
+}
+
+static void each_preference_is_the_best_within_half_more_memory(void **state)
+{
+    static const char *const sizes[][2] = {{"10M", "0.01"}, {"10M", "0.001"}, {"5M", "1e-6"}, {"1G", "0.01"}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        const char *n = sizes[i][0], *p = sizes[i][1];
+        double bytes, least, k_less;
+        hibloom_spec spec = PLAN("--prefer", "memory");
+        const hibloom_spec small = spec;
+
+        least = bytes;
+        assert_int_equal(spec.layout, HIBLOOM_LAYOUT_CLASSIC);
+        spec = PLAN("--prefer", "add");
+        assert_int_equal(spec.layout, HIBLOOM_LAYOUT_CLASSIC);
+        assert_true(bytes <= 1.5 * least && added(&spec) > added(&small));
+        /* one hash less would be faster, and takes too much */
+        char k[8];
+        snprintf(k, sizeof k, "%u", spec.hashes - 1);
+        spec = planned(ARGS("plan", "-n", n, "-p", p, "-k", k), &k_less);
+        assert_true(k_less > 1.5 * least);
+        spec = PLAN("--prefer", "lookup");
+        assert_int_equal(spec.layout, HIBLOOM_LAYOUT_BLOCKED);
+        assert_true(bytes <= 1.5 * least && looked_up(&spec) > 1.5 * looked_up(&small));
+    }
+}
+
+static void what_is_given_is_not_picked(void **state)
+{
+    const char *n = "10M", *p = "0.01";
+    double bytes;
+    hibloom_spec spec;
+
+    (void)state;
+    spec = PLAN("--prefer", "lookup", "--layout", "classic");
+    assert_true(spec.layout == HIBLOOM_LAYOUT_CLASSIC && spec.hashes < 7);
+    spec = PLAN("--prefer", "lookup", "-k", "4");
+    assert_true(spec.layout == HIBLOOM_LAYOUT_BLOCKED && spec.hashes == 4);
+    spec = PLAN("--prefer", "memory", "--layout", "blocked");
+    assert_true(spec.layout == HIBLOOM_LAYOUT_BLOCKED && spec.hashes == 6);
+    spec = PLAN("--prefer", "add", "-k", "2", "--layout", "partitioned"); /* nothing is left open */
+    assert_true(spec.layout == HIBLOOM_LAYOUT_PARTITIONED && spec.hashes == 2);
+    assert_run("", 2, "", "capacity=0", "plan", "-n", "0", "-p", "0.1", "--prefer", "add");
+}
+
+/* Of six hashes each would have a key of more than 512 MB; and where no layout is named, partitioned is not picked. */
+static void what_cannot_be_made_is_not_picked(void **state)
+{
+    const char *n = "2G", *p = "0.001";
+    double bytes;
+    hibloom_spec spec = PLAN("--prefer", "add");
+
+    (void)state;
+    assert_true(spec.layout == HIBLOOM_LAYOUT_CLASSIC && spec.hashes == 4);
+    spec = PLAN("--prefer", "add", "--layout", "partitioned");
+    assert_true(spec.hashes == 7 && spec.bits < UINT64_C(1) << 32);
+}
+
+/* Large enough that blocked look-ups are the faster ones. */
+#define SIZE "-n", "5M", "-p", "0.01"
+
+static void it_makes_what_it_picks_and_takes_what_is_there(void **state)
+{
+    char name[TEST_NAME_SIZE];
+    hibloom_store *store = test_store(NULL);
+    hibloom *filter;
+
+    (void)state;
+    test_name(name);
+    assert_run("", 0, "", "", "create", name, SIZE, "--prefer", "lookup");
+    assert_ok(hibloom_open(&filter, store, name, NULL), store);
+    assert_int_equal(hibloom_spec_of(filter)->layout, HIBLOOM_LAYOUT_BLOCKED);
+    hibloom_close(filter);
+    hibloom_store_free(store);
+
+    assert_run("", 0, "added 1, new 1\n", "", "add", name, SIZE, "--prefer", "lookup", "a");
+    assert_run("", 0, "added 1, new 0\n", "", "add", name, SIZE, "--prefer", "add", "a"); /* it was made by another */
+    assert_run("b\n", 0, "b\n", "", "uniq", name, SIZE, "--prefer", "memory");
+    assert_run("c\n", 0, NULL, "", "load", name, SIZE, "--prefer", "add");
+    assert_run("", 0, "maybe\ta\nmaybe\tb\nmaybe\tc\n", "", "check", name, SIZE, "--prefer", "add", "a", "b", "c");
+    assert_run("", 0, "", "", "create", name, SIZE, "--prefer", "memory");
+
+    /* What is given has to be so. */
+    static const char *const differs = "another spec";
+    const char *mismatch = hibloom_strerror(HIBLOOM_EMISMATCH);
+    assert_run("", 2, "", mismatch, "add", name, SIZE, "a");
+    assert_run("", 2, "", mismatch, "add", name, SIZE, "--prefer", "add", "--layout", "classic", "a");
+    assert_run("", 2, "", mismatch, "add", name, SIZE, "--prefer", "lookup", "-k", "3", "a");
+    assert_run("", 2, "", mismatch, "add", name, "-n", "6M", "-p", "0.01", "--prefer", "lookup", "a");
+    assert_run("", 2, "", differs, "check", name, "-n", "5M", "-p", "0.02", "--prefer", "lookup", "a");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_preference_is_the_best_within_half_more_memory),
+        cmocka_unit_test(what_is_given_is_not_picked),
+        cmocka_unit_test(what_cannot_be_made_is_not_picked),
+        cmocka_unit_test(it_makes_what_it_picks_and_takes_what_is_there),
+    };
+
+    return cmocka_run_group_tests_name("cli: --prefer", tests, program_setup, NULL);
+}

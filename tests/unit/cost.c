@@ -1,0 +1,142 @@
+/* cost.c: the rates that a spec is chosen by, and the sizes from which on a call goes by
+ * whole bitmaps. The constants may be measured anew: what is tested holds for any that
+ * are near to today's. No server. */
+#include "redis/cost.h"
+#include "support/test.h"
+
+#include <stdio.h>
+
+static hibloom_rates rates_of(const hibloom_spec *spec, hibloom_commands commands)
+{
+    hibloom_rates rates;
+
+    assert_ok(hibloom_spec_rates(spec, commands, &rates), NULL);
+    assert_true(rates.adds > 0 && rates.adds_new > 0 && rates.look_ups > 0);
+    return rates;
+}
+
+/* So large that 1,000 items never go by whole bitmaps. */
+static hibloom_spec spec_with(hibloom_layout layout, uint32_t hashes)
+{
+    return (hibloom_spec){.bits = UINT64_C(1) << 32, .hashes = hashes, .segments = 1, .layout = layout};
+}
+
+static void each_hash_more_makes_all_but_blocked_look_ups_slower(void **state)
+{
+    (void)state;
+    for (int commands = HIBLOOM_COMMANDS_SETBIT; commands <= HIBLOOM_COMMANDS_BITFIELD; commands++)
+        for (int layout = HIBLOOM_LAYOUT_CLASSIC; layout <= HIBLOOM_LAYOUT_BLOCKED; layout++) {
+            const bool blocked = layout == HIBLOOM_LAYOUT_BLOCKED;
+            hibloom_spec spec = spec_with((hibloom_layout)layout, 1);
+            const hibloom_rates first = rates_of(&spec, (hibloom_commands)commands);
+            hibloom_rates last = first;
+
+            for (spec.hashes = 2; spec.hashes <= 40; spec.hashes++) {
+                const hibloom_rates rates = rates_of(&spec, (hibloom_commands)commands);
+
+                assert_true(rates.adds < last.adds && rates.adds_new < last.adds_new);
+                assert_true(blocked ? rates.look_ups == last.look_ups : rates.look_ups < last.look_ups);
+                last = rates;
+            }
+            assert_true(last.adds < first.adds / 4 && last.adds_new < first.adds_new / 4);
+            assert_true(blocked || last.look_ups < first.look_ups / 4);
+        }
+}
+
+static void layouts_and_commands_are_ranked_as_they_were_measured(void **state)
+{
+    const hibloom_spec classic = spec_with(HIBLOOM_LAYOUT_CLASSIC, 7), blocked = spec_with(HIBLOOM_LAYOUT_BLOCKED, 7);
+    const hibloom_spec partitioned = spec_with(HIBLOOM_LAYOUT_PARTITIONED, 7);
+    const hibloom_rates setbit = rates_of(&classic, HIBLOOM_COMMANDS_SETBIT);
+    const hibloom_rates bitfield = rates_of(&classic, HIBLOOM_COMMANDS_BITFIELD);
+
+    (void)state;
+    assert_true(rates_of(&blocked, HIBLOOM_COMMANDS_SETBIT).look_ups > 2 * setbit.look_ups);
+    assert_true(rates_of(&blocked, HIBLOOM_COMMANDS_BITFIELD).look_ups > 1.5 * bitfield.look_ups);
+    assert_true(bitfield.adds > setbit.adds && bitfield.look_ups > setbit.look_ups);
+    assert_true(setbit.adds_new == bitfield.adds_new && bitfield.adds_new == bitfield.adds); /* always BITFIELD */
+    assert_true(rates_of(&partitioned, HIBLOOM_COMMANDS_BITFIELD).adds_new < setbit.adds);
+    assert_true(rates_of(&partitioned, HIBLOOM_COMMANDS_BITFIELD).look_ups < bitfield.look_ups);
+}
+
+/* A guard for each segment that a call of 1,000 items touches: of 65,536 for nearly each item. */
+static void guards_of_many_segments_take_their_share(void **state)
+{
+    hibloom_spec one = spec_with(HIBLOOM_LAYOUT_BLOCKED, 5), many = one;
+
+    (void)state;
+    many.segments = 1000;
+    const double once = 1 / rates_of(&one, HIBLOOM_COMMANDS_SETBIT).look_ups;
+    const double thousand = 1 / rates_of(&many, HIBLOOM_COMMANDS_SETBIT).look_ups;
+    many.segments = HIBLOOM_SEGMENTS_MAX;
+    const double most = 1 / rates_of(&many, HIBLOOM_COMMANDS_SETBIT).look_ups;
+    assert_true(thousand > 1.3 * once && thousand < 1.7 * once);
+    assert_true(most > 1.7 * once && most < 2.0 * once);
+}
+
+/* From which size of a call on it is less work to go by whole bitmaps. */
+static size_t crossing(const hibloom_spec *spec, enum cost_call call,
+                       double (*whole)(const hibloom_spec *, const struct cost_server *, size_t))
+{
+    const struct cost_server server = {.bitfield = false, .link_mb_s = COST_LINK_MB_S};
+    size_t n = 1;
+
+    while (whole(spec, &server, n) > (double)n * cost_item(spec, &server, call))
+        assert_true(n++ < 10000000);
+    return n;
+}
+
+static void of_12_mb_some_thousand_look_ups_and_some_ten_thousand_adds_go_by_bitmaps(void **state)
+{
+    hibloom_spec spec;
+
+    (void)state;
+    assert_ok(hibloom_spec_for(&spec, 10000000, 0.01), NULL);
+    const size_t look_ups = crossing(&spec, COST_LOOK_UP, cost_read), adds = crossing(&spec, COST_ADD, cost_merge);
+    if (look_ups < 1000 || look_ups > 9999)
+        fail_msg("look-ups go by bitmaps from %zu on", look_ups);
+    if (adds < 4000 || adds > 40000)
+        fail_msg("adds go by bitmaps from %zu on", adds);
+}
+
+/* Of 1,000 items, as the rates have them. */
+static void small_filters_are_as_fast_as_their_bitmaps_move(void **state)
+{
+    const struct cost_server server = {.bitfield = false, .link_mb_s = COST_LINK_MB_S};
+    hibloom_spec spec;
+
+    (void)state;
+    assert_ok(hibloom_spec_for(&spec, 10000, 0.01), NULL);
+    const hibloom_rates rates = rates_of(&spec, HIBLOOM_COMMANDS_SETBIT);
+    assert_true(rates.adds == 1e9 / cost_merge(&spec, &server, 1000));
+    assert_true(rates.look_ups == 1e9 / cost_read(&spec, &server, 1000));
+    assert_true(rates.adds > 5 * rates.adds_new);
+}
+
+static void what_is_no_spec_has_no_rates(void **state)
+{
+    hibloom_spec spec = spec_with(HIBLOOM_LAYOUT_CLASSIC, 7);
+    hibloom_rates rates = {.adds = 1};
+
+    (void)state;
+    assert_status(hibloom_spec_rates(&spec, (hibloom_commands)2, &rates), HIBLOOM_EINVAL, NULL);
+    spec.hashes = 0;
+    assert_int_not_equal(hibloom_spec_rates(&spec, HIBLOOM_COMMANDS_SETBIT, &rates), HIBLOOM_OK);
+    spec = (hibloom_spec){.hashes = 7};
+    assert_int_not_equal(hibloom_spec_rates(&spec, HIBLOOM_COMMANDS_SETBIT, &rates), HIBLOOM_OK);
+    assert_true(rates.adds == 1); /* written on HIBLOOM_OK only */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_hash_more_makes_all_but_blocked_look_ups_slower),
+        cmocka_unit_test(layouts_and_commands_are_ranked_as_they_were_measured),
+        cmocka_unit_test(guards_of_many_segments_take_their_share),
+        cmocka_unit_test(of_12_mb_some_thousand_look_ups_and_some_ten_thousand_adds_go_by_bitmaps),
+        cmocka_unit_test(small_filters_are_as_fast_as_their_bitmaps_move),
+        cmocka_unit_test(what_is_no_spec_has_no_rates),
+    };
+
+    return cmocka_run_group_tests_name("unit: cost", tests, NULL, NULL);
+}
