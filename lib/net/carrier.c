@@ -17,12 +17,12 @@
 #include "net/locate.h"
 #include "net/node.h"
 #include "net/replicas.h"
+#include "redis/cost.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 
-#define LINK_MB_S 1000                  /* the same of the link */
 #define NEAR_BYTES (UINT64_C(64) << 20) /* for near caches, where the caller names no number */
 
 /* ---- A call ------------------------------------------------------------------------------------ */
@@ -308,7 +308,7 @@ bool carrier_make(struct carrier *c, struct settings *settings, const struct pip
     c->store.server.clustered = c->topology.clustered;
     c->store.server.retry_ms = c->settings.options.retry_ms;
     c->store.server.sends_all = c->settings.options.min_replicas > 0 || c->settings.options.read_from_replicas;
-    c->store.server.link_mb_s = c->settings.options.link_mb_s > 0 ? c->settings.options.link_mb_s : LINK_MB_S;
+    c->store.server.link_mb_s = c->settings.options.link_mb_s > 0 ? c->settings.options.link_mb_s : COST_LINK_MB_S;
     c->store.server.near_room = c->settings.options.near_bytes > 0 ? c->settings.options.near_bytes : NEAR_BYTES;
     return true;
 }
