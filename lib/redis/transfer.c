@@ -1,7 +1,8 @@
 /* transfer.c: pieces of bitmaps, read and merged. See transfer.h.
  *
- *     read    GETRANGE seen 0 262143         parts of 256 KB, two on their way at once;
- *             ...                            behind the last the guard
+ *     read    GETRANGE seen 0 262143         parts of 256 KB, two on their way at once; behind
+ *             GETRANGE seen 1725 1816        each the guard: one may be sent again behind the
+ *             ...                            others, or be answered by another replica
  *     merge   EVAL merge seen ... bits       parts of 1 MB, likewise; the script is its own guard
  *
  * A part is ORed within one script, so no bit that others set meanwhile is lost,
@@ -81,8 +82,7 @@ static bool read_window(struct talk *talk, struct outbox *outbox, unsigned numbe
     command_getrange(&outbox->commands, key, piece->from + transfer->asked, len);
     transfer->part_at[number] = transfer->asked;
     transfer->asked += len;
-    if (transfer->asked == piece->len)
-        guard_ask(talk->task.filter, outbox, key, piece->key);
+    guard_ask(talk->task.filter, outbox, key, piece->key);
     outbox_end_into(outbox, 0, transfer->out + transfer->part_at[number], len);
     return true;
 }

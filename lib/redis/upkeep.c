@@ -9,6 +9,7 @@
 #include "redis/upkeep.h"
 #include "base/number.h"
 #include "redis/life.h"
+#include "redis/near.h"
 #include "redis/scripts.h"
 #include "spec/spec.h"
 
@@ -107,6 +108,7 @@ static void clear(struct talk *talk, struct outbox *outbox)
 
 void upkeep_begin_clear(struct upkeep *upkeep, hibloom *filter)
 {
+    near_forget(filter); /* it may have been done where its answer is lost */
     begin(upkeep, filter, clear);
 }
 
