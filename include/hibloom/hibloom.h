@@ -575,7 +575,8 @@ HIBLOOM_CHECKED hibloom_status hibloom_contains_many(hibloom *filter, const hibl
  * segments is then known in part. It is taken when the first items are learned.
  * With min_replicas or read_from_replicas all adds are sent; look-ups need not.
  * On a borrowed connection call this again whenever you have reconnected it, and
- * everywhere after an older copy was put in the filter's place by hand: that is not noticed.
+ * everywhere after an older copy was put in the filter's place by hand (COPY, RENAME, or
+ * REPLICAOF and back): that is not noticed. An add that is not sent needs leave for BITFIELD.
  * Calling it again forgets what is known; it is switched off by closing the handle.
  * ENOTSUP: the handle is of hibloom_attach: a bare bitmap does not tell that it was
  * emptied. In a memory store it does nothing. No round trip. */

@@ -40,9 +40,9 @@ struct store_class {
     hibloom_status (*read)(hibloom *, const struct piece *, unsigned char *out);
     hibloom_status (*merge)(hibloom *, const struct piece *, const unsigned char *bits);
     /* Merges the same piece of another filter of this store without moving it through
-     * this process, where near() says that this can be. NULL: read and merge do as well. */
+     * this process, where together() says that this can be. NULL: read and merge do as well. */
     hibloom_status (*merge_within)(hibloom *into, hibloom *from, const struct piece *);
-    bool (*near)(const hibloom *into, const hibloom *from);
+    bool (*together)(const hibloom *into, const hibloom *from);
     /* of these filters only store and name are set; they are not closed */
     hibloom_status (*repair)(hibloom *);
     hibloom_status (*delete)(hibloom *);

@@ -31,7 +31,12 @@ bool bits_make(struct bits *out, const hibloom_spec *spec, uint32_t keys)
     unsigned char *allocated = alloc.calloc(1, (size_t)(bytes + slack + 1));
     if (allocated == NULL)
         return false;
-    *out = (struct bits){*spec, {0}, spec_keys(spec) > 1, (size_t)key_bytes, (size_t)bytes, 0, allocated, allocated};
+    *out = (struct bits){.spec = *spec,
+                         .several = spec_keys(spec) > 1,
+                         .key_bytes = (size_t)key_bytes,
+                         .bytes = (size_t)bytes,
+                         .start = allocated,
+                         .allocated = allocated};
     out->hasher = positions_hasher(&out->spec);
 #ifdef MADV_HUGEPAGE
     if (slack != 0) {
@@ -95,7 +100,7 @@ static inline void locate(const struct bits *bits, const hibloom_item *item, uin
         if (bits->several)
             for (uint32_t i = 0; i < k; i++)
                 at[i] += (uint64_t)positions_key(&bits->spec, segment, i) * bits->key_bytes * 8 - bits->base;
-        here = at[k - 1] < nowhere(bits);
+        here = at[k - 1] < nowhere(bits); /* what lies before the first key has wrapped around */
     }
     for (uint32_t i = 0; !here && i < k; i++)
         at[i] = nowhere(bits);

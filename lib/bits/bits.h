@@ -19,8 +19,8 @@ struct bits {
     void *allocated;      /* start lies in it */
 };
 
-/* Makes the bits of a valid spec, all clear, or those of its first keys only: then an item
- * in another key is neither added nor found. False: there is no memory for them. */
+/* Makes the bits of a valid spec, all clear, or those of its first keys only, spec_item_keys at least: then
+ * an item in another key is neither added nor found. False: there is no memory for them. */
 bool bits_make(struct bits *out, const hibloom_spec *spec, uint32_t keys);
 void bits_free(struct bits *bits);
 

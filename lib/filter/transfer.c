@@ -88,7 +88,7 @@ hibloom_status hibloom_merge(hibloom *into, hibloom *from)
     const bool one_store = into->store == from->store;
     /* behind a bare bitmap's last bit there may be others, to be left out */
     const bool within = one_store && class->merge_within != NULL && !into->bare && !from->bare &&
-                        class->near(into, from);
+                        class->together(into, from);
     unsigned char *bits = NULL;
     hibloom_status status = check_same_spec(into, from);
 

@@ -38,16 +38,6 @@ bool call_has_failed(const struct call *call)
     return call->task->status != HIBLOOM_OK;
 }
 
-bool call_touched(const struct call *call, const struct node *node)
-{
-    return (call->touched[node->number / 64] >> node->number % 64 & 1) != 0;
-}
-
-void call_touch(struct call *call, const struct node *node)
-{
-    call->touched[node->number / 64] |= UINT64_C(1) << node->number % 64;
-}
-
 /* The first time has no pause, so it needs nobody to wake it. */
 bool call_may_retry(const struct carrier *c, const struct call *call)
 {
@@ -92,31 +82,12 @@ void call_note_progress(struct call *call)
 
 /* ---- A call ends or fails ------------------------------------------------------------ */
 
-/* While an add waits, its filter may be replaced: then its bits would be a stranger's. */
-void call_begin_proof(struct flight *flight)
-{
-    const uint32_t last = flight->exchange.replies - 1;
-
-    if (!flight->exchange.guarded || flight->index >= last)
-        return;
-    flight->proving = true;
-    flight->resume = flight->index;
-    flight->index = last;
-}
-
-void call_end_proof(struct flight *flight)
-{
-    if (flight->proving)
-        flight->index = flight->resume;
-    flight->proving = false;
-}
-
 void call_end_flight(struct carrier *c, struct flight *flight)
 {
     struct call *call = flight->call;
     const uint32_t replies = flight->exchange.replies > 0 ? flight->exchange.replies : 1; /* see task.h */
 
-    call_end_proof(flight);
+    flight_end_proof(flight);
     if (flight->kind == FLIGHT_TASK)
         for (; flight->index < replies; flight->index++)
             call->task->class->reply(call->task, flight->exchange.tag, flight->index, NULL);
@@ -187,7 +158,7 @@ void call_flight_failed(struct carrier *c, struct flight *flight, struct node *n
     const bool doubtful = lost && !flight->proving;
     char where[WHERE_SIZE];
 
-    call_end_proof(flight);
+    flight_end_proof(flight);
     if (flight->kind == FLIGHT_WAIT) { /* replicas_may_end takes it for a restart */
         call->restarts = UINT64_MAX;
         call_end_flight(c, flight);
@@ -213,7 +184,7 @@ void call_flight_failed(struct carrier *c, struct flight *flight, struct node *n
     const uint32_t in_doubt = flight_again(flight, doubtful);
     if (doubtful && !call->task->reads)
         c->store.server.stats.in_doubt += in_doubt;
-    call_begin_proof(flight);
+    flight_begin_proof(flight);
     c->store.server.stats.retries++;
     flight->at_primary = elsewhere || flight->at_primary;
     call->two_servers = call->two_servers || (node->role == NODE_REPLICA && flight->index > 0);

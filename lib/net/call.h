@@ -3,6 +3,7 @@
 #ifndef HIBLOOM_CALL_H
 #define HIBLOOM_CALL_H
 
+#include "base/flags.h"
 #include "net/topology.h"
 
 #include <sys/queue.h>
@@ -30,35 +31,25 @@ struct call {
     bool sent;              /* something was */
     bool runnable;          /* in carrier.runnable */
     bool done;
-    const struct node *at;            /* where it failed */
-    uint64_t touched[NODES_MAX / 64]; /* nodes that carried out commands of it */
+    const struct node *at;                /* where it failed */
+    unsigned char touched[NODES_MAX / 8]; /* flags of nodes: it carried out commands of it */
 };
 
 TAILQ_HEAD(calls, call);
 
 bool call_has_failed(const struct call *);
 
-/* Has the node carried out commands of it? It has now. */
-bool call_touched(const struct call *, const struct node *);
-void call_touch(struct call *, const struct node *);
+void call_set_runnable(struct carrier *, struct call *);       /* its task is asked what is next */
+void call_sleep(struct carrier *, struct call *, uint64_t at); /* until then */
+void call_wake(struct carrier *, struct call *);               /* it sleeps no more */
 
-/* carrier_settle asks its task for what is next. It sleeps until then; sleeps no more. */
-void call_set_runnable(struct carrier *, struct call *);
-void call_sleep(struct carrier *, struct call *, uint64_t at);
-void call_wake(struct carrier *, struct call *);
-
-/* May what failed be sent again? Sleep until that is due. An answer came: count anew. */
-bool call_may_retry(const struct carrier *, const struct call *);
-void call_plan_retry(struct carrier *, struct call *);
-void call_note_progress(struct call *);
+bool call_may_retry(const struct carrier *, const struct call *); /* what failed may be sent again */
+void call_plan_retry(struct carrier *, struct call *);            /* sleeps until that is due */
+void call_note_progress(struct call *);                           /* an answer came: tries are counted anew */
 
 /* A flight did not come through: it is sent again, or its call fails. Words NULL: it was
  * refused, in flight->words. Lost: it may have been carried out. */
 void call_flight_failed(struct carrier *, struct flight *, struct node *, hibloom_status, const char *words, bool lost);
-
-/* A flight that waits, or is sent again, asks its guard alone first; that was answered. */
-void call_begin_proof(struct flight *);
-void call_end_proof(struct flight *);
 
 /* The task has just failed, at that node. */
 void call_note_failure(struct call *, const struct node *at);

@@ -8,7 +8,7 @@
  *   replicas   WAIT behind adds; look-ups of replicas
  *   topology   the nodes, and which has a slot (data only); flight, greeting: the same
  *
- * An event makes calls runnable, and carrier_settle, at its end, asks their tasks for what
+ * An event makes calls runnable, and settle(), at its end, asks their tasks for what
  * is next. So next() of a task is never called from within its reply(). */
 #include "net/carrier.h"
 #include "base/alloc.h"
@@ -39,7 +39,7 @@ static void take_outbox(struct carrier *c, struct call *call)
         from = exchange->end;
         if (flight != NULL) {
             if (call->wake_at != 0 || c->locate.stale)
-                call_begin_proof(flight);
+                flight_begin_proof(flight);
             flights_put(&call->waiting, flight);
             continue;
         }
@@ -111,7 +111,7 @@ static void flush(struct carrier *c)
     }
 }
 
-void carrier_settle(struct carrier *c)
+static void settle(struct carrier *c)
 {
     do {
         for (struct call *call; (call = TAILQ_FIRST(&c->runnable)) != NULL;) {
@@ -136,7 +136,7 @@ void carrier_begin(struct carrier *c, struct call *call, struct task *task)
     call->deadline = c->deadline_ms != 0 ? clock_now_ms() + c->deadline_ms : 0;
     if (task->status == HIBLOOM_OK && call_missed_restart(c, call))
         call_tell_restart(c, call, NULL);
-    carrier_settle(c);
+    settle(c);
 }
 
 /* Flights of those that have failed otherwise take back what they did: they stay. */
@@ -172,7 +172,7 @@ void carrier_cancel(struct carrier *c, const hibloom *filter)
     }
     for (unsigned i = 0; i < c->topology.count; i++)
         drop_canceled(c, &c->topology.nodes[i]->pending, filter);
-    carrier_settle(c);
+    settle(c);
 }
 
 void carrier_end(struct carrier *c, struct call *call)
@@ -183,7 +183,7 @@ void carrier_end(struct carrier *c, struct call *call)
         return;
     /* who answered nonsense may be counting differently, too */
     for (unsigned i = 0; i < c->topology.count; i++)
-        if (call_touched(call, c->topology.nodes[i]))
+        if (flags_has(call->touched, i))
             c->topology.nodes[i]->leave = true;
 }
 
@@ -209,7 +209,7 @@ void carrier_opened(struct carrier *c, struct node *node)
     node->state = NODE_GREETING;
     if (node_greet(c, node) != HIBLOOM_OK)
         node_lose(c, node, HIBLOOM_ENOMEM, "out of memory");
-    carrier_settle(c);
+    settle(c);
 }
 
 bool carrier_wants_object(const struct node *node)
@@ -230,7 +230,7 @@ void carrier_reply(struct carrier *c, struct node *node, struct reply *reply)
         replicas_take(c, node, reply);
     else if (!dispatch_take_reply(c, node, flight, reply))
         return;
-    carrier_settle(c);
+    settle(c);
 }
 
 static void take_location(struct carrier *c, struct node *node, struct flight *flight, const redisReply *object)
@@ -251,13 +251,13 @@ void carrier_object(struct carrier *c, struct node *node, const redisReply *obje
         node_take_greeting(c, node, flight, object);
     else
         take_location(c, node, flight, object);
-    carrier_settle(c);
+    settle(c);
 }
 
 void carrier_lost(struct carrier *c, struct node *node, hibloom_status status, const char *words)
 {
     node_lose(c, node, status, words);
-    carrier_settle(c);
+    settle(c);
 }
 
 bool carrier_tick(struct carrier *c)
@@ -279,7 +279,7 @@ bool carrier_tick(struct carrier *c)
             c->wake_at = call->wake_at;
         }
     }
-    carrier_settle(c);
+    settle(c);
     return true;
 }
 

@@ -77,9 +77,6 @@ bool carrier_tick(struct carrier *);
 /* A call's failure as the store's error, with the node where it failed. */
 hibloom_status carrier_error(struct carrier *, const struct call *);
 
-/* Asks the tasks of runnable calls for what is next, and flushes. Events end with it. */
-void carrier_settle(struct carrier *);
-
 /* "host:port", "unix:///path". Returns buf. */
 #define WHERE_SIZE (NODE_HOST_SIZE + 16)
 const char *carrier_where(const struct carrier *, const struct node *, char *buf, size_t size);

@@ -103,56 +103,75 @@ static bool is_held(const struct carrier *c, const struct node *node, const stru
            (call_may_retry(c, flight->call) || (node->role == NODE_REPLICA && !flight->at_primary));
 }
 
-bool dispatch_take_reply(struct carrier *c, struct node *node, struct flight *flight, struct reply *reply)
+/* False: it was the guard's, which was asked alone, and was not good. */
+static bool deliver(struct node *node, struct flight *flight, struct reply *reply)
 {
     struct call *call = flight->call;
     struct task *task = call->task;
-    const bool refused = reply->type == REDIS_REPLY_ERROR;
-    const enum refusal refusal = refused ? refusal_of(reply->text) : REFUSAL_OTHER;
-    const struct exchange *exchange = &flight->exchange;
+    const bool was_fine = !task_is_failing(task);
+    const uint32_t index = flight->index++;
     bool good = true;
 
-    if (!refused && !flight->proving && !(exchange->proof && reply->type == REDIS_REPLY_STRING))
-        call_touch(call, node);
-    if (refusal == REFUSAL_READONLY || refusal == REFUSAL_MASTERDOWN)
-        locate_note_stale(c);
-    node->leave = node->leave ||
-                  (refusal == REFUSAL_READONLY && c->locate.stale); /* nor is it asked by the next call */
-    if (flight->held == 0 && !(refused && is_held(c, node, flight, refusal))) {
-        reply->repeated = flight->index >= flight->doubtful && !task->reads;
-        const bool fine = !call_has_failed(call);
-        const uint32_t index = flight->index++;
-        if (flight->proving)
-            good = task->take_guard(task, exchange->tag, reply);
-        else
-            task->class->reply(task, exchange->tag, index, reply);
-        if (fine && call_has_failed(call))
-            call_note_failure(call, node);
-    } else if (flight->held++ == 0) {
+    reply->repeated = index >= flight->doubtful && !task->reads;
+    if (flight->proving)
+        good = task->take_guard(task, flight->exchange.tag, reply);
+    else
+        task->class->reply(task, flight->exchange.tag, index, reply);
+    if (was_fine && task_is_failing(task))
+        call_note_failure(call, node);
+    return good;
+}
+
+/* Keeps a refusal from the task; of the replies behind it, which was not refused. */
+static void hold(struct flight *flight, const struct reply *reply, bool refused, enum refusal refusal)
+{
+    const uint32_t command = flight->index + flight->held++;
+
+    if (flight->held == 1) {
         flight->refusal = refusal;
         flight->words = alloc_text(reply->text);
-    } else {
-        const uint32_t command = flight->index + flight->held - 1;
-        flight->carried_out = !refused && command < flight->carried_out ? command : flight->carried_out;
+    } else if (!refused && command < flight->carried_out) {
+        flight->carried_out = command;
     }
-    if (flight->index + flight->held < exchange->replies)
-        return false;
+}
+
+static void take_last(struct carrier *c, struct node *node, struct flight *flight, bool good)
+{
     (void)flights_take(&node->sent);
     if (flight->held > 0) {
         take_refusal(c, node, flight);
-        return true;
-    }
-    if (flight->proving) {
-        call_end_proof(flight);
+    } else if (!flight->proving) {
+        call_note_progress(flight->call);
+        call_set_runnable(c, flight->call);
+        flight_free(flight);
+    } else {
+        flight_end_proof(flight);
         if (good)
             send_flight(c, node, flight);
         else
             call_end_flight(c, flight);
-        return true;
     }
-    call_note_progress(call);
-    call_set_runnable(c, call);
-    flight_free(flight);
+}
+
+bool dispatch_take_reply(struct carrier *c, struct node *node, struct flight *flight, struct reply *reply)
+{
+    const bool refused = reply->type == REDIS_REPLY_ERROR;
+    const enum refusal refusal = refused ? refusal_of(reply->text) : REFUSAL_OTHER;
+    bool good = true;
+
+    if (!refused && !flight->proving && !(flight->exchange.proof && reply->type == REDIS_REPLY_STRING))
+        flags_set(flight->call->touched, node->number);
+    if (refusal == REFUSAL_READONLY || refusal == REFUSAL_MASTERDOWN)
+        locate_note_stale(c);
+    node->leave = node->leave ||
+                  (refusal == REFUSAL_READONLY && c->locate.stale); /* nor is it asked by the next call */
+    if (flight->held == 0 && !(refused && is_held(c, node, flight, refusal)))
+        good = deliver(node, flight, reply);
+    else
+        hold(flight, reply, refused, refusal);
+    if (flight->index + flight->held < flight->exchange.replies)
+        return false;
+    take_last(c, node, flight, good);
     return true;
 }
 

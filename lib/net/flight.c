@@ -115,6 +115,25 @@ size_t flight_from(const struct flight *flight)
     return at;
 }
 
+/* While an add waits, its filter may be replaced: then its bits would be a stranger's. */
+void flight_begin_proof(struct flight *flight)
+{
+    const uint32_t last = flight->exchange.replies - 1;
+
+    if (!flight->exchange.guarded || flight->index >= last)
+        return;
+    flight->proving = true;
+    flight->resume = flight->index;
+    flight->index = last;
+}
+
+void flight_end_proof(struct flight *flight)
+{
+    if (flight->proving)
+        flight->index = flight->resume;
+    flight->proving = false;
+}
+
 uint32_t flight_again(struct flight *flight, bool lost)
 {
     const uint32_t from = lost ? flight->index : flight->carried_out, replies = flight->exchange.replies;

@@ -66,6 +66,10 @@ void flight_pool_free(struct flight_pool *);
 /* Where the commands begin whose replies have not been delivered. */
 size_t flight_from(const struct flight *);
 
+/* One that waits, or is sent again, asks its guard alone first; that was answered. */
+void flight_begin_proof(struct flight *);
+void flight_end_proof(struct flight *);
+
 /* Prepares it to be sent again, from the first command on whose reply the task has
  * not seen. Lost: what of it was carried out is not known. How many commands more
  * are doubtful now. */

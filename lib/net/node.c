@@ -168,7 +168,7 @@ hibloom_status node_send_flight(struct carrier *c, struct node *node, struct fli
         node_send(c, node, flight);
         return HIBLOOM_OK;
     }
-    call_begin_proof(flight);
+    flight_begin_proof(flight);
     flights_put(&node->pending, flight);
     return HIBLOOM_OK;
 }

@@ -20,7 +20,7 @@ static void ask_replicas(struct carrier *c, struct call *call)
     command_number(&commands, c->settings.options.min_replicas);
     command_number(&commands, c->settings.options.replicas_ms);
     for (unsigned i = 0; i < c->topology.count; i++) {
-        if (!call_touched(call, c->topology.nodes[i]))
+        if (!flags_has(call->touched, i))
             continue;
         struct flight *flight = commands.failed
                                     ? NULL

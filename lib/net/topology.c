@@ -41,7 +41,8 @@ static struct node *add_node(struct topology *t)
     return node;
 }
 
-struct node *topology_node(struct topology *t, const char *host, size_t host_len, unsigned port)
+/* The node of an address; a new one if there is none. NULL: out of memory, or too many. */
+static struct node *node_of(struct topology *t, const char *host, size_t host_len, unsigned port)
 {
     struct node *node = NULL;
 
@@ -154,8 +155,8 @@ static struct node *read_node(struct topology *t, const struct node *asked, cons
     const redisReply *host = reply->element[0];
     const unsigned port = (unsigned)reply->element[1]->integer;
     if (host->type == REDIS_REPLY_NIL || (host->type == REDIS_REPLY_STRING && (host->len == 0 || *host->str == '?')))
-        return topology_node(t, asked->host, strlen(asked->host), port);
-    return host->type == REDIS_REPLY_STRING ? topology_node(t, host->str, host->len, port) : NULL;
+        return node_of(t, asked->host, strlen(asked->host), port);
+    return host->type == REDIS_REPLY_STRING ? node_of(t, host->str, host->len, port) : NULL;
 }
 
 struct slot_map {
@@ -242,9 +243,8 @@ struct node *topology_redirect(struct topology *t, const struct node *asked, con
         number_parse(slot_at + 1, (size_t)(host - slot_at - 2), CLUSTER_SLOTS - 1, &slot) != HIBLOOM_OK ||
         number_parse(colon + 1, strcspn(colon + 1, " \r\n"), UINT16_MAX, &port) != HIBLOOM_OK)
         return NULL;
-    struct node *node = colon == host || *host == '?'
-                            ? topology_node(t, asked->host, strlen(asked->host), (unsigned)port)
-                            : topology_node(t, host, (size_t)(colon - host), (unsigned)port);
+    struct node *node = colon == host || *host == '?' ? node_of(t, asked->host, strlen(asked->host), (unsigned)port)
+                                                      : node_of(t, host, (size_t)(colon - host), (unsigned)port);
     const bool moved = node != NULL && words[0] == 'M';
     *took_over = moved && node->role != NODE_PRIMARY;
     if (*took_over) { /* neither the next map nor its next greeting shall tell it once more */
@@ -315,7 +315,7 @@ bool topology_take_replicas(struct topology *t, const redisReply *reply)
         const redisReply *host = is_array(fields, 0) ? find_field(fields, "ip") : NULL;
         if (host == NULL || !is_up(fields) || !is_address(host, find_field(fields, "port"), &port))
             continue;
-        struct node *node = topology_node(t, host->str, host->len, port);
+        struct node *node = node_of(t, host->str, host->len, port);
         if (node != NULL && node->number != 0) {
             node->role = NODE_REPLICA;
             node->primary = 0;

@@ -57,9 +57,6 @@ struct topology {
 bool topology_make(struct topology *, const struct uri *);
 void topology_free(struct topology *);
 
-/* The node of an address; a new one if there is none. NULL: out of memory, or too many. */
-struct node *topology_node(struct topology *, const char *host, size_t host_len, unsigned port);
-
 /* Where a slot's keys are; NULL: not known. Of a replica where that is wanted, and there is one. */
 struct node *topology_route(struct topology *, uint16_t slot, bool replica);
 

@@ -1,5 +1,6 @@
 /* bulk.c: many items by whole bitmaps. See bulk.h. */
 #include "redis/bulk.h"
+#include "base/flags.h"
 #include "redis/near.h"
 #include "spec/spec.h"
 
@@ -10,9 +11,8 @@
 bool bulk_can(const hibloom *filter)
 {
     const uint64_t bytes = spec_bitmap_bytes(&filter->spec);
-    const uint32_t together = filter->spec.layout == HIBLOOM_LAYOUT_PARTITIONED ? spec_keys(&filter->spec) : 1;
 
-    return !filter->bare && bytes * together <= STORE_PIECE;
+    return !filter->bare && bytes * spec_item_keys(&filter->spec) <= STORE_PIECE;
 }
 
 static uint32_t keys_of(const struct bulk *bulk)
@@ -29,7 +29,7 @@ static void answer(struct bulk *bulk)
         bits_contains(&bulk->bits, bulk->items + at, n, found);
         for (size_t i = 0; i < n; i++)
             if (found[i])
-                bulk->yes[(at + i) / 8] |= (unsigned char)(1u << (at + i) % 8);
+                flags_set(bulk->yes, at + i);
     }
 }
 
@@ -83,14 +83,11 @@ static enum task_next next(struct task *task, struct outbox *outbox)
                 begin_group(bulk);
             begin_key(bulk);
         }
-        if (task->status != HIBLOOM_OK)
-            task_fail(inner, task->status, "%s", task->error.words);
+        task_fail_too(inner, task);
         const enum task_next what = inner->class->next(inner, outbox);
         if (what != TASK_DONE)
             return what;
-        task->status = inner->status;
-        task->refusal = inner->refusal;
-        task->error = inner->error;
+        task_end_as(task, inner);
         if (!go_on(bulk))
             break;
     }
@@ -101,8 +98,7 @@ static void reply(struct task *task, uint32_t tag, uint32_t index, const struct 
 {
     struct task *inner = &((struct bulk *)task)->inner.talk.task;
 
-    if (task->status != HIBLOOM_OK)
-        task_fail(inner, task->status, "%s", task->error.words);
+    task_fail_too(inner, task);
     inner->class->reply(inner, tag, index, reply);
 }
 
@@ -114,7 +110,7 @@ void bulk_begin(struct bulk *bulk, hibloom *filter, const hibloom_item *items, s
     const uint32_t fit = (uint32_t)(STORE_PIECE / bytes), keys = redis_filter_of(filter)->count;
 
     memset(bulk, 0, sizeof *bulk);
-    bulk->task = (struct task){.class = &bulk_class, .filter = filter};
+    bulk->task = (struct task){.class = &bulk_class, .filter = filter, .inner = &bulk->inner.talk.task};
     bulk->items = items;
     bulk->n = n;
     bulk->yes = yes;

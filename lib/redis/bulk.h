@@ -12,10 +12,7 @@
 #include "redis/transfer.h"
 
 struct bulk {
-    union {
-        struct task task;
-        struct talk talk; /* for who runs it: only its task */
-    };
+    struct task task;
     struct transfer inner;
     bool busy; /* with that */
     struct piece piece;
@@ -24,7 +21,7 @@ struct bulk {
     uint64_t mark;    /* near_mark when they were begun */
     const hibloom_item *items;
     size_t n;
-    unsigned char *yes; /* look-up: a bit an item, found */
+    unsigned char *yes; /* look-up: flags, found */
 };
 
 /* Can it be done by 16 MB at a time? */

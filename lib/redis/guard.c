@@ -44,14 +44,14 @@ void guard_ask_alone(hibloom *filter, struct outbox *outbox, uint32_t tag, uint3
 
 /* Is it the one that was good last, of a key that the handle still means? To read it costs
  * a tenth of a look-up of one item. */
-static bool is_proven(const struct redis_filter *own, uint32_t i, const char *trailer)
+static bool is_as_before(const struct redis_filter *own, uint32_t i, const char *trailer)
 {
     return own->proof.id == own->keys[i].id && own->proof.generation == own->generation &&
            memcmp(own->proof.trailer, trailer, RECORD_TRAILER) == 0;
 }
 
-/* Reads one that was not. */
-static bool prove(const hibloom *filter, uint32_t i, const char *trailer)
+/* Reads one that was not; whether it is good. */
+static bool read_good(const hibloom *filter, uint32_t i, const char *trailer)
 {
     struct redis_filter *own = redis_filter_of(filter);
     struct record record;
@@ -71,7 +71,7 @@ bool guard_matches(struct talk *talk, uint32_t i, const struct reply *reply)
     struct redis_filter *own = redis_filter_of(task->filter);
 
     if (!task_expect(task, reply, REDIS_REPLY_STRING, i) || reply->text_len != RECORD_TRAILER ||
-        !(is_proven(own, i, reply->text) || prove(task->filter, i, reply->text)))
+        !(is_as_before(own, i, reply->text) || read_good(task->filter, i, reply->text)))
         return false;
     redis_note_epoch(task->filter, i, own->proof.epoch);
     own->keys[i].proven_ns = talk->begun_ns;

@@ -135,7 +135,7 @@ static void answered(struct talk *talk, unsigned number)
     for (uint32_t i = 0; i < window->items; i++) {
         const unsigned char *known = window->known + (size_t)i * k;
         if (memchr(known, BIT_WAS_UNSET, k) != NULL || (walk->encoding->sets && memchr(known, BIT_UNKNOWN, k) != NULL))
-            items_note_missing(walk, window->base + window->item[i]);
+            flags_set(walk->missing, window->base + window->item[i]);
     }
 }
 
@@ -259,7 +259,7 @@ static void look_again(struct task *task)
     walk->talk.diagnose = NULL;
     walk->talk.step = start;
     walk->chunk.end = walk->chunk.next = walk->chunk.items = 0;
-    memset(walk->missing, 0, walk->n / 8 + 1);
+    memset(walk->missing, 0, FLAGS_BYTES(walk->n));
 }
 
 /* Before Redis 6 there was no BITFIELD_RO. */
@@ -284,7 +284,7 @@ static void begin(struct items *walk, hibloom *filter, const struct encoding *en
     walk->encoding = encoding;
     walk->items = items;
     walk->n = n;
-    walk->missing = answers ? alloc.calloc(n / 8 + 1, 1) : NULL;
+    walk->missing = answers ? alloc.calloc(FLAGS_BYTES(n), 1) : NULL;
     if (!window_make(walk) || (answers && walk->missing == NULL))
         task_no_memory(&walk->talk.task);
 }
@@ -332,7 +332,7 @@ void items_end(struct items *walk, bool *answers)
 
     if (walk->talk.task.status == HIBLOOM_OK && answers != NULL)
         for (size_t i = 0; i < walk->n; i++)
-            answers[i] = (walk->missing[i / 8] >> i % 8 & 1) == answer_if_missing;
+            answers[i] = flags_has(walk->missing, i) == answer_if_missing;
     alloc.free(walk->missing);
     alloc.free(walk->memory);
 }

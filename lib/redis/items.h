@@ -2,6 +2,7 @@
 #ifndef HIBLOOM_ITEMS_H
 #define HIBLOOM_ITEMS_H
 
+#include "base/flags.h"
 #include "redis/encoding.h"
 #include "redis/guard.h"
 
@@ -33,7 +34,7 @@ struct items {
     const struct encoding *encoding;
     const hibloom_item *items;
     size_t n;
-    unsigned char *missing;                       /* a bit an item: not all its bits were set; NULL: nobody asks */
+    unsigned char *missing;                       /* flags: not all its bits were set; NULL: nobody asks */
     void *memory;                                 /* what all arrays lie in */
     size_t item_bytes, guard_bytes, window_bytes; /* of commands */
     uint32_t window_items, chunk_items;           /* at most */
@@ -51,11 +52,6 @@ struct items {
 static inline bool items_by_key(const struct items *walk)
 {
     return walk->encoding->each_key || walk->encoding->all_keys;
-}
-
-static inline void items_note_missing(struct items *walk, size_t item)
-{
-    walk->missing[item / 8] |= (unsigned char)(1u << item % 8);
 }
 
 /* The memory of chunk and windows. False: there is none. */

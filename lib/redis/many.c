@@ -18,9 +18,9 @@ static bool may_leave_out(const hibloom *filter, bool adds)
     return !adds || !redis_filter_of(filter)->server->sends_all;
 }
 
-static bool trusts_near(const hibloom *filter, bool adds)
+static const struct bits *known_to(const struct many *many)
 {
-    return redis_filter_of(filter)->near != NULL && may_leave_out(filter, adds);
+    return may_leave_out(many->task.filter, many->task.adds) ? near_known(many->task.filter) : NULL;
 }
 
 /* A bare bitmap need not be there before it is added to. */
@@ -53,17 +53,11 @@ bool many_pays(const hibloom *filter, size_t n, bool adds, bool exact)
 
 /* ---- By whole bitmaps ------------------------------------------------------------------- */
 
-static bool has_bit(const unsigned char *bits, size_t i)
-{
-    return (bits[i / 8] >> i % 8 & 1) != 0;
-}
-
 /* How many have to be sent, by a sample. */
 static double expect_sent(struct many *many)
 {
-    hibloom *filter = many->task.filter;
     const size_t sample = many->n < SAMPLE ? many->n : SAMPLE;
-    const struct bits *known = trusts_near(filter, many->task.adds) ? near_known(filter) : NULL;
+    const struct bits *known = known_to(many);
     size_t sent = 0;
 
     if (known == NULL)
@@ -84,7 +78,7 @@ static bool begin_bulk(struct many *many)
     many->phase = MANY_CHUNK;
     if (!goes_by_bitmaps(many->task.filter, many->n, expect_sent(many), adds, many->exact))
         return false;
-    if (adds && many->exact && (many->present = alloc.calloc(many->n / 8 + 1, 1)) == NULL) {
+    if (adds && many->exact && (many->present = alloc.calloc(FLAGS_BYTES(many->n), 1)) == NULL) {
         task_no_memory(&many->task);
         many->phase = MANY_DONE;
         return false;
@@ -99,18 +93,15 @@ static bool begin_bulk(struct many *many)
 static void end_bulk(struct many *many)
 {
     const bool merges = many->task.adds && !many->exact;
-    const bool denied = merges && many->talk.task.status == HIBLOOM_EDENIED && many->task.status == HIBLOOM_OK;
 
-    if (denied) {
+    if (merges && many->inner.status == HIBLOOM_EDENIED && many->task.status == HIBLOOM_OK) {
         redis_filter_of(many->task.filter)->server->may_not_merge = true;
     } else {
-        many->task.status = many->talk.task.status;
-        many->task.error = many->talk.task.error;
+        task_end_as(&many->task, &many->inner);
         if (many->present == NULL)
             many->at = many->n;
     }
     bulk_end(&many->bulk);
-    many->phase = many->present != NULL ? MANY_PRESENT : MANY_CHUNK;
 }
 
 /* ---- What is known -------------------------------------------------------------------- */
@@ -118,7 +109,7 @@ static void end_bulk(struct many *many)
 static void note_answer(struct many *many, size_t item, bool yes)
 {
     if (yes)
-        many->yes[(many->at + item) / 8] |= (unsigned char)(1u << (many->at + item) % 8);
+        flags_set(many->yes, many->at + item);
 }
 
 /* What is left out relies on the keys of these items: of a partitioned filter, on all. */
@@ -138,7 +129,7 @@ static void note_touched(struct many *many, const hibloom_item *items, const boo
 static void take_chunk(struct many *many)
 {
     hibloom *filter = many->task.filter;
-    const struct bits *known = trusts_near(filter, many->task.adds) ? near_known(filter) : NULL;
+    const struct bits *known = known_to(many);
     const hibloom_item *items = many->items + many->at;
 
     if (many->present != NULL && many->mark != near_mark(filter)) { /* cleared since, perhaps */
@@ -154,14 +145,14 @@ static void take_chunk(struct many *many)
         bits_contains(known, items, many->chunk, many->answers);
     for (uint32_t i = 0; i < many->chunk; i++) {
         redis_filter_of(filter)->server->stats.items_near += known != NULL && many->answers[i];
-        if ((known == NULL || !many->answers[i]) && (many->present == NULL || !has_bit(many->present, many->at + i))) {
+        if ((known == NULL || !many->answers[i]) &&
+            (many->present == NULL || !flags_has(many->present, many->at + i))) {
             many->left[many->count] = items[i];
             many->which[many->count++] = i;
             continue;
         }
         note_answer(many, i, !many->task.adds);
     }
-    many->relies = many->count < many->chunk;
     if (known != NULL)
         note_touched(many, items, many->answers, many->chunk);
 }
@@ -171,16 +162,16 @@ static void take_chunk(struct many *many)
 static void look(struct many *many, enum many_phase phase, size_t from, size_t to)
 {
     many->phase = phase;
-    items_begin_contains(&many->inner, many->task.filter, many->left + from, to - from);
+    items_begin_contains(&many->walk, many->task.filter, many->left + from, to - from);
 }
 
 static void send(struct many *many)
 {
     many->phase = MANY_ITEMS;
     if (many->task.adds)
-        items_begin_add(&many->inner, many->task.filter, many->left, many->count, many->exact);
+        items_begin_add(&many->walk, many->task.filter, many->left, many->count, many->exact);
     else
-        items_begin_contains(&many->inner, many->task.filter, many->left, many->count);
+        items_begin_contains(&many->walk, many->task.filter, many->left, many->count);
 }
 
 /* What is in needs not be sent; but see ask_proof. */
@@ -195,7 +186,6 @@ static void drop_found(struct many *many)
             near_learn(many->task.filter, &many->left[i], 1, many->mark);
         else
             many->left[left++] = many->left[i];
-    many->relies = many->relies || left < many->count;
     many->count = left;
 }
 
@@ -284,23 +274,22 @@ static void end_inner(struct many *many)
         end_bulk(many);
         return;
     }
-    many->task.status = many->talk.task.status;
-    many->task.error = many->talk.task.error;
+    task_end_as(&many->task, &many->inner);
     if (many->phase == MANY_SAMPLE || many->phase == MANY_ITEMS)
-        items_end(&many->inner, !many->task.adds || many->exact || many->phase == MANY_SAMPLE ? many->answers : NULL);
+        items_end(&many->walk, !many->task.adds || many->exact || many->phase == MANY_SAMPLE ? many->answers : NULL);
     else if (many->phase == MANY_LOOK)
-        items_end(&many->inner, many->answers + SAMPLE);
+        items_end(&many->walk, many->answers + SAMPLE);
 }
 
 /* What was known has been forgotten in the middle: so the chunk is begun once more, without it. */
 static void end_chunk(struct many *many)
 {
     many->phase = MANY_CHUNK;
-    if (!many->relies || many->mark == near_mark(many->task.filter))
+    if (many->count == many->chunk || many->mark == near_mark(many->task.filter))
         many->at += many->chunk;
     else if (!many->task.adds)
         for (size_t i = many->at; i < many->at + many->chunk; i++)
-            many->yes[i / 8] &= (unsigned char)~(1u << i % 8);
+            flags_unset(many->yes, i);
 }
 
 /* Begins what follows; false: nothing does. */
@@ -312,7 +301,12 @@ static bool go_on(struct many *many)
             if (begin_bulk(many))
                 return true;
             break;
-        case MANY_PRESENT: /* what is in will be left out: on all keys */
+        case MANY_BULK:
+            if (many->present == NULL) {
+                many->phase = MANY_CHUNK;
+                break;
+            }
+            /* what is in will be left out: on all keys */
             memset(many->touched, 1, redis_filter_of(many->task.filter)->count);
             many->since_ns = clock_now_ns();
             prove(many);
@@ -348,16 +342,8 @@ static bool go_on(struct many *many)
             prove(many);
             return true;
         case MANY_PROOF: end_chunk(many); break;
-        case MANY_BULK: /* it has ended in another phase */
         case MANY_DONE: return false;
         }
-}
-
-/* A failure that the carrier has noted is for what is under way to deal with. */
-static void tell_failure(struct many *many)
-{
-    if (many->task.status != HIBLOOM_OK)
-        task_fail(&many->talk.task, many->task.status, "%s", many->task.error.words);
 }
 
 static enum task_next next(struct task *task, struct outbox *outbox)
@@ -366,8 +352,8 @@ static enum task_next next(struct task *task, struct outbox *outbox)
     bool more = many->phase != MANY_BEGIN || (task->status == HIBLOOM_OK && go_on(many));
 
     while (more && many->phase != MANY_DONE) {
-        tell_failure(many);
-        const enum task_next what = many->talk.task.class->next(&many->talk.task, outbox);
+        task_fail_too(&many->inner, task); /* what the carrier has noted is for it to deal with */
+        const enum task_next what = many->inner.class->next(&many->inner, outbox);
         if (what != TASK_DONE)
             return what;
         end_inner(many);
@@ -381,8 +367,8 @@ static void reply(struct task *task, uint32_t tag, uint32_t index, const struct 
 {
     struct many *many = (struct many *)task;
 
-    tell_failure(many);
-    many->talk.task.class->reply(&many->talk.task, tag, index, reply);
+    task_fail_too(&many->inner, task);
+    many->inner.class->reply(&many->inner, tag, index, reply);
 }
 
 /* Of items only: what else is sent here changes nothing, or is its own guard. */
@@ -390,7 +376,7 @@ static bool take_guard(struct task *task, uint32_t tag, const struct reply *repl
 {
     struct many *many = (struct many *)task;
 
-    return task->status == HIBLOOM_OK && many->talk.task.take_guard(&many->talk.task, tag, reply);
+    return task->status == HIBLOOM_OK && many->inner.take_guard(&many->inner, tag, reply);
 }
 
 static const struct task_class many_class = {next, reply};
@@ -407,10 +393,9 @@ static void again(struct task *task)
     many->present = NULL;
     task->status = HIBLOOM_OK;
     many->phase = MANY_BEGIN;
-    many->at = many->chunk = 0;
-    many->relies = false;
+    many->at = many->chunk = many->count = 0;
     if (!task->adds)
-        memset(many->yes, 0, many->n / 8 + 1);
+        memset(many->yes, 0, FLAGS_BYTES(many->n));
 }
 
 static void begin(struct many *many, hibloom *filter, const hibloom_item *items, size_t n)
@@ -418,11 +403,15 @@ static void begin(struct many *many, hibloom *filter, const hibloom_item *items,
     const size_t chunk = n < CHUNK ? n : CHUNK, keys = redis_filter_of(filter)->count;
     const size_t words = chunk * sizeof *many->left + chunk * sizeof *many->which;
 
-    *many = (struct many){.task = {.class = &many_class, .filter = filter, .again = again, .take_guard = take_guard},
+    *many = (struct many){.task = {.class = &many_class,
+                                   .filter = filter,
+                                   .inner = &many->inner,
+                                   .again = again,
+                                   .take_guard = take_guard},
                           .items = items,
                           .n = n};
     many->left = alloc.malloc(words + chunk * sizeof *many->answers + keys);
-    many->yes = alloc.calloc(n / 8 + 1, 1);
+    many->yes = alloc.calloc(FLAGS_BYTES(n), 1);
     if (many->left == NULL || many->yes == NULL) {
         many->phase = MANY_DONE;
         task_no_memory(&many->task);
@@ -451,12 +440,10 @@ void many_end(struct many *many, bool *answers)
     if (many->phase == MANY_BULK) /* it did not come to its end */
         bulk_end(&many->bulk);
     else if (many->phase == MANY_SAMPLE || many->phase == MANY_LOOK || many->phase == MANY_ITEMS)
-        items_end(&many->inner, NULL);
-    if (many->task.status != HIBLOOM_OK)
-        near_forget(many->task.filter);
-    else if (answers != NULL)
+        items_end(&many->walk, NULL);
+    if (many->task.status == HIBLOOM_OK && answers != NULL)
         for (size_t i = 0; i < many->n; i++)
-            answers[i] = (many->yes[i / 8] >> i % 8 & 1) != 0;
+            answers[i] = flags_has(many->yes, i);
     alloc.free(many->left);
     alloc.free(many->yes);
     alloc.free(many->present);

@@ -18,17 +18,7 @@
 #include "redis/bulk.h"
 #include "redis/items.h"
 
-enum many_phase {
-    MANY_BEGIN,
-    MANY_BULK,
-    MANY_PRESENT,
-    MANY_CHUNK,
-    MANY_SAMPLE,
-    MANY_LOOK,
-    MANY_ITEMS,
-    MANY_PROOF,
-    MANY_DONE
-};
+enum many_phase { MANY_BEGIN, MANY_BULK, MANY_CHUNK, MANY_SAMPLE, MANY_LOOK, MANY_ITEMS, MANY_PROOF, MANY_DONE };
 
 /* The guards of the keys that known items lie in. */
 struct proof {
@@ -42,24 +32,24 @@ struct proof {
 struct many {
     struct task task;
     union {
-        struct talk talk; /* of what is under way */
-        struct items inner;
+        struct task inner; /* what is under way, which is one of: */
+        struct items walk;
         struct proof proof;
         struct bulk bulk;
     };
     enum many_phase phase;
-    bool exact; /* or the items' answers are not wanted; a look-up's are */
+    bool exact; /* an add: is_new is wanted */
     const hibloom_item *items;
-    size_t n, at, chunk; /* all of them; where the chunk begins, and how many it has */
-    unsigned char *yes;  /* a bit an item: it is new, or found. Here begins the memory of all arrays */
-    hibloom_item *left;  /* of the chunk: what is not known */
-    uint32_t *which;     /* they are, counted from `at` */
-    bool *answers;       /* as many */
-    unsigned char *touched;
-    size_t count;           /* of left */
-    bool relies;            /* some of the chunk were left out */
-    unsigned char *present; /* a bit an item: it is in, as the bitmaps were read; NULL: they were not */
-    uint64_t mark, since_ns;
+    size_t n, at, chunk;    /* all of them; where the chunk begins, and how many it has */
+    unsigned char *yes;     /* flags: it is new, or found */
+    hibloom_item *left;     /* of the chunk: what is not known. Here begins the memory of the next three */
+    uint32_t *which;        /* they are, counted from `at` */
+    bool *answers;          /* as many */
+    unsigned char *touched; /* a byte a key: what was left out lies in it */
+    size_t count;           /* of left; less than the chunk: the others were left out */
+    unsigned char *present; /* flags: it is in, as the bitmaps were read; NULL: they were not */
+    uint64_t mark;          /* near_mark when it began with the chunk, or with whole bitmaps */
+    uint64_t since_ns;      /* the guards of `touched` must be as young as this, or nearly: near_is_fresh */
 };
 
 /* Is it worth while for so many items? */

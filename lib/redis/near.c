@@ -35,7 +35,7 @@ void near_forget(hibloom *filter)
 {
     const struct redis_filter *own = redis_filter_of(filter);
 
-    if (own->near == NULL || own->near->bits.start == NULL)
+    if (own == NULL || own->near == NULL || own->near->bits.start == NULL)
         return;
     own->server->near_room += own->near->bits.bytes;
     bits_free(&own->near->bits);
@@ -53,15 +53,14 @@ const struct bits *near_known(hibloom *filter)
     return near->bits.start != NULL ? &near->bits : NULL;
 }
 
-/* Bits for as many keys as the store has room for; of a partitioned filter all, since each item is in all. */
+/* Bits for as many keys as the store has room for. */
 static bool begin(hibloom *filter, uint64_t mark)
 {
     const struct redis_filter *own = redis_filter_of(filter);
     const uint64_t fit = own->server->near_room / spec_bitmap_bytes(&filter->spec);
     const uint32_t keys = fit < own->count ? (uint32_t)fit : own->count;
-    const bool will_do = filter->spec.layout == HIBLOOM_LAYOUT_PARTITIONED ? keys == own->count : keys > 0;
 
-    if (!will_do || !bits_make(&own->near->bits, &filter->spec, keys))
+    if (keys < spec_item_keys(&filter->spec) || !bits_make(&own->near->bits, &filter->spec, keys))
         return false;
     own->server->near_room -= own->near->bits.bytes;
     own->near->mark = mark;
@@ -95,10 +94,10 @@ void near_learn_bits(hibloom *filter, const struct bits *more, uint32_t from, ui
         bits_merge(bits, &(struct piece){i, 0, len}, more->start + (i - from) * len);
 }
 
-bool near_is_fresh(const hibloom *filter, uint32_t i, uint64_t now_ns)
+bool near_is_fresh(const hibloom *filter, uint32_t i, uint64_t then_ns)
 {
     const struct redis_filter *own = redis_filter_of(filter);
     const uint64_t proven = own->keys[i].proven_ns, age = own->near != NULL ? own->near->max_age_ns : 0;
 
-    return proven != 0 && (proven >= now_ns || now_ns - proven <= age);
+    return proven != 0 && proven + age >= then_ns;
 }

@@ -37,7 +37,7 @@ void near_learn(hibloom *, const hibloom_item *, size_t n, uint64_t mark);
 /* The same of all bits of the keys from `from` to below `to`, which `bits` begins with. */
 void near_learn_bits(hibloom *, const struct bits *bits, uint32_t from, uint32_t to, uint64_t mark);
 
-/* Has a guard of key number i been good, in a call that began at `now_ns` less the greatest age, or later? */
-bool near_is_fresh(const hibloom *, uint32_t i, uint64_t now_ns);
+/* Was a guard of key number i good, asked by a call that began no longer than the greatest age before then? */
+bool near_is_fresh(const hibloom *, uint32_t i, uint64_t then_ns);
 
 #endif

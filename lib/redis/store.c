@@ -10,7 +10,10 @@ static hibloom_status run(hibloom *filter, struct task *task)
 {
     struct redis_store *store = (struct redis_store *)filter->store;
 
-    return store->run(store, task);
+    hibloom_status status = store->run(store, task);
+    if (status != HIBLOOM_OK)
+        near_forget(filter);
+    return status;
 }
 
 /* ---- How a filter comes to be and goes ------------------------------------------- */
@@ -51,8 +54,8 @@ static hibloom_status redis_drop(hibloom *filter)
 void store_begin_add(struct store_items *call, hibloom *filter, const hibloom_item *items, size_t n, bool exact)
 {
     call->n = n;
-    call->by_chunks = many_pays(filter, n, true, exact);
-    if (call->by_chunks)
+    call->is_many = many_pays(filter, n, true, exact);
+    if (call->is_many)
         many_begin_add(&call->many, filter, items, n, exact);
     else
         items_begin_add(&call->items, filter, items, n, exact);
@@ -61,8 +64,8 @@ void store_begin_add(struct store_items *call, hibloom *filter, const hibloom_it
 void store_begin_contains(struct store_items *call, hibloom *filter, const hibloom_item *items, size_t n)
 {
     call->n = n;
-    call->by_chunks = many_pays(filter, n, false, true);
-    if (call->by_chunks)
+    call->is_many = many_pays(filter, n, false, true);
+    if (call->is_many)
         many_begin_contains(&call->many, filter, items, n);
     else
         items_begin_contains(&call->items, filter, items, n);
@@ -71,7 +74,7 @@ void store_begin_contains(struct store_items *call, hibloom *filter, const hiblo
 void store_end_items(struct store_items *call, bool *answers)
 {
     ((struct redis_store *)call->task.filter->store)->server.stats.items += call->n;
-    if (call->by_chunks)
+    if (call->is_many)
         many_end(&call->many, answers);
     else
         items_end(&call->items, answers);
@@ -197,7 +200,7 @@ const struct store_class redis_store_class = {
     .read = redis_read,
     .merge = redis_merge,
     .merge_within = redis_merge_within,
-    .near = redis_is_together,
+    .together = redis_is_together,
     .servers = redis_servers,
     .clear = redis_clear,
     .drop = redis_drop,

@@ -23,7 +23,7 @@ const hibloom_stats *redis_stats(const hibloom_store *);
 /* An add or a look-up, for drivers that do not wait for its end. */
 struct store_items {
     size_t n;
-    bool by_chunks;
+    bool is_many;
     union {
         struct task task; /* to be run */
         struct items items;

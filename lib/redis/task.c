@@ -81,6 +81,24 @@ void task_no_memory(struct task *task)
     task_fail(task, HIBLOOM_ENOMEM, "out of memory");
 }
 
+bool task_is_failing(const struct task *task)
+{
+    return task->status != HIBLOOM_OK || (task->inner != NULL && task_is_failing(task->inner));
+}
+
+void task_fail_too(struct task *inner, const struct task *outer)
+{
+    if (outer->status != HIBLOOM_OK)
+        task_fail(inner, outer->status, "%s", outer->error.words);
+}
+
+void task_end_as(struct task *outer, const struct task *inner)
+{
+    outer->status = inner->status;
+    outer->refusal = inner->refusal;
+    outer->error = inner->error;
+}
+
 /* A server that does not know a command answers with its arguments, cut and
  * escaped somehow, and the seed is one of them. */
 static void fail_refused(struct task *task, const struct reply *reply, uint32_t i)

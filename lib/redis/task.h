@@ -59,7 +59,8 @@ enum task_next { TASK_SEND, TASK_WAIT, TASK_PAUSE, TASK_DONE };
 struct task {
     const struct task_class *class;
     hibloom *filter;
-    hibloom *from; /* another one that is read; NULL: none */
+    hibloom *from;            /* another one that is read; NULL: none */
+    const struct task *inner; /* one that this one runs; NULL: none */
     hibloom_status status;
     enum refusal refusal; /* where the server refused; else REFUSAL_OTHER */
     struct error error;
@@ -82,6 +83,14 @@ struct task_class {
 __attribute__((format(printf, 3, 4))) void task_fail(struct task *, hibloom_status, const char *format, ...);
 void task_unexpected(struct task *); /* EPROTO */
 void task_no_memory(struct task *);
+
+/* It has failed, or one that it runs: that may still be mended. */
+bool task_is_failing(const struct task *);
+
+/* A task may run another one within it: what the carrier notes in the outer one fails the inner
+ * one, too; and as that ends, the outer one's step has ended. */
+void task_fail_too(struct task *inner, const struct task *outer);
+void task_end_as(struct task *outer, const struct task *inner);
 
 /* Whether a reply is of that type (REDIS_REPLY_...). If not, notes the failure:
  * the server's refusal, in words that name key number i, or EPROTO. */

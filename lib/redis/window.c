@@ -51,7 +51,7 @@ static void fill_chunk(struct items *walk)
         const hibloom_item *item = &walk->items[chunk->base + i];
         if (positions_count(spec, item->len) == 0) { /* it has no bits: none to be new, yet it is not found */
             if (!walk->encoding->sets)
-                items_note_missing(walk, chunk->base + i);
+                flags_set(walk->missing, chunk->base + i);
             continue;
         }
         const uint64_t segment = hasher.indexes(&hasher, item->data, item->len,

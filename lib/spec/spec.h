@@ -32,6 +32,12 @@ static inline uint32_t spec_keys(const hibloom_spec *spec)
     return spec->layout == HIBLOOM_LAYOUT_PARTITIONED ? spec->hashes : spec_segments(spec);
 }
 
+/* The fewest of its keys that have all bits of an item. */
+static inline uint32_t spec_item_keys(const hibloom_spec *spec)
+{
+    return spec->layout == HIBLOOM_LAYOUT_PARTITIONED ? spec->hashes : 1;
+}
+
 static inline uint64_t spec_bitmap_bits(const hibloom_spec *spec)
 {
     const uint64_t unit = spec->layout == HIBLOOM_LAYOUT_BLOCKED ? HIBLOOM_BLOCK_BITS : 1;

@@ -210,7 +210,7 @@ static struct store_class spying(hibloom_store *store)
     class.read = spy_read;
     class.merge = spy_merge;
     class.merge_within = spy_merge_within;
-    class.near = are_near;
+    class.together = are_near;
     return class;
 }
 
