@@ -5,6 +5,7 @@
  *   constant  what the model has for a command, a bit, 10^6 bytes or a key. It is worked out
  *             of such times; out of those that the model gives comes the one in use
  *
+ * The time of a call is the median of those that one trial makes.
  * What loopback costs is in the measured constants; so the model has no link beside them. */
 #include "bench.h"
 
@@ -15,8 +16,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { ROUNDS = 7, BATCH = 1000, ITEMS = 20 * BATCH, BITS = 100000000 };
-enum { SMALL = 5000, FEW = 30000, MANY = 500000, SEGMENTS = 24, SEGMENT_BITS = 64 << 10, REPEATS = 2 };
+enum { ROUNDS = 7, BATCH = 1000, BATCHES = 15, BITS = 100000000 };
+enum { SMALL = 5000, FEW = 30000, MANY = 500000, SEGMENTS = 24, SEGMENT_BITS = 64 << 10, REPEATS = 3 };
 enum { SETBIT, BITFIELD, COMMANDS };
 
 /* ---- An item by commands ------------------------------------------------------------ */
@@ -66,16 +67,19 @@ static const struct cost_server *no_link(int commands)
     return &servers[commands];
 }
 
-static void measure_item(const struct bed *bed, struct times *times, size_t f, int commands, int call)
+static double measure_item(const struct bed *bed, size_t f, int commands, int call)
 {
     static const enum bench_operation operations[CALLS] = {
         [COST_ADD] = BENCH_ADD, [COST_ADD_NEW] = BENCH_ADD_NEW, [COST_LOOK_UP] = BENCH_LOOK_UP};
-    const struct bench_work work = {
-        bed->filters[f][commands], bed->stores[commands], call == COST_LOOK_UP ? bed->asked : bed->added, ITEMS, BATCH,
-        operations[call]};
-    const struct bench_done done = bench_do(&work, bench_scaled_seconds(0.05));
+    struct bench_work work = {bed->filters[f][commands], bed->stores[commands], NULL, BATCH, BATCH, operations[call]};
+    const size_t batches = bench_scaled(BATCHES, 3);
+    double seconds[BATCHES];
 
-    times->item[f][commands][call] = 1e6 * done.wall / done.items;
+    for (size_t i = 0; i < batches; i++) {
+        work.items = (call == COST_LOOK_UP ? bed->asked : bed->added) + i * BATCH;
+        seconds[i] = bench_do(&work, 0).wall;
+    }
+    return 1e6 * bench_percentile(seconds, batches, 0.5) / BATCH;
 }
 
 static void print_rate(size_t f, int commands, int call, int round, double measured, double model)
@@ -99,16 +103,17 @@ static void print_rate(size_t f, int commands, int call, int round, double measu
 static double take(hibloom *filter, const hibloom_item *items, size_t n, bool adds)
 {
     static bool found[MANY];
+    double seconds[REPEATS];
 
     if (!many_pays(filter, n, adds, !adds))
         bench_fail("costs: a call that should go by bitmaps does not");
-    const double since = bench_now();
-    for (int i = 0; i < REPEATS; i++)
-        if (adds)
-            bench_must(hibloom_add_many(filter, items, n, NULL), NULL);
-        else
-            bench_must(hibloom_contains_many(filter, items, n, found), NULL);
-    return 1e6 * (bench_now() - since) / REPEATS;
+    for (int i = 0; i < REPEATS; i++) {
+        const double since = bench_now();
+        bench_must(adds ? hibloom_add_many(filter, items, n, NULL) : hibloom_contains_many(filter, items, n, found),
+                   NULL);
+        seconds[i] = bench_now() - since;
+    }
+    return 1e6 * bench_percentile(seconds, REPEATS, 0.5);
 }
 
 static size_t items_of(int whole)
@@ -260,7 +265,7 @@ static void measure(const struct bed *bed, const struct times *model, int round)
         for (int commands = 0; commands < COMMANDS; commands++)
             for (int call = 0; call < CALLS; call++)
                 if (is_measured(f, commands, call)) {
-                    measure_item(bed, &times, f, commands, call);
+                    times.item[f][commands][call] = measure_item(bed, f, commands, call);
                     print_rate(f, commands, call, round, times.item[f][commands][call], model->item[f][commands][call]);
                 }
     measure_whole(bed, &times);

@@ -100,10 +100,10 @@ unset logscale x
 
 set output out."/near.svg"
 set logscale y
-set yrange [100e3:100e6]
+set yrange [50e3:100e6]
 set xrange [0.8:5.2]
 set xlabel "repeats among the items"
-set ylabel "items/s (logarithmic), adds with is_new, batches of 1,000"
+set ylabel "adds with is_new a second (logarithmic)" noenhanced
 plot data."/near.dat" index 0 using 1:3:4:5:xtic(2) every ::1 with yerrorlines pt 7 ps 0.6 lc rgb hue[1] title "without a near cache", \
      "" index 1 using 1:3:4:5 every ::1 with yerrorlines pt 7 ps 0.6 lc rgb ADD title "near cache", \
      "" index 2 using 1:3:4:5 every ::1 with yerrorbars pt 6 ps 0.9 lc rgb hue[3] title "near cache, a guard a second", \
@@ -114,6 +114,7 @@ set xtics autofreq
 
 set output out."/calls.svg"
 set terminal svg size 980,460
+set key noenhanced
 set logscale x
 set xrange [80:1.25e6]
 set yrange [50e3:100e6]
@@ -123,8 +124,8 @@ set ylabel "items/s (logarithmic)"
 array order[4] = [6, 2, 7, 5]
 plot for [i = 0:3] data."/calls.dat" index i using (column(1)):2:3:4 with yerrorlines pt 7 ps 0.6 lc rgb hue[order[i + 1]] \
          title columnheader(1), \
-     for [i = 0:3] "" index i using (column(1)):5 every ::1 with lines dt 2 lc rgb hue[order[i + 1]] \
-         title i == 3 ? "dashed: the same by commands" : ""
+     for [i = 0:3] "" index i using (column(1)):5 every ::1 with lines dt 2 lc rgb hue[order[i + 1]], \
+     NaN with lines dt 2 lc rgb hue[1] title "the same by commands"
 set terminal svg size 860,460
 unset logscale
 set format x "%g"

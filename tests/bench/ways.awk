@@ -30,8 +30,9 @@ function print_near(    i, key, share)
 {
     print "\n## What has been seen costs no command\n\n![items a second over the share of repeats](near.svg)\n"
     print "Adds with is_new in batches of 1,000, of which a share repeat what has been added; a handle with"
-    print "`hibloom_near_cache` and one without on a filter of their own each, the same items in the same round. The"
-    print "filter in memory is the ceiling of this machine: the target of 40 M items/s is for one where it does 60 M.\n"
+    print "`hibloom_near_cache` and one without on the same filter, the same items in the same round, taking turns. The"
+    print "filter in memory is the ceiling of this machine: the target of 40 M items/s is for one where it does 60 M. The"
+    print "time of a batch is the median of a trial's.\n"
     print "| repeats | way | items/s | against without |\n|---|---|---|---|"
     for (i = 1; i <= count["near"]; i++) {
         key = keys["near", i]
@@ -98,10 +99,11 @@ function print_crossing(operation, words, rule)
 function print_calls(    i, j, key, operation)
 {
     print "\n## One call of many items\n\n![items a second over the size of one call](calls.svg)\n"
-    print "One call, of so many items, on a filter of " grouped(machine("items")) " items and one key, a quarter full; the"
-    print "library chooses the way. Against it the same items by commands, in batches of 1,000 or of the call's own size"
+    print "One call, of so many items, on a filter for " grouped(machine("items")) " items in one key; the library chooses"
+    print "the way. Against it the same items by commands, in batches of 1,000 or of the call's own size"
     print "where that is less; of large calls 12,000 items are enough to tell. Both take turns. The model's columns are"
-    print "what cost.c says of the call by either way, with the link as it is by default.\n"
+    print "what cost.c says of the call by either way, with the link as it is by default. The time of a call is the median"
+    print "of those that one trial makes.\n"
     print "| call | items | one call, items/s | by commands, items/s | ratio | model: commands | bitmaps | it took |"
     print "|---|---|---|---|---|---|---|---|"
     for (i = 1; i <= count["calls"]; i++) {
