@@ -5,8 +5,10 @@
 #include "bench.h"
 
 #include "../support/redis_server.h"
+#include "redis/store.h"
 
 #include <hiredis/hiredis.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +30,7 @@ static const struct part {
     {"rates", bench_rates},       {"stalls", bench_stalls},
     {"cluster", bench_cluster},   {"retries", bench_retries},
     {"async", bench_async},       {"near", bench_near},
+    {"calls", bench_calls},       {"costs", bench_costs},
 };
 
 /* ---- How much ------------------------------------------------------------------- */
@@ -126,6 +129,12 @@ long long bench_command(struct redisContext *redis, const char *format, ...)
     return integer;
 }
 
+void bench_by_commands(hibloom_store *store)
+{
+    if (store->class == &redis_store_class)
+        ((struct redis_store *)store)->server.link_mb_s = NAN; /* nothing is less than what costs that */
+}
+
 hibloom_store *bench_store(const char *uri, hibloom_commands commands)
 {
     const hibloom_connect_options options = {.command_timeout_ms = 600000, .commands = commands};
@@ -133,6 +142,7 @@ hibloom_store *bench_store(const char *uri, hibloom_commands commands)
     hibloom_status status = hibloom_connect(&store, uri != NULL ? uri : bench_uri(), &options);
 
     bench_must(status, store);
+    bench_by_commands(store);
     return store;
 }
 

@@ -29,6 +29,8 @@ void bench_cluster(void);    /* one filter over one, two and three primaries */
 void bench_retries(void);    /* retries and TLS, while nothing fails */
 void bench_async(void);      /* the calls on an event loop against those that block */
 void bench_near(void);       /* what is known to be in costs no command */
+void bench_calls(void);      /* one call, of a few items and of very many */
+void bench_costs(void);      /* the cost model held against what things cost */
 
 /* ---- How much -------------------------------------------------------------------
  *
@@ -55,8 +57,12 @@ struct redisContext *bench_redis_tcp(void);
 long long bench_command(struct redisContext *redis, const char *format, ...);
 
 /* A store on `uri`, NULL = the server's TCP port. Its time-outs are far off: on a busy
- * machine a slow answer is a result. */
+ * machine a slow answer is a result. It goes by commands. */
 hibloom_store *bench_store(const char *uri, hibloom_commands commands);
+
+/* All calls of the store go by commands from now on, and none by whole bitmaps: so it is
+ * commands that are compared, also on small filters and in large batches. */
+void bench_by_commands(hibloom_store *store);
 
 /* The filter, made anew from a spec text. */
 hibloom *bench_open(hibloom_store *store, const char *name, const char *spec);

@@ -110,6 +110,42 @@ function draw_rates(    i, hash, p, asked, last)
     }
 }
 
+function point(file, x, label, numbers)
+{
+    printf "%s\t\"%s\"\t%s\t%s\t%s\n", x, label, median(numbers), least(numbers), most(numbers) >file
+}
+
+# The shares of repeats at equal distances: most of what happens, happens above 90 %.
+function draw_near(    i, w, key, ways)
+{
+    split("without|near cache|near cache, a second|memory", ways, "|")
+    for (w = 1; w <= 4; w++) {
+        block(out "/near.dat", ways[w])
+        for (i = 1; i <= count["near"]; i++) {
+            key = keys["near", i]
+            if (!(name["near", key, "repeats"] in near_at))
+                near_at[name["near", key, "repeats"]] = ++near_shares
+            if (name["near", key, "way"] == ways[w])
+                point(out "/near.dat", near_at[name["near", key, "repeats"]], name["near", key, "repeats"] " %", \
+                    series("near", key, "items_per_s"))
+        }
+    }
+}
+
+function draw_calls(    i, o, key, operations)
+{
+    split("look up|add|add, is_new, fresh|add, is_new, all in", operations, "|")
+    for (o = 1; o <= 4; o++) {
+        block(out "/calls.dat", operations[o])
+        for (i = 1; i <= count["calls"]; i++) {
+            key = keys["calls", i]
+            if (name["calls", key, "operation"] == operations[o])
+                line(out "/calls.dat", name["calls", key, "items"], series("calls", key, "items_per_s"), \
+                    series("calls", key, "commands_items_per_s"))
+        }
+    }
+}
+
 END {
     if (failed)
         exit 1
@@ -119,4 +155,6 @@ END {
     draw_processes()
     draw_latency()
     draw_rates()
+    draw_near()
+    draw_calls()
 }

@@ -96,6 +96,40 @@ plot data."/processes.dat" index 0 using (column(1)):2:3:4 every ::1 with yerror
      "" index 1 using (column(1)):5:6:7 every ::1 with yerrorlines pt 6 ps 0.6 dt 2 lc rgb ASK title "look up, BITFIELD"
 unset logscale x
 
+# ---- Over the share of repeats ---------------------------------------------------------------
+
+set output out."/near.svg"
+set logscale y
+set yrange [50e3:100e6]
+set xrange [0.8:5.2]
+set xlabel "repeats among the items"
+set ylabel "adds with is_new a second (logarithmic)" noenhanced
+plot data."/near.dat" index 0 using 1:3:4:5:xtic(2) every ::1 with yerrorlines pt 7 ps 0.6 lc rgb hue[1] title "without a near cache", \
+     "" index 1 using 1:3:4:5 every ::1 with yerrorlines pt 7 ps 0.6 lc rgb ADD title "near cache", \
+     "" index 2 using 1:3:4:5 every ::1 with yerrorbars pt 6 ps 0.9 lc rgb hue[3] title "near cache, a guard a second", \
+     "" index 3 using 1:3:4:5 every ::1 with yerrorbars pt 4 ps 0.9 lc rgb ASK title "a filter in memory"
+set xtics autofreq
+
+# ---- Over the size of one call ---------------------------------------------------------------
+
+set output out."/calls.svg"
+set terminal svg size 980,460
+set key noenhanced
+set logscale x
+set xrange [80:1.25e6]
+set yrange [50e3:100e6]
+set xlabel "items in one call (logarithmic)"
+set format x "%.0s%c"
+set ylabel "items/s (logarithmic)"
+array order[4] = [6, 2, 7, 5]
+plot for [i = 0:3] data."/calls.dat" index i using (column(1)):2:3:4 with yerrorlines pt 7 ps 0.6 lc rgb hue[order[i + 1]] \
+         title columnheader(1), \
+     for [i = 0:3] "" index i using (column(1)):5 every ::1 with lines dt 2 lc rgb hue[order[i + 1]], \
+     NaN with lines dt 2 lc rgb hue[1] title "the same by commands"
+set terminal svg size 860,460
+unset logscale
+set format x "%g"
+
 # ---- One item at a time ------------------------------------------------------------------------
 
 set output out."/latency.svg"

@@ -16,6 +16,8 @@ function grouped(x,    text, result)
 # Three digits that matter.
 function short(x,    unit)
 {
+    if (x < 0)
+        return "-" short(-x)
     if (x >= 1000) {
         unit = 1
         while (x / unit >= 1000)
@@ -136,6 +138,9 @@ function print_targets(    i, method, n, single)
             target("on an event loop, " async_title(keys["async", i]) (single ? ", against one" : ", against blocking calls"), \
                 single ? 10 : 0.8, " x", async_share(keys["async", i], single ? 1 : 0))
         }
+    print_near_targets()
+    print_calls_targets()
+    print_costs_targets()
     print ""
 }
 
@@ -489,4 +494,7 @@ END {
     print_cluster()
     print_retries()
     print_async()
+    print_near()
+    print_calls()
+    print_costs()
 }

@@ -33,6 +33,7 @@ static struct way way_open(const char *name, const char *uri, const hibloom_conn
     const hibloom_status status = hibloom_connect(&way.store, uri, options);
 
     bench_must(status, way.store);
+    bench_by_commands(way.store);
     snprintf(text, sizeof text, "capacity=%llu error=0.01 segments=1 seed=1", (unsigned long long)bench_capacity());
     way.filter = bench_open(way.store, "retries", text);
     bench_load(way.filter, bench_capacity() / 2);

@@ -10,7 +10,7 @@ set -eu
 
 bench=$1 raw=$2 results=$3
 here=$(dirname "$0")
-parts='machine throughput limit growth segments processes latency memory rates stalls cluster retries async'
+parts='machine throughput limit growth segments processes latency memory rates stalls cluster retries async near calls costs'
 
 mkdir -p "$raw"
 rm -f "$raw"/*.tsv "$raw"/*.dat
@@ -23,7 +23,7 @@ for part in $parts; do
 done
 
 tables=$(for part in $parts; do echo "$raw/$part.tsv"; done)
-awk -f "$here/tables.awk" -f "$here/report.awk" $tables >"$raw/results.md"
+awk -f "$here/tables.awk" -f "$here/ways.awk" -f "$here/report.awk" $tables >"$raw/results.md"
 awk -v out="$raw" -f "$here/tables.awk" -f "$here/pictures.awk" $tables
 gnuplot -e "data='$raw'; out='$results'" "$here/pictures.gp"
 mv "$raw/results.md" "$results/results.md"

@@ -1,0 +1,200 @@
+# The sections of results.md on what is sent at all: the near cache, calls of very many
+# items, and the cost model that chooses. A part of report.awk, and in front of it.
+
+function near(share, way)
+{
+    return series("near", share "|" way, "items_per_s")
+}
+
+function print_near_targets(    words)
+{
+    words = "adds with is_new, near cache against without, "
+    target(words "90 % repeats", 6, " x", quotient(near(90, "near cache"), near(90, "without")))
+    target(words "99 % repeats", 30, " x", quotient(near(99, "near cache"), near(99, "without")))
+    target(words "no repeats", 0.97, " x", quotient(near(0, "near cache"), near(0, "without")))
+    words = "adds with is_new, repeats only, near cache, "
+    target(words "a guard a call", 40000000, " items/s", near(100, "near cache"))
+    target(words "a guard a second", 40000000, " items/s", near(100, "near cache, a second"))
+    target(words "a guard a second, against a filter in memory (40 M of 60 M)", 0.667, " x", \
+        quotient(near(100, "near cache, a second"), near(100, "memory")))
+}
+
+function near_title(way)
+{
+    return way == "near cache" ? "near cache, a guard a call (`max_age_ms` = 0)" : \
+        way == "near cache, a second" ? "near cache, a guard a second (`max_age_ms` = 1,000)" : \
+        way == "memory" ? "a filter in memory, without Redis" : "without a near cache"
+}
+
+function print_near(    i, key, share)
+{
+    print "\n## What has been seen costs no command\n\n![items a second over the share of repeats](near.svg)\n"
+    print "Adds with is_new in batches of 1,000, of which a share repeat what has been added; a handle with"
+    print "`hibloom_near_cache` and one without on the same filter, the same items in the same round, taking turns. The"
+    print "filter in memory is the ceiling of this machine: the target of 40 M items/s is for one where it does 60 M. The"
+    print "time of a batch is the median of a trial's.\n"
+    print "| repeats | way | items/s | against without |\n|---|---|---|---|"
+    for (i = 1; i <= count["near"]; i++) {
+        key = keys["near", i]
+        share = name["near", key, "repeats"]
+        printf "| %s %% | %s | %s | %s |\n", share, near_title(name["near", key, "way"]), \
+            spread(series("near", key, "items_per_s")), \
+            spread(quotient(series("near", key, "items_per_s"), near(share, "without")), " x")
+    }
+}
+
+# ---- One call --------------------------------------------------------------------------
+
+function calls(operation, items, column)
+{
+    return series("calls", operation "|" items, column)
+}
+
+function call_gain(operation, items)
+{
+    return quotient(calls(operation, items, "items_per_s"), calls(operation, items, "commands_items_per_s"))
+}
+
+function print_calls_targets(    i, key, n)
+{
+    target("one call of 100,000 look-ups, against batches of 1,000", 20, " x", call_gain("look up", 100000))
+    target("one call of 100,000 adds, against batches of 1,000", 6, " x", call_gain("add", 100000))
+    target("one call of 1,000,000 adds, against batches of 1,000", 20, " x", call_gain("add", 1000000))
+    target("one call of 1,000,000 adds, against MADD's 2.2 M/s", 2200000, " items/s", \
+        calls("add", 1000000, "items_per_s"))
+    for (i = 1; i <= count["calls"]; i++) {
+        key = keys["calls", i]
+        n = name["calls", key, "items"]
+        if (n <= 1000)
+            target("one call of " grouped(n) ", " name["calls", key, "operation"] ", against the same without a choice", \
+                0.97, " x", call_gain(name["calls", key, "operation"], n))
+    }
+}
+
+function milliseconds(microseconds)
+{
+    return short(median(microseconds) / 1000) " ms"
+}
+
+# From how many items on the bitmaps would have been worth while: as many as go by commands in
+# the time of the least call that went by bitmaps.
+function call_crossing(operation,    i, key, n)
+{
+    for (i = 1; i <= count["calls"]; i++) {
+        key = keys["calls", i]
+        n = name["calls", key, "items"]
+        if (name["calls", key, "operation"] == operation && median(series("calls", key, "by_bitmaps")) == 1)
+            return "about " short(n * median(quotient(series("calls", key, "commands_items_per_s"), \
+                series("calls", key, "items_per_s")))) " items"
+    }
+    return "not measured"
+}
+
+function print_crossing(operation, words, rule)
+{
+    print "| " words " | " grouped(median(calls(operation, 100, "crossing"))) " items" rule " | " \
+        call_crossing(operation) " |"
+}
+
+function print_calls(    i, j, key, operation)
+{
+    print "\n## One call of many items\n\n![items a second over the size of one call](calls.svg)\n"
+    print "One call, of so many items, on a filter for " grouped(machine("items")) " items in one key; the library chooses"
+    print "the way. Against it the same items by commands, in batches of 1,000 or of the call's own size"
+    print "where that is less; of large calls 12,000 items are enough to tell. Both take turns. The model's columns are"
+    print "what cost.c says of the call by either way, with the link as it is by default. The time of a call is the median"
+    print "of those that one trial makes.\n"
+    print "| call | items | one call, items/s | by commands, items/s | ratio | model: commands | bitmaps | it took |"
+    print "|---|---|---|---|---|---|---|---|"
+    for (i = 1; i <= count["calls"]; i++) {
+        operation = name["calls", keys["calls", i], "operation"]
+        for (j = i; !(operation in call_seen) && j <= count["calls"]; j++) {
+            key = keys["calls", j]
+            if (name["calls", key, "operation"] == operation)
+                printf "| %s | %s | %s | %s | %s | %s | %s | %s |\n", operation, grouped(name["calls", key, "items"]), \
+                    spread(series("calls", key, "items_per_s")), \
+                    short(median(series("calls", key, "commands_items_per_s"))), \
+                    spread(call_gain(operation, name["calls", key, "items"]), " x"), \
+                    milliseconds(series("calls", key, "commands_us")), milliseconds(series("calls", key, "bitmaps_us")), \
+                    median(series("calls", key, "by_bitmaps")) == 1 ? "bitmaps" : "commands"
+        }
+        call_seen[operation] = 1
+    }
+    print "\nFrom how many items on a call goes by bitmaps, and from where on that would have been less time: as many"
+    print "items as go by commands in the time of the least call here that went by bitmaps.\n"
+    print "| call | goes by bitmaps from | measured |\n|---|---|---|"
+    print_crossing("look up", "look-up", "")
+    print_crossing("add", "add", "")
+    print_crossing("add, is_new, all in", "add with is_new, if all are in", \
+        ": where reading is a tenth of sending all, as they may all be new")
+}
+
+# ---- The cost model ------------------------------------------------------------------------
+
+function cost_factor(key)
+{
+    return quotient(series("costs", key, "measured_us"), series("costs", key, "model_us"))
+}
+
+# The machine's factor is the median of all; the worst of the rates is the farthest from it.
+function judge_rates(    i, key, numbers, off)
+{
+    for (i = 1; i <= count["costs"]; i++)
+        if (name["costs", keys["costs", i], "kind"] == "rate")
+            numbers = numbers " " median(cost_factor(keys["costs", i]))
+    machine_factor = median(numbers)
+    worst_off = 0
+    for (i = 1; i <= count["costs"]; i++) {
+        key = keys["costs", i]
+        if (name["costs", key, "kind"] != "rate")
+            continue
+        off = median(cost_factor(key)) / machine_factor - 1
+        if (off < 0)
+            off = -off
+        if (off >= worst_off) {
+            worst_off = off
+            worst_rate = name["costs", key, "what"]
+        }
+    }
+}
+
+function print_costs_targets()
+{
+    judge_rates()
+    target("what the model is off by at most, in percent: " worst_rate, 25, " %", 100 * worst_off, 1)
+}
+
+function signed_percent(x)
+{
+    return sprintf("%+.0f %%", 100 * x)
+}
+
+function print_costs(    i, key, factor)
+{
+    print "\n## The cost model\n"
+    print "What lib/redis/cost.c has against what it is here, in microseconds; loopback is in the measured figures. A"
+    print "machine that is slower or faster in all has another factor for all: here it is " short(machine_factor) ", the"
+    print "median over the second table.\n"
+    print "| constant | in use | measured | measured / in use | off, without the machine's factor |\n|---|---|---|---|---|"
+    for (i = 1; i <= count["costs"]; i++) {
+        key = keys["costs", i]
+        if (name["costs", key, "kind"] != "constant")
+            continue
+        factor = cost_factor(key)
+        printf "| %s | %s | %s | %s | %s |\n", name["costs", key, "what"], \
+            short(median(series("costs", key, "model_us"))), spread(series("costs", key, "measured_us")), \
+            short(median(factor)), signed_percent(median(factor) / machine_factor - 1)
+    }
+    print "\nItems a second in batches of 1,000, filters of one size; the model's rate is divided by the machine's factor."
+    print worst_off <= 0.25 ? "All are within 25 %;" : "**Not all are within 25 %**;"
+    print "the worst is: " worst_rate ", which takes " signed_percent(worst_off) " off the model.\n"
+    print "| filter and call | the model, items/s | measured, items/s | measured time off the model's |\n|---|---|---|---|"
+    for (i = 1; i <= count["costs"]; i++) {
+        key = keys["costs", i]
+        if (name["costs", key, "kind"] == "rate")
+            printf "| %s | %s | %s | %s |\n", name["costs", key, "what"], \
+                short(1e6 / median(series("costs", key, "model_us")) / machine_factor), \
+                short(1e6 / median(series("costs", key, "measured_us"))), \
+                signed_percent(median(cost_factor(key)) / machine_factor - 1)
+    }
+}
