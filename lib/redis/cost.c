@@ -9,13 +9,13 @@
  * and server shared: batches of 1,000 on one server, a filter of 12 MB. */
 #define SETBIT 0.45
 #define GETBIT 0.42
-#define BITFIELD 0.9      /* one command, and for each of its bits: */
-#define BITFIELD_SET 0.16 /* SET u1 */
-#define BITFIELD_GET 0.13 /* GET u1 */
-#define GETRANGE 0.75     /* of a block */
-#define SCRIPT_BIT 0.75   /* of the script for a partitioned filter with is_new */
-#define READ_MB 300.0     /* GETRANGE of 10^6 bytes */
-#define MERGE_MB 1600.0   /* the script that merges 10^6 bytes */
+#define BITFIELD 0.35     /* one command, and for each of its bits: */
+#define BITFIELD_SET 0.25 /* SET u1 */
+#define BITFIELD_GET 0.22 /* GET u1 */
+#define GETRANGE 0.60     /* of a block */
+#define SCRIPT_BIT 0.72   /* of the script for a partitioned filter with is_new */
+#define READ_MB 400.0     /* GETRANGE of 10^6 bytes */
+#define MERGE_MB 4200.0   /* the script that merges 10^6 bytes */
 #define HERE 0.03         /* an item whose bits are set or looked at here */
 #define KEY 100.0         /* a round trip, which each key of a filter takes when it is read or merged */
 

@@ -4,6 +4,8 @@
 #include "redis/cost.h"
 #include "support/test.h"
 
+#include <math.h>
+
 #include <stdio.h>
 
 static hibloom_rates rates_of(const hibloom_spec *spec, hibloom_commands commands)
@@ -108,8 +110,8 @@ static void small_filters_are_as_fast_as_their_bitmaps_move(void **state)
     (void)state;
     assert_ok(hibloom_spec_for(&spec, 10000, 0.01), NULL);
     const hibloom_rates rates = rates_of(&spec, HIBLOOM_COMMANDS_SETBIT);
-    assert_true(rates.adds == 1e9 / cost_merge(&spec, &server, 1000));
-    assert_true(rates.look_ups == 1e9 / cost_read(&spec, &server, 1000));
+    assert_true(fabs(rates.adds * cost_merge(&spec, &server, 1000) - 1e9) < 1);
+    assert_true(fabs(rates.look_ups * cost_read(&spec, &server, 1000) - 1e9) < 1);
     assert_true(rates.adds > 5 * rates.adds_new);
 }
 
