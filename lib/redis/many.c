@@ -119,7 +119,7 @@ static void note_touched(struct many *many, const hibloom_item *items, const boo
     const struct hasher hasher = positions_hasher(spec);
     uint64_t bits[HIBLOOM_HASHES_MAX];
 
-    if (spec_segments(spec) == 1 && memchr(out, true, n) != NULL)
+    if (spec_segments(spec) == 1 && memchr(out, 1, n) != NULL)
         memset(many->touched, 1, redis_filter_of(many->task.filter)->count);
     for (size_t i = 0; spec_segments(spec) > 1 && i < n; i++)
         if (out[i])
