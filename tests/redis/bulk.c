@@ -173,6 +173,7 @@ static void add_all(struct race *race, int i)
     hibloom_connect_options options = HIBLOOM_CONNECT_OPTIONS_INIT;
 
     options.commands = race->commands;
+    options.command_timeout_ms = 60000;
     if (hibloom_connect(&store, race->uri, &options) != HIBLOOM_OK)
         _exit(3);
     own_store = store;
