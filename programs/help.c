@@ -26,9 +26,10 @@
 #define BARE_HELP "      --bare         with -s: NAME is a bitmap that another program fills\n"
 #define COMMANDS_HELP \
     "      --commands C   setbit (default), or bitfield: less work for Redis 6 and later\n" \
-    "      --near MS      what it knows to be in is not asked for again; but whether the\n" \
-    "                     filter was cleared or replaced is, where the last answer is older\n" \
-    "                     than MS milliseconds; default 0: once a batch. off: all is asked for\n"
+    "      --near MS      remembers items that are in, and does not ask for them again. Before\n" \
+    "                     it answers so it checks that the filter is the same, unless it did\n" \
+    "                     within the last MS milliseconds; default 0: once a batch. Takes 64 MB\n" \
+    "                     at most. off: remembers nothing\n"
 #define BARE_SPEC_HELP \
     "  --bare -s SPEC     NAME is a bitmap that another program fills as SPEC says: see\n" \
     "                     hibloom help spec\n"

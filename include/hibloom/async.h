@@ -1,8 +1,8 @@
 /* hibloom on an event loop: calls that return at once, and call back.
  *
  * Uses hiredis' asynchronous connections, which know libevent, libuv, libev and
- * others by its adapters (hiredis/adapters/...). What a spec, a store and a filter
- * are says hibloom.h; the calls here do what those of the same name do there, by
+ * others by its adapters (hiredis/adapters/...). hibloom.h says what a spec, a
+ * store and a filter are; the calls here do what those of the same name do there, by
  * the same round trips, and fail with the same statuses.
  *
  * Conventions, besides those of hibloom.h:
@@ -69,8 +69,8 @@ HIBLOOM_CHECKED hibloom_status hibloom_async_connect(hibloom_async **out, const 
  * event of this store, and a server that stands still without a word has none. Call this
  * from a timer of the loop, every 10 to 100 ms, and they end in time: it gives up what
  * has timed out, sends again what has waited, and calls back. Once it was called the
- * store relies on it: so call it once right after hibloom_async_connect. Until then, where nothing is on its way that could bring an
- * event, what would have to wait is tried again at once, once, and then fails.
+ * store relies on it: so call it once right after hibloom_async_connect. Without it a call
+ * that would have to wait is tried again once, at once, and then fails.
  * (hiredis 1.x with an adapter that has timers ends time-outs without it.)
  * The time-out is command_timeout_ms without any answer on a connection. NULL: nothing. */
 HIBLOOM_API void hibloom_async_tick(hibloom_async *async);
@@ -123,7 +123,7 @@ HIBLOOM_CHECKED hibloom_status hibloom_async_add(hibloom_async_filter *filter, c
 HIBLOOM_CHECKED hibloom_status hibloom_async_contains(hibloom_async_filter *filter, const hibloom_item *items, size_t n,
                                                       hibloom_answered_fn *answered, void *data);
 
-/* As hibloom_near_cache with an age of 0: each call asks the guard, and calls back behind
+/* As hibloom_near_cache with an age of 0: each call asks the guard, and calls back after
  * its answer. */
 HIBLOOM_CHECKED hibloom_status hibloom_async_near_cache(hibloom_async_filter *filter);
 

@@ -21,7 +21,7 @@
  *    or any other state of the process. Writing to a dead server raises no
  *    SIGPIPE.
  *  - An item is any bytes with a length; zero bytes inside it count. Its data
- *    may be NULL if its length is 0.
+ *    may be NULL if its length is 0. *  - 1 MB is 2^20 bytes, but where a rate says 10^6.
  *  - Counts of round trips hold for a connection that is up; one that has to
  *    be re-made costs one more if the URI has a password or a database.
  *
@@ -309,7 +309,7 @@ typedef struct hibloom_connect_options {
      * call this library. */
     void (*on_log)(hibloom_log_level, const char *line, void *data);
     void *data;          /* of both */
-    uint64_t near_bytes; /* of memory for the near caches of all filters on the store; default 64 MB. See
+    uint64_t near_bytes; /* of memory for the near caches of all filters on the store; default 64 MB (2^26). See
                             hibloom_near_cache */
     uint32_t link_mb_s;  /* 10^6 bytes a second between here and the servers; default 1000. What is less makes fewer
                             large calls go by whole bitmaps, see hibloom_add_many */
@@ -552,7 +552,9 @@ typedef struct hibloom_item {
  * (EDENIED) adds item by item. With is_new it reads the bits, and sends the items that are
  * not in. All of it goes by steps of 16 MB, which is the memory that it takes, by parts of
  * 1 MB on the server, and by the same guards; a filter with a key of more than 16 MB, and a
- * bare bitmap, go item by item. Round trips: those of hibloom_merge. */
+ * bare bitmap, go item by item. Round trips: to merge, those of hibloom_merge; to read, one for each
+ * 256 KB, two of which are on their way at once. Where these take long (some ms and more), a smaller
+ * link_mb_s keeps calls of some thousand items from reading. */
 HIBLOOM_CHECKED hibloom_status hibloom_add_many(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new);
 HIBLOOM_CHECKED hibloom_status hibloom_contains_many(hibloom *filter, const hibloom_item *items, size_t n, bool *found);
 
@@ -567,13 +569,16 @@ HIBLOOM_CHECKED hibloom_status hibloom_contains_many(hibloom *filter, const hibl
  * that began at most max_age_ms before; 0: each call asks, one command (an add: two) for a
  * call of any number of items, where the filter is one key. A guard that is not good is an
  * error as ever. Once the filter was cleared, after an error, and wherever another server
- * may have answered, all is forgotten, and learned anew.
- * So with 0 all answers are as without it. Else one that a cache gives may be as old as
+ * may have answered (so after each new connection), all is forgotten, and learned anew.
+ * hibloom_merge and hibloom_load teach it nothing.
+ * So with 0 all answers are as without it. With a larger age one from the cache may be as old as
  * max_age_ms: a "maybe" may be of a filter that was cleared, dropped or replaced since, and
  * an add that was not sent counts as made before that. No "no" is ever old.
- * Memory: that of the filter at most, as far as near_bytes reaches: a filter of several
- * segments is then known in part. It is taken when the first items are learned.
- * With min_replicas or read_from_replicas all adds are sent; look-ups need not.
+ * Memory: that of the filter at most, as far as near_bytes reaches: of a filter of several
+ * segments as many of these are known as fit into what is left of it, and of one in a single
+ * larger key nothing, which is no error (items_near stays 0). It is taken when the first items
+ * are learned; who comes first has it.
+ * With min_replicas or read_from_replicas all adds are sent; look-ups may be answered from it.
  * On a borrowed connection call this again whenever you have reconnected it, and
  * everywhere after an older copy was put in the filter's place by hand (COPY, RENAME, or
  * REPLICAOF and back): that is not noticed. An add that is not sent needs leave for BITFIELD.
@@ -659,7 +664,8 @@ HIBLOOM_CHECKED hibloom_status hibloom_delete(hibloom_store *store, const char *
  * into and from may be one filter. EMISMATCH: the specs differ. After another
  * error a part of the items may be in. hibloom_store_error: of the store of
  * `into`, also where `from` failed.
- * Round trips: one for each 16 MB, in which parts of 1 MB overlap. */
+ * Round trips: one for each 16 MB, in which parts of 1 MB overlap; Redis -> memory: one for each
+ * 256 KB, two of which are on their way at once. */
 HIBLOOM_CHECKED hibloom_status hibloom_merge(hibloom *into, hibloom *from);
 
 /* Writes the filter to a file, replacing the one at `path` at once or, on
@@ -676,7 +682,7 @@ HIBLOOM_CHECKED hibloom_status hibloom_merge(hibloom *into, hibloom *from);
  *   the spec's canonical text, not terminated
  *   the bits, key after key, each of whole bytes, bit 0 the highest of byte 0
  *   u64       XXH3-64 (seed 0) of all that precedes
- * Round trips: one for each 16 MB. */
+ * Round trips: one for each 256 KB, two of which are on their way at once. */
 HIBLOOM_CHECKED hibloom_status hibloom_save(hibloom *filter, const char *path);
 
 /* The union with the filter in a file, which is read twice: once to check it

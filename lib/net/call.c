@@ -68,7 +68,9 @@ void call_plan_retry(struct carrier *c, struct call *call)
         call->retry_until = now + c->settings.options.retry_ms;
     if (call->wake_at != 0)
         return;
-    const uint64_t at = now + draw_pause(c, call->attempts++);
+    uint64_t at = now + draw_pause(c, call->attempts++);
+    if (call->retry_until < at) /* no try begins later */
+        at = call->retry_until;
     call_sleep(c, call, call->deadline != 0 && call->deadline < at ? call->deadline : at);
 }
 

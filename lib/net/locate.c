@@ -80,6 +80,18 @@ static bool is_over(const struct carrier *c)
     return c->locate.asked > 0;
 }
 
+/* Of Sentinels the words have to say which; of a cluster's node carrier_error does. */
+static void note_failure(struct carrier *c, const struct node *node, hibloom_status status, const char *words)
+{
+    char where[WHERE_SIZE];
+
+    if (is_sentinel_store(c))
+        c->locate.status = error_set(&c->locate.error, status, "Sentinel %s: %s",
+                                     carrier_where(c, node, where, sizeof where), words);
+    else
+        c->locate.status = error_set(&c->locate.error, status, "%s", words);
+}
+
 /* Asks the next node that can be reached; if there is none, or no time, all that waits has failed. */
 static void ask_next(struct carrier *c)
 {
@@ -88,10 +100,11 @@ static void ask_next(struct carrier *c)
     while (!is_over(c) && (node = next_candidate(c)) != NULL) {
         c->locate.asked++;
         node->asked = c->locate.round;
-        const hibloom_status status = ask(c, node, &c->locate.error);
+        struct error error = {0};
+        const hibloom_status status = ask(c, node, &error);
         if (status == HIBLOOM_OK)
             return;
-        c->locate.status = status;
+        note_failure(c, node, status, error.words);
     }
     c->locate.asking = false;
     dispatch_fail_all(c, c->locate.status, c->locate.error.words);
@@ -114,9 +127,9 @@ void locate_begin(struct carrier *c)
     ask_next(c);
 }
 
-void locate_failed(struct carrier *c, hibloom_status status, const char *words)
+void locate_failed(struct carrier *c, const struct node *node, hibloom_status status, const char *words)
 {
-    c->locate.status = error_set(&c->locate.error, status, "%s", words);
+    note_failure(c, node, status, words);
     ask_next(c);
 }
 
@@ -131,10 +144,10 @@ static const char *take_answer(struct carrier *c, const struct node *node, uint3
                    ? NULL
                    : "the server's answer to CLUSTER SLOTS makes no sense";
     if (index == 0 && reply->type == REDIS_REPLY_NIL)
-        return "the Sentinel knows no master of that name";
+        return "knows no master of that name";
     if (index == 0 ? topology_take_master(&c->topology, reply) : topology_take_replicas(&c->topology, reply))
         return NULL;
-    return "the Sentinel's answer makes no sense";
+    return "the answer makes no sense";
 }
 
 void locate_take(struct carrier *c, const struct node *node, uint32_t index, bool last, const redisReply *reply)
@@ -146,7 +159,7 @@ void locate_take(struct carrier *c, const struct node *node, uint32_t index, boo
     if (wrong != NULL) {
         const hibloom_status status = reply->type == REDIS_REPLY_ERROR ? refusal_status(refusal_of(wrong))
                                                                        : HIBLOOM_EUNAVAILABLE;
-        c->locate.status = error_set(&c->locate.error, status, "%s", wrong);
+        note_failure(c, node, status, wrong);
         c->locate.told = false;
     }
     if (took_over)

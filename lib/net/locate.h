@@ -25,7 +25,7 @@ void locate_begin(struct carrier *);
 void locate_note_stale(struct carrier *);
 
 /* The node that was asked has not told. */
-void locate_failed(struct carrier *, hibloom_status, const char *words);
+void locate_failed(struct carrier *, const struct node *, hibloom_status, const char *words);
 
 /* Takes reply number `index` of the node that was asked. Last: no more will come of it. */
 void locate_take(struct carrier *, const struct node *, uint32_t index, bool last, const redisReply *);

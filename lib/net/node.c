@@ -78,7 +78,7 @@ static void fail_flights(struct carrier *c, struct node *node, struct flights *f
             continue;
         }
         if (flight->kind == FLIGHT_LOCATE)
-            locate_failed(c, status, words);
+            locate_failed(c, node, status, words);
         flight_free(flight);
     }
 }

@@ -137,14 +137,14 @@ static void take_chunk(struct many *many)
         many->present = NULL;
     }
     many->chunk = many->n - many->at < CHUNK ? many->n - many->at : CHUNK;
-    many->count = 0;
+    many->count = many->known = 0;
     many->mark = near_mark(filter);
-    many->since_ns = clock_now_ns();
+    many->since_ns = many->begun_ns; /* one good guard in a call is enough for all that it leaves out */
     memset(many->touched, 0, redis_filter_of(filter)->count);
     if (known != NULL)
         bits_contains(known, items, many->chunk, many->answers);
     for (uint32_t i = 0; i < many->chunk; i++) {
-        redis_filter_of(filter)->server->stats.items_near += known != NULL && many->answers[i];
+        many->known += known != NULL && many->answers[i];
         if ((known == NULL || !many->answers[i]) &&
             (many->present == NULL || !flags_has(many->present, many->at + i))) {
             many->left[many->count] = items[i];
@@ -285,11 +285,13 @@ static void end_inner(struct many *many)
 static void end_chunk(struct many *many)
 {
     many->phase = MANY_CHUNK;
-    if (many->count == many->chunk || many->mark == near_mark(many->task.filter))
+    if (many->count == many->chunk || many->mark == near_mark(many->task.filter)) {
         many->at += many->chunk;
-    else if (!many->task.adds)
+        many->spared += many->known;
+    } else if (!many->task.adds) {
         for (size_t i = many->at; i < many->at + many->chunk; i++)
             flags_unset(many->yes, i);
+    }
 }
 
 /* Begins what follows; false: nothing does. */
@@ -393,7 +395,8 @@ static void again(struct task *task)
     many->present = NULL;
     task->status = HIBLOOM_OK;
     many->phase = MANY_BEGIN;
-    many->at = many->chunk = many->count = 0;
+    many->at = many->chunk = many->count = many->spared = 0;
+    many->begun_ns = clock_now_ns();
     if (!task->adds)
         memset(many->yes, 0, FLAGS_BYTES(many->n));
 }
@@ -409,7 +412,8 @@ static void begin(struct many *many, hibloom *filter, const hibloom_item *items,
                                    .again = again,
                                    .take_guard = take_guard},
                           .items = items,
-                          .n = n};
+                          .n = n,
+                          .begun_ns = clock_now_ns()};
     many->left = alloc.malloc(words + chunk * sizeof *many->answers + keys);
     many->yes = alloc.calloc(FLAGS_BYTES(n), 1);
     if (many->left == NULL || many->yes == NULL) {
@@ -441,6 +445,8 @@ void many_end(struct many *many, bool *answers)
         bulk_end(&many->bulk);
     else if (many->phase == MANY_SAMPLE || many->phase == MANY_LOOK || many->phase == MANY_ITEMS)
         items_end(&many->walk, NULL);
+    if (many->task.status == HIBLOOM_OK)
+        redis_filter_of(many->task.filter)->server->stats.items_near += many->spared;
     if (many->task.status == HIBLOOM_OK && answers != NULL)
         for (size_t i = 0; i < many->n; i++)
             answers[i] = flags_has(many->yes, i);

@@ -47,8 +47,10 @@ struct many {
     bool *answers;          /* as many */
     unsigned char *touched; /* a byte a key: what was left out lies in it */
     size_t count;           /* of left; less than the chunk: the others were left out */
+    size_t known, spared;   /* of the chunk, what is near; the same of the chunks that have ended */
     unsigned char *present; /* flags: it is in, as the bitmaps were read; NULL: they were not */
     uint64_t mark;          /* near_mark when it began with the chunk, or with whole bitmaps */
+    uint64_t begun_ns;      /* the call: a guard is good for all of its chunks */
     uint64_t since_ns;      /* the guards of `touched` must be as young as this, or nearly: near_is_fresh */
 };
 

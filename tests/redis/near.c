@@ -78,6 +78,31 @@ static void what_is_known_costs_one_guard_a_call(void **state)
     hibloom_store_free(store);
 }
 
+/* However many there are. */
+static void a_call_of_many_known_items_asks_one_guard_too(void **state)
+{
+    enum { MANY = 70000 }; /* more than two chunks */
+    static uint32_t each[MANY];
+    static hibloom_item many[MANY];
+    static bool found[MANY];
+    hibloom_store *store = test_store(NULL);
+    hibloom *filter = open_near(store, "many", ONE_KEY, 0);
+
+    for (uint32_t i = 0; i < MANY; i++)
+        many[i] = (hibloom_item){memcpy(&each[i], &i, sizeof i), sizeof i};
+    assert_ok(hibloom_add_many(filter, many, MANY, NULL), store);
+    const uint64_t before = commands_of(store);
+    assert_ok(hibloom_contains_many(filter, many, MANY, found), store);
+    assert_null(memchr(found, false, MANY));
+    assert_int_equal(commands_of(store), before + 1);
+    assert_ok(hibloom_add_many(filter, many, MANY, found), store);
+    assert_null(memchr(found, true, MANY));
+    assert_int_equal(commands_of(store), before + 3);
+    assert_ok(hibloom_drop(filter), store);
+    hibloom_close(filter);
+    hibloom_store_free(store);
+}
+
 /* What others have added is learned from the answers. */
 static void what_a_look_up_finds_is_known_then(void **state)
 {
@@ -555,6 +580,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_known_costs_one_guard_a_call),
+        cmocka_unit_test(a_call_of_many_known_items_asks_one_guard_too),
         cmocka_unit_test(what_a_look_up_finds_is_known_then),
         cmocka_unit_test(within_its_age_a_guard_is_asked_once),
         cmocka_unit_test(it_takes_no_more_memory_than_it_may),
