@@ -146,8 +146,8 @@ static void take_last(struct carrier *c, struct node *node, struct flight *fligh
         flight_free(flight);
     } else {
         flight_end_proof(flight);
-        if (good)
-            send_flight(c, node, flight);
+        if (good) /* there, and not on another connection, which would have to be proven again */
+            node_send(c, node, flight);
         else
             call_end_flight(c, flight);
     }

@@ -16,7 +16,7 @@ static void shut(struct carrier *c, struct node *node)
     node->dirty = false;
 }
 
-static void node_send(struct carrier *c, struct node *node, struct flight *flight)
+void node_send(struct carrier *c, struct node *node, struct flight *flight)
 {
     static const char asking[] = "*1\r\n$6\r\nASKING\r\n";
     hibloom_stats *stats = &c->store.server.stats;

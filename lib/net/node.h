@@ -8,6 +8,9 @@
  * the flight is the caller's again. */
 hibloom_status node_send_flight(struct carrier *, struct node *, struct flight *, struct error *);
 
+/* Sends it where the connection is ready, and has just been of use. */
+void node_send(struct carrier *, struct node *, struct flight *);
+
 /* The connection is made: says who we are. */
 hibloom_status node_greet(struct carrier *, struct node *);
 void node_take_greeting(struct carrier *, struct node *, struct flight *, const redisReply *);

@@ -73,6 +73,7 @@ static void what_is_known_is_answered_behind_a_guard(void **state)
     assert_ok(hibloom_async_contains(filter, items, FEW, on_answered, &gone), NULL);
     await(loop, &gone);
     assert_int_equal(gone.status, HIBLOOM_ENOTFOUND);
+    redisFree(redis);
     hibloom_close(other);
     hibloom_store_free(store);
     hibloom_async_free(async);
@@ -136,6 +137,7 @@ static void a_large_call_goes_by_whole_bitmaps(void **state)
     assert_int_equal(run(loop, filter, ITEMS, true), ITEMS / 2);
     assert_ok(hibloom_async_drop(filter, on_done, &dropped), NULL);
     await(loop, &dropped);
+    redisFree(redis);
     hibloom_async_free(async);
     close_loop(loop);
 }
