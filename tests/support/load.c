@@ -134,6 +134,8 @@ static void run_worker(struct load *load, int i, struct test_random random)
         status = hibloom_spec_parse(&spec, load->text);
     if (status == HIBLOOM_OK)
         status = hibloom_open(&self.filter, self.store, load->name, &spec);
+    if (status == HIBLOOM_OK && i % 2 == 1) /* every other one remembers what is in */
+        status = hibloom_near_cache(self.filter, 0);
     if (status != HIBLOOM_OK) {
         self.told->status = status;
         snprintf(self.told->words, sizeof self.told->words, "%s", hibloom_store_error(self.store));
