@@ -140,7 +140,7 @@ static void hang_up(void)
     redisFree(redis);
     redis = redis_server_connect(server);
     proxy_wait_idle(proxy);
-    test_sleep_ms(20); /* and until the library's end of it knows */
+    test_sleep_ms(50); /* and until the library's end of it knows */
 }
 
 static const struct obstacle {
