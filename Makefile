@@ -3,12 +3,16 @@
 #
 #   make demo             two processes share one filter over real URLs
 #   make test             the whole suite; `make check` is that without installing packages
+#   make deb              Debian packages, in build/deb
 #   make bench            measures it all anew: tests/bench/results.md; some minutes of an idle machine
 #   make check-sanitize   the test programs under ASan and UBSan
 #   make check-threads    what threads may do at once, under TSan
 #   make check-faults     [FAULTS_SECONDS=15]: a fault at any byte, system call and allocation; 0 for every place
 #   make soak             [SOAK_SECONDS=3600]: eight processes on a cluster that fails over once a minute
 #   make check-valgrind   the test programs under valgrind
+#   make check-deb        the same, and lintian has nothing to say
+#   make check-machines   the unit tests on i386 and s390x
+#   make check-abi        the library against the last version's binary interface; `make abi` notes it for a release
 #   make check-warnings   everything compiled by gcc and clang with -Werror
 #   make check-format     what .clang-format would write differently
 #   make check-bench      the benchmark, shortened: whether it runs, not what it says
@@ -18,7 +22,7 @@
 #   make install          [DESTDIR=] [PREFIX=/usr/local] [LIBDIR=$(PREFIX)/lib]; make uninstall
 
 VERSION := $(shell sed -n 's/^\#define HIBLOOM_VERSION "\(.*\)"/\1/p' include/hibloom/hibloom.h)
-# A new minor version may change the header: 0.3.
+# A new minor version may change the header: 0.4.
 SONAME  := libhibloom.so.$(basename $(VERSION))
 
 CC      ?= cc
@@ -41,6 +45,8 @@ CPPFLAGS_ := -Iinclude -Ilib -Itests -D_GNU_SOURCE $(CPPFLAGS)
 CFLAGS_    = -std=c11 $(WARNINGS) $(HARDENED) -fvisibility=hidden $(PIC) -MMD -MP $(CFLAGS)
 PIC       := -fPIC
 LIBS      := -lhiredis -lz -lm
+# Where an example finds its headers.
+LIBXML_CPPFLAGS := $(patsubst -I%,-isystem %,$(shell pkg-config --cflags libxml-2.0 2>/dev/null))
 
 # With TLS where hiredis has it; HIBLOOM_TLS= builds without.
 ifeq ($(origin HIBLOOM_TLS),undefined)
@@ -50,6 +56,12 @@ ifneq ($(HIBLOOM_TLS),)
 CPPFLAGS_ += -DHIBLOOM_TLS
 LIBS      := -lhiredis_ssl -lssl -lcrypto $(LIBS)
 TLS_PC    := , hiredis_ssl, openssl
+endif
+
+# On a 32-bit x86 doubles are those of SSE2: the wider ones of its older unit give
+# another size of a filter now and then, and other positions than PHP has.
+ifneq ($(filter i386-% i486-% i586-% i686-%,$(shell $(CC) -dumpmachine)),)
+CPPFLAGS_ += -msse2 -mfpmath=sse
 endif
 
 LIB_OBJ  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard lib/*/*.c))
@@ -62,6 +74,13 @@ FAULTS   := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/faults/*.c) \
                 $(patsubst %,tests/%.c,cluster/demoted cluster/failover cluster/lost cluster/reshard cluster/scale cluster/sentinel async/cluster async/bytes async/sentinel cli/lossless))
 TESTS    := $(filter-out $(FAULTS),$(patsubst tests/%.c,$(BUILD)/tests/%,\
                 $(foreach tier,share redis cluster async fault unit cli,$(wildcard tests/$(tier)/*.c))))
+# Those of both that mostly wait, for time-outs, failovers and a time to live, the longest first:
+# run-tests.sh has them beside the others.
+WAITING  := $(patsubst %,$(BUILD)/tests/%,redis/sliding cluster/lost cli/lossless async/sentinel cluster/sentinel cluster/failover async/cluster cluster/demoted \
+                fault/pipeline fault/transfer_cut fault/kill fault/retry_wait cluster/topology fault/replies cli/progress \
+                fault/signals redis/segments redis/holes redis/life fault/connect fault/resent fault/borrow cli/reach \
+                fault/repair cli/list cli/servers)
+queues    = $(filter-out $(WAITING),$(1)) --waiting $(filter $(1),$(WAITING))
 FUZZED   := $(filter-out replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c)))
 REPLAYS  := $(patsubst %,$(BUILD)/tests/fuzz/%,$(FUZZED))
 
@@ -96,11 +115,14 @@ $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_) $(CFLAGS_) -c -o $@ $<
 
-$(BUILD)/examples/async_libevent: LOOP := -levent_core
-$(BUILD)/examples/async_libuv: LOOP := -luv
-$(BUILD)/examples/async_libev: LOOP := -lev
+$(BUILD)/examples/async_libevent: MORE := -levent_core
+$(BUILD)/examples/async_libuv: MORE := -luv
+$(BUILD)/examples/async_libev: MORE := -lev
+$(BUILD)/examples/shield: MORE := -lsqlite3
+$(BUILD)/examples/crawl: MORE := -lcurl -lxml2
+$(BUILD)/examples/crawl.o: CPPFLAGS_ += $(LIBXML_CPPFLAGS)
 $(BUILD)/examples/%: $(BUILD)/examples/%.o $(BUILD)/libhibloom.a
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LOOP) $(LIBS)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(MORE) $(LIBS)
 
 # A fuzz target without libFuzzer: it runs its corpus.
 $(REPLAYS): $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/replay.o $(LIB_OBJ)
@@ -111,13 +133,24 @@ LOOPS    := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/async/loops/*.c))
 $(filter $(BUILD)/tests/async/%,$(TESTS) $(FAULTS)): $(BUILD)/tests/async/%: $(BUILD)/tests/async/%.o $(LOOPS) $(SUPPORT) $(LIB_OBJ)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -lpthread -levent_core -luv -lev $(LIBS)
 
+# It stocks the database that the shield stands before.
+$(BUILD)/tests/cli/starts: MORE := -lsqlite3
+
 # With the library's objects, whose inner functions the unit tests call.
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(SUPPORT) $(LIB_OBJ)
-	$(CC) $(CFLAGS) $(LDFLAGS) $(WRAPPED) -o $@ $^ -lcmocka -lpthread $(LIBS)
+	$(CC) $(CFLAGS) $(LDFLAGS) $(WRAPPED) -o $@ $^ -lcmocka -lpthread $(MORE) $(LIBS)
 
 # In the place of the C library's; and for allocations, in this program's objects only.
 $(BUILD)/tests/faults/sockets: $(BUILD)/tests/support/socket_faults.o
 $(BUILD)/tests/faults/memory: WRAPPED := $(foreach name,malloc calloc realloc strdup free,-Wl,--wrap=$(name))
+
+# Of what the command and the headers say.
+MAN      := $(addprefix $(BUILD)/man/,hibloom.1 hibloom.3 hibloom_async.3 hibloom-spec.5)
+man: $(MAN)
+$(MAN): $(BUILD)/hibloom $(wildcard packaging/man/* include/hibloom/*.h)
+	@mkdir -p $(@D)
+	packaging/man/man.sh $(BUILD)/hibloom $(VERSION) $(@F) >$@.part
+	mv $@.part $@
 
 examples: $(EXAMPLES)
 tests: $(TESTS) $(FAULTS) $(REPLAYS)
@@ -130,9 +163,16 @@ demo:
 	@tests/tools/with-redis.sh tests/tools/demo.sh $(BUILD)/hibloom
 
 test:
-	@echo 'This takes some 4 minutes on two cores.'
+	@echo 'This takes some 3 minutes on two cores.'
 	@tests/tools/packages.sh test
 	@$(MAKE) -s --no-print-directory check
+
+# ---- Debian packages ---------------------------------------------------------
+
+# Into $(BUILD)/deb.
+deb:
+	@tests/tools/packages.sh deb
+	@packaging/deb.sh $(BUILD) $(VERSION)
 
 # ---- The benchmark -----------------------------------------------------------
 
@@ -162,17 +202,21 @@ bench:
 RUN_REPLAYS = $(foreach name,$(FUZZED),"$(BUILD)/tests/fuzz/$(name) tests/fuzz/corpus/$(name)")
 RUN_TESTS = HIBLOOM_PROGRAM=$(abspath $(BUILD))/hibloom tests/tools/run-tests.sh
 
-check: all examples tests
-	@$(RUN_TESTS) tests/model/run.py $(TESTS) $(RUN_REPLAYS) \
+check: all man examples tests
+	@$(RUN_TESTS) tests/model/run.py $(RUN_REPLAYS) \
 	    "tests/structure/includes.py README.md lib" \
 	    "tests/structure/symbols.sh lib $(BUILD)/lib" \
+	    "tests/structure/cpp.sh include" \
 	    $(if $(filter file,$(origin CFLAGS)),"tests/structure/hardened.sh $(BUILD)/libhibloom.so $(BUILD)/hibloom") \
 	    tests/tools/compose-test.sh \
-	    "tests/tools/install-test.sh $(BUILD)" \
-	    "tests/tools/with-redis.sh tests/tools/readme.sh README.md $(BUILD)/libhibloom.a $(LDFLAGS) $(LIBS)"
+	    "tests/tools/man-test.sh $(BUILD)" \
+	    "tests/tools/completion-test.sh $(BUILD)" \
+	    "tests/tools/with-redis.sh tests/tools/install-test.sh $(BUILD)" \
+	    "tests/tools/with-redis.sh tests/tools/readme.sh README.md $(BUILD)/libhibloom.a $(LDFLAGS) $(LIBS)" \
+	    $(call queues,$(TESTS))
 
 check-programs: all examples tests
-	@$(RUN_TESTS) $(filter-out $(PASSED_OVER),$(TESTS)) $(RUN_REPLAYS)
+	@$(RUN_TESTS) $(RUN_REPLAYS) $(call queues,$(filter-out $(PASSED_OVER),$(TESTS)))
 
 # Clang here, as the suite proper is gcc's: so it passes with both.
 # HIBLOOM_TEST_SLOW has the tests use fewer items.
@@ -189,7 +233,7 @@ check-threads:
 # Faults at more places than `check` tries: so many seconds a program, 0 for every place.
 FAULTS_SECONDS ?= 15
 check-faults: all tests
-	@FAULTS_SECONDS=$(FAULTS_SECONDS) TEST_TIMEOUT=$(if $(filter 0,$(FAULTS_SECONDS)),86400,600) $(RUN_TESTS) $(FAULTS)
+	@FAULTS_SECONDS=$(FAULTS_SECONDS) TEST_TIMEOUT=$(if $(filter 0,$(FAULTS_SECONDS)),86400,600) $(RUN_TESTS) $(call queues,$(FAULTS))
 
 # An hour of failovers, not a part of any check: tests/README.md.
 SOAK_SECONDS ?= 3600
@@ -197,19 +241,38 @@ soak: $(BUILD)/tests/soak/soak
 	@SOAK_SECONDS=$(SOAK_SECONDS) $(BUILD)/tests/soak/soak
 
 # Children that a test execs (Redis, PHP, Python, the command) are not followed, those that
-# it only forks are: so the tests of the command and of sharing would show nothing.
+# it only forks are: so the tests of the command and of sharing would show nothing. Nor
+# would redis/rates, which counts answers of a filter in memory.
 check-valgrind:
 	@HIBLOOM_TEST_SLOW=1 TEST_TIMEOUT=600 \
 	TEST_UNDER='valgrind -q --leak-check=full --show-leak-kinds=definite,indirect --errors-for-leak-kinds=definite,indirect --error-exitcode=99' \
-	    $(MAKE) -s --no-print-directory check-programs PASSED_OVER='$(BUILD)/tests/cli/% $(BUILD)/tests/share/%'
+	    $(MAKE) -s --no-print-directory check-programs PASSED_OVER='$(BUILD)/tests/cli/% $(BUILD)/tests/share/% $(BUILD)/tests/redis/%rates'
 
 check-warnings:
 	@for cc in gcc clang; do \
 	    $(MAKE) -s --no-print-directory all examples tests benches BUILD=$(BUILD)-$$cc CC=$$cc CFLAGS='-O2 -g -Werror' || exit 1; \
 	done
+	@for cxx in g++ clang++; do \
+	    $$cxx -std=c++17 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -Iinclude -fsyntax-only \
+	        tests/install/outside.cpp examples/unique.cpp || exit 1; \
+	done
+
+# What programs compiled with the last version rely on; `make abi` notes it anew for a release.
+check-abi: all
+	@tests/tools/abi.sh check $(BUILD)
+abi: all
+	@tests/tools/abi.sh write $(BUILD)
+
+# The packages keep to Debian's rules, and the files in them are where they belong.
+check-deb: deb
+	@lintian --allow-root --fail-on error,warning $(BUILD)/deb/*.deb
+
+# A 32-bit machine, and one that is big-endian.
+check-machines:
+	@tests/tools/machines.sh $(BUILD) $(patsubst $(BUILD)/%,%,$(filter $(BUILD)/tests/unit/%,$(TESTS)))
 
 check-format:
-	@clang-format --dry-run --Werror $$(git ls-files '*.c' '*.h')
+	@clang-format --dry-run --Werror $$(git ls-files '*.c' '*.h' '*.cpp' '*.hpp')
 
 # Three that find what compilers and tests do not. Where they are wrong, the code
 # is written so that they see it, or the reason is beside it, or, of a kind, in
@@ -225,8 +288,8 @@ CPPCHECK = cppcheck -j2 -q --std=c11 --language=c --library=posix,gnu --enable=w
            --suppress=funcArgOrderDifferent
 check-analysis:
 	@$(MAKE) -s --no-print-directory BUILD=$(BUILD)-analysis CC=gcc CFLAGS='-O1 -fanalyzer -Werror $(NOT_BY_GCC)' analysed
-	@$(CPPCHECK) $(CPPFLAGS_) lib programs examples include
-	@printf '%s\n' $(ANALYSED) | xargs -P2 -I{} clang-tidy --quiet {} -- -std=c11 $(CPPFLAGS_)
+	@$(CPPCHECK) $(CPPFLAGS_) $(ANALYSED) $(wildcard include/hibloom/*.h)
+	@printf '%s\n' $(ANALYSED) | xargs -P2 -I{} clang-tidy --quiet {} -- -std=c11 $(CPPFLAGS_) $(LIBXML_CPPFLAGS)
 analysed: $(ANALYSED:%.c=$(BUILD)/%.o)
 
 check-bench: benches
@@ -271,25 +334,48 @@ fuzz-corpus:
 
 # ---- Installation ------------------------------------------------------------
 
-install: all
+MANDIR  := $(PREFIX)/share/man
+BASH_COMPLETION := $(PREFIX)/share/bash-completion/completions
+ZSH_COMPLETION  ?= $(PREFIX)/share/zsh/site-functions
+CMAKE_LIBS = $(shell printf '%s;' $(patsubst -l%,%,$(LIBS)))
+# Each function of a header has a page: that of its header.
+FUNCTIONS = sed -n 's/^HIBLOOM_[AC][A-Z]* .*[ *]\(hibloom_[a-z_]*\)(.*/\1/p'
+install: all man
 	install -d $(DESTDIR)$(PREFIX)/include/hibloom $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(PREFIX)/bin
-	install -m 644 include/hibloom/hibloom.h include/hibloom/async.h $(DESTDIR)$(PREFIX)/include/hibloom
+	install -d $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(MANDIR)/man3 $(DESTDIR)$(MANDIR)/man5
+	install -m 644 $(BUILD)/man/hibloom.1 $(DESTDIR)$(MANDIR)/man1
+	install -m 644 $(BUILD)/man/hibloom.3 $(BUILD)/man/hibloom_async.3 $(DESTDIR)$(MANDIR)/man3
+	install -m 644 $(BUILD)/man/hibloom-spec.5 $(DESTDIR)$(MANDIR)/man5
+	install -d $(DESTDIR)$(BASH_COMPLETION) $(DESTDIR)$(ZSH_COMPLETION)
+	install -m 644 packaging/completion/hibloom.bash $(DESTDIR)$(BASH_COMPLETION)/hibloom
+	install -m 644 packaging/completion/_hibloom $(DESTDIR)$(ZSH_COMPLETION)
+	for name in $$($(FUNCTIONS) include/hibloom/hibloom.h); do ln -sf hibloom.3 $(DESTDIR)$(MANDIR)/man3/$$name.3; done
+	for name in $$($(FUNCTIONS) include/hibloom/async.h); do ln -sf hibloom_async.3 $(DESTDIR)$(MANDIR)/man3/$$name.3; done
+	install -m 644 include/hibloom/hibloom.h include/hibloom/async.h include/hibloom/hibloom.hpp \
+	    $(DESTDIR)$(PREFIX)/include/hibloom
 	install -m 644 $(BUILD)/libhibloom.a $(DESTDIR)$(LIBDIR)
 	install -m 755 $(BUILD)/libhibloom.so.$(VERSION) $(DESTDIR)$(LIBDIR)
 	ln -sf libhibloom.so.$(VERSION) $(DESTDIR)$(LIBDIR)/$(SONAME)
 	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libhibloom.so
 	sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|; s|@TLS@|$(TLS_PC)|' \
 	    lib/hibloom.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/hibloom.pc
+	install -d $(DESTDIR)$(LIBDIR)/cmake/hibloom
+	for name in hibloomConfig hibloomConfigVersion; do \
+	    sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|; s|@SONAME@|$(SONAME)|; s|@LIBS@|$(CMAKE_LIBS)|' \
+	        packaging/cmake/$$name.cmake.in > $(DESTDIR)$(LIBDIR)/cmake/hibloom/$$name.cmake || exit 1; \
+	done
 	install -m 755 $(BUILD)/hibloom $(DESTDIR)$(PREFIX)/bin
 
 uninstall:
-	rm -rf $(DESTDIR)$(PREFIX)/include/hibloom
+	rm -rf $(DESTDIR)$(PREFIX)/include/hibloom $(DESTDIR)$(LIBDIR)/cmake/hibloom
 	rm -f $(DESTDIR)$(LIBDIR)/libhibloom.* $(DESTDIR)$(LIBDIR)/pkgconfig/hibloom.pc $(DESTDIR)$(PREFIX)/bin/hibloom
+	rm -f $(DESTDIR)$(MANDIR)/man1/hibloom.1 $(DESTDIR)$(MANDIR)/man3/hibloom.3 $(DESTDIR)$(MANDIR)/man3/hibloom_*.3 \
+	    $(DESTDIR)$(MANDIR)/man5/hibloom-spec.5 $(DESTDIR)$(BASH_COMPLETION)/hibloom $(DESTDIR)$(ZSH_COMPLETION)/_hibloom
 
 clean:
-	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-fuzz $(BUILD)-analysis $(BUILD)-tsan $(BUILD)-gcc $(BUILD)-clang
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-fuzz $(BUILD)-analysis $(BUILD)-tsan $(BUILD)-gcc $(BUILD)-clang $(BUILD)-i386 $(BUILD)-s390x
 
-.PHONY: ask all examples tests demo test benches bench check check-programs check-sanitize check-threads \
-        check-faults soak check-valgrind check-warnings check-format check-bench check-analysis analysed fuzz fuzzers fuzz-corpus install uninstall clean
+.PHONY: ask all man examples tests demo test benches bench check check-programs check-sanitize check-threads \
+        check-faults soak check-valgrind check-machines check-abi abi deb check-deb check-warnings check-format check-bench check-analysis analysed fuzz fuzzers fuzz-corpus install uninstall clean
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -17,27 +17,38 @@
 #define TRAILER_BYTES 92
 #define LIST_ENTRY_BYTES 16
 
+#define SPAN_BITS UINT64_C(4294967295) /* of a key of pyreBloom */
+
 uint32_t choice_keys(const hibloom_spec *spec)
 {
+    if (spec->keys == HIBLOOM_KEYS_PYREBLOOM)
+        return (uint32_t)((spec->bits - 1) / SPAN_BITS + 1);
     return spec->layout == HIBLOOM_LAYOUT_PARTITIONED ? spec->hashes : spec->segments;
 }
 
-/* Of one key, without the list. All segments have the same number of bits. */
+/* Of one key, without the list. All segments have the same number of bits, and other
+ * libraries' keys nothing behind them. */
 uint64_t choice_key_bytes(const hibloom_spec *spec)
 {
     hibloom_spec seeded = *spec;
     char text[HIBLOOM_SPEC_TEXT_SIZE] = "";
 
+    if (spec->keys != HIBLOOM_KEYS_OWN)
+        return ((choice_keys(spec) > 1 ? SPAN_BITS : spec->bits) + 7) / 8;
     seeded.seeded = true; /* as the stored one is */
     if (hibloom_spec_format(&seeded, text, sizeof text) != HIBLOOM_OK)
         text[0] = '\0';
-    return ((spec->bits + spec->segments - 1) / spec->segments + 7) / 8 + strlen(text) + TRAILER_BYTES;
+    const uint64_t positions = (spec->bits + spec->segments - 1) / spec->segments;
+    return (positions * (spec->counters > 0 ? spec->counters : 1) + 7) / 8 + strlen(text) + TRAILER_BYTES;
 }
 
 double choice_bytes(const hibloom_spec *spec)
 {
     const uint32_t keys = choice_keys(spec);
+    const uint64_t bare = (spec->bits + 7) / 8;
 
+    if (spec->keys != HIBLOOM_KEYS_OWN)
+        return (double)bare;
     return (double)choice_key_bytes(spec) * keys + (keys > 1 ? (double)LIST_ENTRY_BYTES * keys : 0);
 }
 

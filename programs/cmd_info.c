@@ -1,73 +1,119 @@
-/* info: what a filter is, and how full. */
+/* info: what a filter is, and how full; once, or again and again. */
+#include "describe.h"
 #include "output.h"
-#include "report.h"
 #include "session.h"
 
-static void put_spec(struct report *r, const hibloom_spec *spec, const char *spec_text)
+#include <math.h>
+#include <signal.h>
+#include <sys/select.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- One look ------------------------------------------------------------------ */
+
+/* The filter that has the name now, each time: one that took its place is followed. */
+static int look(struct session *s, const struct request *r, hibloom_info *info)
 {
-    report_string(r, "spec", spec_text);
-    if (spec->capacity > 0)
-        report_whole(r, "capacity", spec->capacity);
-    else
-        report_null(r, "capacity", "not stated");
-    if (spec->error_rate > 0)
-        report_real(r, "error_rate", spec->error_rate);
-    else
-        report_null(r, "error_rate", "not stated");
-    report_whole(r, "bits", spec->bits);
-    report_whole(r, "hashes", spec->hashes);
+    hibloom_status status = session_open_filter(s, r);
+
+    if (status == HIBLOOM_OK)
+        status = hibloom_get_info(s->filter, info);
+    return session_result(s, status);
 }
 
-static void put_use(struct report *r, double used)
+static void close_filter(struct session *s)
 {
-    if (used < 0) {
-        report_null(r, "used_percent", "not known without a capacity");
-        report_null(r, "past_capacity", "not known without a capacity");
-    } else {
-        report_items(r, "used_percent", used * 100, "infinite");
-        report_bool(r, "past_capacity", session_is_past_capacity(used));
+    hibloom_close(s->filter);
+    s->filter = NULL;
+}
+
+/* ---- Again and again ------------------------------------------------------------ */
+
+static volatile sig_atomic_t stopped;
+
+static void stop(int signal)
+{
+    (void)signal;
+    stopped = 1;
+}
+
+/* The first one ends the watch between two looks, the second one ends the program. */
+static void heed_signals(void)
+{
+    struct sigaction action = {.sa_handler = stop, .sa_flags = (int)SA_RESETHAND};
+
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+/* Waits so long; false: it was told to stop. */
+static bool wait_seconds(double seconds)
+{
+    const struct timespec time = {(time_t)seconds, (long)(fmod(seconds, 1) * 1e9)};
+    sigset_t these, before;
+
+    sigemptyset(&these);
+    sigaddset(&these, SIGINT);
+    sigaddset(&these, SIGTERM);
+    sigprocmask(SIG_BLOCK, &these, &before); /* so that none comes between the look at it and the wait */
+    if (!stopped)
+        pselect(0, NULL, NULL, NULL, &time, &before);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return !stopped;
+}
+
+/* One line, for a file or a pipe. */
+static void put_line(const hibloom *filter, const hibloom_info *info)
+{
+    const time_t now = time(NULL);
+    struct tm utc;
+    char when[32] = "", used[NUMBER_SIZE], life[NUMBER_SIZE];
+
+    if (gmtime_r(&now, &utc) != NULL)
+        strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    output_text("%s  items %.0f  used %s  fill %.2f %%  error %.2g  time to live %s\n", when, info->estimated_items,
+                describe_used(used, filter, info), info->fill * 100, info->estimated_error_rate,
+                describe_life(life, info));
+}
+
+static void put_look(const struct session *s, const struct request *r, const hibloom_info *info)
+{
+    const bool json = (r->given & OPTION_JSON) != 0, watch = (r->given & OPTION_WATCH) != 0;
+    struct report report = {.json = json, .one_line = watch};
+
+    if (watch && !json && !isatty(STDOUT_FILENO)) {
+        put_line(s->filter, info);
+        return;
     }
+    if (watch && !json) {
+        output_text("\033[H\033[2J");
+        report.one_line = false;
+    }
+    (void)describe(&report, s->name, s->filter, info);
 }
 
-/* In whole seconds, rounded up: 0 is for what has expired. */
-static void put_time_to_live(struct report *r, int64_t ttl_ms)
-{
-    if (ttl_ms < 0)
-        report_null(r, "time_to_live_seconds", "none");
-    else
-        report_whole(r, "time_to_live_seconds", ((uint64_t)ttl_ms + 999) / 1000);
-}
-
-static void put_info(struct report *r, const hibloom_info *info, double used)
-{
-    report_whole(r, "keys", info->keys);
-    report_whole(r, "bits_set", info->bits_set);
-    report_real(r, "fill", info->fill);
-    report_items(r, "estimated_items", info->estimated_items, "infinite");
-    put_use(r, used);
-    report_real(r, "estimated_error_rate", info->estimated_error_rate);
-    report_whole(r, "bytes", info->bytes);
-    put_time_to_live(r, info->ttl_ms);
-}
-
-int cmd_info(const struct request *request)
+int cmd_info(const struct request *r)
 {
     struct session s;
-    struct report r = {.json = (request->given & OPTION_JSON) != 0};
-    hibloom_info info;
-    char spec_text[HIBLOOM_SPEC_TEXT_SIZE];
-    int result;
+    hibloom_info info = {0};
+    uint64_t left = (r->given & OPTION_COUNT) != 0 ? r->count : (r->given & OPTION_WATCH) != 0 ? UINT64_MAX : 1;
+    int result = EXIT_YES;
 
-    if (!session_open(&s, request))
+    if ((r->given & OPTION_COUNT) != 0 && (r->given & OPTION_WATCH) == 0) {
+        complain("info: --count goes with --watch");
         return EXIT_TROUBLE;
-    result = session_result(&s, hibloom_get_info(s.filter, &info));
-    if (result == EXIT_YES)
-        result = session_result(&s, hibloom_spec_format(hibloom_spec_of(s.filter), spec_text, sizeof spec_text));
-    if (result == EXIT_YES) {
-        report_string(&r, "name", s.name);
-        put_spec(&r, hibloom_spec_of(s.filter), spec_text);
-        put_info(&r, &info, session_used(hibloom_spec_of(s.filter), &info));
-        report_end(&r);
+    }
+    if (!session_connect(&s, r))
+        return EXIT_TROUBLE;
+    if ((r->given & OPTION_WATCH) != 0)
+        heed_signals();
+    while (result == EXIT_YES && left-- > 0) {
+        result = look(&s, r, &info);
+        if (result == EXIT_YES)
+            put_look(&s, r, &info);
+        close_filter(&s);
+        if (!output_flush() || (left > 0 && !wait_seconds(r->watch_seconds)))
+            break;
     }
     session_close(&s);
     return result;

@@ -1,6 +1,6 @@
-/* add, check and uniq: batches of items, each added or looked up in one call.
+/* add, check, uniq and remove: batches of items, each added, looked up or removed in one call.
  *
- * The three share one loop. They differ in what they ask the filter about a
+ * They share one loop. They differ in what they ask the filter about a
  * batch and in what they print of an item. The results of a batch are written
  * out before the next one is read, so output is as prompt as input is. Nothing
  * is written of a batch that fails. */
@@ -130,6 +130,16 @@ int cmd_check(const struct request *r)
     int result = walk_items(&w, r);
 
     return result == EXIT_YES && w.yes < w.items ? EXIT_NO : result;
+}
+
+int cmd_remove(const struct request *r)
+{
+    struct walk w = {.ask = hibloom_remove_many};
+    int result = walk_items(&w, r);
+
+    if (result == EXIT_YES)
+        output_text("removed %llu, not in %llu\n", (unsigned long long)w.yes, (unsigned long long)(w.items - w.yes));
+    return result;
 }
 
 static void print_new(const hibloom_item *item, bool is_new)

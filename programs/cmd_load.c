@@ -1,11 +1,15 @@
 /* load: millions of items. They are added to a filter in the memory of this
  * process, and that is merged into the one on the server. So the bits of the
- * filter are sent once, and no commands for each item. */
+ * filter are sent once, and no commands for each item. With --replace the one on
+ * the server is a new one, which then takes the place of the old one. */
 #include "input.h"
 #include "number.h"
 #include "output.h"
 #include "session.h"
 
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
 #include <time.h>
 
 static double now(void)
@@ -18,15 +22,14 @@ static double now(void)
 
 /* An empty filter in memory with the same spec. For a bare bitmap it is bare,
  * too: else a seed would be drawn for a spec without one. */
-static bool open_in_memory(struct session *memory, const struct session *s, bool bare)
+static bool open_in_memory(struct session *memory, const char *name, const hibloom_spec *spec, bool bare)
 {
     hibloom_status status;
 
-    *memory = (struct session){.name = s->name};
+    *memory = (struct session){.name = name};
     status = hibloom_memory(&memory->store);
     if (status == HIBLOOM_OK)
-        status = (bare ? hibloom_attach : hibloom_open)(&memory->filter, memory->store, memory->name,
-                                                        hibloom_spec_of(s->filter));
+        status = (bare ? hibloom_attach : hibloom_open)(&memory->filter, memory->store, memory->name, spec);
     if (session_result(memory, status) == EXIT_YES)
         return true;
     session_close(memory);
@@ -53,39 +56,148 @@ static int add_lines(const struct session *s, uint64_t *items)
     return status == INPUT_END ? EXIT_YES : EXIT_TROUBLE;
 }
 
+static void say_loaded(uint64_t items, double started)
+{
+    const double seconds = now() - started;
+    char rate[NUMBER_SIZE];
+
+    output_text("loaded %llu in %.2f s, %s/s\n", (unsigned long long)items, seconds,
+                number_scaled(rate, (double)items / seconds, ""));
+}
+
 static int load(const struct session *s, bool bare)
 {
     const double started = now();
     struct session memory;
     uint64_t items;
     int result;
-    char rate[NUMBER_SIZE];
 
-    if (!open_in_memory(&memory, s, bare))
+    if (hibloom_spec_of(s->filter)->keys == HIBLOOM_KEYS_RUEIDIS) {
+        complain("%s: a counter of its items lies beside it, so they must be added one by one: hibloom add", s->name);
+        return EXIT_TROUBLE;
+    }
+    if (!open_in_memory(&memory, s->name, hibloom_spec_of(s->filter), bare))
         return EXIT_TROUBLE;
     result = add_lines(&memory, &items);
     if (result == EXIT_YES)
         result = session_result(s, hibloom_merge(s->filter, memory.filter));
     session_close(&memory);
     if (result == EXIT_YES) {
-        const double seconds = now() - started;
-        output_text("loaded %llu in %.2f s, %s/s\n", (unsigned long long)items, seconds,
-                    number_scaled(rate, (double)items / seconds, ""));
+        say_loaded(items, started);
         session_warn_if_full(s);
     }
     return result;
+}
+
+/* ---- Replacing ---------------------------------------------------------------- */
+
+#define ASIDE_SECONDS 3600 /* what a load that was killed leaves is gone then */
+#define ASIDE_SIZE (HIBLOOM_NAME_MAX + 64)
+
+/* In a cluster only what lies in one slot is replaced, which a name without a {tag} has for one key alone. */
+static bool is_untagged_in_cluster(const struct request *r)
+{
+    return (strncmp(r->uri, "redis+cluster:", 14) == 0 || strncmp(r->uri, "rediss+cluster:", 15) == 0) &&
+           strchr(r->operands[0], '{') == NULL;
+}
+
+/* What is asked for, else as the one that is there; with another seed in any case. */
+static hibloom_status choose_spec(struct session *s, const struct request *r, hibloom_spec *spec)
+{
+    if (r->has_spec) {
+        *spec = r->spec;
+        return (r->given & OPTIONS_SIZE) != 0 && !is_untagged_in_cluster(r) ? hibloom_spec_spread(spec, s->store)
+                                                                            : HIBLOOM_OK;
+    }
+    const hibloom_status status = hibloom_open(&s->filter, s->store, s->name, NULL);
+    if (status != HIBLOOM_OK)
+        return status;
+    *spec = *hibloom_spec_of(s->filter);
+    session_unseed(spec);
+    hibloom_close(s->filter);
+    s->filter = NULL;
+    return HIBLOOM_OK;
+}
+
+/* In the slot of the name, and no other load's. */
+static bool name_aside(const char *name, char out[ASIDE_SIZE])
+{
+    uint64_t number;
+
+    if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number) {
+        complain("the system has no random numbers");
+        return false;
+    }
+    snprintf(out, ASIDE_SIZE, strchr(name, '{') != NULL ? "%s.new-%016llx" : "{%s}.new-%016llx", name,
+             (unsigned long long)number);
+    return true;
+}
+
+static hibloom_status fill_aside(struct session *s, const char *aside, hibloom *memory)
+{
+    hibloom_status status = hibloom_open(&s->filter, s->store, aside, hibloom_spec_of(memory));
+
+    if (status == HIBLOOM_OK)
+        status = hibloom_expire(s->filter, ASIDE_SECONDS);
+    if (status == HIBLOOM_OK)
+        status = hibloom_merge(s->filter, memory);
+    if (status == HIBLOOM_OK)
+        status = hibloom_replace(s->filter, s->name);
+    return status;
+}
+
+static int load_aside(struct session *s, const hibloom_spec *spec)
+{
+    const double started = now();
+    struct session memory;
+    uint64_t items;
+    char aside[ASIDE_SIZE];
+    int result;
+
+    if (!name_aside(s->name, aside) || !open_in_memory(&memory, s->name, spec, false))
+        return EXIT_TROUBLE;
+    result = add_lines(&memory, &items);
+    if (result == EXIT_YES)
+        result = session_result(s, fill_aside(s, aside, memory.filter));
+    session_close(&memory);
+    if (result == EXIT_YES) {
+        say_loaded(items, started);
+        session_warn_if_full(s);
+    } else if (s->filter != NULL) {
+        result = hibloom_drop(s->filter) == HIBLOOM_OK ? EXIT_TROUBLE : result; /* else it expires */
+    }
+    return result;
+}
+
+static int replace(struct session *s, const struct request *r)
+{
+    hibloom_spec spec = {0};
+
+    if ((r->given & OPTION_BARE) != 0) {
+        complain("load: --replace makes a filter, and --bare joins a bitmap: give one of them");
+        return EXIT_TROUBLE;
+    }
+    if (session_result(s, choose_spec(s, r, &spec)) != EXIT_YES)
+        return EXIT_TROUBLE;
+    if (is_untagged_in_cluster(r) && (spec.segments > 1 || spec.layout == HIBLOOM_LAYOUT_PARTITIONED)) {
+        complain("load: in a cluster a filter of several keys can only be replaced if its name has a {tag}: {%s}x",
+                 s->name);
+        return EXIT_TROUBLE;
+    }
+    return load_aside(s, &spec);
 }
 
 /* The filter is opened first, so that a failure is reported before a long input
  * is read. */
 int cmd_load(const struct request *r)
 {
+    const bool replaces = (r->given & OPTION_REPLACE) != 0;
     struct session s;
     int result;
 
-    if (!session_open(&s, r))
+    if (!(replaces ? session_connect : session_open)(&s, r))
         return EXIT_TROUBLE;
-    result = load(&s, (r->given & OPTION_BARE) != 0);
+    result = replaces ? replace(&s, r) : load(&s, (r->given & OPTION_BARE) != 0);
     session_close(&s);
     return result;
 }

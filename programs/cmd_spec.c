@@ -40,13 +40,31 @@ static void put_choices(const struct request *r)
                 "measures. At the end of a row: what --prefer picks; chosen: what these options make.\n");
 }
 
+/* Of a spec that was given whole. */
+static void put_rates(const struct request *r)
+{
+    char add[NUMBER_SIZE], add_new[NUMBER_SIZE], look_up[NUMBER_SIZE];
+    hibloom_rates rates;
+
+    if (hibloom_spec_rates(&r->spec, r->options.commands, &rates) == HIBLOOM_OK)
+        output_text(
+            "items a second   add %s, is_new %s, lookup %s; computed, for one server and calls of 1,000 items\n",
+            number_rough(add, rates.adds), number_rough(add_new, rates.adds_new),
+            number_rough(look_up, rates.look_ups));
+}
+
 int cmd_plan(const struct request *r)
 {
+    const bool whole = (r->given & OPTION_S) != 0;
     hibloom_spec best;
     char text[HIBLOOM_SPEC_TEXT_SIZE], memory[NUMBER_SIZE];
     hibloom_status status;
 
-    if (request_size(r, 0, &best) != HIBLOOM_OK) { /* only where -k is given: else r->spec is that one */
+    if (whole && r->spec.bits == 0) {
+        complain("plan: how large it is, its config in Redis says; give capacity= and error=");
+        return EXIT_TROUBLE;
+    }
+    if (!whole && request_size(r, 0, &best) != HIBLOOM_OK) { /* only where -k is given: else r->spec is that one */
         complain("plan: for so low an error rate, no number of hashes up to %u is the best", HIBLOOM_HASHES_MAX);
         return EXIT_TROUBLE;
     }
@@ -58,8 +76,9 @@ int cmd_plan(const struct request *r)
     output_text("spec             %s\n", text);
     output_text("memory           %s (%.0f bytes)\n", number_scaled(memory, choice_bytes(&r->spec), "B"),
                 choice_bytes(&r->spec));
-    output_text("predicted error  %.6g at %llu items\n", hibloom_spec_error_at(&r->spec, r->capacity),
-                (unsigned long long)r->capacity);
+    if (r->spec.capacity > 0)
+        output_text("predicted error  %.6g at %llu items\n", hibloom_spec_error_at(&r->spec, r->spec.capacity),
+                    (unsigned long long)r->spec.capacity);
     if (choice_keys(&r->spec) > 1)
         output_text("keys             %u of %s\n", choice_keys(&r->spec),
                     number_scaled(memory, (double)choice_key_bytes(&r->spec), "B"));
@@ -67,7 +86,10 @@ int cmd_plan(const struct request *r)
         output_text("note             one Redis key holds at most 2^32 bits: this cannot be created\n");
     if (r->spec.layout == HIBLOOM_LAYOUT_BLOCKED)
         output_text("note             an add is k commands; a look-up is one command, whatever k is\n");
-    put_choices(r);
+    if (whole)
+        put_rates(r);
+    else
+        put_choices(r);
     return EXIT_YES;
 }
 
@@ -86,6 +108,18 @@ static void put_positions(const hibloom_spec *spec, const hibloom_position *at)
     }
 }
 
+/* The library has no words for it: there is no store. */
+static void refuse_item(const hibloom_spec *spec, hibloom_status status)
+{
+    if (spec->bits == 0)
+        complain("positions: how large it is, its config in Redis says; give capacity= and error=");
+    else if (status == HIBLOOM_EINVAL && spec->codec != HIBLOOM_CODEC_BYTES)
+        complain("positions: an item is no valid UTF-8, and the program that fills this filter has texts only "
+                 "(codec=, chars=)");
+    else
+        complain("positions: %s", hibloom_strerror(status));
+}
+
 /* One line for each item, also for one without positions: line i belongs to item i. */
 static bool put_batch(const hibloom_spec *spec, const struct input *in)
 {
@@ -96,7 +130,7 @@ static bool put_batch(const hibloom_spec *spec, const struct input *in)
         if (in->items[i].len > 0 || !spec->empty_excluded) {
             status = hibloom_positions(spec, in->items[i].data, in->items[i].len, at);
             if (status != HIBLOOM_OK) {
-                complain("positions: %s", hibloom_strerror(status));
+                refuse_item(spec, status);
                 return false;
             }
             put_positions(spec, at);

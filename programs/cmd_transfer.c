@@ -1,4 +1,4 @@
-/* save, restore, merge, copy and compare: whole filters, in files and on other
+/* save, restore, merge, copy, import and compare: whole filters, in files and on other
  * servers. */
 #include "output.h"
 #include "report.h"
@@ -228,6 +228,38 @@ int cmd_copy(const struct request *r)
         close_other(&to, &from);
     }
     session_close(&from);
+    return result;
+}
+
+/* ---- import ---------------------------------------------------------------------- */
+
+static int import_key(struct session *into, const struct request *r)
+{
+    struct session from;
+    int result = EXIT_TROUBLE;
+
+    if (connect_other(&from, into, r, r->source)) {
+        result = session_result(into, hibloom_import(&into->filter, into->store, into->name, from.store, r->source));
+        close_other(&from, into);
+    }
+    return result;
+}
+
+int cmd_import(const struct request *r)
+{
+    const bool by_key = (r->given & OPTION_REDISBLOOM) != 0, by_file = (r->given & OPTION_REDISBLOOM_FILE) != 0;
+    struct session s;
+    int result;
+
+    if (by_key == by_file || (by_file && r->other_uri != NULL)) {
+        complain("import: give --redisbloom KEY, and --from URI if it is on another server; or --redisbloom-file FILE");
+        return EXIT_TROUBLE;
+    }
+    if (!session_connect(&s, r))
+        return EXIT_TROUBLE;
+    result = by_key ? import_key(&s, r)
+                    : session_result(&s, hibloom_import_file(&s.filter, s.store, s.name, r->source));
+    session_close(&s);
     return result;
 }
 

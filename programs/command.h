@@ -23,12 +23,21 @@ enum {
     OPTION_PROMETHEUS = 1 << 10,
     OPTION_NEAR = 1 << 11,
     OPTION_PREFER = 1 << 12,
-    OPTION_RETRY = 1 << 13, /* this and those below: taken by every command */
-    OPTION_MIN_REPLICAS = 1 << 14,
-    OPTION_FROM_REPLICAS = 1 << 15,
-    OPTION_HELP = 1 << 16,
-    OPTION_VERSION = 1 << 17,
-    OPTIONS_SIZE = OPTION_N | OPTION_P | OPTION_K | OPTION_LAYOUT | OPTION_PREFER,
+    OPTION_WATCH = 1 << 13,
+    OPTION_COUNT = 1 << 14,
+    OPTION_COUNTING = 1 << 15,
+    OPTION_REPLACE = 1 << 16,
+    OPTION_REDISBLOOM = 1 << 17,
+    OPTION_REDISBLOOM_FILE = 1 << 18,
+    OPTION_GROW = 1 << 19,
+    OPTION_WINDOW = 1 << 20,
+    OPTION_RETRY = 1 << 21, /* this and those below: taken by every command */
+    OPTION_MIN_REPLICAS = 1 << 22,
+    OPTION_FROM_REPLICAS = 1 << 23,
+    OPTION_HELP = 1 << 24,
+    OPTION_VERSION = 1 << 25,
+    OPTIONS_SIZE = OPTION_N | OPTION_P | OPTION_K | OPTION_LAYOUT | OPTION_PREFER | OPTION_COUNTING | OPTION_GROW |
+                   OPTION_WINDOW,
     OPTIONS_SPEC = OPTIONS_SIZE | OPTION_S,
     OPTIONS_OF_ANOTHER = ~0 /* another command's, which will check them */
 };
@@ -44,11 +53,15 @@ struct request {
     uint32_t hashes; /* 0 = the best */
     const char *layout;
     enum preference prefer;
+    uint32_t window; /* seconds */
     const char *spec_text;
+    const char *source; /* of --redisbloom the key, of --redisbloom-file the file */
     hibloom_connect_options options;
-    bool near;            /* what is known to be in costs no command, */
-    uint32_t near_age_ms; /* and its guard may be so old */
-    char **operands;      /* after the command's name */
+    bool near;              /* what is known to be in costs no command, */
+    uint32_t near_age_ms;   /* and its guard may be so old */
+    uint32_t watch_seconds; /* between two looks, */
+    uint64_t count;         /* of which there are so many */
+    char **operands;        /* after the command's name */
     size_t n_operands;
     bool has_spec; /* by -n and -p, or by -s: */
     hibloom_spec spec;
@@ -85,12 +98,12 @@ bool request_check(struct request *request, const struct command *command); /* a
 /* Runs the command that the first operand names. An exit status. */
 int request_run(struct request *request);
 
-/* Whether a stored spec is the one of -n, -p, -k and --layout but for the number of
+/* Whether a stored spec is the one of -n, -p, -k, --layout, --counting, --grow and --window but for the number of
  * its segments, which is greater where it was made on a cluster. What --prefer left to
  * be picked may be anything: who made it may have preferred another. */
 bool request_is_like(const struct request *request, const hibloom_spec *stored);
 
-/* The spec that -n, -p and --layout ask for, with so many hashes; 0 = the best. */
+/* The spec that -n, -p, --layout and --counting ask for, with so many hashes; 0 = the best. */
 hibloom_status request_size(const struct request *request, uint32_t hashes, hibloom_spec *out);
 
 /* What --prefer calls it. */
@@ -106,7 +119,9 @@ int cmd_create(const struct request *request);
 int cmd_add(const struct request *request);
 int cmd_check(const struct request *request);
 int cmd_uniq(const struct request *request);
+int cmd_remove(const struct request *request);
 int cmd_info(const struct request *request);
+int cmd_list(const struct request *request);
 int cmd_expire(const struct request *request);
 int cmd_clear(const struct request *request);
 int cmd_repair(const struct request *request);
@@ -117,6 +132,7 @@ int cmd_save(const struct request *request);
 int cmd_restore(const struct request *request);
 int cmd_merge(const struct request *request);
 int cmd_copy(const struct request *request);
+int cmd_import(const struct request *request);
 int cmd_compare(const struct request *request);
 int cmd_stats(const struct request *request);
 

@@ -19,7 +19,14 @@
     "      --prefer W     picks k, and classic or blocked, where they are not given. add, lookup:\n" \
     "                     the most of these a second, with at most half more memory than the\n" \
     "                     least; memory: the least. hibloom plan shows what each of them picks.\n" \
-    "                     A filter that is there already is taken as it was made\n"
+    "                     A filter that is there already is taken as it was made\n" \
+    "      --counting     counters of 4 bits in place of bits, for hibloom remove: 4 times the\n" \
+    "                     memory. classic only\n" \
+    "      --grow         it grows beyond N, by further filters, each twice as large as the one\n" \
+    "                     before; all of them together keep P\n" \
+    "      --window T     a sliding window: an item is forgotten T after it was added last, or up\n" \
+    "                     to a quarter of T later: 90s, 30m, 24h, 7d. N is what comes within T.\n" \
+    "                     Five filters, one for each quarter\n"
 #define SPEC_HELP \
     SIZE_HELP \
     "  -s, --spec SPEC    instead of all these, a spec or a preset: see hibloom help spec\n"
@@ -37,7 +44,9 @@
 #define COUNT_HELP \
     "At the end it counts the filter's bits, and warns if more items are in than it is\n" \
     "meant for. Counting 1 GB takes the server about a second.\n"
-#define SIZE_SYNOPSIS "-n N -p P [-k K] [--layout L] [--prefer add|lookup|memory]"
+#define SIZE_SYNOPSIS \
+    "-n N -p P [-k K] [--layout classic|partitioned|blocked] [--prefer add|lookup|memory] [--counting | --grow | " \
+    "--window T]"
 #define SPEC_SYNOPSIS SIZE_SYNOPSIS " | -s SPEC"
 #define MAKE_SYNOPSIS "NAME [" SPEC_SYNOPSIS "] [--bare]"
 #define OPEN_SYNOPSIS MAKE_SYNOPSIS " [--commands setbit|bitfield] [--near MS|off]"
@@ -49,14 +58,15 @@
 /* ---- The table ---------------------------------------------------------------------- */
 
 static const struct command commands[] = {
-    {"plan", SIZE_SYNOPSIS " [--commands setbit|bitfield]", "show how large and how fast a filter will be",
+    {"plan", "(" SPEC_SYNOPSIS ") [--commands setbit|bitfield]", "show how large and how fast a filter will be",
      "Prints the spec of a filter for N items, its memory and its predicted error rate. A\n"
      "table shows all choices of k and layout: memory, and the items that one server adds or\n"
      "looks up in a second, in calls of 1,000 items. is_new is an add that tells what is new,\n"
      "as those of hibloom add and uniq. The rates are computed; on another machine all of\n"
      "them are higher or lower by about one factor. hibloom bench measures. Needs no server.\n" SIZE_HELP
+     "  -s, --spec SPEC    or this spec as it is, without the table: see hibloom help spec\n"
      "      --commands C   setbit (default), or bitfield: less work for Redis 6 and later\n",
-     "hibloom plan -n 10M -p 0.01", OPTIONS_SIZE | OPTION_COMMANDS, SPEC_ALWAYS, 0, 0, cmd_plan},
+     "hibloom plan -n 10M -p 0.01", OPTIONS_SPEC | OPTION_COMMANDS, SPEC_ALWAYS, 0, 0, cmd_plan},
     {"bench", "[-n N -p P [-k K]] [--json]", "measure what a server does in a second",
      "Makes a filter of its own on the server, under a random name, and adds and looks up\n"
      "items for ten seconds: with k commands an item (setbit) and with one (bitfield), in the\n"
@@ -91,14 +101,44 @@ static const struct command commands[] = {
      "left out: as a false positive, or if the process that added it failed or was stopped\n"
      "before it printed it.\n" MAKE_HELP COMMANDS_HELP COUNT_HELP,
      "hibloom uniq seen -n 10M -p 0.001 < urls > new_urls", ITEMS_OPTIONS, SPEC_OPTIONAL, 1, 1, cmd_uniq},
-    {"load", MAKE_SYNOPSIS, "add millions of items at once",
+    {"remove", "NAME [ITEM...]", "remove items from a counting filter",
+     "Prints how many were removed, and how many were not in. An item that was added twice is\n"
+     "in until it is removed twice. Remove only what was added: one that was not, and is in by\n"
+     "a false positive, takes others with it, which then are answered \"no\". NAME must have\n"
+     "counters: create it with --counting, or with counters=2, 4 or 8 in the spec. If an answer\n"
+     "is lost, remove fails, and does not try again: nobody knows what was removed.\n" ITEMS_HELP,
+     "hibloom remove seen https://example.org/", 0, SPEC_NEVER, 1, MANY, cmd_remove},
+    {"load", MAKE_SYNOPSIS " [--replace]", "add millions of items at once",
      "Adds the lines of standard input to a filter in memory, and merges that into NAME at\n"
-     "the end of the input. Until then NAME has none of them. For a few items, add is faster.\n" MAKE_HELP COUNT_HELP,
-     "hibloom load seen -n 10M -p 0.001 < ten_million_urls", OPEN_OPTIONS, SPEC_OPTIONAL, 1, 1, cmd_load},
-    {"info", "NAME [--json]" BARE_SYNOPSIS, "show what a filter is, and how full",
+     "the end of the input. Until then NAME has none of them. For a few items, add is faster.\n" MAKE_HELP
+     "      --replace      makes a new filter of these lines alone, and puts it in the place of\n"
+     "                     NAME in one step at the end. Whoever asks meanwhile is answered by\n"
+     "                     the old one; its open handles get EMISMATCH then, and open it again.\n"
+     "                     What others add to NAME meanwhile is not in the new one: stop them, or\n"
+     "                     have them add it again. The new one has the spec of the old one, or\n"
+     "                     the one that is given; another seed; and the old one's time to live. A load\n"
+     "                     that is killed changes nothing; what it may leave under another name,\n"
+     "                     {NAME}.new-..., expires in an hour. In a cluster a filter of several keys\n"
+     "                     is replaced only if its name has a {tag}\n" COUNT_HELP,
+     "hibloom load seen -n 10M -p 0.001 < ten_million_urls", OPEN_OPTIONS | OPTION_REPLACE, SPEC_OPTIONAL, 1, 1,
+     cmd_load},
+    {"info", "NAME [--json] [--watch[=SECONDS] [--count N]]" BARE_SYNOPSIS, "show what a filter is, and how full",
      "Prints the spec of a filter, its capacity and how much of that is used, its error rate\n"
-     "now, its memory and its time to live. It counts the filter's bits.\n" JSON_HELP BARE_SPEC_HELP,
-     "hibloom info seen --json", OPEN_OPTIONS | OPTION_JSON, SPEC_IF_BARE, 1, 1, cmd_info},
+     "now, its memory and its time to live. It counts the filter's bits.\n" JSON_HELP
+     "      --watch[=S]    again every S seconds, or every 2, until it is interrupted: on a\n"
+     "                     terminal in one place, else, and with --json, a line each time\n"
+     "      --count N      ends after N times\n" BARE_SPEC_HELP,
+     "hibloom info seen --watch", OPEN_OPTIONS | OPTION_JSON | OPTION_WATCH | OPTION_COUNT, SPEC_IF_BARE, 1, 1,
+     cmd_info},
+    {"list", "[PATTERN] [--json]", "show the filters on a server",
+     "Prints a line for each filter: its size, how many of its bits are set, how much of its\n"
+     "capacity is used, its time to live and its name. PATTERN is one of Redis, as 'day:*';\n"
+     "quote it. It looks at all keys of the server, of a cluster at those of all primaries, and\n"
+     "counts the bits of the filters, a little at a time, so nobody waits for it. A filter may\n"
+     "come twice if the server reorders its keys meanwhile. Bare bitmaps are not listed, as\n"
+     "nothing says that they are filters, nor is what the user may not read.\n"
+     "      --json         print a JSON object for each filter, on a line, as that of info\n",
+     "hibloom list 'day:*'", OPTION_JSON, SPEC_NEVER, 0, 1, cmd_list},
     {"compare", "A B [--json]", "estimate what two filters have in common",
      "Estimates how many items are in A or in B, how many are in both, and the second as a\n"
      "part of the first. A and B must have the same spec and seed, as copies have.\n" JSON_HELP,
@@ -112,6 +152,26 @@ static const struct command commands[] = {
      "NAME, it is created.\n"
      "      --from URI     FROM... are on this server\n",
      "hibloom merge week monday tuesday", OPTION_FROM, SPEC_NEVER, 2, MANY, cmd_merge},
+    {"import", "NAME (--redisbloom KEY [--from URI] | --redisbloom-file FILE)", "take over a filter of RedisBloom",
+     "Makes a filter NAME, which any Redis holds, of one that the module RedisBloom holds: with\n"
+     "the items that are in it, and its capacity and error rate. Adds and look-ups go on here,\n"
+     "with the same positions. There must be no filter NAME yet, and nobody may add to the\n"
+     "other meanwhile: import sees that, and makes none. Nor can it take over one that has\n"
+     "grown beyond its first capacity, or that an old version of the module has made. NAME is there\n"
+     "once it is whole; an import that is killed leaves nothing but {NAME}.import-..., for an hour.\n"
+     "      --redisbloom KEY\n"
+     "                     the other filter, as in BF.ADD KEY. It stays as it is\n"
+     "      --from URI     KEY is on this server\n"
+     "      --redisbloom-file FILE\n"
+     "                     what redis-cli --raw prints of BF.SCANDUMP KEY, for iterator 0, then for\n"
+     "                     each that an answer begins with, until that is 0 (which is left out);\n"
+     "                     and for 0 once more:\n"
+     "  it=0\n"
+     "  while redis-cli --raw BF.SCANDUMP KEY $it > part && it=$(head -n 1 part) && [ \"$it\" -gt 0 ]\n"
+     "  do cat part; done > FILE\n"
+     "  redis-cli --raw BF.SCANDUMP KEY 0 >> FILE\n",
+     "hibloom import seen --redisbloom seen --from redis://old.example.org",
+     OPTION_REDISBLOOM | OPTION_REDISBLOOM_FILE | OPTION_FROM, SPEC_NEVER, 1, 1, cmd_import},
     {"save", "NAME FILE" BARE_SYNOPSIS, "write a filter to a file",
      "If FILE exists, it is replaced once the new one is complete.\n" BARE_SPEC_HELP, "hibloom save seen seen.hbl",
      OPEN_OPTIONS, SPEC_IF_BARE, 2, 2, cmd_save},
@@ -194,14 +254,25 @@ static void help_on_spec(void)
                 "  hash=H                          xxh3 (default), siphash (for items that an attacker\n"
                 "                                  chooses), murmur3, poly, php-mt, php-mt-legacy\n"
                 "  seed=HEX                        xxh3 and siphash; default: drawn at random\n"
-                "  seeds=A,B,...                   murmur3 and poly: a number for each hash\n"
+                "  seeds=A,B,...                   murmur3, poly, ...: a number for each hash\n"
                 "  layout=L                        classic (default), partitioned or blocked\n"
-                "  segments=S                      number of Redis keys; default: one for each 16 MB\n"
-                "  empty=excluded                  the empty item is never added and never found\n\n"
-                "Or the first word is a preset: the filter of a certain PHP or Python program.\n\n"
+                "  counters=B                      2, 4 or 8: counters of so many bits, for hibloom remove\n"
+                "  segments=S                      number of Redis keys; default: keys of 16 MB at most\n"
+                "  empty=excluded                  the empty item is never added and never found\n"
+                "  growth=G                        it grows by further filters, each G times as large\n"
+                "  window=SECONDS [slices=N]       a sliding window, of N + 1 filters; default: 4 slices\n\n"
+                "Or the first word is a preset: the filter of another program or library. With --bare\n"
+                "it is joined where it is.\n\n"
                 "  php-mt bits=M capacity=N           php-mt-legacy bits=M capacity=N\n"
                 "  php-poly8 [bits=M] [seeds=A,B,...] php-uids\n"
-                "  py-mmh3 capacity=N error=P         py-mmh3-redis capacity=N error=P\n\n"
+                "  py-mmh3 capacity=N error=P         py-mmh3-redis capacity=N error=P\n"
+                "  pyrebloom capacity=N error=P       go-zero bits=M\n"
+                "  rueidis capacity=N error=P         taganaka capacity=N error=P\n"
+                "  scrapy-redis bits=M hashes=K [chars=codepoints|latin1]\n"
+                "  redisson [capacity=N error=P] [codec=bytes|string|kryo5]\n"
+                "  bloomfilter-rb bits=M hashes=K seeds=S\n"
+                "  orestes capacity=N error=P [index=kirsch-mitzenmacher|murmur3]\n"
+                "  redisbloom capacity=N error=P [growth=G]\n\n"
                 "Example: hibloom create seen -s 'capacity=10000000 error=0.001 hash=siphash'\n");
 }
 

@@ -76,6 +76,15 @@ void output_text(const char *format, ...)
     }
 }
 
+void output_make_plain(char *text)
+{
+    for (unsigned char *c = (unsigned char *)text; *c != '\0'; c++)
+        if (*c < ' ' || *c == 0x7f)
+            *c = '?';
+        else if (c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0)
+            c[0] = c[1] = '?';
+}
+
 bool output_close(void)
 {
     if (output_flush() && close(STDOUT_FILENO) != 0)
@@ -94,6 +103,7 @@ void complain(const char *format, ...)
     va_start(values, format);
     vsnprintf(text, sizeof text, format, values);
     va_end(values);
+    output_make_plain(text);
     /* As one write, so that it does not mix with the words of another process. */
     fprintf(stderr, "hibloom: %s\n", text);
 }

@@ -9,6 +9,10 @@
 #define OUTPUT_FORMAT __attribute__((format(printf, 1, 2)))
 
 void output_bytes(const void *data, size_t len);
+/* What comes from a server, as names of keys, may be any bytes, and some of them command a
+ * terminal: each of those becomes a '?'. They are C0, DEL, and C1 as UTF-8 writes it. */
+void output_make_plain(char *text);
+
 void output_text(const char *format, ...) OUTPUT_FORMAT;
 
 /* Writes what is in the buffer. False once a write has failed: stop then.

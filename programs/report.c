@@ -13,7 +13,7 @@ static void put_key(struct report *r, const char *key)
     size_t len = strlen(key);
 
     if (r->json) {
-        output_text("%s  \"%s\": ", r->begun ? ",\n" : "{\n", key);
+        output_text(r->one_line ? "%s\"%s\": " : "%s\n  \"%s\": ", r->begun ? (r->one_line ? ", " : ",") : "{", key);
     } else {
         for (size_t i = 0; i <= len; i++)
             label[i] = key[i] == '_' ? ' ' : key[i];
@@ -65,5 +65,5 @@ void report_items(struct report *r, const char *key, double items, const char *w
 
 void report_end(struct report *r)
 {
-    output_text(r->json ? "\n}\n" : "\n");
+    output_text(r->json && !r->one_line ? "\n}\n" : r->json ? "}\n" : "\n");
 }

@@ -7,6 +7,7 @@
 
 struct report {
     bool json;
+    bool one_line; /* of JSON */
 
     bool begun; /* for report.c only */
 };

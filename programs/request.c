@@ -16,7 +16,7 @@
 
 /* What getopt_long returns for an option without a short form: its bit, above
  * every character. */
-#define LONG_OPTION 0x1000000
+#define LONG_OPTION 0x10000000
 
 static const struct option long_options[] = {
     {"uri", required_argument, NULL, 'u'},
@@ -35,7 +35,15 @@ static const struct option long_options[] = {
     {"min-replicas", required_argument, NULL, LONG_OPTION | OPTION_MIN_REPLICAS},
     {"read-from-replicas", no_argument, NULL, LONG_OPTION | OPTION_FROM_REPLICAS},
     {"prefer", required_argument, NULL, LONG_OPTION | OPTION_PREFER},
+    {"grow", no_argument, NULL, LONG_OPTION | OPTION_GROW},
+    {"window", required_argument, NULL, LONG_OPTION | OPTION_WINDOW},
     {"near", required_argument, NULL, LONG_OPTION | OPTION_NEAR},
+    {"watch", optional_argument, NULL, LONG_OPTION | OPTION_WATCH},
+    {"count", required_argument, NULL, LONG_OPTION | OPTION_COUNT},
+    {"counting", no_argument, NULL, LONG_OPTION | OPTION_COUNTING},
+    {"replace", no_argument, NULL, LONG_OPTION | OPTION_REPLACE},
+    {"redisbloom", required_argument, NULL, LONG_OPTION | OPTION_REDISBLOOM},
+    {"redisbloom-file", required_argument, NULL, LONG_OPTION | OPTION_REDISBLOOM_FILE},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},
     {NULL, 0, NULL, 0},
@@ -72,6 +80,43 @@ static const char *read_near(struct request *r, const char *text)
 {
     r->near = strcmp(text, "off") != 0;
     return r->near ? read_limited(&r->near_age_ms, text, 1) : NULL;
+}
+
+/* "--watch" alone is every two seconds. */
+static const char *read_watch(struct request *r, const char *text)
+{
+    const char *wrong = NULL;
+
+    r->watch_seconds = 2;
+    if (text != NULL)
+        wrong = read_limited(&r->watch_seconds, text, 1);
+    return wrong == NULL && r->watch_seconds == 0 ? "is not a second at least" : wrong;
+}
+
+/* 90s, 30m, 24h, 7d; without a letter seconds, too. */
+static const char *read_window(struct request *r, const char *text)
+{
+    static const struct {
+        char letter;
+        uint32_t seconds;
+    } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
+    const size_t len = strlen(text);
+    char number[NUMBER_SIZE];
+    uint32_t seconds = 1;
+    uint64_t count;
+
+    for (size_t i = 0; len > 0 && i < sizeof units / sizeof *units; i++)
+        if (text[len - 1] == units[i].letter)
+            seconds = units[i].seconds;
+    snprintf(number, sizeof number, "%s", text);
+    if (len > 0 && len < sizeof number && strchr("smhd", text[len - 1]) != NULL)
+        number[len - 1] = '\0';
+    if (number[0] == '\0' || number[strspn(number, "0123456789")] != '\0' || number_whole(number, &count) != NULL)
+        return "is no time such as 90s, 30m, 24h or 7d";
+    if (count < 1 || count > HIBLOOM_WINDOW_MAX / seconds)
+        return "is not between 1 and 1000000000 seconds";
+    r->window = (uint32_t)count * seconds;
+    return NULL;
 }
 
 static const char *read_commands(struct request *r, const char *text)
@@ -130,7 +175,12 @@ static const char *read_value(struct request *r, int option, const char *value)
     case OPTION_RETRY: return read_limited(&r->options.retry_ms, value, 1000);
     case OPTION_MIN_REPLICAS: return read_limited(&r->options.min_replicas, value, 1);
     case OPTION_NEAR: return read_near(r, value);
+    case OPTION_WATCH: return read_watch(r, value);
+    case OPTION_WINDOW: return read_window(r, value);
+    case OPTION_COUNT: return number_whole(value, &r->count);
     case OPTION_FROM_REPLICAS: r->options.read_from_replicas = true; return NULL;
+    case OPTION_REDISBLOOM:
+    case OPTION_REDISBLOOM_FILE: r->source = value; return NULL;
     case OPTION_FROM:
     case OPTION_TO: r->other_uri = value;
     }
@@ -223,25 +273,38 @@ static bool check_operands(const struct request *r, const struct command *c)
     return false;
 }
 
+/* By the name that it has in the table; the first four have a letter. */
+static void complain_of_option(const struct command *c, unsigned bit)
+{
+    const struct option *option = long_options;
+
+    while (option->name != NULL && option->val != (int)(LONG_OPTION | bit))
+        option++;
+    if (option->name != NULL)
+        complain("%s: does not take --%s", c->name, option->name);
+    else
+        complain("%s: does not take -%c", c->name, "npks"[__builtin_ctz(bit)]);
+}
+
 static bool check_options(const struct request *r, const struct command *c)
 {
-    static const char *const names[] = {
-        "-n",         "-p",     "-k",   "-s",           "--bare", "--json",  "--layout",
-        "--commands", "--from", "--to", "--prometheus", "--near", "--prefer"}; /* by bit */
     const bool sized = (r->given & OPTIONS_SIZE) != 0, bare = (r->given & OPTION_BARE) != 0;
     const bool has_spec = (r->given & OPTIONS_SPEC) != 0;
 
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if ((r->given & ~c->options & 1u << i) != 0) {
-            complain("%s: does not take %s", c->name, names[i]);
+    for (unsigned bit = OPTION_N; bit < OPTION_RETRY; bit <<= 1)
+        if ((r->given & ~c->options & bit) != 0) {
+            complain_of_option(c, bit);
             return false;
         }
     if (has_spec && !bare && c->spec == SPEC_IF_BARE)
         complain("%s: takes a spec with --bare only; the spec of other filters is stored", c->name);
     else if (sized && (r->given & OPTION_S) != 0)
-        complain("%s: -s is a whole spec; -n, -p, -k, --layout and --prefer do not go with it", c->name);
+        complain(
+            "%s: -s is a whole spec; -n, -p, -k, --layout, --prefer, --counting, --grow and --window do not go with it",
+            c->name);
     else if (sized && (~r->given & (OPTION_N | OPTION_P)) != 0)
-        complain("%s: -n and -p go together; -k, --layout and --prefer need both", c->name);
+        complain("%s: -n and -p go together; -k, --layout, --prefer, --counting, --grow and --window need both",
+                 c->name);
     else if (!has_spec && c->spec == SPEC_ALWAYS)
         complain("%s: -n and -p are missing%s", c->name, (c->options & OPTION_S) != 0 ? ", or -s" : "");
     else if (!has_spec && bare)
@@ -256,16 +319,20 @@ static bool check_options(const struct request *r, const struct command *c)
 
 static void size_text(const struct request *r, uint32_t hashes, char text[HIBLOOM_SPEC_TEXT_SIZE])
 {
-    char chosen[32] = "", rate[32];
+    char chosen[32] = "", window[32] = "", rate[32];
     int digits = 15;
 
     if (hashes != 0)
         snprintf(chosen, sizeof chosen, " hashes=%u", hashes);
+    if ((r->given & OPTION_WINDOW) != 0)
+        snprintf(window, sizeof window, " window=%u", r->window);
     do /* 17 digits are always enough, and 0.1 needs fewer */
         snprintf(rate, sizeof rate, "%.*g", digits, r->error_rate);
     while (digits++ < 17 && strtod(rate, NULL) != r->error_rate);
-    snprintf(text, HIBLOOM_SPEC_TEXT_SIZE, "capacity=%llu error=%s%s layout=%s", (unsigned long long)r->capacity, rate,
-             chosen, r->layout != NULL ? r->layout : "classic");
+    snprintf(text, HIBLOOM_SPEC_TEXT_SIZE, "capacity=%llu error=%s%s layout=%s%s%s%s", (unsigned long long)r->capacity,
+             rate, chosen, r->layout != NULL ? r->layout : "classic",
+             (r->given & OPTION_COUNTING) != 0 ? " counters=4" : "", (r->given & OPTION_GROW) != 0 ? " growth=2" : "",
+             window);
 }
 
 hibloom_status request_size(const struct request *r, uint32_t hashes, hibloom_spec *out)

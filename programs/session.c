@@ -56,7 +56,7 @@ int session_result(const struct session *s, hibloom_status status)
         complain("%s%s%s", name, colon, words);
     else
         complain("%s%s%s: %s", name, colon, kind, words);
-    if ((status == HIBLOOM_EMISMATCH || status == HIBLOOM_ENOTFOUND) && is_bare_bitmap(s))
+    if ((status == HIBLOOM_EMISMATCH || status == HIBLOOM_ENOTFOUND) && !s->bare && is_bare_bitmap(s))
         complain("hint: '%s' is a bitmap without a spec. If another program fills it, use --bare -s SPEC.", s->name);
     else if (status == HIBLOOM_ENOTFOUND && s->lacks_spec)
         complain("hint: give -n and -p to create it");
@@ -77,8 +77,10 @@ static bool is_open(struct session *s, hibloom_status status)
 
 bool session_connect_to(struct session *s, const char *uri, const struct request *r)
 {
-    *s = (struct session){
-        .in_redis = strncmp(uri, "memory:", 7) != 0, .lacks_spec = r->may_create && !r->has_spec, .stats = r->stats};
+    *s = (struct session){.in_redis = strncmp(uri, "memory:", 7) != 0,
+                          .bare = (r->given & OPTION_BARE) != 0,
+                          .lacks_spec = r->may_create && !r->has_spec,
+                          .stats = r->stats};
     if (!is_open(s, hibloom_connect(&s->store, uri, &r->options)))
         return false;
     s->name = r->operands[0];
@@ -129,7 +131,22 @@ hibloom_status session_open_filter(struct session *s, const struct request *r)
 {
     s->restarts = restarts(s);
     hibloom_status status = open_or_attach(s, r);
-    return status == HIBLOOM_OK && r->near ? hibloom_near_cache(s->filter, r->near_age_ms) : status;
+    if (status != HIBLOOM_OK || !r->near)
+        return status;
+    const hibloom_spec *spec = hibloom_spec_of(s->filter);
+    /* a counting filter has no near cache, since counters may go down again, nor has a growing one, or a window: who asks
+     * for one is told */
+    if ((spec->counters > 0 || spec->growth > 0 || spec->window > 0) && (r->given & OPTION_NEAR) == 0)
+        return HIBLOOM_OK;
+    return hibloom_near_cache(s->filter, r->near_age_ms);
+}
+
+void session_unseed(hibloom_spec *spec)
+{
+    if (spec->hash != HIBLOOM_HASH_XXH3 && spec->hash != HIBLOOM_HASH_SIPHASH)
+        return;
+    spec->seeded = false;
+    memset(spec->seeds, 0, sizeof spec->seeds);
 }
 
 bool session_make_again(struct session *s, const struct request *r, hibloom_status status)
@@ -140,10 +157,7 @@ bool session_make_again(struct session *s, const struct request *r, hibloom_stat
         return false;
     if (!again.has_spec) {
         again.spec = *hibloom_spec_of(s->filter);
-        if (again.spec.hash == HIBLOOM_HASH_XXH3 || again.spec.hash == HIBLOOM_HASH_SIPHASH) {
-            again.spec.seeded = false; /* another process may have drawn one already */
-            memset(again.spec.seeds, 0, sizeof again.spec.seeds);
-        }
+        session_unseed(&again.spec); /* another process may have drawn one already */
         again.has_spec = true;
     }
     hibloom_close(s->filter);
@@ -187,7 +201,7 @@ bool session_open_existing(struct session *s, const struct request *r)
     if (!session_open(s, &existing))
         return false;
     stored = hibloom_spec_of(s->filter);
-    if (!r->has_spec || session_same_spec(stored, &r->spec) ||
+    if (!r->has_spec || (r->given & OPTION_BARE) != 0 || session_same_spec(stored, &r->spec) ||
         (!r->spec.seeded && stored->seeded && session_same_but_seeds(stored, &r->spec)) || request_is_like(r, stored))
         return true;
     complain("%s: %s: it is stored with another spec, see hibloom info", s->name, hibloom_strerror(HIBLOOM_EMISMATCH));
@@ -222,7 +236,8 @@ void session_close(struct session *s)
 
 double session_used(const hibloom_spec *spec, const hibloom_info *info)
 {
-    return spec->capacity > 0 ? info->estimated_items / (double)spec->capacity : -1;
+    return spec->capacity > 0 && spec->growth == 0 && spec->window == 0 ? info->estimated_items / (double)spec->capacity
+                                                                        : -1;
 }
 
 /* From 101 %, rounded: the number of items is an estimate. */

@@ -9,6 +9,7 @@ struct session {
     hibloom_store *store;
     hibloom *filter;
     bool in_redis;
+    bool bare;            /* it was asked for with --bare */
     bool lacks_spec;      /* with one, a missing filter would be created */
     hibloom_stats *stats; /* of the request */
     uint64_t restarts;    /* of servers, that the store knew of when the filter was opened */
@@ -28,6 +29,9 @@ hibloom_status session_open_filter(struct session *session, const struct request
  * with the spec that it had, after a warning. */
 bool session_make_again(struct session *session, const struct request *request, hibloom_status status);
 
+/* Takes the seed out of a spec of a hash that draws one: for a filter that is made anew. */
+void session_unseed(hibloom_spec *spec);
+
 /* EXIT_YES, or EXIT_TROUBLE after a complaint in the store's words. */
 int session_result(const struct session *session, hibloom_status status);
 
@@ -36,7 +40,7 @@ bool session_same_spec(const hibloom_spec *a, const hibloom_spec *b);
 bool session_same_but_seeds(const hibloom_spec *a, const hibloom_spec *b);
 
 /* How many items are in the filter for each that it is meant for, or infinite;
- * negative if that is not known. And whether these are too many. */
+ * negative if that is not known, or it grows. And whether these are too many. */
 double session_used(const hibloom_spec *spec, const hibloom_info *info);
 bool session_is_past_capacity(double used);
 

@@ -116,12 +116,17 @@ HIBLOOM_CHECKED hibloom_status hibloom_async_open(hibloom_async *async, const ch
 
 /* As hibloom_add_many and hibloom_contains_many. answers has n of them, valid during
  * the call back: what is new, or what may be in; NULL unless the status is OK, and
- * where an add does not want to know (want_new), which costs the server less.
+ * where an add does not want to know (want_new): very many items may go by whole
+ * bitmaps then.
  * With n = 0 only the filter is asked for. */
 HIBLOOM_CHECKED hibloom_status hibloom_async_add(hibloom_async_filter *filter, const hibloom_item *items, size_t n,
                                                  bool want_new, hibloom_answered_fn *answered, void *data);
 HIBLOOM_CHECKED hibloom_status hibloom_async_contains(hibloom_async_filter *filter, const hibloom_item *items, size_t n,
                                                       hibloom_answered_fn *answered, void *data);
+
+/* As hibloom_remove_many. answers: which were in. */
+HIBLOOM_CHECKED hibloom_status hibloom_async_remove(hibloom_async_filter *filter, const hibloom_item *items, size_t n,
+                                                    hibloom_answered_fn *answered, void *data);
 
 /* As hibloom_near_cache with an age of 0: each call asks the guard, and calls back after
  * its answer. */
@@ -142,7 +147,8 @@ HIBLOOM_CHECKED hibloom_status hibloom_async_expire(hibloom_async_filter *filter
 HIBLOOM_API const hibloom_spec *hibloom_async_spec_of(const hibloom_async_filter *filter);
 
 /* Closes the handle. What is pending on it gets ECANCELED before this returns; what
- * was sent of it is still carried out, and taken back where hibloom_add would. */
+ * was sent of it is still carried out, and taken back where hibloom_add would. Who closes
+ * from such a function is called from within this one: forget the handle first. */
 HIBLOOM_API void hibloom_async_close(hibloom_async_filter *filter);
 
 #ifdef __cplusplus

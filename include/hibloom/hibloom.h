@@ -21,7 +21,8 @@
  *    or any other state of the process. Writing to a dead server raises no
  *    SIGPIPE.
  *  - An item is any bytes with a length; zero bytes inside it count. Its data
- *    may be NULL if its length is 0. *  - 1 MB is 2^20 bytes, but where a rate says 10^6.
+ *    may be NULL if its length is 0.
+ *  - 1 MB is 2^20 bytes, but where a rate says 10^6.
  *  - Counts of round trips hold for a connection that is up; one that has to
  *    be re-made costs one more if the URI has a password or a database.
  *
@@ -37,7 +38,7 @@
 extern "C" {
 #endif
 
-#define HIBLOOM_VERSION "0.3.0"
+#define HIBLOOM_VERSION "0.4.0"
 
 #if defined(__GNUC__)
 #define HIBLOOM_API __attribute__((visibility("default")))
@@ -49,7 +50,7 @@ extern "C" {
 
 struct redisContext; /* hiredis' own; only hibloom_borrow takes one */
 
-/* The version of the library that this program runs with, "0.3.0". It may be
+/* The version of the library that this program runs with, "0.4.0". It may be
  * newer than HIBLOOM_VERSION, which it was compiled with. Static; never NULL. */
 HIBLOOM_API const char *hibloom_version(void);
 
@@ -88,7 +89,7 @@ typedef enum hibloom_status {
  * READONLY, and an EIO of save or load is about a file, which no further try mends.
  * Before hibloom_connect is tried again, its failed store has to be freed. Of an add
  * that failed, some items may be in already; adding them again does no harm, but
- * is_new may say false. */
+ * is_new may say false. A remove that failed may have been carried out: see hibloom_remove. */
 HIBLOOM_API bool hibloom_is_retryable(hibloom_status status);
 
 /* The status in a few words of English; never NULL, never to be freed. */
@@ -115,15 +116,49 @@ HIBLOOM_CHECKED hibloom_status hibloom_set_allocator(const hibloom_allocator *al
 #define HIBLOOM_BLOCK_BITS 512u      /* of the blocked layout: a line of most caches, and a GETRANGE of 64 bytes */
 #define HIBLOOM_SEGMENT_BITS (UINT64_C(1) << 27) /* 16 MB: no command on a key of this size stalls a server for long */
 #define HIBLOOM_SEGMENTS_MAX 65536u
+#define HIBLOOM_GROWTH_MAX 16u
+#define HIBLOOM_LINKS_MAX 32u          /* filters that a growing one becomes at most, the first included */
+#define HIBLOOM_WINDOW_MAX 1000000000u /* seconds */
+#define HIBLOOM_SLICES_MAX (HIBLOOM_LINKS_MAX - 1)
 
 typedef enum hibloom_hash {
-    HIBLOOM_HASH_XXH3 = 0,         /* XXH3-128, seeds[0] its 64-bit seed; the default */
-    HIBLOOM_HASH_SIPHASH = 1,      /* SipHash-2-4-128 keyed by seeds[0] and [1]: for items an adversary chooses */
-    HIBLOOM_HASH_MURMUR3 = 2,      /* MurmurHash3 x86 32-bit, one seed for each hash, signed value mod m as in Python */
-    HIBLOOM_HASH_POLY = 3,         /* the seeded polynomial of PHP programs, one seed for each hash; poor, see README */
-    HIBLOOM_HASH_PHP_MT = 4,       /* crc32 seeds mt_rand(0, m-1), as PHP 7.2 and later */
-    HIBLOOM_HASH_PHP_MT_LEGACY = 5 /* the same with PHP 5's generator, MT_RAND_PHP in later ones */
+    HIBLOOM_HASH_XXH3 = 0,    /* XXH3-128, seeds[0] its 64-bit seed; the default */
+    HIBLOOM_HASH_SIPHASH = 1, /* SipHash-2-4-128 keyed by seeds[0] and [1]: for items an adversary chooses */
+    HIBLOOM_HASH_MURMUR3 = 2, /* MurmurHash3 x86 32-bit, one seed for each hash, signed value mod m as in Python */
+    HIBLOOM_HASH_POLY = 3,    /* the seeded polynomial of PHP programs, one seed for each hash; poor, see README */
+    HIBLOOM_HASH_PHP_MT = 4,  /* crc32 seeds mt_rand(0, m-1), as PHP 7.2 and later */
+    HIBLOOM_HASH_PHP_MT_LEGACY = 5, /* the same with PHP 5's generator, MT_RAND_PHP in later ones */
+    /* Those of other libraries, to join their filters: docs/presets.md has each. */
+    HIBLOOM_HASH_PYREBLOOM = 6,        /* MurmurHash64A, one seed for each hash */
+    HIBLOOM_HASH_SCRAPY_REDIS = 7,     /* a polynomial over characters, one factor (seed) for each hash; poor */
+    HIBLOOM_HASH_GO_ZERO = 8,          /* MurmurHash3 x64 128-bit of the item and one byte, 0, 1, ... */
+    HIBLOOM_HASH_RUEIDIS = 9,          /* the same of the item; double hashing */
+    HIBLOOM_HASH_REDISSON = 10,        /* HighwayHash-128, steps of both halves in turn */
+    HIBLOOM_HASH_BLOOMFILTER_RB = 11,  /* crc32 of the item, ':' and a number (seed) for each hash; poor */
+    HIBLOOM_HASH_TAGANAKA = 12,        /* four words of SHA-1 */
+    HIBLOOM_HASH_ORESTES = 13,         /* MurmurHash3 x86 32-bit, twice; double hashing */
+    HIBLOOM_HASH_ORESTES_MURMUR3 = 14, /* the same again and again, each value the seed of the next */
+    HIBLOOM_HASH_REDISBLOOM = 15       /* MurmurHash64A, twice; double hashing; bits are a multiple of 8 */
 } hibloom_hash;
+
+/* What an item's bytes are, to a program that hashes something else than bytes. */
+typedef enum hibloom_codec {
+    HIBLOOM_CODEC_BYTES = 0, /* bytes; to scrapy-redis each is a character, as in Latin-1 */
+    /* UTF-8; each call with an item that is not is EINVAL. Hashed as these bytes, by scrapy-redis as code points. */
+    HIBLOOM_CODEC_STRING = 1,
+    HIBLOOM_CODEC_KRYO5 = 2 /* UTF-8, too, hashed as Redisson's Kryo5Codec writes a String. redisson only */
+} hibloom_codec;
+
+/* Which Redis keys a name stands for. Other than the first: hibloom_attach only, classic layout. */
+typedef enum hibloom_keys {
+    HIBLOOM_KEYS_OWN = 0,       /* NAME; of several NAME:0, NAME:1, ... */
+    HIBLOOM_KEYS_PYREBLOOM = 1, /* NAME.0, NAME.1, ...: bit 2^32 - 1 of the bitmap is the first of NAME.1 */
+    HIBLOOM_KEYS_RUEIDIS = 2,   /* {NAME}. Beside it {NAME}:c, how many items are in, which adds keep right */
+    /* NAME. Beside it the hash {NAME}:config (of a name with a {tag} NAME:config), whose bits and hashes each call
+     * compares: EMISMATCH. bits and hashes may both be 0: they are taken from it by hibloom_attach. */
+    HIBLOOM_KEYS_REDISSON = 3,
+    HIBLOOM_KEYS_ORESTES = 4 /* NAME:bits */
+} hibloom_keys;
 
 typedef enum hibloom_layout {
     HIBLOOM_LAYOUT_CLASSIC = 0,     /* an item's k bits lie anywhere in one bitmap */
@@ -148,11 +183,30 @@ typedef struct hibloom_spec {
     uint32_t segments;
     uint64_t capacity; /* n: items it is meant for; 0 = not stated */
     double error_rate; /* p: false-positive rate asked for at capacity; 0 = not stated */
+    /* 0: it does not grow. 2 to HIBLOOM_GROWTH_MAX: when about capacity items are in, a
+     * further filter for so many times as many is linked to it, and so on; see "Filter".
+     * xxh3 and siphash, not partitioned; capacity and error_rate are stated, and the
+     * latter is that of all links together. Set by hibloom_spec_grow, which sizes it. */
+    uint32_t growth;
+    uint32_t link;  /* only in what is stored: number of a further link; 0 = the first, or none */
+    uint64_t chain; /* of a further link: the key id of the first one's key 0; else 0 */
+    /* 0: what was added stays. Else a sliding window of so many seconds: an item is found for that time after it was
+     * added last, and no more once window * (1 + 1/slices) have passed, by the clock of the server that has key 0. It
+     * is slices + 1 filters, one for each time of window / slices seconds; a look-up asks them all. Capacity is what
+     * is added within any window seconds. What growth asks for, this does; not both. Set by hibloom_spec_window. */
+    uint32_t window;
+    uint32_t slices; /* 1 to HIBLOOM_SLICES_MAX, and no more than window has seconds; 0 without a window */
     hibloom_hash hash;
     hibloom_layout layout;
+    /* 0: plain bits. 2, 4 or 8: a counting filter, from which items can be removed (hibloom_remove).
+     * Each of its `bits` is a counter of so many bits. Classic layout only, and not for hibloom_attach.
+     * (Segments of 16 MB: hibloom_spec_parse chooses them for counters, hibloom_spec_for for bits.) */
+    uint32_t counters;
     /* xxh3, siphash: seeds[] is set. If not, hibloom_open uses the stored seed or
      * draws one at random; the other functions count it as 0. */
     bool seeded;
+    hibloom_codec codec; /* other than bytes: scrapy-redis and redisson only */
+    hibloom_keys keys;
     bool empty_excluded;                /* the empty item has no positions: it is never added and never found */
     uint64_t seeds[HIBLOOM_HASHES_MAX]; /* as its hash takes them; murmur3 and poly: 32 bits each; unused: 0 */
 } hibloom_spec;
@@ -175,16 +229,34 @@ HIBLOOM_CHECKED hibloom_status hibloom_spec_for(hibloom_spec *out, uint64_t capa
 HIBLOOM_CHECKED hibloom_status hibloom_spec_for_hashes(hibloom_spec *out, uint64_t capacity, double error_rate,
                                                        uint32_t hashes);
 
+/* Makes it one that grows, see `growth` there: sized anew for its capacity, hash and layout, and
+ * for half of its error rate. What follows the first link has 1/4 of the error rate, 1/8 ...: so
+ * the whole stays below it, however many items come (Almeida, Baquero, Preguica and
+ * Hutchison 2007). EINVAL, ERANGE: as hibloom_spec_for; or it may not grow. */
+HIBLOOM_CHECKED hibloom_status hibloom_spec_grow(hibloom_spec *spec, uint32_t growth);
+
+/* Makes it a sliding window, see `window` there: sized anew for its capacity, hash and layout, each of its
+ * slices + 1 filters for as small a part of its error rate: so the whole stays below it, also where the same items are
+ * added all the time. slices 0: 4, or as many as there are seconds. More of them forget sooner, and take more memory and
+ * time to look up, both in proportion. EINVAL, ERANGE: as hibloom_spec_for; or it may not slide. */
+HIBLOOM_CHECKED hibloom_status hibloom_spec_window(hibloom_spec *spec, uint32_t seconds, uint32_t slices);
+
 /* A spec from its text: words separated by blanks, in any order, each once.
  *   capacity=N error=P [hashes=K]    sized as by hibloom_spec_for
  *   bits=M hashes=K [capacity=N] [error=P]   taken as they are
- *   hash=xxh3|siphash|murmur3|poly|php-mt|php-mt-legacy   default xxh3
+ *   hash=xxh3|siphash|murmur3|poly|php-mt|php-mt-legacy   default xxh3; or one of another library's, named as
+ *                                    the presets are, and orestes-murmur3
  *   seed=HEX      xxh3: up to 16 hex digits; siphash: 32, the key's bytes in order
- *   seeds=A,B,..  murmur3 and poly: one decimal number below 2^32 for each hash
+ *   seeds=A,B,..  murmur3, poly, pyrebloom, scrapy-redis, bloomfilter-rb: one decimal number below 2^32 for each hash
  *   layout=classic|partitioned|blocked   default classic
  *   segments=S                       default: one, or where bits exceed 2^27 as many as hibloom_spec_for chooses;
  *                                    always one if the layout or the hash allows no more
+ *   counters=2|4|8                   a counting filter: see hibloom_remove
  *   empty=excluded
+ *   growth=G                         it grows, by links of G times the capacity each; 2 to 16
+ *   window=SECONDS [slices=N]        a sliding window, see hibloom_spec_window; default 4 slices
+ *   link=I chain=HEX                 stored texts only: it is link number I of that filter
+ *   codec=string|kryo5, keys=pyrebloom|rueidis|redisson|orestes   see hibloom_codec, hibloom_keys
  * or, as its first word, a preset: a filter as one of these programs fills it.
  *   php-mt bits=M capacity=N         k = ceil(M/N ln 2); hash php-mt
  *   php-mt-legacy bits=M capacity=N  the same as under PHP 5
@@ -192,6 +264,17 @@ HIBLOOM_CHECKED hibloom_status hibloom_spec_for_hashes(hibloom_spec *out, uint64
  *   py-mmh3 capacity=N error=P       k = ceil(-1.43 ln P), m = ceil(1.43 k N); murmur3 seeded 17, 18, ...
  *   py-mmh3-redis capacity=N error=P the same m, ten seeds 101 .. 149
  *   php-uids                         poly; 2^26 bits; 7,11,13,17,19,23,29
+ *   pyrebloom capacity=N error=P     1.0.2
+ *   scrapy-redis bits=M hashes=K [chars=codepoints|latin1]   scrapy-redis-bloomfilter; M = 2^BLOOMFILTER_BIT
+ *   go-zero bits=M
+ *   rueidis capacity=N error=P       rueidisprob's plain filter
+ *   redisson [capacity=N error=P] [codec=bytes|string|kryo5]   RBloomFilter since 3.6.0. codec: as the object has
+ *                                    it; default kryo5, as Redisson's since 3.19.0. Without N and P: as stored
+ *   bloomfilter-rb bits=M hashes=K seeds=S   its option seed
+ *   taganaka capacity=N error=P      the gem redis-bloomfilter, its Ruby driver
+ *   orestes capacity=N error=P [index=kirsch-mitzenmacher|murmur3]
+ *   redisbloom capacity=N error=P [growth=G]   the bits of a BF.SCANDUMP as one string; N and P as given to
+ *                                    BF.RESERVE. growth: of a scaling filter, the first link
  * A preset's formulas are computed as the program computes them, in doubles.
  * EINVAL: not such a text. ERANGE: a number in it is out of range. */
 HIBLOOM_CHECKED hibloom_status hibloom_spec_parse(hibloom_spec *out, const char *text);
@@ -218,7 +301,8 @@ HIBLOOM_CHECKED hibloom_status hibloom_spec_format(const hibloom_spec *spec, cha
 HIBLOOM_API double hibloom_spec_error_at(const hibloom_spec *spec, uint64_t items);
 
 /* Where one bit lies: which of the filter's keys (0 if it has one), and the
- * offset in it as SETBIT counts, 0 the highest bit of byte 0. */
+ * offset in it as SETBIT counts, 0 the highest bit of byte 0. Of a counting filter it is
+ * the number of a counter in that key, as BITFIELD counts with '#'. */
 typedef struct hibloom_position {
     uint32_t key;
     uint64_t bit;
@@ -226,7 +310,8 @@ typedef struct hibloom_position {
 
 /* The positions of an item, `out` having room for spec->hashes of them, in
  * the order of the hashes; the same one may come twice. No I/O.
- * EINVAL: the spec is not valid, or it excludes the empty item and this is it. */
+ * EINVAL: the spec is not valid, or has no bits yet (HIBLOOM_KEYS_REDISSON); it excludes the empty
+ * item and this is it; or the item is not what its codec wants. */
 HIBLOOM_CHECKED hibloom_status hibloom_positions(const hibloom_spec *spec, const void *item, size_t len,
                                                  hibloom_position *out);
 
@@ -280,8 +365,8 @@ typedef struct hibloom_connect_options {
     uint32_t size; /* sizeof(hibloom_connect_options), as the initializer sets it; 0 = nothing follows this field */
 
     /* After a dead connection, a time-out or a status that is retryable a call goes
-     * on for so long, with growing pauses; see "Retries" below. No try begins later. 0,
-     * the default: it fails at once. */
+     * on for so long, counted from then, with growing pauses; see "Retries" below. No try
+     * begins later. 0, the default: it fails at once. */
     uint32_t retry_ms;
     bool accept_restarts;    /* no ELOST: calls go on with a server that may have forgotten adds */
     bool read_from_replicas; /* Cluster and Sentinel: contains asks replicas, where there are any. They lag behind: what
@@ -357,6 +442,7 @@ typedef struct hibloom_connect_options {
  *            answer is not known at all. So an item may be worked on twice and is never lost.
  *            Where no answer was lost, is_new is exact. (What a server carried out behind
  *            something that it refused for now, as a full one may, counts as lost.)
+ *   remove   is not sent again: the call fails. See hibloom_remove
  *   clear    empties the filter once more, unless the first sending is seen to have done it
  *   drop, delete   OK, if the filter is gone once a sending was lost
  *
@@ -368,8 +454,9 @@ typedef struct hibloom_connect_options {
  * than before was restarted, or is a replica that took over; either may lack
  * adds that were acknowledged. So each handle from before is told once: ELOST,
  * before the call sends anything (so an add was not made: call again); of look-ups
- * also in the middle. An add in the middle goes on, and the next call is ELOST. Of several servers each is told of when
- * it is met. With accept_restarts there is none of it, and a warning in the log
+ * and removes also in the middle. An add in the middle goes on, and the next call is
+ * ELOST. Of several servers each is told of when it is met. With accept_restarts there
+ * is none of it, and a warning in the log
  * instead. To be sure of adds, let replicas have them: min_replicas. Then ELOST says
  * only that the server is another one. */
 HIBLOOM_CHECKED hibloom_status hibloom_connect(hibloom_store **out, const char *uri,
@@ -448,15 +535,16 @@ HIBLOOM_API void hibloom_store_free(hibloom_store *store);
  * and behind them the spec text and a trailer that tells this filter from any
  * other. So every Redis command on keys works on a filter: DEL, EXPIRE, COPY,
  * DUMP and RESTORE, MIGRATE; RENAME over a filter puts a rebuilt one in its
- * place. (An older copy that is put back by hand is the same filter with fewer
- * items: like a restored dump, that is not noticed.) docs/format.md says all of it.
+ * place, and hibloom_replace does so for those of several keys, too. (An older copy that
+ * is put back by hand is the same filter with fewer items: like a restored dump, that is
+ * not noticed.) docs/format.md says all of it.
  *
  * The guard: each call proves, for each key that it touches, that the key is
  * still the one that this handle opened. If not, no answer is given:
  *
  *   what happened to the filter            what you get  what to do
  *   dropped, deleted, evicted, expired     ENOTFOUND     open it again: that makes a new one, which lives for ever
- *   replaced, or lost and made anew        EMISMATCH     open it again; EMISMATCH again: another took its name
+ *   replaced, or lost and made anew        EMISMATCH     open it again; EMISMATCH again: it has another spec now
  *   one of its several keys was lost       ECORRUPT      hibloom_repair, then open it again
  *   overwritten by a string (SET)          ENOTFOUND     delete the key by hand (to open is EMISMATCH now)
  *   its end was altered from outside       ECORRUPT      delete its keys by hand
@@ -467,8 +555,22 @@ HIBLOOM_API void hibloom_store_free(hibloom_store *store);
  *
  * To open it again is hibloom_close, then hibloom_open with the spec of before,
  * without a seed: that of hibloom_spec_of has the old one, and a rebuilt filter has
- * another. Altered bits are not noticed; appended bytes are by the next open only
+ * another. Who only asks opens it with NULL, which takes any spec: so where filters are
+ * rebuilt (hibloom_replace), on EMISMATCH and ENOTFOUND close it, open it with NULL, ask again. Altered bits are not noticed; appended bytes are by the next open only
  * (EMISMATCH). Names that end in :0, :1, ... may be those of another filter's keys: EMISMATCH.
+ *
+ * A growing filter (growth=G in its spec) is a chain of such filters, its links: NAME,
+ * NAME:+1, NAME:+2, ... When about the capacity of the newest is in, whoever adds makes a
+ * further one, for G times as many items. All of them together keep the error rate, however
+ * many come, also with eight adders at once. All calls see one filter, whatever link an item
+ * is in, and is_new is exact over all of them. A handle that has not seen it grow learns of it
+ * by the guard of the newest link, within its call: never a wrong "no". A lost link is ECORRUPT,
+ * or ENOTFOUND where the handle knew it, and no repair brings it back: hibloom_delete, and fill it
+ * anew. It ends at 32 links, or where one would be too large: then adds are ERANGE. To expire,
+ * clear (which leaves the links, empty), drop and repair go over all links; RENAME and COPY by hand do not.
+ * Round trips: a look-up one, whatever there is; an add two once there are two links, and some
+ * more when it counts the newest link, which it does some hundred times before that is full.
+ * ENOTSUP: near cache, merge, compare, save, load, replace, attach; a memory store has all else.
  *
  * An add sends its bits before it can read the guard behind them. So it asks the
  * guard first, in a round trip of its own, if the last good guard is older than
@@ -496,7 +598,8 @@ typedef struct hibloom hibloom;
  * made in one, for which a server stands still: 0.2 s at 512 MB.) Others that open
  * the filter meanwhile help, so it does not matter if one of them dies.
  * The store must outlive the filter. Close it with hibloom_close.
- * EINVAL: name is empty, or has a brace but no {tag}; the spec is not valid.
+ * EINVAL: name is empty, or has a brace but no {tag}; the spec is not valid, or has
+ * another library's keys, which only hibloom_attach joins.
  * ERANGE: name is longer than HIBLOOM_NAME_MAX; a bitmap and its spec would be
  * larger than one Redis string, 2^32 bits. ENOTFOUND: none there and spec is NULL.
  * EMISMATCH: there, with another spec; or a bitmap without one (said after some
@@ -509,19 +612,27 @@ HIBLOOM_CHECKED hibloom_status hibloom_open(hibloom **out, hibloom_store *store,
 /* Joins a bare bitmap: one that another program owns, filled as `spec` says.
  * Nothing is stored beside it. It need not exist yet: the first add makes it,
  * and contains returns ENOTFOUND until then (a memory store makes it here).
+ * What its library has beside it (hibloom_keys) is kept right by add, clear,
+ * expire and drop; a config is only read, and must be there: ENOTFOUND.
  * Its guard is weaker, for want of a spec: once the bitmap is gone or shorter
  * than this handle has seen it, calls fail (ENOTFOUND, ECORRUPT) until
  * hibloom_clear or another attach.
- * spec must not be NULL. EMISMATCH: it is a filter, with a spec of its own: open
- * it. Else as hibloom_open. Round trips: two, and one for each 128 keys beyond. */
+ * spec must not be NULL, and nothing but the bitmap's length can be held against it: with
+ * other numbers than the bitmap was filled with answers are wrong. EMISMATCH: it is a filter,
+ * with a spec of its own: open it; it is longer than this spec's; or its config says other
+ * bits or hashes. ENOTSUP: a memory store has no config
+ * to take them from. Else as hibloom_open. Round trips: two, one for each 128 keys
+ * beyond, and one to take bits and hashes from a config. */
 HIBLOOM_CHECKED hibloom_status hibloom_attach(hibloom **out, hibloom_store *store, const char *name,
                                               const hibloom_spec *spec);
 
 /* Adds an item. is_new, if not NULL: whether a bit of it was not set before.
- * It is exact: of any number of processes that add the same item at once, one
- * is told true. "Not new" may be a false positive, at the filter's error rate.
+ * It is exact where no answer was lost (see "Retries"): of any number of processes
+ * that add the same item at once, one is told true. "Not new" may be a false positive, at the filter's error rate.
  * An item that the spec excludes is not added, and not new. ENOTSUP: is_new in
- * the partitioned layout on a cluster, unless the name has a {tag}.
+ * the partitioned layout on a cluster, and of a pyreBloom filter of several keys,
+ * unless the name has a {tag}. EINVAL, of contains, too: the item is no valid UTF-8,
+ * and the spec's codec wants that.
  * One round trip; one more where the last good guard is older than 100 ms. */
 HIBLOOM_CHECKED hibloom_status hibloom_add(hibloom *filter, const void *item, size_t len, bool *is_new);
 
@@ -551,12 +662,43 @@ typedef struct hibloom_item {
  * without is_new sets the bits here and merges them, as hibloom_merge does; who may not
  * (EDENIED) adds item by item. With is_new it reads the bits, and sends the items that are
  * not in. All of it goes by steps of 16 MB, which is the memory that it takes, by parts of
- * 1 MB on the server, and by the same guards; a filter with a key of more than 16 MB, and a
- * bare bitmap, go item by item. Round trips: to merge, those of hibloom_merge; to read, one for each
- * 256 KB, two of which are on their way at once. Where these take long (some ms and more), a smaller
- * link_mb_s keeps calls of some thousand items from reading. */
+ * 1 MB on the server, and by the same guards; a filter with a key of more than 16 MB, a bare
+ * bitmap, and a process without that memory, go item by item. Round trips: to merge, those of
+ * hibloom_merge; to read, one for each 256 KB, two of which are on their way at once. Where these
+ * take long (some ms and more), a smaller link_mb_s keeps calls of some thousand items from reading. */
 HIBLOOM_CHECKED hibloom_status hibloom_add_many(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new);
 HIBLOOM_CHECKED hibloom_status hibloom_contains_many(hibloom *filter, const hibloom_item *items, size_t n, bool *found);
+
+/* Removes an item from a counting filter, whose spec has counters=2, 4 or 8. An add counts
+ * up each of the item's counters, a remove counts them down; an item may be in while none
+ * of them is 0. So one that was added twice is in until it was removed twice. was_in, which
+ * may be NULL: whether it may have been in. If not, nothing was changed. Each item is one
+ * atomic step, against any number of processes.
+ *
+ * No wrong "no": an item that was added more often than removed is found, as long as only
+ * items that are in are removed. To remove one that was never added does nothing, unless it
+ * passes for one that is in: a chance of estimated_error_rate (hibloom_info). Then, of the
+ * items that are in, about k (1 - fill) ln(1 / (1 - fill)) / fill are answered "no" from then
+ * on: 4.8 at k = 7 and the capacity. So remove what you know to be in.
+ *
+ * A counter that is full stays full until hibloom_clear. With 4 bits it is full at 15, which
+ * at the capacity one counter in 3 * 10^14 reaches, if no item is added twice. With 2 bits
+ * it is full at 3, which 4 % reach, and the error rate grows with what comes and goes; 8 bits,
+ * at 255, are for items that are added often. Else the error rate is that of as many bits.
+ *
+ * A remove is never sent again once a server may have carried it out, also with retry_ms:
+ * after EIO, ETIMEDOUT, ECANCELED, EPROTO it is not known what of the call was removed. The
+ * safe way is to leave it: what stays in is a "maybe" more, and to remove it twice may be a
+ * wrong remove. One that comes late, after its call has failed, is carried out once at most,
+ * and not behind a hibloom_clear. After ELOST an add may have been forgotten, and to remove its
+ * item may be a wrong remove, too. An add whose answer was lost is sent again, so that its item
+ * may count twice. With min_replicas a remove does not wait for replicas: where it is lost, the
+ * item is in.
+ *
+ * ENOTSUP: the filter has no counters. Round trips: one, and one more where the filter was
+ * cleared since this handle's last call; of many items as hibloom_add_many, item by item. */
+HIBLOOM_CHECKED hibloom_status hibloom_remove(hibloom *filter, const void *item, size_t len, bool *was_in);
+HIBLOOM_CHECKED hibloom_status hibloom_remove_many(hibloom *filter, const hibloom_item *items, size_t n, bool *was_in);
 
 /* Keeps beside the handle what this process knows to be in: what it has added, and what
  * it was told is in. A bit that is set stays so until the filter is cleared or goes, so
@@ -584,15 +726,17 @@ HIBLOOM_CHECKED hibloom_status hibloom_contains_many(hibloom *filter, const hibl
  * REPLICAOF and back): that is not noticed. An add that is not sent needs leave for BITFIELD.
  * Calling it again forgets what is known; it is switched off by closing the handle.
  * ENOTSUP: the handle is of hibloom_attach: a bare bitmap does not tell that it was
- * emptied. In a memory store it does nothing. No round trip. */
+ * emptied. Or it is of a counting filter: what is in may be removed by others, and nothing
+ * would tell. In a memory store it does nothing. No round trip. */
 HIBLOOM_CHECKED hibloom_status hibloom_near_cache(hibloom *filter, uint32_t max_age_ms);
 
 typedef struct hibloom_info {
     uint32_t size;               /* sizeof(hibloom_info): the caller's room; see hibloom_get_info */
-    uint64_t bits_set;           /* over all keys */
-    double fill;                 /* bits_set / all bits */
+    uint64_t bits_set;           /* over all keys; of a counting filter the counters that are not 0 */
+    double fill;                 /* bits_set / all bits, or counters */
     double estimated_items;      /* -(m/k) ln(1 - fill) (Swamidass and Baldi 2007); infinite when all are set */
-    double estimated_error_rate; /* chance of a wrong "maybe" now: fill to the power of k */
+    double estimated_error_rate; /* chance of a wrong "maybe" now: fill to the power of k. (Of a growing filter
+                                    both are taken together from those of its links) */
     uint64_t bytes;              /* of the filter, as stored */
     int64_t ttl_ms;              /* time to live in milliseconds; -1 = none */
     uint32_t keys;               /* Redis keys that hold it */
@@ -601,7 +745,8 @@ typedef struct hibloom_info {
 /* Counts the filter. BITCOUNT by ranges of at most 16 MB, so that no command
  * stalls the server. No later version fills more than out->size bytes; in C and
  * C++ the macro below sets it, so the caller need not.
- * Round trips: one for each 16 MB, and one at least for each key. */
+ * Counters are read, and counted here.
+ * Round trips: one for each 16 MB (of counters 256 KB), and one at least for each key. */
 HIBLOOM_CHECKED hibloom_status hibloom_get_info(hibloom *filter, hibloom_info *out);
 
 static inline hibloom_info *hibloom_info_sized(hibloom_info *out)
@@ -627,6 +772,20 @@ HIBLOOM_CHECKED hibloom_status hibloom_drop(hibloom *filter);
  * ERANGE: more than 2^40. Round trips: one; of several keys two, and one for each
  * 16 MB beyond the first. */
 HIBLOOM_CHECKED hibloom_status hibloom_expire(hibloom *filter, uint64_t seconds);
+
+/* Puts the filter in the place of `name`: all its keys are renamed in one step, what was there is
+ * removed, and the handle stays good. So a filter is rebuilt under look-ups: make one under another
+ * name, fill it, then replace. Who asks meanwhile is answered by the one or by the other;
+ * handles of the one that was there get EMISMATCH, or ENOTFOUND, and open it again, and so do other
+ * handles of this one. If there was none, it is a renaming. (Where the one has one key and the other
+ * several, hibloom_open with NULL may say ENOTFOUND in that moment.) What others add to
+ * that one while the new one is built is not in the new one: add it again. The specs may
+ * differ. The filter gets the time to live of the one that it replaces; without one to replace, none.
+ * In a cluster all keys must have one slot: name "seen" is replaced by a filter "{seen}x" of one
+ * key, and one of several only where both names have the same {tag}; else ENOTSUP.
+ * EMISMATCH: there is something else than a filter. EBUSY: others make, remove or replace it
+ * just now, time and again. ENOTSUP: a bare bitmap. Round trips: those to open `name`, and one. */
+HIBLOOM_CHECKED hibloom_status hibloom_replace(hibloom *filter, const char *name);
 
 /* Makes anew, empty, those keys of the filter `name` that were lost; what is whole
  * is left alone. So any number of processes may call it, and none undoes what
@@ -659,12 +818,15 @@ HIBLOOM_CHECKED hibloom_status hibloom_delete(hibloom_store *store, const char *
  *   Redis -> memory   a snapshot, on which contains costs no round trip; merge
  *                     again to refresh it
  *   Redis -> Redis    on one store the server does it alone
- * In Redis a script (EVAL) merges 1 MB at a time, so a process that dies half-way
+ * Of counting filters it is the sum: an item is in as often as in both. Where an answer is
+ * lost, a part may be added twice, so that its items stay in when they are removed.
+ * In Redis a script (EVAL) merges 1 MB (of counters 16 KB) at a time, so a process that dies half-way
  * leaves `into` intact, with a part of the items.
- * into and from may be one filter. EMISMATCH: the specs differ. After another
+ * into and from may be one filter, which stays as it is. EMISMATCH: the specs differ. ENOTSUP: beside
+ * `into` lies a counter of items (HIBLOOM_KEYS_RUEIDIS), which bits do not tell. After another
  * error a part of the items may be in. hibloom_store_error: of the store of
  * `into`, also where `from` failed.
- * Round trips: one for each 16 MB, in which parts of 1 MB overlap; Redis -> memory: one for each
+ * Round trips: one for each 16 MB, in which parts overlap; Redis -> memory: one for each
  * 256 KB, two of which are on their way at once. */
 HIBLOOM_CHECKED hibloom_status hibloom_merge(hibloom *into, hibloom *from);
 
@@ -685,7 +847,7 @@ HIBLOOM_CHECKED hibloom_status hibloom_merge(hibloom *into, hibloom *from);
  * Round trips: one for each 256 KB, two of which are on their way at once. */
 HIBLOOM_CHECKED hibloom_status hibloom_save(hibloom *filter, const char *path);
 
-/* The union with the filter in a file, which is read twice: once to check it
+/* The union (of counting filters, the sum) with the filter in a file, which is read twice: once to check it
  * and, if it is whole, to merge it. EIO: it could not be read. ECORRUPT: it is
  * no such file, or was cut short or altered: nothing was changed. EMISMATCH:
  * it holds a filter of another spec. Round trips: as hibloom_merge. */
@@ -695,6 +857,54 @@ HIBLOOM_CHECKED hibloom_status hibloom_load(hibloom *into, const char *path);
  * seed, to attach one). The rest of
  * the file is not looked at. EIO (errno says why), ECORRUPT. */
 HIBLOOM_CHECKED hibloom_status hibloom_spec_load(hibloom_spec *out, const char *path);
+
+/* Takes RedisBloom's filter `key` on the store `from`, which may be the same one, over into a new
+ * filter `name` that any Redis holds, and opens that. Its items are in, and adds and look-ups go
+ * on here: bits, hashes, capacity and error rate are those of its link (of one that BF.RESERVE
+ * made to scale, half of the error rate that was asked for). The module's filter stays as it is.
+ * Nobody may add to it meanwhile: its count of items shows that, and the call is EBUSY. (That
+ * it was removed and made again meanwhile, with as many items, is not seen.)
+ * The filter appears under its name once it is whole; until then it is {name}.import-..., or with
+ * a {tag} name.import-..., and an import that was killed leaves that for an hour. It goes by
+ * pieces (BF.SCANDUMP) of 16 MB at most, of which one is here and one on its way: a call takes
+ * up to 36 MB.
+ * ENOTFOUND: there is no such key. EMISMATCH: it holds something else; or there is a filter `name`
+ * already, or something else. ENOTSUP: `from` has no BF.SCANDUMP; or the filter has grown to
+ * several links, or was made by an old version of the module with another hash. ECORRUPT: its
+ * dump does not agree with itself. ERANGE: it is larger than a Redis string; or name is longer
+ * than 480 bytes. After an error there is no filter `name` of this call. hibloom_store_error: of
+ * `store`, also where `from` failed. Round trips: one for each 16 MB, twice; and some ten. */
+HIBLOOM_CHECKED hibloom_status hibloom_import(hibloom **out, hibloom_store *store, const char *name,
+                                              hibloom_store *from, const char *key);
+
+/* The same from a file, or a pipe, of what redis-cli prints of BF.SCANDUMP: an iterator and a line
+ * feed, the bytes and a line feed, for the header, for each piece, and for the header once more:
+ *   it=0
+ *   while redis-cli --raw BF.SCANDUMP seen $it > part && it=$(head -n 1 part) && [ "$it" -gt 0 ]
+ *   do cat part; done > dump
+ *   redis-cli --raw BF.SCANDUMP seen 0 >> dump
+ * EIO: it could not be read. ECORRUPT: it is no such file, was cut short or altered, or the filter
+ * was written to while it was dumped. Else as hibloom_import. */
+HIBLOOM_CHECKED hibloom_status hibloom_import_file(hibloom **out, hibloom_store *store, const char *name,
+                                                   const char *path);
+
+/* ---- Which filters are there -------------------------------------------------- */
+
+/* Called with the name of a filter, which is valid until it returns. It may use the
+ * store. False: no more is wanted. */
+typedef bool hibloom_list_fn(const char *name, void *data);
+
+/* Calls each(name, data) for the filters on the store whose names match the pattern, as KEYS
+ * has it: * any bytes, ? one, [a-f] and [^a-f] a set, \ what is behind it. NULL: all. In no
+ * order. Bare bitmaps, filters that are being made or removed, and what the user may not read
+ * are left out. It goes by SCAN over all keys of the server, of a cluster of each
+ * primary, a few hundred at a time: no command takes long, and it takes 100 KB. A filter that is
+ * there all the time is named, perhaps twice; one that is made, removed or renamed
+ * meanwhile, or whose slot moves, may be named or not.
+ * EUNAVAILABLE: a server was restarted, or another took over, half-way: list again. Round
+ * trips: two for each 250 keys of any kind. */
+HIBLOOM_CHECKED hibloom_status hibloom_list(hibloom_store *store, const char *pattern, hibloom_list_fn *each,
+                                            void *data);
 
 typedef struct hibloom_comparison {
     double union_items;        /* estimated by the formula of hibloom_info from the bits set in either */

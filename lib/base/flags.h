@@ -22,4 +22,10 @@ static inline void flags_unset(unsigned char *flags, size_t i)
     flags[i / 8] &= (unsigned char)~(1u << i % 8);
 }
 
+static inline void flags_read(const unsigned char *flags, bool *out, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        out[i] = flags_has(flags, i);
+}
+
 #endif

@@ -51,6 +51,18 @@ hibloom_status number_parse_double(const char *text, size_t len, double *out)
     return HIBLOOM_OK;
 }
 
+bool number_parse_hex(const char *text, size_t len, uint64_t *out)
+{
+    *out = 0;
+    for (size_t i = 0; i < len; i++) {
+        const int digit = number_hex_digit(text[i]);
+        if (digit < 0)
+            return false;
+        *out = *out << 4 | (unsigned)digit;
+    }
+    return true;
+}
+
 hibloom_status number_format_double(char *out, double value)
 {
     locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0), before;

@@ -22,6 +22,9 @@ static inline int number_hex_digit(char c)
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
+/* Up to 16 hexadecimal digits alone; false: they are not. */
+bool number_parse_hex(const char *text, size_t len, uint64_t *out);
+
 #define NUMBER_DIGITS 20 /* of a whole number, at most */
 
 /* How many a whole number has. 1233 / 4096 is about log10(2), so `least` is the

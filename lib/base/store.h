@@ -11,14 +11,29 @@
 
 #define STORE_PIECE (UINT64_C(16) << 20) /* bytes; what one step of a long operation moves */
 
+#define STORE_LINK_NAME 4u /* bytes more in the name of a further link, ":+31" */
+
 struct piece {
     uint32_t key;
     uint64_t from, len; /* bytes */
 };
 
+/* Over all keys, and all links; spec_note_count adds what follows ttl_ms. */
 struct store_count {
     uint64_t bits_set, bytes; /* bytes: as stored */
     int64_t ttl_ms;           /* -1: none */
+    uint64_t bits;            /* in all */
+    uint32_t keys;
+    double items, error_rate; /* estimated */
+};
+
+/* A piece of the dump of a filter of RedisBloom. */
+struct dumped {
+    uint64_t at;          /* the iterator that it is asked for with; 0: the header */
+    unsigned char *bytes; /* where it goes, as far as there is `room` */
+    size_t room;
+    uint64_t next; /* the iterator of what follows; 0: nothing does */
+    size_t len;    /* more than there was room for: it is cut */
 };
 
 struct store_class {
@@ -29,14 +44,17 @@ struct store_class {
     /* is_new may be NULL; items are valid, n may be 0 */
     hibloom_status (*add)(hibloom *, const hibloom_item *, size_t n, bool *is_new);
     hibloom_status (*contains)(hibloom *, const hibloom_item *, size_t n, bool *found);
-    hibloom_status (*near_cache)(hibloom *, uint32_t max_age_ms); /* NULL: all its bits are near */
-    hibloom_status (*count)(hibloom *, struct store_count *);     /* over all keys */
+    hibloom_status (*remove)(hibloom *, const hibloom_item *, size_t n, bool *was_in); /* of a counting filter */
+    hibloom_status (*near_cache)(hibloom *, uint32_t max_age_ms);                      /* NULL: all its bits are near */
+    hibloom_status (*count)(hibloom *, struct store_count *);                          /* over all keys */
     hibloom_status (*clear)(hibloom *);
     hibloom_status (*drop)(hibloom *);
     hibloom_status (*expire)(hibloom *, uint64_t seconds);
+    /* Takes the place of `old`, a handle of what has that name now; NULL: nothing. EBUSY: it has no more. */
+    hibloom_status (*replace)(hibloom *, const char *name, const hibloom *old);
     /* A piece of the bitmap of one key: at most STORE_PIECE bytes, within its
      * bits. read copies it out; merge sets the bits that are set in it, and
-     * takes none away. */
+     * takes none away; counters it adds. */
     hibloom_status (*read)(hibloom *, const struct piece *, unsigned char *out);
     hibloom_status (*merge)(hibloom *, const struct piece *, const unsigned char *bits);
     /* Merges the same piece of another filter of this store without moving it through
@@ -47,9 +65,11 @@ struct store_class {
     hibloom_status (*repair)(hibloom *);
     hibloom_status (*delete)(hibloom *);
     void (*close)(hibloom *);
-    uint32_t (*servers)(const hibloom_store *);           /* that hold keys; NULL: one */
-    void (*set_deadline)(hibloom_store *, uint32_t ms);   /* NULL: no call takes long */
-    const hibloom_stats *(*stats)(const hibloom_store *); /* NULL: nothing is counted */
+    hibloom_status (*list)(hibloom_store *, const char *pattern, hibloom_list_fn *, void *data);
+    hibloom_status (*scandump)(hibloom_store *, const char *key, struct dumped *); /* NULL: it has no such filters */
+    uint32_t (*servers)(const hibloom_store *);                                    /* that hold keys; NULL: one */
+    void (*set_deadline)(hibloom_store *, uint32_t ms);                            /* NULL: no call takes long */
+    const hibloom_stats *(*stats)(const hibloom_store *);                          /* NULL: nothing is counted */
     void (*free)(hibloom_store *);
 };
 
@@ -64,7 +84,7 @@ struct hibloom {
     char text[HIBLOOM_SPEC_TEXT_SIZE]; /* of the spec */
     bool bare;
     void *impl; /* what the store keeps with an open filter */
-    char name[HIBLOOM_NAME_MAX + 1];
+    char name[HIBLOOM_NAME_MAX + STORE_LINK_NAME + 1];
 };
 
 #endif

@@ -8,6 +8,8 @@
  * at capacity), and single look-ups, half of them in, 1.35 times. */
 #include "bits/bits.h"
 #include "base/alloc.h"
+#include "bits/counters.h"
+#include "hash/load.h"
 #include "spec/positions.h"
 #include "spec/spec.h"
 
@@ -51,6 +53,7 @@ bool bits_make(struct bits *out, const hibloom_spec *spec, uint32_t keys)
 void bits_free(struct bits *bits)
 {
     alloc.free(bits->allocated);
+    explicit_bzero(bits, sizeof *bits); /* the seed */
 }
 
 void bits_begin_at(struct bits *bits, uint32_t key)
@@ -88,6 +91,19 @@ static inline uint64_t nowhere(const struct bits *bits)
     return (uint64_t)bits->bytes * 8;
 }
 
+/* Counts the k offsets of an item of that segment through all keys; whether they are here. */
+static inline bool count_through(const struct bits *bits, uint32_t segment, uint64_t *at)
+{
+    const uint32_t k = bits->spec.hashes;
+
+    if (bits->several)
+        for (uint32_t i = 0; i < k; i++) {
+            const hibloom_position position = positions_at(&bits->spec, segment, i, at[i]);
+            at[i] = position.bit + (uint64_t)position.key * bits->key_bytes * 8 - bits->base;
+        }
+    return at[k - 1] < nowhere(bits); /* what lies before the first key has wrapped around */
+}
+
 /* Writes the k positions of an item, counted through all keys. */
 static inline void locate(const struct bits *bits, const hibloom_item *item, uint64_t *at)
 {
@@ -95,15 +111,16 @@ static inline void locate(const struct bits *bits, const hibloom_item *item, uin
     bool here = positions_count(&bits->spec, item->len) != 0;
 
     at[0] = 0; /* gcc does not know that k > 0 */
-    if (here) {
-        const uint32_t segment = bits->hasher.indexes(&bits->hasher, item->data, item->len, at);
-        if (bits->several)
-            for (uint32_t i = 0; i < k; i++)
-                at[i] += (uint64_t)positions_key(&bits->spec, segment, i) * bits->key_bytes * 8 - bits->base;
-        here = at[k - 1] < nowhere(bits); /* what lies before the first key has wrapped around */
-    }
+    if (here)
+        here = count_through(bits, bits->hasher.indexes(&bits->hasher, item->data, item->len, at), at);
     for (uint32_t i = 0; !here && i < k; i++)
         at[i] = nowhere(bits);
+}
+
+static inline void prefetch_bits(const struct bits *bits, const uint64_t *at)
+{
+    for (uint32_t i = 0; i < bits->spec.hashes; i++)
+        __builtin_prefetch(bits->start + at[i] / 8);
 }
 
 /* Those of a batch, k an item. */
@@ -114,8 +131,7 @@ static void locate_batch(const struct bits *bits, const hibloom_item *items, siz
     for (const hibloom_item *item = items; item < items + n; item++, at += k) {
         prefetch_item(item, items + n);
         locate(bits, item, at);
-        for (uint32_t i = 0; i < k; i++)
-            __builtin_prefetch(bits->start + at[i] / 8);
+        prefetch_bits(bits, at);
     }
 }
 
@@ -154,6 +170,10 @@ void bits_add(struct bits *bits, const hibloom_item *items, size_t n, bool *is_n
     uint64_t at[BATCH];
     size_t count;
 
+    if (bits->spec.counters != 0) {
+        counters_add(bits, items, n, is_new);
+        return;
+    }
     if (n == 1) { /* nothing to prefetch for */
         locate(bits, items, at);
         const bool new = set_all(bits, at);
@@ -171,12 +191,35 @@ void bits_add(struct bits *bits, const hibloom_item *items, size_t n, bool *is_n
     }
 }
 
+void bits_put(struct bits *bits, uint32_t segment, const uint64_t *offsets, size_t n)
+{
+    const uint32_t k = bits->spec.hashes;
+    uint64_t at[BATCH];
+    size_t count;
+
+    for (; n > 0; n -= count, offsets += count * k) {
+        count = batch_of(n, k);
+        memcpy(at, offsets, count * k * sizeof *at);
+        for (size_t i = 0; i < count; i++) {
+            if (!count_through(bits, segment, at + i * k))
+                return; /* nor are the others */
+            prefetch_bits(bits, at + i * k);
+        }
+        for (size_t i = 0; i < count; i++)
+            (void)set_all(bits, at + i * k);
+    }
+}
+
 void bits_contains(const struct bits *bits, const hibloom_item *items, size_t n, bool *found)
 {
     const uint32_t k = bits->spec.hashes;
     uint64_t at[BATCH];
     size_t count;
 
+    if (bits->spec.counters != 0) {
+        counters_contains(bits, items, n, found);
+        return;
+    }
     if (n == 1) {
         locate(bits, items, at);
         *found = has_all(bits, at);
@@ -192,18 +235,19 @@ void bits_contains(const struct bits *bits, const hibloom_item *items, size_t n,
 
 /* ---- Bytes, by words of eight ---------------------------------------------- */
 
-uint64_t bits_count(const struct bits *bits)
+uint64_t bits_in_use(const unsigned char *bytes, size_t len, uint32_t width)
 {
-    uint64_t set = 0, word;
+    uint64_t count = 0;
     size_t at = 0;
 
-    for (; bits->bytes - at >= sizeof word; at += sizeof word) {
-        memcpy(&word, bits->start + at, sizeof word);
-        set += (unsigned)__builtin_popcountll(word);
-    }
-    for (; at < bits->bytes; at++)
-        set += (unsigned)__builtin_popcount(bits->start[at]);
-    return set;
+    for (; len - at >= 8; at += 8)
+        count += bits_in_use_of(hash_load64(bytes + at), width);
+    return count + bits_in_use_of(hash_load_rest(bytes, at, len), width);
+}
+
+uint64_t bits_count(const struct bits *bits)
+{
+    return bits_in_use(bits->start, bits->bytes, spec_width(&bits->spec));
 }
 
 void bits_clear(struct bits *bits)
@@ -228,6 +272,10 @@ void bits_merge(struct bits *bits, const struct piece *piece, const unsigned cha
     uint64_t word, other;
     size_t at = 0;
 
+    if (bits->spec.counters != 0) {
+        counters_merge(bits, piece, more);
+        return;
+    }
     for (; len - at >= sizeof word; at += sizeof word) {
         memcpy(&word, to + at, sizeof word);
         memcpy(&other, more + at, sizeof other);

@@ -1,4 +1,5 @@
-/* bits.h: the bits of a filter in this process, and what is done with them.
+/* bits.h: the bits of a filter in this process, and what is done with them. Of a counting
+ * filter they are counters, see counters.h.
  *
  * They are a filter of the memory store, or what a handle knows of one in Redis
  * (redis/near.h). Here is what has to be fast, and nothing else. */
@@ -22,7 +23,7 @@ struct bits {
 /* Makes the bits of a valid spec, all clear, or those of its first keys only, spec_item_keys at least: then
  * an item in another key is neither added nor found. False: there is no memory for them. */
 bool bits_make(struct bits *out, const hibloom_spec *spec, uint32_t keys);
-void bits_free(struct bits *bits);
+void bits_free(struct bits *bits); /* overwrites the seed; start is NULL then */
 
 /* Lets them stand for as many keys from this one on. */
 void bits_begin_at(struct bits *bits, uint32_t key);
@@ -33,8 +34,26 @@ void bits_begin_at(struct bits *bits, uint32_t key);
 void bits_add(struct bits *bits, const hibloom_item *items, size_t n, bool *is_new);
 void bits_contains(const struct bits *bits, const hibloom_item *items, size_t n, bool *found);
 
-/* How many are set. */
+/* Adds n items of one segment whose offsets are known, as a hasher gives them. */
+void bits_put(struct bits *bits, uint32_t segment, const uint64_t *offsets, size_t n);
+
+/* How many are set; of counters, how many are not 0. */
 uint64_t bits_count(const struct bits *bits);
+
+/* The same of so many bytes of a bitmap whose positions take `width` bits, and of a word of them. */
+uint64_t bits_in_use(const unsigned char *bytes, size_t len, uint32_t width);
+static inline unsigned bits_in_use_of(uint64_t word, uint32_t width)
+{
+    static const uint64_t lowest[] = {[1] = UINT64_MAX,
+                                      [2] = UINT64_C(0x5555555555555555),
+                                      [4] = UINT64_C(0x1111111111111111),
+                                      [8] = UINT64_C(0x0101010101010101)};
+
+    for (uint32_t shift = 1; shift < width; shift *= 2)
+        word |= word >> shift;
+    return (unsigned)__builtin_popcountll(word & lowest[width]);
+}
+
 void bits_clear(struct bits *bits);
 
 /* See struct store_class. */

@@ -1,7 +1,6 @@
 /* async.c: a store on an event loop: how it comes to be and goes, and whom it calls back. See async.h. */
 #include "filter/async.h"
 #include "base/alloc.h"
-#include "redis/near.h"
 
 #include <hiredis/async.h>
 
@@ -50,8 +49,6 @@ static void finish(struct work *work, hibloom_status status)
 
     filter->async->items -= weight(work->n);
     outbox_free(&work->call.outbox);
-    if (status != HIBLOOM_OK && filter->handle != NULL)
-        near_forget(filter->handle);
     work->finish(work, status);
     alloc.free(work);
     async_release(filter);

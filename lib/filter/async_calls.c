@@ -1,56 +1,71 @@
 /* async_calls.c: the calls on filters of async.h, each as a work. See filter/async.h. */
 #include "filter/async.h"
 #include "base/alloc.h"
-#include "redis/life.h"
-#include "redis/upkeep.h"
+#include "redis/links.h"
 
 #include <string.h>
 
 /* ---- How a filter comes to be and goes ------------------------------------------------------ */
 
-struct life_work {
+struct links_work {
     struct work work;
-    struct life life;
+    struct links links;
     hibloom_spec wanted;
 };
 
-static void finish_life(struct work *work, hibloom_status status)
+/* hibloom_get_info asks the store to count, which was done. */
+static hibloom_status read_info(struct links_work *own, hibloom_info *info)
 {
-    struct life_work *own = (struct life_work *)work;
+    struct hibloom_async *async = own->work.filter->async;
+
+    async->count = &own->links.count;
+    const hibloom_status status = hibloom_get_info(own->work.filter->handle, info);
+    async->count = NULL;
+    return status;
+}
+
+static void finish_links(struct work *work, hibloom_status status)
+{
+    struct links_work *own = (struct links_work *)work;
     const struct callback callback = async_take_callback(work);
     struct hibloom_async_filter *filter = work->filter;
+    hibloom_info info;
 
-    life_end(&own->life);
+    links_end(&own->links);
     explicit_bzero(&own->wanted, sizeof own->wanted);
-    if (callback.opened != NULL && status == HIBLOOM_OK)
+    if (callback.opened != NULL && status == HIBLOOM_OK) {
         callback.opened(status, filter, callback.data);
-    else
+    } else if (callback.counted != NULL && status == HIBLOOM_OK) {
+        status = read_info(own, &info);
+        callback.counted(status, &info, callback.data);
+    } else {
         async_call_back(&callback, status, 0);
+    }
     if (callback.opened != NULL && status != HIBLOOM_OK)
         async_release(filter);
 }
 
-static hibloom_status begin_life(hibloom *handle, enum life_goal goal, const hibloom_spec *wanted)
+static hibloom_status begin_links(hibloom *handle, enum links_goal goal, const hibloom_spec *wanted, uint64_t ms)
 {
     struct hibloom_async *async = async_store_of(handle);
-    struct life_work *own = async_new_work(async, sizeof *own, 0, finish_life);
+    struct links_work *own = async_new_work(async, sizeof *own, 0, finish_links);
 
     if (own == NULL)
         return HIBLOOM_ENOMEM;
     if (wanted != NULL)
         own->wanted = *wanted;
-    life_begin(&own->life, goal, handle, wanted != NULL ? &own->wanted : NULL);
-    return async_begin_work(async, &own->work, &own->life.talk.task);
+    links_begin(&own->links, goal, handle, wanted != NULL ? &own->wanted : NULL, ms);
+    return async_begin_work(async, &own->work, &own->links.task);
 }
 
 static hibloom_status open_filter(hibloom *handle, const hibloom_spec *wanted)
 {
-    return begin_life(handle, LIFE_OPEN, wanted);
+    return begin_links(handle, LINKS_OPEN, wanted, 0);
 }
 
 static hibloom_status drop(hibloom *handle)
 {
-    return begin_life(handle, LIFE_DROP, NULL);
+    return begin_links(handle, LINKS_DROP, NULL, 0);
 }
 
 hibloom_status hibloom_async_open(hibloom_async *async, const char *name, const hibloom_spec *spec,
@@ -142,109 +157,87 @@ static hibloom_status add(hibloom *handle, const hibloom_item *items, size_t n, 
     return async_begin_work(async, &own->work, &own->run.task);
 }
 
-static hibloom_status contains(hibloom *handle, const hibloom_item *items, size_t n, bool *found)
+/* What has an answer for each item. */
+static hibloom_status ask(hibloom *handle, const hibloom_item *items, size_t n,
+                          void (*begin)(struct store_items *, hibloom *, const hibloom_item *, size_t n))
 {
     struct hibloom_async *async = async_store_of(handle);
     struct items_work *own = copy_items(async, items, n, true);
 
     if (own == NULL)
         return HIBLOOM_ENOMEM;
-    store_begin_contains(&own->run, handle, own->items, n);
+    begin(&own->run, handle, own->items, n);
     return async_begin_work(async, &own->work, &own->run.task);
 }
 
+static hibloom_status contains(hibloom *handle, const hibloom_item *items, size_t n, bool *found)
+{
+    return ask(handle, items, n, store_begin_contains);
+}
+
+static hibloom_status remove_items(hibloom *handle, const hibloom_item *items, size_t n, bool *was_in)
+{
+    return ask(handle, items, n, store_begin_remove);
+}
+
 /* Where there are no items hibloom_add_many asks nobody; here somebody waits to be called. */
+/* The blocking call checks the items, and begins with them what this store does of it; of none
+ * it begins nothing, and then only the filter is asked for. */
+typedef hibloom_status items_call(hibloom *, const hibloom_item *, size_t n, bool *answers);
+
+static hibloom_status submit_items(hibloom_async_filter *filter, const hibloom_item *items, size_t n, bool *wanted,
+                                   struct callback callback, items_call *checked, items_call *begin)
+{
+    hibloom_status status = async_submit(filter->async, filter, n, callback);
+
+    if (status == HIBLOOM_OK)
+        status = checked(filter->handle, items, n, wanted);
+    return status == HIBLOOM_OK && n == 0 ? begin(filter->handle, items, n, wanted) : status;
+}
+
 hibloom_status hibloom_async_add(hibloom_async_filter *filter, const hibloom_item *items, size_t n, bool want_new,
                                  hibloom_answered_fn *answered, void *data)
 {
     bool wanted;
-    hibloom_status status = async_submit(filter->async, filter, n,
-                                         (struct callback){.answered = answered, .data = data});
 
-    if (status != HIBLOOM_OK)
-        return status;
-    return n == 0 ? add(filter->handle, items, n, want_new ? &wanted : NULL)
-                  : hibloom_add_many(filter->handle, items, n, want_new ? &wanted : NULL);
+    return submit_items(filter, items, n, want_new ? &wanted : NULL,
+                        (struct callback){.answered = answered, .data = data}, hibloom_add_many, add);
 }
 
 hibloom_status hibloom_async_contains(hibloom_async_filter *filter, const hibloom_item *items, size_t n,
                                       hibloom_answered_fn *answered, void *data)
 {
-    hibloom_status status = async_submit(filter->async, filter, n,
-                                         (struct callback){.answered = answered, .data = data});
+    return submit_items(filter, items, n, NULL, (struct callback){.answered = answered, .data = data},
+                        hibloom_contains_many, contains);
+}
 
-    if (status != HIBLOOM_OK)
-        return status;
-    return n == 0 ? contains(filter->handle, items, n, NULL) : hibloom_contains_many(filter->handle, items, n, NULL);
+hibloom_status hibloom_async_remove(hibloom_async_filter *filter, const hibloom_item *items, size_t n,
+                                    hibloom_answered_fn *answered, void *data)
+{
+    return submit_items(filter, items, n, NULL, (struct callback){.answered = answered, .data = data},
+                        hibloom_remove_many, remove_items);
 }
 
 /* ---- The whole filter ----------------------------------------------------------------------------- */
 
-struct upkeep_work {
-    struct work work;
-    struct upkeep upkeep;
-};
-
-/* hibloom_get_info asks the store to count, which was done. */
-static void finish_upkeep(struct work *work, hibloom_status status)
-{
-    struct hibloom_async *async = work->filter->async;
-    const struct callback callback = async_take_callback(work);
-    hibloom_info info;
-
-    if (status == HIBLOOM_OK && callback.counted != NULL) {
-        async->count = &((struct upkeep_work *)work)->upkeep.count;
-        status = hibloom_get_info(work->filter->handle, &info);
-        async->count = NULL;
-        callback.counted(status, &info, callback.data);
-    } else {
-        async_call_back(&callback, status, 0);
-    }
-}
-
-static struct upkeep_work *new_upkeep(hibloom *handle)
-{
-    return async_new_work(async_store_of(handle), sizeof(struct upkeep_work), 0, finish_upkeep);
-}
-
-static hibloom_status begin_upkeep(hibloom *handle, struct upkeep_work *own)
-{
-    return async_begin_work(async_store_of(handle), &own->work, &own->upkeep.talk.task);
-}
-
 static hibloom_status count(hibloom *handle, struct store_count *out)
 {
-    struct hibloom_async *async = async_store_of(handle);
+    const struct hibloom_async *async = async_store_of(handle);
 
-    if (async->count != NULL && out != NULL) {
-        *out = *async->count;
-        return HIBLOOM_OK;
-    }
-    struct upkeep_work *own = new_upkeep(handle);
-    if (own == NULL)
-        return HIBLOOM_ENOMEM;
-    upkeep_begin_count(&own->upkeep, handle);
-    return begin_upkeep(handle, own);
+    if (async->count == NULL || out == NULL)
+        return begin_links(handle, LINKS_COUNT, NULL, 0);
+    *out = *async->count;
+    return HIBLOOM_OK;
 }
 
 static hibloom_status clear(hibloom *handle)
 {
-    struct upkeep_work *own = new_upkeep(handle);
-
-    if (own == NULL)
-        return HIBLOOM_ENOMEM;
-    upkeep_begin_clear(&own->upkeep, handle);
-    return begin_upkeep(handle, own);
+    return begin_links(handle, LINKS_CLEAR, NULL, 0);
 }
 
 static hibloom_status expire(hibloom *handle, uint64_t seconds)
 {
-    struct upkeep_work *own = new_upkeep(handle);
-
-    if (own == NULL)
-        return HIBLOOM_ENOMEM;
-    upkeep_begin_expire(&own->upkeep, handle, seconds);
-    return begin_upkeep(handle, own);
+    return begin_links(handle, LINKS_EXPIRE, NULL, seconds * 1000);
 }
 
 hibloom_status hibloom_async_get_info(hibloom_async_filter *filter, hibloom_counted_fn *counted, void *data)
@@ -284,6 +277,7 @@ const struct store_class async_store_class = {
     .open = open_filter,
     .add = add,
     .contains = contains,
+    .remove = remove_items,
     .near_cache = store_near_cache,
     .count = count,
     .clear = clear,

@@ -168,6 +168,8 @@ static hibloom_status check_spec(struct filter_file *file)
 
     if (strlen(file->text) == hash_load32(file->header + TEXT_LENGTH_AT))
         status = spec_adopt(&file->spec, NULL, file->text);
+    if (status == HIBLOOM_OK)
+        status = spec_check(&file->spec); /* it has a size */
     if (status == HIBLOOM_ENOMEM)
         return error_set(file->error, status, "out of memory");
     if (status != HIBLOOM_OK)

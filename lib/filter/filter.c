@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/alloc.h"
 #include "redis/keys.h"
+#include "spec/positions.h"
 #include "spec/spec.h"
 #include "base/store.h"
 
@@ -18,19 +19,26 @@ static void free_filter(hibloom *filter)
     alloc.free(filter);
 }
 
+static hibloom_status check_name(hibloom_store *store, const char *name)
+{
+    const hibloom_status status = keys_check(name);
+
+    if (status != HIBLOOM_OK)
+        (void)error_set(&store->error, status,
+                        "a filter's name has 1 to %u bytes, and braces only if they make a {tag} with more beside it",
+                        HIBLOOM_NAME_MAX);
+    return status;
+}
+
 /* A handle that nothing is known of yet but its name. NULL: *status says why. */
 static hibloom *new_filter(hibloom_store *store, const char *name, hibloom_status *status)
 {
     *status = HIBLOOM_EINVAL;
     if (store->class == NULL)
         return NULL; /* its error already says why there is no store */
-    *status = keys_check(name);
-    if (*status != HIBLOOM_OK) {
-        (void)error_set(&store->error, *status,
-                        "a filter's name has 1 to %u bytes, and braces only if they make a {tag} with more beside it",
-                        HIBLOOM_NAME_MAX);
+    *status = check_name(store, name);
+    if (*status != HIBLOOM_OK)
         return NULL;
-    }
     hibloom *filter = alloc.calloc(1, sizeof *filter);
     if (filter == NULL) {
         *status = error_set(&store->error, HIBLOOM_ENOMEM, "out of memory");
@@ -52,6 +60,21 @@ static hibloom_status open_filter(hibloom **out, hibloom_store *store, const cha
     filter->bare = bare;
     if (spec != NULL)
         status = spec_check_words(spec, &store->error);
+    if (status == HIBLOOM_OK && bare && spec->counters != 0) /* NOLINT(*NullDereference): as below */
+        status = error_set(&store->error, HIBLOOM_ENOTSUP,
+                           "'%s': a bare bitmap cannot count: it has nothing by which a step could tell, before it "
+                           "changes a counter, whose that is",
+                           name);
+    if (status == HIBLOOM_OK && spec != NULL && !bare)
+        status = spec_check_own(spec, &store->error);
+    if (status == HIBLOOM_OK && spec != NULL && spec->link != 0)
+        status = error_set(&store->error, HIBLOOM_EINVAL, "link=: a further link is not opened by itself");
+    if (status == HIBLOOM_OK && spec != NULL && spec->window != 0 && bare)
+        status = error_set(&store->error, HIBLOOM_ENOTSUP,
+                           "window=: a bare bitmap is no window: nothing beside it could tell when it was emptied");
+    if (status == HIBLOOM_OK && spec != NULL && spec->growth != 0 && bare)
+        status = error_set(&store->error, HIBLOOM_ENOTSUP,
+                           "growth=: a bare bitmap does not grow: nothing beside it could tell others that it has");
     if (status == HIBLOOM_OK && bare) {
         filter->spec = *spec; /* NOLINT(clang-analyzer-core.NullDereference): only hibloom_open's may be NULL */
         status = hibloom_spec_format(spec, filter->text, sizeof filter->text);
@@ -102,9 +125,11 @@ hibloom_status hibloom_delete(hibloom_store *store, const char *name)
 
 static hibloom_status check_items(hibloom *filter, const hibloom_item *items, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        if (items[i].data == NULL && items[i].len != 0)
-            return error_set(&filter->store->error, HIBLOOM_EINVAL, "an item of %zu bytes has no data", items[i].len);
+    for (size_t i = 0; i < n; i++) {
+        const char *wrong = positions_refuse(&filter->spec, items[i].data, items[i].len);
+        if (wrong != NULL)
+            return error_set(&filter->store->error, HIBLOOM_EINVAL, "an item of %zu bytes: %s", items[i].len, wrong);
+    }
     return HIBLOOM_OK;
 }
 
@@ -136,6 +161,25 @@ hibloom_status hibloom_contains(hibloom *filter, const void *item, size_t len, b
     return hibloom_contains_many(filter, &(hibloom_item){item, len}, 1, found);
 }
 
+hibloom_status hibloom_remove_many(hibloom *filter, const hibloom_item *items, size_t n, bool *was_in)
+{
+    hibloom_status status = check_items(filter, items, n);
+
+    if (filter->spec.counters == 0)
+        return error_set(&filter->store->error, HIBLOOM_ENOTSUP,
+                         "'%s' has bits, which several items share, and no counters: only a filter that was made with "
+                         "counters= can remove",
+                         filter->name);
+    if (status != HIBLOOM_OK || n == 0)
+        return status;
+    return filter->store->class->remove(filter, items, n, was_in);
+}
+
+hibloom_status hibloom_remove(hibloom *filter, const void *item, size_t len, bool *was_in)
+{
+    return hibloom_remove_many(filter, &(hibloom_item){item, len}, 1, was_in);
+}
+
 hibloom_status hibloom_near_cache(hibloom *filter, uint32_t max_age_ms)
 {
     const struct store_class *class = filter->store->class;
@@ -147,8 +191,7 @@ hibloom_status hibloom_near_cache(hibloom *filter, uint32_t max_age_ms)
 
 hibloom_status(hibloom_get_info)(hibloom *filter, hibloom_info *out)
 {
-    const hibloom_spec *spec = &filter->spec;
-    hibloom_info info = {.size = out->size, .ttl_ms = -1, .keys = spec_keys(spec)};
+    hibloom_info info = {.size = out->size};
     struct store_count count;
     hibloom_status status = filter->store->class->count(filter, &count);
 
@@ -157,10 +200,10 @@ hibloom_status(hibloom_get_info)(hibloom *filter, hibloom_info *out)
     info.bits_set = count.bits_set;
     info.bytes = count.bytes;
     info.ttl_ms = count.ttl_ms;
-    /* a bare bitmap may go on behind our last bit */
-    info.fill = fmin((double)info.bits_set / (double)spec_all_bits(spec), 1.0);
-    info.estimated_items = spec_items_at(spec, info.fill);
-    info.estimated_error_rate = pow(info.fill, spec->hashes);
+    info.keys = count.keys;
+    info.fill = fmin((double)count.bits_set / (double)count.bits, 1.0);
+    info.estimated_items = count.items;
+    info.estimated_error_rate = count.error_rate;
     *out = info;
     return HIBLOOM_OK;
 }
@@ -180,6 +223,33 @@ hibloom_status hibloom_expire(hibloom *filter, uint64_t seconds)
     if (seconds > EXPIRE_MAX)
         return error_set(&filter->store->error, HIBLOOM_ERANGE, "more seconds than a time to live can have");
     return filter->store->class->expire(filter, seconds);
+}
+
+#define REPLACE_ATTEMPTS 20
+
+hibloom_status hibloom_replace(hibloom *filter, const char *name)
+{
+    hibloom_store *store = filter->store;
+    hibloom_status status = check_name(store, name);
+
+    if (status == HIBLOOM_OK && filter->bare)
+        status = error_set(&store->error, HIBLOOM_ENOTSUP, "'%s': a bare bitmap is another program's", filter->name);
+    if (status != HIBLOOM_OK || strcmp(filter->name, name) == 0)
+        return status;
+    for (int i = 0; i < REPLACE_ATTEMPTS; i++) {
+        hibloom *old = NULL;
+        status = hibloom_open(&old, store, name, NULL);
+        if (spec_has_links(&filter->spec) || (old != NULL && spec_has_links(&old->spec)))
+            status = error_set(&store->error, HIBLOOM_ENOTSUP,
+                               "'%s' grows, or is a sliding window: no single step renames, or removes, all its links",
+                               spec_has_links(&filter->spec) ? filter->name : name);
+        else if (status == HIBLOOM_OK || status == HIBLOOM_ENOTFOUND)
+            status = store->class->replace(filter, name, old);
+        hibloom_close(old);
+        if (status != HIBLOOM_EBUSY)
+            break;
+    }
+    return status;
 }
 
 const hibloom_spec *hibloom_spec_of(const hibloom *filter)

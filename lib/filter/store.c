@@ -78,6 +78,13 @@ void(hibloom_get_stats)(const hibloom_store *store, hibloom_stats *out)
     out->size = size;
 }
 
+hibloom_status hibloom_list(hibloom_store *store, const char *pattern, hibloom_list_fn *each, void *data)
+{
+    if (store->class == NULL)
+        return HIBLOOM_EINVAL; /* its error already says why there is no store */
+    return store->class->list(store, pattern != NULL ? pattern : "*", each, data);
+}
+
 const char *hibloom_store_error(const hibloom_store *store)
 {
     return store != NULL ? store->error.words : "";

@@ -4,6 +4,7 @@
  * and what it is to a file, file.c. */
 #include "base/error.h"
 #include "base/alloc.h"
+#include "bits/bits.h"
 #include "filter/file.h"
 #include "hash/load.h"
 #include "spec/spec.h"
@@ -42,7 +43,7 @@ static hibloom_status new_buffer(unsigned char **out, const hibloom_spec *spec, 
  * Whether something was set there. */
 static bool clear_padding(const hibloom_spec *spec, const struct piece *piece, unsigned char *bits)
 {
-    const unsigned used = (unsigned)(spec_bitmap_bits(spec) % 8);
+    const unsigned used = (unsigned)(spec_bitmap_bits(spec) * spec_width(spec) % 8);
     unsigned char *last = &bits[piece->len - 1];
 
     if (used == 0 || piece->from + piece->len < spec_bitmap_bytes(spec) || (*last & 0xffu >> used) == 0)
@@ -74,6 +75,23 @@ static hibloom_status check_same_spec(const hibloom *a, const hibloom *b)
                      b->name);
 }
 
+/* A growing filter is several filters of different sizes, whose items cannot be told apart. */
+static hibloom_status check_whole(hibloom_store *store, const hibloom *filter)
+{
+    if (filter->spec.window != 0)
+        return error_set(
+            &store->error, HIBLOOM_ENOTSUP,
+            "'%s' is a sliding window: what is in its slices goes by its server's clock, and is not merged, "
+            "compared or saved",
+            filter->name);
+    if (filter->spec.growth == 0)
+        return HIBLOOM_OK;
+    return error_set(
+        &store->error, HIBLOOM_ENOTSUP,
+        "'%s' grows: it is several filters of different sizes, which are not merged, compared or saved yet",
+        filter->name);
+}
+
 /* The guard alone: there is no less to ask for than a byte. */
 static hibloom_status check_there(hibloom *filter)
 {
@@ -88,10 +106,12 @@ hibloom_status hibloom_merge(hibloom *into, hibloom *from)
     const bool one_store = into->store == from->store;
     /* behind a bare bitmap's last bit there may be others, to be left out */
     const bool within = one_store && class->merge_within != NULL && !into->bare && !from->bare &&
-                        class->together(into, from);
+                        into->spec.counters == 0 && class->together(into, from);
     unsigned char *bits = NULL;
-    hibloom_status status = check_same_spec(into, from);
+    hibloom_status status = check_whole(into->store, into);
 
+    if (status == HIBLOOM_OK)
+        status = check_same_spec(into, from);
     if (status == HIBLOOM_OK && one_store && strcmp(into->name, from->name) == 0) {
         status = check_there(into);
         return status == HIBLOOM_OK && from != into ? check_there(from) : status;
@@ -113,20 +133,21 @@ struct counts {
     uint64_t a, b, either;
 };
 
-static void count_words(struct counts *counts, uint64_t a, uint64_t b)
+static void count_words(struct counts *counts, uint64_t a, uint64_t b, uint32_t width)
 {
-    counts->a += (unsigned)__builtin_popcountll(a);
-    counts->b += (unsigned)__builtin_popcountll(b);
-    counts->either += (unsigned)__builtin_popcountll(a | b);
+    counts->a += bits_in_use_of(a, width);
+    counts->b += bits_in_use_of(b, width);
+    counts->either += bits_in_use_of(a | b, width);
 }
 
-static void count_bits(struct counts *counts, const unsigned char *a, const unsigned char *b, size_t len)
+static void count_bits(struct counts *counts, const unsigned char *a, const unsigned char *b, size_t len,
+                       uint32_t width)
 {
     size_t i = 0;
 
     for (; len - i >= 8; i += 8)
-        count_words(counts, hash_load64(a + i), hash_load64(b + i));
-    count_words(counts, hash_load_rest(a, i, len), hash_load_rest(b, i, len));
+        count_words(counts, hash_load64(a + i), hash_load64(b + i), width);
+    count_words(counts, hash_load_rest(a, i, len), hash_load_rest(b, i, len), width);
 }
 
 static hibloom_status count_both(struct counts *counts, hibloom *a, hibloom *b)
@@ -141,7 +162,7 @@ static hibloom_status count_both(struct counts *counts, hibloom *a, hibloom *b)
         if (status == HIBLOOM_OK)
             status = read_piece(a->store, b, &piece, bits_b);
         if (status == HIBLOOM_OK)
-            count_bits(counts, bits_a, bits_b, (size_t)piece.len);
+            count_bits(counts, bits_a, bits_b, (size_t)piece.len, spec_width(&a->spec));
     }
     alloc.free(bits_a);
     alloc.free(bits_b);
@@ -170,8 +191,10 @@ static hibloom_comparison comparison_of(double a, double b, double either)
 hibloom_status hibloom_compare(hibloom *a, hibloom *b, hibloom_comparison *out)
 {
     struct counts counts = {0};
-    hibloom_status status = check_same_spec(a, b);
+    hibloom_status status = check_whole(a->store, a);
 
+    if (status == HIBLOOM_OK)
+        status = check_same_spec(a, b);
     if (status == HIBLOOM_OK)
         status = count_both(&counts, a, b);
     if (status == HIBLOOM_OK)
@@ -198,9 +221,11 @@ hibloom_status hibloom_save(hibloom *filter, const char *path)
 {
     struct error *error = &filter->store->error;
     struct filter_file *file = NULL;
-    unsigned char *bits;
-    hibloom_status status = new_buffer(&bits, &filter->spec, error);
+    unsigned char *bits = NULL;
+    hibloom_status status = check_whole(filter->store, filter);
 
+    if (status == HIBLOOM_OK)
+        status = new_buffer(&bits, &filter->spec, error);
     if (status == HIBLOOM_OK)
         status = filter_file_create(&file, path, &filter->spec, filter->text, error);
     if (status == HIBLOOM_OK)
@@ -234,8 +259,10 @@ hibloom_status hibloom_load(hibloom *into, const char *path)
     struct error *error = &into->store->error;
     struct filter_file *file = NULL;
     unsigned char *bits = NULL;
-    hibloom_status status = filter_file_open(&file, path, error);
+    hibloom_status status = check_whole(into->store, into);
 
+    if (status == HIBLOOM_OK)
+        status = filter_file_open(&file, path, error);
     if (status == HIBLOOM_OK)
         status = new_buffer(&bits, filter_file_spec(file), error);
     if (status == HIBLOOM_OK)

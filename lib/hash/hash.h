@@ -3,20 +3,17 @@
  * It takes two steps that do not know each other. A digest makes values of the
  * bytes; an index rule makes offsets below m of the values. A hash, as a spec
  * names it, is a row of the table in hash.c that pairs a digest with a rule: so
- * another library's filter is a row, and where it differs a digest or a rule. */
+ * another library's filter is a row, and where it differs a digest or a rule. A
+ * digest reads an item as its codec says (hibloom_codec), so a row has one for each. */
 #ifndef HIBLOOM_HASH_H
 #define HIBLOOM_HASH_H
 
 #include "hibloom/hibloom.h"
 
-struct digest {
-    /* false: computed once, with seeds[0] and [1], and gives up to two values.
-     * true: computed for each hash, with its seed, and gives one value. */
-    bool per_hash;
-    void (*compute)(const void *item, size_t len, const uint64_t *seeds, uint64_t *values);
-};
-
 struct hasher;
+
+/* Writes the values of an item: one or two, or one for each hash. */
+typedef void hash_digest(const struct hasher *, const void *item, size_t len, uint64_t *values);
 
 struct index_rule {
     bool segments; /* it can also choose among several segments */
@@ -33,33 +30,43 @@ enum seeding {
     SEEDING_PER_HASH /* one 32-bit seed for each hash; seeds=A,B,... */
 };
 
+#define HASH_CODECS 3
+
 struct hash {
     const char *name; /* as in hash=NAME */
     enum seeding seeding;
-    unsigned key_bytes; /* SEEDING_KEY: 8 or 16 */
-    const struct digest *digest;
+    unsigned key_bytes;               /* SEEDING_KEY: 8 or 16 */
+    hash_digest *digest[HASH_CODECS]; /* by hibloom_codec; NULL: not with that */
     const struct index_rule *rule;
     const struct index_rule *blocked; /* in the blocked layout; NULL: it has none */
+    unsigned unit;                    /* its bits are a multiple of this; 0: of 1 */
+    uint64_t most;                    /* and no more than this; 0: any number */
 };
 
 /* A hash with all that a filter fixes of it, ready for any number of items. */
 struct hasher {
     /* Writes the offsets of an item, and returns its segment. */
     uint32_t (*indexes)(const struct hasher *, const void *item, size_t len, uint64_t *out);
-    const struct digest *digest;
+    hash_digest *digest;
     const struct index_rule *rule;
     const uint64_t *seeds;
     uint64_t bits; /* of the bitmap in one key */
     uint32_t hashes, segments;
 };
 
-/* Sets the functions of a hasher; `blocked` only if the hash has that rule. */
-void hasher_set(struct hasher *hasher, const struct hash *hash, bool blocked);
+/* Sets the functions of a hasher; `blocked` and `codec` only if the hash has them. */
+void hasher_set(struct hasher *hasher, const struct hash *hash, hibloom_codec codec, bool blocked);
 
 /* The row of a hash, or NULL if there is none with that number. */
 const struct hash *hash_by_id(hibloom_hash id);
 
-extern const struct digest digest_siphash, digest_murmur3, digest_poly, digest_crc32;
+extern hash_digest digest_siphash, digest_murmur3, digest_poly, digest_crc32;
 extern const struct index_rule index_python_modulo, index_mask, index_php_mt, index_php_mt_legacy;
+
+/* Of other libraries. */
+extern hash_digest digest_murmur64, digest_murmur64_pair, digest_murmur3_128, digest_go_zero, digest_murmur3_pair,
+    digest_murmur3_chain, digest_crc32_numbered, digest_poly64, digest_poly64_text, digest_sha1, digest_highway,
+    digest_highway_kryo5;
+extern const struct index_rule index_modulo, index_double, index_redisbloom, index_redisson, index_taganaka;
 
 #endif

@@ -23,5 +23,13 @@ static uint32_t mask(const uint64_t *values, const struct hasher *hasher, uint64
     return 0;
 }
 
+static uint32_t modulo(const uint64_t *values, const struct hasher *hasher, uint64_t *out)
+{
+    for (uint32_t i = 0; i < hasher->hashes; i++)
+        out[i] = values[i] % hasher->bits;
+    return 0;
+}
+
+const struct index_rule index_modulo = {false, modulo};
 const struct index_rule index_python_modulo = {false, python_modulo};
 const struct index_rule index_mask = {false, mask};

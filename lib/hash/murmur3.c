@@ -34,9 +34,35 @@ static uint32_t murmur3(const unsigned char *bytes, size_t len, uint32_t seed)
     return h ^ h >> 16;
 }
 
-static void compute(const void *item, size_t len, const uint64_t *seeds, uint64_t *values)
+void digest_murmur3(const struct hasher *hasher, const void *item, size_t len, uint64_t *values)
 {
-    values[0] = murmur3(item, len, (uint32_t)seeds[0]);
+    for (uint32_t i = 0; i < hasher->hashes; i++)
+        values[i] = murmur3(item, len, (uint32_t)hasher->seeds[i]);
 }
 
-const struct digest digest_murmur3 = {true, compute};
+/* Orestes, "Murmur3KirschMitzenmacher": the first value seeds the second. */
+void digest_murmur3_pair(const struct hasher *hasher, const void *item, size_t len, uint64_t *values)
+{
+    values[0] = murmur3(item, len, 0);
+    values[1] = murmur3(item, len, (uint32_t)values[0]);
+}
+
+/* Orestes, "Murmur3": each value seeds the next, and is taken as an int32 without its
+ * sign. One that would make small remainders more likely is passed over. Orestes does
+ * not return where no value is good any more, so nothing is in that would need this to. */
+#define CHAIN_MOST (1u << 16)
+
+void digest_murmur3_chain(const struct hasher *hasher, const void *item, size_t len, uint64_t *values)
+{
+    const uint64_t largest = INT32_MAX - INT32_MAX % hasher->bits;
+    uint32_t value = 0, found = 0;
+
+    for (uint32_t i = 0; i < CHAIN_MOST && found < hasher->hashes; i++) {
+        value = murmur3(item, len, value);
+        const uint32_t size = value <= INT32_MAX ? value : 0 - value;
+        if (size <= largest && size <= INT32_MAX)
+            values[found++] = size;
+    }
+    while (found < hasher->hashes)
+        values[found++] = 0;
+}

@@ -38,9 +38,8 @@ static uint64_t poly(const unsigned char *bytes, size_t len, int64_t seed)
     return (uint64_t)r;
 }
 
-static void compute(const void *item, size_t len, const uint64_t *seeds, uint64_t *values)
+void digest_poly(const struct hasher *hasher, const void *item, size_t len, uint64_t *values)
 {
-    values[0] = poly(item, len, (int64_t)seeds[0]);
+    for (uint32_t i = 0; i < hasher->hashes; i++)
+        values[i] = poly(item, len, (int64_t)hasher->seeds[i]);
 }
-
-const struct digest digest_poly = {true, compute};

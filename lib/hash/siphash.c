@@ -46,10 +46,10 @@ static inline uint64_t squeeze(struct sip *s)
     return s->v0 ^ s->v1 ^ s->v2 ^ s->v3;
 }
 
-static void compute(const void *item, size_t len, const uint64_t *seeds, uint64_t *values)
+void digest_siphash(const struct hasher *hasher, const void *item, size_t len, uint64_t *values)
 {
     const unsigned char *bytes = item;
-    const uint64_t k0 = seeds[0], k1 = seeds[1];
+    const uint64_t k0 = hasher->seeds[0], k1 = hasher->seeds[1];
     struct sip s = {
         k0 ^ 0x736f6d6570736575u,
         k1 ^ 0x646f72616e646f6du ^ 0xee,
@@ -67,5 +67,3 @@ static void compute(const void *item, size_t len, const uint64_t *seeds, uint64_
     s.v1 ^= 0xdd;
     values[1] = squeeze(&s);
 }
-
-const struct digest digest_siphash = {false, compute};

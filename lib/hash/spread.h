@@ -17,12 +17,23 @@
 
 #include "hash/hash.h"
 
+#ifdef __SIZEOF_INT128__
 __extension__ typedef unsigned __int128 spread_uint128;
 
 static inline uint64_t spread_below(uint64_t h, uint64_t bound)
 {
     return (uint64_t)(((spread_uint128)h * bound) >> 64);
 }
+#else
+/* The same where registers have 32 bits: from four products of halves. */
+static inline uint64_t spread_below(uint64_t h, uint64_t bound)
+{
+    const uint64_t h_low = (uint32_t)h, h_high = h >> 32, low = (uint32_t)bound, high = bound >> 32;
+    const uint64_t middle = h_high * low + (h_low * low >> 32), other = h_low * high + (uint32_t)middle;
+
+    return h_high * high + (middle >> 32) + (other >> 32);
+}
+#endif
 
 static inline uint64_t spread_next(uint64_t h, uint64_t hi)
 {

@@ -229,6 +229,18 @@ static void set_deadline(struct redis_store *store, uint32_t ms)
     blocking_of(store)->carrier.deadline_ms = ms;
 }
 
+static void refresh(struct redis_store *store)
+{
+    locate_note_stale(&blocking_of(store)->carrier);
+}
+
+static uint32_t server_of(const struct redis_store *store, uint16_t slot)
+{
+    const struct node *node = topology_route(&((struct blocking *)store)->carrier.topology, slot, false);
+
+    return node != NULL ? node->number : REDIS_SERVERS_MAX;
+}
+
 static void close_store(struct redis_store *store)
 {
     struct blocking *b = blocking_of(store);
@@ -243,8 +255,12 @@ static hibloom_status make(struct blocking **out, struct settings *settings)
 
     if (b == NULL)
         return HIBLOOM_ENOMEM;
-    b->carrier.store = (struct redis_store){
-        .base.class = &redis_store_class, .run = run, .set_deadline = set_deadline, .close = close_store};
+    b->carrier.store = (struct redis_store){.base.class = &redis_store_class,
+                                            .run = run,
+                                            .set_deadline = set_deadline,
+                                            .refresh = refresh,
+                                            .server_of = server_of,
+                                            .close = close_store};
     b->carrier.timed = true;
     *out = b;
     return carrier_make(&b->carrier, settings, &pipes) ? HIBLOOM_OK : HIBLOOM_ENOMEM;

@@ -152,6 +152,55 @@ static void tell_refusal(struct flight *flight)
     task->class->reply(task, flight->exchange.tag, flight->index++, &reply);
 }
 
+/* Lost, it may have been carried out, and may not be again. */
+static void fail_in_doubt(struct carrier *c, struct flight *flight, struct node *node, hibloom_status status,
+                          const char *words)
+{
+    struct error error;
+
+    (void)error_set(
+        &error, status,
+        "%s; what was on its way may have been carried out or not, and is not sent again: see hibloom_remove", words);
+    call_give_up(c, flight->call, node, status, error.words);
+    call_end_flight(c, flight);
+}
+
+/* It is not sent again. */
+static void fail_for_good(struct carrier *c, struct flight *flight, struct node *node, hibloom_status status,
+                          const char *words)
+{
+    struct call *call = flight->call;
+
+    if (!call_has_failed(call)) {
+        call_note_failure(call, node);
+        if (words == NULL)
+            tell_refusal(flight);
+        else
+            call_give_up(c, call, node, status, words);
+    }
+    call_end_flight(c, flight);
+}
+
+/* Elsewhere: at the primary, as this replica did not do; at once, and that is no other try. */
+static void plan_again(struct carrier *c, struct flight *flight, const struct node *node, bool doubtful, bool elsewhere)
+{
+    struct call *call = flight->call;
+    const uint32_t in_doubt = flight_again(flight, doubtful);
+
+    if (doubtful && !call->task->reads)
+        c->store.server.stats.in_doubt += in_doubt;
+    flight_begin_proof(flight);
+    c->store.server.stats.retries++;
+    flight->at_primary = elsewhere || flight->at_primary;
+    call->two_servers = call->two_servers || (node->role == NODE_REPLICA && flight->index > 0);
+    flight->redirects = 0; /* there is a pause now, and an end to them */
+    flights_put(&call->waiting, flight);
+    if (!elsewhere)
+        call_plan_retry(c, call);
+    else if (call->wake_at == 0)
+        call_sleep(c, call, clock_now_ms());
+}
+
 void call_flight_failed(struct carrier *c, struct flight *flight, struct node *node, hibloom_status status,
                         const char *words, bool lost)
 {
@@ -166,15 +215,12 @@ void call_flight_failed(struct carrier *c, struct flight *flight, struct node *n
         call_end_flight(c, flight);
         return;
     }
+    if (lost && flight->exchange.once) {
+        fail_in_doubt(c, flight, node, status, words);
+        return;
+    }
     if (!elsewhere && !(hibloom_is_retryable(status) && call_may_retry(c, call))) {
-        if (!call_has_failed(call)) {
-            call_note_failure(call, node);
-            if (words == NULL)
-                tell_refusal(flight);
-            else
-                call_give_up(c, call, node, status, words);
-        }
-        call_end_flight(c, flight);
+        fail_for_good(c, flight, node, status, words);
         return;
     }
     if (!lost && !elsewhere && call->attempts == 0) /* of a lost connection there is a line already */
@@ -183,19 +229,7 @@ void call_flight_failed(struct carrier *c, struct flight *flight, struct node *n
                      words != NULL           ? words
                      : flight->words != NULL ? flight->words
                                              : "refused");
-    const uint32_t in_doubt = flight_again(flight, doubtful);
-    if (doubtful && !call->task->reads)
-        c->store.server.stats.in_doubt += in_doubt;
-    flight_begin_proof(flight);
-    c->store.server.stats.retries++;
-    flight->at_primary = elsewhere || flight->at_primary;
-    call->two_servers = call->two_servers || (node->role == NODE_REPLICA && flight->index > 0);
-    flight->redirects = 0; /* there is a pause now, and an end to them */
-    flights_put(&call->waiting, flight);
-    if (!elsewhere)
-        call_plan_retry(c, call);
-    else if (call->wake_at == 0)
-        call_sleep(c, call, clock_now_ms());
+    plan_again(c, flight, node, doubtful, elsewhere);
 }
 
 /* ---- A server that forgot --------------------------------------------------------------- */
@@ -232,6 +266,7 @@ void call_tell_all_restart(struct carrier *c, const struct node *node)
                  "acknowledged may be missing",
                  carrier_where(c, node, where, sizeof where));
     for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls))
-        if ((!call->sent || call->task->reads) && !call_has_failed(call) && call_missed_restart(c, call))
+        if ((!call->sent || call->task->reads || call->task->removes) && !call_has_failed(call) &&
+            call_missed_restart(c, call))
             call_tell_restart(c, call, node);
 }

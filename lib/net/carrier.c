@@ -18,6 +18,7 @@
 #include "net/node.h"
 #include "net/replicas.h"
 #include "redis/cost.h"
+#include "redis/near.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -179,6 +180,8 @@ void carrier_end(struct carrier *c, struct call *call)
 {
     TAILQ_REMOVE(&c->ended, call, in_calls);
     outbox_empty(&call->outbox); /* one that failed before it was sent; the next call begins there */
+    if (call->task->status != HIBLOOM_OK && call->task->filter != NULL)
+        near_forget(call->task->filter);
     if (call->task->status != HIBLOOM_EPROTO)
         return;
     /* who answered nonsense may be counting differently, too */

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 
 /* The most that a server may send ahead of what has been decoded: hiredis
- * holds a string whole before it hands it over, and ours are short. */
+ * holds a string whole before it hands it over, and ours are short, or there is room for them. */
 #define UNREAD_MAX (1u << 20)
 
 /* ---- Failing ---- */
@@ -117,7 +117,7 @@ static void await(struct connection *c, short events)
 
 static struct timeval milliseconds(uint32_t ms)
 {
-    return (struct timeval){.tv_sec = ms / 1000, .tv_usec = (suseconds_t)(ms % 1000) * 1000};
+    return (struct timeval){.tv_sec = (time_t)(ms / 1000), .tv_usec = (suseconds_t)(ms % 1000) * 1000};
 }
 
 static void install_reader(struct connection *c)
@@ -256,15 +256,15 @@ static void shorten(struct connection *c)
 }
 
 /* Reads what has come; gives up if that has gone on for too long or come to
- * too much. */
-static void read_some(struct connection *c)
+ * too much for an answer that has so much room. */
+static void read_some(struct connection *c, size_t room)
 {
     const redisReader *reader = c->context->reader;
 
     if (overdue(c)) {
         fail(c, HIBLOOM_ETIMEDOUT, "timed out in the middle of the answers");
         abandon(c);
-    } else if (reader->len - reader->pos > UNREAD_MAX) {
+    } else if (reader->len - reader->pos > UNREAD_MAX + room) {
         fail(c, HIBLOOM_EPROTO, "an answer far longer than any that was asked for");
         abandon(c);
     } else {
@@ -299,7 +299,7 @@ struct reply *connection_receive(struct connection *c, void *bulk, size_t room)
         }
         received = take(c);
         if (c->alive && received == RECEIVED_NOTHING)
-            read_some(c);
+            read_some(c, bulk != NULL ? room : 0);
         if (!c->alive)
             return NULL;
     } while (received != RECEIVED_ANSWER);
@@ -323,7 +323,7 @@ redisReply *connection_receive_object(struct connection *c)
             fail(c, HIBLOOM_EPROTO, "nonsense from the server");
             abandon(c);
         } else if (object == NULL) {
-            read_some(c);
+            read_some(c, 0);
         }
     }
     if (!c->alive)
@@ -345,7 +345,7 @@ static void deliver_pushes(struct connection *c)
         reply_reset(&c->reply);
         while (c->alive && take(c) == RECEIVED_NOTHING)
             if (c->alive)
-                read_some(c);
+                read_some(c, 0);
     }
 }
 
@@ -417,6 +417,13 @@ static void read_last_error(struct connection *c)
         abandon(c);
 }
 
+/* hiredis gives up on a signal over TLS only, where a borrowed one may block. */
+static void forget_interruption(redisContext *context)
+{
+    context->err = 0;
+    context->errstr[0] = '\0';
+}
+
 void connection_put(struct connection *c, const char *bytes, size_t len)
 {
     if (c->alive && redisAppendFormattedCommand(c->context, bytes, len) != REDIS_OK) {
@@ -436,8 +443,8 @@ hibloom_status connection_flush(struct connection *c)
         if (transfer(c->context, &done) != REDIS_OK) {
             if (errno == EPIPE || errno == ECONNRESET)
                 read_last_error(c);
-            else if (errno == EINTR) /* hiredis gives up on that over TLS only, where a borrowed one may block */
-                c->context->err = 0, c->context->errstr[0] = '\0';
+            else if (errno == EINTR)
+                forget_interruption(c->context);
             else
                 fail_as_context(c, errno);
         } else if (!done && overdue(c)) {

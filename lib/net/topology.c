@@ -79,11 +79,11 @@ bool topology_make(struct topology *t, const struct uri *uri)
 {
     *t = (struct topology){.clustered = uri->kind == URI_CLUSTER};
     t->nodes = alloc.calloc(NODES_MAX, sizeof *t->nodes);
-    t->slots = t->clustered ? alloc.malloc(2 * CLUSTER_SLOTS * sizeof *t->slots) : NULL;
-    t->owners = t->clustered && t->slots != NULL ? t->slots + CLUSTER_SLOTS : NULL;
+    t->slots = t->clustered ? alloc.malloc(2 * KEYS_SLOTS * sizeof *t->slots) : NULL;
+    t->owners = t->clustered && t->slots != NULL ? t->slots + KEYS_SLOTS : NULL;
     if (t->nodes == NULL || (t->clustered && t->slots == NULL))
         return false;
-    for (unsigned i = 0; t->clustered && i < 2 * CLUSTER_SLOTS; i++)
+    for (unsigned i = 0; t->clustered && i < 2 * KEYS_SLOTS; i++)
         t->slots[i] = NODES_MAX;
     const bool unnamed = uri->host_count == 0 || uri->kind == URI_SENTINEL; /* a socket's, the caller's, the master */
     if (unnamed) {
@@ -160,7 +160,7 @@ static struct node *read_node(struct topology *t, const struct node *asked, cons
 }
 
 struct slot_map {
-    uint16_t slots[CLUSTER_SLOTS];
+    uint16_t slots[KEYS_SLOTS];
     enum node_role role[NODES_MAX];
     uint16_t primary[NODES_MAX];
 };
@@ -168,7 +168,7 @@ struct slot_map {
 /* [first slot, last slot, primary, replica, ...] */
 static bool read_range(struct topology *t, const struct node *asked, const redisReply *range, struct slot_map *map)
 {
-    if (!is_array(range, 3) || !is_integer(range->element[1], CLUSTER_SLOTS - 1) ||
+    if (!is_array(range, 3) || !is_integer(range->element[1], KEYS_SLOTS - 1) ||
         !is_integer(range->element[0], range->element[1]->integer))
         return false;
     const struct node *primary = read_node(t, asked, range->element[2]);
@@ -192,7 +192,7 @@ static bool read_range(struct topology *t, const struct node *asked, const redis
 /* Slots that moved between primaries have been resharded. */
 static bool is_taken_over(const struct topology *t, const struct slot_map *map)
 {
-    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+    for (unsigned slot = 0; slot < KEYS_SLOTS; slot++) {
         const uint16_t before = t->owners[slot], now = map->slots[slot];
         if (before != now && before < t->count && now < t->count && t->nodes[now]->role != NODE_PRIMARY)
             return true;
@@ -206,7 +206,7 @@ bool topology_take_slots(struct topology *t, const struct node *asked, const red
     bool good = map != NULL;
 
     *took_over = false;
-    for (unsigned i = 0; good && i < CLUSTER_SLOTS; i++)
+    for (unsigned i = 0; good && i < KEYS_SLOTS; i++)
         map->slots[i] = NODES_MAX;
     for (unsigned i = 0; good && i < NODES_MAX; i++)
         map->role[i] = NODE_UNUSED;
@@ -215,7 +215,7 @@ bool topology_take_slots(struct topology *t, const struct node *asked, const red
     if (good) {
         *took_over = is_taken_over(t, map);
         memcpy(t->slots, map->slots, sizeof map->slots);
-        for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++)
+        for (unsigned slot = 0; slot < KEYS_SLOTS; slot++)
             if (map->slots[slot] != NODES_MAX)
                 t->owners[slot] = map->slots[slot];
         for (unsigned i = 0; i < t->count; i++) {
@@ -239,8 +239,7 @@ struct node *topology_redirect(struct topology *t, const struct node *asked, con
     uint64_t slot, port;
 
     *took_over = false;
-    if (colon == NULL ||
-        number_parse(slot_at + 1, (size_t)(host - slot_at - 2), CLUSTER_SLOTS - 1, &slot) != HIBLOOM_OK ||
+    if (colon == NULL || number_parse(slot_at + 1, (size_t)(host - slot_at - 2), KEYS_SLOTS - 1, &slot) != HIBLOOM_OK ||
         number_parse(colon + 1, strcspn(colon + 1, " \r\n"), UINT16_MAX, &port) != HIBLOOM_OK)
         return NULL;
     struct node *node = colon == host || *host == '?' ? node_of(t, asked->host, strlen(asked->host), (unsigned)port)

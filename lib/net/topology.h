@@ -12,10 +12,11 @@
 
 #include "net/flight.h"
 #include "net/greeting.h"
+#include "redis/keys.h"
+#include "redis/store.h"
 
-#define NODES_MAX 1024u
+#define NODES_MAX REDIS_SERVERS_MAX
 #define NODE_HOST_SIZE 256u
-#define CLUSTER_SLOTS 16384u
 
 enum node_state {
     NODE_CLOSED,   /* no connection */

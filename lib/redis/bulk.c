@@ -75,7 +75,6 @@ static bool go_on(struct bulk *bulk)
 static enum task_next next(struct task *task, struct outbox *outbox)
 {
     struct bulk *bulk = (struct bulk *)task;
-    struct task *inner = &bulk->inner.talk.task;
 
     while (task->status == HIBLOOM_OK || bulk->busy) {
         if (!bulk->busy) {
@@ -83,26 +82,17 @@ static enum task_next next(struct task *task, struct outbox *outbox)
                 begin_group(bulk);
             begin_key(bulk);
         }
-        task_fail_too(inner, task);
-        const enum task_next what = inner->class->next(inner, outbox);
+        const enum task_next what = task_next_inner(task, outbox);
         if (what != TASK_DONE)
             return what;
-        task_end_as(task, inner);
+        task_end_as(task, task->inner);
         if (!go_on(bulk))
             break;
     }
     return TASK_DONE;
 }
 
-static void reply(struct task *task, uint32_t tag, uint32_t index, const struct reply *reply)
-{
-    struct task *inner = &((struct bulk *)task)->inner.talk.task;
-
-    task_fail_too(inner, task);
-    inner->class->reply(inner, tag, index, reply);
-}
-
-static const struct task_class bulk_class = {next, reply};
+static const struct task_class bulk_class = {next, task_reply_inner};
 
 void bulk_begin(struct bulk *bulk, hibloom *filter, const hibloom_item *items, size_t n, unsigned char *yes)
 {
@@ -123,5 +113,4 @@ void bulk_begin(struct bulk *bulk, hibloom *filter, const hibloom_item *items, s
 void bulk_end(struct bulk *bulk)
 {
     bits_free(&bulk->bits);
-    explicit_bzero(&bulk->bits, sizeof bulk->bits); /* the seed */
 }

@@ -1,6 +1,6 @@
 /* cost.c: what a call takes by each of its ways. See cost.h. */
 #include "redis/cost.h"
-#include "base/store.h"
+#include "redis/keys.h"
 #include "spec/spec.h"
 
 #include <math.h>
@@ -12,6 +12,7 @@
 #define BITFIELD 0.35     /* one command, and for each of its bits: */
 #define BITFIELD_SET 0.25 /* SET u1 */
 #define BITFIELD_GET 0.22 /* GET u1 */
+#define SAME_BLOCK 0.70   /* times that for a bit set in the block of the one before: the server has it cached */
 #define GETRANGE 0.60     /* of a block */
 #define SCRIPT_BIT 0.72   /* of the script for a partitioned filter with is_new */
 #define READ_MB 400.0     /* GETRANGE of 10^6 bytes */
@@ -19,10 +20,14 @@
 #define HERE 0.03         /* an item whose bits are set or looked at here */
 #define KEY 100.0         /* a round trip, which each key of a filter takes when it is read or merged */
 
+/* Of the script that counts up, measured beside BITFIELD: an item, and for each counter. */
+#define COUNT 0.45
+#define COUNT_BIT 0.64
+
 /* Bytes of a command for a bit, its key and offset included, and of its answer; of BITFIELD, a part of it. */
 #define BIT_BYTES 50
 #define PART_BYTES 32
-#define BLOCK_BYTES 130
+#define BLOCK_LOOK_BYTES 130
 
 static double over_link(const struct cost_server *server, double bytes)
 {
@@ -32,15 +37,20 @@ static double over_link(const struct cost_server *server, double bytes)
 double cost_item(const hibloom_spec *spec, const struct cost_server *server, enum cost_call call)
 {
     const double k = spec->hashes;
-    const bool partitioned = spec->layout == HIBLOOM_LAYOUT_PARTITIONED;
+    const bool several = spec_item_keys(spec) > 1, counts = keys_have_counter(spec) && call != COST_LOOK_UP;
+    const bool blocked = spec->layout == HIBLOOM_LAYOUT_BLOCKED;
+    const double bits = blocked ? 1 + (k - 1) * SAME_BLOCK : k; /* as many that lie anywhere take as long */
 
-    if (call == COST_LOOK_UP && spec->layout == HIBLOOM_LAYOUT_BLOCKED)
-        return GETRANGE + over_link(server, BLOCK_BYTES);
-    if (call == COST_ADD_NEW && partitioned)
+    if (call == COST_LOOK_UP && blocked)
+        return GETRANGE + over_link(server, BLOCK_LOOK_BYTES);
+    if (call != COST_LOOK_UP && spec->counters != 0)
+        return COUNT + k * COUNT_BIT + over_link(server, k * PART_BYTES / 2);
+    if (counts || (call == COST_ADD_NEW && several))
         return k * SCRIPT_BIT + over_link(server, k * PART_BYTES / 2);
-    if (!partitioned && (server->bitfield || call == COST_ADD_NEW))
-        return BITFIELD + k * (call == COST_LOOK_UP ? BITFIELD_GET : BITFIELD_SET) + over_link(server, k * PART_BYTES);
-    return k * (call == COST_LOOK_UP ? GETBIT : SETBIT) + over_link(server, k * BIT_BYTES);
+    if (!several && (server->bitfield || call == COST_ADD_NEW || spec->counters != 0))
+        return BITFIELD + bits * (call == COST_LOOK_UP ? BITFIELD_GET : BITFIELD_SET) +
+               over_link(server, k * PART_BYTES);
+    return bits * (call == COST_LOOK_UP ? GETBIT : SETBIT) + over_link(server, k * BIT_BYTES);
 }
 
 /* All bits go over, and all items are gone through for each group of keys that is here at a time. */
@@ -57,8 +67,11 @@ double cost_read(const hibloom_spec *spec, const struct cost_server *server, siz
     return whole(spec, server, n, READ_MB);
 }
 
+/* Items are not added to counters by merging: each has to be counted. */
 double cost_merge(const hibloom_spec *spec, const struct cost_server *server, size_t n)
 {
+    if (spec->counters != 0)
+        return INFINITY;
     return whole(spec, server, n, MERGE_MB);
 }
 
@@ -70,12 +83,13 @@ double cost_merge(const hibloom_spec *spec, const struct cost_server *server, si
 static double guards(const hibloom_spec *spec)
 {
     const double keys = spec_keys(spec);
-    const bool all = spec->layout == HIBLOOM_LAYOUT_PARTITIONED;
+    const bool all = spec_item_keys(spec) > 1;
 
     return (all ? keys : keys * -expm1(BATCH * log1p(-1 / keys))) * GETRANGE / BATCH;
 }
 
-/* see hibloom.h. A key that is too large for whole bitmaps is also too large for them to pay. */
+/* see hibloom.h. A key that is too large for whole bitmaps is also too large for them to pay;
+ * another library's filter goes item by item. */
 hibloom_status hibloom_spec_rates(const hibloom_spec *spec, hibloom_commands commands, hibloom_rates *out)
 {
     const struct cost_server server = {commands == HIBLOOM_COMMANDS_BITFIELD, COST_LINK_MB_S};
@@ -85,8 +99,11 @@ hibloom_status hibloom_spec_rates(const hibloom_spec *spec, hibloom_commands com
         return status;
     if (!server.bitfield && commands != HIBLOOM_COMMANDS_SETBIT)
         return HIBLOOM_EINVAL;
-    const double add = cost_item(spec, &server, COST_ADD) + guards(spec), merge = cost_merge(spec, &server, BATCH);
-    const double look = cost_item(spec, &server, COST_LOOK_UP) + guards(spec), read = cost_read(spec, &server, BATCH);
+    const bool may_be_whole = spec->keys == HIBLOOM_KEYS_OWN;
+    const double add = cost_item(spec, &server, COST_ADD) + guards(spec);
+    const double look = cost_item(spec, &server, COST_LOOK_UP) + guards(spec);
+    const double merge = may_be_whole ? cost_merge(spec, &server, BATCH) : INFINITY;
+    const double read = may_be_whole ? cost_read(spec, &server, BATCH) : INFINITY;
     *out = (hibloom_rates){.adds = 1e6 / fmin(add, merge / BATCH),
                            .adds_new = 1e6 / (cost_item(spec, &server, COST_ADD_NEW) + guards(spec)),
                            .look_ups = 1e6 / fmin(look, read / BATCH)};

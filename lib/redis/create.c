@@ -7,6 +7,7 @@
  * would not finish. Nobody can have added to it yet, since nobody has opened it. */
 #include "redis/life.h"
 #include "base/alloc.h"
+#include "base/flags.h"
 #include "redis/scripts.h"
 #include "spec/spec.h"
 
@@ -145,11 +146,6 @@ void life_create(struct talk *talk, struct outbox *outbox)
 
 /* ---- The other keys ------------------------------------------------------------- */
 
-static void set_mine(struct life *life, uint32_t i)
-{
-    life->mine[i / 8] |= (unsigned char)(1u << i % 8);
-}
-
 static void take_made(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
     struct life *life = life_of(talk);
@@ -169,7 +165,7 @@ static void take_made(struct talk *talk, uint32_t tag, uint32_t index, const str
     } else {
         own->keys[tag].id = record->id;
         if (life->answer == '+')
-            set_mine(life, tag);
+            flags_set(life->mine, tag);
     }
 }
 
@@ -212,7 +208,7 @@ static void begin_keys(struct talk *talk, struct outbox *outbox)
     struct life *life = life_of(talk);
 
     alloc.free(life->mine);
-    life->mine = alloc.calloc(redis_filter_of(talk->task.filter)->count / 8 + 1, 1);
+    life->mine = alloc.calloc(FLAGS_BYTES(redis_filter_of(talk->task.filter)->count), 1);
     life->newer = 0;
     life->taken = false;
     if (life->mine == NULL)
@@ -259,7 +255,7 @@ static void tidy(struct talk *talk, struct outbox *outbox)
         return;
     }
     for (uint32_t i = life->range.first; i < life->range.first + life->range.count; i++)
-        if (life->mine[i / 8] >> i % 8 & 1)
+        if (flags_has(life->mine, i))
             life_ask_unlink(life, outbox, i, true, "");
     talk->take = life_take_unlinked;
     talk->step = tidy;
@@ -299,6 +295,31 @@ static void finish(struct talk *talk, struct outbox *outbox)
     talk->step = judge_finished;
 }
 
+/* ---- A further link is ready --------------------------------------------------------- */
+
+static void judge_grown(struct talk *talk, struct outbox *outbox)
+{
+    const struct life *life = life_of(talk);
+    const struct record *there = &life->answer_record;
+    struct redis_filter *own = redis_filter_of(talk->task.filter);
+    const bool same = there->generation == own->generation && there->id == own->keys[0].id;
+
+    if (life->answer == '+' || (same && there->state == RECORD_GROWN))
+        own->grown = true;
+    else if (!same || there->state != RECORD_READY) /* else it has got, or lost, a time to live */
+        guard_note_other(talk, 0);
+}
+
+void life_swap_grown(struct talk *talk, struct outbox *outbox)
+{
+    struct life *life = life_of(talk);
+
+    life_ask_swap(life, outbox, RECORD_READY, redis_trailer_at(talk->task.filter, 0), (struct argument){"", 0},
+                  (struct argument){"", 0}, RECORD_GROWN, life->ttl_ms < 0 ? "0" : "1");
+    talk->take = life_take_answer;
+    talk->step = judge_grown;
+}
+
 /* ---- In the way ----------------------------------------------------------------------- */
 
 static void again(struct talk *talk, struct outbox *outbox)
@@ -310,12 +331,12 @@ static void again(struct talk *talk, struct outbox *outbox)
 static void raise_generation(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
-    const struct record root = redis_filter_record(talk->task.filter, 0);
+    const struct redis_filter *own = redis_filter_of(talk->task.filter);
     char now[RECORD_IDENTITY + 1], then[RECORD_IDENTITY + 1];
 
-    record_identity(root.generation, root.id, now);
-    record_identity(life->newer + 1, root.id, then);
-    life_ask_swap(life, outbox, RECORD_CREATING, record_trailer_at(&root) + RECORD_IDENTITY_AT,
+    record_identity(own->generation, own->keys[0].id, now);
+    record_identity(life->newer + 1, own->keys[0].id, then);
+    life_ask_swap(life, outbox, RECORD_CREATING, redis_trailer_at(talk->task.filter, 0) + RECORD_IDENTITY_AT,
                   (struct argument){now, RECORD_IDENTITY}, (struct argument){then, RECORD_IDENTITY}, RECORD_CREATING,
                   "");
     talk->take = life_take_answer;

@@ -4,7 +4,10 @@
  * and on whether the caller wants to know who was first: that takes one atomic
  * step an item. */
 #include "redis/encoding.h"
+#include "base/number.h"
+#include "bits/counters.h"
 #include "redis/scripts.h"
+#include "spec/period.h"
 
 #include <string.h>
 
@@ -33,22 +36,51 @@ static inline bool expect(struct task *task, struct run *run, uint32_t i, size_t
 
 /* ---- SETBIT, GETBIT ------------------------------------------------------------ */
 
-static void ask_bits(const struct encoding *encoding, const hibloom *filter, struct commands *out, struct argument key,
-                     const uint64_t *bits, uint32_t items)
+/* Commands that are the same up to their bit: the first one's bytes there. */
+struct beginning {
+    size_t first, same;
+};
+
+static struct beginning begin_bits(struct commands *out, bool sets, struct argument key)
 {
-    const bool sets = encoding->sets;
-    const uint32_t k = filter->spec.hashes, step = encoding->each_key ? k : 1;
-    const size_t first = out->len, end = (size_t)items * k;
+    const size_t first = out->len;
 
     command_start(out, sets ? 4 : 3, sets ? "SETBIT" : "GETBIT");
     command_argument(out, key);
-    const size_t same = out->len - first; /* bytes of a command up to its bit */
-    for (size_t at = 0; at < end; at += step) {
-        if (at > 0)
-            command_again(out, first, same);
-        command_number(out, bits[at]);
-        if (sets)
-            command_literal(out, "$1\r\n1\r\n");
+    return (struct beginning){first, out->len - first};
+}
+
+static inline void end_bit(struct commands *out, bool sets, uint64_t bit)
+{
+    command_number(out, bit);
+    if (sets)
+        command_literal(out, "$1\r\n1\r\n");
+}
+
+static void ask_bits(const struct encoding *encoding, const hibloom *filter, struct commands *out, struct argument key,
+                     const struct run *run, uint32_t i)
+{
+    const uint32_t k = filter->spec.hashes, step = encoding->each_key ? k : 1;
+    const size_t begin = encoding->each_key ? i : 0, end = (size_t)run->items * k;
+    const struct beginning beginning = begin_bits(out, encoding->sets, key);
+
+    for (size_t at = begin; at < end; at += step) {
+        if (at > begin)
+            command_again(out, beginning.first, beginning.same);
+        end_bit(out, encoding->sets, run->bits[at]);
+    }
+}
+
+/* Spanning: there is a bit of the run in the key. */
+static void ask_span(const struct encoding *encoding, const hibloom *filter, struct commands *out, struct argument key,
+                     const struct run *run, uint32_t i)
+{
+    const struct beginning beginning = begin_bits(out, encoding->sets, key);
+
+    for (uint32_t n = run->from[i]; n < run->from[i + 1]; n++) {
+        if (n > run->from[i])
+            command_again(out, beginning.first, beginning.same);
+        end_bit(out, encoding->sets, run->bits[run->order[n]] % SPEC_SPAN_BITS);
     }
 }
 
@@ -58,23 +90,24 @@ static void take_bit(struct task *task, struct run *run, uint32_t i, size_t at, 
         note_bit(task, run, at, reply->integers[0], reply->repeated);
 }
 
-/* ---- BITFIELD key SET u1 bit 1 ..., or GET u1 bit ... ----------------------------- */
+/* ---- BITFIELD key SET u1 bit 1 ..., or GET u1 bit ...; of counters GET u4 offset ... ---- */
 
 static void ask_bitfield(const struct encoding *encoding, const hibloom *filter, struct commands *out,
-                         struct argument key, const uint64_t *bits, uint32_t items)
+                         struct argument key, const struct run *run, uint32_t segment)
 {
+    const uint64_t *bits = run->bits;
     const bool sets = encoding->sets, writes = sets || redis_filter_of(filter)->server->lacks_bitfield_ro;
-    const uint32_t k = filter->spec.hashes;
+    const uint32_t k = filter->spec.hashes, width = spec_width(&filter->spec);
+    char part[] = "$3\r\nGET\r\n$2\r\nu1\r\n"; /* written once: there are many */
 
-    for (; items > 0; items--, bits += k) {
+    memcpy(part + 4, sets ? "SET" : "GET", 3);
+    part[14] = (char)('0' + width);
+    for (uint32_t items = run->items; items > 0; items--, bits += k) {
         command_start(out, 2 + (sets ? 4 : 3) * (size_t)k, writes ? "BITFIELD" : "BITFIELD_RO");
         command_argument(out, key);
         for (uint32_t i = 0; i < k; i++) {
-            if (sets)
-                command_literal(out, "$3\r\nSET\r\n$2\r\nu1\r\n");
-            else
-                command_literal(out, "$3\r\nGET\r\n$2\r\nu1\r\n");
-            command_number(out, bits[i]);
+            command_bytes(out, part, sizeof part - 1);
+            command_number(out, bits[i] * width);
             if (sets)
                 command_literal(out, "$1\r\n1\r\n");
         }
@@ -84,14 +117,17 @@ static void ask_bitfield(const struct encoding *encoding, const hibloom *filter,
 static void take_array(struct task *task, struct run *run, uint32_t i, size_t at, const struct reply *reply)
 {
     const size_t k = task->filter->spec.hashes;
+    const long long full = (1LL << spec_width(&task->filter->spec)) - 1;
 
     if (!expect(task, run, i, at, k, REDIS_REPLY_ARRAY, reply))
         return;
     if (reply->count != k)
         task_unexpected(task);
     else
-        for (size_t bit = 0; bit < k; bit++)
-            note_bit(task, run, at + bit, reply->integers[bit], reply->repeated);
+        for (size_t bit = 0; bit < k; bit++) {
+            const long long value = reply->integers[bit];
+            note_bit(task, run, at + bit, value > 1 && value <= full ? 1 : value, reply->repeated);
+        }
 }
 
 /* ---- The whole block in one GETRANGE ---------------------------------------------- */
@@ -100,9 +136,11 @@ static void take_array(struct task *task, struct run *run, uint32_t i, size_t at
 #define BLOCK_ANSWER (BLOCK_BYTES + 7) /* $64\r\n ... \r\n */
 
 static void ask_block(const struct encoding *encoding, const hibloom *filter, struct commands *out, struct argument key,
-                      const uint64_t *bits, uint32_t items)
+                      const struct run *run, uint32_t segment)
 {
-    for (; items > 0; items--, bits += filter->spec.hashes)
+    const uint64_t *bits = run->bits;
+
+    for (uint32_t items = run->items; items > 0; items--, bits += filter->spec.hashes)
         command_getrange(out, key, *bits / HIBLOOM_BLOCK_BITS * BLOCK_BYTES, BLOCK_BYTES);
 }
 
@@ -129,16 +167,33 @@ static void take_block(struct task *task, struct run *run, uint32_t i, size_t at
 /* ---- All bits of all items in one step, on all keys --------------------------------- */
 
 static void ask_script(const struct encoding *encoding, const hibloom *filter, struct commands *out,
-                       struct argument key, const uint64_t *bits, uint32_t items)
+                       struct argument key, const struct run *run, uint32_t i)
 {
-    const uint32_t k = filter->spec.hashes;
+    const uint32_t keys = redis_filter_of(filter)->count;
+    const size_t bits = (size_t)run->items * filter->spec.hashes;
     char name[KEYS_SIZE];
 
-    script_start(out, SCRIPT_SET, k, (size_t)items * k);
-    for (uint32_t number = 0; number < k; number++)
+    script_start(out, SCRIPT_SET, keys, 1 + bits);
+    for (uint32_t number = 0; number < keys; number++)
         command_argument(out, (struct argument){name, keys_name(name, filter, number)});
-    for (size_t at = 0; at < (size_t)items * k; at++)
-        command_number(out, bits[at]);
+    command_number(out, spec_is_spanning(&filter->spec) ? SPEC_SPAN_BITS : 0);
+    for (size_t at = 0; at < bits; at++)
+        command_number(out, run->bits[at]);
+}
+
+/* The counter has the right number whatever is lost: what is sent again finds its bits set. */
+static void ask_counted(const struct encoding *encoding, const hibloom *filter, struct commands *out,
+                        struct argument key, const struct run *run, uint32_t i)
+{
+    const size_t bits = (size_t)run->items * filter->spec.hashes;
+    char name[KEYS_SIZE];
+
+    script_start(out, SCRIPT_SET_COUNTED, 2, 1 + bits);
+    command_argument(out, key);
+    command_argument(out, (struct argument){name, keys_beside(name, filter)});
+    command_number(out, filter->spec.hashes);
+    for (size_t at = 0; at < bits; at++)
+        command_number(out, run->bits[at]);
 }
 
 /* The digits are in `known`, which is as long: there they were put as they came. */
@@ -155,6 +210,107 @@ static void take_digits(struct task *task, struct run *run, uint32_t i, size_t a
             note_bit(task, run, at, (long long)run->known[at] - '0', reply->repeated);
 }
 
+/* ---- Counters, by a script that begins with the guard ----------------------------------- */
+
+static void ask_count(const struct encoding *encoding, const hibloom *filter, struct commands *out, struct argument key,
+                      const struct run *run, uint32_t i)
+{
+    const uint64_t *bits = run->bits;
+    const uint32_t k = filter->spec.hashes, width = spec_width(&filter->spec);
+    uint64_t at[HIBLOOM_HASHES_MAX];
+
+    script_start(out, encoding->once ? SCRIPT_COUNT_DOWN : SCRIPT_COUNT_UP, 1,
+                 4 + encoding->once + (size_t)run->items * k);
+    command_argument(out, key);
+    redis_expect(out, filter, i, RECORD_IDENTITY);
+    command_counter_type(out, width);
+    command_number(out, k);
+    if (encoding->once)
+        command_number(out, redis_filter_of(filter)->keys[i].epoch);
+    for (uint32_t items = run->items; items > 0; items--, bits += k) {
+        memcpy(at, bits, k * sizeof *at);
+        counters_drop_repeated(at, k, UINT64_MAX);
+        for (uint32_t c = 0; c < k; c++)
+            if (at[c] != UINT64_MAX)
+                command_number(out, at[c] * width);
+            else
+                command_text(out, "");
+    }
+}
+
+/* The digits are in `known`, one an item, and are spread from the last one on. `new`: what '1' says of its counters. */
+static void take_counted(struct task *task, struct run *run, uint32_t i, const struct reply *reply, bool new)
+{
+    const size_t k = task->filter->spec.hashes;
+
+    if (!task_expect(task, reply, REDIS_REPLY_STRING, i))
+        return;
+    if (reply->text_len != run->items) {
+        task_unexpected(task);
+        return;
+    }
+    for (size_t item = run->items; item-- > 0;) {
+        const bool yes = run->known[item] == '1', unset = yes == new;
+        memset(run->known + item * k, unset ? BIT_WAS_UNSET : reply->repeated ? BIT_UNKNOWN : BIT_WAS_SET, k);
+    }
+}
+
+static void take_counted_up(struct task *task, struct run *run, uint32_t i, size_t at, const struct reply *reply)
+{
+    take_counted(task, run, i, reply, true);
+}
+
+static void take_counted_down(struct task *task, struct run *run, uint32_t i, size_t at, const struct reply *reply)
+{
+    take_counted(task, run, i, reply, false);
+}
+
+/* ---- A slice, by a script that begins with the guard and the period ------------------------ */
+
+static void ask_slice(const struct encoding *encoding, const hibloom *filter, struct commands *out, struct argument key,
+                      const struct run *run, uint32_t i)
+{
+    const hibloom_spec *spec = &filter->spec;
+    const uint64_t period = redis_filter_of(filter)->period;
+    const size_t count = (size_t)run->items * spec->hashes;
+
+    script_start(out, SCRIPT_SLICE, 1, 6 + count);
+    command_argument(out, key);
+    redis_expect(out, filter, i, RECORD_IDENTITY);
+    command_number(out, spec_bitmap_bytes(spec));
+    command_number(out, period_epoch(spec, period));
+    command_number(out, period_epoch(spec, period + spec->slices + 1));
+    command_number(out, period_end_us(spec, period));
+    for (size_t at = 0; at < count; at++)
+        command_number(out, run->bits[at]);
+}
+
+/* The time and the epoch there are. */
+static void take_late(struct task *task, struct run *run, uint32_t i, const struct reply *reply)
+{
+    struct redis_filter *own = redis_filter_of(task->filter);
+    const char *space = memchr(reply->text, ' ', reply->text_len);
+    uint64_t us, epoch;
+
+    if (space == NULL ||
+        number_parse(reply->text, (size_t)(space - reply->text), PERIOD_CLOCK_MAX, &us) != HIBLOOM_OK ||
+        number_parse(space + 1, strlen(space + 1), RECORD_EPOCH_MAX, &epoch) != HIBLOOM_OK) {
+        (void)task_expect(task, reply, REDIS_REPLY_STRING, i);
+        return;
+    }
+    own->clock_us = us > own->clock_us ? us : own->clock_us;
+    redis_note_epoch(task->filter, i, epoch);
+    run->late = true;
+}
+
+static void take_slice(struct task *task, struct run *run, uint32_t i, size_t at, const struct reply *reply)
+{
+    if (reply->type == REDIS_REPLY_STATUS)
+        take_late(task, run, i, reply);
+    else
+        take_digits(task, run, i, at, reply);
+}
+
 /* ---- Which one ----------------------------------------------------------------------- */
 
 static const struct encoding
@@ -163,13 +319,28 @@ static const struct encoding
     setbit_each =
         {.sets = true, .each_key = true, .each_bit = true, .bit_bytes = 30, .ask = ask_bits, .take = take_bit},
     getbit_each = {.each_key = true, .each_bit = true, .bit_bytes = 23, .ask = ask_bits, .take = take_bit},
+    setbit_span =
+        {.sets = true, .each_key = true, .each_bit = true, .bit_bytes = 30, .ask = ask_span, .take = take_bit},
+    getbit_span = {.each_key = true, .each_bit = true, .bit_bytes = 23, .ask = ask_span, .take = take_bit},
     bitfield_set = {.sets = true, .bit_bytes = 24, .item_bytes = 20, .ask = ask_bitfield, .take = take_array},
     bitfield_get = {.bit_bytes = 17, .item_bytes = 24, .ask = ask_bitfield, .take = take_array},
     block_get = {.item_bytes = 30, .answer_bytes = BLOCK_ANSWER, .ask = ask_block, .take = take_block},
-    script_set = {.sets = true, .all_keys = true, .bit_bytes = 2, .ask = ask_script, .take = take_digits};
+    script_set = {.sets = true, .all_keys = true, .bit_bytes = 2, .ask = ask_script, .take = take_digits},
+    slice_set = {.sets = true, .proves = true, .bit_bytes = 2, .ask = ask_slice, .take = take_slice},
+    count_up = {.sets = true, .proves = true, .bit_bytes = 2, .ask = ask_count, .take = take_counted_up},
+    count_down = {.proves = true, .once = true, .bit_bytes = 2, .ask = ask_count, .take = take_counted_down},
+    script_counted = {.sets = true, .all_keys = true, .bit_bytes = 2, .ask = ask_counted, .take = take_digits};
 
 const struct encoding *encoding_to_add(const hibloom *filter, bool exact)
 {
+    if (filter->spec.counters != 0)
+        return &count_up;
+    if (keys_have_counter(&filter->spec))
+        return &script_counted;
+    if (spec_is_spanning(&filter->spec))
+        return exact ? &script_set : &setbit_span;
+    if (filter->spec.window != 0)
+        return &slice_set;
     if (filter->spec.layout == HIBLOOM_LAYOUT_PARTITIONED)
         return exact ? &script_set : &setbit_each;
     return exact || redis_filter_of(filter)->server->bitfield ? &bitfield_set : &setbit;
@@ -179,7 +350,14 @@ const struct encoding *encoding_to_look(const hibloom *filter)
 {
     if (filter->spec.layout == HIBLOOM_LAYOUT_BLOCKED)
         return &block_get;
+    if (spec_is_spanning(&filter->spec))
+        return &getbit_span;
     if (filter->spec.layout == HIBLOOM_LAYOUT_PARTITIONED)
         return &getbit_each;
-    return redis_filter_of(filter)->server->bitfield ? &bitfield_get : &getbit;
+    return redis_filter_of(filter)->server->bitfield || filter->spec.counters != 0 ? &bitfield_get : &getbit;
+}
+
+const struct encoding *encoding_to_remove(void)
+{
+    return &count_down;
 }

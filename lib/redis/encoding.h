@@ -4,10 +4,16 @@
  *   BITFIELD          one command an item; BITFIELD_RO to look. Of racing adders of
  *                     one item exactly one is told that it was first
  *   block             one GETRANGE of 64 bytes an item, in the blocked layout
- *   each key          partitioned: on each key, one bit of every item
- *   script            partitioned and exact: the bits of all items in one step
+ *   each key          partitioned: on each key, one bit of every item; spanning (spec.h): on
+ *                     each key, the bits that lie in it
+ *   script            the same, but exact: the bits of all items in one step
+ *   counted script    where a counter of items lies beside: the bits, and how many items are new
+ *   slice             of a slice of a sliding window: a script on one key, which begins with the guard and
+ *                     the current period
+ *   count             counters: a script on one key, which begins with the guard. So nothing is
+ *                     ever written into another filter, and has to be taken back
  *
- * A run is what of a window (items.h) lies in one key; partitioned: all of it. */
+ * A run is what of a window (items.h) lies in one key; partitioned or spanning: all of it. */
 #ifndef HIBLOOM_ENCODING_H
 #define HIBLOOM_ENCODING_H
 
@@ -22,7 +28,10 @@ struct run {
     const uint64_t *bits; /* k an item */
     unsigned char *known; /* enum encoded_bit, as many */
     bool cut;             /* a block came shorter than a filter's can be */
-    uint32_t answers;     /* replies to its commands on a key, the guards' not counted */
+    uint32_t *order;      /* spanning: the numbers of its bits by key, */
+    uint32_t *from;       /* where in `order` those of a key begin, and behind the last one their number; else NULL */
+    bool again;           /* its key was cleared before, so nothing was done: it is sent once more */
+    bool late;            /* refused, as the period of the slice is over: nothing was set */
 };
 
 struct encoding {
@@ -30,12 +39,15 @@ struct encoding {
     bool each_key;        /* an exchange for each key of the filter, with its bit of every item */
     bool all_keys;        /* one exchange, and one command, on all keys */
     bool each_bit;        /* a command for each bit, else for each item */
+    bool proves;          /* its command is its own guard. It answers with an integer where it has done nothing: 0, the
+                             key is another; 1 + its epoch, it was cleared since the handle's last guard */
+    bool once;            /* it must not be carried out twice */
     uint8_t bit_bytes;    /* of commands for a bit, without its offset and key; about */
     uint8_t item_bytes;   /* of commands for an item beside those */
     uint8_t answer_bytes; /* an item, where that is more than its commands; else 0 */
-    /* Writes the commands for `items` of a run on a key. `bits` are the run's, of each_key from the key's first on. */
-    void (*ask)(const struct encoding *, const hibloom *, struct commands *, struct argument key, const uint64_t *bits,
-                uint32_t items);
+    /* Writes the commands for a run on a key, which is number i; without each_key, the segment. */
+    void (*ask)(const struct encoding *, const hibloom *, struct commands *, struct argument key, const struct run *,
+                uint32_t i);
     /* Takes the reply to what was asked of the run's bits from `at` on, on key i; without each_key, the segment. */
     void (*take)(struct task *, struct run *, uint32_t i, size_t at, const struct reply *);
 };
@@ -43,5 +55,6 @@ struct encoding {
 /* The one in which to add, whether the caller asks for is_new or not; and to look. */
 const struct encoding *encoding_to_add(const hibloom *, bool exact);
 const struct encoding *encoding_to_look(const hibloom *);
+const struct encoding *encoding_to_remove(void);
 
 #endif

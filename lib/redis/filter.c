@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define STRING_MAX (UINT64_C(1) << 29) /* bytes of one: 512 MB, 2^32 bits */
+#define STRING_MAX (SPEC_STRING_BITS / 8) /* bytes */
 
 static bool fits(struct task *task, const hibloom_spec *spec)
 {
@@ -20,7 +20,7 @@ static bool fits(struct task *task, const hibloom_spec *spec)
         return true;
     task_fail(task, HIBLOOM_ERANGE,
               "'%s': a bitmap of %" PRIu64 " bits%s does not fit one Redis key, which holds 2^32 bits (512 MiB)",
-              filter->name, spec_bitmap_bits(spec), filter->bare ? "" : " and its spec");
+              filter->name, bytes * 8, filter->bare ? "" : " and its spec");
     return false;
 }
 
@@ -49,10 +49,50 @@ void redis_filter_make(struct task *task, const hibloom_spec *spec)
 
 void redis_filter_free(hibloom *filter)
 {
-    if (filter->impl != NULL)
-        near_free(filter);
-    alloc.free(filter->impl);
+    struct redis_filter *own = redis_filter_of(filter);
+
+    if (own == NULL)
+        return;
+    near_free(filter);
+    for (uint32_t i = 0; i < own->further_count; i++)
+        redis_link_free(own->further[i]);
+    alloc.free(own->further);
+    alloc.free(own);
     filter->impl = NULL;
+}
+
+hibloom *redis_link_new(hibloom *filter, uint32_t i)
+{
+    hibloom *link = alloc.calloc(1, sizeof *link);
+
+    if (link == NULL)
+        return NULL;
+    link->store = filter->store;
+    keys_link(link->name, filter->name, i);
+    return link;
+}
+
+void redis_link_free(hibloom *link)
+{
+    if (link == NULL)
+        return;
+    redis_filter_free(link);
+    explicit_bzero(link, sizeof *link); /* the seed */
+    alloc.free(link);
+}
+
+bool redis_link_add(hibloom *filter, hibloom *link)
+{
+    struct redis_filter *own = redis_filter_of(filter);
+
+    if (own->further == NULL)
+        own->further = alloc.calloc(HIBLOOM_LINKS_MAX, sizeof(hibloom *));
+    if (own->further == NULL || link->spec.link != redis_links(filter)) { /* another call of the handle was first */
+        redis_link_free(link);
+        return own->further != NULL;
+    }
+    own->further[own->further_count++] = link;
+    return true;
 }
 
 struct record redis_filter_record(const hibloom *filter, uint32_t i)
@@ -73,8 +113,7 @@ struct record redis_filter_record(const hibloom *filter, uint32_t i)
 
 uint64_t redis_trailer_at(const hibloom *filter, uint32_t i)
 {
-    return spec_bitmap_bytes(&filter->spec) + record_list_bytes(i, redis_filter_of(filter)->count) +
-           strlen(filter->text);
+    return record_trailer_of(spec_bitmap_bytes(&filter->spec), i, redis_filter_of(filter)->count, strlen(filter->text));
 }
 
 static uint16_t slot_of(const hibloom *filter, uint32_t i)
@@ -114,6 +153,18 @@ void redis_expect(struct commands *out, const hibloom *filter, uint32_t i, size_
     record_identity(own->generation, own->keys[i].id, identity);
     command_number(out, redis_trailer_at(filter, i));
     command_argument(out, (struct argument){identity, bytes});
+}
+
+void redis_command_ids(struct commands *out, const hibloom *filter, uint32_t keys)
+{
+    char id[RECORD_ID_DIGITS + 1];
+
+    command_begin_argument(out, (size_t)keys * RECORD_ID_DIGITS);
+    for (uint32_t i = 0; i < keys; i++) {
+        record_format_id(redis_filter_of(filter)->keys[i].id, id);
+        command_bytes(out, id, RECORD_ID_DIGITS);
+    }
+    command_literal(out, "\r\n");
 }
 
 bool redis_next_step(const hibloom *filter, struct redis_range *range)

@@ -41,10 +41,17 @@ struct redis_filter {
     uint64_t proven_ms; /* when a guard was good last; 0: none was yet */
     uint64_t clears;    /* other epochs seen, over all keys */
     struct near *near;  /* what is known to be set; NULL: the caller wants none of it */
+    bool grown;         /* a guard has said that a further link follows this one: chain.h */
     bool in_doubt;      /* a guard was not good since an add last proved the root, and */
     uint32_t suspect;   /* this key, whose guard that was */
     uint32_t count;     /* of keys */
     struct redis_proof proof;
+    hibloom **further; /* the further links of a growing filter that this handle knows; NULL: none */
+    uint32_t further_count;
+    uint64_t clock_us; /* of a sliding window: the latest time that its servers have shown; see slices.h */
+    uint64_t period;   /* of a slice: for which it is added to */
+    uint64_t room;     /* items that this handle may add to this link before it is counted again, */
+    uint64_t reserved; /* and those that calls of it are about to add */
     struct redis_key keys[];
 };
 
@@ -60,6 +67,29 @@ static inline void redis_note_epoch(hibloom *filter, uint32_t i, uint64_t epoch)
     own->clears += own->keys[i].epoch != epoch;
     own->keys[i].epoch = epoch;
 }
+
+/* The filters that a growing one is made of: itself and the further links. Any other has one. */
+static inline uint32_t redis_links(const hibloom *filter)
+{
+    return 1 + redis_filter_of(filter)->further_count;
+}
+
+static inline hibloom *redis_link(hibloom *filter, uint32_t i)
+{
+    return i == 0 ? filter : redis_filter_of(filter)->further[i - 1];
+}
+
+static inline hibloom *redis_newest(hibloom *filter)
+{
+    return redis_link(filter, redis_links(filter) - 1);
+}
+
+/* A handle for that link, which is not open; NULL: out of memory. */
+hibloom *redis_link_new(hibloom *, uint32_t i);
+void redis_link_free(hibloom *);
+
+/* The handle takes it over; one that has it already frees it. False: out of memory. */
+bool redis_link_add(hibloom *, hibloom *link);
 
 /* The handle's, for another spec: with its keys, of which nothing is known yet.
  * Notes ERANGE where a bitmap and its tail do not fit one string, and ENOMEM. */
@@ -79,6 +109,9 @@ struct argument redis_begin(hibloom *, struct outbox *, uint32_t tag, uint32_t i
 /* The first two arguments of a script: where key number i has its trailer, and
  * what that must hold of its identity, so many bytes of RECORD_IDENTITY. */
 void redis_expect(struct commands *, const hibloom *, uint32_t i, size_t bytes);
+
+/* An argument: the ids of its first keys, as the root's list has them. */
+void redis_command_ids(struct commands *, const hibloom *, uint32_t keys);
 
 /* The keys after `range`, from {0, 0} on: as many as a server can make or remove
  * without a long stall, 16 MB of them; false: there is none. */

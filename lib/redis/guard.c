@@ -1,8 +1,11 @@
 /* guard.c: is a key still the one that this handle opened? See guard.h. */
 #include "redis/guard.h"
 #include "base/clock.h"
+#include "base/number.h"
 #include "spec/spec.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Bits are sent before the guard behind them is read, so an add through a
@@ -18,6 +21,25 @@ bool guard_is_stale(const hibloom *filter)
     return own->proven_ms == 0 || own->in_doubt || clock_now_ms() - own->proven_ms > STALE_MS;
 }
 
+/* Of a config: what says how many bits and hashes there are. */
+static const char *const config_fields[] = {"size", "hashIterations"};
+
+void guard_ask_config(hibloom *filter, struct outbox *outbox, uint32_t tag)
+{
+    char name[KEYS_SIZE];
+    const struct argument config = {name, keys_beside(name, filter)};
+
+    if (!keys_have_config(&filter->spec))
+        return;
+    outbox_begin(outbox, tag, config);
+    for (size_t i = 0; i < 2; i++) {
+        command_start(&outbox->commands, 3, "HGET");
+        command_argument(&outbox->commands, config);
+        command_text(&outbox->commands, config_fields[i]);
+    }
+    outbox_end(outbox);
+}
+
 void guard_ask(hibloom *filter, struct outbox *outbox, struct argument key, uint32_t i)
 {
     struct commands *out = &outbox->commands;
@@ -25,10 +47,7 @@ void guard_ask(hibloom *filter, struct outbox *outbox, struct argument key, uint
     if (filter->bare) {
         command_start(out, 2, "STRLEN");
         command_argument(out, key);
-        command_start(out, 4, "GETRANGE");
-        command_argument(out, key);
-        command_text(out, "-8");
-        command_text(out, "-1");
+        command_getrange_end(out, key, RECORD_FORMAT_FROM_END);
         return;
     }
     command_getrange(out, key, redis_trailer_at(filter, i), RECORD_TRAILER);
@@ -40,6 +59,8 @@ void guard_ask_alone(hibloom *filter, struct outbox *outbox, uint32_t tag, uint3
 
     guard_ask(filter, outbox, redis_begin(filter, outbox, tag, i, name), i);
     outbox_end(outbox);
+    if (!outbox->commands.failed)
+        outbox->exchanges[outbox->count - 1].proof = true;
 }
 
 /* Is it the one that was good last, of a key that the handle still means? To read it costs
@@ -58,8 +79,9 @@ static bool read_good(const hibloom *filter, uint32_t i, const char *trailer)
 
     if (!record_parse(trailer, &record) || record.generation != own->generation || record.id != own->keys[i].id ||
         record.key != i || record.keys != own->count || record.bytes != spec_bitmap_bytes(&filter->spec) ||
-        record.state != RECORD_READY)
+        !record_is_ready(record.state))
         return false;
+    own->grown = own->grown || record.state == RECORD_GROWN;
     own->proof = (struct redis_proof){.generation = record.generation, .id = record.id, .epoch = record.epoch};
     memcpy(own->proof.trailer, trailer, RECORD_TRAILER);
     return true;
@@ -104,15 +126,52 @@ static bool take_length(struct task *task, uint32_t i, const struct reply *reply
     return !absent && !shorter;
 }
 
+void guard_fail_config(struct task *task, bool there, const char *what)
+{
+    char config[KEYS_SIZE];
+
+    keys_beside(config, task->filter);
+    if (there)
+        task_fail(task, HIBLOOM_EMISMATCH, "'%s', the config of '%s', %s", config, task->filter->name, what);
+    else
+        task_fail(task, HIBLOOM_ENOTFOUND,
+                  "'%s', the config of '%s', is not there: it is for Redisson to make (tryInit), and then to be "
+                  "attached",
+                  config, task->filter->name);
+}
+
+/* As text, as Redisson compares them. */
+static bool take_config(struct task *task, uint32_t field, const struct reply *reply)
+{
+    const hibloom_spec *spec = &task->filter->spec;
+    const char *const name = config_fields[field];
+    char expected[NUMBER_DIGITS + 1], what[256];
+
+    snprintf(expected, sizeof expected, "%" PRIu64, field == 0 ? spec->bits : spec->hashes);
+    if (reply->type == REDIS_REPLY_NIL)
+        snprintf(what, sizeof what, "has no field %s: it was deleted or altered", name);
+    else if (reply->type == REDIS_REPLY_ERROR && refusal_of(reply->text) == REFUSAL_WRONGTYPE)
+        strcpy(what, "is no hash");
+    else if (!task_expect(task, reply, REDIS_REPLY_STRING, 0) || strcmp(reply->text, expected) == 0)
+        return task->status == HIBLOOM_OK;
+    else
+        snprintf(what, sizeof what, "says %s %.40s, and this handle has %s: attach it again", name, reply->text,
+                 expected);
+    guard_fail_config(task, reply->type != REDIS_REPLY_NIL || redis_filter_of(task->filter)->keys[0].length > 0, what);
+    return false;
+}
+
 static bool take_bare(struct task *task, uint32_t i, uint32_t index, const struct reply *reply, bool may_be_absent)
 {
     char key[KEYS_SIZE];
 
+    if (i == redis_filter_of(task->filter)->count)
+        return take_config(task, index, reply);
     if (index == 0)
         return take_length(task, i, reply, may_be_absent);
     if (!task_expect(task, reply, REDIS_REPLY_STRING, i))
         return false;
-    if (reply->text_len == 8 && memcmp(reply->text, "hibloom1", 8) == 0) {
+    if (strcmp(reply->text, RECORD_FORMAT) == 0) {
         keys_name(key, task->filter, i);
         task_fail(task, HIBLOOM_EMISMATCH, "'%s' is no bare bitmap but a filter with a spec: open it", key);
         return false;
@@ -128,6 +187,17 @@ bool guard_take(struct talk *talk, uint32_t i, uint32_t index, const struct repl
         return true;
     guard_note_other(talk, i);
     return false;
+}
+
+void guard_take_alone(struct talk *talk, uint32_t i, uint32_t index, const struct reply *reply)
+{
+    (void)guard_take(talk, i, index, reply);
+}
+
+void guard_ask_root(struct talk *talk, struct outbox *outbox)
+{
+    guard_ask_alone(talk->task.filter, outbox, 0, 0);
+    talk->take = guard_take_alone;
 }
 
 void guard_take_before(struct talk *talk, uint32_t i, uint32_t index, const struct reply *reply)
@@ -230,6 +300,8 @@ static void judge_diagnosis(struct talk *talk, struct outbox *outbox)
     keys_name(key, task->filter, talk->other_key);
     if (own->count > 1)
         judge_several(talk, key);
+    else if (found == RECORD_FOUND && record->state == RECORD_REMOVING)
+        task_fail(task, HIBLOOM_ENOTFOUND, "'%s' is being removed", key);
     if (found == RECORD_NOTHING)
         task_fail(task, HIBLOOM_ENOTFOUND,
                   "'%s' is not there: dropped, deleted, evicted or expired; open it again to make a new one", key);

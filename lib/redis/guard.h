@@ -12,22 +12,38 @@
  *
  * A bare bitmap has no trailer. Of it STRLEN is asked, and the last eight bytes,
  * which must not be those of a filter. An add may make again what was lost, so
- * there these two come in front of it, too. */
+ * there these two come in front of it, too. Of one of Redisson's each pipeline asks its
+ * config, too, which must say the handle's bits and hashes: in an exchange of its own,
+ * since of two keys in a slot that moves one may be gone already. To the functions below
+ * the config is a key behind the last one. */
 #ifndef HIBLOOM_GUARD_H
 #define HIBLOOM_GUARD_H
 
 #include "redis/filter.h"
 
-#define GUARD_REPLIES(filter) ((filter)->bare ? 2u : 1u)
+static inline uint32_t guard_replies(const hibloom *filter)
+{
+    return filter->bare ? 2 : 1;
+}
 
 void guard_ask(hibloom *, struct outbox *, struct argument key, uint32_t i);
 
 /* The same in an exchange of its own, whose tag is given. */
 void guard_ask_alone(hibloom *, struct outbox *, uint32_t tag, uint32_t i);
 
+/* Asks for the two fields of the config: bits and hashes. Nothing where there is none. */
+void guard_ask_config(hibloom *, struct outbox *, uint32_t tag);
+
+/* No config is there, or none that says so. */
+void guard_fail_config(struct task *, bool there, const char *what);
+
 /* Takes reply `index` of those to guard_ask on key i. False: it is not that key
  * any more, which is noted in the talk. */
 bool guard_take(struct talk *, uint32_t i, uint32_t index, const struct reply *);
+
+/* The same as a talk's `take`, where tags are keys. And as the step of a talk: the root's guard, alone. */
+void guard_take_alone(struct talk *, uint32_t i, uint32_t index, const struct reply *);
+void guard_ask_root(struct talk *, struct outbox *);
 
 /* The same in front of an add to a bare bitmap, which need not be there yet. May
  * be a talk's `take`, where tags are keys. */

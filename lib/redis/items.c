@@ -1,4 +1,4 @@
-/* items.c: add and contains: the walk from items to commands and back.
+/* items.c: add, contains and remove: the walk from items to commands and back.
  *
  *   items -> chunk -> window (window.c)
  *         -> its commands, those of two windows on their way at once
@@ -10,6 +10,7 @@
  * bits back (undo.h). */
 #include "redis/items.h"
 #include "base/alloc.h"
+#include "redis/near.h"
 #include "redis/undo.h"
 
 #include <string.h>
@@ -37,7 +38,7 @@ static uint32_t guarded_key(const struct items *walk, uint32_t i, uint32_t index
 {
     const hibloom *filter = walk->talk.task.filter;
 
-    return walk->encoding->all_keys ? redis_filter_of(filter)->count - 1 - index / GUARD_REPLIES(filter) : i;
+    return walk->encoding->all_keys ? redis_filter_of(filter)->count - 1 - index / guard_replies(filter) : i;
 }
 
 static void write_exchange(struct items *walk, struct outbox *outbox, uint32_t tag, struct run *run, uint32_t i)
@@ -51,15 +52,39 @@ static void write_exchange(struct items *walk, struct outbox *outbox, uint32_t t
     if (encoding->sets && filter->bare)
         ask_guards(walk, outbox, i);
     walk->before = (uint32_t)(outbox->commands.count - first);
-    encoding->ask(encoding, filter, &outbox->commands, key, run->bits + (encoding->each_key ? i : 0), run->items);
-    run->answers = (uint32_t)(outbox->commands.count - first) - walk->before;
-    ask_guards(walk, outbox, i);
-    if (encoding->all_keys)
+    encoding->ask(encoding, filter, &outbox->commands, key, run, i);
+    walk->windows[tag & 1].answers[tag >> 1] = (uint32_t)(outbox->commands.count - first) - walk->before;
+    if (!encoding->proves)
+        ask_guards(walk, outbox, i);
+    if (encoding->all_keys || encoding->proves)
         outbox_end_into(outbox, walk->before, run->known, (size_t)run->items * filter->spec.hashes);
     else
         outbox_end(outbox);
-    if (outbox->count > 0 && encoding->sets && !filter->bare)
-        outbox->exchanges[outbox->count - 1].guarded = true;
+    if (outbox->count == 0)
+        return;
+    outbox->exchanges[outbox->count - 1].guarded = encoding->sets && !encoding->proves && !filter->bare;
+    outbox->exchanges[outbox->count - 1].once = encoding->once;
+}
+
+/* Has a run of all keys bits in key i? */
+static bool has_bits_in(const struct run *run, uint32_t i)
+{
+    return run->order == NULL || run->from[i + 1] > run->from[i];
+}
+
+/* Those of a window's runs that are to be sent again; whether there was any. */
+static bool write_again(struct items *walk, struct outbox *outbox, unsigned number)
+{
+    struct window *window = &walk->windows[number];
+    bool any = false;
+
+    for (uint32_t r = 0; r < window->runs; r++)
+        if (window->run[r].again) {
+            any = true;
+            window->run[r].again = false;
+            write_exchange(walk, outbox, r << 1 | number, &window->run[r], window->run[r].segment);
+        }
+    return any;
 }
 
 static bool write_window(struct talk *talk, struct outbox *outbox, unsigned number)
@@ -72,41 +97,83 @@ static bool write_window(struct talk *talk, struct outbox *outbox, unsigned numb
         walk->held = false;
         return true;
     }
+    if (write_again(walk, outbox, number))
+        return true;
     if (!window_fill(walk, window))
         return false;
     walk->started = true;
     walk->last = number;
     memset(window->proven, 0, count);
     if (walk->encoding->each_key)
-        for (uint32_t i = 0; i < count; i++)
-            write_exchange(walk, outbox, i << 1 | number, window->run, i);
+        for (uint32_t i = 0; i < count; i++) {
+            if (has_bits_in(window->run, i))
+                write_exchange(walk, outbox, i << 1 | number, window->run, i);
+        }
     else
         for (uint32_t r = 0; r < window->runs; r++)
             write_exchange(walk, outbox, r << 1 | number, &window->run[r], window->run[r].segment);
+    guard_ask_config(talk->task.filter, outbox, count << 1 | number);
     return true;
 }
 
 /* ---- Its answers --------------------------------------------------------------------- */
 
+/* The first bit of a run that a reply on key i is about. */
+static size_t answered_bit(const struct items *walk, const struct run *run, uint32_t i, uint32_t answer)
+{
+    const bool each_key = walk->encoding->each_key;
+
+    if (each_key && run->order != NULL)
+        return run->order[run->from[i] + answer];
+    return (size_t)answer * walk->step + (each_key ? i : 0);
+}
+
+#define CLEARS_MOST 16u /* between the windows of one call */
+
+/* A command that is its own guard has done nothing. */
+static void take_nothing_done(struct talk *talk, struct run *run, uint32_t i, const struct reply *reply)
+{
+    if (reply->integers[0] == 0) {
+        guard_note_other(talk, i);
+        return;
+    }
+    redis_note_epoch(talk->task.filter, i, (uint64_t)reply->integers[0] - 1);
+    run->again = true;
+    if (items_of(talk)->clears++ == CLEARS_MOST)
+        task_fail(&talk->task, HIBLOOM_EBUSY, "'%s' is being cleared again and again", talk->task.filter->name);
+}
+
 static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
     struct items *walk = items_of(talk);
     struct window *window = &walk->windows[tag & 1];
+
+    if (tag >> 1 == redis_filter_of(talk->task.filter)->count) {
+        (void)guard_take(talk, tag >> 1, index, reply);
+        return;
+    }
     const bool each_key = walk->encoding->each_key;
     struct run *run = each_key ? window->run : &window->run[tag >> 1];
     const uint32_t i = each_key ? tag >> 1 : run->segment, answer = index - walk->before;
+    const uint32_t answers = window->answers[tag >> 1];
 
-    if (index >= walk->before && answer < run->answers) {
-        walk->encoding->take(&talk->task, run, i, (size_t)answer * walk->step + (each_key ? i : 0), reply);
+    if (walk->encoding->proves && reply->type == REDIS_REPLY_INTEGER) {
+        take_nothing_done(talk, run, i, reply);
         return;
     }
-    const uint32_t per_key = GUARD_REPLIES(talk->task.filter);
+    if (index >= walk->before && answer < answers) {
+        walk->encoding->take(&talk->task, run, i, answered_bit(walk, run, i, answer), reply);
+        return;
+    }
+    const uint32_t per_key = guard_replies(talk->task.filter);
     if (index < walk->before) {
         guard_take_before(talk, guarded_key(walk, i, index), index % per_key, reply);
     } else {
-        const uint32_t guard = answer - run->answers, key = guarded_key(walk, i, guard);
+        const uint32_t guard = answer - answers, key = guarded_key(walk, i, guard);
         const uint32_t at = walk->encoding->all_keys ? key : tag >> 1;
-        if (guard_take(talk, key, guard % per_key, reply))
+        if (!has_bits_in(run, key))
+            guard_take_before(talk, key, guard % per_key, reply);
+        else if (guard_take(talk, key, guard % per_key, reply))
             window->proven[at] = 1;
         if (window->proven[at] && run->cut)
             task_unexpected(&talk->task);
@@ -119,7 +186,42 @@ static bool take_guard(struct task *task, uint32_t tag, const struct reply *repl
     const uint32_t i = walk->encoding->each_key ? tag >> 1 : walk->windows[tag & 1].run[tag >> 1].segment;
 
     (void)guard_take(&walk->talk, i, 0, reply);
-    return task->status == HIBLOOM_OK && walk->talk.diagnose == NULL;
+    return !talk_has_failed(&walk->talk);
+}
+
+/* The items of a run, which are these of the window, that are in by now. */
+static void learn_run(const struct items *walk, struct bits *near, const struct run *run, const uint32_t *item,
+                      size_t base)
+{
+    const unsigned char *absent = walk->encoding->sets ? NULL : walk->missing;
+    const uint32_t k = walk->talk.task.filter->spec.hashes;
+    uint32_t from = 0;
+
+    for (uint32_t i = 0; i <= run->items; i++)
+        if (i == run->items || (absent != NULL && flags_has(absent, base + item[i]))) {
+            bits_put(near, run->segment, run->bits + (size_t)from * k, i - from);
+            from = i + 1;
+        }
+}
+
+/* What is in is near from now on. It is learned here, where the offsets are known, and the
+ * server has the next window to work on. */
+static void learn(const struct items *walk, const struct window *window)
+{
+    struct bits *near = near_to_learn(walk->talk.task.filter, walk->mark);
+    const uint32_t *item = window->item;
+
+    for (uint32_t r = 0; near != NULL && r < window->runs; item += window->run[r++].items)
+        learn_run(walk, near, &window->run[r], item, window->base);
+}
+
+static void note_late(const struct items *walk, const struct window *window)
+{
+    const uint32_t *item = window->item;
+
+    for (uint32_t r = 0; r < window->runs; item += window->run[r++].items)
+        for (uint32_t i = 0; window->run[r].late && i < window->run[r].items; i++)
+            flags_set(walk->late, window->base + item[i]);
 }
 
 /* What an add does not know of a bit, since an answer was lost, counts as news: better
@@ -130,13 +232,16 @@ static void answered(struct talk *talk, unsigned number)
     const struct window *window = &walk->windows[number];
     const uint32_t k = talk->task.filter->spec.hashes;
 
-    if (walk->missing == NULL || talk->task.status != HIBLOOM_OK)
+    if (talk_has_failed(talk))
         return;
-    for (uint32_t i = 0; i < window->items; i++) {
+    for (uint32_t i = 0; walk->missing != NULL && i < window->items; i++) {
         const unsigned char *known = window->known + (size_t)i * k;
         if (memchr(known, BIT_WAS_UNSET, k) != NULL || (walk->encoding->sets && memchr(known, BIT_UNKNOWN, k) != NULL))
             flags_set(walk->missing, window->base + window->item[i]);
     }
+    if (walk->late != NULL)
+        note_late(walk, window);
+    learn(walk, window);
 }
 
 /* ---- The guard was not good -------------------------------------------------------------- */
@@ -194,9 +299,24 @@ static void undo(struct talk *talk, struct outbox *outbox)
 
 static void prove(struct talk *, struct outbox *);
 
+static bool has_again(const struct items *walk)
+{
+    for (unsigned w = 0; w < 2; w++)
+        for (uint32_t r = 0; r < walk->windows[w].runs; r++)
+            if (walk->windows[w].run[r].again)
+                return true;
+    return false;
+}
+
+static void start(struct talk *, struct outbox *);
+
 /* Where all items are excluded no key was touched; but is the filter there? */
 static void prove_if_idle(struct talk *talk, struct outbox *outbox)
 {
+    if (has_again(items_of(talk))) {
+        start(talk, outbox);
+        return;
+    }
     if (items_of(talk)->started || talk->task.filter->bare)
         return;
     prove(talk, outbox);
@@ -209,7 +329,7 @@ static void start(struct talk *talk, struct outbox *outbox)
     talk->take = take;
     talk->answered = answered;
     talk->step = prove_if_idle;
-    if (items_of(talk)->encoding->sets && !talk->task.filter->bare)
+    if (items_of(talk)->encoding->sets && !items_of(talk)->encoding->proves && !talk->task.filter->bare)
         talk->cleanup = undo;
 }
 
@@ -219,11 +339,6 @@ static void start_proven(struct talk *talk, struct outbox *outbox)
     redis_filter_of(talk->task.filter)->suspect = 0;
     start(talk, outbox);
     talk->step = NULL; /* one proof will do */
-}
-
-static void take_proof(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
-{
-    (void)guard_take(talk, tag, index, reply);
 }
 
 /* The first window is written while the server answers, so that the proof costs
@@ -240,12 +355,9 @@ static void prove(struct talk *talk, struct outbox *outbox)
     hibloom *filter = talk->task.filter;
     const uint32_t suspect = redis_filter_of(filter)->suspect;
 
-    for (uint32_t i = 0; i <= suspect; i += suspect > 0 ? suspect : 1) {
+    for (uint32_t i = 0; i <= suspect; i += suspect > 0 ? suspect : 1)
         guard_ask_alone(filter, outbox, i, i);
-        if (outbox->count > 0)
-            outbox->exchanges[outbox->count - 1].proof = true;
-    }
-    talk->take = take_proof;
+    talk->take = guard_take_alone;
     talk->meanwhile = write_held;
     talk->step = start_proven;
 }
@@ -267,7 +379,9 @@ static void retry_without_ro(struct talk *talk, struct outbox *outbox)
 {
     struct redis_server_traits *server = redis_filter_of(talk->task.filter)->server;
 
-    if (talk->task.refusal != REFUSAL_UNKNOWN_COMMAND || server->lacks_bitfield_ro || !server->bitfield)
+    const bool asked = server->bitfield || talk->task.filter->spec.counters != 0;
+
+    if (talk->task.refusal != REFUSAL_UNKNOWN_COMMAND || server->lacks_bitfield_ro || !asked)
         return;
     server->lacks_bitfield_ro = true;
     look_again(&talk->task);
@@ -284,6 +398,7 @@ static void begin(struct items *walk, hibloom *filter, const struct encoding *en
     walk->encoding = encoding;
     walk->items = items;
     walk->n = n;
+    walk->mark = near_mark(filter);
     walk->missing = answers ? alloc.calloc(FLAGS_BYTES(n), 1) : NULL;
     if (!window_make(walk) || (answers && walk->missing == NULL))
         task_no_memory(&walk->talk.task);
@@ -299,22 +414,26 @@ static void add_again(struct task *task)
     walk->windows[0].items = walk->windows[1].items = 0;
     walk->windows[0].runs = walk->windows[1].runs = 0;
     walk->started = walk->held = false;
-    walk->talk.step = task->filter->bare ? start : prove;
+    walk->talk.step = task->filter->bare || walk->encoding->proves ? start : prove;
 }
 
 void items_begin_add(struct items *walk, hibloom *filter, const hibloom_item *items, size_t n, bool exact)
 {
     begin(walk, filter, encoding_to_add(filter, exact), items, n, exact);
     walk->talk.task.adds = true;
+    walk->late = filter->spec.window != 0 ? alloc.calloc(FLAGS_BYTES(n), 1) : NULL;
+    if (filter->spec.window != 0 && walk->late == NULL)
+        task_no_memory(&walk->talk.task);
     walk->talk.task.again = add_again;
     walk->talk.task.take_guard = take_guard;
     if (walk->encoding->all_keys && !redis_is_together(filter, filter))
         task_fail(
             &walk->talk.task, HIBLOOM_ENOTSUP,
-            "'%s' is partitioned, and its keys lie on several servers of the cluster: is_new takes all of them in "
-            "one step. Ask for no is_new, or choose a name with a {tag}",
+            "the keys of '%s' lie on several servers of the cluster, and an item has bits in several of them: is_new "
+            "takes all of them in one step. Ask for no is_new, or choose a name with a {tag}",
             filter->name);
-    if (!filter->bare && (guard_is_stale(filter) || n * walk->item_bytes > walk->window_bytes))
+    if (!filter->bare && !walk->encoding->proves &&
+        (guard_is_stale(filter) || n * walk->item_bytes > walk->window_bytes))
         walk->talk.step = prove;
 }
 
@@ -326,6 +445,14 @@ void items_begin_contains(struct items *walk, hibloom *filter, const hibloom_ite
     walk->talk.cleanup = retry_without_ro;
 }
 
+/* Carried out once at most: it is never begun anew. What a server forgot was added once, but
+ * to remove it there would be a wrong remove: so it ends, where an add goes on. */
+void items_begin_remove(struct items *walk, hibloom *filter, const hibloom_item *items, size_t n)
+{
+    begin(walk, filter, encoding_to_remove(), items, n, true);
+    walk->talk.task.removes = true;
+}
+
 void items_end(struct items *walk, bool *answers)
 {
     const bool answer_if_missing = walk->encoding->sets;
@@ -334,5 +461,6 @@ void items_end(struct items *walk, bool *answers)
         for (size_t i = 0; i < walk->n; i++)
             answers[i] = flags_has(walk->missing, i) == answer_if_missing;
     alloc.free(walk->missing);
+    alloc.free(walk->late);
     alloc.free(walk->memory);
 }

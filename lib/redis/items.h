@@ -1,4 +1,4 @@
-/* items.h: the tasks behind add and contains. */
+/* items.h: the tasks behind add, contains and remove. */
 #ifndef HIBLOOM_ITEMS_H
 #define HIBLOOM_ITEMS_H
 
@@ -15,8 +15,11 @@ struct window {
     uint32_t *item;       /* which they are */
     uint64_t *bits;       /* k an item */
     unsigned char *known; /* enum encoded_bit, as many */
+    uint32_t *order;      /* spanning: of its one run; else NULL */
+    uint32_t *from;
     struct run *run;
-    unsigned char *proven; /* by run; partitioned: by key */
+    unsigned char *proven; /* by run; where each exchange has bits of all items, by key */
+    uint32_t *answers;     /* likewise: replies to its commands, the guards' not counted */
 };
 
 /* Items that are hashed at a time; where there are segments, put in their order,
@@ -35,6 +38,7 @@ struct items {
     const hibloom_item *items;
     size_t n;
     unsigned char *missing;                       /* flags: not all its bits were set; NULL: nobody asks */
+    unsigned char *late;                          /* flags: it was not set, see run.late; NULL: that cannot be */
     void *memory;                                 /* what all arrays lie in */
     size_t item_bytes, guard_bytes, window_bytes; /* of commands */
     uint32_t window_items, chunk_items;           /* at most */
@@ -42,7 +46,9 @@ struct items {
     uint32_t before;                              /* replies of guards in front of those of items */
     struct chunk chunk;
     struct window windows[2];
+    uint64_t mark;    /* near_mark when it began */
     bool started;     /* a window was written */
+    unsigned clears;  /* that came between, for which something was sent again */
     bool held;        /* the first one, before it may be sent */
     unsigned last;    /* window that was written */
     uint32_t undo_at; /* the key where undoing is */
@@ -63,8 +69,9 @@ bool window_fill(struct items *, struct window *);
 /* exact: items_end is to tell what is new. */
 void items_begin_add(struct items *, hibloom *, const hibloom_item *, size_t n, bool exact);
 void items_begin_contains(struct items *, hibloom *, const hibloom_item *, size_t n);
+void items_begin_remove(struct items *, hibloom *, const hibloom_item *, size_t n); /* of a counting filter */
 
-/* Frees, and writes is_new or found if the task is OK; NULL where it was not asked. */
+/* Frees, and writes is_new, found or was_in if the task is OK; NULL where it was not asked. */
 void items_end(struct items *, bool *answers);
 
 #endif

@@ -43,10 +43,50 @@ size_t keys_at(char out[KEYS_SIZE], const char *name, bool several, uint32_t i)
     return len;
 }
 
+/* Other libraries': before the name, behind it, then the number if there is one; the same
+ * of what lies beside. Redisson puts no braces around a name that has one, which makes a
+ * {tag}, or it would be no name here. */
+static const struct form {
+    const char *before, *behind;
+    bool numbered;
+    const char *beside_before, *beside_behind, *beside_behind_tag;
+} forms[] = {
+    [HIBLOOM_KEYS_PYREBLOOM] = {"", ".", true, NULL, NULL, NULL},
+    [HIBLOOM_KEYS_RUEIDIS] = {"{", "}", false, "{", "}:c", NULL},
+    [HIBLOOM_KEYS_REDISSON] = {"", "", false, "{", "}:config", ":config"},
+    [HIBLOOM_KEYS_ORESTES] = {"", ":bits", false, NULL, NULL, NULL},
+};
+
+static size_t foreign_name(char out[KEYS_SIZE], const hibloom *filter, uint32_t i)
+{
+    const struct form *form = &forms[filter->spec.keys];
+    const int len = snprintf(out, KEYS_SIZE, "%s%s%s", form->before, filter->name, form->behind);
+
+    return (size_t)(form->numbered ? len + snprintf(out + len, KEYS_SIZE - (size_t)len, "%u", (unsigned)i) : len);
+}
+
+size_t keys_beside(char out[KEYS_SIZE], const hibloom *filter)
+{
+    const struct form *form = &forms[filter->spec.keys];
+    const bool tagged = form->beside_behind_tag != NULL && strchr(filter->name, '{') != NULL;
+
+    if (filter->spec.keys == HIBLOOM_KEYS_OWN || form->beside_before == NULL)
+        return 0;
+    return (size_t)snprintf(out, KEYS_SIZE, "%s%s%s", tagged ? "" : form->beside_before, filter->name,
+                            tagged ? form->beside_behind_tag : form->beside_behind);
+}
+
 size_t keys_name(char out[KEYS_SIZE], const hibloom *filter, uint32_t i)
 {
+    if (filter->spec.keys != HIBLOOM_KEYS_OWN)
+        return foreign_name(out, filter, i);
     /* before the spec is known there is but one */
     return keys_at(out, filter->name, filter->spec.bits != 0 && spec_keys(&filter->spec) > 1, i);
+}
+
+void keys_link(char out[HIBLOOM_NAME_MAX + STORE_LINK_NAME + 1], const char *name, uint32_t i)
+{
+    snprintf(out, HIBLOOM_NAME_MAX + STORE_LINK_NAME + 1, "%s:+%u", name, (unsigned)i);
 }
 
 /* Names are C strings, so no caller can choose one with a zero byte. */
@@ -62,7 +102,7 @@ size_t keys_temporary(char out[KEYS_SIZE], const hibloom *filter, uint32_t i, ch
     return len + 2;
 }
 
-/* CRC16 XMODEM (polynomial 0x1021, from 0) modulo 16384: Redis Cluster
+/* CRC16 XMODEM (polynomial 0x1021, from 0) modulo KEYS_SLOTS: Redis Cluster
  * specification, "Key distribution model". */
 uint16_t keys_slot(const char *key, size_t len)
 {
@@ -76,5 +116,5 @@ uint16_t keys_slot(const char *key, size_t len)
         const unsigned half = (unsigned char)tag[i / 2] >> (i % 2 == 0 ? 4 : 0);
         crc = crc << 4 ^ ((crc >> 12 ^ half) & 0xf) * 0x1021; /* 0x1021 shifted by 0 to 3: no bit is carried */
     }
-    return (uint16_t)(crc & 0x3fff);
+    return (uint16_t)(crc % KEYS_SLOTS);
 }

@@ -2,6 +2,9 @@
  *
  *   seen                      a filter of one key
  *   seen:0, seen:1, ...       of several; number 0 is the root
+ *   seen:+1, seen:+1:0, ...   the same of link number 1 of a growing filter, which is a filter
+ *                             of this name
+ *   {seen} and the like       another library's, and what that has beside it (hibloom_keys)
  *
  * In a cluster the part of a key between its first '{' and the next '}', if it
  * is not empty, decides the slot (Redis Cluster specification, "Hash tags"). */
@@ -11,7 +14,8 @@
 #include "base/store.h"
 
 /* Room for any of them. */
-#define KEYS_SIZE (HIBLOOM_NAME_MAX + 16) /* {} :65535 and for a temporary key a zero byte, a letter; the end */
+#define KEYS_SIZE \
+    (HIBLOOM_NAME_MAX + 20) /* {} :config, or {} :+31 :65535 and for a temporary key a zero byte, a letter; the end */
 
 /* Is this a filter's name? EINVAL, ERANGE. */
 hibloom_status keys_check(const char *name);
@@ -21,11 +25,29 @@ hibloom_status keys_check(const char *name);
 size_t keys_at(char out[KEYS_SIZE], const char *name, bool several, uint32_t i);
 size_t keys_name(char out[KEYS_SIZE], const hibloom *filter, uint32_t i);
 
+/* The key of what another library has beside the bitmap, always in its slot; 0: it has
+ * nothing. It is a counter of items, or a hash that says how large the bitmap is. */
+size_t keys_beside(char out[KEYS_SIZE], const hibloom *filter);
+
+static inline bool keys_have_counter(const hibloom_spec *spec)
+{
+    return spec->keys == HIBLOOM_KEYS_RUEIDIS;
+}
+
+static inline bool keys_have_config(const hibloom_spec *spec)
+{
+    return spec->keys == HIBLOOM_KEYS_REDISSON;
+}
+
+/* The name of link number i of a growing filter. */
+void keys_link(char out[HIBLOOM_NAME_MAX + STORE_LINK_NAME + 1], const char *name, uint32_t i);
+
 /* A key that is there only within a script, in the slot of key number i; `what`
  * tells two apart. */
 size_t keys_temporary(char out[KEYS_SIZE], const hibloom *filter, uint32_t i, char what);
 
-/* The cluster slot of a key. */
+/* The cluster slot of a key, one of so many. */
+#define KEYS_SLOTS 16384u
 uint16_t keys_slot(const char *key, size_t len);
 
 #endif

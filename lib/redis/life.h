@@ -23,7 +23,14 @@
 #define LIFE_PAUSE_MS 5
 #define LIFE_AFTER_ROOT_MS 1000 /* the other keys live longer than the root, so that it goes first */
 
-enum life_goal { LIFE_OPEN, LIFE_REPAIR, LIFE_DELETE, LIFE_DROP };
+enum life_goal { LIFE_OPEN, LIFE_REPAIR, LIFE_DELETE, LIFE_DROP, LIFE_GROW };
+
+/* A further link of a growing filter: its number, and its chain. */
+struct life_link {
+    uint32_t number;
+    uint64_t chain;
+    uint64_t generation; /* of its filter: a link that is older is left over from another one */
+};
 
 /* What is at one of the places that a name stands for: NAME, NAME:0. */
 struct life_place {
@@ -37,6 +44,10 @@ struct life {
     enum life_goal goal;
     const hibloom_spec *wanted; /* by an open; NULL: whatever is stored */
     unsigned attempts;          /* how often the places were read */
+    struct life_link link;      /* what is looked for; all 0: a filter of its own, or the first of a growing one */
+    uint64_t unlinked_chain;    /* a growing filter of which no further link is left: that chain */
+    uint64_t chain;             /* at the end: the root of a growing filter is marked, or has to go unmarked, and its
+                                   further links must be removed first: those of this chain; 0: no such thing */
     uint64_t until;             /* they are read again in any case; ms */
     unsigned patience;          /* how often bits in the way will still be waited for */
 
@@ -49,6 +60,7 @@ struct life {
 
     /* the filter that was found, or made */
     enum record_state root_state;
+    bool has_links;                                    /* it may have further ones */
     int64_t ttl_ms;                                    /* of the root */
     bool clearing_way;                                 /* it is not what the task is about, and goes */
     struct redis_range range;                          /* of its keys: those that are checked, made, unlinked now */
@@ -57,7 +69,7 @@ struct life {
     bool lost;                                         /* some seen[i] is not the id that is listed */
 
     /* create.c */
-    unsigned char *mine; /* a bit a key: made by this call */
+    unsigned char *mine; /* flags, of keys: made by this call */
     char *ids;           /* the list, once all are made */
     uint64_t newer;      /* a generation above the root's that a key has; 0: none (repair.c, too) */
 
@@ -83,6 +95,9 @@ void life_ask_place(struct talk *, struct outbox *, unsigned place);
 bool life_has_filter(const struct life *, unsigned place);
 unsigned life_other_place(const struct life *);
 
+/* Is it a growing filter's first link, whose root tells whether all of it is there? Then it is marked before it goes. */
+bool life_heads_chain(const hibloom *);
+
 /* Steps; each may be the first of a task. */
 void life_read_places(struct talk *, struct outbox *); /* open.c: and goes on with what is there */
 void life_check_keys(struct talk *, struct outbox *);  /* open.c: once the root is known */
@@ -90,6 +105,7 @@ void life_create(struct talk *, struct outbox *);      /* create.c: the root, fo
 void life_complete(struct talk *, struct outbox *);    /* create.c: from a root in the state creating on */
 void life_remove(struct talk *, struct outbox *);      /* remove.c: the handle's filter, or the one that was found */
 void life_remove_keys(struct talk *, struct outbox *); /* remove.c: from a root in the state removing on */
+void life_swap_grown(struct talk *, struct outbox *);  /* create.c: the handle's filter is followed by another link */
 void life_repair_keys(struct talk *, struct outbox *); /* repair.c: those of life.range that are lost */
 
 /* May bits in the way be waited for once more? */
@@ -129,7 +145,7 @@ void life_fail_taken(struct life *, const char *key);
 
 /* ---- The tasks ------------------------------------------------------------------- */
 
-/* For open, repair, delete by name; and for drop by handle. The end frees what the
+/* For open, repair, delete by name; and for drop and growth by handle. The end frees what the
  * task holds, and the handle's keys unless it has been opened or was before. */
 void life_begin(struct life *, enum life_goal, hibloom *, const hibloom_spec *wanted);
 void life_end(struct life *);

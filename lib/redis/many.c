@@ -10,6 +10,7 @@
 
 #define CHUNK (32u << 10)
 #define SAMPLE 512u
+#define GLANCE 64u
 #define PROOFS 128u /* guards at a time */
 
 /* What others have set may not be on their replicas yet: only an add of its own waits for that. */
@@ -21,6 +22,19 @@ static bool may_leave_out(const hibloom *filter, bool adds)
 static const struct bits *known_to(const struct many *many)
 {
     return may_leave_out(many->task.filter, many->task.adds) ? near_known(many->task.filter) : NULL;
+}
+
+/* How many of a sample of the next n items are known. */
+static size_t count_known(struct many *many, const struct bits *known, size_t n, size_t sample)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < sample; i++)
+        many->left[i] = many->items[many->at + i * (n / sample)];
+    bits_contains(known, many->left, sample, many->answers);
+    for (size_t i = 0; i < sample; i++)
+        count += many->answers[i];
+    return count;
 }
 
 /* A bare bitmap need not be there before it is added to. */
@@ -38,7 +52,7 @@ static bool goes_by_bitmaps(const hibloom *filter, size_t n, double sent, bool a
     const struct cost_server to = {server->bitfield, server->link_mb_s};
     const double items = sent * cost_item(&filter->spec, &to, !adds ? COST_LOOK_UP : exact ? COST_ADD_NEW : COST_ADD);
 
-    if (!bulk_can(filter))
+    if (!bulk_can(filter) || (adds && exact && filter->spec.counters != 0)) /* what is in is counted, too */
         return false;
     if (adds && !exact)
         return !server->may_not_merge && cost_merge(&filter->spec, &to, n) < items;
@@ -53,21 +67,15 @@ bool many_pays(const hibloom *filter, size_t n, bool adds, bool exact)
 
 /* ---- By whole bitmaps ------------------------------------------------------------------- */
 
-/* How many have to be sent, by a sample. */
+/* How many have to be sent. */
 static double expect_sent(struct many *many)
 {
     const size_t sample = many->n < SAMPLE ? many->n : SAMPLE;
     const struct bits *known = known_to(many);
-    size_t sent = 0;
 
     if (known == NULL)
         return (double)many->n;
-    for (size_t i = 0; i < sample; i++)
-        many->left[i] = many->items[i * (many->n / sample)];
-    bits_contains(known, many->left, sample, many->answers);
-    for (size_t i = 0; i < sample; i++)
-        sent += !many->answers[i];
-    return (double)many->n * (double)sent / (double)sample;
+    return (double)many->n * (double)(sample - count_known(many, known, many->n, sample)) / (double)sample;
 }
 
 /* Whether it is so. */
@@ -76,26 +84,33 @@ static bool begin_bulk(struct many *many)
     const bool adds = many->task.adds;
 
     many->phase = MANY_CHUNK;
-    if (!goes_by_bitmaps(many->task.filter, many->n, expect_sent(many), adds, many->exact))
+    if (!goes_by_bitmaps(many->task.filter, many->n, (double)many->n, adds, many->exact) ||
+        !goes_by_bitmaps(many->task.filter, many->n, expect_sent(many), adds, many->exact))
         return false;
-    if (adds && many->exact && (many->present = alloc.calloc(FLAGS_BYTES(many->n), 1)) == NULL) {
-        task_no_memory(&many->task);
-        many->phase = MANY_DONE;
-        return false;
-    }
+    if (adds && many->exact && (many->present = alloc.calloc(FLAGS_BYTES(many->n), 1)) == NULL)
+        return false; /* item by item there need be no memory for it */
     many->phase = MANY_BULK;
     many->mark = near_mark(many->task.filter);
     bulk_begin(&many->bulk, many->task.filter, many->items, many->n, adds ? many->present : many->yes);
     return true;
 }
 
-/* Who may not merge adds item by item. */
+static void drop_read(struct many *many)
+{
+    alloc.free(many->present);
+    many->present = NULL;
+    if (!many->task.adds)
+        memset(many->yes, 0, FLAGS_BYTES(many->n));
+}
+
+/* Who may not merge, or has no memory for bitmaps, goes item by item. */
 static void end_bulk(struct many *many)
 {
-    const bool merges = many->task.adds && !many->exact;
+    const bool merges = many->task.adds && !many->exact, denied = merges && many->inner.status == HIBLOOM_EDENIED;
 
-    if (merges && many->inner.status == HIBLOOM_EDENIED && many->task.status == HIBLOOM_OK) {
-        redis_filter_of(many->task.filter)->server->may_not_merge = true;
+    if (many->task.status == HIBLOOM_OK && (denied || many->inner.status == HIBLOOM_ENOMEM)) {
+        redis_filter_of(many->task.filter)->server->may_not_merge |= denied;
+        drop_read(many);
     } else {
         task_end_as(&many->task, &many->inner);
         if (many->present == NULL)
@@ -126,10 +141,20 @@ static void note_touched(struct many *many, const hibloom_item *items, const boo
             many->touched[hasher.indexes(&hasher, items[i].data, items[i].len, bits)] = 1;
 }
 
+/* What is worth looking at: where a few items are all new the rest most often are, too. To look at
+ * them cost some percent of a call; what is sent though it is known is answered as rightly. */
+static const struct bits *known_to_chunk(struct many *many)
+{
+    const struct bits *known = known_to(many);
+
+    if (known == NULL || many->chunk < 4 * GLANCE || count_known(many, known, many->chunk, GLANCE) > 0)
+        return known;
+    return NULL;
+}
+
 static void take_chunk(struct many *many)
 {
     hibloom *filter = many->task.filter;
-    const struct bits *known = known_to(many);
     const hibloom_item *items = many->items + many->at;
 
     if (many->present != NULL && many->mark != near_mark(filter)) { /* cleared since, perhaps */
@@ -137,6 +162,7 @@ static void take_chunk(struct many *many)
         many->present = NULL;
     }
     many->chunk = many->n - many->at < CHUNK ? many->n - many->at : CHUNK;
+    const struct bits *known = known_to_chunk(many);
     many->count = many->known = 0;
     many->mark = near_mark(filter);
     many->since_ns = many->begun_ns; /* one good guard in a call is enough for all that it leaves out */
@@ -182,9 +208,7 @@ static void drop_found(struct many *many)
     many->since_ns = clock_now_ns();
     note_touched(many, many->left, many->answers, many->count);
     for (size_t i = 0; i < many->count; i++)
-        if (many->answers[i])
-            near_learn(many->task.filter, &many->left[i], 1, many->mark);
-        else
+        if (!many->answers[i])
             many->left[left++] = many->left[i];
     many->count = left;
 }
@@ -200,16 +224,8 @@ static bool half_is_found(const struct many *many)
 
 static void take_answers(struct many *many)
 {
-    const bool adds = many->task.adds;
-    size_t learned = 0;
-
-    for (size_t i = 0; i < many->count; i++) {
-        if (!adds || many->exact)
-            note_answer(many, many->which[i], many->answers[i]);
-        if (adds || many->answers[i])
-            many->left[learned++] = many->left[i];
-    }
-    near_learn(many->task.filter, many->left, learned, many->mark);
+    for (size_t i = 0; i < many->count && (!many->task.adds || many->exact); i++)
+        note_answer(many, many->which[i], many->answers[i]);
 }
 
 /* ---- What is proven ----------------------------------------------------------------------- */
@@ -266,6 +282,15 @@ static void prove(struct many *many)
     talk_begin(&many->proof.talk, many->task.filter, ask_proofs);
 }
 
+/* What is left of the chunk; where nothing is, what was left out is proven. */
+static void send_left(struct many *many)
+{
+    if (many->count > 0)
+        send(many);
+    else
+        prove(many);
+}
+
 /* ---- One after the other -------------------------------------------------------------------- */
 
 static void end_inner(struct many *many)
@@ -317,14 +342,10 @@ static bool go_on(struct many *many)
             if (many->at == many->n)
                 return false;
             take_chunk(many);
-            if (many->count == 0) {
-                prove(many);
-                return true;
-            }
             if (looks_first(many->task.filter, many->count, many->task.adds, many->exact))
                 look(many, MANY_SAMPLE, 0, SAMPLE);
             else
-                send(many);
+                send_left(many);
             return true;
         case MANY_SAMPLE:
             if (half_is_found(many))
@@ -334,10 +355,7 @@ static bool go_on(struct many *many)
             return true;
         case MANY_LOOK:
             drop_found(many);
-            if (many->count > 0)
-                send(many);
-            else
-                prove(many);
+            send_left(many);
             return true;
         case MANY_ITEMS:
             take_answers(many);
@@ -354,8 +372,7 @@ static enum task_next next(struct task *task, struct outbox *outbox)
     bool more = many->phase != MANY_BEGIN || (task->status == HIBLOOM_OK && go_on(many));
 
     while (more && many->phase != MANY_DONE) {
-        task_fail_too(&many->inner, task); /* what the carrier has noted is for it to deal with */
-        const enum task_next what = many->inner.class->next(&many->inner, outbox);
+        const enum task_next what = task_next_inner(task, outbox);
         if (what != TASK_DONE)
             return what;
         end_inner(many);
@@ -365,23 +382,7 @@ static enum task_next next(struct task *task, struct outbox *outbox)
     return TASK_DONE;
 }
 
-static void reply(struct task *task, uint32_t tag, uint32_t index, const struct reply *reply)
-{
-    struct many *many = (struct many *)task;
-
-    task_fail_too(&many->inner, task);
-    many->inner.class->reply(&many->inner, tag, index, reply);
-}
-
-/* Of items only: what else is sent here changes nothing, or is its own guard. */
-static bool take_guard(struct task *task, uint32_t tag, const struct reply *reply)
-{
-    struct many *many = (struct many *)task;
-
-    return task->status == HIBLOOM_OK && many->inner.take_guard(&many->inner, tag, reply);
-}
-
-static const struct task_class many_class = {next, reply};
+static const struct task_class many_class = {next, task_reply_inner};
 
 /* ---- Its begin and end ------------------------------------------------------------------------ */
 
@@ -391,14 +392,11 @@ static void again(struct task *task)
     struct many *many = (struct many *)task;
 
     near_forget(task->filter);
-    alloc.free(many->present);
-    many->present = NULL;
+    drop_read(many);
     task->status = HIBLOOM_OK;
     many->phase = MANY_BEGIN;
     many->at = many->chunk = many->count = many->spared = 0;
     many->begun_ns = clock_now_ns();
-    if (!task->adds)
-        memset(many->yes, 0, FLAGS_BYTES(many->n));
 }
 
 static void begin(struct many *many, hibloom *filter, const hibloom_item *items, size_t n)
@@ -410,7 +408,7 @@ static void begin(struct many *many, hibloom *filter, const hibloom_item *items,
                                    .filter = filter,
                                    .inner = &many->inner,
                                    .again = again,
-                                   .take_guard = take_guard},
+                                   .take_guard = task_take_guard_inner},
                           .items = items,
                           .n = n,
                           .begun_ns = clock_now_ns()};
@@ -448,9 +446,34 @@ void many_end(struct many *many, bool *answers)
     if (many->task.status == HIBLOOM_OK)
         redis_filter_of(many->task.filter)->server->stats.items_near += many->spared;
     if (many->task.status == HIBLOOM_OK && answers != NULL)
-        for (size_t i = 0; i < many->n; i++)
-            answers[i] = flags_has(many->yes, i);
+        flags_read(many->yes, answers, many->n);
     alloc.free(many->left);
     alloc.free(many->yes);
     alloc.free(many->present);
+}
+
+void plain_begin_add(struct plain *call, hibloom *filter, const hibloom_item *items, size_t n, bool exact)
+{
+    call->is_many = many_pays(filter, n, true, exact);
+    if (call->is_many)
+        many_begin_add(&call->many, filter, items, n, exact);
+    else
+        items_begin_add(&call->items, filter, items, n, exact);
+}
+
+void plain_begin_contains(struct plain *call, hibloom *filter, const hibloom_item *items, size_t n)
+{
+    call->is_many = many_pays(filter, n, false, true);
+    if (call->is_many)
+        many_begin_contains(&call->many, filter, items, n);
+    else
+        items_begin_contains(&call->items, filter, items, n);
+}
+
+void plain_end(struct plain *call, bool *answers)
+{
+    if (call->is_many)
+        many_end(&call->many, answers);
+    else
+        items_end(&call->items, answers);
 }

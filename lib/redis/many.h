@@ -63,4 +63,18 @@ void many_begin_contains(struct many *, hibloom *, const hibloom_item *, size_t 
 /* As items_end. */
 void many_end(struct many *, bool *answers);
 
+/* A call on one filter, or one link: all of its items, or not all. */
+struct plain {
+    union {
+        struct task task; /* to be run, which is one of: */
+        struct items items;
+        struct many many;
+    };
+    bool is_many;
+};
+
+void plain_begin_add(struct plain *, hibloom *, const hibloom_item *, size_t n, bool exact);
+void plain_begin_contains(struct plain *, hibloom *, const hibloom_item *, size_t n);
+void plain_end(struct plain *, bool *answers);
+
 #endif

@@ -3,8 +3,6 @@
 #include "base/alloc.h"
 #include "spec/spec.h"
 
-#include <string.h>
-
 struct near *near_make(uint32_t max_age_ms)
 {
     struct near *near = alloc.calloc(1, sizeof *near);
@@ -39,7 +37,6 @@ void near_forget(hibloom *filter)
         return;
     own->server->near_room += own->near->bits.bytes;
     bits_free(&own->near->bits);
-    explicit_bzero(&own->near->bits, sizeof own->near->bits); /* the seed */
 }
 
 const struct bits *near_known(hibloom *filter)
@@ -67,8 +64,7 @@ static bool begin(hibloom *filter, uint64_t mark)
     return true;
 }
 
-/* Those that may be learned into; NULL: none. */
-static struct bits *may_learn(hibloom *filter, uint64_t mark)
+struct bits *near_to_learn(hibloom *filter, uint64_t mark)
 {
     struct near *near = redis_filter_of(filter)->near;
 
@@ -77,17 +73,9 @@ static struct bits *may_learn(hibloom *filter, uint64_t mark)
     return near_known(filter) != NULL || begin(filter, mark) ? &near->bits : NULL;
 }
 
-void near_learn(hibloom *filter, const hibloom_item *items, size_t n, uint64_t mark)
-{
-    struct bits *bits = n > 0 ? may_learn(filter, mark) : NULL;
-
-    if (bits != NULL)
-        bits_add(bits, items, n, NULL);
-}
-
 void near_learn_bits(hibloom *filter, const struct bits *more, uint32_t from, uint32_t to, uint64_t mark)
 {
-    struct bits *bits = may_learn(filter, mark);
+    struct bits *bits = near_to_learn(filter, mark);
     const size_t len = more->key_bytes;
 
     for (uint32_t i = from; bits != NULL && i < to && i < bits->bytes / len; i++)

@@ -30,11 +30,11 @@ uint64_t near_mark(const hibloom *);
 const struct bits *near_known(hibloom *);
 void near_forget(hibloom *);
 
-/* The items are in, as a server has said since near_mark was `mark`. Where there is no
- * memory for it they are not learned. */
-void near_learn(hibloom *, const hibloom_item *, size_t n, uint64_t mark);
+/* Where to set what is in, as a server has said since near_mark was `mark`; NULL: it is not
+ * to be learned, or there is no memory for it. */
+struct bits *near_to_learn(hibloom *, uint64_t mark);
 
-/* The same of all bits of the keys from `from` to below `to`, which `bits` begins with. */
+/* Learns all bits of the keys from `from` to below `to`, which `bits` begins with. */
 void near_learn_bits(hibloom *, const struct bits *bits, uint32_t from, uint32_t to, uint64_t mark);
 
 /* Was a guard of key number i good, asked by a call that began no longer than the greatest age before then? */

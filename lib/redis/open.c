@@ -6,9 +6,12 @@
 #include "redis/life.h"
 #include "base/alloc.h"
 #include "redis/store.h"
+#include "redis/near.h"
 #include "base/clock.h"
+#include "base/number.h"
 #include "spec/spec.h"
 
+#include <inttypes.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -109,12 +112,71 @@ static bool ask_next_keys(struct life *life, struct outbox *outbox)
 
 /* ---- Attaching a bare bitmap ------------------------------------------------------ */
 
+/* A longer string was filled by another spec, by which other bits are asked for. One bit may lie
+ * behind the bitmap: bloomfilter-rb makes room by it. */
+static void refuse_longer(struct talk *talk)
+{
+    hibloom *filter = talk->task.filter;
+    const struct redis_filter *own = redis_filter_of(filter);
+    const uint64_t most = spec_bitmap_bits(&filter->spec) / 8 + 1;
+    char name[KEYS_SIZE];
+
+    for (uint32_t i = 0; i < own->count; i++)
+        if (own->keys[i].length > most) {
+            keys_name(name, filter, i);
+            task_fail(&talk->task, HIBLOOM_EMISMATCH,
+                      "'%s' has %" PRIu64 " bytes, and a bitmap of this spec at most %" PRIu64
+                      ": give the numbers that it was filled with",
+                      name, own->keys[i].length, most);
+        }
+}
+
 static void attach_keys(struct talk *talk, struct outbox *outbox)
 {
-    if (!ask_next_keys(life_of(talk), outbox))
+    if (!ask_next_keys(life_of(talk), outbox)) {
+        refuse_longer(talk);
         return;
+    }
+    guard_ask_config(talk->task.filter, outbox, redis_filter_of(talk->task.filter)->count);
     talk->take = guard_take_before;
     talk->step = attach_keys;
+}
+
+/* A config says how large the bitmap is. */
+static void take_config(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+    hibloom_spec *spec = &talk->task.filter->spec;
+    uint64_t number = 0;
+
+    if (reply->type == REDIS_REPLY_NIL)
+        guard_fail_config(&talk->task, false, "");
+    else if (reply->type == REDIS_REPLY_ERROR && refusal_of(reply->text) == REFUSAL_WRONGTYPE)
+        guard_fail_config(&talk->task, true, "is no hash");
+    else if (!task_expect(&talk->task, reply, REDIS_REPLY_STRING, 0))
+        return;
+    else if (number_parse(reply->text, strlen(reply->text), index == 0 ? UINT32_MAX - 1u : HIBLOOM_HASHES_MAX,
+                          &number) != HIBLOOM_OK ||
+             number == 0)
+        guard_fail_config(&talk->task, true,
+                          index == 0 ? "says no size of 1 to 4294967294" : "says no hashIterations of 1 to 128");
+    else if (index == 0)
+        spec->bits = number;
+    else
+        spec->hashes = (uint32_t)number;
+}
+
+static void attach_sized(struct talk *talk, struct outbox *outbox)
+{
+    redis_filter_make(&talk->task, &talk->task.filter->spec);
+    if (talk->task.status == HIBLOOM_OK)
+        attach_keys(talk, outbox);
+}
+
+static void ask_config(struct talk *talk, struct outbox *outbox)
+{
+    guard_ask_config(talk->task.filter, outbox, 0);
+    talk->take = take_config;
+    talk->step = attach_sized;
 }
 
 /* A filter of the name may lie where this bitmap has no key. */
@@ -125,10 +187,10 @@ static void attach(struct talk *talk, struct outbox *outbox)
     if (life_has_filter(life, PLACE_ALONE) || life_has_filter(life, PLACE_ROOT))
         task_fail(&talk->task, HIBLOOM_EMISMATCH, "'%s' is no bare bitmap but a filter with a spec: open it",
                   talk->task.filter->name);
+    else if (spec_is_unsized(life->wanted))
+        ask_config(talk, outbox);
     else
-        redis_filter_make(&talk->task, life->wanted);
-    if (talk->task.status == HIBLOOM_OK)
-        attach_keys(talk, outbox);
+        attach_sized(talk, outbox);
 }
 
 /* ---- Judging --------------------------------------------------------------- */
@@ -144,14 +206,44 @@ void life_adopt(struct life *life, const hibloom_spec *spec, const struct record
     own->generation = record->generation;
     own->keys[record->key].id = record->id;
     own->keys[record->key].epoch = record->epoch;
+    own->grown = record->state == RECORD_GROWN;
     own->proven_ms = clock_now_ms();
 }
 
+/* Links look like filters: is this the one that is looked for, or the filter of its own? What is left over
+ * of another filter of the name gives way. False: no, which is noted; of what is to be deleted that is all. */
+static bool is_wanted_link(struct life *life, const struct record *record)
+{
+    const struct life_link *link = &life->link;
+    struct task *task = &life->talk.task;
+    hibloom_spec spec;
+    bool goes_on = false;
+
+    if (spec_adopt(&spec, NULL, record->text) != HIBLOOM_OK) {
+        task_no_memory(task);
+    } else if (spec.link == link->number && spec.chain == link->chain) {
+        goes_on = true;
+    } else if (spec.link == link->number && life->wanted != NULL && record->generation < link->generation) {
+        goes_on = life->clearing_way = true;
+    } else if (life->goal != LIFE_DELETE || link->number == 0) {
+        task_fail(task, HIBLOOM_EMISMATCH,
+                  spec.link == 0
+                      ? "'%s' is a filter of its own, in the way of a growing one: choose another name"
+                      : "'%s' is a further link of a growing filter that is not this one: open, or delete, that",
+                  task->filter->name);
+    }
+    explicit_bzero(&spec, sizeof spec);
+    return goes_on;
+}
+
 /* The stored spec, if it is the wanted one; one that is about to go need not be.
- * False: it failed, or life_again was called. */
+ * False: it failed, or life_again was called, or nothing follows. */
 static bool adopt_place(struct life *life, unsigned place)
 {
     const struct record *record = &life->place[place].record;
+
+    if (!is_wanted_link(life, record))
+        return false;
     const bool goes = life->clearing_way || record->state == RECORD_REMOVING;
     struct task *task = &life->talk.task;
     hibloom_spec spec;
@@ -188,7 +280,8 @@ static void judge_filter(struct talk *talk, unsigned place)
 
     if (!adopt_place(life, place))
         return;
-    if (place == PLACE_ROOT && life->root_state == RECORD_REMOVING)
+    life->has_links = life_heads_chain(talk->task.filter) && life->root_state != RECORD_CREATING;
+    if (life->root_state == RECORD_REMOVING)
         talk->step = life_remove_keys;
     else if (life->goal == LIFE_DELETE || life->clearing_way)
         talk->step = life_remove;
@@ -205,9 +298,9 @@ static void judge_both(struct talk *talk)
     struct life *life = life_of(talk);
 
     life->clearing_way = true;
-    if (life->place[PLACE_ROOT].record.state != RECORD_READY)
+    if (!record_is_ready(life->place[PLACE_ROOT].record.state))
         judge_filter(talk, PLACE_ROOT);
-    else if (life->place[PLACE_ALONE].record.state != RECORD_READY)
+    else if (!record_is_ready(life->place[PLACE_ALONE].record.state))
         judge_filter(talk, PLACE_ALONE);
     else
         task_fail(&talk->task, HIBLOOM_EMISMATCH, "'%s' and '%s:0' hold two different filters of this name: delete one",
@@ -417,8 +510,13 @@ bool life_draw_id(struct task *task, uint64_t *id)
 
 void life_begin(struct life *life, enum life_goal goal, hibloom *filter, const hibloom_spec *wanted)
 {
+    if (goal == LIFE_DROP)
+        near_forget(filter);
     memset(life, 0, sizeof *life);
-    talk_begin(&life->talk, filter, goal == LIFE_DROP ? life_remove : life_read_places);
+    talk_begin(&life->talk, filter,
+               goal == LIFE_DROP   ? life_remove
+               : goal == LIFE_GROW ? life_swap_grown
+                                   : life_read_places);
     life->goal = goal;
     life->wanted = wanted;
     life->patience = LIFE_PATIENCE;
@@ -431,7 +529,7 @@ void life_end(struct life *life)
 
     if (life->goal == LIFE_OPEN && life->talk.task.status == HIBLOOM_OK) /* what its own opening met was before it */
         redis_filter_of(filter)->restarts = redis_filter_of(filter)->server->stats.restarts;
-    else if (life->goal != LIFE_DROP)
+    else if (life->goal != LIFE_DROP && life->goal != LIFE_GROW)
         redis_filter_free(filter);
     alloc.free(life->mine);
     alloc.free(life->ids);

@@ -10,7 +10,7 @@
 
 _Static_assert(RECORD_END == 2140, "RECORD_FROM_END says so");
 
-static const char format_name[] = "hibloom1"; /* and its version */
+static const char format_name[] = RECORD_FORMAT;
 
 /* What the crc is of, beside the text: these columns of the trailer. */
 #define SUMMED " %04" PRIu32 " %09" PRIu64 " %05" PRIu32 "/%05" PRIu32
@@ -40,21 +40,9 @@ static bool read_number(const char *trailer, size_t at, size_t digits, uint64_t 
     return number_parse(trailer + at, digits, UINT64_MAX, out) == HIBLOOM_OK;
 }
 
-static bool read_hex(const char *text, size_t digits, uint64_t *out)
-{
-    *out = 0;
-    for (size_t i = 0; i < digits; i++) {
-        const int digit = number_hex_digit(text[i]);
-        if (digit < 0)
-            return false;
-        *out = *out << 4 | (unsigned)digit;
-    }
-    return true;
-}
-
 bool record_parse_id(const char *digits, uint64_t *id)
 {
-    return read_hex(digits, RECORD_ID_DIGITS, id);
+    return number_parse_hex(digits, RECORD_ID_DIGITS, id);
 }
 
 static bool says_filter(const char trailer[RECORD_TRAILER])
@@ -66,6 +54,9 @@ static bool says_filter(const char trailer[RECORD_TRAILER])
 static const char columns[] =
     " 0000 000000000 00000/00000 ffffffff s 0000000000000000 ffffffffffffffff 0000000000 hibloom1";
 
+/* Any of these stands at s. */
+static const char states[] = {RECORD_READY, RECORD_GROWN, RECORD_CREATING, RECORD_REMOVING};
+
 static bool has_columns(const char trailer[RECORD_TRAILER])
 {
     for (size_t i = 0; i < RECORD_TRAILER; i++) {
@@ -73,7 +64,7 @@ static bool has_columns(const char trailer[RECORD_TRAILER])
         const bool digit = c >= '0' && c <= '9';
         if (columns[i] == '0'   ? !digit
             : columns[i] == 'f' ? !digit && !(c >= 'a' && c <= 'f')
-            : columns[i] == 's' ? c != RECORD_READY && c != RECORD_CREATING && c != RECORD_REMOVING
+            : columns[i] == 's' ? memchr(states, c, sizeof states) == NULL
                                 : c != columns[i])
             return false;
     }
@@ -86,7 +77,7 @@ bool record_parse(const char trailer[RECORD_TRAILER], struct record *record)
 
     if (!has_columns(trailer) || !read_number(trailer, 1, 4, &text_len) ||
         !read_number(trailer, 6, 9, &record->bytes) || !read_number(trailer, 16, 5, &key) ||
-        !read_number(trailer, 22, 5, &keys) || !read_hex(trailer + 28, 8, &crc) ||
+        !read_number(trailer, 22, 5, &keys) || !number_parse_hex(trailer + 28, 8, &crc) ||
         !read_number(trailer, 39, RECORD_GENERATION, &record->generation) ||
         !record_parse_id(trailer + 56, &record->id) || !read_number(trailer, 73, 10, &record->epoch))
         return false;
@@ -103,12 +94,17 @@ uint64_t record_list_bytes(uint32_t key, uint32_t keys)
     return key == 0 && keys > 1 ? (uint64_t)keys * RECORD_ID_DIGITS : 0;
 }
 
-uint64_t record_trailer_at(const struct record *record)
+uint64_t record_trailer_of(uint64_t bytes, uint32_t key, uint32_t keys, size_t text_len)
 {
-    return record->bytes + record_list_bytes(record->key, record->keys) + record->text_len;
+    return bytes + record_list_bytes(key, keys) + text_len;
 }
 
-/* The text must be canonical, and bits and keys those that it tells. */
+uint64_t record_trailer_at(const struct record *record)
+{
+    return record_trailer_of(record->bytes, record->key, record->keys, record->text_len);
+}
+
+/* The text must be canonical, and bits and keys those that it tells; and the keys are ours. */
 static bool read_text(const char *end, size_t len, struct record *record)
 {
     hibloom_spec spec;
@@ -118,8 +114,8 @@ static bool read_text(const char *end, size_t len, struct record *record)
     memcpy(record->text, end + len - RECORD_TRAILER - record->text_len, record->text_len);
     record->text[record->text_len] = '\0';
     return strlen(record->text) == record->text_len && record->crc == record_crc(record, record->text) &&
-           spec_adopt(&spec, NULL, record->text) == HIBLOOM_OK && record->keys == spec_keys(&spec) &&
-           record->bytes == spec_bitmap_bytes(&spec);
+           spec_adopt(&spec, NULL, record->text) == HIBLOOM_OK && spec.keys == HIBLOOM_KEYS_OWN &&
+           record->keys == spec_keys(&spec) && record->bytes == spec_bitmap_bytes(&spec);
 }
 
 enum record_found record_read_end(const char *end, size_t len, struct record *record)
@@ -136,10 +132,7 @@ enum record_found record_read_end(const char *end, size_t len, struct record *re
 
 void record_ask_end(struct commands *out, struct argument key)
 {
-    command_start(out, 4, "GETRANGE");
-    command_argument(out, key);
-    command_text(out, RECORD_FROM_END);
-    command_text(out, "-1");
+    command_getrange_end(out, key, RECORD_FROM_END);
 }
 
 void record_identity(uint64_t generation, uint64_t id, char out[RECORD_IDENTITY + 1])

@@ -20,11 +20,14 @@
 #include "base/store.h"
 #include "resp/command.h"
 
+#define RECORD_EPOCH_MAX UINT64_C(9999999999)
 #define RECORD_TRAILER 92u
 #define RECORD_ID_DIGITS 16u                                 /* of an id in the list */
 #define RECORD_END (RECORD_TRAILER + HIBLOOM_SPEC_TEXT_SIZE) /* bytes at the end of a key that hold text and trailer */
 #define RECORD_TRAILER_FROM_END "-92"
-#define RECORD_FROM_END "-2140" /* so GETRANGE counts them */
+#define RECORD_FROM_END "-2140"  /* so GETRANGE counts them */
+#define RECORD_FORMAT "hibloom1" /* and its version: the last bytes of each key */
+#define RECORD_FORMAT_FROM_END "-8"
 
 /* Where things stand in the trailer. */
 #define RECORD_STATE_AT 37u
@@ -32,13 +35,23 @@
 #define RECORD_GENERATION 16u  /* bytes of a generation */
 #define RECORD_IDENTITY 33u
 
-enum record_state { RECORD_READY = 'r', RECORD_CREATING = 'c', RECORD_REMOVING = 'x' };
+enum record_state {
+    RECORD_READY = 'r',
+    RECORD_GROWN = 'g', /* ready, and a further link of the filter is, too */
+    RECORD_CREATING = 'c',
+    RECORD_REMOVING = 'x'
+};
+
+static inline bool record_is_ready(enum record_state state)
+{
+    return state == RECORD_READY || state == RECORD_GROWN;
+}
 
 struct record {
     uint32_t text_len, key, keys;
     uint64_t bytes; /* of bits */
     uint32_t crc;
-    uint64_t generation, id, epoch;
+    uint64_t generation, id, epoch; /* epoch: up to RECORD_EPOCH_MAX */
     enum record_state state;
     char text[HIBLOOM_SPEC_TEXT_SIZE]; /* only record_read_end fills it */
 };
@@ -66,6 +79,7 @@ enum record_found record_read_end(const char *end, size_t len, struct record *);
 /* Bytes of a key's list, and where its trailer begins. */
 uint64_t record_list_bytes(uint32_t key, uint32_t keys);
 uint64_t record_trailer_at(const struct record *);
+uint64_t record_trailer_of(uint64_t bytes, uint32_t key, uint32_t keys, size_t text_len);
 
 /* "GENERATION ID", by which scripts compare. */
 void record_identity(uint64_t generation, uint64_t id, char out[RECORD_IDENTITY + 1]);

@@ -10,16 +10,20 @@
  * be removed again. */
 #include "redis/life.h"
 #include "redis/scripts.h"
+#include "spec/spec.h"
 
 void life_ask_unlink(struct life *life, struct outbox *outbox, uint32_t i, bool by_id, const char *state)
 {
     hibloom *filter = life->talk.task.filter;
-    char name[KEYS_SIZE];
+    char name[KEYS_SIZE], beside[KEYS_SIZE];
     struct commands *out = &outbox->commands;
     const struct argument key = redis_begin(filter, outbox, i, i, name);
+    const size_t len = keys_beside(beside, filter);
 
-    script_start(out, SCRIPT_UNLINK, 1, 3);
+    script_start(out, SCRIPT_UNLINK, len > 0 ? 2 : 1, 3);
     command_argument(out, key);
+    if (len > 0)
+        command_argument(out, (struct argument){beside, len});
     redis_expect(out, filter, i, by_id ? RECORD_IDENTITY : RECORD_GENERATION);
     command_text(out, state);
     outbox_end(outbox);
@@ -78,7 +82,12 @@ static void remove_root(struct life *life, struct outbox *outbox)
 void life_remove_keys(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
+    const uint64_t id = redis_filter_of(talk->task.filter)->keys[0].id;
 
+    if (life->has_links && life->unlinked_chain != id) {
+        life->chain = id;
+        return;
+    }
     if (!redis_next_step(talk->task.filter, &life->range)) {
         remove_root(life, outbox);
         return;
@@ -121,7 +130,7 @@ static void not_removed(struct talk *talk, bool gone)
 static void judge_mark(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
-    const struct redis_filter *own = redis_filter_of(talk->task.filter);
+    struct redis_filter *own = redis_filter_of(talk->task.filter);
     const struct record *there = &life->answer_record;
     const bool same = there->generation == own->generation && there->id == own->keys[0].id;
 
@@ -130,10 +139,18 @@ static void judge_mark(struct talk *talk, struct outbox *outbox)
         life->root_state = RECORD_REMOVING;
         life->answer = '+';
     }
-    if (life->answer == '+')
+    if (life->answer == '+') {
         life_remove_keys(talk, outbox);
-    else
+    } else if (life->answer == '=' && same && there->state == RECORD_GROWN && !own->grown) {
+        own->grown = true; /* since this handle looked */
+        life_remove(talk, outbox);
+    } else
         not_removed(talk, life->answer == '=' && !same);
+}
+
+bool life_heads_chain(const hibloom *filter)
+{
+    return spec_has_links(&filter->spec) && filter->spec.link == 0;
 }
 
 /* ---- All of it ---------------------------------------------------------------------- */
@@ -169,15 +186,15 @@ void life_remove(struct talk *talk, struct outbox *outbox)
     life->answer = '=';
     if (filter->bare) {
         remove_bare(talk, outbox);
-    } else if (redis_filter_of(filter)->count == 1) {
+    } else if (redis_filter_of(filter)->count == 1 && !life_heads_chain(filter)) {
         life_ask_unlink(life, outbox, 0, true, "");
         talk->take = life_take_unlinked;
         talk->step = judge_alone;
     } else {
         if (life->root_state != RECORD_CREATING)
-            life->root_state = RECORD_READY;
-        const struct record root = redis_filter_record(filter, 0);
-        life_ask_swap(life, outbox, life->root_state, record_trailer_at(&root), (struct argument){"", 0},
+            life->root_state = redis_filter_of(filter)->grown ? RECORD_GROWN : RECORD_READY;
+        life->has_links = life_heads_chain(filter) && life->root_state != RECORD_CREATING;
+        life_ask_swap(life, outbox, life->root_state, redis_trailer_at(filter, 0), (struct argument){"", 0},
                       (struct argument){"", 0}, RECORD_REMOVING, "");
         talk->take = take_mark;
         talk->step = judge_mark;

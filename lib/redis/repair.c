@@ -55,9 +55,9 @@ static void judge_made(struct talk *talk, struct outbox *outbox)
     life->made = life->answer == '+';
     own->keys[i].id = life->seen[i - life->range.first] = life->answer_record.id;
     record_format_id(own->keys[i].id, then);
-    life_ask_swap(life, outbox, RECORD_READY, life_list_at(life, i),
+    life_ask_swap(life, outbox, life->root_state, life_list_at(life, i),
                   (struct argument){&life->list[(i - life->range.first) * RECORD_ID_DIGITS], RECORD_ID_DIGITS},
-                  (struct argument){then, RECORD_ID_DIGITS}, RECORD_READY, life->ttl_ms < 0 ? "0" : "1");
+                  (struct argument){then, RECORD_ID_DIGITS}, life->root_state, life->ttl_ms < 0 ? "0" : "1");
     talk->take = life_take_answer;
     talk->step = judge_listed;
 }

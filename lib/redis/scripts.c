@@ -14,7 +14,7 @@
 /* clang-format off */
 
 /* A trailer with digits where they have to be. */
-#define PATTERN "'^ %d+ %d+ %d+/%d+ %x+ [crx] %d+ %x+ %d+ hibloom1$'"
+#define PATTERN "'^ %d+ %d+ %d+/%d+ %x+ [cgrx] %d+ %x+ %d+ hibloom1$'"
 
 #define COMMON \
     "local key, call, at = KEYS[1], redis.call, tonumber(ARGV[1])\n" \
@@ -71,8 +71,10 @@ static const char swap[] = COMMON
     "call('SETRANGE', key, at + 37, ARGV[7])\n"
     "return '+'\n";
 
-/* ARGV then: state or ''. Gives 1 if it was that, else 0; -1 where it is no filter. */
+/* KEYS[2]: what another library has beside its bitmap, if anything, as in expire. ARGV
+ * then: state or ''. Gives 1 if it was that, else 0; -1 where it is no filter. */
 static const char unlink_[] = COMMON
+    "if KEYS[2] and not trailer then call('UNLINK', KEYS[2]) end\n"
     "if size == 0 or size <= at then return 0 end\n"
     "if not is(trailer, ARGV[2]) then\n"
     "  return trailer and trailer:match(" PATTERN ") and 0 or -1\n"
@@ -84,10 +86,12 @@ static const char unlink_[] = COMMON
  * arrives late does not empty what was added behind another one. Gives the length;
  * of another epoch, the trailer; -1 where it is no such key, or not ready. What may
  * be refused, a write on a full server and PEXPIRE, comes before bits are gone. (The
- * write is the new epoch; of a bare bitmap its last byte, unchanged.) */
+ * write is the new epoch; of a bare bitmap its last byte, unchanged.) KEYS[2]: a counter,
+ * which is 0 then. */
 static const char clear[] = COMMON
     "if not is(trailer, ARGV[2]) then return -1 end\n"
-    "if trailer and not (trailer:match(" PATTERN ") and trailer:sub(38, 38) == 'r') then return -1 end\n"
+    "if trailer and not (trailer:match(" PATTERN ") and trailer:sub(38, 38):match('[gr]')) then return -1 end\n"
+    "if KEYS[2] then call('DECRBY', KEYS[2], call('GET', KEYS[2]) or '0') end\n"
     "if size == 0 then return 0 end\n"
     "if trailer and tonumber(trailer:sub(74, 83)) ~= tonumber(ARGV[4]) then return trailer end\n"
     "local ttl, tail, from = call('PTTL', key), '\\0', size - 1\n"
@@ -110,7 +114,9 @@ static const char expire[] = COMMON
     "local from = tonumber(ARGV[4])\n"
     "if size == 0 or not is(trailer, ARGV[2]) or\n"
     "   (#ARGV[5] > 0 and call('GETRANGE', key, from, from + #ARGV[5] - 1) ~= ARGV[5]) then return 0 end\n"
-    "if ARGV[3] == '-1' then call('PERSIST', key) else call('PEXPIRE', key, ARGV[3]) end\n"
+    "for _, k in ipairs(KEYS) do\n"
+    "  if ARGV[3] == '-1' then call('PERSIST', k) else call('PEXPIRE', k, ARGV[3]) end\n"
+    "end\n"
     "return 1\n";
 
 /* ARGV then: bytes of the handle's bits, how many of the following bits are known
@@ -256,20 +262,223 @@ static const char merge[] = COMMON
     "for i = 2, 3 do redis.pcall('SET', KEYS[i], '', 'PX', 1) end\n" /* for whom UNLINK is denied */
     "return failed or gone\n";
 
-/* KEYS: the keys of a filter. ARGV: a bit in each for one item after the other.
- * Gives a '0' or '1' for each, what it was before. (The text '1' is taken as it
- * is, where the number 1 would be formatted.) */
+/* KEYS: the keys of a filter. ARGV: 0, and a bit in each key for one item after the
+ * other; or the bits of a key, and bits counted through all keys. Gives a '0' or '1'
+ * for each, what it was before. (The text '1' is taken as it is, where the number 1
+ * would be formatted.) */
 static const char set[] =
-    "local was, keys, call = {}, #KEYS, redis.call\n"
-    "for i = 1, #ARGV do\n"
-    "  was[i] = call('SETBIT', KEYS[(i - 1) % keys + 1], ARGV[i], '1')\n"
+    "local was, keys, span, call = {}, #KEYS, tonumber(ARGV[1]), redis.call\n"
+    "for i = 2, #ARGV do\n"
+    "  local key, bit = (i - 2) % keys, ARGV[i]\n"
+    "  if span > 0 then key, bit = math.floor(bit / span), bit % span end\n"
+    "  was[i - 1] = call('SETBIT', KEYS[key + 1], bit, '1')\n"
     "end\n"
     "return table.concat(was)\n";
 
+/* KEYS: a bitmap, and its counter. ARGV: how many bits an item has, and those of one item
+ * after the other. Gives a '0' or '1' for each, what it was before. An item is new, and
+ * counted, if one of them was 0. The first write is the counter's, so that a full server
+ * refuses all of it, and so does one where that holds no number. */
+static const char set_counted[] =
+    "local was, new, k, call = {}, 0, tonumber(ARGV[1]), redis.call\n"
+    "call('INCRBY', KEYS[2], '0')\n"
+    "for from = 2, #ARGV, k do\n"
+    "  local unset = 0\n"
+    "  for i = from, from + k - 1 do\n"
+    "    was[i - 1] = call('SETBIT', KEYS[1], ARGV[i], '1')\n"
+    "    if was[i - 1] == 0 then unset = 1 end\n"
+    "  end\n"
+    "  new = new + unset\n"
+    "end\n"
+    "call('INCRBY', KEYS[2], new)\n"
+    "return table.concat(was)\n";
+
+/* ARGV after the first two: bytes of bits; the epoch with which the period begins that they are for, and that of the
+ * next one of this key; when it ends, in microseconds; bits. A key of an older period is emptied first: what may be
+ * refused, a write on a full server and PEXPIRE and UNLINK, comes before bits are gone or a new epoch is there. Gives a
+ * '0' or '1' for each bit, what it was; where it is too late, the time and the epoch there, as a status; 0 where the
+ * key is not this filter, or not ready. */
+static const char slice[] = COMMON
+    "if not is(trailer, ARGV[2]) or not trailer:sub(38, 38):match('[gr]') then return 0 end\n"
+    "if redis.replicate_commands then redis.replicate_commands() end\n"
+    "local now, epoch, first, was = call('TIME'), tonumber(trailer:sub(74, 83)), tonumber(ARGV[4]), {}\n"
+    "local us = now[1] * 1000000 + now[2]\n"
+    "if us >= tonumber(ARGV[6]) or epoch >= tonumber(ARGV[5]) then return {ok = string.format('%.0f %.0f', us, epoch)} end\n"
+    "if epoch < first then\n"
+    "  local from, ttl = tonumber(ARGV[3]), call('PTTL', key)\n"
+    "  local tail = call('GETRANGE', key, from, at + 72) .. string.format('%010.0f', first) .. trailer:sub(84)\n"
+    "  call('SETRANGE', key, at + 91, '1')\n"
+    "  if ttl >= 0 then call('PEXPIRE', key, ttl) end\n"
+    "  call('UNLINK', key)\n"
+    "  call('SETRANGE', key, from, tail)\n"
+    "  if ttl >= 0 then call('PEXPIRE', key, ttl) end\n"
+    "end\n"
+    "for i = 7, #ARGV do was[i - 6] = call('SETBIT', key, ARGV[i], '1') end\n"
+    "return table.concat(was)\n";
+
+/* ARGV of those that say COUNTERS: after the first two a counter's type, as BITFIELD has
+ * it ("u4"). They give 0 where the key is not this filter, or not ready. */
+#define COUNTERS COMMON \
+    "if not is(trailer, ARGV[2]) or trailer:sub(38, 38) ~= 'r' then return 0 end\n" \
+    "local counter = ARGV[3]\n"
+
+/* ARGV then: positions an item; to count down, the epoch that the caller knows, so that a
+ * remove that arrives late does not take out what was added behind a clear: of another one
+ * it gives that and 1; for one item after the other the offsets of its counters,
+ * '' in the place of one that it has twice. An item's commands are written into one table
+ * each, which later items overwrite. Gives a '0' or '1' for each item: whether it is new, a
+ * counter of it was 0; whether it was in. Counters that are full stay as they are. */
+#define ITEM_COUNTERS COUNTERS \
+    "local k, answers = tonumber(ARGV[4]), {}\n" \
+    "local full = 2 ^ tonumber(counter:sub(2)) - 1\n"
+
+static const char count_up[] = ITEM_COUNTERS
+    "local add = {'BITFIELD', key, 'OVERFLOW', 'SAT'}\n"
+    "for from = 5, #ARGV, k do\n"
+    "  local n, answer = 4, '0'\n"
+    "  for i = from, from + k - 1 do\n"
+    "    if ARGV[i] ~= '' then\n"
+    "      add[n + 1], add[n + 2], add[n + 3], add[n + 4] = 'INCRBY', counter, ARGV[i], '1'\n"
+    "      n = n + 4\n"
+    "    end\n"
+    "  end\n"
+    "  for _, count in ipairs(call(unpack(add, 1, n))) do\n"
+    "    if count == 1 then answer = '1' end\n"
+    "  end\n"
+    "  answers[#answers + 1] = answer\n"
+    "end\n"
+    "return table.concat(answers)\n";
+
+static const char count_down[] = ITEM_COUNTERS
+    "local epoch = tonumber(trailer:sub(74, 83))\n"
+    "if epoch ~= tonumber(ARGV[5]) then return epoch + 1 end\n"
+    "local get, take = {'BITFIELD', key}, {'BITFIELD', key}\n"
+    "for from = 6, #ARGV, k do\n"
+    "  local n, answer, taken = 2, '1', 2\n"
+    "  for i = from, from + k - 1 do\n"
+    "    if ARGV[i] ~= '' then\n"
+    "      get[n + 1], get[n + 2], get[n + 3] = 'GET', counter, ARGV[i]\n"
+    "      n = n + 3\n"
+    "    end\n"
+    "  end\n"
+    "  for i, count in ipairs(call(unpack(get, 1, n))) do\n"
+    "    if count == 0 then answer = '0' end\n"
+    "    if count < full then\n"
+    "      take[taken + 1], take[taken + 2], take[taken + 3], take[taken + 4] = 'INCRBY', counter, get[3 * i + 2], '-1'\n"
+    "      taken = taken + 4\n"
+    "    end\n"
+    "  end\n"
+    "  if answer == '1' and taken > 2 then call(unpack(take, 1, taken)) end\n"
+    "  answers[#answers + 1] = answer\n"
+    "end\n"
+    "return table.concat(answers)\n";
+
+/* ARGV then: offset, the bytes whose counters are added to those there. Gives 1. Where all
+ * of these are 0, as in a bulk load, nothing has to be added. Else the sums of two bytes are
+ * computed once for each pair of bytes, and bytes are taken 64 at a time: twice as fast as
+ * one by one. */
+static const char sum[] = COUNTERS
+    "local from, more, width = tonumber(ARGV[4]), ARGV[5], tonumber(counter:sub(2))\n"
+    "if call('BITPOS', key, 1, from, from + #more - 1) < 0 then call('SETRANGE', key, from, more) return 1 end\n"
+    "local there, size, sums, out = call('GETRANGE', key, from, from + #more - 1), 2 ^ width, {}, {}\n"
+    "local function add(x, y)\n"
+    "  local sum, scale = 0, 1\n"
+    "  while scale < 256 do\n"
+    "    sum = sum + scale * math.min(math.floor(x / scale) % size + math.floor(y / scale) % size, size - 1)\n"
+    "    scale = scale * size\n"
+    "  end\n"
+    "  return string.char(sum)\n"
+    "end\n"
+    "for i = 1, #more, 64 do\n"
+    "  local y = {more:byte(i, i + 63)}\n"
+    "  for j, x in ipairs({there:byte(i, i + 63)}) do\n"
+    "    local pair = 256 * x + y[j]\n"
+    "    local sum = sums[pair]\n"
+    "    if not sum then\n"
+    "      sum = add(x, y[j])\n"
+    "      sums[pair] = sum\n"
+    "    end\n"
+    "    out[i + j - 1] = sum\n"
+    "  end\n"
+    "end\n"
+    "call('SETRANGE', key, from, table.concat(out))\n"
+    "return 1\n";
+
+/* KEYS: those of the filter, as many that they become, both places of the new name (the
+ * first one twice where the other may not be named), and those of the filter there that
+ * nothing takes the place of. ARGV then: how many keys; the offset of the trailer in all but
+ * the root; their ids; offset and identity of the root that is there, and its place, 1 or
+ * 2; 0: none is. Gives the generation that it has from now on, which is above all that was there;
+ * -1 if the filter is not whole, -2 if another root is there than was said, -3 and less if
+ * key number 0 and more of the new name is not ours. What may be refused, RENAME (here of
+ * a key to itself), UNLINK and a write on a full server, comes before anything is gone. In its
+ * last millisecond a key has 0 left, with which PEXPIRE would remove the new one at once. */
+static const char replace[] = COMMON
+    "if redis.replicate_commands then redis.replicate_commands() end\n"
+    "local keys, others, ids, place = tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[8])\n"
+    "local now = call('TIME')\n"
+    "local generation = math.max(now[1] * 1000000 + now[2], tonumber(ARGV[2]:sub(1, 16)))\n"
+    "local done = trailer_at(KEYS[keys + 1], at)\n"
+    "if done and done:sub(57, 72) == ids:sub(1, 16) then return tonumber(done:sub(40, 55)) end\n"
+    "for p = 1, KEYS[2 * keys + 1] == KEYS[2 * keys + 2] and 1 or 2 do\n"
+    "  local name = KEYS[2 * keys + p]\n"
+    "  if p == place then\n"
+    "    local there = trailer_at(name, tonumber(ARGV[6]))\n"
+    "    if not is(there, ARGV[7]) or there:sub(38, 38) ~= 'r' then return -2 end\n"
+    "    generation = math.max(generation, tonumber(there:sub(40, 55)) + 1)\n"
+    "  else\n"
+    "    local there = trailer_at(name, -92)\n"
+    "    if there and there:sub(17, 21) == '00000' and (p == 1) == (there:sub(23, 27) == '00001') then return -2 end\n"
+    "    if name == KEYS[keys + 1] and (there or call('BITCOUNT', name) > 0) then return -3 end\n"
+    "  end\n"
+    "end\n"
+    "for i = 1, keys do\n"
+    "  local t = trailer_at(KEYS[i], i == 1 and at or others)\n"
+    "  if not is(t, ARGV[2]:sub(1, 17) .. ids:sub(16 * i - 15, 16 * i)) or t:sub(38, 38) ~= 'r' then return -1 end\n"
+    "  local there = i > 1 and trailer_at(KEYS[keys + i], -92)\n"
+    "  if there then\n"
+    "    if tonumber(there:sub(17, 21)) ~= i - 1 then return -2 - i end\n"
+    "    generation = math.max(generation, (tonumber(there:sub(40, 55)) or 0) + 1)\n"
+    "  elseif i > 1 and call('BITCOUNT', KEYS[keys + i]) > 0 then\n"
+    "    return -2 - i\n"
+    "  end\n"
+    "end\n"
+    "if redis.acl_check_cmd and not redis.acl_check_cmd('UNLINK', key) then\n"
+    "  return redis.error_reply(\"NOPERM this user has no permissions to run the 'unlink' command\")\n"
+    "end\n"
+    "local ttl = place > 0 and call('PTTL', KEYS[2 * keys + place]) or -1\n"
+    "generation = math.min(generation, 2 ^ 53 - 1)\n" /* 16 digits, whatever a key said */
+    "call('RENAME', key, key)\n"
+    "for i = 1, keys do\n"
+    "  if ttl < 0 then call('PERSIST', KEYS[i]) else call('PEXPIRE', KEYS[i], math.max(ttl, 1) + (i > 1 and 1000 or 0)) end\n"
+    "  call('SETRANGE', KEYS[i], (i == 1 and at or others) + 39, string.format('%016.0f', generation))\n"
+    "end\n"
+    "for i = 2 * keys + 3, #KEYS do\n"
+    "  local there = trailer_at(KEYS[i], -92)\n"
+    "  if there and there:sub(40, 55) == ARGV[7]:sub(1, 16) then call('UNLINK', KEYS[i]) end\n"
+    "end\n"
+    "for i = 1, keys do\n"
+    "  call('UNLINK', KEYS[keys + i])\n"
+    "  call('RENAME', KEYS[i], KEYS[keys + i])\n"
+    "end\n"
+    "return generation\n";
+
 /* clang-format on */
 static const char *const texts[] = {
-    [SCRIPT_MAKE] = make,     [SCRIPT_SWAP] = swap, [SCRIPT_UNLINK] = unlink_, [SCRIPT_CLEAR] = clear,
-    [SCRIPT_EXPIRE] = expire, [SCRIPT_UNDO] = undo, [SCRIPT_MERGE] = merge,    [SCRIPT_SET] = set,
+    [SCRIPT_MAKE] = make,
+    [SCRIPT_SWAP] = swap,
+    [SCRIPT_UNLINK] = unlink_,
+    [SCRIPT_CLEAR] = clear,
+    [SCRIPT_EXPIRE] = expire,
+    [SCRIPT_UNDO] = undo,
+    [SCRIPT_MERGE] = merge,
+    [SCRIPT_SET] = set,
+    [SCRIPT_SLICE] = slice,
+    [SCRIPT_COUNT_UP] = count_up,
+    [SCRIPT_COUNT_DOWN] = count_down,
+    [SCRIPT_SUM] = sum,
+    [SCRIPT_REPLACE] = replace,
+    [SCRIPT_SET_COUNTED] = set_counted,
 };
 
 void script_start(struct commands *out, enum script script, size_t keys, size_t arguments)

@@ -7,14 +7,20 @@
 #include "resp/command.h"
 
 enum script {
-    SCRIPT_MAKE,   /* a key, over nothing or what may be replaced */
-    SCRIPT_SWAP,   /* some bytes of a root's tail, and its state */
-    SCRIPT_UNLINK, /* a key */
-    SCRIPT_CLEAR,  /* a key's bits */
-    SCRIPT_EXPIRE, /* a key after some time, or never */
-    SCRIPT_UNDO,   /* bits that an add set where they did not belong */
-    SCRIPT_MERGE,  /* bits into a key, from the caller or from another key */
-    SCRIPT_SET     /* bits in several keys at once */
+    SCRIPT_MAKE,        /* a key, over nothing or what may be replaced */
+    SCRIPT_SWAP,        /* some bytes of a root's tail, and its state */
+    SCRIPT_UNLINK,      /* a key */
+    SCRIPT_CLEAR,       /* a key's bits */
+    SCRIPT_EXPIRE,      /* a key after some time, or never */
+    SCRIPT_UNDO,        /* bits that an add set where they did not belong */
+    SCRIPT_MERGE,       /* bits into a key, from the caller or from another key */
+    SCRIPT_SET,         /* bits in several keys at once */
+    SCRIPT_SET_COUNTED, /* bits, and how many items are new in a counter beside */
+    SCRIPT_SLICE,       /* bits in a key of a sliding window, for a period */
+    SCRIPT_COUNT_UP,    /* the counters of items */
+    SCRIPT_COUNT_DOWN,  /* the same, of those that are in */
+    SCRIPT_SUM,         /* the counters of a part, from the caller */
+    SCRIPT_REPLACE      /* the keys of one filter by those of another one */
 };
 
 /* Starts an EVAL: so many keys and other arguments must follow, keys first.

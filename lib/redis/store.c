@@ -1,52 +1,68 @@
 /* store.c: the functions of a store, each as a task. See store.h. */
 #include "redis/store.h"
 #include "base/alloc.h"
-#include "redis/life.h"
+#include "redis/links.h"
+#include "redis/list.h"
 #include "redis/near.h"
+#include "redis/replace.h"
+#include "redis/scandump.h"
 #include "redis/transfer.h"
-#include "redis/upkeep.h"
 
 static hibloom_status run(hibloom *filter, struct task *task)
 {
     struct redis_store *store = (struct redis_store *)filter->store;
 
-    hibloom_status status = store->run(store, task);
-    if (status != HIBLOOM_OK)
-        near_forget(filter);
-    return status;
+    return store->run(store, task);
 }
 
 /* ---- How a filter comes to be and goes ------------------------------------------- */
 
-static hibloom_status run_life(hibloom *filter, enum life_goal goal, const hibloom_spec *wanted)
+static hibloom_status run_links(hibloom *filter, enum links_goal goal, const hibloom_spec *wanted, uint64_t ms,
+                                struct store_count *count)
 {
-    struct life life;
+    struct links links;
 
-    life_begin(&life, goal, filter, wanted);
-    hibloom_status status = run(filter, &life.talk.task);
-    life_end(&life);
+    links_begin(&links, goal, filter, wanted, ms);
+    const hibloom_status status = run(filter, &links.task);
+    if (count != NULL)
+        *count = links.count;
+    links_end(&links);
     return status;
 }
 
 static hibloom_status redis_open(hibloom *filter, const hibloom_spec *wanted)
 {
-    return run_life(filter, LIFE_OPEN, wanted);
+    return run_links(filter, LINKS_OPEN, wanted, 0, NULL);
 }
 
 static hibloom_status redis_repair(hibloom *filter)
 {
-    return run_life(filter, LIFE_REPAIR, NULL);
+    return run_links(filter, LINKS_REPAIR, NULL, 0, NULL);
 }
 
 static hibloom_status redis_delete(hibloom *filter)
 {
-    return run_life(filter, LIFE_DELETE, NULL);
+    return run_links(filter, LINKS_DELETE, NULL, 0, NULL);
 }
 
 static hibloom_status redis_drop(hibloom *filter)
 {
-    near_forget(filter);
-    return run_life(filter, LIFE_DROP, NULL);
+    return run_links(filter, LINKS_DROP, NULL, 0, NULL);
+}
+
+static hibloom_status redis_count(hibloom *filter, struct store_count *out)
+{
+    return run_links(filter, LINKS_COUNT, NULL, 0, out);
+}
+
+static hibloom_status redis_clear(hibloom *filter)
+{
+    return run_links(filter, LINKS_CLEAR, NULL, 0, NULL);
+}
+
+static hibloom_status redis_expire(hibloom *filter, uint64_t seconds)
+{
+    return run_links(filter, LINKS_EXPIRE, NULL, seconds * 1000, NULL);
 }
 
 /* ---- Items -------------------------------------------------------------------------- */
@@ -54,30 +70,43 @@ static hibloom_status redis_drop(hibloom *filter)
 void store_begin_add(struct store_items *call, hibloom *filter, const hibloom_item *items, size_t n, bool exact)
 {
     call->n = n;
-    call->is_many = many_pays(filter, n, true, exact);
-    if (call->is_many)
-        many_begin_add(&call->many, filter, items, n, exact);
+    call->grows = filter->spec.growth != 0;
+    if (call->grows)
+        chain_begin_add(&call->chain, filter, items, n, exact);
+    else if (filter->spec.window != 0)
+        slices_begin_add(&call->slices, filter, items, n, exact);
     else
-        items_begin_add(&call->items, filter, items, n, exact);
+        plain_begin_add(&call->plain, filter, items, n, exact);
 }
 
 void store_begin_contains(struct store_items *call, hibloom *filter, const hibloom_item *items, size_t n)
 {
     call->n = n;
-    call->is_many = many_pays(filter, n, false, true);
-    if (call->is_many)
-        many_begin_contains(&call->many, filter, items, n);
+    call->grows = filter->spec.growth != 0;
+    if (call->grows)
+        chain_begin_contains(&call->chain, filter, items, n);
+    else if (filter->spec.window != 0)
+        slices_begin_contains(&call->slices, filter, items, n);
     else
-        items_begin_contains(&call->items, filter, items, n);
+        plain_begin_contains(&call->plain, filter, items, n);
+}
+
+void store_begin_remove(struct store_items *call, hibloom *filter, const hibloom_item *items, size_t n)
+{
+    call->n = n;
+    call->grows = call->plain.is_many = false;
+    items_begin_remove(&call->plain.items, filter, items, n);
 }
 
 void store_end_items(struct store_items *call, bool *answers)
 {
     ((struct redis_store *)call->task.filter->store)->server.stats.items += call->n;
-    if (call->is_many)
-        many_end(&call->many, answers);
+    if (call->grows)
+        chain_end(&call->chain, answers);
+    else if (call->task.filter->spec.window != 0)
+        slices_end(&call->slices, answers);
     else
-        items_end(&call->items, answers);
+        plain_end(&call->plain, answers);
 }
 
 static hibloom_status redis_add(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new)
@@ -90,14 +119,26 @@ static hibloom_status redis_add(hibloom *filter, const hibloom_item *items, size
     return status;
 }
 
-static hibloom_status redis_contains(hibloom *filter, const hibloom_item *items, size_t n, bool *found)
+/* What has an answer for each item. */
+static hibloom_status ask(hibloom *filter, const hibloom_item *items, size_t n, bool *answers,
+                          void (*begin)(struct store_items *, hibloom *, const hibloom_item *, size_t n))
 {
     struct store_items call;
 
-    store_begin_contains(&call, filter, items, n);
+    begin(&call, filter, items, n);
     hibloom_status status = run(filter, &call.task);
-    store_end_items(&call, found);
+    store_end_items(&call, answers);
     return status;
+}
+
+static hibloom_status redis_contains(hibloom *filter, const hibloom_item *items, size_t n, bool *found)
+{
+    return ask(filter, items, n, found, store_begin_contains);
+}
+
+static hibloom_status redis_remove(hibloom *filter, const hibloom_item *items, size_t n, bool *was_in)
+{
+    return ask(filter, items, n, was_in, store_begin_remove);
 }
 
 hibloom_status store_near_cache(hibloom *filter, uint32_t max_age_ms)
@@ -107,37 +148,31 @@ hibloom_status store_near_cache(hibloom *filter, uint32_t max_age_ms)
     if (filter->bare)
         return error_set(&filter->store->error, HIBLOOM_ENOTSUP,
                          "'%s': a bare bitmap says nothing by which to see that it was emptied", filter->name);
+    if (filter->spec.counters != 0)
+        return error_set(&filter->store->error, HIBLOOM_ENOTSUP,
+                         "'%s' is a counting filter: what is in may be removed by others, and nothing would tell",
+                         filter->name);
+    if (filter->spec.growth != 0)
+        return error_set(&filter->store->error, HIBLOOM_ENOTSUP,
+                         "'%s' grows: what is known of one link spares no command on the others", filter->name);
+    if (filter->spec.window != 0)
+        return error_set(
+            &filter->store->error, HIBLOOM_ENOTSUP,
+            "'%s' is a sliding window: what is in is forgotten after a time, so all of it must be asked for",
+            filter->name);
     near_free(filter);
     own->near = near_make(max_age_ms);
     return own->near != NULL ? HIBLOOM_OK : error_set(&filter->store->error, HIBLOOM_ENOMEM, "out of memory");
 }
 
-/* ---- All keys ------------------------------------------------------------------------- */
+/* ---- In place of another -------------------------------------------------------------------- */
 
-static hibloom_status redis_count(hibloom *filter, struct store_count *out)
+static hibloom_status redis_replace(hibloom *filter, const char *name, const hibloom *old)
 {
-    struct upkeep upkeep;
+    struct replacement replacement;
 
-    upkeep_begin_count(&upkeep, filter);
-    hibloom_status status = run(filter, &upkeep.talk.task);
-    *out = upkeep.count;
-    return status;
-}
-
-static hibloom_status redis_clear(hibloom *filter)
-{
-    struct upkeep upkeep;
-
-    upkeep_begin_clear(&upkeep, filter);
-    return run(filter, &upkeep.talk.task);
-}
-
-static hibloom_status redis_expire(hibloom *filter, uint64_t seconds)
-{
-    struct upkeep upkeep;
-
-    upkeep_begin_expire(&upkeep, filter, seconds);
-    return run(filter, &upkeep.talk.task);
+    replace_begin(&replacement, filter, name, old);
+    return run(filter, &replacement.talk.task);
 }
 
 /* ---- Pieces ------------------------------------------------------------------------------ */
@@ -154,6 +189,12 @@ static hibloom_status redis_merge(hibloom *into, const struct piece *piece, cons
 {
     struct transfer transfer;
 
+    if (keys_have_counter(&into->spec))
+        return error_set(
+            &into->store->error, HIBLOOM_ENOTSUP,
+            "'%s': a counter of its items lies beside it, and bits do not tell how many items are new; add "
+            "the items themselves",
+            into->name);
     transfer_begin_merge(&transfer, into, piece, bits);
     return run(into, &transfer.talk.task);
 }
@@ -164,6 +205,15 @@ static hibloom_status redis_merge_within(hibloom *into, hibloom *from, const str
 
     transfer_begin_merge_within(&transfer, into, from, piece);
     return run(into, &transfer.talk.task);
+}
+
+static hibloom_status redis_scandump(hibloom_store *base, const char *key, struct dumped *piece)
+{
+    struct redis_store *store = (struct redis_store *)base;
+    struct scandump dump;
+
+    scandump_begin(&dump, key, piece);
+    return store->run(store, &dump.talk.task);
 }
 
 /* ---- The store ------------------------------------------------------------------------------ */
@@ -183,6 +233,22 @@ const hibloom_stats *redis_stats(const hibloom_store *store)
     return &((const struct redis_store *)store)->server.stats;
 }
 
+static hibloom_status redis_list(hibloom_store *base, const char *pattern, hibloom_list_fn *each, void *data)
+{
+    struct redis_store *store = (struct redis_store *)base;
+    struct listing *listing = listing_make(store, pattern);
+    hibloom_status status = listing != NULL ? HIBLOOM_OK : error_set(&base->error, HIBLOOM_ENOMEM, "out of memory");
+    bool wanted = true;
+
+    while (status == HIBLOOM_OK && wanted && !listing_is_over(listing)) {
+        status = store->run(store, listing_begin(listing));
+        for (const char *name; status == HIBLOOM_OK && wanted && (name = listing_next(listing)) != NULL;)
+            wanted = each(name, data);
+    }
+    alloc.free(listing);
+    return status;
+}
+
 static void redis_free(hibloom_store *base)
 {
     struct redis_store *store = (struct redis_store *)base;
@@ -195,19 +261,23 @@ const struct store_class redis_store_class = {
     .open = redis_open,
     .add = redis_add,
     .contains = redis_contains,
+    .remove = redis_remove,
     .near_cache = store_near_cache,
     .count = redis_count,
     .read = redis_read,
     .merge = redis_merge,
     .merge_within = redis_merge_within,
     .together = redis_is_together,
+    .scandump = redis_scandump,
     .servers = redis_servers,
     .clear = redis_clear,
     .drop = redis_drop,
     .expire = redis_expire,
+    .replace = redis_replace,
     .repair = redis_repair,
     .delete = redis_delete,
     .close = redis_filter_free,
+    .list = redis_list,
     .set_deadline = redis_set_deadline,
     .stats = redis_stats,
     .free = redis_free,

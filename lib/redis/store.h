@@ -5,13 +5,18 @@
 #ifndef HIBLOOM_REDIS_STORE_H
 #define HIBLOOM_REDIS_STORE_H
 
-#include "redis/many.h"
+#include "redis/chain.h"
+#include "redis/slices.h"
+
+#define REDIS_SERVERS_MAX 1024u
 
 struct redis_store {
     hibloom_store base;
     struct redis_server_traits server;
     hibloom_status (*run)(struct redis_store *, struct task *); /* the task's status, with words in base.error */
     void (*set_deadline)(struct redis_store *, uint32_t ms);
+    void (*refresh)(struct redis_store *); /* who is where is asked anew, before the next call */
+    uint32_t (*server_of)(const struct redis_store *, uint16_t slot); /* its number; REDIS_SERVERS_MAX: not known */
     void (*close)(struct redis_store *); /* the connections; the store's memory is freed behind it */
 };
 
@@ -20,19 +25,21 @@ extern const struct store_class redis_store_class;
 hibloom_status store_near_cache(hibloom *, uint32_t max_age_ms); /* of a store_class */
 const hibloom_stats *redis_stats(const hibloom_store *);
 
-/* An add or a look-up, for drivers that do not wait for its end. */
+/* An add, a look-up or a remove, for drivers that do not wait for its end. */
 struct store_items {
-    size_t n;
-    bool is_many;
     union {
-        struct task task; /* to be run */
-        struct items items;
-        struct many many;
+        struct task task; /* to be run, which is one of: */
+        struct plain plain;
+        struct chain chain;
+        struct slices slices;
     };
+    size_t n;
+    bool grows;
 };
 
 void store_begin_add(struct store_items *, hibloom *, const hibloom_item *, size_t n, bool exact);
 void store_begin_contains(struct store_items *, hibloom *, const hibloom_item *, size_t n);
+void store_begin_remove(struct store_items *, hibloom *, const hibloom_item *, size_t n);
 void store_end_items(struct store_items *, bool *answers); /* as items_end */
 
 #endif

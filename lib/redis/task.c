@@ -11,19 +11,31 @@
 
 /* ---- The outbox ------------------------------------------------------------ */
 
+static bool outbox_make_room(struct outbox *outbox, size_t more)
+{
+    if (outbox->room - outbox->count >= more)
+        return true;
+    const size_t room = outbox->room * 2 + 8 + more;
+    struct exchange *exchanges = alloc.realloc(outbox->exchanges, room * sizeof *exchanges);
+    if (exchanges == NULL) {
+        outbox->commands.failed = true;
+        return false;
+    }
+    outbox->exchanges = exchanges;
+    outbox->room = room;
+    return true;
+}
+
+void outbox_begin_slot(struct outbox *outbox, uint32_t tag, uint16_t slot)
+{
+    if (!outbox_make_room(outbox, 1))
+        return;
+    outbox->exchanges[outbox->count++] = (struct exchange){.slot = slot, .tag = tag};
+}
+
 void outbox_begin(struct outbox *outbox, uint32_t tag, struct argument key)
 {
-    if (outbox->count == outbox->room) {
-        const size_t room = outbox->room * 2 + 8;
-        struct exchange *exchanges = alloc.realloc(outbox->exchanges, room * sizeof *exchanges);
-        if (exchanges == NULL) {
-            outbox->commands.failed = true;
-            return;
-        }
-        outbox->exchanges = exchanges;
-        outbox->room = room;
-    }
-    outbox->exchanges[outbox->count++] = (struct exchange){.slot = keys_slot(key.bytes, key.len), .tag = tag};
+    outbox_begin_slot(outbox, tag, keys_slot(key.bytes, key.len));
 }
 
 void outbox_end_into(struct outbox *outbox, uint32_t index, void *bulk, size_t room)
@@ -48,6 +60,27 @@ void outbox_empty(struct outbox *outbox)
 {
     commands_empty(&outbox->commands);
     outbox->count = outbox->counted = 0;
+}
+
+bool outbox_take(struct outbox *outbox, struct outbox *from, uint32_t part)
+{
+    const size_t before = outbox->commands.len;
+
+    if (from->count == 0)
+        return true;
+    if (!outbox_make_room(outbox, from->count) || !commands_join(&outbox->commands, &from->commands)) {
+        outbox->commands.failed = false;
+        return false;
+    }
+    for (size_t i = 0; i < from->count; i++) {
+        struct exchange *exchange = &outbox->exchanges[outbox->count++];
+        *exchange = from->exchanges[i];
+        exchange->tag = exchange->tag << OUTBOX_PART_BITS | part;
+        exchange->end += before;
+    }
+    outbox->counted = outbox->commands.count;
+    outbox_empty(from);
+    return true;
 }
 
 void outbox_free(struct outbox *outbox)
@@ -99,22 +132,49 @@ void task_end_as(struct task *outer, const struct task *inner)
     outer->error = inner->error;
 }
 
+enum task_next task_next_inner(struct task *task, struct outbox *outbox)
+{
+    task_fail_too(task->inner, task);
+    const enum task_next what = task->inner->class->next(task->inner, outbox);
+    task->pause_ms = task->inner->pause_ms;
+    return what;
+}
+
+void task_reply_inner(struct task *task, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+    task_fail_too(task->inner, task);
+    task->inner->class->reply(task->inner, tag, index, reply);
+}
+
+bool task_take_guard_inner(struct task *task, uint32_t tag, const struct reply *reply)
+{
+    return task->status == HIBLOOM_OK && task->inner->take_guard(task->inner, tag, reply);
+}
+
+void task_refuse(struct task *task, enum refusal refusal, const char *words, const char *what)
+{
+    char explained[512];
+
+    if (task->status != HIBLOOM_OK)
+        return;
+    task->refusal = refusal;
+    refusal_explain(refusal, words, explained, sizeof explained);
+    task_fail(task, refusal_status(refusal), "%s: %s", what, explained);
+}
+
 /* A server that does not know a command answers with its arguments, cut and
  * escaped somehow, and the seed is one of them. */
 static void fail_refused(struct task *task, const struct reply *reply, uint32_t i)
 {
     const char *seed = strstr(task->filter->text, " seed=");
     const char *words = reply->text;
-    char key[KEYS_SIZE], explained[512];
+    char key[KEYS_SIZE], what[KEYS_SIZE + sizeof "''"];
 
-    if (task->status != HIBLOOM_OK)
-        return;
-    task->refusal = refusal_of(words);
     if (seed != NULL && error_repeats(words, seed + 6, strcspn(seed + 6, " ")))
         words = "refused (its words are left out, since they hold the seed)";
     keys_name(key, task->filter, i);
-    refusal_explain(task->refusal, words, explained, sizeof explained);
-    task_fail(task, refusal_status(task->refusal), "'%s': %s", key, explained);
+    snprintf(what, sizeof what, "'%s'", key);
+    task_refuse(task, refusal_of(reply->text), words, what);
 }
 
 bool task_expect(struct task *task, const struct reply *reply, int type, uint32_t i)
@@ -157,14 +217,14 @@ static bool count_written(struct talk *talk, struct outbox *outbox)
     return outbox->count > 0;
 }
 
-static bool has_failed(const struct talk *talk)
+bool talk_has_failed(const struct talk *talk)
 {
     return talk->task.status != HIBLOOM_OK || talk->diagnose != NULL;
 }
 
 static bool write_window(struct talk *talk, struct outbox *outbox)
 {
-    if (talk->window == NULL || (has_failed(talk) && !talk->cleaning))
+    if (talk->window == NULL || (talk_has_failed(talk) && !talk->cleaning))
         return false;
     for (unsigned number = 0; number < 2; number++) {
         if (talk->outstanding[number] != 0)
@@ -203,7 +263,7 @@ static enum task_next talk_next(struct task *task, struct outbox *outbox)
             return TASK_WAIT;
         }
         void (*step)(struct talk *, struct outbox *) = talk->step;
-        if (has_failed(talk) && !talk->cleaning) {
+        if (talk_has_failed(talk) && !talk->cleaning) {
             outbox_empty(outbox); /* of what was written meanwhile */
             step = talk->cleanup;
             talk->cleaning = true;

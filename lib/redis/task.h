@@ -31,6 +31,7 @@ struct exchange {
     bool proof;       /* it only asks whether the filter is there: replicas need not have what it touches */
     bool guarded;     /* its last command tells whether the filter is still there: it goes alone first, before
                          the exchange is sent again, or late */
+    bool once;        /* it must not be carried out twice: it is not sent again where its answer was lost */
     size_t end;       /* of its bytes in the outbox; they begin where those of the one before end */
     void *bulk;       /* if not NULL, where one reply goes, a string of at most bulk_room bytes: */
     size_t bulk_room;
@@ -44,14 +45,21 @@ struct outbox {
     size_t counted; /* commands of the exchanges so far */
 };
 
-/* Between the two, commands are written to outbox->commands. */
+/* Between the two, commands are written to outbox->commands. Those on no key go to the
+ * server that has a slot. */
 void outbox_begin(struct outbox *, uint32_t tag, struct argument key);
+void outbox_begin_slot(struct outbox *, uint32_t tag, uint16_t slot);
 void outbox_end(struct outbox *);
 
 /* The same where reply number `index` is a string of up to `room` bytes. */
 void outbox_end_into(struct outbox *, uint32_t index, void *bulk, size_t room);
 
 void outbox_empty(struct outbox *);
+
+/* Takes all of another one over, and empties it; `part` becomes the lowest OUTBOX_PART_BITS of
+ * each tag. False: there is no memory for it, and nothing has changed. */
+#define OUTBOX_PART_BITS 6
+bool outbox_take(struct outbox *, struct outbox *from, uint32_t part);
 void outbox_free(struct outbox *);
 
 enum task_next { TASK_SEND, TASK_WAIT, TASK_PAUSE, TASK_DONE };
@@ -59,14 +67,15 @@ enum task_next { TASK_SEND, TASK_WAIT, TASK_PAUSE, TASK_DONE };
 struct task {
     const struct task_class *class;
     hibloom *filter;
-    hibloom *from;            /* another one that is read; NULL: none */
-    const struct task *inner; /* one that this one runs; NULL: none */
+    hibloom *from;      /* another one that is read; NULL: none */
+    struct task *inner; /* one that this one runs; NULL: none */
     hibloom_status status;
     enum refusal refusal; /* where the server refused; else REFUSAL_OTHER */
     struct error error;
     unsigned pause_ms;
-    bool reads; /* it only asks: a replica may answer, and what a server forgot makes it wrong */
-    bool adds;  /* items: they may be wanted on replicas */
+    bool reads;   /* it only asks: a replica may answer, and what a server forgot makes it wrong */
+    bool adds;    /* items: they may be wanted on replicas */
+    bool removes; /* items: of what a server forgot it must not remove any */
     /* Begins it anew, once it is done, for a server that took over and may lack a part of
      * it, or where a replica did not know the filter; NULL: that cannot be. */
     void (*again)(struct task *);
@@ -82,15 +91,24 @@ struct task_class {
 /* Notes a failure, unless there has been one. */
 __attribute__((format(printf, 3, 4))) void task_fail(struct task *, hibloom_status, const char *format, ...);
 void task_unexpected(struct task *); /* EPROTO */
+
+/* The server refused it: notes these words of it, and what to do, behind `what`. */
+void task_refuse(struct task *, enum refusal, const char *words, const char *what);
 void task_no_memory(struct task *);
 
 /* It has failed, or one that it runs: that may still be mended. */
 bool task_is_failing(const struct task *);
 
 /* A task may run another one within it: what the carrier notes in the outer one fails the inner
- * one, too; and as that ends, the outer one's step has ended. */
+ * one, too, which deals with it; and as that ends, the outer one's step has ended. */
 void task_fail_too(struct task *inner, const struct task *outer);
 void task_end_as(struct task *outer, const struct task *inner);
+
+/* What task->inner does next, its pause included. The other two are for the class and the take_guard of the
+ * outer one: they hand it what is its own (only who has a take_guard writes guarded exchanges). */
+enum task_next task_next_inner(struct task *, struct outbox *);
+void task_reply_inner(struct task *, uint32_t tag, uint32_t index, const struct reply *);
+bool task_take_guard_inner(struct task *, uint32_t tag, const struct reply *);
 
 /* Whether a reply is of that type (REDIS_REPLY_...). If not, notes the failure:
  * the server's refusal, in words that name key number i, or EPROTO. */
@@ -139,5 +157,8 @@ struct talk {
 };
 
 void talk_begin(struct talk *, hibloom *, void (*step)(struct talk *, struct outbox *));
+
+/* It has failed, with a status or with one that is still to be found out. */
+bool talk_has_failed(const struct talk *);
 
 #endif

@@ -1,5 +1,5 @@
 /* transfer.h: tasks that move a piece of one key's bits: out of Redis, into it,
- * or from one filter to another within one server. */
+ * or from one filter to another within one server, which counters are not. */
 #ifndef HIBLOOM_REDIS_TRANSFER_H
 #define HIBLOOM_REDIS_TRANSFER_H
 

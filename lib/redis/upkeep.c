@@ -7,11 +7,13 @@
  * outlives its root for ever, and while keys expire the root is gone first: an
  * error of one kind to all. */
 #include "redis/upkeep.h"
+#include "base/alloc.h"
 #include "base/number.h"
+#include "bits/bits.h"
 #include "redis/life.h"
 #include "redis/near.h"
 #include "redis/scripts.h"
-#include "spec/spec.h"
+#include "spec/period.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -33,29 +35,25 @@ static void begin(struct upkeep *upkeep, hibloom *filter, void (*step)(struct ta
  * key that this handle does not know, and that would get no time to live. */
 static void command_list(struct commands *out, const hibloom *filter, uint32_t i)
 {
-    const struct redis_filter *own = redis_filter_of(filter);
-    const size_t len = filter->bare ? 0 : (size_t)record_list_bytes(i, own->count);
-    char id[RECORD_ID_DIGITS + 1];
+    const uint64_t len = filter->bare ? 0 : record_list_bytes(i, redis_filter_of(filter)->count);
 
     command_number(out, spec_bitmap_bytes(&filter->spec));
-    command_begin_argument(out, len);
-    for (size_t k = 0; k < len / RECORD_ID_DIGITS; k++) {
-        record_format_id(own->keys[k].id, id);
-        command_bytes(out, id, RECORD_ID_DIGITS);
-    }
-    command_literal(out, "\r\n");
+    redis_command_ids(out, filter, (uint32_t)(len / RECORD_ID_DIGITS));
 }
 
 /* A script on key i of an open filter, which expects the handle's key there. */
 static void ask(struct upkeep *upkeep, struct outbox *outbox, enum script script, uint32_t i, const char *argument)
 {
     hibloom *filter = upkeep->talk.task.filter;
-    char name[KEYS_SIZE];
+    char name[KEYS_SIZE], beside[KEYS_SIZE];
     struct commands *out = &outbox->commands;
     const struct argument key = redis_begin(filter, outbox, i, i, name);
+    const size_t len = script == SCRIPT_EXPIRE || keys_have_counter(&filter->spec) ? keys_beside(beside, filter) : 0;
 
-    script_start(out, script, 1, script == SCRIPT_EXPIRE ? 5 : 4);
+    script_start(out, script, len > 0 ? 2 : 1, script == SCRIPT_EXPIRE ? 5 : 4);
     command_argument(out, key);
+    if (len > 0)
+        command_argument(out, (struct argument){beside, len});
     redis_expect(out, filter, i, RECORD_IDENTITY);
     command_text(out, argument);
     if (script == SCRIPT_EXPIRE)
@@ -88,6 +86,17 @@ static void take_cleared(struct talk *talk, uint32_t tag, uint32_t index, const 
         redis_note_epoch(talk->task.filter, tag, redis_filter_of(talk->task.filter)->keys[tag].epoch + 1);
 }
 
+/* The epoch of a slice says its period, and has room for two clears a second: see period.h. */
+static void check_period(struct task *task, uint32_t i)
+{
+    const hibloom_spec *spec = &task->filter->spec;
+    const uint64_t epoch = redis_filter_of(task->filter)->keys[i].epoch;
+
+    if (spec->window != 0 && period_of_epoch(spec, epoch) != period_of_epoch(spec, epoch + 1))
+        task_fail(task, HIBLOOM_EBUSY, "'%s' was cleared more than twice a second all the time: try again later",
+                  task->filter->name);
+}
+
 static void clear(struct talk *talk, struct outbox *outbox)
 {
     struct upkeep *upkeep = upkeep_of(talk);
@@ -100,6 +109,8 @@ static void clear(struct talk *talk, struct outbox *outbox)
     }
     snprintf(bytes, sizeof bytes, "%" PRIu64, spec_bitmap_bytes(&talk->task.filter->spec));
     for (uint32_t i = 0; i < upkeep->range.count; i++)
+        check_period(&talk->task, upkeep->range.first + i);
+    for (uint32_t i = 0; i < upkeep->range.count && talk->task.status == HIBLOOM_OK; i++)
         if (upkeep->left[i])
             ask(upkeep, outbox, SCRIPT_CLEAR, upkeep->range.first + i, bytes);
     talk->take = take_cleared;
@@ -127,8 +138,8 @@ static void ask_expire(struct upkeep *upkeep, struct outbox *outbox, uint32_t i)
     const uint64_t later = i != 0 && !upkeep->talk.task.filter->bare ? LIFE_AFTER_ROOT_MS : 0;
     char ms[NUMBER_DIGITS + 1] = "-1";
 
-    if (upkeep->seconds != 0)
-        snprintf(ms, sizeof ms, "%" PRIu64, upkeep->seconds * 1000 + later);
+    if (upkeep->ms != 0)
+        snprintf(ms, sizeof ms, "%" PRIu64, upkeep->ms + later);
     ask(upkeep, outbox, SCRIPT_EXPIRE, i, ms);
 }
 
@@ -139,7 +150,7 @@ static void expire_keys(struct talk *talk, struct outbox *outbox)
     struct upkeep *upkeep = upkeep_of(talk);
 
     if (!redis_next_step(talk->task.filter, &upkeep->range)) {
-        if (upkeep->seconds != 0)
+        if (upkeep->ms != 0)
             expire_root(talk, outbox);
         return;
     }
@@ -152,7 +163,7 @@ static void expire_keys(struct talk *talk, struct outbox *outbox)
 
 static void judge_root(struct talk *talk, struct outbox *outbox)
 {
-    if (upkeep_of(talk)->seconds == 0)
+    if (upkeep_of(talk)->ms == 0)
         expire_keys(talk, outbox);
 }
 
@@ -163,25 +174,44 @@ static void expire_root(struct talk *talk, struct outbox *outbox)
     talk->step = judge_root;
 }
 
-void upkeep_begin_expire(struct upkeep *upkeep, hibloom *filter, uint64_t seconds)
+void upkeep_begin_expire(struct upkeep *upkeep, hibloom *filter, uint64_t ms)
 {
-    begin(upkeep, filter, seconds == 0 ? expire_root : expire_keys);
-    upkeep->seconds = seconds;
+    begin(upkeep, filter, ms == 0 ? expire_root : expire_keys);
+    upkeep->ms = ms;
 }
 
 /* ---- Count ---------------------------------------------------------------------
  *
  * BITCOUNT looks at 16 MB at a time, and one is sent when the last is answered:
- * of a pipeline of them the server would make one long stall. */
+ * of a pipeline of them the server would make one long stall. Counters it cannot tell
+ * from bits: they are read, 256 KB at a time, and counted here. */
+
+#define READ_BYTES (UINT64_C(256) << 10)
 
 enum { COUNT_BITS, COUNT_TTL, COUNT_GUARD };
+
+/* A key that is not all there is one that the guard will find lost. */
+static void take_counters(struct upkeep *upkeep, uint32_t i, const struct reply *reply)
+{
+    if (!task_expect(&upkeep->talk.task, reply, REDIS_REPLY_STRING, i))
+        return;
+    if (reply->text_len <= READ_BYTES)
+        upkeep->count.bits_set += bits_in_use(upkeep->counters, reply->text_len,
+                                              spec_width(&upkeep->talk.task.filter->spec));
+    else
+        task_unexpected(&upkeep->talk.task);
+}
 
 static void take_count(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
     struct upkeep *upkeep = upkeep_of(talk);
     uint64_t bits;
 
-    if (index == COUNT_BITS && task_expect_count(&talk->task, reply, tag, &bits))
+    if (tag == redis_filter_of(talk->task.filter)->count)
+        (void)guard_take(talk, tag, index, reply);
+    else if (index == COUNT_BITS && upkeep->counters != NULL)
+        take_counters(upkeep, tag, reply);
+    else if (index == COUNT_BITS && task_expect_count(&talk->task, reply, tag, &bits))
         upkeep->count.bits_set += bits;
     else if (index == COUNT_TTL && task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, tag))
         upkeep->count.ttl_ms = tag == 0 && reply->integers[0] >= 0 ? reply->integers[0] : upkeep->count.ttl_ms;
@@ -192,10 +222,17 @@ static void take_count(struct talk *talk, uint32_t tag, uint32_t index, const st
 static void count_key_bytes(struct upkeep *upkeep)
 {
     const hibloom *filter = upkeep->talk.task.filter;
-    const struct record record = redis_filter_record(filter, upkeep->key);
 
     upkeep->count.bytes += filter->bare ? redis_filter_of(filter)->keys[upkeep->key].length
-                                        : record_trailer_at(&record) + RECORD_TRAILER;
+                                        : redis_trailer_at(filter, upkeep->key) + RECORD_TRAILER;
+}
+
+static void ask_count(struct commands *out, struct argument key, uint64_t from, uint64_t stop)
+{
+    command_start(out, 4, "BITCOUNT");
+    command_argument(out, key);
+    command_number(out, from);
+    command_number(out, stop - 1);
 }
 
 static void count(struct talk *talk, struct outbox *outbox)
@@ -212,16 +249,18 @@ static void count(struct talk *talk, struct outbox *outbox)
     }
     if (upkeep->key == redis_filter_of(filter)->count)
         return;
-    const uint64_t stop = upkeep->from + STORE_PIECE < end ? upkeep->from + STORE_PIECE : end;
+    const uint64_t most = upkeep->counters != NULL ? READ_BYTES : STORE_PIECE;
+    const uint64_t stop = upkeep->from + most < end ? upkeep->from + most : end;
     const struct argument key = redis_begin(filter, outbox, upkeep->key, upkeep->key, name);
-    command_start(&outbox->commands, 4, "BITCOUNT");
-    command_argument(&outbox->commands, key);
-    command_number(&outbox->commands, upkeep->from);
-    command_number(&outbox->commands, stop - 1);
+    if (upkeep->counters != NULL)
+        command_getrange(&outbox->commands, key, upkeep->from, stop - upkeep->from);
+    else
+        ask_count(&outbox->commands, key, upkeep->from, stop);
     command_start(&outbox->commands, 2, "PTTL");
     command_argument(&outbox->commands, key);
     guard_ask(filter, outbox, key, upkeep->key);
-    outbox_end(outbox);
+    outbox_end_into(outbox, COUNT_BITS, upkeep->counters, READ_BYTES);
+    guard_ask_config(filter, outbox, redis_filter_of(filter)->count);
     upkeep->from = stop;
     talk->take = take_count;
     talk->step = count;
@@ -231,4 +270,12 @@ void upkeep_begin_count(struct upkeep *upkeep, hibloom *filter)
 {
     begin(upkeep, filter, count);
     upkeep->talk.task.reads = true;
+    upkeep->counters = filter->spec.counters != 0 ? alloc.malloc(READ_BYTES) : NULL;
+    if (filter->spec.counters != 0 && upkeep->counters == NULL)
+        task_no_memory(&upkeep->talk.task);
+}
+
+void upkeep_end(struct upkeep *upkeep)
+{
+    alloc.free(upkeep->counters);
 }

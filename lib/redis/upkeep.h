@@ -9,14 +9,16 @@ struct upkeep {
     struct talk talk;
     struct redis_range range;
     bool left[REDIS_STEP_KEYS]; /* clear: keys of the range that are to be cleared yet */
-    uint64_t seconds;           /* expire: 0 = never */
+    uint64_t ms;                /* expire: 0 = never */
     uint32_t key;               /* count: where it is */
     uint64_t from;              /* count: the byte */
     struct store_count count;   /* counted so far */
+    unsigned char *counters;    /* of a counting filter: those that were read last */
 };
 
 void upkeep_begin_clear(struct upkeep *, hibloom *);
-void upkeep_begin_expire(struct upkeep *, hibloom *, uint64_t seconds);
+void upkeep_begin_expire(struct upkeep *, hibloom *, uint64_t ms);
 void upkeep_begin_count(struct upkeep *, hibloom *);
+void upkeep_end(struct upkeep *);
 
 #endif

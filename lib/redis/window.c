@@ -17,7 +17,10 @@
  * nothing to do. */
 #define WINDOW_BYTES (64u << 10)
 #define WINDOW_BYTES_LEAST (8u << 10)
-#define WINDOW_BITS 8192u /* and no more positions */
+#define WINDOW_BITS 8192u /* and no more positions; */
+#define SCRIPT_BITS 2048u /* of what a script counts, during which the server does nothing else: some 3 ms */
+
+#define SCRIPT_BYTES 1600u /* of one that counts; about */
 
 /* Positions of a chunk; where there are segments more, for longer runs. */
 #define CHUNK_BITS_SEGMENTED (4 * WINDOW_BITS)
@@ -90,12 +93,32 @@ static void put_item(struct items *walk, struct window *window, uint64_t place)
 
     if (window->runs == 0 || run->segment != segment) {
         run = &window->run[window->runs++];
-        *run = (struct run){.segment = segment, .bits = window->bits + at, .known = window->known + at};
+        *run = (struct run){.segment = segment,
+                            .bits = window->bits + at,
+                            .known = window->known + at,
+                            .order = window->order,
+                            .from = window->from};
     }
     run->items++;
     window->item[window->items++] = (uint32_t)(walk->chunk.base - window->base) + item;
     memcpy(window->bits + at, walk->chunk.bits + (size_t)walk->chunk.at[item] * k, k * sizeof *window->bits);
     memset(window->known + at, BIT_UNKNOWN, k);
+}
+
+/* Spanning: puts the numbers of the bits into the order of the keys in which they lie. */
+static void sort_by_key(const hibloom *filter, struct run *run)
+{
+    const uint32_t keys = redis_filter_of(filter)->count, bits = run->items * filter->spec.hashes;
+
+    memset(run->from, 0, (keys + 1) * sizeof *run->from);
+    for (uint32_t at = 0; at < bits; at++)
+        run->from[run->bits[at] / SPEC_SPAN_BITS + 1]++;
+    for (uint32_t key = 0; key < keys; key++)
+        run->from[key + 1] += run->from[key];
+    for (uint32_t at = 0; at < bits; at++)
+        run->order[run->from[run->bits[at] / SPEC_SPAN_BITS]++] = at;
+    memmove(run->from + 1, run->from, keys * sizeof *run->from); /* each has come to the next one's begin */
+    run->from[0] = 0;
 }
 
 /* A window may hold items of two chunks, or each chunk would end in a short one.
@@ -115,6 +138,8 @@ bool window_fill(struct items *walk, struct window *window)
         put_item(walk, window, chunk->order[chunk->next++]);
         bytes += walk->item_bytes + (window->runs - runs) * walk->guard_bytes;
     } while (!is_full(walk, window, bytes) && (spans ? has_items(walk) : chunk->next < chunk->items));
+    if (window->order != NULL)
+        sort_by_key(walk->talk.task.filter, window->run);
     return true;
 }
 
@@ -133,17 +158,17 @@ static void estimate(struct items *walk)
     const uint32_t k = filter->spec.hashes;
     char name[KEYS_SIZE];
     const size_t key = keys_name(name, filter, redis_filter_of(filter)->count - 1) + 8;
-    const size_t digits = number_digits(spec_bitmap_bits(&filter->spec)) + 4;
+    const size_t digits = number_digits(spec_bitmap_bits(&filter->spec) * spec_width(&filter->spec)) + 4;
     const struct encoding *encoding = walk->encoding;
     const size_t guards = items_by_key(walk) ? redis_filter_of(filter)->count : 1;
-    const size_t names = encoding->all_keys ? 0 : encoding->each_bit ? k : 1; /* of keys, an item */
+    const size_t names = encoding->all_keys || encoding->proves ? 0 : encoding->each_bit ? k : 1; /* of keys, an item */
 
     walk->step = encoding->each_bit && !encoding->each_key ? 1 : k;
     walk->item_bytes = encoding->item_bytes + k * (encoding->bit_bytes + digits) + names * key;
-    walk->guard_bytes = guards * (key + 40);
+    walk->guard_bytes = guards * (key + 40) + (encoding->proves ? SCRIPT_BYTES : 0);
     /* the guards shall not be most of it */
     walk->window_bytes = 4 * walk->guard_bytes > WINDOW_BYTES ? 4 * walk->guard_bytes : WINDOW_BYTES;
-    walk->window_items = (uint32_t)least(walk->n, WINDOW_BITS / k);
+    walk->window_items = (uint32_t)least(walk->n, (encoding->proves ? SCRIPT_BITS : WINDOW_BITS) / k);
     walk->chunk_items = (uint32_t)least(walk->n, (is_segmented(filter) ? CHUNK_BITS_SEGMENTED : WINDOW_BITS) / k);
 }
 
@@ -161,6 +186,7 @@ static size_t lay_out(struct items *walk, unsigned char *memory)
     const hibloom *filter = walk->talk.task.filter;
     const size_t k = filter->spec.hashes, items = walk->window_items, keys = redis_filter_of(filter)->count;
     const size_t runs = is_segmented(filter) ? least(items, keys) : 1;
+    const bool spanning = spec_is_spanning(&filter->spec);
     size_t used = 0;
 
     walk->chunk.bits = take_array_of(memory, &used, walk->chunk_items * k, sizeof *walk->chunk.bits);
@@ -173,6 +199,9 @@ static size_t lay_out(struct items *walk, unsigned char *memory)
         window->item = take_array_of(memory, &used, items, sizeof *window->item);
         window->known = take_array_of(memory, &used, items * k, 1);
         window->proven = take_array_of(memory, &used, keys, 1);
+        window->answers = take_array_of(memory, &used, keys, sizeof *window->answers);
+        window->order = spanning ? take_array_of(memory, &used, items * k, sizeof *window->order) : NULL;
+        window->from = spanning ? take_array_of(memory, &used, keys + 1, sizeof *window->from) : NULL;
     }
     return used;
 }

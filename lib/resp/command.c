@@ -96,12 +96,27 @@ void command_number(struct commands *commands, uint64_t number)
     commands->len += (size_t)(end_line(at + digits) - start);
 }
 
+void command_counter_type(struct commands *out, unsigned width)
+{
+    const char type[] = {'$', '2', '\r', '\n', 'u', (char)('0' + width), '\r', '\n'};
+
+    command_bytes(out, type, sizeof type);
+}
+
 void command_getrange(struct commands *commands, struct argument key, uint64_t from, uint64_t len)
 {
     command_start(commands, 4, "GETRANGE");
     command_argument(commands, key);
     command_number(commands, from);
     command_number(commands, from + len - 1);
+}
+
+void command_getrange_end(struct commands *commands, struct argument key, const char *from)
+{
+    command_start(commands, 4, "GETRANGE");
+    command_argument(commands, key);
+    command_text(commands, from);
+    command_text(commands, "-1");
 }
 
 void command_begin_argument(struct commands *commands, size_t len)
@@ -131,6 +146,14 @@ void command_again(struct commands *commands, size_t from, size_t len)
     memcpy(at, commands->bytes + from, len);
     commands->len += len;
     commands->count++;
+}
+
+bool commands_join(struct commands *commands, const struct commands *more)
+{
+    command_bytes(commands, more->bytes, more->len);
+    if (!commands->failed)
+        commands->count += more->count;
+    return !commands->failed;
 }
 
 /* Reads "$6\r\n" or "*4\r\n"; what follows it. */

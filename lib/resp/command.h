@@ -27,8 +27,14 @@ void command_argument(struct commands *, struct argument);
 void command_text(struct commands *, const char *);
 void command_number(struct commands *, uint64_t);
 
+/* The type of a BITFIELD's counter of so many bits, up to 9: "u4". */
+void command_counter_type(struct commands *, unsigned width);
+
 /* GETRANGE of so many bytes, all of it. */
 void command_getrange(struct commands *, struct argument key, uint64_t from, uint64_t len);
+
+/* The end of a string, as many bytes as "-92" says. */
+void command_getrange_end(struct commands *, struct argument key, const char *from);
 
 /* The head of an argument of so many bytes; these, and "\r\n", must follow. */
 void command_begin_argument(struct commands *, size_t len);
@@ -38,6 +44,9 @@ void command_begin_argument(struct commands *, size_t len);
 #define command_literal(commands, literal) command_bytes((commands), "" literal, sizeof(literal) - 1)
 void command_bytes(struct commands *, const char *bytes, size_t len);
 void command_again(struct commands *, size_t from, size_t len);
+
+/* Appends the commands of another buffer. False: out of memory. */
+bool commands_join(struct commands *, const struct commands *more);
 
 /* The bytes of the first command among these, which the functions above have
  * written; 0: there is none. */

@@ -54,11 +54,45 @@ static void take_type(struct reply *reply, int type, bool outermost)
         reply->type = type;
 }
 
+static void list_string(struct reply *reply, const char *text, size_t len)
+{
+    const uint16_t head = (uint16_t)len;
+
+    if (len > REPLY_LISTED || reply->text_len > reply->bulk_room)
+        return;
+    if (sizeof head + len > reply->bulk_room - reply->text_len) {
+        reply->text_len = reply->bulk_room + 1;
+        return;
+    }
+    memcpy(reply->bulk + reply->text_len, &head, sizeof head);
+    memcpy(reply->bulk + reply->text_len + sizeof head, text, len);
+    reply->text_len += sizeof head + len;
+}
+
+bool reply_next_string(const unsigned char *bulk, size_t used, size_t *at, const char **text, size_t *len)
+{
+    uint16_t head;
+
+    if (*at >= used || used - *at < sizeof head)
+        return false;
+    memcpy(&head, bulk + *at, sizeof head);
+    if (used - *at - sizeof head < head) /* a server's nonsense: a string that was not listed */
+        return false;
+    *text = (const char *)bulk + *at + sizeof head;
+    *len = head;
+    *at += sizeof head + head;
+    return true;
+}
+
 static void take_string(struct reply *reply, int type, bool outermost, const char *text, size_t len)
 {
     const size_t kept = len < REPLY_TEXT ? len : REPLY_TEXT;
 
-    if (reply->bulk != NULL && type == REDIS_REPLY_STRING) {
+    const bool listed = !outermost && reply->count == 0;
+
+    if (reply->bulk != NULL && type == REDIS_REPLY_STRING && listed) {
+        list_string(reply, text, len);
+    } else if (reply->bulk != NULL && type == REDIS_REPLY_STRING) {
         memcpy(reply->bulk, text, len < reply->bulk_room ? len : reply->bulk_room);
         reply->text_len = len;
     } else if (reply->type != REDIS_REPLY_ERROR) { /* of several errors the first one counts */

@@ -23,7 +23,8 @@ struct reply {
     size_t text_len;           /* of the string, status or error as sent; what exceeds REPLY_TEXT is cut */
     char text[REPLY_TEXT + 1]; /* terminated */
     unsigned char *bulk;       /* if set after a reset: where a string goes in place of text, */
-    size_t bulk_room;          /* as far as there is room */
+    size_t bulk_room;          /* as far as there is room; also one that stands in an array behind an integer;
+                                  and those of an array of strings, see reply_next_string */
     bool repeated;             /* to a command that was sent before, which may have been carried out then, too */
     bool pushed;               /* no answer but an out-of-band push, built for the connection's owner */
     bool objects;              /* if set after a reset: all is built as a push is */
@@ -38,6 +39,12 @@ void reply_reset(struct reply *reply);
 
 /* Notes what an object says that was built by hiredis' own functions. */
 void reply_take_object(struct reply *reply, const redisReply *object);
+
+/* The strings of an array lie one behind the other in bulk, text_len bytes in all; what is
+ * longer than REPLY_LISTED is left out. More than bulk_room: they had no room, and none counts.
+ * Gives the one at *at, which is 0 at first; false: no more. */
+#define REPLY_LISTED 1024u
+bool reply_next_string(const unsigned char *bulk, size_t used, size_t *at, const char **text, size_t *len);
 
 /* Takes what it has begun out of a reader that goes back to its owner, whose
  * functions would not know how to free it. */

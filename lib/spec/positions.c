@@ -1,5 +1,6 @@
 /* positions.c: from an item to the bits that stand for it; pure. See positions.h. */
 #include "spec/positions.h"
+#include "hash/text.h"
 #include "spec/spec.h"
 
 struct hasher positions_hasher(const hibloom_spec *spec)
@@ -11,8 +12,19 @@ struct hasher positions_hasher(const hibloom_spec *spec)
         .segments = spec_segments(spec),
     };
 
-    hasher_set(&hasher, hash_by_id(spec->hash), spec->layout == HIBLOOM_LAYOUT_BLOCKED);
+    if (spec_is_spanning(spec))
+        hasher.bits = spec->bits;
+    hasher_set(&hasher, hash_by_id(spec->hash), spec->codec, spec->layout == HIBLOOM_LAYOUT_BLOCKED);
     return hasher;
+}
+
+const char *positions_refuse_slowly(const void *item, size_t len)
+{
+    if (item == NULL && len != 0)
+        return "it has no data";
+    return text_is_utf8(item, len)
+               ? NULL
+               : "it is no valid UTF-8, and the program that fills this filter has texts only (codec=, chars=)";
 }
 
 hibloom_status hibloom_positions(const hibloom_spec *spec, const void *item, size_t len, hibloom_position *out)
@@ -22,11 +34,11 @@ hibloom_status hibloom_positions(const hibloom_spec *spec, const void *item, siz
 
     if (status != HIBLOOM_OK)
         return status;
-    if ((item == NULL && len != 0) || positions_count(spec, len) == 0)
+    if (positions_refuse(spec, item, len) != NULL || positions_count(spec, len) == 0)
         return HIBLOOM_EINVAL;
     const struct hasher hasher = positions_hasher(spec);
     const uint32_t segment = hasher.indexes(&hasher, item, len, bits);
     for (uint32_t i = 0; i < spec->hashes; i++)
-        out[i] = (hibloom_position){positions_key(spec, segment, i), bits[i]};
+        out[i] = positions_at(spec, segment, i, bits[i]);
     return HIBLOOM_OK;
 }

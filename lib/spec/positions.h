@@ -6,6 +6,7 @@
 #define HIBLOOM_POSITIONS_H
 
 #include "hash/hash.h"
+#include "spec/spec.h"
 
 /* How many positions an item of this length has: 0 if it is excluded. */
 static inline uint32_t positions_count(const hibloom_spec *spec, size_t len)
@@ -13,10 +14,20 @@ static inline uint32_t positions_count(const hibloom_spec *spec, size_t len)
     return len == 0 && spec->empty_excluded ? 0 : spec->hashes;
 }
 
-/* The key that position i lies in. */
-static inline uint32_t positions_key(const hibloom_spec *spec, uint32_t segment, uint32_t i)
+/* Why no item can be like this, in words; NULL: it is one. Below the functions of the headers each is one. */
+const char *positions_refuse_slowly(const void *item, size_t len);
+
+static inline const char *positions_refuse(const hibloom_spec *spec, const void *item, size_t len)
 {
-    return spec->layout == HIBLOOM_LAYOUT_PARTITIONED ? i : segment;
+    return spec->codec == HIBLOOM_CODEC_BYTES && (item != NULL || len == 0) ? NULL : positions_refuse_slowly(item, len);
+}
+
+/* Where position i lies, of an item of this segment whose hash gave this offset. */
+static inline hibloom_position positions_at(const hibloom_spec *spec, uint32_t segment, uint32_t i, uint64_t offset)
+{
+    if (spec_is_spanning(spec))
+        return (hibloom_position){(uint32_t)(offset / SPEC_SPAN_BITS), offset % SPEC_SPAN_BITS};
+    return (hibloom_position){spec->layout == HIBLOOM_LAYOUT_PARTITIONED ? i : segment, offset};
 }
 
 /* The hash of a valid spec, which must outlive it: for any items that are not excluded. */

@@ -3,9 +3,11 @@
  * Each preset is what one published program computes, with its arithmetic:
  * where the program rounds a double, so do we, in its order of operations, for
  * one bit more or less would be another filter. */
+#include "spec/redisbloom.h"
 #include "spec/spec.h"
 #include "spec/spec_text.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -37,13 +39,13 @@ static void set_seeds(hibloom_spec *spec, const uint64_t *seeds, uint32_t count)
 }
 
 /* $k = ceil(($m / $n) * log(2)); positions mt_rand(0, $m - 1). */
-static const char *php_mt(hibloom_spec *spec)
+static const char *php_mt(hibloom_spec *spec, const struct settings *settings)
 {
     return take_hashes(ceil((double)spec->bits / (double)spec->capacity * log(2.0)), spec);
 }
 
 /* Its size is 256 << 22; add() and has() do nothing with "", which == null. */
-static const char *php_poly8(hibloom_spec *spec)
+static const char *php_poly8(hibloom_spec *spec, const struct settings *settings)
 {
     static const uint64_t seeds[] = {3, 5, 7, 11, 13, 31, 37, 61};
 
@@ -67,7 +69,7 @@ static const char *py_mmh3_size(hibloom_spec *spec)
     return wrong;
 }
 
-static const char *py_mmh3(hibloom_spec *spec)
+static const char *py_mmh3(hibloom_spec *spec, const struct settings *settings)
 {
     const char *wrong = py_mmh3_size(spec);
 
@@ -76,7 +78,7 @@ static const char *py_mmh3(hibloom_spec *spec)
     return wrong;
 }
 
-static const char *py_mmh3_redis(hibloom_spec *spec)
+static const char *py_mmh3_redis(hibloom_spec *spec, const struct settings *settings)
 {
     static const uint64_t seeds[] = {101, 103, 107, 109, 113, 127, 131, 137, 139, 149};
     const char *wrong = py_mmh3_size(spec);
@@ -86,7 +88,7 @@ static const char *py_mmh3_redis(hibloom_spec *spec)
 }
 
 /* & 0x3FFFFFF: 26 bits, whatever its comment says. */
-static const char *php_uids(hibloom_spec *spec)
+static const char *php_uids(hibloom_spec *spec, const struct settings *settings)
 {
     static const uint64_t seeds[] = {7, 11, 13, 17, 19, 23, 29};
 
@@ -95,18 +97,147 @@ static const char *php_uids(hibloom_spec *spec)
     return NULL;
 }
 
+/* ---- Other libraries ----------------------------------------------------------------
+ *
+ * docs/presets.md says where each was read. */
+
+static const char *take_bits(double value, hibloom_spec *spec)
+{
+    return take_count(value, SPEC_BITS_MAX, &spec->bits) ? NULL
+                                                         : "these numbers give less than 1 or more than 2^62 bits";
+}
+
+/* -n ln p / ln^2 2, in the order in which most of them compute it. */
+static double optimal_bits(const hibloom_spec *spec)
+{
+    return -((double)spec->capacity * log(spec->error_rate)) / (log(2.0) * log(2.0));
+}
+
+/* It allocates keys for ceil((float)m / 2^32), and reads beyond them where a position
+ * lies in one more. */
+static bool has_key_too_few(uint64_t bits)
+{
+    return (double)ceilf((float)bits / 4294967296.0f) < ceil((double)bits / (double)SPEC_SPAN_BITS);
+}
+
+static const char *pyrebloom(hibloom_spec *spec, const struct settings *settings)
+{
+    uint32_t seed = 314159265;
+
+    if (spec->capacity > UINT32_MAX)
+        return "its capacity is below 2^32";
+    const char *wrong = take_bits(optimal_bits(spec), spec);
+    if (wrong == NULL)
+        wrong = take_hashes(ceil(log(2.0) * (double)spec->bits / (double)spec->capacity), spec);
+    if (wrong == NULL && has_key_too_few(spec->bits))
+        wrong = "for so many bits it makes a key too few, and fails itself; choose another capacity";
+    for (uint32_t i = 0; wrong == NULL && i < spec->hashes; i++, seed = 1664525u * seed + 1013904223u)
+        spec->seeds[i] = seed;
+    return wrong;
+}
+
+/* Its m is 1 << BLOOMFILTER_BIT, and hash i has i + 1 for its factor. */
+static const char *scrapy_redis(hibloom_spec *spec, const struct settings *settings)
+{
+    if ((spec->bits & (spec->bits - 1)) != 0)
+        return "bits= is a power of two, 1 << BLOOMFILTER_BIT";
+    for (uint32_t i = 0; i < spec->hashes; i++)
+        spec->seeds[i] = i + 1;
+    return NULL;
+}
+
+static const char *go_zero(hibloom_spec *spec, const struct settings *settings)
+{
+    spec->hashes = 14;
+    return NULL;
+}
+
+static const char *rueidis(hibloom_spec *spec, const struct settings *settings)
+{
+    const char *wrong = take_bits(ceil(optimal_bits(spec)), spec);
+
+    return wrong != NULL ? wrong : take_hashes(round((double)spec->bits / (double)spec->capacity * log(2.0)), spec);
+}
+
+/* Without capacity and error, both are read where it is attached. */
+static const char *redisson(hibloom_spec *spec, const struct settings *settings)
+{
+    if (spec->capacity == 0)
+        return NULL;
+    const char *wrong = take_bits(optimal_bits(spec), spec);
+    return wrong != NULL
+               ? wrong
+               : take_hashes(fmax(1.0, floor((double)spec->bits / (double)spec->capacity * log(2.0) + 0.5)), spec);
+}
+
+static const char *bloomfilter_rb(hibloom_spec *spec, const struct settings *settings)
+{
+    if (settings->seeds != 1 || spec->seeds[0] + spec->hashes - 1 > UINT32_MAX)
+        return "seeds= is one number, its option seed, and the last of so many after it is below 2^32";
+    for (uint32_t i = 1; i < spec->hashes; i++)
+        spec->seeds[i] = spec->seeds[0] + i;
+    return NULL;
+}
+
+/* k from the quotient of whole numbers. */
+static const char *taganaka(hibloom_spec *spec, const struct settings *settings)
+{
+    const char *wrong = take_bits(round(optimal_bits(spec)), spec);
+    const uint64_t bits_an_item = spec->bits / spec->capacity;
+
+    return wrong != NULL ? wrong : take_hashes(fmax(1.0, round(log(2.0) * (double)bits_an_item)), spec);
+}
+
+static const char *orestes(hibloom_spec *spec, const struct settings *settings)
+{
+    const char *wrong = take_bits(ceil(optimal_bits(spec)), spec);
+
+    if (settings->index == 1)
+        spec->hash = HIBLOOM_HASH_ORESTES_MURMUR3;
+    return wrong != NULL ? wrong : take_hashes(ceil(log(2.0) * (double)spec->bits / (double)spec->capacity), spec);
+}
+
+/* Its own digits of ln 2 and ln^2 2. A scaling filter gives its first link half of the error. */
+static const char *redisbloom(hibloom_spec *spec, const struct settings *settings)
+{
+    const double error = fmin(spec->error_rate, 0.25) * (settings->given & GIVEN_GROWTH ? 0.5 : 1.0);
+    const double bits_per_item = fabs(log(error)) / 0.480453013918201;
+    const char *wrong = take_bits(fmax(1.0, (double)spec->capacity * bits_per_item), spec);
+
+    spec->bits = (spec->bits + 63) / 64 * 64;
+    spec->growth = 0; /* what follows is another filter */
+    return wrong != NULL ? wrong : take_hashes(ceil(REDISBLOOM_LN2 * bits_per_item), spec);
+}
+
+#define SIZE (GIVEN_CAPACITY | GIVEN_ERROR)
+
 static const struct preset {
     const char *name;
     unsigned needs, takes; /* GIVEN_ bits */
     hibloom_hash hash;
-    const char *(*complete)(hibloom_spec *);
+    const char *(*complete)(hibloom_spec *, const struct settings *);
+    hibloom_keys keys;
+    hibloom_codec codec; /* unless another one is given */
+    uint64_t bits_most;  /* the program has no more; 0: see spec_bits_max */
 } presets[] = {
-    {"php-mt", GIVEN_BITS | GIVEN_CAPACITY, 0, HIBLOOM_HASH_PHP_MT, php_mt},
-    {"php-mt-legacy", GIVEN_BITS | GIVEN_CAPACITY, 0, HIBLOOM_HASH_PHP_MT_LEGACY, php_mt},
-    {"php-poly8", 0, GIVEN_BITS | GIVEN_SEEDS, HIBLOOM_HASH_POLY, php_poly8},
-    {"py-mmh3", GIVEN_CAPACITY | GIVEN_ERROR, 0, HIBLOOM_HASH_MURMUR3, py_mmh3},
-    {"py-mmh3-redis", GIVEN_CAPACITY | GIVEN_ERROR, 0, HIBLOOM_HASH_MURMUR3, py_mmh3_redis},
-    {"php-uids", 0, 0, HIBLOOM_HASH_POLY, php_uids},
+    {"php-mt", GIVEN_BITS | GIVEN_CAPACITY, 0, HIBLOOM_HASH_PHP_MT, php_mt, 0, 0, 0},
+    {"php-mt-legacy", GIVEN_BITS | GIVEN_CAPACITY, 0, HIBLOOM_HASH_PHP_MT_LEGACY, php_mt, 0, 0, 0},
+    {"php-poly8", 0, GIVEN_BITS | GIVEN_SEEDS, HIBLOOM_HASH_POLY, php_poly8, 0, 0, 0},
+    {"py-mmh3", SIZE, 0, HIBLOOM_HASH_MURMUR3, py_mmh3, 0, 0, 0},
+    {"py-mmh3-redis", SIZE, 0, HIBLOOM_HASH_MURMUR3, py_mmh3_redis, 0, 0, 0},
+    {"php-uids", 0, 0, HIBLOOM_HASH_POLY, php_uids, 0, 0, 0},
+    {"pyrebloom", SIZE, 0, HIBLOOM_HASH_PYREBLOOM, pyrebloom, HIBLOOM_KEYS_PYREBLOOM, 0, 0},
+    {"scrapy-redis", GIVEN_BITS | GIVEN_HASHES, GIVEN_CHARS, HIBLOOM_HASH_SCRAPY_REDIS, scrapy_redis, 0,
+     HIBLOOM_CODEC_STRING, SPEC_STRING_BITS},
+    {"go-zero", GIVEN_BITS, 0, HIBLOOM_HASH_GO_ZERO, go_zero, 0, 0, SPEC_STRING_BITS},
+    {"rueidis", SIZE, 0, HIBLOOM_HASH_RUEIDIS, rueidis, HIBLOOM_KEYS_RUEIDIS, 0, SPEC_STRING_BITS},
+    {"redisson", 0, SIZE | GIVEN_CODEC, HIBLOOM_HASH_REDISSON, redisson, HIBLOOM_KEYS_REDISSON, HIBLOOM_CODEC_KRYO5,
+     SPEC_STRING_BITS - 2},
+    {"bloomfilter-rb", GIVEN_BITS | GIVEN_HASHES | GIVEN_SEEDS, 0, HIBLOOM_HASH_BLOOMFILTER_RB, bloomfilter_rb, 0, 0,
+     SPEC_STRING_BITS},
+    {"taganaka", SIZE, 0, HIBLOOM_HASH_TAGANAKA, taganaka, 0, 0, SPEC_STRING_BITS},
+    {"orestes", SIZE, GIVEN_INDEX, HIBLOOM_HASH_ORESTES, orestes, HIBLOOM_KEYS_ORESTES, 0, INT32_MAX},
+    {"redisbloom", SIZE, GIVEN_GROWTH, HIBLOOM_HASH_REDISBLOOM, redisbloom, 0, 0, SPEC_STRING_BITS},
 };
 
 static const char *preset_name(size_t i)
@@ -128,9 +259,20 @@ hibloom_status preset_spec(hibloom_spec *out, struct settings *settings)
     if (excess != 0)
         return error_set(settings->error, HIBLOOM_EINVAL, "%s=: %s does not take it", setting_name(excess),
                          preset->name);
+    if ((settings->given & SIZE) != 0 && (settings->given & SIZE) != SIZE && (preset->takes & SIZE) != 0)
+        return error_set(settings->error, HIBLOOM_EINVAL, "%s=: %s takes capacity= and error=, or none of both",
+                         setting_name(settings->given & SIZE), preset->name);
     *out = settings->spec;
     out->hash = preset->hash;
-    out->hashes = settings->seeds; /* 0 where the preset brings its own */
-    const char *wrong = preset->complete(out);
+    out->keys = preset->keys;
+    if ((settings->given & (GIVEN_CODEC | GIVEN_CHARS)) == 0)
+        out->codec = preset->codec;
+    if (out->hashes == 0)
+        out->hashes = settings->seeds; /* 0 where the preset brings its own */
+    const char *wrong = preset->complete(out, settings);
+    if (wrong == NULL && preset->bits_most != 0 && out->bits > preset->bits_most)
+        return error_set(settings->error, HIBLOOM_ERANGE,
+                         "%s: %" PRIu64 " bits are more than the %" PRIu64 " it can have", preset->name, out->bits,
+                         preset->bits_most);
     return wrong == NULL ? HIBLOOM_OK : error_set(settings->error, HIBLOOM_ERANGE, "%s: %s", preset->name, wrong);
 }

@@ -4,8 +4,10 @@
  * that what is promised at capacity and what hibloom_spec_error_at says of it
  * can never differ. */
 #include "spec/spec.h"
+#include "base/store.h"
 
 #include <math.h>
+#include <string.h>
 
 /* The chance that k bits are all set in a bitmap into which `load` times as many
  * bits were thrown as it has, in the limit of a large one. expm1: 1 - e^-x loses
@@ -56,15 +58,15 @@ static double mean_over(double mean, double k, double bits, double (*all_set_in)
     return fmin(sum / weights, 1.0);
 }
 
-double hibloom_spec_error_at(const hibloom_spec *spec, uint64_t items)
+/* Of one filter, or one link. */
+static double error_of_one(const hibloom_spec *spec, uint64_t items)
 {
     const double n = (double)items, k = (double)spec->hashes, block = HIBLOOM_BLOCK_BITS;
 
-    if (spec->bits == 0 || spec->hashes == 0)
-        return (double)NAN;
     if (items == 0)
         return 0.0;
-    const double m = (double)spec_bitmap_bits(spec), segments = spec_segments(spec);
+    const double m = (double)(spec_is_spanning(spec) ? spec->bits : spec_bitmap_bits(spec));
+    const double segments = spec_segments(spec);
     if (spec->layout == HIBLOOM_LAYOUT_BLOCKED)
         return mean_over(n / segments * block / m, k, block, all_set_in_block);
     if (spec->layout == HIBLOOM_LAYOUT_CLASSIC && segments > 1)
@@ -72,9 +74,66 @@ double hibloom_spec_error_at(const hibloom_spec *spec, uint64_t items)
     return all_set((spec->layout == HIBLOOM_LAYOUT_PARTITIONED ? 1.0 : k) * n / m, k);
 }
 
+/* What sizing looks at, and not the seeds: copies are made of it. */
+static hibloom_spec without_seeds(const hibloom_spec *spec)
+{
+    return (hibloom_spec){
+        .hash = spec->hash, .layout = spec->layout, .segments = spec_segments(spec), .counters = spec->counters};
+}
+
+static void take_size(hibloom_spec *spec, const hibloom_spec *sized)
+{
+    spec->bits = sized->bits;
+    spec->hashes = sized->hashes;
+    spec->segments = sized->segments;
+}
+
+/* Of all links of a growing filter, each but the last with as many items as it is for. */
+static double error_of_chain(const hibloom_spec *spec, uint64_t items)
+{
+    hibloom_spec link = without_seeds(spec);
+    double right = 0.0; /* the logarithm of that: what is small stays exact */
+
+    take_size(&link, spec);
+    link.capacity = spec->capacity;
+    link.error_rate = spec->error_rate;
+    link.growth = spec->growth;
+    for (uint64_t in; items > 0; items -= in) {
+        hibloom_spec next;
+        const bool ends = items <= link.capacity || spec_link(&next, &link, link.link + 1, 1) != HIBLOOM_OK;
+        in = ends ? items : link.capacity;
+        right += log1p(-error_of_one(&link, in));
+        if (!ends)
+            link = next;
+    }
+    return -expm1(right);
+}
+
+double hibloom_spec_error_at(const hibloom_spec *spec, uint64_t items)
+{
+    if (spec->bits == 0 || spec->hashes == 0)
+        return (double)NAN;
+    if (spec->window != 0 && spec->link == 0) /* so many in each slice: see own_error */
+        return -expm1((spec->slices + 1) * log1p(-error_of_one(spec, items)));
+    return spec->growth == 0 || spec->link != 0 ? error_of_one(spec, items) : error_of_chain(spec, items);
+}
+
 double spec_items_at(const hibloom_spec *spec, double fill)
 {
     return -(double)spec_all_bits(spec) / spec->hashes * log1p(-fill);
+}
+
+void spec_note_count(struct store_count *all, const hibloom_spec *spec, const struct store_count *one)
+{
+    /* a bare bitmap may go on behind our last bit */
+    const double fill = fmin((double)one->bits_set / (double)spec_all_bits(spec), 1.0);
+
+    all->bits_set += one->bits_set;
+    all->bytes += one->bytes;
+    all->bits += spec_all_bits(spec);
+    all->keys += spec_keys(spec);
+    all->items += spec_items_at(spec, fill);
+    all->error_rate += (1.0 - all->error_rate) * pow(fill, spec->hashes);
 }
 
 /* The fewest bits for n and p at this layout and k; 0 if beyond SPEC_BITS_MAX.
@@ -86,12 +145,12 @@ static uint64_t fewest_bits(hibloom_spec spec, uint64_t capacity, double error_r
     uint64_t too_few = 0, enough = spec_bits_max(&spec) / unit;
 
     spec.bits = enough * unit;
-    if (hibloom_spec_error_at(&spec, capacity) > error_rate)
+    if (error_of_one(&spec, capacity) > error_rate)
         return 0;
     while (enough - too_few > 1) {
         const uint64_t middle = too_few + (enough - too_few) / 2;
         spec.bits = middle * unit;
-        if (hibloom_spec_error_at(&spec, capacity) > error_rate)
+        if (error_of_one(&spec, capacity) > error_rate)
             too_few = middle;
         else
             enough = middle;
@@ -127,22 +186,21 @@ static hibloom_status size_segmented(hibloom_spec *spec, uint64_t capacity, doub
     return spec->bits != 0 ? HIBLOOM_OK : HIBLOOM_ERANGE;
 }
 
-/* What sizing looks at, and not the seeds: copies are made of it. */
-static hibloom_spec without_seeds(const hibloom_spec *spec)
+/* What a spec's bits are for: of a growing filter the links share its error rate, 1/2, 1/4, ... of it.
+ *
+ * The slices of a window share it evenly. Each may hold all that is added within `window` seconds: not only may
+ * that come at once; an item that is added again and again is in the slice of each period. */
+static double own_error(const hibloom_spec *spec, double error_rate)
 {
-    return (hibloom_spec){.hash = spec->hash, .layout = spec->layout, .segments = spec_segments(spec)};
-}
-
-static void take_size(hibloom_spec *spec, const hibloom_spec *sized)
-{
-    spec->bits = sized->bits;
-    spec->hashes = sized->hashes;
-    spec->segments = sized->segments;
+    if (spec->window != 0)
+        return error_rate / (spec->slices + 1);
+    return spec->growth != 0 ? ldexp(error_rate, -(int)spec->link - 1) : error_rate;
 }
 
 hibloom_status spec_size(hibloom_spec *spec, uint64_t capacity, double error_rate, uint32_t hashes)
 {
     const bool segments_given = spec->segments != 0;
+    const double own = own_error(spec, error_rate);
     hibloom_spec sized = without_seeds(spec);
     uint32_t segments;
 
@@ -150,11 +208,11 @@ hibloom_status spec_size(hibloom_spec *spec, uint64_t capacity, double error_rat
         return HIBLOOM_EINVAL;
     if (capacity < 1 || hashes > HIBLOOM_HASHES_MAX)
         return HIBLOOM_ERANGE;
-    hibloom_status status = size_segmented(&sized, capacity, error_rate, hashes);
+    hibloom_status status = size_segmented(&sized, capacity, own, hashes);
     /* Segments take some bits more, and these may take other segments. It ends: their number only grows. */
     while (status == HIBLOOM_OK && !segments_given && (segments = spec_default_segments(&sized)) > sized.segments) {
         sized.segments = segments;
-        status = size_segmented(&sized, capacity, error_rate, hashes);
+        status = size_segmented(&sized, capacity, own, hashes);
     }
     take_size(spec, &sized);
     spec->capacity = capacity;
@@ -164,20 +222,79 @@ hibloom_status spec_size(hibloom_spec *spec, uint64_t capacity, double error_rat
 
 hibloom_status spec_spread(hibloom_spec *spec, uint32_t segments)
 {
+    const double own = own_error(spec, spec->error_rate);
     hibloom_spec sized = without_seeds(spec);
 
     if (spec_segments(spec) >= segments || !spec_may_be_segmented(spec))
         return HIBLOOM_OK;
     /* Bits that were computed are computed again, those that were given stay. */
     const bool computed = spec->capacity != 0 && spec->error_rate > 0 &&
-                          size_segmented(&sized, spec->capacity, spec->error_rate, spec->hashes) == HIBLOOM_OK &&
+                          size_segmented(&sized, spec->capacity, own, spec->hashes) == HIBLOOM_OK &&
                           sized.bits == spec->bits;
     spec->segments = sized.segments = segments;
     if (!computed)
         return HIBLOOM_OK;
-    const hibloom_status status = size_segmented(&sized, spec->capacity, spec->error_rate, spec->hashes);
+    const hibloom_status status = size_segmented(&sized, spec->capacity, own, spec->hashes);
     take_size(spec, &sized);
     return status;
+}
+
+hibloom_status spec_link(hibloom_spec *out, const hibloom_spec *of, uint32_t link, uint64_t chain)
+{
+    hibloom_spec spec = *of;
+
+    if (of->window != 0) {
+        *out = *of;
+        out->link = link;
+        out->chain = chain;
+        explicit_bzero(&spec, sizeof spec);
+        return HIBLOOM_OK;
+    }
+    for (; spec.link < link; spec.link++)
+        if (__builtin_mul_overflow(spec.capacity, spec.growth, &spec.capacity))
+            return HIBLOOM_ERANGE;
+    if (link >= HIBLOOM_LINKS_MAX)
+        return HIBLOOM_ERANGE;
+    spec.chain = chain;
+    spec.segments = 0;
+    hibloom_status status = spec_size(&spec, spec.capacity, spec.error_rate, 0);
+    if (status == HIBLOOM_OK)
+        status = spec_spread(&spec, spec_segments(of));
+    if (status == HIBLOOM_OK)
+        *out = spec;
+    explicit_bzero(&spec, sizeof spec); /* the seed */
+    return status;
+}
+
+/* Takes over what is changed, if it may be, sized for what that is now. */
+static hibloom_status take_sized(hibloom_spec *spec, hibloom_spec *changed)
+{
+    hibloom_status status = spec_check(changed);
+
+    changed->segments = 0;
+    if (status == HIBLOOM_OK)
+        status = spec_size(changed, changed->capacity, changed->error_rate, 0);
+    if (status == HIBLOOM_OK)
+        *spec = *changed;
+    explicit_bzero(changed, sizeof *changed); /* the seed */
+    return status;
+}
+
+hibloom_status hibloom_spec_grow(hibloom_spec *spec, uint32_t growth)
+{
+    hibloom_spec grown = *spec;
+
+    grown.growth = growth;
+    return take_sized(spec, &grown);
+}
+
+hibloom_status hibloom_spec_window(hibloom_spec *spec, uint32_t seconds, uint32_t slices)
+{
+    hibloom_spec sliding = *spec;
+
+    sliding.window = seconds;
+    sliding.slices = slices != 0 ? slices : spec_default_slices(seconds);
+    return take_sized(spec, &sliding);
 }
 
 hibloom_status hibloom_spec_for(hibloom_spec *out, uint64_t capacity, double error_rate)

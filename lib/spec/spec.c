@@ -31,11 +31,15 @@ static uint64_t allocated_for(uint64_t bytes)
 
 uint32_t spec_default_segments(const hibloom_spec *spec)
 {
-    hibloom_spec trial = {.bits = spec->bits, .layout = spec->layout, .segments = spec->segments}; /* not the seeds */
+    const uint64_t bits = spec->bits * spec_width(spec);
+    hibloom_spec trial = {.bits = spec->bits, /* not the seeds */
+                          .layout = spec->layout,
+                          .segments = spec->segments,
+                          .counters = spec->counters};
 
-    if (spec->bits <= HIBLOOM_SEGMENT_BITS || !spec_may_be_segmented(spec))
+    if (bits <= HIBLOOM_SEGMENT_BITS || !spec_may_be_segmented(spec))
         return 1;
-    const uint64_t least = (spec->bits - 1) / (HIBLOOM_SEGMENT_BITS - 8 * SEGMENT_TAIL) + 1;
+    const uint64_t least = (bits - 1) / (HIBLOOM_SEGMENT_BITS - 8 * SEGMENT_TAIL) + 1;
     if (least > spec->segments)
         trial.segments = least < HIBLOOM_SEGMENTS_MAX ? (uint32_t)least : HIBLOOM_SEGMENTS_MAX;
     for (; trial.segments < HIBLOOM_SEGMENTS_MAX; trial.segments++) {
@@ -44,6 +48,50 @@ uint32_t spec_default_segments(const hibloom_spec *spec)
             break;
     }
     return trial.segments;
+}
+
+/* A filter of several links makes specs of the further ones from its own. */
+static hibloom_status check_links(const hibloom_spec *spec, const char *word, uint32_t value, uint32_t most,
+                                  struct error *error)
+{
+    if (spec->link > most)
+        return error_set(error, HIBLOOM_ERANGE, "link=%" PRIu32 ": must be at most %" PRIu32, spec->link, most);
+    if (spec->capacity == 0 || !(spec->error_rate > 0.0))
+        return error_set(error, HIBLOOM_EINVAL, "%s=%" PRIu32 ": needs capacity= and error=", word, value);
+    if (spec->counters != 0)
+        return error_set(error, HIBLOOM_EINVAL, "%s=%" PRIu32 ": not with counters=", word, value);
+    if (!spec_may_be_segmented(spec))
+        return error_set(error, HIBLOOM_EINVAL,
+                         "%s=%" PRIu32 ": needs hash=xxh3 or siphash, and layout=classic or blocked", word, value);
+    if ((spec->link != 0) != (spec->chain != 0))
+        return error_set(error, HIBLOOM_EINVAL, "link= and chain=: each needs the other");
+    return HIBLOOM_OK;
+}
+
+static hibloom_status check_window(const hibloom_spec *spec, struct error *error)
+{
+    if (spec->growth != 0)
+        return error_set(error, HIBLOOM_EINVAL, "growth= and window=: not together");
+    if (spec->window < 1 || spec->window > HIBLOOM_WINDOW_MAX)
+        return error_set(error, HIBLOOM_ERANGE, "window=%" PRIu32 ": must be 1 to %u", spec->window,
+                         HIBLOOM_WINDOW_MAX);
+    if (spec->slices < 1 || spec->slices > HIBLOOM_SLICES_MAX || spec->slices > spec->window)
+        return error_set(error, HIBLOOM_ERANGE,
+                         "slices=%" PRIu32 ": must be 1 to %u, and no more than window= has seconds", spec->slices,
+                         HIBLOOM_SLICES_MAX);
+    return check_links(spec, "window", spec->window, spec->slices, error);
+}
+
+static hibloom_status check_growth(const hibloom_spec *spec, struct error *error)
+{
+    if (spec->window != 0 || spec->slices != 0)
+        return check_window(spec, error);
+    if (spec->growth == 0 && spec->link == 0 && spec->chain == 0)
+        return HIBLOOM_OK;
+    if (spec->growth < 2 || spec->growth > HIBLOOM_GROWTH_MAX)
+        return error_set(error, HIBLOOM_ERANGE, "growth=%" PRIu32 ": must be 2 to %u", spec->growth,
+                         HIBLOOM_GROWTH_MAX);
+    return check_links(spec, "growth", spec->growth, HIBLOOM_LINKS_MAX - 1, error);
 }
 
 /* What the text does not show must be 0, or two filters could have one text.
@@ -63,15 +111,40 @@ static hibloom_status check_seeds(const hibloom_spec *spec, const struct hash *h
     return HIBLOOM_OK;
 }
 
+/* What other libraries' filters have beside size and hash. */
+static hibloom_status check_foreign(const hibloom_spec *spec, const struct hash *hash, struct error *error)
+{
+    if ((size_t)spec->codec >= HASH_CODECS)
+        return error_set(error, HIBLOOM_EINVAL, "codec: is none of enum hibloom_codec");
+    if (hash->digest[spec->codec] == NULL)
+        return error_set(error, HIBLOOM_EINVAL, "codec=: hash=%s has not this one", hash->name);
+    if ((size_t)spec->keys > HIBLOOM_KEYS_ORESTES)
+        return error_set(error, HIBLOOM_EINVAL, "keys: is none of enum hibloom_keys");
+    if (spec->keys != HIBLOOM_KEYS_OWN && spec->layout != HIBLOOM_LAYOUT_CLASSIC)
+        return error_set(error, HIBLOOM_EINVAL, "keys=: with layout=classic only");
+    if (hash->unit != 0 && spec->bits % hash->unit != 0)
+        return error_set(error, HIBLOOM_EINVAL, "bits=%" PRIu64 ": is no multiple of %u, as hash=%s needs", spec->bits,
+                         hash->unit, hash->name);
+    if (hash->most != 0 && spec->bits > hash->most)
+        return error_set(error, HIBLOOM_ERANGE, "bits=%" PRIu64 ": must be 1 to %" PRIu64 " with hash=%s", spec->bits,
+                         hash->most, hash->name);
+    return HIBLOOM_OK;
+}
+
 hibloom_status spec_check_words(const hibloom_spec *spec, struct error *error)
 {
     const struct hash *hash = hash_by_id(spec->hash);
     const bool blocked = spec->layout == HIBLOOM_LAYOUT_BLOCKED;
+    const bool unsized = spec_is_unsized(spec) && spec->keys == HIBLOOM_KEYS_REDISSON;
 
     if (hash == NULL)
         return error_set(error, HIBLOOM_EINVAL, "hash: is none of enum hibloom_hash");
     if (spec->layout != HIBLOOM_LAYOUT_CLASSIC && spec->layout != HIBLOOM_LAYOUT_PARTITIONED && !blocked)
         return error_set(error, HIBLOOM_EINVAL, "layout: is none of enum hibloom_layout");
+    if (spec->counters != 0 && spec->counters != 2 && spec->counters != 4 && spec->counters != 8)
+        return error_set(error, HIBLOOM_EINVAL, "counters=%" PRIu32 ": must be 2, 4 or 8", spec->counters);
+    if (spec->counters != 0 && spec->layout != HIBLOOM_LAYOUT_CLASSIC)
+        return error_set(error, HIBLOOM_EINVAL, "counters=%" PRIu32 ": with layout=classic only", spec->counters);
     if (blocked && hash->blocked == NULL)
         return error_set(error, HIBLOOM_EINVAL, "layout=blocked: not with hash=%s", hash->name);
     if (blocked && spec->bits % HIBLOOM_BLOCK_BITS != 0)
@@ -79,26 +152,39 @@ hibloom_status spec_check_words(const hibloom_spec *spec, struct error *error)
                          spec->bits, HIBLOOM_BLOCK_BITS);
     if (!(spec->error_rate >= 0.0 && spec->error_rate < 1.0)) /* not NaN either */
         return error_set(error, HIBLOOM_EINVAL, "error: must be 0 (not stated) or between 0 and 1");
-    if (spec->hashes < 1 || spec->hashes > HIBLOOM_HASHES_MAX)
+    if (!unsized && (spec->hashes < 1 || spec->hashes > HIBLOOM_HASHES_MAX))
         return error_set(error, HIBLOOM_ERANGE, "hashes=%" PRIu32 ": must be 1 to %u", spec->hashes,
                          HIBLOOM_HASHES_MAX);
     if (spec->segments > HIBLOOM_SEGMENTS_MAX)
         return error_set(error, HIBLOOM_ERANGE, "segments=%" PRIu32 ": must be 1 to %u", spec->segments,
                          HIBLOOM_SEGMENTS_MAX);
-    if (spec->bits < 1 || spec->bits > spec_bits_max(spec))
+    if (!unsized && (spec->bits < 1 || spec->bits > spec_bits_max(spec)))
         return error_set(error, HIBLOOM_ERANGE, "bits=%" PRIu64 ": must be 1 to %" PRIu64, spec->bits,
                          spec_bits_max(spec));
     if (spec->segments > 1 && !spec_may_be_segmented(spec))
         return error_set(error, HIBLOOM_EINVAL, "segments=%" PRIu32 ": must be 1 with %s%s", spec->segments,
                          hash->rule->segments ? "layout=partitioned" : "hash=", hash->rule->segments ? "" : hash->name);
-    return check_seeds(spec, hash, error);
+    hibloom_status status = check_foreign(spec, hash, error);
+    if (status == HIBLOOM_OK)
+        status = check_growth(spec, error);
+    return status == HIBLOOM_OK ? check_seeds(spec, hash, error) : status;
 }
 
 hibloom_status spec_check(const hibloom_spec *spec)
 {
     struct error error;
+    const hibloom_status status = spec_check_words(spec, &error);
 
-    return spec_check_words(spec, &error);
+    return status == HIBLOOM_OK && spec_is_unsized(spec) ? HIBLOOM_EINVAL : status;
+}
+
+hibloom_status spec_check_own(const hibloom_spec *spec, struct error *error)
+{
+    if (spec->keys == HIBLOOM_KEYS_OWN)
+        return HIBLOOM_OK;
+    return error_set(error, HIBLOOM_EINVAL,
+                     "keys=: these are another library's keys, which has to make the filter: join it with "
+                     "hibloom_attach (--bare)");
 }
 
 hibloom_status spec_draw_seed(hibloom_spec *spec)

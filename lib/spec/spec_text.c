@@ -20,8 +20,12 @@
 #include <string.h>
 
 static const char *const layouts[] = {"classic", "partitioned", "blocked"};
+static const char *const codecs[] = {"bytes", "string", "kryo5"};
+static const char *const keys[] = {"own", "pyrebloom", "rueidis", "redisson", "orestes"};
 
 /* ---- Words that refuse ---- */
+
+#define CHAIN_DIGITS 16u
 
 #define SHOWN 32 /* bytes of a word, at most */
 
@@ -83,6 +87,26 @@ static const char *layout_name(size_t i)
     return i < sizeof layouts / sizeof *layouts ? layouts[i] : NULL;
 }
 
+static const char *codec_name(size_t i)
+{
+    return i < sizeof codecs / sizeof *codecs ? codecs[i] : NULL;
+}
+
+static const char *keys_name(size_t i)
+{
+    return i < sizeof keys / sizeof *keys ? keys[i] : NULL;
+}
+
+static const char *chars_name(size_t i)
+{
+    return i == 0 ? "codepoints" : i == 1 ? "latin1" : NULL;
+}
+
+static const char *index_name(size_t i)
+{
+    return i == 0 ? "kirsch-mitzenmacher" : i == 1 ? "murmur3" : NULL;
+}
+
 /* ---- text -> settings ---- */
 
 /* Refuses the setting that is being read. */
@@ -99,6 +123,26 @@ static void set_hash(struct settings *s)
 static void set_layout(struct settings *s)
 {
     s->spec.layout = (hibloom_layout)find_name(s, "layout", s->value, layout_name);
+}
+
+static void set_codec(struct settings *s)
+{
+    s->spec.codec = (hibloom_codec)find_name(s, "codec", s->value, codec_name);
+}
+
+static void set_keys(struct settings *s)
+{
+    s->spec.keys = (hibloom_keys)find_name(s, "keys", s->value, keys_name);
+}
+
+static void set_chars(struct settings *s)
+{
+    s->spec.codec = find_name(s, "chars", s->value, chars_name) == 0 ? HIBLOOM_CODEC_STRING : HIBLOOM_CODEC_BYTES;
+}
+
+static void set_index(struct settings *s)
+{
+    s->index = find_name(s, "index", s->value, index_name);
 }
 
 /* A number that is given is not 0: that stands for "not given" in a spec. */
@@ -132,6 +176,39 @@ static void set_hashes(struct settings *s)
 static void set_segments(struct settings *s)
 {
     s->spec.segments = (uint32_t)read_count(s, HIBLOOM_SEGMENTS_MAX);
+}
+
+/* Which of these numbers it may be, spec_check knows. */
+static void set_counters(struct settings *s)
+{
+    s->spec.counters = (uint32_t)read_count(s, 8);
+}
+
+/* Which of these numbers it may be, spec_check knows. A preset may have any. */
+static void set_growth(struct settings *s)
+{
+    s->spec.growth = (uint32_t)read_count(s, UINT32_MAX);
+}
+
+static void set_window(struct settings *s)
+{
+    s->spec.window = (uint32_t)read_count(s, HIBLOOM_WINDOW_MAX);
+}
+
+static void set_slices(struct settings *s)
+{
+    s->spec.slices = (uint32_t)read_count(s, HIBLOOM_SLICES_MAX);
+}
+
+static void set_link(struct settings *s)
+{
+    s->spec.link = (uint32_t)read_count(s, HIBLOOM_LINKS_MAX - 1);
+}
+
+static void set_chain(struct settings *s)
+{
+    if (s->value.len != CHAIN_DIGITS || !number_parse_hex(s->value.text, s->value.len, &s->spec.chain))
+        refuse(s, HIBLOOM_EINVAL, "not 16 hexadecimal digits");
 }
 
 static void set_error(struct settings *s)
@@ -188,7 +265,17 @@ static const struct setting {
     {"seeds", GIVEN_SEEDS, set_seeds},
     {"layout", GIVEN_LAYOUT, set_layout},
     {"segments", GIVEN_SEGMENTS, set_segments},
+    {"counters", GIVEN_COUNTERS, set_counters},
     {"empty", GIVEN_EMPTY, set_empty},
+    {"codec", GIVEN_CODEC, set_codec},
+    {"keys", GIVEN_KEYS, set_keys},
+    {"chars", GIVEN_CHARS, set_chars},
+    {"index", GIVEN_INDEX, set_index},
+    {"growth", GIVEN_GROWTH, set_growth},
+    {"window", GIVEN_WINDOW, set_window},
+    {"slices", GIVEN_SLICES, set_slices},
+    {"link", GIVEN_LINK, set_link},
+    {"chain", GIVEN_CHAIN, set_chain},
 };
 
 static const char *name_of_setting(size_t i)
@@ -295,12 +382,17 @@ static hibloom_status take_seeds(hibloom_spec *spec, const struct settings *s)
 static hibloom_status plain_spec(hibloom_spec *out, const struct settings *s)
 {
     const unsigned sized = s->given & (GIVEN_CAPACITY | GIVEN_ERROR);
+    const unsigned of_presets = s->given & (GIVEN_CHARS | GIVEN_INDEX);
     hibloom_status status;
 
     *out = s->spec;
+    if (of_presets != 0)
+        return error_set(s->error, HIBLOOM_EINVAL, "%s=: only a preset takes it", setting_name(of_presets));
     status = take_seeds(out, s);
     if (status != HIBLOOM_OK || (out->bits != 0 && out->hashes != 0))
         return status;
+    if (spec_is_unsized(out) && sized == 0 && out->keys == HIBLOOM_KEYS_REDISSON)
+        return HIBLOOM_OK;
     if (out->bits != 0)
         return error_set(s->error, HIBLOOM_EINVAL, "hashes= is missing: bits= needs it");
     if (sized == 0)
@@ -323,6 +415,8 @@ static hibloom_status read_spec(hibloom_spec *out, const char *text, struct erro
     hibloom_spec spec;
     hibloom_status status = read_settings(&settings, text);
 
+    if ((settings.given & GIVEN_SLICES) == 0)
+        settings.spec.slices = spec_default_slices(settings.spec.window);
     if (status == HIBLOOM_OK)
         status = settings.preset.len != 0 ? preset_spec(&spec, &settings) : plain_spec(&spec, &settings);
     if (status == HIBLOOM_OK && spec.segments == 0)
@@ -386,24 +480,38 @@ hibloom_status hibloom_spec_format(const hibloom_spec *spec, char *buf, size_t s
 {
     struct line line = {.len = 0};
     char rate[NUMBER_DOUBLE_SIZE];
-    hibloom_status status = spec_check(spec);
+    struct error error;
+    hibloom_status status = spec_check_words(spec, &error);
 
     if (status != HIBLOOM_OK)
         return HIBLOOM_EINVAL;
     const struct hash *hash = hash_by_id(spec->hash);
-    append(&line, "hash=%s layout=%s bits=%" PRIu64 " hashes=%" PRIu32, hash->name, layouts[spec->layout], spec->bits,
-           spec->hashes);
+    append(&line, "hash=%s layout=%s", hash->name, layouts[spec->layout]);
+    if (!spec_is_unsized(spec))
+        append(&line, " bits=%" PRIu64 " hashes=%" PRIu32, spec->bits, spec->hashes);
     if (spec_segments(spec) > 1 || spec_default_segments(spec) > 1)
         append(&line, " segments=%" PRIu32, spec_segments(spec));
+    if (spec->counters != 0)
+        append(&line, " counters=%" PRIu32, spec->counters);
     append_seeds(&line, spec, hash);
     if (spec->empty_excluded)
         append(&line, " empty=excluded");
+    if (spec->codec != HIBLOOM_CODEC_BYTES)
+        append(&line, " codec=%s", codecs[spec->codec]);
+    if (spec->keys != HIBLOOM_KEYS_OWN)
+        append(&line, " keys=%s", keys[spec->keys]);
     if (spec->capacity != 0)
         append(&line, " capacity=%" PRIu64, spec->capacity);
     if (spec->error_rate > 0.0) {
         status = number_format_double(rate, spec->error_rate);
         append(&line, " error=%s", status == HIBLOOM_OK ? rate : "");
     }
+    if (spec->growth != 0)
+        append(&line, " growth=%" PRIu32, spec->growth);
+    if (spec->window != 0)
+        append(&line, " window=%" PRIu32 " slices=%" PRIu32, spec->window, spec->slices);
+    if (spec->link != 0)
+        append(&line, " link=%" PRIu32 " chain=%016" PRIx64, spec->link, spec->chain);
     snprintf(buf, size, "%s", line.text);
     explicit_bzero(line.text, sizeof line.text);
     return status != HIBLOOM_OK ? status : line.len < size ? HIBLOOM_OK : HIBLOOM_ERANGE;

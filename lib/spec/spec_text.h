@@ -17,7 +17,18 @@ enum {
     GIVEN_EMPTY = 1 << 6,
     GIVEN_CAPACITY = 1 << 7,
     GIVEN_ERROR = 1 << 8,
-    GIVEN_SEGMENTS = 1 << 9
+    GIVEN_SEGMENTS = 1 << 9,
+    GIVEN_COUNTERS = 1 << 10,
+    GIVEN_GROWTH = 1 << 11, /* of a preset it says only that there is one */
+    GIVEN_LINK = 1 << 12,
+    GIVEN_CHAIN = 1 << 13,
+    GIVEN_WINDOW = 1 << 14,
+    GIVEN_SLICES = 1 << 15,
+    GIVEN_CODEC = 1 << 16,
+    GIVEN_KEYS = 1 << 17,
+    /* presets only: */
+    GIVEN_CHARS = 1 << 18, /* in spec.codec */
+    GIVEN_INDEX = 1 << 19  /* `index`, 0 the first of its names */
 };
 
 /* A word of the text, or one side of its '='; not terminated. */
@@ -29,6 +40,7 @@ struct word {
 struct settings {
     unsigned given; /* GIVEN_ bits */
     uint32_t seeds;
+    size_t index;
     struct word seed, preset; /* len 0: none */
     hibloom_spec spec;        /* the values, where given */
     struct error *error;      /* in words: why the text is refused, and */

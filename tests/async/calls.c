@@ -9,10 +9,7 @@ static hibloom_item items[ITEMS];
 static int set_up(void **state)
 {
     signal(SIGPIPE, SIG_IGN);
-    for (uint32_t i = 0; i < ITEMS; i++) {
-        numbers[i] = i;
-        items[i] = (hibloom_item){&numbers[i], sizeof numbers[i]};
-    }
+    number_items(items, numbers, ITEMS);
     return 0;
 }
 

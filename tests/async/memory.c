@@ -13,14 +13,11 @@ static uint32_t numbers[600];
 
 static int set_up(void **state)
 {
-    for (uint32_t i = 0; i < 600; i++) {
-        numbers[i] = i;
-        items[i] = (hibloom_item){&numbers[i], sizeof numbers[i]};
-    }
+    number_items(items, numbers, 600);
     return 0;
 }
 
-/* How a call went: it must fail just if memory did. */
+/* How a call went: it must fail just if memory did. One of many items may do without what is only for speed. */
 static bool went_well(hibloom_status accepted, struct outcome *outcome)
 {
     if (accepted == HIBLOOM_OK)
@@ -28,6 +25,7 @@ static bool went_well(hibloom_status accepted, struct outcome *outcome)
     else
         outcome->status = accepted;
     assert_int_equal(outcome->calls, accepted == HIBLOOM_OK);
+    failed = failed && !(outcome->answers != NULL && outcome->status == HIBLOOM_OK);
     if (outcome->status != (failed ? HIBLOOM_ENOMEM : HIBLOOM_OK))
         print_error("status %d, failed %d\n", outcome->status, failed);
     assert_int_equal(outcome->status, failed ? HIBLOOM_ENOMEM : HIBLOOM_OK);
@@ -99,8 +97,10 @@ static void live_once(const char *name, long nth)
 
 static void every_allocation_may_fail(void **state)
 {
+    static int loops;
+    const int step = test_is_slow() ? 3 : 1; /* each loop every third one */
     char name[TEST_NAME_SIZE];
-    int n = 0;
+    int n = loops++ % step + 1 - step;
 
     if (!REPLACED)
         skip();
@@ -112,11 +112,11 @@ static void every_allocation_may_fail(void **state)
     assert_true(own <= 0);
     do {
         const long before = live;
-        live_once(name, ++n);
+        live_once(name, n += step);
         assert_int_equal(live, before + own * attached);
         assert_in_range(n, 1, 1000);
     } while (reached);
-    print_message("%s: %d allocations\n", loop_class->name, n - 1);
+    print_message("%s: some %d allocations\n", loop_class->name, n - step);
     assert_true(n > 50);
 }
 

@@ -11,20 +11,8 @@ static bool answers[ITEMS];
 static int set_up(void **state)
 {
     signal(SIGPIPE, SIG_IGN);
-    for (uint32_t i = 0; i < ITEMS; i++) {
-        numbers[i] = i;
-        items[i] = (hibloom_item){&numbers[i], sizeof numbers[i]};
-    }
+    number_items(items, numbers, ITEMS);
     return 0;
-}
-
-static size_t count_true(size_t n)
-{
-    size_t count = 0;
-
-    for (size_t i = 0; i < n; i++)
-        count += answers[i];
-    return count;
 }
 
 /* Adds (is_new) or asks, and waits: what is true of how many. */
@@ -42,7 +30,7 @@ static size_t run(void *loop, hibloom_async_filter *filter, size_t n, bool adds)
     await(loop, &outcome);
     assert_int_equal(outcome.status, HIBLOOM_OK);
     assert_int_equal(outcome.calls, 1);
-    return count_true(n);
+    return test_count_true(answers, n);
 }
 
 static void what_is_known_is_answered_behind_a_guard(void **state)
@@ -60,11 +48,11 @@ static void what_is_known_is_answered_behind_a_guard(void **state)
     assert_ok(hibloom_open(&other, store, name, NULL), store);
     assert_ok(hibloom_async_near_cache(filter), NULL);
     assert_int_equal(run(loop, filter, FEW, true), FEW);
-    const long long sent = test_calls_of(redis, bits), asked = test_calls_of(redis, bit);
+    const long long sent = redis_server_calls_of(redis, bits), asked = redis_server_calls_of(redis, bit);
     assert_int_equal(run(loop, filter, FEW, true), 0);
     assert_int_equal(run(loop, filter, FEW, false), FEW);
-    assert_int_equal(test_calls_of(redis, bits), sent + 1); /* of the add: would it have been taken? */
-    assert_int_equal(test_calls_of(redis, bit), asked);
+    assert_int_equal(redis_server_calls_of(redis, bits), sent + 1); /* of the add: would it have been taken? */
+    assert_int_equal(redis_server_calls_of(redis, bit), asked);
     assert_ok(hibloom_clear(other), store);
     assert_int_equal(run(loop, filter, FEW, false), 0);
     assert_int_equal(run(loop, filter, FEW, true), FEW);
@@ -107,11 +95,11 @@ static void pending_calls_do_not_disturb_each_other(void **state)
         for (size_t i = 0; i < CALLS; i++)
             assert_true(outcomes[i].status == HIBLOOM_OK && outcomes[i].calls == 1);
         if (round < 2)
-            assert_int_equal(count_true(ITEMS), ITEMS);
+            assert_int_equal(test_count_true(answers, ITEMS), ITEMS);
         if (round == 2)
             await(loop, &dropped);
         if (round == 3)
-            assert_int_equal(count_true(ITEMS), 0);
+            assert_int_equal(test_count_true(answers, ITEMS), 0);
     }
     assert_ok(hibloom_async_drop(filter, on_done, &dropped), NULL);
     await_all(loop, async, &dropped, 1);
@@ -128,12 +116,12 @@ static void a_large_call_goes_by_whole_bitmaps(void **state)
     struct redisContext *redis = test_redis();
     struct outcome added = {0}, dropped = {0};
 
-    const long long sent = test_calls_of(redis, "setbit") + test_calls_of(redis, "getbit");
+    const long long sent = redis_server_calls_of(redis, "setbit") + redis_server_calls_of(redis, "getbit");
     assert_ok(NOTHING_WITHIN(hibloom_async_add(filter, items, ITEMS / 2, false, on_answered, &added)), NULL);
     await(loop, &added);
     assert_int_equal(added.status, HIBLOOM_OK);
     assert_int_equal(run(loop, filter, ITEMS, false), ITEMS / 2);
-    assert_int_equal(test_calls_of(redis, "setbit") + test_calls_of(redis, "getbit"), sent);
+    assert_int_equal(redis_server_calls_of(redis, "setbit") + redis_server_calls_of(redis, "getbit"), sent);
     assert_int_equal(run(loop, filter, ITEMS, true), ITEMS / 2);
     assert_ok(hibloom_async_drop(filter, on_done, &dropped), NULL);
     await(loop, &dropped);

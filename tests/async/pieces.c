@@ -193,11 +193,16 @@ static void assert_answers_as_blocking(void *loop, hibloom_async *async, hibloom
     hibloom_store_free(store);
 }
 
+/* Single bytes, and of the sizes up to 9 each on one of the loops. */
 static void answers_may_come_in_pieces_of_any_size(void **state)
 {
+    static size_t turn;
     hibloom_store *store = open_blocking();
 
-    for (size_t piece = test_is_slow() ? 3 : 1; piece <= 9; piece += test_is_slow() ? 6 : 1) {
+    turn++;
+    for (size_t piece = test_is_slow() ? 4 : 1; piece <= (test_is_slow() ? 6 : 9); piece++) {
+        if (piece > 1 && piece % 3 != turn % 3)
+            continue;
         void *loop = loop_class->open();
         hibloom_async *async = open_store(loop, 0, piece);
         for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {

@@ -19,7 +19,7 @@
 #define UID_FACTOR 2654435761u
 #define UID_RANGE 10000000000u
 
-static const struct part {
+static const struct bench_part {
     const char *name;
     void (*run)(void);
 } parts[] = {

@@ -45,7 +45,7 @@ struct times {
 };
 
 struct bed {
-    hibloom_store *stores[COMMANDS];
+    hibloom_store *stores[COMMANDS], *bitmaps; /* where all goes by commands, and where what is less work */
     hibloom *filters[FILTERS][COMMANDS];
     hibloom *whole[WHOLE];
     hibloom_item *asked, *added;
@@ -136,6 +136,7 @@ static const char *const constants[] = {"SETBIT",
                                         "BITFIELD",
                                         "BITFIELD, a bit set",
                                         "BITFIELD, a bit read",
+                                        "SETBIT in the block of the one before",
                                         "GETRANGE of a block",
                                         "script, a bit",
                                         "10^6 bytes read",
@@ -167,9 +168,9 @@ static void derive_whole(const struct times *times, const struct bed *bed, doubl
         const double *t = i == 0 ? times->read : times->merge;
         const double here = (t[WHOLE_MANY] - t[WHOLE_FEW]) / (many - few);
         const double key = (t[WHOLE_KEYS] - t[WHOLE_KEY]) / (SEGMENTS - 1);
-        constant[7 + i] = (t[WHOLE_FEW] - few * here - key) / mb;
-        constant[9 + i] = here;
-        constant[11 + i] = key;
+        constant[8 + i] = (t[WHOLE_FEW] - few * here - key) / mb;
+        constant[10 + i] = here;
+        constant[12 + i] = key;
     }
 }
 
@@ -184,8 +185,9 @@ static void derive(const struct times *times, const struct bed *bed, double cons
     constant[3] = (set13 - set4) / 9;
     constant[4] = (get13 - get4) / 9;
     constant[2] = (set4 - 4 * constant[3] + get4 - 4 * constant[4]) / 2;
-    constant[5] = (times->item[BLOCKED][SETBIT][COST_LOOK_UP] + times->item[BLOCKED + 1][SETBIT][COST_LOOK_UP]) / 2;
-    constant[6] = (times->item[PARTITIONED][SETBIT][COST_ADD_NEW] +
+    constant[5] = (times->item[BLOCKED + 1][SETBIT][COST_ADD] - times->item[BLOCKED][SETBIT][COST_ADD]) / (13 - 7);
+    constant[6] = (times->item[BLOCKED][SETBIT][COST_LOOK_UP] + times->item[BLOCKED + 1][SETBIT][COST_LOOK_UP]) / 2;
+    constant[7] = (times->item[PARTITIONED][SETBIT][COST_ADD_NEW] +
                    times->item[PARTITIONED + 1][SETBIT][COST_ADD_NEW]) /
                   (4 + 7);
     derive_whole(times, bed, constant);
@@ -227,16 +229,17 @@ static void open_all(struct bed *bed)
     for (int commands = 0; commands < COMMANDS; commands++) {
         bed->stores[commands] = bench_store(NULL,
                                             commands == SETBIT ? HIBLOOM_COMMANDS_SETBIT : HIBLOOM_COMMANDS_BITFIELD);
-        ((struct redis_store *)bed->stores[commands])->server.link_mb_s = INFINITY;
         for (size_t f = 0; f < FILTERS; f++) {
             snprintf(name, sizeof name, "%s %u", layouts[filters[f].layout], filters[f].hashes);
             bed->filters[f][commands] = open_one(bed->stores[commands], name, filters[f].layout, filters[f].hashes,
                                                  bits, 1);
         }
     }
+    bed->bitmaps = bench_store(NULL, HIBLOOM_COMMANDS_SETBIT);
+    ((struct redis_store *)bed->bitmaps)->server.link_mb_s = INFINITY;
     for (int i = 0; i < WHOLE; i++) {
         snprintf(name, sizeof name, "whole %d", i);
-        bed->whole[i] = open_one(bed->stores[SETBIT], name, HIBLOOM_LAYOUT_CLASSIC, 7,
+        bed->whole[i] = open_one(bed->bitmaps, name, HIBLOOM_LAYOUT_CLASSIC, 7,
                                  i >= WHOLE_KEY ? SEGMENTS * SEGMENT_BITS : bits, i == WHOLE_KEYS ? SEGMENTS : 1);
     }
     bed->added = bench_uids(0, MANY);
@@ -247,6 +250,7 @@ static void close_all(struct bed *bed)
 {
     for (int i = 0; i < WHOLE; i++)
         hibloom_close(bed->whole[i]);
+    hibloom_store_free(bed->bitmaps);
     for (int commands = 0; commands < COMMANDS; commands++) {
         for (size_t f = 0; f < FILTERS; f++)
             hibloom_close(bed->filters[f][commands]);

@@ -2,9 +2,10 @@
  * by a handle with it and by one without, on one filter: two in one server are not equally
  * fast by a few percent. The repeats are drawn from items that all handles have added
  * before, the others none of them; that another one has added them first costs them nothing.
- * Of repeats only, the cache is also measured with guards of up to a second, so without
- * a round trip in most calls; and a filter in memory, which nothing here can outrun. The
- * time of a batch is the median of a trial's, which does not hang on what else runs. */
+ * The cache is measured with a guard in each call, and with guards of up to a second, so
+ * without a round trip in most calls of repeats only; and for these a filter in memory, too,
+ * which nothing here can outrun. The time of a batch is the median of a trial's, which does
+ * not hang on what else runs. */
 #include "bench.h"
 
 #include <stdio.h>
@@ -109,7 +110,7 @@ void bench_near(void)
     puts("repeats\tway\tround\titems_per_s");
     for (int round = 0; round < ROUNDS; round++)
         for (size_t s = 0; s < SHARES; s++) {
-            const int last = shares[s] == 1 ? WAYS : NEAR_SECOND;
+            const int last = shares[s] == 1 ? WAYS : MEMORY;
             stream.n = length_of(shares[s]);
             fill(&stream, uids, shares[s]);
             for (int w = 0; w < last; w++) { /* each is the first as often as the others */

@@ -106,7 +106,7 @@ set xlabel "repeats among the items"
 set ylabel "adds with is_new a second (logarithmic)" noenhanced
 plot data."/near.dat" index 0 using 1:3:4:5:xtic(2) every ::1 with yerrorlines pt 7 ps 0.6 lc rgb hue[1] title "without a near cache", \
      "" index 1 using 1:3:4:5 every ::1 with yerrorlines pt 7 ps 0.6 lc rgb ADD title "near cache", \
-     "" index 2 using 1:3:4:5 every ::1 with yerrorbars pt 6 ps 0.9 lc rgb hue[3] title "near cache, a guard a second", \
+     "" index 2 using 1:3:4:5 every ::1 with yerrorlines pt 6 ps 0.9 lc rgb hue[3] title "near cache, a guard a second", \
      "" index 3 using 1:3:4:5 every ::1 with yerrorbars pt 4 ps 0.9 lc rgb ASK title "a filter in memory"
 set xtics autofreq
 

@@ -8,9 +8,9 @@ static const char script[] =
     "set -e; build=$(cd \"$(dirname \"$0\")\"; pwd); root=$PWD; dir=$(mktemp -d); trap 'rm -rf \"$dir\"' EXIT\n"
     "sed \"s|@PREFIX@|$root|; s|@LIBDIR@|$build|; s|@VERSION@|0|; s|@TLS@||\" lib/hibloom.pc.in >\"$dir/hibloom.pc\"\n"
     "export PKG_CONFIG_PATH=\"$dir\"; cd \"$dir\"\n"
-    "for source in \"$root\"/examples/*.c; do\n"
-    "    cp \"$source\" .; name=$(basename \"$source\" .c)\n"
-    "    line=$(sed -n '/\\*\\//q; s/^ \\*  *cc /cc -Wl,--allow-shlib-undefined /p' \"$source\")\n"
+    "for source in \"$root\"/examples/*.c \"$root\"/examples/*.cpp; do\n"
+    "    cp \"$source\" .; name=$(basename \"${source%.*}\")\n"
+    "    line=$(sed -n '/\\*\\//q; s/^ \\*  *\\(cc\\|c++\\) /\\1 -Wl,--allow-shlib-undefined /p' \"$source\")\n"
     "    eval \"$line\" && [ -x \"$name\" ] || { echo \"$name: '$line' does not make it\"; exit 1; }\n"
     "    echo \"$name\"\n"
     "done\n";
@@ -22,7 +22,9 @@ static void each_example_is_compiled_by_the_line_in_its_top_comment(void **state
     (void)state;
     program_start_at(&p, "sh", ARGS("-c", script, program_path()), NULL);
     program_end(&p);
-    if (p.exit != 0 || strcmp(p.said.data, "async_libev\nasync_libevent\nasync_libuv\ncrawler\nuids\n") != 0)
+    if (p.exit != 0 ||
+        strcmp(p.said.data,
+               "async_libev\nasync_libevent\nasync_libuv\ncrawl\ncrawler\ndedup\nshield\nuids\nunique\n") != 0)
         fail_msg("exit %d: %s%s", p.exit, p.said.data, p.complained.data);
     program_free(&p);
 }

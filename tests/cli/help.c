@@ -1,9 +1,9 @@
 /* Help and version: in which ways they are asked for, and what they must say. */
 #include "cli/program.h"
 
-static const char *const names[] = {"plan",   "bench", "positions", "create", "add",   "check", "uniq",
-                                    "load",   "info",  "compare",   "copy",   "merge", "save",  "restore",
-                                    "expire", "clear", "repair",    "drop",   "stats", "help"};
+static const char *const names[] = {"plan",   "bench", "positions", "create",  "add",   "check", "uniq", "remove",
+                                    "load",   "info",  "list",      "compare", "copy",  "merge", "save", "restore",
+                                    "expire", "clear", "repair",    "drop",    "stats", "help"};
 
 #define N_NAMES (sizeof names / sizeof *names)
 
@@ -66,22 +66,26 @@ static void help_can_be_asked_for_in_any_way(void **state)
     }
 }
 
-#define SIZE "-n N -p P [-k K] [--layout L] [--prefer add|lookup|memory]"
+#define SIZE \
+    "-n N -p P [-k K] [--layout classic|partitioned|blocked] [--prefer add|lookup|memory] [--counting | --grow | " \
+    "--window T]"
 #define MAKE "NAME [" SIZE " | -s SPEC] [--bare]"
 #define OPEN MAKE " [--commands setbit|bitfield] [--near MS|off]"
 #define BARE " [--bare -s SPEC]"
 
 static void each_command_has_its_own_help(void **state)
 {
-    static const char *const usages[N_NAMES] = {"plan " SIZE " [--commands setbit|bitfield]\n",
+    static const char *const usages[N_NAMES] = {"plan (" SIZE " | -s SPEC) [--commands setbit|bitfield]\n",
                                                 "bench [-n N -p P [-k K]] [--json]\n",
                                                 "positions SPEC [ITEM...]\n",
                                                 "create NAME (" SIZE " | -s SPEC)\n",
                                                 "add " OPEN " [ITEM...]\n",
                                                 "check " OPEN " [ITEM...]\n",
                                                 "uniq " OPEN "\n",
-                                                "load " MAKE "\n",
-                                                "info NAME [--json]" BARE "\n",
+                                                "remove NAME [ITEM...]\n",
+                                                "load " MAKE " [--replace]\n",
+                                                "info NAME [--json] [--watch[=SECONDS] [--count N]]" BARE "\n",
+                                                "list [PATTERN] [--json]\n",
                                                 "compare A B [--json]\n",
                                                 "copy FROM TO [--to URI]\n",
                                                 "merge NAME FROM... [--from URI]\n",
@@ -93,7 +97,7 @@ static void each_command_has_its_own_help(void **state)
                                                 "drop NAME..." BARE "\n",
                                                 "stats [--json | --prometheus] COMMAND [ARG...]\n",
                                                 "help [COMMAND | spec]\n"};
-    char usage[256];
+    char usage[512];
 
     (void)state;
     for (size_t i = 0; i < N_NAMES; i++) {
@@ -150,10 +154,11 @@ static void help_leads_to_the_words_of_a_spec(void **state)
 {
     static const char *const with_spec[] = {"positions", "create", "add",     "check",  "uniq",  "load",
                                             "info",      "save",   "restore", "expire", "clear", "drop"};
-    static const char *const words[] = {
-        "capacity=", "error=",    "bits=",          "hashes=",   "hash=",    "xxh3",    "siphash",      "murmur3",
-        "poly",      "php-mt",    "php-mt-legacy",  "seed=",     "seeds=",   "layout=", "classic",      "partitioned",
-        "blocked",   "segments=", "empty=excluded", "php-poly8", "php-uids", "py-mmh3", "py-mmh3-redis"};
+    static const char *const words[] = {"capacity=",     "error=",   "bits=",     "hashes=",      "hash=",
+                                        "xxh3",          "siphash",  "murmur3",   "poly",         "php-mt",
+                                        "php-mt-legacy", "seed=",    "seeds=",    "layout=",      "classic",
+                                        "partitioned",   "blocked",  "segments=", "counters=",    "empty=excluded",
+                                        "php-poly8",     "php-uids", "py-mmh3",   "py-mmh3-redis"};
 
     (void)state;
     for (size_t i = 0; i < sizeof with_spec / sizeof *with_spec; i++)

@@ -1,4 +1,4 @@
-/* add, check and uniq on a real Redis: which items, from where, and what is
+/* add, check, uniq and remove on a real Redis: which items, from where, and what is
  * said of each; and that two uniq at once print each line once in all. */
 #include "cli/redis.h"
 
@@ -373,6 +373,29 @@ static void two_uniq_at_once_print_each_line_once(void **state)
     text_free(&texts[1]);
 }
 
+/* ---- remove --------------------------------------------------------------------------- */
+
+static void remove_takes_out_what_is_in(void **state)
+{
+    char name[TEST_NAME_SIZE], other[TEST_NAME_SIZE];
+
+    (void)state;
+    test_name(name);
+    assert_run("", 0, "", "", "create", name, SURE, "--counting");
+    assert_run("", 0, "", "", "create", name, "-s", "capacity=100000 error=1e-12 counters=4"); /* that is it */
+    assert_run("", 0, "added 4, new 3\n", "", "add", name, "a", "b", "c", "a");
+    assert_run("", 0, "removed 2, not in 1\n", "", "remove", name, "a", "x", "b");
+    assert_run("a\nb\n", 1, "maybe\ta\nno\tb\n", "", "check", name);
+    assert_run("a\na\nc\n", 0, "removed 2, not in 1\n", "", "remove", name);
+    assert_run("", 1, "no\ta\nno\tc\n", "", "check", name, "a", "c");
+    assert_run("a\na\nb\n", 0, "a\nb\n", "", "uniq", name); /* new again */
+    assert_run("", 2, "", "a counting filter", "check", "--near", "5", name, "a");
+    assert_run("", 2, NULL, "it is stored with another spec", "check", name, SURE, "a");
+    assert_run("", 0, "", "", "create", test_name(other), SURE);
+    assert_run("", 2, "", "made with counters=", "remove", other, "a");
+    assert_run("", 2, "", "with layout=classic only", "create", other, SURE, "--counting", "--layout", "blocked");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -389,6 +412,7 @@ int main(void)
         cmocka_unit_test(uniq_passes_bytes_as_they_are),
         cmocka_unit_test(long_lines_pass_and_too_long_ones_are_trouble),
         cmocka_unit_test(two_uniq_at_once_print_each_line_once),
+        cmocka_unit_test(remove_takes_out_what_is_in),
     };
 
     return cmocka_run_group_tests_name("cli: items", tests, program_setup, NULL);

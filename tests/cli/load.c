@@ -1,5 +1,6 @@
 /* load: it sets the bits that add sets, and adds nothing if it fails. */
 #include "cli/redis.h"
+#include "support/redis_server.h"
 #include "support/temp_dir.h"
 
 #define SEEDED "capacity=100000 error=1e-12 seed=5eed"
@@ -147,12 +148,124 @@ static void a_load_that_fails_adds_nothing(void **state)
     close(directory);
 }
 
+/* ---- --replace --------------------------------------------------------------------- */
+
+static void load_replaces_what_is_there(void **state)
+{
+    char name[TEST_NAME_SIZE];
+
+    (void)state;
+    test_name(name);
+    assert_run("a\n", 2, "", "give -n and -p", "load", name, "--replace");
+    assert_run("a\nb\n", 0, NULL, "", "load", name, "--replace", SURE); /* where there is none, it is made */
+    assert_int_equal(count_keys(name), 1);
+    assert_int_equal(ask("TTL", name), -1);
+    assert_run("", 0, "", "", "expire", name, "5000");
+    assert_run("b\nc\n", 0, NULL, "", "load", name, "--replace"); /* as the old one */
+    assert_run("", 1, "no\ta\nmaybe\tb\nmaybe\tc\n", "", "check", name, SURE, "a", "b", "c");
+    assert_int_equal(count_keys(name), 1);
+    assert_in_range(ask("TTL", name), 4900, 5000);
+    assert_run("d\n", 0, NULL, "", "load", name, "--replace", "-s", "capacity=1000 error=1e-9 segments=3");
+    assert_run("", 1, "no\tc\nmaybe\td\n", "", "check", name, "c", "d");
+    assert_int_equal(count_keys(name), 3);
+    assert_run("e\n", 0, NULL, "", "load", name, "--replace", SURE);
+    assert_run("", 1, "no\td\nmaybe\te\n", "", "check", name, "d", "e");
+    assert_int_equal(count_keys(name), 1);
+    assert_run("", 2, "", "--bare", "load", name, "--replace", "--bare", "-s", "php-uids");
+    assert_run("", 2, "", "does not take --replace", "add", name, "--replace");
+}
+
+static void a_replacement_that_is_killed_or_fails_changes_nothing(void **state)
+{
+    const int directory = open("/", O_RDONLY | O_CLOEXEC);
+    char name[TEST_NAME_SIZE];
+    struct program p;
+
+    (void)state;
+    test_name(name);
+    assert_run("", 0, NULL, "", "add", name, SURE, "old");
+    program_start(&p, ARGS("load", name, "--replace"), NULL);
+    program_write(&p, "a\n", 2);
+    test_sleep_ms(100);
+    kill(p.pid, SIGKILL);
+    program_end(&p);
+    program_free(&p);
+    program_start(&p, ARGS("load", name, "--replace"), &(struct program_files){directory, PIPE, PIPE});
+    program_end(&p);
+    assert_int_equal(p.exit, 2);
+    program_free(&p);
+    assert_run("", 0, "maybe\told\n", "", "check", name, "old");
+    assert_int_equal(count_keys(name), 1);
+    close(directory);
+}
+
+/* What it leaves aside if the server takes the rest no more is gone, or goes after an hour. */
+static void a_replacement_that_is_refused_leaves_nothing(void **state)
+{
+    static const char *const without_rename[] = {"--rename-command", "RENAME", "", NULL};
+    struct redis_server *server = redis_server_start(without_rename);
+    const char *uri = redis_server_uri(server);
+
+    (void)state;
+    assert_run("", 0, NULL, "", "-u", uri, "add", "seen", SURE, "old");
+    assert_run("new\n", 2, "", "{seen}.new-", "-u", uri, "load", "seen", "--replace");
+    assert_run("", 1, "maybe\told\nno\tnew\n", "", "-u", uri, "check", "seen", "old", "new");
+    redisReply *size = redis_server_must(server, "DBSIZE");
+    assert_int_equal(size->integer, 1);
+    freeReplyObject(size);
+    redis_server_stop(server);
+}
+
+/* README's line for it: no word of it is too many. */
+static void who_may_replace_needs_the_words_of_readme(void **state)
+{
+    static const char *const words[] = {"+eval",     "+getrange", "+strlen",  "+pttl",   "+bitcount", "+time",
+                                        "+setrange", "+pexpire",  "+persist", "+unlink", "+bitpos",   "+rename"};
+    enum { WORDS = sizeof words / sizeof *words };
+    static const char *const forms[] = {"capacity=1000 error=1e-9", "capacity=1000 error=1e-9 segments=3"};
+    struct redis_server *server = redis_server_start_tcp(NULL);
+    redisContext *outside = redis_server_connect(server);
+    char uri[128], line[512];
+    struct program p;
+
+    (void)state;
+    snprintf(uri, sizeof uri, "redis://replacer:p@127.0.0.1:%d", redis_server_port(server));
+    for (int without = -1; without < WORDS; without++) {
+        snprintf(line, sizeof line, "ACL SETUSER replacer reset on >p ~seen ~seen:* ~{seen}.new-*");
+        for (int w = 0; w < WORDS; w++)
+            if (w != without)
+                snprintf(line + strlen(line), sizeof line - strlen(line), " %s", words[w]);
+        bool denied = false;
+        for (int i = 0; i < 4; i++) { /* each form over each form, one with a time to live */
+            assert_run("", 0, "", "", "-u", redis_server_uri(server), "create", "seen", "-s", forms[i % 2]);
+            test_command(outside, i == 3 ? "EXPIRE seen:0 1000" : "PING");
+            test_command(outside, line);
+            program_run(&p, "new\n", 4, ARGS("-u", uri, "load", "seen", "--replace", "-s", forms[i / 2]));
+            if (p.exit != 0 && (without < 0 || strstr(p.complained.data, hibloom_strerror(HIBLOOM_EDENIED)) == NULL))
+                fail_msg("without %s: %s", without < 0 ? "nothing" : words[without], p.complained.data);
+            denied = denied || p.exit != 0;
+            program_free(&p);
+            test_command(outside, "FLUSHALL");
+        }
+        if (denied != (without >= 0))
+            fail_msg("%s is not needed", words[without]);
+    }
+    redisFree(outside);
+    redis_server_stop(server);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(load_sets_the_bits_that_add_sets), cmocka_unit_test(load_takes_nothing_away),
-        cmocka_unit_test(load_leaves_out_what_is_excluded), cmocka_unit_test(load_joins_a_bare_bitmap),
+        cmocka_unit_test(load_sets_the_bits_that_add_sets),
+        cmocka_unit_test(load_takes_nothing_away),
+        cmocka_unit_test(load_leaves_out_what_is_excluded),
+        cmocka_unit_test(load_joins_a_bare_bitmap),
         cmocka_unit_test(a_load_that_fails_adds_nothing),
+        cmocka_unit_test(load_replaces_what_is_there),
+        cmocka_unit_test(a_replacement_that_is_killed_or_fails_changes_nothing),
+        cmocka_unit_test(a_replacement_that_is_refused_leaves_nothing),
+        cmocka_unit_test(who_may_replace_needs_the_words_of_readme),
     };
 
     return cmocka_run_group_tests_name("cli: load", tests, program_setup, NULL);

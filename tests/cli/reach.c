@@ -217,7 +217,7 @@ static long long lookups_on_replicas(const struct redis_cluster *cluster)
 
     for (int i = 3; i < 6; i++) {
         redisContext *redis = redis_server_connect(redis_cluster_node(cluster, i));
-        asked += test_calls_of(redis, "getbit");
+        asked += redis_server_calls_of(redis, "getbit");
         redisFree(redis);
     }
     return asked;

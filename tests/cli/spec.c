@@ -199,7 +199,7 @@ static void plan_tables_the_choices_of_k_and_layout(void **state)
         }
     assert_string_equal(row_of(rows, n, "classic", 7)->marks, "memory");
     assert_string_equal(row_of(rows, n, "classic", 4)->marks, "chosen");
-    assert_string_equal(row_of(rows, n, "classic", 3)->marks, "add");
+    assert_string_equal(row_of(rows, n, "blocked", 3)->marks, "add");
     assert_string_equal(row_of(rows, n, "blocked", 6)->marks, "lookup");
     /* What the first issue says of this choice. */
     assert_true(row_of(rows, n, "classic", 4)->more == 10);

@@ -70,7 +70,7 @@ static void options_that_make_no_sense_together_are_trouble(void **state)
     assert_run("", 2, "", "-s is a whole spec", "-u", NOWHERE, "create", "a", "-s", "php-uids", "--layout", "blocked");
     assert_run("", 2, "", "does not take --layout", "positions", "php-uids", "--layout", "blocked");
     assert_run("", 2, "", "does not take --commands", "-u", NOWHERE, "drop", "a", "--commands", "setbit");
-    assert_run("", 2, "", "does not take -s", "plan", "-s", "php-uids");
+    assert_run("", 2, "", "does not take -s", "positions", "php-uids", "-s", "php-uids");
     assert_run("", 2, "", "does not take --json", "plan", "-n", "10", "-p", "0.1", "--json");
     assert_run("", 2, "", "does not take -n", "positions", "php-uids", "-n", "10");
     assert_run("", 2, "", "or -s", "-u", NOWHERE, "create", "a");

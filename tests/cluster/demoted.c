@@ -76,14 +76,14 @@ static void who_was_a_primary_for_a_while_answers_no_look_up(void **state)
     other = test_connect(redis_cluster_uri(cluster), &patient);
     hibloom *elsewhere = test_open(other, name, "capacity=100000 error=0.001");
     redisContext *replica = redis_server_connect(redis_cluster_node(cluster, REPLICA));
-    const long long before = test_calls_of(replica, "getbit");
+    const long long before = redis_server_calls_of(replica, "getbit");
     for (int i = 0; i < LOOKS; i++) {
         bool found = false;
         assert_ok(hibloom_add(elsewhere, &i, sizeof i, NULL), other);
         assert_ok(hibloom_contains(filter, &i, sizeof i, &found), store);
         assert_true(found);
     }
-    assert_int_equal(test_calls_of(replica, "getbit"), before);
+    assert_int_equal(redis_server_calls_of(replica, "getbit"), before);
     redisFree(replica);
     assert_ok(hibloom_drop(filter), store);
     hibloom_close(filter);

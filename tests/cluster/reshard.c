@@ -61,18 +61,6 @@ static void move_under(struct load *load, const char *key, int keys)
     redis_cluster_wait_settled(cluster); /* nodes that have not heard of it may take the slot back in the next move */
 }
 
-static long long maps_asked(void)
-{
-    long long n = 0;
-
-    for (int node = 0; node < PRIMARIES; node++) {
-        redisContext *redis = redis_server_connect(redis_cluster_node(cluster, node));
-        n += test_calls_of(redis, "cluster|slots");
-        redisFree(redis);
-    }
-    return n;
-}
-
 static void report(const char *what, const struct load *load, uint64_t ms, long long asked)
 {
     const hibloom_stats stats = load_stats(load);
@@ -91,7 +79,7 @@ static void report(const char *what, const struct load *load, uint64_t ms, long 
 static hibloom_stats reshard(const char *name, const char *text, const char *format, unsigned keys, int in_slot)
 {
     hibloom *filter = test_open(store, name, text);
-    const long long asked_before = maps_asked();
+    const long long asked_before = redis_cluster_calls_of(cluster, "cluster|slots");
     struct load *load = load_start(redis_cluster_uri(cluster), name, text, &patient, false, false);
     const uint64_t since = test_now_ms();
     char key[64];
@@ -102,7 +90,7 @@ static hibloom_stats reshard(const char *name, const char *text, const char *for
     }
     load_stop(load);
     const uint64_t took = test_now_ms() - since;
-    const long long asked = maps_asked() - asked_before;
+    const long long asked = redis_cluster_calls_of(cluster, "cluster|slots") - asked_before;
     const hibloom_stats stats = load_stats(load);
     report(name, load, took, asked);
     assert_int_equal(load_winners(load, 0, 0), 0);

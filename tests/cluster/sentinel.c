@@ -211,7 +211,7 @@ static void sentinels_may_have_the_same_password(void **state)
 static long long looks_on(const struct redis_server *server)
 {
     redisContext *redis = redis_server_connect(server);
-    const long long n = test_calls_of(redis, "getbit");
+    const long long n = redis_server_calls_of(redis, "getbit");
 
     redisFree(redis);
     return n;

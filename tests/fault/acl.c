@@ -1,6 +1,7 @@
 /* The lines of ACL SETUSER that README gives: each lets a user do what it is for,
  * in every layout and with both encodings; what it is not for is denied, and has
  * harmed nothing; and none of its words can be left out. */
+#include "support/acl_lines.h"
 #include "support/served.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
@@ -16,14 +17,7 @@
 
 /* ---- The lines ----------------------------------------------------------------- */
 
-#define KEYS "~seen ~seen:*"
-#define READING KEYS " +getrange +strlen +pttl +bitcount +getbit +bitfield_ro"
-#define ADDING READING " +setbit +bitfield +eval"
-#define MERGING ADDING " ~{seen}?? ~{seen:*}?? +bitpos +setrange +get +set +bitop (+unlink ~{seen}?\? ~{seen:*}?\?)"
-#define MAKING KEYS " +eval +getrange +strlen +pttl +bitcount +time +setrange +pexpire +persist +unlink"
-
 enum { READS = 1, ADDS = 2, MERGES = 4, MAKES = 8 };
-
 static const struct level {
     const char *name, *line;
     int is;
@@ -47,8 +41,8 @@ static const struct variant {
     {"bits=65536 hashes=4 layout=blocked seed=5eed", HIBLOOM_COMMANDS_BITFIELD},
     {"bits=65536 hashes=4 layout=blocked segments=3 seed=5eed", HIBLOOM_COMMANDS_SETBIT},
     {"bits=65536 hashes=4 layout=blocked segments=3 seed=5eed", HIBLOOM_COMMANDS_BITFIELD},
+    {"bits=65536 hashes=4 segments=3 counters=4 seed=5eed", HIBLOOM_COMMANDS_SETBIT},
 };
-
 enum { VARIANTS = sizeof variants / sizeof *variants };
 
 /* ---- What is worked on ------------------------------------------------------------ */
@@ -181,6 +175,11 @@ static hibloom_status add_to_bare(struct work *work)
     return status == HIBLOOM_OK ? add_many(work) : status;
 }
 
+static hibloom_status remove_one(struct work *work)
+{
+    return hibloom_remove(work->filter, in[0].data, in[0].len, NULL);
+}
+
 static void write_file(struct work *work)
 {
     hibloom *other = fill(OTHER, work, fresh, false);
@@ -297,7 +296,8 @@ enum { LOOKS = READS | ADDS | MERGES, MERGES_OR_MAKES = MERGES | MAKES };
 enum {
     BY_NAME = 16, /* or opened by the call itself */
     OF_BITS = 32, /* where a GETRANGE reads them, who makes may, too */
-    OF_SEVERAL = 64
+    OF_SEVERAL = 64,
+    OF_COUNTERS = 128
 };
 
 static const struct job {
@@ -315,6 +315,7 @@ static const struct job {
     {"add many", NULL, add_many, assert_added, ADDS | MERGES},
     {"add many, is_new", NULL, add_is_new, assert_added, ADDS | MERGES},
     {"add to a bare bitmap", fill_bare, add_to_bare, NULL, ADDS | MERGES | BY_NAME},
+    {"remove", NULL, remove_one, NULL, ADDS | MERGES | OF_COUNTERS},
     {"load", write_file, load, assert_added, MERGES},
     {"merge", fill_other, merge, assert_added, MERGES},
     {"create", leave_late_zeros, create, assert_empty, MAKES | BY_NAME},
@@ -326,7 +327,6 @@ static const struct job {
     {"expire never", make_mortal, expire_never, assert_immortal, MAKES},
     {"repair", lose_key, repair, assert_repaired, MERGES_OR_MAKES | BY_NAME | OF_SEVERAL},
 };
-
 enum { JOBS = sizeof jobs / sizeof *jobs };
 
 /* ---- A user who may do what a line says ------------------------------------------------ */
@@ -395,8 +395,11 @@ static bool try_job(const char *who, const struct job *job, const struct variant
 
 static bool applies(const struct job *job, const struct variant *variant)
 {
-    return (job->traits & OF_SEVERAL) == 0 || strstr(variant->spec, "segments") != NULL ||
-           strstr(variant->spec, "partitioned") != NULL;
+    const bool counts = strstr(variant->spec, "counters") != NULL, segments = strstr(variant->spec, "segments") != NULL;
+    const bool several = segments || strstr(variant->spec, "partitioned") != NULL;
+
+    return (several || (job->traits & OF_SEVERAL) == 0) &&
+           (counts ? job->prepare != fill_bare : (job->traits & OF_COUNTERS) == 0);
 }
 
 static bool works(const struct job *job, const struct level *level, const struct variant *variant)

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
-#define SPEC "bits=4096 hashes=4 seed=5eed"
+#define SPEC "bits=1048576 hashes=4 seed=5eed" /* as long as what is THERE */
 
 #define A "0123456789abcdef0123456789abcdef01234567"
 #define B "0123456789abcdef0123456789abcdef01234568"

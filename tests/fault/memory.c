@@ -2,26 +2,32 @@
  *
  * Out of memory, at every allocation in turn: the Nth one that the library
  * makes fails, N rising until nothing fails any more. Each time the call that
- * met it says ENOMEM, the store goes on, and nothing is left allocated.
+ * met it says ENOMEM, or has done without, the store goes on, its answers are
+ * right, and nothing is left allocated.
  *
  * malloc and its kin are replaced for the whole process, which neither ASan nor
  * a second look at leaks by valgrind can bear; so under ASan these tests are
  * skipped, and leaks are counted here. Only calls from this program's own code
  * fail, of which the library is a part and hiredis is not. */
 #include "support/failing_memory.h"
+#include "support/module_dump.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
 
+#include <hiredis/hiredis.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* ---- What is done under it --------------------------------------------------- */
 
 #define ITEMS 600 /* more than one pipeline */
 
-static hibloom_item items[ITEMS];
-static unsigned numbers[ITEMS];
+static hibloom_item items[ITEMS], others[ITEMS];
+static unsigned numbers[2 * ITEMS];
+static bool near; /* a near cache is switched on */
 static bool answers[ITEMS];
 static char *file; /* that a filter is saved in */
+static char *dump; /* of RedisBloom, in a file */
 
 /* A call, and whether it was right: it must fail just if memory did, with
  * ENOMEM, and what comes after must not be disturbed by it. */
@@ -31,21 +37,83 @@ static bool tried(hibloom_status status)
     return status == HIBLOOM_OK;
 }
 
+/* The same of many items. They do without what is only for speed: whole bitmaps, what is near. */
+static bool tried_many(hibloom_status status)
+{
+    failed = failed && status != HIBLOOM_OK;
+    return tried(status);
+}
+
+/* Of a filter that has none of them: what is new, a few percent of wrong "maybe" taken off. */
+static bool add_and_ask(hibloom *filter)
+{
+    if (!tried_many(hibloom_add_many(filter, items, ITEMS, answers)))
+        return false;
+    assert_in_range(test_count_true(answers, ITEMS), ITEMS * 9 / 10, ITEMS);
+    if (!tried_many(hibloom_add_many(filter, items, ITEMS, NULL)) ||
+        !tried_many(hibloom_contains_many(filter, items, ITEMS, answers)))
+        return false;
+    assert_int_equal(test_count_true(answers, ITEMS), ITEMS);
+    if (!tried_many(hibloom_add_many(filter, items, ITEMS, answers)))
+        return false;
+    assert_int_equal(test_count_true(answers, ITEMS), 0);
+    if (!tried_many(hibloom_contains_many(filter, others, ITEMS, answers)))
+        return false;
+    assert_in_range(test_count_true(answers, ITEMS), 0, ITEMS / 10);
+    return true;
+}
+
 static void use_filter(hibloom *filter)
 {
     hibloom_comparison comparison;
     hibloom_info info;
 
-    if (!tried(hibloom_add_many(filter, items, ITEMS, answers)) ||
-        !tried(hibloom_add_many(filter, items, ITEMS, NULL)) ||
-        !tried(hibloom_contains_many(filter, items, ITEMS, answers)))
+    if (!add_and_ask(filter))
         return;
-    for (size_t i = 0; i < ITEMS; i++)
-        assert_true(answers[i]);
     (void)(tried(hibloom_get_info(filter, &info)) && tried(hibloom_expire(filter, 100)) &&
            tried(hibloom_save(filter, file)) && tried(hibloom_load(filter, file)) &&
            tried(hibloom_compare(filter, filter, &comparison)) && tried(hibloom_merge(filter, filter)) &&
+           (hibloom_spec_of(filter)->counters == 0 || tried(hibloom_remove_many(filter, items, ITEMS, answers))) &&
            tried(hibloom_clear(filter)));
+}
+
+static bool count_name(const char *name, void *data)
+{
+    ++*(int *)data;
+    return true;
+}
+
+/* Lists it, gives it another name, and its own one back. */
+static void move(hibloom_store *store, hibloom *filter, const char *name)
+{
+    char other[TEST_NAME_SIZE + 8];
+    int n = 0;
+
+    snprintf(other, sizeof other, "%s.other", name);
+    if (!tried(hibloom_list(store, name, count_name, &n)))
+        return;
+    assert_int_equal(n, 1);
+    (void)(tried(hibloom_replace(filter, other)) && tried(hibloom_replace(filter, name)));
+}
+
+/* An import that fails leaves nothing under either of its names. */
+static void import(hibloom_store *store, const char *name)
+{
+    char other[TEST_NAME_SIZE + 8], pattern[TEST_NAME_SIZE + 16];
+    hibloom *filter = NULL;
+    int n = 0;
+
+    snprintf(other, sizeof other, "%s.theirs", name);
+    snprintf(pattern, sizeof pattern, "*%s*", other);
+    if (tried(hibloom_import_file(&filter, store, other, dump)))
+        (void)tried(hibloom_drop(filter));
+    else
+        assert_null(filter);
+    if (filter == NULL) {
+        assert_ok(hibloom_list(store, pattern, count_name, &n), store);
+        assert_int_equal(n, 0);
+    }
+    hibloom_close(filter);
 }
 
 /* By its name, and by a second handle on it. */
@@ -59,7 +127,11 @@ static void use_name(hibloom_store *store, const char *name)
         (void)tried(hibloom_contains(again, "x", 1, answers));
     else
         assert_null(again);
+    if (!failed)
+        move(store, again, name);
     hibloom_close(again);
+    if (!failed)
+        import(store, name);
     if (!failed)
         (void)tried(hibloom_delete(store, name));
 }
@@ -69,7 +141,7 @@ static void add_in_vain(hibloom *filter)
 {
     const hibloom_status status = hibloom_add_many(filter, items, ITEMS, answers);
 
-    assert_int_equal(status, failed ? HIBLOOM_ENOMEM : HIBLOOM_ENOTFOUND);
+    assert_true(status == HIBLOOM_ENOTFOUND || (failed && status == HIBLOOM_ENOMEM));
 }
 
 /* A whole life on a fresh store, so that its buffers have to be allocated. */
@@ -85,10 +157,10 @@ static void live_once(const char *uri, const char *name, const char *text, bool 
         assert_null(store);
         return;
     }
-    if (tried((attach ? hibloom_attach : hibloom_open)(&filter, store, name, &spec)))
-        use_filter(filter);
-    else
+    if (!tried((attach ? hibloom_attach : hibloom_open)(&filter, store, name, &spec)))
         assert_null(filter);
+    else if (!near || tried(hibloom_near_cache(filter, 0)))
+        use_filter(filter);
     if (filter != NULL && !attach && !failed)
         use_name(store, name);
     if (filter != NULL && !attach && !failed)
@@ -120,7 +192,9 @@ static void every_allocation_may_fail(const char *uri, const char *text, bool at
     test_name(name);
     for (size_t i = 0; i < ITEMS; i++) {
         numbers[i] = (unsigned)i;
+        numbers[ITEMS + i] = (unsigned)(ITEMS + i);
         items[i] = (hibloom_item){&numbers[i], sizeof numbers[i]};
+        others[i] = (hibloom_item){&numbers[ITEMS + i], sizeof numbers[i]};
     }
     live_once(uri, name, text, attach); /* what the C library allocates once and keeps */
     do {
@@ -132,7 +206,7 @@ static void every_allocation_may_fail(const char *uri, const char *text, bool at
         assert_int_equal(live, before);
         assert_in_range(n, 1, 1000);
     } while (reached);
-    print_message("%s: %d allocations\n", text, n - 1);
+    print_message("%s%s: %d allocations\n", text, near ? ", a near cache" : "", n - 1);
     assert_true(n > 3);
 }
 
@@ -160,18 +234,131 @@ static void in_redis_on_several_keys(void **state)
     every_allocation_may_fail(test_uri(), "php-poly8 bits=65536", false);
 }
 
+static void of_counters(void **state)
+{
+    (void)state;
+    every_allocation_may_fail("memory:", "capacity=10000 error=0.01 counters=4", false);
+    every_allocation_may_fail(test_uri(), "capacity=10000 error=0.01 counters=4 segments=3", false);
+}
+
+static void with_a_near_cache(void **state)
+{
+    (void)state;
+    near = true;
+    every_allocation_may_fail(test_uri(), "capacity=10000 error=0.01", false);
+    every_allocation_may_fail(test_uri(), "capacity=10000 error=0.01 segments=3", false);
+    every_allocation_may_fail(test_uri(), "capacity=10000 error=0.01 layout=partitioned", false);
+}
+
+static int with_memory(void **state)
+{
+    (void)state;
+    near = failed = false;
+    countdown = 0;
+    largest = 0;
+    return 0;
+}
+
 static void attached(void **state)
 {
     (void)state;
     every_allocation_may_fail(test_uri(), "php-uids", true);
 }
 
+/* ---- Less than a bitmap ----------------------------------------------------------- */
+
+enum { LARGE = 10000, BITMAP = 312500 }; /* a call of so many items goes by bitmaps of so many bytes */
+
+static uint64_t commands_of(const hibloom_store *store)
+{
+    hibloom_stats stats;
+
+    hibloom_get_stats(store, &stats);
+    return stats.commands;
+}
+
+static void use_large(bool with_near, const hibloom_item *batch, bool *found)
+{
+    hibloom_store *store = test_connect_any_way(test_uri(), NULL);
+    char name[TEST_NAME_SIZE];
+    hibloom *filter = test_open(store, test_name(name), "bits=2500000 hashes=4 seed=5eed");
+
+    largest = BITMAP - 1; /* nor is there anything that is near, then */
+    if (with_near)
+        assert_ok(hibloom_near_cache(filter, 0), store);
+    for (int what = 0; what < 3; what++) {
+        const uint64_t before = commands_of(store);
+        failed = false;
+        if (what < 2)
+            assert_ok(hibloom_add_many(filter, batch + what * LARGE, LARGE, what == 0 ? found : NULL), store);
+        else
+            assert_ok(hibloom_contains_many(filter, batch, LARGE, found), store);
+        assert_true(failed && commands_of(store) - before >= LARGE);
+        if (what != 1)
+            assert_in_range(test_count_true(found, LARGE), LARGE * 99 / 100, LARGE);
+    }
+    largest = 0;
+    assert_ok(hibloom_contains_many(filter, batch, LARGE, found), store);
+    assert_int_equal(test_count_true(found, LARGE), LARGE);
+    assert_ok(hibloom_contains_many(filter, batch + LARGE, LARGE, found), store);
+    assert_int_equal(test_count_true(found, LARGE), LARGE);
+    assert_ok(hibloom_drop(filter), store);
+    hibloom_close(filter);
+    hibloom_store_free(store);
+}
+
+static void without_memory_for_a_bitmap_a_call_goes_item_by_item(void **state)
+{
+    static hibloom_item batch[2 * LARGE];
+    static uint32_t values[2 * LARGE];
+    static bool found[LARGE];
+
+    (void)state;
+    if (!REPLACED)
+        skip();
+    for (uint32_t i = 0; i < 2 * LARGE; i++) {
+        values[i] = i;
+        batch[i] = (hibloom_item){&values[i], sizeof values[i]};
+    }
+    use_large(false, batch, found);
+    use_large(true, batch, found);
+}
+
+/* Without memory a growing filter is removed as a whole later, or now: its further links are not forgotten. */
+static void a_growing_filter_is_not_dropped_in_part(void **state)
+{
+    struct redisContext *redis = test_redis();
+    hibloom_store *store = test_store(NULL);
+    char name[TEST_NAME_SIZE];
+    hibloom *filter;
+    int n = 0;
+
+    (void)state;
+    if (!REPLACED)
+        skip();
+    do {
+        filter = test_open(store, test_name(name), "capacity=4 error=1e-6 growth=2");
+        assert_ok(hibloom_add_many(filter, items, 20, NULL), store);
+        assert_int_equal(test_command(redis, "EXISTS %s:+1", name), 1);
+        failed = reached = false;
+        countdown = ++n;
+        const bool dropped = tried(hibloom_drop(filter));
+        countdown = 0;
+        assert_true(dropped || hibloom_delete(store, name) == HIBLOOM_OK);
+        assert_int_equal(test_command(redis, "EXISTS %s %s:+1 %s:+2", name, name, name), 0);
+        hibloom_close(filter);
+    } while (reached && n < 1000);
+    assert_in_range(n, 4, 999);
+    hibloom_store_free(store);
+    redisFree(redis);
+}
+
 /* ---- How much ------------------------------------------------------------------- */
 
-/* A batch of any length takes two windows of commands and a bit an item. */
+/* A batch of any length takes two windows of commands and a bit an item; one more would be too much. */
 static void long_batch(void)
 {
-    const size_t n = getenv("HIBLOOM_TEST_SLOW") != NULL ? 100000 : 2000000;
+    const size_t n = getenv("HIBLOOM_TEST_SLOW") != NULL ? 100000 : 500000;
     hibloom_item *batch = malloc(n * sizeof *batch);
     uint32_t *values = malloc(n * sizeof *values);
     bool *is_new = malloc(n * sizeof *is_new);
@@ -212,9 +399,15 @@ static char *dir;
 
 static int set_up(void **state)
 {
+    struct module_dump theirs;
+
     (void)state;
     dir = temp_dir_make();
     file = temp_dir_path(dir, "filter");
+    dump = temp_dir_path(dir, "dump");
+    module_dump_make(&theirs, 0.01, 1000, true);
+    module_dump_write(&theirs, dump);
+    module_dump_free(&theirs);
     return 0;
 }
 
@@ -222,6 +415,7 @@ static int tear_down(void **state)
 {
     (void)state;
     free(file);
+    free(dump);
     temp_dir_remove(dir);
     return 0;
 }
@@ -233,7 +427,11 @@ int main(void)
         cmocka_unit_test(in_redis),
         cmocka_unit_test(in_redis_in_segments),
         cmocka_unit_test(in_redis_on_several_keys),
+        cmocka_unit_test(of_counters),
+        cmocka_unit_test_teardown(with_a_near_cache, with_memory),
         cmocka_unit_test(attached),
+        cmocka_unit_test_teardown(without_memory_for_a_bitmap_a_call_goes_item_by_item, with_memory),
+        cmocka_unit_test(a_growing_filter_is_not_dropped_in_part),
         cmocka_unit_test(a_long_batch_takes_little_memory),
     };
 

@@ -1,5 +1,6 @@
 /* Whose answers to a look-up count, where a Sentinel names the servers: not those of a
- * master that has said that it is a replica now, and not those of two servers mixed.
+ * master that has said that it is a replica now, and not those of two servers mixed,
+ * of an item or of the parts of a bitmap.
  *
  * The Sentinel is a script that names the same servers for ever; they are real. */
 #include "support/proxy.h"
@@ -21,6 +22,8 @@ static struct script_step script[2 * QUESTIONS + 4];
 static struct scripted_server *sentinel;
 static char answer[256];
 
+#define REPLICA "*6\r\n$2\r\nip\r\n"
+
 static void append_port(const char *before, int port)
 {
     const size_t len = strlen(answer);
@@ -28,20 +31,26 @@ static void append_port(const char *before, int port)
     const int n = snprintf(digits, sizeof digits, "%d", port);
 
     snprintf(answer + len, sizeof answer - len, "%s$9\r\n127.0.0.1\r\n%s$%d\r\n%s\r\n", before,
-             before[0] == '*' && before[1] == '2' ? "" : "$4\r\nport\r\n", n, digits);
+             strstr(before, REPLICA) == NULL ? "" : "$4\r\nport\r\n", n, digits);
 }
 
-/* replica: its port; 0: nobody asks for one. */
-static void start_sentinel(int replica)
+static void append_replica(const char *before, int port)
+{
+    append_port(before, port);
+    strcat(answer, "$5\r\nflags\r\n$5\r\nslave\r\n");
+}
+
+/* Their ports; 0: there is none. Of none nobody asks. */
+static void start_sentinel(int replica, int second)
 {
     size_t steps = 0;
 
     answer[0] = '\0';
     append_port("*2\r\n", redis_server_port(server));
-    if (replica != 0) {
-        append_port("*1\r\n*6\r\n$2\r\nip\r\n", replica);
-        strcat(answer, "$5\r\nflags\r\n$5\r\nslave\r\n");
-    }
+    if (replica != 0)
+        append_replica(second != 0 ? "*2\r\n" REPLICA : "*1\r\n" REPLICA, replica);
+    if (second != 0)
+        append_replica(REPLICA, second);
     script[steps++] = (struct script_step)SCRIPT_ACCEPT;
     script[steps++] = (struct script_step)SCRIPT_READ(1);
     script[steps++] = (struct script_step)SCRIPT_SEND(WELCOME);
@@ -67,7 +76,7 @@ static void a_master_that_has_told_it_is_a_replica_answers_no_look_up(void **sta
 {
     static const uint32_t retries_ms[] = {0, 200};
 
-    start_sentinel(0);
+    start_sentinel(0, 0);
     for (size_t i = 0; i < sizeof retries_ms / sizeof *retries_ms; i++) {
         const hibloom_connect_options options = {.size = sizeof options, .retry_ms = retries_ms[i]};
         hibloom_store *store = connect_by_sentinel(&options);
@@ -77,10 +86,10 @@ static void a_master_that_has_told_it_is_a_replica_answers_no_look_up(void **sta
         assert_ok(hibloom_add(filter, "x", 1, NULL), store);
         test_command(redis, "REPLICAOF 127.0.0.1 1"); /* which nobody listens on: it has its data, and lags */
         assert_status(hibloom_add(filter, "y", 1, NULL), HIBLOOM_EUNAVAILABLE, store);
-        const long long before = test_calls_of(redis, "getbit");
+        const long long before = redis_server_calls_of(redis, "getbit");
         for (int look = 0; look < 3; look++)
             assert_status(hibloom_contains(filter, "x", 1, &found), HIBLOOM_EUNAVAILABLE, store);
-        assert_int_equal(test_calls_of(redis, "getbit"), before);
+        assert_int_equal(redis_server_calls_of(redis, "getbit"), before);
         test_command(redis, "REPLICAOF NO ONE");
         assert_ok(hibloom_contains(filter, "x", 1, &found), store);
         assert_true(found);
@@ -116,7 +125,7 @@ static void bits_of_one_server_do_not_go_with_the_guard_of_another(void **state)
 
     for (size_t i = 0; i < ITEMS; i++)
         items[i] = (hibloom_item){texts[i], (size_t)snprintf(texts[i], sizeof texts[i], "%zu", i)};
-    start_sentinel(proxy_port(replica));
+    start_sentinel(proxy_port(replica), 0);
     hibloom_store *store = connect_by_sentinel(&options);
     hibloom *filter = test_open(store, "f", TEXT);
     assert_ok(hibloom_add_many(filter, items, ITEMS, NULL), store);
@@ -138,6 +147,76 @@ static void bits_of_one_server_do_not_go_with_the_guard_of_another(void **state)
     redis_server_stop(lagging);
 }
 
+/* ---- Two replicas ------------------------------------------------------------------------------ */
+
+enum { PART_BITS = 256 << 13, MANY = 12000, LOOKS = 6 };
+
+static uint32_t numbers[2 * MANY];
+static hibloom_item in[MANY], not_in[MANY];
+static bool answers[MANY];
+
+static size_t count_found(hibloom *filter, hibloom_store *store, const hibloom_item *asked)
+{
+    size_t count = 0;
+
+    assert_ok(hibloom_contains_many(filter, asked, MANY, answers), store);
+    for (size_t i = 0; i < MANY; i++)
+        count += answers[i];
+    return count;
+}
+
+/* Whole bitmaps of so many parts. One replica has the filter, and the other, which answers every other
+ * part, nothing yet, or the filter that was there before, and what that held. */
+static void read_from_two(unsigned parts, bool old)
+{
+    const hibloom_connect_options options = {.size = sizeof options, .read_from_replicas = true};
+    struct redis_server *lagging = redis_server_start_tcp(NULL);
+    struct proxy *replica = proxy_start_tcp(redis_server_socket(server));
+    redisContext *behind = redis_server_connect(lagging);
+    hibloom_store *before = test_connect(redis_server_uri(lagging), NULL);
+    char text[64];
+
+    snprintf(text, sizeof text, "bits=%u hashes=4 seed=5eed", parts * PART_BITS);
+    if (old) {
+        hibloom *filter = test_open(before, "f", text);
+        assert_ok(hibloom_add_many(filter, not_in, MANY, NULL), before);
+        hibloom_close(filter);
+    }
+    start_sentinel(proxy_port(replica), redis_server_port(lagging));
+    hibloom_store *store = connect_by_sentinel(&options);
+    hibloom *filter = test_open(store, "f", text);
+    test_item_by_item(store, false);
+    assert_ok(hibloom_add_many(filter, in, MANY, NULL), store);
+    for (unsigned look = 0; look < LOOKS; look++) {
+        const long long asked = redis_server_calls_of(behind, "getrange");
+        assert_int_equal(count_found(filter, store, in), MANY);
+        assert_true(redis_server_calls_of(behind, "getrange") > asked);
+        assert_true(count_found(filter, store, not_in) < MANY / 20);
+    }
+    assert_ok(hibloom_drop(filter), store);
+    hibloom_close(filter);
+    hibloom_store_free(store);
+    hibloom_store_free(before);
+    redisFree(behind);
+    proxy_stop(replica);
+    redis_server_stop(lagging);
+    scripted_server_stop(sentinel);
+    sentinel = NULL;
+}
+
+static void a_part_of_a_bitmap_is_proven_by_the_replica_that_answered_it(void **state)
+{
+    for (uint32_t i = 0; i < MANY; i++) {
+        numbers[i] = i;
+        numbers[MANY + i] = MANY + i;
+        in[i] = (hibloom_item){&numbers[i], sizeof numbers[i]};
+        not_in[i] = (hibloom_item){&numbers[MANY + i], sizeof numbers[i]};
+    }
+    for (unsigned parts = 3; parts <= 4; parts++) /* the last one is by turns from the one and the other */
+        for (int old = 1; old >= 0; old--)
+            read_from_two(parts, old);
+}
+
 static int tear_down(void **state)
 {
     scripted_server_stop(sentinel);
@@ -150,6 +229,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(a_master_that_has_told_it_is_a_replica_answers_no_look_up, tear_down),
         cmocka_unit_test_teardown(bits_of_one_server_do_not_go_with_the_guard_of_another, tear_down),
+        cmocka_unit_test_teardown(a_part_of_a_bitmap_is_proven_by_the_replica_that_answered_it, tear_down),
     };
 
     return cmocka_run_group_tests(tests, served_set_up, served_tear_down);

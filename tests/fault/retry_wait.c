@@ -310,9 +310,9 @@ static void adds_whose_replicas_are_lost_again_and_again_are_given_up_in_time(vo
         assert_non_null(strstr(hibloom_store_error(store), "add them again"));
         assert_in_range(elapsed, retries[i] * 9 / 10, retries[i] + SLACK_MS);
         if (retries[i] == 0)
-            assert_int_equal(test_calls_of(redis, "wait"), 1);
+            assert_int_equal(redis_server_calls_of(redis, "wait"), 1);
         else /* and the pauses grow */
-            assert_in_range(test_calls_of(redis, "wait"), 3, 20);
+            assert_in_range(redis_server_calls_of(redis, "wait"), 3, 20);
         assert_ok(hibloom_drop(filter), store);
         hibloom_close(filter);
         hibloom_store_free(store);

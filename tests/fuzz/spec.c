@@ -11,7 +11,8 @@ static void require_equal(const hibloom_spec *a, const hibloom_spec *b)
     REQUIRE(a->bits == b->bits && a->hashes == b->hashes && a->segments == b->segments);
     REQUIRE(a->capacity == b->capacity && a->hash == b->hash && a->layout == b->layout);
     REQUIRE(memcmp(&a->error_rate, &b->error_rate, sizeof a->error_rate) == 0);
-    REQUIRE(a->seeded == b->seeded && a->empty_excluded == b->empty_excluded);
+    REQUIRE(a->counters == b->counters && a->seeded == b->seeded && a->empty_excluded == b->empty_excluded);
+    REQUIRE(a->codec == b->codec && a->keys == b->keys);
     REQUIRE(memcmp(a->seeds, b->seeds, sizeof a->seeds) == 0);
 }
 
@@ -51,6 +52,10 @@ static void require_usable(const hibloom_spec *spec)
     hibloom_position positions[HIBLOOM_HASHES_MAX];
     const double error = hibloom_spec_error_at(spec, spec->capacity);
 
+    if (spec_is_unsized(spec)) {
+        REQUIRE(hibloom_positions(spec, "item", 4, positions) == HIBLOOM_EINVAL);
+        return;
+    }
     REQUIRE(error >= 0.0 && error <= 1.0);
     REQUIRE(hibloom_positions(spec, "item", 4, positions) == HIBLOOM_OK);
     for (uint32_t i = 0; i < spec->hashes; i++) {

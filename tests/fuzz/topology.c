@@ -30,7 +30,7 @@ static void require_nodes(const struct topology *t)
 
 static void require_routes(struct topology *t)
 {
-    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+    for (unsigned slot = 0; slot < KEYS_SLOTS; slot++) {
         REQUIRE(t->slots[slot] < t->count || t->slots[slot] == NODES_MAX);
         const struct node *primary = topology_route(t, (uint16_t)slot, false);
         REQUIRE((primary == NULL) == (t->slots[slot] == NODES_MAX));
@@ -65,11 +65,11 @@ static void require_as_said(struct topology *t, const struct node *asked, const 
 static void take_cluster(struct topology *t, const redisReply *reply)
 {
     struct node *asked = t->nodes[t->turn++ % t->count];
-    uint16_t *before = malloc(CLUSTER_SLOTS * sizeof *before);
+    uint16_t *before = malloc(KEYS_SLOTS * sizeof *before);
     bool took_over = false;
 
     REQUIRE(before != NULL);
-    memcpy(before, t->slots, CLUSTER_SLOTS * sizeof *before);
+    memcpy(before, t->slots, KEYS_SLOTS * sizeof *before);
     if (reply->type == REDIS_REPLY_ERROR || reply->type == REDIS_REPLY_STATUS) {
         require_text(reply);
         struct node *to = topology_redirect(t, asked, reply->str, &(bool){false});
@@ -80,7 +80,7 @@ static void take_cluster(struct topology *t, const redisReply *reply)
     } else if (topology_take_slots(t, asked, reply, &took_over)) {
         require_as_said(t, asked, reply);
     } else {
-        REQUIRE(!took_over && memcmp(before, t->slots, CLUSTER_SLOTS * sizeof *before) == 0);
+        REQUIRE(!took_over && memcmp(before, t->slots, KEYS_SLOTS * sizeof *before) == 0);
     }
     free(before);
     require_nodes(t);

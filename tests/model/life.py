@@ -18,8 +18,8 @@ Checked in every state:
 I2 and I4 suppose a clock that does not step back. Where it does (--back), a helper of a lost filter may take away a key
 of the next: loudly, and the model checks the rest.
 
-usage: life.py [--open N] [--drop N] [--evict N] [--repair N] [--expire N] [--persist N] [--back N] [--full] [--race]
-               [--no-RULE ...]
+usage: life.py [--open N] [--drop N] [--evict N] [--repair N] [--expire N] [--persist N] [--replace N] [--back N]
+               [--full] [--race] [--no-RULE ...]
 --back: so often the clock steps back. --full: the server refuses to mark a root. --race: a time to live is set and removed
 at once, which may leave a key for ever; else one after the other.
 prints the number of states, or VIOLATION and the steps to it. RULE is one of
@@ -32,13 +32,15 @@ prints the number of states, or VIOLATION and the steps to it. RULE is one of
   repair-ttl     a repair gives the new key the root's time to live, and lists it only if that has not changed
   identity       a root that could not be marked is removed by its identity only
   raise   a root that meets a key of a newer generation takes one above it
+  stamp   a filter that replaces another one takes a generation of that moment
+  whole   a filter is replaced in one step, not key by key
 """
 import argparse
 import sys
 from collections import deque, namedtuple
 
 RULES = ('list', 'order', 'help', 'spare', 'expire-order', 'expire-list', 'repair-ttl',
-         'identity', 'raise')
+         'identity', 'raise', 'stamp', 'whole')
 
 # k0, k1: None or Key. t0, t1: whether it has a time to live. expired: what the last root listed whose time has passed.
 World = namedtuple('World', 'k0 k1 t0 t1 clock procs handles evictions backs expired')
@@ -59,9 +61,9 @@ class Model:
             options.repair > 0, options.back > 0, options.full, options.race
         self.drawn = 0
         self.acts = {'open': self.opener, 'drop': self.dropper, 'repair': self.repairer,
-                     'expire': self.expirer, 'persist': self.expirer}
+                     'expire': self.expirer, 'persist': self.expirer, 'replace': self.replacer}
         kinds = ['open'] * options.open + ['drop'] * options.drop + ['repair'] * options.repair + \
-                ['expire'] * options.expire + ['persist'] * options.persist
+                ['expire'] * options.expire + ['persist'] * options.persist + ['replace'] * options.replace
         self.start = World(None, None, False, False, 0, tuple(Proc(kind, 'read', ()) for kind in kinds), frozenset(),
                            options.evict, options.back, None)
 
@@ -244,6 +246,37 @@ class Model:
         else:
             yield from self.opener(w, p)
 
+    def replacer(self, w, p):
+        """Has built a filter under another name, and puts it in the place of this one: both keys in one step."""
+        kind, at, v = p
+        if at == 'read':                      # made, with a generation of that time
+            gen = w.clock + 10
+            yield w._replace(clock=gen), Proc(kind, 'look at the name', (gen,)), None
+        elif at == 'look at the name':
+            if w.k0 is not None and w.k0.state != 'R':
+                yield w, Proc('done', 'EBUSY', ()), None
+            else:
+                yield w, Proc(kind, 'replace', (v[0], w.k0 and w.k0[:2])), None
+        elif at == 'replace':                 # rename both keys, if the root is still that one, or still none
+            gen, old = v
+            if (w.k0 and w.k0[:2]) != old or (w.k0 is not None and w.k0.state != 'R'):
+                yield w, Proc('done', 'EBUSY', ()), None
+                return
+            if self.rule['stamp']:
+                gen = max([w.clock + 10] + [k.gen + 1 for k in (w.k0, w.k1) if k is not None])
+                w = w._replace(clock=max(w.clock, gen))
+            root, key = self.draw(), self.draw()
+            w = w._replace(k0=Key(gen, root, 'R', (root, key)), expired=None)
+            if self.rule['whole']:
+                yield w._replace(k1=Key(gen, key, None, None), t1=w.t0), Proc('done', 'OK', ()), (Root(gen, root), key)
+            else:
+                yield w, Proc(kind, 'key 1', (gen, root, key)), None
+        elif at == 'key 1':
+            gen, root, key = v
+            if lists(w.k0, w.k1):
+                raise Violation('I4: a listed key is replaced')
+            yield w._replace(k1=Key(gen, key, None, None)), Proc('done', 'OK', ()), (Root(gen, root), key)
+
     # ---- Every next step, and what must hold
 
     def steps(self, w):
@@ -355,7 +388,7 @@ def explore(model, start, normal):
 
 def main():
     parser = argparse.ArgumentParser()
-    for kind in ('open', 'drop', 'evict', 'repair', 'expire', 'persist', 'back'):
+    for kind in ('open', 'drop', 'evict', 'repair', 'expire', 'persist', 'replace', 'back'):
         parser.add_argument('--' + kind, type=int, default=0)
     for flag in ['full', 'race'] + ['no-' + rule for rule in RULES]:
         parser.add_argument('--' + flag, action='store_true')

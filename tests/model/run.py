@@ -41,6 +41,13 @@ RUNS = [
     (HOLDS, 'life.py --open 2 --evict 1 --back 1'),
     (HOLDS, 'life.py --open 1 --drop 1 --repair 1 --evict 1 --back 1'),
     (BREAKS, 'life.py --open 2 --drop 1 --back 1 --no-raise'),
+    # replacing
+    (HOLDS, 'life.py --open 1 --drop 1 --replace 1 --evict 1'),
+    (HOLDS, 'life.py --open 1 --repair 1 --replace 1 --evict 1'),
+    (HOLDS, 'life.py --open 1 --expire 1 --replace 1'),
+    (HOLDS, 'life.py --open 2 --replace 1 --back 1'),
+    (BREAKS, 'life.py --open 2 --replace 1 --evict 1 --no-stamp'),
+    (BREAKS, 'life.py --open 1 --repair 1 --replace 1 --no-whole'),
     # a filter of one key and one of several, made under one name at once
     (HOLDS, 'forms.py --one 2 --several 1'),
     (HOLDS, 'forms.py --one 1 --several 2 --evict 1'),

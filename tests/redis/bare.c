@@ -4,6 +4,7 @@
 #include "support/record.h"
 
 #include <hiredis/hiredis.h>
+#include <string.h>
 
 static void a_foreign_bitmap_is_not_taken_for_a_filter(void **state)
 {
@@ -99,12 +100,36 @@ static void a_bare_bitmap_that_is_gone_or_shorter_is_an_error(void **state)
     test_command(redis, "DEL %s", name);
 }
 
+/* It was filled with other numbers, by which other bits are an item's. */
+static void a_bitmap_that_is_longer_than_the_spec_says_is_not_joined(void **state)
+{
+    static const uint64_t last[] = {71, 79,
+                                    80}; /* of 80 bits: bloomfilter-rb sets one more, so 80 is not yet too many */
+    struct backend *b = *state;
+    char name[TEST_NAME_SIZE];
+    hibloom_spec spec;
+    hibloom *filter;
+
+    test_name(name);
+    assert_ok(hibloom_spec_parse(&spec, "bits=80 hashes=3 seed=1"), NULL);
+    for (size_t i = 0; i < 3; i++) {
+        test_command(b->outside, "SETBIT %s %llu 1", name, (unsigned long long)last[i]);
+        assert_ok(hibloom_attach(&filter, b->store, name, &spec), b->store);
+        hibloom_close(filter);
+    }
+    test_command(b->outside, "SETBIT %s 88 1", name);
+    assert_status(hibloom_attach(&filter, b->store, name, &spec), HIBLOOM_EMISMATCH, b->store);
+    assert_non_null(strstr(hibloom_store_error(b->store), "has 12 bytes"));
+    test_command(b->outside, "DEL %s", name);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         ON_REDIS(a_foreign_bitmap_is_not_taken_for_a_filter),
         ON_REDIS(a_bare_bitmap_may_begin_with_the_first_add),
         ON_REDIS(a_bare_bitmap_that_is_gone_or_shorter_is_an_error),
+        ON_REDIS(a_bitmap_that_is_longer_than_the_spec_says_is_not_joined),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

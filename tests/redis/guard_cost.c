@@ -28,7 +28,7 @@ enum { SEGMENTS = 256, BATCH = 1000 };
 static long long guards_of(hibloom *filter, const hibloom_item *items, size_t n, int kind)
 {
     bool answers[BATCH];
-    const long long before = test_calls_of(redis, "getrange");
+    const long long before = redis_server_calls_of(redis, "getrange");
 
     if (kind == 0)
         assert_ok(hibloom_add_many(filter, items, n, NULL), store);
@@ -36,7 +36,7 @@ static long long guards_of(hibloom *filter, const hibloom_item *items, size_t n,
         assert_ok(hibloom_add_many(filter, items, n, answers), store);
     else
         assert_ok(hibloom_contains_many(filter, items, n, answers), store);
-    return test_calls_of(redis, "getrange") - before;
+    return redis_server_calls_of(redis, "getrange") - before;
 }
 
 static unsigned segments_touched(const hibloom *filter, const hibloom_item *items, size_t n)
@@ -101,11 +101,11 @@ static void the_guards_are_a_small_part_where_names_are_long(void **state)
     snprintf(offset, sizeof offset, "%d", 125000 + 100);
     const uint64_t guard_bytes = wire_bytes((const char *const[]){"GETRANGE", key, offset, offset}, 4);
     for (int exact = 0; exact < 2; exact++) {
-        const long long before = test_calls_of(redis, "getrange");
+        const long long before = redis_server_calls_of(redis, "getrange");
         proxy_mark(proxy);
         assert_ok(hibloom_add_many(filter, items, ADDED, exact ? is_new : NULL), store);
         const uint64_t sent = proxy_bytes(proxy, PROXY_REQUESTS);
-        const uint64_t guards = (uint64_t)(test_calls_of(redis, "getrange") - before);
+        const uint64_t guards = (uint64_t)(redis_server_calls_of(redis, "getrange") - before);
         assert_true(guards >= HASHES);
         if (!exact)
             assert_true(3 * guards * guard_bytes <= sent);
@@ -124,9 +124,9 @@ static void one_clear_after_another_costs_a_command_a_key(void **state)
 
     (void)state;
     for (int i = 0; i < 3; i++) {
-        const long long before = test_calls_of(redis, "eval");
+        const long long before = redis_server_calls_of(redis, "eval");
         assert_ok(hibloom_clear(filter), store);
-        assert_int_equal(test_calls_of(redis, "eval") - before, 4);
+        assert_int_equal(redis_server_calls_of(redis, "eval") - before, 4);
     }
     hibloom_close(filter);
 }

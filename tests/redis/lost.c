@@ -62,7 +62,7 @@ static int tear_down(void **state)
 static long long calls_of(const char *command)
 {
     redisContext *redis = redis_server_connect(server);
-    const long long calls = test_calls_of(redis, command);
+    const long long calls = redis_server_calls_of(redis, command);
 
     redisFree(redis);
     return calls;

@@ -22,12 +22,21 @@ static void make_bare(const char *name, const hibloom_spec *spec, enum bare how)
         test_command(outside, "SETBIT %s 41 1", name);
     if (how == BARE_WHOLE)
         test_command(outside, "SETBIT %s %llu 1", name, bits - 1);
-    if (how == BARE_LONGER) {
-        test_command(outside, "SETBIT %s %llu 1", name, bits);
-        test_command(outside, "SETBIT %s %llu 1", name, bits + 5000);
-    }
     if (how == BARE_SHORT)
         test_command(outside, "EXPIRE %s 1000", name);
+}
+
+/* What is so long already is not attached. */
+static hibloom *attach_bare(const char *name, size_t text, enum bare how)
+{
+    hibloom *bare = place_attach(REDIS, name, bare_texts[text]);
+    const unsigned long long bits = (unsigned long long)hibloom_spec_of(bare)->bits;
+
+    if (how == BARE_LONGER) {
+        test_command(places[REDIS].outside, "SETBIT %s %llu 1", name, bits);
+        test_command(places[REDIS].outside, "SETBIT %s %llu 1", name, bits + 5000);
+    }
+    return bare;
 }
 
 static void a_bare_bitmap_takes_a_filter_and_keeps_what_is_others(void **state)
@@ -38,7 +47,7 @@ static void a_bare_bitmap_takes_a_filter_and_keeps_what_is_others(void **state)
             for (int source = MEMORY; source <= (t == 0 ? REDIS : MEMORY); source++) {
                 const hibloom_spec spec = test_spec(bare_texts[t]);
                 make_bare("into", &spec, (enum bare)how);
-                hibloom *into = place_attach(REDIS, "into", bare_texts[t]),
+                hibloom *into = attach_bare("into", t, (enum bare)how),
                         *from = place_open(source, "from", bare_texts[t]);
                 add_items(from, 0, 0, 1000);
                 unsigned char *expected = bits_stored(into), *more = bits_stored(from);
@@ -69,9 +78,9 @@ static void of_a_bare_bitmap_only_the_filters_bits_are_taken(void **state)
             for (int target = MEMORY; target <= (t == 0 ? REDIS_AGAIN : REDIS); target++) {
                 const hibloom_spec spec = test_spec(bare_texts[t]);
                 make_bare("from", &spec, (enum bare)how);
-                const uint64_t digest = digest_of(&places[REDIS], "from");
-                hibloom *from = place_attach(REDIS, "from", bare_texts[t]),
+                hibloom *from = attach_bare("from", t, (enum bare)how),
                         *into = place_open(target, "into", bare_texts[t]);
+                const uint64_t digest = digest_of(&places[REDIS], "from");
                 add_items(into, 0, 0, 1000);
                 unsigned char *expected = bits_stored(into), *more = bits_stored(from);
                 const unsigned used = (unsigned)(spec.bits % 8);

@@ -3,6 +3,7 @@
 #include "support/backend.h"
 #include "support/items.h"
 #include "support/record.h"
+#include "support/redis_server.h"
 
 #include <hiredis/hiredis.h>
 #include <stdio.h>
@@ -50,7 +51,7 @@ static void the_value_is_bits_then_the_spec_then_a_trailer(void **state)
 /* Of SETBIT, BITFIELD and the script that an add may send. */
 static long long writes(struct backend *b)
 {
-    return test_calls_of(b->outside, "setbit") + test_calls_of(b->outside, "bitfield");
+    return redis_server_calls_of(b->outside, "setbit") + redis_server_calls_of(b->outside, "bitfield");
 }
 
 /* A handle on a larger filter of that name that was dropped: its adds fail. What
@@ -133,12 +134,12 @@ static void info_counts_by_ranges_of_16_megabytes(void **state)
     hibloom_info info;
     hibloom *filter = backend_open(b, test_name(name),
                                    "bits=268435457 hashes=7 seed=1 segments=1"); /* 32 MB and a bit */
-    const long long before = test_calls_of(b->outside, "bitcount");
+    const long long before = redis_server_calls_of(b->outside, "bitcount");
 
     assert_true(backend_add(b, filter, "x", 1));
     assert_ok(hibloom_get_info(filter, &info), b->store);
     assert_int_equal(info.bits_set, 7);
-    assert_int_equal(test_calls_of(b->outside, "bitcount") - before, 3);
+    assert_int_equal(redis_server_calls_of(b->outside, "bitcount") - before, 3);
     backend_drop(b, filter);
 }
 

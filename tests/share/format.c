@@ -17,10 +17,12 @@ static const char *const specs[] = {
     "hash=xxh3 layout=blocked bits=40448 hashes=7 segments=3" SEED,
     "hash=xxh3 layout=classic bits=60000 hashes=7 segments=300" SEED " capacity=3000",
     "hash=siphash layout=classic bits=30000 hashes=7 seed=000102030405060708090a0b0c0d0e0f",
+    "hash=xxh3 layout=classic bits=30000 hashes=7 segments=5 counters=4" SEED " capacity=3000",
 };
 #define SPECS (sizeof specs / sizeof *specs)
 #define SINGLE 0
 #define SEVERAL 4
+#define COUNTING 8
 
 /* A filter, by both names that it has here, and items of which the first half is added to begin with. */
 struct shared {
@@ -46,7 +48,7 @@ static void shared_start(struct shared *s, size_t which)
     test_name(s->name);
     items_push_awkward(&s->items);
     items_push_uids(&s->items, 1000);
-    items_push_urls(&s->items, 100);
+    items_push_urls(&s->items, 100, 0);
     s->half = s->items.n / 2;
 }
 
@@ -246,6 +248,38 @@ static size_t keys_under(const char *name)
     return n;
 }
 
+/* What is added twice, by one side and the other, is in until both have removed it; then nothing is left. */
+static void each_side_removes_what_the_other_has_added(void **state)
+{
+    (void)state;
+    for (size_t which = COUNTING; which < SPECS; which++) {
+        struct shared s;
+        hibloom_info info;
+
+        shared_start(&s, which);
+        const size_t all = s.items.n, n = s.items.n = 300;
+        bool *was_in = calloc(n, sizeof *was_in);
+        assert_non_null(was_in);
+        hibloom *filter = opened(&s, &s.spec);
+        peer_answers(&s, "add", s.items.list, n / 3, was_in);
+        assert_ok(hibloom_add_many(filter, s.items.list, n / 3, NULL), s.store);
+        assert_ok(hibloom_remove_many(filter, s.items.list, n / 3, was_in), s.store);
+        assert_both_hold(&s, filter, n / 3);
+        peer_answers(&s, "remove", s.items.list, n / 3, was_in);
+        for (size_t i = 0; i < n / 3; i++)
+            assert_true(was_in[i]);
+        peer_answers(&s, "remove", s.items.list, n, was_in);
+        for (size_t i = 0; i < n; i++)
+            assert_false(was_in[i]);
+        assert_ok(hibloom_get_info(filter, &info), s.store);
+        assert_int_equal(info.bits_set, 0);
+        free(was_in);
+        hibloom_close(filter);
+        s.items.n = all; /* they are freed */
+        shared_end(&s);
+    }
+}
+
 static void each_side_notices_that_the_other_has_removed_it(void **state)
 {
     static const size_t which[] = {SINGLE, SEVERAL};
@@ -439,6 +473,7 @@ int main(void)
         cmocka_unit_test(the_library_opens_what_is_made_without_a_script),
         cmocka_unit_test(the_document_opens_what_the_library_makes),
         cmocka_unit_test(each_side_clears_what_the_other_has_open),
+        cmocka_unit_test(each_side_removes_what_the_other_has_added),
         cmocka_unit_test(each_side_notices_that_the_other_has_removed_it),
         cmocka_unit_test(late_bits_of_the_other_side_are_taken_back),
         cmocka_unit_test(each_side_repairs_for_the_other),

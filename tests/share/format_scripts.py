@@ -67,6 +67,24 @@ if ARGV[3] == '0' then redis.call('PERSIST', KEYS[1]) else redis.call('PEXPIRE',
 return 1
 """
 
+# offset of the trailer, identity, bits of a counter, 1 or -1, the epoch, offsets of an item's different counters
+COUNT = """
+local key, type, call = KEYS[1], 'u' .. ARGV[3], redis.call
+local t = call('GETRANGE', key, ARGV[1], ARGV[1] + 91)
+if t:sub(85) ~= 'hibloom1' or t:sub(40, 72) ~= ARGV[2] or t:sub(38, 38) ~= 'r' then return -1 end
+if ARGV[4] == '-1' and t:sub(74, 83) ~= ARGV[5] then return -1 end
+local zeros, counts = 0, {}
+for i = 6, #ARGV do
+  counts[i] = call('BITFIELD', key, 'GET', type, ARGV[i])[1]
+  if counts[i] == 0 then zeros = zeros + 1 end
+end
+if ARGV[4] == '-1' and zeros > 0 then return 0 end
+for i = 6, #ARGV do
+  if counts[i] < 2 ^ ARGV[3] - 1 then call('BITFIELD', key, 'INCRBY', type, ARGV[i], ARGV[4]) end
+end
+return (ARGV[4] == '-1' or zeros > 0) and 1 or 0
+"""
+
 # identity; bits that this call turned from 0 to 1, the last one first
 UNDO = """
 local size, key, call = redis.call('STRLEN', KEYS[1]), KEYS[1], redis.call

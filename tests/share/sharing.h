@@ -94,8 +94,8 @@ static int compare_lines(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Every `step`th of the different URLs in the test data. */
-static void items_push_urls(struct items *items, size_t step)
+/* Every `step`th of the different URLs in the test data: the first, or one behind it. */
+static void items_push_urls(struct items *items, size_t step, size_t first)
 {
     enum { LINES = 100000 };
     char **lines = calloc(LINES, sizeof *lines), *line = NULL;
@@ -111,7 +111,7 @@ static void items_push_urls(struct items *items, size_t step)
     }
     qsort(lines, n, sizeof *lines, compare_lines);
     for (size_t i = 0; i < n; i++) {
-        if ((i == 0 || strcmp(lines[i], lines[i - 1]) != 0) && distinct++ % step == 0)
+        if ((i == 0 || strcmp(lines[i], lines[i - 1]) != 0) && distinct++ % step == first)
             items_push(items, lines[i], strlen(lines[i]));
     }
     for (size_t i = 0; i < n; i++)
@@ -238,16 +238,17 @@ static void print_positions(const hibloom_spec *spec, const hibloom_item *item, 
     }
 }
 
-/* The same bits for all the different URLs, and then some. */
+/* The same bits for a third of the different URLs, another one for each peer, and then some. */
 static void compare_positions(const struct peer *peer)
 {
+    static size_t turn;
     const hibloom_spec spec = spec_of(peer);
     struct items items = {0};
     char ours[4096], theirs[4096];
 
     items_push_awkward(&items);
     items_push_uids(&items, 2000);
-    items_push_urls(&items, 1);
+    items_push_urls(&items, 3, turn++ % 3);
     FILE *out = peer_run(peer, "positions", NULL, items.list, items.n);
 
     for (size_t i = 0; i < items.n; i++) {
@@ -374,8 +375,8 @@ static void check_ours(const struct peer *peer, const hibloom_spec *spec, hibloo
 static void push_some_of_every_kind(struct items *items)
 {
     items_push_awkward(items);
-    items_push_uids(items, 1000);
-    items_push_urls(items, 10);
+    items_push_uids(items, 500);
+    items_push_urls(items, 20, 0);
 }
 
 /* Both ways, once with each half of the items; and the two bitmaps, filled

@@ -143,6 +143,17 @@ static void clear(struct partner *p)
     mirror_assert(&p->mirror, "clear");
 }
 
+/* The filter takes the place of the other one. In a cluster the two lie in different slots. */
+static void replace(struct partner *p, const struct few *few)
+{
+    if (strncmp(p->d->uri, "redis+cluster", 13) == 0) {
+        drop(p, p->other);
+        return;
+    }
+    UNTIL_OK(p, hibloom_replace(p->filter, other_name));
+    ask_for(p, few, true);
+}
+
 static void converse(struct partner *p)
 {
     struct few first, second, third, fourth, absent;
@@ -166,7 +177,7 @@ static void converse(struct partner *p)
     ask_for(p, &second, false);
     add_as_new(p, &first);
     mirror_assert(&p->mirror, "the second add");
-    drop(p, p->other);
+    replace(p, &first);
     drop(p, p->filter);
 }
 

@@ -16,6 +16,7 @@ static long live;      /* allocations not freed yet */
 static size_t bytes;   /* in them */
 static size_t peak;    /* the most of that */
 static long countdown; /* 0: no failing; n: the nth from now fails */
+static size_t largest; /* what is larger fails; 0: nothing for that */
 static bool failed;    /* since the call under test began */
 static bool reached;   /* the nth, in this life */
 
@@ -27,9 +28,11 @@ void *__libc_realloc(void *old, size_t size);
 void __libc_free(void *old);
 extern const char __executable_start, etext; /* the linker's: where our code lies */
 
-static bool fails(const char *caller)
+static bool fails(const char *caller, size_t size)
 {
-    if (countdown == 0 || caller < &__executable_start || caller >= &etext || --countdown > 0)
+    if (caller < &__executable_start || caller >= &etext)
+        return false;
+    if ((largest == 0 || size <= largest) && (countdown == 0 || --countdown > 0))
         return false;
     failed = reached = true;
     return true;
@@ -45,17 +48,17 @@ static void *count(void *fresh)
 
 void *malloc(size_t size)
 {
-    return fails(__builtin_return_address(0)) ? NULL : count(__libc_malloc(size));
+    return fails(__builtin_return_address(0), size) ? NULL : count(__libc_malloc(size));
 }
 
 void *calloc(size_t n, size_t size)
 {
-    return fails(__builtin_return_address(0)) ? NULL : count(__libc_calloc(n, size));
+    return fails(__builtin_return_address(0), n * size) ? NULL : count(__libc_calloc(n, size));
 }
 
 void *realloc(void *old, size_t size)
 {
-    if (fails(__builtin_return_address(0)))
+    if (fails(__builtin_return_address(0), size))
         return NULL;
     const size_t before = malloc_usable_size(old);
     void *fresh = __libc_realloc(old, size);

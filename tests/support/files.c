@@ -6,8 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A new file each time: one that is overwritten ext4 writes to the disk when it is closed. */
 void write_file(const char *path, const void *bytes, size_t len)
 {
+    remove(path);
     FILE *file = fopen(path, "wb");
 
     assert_non_null(file);

@@ -111,7 +111,7 @@ void worker_stop(struct worker *worker)
 
 bool worker_sleep(const struct worker *worker, unsigned microseconds)
 {
-    const struct timespec pause = {microseconds / 1000000, (long)(microseconds % 1000000) * 1000};
+    const struct timespec pause = {(time_t)(microseconds / 1000000), (long)(microseconds % 1000000) * 1000};
     struct pollfd stop = {.fd = worker->stop, .events = POLLIN};
 
     return ppoll(&stop, 1, &pause, NULL) == 0;

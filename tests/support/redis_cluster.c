@@ -258,6 +258,18 @@ int redis_cluster_owner(const struct redis_cluster *cluster, int slot)
     return view.owners[slot] == NOBODY ? -1 : view.owners[slot];
 }
 
+long long redis_cluster_calls_of(const struct redis_cluster *cluster, const char *command)
+{
+    long long calls = 0;
+
+    for (int node = 0; node < cluster->primaries; node++) {
+        redisContext *redis = redis_server_connect(cluster->nodes[node]);
+        calls += redis_server_calls_of(redis, command);
+        redisFree(redis);
+    }
+    return calls;
+}
+
 /* CLUSTER KEYSLOT reads the {tag}, too. */
 int redis_cluster_slot(const struct redis_cluster *cluster, const char *key)
 {

@@ -35,6 +35,9 @@ struct redis_server *redis_cluster_node(const struct redis_cluster *cluster, int
 const char *redis_cluster_id(const struct redis_cluster *cluster, int node); /* as CLUSTER MYID says */
 int redis_cluster_slot(const struct redis_cluster *cluster, const char *key);
 
+/* How often its primaries of the beginning have run a command; all of them run. */
+long long redis_cluster_calls_of(const struct redis_cluster *cluster, const char *command);
+
 /* The node that owns a slot, as the first node that runs sees it; -1 where none does. */
 int redis_cluster_owner(const struct redis_cluster *cluster, int slot);
 

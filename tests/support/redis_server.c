@@ -167,6 +167,23 @@ bool redis_server_says(const struct redis_server *server, const char *command, c
     return says;
 }
 
+long long redis_server_calls_of(struct redisContext *redis, const char *command)
+{
+    redisReply *reply = redisCommand(redis, "INFO commandstats");
+    char key[64];
+    const char *line = NULL;
+
+    snprintf(key, sizeof key, "cmdstat_%s:calls=", command);
+    if (reply == NULL || reply->type != REDIS_REPLY_STRING) {
+        fprintf(stderr, "INFO commandstats was not answered\n");
+        exit(EXIT_FAILURE);
+    }
+    line = strstr(reply->str, key);
+    const long long calls = line != NULL ? atoll(line + strlen(key)) : 0;
+    freeReplyObject(reply);
+    return calls;
+}
+
 bool redis_server_is_in_sync(const struct redis_server *server)
 {
     redisReply *reply = redis_server_ask(server, "INFO replication");

@@ -56,6 +56,9 @@ struct redisReply *redis_server_must(const struct redis_server *server, const ch
 /* Whether the text that answers a command has these words in it. */
 bool redis_server_says(const struct redis_server *server, const char *command, const char *words);
 
+/* How often the server at the other end has run a command. */
+long long redis_server_calls_of(struct redisContext *redis, const char *command);
+
 /* Whether it has its primary's data; of a primary: whether no replica of it
  * waits for its data. Of either: whether the file they sent it by is gone. */
 bool redis_server_is_in_sync(const struct redis_server *server);

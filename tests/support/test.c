@@ -201,21 +201,6 @@ long long test_command(struct redisContext *redis, const char *format, ...)
     return integer;
 }
 
-long long test_calls_of(struct redisContext *redis, const char *command)
-{
-    redisReply *reply = redisCommand(redis, "INFO commandstats");
-    char key[64];
-    long long calls = 0;
-
-    assert_non_null(reply);
-    snprintf(key, sizeof key, "cmdstat_%s:calls=", command);
-    const char *line = strstr(reply->str, key);
-    if (line != NULL)
-        calls = atoll(line + strlen(key));
-    freeReplyObject(reply);
-    return calls;
-}
-
 /* ---- Asserting -------------------------------------------------------------- */
 
 void test_assert_status(hibloom_status status, hibloom_status expected, const hibloom_store *store, const char *file,
@@ -293,7 +278,17 @@ uint64_t test_now_ms(void)
 
 void test_sleep_ms(unsigned milliseconds)
 {
-    const struct timespec pause = {.tv_sec = milliseconds / 1000, .tv_nsec = (long)(milliseconds % 1000) * 1000000};
+    const struct timespec pause = {.tv_sec = (time_t)(milliseconds / 1000),
+                                   .tv_nsec = (long)(milliseconds % 1000) * 1000000};
 
     nanosleep(&pause, NULL);
+}
+
+size_t test_count_true(const bool *flags, size_t n)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < n; i++)
+        count += flags[i];
+    return count;
 }

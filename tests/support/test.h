@@ -46,9 +46,6 @@ hibloom *test_attach(hibloom_store *store, const char *name, const char *text);
  * error. Gives the integer of an integer reply, else 0. */
 long long test_command(struct redisContext *redis, const char *format, ...);
 
-/* How often the server has run a command. */
-long long test_calls_of(struct redisContext *redis, const char *command);
-
 /* ---- Asserting -------------------------------------------------------------- */
 
 /* A status with the words that go with it when it is not the expected one;
@@ -83,5 +80,8 @@ bool test_is_slow(void);
 
 uint64_t test_now_ms(void); /* monotonic */
 void test_sleep_ms(unsigned milliseconds);
+
+/* How many of n are true. */
+size_t test_count_true(const bool *flags, size_t n);
 
 #endif

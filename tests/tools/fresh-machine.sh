@@ -2,7 +2,7 @@
 # Proves the README's two commands on a machine that has nothing: debootstraps
 # a minimal Debian with only make in it, copies the checkout in, and runs
 # `make demo` and `make test` there. Where that Debian has Valkey, the tests of
-# the redis tier run on it, too. The mirror is the one this machine's own
+# the redis tier run on it, too. Then `make deb`, whose packages are installed and used. The mirror is the one this machine's own
 # apt uses. Needs root.
 # Usage: fresh-machine.sh SUITE      (bookworm, trixie, ...)
 set -eu
@@ -21,7 +21,7 @@ if [ "${1-}" = --inside ]; then # in the namespaces that the rest of this makes
     mount -t proc proc "$root/proc" 2>/dev/null && mount -t devpts -o newinstance,ptmxmode=666 devpts "$root/dev/pts" ||
         echo "fresh-machine: going on without /proc and /dev/pts"
     exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root $(env | grep -i '^[a-z]*_proxy=\|^HIBLOOM_TEST_SLOW=\|^TEST_JOBS=') \
-        chroot "$root" sh -c 'cd /checkout && make demo && make test && tests/tools/on-valkey.sh'
+        chroot "$root" sh -c 'cd /checkout && make demo && make test && tests/tools/on-valkey.sh && make deb && tests/tools/deb-test.sh build/deb'
 fi
 
 suite=$1

@@ -1,12 +1,14 @@
 #!/bin/sh
 # Installs into a temporary directory as a package is made (staged under
 # DESTDIR, then put in place), and from outside the tree, knowing it only by
-# pkg-config, builds a C and a C++ program on it, dynamically and statically.
-# Usage: install-test.sh BUILD
+# pkg-config, builds a C and a C++ program on it, dynamically and statically; then
+# the same by CMake's find_package, and what is for C++ alone: its header and example.
+# Usage: with-redis.sh install-test.sh BUILD
 set -eu
 
 build=$1
-outside=$(cd "$(dirname "$0")/../install" && pwd)/outside.c
+tests=$(cd "$(dirname "$0")/.." && pwd)
+outside=$tests/install/outside.c
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 trap 'exit 1' HUP INT TERM
@@ -23,6 +25,10 @@ shared=$(nm -D --defined-only "$prefix/lib/libhibloom.so" | foreign)
 static=$(nm -g --defined-only "$prefix/lib/libhibloom.a" | foreign)
 [ -z "$shared$static" ] || fail "exported, but not named hibloom_:" $shared $static
 
+for name in $(nm -D --defined-only "$prefix/lib/libhibloom.so" | awk 'NF == 3 { print $3 }'); do
+    [ -e "$prefix/share/man/man3/$name.3" ] || fail "no man page for $name"
+done
+
 cd "$dir"
 export PKG_CONFIG_PATH="$prefix/lib/pkgconfig"
 warnings='-Wall -Wextra -Wpedantic -Werror'
@@ -38,14 +44,33 @@ for compile in "$c" "$cxx"; do
     ./static
 done
 
+for standard in 17 20; do
+    ${CXX:-c++} -std=c++$standard $warnings -o cxx "$tests/install/outside.cpp" $(pkg-config --cflags --libs hibloom)
+    LD_LIBRARY_PATH="$prefix/lib" ./cxx
+done
+
+# Its example prints a line that no run has printed before.
+${CXX:-c++} -std=c++17 $warnings -o unique "$tests/../examples/unique.cpp" $(pkg-config --cflags --libs hibloom)
+unique() { LD_LIBRARY_PATH="$prefix/lib" ./unique "$HIBLOOM_URL" install-test; }
+first=$(printf '%s\n' a b a | unique) second=$(printf '%s\n' b c | unique)
+[ "$first/$second" = "a
+b/c" ] || fail "examples/unique printed '$first', then '$second'"
+
 version=$(pkg-config --modversion hibloom)
 case $("$prefix/bin/hibloom" --version) in
 *"$version"*) ;;
 *) fail "the command's version is not hibloom.pc's, $version" ;;
 esac
 
+{ cmake -S "$tests/install" -B cmake -DCMAKE_PREFIX_PATH="$prefix" -DWANTED="${version%.*}" && cmake --build cmake; } \
+    >cmake.log 2>&1 || fail "$(cat cmake.log)"
+for program in cmake/c_shared cmake/c_static cmake/cxx_shared; do
+    $program || fail "$program"
+done
+ldd cmake/c_static | grep -q libhibloom && fail "hibloom::hibloom_static is shared"
+
 cd - >/dev/null
 MAKEFLAGS='' make -s uninstall PREFIX="$prefix"
 left=$(find "$prefix" ! -type d)
 [ -z "$left" ] || fail "uninstall left" $left
-echo "install-test: C and C++, dynamic and static, by pkg-config: ok"
+echo "install-test: C and C++, dynamic and static, by pkg-config and by find_package; C++17 and 20: ok"

@@ -2,27 +2,32 @@
 # Installs the packages that one of the make targets needs and the machine has
 # not, so that `make demo` and `make test` are the first two commands anyone
 # has to know. Where nothing is missing it takes no rights and touches nothing.
-# Usage: packages.sh demo|test|bench|ci
+# Usage: packages.sh demo|test|deb|bench|ci
 set -eu
 
 demo='gcc make libc6-dev libhiredis-dev libxxhash-dev zlib1g-dev redis-server'
 # PHP and Python are the other side of the sharing tests; locales has what a
 # test makes a foreign locale of; pkg-config and g++ build on the installed tree.
 # openssl makes the certificates. TLS needs libssl-dev and hiredis_ssl, which
-# libhiredis-dev has in it from trixie on. The rest are event loops.
+# libhiredis-dev has in it from trixie on. sqlite3, curl and libxml2 are for
+# examples. The rest are event loops.
 # Sentinels are run by redis-server itself.
 test="$demo libcmocka-dev redis-tools locales php-cli php-redis python3
-      python3-redis python3-murmurhash python3-xxhash pkg-config g++
-      openssl libssl-dev libzstd-dev libevent-dev libuv1-dev libev-dev"
+      python3-redis python3-murmurhash python3-xxhash pkg-config cmake g++ zsh
+      openssl groff-base libssl-dev libzstd-dev libevent-dev libuv1-dev libev-dev
+      libsqlite3-dev libcurl4-openssl-dev libxml2-dev"
+deb='build-essential debhelper dpkg-dev libhiredis-dev libssl-dev libxxhash-dev pkg-config zlib1g-dev'
 bench="$demo gnuplot-nox libevent-dev openssl"
-ci="$test $bench clang libclang-rt-dev clang-tidy clang-format cppcheck valgrind docker-compose debootstrap git"
+ci="$test $deb $bench lintian clang libclang-rt-dev clang-tidy clang-format cppcheck valgrind docker-compose debootstrap git
+    gcc-i686-linux-gnu libc6-dev-i386-cross gcc-s390x-linux-gnu libc6-dev-s390x-cross qemu-user-static abigail-tools"
 
 case ${1-} in
 demo) wanted=$demo ;;
 test) wanted=$test ;;
+deb) wanted=$deb ;;
 bench) wanted=$bench ;;
 ci) wanted=$ci ;;
-*) echo "usage: $0 demo|test|bench|ci" >&2; exit 2 ;;
+*) echo "usage: $0 demo|test|deb|bench|ci" >&2; exit 2 ;;
 esac
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then

@@ -61,6 +61,24 @@ static void layouts_and_commands_are_ranked_as_they_were_measured(void **state)
     assert_true(rates_of(&partitioned, HIBLOOM_COMMANDS_BITFIELD).look_ups < bitfield.look_ups);
 }
 
+/* In the blocked layout all bits of an item but the first are in the server's cache by then. */
+static void bits_in_one_block_are_set_faster(void **state)
+{
+    const hibloom_spec classic = spec_with(HIBLOOM_LAYOUT_CLASSIC, 13), blocked = spec_with(HIBLOOM_LAYOUT_BLOCKED, 13);
+    const hibloom_spec classic_one = spec_with(HIBLOOM_LAYOUT_CLASSIC, 1), one = spec_with(HIBLOOM_LAYOUT_BLOCKED, 1);
+
+    (void)state;
+    for (int commands = HIBLOOM_COMMANDS_SETBIT; commands <= HIBLOOM_COMMANDS_BITFIELD; commands++) {
+        const hibloom_rates in_block = rates_of(&blocked, (hibloom_commands)commands);
+        const hibloom_rates anywhere = rates_of(&classic, (hibloom_commands)commands);
+
+        assert_true(in_block.adds > 1.15 * anywhere.adds && in_block.adds < 1.6 * anywhere.adds);
+        assert_true(in_block.adds_new > 1.15 * anywhere.adds_new && in_block.adds_new < 1.6 * anywhere.adds_new);
+        assert_true(rates_of(&one, (hibloom_commands)commands).adds ==
+                    rates_of(&classic_one, (hibloom_commands)commands).adds);
+    }
+}
+
 /* A guard for each segment that a call of 1,000 items touches: of 65,536 for nearly each item. */
 static void guards_of_many_segments_take_their_share(void **state)
 {
@@ -115,6 +133,24 @@ static void small_filters_are_as_fast_as_their_bitmaps_move(void **state)
     assert_true(rates.adds > 5 * rates.adds_new);
 }
 
+/* Counting takes a script, whoever asks what is new, and never goes by merging. */
+static void counters_cost_more_to_add_and_as_much_to_look_up(void **state)
+{
+    const struct cost_server server = {false, 1000};
+    hibloom_spec spec = spec_with(HIBLOOM_LAYOUT_CLASSIC, 7);
+    const hibloom_rates bits = rates_of(&spec, HIBLOOM_COMMANDS_BITFIELD);
+
+    (void)state;
+    spec.counters = 4;
+    for (int commands = HIBLOOM_COMMANDS_SETBIT; commands <= HIBLOOM_COMMANDS_BITFIELD; commands++) {
+        const hibloom_rates counters = rates_of(&spec, (hibloom_commands)commands);
+        assert_true(counters.adds == counters.adds_new && counters.adds < bits.adds && counters.adds > bits.adds / 4);
+        assert_true(counters.look_ups == bits.look_ups);
+    }
+    spec.bits = 1000;
+    assert_true(cost_merge(&spec, &server, 1000000) > 1e9 && cost_read(&spec, &server, 1000000) < 1e6);
+}
+
 static void what_is_no_spec_has_no_rates(void **state)
 {
     hibloom_spec spec = spec_with(HIBLOOM_LAYOUT_CLASSIC, 7);
@@ -134,9 +170,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_hash_more_makes_all_but_blocked_look_ups_slower),
         cmocka_unit_test(layouts_and_commands_are_ranked_as_they_were_measured),
+        cmocka_unit_test(bits_in_one_block_are_set_faster),
         cmocka_unit_test(guards_of_many_segments_take_their_share),
         cmocka_unit_test(of_12_mb_some_thousand_look_ups_and_some_ten_thousand_adds_go_by_bitmaps),
         cmocka_unit_test(small_filters_are_as_fast_as_their_bitmaps_move),
+        cmocka_unit_test(counters_cost_more_to_add_and_as_much_to_look_up),
         cmocka_unit_test(what_is_no_spec_has_no_rates),
     };
 

@@ -23,7 +23,7 @@ static inline void indexes(hibloom_hash hash, uint64_t bits, uint32_t hashes, co
     const uint64_t all[HIBLOOM_HASHES_MAX] = {seeds != NULL ? seeds[0] : 0, seeds != NULL ? seeds[1] : 0};
     struct hasher hasher = {.seeds = all, .bits = bits, .hashes = hashes, .segments = 1};
 
-    hasher_set(&hasher, hash_by_id(hash), false);
+    hasher_set(&hasher, hash_by_id(hash), HIBLOOM_CODEC_BYTES, false);
     assert_int_equal(hasher.indexes(&hasher, item.data, item.len, out), 0);
 }
 

@@ -215,6 +215,7 @@ static void a_record_that_is_not_its_texts_is_damaged(void **state)
         "hash=xxh3 layout=classic bits=112 hashes=2 seed=0000000000005eed",    /* other bits than so many bytes hold */
         "hash=xxh3 layout=classic bits=104 hashes=2 segments=2 seed=5eed--",   /* and no spec */
         "hash=xxh3 layout=classic bits=104 hashes=2 seed=00000000000\0005eed", /* a zero byte in it */
+        "hash=php-mt-legacy layout=classic bits=104 hashes=2 keys=rueidis",    /* another library's keys */
     };
     struct record record, read;
     char end[RECORD_END];

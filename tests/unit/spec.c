@@ -49,6 +49,14 @@ static void texts_have_one_canonical_form(void **state)
     assert_text("bits=134217729 hashes=3", "hash=xxh3 layout=classic bits=134217729 hashes=3 segments=13");
     assert_text("bits=134217729 hashes=3 segments=1", "hash=xxh3 layout=classic bits=134217729 hashes=3 segments=1");
     assert_text("bits=134217729 hashes=3 layout=partitioned", "hash=xxh3 layout=partitioned bits=134217729 hashes=3");
+    assert_text("capacity=1000000 error=0.01 counters=4",
+                "hash=xxh3 layout=classic bits=9592955 hashes=7 counters=4 capacity=1000000 error=0.01");
+    assert_text("counters=8 segments=5 bits=1001 hashes=3 seed=1",
+                "hash=xxh3 layout=classic bits=1001 hashes=3 segments=5 counters=8 seed=0000000000000001");
+    /* segments are of so many bytes, not counters */
+    assert_text("bits=67108864 hashes=3 counters=2", "hash=xxh3 layout=classic bits=67108864 hashes=3 counters=2");
+    assert_text("bits=67108865 hashes=3 counters=2",
+                "hash=xxh3 layout=classic bits=67108865 hashes=3 segments=13 counters=2");
     /* a rate that needs all 17 digits */
     assert_text("bits=10 hashes=1 error=0.10000000000000002",
                 "hash=xxh3 layout=classic bits=10 hashes=1 error=0.10000000000000002");
@@ -194,7 +202,7 @@ static void invalid_specs_are_refused(void **state)
     bad[0].bits = 0;
     bad[1].hashes = 0;
     bad[2].hashes = HIBLOOM_HASHES_MAX + 1;
-    bad[3].hash = (hibloom_hash)6;
+    bad[3].hash = (hibloom_hash)16;
     bad[4].layout = (hibloom_layout)3;
     bad[5].error_rate = (double)NAN;
     bad[6].hash = HIBLOOM_HASH_MURMUR3;
@@ -224,7 +232,8 @@ static void set_comma_locale(const char *dir)
     char command[256];
 
     assert_int_equal(setenv("LOCPATH", dir, 1), 0);
-    snprintf(command, sizeof command, "localedef -i de_DE -f UTF-8 %s/de_DE.UTF-8", dir);
+    snprintf(command, sizeof command, "localedef %s -i de_DE -f UTF-8 %s/de_DE.UTF-8",
+             __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? "--big-endian" : "--little-endian", dir);
     assert_int_equal(system(command), 0);
     assert_non_null(setlocale(LC_ALL, "de_DE.UTF-8"));
     assert_string_equal(localeconv()->decimal_point, ",");

@@ -21,9 +21,10 @@ static const struct {
     {"hashes=3", "missing: capacity= and error=, or bits= and hashes=, or a preset"},
     {"capacity=10 error=0.1 capacity=10", "capacity=: given twice"},
     {"seed=1 bits=10 hashes=1 seed=2", "seed=: given twice"},
-    {"capacity=10 error=0.1 colour=red",
-     "no such setting as 'colour'; "
-     "there are capacity, error, bits, hashes, hash, seed, seeds, layout, segments, empty"},
+    {"capacity=10 error=0.1 colour=red", "no such setting as 'colour'; "
+                                         "there are capacity, error, bits, hashes, hash, seed, seeds, layout, "
+                                         "segments, counters, empty, codec, keys, chars, "
+                                         "index, growth, window, slices, link, chain"},
     {"capacity=10 error=0.1 blocked", "'blocked': is no NAME=VALUE, and a preset is the first word"},
     {"capacity= error=0.1", "capacity=: not a whole number"},
     {"capacity=-1 error=0.1", "capacity=-1: not a whole number"},
@@ -32,13 +33,22 @@ static const struct {
     {"capacity=10 error=nan", "error=nan: not a decimal number, such as 0.01 or 1e-2"},
     {"capacity=10 error=1", "error=1: must be above 0 and below 1"},
     {"capacity=10 error=0.1 hash=md5",
-     "no such hash as 'md5'; there are xxh3, siphash, murmur3, poly, php-mt, php-mt-legacy"},
+     "no such hash as 'md5'; there are xxh3, siphash, murmur3, poly, php-mt, php-mt-legacy, pyrebloom, scrapy-redis, "
+     "go-zero, rueidis, redisson, bloomfilter-rb, taganaka, orestes, orestes-murmur3, redisbloom"},
     {"capacity=10 error=0.1 layout=round", "no such layout as 'round'; there are classic, partitioned, blocked"},
     {"bits=1000 hashes=3 layout=blocked", "bits=1000: is no multiple of 512, as layout=blocked needs"},
     {"bits=1024 hash=murmur3 seeds=1,2 layout=blocked", "layout=blocked: not with hash=murmur3"},
     {"capacity=10 error=0.1 layout=partitioned segments=2", "segments=2: must be 1 with layout=partitioned"},
     {"bits=1024 hash=murmur3 seeds=1,2 segments=2", "segments=2: must be 1 with hash=murmur3"},
     {"bits=10 hashes=1 segments=65537", "segments=65537: must be 1 to 65536"},
+    {"capacity=10 error=0.1 counters=3", "counters=3: must be 2, 4 or 8"},
+    {"capacity=10 error=0.1 counters=0", "counters=0: must be 1 to 8"},
+    {"capacity=10 error=0.1 counters=16", "counters=16: must be 1 to 8"},
+    {"capacity=10 error=0.1 counters=four", "counters=four: not a whole number"},
+    {"capacity=10 error=0.1 counters=4 layout=blocked", "counters=4: with layout=classic only"},
+    {"capacity=10 error=0.1 counters=4 layout=partitioned", "counters=4: with layout=classic only"},
+    {"bits=4611686018427387904 hashes=2 counters=4", "bits=4611686018427387904: must be 1 to 1152921504606846976"},
+    {"php-uids counters=4", "counters=: php-uids does not take it"},
     {"bits=10 hashes=129", "hashes=129: must be 1 to 128"},
     {"bits=0 hashes=1", "bits=0: must be 1 to 4611686018427387904"},
     {"bits=4611686018427387904 hashes=2 layout=partitioned",
@@ -58,14 +68,44 @@ static const struct {
     {"bits=10 hash=murmur3 seeds=", "seeds=: number 1 is not a whole number below 2^32"},
     {"bits=10 hash=murmur3 seeds=4294967296", "seeds=: number 1 is not a whole number below 2^32"},
     {"capacity=1000 error=1e-70", "capacity= and error=: would take more than 2^62 bits, or more than 128 hashes"},
-    {"php-poly9", "no such preset as 'php-poly9'; "
-                  "there are php-mt, php-mt-legacy, php-poly8, py-mmh3, py-mmh3-redis, php-uids"},
+    {"php-poly9",
+     "no such preset as 'php-poly9'; "
+     "there are php-mt, php-mt-legacy, php-poly8, py-mmh3, py-mmh3-redis, php-uids, pyrebloom, scrapy-redis, "
+     "go-zero, rueidis, redisson, bloomfilter-rb, taganaka, orestes, redisbloom"},
     {"bits=10 php-uids", "'php-uids': is no NAME=VALUE, and a preset is the first word"},
     {"php-mt bits=10", "capacity= is missing: php-mt needs it"},
     {"php-mt bits=10 capacity=2 error=0.1", "error=: php-mt does not take it"},
     {"php-uids segments=2", "segments=: php-uids does not take it"},
     {"php-mt bits=1000000 capacity=1", "php-mt: these numbers give less than 1 or more than 128 hashes"},
     {"py-mmh3 capacity=18446744073709551615 error=0.01", "py-mmh3: these numbers give more than 2^62 bits"},
+    {"bits=64 hashes=2 chars=latin1", "chars=: only a preset takes it"},
+    {"bits=64 hashes=2 growth=2", "growth=2: needs capacity= and error="},
+    {"capacity=9 error=0.1 growth=1", "growth=1: must be 2 to 16"},
+    {"capacity=9 error=0.1 growth=2 counters=4", "growth=2: not with counters="},
+    {"capacity=9 error=0.1 growth=2 link=1", "link= and chain=: each needs the other"},
+    {"capacity=9 error=0.1 growth=2 link=1 chain=12", "chain=12: not 16 hexadecimal digits"},
+    {"capacity=9 error=0.1 growth=2 layout=partitioned",
+     "growth=2: needs hash=xxh3 or siphash, and layout=classic or blocked"},
+    {"bits=64 hashes=2 codec=string", "codec=: hash=xxh3 has not this one"},
+    {"bits=64 seeds=1 hash=scrapy-redis codec=kryo5", "codec=: hash=scrapy-redis has not this one"},
+    {"bits=64 hashes=2 codec=utf8", "no such codec as 'utf8'; there are bytes, string, kryo5"},
+    {"bits=64 hashes=2 keys=mine", "no such keys as 'mine'; there are own, pyrebloom, rueidis, redisson, orestes"},
+    {"bits=64 hashes=2 keys=orestes layout=partitioned", "keys=: with layout=classic only"},
+    {"bits=65 hashes=2 hash=redisbloom", "bits=65: is no multiple of 8, as hash=redisbloom needs"},
+    {"bits=2147483648 hashes=2 hash=orestes-murmur3",
+     "bits=2147483648: must be 1 to 2147483647 with hash=orestes-murmur3"},
+    {"scrapy-redis bits=1000 hashes=6", "scrapy-redis: bits= is a power of two, 1 << BLOOMFILTER_BIT"},
+    {"scrapy-redis bits=8589934592 hashes=6", "scrapy-redis: 8589934592 bits are more than the 4294967296 it can have"},
+    {"scrapy-redis bits=1024 hashes=6 chars=ucs", "no such chars as 'ucs'; there are codepoints, latin1"},
+    {"bloomfilter-rb bits=100 hashes=4 seeds=1,2",
+     "bloomfilter-rb: seeds= is one number, its option seed, and the last of so many after it is below 2^32"},
+    {"redisson capacity=1000", "capacity=: redisson takes capacity= and error=, or none of both"},
+    {"redisson capacity=1000000000 error=0.01", "redisson: 9585058377 bits are more than the 4294967294 it can have"},
+    {"rueidis capacity=1000 error=0.8", "rueidis: these numbers give less than 1 or more than 128 hashes"},
+    {"pyrebloom capacity=448089843 error=0.01",
+     "pyrebloom: for so many bits it makes a key too few, and fails itself; choose another capacity"},
+    {"pyrebloom capacity=4294967296 error=0.01", "pyrebloom: its capacity is below 2^32"},
+    {"orestes capacity=1000 error=0.01 index=md5", "no such index as 'md5'; there are kirsch-mitzenmacher, murmur3"},
 };
 
 static void the_words_name_the_wrong_word_and_why(void **state)
@@ -206,7 +246,7 @@ static void a_struct_that_is_no_spec_gets_words_too(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(bad); i++)
         bad[i] = good;
-    bad[0].hash = (hibloom_hash)6;
+    bad[0].hash = (hibloom_hash)16;
     bad[1].layout = (hibloom_layout)3;
     bad[2].layout = HIBLOOM_LAYOUT_BLOCKED;
     bad[2].bits = 1000;

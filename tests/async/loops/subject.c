@@ -72,6 +72,14 @@ void await(void *loop, const struct outcome *outcome)
     await_all(loop, NULL, outcome, 1);
 }
 
+void number_items(hibloom_item *items, uint32_t *numbers, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        numbers[i] = i;
+        items[i] = (hibloom_item){&numbers[i], sizeof numbers[i]};
+    }
+}
+
 hibloom_async *async_store(void *loop, const char *uri, const hibloom_connect_options *options)
 {
     hibloom_async *async = NULL;

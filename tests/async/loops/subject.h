@@ -40,6 +40,9 @@ hibloom_status nothing_within(hibloom_status status);
 void await_all(void *loop, hibloom_async *async, const struct outcome *outcomes, size_t n);
 void await(void *loop, const struct outcome *outcome);
 
+/* Items of four bytes: 0, 1, 2 ..., which lie in `numbers`. */
+void number_items(hibloom_item *items, uint32_t *numbers, uint32_t n);
+
 hibloom_async *async_store(void *loop, const char *uri, const hibloom_connect_options *options);
 hibloom_async_filter *async_filter(void *loop, hibloom_async *async, const char *name, const char *text);
 

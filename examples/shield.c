@@ -1,0 +1,139 @@
+/* A filter in front of a database: most of what a service is asked for is not there, and
+ * the filter says so, so the database is asked for the rest only.
+ *
+ *     cc -o shield shield.c $(pkg-config --cflags --libs hibloom sqlite3)
+ *     sqlite3 shop.db 'CREATE TABLE goods(id TEXT PRIMARY KEY, name TEXT)'
+ *     sqlite3 shop.db 'SELECT id FROM goods' | hibloom load goods -n 1M -p 0.01 --replace
+ *     ./shield URI goods shop.db < requests
+ *
+ * A request is a line: an ID, which is answered by its name or "none", or "ID<TAB>NAME",
+ * which is stored. At the end it says how many queries were saved. Two rules keep the
+ * answers right:
+ *
+ *   reading  only a "no" of the filter counts. Where there is no filter, or no answer, the
+ *            database is asked: a shield that is down costs time, and no answers.
+ *   storing  first into the filter, then into the database. So what is in the database is
+ *            in the filter; who dies in between leaves a wrong "maybe", which is harmless. */
+#include <hibloom/hibloom.h>
+#include <sqlite3.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct shield {
+    hibloom_store *store;
+    hibloom *filter; /* NULL: there is none, or it is to be opened again */
+    const char *name;
+    sqlite3_stmt *find, *store_row;
+    bool forgot; /* its server: what was stored may not be in it */
+    unsigned long asked, queries;
+};
+
+/* Calls it on the filter that is there now: one that was rebuilt since is opened again. */
+static hibloom_status on_filter(struct shield *s, const char *id, bool *found)
+{
+    hibloom_status status = HIBLOOM_OK;
+
+    for (int i = 0; i < 3; i++) {
+        if (s->filter == NULL && (status = hibloom_open(&s->filter, s->store, s->name, NULL)) != HIBLOOM_OK)
+            break;
+        status = found != NULL ? hibloom_contains(s->filter, id, strlen(id), found)
+                               : hibloom_add(s->filter, id, strlen(id), NULL);
+        if (status < HIBLOOM_ENOTFOUND)
+            break;
+        s->forgot = s->forgot || status == HIBLOOM_ELOST;
+        hibloom_close(s->filter);
+        s->filter = NULL;
+    }
+    return status;
+}
+
+static void warn(const struct shield *s, const char *what, hibloom_status status)
+{
+    fprintf(stderr, "shield: %s: %s: %s\n", what, hibloom_strerror(status), hibloom_store_error(s->store));
+}
+
+static bool find(struct shield *s, const char *id)
+{
+    bool found = true;
+    hibloom_status status = on_filter(s, id, &found);
+
+    if (s->forgot) /* until it is filled anew, and this program started again */
+        status = HIBLOOM_ELOST;
+    s->asked++;
+    if (status != HIBLOOM_OK)
+        warn(s, "without the filter", status);
+    else if (!found)
+        return puts("none") >= 0;
+    s->queries++;
+    sqlite3_bind_text(s->find, 1, id, -1, SQLITE_STATIC);
+    const int step = sqlite3_step(s->find);
+    if (step == SQLITE_ROW || step == SQLITE_DONE)
+        puts(step == SQLITE_ROW ? (const char *)sqlite3_column_text(s->find, 0) : "none");
+    sqlite3_reset(s->find);
+    return step == SQLITE_ROW || step == SQLITE_DONE;
+}
+
+static bool store(struct shield *s, const char *id, const char *name)
+{
+    const hibloom_status status = on_filter(s, id, NULL);
+
+    if (status != HIBLOOM_OK && status != HIBLOOM_ENOTFOUND) { /* or the filter would say "no" to it */
+        warn(s, "not stored", status);
+        return true;
+    }
+    sqlite3_bind_text(s->store_row, 1, id, -1, SQLITE_STATIC);
+    sqlite3_bind_text(s->store_row, 2, name, -1, SQLITE_STATIC);
+    const int step = sqlite3_step(s->store_row);
+    sqlite3_reset(s->store_row);
+    return step == SQLITE_DONE;
+}
+
+static bool serve(struct shield *s)
+{
+    char *line = NULL;
+    size_t room = 0;
+    bool good = true;
+
+    setvbuf(stdout, NULL, _IOLBF, 0); /* who asks waits for the answer */
+    while (good && getline(&line, &room, stdin) >= 0) {
+        line[strcspn(line, "\n")] = '\0';
+        char *tab = strchr(line, '\t');
+        if (tab != NULL)
+            *tab = '\0';
+        good = tab != NULL ? store(s, line, tab + 1) : find(s, line);
+    }
+    free(line);
+    return good;
+}
+
+int main(int argc, char **argv)
+{
+    struct shield s = {.name = argc > 2 ? argv[2] : ""};
+    hibloom_connect_options options = HIBLOOM_CONNECT_OPTIONS_INIT;
+    sqlite3 *db = NULL;
+
+    if (argc != 4) {
+        fprintf(stderr, "usage: %s URI NAME DATABASE < requests\n", argv[0]);
+        return EXIT_FAILURE;
+    }
+    options.connect_timeout_ms = options.command_timeout_ms = 500; /* who waits longer has lost what it saves */
+    const hibloom_status status = hibloom_connect(&s.store, argv[1], &options);
+    if (status != HIBLOOM_OK)
+        warn(&s, "no connection", status);
+    const bool good = status == HIBLOOM_OK && sqlite3_open_v2(argv[3], &db, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK &&
+                      sqlite3_prepare_v2(db, "SELECT name FROM goods WHERE id = ?", -1, &s.find, NULL) == SQLITE_OK &&
+                      sqlite3_prepare_v2(db, "INSERT OR REPLACE INTO goods VALUES(?, ?)", -1, &s.store_row, NULL) ==
+                          SQLITE_OK &&
+                      serve(&s);
+    if (!good && db != NULL)
+        fprintf(stderr, "shield: %s: %s\n", argv[3], sqlite3_errmsg(db));
+    fprintf(stderr, "%lu asked for, %lu queries, %lu saved\n", s.asked, s.queries, s.asked - s.queries);
+    sqlite3_finalize(s.find);
+    sqlite3_finalize(s.store_row);
+    sqlite3_close(db);
+    hibloom_close(s.filter);
+    hibloom_store_free(s.store);
+    return good ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,22 @@
+/* counters.h: the counters of a counting filter in this process.
+ *
+ * They lie where bits.h has the bits, each in as many bits as the spec says, and none in
+ * two bytes. An item counts once at each of its different positions. A counter that is
+ * full stays full: how often it was counted is not known any more. */
+#ifndef HIBLOOM_COUNTERS_H
+#define HIBLOOM_COUNTERS_H
+
+#include "bits/bits.h"
+
+/* As those of bits.h, which call them. */
+void counters_add(struct bits *bits, const hibloom_item *items, size_t n, bool *is_new);
+void counters_contains(const struct bits *bits, const hibloom_item *items, size_t n, bool *found);
+void counters_merge(struct bits *bits, const struct piece *piece, const unsigned char *more);
+
+/* Takes away each item that is in, and changes nothing for one that is not. was_in may be NULL. */
+void counters_remove(struct bits *bits, const hibloom_item *items, size_t n, bool *was_in);
+
+/* Of k positions each that an earlier one repeats is set to `none`. */
+void counters_drop_repeated(uint64_t *positions, uint32_t k, uint64_t none);
+
+#endif

@@ -1,0 +1,252 @@
+/* import.c: RedisBloom's filter becomes one of ours.
+ *
+ *     header -> spec -> a filter under another name, which expires in an hour
+ *     piece after piece of its bits -> merged into that
+ *     the header once more: is it the same? -> the filter gets its name
+ *
+ * So nobody ever opens a filter that lacks a part of its items, and what an import that
+ * was killed leaves is gone in an hour. The module counts each new item in the header: while that
+ * is the same, no bit has changed. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/store.h"
+#include "bits/bits.h"
+#include "filter/dump_file.h"
+#include "spec/redisbloom.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define ASIDE_SECONDS 3600
+#define ASIDE_BYTES 32 /* that the other name is longer, at most */
+#define HEADER_NEXT 1  /* the iterator that comes with a header */
+
+/* A dump that is being read. */
+struct dump {
+    hibloom_store *from; /* NULL: from a file */
+    const char *key;
+    struct dump_file *file;
+    struct error *error; /* of the store that it is for */
+    char whose[300];     /* for words */
+    struct dumped piece;
+    unsigned char header[REDISBLOOM_HEADER_ROOM];
+    size_t header_len;
+    struct redisbloom filter; /* what the header says */
+};
+
+/* ---- The dump ---------------------------------------------------------------------- */
+
+static hibloom_status read_piece(struct dump *dump, uint64_t at, unsigned char *bytes, size_t room)
+{
+    dump->piece = (struct dumped){.at = at, .bytes = bytes, .room = room};
+    if (dump->from == NULL)
+        return dump_file_read(dump->file, &dump->piece);
+    const hibloom_status status = dump->from->class->scandump(dump->from, dump->key, &dump->piece);
+    if (status != HIBLOOM_OK && &dump->from->error != dump->error)
+        *dump->error = dump->from->error;
+    return status;
+}
+
+static hibloom_status read_header(struct dump *dump)
+{
+    const hibloom_status status = read_piece(dump, 0, dump->header, sizeof dump->header);
+
+    if (status != HIBLOOM_OK)
+        return status;
+    dump->header_len = dump->piece.len;
+    if (dump->piece.next != HEADER_NEXT)
+        dump->header_len = 0;
+    return redisbloom_parse(&dump->filter, dump->header, dump->header_len, dump->whose, dump->error);
+}
+
+static hibloom_status torn(struct dump *dump, const char *words)
+{
+    return error_set(dump->error, HIBLOOM_ECORRUPT, "%s: %s: nothing is taken over", dump->whose, words);
+}
+
+/* It changes with each item that is new. */
+static hibloom_status check_header_again(struct dump *dump)
+{
+    unsigned char again[REDISBLOOM_HEADER_ROOM];
+    const hibloom_status status = read_piece(dump, 0, again, sizeof again);
+
+    if (status != HIBLOOM_OK)
+        return status;
+    if (dump->from == NULL && dump->piece.next == 0)
+        return torn(dump, "does not end in the header once more, which shows that nobody wrote meanwhile");
+    if (dump->piece.next == HEADER_NEXT && dump->piece.len == dump->header_len &&
+        memcmp(again, dump->header, dump->header_len) == 0)
+        return dump->from == NULL ? dump_file_end(dump->file) : HIBLOOM_OK;
+    if (dump->from == NULL)
+        return torn(dump, "its two headers differ: the filter was being written to while it was dumped");
+    return error_set(dump->error, HIBLOOM_EBUSY,
+                     "%s: is being written to: nothing is taken over; stop those who add to it, and try again",
+                     dump->whose);
+}
+
+/* ---- The bits ---------------------------------------------------------------------- */
+
+/* Pieces follow each other without a gap, and none is empty: so this comes to an end. */
+static hibloom_status check_piece(struct dump *dump)
+{
+    const struct dumped *piece = &dump->piece;
+    const uint64_t done = piece->at - HEADER_NEXT, left = dump->filter.bytes - done;
+
+    if (piece->next == 0)
+        return torn(dump, "its dump ends before all of its bits have come");
+    if (piece->next <= piece->at || piece->next - piece->at != piece->len || piece->len > piece->room ||
+        piece->len > left)
+        return torn(dump, "a piece of its dump has not the length that its iterator and its header say");
+    return HIBLOOM_OK;
+}
+
+/* What the module counts is an item of which a bit was new, and it has no more bits than hashes. */
+static hibloom_status check_set(struct dump *dump, uint64_t bits_set)
+{
+    const struct redisbloom *filter = &dump->filter;
+
+    if (bits_set < filter->items || (bits_set > 0 && (bits_set - 1) / filter->spec.hashes >= filter->items))
+        return torn(dump, "so many bits as are set in its dump do not come from as many items as its header says");
+    return HIBLOOM_OK;
+}
+
+static hibloom_status take_bits(struct dump *dump, hibloom *into, unsigned char *bytes, size_t room)
+{
+    hibloom_status status = HIBLOOM_OK;
+    uint64_t bits_set = 0;
+
+    for (uint64_t at = HEADER_NEXT; status == HIBLOOM_OK && at - HEADER_NEXT < dump->filter.bytes;
+         at = dump->piece.next) {
+        status = read_piece(dump, at, bytes, room);
+        if (status == HIBLOOM_OK)
+            status = check_piece(dump);
+        if (status != HIBLOOM_OK)
+            break;
+        bits_set += bits_in_use(bytes, dump->piece.len, 1);
+        status = into->store->class->merge(into, &(struct piece){.from = at - HEADER_NEXT, .len = dump->piece.len},
+                                           bytes);
+    }
+    if (status == HIBLOOM_OK)
+        status = check_header_again(dump);
+    return status == HIBLOOM_OK ? check_set(dump, bits_set) : status;
+}
+
+static hibloom_status fill(struct dump *dump, hibloom *into)
+{
+    const size_t room = dump->filter.bytes < STORE_PIECE ? (size_t)dump->filter.bytes : STORE_PIECE;
+    unsigned char *bytes = alloc.calloc(1, room);
+    hibloom_status status = bytes != NULL ? hibloom_expire(into, ASIDE_SECONDS)
+                                          : error_set(dump->error, HIBLOOM_ENOMEM, "out of memory");
+
+    if (status == HIBLOOM_OK)
+        status = take_bits(dump, into, bytes, room);
+    alloc.free(bytes);
+    return status;
+}
+
+/* ---- The name ---------------------------------------------------------------------- */
+
+static hibloom_status check_free(hibloom_store *store, const char *name)
+{
+    hibloom *there = NULL;
+    const hibloom_status status = hibloom_open(&there, store, name, NULL);
+
+    hibloom_close(there);
+    if (status == HIBLOOM_OK)
+        return error_set(&store->error, HIBLOOM_EMISMATCH,
+                         "'%s' is there already: drop it, or import under another name", name);
+    return status == HIBLOOM_ENOTFOUND ? HIBLOOM_OK : status;
+}
+
+/* In the slot of the name, and no other import's. */
+static hibloom_status name_aside(char out[HIBLOOM_NAME_MAX + 1], const char *name, struct error *error)
+{
+    uint64_t number;
+
+    if (strlen(name) > HIBLOOM_NAME_MAX - ASIDE_BYTES)
+        return error_set(error, HIBLOOM_ERANGE, "the name of a filter that is imported has %u bytes at most",
+                         HIBLOOM_NAME_MAX - ASIDE_BYTES);
+    if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
+        return error_set(error, HIBLOOM_EIO, "the system has no random numbers");
+    snprintf(out, HIBLOOM_NAME_MAX + 1, strchr(name, '{') != NULL ? "%s.import-%016" PRIx64 : "{%s}.import-%016" PRIx64,
+             name, number);
+    return HIBLOOM_OK;
+}
+
+/* Nothing is replaced: EBUSY where there is something by now. */
+static hibloom_status give_name(hibloom *filter, const char *name)
+{
+    hibloom_store *store = filter->store;
+    hibloom_status status = store->class->replace(filter, name, NULL);
+
+    if (status != HIBLOOM_EBUSY)
+        return status;
+    status = check_free(store, name);
+    return status != HIBLOOM_OK ? status
+                                : error_set(&store->error, HIBLOOM_EBUSY, "others make or remove '%s' just now", name);
+}
+
+/* Words of what failed, and not of the clearing up. */
+static void drop(hibloom *filter)
+{
+    const struct error error = filter->store->error;
+
+    (void)(hibloom_drop(filter) == HIBLOOM_OK); /* if it cannot be, it expires */
+    filter->store->error = error;
+}
+
+static hibloom_status take_over(hibloom **out, hibloom_store *store, const char *name, struct dump *dump)
+{
+    char aside[HIBLOOM_NAME_MAX + 1];
+    hibloom *filter = NULL;
+    hibloom_status status = check_free(store, name);
+
+    if (status == HIBLOOM_OK)
+        status = name_aside(aside, name, &store->error);
+    if (status == HIBLOOM_OK)
+        status = read_header(dump);
+    if (status == HIBLOOM_OK)
+        status = hibloom_open(&filter, store, aside, &dump->filter.spec);
+    if (status != HIBLOOM_OK)
+        return status;
+    status = fill(dump, filter);
+    if (status == HIBLOOM_OK)
+        status = give_name(filter, name);
+    if (status == HIBLOOM_OK) {
+        *out = filter;
+        return HIBLOOM_OK;
+    }
+    drop(filter);
+    hibloom_close(filter);
+    return status;
+}
+
+hibloom_status hibloom_import(hibloom **out, hibloom_store *store, const char *name, hibloom_store *from,
+                              const char *key)
+{
+    struct dump dump = {.from = from, .key = key, .error = &store->error};
+
+    if (store->class == NULL || from->class == NULL)
+        return HIBLOOM_EINVAL; /* its error already says why there is no store */
+    if (from->class->scandump == NULL)
+        return error_set(&store->error, HIBLOOM_ENOTSUP, "a store in memory has no filters of RedisBloom");
+    snprintf(dump.whose, sizeof dump.whose, "'%.256s'", key);
+    return take_over(out, store, name, &dump);
+}
+
+hibloom_status hibloom_import_file(hibloom **out, hibloom_store *store, const char *name, const char *path)
+{
+    struct dump dump = {.error = &store->error};
+
+    if (store->class == NULL)
+        return HIBLOOM_EINVAL;
+    snprintf(dump.whose, sizeof dump.whose, "%.256s", path);
+    hibloom_status status = dump_file_open(&dump.file, path, &store->error);
+    if (status == HIBLOOM_OK)
+        status = take_over(out, store, name, &dump);
+    dump_file_close(dump.file);
+    return status;
+}

@@ -1,0 +1,371 @@
+/* chain.c: adds to growing filters, and look-ups. See chain.h. */
+#include "redis/chain.h"
+#include "base/alloc.h"
+#include "spec/spec.h"
+
+#include <string.h>
+
+#define CHUNK (32u << 10)
+/* With eight adders at once, too, a link shall not be overfull. So it grows when some of its capacity is left,
+ * and each adds a small part only of what else is left before it counts again: those that the others
+ * have counted on meanwhile are then few. */
+#define ADDERS 8u
+#define SPARE 64u   /* so much of it is left, and an item for each of them */
+#define PARTS 32u   /* the small part; */
+#define LEAST 1024u /* and this part of its capacity */
+
+/* Items at which a link grows. */
+static double limit_of(uint64_t capacity)
+{
+    const uint64_t spare = capacity / SPARE, adders = capacity / 4 < ADDERS ? capacity / 4 : ADDERS;
+
+    return (double)(capacity - spare - adders);
+}
+
+static void begin_chunk(struct chain *);
+static void look(struct chain *);
+
+static struct redis_filter *newest_of(const struct chain *c)
+{
+    return redis_filter_of(redis_newest(c->task.filter));
+}
+
+/* Calls of one handle that are on their way at once are adders, too: each takes its chunk out of the room that
+ * they share, and gives back what it has not used. */
+static void reserve(struct chain *c)
+{
+    c->reserved = newest_of(c);
+    c->reserved->room -= c->chunk;
+    c->reserved->reserved += c->chunk;
+}
+
+static void unreserve(struct chain *c, size_t used)
+{
+    if (c->reserved == NULL)
+        return;
+    c->reserved->reserved -= c->chunk;
+    c->reserved->room += c->chunk - used;
+    c->reserved = NULL;
+}
+
+/* ---- Inner tasks ----------------------------------------------------------------------- */
+
+/* Notes in which of the links that were asked an item is. */
+static void end_calls(struct chain *c)
+{
+    bool *const answers = c->answers, *const one = c->answers + c->chunk;
+
+    memset(answers, 0, c->count * sizeof *answers);
+    for (uint32_t i = 0; i < c->to - c->from; i++) {
+        plain_end(&c->calls[i], one);
+        for (size_t k = 0; k < c->count && c->task.status == HIBLOOM_OK; k++)
+            answers[k] = answers[k] || one[k];
+    }
+    group_end(&c->group);
+    alloc.free(c->calls);
+    c->calls = NULL;
+}
+
+/* What the inner task holds. */
+static void release(struct chain *c)
+{
+    unreserve(c, c->chunk);
+    if (c->phase == CHAIN_LOOK)
+        end_calls(c);
+    else if (c->phase == CHAIN_ADD)
+        plain_end(&c->plain, NULL);
+    else if (c->phase == CHAIN_LINKS) {
+        task_fail_too(&c->inner, &c->task); /* where it was given up before the inner one knew */
+        links_end(&c->links);
+    }
+    c->phase = CHAIN_BEGIN;
+}
+
+static void end_links(struct chain *c)
+{
+    links_end(&c->links);
+    c->phase = CHAIN_BEGIN;
+}
+
+static void begin_links(struct chain *c, enum links_goal goal, void (*then)(struct chain *))
+{
+    links_begin(&c->links, goal, c->task.filter, NULL, 0);
+    c->phase = CHAIN_LINKS;
+    c->then = then;
+}
+
+static void end_chunk(struct chain *c)
+{
+    unreserve(c, 0); /* all of it was in */
+    c->at += c->chunk;
+    if (c->at < c->n)
+        begin_chunk(c);
+    else
+        c->phase = CHAIN_DONE;
+}
+
+static void note_all(struct chain *c)
+{
+    for (size_t i = 0; i < c->count; i++)
+        flags_set(c->yes, c->at + c->which[i]);
+}
+
+/* Leaves those of the items whose answer is this. */
+static void keep(struct chain *c, bool answer)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < c->count; i++)
+        if (c->answers[i] == answer) {
+            c->left[kept] = c->left[i];
+            c->which[kept++] = c->which[i];
+        }
+    c->count = kept;
+}
+
+/* ---- Looking --------------------------------------------------------------------------- */
+
+static void add(struct chain *);
+
+static void looked(struct chain *c)
+{
+    end_calls(c);
+    c->phase = CHAIN_BEGIN;
+    if (c->task.status != HIBLOOM_OK)
+        return;
+    c->asked = c->to;
+    if (!c->task.adds)
+        for (size_t i = 0; i < c->count; i++)
+            if (c->answers[i])
+                flags_set(c->yes, c->at + c->which[i]);
+    keep(c, false);
+    if (c->count == 0)
+        end_chunk(c);
+    else
+        look(c);
+}
+
+/* Asks the links that have not been asked yet; an add all but the newest, which it is for. */
+static void look(struct chain *c)
+{
+    hibloom *filter = c->task.filter;
+    const uint32_t links = redis_links(filter), to = c->task.adds ? links - 1 : links;
+
+    if (c->asked == to && c->task.adds) {
+        add(c);
+        return;
+    }
+    if (c->asked == to && newest_of(c)->grown) {
+        begin_links(c, LINKS_FOLLOW, look);
+        return;
+    }
+    if (c->asked == to && to > 0) {
+        end_chunk(c);
+        return;
+    }
+    c->from = c->asked;
+    c->to = to;
+    group_begin(&c->group, filter, to - c->from + 1);
+    c->calls = alloc.calloc(to - c->from, sizeof *c->calls);
+    if (c->calls == NULL) {
+        group_end(&c->group);
+        task_no_memory(&c->task);
+        return;
+    }
+    for (uint32_t i = to; i-- > c->from;) {
+        struct plain *call = &c->calls[i - c->from];
+        plain_begin_contains(call, redis_link(filter, i), c->left, c->count);
+        group_add(&c->group, &call->task);
+    }
+    if (!c->task.adds && newest_of(c)->count > 1) { /* of one key, that is behind the items */
+        talk_begin(&c->newest, redis_newest(filter), guard_ask_root);
+        group_add(&c->group, &c->newest.task);
+    }
+    c->phase = CHAIN_LOOK;
+    c->then = looked;
+}
+
+/* ---- Adding ------------------------------------------------------------------------------ */
+
+/* It is new if the link that it was set in is still the newest; else it goes on. */
+static void judge_new(struct chain *c)
+{
+    if (redis_filter_of(redis_link(c->task.filter, c->asked))->grown) {
+        c->asked++;
+        if (c->asked < redis_links(c->task.filter))
+            look(c);
+        else
+            begin_links(c, LINKS_FOLLOW, look);
+        return;
+    }
+    note_all(c);
+    end_chunk(c);
+}
+
+static void added(struct chain *c)
+{
+    hibloom *newest = redis_link(c->task.filter, c->asked);
+    struct redis_filter *own = redis_filter_of(newest);
+
+    c->phase = CHAIN_BEGIN;
+    plain_end(&c->plain, c->exact ? c->answers : NULL);
+    if (c->task.status != HIBLOOM_OK)
+        return;
+    if (c->exact)
+        keep(c, true);
+    unreserve(c, c->count);
+    if (!c->exact || c->count == 0) {
+        end_chunk(c);
+    } else if (own->count > 1 && !own->grown) { /* of one key, the guard was behind the items */
+        talk_begin(&c->talk, newest, guard_ask_root);
+        c->phase = CHAIN_PROVE;
+        c->then = judge_new;
+    } else {
+        judge_new(c);
+    }
+}
+
+static void add(struct chain *c)
+{
+    plain_begin_add(&c->plain, redis_newest(c->task.filter), c->left, c->count, c->exact);
+    c->phase = CHAIN_ADD;
+    c->then = added;
+}
+
+/* ---- Growing ------------------------------------------------------------------------------- */
+
+static void counted(struct chain *c)
+{
+    const hibloom_spec *spec = &c->counted->spec;
+    struct redis_filter *own = redis_filter_of(c->counted);
+    struct store_count count = {0};
+
+    c->phase = CHAIN_BEGIN;
+    if (c->task.status != HIBLOOM_OK)
+        return;
+    spec_note_count(&count, spec, &c->upkeep.count);
+    const double missing = limit_of(spec->capacity) - count.items - (double)own->reserved;
+    own->room = missing > 0.0 ? (uint64_t)(missing / PARTS) + spec->capacity / LEAST + 1 : 0;
+    if (own->room > 0 || own->grown || c->counted != redis_newest(c->task.filter)) /* another call may have grown it */
+        begin_chunk(c);
+    else
+        begin_links(c, LINKS_GROW, begin_chunk);
+}
+
+static void count_newest(struct chain *c)
+{
+    c->counted = redis_newest(c->task.filter);
+    upkeep_begin_count(&c->upkeep, c->counted);
+    c->phase = CHAIN_COUNT;
+    c->then = counted;
+}
+
+/* ---- A chunk of items ------------------------------------------------------------------------ */
+
+static void begin_chunk(struct chain *c)
+{
+    const struct redis_filter *newest = newest_of(c);
+
+    if (newest->grown && c->task.adds) {
+        begin_links(c, LINKS_FOLLOW, begin_chunk);
+        return;
+    }
+    if (newest->room == 0 && c->task.adds) {
+        count_newest(c);
+        return;
+    }
+    c->chunk = c->n - c->at < CHUNK ? c->n - c->at : CHUNK;
+    if (c->task.adds && c->chunk > newest->room)
+        c->chunk = (size_t)newest->room;
+    for (uint32_t i = 0; i < c->chunk; i++) {
+        c->left[i] = c->items[c->at + i];
+        c->which[i] = i;
+    }
+    c->count = c->chunk;
+    c->asked = 0;
+    if (c->task.adds)
+        reserve(c);
+    look(c);
+}
+
+/* ---- The task ---------------------------------------------------------------------------------- */
+
+static enum task_next next(struct task *task, struct outbox *outbox)
+{
+    struct chain *c = (struct chain *)task;
+
+    if (c->phase == CHAIN_BEGIN && task->status == HIBLOOM_OK)
+        begin_chunk(c);
+    while (c->phase != CHAIN_BEGIN && c->phase != CHAIN_DONE) {
+        const enum task_next what = task_next_inner(task, outbox);
+        if (what != TASK_DONE)
+            return what;
+        task_end_as(task, &c->inner);
+        if (c->phase == CHAIN_LINKS)
+            end_links(c);
+        if (task->status == HIBLOOM_OK)
+            c->then(c);
+        else
+            release(c);
+    }
+    return TASK_DONE;
+}
+
+static const struct task_class chain_class = {next, task_reply_inner};
+
+/* What is known to be new stays so. */
+static void again(struct task *task)
+{
+    struct chain *c = (struct chain *)task;
+
+    task->status = HIBLOOM_OK;
+    c->phase = CHAIN_BEGIN;
+    c->at = 0;
+    if (!task->adds)
+        memset(c->yes, 0, FLAGS_BYTES(c->n));
+}
+
+static void begin(struct chain *c, hibloom *filter, const hibloom_item *items, size_t n)
+{
+    const size_t chunk = n < CHUNK ? n + 1 : CHUNK; /* one more: of none there is still a guard to ask */
+    const size_t words = chunk * sizeof *c->left + chunk * sizeof *c->which;
+
+    *c = (struct chain){.task = {.class = &chain_class,
+                                 .filter = filter,
+                                 .inner = &c->inner,
+                                 .again = again,
+                                 .take_guard = task_take_guard_inner},
+                        .items = items,
+                        .n = n};
+    c->left = alloc.malloc(words + 2 * chunk * sizeof *c->answers);
+    c->yes = alloc.calloc(FLAGS_BYTES(n) + 1, 1);
+    if (c->left == NULL || c->yes == NULL) {
+        c->phase = CHAIN_DONE;
+        task_no_memory(&c->task);
+        return;
+    }
+    c->which = (uint32_t *)(c->left + chunk);
+    c->answers = (bool *)(c->which + chunk);
+}
+
+void chain_begin_add(struct chain *c, hibloom *filter, const hibloom_item *items, size_t n, bool exact)
+{
+    begin(c, filter, items, n);
+    c->task.adds = true;
+    c->exact = exact;
+}
+
+void chain_begin_contains(struct chain *c, hibloom *filter, const hibloom_item *items, size_t n)
+{
+    begin(c, filter, items, n);
+    c->task.reads = true;
+}
+
+void chain_end(struct chain *c, bool *answers)
+{
+    release(c);
+    if (c->task.status == HIBLOOM_OK && answers != NULL)
+        flags_read(c->yes, answers, c->n);
+    alloc.free(c->left);
+    alloc.free(c->yes);
+}

@@ -1,0 +1,490 @@
+/* links.c: what is done with a whole filter, link after link. See links.h. */
+#include "redis/links.h"
+#include "base/alloc.h"
+#include "spec/spec.h"
+
+#include <string.h>
+
+#define ATTEMPTS 10u /* each that fails is somebody else's that went on */
+
+/* A link that is removed by its name. */
+struct removal {
+    hibloom link;
+    struct life life;
+};
+
+static struct links *links_of(struct task *task)
+{
+    return (struct links *)task;
+}
+
+static uint64_t chain_of(const hibloom *filter)
+{
+    return redis_filter_of(filter)->keys[0].id;
+}
+
+/* The inner task is one of a life. */
+static struct life *begin_life(struct links *l, enum life_goal goal, hibloom *filter, const hibloom_spec *wanted,
+                               void (*ended)(struct links *))
+{
+    life_begin(&l->life, goal, filter, wanted);
+    l->living = true;
+    l->ended = ended;
+    return &l->life;
+}
+
+/* Whether it did well; else this one has failed like it. */
+static bool end_life(struct links *l)
+{
+    life_end(&l->life);
+    l->living = false;
+    task_end_as(&l->task, &l->life.talk.task);
+    return l->task.status == HIBLOOM_OK;
+}
+
+/* ---- Further links of an open filter --------------------------------------------------- */
+
+static void follow(struct links *);
+static void run_root(struct links *);
+static void go_on(struct links *);
+
+/* A filter that is removed, or made anew, meanwhile is opened again. False: it was not. */
+static bool opens_again(struct links *l, hibloom_status status)
+{
+    if (l->goal != LINKS_OPEN || (status != HIBLOOM_ENOTFOUND && status != HIBLOOM_EMISMATCH) ||
+        l->attempts++ >= ATTEMPTS)
+        return false;
+    l->task.status = HIBLOOM_OK;
+    run_root(l);
+    return true;
+}
+
+static void judge_lost(struct links *l)
+{
+    const hibloom_status status = l->talk.task.status;
+    char name[sizeof l->task.filter->name];
+
+    if (opens_again(l, status))
+        return;
+    task_end_as(&l->task, &l->talk.task);
+    keys_link(name, l->task.filter->name, redis_links(l->task.filter));
+    task_fail(&l->task, HIBLOOM_ECORRUPT,
+              "'%s', a further link of '%s', is lost, or something else is in its place: delete '%s', and fill it anew",
+              name, l->task.filter->name, l->task.filter->name);
+    l->done = true;
+}
+
+/* Asks the root's guard of a link. */
+static void prove(struct links *l, hibloom *link, void (*ended)(struct links *))
+{
+    talk_begin(&l->talk, link, guard_ask_root);
+    l->ended = ended;
+}
+
+static void link_opened(struct links *l)
+{
+    const hibloom_status status = l->life.talk.task.status;
+
+    life_end(&l->life);
+    l->living = false;
+    if (status == HIBLOOM_ENOTFOUND || status == HIBLOOM_EMISMATCH) {
+        redis_link_free(l->link);
+        l->link = NULL;
+        prove(l, l->task.filter, judge_lost);
+        return;
+    }
+    task_end_as(&l->task, &l->life.talk.task);
+    if (status == HIBLOOM_OK && !redis_link_add(l->task.filter, l->link))
+        task_no_memory(&l->task);
+    if (status == HIBLOOM_OK)
+        l->link = NULL;
+    if (l->task.status == HIBLOOM_OK)
+        go_on(l);
+    else
+        l->done = true;
+}
+
+/* A handle for the next link in l->link; false: no memory. */
+static bool make_link(struct links *l, uint32_t number)
+{
+    redis_link_free(l->link);
+    l->link = redis_link_new(l->task.filter, number);
+    if (l->link == NULL)
+        task_no_memory(&l->task);
+    l->done = l->link == NULL;
+    return !l->done;
+}
+
+/* The link that the newest one tells of. */
+static void follow(struct links *l)
+{
+    hibloom *filter = l->task.filter;
+    const uint32_t number = redis_links(filter);
+
+    if (!make_link(l, number))
+        return;
+    begin_life(l, LIFE_OPEN, l->link, NULL, link_opened)->link = (struct life_link){
+        number, chain_of(filter), redis_filter_of(filter)->generation};
+}
+
+/* ---- Counted, emptied, given a time to live ---------------------------------------------- */
+
+static void newest_proven(struct links *l)
+{
+    task_end_as(&l->task, &l->talk.task);
+    if (l->task.status == HIBLOOM_OK && redis_filter_of(redis_newest(l->task.filter))->grown)
+        follow(l);
+    else
+        l->done = true;
+}
+
+/* While keys expire the first link goes first, so its time is set last: then it is an error of one kind to all. */
+static uint32_t number_of(const struct links *l, uint32_t at)
+{
+    return l->goal == LINKS_EXPIRE && l->ms != 0 && at < l->known ? (at + 1) % l->known : at;
+}
+
+static void upkeep_ended(struct links *l)
+{
+    const uint32_t number = number_of(l, l->at);
+    const struct store_count count = l->upkeep.count;
+
+    upkeep_end(&l->upkeep);
+    l->counting = false;
+    task_end_as(&l->task, &l->upkeep.talk.task);
+    if (l->goal == LINKS_COUNT && l->task.status == HIBLOOM_OK) {
+        spec_note_count(&l->count, &redis_link(l->task.filter, number)->spec, &count);
+        if (number == 0)
+            l->count.ttl_ms = count.ttl_ms;
+    }
+    l->at++;
+    if (l->task.status == HIBLOOM_OK)
+        go_on(l);
+    else
+        l->done = true;
+}
+
+static void begin_upkeep(struct links *l)
+{
+    const uint32_t number = number_of(l, l->at);
+    hibloom *link = redis_link(l->task.filter, number);
+
+    l->ended = upkeep_ended;
+    l->counting = true;
+    if (l->goal == LINKS_COUNT)
+        upkeep_begin_count(&l->upkeep, link);
+    else if (l->goal == LINKS_CLEAR)
+        upkeep_begin_clear(&l->upkeep, link);
+    else
+        upkeep_begin_expire(&l->upkeep, link, l->ms != 0 && number != 0 ? l->ms + LIFE_AFTER_ROOT_MS : l->ms);
+}
+
+static void grow(struct links *);
+
+/* A window is open once it has all of them. */
+static bool lacks_slices(const hibloom *filter)
+{
+    return filter->spec.window != 0 && redis_links(filter) <= filter->spec.slices;
+}
+
+/* The next link, or who is done? A count has just asked the newest one. */
+static void go_on(struct links *l)
+{
+    hibloom *newest = redis_newest(l->task.filter);
+    const bool walks = l->goal == LINKS_COUNT || l->goal == LINKS_CLEAR || l->goal == LINKS_EXPIRE;
+
+    if (walks && l->at < redis_links(l->task.filter))
+        begin_upkeep(l);
+    else if (redis_filter_of(newest)->grown)
+        follow(l);
+    else if (l->goal == LINKS_OPEN && lacks_slices(l->task.filter))
+        grow(l); /* nobody has added to it yet */
+    else if (walks && l->goal != LINKS_COUNT && spec_has_links(&l->task.filter->spec))
+        prove(l, newest, newest_proven);
+    else
+        l->done = true;
+}
+
+/* ---- Removing -------------------------------------------------------------------------------- */
+
+static void free_removals(struct links *l)
+{
+    if (l->removals == NULL)
+        return;
+    for (uint32_t i = 0; i < l->group.count; i++)
+        life_end(&l->removals[i].life);
+    group_end(&l->group);
+    explicit_bzero(l->removals, (HIBLOOM_LINKS_MAX - 1) * sizeof *l->removals); /* the seed */
+    alloc.free(l->removals);
+    l->removals = NULL;
+}
+
+static void links_removed(struct links *l)
+{
+    for (uint32_t i = 0; i < l->group.count && l->task.status == HIBLOOM_OK; i++)
+        if (l->removals[i].life.talk.task.status != HIBLOOM_ENOTFOUND)
+            task_end_as(&l->task, &l->removals[i].life.talk.task);
+    free_removals(l);
+    if (l->task.status == HIBLOOM_OK)
+        run_root(l);
+    else
+        l->done = true;
+}
+
+/* All that there may be, since nobody who was cut before has said how many there were. */
+static void remove_links(struct links *l)
+{
+    l->removals = alloc.calloc(HIBLOOM_LINKS_MAX - 1, sizeof *l->removals);
+    if (l->removals != NULL)
+        group_begin(&l->group, l->task.filter, HIBLOOM_LINKS_MAX - 1);
+    if (l->removals == NULL || l->group.parts == NULL) { /* a group of none would be done, and the root go first */
+        task_no_memory(&l->task);
+        l->done = true;
+        return;
+    }
+    for (uint32_t i = 1; i < HIBLOOM_LINKS_MAX; i++) {
+        struct removal *removal = &l->removals[i - 1];
+        removal->link.store = l->task.filter->store;
+        keys_link(removal->link.name, l->task.filter->name, i);
+        life_begin(&removal->life, LIFE_DELETE, &removal->link, NULL);
+        removal->life.link = (struct life_link){i, l->chain, 0};
+        group_add(&l->group, &removal->life.talk.task);
+    }
+    l->ended = links_removed;
+}
+
+/* ---- The first link, or the only one ---------------------------------------------------------- */
+
+static void repair_link(struct links *);
+
+static void root_ended(struct links *l)
+{
+    const struct redis_filter *own = redis_filter_of(l->task.filter);
+    const bool gone = l->life.talk.task.status == HIBLOOM_ENOTFOUND && l->chain != 0 && l->goal == LINKS_DELETE;
+    const uint64_t chain = l->life.chain;
+    const bool grown = own != NULL && own->grown;
+
+    if (l->goal == LINKS_REPAIR && own != NULL)
+        l->chain = own->keys[0].id;
+    const bool well = end_life(l);
+    if (gone) /* others went on with it */
+        l->task.status = HIBLOOM_OK;
+    l->done = gone || !well;
+    if (l->done)
+        return;
+    if (chain != 0) {
+        l->chain = chain;
+        remove_links(l);
+    } else if (l->goal == LINKS_OPEN) {
+        go_on(l);
+    } else if (l->goal == LINKS_REPAIR && grown) {
+        l->at = 1;
+        repair_link(l);
+    } else {
+        l->done = true;
+    }
+}
+
+static void run_root(struct links *l)
+{
+    static const enum life_goal goals[] = {
+        [LINKS_OPEN] = LIFE_OPEN, [LINKS_DROP] = LIFE_DROP, [LINKS_DELETE] = LIFE_DELETE, [LINKS_REPAIR] = LIFE_REPAIR};
+    struct life *life = begin_life(l, goals[l->goal], l->task.filter, l->wanted, root_ended);
+
+    life->unlinked_chain = l->chain;
+    life->in_doubt = l->chain != 0; /* it is marked, so others may go on with it */
+}
+
+static void link_repaired(struct links *l)
+{
+    const struct redis_filter *own = redis_filter_of(l->link);
+    const bool grown = own != NULL && own->grown;
+
+    (void)end_life(l);
+    if (l->task.status == HIBLOOM_ENOTFOUND) {
+        l->task.status = HIBLOOM_OK;
+        task_fail(
+            &l->task, HIBLOOM_ECORRUPT,
+            "'%s', a further link of '%s', is lost as a whole, which no repair mends: delete '%s', and fill it anew",
+            l->link->name, l->task.filter->name, l->task.filter->name);
+    }
+    l->at++;
+    l->done = l->task.status != HIBLOOM_OK || !grown;
+    if (!l->done)
+        repair_link(l);
+}
+
+static void repair_link(struct links *l)
+{
+    if (make_link(l, l->at))
+        begin_life(l, LIFE_REPAIR, l->link, NULL, link_repaired)->link = (struct life_link){l->at, l->chain, 0};
+}
+
+/* ---- Growing ------------------------------------------------------------------------------------ */
+
+static void take_state(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+    struct links *l = (struct links *)((char *)talk - offsetof(struct links, talk));
+
+    if (index > 0)
+        (void)guard_take(talk, 0, index - 1, reply);
+    else if (task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, 0))
+        l->ttl_ms = reply->integers[0];
+}
+
+static void ask_state(struct talk *talk, struct outbox *outbox)
+{
+    char name[KEYS_SIZE];
+    const struct argument key = redis_begin(talk->task.filter, outbox, 0, 0, name);
+
+    command_start(&outbox->commands, 2, "PTTL");
+    command_argument(&outbox->commands, key);
+    guard_ask(talk->task.filter, outbox, key, 0);
+    outbox_end(outbox);
+    talk->take = take_state;
+}
+
+/* The newest link is gone, so the one that was made for it goes: it has that chain, and nobody else will want it. */
+static void unneeded_dropped(struct links *l)
+{
+    life_end(&l->life);
+    l->living = false;
+    if (opens_again(l, l->failed.status))
+        return;
+    task_end_as(&l->task, &l->failed);
+    l->done = true;
+}
+
+static void swapped(struct links *l)
+{
+    hibloom *filter = l->task.filter;
+
+    if (!end_life(l)) {
+        if (l->task.status == HIBLOOM_ENOTFOUND || l->task.status == HIBLOOM_EMISMATCH) {
+            l->failed = l->task;
+            l->task.status = HIBLOOM_OK;
+            (void)begin_life(l, LIFE_DROP, l->link, NULL, unneeded_dropped);
+        } else {
+            l->done = true;
+        }
+    } else if (redis_filter_of(redis_link(filter, l->next.link - 1))->grown) {
+        if (!redis_link_add(filter, l->link))
+            task_no_memory(&l->task);
+        l->link = NULL;
+        if (l->goal == LINKS_OPEN && l->task.status == HIBLOOM_OK)
+            go_on(l);
+        else
+            l->done = true;
+    } else if (l->attempts++ < ATTEMPTS) {
+        grow(l); /* its time to live has changed */
+    } else {
+        task_fail(&l->task, HIBLOOM_EBUSY, "'%s' was given other times to live again and again; gave up growing it",
+                  filter->name);
+        l->done = true;
+    }
+}
+
+static void link_has_ttl(struct links *l)
+{
+    task_end_as(&l->task, &l->upkeep.talk.task);
+    l->done = l->task.status != HIBLOOM_OK;
+    if (!l->done)
+        begin_life(l, LIFE_GROW, redis_link(l->task.filter, l->next.link - 1), NULL, swapped)->ttl_ms = l->ttl_ms;
+}
+
+static void link_made(struct links *l)
+{
+    const uint64_t later = l->next.link == 1 ? LIFE_AFTER_ROOT_MS : 0;
+
+    l->done = !end_life(l);
+    if (l->done)
+        return;
+    upkeep_begin_expire(&l->upkeep, l->link, l->ttl_ms < 0 ? 0 : (uint64_t)l->ttl_ms + later + (l->ttl_ms == 0));
+    l->ended = link_has_ttl;
+}
+
+static void state_known(struct links *l)
+{
+    hibloom *filter = l->task.filter;
+    const uint32_t number = redis_links(filter);
+
+    if (opens_again(l, l->talk.task.status))
+        return;
+    task_end_as(&l->task, &l->talk.task);
+    l->done = l->task.status != HIBLOOM_OK;
+    if (l->done)
+        return;
+    if (l->talk.task.filter != redis_newest(filter)) { /* another call of the handle has grown it */
+        l->done = true;
+        return;
+    }
+    if (redis_filter_of(redis_newest(filter))->grown) {
+        go_on(l);
+        return;
+    }
+    if (spec_link(&l->next, &filter->spec, number, chain_of(filter)) != HIBLOOM_OK) {
+        task_fail(&l->task, HIBLOOM_ERANGE,
+                  "'%s' is full, and can grow no more: it has %u links, and one more is too large", filter->name,
+                  (unsigned)number);
+        l->done = true;
+        return;
+    }
+    if (make_link(l, number))
+        begin_life(l, LIFE_OPEN, l->link, &l->next, link_made)->link = (struct life_link){
+            number, chain_of(filter), redis_filter_of(filter)->generation};
+}
+
+static void grow(struct links *l)
+{
+    talk_begin(&l->talk, redis_newest(l->task.filter), ask_state);
+    l->ended = state_known;
+}
+
+/* ---- The task -------------------------------------------------------------------------------------- */
+
+static enum task_next next(struct task *task, struct outbox *outbox)
+{
+    struct links *l = links_of(task);
+
+    while (!l->done) {
+        const enum task_next what = task_next_inner(task, outbox);
+        if (what != TASK_DONE)
+            return what;
+        l->ended(l);
+    }
+    return TASK_DONE;
+}
+
+static const struct task_class links_class = {next, task_reply_inner};
+
+void links_begin(struct links *l, enum links_goal goal, hibloom *filter, const hibloom_spec *wanted, uint64_t ms)
+{
+    memset(l, 0, sizeof *l);
+    l->task = (struct task){.class = &links_class, .filter = filter, .inner = &l->inner, .reads = goal == LINKS_COUNT};
+    l->goal = goal;
+    l->wanted = wanted;
+    l->ms = ms;
+    l->count.ttl_ms = -1;
+    if (goal == LINKS_GROW)
+        grow(l);
+    else if (goal == LINKS_OPEN || goal == LINKS_DROP || goal == LINKS_DELETE || goal == LINKS_REPAIR)
+        run_root(l);
+    else {
+        l->known = redis_links(filter);
+        go_on(l);
+    }
+}
+
+void links_end(struct links *l)
+{
+    task_fail_too(&l->inner, &l->task); /* where it was given up before the inner one knew */
+    if (l->living)
+        life_end(&l->life);
+    if (l->counting)
+        upkeep_end(&l->upkeep);
+    free_removals(l);
+    redis_link_free(l->link);
+    if (l->goal == LINKS_OPEN && l->task.status != HIBLOOM_OK)
+        redis_filter_free(l->task.filter);
+    explicit_bzero(&l->next, sizeof l->next); /* the seed */
+}

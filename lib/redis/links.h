@@ -1,0 +1,69 @@
+/* links.h: what is done with a whole filter, link after link: opened, counted, cleared, removed.
+ *
+ * A growing filter (docs/format.md) is several filters, its links, each as any other:
+ *
+ *     seen (g) -> seen:+1 (g) -> seen:+2 (r)        the state in the root of each
+ *
+ * A link in the state g has a further one behind it, which was ready before it said so. So
+ * whoever has seen the guard of the newest link knows all of them; who has not looked for a
+ * while learns it there, and opens what follows. Its chain, in its text, is the id of the
+ * first link's root: so what another filter of the name left over is not taken for a link.
+ *
+ * To grow is: make the next link, or open the one that another grower has made; then swap the
+ * newest one's state to g. Whoever dies between leaves a link that the next grower takes over.
+ *
+ * To remove is: mark the root of the first link as removing, remove all further links of its
+ * chain, then the first one; whoever finds the mark goes on with it (life.h).
+ *
+ * A filter that does not grow has one link, itself. */
+#ifndef HIBLOOM_LINKS_H
+#define HIBLOOM_LINKS_H
+
+#include "redis/group.h"
+#include "redis/guard.h"
+#include "redis/life.h"
+#include "redis/upkeep.h"
+
+enum links_goal {
+    LINKS_OPEN,
+    LINKS_FOLLOW, /* open the further links of which a guard has told */
+    LINKS_GROW,   /* a further one, unless there is one already; then it is open, too */
+    LINKS_COUNT,
+    LINKS_CLEAR,
+    LINKS_EXPIRE,
+    LINKS_DROP,
+    LINKS_DELETE,
+    LINKS_REPAIR
+};
+
+struct links {
+    struct task task;
+    union {
+        struct task inner; /* what is under way, which is one of: */
+        struct life life;
+        struct upkeep upkeep;
+        struct group group;
+        struct talk talk;
+    };
+    enum links_goal goal;
+    void (*ended)(struct links *); /* the inner task has: begins what follows, or sets `done` */
+    bool done, living, counting;   /* over; the inner task is a life, or upkeep */
+    const hibloom_spec *wanted;    /* to open */
+    uint64_t ms;                   /* to expire; 0: never */
+    struct store_count count;      /* over all links */
+    hibloom *link;                 /* that is being opened, or made; not the handle's yet */
+    hibloom_spec next;             /* its spec */
+    int64_t ttl_ms;                /* of the newest link */
+    unsigned attempts;             /* to grow */
+    struct task failed;            /* to grow; its words */
+    uint32_t at, known;            /* links that are done with; and that were known at the beginning */
+    uint64_t chain;                /* whose further links are removed, */
+    struct removal *removals;      /* by these */
+};
+
+/* wanted: by LINKS_OPEN; ms: LINKS_EXPIRE. The end frees what the task holds; and the handle's keys where it
+ * was not opened. */
+void links_begin(struct links *, enum links_goal, hibloom *, const hibloom_spec *wanted, uint64_t ms);
+void links_end(struct links *);
+
+#endif

@@ -1,0 +1,17 @@
+/* replace.h: a task that puts a filter in the place of another name. */
+#ifndef HIBLOOM_REDIS_REPLACE_H
+#define HIBLOOM_REDIS_REPLACE_H
+
+#include "redis/guard.h"
+
+struct replacement {
+    struct talk talk;
+    const char *name;   /* the new one */
+    const hibloom *old; /* of which name that is; NULL: of none */
+    long long answer;   /* of the script */
+};
+
+/* Ends in EBUSY where `old` has the name no more. */
+void replace_begin(struct replacement *, hibloom *, const char *name, const hibloom *old);
+
+#endif

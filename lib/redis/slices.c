@@ -1,0 +1,404 @@
+/* slices.c: adds to sliding windows, and look-ups. See slices.h. */
+#include "redis/slices.h"
+#include "base/alloc.h"
+#include "base/number.h"
+#include "spec/period.h"
+#include "spec/positions.h"
+
+#include <string.h>
+
+#define CHUNK 4096u
+#define ATTEMPTS 20u /* each that fails is a period that has passed, or a slice that was emptied */
+
+/* What a look says of an item, the last one first. */
+enum slices_found { FOUND_NOWHERE, FOUND_IN_DOUBT, FOUND_OLDER, FOUND_NOW };
+
+static void begin_chunk(struct slices *);
+static void look(struct slices *);
+static void set(struct slices *);
+
+static uint32_t count_of(const struct slices *s)
+{
+    return s->task.filter->spec.slices + 1;
+}
+
+/* ---- The current period ------------------------------------------------------------------ */
+
+static uint64_t current_period(const struct slices *s)
+{
+    hibloom *filter = s->task.filter;
+    uint64_t newest = period_at(&filter->spec, redis_filter_of(filter)->clock_us);
+
+    for (uint32_t i = 0; i < count_of(s); i++) {
+        const hibloom *slice = redis_link(filter, i);
+        const struct redis_filter *own = redis_filter_of(slice);
+        for (uint32_t key = 0; key < own->count; key++) {
+            const uint64_t period = period_of_epoch(&slice->spec, own->keys[key].epoch);
+            newest = period > newest ? period : newest;
+        }
+    }
+    return newest;
+}
+
+static bool read_clock(struct slices *s, size_t used)
+{
+    uint64_t part[2];
+    size_t at = 0, len;
+    const char *text;
+
+    for (int i = 0; i < 2; i++)
+        if (!reply_next_string(s->clock_text, used, &at, &text, &len) ||
+            number_parse(text, len, i == 0 ? PERIOD_CLOCK_MAX / PERIOD_SECOND : PERIOD_SECOND - 1, &part[i]) !=
+                HIBLOOM_OK)
+            return false;
+    s->clock_us = part[0] * PERIOD_SECOND + part[1];
+    return true;
+}
+
+static struct slices *slices_of(struct talk *clock)
+{
+    return (struct slices *)((char *)clock - offsetof(struct slices, clock));
+}
+
+static void take_clock(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+    struct slices *s = slices_of(talk);
+    struct redis_filter *own = redis_filter_of(s->task.filter);
+
+    if (index > 0)
+        (void)guard_take(talk, 0, index - 1, reply);
+    else if (!task_expect(&talk->task, reply, REDIS_REPLY_ARRAY, 0))
+        return;
+    else if (!read_clock(s, reply->text_len))
+        task_unexpected(&talk->task);
+    else if (s->clock_us > own->clock_us)
+        own->clock_us = s->clock_us;
+}
+
+static void ask_clock(struct talk *talk, struct outbox *outbox)
+{
+    struct slices *s = slices_of(talk);
+    char name[KEYS_SIZE];
+    const struct argument key = redis_begin(talk->task.filter, outbox, 0, 0, name);
+
+    command_start(&outbox->commands, 1, "TIME");
+    guard_ask(talk->task.filter, outbox, key, 0);
+    outbox_end_into(outbox, 0, s->clock_text, sizeof s->clock_text);
+    talk->take = take_clock;
+}
+
+/* ---- Chunks -------------------------------------------------------------------------------- */
+
+static void free_calls(struct slices *s)
+{
+    for (uint32_t i = s->ended; s->calls != NULL && i < count_of(s); i++)
+        items_end(&s->calls[i], NULL);
+    alloc.free(s->calls);
+    s->calls = NULL;
+}
+
+/* What the inner task holds. */
+static void release(struct slices *s)
+{
+    if (s->phase == SLICES_LOOK || s->phase == SLICES_CLOCK) {
+        free_calls(s);
+        group_end(&s->group);
+    } else if (s->phase == SLICES_SET) {
+        items_end(&s->walk, NULL);
+    }
+    s->phase = SLICES_BEGIN;
+}
+
+static void end_chunk(struct slices *s)
+{
+    s->at += s->chunk;
+    if (s->at < s->n)
+        begin_chunk(s);
+    else
+        s->phase = SLICES_DONE;
+}
+
+/* Keeps what is not decided; false: that was too often, which is noted. */
+static bool try_again(struct slices *s)
+{
+    if (s->attempts++ < ATTEMPTS)
+        return true;
+    task_fail(
+        &s->task, HIBLOOM_EBUSY,
+        "'%s': its periods pass, or it is cleared, faster than items are asked for: try again, with fewer at once",
+        s->task.filter->name);
+    return false;
+}
+
+static void begin_chunk(struct slices *s)
+{
+    s->chunk = s->n - s->at < CHUNK ? s->n - s->at : CHUNK;
+    for (uint32_t i = 0; i < s->chunk; i++) {
+        s->left[i] = s->items[s->at + i];
+        s->which[i] = i;
+    }
+    s->count = s->chunk;
+    s->attempts = 0;
+    memset(s->older, 0, s->chunk * sizeof *s->older);
+    if (s->task.adds && !s->exact)
+        set(s);
+    else
+        look(s);
+}
+
+/* ---- Looking ----------------------------------------------------------------------------------- */
+
+/* What it means that an item is in this slice. */
+static enum slices_found judge(const struct slices *s, uint32_t number, const hibloom_item *item, uint64_t now)
+{
+    const hibloom *slice = redis_link(s->task.filter, number);
+    const struct redis_filter *own = redis_filter_of(slice);
+    uint64_t bits[HIBLOOM_HASHES_MAX], key = 0;
+
+    if (own->clears != s->clears[number])
+        return FOUND_IN_DOUBT;
+    if (own->count > 1) {
+        const struct hasher hasher = positions_hasher(&slice->spec);
+        key = hasher.indexes(&hasher, item->data, item->len, bits);
+    }
+    const uint64_t period = period_of_epoch(&slice->spec, own->keys[key].epoch);
+    return !period_counts(&slice->spec, period, now) ? FOUND_NOWHERE : period >= s->period ? FOUND_NOW : FOUND_OLDER;
+}
+
+static void gather(struct slices *s, uint64_t now)
+{
+    memset(s->what, FOUND_NOWHERE, s->count);
+    for (uint32_t i = 0; i < count_of(s); i++) {
+        items_end(&s->calls[i], s->one);
+        s->ended++;
+        for (size_t k = 0; k < s->count && s->task.status == HIBLOOM_OK; k++) {
+            const unsigned char found = s->one[k] ? (unsigned char)judge(s, i, &s->left[k], now) : FOUND_NOWHERE;
+            if (found > s->what[k])
+                s->what[k] = found;
+        }
+    }
+}
+
+/* Decides what can be; the others are left. */
+static void decide(struct slices *s)
+{
+    const bool adds = s->task.adds;
+    size_t left = 0;
+
+    for (size_t k = 0; k < s->count; k++) {
+        const enum slices_found found = s->what[k];
+        if (!adds && found > FOUND_IN_DOUBT)
+            flags_set(s->yes, s->at + s->which[k]);
+        if (adds ? found == FOUND_NOW : found != FOUND_IN_DOUBT)
+            continue;
+        s->older[left] = found == FOUND_OLDER;
+        s->left[left] = s->left[k];
+        s->which[left++] = s->which[k];
+    }
+    s->count = left;
+}
+
+static void looked(struct slices *s)
+{
+    const uint64_t period = s->period, now = s->task.adds ? period : period_at(&s->task.filter->spec, s->clock_us);
+
+    gather(s, now);
+    release(s);
+    if (s->task.status != HIBLOOM_OK)
+        return;
+    const bool doubt = memchr(s->what, FOUND_IN_DOUBT, s->count) != NULL;
+    if (s->task.adds && (doubt || current_period(s) != period)) { /* it had not begun, for all that was known */
+        if (try_again(s))
+            look(s);
+        return;
+    }
+    decide(s);
+    if (s->count == 0)
+        end_chunk(s);
+    else if (s->task.adds)
+        set(s);
+    else if (try_again(s))
+        look(s);
+}
+
+/* Begins a group of the clock and so many others. */
+static bool begin_group(struct slices *s, uint32_t others)
+{
+    group_begin(&s->group, s->task.filter, others + 1);
+    talk_begin(&s->clock, s->task.filter, ask_clock);
+    group_add(&s->group, &s->clock.task);
+    return s->group.parts != NULL;
+}
+
+static void look(struct slices *s)
+{
+    hibloom *filter = s->task.filter;
+    const uint32_t count = count_of(s);
+
+    s->period = current_period(s);
+    s->ended = 0;
+    s->calls = alloc.calloc(count, sizeof *s->calls);
+    if (!begin_group(s, count) || s->calls == NULL) {
+        group_end(&s->group);
+        alloc.free(s->calls);
+        s->calls = NULL;
+        task_no_memory(&s->task);
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        hibloom *slice = redis_link(filter, i);
+        s->clears[i] = redis_filter_of(slice)->clears;
+        items_begin_contains(&s->calls[i], slice, s->left, s->count);
+        group_add(&s->group, &s->calls[i].talk.task);
+    }
+    s->phase = SLICES_LOOK;
+}
+
+/* ---- Setting --------------------------------------------------------------------------------------- */
+
+static void clock_known(struct slices *s)
+{
+    release(s);
+    if (s->task.status == HIBLOOM_OK)
+        set(s);
+}
+
+/* What was refused is left. */
+static void take_set(struct slices *s)
+{
+    struct redis_filter *own = redis_filter_of(s->task.filter);
+    const struct redis_filter *slice = redis_filter_of(s->walk.talk.task.filter);
+    size_t left = 0;
+
+    if (slice->clock_us > own->clock_us)
+        own->clock_us = slice->clock_us;
+    for (size_t k = 0; k < s->count; k++)
+        if (flags_has(s->walk.late, k)) {
+            s->left[left] = s->left[k];
+            s->which[left++] = s->which[k];
+        } else if (s->exact && !s->older[k] && flags_has(s->walk.missing, k)) {
+            flags_set(s->yes, s->at + s->which[k]);
+        }
+    s->count = left;
+}
+
+static void was_sent(struct slices *s)
+{
+    if (s->task.status == HIBLOOM_OK)
+        take_set(s);
+    release(s);
+    if (s->task.status != HIBLOOM_OK)
+        return;
+    if (s->count == 0)
+        end_chunk(s);
+    else if (try_again(s) && s->exact)
+        look(s);
+    else if (s->task.status == HIBLOOM_OK)
+        set(s);
+}
+
+static void set(struct slices *s)
+{
+    hibloom *filter = s->task.filter;
+    const struct redis_filter *own = redis_filter_of(filter);
+
+    if (s->clock_us == 0 && (own->clock_us == 0 || own->server->clustered)) {
+        if (!begin_group(s, 0))
+            task_no_memory(&s->task);
+        else
+            s->phase = SLICES_CLOCK;
+        return;
+    }
+    s->period = s->exact ? s->period : current_period(s);
+    hibloom *slice = redis_link(filter, period_slice(&filter->spec, s->period));
+    redis_filter_of(slice)->period = s->period;
+    items_begin_add(&s->walk, slice, s->left, s->count, s->exact);
+    s->phase = SLICES_SET;
+}
+
+/* ---- The task ---------------------------------------------------------------------------------------- */
+
+static void go_on(struct slices *s)
+{
+    if (s->phase == SLICES_LOOK)
+        looked(s);
+    else if (s->phase == SLICES_CLOCK)
+        clock_known(s);
+    else
+        was_sent(s);
+}
+
+static enum task_next next(struct task *task, struct outbox *outbox)
+{
+    struct slices *s = (struct slices *)task;
+
+    if (s->phase == SLICES_BEGIN && task->status == HIBLOOM_OK)
+        begin_chunk(s);
+    while (s->phase != SLICES_BEGIN && s->phase != SLICES_DONE) {
+        const enum task_next what = task_next_inner(task, outbox);
+        if (what != TASK_DONE)
+            return what;
+        task_end_as(task, &s->inner);
+        go_on(s);
+    }
+    return TASK_DONE;
+}
+
+static const struct task_class slices_class = {next, task_reply_inner};
+
+/* What is known to be new stays so. */
+static void again(struct task *task)
+{
+    struct slices *s = (struct slices *)task;
+
+    task->status = HIBLOOM_OK;
+    s->phase = SLICES_BEGIN;
+    s->at = 0;
+    s->clock_us = 0;
+    if (!task->adds)
+        memset(s->yes, 0, FLAGS_BYTES(s->n));
+}
+
+static void begin(struct slices *s, hibloom *filter, const hibloom_item *items, size_t n)
+{
+    const size_t chunk = n < CHUNK ? n + 1 : CHUNK; /* one more: of none there is still a guard to ask */
+    const size_t words = chunk * (sizeof *s->left + sizeof *s->which);
+
+    memset(s, 0, sizeof *s);
+    s->task = (struct task){.class = &slices_class, .filter = filter, .inner = &s->inner, .again = again};
+    s->items = items;
+    s->n = n;
+    s->left = alloc.malloc(words + chunk * (sizeof *s->one + sizeof *s->older + sizeof *s->what));
+    s->yes = alloc.calloc(FLAGS_BYTES(n) + 1, 1);
+    if (s->left == NULL || s->yes == NULL) {
+        s->phase = SLICES_DONE;
+        task_no_memory(&s->task);
+        return;
+    }
+    s->which = (uint32_t *)(s->left + chunk);
+    s->one = (bool *)(s->which + chunk);
+    s->older = s->one + chunk;
+    s->what = (unsigned char *)(s->older + chunk);
+}
+
+void slices_begin_add(struct slices *s, hibloom *filter, const hibloom_item *items, size_t n, bool exact)
+{
+    begin(s, filter, items, n);
+    s->task.adds = true;
+    s->exact = exact;
+}
+
+void slices_begin_contains(struct slices *s, hibloom *filter, const hibloom_item *items, size_t n)
+{
+    begin(s, filter, items, n);
+    s->task.reads = true;
+}
+
+void slices_end(struct slices *s, bool *answers)
+{
+    release(s);
+    if (s->task.status == HIBLOOM_OK && answers != NULL)
+        flags_read(s->yes, answers, s->n);
+    alloc.free(s->left);
+    alloc.free(s->yes);
+}

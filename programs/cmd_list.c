@@ -1,0 +1,70 @@
+/* list: the filters on a server. */
+#include "describe.h"
+#include "output.h"
+#include "session.h"
+
+#include <stdio.h>
+
+struct list {
+    struct session s;
+    bool json;
+    int result;
+};
+
+static void put_name(const char *name)
+{
+    char plain[HIBLOOM_NAME_MAX + 1];
+
+    snprintf(plain, sizeof plain, "%s", name);
+    output_make_plain(plain);
+    output_text("%s\n", plain);
+}
+
+static void put_row(const char *name, const hibloom *filter, const hibloom_info *info)
+{
+    char size[NUMBER_SIZE], used[NUMBER_SIZE], life[NUMBER_SIZE];
+
+    output_text("%10s  %7.2f %%  %9s  %12s  ", number_scaled(size, (double)info->bytes, "B"), info->fill * 100,
+                describe_used(used, filter, info), describe_life(life, info));
+    put_name(name);
+}
+
+/* One that went meanwhile is left out; one that is damaged is complained of. Where the
+ * server is the trouble there is no use in going on. */
+static bool put_filter(const char *name, void *data)
+{
+    struct list *list = data;
+    hibloom_info info = {0};
+
+    list->s.name = name;
+    hibloom_status status = hibloom_open(&list->s.filter, list->s.store, name, NULL);
+    if (status == HIBLOOM_OK)
+        status = hibloom_get_info(list->s.filter, &info);
+    if (status == HIBLOOM_OK && list->json)
+        status = describe(&(struct report){.json = true, .one_line = true}, name, list->s.filter, &info);
+    else if (status == HIBLOOM_OK)
+        put_row(name, list->s.filter, &info);
+    else if (status != HIBLOOM_ENOTFOUND)
+        list->result = session_result(&list->s, status);
+    hibloom_close(list->s.filter);
+    list->s.filter = NULL;
+    list->s.name = NULL;
+    return output_flush() && (status == HIBLOOM_OK || status >= HIBLOOM_ENOTFOUND);
+}
+
+int cmd_list(const struct request *r)
+{
+    struct list list = {.json = (r->given & OPTION_JSON) != 0, .result = EXIT_YES};
+
+    if (!session_connect(&list.s, r))
+        return EXIT_TROUBLE;
+    list.s.name = NULL;
+    if (!list.json)
+        output_text("%10s  %9s  %9s  %12s  %s\n", "size", "fill", "used", "time to live", "name");
+    const hibloom_status status = hibloom_list(list.s.store, r->n_operands > 0 ? r->operands[0] : NULL, put_filter,
+                                               &list);
+    if (session_result(&list.s, status) == EXIT_TROUBLE)
+        list.result = EXIT_TROUBLE;
+    session_close(&list.s);
+    return list.result;
+}

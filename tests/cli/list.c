@@ -1,0 +1,172 @@
+/* list, and info --watch: what is on a server, and how one filter fares. */
+#include "cli/redis.h"
+#include "support/served.h"
+
+#include <pty.h>
+
+static int set_up(void **state)
+{
+    served_set_up(state);
+    return setenv("HIBLOOM_URL", redis_server_uri(server), 1);
+}
+
+/* ---- list --------------------------------------------------------------------------- */
+
+#define HEAD "      size       fill       used  time to live  name\n"
+
+static void list_shows_size_fill_use_and_time_to_live(void **state)
+{
+    assert_run("", 0, HEAD, "", "list");
+    assert_run("", 0, "", "", "create", "two", "-s", "hash=poly bits=16 hashes=2 seeds=3,5 capacity=4");
+    assert_run("", 0, NULL, "", "add", "two", "a");
+    assert_run("", 0, "", "", "expire", "two", "5000");
+    assert_run("", 0, HEAD "     156 B     6.25 %     12.9 %        5000 s  two\n", "", "list");
+    assert_run("", 0, "", "", "create", "none\x1b[31m", "-s", "hash=poly bits=16 hashes=2 seeds=3,5");
+    assert_run("", 0, HEAD "     145 B     0.00 %          -          none  none?[31m\n", "", "list", "n*");
+    assert_run("", 0, "", "", "create",
+               "one\xc2\x9b"
+               "31m\xc3\xa9",
+               "-s", "hash=poly bits=16 hashes=2 seeds=3,5");
+    assert_run("", 0, HEAD "     145 B     0.00 %          -          none  one??31m\xc3\xa9\n", "", "list", "o*");
+    assert_run("", 0, HEAD, "", "list", "nothing*");
+    assert_run("", 2, "", "too many", "list", "a", "b");
+    assert_run("", 0, HEAD, "", "-u", "memory:", "list");
+}
+
+static void list_json_is_that_of_info_on_a_line(void **state)
+{
+    struct program info, all;
+    size_t at = 0;
+
+    assert_run("", 0, "", "", "create", "one", "-s", "hash=poly bits=16 hashes=2 seeds=3,5");
+    program_run(&info, "", 0, ARGS("info", "one", "--json"));
+    program_run(&all, "", 0, ARGS("list", "--json"));
+    for (const char *c = info.said.data; *c != '\0'; c++) { /* the same but for its blanks and lines */
+        if (c[0] == '\n' && c[1] == ' ')
+            c += c[-1] == ',' ? 2 : 3;
+        if (*c == '\n' && c[1] == '}')
+            c++;
+        info.said.data[at++] = *c;
+    }
+    info.said.data[at] = '\0';
+    assert_string_equal(all.said.data, info.said.data);
+    assert_int_equal(all.exit, 0);
+    program_free(&info);
+    program_free(&all);
+}
+
+static void a_damaged_filter_is_complained_of_and_the_others_are_shown(void **state)
+{
+    struct program p;
+
+    assert_run("", 0, "", "", "create", "good", "-s", "bits=64 hashes=2");
+    assert_run("", 0, "", "", "create", "lame", "-s", "bits=64 hashes=2 segments=3");
+    assert_run("", 0, "", "", "create", "rude\x1b]0;\a", "-s", "bits=64 hashes=2 segments=3");
+    freeReplyObject(redis_server_must(server, "DEL lame:1 %b", "rude\x1b]0;\a:1", (size_t)11));
+    program_run(&p, "", 0, ARGS("list"));
+    assert_int_equal(p.exit, 2);
+    assert_non_null(strstr(p.said.data, "  good\n"));
+    assert_null(strstr(p.said.data, "lame"));
+    assert_non_null(strstr(p.complained.data, "hibloom repair lame"));
+    assert_non_null(strstr(p.complained.data, "hibloom repair rude?]0;?\n")); /* no command to a terminal */
+    assert_null(strchr(p.complained.data, '\x1b'));
+    program_free(&p);
+}
+
+/* ---- watch ---------------------------------------------------------------------------- */
+
+static unsigned count(const char *text, const char *words)
+{
+    unsigned n = 0;
+
+    for (const char *at = text; (at = strstr(at, words)) != NULL; at += strlen(words))
+        n++;
+    return n;
+}
+
+static void a_watch_prints_a_line_each_time_and_follows_the_name(void **state)
+{
+    struct program p;
+
+    assert_run("", 0, "", "", "create", "seen", SURE);
+    assert_run("", 0, "", "", "create", "other", SURE);
+    assert_run("", 0, NULL, "", "add", "other", "a", "b", "c");
+    program_start(&p, ARGS("info", "seen", "--watch=1", "--count", "3"), NULL);
+    program_wait_for(&p, 60, false);
+    assert_non_null(strstr(p.said.data, "items 0  used 0.0 %  fill 0.00 %"));
+    freeReplyObject(redis_server_must(server, "RENAME other seen"));
+    program_end(&p);
+    assert_int_equal(p.exit, 0);
+    assert_string_equal(p.complained.data, "");
+    assert_int_equal(count(p.said.data, "\n"), 3);
+    assert_int_equal(count(p.said.data, "items 3 "), 2);
+    program_free(&p);
+    program_run(&p, "", 0, ARGS("info", "seen", "--watch=1", "--count", "2", "--json"));
+    assert_int_equal(count(p.said.data, "\n"), 2);
+    assert_int_equal(count(p.said.data, "\"estimated_items\": 3,"), 2);
+    program_free(&p);
+}
+
+static void a_watch_ends_cleanly_when_it_is_interrupted(void **state)
+{
+    static const int signals[] = {SIGINT, SIGTERM};
+    struct program p;
+
+    assert_run("", 0, "", "", "create", "seen", SURE);
+    for (size_t i = 0; i < 2; i++) {
+        program_start(&p, ARGS("info", "seen", "--watch=1000"), NULL);
+        program_wait_for(&p, 60, false);
+        kill(p.pid, signals[i]);
+        program_end(&p);
+        assert_int_equal(p.exit, 0);
+        assert_int_equal(count(p.said.data, "\n"), 1);
+        assert_string_equal(p.complained.data, "");
+        program_free(&p);
+    }
+}
+
+static void a_terminal_is_cleared_for_each_look(void **state)
+{
+    int terminal, end;
+    struct program p;
+    char bytes[8192];
+    ssize_t n = 1;
+
+    assert_run("", 0, "", "", "create", "seen", SURE);
+    assert_int_equal(openpty(&terminal, &end, NULL, NULL, NULL), 0);
+    program_start(&p, ARGS("info", "seen", "--watch=1", "--count", "2"), &(struct program_files){PIPE, end, PIPE});
+    close(end);
+    program_end(&p);
+    for (size_t used = 0; n > 0; used += n > 0 ? (size_t)n : 0) {
+        n = read(terminal, bytes + used, sizeof bytes - 1 - used);
+        bytes[used + (n > 0 ? (size_t)n : 0)] = '\0';
+    }
+    assert_int_equal(p.exit, 0);
+    assert_int_equal(count(bytes, "\033[H\033[2Jname"), 2);
+    assert_int_equal(count(bytes, "estimated items"), 2);
+    program_free(&p);
+    close(terminal);
+}
+
+static void a_watch_of_nothing_is_trouble(void **state)
+{
+    assert_run("", 2, "", hibloom_strerror(HIBLOOM_ENOTFOUND), "info", "nothing", "--watch");
+    assert_run("", 2, "", "--count goes with --watch", "info", "nothing", "--count", "2");
+    assert_run("", 2, "", "is not a second", "info", "nothing", "--watch=0");
+    assert_run("", 2, "", "does not take --watch", "list", "--watch");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(list_shows_size_fill_use_and_time_to_live, served_leave_nothing),
+        cmocka_unit_test_setup(list_json_is_that_of_info_on_a_line, served_leave_nothing),
+        cmocka_unit_test_setup(a_damaged_filter_is_complained_of_and_the_others_are_shown, served_leave_nothing),
+        cmocka_unit_test_setup(a_watch_prints_a_line_each_time_and_follows_the_name, served_leave_nothing),
+        cmocka_unit_test_setup(a_watch_ends_cleanly_when_it_is_interrupted, served_leave_nothing),
+        cmocka_unit_test_setup(a_terminal_is_cleared_for_each_look, served_leave_nothing),
+        cmocka_unit_test_setup(a_watch_of_nothing_is_trouble, served_leave_nothing),
+    };
+
+    return cmocka_run_group_tests_name("cli: list", tests, set_up, served_tear_down);
+}

@@ -1,0 +1,169 @@
+/* The examples that are programs in their own right, at their work: a cleaner of
+ * streams, and a shield in front of a database. */
+#include "cli/redis.h"
+#include "support/redis_server.h"
+
+#include <sqlite3.h>
+
+/* An example stands beside the command. */
+static const char *example_path(const char *name)
+{
+    static char path[4096];
+
+    snprintf(path, sizeof path, "%s", program_path());
+    snprintf(strrchr(path, '/') + 1, 64, "examples/%s", name);
+    return path;
+}
+
+/* ---- dedup ------------------------------------------------------------------------ */
+
+static void two_cleaners_hand_on_each_line_once(void **state)
+{
+    enum { LINES = 2000, DISTINCT = 500 };
+    char name[TEST_NAME_SIZE], lines[LINES * 8];
+    unsigned seen[DISTINCT] = {0};
+    struct program cleaners[2];
+    size_t len = 0;
+
+    (void)state;
+    test_name(name);
+    for (int i = 0; i < LINES; i++)
+        len += (size_t)snprintf(lines + len, sizeof lines - len, "%d\n", i * 7 % DISTINCT);
+    for (int i = 0; i < 2; i++)
+        program_start_at(&cleaners[i], example_path("dedup"), ARGS(test_uri(), name), NULL);
+    program_write(&cleaners[0], "0\n", 2); /* at once, though its input goes on */
+    program_wait_for(&cleaners[0], 2, false);
+    for (int i = 0; i < 2; i++)
+        program_write(&cleaners[i], lines, len);
+    for (int i = 0; i < 2; i++) {
+        program_end(&cleaners[i]);
+        assert_string_equal(cleaners[i].complained.data, "");
+        assert_int_equal(cleaners[i].exit, 0);
+        for (char *at = cleaners[i].said.data; *at != '\0';)
+            seen[strtoul(at, &at, 10)]++, at++;
+        program_free(&cleaners[i]);
+    }
+    for (int i = 0; i < DISTINCT; i++)
+        assert_int_equal(seen[i], 1);
+}
+
+static void a_cleaner_takes_the_last_line_as_it_is_and_refuses_a_longer_one(void **state)
+{
+    char name[TEST_NAME_SIZE];
+    char *line = malloc(70000);
+    struct program p;
+
+    (void)state;
+    test_name(name);
+    program_start_at(&p, example_path("dedup"), ARGS(test_uri(), name), NULL);
+    program_write(&p, "a\n\na\n\nb", 7);
+    program_end(&p);
+    assert_string_equal(p.said.data, "a\n\nb\n");
+    assert_int_equal(p.exit, 0);
+    program_free(&p);
+    assert_non_null(line);
+    memset(line, 'x', 70000);
+    program_start_at(&p, example_path("dedup"), ARGS(test_uri(), name), NULL);
+    program_write(&p, line, 70000);
+    program_end(&p);
+    assert_string_equal(p.said.data, "");
+    assert_int_equal(p.exit, 1);
+    program_free(&p);
+    free(line);
+}
+
+/* ---- shield ------------------------------------------------------------------------ */
+
+enum { GOODS = 1000, REQUESTS = 5000 };
+
+/* A database of GOODS goods, "0" to "999" named "good 0" and so on, and the filter. */
+static void stock(const char *path, const char *name)
+{
+    char ids[GOODS * 8], row[128];
+    size_t len = 0;
+    sqlite3 *db;
+
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "CREATE TABLE goods(id TEXT PRIMARY KEY, name TEXT); BEGIN", NULL, NULL, NULL),
+                     SQLITE_OK);
+    for (int i = 0; i < GOODS; i++) {
+        len += (size_t)snprintf(ids + len, sizeof ids - len, "%d\n", i);
+        snprintf(row, sizeof row, "INSERT INTO goods VALUES('%d', 'good %d')", i, i);
+        assert_int_equal(sqlite3_exec(db, row, NULL, NULL, NULL), SQLITE_OK);
+    }
+    assert_int_equal(sqlite3_exec(db, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    assert_run(ids, 0, NULL, "", "load", name, "-n", "1100", "-p", "0.01");
+}
+
+static void a_shield_answers_as_the_database_and_saves_its_queries(void **state)
+{
+    struct redis_server *server = redis_server_start(NULL);
+    char path[256], name[TEST_NAME_SIZE], line[64];
+    struct text expected = {NULL, 0};
+    unsigned long asked, queries, saved;
+    struct program p;
+
+    (void)state;
+    test_name(name);
+    snprintf(path, sizeof path, "%s/shop.db", redis_server_dir(server));
+    stock(path, name);
+    program_start_at(&p, example_path("shield"), ARGS(test_uri(), name, path), NULL);
+    for (int i = 0; i < REQUESTS; i++) { /* one in ten is there */
+        const int id = i % 10 == 0 ? i % GOODS : GOODS + i;
+        program_write(&p, line, (size_t)snprintf(line, sizeof line, "%d\n", id));
+        text_append(&expected, line, (size_t)snprintf(line, sizeof line, id < GOODS ? "good %d\n" : "none\n", id));
+    }
+    program_write(&p, "new\tnewly stored\nnew\n", 21);
+    text_append(&expected, "newly stored\n", 13);
+    program_end(&p);
+    assert_string_equal(p.said.data, expected.data);
+    assert_int_equal(p.exit, 0);
+    assert_int_equal(sscanf(p.complained.data, "%lu asked for, %lu queries, %lu saved", &asked, &queries, &saved), 3);
+    assert_int_equal(asked, REQUESTS + 1);
+    assert_int_equal(queries + saved, asked);
+    assert_in_range(queries, REQUESTS / 10 + 1, REQUESTS / 10 + 1 + REQUESTS * 9 / 10 * 3 / 100); /* p is 1 % */
+    program_free(&p);
+    text_free(&expected);
+    redis_server_stop(server);
+}
+
+static void a_shield_without_a_filter_costs_time_and_no_answer(void **state)
+{
+    struct redis_server *server = redis_server_start(NULL);
+    char path[256], name[TEST_NAME_SIZE];
+    struct program p;
+
+    (void)state;
+    test_name(name);
+    snprintf(path, sizeof path, "%s/shop.db", redis_server_dir(server));
+    stock(path, name);
+    assert_run("", 0, NULL, "", "-u", redis_server_uri(server), "create", name, SURE);
+    assert_run("7\n", 0, NULL, "", "-u", redis_server_uri(server), "load", name);
+    program_start_at(&p, example_path("shield"), ARGS(redis_server_uri(server), name, path), NULL);
+    program_write(&p, "7\n8\n", 4); /* 8 is not in this filter */
+    program_wait_for(&p, 12, false);
+    redis_server_kill(server);
+    program_write(&p, "7\n8\n", 4);
+    program_wait_for(&p, 26, false);
+    redis_server_restart(server); /* empty: it has forgotten */
+    assert_run("7\n", 0, NULL, "", "-u", redis_server_uri(server), "load", name, SURE);
+    program_write(&p, "8\n", 2);
+    program_end(&p);
+    assert_string_equal(p.said.data, "good 7\nnone\ngood 7\ngood 8\ngood 8\n");
+    assert_int_equal(p.exit, 0);
+    program_free(&p);
+    redis_server_stop(server);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_cleaners_hand_on_each_line_once),
+        cmocka_unit_test(a_cleaner_takes_the_last_line_as_it_is_and_refuses_a_longer_one),
+        cmocka_unit_test(a_shield_answers_as_the_database_and_saves_its_queries),
+        cmocka_unit_test(a_shield_without_a_filter_costs_time_and_no_answer),
+    };
+
+    return cmocka_run_group_tests_name("cli: starts", tests, program_setup, NULL);
+}

@@ -1,0 +1,58 @@
+/* hibloom_import into a cluster: what it renames at its end has to lie in one slot. */
+#include "../support/module_dump.h"
+#include "../support/redis_cluster.h"
+#include "../support/temp_dir.h"
+#include "../support/test.h"
+
+#include <stdlib.h>
+
+static struct redis_cluster *cluster;
+static hibloom_store *store;
+
+static int set_up(void **state)
+{
+    cluster = redis_cluster_start(&(struct redis_cluster_options){.primaries = 1});
+    store = test_connect(redis_cluster_uri(cluster), NULL);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    hibloom_store_free(store);
+    redis_cluster_stop(cluster);
+    return 0;
+}
+
+/* The name that it has until it is whole lies in the same slot. */
+static void a_dump_of_redisbloom_becomes_a_filter(void **state)
+{
+    static const char *const names[] = {"seen", "{tag}seen"};
+    static const uint64_t offsets[] = {11033, 2749, 3681, 6469, 7401, 10189, 1905, 2837}; /* of "hello" */
+    char *dir = temp_dir_make(), *path = temp_dir_path(dir, "dump");
+    struct module_dump dump;
+
+    module_dump_make(&dump, 0.01, 1000, true);
+    module_dump_add(&dump, offsets);
+    module_dump_write(&dump, path);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        hibloom *filter = NULL;
+        bool found = false;
+        assert_ok(hibloom_import_file(&filter, store, names[i], path), store);
+        assert_ok(hibloom_contains(filter, "hello", 5, &found), store);
+        assert_true(found);
+        assert_ok(hibloom_drop(filter), store);
+        hibloom_close(filter);
+    }
+    module_dump_free(&dump);
+    free(path);
+    temp_dir_remove(dir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_dump_of_redisbloom_becomes_a_filter),
+    };
+
+    return cmocka_run_group_tests_name("cluster: import", tests, set_up, tear_down);
+}

@@ -1,0 +1,442 @@
+/* Counting filters, on every store: adds and removes against counters that are kept
+ * here by the positions alone; answers, ends of counters, and what cannot be. */
+#include "support/backend.h"
+#include "support/bits.h"
+#include "support/items.h"
+
+#include <hiredis/hiredis.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Counters, as they have to be ----------------------------------------------- */
+
+enum { CELLS_MAX = 20000 };
+
+struct model {
+    hibloom_spec spec;
+    uint64_t cells; /* in a key */
+    unsigned full;
+    unsigned counts[CELLS_MAX];
+};
+
+static void model_make(struct model *m, const hibloom *filter)
+{
+    const uint32_t segments = hibloom_spec_of(filter)->segments;
+
+    memset(m, 0, sizeof *m);
+    m->spec = *hibloom_spec_of(filter);
+    m->cells = (m->spec.bits + (segments > 0 ? segments : 1) - 1) / (segments > 0 ? segments : 1);
+    m->full = (1u << m->spec.counters) - 1;
+    assert_true(m->cells * (segments > 0 ? segments : 1) <= CELLS_MAX);
+}
+
+/* The different counters of an item; their number. */
+static unsigned model_find(struct model *m, const hibloom_item *item, unsigned *out[HIBLOOM_HASHES_MAX])
+{
+    hibloom_position at[HIBLOOM_HASHES_MAX];
+    unsigned n = 0;
+
+    assert_ok(hibloom_positions(&m->spec, item->data, item->len, at), NULL);
+    for (unsigned i = 0; i < m->spec.hashes; i++) {
+        unsigned *count = &m->counts[at[i].key * m->cells + at[i].bit];
+        bool repeated = false;
+        for (unsigned j = 0; j < n; j++)
+            repeated = repeated || out[j] == count;
+        if (!repeated)
+            out[n++] = count;
+    }
+    return n;
+}
+
+/* Whether it is in; then its counters change by so much. */
+static bool model_count(struct model *m, const hibloom_item *item, int by)
+{
+    unsigned *counts[HIBLOOM_HASHES_MAX];
+    const unsigned n = model_find(m, item, counts);
+    bool in = true;
+
+    for (unsigned i = 0; i < n; i++)
+        in = in && *counts[i] > 0;
+    for (unsigned i = 0; i < n; i++)
+        if ((by > 0 || in) && *counts[i] < m->full)
+            *counts[i] += (unsigned)by;
+    return in;
+}
+
+/* The stored bytes are these counters, the first one in the highest bits. */
+static void model_assert(const struct model *m, hibloom *filter)
+{
+    const uint32_t width = m->spec.counters, keys = m->spec.segments > 0 ? m->spec.segments : 1;
+    const size_t len = (size_t)(m->cells * width + 7) / 8;
+    unsigned char *stored = all_bits_read(filter), *expected = calloc(keys, len);
+
+    assert_non_null(expected);
+    for (uint32_t key = 0; key < keys; key++)
+        for (uint64_t cell = 0; cell < m->cells; cell++)
+            expected[key * len + cell * width / 8] |= (unsigned char)(m->counts[key * m->cells + cell]
+                                                                      << (8 - width - cell * width % 8));
+    assert_memory_equal(stored, expected, keys * len);
+    free(expected);
+    free(stored);
+}
+
+static uint64_t model_in_use(const struct model *m)
+{
+    uint64_t n = 0;
+
+    for (size_t i = 0; i < CELLS_MAX; i++)
+        n += m->counts[i] > 0;
+    return n;
+}
+
+/* ---- Adds and removes ------------------------------------------------------------ */
+
+static const char *const texts[] = {
+    "bits=5003 hashes=4 counters=4 seed=1",
+    "bits=5003 hashes=7 counters=2 seed=2",
+    "bits=3001 hashes=3 counters=8 seed=3",
+    "bits=8009 hashes=5 counters=4 segments=7 seed=4",
+    "bits=40 hashes=20 counters=4 seed=5", /* items repeat positions, and counters become full */
+    "hash=siphash bits=9001 hashes=1 counters=2 segments=3 seed=000102030405060708090a0b0c0d0e0f",
+    "hash=murmur3 seeds=17,18,19 bits=4001 counters=4",
+};
+enum { TEXTS = sizeof texts / sizeof *texts, POOL = 1500 };
+
+static void a_step(struct model *m, hibloom_store *store, hibloom *filter, const hibloom_item *items,
+                   struct test_random *random)
+{
+    const size_t n = 1 + test_random_below(random, 8) * test_random_below(random, 150);
+    hibloom_item few[8 * 150];
+    bool answers[8 * 150];
+    const uint64_t what = test_random_below(random, 5);
+    const bool wants = test_random_below(random, 4) > 0;
+
+    for (size_t i = 0; i < n; i++)
+        few[i] = items[test_random_below(random, POOL)];
+    if (what <= 1)
+        assert_ok(hibloom_add_many(filter, few, n, wants ? answers : NULL), store);
+    else if (what <= 3)
+        assert_ok(hibloom_remove_many(filter, few, n, wants ? answers : NULL), store);
+    else
+        assert_ok(hibloom_contains_many(filter, few, n, answers), store);
+    for (size_t i = 0; i < n; i++) {
+        const bool in = model_count(m, &few[i], what <= 1 ? 1 : what <= 3 ? -1 : 0);
+        if (wants || what == 4)
+            assert_int_equal(answers[i], what <= 1 ? !in : in);
+    }
+}
+
+static void counters_are_those_of_the_items(void **state)
+{
+    const unsigned steps = test_is_slow() ? 15 : 60;
+    struct backend *b = *state;
+    struct test_random random = test_random_new();
+    hibloom_item *items = items_new("counted", POOL);
+    struct model *m = malloc(sizeof *m);
+    char name[TEST_NAME_SIZE];
+    hibloom_info info;
+
+    assert_non_null(m);
+    for (int t = 0; t < TEXTS; t++) {
+        hibloom *filter = backend_open(b, test_name(name), texts[t]);
+        model_make(m, filter);
+        for (unsigned step = 0; step < steps; step++)
+            a_step(m, b->store, filter, items, &random);
+        model_assert(m, filter);
+        assert_ok(hibloom_get_info(filter, &info), b->store);
+        assert_int_equal(info.bits_set, model_in_use(m));
+        assert_true(fabs(info.fill - (double)info.bits_set / (double)(m->cells * info.keys)) < 1e-12);
+        backend_drop(b, filter);
+    }
+    free(m);
+    items_free(items);
+}
+
+static bool take_out(struct backend *b, hibloom *filter, const void *item, size_t len)
+{
+    bool was_in;
+
+    assert_ok(hibloom_remove(filter, item, len, &was_in), b->store);
+    return was_in;
+}
+
+static void an_item_is_in_as_often_as_it_was_added(void **state)
+{
+    struct backend *b = *state;
+    char name[TEST_NAME_SIZE];
+    hibloom *filter = backend_open(b, test_name(name), "capacity=1000 error=0.000001 counters=4");
+
+    assert_false(take_out(b, filter, "a", 1));
+    assert_true(backend_add(b, filter, "a", 1));
+    assert_false(backend_add(b, filter, "a", 1));
+    assert_true(take_out(b, filter, "a", 1));
+    assert_true(backend_contains(b, filter, "a", 1));
+    assert_ok(hibloom_remove(filter, "a", 1, NULL), b->store);
+    assert_false(backend_contains(b, filter, "a", 1));
+    assert_false(take_out(b, filter, "a", 1));
+    assert_true(backend_add(b, filter, "a", 1)); /* and it is new again */
+    assert_ok(hibloom_clear(filter), b->store);
+    assert_false(backend_contains(b, filter, "a", 1));
+    assert_ok(hibloom_add(filter, NULL, 0, NULL), b->store);
+    assert_true(take_out(b, filter, "", 0));
+    backend_drop(b, filter);
+}
+
+static void a_full_counter_stays_full(void **state)
+{
+    static const struct {
+        const char *text;
+        unsigned full;
+    } forms[] = {{"capacity=100 error=0.001 counters=2", 3},
+                 {"capacity=100 error=0.001 counters=4", 15},
+                 {"capacity=100 error=0.001 counters=8", 255}};
+    struct backend *b = *state;
+    char name[TEST_NAME_SIZE];
+
+    for (size_t f = 0; f < 3; f++) {
+        hibloom *filter = backend_open(b, test_name(name), forms[f].text);
+        for (unsigned i = 0; i < forms[f].full - 1; i++)
+            assert_int_equal(backend_add(b, filter, "often", 5), i == 0);
+        for (unsigned i = 0; i < forms[f].full - 1; i++) /* it was not full yet */
+            assert_true(take_out(b, filter, "often", 5));
+        assert_false(backend_contains(b, filter, "often", 5));
+        for (unsigned i = 0; i < forms[f].full + 1; i++)
+            assert_int_equal(backend_add(b, filter, "often", 5), i == 0);
+        for (unsigned i = 0; i < forms[f].full + 5; i++)
+            assert_true(take_out(b, filter, "often", 5));
+        assert_true(backend_contains(b, filter, "often", 5));
+        backend_drop(b, filter);
+    }
+}
+
+/* In many pipelines, of which some are on their way when that is found out. */
+static void another_handle_may_clear_it(void **state)
+{
+    static const char *const forms[] = {"capacity=2000 error=1e-9 counters=8",
+                                        "capacity=2000 error=1e-9 counters=8 segments=7"};
+    struct backend *b = *state;
+    hibloom_item *items = items_new("cleared", POOL);
+    char name[TEST_NAME_SIZE];
+    bool was_in[POOL];
+    hibloom_info info;
+
+    for (size_t f = 0; f < 2; f++) {
+        hibloom *filter = backend_open(b, test_name(name), forms[f]), *other = backend_open(b, name, forms[f]);
+        for (int round = 0; round < 3; round++) {
+            assert_ok(hibloom_add_many(filter, items, POOL, NULL), b->store);
+            assert_ok(hibloom_clear(other), b->store);
+            assert_ok(hibloom_add_many(other, items, POOL, NULL), b->store);
+            assert_ok(hibloom_remove_many(filter, items, POOL, was_in), b->store);
+            for (size_t i = 0; i < POOL; i++)
+                assert_true(was_in[i]);
+            assert_ok(hibloom_get_info(filter, &info), b->store);
+            assert_int_equal(info.bits_set, 0);
+        }
+        hibloom_close(other);
+        backend_drop(b, filter);
+    }
+    items_free(items);
+}
+
+static void an_excluded_item_is_not_in(void **state)
+{
+    static const hibloom_item items[] = {{"a", 1}, {"", 0}, {"b", 1}};
+    struct backend *b = *state;
+    char name[TEST_NAME_SIZE];
+    bool answers[3];
+    hibloom *filter = backend_open(b, test_name(name), "capacity=100 error=0.000001 counters=4 empty=excluded");
+
+    assert_ok(hibloom_add_many(filter, items, 3, answers), b->store);
+    assert_true(answers[0] && !answers[1] && answers[2]);
+    assert_ok(hibloom_remove_many(filter, items, 3, answers), b->store);
+    assert_true(answers[0] && !answers[1] && answers[2]);
+    assert_ok(hibloom_remove_many(filter, items + 1, 1, answers), b->store);
+    assert_false(answers[0]);
+    backend_drop(b, filter);
+}
+
+/* ---- Whole filters ------------------------------------------------------------------ */
+
+static void filters_are_added_to_each_other(void **state)
+{
+    struct backend *b = *state;
+    hibloom_item *items = items_new("sum", POOL);
+    struct model *m = malloc(sizeof *m);
+    char name[TEST_NAME_SIZE], other[TEST_NAME_SIZE], path[] = "/tmp/hibloom-counting-XXXXXX";
+    hibloom_store *memory;
+    hibloom_comparison both;
+    const int fd = mkstemp(path);
+
+    assert_non_null(m);
+    assert_true(fd >= 0);
+    assert_ok(hibloom_memory(&memory), NULL);
+    for (int t = 0; t < TEXTS; t++) {
+        hibloom *filter = backend_open(b, test_name(name), texts[t]),
+                *more = backend_open(b, test_name(other), texts[t]);
+        hibloom *here = test_open(memory, name, texts[t]);
+        model_make(m, filter);
+        assert_ok(hibloom_add_many(filter, items, 500, NULL), b->store);
+        assert_ok(hibloom_add_many(more, items + 250, 500, NULL), b->store);
+        for (size_t i = 0; i < 1000; i++)
+            (void)model_count(m, &items[i < 500 ? i : i - 250], 1);
+        assert_ok(hibloom_merge(filter, more), b->store);
+        model_assert(m, filter);
+        assert_ok(hibloom_merge(filter, filter), b->store); /* changes nothing */
+        model_assert(m, filter);
+        assert_ok(hibloom_merge(here, filter), memory); /* a snapshot, */
+        model_assert(m, here);
+        assert_ok(hibloom_clear(filter), b->store);
+        assert_ok(hibloom_merge(filter, here), b->store); /* and back; */
+        model_assert(m, filter);
+        assert_ok(hibloom_compare(filter, here, &both), b->store);
+        assert_true(both.similarity == 1 || isinf(both.union_items));
+        assert_ok(hibloom_save(filter, path), b->store); /* the same by a file */
+        assert_ok(hibloom_clear(filter), b->store);
+        assert_ok(hibloom_load(filter, path), b->store);
+        model_assert(m, filter);
+        assert_ok(hibloom_drop(here), memory);
+        hibloom_close(here);
+        backend_drop(b, more);
+        backend_drop(b, filter);
+    }
+    remove(path);
+    hibloom_store_free(memory);
+    free(m);
+    items_free(items);
+}
+
+/* As any program's: look-ups of many items read the counters; adds count each item, however many. */
+static void large_calls_are_answered_alike(void **state)
+{
+    struct backend *b = *state;
+    hibloom_store *any = test_connect_any_way(test_uri(), &b->options);
+    hibloom_item *items = items_new("large", POOL);
+    struct model *m = malloc(sizeof *m);
+    char name[TEST_NAME_SIZE];
+    hibloom_stats before, after;
+    bool answers[POOL];
+
+    assert_non_null(m);
+    for (int t = 0; t < TEXTS; t++) {
+        hibloom *filter = test_open(any, test_name(name), texts[t]);
+        model_make(m, filter);
+        for (int round = 0; round < 2; round++) {
+            assert_ok(hibloom_add_many(filter, items, POOL / 3, round == 0 ? NULL : answers), any);
+            for (size_t i = 0; i < POOL / 3; i++)
+                (void)model_count(m, &items[i], 1);
+        }
+        model_assert(m, filter);
+        hibloom_get_stats(any, &before);
+        assert_ok(hibloom_contains_many(filter, items, POOL, answers), any);
+        hibloom_get_stats(any, &after);
+        for (size_t i = 0; i < POOL; i++)
+            assert_int_equal(answers[i], model_count(m, &items[i], 0));
+        if (hibloom_spec_of(filter)->segments == 1)
+            assert_in_range(after.commands - before.commands, 2, 4);
+        backend_drop(b, filter);
+    }
+    hibloom_store_free(any);
+    free(m);
+    items_free(items);
+}
+
+/* ---- What cannot be -------------------------------------------------------------------- */
+
+static void only_counters_can_remove(void **state)
+{
+    struct backend *b = *state;
+    char name[TEST_NAME_SIZE];
+    bool was_in = true;
+    hibloom *filter = backend_open(b, test_name(name), "capacity=100 error=0.01"), *bare = NULL;
+    const hibloom_spec spec = test_spec("capacity=100 error=0.01 counters=4 seed=1");
+
+    assert_ok(hibloom_add(filter, "a", 1, NULL), b->store);
+    assert_status(hibloom_remove(filter, "a", 1, &was_in), HIBLOOM_ENOTSUP, b->store);
+    assert_non_null(strstr(hibloom_store_error(b->store), "counters="));
+    assert_true(was_in && backend_contains(b, filter, "a", 1));
+    backend_drop(b, filter);
+    assert_status(hibloom_attach(&bare, b->store, name, &spec), HIBLOOM_ENOTSUP, b->store);
+    assert_non_null(strstr(hibloom_store_error(b->store), "cannot count"));
+}
+
+static void nothing_is_near(void **state)
+{
+    struct backend *b = *state;
+    char name[TEST_NAME_SIZE];
+    hibloom *filter = backend_open(b, test_name(name), "capacity=100 error=0.01 counters=4");
+
+    assert_status(hibloom_near_cache(filter, 0), HIBLOOM_ENOTSUP, b->store);
+    assert_non_null(strstr(hibloom_store_error(b->store), "removed by others"));
+    backend_drop(b, filter);
+}
+
+/* Neither adds nor removes write into what took the name, so there is nothing to take back. */
+static void nothing_is_written_into_another_filter(void **state)
+{
+    static const char *const others[] = {"capacity=100 error=0.01 seed=2", "capacity=1000 error=0.01 counters=8 seed=3",
+                                         "capacity=100 error=0.01 counters=4 seed=1"};
+    struct backend *b = *state;
+    char name[TEST_NAME_SIZE];
+    bool answer;
+
+    for (size_t o = 0; o < 3; o++) {
+        hibloom *filter = backend_open(b, test_name(name), "capacity=100 error=0.01 counters=4 seed=1");
+        assert_ok(hibloom_add(filter, "a", 1, NULL), b->store);
+        test_command(b->outside, "DEL %s", name);
+        assert_status(hibloom_remove(filter, "a", 1, &answer), HIBLOOM_ENOTFOUND, b->store);
+        assert_status(hibloom_add(filter, "a", 1, &answer), HIBLOOM_ENOTFOUND, b->store);
+        assert_status(hibloom_contains(filter, "a", 1, &answer), HIBLOOM_ENOTFOUND, b->store);
+        assert_int_equal(test_command(b->outside, "EXISTS %s", name), 0);
+        hibloom *other = backend_open(b, name, others[o]);
+        assert_ok(hibloom_add(other, "b", 1, NULL), b->store);
+        redisReply *before = redisCommand(b->outside, "GET %s", name);
+        assert_status(hibloom_remove(filter, "a", 1, &answer), HIBLOOM_EMISMATCH, b->store);
+        assert_status(hibloom_add(filter, "a", 1, &answer), HIBLOOM_EMISMATCH, b->store);
+        redisReply *after = redisCommand(b->outside, "GET %s", name);
+        assert_int_equal(before->len, after->len);
+        assert_memory_equal(before->str, after->str, before->len);
+        freeReplyObject(before);
+        freeReplyObject(after);
+        hibloom_close(filter);
+        backend_drop(b, other);
+    }
+}
+
+/* A plain one of the same size, and one with wider counters, are other filters. */
+static void the_spec_says_how_wide(void **state)
+{
+    struct backend *b = *state;
+    char name[TEST_NAME_SIZE];
+    hibloom *filter = backend_open(b, test_name(name), "bits=1000 hashes=4 counters=4 seed=1"), *other = NULL;
+    hibloom_spec spec = *hibloom_spec_of(filter);
+
+    spec.counters = 8;
+    assert_status(hibloom_open(&other, b->store, name, &spec), HIBLOOM_EMISMATCH, b->store);
+    spec.counters = 0;
+    assert_status(hibloom_open(&other, b->store, name, &spec), HIBLOOM_EMISMATCH, b->store);
+    assert_ok(hibloom_open(&other, b->store, name, NULL), b->store);
+    assert_int_equal(hibloom_spec_of(other)->counters, 4);
+    hibloom_close(other);
+    backend_drop(b, filter);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ON_ALL(counters_are_those_of_the_items),
+        ON_ALL(an_item_is_in_as_often_as_it_was_added),
+        ON_ALL(a_full_counter_stays_full),
+        ON_ALL(another_handle_may_clear_it),
+        ON_ALL(an_excluded_item_is_not_in),
+        ON_ALL(filters_are_added_to_each_other),
+        ON_ALL(only_counters_can_remove),
+        ON_ALL(the_spec_says_how_wide),
+        ON_REDIS(large_calls_are_answered_alike),
+        ON_REDIS(nothing_is_near),
+        ON_REDIS(nothing_is_written_into_another_filter),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

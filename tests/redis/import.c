@@ -1,0 +1,419 @@
+/* hibloom_import from a server that answers BF.SCANDUMP, into a real Redis: piece by piece, whole under its
+ * name or not at all, and each way in which it may not be is told in words. The server with the
+ * module is one that plays a script. */
+#include "support/module_dump.h"
+#include "support/redis_server.h"
+#include "support/scripted_server.h"
+
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct redis_server *server;
+static hibloom_store *store;
+static redisContext *outside;
+
+static int set_up(void **state)
+{
+    (void)state;
+    server = redis_server_start(NULL);
+    store = test_connect_any_way(redis_server_uri(server), NULL);
+    outside = redis_server_connect(server);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    hibloom_store_free(store);
+    redisFree(outside);
+    redis_server_stop(server);
+    return 0;
+}
+
+static int empty(void **state)
+{
+    (void)state;
+    test_command(outside, "FLUSHALL");
+    return 0;
+}
+
+/* ---- The other server ------------------------------------------------------------------ */
+
+enum { ANSWERS = 8 };
+
+/* One that lets a client in, and has these answers to what comes then. */
+struct module {
+    struct bytes answers[ANSWERS];
+    unsigned count;
+    struct script_step script[2 * ANSWERS + 6];
+    bool hangs_up; /* behind them */
+    const hibloom_connect_options *options;
+    struct scripted_server *server;
+    hibloom_store *store;
+};
+
+static void module_answer(struct module *module, const char *text)
+{
+    bytes_append(&module->answers[module->count++], text, strlen(text));
+}
+
+static uint64_t module_answer_piece(struct module *module, const struct module_dump *dump, uint64_t at)
+{
+    uint64_t next;
+
+    assert_true(module->count < ANSWERS);
+    module_dump_ask(dump, &module->answers[module->count++], at, &next, true);
+    return next;
+}
+
+/* All that is asked for a dump. */
+static void module_answer_all(struct module *module, const struct module_dump *dump)
+{
+    for (uint64_t at = module_answer_piece(module, dump, 0); at - 1 < dump->bytes;)
+        at = module_answer_piece(module, dump, at);
+    (void)module_answer_piece(module, dump, 0);
+}
+
+static void module_start(struct module *module)
+{
+    static const struct script_step welcome[] = {SCRIPT_WELCOME};
+    struct script_step *step = module->script;
+
+    memcpy(step, welcome, sizeof welcome);
+    step += sizeof welcome / sizeof *welcome;
+    for (unsigned i = 0; i < module->count; i++) {
+        *step++ = (struct script_step)SCRIPT_READ(1);
+        *step++ = (struct script_step){SCRIPT_DO_SEND, module->answers[i].data, module->answers[i].len, 0};
+    }
+    if (module->hangs_up) {
+        *step++ = (struct script_step)SCRIPT_READ(1);
+        *step++ = (struct script_step)SCRIPT_CLOSE;
+    }
+    *step = (struct script_step)SCRIPT_END;
+    module->server = scripted_server_start(module->script);
+    module->store = test_connect(scripted_server_uri(module->server), module->options);
+}
+
+static void module_stop(struct module *module)
+{
+    hibloom_store_free(module->store);
+    scripted_server_stop(module->server);
+    for (unsigned i = 0; i < ANSWERS; i++)
+        bytes_clear(&module->answers[i]);
+}
+
+static void add_vector(const struct module_vector *vector, void *data)
+{
+    module_dump_add(data, vector->offsets);
+}
+
+static void make_small(struct module_dump *dump)
+{
+    module_dump_make(dump, 0.01, 1000, true);
+    assert_int_equal(module_vectors("cap=1000,", add_vector, dump), 12);
+}
+
+/* ---- What is taken over ------------------------------------------------------------------ */
+
+static void assert_in(const struct module_vector *vector, void *data)
+{
+    bool found = false;
+
+    assert_ok(hibloom_contains(data, vector->item, vector->len, &found), store);
+    assert_true(found);
+}
+
+/* Redis' offsets are the module's XOR 7. */
+static void assert_bits(const struct module_vector *vector, void *data)
+{
+    for (uint32_t i = 0; i < *(const uint32_t *)data; i++)
+        assert_int_equal(test_command(outside, "GETBIT seen %llu", (unsigned long long)(vector->offsets[i] ^ 7)), 1);
+}
+
+static void a_filter_of_the_module_is_taken_over(void **state)
+{
+    struct module module = {0};
+    struct module_dump dump;
+    hibloom *filter = NULL;
+    bool flag = true;
+
+    (void)state;
+    make_small(&dump);
+    dump.piece = 1000;
+    module_answer_all(&module, &dump);
+    module_start(&module);
+    assert_ok(hibloom_import(&filter, store, "seen", module.store, "theirs"), store);
+    module_vectors("cap=1000,", assert_in, filter);
+    module_vectors("cap=1000,", assert_bits, &dump.hashes);
+    assert_ok(hibloom_add(filter, "fresh", 5, &flag), store);
+    assert_true(flag);
+    hibloom_close(filter);
+
+    static const char asked[] = "*3\r\n$11\r\nBF.SCANDUMP\r\n$6\r\ntheirs\r\n$4\r\n1001\r\n";
+    size_t len;
+    char *heard = scripted_server_heard(module.server, &len);
+    assert_non_null(memmem(heard, len, asked, sizeof asked - 1));
+    free(heard);
+    assert_int_equal(test_command(outside, "DBSIZE"), 1);
+    assert_int_equal(test_command(outside, "TTL seen"), -1);
+    assert_ok(hibloom_open(&filter, store, "seen", NULL), store);
+    module_vectors("cap=1000,", assert_in, filter);
+    hibloom_close(filter);
+    module_stop(&module);
+    module_dump_free(&dump);
+}
+
+/* Two pieces, the first as long as the module makes them. */
+static void pieces_of_16_mb_are_taken_over(void **state)
+{
+    enum { ITEMS = 2000 };
+    struct module module = {0};
+    struct module_dump dump;
+    hibloom_position at[HIBLOOM_HASHES_MAX];
+    uint64_t offsets[HIBLOOM_HASHES_MAX];
+    hibloom *filter = NULL;
+    char item[32];
+
+    (void)state;
+    module_dump_make(&dump, 0.001, 10000000, false);
+    assert_in_range(dump.bytes, MODULE_PIECE + 1, 2 * MODULE_PIECE);
+    const hibloom_spec spec = test_spec("redisbloom capacity=10000000 error=0.001");
+    for (int i = 0; i < ITEMS; i++) {
+        const int len = snprintf(item, sizeof item, "item %d", i);
+        assert_ok(hibloom_positions(&spec, item, (size_t)len, at), NULL);
+        for (uint32_t k = 0; k < dump.hashes; k++)
+            offsets[k] = at[k].bit ^ 7;
+        module_dump_add(&dump, offsets);
+    }
+    module_answer_all(&module, &dump);
+    assert_int_equal(module.count, 4);
+    module_start(&module);
+    assert_ok(hibloom_import(&filter, store, "seen", module.store, "theirs"), store);
+    for (int i = 0; i < ITEMS; i++) {
+        const int len = snprintf(item, sizeof item, "item %d", i);
+        bool found = false;
+        assert_ok(hibloom_contains(filter, item, (size_t)len, &found), store);
+        assert_true(found);
+    }
+    hibloom_close(filter);
+    module_stop(&module);
+    module_dump_free(&dump);
+}
+
+/* ---- What is refused --------------------------------------------------------------------- */
+
+/* After what the module answers there is no filter, under any name. */
+static void assert_refused(struct module *module, hibloom_status expected, const char *words)
+{
+    hibloom *filter = NULL;
+
+    module_start(module);
+    assert_status(hibloom_import(&filter, store, "seen", module->store, "theirs"), expected, store);
+    assert_null(filter);
+    if (strstr(hibloom_store_error(store), words) == NULL || strstr(hibloom_store_error(store), "theirs") == NULL)
+        fail_msg("\"%s\" has not \"%s\"", hibloom_store_error(store), words);
+    assert_int_equal(test_command(outside, "DBSIZE"), 0);
+    module_stop(module);
+}
+
+static const struct {
+    const char *answer;
+    hibloom_status status;
+    const char *words;
+} refusals[] = {
+    {"-ERR unknown command 'BF.SCANDUMP', with args beginning with: 'theirs' '0' \r\n", HIBLOOM_ENOTSUP,
+     "no BF.SCANDUMP"},
+    {"-ERR not found\r\n", HIBLOOM_ENOTFOUND, "no such filter of RedisBloom"},
+    {"-WRONGTYPE Operation against a key holding the wrong kind of value\r\n", HIBLOOM_EMISMATCH, "something else"},
+    {"-NOPERM this user has no permissions to run the 'bf.scandump' command\r\n", HIBLOOM_EDENIED, "permission"},
+    {"*2\r\n:1\r\n$2\r\nno\r\n", HIBLOOM_ECORRUPT, "header"},
+    {"*2\r\n:0\r\n$0\r\n\r\n", HIBLOOM_ECORRUPT, "header"},
+};
+
+static void what_the_server_refuses_is_told(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+        struct module module = {0};
+        module_answer(&module, refusals[i].answer);
+        assert_refused(&module, refusals[i].status, refusals[i].words);
+    }
+}
+
+static void an_answer_that_makes_no_sense_is_told(void **state)
+{
+    static const char *const answers[] = {
+        "+OK\r\n",
+        ":1\r\n",
+        "$-1\r\n",
+        "*0\r\n",
+        "*1\r\n:1\r\n",
+        "*2\r\n$1\r\n1\r\n$0\r\n\r\n",
+        "*2\r\n:1\r\n:2\r\n",
+        "*2\r\n:-1\r\n$0\r\n\r\n",
+        "*3\r\n:1\r\n$1\r\na\r\n$1\r\nb\r\n",
+    };
+    hibloom *filter = NULL;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+        struct module module = {0};
+        module_answer(&module, answers[i]);
+        module_start(&module);
+        assert_status(hibloom_import(&filter, store, "seen", module.store, "theirs"), HIBLOOM_EPROTO, store);
+        module_stop(&module);
+    }
+    assert_int_equal(test_command(outside, "DBSIZE"), 0);
+}
+
+static void a_filter_that_is_written_to_is_refused(void **state)
+{
+    struct module module = {0};
+    struct module_dump dump;
+
+    (void)state;
+    make_small(&dump);
+    const uint64_t next = module_answer_piece(&module, &dump, 0);
+    (void)module_answer_piece(&module, &dump, next);
+    module_dump_add(&dump, (const uint64_t[]){0, 1, 2, 3, 4, 5, 6, 7});
+    (void)module_answer_piece(&module, &dump, 0);
+    assert_refused(&module, HIBLOOM_EBUSY, "being written to");
+    module_dump_free(&dump);
+}
+
+/* It is gone, or another one has its name: shorter, longer, or with an iterator that does not go on. */
+static void a_filter_that_changes_half_way_is_refused(void **state)
+{
+    static const char *const seconds[] = {"-ERR not found\r\n",       "*2\r\n:0\r\n$0\r\n\r\n",
+                                          "*2\r\n:1\r\n$0\r\n\r\n",   "*2\r\n:3\r\n$1\r\na\r\n",
+                                          "*2\r\n:2\r\n$2\r\naa\r\n", "*2\r\n:9223372036854775807\r\n$1\r\na\r\n"};
+    struct module_dump dump;
+
+    (void)state;
+    make_small(&dump);
+    for (size_t i = 0; i < sizeof seconds / sizeof *seconds; i++) {
+        struct module module = {0};
+        (void)module_answer_piece(&module, &dump, 0);
+        module_answer(&module, seconds[i]);
+        assert_refused(&module, i == 0 ? HIBLOOM_ENOTFOUND : HIBLOOM_ECORRUPT, "");
+    }
+    struct module module = {0};
+    (void)module_answer_piece(&module, &dump, 0);
+    unsigned char *more = calloc(1, (size_t)dump.bytes + 1);
+    assert_non_null(more);
+    module_dump_answer(&module.answers[module.count++], dump.bytes + 2, more, (size_t)dump.bytes + 1, true);
+    assert_refused(&module, HIBLOOM_ECORRUPT, "length");
+    free(more);
+    module_dump_free(&dump);
+}
+
+static void a_name_that_is_taken_is_left_as_it_was(void **state)
+{
+    struct module module = {0};
+    hibloom *filter = test_open(store, "seen", "bits=1000 hashes=3"), *out = NULL;
+    struct module_dump dump;
+
+    (void)state;
+    make_small(&dump);
+    module_answer_all(&module, &dump);
+    module_start(&module);
+    assert_status(hibloom_import(&out, store, "seen", module.store, "theirs"), HIBLOOM_EMISMATCH, store);
+    assert_int_equal(test_command(outside, "DBSIZE"), 1);
+    test_command(outside, "SET bare x");
+    assert_status(hibloom_import(&out, store, "bare", module.store, "theirs"), HIBLOOM_EMISMATCH, store);
+    assert_int_equal(test_command(outside, "STRLEN bare"), 1);
+    assert_null(out);
+    hibloom_close(filter);
+    module_stop(&module);
+    module_dump_free(&dump);
+}
+
+/* What an import that is killed now would leave goes by itself. */
+static void assert_aside_expires(void)
+{
+    redisReply *keys = redisCommand(outside, "KEYS *");
+
+    assert_non_null(keys);
+    assert_int_equal(keys->elements, 1);
+    assert_non_null(strstr(keys->element[0]->str, "{seen}.import-"));
+    assert_in_range(test_command(outside, "TTL %s", keys->element[0]->str), 1, 3600);
+    freeReplyObject(keys);
+}
+
+/* Another process makes the name, which was free, while the connection to the module is lost and made anew. */
+static void make_name(redisContext *context, void *data)
+{
+    unsigned *connections = data;
+
+    (void)context;
+    if (++*connections != 2)
+        return;
+    assert_aside_expires();
+    hibloom_store *another = test_connect(redis_server_uri(server), NULL);
+    hibloom *filter = test_open(another, "seen", "bits=1000 hashes=3");
+    assert_ok(hibloom_add(filter, "theirs", 6, NULL), another);
+    hibloom_close(filter);
+    hibloom_store_free(another);
+}
+
+static void a_name_that_is_taken_meanwhile_is_left_as_it_was(void **state)
+{
+    unsigned connections = 0;
+    hibloom_connect_options options = HIBLOOM_CONNECT_OPTIONS_INIT;
+    struct module module = {.hangs_up = true, .options = &options};
+    struct module_dump dump;
+    hibloom *filter = NULL;
+    bool found = false;
+
+    (void)state;
+    options.retry_ms = 20000;
+    options.on_connect = make_name;
+    options.data = &connections;
+    make_small(&dump);
+    const uint64_t next = module_answer_piece(&module, &dump, 0);
+    (void)module_answer_piece(&module, &dump, next);
+    module_start(&module);
+    assert_status(hibloom_import(&filter, store, "seen", module.store, "theirs"), HIBLOOM_EMISMATCH, store);
+    assert_non_null(strstr(hibloom_store_error(store), "is there already"));
+    assert_int_equal(connections, 2);
+    assert_null(filter);
+    assert_int_equal(test_command(outside, "DBSIZE"), 1);
+    assert_ok(hibloom_open(&filter, store, "seen", NULL), store);
+    assert_ok(hibloom_contains(filter, "theirs", 6, &found), store);
+    assert_true(found);
+    hibloom_close(filter);
+    module_stop(&module);
+    module_dump_free(&dump);
+}
+
+/* A server that is stock refuses for itself, and its pipe has nothing left in it. */
+static void a_stock_server_is_told_so_and_goes_on(void **state)
+{
+    hibloom *filter = NULL;
+
+    (void)state;
+    assert_status(hibloom_import(&filter, store, "seen", store, "theirs"), HIBLOOM_ENOTSUP, store);
+    assert_non_null(strstr(hibloom_store_error(store), "the module is loaded"));
+    filter = test_open(store, "goes on", "bits=1000 hashes=3");
+    assert_ok(hibloom_add(filter, "a", 1, NULL), store);
+    hibloom_close(filter);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_filter_of_the_module_is_taken_over, empty),
+        cmocka_unit_test_setup(pieces_of_16_mb_are_taken_over, empty),
+        cmocka_unit_test_setup(what_the_server_refuses_is_told, empty),
+        cmocka_unit_test_setup(an_answer_that_makes_no_sense_is_told, empty),
+        cmocka_unit_test_setup(a_filter_that_is_written_to_is_refused, empty),
+        cmocka_unit_test_setup(a_filter_that_changes_half_way_is_refused, empty),
+        cmocka_unit_test_setup(a_name_that_is_taken_is_left_as_it_was, empty),
+        cmocka_unit_test_setup(a_name_that_is_taken_meanwhile_is_left_as_it_was, empty),
+        cmocka_unit_test_setup(a_stock_server_is_told_so_and_goes_on, empty),
+    };
+
+    return cmocka_run_group_tests_name("import", tests, set_up, tear_down);
+}

@@ -1,0 +1,348 @@
+/* hibloom_list: which filters are on a server, among whatever else is there. */
+#include "base/glob.h"
+#include "support/scripted_server.h"
+#include "support/served.h"
+#include "support/test.h"
+
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Each test finds the server empty. */
+static int empty(void **state)
+{
+    freeReplyObject(redis_server_must(server, "FLUSHALL"));
+    return 0;
+}
+
+/* ---- What was named ----------------------------------------------------------------- */
+
+enum { NAMES = 3000 };
+
+struct named {
+    size_t n;
+    char names[NAMES][HIBLOOM_NAME_MAX + 1];
+};
+
+static bool take(const char *name, void *data)
+{
+    struct named *named = data;
+
+    assert_in_range(named->n, 0, NAMES - 1);
+    strcpy(named->names[named->n++], name);
+    return true;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+/* Sorted, each once. */
+static const struct named *list(hibloom_store *store, const char *pattern)
+{
+    static struct named named;
+    size_t n = 0;
+
+    named.n = 0;
+    assert_ok(hibloom_list(store, pattern, take, &named), store);
+    qsort(named.names, named.n, sizeof named.names[0], by_name);
+    for (size_t i = 0; i < named.n; i++)
+        if (n == 0 || strcmp(named.names[i], named.names[n - 1]) != 0)
+            memmove(named.names[n++], named.names[i], sizeof named.names[0]);
+    named.n = n;
+    return &named;
+}
+
+static void assert_listed(hibloom_store *store, const char *pattern, const char *expected)
+{
+    const struct named *named = list(store, pattern);
+    char all[1024] = "";
+
+    for (size_t i = 0; i < named->n; i++)
+        snprintf(all + strlen(all), sizeof all - strlen(all), i > 0 ? " %s" : "%s", named->names[i]);
+    assert_string_equal(all, expected);
+}
+
+static void make(hibloom_store *store, const char *name, const char *text)
+{
+    hibloom_close(test_open(store, name, text));
+}
+
+static void make_all_kinds(hibloom_store *store)
+{
+    make(store, "one", "bits=1000 hashes=3");
+    make(store, "parts", "bits=1000 hashes=3 layout=partitioned");
+    make(store, "segments", "bits=1000 hashes=3 segments=5");
+    make(store, "a:0", "bits=1000 hashes=3");          /* of one key, though it is called as a root is */
+    make(store, "b:0", "bits=64 hashes=2 segments=2"); /* its root is b:0:0 */
+    make(store, "x[1]", "bits=1000 hashes=3");
+}
+
+/* ---- One server ---------------------------------------------------------------------- */
+
+static void filters_of_all_kinds_are_named_and_nothing_else(void **state)
+{
+    hibloom_store *store = test_connect(redis_server_uri(server), NULL);
+    redisContext *outside = redis_server_connect(server);
+    hibloom *bare = test_attach(store, "bare", "bits=1000 hashes=3");
+
+    make_all_kinds(store);
+    assert_ok(hibloom_add(bare, "x", 1, NULL), store);
+    hibloom_close(bare);
+    test_command(outside, "SET text hibloom1");
+    test_command(outside, "LPUSH list hibloom1");
+    test_command(outside, "SET %b x", "zero\0byte", (size_t)9);
+    test_command(outside, "COPY one %b", "cut\0byte", (size_t)8); /* no name can be this */
+    test_command(outside, "COPY parts:1 lonely:1");               /* a key of a filter that is gone */
+    test_command(outside, "COPY segments:0 removing:0");          /* a root that is going */
+    test_command(outside, "SETRANGE removing:0 %lld x", test_command(outside, "STRLEN removing:0") - 92 + 37);
+    assert_listed(store, NULL, "a:0 b:0 one parts segments x[1]");
+    assert_listed(store, "*", "a:0 b:0 one parts segments x[1]");
+    assert_listed(store, "one", "one");
+    assert_listed(store, "segments", "segments");
+    assert_listed(store, "segments:0", ""); /* that is a key, no name */
+    assert_listed(store, "?:0", "a:0 b:0");
+    assert_listed(store, "[op]*", "one parts");
+    assert_listed(store, "x\\[1]", "x[1]");
+    assert_listed(store, "none", "");
+    redisFree(outside);
+    hibloom_store_free(store);
+}
+
+static void patterns_are_those_of_redis(void **state)
+{
+    static const char letters[] = "ab-]^[*?\\";
+    struct test_random random = test_random_new();
+    redisContext *outside = redis_server_connect(server);
+    char name[8] = "", pattern[8];
+    unsigned found = 0;
+
+    for (int round = 0; round < (test_is_slow() ? 500 : 5000); round++) {
+        const size_t len = 1 + test_random_below(&random, 5), pattern_len = 1 + test_random_below(&random, 6);
+        for (size_t i = 0; i <= len; i++)
+            name[i] = i < len ? letters[test_random_below(&random, 4)] : '\0';
+        for (size_t i = 0; i <= pattern_len; i++)
+            pattern[i] = i < pattern_len ? letters[test_random_below(&random, sizeof letters - 1)] : '\0';
+        freeReplyObject(redisCommand(outside, "FLUSHALL"));
+        freeReplyObject(redisCommand(outside, "SET %s x", name));
+        redisReply *reply = redisCommand(outside, "KEYS %s", pattern);
+        assert_non_null(reply);
+        const bool expected = reply->elements == 1;
+        freeReplyObject(reply);
+        if (glob_matches(pattern, name) != expected)
+            fail_msg("'%s' and '%s': Redis says %d", pattern, name, expected);
+        found += expected;
+    }
+    assert_in_range(found, 20, 5000);
+    redisFree(outside);
+}
+
+/* A thousand names of the greatest length do not fit one answer of so many keys. */
+static void long_names_and_many_keys_are_all_seen(void **state)
+{
+    enum { LONG = 600 };
+    hibloom_store *store = test_connect(redis_server_uri(server), NULL);
+    redisContext *outside = redis_server_connect(server);
+    char name[HIBLOOM_NAME_MAX + 1];
+
+    for (int i = 0; i < LONG; i++) {
+        memset(name, 'n', HIBLOOM_NAME_MAX);
+        snprintf(name + HIBLOOM_NAME_MAX - 4, 5, "%04d", i);
+        make(store, name, i % 2 == 0 ? "bits=64 hashes=1" : "bits=64 hashes=1 segments=2");
+    }
+    assert_int_equal(list(store, NULL)->n, LONG);
+    test_command(outside, "EVAL %s 0", "for i = 1, 20000 do redis.call('SET', 'other' .. i, i) end return 1");
+    assert_int_equal(list(store, NULL)->n, LONG);
+    assert_int_equal(list(store, "nn*")->n, LONG);
+    assert_int_equal(list(store, "o*")->n, 0);
+    redisFree(outside);
+    hibloom_store_free(store);
+}
+
+struct churn {
+    redisContext *redis;
+    hibloom_store *store;
+    unsigned n;
+    char seen[300];
+};
+
+/* Between two steps of the listing the server's table grows and shrinks. */
+static bool churn(const char *name, void *data)
+{
+    struct churn *churn = data;
+    int i;
+
+    if (sscanf(name, "stay%d", &i) == 1)
+        churn->seen[i] = 1;
+    test_command(churn->redis, "EVAL %s 0",
+                 churn->n++ % 2 == 0 ? "for i = 1, 2000 do redis.call('SET', 'o' .. i, i) end return 1"
+                                     : "for i = 1, 2000 do redis.call('UNLINK', 'o' .. i) end return 1");
+    hibloom *filter = NULL; /* the store is free for other calls */
+    assert_ok(hibloom_open(&filter, churn->store, name, NULL), churn->store);
+    hibloom_close(filter);
+    return true;
+}
+
+static void what_stays_is_named_while_others_come_and_go(void **state)
+{
+    struct churn data = {.redis = redis_server_connect(server), .store = test_connect(redis_server_uri(server), NULL)};
+
+    for (int i = 0; i < (int)sizeof data.seen; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "stay%d", i);
+        make(data.store, name, "bits=64 hashes=1");
+    }
+    assert_ok(hibloom_list(data.store, NULL, churn, &data), data.store);
+    for (size_t i = 0; i < sizeof data.seen; i++)
+        assert_true(data.seen[i]);
+    redisFree(data.redis);
+    hibloom_store_free(data.store);
+}
+
+static bool stop_at_second(const char *name, void *data)
+{
+    return ++*(int *)data < 2;
+}
+
+static void who_has_enough_is_told_no_more(void **state)
+{
+    hibloom_store *store = test_connect(redis_server_uri(server), NULL);
+    int n = 0;
+
+    make_all_kinds(store);
+    assert_ok(hibloom_list(store, NULL, stop_at_second, &n), store);
+    assert_int_equal(n, 2);
+    hibloom_store_free(store);
+}
+
+/* ---- Failures ---------------------------------------------------------------------------- */
+
+static bool restart(const char *name, void *data)
+{
+    if (!*(bool *)data)
+        redis_server_restart(server);
+    *(bool *)data = true;
+    return true;
+}
+
+/* A cursor of the run before would leave out keys. */
+static void a_restart_half_way_is_said(void **state)
+{
+    const hibloom_connect_options options = {.size = sizeof options, .retry_ms = 10000, .accept_restarts = true};
+    hibloom_store *store = test_connect(redis_server_uri(server), &options);
+    redisContext *outside = redis_server_connect(server);
+    bool restarted = false;
+
+    test_command(outside, "EVAL %s 0", "for i = 1, 2000 do redis.call('SET', 'other' .. i, i) end return 1");
+    redisFree(outside);
+    for (int i = 0; i < 20; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "filter%d", i);
+        make(store, name, "bits=64 hashes=1");
+    }
+    assert_status(hibloom_list(store, NULL, restart, &restarted), HIBLOOM_EUNAVAILABLE, store);
+    assert_non_null(strstr(hibloom_store_error(store), "list again"));
+    assert_listed(store, NULL, ""); /* and works once more: the server came back empty */
+    hibloom_store_free(store);
+}
+
+static void a_user_is_told_of_what_it_may_read(void **state)
+{
+    hibloom_store *store = test_connect(redis_server_uri(server), NULL);
+    redisContext *outside = redis_server_connect(server);
+
+    make_all_kinds(store);
+    hibloom_store_free(store);
+    test_command(outside, "ACL SETUSER lister on >p ~one ~parts:* +scan +getrange");
+    test_command(outside, "ACL SETUSER reader on >p ~one +getrange");
+    redisContext *own = redisConnectUnix(redis_server_socket(server));
+    test_command(own, "AUTH lister p");
+    assert_ok(hibloom_borrow(&store, own), store);
+    assert_listed(store, NULL, "one parts");
+    test_command(own, "AUTH reader p");
+    struct named *none = calloc(1, sizeof *none);
+    assert_non_null(none);
+    assert_status(hibloom_list(store, NULL, take, none), HIBLOOM_EDENIED, store);
+    assert_non_null(strstr(hibloom_store_error(store), "SCAN"));
+    free(none);
+    hibloom_store_free(store);
+    redisFree(own);
+    redisFree(outside);
+}
+
+/* ---- Nonsense ------------------------------------------------------------------------------ */
+
+static void assert_nonsense(const struct script_step *script)
+{
+    struct scripted_server *scripted = scripted_server_start(script);
+    hibloom_store *store;
+    struct named *named = calloc(1, sizeof *named);
+
+    assert_non_null(named);
+    assert_ok(hibloom_connect(&store, scripted_server_uri(scripted), NULL), store);
+    assert_status(hibloom_list(store, NULL, take, named), HIBLOOM_EPROTO, store);
+    assert_int_equal(named->n, 0);
+    free(named);
+    hibloom_store_free(store);
+    scripted_server_stop(scripted);
+}
+
+static void nonsense_is_refused(void **state)
+{
+    static const struct script_step no_array[] = {SCRIPT_WELCOME, SCRIPT_READ(1), SCRIPT_SEND("+OK\r\n"), SCRIPT_END};
+    static const struct script_step empty_array[] = {SCRIPT_WELCOME, SCRIPT_READ(1), SCRIPT_SEND("*0\r\n"), SCRIPT_END};
+    static const struct script_step no_cursor[] = {SCRIPT_WELCOME, SCRIPT_READ(1),
+                                                   SCRIPT_SEND("*2\r\n$1\r\nx\r\n*0\r\n"), SCRIPT_END};
+    static const struct script_step long_cursor[] = {
+        SCRIPT_WELCOME, SCRIPT_READ(1), SCRIPT_SEND("*2\r\n$21\r\n000000000000000000001\r\n*0\r\n"), SCRIPT_END};
+    static const struct script_step trailer[] = {
+        SCRIPT_WELCOME, SCRIPT_READ(1),        SCRIPT_SEND("*2\r\n$1\r\n0\r\n*1\r\n$1\r\na\r\n"),
+        SCRIPT_READ(1), SCRIPT_SEND(":1\r\n"), SCRIPT_END};
+
+    assert_nonsense(no_array);
+    assert_nonsense(empty_array);
+    assert_nonsense(no_cursor);
+    assert_nonsense(long_cursor);
+    assert_nonsense(trailer);
+}
+
+/* ---- In memory -------------------------------------------------------------------------------- */
+
+static bool drop(const char *name, void *data)
+{
+    assert_ok(hibloom_delete(data, name), data);
+    return true;
+}
+
+static void a_memory_store_lists_as_a_server_does(void **state)
+{
+    hibloom_store *store;
+
+    assert_ok(hibloom_memory(&store), store);
+    make_all_kinds(store);
+    hibloom_close(test_attach(store, "bare", "bits=1000 hashes=3"));
+    assert_listed(store, NULL, "a:0 b:0 one parts segments x[1]");
+    assert_listed(store, "?:0", "a:0 b:0");
+    assert_ok(hibloom_list(store, "?:0", drop, store), store); /* while it is told of them */
+    assert_listed(store, NULL, "one parts segments x[1]");
+    hibloom_store_free(store);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(filters_of_all_kinds_are_named_and_nothing_else, empty),
+        cmocka_unit_test_setup(patterns_are_those_of_redis, empty),
+        cmocka_unit_test_setup(long_names_and_many_keys_are_all_seen, empty),
+        cmocka_unit_test_setup(what_stays_is_named_while_others_come_and_go, empty),
+        cmocka_unit_test_setup(who_has_enough_is_told_no_more, empty),
+        cmocka_unit_test_setup(a_restart_half_way_is_said, empty),
+        cmocka_unit_test_setup(a_user_is_told_of_what_it_may_read, empty),
+        cmocka_unit_test(nonsense_is_refused),
+        cmocka_unit_test(a_memory_store_lists_as_a_server_does),
+    };
+
+    return cmocka_run_group_tests_name("redis: list", tests, served_set_up, served_tear_down);
+}

@@ -1,0 +1,12 @@
+/* The lines of ACL SETUSER that README gives, for a filter called "seen": what a user may
+ * do who reads, adds, merges, or makes and removes filters. */
+#ifndef HIBLOOM_TEST_ACL_LINES_H
+#define HIBLOOM_TEST_ACL_LINES_H
+
+#define KEYS "~seen ~seen:*"
+#define READING KEYS " +getrange +strlen +pttl +bitcount +getbit +bitfield_ro"
+#define ADDING READING " +setbit +bitfield +eval"
+#define MERGING ADDING " ~{seen}?? ~{seen:*}?? +bitpos +setrange +get +set +bitop (+unlink ~{seen}?\? ~{seen:*}?\?)"
+#define MAKING KEYS " +eval +getrange +strlen +pttl +bitcount +time +setrange +pexpire +persist +unlink"
+
+#endif

@@ -1,0 +1,434 @@
+/* presets.c: the presets of other libraries against what those libraries did.
+ *
+ * tests/data/other-filters.tsv has, for some specs and items, the key and the offsets
+ * that each library wrote, taken down while its own code ran (docs/presets.md). */
+#include "support/test.h"
+
+#include "hash/hash.h"
+#include "hash/kryo5.h"
+#include "spec/spec.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+#define LONGEST 4096
+
+struct row {
+    char *library, *spec, *item, *key, *offsets;
+};
+
+/* ---- A row's spec as ours: a preset whose {name} is the row's name=value ---- */
+
+static const struct {
+    const char *library, *preset;
+} presets[] = {
+    {"pyreBloom", "pyrebloom capacity={cap} error={err}"},
+    {"scrapy-redis-bloomfilter", "scrapy-redis bits={bit} hashes={hashes} chars={chars}"},
+    {"go-zero", "go-zero bits={bits}"},
+    {"rueidisprob", "rueidis capacity={n} error={p}"},
+    {"rueidisprob-counting", "rueidis capacity={n} error={p}"}, /* they have the same positions */
+    {"rueidisprob-sliding", "rueidis capacity={n} error={p}"},
+    {"redisson", "redisson capacity={n} error={p} codec={codec}"},
+    {"bloomfilter-rb", "bloomfilter-rb bits={size} hashes={hashes} seeds={seed}"},
+    {"redis-bloomfilter-ruby", "taganaka capacity={n} error={p}"},
+    {"orestes", "orestes capacity={n} error={p} index={hash}"},
+    {"redisbloom", "redisbloom capacity={cap} error={err}{scaling}"},
+    {"redisbloom-rawbytes", "redisbloom capacity={cap} error={err}{scaling}"},
+};
+
+/* Programs that have no preset. */
+static const char *const others[] = {"bloom-redis(npm)", "bloomfilter-redis(npm)", "redis-bloomfilter-lua"};
+
+static const char *preset_of(const char *library)
+{
+    for (size_t i = 0; i < COUNT(presets); i++)
+        if (strcmp(presets[i].library, library) == 0)
+            return presets[i].preset;
+    for (size_t i = 0; i < COUNT(others); i++)
+        if (strcmp(others[i], library) == 0)
+            return NULL;
+    fail_msg("%s: no such library is known", library);
+    return NULL;
+}
+
+/* The value of a name in "cap=1000,err=0.01,scaling,m=11072"; false: it is not there. */
+static bool value_in(const char *spec, const char *name, char value[64])
+{
+    const size_t len = strlen(name);
+
+    for (const char *at = spec, *next; at != NULL; at = next) {
+        const size_t end = strcspn(at, ",");
+        next = at[end] == ',' ? at + end + 1 : NULL;
+        if (strncmp(at, name, len) != 0 || (at[len] != '=' && len != end))
+            continue;
+        const char *from = at[len] == '=' ? at + len + 1 : at + len;
+        assert_true((size_t)(at + end - from) < 64);
+        snprintf(value, 64, "%.*s", (int)(at + end - from), from);
+        return true;
+    }
+    return false;
+}
+
+static void take_value(const char *spec, const char *name, char value[64])
+{
+    const bool there = value_in(spec, name, value);
+
+    if (strcmp(name, "scaling") == 0) {
+        strcpy(value, there ? " growth=2" : "");
+        return;
+    }
+    assert_true(there);
+    if (strcmp(name, "bit") == 0)
+        snprintf(value, 64, "%llu", 1ull << atoi(value));
+    else if (strcmp(name, "hash") == 0)
+        strcpy(value, strcmp(value, "Murmur3") == 0 ? "murmur3" : "kirsch-mitzenmacher");
+    else if (strncmp(value, "kryoint", 7) == 0 || strncmp(value, "kryolong", 8) == 0)
+        strcpy(value, "bytes"); /* and the item as that codec has it */
+}
+
+static hibloom_spec spec_of(const struct row *row)
+{
+    char text[256] = "", name[32], value[64], words[256];
+    hibloom_spec spec;
+
+    for (const char *at = preset_of(row->library); *at != '\0';) {
+        if (*at != '{') {
+            strncat(text, at++, 1);
+            continue;
+        }
+        const size_t len = strcspn(at, "}") - 1;
+        snprintf(name, sizeof name, "%.*s", (int)len, at + 1);
+        take_value(row->spec, name, value);
+        strcat(text, value);
+        at += len + 2;
+    }
+    if (hibloom_spec_parse(&spec, text) != HIBLOOM_OK)
+        fail_msg("%s: %s", text, hibloom_spec_error(text, words, sizeof words));
+    if (value_in(row->spec, "m", value))
+        assert_int_equal(spec.bits, strtoull(value, NULL, 10));
+    if (value_in(row->spec, "k", value))
+        assert_int_equal(spec.hashes, strtoul(value, NULL, 10));
+    return spec;
+}
+
+/* ---- A row's item ---- */
+
+static size_t bytes_of_hex(const char *hex, unsigned char *out)
+{
+    size_t len = 0;
+    unsigned byte;
+
+    for (; *hex != '-' && sscanf(hex, "%2x", &byte) == 1; hex += 2) {
+        assert_true(len < LONGEST);
+        out[len++] = (unsigned char)byte;
+    }
+    return len;
+}
+
+/* Kryo's Long and Integer of a decimal item: a class number, then a varint whose lowest bit is the sign. */
+static size_t kryo_number(unsigned char *item, size_t len, unsigned char class)
+{
+    char digits[32];
+
+    snprintf(digits, sizeof digits, "%.*s", (int)len, (const char *)item);
+    unsigned long long zigzag = strtoull(digits, NULL, 10) << 1;
+    item[0] = class;
+    for (len = 1; zigzag > 0x7f; zigzag >>= 7)
+        item[len++] = (unsigned char)(zigzag | 0x80);
+    item[len++] = (unsigned char)zigzag;
+    return len;
+}
+
+static size_t item_of(const struct row *row, unsigned char item[LONGEST])
+{
+    const size_t len = bytes_of_hex(row->item, item);
+
+    if (strstr(row->spec, "codec=kryolong") != NULL)
+        return kryo_number(item, len, 9);
+    return strstr(row->spec, "codec=kryoint") != NULL ? kryo_number(item, len, 2) : len;
+}
+
+/* ---- All rows ---- */
+
+static void check_row(const struct row *row)
+{
+    const hibloom_spec spec = spec_of(row);
+    const bool lowest_first = strcmp(row->library, "redisbloom") == 0; /* not yet as Redis counts */
+    const uint32_t key = spec_keys(&spec) > 1 ? (uint32_t)atoi(strrchr(row->key, '.') + 1) : 0;
+    hibloom_position at[HIBLOOM_HASHES_MAX];
+    unsigned char item[LONGEST];
+    char ours[4096] = "";
+    size_t used = 0;
+
+    assert_int_equal(hibloom_positions(&spec, item, item_of(row, item), at), HIBLOOM_OK);
+    for (uint32_t i = 0; i < spec.hashes; i++)
+        if (at[i].key == key)
+            used += (size_t)snprintf(ours + used, sizeof ours - used, used > 0 ? ",%llu" : "%llu",
+                                     (unsigned long long)(lowest_first ? at[i].bit ^ 7 : at[i].bit));
+    if (strcmp(ours, row->offsets) != 0)
+        fail_msg("%s %s %s\nours   %s\ntheirs %s", row->library, row->spec, row->item, ours, row->offsets);
+}
+
+static void each_preset_gives_the_positions_of_its_library(void **state)
+{
+    FILE *file = fopen("tests/data/other-filters.tsv", "r");
+    size_t checked = 0, passed_over = 0, room = 0;
+    char *line = NULL;
+
+    (void)state;
+    assert_non_null(file);
+    while (getline(&line, &room, file) > 0) {
+        char *rest = line;
+        struct row row;
+        if (line[0] == '#')
+            continue;
+        line[strcspn(line, "\n")] = '\0';
+        row.library = strsep(&rest, "\t");
+        row.spec = strsep(&rest, "\t");
+        row.item = strsep(&rest, "\t");
+        row.key = strsep(&rest, "\t");
+        row.offsets = strsep(&rest, "\t");
+        assert_non_null(row.offsets);
+        if (preset_of(row.library) == NULL) {
+            passed_over++;
+        } else {
+            check_row(&row);
+            checked++;
+        }
+    }
+    free(line);
+    fclose(file);
+    assert_int_equal(checked, 471);
+    assert_int_equal(passed_over, 90);
+}
+
+/* ---- Texts ---- */
+
+static const struct {
+    const char *preset, *canonical;
+} canonical[] = {
+    {"pyrebloom capacity=1000 error=0.01",
+     "hash=pyrebloom layout=classic bits=9585 hashes=7 "
+     "seeds=314159265,1811288460,2039979899,1706036894,4188054885,307926912,249930975 keys=pyrebloom capacity=1000 "
+     "error=0.01"},
+    {"scrapy-redis bits=1073741824 hashes=3",
+     "hash=scrapy-redis layout=classic bits=1073741824 hashes=3 seeds=1,2,3 codec=string"},
+    {"scrapy-redis bits=1024 hashes=2 chars=latin1", "hash=scrapy-redis layout=classic bits=1024 hashes=2 seeds=1,2"},
+    {"go-zero bits=1024", "hash=go-zero layout=classic bits=1024 hashes=14"},
+    {"rueidis capacity=1000 error=0.01",
+     "hash=rueidis layout=classic bits=9586 hashes=7 keys=rueidis capacity=1000 error=0.01"},
+    {"redisson", "hash=redisson layout=classic codec=kryo5 keys=redisson"},
+    {"redisson codec=bytes", "hash=redisson layout=classic keys=redisson"},
+    {"redisson capacity=1000 error=0.01 codec=string",
+     "hash=redisson layout=classic bits=9585 hashes=7 codec=string keys=redisson capacity=1000 error=0.01"},
+    {"bloomfilter-rb bits=100 hashes=4 seeds=4294967292",
+     "hash=bloomfilter-rb layout=classic bits=100 hashes=4 seeds=4294967292,4294967293,4294967294,4294967295"},
+    {"taganaka capacity=1000 error=0.01", "hash=taganaka layout=classic bits=9585 hashes=6 capacity=1000 error=0.01"},
+    {"orestes capacity=1000 error=0.01 index=murmur3",
+     "hash=orestes-murmur3 layout=classic bits=9586 hashes=7 keys=orestes capacity=1000 error=0.01"},
+    {"redisbloom capacity=1000 error=0.01 growth=2",
+     "hash=redisbloom layout=classic bits=11072 hashes=8 capacity=1000 error=0.01"},
+    /* an error above 0.25 is taken for 0.25, and one item takes 64 bits */
+    {"redisbloom capacity=1 error=0.5", "hash=redisbloom layout=classic bits=64 hashes=3 capacity=1 error=0.5"},
+};
+
+static void each_preset_has_one_canonical_text(void **state)
+{
+    char text[HIBLOOM_SPEC_TEXT_SIZE];
+    hibloom_spec spec;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(canonical); i++) {
+        assert_ok(hibloom_spec_parse(&spec, canonical[i].preset), NULL);
+        assert_ok(hibloom_spec_format(&spec, text, sizeof text), NULL);
+        assert_string_equal(text, canonical[i].canonical);
+        assert_ok(hibloom_spec_parse(&spec, text), NULL);
+        assert_ok(hibloom_spec_format(&spec, text, sizeof text), NULL);
+        assert_string_equal(text, canonical[i].canonical);
+    }
+}
+
+/* What takes its size from a config has no positions before that. */
+static void a_spec_without_a_size_is_good_for_attaching_alone(void **state)
+{
+    const hibloom_spec unsized[] = {{.hash = HIBLOOM_HASH_REDISSON}, {.keys = HIBLOOM_KEYS_RUEIDIS}};
+    hibloom_position positions[HIBLOOM_HASHES_MAX];
+    char text[HIBLOOM_SPEC_TEXT_SIZE];
+    hibloom_rates rates;
+    hibloom_spec spec;
+
+    (void)state;
+    assert_ok(hibloom_spec_parse(&spec, "redisson"), NULL);
+    assert_int_equal(hibloom_positions(&spec, "x", 1, positions), HIBLOOM_EINVAL);
+    assert_int_equal(hibloom_spec_rates(&spec, HIBLOOM_COMMANDS_SETBIT, &rates), HIBLOOM_EINVAL);
+    spec.hashes = 1;
+    assert_int_equal(hibloom_spec_format(&spec, text, sizeof text), HIBLOOM_EINVAL);
+    for (size_t i = 0; i < COUNT(unsized); i++)
+        assert_int_equal(hibloom_spec_format(&unsized[i], text, sizeof text), HIBLOOM_EINVAL);
+}
+
+/* ---- Traps ---- */
+
+/* Bit 2^32 - 1 begins the second key, not bit 2^32. */
+static void a_key_of_pyrebloom_has_a_bit_less_than_2_to_32(void **state)
+{
+    hibloom_position at[HIBLOOM_HASHES_MAX];
+    uint64_t highest = 0;
+    hibloom_spec spec;
+
+    (void)state;
+    assert_ok(hibloom_spec_parse(&spec, "pyrebloom capacity=800000000 error=0.01"), NULL);
+    assert_int_equal(spec_keys(&spec), 2);
+    assert_int_equal(spec_all_bits(&spec), spec.bits);
+    const hibloom_spec one = {.bits = spec.bits, .hashes = spec.hashes, .hash = spec.hash, .segments = 1};
+    for (uint32_t item = 0; item < 10000; item++) {
+        hibloom_spec plain = one;
+        hibloom_position in_one[HIBLOOM_HASHES_MAX];
+        memcpy(plain.seeds, spec.seeds, sizeof plain.seeds);
+        assert_ok(hibloom_positions(&spec, &item, sizeof item, at), NULL);
+        assert_ok(hibloom_positions(&plain, &item, sizeof item, in_one), NULL);
+        for (uint32_t i = 0; i < spec.hashes; i++) {
+            assert_int_equal(at[i].key * UINT64_C(4294967295) + at[i].bit, in_one[i].bit);
+            highest = at[i].bit > highest ? at[i].bit : highest;
+        }
+    }
+    assert_in_range(highest, UINT64_C(4294000000), UINT64_C(4294967294));
+    assert_ok(hibloom_spec_parse(&spec, "pyrebloom capacity=448000000 error=0.01"), NULL);
+    assert_int_equal(spec_keys(&spec), 1);
+}
+
+static void assert_kryo5(const char *text, const char *head, size_t head_len, const char *rest)
+{
+    unsigned char whole[512], by_bytes[512];
+    struct kryo5 kryo5;
+    size_t len, n = 0;
+
+    kryo5_begin(&kryo5, text, strlen(text));
+    len = kryo5_read(&kryo5, whole, sizeof whole);
+    assert_int_equal(len, head_len + strlen(rest));
+    assert_memory_equal(whole, head, head_len);
+    assert_memory_equal(whole + head_len, rest, strlen(rest));
+    kryo5_begin(&kryo5, text, strlen(text));
+    while (kryo5_read(&kryo5, by_bytes + n, 1) == 1)
+        n++;
+    assert_int_equal(n, len);
+    assert_memory_equal(by_bytes, whole, len);
+}
+
+/* The short form marks its last character; it has 2 to 32 of them, all ASCII. */
+static void kryo5_has_two_forms_of_a_string(void **state)
+{
+    char text[65];
+
+    (void)state;
+    assert_kryo5("", "\x03\x81", 2, "");
+    assert_kryo5("a", "\x03\x82", 2, "a");
+    assert_kryo5("hello", "\x03", 1, "hell\xef");
+    memset(text, 'b', sizeof text);
+    text[32] = '\0';
+    assert_kryo5(text, "\x03", 1, "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb\xe2");
+    text[32] = 'b';
+    text[33] = '\0';
+    assert_kryo5(text, "\x03\xa2", 2, text);
+    text[33] = 'b';
+    text[63] = '\0';
+    assert_kryo5(text, "\x03\xc0\x01", 3, text);
+    assert_kryo5("h\xc3\xa9llo", "\x03\x86", 2, "h\xc3\xa9llo");
+    assert_kryo5("\xf0\x9f\x99\x82", "\x03\x83", 2, "\xed\xa0\xbd\xed\xb9\x82");
+}
+
+/* Where the hash's top bit is set, an unmasked value would be negative in Java. */
+static void redisson_masks_the_sign_and_steps_by_both_halves(void **state)
+{
+    const uint64_t values[2] = {UINT64_C(0x8000000000000005), 7};
+    struct hasher hasher = {.bits = 1000, .hashes = 4};
+    uint64_t out[4];
+
+    (void)state;
+    hasher_set(&hasher, hash_by_id(HIBLOOM_HASH_REDISSON), HIBLOOM_CODEC_BYTES, false);
+    (void)hasher.rule->indexes(values, &hasher, out);
+    assert_int_equal(out[0], 5);
+    assert_int_equal(out[1], 12);
+    assert_int_equal(out[2], 17); /* the top bit once more, and gone */
+    assert_int_equal(out[3], 24);
+}
+
+static void scrapy_counts_characters_not_bytes(void **state)
+{
+    hibloom_position points[4], bytes[4];
+    hibloom_spec spec;
+
+    (void)state;
+    assert_ok(hibloom_spec_parse(&spec, "scrapy-redis bits=1048576 hashes=4"), NULL);
+    assert_ok(hibloom_positions(&spec, "\xc3\xa9", 2, points), NULL);
+    assert_int_equal(points[0].bit, 0xe9);
+    assert_int_equal(points[1].bit, 0xe9);
+    assert_ok(hibloom_positions(&spec, NULL, 0, points), NULL);
+    assert_int_equal(points[3].bit, 0);
+    assert_ok(hibloom_spec_parse(&spec, "scrapy-redis bits=1048576 hashes=4 chars=latin1"), NULL);
+    assert_ok(hibloom_positions(&spec, "\xc3\xa9", 2, bytes), NULL);
+    assert_int_equal(bytes[0].bit, 0xc3 + 0xa9);
+    assert_int_equal(bytes[1].bit, 2 * 0xc3 + 0xa9);
+}
+
+static void a_codec_of_texts_takes_utf_8_only(void **state)
+{
+    static const char *const good[] = {"",
+                                       "a",
+                                       "\x7f",
+                                       "\xc2\x80",
+                                       "\xdf\xbf",
+                                       "\xe0\xa0\x80",
+                                       "\xed\x9f\xbf",
+                                       "\xee\x80\x80",
+                                       "\xef\xbf\xbf",
+                                       "\xf0\x90\x80\x80",
+                                       "\xf4\x8f\xbf\xbf"};
+    static const char *const bad[] = {"\x80",
+                                      "\xc0\x80",
+                                      "\xc1\xbf",
+                                      "\xc3",
+                                      "\xc3(",
+                                      "\xe0\x9f\xbf",
+                                      "\xe2\x82",
+                                      "\xed\xa0\x80",
+                                      "\xf0\x8f\xbf\xbf",
+                                      "\xf0\x9f\x99",
+                                      "\xf4\x90\x80\x80",
+                                      "\xf5\x80\x80\x80",
+                                      "\xff",
+                                      "a\xe9"};
+    static const char *const presets_of_texts[] = {"redisson capacity=1000 error=0.01",
+                                                   "redisson capacity=1000 error=0.01 codec=string",
+                                                   "scrapy-redis bits=1024 hashes=4"};
+    hibloom_position at[HIBLOOM_HASHES_MAX];
+    hibloom_spec spec;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(presets_of_texts); i++) {
+        assert_ok(hibloom_spec_parse(&spec, presets_of_texts[i]), NULL);
+        for (size_t g = 0; g < COUNT(good); g++)
+            assert_int_equal(hibloom_positions(&spec, good[g], strlen(good[g]), at), HIBLOOM_OK);
+        for (size_t b = 0; b < COUNT(bad); b++)
+            assert_int_equal(hibloom_positions(&spec, bad[b], strlen(bad[b]), at), HIBLOOM_EINVAL);
+        assert_int_equal(hibloom_positions(&spec, "\xc3\xa9", 1, at), HIBLOOM_EINVAL); /* cut by its length */
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_preset_gives_the_positions_of_its_library),
+        cmocka_unit_test(each_preset_has_one_canonical_text),
+        cmocka_unit_test(a_spec_without_a_size_is_good_for_attaching_alone),
+        cmocka_unit_test(a_key_of_pyrebloom_has_a_bit_less_than_2_to_32),
+        cmocka_unit_test(kryo5_has_two_forms_of_a_string),
+        cmocka_unit_test(redisson_masks_the_sign_and_steps_by_both_halves),
+        cmocka_unit_test(scrapy_counts_characters_not_bytes),
+        cmocka_unit_test(a_codec_of_texts_takes_utf_8_only),
+    };
+
+    return cmocka_run_group_tests_name("presets", tests, NULL, NULL);
+}
