@@ -237,16 +237,16 @@ struct spec : hibloom_spec {
     }
 
     /* hibloom_spec_grow. */
-    spec &grow(std::uint32_t growth, on_error failed = {})
+    spec &grow(std::uint32_t times, on_error failed = {})
     {
-        failed.good(hibloom_spec_grow(this, growth));
+        failed.good(hibloom_spec_grow(this, times));
         return *this;
     }
 
     /* hibloom_spec_window. */
-    spec &window(std::uint32_t seconds, std::uint32_t slices = 0, on_error failed = {})
+    spec &window(std::uint32_t seconds, std::uint32_t count = 0, on_error failed = {})
     {
-        failed.good(hibloom_spec_window(this, seconds, slices));
+        failed.good(hibloom_spec_window(this, seconds, count));
         return *this;
     }
 

@@ -327,17 +327,16 @@ static void without_memory_for_a_bitmap_a_call_goes_item_by_item(void **state)
 /* Without memory a growing filter is removed as a whole later, or now: its further links are not forgotten. */
 static void a_growing_filter_is_not_dropped_in_part(void **state)
 {
-    struct redisContext *redis = test_redis();
-    hibloom_store *store = test_store(NULL);
     char name[TEST_NAME_SIZE];
-    hibloom *filter;
     int n = 0;
 
     (void)state;
     if (!REPLACED)
         skip();
+    struct redisContext *redis = test_redis();
+    hibloom_store *store = test_store(NULL);
     do {
-        filter = test_open(store, test_name(name), "capacity=4 error=1e-6 growth=2");
+        hibloom *filter = test_open(store, test_name(name), "capacity=4 error=1e-6 growth=2");
         assert_ok(hibloom_add_many(filter, items, 20, NULL), store);
         assert_int_equal(test_command(redis, "EXISTS %s:+1", name), 1);
         failed = reached = false;
