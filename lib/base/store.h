@@ -13,7 +13,9 @@
 
 #define STORE_LINK_NAME 4u /* bytes more in the name of a further link, ":+31" */
 
+/* Of the bitmap of one key. */
 struct piece {
+    uint32_t link; /* of a growing filter: which of them; 0: the first, or the filter itself */
     uint32_t key;
     uint64_t from, len; /* bytes */
 };
@@ -52,9 +54,11 @@ struct store_class {
     hibloom_status (*expire)(hibloom *, uint64_t seconds);
     /* Takes the place of `old`, a handle of what has that name now; NULL: nothing. EBUSY: it has no more. */
     hibloom_status (*replace)(hibloom *, const char *name, const hibloom *old);
-    /* A piece of the bitmap of one key: at most STORE_PIECE bytes, within its
-     * bits. read copies it out; merge sets the bits that are set in it, and
-     * takes none away; counters it adds. */
+    /* How many links it has: all that anybody had made when this was called. Of one that grows it makes further
+     * ones, empty, until there are `at_least`. Their specs are those of spec_link. */
+    hibloom_status (*links)(hibloom *, uint32_t at_least, uint32_t *links);
+    /* A piece: at most STORE_PIECE bytes, within the bits of its key, of a link that `links` has told of.
+     * read copies it out; merge sets the bits that are set in it, and takes none away; counters it adds. */
     hibloom_status (*read)(hibloom *, const struct piece *, unsigned char *out);
     hibloom_status (*merge)(hibloom *, const struct piece *, const unsigned char *bits);
     /* Merges the same piece of another filter of this store without moving it through

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #define BLOCK 512u /* items at a time, where there are further links */
+#define UNCOUNTED UINT64_MAX
 
 struct memory_filter {
     struct memory_filter *next;
@@ -29,7 +30,7 @@ struct memory_filter {
     struct bits *more;   /* of the further links, if it grows, or is a sliding window; NULL: none */
     uint32_t links;      /* in all */
     uint64_t *period;    /* of a window, a link each: see period.h; NULL: it is none */
-    uint64_t newest;     /* items in the newest */
+    uint64_t newest;     /* items in the newest; UNCOUNTED: some were merged into it */
     char text[HIBLOOM_SPEC_TEXT_SIZE];
     char name[HIBLOOM_NAME_MAX + 1];
 };
@@ -276,12 +277,22 @@ static hibloom_status grow(hibloom *filter, struct memory_filter *stored)
     return HIBLOOM_OK;
 }
 
+static void count_newest(struct memory_filter *stored)
+{
+    const struct bits *bits = link_of(stored, stored->links - 1);
+    const double items = spec_items_at(&bits->spec, (double)bits_count(bits) / (double)spec_all_bits(&bits->spec));
+
+    stored->newest = items < (double)bits->spec.capacity ? (uint64_t)items : bits->spec.capacity;
+}
+
 /* As many items as the newest link has room for go there, if they are in no older one. */
 static hibloom_status add_to_chain(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new)
 {
     struct memory_filter *stored = filter->impl;
     bool found[BLOCK], one;
 
+    if (stored->newest == UNCOUNTED)
+        count_newest(stored);
     for (size_t at = 0, count; at < n; at += count) {
         const uint64_t capacity = link_of(stored, stored->links - 1)->spec.capacity;
         const hibloom_status status = stored->newest >= capacity ? grow(filter, stored) : HIBLOOM_OK;
@@ -393,16 +404,30 @@ static hibloom_status memory_read(hibloom *filter, const struct piece *piece, un
     hibloom_status status = guard(filter);
 
     if (status == HIBLOOM_OK)
-        bits_read(bits_of(filter), piece, out);
+        bits_read(link_of(filter->impl, piece->link), piece, out);
     return status;
 }
 
 static hibloom_status memory_merge(hibloom *filter, const struct piece *piece, const unsigned char *bits)
 {
+    struct memory_filter *stored = filter->impl;
     hibloom_status status = guard(filter);
 
     if (status == HIBLOOM_OK)
-        bits_merge(bits_of(filter), piece, bits);
+        bits_merge(link_of(stored, piece->link), piece, bits);
+    if (status == HIBLOOM_OK && piece->link + 1 == stored->links)
+        stored->newest = UNCOUNTED;
+    return status;
+}
+
+static hibloom_status memory_links(hibloom *filter, uint32_t at_least, uint32_t *links)
+{
+    struct memory_filter *stored = filter->impl;
+    hibloom_status status = guard(filter);
+
+    while (status == HIBLOOM_OK && filter->spec.growth != 0 && stored->links < at_least)
+        status = grow(filter, stored);
+    *links = stored->links;
     return status;
 }
 
@@ -526,6 +551,7 @@ static const struct store_class memory_class = {
     .drop = memory_drop,
     .expire = memory_expire,
     .replace = memory_replace,
+    .links = memory_links,
     .read = memory_read,
     .merge = memory_merge,
     .repair = memory_repair,

@@ -131,11 +131,12 @@ static void follow(struct links *l)
 
 static void newest_proven(struct links *l)
 {
+    const bool grown = redis_filter_of(redis_newest(l->task.filter))->grown;
+
     task_end_as(&l->task, &l->talk.task);
-    if (l->task.status == HIBLOOM_OK && redis_filter_of(redis_newest(l->task.filter))->grown)
-        follow(l);
-    else
-        l->done = true;
+    l->done = l->task.status != HIBLOOM_OK || (!grown && l->goal != LINKS_REACH);
+    if (!l->done)
+        go_on(l);
 }
 
 /* While keys expire the first link goes first, so its time is set last: then it is an error of one kind to all. */
@@ -199,6 +200,8 @@ static void go_on(struct links *l)
         follow(l);
     else if (l->goal == LINKS_OPEN && lacks_slices(l->task.filter))
         grow(l); /* nobody has added to it yet */
+    else if (l->goal == LINKS_REACH && redis_links(l->task.filter) < l->at_least)
+        grow(l);
     else if (walks && l->goal != LINKS_COUNT && spec_has_links(&l->task.filter->spec))
         prove(l, newest, newest_proven);
     else
@@ -371,10 +374,9 @@ static void swapped(struct links *l)
         if (!redis_link_add(filter, l->link))
             task_no_memory(&l->task);
         l->link = NULL;
-        if (l->goal == LINKS_OPEN && l->task.status == HIBLOOM_OK)
+        l->done = l->task.status != HIBLOOM_OK;
+        if (!l->done)
             go_on(l);
-        else
-            l->done = true;
     } else if (l->attempts++ < ATTEMPTS) {
         grow(l); /* its time to live has changed */
     } else {
@@ -414,11 +416,8 @@ static void state_known(struct links *l)
     l->done = l->task.status != HIBLOOM_OK;
     if (l->done)
         return;
-    if (l->talk.task.filter != redis_newest(filter)) { /* another call of the handle has grown it */
-        l->done = true;
-        return;
-    }
-    if (redis_filter_of(redis_newest(filter))->grown) {
+    if (l->talk.task.filter != redis_newest(filter) || /* another call of the handle has grown it */
+        redis_filter_of(redis_newest(filter))->grown) {
         go_on(l);
         return;
     }
@@ -469,10 +468,21 @@ void links_begin(struct links *l, enum links_goal goal, hibloom *filter, const h
         grow(l);
     else if (goal == LINKS_OPEN || goal == LINKS_DROP || goal == LINKS_DELETE || goal == LINKS_REPAIR)
         run_root(l);
+    else if (goal == LINKS_REACH)
+        prove(l, redis_newest(filter), newest_proven);
     else {
         l->known = redis_links(filter);
         go_on(l);
     }
+}
+
+/* It asks, or it makes links for items that are about to be merged. */
+void links_begin_reach(struct links *l, hibloom *filter, uint32_t at_least)
+{
+    links_begin(l, LINKS_REACH, filter, NULL, 0);
+    l->at_least = at_least;
+    l->task.reads = at_least <= 1;
+    l->task.adds = at_least > 1;
 }
 
 void links_end(struct links *l)

@@ -28,6 +28,7 @@ enum links_goal {
     LINKS_OPEN,
     LINKS_FOLLOW, /* open the further links of which a guard has told */
     LINKS_GROW,   /* a further one, unless there is one already; then it is open, too */
+    LINKS_REACH,  /* open all that there are, and grow until there are so many */
     LINKS_COUNT,
     LINKS_CLEAR,
     LINKS_EXPIRE,
@@ -57,6 +58,7 @@ struct links {
     unsigned attempts;             /* to grow */
     struct task failed;            /* to grow; its words */
     uint32_t at, known;            /* links that are done with; and that were known at the beginning */
+    uint32_t at_least;             /* to reach */
     uint64_t chain;                /* whose further links are removed, */
     struct removal *removals;      /* by these */
 };
@@ -64,6 +66,7 @@ struct links {
 /* wanted: by LINKS_OPEN; ms: LINKS_EXPIRE. The end frees what the task holds; and the handle's keys where it
  * was not opened. */
 void links_begin(struct links *, enum links_goal, hibloom *, const hibloom_spec *wanted, uint64_t ms);
+void links_begin_reach(struct links *, hibloom *, uint32_t at_least);
 void links_end(struct links *);
 
 #endif

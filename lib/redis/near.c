@@ -79,7 +79,7 @@ void near_learn_bits(hibloom *filter, const struct bits *more, uint32_t from, ui
     const size_t len = more->key_bytes;
 
     for (uint32_t i = from; bits != NULL && i < to && i < bits->bytes / len; i++)
-        bits_merge(bits, &(struct piece){i, 0, len}, more->start + (i - from) * len);
+        bits_merge(bits, &(struct piece){.key = i, .len = len}, more->start + (i - from) * len);
 }
 
 bool near_is_fresh(const hibloom *filter, uint32_t i, uint64_t then_ns)

@@ -177,12 +177,35 @@ static hibloom_status redis_replace(hibloom *filter, const char *name, const hib
 
 /* ---- Pieces ------------------------------------------------------------------------------ */
 
+static hibloom_status redis_reach(hibloom *filter, uint32_t at_least, uint32_t *links)
+{
+    hibloom_status status = HIBLOOM_OK;
+    struct links reach;
+
+    if (filter->spec.growth != 0) {
+        links_begin_reach(&reach, filter, at_least);
+        status = run(filter, &reach.task);
+        links_end(&reach);
+    }
+    *links = redis_links(filter);
+    return status;
+}
+
 static hibloom_status redis_read(hibloom *filter, const struct piece *piece, unsigned char *out)
 {
     struct transfer transfer;
 
-    transfer_begin_read(&transfer, filter, piece, out);
+    transfer_begin_read(&transfer, redis_link(filter, piece->link), piece, out);
     return run(filter, &transfer.talk.task);
+}
+
+/* A link that is about to get some has less room than was counted. */
+static hibloom *link_for_more(hibloom *into, uint32_t i)
+{
+    hibloom *link = redis_link(into, i);
+
+    redis_filter_of(link)->room = 0;
+    return link;
 }
 
 static hibloom_status redis_merge(hibloom *into, const struct piece *piece, const unsigned char *bits)
@@ -195,7 +218,7 @@ static hibloom_status redis_merge(hibloom *into, const struct piece *piece, cons
             "'%s': a counter of its items lies beside it, and bits do not tell how many items are new; add "
             "the items themselves",
             into->name);
-    transfer_begin_merge(&transfer, into, piece, bits);
+    transfer_begin_merge(&transfer, link_for_more(into, piece->link), piece, bits);
     return run(into, &transfer.talk.task);
 }
 
@@ -203,8 +226,16 @@ static hibloom_status redis_merge_within(hibloom *into, hibloom *from, const str
 {
     struct transfer transfer;
 
-    transfer_begin_merge_within(&transfer, into, from, piece);
+    transfer_begin_merge_within(&transfer, link_for_more(into, piece->link), redis_link(from, piece->link), piece);
     return run(into, &transfer.talk.task);
+}
+
+static bool redis_together(const hibloom *into, const hibloom *from)
+{
+    for (uint32_t i = 0; i < redis_links(into) && i < redis_links(from); i++)
+        if (!redis_is_together(redis_link((hibloom *)into, i), redis_link((hibloom *)from, i)))
+            return false;
+    return true;
 }
 
 static hibloom_status redis_scandump(hibloom_store *base, const char *key, struct dumped *piece)
@@ -264,10 +295,11 @@ const struct store_class redis_store_class = {
     .remove = redis_remove,
     .near_cache = store_near_cache,
     .count = redis_count,
+    .links = redis_reach,
     .read = redis_read,
     .merge = redis_merge,
     .merge_within = redis_merge_within,
-    .together = redis_is_together,
+    .together = redis_together,
     .scandump = redis_scandump,
     .servers = redis_servers,
     .clear = redis_clear,

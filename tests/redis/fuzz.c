@@ -122,7 +122,7 @@ static void read_inside(hibloom *filter, unsigned char *out)
     const uint64_t len = spec_bitmap_bytes(&world.spec);
 
     for (uint32_t key = 0; key < spec_keys(&world.spec); key++)
-        ok(filter->store->class->read(filter, &(struct piece){key, 0, len}, out + key * len), filter);
+        ok(filter->store->class->read(filter, &(struct piece){.key = key, .len = len}, out + key * len), filter);
 }
 
 /* Past the library. Behind the bits there is the record, and nothing else. */

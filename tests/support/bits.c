@@ -18,7 +18,7 @@ unsigned char *all_bits_read(hibloom *filter)
 
     assert_non_null(bits);
     for (uint32_t key = 0; key < spec_keys(&filter->spec); key++, at += len)
-        for (struct piece piece = {key, 0, 0}; piece.from < len; piece.from += piece.len) {
+        for (struct piece piece = {.key = key}; piece.from < len; piece.from += piece.len) {
             piece.len = len - piece.from < STORE_PIECE ? len - piece.from : STORE_PIECE;
             assert_ok(filter->store->class->read(filter, &piece, at + piece.from), filter->store);
         }

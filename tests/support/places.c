@@ -173,7 +173,7 @@ unsigned char *bits_stored(hibloom *filter)
             get_key(place->outside, name, at, len);
             continue;
         }
-        for (struct piece piece = {key, 0, 0}; piece.from < len; piece.from += piece.len) {
+        for (struct piece piece = {.key = key}; piece.from < len; piece.from += piece.len) {
             piece.len = len - piece.from < STORE_PIECE ? len - piece.from : STORE_PIECE;
             assert_ok(place->store->class->read(filter, &piece, at + piece.from), place->store);
         }
@@ -198,7 +198,7 @@ void set_bit(hibloom *filter, uint64_t bit)
     if (place->outside != NULL)
         test_command(place->outside, "SETBIT %s %llu 1", filter->name, (unsigned long long)bit);
     else
-        assert_ok(place->store->class->merge(filter, &(struct piece){0, bit / 8, 1}, &byte), place->store);
+        assert_ok(place->store->class->merge(filter, &(struct piece){.from = bit / 8, .len = 1}, &byte), place->store);
 }
 
 /* ---- Keys ---------------------------------------------------------------------------- */

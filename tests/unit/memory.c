@@ -58,8 +58,9 @@ static unsigned char *read_bits(hibloom *filter)
     unsigned char *bits = no_bits(filter), *at = bits;
 
     for (uint32_t key = 0; key < spec_keys(&filter->spec); key++, at += len) {
-        assert_ok(filter->store->class->read(filter, &(struct piece){key, 0, first}, at), filter->store);
-        assert_ok(filter->store->class->read(filter, &(struct piece){key, first, len - first}, at + first),
+        assert_ok(filter->store->class->read(filter, &(struct piece){.key = key, .len = first}, at), filter->store);
+        assert_ok(filter->store->class->read(filter, &(struct piece){.key = key, .from = first, .len = len - first},
+                                             at + first),
                   filter->store);
     }
     return bits;
@@ -232,7 +233,7 @@ static void merge_sets_bits_and_clears_none(void **state)
         const uint64_t from = test_random_below(&random, bytes + 1);
         const uint64_t most = i % 2 == 0 ? 20 : bytes;
         const uint64_t len = test_random_below(&random, (bytes - from < most ? bytes - from : most) + 1);
-        const struct piece piece = {(uint32_t)test_random_below(&random, 8), from, len};
+        const struct piece piece = {.key = (uint32_t)test_random_below(&random, 8), .from = from, .len = len};
         for (size_t at = 0; at < len; at++) {
             piece_bits[at] = test_random_below(&random, 50) == 0 ? (unsigned char)test_random_u64(&random) : 0;
             expected[piece.key * bytes + from + at] |= piece_bits[at];
@@ -256,7 +257,7 @@ static void what_is_read_and_merged_is_found_there(void **state)
     many(from, 0, true, NULL);
     bits = read_bits(from);
     for (uint32_t key = 0; key < 5; key++)
-        merge(into, &(struct piece){key, 0, len}, bits + key * len);
+        merge(into, &(struct piece){.key = key, .len = len}, bits + key * len);
     many(into, 0, false, answers);
     assert_int_equal(count_true(answers), ITEMS);
     free(bits);
@@ -282,7 +283,7 @@ static void counting_agrees_with_counting_bit_by_bit(void **state)
             for (size_t bit = 0; bit < 8 * len; bit++)
                 expected += piece_bits[bit / 8] >> bit % 8 & 1;
             for (uint32_t key = 0; key < segments; key++)
-                merge(filter, &(struct piece){key, 0, len}, piece_bits);
+                merge(filter, &(struct piece){.key = key, .len = len}, piece_bits);
             assert_ok(hibloom_get_info(filter, &info), filter->store);
             assert_int_equal(info.bits_set, expected * segments);
             assert_int_equal(info.bytes, len * segments);
@@ -299,7 +300,7 @@ static void clearing_leaves_no_bit_in_any_key(void **state)
     (void)state;
     memset(ones, 0xff, sizeof ones);
     for (uint32_t key = 0; key < 3; key++)
-        merge(filter, &(struct piece){key, 0, sizeof ones}, ones);
+        merge(filter, &(struct piece){.key = key, .len = sizeof ones}, ones);
     assert_ok(hibloom_clear(filter), filter->store);
     assert_bits(filter, none);
     free(none);
@@ -309,7 +310,7 @@ static void clearing_leaves_no_bit_in_any_key(void **state)
 /* Neither the caller's buffer nor a filter that came after. */
 static void pieces_of_a_dropped_filter_are_refused_and_change_nothing(void **state)
 {
-    const struct piece piece = {0, 0, 100};
+    const struct piece piece = {.len = 100};
     unsigned char bits[100], out[100];
     hibloom *stale = open_filter("bits=800 hashes=3 seed=1");
     hibloom_store *store = stale->store;

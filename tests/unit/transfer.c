@@ -84,7 +84,7 @@ static unsigned char *bits_of(hibloom *filter)
 
     assert_non_null(bits);
     for (uint32_t key = 0; key < spec_keys(&filter->spec); key++)
-        for (struct piece piece = {key, 0, 0}; piece.from < bytes; piece.from += piece.len, at += piece.len) {
+        for (struct piece piece = {.key = key}; piece.from < bytes; piece.from += piece.len, at += piece.len) {
             piece.len = bytes - piece.from < STORE_PIECE ? bytes - piece.from : STORE_PIECE;
             assert_ok(filter->store->class->read(filter, &piece, at), filter->store);
         }
@@ -257,7 +257,7 @@ static void bits_behind_the_last_of_a_bare_bitmap_stay_there(void **state)
     here->class = &class;
     hibloom *into = open_text(here, "into", text), *bare = attach_text(here, "bare", text);
     static const unsigned char full = 0xff;
-    const struct piece last = {0, 126, 1};
+    const struct piece last = {.from = 126, .len = 1};
     unsigned char byte;
     hibloom_comparison comparison;
     assert_ok(spied.real->merge(bare, &last, &full), here);
