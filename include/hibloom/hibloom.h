@@ -185,7 +185,7 @@ typedef struct hibloom_spec {
     double error_rate; /* p: false-positive rate asked for at capacity; 0 = not stated */
     /* 0: it does not grow. 2 to HIBLOOM_GROWTH_MAX: when about capacity items are in, a
      * further filter for so many times as many is linked to it, and so on; see "Filter".
-     * xxh3 and siphash, not partitioned; capacity and error_rate are stated, and the
+     * xxh3 and siphash, not partitioned, and redisbloom, classic; capacity and error_rate are stated, and the
      * latter is that of all links together. Set by hibloom_spec_grow, which sizes it. */
     uint32_t growth;
     uint32_t link;  /* only in what is stored: number of a further link; 0 = the first, or none */
@@ -273,8 +273,9 @@ HIBLOOM_CHECKED hibloom_status hibloom_spec_window(hibloom_spec *spec, uint32_t 
  *   bloomfilter-rb bits=M hashes=K seeds=S   its option seed
  *   taganaka capacity=N error=P      the gem redis-bloomfilter, its Ruby driver
  *   orestes capacity=N error=P [index=kirsch-mitzenmacher|murmur3]
- *   redisbloom capacity=N error=P [growth=G]   the bits of a BF.SCANDUMP as one string; N and P as given to
- *                                    BF.RESERVE. growth: of a scaling filter, the first link
+ *   redisbloom capacity=N error=P    the bits of a BF.SCANDUMP as one string; N and P as given to BF.RESERVE with
+ *                                    NONSCALING. Without it the filter scales, and its first link has P / 2
+ *   redisbloom capacity=N error=P growth=G   a filter of ours that is sized, and grows, as one that scales
  * A preset's formulas are computed as the program computes them, in doubles.
  * EINVAL: not such a text. ERANGE: a number in it is out of range. */
 HIBLOOM_CHECKED hibloom_status hibloom_spec_parse(hibloom_spec *out, const char *text);

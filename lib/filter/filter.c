@@ -74,7 +74,10 @@ static hibloom_status open_filter(hibloom **out, hibloom_store *store, const cha
                            "window=: a bare bitmap is no window: nothing beside it could tell when it was emptied");
     if (status == HIBLOOM_OK && spec != NULL && spec->growth != 0 && bare)
         status = error_set(&store->error, HIBLOOM_ENOTSUP,
-                           "growth=: a bare bitmap does not grow: nothing beside it could tell others that it has");
+                           "growth=: a bare bitmap does not grow: nothing beside it could tell others that it has%s",
+                           spec->hash == HIBLOOM_HASH_REDISBLOOM
+                               ? " (the first link of a filter of RedisBloom has half of its error=, and no growth=)"
+                               : "");
     if (status == HIBLOOM_OK && bare) {
         filter->spec = *spec; /* NOLINT(clang-analyzer-core.NullDereference): only hibloom_open's may be NULL */
         status = hibloom_spec_format(spec, filter->text, sizeof filter->text);

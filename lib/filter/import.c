@@ -1,7 +1,7 @@
 /* import.c: RedisBloom's filter becomes one of ours.
  *
  *     header -> spec -> a filter under another name, which expires in an hour
- *     piece after piece of its bits -> merged into that
+ *     piece after piece of its bits -> merged into that; of a further link, into a link of its own
  *     the header once more: is it the same? -> the filter gets its name
  *
  * So nobody ever opens a filter that lacks a part of its items, and what an import that
@@ -13,6 +13,7 @@
 #include "bits/bits.h"
 #include "filter/dump_file.h"
 #include "spec/redisbloom.h"
+#include "spec/spec.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -35,6 +36,7 @@ struct dump {
     unsigned char header[REDISBLOOM_HEADER_ROOM];
     size_t header_len;
     struct redisbloom filter; /* what the header says */
+    uint64_t bits_set[HIBLOOM_LINKS_MAX];
 };
 
 /* ---- The dump ---------------------------------------------------------------------- */
@@ -89,11 +91,10 @@ static hibloom_status check_header_again(struct dump *dump)
 
 /* ---- The bits ---------------------------------------------------------------------- */
 
-/* Pieces follow each other without a gap, and none is empty: so this comes to an end. */
-static hibloom_status check_piece(struct dump *dump)
+/* Pieces follow each other without a gap, none is empty, and none goes on in the next link: so this comes to an end. */
+static hibloom_status check_piece(struct dump *dump, uint64_t left)
 {
     const struct dumped *piece = &dump->piece;
-    const uint64_t done = piece->at - HEADER_NEXT, left = dump->filter.bytes - done;
 
     if (piece->next == 0)
         return torn(dump, "its dump ends before all of its bits have come");
@@ -104,45 +105,68 @@ static hibloom_status check_piece(struct dump *dump)
 }
 
 /* What the module counts is an item of which a bit was new, and it has no more bits than hashes. */
-static hibloom_status check_set(struct dump *dump, uint64_t bits_set)
+static hibloom_status check_set(struct dump *dump)
 {
-    const struct redisbloom *filter = &dump->filter;
-
-    if (bits_set < filter->items || (bits_set > 0 && (bits_set - 1) / filter->spec.hashes >= filter->items))
-        return torn(dump, "so many bits as are set in its dump do not come from as many items as its header says");
+    for (uint32_t i = 0; i < dump->filter.links; i++) {
+        const struct redisbloom_link *link = &dump->filter.link[i];
+        const uint64_t set = dump->bits_set[i];
+        if (set < link->items || (set > 0 && (set - 1) / link->hashes >= link->items))
+            return torn(dump, "so many bits as are set in its dump do not come from as many items as its header says");
+    }
     return HIBLOOM_OK;
 }
 
-static hibloom_status take_bits(struct dump *dump, hibloom *into, unsigned char *bytes, size_t room)
+/* A further link is made when its first piece is wanted: a dump that ends before it leaves none. */
+static hibloom_status take_link(struct dump *dump, hibloom *into, uint32_t number, unsigned char *bytes, size_t room)
 {
-    hibloom_status status = HIBLOOM_OK;
-    uint64_t bits_set = 0;
+    const struct store_class *class = into->store->class;
+    const uint64_t all = dump->filter.link[number].bytes;
+    uint32_t links;
+    hibloom_status status = number > 0 ? class->links(into, number + 1, &links) : HIBLOOM_OK;
 
-    for (uint64_t at = HEADER_NEXT; status == HIBLOOM_OK && at - HEADER_NEXT < dump->filter.bytes;
-         at = dump->piece.next) {
-        status = read_piece(dump, at, bytes, room);
+    for (uint64_t done = 0; status == HIBLOOM_OK && done < all; done += dump->piece.len) {
+        status = read_piece(dump, dump->piece.next, bytes, room);
         if (status == HIBLOOM_OK)
-            status = check_piece(dump);
+            status = check_piece(dump, all - done);
         if (status != HIBLOOM_OK)
             break;
-        bits_set += bits_in_use(bytes, dump->piece.len, 1);
-        status = into->store->class->merge(into, &(struct piece){.from = at - HEADER_NEXT, .len = dump->piece.len},
-                                           bytes);
+        dump->bits_set[number] += bits_in_use(bytes, dump->piece.len, 1);
+        status = class->merge(into, &(struct piece){.link = number, .from = done, .len = dump->piece.len}, bytes);
     }
+    return status;
+}
+
+static hibloom_status take_links(struct dump *dump, hibloom *into, unsigned char *bytes, size_t room)
+{
+    hibloom_status status = HIBLOOM_OK;
+
+    for (uint32_t i = 0; i < dump->filter.links && status == HIBLOOM_OK; i++)
+        status = take_link(dump, into, i, bytes, room);
     if (status == HIBLOOM_OK)
         status = check_header_again(dump);
-    return status == HIBLOOM_OK ? check_set(dump, bits_set) : status;
+    return status == HIBLOOM_OK ? check_set(dump) : status;
+}
+
+/* Of the longest piece that there can be. */
+static size_t piece_room(const struct redisbloom *filter)
+{
+    uint64_t room = 0;
+
+    for (uint32_t i = 0; i < filter->links; i++)
+        if (filter->link[i].bytes > room)
+            room = filter->link[i].bytes;
+    return (size_t)(room < STORE_PIECE ? room : STORE_PIECE);
 }
 
 static hibloom_status fill(struct dump *dump, hibloom *into)
 {
-    const size_t room = dump->filter.bytes < STORE_PIECE ? (size_t)dump->filter.bytes : STORE_PIECE;
+    const size_t room = piece_room(&dump->filter);
     unsigned char *bytes = alloc.calloc(1, room);
     hibloom_status status = bytes != NULL ? hibloom_expire(into, ASIDE_SECONDS)
                                           : error_set(dump->error, HIBLOOM_ENOMEM, "out of memory");
 
     if (status == HIBLOOM_OK)
-        status = take_bits(dump, into, bytes, room);
+        status = take_links(dump, into, bytes, room);
     alloc.free(bytes);
     return status;
 }
@@ -180,8 +204,12 @@ static hibloom_status name_aside(char out[HIBLOOM_NAME_MAX + 1], const char *nam
 static hibloom_status give_name(hibloom *filter, const char *name)
 {
     hibloom_store *store = filter->store;
-    hibloom_status status = store->class->replace(filter, name, NULL);
+    hibloom_status status;
 
+    if (spec_has_links(&filter->spec) && store->class->servers != NULL)
+        return error_set(&store->error, HIBLOOM_ENOTSUP, "'%s': no single step renames all links of a filter in Redis",
+                         name);
+    status = store->class->replace(filter, name, NULL);
     if (status != HIBLOOM_EBUSY)
         return status;
     status = check_free(store, name);

@@ -3,7 +3,6 @@
  * Each preset is what one published program computes, with its arithmetic:
  * where the program rounds a double, so do we, in its order of operations, for
  * one bit more or less would be another filter. */
-#include "spec/redisbloom.h"
 #include "spec/spec.h"
 #include "spec/spec_text.h"
 
@@ -197,16 +196,12 @@ static const char *orestes(hibloom_spec *spec, const struct settings *settings)
     return wrong != NULL ? wrong : take_hashes(ceil(log(2.0) * (double)spec->bits / (double)spec->capacity), spec);
 }
 
-/* Its own digits of ln 2 and ln^2 2. A scaling filter gives its first link half of the error. */
+/* With growth= it is a filter of ours that grows as the module's. */
 static const char *redisbloom(hibloom_spec *spec, const struct settings *settings)
 {
-    const double error = fmin(spec->error_rate, 0.25) * (settings->given & GIVEN_GROWTH ? 0.5 : 1.0);
-    const double bits_per_item = fabs(log(error)) / 0.480453013918201;
-    const char *wrong = take_bits(fmax(1.0, (double)spec->capacity * bits_per_item), spec);
-
-    spec->bits = (spec->bits + 63) / 64 * 64;
-    spec->growth = 0; /* what follows is another filter */
-    return wrong != NULL ? wrong : take_hashes(ceil(REDISBLOOM_LN2 * bits_per_item), spec);
+    return spec_size(spec, spec->capacity, spec->error_rate, 0) == HIBLOOM_OK
+               ? NULL
+               : "these numbers give more than 2^62 bits, or less than 1 or more than 128 hashes";
 }
 
 #define SIZE (GIVEN_CAPACITY | GIVEN_ERROR)

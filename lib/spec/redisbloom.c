@@ -1,7 +1,8 @@
-/* redisbloom.c: the header of a dump of RedisBloom. See redisbloom.h.
+/* redisbloom.c: RedisBloom's sizes, and the header of its dump. See redisbloom.h.
  *
  * The options, and what a link must fulfil, are as its loader (BF.LOADCHUNK) checks them; what
- * positions follow from them, hash/hash.c has in the row "redisbloom". */
+ * positions follow from them, hash/hash.c has in the row "redisbloom". A loader does not ask whether the links
+ * follow from each other, and we have to: each is made anew here by that rule, and so is what comes after them. */
 #include "spec/redisbloom.h"
 #include "hash/load.h"
 #include "spec/spec.h"
@@ -10,8 +11,34 @@
 #include <math.h>
 #include <string.h>
 
+/* ---- Sizes ------------------------------------------------------------------------- */
+
+/* As many digits of ln 2, and of its square, as the module has. */
+#define LN2 0.693147180559945
+#define LN2_SQUARED 0.480453013918201
+#define UNIT 64u /* bits */
+
+static double hashes_for(double bits_an_item)
+{
+    return ceil(LN2 * bits_an_item);
+}
+
+bool redisbloom_size(hibloom_spec *spec, uint64_t capacity, double error_rate)
+{
+    const double bits_an_item = fabs(log(error_rate)) / LN2_SQUARED, hashes = hashes_for(bits_an_item);
+    const double bits = fmax(1.0, (double)capacity * bits_an_item);
+
+    if (!(hashes >= 1.0 && hashes <= HIBLOOM_HASHES_MAX && bits <= (double)SPEC_BITS_MAX))
+        return false;
+    spec->bits = ((uint64_t)bits + UNIT - 1) / UNIT * UNIT;
+    spec->hashes = (uint32_t)hashes;
+    return true;
+}
+
+/* ---- The header ---------------------------------------------------------------------- */
+
 enum { NO_ROUND = 1, FORCE_64 = 4, NON_SCALING = 8 };
-enum { LINKS_AT = 8, OPTIONS_AT = 12 };
+enum { LINKS_AT = 8, OPTIONS_AT = 12, GROWTH_AT = 16 };
 enum {
     BYTES_AT = 0,
     BITS_AT = 8,
@@ -28,6 +55,11 @@ uint64_t redisbloom_header_length(const unsigned char *head)
     return REDISBLOOM_HEAD_BYTES + (uint64_t)hash_load32(head + LINKS_AT) * REDISBLOOM_LINK_BYTES;
 }
 
+static const unsigned char *link_at(const unsigned char *header, uint32_t i)
+{
+    return header + REDISBLOOM_HEAD_BYTES + (size_t)i * REDISBLOOM_LINK_BYTES;
+}
+
 static double load_double(const unsigned char *p)
 {
     const uint64_t bits = hash_load64(p);
@@ -37,38 +69,71 @@ static double load_double(const unsigned char *p)
     return value;
 }
 
-/* NaN fails each comparison. */
-static bool has_hashes(const unsigned char *link)
+/* What a link says of itself, as a spec without growth. */
+static hibloom_spec spec_at(const unsigned char *link)
 {
-    return ceil(REDISBLOOM_LN2 * load_double(link + PER_ITEM_AT)) == (double)hash_load32(link + HASHES_AT);
+    return (hibloom_spec){.bits = hash_load64(link + BITS_AT),
+                          .hashes = hash_load32(link + HASHES_AT),
+                          .segments = 1,
+                          .capacity = hash_load64(link + CAPACITY_AT),
+                          .error_rate = load_double(link + ERROR_AT),
+                          .hash = HIBLOOM_HASH_REDISBLOOM};
 }
 
-/* Takes a link over. False: no loader would take it. */
-static bool take_link(struct redisbloom *out, const unsigned char *link)
+/* Would a loader take this link? NaN fails each comparison. */
+static bool is_sound(const unsigned char *link)
 {
-    *out = (struct redisbloom){
-        .bytes = hash_load64(link + BYTES_AT),
-        .items = hash_load64(link + ITEMS_AT),
-        .spec = {.bits = hash_load64(link + BITS_AT),
-                 .hashes = hash_load32(link + HASHES_AT),
-                 .segments = 1,
-                 .capacity = hash_load64(link + CAPACITY_AT),
-                 .error_rate = load_double(link + ERROR_AT),
-                 .hash = HIBLOOM_HASH_REDISBLOOM},
-    };
-    return out->bytes <= SPEC_BITS_MAX / 8 && out->spec.bits == out->bytes * 8 && out->spec.capacity > 0 &&
-           out->spec.error_rate > 0 && has_hashes(link) && spec_check(&out->spec) == HIBLOOM_OK;
+    const hibloom_spec spec = spec_at(link);
+    const uint64_t bytes = hash_load64(link + BYTES_AT);
+
+    return bytes <= SPEC_BITS_MAX / 8 && spec.bits == bytes * 8 && spec.capacity > 0 && spec.error_rate > 0 &&
+           hashes_for(load_double(link + PER_ITEM_AT)) == (double)spec.hashes && spec_check(&spec) == HIBLOOM_OK;
+}
+
+/* Takes all links over. False: their numbers do not agree. All but the last one are full. */
+static bool take_links(struct redisbloom *out, const unsigned char *header)
+{
+    uint64_t items = 0;
+
+    for (uint32_t i = 0; i < out->links; i++) {
+        const unsigned char *link = link_at(header, i);
+        struct redisbloom_link *taken = &out->link[i];
+        *taken = (struct redisbloom_link){hash_load64(link + BYTES_AT), hash_load64(link + ITEMS_AT),
+                                          hash_load32(link + HASHES_AT)};
+        if (!is_sound(link) || (i + 1 < out->links && taken->items < hash_load64(link + CAPACITY_AT)) ||
+            __builtin_add_overflow(items, taken->items, &items))
+            return false;
+    }
+    return items == hash_load64(header) && (out->links == 1 || (hash_load32(header + OPTIONS_AT) & NON_SCALING) == 0);
+}
+
+/* Makes the spec of the first link one that grows. Is each link what that grows to here? */
+static bool take_growth(struct redisbloom *out, const unsigned char *header)
+{
+    hibloom_spec *spec = &out->spec, link;
+
+    spec->growth = hash_load32(header + GROWTH_AT);
+    spec->error_rate *= 2.0;
+    if (spec_check(spec) != HIBLOOM_OK)
+        return false;
+    for (uint32_t i = 0; i < out->links; i++) {
+        const hibloom_spec said = spec_at(link_at(header, i));
+        if (spec_link(&link, spec, i, i > 0) != HIBLOOM_OK || said.bits != link.bits || said.hashes != link.hashes ||
+            said.capacity != link.capacity || said.error_rate != ldexp(spec->error_rate, -(int)i - 1))
+            return false;
+    }
+    return true;
 }
 
 /* What an item's bits are by an option that is not known here, nobody can say. */
-static hibloom_status check_options(uint32_t options, const unsigned char *link, const char *whose, struct error *error)
+static hibloom_status check_options(uint32_t options, bool rounded, const char *whose, struct error *error)
 {
     if ((options & FORCE_64) == 0)
         return error_set(error, HIBLOOM_ENOTSUP,
                          "%s: was made by an old version of the module, with a hash of 32 bits: it cannot be taken "
                          "over; add its items to a new filter",
                          whose);
-    if ((options & NO_ROUND) == 0 || link[N2_AT] != 0)
+    if ((options & NO_ROUND) == 0 || rounded)
         return error_set(error, HIBLOOM_ENOTSUP,
                          "%s: was made by an old version of the module, with bits rounded up to a power of two: it "
                          "cannot be taken over; add its items to a new filter",
@@ -79,26 +144,64 @@ static hibloom_status check_options(uint32_t options, const unsigned char *link,
     return HIBLOOM_OK;
 }
 
+/* So many links, each so many times as large, a growing filter must be able to have. */
+static hibloom_status check_links(uint32_t links, uint32_t growth, const char *whose, struct error *error)
+{
+    if (links > HIBLOOM_LINKS_MAX)
+        return error_set(error, HIBLOOM_ENOTSUP,
+                         "%s: has grown to %" PRIu32 " filters, one behind the other, and %u can be taken over: add "
+                         "its items to a new filter, or to one that BF.RESERVE makes large enough",
+                         whose, links, HIBLOOM_LINKS_MAX);
+    if (links > 1 && (growth < 2 || growth > HIBLOOM_GROWTH_MAX))
+        return error_set(error, HIBLOOM_ENOTSUP,
+                         "%s: has grown to %" PRIu32 " filters with EXPANSION %" PRIu32 ", and with 2 to %u they can "
+                         "be taken over: add its items to a new filter, or to one that BF.RESERVE makes large enough",
+                         whose, links, growth, HIBLOOM_GROWTH_MAX);
+    return HIBLOOM_OK;
+}
+
+static bool any_rounded(const unsigned char *header, uint32_t links)
+{
+    bool any = false;
+
+    for (uint32_t i = 0; i < links && i < HIBLOOM_LINKS_MAX; i++)
+        any = any || link_at(header, i)[N2_AT] != 0;
+    return any;
+}
+
+/* Of the largest link. */
+static uint64_t most_bits(const unsigned char *header, uint32_t links)
+{
+    uint64_t most = 0;
+
+    for (uint32_t i = 0; i < links; i++)
+        if (hash_load64(link_at(header, i) + BITS_AT) > most)
+            most = hash_load64(link_at(header, i) + BITS_AT);
+    return most;
+}
+
 hibloom_status redisbloom_parse(struct redisbloom *out, const unsigned char *header, uint64_t len, const char *whose,
                                 struct error *error)
 {
-    const unsigned char *link = header + REDISBLOOM_HEAD_BYTES;
-
     if (len < REDISBLOOM_HEAD_BYTES + REDISBLOOM_LINK_BYTES || len != redisbloom_header_length(header))
         return error_set(error, HIBLOOM_ECORRUPT, "%s: does not begin with the header of a dump of RedisBloom", whose);
-    const hibloom_status status = check_options(hash_load32(header + OPTIONS_AT), link, whose, error);
+    const uint32_t links = out->links = hash_load32(header + LINKS_AT);
+    hibloom_status status = check_options(hash_load32(header + OPTIONS_AT), any_rounded(header, links), whose, error);
+    if (status == HIBLOOM_OK)
+        status = check_links(links, hash_load32(header + GROWTH_AT), whose, error);
     if (status != HIBLOOM_OK)
         return status;
-    if (hash_load32(header + LINKS_AT) > 1)
-        return error_set(error, HIBLOOM_ENOTSUP,
-                         "%s: has grown to %" PRIu32 " filters, one behind the other, and one can be taken over: add "
-                         "its items to a new filter, or to one that BF.RESERVE makes large enough",
-                         whose, hash_load32(header + LINKS_AT));
-    if (!take_link(out, link) || out->items != hash_load64(header))
+    if (!take_links(out, header))
         return error_set(error, HIBLOOM_ECORRUPT, "%s: the header of its dump was altered: its numbers do not agree",
                          whose);
-    if (out->spec.bits > SPEC_STRING_BITS)
+    if (most_bits(header, links) > SPEC_STRING_BITS)
         return error_set(error, HIBLOOM_ERANGE, "%s: has %" PRIu64 " bits, which are more than a Redis string holds",
-                         whose, out->spec.bits);
+                         whose, most_bits(header, links));
+    out->spec = spec_at(link_at(header, 0));
+    if (links > 1 && !take_growth(out, header))
+        return error_set(error, HIBLOOM_ENOTSUP,
+                         "%s: has further filters that do not follow from its first one as today's module makes them: "
+                         "it cannot be taken over; add its items to a new filter",
+                         whose);
     return HIBLOOM_OK;
 }

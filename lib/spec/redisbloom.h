@@ -1,6 +1,10 @@
-/* redisbloom.h: the header with which a dump of RedisBloom's filter begins (BF.SCANDUMP).
+/* redisbloom.h: how large RedisBloom makes a filter, and the header with which a dump of one begins (BF.SCANDUMP).
  *
- * Packed, little-endian:
+ * A filter of the module that scales is a chain of links, as a growing one is here: each for `growth` times as
+ * many items as the one before, at half of its error rate; the first has half of what was asked for. So
+ * hash=redisbloom with growth=G is that filter, link by link, and goes on growing by the module's rule.
+ *
+ * The header is packed, little-endian:
  *
  *     u64 items  u32 links  u32 options  u32 growth                           20 bytes
  *     u64 bytes  u64 bits  u64 items  f64 error  f64 bits an item             53 bytes a link
@@ -12,15 +16,24 @@
 
 #include "base/error.h"
 
-#define REDISBLOOM_LN2 0.693147180559945 /* as many digits of ln 2 as it has */
+#define REDISBLOOM_ERROR_MOST 0.25 /* a larger error rate is taken for this one */
 #define REDISBLOOM_HEAD_BYTES 20u
 #define REDISBLOOM_LINK_BYTES 53u
 #define REDISBLOOM_HEADER_ROOM 4096u /* more links than fit into it nobody has */
 
+/* What a header says. In the dump the bits of a link follow those of the one before. */
 struct redisbloom {
-    hibloom_spec spec;
-    uint64_t bytes, items;
+    hibloom_spec spec; /* of the first link; where there are several it grows, and spec_link has the others */
+    uint32_t links;
+    struct redisbloom_link {
+        uint64_t bytes, items;
+        uint32_t hashes;
+    } link[HIBLOOM_LINKS_MAX];
 };
+
+/* Gives a spec the bits and hashes that a link of the module has for so many items at an error rate of its own.
+ * False: they would be more than a spec may have. */
+bool redisbloom_size(hibloom_spec *spec, uint64_t capacity, double error_rate);
 
 /* The length of a header, by its first REDISBLOOM_HEAD_BYTES. */
 uint64_t redisbloom_header_length(const unsigned char *head);

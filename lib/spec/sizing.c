@@ -3,8 +3,9 @@
  * There is one formula, the predicted error rate; sizing only searches it, so
  * that what is promised at capacity and what hibloom_spec_error_at says of it
  * can never differ. */
-#include "spec/spec.h"
 #include "base/store.h"
+#include "spec/redisbloom.h"
+#include "spec/spec.h"
 
 #include <math.h>
 #include <string.h>
@@ -179,8 +180,18 @@ static uint32_t best_hashes(hibloom_spec trial, uint64_t capacity, double error_
     return best <= HIBLOOM_HASHES_MAX ? best : 0;
 }
 
+/* As the module does it, whatever formula is better. */
+static hibloom_status size_of_module(hibloom_spec *spec, uint64_t capacity, double error_rate, uint32_t hashes)
+{
+    if (!redisbloom_size(spec, capacity, error_rate))
+        return HIBLOOM_ERANGE;
+    return hashes == 0 || hashes == spec->hashes ? HIBLOOM_OK : HIBLOOM_EINVAL;
+}
+
 static hibloom_status size_segmented(hibloom_spec *spec, uint64_t capacity, double error_rate, uint32_t hashes)
 {
+    if (spec_is_of_module(spec))
+        return size_of_module(spec, capacity, error_rate, hashes);
     spec->hashes = hashes != 0 ? hashes : best_hashes(*spec, capacity, error_rate);
     spec->bits = spec->hashes != 0 ? fewest_bits(*spec, capacity, error_rate) : 0;
     return spec->bits != 0 ? HIBLOOM_OK : HIBLOOM_ERANGE;
@@ -192,6 +203,8 @@ static hibloom_status size_segmented(hibloom_spec *spec, uint64_t capacity, doub
  * that come at once; an item that is added again and again is in the slice of each period. */
 static double own_error(const hibloom_spec *spec, double error_rate)
 {
+    if (spec_is_of_module(spec))
+        error_rate = fmin(error_rate, REDISBLOOM_ERROR_MOST);
     if (spec->window != 0)
         return error_rate / (spec->slices + 1);
     return spec->growth != 0 ? ldexp(error_rate, -(int)spec->link - 1) : error_rate;
@@ -258,6 +271,8 @@ hibloom_status spec_link(hibloom_spec *out, const hibloom_spec *of, uint32_t lin
     spec.chain = chain;
     spec.segments = 0;
     hibloom_status status = spec_size(&spec, spec.capacity, spec.error_rate, 0);
+    if (status == HIBLOOM_OK && spec_is_of_module(&spec) && spec.bits > SPEC_STRING_BITS)
+        status = HIBLOOM_ERANGE; /* it has one key */
     if (status == HIBLOOM_OK)
         status = spec_spread(&spec, spec_segments(of));
     if (status == HIBLOOM_OK)

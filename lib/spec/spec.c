@@ -60,9 +60,10 @@ static hibloom_status check_links(const hibloom_spec *spec, const char *word, ui
         return error_set(error, HIBLOOM_EINVAL, "%s=%" PRIu32 ": needs capacity= and error=", word, value);
     if (spec->counters != 0)
         return error_set(error, HIBLOOM_EINVAL, "%s=%" PRIu32 ": not with counters=", word, value);
-    if (!spec_may_be_segmented(spec))
+    if (!spec_may_be_segmented(spec) && !(spec->growth != 0 && spec_is_of_module(spec)))
         return error_set(error, HIBLOOM_EINVAL,
-                         "%s=%" PRIu32 ": needs hash=xxh3 or siphash, and layout=classic or blocked", word, value);
+                         "%s=%" PRIu32 ": needs hash=xxh3 or siphash, and layout=classic or blocked%s", word, value,
+                         spec->growth != 0 ? "; or hash=redisbloom and layout=classic" : "");
     if ((spec->link != 0) != (spec->chain != 0))
         return error_set(error, HIBLOOM_EINVAL, "link= and chain=: each needs the other");
     return HIBLOOM_OK;

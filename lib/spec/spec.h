@@ -71,6 +71,12 @@ static inline uint32_t spec_item_keys(const hibloom_spec *spec)
     return spec->layout == HIBLOOM_LAYOUT_PARTITIONED || spec_is_spanning(spec) ? spec_keys(spec) : 1;
 }
 
+/* Is its size, and that of its links, RedisBloom's (redisbloom.h)? */
+static inline bool spec_is_of_module(const hibloom_spec *spec)
+{
+    return spec->hash == HIBLOOM_HASH_REDISBLOOM && spec->layout == HIBLOOM_LAYOUT_CLASSIC;
+}
+
 /* In each of its keys: positions, which are bits or counters; and the bytes of these. */
 static inline uint64_t spec_bitmap_bits(const hibloom_spec *spec)
 {
@@ -95,7 +101,7 @@ static inline uint64_t spec_all_bits(const hibloom_spec *spec)
 }
 
 /* Sizes `spec`, whose hash and layout are set; hashes 0 = the best number, and
- * segments 0 = as many as spec_default_segments. */
+ * segments 0 = as many as spec_default_segments. EINVAL: RedisBloom has another number of hashes there. */
 hibloom_status spec_size(hibloom_spec *spec, uint64_t capacity, double error_rate, uint32_t hashes);
 
 /* The segments of a spec that names none: 1 up to HIBLOOM_SEGMENT_BITS; beyond

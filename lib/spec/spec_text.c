@@ -184,7 +184,7 @@ static void set_counters(struct settings *s)
     s->spec.counters = (uint32_t)read_count(s, 8);
 }
 
-/* Which of these numbers it may be, spec_check knows. A preset may have any. */
+/* The same. */
 static void set_growth(struct settings *s)
 {
     s->spec.growth = (uint32_t)read_count(s, UINT32_MAX);
@@ -402,6 +402,9 @@ static hibloom_status plain_spec(hibloom_spec *out, const struct settings *s)
                          sized == GIVEN_ERROR ? "capacity= is missing: error= needs it"
                                               : "error= is missing: capacity= needs it");
     status = spec_size(out, out->capacity, out->error_rate, out->hashes);
+    if (status == HIBLOOM_EINVAL)
+        return error_set(s->error, status, "hashes=%" PRIu32 ": hash=%s has another number for this error rate",
+                         s->spec.hashes, hash_by_id(s->spec.hash)->name);
     return status == HIBLOOM_OK ? status
                                 : error_set(s->error, status,
                                             "capacity= and error=: would take more than 2^62 bits, "

@@ -19,7 +19,7 @@ enum {
     GIVEN_ERROR = 1 << 8,
     GIVEN_SEGMENTS = 1 << 9,
     GIVEN_COUNTERS = 1 << 10,
-    GIVEN_GROWTH = 1 << 11, /* of a preset it says only that there is one */
+    GIVEN_GROWTH = 1 << 11,
     GIVEN_LINK = 1 << 12,
     GIVEN_CHAIN = 1 << 13,
     GIVEN_WINDOW = 1 << 14,

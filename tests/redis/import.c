@@ -146,7 +146,7 @@ static void a_filter_of_the_module_is_taken_over(void **state)
     module_start(&module);
     assert_ok(hibloom_import(&filter, store, "seen", module.store, "theirs"), store);
     module_vectors("cap=1000,", assert_in, filter);
-    module_vectors("cap=1000,", assert_bits, &dump.hashes);
+    module_vectors("cap=1000,", assert_bits, &dump.link[0].hashes);
     assert_ok(hibloom_add(filter, "fresh", 5, &flag), store);
     assert_true(flag);
     hibloom_close(filter);
@@ -183,7 +183,7 @@ static void pieces_of_16_mb_are_taken_over(void **state)
     for (int i = 0; i < ITEMS; i++) {
         const int len = snprintf(item, sizeof item, "item %d", i);
         assert_ok(hibloom_positions(&spec, item, (size_t)len, at), NULL);
-        for (uint32_t k = 0; k < dump.hashes; k++)
+        for (uint32_t k = 0; k < dump.link[0].hashes; k++)
             offsets[k] = at[k].bit ^ 7;
         module_dump_add(&dump, offsets);
     }

@@ -58,7 +58,6 @@ static const struct preset {
     {"orestes capacity=1000 error=0.001", "%s:bits", NULL},
     {"orestes capacity=1000 error=0.001 index=murmur3", "%s:bits", NULL},
     {"redisbloom capacity=1000 error=0.001", "%s", NULL},
-    {"redisbloom capacity=1000 error=0.001 growth=2", "%s", NULL},
 };
 
 static void make_config(redisContext *redis, const char *key, const char *size, const char *hashes)
@@ -144,6 +143,20 @@ static void each_preset_is_joined_in_its_own_keys(void **state)
     for (size_t i = 0; i < COUNT(presets); i++)
         if (b->redis || strncmp(presets[i].text, "redisson codec", 14) != 0)
             check_preset(b, &presets[i]);
+}
+
+/* But the first link of one can be joined. */
+static void a_filter_of_redisbloom_that_grows_is_not_attached(void **state)
+{
+    struct backend *b = *state;
+    char name[TEST_NAME_SIZE];
+    hibloom *filter = NULL;
+    const hibloom_spec grows = test_spec("redisbloom capacity=1000 error=0.01 growth=2"),
+                       first = test_spec("redisbloom capacity=1000 error=0.005");
+
+    assert_status(hibloom_attach(&filter, b->store, test_name(name), &grows), HIBLOOM_ENOTSUP, b->store);
+    assert_non_null(strstr(hibloom_store_error(b->store), "has half of its error="));
+    assert_true(grows.bits == first.bits && grows.hashes == first.hashes);
 }
 
 /* Another library makes its filters itself. */
@@ -404,6 +417,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ON_ALL(each_preset_is_joined_in_its_own_keys),
         ON_ALL(what_has_foreign_keys_is_not_opened),
+        ON(a_filter_of_redisbloom_that_grows_is_not_attached, setbit),
         ON_ALL(an_item_that_is_no_text_is_refused_where_texts_are_hashed),
         ON_REDIS(the_counter_of_rueidis_is_kept_right),
         ON(the_config_of_redisson_must_be_the_handle_s, setbit),

@@ -30,7 +30,6 @@ static const char *const presets[] = {
     "orestes capacity=1000 error=0.0001",
     "orestes capacity=1000 error=0.0001 index=murmur3",
     "redisbloom capacity=1000 error=0.0001",
-    "redisbloom capacity=1000 error=0.0001 growth=2",
 };
 
 /* ---- The other side: one process for all lines ---- */

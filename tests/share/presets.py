@@ -293,10 +293,11 @@ class Orestes(Library):
 
 class RedisBloom(Library):
     def size(self):
-        error = min(self.p, 0.25) * (0.5 if "growth" in self.words else 1)
-        per_item = abs(math.log(error)) / 0.480453013918201
-        self.m = (max(1, int(self.n * per_item)) + 63) // 64 * 64
-        self.k = math.ceil(0.693147180559945 * per_item)
+        """growth: it scales, and this is its first link."""
+        self.error = min(self.p, 0.25) * (0.5 if "growth" in self.words else 1)
+        self.per_item = abs(math.log(self.error)) / 0.480453013918201
+        self.m = (max(1, int(self.n * self.per_item)) + 63) // 64 * 64
+        self.k = math.ceil(0.693147180559945 * self.per_item)
 
     def positions(self, item):
         a = murmur64a(item, 0xC6A4A7935BD1E995)
@@ -323,4 +324,5 @@ def main(uri):
             print(int({"add": library.add, "has": library.has}[what](client, name, item.encode())))
 
 
-main(*sys.argv[1:])
+if __name__ == "__main__":
+    main(*sys.argv[1:])

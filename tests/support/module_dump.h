@@ -6,13 +6,14 @@
 #include "net.h"
 #include "test.h"
 
-enum { MODULE_HEADER = 73, MODULE_PIECE = 16 << 20 };
+enum { MODULE_HEAD = 20, MODULE_LINK = 53, MODULE_LINKS = 40, MODULE_PIECE = 16 << 20 };
 
-/* Where in a header a number stands. */
+/* Where in a header a number stands; of a further link MODULE_LINK bytes on, and so on. */
 enum {
     MODULE_ITEMS_AT = 0,
     MODULE_LINKS_AT = 8,
     MODULE_OPTIONS_AT = 12,
+    MODULE_GROWTH_AT = 16,
     MODULE_BYTES_AT = 20,
     MODULE_BITS_AT = 28,
     MODULE_LINK_ITEMS_AT = 36,
@@ -23,20 +24,31 @@ enum {
 };
 
 struct module_dump {
-    uint64_t capacity, items, bytes;
-    double error; /* of its one link */
-    uint32_t hashes;
-    size_t piece; /* bytes of an answer, at most */
-    unsigned char header[MODULE_HEADER];
-    unsigned char *data;
+    struct module_link {
+        uint64_t capacity, items, from, bytes; /* from: where its bytes begin */
+        double error;
+        uint32_t hashes;
+    } link[MODULE_LINKS];
+    uint32_t links, growth;
+    uint64_t items, bytes; /* of all of them */
+    size_t piece;          /* bytes of an answer, at most */
+    unsigned char header[MODULE_HEAD + MODULE_LINKS * MODULE_LINK];
+    unsigned char *data; /* link after link */
 };
 
-/* Of BF.RESERVE key error capacity [NONSCALING]. */
+/* Of BF.RESERVE key error capacity [NONSCALING], or EXPANSION growth. */
 void module_dump_make(struct module_dump *, double error, uint64_t capacity, bool scaling);
+void module_dump_make_growing(struct module_dump *, double error, uint64_t capacity, uint32_t growth);
 void module_dump_free(struct module_dump *);
 
-/* Adds an item of which these are the offsets as the module counts them, bit 0 the lowest of byte 0. */
+/* A further link, empty. */
+void module_dump_grow(struct module_dump *);
+
+/* Adds an item of which these are the offsets in the first link, as the module counts them, bit 0 the lowest of byte 0. */
 void module_dump_add(struct module_dump *, const uint64_t *offsets);
+
+/* BF.ADD: what is in no link goes to the newest, or to a further one if that is full. Whether it was in none. */
+bool module_dump_add_item(struct module_dump *, const void *item, size_t len);
 
 /* A number in the header, little-endian. */
 void module_dump_set(struct module_dump *, unsigned at, uint64_t value, unsigned bytes);

@@ -1,33 +1,10 @@
 /* A dump of RedisBloom in a file, as redis-cli prints it: what the module has said is in is in, look-ups
  * and adds go on, and no dump that is torn, old or none at all becomes a filter. */
-#include "support/files.h"
-#include "support/module_dump.h"
-#include "support/temp_dir.h"
+#include "unit/import.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static hibloom_store *store;
-static char *dir, *path;
-
-static int set_up(void **state)
-{
-    (void)state;
-    assert_ok(hibloom_memory(&store), NULL);
-    dir = temp_dir_make();
-    path = temp_dir_path(dir, "dump");
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    hibloom_store_free(store);
-    free(path);
-    temp_dir_remove(dir);
-    return 0;
-}
 
 /* ---- What is in --------------------------------------------------------------------- */
 
@@ -112,34 +89,6 @@ static void adds_and_look_ups_go_on(void **state)
 
 /* ---- What is refused ------------------------------------------------------------------ */
 
-static bool count_name(const char *name, void *count)
-{
-    (void)name;
-    ++*(unsigned *)count;
-    return true;
-}
-
-static unsigned filters_there(void)
-{
-    unsigned count = 0;
-
-    assert_ok(hibloom_list(store, NULL, count_name, &count), store);
-    return count;
-}
-
-/* The file is refused, in words that name it, and leaves no filter under any name. */
-static void assert_refused(hibloom_status expected, const char *words)
-{
-    const unsigned before = filters_there();
-    hibloom *filter = NULL;
-
-    assert_status(hibloom_import_file(&filter, store, "refused", path), expected, store);
-    assert_null(filter);
-    if (strstr(hibloom_store_error(store), words) == NULL || strstr(hibloom_store_error(store), path) == NULL)
-        fail_msg("\"%s\" has not \"%s\"", hibloom_store_error(store), words);
-    assert_int_equal(filters_there(), before);
-}
-
 /* A number in the header, and what is said of it. */
 static const struct {
     unsigned at;
@@ -200,42 +149,15 @@ static void what_no_redis_string_holds_is_refused(void **state)
     module_dump_free(&dump);
 }
 
-static void one_that_has_grown_is_refused(void **state)
-{
-    unsigned char header[MODULE_HEADER + 53];
-    struct bytes bytes = {0};
-    struct module_dump dump;
-
-    (void)state;
-    module_dump_make(&dump, 0.01, 1000, true);
-    module_dump_set(&dump, MODULE_LINKS_AT, 2, 4);
-    memcpy(header, dump.header, MODULE_HEADER);
-    memcpy(header + MODULE_HEADER, dump.header + MODULE_BYTES_AT, 53);
-    module_dump_answer(&bytes, 1, header, sizeof header, false);
-    write_file(path, bytes.data, bytes.len);
-    assert_refused(HIBLOOM_ENOTSUP, "has grown to 2 filters");
-    bytes_clear(&bytes);
-    module_dump_free(&dump);
-}
-
 static void a_file_that_was_cut_short_or_goes_on_is_refused(void **state)
 {
     struct module_dump dump;
-    struct bytes bytes = {0};
 
     (void)state;
     module_dump_make(&dump, 0.3, 40, false);
     dump.piece = 9;
     module_dump_add(&dump, (const uint64_t[]){1, 2, 3});
-    module_dump_print(&dump, &bytes);
-    for (size_t len = 0; len < bytes.len; len++) {
-        write_file(path, bytes.data, len);
-        assert_refused(HIBLOOM_ECORRUPT, "");
-    }
-    bytes_append(&bytes, "\n", 1);
-    write_file(path, bytes.data, bytes.len);
-    assert_refused(HIBLOOM_ECORRUPT, "goes on");
-    bytes_clear(&bytes);
+    assert_refused_cut_or_longer(&dump);
     module_dump_free(&dump);
 }
 
@@ -321,7 +243,6 @@ int main(void)
         cmocka_unit_test(adds_and_look_ups_go_on),
         cmocka_unit_test(a_foreign_header_is_refused),
         cmocka_unit_test(what_no_redis_string_holds_is_refused),
-        cmocka_unit_test(one_that_has_grown_is_refused),
         cmocka_unit_test(a_file_that_was_cut_short_or_goes_on_is_refused),
         cmocka_unit_test(a_torn_dump_is_refused),
         cmocka_unit_test(bits_that_do_not_come_from_so_many_items_are_refused),

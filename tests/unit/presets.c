@@ -229,9 +229,17 @@ static const struct {
     {"orestes capacity=1000 error=0.01 index=murmur3",
      "hash=orestes-murmur3 layout=classic bits=9586 hashes=7 keys=orestes capacity=1000 error=0.01"},
     {"redisbloom capacity=1000 error=0.01 growth=2",
-     "hash=redisbloom layout=classic bits=11072 hashes=8 capacity=1000 error=0.01"},
+     "hash=redisbloom layout=classic bits=11072 hashes=8 capacity=1000 error=0.01 growth=2"},
+    {"capacity=1000 error=0.01 growth=2 hash=redisbloom",
+     "hash=redisbloom layout=classic bits=11072 hashes=8 capacity=1000 error=0.01 growth=2"},
+    {"redisbloom capacity=1000 error=0.005",
+     "hash=redisbloom layout=classic bits=11072 hashes=8 capacity=1000 error=0.005"},
+    {"capacity=1000 error=0.005 hashes=8 hash=redisbloom",
+     "hash=redisbloom layout=classic bits=11072 hashes=8 capacity=1000 error=0.005"},
     /* an error above 0.25 is taken for 0.25, and one item takes 64 bits */
     {"redisbloom capacity=1 error=0.5", "hash=redisbloom layout=classic bits=64 hashes=3 capacity=1 error=0.5"},
+    {"redisbloom capacity=20 error=0.5 growth=16",
+     "hash=redisbloom layout=classic bits=128 hashes=4 capacity=20 error=0.5 growth=16"},
 };
 
 static void each_preset_has_one_canonical_text(void **state)
@@ -248,6 +256,43 @@ static void each_preset_has_one_canonical_text(void **state)
         assert_ok(hibloom_spec_format(&spec, text, sizeof text), NULL);
         assert_string_equal(text, canonical[i].canonical);
     }
+}
+
+/* What the module made of BF.RESERVE key 0.01 100 EXPANSION 3 and 2000 items. */
+static void a_filter_of_redisbloom_grows_as_the_module_s(void **state)
+{
+    static const struct {
+        uint64_t bits, capacity;
+        uint32_t hashes;
+    } links[] = {{1152, 100, 8}, {3776, 300, 9}, {12544, 900, 10}, {41472, 2700, 11}};
+    hibloom_spec spec, link, grown = test_spec("redisbloom capacity=100 error=0.01");
+
+    (void)state;
+    assert_ok(hibloom_spec_parse(&spec, "redisbloom capacity=100 error=0.01 growth=3"), NULL);
+    assert_ok(hibloom_spec_grow(&grown, 3), NULL);
+    assert_true(grown.bits == spec.bits && grown.hashes == spec.hashes && grown.segments == spec.segments);
+    for (uint32_t i = 0; i < COUNT(links); i++) {
+        assert_ok(spec_link(&link, &spec, i, i > 0), NULL);
+        assert_int_equal(link.bits, links[i].bits);
+        assert_int_equal(link.hashes, links[i].hashes);
+        assert_int_equal(link.capacity, links[i].capacity);
+        assert_true(link.error_rate == 0.01 && link.segments == 1);
+        assert_ok(spec_check(&link), NULL);
+    }
+    assert_true(hibloom_spec_error_at(&spec, 4000) > 0.005 && hibloom_spec_error_at(&spec, 4000) < 0.01);
+}
+
+/* It has one key, and that 2^32 bits at most. */
+static void a_filter_of_redisbloom_grows_to_what_a_string_holds(void **state)
+{
+    const hibloom_spec spec = test_spec("redisbloom capacity=1000000 error=0.01 growth=16");
+    hibloom_spec link;
+
+    (void)state;
+    assert_ok(spec_link(&link, &spec, 2, 1), NULL);
+    assert_in_range(link.bits, UINT64_C(1) << 31, SPEC_STRING_BITS);
+    assert_int_equal(link.segments, 1);
+    assert_status(spec_link(&link, &spec, 3, 1), HIBLOOM_ERANGE, NULL);
 }
 
 /* What takes its size from a config has no positions before that. */
@@ -422,6 +467,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_preset_gives_the_positions_of_its_library),
         cmocka_unit_test(each_preset_has_one_canonical_text),
+        cmocka_unit_test(a_filter_of_redisbloom_grows_as_the_module_s),
+        cmocka_unit_test(a_filter_of_redisbloom_grows_to_what_a_string_holds),
         cmocka_unit_test(a_spec_without_a_size_is_good_for_attaching_alone),
         cmocka_unit_test(a_key_of_pyrebloom_has_a_bit_less_than_2_to_32),
         cmocka_unit_test(kryo5_has_two_forms_of_a_string),
