@@ -274,18 +274,19 @@ static void ask_slice(const struct encoding *encoding, const hibloom *filter, st
     const uint64_t period = redis_filter_of(filter)->period;
     const size_t count = (size_t)run->items * spec->hashes;
 
-    script_start(out, SCRIPT_SLICE, 1, 6 + count);
+    script_start(out, SCRIPT_SLICE, 1, 7 + count);
     command_argument(out, key);
     redis_expect(out, filter, i, RECORD_IDENTITY);
     command_number(out, spec_bitmap_bytes(spec));
     command_number(out, period_epoch(spec, period));
     command_number(out, period_epoch(spec, period + spec->slices + 1));
+    command_number(out, redis_filter_of(filter)->from_us);
     command_number(out, period_end_us(spec, period));
     for (size_t at = 0; at < count; at++)
         command_number(out, run->bits[at]);
 }
 
-/* The time and the epoch there are. */
+/* The time and the epoch there are. What was sent twice may have been set by the first one. */
 static void take_late(struct task *task, struct run *run, uint32_t i, const struct reply *reply)
 {
     struct redis_filter *own = redis_filter_of(task->filter);
@@ -298,9 +299,11 @@ static void take_late(struct task *task, struct run *run, uint32_t i, const stru
         (void)task_expect(task, reply, REDIS_REPLY_STRING, i);
         return;
     }
-    own->clock_us = us > own->clock_us ? us : own->clock_us;
+    if (!own->server->clustered)
+        own->clock_us = us;
     redis_note_epoch(task->filter, i, epoch);
     run->late = true;
+    memset(run->known, reply->repeated ? BIT_UNKNOWN : BIT_WAS_SET, (size_t)run->items * task->filter->spec.hashes);
 }
 
 static void take_slice(struct task *task, struct run *run, uint32_t i, size_t at, const struct reply *reply)

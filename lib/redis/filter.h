@@ -48,8 +48,9 @@ struct redis_filter {
     struct redis_proof proof;
     hibloom **further; /* the further links of a growing filter that this handle knows; NULL: none */
     uint32_t further_count;
-    uint64_t clock_us; /* of a sliding window: the latest time that its servers have shown; see slices.h */
-    uint64_t period;   /* of a slice: for which it is added to */
+    uint64_t clock_us; /* of a sliding window: the time that its server has shown last; see slices.h */
+    uint64_t period;   /* of a slice: for which it is added to, */
+    uint64_t from_us;  /* and emptied not before that time */
     uint64_t room;     /* items that this handle may add to this link before it is counted again, */
     uint64_t reserved; /* and those that calls of it are about to add */
     struct redis_key keys[];

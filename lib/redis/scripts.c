@@ -294,18 +294,22 @@ static const char set_counted[] =
     "return table.concat(was)\n";
 
 /* ARGV after the first two: bytes of bits; the epoch with which the period begins that they are for, and that of the
- * next one of this key; when it ends, in microseconds; bits. A key of an older period is emptied first: what may be
- * refused, a write on a full server and PEXPIRE and UNLINK, comes before bits are gone or a new epoch is there. Gives a
- * '0' or '1' for each bit, what it was; where it is too late, the time and the epoch there, as a status; 0 where the
- * key is not this filter, or not ready. */
+ * next one of this key; from when on the key may be emptied for it, and when it ends, in microseconds; bits. A key of an
+ * older period is emptied first: what may be refused, a write on a full server and PEXPIRE and UNLINK, comes before bits
+ * are gone or a new epoch is there. (In its last millisecond it has 0 left, with which PEXPIRE would remove it.) Gives a
+ * '0' or '1' for each bit, what it was; where it is too late, or too early, the time and the epoch there, as a status;
+ * 0 where the key is not this filter, or not ready. */
 static const char slice[] = COMMON
     "if not is(trailer, ARGV[2]) or not trailer:sub(38, 38):match('[gr]') then return 0 end\n"
     "if redis.replicate_commands then redis.replicate_commands() end\n"
     "local now, epoch, first, was = call('TIME'), tonumber(trailer:sub(74, 83)), tonumber(ARGV[4]), {}\n"
     "local us = now[1] * 1000000 + now[2]\n"
-    "if us >= tonumber(ARGV[6]) or epoch >= tonumber(ARGV[5]) then return {ok = string.format('%.0f %.0f', us, epoch)} end\n"
+    "if us >= tonumber(ARGV[7]) or epoch >= tonumber(ARGV[5]) or (epoch < first and us < tonumber(ARGV[6])) then\n"
+    "  return {ok = string.format('%.0f %.0f', us, epoch)}\n"
+    "end\n"
     "if epoch < first then\n"
     "  local from, ttl = tonumber(ARGV[3]), call('PTTL', key)\n"
+    "  if ttl == 0 then ttl = 1 end\n"
     "  local tail = call('GETRANGE', key, from, at + 72) .. string.format('%010.0f', first) .. trailer:sub(84)\n"
     "  call('SETRANGE', key, at + 91, '1')\n"
     "  if ttl >= 0 then call('PEXPIRE', key, ttl) end\n"
@@ -313,7 +317,7 @@ static const char slice[] = COMMON
     "  call('SETRANGE', key, from, tail)\n"
     "  if ttl >= 0 then call('PEXPIRE', key, ttl) end\n"
     "end\n"
-    "for i = 7, #ARGV do was[i - 6] = call('SETBIT', key, ARGV[i], '1') end\n"
+    "for i = 8, #ARGV do was[i - 7] = call('SETBIT', key, ARGV[i], '1') end\n"
     "return table.concat(was)\n";
 
 /* ARGV of those that say COUNTERS: after the first two a counter's type, as BITFIELD has

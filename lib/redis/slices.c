@@ -8,7 +8,8 @@
 #include <string.h>
 
 #define CHUNK 4096u
-#define ATTEMPTS 20u /* each that fails is a period that has passed, or a slice that was emptied */
+#define ATTEMPTS 20u /* each that fails is a period that has passed, a slice that was emptied, or a rest */
+#define REST_MS 100u /* at most */
 
 /* What a look says of an item, the last one first. */
 enum slices_found { FOUND_NOWHERE, FOUND_IN_DOUBT, FOUND_OLDER, FOUND_NOW };
@@ -24,12 +25,12 @@ static uint32_t count_of(const struct slices *s)
 
 /* ---- The current period ------------------------------------------------------------------ */
 
-static uint64_t current_period(const struct slices *s)
+/* The newest one that any key is known to have. */
+static uint64_t newest_period(hibloom *filter, uint32_t count)
 {
-    hibloom *filter = s->task.filter;
-    uint64_t newest = period_at(&filter->spec, redis_filter_of(filter)->clock_us);
+    uint64_t newest = 0;
 
-    for (uint32_t i = 0; i < count_of(s); i++) {
+    for (uint32_t i = 0; i < count; i++) {
         const hibloom *slice = redis_link(filter, i);
         const struct redis_filter *own = redis_filter_of(slice);
         for (uint32_t key = 0; key < own->count; key++) {
@@ -38,6 +39,15 @@ static uint64_t current_period(const struct slices *s)
         }
     }
     return newest;
+}
+
+static uint64_t current_period(const struct slices *s)
+{
+    hibloom *filter = s->task.filter;
+    const uint64_t clock_us = s->clock_us != 0 ? s->clock_us : redis_filter_of(filter)->clock_us;
+    const uint64_t now = period_at(&filter->spec, clock_us), newest = newest_period(filter, count_of(s));
+
+    return now > newest ? now : newest;
 }
 
 static bool read_clock(struct slices *s, size_t used)
@@ -52,7 +62,7 @@ static bool read_clock(struct slices *s, size_t used)
                 HIBLOOM_OK)
             return false;
     s->clock_us = part[0] * PERIOD_SECOND + part[1];
-    return true;
+    return s->clock_us != 0; /* 0: it was not read */
 }
 
 static struct slices *slices_of(struct talk *clock)
@@ -71,7 +81,7 @@ static void take_clock(struct talk *talk, uint32_t tag, uint32_t index, const st
         return;
     else if (!read_clock(s, reply->text_len))
         task_unexpected(&talk->task);
-    else if (s->clock_us > own->clock_us)
+    else
         own->clock_us = s->clock_us;
 }
 
@@ -123,10 +133,11 @@ static bool try_again(struct slices *s)
 {
     if (s->attempts++ < ATTEMPTS)
         return true;
-    task_fail(
-        &s->task, HIBLOOM_EBUSY,
-        "'%s': its periods pass, or it is cleared, faster than items are asked for: try again, with fewer at once",
-        s->task.filter->name);
+    task_fail(&s->task, HIBLOOM_EBUSY,
+              "'%s': its periods pass, or it is cleared, faster than items are asked for, or the clocks of its servers "
+              "differ: "
+              "try again, with fewer at once",
+              s->task.filter->name);
     return false;
 }
 
@@ -139,6 +150,7 @@ static void begin_chunk(struct slices *s)
     }
     s->count = s->chunk;
     s->attempts = 0;
+    s->refused = NOT_REFUSED;
     memset(s->older, 0, s->chunk * sizeof *s->older);
     if (s->task.adds && !s->exact)
         set(s);
@@ -263,23 +275,46 @@ static void clock_known(struct slices *s)
         set(s);
 }
 
-/* What was refused is left. */
-static void take_set(struct slices *s)
+/* The clock to go on with is the one that has refused it. Of several that is not the one that decides, which is asked
+ * again. */
+static void note_refused(struct slices *s)
 {
     struct redis_filter *own = redis_filter_of(s->task.filter);
-    const struct redis_filter *slice = redis_filter_of(s->walk.talk.task.filter);
+
+    if (own->server->clustered) {
+        s->refused = s->period;
+        s->clock_us = 0;
+    } else {
+        s->clock_us = own->clock_us = redis_filter_of(s->walk.talk.task.filter)->clock_us;
+    }
+}
+
+/* What was refused is left. If it was sent twice, the first sending may have set it: then it is new, too, or it would be
+ * so to nobody. */
+static void take_set(struct slices *s)
+{
     size_t left = 0;
 
-    if (slice->clock_us > own->clock_us)
-        own->clock_us = slice->clock_us;
-    for (size_t k = 0; k < s->count; k++)
-        if (flags_has(s->walk.late, k)) {
-            s->left[left] = s->left[k];
-            s->which[left++] = s->which[k];
-        } else if (s->exact && !s->older[k] && flags_has(s->walk.missing, k)) {
+    for (size_t k = 0; k < s->count; k++) {
+        if (s->exact && !s->older[k] && flags_has(s->walk.missing, k))
             flags_set(s->yes, s->at + s->which[k]);
-        }
+        if (!flags_has(s->walk.late, k))
+            continue;
+        s->left[left] = s->left[k];
+        s->which[left++] = s->which[k];
+    }
+    if (left > 0)
+        note_refused(s);
     s->count = left;
+}
+
+/* With what is left, with the clock as it is known by now. */
+static void set_again(struct slices *s)
+{
+    if (s->exact)
+        look(s);
+    else
+        set(s);
 }
 
 static void was_sent(struct slices *s)
@@ -291,18 +326,41 @@ static void was_sent(struct slices *s)
         return;
     if (s->count == 0)
         end_chunk(s);
-    else if (try_again(s) && s->exact)
-        look(s);
-    else if (s->task.status == HIBLOOM_OK)
-        set(s);
+    else if (try_again(s))
+        set_again(s);
 }
 
+/* The server of that key is ahead of the clock that decides. The slice of the next period may still be asked for, so the
+ * add waits until that clock is there. */
+static void rest(struct slices *s)
+{
+    const uint64_t end_us = period_end_us(&s->task.filter->spec, s->period);
+    const uint64_t ms = end_us > s->clock_us ? (end_us - s->clock_us) / 1000 + 1 : 1;
+
+    s->task.pause_ms = ms < REST_MS ? (unsigned)ms : REST_MS;
+    s->refused = NOT_REFUSED;
+    s->clock_us = 0;
+    s->phase = SLICES_REST;
+}
+
+/* May a key be emptied for that period before its server's clock is there? Where a clock has stepped back other keys are
+ * of it already; and of several servers' clocks only one decides. Else the step was the handle's: what it would empty
+ * still counts. */
+static bool may_begin_early(const struct slices *s)
+{
+    hibloom *filter = s->task.filter;
+
+    return redis_filter_of(filter)->server->clustered || newest_period(filter, count_of(s)) >= s->period;
+}
+
+/* The clock of the first slice's root is asked once a call where it is not known, or not the one that the script asks,
+ * or where the root was not proven for long: the script sees its own key only. */
 static void set(struct slices *s)
 {
     hibloom *filter = s->task.filter;
     const struct redis_filter *own = redis_filter_of(filter);
 
-    if (s->clock_us == 0 && (own->clock_us == 0 || own->server->clustered)) {
+    if (s->clock_us == 0 && (own->clock_us == 0 || own->server->clustered || guard_is_stale(filter))) {
         if (!begin_group(s, 0))
             task_no_memory(&s->task);
         else
@@ -310,13 +368,25 @@ static void set(struct slices *s)
         return;
     }
     s->period = s->exact ? s->period : current_period(s);
+    if (s->refused == s->period) { /* by that key's server, but here it goes on */
+        rest(s);
+        return;
+    }
     hibloom *slice = redis_link(filter, period_slice(&filter->spec, s->period));
     redis_filter_of(slice)->period = s->period;
+    redis_filter_of(slice)->from_us = may_begin_early(s) ? 0 : period_end_us(&filter->spec, s->period - 1);
     items_begin_add(&s->walk, slice, s->left, s->count, s->exact);
     s->phase = SLICES_SET;
 }
 
 /* ---- The task ---------------------------------------------------------------------------------------- */
+
+static void end_rest(struct slices *s)
+{
+    s->phase = SLICES_BEGIN;
+    if (s->task.status == HIBLOOM_OK)
+        set_again(s);
+}
 
 static void go_on(struct slices *s)
 {
@@ -332,9 +402,14 @@ static enum task_next next(struct task *task, struct outbox *outbox)
 {
     struct slices *s = (struct slices *)task;
 
+    task->pause_ms = 0;
     if (s->phase == SLICES_BEGIN && task->status == HIBLOOM_OK)
         begin_chunk(s);
+    else if (s->phase == SLICES_REST)
+        end_rest(s);
     while (s->phase != SLICES_BEGIN && s->phase != SLICES_DONE) {
+        if (s->phase == SLICES_REST)
+            return TASK_PAUSE;
         const enum task_next what = task_next_inner(task, outbox);
         if (what != TASK_DONE)
             return what;

@@ -11,16 +11,19 @@
  *             is over, by its server's clock, or the key holds a newer one; then the add goes on with a newer period
  *
  * The current period is the one that the clock shows, or the newest that any key has: where a clock steps back, adds go
- * on in that one until it has caught up. Where slices lie on several servers the clock of the first one's root decides
- * what counts; an add is never made in an older period than it shows, so it is found long enough, and as much longer as
- * the clocks differ.
+ * on in that one until it has caught up. A handle may have seen a clock that was ahead for a moment, or that of a replica:
+ * so a key is not emptied for a period that its server's clock has not reached, unless another key is of it by then.
+ *
+ * Where slices lie on several servers the clock of the first one's root decides what counts, and what is emptied. An add
+ * is never made in an older period than it shows, so it is found long enough, and as much longer as the clocks differ. A
+ * server that is ahead refuses adds while that clock is still in a period that is over for it: they wait for it.
  *
  * Which add is new. One that wants is_new looks first, in all slices; only what it finds neither in them, nor set when it
  * sets it, is new. It looks when it knows the period c to have begun: so whatever will ever be set for older periods
  * is set by then, as their time is over and the script refuses. Thus all who add an item in c see the same in the older
  * slices. If that is nothing, the first of them who sets it is told that it is new: setting is one step, in one slice.
  * Who adds it in a later period of the window sees it in that of c. What was refused was not set, and is looked for
- * again. (Where clocks of several servers differ, or one steps back, the time of a period may not be over for all when
+ * again; where a sending was lost that may have set it, it is new. (Where clocks of several servers differ, or one steps back, the time of a period may not be over for all when
  * the next one begins: for so long two may be told. Slices with one {tag} are on one server.) */
 #ifndef HIBLOOM_SLICES_H
 #define HIBLOOM_SLICES_H
@@ -28,7 +31,9 @@
 #include "redis/group.h"
 #include "redis/items.h"
 
-enum slices_phase { SLICES_BEGIN, SLICES_CLOCK, SLICES_LOOK, SLICES_SET, SLICES_DONE };
+enum slices_phase { SLICES_BEGIN, SLICES_CLOCK, SLICES_LOOK, SLICES_SET, SLICES_REST, SLICES_DONE };
+
+#define NOT_REFUSED UINT64_MAX
 
 struct slices {
     struct task task;
@@ -54,8 +59,9 @@ struct slices {
     uint32_t ended;      /* of which so many have been freed */
     struct talk clock;   /* beside them */
     unsigned char clock_text[64];
-    uint64_t clock_us;                  /* as it was shown last */
+    uint64_t clock_us;                  /* as it was shown last; 0: not in this call */
     uint64_t period;                    /* the current one, as it was known when this step began */
+    uint64_t refused;                   /* where a key's server does not decide: the one that it has refused last */
     uint64_t clears[HIBLOOM_LINKS_MAX]; /* other epochs that had been seen by then, a slice each */
 };
 

@@ -65,14 +65,23 @@ static void ask(struct upkeep *upkeep, struct outbox *outbox, enum script script
 
 /* ---- Clear --------------------------------------------------------------------- */
 
+/* A slice has another epoch for each period: what it holds of a later one than was known no lost sending has cleared. */
+static bool was_begun_anew(const hibloom *filter, uint32_t i, uint64_t epoch)
+{
+    const uint64_t known = redis_filter_of(filter)->keys[i].epoch;
+
+    return filter->spec.window != 0 && period_of_epoch(&filter->spec, epoch) != period_of_epoch(&filter->spec, known);
+}
+
+/* Of another epoch it was cleared by another, then it is once more; or by the sending that was lost. */
 static void take_cleared(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
     struct record record;
     bool *left = &upkeep_of(talk)->left[tag - upkeep_of(talk)->range.first];
 
     if (reply->type == REDIS_REPLY_STRING && reply->text_len == RECORD_TRAILER && record_parse(reply->text, &record)) {
-        redis_note_epoch(talk->task.filter, tag, record.epoch); /* cleared by another: once more, */
-        *left = !reply->repeated;                               /* or by the sending that was lost */
+        *left = !reply->repeated || was_begun_anew(talk->task.filter, tag, record.epoch);
+        redis_note_epoch(talk->task.filter, tag, record.epoch);
         return;
     }
     *left = false;

@@ -1,0 +1,108 @@
+/* Servers whose clocks are set. See stepped.h. */
+#include "stepped.h"
+#include "temp_dir.h"
+#include "test.h"
+
+#include <fcntl.h>
+#include <hiredis/hiredis.h>
+#include <libgen.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { APART_US = 5000000 }; /* that a busy machine may take to ask */
+
+struct stepped_clock {
+    char *dir;
+    _Atomic int64_t *offset_us;
+};
+
+static _Noreturn void give_up(const char *what)
+{
+    perror(what);
+    exit(EXIT_FAILURE);
+}
+
+/* Beside this program: build/tests/redis/x -> build/tests/preload/clock.so */
+static void find_preload(char path[4096])
+{
+    const ssize_t len = readlink("/proc/self/exe", path, 4000);
+
+    if (len <= 0 || len >= 4000)
+        give_up("/proc/self/exe");
+    path[len] = '\0';
+    strcpy(path, dirname(dirname(path)));
+    strcat(path, "/preload/clock.so");
+    if (access(path, R_OK) != 0)
+        give_up(path);
+}
+
+struct stepped_clock *stepped_begin(void)
+{
+    struct stepped_clock *clock = calloc(1, sizeof *clock);
+    char preload[4096];
+
+    if (clock == NULL)
+        abort();
+    clock->dir = temp_dir_make();
+    char *file = temp_dir_path(clock->dir, "clock");
+    const int fd = open(file, O_RDWR | O_CREAT, 0600);
+    if (fd < 0 || ftruncate(fd, sizeof *clock->offset_us) != 0)
+        give_up(file);
+    clock->offset_us = mmap(NULL, sizeof *clock->offset_us, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (clock->offset_us == MAP_FAILED)
+        give_up(file);
+    close(fd);
+    find_preload(preload);
+    setenv("LD_PRELOAD", preload, 1);
+    setenv("HIBLOOM_TEST_CLOCK", file, 1);
+    free(file);
+    return clock;
+}
+
+void stepped_end(void)
+{
+    unsetenv("LD_PRELOAD");
+    unsetenv("HIBLOOM_TEST_CLOCK");
+}
+
+void stepped_free(struct stepped_clock *clock)
+{
+    if (clock == NULL)
+        return;
+    munmap((void *)clock->offset_us, sizeof *clock->offset_us);
+    temp_dir_remove(clock->dir);
+    free(clock);
+}
+
+void stepped_set(struct stepped_clock *clock, int64_t ahead_ms)
+{
+    atomic_store(clock->offset_us, ahead_ms * 1000);
+}
+
+int64_t stepped_ahead(const struct stepped_clock *clock)
+{
+    return atomic_load(clock->offset_us) / 1000;
+}
+
+uint64_t stepped_now_us(const struct stepped_clock *clock)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)((int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000 + atomic_load(clock->offset_us));
+}
+
+void stepped_assert(const struct stepped_clock *clock, const struct redis_server *server)
+{
+    redisReply *reply = redis_server_must(server, "TIME");
+    const int64_t shown = atoll(reply->element[0]->str) * 1000000 + atoll(reply->element[1]->str);
+    const int64_t apart = (int64_t)stepped_now_us(clock) - shown;
+
+    freeReplyObject(reply);
+    assert_true(apart > -APART_US && apart < APART_US);
+}
