@@ -8,10 +8,15 @@
 #include "redis/life.h"
 #include "base/alloc.h"
 #include "base/flags.h"
+#include "base/number.h"
 #include "redis/scripts.h"
 #include "spec/spec.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
+
+#define TAG_BEFORE 2u /* beside the two places */
 
 /* ---- Commands ---------------------------------------------------------------- */
 
@@ -60,14 +65,16 @@ void life_ask_make(struct life *life, struct outbox *outbox, uint32_t i, uint64_
 }
 
 void life_ask_swap(struct life *life, struct outbox *outbox, enum record_state from, uint64_t at, struct argument there,
-                   struct argument then, enum record_state to, const char *has_ttl)
+                   struct argument then, enum record_state to, int64_t ttl_ms)
 {
     hibloom *filter = life->talk.task.filter;
     const char states[2] = {(char)from, (char)to};
-    char name[KEYS_SIZE];
+    char name[KEYS_SIZE], ttl[NUMBER_DIGITS + 2] = "";
     struct commands *out = &outbox->commands;
     const struct argument key = redis_begin(filter, outbox, 0, 0, name);
 
+    if (ttl_ms != LIFE_ANY_TTL)
+        snprintf(ttl, sizeof ttl, "%" PRId64, ttl_ms);
     script_start(out, SCRIPT_SWAP, 1, 8);
     command_argument(out, key);
     redis_expect(out, filter, 0, RECORD_IDENTITY);
@@ -76,7 +83,7 @@ void life_ask_swap(struct life *life, struct outbox *outbox, enum record_state f
     command_argument(out, there);
     command_argument(out, then);
     command_argument(out, (struct argument){&states[1], 1});
-    command_text(out, has_ttl);
+    command_text(out, ttl);
     outbox_end(outbox);
 }
 
@@ -217,6 +224,43 @@ static void begin_keys(struct talk *talk, struct outbox *outbox)
         make_keys(talk, outbox);
 }
 
+/* Does it tell of a further link by now, or is it gone? */
+static void take_before(struct talk *talk, const struct reply *reply)
+{
+    struct life *life = life_of(talk);
+    const struct redis_filter *own = redis_filter_of(life->link.before);
+    struct record record;
+
+    if (!task_expect(&talk->task, reply, REDIS_REPLY_STRING, 0))
+        return;
+    life->unwanted = reply->text_len != RECORD_TRAILER || !record_parse(reply->text, &record) ||
+                     record.generation != own->generation || record.id != own->keys[0].id ||
+                     !record_is_ready(record.state);
+    life->overtaken = life->unwanted || record.state == RECORD_GROWN;
+}
+
+static void take_other(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+    if (tag == TAG_BEFORE)
+        take_before(talk, reply);
+    else
+        life_take_place(talk, tag, index, reply);
+}
+
+/* A further link of which the one before it tells is there, ready, or was lost with what was in it. So one that is
+ * being made is ready only if that did not tell of any yet, when this one was there, creating: for as long as it is
+ * there no other is ready, and once it is told of nobody who slept makes another one ready in its place. */
+static void fail_overtaken(struct talk *talk)
+{
+    struct life *life = life_of(talk);
+
+    life->overtaken = true;
+    if (life->unwanted) /* nobody will find it */
+        talk->cleanup = life_remove;
+    task_fail(&talk->task, HIBLOOM_ENOTFOUND, "'%s' was not made: there is another one, or was, or its filter is gone",
+              talk->task.filter->name);
+}
+
 /* Two that create one name, one of them with one key, the other with several, find
  * nothing and make both roots. So each looks at the other's place between making
  * its own root and making it ready: one of the two at least sees both, and then
@@ -226,7 +270,9 @@ static void judge_other(struct talk *talk, struct outbox *outbox)
     struct life *life = life_of(talk);
     const unsigned other = life_other_place(life);
 
-    if (life_has_filter(life, other)) {
+    if (life->overtaken) {
+        fail_overtaken(talk);
+    } else if (life_has_filter(life, other)) {
         life_again(talk);
     } else if (life->place[other].found == RECORD_NONE && life_has_patience(life)) {
         talk->task.pause_ms = LIFE_PAUSE_MS;
@@ -238,7 +284,17 @@ static void judge_other(struct talk *talk, struct outbox *outbox)
 
 void life_complete(struct talk *talk, struct outbox *outbox)
 {
-    life_ask_place(talk, outbox, life_other_place(life_of(talk)));
+    const struct life *life = life_of(talk);
+
+    if (life->goal == LIFE_REPAIR && life->link.number != 0) { /* lost as a whole */
+        fail_overtaken(talk);
+        return;
+    }
+    life_ask_place(talk, outbox, life_other_place(life));
+    if (life->link.before != NULL) {
+        guard_ask_alone(life->link.before, outbox, TAG_BEFORE, 0);
+        talk->take = take_other;
+    }
     talk->step = judge_other;
 }
 
@@ -290,7 +346,7 @@ static void finish(struct talk *talk, struct outbox *outbox)
     for (uint32_t i = 0; i < own->count && len > 0; i++)
         record_format_id(own->keys[i].id, life->ids + (size_t)i * RECORD_ID_DIGITS);
     life_ask_swap(life, outbox, RECORD_CREATING, life_list_at(life, 0), (struct argument){"", 0},
-                  (struct argument){life->ids, len}, RECORD_READY, "");
+                  (struct argument){life->ids, len}, RECORD_READY, LIFE_ANY_TTL);
     talk->take = life_take_answer;
     talk->step = judge_finished;
 }
@@ -306,7 +362,7 @@ static void judge_grown(struct talk *talk, struct outbox *outbox)
 
     if (life->answer == '+' || (same && there->state == RECORD_GROWN))
         own->grown = true;
-    else if (!same || there->state != RECORD_READY) /* else it has got, or lost, a time to live */
+    else if (!same || there->state != RECORD_READY) /* else its time to live is another */
         guard_note_other(talk, 0);
 }
 
@@ -315,7 +371,7 @@ void life_swap_grown(struct talk *talk, struct outbox *outbox)
     struct life *life = life_of(talk);
 
     life_ask_swap(life, outbox, RECORD_READY, redis_trailer_at(talk->task.filter, 0), (struct argument){"", 0},
-                  (struct argument){"", 0}, RECORD_GROWN, life->ttl_ms < 0 ? "0" : "1");
+                  (struct argument){"", 0}, RECORD_GROWN, life->ttl_ms < 0 ? -1 : life->ttl_ms);
     talk->take = life_take_answer;
     talk->step = judge_grown;
 }
@@ -338,7 +394,7 @@ static void raise_generation(struct talk *talk, struct outbox *outbox)
     record_identity(life->newer + 1, own->keys[0].id, then);
     life_ask_swap(life, outbox, RECORD_CREATING, redis_trailer_at(talk->task.filter, 0) + RECORD_IDENTITY_AT,
                   (struct argument){now, RECORD_IDENTITY}, (struct argument){then, RECORD_IDENTITY}, RECORD_CREATING,
-                  "");
+                  LIFE_ANY_TTL);
     talk->take = life_take_answer;
     talk->step = again;
 }

@@ -29,7 +29,8 @@ enum life_goal { LIFE_OPEN, LIFE_REPAIR, LIFE_DELETE, LIFE_DROP, LIFE_GROW };
 struct life_link {
     uint32_t number;
     uint64_t chain;
-    uint64_t generation; /* of its filter: a link that is older is left over from another one */
+    hibloom *before; /* the link that is to tell of it, or does; NULL: whoever makes it sees to that */
+    uint64_t dead; /* id of another filter's link in its place, which is known to be gone: that is left over; 0: none */
 };
 
 /* What is at one of the places that a name stands for: NAME, NAME:0. */
@@ -50,6 +51,9 @@ struct life {
                                    further links must be removed first: those of this chain; 0: no such thing */
     uint64_t until;             /* they are read again in any case; ms */
     unsigned patience;          /* how often bits in the way will still be waited for */
+    bool overtaken,
+        unwanted;     /* a link: it was not made ready, since the one before it is the newest no more; or gone */
+    uint64_t foreign; /* id of a link of another filter, where one has to be made; 0: none was met */
 
     /* the last answers */
     struct life_place place[2];
@@ -92,6 +96,7 @@ enum { PLACE_ALONE, PLACE_ROOT };
 /* Asks what is at a place; is there a filter of this name? The place where the
  * handle's filter is not. */
 void life_ask_place(struct talk *, struct outbox *, unsigned place);
+void life_take_place(struct talk *, uint32_t tag, uint32_t index, const struct reply *);
 bool life_has_filter(const struct life *, unsigned place);
 unsigned life_other_place(const struct life *);
 
@@ -128,9 +133,10 @@ void life_take_answer(struct talk *, uint32_t tag, uint32_t index, const struct 
 /* EVAL make of key number i, which gets that time to live; -1: none. */
 void life_ask_make(struct life *, struct outbox *, uint32_t i, uint64_t id, int64_t ttl_ms);
 
-/* EVAL swap on the root: bytes at an offset, and the state; has_ttl as in scripts.c. */
+/* EVAL swap on the root: bytes at an offset, and the state; if it lives no longer than that: -1 for ever. */
+#define LIFE_ANY_TTL INT64_MIN
 void life_ask_swap(struct life *, struct outbox *, enum record_state from, uint64_t at, struct argument there,
-                   struct argument then, enum record_state to, const char *has_ttl);
+                   struct argument then, enum record_state to, int64_t ttl_ms);
 
 /* EVAL unlink of key number i: of its id, or of the filter's generation; in that
  * state, "" for any. The step counts what was unlinked in life.unlinked. */

@@ -124,7 +124,7 @@ static void follow(struct links *l)
     if (!make_link(l, number))
         return;
     begin_life(l, LIFE_OPEN, l->link, NULL, link_opened)->link = (struct life_link){
-        number, chain_of(filter), redis_filter_of(filter)->generation};
+        .number = number, .chain = chain_of(filter), .before = redis_newest(filter)};
 }
 
 /* ---- Counted, emptied, given a time to live ---------------------------------------------- */
@@ -250,7 +250,7 @@ static void remove_links(struct links *l)
         removal->link.store = l->task.filter->store;
         keys_link(removal->link.name, l->task.filter->name, i);
         life_begin(&removal->life, LIFE_DELETE, &removal->link, NULL);
-        removal->life.link = (struct life_link){i, l->chain, 0};
+        removal->life.link = (struct life_link){.number = i, .chain = l->chain};
         group_add(&l->group, &removal->life.talk.task);
     }
     l->ended = links_removed;
@@ -320,7 +320,8 @@ static void link_repaired(struct links *l)
 static void repair_link(struct links *l)
 {
     if (make_link(l, l->at))
-        begin_life(l, LIFE_REPAIR, l->link, NULL, link_repaired)->link = (struct life_link){l->at, l->chain, 0};
+        begin_life(l, LIFE_REPAIR, l->link, NULL, link_repaired)->link = (struct life_link){.number = l->at,
+                                                                                            .chain = l->chain};
 }
 
 /* ---- Growing ------------------------------------------------------------------------------------ */
@@ -394,10 +395,41 @@ static void link_has_ttl(struct links *l)
         begin_life(l, LIFE_GROW, redis_link(l->task.filter, l->next.link - 1), NULL, swapped)->ttl_ms = l->ttl_ms;
 }
 
+static void root_proven(struct links *l)
+{
+    if (opens_again(l, l->talk.task.status))
+        return;
+    task_end_as(&l->task, &l->talk.task);
+    l->done = l->task.status != HIBLOOM_OK;
+    if (!l->done)
+        grow(l);
+}
+
+/* A link of another chain was in the place, and then the first root was ours: so that chain is of a filter that was
+ * before this one, and gone; ids come never again. It is removed by its id, since in its place there may be another
+ * one's by now. Or the link was not wanted any more, when it was there: how is that so? */
+static bool makes_again(struct links *l)
+{
+    const bool overtaken = l->life.overtaken;
+
+    if (l->life.talk.task.status == HIBLOOM_OK || (!overtaken && l->life.foreign == 0) || l->attempts++ >= ATTEMPTS)
+        return false;
+    l->dead = l->life.foreign;
+    life_end(&l->life);
+    l->living = false;
+    if (overtaken)
+        grow(l);
+    else
+        prove(l, l->task.filter, root_proven);
+    return true;
+}
+
 static void link_made(struct links *l)
 {
     const uint64_t later = l->next.link == 1 ? LIFE_AFTER_ROOT_MS : 0;
 
+    if (makes_again(l))
+        return;
     l->done = !end_life(l);
     if (l->done)
         return;
@@ -430,7 +462,7 @@ static void state_known(struct links *l)
     }
     if (make_link(l, number))
         begin_life(l, LIFE_OPEN, l->link, &l->next, link_made)->link = (struct life_link){
-            number, chain_of(filter), redis_filter_of(filter)->generation};
+            .number = number, .chain = chain_of(filter), .before = redis_newest(filter), .dead = l->dead};
 }
 
 static void grow(struct links *l)

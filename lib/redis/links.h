@@ -11,6 +11,7 @@
  *
  * To grow is: make the next link, or open the one that another grower has made; then swap the
  * newest one's state to g. Whoever dies between leaves a link that the next grower takes over.
+ * A link that was lost is never made anew by a grower who slept: see fail_overtaken in create.c.
  *
  * To remove is: mark the root of the first link as removing, remove all further links of its
  * chain, then the first one; whoever finds the mark goes on with it (life.h).
@@ -59,6 +60,7 @@ struct links {
     struct task failed;            /* to grow; its words */
     uint32_t at, known;            /* links that are done with; and that were known at the beginning */
     uint32_t at_least;             /* to reach */
+    uint64_t dead;                 /* to grow: a link of another filter, which is left over; 0: none is known */
     uint64_t chain;                /* whose further links are removed, */
     struct removal *removals;      /* by these */
 };

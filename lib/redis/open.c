@@ -24,7 +24,7 @@ static size_t place_key(const struct life *life, unsigned place, char key[KEYS_S
     return keys_at(key, life->talk.task.filter->name, place == PLACE_ROOT, 0);
 }
 
-static void take_place(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
+void life_take_place(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
     struct life_place *place = &life_of(talk)->place[tag];
     struct task *refused = &place->refused; /* counts only if that place is the filter's */
@@ -52,7 +52,7 @@ void life_ask_place(struct talk *talk, struct outbox *outbox, unsigned place)
     outbox_begin(outbox, place, name);
     record_ask_end(&outbox->commands, name);
     outbox_end(outbox);
-    talk->take = take_place;
+    talk->take = life_take_place;
 }
 
 bool life_has_filter(const struct life *life, unsigned place)
@@ -210,8 +210,8 @@ void life_adopt(struct life *life, const hibloom_spec *spec, const struct record
     own->proven_ms = clock_now_ms();
 }
 
-/* Links look like filters: is this the one that is looked for, or the filter of its own? What is left over
- * of another filter of the name gives way. False: no, which is noted; of what is to be deleted that is all. */
+/* Links look like filters: is this the one that is looked for, or the filter of its own? What is known to be left
+ * over of another filter of the name gives way. False: no, which is noted; of what is to be deleted that is all. */
 static bool is_wanted_link(struct life *life, const struct record *record)
 {
     const struct life_link *link = &life->link;
@@ -223,7 +223,7 @@ static bool is_wanted_link(struct life *life, const struct record *record)
         task_no_memory(task);
     } else if (spec.link == link->number && spec.chain == link->chain) {
         goes_on = true;
-    } else if (spec.link == link->number && life->wanted != NULL && record->generation < link->generation) {
+    } else if (link->dead != 0 && record->id == link->dead) {
         goes_on = life->clearing_way = true;
     } else if (life->goal != LIFE_DELETE || link->number == 0) {
         task_fail(task, HIBLOOM_EMISMATCH,
@@ -231,6 +231,7 @@ static bool is_wanted_link(struct life *life, const struct record *record)
                       ? "'%s' is a filter of its own, in the way of a growing one: choose another name"
                       : "'%s' is a further link of a growing filter that is not this one: open, or delete, that",
                   task->filter->name);
+        life->foreign = spec.link != 0 && life->wanted != NULL ? record->id : 0;
     }
     explicit_bzero(&spec, sizeof spec);
     return goes_on;

@@ -187,7 +187,7 @@ void life_remove(struct talk *talk, struct outbox *outbox)
     if (filter->bare) {
         remove_bare(talk, outbox);
     } else if (redis_filter_of(filter)->count == 1 && !life_heads_chain(filter)) {
-        life_ask_unlink(life, outbox, 0, true, "");
+        life_ask_unlink(life, outbox, 0, true, life->root_state == RECORD_CREATING ? "c" : "");
         talk->take = life_take_unlinked;
         talk->step = judge_alone;
     } else {
@@ -195,7 +195,7 @@ void life_remove(struct talk *talk, struct outbox *outbox)
             life->root_state = redis_filter_of(filter)->grown ? RECORD_GROWN : RECORD_READY;
         life->has_links = life_heads_chain(filter) && life->root_state != RECORD_CREATING;
         life_ask_swap(life, outbox, life->root_state, redis_trailer_at(filter, 0), (struct argument){"", 0},
-                      (struct argument){"", 0}, RECORD_REMOVING, "");
+                      (struct argument){"", 0}, RECORD_REMOVING, LIFE_ANY_TTL);
         talk->take = take_mark;
         talk->step = judge_mark;
     }

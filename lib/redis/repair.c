@@ -57,7 +57,7 @@ static void judge_made(struct talk *talk, struct outbox *outbox)
     record_format_id(own->keys[i].id, then);
     life_ask_swap(life, outbox, life->root_state, life_list_at(life, i),
                   (struct argument){&life->list[(i - life->range.first) * RECORD_ID_DIGITS], RECORD_ID_DIGITS},
-                  (struct argument){then, RECORD_ID_DIGITS}, life->root_state, life->ttl_ms < 0 ? "0" : "1");
+                  (struct argument){then, RECORD_ID_DIGITS}, life->root_state, life->ttl_ms < 0 ? -1 : life->ttl_ms);
     talk->take = life_take_answer;
     talk->step = judge_listed;
 }

@@ -57,13 +57,13 @@ static const char make[] = COMMON
     "return '+' .. call('GETRANGE', key, -92, -1)\n";
 
 /* ARGV then: state, offset, the bytes that must be there, those to write, the new
- * state; "0" or "1" if the key must have no time to live, or one, else "". Gives
- * "+", or "=" and the trailer that is there, if any. */
+ * state; -1 if the key must live for ever, milliseconds that it must not live longer
+ * than, or "" for either. Gives "+", or "=" and the trailer that is there, if any. */
 static const char swap[] = COMMON
-    "local from = tonumber(ARGV[4])\n"
+    "local from, most, ttl = tonumber(ARGV[4]), tonumber(ARGV[8]), call('PTTL', key)\n"
     "if not is(trailer, ARGV[2]) or trailer:sub(38, 38) ~= ARGV[3] or\n"
     "   (#ARGV[5] > 0 and call('GETRANGE', key, from, from + #ARGV[5] - 1) ~= ARGV[5]) or\n"
-    "   (ARGV[8] ~= '' and (call('PTTL', key) >= 0) ~= (ARGV[8] == '1')) then return '=' .. (trailer or '') end\n"
+    "   (most and (ttl > most or (ttl >= 0) ~= (most >= 0))) then return '=' .. (trailer or '') end\n"
     "if ARGV[7] == 'x' and redis.acl_check_cmd and not redis.acl_check_cmd('UNLINK', key) then\n"
     "  return redis.error_reply(\"NOPERM this user has no permissions to run the 'unlink' command\")\n"
     "end\n"
