@@ -113,6 +113,7 @@ static bool deliver(struct node *node, struct flight *flight, struct reply *repl
     bool good = true;
 
     reply->repeated = index >= flight->doubtful && !task->reads;
+    reply->by_replica = node->role == NODE_REPLICA;
     if (flight->proving)
         good = task->take_guard(task, flight->exchange.tag, reply);
     else

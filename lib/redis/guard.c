@@ -102,7 +102,7 @@ bool guard_matches(struct talk *talk, uint32_t i, const struct reply *reply)
 }
 
 /* A length once seen is lost for good where it is not reached any more: an add
- * may already have begun the bitmap again. */
+ * may already have begun the bitmap again. Of a replica, which may lag behind, none is noted. */
 static bool take_length(struct task *task, uint32_t i, const struct reply *reply, bool may_be_absent)
 {
     struct redis_key *own = &redis_filter_of(task->filter)->keys[i];
@@ -112,7 +112,8 @@ static bool take_length(struct task *task, uint32_t i, const struct reply *reply
     if (!task_expect_count(task, reply, i, &length))
         return false;
     const bool shorter = length < own->length, absent = length == 0 && (own->length != 0 || !may_be_absent);
-    own->length = shorter ? UINT64_MAX : length;
+    if (!reply->by_replica)
+        own->length = shorter ? UINT64_MAX : length;
     keys_name(key, task->filter, i);
     if (absent)
         task_fail(task, HIBLOOM_ENOTFOUND,

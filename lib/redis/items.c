@@ -441,7 +441,8 @@ void items_begin_contains(struct items *walk, hibloom *filter, const hibloom_ite
 {
     begin(walk, filter, encoding_to_look(filter), items, n, true);
     walk->talk.task.reads = true;
-    walk->talk.task.again = look_again;
+    /* of two replicas one may have bits, and the other a config, of another time: so none is asked */
+    walk->talk.task.again = keys_have_config(&filter->spec) ? NULL : look_again;
     walk->talk.cleanup = retry_without_ro;
 }
 

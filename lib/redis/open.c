@@ -113,12 +113,12 @@ static bool ask_next_keys(struct life *life, struct outbox *outbox)
 /* ---- Attaching a bare bitmap ------------------------------------------------------ */
 
 /* A longer string was filled by another spec, by which other bits are asked for. One bit may lie
- * behind the bitmap: bloomfilter-rb makes room by it. */
+ * behind the bitmap: bloomfilter-rb makes room by bit number m + 1. */
 static void refuse_longer(struct talk *talk)
 {
     hibloom *filter = talk->task.filter;
     const struct redis_filter *own = redis_filter_of(filter);
-    const uint64_t most = spec_bitmap_bits(&filter->spec) / 8 + 1;
+    const uint64_t most = (spec_bitmap_bits(&filter->spec) + 1) / 8 + 1;
     char name[KEYS_SIZE];
 
     for (uint32_t i = 0; i < own->count; i++)

@@ -163,7 +163,7 @@ static void judge_alone(struct talk *talk, struct outbox *outbox)
         not_removed(talk, !life_of(talk)->taken);
 }
 
-static void remove_bare(struct talk *talk, struct outbox *outbox)
+static void unlink_bare(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
 
@@ -174,7 +174,22 @@ static void remove_bare(struct talk *talk, struct outbox *outbox)
     for (uint32_t i = life->range.first; i < life->range.first + life->range.count; i++)
         life_ask_unlink(life, outbox, i, false, "");
     talk->take = life_take_unlinked;
-    talk->step = remove_bare;
+    talk->step = unlink_bare;
+}
+
+/* What has lost its config is nobody's filter any more, and goes. */
+static void take_config(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+    if (reply->type != REDIS_REPLY_NIL)
+        guard_take_before(talk, tag, index, reply);
+}
+
+/* With another config it is another filter. */
+static void remove_bare(struct talk *talk, struct outbox *outbox)
+{
+    guard_ask_config(talk->task.filter, outbox, redis_filter_of(talk->task.filter)->count);
+    talk->take = take_config;
+    talk->step = unlink_bare;
 }
 
 void life_remove(struct talk *talk, struct outbox *outbox)

@@ -1,6 +1,7 @@
 /* upkeep.c: an open filter is emptied, given a time to live, or counted. See upkeep.h.
  *
- * Keys are emptied 16 MB at a time, each by a script that keeps its time to live.
+ * Keys are emptied 16 MB at a time, each by a script that keeps its time to live. Where a config
+ * lies beside the filter, that is compared first: with another one it is another filter by now.
  *
  * A time to live is set on the root last, one second shorter than on the other
  * keys, and taken from the root first. So a call that is cut leaves no key that
@@ -29,6 +30,19 @@ static void begin(struct upkeep *upkeep, hibloom *filter, void (*step)(struct ta
     memset(upkeep, 0, sizeof *upkeep);
     talk_begin(&upkeep->talk, filter, step);
     upkeep->count.ttl_ms = -1;
+}
+
+static void ask_config(struct talk *talk, struct outbox *outbox)
+{
+    guard_ask_config(talk->task.filter, outbox, redis_filter_of(talk->task.filter)->count);
+    talk->take = guard_take_before;
+    talk->step = upkeep_of(talk)->first;
+}
+
+static void begin_changing(struct upkeep *upkeep, hibloom *filter, void (*step)(struct talk *, struct outbox *))
+{
+    begin(upkeep, filter, ask_config);
+    upkeep->first = step;
 }
 
 /* Where the root has its list, and what that must be: a repair may have listed a
@@ -129,7 +143,7 @@ static void clear(struct talk *talk, struct outbox *outbox)
 void upkeep_begin_clear(struct upkeep *upkeep, hibloom *filter)
 {
     near_forget(filter); /* it may have been done where its answer is lost */
-    begin(upkeep, filter, clear);
+    begin_changing(upkeep, filter, clear);
 }
 
 /* ---- Expire --------------------------------------------------------------------- */
@@ -185,7 +199,7 @@ static void expire_root(struct talk *talk, struct outbox *outbox)
 
 void upkeep_begin_expire(struct upkeep *upkeep, hibloom *filter, uint64_t ms)
 {
-    begin(upkeep, filter, ms == 0 ? expire_root : expire_keys);
+    begin_changing(upkeep, filter, ms == 0 ? expire_root : expire_keys);
     upkeep->ms = ms;
 }
 

@@ -7,6 +7,7 @@
 
 struct upkeep {
     struct talk talk;
+    void (*first)(struct talk *, struct outbox *); /* the step behind the question for a config */
     struct redis_range range;
     bool left[REDIS_STEP_KEYS]; /* clear: keys of the range that are to be cleared yet */
     uint64_t ms;                /* expire: 0 = never */

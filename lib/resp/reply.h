@@ -26,6 +26,7 @@ struct reply {
     size_t bulk_room;          /* as far as there is room; also one that stands in an array behind an integer;
                                   and those of an array of strings, see reply_next_string */
     bool repeated;             /* to a command that was sent before, which may have been carried out then, too */
+    bool by_replica;           /* the server that answered is one, which may lag behind */
     bool pushed;               /* no answer but an out-of-band push, built for the connection's owner */
     bool objects;              /* if set after a reset: all is built as a push is */
     const redisReplyObjectFunctions *owner; /* which builds that; NULL: it is nonsense here */

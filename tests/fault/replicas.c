@@ -217,9 +217,86 @@ static void a_part_of_a_bitmap_is_proven_by_the_replica_that_answered_it(void **
             read_from_two(parts, old);
 }
 
+/* ---- Bare bitmaps ------------------------------------------------------------------------------- */
+
+/* It has heard of a part of it, or of none: that is no loss of the bitmap. */
+static void a_replica_that_lags_has_not_lost_a_bare_bitmap(void **state)
+{
+    const hibloom_connect_options options = {.size = sizeof options, .read_from_replicas = true};
+    struct redis_server *lagging = redis_server_start_tcp(NULL);
+    redisContext *behind = redis_server_connect(lagging);
+    bool found;
+
+    start_sentinel(redis_server_port(lagging), 0);
+    hibloom_store *store = connect_by_sentinel(&options);
+    for (int old = 0; old < 3; old++) { /* none; shorter; one that was longer */
+        if (old > 0)
+            test_command(behind, "SETBIT bare %d 1", old == 1 ? 100 : 8191);
+        test_command(redis, "SETBIT bare 8000 0");
+        hibloom *filter = test_attach(store, "bare", TEXT);
+        assert_ok(hibloom_add(filter, "x", 1, NULL), store);
+        const long long asked = redis_server_calls_of(behind, "getbit");
+        for (int look = 0; look < 3; look++) {
+            assert_ok(hibloom_contains(filter, "x", 1, &found), store);
+            assert_true(found || old == 2);
+        }
+        assert_true(redis_server_calls_of(behind, "getbit") > asked);
+        assert_ok(hibloom_add(filter, "y", 1, NULL), store);
+        test_command(redis, "SETRANGE bare 0 x"); /* and this one has lost it */
+        test_command(redis, "DEL bare");
+        assert_status(hibloom_add(filter, "y", 1, NULL), HIBLOOM_ENOTFOUND, store);
+        test_command(redis, "DEL bare");
+        hibloom_close(filter);
+    }
+    hibloom_store_free(store);
+    redisFree(behind);
+    redis_server_stop(lagging);
+}
+
+/* The config of a replica that has not heard of the new one does not go with the bits of one that has. */
+static void read_redisson_from(struct redis_server *first, struct redis_server *second)
+{
+    const hibloom_connect_options options = {.size = sizeof options, .read_from_replicas = true};
+    bool found = true;
+
+    start_sentinel(redis_server_port(first), redis_server_port(second));
+    hibloom_store *store = connect_by_sentinel(&options);
+    test_command(redis, "HSET {r}:config size 20001 hashIterations 5");
+    hibloom *filter = test_attach(store, "r", "redisson codec=bytes");
+    assert_ok(hibloom_add(filter, "x", 1, NULL), store);
+    test_command(redis, "DEL r");
+    test_command(redis, "HSET {r}:config size 30001 hashIterations 5");
+    test_command(redis, "SETBIT r 30000 1");
+    for (int look = 0; look < 2 * LOOKS; look++)
+        assert_status(hibloom_contains(filter, "x", 1, &found), HIBLOOM_EMISMATCH, store);
+    test_command(redis, "DEL r {r}:config");
+    hibloom_close(filter);
+    hibloom_store_free(store);
+    scripted_server_stop(sentinel);
+    sentinel = NULL;
+}
+
+static void bits_and_config_of_redisson_come_from_one_server(void **state)
+{
+    struct redis_server *lagging = redis_server_start_tcp(NULL), *other = redis_server_start_tcp(NULL);
+    redisContext *behind = redis_server_connect(lagging), *ahead = redis_server_connect(other);
+
+    test_command(behind, "HSET {r}:config size 20001 hashIterations 5");
+    test_command(behind, "SETBIT r 20000 1");
+    test_command(ahead, "HSET {r}:config size 30001 hashIterations 5");
+    test_command(ahead, "SETBIT r 30000 1");
+    read_redisson_from(lagging, other);
+    read_redisson_from(other, lagging); /* they are asked by turns, in this order */
+    redisFree(behind);
+    redisFree(ahead);
+    redis_server_stop(lagging);
+    redis_server_stop(other);
+}
+
 static int tear_down(void **state)
 {
     scripted_server_stop(sentinel);
+    sentinel = NULL;
     test_command(redis, "REPLICAOF NO ONE");
     return served_leave_nothing(state);
 }
@@ -230,6 +307,8 @@ int main(void)
         cmocka_unit_test_teardown(a_master_that_has_told_it_is_a_replica_answers_no_look_up, tear_down),
         cmocka_unit_test_teardown(bits_of_one_server_do_not_go_with_the_guard_of_another, tear_down),
         cmocka_unit_test_teardown(a_part_of_a_bitmap_is_proven_by_the_replica_that_answered_it, tear_down),
+        cmocka_unit_test_teardown(a_replica_that_lags_has_not_lost_a_bare_bitmap, tear_down),
+        cmocka_unit_test_teardown(bits_and_config_of_redisson_come_from_one_server, tear_down),
     };
 
     return cmocka_run_group_tests(tests, served_set_up, served_tear_down);
