@@ -122,11 +122,12 @@ static const struct command commands[] = {
      "                     is replaced only if its name has a {tag}\n" COUNT_HELP,
      "hibloom load seen -n 10M -p 0.001 < ten_million_urls", OPEN_OPTIONS | OPTION_REPLACE, SPEC_OPTIONAL, 1, 1,
      cmd_load},
-    {"info", "NAME [--json] [--watch[=SECONDS] [--count N]]" BARE_SYNOPSIS, "show what a filter is, and how full",
+    {"info", "NAME [--json] [--watch[=TIME] [--count N]]" BARE_SYNOPSIS, "show what a filter is, and how full",
      "Prints the spec of a filter, its capacity and how much of that is used, its error rate\n"
      "now, its memory and its time to live. It counts the filter's bits.\n" JSON_HELP
-     "      --watch[=S]    again every S seconds, or every 2, until it is interrupted: on a\n"
-     "                     terminal in one place, else, and with --json, a line each time\n"
+     "      --watch[=T]    again every T, such as 10s or 1m, or every 2 seconds, until it is\n"
+     "                     interrupted: on a terminal in one place, else, and with --json, a line\n"
+     "                     each time\n"
      "      --count N      ends after N times\n" BARE_SPEC_HELP,
      "hibloom info seen --watch", OPEN_OPTIONS | OPTION_JSON | OPTION_WATCH | OPTION_COUNT, SPEC_IF_BARE, 1, 1,
      cmd_info},
@@ -179,9 +180,10 @@ static const struct command commands[] = {
      "FILE is one that save has written. If there is no filter NAME, it is created with the\n"
      "spec and the seed of the file; if there is, it must have the same.\n" BARE_SPEC_HELP,
      "hibloom restore seen seen.hbl", OPEN_OPTIONS, SPEC_IF_BARE, 2, 2, cmd_restore},
-    {"expire", "NAME SECONDS" BARE_SYNOPSIS, "set the time to live of a filter",
-     "Redis removes the filter after so many seconds. 0 removes the time to live.\n" BARE_SPEC_HELP,
-     "hibloom expire seen 86400", OPEN_OPTIONS, SPEC_IF_BARE, 2, 2, cmd_expire},
+    {"expire", "NAME TIME" BARE_SYNOPSIS, "set the time to live of a filter",
+     "Redis removes the filter after so long: 90s, 30m, 24h, 7d, or a number of seconds. 0\n"
+     "removes the time to live.\n" BARE_SPEC_HELP,
+     "hibloom expire seen 24h", OPEN_OPTIONS, SPEC_IF_BARE, 2, 2, cmd_expire},
     {"clear", "NAME" BARE_SYNOPSIS, "remove all items of a filter",
      "The filter stays, with its spec and its time to live.\n" BARE_SPEC_HELP, "hibloom clear seen", OPEN_OPTIONS,
      SPEC_IF_BARE, 1, 1, cmd_clear},
@@ -228,9 +230,8 @@ static void help_on_all(void)
                 "                 TLS, with ?cacert=FILE&cert=FILE&key=FILE&sni=HOST where need be.\n"
                 "                 Other users of this machine can see a password in a command line,\n"
                 "                 but not in the environment.\n"
-                "  --retry SECONDS\n"
-                "                 for how long to try again where a server cannot be reached, does not\n"
-                "                 answer, is loading its data and the like; default 10, 0 = not at all\n"
+                "  --retry TIME   for how long to try again where a server cannot be reached, does not\n"
+                "                 answer, is loading its data and the like; default 10s, 0 = not at all\n"
                 "  --min-replicas N\n"
                 "                 what is added must be on so many replicas, or it is a failure\n"
                 "  --read-from-replicas\n"

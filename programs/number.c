@@ -110,6 +110,30 @@ const char *number_rate(const char *text, double *out)
     return NULL;
 }
 
+const char *number_seconds(const char *text, uint64_t *out)
+{
+    static const struct {
+        char letter;
+        unsigned seconds;
+    } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
+    const size_t digits = strspn(text, "0123456789");
+    uint64_t count = 0;
+    const char *wrong;
+
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (digits > 0 && text[digits] == units[i].letter && text[digits + 1] == '\0') {
+            for (const char *p = text; p < text + digits; p++)
+                if (!append_digit(&count, (unsigned)(*p - '0')))
+                    return "is too large";
+            if (count > UINT64_MAX / units[i].seconds)
+                return "is too large";
+            *out = count * units[i].seconds;
+            return NULL;
+        }
+    wrong = number_whole(text, out);
+    return wrong != NULL && strcmp(wrong, "is not a number") == 0 ? "is no time such as 90s, 30m, 24h or 7d" : wrong;
+}
+
 /* Divides by thousands, until it is rounded to less than `limit`; the prefix that says by how many. */
 static const char *take_thousands(double *value, double limit)
 {

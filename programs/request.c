@@ -63,23 +63,36 @@ static const char *read_hashes(struct request *r, const char *text)
     return wrong;
 }
 
-/* Below 2^32 times `unit`. */
-static const char *read_limited(uint32_t *out, const char *text, uint32_t unit)
+/* Below 2^32. */
+static const char *read_limited(uint32_t *out, const char *text)
 {
     uint64_t number;
     const char *wrong = number_whole(text, &number);
 
-    if (wrong == NULL && number > UINT32_MAX / unit)
+    if (wrong == NULL && number > UINT32_MAX)
         wrong = "is too large";
     if (wrong == NULL)
-        *out = (uint32_t)number * unit;
+        *out = (uint32_t)number;
+    return wrong;
+}
+
+/* A time, in units of which a second has so many. */
+static const char *read_time(uint32_t *out, const char *text, uint32_t in_a_second)
+{
+    uint64_t seconds;
+    const char *wrong = number_seconds(text, &seconds);
+
+    if (wrong == NULL && seconds > UINT32_MAX / in_a_second)
+        wrong = "is too large";
+    if (wrong == NULL)
+        *out = (uint32_t)seconds * in_a_second;
     return wrong;
 }
 
 static const char *read_near(struct request *r, const char *text)
 {
     r->near = strcmp(text, "off") != 0;
-    return r->near ? read_limited(&r->near_age_ms, text, 1) : NULL;
+    return r->near ? read_limited(&r->near_age_ms, text) : NULL;
 }
 
 /* "--watch" alone is every two seconds. */
@@ -89,34 +102,20 @@ static const char *read_watch(struct request *r, const char *text)
 
     r->watch_seconds = 2;
     if (text != NULL)
-        wrong = read_limited(&r->watch_seconds, text, 1);
+        wrong = read_time(&r->watch_seconds, text, 1);
     return wrong == NULL && r->watch_seconds == 0 ? "is not a second at least" : wrong;
 }
 
-/* 90s, 30m, 24h, 7d; without a letter seconds, too. */
 static const char *read_window(struct request *r, const char *text)
 {
-    static const struct {
-        char letter;
-        uint32_t seconds;
-    } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
-    const size_t len = strlen(text);
-    char number[NUMBER_SIZE];
-    uint32_t seconds = 1;
-    uint64_t count;
+    uint64_t seconds;
+    const char *wrong = number_seconds(text, &seconds);
 
-    for (size_t i = 0; len > 0 && i < sizeof units / sizeof *units; i++)
-        if (text[len - 1] == units[i].letter)
-            seconds = units[i].seconds;
-    snprintf(number, sizeof number, "%s", text);
-    if (len > 0 && len < sizeof number && strchr("smhd", text[len - 1]) != NULL)
-        number[len - 1] = '\0';
-    if (number[0] == '\0' || number[strspn(number, "0123456789")] != '\0' || number_whole(number, &count) != NULL)
-        return "is no time such as 90s, 30m, 24h or 7d";
-    if (count < 1 || count > HIBLOOM_WINDOW_MAX / seconds)
-        return "is not between 1 and 1000000000 seconds";
-    r->window = (uint32_t)count * seconds;
-    return NULL;
+    if (wrong == NULL && (seconds < 1 || seconds > HIBLOOM_WINDOW_MAX))
+        wrong = "is not between 1 and 1000000000 seconds";
+    if (wrong == NULL)
+        r->window = (uint32_t)seconds;
+    return wrong;
 }
 
 static const char *read_commands(struct request *r, const char *text)
@@ -172,8 +171,8 @@ static const char *read_value(struct request *r, int option, const char *value)
     case OPTION_LAYOUT: return read_layout(r, value);
     case OPTION_PREFER: return read_preference(r, value);
     case OPTION_COMMANDS: return read_commands(r, value);
-    case OPTION_RETRY: return read_limited(&r->options.retry_ms, value, 1000);
-    case OPTION_MIN_REPLICAS: return read_limited(&r->options.min_replicas, value, 1);
+    case OPTION_RETRY: return read_time(&r->options.retry_ms, value, 1000);
+    case OPTION_MIN_REPLICAS: return read_limited(&r->options.min_replicas, value);
     case OPTION_NEAR: return read_near(r, value);
     case OPTION_WATCH: return read_watch(r, value);
     case OPTION_WINDOW: return read_window(r, value);
@@ -261,15 +260,26 @@ bool request_read(struct request *r, int argc, char **argv)
 
 /* ---- Do they make sense together ---------------------------------------------- */
 
+/* "--watch 1": the value of an option that may be left out is part of its word. */
+static void hint_at_watch(const struct request *r, const char *word)
+{
+    uint64_t seconds;
+
+    if ((r->given & OPTION_WATCH) != 0 && number_seconds(word, &seconds) == NULL)
+        complain("hint: write --watch=%s, in one word", word);
+}
+
 static bool check_operands(const struct request *r, const struct command *c)
 {
-    if (r->n_operands < c->operands_min)
+    if (r->n_operands >= c->operands_min && r->n_operands <= c->operands_max)
+        return true;
+    if (r->n_operands < c->operands_min) {
         complain("%s: something is missing: hibloom %s %s", c->name, c->name, c->synopsis);
-    else if (r->n_operands > c->operands_max)
+    } else {
         complain("%s: '%s' is one too many: hibloom %s %s", c->name, r->operands[c->operands_max], c->name,
                  c->synopsis);
-    else
-        return true;
+        hint_at_watch(r, r->operands[c->operands_max]);
+    }
     return false;
 }
 

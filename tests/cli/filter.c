@@ -74,6 +74,23 @@ static void expire_reaches_every_key(void **state)
     assert_run("", 2, "", hibloom_strerror(HIBLOOM_ERANGE), "expire", name, "1e15");
 }
 
+/* An m is a minute in a time, and a million in a number of items. */
+static void a_time_to_live_has_a_unit(void **state)
+{
+    static const struct {
+        const char *text;
+        long long seconds;
+    } times[] = {{"90s", 90}, {"30m", 1800}, {"24h", 86400}, {"7d", 604800}, {"3000", 3000}, {"1M", 1000000}};
+    char name[TEST_NAME_SIZE];
+
+    test_name(name);
+    assert_run("", 0, "", "", "create", name, "-n", "10", "-p", "0.1");
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+        assert_run("", 0, "", "", "expire", name, times[i].text);
+        assert_in_range(ask("TTL", name), times[i].seconds - 30, times[i].seconds);
+    }
+}
+
 static void clear_empties_and_keeps_the_spec(void **state)
 {
     char name[TEST_NAME_SIZE];
@@ -342,6 +359,7 @@ int main(void)
         cmocka_unit_test(create_verifies_a_filter_that_is_there),
         cmocka_unit_test(create_refuses_what_no_redis_key_holds),
         cmocka_unit_test(expire_reaches_every_key),
+        cmocka_unit_test(a_time_to_live_has_a_unit),
         cmocka_unit_test(clear_empties_and_keeps_the_spec),
         cmocka_unit_test(drop_leaves_nothing),
         cmocka_unit_test(drop_removes_each_of_its_operands),

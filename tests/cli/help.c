@@ -51,7 +51,7 @@ static void help_lists_every_command(void **state)
     assert_says("redis+cluster://", ARGS("--help"));
     assert_says("redis+sentinel://", ARGS("--help"));
     assert_says("rediss://", ARGS("--help"));
-    assert_says("default 10, 0 = not at all", ARGS("--help"));
+    assert_says("default 10s, 0 = not at all", ARGS("--help"));
 }
 
 static void help_can_be_asked_for_in_any_way(void **state)
@@ -84,14 +84,14 @@ static void each_command_has_its_own_help(void **state)
                                                 "uniq " OPEN "\n",
                                                 "remove NAME [ITEM...]\n",
                                                 "load " MAKE " [--replace]\n",
-                                                "info NAME [--json] [--watch[=SECONDS] [--count N]]" BARE "\n",
+                                                "info NAME [--json] [--watch[=TIME] [--count N]]" BARE "\n",
                                                 "list [PATTERN] [--json]\n",
                                                 "compare A B [--json]\n",
                                                 "copy FROM TO [--to URI]\n",
                                                 "merge NAME FROM... [--from URI]\n",
                                                 "save NAME FILE" BARE "\n",
                                                 "restore NAME FILE" BARE "\n",
-                                                "expire NAME SECONDS" BARE "\n",
+                                                "expire NAME TIME" BARE "\n",
                                                 "clear NAME" BARE "\n",
                                                 "repair NAME...\n",
                                                 "drop NAME..." BARE "\n",

@@ -130,8 +130,34 @@ static void numbers_that_are_none_are_trouble(void **state)
     assert_run("", 2, "", "-k '0' is not between 1 and 128", "plan", "-n", "1000", "-p", "0.01", "-k", "0");
     assert_run("", 2, "", "-k '129' is not between", "plan", "-n", "1000", "-p", "0.01", "-k", "129");
     assert_run("", 2, "", "-k '4294967300' is not between", "plan", "-n", "1000", "-p", "0.01", "-k", "4294967300");
-    assert_run("", 2, "", "is not a number", "-u", NOWHERE, "expire", "a", "soon");
     assert_run("", 2, "", "is not a whole number", "-u", NOWHERE, "expire", "a", "0.5");
+}
+
+static void times_are_refused_where_they_are_none(void **state)
+{
+    static const char none[] = "is no time such as 90s, 30m, 24h or 7d";
+    static const char *const times[][2] = {
+        {"soon", none},
+        {"", none},
+        {"h", none},
+        {"1w", none},
+        {"1.5h", none},
+        {"-1h", none},
+        {"1hh", none},
+        {"1h ", none},
+        {"99999999999999999999s", "is too large"},
+        {"0.5", "is not a whole number"},
+        {"300000000000000000d", "is too large"},
+    };
+
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+        assert_run("", 2, "", times[i][1], "-u", NOWHERE, "expire", "--", "a", times[i][0]);
+        assert_run("", 2, "", times[i][1], "plan", "-n", "10", "-p", "0.1", "--window", times[i][0]);
+    }
+    assert_run("", 2, "", "--window '0s' is not between 1 and 1000000000", "plan", "-n", "10", "-p", "0.1", "--window",
+               "0s");
+    assert_run("", 2, "", "is not between", "plan", "-n", "10", "-p", "0.1", "--window", "20000d");
+    assert_run("", 2, "", "--retry '50d' is too large", "--retry", "50d", "-u", NOWHERE, "clear", "a");
 }
 
 /* The run is refused in the library's words for this spec text. */
@@ -205,6 +231,11 @@ static void numbers_as_people_write_them_are_refused_with_a_hint(void **state)
     assert_hint(NULL, ARGS("plan", "-n", "10", "-p", "100%"));
     assert_hint(NULL, ARGS("plan", "-n", "10", "-p", "%"));
     assert_hint(NULL, ARGS("plan", "-n", "1%", "-p", "0.1"));
+    assert_hint("\nhibloom: hint: write --watch=10s, in one word\n",
+                ARGS("-u", NOWHERE, "info", "a", "--watch", "10s"));
+    assert_hint("\nhibloom: hint: write --watch=1, in one word\n", ARGS("-u", NOWHERE, "info", "--watch", "a", "1"));
+    assert_hint(NULL, ARGS("-u", NOWHERE, "info", "a", "--watch", "b"));
+    assert_hint(NULL, ARGS("-u", NOWHERE, "info", "a", "1"));
 }
 
 int main(void)
@@ -214,6 +245,7 @@ int main(void)
         cmocka_unit_test(options_that_make_no_sense_together_are_trouble),
         cmocka_unit_test(numbers_that_are_none_are_trouble),
         cmocka_unit_test(specs_that_cannot_be_are_refused_in_the_library_s_words),
+        cmocka_unit_test(times_are_refused_where_they_are_none),
         cmocka_unit_test(numbers_as_people_write_them_are_refused_with_a_hint),
     };
 
