@@ -16,13 +16,13 @@
 #include <sys/random.h>
 #include <time.h>
 
-#define CAPACITY 10000000 /* 12 MB: of a filter that is much smaller, calls of 1,000 go by the whole bitmap */
+#define CAPACITY 10000000 /* 11 MB: of a filter that is much smaller, calls of 1,000 go by the whole bitmap */
 #define ERROR_RATE 0.01
 #define BATCH 1000
 #define BATCH_SECONDS 0.85 /* of each of the nine rows */
 #define ALONE_SECONDS 0.2
 #define LIFE_SECONDS 300
-#define BYTES_MAX 1e9 /* more could be a server's end */
+#define BYTES_MAX (1 << 30) /* more could be a server's end */
 
 enum call { ADD, ADD_NEW, LOOK_UP };
 

@@ -62,7 +62,7 @@ static void say_loaded(uint64_t items, double started)
     char rate[NUMBER_SIZE];
 
     output_text("loaded %llu in %.2f s, %s/s\n", (unsigned long long)items, seconds,
-                number_scaled(rate, (double)items / seconds, ""));
+                number_scaled(rate, (double)items / seconds));
 }
 
 static int load(const struct session *s, bool bare)

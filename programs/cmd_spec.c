@@ -13,8 +13,8 @@ static void put_choice(const struct choices *all, const struct choice *c, const 
     const double least = choices_pick(all, PREFER_MEMORY, NULL)->bytes;
     char memory[NUMBER_SIZE], add[NUMBER_SIZE], add_new[NUMBER_SIZE], look_up[NUMBER_SIZE];
 
-    output_text("%-11s %3u %9s %+6.0f %%%7s%7s%7s", choice_layout(c->layout), c->hashes,
-                number_scaled(memory, c->bytes, "B"), (c->bytes / least - 1) * 100, number_rough(add, c->rates.adds),
+    output_text("%-11s %3u %10s %+6.0f %%%7s%7s%7s", choice_layout(c->layout), c->hashes,
+                number_bytes(memory, c->bytes), (c->bytes / least - 1) * 100, number_rough(add, c->rates.adds),
                 number_rough(add_new, c->rates.adds_new), number_rough(look_up, c->rates.look_ups));
     for (int i = 0; i < PREFERENCES; i++)
         if (choices_pick(all, (enum preference)i, NULL) == c)
@@ -31,13 +31,14 @@ static void put_choices(const struct request *r)
     choices_find(&all, r);
     if (choices_pick(&all, PREFER_MEMORY, NULL) == NULL)
         return;
-    output_text("\n                                     items a second\n"
-                "layout        k    memory vs least    add is_new lookup\n");
+    output_text("\n                                      items a second\n"
+                "layout        k     memory vs least    add is_new lookup\n");
     for (size_t i = 0; i < all.n; i++)
         if (all.all[i].can_be_made || all.all[i].layout == r->spec.layout)
             put_choice(&all, &all.all[i], &r->spec);
     output_text("\nItems a second are computed, for one server and calls of 1,000 items; hibloom bench\n"
-                "measures. At the end of a row: what --prefer picks; chosen: what these options make.\n");
+                "measures. At the end of a row: what --prefer picks; chosen: what these options make.\n"
+                "1 MB is 2^20 bytes.\n");
 }
 
 /* Of a spec that was given whole. */
@@ -74,14 +75,14 @@ int cmd_plan(const struct request *r)
         return EXIT_TROUBLE;
     }
     output_text("spec             %s\n", text);
-    output_text("memory           %s (%.0f bytes)\n", number_scaled(memory, choice_bytes(&r->spec), "B"),
+    output_text("memory           %s (%.0f bytes)\n", number_bytes(memory, choice_bytes(&r->spec)),
                 choice_bytes(&r->spec));
     if (r->spec.capacity > 0)
         output_text("predicted error  %.6g at %llu items\n", hibloom_spec_error_at(&r->spec, r->spec.capacity),
                     (unsigned long long)r->spec.capacity);
     if (choice_keys(&r->spec) > 1)
         output_text("keys             %u of %s\n", choice_keys(&r->spec),
-                    number_scaled(memory, (double)choice_key_bytes(&r->spec), "B"));
+                    number_bytes(memory, (double)choice_key_bytes(&r->spec)));
     if (!choice_can_be_made(&r->spec))
         output_text("note             one Redis key holds at most 2^32 bits: this cannot be created\n");
     if (r->spec.layout == HIBLOOM_LAYOUT_BLOCKED)

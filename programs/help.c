@@ -73,7 +73,7 @@ static const struct command commands[] = {
      "classic and the blocked layout, in calls of 1,000 items and of one. Prints items a\n"
      "second, what hibloom plan expects, and how long a round trip takes. The filter is\n"
      "removed at the end, also when bench is stopped; it lives for 5 minutes at most.\n"
-     "  -n, --capacity N   for N different items; default: 10M, which takes 12 MB\n"
+     "  -n, --capacity N   for N different items; default: 10M, which takes 11 MB\n"
      "  -p, --error P      false-positive rate at N items, at most; default 0.01\n"
      "  -k, --hashes K     number of hashes; default: the one that needs the fewest bits\n" JSON_HELP,
      "hibloom bench -n 1M -p 0.001", OPTION_N | OPTION_P | OPTION_K | OPTION_JSON, SPEC_OPTIONAL, 0, 0, cmd_bench},
@@ -240,7 +240,7 @@ static void help_on_all(void)
                 "  -h, --help     this help; after a COMMAND, the help of that\n"
                 "  -V, --version  the version\n"
                 "  --             end of the options: a word after it is an item, also if it begins with -\n\n"
-                "Whole numbers may be written 10M or 1e7, but not in a spec.\n"
+                "Whole numbers may be written 10M or 1e7, but not in a spec. 1 MB is 2^20 bytes.\n"
                 "Exit status: 0 done (check: maybe for all), 1 no for some (check only), 2 failure, which\n"
                 "standard error explains. hibloom help COMMAND explains a command.\n\n"
                 "Example: hibloom uniq seen -n 10M -p 0.001 < urls > new_urls\n");

@@ -134,28 +134,36 @@ const char *number_seconds(const char *text, uint64_t *out)
     return wrong != NULL && strcmp(wrong, "is not a number") == 0 ? "is no time such as 90s, 30m, 24h or 7d" : wrong;
 }
 
-/* Divides by thousands, until it is rounded to less than `limit`; the prefix that says by how many. */
-static const char *take_thousands(double *value, double limit)
+/* Divides by thousands, or 1024, until it is rounded to less than `limit`; the prefix that says how often. */
+static const char *take_thousands(double *value, double thousand, double limit)
 {
     static const char *const prefixes[] = {"", "k", "M", "G", "T", "P", "E"};
     size_t i = 0;
 
     for (; *value >= limit && i + 1 < sizeof prefixes / sizeof *prefixes; i++)
-        *value /= 1000;
+        *value /= thousand;
     return prefixes[i];
 }
 
-const char *number_scaled(char *out, double value, const char *unit)
+const char *number_scaled(char *out, double value)
 {
-    const char *prefix = take_thousands(&value, 999.5);
+    const char *prefix = take_thousands(&value, 1000, 999.5);
 
-    snprintf(out, NUMBER_SIZE, "%.*f %s%s", prefix[0] == '\0' ? 0 : 2, value, prefix, unit);
+    snprintf(out, NUMBER_SIZE, "%.*f %s", prefix[0] == '\0' ? 0 : 2, value, prefix);
+    return out;
+}
+
+const char *number_bytes(char *out, double bytes)
+{
+    const char *prefix = take_thousands(&bytes, 1024, 1023.5);
+
+    snprintf(out, NUMBER_SIZE, "%.*f %sB", prefix[0] == '\0' ? 0 : 2, bytes, prefix[0] == 'k' ? "K" : prefix);
     return out;
 }
 
 const char *number_rough(char *out, double value)
 {
-    const char *prefix = take_thousands(&value, 995);
+    const char *prefix = take_thousands(&value, 1000, 995);
     const double unit = value >= 99.5 ? 10 : 1;
 
     if (value < 9.95)

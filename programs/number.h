@@ -13,8 +13,11 @@ const char *number_seconds(const char *text, uint64_t *out);
 
 #define NUMBER_SIZE 32 /* room that number_scaled needs */
 
-/* "1.20 MB" for 1200000 and "B": decimal thousands. Returns out. */
-const char *number_scaled(char *out, double value, const char *unit);
+/* "1.20 M" for 1200000. Returns out. */
+const char *number_scaled(char *out, double value);
+
+/* "1.14 MB" for 1200000: as hibloom.h has it, 1 MB is 2^20 bytes. Returns out. */
+const char *number_bytes(char *out, double bytes);
 
 /* "1.2M" for 1234567: two digits, for what is only about right. Returns out. */
 const char *number_rough(char *out, double value);

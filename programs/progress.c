@@ -57,8 +57,8 @@ void progress_show(uint64_t items, uint64_t bytes)
     fputc('\r', stderr);
     if (bar.total_bytes > 0)
         draw_share((double)bytes / (double)bar.total_bytes);
-    fprintf(stderr, "%s items  %s/s\033[K", number_scaled(count, (double)items, ""),
-            number_scaled(rate, (double)items / (t - bar.started), ""));
+    fprintf(stderr, "%s items  %s/s\033[K", number_scaled(count, (double)items),
+            number_scaled(rate, (double)items / (t - bar.started)));
     bar.next = t + SHOW_EVERY;
     bar.drawn = true;
 }

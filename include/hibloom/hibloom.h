@@ -342,7 +342,7 @@ typedef struct hibloom_rates {
 
 /* What a filter of this spec does in a second, to choose k, layout and commands by. It is
  * computed, not measured: from the constants by which hibloom_add_many chooses its way. They
- * are those of Redis 7.0, a filter of 12 MB, and two cores that client and server shared. On
+ * are those of Redis 7.0, a filter of 11 MB, and two cores that client and server shared. On
  * another machine all rates are higher or lower by about one factor, and their ratios hold;
  * they hold less over a slow link. `hibloom bench` measures a server.
  * EINVAL: commands is none of its enum. EINVAL, ERANGE: the spec is not valid. No I/O. */
@@ -658,7 +658,7 @@ typedef struct hibloom_item {
  * 32,768 items.
  *
  * Very many items in one call go by whole bitmaps, where that is less work for the
- * server and the link (link_mb_s): of a filter of 12 MB from some thousand look-ups and
+ * server and the link (link_mb_s): of a filter of 11 MB from some thousand look-ups and
  * some ten thousand adds on. contains_many reads the bits and answers here. add_many
  * without is_new sets the bits here and merges them, as hibloom_merge does; who may not
  * (EDENIED) adds item by item. With is_new it reads the bits, and sends the items that are

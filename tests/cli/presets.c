@@ -11,8 +11,8 @@ static void plan_shows_a_preset(void **state)
     program_run(&p, "", 0, ARGS("plan", "-s", "pyrebloom capacity=600000000 error=0.001"));
     assert_int_equal(p.exit, 0);
     assert_non_null(strstr(p.said.data, " bits=8626552539 hashes=10 "));
-    assert_non_null(strstr(p.said.data, "memory           1.08 GB (1078319068 bytes)\n"));
-    assert_non_null(strstr(p.said.data, "keys             3 of 536.87 MB\n"));
+    assert_non_null(strstr(p.said.data, "memory           1.00 GB (1078319068 bytes)\n"));
+    assert_non_null(strstr(p.said.data, "keys             3 of 512.00 MB\n"));
     assert_non_null(strstr(p.said.data, "items a second   add "));
     program_free(&p);
     assert_run("", 2, "", "capacity=", "plan", "-s", "redisson");

@@ -223,7 +223,7 @@ static long long lookups_on_replicas(const struct redis_cluster *cluster)
     return asked;
 }
 
-#define LARGE "-n", "2M", "-p", "0.01" /* 2.4 MB */
+#define LARGE "-n", "2M", "-p", "0.01" /* 2.3 MB */
 
 static void a_new_filter_is_spread_over_a_cluster(void **state)
 {

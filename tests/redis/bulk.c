@@ -121,7 +121,7 @@ static void a_small_call_goes_item_by_item(void **state)
     assert_ok(hibloom_contains_many(filter, items, 1000, answers), store);
     assert_true(stats_of(store).commands - before >= 2000 * k);
     before = stats_of(store).bytes_received;
-    assert_ok(hibloom_contains_many(filter, items, ITEMS, answers), store); /* 12 MB, but 140,000 commands */
+    assert_ok(hibloom_contains_many(filter, items, ITEMS, answers), store); /* 11 MB, but 140,000 commands */
     assert_true(stats_of(store).bytes_received - before > 11000000);
     assert_ok(hibloom_drop(filter), store);
     hibloom_close(filter);

@@ -185,7 +185,7 @@ static void a_large_filter_has_segments_of_16_megabytes_at_most(void **state)
         assert_int_equal(spec.segments > 1, spec.bits > HIBLOOM_SEGMENT_BITS);
         assert_segments_fit(&spec);
     }
-    assert_int_equal(spec.hashes, 7); /* 10^10 items: 12 GB */
+    assert_int_equal(spec.hashes, 7); /* 10^10 items: 11 GB */
     const double fewest = -7e10 / log1p(-pow(0.01, 1.0 / 7));
     assert_true((double)spec.bits >= fewest && (double)spec.bits < fewest * (1.0 + 1e-6));
     assert_int_equal(spec.segments, 715); /* no more than it takes */
