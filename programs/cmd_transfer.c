@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* ---- Files -------------------------------------------------------------------- */
 
@@ -28,31 +29,53 @@ int cmd_save(const struct request *r)
     return result;
 }
 
-/* Whether it begins as the files of hibloom_save do. */
-static bool is_hibloom_file(const char *path)
+enum file_kind { FILE_OF_HIBLOOM, FILE_EMPTY, FILE_OF_REDIS, FILE_MAY_BE_DUMP, FILE_OTHER };
+
+/* By its first bytes. A pipe is not opened once more: it would be waited for. */
+static enum file_kind kind_of_file(const char *path)
 {
-    static const char first[8] = {'\x89', 'H', 'B', 'L', '\r', '\n', '\x1a', '\n'};
-    char bytes[sizeof first];
-    FILE *file = fopen(path, "rbe");
-    const bool is_one = file != NULL && fread(bytes, sizeof bytes, 1, file) == 1 &&
-                        memcmp(bytes, first, sizeof first) == 0;
+    static const char saved[] = "\x89HBL\r\n\x1a\n", redis[] = "REDIS0", digits[] = "0123456789";
+    char bytes[32] = "";
+    struct stat st;
+    FILE *file = stat(path, &st) == 0 && S_ISREG(st.st_mode) ? fopen(path, "rbe") : NULL;
+    const size_t len = file != NULL ? fread(bytes, 1, sizeof bytes - 1, file) : 0;
 
     if (file != NULL)
         fclose(file);
-    return is_one;
+    if (len >= sizeof saved - 1 && memcmp(bytes, saved, sizeof saved - 1) == 0)
+        return FILE_OF_HIBLOOM;
+    if (len >= sizeof redis - 1 && memcmp(bytes, redis, sizeof redis - 1) == 0)
+        return FILE_OF_REDIS;
+    if (strspn(bytes, digits) > 0 && bytes[strspn(bytes, digits)] == '\n')
+        return FILE_MAY_BE_DUMP;
+    return len == 0 ? FILE_EMPTY : FILE_OTHER;
 }
 
-/* hibloom_spec_load has no words, but leaves errno. */
+/* No file of hibloom save; what it seems to be has another way in. */
+static void refuse_file(const char *path)
+{
+    const enum file_kind kind = kind_of_file(path);
+
+    complain("%s: is not a hibloom file: %s", path,
+             kind == FILE_EMPTY ? "it is empty" : "hibloom save did not write it");
+    if (kind == FILE_OF_REDIS)
+        complain(
+            "hint: it is a dump of a whole Redis server: start one with it, and hibloom copy takes filters from that");
+    else if (kind == FILE_MAY_BE_DUMP)
+        complain("hint: if it is what redis-cli prints of BF.SCANDUMP: hibloom import NAME --redisbloom-file %s", path);
+}
+
+/* hibloom_spec_load has no words, but leaves errno: EINVAL where it is no regular file. */
 static bool load_spec(hibloom_spec *out, const char *path)
 {
     const hibloom_status status = hibloom_spec_load(out, path);
 
     if (status == HIBLOOM_EIO)
-        complain("%s: %s", path, strerror(errno));
-    else if (status == HIBLOOM_ECORRUPT && is_hibloom_file(path))
+        complain("%s: %s", path, errno == EINVAL ? "is not a regular file, and is read twice" : strerror(errno));
+    else if (status == HIBLOOM_ECORRUPT && kind_of_file(path) == FILE_OF_HIBLOOM)
         complain("%s: is a damaged hibloom file: it was cut short or altered", path);
     else if (status == HIBLOOM_ECORRUPT)
-        complain("%s: is not a hibloom file: hibloom save did not write it", path);
+        refuse_file(path);
     else if (status != HIBLOOM_OK)
         complain("%s: %s", path, hibloom_strerror(status));
     return status == HIBLOOM_OK;
@@ -245,6 +268,16 @@ static int import_key(struct session *into, const struct request *r)
     return result;
 }
 
+static int import_file(struct session *into, const struct request *r)
+{
+    const hibloom_status status = hibloom_import_file(&into->filter, into->store, into->name, r->source);
+    const int result = session_result(into, status);
+
+    if (status == HIBLOOM_ECORRUPT && kind_of_file(r->source) == FILE_OF_HIBLOOM)
+        complain("hint: hibloom save wrote it: hibloom restore %s %s", into->name, r->source);
+    return result;
+}
+
 int cmd_import(const struct request *r)
 {
     const bool by_key = (r->given & OPTION_REDISBLOOM) != 0, by_file = (r->given & OPTION_REDISBLOOM_FILE) != 0;
@@ -257,8 +290,7 @@ int cmd_import(const struct request *r)
     }
     if (!session_connect(&s, r))
         return EXIT_TROUBLE;
-    result = by_key ? import_key(&s, r)
-                    : session_result(&s, hibloom_import_file(&s.filter, s.store, s.name, r->source));
+    result = (by_key ? import_key : import_file)(&s, r);
     session_close(&s);
     return result;
 }

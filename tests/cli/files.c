@@ -1,6 +1,7 @@
 /* save and restore: what is in the filter afterwards, and which files are
  * refused, in which words. */
 #include "cli/redis.h"
+#include "support/files.h"
 #include "support/temp_dir.h"
 
 #include <sys/stat.h>
@@ -120,6 +121,40 @@ static void a_file_is_refused_as_damaged_or_as_no_hibloom_file(void **state)
     temp_dir_remove(dir);
 }
 
+/* What else people have at hand. */
+static void a_file_of_another_kind_is_told_where_to_go(void **state)
+{
+    static const struct {
+        const char *bytes, *words;
+    } files[] = {
+        {"", "is not a hibloom file: it is empty\n"},
+        {"REDIS0011\xfa\tredis-ver", "did not write it\nhibloom: hint: it is a dump of a whole Redis server: "},
+        {"1\nrest", "hint: if it is what redis-cli prints of BF.SCANDUMP: hibloom import NAME --redisbloom-file /"},
+        {"12345 no line", "did not write it\n"},
+    };
+    char name[TEST_NAME_SIZE], *dir = temp_dir_make(), *file = temp_dir_path(dir, "file");
+    struct program p;
+
+    test_name(name);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        write_file(file, files[i].bytes, strlen(files[i].bytes));
+        program_run(&p, "", 0, ARGS("restore", name, file));
+        assert_int_equal(p.exit, 2);
+        if (strstr(p.complained.data, files[i].words) == NULL)
+            fail_msg("not \"%s\", but: %s", files[i].words, p.complained.data);
+        assert_int_equal(strstr(p.complained.data, "hint") != NULL, strstr(files[i].words, "hint") != NULL);
+        program_free(&p);
+    }
+    assert_run("", 2, "", "/dev/null: is not a regular file", "restore", name, "/dev/null");
+    assert_run("", 0, "", "", "create", name, "-n", "10", "-p", "0.1");
+    assert_run("", 0, "", "", "save", name, file);
+    test_name(name);
+    assert_run("", 2, "", "\nhibloom: hint: hibloom save wrote it: hibloom restore ", "import", name,
+               "--redisbloom-file", file);
+    free(file);
+    temp_dir_remove(dir);
+}
+
 static void a_file_with_another_seed_is_refused_with_a_hint_at_copy(void **state)
 {
     char a[TEST_NAME_SIZE], b[TEST_NAME_SIZE], *dir = temp_dir_make(), *file = temp_dir_path(dir, "file");
@@ -167,6 +202,7 @@ int main(void)
         cmocka_unit_test(bare_bitmaps_are_saved_and_restored),
         cmocka_unit_test(files_that_are_none_are_trouble_in_the_system_s_words),
         cmocka_unit_test(a_file_is_refused_as_damaged_or_as_no_hibloom_file),
+        cmocka_unit_test(a_file_of_another_kind_is_told_where_to_go),
         cmocka_unit_test(a_file_with_another_seed_is_refused_with_a_hint_at_copy),
         cmocka_unit_test(a_file_of_another_filter_is_not_restored),
     };
