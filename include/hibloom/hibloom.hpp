@@ -79,12 +79,15 @@ inline bool is_retryable(const std::error_code &ec) noexcept
     return ec.category() == category() && hibloom_is_retryable(static_cast<hibloom_status>(ec.value()));
 }
 
-/* What a failure is without a std::error_code: code() is the status, what() also the
- * words of the store. */
+/* What a failure is without a std::error_code: code() is the status. what() begins with the
+ * words of the store, which name server and key, where the failure has any; of a call that was
+ * refused here, and never made, with the reason. */
 class error : public std::system_error
 {
 public:
-    error(hibloom_status status, const std::string &words) : std::system_error(make_error_code(status), words)
+    error(hibloom_status status, const std::string &words)
+        : std::system_error(words.empty() ? std::system_error(make_error_code(status))
+                                          : std::system_error(make_error_code(status), words))
     {
     }
     hibloom_status status() const noexcept
@@ -92,6 +95,12 @@ public:
         return static_cast<hibloom_status>(code().value());
     }
 };
+
+/* Why a text is refused that a function of C would read up to its first zero byte; NULL: it is not. */
+inline const char *refused_text(const std::string &text) noexcept
+{
+    return text.find('\0') != text.npos ? "a name, or another text, has a zero byte" : nullptr;
+}
 
 /* Where a failure goes; not to be named by callers. */
 class on_error
@@ -111,9 +120,10 @@ public:
             throw error(status, words);
         return status == HIBLOOM_OK;
     }
-    bool good(hibloom_status status, const hibloom_store *store = nullptr) const
+    /* refused: why the call was not made; then the store's words are those of an earlier one. */
+    bool good(hibloom_status status, const hibloom_store *store = nullptr, const char *refused = nullptr) const
     {
-        return good(status, hibloom_store_error(store));
+        return good(status, refused != nullptr ? refused : hibloom_store_error(store));
     }
 
 private:
@@ -224,7 +234,7 @@ struct spec : hibloom_spec {
     static spec sized(std::uint64_t capacity, double error_rate, on_error failed = {})
     {
         spec made;
-        failed.good(hibloom_spec_for(&made, capacity, error_rate));
+        failed.good(hibloom_spec_for(&made, capacity, error_rate), "a capacity and an error rate");
         return made;
     }
 
@@ -232,7 +242,8 @@ struct spec : hibloom_spec {
     static spec sized(std::uint64_t capacity, double error_rate, std::uint32_t hashes, on_error failed = {})
     {
         spec made;
-        failed.good(hibloom_spec_for_hashes(&made, capacity, error_rate, hashes));
+        failed.good(hibloom_spec_for_hashes(&made, capacity, error_rate, hashes),
+                    "a capacity, an error rate and a number of hashes");
         return made;
     }
 
@@ -255,12 +266,12 @@ struct spec : hibloom_spec {
     {
         spec made;
         char words[256] = "";
-        const hibloom_status status = text.find('\0') != text.npos ? HIBLOOM_EINVAL
-                                                                   : hibloom_spec_parse(&made, text.c_str());
+        const char *const refused = refused_text(text);
+        const hibloom_status status = refused ? HIBLOOM_EINVAL : hibloom_spec_parse(&made, text.c_str());
 
         if (status != HIBLOOM_OK)
             hibloom_spec_error(text.c_str(), words, sizeof words);
-        failed.good(status, words);
+        failed.good(status, refused ? refused : words);
         return made;
     }
 
@@ -268,7 +279,10 @@ struct spec : hibloom_spec {
     static spec load(const std::string &path, on_error failed = {})
     {
         spec made;
-        failed.good(path.find('\0') != path.npos ? HIBLOOM_EINVAL : hibloom_spec_load(&made, path.c_str()));
+        const char *const refused = refused_text(path);
+
+        failed.good(refused ? HIBLOOM_EINVAL : hibloom_spec_load(&made, path.c_str()),
+                    refused ? refused : path.c_str());
         return made;
     }
 
@@ -334,8 +348,8 @@ public:
     static store connect(const std::string &uri, const hibloom_connect_options &options, on_error failed = {})
     {
         store made;
-        made.take(uri.find('\0') != uri.npos ? HIBLOOM_EINVAL : hibloom_connect(made.out(), uri.c_str(), &options),
-                  failed);
+        const char *const refused = refused_text(uri);
+        made.take(refused ? HIBLOOM_EINVAL : hibloom_connect(made.out(), uri.c_str(), &options), failed, refused);
         return made;
     }
 
@@ -381,7 +395,7 @@ public:
     /* hibloom_spec_spread. */
     spec spread(spec wanted, on_error failed = {}) const
     {
-        failed.good(*this ? hibloom_spec_spread(&wanted, get()) : HIBLOOM_EINVAL, get());
+        failed.good(*this ? hibloom_spec_spread(&wanted, get()) : HIBLOOM_EINVAL, nullptr, refused());
         return wanted;
     }
 
@@ -416,11 +430,12 @@ public:
             }
         } calls{each, nullptr};
 
-        const hibloom_status status = refuses(pattern) ? HIBLOOM_EINVAL
-                                                       : hibloom_list(get(), pattern.c_str(), calling::call, &calls);
+        const char *const why = refused(pattern);
+        const hibloom_status status = why ? HIBLOOM_EINVAL
+                                          : hibloom_list(get(), pattern.c_str(), calling::call, &calls);
         if (calls.thrown)
             std::rethrow_exception(calls.thrown);
-        failed.good(status, get());
+        failed.good(status, get(), why);
     }
 
 private:
@@ -439,22 +454,28 @@ private:
         return &made_;
     }
 
-    void take(hibloom_status status, on_error failed)
+    void take(hibloom_status status, on_error failed, const char *refused = nullptr)
     {
         store_.reset(std::exchange(made_, nullptr));
         usable_ = status == HIBLOOM_OK;
-        failed.good(status, store_.get());
+        failed.good(status, store_.get(), refused);
     }
 
-    /* No string of C, or nothing to ask. */
-    bool refuses(const std::string &name) const noexcept
+    /* Why no call is made on it; NULL: it can be. */
+    const char *refused() const noexcept
     {
-        return !*this || name.find('\0') != name.npos;
+        return *this ? nullptr : "the store is empty: never made, moved from, or its connection failed";
+    }
+    const char *refused(const std::string &name) const noexcept
+    {
+        return *this ? refused_text(name) : refused();
     }
 
     void by_name(hibloom_status (*call)(hibloom_store *, const char *), const std::string &name, on_error failed)
     {
-        failed.good(refuses(name) ? HIBLOOM_EINVAL : call(get(), name.c_str()), get());
+        const char *const why = refused(name);
+
+        failed.good(why ? HIBLOOM_EINVAL : call(get(), name.c_str()), get(), why);
     }
 
     std::unique_ptr<hibloom_store, free> store_;
@@ -494,7 +515,7 @@ public:
             return hibloom_import(out, s.get(), name.c_str(), from.get(), key.c_str());
         };
 
-        return opened(s, s.refuses(name) || from.refuses(key), open_it, failed);
+        return opened(s, s.refused(name) ? s.refused(name) : from.refused(key), open_it, failed);
     }
 
     /* hibloom_import_file. */
@@ -504,7 +525,7 @@ public:
             return hibloom_import_file(out, s.get(), name.c_str(), path.c_str());
         };
 
-        return opened(s, s.refuses(name) || s.refuses(path), open_it, failed);
+        return opened(s, s.refused(name) ? s.refused(name) : refused_text(path), open_it, failed);
     }
 
     explicit operator bool() const noexcept
@@ -529,11 +550,12 @@ public:
     /* Adds, and does not ask what is new: very many items may go by whole bitmaps then. */
     void put(std::string_view item, on_error failed = {})
     {
-        failed.good(*this ? hibloom_add(get(), item.data(), item.size(), nullptr) : HIBLOOM_EINVAL, store_);
+        failed.good(*this ? hibloom_add(get(), item.data(), item.size(), nullptr) : HIBLOOM_EINVAL, store_, refused());
     }
     void put_many(const items &all, on_error failed = {})
     {
-        failed.good(*this ? hibloom_add_many(get(), all.data(), all.size(), nullptr) : HIBLOOM_EINVAL, store_);
+        failed.good(*this ? hibloom_add_many(get(), all.data(), all.size(), nullptr) : HIBLOOM_EINVAL, store_,
+                    refused());
     }
 
     /* Whether an item may be in: false is certain, but where ec is set. */
@@ -558,29 +580,29 @@ public:
 
     void near_cache(std::chrono::duration<std::uint32_t, std::milli> max_age = {}, on_error failed = {})
     {
-        failed.good(*this ? hibloom_near_cache(get(), max_age.count()) : HIBLOOM_EINVAL, store_);
+        failed.good(*this ? hibloom_near_cache(get(), max_age.count()) : HIBLOOM_EINVAL, store_, refused());
     }
 
     hibloom_info info(on_error failed = {})
     {
         hibloom_info info = {};
 
-        failed.good(*this ? hibloom_get_info(get(), &info) : HIBLOOM_EINVAL, store_);
+        failed.good(*this ? hibloom_get_info(get(), &info) : HIBLOOM_EINVAL, store_, refused());
         return info;
     }
 
     void clear(on_error failed = {})
     {
-        failed.good(*this ? hibloom_clear(get()) : HIBLOOM_EINVAL, store_);
+        failed.good(*this ? hibloom_clear(get()) : HIBLOOM_EINVAL, store_, refused());
     }
     void drop(on_error failed = {})
     {
-        failed.good(*this ? hibloom_drop(get()) : HIBLOOM_EINVAL, store_);
+        failed.good(*this ? hibloom_drop(get()) : HIBLOOM_EINVAL, store_, refused());
     }
 
     void expire(std::chrono::duration<std::uint64_t> time, on_error failed = {})
     {
-        failed.good(*this ? hibloom_expire(get(), time.count()) : HIBLOOM_EINVAL, store_);
+        failed.good(*this ? hibloom_expire(get(), time.count()) : HIBLOOM_EINVAL, store_, refused());
     }
 
     /* Puts it in the place of the filter `name`. */
@@ -592,14 +614,15 @@ public:
     /* The union: adds all that `from` holds. */
     void merge(const filter &from, on_error failed = {})
     {
-        failed.good(*this && from ? hibloom_merge(get(), from.get()) : HIBLOOM_EINVAL, store_);
+        failed.good(*this && from ? hibloom_merge(get(), from.get()) : HIBLOOM_EINVAL, store_, refused(from));
     }
 
     hibloom_comparison compare(const filter &other, on_error failed = {}) const
     {
         hibloom_comparison comparison = {};
 
-        failed.good(*this && other ? hibloom_compare(get(), other.get(), &comparison) : HIBLOOM_EINVAL, store_);
+        failed.good(*this && other ? hibloom_compare(get(), other.get(), &comparison) : HIBLOOM_EINVAL, store_,
+                    refused(other));
         return comparison;
     }
 
@@ -626,8 +649,18 @@ private:
         }
     };
 
+    /* Why no call is made on it, or with another one; NULL: it can be. */
+    const char *refused() const noexcept
+    {
+        return *this ? nullptr : "the filter is empty: never opened, or moved from";
+    }
+    const char *refused(const filter &other) const noexcept
+    {
+        return *this ? other.refused() : refused();
+    }
+
     /* A filter that `call`, a function of (hibloom **), opens on the store. */
-    template <class Call> static filter opened(const store &s, bool refused, Call call, on_error failed)
+    template <class Call> static filter opened(const store &s, const char *refused, Call call, on_error failed)
     {
         filter made;
         hibloom *handle = nullptr;
@@ -635,7 +668,7 @@ private:
 
         made.filter_.reset(handle);
         made.store_ = s.get();
-        failed.good(status, s.get());
+        failed.good(status, s.get(), refused);
         return made;
     }
 
@@ -644,7 +677,7 @@ private:
     {
         const auto open_it = [&](hibloom **out) { return call(out, s.get(), name.c_str(), spec); };
 
-        return opened(s, s.refuses(name), open_it, failed);
+        return opened(s, s.refused(name), open_it, failed);
     }
 
     bool one(hibloom_status (*call)(hibloom *, const void *, std::size_t, bool *), std::string_view item,
@@ -652,7 +685,7 @@ private:
     {
         bool answer = false;
 
-        failed.good(*this ? call(get(), item.data(), item.size(), &answer) : HIBLOOM_EINVAL, store_);
+        failed.good(*this ? call(get(), item.data(), item.size(), &answer) : HIBLOOM_EINVAL, store_, refused());
         return answer;
     }
 
@@ -661,16 +694,16 @@ private:
     {
         answers found(all.size());
         const bool good = failed.good(*this ? call(get(), all.data(), all.size(), found.data()) : HIBLOOM_EINVAL,
-                                      store_);
+                                      store_, refused());
 
         return good ? std::move(found) : answers();
     }
 
     void with_text(hibloom_status (*call)(hibloom *, const char *), const std::string &text, on_error failed)
     {
-        const bool good = *this && text.find('\0') == text.npos;
+        const char *const why = *this ? refused_text(text) : refused();
 
-        failed.good(good ? call(get(), text.c_str()) : HIBLOOM_EINVAL, store_);
+        failed.good(why ? HIBLOOM_EINVAL : call(get(), text.c_str()), store_, why);
     }
 
     std::unique_ptr<hibloom, close> filter_;

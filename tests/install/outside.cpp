@@ -75,6 +75,55 @@ static void a_failed_connection_has_words()
     }
 }
 
+/* What it says of a failure. */
+template <class Function> static std::string said_by(Function function)
+{
+    try {
+        function();
+    } catch (const error &e) {
+        return e.what();
+    }
+    return "";
+}
+
+static bool begins(const std::string &text, const char *words)
+{
+    return text.rfind(words, 0) == 0;
+}
+
+/* The store's words, where it failed; where it was never asked, none of an earlier failure. */
+static void exceptions_have_the_words_of_their_own_failure()
+{
+    store memory = store::memory(), none;
+    filter empty, some = filter::open(memory, "some", spec::sized(100, 0.01));
+    const std::string zero("a\0b", 3), text_is_refused = "a name, or another text, has a zero byte: ";
+
+    const std::string missing = said_by([&] { filter::open(memory, "nobody"); });
+    CHECK(missing == memory.words() + std::string(": ") + hibloom_strerror(HIBLOOM_ENOTFOUND) &&
+          missing.find("'nobody'") != std::string::npos);
+    CHECK(begins(said_by([&] { filter::open(memory, "some", spec::sized(7, 0.01)); }), memory.words()));
+    CHECK(begins(said_by([&] { some.load("/nowhere/file"); }), "/nowhere/file: "));
+    CHECK(begins(said_by([&] { some.remove("x"); }), memory.words()));
+    CHECK(begins(said_by([&] { filter::open(memory, zero); }), text_is_refused.c_str()));
+    CHECK(begins(said_by([&] { memory.repair(zero); }), text_is_refused.c_str()));
+    CHECK(begins(said_by([&] { memory.list(zero, [](std::string_view) { return true; }); }), text_is_refused.c_str()));
+    CHECK(begins(said_by([&] { some.save(zero); }), text_is_refused.c_str()));
+    CHECK(begins(said_by([&] { filter::import_file(memory, "x", zero); }), text_is_refused.c_str()));
+    CHECK(begins(said_by([&] { store::connect(zero); }), text_is_refused.c_str()));
+    CHECK(begins(said_by([&] { spec::parse(zero); }), text_is_refused.c_str()));
+    CHECK(begins(said_by([&] { none.remove("x"); }), "the store is empty: "));
+    CHECK(begins(said_by([&] { none.spread(spec::sized(1, 0.1)); }), "the store is empty: "));
+    CHECK(begins(said_by([&] { filter::open(none, "x"); }), "the store is empty: "));
+    CHECK(begins(said_by([&] { empty.add("x"); }), "the filter is empty: "));
+    CHECK(begins(said_by([&] { empty.contains_many({"x"}); }), "the filter is empty: "));
+    CHECK(begins(said_by([&] { empty.save("x"); }), "the filter is empty: "));
+    CHECK(begins(said_by([&] { some.merge(empty); }), "the filter is empty: "));
+    CHECK(begins(said_by([&] { spec::load("/nowhere/file"); }), "/nowhere/file: "));
+    CHECK(begins(said_by([&] { spec::sized(100, 2); }), "a capacity and an error rate: "));
+    CHECK(said_by([&] { memory.spread(spec()); }) == hibloom_strerror(HIBLOOM_ERANGE));
+    CHECK(said_by([] { spec().rates(); }) == hibloom_strerror(HIBLOOM_ERANGE)); /* no words: the status alone */
+}
+
 static void what_is_empty_is_refused()
 {
     store memory = store::memory(), moved = std::move(memory);
@@ -170,6 +219,7 @@ int main()
 {
     errors_are_thrown_or_put_into_a_code();
     a_failed_connection_has_words();
+    exceptions_have_the_words_of_their_own_failure();
     what_is_empty_is_refused();
     items_are_strings_and_ranges();
     whole_filters();
