@@ -342,6 +342,8 @@ fuzz-corpus:
 MANDIR  := $(PREFIX)/share/man
 BASH_COMPLETION := $(PREFIX)/share/bash-completion/completions
 ZSH_COMPLETION  ?= $(PREFIX)/share/zsh/site-functions
+# CMake's files say where things are as seen from their own place.
+PREFIX_FROM_LIBDIR = $(shell realpath -ms --relative-to='$(LIBDIR)' '$(PREFIX)')
 CMAKE_LIBS = $(shell printf '%s;' $(patsubst -l%,%,$(LIBS)))
 # Each function of a header has a page: that of its header.
 FUNCTIONS = sed -n 's/^HIBLOOM_[AC][A-Z]* .*[ *]\(hibloom_[a-z_]*\)(.*/\1/p'
@@ -366,7 +368,7 @@ install: all man
 	    lib/hibloom.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/hibloom.pc
 	install -d $(DESTDIR)$(LIBDIR)/cmake/hibloom
 	for name in hibloomConfig hibloomConfigVersion; do \
-	    sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|; s|@SONAME@|$(SONAME)|; s|@LIBS@|$(CMAKE_LIBS)|' \
+	    sed 's|@PREFIX_FROM_LIBDIR@|$(PREFIX_FROM_LIBDIR)|; s|@VERSION@|$(VERSION)|; s|@SONAME@|$(SONAME)|; s|@LIBS@|$(CMAKE_LIBS)|' \
 	        packaging/cmake/$$name.cmake.in > $(DESTDIR)$(LIBDIR)/cmake/hibloom/$$name.cmake || exit 1; \
 	done
 	install -m 755 $(BUILD)/hibloom $(DESTDIR)$(PREFIX)/bin

@@ -2,7 +2,8 @@
 # Installs into a temporary directory as a package is made (staged under
 # DESTDIR, then put in place), and from outside the tree, knowing it only by
 # pkg-config, builds a C and a C++ program on it, dynamically and statically; then
-# the same by CMake's find_package, and what is for C++ alone: its header and example.
+# the same by CMake's find_package, where the tree was moved, and by a link to one that has
+# the library in a folder of the machine's kind, as Debian has it; and what is for C++ alone: its header and example.
 # Usage: with-redis.sh install-test.sh BUILD
 set -eu
 
@@ -62,15 +63,30 @@ case $("$prefix/bin/hibloom" --version) in
 *) fail "the command's version is not hibloom.pc's, $version" ;;
 esac
 
-{ cmake -S "$tests/install" -B cmake -DCMAKE_PREFIX_PATH="$prefix" -DWANTED="${version%.*}" && cmake --build cmake; } \
-    >cmake.log 2>&1 || fail "$(cat cmake.log)"
-for program in cmake/c_shared cmake/c_static cmake/cxx_shared; do
-    $program || fail "$program"
-done
-ldd cmake/c_static | grep -q libhibloom && fail "hibloom::hibloom_static is shared"
+# by_cmake PREFIX: programs find the tree there, and none of its files name another place
+by_cmake() {
+    rm -rf cmake
+    { cmake -S "$tests/install" -B cmake -DCMAKE_PREFIX_PATH="$1" -DWANTED="${version%.*}" && cmake --build cmake; } \
+        >cmake.log 2>&1 || fail "$1: $(cat cmake.log)"
+    for program in cmake/c_shared cmake/c_static cmake/cxx_shared; do
+        $program || fail "$1: $program"
+    done
+    ldd cmake/c_static | grep -q libhibloom && fail "hibloom::hibloom_static is shared"
+    grep -F "$dir" $(find "$1/" -name '*.cmake') && fail "CMake's files name a place"
+    return 0
+}
+
+mv "$prefix" "$dir/moved"
+prefix=$dir/moved
+by_cmake "$prefix"
+cd - >/dev/null
+MAKEFLAGS='' make -s install BUILD="$build" DESTDIR="$dir/deb" PREFIX=/usr LIBDIR=/usr/lib/x86_64-linux-gnu
+cd "$dir"
+ln -s deb/usr link
+by_cmake "$dir/link"
 
 cd - >/dev/null
 MAKEFLAGS='' make -s uninstall PREFIX="$prefix"
 left=$(find "$prefix" ! -type d)
 [ -z "$left" ] || fail "uninstall left" $left
-echo "install-test: C and C++, dynamic and static, by pkg-config and by find_package; C++17 and 20: ok"
+echo "install-test: C and C++, dynamic and static, by pkg-config and by find_package, moved, too; C++17 and 20: ok"
