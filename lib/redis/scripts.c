@@ -415,7 +415,8 @@ static const char sum[] = COUNTERS
  * 2; 0: none is. Gives the generation that it has from now on, which is above all that was there;
  * -1 if the filter is not whole, -2 if another root is there than was said, -3 and less if
  * key number 0 and more of the new name is not ours. What may be refused, RENAME (here of
- * a key to itself), UNLINK and a write on a full server, comes before anything is gone. In its
+ * a key to itself), SETRANGE (of a byte that is so already), UNLINK and a write on a full server, comes
+ * before anything is gone, the new filter's time to live among it. In its
  * last millisecond a key has 0 left, with which PEXPIRE would remove the new one at once. */
 static const char replace[] = COMMON
     "if redis.replicate_commands then redis.replicate_commands() end\n"
@@ -453,6 +454,7 @@ static const char replace[] = COMMON
     "local ttl = place > 0 and call('PTTL', KEYS[2 * keys + place]) or -1\n"
     "generation = math.min(generation, 2 ^ 53 - 1)\n" /* 16 digits, whatever a key said */
     "call('RENAME', key, key)\n"
+    "call('SETRANGE', key, at + 91, '1')\n" /* as it is: the last byte of the magic */
     "for i = 1, keys do\n"
     "  if ttl < 0 then call('PERSIST', KEYS[i]) else call('PEXPIRE', KEYS[i], math.max(ttl, 1) + (i > 1 and 1000 or 0)) end\n"
     "  call('SETRANGE', KEYS[i], (i == 1 and at or others) + 39, string.format('%016.0f', generation))\n"

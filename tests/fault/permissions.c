@@ -213,6 +213,60 @@ static void a_database_takes_select_and_is_denied_without_it(void **state)
     hibloom_store_free(store);
 }
 
+/* ---- Replacing --------------------------------------------------------------------- */
+
+/* All that the server holds, and what of it lives for some time, and for more than 700 s. */
+static long long all_values(void)
+{
+    return test_command(redis, "EVAL %s 0",
+                        "local sum = 0 "
+                        "for _, key in ipairs(redis.call('KEYS', '*')) do "
+                        "  local lives = redis.call('PTTL', key) "
+                        "  local hex = redis.sha1hex(key .. redis.call('GET', key) .. tostring(lives > 0) .. "
+                        "                            tostring(lives > 700000)) "
+                        "  sum = (sum + tonumber(hex:sub(1, 12), 16)) % 2 ^ 52 "
+                        "end return sum");
+}
+
+/* A rebuilt filter that may not take the place of the old one keeps its time to live, with which
+ * it goes by itself; nor is anything else altered. Without one to replace it is to live for ever. */
+static void a_replace_that_is_denied_changes_nothing(void **state)
+{
+    static const char *const commands[] = {"rename", "unlink", "setrange", "pexpire", "persist", "time"};
+    static const char *const texts[] = {"bits=1000 hashes=3", "bits=1000 hashes=3 segments=3"};
+    hibloom_store *all = test_connect(redis_server_uri(server), NULL), *own;
+    char uri[256];
+
+    test_command(redis, "ACL SETUSER app reset on >secret ~* &* +@all");
+    snprintf(uri, sizeof uri, "redis://app:secret@127.0.0.1:%d", redis_server_port(server));
+    own = test_connect(uri, NULL);
+    for (size_t i = 0; i < 2 * sizeof commands / sizeof *commands; i++) {
+        const char *command = commands[i / 2];
+        hibloom *old = strcmp(command, "persist") != 0 ? test_open(all, "seen", texts[0]) : NULL;
+        hibloom *filter = test_open(own, "aside", texts[i % 2]);
+
+        assert_ok(hibloom_add(filter, "new", 3, NULL), own);
+        assert_ok(hibloom_expire(filter, 1000), own);
+        if (old != NULL)
+            assert_ok(hibloom_expire(old, 500), all);
+        const long long before = all_values();
+        test_command(redis, "ACL SETUSER app -%s", command);
+        assert_status(hibloom_replace(filter, "seen"), HIBLOOM_EDENIED, own);
+        test_command(redis, "ACL SETUSER app +%s", command);
+        if (all_values() != before)
+            fail_msg("-%s, %s: something was altered", command, texts[i % 2]);
+        assert_ok(hibloom_replace(filter, "seen"), own); /* the handle is good for it still */
+        const long long lives = test_command(redis, "TTL %s", i % 2 == 0 ? "seen" : "seen:0");
+        assert_true(old != NULL ? lives > 400 && lives <= 500 : lives == -1);
+        assert_ok(hibloom_drop(filter), own);
+        assert_int_equal(test_command(redis, "DBSIZE"), 0);
+        hibloom_close(filter);
+        hibloom_close(old);
+    }
+    hibloom_store_free(own);
+    hibloom_store_free(all);
+}
+
 /* ---- Passwords -------------------------------------------------------------------- */
 
 /* The password comes while the store is connected: it is found out when the
@@ -252,6 +306,7 @@ int main(void)
         cmocka_unit_test(who_may_not_eval_can_add_and_ask_and_do_no_more),
         cmocka_unit_test(each_word_for_connections_allows_its_command_and_no_other),
         cmocka_unit_test(a_database_takes_select_and_is_denied_without_it),
+        cmocka_unit_test_setup(a_replace_that_is_denied_changes_nothing, served_leave_nothing),
         cmocka_unit_test(a_server_that_wants_a_password),
     };
 
