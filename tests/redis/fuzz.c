@@ -7,6 +7,7 @@
 #include "support/record.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
+#include "support/universe.h"
 
 #include "spec/spec.h"
 #include "base/store.h"
@@ -17,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { UNIVERSE = 3000, ITEM_MAX = 64, BATCH_MAX = 2000, STEPS = 60, LOOK_EVERY = 15 };
+enum { STEPS = 60, LOOK_EVERY = 15 };
 
 /* Twins: [0] is in Redis, [1] in memory. */
 struct world {
@@ -32,10 +33,8 @@ struct world {
     char text[HIBLOOM_SPEC_TEXT_SIZE];
     hibloom *twins[2][2]; /* two handles each: in Redis by either dialect */
     hibloom *thirds[2];   /* others of the same spec, which are twins, too */
-    unsigned char bytes[UNIVERSE][ITEM_MAX];
-    hibloom_item universe[UNIVERSE];
-    hibloom_item batch[BATCH_MAX];
-    bool answers[2][BATCH_MAX];
+    struct universe universe;
+    bool answers[2][UNIVERSE_BATCH];
 };
 
 static struct world world;
@@ -70,33 +69,7 @@ static hibloom *memory_twin(void)
     return world.twins[1][below(2)];
 }
 
-/* ---- Items ----------------------------------------------------------------------------- */
-
-/* Of a hundred short ones and many of any bytes; the empty one is the first. */
-static void make_universe(void)
-{
-    for (size_t i = 0; i < UNIVERSE; i++) {
-        const size_t len = i == 0 ? 0 : 1 + below(i < 100 ? 3 : ITEM_MAX);
-        test_random_bytes(&world.random, world.bytes[i], len);
-        world.universe[i] = (hibloom_item){world.bytes[i], len};
-    }
-}
-
-static hibloom_item any_item(void)
-{
-    return world.universe[below(below(2) == 0 ? 100 : UNIVERSE)];
-}
-
-/* Some come twice or more often, next to each other or not. */
-static size_t choose_batch(void)
-{
-    const size_t n = below(below(6) == 0 ? BATCH_MAX : 60);
-    const uint64_t among = 1 + below(below(3) == 0 ? 20 : UNIVERSE);
-
-    for (size_t i = 0; i < n; i++)
-        world.batch[i] = i > 0 && below(8) == 0 ? world.batch[i - 1] : world.universe[below(among)];
-    return n;
-}
+/* ---- Answers --------------------------------------------------------------------------- */
 
 static void assert_same_answers(size_t n)
 {
@@ -183,7 +156,7 @@ static void look_at_all_bits(void)
 
 static void add(void)
 {
-    const hibloom_item item = any_item();
+    const hibloom_item item = universe_item(&world.universe, &world.random);
     const bool asks = below(2) == 0;
 
     for (int i = 0; i < 2; i++) {
@@ -195,19 +168,19 @@ static void add(void)
 
 static void add_many(void)
 {
-    const size_t n = choose_batch();
+    const size_t n = universe_choose(&world.universe, &world.random);
     const bool asks = below(2) == 0;
 
     for (int i = 0; i < 2; i++) {
         hibloom *filter = i == 0 ? redis_twin() : memory_twin();
-        ok(hibloom_add_many(filter, world.batch, n, asks ? world.answers[i] : NULL), filter);
+        ok(hibloom_add_many(filter, world.universe.batch, n, asks ? world.answers[i] : NULL), filter);
     }
     assert_same_answers(asks ? n : 0);
 }
 
 static void contains(void)
 {
-    const hibloom_item item = any_item();
+    const hibloom_item item = universe_item(&world.universe, &world.random);
 
     for (int i = 0; i < 2; i++) {
         hibloom *filter = i == 0 ? redis_twin() : memory_twin();
@@ -218,11 +191,11 @@ static void contains(void)
 
 static void contains_many(void)
 {
-    const size_t n = choose_batch();
+    const size_t n = universe_choose(&world.universe, &world.random);
 
     for (int i = 0; i < 2; i++) {
         hibloom *filter = i == 0 ? redis_twin() : memory_twin();
-        ok(hibloom_contains_many(filter, world.batch, n, world.answers[i]), filter);
+        ok(hibloom_contains_many(filter, world.universe.batch, n, world.answers[i]), filter);
     }
     assert_same_answers(n);
 }
@@ -236,7 +209,9 @@ static void clear(void)
     /* A near cache learns of it by a guard. Learned in the middle of an add, what it had left out is
      * sent behind the rest: in so small a filter another order may make another item the new one. */
     for (int i = 0; i < 2; i++)
-        ok(hibloom_contains_many(world.twins[0][i], world.batch, choose_batch(), world.answers[0]), world.twins[0][i]);
+        ok(hibloom_contains_many(world.twins[0][i], world.universe.batch,
+                                 universe_choose(&world.universe, &world.random), world.answers[0]),
+           world.twins[0][i]);
 }
 
 static void get_info(void)
@@ -263,13 +238,13 @@ static void get_info(void)
 /* Fills both thirds anew, or with a little more; one of them. */
 static hibloom *choose_third(void)
 {
-    const size_t n = choose_batch();
+    const size_t n = universe_choose(&world.universe, &world.random);
     const bool anew = below(2) == 0;
 
     for (int i = 0; i < 2; i++) {
         if (anew)
             ok(hibloom_clear(world.thirds[i]), world.thirds[i]);
-        ok(hibloom_add_many(world.thirds[i], world.batch, n, NULL), world.thirds[i]);
+        ok(hibloom_add_many(world.thirds[i], world.universe.batch, n, NULL), world.thirds[i]);
     }
     return world.thirds[below(2)];
 }
@@ -357,7 +332,7 @@ static hibloom_status call_in_vain(hibloom *filter, unsigned which, const hibloo
 static void assert_in_vain(hibloom_status expected, unsigned first)
 {
     const unsigned which = first + (unsigned)below(10 - first);
-    const hibloom_item item = any_item();
+    const hibloom_item item = universe_item(&world.universe, &world.random);
 
     for (int i = 0; i < 2; i++) {
         const hibloom_status status = call_in_vain(world.twins[i][1], which, &item);
@@ -382,7 +357,7 @@ static void drop_and_make_anew(void)
         for (int i = 0; i < 2; i++) {
             hibloom_store *store = i == 0 ? world.redis[0] : world.memory;
             assert_ok(hibloom_open(&other[i], store, world.name, &another), store);
-            ok(hibloom_add_many(other[i], world.universe, UNIVERSE, NULL), other[i]);
+            ok(hibloom_add_many(other[i], world.universe.items, UNIVERSE_ITEMS, NULL), other[i]);
         }
         assert_in_vain(HIBLOOM_EMISMATCH, 0);
         for (int i = 0; i < 2; i++) {
@@ -438,7 +413,7 @@ static void play_round(void)
 {
     random_spec(&world.random, world.text);
     world.spec = test_spec(world.text);
-    make_universe();
+    universe_make(&world.universe, &world.random);
     test_name(world.name);
     test_name(world.third_name);
     world.doing = "opening";
