@@ -150,7 +150,7 @@ static void unmake(struct async *driver)
 }
 
 /* Takes the settings over. */
-static hibloom_status make(hibloom_async **out, struct settings *settings)
+static hibloom_status make(hibloom_async **out, struct store_settings *settings)
 {
     struct hibloom_async *async = alloc.calloc(1, sizeof *async);
 
@@ -183,7 +183,7 @@ static hibloom_status fail_unmade(hibloom_async **out, hibloom_status status, co
 hibloom_status hibloom_async_connect(hibloom_async **out, const char *uri, const hibloom_connect_options *options,
                                      hibloom_attach_fn *attach, void *loop)
 {
-    struct settings settings = {0};
+    struct store_settings settings = {0};
     struct error error;
     hibloom_status status = settings_make(&settings, uri, options, &error);
 
@@ -210,7 +210,7 @@ hibloom_status hibloom_async_borrow(hibloom_async **out, struct redisAsyncContex
     if (context == NULL || context->err != 0 || (context->c.flags & REDIS_BLOCK) != 0)
         return fail_unmade(out, error_set(&error, HIBLOOM_EINVAL, "not an asynchronous hiredis context that is alive"),
                            &error);
-    hibloom_status status = make(out, &(struct settings){0});
+    hibloom_status status = make(out, &(struct store_settings){0});
     if (status == HIBLOOM_OK) {
         (*out)->driver.theirs = context;
         (*out)->driver.carrier.borrowed = true;

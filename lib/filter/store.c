@@ -21,7 +21,7 @@ static hibloom_status fail_unmade(hibloom_store **out, hibloom_status status, co
 
 hibloom_status hibloom_connect(hibloom_store **out, const char *uri, const hibloom_connect_options *options)
 {
-    struct settings settings = {0};
+    struct store_settings settings = {0};
     struct error error;
     hibloom_status status = settings_make(&settings, uri, options, &error);
 

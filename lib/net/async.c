@@ -272,7 +272,7 @@ static void on_reply(redisAsyncContext *context, void *object, void *privdata)
 
 /* ---- Pipes ------------------------------------------------------------------------- */
 
-static void set_timeouts(redisAsyncContext *context, const struct settings *s)
+static void set_timeouts(redisAsyncContext *context, const struct store_settings *s)
 {
 #if HIREDIS_MAJOR >= 1
     const uint32_t ms = s->options.command_timeout_ms;
@@ -284,7 +284,7 @@ static void set_timeouts(redisAsyncContext *context, const struct settings *s)
 static hibloom_status attach(struct async *a, struct line *line, struct error *error)
 {
     redisAsyncContext *context = line->context;
-    const struct settings *s = &a->carrier.settings;
+    const struct store_settings *s = &a->carrier.settings;
     hibloom_status status = HIBLOOM_OK;
 
     if (context->err != 0)
@@ -454,7 +454,7 @@ void async_tick(struct async *a)
 
 /* ---- The store --------------------------------------------------------------------- */
 
-bool async_make(struct async *a, struct settings *settings)
+bool async_make(struct async *a, struct store_settings *settings)
 {
     a->checked_ms = clock_now_ms();
     return carrier_make(&a->carrier, settings, &pipes);

@@ -249,7 +249,7 @@ static void close_store(struct redis_store *store)
     outbox_free(&b->call.outbox);
 }
 
-static hibloom_status make(struct blocking **out, struct settings *settings)
+static hibloom_status make(struct blocking **out, struct store_settings *settings)
 {
     struct blocking *b = alloc.calloc(1, sizeof *b);
 
@@ -266,7 +266,7 @@ static hibloom_status make(struct blocking **out, struct settings *settings)
     return carrier_make(&b->carrier, settings, &pipes) ? HIBLOOM_OK : HIBLOOM_ENOMEM;
 }
 
-hibloom_status blocking_connect(hibloom_store **out, struct settings *settings)
+hibloom_status blocking_connect(hibloom_store **out, struct store_settings *settings)
 {
     struct blocking *b = NULL;
     hibloom_status status = make(&b, settings);
@@ -281,7 +281,7 @@ hibloom_status blocking_connect(hibloom_store **out, struct settings *settings)
 hibloom_status blocking_borrow(hibloom_store **out, struct redisContext *context)
 {
     struct blocking *b = NULL;
-    hibloom_status status = make(&b, &(struct settings){0});
+    hibloom_status status = make(&b, &(struct store_settings){0});
 
     if (b != NULL) {
         b->theirs = context;

@@ -5,7 +5,7 @@
 #include "net/settings.h"
 
 /* Connected; takes the settings over. Not connected: *out is good for its error. ENOMEM: it is NULL. */
-hibloom_status blocking_connect(hibloom_store **out, struct settings *);
+hibloom_status blocking_connect(hibloom_store **out, struct store_settings *);
 
 /* On the caller's connection. */
 hibloom_status blocking_borrow(hibloom_store **out, struct redisContext *);

@@ -182,10 +182,11 @@ static void fail_for_good(struct carrier *c, struct flight *flight, struct node 
 }
 
 /* Elsewhere: at the primary, as this replica did not do; at once, and that is no other try. */
-static void plan_again(struct carrier *c, struct flight *flight, const struct node *node, bool doubtful, bool elsewhere)
+static void plan_resend(struct carrier *c, struct flight *flight, const struct node *node, bool doubtful,
+                        bool elsewhere)
 {
     struct call *call = flight->call;
-    const uint32_t in_doubt = flight_again(flight, doubtful);
+    const uint32_t in_doubt = flight_resend(flight, doubtful);
 
     if (doubtful && !call->task->reads)
         c->store.server.stats.in_doubt += in_doubt;
@@ -229,7 +230,7 @@ void call_flight_failed(struct carrier *c, struct flight *flight, struct node *n
                      words != NULL           ? words
                      : flight->words != NULL ? flight->words
                                              : "refused");
-    plan_again(c, flight, node, doubtful, elsewhere);
+    plan_resend(c, flight, node, doubtful, elsewhere);
 }
 
 /* ---- A server that forgot --------------------------------------------------------------- */

@@ -293,10 +293,10 @@ uint64_t carrier_wake_at(const struct carrier *c)
 
 /* ---- The store's ---------------------------------------------------------------------------------- */
 
-bool carrier_make(struct carrier *c, struct settings *settings, const struct pipe_class *pipes)
+bool carrier_make(struct carrier *c, struct store_settings *settings, const struct pipe_class *pipes)
 {
     c->settings = *settings;
-    *settings = (struct settings){0};
+    *settings = (struct store_settings){0};
     c->pipes = pipes;
     TAILQ_INIT(&c->calls);
     TAILQ_INIT(&c->ended);

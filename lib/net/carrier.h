@@ -31,7 +31,7 @@ struct pipe_class {
 
 struct carrier {
     struct redis_store store;
-    struct settings settings;
+    struct store_settings settings;
     const struct pipe_class *pipes;
     struct topology topology;
     struct locate locate;
@@ -48,7 +48,7 @@ struct carrier {
 };
 
 /* Takes the settings over. False: out of memory. */
-bool carrier_make(struct carrier *, struct settings *, const struct pipe_class *);
+bool carrier_make(struct carrier *, struct store_settings *, const struct pipe_class *);
 void carrier_free(struct carrier *);
 
 void carrier_begin(struct carrier *, struct call *, struct task *);

@@ -131,7 +131,8 @@ static void install_reader(struct connection *c)
     reader->privdata = &c->reply;
 }
 
-static redisContext *connect_context(const struct settings *s, const char *host, unsigned port, uint32_t timeout_ms)
+static redisContext *connect_context(const struct store_settings *s, const char *host, unsigned port,
+                                     uint32_t timeout_ms)
 {
     const struct timeval timeout = milliseconds(timeout_ms);
 
@@ -147,7 +148,8 @@ static bool interrupted(const redisContext *context)
     return context != NULL && context->err == REDIS_ERR_IO && errno == EINTR;
 }
 
-static void connect_to(struct connection *c, const struct settings *s, const char *host, unsigned port, uint64_t until)
+static void connect_to(struct connection *c, const struct store_settings *s, const char *host, unsigned port,
+                       uint64_t until)
 {
     do {
         const uint32_t left = left_until(until, s->options.connect_timeout_ms);
@@ -164,7 +166,7 @@ static void connect_to(struct connection *c, const struct settings *s, const cha
         fail(c, HIBLOOM_ENOMEM, "out of memory");
 }
 
-static hibloom_status start_tls(struct connection *c, const struct settings *s, const char *host, uint64_t until)
+static hibloom_status start_tls(struct connection *c, const struct store_settings *s, const char *host, uint64_t until)
 {
     struct ssl_st *ssl = NULL;
     struct sigpipe before;
@@ -179,7 +181,7 @@ static hibloom_status start_tls(struct connection *c, const struct settings *s, 
     return c->status;
 }
 
-hibloom_status connection_open(struct connection *c, const struct settings *s, const char *host, unsigned port,
+hibloom_status connection_open(struct connection *c, const struct store_settings *s, const char *host, unsigned port,
                                uint64_t deadline)
 {
     uint64_t until = clock_now_ms() + s->options.connect_timeout_ms;

@@ -16,10 +16,10 @@
 #include "resp/reply.h"
 
 struct connection {
-    hibloom_status status;           /* why it is dead; OK while it is not */
-    struct error error;              /* the same in words */
-    const struct settings *settings; /* NULL if borrowed */
-    redisContext *context;           /* NULL: none at the moment */
+    hibloom_status status;                 /* why it is dead; OK while it is not */
+    struct error error;                    /* the same in words */
+    const struct store_settings *settings; /* NULL if borrowed */
+    redisContext *context;                 /* NULL: none at the moment */
     bool borrowed;
     bool alive;                                 /* answers can still be received */
     uint64_t deadline;                          /* of the call that waits for them; 0: none */
@@ -36,7 +36,7 @@ struct connection {
 };
 
 /* Makes a connection to that address, or path. */
-hibloom_status connection_open(struct connection *, const struct settings *, const char *host, unsigned port,
+hibloom_status connection_open(struct connection *, const struct store_settings *, const char *host, unsigned port,
                                uint64_t deadline);
 
 /* Takes over the caller's, and leaves it as it was found. */

@@ -86,7 +86,7 @@ static void take_refusal(struct carrier *c, struct node *node, struct flight *fl
         return;
     }
     c->store.server.stats.redirects++;
-    (void)flight_again(flight, false);
+    (void)flight_resend(flight, false);
     flight->to = to;
     flight->asking = refusal == REFUSAL_ASK;
     flights_put(&flight->call->waiting, flight);

@@ -134,7 +134,7 @@ void flight_end_proof(struct flight *flight)
     flight->proving = false;
 }
 
-uint32_t flight_again(struct flight *flight, bool lost)
+uint32_t flight_resend(struct flight *flight, bool lost)
 {
     const uint32_t from = lost ? flight->index : flight->carried_out, replies = flight->exchange.replies;
     const uint32_t known = flight->doubtful < replies ? flight->doubtful : replies;

@@ -73,6 +73,6 @@ void flight_end_proof(struct flight *);
 /* Prepares it to be sent again, from the first command on whose reply the task has
  * not seen. Lost: what of it was carried out is not known. How many commands more
  * are doubtful now. */
-uint32_t flight_again(struct flight *, bool lost);
+uint32_t flight_resend(struct flight *, bool lost);
 
 #endif

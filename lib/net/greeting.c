@@ -11,7 +11,7 @@ static void write_auth(struct commands *out, const struct uri *uri)
     command_text(out, uri->password);
 }
 
-static void write_step(struct commands *out, const struct settings *s, enum greeting_step step)
+static void write_step(struct commands *out, const struct store_settings *s, enum greeting_step step)
 {
     switch (step) {
     case GREETING_AUTH: write_auth(out, &s->uri); break;
@@ -33,7 +33,7 @@ static void write_step(struct commands *out, const struct settings *s, enum gree
     }
 }
 
-void greeting_write(struct greeting *g, struct commands *out, const struct settings *s, enum node_role role)
+void greeting_write(struct greeting *g, struct commands *out, const struct store_settings *s, enum node_role role)
 {
     const bool sentinel = role == NODE_SENTINEL, behind_sentinel = s->uri.kind == URI_SENTINEL;
     const bool wanted[] = {
@@ -79,7 +79,7 @@ static bool is_optional(enum greeting_step step)
     return step == GREETING_NAME || step == GREETING_ROLE || step == GREETING_INFO;
 }
 
-hibloom_status greeting_take(struct greeting *g, const struct settings *s, uint32_t i, const redisReply *reply,
+hibloom_status greeting_take(struct greeting *g, const struct store_settings *s, uint32_t i, const redisReply *reply,
                              struct error *error)
 {
     const enum greeting_step step = g->step[i];

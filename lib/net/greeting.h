@@ -31,10 +31,10 @@ struct greeting {
     char run_id[RUN_ID_SIZE]; /* of who is there; "": it is not known */
 };
 
-void greeting_write(struct greeting *, struct commands *, const struct settings *, enum node_role);
+void greeting_write(struct greeting *, struct commands *, const struct store_settings *, enum node_role);
 
 /* Takes reply number i. Not OK: the connection is not the one that is wanted, in these words. */
-hibloom_status greeting_take(struct greeting *, const struct settings *, uint32_t i, const redisReply *,
+hibloom_status greeting_take(struct greeting *, const struct store_settings *, uint32_t i, const redisReply *,
                              struct error *);
 
 #endif

@@ -37,7 +37,7 @@ static void copy_known(hibloom_connect_options *out, const hibloom_connect_optio
 }
 
 /* Each string as a copy, all in one block. */
-static bool copy_strings(struct settings *s)
+static bool copy_strings(struct store_settings *s)
 {
     hibloom_connect_options *o = &s->options;
     const char **const fields[] = {&o->client_name, &o->tls_cacert, &o->tls_cacertdir,
@@ -66,7 +66,7 @@ static void prefer(const char **option, const char *in_uri)
         *option = in_uri;
 }
 
-static hibloom_status check(const struct settings *s, struct error *error)
+static hibloom_status check(const struct store_settings *s, struct error *error)
 {
     const hibloom_connect_options *o = &s->options;
 
@@ -81,11 +81,11 @@ static hibloom_status check(const struct settings *s, struct error *error)
     return s->uri.tls ? tls_check(error) : HIBLOOM_OK;
 }
 
-hibloom_status settings_make(struct settings *out, const char *uri, const hibloom_connect_options *given,
+hibloom_status settings_make(struct store_settings *out, const char *uri, const hibloom_connect_options *given,
                              struct error *error)
 {
     static const hibloom_connect_options defaults = HIBLOOM_CONNECT_OPTIONS_INIT;
-    struct settings s = {0};
+    struct store_settings s = {0};
     hibloom_connect_options *o = &s.options;
     hibloom_status status = uri_parse(&s.uri, uri, error);
 
@@ -111,16 +111,16 @@ hibloom_status settings_make(struct settings *out, const char *uri, const hibloo
     return status;
 }
 
-void settings_free(struct settings *s)
+void settings_free(struct store_settings *s)
 {
     uri_free(&s->uri);
     alloc.free(s->strings);
-    *s = (struct settings){0};
+    *s = (struct store_settings){0};
 }
 
 #define ELEMENTS_MAX 65536 /* four times the ranges of a slot map that has one for each slot */
 
-void settings_apply(const struct settings *s, struct redisContext *context)
+void settings_apply(const struct store_settings *s, struct redisContext *context)
 {
     const int on = 1, seconds = (int)s->options.keepalive_s;
 
@@ -133,7 +133,7 @@ void settings_apply(const struct settings *s, struct redisContext *context)
     (void)setsockopt(context->fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof seconds);
 }
 
-hibloom_status settings_explain(const struct settings *s, const char *words, struct error *error)
+hibloom_status settings_explain(const struct store_settings *s, const char *words, struct error *error)
 {
     const enum refusal refusal = refusal_of(words);
     const char *password = s != NULL ? s->uri.password : NULL;
@@ -144,7 +144,7 @@ hibloom_status settings_explain(const struct settings *s, const char *words, str
     return refusal_status(refusal);
 }
 
-void settings_log(const struct settings *s, hibloom_log_level level, const char *format, ...)
+void settings_log(const struct store_settings *s, hibloom_log_level level, const char *format, ...)
 {
     char line[1200];
     va_list arguments;

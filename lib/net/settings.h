@@ -4,28 +4,28 @@
 
 #include "net/uri.h"
 
-struct settings {
+struct store_settings {
     struct uri uri;
     hibloom_connect_options options; /* its strings lie in: */
     char *strings;
 };
 
 /* Copies both; end with settings_free on OK. EINVAL, ERANGE, ENOMEM; words in *error. */
-hibloom_status settings_make(struct settings *, const char *uri, const hibloom_connect_options *, struct error *);
+hibloom_status settings_make(struct store_settings *, const char *uri, const hibloom_connect_options *, struct error *);
 
 /* Overwrites the password before it frees. */
-void settings_free(struct settings *);
+void settings_free(struct store_settings *);
 
 /* What is wanted of a new connection of our own: that TCP asks whether the server is
  * there where nothing has come for so long; and a bound on arrays in its answers. */
-void settings_apply(const struct settings *, struct redisContext *);
+void settings_apply(const struct store_settings *, struct redisContext *);
 
 /* What a server refused, in its words and what to do; they must not repeat the password.
  * settings NULL: there is none. */
-hibloom_status settings_explain(const struct settings *, const char *words, struct error *);
+hibloom_status settings_explain(const struct store_settings *, const char *words, struct error *);
 
 /* A line for the caller's log, if one is wanted. */
-__attribute__((format(printf, 3, 4))) void settings_log(const struct settings *, hibloom_log_level, const char *format,
-                                                        ...);
+__attribute__((format(printf, 3, 4))) void settings_log(const struct store_settings *, hibloom_log_level,
+                                                        const char *format, ...);
 
 #endif

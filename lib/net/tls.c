@@ -104,7 +104,7 @@ static bool set_name(SSL *ssl, const char *name)
     return SSL_set1_host(ssl, name) == 1 && SSL_set_tlsext_host_name(ssl, name) == 1;
 }
 
-static hibloom_status make(SSL **out, const struct settings *s, const char *host, struct error *error)
+static hibloom_status make(SSL **out, const struct store_settings *s, const char *host, struct error *error)
 {
     const char *name = s->options.tls_sni != NULL ? s->options.tls_sni : host;
     SSL_CTX *context = SSL_CTX_new(TLS_client_method());
@@ -144,7 +144,7 @@ hibloom_status tls_check(struct error *error)
     return HIBLOOM_OK;
 }
 
-hibloom_status tls_begin(redisContext *context, const struct settings *s, const char *host, SSL **ssl,
+hibloom_status tls_begin(redisContext *context, const struct store_settings *s, const char *host, SSL **ssl,
                          struct error *error)
 {
     const int flags = fcntl(context->fd, F_GETFL);
@@ -199,7 +199,7 @@ hibloom_status tls_check(struct error *error)
                      "and pkg-config (Debian 13: libhiredis-dev, libssl-dev, pkg-config), and build it again");
 }
 
-hibloom_status tls_begin(redisContext *context, const struct settings *s, const char *host, struct ssl_st **ssl,
+hibloom_status tls_begin(redisContext *context, const struct store_settings *s, const char *host, struct ssl_st **ssl,
                          struct error *error)
 {
     return tls_check(error);

@@ -21,7 +21,7 @@ hibloom_status tls_check(struct error *);
  * owns *ssl. What is read or written goes on with the handshake. The files are read
  * for each connection: so a renewed certificate needs no restart.
  * EIO: a file is not what it has to be; ENOMEM. */
-hibloom_status tls_begin(redisContext *, const struct settings *, const char *host, struct ssl_st **ssl,
+hibloom_status tls_begin(redisContext *, const struct store_settings *, const char *host, struct ssl_st **ssl,
                          struct error *);
 
 /* Waits for the end of the handshake. EIO, ETIMEDOUT. */

@@ -126,7 +126,7 @@ static void judge_root(struct talk *talk, struct outbox *outbox)
         if (talk->task.status == HIBLOOM_OK)
             life_complete(talk, outbox);
     } else if (life->answer == '=' || life_has_patience(life)) {
-        life_again(talk);
+        life_start_over(talk);
     } else {
         keys_name(key, filter, 0);
         life_fail_taken(life, key);
@@ -273,7 +273,7 @@ static void judge_other(struct talk *talk, struct outbox *outbox)
     if (life->overtaken) {
         fail_overtaken(talk);
     } else if (life_has_filter(life, other)) {
-        life_again(talk);
+        life_start_over(talk);
     } else if (life->place[other].found == RECORD_NONE && life_has_patience(life)) {
         talk->task.pause_ms = LIFE_PAUSE_MS;
         talk->step = life_complete;
@@ -307,7 +307,7 @@ static void tidy(struct talk *talk, struct outbox *outbox)
     struct life *life = life_of(talk);
 
     if (!redis_next_step(talk->task.filter, &life->range)) {
-        life_again(talk);
+        life_start_over(talk);
         return;
     }
     for (uint32_t i = life->range.first; i < life->range.first + life->range.count; i++)
@@ -324,7 +324,7 @@ static void judge_finished(struct talk *talk, struct outbox *outbox)
     if (life->answer == '+')
         return;
     if (life->answer_record.generation == redis_filter_of(talk->task.filter)->generation) {
-        life_again(talk);
+        life_start_over(talk);
         return;
     }
     life->range = (struct redis_range){0, 0};
@@ -378,9 +378,9 @@ void life_swap_grown(struct talk *talk, struct outbox *outbox)
 
 /* ---- In the way ----------------------------------------------------------------------- */
 
-static void again(struct talk *talk, struct outbox *outbox)
+static void start_over(struct talk *talk, struct outbox *outbox)
 {
-    life_again(talk);
+    life_start_over(talk);
 }
 
 /* A key of a newer generation, whose root is lost: this root has to be newer. */
@@ -396,7 +396,7 @@ static void raise_generation(struct talk *talk, struct outbox *outbox)
                   (struct argument){now, RECORD_IDENTITY}, (struct argument){then, RECORD_IDENTITY}, RECORD_CREATING,
                   LIFE_ANY_TTL);
     talk->take = life_take_answer;
-    talk->step = again;
+    talk->step = start_over;
 }
 
 /* Another program's value is where a key has to be, unless it is late bits. */
@@ -406,7 +406,7 @@ static void give_up_creating(struct talk *talk, struct outbox *outbox)
     char key[KEYS_SIZE];
 
     if (life_has_patience(life)) {
-        life_again(talk);
+        life_start_over(talk);
         return;
     }
     keys_name(key, talk->task.filter, life->key);

@@ -66,7 +66,7 @@ static void ask_bits(const struct encoding *encoding, const hibloom *filter, str
 
     for (size_t at = begin; at < end; at += step) {
         if (at > begin)
-            command_again(out, beginning.first, beginning.same);
+            command_repeat(out, beginning.first, beginning.same);
         end_bit(out, encoding->sets, run->bits[at]);
     }
 }
@@ -79,7 +79,7 @@ static void ask_span(const struct encoding *encoding, const hibloom *filter, str
 
     for (uint32_t n = run->from[i]; n < run->from[i + 1]; n++) {
         if (n > run->from[i])
-            command_again(out, beginning.first, beginning.same);
+            command_repeat(out, beginning.first, beginning.same);
         end_bit(out, encoding->sets, run->bits[run->order[n]] % SPEC_SPAN_BITS);
     }
 }

@@ -30,7 +30,7 @@ struct run {
     bool cut;             /* a block came shorter than a filter's can be */
     uint32_t *order;      /* spanning: the numbers of its bits by key, */
     uint32_t *from;       /* where in `order` those of a key begin, and behind the last one their number; else NULL */
-    bool again;           /* its key was cleared before, so nothing was done: it is sent once more */
+    bool resend;          /* its key was cleared before, so nothing was done: it is sent once more */
     bool late;            /* refused, as it is not the time of the slice's period: this sending has set nothing */
 };
 

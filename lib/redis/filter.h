@@ -28,7 +28,7 @@ struct redis_key {
 };
 
 /* The trailer of which a guard was good last. */
-struct redis_proof {
+struct redis_trailer {
     uint64_t generation, id, epoch;
     char trailer[RECORD_TRAILER];
 };
@@ -42,10 +42,10 @@ struct redis_filter {
     uint64_t clears;    /* other epochs seen, over all keys */
     struct near *near;  /* what is known to be set; NULL: the caller wants none of it */
     bool grown;         /* a guard has said that a further link follows this one: chain.h */
-    bool in_doubt;      /* a guard was not good since an add last proved the root, and */
+    bool guard_failed;  /* a guard was not good since an add last proved the root, and */
     uint32_t suspect;   /* this key, whose guard that was */
     uint32_t count;     /* of keys */
-    struct redis_proof proof;
+    struct redis_trailer good;
     hibloom **further; /* the further links of a growing filter that this handle knows; NULL: none */
     uint32_t further_count;
     uint64_t clock_us; /* of a sliding window: the time that its server has shown last; see slices.h */

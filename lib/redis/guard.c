@@ -18,7 +18,7 @@ bool guard_is_stale(const hibloom *filter)
 {
     const struct redis_filter *own = redis_filter_of(filter);
 
-    return own->proven_ms == 0 || own->in_doubt || clock_now_ms() - own->proven_ms > STALE_MS;
+    return own->proven_ms == 0 || own->guard_failed || clock_now_ms() - own->proven_ms > STALE_MS;
 }
 
 /* Of a config: what says how many bits and hashes there are. */
@@ -67,8 +67,8 @@ void guard_ask_alone(hibloom *filter, struct outbox *outbox, uint32_t tag, uint3
  * a tenth of a look-up of one item. */
 static bool is_as_before(const struct redis_filter *own, uint32_t i, const char *trailer)
 {
-    return own->proof.id == own->keys[i].id && own->proof.generation == own->generation &&
-           memcmp(own->proof.trailer, trailer, RECORD_TRAILER) == 0;
+    return own->good.id == own->keys[i].id && own->good.generation == own->generation &&
+           memcmp(own->good.trailer, trailer, RECORD_TRAILER) == 0;
 }
 
 /* Reads one that was not; whether it is good. */
@@ -82,8 +82,8 @@ static bool read_good(const hibloom *filter, uint32_t i, const char *trailer)
         !record_is_ready(record.state))
         return false;
     own->grown = own->grown || record.state == RECORD_GROWN;
-    own->proof = (struct redis_proof){.generation = record.generation, .id = record.id, .epoch = record.epoch};
-    memcpy(own->proof.trailer, trailer, RECORD_TRAILER);
+    own->good = (struct redis_trailer){.generation = record.generation, .id = record.id, .epoch = record.epoch};
+    memcpy(own->good.trailer, trailer, RECORD_TRAILER);
     return true;
 }
 
@@ -95,7 +95,7 @@ bool guard_matches(struct talk *talk, uint32_t i, const struct reply *reply)
     if (!task_expect(task, reply, REDIS_REPLY_STRING, i) || reply->text_len != RECORD_TRAILER ||
         !(is_as_before(own, i, reply->text) || read_good(task->filter, i, reply->text)))
         return false;
-    redis_note_epoch(task->filter, i, own->proof.epoch);
+    redis_note_epoch(task->filter, i, own->good.epoch);
     own->keys[i].proven_ns = talk->begun_ns;
     own->proven_ms = clock_now_ms();
     return true;
@@ -336,5 +336,5 @@ void guard_note_other(struct talk *talk, uint32_t i)
     talk->other_key = i;
     redis_filter_of(talk->task.filter)->server->stats.guards_failed++;
     redis_filter_of(talk->task.filter)->suspect = i;
-    redis_filter_of(talk->task.filter)->in_doubt = true;
+    redis_filter_of(talk->task.filter)->guard_failed = true;
 }

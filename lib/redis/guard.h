@@ -10,6 +10,9 @@
  * nothing, there. Anything else, and the call fails; what happened then is read
  * from the end of the string in a round trip of its own.
  *
+ * A guard that is asked alone is a *proof*: ahead of bits that must not meet a stranger, or in
+ * the place of those that are known.
+ *
  * A bare bitmap has no trailer. Of it STRLEN is asked, and the last eight bytes,
  * which must not be those of a filter. An add may make again what was lost, so
  * there these two come in front of it, too. Of one of Redisson's each pipeline asks its

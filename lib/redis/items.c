@@ -73,15 +73,15 @@ static bool has_bits_in(const struct run *run, uint32_t i)
 }
 
 /* Those of a window's runs that are to be sent again; whether there was any. */
-static bool write_again(struct items *walk, struct outbox *outbox, unsigned number)
+static bool write_resends(struct items *walk, struct outbox *outbox, unsigned number)
 {
     struct window *window = &walk->windows[number];
     bool any = false;
 
     for (uint32_t r = 0; r < window->runs; r++)
-        if (window->run[r].again) {
+        if (window->run[r].resend) {
             any = true;
-            window->run[r].again = false;
+            window->run[r].resend = false;
             write_exchange(walk, outbox, r << 1 | number, &window->run[r], window->run[r].segment);
         }
     return any;
@@ -97,7 +97,7 @@ static bool write_window(struct talk *talk, struct outbox *outbox, unsigned numb
         walk->held = false;
         return true;
     }
-    if (write_again(walk, outbox, number))
+    if (write_resends(walk, outbox, number))
         return true;
     if (!window_fill(walk, window))
         return false;
@@ -138,7 +138,7 @@ static void take_nothing_done(struct talk *talk, struct run *run, uint32_t i, co
         return;
     }
     redis_note_epoch(talk->task.filter, i, (uint64_t)reply->integers[0] - 1);
-    run->again = true;
+    run->resend = true;
     if (items_of(talk)->clears++ == CLEARS_MOST)
         task_fail(&talk->task, HIBLOOM_EBUSY, "'%s' is being cleared again and again", talk->task.filter->name);
 }
@@ -299,11 +299,11 @@ static void undo(struct talk *talk, struct outbox *outbox)
 
 static void prove(struct talk *, struct outbox *);
 
-static bool has_again(const struct items *walk)
+static bool has_resends(const struct items *walk)
 {
     for (unsigned w = 0; w < 2; w++)
         for (uint32_t r = 0; r < walk->windows[w].runs; r++)
-            if (walk->windows[w].run[r].again)
+            if (walk->windows[w].run[r].resend)
                 return true;
     return false;
 }
@@ -313,7 +313,7 @@ static void start(struct talk *, struct outbox *);
 /* Where all items are excluded no key was touched; but is the filter there? */
 static void prove_if_idle(struct talk *talk, struct outbox *outbox)
 {
-    if (has_again(items_of(talk))) {
+    if (has_resends(items_of(talk))) {
         start(talk, outbox);
         return;
     }
@@ -335,7 +335,7 @@ static void start(struct talk *talk, struct outbox *outbox)
 
 static void start_proven(struct talk *talk, struct outbox *outbox)
 {
-    redis_filter_of(talk->task.filter)->in_doubt = false;
+    redis_filter_of(talk->task.filter)->guard_failed = false;
     redis_filter_of(talk->task.filter)->suspect = 0;
     start(talk, outbox);
     talk->step = NULL; /* one proof will do */

@@ -117,7 +117,7 @@ void life_repair_keys(struct talk *, struct outbox *); /* repair.c: those of lif
 bool life_has_patience(struct life *);
 
 /* Reads the places again, after a pause if that was often; gives up with EBUSY. */
-void life_again(struct talk *);
+void life_start_over(struct talk *);
 
 /* Where the root has the id of key number i in its list. */
 uint64_t life_list_at(const struct life *, uint32_t i);

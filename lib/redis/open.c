@@ -83,7 +83,7 @@ bool life_has_patience(struct life *life)
     return life->patience > 0 && life->patience-- > 0;
 }
 
-void life_again(struct talk *talk)
+void life_start_over(struct talk *talk)
 {
     struct life *life = life_of(talk);
 
@@ -238,7 +238,7 @@ static bool is_wanted_link(struct life *life, const struct record *record)
 }
 
 /* The stored spec, if it is the wanted one; one that is about to go need not be.
- * False: it failed, or life_again was called, or nothing follows. */
+ * False: it failed, or life_start_over was called, or nothing follows. */
 static bool adopt_place(struct life *life, unsigned place)
 {
     const struct record *record = &life->place[place].record;
@@ -256,7 +256,7 @@ static bool adopt_place(struct life *life, unsigned place)
     if (status == HIBLOOM_ENOMEM)
         task_no_memory(task);
     else if (status != HIBLOOM_OK && record->state == RECORD_CREATING && life_has_patience(life))
-        life_again(&life->talk); /* it may yet give way to one of the other form */
+        life_start_over(&life->talk); /* it may yet give way to one of the other form */
     else if (status != HIBLOOM_OK)
         guard_fail_other(task, 0, record);
     else
@@ -332,7 +332,7 @@ static void judge_absent(struct talk *talk)
     if (refused->status != HIBLOOM_OK) {
         task_fail(&talk->task, refused->status, "%s", refused->error.words);
     } else if (in_the_way && life_has_patience(life)) {
-        life_again(talk); /* late bits of another filter of the name are soon taken back */
+        life_start_over(talk); /* late bits of another filter of the name are soon taken back */
     } else if (in_the_way || place->found == RECORD_FOUND) {
         life->answer_record = place->record; /* of a name that looks like our root's */
         place_key(life, needed, key);
@@ -484,7 +484,7 @@ static void judge_lost(struct talk *talk, struct outbox *outbox)
     struct life *life = life_of(talk);
 
     if (!life->lost)
-        life_again(talk);
+        life_start_over(talk);
     else if (life->goal == LIFE_REPAIR)
         life_repair_keys(talk, outbox);
     else

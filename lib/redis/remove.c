@@ -60,7 +60,7 @@ static void judge_removed(struct talk *talk, struct outbox *outbox)
     char key[KEYS_SIZE];
 
     if (life->clearing_way || life->goal == LIFE_OPEN || life->goal == LIFE_REPAIR) {
-        life_again(talk);
+        life_start_over(talk);
     } else if (life->taken) {
         keys_name(key, talk->task.filter, life->key);
         if (life->other_type.words[0] != '\0')
@@ -124,7 +124,7 @@ static void not_removed(struct talk *talk, bool gone)
     if (life->goal == LIFE_DROP)
         guard_note_other(talk, 0);
     else
-        life_again(talk);
+        life_start_over(talk);
 }
 
 static void judge_mark(struct talk *talk, struct outbox *outbox)
@@ -158,7 +158,7 @@ bool life_heads_chain(const hibloom *filter)
 static void judge_alone(struct talk *talk, struct outbox *outbox)
 {
     if (life_of(talk)->clearing_way)
-        life_again(talk);
+        life_start_over(talk);
     else if (life_of(talk)->unlinked == 0)
         not_removed(talk, !life_of(talk)->taken);
 }

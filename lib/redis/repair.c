@@ -16,7 +16,7 @@ static void judge_listed(struct talk *talk, struct outbox *outbox)
         life_repair_keys(talk, outbox);
         return;
     }
-    life_again(talk);
+    life_start_over(talk);
     /* of a filter that is gone nobody will list it; of this one a repair may */
     if (life->made && life->answer_record.generation != redis_filter_of(talk->task.filter)->generation) {
         life_ask_unlink(life, outbox, life->key, true, "");
@@ -33,7 +33,7 @@ static void judge_made(struct talk *talk, struct outbox *outbox)
     char then[RECORD_ID_DIGITS + 1], key[KEYS_SIZE];
 
     if (life->answer == '!' && life_has_patience(life)) { /* late bits are soon taken back */
-        life_again(talk);
+        life_start_over(talk);
         return;
     }
     if (life->answer == '!') {
@@ -49,7 +49,7 @@ static void judge_made(struct talk *talk, struct outbox *outbox)
     }
     if (life->answer_record.generation != own->generation) { /* is the root what it was? */
         life->newer = life->answer_record.generation;
-        life_again(talk);
+        life_start_over(talk);
         return;
     }
     life->made = life->answer == '+';

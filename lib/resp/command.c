@@ -137,7 +137,7 @@ void command_bytes(struct commands *commands, const char *bytes, size_t len)
     commands->len += len;
 }
 
-void command_again(struct commands *commands, size_t from, size_t len)
+void command_repeat(struct commands *commands, size_t from, size_t len)
 {
     char *at = reserve(commands, len);
 

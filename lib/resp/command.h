@@ -43,7 +43,7 @@ void command_begin_argument(struct commands *, size_t len);
  * which begins a command. */
 #define command_literal(commands, literal) command_bytes((commands), "" literal, sizeof(literal) - 1)
 void command_bytes(struct commands *, const char *bytes, size_t len);
-void command_again(struct commands *, size_t from, size_t len);
+void command_repeat(struct commands *, size_t from, size_t len);
 
 /* Appends the commands of another buffer. False: out of memory. */
 bool commands_join(struct commands *, const struct commands *more);

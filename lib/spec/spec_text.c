@@ -92,7 +92,7 @@ static const char *codec_name(size_t i)
     return i < sizeof codecs / sizeof *codecs ? codecs[i] : NULL;
 }
 
-static const char *keys_name(size_t i)
+static const char *key_form_name(size_t i)
 {
     return i < sizeof keys / sizeof *keys ? keys[i] : NULL;
 }
@@ -132,7 +132,7 @@ static void set_codec(struct settings *s)
 
 static void set_keys(struct settings *s)
 {
-    s->spec.keys = (hibloom_keys)find_name(s, "keys", s->value, keys_name);
+    s->spec.keys = (hibloom_keys)find_name(s, "keys", s->value, key_form_name);
 }
 
 static void set_chars(struct settings *s)

@@ -99,7 +99,8 @@ static void take_sentinel(struct topology *t, unsigned index, const redisReply *
     REQUIRE(topology_primaries(t) == 1);
 }
 
-static void take_greeting(struct greeting *g, const struct settings *settings, unsigned index, const redisReply *reply)
+static void take_greeting(struct greeting *g, const struct store_settings *settings, unsigned index,
+                          const redisReply *reply)
 {
     struct error error = {""};
 
@@ -116,7 +117,7 @@ static void take_greeting(struct greeting *g, const struct settings *settings, u
 static const char *const uris[KINDS] = {"redis+cluster://127.0.0.1:7000,h:7001", "redis+sentinel://127.0.0.1:26379/m",
                                         "redis+sentinel://u:5ec4e7@127.0.0.1:26379/m/3"};
 
-static void take_all(redisReader *reader, enum kind kind, struct topology *t, const struct settings *settings)
+static void take_all(redisReader *reader, enum kind kind, struct topology *t, const struct store_settings *settings)
 {
     struct greeting greeting;
     struct commands commands = {0};
@@ -140,7 +141,7 @@ static void take_all(redisReader *reader, enum kind kind, struct topology *t, co
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     hibloom_connect_options options = HIBLOOM_CONNECT_OPTIONS_INIT;
-    struct settings settings;
+    struct store_settings settings;
     struct topology topology;
     struct error error;
 

@@ -12,9 +12,9 @@
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 #define URI "redis://127.0.0.1"
 
-static struct settings make(const char *uri, const hibloom_connect_options *options)
+static struct store_settings make(const char *uri, const hibloom_connect_options *options)
 {
-    struct settings s;
+    struct store_settings s;
     struct error error = {.words = ""};
 
     if (settings_make(&s, uri, options, &error) != HIBLOOM_OK)
@@ -24,7 +24,7 @@ static struct settings make(const char *uri, const hibloom_connect_options *opti
 
 static void assert_refused(hibloom_connect_options options, hibloom_status expected, const char *words)
 {
-    struct settings s, before;
+    struct store_settings s, before;
     struct error error = {.words = ""};
 
     options.size = sizeof options;
@@ -45,7 +45,7 @@ static void what_is_not_given_has_its_default(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(given); i++) {
-        struct settings s = make(URI, given[i]);
+        struct store_settings s = make(URI, given[i]);
         const hibloom_connect_options *o = &s.options;
 
         assert_int_equal(o->connect_timeout_ms, 5000);
@@ -69,7 +69,7 @@ static void no_time_out_is_longer_than_poll_can_wait(void **state)
                                           .command_timeout_ms = UINT32_MAX,
                                           .size = sizeof most,
                                           .replicas_ms = UINT32_MAX};
-    struct settings s = make(URI, &most);
+    struct store_settings s = make(URI, &most);
 
     (void)state;
     assert_in_range(s.options.connect_timeout_ms, INT32_MAX / 2, INT32_MAX - 1);
@@ -87,18 +87,18 @@ static void the_wait_for_replicas_is_shorter_than_the_time_out(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct settings s = make(URI, &(hibloom_connect_options){.size = sizeof(hibloom_connect_options),
-                                                                 .command_timeout_ms = cases[i].timeout,
-                                                                 .min_replicas = 1,
-                                                                 .replicas_ms = cases[i].given});
+        struct store_settings s = make(URI, &(hibloom_connect_options){.size = sizeof(hibloom_connect_options),
+                                                                       .command_timeout_ms = cases[i].timeout,
+                                                                       .min_replicas = 1,
+                                                                       .replicas_ms = cases[i].given});
         assert_int_equal(s.options.replicas_ms, cases[i].expected);
         settings_free(&s);
     }
     assert_refused((hibloom_connect_options){.command_timeout_ms = 600, .min_replicas = 1, .replicas_ms = 600},
                    HIBLOOM_ERANGE, "replicas_ms");
     assert_refused((hibloom_connect_options){.min_replicas = 1, .replicas_ms = 5000}, HIBLOOM_ERANGE, "replicas_ms");
-    struct settings s = make(URI,
-                             &(hibloom_connect_options){.size = sizeof(hibloom_connect_options), .replicas_ms = 9999});
+    struct store_settings s = make(
+        URI, &(hibloom_connect_options){.size = sizeof(hibloom_connect_options), .replicas_ms = 9999});
     settings_free(&s); /* none is waited for */
 }
 
@@ -151,7 +151,7 @@ static void fields_behind_the_stated_size_are_not_read(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         hibloom_connect_options *given = cut_to(cases[i].size, cases[i].stated);
-        struct settings s = make(URI, given);
+        struct store_settings s = make(URI, given);
 
         free(given);
         assert_int_equal(s.options.connect_timeout_ms, 111);
@@ -177,7 +177,7 @@ static void strings_are_copied(void **state)
                                      .tls_cert = texts[3],
                                      .tls_key = texts[4],
                                      .tls_sni = texts[5]};
-    struct settings s = make(URI, &given);
+    struct store_settings s = make(URI, &given);
 
     (void)state;
     memset(texts, 'x', sizeof texts);
@@ -201,14 +201,14 @@ static void what_the_uri_says_of_tls_goes_first(void **state)
 
     (void)state;
 #ifdef HIBLOOM_TLS
-    struct settings s = make(TLS_URI, &options);
+    struct store_settings s = make(TLS_URI, &options);
     assert_true(s.uri.tls);
     assert_string_equal(s.options.tls_cacert, "/uri");
     assert_string_equal(s.options.tls_cacertdir, "/dir");
     assert_string_equal(s.options.tls_sni, "uri.example");
     settings_free(&s);
 #else
-    struct settings s;
+    struct store_settings s;
     struct error error;
     assert_int_equal(settings_make(&s, TLS_URI, &options, &error), HIBLOOM_ENOTSUP);
 #endif
@@ -224,7 +224,7 @@ static void a_client_name_is_one_word(void **state)
     for (size_t i = 0; i < COUNT(bad); i++)
         assert_refused((hibloom_connect_options){.client_name = bad[i]}, HIBLOOM_EINVAL, "client_name");
     for (size_t i = 0; i < COUNT(good); i++) {
-        struct settings s = make(
+        struct store_settings s = make(
             URI, &(hibloom_connect_options){.size = sizeof(hibloom_connect_options), .client_name = good[i]});
         assert_string_equal(s.options.client_name, good[i]);
         settings_free(&s);
@@ -251,7 +251,7 @@ static void take_line(hibloom_log_level level, const char *line, void *data)
 static void a_line_goes_to_who_wants_it(void **state)
 {
     char whose[] = "mine", longer[3000];
-    struct settings s = make(URI, NULL);
+    struct store_settings s = make(URI, NULL);
 
     (void)state;
     settings_log(&s, HIBLOOM_LOG_ERROR, "nobody %s", "hears");
