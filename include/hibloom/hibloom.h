@@ -23,8 +23,8 @@
  *  - An item is any bytes with a length; zero bytes inside it count. Its data
  *    may be NULL if its length is 0.
  *  - 1 MB is 2^20 bytes, but where a rate says 10^6.
- *  - Counts of round trips hold for a connection that is up; one that has to
- *    be re-made costs one more if the URI has a password or a database.
+ *  - Counts of round trips hold for a connection that is up; to make one anew
+ *    costs what hibloom_connect says.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef HIBLOOM_HIBLOOM_H
@@ -200,7 +200,8 @@ typedef struct hibloom_spec {
     hibloom_layout layout;
     /* 0: plain bits. 2, 4 or 8: a counting filter, from which items can be removed (hibloom_remove).
      * Each of its `bits` is a counter of so many bits. Classic layout only, and not for hibloom_attach.
-     * (Segments of 16 MB: hibloom_spec_parse chooses them for counters, hibloom_spec_for for bits.) */
+     * hibloom_spec_parse chooses segments for counters, hibloom_spec_for for bits: with counters set by hand
+     * behind that its keys are so many times as large, and one key stays one key. */
     uint32_t counters;
     /* xxh3, siphash: seeds[] is set. If not, hibloom_open uses the stored seed or
      * draws one at random; the other functions count it as 0. */
@@ -214,11 +215,12 @@ typedef struct hibloom_spec {
 /* The spec for `capacity` items at a false-positive rate of at most
  * `error_rate`: of all k the one that needs the fewest bits, and of those the
  * fewest for which hibloom_spec_error_at(out, capacity) <= error_rate. Hash
- * xxh3, layout classic, no seed. Up to HIBLOOM_SEGMENT_BITS it has one segment.
- * Beyond that it has the fewest segments with no more bits than that in each, of
- * such a size that a server's allocator (16, 20, 24, 28, 32 MB and the like) wastes
- * at most 3 %. (Set out->segments = 1 to keep one key, of somewhat less than 2^32
- * bits.)
+ * xxh3, layout classic, no seed. Up to HIBLOOM_SEGMENT_BITS it has one segment,
+ * beyond that the fewest with no more bits than that in each, of such a size that
+ * a server's allocator, which gives 8, 10, 12, 14, 16 MB and the like, wastes at most
+ * 3 %. So 20 million items at 1 %, 22.9 MB, have 23 keys of 1 MB: of two with 11.4 MB
+ * each would take 12. (Set out->segments = 1 to keep one key, of somewhat less than
+ * 2^32 bits.)
  * EINVAL: error_rate is not above 0 and below 1 (NaN included).
  * ERANGE: capacity is 0, or the bits would exceed 2^62, or error_rate is so
  * small that more than HIBLOOM_HASHES_MAX hashes would be best. */
@@ -441,8 +443,8 @@ typedef struct hibloom_connect_options {
  *   contains, get_info, merge, save, load, compare, open, repair, expire: the same as if nothing had happened
  *   add      an item counts as new if either sending found a bit of it unset, or if the first one's
  *            answer is not known at all. So an item may be worked on twice and is never lost.
- *            Where no answer was lost, is_new is exact. (What a server carried out behind
- *            something that it refused for now, as a full one may, counts as lost.)
+ *            (What a server carried out behind something that it refused for now, as a full
+ *            one may, counts as lost.)
  *   remove   is not sent again: the call fails. See hibloom_remove
  *   clear    empties the filter once more, unless the first sending is seen to have done it
  *   drop, delete   OK, if the filter is gone once a sending was lost
@@ -557,18 +559,19 @@ HIBLOOM_API void hibloom_store_free(hibloom_store *store);
  * To open it again is hibloom_close, then hibloom_open with the spec of before,
  * without a seed: that of hibloom_spec_of has the old one, and a rebuilt filter has
  * another. Who only asks opens it with NULL, which takes any spec: so where filters are
- * rebuilt (hibloom_replace), on EMISMATCH and ENOTFOUND close it, open it with NULL, ask again. Altered bits are not noticed; appended bytes are by the next open only
- * (EMISMATCH). Names that end in :0, :1, ... may be those of another filter's keys: EMISMATCH.
+ * rebuilt (hibloom_replace), also on ENOTFOUND. Altered bits are not noticed; appended
+ * bytes are by the next open only (EMISMATCH). A name that ends in :0, :1, ... or :+1, :+2,
+ * ... may be that of another filter's key or link: EMISMATCH, for whichever comes later.
  *
  * A growing filter (growth=G in its spec) is a chain of such filters, its links: NAME,
  * NAME:+1, NAME:+2, ... When about the capacity of the newest is in, whoever adds makes a
  * further one, for G times as many items. All of them together keep the error rate, however
- * many come, also with eight adders at once. All calls see one filter, whatever link an item
- * is in, and is_new is exact over all of them. A handle that has not seen it grow learns of it
- * by the guard of the newest link, within its call: never a wrong "no". A lost link is ECORRUPT,
- * or ENOTFOUND where the handle knew it, and no repair brings it back: hibloom_delete, and fill it
- * anew. It ends at 32 links, or where one would be too large: then adds are ERANGE. To expire,
- * clear (which leaves the links, empty), drop and repair go over all links; RENAME and COPY by hand do not.
+ * many come. All calls see one filter, whatever link an item is in, and is_new is exact. A
+ * handle that has not seen it grow learns of it by the guard of the newest link, within its
+ * call: never a wrong "no". A lost link is ECORRUPT, or ENOTFOUND where the handle knew it, and
+ * no repair brings it back: hibloom_delete, and fill it anew. It ends at 32 links, or where one
+ * would be too large: then adds are ERANGE. To expire, clear (which leaves the links, empty),
+ * drop and repair go over all links; RENAME and COPY by hand do not.
  * Round trips: a look-up one, whatever there is; an add two once there are two links, and some
  * more when it counts the newest link, which it does some hundred times before that is full.
  * ENOTSUP: near cache, merge, compare, save, load, replace, attach; a memory store has all else.
@@ -578,8 +581,8 @@ HIBLOOM_API void hibloom_store_free(hibloom_store *store);
  * 100 ms, if one has failed since, if the add's commands are more than 64 KB, and
  * whenever it is sent again or has waited for a connection.
  * What was in flight while its filter went is taken back before the call returns.
- * If the adding process is killed in that moment, a string without a spec may stay
- * in Redis: hibloom_open says EMISMATCH, and the key is yours to delete. Bits that fell into
+ * If the adding process is killed in that moment, a string without a spec may stay:
+ * hibloom_open says EMISMATCH, and the key is yours to delete. Bits that fell into
  * a new filter's own bits stay there: some more wrong "maybe". Bits that hit the
  * numbers in its trailer are an error to all who use it (EMISMATCH, ECORRUPT).
  *
@@ -587,7 +590,8 @@ HIBLOOM_API void hibloom_store_free(hibloom_store *store);
  * ETIMEDOUT, ESERVER, EPROTO, EUNAVAILABLE, EDENIED; hibloom_store_error has the
  * server's words. After any error, an item that was to be added may be in, or
  * in part. After EIO or ETIMEDOUT an add connects once more, to take back bits
- * that it may have set in a key that is no longer this filter: that may take as long as the call itself. */
+ * that it may have set in a key that is no longer this filter: that may take as long
+ * as the call itself. */
 
 typedef struct hibloom hibloom;
 
@@ -629,7 +633,8 @@ HIBLOOM_CHECKED hibloom_status hibloom_attach(hibloom **out, hibloom_store *stor
 
 /* Adds an item. is_new, if not NULL: whether a bit of it was not set before.
  * It is exact where no answer was lost (see "Retries"): of any number of processes
- * that add the same item at once, one is told true. "Not new" may be a false positive, at the filter's error rate.
+ * that add the same item at once, one is told true. "Not new" may be a false
+ * positive, at the filter's error rate.
  * An item that the spec excludes is not added, and not new. ENOTSUP: is_new in
  * the partitioned layout on a cluster, and of a pyreBloom filter of several keys,
  * unless the name has a {tag}. EINVAL, of contains, too: the item is no valid UTF-8,
@@ -647,9 +652,9 @@ typedef struct hibloom_item {
 
 /* The same for n items in order, in pipelines of a bounded size, so that n is
  * limited by the caller's memory alone; is_new (which may be NULL) and found
- * have room for n, and n = 0 is fine. An item that comes twice is new once. All or nothing as to
- * the answers: they are written only if the whole call is OK, and after an
- * error an unknown part of the items has been added.
+ * have room for n, and n = 0 is fine. An item that comes twice is new once. The
+ * answers are written only if the whole call is OK; after an error an unknown part
+ * of the items has been added.
  * Round trips: one, then overlapped: the next pipeline is sent before the
  * last one's replies are read; an add of more than 64 KB of commands takes one
  * more, in front. Without is_new, and in the blocked layout, a call with more than
@@ -672,13 +677,12 @@ HIBLOOM_CHECKED hibloom_status hibloom_contains_many(hibloom *filter, const hibl
 
 /* Removes an item from a counting filter, whose spec has counters=2, 4 or 8. An add counts
  * up each of the item's counters, a remove counts them down; an item may be in while none
- * of them is 0. So one that was added twice is in until it was removed twice. was_in, which
- * may be NULL: whether it may have been in. If not, nothing was changed. Each item is one
- * atomic step, against any number of processes.
+ * of them is 0. was_in, which may be NULL: whether it may have been in. If not, nothing was
+ * changed. Each item is one atomic step, against any number of processes.
  *
  * No wrong "no": an item that was added more often than removed is found, as long as only
- * items that are in are removed. To remove one that was never added does nothing, unless it
- * passes for one that is in: a chance of estimated_error_rate (hibloom_info). Then, of the
+ * items that are in are removed. One that was never added passes for one that is in with a
+ * chance of estimated_error_rate (hibloom_info). If it is removed then, of the
  * items that are in, about k (1 - fill) ln(1 / (1 - fill)) / fill are answered "no" from then
  * on: 4.8 at k = 7 and the capacity. So remove what you know to be in.
  *
@@ -716,7 +720,7 @@ HIBLOOM_CHECKED hibloom_status hibloom_remove_many(hibloom *filter, const hibloo
  * hibloom_merge and hibloom_load teach it nothing.
  * So with 0 all answers are as without it. With a larger age one from the cache may be as old as
  * max_age_ms: a "maybe" may be of a filter that was cleared, dropped or replaced since, and
- * an add that was not sent counts as made before that. No "no" is ever old.
+ * an add that was not sent counts as made before that.
  * Memory: that of the filter at most, as far as near_bytes reaches: of a filter of several
  * segments as many of these are known as fit into what is left of it, and of one in a single
  * larger key nothing, which is no error (items_near stays 0). It is taken when the first items
@@ -759,7 +763,7 @@ static inline hibloom_info *hibloom_info_sized(hibloom_info *out)
 
 /* Empties it; its spec, and its time to live, stay. Of several keys each is
  * emptied by itself, so others may see some that are and some that are not. A full
- * server refuses it (EUNAVAILABLE), but not hibloom_drop.
+ * server refuses it (EUNAVAILABLE).
  * Round trips: one for each 16 MB. */
 HIBLOOM_CHECKED hibloom_status hibloom_clear(hibloom *filter);
 
@@ -776,12 +780,12 @@ HIBLOOM_CHECKED hibloom_status hibloom_expire(hibloom *filter, uint64_t seconds)
 
 /* Puts the filter in the place of `name`: all its keys are renamed in one step, what was there is
  * removed, and the handle stays good. So a filter is rebuilt under look-ups: make one under another
- * name, fill it, then replace. Who asks meanwhile is answered by the one or by the other;
- * handles of the one that was there get EMISMATCH, or ENOTFOUND, and open it again, and so do other
- * handles of this one. If there was none, it is a renaming. (Where the one has one key and the other
- * several, hibloom_open with NULL may say ENOTFOUND in that moment.) What others add to
- * that one while the new one is built is not in the new one: add it again. The specs may
- * differ. The filter gets the time to live of the one that it replaces; without one to replace, none.
+ * name, fill it, then replace. Who asks meanwhile is answered by the one or by the other; then
+ * all other handles of both get EMISMATCH, or ENOTFOUND, and open it again. If there was none, it is
+ * a renaming. (Where the one has one key and the other several, hibloom_open with NULL may say
+ * ENOTFOUND in that moment.) What others add to the old one meanwhile is not in the new one: add it
+ * again. The specs may differ. The filter gets the time to live of the one that it replaces;
+ * without one to replace, none.
  * In a cluster all keys must have one slot: name "seen" is replaced by a filter "{seen}x" of one
  * key, and one of several only where both names have the same {tag}; else ENOTSUP.
  * EMISMATCH: there is something else than a filter. EBUSY: others make, remove or replace it
@@ -793,9 +797,9 @@ HIBLOOM_CHECKED hibloom_status hibloom_replace(hibloom *filter, const char *name
  * another has added since. Handles from before fail on such a key until they are
  * opened again. Without number 0 there is no filter; one of a single key cannot be
  * lost in part.
- * ENOTFOUND: there is no such filter. ECORRUPT: it is unreadable. Round trips: as
- * hibloom_open, and three for each key that was lost. EMISMATCH: something else is
- * where a lost key was. */
+ * ENOTFOUND: there is no such filter. ECORRUPT: it is unreadable. EMISMATCH: something
+ * else is where a lost key was. Round trips: as hibloom_open, and three for each key
+ * that was lost. */
 HIBLOOM_CHECKED hibloom_status hibloom_repair(hibloom_store *store, const char *name);
 
 /* Removes the filter `name` without opening it, damaged or not.
@@ -855,8 +859,9 @@ HIBLOOM_CHECKED hibloom_status hibloom_save(hibloom *filter, const char *path);
 HIBLOOM_CHECKED hibloom_status hibloom_load(hibloom *into, const char *path);
 
 /* The spec of the filter in a file, to open one for hibloom_load (where it has no
- * seed, to attach one). The rest of
- * the file is not looked at. EIO (errno says why), ECORRUPT. */
+ * seed, to attach one). The rest of the file is not looked at. EIO: errno says why,
+ * EINVAL that it is no regular file. ECORRUPT: hibloom_save has not written it, or it
+ * was cut short or altered. */
 HIBLOOM_CHECKED hibloom_status hibloom_spec_load(hibloom_spec *out, const char *path);
 
 /* Takes RedisBloom's filter `key` on the store `from`, which may be the same one, over into a new
