@@ -574,7 +574,7 @@ HIBLOOM_API void hibloom_store_free(hibloom_store *store);
  * drop and repair go over all links; RENAME and COPY by hand do not.
  * Round trips: a look-up one, whatever there is; an add two once there are two links, and some
  * more when it counts the newest link, which it does some hundred times before that is full.
- * ENOTSUP: near cache, merge, compare, save, load, replace, attach; a memory store has all else.
+ * ENOTSUP: near cache, compare, replace, attach; a memory store has a near cache in any case.
  *
  * An add sends its bits before it can read the guard behind them. So it asks the
  * guard first, in a round trip of its own, if the last good guard is older than
@@ -813,7 +813,15 @@ HIBLOOM_CHECKED hibloom_status hibloom_delete(hibloom_store *store, const char *
  * Two filters can be joined and compared if their specs are equal, seed
  * included: open the first, and make the second with hibloom_spec_of of it, or
  * with hibloom_spec_load. All of this goes by steps of 16 MB, which is also
- * the memory that a call takes. */
+ * the memory that a call takes.
+ *
+ * Growing filters are joined link by link; `into` gets at least as many as there are. Into an
+ * empty one that is exact. Else a link may get more items than it was sized for, those of both,
+ * and the error rate may exceed what the spec asks for; hibloom_get_info estimates it. What others
+ * add meanwhile stays, also where the filter grows by that. Each such call begins with one round trip, and
+ * those to make links. ERANGE: a link would be too large.
+ * Sliding windows are ENOTSUP: a file, or another window, does not share their clock, so items
+ * would be found for a longer or a shorter time than their seconds. */
 
 /* The union: adds to `into` every item that `from` holds, whatever store each
  * is in, and takes nothing away that others add to `into` meanwhile. Items that
@@ -847,7 +855,9 @@ HIBLOOM_CHECKED hibloom_status hibloom_merge(hibloom *into, hibloom *from);
  *   u32       length of the spec text
  *   u64       length of the bits
  *   the spec's canonical text, not terminated
- *   the bits, key after key, each of whole bytes, bit 0 the highest of byte 0
+ *   the bits, key after key, each of whole bytes, bit 0 the highest of byte 0; of a growing
+ *             filter link after link: how many there are, the length of the bits tells, since the
+ *             size of each follows from the text, which is the first one's (docs/format.md, 15)
  *   u64       XXH3-64 (seed 0) of all that precedes
  * Round trips: one for each 256 KB, two of which are on their way at once. */
 HIBLOOM_CHECKED hibloom_status hibloom_save(hibloom *filter, const char *path);
@@ -921,8 +931,9 @@ typedef struct hibloom_comparison {
 /* Estimates how much two filters have in common (Swamidass and Baldi 2007).
  * Changes nothing. The fuller the filters, the worse the estimate; where the
  * two together leave no bit unset, the union is infinite and the rest not a
- * number (NaN). EMISMATCH: the specs differ. hibloom_store_error: of the store of `a`. Round trips: one for each
- * 16 MB of each. */
+ * number (NaN). EMISMATCH: the specs differ. ENOTSUP: they grow: an item may lie in the first link of the
+ * one and in the third of the other, so bits do not tell what is in both. hibloom_store_error: of the store
+ * of `a`. Round trips: one for each 16 MB of each. */
 HIBLOOM_CHECKED hibloom_status hibloom_compare(hibloom *a, hibloom *b, hibloom_comparison *out);
 
 /* The filter's spec, its seed included; valid until hibloom_close. */

@@ -43,6 +43,7 @@ struct filter_file {
     unsigned char header[HEADER_BYTES];
     char text[HIBLOOM_SPEC_TEXT_SIZE];
     hibloom_spec spec;
+    uint32_t links;
     bool checked;                                /* it was whole when it was read first */
     char target[PATH_MAX];                       /* of one to be written: the file that it shall be, */
     char temporary[PATH_MAX + sizeof TEMPORARY]; /* and the one that it is until then; "" when that is not there */
@@ -162,6 +163,29 @@ static hibloom_status read_header(struct filter_file *file, uint64_t size)
     return read_all(file, file->text, text_length);
 }
 
+/* Of all keys of a link; 0: there is none of that number. */
+static uint64_t link_bytes(const hibloom_spec *spec, uint32_t link)
+{
+    hibloom_spec size;
+
+    if ((link > 0 && spec->growth == 0) || spec_link_size(&size, spec, link) != HIBLOOM_OK)
+        return 0;
+    return spec_keys(&size) * spec_bitmap_bytes(&size);
+}
+
+/* How many links have so many bytes together; 0: no number of them. */
+static uint32_t links_of(const hibloom_spec *spec, uint64_t bytes)
+{
+    uint32_t links = 0;
+
+    for (uint64_t more; bytes > 0; bytes -= more, links++) {
+        more = link_bytes(spec, links);
+        if (more == 0 || more > bytes)
+            return 0;
+    }
+    return links;
+}
+
 static hibloom_status check_spec(struct filter_file *file)
 {
     hibloom_status status = HIBLOOM_ECORRUPT;
@@ -174,9 +198,9 @@ static hibloom_status check_spec(struct filter_file *file)
         return error_set(file->error, status, "out of memory");
     if (status != HIBLOOM_OK)
         return filter_file_corrupt(file, "was altered: its spec is unreadable");
-    if (hash_load64(file->header + BITS_LENGTH_AT) != spec_keys(&file->spec) * spec_bitmap_bytes(&file->spec))
-        return filter_file_corrupt(file, "was altered: it has not as many bits as its spec says");
-    return HIBLOOM_OK;
+    file->links = file->spec.link == 0 ? links_of(&file->spec, hash_load64(file->header + BITS_LENGTH_AT)) : 0;
+    return file->links > 0 ? HIBLOOM_OK
+                           : filter_file_corrupt(file, "was altered: it has not as many bits as its spec says");
 }
 
 hibloom_status filter_file_open(struct filter_file **out, const char *path, struct error *error)
@@ -208,6 +232,11 @@ const hibloom_spec *filter_file_spec(const struct filter_file *file)
 const char *filter_file_text(const struct filter_file *file)
 {
     return file->text;
+}
+
+uint32_t filter_file_links(const struct filter_file *file)
+{
+    return file->links;
 }
 
 hibloom_status filter_file_read(struct filter_file *file, void *out, size_t len)
@@ -295,17 +324,21 @@ static hibloom_status take_over(struct filter_file *file, const struct stat *old
 
 static hibloom_status write_head(struct filter_file *file)
 {
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < file->links; i++)
+        bytes += link_bytes(&file->spec, i);
     memcpy(file->header, magic, sizeof magic);
     store_bytes(file->header + VERSION_AT, VERSION, 4);
     store_bytes(file->header + TEXT_LENGTH_AT, strlen(file->text), 4);
-    store_bytes(file->header + BITS_LENGTH_AT, spec_keys(&file->spec) * spec_bitmap_bytes(&file->spec), 8);
+    store_bytes(file->header + BITS_LENGTH_AT, bytes, 8);
     sum_head(file);
     hibloom_status status = write_all(file, file->header, sizeof file->header);
     return status == HIBLOOM_OK ? write_all(file, file->text, strlen(file->text)) : status;
 }
 
 hibloom_status filter_file_create(struct filter_file **out, const char *path, const hibloom_spec *spec,
-                                  const char *text, struct error *error)
+                                  const char *text, uint32_t links, struct error *error)
 {
     struct filter_file *file = new_file(path, error);
     struct stat old;
@@ -320,6 +353,7 @@ hibloom_status filter_file_create(struct filter_file **out, const char *path, co
         status = take_over(file, &old);
     if (status == HIBLOOM_OK) {
         file->spec = *spec;
+        file->links = links;
         strcpy(file->text, text);
         status = write_head(file);
     }

@@ -14,10 +14,11 @@
 struct filter_file;
 
 /* All but the bits and the checksum is checked here; so the file has as many
- * bits as its spec says. EIO, ECORRUPT, ENOMEM. */
+ * bits as its spec says, of a growing filter those of its first links. EIO, ECORRUPT, ENOMEM. */
 hibloom_status filter_file_open(struct filter_file **out, const char *path, struct error *error);
 const hibloom_spec *filter_file_spec(const struct filter_file *file);
 const char *filter_file_text(const struct filter_file *file); /* of the spec */
+uint32_t filter_file_links(const struct filter_file *file);   /* whose bits it has */
 
 /* The next bytes of the bits. */
 hibloom_status filter_file_read(struct filter_file *file, void *out, size_t len);
@@ -33,7 +34,7 @@ hibloom_status filter_file_rewind(struct filter_file *file);
 
 /* Begins a file beside the one at `path`, which stays as it is until commit. */
 hibloom_status filter_file_create(struct filter_file **out, const char *path, const hibloom_spec *spec,
-                                  const char *text, struct error *error);
+                                  const char *text, uint32_t links, struct error *error);
 hibloom_status filter_file_write(struct filter_file *file, const void *bits, size_t len);
 hibloom_status filter_file_commit(struct filter_file *file);
 

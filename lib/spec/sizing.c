@@ -281,6 +281,14 @@ hibloom_status spec_link(hibloom_spec *out, const hibloom_spec *of, uint32_t lin
     return status;
 }
 
+hibloom_status spec_link_size(hibloom_spec *out, const hibloom_spec *of, uint32_t link)
+{
+    *out = *of;
+    explicit_bzero(out->seeds, sizeof out->seeds);
+    out->seeded = false;
+    return link == 0 ? HIBLOOM_OK : spec_link(out, out, link, 1);
+}
+
 /* Takes over what is changed, if it may be, sized for what that is now. */
 static hibloom_status take_sized(hibloom_spec *spec, hibloom_spec *changed)
 {

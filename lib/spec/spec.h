@@ -121,6 +121,9 @@ double spec_items_at(const hibloom_spec *spec, double fill);
 /* The spec of link number `link` of a growing filter, from that of an earlier one. ERANGE: it would be too large. */
 hibloom_status spec_link(hibloom_spec *out, const hibloom_spec *of, uint32_t link, uint64_t chain);
 
+/* The same without seed and chain: how large that link is; 0: the first one, or the filter itself. */
+hibloom_status spec_link_size(hibloom_spec *out, const hibloom_spec *of, uint32_t link);
+
 static inline bool spec_has_links(const hibloom_spec *spec) /* further filters, under names of their own */
 {
     return spec->growth != 0 || spec->window != 0;

@@ -150,6 +150,69 @@ static void a_file_that_lies_is_refused_though_its_checksum_is_right(void **stat
     hibloom_close(empty);
 }
 
+/* ---- Of a growing filter ---------------------------------------------------------- */
+
+#define GROWING "hash=xxh3 layout=classic bits=29 hashes=7 seed=0123456789abcdef capacity=3 error=0.02 growth=2"
+enum { LINK_BYTES_0 = 4, LINK_BYTES_1 = 9, LINK_BYTES_2 = 19, GROWING_BITS = 32 };
+
+/* Its head, so many bytes of 0 as bits, and the checksum. */
+static size_t forge_growing(unsigned char *file, const char *text, size_t bits_length)
+{
+    size_t len = 24 + strlen(text);
+
+    memset(file, 0, 24);
+    memcpy(file, "\x89HBL\r\n\x1a\n\1", 9);
+    file[12] = (unsigned char)strlen(text);
+    file[16] = (unsigned char)bits_length;
+    memcpy(file + 24, text, strlen(text));
+    memset(file + len, 0, bits_length);
+    len += bits_length;
+    const uint64_t sum = XXH3_64bits(file, len);
+    for (int i = 0; i < 8; i++)
+        file[len++] = (unsigned char)(sum >> 8 * i);
+    return len;
+}
+
+/* The length of the bits tells how many links there are; no other length is one. */
+static void a_growing_filter_has_the_bits_of_whole_links(void **state)
+{
+    const struct tiny_file *p = *state;
+    unsigned char file[512];
+
+    for (size_t bits = 0; bits <= GROWING_BITS; bits++) {
+        hibloom *filter = test_open(p->store, "growing", GROWING);
+        const uint32_t links = bits == LINK_BYTES_0                                 ? 1
+                               : bits == LINK_BYTES_0 + LINK_BYTES_1                ? 2
+                               : bits == LINK_BYTES_0 + LINK_BYTES_1 + LINK_BYTES_2 ? 3
+                                                                                    : 0;
+        hibloom_info info;
+        const size_t len = forge_growing(file, GROWING, bits);
+        if (links == 0) {
+            assert_corrupt(p, filter, file, len);
+            assert_non_null(strstr(hibloom_store_error(p->store), "as many bits"));
+        } else {
+            write_file(p->path, file, len);
+            assert_ok(hibloom_load(filter, p->path), p->store);
+        }
+        assert_ok(hibloom_get_info(filter, &info), p->store);
+        assert_int_equal(info.keys, links == 0 ? 1 : links);
+        assert_ok(hibloom_drop(filter), p->store);
+        hibloom_close(filter);
+    }
+}
+
+static void a_further_link_alone_is_no_file(void **state)
+{
+    const struct tiny_file *p = *state;
+    hibloom *filter = test_open(p->store, "growing", GROWING);
+    unsigned char file[512];
+
+    assert_corrupt(p, filter, file, forge_growing(file, GROWING " link=1 chain=0123456789abcdef", LINK_BYTES_0));
+    hibloom_close(filter);
+}
+
+/* ---- While it is loaded ------------------------------------------------------------ */
+
 /* Between the two looks at it: the second one's bits are in by then. */
 static struct {
     const struct store_class *real;
@@ -235,6 +298,8 @@ int main(void)
         TINY_TEST(a_file_that_goes_on_is_refused),
         TINY_TEST(a_file_with_any_byte_altered_is_refused),
         TINY_TEST(a_file_that_lies_is_refused_though_its_checksum_is_right),
+        TINY_TEST(a_growing_filter_has_the_bits_of_whole_links),
+        TINY_TEST(a_further_link_alone_is_no_file),
         TINY_TEST(a_file_that_is_altered_while_it_is_loaded_is_told_of),
         TINY_TEST(what_is_no_regular_file_is_not_read),
     };
