@@ -74,7 +74,10 @@ hibloom_status dump_file_read(struct dump_file *file, struct dumped *piece)
     if (status != HIBLOOM_OK)
         return status;
     if (len > piece->room)
-        return corrupt(file, "is no dump of RedisBloom, or was altered: it has a longer piece than that has");
+        return corrupt(file, piece->at == 0
+                                 ? "is no dump of RedisBloom, or was altered; or it has grown to more filters, "
+                                   "one behind the other, than can be taken over"
+                                 : "was altered: it has a longer piece than its header allows");
     if (fread(piece->bytes + had, 1, (size_t)len - had, file->file) != len - had || getc(file->file) != '\n')
         return corrupt(file, "was cut short or altered: a piece has not the length that its iterator says");
     piece->len = (size_t)len;

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { HEADER = 73, HEADER_AT = 2, ITEMS_AT = 0, LINK_ITEMS_AT = 36 };
+enum { HEADER_AT = 2, HEAD = 20, LINK = 53, LINKS = 4, ITEMS_AT = 0, LINKS_AT = 8, LINK_ITEMS_AT = 36 };
 
 static bool count(const char *name, void *n)
 {
@@ -15,8 +15,8 @@ static bool count(const char *name, void *n)
     return true;
 }
 
-/* It becomes a filter with as many bits as its header says and an item may set; or there is none. */
-static void import(const void *bytes, size_t size)
+/* It becomes a filter with as many links, and bits, as its header says; or there is none. */
+static void import(const uint8_t *bytes, size_t size)
 {
     const int fd = memfd_create("fuzz", MFD_CLOEXEC);
     hibloom_store *store;
@@ -36,7 +36,8 @@ static void import(const void *bytes, size_t size)
         const hibloom_spec *spec = hibloom_spec_of(filter);
         hibloom_info info;
         REQUIRE(hibloom_get_info(filter, &info) == HIBLOOM_OK);
-        REQUIRE(spec->hash == HIBLOOM_HASH_REDISBLOOM && spec->bits / 8 < size && info.bits_set <= spec->bits);
+        REQUIRE(spec->hash == HIBLOOM_HASH_REDISBLOOM && spec->bits / 8 < size && info.bits_set < size * 8);
+        REQUIRE(info.keys == bytes[HEADER_AT + LINKS_AT] && (info.keys > 1) == (spec->growth > 1));
     } else {
         REQUIRE(status == HIBLOOM_ECORRUPT || status == HIBLOOM_ENOTSUP || status == HIBLOOM_ERANGE ||
                 status == HIBLOOM_ENOMEM);
@@ -47,15 +48,26 @@ static void import(const void *bytes, size_t size)
     close(fd);
 }
 
-/* Bytes at random have no right ends: the header is put there once more. */
+/* Bytes at random have no right ends: the header, of a few links whose items have a right sum, is put there once more. */
 static void mend(uint8_t *bytes, size_t size)
 {
-    if (size < 2 * (HEADER_AT + HEADER + 1))
+    uint64_t items = 0;
+
+    if (size < 2 * (HEADER_AT + HEAD + LINK + 1))
+        return;
+    uint8_t *const header = bytes + HEADER_AT, links = (uint8_t)(header[LINKS_AT] % LINKS + 1);
+    const size_t len = HEADER_AT + HEAD + (size_t)links * LINK + 1;
+    if (size < 2 * len)
         return;
     memcpy(bytes, "1\n", HEADER_AT);
-    bytes[HEADER_AT + HEADER] = '\n';
-    memcpy(bytes + HEADER_AT + LINK_ITEMS_AT, bytes + HEADER_AT + ITEMS_AT, 8);
-    memcpy(bytes + size - (HEADER_AT + HEADER + 1), bytes, HEADER_AT + HEADER + 1);
+    memcpy(header + LINKS_AT, (const uint8_t[]){links, 0, 0, 0}, 4);
+    for (uint8_t i = 0; i < links; i++)
+        for (unsigned k = 0; k < 8; k++)
+            items += (uint64_t)header[LINK_ITEMS_AT + (size_t)i * LINK + k] << 8 * k;
+    for (unsigned k = 0; k < 8; k++)
+        header[ITEMS_AT + k] = (uint8_t)(items >> 8 * k);
+    bytes[len - 1] = '\n';
+    memcpy(bytes + size - len, bytes, len);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -87,6 +87,7 @@ static void it_grows_and_keeps_its_error_rate(void **state)
     grow_to(*state, "capacity=300 error=0.01 growth=2", n, 0.01);
     grow_to(*state, "capacity=100 error=0.02 growth=4 layout=blocked hash=siphash", n, 0.02);
     grow_to(*state, "capacity=300 error=0.01 growth=2 segments=3", n, 0.01);
+    grow_to(*state, "redisbloom capacity=300 error=0.01 growth=2", n, 0.01);
 }
 
 /* A thousand times the capacity, which is ten links: at most 2.2 times the memory of a filter that would have fitted. */

@@ -68,4 +68,5 @@ def main(path, capacity, error, growth, items, others):
     print(len(scaling.links), new, sum(scaling.has(b"other %d" % i) for i in range(int(others))))
 
 
-main(*sys.argv[1:])
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -107,7 +107,7 @@ static const struct {
     {MODULE_LINK_ITEMS_AT, 11, 8, HIBLOOM_ECORRUPT, "do not agree"},
     {MODULE_LINKS_AT, 0, 4, HIBLOOM_ECORRUPT, "length"},
     {MODULE_LINKS_AT, 2, 4, HIBLOOM_ECORRUPT, "length"},
-    {MODULE_LINKS_AT, UINT32_MAX, 4, HIBLOOM_ECORRUPT, "longer piece"},
+    {MODULE_LINKS_AT, UINT32_MAX, 4, HIBLOOM_ECORRUPT, "more filters"},
     {MODULE_BYTES_AT, 1385, 8, HIBLOOM_ECORRUPT, "do not agree"},
     {MODULE_BYTES_AT, UINT64_MAX, 8, HIBLOOM_ECORRUPT, "do not agree"},
     {MODULE_BYTES_AT, UINT64_C(0x2000000000000568), 8, HIBLOOM_ECORRUPT, "do not agree"}, /* times 8 it wraps */
