@@ -37,7 +37,8 @@ static void import(const uint8_t *bytes, size_t size)
         hibloom_info info;
         REQUIRE(hibloom_get_info(filter, &info) == HIBLOOM_OK);
         REQUIRE(spec->hash == HIBLOOM_HASH_REDISBLOOM && spec->bits / 8 < size && info.bits_set < size * 8);
-        REQUIRE(info.keys == bytes[HEADER_AT + LINKS_AT] && (info.keys > 1) == (spec->growth > 1));
+        const uint8_t *header = (const uint8_t *)memchr(bytes, '\n', size) + 1; /* behind "1", or "01" */
+        REQUIRE(info.keys == header[LINKS_AT] && (info.keys > 1) == (spec->growth > 1));
     } else {
         REQUIRE(status == HIBLOOM_ECORRUPT || status == HIBLOOM_ENOTSUP || status == HIBLOOM_ERANGE ||
                 status == HIBLOOM_ENOMEM);

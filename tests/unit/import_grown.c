@@ -155,15 +155,38 @@ static void links_that_the_rule_does_not_give_are_refused(void **state)
         assert_refused(grown_headers[i].status, grown_headers[i].words);
         module_dump_free(&dump);
     }
-    /* a size that is one's own, of both numbers, and so large that no string holds it */
-    for (uint64_t bytes = 480; bytes <= UINT64_C(1) << 30; bytes += (UINT64_C(1) << 30) - 480) {
+}
+
+/* Of a link as large as it says, and as many hashes as its bits an item give. */
+static void links_of_another_size_are_refused(void **state)
+{
+    static const struct {
+        uint64_t bytes;
+        double per_item;
+        uint32_t hashes;
+        hibloom_status status;
+        const char *words;
+    } seconds[] = {
+        {480, 0, 0, HIBLOOM_ENOTSUP, "do not follow"}, /* 8 more */
+        {UINT64_C(1) << 30, 0, 0, HIBLOOM_ERANGE, "8589934592 bits"},
+        {0, 11.5, 8, HIBLOOM_ENOTSUP, "do not follow"}, /* of 9: each of the others would be a wrong "no" */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof seconds / sizeof *seconds; i++) {
         struct module_dump dump;
         make_grown(&dump, 401);
-        module_dump_set(&dump, MODULE_BYTES_AT + SECOND, bytes, 8);
-        module_dump_set(&dump, MODULE_BITS_AT + SECOND, bytes * 8, 8);
+        if (seconds[i].bytes != 0) {
+            module_dump_set(&dump, MODULE_BYTES_AT + SECOND, seconds[i].bytes, 8);
+            module_dump_set(&dump, MODULE_BITS_AT + SECOND, seconds[i].bytes * 8, 8);
+        } else {
+            uint64_t per_item;
+            memcpy(&per_item, &seconds[i].per_item, sizeof per_item);
+            module_dump_set(&dump, MODULE_ERROR_AT + 8 + SECOND, per_item, 8);
+            module_dump_set(&dump, MODULE_HASHES_AT + SECOND, seconds[i].hashes, 4);
+        }
         module_dump_write(&dump, path);
-        assert_refused(bytes == 480 ? HIBLOOM_ENOTSUP : HIBLOOM_ERANGE,
-                       bytes == 480 ? "do not follow" : "8589934592 bits");
+        assert_refused(seconds[i].status, seconds[i].words);
         module_dump_free(&dump);
     }
 }
@@ -254,6 +277,7 @@ int main(void)
         cmocka_unit_test(what_all_links_hold_is_in),
         cmocka_unit_test(the_newest_link_goes_on_or_is_followed),
         cmocka_unit_test(links_that_the_rule_does_not_give_are_refused),
+        cmocka_unit_test(links_of_another_size_are_refused),
         cmocka_unit_test(items_that_wrap_are_refused),
         cmocka_unit_test(more_links_than_there_can_be_are_refused),
         cmocka_unit_test(a_dump_of_several_links_that_was_cut_short_is_refused),
