@@ -98,9 +98,10 @@ static hibloom_status check_piece(struct dump *dump, uint64_t left)
 
     if (piece->next == 0)
         return torn(dump, "its dump ends before all of its bits have come");
-    if (piece->next <= piece->at || piece->next - piece->at != piece->len || piece->len > piece->room ||
-        piece->len > left)
-        return torn(dump, "a piece of its dump has not the length that its iterator and its header say");
+    if (piece->next <= piece->at || piece->next - piece->at != piece->len)
+        return torn(dump, "a piece of its dump has not the length that its iterator says");
+    if (piece->len > piece->room || piece->len > left)
+        return torn(dump, "a piece of its dump goes on behind the last bit that its header says");
     return HIBLOOM_OK;
 }
 

@@ -304,7 +304,7 @@ static void a_filter_that_changes_half_way_is_refused(void **state)
     unsigned char *more = calloc(1, (size_t)dump.bytes + 1);
     assert_non_null(more);
     module_dump_answer(&module.answers[module.count++], dump.bytes + 2, more, (size_t)dump.bytes + 1, true);
-    assert_refused(&module, HIBLOOM_ECORRUPT, "length");
+    assert_refused(&module, HIBLOOM_ECORRUPT, "goes on behind the last bit");
     free(more);
     module_dump_free(&dump);
 }

@@ -250,7 +250,7 @@ static void a_piece_of_two_links_is_refused(void **state)
     module_dump_answer(&bytes, 1 + dump.bytes, dump.data + SECOND_PIECE, (size_t)dump.bytes - SECOND_PIECE, false);
     module_dump_ask(&dump, &bytes, 0, &next, false);
     write_file(path, bytes.data, bytes.len);
-    assert_refused(HIBLOOM_ECORRUPT, "length");
+    assert_refused(HIBLOOM_ECORRUPT, "goes on behind the last bit");
     bytes_clear(&bytes);
     module_dump_free(&dump);
 }
