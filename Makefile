@@ -141,7 +141,7 @@ $(BUILD)/tests/%: $(BUILD)/tests/%.o $(SUPPORT) $(LIB_OBJ)
 	$(CC) $(CFLAGS) $(LDFLAGS) $(WRAPPED) -o $@ $^ -lcmocka -lpthread $(MORE) $(LIBS)
 
 # For a server's clock: see there. The server knows no sanitizer.
-$(BUILD)/tests/preload/clock.so: tests/preload/clock.c
+$(BUILD)/tests/preload/clock.so: tests/preload/clock.c tests/preload/clock.h
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_) -std=c11 $(WARNINGS) -O2 -fPIC -shared -fvisibility=hidden -o $@ $<
 

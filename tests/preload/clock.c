@@ -1,27 +1,32 @@
 /* Loaded into a redis-server in front of the C library: its clock is this machine's plus so many microseconds as the file
- * $HIBLOOM_TEST_CLOCK says, which another process may change at any time. So a test has a real server whose clock steps. */
+ * $HIBLOOM_TEST_CLOCK says, which another process may change at any time. So a test has real servers whose clocks step. */
+#include "preload/clock.h"
+
 #include <fcntl.h>
-#include <stdatomic.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
-static _Atomic int64_t *offset_us;
+static struct clock_file *clocks;
+static int own;
 
 __attribute__((constructor)) static void open_offset(void)
 {
     const char *path = getenv("HIBLOOM_TEST_CLOCK");
-    const int fd = path != NULL ? open(path, O_RDONLY) : -1;
-    void *map = fd >= 0 ? mmap(NULL, sizeof *offset_us, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
+    const int fd = path != NULL ? open(path, O_RDWR) : -1;
+    void *map = fd >= 0 ? mmap(NULL, sizeof *clocks, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
 
     if (fd >= 0)
         close(fd);
     if (map == MAP_FAILED)
         abort(); /* else the tests would run without steps */
-    offset_us = map;
+    clocks = map;
+    own = atomic_fetch_add(&clocks->count, 1);
+    if (own >= CLOCKS_MAX)
+        abort();
+    atomic_store(&clocks->servers[own].pid, (int)getpid());
 }
 
 static int64_t shown_us(void)
@@ -29,7 +34,8 @@ static int64_t shown_us(void)
     struct timespec now;
 
     clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000 + (offset_us != NULL ? atomic_load(offset_us) : 0);
+    const int64_t us = (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+    return clocks != NULL ? us + clocks->ahead_us + clocks->servers[own].ahead_us : us;
 }
 
 __attribute__((visibility("default"))) int gettimeofday(struct timeval *restrict out, void *restrict zone)

@@ -1,12 +1,12 @@
 /* Servers whose clocks are set. See stepped.h. */
 #include "stepped.h"
+#include "preload/clock.h"
 #include "temp_dir.h"
 #include "test.h"
 
 #include <fcntl.h>
 #include <hiredis/hiredis.h>
 #include <libgen.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ enum { APART_US = 5000000 }; /* that a busy machine may take to ask */
 
 struct stepped_clock {
     char *dir;
-    _Atomic int64_t *offset_us;
+    struct clock_file *file;
 };
 
 static _Noreturn void give_up(const char *what)
@@ -51,10 +51,10 @@ struct stepped_clock *stepped_begin(void)
     clock->dir = temp_dir_make();
     char *file = temp_dir_path(clock->dir, "clock");
     const int fd = open(file, O_RDWR | O_CREAT, 0600);
-    if (fd < 0 || ftruncate(fd, sizeof *clock->offset_us) != 0)
+    if (fd < 0 || ftruncate(fd, sizeof *clock->file) != 0)
         give_up(file);
-    clock->offset_us = mmap(NULL, sizeof *clock->offset_us, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (clock->offset_us == MAP_FAILED)
+    clock->file = mmap(NULL, sizeof *clock->file, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (clock->file == MAP_FAILED)
         give_up(file);
     close(fd);
     find_preload(preload);
@@ -74,19 +74,29 @@ void stepped_free(struct stepped_clock *clock)
 {
     if (clock == NULL)
         return;
-    munmap((void *)clock->offset_us, sizeof *clock->offset_us);
+    munmap(clock->file, sizeof *clock->file);
     temp_dir_remove(clock->dir);
     free(clock);
 }
 
 void stepped_set(struct stepped_clock *clock, int64_t ahead_ms)
 {
-    atomic_store(clock->offset_us, ahead_ms * 1000);
+    clock->file->ahead_us = ahead_ms * 1000;
+}
+
+void stepped_set_one(struct stepped_clock *clock, const struct redis_server *server, int64_t ahead_ms)
+{
+    int i = 0;
+
+    while (i < CLOCKS_MAX && clock->file->servers[i].pid != redis_server_pid(server))
+        i++;
+    assert_in_range(i, 0, CLOCKS_MAX - 1);
+    clock->file->servers[i].ahead_us = ahead_ms * 1000;
 }
 
 int64_t stepped_ahead(const struct stepped_clock *clock)
 {
-    return atomic_load(clock->offset_us) / 1000;
+    return clock->file->ahead_us / 1000;
 }
 
 uint64_t stepped_now_us(const struct stepped_clock *clock)
@@ -94,7 +104,7 @@ uint64_t stepped_now_us(const struct stepped_clock *clock)
     struct timespec now;
 
     clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)((int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000 + atomic_load(clock->offset_us));
+    return (uint64_t)((int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000 + clock->file->ahead_us);
 }
 
 void stepped_assert(const struct stepped_clock *clock, const struct redis_server *server)

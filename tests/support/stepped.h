@@ -14,11 +14,13 @@ struct stepped_clock *stepped_begin(void);
 void stepped_end(void);
 void stepped_free(struct stepped_clock *clock); /* accepts NULL */
 
-/* So many milliseconds ahead of this machine's clock, from the next command on. */
+/* So many milliseconds ahead of this machine's clock, from the next command on: all of them; one of them besides, until
+ * it is restarted. */
 void stepped_set(struct stepped_clock *clock, int64_t ahead_ms);
+void stepped_set_one(struct stepped_clock *clock, const struct redis_server *server, int64_t ahead_ms);
 int64_t stepped_ahead(const struct stepped_clock *clock);
 
-/* What it shows. */
+/* What they show, but for those of stepped_set_one. */
 uint64_t stepped_now_us(const struct stepped_clock *clock);
 
 /* Fails the test if the server does not show this clock. */
