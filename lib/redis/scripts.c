@@ -296,7 +296,7 @@ static const char set_counted[] =
 /* ARGV after the first two: bytes of bits; the epoch with which the period begins that they are for, and that of the
  * next one of this key; from when on the key may be emptied for it, and when it ends, in microseconds; bits. A key of an
  * older period is emptied first: what may be refused, a write on a full server and PEXPIRE and UNLINK, comes before bits
- * are gone or a new epoch is there. (In its last millisecond it has 0 left, with which PEXPIRE would remove it.) Gives a
+ * are gone or a new epoch is there. (In its last millisecond PEXPIRE removes it, and no bit may be set then.) Gives a
  * '0' or '1' for each bit, what it was; where it is too late, or too early, the time and the epoch there, as a status;
  * 0 where the key is not this filter, or not ready. */
 static const char slice[] = COMMON
@@ -309,13 +309,13 @@ static const char slice[] = COMMON
     "end\n"
     "if epoch < first then\n"
     "  local from, ttl = tonumber(ARGV[3]), call('PTTL', key)\n"
-    "  if ttl == 0 then ttl = 1 end\n"
     "  local tail = call('GETRANGE', key, from, at + 72) .. string.format('%010.0f', first) .. trailer:sub(84)\n"
     "  call('SETRANGE', key, at + 91, '1')\n"
     "  if ttl >= 0 then call('PEXPIRE', key, ttl) end\n"
     "  call('UNLINK', key)\n"
     "  call('SETRANGE', key, from, tail)\n"
     "  if ttl >= 0 then call('PEXPIRE', key, ttl) end\n"
+    "  if ttl >= 0 and call('STRLEN', key) == 0 then return 0 end\n"
     "end\n"
     "for i = 8, #ARGV do was[i - 7] = call('SETBIT', key, ARGV[i], '1') end\n"
     "return table.concat(was)\n";
