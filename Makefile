@@ -9,6 +9,7 @@
 #   make check-threads    what threads may do at once, under TSan
 #   make check-faults     [FAULTS_SECONDS=15]: a fault at any byte, system call and allocation; 0 for every place
 #   make soak             [SOAK_SECONDS=3600]: eight processes on a cluster that fails over once a minute
+#   make day              [DAY_SPEED=1000]: two days of uids in sliding windows of 24 hours, twice, at so many times the speed
 #   make check-valgrind   the test programs under valgrind
 #   make check-deb        the same, and lintian has nothing to say
 #   make check-machines   the unit tests on i386 and s390x
@@ -76,8 +77,8 @@ TESTS    := $(filter-out $(FAULTS),$(patsubst tests/%.c,$(BUILD)/tests/%,\
                 $(foreach tier,share redis cluster async fault unit cli,$(wildcard tests/$(tier)/*.c))))
 # Those of both that mostly wait, for time-outs, failovers and a time to live, the longest first:
 # run-tests.sh has them beside the others.
-WAITING  := $(patsubst %,$(BUILD)/tests/%,redis/sliding cluster/lost cli/lossless async/sentinel cluster/sentinel cluster/failover async/cluster cluster/demoted \
-                fault/pipeline fault/transfer_cut fault/kill fault/retry_wait cluster/topology fault/replies cli/progress \
+WAITING  := $(patsubst %,$(BUILD)/tests/%,redis/sliding redis/sliding_day cluster/lost cli/lossless async/sentinel cluster/sentinel cluster/failover async/cluster cluster/demoted \
+                fault/pipeline fault/sliding_cut fault/transfer_cut fault/kill fault/retry_wait cluster/topology fault/replies cli/progress \
                 fault/signals redis/segments redis/holes redis/life fault/connect fault/resent fault/borrow cli/reach \
                 fault/repair cli/list cli/servers)
 queues    = $(filter-out $(WAITING),$(1)) --waiting $(filter $(1),$(WAITING))
@@ -244,6 +245,10 @@ check-faults: all tests
 SOAK_SECONDS ?= 3600
 soak: $(BUILD)/tests/soak/soak
 	@SOAK_SECONDS=$(SOAK_SECONDS) $(BUILD)/tests/soak/soak
+
+DAY_SPEED ?= 1000
+day: $(BUILD)/tests/redis/sliding_day $(BUILD)/tests/preload/clock.so
+	@DAY_SPEED=$(DAY_SPEED) $(BUILD)/tests/redis/sliding_day
 
 # Children that a test execs (Redis, PHP, Python, the command) are not followed, those that
 # it only forks are: so the tests of the command and of sharing would show nothing. Nor

@@ -35,7 +35,7 @@ static int64_t shown_us(void)
 
     clock_gettime(CLOCK_REALTIME, &now);
     const int64_t us = (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-    return clocks != NULL ? us + clocks->ahead_us + clocks->servers[own].ahead_us : us;
+    return clocks != NULL ? clock_shown_us(clocks, us) + clocks->servers[own].ahead_us : us;
 }
 
 __attribute__((visibility("default"))) int gettimeofday(struct timeval *restrict out, void *restrict zone)

@@ -99,12 +99,23 @@ int64_t stepped_ahead(const struct stepped_clock *clock)
     return clock->file->ahead_us / 1000;
 }
 
-uint64_t stepped_now_us(const struct stepped_clock *clock)
+static int64_t real_us(void)
 {
     struct timespec now;
 
     clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)((int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000 + clock->file->ahead_us);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+void stepped_run(struct stepped_clock *clock, int64_t speed)
+{
+    clock->file->from_us = real_us();
+    clock->file->speed = speed;
+}
+
+uint64_t stepped_now_us(const struct stepped_clock *clock)
+{
+    return (uint64_t)clock_shown_us(clock->file, real_us());
 }
 
 void stepped_assert(const struct stepped_clock *clock, const struct redis_server *server)

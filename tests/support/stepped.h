@@ -18,6 +18,10 @@ void stepped_free(struct stepped_clock *clock); /* accepts NULL */
  * it is restarted. */
 void stepped_set(struct stepped_clock *clock, int64_t ahead_ms);
 void stepped_set_one(struct stepped_clock *clock, const struct redis_server *server, int64_t ahead_ms);
+
+/* All run so many times as fast from now on. */
+void stepped_run(struct stepped_clock *clock, int64_t speed);
+
 int64_t stepped_ahead(const struct stepped_clock *clock);
 
 /* What they show, but for those of stepped_set_one. */
