@@ -72,12 +72,12 @@ SUPPORT  := $(patsubst %.c,$(BUILD)/%.o,$(filter-out tests/support/socket_faults
 # The tiers that take longest come first, so that no core is idle at the end.
 # Those that wait for failovers, or walk over every place of a dialogue, are `make check-faults`.
 FAULTS   := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/faults/*.c) \
-                $(patsubst %,tests/%.c,cluster/demoted cluster/failover cluster/lost cluster/reshard cluster/scale cluster/sentinel async/cluster async/bytes async/sentinel cli/lossless))
+                $(patsubst %,tests/%.c,cluster/counting cluster/demoted cluster/failover cluster/lost cluster/reshard cluster/scale cluster/sentinel async/cluster async/bytes async/sentinel cli/lossless))
 TESTS    := $(filter-out $(FAULTS),$(patsubst tests/%.c,$(BUILD)/tests/%,\
                 $(foreach tier,share redis cluster async fault unit cli,$(wildcard tests/$(tier)/*.c))))
 # Those of both that mostly wait, for time-outs, failovers and a time to live, the longest first:
 # run-tests.sh has them beside the others.
-WAITING  := $(patsubst %,$(BUILD)/tests/%,redis/sliding redis/sliding_day cluster/lost cli/lossless async/sentinel cluster/sentinel cluster/failover async/cluster cluster/demoted \
+WAITING  := $(patsubst %,$(BUILD)/tests/%,redis/sliding redis/sliding_day cluster/lost cli/lossless async/sentinel cluster/sentinel cluster/counting cluster/failover async/cluster cluster/demoted \
                 fault/pipeline fault/sliding_cut fault/transfer_cut fault/kill fault/retry_wait cluster/topology fault/replies cli/progress \
                 fault/signals redis/segments redis/holes redis/life fault/connect fault/resent fault/borrow cli/reach \
                 fault/repair cli/list cli/servers)
