@@ -4,7 +4,7 @@
 #include "support/ledger.h"
 #include "support/redis_server.h"
 
-enum { KILLS = 12, STEPS = 15 };
+enum { KILLS = 8, STEPS = 10 };
 
 #define TEXT "capacity=2000 error=0.01 counters=4 seed=3"
 
