@@ -1,6 +1,7 @@
 /* life.h: how a filter comes to be and goes: what its files share.
  *
- *   open.c     read what is under a name; check all keys of it; attach a bare bitmap
+ *   open.c     read what is under a name; check all keys of it
+ *   attach.c   join a bare bitmap
  *   create.c   make the root, then the other keys, and swap the root to ready
  *   remove.c   swap the root to removing, unlink the other keys, then the root
  *   repair.c   make lost keys anew, and list them
@@ -106,12 +107,16 @@ bool life_heads_chain(const hibloom *);
 /* Steps; each may be the first of a task. */
 void life_read_places(struct talk *, struct outbox *); /* open.c: and goes on with what is there */
 void life_check_keys(struct talk *, struct outbox *);  /* open.c: once the root is known */
+void life_attach(struct talk *, struct outbox *);      /* attach.c: a bare bitmap, once the places are known */
 void life_create(struct talk *, struct outbox *);      /* create.c: the root, for life.wanted */
 void life_complete(struct talk *, struct outbox *);    /* create.c: from a root in the state creating on */
 void life_remove(struct talk *, struct outbox *);      /* remove.c: the handle's filter, or the one that was found */
 void life_remove_keys(struct talk *, struct outbox *); /* remove.c: from a root in the state removing on */
 void life_swap_grown(struct talk *, struct outbox *);  /* create.c: the handle's filter is followed by another link */
 void life_repair_keys(struct talk *, struct outbox *); /* repair.c: those of life.range that are lost */
+
+/* Asks the guards of the keys behind life.range, which becomes theirs; false: there is none. */
+bool life_ask_next_keys(struct life *, struct outbox *);
 
 /* May bits in the way be waited for once more? */
 bool life_has_patience(struct life *);

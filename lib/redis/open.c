@@ -8,10 +8,8 @@
 #include "redis/store.h"
 #include "redis/near.h"
 #include "base/clock.h"
-#include "base/number.h"
 #include "spec/spec.h"
 
-#include <inttypes.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -98,8 +96,7 @@ void life_start_over(struct talk *talk)
     talk->step = life_read_places;
 }
 
-/* Asks the guards of the next keys; false: there is none. */
-static bool ask_next_keys(struct life *life, struct outbox *outbox)
+bool life_ask_next_keys(struct life *life, struct outbox *outbox)
 {
     hibloom *filter = life->talk.task.filter;
     const uint32_t first = life->range.first + life->range.count, left = redis_filter_of(filter)->count - first;
@@ -108,89 +105,6 @@ static bool ask_next_keys(struct life *life, struct outbox *outbox)
     for (uint32_t i = first; i < first + life->range.count; i++)
         guard_ask_alone(filter, outbox, i, i);
     return left != 0;
-}
-
-/* ---- Attaching a bare bitmap ------------------------------------------------------ */
-
-/* A longer string was filled by another spec, by which other bits are asked for. One bit may lie
- * behind the bitmap: bloomfilter-rb makes room by bit number m + 1. */
-static void refuse_longer(struct talk *talk)
-{
-    hibloom *filter = talk->task.filter;
-    const struct redis_filter *own = redis_filter_of(filter);
-    const uint64_t most = (spec_bitmap_bits(&filter->spec) + 1) / 8 + 1;
-    char name[KEYS_SIZE];
-
-    for (uint32_t i = 0; i < own->count; i++)
-        if (own->keys[i].length > most) {
-            keys_name(name, filter, i);
-            task_fail(&talk->task, HIBLOOM_EMISMATCH,
-                      "'%s' has %" PRIu64 " bytes, and a bitmap of this spec at most %" PRIu64
-                      ": give the numbers that it was filled with",
-                      name, own->keys[i].length, most);
-        }
-}
-
-static void attach_keys(struct talk *talk, struct outbox *outbox)
-{
-    if (!ask_next_keys(life_of(talk), outbox)) {
-        refuse_longer(talk);
-        return;
-    }
-    guard_ask_config(talk->task.filter, outbox, redis_filter_of(talk->task.filter)->count);
-    talk->take = guard_take_before;
-    talk->step = attach_keys;
-}
-
-/* A config says how large the bitmap is. */
-static void take_config(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
-{
-    hibloom_spec *spec = &talk->task.filter->spec;
-    uint64_t number = 0;
-
-    if (reply->type == REDIS_REPLY_NIL)
-        guard_fail_config(&talk->task, false, "");
-    else if (reply->type == REDIS_REPLY_ERROR && refusal_of(reply->text) == REFUSAL_WRONGTYPE)
-        guard_fail_config(&talk->task, true, "is no hash");
-    else if (!task_expect(&talk->task, reply, REDIS_REPLY_STRING, 0))
-        return;
-    else if (number_parse(reply->text, strlen(reply->text), index == 0 ? UINT32_MAX - 1u : HIBLOOM_HASHES_MAX,
-                          &number) != HIBLOOM_OK ||
-             number == 0)
-        guard_fail_config(&talk->task, true,
-                          index == 0 ? "says no size of 1 to 4294967294" : "says no hashIterations of 1 to 128");
-    else if (index == 0)
-        spec->bits = number;
-    else
-        spec->hashes = (uint32_t)number;
-}
-
-static void attach_sized(struct talk *talk, struct outbox *outbox)
-{
-    redis_filter_make(&talk->task, &talk->task.filter->spec);
-    if (talk->task.status == HIBLOOM_OK)
-        attach_keys(talk, outbox);
-}
-
-static void ask_config(struct talk *talk, struct outbox *outbox)
-{
-    guard_ask_config(talk->task.filter, outbox, 0);
-    talk->take = take_config;
-    talk->step = attach_sized;
-}
-
-/* A filter of the name may lie where this bitmap has no key. */
-static void attach(struct talk *talk, struct outbox *outbox)
-{
-    struct life *life = life_of(talk);
-
-    if (life_has_filter(life, PLACE_ALONE) || life_has_filter(life, PLACE_ROOT))
-        task_fail(&talk->task, HIBLOOM_EMISMATCH, "'%s' is no bare bitmap but a filter with a spec: open it",
-                  talk->task.filter->name);
-    else if (spec_is_unsized(life->wanted))
-        ask_config(talk, outbox);
-    else
-        attach_sized(talk, outbox);
 }
 
 /* ---- Judging --------------------------------------------------------------- */
@@ -351,7 +265,7 @@ static void judge_places(struct talk *talk, struct outbox *outbox)
     const struct life_place *alone = &life->place[PLACE_ALONE], *root = &life->place[PLACE_ROOT];
 
     if (talk->task.filter->bare)
-        attach(talk, outbox);
+        life_attach(talk, outbox);
     else if (life_has_filter(life, PLACE_ALONE) && life_has_filter(life, PLACE_ROOT))
         judge_both(talk);
     else if (life_has_filter(life, PLACE_ALONE))
@@ -416,7 +330,7 @@ void life_check_keys(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
 
-    if (!ask_next_keys(life, outbox))
+    if (!life_ask_next_keys(life, outbox))
         return; /* whole */
     memset(life->seen, 0, sizeof life->seen);
     memset(life->list, 0, sizeof life->list);
