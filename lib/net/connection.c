@@ -1,6 +1,7 @@
 /* connection.c: one pipe to one Redis. See connection.h. */
 #include "net/connection.h"
 #include "base/clock.h"
+#include "net/context.h"
 #include "net/sigpipe.h"
 #include "net/tls.h"
 
@@ -50,25 +51,13 @@ static void abandon(struct connection *c)
 /* Fails as hiredis did. `saved` is errno as it was then. */
 static void fail_as_context(struct connection *c, int saved)
 {
-    const redisContext *context = c->context;
-    const char *tls = tls_is_on(context) ? tls_words(NULL) : NULL;
-    bool timed_out = context->err == REDIS_ERR_IO && (saved == EAGAIN || saved == EWOULDBLOCK || saved == ETIMEDOUT);
+    struct error error;
+    const hibloom_status status = context_failure(c->context, saved, &error);
 
-#ifdef REDIS_ERR_TIMEOUT
-    timed_out = timed_out || context->err == REDIS_ERR_TIMEOUT;
-#endif
-    if (timed_out)
-        fail(c, HIBLOOM_ETIMEDOUT, "timed out waiting for the server");
-    else if (context->err == REDIS_ERR_OOM)
-        fail(c, HIBLOOM_ENOMEM, "out of memory");
-    else if (c->answers == 1 && c->first.words[0] != '\0') /* a client that is not let in is told so, once */
-        fail(c, refusal_status(refusal_of(c->first.words)), c->first.words);
-    else if (tls != NULL && c->status == HIBLOOM_OK)
-        c->status = error_set(&c->error, HIBLOOM_EIO, "TLS: %s", tls);
+    if (status == HIBLOOM_EIO && c->answers == 1 && c->first.words[0] != '\0')
+        fail(c, refusal_status(refusal_of(c->first.words)), c->first.words); /* who is not let in is told so, once */
     else
-        fail(c, HIBLOOM_EIO, context->errstr);
-    if (tls != NULL)
-        tls_forget();
+        fail(c, status, error.words);
     abandon(c);
 }
 
@@ -92,14 +81,6 @@ static int transfer(redisContext *context, int *done)
     return result;
 }
 
-/* What is left until then, in milliseconds, but no more than `most`; 0: nothing. */
-static uint32_t left_until(uint64_t then, uint32_t most)
-{
-    const uint64_t now = clock_now_ms(), left = then > now ? then - now : 0;
-
-    return then == 0 || left > most ? most : (uint32_t)left;
-}
-
 /* Our own connections over TLS do not block, since one record may come in many
  * pieces: here they wait for the next. */
 static void await(struct connection *c, short events)
@@ -107,18 +88,14 @@ static void await(struct connection *c, short events)
     struct pollfd ready = {.fd = c->context->fd, .events = events};
     const uint32_t most = c->timeout_ms + 1;
 
-    if (c->alive && !c->borrowed && tls_is_on(c->context) && poll(&ready, 1, (int)left_until(c->deadline, most)) == 0) {
+    if (c->alive && !c->borrowed && tls_is_on(c->context) &&
+        poll(&ready, 1, (int)context_left(c->deadline, most)) == 0) {
         fail(c, HIBLOOM_ETIMEDOUT, "timed out waiting for the server");
         abandon(c);
     }
 }
 
 /* ---- Making it ---- */
-
-static struct timeval milliseconds(uint32_t ms)
-{
-    return (struct timeval){.tv_sec = (time_t)(ms / 1000), .tv_usec = (suseconds_t)(ms % 1000) * 1000};
-}
 
 static void install_reader(struct connection *c)
 {
@@ -131,77 +108,14 @@ static void install_reader(struct connection *c)
     reader->privdata = &c->reply;
 }
 
-static redisContext *connect_context(const struct store_settings *s, const char *host, unsigned port,
-                                     uint32_t timeout_ms)
-{
-    const struct timeval timeout = milliseconds(timeout_ms);
-
-    errno = 0;
-    if (s->uri.kind == URI_UNIX)
-        return redisConnectUnixWithTimeout(s->uri.path, timeout);
-    return redisConnectWithTimeout(host, (int)port, timeout);
-}
-
-/* hiredis gives up where a signal interrupts its waiting; whether it did. */
-static bool interrupted(const redisContext *context)
-{
-    return context != NULL && context->err == REDIS_ERR_IO && errno == EINTR;
-}
-
-static void connect_to(struct connection *c, const struct store_settings *s, const char *host, unsigned port,
-                       uint64_t until)
-{
-    do {
-        const uint32_t left = left_until(until, s->options.connect_timeout_ms);
-        if (c->context != NULL)
-            redisFree(c->context);
-        c->context = NULL;
-        if (left == 0) {
-            fail(c, HIBLOOM_ETIMEDOUT, "timed out connecting");
-            return;
-        }
-        c->context = connect_context(s, host, port, left);
-    } while (interrupted(c->context));
-    if (c->context == NULL)
-        fail(c, HIBLOOM_ENOMEM, "out of memory");
-}
-
-static hibloom_status start_tls(struct connection *c, const struct store_settings *s, const char *host, uint64_t until)
-{
-    struct ssl_st *ssl = NULL;
-    struct sigpipe before;
-
-    sigpipe_block(&before);
-    c->status = tls_begin(c->context, s, host, &ssl, &c->error);
-    if (c->status == HIBLOOM_OK)
-        c->status = tls_handshake(c->context, ssl, until, &c->error);
-    sigpipe_unblock(&before, c->status != HIBLOOM_OK);
-    if (c->status != HIBLOOM_OK)
-        abandon(c);
-    return c->status;
-}
-
 hibloom_status connection_open(struct connection *c, const struct store_settings *s, const char *host, unsigned port,
                                uint64_t deadline)
 {
-    uint64_t until = clock_now_ms() + s->options.connect_timeout_ms;
-
-    if (deadline != 0 && deadline < until)
-        until = deadline;
     *c = (struct connection){.settings = s, .timeout_ms = s->options.command_timeout_ms};
-    connect_to(c, s, host, port, until);
-    if (c->context == NULL)
+    c->status = context_open(&c->context, s, host, port, deadline, &c->error);
+    if (c->status != HIBLOOM_OK)
         return c->status;
     c->alive = true;
-    if (c->context->err != 0 || redisSetTimeout(c->context, milliseconds(c->timeout_ms)) != REDIS_OK) {
-        fail_as_context(c, errno);
-        return c->status;
-    }
-    if (s->uri.tls && start_tls(c, s, host, until) != HIBLOOM_OK)
-        return c->status;
-    settings_apply(s, c->context);
-    if (s->options.on_connect != NULL)
-        s->options.on_connect(c->context, s->options.data);
     install_reader(c);
     return HIBLOOM_OK;
 }
@@ -253,7 +167,7 @@ static bool overdue(const struct connection *c)
 static void shorten(struct connection *c)
 {
     if (c->deadline != 0 || c->shortened)
-        redisSetTimeout(c->context, milliseconds(left_until(c->deadline, c->timeout_ms) + 1)); /* 0 is for ever */
+        redisSetTimeout(c->context, context_time(context_left(c->deadline, c->timeout_ms) + 1)); /* 0 is for ever */
     c->shortened = c->deadline != 0;
 }
 
