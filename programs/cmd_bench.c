@@ -184,7 +184,7 @@ static bool make_name(char *name, size_t size)
 {
     uint64_t random;
 
-    if (getrandom(&random, sizeof random, 0) != sizeof random) {
+    if (getentropy(&random, sizeof random) != 0) {
         complain("bench: no random name: %s", strerror(errno));
         return false;
     }

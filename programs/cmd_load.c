@@ -124,7 +124,7 @@ static bool name_aside(const char *name, char out[ASIDE_SIZE])
 {
     uint64_t number;
 
-    if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number) {
+    if (getentropy(&number, sizeof number) != 0) {
         complain("the system has no random numbers");
         return false;
     }

@@ -303,7 +303,7 @@ bool carrier_make(struct carrier *c, struct store_settings *settings, const stru
     TAILQ_INIT(&c->asleep);
     TAILQ_INIT(&c->runnable);
     c->store.server.bitfield = c->settings.options.commands == HIBLOOM_COMMANDS_BITFIELD;
-    if (getrandom(&c->random, sizeof c->random, GRND_NONBLOCK) < 0)
+    if (getentropy(&c->random, sizeof c->random) != 0)
         c->random = clock_now_ms();
     if (!topology_make(&c->topology, &c->settings.uri))
         return false;

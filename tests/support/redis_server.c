@@ -67,7 +67,7 @@ static int free_port(void)
         unsigned chance = 0;
         bool is_free;
 
-        if (fd < 0 || getrandom(&chance, sizeof chance, 0) != sizeof chance)
+        if (fd < 0 || getentropy(&chance, sizeof chance) != 0)
             break;
         address.sin_port = htons((uint16_t)(FIRST_PORT + chance % PORTS));
         is_free = bind(fd, (struct sockaddr *)&address, sizeof address) == 0;
