@@ -39,6 +39,13 @@ static int check_forbidden(struct subject *subject, const char *command)
     return refused;
 }
 
+/* Lets the user `app` do everything, and says how to be it. */
+static void let_app(char uri[256])
+{
+    test_command(redis, "ACL SETUSER app reset on >secret ~* &* +@all");
+    snprintf(uri, 256, "redis://app:secret@127.0.0.1:%d", redis_server_port(server));
+}
+
 static bool is_partitioned(const struct variant *variant)
 {
     return strstr(variant->spec, "partitioned") != NULL;
@@ -57,8 +64,7 @@ static void a_command_that_is_not_permitted(void **state)
     char uri[256];
 
     (void)state;
-    test_command(redis, "ACL SETUSER app on >secret ~* &* +@all");
-    snprintf(uri, sizeof uri, "redis://app:secret@127.0.0.1:%d", redis_server_port(server));
+    let_app(uri);
     for (int v = 0; v < VARIANTS; v++) {
         struct subject subject;
         int refused = 0;
@@ -82,8 +88,7 @@ static void a_key_that_is_not_permitted(void **state)
     char uri[256];
 
     (void)state;
-    test_command(redis, "ACL SETUSER app on >secret ~* &* +@all");
-    snprintf(uri, sizeof uri, "redis://app:secret@127.0.0.1:%d", redis_server_port(server));
+    let_app(uri);
     subject_begin(&subject, uri, &variants[0], NULL);
     for (int i = 0; i < CALLS; i++) {
         hibloom_status status;
@@ -130,8 +135,7 @@ static void who_may_not_eval_can_add_and_ask_and_do_no_more(void **state)
     char uri[256];
 
     (void)state;
-    test_command(redis, "ACL SETUSER app on >secret ~* &* +@all");
-    snprintf(uri, sizeof uri, "redis://app:secret@127.0.0.1:%d", redis_server_port(server));
+    let_app(uri);
     for (int v = 0; v < VARIANTS; v++) {
         struct subject subject;
 
@@ -237,8 +241,7 @@ static void a_replace_that_is_denied_changes_nothing(void **state)
     hibloom_store *all = test_connect(redis_server_uri(server), NULL), *own;
     char uri[256];
 
-    test_command(redis, "ACL SETUSER app reset on >secret ~* &* +@all");
-    snprintf(uri, sizeof uri, "redis://app:secret@127.0.0.1:%d", redis_server_port(server));
+    let_app(uri);
     own = test_connect(uri, NULL);
     for (size_t i = 0; i < 2 * sizeof commands / sizeof *commands; i++) {
         const char *command = commands[i / 2];

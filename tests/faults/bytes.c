@@ -23,18 +23,12 @@ static int set_up(void **state)
 
 static void on_one_key(void **state)
 {
-    (void)state;
-    faults.dialogue.spec = "bits=8192 hashes=4 seed=5eed";
-    faults.dialogue.options = (hibloom_connect_options)HIBLOOM_CONNECT_OPTIONS_INIT;
-    byte_faults_commit(&faults);
+    byte_faults_on_one_key(&faults);
 }
 
 static void on_several_keys(void **state)
 {
-    (void)state;
-    faults.dialogue.spec = "bits=8192 hashes=4 seed=5eed segments=3";
-    faults.dialogue.options.commands = HIBLOOM_COMMANDS_BITFIELD;
-    byte_faults_commit(&faults);
+    byte_faults_on_several_keys(&faults);
 }
 
 int main(void)

@@ -63,11 +63,7 @@ static hibloom *make(const char *name, const struct form *form)
 
 static void assert_holds_items(hibloom *filter, hibloom_store *store)
 {
-    bool found[N];
-
-    assert_ok(hibloom_contains_many(filter, items, N, found), store);
-    for (int i = 0; i < N; i++)
-        assert_true(found[i]);
+    items_assert_in(filter, store, items, N);
 }
 
 /* Opened by somebody else, it holds the items. */

@@ -145,3 +145,18 @@ void byte_faults_commit(struct byte_faults *f)
         for (int way = PROXY_REQUESTS; way <= PROXY_REPLIES; way++)
             commit_everywhere(f, kind, (enum proxy_way)way);
 }
+
+void byte_faults_on_one_key(struct byte_faults *f)
+{
+    f->dialogue.spec = "bits=8192 hashes=4 seed=5eed";
+    f->dialogue.options = (hibloom_connect_options)HIBLOOM_CONNECT_OPTIONS_INIT;
+    byte_faults_commit(f);
+}
+
+void byte_faults_on_several_keys(struct byte_faults *f)
+{
+    f->dialogue.spec = "bits=8192 hashes=4 seed=5eed segments=3";
+    f->dialogue.options = (hibloom_connect_options)HIBLOOM_CONNECT_OPTIONS_INIT;
+    f->dialogue.options.commands = HIBLOOM_COMMANDS_BITFIELD;
+    byte_faults_commit(f);
+}

@@ -17,4 +17,8 @@ struct byte_faults {
 /* All of them, both ways. */
 void byte_faults_commit(struct byte_faults *faults);
 
+/* The same on a filter of one key, with SETBIT; and of three, with BITFIELD. */
+void byte_faults_on_one_key(struct byte_faults *faults);
+void byte_faults_on_several_keys(struct byte_faults *faults);
+
 #endif

@@ -9,4 +9,7 @@
 hibloom_item *items_new(const char *prefix, size_t n);
 void items_free(hibloom_item *items);
 
+/* All of them are in. */
+void items_assert_in(hibloom *filter, hibloom_store *store, const hibloom_item *items, size_t n);
+
 #endif
