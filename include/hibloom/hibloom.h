@@ -574,7 +574,7 @@ HIBLOOM_API void hibloom_store_free(hibloom_store *store);
  * drop and repair go over all links; RENAME and COPY by hand do not.
  * Round trips: a look-up one, whatever there is; an add two once there are two links, and some
  * more when it counts the newest link, which it does some hundred times before that is full.
- * ENOTSUP: near cache, compare, replace, attach; a memory store has a near cache in any case.
+ * ENOTSUP: near cache, compare, attach; a memory store has a near cache in any case.
  *
  * An add sends its bits before it can read the guard behind them. So it asks the
  * guard first, in a round trip of its own, if the last good guard is older than
@@ -786,10 +786,12 @@ HIBLOOM_CHECKED hibloom_status hibloom_expire(hibloom *filter, uint64_t seconds)
  * ENOTFOUND in that moment.) What others add to the old one meanwhile is not in the new one: add it
  * again. The specs may differ. The filter gets the time to live of the one that it replaces;
  * without one to replace, none.
+ * Growing filters replace, and are replaced, with all their links.
  * In a cluster all keys must have one slot: name "seen" is replaced by a filter "{seen}x" of one
- * key, and one of several only where both names have the same {tag}; else ENOTSUP.
- * EMISMATCH: there is something else than a filter. EBUSY: others make, remove or replace it
- * just now, time and again. ENOTSUP: a bare bitmap. Round trips: those to open `name`, and one. */
+ * key, and one of several, or of several links, only where both names have the same {tag}; else ENOTSUP.
+ * EMISMATCH: there is something else than a filter. EBUSY: others make, remove, replace or grow it
+ * just now, time and again. ENOTSUP: a bare bitmap; a sliding window, or one in the place of which it would
+ * come. Round trips: those to open `name`, and one; where one of the two grows, two more. */
 HIBLOOM_CHECKED hibloom_status hibloom_replace(hibloom *filter, const char *name);
 
 /* Makes anew, empty, those keys of the filter `name` that were lost; what is whole

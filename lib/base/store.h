@@ -53,7 +53,7 @@ struct store_class {
     hibloom_status (*drop)(hibloom *);
     hibloom_status (*expire)(hibloom *, uint64_t seconds);
     /* Takes the place of `old`, a handle of what has that name now; NULL: nothing. EBUSY: it has no more. */
-    hibloom_status (*replace)(hibloom *, const char *name, const hibloom *old);
+    hibloom_status (*replace)(hibloom *, const char *name, hibloom *old);
     /* How many links it has: all that anybody had made when this was called. Of one that grows it makes further
      * ones, empty, until there are `at_least`. Their specs are those of spec_link. */
     hibloom_status (*links)(hibloom *, uint32_t at_least, uint32_t *links);

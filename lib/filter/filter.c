@@ -242,10 +242,11 @@ hibloom_status hibloom_replace(hibloom *filter, const char *name)
     for (int i = 0; i < REPLACE_ATTEMPTS; i++) {
         hibloom *old = NULL;
         status = hibloom_open(&old, store, name, NULL);
-        if (spec_has_links(&filter->spec) || (old != NULL && spec_has_links(&old->spec)))
+        if (filter->spec.window != 0 || (old != NULL && old->spec.window != 0))
             status = error_set(&store->error, HIBLOOM_ENOTSUP,
-                               "'%s' grows, or is a sliding window: no single step renames, or removes, all its links",
-                               spec_has_links(&filter->spec) ? filter->name : name);
+                               "'%s' is a sliding window, which replaces nothing, nor is it replaced: what was added "
+                               "within its seconds would not be found any more",
+                               filter->spec.window != 0 ? filter->name : name);
         else if (status == HIBLOOM_OK || status == HIBLOOM_ENOTFOUND)
             status = store->class->replace(filter, name, old);
         hibloom_close(old);

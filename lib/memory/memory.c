@@ -494,7 +494,7 @@ static hibloom_status memory_delete(hibloom *filter)
 }
 
 /* The store is one thread's while anything but a look-up is called, so this is one step. */
-static hibloom_status memory_replace(hibloom *filter, const char *name, const hibloom *old)
+static hibloom_status memory_replace(hibloom *filter, const char *name, hibloom *old)
 {
     struct memory_filter *stored = filter->impl, **at = find(memory_store_of(filter), name);
     const hibloom_status status = guard(filter);

@@ -54,7 +54,7 @@ struct life {
     unsigned patience;          /* how often bits in the way will still be waited for */
     bool overtaken,
         unwanted;     /* a link: it was not made ready, since the one before it is the newest no more; or gone */
-    uint64_t foreign; /* id of a link of another filter, where one has to be made; 0: none was met */
+    uint64_t foreign; /* id of a link of another filter, where one has to be made, or to go; 0: none was met */
 
     /* the last answers */
     struct life_place place[2];

@@ -7,12 +7,6 @@
 
 #define ATTEMPTS 10u /* each that fails is somebody else's that went on */
 
-/* A link that is removed by its name. */
-struct removal {
-    hibloom link;
-    struct life life;
-};
-
 static struct links *links_of(struct task *task)
 {
     return (struct links *)task;
@@ -210,49 +204,20 @@ static void go_on(struct links *l)
 
 /* ---- Removing -------------------------------------------------------------------------------- */
 
-static void free_removals(struct links *l)
-{
-    if (l->removals == NULL)
-        return;
-    for (uint32_t i = 0; i < l->group.count; i++)
-        life_end(&l->removals[i].life);
-    group_end(&l->group);
-    explicit_bzero(l->removals, (HIBLOOM_LINKS_MAX - 1) * sizeof *l->removals); /* the seed */
-    alloc.free(l->removals);
-    l->removals = NULL;
-}
-
 static void links_removed(struct links *l)
 {
-    for (uint32_t i = 0; i < l->group.count && l->task.status == HIBLOOM_OK; i++)
-        if (l->removals[i].life.talk.task.status != HIBLOOM_ENOTFOUND)
-            task_end_as(&l->task, &l->removals[i].life.talk.task);
-    free_removals(l);
+    unchain_end(&l->unchain, &l->task);
+    l->unchaining = false;
     if (l->task.status == HIBLOOM_OK)
         run_root(l);
     else
         l->done = true;
 }
 
-/* All that there may be, since nobody who was cut before has said how many there were. */
 static void remove_links(struct links *l)
 {
-    l->removals = alloc.calloc(HIBLOOM_LINKS_MAX - 1, sizeof *l->removals);
-    if (l->removals != NULL)
-        group_begin(&l->group, l->task.filter, HIBLOOM_LINKS_MAX - 1);
-    if (l->removals == NULL || l->group.parts == NULL) { /* a group of none would be done, and the root go first */
-        task_no_memory(&l->task);
-        l->done = true;
-        return;
-    }
-    for (uint32_t i = 1; i < HIBLOOM_LINKS_MAX; i++) {
-        struct removal *removal = &l->removals[i - 1];
-        removal->link.store = l->task.filter->store;
-        keys_link(removal->link.name, l->task.filter->name, i);
-        life_begin(&removal->life, LIFE_DELETE, &removal->link, NULL);
-        removal->life.link = (struct life_link){.number = i, .chain = l->chain};
-        group_add(&l->group, &removal->life.talk.task);
-    }
+    unchain_begin(&l->unchain, l->task.filter, l->chain);
+    l->unchaining = true;
     l->ended = links_removed;
 }
 
@@ -524,7 +489,8 @@ void links_end(struct links *l)
         life_end(&l->life);
     if (l->counting)
         upkeep_end(&l->upkeep);
-    free_removals(l);
+    if (l->unchaining)
+        unchain_end(&l->unchain, &l->task);
     redis_link_free(l->link);
     if (l->goal == LINKS_OPEN && l->task.status != HIBLOOM_OK)
         redis_filter_free(l->task.filter);

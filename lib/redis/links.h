@@ -20,9 +20,9 @@
 #ifndef HIBLOOM_LINKS_H
 #define HIBLOOM_LINKS_H
 
-#include "redis/group.h"
 #include "redis/guard.h"
 #include "redis/life.h"
+#include "redis/unchain.h"
 #include "redis/upkeep.h"
 
 enum links_goal {
@@ -44,25 +44,25 @@ struct links {
         struct task inner; /* what is under way, which is one of: */
         struct life life;
         struct upkeep upkeep;
-        struct group group;
+        struct unchain unchain;
         struct talk talk;
     };
     enum links_goal goal;
-    void (*ended)(struct links *); /* the inner task has: begins what follows, or sets `done` */
-    bool done, living, counting;   /* over; the inner task is a life, or upkeep */
-    const hibloom_spec *wanted;    /* to open */
-    uint64_t ms;                   /* to expire; 0: never */
-    struct store_count count;      /* over all links */
-    hibloom *link;                 /* that is being opened, or made; not the handle's yet */
-    hibloom_spec next;             /* its spec */
-    int64_t ttl_ms;                /* of the newest link */
-    unsigned attempts;             /* to grow */
-    struct task failed;            /* to grow; its words */
-    uint32_t at, known;            /* links that are done with; and that were known at the beginning */
-    uint32_t at_least;             /* to reach */
-    uint64_t dead;                 /* to grow: a link of another filter, which is left over; 0: none is known */
-    uint64_t chain;                /* whose further links are removed, */
-    struct removal *removals;      /* by these */
+    void (*ended)(struct links *);     /* the inner task has: begins what follows, or sets `done` */
+    bool done;                         /* over */
+    bool living, counting, unchaining; /* the inner task is a life, upkeep, or unchain */
+    const hibloom_spec *wanted;        /* to open */
+    uint64_t ms;                       /* to expire; 0: never */
+    struct store_count count;          /* over all links */
+    hibloom *link;                     /* that is being opened, or made; not the handle's yet */
+    hibloom_spec next;                 /* its spec */
+    int64_t ttl_ms;                    /* of the newest link */
+    unsigned attempts;                 /* to grow */
+    struct task failed;                /* to grow; its words */
+    uint32_t at, known;                /* links that are done with; and that were known at the beginning */
+    uint32_t at_least;                 /* to reach */
+    uint64_t dead;                     /* to grow: a link of another filter, which is left over; 0: none is known */
+    uint64_t chain;                    /* whose further links are removed */
 };
 
 /* wanted: by LINKS_OPEN; ms: LINKS_EXPIRE. The end frees what the task holds; and the handle's keys where it

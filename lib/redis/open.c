@@ -146,6 +146,8 @@ static bool is_wanted_link(struct life *life, const struct record *record)
                       : "'%s' is a further link of a growing filter that is not this one: open, or delete, that",
                   task->filter->name);
         life->foreign = spec.link != 0 && life->wanted != NULL ? record->id : 0;
+    } else {
+        life->foreign = spec.link != 0 ? record->id : 0;
     }
     explicit_bzero(&spec, sizeof spec);
     return goes_on;

@@ -1,10 +1,12 @@
 /* replace.c: a filter takes the place of another name. See replace.h.
  *
- * One script renames all its keys, so nobody ever sees some of the one filter and some
- * of the other. Each key brings its id along, so the guards of those who have opened the
- * filter that was there fail. It takes a generation of that moment: whoever sleeps over
- * another filter of the name, made later than this one and lost by now, leaves keys of a
- * newer generation alone when it wakes (tests/model/life.py, replacer). */
+ * One script renames all its keys, those of all its links, so nobody ever sees some of the
+ * one filter and some of the other. Each key brings its id along, so the guards of those who
+ * have opened the filter that was there fail. It takes a generation of that moment: whoever
+ * sleeps over another filter of the name, made later than this one and lost by now, leaves
+ * keys of a newer generation alone when it wakes (tests/model/life.py, replacer). Where one of
+ * the two grows meanwhile the newest link that is known here is not the newest any more, which
+ * its state says, and nothing is done. */
 #include "redis/replace.h"
 #include "base/number.h"
 #include "redis/scripts.h"
@@ -13,36 +15,59 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { NOT_WHOLE = -1, CHANGED = -2, TAKEN = -3 };
+enum { CHANGED = -1, TAKEN = -2, NOT_WHOLE = -1000000000 };
 
 static struct replacement *replacement_of(struct talk *talk)
 {
     return (struct replacement *)talk;
 }
 
-static struct argument key_at(char key[KEYS_SIZE], const char *name, bool several, uint32_t i)
+static uint32_t links_of(const hibloom *filter)
 {
-    return (struct argument){key, keys_at(key, name, several, i)};
+    return filter != NULL ? redis_links(filter) : 0;
 }
 
-static uint32_t count_of(const hibloom *filter)
+/* Keys of a link; 0: there is no such link. */
+static uint32_t count_of(const hibloom *filter, uint32_t link)
 {
-    return filter != NULL ? redis_filter_of(filter)->count : 0;
+    return link < links_of(filter) ? redis_filter_of(redis_link((hibloom *)filter, link))->count : 0;
 }
 
-/* Has the other one, of so many keys, this key, too? */
+static uint32_t all_keys(const hibloom *filter)
+{
+    uint32_t keys = 0;
+
+    for (uint32_t link = 0; link < links_of(filter); link++)
+        keys += count_of(filter, link);
+    return keys;
+}
+
+static uint32_t most_links(const struct replacement *r)
+{
+    const uint32_t links = links_of(r->filter), old = links_of(r->old);
+
+    return links > old ? links : old;
+}
+
+static struct argument key_at(char key[KEYS_SIZE], const char *name, uint32_t link, bool several, uint32_t i)
+{
+    char of[HIBLOOM_NAME_MAX + STORE_LINK_NAME + 1];
+
+    keys_link(of, name, link);
+    return (struct argument){key, keys_at(key, link == 0 ? name : of, several, i)};
+}
+
+/* Has the link of so many keys this key, too? */
 static bool is_among(uint32_t count, bool several, uint32_t i)
 {
     return (count > 1) == several && i < count;
 }
 
-/* Keys of the old filter that no key of the new one takes the place of. */
-static uint32_t count_gone(const struct replacement *r)
+/* Keys of a link of the old filter that no key of the new one takes the place of. */
+static uint32_t count_gone(const struct replacement *r, uint32_t link)
 {
-    const uint32_t count = count_of(r->talk.task.filter), old = count_of(r->old);
+    const uint32_t count = count_of(r->filter, link), old = count_of(r->old, link);
 
-    if (old == 0)
-        return 0;
     return is_among(count, old > 1, 0) ? (old > count ? old - count : 0) : old;
 }
 
@@ -52,53 +77,112 @@ static bool has_second_place(const struct replacement *r)
 {
     char key[KEYS_SIZE];
 
-    return !redis_filter_of(r->talk.task.filter)->server->clustered ||
+    return !redis_filter_of(r->filter)->server->clustered ||
            keys_slot(key, keys_at(key, r->name, false, 0)) == keys_slot(key, keys_at(key, r->name, true, 0));
+}
+
+/* Key number `of_all` of the filter: of which link, and which of its keys. */
+static uint32_t find_key(const hibloom *filter, uint32_t of_all, uint32_t *i)
+{
+    uint32_t link = 0;
+
+    for (; link + 1 < links_of(filter) && of_all >= count_of(filter, link); link++)
+        of_all -= count_of(filter, link);
+    *i = of_all;
+    return link;
 }
 
 /* ---- The script ------------------------------------------------------------------ */
 
-static void write_keys(const struct replacement *r, struct commands *out)
+static void write_links_keys(const struct replacement *r, const char *name, struct commands *out)
 {
-    const hibloom *filter = r->talk.task.filter;
-    const uint32_t count = count_of(filter), old = count_of(r->old);
     char key[KEYS_SIZE];
 
-    for (uint32_t i = 0; i < count; i++)
-        command_argument(out, key_at(key, filter->name, count > 1, i));
-    for (uint32_t i = 0; i < count; i++)
-        command_argument(out, key_at(key, r->name, count > 1, i));
-    command_argument(out, key_at(key, r->name, false, 0));
-    command_argument(out, key_at(key, r->name, has_second_place(r), 0));
-    for (uint32_t i = 0; i < old; i++)
-        if (!is_among(count, old > 1, i))
-            command_argument(out, key_at(key, r->name, old > 1, i));
+    for (uint32_t link = 0; link < links_of(r->filter); link++)
+        for (uint32_t count = count_of(r->filter, link), i = 0; i < count; i++)
+            command_argument(out, key_at(key, name, link, count > 1, i));
+}
+
+/* Of a link that only the old filter has its own place is enough. */
+static void write_places(const struct replacement *r, struct commands *out)
+{
+    char key[KEYS_SIZE];
+
+    for (uint32_t link = 0; link < most_links(r); link++) {
+        const bool only_old = link >= links_of(r->filter), several = only_old && count_of(r->old, link) > 1;
+        command_argument(out, key_at(key, r->name, link, several, 0));
+        command_argument(out, key_at(key, r->name, link, only_old ? several : link > 0 || has_second_place(r), 0));
+    }
+}
+
+static void write_gone(const struct replacement *r, struct commands *out)
+{
+    char key[KEYS_SIZE];
+
+    for (uint32_t link = 0; link < links_of(r->old); link++)
+        for (uint32_t old = count_of(r->old, link), i = 0; i < old; i++)
+            if (!is_among(count_of(r->filter, link), old > 1, i))
+                command_argument(out, key_at(key, r->name, link, old > 1, i));
+}
+
+static void write_links(const struct replacement *r, struct commands *out)
+{
+    for (uint32_t i = 0; i < links_of(r->filter); i++) {
+        const hibloom *link = redis_link(r->filter, i);
+        const uint32_t count = count_of(r->filter, i);
+        command_number(out, count);
+        redis_expect(out, link, 0, RECORD_GENERATION);
+        command_number(out, redis_trailer_at(link, count - 1));
+        redis_command_ids(out, link, count);
+    }
+    for (uint32_t i = 0; i < links_of(r->old); i++) {
+        const uint32_t count = count_of(r->old, i);
+        command_number(out, count > 1 && i < links_of(r->filter) ? 2 : 1);
+        redis_expect(out, redis_link((hibloom *)r->old, i), 0, RECORD_IDENTITY);
+        command_number(out, count_gone(r, i));
+    }
+}
+
+/* The handle, as it is from now on. */
+static void rename_links(struct replacement *r)
+{
+    for (uint32_t i = 0; i < links_of(r->filter); i++) {
+        hibloom *link = redis_link(r->filter, i);
+        redis_filter_of(link)->generation = (uint64_t)r->answer;
+        if (i > 0)
+            keys_link(link->name, r->name, i);
+    }
+    strcpy(r->filter->name, r->name);
 }
 
 static void take_replaced(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
     struct replacement *r = replacement_of(talk);
+    uint32_t i;
 
     if (!task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, 0))
         return;
     r->answer = reply->integers[0];
-    if (r->answer == NOT_WHOLE)
-        guard_note_other(talk, 0);
-    if (r->answer < 0)
-        return;
-    redis_filter_of(talk->task.filter)->generation = (uint64_t)r->answer;
-    strcpy(talk->task.filter->name, r->name);
+    if (r->answer >= 0) {
+        rename_links(r);
+    } else if (r->answer <= NOT_WHOLE) {
+        talk->task.filter = redis_link(r->filter, find_key(r->filter, (uint32_t)(NOT_WHOLE - r->answer), &i));
+        guard_note_other(talk, i);
+    }
 }
 
 static void judge_replaced(struct talk *talk, struct outbox *outbox)
 {
-    const struct replacement *r = replacement_of(talk);
+    struct replacement *r = replacement_of(talk);
     char key[KEYS_SIZE];
+    uint32_t i;
 
     if (r->answer == CHANGED) {
-        task_fail(&talk->task, HIBLOOM_EBUSY, "others make, remove or replace '%s' just now", r->name);
+        task_fail(&talk->task, HIBLOOM_EBUSY, "others make, remove, replace or grow '%s' just now", r->name);
     } else if (r->answer <= TAKEN) {
-        keys_at(key, r->name, count_of(talk->task.filter) > 1, (uint32_t)(TAKEN - r->answer));
+        const uint32_t link = find_key(r->filter, (uint32_t)(TAKEN - r->answer), &i);
+        key_at(key, r->name, link, count_of(r->filter, link) > 1, i);
+        r->taken = i == 0 ? link : 0;
         task_fail(&talk->task, HIBLOOM_EMISMATCH, "'%s' is no key of a filter '%s': it is not replaced", key, r->name);
     }
 }
@@ -106,23 +190,23 @@ static void judge_replaced(struct talk *talk, struct outbox *outbox)
 static void ask(struct talk *talk, struct outbox *outbox)
 {
     const struct replacement *r = replacement_of(talk);
-    hibloom *filter = talk->task.filter;
     struct commands *out = &outbox->commands;
-    const uint32_t count = count_of(filter);
+    const size_t links = links_of(r->filter), old = links_of(r->old);
+    size_t keys = 2 * (size_t)all_keys(r->filter) + 2 * (size_t)most_links(r);
     char key[KEYS_SIZE];
 
-    (void)redis_begin(filter, outbox, 0, 0, key);
-    script_start(out, SCRIPT_REPLACE, 2 * (size_t)count + 2 + count_gone(r), 8);
-    write_keys(r, out);
-    redis_expect(out, filter, 0, RECORD_IDENTITY);
-    command_number(out, count);
-    command_number(out, redis_trailer_at(filter, count - 1));
-    redis_command_ids(out, filter, count);
-    if (r->old != NULL)
-        redis_expect(out, r->old, 0, RECORD_IDENTITY);
-    else
-        command_literal(out, "$1\r\n0\r\n$0\r\n\r\n");
-    command_number(out, r->old == NULL ? 0 : count_of(r->old) == 1 ? 1 : 2);
+    for (uint32_t i = 0; i < old; i++)
+        keys += count_gone(r, i);
+    (void)redis_begin(r->filter, outbox, 0, 0, key);
+    script_start(out, SCRIPT_REPLACE, keys, 4 + 5 * links + 4 * old);
+    write_links_keys(r, r->filter->name, out);
+    write_links_keys(r, r->name, out);
+    write_places(r, out);
+    write_gone(r, out);
+    redis_expect(out, r->filter, 0, RECORD_IDENTITY);
+    command_number(out, links);
+    command_number(out, old);
+    write_links(r, out);
     outbox_end(outbox);
     talk->take = take_replaced;
     talk->step = judge_replaced;
@@ -130,46 +214,45 @@ static void ask(struct talk *talk, struct outbox *outbox)
 
 /* ---- May it be? ---------------------------------------------------------------------- */
 
-static bool is_in_slot(uint16_t slot, const char *name, uint32_t count)
+/* All keys that `of`, or the filter that has its form, has under a name. */
+static bool is_in_slot(uint16_t slot, const char *name, const hibloom *of)
 {
     char key[KEYS_SIZE];
 
-    for (uint32_t i = 0; i < count; i++)
-        if (keys_slot(key, keys_at(key, name, count > 1, i)) != slot)
-            return false;
+    for (uint32_t link = 0; link < links_of(of); link++)
+        for (uint32_t count = count_of(of, link), i = 0; i < count; i++)
+            if (keys_slot(key, key_at(key, name, link, count > 1, i).len) != slot)
+                return false;
     return true;
 }
 
 /* A script works on one server, and in a cluster on one slot. */
 static bool has_one_slot(const struct replacement *r)
 {
-    const hibloom *filter = r->talk.task.filter;
-    const uint32_t count = count_of(filter);
     char key[KEYS_SIZE];
-    const uint16_t slot = keys_slot(key, keys_at(key, filter->name, count > 1, 0));
+    const uint16_t slot = keys_slot(key, keys_name(key, r->filter, 0));
 
-    return !redis_filter_of(filter)->server->clustered ||
-           (is_in_slot(slot, filter->name, count) && is_in_slot(slot, r->name, count) &&
-            is_in_slot(slot, r->name, count_of(r->old)));
+    return !redis_filter_of(r->filter)->server->clustered ||
+           (is_in_slot(slot, r->filter->name, r->filter) && is_in_slot(slot, r->name, r->filter) &&
+            is_in_slot(slot, r->name, r->old));
 }
 
 static void check(struct talk *talk, struct outbox *outbox)
 {
     const struct replacement *r = replacement_of(talk);
-    const hibloom *filter = talk->task.filter;
 
     if (!has_one_slot(r))
         task_fail(&talk->task, HIBLOOM_ENOTSUP,
                   "'%s' and '%s' do not lie in one slot of the cluster with all their keys, so that no single step "
                   "can replace them: give both names the same {tag}",
-                  filter->name, r->name);
+                  r->filter->name, r->name);
     else
         ask(talk, outbox);
 }
 
 void replace_begin(struct replacement *r, hibloom *filter, const char *name, const hibloom *old)
 {
-    *r = (struct replacement){.name = name, .old = old};
+    *r = (struct replacement){.filter = filter, .name = name, .old = old};
     talk_begin(&r->talk, filter, check);
     r->talk.task.adds = true; /* min_replicas: what replaces must not be forgotten alone */
 }

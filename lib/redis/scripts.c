@@ -3,30 +3,12 @@
  * Each script gets along with what a server allows it to write: a refused first
  * write has changed nothing, and after the first one Redis refuses none for want
  * of memory. The columns of the trailer are counted from 1 here, and are those
- * of record.h.
- *
- * ARGV[1] and [2] of those that say COMMON: the offset of the trailer, -92 for the
- * end of the string; and what it must hold from its generation on, "GENERATION ID"
- * or a generation alone, or "" for a bare bitmap, which ends in no trailer. */
+ * of record.h. What those take that say COMMON: script_common.h. */
 #include "redis/scripts.h"
+#include "redis/script_common.h"
 
 /* Lines of Lua stand below each other. */
 /* clang-format off */
-
-/* A trailer with digits where they have to be. */
-#define PATTERN "'^ %d+ %d+ %d+/%d+ %x+ [cgrx] %d+ %x+ %d+ hibloom1$'"
-
-#define COMMON \
-    "local key, call, at = KEYS[1], redis.call, tonumber(ARGV[1])\n" \
-    "local function trailer_at(key, at)\n" \
-    "  local t = call('GETRANGE', key, at, at + 91)\n" \
-    "  if #t == 92 and t:sub(-8) == 'hibloom1' then return t end\n" \
-    "end\n" \
-    "local function is(trailer, identity)\n" \
-    "  if identity == '' then return not trailer end\n" \
-    "  return trailer and trailer:sub(40, 39 + #identity) == identity\n" \
-    "end\n" \
-    "local size, trailer = call('STRLEN', key), trailer_at(key, at)\n"
 
 /* ARGV after -92 and the generation, '' for a root: bytes of bits, what follows
  * them up to the generation, what follows that, milliseconds to live or -1.
@@ -408,67 +390,6 @@ static const char sum[] = COUNTERS
     "call('SETRANGE', key, from, table.concat(out))\n"
     "return 1\n";
 
-/* KEYS: those of the filter, as many that they become, both places of the new name (the
- * first one twice where the other may not be named), and those of the filter there that
- * nothing takes the place of. ARGV then: how many keys; the offset of the trailer in all but
- * the root; their ids; offset and identity of the root that is there, and its place, 1 or
- * 2; 0: none is. Gives the generation that it has from now on, which is above all that was there;
- * -1 if the filter is not whole, -2 if another root is there than was said, -3 and less if
- * key number 0 and more of the new name is not ours. What may be refused, RENAME (here of
- * a key to itself), SETRANGE (of a byte that is so already), UNLINK and a write on a full server, comes
- * before anything is gone, the new filter's time to live among it. In its
- * last millisecond a key has 0 left, with which PEXPIRE would remove the new one at once. */
-static const char replace[] = COMMON
-    "if redis.replicate_commands then redis.replicate_commands() end\n"
-    "local keys, others, ids, place = tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[8])\n"
-    "local now = call('TIME')\n"
-    "local generation = math.max(now[1] * 1000000 + now[2], tonumber(ARGV[2]:sub(1, 16)))\n"
-    "local done = trailer_at(KEYS[keys + 1], at)\n"
-    "if done and done:sub(57, 72) == ids:sub(1, 16) then return tonumber(done:sub(40, 55)) end\n"
-    "for p = 1, KEYS[2 * keys + 1] == KEYS[2 * keys + 2] and 1 or 2 do\n"
-    "  local name = KEYS[2 * keys + p]\n"
-    "  if p == place then\n"
-    "    local there = trailer_at(name, tonumber(ARGV[6]))\n"
-    "    if not is(there, ARGV[7]) or there:sub(38, 38) ~= 'r' then return -2 end\n"
-    "    generation = math.max(generation, tonumber(there:sub(40, 55)) + 1)\n"
-    "  else\n"
-    "    local there = trailer_at(name, -92)\n"
-    "    if there and there:sub(17, 21) == '00000' and (p == 1) == (there:sub(23, 27) == '00001') then return -2 end\n"
-    "    if name == KEYS[keys + 1] and (there or call('BITCOUNT', name) > 0) then return -3 end\n"
-    "  end\n"
-    "end\n"
-    "for i = 1, keys do\n"
-    "  local t = trailer_at(KEYS[i], i == 1 and at or others)\n"
-    "  if not is(t, ARGV[2]:sub(1, 17) .. ids:sub(16 * i - 15, 16 * i)) or t:sub(38, 38) ~= 'r' then return -1 end\n"
-    "  local there = i > 1 and trailer_at(KEYS[keys + i], -92)\n"
-    "  if there then\n"
-    "    if tonumber(there:sub(17, 21)) ~= i - 1 then return -2 - i end\n"
-    "    generation = math.max(generation, (tonumber(there:sub(40, 55)) or 0) + 1)\n"
-    "  elseif i > 1 and call('BITCOUNT', KEYS[keys + i]) > 0 then\n"
-    "    return -2 - i\n"
-    "  end\n"
-    "end\n"
-    "if redis.acl_check_cmd and not redis.acl_check_cmd('UNLINK', key) then\n"
-    "  return redis.error_reply(\"NOPERM this user has no permissions to run the 'unlink' command\")\n"
-    "end\n"
-    "local ttl = place > 0 and call('PTTL', KEYS[2 * keys + place]) or -1\n"
-    "generation = math.min(generation, 2 ^ 53 - 1)\n" /* 16 digits, whatever a key said */
-    "call('RENAME', key, key)\n"
-    "call('SETRANGE', key, at + 91, '1')\n" /* as it is: the last byte of the magic */
-    "for i = 1, keys do\n"
-    "  if ttl < 0 then call('PERSIST', KEYS[i]) else call('PEXPIRE', KEYS[i], math.max(ttl, 1) + (i > 1 and 1000 or 0)) end\n"
-    "  call('SETRANGE', KEYS[i], (i == 1 and at or others) + 39, string.format('%016.0f', generation))\n"
-    "end\n"
-    "for i = 2 * keys + 3, #KEYS do\n"
-    "  local there = trailer_at(KEYS[i], -92)\n"
-    "  if there and there:sub(40, 55) == ARGV[7]:sub(1, 16) then call('UNLINK', KEYS[i]) end\n"
-    "end\n"
-    "for i = 1, keys do\n"
-    "  call('UNLINK', KEYS[keys + i])\n"
-    "  call('RENAME', KEYS[i], KEYS[keys + i])\n"
-    "end\n"
-    "return generation\n";
-
 /* clang-format on */
 static const char *const texts[] = {
     [SCRIPT_MAKE] = make,
@@ -483,7 +404,7 @@ static const char *const texts[] = {
     [SCRIPT_COUNT_UP] = count_up,
     [SCRIPT_COUNT_DOWN] = count_down,
     [SCRIPT_SUM] = sum,
-    [SCRIPT_REPLACE] = replace,
+    [SCRIPT_REPLACE] = script_replace,
     [SCRIPT_SET_COUNTED] = set_counted,
 };
 

@@ -8,6 +8,8 @@
 #include "redis/scandump.h"
 #include "redis/transfer.h"
 
+#include <string.h>
+
 static hibloom_status run(hibloom *filter, struct task *task)
 {
     struct redis_store *store = (struct redis_store *)filter->store;
@@ -165,16 +167,6 @@ hibloom_status store_near_cache(hibloom *filter, uint32_t max_age_ms)
     return own->near != NULL ? HIBLOOM_OK : error_set(&filter->store->error, HIBLOOM_ENOMEM, "out of memory");
 }
 
-/* ---- In place of another -------------------------------------------------------------------- */
-
-static hibloom_status redis_replace(hibloom *filter, const char *name, const hibloom *old)
-{
-    struct replacement replacement;
-
-    replace_begin(&replacement, filter, name, old);
-    return run(filter, &replacement.talk.task);
-}
-
 /* ---- Pieces ------------------------------------------------------------------------------ */
 
 static hibloom_status redis_reach(hibloom *filter, uint32_t at_least, uint32_t *links)
@@ -188,6 +180,84 @@ static hibloom_status redis_reach(hibloom *filter, uint32_t at_least, uint32_t *
         links_end(&reach);
     }
     *links = redis_links(filter);
+    return status;
+}
+
+/* ---- In place of another -------------------------------------------------------------------- */
+
+/* Removes link number `number` of the name, if its root has that id; gives the id that it has, or else 0. */
+static uint64_t remove_link(hibloom *filter, const char *name, uint32_t number, uint64_t dead)
+{
+    hibloom link = {.store = filter->store};
+    struct life life;
+
+    keys_link(link.name, name, number);
+    life_begin(&life, LIFE_DELETE, &link, NULL);
+    life.link = (struct life_link){.number = number, .dead = dead};
+    (void)run(filter, &life.talk.task);
+    const uint64_t id = life.foreign;
+    life_end(&life);
+    explicit_bzero(&link, sizeof link); /* the seed */
+    return id;
+}
+
+/* Is there no growing filter of the name? */
+static bool grows_no_more(hibloom *filter, const char *name)
+{
+    hibloom now = {.store = filter->store};
+
+    strcpy(now.name, name);
+    const hibloom_status status = redis_open(&now, NULL);
+    const bool no_more = status == HIBLOOM_ENOTFOUND || (status == HIBLOOM_OK && now.spec.growth == 0);
+    redis_filter_free(&now);
+    explicit_bzero(&now, sizeof now);
+    return no_more;
+}
+
+/* In the place of a further link is one that a grower of `old` is making, or that a filter has left over
+ * which is gone. The one is gone on with, so that it is a link of `old`; the other is removed. False: it is neither. */
+static bool clear_way(hibloom *filter, const char *name, hibloom *old, uint32_t number)
+{
+    uint32_t links;
+
+    if (old != NULL && old->spec.growth != 0)
+        return redis_reach(old, number + 1, &links) == HIBLOOM_OK;
+    const uint64_t id = remove_link(filter, name, number, 0);
+    if (id == 0 || !grows_no_more(filter, name))
+        return false;
+    (void)remove_link(filter, name, number, id);
+    return true;
+}
+
+/* A grower may have made a further link that nobody tells of. It is no matter if it stays. */
+static void remove_left_over(hibloom *old)
+{
+    struct unchain unchain;
+    struct task any = {.filter = old};
+
+    unchain_begin(&unchain, old, redis_filter_of(old)->keys[0].id);
+    (void)run(old, &unchain.group.task);
+    unchain_end(&unchain, &any);
+}
+
+static hibloom_status redis_replace(hibloom *filter, const char *name, hibloom *old)
+{
+    struct replacement replacement;
+    uint32_t links;
+    hibloom_status status = redis_reach(filter, 1, &links);
+
+    if (status != HIBLOOM_OK)
+        return status;
+    replace_begin(&replacement, filter, name, old);
+    status = run(filter, &replacement.talk.task);
+    if (replacement.taken > 0) {
+        const struct error error = filter->store->error;
+        if (clear_way(filter, name, old, replacement.taken))
+            return HIBLOOM_EBUSY;
+        filter->store->error = error;
+    }
+    if (status == HIBLOOM_OK && old != NULL && old->spec.growth != 0)
+        remove_left_over(old);
     return status;
 }
 
