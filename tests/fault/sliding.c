@@ -364,7 +364,7 @@ static void a_clear_beside_adders_forgets_nothing_that_follows_it(void **state)
 {
     start_server(NULL);
     hibloom *filter = test_open(store, NAME, "capacity=20000 error=1e-9 window=1000 slices=2 segments=2");
-    const uint64_t old = 1;
+    const uint64_t old = UINT64_MAX; /* nobody else adds it */
     bool found;
 
     stepped_run(server_clock, 500);
