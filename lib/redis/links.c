@@ -123,33 +123,58 @@ static void follow(struct links *l)
 
 /* ---- Counted, emptied, given a time to live ---------------------------------------------- */
 
+/* While keys expire the first link goes first, so its time is set last: then it is an error of one kind to all. And it
+ * is set once all others have theirs, which the newest one knows: it says that it is, behind its own new time, and whoever
+ * makes a further one from then on gives it that. Of a filter of one link that is the first one itself: it is set if it
+ * says so. So a call that is cut leaves no link that nobody can find, for ever. */
+static void first_has_ttl(struct links *l)
+{
+    upkeep_end(&l->upkeep);
+    l->counting = false;
+    task_end_as(&l->task, &l->upkeep.talk.task);
+    if (l->task.status == HIBLOOM_OK && redis_filter_of(redis_newest(l->task.filter))->grown)
+        follow(l); /* it was not, and is set once more */
+    else
+        l->done = true;
+}
+
+static bool sets_ttl(const struct links *l)
+{
+    return l->goal == LINKS_EXPIRE && l->ms != 0;
+}
+
+static void expire_first(struct links *l)
+{
+    upkeep_begin_expire(&l->upkeep, l->task.filter, l->ms);
+    l->upkeep.only_newest = spec_has_links(&l->task.filter->spec) && redis_links(l->task.filter) == 1;
+    l->ended = first_has_ttl;
+    l->counting = true;
+}
+
 static void newest_proven(struct links *l)
 {
     const bool grown = redis_filter_of(redis_newest(l->task.filter))->grown;
 
     task_end_as(&l->task, &l->talk.task);
+    if (l->task.status == HIBLOOM_OK && !grown && sets_ttl(l)) {
+        expire_first(l);
+        return;
+    }
     l->done = l->task.status != HIBLOOM_OK || (!grown && l->goal != LINKS_REACH);
     if (!l->done)
         go_on(l);
 }
 
-/* While keys expire the first link goes first, so its time is set last: then it is an error of one kind to all. */
-static uint32_t number_of(const struct links *l, uint32_t at)
-{
-    return l->goal == LINKS_EXPIRE && l->ms != 0 && at < l->known ? (at + 1) % l->known : at;
-}
-
 static void upkeep_ended(struct links *l)
 {
-    const uint32_t number = number_of(l, l->at);
     const struct store_count count = l->upkeep.count;
 
     upkeep_end(&l->upkeep);
     l->counting = false;
     task_end_as(&l->task, &l->upkeep.talk.task);
     if (l->goal == LINKS_COUNT && l->task.status == HIBLOOM_OK) {
-        spec_note_count(&l->count, &redis_link(l->task.filter, number)->spec, &count);
-        if (number == 0)
+        spec_note_count(&l->count, &redis_link(l->task.filter, l->at)->spec, &count);
+        if (l->at == 0)
             l->count.ttl_ms = count.ttl_ms;
     }
     l->at++;
@@ -161,8 +186,7 @@ static void upkeep_ended(struct links *l)
 
 static void begin_upkeep(struct links *l)
 {
-    const uint32_t number = number_of(l, l->at);
-    hibloom *link = redis_link(l->task.filter, number);
+    hibloom *link = redis_link(l->task.filter, l->at);
 
     l->ended = upkeep_ended;
     l->counting = true;
@@ -171,7 +195,7 @@ static void begin_upkeep(struct links *l)
     else if (l->goal == LINKS_CLEAR)
         upkeep_begin_clear(&l->upkeep, link);
     else
-        upkeep_begin_expire(&l->upkeep, link, l->ms != 0 && number != 0 ? l->ms + LIFE_AFTER_ROOT_MS : l->ms);
+        upkeep_begin_expire(&l->upkeep, link, sets_ttl(l) ? l->ms + LIFE_AFTER_ROOT_MS : 0);
 }
 
 static void grow(struct links *);
@@ -196,6 +220,8 @@ static void go_on(struct links *l)
         grow(l); /* nobody has added to it yet */
     else if (l->goal == LINKS_REACH && redis_links(l->task.filter) < l->at_least)
         grow(l);
+    else if (sets_ttl(l) && redis_links(l->task.filter) == 1)
+        expire_first(l);
     else if (walks && l->goal != LINKS_COUNT && spec_has_links(&l->task.filter->spec))
         prove(l, newest, newest_proven);
     else
@@ -468,7 +494,7 @@ void links_begin(struct links *l, enum links_goal goal, hibloom *filter, const h
     else if (goal == LINKS_REACH)
         prove(l, redis_newest(filter), newest_proven);
     else {
-        l->known = redis_links(filter);
+        l->at = sets_ttl(l) ? 1 : 0;
         go_on(l);
     }
 }

@@ -59,7 +59,7 @@ struct links {
     int64_t ttl_ms;                    /* of the newest link */
     unsigned attempts;                 /* to grow */
     struct task failed;                /* to grow; its words */
-    uint32_t at, known;                /* links that are done with; and that were known at the beginning */
+    uint32_t at;                       /* links that are done with; where a time to live is set but for the first one */
     uint32_t at_least;                 /* to reach */
     uint64_t dead;                     /* to grow: a link of another filter, which is left over; 0: none is known */
     uint64_t chain;                    /* whose further links are removed */

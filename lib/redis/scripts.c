@@ -91,11 +91,13 @@ static const char clear[] = COMMON
     "return size\n";
 
 /* ARGV then: milliseconds or -1 for never; an offset and the bytes that must be
- * there. Gives 1 if it was that, else 0. */
+ * there; a state, or '' for any. Gives 1 if it was that, else 0; 2 where only the state is
+ * another. */
 static const char expire[] = COMMON
     "local from = tonumber(ARGV[4])\n"
     "if size == 0 or not is(trailer, ARGV[2]) or\n"
     "   (#ARGV[5] > 0 and call('GETRANGE', key, from, from + #ARGV[5] - 1) ~= ARGV[5]) then return 0 end\n"
+    "if ARGV[6] ~= '' and trailer:sub(38, 38) ~= ARGV[6] then return 2 end\n"
     "for _, k in ipairs(KEYS) do\n"
     "  if ARGV[3] == '-1' then call('PERSIST', k) else call('PEXPIRE', k, ARGV[3]) end\n"
     "end\n"

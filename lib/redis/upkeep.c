@@ -64,16 +64,18 @@ static void ask(struct upkeep *upkeep, struct outbox *outbox, enum script script
     const struct argument key = redis_begin(filter, outbox, i, i, name);
     const size_t len = script == SCRIPT_EXPIRE || keys_have_counter(&filter->spec) ? keys_beside(beside, filter) : 0;
 
-    script_start(out, script, len > 0 ? 2 : 1, script == SCRIPT_EXPIRE ? 5 : 4);
+    script_start(out, script, len > 0 ? 2 : 1, script == SCRIPT_EXPIRE ? 6 : 4);
     command_argument(out, key);
     if (len > 0)
         command_argument(out, (struct argument){beside, len});
     redis_expect(out, filter, i, RECORD_IDENTITY);
     command_text(out, argument);
-    if (script == SCRIPT_EXPIRE)
+    if (script == SCRIPT_EXPIRE) {
         command_list(out, filter, i);
-    else
+        command_text(out, upkeep->only_newest && i == 0 ? "r" : "");
+    } else {
         command_number(out, redis_filter_of(filter)->keys[i].epoch);
+    }
     outbox_end(outbox);
 }
 
@@ -152,8 +154,12 @@ static void take_expired(struct talk *talk, uint32_t tag, uint32_t index, const 
 {
     uint64_t done;
 
-    if (task_expect_count(&talk->task, reply, tag, &done) && done == 0)
+    if (!task_expect_count(&talk->task, reply, tag, &done))
+        return;
+    if (done == 0)
         guard_note_other(talk, tag);
+    else if (done == 2)
+        redis_filter_of(talk->task.filter)->grown = true;
 }
 
 static void ask_expire(struct upkeep *upkeep, struct outbox *outbox, uint32_t i)

@@ -11,6 +11,7 @@ struct upkeep {
     struct redis_range range;
     bool left[REDIS_STEP_KEYS]; /* clear: keys of the range that are to be cleared yet */
     uint64_t ms;                /* expire: 0 = never */
+    bool only_newest;           /* expire: the root if it tells of no further link; else that is noted, and no more */
     uint32_t key;               /* count: where it is */
     uint64_t from;              /* count: the byte */
     struct store_count count;   /* counted so far */

@@ -67,6 +67,35 @@ RUNS = [
     (BREAKS, 'late.py --add 2 --replace 2 --no-search'),
     (BREAKS, 'late.py --add 1 --replace 1 --no-intact'),
     (KNOWN, 'late.py --add 2 --replace 2 --deep'),
+    # growing filters: adders and look-ups
+    (HOLDS, 'chain.py --old --add 3 --grow 1'),
+    (HOLDS, 'chain.py --old --add 3 --grow 2 --links 3 --whole'),
+    (HOLDS, 'chain.py --old --add 2 --grow 1 --look 1'),
+    (BREAKS, 'chain.py --old --add 1 --grow 1 --look 1 --no-further'),
+    (BREAKS, 'chain.py --old --add 2 --grow 1 --no-older'),
+    (BREAKS, 'chain.py --old --add 2 --grow 1 --no-behind'),
+    (BREAKS, 'chain.py --old --add 2 --grow 1 --no-decide'),
+    # where links are lost
+    (HOLDS, 'chain.py --old --add 1 --grow 2 --look 1 --evict 1'),
+    (HOLDS, 'chain.py --old --add 2 --grow 1 --look 1 --evict 1 --whole'),
+    (BREAKS, 'chain.py --old --add 1 --grow 2 --look 1 --evict 1 --no-verify'),
+    # removed, and made anew
+    (HOLDS, 'chain.py --old --grow 2 --drop 1 --make 1'),
+    (HOLDS, 'chain.py --old --add 1 --grow 1 --drop 1 --make 1'),
+    (HOLDS, 'chain.py --old --look 1 --grow 1 --drop 1 --make 1'),
+    (BREAKS, 'chain.py --old --grow 2 --drop 1 --make 1 --no-chain'),
+    (BREAKS, 'chain.py --old --grow 2 --drop 1 --make 1 --no-proof'),
+    (BREAKS, 'chain.py --old --grow 1 --drop 1 --make 1 --no-swap'),
+    (BREAKS, 'chain.py --old --grow 2 --drop 1 --whole --no-undo'),
+    (BREAKS, 'chain.py --old --grow 1 --drop 1 --no-mark'),
+    # given times to live
+    (HOLDS, 'chain.py --old --grow 1 --expire 1 --add 1'),
+    (HOLDS, 'chain.py --old --ttl 1 --grow 1 --expire 1 --drop 1'),
+    (HOLDS, 'chain.py --old --ttl 1 --grow 1 --persist 1'),
+    (BREAKS, 'chain.py --old --ttl 1 --grow 1 --no-ttl'),
+    (BREAKS, 'chain.py --old --ttl 1 --grow 1 --expire 1 --no-later'),
+    (BREAKS, 'chain.py --old --grow 1 --expire 1 --no-last'),
+    (KNOWN, 'chain.py --old --ttl 1 --grow 2 --expire 1'),
 ]
 
 

@@ -260,6 +260,43 @@ static void a_time_to_live_is_that_of_all_links(void **state)
     in_each_form(10, keep_it, the_first_goes_first);
 }
 
+/* The other way round: who sets it stops, or is killed, before any of its commands, while the filter grows. What has
+ * got a further link stays for ever only if the first one does. */
+static void grow_it(void *argument)
+{
+    struct meanwhile *m = argument;
+
+    m->done = true;
+    add_ok(m->filter, more, MORE);
+}
+
+static bool expire_while_it_grows(const char *text, unsigned at, bool cut)
+{
+    struct meanwhile m = {.text = text, .filter = open_anew(text)};
+    hibloom *other;
+
+    assert_ok(hibloom_open(&other, sleepy, NAME, NULL), sleepy);
+    second_store_hold(sleepy, at, grow_it, &m);
+    if (cut)
+        second_store_cut(sleepy, at + 1);
+    const hibloom_status status = hibloom_expire(other, 1000);
+    assert_status(status, cut && second_store_sent(sleepy) > at + 1 ? HIBLOOM_EIO : HIBLOOM_OK, sleepy);
+    if (m.done && (!cut || ttl_of("", text) > 0))
+        the_first_goes_first(&m, HIBLOOM_OK);
+    (void)second_store_lost(sleepy);
+    hibloom_close(other);
+    hibloom_close(m.filter);
+    test_command(redis, "FLUSHALL");
+    return m.done;
+}
+
+static void what_is_left_half_set_goes_with_the_first(void **state)
+{
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        for (unsigned at = 0; expire_while_it_grows(texts[i], at, false); at++)
+            assert_true(expire_while_it_grows(texts[i], at, true));
+}
+
 /* ---- Set-up ---------------------------------------------------------------------------------- */
 
 static int set_up(void **state)
@@ -294,6 +331,7 @@ int main(void)
         cmocka_unit_test_teardown(a_newer_filter_stays_whole_and_can_grow, served_leave_nothing),
         cmocka_unit_test_teardown(a_link_of_a_filter_that_is_gone_gives_way, served_leave_nothing),
         cmocka_unit_test_teardown(a_time_to_live_is_that_of_all_links, served_leave_nothing),
+        cmocka_unit_test_teardown(what_is_left_half_set_goes_with_the_first, served_leave_nothing),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

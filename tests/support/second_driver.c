@@ -4,6 +4,7 @@
 #include "redis/store.h"
 
 #include <hiredis/hiredis.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,7 +32,7 @@ struct second {
     struct reply reply;
     struct test_random random;
     unsigned lose_one_in, lost, sent;
-    unsigned hold_at;
+    unsigned hold_at, cut_at; /* cut_at: UINT_MAX where nothing is cut */
     void (*hold)(void *);
     void *hold_argument;
 };
@@ -91,7 +92,10 @@ static void deliver(struct second *s, struct task *task)
 static void enqueue(struct second *s, const struct exchange *exchange, const char *bytes, size_t len)
 {
     struct pipe *pipe = &s->pipes[exchange->slot & 1];
-    const enum fate fate = !chance(s, s->lose_one_in) ? CARRIED : chance(s, 2) ? NOT_SENT : ANSWER_LOST;
+    const enum fate fate = s->sent >= s->cut_at         ? NOT_SENT
+                           : !chance(s, s->lose_one_in) ? CARRIED
+                           : chance(s, 2)               ? NOT_SENT
+                                                        : ANSWER_LOST;
 
     assert_true(exchange->replies > 0);
     if (pipe->first + pipe->count == pipe->room) {
@@ -169,6 +173,7 @@ static hibloom_status run(struct redis_store *store, struct task *task)
     s->pipes[0].exchanges = s->pipes[1].exchanges = 0;
     carry(s, task);
     s->hold = NULL;
+    s->cut_at = UINT_MAX;
     if (task->status != HIBLOOM_OK)
         error_set(&store->base.error, task->status, "%s", task->error.words);
     return task->status;
@@ -199,6 +204,7 @@ hibloom_store *second_store(const char *socket, hibloom_commands commands)
         .close = close_connections,
     };
     s->random = test_random_new();
+    s->cut_at = UINT_MAX;
     for (int i = 0; i < 2; i++) {
         s->pipes[i].redis = redisConnectUnix(socket);
         assert_true(s->pipes[i].redis != NULL && s->pipes[i].redis->err == 0);
@@ -227,6 +233,11 @@ void second_store_hold(hibloom_store *store, unsigned at, void (*run_once)(void 
     s->hold_at = at;
     s->hold = run_once;
     s->hold_argument = argument;
+}
+
+void second_store_cut(hibloom_store *store, unsigned at)
+{
+    ((struct second *)store)->cut_at = at;
 }
 
 unsigned second_store_sent(const hibloom_store *store)

@@ -27,6 +27,9 @@ unsigned second_store_lost(hibloom_store *store);
  * their way. All before them is answered then. */
 void second_store_hold(hibloom_store *store, unsigned at, void (*run_once)(void *argument), void *argument);
 
+/* In the next call, what the task writes as the number `at` is lost before it is sent, and all behind that. */
+void second_store_cut(hibloom_store *store, unsigned at);
+
 /* How often the last call has sent, and what. */
 unsigned second_store_sent(const hibloom_store *store);
 uint64_t second_store_exchanges(const hibloom_store *store, int connection);
