@@ -883,14 +883,15 @@ HIBLOOM_CHECKED hibloom_status hibloom_spec_load(hibloom_spec *out, const char *
  * Nobody may add to it meanwhile: its count of items shows that, and the call is EBUSY. (That
  * it was removed and made again meanwhile, with as many items, is not seen.)
  * The filter appears under its name once it is whole; until then it is {name}.import-..., or with
- * a {tag} name.import-..., and an import that was killed leaves that for an hour. It goes by
- * pieces (BF.SCANDUMP) of 16 MB at most, of which one is here and one on its way: a call takes
- * up to 36 MB.
+ * a {tag} name.import-..., and an import that was killed leaves that for an hour (one that was killed
+ * in the moment in which it made that: for good). It goes by pieces (BF.SCANDUMP) of 16 MB at most,
+ * of which one is here and one on its way: a call takes up to 36 MB.
  * ENOTFOUND: there is no such key. EMISMATCH: it holds something else; or there is a filter `name`
  * already, or something else. ENOTSUP: `from` has no BF.SCANDUMP; or the filter has grown to
  * several links, or was made by an old version of the module with another hash. ECORRUPT: its
  * dump does not agree with itself. ERANGE: it is larger than a Redis string; or name is longer
- * than 480 bytes. After an error there is no filter `name` of this call. hibloom_store_error: of
+ * than 480 bytes. After an error there is no filter `name` of this call; but after EIO and ETIMEDOUT it
+ * may be there, whole, where the answer to the last step was lost. hibloom_store_error: of
  * `store`, also where `from` failed. Round trips: one for each 16 MB, twice; and some ten. */
 HIBLOOM_CHECKED hibloom_status hibloom_import(hibloom **out, hibloom_store *store, const char *name,
                                               hibloom_store *from, const char *key);

@@ -218,13 +218,18 @@ static hibloom_status give_name(hibloom *filter, const char *name)
                                 : error_set(&store->error, HIBLOOM_EBUSY, "others make or remove '%s' just now", name);
 }
 
-/* Words of what failed, and not of the clearing up. */
-static void drop(hibloom *filter)
+/* Words of what failed, and not of the clearing up. What could not be opened may have been made
+ * half, and would stay: nobody goes on with it. */
+static void drop(hibloom_store *store, hibloom *filter, const char *aside)
 {
-    const struct error error = filter->store->error;
+    const struct error error = store->error;
 
-    (void)(hibloom_drop(filter) == HIBLOOM_OK); /* if it cannot be, it expires */
-    filter->store->error = error;
+    if (filter != NULL)
+        (void)(hibloom_drop(filter) == HIBLOOM_OK); /* if it cannot be, it expires */
+    else
+        (void)(hibloom_delete(store, aside) == HIBLOOM_OK);
+    hibloom_close(filter);
+    store->error = error;
 }
 
 static hibloom_status take_over(hibloom **out, hibloom_store *store, const char *name, struct dump *dump)
@@ -237,19 +242,17 @@ static hibloom_status take_over(hibloom **out, hibloom_store *store, const char 
         status = name_aside(aside, name, &store->error);
     if (status == HIBLOOM_OK)
         status = read_header(dump);
-    if (status == HIBLOOM_OK)
-        status = hibloom_open(&filter, store, aside, &dump->filter.spec);
     if (status != HIBLOOM_OK)
         return status;
-    status = fill(dump, filter);
+    status = hibloom_open(&filter, store, aside, &dump->filter.spec);
+    if (status == HIBLOOM_OK)
+        status = fill(dump, filter);
     if (status == HIBLOOM_OK)
         status = give_name(filter, name);
-    if (status == HIBLOOM_OK) {
+    if (status == HIBLOOM_OK)
         *out = filter;
-        return HIBLOOM_OK;
-    }
-    drop(filter);
-    hibloom_close(filter);
+    else
+        drop(store, filter, aside);
     return status;
 }
 
