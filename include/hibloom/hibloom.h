@@ -149,7 +149,7 @@ typedef enum hibloom_codec {
     HIBLOOM_CODEC_KRYO5 = 2 /* UTF-8, too, hashed as Redisson's Kryo5Codec writes a String. redisson only */
 } hibloom_codec;
 
-/* Which Redis keys a name stands for. Other than the first: hibloom_attach only, classic layout. */
+/* Which Redis keys a name stands for. Other than the first: hibloom_attach only, classic layout, that library's hash. */
 typedef enum hibloom_keys {
     HIBLOOM_KEYS_OWN = 0,       /* NAME; of several NAME:0, NAME:1, ... */
     HIBLOOM_KEYS_PYREBLOOM = 1, /* NAME.0, NAME.1, ...: bit 2^32 - 1 of the bitmap is the first of NAME.1 */

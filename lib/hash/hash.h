@@ -41,6 +41,7 @@ struct hash {
     const struct index_rule *blocked; /* in the blocked layout; NULL: it has none */
     unsigned unit;                    /* its bits are a multiple of this; 0: of 1 */
     uint64_t most;                    /* and no more than this; 0: any number */
+    hibloom_keys keys;                /* of its library, beside those of our own */
 };
 
 /* A hash with all that a filter fixes of it, ready for any number of items. */

@@ -123,6 +123,8 @@ static hibloom_status check_foreign(const hibloom_spec *spec, const struct hash 
         return error_set(error, HIBLOOM_EINVAL, "keys: is none of enum hibloom_keys");
     if (spec->keys != HIBLOOM_KEYS_OWN && spec->layout != HIBLOOM_LAYOUT_CLASSIC)
         return error_set(error, HIBLOOM_EINVAL, "keys=: with layout=classic only");
+    if (spec->keys != HIBLOOM_KEYS_OWN && spec->keys != hash->keys)
+        return error_set(error, HIBLOOM_EINVAL, "keys=: in these no library has a filter of hash=%s", hash->name);
     if (hash->unit != 0 && spec->bits % hash->unit != 0)
         return error_set(error, HIBLOOM_EINVAL, "bits=%" PRIu64 ": is no multiple of %u, as hash=%s needs", spec->bits,
                          hash->unit, hash->name);

@@ -46,6 +46,43 @@ static void bare_joins_what_has_keys_of_its_own(void **state)
     assert_int_equal(ask("EXISTS", key), 0);
 }
 
+/* Each is refused before anything is sent, and the complaint names the word. */
+static void wrong_words_are_complained_of(void **state)
+{
+    static const char *const wrong[][2] = {
+        {"redison", "no such preset as 'redison'"},
+        {"pyrebloom capacity=10", "error= is missing"},
+        {"pyrebloom capacity=4294967296 error=0.1", "its capacity is below 2^32"},
+        {"pyrebloom capacity=1 error=0.999", "less than 1"},
+        {"pyrebloom capacity=10 error=0.1 layout=blocked", "layout=: pyrebloom does not take it"},
+        {"scrapy-redis bits=1000 hashes=6", "1 << BLOOMFILTER_BIT"},
+        {"scrapy-redis bits=1024 hashes=6 chars=utf8", "no such chars as 'utf8'"},
+        {"go-zero bits=4294967297", "4294967297 bits are more than the 4294967296"},
+        {"go-zero bits=1024 hashes=7", "hashes=: go-zero does not take it"},
+        {"rueidis capacity=10 error=0.8", "less than 1 or more than 128 hashes"},
+        {"redisson capacity=10", "capacity= and error=, or none of both"},
+        {"redisson codec=json", "no such codec as 'json'"},
+        {"keys=redisson", "no library has a filter of hash=xxh3"},
+        {"bloomfilter-rb bits=100 hashes=4 seeds=1,2", "seeds= is one number"},
+        {"bloomfilter-rb bits=100 hashes=4 seeds=4294967293", "the last of so many after it is below 2^32"},
+        {"orestes capacity=1000 error=0.01 index=md5", "no such index as 'md5'"},
+        {"orestes capacity=300000000 error=0.01", "more than the 2147483647"},
+        {"redisbloom capacity=10 error=0.01 expansion=2", "no such setting as 'expansion'"},
+    };
+    char name[TEST_NAME_SIZE];
+
+    (void)state;
+    test_name(name);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_run("", 2, "", wrong[i][1], "positions", wrong[i][0], "x");
+        if (i % 4 == 0)
+            assert_run("", 2, "", wrong[i][1], "add", "--bare", "-s", wrong[i][0], name, "x");
+        if (i % 4 == 1)
+            assert_run("", 2, "", wrong[i][1], "check", "--bare", "-s", wrong[i][0], name, "x");
+    }
+    assert_int_equal(count_keys(name), 0);
+}
+
 static void redisson_says_itself_how_large_it_is(void **state)
 {
     char name[TEST_NAME_SIZE];
@@ -69,6 +106,7 @@ int main(void)
         cmocka_unit_test(plan_shows_a_preset),
         cmocka_unit_test(positions_are_the_other_library_s),
         cmocka_unit_test(bare_joins_what_has_keys_of_its_own),
+        cmocka_unit_test(wrong_words_are_complained_of),
         cmocka_unit_test(redisson_says_itself_how_large_it_is),
     };
 

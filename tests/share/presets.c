@@ -15,7 +15,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
-enum { ITEMS = 30, SIZES = 300 };
+enum { ITEMS = 30, SIZES = 300, RANDOM_ITEMS = 40, RANDOM_LENGTH = 200 };
 
 static const char *const presets[] = {
     "pyrebloom capacity=1000 error=0.0001",
@@ -149,6 +149,75 @@ static void each_side_finds_what_the_other_one_adds(void **state)
     hibloom_store_free(store);
 }
 
+/* ---- Positions ---- */
+
+/* Any bytes; or text of characters of one to four bytes, or of ASCII near kryo5's 32. */
+static size_t draw_item(struct test_random *random, bool text, unsigned char item[4 * RANDOM_LENGTH])
+{
+    static const uint32_t most[] = {0x80, 0x800, 0xd800, 0x110000};
+    const bool ascii = test_random_below(random, 2) == 0;
+    size_t n = ascii ? 28 + test_random_below(random, 8) : test_random_below(random, RANDOM_LENGTH), len = 0;
+
+    if (test_random_below(random, 4) == 0)
+        n %= 4;
+    if (!text) {
+        test_random_bytes(random, item, n);
+        return n;
+    }
+    for (; n > 0; n--) {
+        const uint32_t c = (uint32_t)test_random_below(random, ascii ? 0x80 : most[test_random_below(random, 4)]);
+        const unsigned more = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+        if (c >= 0xd800 && c < 0xe000)
+            continue;
+        item[len++] = (unsigned char)(more == 0 ? c : (0xf00u >> (more + 1) & 0xff) | c >> 6 * more);
+        for (unsigned i = more; i-- > 0;)
+            item[len++] = (unsigned char)(0x80 | (c >> 6 * i & 0x3f));
+    }
+    return len;
+}
+
+static void check_positions(struct test_random *random, const char *preset)
+{
+    const hibloom_spec spec = test_spec(preset);
+    hibloom_position at[HIBLOOM_HASHES_MAX];
+    unsigned char item[4 * RANDOM_LENGTH];
+    char theirs[4096], ours[4096];
+
+    for (int i = 0; i < RANDOM_ITEMS; i++) {
+        const size_t n = draw_item(random, spec.codec != HIBLOOM_CODEC_BYTES, item);
+        size_t len = 0;
+        assert_ok(hibloom_positions(&spec, item, n, at), NULL);
+        for (uint32_t k = 0; k < spec.hashes; k++)
+            len += (size_t)snprintf(ours + len, sizeof ours - len, k > 0 ? " %" PRIu64 : "%" PRIu64, at[k].bit);
+        fputs(n > 0 ? "at " : "at -", peer.in);
+        for (size_t byte = 0; byte < n; byte++)
+            fprintf(peer.in, "%02x", item[byte]);
+        fprintf(peer.in, " %s\n", preset);
+        fflush(peer.in);
+        assert_non_null(fgets(theirs, sizeof theirs, peer.out));
+        theirs[strcspn(theirs, "\n")] = '\0';
+        if (strcmp(ours, theirs) != 0)
+            fail_msg("%s, item %d of %zu bytes: ours %s, theirs %s", preset, i, n, ours, theirs);
+    }
+}
+
+static void both_sides_compute_the_same_positions_of_any_bytes(void **state)
+{
+    static const char *const more[] = {"redisson capacity=1000 error=0.0001 codec=bytes",
+                                       "pyrebloom capacity=400000000 error=0.01",
+                                       "go-zero bits=4294967296",
+                                       "scrapy-redis bits=4294967296 hashes=9",
+                                       "rueidis capacity=7 error=0.5",
+                                       "orestes capacity=70000000 error=0.000001 index=murmur3"};
+    struct test_random random = test_random_new();
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(presets); i++)
+        check_positions(&random, presets[i]);
+    for (size_t i = 0; i < COUNT(more); i++)
+        check_positions(&random, more[i]);
+}
+
 /* ---- Sizes ---- */
 
 static void both_sides_compute_the_same_sizes(void **state)
@@ -183,6 +252,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_side_finds_what_the_other_one_adds),
+        cmocka_unit_test(both_sides_compute_the_same_positions_of_any_bytes),
         cmocka_unit_test(both_sides_compute_the_same_sizes),
     };
 

@@ -7,6 +7,7 @@ A line is what to do, a key's name, and a preset's words:
   add NAME ITEM library NAME=VALUE...     prints 1 if the item is new, else 0
   has NAME ITEM library NAME=VALUE...     prints 1 if it is in, else 0
   size library NAME=VALUE...              prints m and k
+  at HEX library NAME=VALUE...            prints the offsets of the item of these bytes; - is the empty one
 What a library has beside its bits is made, kept and compared as it does it."""
 
 import hashlib
@@ -316,10 +317,13 @@ def main(uri):
     client = redis.Redis.from_url(uri)
     for line in sys.stdin.buffer:
         what, *rest = line.decode().split()
-        name, item = (rest.pop(0), rest.pop(0)) if what != "size" else ("", "")
+        name, item = (rest.pop(0), rest.pop(0)) if what in ("add", "has") else ("", "")
+        hexadecimal = rest.pop(0).strip("-") if what == "at" else ""
         library = LIBRARIES[rest[0]](dict(word.split("=") for word in rest[1:]))
         if what == "size":
             print(library.m, library.k)
+        elif what == "at":
+            print(*library.positions(bytes.fromhex(hexadecimal)))
         else:
             print(int({"add": library.add, "has": library.has}[what](client, name, item.encode())))
 

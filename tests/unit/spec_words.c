@@ -100,6 +100,8 @@ static const struct {
     {"bits=64 hashes=2 codec=utf8", "no such codec as 'utf8'; there are bytes, string, kryo5"},
     {"bits=64 hashes=2 keys=mine", "no such keys as 'mine'; there are own, pyrebloom, rueidis, redisson, orestes"},
     {"bits=64 hashes=2 keys=orestes layout=partitioned", "keys=: with layout=classic only"},
+    {"keys=redisson", "keys=: in these no library has a filter of hash=xxh3"},
+    {"bits=64 hashes=2 hash=orestes keys=rueidis", "keys=: in these no library has a filter of hash=orestes"},
     {"bits=65 hashes=2 hash=redisbloom", "bits=65: is no multiple of 8, as hash=redisbloom needs"},
     {"bits=2147483648 hashes=2 hash=orestes-murmur3",
      "bits=2147483648: must be 1 to 2147483647 with hash=orestes-murmur3"},
