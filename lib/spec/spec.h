@@ -1,7 +1,7 @@
 /* spec.h: what the rest of the library asks of a spec, beyond hibloom.h.
  *
  *   sizing.c     n and p -> bits and hashes, and the error rate back
- *   spec_text.c  text -> spec -> text
+ *   spec_text.c  text -> spec; spec_format.c  spec -> text
  *   preset.c     the specs of other programs
  *   spec.c       is this one valid, are these two the same filter */
 #ifndef HIBLOOM_SPEC_H

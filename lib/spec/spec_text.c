@@ -1,9 +1,8 @@
-/* spec_text.c: a spec as one line of text, and back.
+/* spec_text.c: a spec from its text.
  *
- * The text is what processes compare, so there is one canonical form of it,
- * made by one function. Reading is more lenient (any order, presets, sizes left
- * to be computed) but never guesses: a word it does not know is an error, and
- * so is one that comes twice. Texts come from Redis too, so lengths are
+ * Reading is more lenient than the form that is written, spec_format.c (any order,
+ * presets, sizes left to be computed), but never guesses: a word it does not know is
+ * an error, and so is one that comes twice. Texts come from Redis too, so lengths are
  * checked throughout.
  *
  * A text that is refused is refused in words. A seed may be secret: the words
@@ -15,7 +14,6 @@
 #include "spec/spec.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -82,17 +80,17 @@ static const char *hash_name(size_t i)
     return hash != NULL ? hash->name : NULL;
 }
 
-static const char *layout_name(size_t i)
+const char *layout_name(size_t i)
 {
     return i < sizeof layouts / sizeof *layouts ? layouts[i] : NULL;
 }
 
-static const char *codec_name(size_t i)
+const char *codec_name(size_t i)
 {
     return i < sizeof codecs / sizeof *codecs ? codecs[i] : NULL;
 }
 
-static const char *key_form_name(size_t i)
+const char *key_form_name(size_t i)
 {
     return i < sizeof keys / sizeof *keys ? keys[i] : NULL;
 }
@@ -447,75 +445,4 @@ const char *hibloom_spec_error(const char *text, char *buf, size_t size)
     snprintf(buf, size, "%s", read_spec(&spec, text, &error) == HIBLOOM_OK ? "" : error.words);
     explicit_bzero(&spec, sizeof spec);
     return buf;
-}
-
-/* ---- spec -> text ---- */
-
-/* HIBLOOM_SPEC_TEXT_SIZE holds every spec text. */
-struct line {
-    char text[HIBLOOM_SPEC_TEXT_SIZE];
-    size_t len;
-};
-
-__attribute__((format(printf, 2, 3))) static void append(struct line *line, const char *format, ...)
-{
-    va_list arguments;
-
-    va_start(arguments, format);
-    line->len += (size_t)vsnprintf(line->text + line->len, sizeof line->text - line->len, format, arguments);
-    va_end(arguments);
-}
-
-static void append_seeds(struct line *line, const hibloom_spec *spec, const struct hash *hash)
-{
-    if (hash->seeding == SEEDING_PER_HASH) {
-        for (uint32_t i = 0; i < spec->hashes; i++)
-            append(line, "%s%" PRIu64, i == 0 ? " seeds=" : ",", spec->seeds[i]);
-    } else if (hash->seeding == SEEDING_KEY && spec->seeded) {
-        append(line, " seed=");
-        /* xxh3: a number; siphash: bytes in order. One by one, as printf leaves on the stack what it is given. */
-        for (unsigned i = 0; i < hash->key_bytes; i++)
-            append(line, "%02x", (unsigned)(spec->seeds[i / 8] >> 8 * (hash->key_bytes == 8 ? 7 - i : i % 8) & 0xff));
-    }
-}
-
-hibloom_status hibloom_spec_format(const hibloom_spec *spec, char *buf, size_t size)
-{
-    struct line line = {.len = 0};
-    char rate[NUMBER_DOUBLE_SIZE];
-    struct error error;
-    hibloom_status status = spec_check_words(spec, &error);
-
-    if (status != HIBLOOM_OK)
-        return HIBLOOM_EINVAL;
-    const struct hash *hash = hash_by_id(spec->hash);
-    append(&line, "hash=%s layout=%s", hash->name, layouts[spec->layout]);
-    if (!spec_is_unsized(spec))
-        append(&line, " bits=%" PRIu64 " hashes=%" PRIu32, spec->bits, spec->hashes);
-    if (spec_segments(spec) > 1 || spec_default_segments(spec) > 1)
-        append(&line, " segments=%" PRIu32, spec_segments(spec));
-    if (spec->counters != 0)
-        append(&line, " counters=%" PRIu32, spec->counters);
-    append_seeds(&line, spec, hash);
-    if (spec->empty_excluded)
-        append(&line, " empty=excluded");
-    if (spec->codec != HIBLOOM_CODEC_BYTES)
-        append(&line, " codec=%s", codecs[spec->codec]);
-    if (spec->keys != HIBLOOM_KEYS_OWN)
-        append(&line, " keys=%s", keys[spec->keys]);
-    if (spec->capacity != 0)
-        append(&line, " capacity=%" PRIu64, spec->capacity);
-    if (spec->error_rate > 0.0) {
-        status = number_format_double(rate, spec->error_rate);
-        append(&line, " error=%s", status == HIBLOOM_OK ? rate : "");
-    }
-    if (spec->growth != 0)
-        append(&line, " growth=%" PRIu32, spec->growth);
-    if (spec->window != 0)
-        append(&line, " window=%" PRIu32 " slices=%" PRIu32, spec->window, spec->slices);
-    if (spec->link != 0)
-        append(&line, " link=%" PRIu32 " chain=%016" PRIx64, spec->link, spec->chain);
-    snprintf(buf, size, "%s", line.text);
-    explicit_bzero(line.text, sizeof line.text);
-    return status != HIBLOOM_OK ? status : line.len < size ? HIBLOOM_OK : HIBLOOM_ERANGE;
 }

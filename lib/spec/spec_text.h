@@ -1,5 +1,6 @@
 /* spec_text.h: what the words of a spec text said, between reading them
- * (spec_text.c) and making a spec of them (there, or in preset.c). */
+ * (spec_text.c) and making a spec of them (there, or in preset.c); and how values
+ * are called, where they are read and where they are written (spec_format.c). */
 #ifndef HIBLOOM_SPEC_TEXT_H
 #define HIBLOOM_SPEC_TEXT_H
 
@@ -50,6 +51,11 @@ struct settings {
 
 /* Fills *out from settings->preset and the settings beside it. */
 hibloom_status preset_spec(hibloom_spec *out, struct settings *settings);
+
+/* The name of a value, by its number in the enum; NULL: there is none. */
+const char *layout_name(size_t i);
+const char *codec_name(size_t i);
+const char *key_form_name(size_t i);
 
 /* The name of the first setting in `given`, which is not 0. */
 const char *setting_name(unsigned given);
