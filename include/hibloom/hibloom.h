@@ -365,7 +365,7 @@ typedef struct hibloom_connect_options {
     uint32_t command_timeout_ms; /* from sending a pipeline to its last answer; default 5000. A server that keeps
                                     sending pieces of an answer is given up after twice that at most */
     hibloom_commands commands;
-    uint32_t size; /* sizeof(hibloom_connect_options), as the initializer sets it; 0 = nothing follows this field */
+    uint32_t size; /* sizeof(hibloom_connect_options), as the initializer sets it */
 
     /* After a dead connection, a time-out or a status that is retryable a call goes
      * on for so long, counted from then, with growing pauses; see "Retries" below. No try
