@@ -14,7 +14,8 @@
  * ours; -10^9 and less if key number 0 and more of the filter is lost.
  *
  * What may be refused, RENAME (here of a key to itself), UNLINK and SETRANGE (here of a byte to itself), comes before
- * anything is changed. In its last millisecond a key has 0 left, with which PEXPIRE would remove the new one at once. */
+ * anything is changed. The time that what is there has to live is given last: where it is nearly over PEXPIRE removes a
+ * key at once, and what is written to it behind that would be a string that is no filter and never goes. */
 #include "redis/script_common.h"
 
 /* clang-format off */
@@ -76,10 +77,10 @@ const char script_replace[] = COMMON
     "generation = math.min(generation, 2 ^ 53 - 1)\n" /* 16 digits, whatever a key said */
     "call('RENAME', key, key)\n"
     "call('SETRANGE', key, at + 91, '1')\n" /* as it is: the last byte of the magic */
-    "for l, link in ipairs(links) do\n"
+    "for _, link in ipairs(links) do\n"
     "  for i = 1, link.keys do\n"
-    "    local name, later = KEYS[link.from + i], (l > 1 and 1000 or 0) + (i > 1 and 1000 or 0)\n"
-    "    if ttl < 0 then call('PERSIST', name) else call('PEXPIRE', name, math.max(ttl, 1) + later) end\n"
+    "    local name = KEYS[link.from + i]\n"
+    "    if ttl < 0 then call('PERSIST', name) else call('PEXPIRE', name, 2 ^ 40) end\n"
     "    call('SETRANGE', name, (i == 1 and link.at or link.others) + 39, string.format('%016.0f', generation))\n"
     "  end\n"
     "end\n"
@@ -91,9 +92,13 @@ const char script_replace[] = COMMON
     "  end\n"
     "  gone = gone + link.gone\n"
     "end\n"
-    "for k = 1, total do\n"
-    "  call('UNLINK', KEYS[total + k])\n"
-    "  call('RENAME', KEYS[k], KEYS[total + k])\n"
+    "for l, link in ipairs(links) do\n"
+    "  for i = 1, link.keys do\n"
+    "    local from, to, later = KEYS[link.from + i], KEYS[total + link.from + i], (l > 1 and 1000 or 0) + (i > 1 and 1000 or 0)\n"
+    "    call('UNLINK', to)\n"
+    "    call('RENAME', from, to)\n"
+    "    if ttl >= 0 then call('PEXPIRE', to, math.max(ttl, 1) + later) end\n"
+    "  end\n"
     "end\n"
     "return generation\n";
 /* clang-format on */

@@ -1,0 +1,78 @@
+/* hibloom_replace where the filter that has the name expires while its place is taken: it is replaced by a whole filter,
+ * or by none. The servers' clock runs so fast (tests/support/stepped.h) that it goes on by seconds within a command. */
+#include "support/stepped.h"
+#include "support/test.h"
+
+#include <hiredis/hiredis.h>
+#include <string.h>
+
+enum { SPEED = 1000000, MOST_US = 1000 }; /* what "seen" has to live, of this machine's time */
+
+static struct stepped_clock *server_clock;
+static struct redis_server *server;
+static hibloom_store *store;
+static redisContext *outside;
+
+static int set_up(void **state)
+{
+    (void)state;
+    server_clock = stepped_begin();
+    server = redis_server_start_tcp(NULL);
+    stepped_end();
+    store = test_connect(redis_server_uri(server), NULL);
+    outside = redis_server_connect(server);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    hibloom_store_free(store);
+    redisFree(outside);
+    redis_server_stop(server);
+    stepped_free(server_clock);
+    return 0;
+}
+
+/* What has the name is the new filter, or has expired like the old one; no string is left that is no filter. */
+static void assert_whole_or_gone(void)
+{
+    hibloom *now = NULL;
+    const hibloom_status status = hibloom_open(&now, store, "seen", NULL);
+
+    if (status != HIBLOOM_OK)
+        assert_status(status, HIBLOOM_ENOTFOUND, store);
+    hibloom_close(now);
+}
+
+static void one_that_expires_meanwhile_leaves_a_whole_filter_or_none(void **state)
+{
+    static const char *const texts[] = {"bits=1000 hashes=3", "bits=1000 hashes=3 segments=3"};
+    struct test_random random = test_random_new();
+    int expired = 0;
+
+    (void)state;
+    stepped_run(server_clock, SPEED);
+    for (int round = 0; round < (test_is_slow() ? 60 : 2000); round++) {
+        hibloom *old = test_open(store, "seen", texts[0]), *filter = test_open(store, "aside", texts[round % 2]);
+
+        assert_ok(hibloom_add(filter, "new", 3, NULL), store);
+        test_command(outside, "PEXPIRE seen %lld", (long long)test_random_below(&random, MOST_US) * SPEED / 1000);
+        assert_ok(hibloom_replace(filter, "seen"), store);
+        expired += test_command(outside, "EXISTS seen seen:0") == 0;
+        assert_whole_or_gone();
+        hibloom_close(old);
+        hibloom_close(filter);
+        test_command(outside, "FLUSHALL");
+    }
+    print_message("%d had expired at once\n", expired);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_that_expires_meanwhile_leaves_a_whole_filter_or_none),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
