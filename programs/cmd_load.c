@@ -1,6 +1,7 @@
 /* load: millions of items. They are added to a filter in the memory of this
  * process, and that is merged into the one on the server. So the bits of the
- * filter are sent once, and no commands for each item. With --replace the one on
+ * filter are sent once, and no commands for each item. (A growing one that has items
+ * already gets them as add would send them.) With --replace the one on
  * the server is a new one, which then takes the place of the old one. */
 #include "input.h"
 #include "number.h"
@@ -65,6 +66,15 @@ static void say_loaded(uint64_t items, double started)
                 number_scaled(rate, (double)items / seconds));
 }
 
+/* Does it grow, and have items already? Links that are merged into its own would make these overfull. */
+static bool grows_on(const struct session *s)
+{
+    hibloom_info info;
+
+    return hibloom_spec_of(s->filter)->growth > 0 && hibloom_get_info(s->filter, &info) == HIBLOOM_OK &&
+           info.bits_set > 0;
+}
+
 static int load(const struct session *s, bool bare)
 {
     const double started = now();
@@ -76,12 +86,16 @@ static int load(const struct session *s, bool bare)
         complain("%s: a counter of its items lies beside it, so they must be added one by one: hibloom add", s->name);
         return EXIT_TROUBLE;
     }
-    if (!open_in_memory(&memory, s->name, hibloom_spec_of(s->filter), bare))
-        return EXIT_TROUBLE;
-    result = add_lines(&memory, &items);
-    if (result == EXIT_YES)
-        result = session_result(s, hibloom_merge(s->filter, memory.filter));
-    session_close(&memory);
+    if (grows_on(s)) {
+        result = add_lines(s, &items);
+    } else {
+        if (!open_in_memory(&memory, s->name, hibloom_spec_of(s->filter), bare))
+            return EXIT_TROUBLE;
+        result = add_lines(&memory, &items);
+        if (result == EXIT_YES)
+            result = session_result(s, hibloom_merge(s->filter, memory.filter));
+        session_close(&memory);
+    }
     if (result == EXIT_YES) {
         say_loaded(items, started);
         session_warn_if_full(s);
@@ -179,9 +193,12 @@ static int replace(struct session *s, const struct request *r)
     }
     if (session_result(s, choose_spec(s, r, &spec)) != EXIT_YES)
         return EXIT_TROUBLE;
-    if (is_untagged_in_cluster(r) && (spec.segments > 1 || spec.layout == HIBLOOM_LAYOUT_PARTITIONED)) {
-        complain("load: in a cluster a filter of several keys can only be replaced if its name has a {tag}: {%s}x",
-                 s->name);
+    if (is_untagged_in_cluster(r) &&
+        (spec.segments > 1 || spec.growth > 0 || spec.layout == HIBLOOM_LAYOUT_PARTITIONED)) {
+        complain(
+            "load: in a cluster a filter of several keys, or one that grows, can only be replaced if its name has a "
+            "{tag}: {%s}x",
+            s->name);
         return EXIT_TROUBLE;
     }
     return load_aside(s, &spec);

@@ -110,7 +110,8 @@ static const struct command commands[] = {
      "hibloom remove seen https://example.org/", 0, SPEC_NEVER, 1, MANY, cmd_remove},
     {"load", MAKE_SYNOPSIS " [--replace]", "add millions of items at once",
      "Adds the lines of standard input to a filter in memory, and merges that into NAME at\n"
-     "the end of the input. Until then NAME has none of them. For a few items, add is faster.\n" MAKE_HELP
+     "the end of the input. Until then NAME has none of them. For a few items, add is faster.\n"
+     "A growing filter that has items already gets the lines as add would send them.\n" MAKE_HELP
      "      --replace      makes a new filter of these lines alone, and puts it in the place of\n"
      "                     NAME in one step at the end. Whoever asks meanwhile is answered by\n"
      "                     the old one; its open handles get EMISMATCH then, and open it again.\n"
@@ -118,8 +119,8 @@ static const struct command commands[] = {
      "                     have them add it again. The new one has the spec of the old one, or\n"
      "                     the one that is given; another seed; and the old one's time to live. A load\n"
      "                     that is killed changes nothing; what it may leave under another name,\n"
-     "                     {NAME}.new-..., expires in an hour. In a cluster a filter of several keys\n"
-     "                     is replaced only if its name has a {tag}\n" COUNT_HELP,
+     "                     {NAME}.new-..., expires in an hour. In a cluster a filter of several keys,\n"
+     "                     or one that grows, is replaced only if its name has a {tag}\n" COUNT_HELP,
      "hibloom load seen -n 10M -p 0.001 < ten_million_urls", OPEN_OPTIONS | OPTION_REPLACE, SPEC_OPTIONAL, 1, 1,
      cmd_load},
     {"info", "NAME [--json] [--watch[=TIME] [--count N]]" BARE_SYNOPSIS, "show what a filter is, and how full",

@@ -5,6 +5,10 @@
 
 #define SEEDED "capacity=100000 error=1e-12 seed=5eed"
 
+/* Three links, with these. */
+#define GROWING "capacity=4 error=1e-9 growth=2"
+#define LINES "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13\n14\n15\n"
+
 /* ---- load ---------------------------------------------------------------------- */
 
 /* "loaded N in S s, R/s" with this N, and nothing else. */
@@ -148,7 +152,46 @@ static void a_load_that_fails_adds_nothing(void **state)
     close(directory);
 }
 
+/* Into an empty one it is exact; further items go where add would put them: so the error rate is kept. */
+static void load_fills_a_growing_filter(void **state)
+{
+    char name[TEST_NAME_SIZE];
+
+    (void)state;
+    test_name(name);
+    assert_loaded(LINES, "15", ARGS("load", name, "-s", GROWING));
+    assert_int_equal(count_keys(name), 3);
+    assert_run("", 0, "added 15, new 0\n", "", "add", name, "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11",
+               "12", "13", "14", "15");
+    const long long bits = ask("BITCOUNT", name);
+    assert_loaded(LINES "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl\nm\nn\no\np\nq\nr\ns\nt\nu\nv\nw\nx\ny\nz\n", "41",
+                  ARGS("load", name));
+    assert_int_equal(count_keys(name), 4);         /* what was in already took no room, */
+    assert_int_equal(ask("BITCOUNT", name), bits); /* and the first link is as full as it was */
+    assert_run("", 1, "maybe\t1\nmaybe\tz\nno\tA\n", "", "check", name, "1", "z", "A");
+}
+
 /* ---- --replace --------------------------------------------------------------------- */
+
+static void load_replaces_a_growing_filter(void **state)
+{
+    char name[TEST_NAME_SIZE];
+
+    (void)state;
+    test_name(name);
+    assert_run(LINES, 0, NULL, "", "load", name, "--replace", "-s", GROWING);
+    assert_run("", 0, "", "", "expire", name, "5000");
+    assert_run("a\n" LINES, 0, NULL, "", "load", name, "--replace"); /* as the old one */
+    assert_run("", 1, "maybe\ta\nmaybe\t15\nno\tb\n", "", "check", name, "a", "15", "b");
+    assert_int_equal(count_keys(name), 3);
+    assert_in_range(ask("TTL", name), 4900, 5000);
+    assert_run("b\n", 0, NULL, "", "load", name, "--replace", SURE);
+    assert_run("", 1, "no\ta\nmaybe\tb\n", "", "check", name, "a", "b");
+    assert_int_equal(count_keys(name), 1);
+    assert_run(LINES, 0, NULL, "", "load", name, "--replace", "-s", GROWING " segments=2");
+    assert_int_equal(count_keys(name), 6);
+    assert_run("", 1, "no\tb\nmaybe\t1\n", "", "check", name, "b", "1");
+}
 
 static void load_replaces_what_is_there(void **state)
 {
@@ -222,7 +265,7 @@ static void who_may_replace_needs_the_words_of_readme(void **state)
     static const char *const words[] = {"+eval",     "+getrange", "+strlen",  "+pttl",   "+bitcount", "+time",
                                         "+setrange", "+pexpire",  "+persist", "+unlink", "+bitpos",   "+rename"};
     enum { WORDS = sizeof words / sizeof *words };
-    static const char *const forms[] = {"capacity=1000 error=1e-9", "capacity=1000 error=1e-9 segments=3"};
+    static const char *const forms[] = {"capacity=1000 error=1e-9", "capacity=1000 error=1e-9 segments=3", GROWING};
     struct redis_server *server = redis_server_start_tcp(NULL);
     redisContext *outside = redis_server_connect(server);
     char uri[128], line[512];
@@ -236,11 +279,12 @@ static void who_may_replace_needs_the_words_of_readme(void **state)
             if (w != without)
                 snprintf(line + strlen(line), sizeof line - strlen(line), " %s", words[w]);
         bool denied = false;
-        for (int i = 0; i < 4; i++) { /* each form over each form, one with a time to live */
-            assert_run("", 0, "", "", "-u", redis_server_uri(server), "create", "seen", "-s", forms[i % 2]);
+        for (int i = 0; i < 5; i++) { /* each form over each form, one with a time to live */
+            const char *const old = forms[i < 4 ? i % 2 : 2], *const new = forms[i < 4 ? i / 2 : 2];
+            assert_run(LINES, 0, NULL, "", "-u", redis_server_uri(server), "add", "seen", "-s", old);
             test_command(outside, i == 3 ? "EXPIRE seen:0 1000" : "PING");
             test_command(outside, line);
-            program_run(&p, "new\n", 4, ARGS("-u", uri, "load", "seen", "--replace", "-s", forms[i / 2]));
+            program_run(&p, LINES, strlen(LINES), ARGS("-u", uri, "load", "seen", "--replace", "-s", new));
             if (p.exit != 0 && (without < 0 || strstr(p.complained.data, hibloom_strerror(HIBLOOM_EDENIED)) == NULL))
                 fail_msg("without %s: %s", without < 0 ? "nothing" : words[without], p.complained.data);
             denied = denied || p.exit != 0;
@@ -260,6 +304,8 @@ int main(void)
         cmocka_unit_test(load_sets_the_bits_that_add_sets),
         cmocka_unit_test(load_takes_nothing_away),
         cmocka_unit_test(load_leaves_out_what_is_excluded),
+        cmocka_unit_test(load_fills_a_growing_filter),
+        cmocka_unit_test(load_replaces_a_growing_filter),
         cmocka_unit_test(load_joins_a_bare_bitmap),
         cmocka_unit_test(a_load_that_fails_adds_nothing),
         cmocka_unit_test(load_replaces_what_is_there),

@@ -2,6 +2,7 @@
  * and that whatever fails changes nothing. */
 #include "cli/redis.h"
 #include "support/redis_server.h"
+#include "support/temp_dir.h"
 
 #define SEEDED "capacity=100000 error=1e-12 seed=5eed"
 
@@ -116,6 +117,41 @@ static void a_copy_that_fails_half_way_does_not_stay(void **state)
     assert_run("", 0, NULL, "", "add", from, SURE, "a");
     assert_run("", 2, "", from, "copy", from, from, "--to", redis_server_uri(server));
     assert_run("", 2, "", hibloom_strerror(HIBLOOM_ENOTFOUND), "-u", redis_server_uri(server), "check", from, "a");
+    redis_server_stop(server);
+}
+
+/* ---- Of a growing filter ------------------------------------------------------------ */
+
+/* With these items it has three links. */
+#define GROWING "capacity=4 error=1e-9 growth=2"
+#define ITEMS "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15"
+
+static void a_growing_filter_is_copied_merged_saved_and_restored(void **state)
+{
+    struct redis_server *server = redis_server_start(NULL);
+    const char *there = redis_server_uri(server);
+    char from[TEST_NAME_SIZE], to[TEST_NAME_SIZE];
+    char *dir = temp_dir_make(), *path = temp_dir_path(dir, "file");
+
+    (void)state;
+    test_name(from);
+    test_name(to);
+    assert_run("", 0, "added 15, new 15\n", "", "add", from, "-s", GROWING, ITEMS);
+    assert_run("", 0, "", "", "copy", from, to);
+    assert_int_equal(count_keys(to), 3);
+    assert_run("", 0, "added 15, new 0\n", "", "add", to, ITEMS);
+    assert_run("", 0, "", "", "copy", from, "seen", "--to", there);
+    assert_run("", 0, "added 15, new 0\n", "", "-u", there, "add", "seen", ITEMS);
+    assert_run("", 0, "added 2, new 2\n", "", "-u", there, "add", "seen", "more", "and more");
+    assert_run("", 0, "", "", "merge", to, "seen", "--from", there);
+    assert_run("", 1, "maybe\tand more\nmaybe\t15\nno\tx\n", "", "check", to, "and more", "15", "x");
+    assert_run("", 0, "", "", "save", to, path);
+    assert_run("", 0, "", "", "-u", there, "restore", "back", path); /* made with the spec of the file */
+    assert_run("", 0, "added 15, new 0\n", "", "-u", there, "add", "back", ITEMS);
+    assert_run("", 1, "maybe\tmore\nno\tx\n", "", "-u", there, "check", "back", "more", "x");
+    assert_run("", 2, "", "cannot be counted", "compare", from, to);
+    free(path);
+    temp_dir_remove(dir);
     redis_server_stop(server);
 }
 
@@ -260,6 +296,7 @@ int main(void)
         cmocka_unit_test(a_copy_is_the_same_filter_elsewhere),
         cmocka_unit_test(a_copy_is_never_a_merge),
         cmocka_unit_test(a_copy_that_fails_half_way_does_not_stay),
+        cmocka_unit_test(a_growing_filter_is_copied_merged_saved_and_restored),
         cmocka_unit_test(compare_says_what_two_filters_have_in_common),
         cmocka_unit_test(compare_says_what_is_no_number),
         cmocka_unit_test(what_cannot_be_compared_is_trouble),
