@@ -24,7 +24,8 @@
 
 static hibloom_item items[ITEMS], others[ITEMS];
 static unsigned numbers[2 * ITEMS];
-static bool near; /* a near cache is switched on */
+static size_t used = ITEMS; /* so many of them */
+static bool near;           /* a near cache is switched on */
 static bool answers[ITEMS];
 static char *file; /* that a filter is saved in */
 static char *dump; /* of RedisBloom, in a file */
@@ -37,7 +38,7 @@ static bool tried(hibloom_status status)
     return status == HIBLOOM_OK;
 }
 
-/* The same of many items. They do without what is only for speed: whole bitmaps, what is near. */
+/* The same of what can be done without: what is only for speed, whole bitmaps, what is near; or to clear up. */
 static bool tried_many(hibloom_status status)
 {
     failed = failed && status != HIBLOOM_OK;
@@ -47,24 +48,39 @@ static bool tried_many(hibloom_status status)
 /* Of a filter that has none of them: what is new, a few percent of wrong "maybe" taken off. */
 static bool add_and_ask(hibloom *filter)
 {
-    if (!tried_many(hibloom_add_many(filter, items, ITEMS, answers)))
+    if (!tried_many(hibloom_add_many(filter, items, used, answers)))
         return false;
-    assert_in_range(test_count_true(answers, ITEMS), ITEMS * 9 / 10, ITEMS);
-    if (!tried_many(hibloom_add_many(filter, items, ITEMS, NULL)) ||
-        !tried_many(hibloom_contains_many(filter, items, ITEMS, answers)))
+    assert_in_range(test_count_true(answers, used), used * 9 / 10, used);
+    if (!tried_many(hibloom_add_many(filter, items, used, NULL)) ||
+        !tried_many(hibloom_contains_many(filter, items, used, answers)))
         return false;
-    assert_int_equal(test_count_true(answers, ITEMS), ITEMS);
-    if (!tried_many(hibloom_add_many(filter, items, ITEMS, answers)))
+    assert_int_equal(test_count_true(answers, used), used);
+    if (!tried_many(hibloom_add_many(filter, items, used, answers)))
         return false;
-    assert_int_equal(test_count_true(answers, ITEMS), 0);
-    if (!tried_many(hibloom_contains_many(filter, others, ITEMS, answers)))
+    assert_int_equal(test_count_true(answers, used), 0);
+    if (!tried_many(hibloom_contains_many(filter, others, used, answers)))
         return false;
-    assert_in_range(test_count_true(answers, ITEMS), 0, ITEMS / 10);
+    assert_in_range(test_count_true(answers, used), 0, used / 10);
     return true;
+}
+
+/* Into a filter in memory, which gets its links by that, and back. */
+static bool merge_there_and_back(hibloom *filter)
+{
+    hibloom_store *memory = NULL;
+    hibloom *other = NULL;
+    const bool well = tried(hibloom_memory(&memory)) &&
+                      tried(hibloom_open(&other, memory, "other", hibloom_spec_of(filter))) &&
+                      tried(hibloom_merge(other, filter)) && tried(hibloom_merge(filter, other));
+
+    hibloom_close(other);
+    hibloom_store_free(memory);
+    return well;
 }
 
 static void use_filter(hibloom *filter)
 {
+    const bool grows = hibloom_spec_of(filter)->growth > 0;
     hibloom_comparison comparison;
     hibloom_info info;
 
@@ -72,8 +88,9 @@ static void use_filter(hibloom *filter)
         return;
     (void)(tried(hibloom_get_info(filter, &info)) && tried(hibloom_expire(filter, 100)) &&
            tried(hibloom_save(filter, file)) && tried(hibloom_load(filter, file)) &&
-           tried(hibloom_compare(filter, filter, &comparison)) && tried(hibloom_merge(filter, filter)) &&
-           (hibloom_spec_of(filter)->counters == 0 || tried(hibloom_remove_many(filter, items, ITEMS, answers))) &&
+           (grows ? merge_there_and_back(filter) : tried(hibloom_compare(filter, filter, &comparison))) &&
+           tried(hibloom_merge(filter, filter)) &&
+           (hibloom_spec_of(filter)->counters == 0 || tried(hibloom_remove_many(filter, items, used, answers))) &&
            tried(hibloom_clear(filter)));
 }
 
@@ -93,7 +110,7 @@ static void move(hibloom_store *store, hibloom *filter, const char *name)
     if (!tried(hibloom_list(store, name, count_name, &n)))
         return;
     assert_int_equal(n, 1);
-    (void)(tried(hibloom_replace(filter, other)) && tried(hibloom_replace(filter, name)));
+    (void)(tried_many(hibloom_replace(filter, other)) && tried_many(hibloom_replace(filter, name)));
 }
 
 /* An import that fails leaves nothing under either of its names. */
@@ -139,7 +156,7 @@ static void use_name(hibloom_store *store, const char *name)
 /* The filter has gone: what an add sends has to be taken back. */
 static void add_in_vain(hibloom *filter)
 {
-    const hibloom_status status = hibloom_add_many(filter, items, ITEMS, answers);
+    const hibloom_status status = hibloom_add_many(filter, items, used, answers);
 
     assert_true(status == HIBLOOM_ENOTFOUND || (failed && status == HIBLOOM_ENOMEM));
 }
@@ -241,6 +258,15 @@ static void of_counters(void **state)
     every_allocation_may_fail(test_uri(), "capacity=10000 error=0.01 counters=4 segments=3", false);
 }
 
+/* Few items, since each of them may be counted for: two links. */
+static void of_one_that_grows(void **state)
+{
+    (void)state;
+    used = 5;
+    every_allocation_may_fail("memory:", "capacity=2 error=1e-9 growth=2", false);
+    every_allocation_may_fail(test_uri(), "capacity=2 error=1e-9 growth=2", false);
+}
+
 static void with_a_near_cache(void **state)
 {
     (void)state;
@@ -254,6 +280,7 @@ static int with_memory(void **state)
 {
     (void)state;
     near = failed = false;
+    used = ITEMS;
     countdown = 0;
     largest = 0;
     return 0;
@@ -427,6 +454,7 @@ int main(void)
         cmocka_unit_test(in_redis_in_segments),
         cmocka_unit_test(in_redis_on_several_keys),
         cmocka_unit_test(of_counters),
+        cmocka_unit_test_teardown(of_one_that_grows, with_memory),
         cmocka_unit_test_teardown(with_a_near_cache, with_memory),
         cmocka_unit_test(attached),
         cmocka_unit_test_teardown(without_memory_for_a_bitmap_a_call_goes_item_by_item, with_memory),
