@@ -158,8 +158,9 @@ static const struct command commands[] = {
      "Makes a filter NAME, which any Redis holds, of one that the module RedisBloom holds: with\n"
      "the items that are in it, and its capacity and error rate. Adds and look-ups go on here,\n"
      "with the same positions. There must be no filter NAME yet, and nobody may add to the\n"
-     "other meanwhile: import sees that, and makes none. Nor can it take over one that has\n"
-     "grown beyond its first capacity, or that an old version of the module has made. NAME is there\n"
+     "other meanwhile: import sees that, and makes none. One that has grown beyond its first\n"
+     "capacity becomes a growing filter. Nor can it take over one that an old version of the module\n"
+     "has made, or with another EXPANSION than 2 to 16. NAME is there\n"
      "once it is whole; an import that is killed leaves nothing but {NAME}.import-..., for an hour.\n"
      "      --redisbloom KEY\n"
      "                     the other filter, as in BF.ADD KEY. It stays as it is\n"
@@ -274,7 +275,7 @@ static void help_on_spec(void)
                 "  redisson [capacity=N error=P] [codec=bytes|string|kryo5]\n"
                 "  bloomfilter-rb bits=M hashes=K seeds=S\n"
                 "  orestes capacity=N error=P [index=kirsch-mitzenmacher|murmur3]\n"
-                "  redisbloom capacity=N error=P [growth=G]\n\n"
+                "  redisbloom capacity=N error=P      with growth=G: as --grow, sized as the module does it\n\n"
                 "Example: hibloom create seen -s 'capacity=10000000 error=0.001 hash=siphash'\n");
 }
 

@@ -879,7 +879,9 @@ HIBLOOM_CHECKED hibloom_status hibloom_spec_load(hibloom_spec *out, const char *
 /* Takes RedisBloom's filter `key` on the store `from`, which may be the same one, over into a new
  * filter `name` that any Redis holds, and opens that. Its items are in, and adds and look-ups go
  * on here: bits, hashes, capacity and error rate are those of its link (of one that BF.RESERVE
- * made to scale, half of the error rate that was asked for). The module's filter stays as it is.
+ * made to scale, half of the error rate that was asked for), and it does not grow. One that has grown to several links
+ * becomes a growing filter of these links, growth being its EXPANSION, and grows on by the same rule. The module's
+ * filter stays as it is.
  * Nobody may add to it meanwhile: its count of items shows that, and the call is EBUSY. (That
  * it was removed and made again meanwhile, with as many items, is not seen.)
  * The filter appears under its name once it is whole; until then it is {name}.import-..., or with
@@ -887,9 +889,11 @@ HIBLOOM_CHECKED hibloom_status hibloom_spec_load(hibloom_spec *out, const char *
  * in the moment in which it made that: for good). It goes by pieces (BF.SCANDUMP) of 16 MB at most,
  * of which one is here and one on its way: a call takes up to 36 MB.
  * ENOTFOUND: there is no such key. EMISMATCH: it holds something else; or there is a filter `name`
- * already, or something else. ENOTSUP: `from` has no BF.SCANDUMP; or the filter has grown to
- * several links, or was made by an old version of the module with another hash. ECORRUPT: its
- * dump does not agree with itself. ERANGE: it is larger than a Redis string; or name is longer
+ * already, or something else. ENOTSUP: `from` has no BF.SCANDUMP; or the filter was made by an old version of
+ * the module with another hash, or has links that do not follow from its first one as the module makes them
+ * today, or that a growing filter cannot have (EXPANSION above 16, more than HIBLOOM_LINKS_MAX); or, on a cluster,
+ * it has several links and name no {tag}. ECORRUPT: its
+ * dump does not agree with itself. ERANGE: a link is larger than a Redis string; or name is longer
  * than 480 bytes. After an error there is no filter `name` of this call; but after EIO and ETIMEDOUT it
  * may be there, whole, where the answer to the last step was lost. hibloom_store_error: of
  * `store`, also where `from` failed. Round trips: one for each 16 MB, twice; and some ten. */

@@ -13,7 +13,6 @@
 #include "bits/bits.h"
 #include "filter/dump_file.h"
 #include "spec/redisbloom.h"
-#include "spec/spec.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -186,6 +185,19 @@ static hibloom_status check_free(hibloom_store *store, const char *name)
     return status == HIBLOOM_ENOTFOUND ? HIBLOOM_OK : status;
 }
 
+/* Said before anything is moved: all links get their names in one step, which in a cluster knows one slot. */
+static hibloom_status check_slot(hibloom_store *store, const char *name, const struct dump *dump)
+{
+    const struct store_class *class = store->class;
+
+    if (dump->filter.links == 1 || class->servers == NULL || class->servers(store) <= 1 || strchr(name, '{') != NULL)
+        return HIBLOOM_OK;
+    return error_set(&store->error, HIBLOOM_ENOTSUP,
+                     "%s: has grown to %" PRIu32 " filters, which on a cluster get their names in one step only if the "
+                     "name, '%s', has a {tag}",
+                     dump->whose, dump->filter.links, name);
+}
+
 /* In the slot of the name, and no other import's. */
 static hibloom_status name_aside(char out[HIBLOOM_NAME_MAX + 1], const char *name, struct error *error)
 {
@@ -205,12 +217,8 @@ static hibloom_status name_aside(char out[HIBLOOM_NAME_MAX + 1], const char *nam
 static hibloom_status give_name(hibloom *filter, const char *name)
 {
     hibloom_store *store = filter->store;
-    hibloom_status status;
+    hibloom_status status = store->class->replace(filter, name, NULL);
 
-    if (spec_has_links(&filter->spec) && store->class->servers != NULL)
-        return error_set(&store->error, HIBLOOM_ENOTSUP, "'%s': no single step renames all links of a filter in Redis",
-                         name);
-    status = store->class->replace(filter, name, NULL);
     if (status != HIBLOOM_EBUSY)
         return status;
     status = check_free(store, name);
@@ -242,6 +250,8 @@ static hibloom_status take_over(hibloom **out, hibloom_store *store, const char 
         status = name_aside(aside, name, &store->error);
     if (status == HIBLOOM_OK)
         status = read_header(dump);
+    if (status == HIBLOOM_OK)
+        status = check_slot(store, name, dump);
     if (status != HIBLOOM_OK)
         return status;
     status = hibloom_open(&filter, store, aside, &dump->filter.spec);

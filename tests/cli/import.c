@@ -111,6 +111,30 @@ static void what_the_help_says_makes_a_file(void **state)
     temp_dir_remove(dir);
 }
 
+/* And goes on growing. */
+static void one_that_has_grown_becomes_one_that_grows(void **state)
+{
+    char *dir = temp_dir_make(), *path = temp_dir_path(dir, "dump"), name[TEST_NAME_SIZE], items[1000] = "";
+    struct module_dump dump;
+
+    (void)state;
+    module_dump_make_growing(&dump, 0.01, 10, 2);
+    (void)module_dump_fill(&dump, 55);
+    module_dump_write(&dump, path);
+    test_name(name);
+    assert_run("", 0, "", "", "import", name, "--redisbloom-file", path);
+    assert_int_equal(count_keys(name), 3);
+    assert_run("", 0, "maybe\tin 0\nmaybe\tin 15\nmaybe\tin 50\n", "", "check", name, "in 0", "in 15", "in 50");
+    for (int i = 0; i < 90; i++)
+        snprintf(items + strlen(items), sizeof items - strlen(items), "later %d\n", i);
+    assert_run(items, 0, NULL, "", "add", name);
+    assert_true(count_keys(name) > 3);
+    assert_run("", 0, "maybe\tin 0\nmaybe\tlater 89\n", "", "check", name, "in 0", "later 89");
+    module_dump_free(&dump);
+    free(path);
+    temp_dir_remove(dir);
+}
+
 /* A stock server has no such command; and a pipe is a file, too. */
 static void what_cannot_be_imported_is_told(void **state)
 {
@@ -134,6 +158,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_filter_of_another_server_is_taken_over),
         cmocka_unit_test(what_the_help_says_makes_a_file),
+        cmocka_unit_test(one_that_has_grown_becomes_one_that_grows),
         cmocka_unit_test(what_cannot_be_imported_is_told),
     };
 

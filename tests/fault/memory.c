@@ -11,6 +11,7 @@
  * fail, of which the library is a part and hiredis is not. */
 #include "support/failing_memory.h"
 #include "support/module_dump.h"
+#include "support/record.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
 
@@ -27,8 +28,9 @@ static unsigned numbers[2 * ITEMS];
 static size_t used = ITEMS; /* so many of them */
 static bool near;           /* a near cache is switched on */
 static bool answers[ITEMS];
-static char *file; /* that a filter is saved in */
-static char *dump; /* of RedisBloom, in a file */
+static char *file;  /* that a filter is saved in */
+static char *dump;  /* of RedisBloom, in a file */
+static char *grown; /* of one of several links */
 
 /* A call, and whether it was right: it must fail just if memory did, with
  * ENOMEM, and what comes after must not be disturbed by it. */
@@ -292,6 +294,52 @@ static void attached(void **state)
     every_allocation_may_fail(test_uri(), "php-uids", true);
 }
 
+/* Of several links: an import that fails leaves not one of their keys. */
+static void import_grown(const char *uri, const char *name, redisContext *outside)
+{
+    hibloom_store *store = (hibloom_store *)&failed;
+    hibloom *filter = NULL;
+
+    const bool done = tried(hibloom_connect(&store, uri, NULL)) &&
+                      tried(hibloom_import_file(&filter, store, name, grown));
+    countdown = 0;
+    assert_true(done == (filter != NULL));
+    if (done)
+        assert_ok(hibloom_drop(filter), store);
+    assert_int_equal(keys_with(outside, name), 0);
+    hibloom_close(filter);
+    hibloom_store_free(store);
+}
+
+static void every_allocation_of_an_import_may_fail(const char *uri)
+{
+    redisContext *outside = test_redis();
+    char name[TEST_NAME_SIZE];
+    int n = 0;
+
+    test_name(name);
+    do {
+        const long before = live;
+        failed = reached = false;
+        countdown = n++; /* first of all none */
+        import_grown(uri, name, outside);
+        assert_int_equal(live, before);
+        assert_in_range(n, 1, 1000);
+    } while (reached || n == 1);
+    print_message("an import: %d allocations\n", n - 2);
+    assert_true(n > 10);
+    redisFree(outside);
+}
+
+static void of_an_import_of_several_links(void **state)
+{
+    (void)state;
+    if (!REPLACED)
+        skip();
+    every_allocation_of_an_import_may_fail("memory:");
+    every_allocation_of_an_import_may_fail(test_uri());
+}
+
 /* ---- Less than a bitmap ----------------------------------------------------------- */
 
 enum { LARGE = 10000, BITMAP = 312500 }; /* a call of so many items goes by bitmaps of so many bytes */
@@ -434,6 +482,11 @@ static int set_up(void **state)
     module_dump_make(&theirs, 0.01, 1000, true);
     module_dump_write(&theirs, dump);
     module_dump_free(&theirs);
+    grown = temp_dir_path(dir, "grown");
+    module_dump_make_growing(&theirs, 0.01, 4, 2);
+    (void)module_dump_fill(&theirs, 13); /* 4, 8 and more */
+    module_dump_write(&theirs, grown);
+    module_dump_free(&theirs);
     return 0;
 }
 
@@ -442,6 +495,7 @@ static int tear_down(void **state)
     (void)state;
     free(file);
     free(dump);
+    free(grown);
     temp_dir_remove(dir);
     return 0;
 }
@@ -457,6 +511,7 @@ int main(void)
         cmocka_unit_test_teardown(of_one_that_grows, with_memory),
         cmocka_unit_test_teardown(with_a_near_cache, with_memory),
         cmocka_unit_test(attached),
+        cmocka_unit_test(of_an_import_of_several_links),
         cmocka_unit_test_teardown(without_memory_for_a_bitmap_a_call_goes_item_by_item, with_memory),
         cmocka_unit_test(a_growing_filter_is_not_dropped_in_part),
         cmocka_unit_test(a_long_batch_takes_little_memory),

@@ -115,6 +115,15 @@ static void make_small(struct module_dump *dump)
     assert_int_equal(module_vectors("cap=1000,", add_vector, dump), 12);
 }
 
+/* Of 10, 20 and 40 items; the last one is not full. How many have been added. */
+static unsigned make_grown(struct module_dump *dump)
+{
+    module_dump_make_growing(dump, 0.01, 10, 2);
+    const unsigned added = module_dump_fill(dump, 55);
+    assert_int_equal(dump->links, 3);
+    return added;
+}
+
 /* ---- What is taken over ------------------------------------------------------------------ */
 
 static void assert_in(const struct module_vector *vector, void *data)
@@ -165,38 +174,72 @@ static void a_filter_of_the_module_is_taken_over(void **state)
     module_dump_free(&dump);
 }
 
-/* Two pieces, the first as long as the module makes them. */
-static void pieces_of_16_mb_are_taken_over(void **state)
+static void assert_all_in(hibloom *filter, const char *prefix, unsigned n)
 {
-    enum { ITEMS = 2000 };
+    char item[32];
+
+    for (unsigned i = 0; i < n; i++) {
+        bool found = false;
+        const int len = snprintf(item, sizeof item, "%s%u", prefix, i);
+        assert_ok(hibloom_contains(filter, item, (size_t)len, &found), store);
+        assert_true(found);
+    }
+}
+
+/* Each link of the module's is one of ours; more come as it grows. */
+static void a_filter_of_several_links_is_taken_over(void **state)
+{
+    static const char *const keys[] = {"seen", "seen:+1", "seen:+2"};
     struct module module = {0};
     struct module_dump dump;
-    hibloom_position at[HIBLOOM_HASHES_MAX];
-    uint64_t offsets[HIBLOOM_HASHES_MAX];
     hibloom *filter = NULL;
     char item[32];
 
     (void)state;
+    const unsigned added = make_grown(&dump);
+    module_answer_all(&module, &dump);
+    assert_int_equal(module.count, 5);
+    module_start(&module);
+    assert_ok(hibloom_import(&filter, store, "seen", module.store, "theirs"), store);
+    assert_all_in(filter, "in ", added);
+    hibloom_close(filter);
+    assert_int_equal(test_command(outside, "DBSIZE"), 3);
+    for (size_t i = 0; i < 3; i++) {
+        assert_true(test_command(outside, "STRLEN %s", keys[i]) > (long long)dump.link[i].bytes);
+        assert_int_equal(test_command(outside, "TTL %s", keys[i]), -1);
+    }
+    assert_ok(hibloom_open(&filter, store, "seen", NULL), store);
+    assert_all_in(filter, "in ", added);
+    for (unsigned i = 0; i < 100; i++) {
+        const int len = snprintf(item, sizeof item, "later %u", i);
+        assert_ok(hibloom_add(filter, item, (size_t)len, NULL), store);
+    }
+    assert_all_in(filter, "in ", added);
+    assert_all_in(filter, "later ", 100);
+    assert_int_equal(test_command(outside, "EXISTS seen:+3"), 1);
+    assert_ok(hibloom_drop(filter), store);
+    assert_int_equal(test_command(outside, "DBSIZE"), 0);
+    hibloom_close(filter);
+    module_stop(&module);
+    module_dump_free(&dump);
+}
+
+/* Two pieces, the first as long as the module makes them. */
+static void pieces_of_16_mb_are_taken_over(void **state)
+{
+    struct module module = {0};
+    struct module_dump dump;
+    hibloom *filter = NULL;
+
+    (void)state;
     module_dump_make(&dump, 0.001, 10000000, false);
     assert_in_range(dump.bytes, MODULE_PIECE + 1, 2 * MODULE_PIECE);
-    const hibloom_spec spec = test_spec("redisbloom capacity=10000000 error=0.001");
-    for (int i = 0; i < ITEMS; i++) {
-        const int len = snprintf(item, sizeof item, "item %d", i);
-        assert_ok(hibloom_positions(&spec, item, (size_t)len, at), NULL);
-        for (uint32_t k = 0; k < dump.link[0].hashes; k++)
-            offsets[k] = at[k].bit ^ 7;
-        module_dump_add(&dump, offsets);
-    }
+    const unsigned added = module_dump_fill(&dump, 2000);
     module_answer_all(&module, &dump);
     assert_int_equal(module.count, 4);
     module_start(&module);
     assert_ok(hibloom_import(&filter, store, "seen", module.store, "theirs"), store);
-    for (int i = 0; i < ITEMS; i++) {
-        const int len = snprintf(item, sizeof item, "item %d", i);
-        bool found = false;
-        assert_ok(hibloom_contains(filter, item, (size_t)len, &found), store);
-        assert_true(found);
-    }
+    assert_all_in(filter, "in ", added);
     hibloom_close(filter);
     module_stop(&module);
     module_dump_free(&dump);
@@ -309,6 +352,31 @@ static void a_filter_that_changes_half_way_is_refused(void **state)
     module_dump_free(&dump);
 }
 
+/* When two of its links are here. */
+static void a_filter_of_several_links_that_changes_half_way_is_refused(void **state)
+{
+    struct module_dump dump;
+
+    (void)state;
+    (void)make_grown(&dump);
+    for (int i = 0; i < 2; i++) {
+        struct module module = {0};
+        uint64_t at = module_answer_piece(&module, &dump, 0);
+        at = module_answer_piece(&module, &dump, at);
+        at = module_answer_piece(&module, &dump, at);
+        if (i == 0) {
+            module_answer(&module, "*2\r\n:0\r\n$0\r\n\r\n");
+            assert_refused(&module, HIBLOOM_ECORRUPT, "ends before");
+            continue;
+        }
+        (void)module_answer_piece(&module, &dump, at);
+        assert_true(module_dump_add_item(&dump, "one more", 8));
+        (void)module_answer_piece(&module, &dump, 0);
+        assert_refused(&module, HIBLOOM_EBUSY, "being written to");
+    }
+    module_dump_free(&dump);
+}
+
 static void a_name_that_is_taken_is_left_as_it_was(void **state)
 {
     struct module module = {0};
@@ -336,9 +404,11 @@ static void assert_aside_expires(void)
     redisReply *keys = redisCommand(outside, "KEYS *");
 
     assert_non_null(keys);
-    assert_int_equal(keys->elements, 1);
-    assert_non_null(strstr(keys->element[0]->str, "{seen}.import-"));
-    assert_in_range(test_command(outside, "TTL %s", keys->element[0]->str), 1, 3600);
+    assert_int_equal(keys->elements, 3);
+    for (size_t i = 0; i < keys->elements; i++) {
+        assert_non_null(strstr(keys->element[i]->str, "{seen}.import-"));
+        assert_in_range(test_command(outside, "TTL %s", keys->element[i]->str), 1, 3601);
+    }
     freeReplyObject(keys);
 }
 
@@ -371,9 +441,9 @@ static void a_name_that_is_taken_meanwhile_is_left_as_it_was(void **state)
     options.retry_ms = 20000;
     options.on_connect = make_name;
     options.data = &connections;
-    make_small(&dump);
-    const uint64_t next = module_answer_piece(&module, &dump, 0);
-    (void)module_answer_piece(&module, &dump, next);
+    (void)make_grown(&dump);
+    for (uint64_t at = module_answer_piece(&module, &dump, 0); at - 1 < dump.bytes;)
+        at = module_answer_piece(&module, &dump, at);
     module_start(&module);
     assert_status(hibloom_import(&filter, store, "seen", module.store, "theirs"), HIBLOOM_EMISMATCH, store);
     assert_non_null(strstr(hibloom_store_error(store), "is there already"));
@@ -405,11 +475,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_filter_of_the_module_is_taken_over, empty),
+        cmocka_unit_test_setup(a_filter_of_several_links_is_taken_over, empty),
         cmocka_unit_test_setup(pieces_of_16_mb_are_taken_over, empty),
         cmocka_unit_test_setup(what_the_server_refuses_is_told, empty),
         cmocka_unit_test_setup(an_answer_that_makes_no_sense_is_told, empty),
         cmocka_unit_test_setup(a_filter_that_is_written_to_is_refused, empty),
         cmocka_unit_test_setup(a_filter_that_changes_half_way_is_refused, empty),
+        cmocka_unit_test_setup(a_filter_of_several_links_that_changes_half_way_is_refused, empty),
         cmocka_unit_test_setup(a_name_that_is_taken_is_left_as_it_was, empty),
         cmocka_unit_test_setup(a_name_that_is_taken_meanwhile_is_left_as_it_was, empty),
         cmocka_unit_test_setup(a_stock_server_is_told_so_and_goes_on, empty),

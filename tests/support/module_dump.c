@@ -132,6 +132,18 @@ bool module_dump_add_item(struct module_dump *dump, const void *item, size_t len
     return true;
 }
 
+unsigned module_dump_fill(struct module_dump *dump, uint64_t items)
+{
+    char item[32];
+    unsigned n = 0;
+
+    while (dump->items < items) {
+        const int len = snprintf(item, sizeof item, "in %u", n++);
+        (void)module_dump_add_item(dump, item, (size_t)len);
+    }
+    return n;
+}
+
 /* ---- Answers --------------------------------------------------------------------- */
 
 void module_dump_answer(struct bytes *out, uint64_t next, const unsigned char *data, size_t len, bool resp)

@@ -50,6 +50,9 @@ void module_dump_add(struct module_dump *, const uint64_t *offsets);
 /* BF.ADD: what is in no link goes to the newest, or to a further one if that is full. Whether it was in none. */
 bool module_dump_add_item(struct module_dump *, const void *item, size_t len);
 
+/* The same with "in 0", "in 1", ... until so many items are in. How many were added. */
+unsigned module_dump_fill(struct module_dump *, uint64_t items);
+
 /* A number in the header, little-endian. */
 void module_dump_set(struct module_dump *, unsigned at, uint64_t value, unsigned bytes);
 
