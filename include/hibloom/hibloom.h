@@ -191,7 +191,8 @@ typedef struct hibloom_spec {
     uint32_t link;  /* only in what is stored: number of a further link; 0 = the first, or none */
     uint64_t chain; /* of a further link: the key id of the first one's key 0; else 0 */
     /* 0: what was added stays. Else a sliding window of so many seconds: an item is found for that time after it was
-     * added last, and no more once window * (1 + 1/slices) have passed, by the clock of the server that has key 0. It
+     * added last, and no more once window * (1 + 1/slices) have passed, by the clock of the server that has key 0 (of a
+     * replica that answers: its own; in memory: of time that the machine was awake). Last is when that call began. It
      * is slices + 1 filters, one for each time of window / slices seconds; a look-up asks them all. Capacity is what
      * is added within any window seconds. What growth asks for, this does; not both. Set by hibloom_spec_window. */
     uint32_t window;

@@ -68,6 +68,7 @@ static void threads_may_ask_one_filter_at_once(void **state)
     ask_at_once("capacity=10000 error=1e-9");
     ask_at_once("capacity=10000 error=1e-9 layout=blocked hash=siphash");
     ask_at_once("capacity=10000 error=1e-9 layout=partitioned");
+    ask_at_once("capacity=10000 error=1e-9 window=3600 slices=7");
 }
 
 /* ---- A time to live that passes meanwhile --------------------------------------------------- */
@@ -121,11 +122,64 @@ static void a_time_to_live_passes_while_threads_ask(void **state)
     hibloom_store_free(store);
 }
 
+/* ---- A window that passes meanwhile ---------------------------------------------------------- */
+
+enum { WINDOW_MS = 2000, LONGEST_MS = 3000 };
+
+static uint64_t added_from_ms, added_until_ms;
+
+/* Once it is gone it stays so; not before the window is over, nor later than by a slice. */
+static void *ask_until_it_is_forgotten(void *argument)
+{
+    struct asker *asker = argument;
+    bool found = true, gone = false;
+
+    for (uint64_t before = 0; before <= added_until_ms + LONGEST_MS + 100;) {
+        before = test_now_ms();
+        if (hibloom_contains(asker->filter, "in", 2, &found) != HIBLOOM_OK)
+            asker->wrong++;
+        asker->wrong += !found && test_now_ms() < added_from_ms + WINDOW_MS;
+        asker->wrong += found && (gone || before > added_until_ms + LONGEST_MS);
+        gone = !found;
+        test_sleep_ms(1);
+    }
+    asker->wrong += !gone;
+    return NULL;
+}
+
+static void a_window_passes_while_threads_ask(void **state)
+{
+    struct asker askers[THREADS];
+    hibloom_store *store;
+    hibloom_spec spec;
+
+    (void)state;
+    assert_ok(hibloom_spec_parse(&spec, "capacity=1000 error=1e-9 window=2 slices=2"), NULL);
+    assert_ok(hibloom_memory(&store), NULL);
+    for (int i = 0; i < THREADS; i++) {
+        askers[i] = (struct asker){.wrong = 0};
+        assert_ok(hibloom_open(&askers[i].filter, store, "slides", &spec), store);
+    }
+    added_from_ms = test_now_ms();
+    assert_ok(hibloom_add(askers[0].filter, "in", 2, NULL), store);
+    added_until_ms = test_now_ms();
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&askers[i].thread, NULL, ask_until_it_is_forgotten, &askers[i]), 0);
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_join(askers[i].thread, NULL), 0);
+        assert_int_equal(askers[i].wrong, 0);
+    }
+    for (int i = 0; i < THREADS; i++)
+        hibloom_close(askers[i].filter);
+    hibloom_store_free(store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_may_ask_one_filter_at_once),
         cmocka_unit_test(a_time_to_live_passes_while_threads_ask),
+        cmocka_unit_test(a_window_passes_while_threads_ask),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
