@@ -180,6 +180,37 @@ static void where_a_server_is_behind_adds_go_on(void **state)
     drop(filter);
 }
 
+/* A look-up that a replica answers goes by its clock. If that is wrong, adds go on by the primary's, and empty nothing. */
+static void a_replicas_clock_decides_nothing_but_its_own_answers(void **state)
+{
+    hibloom_connect_options options = HIBLOOM_CONNECT_OPTIONS_INIT;
+    bool is_new;
+
+    options.read_from_replicas = true;
+    options.retry_ms = 5000;
+    hibloom_store *readers = test_connect(redis_cluster_uri(cluster), &options);
+    for (int ahead = 1; ahead <= 3; ahead++)
+        for (int exact = 0; exact < 2; exact++) {
+            hibloom *filter = fill_until(100000), *other = test_open(readers, name, TEXT);
+            bool found = true;
+            for (int node = NODES; node < 2 * NODES; node++)
+                stepped_set_one(clocks, redis_cluster_node(cluster, node), ahead * PERIOD_S * 1000);
+            for (int tries = 0; found && tries < 500;
+                 tries++) { /* a replica that lags does not know it, and is not believed */
+                test_sleep_ms(tries == 0 ? 0 : 10);
+                assert_ok(hibloom_contains(other, "old", 3, &found), readers);
+            }
+            assert_false(found);
+            assert_ok(hibloom_add(other, "now", 3, exact ? &is_new : NULL), readers);
+            assert_true(has(filter, "old") && has(filter, "mid") && has(filter, "now"));
+            for (int node = NODES; node < 2 * NODES; node++)
+                stepped_set_one(clocks, redis_cluster_node(cluster, node), 0);
+            hibloom_close(other);
+            drop(filter);
+        }
+    hibloom_store_free(readers);
+}
+
 /* ---- Slots that move ------------------------------------------------------------------------------ */
 
 /* Adds, and asks for, what was added since the beginning of the last period but SLICES. */
@@ -236,7 +267,7 @@ static int set_up(void **state)
 
     clocks = stepped_begin();
     set_clock(0);
-    cluster = redis_cluster_start(&(struct redis_cluster_options){.primaries = NODES, .args = args});
+    cluster = redis_cluster_start(&(struct redis_cluster_options){.primaries = NODES, .replicas = 1, .args = args});
     stepped_end();
     store = test_connect(redis_cluster_uri(cluster),
                          &(hibloom_connect_options){.size = sizeof(hibloom_connect_options), .retry_ms = 5000});
@@ -258,6 +289,7 @@ int main(void)
         cmocka_unit_test(where_a_server_is_ahead_adds_wait_and_nothing_is_forgotten_too_soon),
         cmocka_unit_test(where_it_is_far_ahead_they_are_refused_in_words),
         cmocka_unit_test(where_a_server_is_behind_adds_go_on),
+        cmocka_unit_test(a_replicas_clock_decides_nothing_but_its_own_answers),
         cmocka_unit_test(slots_move_as_periods_pass),
     };
 

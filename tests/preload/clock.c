@@ -43,7 +43,7 @@ __attribute__((visibility("default"))) int gettimeofday(struct timeval *restrict
     const int64_t us = shown_us();
 
     (void)zone;
-    *out = (struct timeval){.tv_sec = us / 1000000, .tv_usec = us % 1000000};
+    *out = (struct timeval){.tv_sec = (time_t)(us / 1000000), .tv_usec = (suseconds_t)(us % 1000000)};
     return 0;
 }
 
