@@ -164,7 +164,8 @@ static bool adopt_place(struct life *life, unsigned place)
     const bool goes = life->clearing_way || record->state == RECORD_REMOVING;
     struct task *task = &life->talk.task;
     hibloom_spec spec;
-    hibloom_status status = spec_adopt(&spec, goes ? NULL : life->wanted, record->text);
+    /* the bits and hashes of a link are the choice of who made it; its chain says whose it is */
+    hibloom_status status = spec_adopt(&spec, goes || life->link.number != 0 ? NULL : life->wanted, record->text);
 
     life->root_state = record->state;
     life->range = (struct redis_range){0, 0};

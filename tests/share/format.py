@@ -28,9 +28,10 @@ WORD = 2**64 - 1
 BLOCK = 512
 TRAILER = 92
 TAIL = 2048 + TRAILER  # the longest text, and the trailer
-IDENTITY, EPOCH = slice(39, 72), 73  # columns of the trailer
+STATE, IDENTITY, EPOCH = 37, slice(39, 72), 73  # columns of the trailer
 AT_ONCE = 128          # keys in a pipeline
 WINDOW = 1000          # items in a pipeline
+LINKS = 32             # of a growing filter
 
 
 class Problem(Exception):
@@ -48,7 +49,8 @@ def shortest(value):
 
 
 class Spec:
-    NAMES = ("hash", "layout", "bits", "hashes", "segments", "counters", "seed", "empty", "capacity", "error")
+    NAMES = ("hash", "layout", "bits", "hashes", "segments", "counters", "seed", "empty", "capacity", "error", "growth",
+             "window", "slices", "link", "chain")
 
     def __init__(self, text):
         self.text = text
@@ -66,6 +68,8 @@ class Spec:
         self.segments = int(self.words.get("segments", "1"))
         self.width = int(self.words.get("counters", "1"))
         self.counts = "counters" in self.words
+        self.link = int(self.words.get("link", "0"))
+        self.has_links = "growth" in self.words or "window" in self.words
         self.seed = bytes.fromhex(self.words["seed"])
         if self.canonical() != self.text:
             raise ValueError
@@ -76,7 +80,7 @@ class Spec:
 
     def canonical(self):
         w = dict(self.words)
-        for name in ("bits", "hashes", "segments", "counters", "capacity"):
+        for name in ("bits", "hashes", "segments", "counters", "capacity", "growth", "window", "slices", "link"):
             if name in w:
                 w[name] = str(int(w[name]))
         if self.segments == 1 and not (self.bits * self.width > 2**27 and self.layout != "partitioned"):
@@ -143,7 +147,7 @@ def siphash(key, data):
 
 
 class Record:
-    FORM = re.compile(rb" (\d{4}) (\d{9}) (\d{5})/(\d{5}) ([0-9a-f]{8}) ([rcx]) (\d{16}) ([0-9a-f]{16}) (\d{10}) hibloom1")
+    FORM = re.compile(rb" (\d{4}) (\d{9}) (\d{5})/(\d{5}) ([0-9a-f]{8}) ([rcgx]) (\d{16}) ([0-9a-f]{16}) (\d{10}) hibloom1")
 
     def __init__(self, tail):
         """From the last bytes of a string, TAIL of them if it has so many. ECORRUPT where it is not sound."""
@@ -179,8 +183,10 @@ def draw():
 
 
 def same(a, b):
-    """All columns of two trailers, but for the epoch."""
-    return a[:EPOCH] == b[:EPOCH] and a[EPOCH + 10:] == b[EPOCH + 10:]
+    """All columns of two trailers, but for the epoch; and ready is ready."""
+    ready = a[STATE:STATE + 1] in (b"r", b"g") and b[STATE:STATE + 1] in (b"r", b"g")
+    return a[:STATE] == b[:STATE] and (ready or a[STATE] == b[STATE]) and a[STATE + 1:EPOCH] == b[STATE + 1:EPOCH] and \
+        a[EPOCH + 10:] == b[EPOCH + 10:]
 
 
 # ---- Filters
@@ -214,9 +220,9 @@ def find(client, name):
         one, several = place(tails[0], False), place(tails[1], True)
         if one is None or several is None:
             break
-        if several.state != b"r":
+        if several.state not in b"rg":
             remove(client, name, several)
-        elif one.state != b"r":
+        elif one.state not in b"rg":
             client.eval(UNLINK, 1, name, one.offset, one.trailer[IDENTITY], b"c")
         else:
             raise Problem("EMISMATCH two filters of this name")
@@ -226,13 +232,17 @@ def find(client, name):
 
 
 class Filter:
-    def __init__(self, client, name, spec=None):
-        """Opens it."""
+    def __init__(self, client, name, spec=None, link=0):
+        """Opens it. Link: that of a growing filter, or of a window, under its own name; one that is not ready is lost."""
         self.client, self.name = client, name
         for _ in range(100):
             root_key, root = find(client, name)
             if root.state == b"x":
                 remove(client, name, root)
+                raise Problem("ENOTFOUND")
+            if Spec(root.text).link != link:
+                raise Problem("EMISMATCH its text is: " + root.text)
+            if root.state == b"c" and link > 0:
                 raise Problem("ENOTFOUND")
             if root.state == b"c":
                 create(client, name, Spec(root.text))
@@ -247,7 +257,7 @@ class Filter:
 
     def look(self, root_key, root):
         """Each key's trailer, held against the list of the root."""
-        self.trailers = [root.trailer]
+        self.trailers, self.grown = [root.trailer], root.state == b"g"
         self.offsets = [root.offset] + [self.spec.bytes + len(root.text)] * (root.keys - 1)
         if root.keys == 1:
             return True
@@ -271,7 +281,12 @@ class Filter:
     def identity(self, n):
         return self.trailers[n][IDENTITY]
 
+    def prove_root(self):
+        self.check(0, pipeline(self.client, [self.guard(0)])[0])
+
     def check(self, n, answer):
+        if n == 0 and answer[STATE:STATE + 1] == b"g" and same(answer, self.trailers[0]):
+            self.grown = True
         if not same(answer, self.trailers[n]):
             if not self.client.exists(self.spec.key(self.name, n)):
                 raise Problem("ENOTFOUND" if self.spec.keys == 1 or n == 0 else "ECORRUPT a key is lost")
@@ -280,7 +295,7 @@ class Filter:
     def prove(self, windows):
         """The root's guard, asked first where the last good one is old, or the call is long."""
         if windows > 1 or time.monotonic() - self.proved > 0.1:
-            self.check(0, pipeline(self.client, [self.guard(0)])[0])
+            self.prove_root()
             self.proved = time.monotonic()
 
     def places(self, item):
@@ -334,6 +349,8 @@ class Filter:
                 self.client.eval(UNDO, 1, self.spec.key(self.name, n), self.identity(n), *reversed(turned[n]))
         for n in bad:
             self.check(n, b"")
+        for n, answer in zip(touched, guards):
+            self.check(n, answer)
         self.proved = time.monotonic()
 
     def question(self, n, bit):
@@ -356,18 +373,22 @@ class Filter:
         return found
 
     def each(self, numbers, script, *arguments):
+        answers = []
         for n in numbers:
-            if not self.client.eval(script, 1, self.spec.key(self.name, n), self.offsets[n], self.identity(n), *arguments):
+            answers.append(self.client.eval(script, 1, self.spec.key(self.name, n), self.offsets[n], self.identity(n), *arguments))
+            if not answers[-1]:
                 self.check(n, b"")
+        return answers
 
     def clear(self):
         self.each(range(self.spec.keys), CLEAR, self.spec.bytes)
 
-    def expire(self, seconds):
-        root = (0,), EXPIRE, seconds * 1000, self.spec.bytes, self.list if self.spec.keys > 1 else b""
-        others = range(1, self.spec.keys), EXPIRE, (seconds and seconds * 1000 + 1000), 0, b""
-        for keys in (others, root) if seconds else (root, others):
-            self.each(*keys)
+    def expire(self, ms, state=b""):
+        """What the script says of the root."""
+        root = (0,), EXPIRE, ms, self.spec.bytes, self.list if self.spec.keys > 1 else b"", state
+        others = range(1, self.spec.keys), EXPIRE, (ms and ms + 1000), 0, b"", b""
+        answers = [self.each(*keys) for keys in ((others, root) if ms else (root, others))]
+        return answers[1 if ms else 0][0]
 
 
 def make(client, spec, name, number, state, generation=b"", met=0, ttl=0):
@@ -381,8 +402,8 @@ def make(client, spec, name, number, state, generation=b"", met=0, ttl=0):
     return answer
 
 
-def create(client, name, spec):
-    """Makes the filter, or goes on where another has stopped."""
+def create(client, name, spec, before=None):
+    """Makes the filter, or goes on where another has stopped. Before: what goes between it and the swap to ready."""
     for _ in range(100):
         try:
             root_key, root = find(client, name)
@@ -395,12 +416,12 @@ def create(client, name, spec):
             raise Problem("EMISMATCH its text is: " + root.text)
         if root.state == b"x":
             remove(client, name, root)
-        elif root.state == b"r" or finish(client, name, spec, root):
+        elif root.state in b"rg" or finish(client, name, spec, root, before):
             return
     raise Problem("EBUSY")
 
 
-def finish(client, name, spec, root):
+def finish(client, name, spec, root, before):
     """The other keys of a root that is creating, a look at the other place of the name, and the swap that makes it ready."""
     generation, identity = b"%016d" % root.generation, root.trailer[IDENTITY]
     ids, mine, root_key, none = [root.id], [], spec.key(name, 0), b"0" * root.list_bytes
@@ -417,6 +438,8 @@ def finish(client, name, spec, root):
     if tail and (not tail.endswith(b"hibloom1") or place(tail, spec.keys == 1) is not None):
         time.sleep(0.001)
         return False  # both are there: find knows which has to give way; or late bits hide what is there
+    if before is not None:
+        before()
     if spec.keys == 1:
         ids = []
     if client.eval(SWAP, 1, root_key, root.offset, identity, b"c", b"r", spec.bytes, none, b"".join(ids), ""):
@@ -445,7 +468,8 @@ def remove(client, name, root):
     spec = Spec(root.text)
     identity, root_key = root.trailer[IDENTITY], spec.key(name, 0)
     state = root.state
-    if root.keys > 1 and state != b"x":
+    heads = spec.has_links and spec.link == 0
+    if (root.keys > 1 or heads) and state != b"x":
         try:
             if not client.eval(SWAP, 1, root_key, root.offset, identity, state, b"x", 0, "", "", ""):
                 return False
@@ -454,9 +478,22 @@ def remove(client, name, root):
             if "OOM" not in str(error):
                 raise
             # a full server: the other keys first, then, and the root by its identity
+    for i in range(1, LINKS if heads else 1):
+        remove_link(client, b"%b:+%d" % (name, i), root.id)
     for n in range(1, root.keys):
         client.eval(UNLINK, 1, spec.key(name, n), spec.bytes + len(spec.text), identity[:17], "")
     return client.eval(UNLINK, 1, root_key, root.offset, identity, state) == 1
+
+
+def remove_link(client, name, chain):
+    try:
+        _, root = find(client, name)
+    except Problem as problem:
+        if not problem.args[0].startswith("ENOTFOUND"):
+            raise
+        return
+    if Spec(root.text).words.get("chain") == chain.decode():
+        remove(client, name, root)
 
 
 def repair(client, name):
@@ -485,8 +522,8 @@ def mend(client, name, spec, root_key, root):
         if answer[2] == old:
             continue
         if answer[0] == b"there" and ttl > 0:  # taken: it has no time to live yet, or an old one
-            client.eval(EXPIRE, 1, spec.key(name, n), spec.bytes + len(spec.text), generation + b" " + answer[2], ttl + 1000, 0, "")
-        if not client.eval(SWAP, 1, root_key, root.offset, identity, b"r", b"r", at, old, answer[2], int(ttl > 0)):
+            client.eval(EXPIRE, 1, spec.key(name, n), spec.bytes + len(spec.text), generation + b" " + answer[2], ttl + 1000, 0, "", "")
+        if not client.eval(SWAP, 1, root_key, root.offset, identity, b"r", b"r", at, old, answer[2], ttl):
             return
 
 
@@ -535,7 +572,7 @@ def main():
     elif mode == "clear":
         Filter(client, name).clear()
     elif mode == "expire":
-        Filter(client, name).expire(int(rest[0]))
+        Filter(client, name).expire(int(rest[0]) * 1000)
     else:
         sys.exit("no such mode: " + mode)
 

@@ -7,7 +7,7 @@ MAKE = """
 local size, old = redis.call('STRLEN', KEYS[1])
 if size > 0 then
   local number, state, gen, id = redis.call('GETRANGE', KEYS[1], -92, -1):match(
-    '^ %d%d%d%d %d%d%d%d%d%d%d%d%d (%d%d%d%d%d)/%d%d%d%d%d %x%x%x%x%x%x%x%x ([rcx]) (' .. ('%d'):rep(16) .. ') (' ..
+    '^ %d%d%d%d %d%d%d%d%d%d%d%d%d (%d%d%d%d%d)/%d%d%d%d%d %x%x%x%x%x%x%x%x ([rcgx]) (' .. ('%d'):rep(16) .. ') (' ..
     ('%x'):rep(16) .. ') ' .. ('%d'):rep(10) .. ' hibloom1$')
   if number then
     if ARGV[4] == '' or number ~= ARGV[7] or ARGV[7] == '00000' then return {'taken'} end
@@ -27,12 +27,13 @@ return {'made', gen, ARGV[5]}
 """
 
 # offset of the trailer, identity, state, new state, offset, bytes that must be there, bytes to put there,
-# and 1 or 0: whether it must have a time to live ('': either)
+# and milliseconds that it must not live longer than (-1: it must live for ever; '': either)
 SWAP = """
 local t = redis.call('GETRANGE', KEYS[1], ARGV[1], ARGV[1] + 91)
 if t:sub(85) ~= 'hibloom1' or t:sub(40, 72) ~= ARGV[2] or t:sub(38, 38) ~= ARGV[3] then return 0 end
 if ARGV[6] ~= '' and redis.call('GETRANGE', KEYS[1], ARGV[5], ARGV[5] + #ARGV[6] - 1) ~= ARGV[6] then return 0 end
-if ARGV[8] ~= '' and (redis.call('PTTL', KEYS[1]) > 0) ~= (ARGV[8] == '1') then return 0 end
+local most, ttl = tonumber(ARGV[8]), redis.call('PTTL', KEYS[1])
+if most and (ttl > most or (ttl >= 0) ~= (most >= 0)) then return 0 end
 redis.call('SETRANGE', KEYS[1], ARGV[5], ARGV[7])
 redis.call('SETRANGE', KEYS[1], ARGV[1] + 37, ARGV[4])
 return 1
@@ -58,11 +59,12 @@ if ttl > 0 then redis.call('PEXPIRE', KEYS[1], ttl) end
 return 1
 """
 
-# offset of the trailer, identity, milliseconds (0: none), offset, bytes that must be there
+# offset of the trailer, identity, milliseconds (0: none), offset, bytes that must be there, state that must be there ('': any)
 EXPIRE = """
 local t = redis.call('GETRANGE', KEYS[1], ARGV[1], ARGV[1] + 91)
 if t:sub(85) ~= 'hibloom1' or t:sub(40, 72) ~= ARGV[2] then return 0 end
 if ARGV[5] ~= '' and redis.call('GETRANGE', KEYS[1], ARGV[4], ARGV[4] + #ARGV[5] - 1) ~= ARGV[5] then return 0 end
+if ARGV[6] ~= '' and t:sub(38, 38) ~= ARGV[6] then return 2 end
 if ARGV[3] == '0' then redis.call('PERSIST', KEYS[1]) else redis.call('PEXPIRE', KEYS[1], ARGV[3]) end
 return 1
 """
@@ -112,7 +114,7 @@ local function intact(text, at)
     crc = bit.bxor(crc, summed:byte(i))
     for _ = 1, 8 do crc = bit.bxor(bit.rshift(crc, 1), bit.band(-bit.band(crc, 1), 0xedb88320)) end
   end
-  return t:match('^ %d+ %d+ %d+/%d+ %x+ [rcx] %d+ %x+ %d+ hibloom1$') and t:sub(29, 36) == bit.tohex(bit.bnot(crc))
+  return t:match('^ %d+ %d+ %d+/%d+ %x+ [rcgx] %d+ %x+ %d+ hibloom1$') and t:sub(29, 36) == bit.tohex(bit.bnot(crc))
 end
 
 local ours = {}  -- those that are 1 now: what was turned in a string that is gone may be 0 here, and stays so

@@ -1,0 +1,247 @@
+/* share/format_links.c: growing filters and sliding windows are what docs/format.md says, on a real Redis.
+ *
+ * format_links.py is a client that was written from that document alone. It and the library make, grow, ask, clear and
+ * remove one filter in turns. */
+#pragma GCC diagnostic ignored "-Wunused-function" /* sharing.h also compares bare bitmaps */
+#include "share/sharing.h"
+
+#define GROWING "capacity=60 error=1e-9 growth=2 seed=0123456789abcdef"
+
+enum { PART = 150, PARTS = 3, ALL = PART * PARTS };
+
+static const char *const texts[] = {
+    GROWING,
+    GROWING " segments=3",
+    GROWING " layout=blocked",
+    "capacity=60 error=1e-9 growth=3 hash=siphash seed=000102030405060708090a0b0c0d0e0f",
+};
+enum { TEXTS = sizeof texts / sizeof *texts };
+
+/* A growing filter, by both names that it has here. */
+static struct shared {
+    struct peer peer;
+    hibloom_spec spec;
+    char text[HIBLOOM_SPEC_TEXT_SIZE], name[TEST_NAME_SIZE];
+    hibloom_store *store;
+    redisContext *redis;
+    struct items items;
+} s;
+
+static void shared_start(const char *text)
+{
+    s = (struct shared){.peer = {text, {"/usr/bin/python3", "-B", "tests/share/format_links.py"}, {NULL}}};
+    s.spec = test_spec(text);
+    assert_ok(hibloom_spec_format(&s.spec, s.text, sizeof s.text), NULL);
+    s.store = test_store(NULL);
+    s.redis = test_redis();
+    test_name(s.name);
+    items_push_uids(&s.items, ALL);
+}
+
+static void shared_end(void)
+{
+    hibloom_store_free(s.store);
+    redisFree(s.redis);
+    items_free(&s.items);
+}
+
+static void peer_answers(const char *mode, size_t from, size_t n, bool *answers)
+{
+    FILE *out = peer_run(&s.peer, mode, s.name, s.items.list + from, n);
+
+    for (size_t i = 0; i < n; i++) {
+        const int digit = fgetc(out);
+        assert_true(digit == '0' || digit == '1');
+        assert_int_equal(fgetc(out), '\n');
+        answers[i] = digit == '1';
+    }
+    assert_at_end(out);
+}
+
+/* Something of which it has nothing to say. */
+static void peer_does(const char *mode, const char *setting, size_t n)
+{
+    struct peer peer = s.peer;
+
+    peer.settings[0] = setting;
+    assert_at_end(peer_run(&peer, mode, s.name, s.items.list, n));
+}
+
+static hibloom *opened(const hibloom_spec *spec)
+{
+    hibloom *filter = NULL;
+
+    assert_ok(hibloom_open(&filter, s.store, s.name, spec), s.store);
+    return filter;
+}
+
+static size_t add(hibloom *filter, size_t from, size_t n)
+{
+    bool is_new[ALL];
+
+    if (filter != NULL)
+        assert_ok(hibloom_add_many(filter, s.items.list + from, n, is_new), s.store);
+    else
+        peer_answers("add", from, n, is_new);
+    return test_count_true(is_new, n);
+}
+
+/* Both say that the first n are in, and no others. */
+static void assert_both_hold(hibloom *filter, size_t n)
+{
+    bool found[ALL];
+
+    assert_ok(hibloom_contains_many(filter, s.items.list, ALL, found), s.store);
+    assert_int_equal(test_count_true(found, n), n);
+    assert_int_equal(test_count_true(found, ALL), n);
+    peer_answers("read", 0, ALL, found);
+    assert_int_equal(test_count_true(found, n), n);
+    assert_int_equal(test_count_true(found, ALL), n);
+}
+
+static long long keys_of(const char *suffix)
+{
+    redisReply *reply = redisCommand(s.redis, "KEYS %s%s", s.name, suffix);
+
+    assert_true(reply != NULL && reply->type == REDIS_REPLY_ARRAY);
+    const long long n = (long long)reply->elements;
+    freeReplyObject(reply);
+    return n;
+}
+
+/* ---- In turns ---------------------------------------------------------------------- */
+
+/* Each grows what the other has made, and `stale` has seen none of it. */
+static void they_grow_one_filter_in_turns(void **state)
+{
+    for (int t = 0; t < TEXTS; t++) {
+        const int first = t % 2;
+        shared_start(texts[t]);
+        if (first == 0)
+            peer_does("create", s.text, 0);
+        hibloom *filter = opened(&s.spec), *stale = opened(NULL);
+        long long links = 1;
+        for (int part = 0; part < PARTS; part++) {
+            hibloom *adds = part % 2 == first ? NULL : filter;
+            assert_int_equal(add(adds, (size_t)part * PART, PART), PART);
+            assert_int_equal(add(adds == NULL ? filter : NULL, (size_t)part * PART, PART), 0);
+            const long long now = 1 + keys_of(s.spec.segments > 1 ? ":+?:0" : ":+?");
+            assert_true(now > links || part > 1);
+            links = now;
+        }
+        assert_both_hold(stale, ALL);
+        peer_does("drop", NULL, 0);
+        assert_int_equal(keys_of("*"), 0);
+        hibloom_close(filter);
+        hibloom_close(stale);
+        shared_end();
+    }
+}
+
+/* Whoever dies over it, the other takes the link that it has made; its sizes are its maker's. */
+static void each_takes_the_link_that_the_other_has_made(void **state)
+{
+    for (int t = 0; t < 2; t++) {
+        char link[TEST_NAME_SIZE + 8], root[TEST_NAME_SIZE + 8];
+        shared_start(texts[t]);
+        const char *key = s.spec.segments > 1 ? ":0" : "";
+        hibloom *filter = opened(&s.spec);
+        assert_int_equal(add(filter, 0, 40), 40);
+        peer_does("claim", NULL, 0);
+        snprintf(link, sizeof link, "%s:+1%s", s.name, key);
+        const long long length = test_command(s.redis, "STRLEN %s", link);
+        assert_true(length > 0);
+        assert_int_equal(add(filter, 40, 60), 60);
+        assert_int_equal(test_command(s.redis, "STRLEN %s", link), length);
+        assert_both_hold(filter, 100);
+        assert_ok(hibloom_drop(filter), s.store);
+        hibloom_close(filter);
+        filter = opened(&s.spec); /* and the other way round: the library has died before it told */
+        assert_int_equal(add(filter, 0, 70), 70);
+        snprintf(root, sizeof root, "%s%s", s.name, key);
+        test_command(s.redis, "SETRANGE %s %lld r", root, test_command(s.redis, "STRLEN %s", root) - 55);
+        const long long ours = test_command(s.redis, "STRLEN %s", link);
+        peer_does("grow", NULL, 0);
+        assert_int_equal(test_command(s.redis, "STRLEN %s", link), ours);
+        assert_both_hold(filter, 70);
+        peer_does("drop", NULL, 0);
+        hibloom_close(filter);
+        shared_end();
+    }
+}
+
+/* ---- The rest of its life ------------------------------------------------------------ */
+
+static void what_one_does_to_all_links_the_other_sees(void **state)
+{
+    for (int t = 0; t < 2; t++) {
+        hibloom_info info;
+        bool found;
+        shared_start(texts[t]);
+        const char *key = s.spec.segments > 1 ? ":0" : "";
+        hibloom *filter = opened(&s.spec);
+        peer_does("expire", "100", 0);
+        assert_int_equal(add(filter, 0, PART), PART);
+        assert_in_range(test_command(s.redis, "PTTL %s:+1%s", s.name, key), 90000, 101000);
+        assert_int_equal(add(NULL, PART, PART), PART);
+        assert_ok(hibloom_get_info(filter, &info), s.store);
+        assert_in_range(info.ttl_ms, 1, 100000);
+        assert_in_range(test_command(s.redis, "PTTL %s:+2%s", s.name, key), 90000, 101000);
+        peer_does("clear", NULL, 0);
+        assert_both_hold(filter, 0);
+        peer_does("expire", "1000", 0);
+        assert_in_range(test_command(s.redis, "PTTL %s:+2%s", s.name, key), 990000, 1001000);
+        assert_ok(hibloom_expire(filter, 0), s.store);
+        assert_int_equal(add(NULL, 0, PART), PART);
+        assert_int_equal(test_command(s.redis, "PTTL %s:+2%s", s.name, key), -1);
+        assert_ok(hibloom_clear(filter), s.store);
+        assert_both_hold(filter, 0);
+        peer_does("drop", NULL, 0);
+        assert_status(hibloom_contains(filter, "a", 1, &found), HIBLOOM_ENOTFOUND, s.store);
+        assert_int_equal(keys_of("*"), 0);
+        hibloom_close(filter);
+        shared_end();
+    }
+}
+
+/* ---- Sliding windows ------------------------------------------------------------------- */
+
+/* What the library adds to them the other one reads, for as long as the library does. */
+static void a_sliding_window_is_read(void **state)
+{
+    static const char *const windows[] = {"capacity=300 error=1e-9 window=86400 slices=4 seed=0123456789abcdef",
+                                          "capacity=300 error=1e-9 window=2 slices=2 segments=3 seed=0123456789abcdef"};
+
+    for (int i = 0; i < 2; i++) {
+        bool found[PART];
+        shared_start(windows[i]);
+        hibloom *filter = opened(&s.spec);
+        assert_int_equal(add(filter, 0, PART), PART);
+        if (i == 0) {
+            assert_both_hold(filter, PART);
+            peer_does("clear", NULL, 0);
+            assert_both_hold(filter, 0);
+        } else {
+            peer_answers("read", 0, PART, found);
+            test_sleep_ms(3200);
+            assert_both_hold(filter, 0);
+            assert_int_equal(add(filter, 0, PART), PART);
+        }
+        peer_does("drop", NULL, 0);
+        assert_int_equal(keys_of("*"), 0);
+        hibloom_close(filter);
+        shared_end();
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(they_grow_one_filter_in_turns),
+        cmocka_unit_test(each_takes_the_link_that_the_other_has_made),
+        cmocka_unit_test(what_one_does_to_all_links_the_other_sees),
+        cmocka_unit_test(a_sliding_window_is_read),
+    };
+
+    return cmocka_run_group_tests_name("share links", tests, NULL, NULL);
+}
