@@ -160,6 +160,15 @@ static hibloom_status fill_aside(struct session *s, const char *aside, hibloom *
     return status;
 }
 
+/* If it cannot be dropped, it expires; but one that could not be opened may have been made half, and would stay. */
+static void drop_aside(struct session *s, const char *aside)
+{
+    if (s->filter != NULL)
+        (void)(hibloom_drop(s->filter) == HIBLOOM_OK);
+    else
+        (void)(hibloom_delete(s->store, aside) == HIBLOOM_OK);
+}
+
 static int load_aside(struct session *s, const hibloom_spec *spec)
 {
     const double started = now();
@@ -174,12 +183,12 @@ static int load_aside(struct session *s, const hibloom_spec *spec)
     if (result == EXIT_YES)
         result = session_result(s, fill_aside(s, aside, memory.filter));
     session_close(&memory);
-    if (result == EXIT_YES) {
-        say_loaded(items, started);
-        session_warn_if_full(s);
-    } else if (s->filter != NULL) {
-        result = hibloom_drop(s->filter) == HIBLOOM_OK ? EXIT_TROUBLE : result; /* else it expires */
+    if (result != EXIT_YES) {
+        drop_aside(s, aside);
+        return result;
     }
+    say_loaded(items, started);
+    session_warn_if_full(s);
     return result;
 }
 

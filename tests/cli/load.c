@@ -259,6 +259,26 @@ static void a_replacement_that_is_refused_leaves_nothing(void **state)
     redis_server_stop(server);
 }
 
+/* Its first step fills the server, and the next one is refused: what it has made has no time to live yet. */
+static void a_replacement_that_a_full_server_refuses_leaves_nothing(void **state)
+{
+    struct redis_server *server = redis_server_start(NULL);
+    const char *uri = redis_server_uri(server);
+
+    (void)state;
+    assert_run("", 0, NULL, "", "-u", uri, "add", "seen", SURE, "old");
+    redisReply *info = redis_server_must(server, "INFO memory");
+    const long long used = strtoll(strstr(info->str, "used_memory:") + 12, NULL, 10);
+    freeReplyObject(info);
+    freeReplyObject(redis_server_must(server, "CONFIG SET maxmemory %lld", used + 300000));
+    assert_run("new\n", 2, "", "{seen}.new-", "-u", uri, "--retry", "0", "load", "seen", "--replace", "-n", "1M", "-p",
+               "0.01");
+    redisReply *size = redis_server_must(server, "DBSIZE");
+    assert_int_equal(size->integer, 1);
+    freeReplyObject(size);
+    redis_server_stop(server);
+}
+
 /* README's line for it: no word of it is too many. */
 static void who_may_replace_needs_the_words_of_readme(void **state)
 {
@@ -311,6 +331,7 @@ int main(void)
         cmocka_unit_test(load_replaces_what_is_there),
         cmocka_unit_test(a_replacement_that_is_killed_or_fails_changes_nothing),
         cmocka_unit_test(a_replacement_that_is_refused_leaves_nothing),
+        cmocka_unit_test(a_replacement_that_a_full_server_refuses_leaves_nothing),
         cmocka_unit_test(who_may_replace_needs_the_words_of_readme),
     };
 
