@@ -156,7 +156,7 @@ static size_t draw_item(struct test_random *random, bool text, unsigned char ite
 {
     static const uint32_t most[] = {0x80, 0x800, 0xd800, 0x110000};
     const bool ascii = test_random_below(random, 2) == 0;
-    size_t n = ascii ? 28 + test_random_below(random, 8) : test_random_below(random, RANDOM_LENGTH), len = 0;
+    size_t n = (size_t)(ascii ? 28 + test_random_below(random, 8) : test_random_below(random, RANDOM_LENGTH)), len = 0;
 
     if (test_random_below(random, 4) == 0)
         n %= 4;
