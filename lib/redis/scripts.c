@@ -73,7 +73,9 @@ static const char unlink_[] = COMMON
 static const char clear[] = COMMON
     "if not is(trailer, ARGV[2]) then return -1 end\n"
     "if trailer and not (trailer:match(" PATTERN ") and trailer:sub(38, 38):match('[gr]')) then return -1 end\n"
-    "if KEYS[2] then call('DECRBY', KEYS[2], call('GET', KEYS[2]) or '0') end\n"
+    "local count = KEYS[2] and call('GET', KEYS[2]) or '0'\n"
+    "local function uncount(count) if KEYS[2] then call('DECRBY', KEYS[2], count) end end\n"
+    "uncount(size == 0 and count or '0')\n" /* if that may be written, it is at the end */
     "if size == 0 then return 0 end\n"
     "if trailer and tonumber(trailer:sub(74, 83)) ~= tonumber(ARGV[4]) then return trailer end\n"
     "local ttl, tail, from = call('PTTL', key), '\\0', size - 1\n"
@@ -88,6 +90,7 @@ static const char clear[] = COMMON
     "call('UNLINK', key)\n"
     "call('SETRANGE', key, from, tail)\n"
     "if ttl >= 0 then call('PEXPIRE', key, ttl) end\n"
+    "uncount(count)\n"
     "return size\n";
 
 /* ARGV then: milliseconds or -1 for never; an offset and the bytes that must be

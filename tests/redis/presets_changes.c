@@ -3,6 +3,7 @@
 #include "support/backend.h"
 #include "support/items.h"
 #include "support/race.h"
+#include "support/redis_server.h"
 
 #include <hiredis/hiredis.h>
 #include <stdio.h>
@@ -185,6 +186,28 @@ static void what_rueidis_has_reset_is_not_found(void **state)
     }
 }
 
+/* Where bits may not be taken away the counter stays, too. */
+static void a_clear_that_is_refused_leaves_the_counter(void **state)
+{
+    static const char *const without_unlink[] = {"--rename-command", "UNLINK", "", NULL};
+    struct redis_server *server = redis_server_start(without_unlink);
+    redisContext *redis = redis_server_connect(server);
+    hibloom_store *store = test_connect(redis_server_uri(server), NULL);
+    hibloom *filter = test_attach(store, "seen", "rueidis capacity=1000 error=0.01");
+    bool found = false;
+
+    (void)state;
+    assert_ok(hibloom_add(filter, "one", 3, NULL), store);
+    assert_status(hibloom_clear(filter), HIBLOOM_ESERVER, store);
+    assert_int_equal(counter_of(redis, "seen"), 1);
+    assert_ok(hibloom_contains(filter, "one", 3, &found), store);
+    assert_true(found);
+    hibloom_close(filter);
+    hibloom_store_free(store);
+    redisFree(redis);
+    redis_server_stop(server);
+}
+
 /* Bits are not all there is, so neither goes by them: not a long call, not a file, not a near cache. */
 static void the_counter_is_right_after_calls_of_any_length(void **state)
 {
@@ -263,9 +286,13 @@ static void of_eight_that_add_one_item_one_counts_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ON_REDIS(no_call_touches_what_has_another_config),  ON_REDIS(what_redisson_has_deleted_is_not_found),
-        ON(the_hash_of_orestes_is_left_alone, setbit),      ON(an_eager_bitmap_of_bloomfilter_rb_is_joined, setbit),
-        ON(what_rueidis_has_reset_is_not_found, setbit),    ON_REDIS(the_counter_is_right_after_calls_of_any_length),
+        ON_REDIS(no_call_touches_what_has_another_config),
+        ON_REDIS(what_redisson_has_deleted_is_not_found),
+        ON(the_hash_of_orestes_is_left_alone, setbit),
+        ON(an_eager_bitmap_of_bloomfilter_rb_is_joined, setbit),
+        cmocka_unit_test(a_clear_that_is_refused_leaves_the_counter),
+        ON(what_rueidis_has_reset_is_not_found, setbit),
+        ON_REDIS(the_counter_is_right_after_calls_of_any_length),
         ON_REDIS(of_eight_that_add_one_item_one_counts_it),
     };
 
