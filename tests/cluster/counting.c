@@ -111,6 +111,34 @@ static void no_item_is_denied_where_a_primary_stands_still(void **state)
     hibloom_store_free(store);
 }
 
+/* What it has acknowledged its replica has: so nobody waits for that. */
+static void no_item_is_denied_where_a_primary_hands_over(void **state)
+{
+    hibloom_connect_options patient = careful;
+    const int slot = redis_cluster_slot(cluster, "seen:0");
+
+    (void)state;
+    patient.min_replicas = 0;
+    hibloom_store *store = test_connect(redis_cluster_uri(cluster), &patient);
+    hibloom *filter = test_open(store, "seen", TEXT " segments=3 seed=4");
+    struct ledger *ledger = ledger_start(redis_cluster_uri(cluster), "seen", &patient);
+    for (int i = 0; i < 2; i++) {
+        const int primary = redis_cluster_owner(cluster, slot);
+        const int replica = (primary + PRIMARIES) % (2 * PRIMARIES);
+        ledger_wait(ledger, STEPS);
+        freeReplyObject(redis_server_must(redis_cluster_node(cluster, replica), "CLUSTER FAILOVER"));
+        for (int tries = 0; redis_cluster_owner(cluster, slot) != replica && tries < 500; tries++)
+            test_sleep_ms(20);
+        redis_cluster_wait_settled(cluster);
+        assert_int_equal(redis_cluster_owner(cluster, slot), replica);
+    }
+    ledger_wait(ledger, STEPS);
+    ledger_stop(ledger, filter, store);
+    hibloom_close(filter);
+    assert_ok(hibloom_delete(store, "seen"), store);
+    hibloom_store_free(store);
+}
+
 /* ---- Sentinels -------------------------------------------------------------------------- */
 
 static void no_item_is_denied_where_sentinels_name_another_master(void **state)
@@ -144,6 +172,7 @@ int main(void)
         cmocka_unit_test(no_item_is_denied_where_a_primary_is_killed),
         cmocka_unit_test(no_item_is_denied_where_a_primary_stops_answering),
         cmocka_unit_test(no_item_is_denied_where_a_primary_stands_still),
+        cmocka_unit_test(no_item_is_denied_where_a_primary_hands_over),
     };
     const struct CMUnitTest of_sentinels[] = {
         cmocka_unit_test(no_item_is_denied_where_sentinels_name_another_master),
