@@ -4,11 +4,14 @@
 #include "support/items.h"
 #include "support/race.h"
 #include "support/redis_server.h"
+#include "support/temp_dir.h"
 
 #include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+
+enum { SAVED = 100 };
 
 /* ---- Redisson's config -------------------------------------------------------------- */
 
@@ -154,6 +157,71 @@ static void an_eager_bitmap_of_bloomfilter_rb_is_joined(void **state)
     }
 }
 
+/* ---- Files, and other stores ------------------------------------------------------------- */
+
+static void assert_holds(struct backend *b, hibloom *filter, const hibloom_item *items, size_t n)
+{
+    bool found[SAVED];
+
+    assert_ok(hibloom_contains_many(filter, items, n, found), b->store);
+    assert_int_equal(test_count_true(found, n), n);
+}
+
+/* Saved, emptied and loaded again; and merged into from memory. Of rueidis' neither can be. */
+static void save_and_load(struct backend *b, const char *text, const hibloom_item *items, const char *path)
+{
+    const bool counts = strncmp(text, "rueidis", 7) == 0;
+    const hibloom_status expected = counts ? HIBLOOM_ENOTSUP : HIBLOOM_OK;
+    char name[TEST_NAME_SIZE];
+    hibloom_store *memory;
+
+    test_name(name);
+    if (strncmp(text, "redisson", 8) == 0)
+        make_config(b->outside, name);
+    hibloom *filter = test_attach(b->store, name, text);
+    assert_ok(hibloom_add_many(filter, items, SAVED / 2, NULL), b->store);
+    assert_ok(hibloom_save(filter, path), b->store);
+    assert_ok(hibloom_clear(filter), b->store);
+    assert_status(hibloom_load(filter, path), expected, b->store);
+    if (!counts)
+        assert_holds(b, filter, items, SAVED / 2);
+    assert_ok(hibloom_memory(&memory), NULL);
+    hibloom *built;
+    assert_ok(hibloom_attach(&built, memory, name, hibloom_spec_of(filter)), memory);
+    assert_ok(hibloom_add_many(built, items + SAVED / 2, SAVED / 2, NULL), memory);
+    assert_status(hibloom_merge(filter, built), expected, b->store);
+    if (!counts)
+        assert_holds(b, filter, items, SAVED);
+    else
+        assert_int_equal(test_command(b->outside, "INCRBY {%s}:c 0", name), 0);
+    hibloom_close(built);
+    hibloom_store_free(memory);
+    backend_drop(b, filter);
+    assert_int_equal(keys_with(b->outside, name), 0);
+}
+
+static void what_was_saved_is_loaded_again_but_where_items_are_counted(void **state)
+{
+    static const char *const texts[] = {"pyrebloom capacity=1000 error=0.01",
+                                        "scrapy-redis bits=65536 hashes=6",
+                                        "go-zero bits=20000",
+                                        "rueidis capacity=1000 error=0.01",
+                                        "redisson codec=string",
+                                        "bloomfilter-rb bits=20000 hashes=7 seeds=1",
+                                        "taganaka capacity=1000 error=0.01",
+                                        "orestes capacity=1000 error=0.01",
+                                        "redisbloom capacity=1000 error=0.01"};
+    struct backend *b = *state;
+    hibloom_item *items = items_new("saved", SAVED);
+    char *dir = temp_dir_make(), *path = temp_dir_path(dir, "filter");
+
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        save_and_load(b, texts[i], items, path);
+    items_free(items);
+    free(path);
+    temp_dir_remove(dir);
+}
+
 /* ---- rueidis: the counter ------------------------------------------------------------------ */
 
 static long long counter_of(redisContext *redis, const char *name)
@@ -208,7 +276,7 @@ static void a_clear_that_is_refused_leaves_the_counter(void **state)
     redis_server_stop(server);
 }
 
-/* Bits are not all there is, so neither goes by them: not a long call, not a file, not a near cache. */
+/* Bits are not all there is, so neither goes by them: not a long call, not a near cache. */
 static void the_counter_is_right_after_calls_of_any_length(void **state)
 {
     enum { MANY = 30000 };
@@ -290,6 +358,7 @@ int main(void)
         ON_REDIS(what_redisson_has_deleted_is_not_found),
         ON(the_hash_of_orestes_is_left_alone, setbit),
         ON(an_eager_bitmap_of_bloomfilter_rb_is_joined, setbit),
+        ON(what_was_saved_is_loaded_again_but_where_items_are_counted, setbit),
         cmocka_unit_test(a_clear_that_is_refused_leaves_the_counter),
         ON(what_rueidis_has_reset_is_not_found, setbit),
         ON_REDIS(the_counter_is_right_after_calls_of_any_length),
