@@ -229,24 +229,30 @@ static bool clear_way(hibloom *filter, const char *name, hibloom *old, uint32_t 
     return true;
 }
 
+static uint64_t root_id(const hibloom *filter)
+{
+    return redis_filter_of(filter)->keys[0].id;
+}
+
 /* A grower may have made a further link that nobody tells of. It is no matter if it stays. */
 static void remove_left_over(hibloom *old)
 {
     struct unchain unchain;
     struct task any = {.filter = old};
 
-    unchain_begin(&unchain, old, redis_filter_of(old)->keys[0].id);
+    unchain_begin(&unchain, old, root_id(old));
     (void)run(old, &unchain.group.task);
     unchain_end(&unchain, &any);
 }
 
+/* A call before, whose answer was lost, may have done it: then the filter is not where it was, and is `old` itself. */
 static hibloom_status redis_replace(hibloom *filter, const char *name, hibloom *old)
 {
     struct replacement replacement;
     uint32_t links;
     hibloom_status status = redis_reach(filter, 1, &links);
 
-    if (status != HIBLOOM_OK)
+    if (status != HIBLOOM_OK && status != HIBLOOM_ENOTFOUND && status != HIBLOOM_EMISMATCH)
         return status;
     replace_begin(&replacement, filter, name, old);
     status = run(filter, &replacement.talk.task);
@@ -256,7 +262,7 @@ static hibloom_status redis_replace(hibloom *filter, const char *name, hibloom *
             return HIBLOOM_EBUSY;
         filter->store->error = error;
     }
-    if (status == HIBLOOM_OK && old != NULL && old->spec.growth != 0)
+    if (status == HIBLOOM_OK && old != NULL && old->spec.growth != 0 && root_id(old) != root_id(filter))
         remove_left_over(old);
     return status;
 }
