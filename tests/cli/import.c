@@ -111,10 +111,11 @@ static void what_the_help_says_makes_a_file(void **state)
     temp_dir_remove(dir);
 }
 
-/* And goes on growing. */
+/* And goes on growing; and is saved and restored as one that was made here. */
 static void one_that_has_grown_becomes_one_that_grows(void **state)
 {
-    char *dir = temp_dir_make(), *path = temp_dir_path(dir, "dump"), name[TEST_NAME_SIZE], items[1000] = "";
+    char *dir = temp_dir_make(), *path = temp_dir_path(dir, "dump"), *saved = temp_dir_path(dir, "saved");
+    char name[TEST_NAME_SIZE], other[TEST_NAME_SIZE], items[1000] = "";
     struct module_dump dump;
 
     (void)state;
@@ -130,6 +131,12 @@ static void one_that_has_grown_becomes_one_that_grows(void **state)
     assert_run(items, 0, NULL, "", "add", name);
     assert_true(count_keys(name) > 3);
     assert_run("", 0, "maybe\tin 0\nmaybe\tlater 89\n", "", "check", name, "in 0", "later 89");
+    test_name(other);
+    assert_run("", 0, NULL, "", "save", name, saved);
+    assert_run("", 0, NULL, "", "restore", other, saved);
+    assert_int_equal(count_keys(other), count_keys(name));
+    assert_run("", 0, "maybe\tin 0\nmaybe\tin 50\nmaybe\tlater 89\n", "", "check", other, "in 0", "in 50", "later 89");
+    free(saved);
     module_dump_free(&dump);
     free(path);
     temp_dir_remove(dir);
