@@ -3,7 +3,7 @@
  * It keeps filters by name as Redis keeps keys, so that a program that is tested
  * on it meets the same rules: two handles of one name share their bits, a filter
  * that was dropped or has expired is an error to the handles that are left, and
- * so is another one made under its name, whatever its spec. bits.c has the bits.
+ * so is another one made under its name, whatever its spec. linked.c has the bits.
  *
  * Threads may ask at once. So a look-up changes nothing; a filter whose time has
  * passed is freed when the next one is made, or with the store. */
@@ -11,14 +11,11 @@
 #include "base/alloc.h"
 #include "base/glob.h"
 #include "bits/counters.h"
-#include "spec/period.h"
+#include "memory/linked.h"
 #include "base/store.h"
 
 #include <stdatomic.h>
 #include <string.h>
-
-#define BLOCK 512u /* items at a time, where there are further links */
-#define UNCOUNTED UINT64_MAX
 
 struct memory_filter {
     struct memory_filter *next;
@@ -26,11 +23,7 @@ struct memory_filter {
     bool listed; /* under its name; else dropped, and freed with its last handle */
     bool bare;
     uint64_t expires_ms; /* by the monotonic clock; 0 = never */
-    struct bits bits;    /* and their spec */
-    struct bits *more;   /* of the further links, if it grows, or is a sliding window; NULL: none */
-    uint32_t links;      /* in all */
-    uint64_t *period;    /* of a window, a link each: see period.h; NULL: it is none */
-    uint64_t newest;     /* items in the newest; UNCOUNTED: some were merged into it */
+    struct linked bits;  /* and their spec */
     char text[HIBLOOM_SPEC_TEXT_SIZE];
     char name[HIBLOOM_NAME_MAX + 1];
 };
@@ -63,13 +56,7 @@ static void release(struct memory_filter *stored)
 {
     if (stored->listed || stored->handles > 0)
         return;
-    bits_free(&stored->bits);
-    for (uint32_t i = 1; i < stored->links; i++)
-        bits_free(&stored->more[i - 1]);
-    if (stored->more != NULL)
-        explicit_bzero(stored->more, HIBLOOM_LINKS_MAX * sizeof *stored->more);
-    alloc.free(stored->more);
-    alloc.free(stored->period);
+    linked_free(&stored->bits);
     explicit_bzero(stored, sizeof *stored); /* the seed */
     alloc.free(stored);
 }
@@ -106,36 +93,6 @@ static void remove_expired(struct memory_store *store)
             remove_filter(at);
 }
 
-/* Makes a further link; the first one is there. */
-static hibloom_status add_link(struct memory_filter *stored)
-{
-    hibloom_spec spec = {.hashes = 0};
-    hibloom_status status = spec_link(&spec, &stored->bits.spec, stored->links, 1);
-
-    if (status == HIBLOOM_OK && stored->more == NULL)
-        stored->more = alloc.calloc(HIBLOOM_LINKS_MAX, sizeof *stored->more);
-    if (status == HIBLOOM_OK &&
-        (stored->more == NULL || !bits_make(&stored->more[stored->links - 1], &spec, spec_keys(&spec))))
-        status = HIBLOOM_ENOMEM;
-    explicit_bzero(&spec, sizeof spec); /* the seed */
-    stored->links += status == HIBLOOM_OK;
-    return status;
-}
-
-static hibloom_status make_slices(struct memory_filter *stored)
-{
-    hibloom_status status = HIBLOOM_OK;
-
-    if (stored->bits.spec.window == 0)
-        return HIBLOOM_OK;
-    stored->period = alloc.calloc(HIBLOOM_LINKS_MAX, sizeof *stored->period);
-    if (stored->period == NULL)
-        return HIBLOOM_ENOMEM;
-    while (status == HIBLOOM_OK && stored->links <= stored->bits.spec.slices)
-        status = add_link(stored);
-    return status;
-}
-
 static hibloom_status create(hibloom *filter, const hibloom_spec *wanted, struct memory_filter **out)
 {
     struct memory_store *store = memory_store_of(filter);
@@ -148,11 +105,8 @@ static hibloom_status create(hibloom *filter, const hibloom_spec *wanted, struct
     hibloom_status status = filter->bare ? HIBLOOM_OK : spec_draw_seed(&spec);
     if (status == HIBLOOM_OK)
         status = hibloom_spec_format(&spec, stored->text, sizeof stored->text);
-    if (status == HIBLOOM_OK && !bits_make(&stored->bits, &spec, spec_keys(&spec)))
-        status = HIBLOOM_ENOMEM;
-    stored->links = 1;
     if (status == HIBLOOM_OK)
-        status = make_slices(stored);
+        status = linked_make(&stored->bits, &spec);
     if (status != HIBLOOM_OK) {
         release(stored);
         return fail(filter, status,
@@ -172,7 +126,7 @@ static void bind_handle(hibloom *filter, struct memory_filter *stored)
 {
     stored->handles++; /* NOLINT(*NullDereference): where there was none, create has made it or failed */
     filter->impl = stored;
-    filter->spec = stored->bits.spec;
+    filter->spec = stored->bits.first.spec;
     strcpy(filter->text, stored->text);
 }
 
@@ -224,154 +178,41 @@ static hibloom_status guard(hibloom *filter)
 
 /* ---- Bits ----------------------------------------------------------------- */
 
-static struct bits *bits_of(const hibloom *filter)
+static struct linked *bits_of(const hibloom *filter)
 {
     return &((struct memory_filter *)filter->impl)->bits;
 }
 
-static struct bits *link_of(struct memory_filter *stored, uint32_t i)
+/* Of a call that needs memory of its own, or a further link. */
+static hibloom_status tell(hibloom *filter, hibloom_status status)
 {
-    return i == 0 ? &stored->bits : &stored->more[i - 1];
-}
-
-/* The period that it is now, for a window; the clock begins with one that has others before it. */
-static uint64_t period_now(const struct memory_filter *stored)
-{
-    const hibloom_spec *spec = &stored->bits.spec;
-
-    return stored->period != NULL ? period_at(spec, (clock_now_ms() + spec->window * UINT64_C(3000)) * 1000) : 0;
-}
-
-static bool link_counts(const struct memory_filter *stored, uint32_t i, uint64_t now)
-{
-    return stored->period == NULL || period_counts(&stored->bits.spec, stored->period[i], now);
-}
-
-/* Whether it is in any of the first `links`. */
-static void look(struct memory_filter *stored, uint32_t links, const hibloom_item *items, size_t n, bool *found)
-{
-    const uint64_t now = period_now(stored);
-    bool one[BLOCK];
-
-    memset(found, 0, n * sizeof *found);
-    for (size_t at = 0; at < n; at += BLOCK) {
-        const size_t count = n - at < BLOCK ? n - at : BLOCK;
-        for (uint32_t i = links; i-- > 0;) {
-            if (!link_counts(stored, i, now))
-                continue;
-            bits_contains(link_of(stored, i), items + at, count, one);
-            for (size_t k = 0; k < count; k++)
-                found[at + k] = found[at + k] || one[k];
-        }
-    }
-}
-
-static hibloom_status grow(hibloom *filter, struct memory_filter *stored)
-{
-    const hibloom_status status = add_link(stored);
-
-    if (status != HIBLOOM_OK)
-        return fail(filter, status,
-                    status == HIBLOOM_ENOMEM ? "this process has no memory for a further link" : "can grow no more");
-    stored->newest = 0;
-    return HIBLOOM_OK;
-}
-
-static void count_newest(struct memory_filter *stored)
-{
-    const struct bits *bits = link_of(stored, stored->links - 1);
-    const double items = spec_items_at(&bits->spec, (double)bits_count(bits) / (double)spec_all_bits(&bits->spec));
-
-    stored->newest = items < (double)bits->spec.capacity ? (uint64_t)items : bits->spec.capacity;
-}
-
-/* As many items as the newest link has room for go there, if they are in no older one. */
-static hibloom_status add_to_chain(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new)
-{
-    struct memory_filter *stored = filter->impl;
-    bool found[BLOCK], one;
-
-    if (stored->newest == UNCOUNTED)
-        count_newest(stored);
-    for (size_t at = 0, count; at < n; at += count) {
-        const uint64_t capacity = link_of(stored, stored->links - 1)->spec.capacity;
-        const hibloom_status status = stored->newest >= capacity ? grow(filter, stored) : HIBLOOM_OK;
-        if (status != HIBLOOM_OK)
-            return status;
-        struct bits *newest = link_of(stored, stored->links - 1);
-        const uint64_t room = newest->spec.capacity - stored->newest;
-        count = n - at < BLOCK ? n - at : BLOCK;
-        if (count > room)
-            count = (size_t)room;
-        look(stored, stored->links - 1, items + at, count, found);
-        for (size_t k = 0; k < count; k++) {
-            one = false;
-            if (!found[k])
-                bits_add(newest, &items[at + k], 1, &one);
-            stored->newest += one;
-            is_new[at + k] = one;
-        }
-    }
-    return HIBLOOM_OK;
-}
-
-/* All go to the slice of the period, as it may be asked for longer than what has them now. */
-static hibloom_status add_to_window(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new)
-{
-    struct memory_filter *stored = filter->impl;
-    const uint64_t now = period_now(stored);
-    const uint32_t number = period_slice(&filter->spec, now);
-    struct bits *slice = link_of(stored, number);
-
-    if (stored->period[number] != now)
-        bits_clear(slice);
-    stored->period[number] = now;
-    look(stored, stored->links, items, n, is_new);
-    for (size_t i = 0; i < n; i++) {
-        bool one;
-        bits_add(slice, &items[i], 1, &one);
-        is_new[i] = one && !is_new[i];
-    }
-    return HIBLOOM_OK;
+    if (status == HIBLOOM_ENOMEM)
+        return fail(filter, status, "this process has no memory for it");
+    return status == HIBLOOM_OK ? status : fail(filter, status, "can grow no more");
 }
 
 static hibloom_status memory_add(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new)
 {
-    hibloom_status status = guard(filter);
+    const hibloom_status status = guard(filter);
 
-    if (status == HIBLOOM_OK && spec_has_links(&filter->spec)) {
-        hibloom_status (*const add)(hibloom *, const hibloom_item *, size_t,
-                                    bool *) = filter->spec.window != 0 ? add_to_window : add_to_chain;
-        bool *answers = alloc.malloc(n + 1); /* is_new is written only if all of it is OK */
-        if (answers == NULL)
-            return fail(filter, HIBLOOM_ENOMEM, "out of memory");
-        status = add(filter, items, n, answers);
-        if (status == HIBLOOM_OK && is_new != NULL)
-            memcpy(is_new, answers, n);
-        alloc.free(answers);
-    } else if (status == HIBLOOM_OK)
-        bits_add(bits_of(filter), items, n, is_new);
-    return status;
+    return status == HIBLOOM_OK ? tell(filter, linked_add(bits_of(filter), items, n, is_new)) : status;
 }
 
 static hibloom_status memory_contains(hibloom *filter, const hibloom_item *items, size_t n, bool *found)
 {
-    struct memory_filter *stored = filter->impl;
-    hibloom_status status = guard(filter);
+    const hibloom_status status = guard(filter);
 
-    if (status == HIBLOOM_OK && stored->links > 1)
-        look(stored, stored->links, items, n, found);
-    else if (status == HIBLOOM_OK)
-        bits_contains(&stored->bits, items, n, found);
+    if (status == HIBLOOM_OK)
+        linked_contains(bits_of(filter), items, n, found);
     return status;
 }
 
 static hibloom_status memory_remove(hibloom *filter, const hibloom_item *items, size_t n, bool *was_in)
 {
-    hibloom_status status = guard(filter);
+    const hibloom_status status = guard(filter);
 
     if (status == HIBLOOM_OK)
-        counters_remove(bits_of(filter), items, n, was_in);
+        counters_remove(linked_at(bits_of(filter), 0), items, n, was_in);
     return status;
 }
 
@@ -392,8 +233,8 @@ static hibloom_status memory_count(hibloom *filter, struct store_count *out)
     if (status != HIBLOOM_OK)
         return status;
     *out = (struct store_count){.ttl_ms = remaining_ms(stored)};
-    for (uint32_t i = 0; i < stored->links; i++) {
-        const struct bits *bits = link_of(stored, i);
+    for (uint32_t i = 0; i < stored->bits.links; i++) {
+        const struct bits *bits = linked_at(&stored->bits, i);
         spec_note_count(out, &bits->spec, &(struct store_count){.bits_set = bits_count(bits), .bytes = bits->bytes});
     }
     return HIBLOOM_OK;
@@ -404,30 +245,27 @@ static hibloom_status memory_read(hibloom *filter, const struct piece *piece, un
     hibloom_status status = guard(filter);
 
     if (status == HIBLOOM_OK)
-        bits_read(link_of(filter->impl, piece->link), piece, out);
+        bits_read(linked_at(bits_of(filter), piece->link), piece, out);
     return status;
 }
 
 static hibloom_status memory_merge(hibloom *filter, const struct piece *piece, const unsigned char *bits)
 {
-    struct memory_filter *stored = filter->impl;
-    hibloom_status status = guard(filter);
+    const hibloom_status status = guard(filter);
 
     if (status == HIBLOOM_OK)
-        bits_merge(link_of(stored, piece->link), piece, bits);
-    if (status == HIBLOOM_OK && piece->link + 1 == stored->links)
-        stored->newest = UNCOUNTED;
+        linked_merge(bits_of(filter), piece, bits);
     return status;
 }
 
 static hibloom_status memory_links(hibloom *filter, uint32_t at_least, uint32_t *links)
 {
-    struct memory_filter *stored = filter->impl;
+    struct linked *bits = bits_of(filter);
     hibloom_status status = guard(filter);
 
-    while (status == HIBLOOM_OK && filter->spec.growth != 0 && stored->links < at_least)
-        status = grow(filter, stored);
-    *links = stored->links;
+    while (status == HIBLOOM_OK && filter->spec.growth != 0 && bits->links < at_least)
+        status = tell(filter, linked_grow(bits));
+    *links = bits->links;
     return status;
 }
 
@@ -435,13 +273,10 @@ static hibloom_status memory_links(hibloom *filter, uint32_t at_least, uint32_t 
 
 static hibloom_status memory_clear(hibloom *filter)
 {
-    struct memory_filter *stored = filter->impl;
-    hibloom_status status = guard(filter);
+    const hibloom_status status = guard(filter);
 
-    for (uint32_t i = 0; i < stored->links && status == HIBLOOM_OK; i++)
-        bits_clear(link_of(stored, i));
     if (status == HIBLOOM_OK)
-        stored->newest = 0;
+        linked_clear(bits_of(filter));
     return status;
 }
 
