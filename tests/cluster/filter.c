@@ -33,27 +33,18 @@ static int tear_down(void **state)
     return 0;
 }
 
-static size_t count(const bool *of)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < ITEMS; i++)
-        n += of[i];
-    return n;
-}
-
 static void add_all(hibloom *filter)
 {
     assert_ok(hibloom_add_many(filter, items, ITEMS, answers), store);
-    assert_in_range(count(answers), ITEMS * 98 / 100, ITEMS);
+    assert_in_range(test_count_true(answers, ITEMS), ITEMS * 98 / 100, ITEMS);
 }
 
 static void assert_all_in(hibloom *filter)
 {
     assert_ok(hibloom_contains_many(filter, items, ITEMS, answers), store);
-    assert_int_equal(count(answers), ITEMS);
+    assert_int_equal(test_count_true(answers, ITEMS), ITEMS);
     assert_ok(hibloom_contains_many(filter, others, ITEMS, answers), store);
-    assert_in_range(count(answers), 0, ITEMS * 2 / 100);
+    assert_in_range(test_count_true(answers, ITEMS), 0, ITEMS * 2 / 100);
 }
 
 static long long keys_on(int node)
@@ -134,15 +125,13 @@ static void partitions_need_a_tag_to_tell_what_is_new(void **state)
     hibloom_close(together);
 }
 
-static void merges_snapshots_files_and_comparisons_work(void **state)
+static void move_all_ways(const char *text)
 {
-    const char *const text = "capacity=5000 error=0.01 segments=5 seed=7";
     hibloom_store *memory;
     hibloom_comparison same;
     char path[300];
 
     snprintf(path, sizeof path, "%s/filter.hbl", redis_server_dir(redis_cluster_node(cluster, 0)));
-
     assert_ok(hibloom_memory(&memory), NULL);
     hibloom *from = test_open(store, "from", text), *into = test_open(store, "into", text);
     hibloom *here = test_open(memory, "here", text), *loaded = test_open(store, "loaded", text);
@@ -151,8 +140,10 @@ static void merges_snapshots_files_and_comparisons_work(void **state)
     assert_all_in(into);
     assert_ok(hibloom_merge(here, into), memory);
     assert_all_in(here);
-    assert_ok(hibloom_compare(from, into, &same), store);
-    assert_true(same.similarity == 1);
+    if (hibloom_spec_of(from)->growth == 0) {
+        assert_ok(hibloom_compare(from, into, &same), store);
+        assert_true(same.similarity == 1);
+    }
     assert_ok(hibloom_save(into, path), store);
     assert_ok(hibloom_load(loaded, path), store);
     assert_all_in(loaded);
@@ -165,9 +156,14 @@ static void merges_snapshots_files_and_comparisons_work(void **state)
     hibloom_store_free(memory);
 }
 
-static void two_filters_of_one_slot_are_merged_by_the_server(void **state)
+static void merges_snapshots_files_and_comparisons_work(void **state)
 {
-    const char *const text = "capacity=5000 error=0.01 segments=5 seed=7";
+    move_all_ways("capacity=5000 error=0.01 segments=5 seed=7");
+    move_all_ways("capacity=500 error=0.001 growth=2 seed=7"); /* without a {tag}: each link has its slot */
+}
+
+static void merge_within(const char *text)
+{
     hibloom *from = test_open(store, "{one}from", text), *into = test_open(store, "{one}into", text);
 
     add_all(from);
@@ -177,6 +173,12 @@ static void two_filters_of_one_slot_are_merged_by_the_server(void **state)
     assert_ok(hibloom_drop(into), store);
     hibloom_close(from);
     hibloom_close(into);
+}
+
+static void two_filters_of_one_slot_are_merged_by_the_server(void **state)
+{
+    merge_within("capacity=5000 error=0.01 segments=5 seed=7");
+    merge_within("capacity=500 error=0.001 growth=3 segments=2 seed=7");
 }
 
 static void info_clear_expire_and_repair_reach_each_key(void **state)
@@ -239,10 +241,10 @@ static void counters_count_on_all_primaries(void **state)
     add_all(filter);
     assert_ok(hibloom_add_many(filter, items, ITEMS, NULL), store);
     assert_ok(hibloom_remove_many(filter, items, ITEMS, answers), store);
-    assert_int_equal(count(answers), ITEMS);
+    assert_int_equal(test_count_true(answers, ITEMS), ITEMS);
     assert_all_in(filter);
     assert_ok(hibloom_remove_many(filter, items, ITEMS, answers), store);
-    assert_int_equal(count(answers), ITEMS);
+    assert_int_equal(test_count_true(answers, ITEMS), ITEMS);
     assert_ok(hibloom_get_info(filter, &info), store);
     assert_int_equal(info.bits_set, 0);
     assert_ok(hibloom_drop(filter), store);
@@ -461,7 +463,7 @@ static void links_and_slices_lie_anywhere(void **state)
         add_all(filter);
         assert_all_in(stale);
         assert_ok(hibloom_add_many(stale, items, ITEMS, answers), store);
-        assert_int_equal(count(answers), 0);
+        assert_int_equal(test_count_true(answers, ITEMS), 0);
         assert_true(keys_on(0) > 0 && keys_on(1) > 0 && keys_on(2) > 0);
         assert_ok(hibloom_drop(stale), store);
         assert_status(hibloom_contains(filter, "in1", 3, &found), HIBLOOM_ENOTFOUND, store);
