@@ -112,11 +112,52 @@ static void it_may_be_closed_while_it_grows(void **state)
     }
 }
 
+/* What lies where a link has to be may be late bits, which are waited for: nothing is on its way then. */
+static void it_may_be_closed_while_it_waits_for_a_link(void **state)
+{
+    hibloom_store *store = test_store(NULL);
+    struct redisContext *redis = test_redis();
+    unsigned waited = 0;
+
+    for (int turns = 1; turns < 13; turns++) {
+        char name[TEST_NAME_SIZE];
+        void *loop = loop_class->open();
+        hibloom_async *async = async_store(loop, test_uri(), NULL);
+        hibloom_async_filter *filter = async_filter(loop, async, test_name(name), "capacity=10 error=1e-6 growth=2");
+        hibloom *other = NULL;
+
+        assert_ok(hibloom_open(&other, store, name, NULL), store);
+        assert_ok(hibloom_add_many(other, items, 40, NULL), store); /* of which the handle has not heard */
+        hibloom_close(other);
+        test_command(redis, "SET %s:+1 late", name);
+        memset(outcomes, 0, sizeof outcomes);
+        assert_ok(hibloom_async_contains(filter, items + 100, 1, on_answered, &outcomes[0]), NULL);
+        assert_ok(hibloom_async_add(filter, items, 40, true, on_answered, &outcomes[1]), NULL);
+        for (int i = 0; i < turns; i++) {
+            loop_class->turn(loop);
+            hibloom_async_tick(async);
+        }
+        waited += outcomes[0].calls + outcomes[1].calls == 0;
+        if (turns % 2 == 0)
+            hibloom_async_close(filter);
+        hibloom_async_free(async);
+        for (size_t i = 0; i < 2; i++)
+            assert_true(outcomes[i].calls == 1 && outcomes[i].status != HIBLOOM_OK);
+        close_loop(loop);
+        assert_int_equal(test_command(redis, "DEL %s:+1", name), 1);
+        assert_ok(hibloom_delete(store, name), store);
+    }
+    assert_true(waited > 0);
+    redisFree(redis);
+    hibloom_store_free(store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_item_is_new_to_one_of_the_calls_at_once),
         cmocka_unit_test(it_may_be_closed_while_it_grows),
+        cmocka_unit_test(it_may_be_closed_while_it_waits_for_a_link),
     };
 
     return run_on_each_loop(tests, sizeof tests / sizeof *tests, set_up, NULL);
