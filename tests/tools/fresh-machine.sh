@@ -2,13 +2,19 @@
 # Proves the README's two commands on a machine that has nothing: debootstraps
 # a minimal Debian with only make in it, copies the checkout in, and runs
 # `make demo` and `make test` there. Where that Debian has Valkey, the tests of
-# the redis tier run on it, too. Then `make deb`, whose packages are installed and used. The mirror is the one this machine's own
-# apt uses. Needs root.
-# Usage: fresh-machine.sh SUITE      (bookworm, trixie, ...)
+# the redis tier run on it, too. Then `make deb`, whose packages are installed and used.
+# With `build`, what `make test` needs is installed and built, and of the tests only
+# the unit tier runs: for the Debian that this machine has itself. The mirror is the
+# one this machine's own apt uses. Needs root.
+# Usage: fresh-machine.sh SUITE [build]      (bookworm, trixie, ...)
 set -eu
 
 if [ "${1-}" = --inside ]; then # in the namespaces that the rest of this makes
     suite=$2 mirror=$3 root=$4
+    case $5 in
+    build) tests='tests/tools/packages.sh test && make -s all man examples tests && tests/tools/run-tests.sh build/tests/unit/*[!.do]' ;;
+    *) tests='make test && tests/tools/on-valkey.sh' ;;
+    esac
     # A failed debootstrap leaves its reason in its log only.
     debootstrap --variant=minbase --include=make "$suite" "$root" "$mirror" >"$root.log" 2>&1 ||
         { tail -n 20 "$root.log" "$root/debootstrap/debootstrap.log" >&2; exit 1; }
@@ -21,10 +27,10 @@ if [ "${1-}" = --inside ]; then # in the namespaces that the rest of this makes
     mount -t proc proc "$root/proc" 2>/dev/null && mount -t devpts -o newinstance,ptmxmode=666 devpts "$root/dev/pts" ||
         echo "fresh-machine: going on without /proc and /dev/pts"
     exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root $(env | grep -i '^[a-z]*_proxy=\|^HIBLOOM_TEST_SLOW=\|^TEST_JOBS=') \
-        chroot "$root" sh -c 'cd /checkout && make demo && make test && tests/tools/on-valkey.sh && make deb && tests/tools/deb-test.sh build/deb'
+        chroot "$root" sh -c "cd /checkout && make demo && $tests && make deb && tests/tools/deb-test.sh build/deb"
 fi
 
-suite=$1
+suite=$1 what=${2-}
 mirror() {
     apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' 'Component: main' | head -n 1
 }
@@ -64,7 +70,7 @@ git ls-files -z --cached --others --exclude-standard | tar --null -T - -cf "$dir
 # Who may not make them, as in most containers, may not mount either.
 namespaces='unshare --mount --pid --fork --kill-child --mount-proc'
 $namespaces true 2>/dev/null || namespaces=
-setsid $namespaces "$tools/fresh-machine.sh" --inside "$suite" "$mirror" "$dir/root" </dev/null &
+setsid $namespaces "$tools/fresh-machine.sh" --inside "$suite" "$mirror" "$dir/root" "$what" </dev/null &
 inside=$!
 status=0
 wait "$inside" || status=$?
