@@ -12,8 +12,9 @@ import sys
 
 import redis
 
-from format import EPOCH, IDENTITY, LINKS, Filter, Problem, Spec, create, find, items, pipeline, remove
+from format import EPOCH, IDENTITY, LINKS, Filter, create, find, items, pipeline, remove
 from format_scripts import SWAP, UNLINK
+from format_spec import Problem, Spec
 
 
 class Chain:
