@@ -42,14 +42,25 @@ uint64_t choice_key_bytes(const hibloom_spec *spec)
     return (positions * (spec->counters > 0 ? spec->counters : 1) + 7) / 8 + strlen(text) + TRAILER_BYTES;
 }
 
-double choice_bytes(const hibloom_spec *spec)
+static double link_bytes(const hibloom_spec *spec)
 {
     const uint32_t keys = choice_keys(spec);
-    const uint64_t bare = (spec->bits + 7) / 8;
+
+    return (double)choice_key_bytes(spec) * keys + (keys > 1 ? (double)LIST_ENTRY_BYTES * keys : 0);
+}
+
+double choice_bytes(const hibloom_spec *spec)
+{
+    hibloom_spec slice = *spec;
+    double bytes;
 
     if (spec->keys != HIBLOOM_KEYS_OWN)
-        return (double)bare;
-    return (double)choice_key_bytes(spec) * keys + (keys > 1 ? (double)LIST_ENTRY_BYTES * keys : 0);
+        return (double)((spec->bits + 7) / 8);
+    bytes = link_bytes(spec);
+    slice.chain = UINT64_MAX; /* an id, drawn when it is made: nearly all have all digits */
+    for (slice.link = 1; spec->window > 0 && slice.link <= spec->slices; slice.link++)
+        bytes += link_bytes(&slice);
+    return bytes;
 }
 
 bool choice_can_be_made(const hibloom_spec *spec)

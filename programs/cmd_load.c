@@ -75,6 +75,13 @@ static bool grows_on(const struct session *s)
            info.bits_set > 0;
 }
 
+static bool refuse_window(const char *name, const hibloom_spec *spec)
+{
+    if (spec->window > 0)
+        complain("%s: load merges, and a sliding window takes no merge: use hibloom add", name);
+    return spec->window > 0;
+}
+
 static int load(const struct session *s, bool bare)
 {
     const double started = now();
@@ -82,6 +89,8 @@ static int load(const struct session *s, bool bare)
     uint64_t items;
     int result;
 
+    if (refuse_window(s->name, hibloom_spec_of(s->filter)))
+        return EXIT_TROUBLE;
     if (hibloom_spec_of(s->filter)->keys == HIBLOOM_KEYS_RUEIDIS) {
         complain("%s: a counter of its items lies beside it, so they must be added one by one: hibloom add", s->name);
         return EXIT_TROUBLE;
@@ -180,13 +189,17 @@ static int load_aside(struct session *s, const hibloom_spec *spec)
     if (!name_aside(s->name, aside) || !open_in_memory(&memory, s->name, spec, false))
         return EXIT_TROUBLE;
     result = add_lines(&memory, &items);
-    if (result == EXIT_YES)
+    if (result == EXIT_YES && items == 0) {
+        complain("load: there were no lines, and %s is not replaced by nothing; to empty it: hibloom clear", s->name);
+        result = EXIT_TROUBLE;
+    } else if (result == EXIT_YES) {
         result = session_result(s, fill_aside(s, aside, memory.filter));
-    session_close(&memory);
-    if (result != EXIT_YES) {
-        drop_aside(s, aside);
-        return result;
+        if (result != EXIT_YES)
+            drop_aside(s, aside);
     }
+    session_close(&memory);
+    if (result != EXIT_YES)
+        return result;
     say_loaded(items, started);
     session_warn_if_full(s);
     return result;
@@ -201,6 +214,8 @@ static int replace(struct session *s, const struct request *r)
         return EXIT_TROUBLE;
     }
     if (session_result(s, choose_spec(s, r, &spec)) != EXIT_YES)
+        return EXIT_TROUBLE;
+    if (refuse_window(s->name, &spec))
         return EXIT_TROUBLE;
     if (is_untagged_in_cluster(r) &&
         (spec.segments > 1 || spec.growth > 0 || spec.layout == HIBLOOM_LAYOUT_PARTITIONED)) {
@@ -221,6 +236,8 @@ int cmd_load(const struct request *r)
     struct session s;
     int result;
 
+    if (r->has_spec && refuse_window(r->operands[0], &r->spec))
+        return EXIT_TROUBLE;
     if (!(replaces ? session_connect : session_open)(&s, r))
         return EXIT_TROUBLE;
     result = replaces ? replace(&s, r) : load(&s, (r->given & OPTION_BARE) != 0);

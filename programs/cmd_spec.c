@@ -80,9 +80,14 @@ int cmd_plan(const struct request *r)
     if (r->spec.capacity > 0)
         output_text("predicted error  %.6g at %llu items\n", hibloom_spec_error_at(&r->spec, r->spec.capacity),
                     (unsigned long long)r->spec.capacity);
+    if (r->spec.window > 0)
+        output_text("filters          %u, one for each part of the window\n", r->spec.slices + 1);
     if (choice_keys(&r->spec) > 1)
-        output_text("keys             %u of %s\n", choice_keys(&r->spec),
-                    number_bytes(memory, (double)choice_key_bytes(&r->spec)));
+        output_text("keys             %u of %s%s\n", choice_keys(&r->spec),
+                    number_bytes(memory, (double)choice_key_bytes(&r->spec)),
+                    r->spec.window > 0 ? ", for each of these" : "");
+    if (r->spec.growth > 0)
+        output_text("note             this is the first link; those that follow when it is full take further memory\n");
     if (!choice_can_be_made(&r->spec))
         output_text("note             one Redis key holds at most 2^32 bits: this cannot be created\n");
     if (r->spec.layout == HIBLOOM_LAYOUT_BLOCKED)

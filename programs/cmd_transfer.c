@@ -1,5 +1,6 @@
 /* save, restore, merge, copy, import and compare: whole filters, in files and on other
  * servers. */
+#include "input.h"
 #include "output.h"
 #include "report.h"
 #include "session.h"
@@ -34,7 +35,7 @@ enum file_kind { FILE_OF_HIBLOOM, FILE_EMPTY, FILE_OF_REDIS, FILE_MAY_BE_DUMP, F
 /* By its first bytes. A pipe is not opened once more: it would be waited for. */
 static enum file_kind kind_of_file(const char *path)
 {
-    static const char saved[] = "\x89HBL\r\n\x1a\n", redis[] = "REDIS0", digits[] = "0123456789";
+    static const char saved[] = INPUT_SAVED_FILE, redis[] = "REDIS0", digits[] = "0123456789";
     char bytes[32] = "";
     struct stat st;
     FILE *file = stat(path, &st) == 0 && S_ISREG(st.st_mode) ? fopen(path, "rbe") : NULL;

@@ -11,7 +11,7 @@
 /* ---- Lines that several commands share -------------------------------------------- */
 
 #define ITEMS_HELP "Without an ITEM, each line of standard input is one.\n"
-#define SIZE_HELP \
+#define STAYING_HELP \
     "  -n, --capacity N   the filter is meant for N different items, such as 10M or 1e7\n" \
     "  -p, --error P      false-positive rate at N items, at most: 0.01 is one in a hundred\n" \
     "  -k, --hashes K     number of hashes; default: the one that needs the fewest bits\n" \
@@ -23,13 +23,14 @@
     "      --counting     counters of 4 bits in place of bits, for hibloom remove: 4 times the\n" \
     "                     memory. classic only\n" \
     "      --grow         it grows beyond N, by further filters, each twice as large as the one\n" \
-    "                     before; all of them together keep P\n" \
+    "                     before; all of them together keep P\n"
+#define WINDOW_HELP \
     "      --window T     a sliding window: an item is forgotten T after it was added last, or up\n" \
     "                     to a quarter of T later: 90s, 30m, 24h, 7d. N is what comes within T.\n" \
     "                     Five filters, one for each quarter\n"
-#define SPEC_HELP \
-    SIZE_HELP \
-    "  -s, --spec SPEC    instead of all these, a spec or a preset: see hibloom help spec\n"
+#define SIZE_HELP STAYING_HELP WINDOW_HELP
+#define WHOLE_HELP "  -s, --spec SPEC    instead of all these, a spec or a preset: see hibloom help spec\n"
+#define SPEC_HELP SIZE_HELP WHOLE_HELP
 #define BARE_HELP "      --bare         with -s: NAME is a bitmap that another program fills\n"
 #define COMMANDS_HELP \
     "      --commands C   setbit (default), or bitfield: less work for Redis 6 and later\n" \
@@ -44,14 +45,15 @@
 #define COUNT_HELP \
     "At the end it counts the filter's bits, and warns if more items are in than it is\n" \
     "meant for. Counting 1 GB takes the server about a second.\n"
-#define SIZE_SYNOPSIS \
-    "-n N -p P [-k K] [--layout classic|partitioned|blocked] [--prefer add|lookup|memory] [--counting | --grow | " \
-    "--window T]"
+#define STAYING_SYNOPSIS \
+    "-n N -p P [-k K] [--layout classic|partitioned|blocked] [--prefer add|lookup|memory] [--counting | --grow"
+#define SIZE_SYNOPSIS STAYING_SYNOPSIS " | --window T]"
 #define SPEC_SYNOPSIS SIZE_SYNOPSIS " | -s SPEC"
 #define MAKE_SYNOPSIS "NAME [" SPEC_SYNOPSIS "] [--bare]"
 #define OPEN_SYNOPSIS MAKE_SYNOPSIS " [--commands setbit|bitfield] [--near MS|off]"
 #define BARE_SYNOPSIS " [--bare -s SPEC]"
-#define MAKE_HELP "If there is no filter NAME, it is created; the options then say how large:\n" SPEC_HELP BARE_HELP
+#define MAKE_WORDS "If there is no filter NAME, it is created; the options then say how large:\n"
+#define MAKE_HELP MAKE_WORDS SPEC_HELP BARE_HELP
 #define ITEMS_OPTIONS (OPTIONS_SPEC | OPTION_BARE | OPTION_COMMANDS | OPTION_NEAR)
 #define OPEN_OPTIONS (OPTIONS_SPEC | OPTION_BARE)
 
@@ -108,10 +110,11 @@ static const struct command commands[] = {
      "counters: create it with --counting, or with counters=2, 4 or 8 in the spec. If an answer\n"
      "is lost, remove fails, and does not try again: nobody knows what was removed.\n" ITEMS_HELP,
      "hibloom remove seen https://example.org/", 0, SPEC_NEVER, 1, MANY, cmd_remove},
-    {"load", MAKE_SYNOPSIS " [--replace]", "add millions of items at once",
+    {"load", "NAME [" STAYING_SYNOPSIS "] | -s SPEC] [--bare] [--replace]", "add millions of items at once",
      "Adds the lines of standard input to a filter in memory, and merges that into NAME at\n"
      "the end of the input. Until then NAME has none of them. For a few items, add is faster.\n"
-     "A growing filter that has items already gets the lines as add would send them.\n" MAKE_HELP
+     "A growing filter that has items already gets the lines as add would send them. A\n"
+     "sliding window takes no load: use add.\n" MAKE_WORDS STAYING_HELP WHOLE_HELP BARE_HELP
      "      --replace      makes a new filter of these lines alone, and puts it in the place of\n"
      "                     NAME in one step at the end. Whoever asks meanwhile is answered by\n"
      "                     the old one; its open handles get EMISMATCH then, and open it again.\n"
@@ -120,7 +123,9 @@ static const struct command commands[] = {
      "                     the one that is given; another seed; and the old one's time to live. A load\n"
      "                     that is killed changes nothing; what it may leave under another name,\n"
      "                     {NAME}.new-..., expires in an hour. In a cluster a filter of several keys,\n"
-     "                     or one that grows, is replaced only if its name has a {tag}\n" COUNT_HELP,
+     "                     or one that grows, is replaced only if its name has a {tag}. Nothing is replaced by\n"
+     "                     no lines at all. But a producer that dies in a pipe ends the input like\n"
+     "                     any other, and set -o pipefail comes too late: write to a file first\n" COUNT_HELP,
      "hibloom load seen -n 10M -p 0.001 < ten_million_urls", OPEN_OPTIONS | OPTION_REPLACE, SPEC_OPTIONAL, 1, 1,
      cmd_load},
     {"info", "NAME [--json] [--watch[=TIME] [--count N]]" BARE_SYNOPSIS, "show what a filter is, and how full",

@@ -14,6 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define SAVED_LEN (sizeof INPUT_SAVED_FILE - 1)
+
 /* How much there is to read; 0 if that is not known. */
 static uint64_t bytes_to_come(void)
 {
@@ -141,6 +143,21 @@ static void forget_batch(struct input *in)
     }
 }
 
+/* How many bytes of the input, all of them so far, are those with which a file of hibloom save begins. */
+static size_t saved_so_far(const struct input *in)
+{
+    const size_t len = in->used < SAVED_LEN ? in->used : SAVED_LEN;
+
+    return in->past_bytes == 0 && len > 0 && memcmp(in->buffer, INPUT_SAVED_FILE, len) == 0 ? len : 0;
+}
+
+static bool may_be_saved(const struct input *in)
+{
+    const size_t len = saved_so_far(in);
+
+    return len > 0 && len < SAVED_LEN;
+}
+
 enum input_status input_next(struct input *in)
 {
     if (in->fresh) {
@@ -149,9 +166,13 @@ enum input_status input_next(struct input *in)
     }
     forget_batch(in);
     progress_show(in->past_items, in->past_bytes);
-    while (in->n == 0 && !in->ended)
+    while ((in->n == 0 || may_be_saved(in)) && !in->ended)
         if (!read_lines(in))
             return INPUT_TROUBLE;
+    if (saved_so_far(in) == SAVED_LEN) {
+        complain("standard input: this is a file of hibloom save, and no lines: use hibloom restore NAME FILE");
+        return INPUT_TROUBLE;
+    }
     return in->n > 0 ? INPUT_BATCH : INPUT_END;
 }
 

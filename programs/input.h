@@ -16,6 +16,9 @@
 #define INPUT_READ_MAX ((size_t)256 << 10)
 #endif
 
+/* What a file of hibloom save begins with, which is no input. */
+#define INPUT_SAVED_FILE "\x89HBL\r\n\x1a\n"
+
 struct input {
     hibloom_item *items; /* the batch; valid until the next input_next */
     size_t n;

@@ -279,6 +279,11 @@ static bool check_operands(const struct request *r, const struct command *c)
         complain("%s: '%s' is one too many: hibloom %s %s", c->name, r->operands[c->operands_max], c->name,
                  c->synopsis);
         hint_at_watch(r, r->operands[c->operands_max]);
+        if (c->run == cmd_load)
+            complain(
+                "hint: load reads lines: hibloom load %s < %s. A file of hibloom save is loaded by hibloom restore "
+                "%s %s",
+                r->operands[0], r->operands[1], r->operands[0], r->operands[1]);
     }
     return false;
 }

@@ -66,9 +66,9 @@ static void help_can_be_asked_for_in_any_way(void **state)
     }
 }
 
-#define SIZE \
-    "-n N -p P [-k K] [--layout classic|partitioned|blocked] [--prefer add|lookup|memory] [--counting | --grow | " \
-    "--window T]"
+#define STAYING \
+    "-n N -p P [-k K] [--layout classic|partitioned|blocked] [--prefer add|lookup|memory] [--counting | --grow"
+#define SIZE STAYING " | --window T]"
 #define MAKE "NAME [" SIZE " | -s SPEC] [--bare]"
 #define OPEN MAKE " [--commands setbit|bitfield] [--near MS|off]"
 #define BARE " [--bare -s SPEC]"
@@ -83,7 +83,7 @@ static void each_command_has_its_own_help(void **state)
                                                 "check " OPEN " [ITEM...]\n",
                                                 "uniq " OPEN "\n",
                                                 "remove NAME [ITEM...]\n",
-                                                "load " MAKE " [--replace]\n",
+                                                "load NAME [" STAYING "] | -s SPEC] [--bare] [--replace]\n",
                                                 "info NAME [--json] [--watch[=TIME] [--count N]]" BARE "\n",
                                                 "list [PATTERN] [--json]\n",
                                                 "compare A B [--json]\n",

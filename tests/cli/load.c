@@ -242,6 +242,77 @@ static void a_replacement_that_is_killed_or_fails_changes_nothing(void **state)
     close(directory);
 }
 
+/* A producer that died has no lines, and an empty filter in the place of a full one answers "no" to all. */
+static void nothing_is_replaced_by_nothing(void **state)
+{
+    static const char excluded[] = "hash=poly bits=65536 hashes=2 seeds=3,5 empty=excluded";
+    char name[TEST_NAME_SIZE];
+
+    (void)state;
+    test_name(name);
+    assert_run("", 2, "", "no lines", "load", name, "--replace", SURE);
+    assert_int_equal(count_keys(name), 0);
+    assert_run("", 0, NULL, "", "add", name, SURE, "old");
+    assert_run("", 2, "", "no lines", "load", name, "--replace");
+    assert_run("\n\n", 2, "", "no lines", "load", name, "--replace", "-s", excluded);
+    assert_run("", 0, "maybe\told\n", "", "check", name, "old");
+    assert_int_equal(count_keys(name), 1);
+    assert_run("\n", 0, NULL, "", "load", name, "--replace"); /* one empty line is an item */
+    assert_run("", 1, "no\told\nmaybe\t\n", "", "check", name, "old", "");
+}
+
+/* Whether it comes at once or in pieces, as through a pipe. */
+static void a_saved_file_is_not_taken_for_lines(void **state)
+{
+    static const char words[] = "use hibloom restore";
+    char name[TEST_NAME_SIZE], *dir = temp_dir_make(), *file = temp_dir_path(dir, "seen.hbl");
+    struct program p;
+
+    (void)state;
+    test_name(name);
+    assert_run("", 0, NULL, "", "add", name, SURE, "old");
+    assert_run("", 0, "", "", "save", name, file);
+    struct text saved = read_file(file);
+    static const char *const commands[][3] = {{"load", "--replace"}, {"load", "--"}, {"add", "--"}, {"check", "--"}};
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        program_run(&p, saved.data, saved.len, ARGS(commands[i][0], name, commands[i][1]));
+        assert_int_equal(p.exit, 2);
+        assert_string_equal(p.said.data, "");
+        assert_non_null(strstr(p.complained.data, words));
+        program_free(&p);
+    }
+    program_start(&p, ARGS("load", name, "--replace"), NULL);
+    program_write(&p, saved.data, 6); /* up to its first newline */
+    test_sleep_ms(100);
+    program_write(&p, saved.data + 6, saved.len - 6);
+    program_end(&p);
+    assert_int_equal(p.exit, 2);
+    assert_non_null(strstr(p.complained.data, words));
+    program_free(&p);
+    assert_run("", 0, "maybe\told\n", "", "check", name, "old");
+    assert_int_equal(count_keys(name), 1);
+    assert_run("\x89HBL\r\n", 0, "added 1, new 1\n", "", "add", name); /* less of it is a line */
+    text_free(&saved);
+    free(file);
+    temp_dir_remove(dir);
+}
+
+static void a_window_takes_no_load(void **state)
+{
+    char name[TEST_NAME_SIZE];
+
+    (void)state;
+    test_name(name);
+    assert_run("a\n", 2, "", "use hibloom add", "load", name, "-n", "10", "-p", "0.1", "--window", "1h");
+    assert_int_equal(count_keys(name), 0);
+    assert_run("", 0, NULL, "", "add", name, "-n", "10", "-p", "0.1", "--window", "1h", "old");
+    const size_t keys = count_keys(name);
+    assert_run("a\n", 2, "", "use hibloom add", "load", name);
+    assert_run("a\n", 2, "", "use hibloom add", "load", name, "--replace");
+    assert_int_equal(count_keys(name), keys);
+    assert_run("", 0, "maybe\told\n", "", "check", name, "old");
+}
+
 /* What it leaves aside if the server takes the rest no more is gone, or goes after an hour. */
 static void a_replacement_that_is_refused_leaves_nothing(void **state)
 {
@@ -330,6 +401,9 @@ int main(void)
         cmocka_unit_test(a_load_that_fails_adds_nothing),
         cmocka_unit_test(load_replaces_what_is_there),
         cmocka_unit_test(a_replacement_that_is_killed_or_fails_changes_nothing),
+        cmocka_unit_test(nothing_is_replaced_by_nothing),
+        cmocka_unit_test(a_saved_file_is_not_taken_for_lines),
+        cmocka_unit_test(a_window_takes_no_load),
         cmocka_unit_test(a_replacement_that_is_refused_leaves_nothing),
         cmocka_unit_test(a_replacement_that_a_full_server_refuses_leaves_nothing),
         cmocka_unit_test(who_may_replace_needs_the_words_of_readme),

@@ -1,6 +1,6 @@
 /* plan and positions: what the command says of a filter without a server is
  * what the library says, and numbers are read to the last digit. */
-#include "cli/program.h"
+#include "cli/redis.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -263,6 +263,44 @@ static void plan_sizes_any_layout(void **state)
     }
 }
 
+/* The memory is what info says of the filter once it is made. */
+static void plan_sums_up_a_window(void **state)
+{
+    static const char *const windows[][2] = {{"3s", "4, one"}, {"1h", "5, one"}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof windows / sizeof *windows; i++) {
+        struct program planned, info;
+        char bytes[32], name[TEST_NAME_SIZE];
+        const char *memory, *stored;
+
+        test_name(name);
+        program_run(&planned, "", 0, ARGS("plan", "-n", "1000", "-p", "0.01", "--window", windows[i][0]));
+        assert_run("", 0, "", "", "create", name, "-n", "1000", "-p", "0.01", "--window", windows[i][0]);
+        program_run(&info, "", 0, ARGS("info", name));
+        memory = strstr(planned.said.data, "\nmemory ");
+        stored = strstr(info.said.data, "\nbytes ");
+        assert_true(memory != NULL && stored != NULL);
+        snprintf(bytes, sizeof bytes, "(%ld bytes)", strtol(stored + 7, NULL, 10));
+        if (strstr(memory, bytes) == NULL)
+            fail_msg("not %s: %s", bytes, memory);
+        assert_non_null(strstr(memory, windows[i][1]));
+        program_free(&planned);
+        program_free(&info);
+    }
+}
+
+static void plan_says_that_it_is_the_first_link(void **state)
+{
+    struct program p;
+
+    (void)state;
+    program_run(&p, "", 0, ARGS("plan", "-n", "1000", "-p", "0.01", "--grow"));
+    assert_int_equal(p.exit, 0);
+    assert_non_null(strstr(p.said.data, "\nnote             this is the first link"));
+    program_free(&p);
+}
+
 static void plan_says_what_no_redis_key_holds(void **state)
 {
     struct program p;
@@ -350,6 +388,8 @@ int main(void)
         cmocka_unit_test(plan_knows_the_commands),
         cmocka_unit_test(a_choice_far_from_the_best_has_a_row),
         cmocka_unit_test(plan_sizes_any_layout),
+        cmocka_unit_test(plan_sums_up_a_window),
+        cmocka_unit_test(plan_says_that_it_is_the_first_link),
         cmocka_unit_test(plan_says_what_no_redis_key_holds),
         cmocka_unit_test(positions_are_the_library_s),
         cmocka_unit_test(positions_of_known_specs_are_known),
@@ -357,5 +397,5 @@ int main(void)
         cmocka_unit_test(positions_of_nothing_are_nothing),
     };
 
-    return cmocka_run_group_tests_name("cli: plan and positions", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("cli: plan and positions", tests, program_setup, NULL);
 }

@@ -82,6 +82,10 @@ static void options_that_make_no_sense_together_are_trouble(void **state)
     assert_run("", 2, "", "with --bare only", "-u", NOWHERE, "info", "a", "-s", "php-uids");
     assert_run("", 2, "", "with --bare only", "-u", NOWHERE, "clear", "a", "-n", "10", "-p", "0.1");
     assert_run("", 2, "", "does not take --json", "-u", NOWHERE, "add", "a", "--json", "item");
+    assert_run("", 2, "", "takes no merge: use hibloom add", "-u", NOWHERE, "load", "a", "-n", "10", "-p", "0.1",
+               "--window", "1h");
+    assert_run("", 2, "", "takes no merge: use hibloom add", "-u", NOWHERE, "load", "a", "--replace", "-s",
+               "capacity=10 error=0.1 window=60");
     assert_run("", 2, "", "does not take --json", "-u", NOWHERE, "drop", "a", "--json");
 }
 
@@ -236,6 +240,8 @@ static void numbers_as_people_write_them_are_refused_with_a_hint(void **state)
     assert_hint("\nhibloom: hint: write --watch=1, in one word\n", ARGS("-u", NOWHERE, "info", "--watch", "a", "1"));
     assert_hint(NULL, ARGS("-u", NOWHERE, "info", "a", "--watch", "b"));
     assert_hint(NULL, ARGS("-u", NOWHERE, "info", "a", "1"));
+    assert_hint("hibloom load a < b. A file of hibloom save is loaded by hibloom restore a b\n",
+                ARGS("-u", NOWHERE, "load", "a", "b"));
 }
 
 int main(void)
