@@ -200,10 +200,13 @@ static void begin_upkeep(struct links *l)
 
 static void grow(struct links *);
 
-/* A window is open once it has all of them. */
-static bool lacks_slices(const hibloom *filter)
+/* To reach so many; and a window is open once it has all its slices, also where nobody has added to it yet. */
+static bool lacks_links(const struct links *l)
 {
-    return filter->spec.window != 0 && redis_links(filter) <= filter->spec.slices;
+    const hibloom *filter = l->task.filter;
+    const bool opens = l->goal == LINKS_OPEN && filter->spec.window != 0;
+
+    return redis_links(filter) < (opens ? filter->spec.slices + 1 : l->at_least);
 }
 
 /* The next link, or who is done? A count has just asked the newest one. */
@@ -216,9 +219,7 @@ static void go_on(struct links *l)
         begin_upkeep(l);
     else if (redis_filter_of(newest)->grown)
         follow(l);
-    else if (l->goal == LINKS_OPEN && lacks_slices(l->task.filter))
-        grow(l); /* nobody has added to it yet */
-    else if (l->goal == LINKS_REACH && redis_links(l->task.filter) < l->at_least)
+    else if (lacks_links(l))
         grow(l);
     else if (sets_ttl(l) && redis_links(l->task.filter) == 1)
         expire_first(l);

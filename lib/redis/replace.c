@@ -146,7 +146,7 @@ static void write_links(const struct replacement *r, struct commands *out)
 /* The handle, as it is from now on. */
 static void rename_links(struct replacement *r)
 {
-    for (uint32_t i = 0; i < links_of(r->filter); i++) {
+    for (uint32_t i = 0; i < redis_links(r->filter); i++) {
         hibloom *link = redis_link(r->filter, i);
         redis_filter_of(link)->generation = (uint64_t)r->answer;
         if (i > 0)

@@ -1,4 +1,4 @@
-/* Memory: how much a call takes, and what happens where there is none.
+/* No memory. How much a call takes: memory_size.c.
  *
  * Out of memory, at every allocation in turn: the Nth one that the library
  * makes fails, N rising until nothing fails any more. Each time the call that
@@ -427,48 +427,6 @@ static void a_growing_filter_is_not_dropped_in_part(void **state)
     redisFree(redis);
 }
 
-/* ---- How much ------------------------------------------------------------------- */
-
-/* A batch of any length takes two windows of commands and a bit an item; one more would be too much. */
-static void long_batch(void)
-{
-    const size_t n = getenv("HIBLOOM_TEST_SLOW") != NULL ? 100000 : 500000;
-    hibloom_item *batch = malloc(n * sizeof *batch);
-    uint32_t *values = malloc(n * sizeof *values);
-    bool *is_new = malloc(n * sizeof *is_new);
-    hibloom_store *store = test_store(NULL);
-    char name[TEST_NAME_SIZE];
-    hibloom_spec spec;
-    hibloom *filter;
-
-    for (size_t i = 0; i < n; i++) {
-        values[i] = (uint32_t)i;
-        batch[i] = (hibloom_item){&values[i], sizeof values[i]};
-    }
-    assert_ok(hibloom_spec_for(&spec, n, 0.01), NULL);
-    assert_ok(hibloom_open(&filter, store, test_name(name), &spec), store);
-    const size_t before = peak = bytes;
-    assert_ok(hibloom_add_many(filter, batch, n, is_new), store);
-    assert_ok(hibloom_contains_many(filter, batch, n, is_new), store);
-    assert_ok(hibloom_add_many(filter, batch, n, NULL), store);
-    print_message("%zu items in one call: %zu bytes at most\n", n, peak - before);
-    assert_true(peak - before > n / 8 && peak - before < n / 8 + 600000);
-    assert_ok(hibloom_drop(filter), store);
-    hibloom_close(filter);
-    hibloom_store_free(store);
-    free(is_new);
-    free(values);
-    free(batch);
-}
-
-static void a_long_batch_takes_little_memory(void **state)
-{
-    (void)state;
-    if (!REPLACED)
-        skip();
-    long_batch();
-}
-
 static char *dir;
 
 static int set_up(void **state)
@@ -514,7 +472,6 @@ int main(void)
         cmocka_unit_test(of_an_import_of_several_links),
         cmocka_unit_test_teardown(without_memory_for_a_bitmap_a_call_goes_item_by_item, with_memory),
         cmocka_unit_test(a_growing_filter_is_not_dropped_in_part),
-        cmocka_unit_test(a_long_batch_takes_little_memory),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);
