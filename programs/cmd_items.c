@@ -15,7 +15,8 @@
 struct walk {
     hibloom_status (*ask)(hibloom *filter, const hibloom_item *items, size_t n, bool *answers);
     void (*print)(const hibloom_item *item, bool answer); /* NULL: nothing is printed of an item */
-    bool adds; /* creates the filter if it is missing, and warns if it is too full */
+    bool adds;    /* creates the filter if it is missing, and warns if it is too full */
+    bool follows; /* what took the filter's place is asked from then on */
     uint64_t items;
     uint64_t excluded; /* of them: empty ones that the spec excludes */
     uint64_t yes;      /* of them: found, or new */
@@ -50,14 +51,33 @@ static void count_and_print(struct walk *w, const struct input *in, const hibloo
     w->items += in->n;
 }
 
+#define FOLLOW_TRIES 5
+
+/* Where the filter is rebuilt under another process's hands (load --replace, RENAME), a look-up that failed is made
+ * again of what has the name now. Of several keys the old ones are gone: ENOTFOUND. */
+static int ask_on(struct walk *w, struct session *s, const struct input *in, const struct request *r)
+{
+    hibloom_status status = w->ask(s->filter, in->items, in->n, w->answers);
+
+    for (int tries = 0; tries < FOLLOW_TRIES && (status == HIBLOOM_EMISMATCH || status == HIBLOOM_ENOTFOUND); tries++) {
+        if (!session_reopen_existing(s, r))
+            return EXIT_TROUBLE;
+        status = w->ask(s->filter, in->items, in->n, w->answers);
+    }
+    return session_result(s, status);
+}
+
 /* A filter that a server has forgotten is made again, and the batch is added to it. If
  * another process had made it before, the call that failed may have set bits in that:
  * then nobody knows what of the batch is new, and a line that is printed twice is
  * better than one that is lost. */
 static int ask(struct walk *w, struct session *s, const struct input *in, const struct request *r)
 {
-    hibloom_status status = w->ask(s->filter, in->items, in->n, w->answers);
+    hibloom_status status;
 
+    if (w->follows && (r->given & OPTION_BARE) == 0)
+        return ask_on(w, s, in, r);
+    status = w->ask(s->filter, in->items, in->n, w->answers);
     if (!w->adds || !session_make_again(s, r, status))
         return session_result(s, status);
     const bool doubtful = status != HIBLOOM_ENOTFOUND;
@@ -126,7 +146,7 @@ static void print_answer(const hibloom_item *item, bool found)
 
 int cmd_check(const struct request *r)
 {
-    struct walk w = {.ask = hibloom_contains_many, .print = print_answer};
+    struct walk w = {.ask = hibloom_contains_many, .print = print_answer, .follows = true};
     int result = walk_items(&w, r);
 
     return result == EXIT_YES && w.yes < w.items ? EXIT_NO : result;

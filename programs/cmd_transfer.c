@@ -91,14 +91,16 @@ static void hint_at_seeds(const char *name, const hibloom_spec *spec, const char
                  name, other);
 }
 
-/* The same for a filter that could not be opened with the other's spec. */
-static void hint_at_stored_seed(const struct session *s, const char *other, const hibloom_spec *other_spec)
+/* The same for a filter that could not be opened with the other's spec. False: it is none. */
+static bool hint_at_stored_seed(const struct session *s, const char *other, const hibloom_spec *other_spec)
 {
     hibloom *filter = NULL;
 
     if (hibloom_open(&filter, s->store, s->name, NULL) == HIBLOOM_OK)
         hint_at_seeds(s->name, hibloom_spec_of(filter), other, other_spec);
+    const bool is_filter = filter != NULL;
     hibloom_close(filter);
+    return is_filter;
 }
 
 /* A filter that is missing is created with the spec of the file. For a bare
@@ -116,8 +118,11 @@ int cmd_restore(const struct request *r)
     status = session_open_filter(&s, bare ? r : &as_saved);
     if (status == HIBLOOM_OK)
         status = hibloom_load(s.filter, r->operands[1]);
-    if (session_result(&s, status) == EXIT_TROUBLE && status == HIBLOOM_EMISMATCH && !bare)
-        hint_at_stored_seed(&s, r->operands[1], &as_saved.spec);
+    if (session_result(&s, status) == EXIT_TROUBLE && status == HIBLOOM_EMISMATCH && !bare &&
+        hint_at_stored_seed(&s, r->operands[1], &as_saved.spec))
+        complain("hint: restore it under another name; or, to have in %s what the file has and nothing else, hibloom "
+                 "drop %s first",
+                 s.name, s.name);
     session_close(&s);
     return status == HIBLOOM_OK ? EXIT_YES : EXIT_TROUBLE;
 }

@@ -88,11 +88,13 @@ static const struct command commands[] = {
      "hibloom create seen -n 10M -p 0.001", OPTIONS_SPEC, SPEC_ALWAYS, 1, 1, cmd_create},
     {"add", OPEN_SYNOPSIS " [ITEM...]", "add items",
      "Adds items, and prints how many, and how many of them were new.\n" ITEMS_HELP MAKE_HELP COMMANDS_HELP COUNT_HELP
-     "It does not count more than 16 MB if the items are on the command line.\n",
+     "It does not count more than 16 MB if the items are on the command line. Where NAME is\n"
+     "replaced meanwhile (load --replace), it ends: what it had added is not in the new one.\n",
      "hibloom add seen -n 10M -p 0.001 https://example.org/", ITEMS_OPTIONS, SPEC_OPTIONAL, 1, MANY, cmd_add},
     {"check", OPEN_SYNOPSIS " [ITEM...]", "ask whether items are in",
      "Prints for each item \"maybe\" or \"no\", a tab and the item. \"no\" is certain. Exits 0 if\n"
-     "it is maybe for all, 1 if no for some, 2 after a failure. It never creates a filter.\n" ITEMS_HELP
+     "it is maybe for all, 1 if no for some, 2 after a failure. It never creates a filter.\n"
+     "Where NAME is replaced meanwhile (load --replace), it goes on with the new one.\n" ITEMS_HELP
      "If a spec is given, the filter must have it:\n" SPEC_HELP BARE_HELP COMMANDS_HELP,
      "hibloom check seen https://example.org/", ITEMS_OPTIONS, SPEC_OPTIONAL, 1, MANY, cmd_check},
     {"uniq", OPEN_SYNOPSIS, "print the lines that no process has printed before",
@@ -101,7 +103,8 @@ static const struct command commands[] = {
      "the server was lost, or the server forgot it: where it was restarted, or another took\n"
      "over. Warnings say so; a filter that was forgotten is made again. A new line may be\n"
      "left out: as a false positive, or if the process that added it failed or was stopped\n"
-     "before it printed it.\n" MAKE_HELP COMMANDS_HELP COUNT_HELP,
+     "before it printed it. Where NAME is replaced meanwhile (load --replace), it ends: what is\n"
+     "new is another question then.\n" MAKE_HELP COMMANDS_HELP COUNT_HELP,
      "hibloom uniq seen -n 10M -p 0.001 < urls > new_urls", ITEMS_OPTIONS, SPEC_OPTIONAL, 1, 1, cmd_uniq},
     {"remove", "NAME [ITEM...]", "remove items from a counting filter",
      "Prints how many were removed, and how many were not in. An item that was added twice is\n"

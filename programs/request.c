@@ -196,6 +196,25 @@ static void hint_at_percent(const char *text)
         complain("hint: write %g", percent / 100);
 }
 
+/* '?': there is none of that name, or it has a value that it does not take; ':' it lacks one. */
+static void refuse_option(const struct request *r, int option, const char *word)
+{
+    const bool is_known = optopt >= LONG_OPTION;
+    const bool is_letter = optopt > 0 && !is_known && strncmp(word, "--", 2) != 0;
+    const char letter[] = {'-', (char)optopt, '\0'}, *const shown = is_letter ? letter : word;
+    const char *const value = strncmp(word, "--", 2) == 0 ? strchr(word, '=') : NULL;
+
+    if (option == ':')
+        complain("%s needs a value", shown);
+    else if (optopt == 0 || value == NULL)
+        complain("%s is not an option; see hibloom help%s%s", shown, r->n_operands > 0 ? " " : "",
+                 r->n_operands > 0 ? r->operands[0] : "");
+    else
+        complain("%.*s takes no value", (int)(value - word), word);
+    if (optopt == (LONG_OPTION | OPTION_GROW))
+        complain("hint: how fast it grows, a spec says: -s 'capacity=N error=P growth=%s'", value + 1);
+}
+
 /* What getopt_long returned; `word` is where it stood, and `name` its long name
  * if it was given by that. */
 static bool read_option(struct request *r, int option, const char *word, const char *name)
@@ -203,11 +222,7 @@ static bool read_option(struct request *r, int option, const char *word, const c
     const char *wrong;
 
     if (option == '?' || option == ':') {
-        wrong = option == '?' ? "is not an option" : "needs a value";
-        if (word[0] == '-' && word[1] != '-' && optopt > 0 && optopt < LONG_OPTION)
-            complain("-%c %s", optopt, wrong);
-        else
-            complain("%s %s", word, wrong);
+        refuse_option(r, option, word);
         return false;
     }
     wrong = read_value(r, option, optarg);
@@ -296,9 +311,9 @@ static void complain_of_option(const struct command *c, unsigned bit)
     while (option->name != NULL && option->val != (int)(LONG_OPTION | bit))
         option++;
     if (option->name != NULL)
-        complain("%s: does not take --%s", c->name, option->name);
+        complain("%s: does not take --%s; see hibloom help %s", c->name, option->name, c->name);
     else
-        complain("%s: does not take -%c", c->name, "npks"[__builtin_ctz(bit)]);
+        complain("%s: does not take -%c; see hibloom help %s", c->name, "npks"[__builtin_ctz(bit)], c -> name);
 }
 
 static bool check_options(const struct request *r, const struct command *c)

@@ -4,6 +4,7 @@
 #include "output.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- Complaints ------------------------------------------------------------------- */
@@ -75,14 +76,28 @@ static bool is_open(struct session *s, hibloom_status status)
     return false;
 }
 
+/* Who set it in another file does not see it in the command line. The URI is not shown: a password may be in it. */
+static void hint_at_variable(const char *uri)
+{
+    const char *variable = getenv("HIBLOOM_URL");
+
+    if (variable != NULL && strcmp(variable, uri) == 0)
+        complain("hint: the URI is that of the environment variable HIBLOOM_URL");
+}
+
 bool session_connect_to(struct session *s, const char *uri, const struct request *r)
 {
     *s = (struct session){.in_redis = strncmp(uri, "memory:", 7) != 0,
                           .bare = (r->given & OPTION_BARE) != 0,
                           .lacks_spec = r->may_create && !r->has_spec,
                           .stats = r->stats};
-    if (!is_open(s, hibloom_connect(&s->store, uri, &r->options)))
+    const hibloom_status status = hibloom_connect(&s->store, uri, &r->options);
+    if (session_result(s, status) == EXIT_TROUBLE) {
+        if (status == HIBLOOM_EINVAL)
+            hint_at_variable(uri);
+        session_close(s);
         return false;
+    }
     s->name = r->operands[0];
     return true;
 }
@@ -169,9 +184,42 @@ bool session_make_again(struct session *s, const struct request *r, hibloom_stat
     return true;
 }
 
+/* What the command line asks for, beside what the complaint says is stored; and the ways out. */
+static void hint_at_other_spec(const struct session *s, const struct request *r)
+{
+    hibloom_spec wanted = r->spec;
+    char text[HIBLOOM_SPEC_TEXT_SIZE];
+
+    session_unseed(&wanted); /* a seed may be secret */
+    if (hibloom_spec_format(&wanted, text, sizeof text) == HIBLOOM_OK)
+        complain("hint: asked for: %s%s", text, r->spec.seeded && !wanted.seeded ? ", and a seed" : "");
+    complain("hint: to take it as it is leave out %s; for another one choose another name, or give up what is in "
+             "this one: hibloom drop %s, or hibloom load --replace",
+             (r->given & OPTION_S) != 0 ? "-s" : "-n, -p and what goes with them", s->name);
+}
+
+/* Whether the name holds a filter, only not one as it is asked for. */
+static bool is_other_filter(const struct session *s, const struct request *r)
+{
+    hibloom *filter = NULL;
+    const bool is_filter = r->has_spec && (r->given & OPTION_BARE) == 0 &&
+                           hibloom_open(&filter, s->store, s->name, NULL) == HIBLOOM_OK;
+
+    hibloom_close(filter);
+    return is_filter;
+}
+
 bool session_open(struct session *s, const struct request *r)
 {
-    return session_connect(s, r) && is_open(s, session_open_filter(s, r));
+    if (!session_connect(s, r))
+        return false;
+    const hibloom_status status = session_open_filter(s, r);
+    if (session_result(s, status) == EXIT_YES)
+        return true;
+    if (status == HIBLOOM_EMISMATCH && is_other_filter(s, r))
+        hint_at_other_spec(s, r);
+    session_close(s);
+    return false;
 }
 
 bool session_same_spec(const hibloom_spec *a, const hibloom_spec *b)
@@ -191,22 +239,36 @@ bool session_same_but_seeds(const hibloom_spec *a, const hibloom_spec *b)
     return session_same_spec(&with_seeds_of_b, b);
 }
 
-bool session_open_existing(struct session *s, const struct request *r)
+/* Of a session that is connected. */
+static bool open_existing(struct session *s, const struct request *r)
 {
     struct request existing = *r;
     const hibloom_spec *stored;
 
     existing.has_spec = false;
-    existing.may_create = false;
-    if (!session_open(s, &existing))
+    s->lacks_spec = false; /* with one it would not be made, either */
+    if (!is_open(s, session_open_filter(s, &existing)))
         return false;
     stored = hibloom_spec_of(s->filter);
     if (!r->has_spec || (r->given & OPTION_BARE) != 0 || session_same_spec(stored, &r->spec) ||
         (!r->spec.seeded && stored->seeded && session_same_but_seeds(stored, &r->spec)) || request_is_like(r, stored))
         return true;
     complain("%s: %s: it is stored with another spec, see hibloom info", s->name, hibloom_strerror(HIBLOOM_EMISMATCH));
+    hint_at_other_spec(s, r);
     session_close(s);
     return false;
+}
+
+bool session_open_existing(struct session *s, const struct request *r)
+{
+    return session_connect(s, r) && open_existing(s, r);
+}
+
+bool session_reopen_existing(struct session *s, const struct request *r)
+{
+    hibloom_close(s->filter);
+    s->filter = NULL;
+    return open_existing(s, r);
 }
 
 static void add_stats(hibloom_stats *sum, const hibloom_store *store)

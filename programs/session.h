@@ -21,6 +21,9 @@ bool session_connect(struct session *session, const struct request *request);   
 bool session_open(struct session *session, const struct request *request);          /* and the filter, or creates it */
 bool session_open_existing(struct session *session, const struct request *request); /* never creates it */
 
+/* The same for the filter that has the name now. False after a complaint, with the session closed. */
+bool session_reopen_existing(struct session *session, const struct request *request);
+
 /* The filter `name` of a session that is connected, as the request wants it. */
 hibloom_status session_open_filter(struct session *session, const struct request *request);
 

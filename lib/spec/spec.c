@@ -73,7 +73,10 @@ static hibloom_status check_window(const hibloom_spec *spec, struct error *error
 {
     if (spec->growth != 0)
         return error_set(error, HIBLOOM_EINVAL, "growth= and window=: not together");
-    if (spec->window < 1 || spec->window > HIBLOOM_WINDOW_MAX)
+    if (spec->window == 0)
+        return error_set(error, HIBLOOM_ERANGE, "slices=%" PRIu32 ": needs window=, of 1 to %u seconds", spec->slices,
+                         HIBLOOM_WINDOW_MAX);
+    if (spec->window > HIBLOOM_WINDOW_MAX)
         return error_set(error, HIBLOOM_ERANGE, "window=%" PRIu32 ": must be 1 to %u", spec->window,
                          HIBLOOM_WINDOW_MAX);
     if (spec->slices < 1 || spec->slices > HIBLOOM_SLICES_MAX || spec->slices > spec->window)

@@ -242,6 +242,67 @@ static void a_replacement_that_is_killed_or_fails_changes_nothing(void **state)
     close(directory);
 }
 
+/* One that reads on while its filter is replaced goes on with what took the place, of one key or of several; one that
+ * adds ends. It never makes a filter. */
+static void check_follows_a_replacement(void **state)
+{
+    static const char *const specs[] = {"capacity=1000 error=1e-9", "capacity=1000 error=1e-9 segments=3", GROWING};
+    char name[TEST_NAME_SIZE];
+    struct program check, uniq;
+
+    (void)state;
+    test_name(name);
+    assert_run("", 0, NULL, "", "add", name, SURE, "old");
+    program_start(&check, ARGS("check", name), NULL);
+    program_start(&uniq, ARGS("uniq", name), NULL);
+    program_write(&uniq, "first\n", 6);
+    program_wait_for(&uniq, 6, false);
+    program_write(&check, "old\n", 4);
+    program_wait_for(&check, 10, false);
+    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
+        assert_run("new\n", 0, NULL, "", "load", name, "--replace", "-s", specs[i]);
+        program_write(&check, "old\nnew\n", 8);
+        program_wait_for(&check, 10 + (i + 1) * 17, false);
+    }
+    program_write(&uniq, "second\n", 7);
+    program_end(&uniq);
+    assert_int_equal(uniq.exit, 2);
+    assert_string_equal(uniq.said.data, "first\n");
+    assert_run("", 0, "", "", "drop", name);
+    program_write(&check, "old\n", 4);
+    program_end(&check);
+    assert_int_equal(check.exit, 2);
+    assert_string_equal(check.said.data, "maybe\told\nno\told\nmaybe\tnew\nno\told\nmaybe\tnew\nno\told\nmaybe\tnew\n");
+    assert_non_null(strstr(check.complained.data, hibloom_strerror(HIBLOOM_ENOTFOUND)));
+    assert_int_equal(count_keys(name), 0);
+    program_free(&check);
+    program_free(&uniq);
+}
+
+/* Who gives a spec is not handed to another one. */
+static void check_follows_to_the_spec_that_was_given(void **state)
+{
+    char name[TEST_NAME_SIZE];
+    struct program p;
+
+    (void)state;
+    test_name(name);
+    assert_run("", 0, NULL, "", "add", name, SURE, "old");
+    program_start(&p, ARGS("check", name, SURE), NULL);
+    program_write(&p, "old\n", 4);
+    program_wait_for(&p, 10, false);
+    assert_run("new\n", 0, NULL, "", "load", name, "--replace", SURE);
+    program_write(&p, "new\n", 4);
+    program_wait_for(&p, 20, false);
+    assert_run("new\n", 0, NULL, "", "load", name, "--replace", "-n", "1000", "-p", "0.1");
+    program_write(&p, "new\n", 4);
+    program_end(&p);
+    assert_int_equal(p.exit, 2);
+    assert_string_equal(p.said.data, "maybe\told\nmaybe\tnew\n");
+    assert_non_null(strstr(p.complained.data, hibloom_strerror(HIBLOOM_EMISMATCH)));
+    program_free(&p);
+}
+
 /* A producer that died has no lines, and an empty filter in the place of a full one answers "no" to all. */
 static void nothing_is_replaced_by_nothing(void **state)
 {
@@ -401,6 +462,8 @@ int main(void)
         cmocka_unit_test(a_load_that_fails_adds_nothing),
         cmocka_unit_test(load_replaces_what_is_there),
         cmocka_unit_test(a_replacement_that_is_killed_or_fails_changes_nothing),
+        cmocka_unit_test(check_follows_a_replacement),
+        cmocka_unit_test(check_follows_to_the_spec_that_was_given),
         cmocka_unit_test(nothing_is_replaced_by_nothing),
         cmocka_unit_test(a_saved_file_is_not_taken_for_lines),
         cmocka_unit_test(a_window_takes_no_load),

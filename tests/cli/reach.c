@@ -155,7 +155,7 @@ static void what_is_known_to_be_in_is_not_asked_for_again(void **state)
     }
     free(input);
     assert_run("", 2, "", "hibloom: --near 'soon' is not a number\n", "check", name, "--near", "soon", "x");
-    assert_run("", 2, "", "hibloom: info: does not take --near\n", "info", name, "--near", "5");
+    assert_run("", 2, "", "hibloom: info: does not take --near; see hibloom help info\n", "info", name, "--near", "5");
 }
 
 static void stats_in_the_format_of_prometheus(void **state)

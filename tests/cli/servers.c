@@ -109,6 +109,7 @@ static void the_uri_is_the_option_s_then_the_environment_s(void **state)
     assert_run("", 1, "no\titem\n", "", "check", "name", "item");
     assert_run("", 2, "", hibloom_strerror(HIBLOOM_ENOTFOUND), "check", "name", "item", "-u", "memory:");
     setenv("HIBLOOM_URL", "nonsense", 1);
+    assert_run("", 2, "", "environment variable HIBLOOM_URL", "info", "a");
     assert_run("", 2, "", hibloom_strerror(HIBLOOM_EINVAL), "check", "name", "item");
     assert_run("", 1, "no\titem\n", "", "-u", redis_server_uri(server), "check", "name", "item");
     setenv("HIBLOOM_URL", test_uri(), 1);

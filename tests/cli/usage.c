@@ -12,7 +12,10 @@ static void a_wrong_command_line_is_trouble(void **state)
     assert_run("", 2, "", "frobnicate is not a command", "frobnicate");
     assert_run("", 2, "", "--frob is not an option", "--frob", "plan");
     assert_run("", 2, "", "-x is not an option", "add", "name", "-x");
-    assert_run("", 2, "", "--bare=yes is not an option", "add", "name", "--bare=yes");
+    assert_run("", 2, "", "--bare takes no value", "add", "name", "--bare=yes");
+    assert_run("", 2, "", "--frob=yes is not an option; see hibloom help add", "add", "name", "--frob=yes");
+    assert_run("", 2, "", "-x is not an option; see hibloom help plan", "plan", "-x4");
+    assert_run("", 2, "", "--grow takes no value", "plan", "-n", "10", "-p", "0.1", "--grow=3");
     assert_run("", 2, "", "-n needs a value", "plan", "-p", "0.01", "-n");
     assert_run("", 2, "", "-u needs a value", "plan", "-u");
     assert_run("", 2, "", "--layout needs a value", "plan", "-n", "10", "-p", "0.1", "--layout");
@@ -60,7 +63,8 @@ static void options_that_make_no_sense_together_are_trouble(void **state)
     assert_run("", 2, "", "does not take --layout", "-u", NOWHERE, "bench", "-n", "10", "-p", "0.1", "--layout",
                "blocked");
     assert_run("", 2, "", "does not take --prefer", "-u", NOWHERE, "bench", "-n", "10", "-p", "0.1", "--prefer", "add");
-    assert_run("", 2, "", "does not take --prefer", "-u", NOWHERE, "copy", "a", "b", "--prefer", "add");
+    assert_run("", 2, "", "does not take --prefer; see hibloom help copy", "-u", NOWHERE, "copy", "a", "b", "--prefer",
+               "add");
     assert_run("", 2, "", "give -k and --layout, not --prefer", "-u", NOWHERE, "add", "a", "--bare", "-n", "10", "-p",
                "0.1", "--prefer", "add", "item");
     assert_run("", 2, "", "needs a server", "-u", "memory:", "bench");
@@ -240,6 +244,7 @@ static void numbers_as_people_write_them_are_refused_with_a_hint(void **state)
     assert_hint("\nhibloom: hint: write --watch=1, in one word\n", ARGS("-u", NOWHERE, "info", "--watch", "a", "1"));
     assert_hint(NULL, ARGS("-u", NOWHERE, "info", "a", "--watch", "b"));
     assert_hint(NULL, ARGS("-u", NOWHERE, "info", "a", "1"));
+    assert_hint("error=P growth=3'\n", ARGS("plan", "-n", "10", "-p", "0.1", "--grow=3"));
     assert_hint("hibloom load a < b. A file of hibloom save is loaded by hibloom restore a b\n",
                 ARGS("-u", NOWHERE, "load", "a", "b"));
 }

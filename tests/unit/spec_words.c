@@ -88,6 +88,7 @@ static const struct {
      "growth=2: needs hash=xxh3 or siphash, and layout=classic or blocked; or hash=redisbloom and layout=classic"},
     {"bits=64 hashes=2 capacity=9 error=0.1 growth=2 hash=redisbloom layout=partitioned",
      "growth=2: needs hash=xxh3 or siphash, and layout=classic or blocked; or hash=redisbloom and layout=classic"},
+    {"capacity=9 error=0.1 slices=3", "slices=3: needs window=, of 1 to 1000000000 seconds"},
     {"capacity=9 error=0.1 window=60 hash=redisbloom",
      "window=60: needs hash=xxh3 or siphash, and layout=classic or blocked"},
     {"redisbloom capacity=9 error=0.1 growth=17", "growth=17: must be 2 to 16"},
