@@ -52,7 +52,9 @@ struct store_class {
     hibloom_status (*clear)(hibloom *);
     hibloom_status (*drop)(hibloom *);
     hibloom_status (*expire)(hibloom *, uint64_t seconds);
-    /* Takes the place of `old`, a handle of what has that name now; NULL: nothing. EBUSY: it has no more. */
+    /* Takes the place of `old`, a handle of what has that name now; NULL: nothing. EBUSY: it has no more, or what
+     * was in the way has been removed: open it, and try again, so often. */
+#define STORE_REPLACE_ATTEMPTS 20
     hibloom_status (*replace)(hibloom *, const char *name, hibloom *old);
     /* How many links it has: all that anybody had made when this was called. Of one that grows it makes further
      * ones, empty, until there are `at_least`. Their specs are those of spec_link. */

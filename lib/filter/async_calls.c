@@ -180,7 +180,6 @@ static hibloom_status remove_items(hibloom *handle, const hibloom_item *items, s
     return ask(handle, items, n, store_begin_remove);
 }
 
-/* Where there are no items hibloom_add_many asks nobody; here somebody waits to be called. */
 /* The blocking call checks the items, and begins with them what this store does of it; of none
  * it begins nothing, and then only the filter is asked for. */
 typedef hibloom_status items_call(hibloom *, const hibloom_item *, size_t n, bool *answers);

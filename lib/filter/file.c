@@ -62,7 +62,7 @@ static hibloom_status fail_system(struct filter_file *file)
     return fail(file, errno == ENOMEM ? HIBLOOM_ENOMEM : HIBLOOM_EIO, strerror(errno));
 }
 
-/* The file changed after the first check. Part of it may already be merged. */
+/* Where it was whole when it was read first, it has been altered since, and a part of it may be merged. */
 hibloom_status filter_file_corrupt(struct filter_file *file, const char *words)
 {
     return fail(file, HIBLOOM_ECORRUPT,

@@ -207,7 +207,7 @@ hibloom_status(hibloom_get_info)(hibloom *filter, hibloom_info *out)
     info.fill = fmin((double)count.bits_set / (double)count.bits, 1.0);
     info.estimated_items = count.items;
     info.estimated_error_rate = count.error_rate;
-    *out = info;
+    memcpy(out, &info, out->size < sizeof info ? out->size : sizeof info);
     return HIBLOOM_OK;
 }
 
@@ -228,8 +228,6 @@ hibloom_status hibloom_expire(hibloom *filter, uint64_t seconds)
     return filter->store->class->expire(filter, seconds);
 }
 
-#define REPLACE_ATTEMPTS 20
-
 hibloom_status hibloom_replace(hibloom *filter, const char *name)
 {
     hibloom_store *store = filter->store;
@@ -239,7 +237,7 @@ hibloom_status hibloom_replace(hibloom *filter, const char *name)
         status = error_set(&store->error, HIBLOOM_ENOTSUP, "'%s': a bare bitmap is another program's", filter->name);
     if (status != HIBLOOM_OK || strcmp(filter->name, name) == 0)
         return status;
-    for (int i = 0; i < REPLACE_ATTEMPTS; i++) {
+    for (int i = 0; i < STORE_REPLACE_ATTEMPTS; i++) {
         hibloom *old = NULL;
         status = hibloom_open(&old, store, name, NULL);
         if (filter->spec.window != 0 || (old != NULL && old->spec.window != 0))

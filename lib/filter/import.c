@@ -206,24 +206,27 @@ static hibloom_status name_aside(char out[HIBLOOM_NAME_MAX + 1], const char *nam
     if (strlen(name) > HIBLOOM_NAME_MAX - ASIDE_BYTES)
         return error_set(error, HIBLOOM_ERANGE, "the name of a filter that is imported has %u bytes at most",
                          HIBLOOM_NAME_MAX - ASIDE_BYTES);
-    if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
+    if (getentropy(&number, sizeof number) != 0)
         return error_set(error, HIBLOOM_EIO, "the system has no random numbers");
     snprintf(out, HIBLOOM_NAME_MAX + 1, strchr(name, '{') != NULL ? "%s.import-%016" PRIx64 : "{%s}.import-%016" PRIx64,
              name, number);
     return HIBLOOM_OK;
 }
 
-/* Nothing is replaced: EBUSY where there is something by now. */
+/* Nothing is replaced. EBUSY: there was something, or it has just been cleared out of the way. */
 static hibloom_status give_name(hibloom *filter, const char *name)
 {
     hibloom_store *store = filter->store;
-    hibloom_status status = store->class->replace(filter, name, NULL);
 
-    if (status != HIBLOOM_EBUSY)
-        return status;
-    status = check_free(store, name);
-    return status != HIBLOOM_OK ? status
-                                : error_set(&store->error, HIBLOOM_EBUSY, "others make or remove '%s' just now", name);
+    for (int i = 0; i < STORE_REPLACE_ATTEMPTS; i++) {
+        hibloom_status status = store->class->replace(filter, name, NULL);
+        if (status != HIBLOOM_EBUSY)
+            return status;
+        status = check_free(store, name);
+        if (status != HIBLOOM_OK)
+            return status;
+    }
+    return error_set(&store->error, HIBLOOM_EBUSY, "others make or remove '%s' just now", name);
 }
 
 /* Words of what failed, and not of the clearing up. What could not be opened may have been made

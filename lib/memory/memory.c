@@ -97,21 +97,25 @@ static hibloom_status create(hibloom *filter, const hibloom_spec *wanted, struct
 {
     struct memory_store *store = memory_store_of(filter);
     struct memory_filter *stored = alloc.calloc(1, sizeof *stored);
-    hibloom_spec spec = *wanted;
+    const char *words = "the system gave no random seed";
 
     remove_expired(store);
     if (stored == NULL)
         return fail(filter, HIBLOOM_ENOMEM, "out of memory");
+    hibloom_spec spec = *wanted;
     hibloom_status status = filter->bare ? HIBLOOM_OK : spec_draw_seed(&spec);
-    if (status == HIBLOOM_OK)
+    if (status == HIBLOOM_OK) {
+        words = "its spec has no text";
         status = hibloom_spec_format(&spec, stored->text, sizeof stored->text);
-    if (status == HIBLOOM_OK)
+    }
+    if (status == HIBLOOM_OK) {
         status = linked_make(&stored->bits, &spec);
+        words = status == HIBLOOM_ENOMEM ? "this process has no memory for its bits" : "it would be too large";
+    }
+    explicit_bzero(&spec, sizeof spec); /* the seed */
     if (status != HIBLOOM_OK) {
         release(stored);
-        return fail(filter, status,
-                    status == HIBLOOM_ENOMEM ? "this process has no memory for its bits"
-                                             : "the system gave no random seed");
+        return fail(filter, status, words);
     }
     stored->bare = filter->bare;
     strcpy(stored->name, filter->name);
@@ -150,6 +154,7 @@ static hibloom_status memory_open(hibloom *filter, const hibloom_spec *wanted)
         status = fail(filter, HIBLOOM_EMISMATCH, "is attached with another spec; attach it with that one");
     else if (!filter->bare && (status = spec_adopt(&spec, wanted, stored->text)) != HIBLOOM_OK)
         status = fail(filter, status, "is there with another spec or seed; open it without a spec, or drop it first");
+    explicit_bzero(&spec, sizeof spec); /* the seed */
     if (status == HIBLOOM_OK)
         bind_handle(filter, stored);
     return status;

@@ -119,8 +119,9 @@ static void judge_root(struct talk *talk, struct outbox *outbox)
 
     if (life->answer == '+') {
         life->patience = LIFE_PATIENCE;
-        const hibloom_spec spec = filter->spec;
+        hibloom_spec spec = filter->spec;
         life_adopt(life, &spec, &life->answer_record);
+        explicit_bzero(&spec, sizeof spec); /* the seed */
         life->root_state = life->answer_record.state;
         life->range = (struct redis_range){0, 0};
         if (talk->task.status == HIBLOOM_OK)
@@ -141,9 +142,9 @@ void life_create(struct talk *talk, struct outbox *outbox)
 
     if (spec_draw_seed(&spec) != HIBLOOM_OK)
         task_fail(&talk->task, HIBLOOM_EIO, "the system has no random numbers for a seed");
-    if (talk->task.status != HIBLOOM_OK || !life_draw_id(&talk->task, &id))
-        return;
-    redis_filter_make(&talk->task, &spec);
+    if (talk->task.status == HIBLOOM_OK && life_draw_id(&talk->task, &id))
+        redis_filter_make(&talk->task, &spec);
+    explicit_bzero(&spec, sizeof spec); /* the seed */
     if (talk->task.status != HIBLOOM_OK)
         return;
     life_ask_make(life, outbox, 0, id, -1);

@@ -22,7 +22,7 @@ struct redis_server_traits {
 
 struct redis_key {
     uint64_t id;
-    uint64_t epoch;     /* as the guard saw it last: how often it was cleared */
+    uint64_t epoch;     /* as the guard saw it last: how often it was cleared; of a slice see period.h */
     uint64_t proven_ns; /* when the call began whose guard was good last */
     uint64_t length;    /* bare only: the most this handle has seen; UINT64_MAX once that was lost */
 };

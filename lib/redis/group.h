@@ -10,6 +10,7 @@
 #include "redis/task.h"
 
 #define GROUP_MAX (1u << OUTBOX_PART_BITS)
+_Static_assert(HIBLOOM_LINKS_MAX < GROUP_MAX, "all links, and the guard of one");
 
 struct part {
     struct task *task; /* the caller's */

@@ -178,6 +178,7 @@ static bool adopt_place(struct life *life, unsigned place)
         guard_fail_other(task, 0, record);
     else
         life_adopt(life, &spec, record);
+    explicit_bzero(&spec, sizeof spec); /* the seed */
     return status == HIBLOOM_OK && task->status == HIBLOOM_OK;
 }
 
@@ -286,7 +287,11 @@ static void judge_places(struct talk *talk, struct outbox *outbox)
 
 /* ---- All keys of several ------------------------------------------------------ */
 
-#define TAG_LIST UINT32_MAX
+/* Behind those of the keys. */
+static uint32_t tag_of_list(const struct life *life)
+{
+    return redis_filter_of(life->talk.task.filter)->count;
+}
 
 static void take_key(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
@@ -294,14 +299,14 @@ static void take_key(struct talk *talk, uint32_t tag, uint32_t index, const stru
     struct redis_filter *own = redis_filter_of(talk->task.filter);
     struct record record;
 
-    if (tag == TAG_LIST && index == 1) {
+    if (tag == own->count && index == 1) {
         if (task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, 0))
             life->ttl_ms = reply->integers[0];
         return;
     }
-    if (!task_expect(&talk->task, reply, REDIS_REPLY_STRING, tag == TAG_LIST ? 0 : tag))
+    if (!task_expect(&talk->task, reply, REDIS_REPLY_STRING, tag == own->count ? 0 : tag))
         return;
-    if (tag == TAG_LIST) {
+    if (tag == own->count) {
         memcpy(life->list, reply->text, reply->text_len < sizeof life->list ? reply->text_len : sizeof life->list - 1);
     } else if (reply->text_len == RECORD_TRAILER && record_parse(reply->text, &record) &&
                record.generation == own->generation && record.key == tag && record.keys == own->count) {
@@ -320,7 +325,7 @@ static void judge_keys(struct talk *, struct outbox *);
 static void ask_list(struct life *life, struct outbox *outbox)
 {
     char name[KEYS_SIZE];
-    const struct argument root = redis_begin(life->talk.task.filter, outbox, TAG_LIST, 0, name);
+    const struct argument root = redis_begin(life->talk.task.filter, outbox, tag_of_list(life), 0, name);
 
     command_getrange(&outbox->commands, root, life_list_at(life, life->range.first),
                      life->range.count * RECORD_ID_DIGITS);
@@ -372,7 +377,7 @@ static void take_confirmation(struct talk *talk, uint32_t tag, uint32_t index, c
 {
     struct life *life = life_of(talk);
 
-    if (tag != TAG_LIST) {
+    if (tag != tag_of_list(life)) {
         if (!guard_matches(talk, 0, reply))
             life->lost = false;
     } else if (index == 0 && task_expect(&talk->task, reply, REDIS_REPLY_STRING, 0) &&

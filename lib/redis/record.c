@@ -113,9 +113,11 @@ static bool read_text(const char *end, size_t len, struct record *record)
         return false;
     memcpy(record->text, end + len - RECORD_TRAILER - record->text_len, record->text_len);
     record->text[record->text_len] = '\0';
-    return strlen(record->text) == record->text_len && record->crc == record_crc(record, record->text) &&
-           spec_adopt(&spec, NULL, record->text) == HIBLOOM_OK && spec.keys == HIBLOOM_KEYS_OWN &&
-           record->keys == spec_keys(&spec) && record->bytes == spec_bitmap_bytes(&spec);
+    const bool fits = strlen(record->text) == record->text_len && record->crc == record_crc(record, record->text) &&
+                      spec_adopt(&spec, NULL, record->text) == HIBLOOM_OK && spec.keys == HIBLOOM_KEYS_OWN &&
+                      record->keys == spec_keys(&spec) && record->bytes == spec_bitmap_bytes(&spec);
+    explicit_bzero(&spec, sizeof spec); /* the seed */
+    return fits;
 }
 
 enum record_found record_read_end(const char *end, size_t len, struct record *record)

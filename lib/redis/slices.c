@@ -128,15 +128,14 @@ static void end_chunk(struct slices *s)
         s->phase = SLICES_DONE;
 }
 
-/* Keeps what is not decided; false: that was too often, which is noted. */
+/* False: too often by now, which is noted. */
 static bool try_again(struct slices *s)
 {
     if (s->attempts++ < ATTEMPTS)
         return true;
     task_fail(&s->task, HIBLOOM_EBUSY,
               "'%s': its periods pass, or it is cleared, faster than items are asked for, or the clocks of its servers "
-              "differ: "
-              "try again, with fewer at once",
+              "differ: try again, with fewer at once",
               s->task.filter->name);
     return false;
 }

@@ -254,20 +254,22 @@ hibloom_status spec_spread(hibloom_spec *spec, uint32_t segments)
 
 hibloom_status spec_link(hibloom_spec *out, const hibloom_spec *of, uint32_t link, uint64_t chain)
 {
-    hibloom_spec spec = *of;
+    uint64_t capacity = of->capacity;
 
     if (of->window != 0) {
         *out = *of;
         out->link = link;
         out->chain = chain;
-        explicit_bzero(&spec, sizeof spec);
         return HIBLOOM_OK;
     }
-    for (; spec.link < link; spec.link++)
-        if (__builtin_mul_overflow(spec.capacity, spec.growth, &spec.capacity))
+    for (uint32_t i = of->link; i < link; i++)
+        if (__builtin_mul_overflow(capacity, of->growth, &capacity))
             return HIBLOOM_ERANGE;
     if (link >= HIBLOOM_LINKS_MAX)
         return HIBLOOM_ERANGE;
+    hibloom_spec spec = *of;
+    spec.capacity = capacity;
+    spec.link = link;
     spec.chain = chain;
     spec.segments = 0;
     hibloom_status status = spec_size(&spec, spec.capacity, spec.error_rate, 0);

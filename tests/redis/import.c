@@ -399,6 +399,34 @@ static void a_name_that_is_taken_is_left_as_it_was(void **state)
 }
 
 /* What an import that is killed now would leave goes by itself. */
+/* A further link that a growing filter left when its first key was deleted by hand is in nobody's way. */
+static void a_link_that_is_left_over_makes_room(void **state)
+{
+    hibloom *filter = test_open(store, "seen", "capacity=4 error=1e-6 growth=2");
+    struct module module = {0};
+    struct module_dump dump;
+    char item[32];
+
+    (void)state;
+    for (unsigned i = 0; i < 10; i++) {
+        const int len = snprintf(item, sizeof item, "old %u", i);
+        assert_ok(hibloom_add(filter, item, (size_t)len, NULL), store);
+    }
+    hibloom_close(filter);
+    assert_int_equal(test_command(outside, "DEL seen"), 1);
+    assert_int_equal(test_command(outside, "EXISTS seen:+1"), 1);
+    const unsigned added = make_grown(&dump);
+    module_answer_all(&module, &dump);
+    module_start(&module);
+    assert_ok(hibloom_import(&filter, store, "seen", module.store, "theirs"), store);
+    assert_all_in(filter, "in ", added);
+    assert_ok(hibloom_drop(filter), store);
+    assert_int_equal(test_command(outside, "DBSIZE"), 0);
+    hibloom_close(filter);
+    module_stop(&module);
+    module_dump_free(&dump);
+}
+
 static void assert_aside_expires(void)
 {
     redisReply *keys = redisCommand(outside, "KEYS *");
@@ -483,6 +511,7 @@ int main(void)
         cmocka_unit_test_setup(a_filter_that_changes_half_way_is_refused, empty),
         cmocka_unit_test_setup(a_filter_of_several_links_that_changes_half_way_is_refused, empty),
         cmocka_unit_test_setup(a_name_that_is_taken_is_left_as_it_was, empty),
+        cmocka_unit_test_setup(a_link_that_is_left_over_makes_room, empty),
         cmocka_unit_test_setup(a_name_that_is_taken_meanwhile_is_left_as_it_was, empty),
         cmocka_unit_test_setup(a_stock_server_is_told_so_and_goes_on, empty),
     };
