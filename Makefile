@@ -350,8 +350,8 @@ ZSH_COMPLETION  ?= $(PREFIX)/share/zsh/site-functions
 # CMake's files say where things are as seen from their own place.
 PREFIX_FROM_LIBDIR = $(shell realpath -ms --relative-to='$(LIBDIR)' '$(PREFIX)')
 CMAKE_LIBS = $(shell printf '%s;' $(patsubst -l%,%,$(LIBS)))
-# Each function of a header has a page: that of its header.
-FUNCTIONS = sed -n 's/^HIBLOOM_[AC][A-Z]* .*[ *]\(hibloom_[a-z_]*\)(.*/\1/p'
+# Each function, and each type, of a header has a page: that of its header.
+NAMES = sed -n 's/^HIBLOOM_[AC][A-Z]* .*[ *]\(hibloom_[a-z_]*\)(.*/\1/p; s/^} \(hibloom_[a-z_]*\);/\1/p'
 install: all man
 	install -d $(DESTDIR)$(PREFIX)/include/hibloom $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(PREFIX)/bin
 	install -d $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(MANDIR)/man3 $(DESTDIR)$(MANDIR)/man5
@@ -361,15 +361,15 @@ install: all man
 	install -d $(DESTDIR)$(BASH_COMPLETION) $(DESTDIR)$(ZSH_COMPLETION)
 	install -m 644 packaging/completion/hibloom.bash $(DESTDIR)$(BASH_COMPLETION)/hibloom
 	install -m 644 packaging/completion/_hibloom $(DESTDIR)$(ZSH_COMPLETION)
-	for name in $$($(FUNCTIONS) include/hibloom/hibloom.h); do ln -sf hibloom.3 $(DESTDIR)$(MANDIR)/man3/$$name.3; done
-	for name in $$($(FUNCTIONS) include/hibloom/async.h); do ln -sf hibloom_async.3 $(DESTDIR)$(MANDIR)/man3/$$name.3; done
+	for name in $$($(NAMES) include/hibloom/hibloom.h); do ln -sf hibloom.3 $(DESTDIR)$(MANDIR)/man3/$$name.3; done
+	for name in $$($(NAMES) include/hibloom/async.h); do ln -sf hibloom_async.3 $(DESTDIR)$(MANDIR)/man3/$$name.3; done
 	install -m 644 include/hibloom/hibloom.h include/hibloom/async.h include/hibloom/hibloom.hpp \
 	    $(DESTDIR)$(PREFIX)/include/hibloom
 	install -m 644 $(BUILD)/libhibloom.a $(DESTDIR)$(LIBDIR)
 	install -m 755 $(BUILD)/libhibloom.so.$(VERSION) $(DESTDIR)$(LIBDIR)
 	ln -sf libhibloom.so.$(VERSION) $(DESTDIR)$(LIBDIR)/$(SONAME)
 	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libhibloom.so
-	sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|; s|@TLS@|$(TLS_PC)|' \
+	sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(patsubst $(PREFIX)/%,$${prefix}/%,$(LIBDIR))|; s|@VERSION@|$(VERSION)|; s|@TLS@|$(TLS_PC)|' \
 	    lib/hibloom.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/hibloom.pc
 	install -d $(DESTDIR)$(LIBDIR)/cmake/hibloom
 	for name in hibloomConfig hibloomConfigVersion; do \

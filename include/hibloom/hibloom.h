@@ -84,7 +84,8 @@ typedef enum hibloom_status {
 } hibloom_status;
 
 /* Whether the same call, made again, may succeed: EIO, ETIMEDOUT, EUNAVAILABLE and
- * EBUSY. (After ELOST the next call goes on, too; whether it may is yours to decide.)
+ * EBUSY. (ELOST is not one of them: the same call would succeed, but adds may be missing, so
+ * your program has to decide whether it may go on.)
  * Wait between two tries, and give up after some: a server may stay full, or
  * READONLY, and an EIO of save or load is about a file, which no further try mends.
  * Before hibloom_connect is tried again, its failed store has to be freed. Of an add
@@ -194,15 +195,17 @@ typedef struct hibloom_spec {
      * added last, and no more once window * (1 + 1/slices) have passed, by the clock of the server that has key 0 (of a
      * replica that answers: its own; in memory: of time that the machine was awake). Last is when that call began. It
      * is slices + 1 filters, one for each time of window / slices seconds; a look-up asks them all. Capacity is what
-     * is added within any window seconds. What growth asks for, this does; not both. Set by hibloom_spec_window. */
+     * is added within any window seconds. It needs the same hash, layout, capacity and error_rate as growth does, and
+     * does not go with that. Set by hibloom_spec_window. */
     uint32_t window;
     uint32_t slices; /* 1 to HIBLOOM_SLICES_MAX, and no more than window has seconds; 0 without a window */
     hibloom_hash hash;
     hibloom_layout layout;
     /* 0: plain bits. 2, 4 or 8: a counting filter, from which items can be removed (hibloom_remove).
      * Each of its `bits` is a counter of so many bits. Classic layout only, and not for hibloom_attach.
-     * hibloom_spec_parse chooses segments for counters, hibloom_spec_for for bits: with counters set by hand
-     * behind that its keys are so many times as large, and one key stays one key. */
+     * You may set it yourself before hibloom_open: bits, hashes and segments then stay as they were
+     * computed, so each key takes so many times the memory. hibloom_spec_parse ("counters=4") chooses
+     * the number of segments for counters, so that no key is larger than HIBLOOM_SEGMENT_BITS. */
     uint32_t counters;
     /* xxh3, siphash: seeds[] is set. If not, hibloom_open uses the stored seed or
      * draws one at random; the other functions count it as 0. */
@@ -718,7 +721,9 @@ HIBLOOM_CHECKED hibloom_status hibloom_remove_many(hibloom *filter, const hibloo
  * call of any number of items, where the filter is one key. A guard that is not good is an
  * error as ever. Once the filter was cleared, after an error, and wherever another server
  * may have answered (so after each new connection), all is forgotten, and learned anew.
- * hibloom_merge and hibloom_load teach it nothing.
+ * hibloom_merge and hibloom_load teach it nothing. A large call that goes by whole bitmaps
+ * (see hibloom_add_many) does not ask it, so none of its items counts in items_near; but it
+ * learns from that call.
  * So with 0 all answers are as without it. With a larger age one from the cache may be as old as
  * max_age_ms: a "maybe" may be of a filter that was cleared, dropped or replaced since, and
  * an add that was not sent counts as made before that.

@@ -24,6 +24,10 @@
 #ifndef HIBLOOM_HIBLOOM_HPP
 #define HIBLOOM_HIBLOOM_HPP
 
+#if __cplusplus < 201703L
+#error "hibloom.hpp needs C++17: -std=c++17. hibloom.h does with C++11"
+#endif
+
 #include <hibloom/hibloom.h>
 
 #include <chrono>

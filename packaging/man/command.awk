@@ -33,6 +33,7 @@ function goes_on(line,    indent) {
 }
 
 function paragraph() {
+    end_verbatim()
     if (in_option) print ".PP"
     in_option = broken = 0
 }
@@ -66,6 +67,8 @@ NR <= 4 { # the summary, between two empty lines
 }
 /^  [a-z]/ && !commands { next } # the list of commands: they come below
 /^ +-/ && indent_of($0) <= 6 { paragraph(); option($0); next }
+# What stands further left than the words of its option is for a shell, line by line.
+/^  / && (verbatim || (in_option && column && indent_of($0) < column)) { begin_verbatim(); text(substr($0, 3)); next }
 /^  / && in_option { goes_on($0); next }
 /^$/ { paragraph(); print ".PP"; next }
 /^Example: / { paragraph(); print ".PP\nExample:\n.B " as_it_is(substr($0, 10)); next }

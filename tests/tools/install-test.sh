@@ -29,6 +29,9 @@ static=$(nm -g --defined-only "$prefix/lib/libhibloom.a" | foreign)
 for name in $(nm -D --defined-only "$prefix/lib/libhibloom.so" | awk 'NF == 3 { print $3 }'); do
     [ -e "$prefix/share/man/man3/$name.3" ] || fail "no man page for $name"
 done
+for name in hibloom_status hibloom_spec hibloom_info hibloom_stats hibloom_comparison; do
+    [ -e "$prefix/share/man/man3/$name.3" ] || fail "no man page for the type $name"
+done
 
 cd "$dir"
 export PKG_CONFIG_PATH="$prefix/lib/pkgconfig"
@@ -49,6 +52,11 @@ for standard in 17 20; do
     ${CXX:-c++} -std=c++$standard $warnings -o cxx "$tests/install/outside.cpp" $(pkg-config --cflags --libs hibloom)
     LD_LIBRARY_PATH="$prefix/lib" ./cxx
 done
+
+if ${CXX:-c++} -std=c++14 -o cxx "$tests/install/outside.cpp" $(pkg-config --cflags --libs hibloom) 2>old.log; then
+    fail "hibloom.hpp is compiled as C++14"
+fi
+grep -q 'hibloom.hpp needs C++17' old.log || fail "hibloom.hpp as C++14: $(cat old.log)"
 
 # Its example prints a line that no run has printed before.
 ${CXX:-c++} -std=c++17 $warnings -o unique "$tests/../examples/unique.cpp" $(pkg-config --cflags --libs hibloom)
@@ -79,9 +87,15 @@ by_cmake() {
 mv "$prefix" "$dir/moved"
 prefix=$dir/moved
 by_cmake "$prefix"
+case $(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --define-prefix --libs --cflags hibloom) in
+*"-I$prefix/include"*"-L$prefix/lib "*) ;;
+*) fail "hibloom.pc does not move along: $(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --define-prefix --libs --cflags hibloom)" ;;
+esac
 cd - >/dev/null
 MAKEFLAGS='' make -s install BUILD="$build" DESTDIR="$dir/deb" PREFIX=/usr LIBDIR=/usr/lib/x86_64-linux-gnu
 cd "$dir"
+grep -qxF 'libdir=${prefix}/lib/x86_64-linux-gnu' deb/usr/lib/x86_64-linux-gnu/pkgconfig/hibloom.pc ||
+    fail "$(cat deb/usr/lib/x86_64-linux-gnu/pkgconfig/hibloom.pc)"
 ln -s deb/usr link
 by_cmake "$dir/link"
 

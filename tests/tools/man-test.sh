@@ -17,6 +17,7 @@ squeeze() { tr -s ' \n' '  '; }
 for page in hibloom.1 hibloom.3 hibloom_async.3 hibloom-spec.5; do
     warnings=$(groff -man -ww -Tascii -P-cbou -rLL=200n "$build/man/$page" 2>&1 >"$dir/$page")
     [ -z "$warnings" ] || complain "$page: $warnings"
+    cp "$dir/$page" "$dir/$page.lines"
     squeeze <"$dir/$page" >"$dir/squeezed" && mv "$dir/squeezed" "$dir/$page"
 done
 
@@ -37,6 +38,13 @@ for command in "${commands[@]}"; do
     "$build/hibloom" help "$command" | sed 's/^usage: //'
 done >>"$dir/help"
 on hibloom.1 <"$dir/help"
+
+# What is for a shell keeps its lines.
+"$build/hibloom" help import | sed -n 's/^  \([^ ]\)/\1/p' | grep -v '^-' >"$dir/recipe"
+[ "$(wc -l <"$dir/recipe")" -ge 4 ] || complain "help import has no recipe"
+while read -r line; do
+    sed 's/^ *//' "$dir/hibloom.1.lines" | grep -qxF -e "$line" || complain "hibloom.1 has no such line: $line"
+done <"$dir/recipe"
 
 # comments FILE: the lines of its comments that begin in the first column, without what marks them
 comments() {
