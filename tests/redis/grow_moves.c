@@ -148,7 +148,7 @@ static hibloom *same(hibloom_store *store, const char *name, const hibloom *as)
 
 static void move_all_ways(hibloom_store *store, hibloom *asks, const char *name)
 {
-    char other_name[TEST_NAME_SIZE], own[32];
+    char other_name[TEST_NAME_SIZE], own[TEST_NAME_SIZE + 16];
     hibloom_store *memory;
     hibloom *stale, *here, *loaded, *other;
     size_t added[ADDERS];

@@ -1,9 +1,8 @@
 /* hibloom_import from a server that answers BF.SCANDUMP, into a real Redis: piece by piece, whole under its
  * name or not at all, and each way in which it may not be is told in words. The server with the
  * module is one that plays a script. */
-#include "support/module_dump.h"
+#include "support/module_server.h"
 #include "support/redis_server.h"
-#include "support/scripted_server.h"
 
 #include <hiredis/hiredis.h>
 #include <stdio.h>
@@ -37,71 +36,6 @@ static int empty(void **state)
     (void)state;
     test_command(outside, "FLUSHALL");
     return 0;
-}
-
-/* ---- The other server ------------------------------------------------------------------ */
-
-enum { ANSWERS = 8 };
-
-/* One that lets a client in, and has these answers to what comes then. */
-struct module {
-    struct bytes answers[ANSWERS];
-    unsigned count;
-    struct script_step script[2 * ANSWERS + 6];
-    bool hangs_up; /* behind them */
-    const hibloom_connect_options *options;
-    struct scripted_server *server;
-    hibloom_store *store;
-};
-
-static void module_answer(struct module *module, const char *text)
-{
-    bytes_append(&module->answers[module->count++], text, strlen(text));
-}
-
-static uint64_t module_answer_piece(struct module *module, const struct module_dump *dump, uint64_t at)
-{
-    uint64_t next;
-
-    assert_true(module->count < ANSWERS);
-    module_dump_ask(dump, &module->answers[module->count++], at, &next, true);
-    return next;
-}
-
-/* All that is asked for a dump. */
-static void module_answer_all(struct module *module, const struct module_dump *dump)
-{
-    for (uint64_t at = module_answer_piece(module, dump, 0); at - 1 < dump->bytes;)
-        at = module_answer_piece(module, dump, at);
-    (void)module_answer_piece(module, dump, 0);
-}
-
-static void module_start(struct module *module)
-{
-    static const struct script_step welcome[] = {SCRIPT_WELCOME};
-    struct script_step *step = module->script;
-
-    memcpy(step, welcome, sizeof welcome);
-    step += sizeof welcome / sizeof *welcome;
-    for (unsigned i = 0; i < module->count; i++) {
-        *step++ = (struct script_step)SCRIPT_READ(1);
-        *step++ = (struct script_step){SCRIPT_DO_SEND, module->answers[i].data, module->answers[i].len, 0};
-    }
-    if (module->hangs_up) {
-        *step++ = (struct script_step)SCRIPT_READ(1);
-        *step++ = (struct script_step)SCRIPT_CLOSE;
-    }
-    *step = (struct script_step)SCRIPT_END;
-    module->server = scripted_server_start(module->script);
-    module->store = test_connect(scripted_server_uri(module->server), module->options);
-}
-
-static void module_stop(struct module *module)
-{
-    hibloom_store_free(module->store);
-    scripted_server_stop(module->server);
-    for (unsigned i = 0; i < ANSWERS; i++)
-        bytes_clear(&module->answers[i]);
 }
 
 static void add_vector(const struct module_vector *vector, void *data)
