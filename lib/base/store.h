@@ -89,7 +89,8 @@ struct hibloom {
     hibloom_spec spec;
     char text[HIBLOOM_SPEC_TEXT_SIZE]; /* of the spec */
     bool bare;
-    void *impl; /* what the store keeps with an open filter */
+    void *impl;    /* what the store keeps with an open filter */
+    hibloom *head; /* of a further link: the filter that it is a link of; NULL: it is none */
     char name[HIBLOOM_NAME_MAX + STORE_LINK_NAME + 1];
 };
 

@@ -16,7 +16,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TAG_BEFORE 2u /* beside the two places */
+#define TAG_BEFORE 2u /* beside the two places; */
+#define TAG_LINK 3u   /* and the two of the first further link */
 
 /* ---- Commands ---------------------------------------------------------------- */
 
@@ -240,9 +241,37 @@ static void take_before(struct talk *talk, const struct reply *reply)
     life->overtaken = life->unwanted || record.state == RECORD_GROWN;
 }
 
+/* What is in the place of the first further link: it would be met when the filter grows, in the middle of its use. What
+ * may not be looked at is left to that; a link that is left over gives way then. */
+static void take_link(struct talk *talk, unsigned place, const struct reply *reply)
+{
+    struct record record = {0};
+    hibloom_spec spec = {0};
+
+    if (reply->type == REDIS_REPLY_STRING && record_read_end(reply->text, reply->text_len, &record) == RECORD_FOUND &&
+        record.key == 0 && (place == PLACE_ALONE) == (record.keys == 1) &&
+        spec_adopt(&spec, NULL, record.text) == HIBLOOM_OK)
+        life_of(talk)->link_taken = life_of(talk)->link_taken || spec.link == 0;
+    explicit_bzero(&spec, sizeof spec); /* the seed */
+    explicit_bzero(&record, sizeof record);
+}
+
+static void ask_link(const hibloom *filter, struct outbox *outbox, unsigned place)
+{
+    char link[HIBLOOM_NAME_MAX + STORE_LINK_NAME + 1], key[KEYS_SIZE];
+
+    keys_link(link, filter->name, 1);
+    const struct argument name = {key, keys_at(key, link, place == PLACE_ROOT, 0)};
+    outbox_begin(outbox, TAG_LINK + place, name);
+    record_ask_end(&outbox->commands, name);
+    outbox_end(outbox);
+}
+
 static void take_other(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
-    if (tag == TAG_BEFORE)
+    if (tag >= TAG_LINK)
+        take_link(talk, tag - TAG_LINK, reply);
+    else if (tag == TAG_BEFORE)
         take_before(talk, reply);
     else
         life_take_place(talk, tag, index, reply);
@@ -273,6 +302,11 @@ static void judge_other(struct talk *talk, struct outbox *outbox)
 
     if (life->overtaken) {
         fail_overtaken(talk);
+    } else if (life->link_taken) {
+        char link[HIBLOOM_NAME_MAX + STORE_LINK_NAME + 1];
+        keys_link(link, talk->task.filter->name, 1);
+        life_fail_link_taken(&talk->task, link);
+        talk->cleanup = life_remove;
     } else if (life_has_filter(life, other)) {
         life_start_over(talk);
     } else if (life->place[other].found == RECORD_NONE && life_has_patience(life)) {
@@ -285,17 +319,22 @@ static void judge_other(struct talk *talk, struct outbox *outbox)
 
 void life_complete(struct talk *talk, struct outbox *outbox)
 {
-    const struct life *life = life_of(talk);
+    struct life *life = life_of(talk);
+    hibloom *filter = talk->task.filter;
 
     if (life->goal == LIFE_REPAIR && life->link.number != 0) { /* lost as a whole */
         fail_overtaken(talk);
         return;
     }
     life_ask_place(talk, outbox, life_other_place(life));
-    if (life->link.before != NULL) {
+    life->link_taken = false;
+    if (life->link.before != NULL)
         guard_ask_alone(life->link.before, outbox, TAG_BEFORE, 0);
-        talk->take = take_other;
+    if (life_heads_chain(filter)) {
+        ask_link(filter, outbox, PLACE_ALONE);
+        ask_link(filter, outbox, PLACE_ROOT);
     }
+    talk->take = take_other;
     talk->step = judge_other;
 }
 

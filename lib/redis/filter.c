@@ -68,6 +68,7 @@ hibloom *redis_link_new(hibloom *filter, uint32_t i)
     if (link == NULL)
         return NULL;
     link->store = filter->store;
+    link->head = filter;
     keys_link(link->name, filter->name, i);
     return link;
 }

@@ -208,6 +208,8 @@ void guard_take_before(struct talk *talk, uint32_t i, uint32_t index, const stru
 
 /* ---- What happened --------------------------------------------------------------- */
 
+#define TAG_HEAD 2u /* beside the key, and its root */
+
 static void ask_end(hibloom *filter, struct outbox *outbox, uint32_t tag, uint32_t i)
 {
     char name[KEYS_SIZE];
@@ -219,12 +221,38 @@ static void ask_end(hibloom *filter, struct outbox *outbox, uint32_t tag, uint32
     outbox_end(outbox);
 }
 
+/* Of a handle whose filter is open. */
+static bool has_head(const hibloom *filter)
+{
+    return filter->head != NULL && redis_filter_of(filter->head) != NULL;
+}
+
+static void take_head(struct talk *talk, uint32_t index, const struct reply *reply)
+{
+    struct diagnosis *diagnosis = &talk->diagnosis;
+    struct task asked = {.filter = talk->task.filter->head}; /* whose key a refusal names */
+    struct record record = {0};
+
+    if (index != 0) /* its length */
+        return;
+    if (task_expect(&asked, reply, REDIS_REPLY_STRING, 0))
+        diagnosis->head = record_read_end(reply->text, reply->text_len, &record);
+    if (asked.status != HIBLOOM_OK && talk->task.status == HIBLOOM_OK)
+        task_end_as(&talk->task, &asked);
+    diagnosis->head_generation = record.generation;
+    diagnosis->head_id = record.id;
+    diagnosis->head_state = record.state;
+    explicit_bzero(&record, sizeof record); /* the seed */
+}
+
 static void take_diagnosis(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
     struct diagnosis *diagnosis = &talk->diagnosis;
     const uint32_t i = tag == 0 ? talk->other_key : 0;
 
-    if (index == 1)
+    if (tag == TAG_HEAD)
+        take_head(talk, index, reply);
+    else if (index == 1)
         (void)task_expect_count(&talk->task, reply, i, tag == 0 ? &diagnosis->length : &(uint64_t){0});
     else if (task_expect(&talk->task, reply, REDIS_REPLY_STRING, i))
         diagnosis->found[tag] = record_read_end(reply->text, reply->text_len, &diagnosis->record[tag]);
@@ -253,6 +281,12 @@ void guard_fail_other(struct task *task, uint32_t i, const struct record *record
     task_fail(task, HIBLOOM_EMISMATCH, "'%s' holds a filter of another spec or seed: %s", key, text);
 }
 
+static void fail_anew(struct task *task, const char *key)
+{
+    task_fail(task, HIBLOOM_EMISMATCH,
+              "'%s' was removed and made anew, or replaced, since this handle opened it: open it again", key);
+}
+
 /* The key, as its record says, is another filter's. */
 static void fail_replaced(struct task *task, uint32_t i, const struct record *record)
 {
@@ -264,8 +298,72 @@ static void fail_replaced(struct task *task, uint32_t i, const struct record *re
     if (strcmp(ours, theirs) != 0)
         guard_fail_other(task, i, record);
     else
-        task_fail(task, HIBLOOM_EMISMATCH,
-                  "'%s' was removed and made anew, or replaced, since this handle opened it: open it again", key);
+        fail_anew(task, key);
+}
+
+static void fail_removed(struct task *task, const char *key)
+{
+    task_fail(task, HIBLOOM_ENOTFOUND, "'%s' is being removed", key);
+}
+
+static void fail_absent(struct task *task, const char *key)
+{
+    task_fail(task, HIBLOOM_ENOTFOUND,
+              "'%s' is not there: dropped, deleted, evicted or expired; open it again to make a new one", key);
+}
+
+static void fail_no_filter(struct task *task, const char *key)
+{
+    task_fail(task, HIBLOOM_ENOTFOUND,
+              "'%s' is no filter any more: it was lost, and what is there was added since; if another program has "
+              "made it, delete the key by hand, or choose another name",
+              key);
+}
+
+static void fail_altered(struct task *task, const char *key)
+{
+    task_fail(task, HIBLOOM_ECORRUPT,
+              "'%s' was altered: what follows its bits is not what was created; open it again, and if that fails, "
+              "too, delete the key",
+              key);
+}
+
+void guard_fail_link(struct task *task, const hibloom *head, const char *link)
+{
+    task_fail(task, HIBLOOM_ECORRUPT,
+              "'%s', a further link of '%s', is lost, or something else is in its place: delete '%s' "
+              "(hibloom_delete), and fill it anew",
+              link, head->name, head->name);
+}
+
+/* A further link: is its filter gone, or another one, or has that lost the link? */
+static void judge_head(struct talk *talk)
+{
+    struct task *task = &talk->task;
+    const struct diagnosis *diagnosis = &talk->diagnosis;
+    const hibloom *link = task->filter, *head = link->head;
+    const struct redis_filter *own = redis_filter_of(head);
+    const unsigned at = talk->other_key == 0 ? 0 : 1;
+    const bool link_is_there = diagnosis->found[at] == RECORD_FOUND &&
+                               diagnosis->record[at].generation == redis_filter_of(link)->generation &&
+                               diagnosis->record[at].id == redis_filter_of(link)->keys[0].id;
+    char key[KEYS_SIZE];
+
+    keys_name(key, head, 0);
+    if (diagnosis->head == RECORD_NOTHING)
+        fail_absent(task, key);
+    else if (diagnosis->head == RECORD_NONE)
+        fail_no_filter(task, key);
+    else if (diagnosis->head == RECORD_DAMAGED)
+        fail_altered(task, key);
+    else if (diagnosis->head_generation != own->generation || diagnosis->head_id != own->keys[0].id)
+        fail_anew(task, key);
+    else if (diagnosis->head_state == RECORD_REMOVING)
+        fail_removed(task, head->name);
+    else if (!link_is_there) {
+        keys_name(key, link, 0);
+        guard_fail_link(task, head, key);
+    }
 }
 
 /* Several keys: the root tells whether the filter is gone or has lost a key. */
@@ -281,12 +379,12 @@ static void judge_several(struct talk *talk, const char *key)
     if (root->generation != own->generation)
         fail_replaced(task, 0, root);
     else if (root->state == RECORD_REMOVING)
-        task_fail(task, HIBLOOM_ENOTFOUND, "'%s' is being removed", task->filter->name);
+        fail_removed(task, task->filter->name);
     else
         task_fail(task, HIBLOOM_ECORRUPT,
                   "'%s', one of the keys of '%s', was lost, or lost and made anew: hibloom_repair makes lost keys "
                   "anew, empty; then open the filter again",
-                  key, task->filter->name);
+                  key, task->filter->head != NULL ? task->filter->head->name : task->filter->name);
 }
 
 static void judge_diagnosis(struct talk *talk, struct outbox *outbox)
@@ -299,24 +397,21 @@ static void judge_diagnosis(struct talk *talk, struct outbox *outbox)
     char key[KEYS_SIZE];
 
     keys_name(key, task->filter, talk->other_key);
+    if (has_head(task->filter))
+        judge_head(talk);
     if (own->count > 1)
         judge_several(talk, key);
     else if (found == RECORD_FOUND && record->state == RECORD_REMOVING)
-        task_fail(task, HIBLOOM_ENOTFOUND, "'%s' is being removed", key);
+        fail_removed(task, key);
     if (found == RECORD_NOTHING)
-        task_fail(task, HIBLOOM_ENOTFOUND,
-                  "'%s' is not there: dropped, deleted, evicted or expired; open it again to make a new one", key);
+        fail_absent(task, key);
     else if (found == RECORD_FOUND &&
              (strcmp(record->text, task->filter->text) != 0 || record->id != own->keys[talk->other_key].id))
         fail_replaced(task, talk->other_key, record);
     else if (found == RECORD_NONE && talk->diagnosis.length <= known.bytes)
-        task_fail(task, HIBLOOM_ENOTFOUND, "'%s' is no filter any more: it was lost, and what is there was added since",
-                  key);
+        fail_no_filter(task, key);
     else
-        task_fail(task, HIBLOOM_ECORRUPT,
-                  "'%s' was altered: what follows its bits is not what was created; open it again, and if that fails, "
-                  "too, delete the key",
-                  key);
+        fail_altered(task, key);
 }
 
 static void diagnose(struct talk *talk, struct outbox *outbox)
@@ -324,6 +419,8 @@ static void diagnose(struct talk *talk, struct outbox *outbox)
     ask_end(talk->task.filter, outbox, 0, talk->other_key);
     if (talk->other_key != 0)
         ask_end(talk->task.filter, outbox, 1, 0);
+    if (has_head(talk->task.filter))
+        ask_end(talk->task.filter->head, outbox, TAG_HEAD, 0);
     talk->take = take_diagnosis;
     talk->step = judge_diagnosis;
 }

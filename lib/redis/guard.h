@@ -59,11 +59,15 @@ bool guard_matches(struct talk *, uint32_t i, const struct reply *);
 bool guard_is_stale(const hibloom *);
 
 /* Key i is another one. What happened to it is read then, and the talk fails with
- * ENOTFOUND, EMISMATCH or ECORRUPT, in words that say what to do. */
+ * ENOTFOUND, EMISMATCH or ECORRUPT, in words that say what to do. Of a further link the
+ * root of its filter is read, too: that tells whether the filter is gone, or has lost the link. */
 void guard_note_other(struct talk *, uint32_t i);
 
 /* Fails for a key that holds the record of another filter; says how the specs
  * differ, but no seed: of siphash, that is a secret. */
 void guard_fail_other(struct task *, uint32_t i, const struct record *);
+
+/* Fails for a further link of that name, which is not there any more, of a filter that is. */
+void guard_fail_link(struct task *, const hibloom *head, const char *link);
 
 #endif

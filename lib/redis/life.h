@@ -83,6 +83,8 @@ struct life {
     uint32_t key;            /* which; in repair.c the one that is made anew */
     struct error other_type; /* it is no string, in these words */
 
+    bool link_taken; /* create.c: where a further link will have to be there is a filter of its own */
+
     bool made; /* repair.c: the key was made by this call, not found */
 };
 
@@ -153,6 +155,9 @@ bool life_draw_id(struct task *, uint64_t *id);
 
 /* EMISMATCH: the key holds something that is no filter of ours. */
 void life_fail_taken(struct life *, const char *key);
+
+/* EMISMATCH: where a growing filter has its links there is a filter of that name. */
+void life_fail_link_taken(struct task *, const char *name);
 
 /* ---- The tasks ------------------------------------------------------------------- */
 

@@ -62,9 +62,7 @@ static void judge_lost(struct links *l)
         return;
     task_end_as(&l->task, &l->talk.task);
     keys_link(name, l->task.filter->name, redis_links(l->task.filter));
-    task_fail(&l->task, HIBLOOM_ECORRUPT,
-              "'%s', a further link of '%s', is lost, or something else is in its place: delete '%s', and fill it anew",
-              name, l->task.filter->name, l->task.filter->name);
+    guard_fail_link(&l->task, l->task.filter, name);
     l->done = true;
 }
 

@@ -140,10 +140,10 @@ static bool is_wanted_link(struct life *life, const struct record *record)
     } else if (link->dead != 0 && record->id == link->dead) {
         goes_on = life->clearing_way = true;
     } else if (life->goal != LIFE_DELETE || link->number == 0) {
+        if (spec.link == 0)
+            life_fail_link_taken(task, task->filter->name);
         task_fail(task, HIBLOOM_EMISMATCH,
-                  spec.link == 0
-                      ? "'%s' is a filter of its own, in the way of a growing one: choose another name"
-                      : "'%s' is a further link of a growing filter that is not this one: open, or delete, that",
+                  "'%s' is a further link of a growing filter that is not this one: open, or delete, that",
                   task->filter->name);
         life->foreign = spec.link != 0 && life->wanted != NULL ? record->id : 0;
     } else {
@@ -191,6 +191,12 @@ void life_fail_taken(struct life *life, const char *key)
     task_fail(&life->talk.task, HIBLOOM_EMISMATCH,
               "'%s' is a bitmap without a spec: join it with hibloom_attach if it is another program's, else delete it",
               key);
+}
+
+void life_fail_link_taken(struct task *task, const char *name)
+{
+    task_fail(task, HIBLOOM_EMISMATCH, "'%s' is a filter of its own, in the way of a growing one: choose another name",
+              name);
 }
 
 static void judge_filter(struct talk *talk, unsigned place)

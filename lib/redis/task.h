@@ -137,6 +137,11 @@ struct diagnosis {
     enum record_found found[2]; /* at the key, and at the root */
     struct record record[2];
     uint64_t length; /* of the key */
+
+    /* of a further link: what is at the root of its filter, */
+    enum record_found head;
+    uint64_t head_generation, head_id;
+    enum record_state head_state;
 };
 
 struct talk {

@@ -5,6 +5,7 @@
 #include "support/race.h"
 #include "support/record.h"
 #include "support/redis_cluster.h"
+#include "support/temp_dir.h"
 
 #include <hiredis/hiredis.h>
 #include <stdio.h>
@@ -268,6 +269,115 @@ static void one_that_has_lost_a_link_replaces_nothing(void **state)
     }
 }
 
+/* ---- Handles from before ----------------------------------------------------------------------- */
+
+static hibloom_status ask_count(hibloom *filter)
+{
+    hibloom_info info;
+
+    return hibloom_get_info(filter, &info);
+}
+
+static hibloom_status ask_all(hibloom *filter)
+{
+    hibloom_item *items = items_new("old", ITEMS);
+    bool found[ITEMS];
+    const hibloom_status status = hibloom_contains_many(filter, items, ITEMS, found);
+
+    items_free(items);
+    return status;
+}
+
+static hibloom_status add_one(hibloom *filter)
+{
+    return hibloom_add(filter, "another", 7, NULL);
+}
+
+static hibloom_status expire(hibloom *filter)
+{
+    return hibloom_expire(filter, 100);
+}
+
+static hibloom_status save(hibloom *filter)
+{
+    char *dir = temp_dir_make(), *path = temp_dir_path(dir, "file");
+    const hibloom_status status = hibloom_save(filter, path);
+
+    free(path);
+    temp_dir_remove(dir);
+    return status;
+}
+
+static hibloom_status merge(hibloom *filter)
+{
+    hibloom *into;
+
+    assert_ok(hibloom_open(&into, store, "into", hibloom_spec_of(filter)), store);
+    const hibloom_status status = hibloom_merge(into, filter);
+    hibloom_close(into);
+    return status;
+}
+
+static hibloom_status (*const calls[])(hibloom *) = {ask_all, add_one, ask_count, expire, hibloom_clear, save, merge};
+
+/* A handle that knows three links, once this has happened: each call says so, in these words. */
+static void assert_all_say(const struct form *form, void (*happens)(void), hibloom_status status, const char *words)
+{
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        empty(NULL);
+        hibloom *old = make("seen", form, "old");
+        happens();
+        assert_status(calls[i](old), status, store);
+        if (strstr(hibloom_store_error(store), words) == NULL)
+            fail_msg("call %zu: %s", i, hibloom_store_error(store));
+        hibloom_close(old);
+    }
+}
+
+static void replace_by_fewer(void)
+{
+    hibloom *filter = make("aside", &forms[2], "new");
+
+    assert_ok(hibloom_replace(filter, "seen"), store);
+    hibloom_close(filter);
+}
+
+static void replace_by_as_many(void)
+{
+    hibloom *filter = make("aside", &forms[3], "new");
+
+    assert_ok(hibloom_replace(filter, "seen"), store);
+    hibloom_close(filter);
+}
+
+static void lose_a_link(void)
+{
+    assert_true(test_command(outside, "DEL seen:+1 seen:+1:0 seen:+1:1 seen:+1:2") > 0);
+}
+
+static void lose_all(void)
+{
+    test_command(outside, "FLUSHALL");
+}
+
+static void another_link_is_there(void)
+{
+    hibloom_close(make("other", &forms[3], "other"));
+    test_command(outside, "RENAME other:+1 seen:+1");
+}
+
+static void what_has_become_of_it_is_said_by_its_root(void **state)
+{
+    (void)state;
+    assert_all_say(&forms[3], replace_by_fewer, HIBLOOM_EMISMATCH, "'seen' was removed and made anew, or replaced");
+    assert_all_say(&forms[3], replace_by_as_many, HIBLOOM_EMISMATCH, "'seen' was removed and made anew, or replaced");
+    assert_all_say(&forms[3], lose_all, HIBLOOM_ENOTFOUND, "'seen' is not there");
+    assert_all_say(&forms[3], lose_a_link, HIBLOOM_ECORRUPT, "'seen:+1', a further link of 'seen', is lost");
+    assert_all_say(&forms[3], another_link_is_there, HIBLOOM_ECORRUPT, "'seen:+1', a further link of 'seen', is lost");
+    assert_all_say(&forms[5], lose_all, HIBLOOM_ENOTFOUND, "'seen:0' is not there");
+    assert_all_say(&forms[5], lose_a_link, HIBLOOM_ECORRUPT, "'seen:+1:0', a further link of 'seen', is lost");
+}
+
 /* ---- In a cluster ----------------------------------------------------------------------------- */
 
 static void in_a_cluster_all_links_need_one_slot(void **state)
@@ -310,6 +420,7 @@ int main(void)
         cmocka_unit_test_setup(links_of_a_filter_that_is_gone_make_way, empty),
         cmocka_unit_test_setup(what_is_no_link_is_left_alone, empty),
         cmocka_unit_test_setup(one_that_has_lost_a_link_replaces_nothing, empty),
+        cmocka_unit_test_setup(what_has_become_of_it_is_said_by_its_root, empty),
         cmocka_unit_test(in_a_cluster_all_links_need_one_slot),
     };
 

@@ -214,6 +214,53 @@ static void a_key_of_several_is_no_filter_of_its_own(void **state)
     assert_int_equal(test_command(redis, "DBSIZE"), 0);
 }
 
+/* It would be met in the middle of its use, when it grows. A link that a filter left over is none. */
+static void a_filter_in_the_way_of_a_growing_one_is_named(void **state)
+{
+    static const char *const growing[] = {"capacity=10 error=0.01 growth=2",
+                                          "capacity=10 error=0.01 growth=2 segments=2"};
+    static const char *const own[] = {"bits=800 hashes=3", "bits=800 hashes=3 segments=2"};
+    bool found;
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        const hibloom_spec spec = test_spec(growing[i / 2]);
+        hibloom *in_the_way = test_open(store, "a:+1", own[i % 2]), *filter;
+        const long long keys = test_command(redis, "DBSIZE");
+        assert_ok(hibloom_add(in_the_way, "x", 1, NULL), store);
+        assert_status(hibloom_open(&filter, store, "a", &spec), HIBLOOM_EMISMATCH, store);
+        assert_non_null(strstr(hibloom_store_error(store),
+                               "'a:+1' is a filter of its own, in the way of a growing one: choose another name"));
+        assert_int_equal(test_command(redis, "DBSIZE"), keys);
+        assert_ok(hibloom_contains(in_the_way, "x", 1, &found), store);
+        assert_true(found);
+        assert_ok(hibloom_drop(in_the_way), store);
+        hibloom_close(in_the_way);
+
+        filter = test_open(store, "a", growing[i / 2]);
+        assert_ok(hibloom_add_many(filter, items, N, NULL), store);
+        hibloom_close(filter);
+        test_command(redis, "DEL a a:0 a:1");
+        filter = test_open(store, "a", growing[i / 2]);
+        assert_ok(hibloom_add_many(filter, items, N, NULL), store);
+        assert_ok(hibloom_drop(filter), store);
+        hibloom_close(filter);
+        served_leave_nothing(NULL);
+    }
+}
+
+static void what_another_program_made_is_left_to_it(void **state)
+{
+    hibloom *seen = test_open(store, "seen", forms[0].text);
+    bool found;
+
+    (void)state;
+    test_command(redis, "SET seen x");
+    assert_status(hibloom_contains(seen, "x", 1, &found), HIBLOOM_ENOTFOUND, store);
+    assert_non_null(strstr(hibloom_store_error(store), "if another program has made it, delete the key by hand"));
+    hibloom_close(seen);
+}
+
 #define TEST(function) cmocka_unit_test_teardown(function, served_leave_nothing)
 
 int main(void)
@@ -223,6 +270,8 @@ int main(void)
         TEST(no_name_of_a_caller_is_a_temporary_key),
         TEST(a_filter_in_the_way_is_named),
         TEST(a_key_of_several_is_no_filter_of_its_own),
+        TEST(a_filter_in_the_way_of_a_growing_one_is_named),
+        TEST(what_another_program_made_is_left_to_it),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);
