@@ -24,8 +24,8 @@ static void put_row(const char *name, const hibloom *filter, const hibloom_info 
 {
     char size[NUMBER_SIZE], used[NUMBER_SIZE], life[NUMBER_SIZE];
 
-    output_text("%14s  %7.2f %%  %9s  %12s  ", number_bytes(size, (double)info->bytes), info->fill * 100,
-                describe_used(used, filter, info), describe_life(life, info));
+    output_text("%14s  %7.2f %%  %9s  %12s  %-8s  ", number_bytes(size, (double)info->bytes), info->fill * 100,
+                describe_used(used, filter, info), describe_life(life, info), describe_kind(hibloom_spec_of(filter)));
     put_name(name);
 }
 
@@ -60,7 +60,8 @@ int cmd_list(const struct request *r)
         return EXIT_TROUBLE;
     list.s.name = NULL;
     if (!list.json)
-        output_text("%14s  %9s  %9s  %12s  %s\n", "size (KB=2^10)", "fill", "used", "time to live", "name");
+        output_text("%14s  %9s  %9s  %12s  %-8s  %s\n", "size (KB=2^10)", "fill", "used", "time to live", "kind",
+                    "name");
     const hibloom_status status = hibloom_list(list.s.store, r->n_operands > 0 ? r->operands[0] : NULL, put_filter,
                                                &list);
     if (session_result(&list.s, status) == EXIT_TROUBLE)

@@ -1,10 +1,30 @@
 /* What a filter is, and how full, as named values. See describe.h. */
 #include "describe.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-static void put_spec(struct report *r, const hibloom_spec *spec, const char *spec_text)
+const char *describe_kind(const hibloom_spec *spec)
+{
+    return spec->counters > 0 ? "counting" : spec->growth > 0 ? "growing" : spec->window > 0 ? "window" : "plain";
+}
+
+/* Of a filter that is several, those of all; the spec has the bits of the first. Of one that has grown, they follow from
+ * what is said of it, unless that is 0. */
+static void put_bits(struct report *r, const hibloom_spec *spec, const hibloom_info *info)
+{
+    if (spec->window > 0)
+        report_whole(r, "bits", spec->bits * (spec->slices + 1));
+    else if (spec->growth == 0 || info->keys <= (spec->segments > 0 ? spec->segments : 1))
+        report_whole(r, "bits", spec->bits);
+    else if (info->fill > 0)
+        report_whole(r, "bits", (uint64_t)round((double)info->bits_set / info->fill));
+    else
+        report_null(r, "bits", "-");
+}
+
+static void put_spec(struct report *r, const hibloom_spec *spec, const char *spec_text, const hibloom_info *info)
 {
     report_string(r, "spec", spec_text);
     if (spec->capacity > 0)
@@ -15,16 +35,15 @@ static void put_spec(struct report *r, const hibloom_spec *spec, const char *spe
         report_real(r, "error_rate", spec->error_rate);
     else
         report_null(r, "error_rate", "not stated");
-    report_whole(r, "bits", spec->bits);
+    put_bits(r, spec, info);
     report_whole(r, "hashes", spec->hashes);
 }
 
 static void put_use(struct report *r, const hibloom_spec *spec, double used)
 {
     if (used < 0 && (spec->growth > 0 || spec->window > 0)) {
-        const char *const why = spec->growth > 0 ? "it grows" : "it is a sliding window";
-        report_null(r, "used_percent", why);
-        report_null(r, "past_capacity", why);
+        report_null(r, "used_percent", "-");
+        report_null(r, "past_capacity", "-");
     } else if (used < 0) {
         report_null(r, "used_percent", "not known without a capacity");
         report_null(r, "past_capacity", "not known without a capacity");
@@ -87,7 +106,8 @@ hibloom_status describe(struct report *r, const char *name, const hibloom *filte
     if (status != HIBLOOM_OK)
         return status;
     report_string(r, "name", name);
-    put_spec(r, spec, spec_text);
+    report_string(r, "kind", describe_kind(spec));
+    put_spec(r, spec, spec_text, info);
     put_info(r, spec, info);
     report_end(r);
     return HIBLOOM_OK;

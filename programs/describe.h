@@ -6,6 +6,9 @@
 #include "report.h"
 #include "session.h"
 
+/* What kind of filter it is, in a word. */
+const char *describe_kind(const hibloom_spec *spec);
+
 /* "12.5 %" of the capacity, or "-"; "86400 s", or "none". Return out. */
 const char *describe_used(char out[NUMBER_SIZE], const hibloom *filter, const hibloom_info *info);
 const char *describe_life(char out[NUMBER_SIZE], const hibloom_info *info);

@@ -142,7 +142,7 @@ static const struct command commands[] = {
      cmd_info},
     {"list", "[PATTERN] [--json]", "show the filters on a server",
      "Prints a line for each filter: its size, how many of its bits are set, how much of its\n"
-     "capacity is used, its time to live and its name. PATTERN is one of Redis, as 'day:*';\n"
+     "capacity is used, its time to live, its kind and its name. PATTERN is one of Redis, as 'day:*';\n"
      "quote it. It looks at all keys of the server, of a cluster at those of all primaries, and\n"
      "counts the bits of the filters, a little at a time, so nobody waits for it. A filter may\n"
      "come twice if the server reorders its keys meanwhile. Bare bitmaps are not listed, as\n"

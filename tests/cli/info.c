@@ -2,6 +2,7 @@
 #include "cli/redis.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 /* ---- info ------------------------------------------------------------------------- */
 
@@ -20,13 +21,14 @@ static void info_says_what_the_library_does(void **state)
     assert_ok(hibloom_get_info(filter, &info), store);
     spec = hibloom_spec_of(filter);
     assert_ok(hibloom_spec_format(spec, text, sizeof text), NULL);
-    snprintf(all, sizeof all,
-             "name                  %s\nspec                  %s\ncapacity              1000\n"
-             "error rate            0.01\nbits                  %" PRIu64 "\nhashes                7\n"
-             "keys                  1\nbits set              %" PRIu64 "\nfill                  %.6g\n"
-             "estimated items       3\nused percent          0\npast capacity         no\n"
-             "estimated error rate  %.6g\nbytes                 %" PRIu64 "\ntime to live seconds  none\n",
-             name, text, spec->bits, info.bits_set, info.fill, info.estimated_error_rate, info.bytes);
+    snprintf(
+        all, sizeof all,
+        "name                  %s\nkind                  plain\nspec                  %s\ncapacity              1000\n"
+        "error rate            0.01\nbits                  %" PRIu64 "\nhashes                7\n"
+        "keys                  1\nbits set              %" PRIu64 "\nfill                  %.6g\n"
+        "estimated items       3\nused percent          0\npast capacity         no\n"
+        "estimated error rate  %.6g\nbytes                 %" PRIu64 "\ntime to live seconds  none\n",
+        name, text, spec->bits, info.bits_set, info.fill, info.estimated_error_rate, info.bytes);
     assert_true(info.bits_set > 14 && info.bits_set <= 21);
     assert_run("", 0, all, "", "info", name);
     hibloom_close(filter);
@@ -85,7 +87,7 @@ static void info_json_has_every_field(void **state)
     test_name(name);
     assert_run("", 0, NULL, "", "add", name, "-s", TINY " capacity=4 error=0.25", "a");
     snprintf(expected, sizeof expected,
-             "name='%s'\nspec='" TINY_CANONICAL " capacity=4 error=0.25'\ncapacity=4\nerror_rate=0.25\n"
+             "name='%s'\nkind='plain'\nspec='" TINY_CANONICAL " capacity=4 error=0.25'\ncapacity=4\nerror_rate=0.25\n"
              "bits=16\nhashes=2\nkeys=1\nbits_set=1\nfill=0.0625\nestimated_items=1\n"
              "used_percent=13\npast_capacity=False\nestimated_error_rate=0.00390625\n",
              name);
@@ -108,7 +110,8 @@ static void info_json_has_null_for_what_is_no_number(void **state)
     test_name(name);
     assert_run(items.data, 0, "added 16, new 16\n", "", "add", name, "-s", TINY);
     snprintf(expected, sizeof expected,
-             "name='%s'\nspec='" TINY_CANONICAL "'\ncapacity=None\nerror_rate=None\nbits=16\nhashes=2\nkeys=1\n"
+             "name='%s'\nkind='plain'\nspec='" TINY_CANONICAL
+             "'\ncapacity=None\nerror_rate=None\nbits=16\nhashes=2\nkeys=1\n"
              "bits_set=16\nfill=1\nestimated_items=None\nused_percent=None\n"
              "past_capacity=None\nestimated_error_rate=1\n",
              name);
@@ -139,7 +142,7 @@ static void info_counts_every_key_of_a_partitioned_filter(void **state)
     test_name(name);
     assert_run("", 0, NULL, "", "add", name, "-s", TINY " layout=partitioned", "a", "b");
     snprintf(expected, sizeof expected,
-             "name='%s'\nspec='hash=poly layout=partitioned bits=16 hashes=2 seeds=3,5'\ncapacity=None\n"
+             "name='%s'\nkind='plain'\nspec='hash=poly layout=partitioned bits=16 hashes=2 seeds=3,5'\ncapacity=None\n"
              "error_rate=None\nbits=16\nhashes=2\nkeys=2\nbits_set=4\nfill=0.125\nestimated_items=2\n"
              "used_percent=None\npast_capacity=None\nestimated_error_rate=0.015625\n",
              name);
@@ -163,7 +166,8 @@ static void any_name_is_valid_json(void **state)
         snprintf(name, sizeof name, "%s %s", unique, names[i][0]);
         assert_run("", 0, "", "", "create", name, "-s", TINY);
         snprintf(expected, sizeof expected,
-                 "name='%s %s'\nspec='" TINY_CANONICAL "'\ncapacity=None\nerror_rate=None\nbits=16\nhashes=2\n"
+                 "name='%s %s'\nkind='plain'\nspec='" TINY_CANONICAL
+                 "'\ncapacity=None\nerror_rate=None\nbits=16\nhashes=2\n"
                  "keys=1\nbits_set=0\nfill=0\nestimated_items=0\nused_percent=None\npast_capacity=None\n"
                  "estimated_error_rate=0\n",
                  unique, names[i][1]);
@@ -229,6 +233,36 @@ static void plan_says_how_many_bytes_info_will_count(void **state)
     }
 }
 
+/* The bits are those of all links, as the number of those that are set is. */
+static void info_says_the_kind_and_counts_all_links(void **state)
+{
+    static const struct {
+        const char *spec, *kind;
+    } cases[] = {{"capacity=1000 error=0.01 window=3600", "window"},
+                 {"capacity=4 error=0.01 growth=2", "growing"},
+                 {"capacity=4 error=0.01 counters=4", "counting"}};
+    char name[TEST_NAME_SIZE], kind[64];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct program p;
+
+        test_name(name);
+        assert_run("1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n", 0, NULL, NULL, "add", name, "-s", cases[i].spec);
+        program_run(&p, "", 0, ARGS("info", name));
+        assert_int_equal(p.exit, 0);
+        snprintf(kind, sizeof kind, "\nkind                  %s\n", cases[i].kind);
+        assert_non_null(strstr(p.said.data, kind));
+        const double set = (double)info_member(name, "bits_set"), bits = (double)info_member(name, "bits");
+        const double fill = strtod(strstr(p.said.data, "\nfill ") + 6, NULL);
+        if (!(fabs(set / bits - fill) < fill / 1000))
+            fail_msg("%s: %g of %g bits are no fill of %g", cases[i].kind, set, bits, fill);
+        if (i < 2)
+            assert_non_null(strstr(p.said.data, "\nused percent          -\npast capacity         -\n"));
+        program_free(&p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -240,6 +274,7 @@ int main(void)
         cmocka_unit_test(any_name_is_valid_json),
         cmocka_unit_test(info_says_the_time_to_live),
         cmocka_unit_test(plan_says_how_many_bytes_info_will_count),
+        cmocka_unit_test(info_says_the_kind_and_counts_all_links),
     };
 
     return cmocka_run_group_tests_name("cli: info", tests, program_setup, NULL);

@@ -12,7 +12,7 @@ static int set_up(void **state)
 
 /* ---- list --------------------------------------------------------------------------- */
 
-#define HEAD "size (KB=2^10)       fill       used  time to live  name\n"
+#define HEAD "size (KB=2^10)       fill       used  time to live  kind      name\n"
 
 static void list_shows_size_fill_use_and_time_to_live(void **state)
 {
@@ -20,14 +20,16 @@ static void list_shows_size_fill_use_and_time_to_live(void **state)
     assert_run("", 0, "", "", "create", "two", "-s", "hash=poly bits=16 hashes=2 seeds=3,5 capacity=4");
     assert_run("", 0, NULL, "", "add", "two", "a");
     assert_run("", 0, "", "", "expire", "two", "5000");
-    assert_run("", 0, HEAD "         156 B     6.25 %     12.9 %        5000 s  two\n", "", "list");
+    assert_run("", 0, HEAD "         156 B     6.25 %     12.9 %        5000 s  plain     two\n", "", "list");
     assert_run("", 0, "", "", "create", "none\x1b[31m", "-s", "hash=poly bits=16 hashes=2 seeds=3,5");
-    assert_run("", 0, HEAD "         145 B     0.00 %          -          none  none?[31m\n", "", "list", "n*");
+    assert_run("", 0, HEAD "         145 B     0.00 %          -          none  plain     none?[31m\n", "", "list",
+               "n*");
     assert_run("", 0, "", "", "create",
                "one\xc2\x9b"
                "31m\xc3\xa9",
                "-s", "hash=poly bits=16 hashes=2 seeds=3,5");
-    assert_run("", 0, HEAD "         145 B     0.00 %          -          none  one??31m\xc3\xa9\n", "", "list", "o*");
+    assert_run("", 0, HEAD "         145 B     0.00 %          -          none  plain     one??31m\xc3\xa9\n", "",
+               "list", "o*");
     assert_run("", 0, HEAD, "", "list", "nothing*");
     assert_run("", 2, "", "too many", "list", "a", "b");
     assert_run("", 0, HEAD, "", "-u", "memory:", "list");
