@@ -94,6 +94,39 @@ static void begin_links(struct chain *c, enum links_goal goal, void (*then)(stru
     c->then = then;
 }
 
+/* ---- What replicas must have ------------------------------------------------------------- */
+
+static void ask_grown_root(struct talk *talk, struct outbox *outbox)
+{
+    char name[KEYS_SIZE];
+
+    guard_ask(talk->task.filter, outbox, redis_begin(talk->task.filter, outbox, 0, 0, name), 0);
+    outbox_end(outbox);
+    talk->take = guard_take_alone;
+}
+
+/* With min_replicas: the adds may lie in a further link, which nobody finds if the root that tells of it is
+ * replaced by a replica that has not heard of it. Whoever made it grow has waited for that, or has not. So that root's
+ * server is asked in this call, for its replicas to be waited for, too; once for each handle and link. A link of one
+ * key has been asked for the items themselves. */
+static void reach_replicas(struct chain *c)
+{
+    hibloom *filter = c->task.filter;
+    const uint32_t older = redis_links(filter) - 1;
+
+    if (!c->task.adds || !redis_filter_of(filter)->server->sends_all)
+        c->reached = older;
+    while (c->reached < older && redis_filter_of(redis_link(filter, c->reached))->count == 1)
+        c->reached++;
+    if (c->reached >= older) {
+        c->phase = CHAIN_DONE;
+        return;
+    }
+    talk_begin(&c->talk, redis_link(filter, c->reached++), ask_grown_root);
+    c->phase = CHAIN_PROVE;
+    c->then = reach_replicas;
+}
+
 static void end_chunk(struct chain *c)
 {
     unreserve(c, 0); /* all of it was in */
@@ -101,7 +134,7 @@ static void end_chunk(struct chain *c)
     if (c->at < c->n)
         begin_chunk(c);
     else
-        c->phase = CHAIN_DONE;
+        reach_replicas(c);
 }
 
 static void note_all(struct chain *c)
@@ -321,6 +354,7 @@ static void again(struct task *task)
     task->status = HIBLOOM_OK;
     c->phase = CHAIN_BEGIN;
     c->at = 0;
+    c->reached = redis_filter_of(task->filter)->reached;
     if (!task->adds)
         memset(c->yes, 0, FLAGS_BYTES(c->n));
 }
@@ -336,7 +370,8 @@ static void begin(struct chain *c, hibloom *filter, const hibloom_item *items, s
                                  .again = again,
                                  .take_guard = task_take_guard_inner},
                         .items = items,
-                        .n = n};
+                        .n = n,
+                        .reached = redis_filter_of(filter)->reached};
     c->left = alloc.malloc(words + 2 * chunk * sizeof *c->answers);
     c->yes = alloc.calloc(FLAGS_BYTES(n) + 1, 1);
     if (c->left == NULL || c->yes == NULL) {
@@ -363,7 +398,11 @@ void chain_begin_contains(struct chain *c, hibloom *filter, const hibloom_item *
 
 void chain_end(struct chain *c, bool *answers)
 {
+    struct redis_filter *own = redis_filter_of(c->task.filter);
+
     release(c);
+    if (c->task.status == HIBLOOM_OK && c->task.adds && own->reached < c->reached)
+        own->reached = c->reached;
     if (c->task.status == HIBLOOM_OK && answers != NULL)
         flags_read(c->yes, answers, c->n);
     alloc.free(c->left);

@@ -58,6 +58,7 @@ struct chain {
     struct talk newest;  /* beside them: the guard of the newest link's root, where they need not ask it */
     uint32_t from, to;   /* the links that are asked */
     uint32_t asked;      /* links that have been, for all of `left` */
+    uint32_t reached;    /* roots of links whose replicas know of the next one, once this call is over */
     struct redis_filter
         *reserved;                /* the link where the chunk has its room; NULL: it needs none, or has given it back */
     hibloom *counted;             /* the link that is */

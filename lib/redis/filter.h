@@ -48,6 +48,7 @@ struct redis_filter {
     struct redis_trailer good;
     hibloom **further; /* the further links of a growing filter that this handle knows; NULL: none */
     uint32_t further_count;
+    uint32_t reached;  /* of its links: so many roots tell replicas, too, of the next one; see min_replicas */
     uint64_t clock_us; /* of a sliding window: the time that its server has shown last; see slices.h */
     uint64_t period;   /* of a slice: for which it is added to, */
     uint64_t from_us;  /* and emptied not before that time */

@@ -180,12 +180,117 @@ static void who_accepts_restarts_only_hears_a_warning(void **state)
     munmap(warnings, sizeof *warnings);
 }
 
+/* ---- A growing filter ------------------------------------------------------------------------ */
+
+enum { GROWN = 100, ONE_BY_ONE = 20 };
+
+#define GROWING "capacity=60 error=1e-9 growth=2 segments=2 seed=5eed"
+
+/* One whose first root has a primary for itself; that one. */
+static int name_growing(char *name)
+{
+    static const char *const others[] = {":1", ":+1:0", ":+1:1"};
+    char key[32];
+
+    for (unsigned number = 0;; number++) {
+        snprintf(name, 16, "grows%u", number);
+        snprintf(key, sizeof key, "%s:0", name);
+        const int primary = owner_of(key);
+        bool alone = true;
+        for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+            snprintf(key, sizeof key, "%s%s", name, others[i]);
+            alone = alone && owner_of(key) != primary;
+        }
+        if (alone)
+            return primary;
+    }
+}
+
+static void grow_alone(const char *name)
+{
+    hibloom_store *other = test_connect(redis_cluster_uri(cluster), NULL);
+    hibloom *filter = test_open(other, name, GROWING);
+
+    for (uint32_t i = 0; i < GROWN; i++)
+        assert_ok(hibloom_add(filter, &i, sizeof i, NULL), other);
+    hibloom_close(filter);
+    hibloom_store_free(other);
+}
+
+/* Numbers from `from` on; what was acknowledged is noted. */
+static unsigned add_numbers(hibloom *filter, uint32_t from, bool *in)
+{
+    unsigned count = 0;
+
+    for (uint32_t i = 0; i < ONE_BY_ONE; i++) {
+        const uint32_t number = from + i;
+        const hibloom_status status = hibloom_add(filter, &number, sizeof number, NULL);
+        if (status != HIBLOOM_OK)
+            assert_status(status, HIBLOOM_EUNAVAILABLE, store);
+        in[i] = status == HIBLOOM_OK;
+        count += in[i];
+    }
+    return count;
+}
+
+static void assert_in(const char *name, uint32_t from, const bool *in)
+{
+    hibloom_store *other = test_connect(redis_cluster_uri(cluster), NULL);
+    hibloom *filter = test_open(other, name, GROWING);
+
+    for (uint32_t i = 0; i < ONE_BY_ONE; i++) {
+        const uint32_t number = from + i;
+        bool found = false;
+        assert_ok(hibloom_contains(filter, &number, sizeof number, &found), other);
+        assert_true(found || !in[i]);
+    }
+    hibloom_close(filter);
+    hibloom_store_free(other);
+}
+
+/* Somebody else has made it grow, and not waited for replicas. The root that tells of the further link is on a server
+ * on which no key of the items is. */
+static void adds_in_a_further_link_outlive_the_root_that_tells_of_it(void **state)
+{
+    const hibloom_connect_options options = {.size = sizeof options, .min_replicas = 1, .replicas_ms = 200};
+    bool before[ONE_BY_ONE], meanwhile[ONE_BY_ONE], after[ONE_BY_ONE];
+    char name[16];
+    const int primary = name_growing(name);
+
+    store = test_connect(redis_cluster_uri(cluster), &options);
+    hibloom *filter = test_open(store, name, GROWING);
+    assert_int_equal(add_numbers(filter, 1000, before), ONE_BY_ONE);
+    struct redis_server *replica = cut_off_replica(primary);
+    grow_alone(name);
+    const unsigned kept = add_numbers(filter, 2000, meanwhile);
+    redis_server_kill(redis_cluster_node(cluster, primary));
+    redis_server_resume(replica);
+    redis_cluster_wait_failover(cluster, primary);
+    print_message("%u adds were acknowledged while no replica knew of the further link\n", kept);
+    assert_in(name, 1000, before);
+    assert_in(name, 2000, meanwhile);
+    redis_server_restart(redis_cluster_node(cluster, primary));
+    redis_cluster_wait_settled(cluster);
+    hibloom_close(filter);
+    hibloom_store_free(store);
+
+    store = test_connect(redis_cluster_uri(cluster), &options);
+    filter = test_open(store, name, GROWING);
+    grow_alone(name);
+    assert_int_equal(add_numbers(filter, 3000, after), ONE_BY_ONE);
+    assert_in(name, 3000, after);
+    hibloom_close(filter);
+    assert_ok(hibloom_delete(store, name), store);
+    hibloom_store_free(store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_replicas_have_outlives_a_primary),
         cmocka_unit_test(what_replicas_have_outlives_a_primary_that_stops_answering),
         cmocka_unit_test(who_accepts_restarts_only_hears_a_warning),
+        cmocka_unit_test(adds_in_a_further_link_outlive_the_root_that_tells_of_it),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
