@@ -16,7 +16,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { FILTERS = 4096, COMMON = 120, OWN = 4000, CALL = 40, ATTACKER = PROCESSES - 1 };
+enum { FILTERS = 4096, COMMON = 120, OWN = 4000, CALL = 40, ATTACKER = PROCESSES - 1, PATIENCE_MS = 10000 };
 
 /* A filter that was, or is: what its adders have been told. */
 struct one {
@@ -44,6 +44,19 @@ static uint64_t end_of_attack(void)
     const char *value = getenv("GROW_ATTACK_SECONDS");
 
     return test_now_ms() + (value != NULL ? strtoul(value, NULL, 10) * 1000 : 500);
+}
+
+/* Not before something was added, and asked for: other programs may have the machine. But an attack that lets
+ * nothing be done for ever is a failure. */
+static bool goes_on(uint64_t until)
+{
+    unsigned asked = 0, acknowledged = 0;
+
+    for (int i = 0; i < PROCESSES; i++) {
+        asked += __atomic_load_n(&ledger->asked[i], __ATOMIC_SEQ_CST);
+        acknowledged += __atomic_load_n(&ledger->acknowledged[i], __ATOMIC_SEQ_CST);
+    }
+    return test_now_ms() < until + (asked == 0 || acknowledged == 0 ? PATIENCE_MS : 0);
 }
 
 /* ---- The ledger ---------------------------------------------------------------------- */
@@ -182,7 +195,7 @@ static void work(struct race *race, int i)
     struct test_random random = {chance.state + (uint64_t)i * 1000003};
     if (i == ATTACKER) {
         redisContext *outside = redis_server_connect(server);
-        for (const uint64_t until = end_of_attack(); test_now_ms() < until;) {
+        for (const uint64_t until = end_of_attack(); goes_on(until);) {
             test_sleep_ms((unsigned)test_random_below(&random, 60));
             attack(outside, race->name, &random);
             ledger->attacks[i]++;
@@ -190,12 +203,12 @@ static void work(struct race *race, int i)
         redisFree(outside);
         return;
     }
-    for (const uint64_t until = end_of_attack(); test_now_ms() < until;) {
+    for (const uint64_t until = end_of_attack(); goes_on(until);) {
         if (own_filter == NULL && !reopen(i, race->name))
             continue;
         struct one *one = one_of(redis_filter_of(own_filter)->keys[0].id);
         bool fine = true;
-        for (unsigned turn = 0; fine && turn < 200 && test_now_ms() < until; turn++)
+        for (unsigned turn = 0; fine && turn < 200 && goes_on(until); turn++)
             fine = turn % 3 == 0   ? add_common(i, one, &random)
                    : turn % 3 == 1 ? add_own(i, one, &random)
                                    : ask(i, one, &random);
@@ -293,6 +306,18 @@ static void pause_and_fill(redisContext *outside, const char *name, struct test_
 
 /* ---- The tests ----------------------------------------------------------------------------------- */
 
+/* Where only the library has removed anything. */
+static void assert_nothing_is_left(const char *name)
+{
+    hibloom_store *store = test_connect(redis_server_uri(server), NULL);
+    const hibloom_status status = hibloom_delete(store, name);
+
+    if (status != HIBLOOM_ENOTFOUND)
+        assert_ok(status, store);
+    assert_int_equal(keys_with(redis, name), 0);
+    hibloom_store_free(store);
+}
+
 static void attack_with(void (*way)(redisContext *, const char *, struct test_random *), bool clears)
 {
     static const char *const texts[] = {"capacity=60 error=1e-9 growth=2 seed=5eed",
@@ -322,6 +347,8 @@ static void attack_with(void (*way)(redisContext *, const char *, struct test_ra
         print_message("%u filters, %u attacks: %u acknowledged, %u asked, %u errors, %u opened\n", ledger->used,
                       ledger->attacks[ATTACKER], acknowledged, asked, errors, opened);
         assert_true(asked > 0 && acknowledged > 0 && ledger->attacks[ATTACKER] > 0);
+        if (way == drop_it || way == clear_it)
+            assert_nothing_is_left(name);
         munmap(ledger, sizeof *ledger);
         munmap(race, sizeof *race);
         test_command(redis, "FLUSHALL");
