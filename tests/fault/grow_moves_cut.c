@@ -130,7 +130,7 @@ static void cut_everywhere(const char *text, enum proxy_way way)
         hold(text);
     }
     print_message("%s: %u cuts in %llu bytes\n", text, cuts, (unsigned long long)bytes);
-    assert_true(cuts > 5);
+    assert_true(cuts > (test_is_slow() ? 1 : 5));
     proxy_heal(proxy);
 }
 
