@@ -373,12 +373,13 @@ static void of_a_lost_slice_there_is_no_answer(void **state)
     bool found;
 
     for (int i = 0; i < 3; i++) {
+        const hibloom_status lost = i == 0 ? HIBLOOM_ENOTFOUND : HIBLOOM_ECORRUPT; /* all of it, or a part */
         hibloom *filter = backend_open(b, test_name(name), SMALL);
         assert_true(backend_add(b, filter, "x", 1));
         slice_name(key, name, i);
         assert_int_equal(test_command(b->outside, "DEL %s", key), 1);
-        assert_status(hibloom_contains(filter, "x", 1, &found), HIBLOOM_ENOTFOUND, b->store);
-        assert_status(hibloom_add(filter, "x", 1, &found), HIBLOOM_ENOTFOUND, b->store);
+        assert_status(hibloom_contains(filter, "x", 1, &found), lost, b->store);
+        assert_status(hibloom_add(filter, "x", 1, &found), lost, b->store);
         hibloom_close(filter);
         if (i > 0)
             assert_ok(hibloom_delete(b->store, name), b->store);
