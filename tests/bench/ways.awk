@@ -177,7 +177,8 @@ function print_costs(    i, key, factor)
 {
     print "\n## The cost model\n"
     print "What lib/redis/cost.c has against what it is here, in microseconds; loopback is in the measured figures. The"
-    print "least of the rounds is taken, since what else goes on in the machine only adds to what the work takes. A"
+    print "lower quartile of a trial and the least of the rounds are taken, since what else goes on in the machine only"
+    print "adds to what the work takes. A"
     print "machine that is slower or faster in all has another factor for all: here it is " short(machine_factor) ", the"
     print "median over the second table.\n"
     print "| constant | in use | measured | measured / in use | off, without the machine's factor |\n|---|---|---|---|---|"
