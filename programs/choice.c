@@ -51,11 +51,12 @@ static double link_bytes(const hibloom_spec *spec)
 
 double choice_bytes(const hibloom_spec *spec)
 {
+    const uint64_t alone = (spec->bits + 7) / 8; /* another library's has no spec behind it */
     hibloom_spec slice = *spec;
     double bytes;
 
     if (spec->keys != HIBLOOM_KEYS_OWN)
-        return (double)((spec->bits + 7) / 8);
+        return (double)alone;
     bytes = link_bytes(spec);
     slice.chain = UINT64_MAX; /* an id, drawn when it is made: nearly all have all digits */
     for (slice.link = 1; spec->window > 0 && slice.link <= spec->slices; slice.link++)
