@@ -169,7 +169,7 @@ demo:
 	@tests/tools/with-redis.sh tests/tools/demo.sh $(BUILD)/hibloom
 
 test:
-	@echo 'This takes some 3 minutes on two cores.'
+	@echo 'This takes some 5 minutes on two cores.'
 	@tests/tools/packages.sh test
 	@$(MAKE) -s --no-print-directory check
 
