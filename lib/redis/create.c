@@ -230,14 +230,12 @@ static void begin_keys(struct talk *talk, struct outbox *outbox)
 static void take_before(struct talk *talk, const struct reply *reply)
 {
     struct life *life = life_of(talk);
-    const struct redis_filter *own = redis_filter_of(life->link.before);
     struct record record;
 
     if (!task_expect(&talk->task, reply, REDIS_REPLY_STRING, 0))
         return;
     life->unwanted = reply->text_len != RECORD_TRAILER || !record_parse(reply->text, &record) ||
-                     record.generation != own->generation || record.id != own->keys[0].id ||
-                     !record_is_ready(record.state);
+                     !redis_is_key(life->link.before, 0, &record) || !record_is_ready(record.state);
     life->overtaken = life->unwanted || record.state == RECORD_GROWN;
 }
 
@@ -398,7 +396,7 @@ static void judge_grown(struct talk *talk, struct outbox *outbox)
     const struct life *life = life_of(talk);
     const struct record *there = &life->answer_record;
     struct redis_filter *own = redis_filter_of(talk->task.filter);
-    const bool same = there->generation == own->generation && there->id == own->keys[0].id;
+    const bool same = redis_is_key(talk->task.filter, 0, there);
 
     if (life->answer == '+' || (same && there->state == RECORD_GROWN))
         own->grown = true;

@@ -70,6 +70,20 @@ static inline void redis_note_epoch(hibloom *filter, uint32_t i, uint64_t epoch)
     own->keys[i].epoch = epoch;
 }
 
+/* Is that the record of its key number i, and not of another one in that place? */
+static inline bool redis_is_key(const hibloom *filter, uint32_t i, const struct record *record)
+{
+    const struct redis_filter *own = redis_filter_of(filter);
+
+    return record->generation == own->generation && record->id == own->keys[i].id;
+}
+
+/* Of key 0: by that the further links of a chain know their first one. */
+static inline uint64_t redis_root_id(const hibloom *filter)
+{
+    return redis_filter_of(filter)->keys[0].id;
+}
+
 /* The filters that a growing one is made of: itself and the further links. Any other has one. */
 static inline uint32_t redis_links(const hibloom *filter)
 {

@@ -77,9 +77,8 @@ static bool read_good(const hibloom *filter, uint32_t i, const char *trailer)
     struct redis_filter *own = redis_filter_of(filter);
     struct record record;
 
-    if (!record_parse(trailer, &record) || record.generation != own->generation || record.id != own->keys[i].id ||
-        record.key != i || record.keys != own->count || record.bytes != spec_bitmap_bytes(&filter->spec) ||
-        !record_is_ready(record.state))
+    if (!record_parse(trailer, &record) || !redis_is_key(filter, i, &record) || record.key != i ||
+        record.keys != own->count || record.bytes != spec_bitmap_bytes(&filter->spec) || !record_is_ready(record.state))
         return false;
     own->grown = own->grown || record.state == RECORD_GROWN;
     own->good = (struct redis_trailer){.generation = record.generation, .id = record.id, .epoch = record.epoch};
@@ -344,9 +343,7 @@ static void judge_head(struct talk *talk)
     const hibloom *link = task->filter, *head = link->head;
     const struct redis_filter *own = redis_filter_of(head);
     const unsigned at = talk->other_key == 0 ? 0 : 1;
-    const bool link_is_there = diagnosis->found[at] == RECORD_FOUND &&
-                               diagnosis->record[at].generation == redis_filter_of(link)->generation &&
-                               diagnosis->record[at].id == redis_filter_of(link)->keys[0].id;
+    const bool link_is_there = diagnosis->found[at] == RECORD_FOUND && redis_is_key(link, 0, &diagnosis->record[at]);
     char key[KEYS_SIZE];
 
     keys_name(key, head, 0);

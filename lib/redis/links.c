@@ -12,11 +12,6 @@ static struct links *links_of(struct task *task)
     return (struct links *)task;
 }
 
-static uint64_t chain_of(const hibloom *filter)
-{
-    return redis_filter_of(filter)->keys[0].id;
-}
-
 /* The inner task is one of a life. */
 static struct life *begin_life(struct links *l, enum life_goal goal, hibloom *filter, const hibloom_spec *wanted,
                                void (*ended)(struct links *))
@@ -116,7 +111,7 @@ static void follow(struct links *l)
     if (!make_link(l, number))
         return;
     begin_life(l, LIFE_OPEN, l->link, NULL, link_opened)->link = (struct life_link){
-        .number = number, .chain = chain_of(filter), .before = redis_newest(filter)};
+        .number = number, .chain = redis_root_id(filter), .before = redis_newest(filter)};
 }
 
 /* ---- Counted, emptied, given a time to live ---------------------------------------------- */
@@ -258,7 +253,7 @@ static void root_ended(struct links *l)
     const bool grown = own != NULL && own->grown;
 
     if (l->goal == LINKS_REPAIR && own != NULL)
-        l->chain = own->keys[0].id;
+        l->chain = redis_root_id(l->task.filter);
     const bool well = end_life(l);
     if (gone) /* others went on with it */
         l->task.status = HIBLOOM_OK;
@@ -443,7 +438,7 @@ static void state_known(struct links *l)
         go_on(l);
         return;
     }
-    if (spec_link(&l->next, &filter->spec, number, chain_of(filter)) != HIBLOOM_OK) {
+    if (spec_link(&l->next, &filter->spec, number, redis_root_id(filter)) != HIBLOOM_OK) {
         task_fail(&l->task, HIBLOOM_ERANGE,
                   "'%s' is full, and can grow no more: it has %u links, and one more is too large", filter->name,
                   (unsigned)number);
@@ -452,7 +447,7 @@ static void state_known(struct links *l)
     }
     if (make_link(l, number))
         begin_life(l, LIFE_OPEN, l->link, &l->next, link_made)->link = (struct life_link){
-            .number = number, .chain = chain_of(filter), .before = redis_newest(filter), .dead = l->dead};
+            .number = number, .chain = redis_root_id(filter), .before = redis_newest(filter), .dead = l->dead};
 }
 
 static void grow(struct links *l)

@@ -82,7 +82,7 @@ static void remove_root(struct life *life, struct outbox *outbox)
 void life_remove_keys(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
-    const uint64_t id = redis_filter_of(talk->task.filter)->keys[0].id;
+    const uint64_t id = redis_root_id(talk->task.filter);
 
     if (life->has_links && life->unlinked_chain != id) {
         life->chain = id;
@@ -132,7 +132,7 @@ static void judge_mark(struct talk *talk, struct outbox *outbox)
     struct life *life = life_of(talk);
     struct redis_filter *own = redis_filter_of(talk->task.filter);
     const struct record *there = &life->answer_record;
-    const bool same = there->generation == own->generation && there->id == own->keys[0].id;
+    const bool same = redis_is_key(talk->task.filter, 0, there);
 
     life->range = (struct redis_range){0, 0};
     if (life->answer == '=' && there->state == RECORD_REMOVING && same) { /* a drop that was cut goes on */

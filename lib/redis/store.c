@@ -72,8 +72,7 @@ static hibloom_status redis_expire(hibloom *filter, uint64_t seconds)
 void store_begin_add(struct store_items *call, hibloom *filter, const hibloom_item *items, size_t n, bool exact)
 {
     call->n = n;
-    call->grows = filter->spec.growth != 0;
-    if (call->grows)
+    if (filter->spec.growth != 0)
         chain_begin_add(&call->chain, filter, items, n, exact);
     else if (filter->spec.window != 0)
         slices_begin_add(&call->slices, filter, items, n, exact);
@@ -84,8 +83,7 @@ void store_begin_add(struct store_items *call, hibloom *filter, const hibloom_it
 void store_begin_contains(struct store_items *call, hibloom *filter, const hibloom_item *items, size_t n)
 {
     call->n = n;
-    call->grows = filter->spec.growth != 0;
-    if (call->grows)
+    if (filter->spec.growth != 0)
         chain_begin_contains(&call->chain, filter, items, n);
     else if (filter->spec.window != 0)
         slices_begin_contains(&call->slices, filter, items, n);
@@ -96,14 +94,14 @@ void store_begin_contains(struct store_items *call, hibloom *filter, const hiblo
 void store_begin_remove(struct store_items *call, hibloom *filter, const hibloom_item *items, size_t n)
 {
     call->n = n;
-    call->grows = call->plain.is_many = false;
+    call->plain.is_many = false;
     items_begin_remove(&call->plain.items, filter, items, n);
 }
 
 void store_end_items(struct store_items *call, bool *answers)
 {
     ((struct redis_store *)call->task.filter->store)->server.stats.items += call->n;
-    if (call->grows)
+    if (call->task.filter->spec.growth != 0)
         chain_end(&call->chain, answers);
     else if (call->task.filter->spec.window != 0)
         slices_end(&call->slices, answers);
@@ -229,18 +227,13 @@ static bool clear_way(hibloom *filter, const char *name, hibloom *old, uint32_t 
     return true;
 }
 
-static uint64_t root_id(const hibloom *filter)
-{
-    return redis_filter_of(filter)->keys[0].id;
-}
-
 /* A grower may have made a further link that nobody tells of. It is no matter if it stays. */
 static void remove_left_over(hibloom *old)
 {
     struct unchain unchain;
     struct task any = {.filter = old};
 
-    unchain_begin(&unchain, old, root_id(old));
+    unchain_begin(&unchain, old, redis_root_id(old));
     (void)run(old, &unchain.group.task);
     unchain_end(&unchain, &any);
 }
@@ -262,7 +255,7 @@ static hibloom_status redis_replace(hibloom *filter, const char *name, hibloom *
             return HIBLOOM_EBUSY;
         filter->store->error = error;
     }
-    if (status == HIBLOOM_OK && old != NULL && old->spec.growth != 0 && root_id(old) != root_id(filter))
+    if (status == HIBLOOM_OK && old != NULL && old->spec.growth != 0 && redis_root_id(old) != redis_root_id(filter))
         remove_left_over(old);
     return status;
 }

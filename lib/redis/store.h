@@ -34,7 +34,6 @@ struct store_items {
         struct slices slices;
     };
     size_t n;
-    bool grows;
 };
 
 void store_begin_add(struct store_items *, hibloom *, const hibloom_item *, size_t n, bool exact);
