@@ -22,8 +22,17 @@ static hibloom_item *items;
         assert_ok(status_, store); \
     } while (0)
 
-static void hold(const char *text, uint32_t retry_ms)
+/* A filter, and how long calls on it are tried again. */
+struct held {
+    const char *text;
+    uint32_t retry_ms;
+};
+
+static void hold(const void *of)
 {
+    const struct held *held = of;
+    const char *text = held->text;
+    const uint32_t retry_ms = held->retry_ms;
     hibloom_connect_options options = HIBLOOM_CONNECT_OPTIONS_INIT;
     const hibloom_spec spec = test_spec(text);
     hibloom_store *direct = test_connect(redis_server_uri(server), NULL), *store = NULL;
@@ -70,20 +79,9 @@ static void hold(const char *text, uint32_t retry_ms)
 static void cut_everywhere(const char *text, enum proxy_way way, uint32_t retry_ms)
 {
     const uint64_t step = STEP * (test_is_slow() ? 5 : 1);
-    unsigned cuts = 0;
 
-    proxy_wait_idle(proxy);
-    proxy_mark(proxy);
-    hold(text, retry_ms);
-    const uint64_t bytes = proxy_bytes(proxy, way);
-    for (uint64_t at = 0; at < bytes; at += way == PROXY_REQUESTS ? step : step / 5 + 1, cuts++) {
-        proxy_wait_idle(proxy);
-        proxy_cut(proxy, way, at);
-        hold(text, retry_ms);
-    }
-    print_message("%s: %u cuts in %llu bytes\n", text, cuts, (unsigned long long)bytes);
-    assert_true(cuts > 5);
-    proxy_heal(proxy);
+    assert_true(proxied_cut_everywhere(way, way == PROXY_REQUESTS ? step : step / 5 + 1, hold,
+                                       &(struct held){text, retry_ms}) > 5);
 }
 
 static void nothing_is_lost_wherever_it_is_cut(void **state)

@@ -87,8 +87,9 @@ static void move_all(hibloom_store *store, hibloom_store *direct, hibloom *into,
     hibloom_close(fresh);
 }
 
-static void hold(const char *text)
+static void hold(const void *of)
 {
+    const char *text = of;
     hibloom_store *direct = test_connect(redis_server_uri(server), NULL), *memory, *store = NULL;
     hibloom *from = test_open(direct, "from", text), *into = same(direct, "into", from), *now;
 
@@ -118,20 +119,8 @@ static void hold(const char *text)
 static void cut_everywhere(const char *text, enum proxy_way way)
 {
     const uint64_t part = way == PROXY_REQUESTS ? 1 : 16, step = STEP / part * (test_is_slow() ? 5 : 1);
-    unsigned cuts = 0;
 
-    proxy_wait_idle(proxy);
-    proxy_mark(proxy);
-    hold(text);
-    const uint64_t bytes = proxy_bytes(proxy, way);
-    for (uint64_t at = 0; at < bytes; at += step, cuts++) {
-        proxy_wait_idle(proxy);
-        proxy_cut(proxy, way, at);
-        hold(text);
-    }
-    print_message("%s: %u cuts in %llu bytes\n", text, cuts, (unsigned long long)bytes);
-    assert_true(cuts > (test_is_slow() ? 1 : 5));
-    proxy_heal(proxy);
+    assert_true(proxied_cut_everywhere(way, step, hold, text) > (test_is_slow() ? 1 : 5));
 }
 
 static void nothing_is_lost_wherever_it_is_cut(void **state)

@@ -49,8 +49,17 @@ static void check(hibloom *other, hibloom_store *direct, int period)
         assert_true(found[i] == (i / PART <= period && i / PART >= period - 2));
 }
 
-static void hold(const char *text, uint32_t retry_ms)
+/* A filter, and how long calls on it are tried again. */
+struct held {
+    const char *text;
+    uint32_t retry_ms;
+};
+
+static void hold(const void *of)
 {
+    const struct held *held = of;
+    const char *text = held->text;
+    const uint32_t retry_ms = held->retry_ms;
     hibloom_connect_options options = HIBLOOM_CONNECT_OPTIONS_INIT;
     const hibloom_spec spec = test_spec(text);
     hibloom_store *direct = test_connect(redis_server_uri(server), NULL), *store = NULL;
@@ -97,22 +106,13 @@ static void hold(const char *text, uint32_t retry_ms)
 static void cut_everywhere(const char *text, enum proxy_way way, uint32_t retry_ms)
 {
     const char *chosen = getenv("CUT_STEP");
-    const uint64_t step = chosen != NULL ? strtoull(chosen, NULL, 10) : STEP * (test_is_slow() ? 8 : 1);
-    unsigned cuts = 0;
+    const uint64_t step = STEP * (test_is_slow() ? 8 : 1);
 
-    proxy_wait_idle(proxy);
-    proxy_mark(proxy);
-    hold(text, retry_ms);
-    const uint64_t bytes = proxy_bytes(proxy, way);
-    for (uint64_t at = 0; at < bytes; at += chosen != NULL ? step : way == PROXY_REQUESTS ? step * 4 : step, cuts++) {
-        proxy_wait_idle(proxy);
-        proxy_cut(proxy, way, at);
-        hold(text, retry_ms);
-    }
-    print_message("%s, %s: %u cuts in %llu bytes\n", text, way == PROXY_REQUESTS ? "requests" : "replies", cuts,
-                  (unsigned long long)bytes);
-    assert_true(cuts > 3);
-    proxy_heal(proxy);
+    assert_true(proxied_cut_everywhere(way,
+                                       chosen != NULL          ? strtoull(chosen, NULL, 10)
+                                       : way == PROXY_REQUESTS ? step * 4
+                                                               : step,
+                                       hold, &(struct held){text, retry_ms}) > 3);
 }
 
 static void nothing_is_lost_wherever_it_is_cut(void **state)

@@ -1,7 +1,7 @@
 /* hibloom_replace of growing filters: all links of the one go, those of the other come, in one step, whatever has
  * grown meanwhile and whatever was left over; where that may not be nothing changes. */
+#include "support/direct.h"
 #include "support/items.h"
-#include "support/proxied.h"
 #include "support/race.h"
 #include "support/record.h"
 #include "support/redis_cluster.h"
@@ -27,30 +27,6 @@ static const struct form {
     size_t items;
 } forms[] = {{PLAIN, ITEMS}, {PLAIN " segments=4", ITEMS}, {FEW, 1}, {FEW, ITEMS}, {SEVERAL, 1}, {SEVERAL, ITEMS}};
 enum { FORMS = sizeof forms / sizeof *forms };
-
-static hibloom_store *store;
-static redisContext *outside;
-
-static int set_up(void **state)
-{
-    proxied_set_up(state);
-    store = test_connect(redis_server_uri(server), NULL);
-    outside = redis_server_connect(server);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    hibloom_store_free(store);
-    redisFree(outside);
-    return proxied_tear_down(state);
-}
-
-static int empty(void **state)
-{
-    test_command(outside, "FLUSHALL");
-    return 0;
-}
 
 /* So many of the items are new, or found. */
 static size_t count_yes(hibloom *filter, const char *prefix, size_t n,
@@ -159,7 +135,7 @@ static void any_form_replaces_any_form(void **state)
 {
     for (size_t from = 0; from < FORMS; from++)
         for (size_t to = 0; to <= FORMS; to++) {
-            empty(NULL);
+            direct_empty(NULL);
             check_forms(&forms[from], to < FORMS ? &forms[to] : NULL);
         }
 }
@@ -168,7 +144,7 @@ static void any_form_replaces_any_form(void **state)
 static void what_others_have_added_goes_with_it(void **state)
 {
     for (size_t form = 2; form < FORMS; form++) {
-        empty(NULL);
+        direct_empty(NULL);
         hibloom *filter = test_open(store, "aside", forms[form].text), *adds = reopen("aside");
         hibloom *old = make("seen", &forms[(form + 1) % FORMS], "old");
         fill(adds, "new", ITEMS);
@@ -201,7 +177,7 @@ static void a_link_that_is_being_made_goes_too(void **state)
 {
     for (size_t from = 0; from < FORMS; from++)
         for (size_t to = 2; to < FORMS; to += 2) {
-            empty(NULL);
+            direct_empty(NULL);
             half_make_a_link(&forms[to], "seen");
             hibloom *filter = make("aside", &forms[from], "new");
             assert_ok(hibloom_replace(filter, "seen"), store);
@@ -215,7 +191,7 @@ static void links_of_a_filter_that_is_gone_make_way(void **state)
 {
     for (size_t to = 3; to < FORMS; to += 2)
         for (size_t i = 0; i < 4; i++) {
-            empty(NULL);
+            direct_empty(NULL);
             hibloom_close(make("seen", &forms[to], "old"));
             test_command(outside, "DEL seen seen:0 seen:1 seen:2");
             if (i % 2 == 1)
@@ -256,7 +232,7 @@ static void one_that_has_lost_a_link_replaces_nothing(void **state)
     static const char *const lost[] = {"aside:+1", "aside:+2:1", "aside:+1:0", "aside:1"};
 
     for (size_t i = 0; i < 4; i++) {
-        empty(NULL);
+        direct_empty(NULL);
         hibloom *filter = make("aside", &forms[i == 0 ? 3 : 5], "new"), *old = make("seen", &forms[3], "old");
         assert_int_equal(test_command(outside, "DEL %s", lost[i]), 1);
         const long long keys = test_command(outside, "DBSIZE");
@@ -324,7 +300,7 @@ static hibloom_status (*const calls[])(hibloom *) = {ask_all, add_one, ask_count
 static void assert_all_say(const struct form *form, void (*happens)(void), hibloom_status status, const char *words)
 {
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
-        empty(NULL);
+        direct_empty(NULL);
         hibloom *old = make("seen", form, "old");
         happens();
         assert_status(calls[i](old), status, store);
@@ -414,15 +390,15 @@ static void in_a_cluster_all_links_need_one_slot(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(any_form_replaces_any_form, empty),
-        cmocka_unit_test_setup(what_others_have_added_goes_with_it, empty),
-        cmocka_unit_test_setup(a_link_that_is_being_made_goes_too, empty),
-        cmocka_unit_test_setup(links_of_a_filter_that_is_gone_make_way, empty),
-        cmocka_unit_test_setup(what_is_no_link_is_left_alone, empty),
-        cmocka_unit_test_setup(one_that_has_lost_a_link_replaces_nothing, empty),
-        cmocka_unit_test_setup(what_has_become_of_it_is_said_by_its_root, empty),
+        cmocka_unit_test_setup(any_form_replaces_any_form, direct_empty),
+        cmocka_unit_test_setup(what_others_have_added_goes_with_it, direct_empty),
+        cmocka_unit_test_setup(a_link_that_is_being_made_goes_too, direct_empty),
+        cmocka_unit_test_setup(links_of_a_filter_that_is_gone_make_way, direct_empty),
+        cmocka_unit_test_setup(what_is_no_link_is_left_alone, direct_empty),
+        cmocka_unit_test_setup(one_that_has_lost_a_link_replaces_nothing, direct_empty),
+        cmocka_unit_test_setup(what_has_become_of_it_is_said_by_its_root, direct_empty),
         cmocka_unit_test(in_a_cluster_all_links_need_one_slot),
     };
 
-    return cmocka_run_group_tests_name("redis: replacing growing filters", tests, set_up, tear_down);
+    return cmocka_run_group_tests_name("redis: replacing growing filters", tests, direct_set_up, direct_tear_down);
 }

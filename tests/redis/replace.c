@@ -1,6 +1,6 @@
 /* hibloom_replace: a filter takes another one's place in one step, whatever the forms of the
  * two, under look-ups, and where it may not nothing changes. */
-#include "support/proxied.h"
+#include "support/direct.h"
 #include "support/race.h"
 #include "support/redis_cluster.h"
 
@@ -15,30 +15,6 @@
 static const char *const forms[] = {"bits=1000 hashes=3", "bits=1000 hashes=3 segments=3",
                                     "bits=2000 hashes=4 segments=5", "bits=300 hashes=4 layout=partitioned"};
 enum { FORMS = sizeof forms / sizeof *forms };
-
-static hibloom_store *store;
-static redisContext *outside;
-
-static int set_up(void **state)
-{
-    proxied_set_up(state);
-    store = test_connect(redis_server_uri(server), NULL);
-    outside = redis_server_connect(server);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    hibloom_store_free(store);
-    redisFree(outside);
-    return proxied_tear_down(state);
-}
-
-static int empty(void **state)
-{
-    test_command(outside, "FLUSHALL");
-    return 0;
-}
 
 static hibloom *make(const char *name, const char *text, const char *item)
 {
@@ -76,7 +52,7 @@ static void any_form_replaces_any_form(void **state)
     for (int from = 0; from < FORMS; from++)
         for (int to = -1; to < FORMS; to++) {
             bool found;
-            empty(NULL);
+            direct_empty(NULL);
             hibloom *old = to >= 0 ? make("seen", forms[to], "old") : NULL;
             if (old != NULL)
                 assert_ok(hibloom_expire(old, 1000), store);
@@ -190,7 +166,7 @@ static void who_may_not_changes_nothing(void **state)
     static const char *const denied[] = {"-rename", "-unlink", "-eval"};
 
     for (size_t i = 0; i < 3; i++) {
-        empty(NULL);
+        direct_empty(NULL);
         hibloom *old = make("seen", forms[1], "old");
         hibloom *given = make("aside", forms[2], "new");
         hibloom *filter = NULL;
@@ -220,7 +196,7 @@ static void a_lost_answer_is_asked_for_again(void **state)
 
     for (uint64_t round = 0; round < 24; round++) {
         const enum proxy_way way = round % 3 == 0 ? PROXY_REQUESTS : PROXY_REPLIES;
-        empty(NULL);
+        direct_empty(NULL);
         hibloom_close(make("seen", forms[round % FORMS], "old"));
         hibloom_close(make("aside", forms[(round + round / FORMS) % FORMS], "new"));
         hibloom_store *own = test_connect(proxy_uri(proxy), &options);
@@ -260,7 +236,7 @@ static void one_that_expires_just_now_is_replaced_by_a_whole_one(void **state)
             assert_status(status, HIBLOOM_ENOTFOUND, store);
         hibloom_close(old);
         hibloom_close(filter);
-        empty(NULL);
+        direct_empty(NULL);
     }
 }
 
@@ -356,7 +332,7 @@ static void look_up_while_replacing(bool change)
 static void look_ups_go_on_while_filters_are_replaced(void **state)
 {
     look_up_while_replacing(false);
-    empty(NULL);
+    direct_empty(NULL);
     look_up_while_replacing(true);
 }
 
@@ -400,7 +376,7 @@ static void of_those_who_replace_make_and_drop_one_filter_stays(void **state)
         struct race *race = new_race(HIBLOOM_COMMANDS_SETBIT, name);
         hibloom *filter = NULL;
 
-        empty(NULL);
+        direct_empty(NULL);
         race->uri = redis_server_uri(server);
         run_race(race, replace_drop_or_open);
         (void)assert_no_failure(race, "replacing");
@@ -482,18 +458,18 @@ static void in_a_cluster_one_slot_is_needed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(any_form_replaces_any_form, empty),
-        cmocka_unit_test_setup(what_is_no_filter_is_left_alone, empty),
-        cmocka_unit_test_setup(what_replaces_is_newer_than_what_was_there, empty),
-        cmocka_unit_test_setup(a_filter_that_has_lost_a_key_replaces_nothing, empty),
-        cmocka_unit_test_setup(who_may_not_changes_nothing, empty),
-        cmocka_unit_test_setup(a_lost_answer_is_asked_for_again, empty),
-        cmocka_unit_test_setup(look_ups_go_on_while_filters_are_replaced, empty),
-        cmocka_unit_test_setup(of_those_who_replace_make_and_drop_one_filter_stays, empty),
-        cmocka_unit_test_setup(one_that_expires_just_now_is_replaced_by_a_whole_one, empty),
+        cmocka_unit_test_setup(any_form_replaces_any_form, direct_empty),
+        cmocka_unit_test_setup(what_is_no_filter_is_left_alone, direct_empty),
+        cmocka_unit_test_setup(what_replaces_is_newer_than_what_was_there, direct_empty),
+        cmocka_unit_test_setup(a_filter_that_has_lost_a_key_replaces_nothing, direct_empty),
+        cmocka_unit_test_setup(who_may_not_changes_nothing, direct_empty),
+        cmocka_unit_test_setup(a_lost_answer_is_asked_for_again, direct_empty),
+        cmocka_unit_test_setup(look_ups_go_on_while_filters_are_replaced, direct_empty),
+        cmocka_unit_test_setup(of_those_who_replace_make_and_drop_one_filter_stays, direct_empty),
+        cmocka_unit_test_setup(one_that_expires_just_now_is_replaced_by_a_whole_one, direct_empty),
         cmocka_unit_test(a_memory_store_replaces_as_a_server_does),
         cmocka_unit_test(in_a_cluster_one_slot_is_needed),
     };
 
-    return cmocka_run_group_tests_name("redis: replace", tests, set_up, tear_down);
+    return cmocka_run_group_tests_name("redis: replace", tests, direct_set_up, direct_tear_down);
 }
