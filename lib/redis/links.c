@@ -12,22 +12,46 @@ static struct links *links_of(struct task *task)
     return (struct links *)task;
 }
 
-/* The inner task is one of a life. */
+/* ---- The inner task -------------------------------------------------------------------- */
+
+/* One of that kind has been begun. */
+static void await(struct links *l, enum links_inner kind, void (*ended)(struct links *))
+{
+    l->kind = kind;
+    l->ended = ended;
+}
+
 static struct life *begin_life(struct links *l, enum life_goal goal, hibloom *filter, const hibloom_spec *wanted,
                                void (*ended)(struct links *))
 {
     life_begin(&l->life, goal, filter, wanted);
-    l->living = true;
-    l->ended = ended;
+    await(l, INNER_LIFE, ended);
     return &l->life;
 }
 
-/* Whether it did well; else this one has failed like it. */
-static bool end_life(struct links *l)
+/* Asks the root's guard of a link. */
+static void prove(struct links *l, hibloom *link, void (*ended)(struct links *))
 {
-    life_end(&l->life);
-    l->living = false;
-    task_end_as(&l->task, &l->life.talk.task);
+    talk_begin(&l->talk, link, guard_ask_root);
+    await(l, INNER_TALK, ended);
+}
+
+static void free_inner(struct links *l)
+{
+    if (l->kind == INNER_LIFE)
+        life_end(&l->life);
+    else if (l->kind == INNER_UPKEEP)
+        upkeep_end(&l->upkeep);
+    else if (l->kind == INNER_UNCHAIN)
+        unchain_end(&l->unchain);
+    l->kind = INNER_TALK;
+}
+
+/* Whether it did well; else this one has failed like it. */
+static bool end_inner(struct links *l)
+{
+    free_inner(l);
+    task_end_as(&l->task, &l->inner);
     return l->task.status == HIBLOOM_OK;
 }
 
@@ -37,58 +61,48 @@ static void follow(struct links *);
 static void run_root(struct links *);
 static void go_on(struct links *);
 
-/* A filter that is removed, or made anew, meanwhile is opened again. False: it was not. */
-static bool opens_again(struct links *l, hibloom_status status)
+/* A filter that is removed, or made anew, meanwhile is opened again. */
+static void open_again(struct links *l)
 {
-    if (l->goal != LINKS_OPEN || (status != HIBLOOM_ENOTFOUND && status != HIBLOOM_EMISMATCH) ||
+    if (l->goal != LINKS_OPEN || (l->task.status != HIBLOOM_ENOTFOUND && l->task.status != HIBLOOM_EMISMATCH) ||
         l->attempts++ >= ATTEMPTS)
-        return false;
+        return;
     l->task.status = HIBLOOM_OK;
     run_root(l);
-    return true;
 }
 
 static void judge_lost(struct links *l)
 {
-    const hibloom_status status = l->talk.task.status;
     char name[sizeof l->task.filter->name];
 
-    if (opens_again(l, status))
-        return;
-    task_end_as(&l->task, &l->talk.task);
-    keys_link(name, l->task.filter->name, redis_links(l->task.filter));
-    guard_fail_link(&l->task, l->task.filter, name);
-    l->done = true;
+    if (end_inner(l)) {
+        keys_link(name, l->task.filter->name, redis_links(l->task.filter));
+        guard_fail_link(&l->task, l->task.filter, name);
+    } else {
+        open_again(l);
+    }
 }
 
-/* Asks the root's guard of a link. */
-static void prove(struct links *l, hibloom *link, void (*ended)(struct links *))
+/* It is open, and becomes the handle's. */
+static void take_link(struct links *l)
 {
-    talk_begin(&l->talk, link, guard_ask_root);
-    l->ended = ended;
+    const bool added = redis_link_add(l->task.filter, l->link);
+
+    l->link = NULL;
+    if (added)
+        go_on(l);
+    else
+        task_no_memory(&l->task);
 }
 
 static void link_opened(struct links *l)
 {
-    const hibloom_status status = l->life.talk.task.status;
-
-    life_end(&l->life);
-    l->living = false;
-    if (status == HIBLOOM_ENOTFOUND || status == HIBLOOM_EMISMATCH) {
-        redis_link_free(l->link);
-        l->link = NULL;
+    if (l->inner.status == HIBLOOM_ENOTFOUND || l->inner.status == HIBLOOM_EMISMATCH) {
+        free_inner(l);
         prove(l, l->task.filter, judge_lost);
-        return;
+    } else if (end_inner(l)) {
+        take_link(l);
     }
-    task_end_as(&l->task, &l->life.talk.task);
-    if (status == HIBLOOM_OK && !redis_link_add(l->task.filter, l->link))
-        task_no_memory(&l->task);
-    if (status == HIBLOOM_OK)
-        l->link = NULL;
-    if (l->task.status == HIBLOOM_OK)
-        go_on(l);
-    else
-        l->done = true;
 }
 
 /* A handle for the next link in l->link; false: no memory. */
@@ -98,8 +112,7 @@ static bool make_link(struct links *l, uint32_t number)
     l->link = redis_link_new(l->task.filter, number);
     if (l->link == NULL)
         task_no_memory(&l->task);
-    l->done = l->link == NULL;
-    return !l->done;
+    return l->link != NULL;
 }
 
 /* The link that the newest one tells of. */
@@ -122,13 +135,8 @@ static void follow(struct links *l)
  * says so. So a call that is cut leaves no link that nobody can find, for ever. */
 static void first_has_ttl(struct links *l)
 {
-    upkeep_end(&l->upkeep);
-    l->counting = false;
-    task_end_as(&l->task, &l->upkeep.talk.task);
-    if (l->task.status == HIBLOOM_OK && redis_filter_of(redis_newest(l->task.filter))->grown)
+    if (end_inner(l) && redis_filter_of(redis_newest(l->task.filter))->grown)
         follow(l); /* it was not, and is set once more */
-    else
-        l->done = true;
 }
 
 static bool sets_ttl(const struct links *l)
@@ -140,55 +148,45 @@ static void expire_first(struct links *l)
 {
     upkeep_begin_expire(&l->upkeep, l->task.filter, l->ms);
     l->upkeep.only_newest = spec_has_links(&l->task.filter->spec) && redis_links(l->task.filter) == 1;
-    l->ended = first_has_ttl;
-    l->counting = true;
+    await(l, INNER_UPKEEP, first_has_ttl);
 }
 
 static void newest_proven(struct links *l)
 {
     const bool grown = redis_filter_of(redis_newest(l->task.filter))->grown;
 
-    task_end_as(&l->task, &l->talk.task);
-    if (l->task.status == HIBLOOM_OK && !grown && sets_ttl(l)) {
-        expire_first(l);
+    if (!end_inner(l))
         return;
-    }
-    l->done = l->task.status != HIBLOOM_OK || (!grown && l->goal != LINKS_REACH);
-    if (!l->done)
+    if (!grown && sets_ttl(l))
+        expire_first(l);
+    else if (grown || l->goal == LINKS_REACH)
         go_on(l);
 }
 
 static void upkeep_ended(struct links *l)
 {
-    const struct store_count count = l->upkeep.count;
-
-    upkeep_end(&l->upkeep);
-    l->counting = false;
-    task_end_as(&l->task, &l->upkeep.talk.task);
-    if (l->goal == LINKS_COUNT && l->task.status == HIBLOOM_OK) {
-        spec_note_count(&l->count, &redis_link(l->task.filter, l->at)->spec, &count);
+    if (!end_inner(l))
+        return;
+    if (l->goal == LINKS_COUNT) {
+        spec_note_count(&l->count, &redis_link(l->task.filter, l->at)->spec, &l->upkeep.count);
         if (l->at == 0)
-            l->count.ttl_ms = count.ttl_ms;
+            l->count.ttl_ms = l->upkeep.count.ttl_ms;
     }
     l->at++;
-    if (l->task.status == HIBLOOM_OK)
-        go_on(l);
-    else
-        l->done = true;
+    go_on(l);
 }
 
 static void begin_upkeep(struct links *l)
 {
     hibloom *link = redis_link(l->task.filter, l->at);
 
-    l->ended = upkeep_ended;
-    l->counting = true;
     if (l->goal == LINKS_COUNT)
         upkeep_begin_count(&l->upkeep, link);
     else if (l->goal == LINKS_CLEAR)
         upkeep_begin_clear(&l->upkeep, link);
     else
         upkeep_begin_expire(&l->upkeep, link, sets_ttl(l) ? l->ms + LIFE_AFTER_ROOT_MS : 0);
+    await(l, INNER_UPKEEP, upkeep_ended);
 }
 
 static void grow(struct links *);
@@ -218,27 +216,20 @@ static void go_on(struct links *l)
         expire_first(l);
     else if (walks && l->goal != LINKS_COUNT && spec_has_links(&l->task.filter->spec))
         prove(l, newest, newest_proven);
-    else
-        l->done = true;
 }
 
 /* ---- Removing -------------------------------------------------------------------------------- */
 
 static void links_removed(struct links *l)
 {
-    unchain_end(&l->unchain, &l->task);
-    l->unchaining = false;
-    if (l->task.status == HIBLOOM_OK)
+    if (end_inner(l))
         run_root(l);
-    else
-        l->done = true;
 }
 
 static void remove_links(struct links *l)
 {
     unchain_begin(&l->unchain, l->task.filter, l->chain);
-    l->unchaining = true;
-    l->ended = links_removed;
+    await(l, INNER_UNCHAIN, links_removed);
 }
 
 /* ---- The first link, or the only one ---------------------------------------------------------- */
@@ -248,28 +239,21 @@ static void repair_link(struct links *);
 static void root_ended(struct links *l)
 {
     const struct redis_filter *own = redis_filter_of(l->task.filter);
-    const bool gone = l->life.talk.task.status == HIBLOOM_ENOTFOUND && l->chain != 0 && l->goal == LINKS_DELETE;
-    const uint64_t chain = l->life.chain;
     const bool grown = own != NULL && own->grown;
 
     if (l->goal == LINKS_REPAIR && own != NULL)
         l->chain = redis_root_id(l->task.filter);
-    const bool well = end_life(l);
-    if (gone) /* others went on with it */
-        l->task.status = HIBLOOM_OK;
-    l->done = gone || !well;
-    if (l->done)
-        return;
-    if (chain != 0) {
-        l->chain = chain;
+    if (!end_inner(l)) {
+        if (l->task.status == HIBLOOM_ENOTFOUND && l->chain != 0 && l->goal == LINKS_DELETE)
+            l->task.status = HIBLOOM_OK; /* others went on with it */
+    } else if (l->life.chain != 0) {
+        l->chain = l->life.chain;
         remove_links(l);
     } else if (l->goal == LINKS_OPEN) {
         go_on(l);
     } else if (l->goal == LINKS_REPAIR && grown) {
         l->at = 1;
         repair_link(l);
-    } else {
-        l->done = true;
     }
 }
 
@@ -288,18 +272,17 @@ static void link_repaired(struct links *l)
     const struct redis_filter *own = redis_filter_of(l->link);
     const bool grown = own != NULL && own->grown;
 
-    (void)end_life(l);
-    if (l->task.status == HIBLOOM_ENOTFOUND) {
+    if (end_inner(l)) {
+        l->at++;
+        if (grown)
+            repair_link(l);
+    } else if (l->task.status == HIBLOOM_ENOTFOUND) {
         l->task.status = HIBLOOM_OK;
         task_fail(
             &l->task, HIBLOOM_ECORRUPT,
             "'%s', a further link of '%s', is lost as a whole, which no repair mends: delete '%s', and fill it anew",
             l->link->name, l->task.filter->name, l->task.filter->name);
     }
-    l->at++;
-    l->done = l->task.status != HIBLOOM_OK || !grown;
-    if (!l->done)
-        repair_link(l);
 }
 
 static void repair_link(struct links *l)
@@ -336,58 +319,43 @@ static void ask_state(struct talk *talk, struct outbox *outbox)
 /* The newest link is gone, so the one that was made for it goes: it has that chain, and nobody else will want it. */
 static void unneeded_dropped(struct links *l)
 {
-    life_end(&l->life);
-    l->living = false;
-    if (opens_again(l, l->failed.status))
-        return;
+    free_inner(l);
     task_end_as(&l->task, &l->failed);
-    l->done = true;
+    open_again(l);
 }
 
 static void swapped(struct links *l)
 {
     hibloom *filter = l->task.filter;
 
-    if (!end_life(l)) {
+    if (!end_inner(l)) {
         if (l->task.status == HIBLOOM_ENOTFOUND || l->task.status == HIBLOOM_EMISMATCH) {
             l->failed = l->task;
             l->task.status = HIBLOOM_OK;
             (void)begin_life(l, LIFE_DROP, l->link, NULL, unneeded_dropped);
-        } else {
-            l->done = true;
         }
     } else if (redis_filter_of(redis_link(filter, l->next.link - 1))->grown) {
-        if (!redis_link_add(filter, l->link))
-            task_no_memory(&l->task);
-        l->link = NULL;
-        l->done = l->task.status != HIBLOOM_OK;
-        if (!l->done)
-            go_on(l);
+        take_link(l);
     } else if (l->attempts++ < ATTEMPTS) {
         grow(l); /* its time to live has changed */
     } else {
         task_fail(&l->task, HIBLOOM_EBUSY, "'%s' was given other times to live again and again; gave up growing it",
                   filter->name);
-        l->done = true;
     }
 }
 
 static void link_has_ttl(struct links *l)
 {
-    task_end_as(&l->task, &l->upkeep.talk.task);
-    l->done = l->task.status != HIBLOOM_OK;
-    if (!l->done)
+    if (end_inner(l))
         begin_life(l, LIFE_GROW, redis_link(l->task.filter, l->next.link - 1), NULL, swapped)->ttl_ms = l->ttl_ms;
 }
 
 static void root_proven(struct links *l)
 {
-    if (opens_again(l, l->talk.task.status))
-        return;
-    task_end_as(&l->task, &l->talk.task);
-    l->done = l->task.status != HIBLOOM_OK;
-    if (!l->done)
+    if (end_inner(l))
         grow(l);
+    else
+        open_again(l);
 }
 
 /* A link of another chain was in the place, and then the first root was ours: so that chain is of a filter that was
@@ -397,11 +365,10 @@ static bool makes_again(struct links *l)
 {
     const bool overtaken = l->life.overtaken;
 
-    if (l->life.talk.task.status == HIBLOOM_OK || (!overtaken && l->life.foreign == 0) || l->attempts++ >= ATTEMPTS)
+    if (l->inner.status == HIBLOOM_OK || (!overtaken && l->life.foreign == 0) || l->attempts++ >= ATTEMPTS)
         return false;
     l->dead = l->life.foreign;
-    life_end(&l->life);
-    l->living = false;
+    free_inner(l);
     if (overtaken)
         grow(l);
     else
@@ -413,13 +380,10 @@ static void link_made(struct links *l)
 {
     const uint64_t later = l->next.link == 1 ? LIFE_AFTER_ROOT_MS : 0;
 
-    if (makes_again(l))
-        return;
-    l->done = !end_life(l);
-    if (l->done)
+    if (makes_again(l) || !end_inner(l))
         return;
     upkeep_begin_expire(&l->upkeep, l->link, l->ttl_ms < 0 ? 0 : (uint64_t)l->ttl_ms + later + (l->ttl_ms == 0));
-    l->ended = link_has_ttl;
+    await(l, INNER_UPKEEP, link_has_ttl);
 }
 
 static void state_known(struct links *l)
@@ -427,33 +391,27 @@ static void state_known(struct links *l)
     hibloom *filter = l->task.filter;
     const uint32_t number = redis_links(filter);
 
-    if (opens_again(l, l->talk.task.status))
+    if (!end_inner(l)) {
+        open_again(l);
         return;
-    task_end_as(&l->task, &l->talk.task);
-    l->done = l->task.status != HIBLOOM_OK;
-    if (l->done)
-        return;
+    }
     if (l->talk.task.filter != redis_newest(filter) || /* another call of the handle has grown it */
         redis_filter_of(redis_newest(filter))->grown) {
         go_on(l);
-        return;
-    }
-    if (spec_link(&l->next, &filter->spec, number, redis_root_id(filter)) != HIBLOOM_OK) {
+    } else if (spec_link(&l->next, &filter->spec, number, redis_root_id(filter)) != HIBLOOM_OK) {
         task_fail(&l->task, HIBLOOM_ERANGE,
                   "'%s' is full, and can grow no more: it has %u links, and one more is too large", filter->name,
                   (unsigned)number);
-        l->done = true;
-        return;
-    }
-    if (make_link(l, number))
+    } else if (make_link(l, number)) {
         begin_life(l, LIFE_OPEN, l->link, &l->next, link_made)->link = (struct life_link){
             .number = number, .chain = redis_root_id(filter), .before = redis_newest(filter), .dead = l->dead};
+    }
 }
 
 static void grow(struct links *l)
 {
     talk_begin(&l->talk, redis_newest(l->task.filter), ask_state);
-    l->ended = state_known;
+    await(l, INNER_TALK, state_known);
 }
 
 /* ---- The task -------------------------------------------------------------------------------------- */
@@ -462,11 +420,13 @@ static enum task_next next(struct task *task, struct outbox *outbox)
 {
     struct links *l = links_of(task);
 
-    while (!l->done) {
+    while (l->ended != NULL) {
         const enum task_next what = task_next_inner(task, outbox);
         if (what != TASK_DONE)
             return what;
-        l->ended(l);
+        void (*const ended)(struct links *) = l->ended;
+        l->ended = NULL;
+        ended(l);
     }
     return TASK_DONE;
 }
@@ -505,12 +465,7 @@ void links_begin_reach(struct links *l, hibloom *filter, uint32_t at_least)
 void links_end(struct links *l)
 {
     task_fail_too(&l->inner, &l->task); /* where it was given up before the inner one knew */
-    if (l->living)
-        life_end(&l->life);
-    if (l->counting)
-        upkeep_end(&l->upkeep);
-    if (l->unchaining)
-        unchain_end(&l->unchain, &l->task);
+    free_inner(l);
     redis_link_free(l->link);
     if (l->goal == LINKS_OPEN && l->task.status != HIBLOOM_OK)
         redis_filter_free(l->task.filter);

@@ -38,31 +38,32 @@ enum links_goal {
     LINKS_REPAIR
 };
 
+enum links_inner { INNER_TALK, INNER_LIFE, INNER_UPKEEP, INNER_UNCHAIN };
+
 struct links {
     struct task task;
+    enum links_inner kind;
     union {
-        struct task inner; /* what is under way, which is one of: */
+        struct task inner; /* what is under way, of that kind; a talk holds nothing that is to be freed */
         struct life life;
         struct upkeep upkeep;
         struct unchain unchain;
         struct talk talk;
     };
     enum links_goal goal;
-    void (*ended)(struct links *);     /* the inner task has: begins what follows, or sets `done` */
-    bool done;                         /* over */
-    bool living, counting, unchaining; /* the inner task is a life, upkeep, or unchain */
-    const hibloom_spec *wanted;        /* to open */
-    uint64_t ms;                       /* to expire; 0: never */
-    struct store_count count;          /* over all links */
-    hibloom *link;                     /* that is being opened, or made; not the handle's yet */
-    hibloom_spec next;                 /* its spec */
-    int64_t ttl_ms;                    /* of the newest link */
-    unsigned attempts;                 /* to grow */
-    struct task failed;                /* to grow; its words */
-    uint32_t at;                       /* links that are done with; where a time to live is set but for the first one */
-    uint32_t at_least;                 /* to reach */
-    uint64_t dead;                     /* to grow: a link of another filter, which is left over; 0: none is known */
-    uint64_t chain;                    /* whose further links are removed */
+    void (*ended)(struct links *); /* the inner task has: ends it, and begins what follows; NULL: nothing does */
+    const hibloom_spec *wanted;    /* to open */
+    uint64_t ms;                   /* to expire; 0: never */
+    struct store_count count;      /* over all links */
+    hibloom *link;                 /* that is being opened, or made; not the handle's yet */
+    hibloom_spec next;             /* its spec */
+    int64_t ttl_ms;                /* of the newest link */
+    unsigned attempts;             /* to grow */
+    struct task failed;            /* to grow; its words */
+    uint32_t at;                   /* links that are done with; where a time to live is set but for the first one */
+    uint32_t at_least;             /* to reach */
+    uint64_t dead;                 /* to grow: a link of another filter, which is left over; 0: none is known */
+    uint64_t chain;                /* whose further links are removed */
 };
 
 /* wanted: by LINKS_OPEN; ms: LINKS_EXPIRE. The end frees what the task holds; and the handle's keys where it

@@ -231,11 +231,10 @@ static bool clear_way(hibloom *filter, const char *name, hibloom *old, uint32_t 
 static void remove_left_over(hibloom *old)
 {
     struct unchain unchain;
-    struct task any = {.filter = old};
 
     unchain_begin(&unchain, old, redis_root_id(old));
     (void)run(old, &unchain.group.task);
-    unchain_end(&unchain, &any);
+    unchain_end(&unchain);
 }
 
 /* A call before, whose answer was lost, may have done it: then the filter is not where it was, and is `old` itself. */

@@ -16,6 +16,8 @@ void unchain_begin(struct unchain *u, hibloom *filter, uint64_t chain)
 {
     group_begin(&u->group, filter, REMOVALS);
     u->removals = alloc.calloc(REMOVALS, sizeof *u->removals);
+    if (u->removals == NULL)
+        task_no_memory(&u->group.task);
     for (uint32_t i = 0; i < REMOVALS && u->removals != NULL; i++) {
         struct removal *removal = &u->removals[i];
         removal->link.store = filter->store;
@@ -26,10 +28,12 @@ void unchain_begin(struct unchain *u, hibloom *filter, uint64_t chain)
     }
 }
 
-void unchain_end(struct unchain *u, struct task *task)
+void unchain_end(struct unchain *u)
 {
-    if (u->group.count == 0) /* a group of none is done at once */
-        task_no_memory(task);
+    struct task *task = &u->group.task;
+
+    if (task->status == HIBLOOM_ENOTFOUND)
+        task->status = HIBLOOM_OK;
     for (uint32_t i = 0; i < u->group.count; i++) {
         struct life *life = &u->removals[i].life;
         if (task->status == HIBLOOM_OK && life->talk.task.status != HIBLOOM_ENOTFOUND)

@@ -13,7 +13,7 @@ struct unchain {
 /* Those of the filter's name that have this chain. */
 void unchain_begin(struct unchain *, hibloom *, uint64_t chain);
 
-/* Notes in `task` what has failed. */
-void unchain_end(struct unchain *, struct task *task);
+/* From then on the task has failed if any of them could not be removed: not if there was none. */
+void unchain_end(struct unchain *);
 
 #endif
