@@ -56,10 +56,11 @@ struct store_class {
      * was in the way has been removed: open it, and try again, so often. */
 #define STORE_REPLACE_ATTEMPTS 20
     hibloom_status (*replace)(hibloom *, const char *name, hibloom *old);
-    /* How many links it has: all that anybody had made when this was called. Of one that grows it makes further
-     * ones, empty, until there are `at_least`. Their specs are those of spec_link. */
-    hibloom_status (*links)(hibloom *, uint32_t at_least, uint32_t *links);
-    /* A piece: at most STORE_PIECE bytes, within the bits of its key, of a link that `links` has told of.
+    /* Learns of all links that anybody has made by now. Of one that grows it makes further ones, empty, until there
+     * are `at_least`. Their specs are those of spec_link. */
+    hibloom_status (*reach)(hibloom *, uint32_t at_least);
+    uint32_t (*links)(const hibloom *); /* that it has, as far as the handle knows */
+    /* A piece: at most STORE_PIECE bytes, within the bits of its key, of a link that the handle knows.
      * read copies it out; merge sets the bits that are set in it, and takes none away; counters it adds. */
     hibloom_status (*read)(hibloom *, const struct piece *, unsigned char *out);
     hibloom_status (*merge)(hibloom *, const struct piece *, const unsigned char *bits);

@@ -121,8 +121,7 @@ static hibloom_status take_link(struct dump *dump, hibloom *into, uint32_t numbe
 {
     const struct store_class *class = into->store->class;
     const uint64_t all = dump->filter.link[number].bytes;
-    uint32_t links;
-    hibloom_status status = number > 0 ? class->links(into, number + 1, &links) : HIBLOOM_OK;
+    hibloom_status status = number > 0 ? class->reach(into, number + 1) : HIBLOOM_OK;
 
     for (uint64_t done = 0; status == HIBLOOM_OK && done < all; done += dump->piece.len) {
         status = read_piece(dump, dump->piece.next, bytes, room);

@@ -155,7 +155,6 @@ static hibloom_status merge_links(hibloom *into, hibloom *from, uint32_t links)
 hibloom_status hibloom_merge(hibloom *into, hibloom *from)
 {
     hibloom_status status = check_no_window(into);
-    uint32_t links = 0, enough;
 
     if (status == HIBLOOM_OK)
         status = check_same_spec(into, from);
@@ -164,9 +163,11 @@ hibloom_status hibloom_merge(hibloom *into, hibloom *from)
         return status == HIBLOOM_OK && from != into ? check_there(from) : status;
     }
     if (status == HIBLOOM_OK)
-        status = told_by(into->store, from, from->store->class->links(from, 1, &links));
-    if (status == HIBLOOM_OK)
-        status = into->store->class->links(into, links, &enough);
+        status = told_by(into->store, from, from->store->class->reach(from, 1));
+    if (status != HIBLOOM_OK)
+        return status;
+    const uint32_t links = from->store->class->links(from);
+    status = into->store->class->reach(into, links);
     return status == HIBLOOM_OK ? merge_links(into, from, links) : status;
 }
 
@@ -276,7 +277,9 @@ hibloom_status hibloom_save(hibloom *filter, const char *path)
     hibloom_status status = check_no_window(filter);
 
     if (status == HIBLOOM_OK)
-        status = filter->store->class->links(filter, 1, &links);
+        status = filter->store->class->reach(filter, 1);
+    if (status == HIBLOOM_OK)
+        links = filter->store->class->links(filter);
     if (status == HIBLOOM_OK)
         status = new_buffer(&bits, &filter->spec, links, error);
     if (status == HIBLOOM_OK)
@@ -312,7 +315,6 @@ hibloom_status hibloom_load(hibloom *into, const char *path)
     struct error *error = &into->store->error;
     struct filter_file *file = NULL;
     unsigned char *bits = NULL;
-    uint32_t enough;
     hibloom_status status = check_no_window(into);
 
     if (status == HIBLOOM_OK)
@@ -327,7 +329,7 @@ hibloom_status hibloom_load(hibloom *into, const char *path)
                            "open one with the spec of hibloom_spec_load",
                            into->name, path);
     if (status == HIBLOOM_OK)
-        status = into->store->class->links(into, filter_file_links(file), &enough);
+        status = into->store->class->reach(into, filter_file_links(file));
     if (status == HIBLOOM_OK)
         status = filter_file_rewind(file);
     if (status == HIBLOOM_OK)

@@ -263,15 +263,19 @@ static hibloom_status memory_merge(hibloom *filter, const struct piece *piece, c
     return status;
 }
 
-static hibloom_status memory_links(hibloom *filter, uint32_t at_least, uint32_t *links)
+static hibloom_status memory_reach(hibloom *filter, uint32_t at_least)
 {
     struct linked *bits = bits_of(filter);
     hibloom_status status = guard(filter);
 
     while (status == HIBLOOM_OK && filter->spec.growth != 0 && bits->links < at_least)
         status = tell(filter, linked_grow(bits));
-    *links = bits->links;
     return status;
+}
+
+static uint32_t memory_links(const hibloom *filter)
+{
+    return bits_of(filter)->links;
 }
 
 /* ---- Whole filters -------------------------------------------------------- */
@@ -391,6 +395,7 @@ static const struct store_class memory_class = {
     .drop = memory_drop,
     .expire = memory_expire,
     .replace = memory_replace,
+    .reach = memory_reach,
     .links = memory_links,
     .read = memory_read,
     .merge = memory_merge,

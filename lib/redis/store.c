@@ -167,17 +167,15 @@ hibloom_status store_near_cache(hibloom *filter, uint32_t max_age_ms)
 
 /* ---- Pieces ------------------------------------------------------------------------------ */
 
-static hibloom_status redis_reach(hibloom *filter, uint32_t at_least, uint32_t *links)
+static hibloom_status redis_reach(hibloom *filter, uint32_t at_least)
 {
-    hibloom_status status = HIBLOOM_OK;
     struct links reach;
 
-    if (filter->spec.growth != 0) {
-        links_begin_reach(&reach, filter, at_least);
-        status = run(filter, &reach.task);
-        links_end(&reach);
-    }
-    *links = redis_links(filter);
+    if (filter->spec.growth == 0)
+        return HIBLOOM_OK;
+    links_begin_reach(&reach, filter, at_least);
+    const hibloom_status status = run(filter, &reach.task);
+    links_end(&reach);
     return status;
 }
 
@@ -216,10 +214,8 @@ static bool grows_no_more(hibloom *filter, const char *name)
  * which is gone. The one is gone on with, so that it is a link of `old`; the other is removed. False: it is neither. */
 static bool clear_way(hibloom *filter, const char *name, hibloom *old, uint32_t number)
 {
-    uint32_t links;
-
     if (old != NULL && old->spec.growth != 0)
-        return redis_reach(old, number + 1, &links) == HIBLOOM_OK;
+        return redis_reach(old, number + 1) == HIBLOOM_OK;
     const uint64_t id = remove_link(filter, name, number, 0);
     if (id == 0 || !grows_no_more(filter, name))
         return false;
@@ -241,8 +237,7 @@ static void remove_left_over(hibloom *old)
 static hibloom_status redis_replace(hibloom *filter, const char *name, hibloom *old)
 {
     struct replacement replacement;
-    uint32_t links;
-    hibloom_status status = redis_reach(filter, 1, &links);
+    hibloom_status status = redis_reach(filter, 1);
 
     if (status != HIBLOOM_OK && status != HIBLOOM_ENOTFOUND && status != HIBLOOM_EMISMATCH)
         return status;
@@ -363,7 +358,8 @@ const struct store_class redis_store_class = {
     .remove = redis_remove,
     .near_cache = store_near_cache,
     .count = redis_count,
-    .links = redis_reach,
+    .reach = redis_reach,
+    .links = redis_links,
     .read = redis_read,
     .merge = redis_merge,
     .merge_within = redis_merge_within,

@@ -22,10 +22,8 @@ static hibloom *reopen(struct backend *b, const char *name)
 
 static uint32_t links_of(hibloom *filter, uint32_t at_least)
 {
-    uint32_t links = 0;
-
-    assert_ok(filter->store->class->links(filter, at_least, &links), filter->store);
-    return links;
+    assert_ok(filter->store->class->reach(filter, at_least), filter->store);
+    return filter->store->class->links(filter);
 }
 
 static size_t count_yes(hibloom *filter, const char *prefix, size_t n,
