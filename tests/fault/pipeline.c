@@ -357,7 +357,7 @@ static void late_bits_without_an_answer_are_taken_back(void **state)
         for (int tries = 0; tries < 10 && !were_late; tries++) {
             struct subject subject;
 
-            begin(&subject, &variants[i / 2 % VARIANTS], impatient);
+            begin(&subject, &variants[i / 2 % VARIANTS], cuts ? (hibloom_connect_options){0} : impatient);
             were_late = add_without_an_answer(&subject, call, cuts);
             subject.maybe_removed = true;
             subject_end(&subject);

@@ -397,18 +397,17 @@ static void it_is_cleared_counted_and_expires(void **state)
 {
     struct backend *b = *state;
     char name[TEST_NAME_SIZE];
-    hibloom *filter = backend_open(b, test_name(name), SMALL);
+    hibloom *filter = backend_open(b, test_name(name), "capacity=1000 error=1e-9 window=60 slices=2");
     hibloom_item *items = items_new("many", MANY);
     bool *answers = calloc(MANY, sizeof *answers);
     hibloom_info info;
 
-    const uint64_t began = now_ms();
     assert_ok(hibloom_add_many(filter, items, MANY, answers), b->store);
     for (size_t i = 0; i < MANY; i++)
         assert_true(answers[i]);
     assert_ok(hibloom_add_many(filter, items, MANY / 2, NULL), b->store);
     assert_ok(hibloom_contains_many(filter, items, MANY, answers), b->store);
-    for (size_t i = 0; i < MANY && now_ms() <= began + WINDOW_MS; i++)
+    for (size_t i = 0; i < MANY; i++)
         assert_true(answers[i]);
     assert_ok(hibloom_get_info(filter, &info), b->store);
     assert_true(info.keys == 3 && info.bits_set > MANY);
