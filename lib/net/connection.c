@@ -313,7 +313,7 @@ bool connection_is_alive(const struct connection *c)
 
 /* A server that refuses a client says why and hangs up: its words may be here
  * although it takes none of ours. They come after the answers that it still
- * gave, of which there are no more than two windows can have. */
+ * gave, of which there are no more than two pipelines can have. */
 #define LAST_ANSWERS 10000
 
 static void read_last_error(struct connection *c)

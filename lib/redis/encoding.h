@@ -13,7 +13,7 @@
  *   count             counters: a script on one key, which begins with the guard. So nothing is
  *                     ever written into another filter, and has to be taken back
  *
- * A run is what of a window (items.h) lies in one key; partitioned or spanning: all of it. */
+ * A run is what of a pipeline (items.h) lies in one key; partitioned or spanning: all of it. */
 #ifndef HIBLOOM_ENCODING_H
 #define HIBLOOM_ENCODING_H
 

@@ -1,12 +1,12 @@
 /* items.c: add, contains and remove: the walk from items to commands and back.
  *
- *   items -> chunk -> window (window.c)
- *         -> its commands, those of two windows on their way at once
- *   bits  <- answers of a window, good if its guards are
+ *   items -> chunk -> pipeline (pipeline.c)
+ *         -> its commands, those of two pipelines on their way at once
+ *   bits  <- answers of a pipeline, good if its guards are
  *
  * Answers are kept aside, one bit an item, until the whole call is known to be
  * good. An add asks the root's guard first if the last good one is old, or if
- * its commands are more than a full window. One whose guard was not good takes its
+ * its commands are more than a full pipeline. One whose guard was not good takes its
  * bits back (undo.h). */
 #include "redis/items.h"
 #include "base/alloc.h"
@@ -20,7 +20,7 @@ static struct items *items_of(struct talk *talk)
     return (struct items *)talk;
 }
 
-/* ---- A window of commands ----------------------------------------------------------- */
+/* ---- A pipeline of commands ----------------------------------------------------------- */
 
 /* The guards of one exchange: of its key, or of all, the root's last: who replaces a filter begins with that. */
 static void ask_guards(struct items *walk, struct outbox *outbox, uint32_t i)
@@ -53,7 +53,7 @@ static void write_exchange(struct items *walk, struct outbox *outbox, uint32_t t
         ask_guards(walk, outbox, i);
     walk->before = (uint32_t)(outbox->commands.count - first);
     encoding->ask(encoding, filter, &outbox->commands, key, run, i);
-    walk->windows[tag & 1].answers[tag >> 1] = (uint32_t)(outbox->commands.count - first) - walk->before;
+    walk->pipelines[tag & 1].answers[tag >> 1] = (uint32_t)(outbox->commands.count - first) - walk->before;
     if (!encoding->proves)
         ask_guards(walk, outbox, i);
     if (encoding->all_keys || encoding->proves)
@@ -72,25 +72,25 @@ static bool has_bits_in(const struct run *run, uint32_t i)
     return run->order == NULL || run->from[i + 1] > run->from[i];
 }
 
-/* Those of a window's runs that are to be sent again; whether there was any. */
+/* Those of a pipeline's runs that are to be sent again; whether there was any. */
 static bool write_resends(struct items *walk, struct outbox *outbox, unsigned number)
 {
-    struct window *window = &walk->windows[number];
+    struct pipeline *pipeline = &walk->pipelines[number];
     bool any = false;
 
-    for (uint32_t r = 0; r < window->runs; r++)
-        if (window->run[r].resend) {
+    for (uint32_t r = 0; r < pipeline->runs; r++)
+        if (pipeline->run[r].resend) {
             any = true;
-            window->run[r].resend = false;
-            write_exchange(walk, outbox, r << 1 | number, &window->run[r], window->run[r].segment);
+            pipeline->run[r].resend = false;
+            write_exchange(walk, outbox, r << 1 | number, &pipeline->run[r], pipeline->run[r].segment);
         }
     return any;
 }
 
-static bool write_window(struct talk *talk, struct outbox *outbox, unsigned number)
+static bool write_pipeline(struct talk *talk, struct outbox *outbox, unsigned number)
 {
     struct items *walk = items_of(talk);
-    struct window *window = &walk->windows[number];
+    struct pipeline *pipeline = &walk->pipelines[number];
     const uint32_t count = redis_filter_of(talk->task.filter)->count;
 
     if (walk->held) {
@@ -99,19 +99,19 @@ static bool write_window(struct talk *talk, struct outbox *outbox, unsigned numb
     }
     if (write_resends(walk, outbox, number))
         return true;
-    if (!window_fill(walk, window))
+    if (!pipeline_fill(walk, pipeline))
         return false;
     walk->started = true;
     walk->last = number;
-    memset(window->proven, 0, count);
+    memset(pipeline->proven, 0, count);
     if (walk->encoding->each_key)
         for (uint32_t i = 0; i < count; i++) {
-            if (has_bits_in(window->run, i))
-                write_exchange(walk, outbox, i << 1 | number, window->run, i);
+            if (has_bits_in(pipeline->run, i))
+                write_exchange(walk, outbox, i << 1 | number, pipeline->run, i);
         }
     else
-        for (uint32_t r = 0; r < window->runs; r++)
-            write_exchange(walk, outbox, r << 1 | number, &window->run[r], window->run[r].segment);
+        for (uint32_t r = 0; r < pipeline->runs; r++)
+            write_exchange(walk, outbox, r << 1 | number, &pipeline->run[r], pipeline->run[r].segment);
     guard_ask_config(talk->task.filter, outbox, count << 1 | number);
     return true;
 }
@@ -128,7 +128,7 @@ static size_t answered_bit(const struct items *walk, const struct run *run, uint
     return (size_t)answer * walk->step + (each_key ? i : 0);
 }
 
-#define CLEARS_MOST 16u /* between the windows of one call */
+#define CLEARS_MOST 16u /* between the pipelines of one call */
 
 /* A command that is its own guard has done nothing. */
 static void take_nothing_done(struct talk *talk, struct run *run, uint32_t i, const struct reply *reply)
@@ -146,16 +146,16 @@ static void take_nothing_done(struct talk *talk, struct run *run, uint32_t i, co
 static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
     struct items *walk = items_of(talk);
-    struct window *window = &walk->windows[tag & 1];
+    struct pipeline *pipeline = &walk->pipelines[tag & 1];
 
     if (tag >> 1 == redis_filter_of(talk->task.filter)->count) {
         (void)guard_take(talk, tag >> 1, index, reply);
         return;
     }
     const bool each_key = walk->encoding->each_key;
-    struct run *run = each_key ? window->run : &window->run[tag >> 1];
+    struct run *run = each_key ? pipeline->run : &pipeline->run[tag >> 1];
     const uint32_t i = each_key ? tag >> 1 : run->segment, answer = index - walk->before;
-    const uint32_t answers = window->answers[tag >> 1];
+    const uint32_t answers = pipeline->answers[tag >> 1];
 
     if (walk->encoding->proves && reply->type == REDIS_REPLY_INTEGER) {
         take_nothing_done(talk, run, i, reply);
@@ -174,8 +174,8 @@ static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct r
         if (!has_bits_in(run, key))
             guard_take_before(talk, key, guard % per_key, reply);
         else if (guard_take(talk, key, guard % per_key, reply))
-            window->proven[at] = 1;
-        if (window->proven[at] && run->cut)
+            pipeline->proven[at] = 1;
+        if (pipeline->proven[at] && run->cut)
             task_unexpected(&talk->task);
     }
 }
@@ -183,13 +183,13 @@ static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct r
 static bool take_guard(struct task *task, uint32_t tag, const struct reply *reply)
 {
     struct items *walk = (struct items *)task;
-    const uint32_t i = walk->encoding->each_key ? tag >> 1 : walk->windows[tag & 1].run[tag >> 1].segment;
+    const uint32_t i = walk->encoding->each_key ? tag >> 1 : walk->pipelines[tag & 1].run[tag >> 1].segment;
 
     (void)guard_take(&walk->talk, i, 0, reply);
     return !talk_has_failed(&walk->talk);
 }
 
-/* The items of a run, which are these of the window, that are in by now. */
+/* The items of a run, which are these of the pipeline, that are in by now. */
 static void learn_run(const struct items *walk, struct bits *near, const struct run *run, const uint32_t *item,
                       size_t base)
 {
@@ -205,23 +205,23 @@ static void learn_run(const struct items *walk, struct bits *near, const struct 
 }
 
 /* What is in is near from now on. It is learned here, where the offsets are known, and the
- * server has the next window to work on. */
-static void learn(const struct items *walk, const struct window *window)
+ * server has the next pipeline to work on. */
+static void learn(const struct items *walk, const struct pipeline *pipeline)
 {
     struct bits *near = near_to_learn(walk->talk.task.filter, walk->mark);
-    const uint32_t *item = window->item;
+    const uint32_t *item = pipeline->item;
 
-    for (uint32_t r = 0; near != NULL && r < window->runs; item += window->run[r++].items)
-        learn_run(walk, near, &window->run[r], item, window->base);
+    for (uint32_t r = 0; near != NULL && r < pipeline->runs; item += pipeline->run[r++].items)
+        learn_run(walk, near, &pipeline->run[r], item, pipeline->base);
 }
 
-static void note_late(const struct items *walk, const struct window *window)
+static void note_late(const struct items *walk, const struct pipeline *pipeline)
 {
-    const uint32_t *item = window->item;
+    const uint32_t *item = pipeline->item;
 
-    for (uint32_t r = 0; r < window->runs; item += window->run[r++].items)
-        for (uint32_t i = 0; window->run[r].late && i < window->run[r].items; i++)
-            flags_set(walk->late, window->base + item[i]);
+    for (uint32_t r = 0; r < pipeline->runs; item += pipeline->run[r++].items)
+        for (uint32_t i = 0; pipeline->run[r].late && i < pipeline->run[r].items; i++)
+            flags_set(walk->late, pipeline->base + item[i]);
 }
 
 /* What an add does not know of a bit, since an answer was lost, counts as news: better
@@ -229,36 +229,36 @@ static void note_late(const struct items *walk, const struct window *window)
 static void answered(struct talk *talk, unsigned number)
 {
     struct items *walk = items_of(talk);
-    const struct window *window = &walk->windows[number];
+    const struct pipeline *pipeline = &walk->pipelines[number];
     const uint32_t k = talk->task.filter->spec.hashes;
 
     if (talk_has_failed(talk))
         return;
-    for (uint32_t i = 0; walk->missing != NULL && i < window->items; i++) {
-        const unsigned char *known = window->known + (size_t)i * k;
+    for (uint32_t i = 0; walk->missing != NULL && i < pipeline->items; i++) {
+        const unsigned char *known = pipeline->known + (size_t)i * k;
         if (memchr(known, BIT_WAS_UNSET, k) != NULL || (walk->encoding->sets && memchr(known, BIT_UNKNOWN, k) != NULL))
-            flags_set(walk->missing, window->base + window->item[i]);
+            flags_set(walk->missing, pipeline->base + pipeline->item[i]);
     }
     if (walk->late != NULL)
-        note_late(walk, window);
-    learn(walk, window);
+        note_late(walk, pipeline);
+    learn(walk, pipeline);
 }
 
 /* ---- The guard was not good -------------------------------------------------------------- */
 
-/* The bits of a window in key i that no guard has proven; NULL: none. Each key
- * comes up once, with the bits of both windows. */
+/* The bits of a pipeline in key i that no guard has proven; NULL: none. Each key
+ * comes up once, with the bits of both pipelines. */
 static const struct run *find_unproven(const struct items *walk, unsigned w, uint32_t i)
 {
-    const struct window *window = &walk->windows[w];
+    const struct pipeline *pipeline = &walk->pipelines[w];
 
-    if (window->items == 0)
+    if (pipeline->items == 0)
         return NULL;
     if (items_by_key(walk))
-        return window->proven[i] ? NULL : window->run;
-    for (uint32_t r = 0; r < window->runs; r++)
-        if (window->run[r].segment == i && !window->proven[r])
-            return &window->run[r];
+        return pipeline->proven[i] ? NULL : pipeline->run;
+    for (uint32_t r = 0; r < pipeline->runs; r++)
+        if (pipeline->run[r].segment == i && !pipeline->proven[r])
+            return &pipeline->run[r];
     return NULL;
 }
 
@@ -272,7 +272,7 @@ static bool undo_next(struct talk *talk, struct outbox *outbox, unsigned number)
         struct undo_part parts[2];
         size_t count = 0;
         for (unsigned w = 0; w < 2; w++) {
-            const struct run *run = find_unproven(walk, walk->last ^ 1 ^ w, walk->undo_at); /* the older window first */
+            const struct run *run = find_unproven(walk, walk->last ^ 1 ^ w, walk->undo_at); /* the older one first */
             if (run != NULL)
                 parts[count++] = (struct undo_part){run, first, step};
         }
@@ -291,7 +291,7 @@ static void take_undone(struct talk *talk, uint32_t tag, uint32_t index, const s
 
 static void undo(struct talk *talk, struct outbox *outbox)
 {
-    talk->window = undo_next;
+    talk->pipeline = undo_next;
     talk->take = take_undone;
 }
 
@@ -302,8 +302,8 @@ static void prove(struct talk *, struct outbox *);
 static bool has_resends(const struct items *walk)
 {
     for (unsigned w = 0; w < 2; w++)
-        for (uint32_t r = 0; r < walk->windows[w].runs; r++)
-            if (walk->windows[w].run[r].resend)
+        for (uint32_t r = 0; r < walk->pipelines[w].runs; r++)
+            if (walk->pipelines[w].run[r].resend)
                 return true;
     return false;
 }
@@ -325,7 +325,7 @@ static void prove_if_idle(struct talk *talk, struct outbox *outbox)
 
 static void start(struct talk *talk, struct outbox *outbox)
 {
-    talk->window = write_window;
+    talk->pipeline = write_pipeline;
     talk->take = take;
     talk->answered = answered;
     talk->step = prove_if_idle;
@@ -341,11 +341,11 @@ static void start_proven(struct talk *talk, struct outbox *outbox)
     talk->step = NULL; /* one proof will do */
 }
 
-/* The first window is written while the server answers, so that the proof costs
+/* The first pipeline is written while the server answers, so that the proof costs
  * little time. */
 static void write_held(struct talk *talk, struct outbox *outbox)
 {
-    items_of(talk)->held = write_window(talk, outbox, 0);
+    items_of(talk)->held = write_pipeline(talk, outbox, 0);
 }
 
 /* The root's guard, and that of the key that failed last: who heeds no error would
@@ -400,7 +400,7 @@ static void begin(struct items *walk, hibloom *filter, const struct encoding *en
     walk->n = n;
     walk->mark = near_mark(filter);
     walk->missing = answers ? alloc.calloc(FLAGS_BYTES(n), 1) : NULL;
-    if (!window_make(walk) || (answers && walk->missing == NULL))
+    if (!pipeline_make(walk) || (answers && walk->missing == NULL))
         task_no_memory(&walk->talk.task);
 }
 
@@ -411,8 +411,8 @@ static void add_again(struct task *task)
 
     walk->chunk.base = walk->chunk.end = 0;
     walk->chunk.items = walk->chunk.next = 0;
-    walk->windows[0].items = walk->windows[1].items = 0;
-    walk->windows[0].runs = walk->windows[1].runs = 0;
+    walk->pipelines[0].items = walk->pipelines[1].items = 0;
+    walk->pipelines[0].runs = walk->pipelines[1].runs = 0;
     walk->started = walk->held = false;
     walk->talk.step = task->filter->bare || walk->encoding->proves ? start : prove;
 }
@@ -433,7 +433,7 @@ void items_begin_add(struct items *walk, hibloom *filter, const hibloom_item *it
             "takes all of them in one step. Ask for no is_new, or choose a name with a {tag}",
             filter->name);
     if (!filter->bare && !walk->encoding->proves &&
-        (guard_is_stale(filter) || n * walk->item_bytes > walk->window_bytes))
+        (guard_is_stale(filter) || n * walk->item_bytes > walk->pipeline_bytes))
         walk->talk.step = prove;
 }
 

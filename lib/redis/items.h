@@ -7,9 +7,9 @@
 #include "redis/guard.h"
 
 /* Some items on their way: written, and not answered yet. The items of a call nest:
- * chunk (hashed at a time) > window (sent at a time, and may go on in the next chunk)
+ * chunk (hashed at a time) > pipeline (sent at a time, and may go on in the next chunk)
  * > run (in one key, encoding.h). */
-struct window {
+struct pipeline {
     size_t base; /* the item that `item` counts from */
     uint32_t items, runs;
     uint32_t *item;       /* which they are */
@@ -37,20 +37,20 @@ struct items {
     const struct encoding *encoding;
     const hibloom_item *items;
     size_t n;
-    unsigned char *missing;                       /* flags: not all its bits were set; NULL: nobody asks */
-    unsigned char *late;                          /* flags: it was not set, see run.late; NULL: that cannot be */
-    void *memory;                                 /* what all arrays lie in */
-    size_t item_bytes, guard_bytes, window_bytes; /* of commands */
-    uint32_t window_items, chunk_items;           /* at most */
-    uint32_t step;                                /* positions from those of one answer to the next one's */
-    uint32_t before;                              /* replies of guards in front of those of items */
+    unsigned char *missing;                         /* flags: not all its bits were set; NULL: nobody asks */
+    unsigned char *late;                            /* flags: it was not set, see run.late; NULL: that cannot be */
+    void *memory;                                   /* what all arrays lie in */
+    size_t item_bytes, guard_bytes, pipeline_bytes; /* of commands */
+    uint32_t pipeline_items, chunk_items;           /* at most */
+    uint32_t step;                                  /* positions from those of one answer to the next one's */
+    uint32_t before;                                /* replies of guards in front of those of items */
     struct chunk chunk;
-    struct window windows[2];
+    struct pipeline pipelines[2];
     uint64_t mark;    /* near_mark when it began */
-    bool started;     /* a window was written */
+    bool started;     /* a pipeline was written */
     unsigned clears;  /* that came between, for which something was sent again */
     bool held;        /* the first one, before it may be sent */
-    unsigned last;    /* window that was written */
+    unsigned last;    /* pipeline that was written */
     uint32_t undo_at; /* the key where undoing is */
 };
 
@@ -60,11 +60,11 @@ static inline bool items_by_key(const struct items *walk)
     return walk->encoding->each_key || walk->encoding->all_keys;
 }
 
-/* The memory of chunk and windows. False: there is none. */
-bool window_make(struct items *);
+/* The memory of chunk and pipelines. False: there is none. */
+bool pipeline_make(struct items *);
 
-/* Puts the next items into a window. False: there are no more. */
-bool window_fill(struct items *, struct window *);
+/* Puts the next items into a pipeline. False: there are no more. */
+bool pipeline_fill(struct items *, struct pipeline *);
 
 /* exact: items_end is to tell what is new. */
 void items_begin_add(struct items *, hibloom *, const hibloom_item *, size_t n, bool exact);

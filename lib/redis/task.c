@@ -213,7 +213,7 @@ static bool count_written(struct talk *talk, struct outbox *outbox)
         task_no_memory(&talk->task);
     }
     for (size_t i = 0; i < outbox->count; i++)
-        talk->outstanding[talk->windows ? outbox->exchanges[i].tag & 1 : 0] += outbox->exchanges[i].replies;
+        talk->outstanding[talk->pipelined ? outbox->exchanges[i].tag & 1 : 0] += outbox->exchanges[i].replies;
     return outbox->count > 0;
 }
 
@@ -222,17 +222,17 @@ bool talk_has_failed(const struct talk *talk)
     return talk->task.status != HIBLOOM_OK || talk->diagnose != NULL;
 }
 
-static bool write_window(struct talk *talk, struct outbox *outbox)
+static bool write_pipeline(struct talk *talk, struct outbox *outbox)
 {
-    if (talk->window == NULL || (talk_has_failed(talk) && !talk->cleaning))
+    if (talk->pipeline == NULL || (talk_has_failed(talk) && !talk->cleaning))
         return false;
     for (unsigned number = 0; number < 2; number++) {
         if (talk->outstanding[number] != 0)
             continue;
-        talk->windows = true;
-        if (talk->window(talk, outbox, number) && count_written(talk, outbox))
+        talk->pipelined = true;
+        if (talk->pipeline(talk, outbox, number) && count_written(talk, outbox))
             return true;
-        talk->window = NULL; /* that was the last one */
+        talk->pipeline = NULL; /* that was the last one */
         return false;
     }
     return false;
@@ -241,8 +241,8 @@ static bool write_window(struct talk *talk, struct outbox *outbox)
 static void take_step(struct talk *talk, struct outbox *outbox, void (*step)(struct talk *, struct outbox *))
 {
     talk->step = NULL;
-    talk->window = NULL;
-    talk->windows = false;
+    talk->pipeline = NULL;
+    talk->pipelined = false;
     talk->answered = NULL;
     talk->meanwhile = NULL;
     step(talk, outbox);
@@ -254,7 +254,7 @@ static enum task_next talk_next(struct task *task, struct outbox *outbox)
 
     task->pause_ms = 0;
     for (;;) {
-        if (write_window(talk, outbox))
+        if (write_pipeline(talk, outbox))
             return TASK_SEND;
         if (talk->outstanding[0] + talk->outstanding[1] != 0) {
             if (talk->meanwhile != NULL)
@@ -273,7 +273,7 @@ static enum task_next talk_next(struct task *task, struct outbox *outbox)
         if (step == NULL)
             return TASK_DONE;
         take_step(talk, outbox, step);
-        if (talk->window == NULL && count_written(talk, outbox))
+        if (talk->pipeline == NULL && count_written(talk, outbox))
             return TASK_SEND;
         if (task->pause_ms > 0)
             return TASK_PAUSE;
@@ -283,7 +283,7 @@ static enum task_next talk_next(struct task *task, struct outbox *outbox)
 static void talk_reply(struct task *task, uint32_t tag, uint32_t index, const struct reply *reply)
 {
     struct talk *talk = (struct talk *)task;
-    const unsigned number = talk->windows ? tag & 1 : 0;
+    const unsigned number = talk->pipelined ? tag & 1 : 0;
 
     talk->outstanding[number]--;
     if (reply != NULL)

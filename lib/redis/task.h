@@ -124,12 +124,12 @@ bool task_expect_count(struct task *, const struct reply *, uint32_t i, uint64_t
  * or set task.pause_ms. Functions that are a `take` are called take_..., and the
  * step that decides by what they have noted is called judge_...
  *
- * What is long goes by windows: a step sets `window`, which writes one window at
+ * What is long goes by pipelines: a step sets `pipeline`, which writes one pipeline at
  * a time until it returns false. Two are on their way at once, number 0 and 1,
- * and each exchange has its window's number as the lowest bit of its tag.
+ * and each exchange has its pipeline's number as the lowest bit of its tag.
  *
  * Replies that are lost do not come to `take`; the task has failed then.
- * After a failure no window and no step follows, but for `cleanup`, once, and what
+ * After a failure no pipeline and no step follows, but for `cleanup`, once, and what
  * that sets. A key that is not the one that the handle opened is a failure whose
  * status is not known yet: whoever notes it sets `diagnose`, the step behind the
  * cleanup. */
@@ -147,14 +147,14 @@ struct diagnosis {
 struct talk {
     struct task task;
     void (*step)(struct talk *, struct outbox *);
-    bool (*window)(struct talk *, struct outbox *, unsigned number);
+    bool (*pipeline)(struct talk *, struct outbox *, unsigned number);
     void (*take)(struct talk *, uint32_t tag, uint32_t index, const struct reply *);
-    void (*answered)(struct talk *, unsigned number);  /* a window is, wholly; NULL: nothing to do then */
+    void (*answered)(struct talk *, unsigned number);  /* a pipeline is, wholly; NULL: nothing to do then */
     void (*meanwhile)(struct talk *, struct outbox *); /* once, while a step's replies are on their way */
     void (*cleanup)(struct talk *, struct outbox *);
     uint64_t begun_ns;       /* by the clock: what a guard proves of a key it proves of no time before that */
-    uint32_t outstanding[2]; /* replies, by the window's number; all in [0] where there are none */
-    bool windows;            /* what is outstanding goes by windows */
+    uint32_t outstanding[2]; /* replies, by the pipeline's number; all in [0] where there are none */
+    bool pipelined;          /* what is outstanding goes by pipelines */
     bool cleaning;           /* the failure is known; what fails now is not noted */
     void (*diagnose)(struct talk *, struct outbox *); /* NULL: no key is another one; else reads what happened to: */
     uint32_t other_key;

@@ -78,7 +78,7 @@ static void take_read(struct talk *talk, uint32_t tag, uint32_t index, const str
         (void)guard_take(talk, transfer->piece->key, index - 1, reply);
 }
 
-static bool read_window(struct talk *talk, struct outbox *outbox, unsigned number)
+static bool read_pipeline(struct talk *talk, struct outbox *outbox, unsigned number)
 {
     struct transfer *transfer = transfer_of(talk);
     const struct piece *piece = transfer->piece;
@@ -99,7 +99,7 @@ static bool read_window(struct talk *talk, struct outbox *outbox, unsigned numbe
 
 static void begin_reading(struct talk *talk, struct outbox *outbox)
 {
-    talk->window = read_window;
+    talk->pipeline = read_pipeline;
     talk->take = take_read;
     talk->step = finish;
 }
@@ -186,7 +186,7 @@ static void ask_sum(struct transfer *transfer, struct commands *out, struct argu
     command_argument(out, (struct argument){(const char *)transfer->bits + transfer->asked, len});
 }
 
-static bool merge_window(struct talk *talk, struct outbox *outbox, unsigned number)
+static bool merge_pipeline(struct talk *talk, struct outbox *outbox, unsigned number)
 {
     struct transfer *transfer = transfer_of(talk);
     hibloom *into = talk->task.filter;
@@ -218,7 +218,7 @@ static void ask_bare(struct talk *talk, struct outbox *outbox)
 
 static void merge_parts(struct talk *talk, struct outbox *outbox)
 {
-    talk->window = merge_window;
+    talk->pipeline = merge_pipeline;
     talk->take = take_merged;
     talk->step = talk->task.filter->bare ? ask_bare : finish;
 }

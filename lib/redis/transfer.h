@@ -13,7 +13,7 @@ struct transfer {
     hibloom *from;             /* this filter */
     uint64_t asked;            /* bytes of the piece so far */
     bool sent;                 /* something */
-    uint64_t part_at[2];       /* of the windows that are on their way */
+    uint64_t part_at[2];       /* of the pipelines that are on their way */
     bool cut;                  /* a part came short */
 };
 

@@ -109,29 +109,29 @@ static uint32_t next_length(const struct bytes *bytes, size_t *at)
     return (uint32_t)length;
 }
 
-/* The next window: it ends in a guard, whose answer is a trailer, a string of 92
+/* The next pipeline: it ends in a guard, whose answer is a trailer, a string of 92
  * bytes that no other command asks for. One that is nothing but a guard was
  * waited for before anything else was sent. */
-static struct window next_window(const struct recorder *recorder, size_t *request, size_t *reply)
+static struct pipeline next_pipeline(const struct recorder *recorder, size_t *request, size_t *reply)
 {
     static const char trailer[] = "$92\r\n";
-    struct window window = {0};
+    struct pipeline pipeline = {0};
     unsigned commands = 0;
     bool is_guard = false;
 
     while (!is_guard) {
         is_guard = recorder->replies.len - *reply >= sizeof trailer &&
                    memcmp(recorder->replies.data + *reply, trailer, sizeof trailer - 1) == 0;
-        window.request_bytes += next_length(&recorder->requests, request);
-        window.reply_bytes += next_length(&recorder->replies, reply);
+        pipeline.request_bytes += next_length(&recorder->requests, request);
+        pipeline.reply_bytes += next_length(&recorder->replies, reply);
         commands++;
     }
-    window.waits = commands == 1;
-    return window;
+    pipeline.waits = commands == 1;
+    return pipeline;
 }
 
-/* Cuts the commands into windows again; the number of them. */
-static uint64_t cut(const struct recorder *recorder, struct window *windows, size_t most)
+/* Cuts the commands into pipelines again; the number of them. */
+static uint64_t cut(const struct recorder *recorder, struct pipeline *pipelines, size_t most)
 {
     size_t request = 0, reply = 0;
     uint64_t n = 0;
@@ -139,10 +139,10 @@ static uint64_t cut(const struct recorder *recorder, struct window *windows, siz
     for (size_t call = 0; call < recorder->calls; call++)
         while (request < recorder->call_ends[call]) {
             if (n == most)
-                bench_fail("a recording of too many windows");
-            windows[n] = next_window(recorder, &request, &reply);
-            windows[n].ends_call = request == recorder->call_ends[call];
-            windows[n].waits |= windows[n].ends_call;
+                bench_fail("a recording of too many pipelines");
+            pipelines[n] = next_pipeline(recorder, &request, &reply);
+            pipelines[n].ends_call = request == recorder->call_ends[call];
+            pipelines[n].waits |= pipelines[n].ends_call;
             n++;
         }
     return n;
@@ -153,17 +153,17 @@ void recorder_write(struct recorder *recorder, const char *path)
     const size_t most = recorder->requests.len / 1000 + CALLS_MAX;
 
     worker_stop(&recorder->worker);
-    struct window *windows = calloc(most, sizeof *windows);
+    struct pipeline *pipelines = calloc(most, sizeof *pipelines);
     FILE *file = fopen(path, "wb");
-    if (windows == NULL || file == NULL)
+    if (pipelines == NULL || file == NULL)
         bench_fail("the recording cannot be written");
-    const uint64_t n = cut(recorder, windows, most);
+    const uint64_t n = cut(recorder, pipelines, most);
     fwrite(&n, sizeof n, 1, file);
-    fwrite(windows, sizeof *windows, (size_t)n, file);
+    fwrite(pipelines, sizeof *pipelines, (size_t)n, file);
     fwrite(recorder->requests.data, 1, recorder->requests.len, file);
     if (fclose(file) != 0)
         bench_fail("the recording cannot be written");
-    free(windows);
+    free(pipelines);
     bytes_clear(&recorder->requests);
     bytes_clear(&recorder->replies);
     listener_close(&recorder->listener);

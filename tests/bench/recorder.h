@@ -2,19 +2,19 @@
  * the limit that hibloom is measured against is that of its very bytes.
  *
  * A recording is for replay.c, in a file:
- *   u64            number of windows
- *   struct window  each
- *   bytes          all requests, one after the other */
+ *   u64              number of pipelines
+ *   struct pipeline  each
+ *   bytes            all requests, one after the other */
 #ifndef HIBLOOM_BENCH_RECORDER_H
 #define HIBLOOM_BENCH_RECORDER_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Commands that are sent together, and the length of their answers. A window
+/* Commands that are sent together, and the length of their answers. A pipeline
  * is sent before the answers of the one before it are read. After one that
  * waits, which the last of a call is, all answers are taken first. */
-struct window {
+struct pipeline {
     uint32_t request_bytes, reply_bytes;
     uint32_t waits, ends_call;
 };

@@ -6,7 +6,7 @@
  *     replay PORT RECORDING SECONDS calls|stream
  *
  * calls: all answers are waited for where hibloom waited: where a call ended, and after a guard alone.
- * stream: never; so there is always a window ahead of the answers.
+ * stream: never; so there is always a pipeline ahead of the answers.
  * Prints the calls that were sent in a second. */
 #include "recorder.h"
 
@@ -73,33 +73,33 @@ static void receive(int fd, uint64_t *to_come, uint64_t ahead)
 }
 
 /* Sends the recording once; the calls in it. */
-static unsigned replay(int fd, const struct window *windows, uint64_t n, bool stream, uint64_t *to_come)
+static unsigned replay(int fd, const struct pipeline *pipelines, uint64_t n, bool stream, uint64_t *to_come)
 {
-    const char *requests = (const char *)(windows + n);
+    const char *requests = (const char *)(pipelines + n);
     unsigned calls = 0;
 
     for (uint64_t i = 0; i < n; i++) {
-        send_all(fd, requests, windows[i].request_bytes);
-        requests += windows[i].request_bytes;
-        *to_come += windows[i].reply_bytes;
-        receive(fd, to_come, windows[i].waits && !stream ? 0 : windows[i].reply_bytes);
-        calls += windows[i].ends_call;
+        send_all(fd, requests, pipelines[i].request_bytes);
+        requests += pipelines[i].request_bytes;
+        *to_come += pipelines[i].reply_bytes;
+        receive(fd, to_come, pipelines[i].waits && !stream ? 0 : pipelines[i].reply_bytes);
+        calls += pipelines[i].ends_call;
     }
     return calls;
 }
 
-/* The windows, with the requests behind them. */
-static struct window *load(const char *path, uint64_t *n)
+/* The pipelines, with the requests behind them. */
+static struct pipeline *load(const char *path, uint64_t *n)
 {
     FILE *file = fopen(path, "rb");
 
     check(file != NULL && fseek(file, 0, SEEK_END) == 0, path);
     const size_t size = (size_t)ftell(file) - sizeof *n;
     rewind(file);
-    struct window *windows = malloc(size);
-    check(windows != NULL && fread(n, sizeof *n, 1, file) == 1 && fread(windows, 1, size, file) == size, path);
+    struct pipeline *pipelines = malloc(size);
+    check(pipelines != NULL && fread(n, sizeof *n, 1, file) == 1 && fread(pipelines, 1, size, file) == size, path);
     fclose(file);
-    return windows;
+    return pipelines;
 }
 
 int main(int argc, char **argv)
@@ -107,15 +107,15 @@ int main(int argc, char **argv)
     uint64_t to_come = 0, n = 0, calls = 0;
 
     check(argc == 5, "usage: replay PORT RECORDING SECONDS calls|stream");
-    struct window *windows = load(argv[2], &n);
+    struct pipeline *pipelines = load(argv[2], &n);
     const bool stream = strcmp(argv[4], "stream") == 0;
     const int fd = connect_to(argv[1]);
     const double begin = now(), until = begin + atof(argv[3]);
     do
-        calls += replay(fd, windows, n, stream, &to_come);
+        calls += replay(fd, pipelines, n, stream, &to_come);
     while (now() < until);
     receive(fd, &to_come, 0);
     printf("%.3f\n", (double)calls / (now() - begin));
-    free(windows);
+    free(pipelines);
     return EXIT_SUCCESS;
 }

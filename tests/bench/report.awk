@@ -239,7 +239,7 @@ function print_limit(    i, key, other)
 {
     print "## Distance to the limit\n"
     print "What hibloom sends is recorded by a proxy, and a program of its own (replay.c) sends the same bytes from"
-    print "memory over a bare socket in the same windows, reads as many bytes of answers as there were, and looks at"
+    print "memory over a bare socket in the same pipelines, reads as many bytes of answers as there were, and looks at"
     print "none of them. Like hibloom it waits for all answers at the end of each batch of 1,000; the last column is"
     print "the share of a replay that never waits there, as no call can that returns with its answers.\n"
     print "| | hibloom, items/s | replay, items/s | share | share of an endless stream |\n|---|---|---|---|---|"

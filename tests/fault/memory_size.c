@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A batch of any length takes two windows of commands and a bit an item; one more would be too much. */
+/* A batch of any length takes two pipelines of commands and a bit an item; one more would be too much. */
 static void long_batch(void)
 {
     const size_t n = getenv("HIBLOOM_TEST_SLOW") != NULL ? 100000 : 500000;

@@ -373,7 +373,7 @@ static void late_bits_without_an_answer_are_taken_back(void **state)
  * At the end there is a whole key that takes all that is sent, so who looks at
  * no more than that takes the first part's bits for set, and they are gone. */
 
-enum { SPLIT = 8 }; /* items, in one window: the next but one would wait for answers */
+enum { SPLIT = 8 }; /* items, in one pipeline: the next but one would wait for answers */
 
 struct split_add {
     pthread_t thread;

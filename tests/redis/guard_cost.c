@@ -55,7 +55,7 @@ static unsigned segments_touched(const hibloom *filter, const hibloom_item *item
 static void a_batch_asks_each_segment_that_it_touches_once(void **state)
 {
     static const size_t counts[] = {1, 10, 100, BATCH};
-    static const unsigned windows[] = {0, 1, 2, 5}; /* a run that is cut in two by them is asked twice */
+    static const unsigned pipelines[] = {0, 1, 2, 5}; /* a run that is cut in two by them is asked twice */
     hibloom_item *items = items_new("item", BATCH);
     hibloom *filter = test_open(store, NAME, "bits=2560000 hashes=7 seed=5eed segments=256");
 
@@ -64,7 +64,7 @@ static void a_batch_asks_each_segment_that_it_touches_once(void **state)
         const unsigned touched = segments_touched(filter, items, counts[i]);
         for (int kind = 0; kind < 3; kind++) {
             const long long guards = guards_of(filter, items, counts[i], kind);
-            assert_in_range(guards, touched, touched + windows[i] + 1); /* and the root in front */
+            assert_in_range(guards, touched, touched + pipelines[i] + 1); /* and the root in front */
         }
         test_sleep_ms(120); /* so the next add has to ask first */
     }

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ONE_WINDOW = 20, MANY = 10000, KEPT = 50, STALE_MS = 120 };
+enum { ONE_PIPELINE = 20, MANY = 10000, KEPT = 50, STALE_MS = 120 };
 
 static hibloom_store *plain, *flying; /* flying: what it sends can be held */
 static hibloom_item *many, *kept;
@@ -293,11 +293,11 @@ static void what_was_on_its_way_costs_the_new_filter_at_most_bits(void **state)
     (void)state;
     for (int c = 0; c < CHANGES; c++)
         for (int n = 0; n < 4; n++)
-            intact += add_while_replaced(&changes[c], n < 2 ? 1 : ONE_WINDOW, n % 2, 0);
+            intact += add_while_replaced(&changes[c], n < 2 ? 1 : ONE_PIPELINE, n % 2, 0);
     assert_in_range(intact, 4 * CHANGES - 8, 4 * CHANGES);
 }
 
-/* Several windows, and the name taken before each of them. */
+/* Several pipelines, and the name taken before each of them. */
 static void of_a_longer_call_no_more_stays(void **state)
 {
     int intact = 0;
@@ -320,7 +320,7 @@ static hibloom *second_adder;
 static void add_by_the_second(void *argument)
 {
     (void)argument;
-    assert_int_not_equal(hibloom_add_many(second_adder, many + ONE_WINDOW, ONE_WINDOW, NULL), HIBLOOM_OK);
+    assert_int_not_equal(hibloom_add_many(second_adder, many + ONE_PIPELINE, ONE_PIPELINE, NULL), HIBLOOM_OK);
 }
 
 static void replace_and_let_the_second_add(void *argument)
@@ -341,7 +341,7 @@ static void of_two_adders_at_once_no_more_stays(void **state)
         assert_ok(hibloom_add(old, "first", 5, NULL), flying);
         assert_ok(hibloom_add(second_adder, "first", 5, NULL), other);
         second_store_hold(flying, 0, replace_and_let_the_second_add, (void *)(uintptr_t)&changes[c]);
-        assert_status(hibloom_add_many(old, many, ONE_WINDOW, NULL), HIBLOOM_EMISMATCH, flying);
+        assert_status(hibloom_add_many(old, many, ONE_PIPELINE, NULL), HIBLOOM_EMISMATCH, flying);
         check_the_new_filter(only_bits_were_set(&taken_before, changes[c].bytes));
         hibloom_close(fresh_one);
         hibloom_close(second_adder);
@@ -373,7 +373,7 @@ static void an_item_of_the_new_filter_that_counts_on_late_bits_stays(void **stat
         hibloom *old = test_open(flying, "seen", "bits=4000 hashes=7 seed=1");
         assert_ok(hibloom_add(old, "first", 5, NULL), flying);
         second_store_hold(flying, 0, replace_and_hold_what_follows, (void *)(uintptr_t)&changes[2]);
-        assert_status(hibloom_add_many(old, many + round * ONE_WINDOW, ONE_WINDOW, round % 2 ? answers : NULL),
+        assert_status(hibloom_add_many(old, many + round * ONE_PIPELINE, ONE_PIPELINE, round % 2 ? answers : NULL),
                       HIBLOOM_EMISMATCH, flying);
         assert_ok(hibloom_contains_many(fresh_one, many + MANY / 2, 300, answers), plain);
         for (int i = 0; i < 300; i++)

@@ -172,7 +172,7 @@ static void so_is_one_longer_than_what_is_put_in_order_at_a_time(void **state)
 }
 
 /* What is put in order at a time, 256 items of 128 hashes, is all of one segment; and
- * of what comes next, the first is of another. So no window can hold both, since it
+ * of what comes next, the first is of another. So no pipeline can hold both, since it
  * would have more runs than there are segments. */
 static void so_is_one_of_items_that_nearly_all_lie_in_one_segment(void **state)
 {

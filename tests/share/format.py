@@ -29,7 +29,7 @@ TRAILER = 92
 TAIL = 2048 + TRAILER  # the longest text, and the trailer
 STATE, IDENTITY, EPOCH = 37, slice(39, 72), 73  # columns of the trailer
 AT_ONCE = 128          # keys in a pipeline
-WINDOW = 1000          # items in a pipeline
+PIPELINE = 1000        # items in one
 LINKS = 32             # of a growing filter
 
 
@@ -182,9 +182,9 @@ class Filter:
                 raise Problem("ENOTFOUND" if self.spec.keys == 1 or n == 0 else "ECORRUPT a key is lost")
             raise Problem("EMISMATCH or ECORRUPT")
 
-    def prove(self, windows):
+    def prove(self, pipelines):
         """The root's guard, asked first where the last good one is old, or the call is long."""
-        if windows > 1 or time.monotonic() - self.proved > 0.1:
+        if pipelines > 1 or time.monotonic() - self.proved > 0.1:
             self.prove_root()
             self.proved = time.monotonic()
 
@@ -212,17 +212,17 @@ class Filter:
     def add(self, items):
         if self.spec.counts:
             return self.count(items, 1)
-        self.prove(-(-len(items) // WINDOW))
+        self.prove(-(-len(items) // PIPELINE))
         is_new = []
-        for begin in range(0, len(items), WINDOW):
-            window = [self.places(item) for item in items[begin:begin + WINDOW]]
-            touched = sorted({n for places in window for n in places})
+        for begin in range(0, len(items), PIPELINE):
+            all_places = [self.places(item) for item in items[begin:begin + PIPELINE]]
+            touched = sorted({n for places in all_places for n in places})
             commands = [("BITFIELD", self.spec.key(self.name, n), *(w for bit in bits for w in ("SET", "u1", bit, 1)))
-                        for places in window for n, bits in places.items()]
+                        for places in all_places for n, bits in places.items()]
             answers = pipeline(self.client, commands + [self.guard(n) for n in touched])
             guards, turned = answers[len(commands):], {n: [] for n in touched}
             answers = iter(answers)
-            for places in window:
+            for places in all_places:
                 is_new.append(False)
                 for n, bits in places.items():
                     for bit, old in zip(bits, next(answers)):
@@ -250,15 +250,15 @@ class Filter:
 
     def contains(self, items):
         found = []
-        for begin in range(0, len(items), WINDOW):
-            window = [self.spec.positions(item) for item in items[begin:begin + WINDOW]]
-            touched = sorted({n for positions in window for n, _ in positions})
-            commands = [self.question(n, bit) for positions in window for n, bit in positions]
+        for begin in range(0, len(items), PIPELINE):
+            all_positions = [self.spec.positions(item) for item in items[begin:begin + PIPELINE]]
+            touched = sorted({n for positions in all_positions for n, _ in positions})
+            commands = [self.question(n, bit) for positions in all_positions for n, bit in positions]
             answers = pipeline(self.client, commands + [self.guard(n) for n in touched])
             for n, answer in zip(touched, answers[len(commands):]):
                 self.check(n, answer)
             answers = iter(answers)
-            for positions in window:
+            for positions in all_positions:
                 found.append(bool(positions) and all([next(answers) not in (0, [0]) for _ in positions]))
         return found
 

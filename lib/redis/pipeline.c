@@ -1,4 +1,4 @@
-/* window.c: the items of a call, cut into chunks, which are hashed, and windows, which
+/* pipeline.c: the items of a call, cut into chunks, which are hashed, and pipelines, which
  * are sent. See items.h. */
 #include "redis/items.h"
 #include "base/alloc.h"
@@ -9,21 +9,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of commands, or of answers, after which a window is closed. Two are on
+/* Bytes of commands, or of answers, after which a pipeline is closed. Two are on
  * their way at once, and that much fits into the buffers of two sockets: so a
  * proxy that takes no commands while it cannot pass on answers does not stop.
- * A call that is not many windows long is cut into four, 1/8, 3/8, 3/8 and 1/8
+ * A call that is not many pipelines long is cut into four, 1/8, 3/8, 3/8 and 1/8
  * of it: while the first is written here, and the last one read, the server has
  * nothing to do. */
-#define WINDOW_BYTES (64u << 10)
-#define WINDOW_BYTES_LEAST (8u << 10)
-#define WINDOW_BITS 8192u /* and no more positions; */
-#define SCRIPT_BITS 2048u /* of what a script counts, during which the server does nothing else: some 3 ms */
+#define PIPELINE_BYTES (64u << 10)
+#define PIPELINE_BYTES_LEAST (8u << 10)
+#define PIPELINE_BITS 8192u /* and no more positions; */
+#define SCRIPT_BITS 2048u   /* of what a script counts, during which the server does nothing else: some 3 ms */
 
 #define SCRIPT_BYTES 1600u /* of one that counts; about */
 
 /* Positions of a chunk; where there are segments more, for longer runs. */
-#define CHUNK_BITS_SEGMENTED (4 * WINDOW_BITS)
+#define CHUNK_BITS_SEGMENTED (4 * PIPELINE_BITS)
 
 static bool is_segmented(const hibloom *filter)
 {
@@ -74,35 +74,35 @@ static bool has_items(struct items *walk)
     return walk->chunk.next < walk->chunk.items;
 }
 
-/* ---- A window of them -------------------------------------------------------------- */
+/* ---- A pipeline of them -------------------------------------------------------------- */
 
-static bool is_full(const struct items *walk, const struct window *window, size_t bytes)
+static bool is_full(const struct items *walk, const struct pipeline *pipeline, size_t bytes)
 {
-    const size_t answers = window->items * walk->encoding->answer_bytes;
+    const size_t answers = pipeline->items * walk->encoding->answer_bytes;
     const size_t more = bytes > answers ? bytes : answers, eighths = walk->started ? 3 : 1;
 
-    return window->items == walk->window_items || more >= walk->window_bytes ||
-           (more >= WINDOW_BYTES_LEAST && window->items >= walk->n / 8 * eighths);
+    return pipeline->items == walk->pipeline_items || more >= walk->pipeline_bytes ||
+           (more >= PIPELINE_BYTES_LEAST && pipeline->items >= walk->n / 8 * eighths);
 }
 
-static void put_item(struct items *walk, struct window *window, uint64_t place)
+static void put_item(struct items *walk, struct pipeline *pipeline, uint64_t place)
 {
     const uint32_t k = walk->talk.task.filter->spec.hashes, item = (uint32_t)place, segment = (uint32_t)(place >> 32);
-    const size_t at = (size_t)window->items * k;
-    struct run *run = &window->run[window->runs - (window->runs > 0)];
+    const size_t at = (size_t)pipeline->items * k;
+    struct run *run = &pipeline->run[pipeline->runs - (pipeline->runs > 0)];
 
-    if (window->runs == 0 || run->segment != segment) {
-        run = &window->run[window->runs++];
+    if (pipeline->runs == 0 || run->segment != segment) {
+        run = &pipeline->run[pipeline->runs++];
         *run = (struct run){.segment = segment,
-                            .bits = window->bits + at,
-                            .known = window->known + at,
-                            .order = window->order,
-                            .from = window->from};
+                            .bits = pipeline->bits + at,
+                            .known = pipeline->known + at,
+                            .order = pipeline->order,
+                            .from = pipeline->from};
     }
     run->items++;
-    window->item[window->items++] = (uint32_t)(walk->chunk.base - window->base) + item;
-    memcpy(window->bits + at, walk->chunk.bits + (size_t)walk->chunk.at[item] * k, k * sizeof *window->bits);
-    memset(window->known + at, BIT_UNKNOWN, k);
+    pipeline->item[pipeline->items++] = (uint32_t)(walk->chunk.base - pipeline->base) + item;
+    memcpy(pipeline->bits + at, walk->chunk.bits + (size_t)walk->chunk.at[item] * k, k * sizeof *pipeline->bits);
+    memset(pipeline->known + at, BIT_UNKNOWN, k);
 }
 
 /* Spanning: puts the numbers of the bits into the order of the keys in which they lie. */
@@ -121,9 +121,9 @@ static void sort_by_key(const hibloom *filter, struct run *run)
     run->from[0] = 0;
 }
 
-/* A window may hold items of two chunks, or each chunk would end in a short one.
+/* A pipeline may hold items of two chunks, or each chunk would end in a short one.
  * Where there are segments it may not: then a segment would have two runs in it. */
-bool window_fill(struct items *walk, struct window *window)
+bool pipeline_fill(struct items *walk, struct pipeline *pipeline)
 {
     struct chunk *chunk = &walk->chunk;
     const bool spans = !is_segmented(walk->talk.task.filter);
@@ -131,15 +131,15 @@ bool window_fill(struct items *walk, struct window *window)
 
     if (!has_items(walk))
         return false;
-    window->base = chunk->base;
-    window->items = window->runs = 0;
+    pipeline->base = chunk->base;
+    pipeline->items = pipeline->runs = 0;
     do {
-        const uint32_t runs = window->runs;
-        put_item(walk, window, chunk->order[chunk->next++]);
-        bytes += walk->item_bytes + (window->runs - runs) * walk->guard_bytes;
-    } while (!is_full(walk, window, bytes) && (spans ? has_items(walk) : chunk->next < chunk->items));
-    if (window->order != NULL)
-        sort_by_key(walk->talk.task.filter, window->run);
+        const uint32_t runs = pipeline->runs;
+        put_item(walk, pipeline, chunk->order[chunk->next++]);
+        bytes += walk->item_bytes + (pipeline->runs - runs) * walk->guard_bytes;
+    } while (!is_full(walk, pipeline, bytes) && (spans ? has_items(walk) : chunk->next < chunk->items));
+    if (pipeline->order != NULL)
+        sort_by_key(walk->talk.task.filter, pipeline->run);
     return true;
 }
 
@@ -167,9 +167,9 @@ static void estimate(struct items *walk)
     walk->item_bytes = encoding->item_bytes + k * (encoding->bit_bytes + digits) + names * key;
     walk->guard_bytes = guards * (key + 40) + (encoding->proves ? SCRIPT_BYTES : 0);
     /* the guards shall not be most of it */
-    walk->window_bytes = 4 * walk->guard_bytes > WINDOW_BYTES ? 4 * walk->guard_bytes : WINDOW_BYTES;
-    walk->window_items = (uint32_t)least(walk->n, (encoding->proves ? SCRIPT_BITS : WINDOW_BITS) / k);
-    walk->chunk_items = (uint32_t)least(walk->n, (is_segmented(filter) ? CHUNK_BITS_SEGMENTED : WINDOW_BITS) / k);
+    walk->pipeline_bytes = 4 * walk->guard_bytes > PIPELINE_BYTES ? 4 * walk->guard_bytes : PIPELINE_BYTES;
+    walk->pipeline_items = (uint32_t)least(walk->n, (encoding->proves ? SCRIPT_BITS : PIPELINE_BITS) / k);
+    walk->chunk_items = (uint32_t)least(walk->n, (is_segmented(filter) ? CHUNK_BITS_SEGMENTED : PIPELINE_BITS) / k);
 }
 
 /* Takes so many elements from `memory`, or only counts where that is NULL. */
@@ -184,7 +184,7 @@ static void *take_array_of(unsigned char *memory, size_t *used, size_t count, si
 static size_t lay_out(struct items *walk, unsigned char *memory)
 {
     const hibloom *filter = walk->talk.task.filter;
-    const size_t k = filter->spec.hashes, items = walk->window_items, keys = redis_filter_of(filter)->count;
+    const size_t k = filter->spec.hashes, items = walk->pipeline_items, keys = redis_filter_of(filter)->count;
     const size_t runs = is_segmented(filter) ? least(items, keys) : 1;
     const bool spanning = spec_is_spanning(&filter->spec);
     size_t used = 0;
@@ -193,20 +193,20 @@ static size_t lay_out(struct items *walk, unsigned char *memory)
     walk->chunk.order = take_array_of(memory, &used, walk->chunk_items, sizeof *walk->chunk.order);
     walk->chunk.at = take_array_of(memory, &used, walk->chunk_items, sizeof *walk->chunk.at);
     for (unsigned w = 0; w < 2; w++) {
-        struct window *window = &walk->windows[w];
-        window->bits = take_array_of(memory, &used, items * k, sizeof *window->bits);
-        window->run = take_array_of(memory, &used, runs, sizeof *window->run);
-        window->item = take_array_of(memory, &used, items, sizeof *window->item);
-        window->known = take_array_of(memory, &used, items * k, 1);
-        window->proven = take_array_of(memory, &used, keys, 1);
-        window->answers = take_array_of(memory, &used, keys, sizeof *window->answers);
-        window->order = spanning ? take_array_of(memory, &used, items * k, sizeof *window->order) : NULL;
-        window->from = spanning ? take_array_of(memory, &used, keys + 1, sizeof *window->from) : NULL;
+        struct pipeline *pipeline = &walk->pipelines[w];
+        pipeline->bits = take_array_of(memory, &used, items * k, sizeof *pipeline->bits);
+        pipeline->run = take_array_of(memory, &used, runs, sizeof *pipeline->run);
+        pipeline->item = take_array_of(memory, &used, items, sizeof *pipeline->item);
+        pipeline->known = take_array_of(memory, &used, items * k, 1);
+        pipeline->proven = take_array_of(memory, &used, keys, 1);
+        pipeline->answers = take_array_of(memory, &used, keys, sizeof *pipeline->answers);
+        pipeline->order = spanning ? take_array_of(memory, &used, items * k, sizeof *pipeline->order) : NULL;
+        pipeline->from = spanning ? take_array_of(memory, &used, keys + 1, sizeof *pipeline->from) : NULL;
     }
     return used;
 }
 
-bool window_make(struct items *walk)
+bool pipeline_make(struct items *walk)
 {
     estimate(walk);
     walk->memory = alloc.malloc(lay_out(walk, NULL));
