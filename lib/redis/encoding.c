@@ -271,7 +271,7 @@ static void ask_slice(const struct encoding *encoding, const hibloom *filter, st
                       const struct run *run, uint32_t i)
 {
     const hibloom_spec *spec = &filter->spec;
-    const uint64_t period = redis_filter_of(filter)->period;
+    const uint64_t period = run->slice->period;
     const size_t count = (size_t)run->items * spec->hashes;
 
     script_start(out, SCRIPT_SLICE, 1, 7 + count);
@@ -280,7 +280,7 @@ static void ask_slice(const struct encoding *encoding, const hibloom *filter, st
     command_number(out, spec_bitmap_bytes(spec));
     command_number(out, period_epoch(spec, period));
     command_number(out, period_epoch(spec, period + spec->slices + 1));
-    command_number(out, redis_filter_of(filter)->from_us);
+    command_number(out, run->slice->from_us);
     command_number(out, period_end_us(spec, period));
     for (size_t at = 0; at < count; at++)
         command_number(out, run->bits[at]);
@@ -289,7 +289,6 @@ static void ask_slice(const struct encoding *encoding, const hibloom *filter, st
 /* The time and the epoch there are. What was sent twice may have been set by the first one. */
 static void take_late(struct task *task, struct run *run, uint32_t i, const struct reply *reply)
 {
-    struct redis_filter *own = redis_filter_of(task->filter);
     const char *space = memchr(reply->text, ' ', reply->text_len);
     uint64_t us, epoch;
 
@@ -299,8 +298,7 @@ static void take_late(struct task *task, struct run *run, uint32_t i, const stru
         (void)task_expect(task, reply, REDIS_REPLY_STRING, i);
         return;
     }
-    if (!own->server->clustered)
-        own->clock_us = us;
+    run->slice->clock_us = us;
     redis_note_epoch(task->filter, i, epoch);
     run->late = true;
     memset(run->known, reply->repeated ? BIT_UNKNOWN : BIT_WAS_SET, (size_t)run->items * task->filter->spec.hashes);

@@ -22,6 +22,13 @@
 /* What is known of a bit that was asked for. */
 enum encoded_bit { BIT_UNKNOWN, BIT_WAS_SET, BIT_WAS_UNSET };
 
+/* An add to a slice of a sliding window; to anything else all 0. */
+struct slice_add {
+    uint64_t period;   /* for which it is, */
+    uint64_t from_us;  /* and for which the slice is not emptied before that time */
+    uint64_t clock_us; /* at which a server has refused some of it, since it is not the time of the period; 0: none */
+};
+
 struct run {
     uint32_t segment;
     uint32_t items;
@@ -31,7 +38,8 @@ struct run {
     uint32_t *order;      /* spanning: the numbers of its bits by key, */
     uint32_t *from;       /* where in `order` those of a key begin, and behind the last one their number; else NULL */
     bool resend;          /* its key was cleared before, so nothing was done: it is sent once more */
-    bool late;            /* refused, as it is not the time of the slice's period: this sending has set nothing */
+    struct slice_add *slice; /* the call's */
+    bool late;               /* refused at slice->clock_us: this sending has set nothing */
 };
 
 struct encoding {

@@ -44,6 +44,7 @@ struct items {
     uint32_t pipeline_items, chunk_items;           /* at most */
     uint32_t step;                                  /* positions from those of one answer to the next one's */
     uint32_t before;                                /* replies of guards in front of those of items */
+    struct slice_add slice;
     struct chunk chunk;
     struct pipeline pipelines[2];
     uint64_t mark;    /* near_mark when it began */

@@ -97,7 +97,8 @@ static void put_item(struct items *walk, struct pipeline *pipeline, uint64_t pla
                             .bits = pipeline->bits + at,
                             .known = pipeline->known + at,
                             .order = pipeline->order,
-                            .from = pipeline->from};
+                            .from = pipeline->from,
+                            .slice = &walk->slice};
     }
     run->items++;
     pipeline->item[pipeline->items++] = (uint32_t)(walk->chunk.base - pipeline->base) + item;

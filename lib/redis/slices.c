@@ -284,7 +284,7 @@ static void note_refused(struct slices *s)
         s->refused = s->period;
         s->clock_us = 0;
     } else {
-        s->clock_us = own->clock_us = redis_filter_of(s->walk.talk.task.filter)->clock_us;
+        s->clock_us = own->clock_us = s->walk.slice.clock_us;
     }
 }
 
@@ -372,9 +372,9 @@ static void set(struct slices *s)
         return;
     }
     hibloom *slice = redis_link(filter, period_slice(&filter->spec, s->period));
-    redis_filter_of(slice)->period = s->period;
-    redis_filter_of(slice)->from_us = may_begin_early(s) ? 0 : period_end_us(&filter->spec, s->period - 1);
     items_begin_add(&s->walk, slice, s->left, s->count, s->exact);
+    s->walk.slice.period = s->period;
+    s->walk.slice.from_us = may_begin_early(s) ? 0 : period_end_us(&filter->spec, s->period - 1);
     s->phase = SLICES_SET;
 }
 
