@@ -10,10 +10,11 @@
 /* ---- Complaints ------------------------------------------------------------------- */
 
 /* Whether there is a bitmap without a spec under the name, or there are several:
- * NAME:0, NAME:1. Any spec joins them; the look-up fails if there is nothing. */
+ * NAME:0, NAME:1. The largest spec joins all of them; the look-up fails if there is nothing. */
 static bool is_bare_bitmap(const struct session *s)
 {
-    static const char *const specs[] = {"bits=8 hashes=1", "bits=8 hashes=2 layout=partitioned"};
+    static const char *const specs[] = {"bits=4294967296 hashes=1 segments=1",
+                                        "bits=4294967296 hashes=2 layout=partitioned"};
     bool found, is_bare = false;
 
     for (size_t i = 0; i < 2 && s->in_redis && !is_bare; i++) {

@@ -339,7 +339,7 @@ static void a_bare_bitmap_in_the_way_hints_at_bare(void **state)
     test_name(name);
     test_name(filter);
     test_name(several);
-    set_bit(name, 15);
+    set_bit(name, 123456); /* a bitmap of any length */
     assert_run("", 2, "", "use --bare -s SPEC", "create", name, "-n", "1000", "-p", "0.01");
     assert_run("", 2, "", "use --bare -s SPEC", "add", name, "-n", "1000", "-p", "0.01", "a");
     assert_run("", 2, "", "use --bare -s SPEC", "add", name, "a");
