@@ -1,4 +1,4 @@
-/* create, expire, clear, repair and drop: one call on each filter. */
+/* create, expire, clear, replace, repair and drop: one call on each filter. */
 #include "number.h"
 #include "output.h"
 #include "session.h"
@@ -40,6 +40,27 @@ int cmd_clear(const struct request *r)
     if (!session_open(&s, r))
         return EXIT_TROUBLE;
     result = session_result(&s, hibloom_clear(s.filter));
+    session_close(&s);
+    return result;
+}
+
+/* What is opened is the second filter: it has the name of the first one then. */
+int cmd_replace(const struct request *r)
+{
+    struct session s;
+    hibloom_status status;
+    int result;
+
+    if (!session_connect(&s, r))
+        return EXIT_TROUBLE;
+    s.name = r->operands[1];
+    s.bare = true; /* of a bitmap the library's words will do: the hint is at --bare, which replace does not take */
+    status = hibloom_open(&s.filter, s.store, s.name, NULL);
+    if (status == HIBLOOM_OK) {
+        s.name = r->operands[0];
+        status = hibloom_replace(s.filter, s.name);
+    }
+    result = session_result(&s, status);
     session_close(&s);
     return result;
 }

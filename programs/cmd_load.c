@@ -3,14 +3,13 @@
  * filter are sent once, and no commands for each item. (A growing one that has items
  * already gets them as add would send them.) With --replace the one on
  * the server is a new one, which then takes the place of the old one. */
+#include "aside.h"
 #include "input.h"
 #include "number.h"
 #include "output.h"
 #include "session.h"
 
-#include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <time.h>
 
 static double now(void)
@@ -114,23 +113,13 @@ static int load(const struct session *s, bool bare)
 
 /* ---- Replacing ---------------------------------------------------------------- */
 
-#define ASIDE_SECONDS 3600 /* what a load that was killed leaves is gone then */
-#define ASIDE_SIZE (HIBLOOM_NAME_MAX + 64)
-
-/* In a cluster only what lies in one slot is replaced, which a name without a {tag} has for one key alone. */
-static bool is_untagged_in_cluster(const struct request *r)
-{
-    return (strncmp(r->uri, "redis+cluster:", 14) == 0 || strncmp(r->uri, "rediss+cluster:", 15) == 0) &&
-           strchr(r->operands[0], '{') == NULL;
-}
-
 /* What is asked for, else as the one that is there; with another seed in any case. */
 static hibloom_status choose_spec(struct session *s, const struct request *r, hibloom_spec *spec)
 {
     if (r->has_spec) {
         *spec = r->spec;
-        return (r->given & OPTIONS_SIZE) != 0 && !is_untagged_in_cluster(r) ? hibloom_spec_spread(spec, s->store)
-                                                                            : HIBLOOM_OK;
+        return (r->given & OPTIONS_SIZE) != 0 && !aside_is_untagged_in_cluster(r) ? hibloom_spec_spread(spec, s->store)
+                                                                                  : HIBLOOM_OK;
     }
     const hibloom_status status = hibloom_open(&s->filter, s->store, s->name, NULL);
     if (status != HIBLOOM_OK)
@@ -142,42 +131,6 @@ static hibloom_status choose_spec(struct session *s, const struct request *r, hi
     return HIBLOOM_OK;
 }
 
-/* In the slot of the name, and no other load's. */
-static bool name_aside(const char *name, char out[ASIDE_SIZE])
-{
-    uint64_t number;
-
-    if (getentropy(&number, sizeof number) != 0) {
-        complain("the system has no random numbers");
-        return false;
-    }
-    snprintf(out, ASIDE_SIZE, strchr(name, '{') != NULL ? "%s.new-%016llx" : "{%s}.new-%016llx", name,
-             (unsigned long long)number);
-    return true;
-}
-
-static hibloom_status fill_aside(struct session *s, const char *aside, hibloom *memory)
-{
-    hibloom_status status = hibloom_open(&s->filter, s->store, aside, hibloom_spec_of(memory));
-
-    if (status == HIBLOOM_OK)
-        status = hibloom_expire(s->filter, ASIDE_SECONDS);
-    if (status == HIBLOOM_OK)
-        status = hibloom_merge(s->filter, memory);
-    if (status == HIBLOOM_OK)
-        status = hibloom_replace(s->filter, s->name);
-    return status;
-}
-
-/* If it cannot be dropped, it expires; but one that could not be opened may have been made half, and would stay. */
-static void drop_aside(struct session *s, const char *aside)
-{
-    if (s->filter != NULL)
-        (void)(hibloom_drop(s->filter) == HIBLOOM_OK);
-    else
-        (void)(hibloom_delete(s->store, aside) == HIBLOOM_OK);
-}
-
 static int load_aside(struct session *s, const hibloom_spec *spec)
 {
     const double started = now();
@@ -186,16 +139,17 @@ static int load_aside(struct session *s, const hibloom_spec *spec)
     char aside[ASIDE_SIZE];
     int result;
 
-    if (!name_aside(s->name, aside) || !open_in_memory(&memory, s->name, spec, false))
+    if (!aside_name(s->name, aside) || !open_in_memory(&memory, s->name, spec, false))
         return EXIT_TROUBLE;
     result = add_lines(&memory, &items);
     if (result == EXIT_YES && items == 0) {
         complain("load: there were no lines, and %s is not replaced by nothing; to empty it: hibloom clear", s->name);
         result = EXIT_TROUBLE;
     } else if (result == EXIT_YES) {
-        result = session_result(s, fill_aside(s, aside, memory.filter));
-        if (result != EXIT_YES)
-            drop_aside(s, aside);
+        hibloom_status status = aside_open(s, aside, hibloom_spec_of(memory.filter));
+        if (status == HIBLOOM_OK)
+            status = hibloom_merge(s->filter, memory.filter);
+        result = aside_end(s, aside, status);
     }
     session_close(&memory);
     if (result != EXIT_YES)
@@ -209,23 +163,9 @@ static int replace(struct session *s, const struct request *r)
 {
     hibloom_spec spec = {0};
 
-    if ((r->given & OPTION_BARE) != 0) {
-        complain("load: --replace makes a filter, and --bare joins a bitmap: give one of them");
-        return EXIT_TROUBLE;
-    }
     if (session_result(s, choose_spec(s, r, &spec)) != EXIT_YES)
         return EXIT_TROUBLE;
-    if (refuse_window(s->name, &spec))
-        return EXIT_TROUBLE;
-    if (is_untagged_in_cluster(r) &&
-        (spec.segments > 1 || spec.growth > 0 || spec.layout == HIBLOOM_LAYOUT_PARTITIONED)) {
-        complain(
-            "load: in a cluster a filter of several keys, or one that grows, can only be replaced if its name has a "
-            "{tag}: {%s}x",
-            s->name);
-        return EXIT_TROUBLE;
-    }
-    return load_aside(s, &spec);
+    return refuse_window(s->name, &spec) || aside_refuses(r, &spec) ? EXIT_TROUBLE : load_aside(s, &spec);
 }
 
 /* The filter is opened first, so that a failure is reported before a long input

@@ -1,5 +1,6 @@
 /* save, restore, merge, copy, import and compare: whole filters, in files and on other
  * servers. */
+#include "aside.h"
 #include "input.h"
 #include "output.h"
 #include "report.h"
@@ -103,28 +104,49 @@ static bool hint_at_stored_seed(const struct session *s, const char *other, cons
     return is_filter;
 }
 
+/* With --replace: a filter of what the file has and nothing else, in the place of the one that is there. */
+static int restore_aside(struct session *s, const struct request *r, const hibloom_spec *spec)
+{
+    char aside[ASIDE_SIZE];
+    hibloom_status status;
+
+    if (aside_refuses(r, spec) || !aside_name(s->name, aside))
+        return EXIT_TROUBLE;
+    status = aside_open(s, aside, spec);
+    if (status == HIBLOOM_OK)
+        status = hibloom_load(s->filter, r->operands[1]);
+    return aside_end(s, aside, status);
+}
+
 /* A filter that is missing is created with the spec of the file. For a bare
  * bitmap the user gives the spec, as always. */
-int cmd_restore(const struct request *r)
+static int restore(struct session *s, const struct request *r, const struct request *as_saved)
 {
     const bool bare = (r->given & OPTION_BARE) != 0;
+    hibloom_status status = session_open_filter(s, bare ? r : as_saved);
+
+    if (status == HIBLOOM_OK)
+        status = hibloom_load(s->filter, r->operands[1]);
+    if (session_result(s, status) == EXIT_TROUBLE && status == HIBLOOM_EMISMATCH && !bare &&
+        hint_at_stored_seed(s, r->operands[1], &as_saved->spec))
+        complain("hint: restore it under another name; or, to have in %s what the file has and nothing else, hibloom "
+                 "restore %s %s --replace",
+                 s->name, s->name, r->operands[1]);
+    return status == HIBLOOM_OK ? EXIT_YES : EXIT_TROUBLE;
+}
+
+int cmd_restore(const struct request *r)
+{
     struct request as_saved = *r;
     struct session s;
-    hibloom_status status;
+    int result;
 
     if (!load_spec(&as_saved.spec, r->operands[1]) || !session_connect(&s, r))
         return EXIT_TROUBLE;
     as_saved.has_spec = true;
-    status = session_open_filter(&s, bare ? r : &as_saved);
-    if (status == HIBLOOM_OK)
-        status = hibloom_load(s.filter, r->operands[1]);
-    if (session_result(&s, status) == EXIT_TROUBLE && status == HIBLOOM_EMISMATCH && !bare &&
-        hint_at_stored_seed(&s, r->operands[1], &as_saved.spec))
-        complain("hint: restore it under another name; or, to have in %s what the file has and nothing else, hibloom "
-                 "drop %s first",
-                 s.name, s.name);
+    result = (r->given & OPTION_REPLACE) != 0 ? restore_aside(&s, r, &as_saved.spec) : restore(&s, r, &as_saved);
     session_close(&s);
-    return status == HIBLOOM_OK ? EXIT_YES : EXIT_TROUBLE;
+    return result;
 }
 
 /* ---- Another filter ------------------------------------------------------------ */
@@ -262,21 +284,21 @@ int cmd_copy(const struct request *r)
 
 /* ---- import ---------------------------------------------------------------------- */
 
-static int import_key(struct session *into, const struct request *r)
+static int import_key(struct session *into, const struct request *r, const char *name)
 {
     struct session from;
     int result = EXIT_TROUBLE;
 
     if (connect_other(&from, into, r, r->source)) {
-        result = session_result(into, hibloom_import(&into->filter, into->store, into->name, from.store, r->source));
+        result = session_result(into, hibloom_import(&into->filter, into->store, name, from.store, r->source));
         close_other(&from, into);
     }
     return result;
 }
 
-static int import_file(struct session *into, const struct request *r)
+static int import_file(struct session *into, const struct request *r, const char *name)
 {
-    const hibloom_status status = hibloom_import_file(&into->filter, into->store, into->name, r->source);
+    const hibloom_status status = hibloom_import_file(&into->filter, into->store, name, r->source);
     const int result = session_result(into, status);
 
     if (status == HIBLOOM_ECORRUPT && kind_of_file(r->source) == FILE_OF_HIBLOOM)
@@ -287,6 +309,8 @@ static int import_file(struct session *into, const struct request *r)
 int cmd_import(const struct request *r)
 {
     const bool by_key = (r->given & OPTION_REDISBLOOM) != 0, by_file = (r->given & OPTION_REDISBLOOM_FILE) != 0;
+    const bool replaces = (r->given & OPTION_REPLACE) != 0;
+    char aside[ASIDE_SIZE];
     struct session s;
     int result;
 
@@ -294,9 +318,11 @@ int cmd_import(const struct request *r)
         complain("import: give --redisbloom KEY, and --from URI if it is on another server; or --redisbloom-file FILE");
         return EXIT_TROUBLE;
     }
-    if (!session_connect(&s, r))
+    if ((replaces && !aside_name(r->operands[0], aside)) || !session_connect(&s, r))
         return EXIT_TROUBLE;
-    result = (by_key ? import_key : import_file)(&s, r);
+    result = (by_key ? import_key : import_file)(&s, r, replaces ? aside : s.name);
+    if (replaces && result == EXIT_YES) /* what came whole has no time to live, until now */
+        result = aside_end(&s, aside, aside_set_time(&s));
     session_close(&s);
     return result;
 }

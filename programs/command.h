@@ -124,6 +124,7 @@ int cmd_info(const struct request *request);
 int cmd_list(const struct request *request);
 int cmd_expire(const struct request *request);
 int cmd_clear(const struct request *request);
+int cmd_replace(const struct request *request);
 int cmd_repair(const struct request *request);
 int cmd_drop(const struct request *request);
 int cmd_help(const struct request *request);

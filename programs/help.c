@@ -162,7 +162,8 @@ static const struct command commands[] = {
      "NAME, it is created.\n"
      "      --from URI     FROM... are on this server\n",
      "hibloom merge week monday tuesday", OPTION_FROM, SPEC_NEVER, 2, MANY, cmd_merge},
-    {"import", "NAME (--redisbloom KEY [--from URI] | --redisbloom-file FILE)", "take over a filter of RedisBloom",
+    {"import", "NAME (--redisbloom KEY [--from URI] | --redisbloom-file FILE) [--replace]",
+     "take over a filter of RedisBloom",
      "Makes a filter NAME, which any Redis holds, of one that the module RedisBloom holds: with\n"
      "the items that are in it, and its capacity and error rate. Adds and look-ups go on here,\n"
      "with the same positions. There must be no filter NAME yet, and nobody may add to the\n"
@@ -170,6 +171,8 @@ static const struct command commands[] = {
      "capacity becomes a growing filter. One that an old version of the module has made cannot be\n"
      "taken over, nor one that has grown with another EXPANSION than 2 to 16. NAME is there\n"
      "once it is whole; an import that is killed leaves nothing but {NAME}.import-..., for an hour.\n"
+     "      --replace      puts it in the place of the filter NAME, in one step, as load --replace does.\n"
+     "                     One that is killed just before that step may leave {NAME}.new-...\n"
      "      --redisbloom KEY\n"
      "                     the other filter, as in BF.ADD KEY. It stays as it is\n"
      "      --from URI     KEY is on this server\n"
@@ -182,14 +185,16 @@ static const struct command commands[] = {
      "  do cat part; done > FILE\n"
      "  redis-cli --raw BF.SCANDUMP KEY 0 >> FILE\n",
      "hibloom import seen --redisbloom seen --from redis://old.example.org",
-     OPTION_REDISBLOOM | OPTION_REDISBLOOM_FILE | OPTION_FROM, SPEC_NEVER, 1, 1, cmd_import},
+     OPTION_REDISBLOOM | OPTION_REDISBLOOM_FILE | OPTION_FROM | OPTION_REPLACE, SPEC_NEVER, 1, 1, cmd_import},
     {"save", "NAME FILE" BARE_SYNOPSIS, "write a filter to a file",
      "If FILE exists, it is replaced once the new one is complete.\n" BARE_SPEC_HELP, "hibloom save seen seen.hbl",
      OPEN_OPTIONS, SPEC_IF_BARE, 2, 2, cmd_save},
-    {"restore", "NAME FILE" BARE_SYNOPSIS, "add all items of a filter in a file",
+    {"restore", "NAME FILE [--replace]" BARE_SYNOPSIS, "add all items of a filter in a file",
      "FILE is one that save has written. If there is no filter NAME, it is created with the\n"
-     "spec and the seed of the file; if there is, it must have the same.\n" BARE_SPEC_HELP,
-     "hibloom restore seen seen.hbl", OPEN_OPTIONS, SPEC_IF_BARE, 2, 2, cmd_restore},
+     "spec and the seed of the file; if there is, it must have the same.\n"
+     "      --replace      puts a filter of what is in FILE alone in the place of NAME, in one step, as\n"
+     "                     load --replace does; whatever spec and seed NAME has\n" BARE_SPEC_HELP,
+     "hibloom restore seen seen.hbl", OPEN_OPTIONS | OPTION_REPLACE, SPEC_IF_BARE, 2, 2, cmd_restore},
     {"expire", "NAME TIME" BARE_SYNOPSIS, "set the time to live of a filter",
      "Redis removes the filter after so long: 90s, 30m, 24h, 7d, or a number of seconds. 0\n"
      "removes the time to live.\n" BARE_SPEC_HELP,
@@ -197,6 +202,16 @@ static const struct command commands[] = {
     {"clear", "NAME" BARE_SYNOPSIS, "remove all items of a filter",
      "The filter stays, with its spec and its time to live.\n" BARE_SPEC_HELP, "hibloom clear seen", OPEN_OPTIONS,
      SPEC_IF_BARE, 1, 1, cmd_clear},
+    {"replace", "NAME BY", "put a filter in the place of another",
+     "Gives the filter BY the name NAME, in one step, and the time to live that NAME has; what was\n"
+     "NAME is gone. So a filter is rebuilt under look-ups: make BY, fill it in any way, replace.\n"
+     "Whoever asks meanwhile is answered by the one or by the other; open handles of both get\n"
+     "EMISMATCH or ENOTFOUND then, and open NAME again. What others add to the old one meanwhile\n"
+     "is not in the new one. The specs may differ. Without a filter NAME it is a renaming. To keep\n"
+     "BY, copy it first. A sliding window neither replaces nor is replaced, nor is a bitmap that\n"
+     "another program fills. In a cluster both must lie in one slot: give both names the same\n"
+     "{tag}; of one key, {seen}x can replace seen.\n",
+     "hibloom replace seen seen_of_today", 0, SPEC_NEVER, 2, 2, cmd_replace},
     {"repair", "NAME...", "replace the lost keys of filters by empty ones",
      "A filter of several keys (above 16 MB, or partitioned) is damaged if Redis has lost one\n"
      "of them. This makes the lost keys again, empty: items that were in them must be added\n"

@@ -339,6 +339,8 @@ static bool check_options(const struct request *r, const struct command *c)
         complain("%s: -n and -p are missing%s", c->name, (c->options & OPTION_S) != 0 ? ", or -s" : "");
     else if (!has_spec && bare)
         complain("%s: --bare needs -s SPEC, which says how to read the bitmap", c->name);
+    else if (bare && (r->given & OPTION_REPLACE) != 0)
+        complain("%s: --replace makes a filter, and --bare joins a bitmap: give one of them", c->name);
     else if (bare && (r->given & OPTION_PREFER) != 0)
         complain("%s: nothing is picked for a bitmap that is filled already: give -k and --layout, not --prefer",
                  c->name);

@@ -1,9 +1,9 @@
 /* Help and version: in which ways they are asked for, and what they must say. */
 #include "cli/program.h"
 
-static const char *const names[] = {"plan",   "bench", "positions", "create",  "add",   "check", "uniq", "remove",
-                                    "load",   "info",  "list",      "compare", "copy",  "merge", "save", "restore",
-                                    "expire", "clear", "repair",    "drop",    "stats", "help"};
+static const char *const names[] = {"plan",    "bench",  "positions", "create",  "add",    "check", "uniq",   "remove",
+                                    "load",    "info",   "list",      "compare", "copy",   "merge", "import", "save",
+                                    "restore", "expire", "clear",     "replace", "repair", "drop",  "stats",  "help"};
 
 #define N_NAMES (sizeof names / sizeof *names)
 
@@ -89,10 +89,13 @@ static void each_command_has_its_own_help(void **state)
                                                 "compare A B [--json]\n",
                                                 "copy FROM TO [--to URI]\n",
                                                 "merge NAME FROM... [--from URI]\n",
+                                                "import NAME (--redisbloom KEY [--from URI] | --redisbloom-file FILE) "
+                                                "[--replace]\n",
                                                 "save NAME FILE" BARE "\n",
-                                                "restore NAME FILE" BARE "\n",
+                                                "restore NAME FILE [--replace]" BARE "\n",
                                                 "expire NAME TIME" BARE "\n",
                                                 "clear NAME" BARE "\n",
+                                                "replace NAME BY\n",
                                                 "repair NAME...\n",
                                                 "drop NAME..." BARE "\n",
                                                 "stats [--json | --prometheus] COMMAND [ARG...]\n",

@@ -1,0 +1,25 @@
+/* --replace: a filter that is made under another name, and then takes the place of the one that it is for. */
+#ifndef HIBLOOM_PROGRAM_ASIDE_H
+#define HIBLOOM_PROGRAM_ASIDE_H
+
+#include "session.h"
+
+#define ASIDE_SIZE (HIBLOOM_NAME_MAX + 64)
+
+/* In the slot of the name, and nobody else's. False after a complaint. */
+bool aside_name(const char *name, char out[ASIDE_SIZE]);
+
+/* In a cluster only what lies in one slot is replaced, which a name without a {tag} has for one key alone. */
+bool aside_is_untagged_in_cluster(const struct request *request);
+
+/* After a complaint: it could be filled, but would not take the place of the request's filter. */
+bool aside_refuses(const struct request *request, const hibloom_spec *spec);
+
+/* Makes it, as the session's filter, with a time to live. */
+hibloom_status aside_open(struct session *session, const char *aside, const hibloom_spec *spec);
+hibloom_status aside_set_time(struct session *session);
+
+/* If it has been filled, puts it in the place of the session's name; else, after a complaint of `status`, removes it. */
+int aside_end(struct session *session, const char *aside, hibloom_status status);
+
+#endif
