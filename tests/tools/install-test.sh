@@ -71,14 +71,22 @@ case $("$prefix/bin/hibloom" --version) in
 *) fail "the command's version is not hibloom.pc's, $version" ;;
 esac
 
-# by_cmake PREFIX: programs find the tree there, and none of its files name another place
-by_cmake() {
+# made_by_cmake PREFIX LANGUAGES PROGRAM...: a project of these languages finds the tree there, and its programs run
+made_by_cmake() {
     rm -rf cmake
-    { cmake -S "$tests/install" -B cmake -DCMAKE_PREFIX_PATH="$1" -DWANTED="${version%.*}" && cmake --build cmake; } \
-        >cmake.log 2>&1 || fail "$1: $(cat cmake.log)"
-    for program in cmake/c_shared cmake/c_static cmake/cxx_shared; do
-        $program || fail "$1: $program"
+    { cmake -S "$tests/install" -B cmake -DCMAKE_PREFIX_PATH="$1" -DWANTED="${version%.*}" -DLANGUAGES="$2" &&
+        cmake --build cmake; } >cmake.log 2>&1 || fail "$1: $2: $(cat cmake.log)"
+    place=$1
+    shift 2
+    for program; do
+        "cmake/$program" || fail "$place: $program"
     done
+}
+
+# by_cmake PREFIX: in C alone and with C++, and none of its files name another place
+by_cmake() {
+    made_by_cmake "$1" C c_shared c_static
+    made_by_cmake "$1" 'C;CXX' c_shared c_static cxx_shared cxx11_shared
     ldd cmake/c_static | grep -q libhibloom && fail "hibloom::hibloom_static is shared"
     grep -F "$dir" $(find "$1/" -name '*.cmake') && fail "CMake's files name a place"
     return 0
