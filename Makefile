@@ -72,13 +72,13 @@ SUPPORT  := $(patsubst %.c,$(BUILD)/%.o,$(filter-out tests/support/socket_faults
 # The tiers that take longest come first, so that no core is idle at the end.
 # Those that wait for failovers, or walk over every place of a dialogue, are `make check-faults`.
 FAULTS   := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/faults/*.c) \
-                $(patsubst %,tests/%.c,cluster/counting cluster/demoted cluster/failover cluster/lost cluster/reshard cluster/scale cluster/sentinel async/cluster async/bytes async/sentinel cli/lossless))
+                $(patsubst %,tests/%.c,cluster/counting cluster/demoted cluster/failover cluster/grow cluster/lost cluster/reshard cluster/scale cluster/sentinel async/cluster async/bytes async/sentinel cli/lossless))
 TESTS    := $(filter-out $(FAULTS),$(patsubst tests/%.c,$(BUILD)/tests/%,\
                 $(foreach tier,share redis cluster async fault unit cli,$(wildcard tests/$(tier)/*.c))))
 # Those of both that mostly wait, for time-outs, failovers and a time to live, the longest first:
 # run-tests.sh has them beside the others.
-WAITING  := $(patsubst %,$(BUILD)/tests/%,redis/sliding redis/sliding_day cluster/lost cli/lossless async/sentinel cluster/sentinel cluster/counting cluster/failover fault/sliding async/cluster cluster/demoted async/sliding cluster/sliding \
-                fault/pipeline fault/sliding_cut fault/transfer_cut fault/kill fault/retry_wait cluster/topology fault/replies cli/progress \
+WAITING  := $(patsubst %,$(BUILD)/tests/%,redis/sliding redis/sliding_day cluster/grow cluster/lost cli/lossless async/sentinel cluster/sentinel cluster/counting cluster/failover fault/sliding async/cluster cluster/demoted async/sliding cluster/sliding \
+                fault/pipeline fault/sliding_cut fault/transfer_cut fault/kill fault/grow_killed fault/retry_wait cluster/topology fault/replies cli/progress \
                 fault/signals redis/segments redis/holes redis/life fault/connect fault/resent fault/borrow cli/reach \
                 fault/repair cli/list cli/servers)
 queues    = $(filter-out $(WAITING),$(1)) --waiting $(filter $(1),$(WAITING))
@@ -257,7 +257,7 @@ day: $(BUILD)/tests/redis/sliding_day $(BUILD)/tests/preload/clock.so
 # they call is called by others, and check-sanitize has them.
 UNDER_OTHERS := cli/% share/% redis/%rates fault/memory fault/memory_size fault/sliding_memory async/memory \
     redis/%race redis/grow_attack redis/grow_sleeper redis/grow_moves redis/sliding_day fault/sliding fault/kill \
-    fault/counting_killed cluster/sliding
+    fault/counting_killed fault/grow_killed cluster/sliding
 check-valgrind:
 	@HIBLOOM_TEST_SLOW=1 TEST_TIMEOUT=600 \
 	TEST_UNDER='valgrind -q --leak-check=full --show-leak-kinds=definite,indirect --errors-for-leak-kinds=definite,indirect --error-exitcode=99' \

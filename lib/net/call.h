@@ -24,7 +24,9 @@ struct call {
     unsigned tried;         /* for the error's words: sendings of what it failed of; 0: one */
     uint64_t restarts;      /* of servers, that the store knew of as it began */
     unsigned replicas_left; /* nodes whose answer to WAIT is to come */
-    bool wait_asked;        /* WAIT was sent */
+    bool wait_asked;        /* WAIT was sent, at the end */
+    bool keeps;             /* it was sent in the middle; */
+    bool unkept;            /* and then a server was lost, by which the task fails, so that it ends and begins anew */
     bool anew;              /* a server was lost before its replicas had the adds: from then on no answer is progress */
     bool at_primary;        /* replicas are not asked: one did not know the filter */
     bool two_servers;       /* of a flight one has answered, a replica, and another the rest with the guard */

@@ -68,6 +68,7 @@ static bool step(struct carrier *c, struct call *call)
         dispatch_call(c, call);
     if (call->replicas_left > 0)
         return false;
+    replicas_note_kept(c, call);
     if (end_unsent(c, call))
         return true;
     switch (call->task->class->next(call->task, &call->outbox)) {
@@ -78,6 +79,7 @@ static bool step(struct carrier *c, struct call *call)
         break;
     case TASK_WAIT: break;
     case TASK_PAUSE: call_sleep(c, call, clock_now_ms() + call->task->pause_ms); break;
+    case TASK_KEEP: replicas_keep(c, call); break;
     case TASK_DONE: return replicas_may_end(c, call);
     }
     return false;
@@ -167,6 +169,7 @@ void carrier_cancel(struct carrier *c, const hibloom *filter)
         if (call->task->filter != filter)
             continue;
         task_fail(call->task, HIBLOOM_ECANCELED, "given up before it was answered");
+        call->unkept = false;
         drop_canceled(c, &call->waiting, filter);
         call_wake(c, call);
         call_set_runnable(c, call);

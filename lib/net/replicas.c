@@ -72,8 +72,37 @@ void replicas_take(struct carrier *c, struct node *node, const struct reply *rep
     call_end_flight(c, flight);
 }
 
+#define LOST "the server was lost before its replicas had the adds: add them again"
+
+static bool must_be_kept(const struct carrier *c, const struct call *call)
+{
+    return call->task->adds && c->settings.options.min_replicas > 0 && !call_has_failed(call) && call->sent;
+}
+
+void replicas_keep(struct carrier *c, struct call *call)
+{
+    call->keeps = must_be_kept(c, call);
+    if (call->keeps)
+        ask_replicas(c, call);
+    if (call->replicas_left == 0)
+        call_set_runnable(c, call);
+}
+
+void replicas_note_kept(struct carrier *c, struct call *call)
+{
+    call->unkept = call->unkept ||
+                   (call->keeps && !call_has_failed(call) && call->restarts != c->store.server.stats.restarts);
+    call->keeps = false;
+    if (call->unkept)
+        task_fail(call->task, HIBLOOM_EUNAVAILABLE, LOST);
+}
+
 bool replicas_may_end(struct carrier *c, struct call *call)
 {
+    if (call->unkept) { /* that was all that it failed of */
+        call->unkept = false;
+        call->task->status = HIBLOOM_OK;
+    }
     const hibloom_status status = call->task->status;
 
     /* A replica that does not know the filter is not believed, nor is one whose guard another one has answered. */
@@ -84,7 +113,7 @@ bool replicas_may_end(struct carrier *c, struct call *call)
         call_set_runnable(c, call);
         return false;
     }
-    if (!call->task->adds || c->settings.options.min_replicas == 0 || call_has_failed(call) || !call->sent)
+    if (!must_be_kept(c, call))
         return true;
     if (call->restarts != c->store.server.stats.restarts) {
         call->restarts = c->store.server.stats.restarts;
@@ -96,8 +125,7 @@ bool replicas_may_end(struct carrier *c, struct call *call)
             call_plan_retry(c, call);
             return false;
         }
-        task_fail(call->task, HIBLOOM_EUNAVAILABLE,
-                  "the server was lost before its replicas had the adds: add them again");
+        task_fail(call->task, HIBLOOM_EUNAVAILABLE, LOST);
         return true;
     }
     if (call->wait_asked)

@@ -9,6 +9,11 @@
  * server was lost before that, the task begins anew. */
 bool replicas_may_end(struct carrier *, struct call *);
 
+/* The task goes on once min_replicas have what was done so far. Once they have answered: where a server was lost before
+ * that, the task fails, and replicas_may_end has it begin anew. */
+void replicas_keep(struct carrier *, struct call *);
+void replicas_note_kept(struct carrier *, struct call *);
+
 /* A reply to WAIT. */
 void replicas_take(struct carrier *, struct node *, const struct reply *);
 

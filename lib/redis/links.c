@@ -344,10 +344,26 @@ static void swapped(struct links *l)
     }
 }
 
-static void link_has_ttl(struct links *l)
+static void link_kept(struct links *l)
 {
     if (end_inner(l))
         begin_life(l, LIFE_GROW, redis_link(l->task.filter, l->next.link - 1), NULL, swapped)->ttl_ms = l->ttl_ms;
+}
+
+static void keep(struct talk *talk, struct outbox *outbox)
+{
+    (void)outbox;
+    talk->task.keeps = true;
+}
+
+/* Once it is told of it may not be lost any more: where that is on another server, and this one's replica takes over without
+ * it, nobody could use the filter, nor mend it. */
+static void link_has_ttl(struct links *l)
+{
+    if (end_inner(l)) {
+        talk_begin(&l->talk, l->link, keep);
+        await(l, INNER_TALK, link_kept);
+    }
 }
 
 static void root_proven(struct links *l)
@@ -376,11 +392,43 @@ static bool makes_again(struct links *l)
     return true;
 }
 
+static void link_mended(struct links *l)
+{
+    const bool lost = l->inner.status == HIBLOOM_ENOTFOUND; /* its root is, too */
+
+    if (end_inner(l) || lost) {
+        l->task.status = HIBLOOM_OK;
+        grow(l);
+    }
+}
+
+static void still_untold(struct links *l)
+{
+    if (!end_inner(l))
+        open_again(l);
+    else if (redis_filter_of(l->talk.task.filter)->grown)
+        go_on(l);
+    else if (make_link(l, l->next.link))
+        begin_life(l, LIFE_REPAIR, l->link, NULL, link_mended)->link = (struct life_link){
+            .number = l->next.link, .chain = redis_root_id(l->task.filter)};
+}
+
+/* It has lost a key since it was made, and before it was told of. If the one before it says after that that it still
+ * is the newest nobody has added to this one, so nothing is lost with that key: it is made anew. */
+static bool mends(struct links *l)
+{
+    if (l->inner.status != HIBLOOM_ECORRUPT || l->attempts++ >= ATTEMPTS)
+        return false;
+    free_inner(l);
+    prove(l, redis_link(l->task.filter, l->next.link - 1), still_untold);
+    return true;
+}
+
 static void link_made(struct links *l)
 {
     const uint64_t later = l->next.link == 1 ? LIFE_AFTER_ROOT_MS : 0;
 
-    if (makes_again(l) || !end_inner(l))
+    if (makes_again(l) || mends(l) || !end_inner(l))
         return;
     upkeep_begin_expire(&l->upkeep, l->link, l->ttl_ms < 0 ? 0 : (uint64_t)l->ttl_ms + later + (l->ttl_ms == 0));
     await(l, INNER_UPKEEP, link_has_ttl);

@@ -253,6 +253,7 @@ static enum task_next talk_next(struct task *task, struct outbox *outbox)
     struct talk *talk = (struct talk *)task;
 
     task->pause_ms = 0;
+    task->keeps = false;
     for (;;) {
         if (write_pipeline(talk, outbox))
             return TASK_SEND;
@@ -277,6 +278,8 @@ static enum task_next talk_next(struct task *task, struct outbox *outbox)
             return TASK_SEND;
         if (task->pause_ms > 0)
             return TASK_PAUSE;
+        if (task->keeps)
+            return TASK_KEEP;
     }
 }
 

@@ -10,6 +10,8 @@
  *               TASK_WAIT: it needs a reply first           reply() for each of an exchange, then next;
  *                                                           what lies in the outbox stays there
  *               TASK_PAUSE: for task->pause_ms              next is called again after that
+ *               TASK_KEEP: nothing is outstanding           next is called again once replicas have what was done,
+ *                                                           where the call is an add and min_replicas wants that
  *               TASK_DONE: status and words are final; nothing is outstanding
  *
  * Exchanges are answered in any order, the replies of one exchange in theirs.
@@ -62,7 +64,7 @@ void outbox_empty(struct outbox *);
 bool outbox_take(struct outbox *, struct outbox *from, uint32_t part);
 void outbox_free(struct outbox *);
 
-enum task_next { TASK_SEND, TASK_WAIT, TASK_PAUSE, TASK_DONE };
+enum task_next { TASK_SEND, TASK_WAIT, TASK_PAUSE, TASK_KEEP, TASK_DONE };
 
 struct task {
     const struct task_class *class;
@@ -73,6 +75,7 @@ struct task {
     enum refusal refusal; /* where the server refused; else REFUSAL_OTHER */
     struct error error;
     unsigned pause_ms;
+    bool keeps;   /* TASK_KEEP comes next */
     bool reads;   /* it only asks: a replica may answer, and what a server forgot makes it wrong */
     bool adds;    /* items: they may be wanted on replicas */
     bool removes; /* items: of what a server forgot it must not remove any */
@@ -120,8 +123,8 @@ bool task_expect_count(struct task *, const struct reply *, uint32_t i, uint64_t
 /* ---- Tasks that ask one thing after the other -------------------------------
  *
  * A step writes exchanges, sets `take` for their replies, and `step` to what
- * follows once all are in; no step: the task is done. A step may send nothing,
- * or set task.pause_ms. Functions that are a `take` are called take_..., and the
+ * follows once all are in; no step: the task is done. A step may send nothing, or
+ * set task.pause_ms, or task.keeps. Functions that are a `take` are called take_..., and the
  * step that decides by what they have noted is called judge_...
  *
  * What is long goes by pipelines: a step sets `pipeline`, which writes one pipeline at

@@ -290,6 +290,39 @@ static void a_link_that_is_half_made_is_gone_on_with(void **state)
     backend_drop(b, filter);
 }
 
+/* As it, and its server failed over before its replica had all of the link: what nobody was told of held nothing. */
+static void a_link_that_lost_a_key_before_it_was_told_of_is_mended(void **state)
+{
+    static const char *const lost[] = {":+1:0", ":+1:1", ":+1:2"};
+    struct backend *b = *state;
+    char name[TEST_NAME_SIZE], root[TEST_NAME_SIZE + 2];
+
+    for (size_t i = 0; i < sizeof lost / sizeof *lost; i++) {
+        hibloom *filter = backend_open(b, test_name(name), SMALL " segments=3");
+        struct stored_record record;
+        size_t in = 0;
+        for (hibloom_info info = {.keys = 3}; info.keys == 3; in++) {
+            assert_ok(hibloom_get_info(filter, &info), b->store);
+            add_items(b, filter, "x", in + 1);
+        }
+        snprintf(root, sizeof root, "%s:0", name);
+        record_stored(b->outside, root, &record);
+        assert_int_equal(record.state, 'g');
+        test_command(b->outside, "SETRANGE %s %llu r", root, (unsigned long long)record.length - TRAILER + STATE_AT);
+        assert_int_equal(test_command(b->outside, "DEL %s%s", name, lost[i]), 1);
+        hibloom *next = reopen(b, name);
+        assert_true(count_found(b, next, "x", in) >= in - 2);
+        assert_int_equal(add_items(b, next, "y", 150), 150);
+        assert_int_equal(count_found(b, next, "y", 150), 150);
+        hibloom_close(next);
+        hibloom_close(filter);
+        filter = backend_open(b, name, SMALL " segments=3");
+        assert_int_equal(count_found(b, filter, "y", 150), 150);
+        backend_drop(b, filter);
+        assert_int_equal(keys_with(b->outside, name), 0);
+    }
+}
+
 /* Whoever finds it marked goes on, however much of it is gone. */
 static void a_removal_that_was_cut_is_gone_on_with(void **state)
 {
@@ -385,6 +418,7 @@ int main(void)
         ON(lost_segments_of_links_are_repaired, setbit),
         ON(what_another_filter_left_over_is_not_taken, setbit),
         ON(a_link_that_is_half_made_is_gone_on_with, setbit),
+        ON(a_link_that_lost_a_key_before_it_was_told_of_is_mended, setbit),
         ON(a_removal_that_was_cut_is_gone_on_with, setbit),
         ON(all_links_expire_those_to_come_too, setbit),
         ON_ALL(what_it_cannot_do_is_refused_in_words),

@@ -159,6 +159,7 @@ static void carry(struct second *s, struct task *task)
                 deliver(s, task);
             break;
         case TASK_PAUSE: test_sleep_ms(task->pause_ms); break;
+        case TASK_KEEP: assert_false(is_waiting(s)); break; /* it has no replicas */
         case TASK_DONE: assert_false(is_waiting(s)); return;
         }
     }

@@ -1,0 +1,295 @@
+/* Growing filters on a cluster, under four processes that make them grow: the slots of their links move, before there is
+ * one in them and while it is made, and a primary is killed, or hands over to its replica. Nothing that was acknowledged is
+ * denied, each item is new to one, and the filters grow on. */
+#include "../support/growers.h"
+#include "../support/redis_cluster.h"
+
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { PRIMARIES = 3, MOVES = 12, FEW = 4 };
+
+#define ALONE "capacity=10 error=1e-9 growth=2"
+#define SEGMENTED "capacity=10 error=1e-9 growth=2 segments=2"
+
+static struct redis_cluster *cluster;
+static hibloom_store *store;
+
+static int set_up(void **state)
+{
+    cluster = redis_cluster_start(&(struct redis_cluster_options){.primaries = PRIMARIES, .replicas = 1});
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    redis_cluster_stop(cluster);
+    return 0;
+}
+
+static struct growers *start(const char *prefix, const char *text, const hibloom_connect_options *options)
+{
+    struct growers *growers = growers_new();
+
+    growers->uri = redis_cluster_uri(cluster);
+    growers->prefix = prefix;
+    growers->text = text;
+    growers->options = *options;
+    growers_start(growers);
+    growers_wait_calls(growers, FEW);
+    return growers;
+}
+
+/* No key of a filter is left that was removed. */
+static void assert_empty(void)
+{
+    for (int i = 0; i < PRIMARIES; i++) {
+        const int node = redis_cluster_owner(cluster, REDIS_CLUSTER_SLOTS * i / PRIMARIES);
+        redisContext *redis = redis_server_connect(redis_cluster_node(cluster, node));
+        assert_int_equal(test_command(redis, "DBSIZE"), 0);
+        redisFree(redis);
+    }
+}
+
+/* They have stopped. */
+static void check(struct growers *growers, unsigned most_news)
+{
+    store = test_connect(redis_cluster_uri(cluster), NULL);
+    growers_check(growers, store, 1, most_news);
+    hibloom_store_free(store);
+    growers_free(growers);
+    assert_empty();
+}
+
+/* ---- Slots move ---------------------------------------------------------------------------- */
+
+/* A key of link `link` of that filter: it need not be there yet. */
+static struct redis_cluster_move move_of(const struct growers *growers, unsigned number, unsigned link,
+                                         unsigned segment)
+{
+    char name[TEST_NAME_SIZE], key[TEST_NAME_SIZE + 32], at[16] = "";
+
+    if (strstr(growers->text, "segments") != NULL)
+        snprintf(at, sizeof at, ":%u", segment);
+    growers_name(growers, number, name);
+    if (link == 0)
+        snprintf(key, sizeof key, "%s%s", name, at);
+    else
+        snprintf(key, sizeof key, "%s:+%u%s", name, link, at);
+    const int slot = redis_cluster_slot(cluster, key), from = redis_cluster_owner(cluster, slot);
+    return (struct redis_cluster_move){slot, slot, from, (from + 1) % PRIMARIES};
+}
+
+static int move_all_keys(const struct redis_cluster_move *move)
+{
+    int moved = 0;
+
+    for (int one = 1; one > 0; moved += one) /* others come meanwhile, at the old owner, if their keys were there */
+        one = redis_cluster_move_keys(cluster, move, 1);
+    return moved;
+}
+
+/* Slots of the filter that is about to be made, which are half moved when its links come to be there; and of the one that
+ * is in use. */
+static void move_under(const char *prefix, const char *text)
+{
+    const hibloom_connect_options patient = {.size = sizeof patient, .retry_ms = 20000};
+    struct growers *growers = start(prefix, text, &patient);
+    struct test_random random = test_random_new();
+    int moved = 0;
+
+    for (unsigned i = 0; i < (test_is_slow() ? MOVES / 4 : MOVES); i++) {
+        const unsigned ahead = i % 2, number = growers->begun - 1 + ahead;
+        const struct redis_cluster_move move = move_of(growers, number, (unsigned)test_random_below(&random, 5),
+                                                       (unsigned)test_random_below(&random, 2));
+        redis_cluster_begin_move(cluster, &move);
+        if (ahead != 0)
+            growers_wait_filters(growers, number + 1);
+        growers_wait_calls(growers, FEW);
+        moved += move_all_keys(&move);
+        growers_wait_calls(growers, FEW);
+        moved += move_all_keys(&move);
+        redis_cluster_end_move(cluster, &move);
+        growers_wait_calls(growers, FEW);
+        redis_cluster_wait_settled(
+            cluster); /* nodes that have not heard of it may take the slot back in the next move */
+    }
+    growers_stop(growers);
+    const hibloom_stats stats = growers_stats(growers);
+    print_message("%d keys moved, %llu redirects, %llu retries\n", moved, (unsigned long long)stats.redirects,
+                  (unsigned long long)stats.retries);
+    assert_true(stats.redirects > 0);
+    assert_int_equal(stats.in_doubt, 0);
+    check(growers, 1);
+}
+
+static void slots_move_while_it_grows(void **state)
+{
+    (void)state;
+    move_under("moves", ALONE);
+    move_under("moves", SEGMENTED);
+}
+
+/* All keys in one slot: each growth meets it half moved. */
+static void a_tag_moves_while_it_grows(void **state)
+{
+    (void)state;
+    move_under("{tag}moves", SEGMENTED);
+}
+
+/* ---- Another takes over ----------------------------------------------------------------------- */
+
+static int replica_of(int primary)
+{
+    return (primary + PRIMARIES) % (2 * PRIMARIES);
+}
+
+/* From now on its replica hears nothing more of it. */
+static void cut_off(int primary)
+{
+    redis_server_pause(redis_cluster_node(cluster, replica_of(primary)));
+    freeReplyObject(redis_server_must(redis_cluster_node(cluster, primary), "CLIENT KILL TYPE replica"));
+    test_sleep_ms(200);
+}
+
+static void kill_cut_off(int primary)
+{
+    redis_server_kill(redis_cluster_node(cluster, primary));
+    redis_server_resume(redis_cluster_node(cluster, replica_of(primary)));
+    redis_cluster_wait_failover(cluster, primary);
+    redis_server_restart(redis_cluster_node(cluster, primary));
+    redis_cluster_wait_settled(cluster);
+}
+
+/* Who does not wait for the replica loses adds, or the link that they are in. */
+static void kill_one(int primary)
+{
+    cut_off(primary);
+    kill_cut_off(primary);
+}
+
+static void hand_over(int primary)
+{
+    freeReplyObject(redis_server_must(redis_cluster_node(cluster, replica_of(primary)), "CLUSTER FAILOVER"));
+    redis_cluster_wait_settled(cluster);
+}
+
+static void lose_under(const char *text, void (*lose)(int primary), unsigned times, uint32_t replicas)
+{
+    const hibloom_connect_options careful = {.size = sizeof careful,
+                                             .retry_ms = 20000,
+                                             .command_timeout_ms = 1000,
+                                             .min_replicas = replicas,
+                                             .replicas_ms = 300};
+    struct growers *growers = start("fails", text, &careful);
+    struct test_random random = test_random_new();
+
+    for (unsigned i = 0; i < times; i++) {
+        const unsigned link = (unsigned)test_random_below(&random, 4);
+        lose(move_of(growers, growers->begun - 1, link, 0).from);
+        growers_wait_calls(growers, FEW);
+    }
+    growers_stop(growers);
+    check(growers, GROWERS);
+}
+
+static void a_primary_is_killed_while_it_grows(void **state)
+{
+    (void)state;
+    lose_under(SEGMENTED, kill_one, test_is_slow() ? 1 : 2, 1);
+    lose_under(ALONE, kill_one, 1, 1);
+}
+
+static void a_primary_hands_over_while_it_grows(void **state)
+{
+    (void)state;
+    lose_under(SEGMENTED, hand_over, 2, 0);
+    lose_under(ALONE, hand_over, 2, 0);
+}
+
+/* A name for which that key is on another server than the others of the filter and its first further link; that one. */
+static int name_apart(char name[32], const char *apart, const char *const *others)
+{
+    char key[64];
+
+    for (unsigned number = 0;; number++) {
+        snprintf(name, 32, "apart%u", number);
+        snprintf(key, sizeof key, "%s%s", name, apart);
+        const int primary = redis_cluster_owner(cluster, redis_cluster_slot(cluster, key));
+        bool alone = true;
+        for (size_t i = 0; others[i] != NULL; i++) {
+            snprintf(key, sizeof key, "%s%s", name, others[i]);
+            alone = alone && redis_cluster_owner(cluster, redis_cluster_slot(cluster, key)) != primary;
+        }
+        if (alone)
+            return primary;
+    }
+}
+
+/* Adds one number after the other; how many until one could not be had by a replica. */
+static unsigned add_until_it_grows(hibloom *filter)
+{
+    for (unsigned i = 0;; i++) {
+        const hibloom_status status = hibloom_add(filter, &i, sizeof i, NULL);
+        if (status == HIBLOOM_OK && i < GROWERS_ITEMS)
+            continue;
+        assert_status(status, HIBLOOM_EUNAVAILABLE, store);
+        return i;
+    }
+}
+
+/* A key of the further link is on a server whose replica does not hear of it. Then that takes over. */
+static void grow_and_lose(const char *text, const char *lost, const char *const *others)
+{
+    hibloom_connect_options careful = {.size = sizeof careful, .min_replicas = 1, .replicas_ms = 200};
+    char name[32];
+    const int primary = name_apart(name, lost, others);
+    bool found;
+
+    store = test_connect(redis_cluster_uri(cluster), &careful);
+    hibloom *filter = test_open(store, name, text);
+    for (unsigned i = 0; i < 2; i++)
+        assert_ok(hibloom_add(filter, &i, sizeof i, NULL), store);
+    cut_off(primary);
+    const unsigned in = add_until_it_grows(filter);
+    kill_cut_off(primary);
+    hibloom_close(filter);
+    hibloom_store_free(store);
+
+    careful.retry_ms = 10000;
+    store = test_connect(redis_cluster_uri(cluster), &careful);
+    filter = test_open(store, name, text);
+    for (unsigned i = 0; i < in + GROWERS_ITEMS; i++) {
+        if (i >= in)
+            assert_ok(hibloom_add(filter, &i, sizeof i, NULL), store);
+        assert_ok(hibloom_contains(filter, &i, sizeof i, &found), store);
+        assert_true(found);
+    }
+    assert_ok(hibloom_drop(filter), store);
+    hibloom_close(filter);
+    hibloom_store_free(store);
+    assert_empty();
+}
+
+static void a_link_is_told_of_once_replicas_have_it(void **state)
+{
+    static const char *const one[] = {"", NULL}, *const three[] = {":0", ":1", ":+1:0", NULL};
+
+    (void)state;
+    grow_and_lose(ALONE, ":+1", one);
+    grow_and_lose(SEGMENTED, ":+1:1", three); /* its root is there, and lists a key that is lost */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(slots_move_while_it_grows),
+        cmocka_unit_test(a_tag_moves_while_it_grows),
+        cmocka_unit_test(a_link_is_told_of_once_replicas_have_it),
+        cmocka_unit_test(a_primary_is_killed_while_it_grows),
+        cmocka_unit_test(a_primary_hands_over_while_it_grows),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
