@@ -8,107 +8,12 @@
 #include "redis/life.h"
 #include "base/alloc.h"
 #include "base/flags.h"
-#include "base/number.h"
-#include "redis/scripts.h"
 #include "spec/spec.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #define TAG_BEFORE 2u /* beside the two places; */
 #define TAG_LINK 3u   /* and the two of the first further link */
-
-/* ---- Commands ---------------------------------------------------------------- */
-
-/* What a script puts around the generation: list, text and trailer up to it, and
- * the rest of the trailer. */
-static void write_tail(const hibloom *filter, uint32_t i, uint64_t id, struct commands *out)
-{
-    struct record record = redis_filter_record(filter, i);
-    const size_t list = (size_t)record_list_bytes(i, record.keys);
-    char trailer[RECORD_TRAILER];
-
-    record.id = id;
-    record.epoch = 0;
-    record.crc = record_crc(&record, filter->text);
-    record.state = i == 0 ? RECORD_CREATING : RECORD_READY;
-    record_format(&record, trailer);
-    command_begin_argument(out, list + record.text_len + RECORD_IDENTITY_AT);
-    for (size_t digit = 0; digit < list; digit += RECORD_ID_DIGITS)
-        command_literal(out, "0000000000000000");
-    command_bytes(out, filter->text, record.text_len);
-    command_bytes(out, trailer, RECORD_IDENTITY_AT);
-    command_literal(out, "\r\n");
-    command_argument(out, (struct argument){trailer + RECORD_IDENTITY_AT + RECORD_GENERATION,
-                                            RECORD_TRAILER - RECORD_IDENTITY_AT - RECORD_GENERATION});
-}
-
-void life_ask_make(struct life *life, struct outbox *outbox, uint32_t i, uint64_t id, int64_t ttl_ms)
-{
-    hibloom *filter = life->talk.task.filter;
-    char name[KEYS_SIZE], generation[RECORD_IDENTITY + 1];
-    const struct argument key = redis_begin(filter, outbox, i, i, name);
-    struct commands *out = &outbox->commands;
-
-    record_identity(redis_filter_of(filter)->generation, id, generation);
-    script_start(out, SCRIPT_MAKE, 1, 6);
-    command_argument(out, key);
-    command_text(out, RECORD_TRAILER_FROM_END);
-    command_argument(out, (struct argument){generation, i == 0 ? 0 : RECORD_GENERATION});
-    command_number(out, spec_bitmap_bytes(&filter->spec));
-    write_tail(filter, i, id, out);
-    if (ttl_ms < 0)
-        command_text(out, "-1");
-    else
-        command_number(out, (uint64_t)ttl_ms);
-    outbox_end(outbox);
-}
-
-void life_ask_swap(struct life *life, struct outbox *outbox, enum record_state from, uint64_t at, struct argument there,
-                   struct argument then, enum record_state to, int64_t ttl_ms)
-{
-    hibloom *filter = life->talk.task.filter;
-    const char states[2] = {(char)from, (char)to};
-    char name[KEYS_SIZE], ttl[NUMBER_DIGITS + 2] = "";
-    struct commands *out = &outbox->commands;
-    const struct argument key = redis_begin(filter, outbox, 0, 0, name);
-
-    if (ttl_ms != LIFE_ANY_TTL)
-        snprintf(ttl, sizeof ttl, "%" PRId64, ttl_ms);
-    script_start(out, SCRIPT_SWAP, 1, 8);
-    command_argument(out, key);
-    redis_expect(out, filter, 0, RECORD_IDENTITY);
-    command_argument(out, (struct argument){&states[0], 1});
-    command_number(out, at);
-    command_argument(out, there);
-    command_argument(out, then);
-    command_argument(out, (struct argument){&states[1], 1});
-    command_text(out, ttl);
-    outbox_end(outbox);
-}
-
-bool life_read_answer(struct life *life, const struct reply *reply, uint32_t i)
-{
-    if (!task_expect(&life->talk.task, reply, REDIS_REPLY_STRING, i))
-        return false;
-    life->answer = reply->text[0];
-    memset(&life->answer_record, 0, sizeof life->answer_record);
-    if (reply->text_len == 1)
-        return true;
-    if (reply->text_len != 1 + RECORD_TRAILER) {
-        task_unexpected(&life->talk.task);
-        return false;
-    }
-    if (!record_parse(reply->text + 1, &life->answer_record))
-        life->answer = '!'; /* what cannot be read is none of ours */
-    return true;
-}
-
-void life_take_answer(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
-{
-    (void)life_read_answer(life_of(talk), reply, tag);
-}
 
 /* ---- The root ------------------------------------------------------------------ */
 

@@ -4,16 +4,10 @@
  * all. One of several takes another for each 128 keys, which must be those that
  * the root lists. */
 #include "redis/life.h"
-#include "base/alloc.h"
-#include "redis/store.h"
-#include "redis/near.h"
 #include "base/clock.h"
 #include "spec/spec.h"
 
 #include <string.h>
-#include <sys/random.h>
-
-#define ATTEMPTS 100u /* each that fails is somebody else's that went on */
 
 /* ---- Looking --------------------------------------------------------------- */
 
@@ -74,26 +68,6 @@ void life_read_places(struct talk *talk, struct outbox *outbox)
     life_ask_place(talk, outbox, PLACE_ALONE);
     life_ask_place(talk, outbox, PLACE_ROOT);
     talk->step = judge_places;
-}
-
-bool life_has_patience(struct life *life)
-{
-    return life->patience > 0 && life->patience-- > 0;
-}
-
-void life_start_over(struct talk *talk)
-{
-    struct life *life = life_of(talk);
-
-    if (talk->cleaning)
-        return;
-    if (life->attempts++ >= ATTEMPTS && clock_now_ms() >= life->until) {
-        task_fail(&talk->task, HIBLOOM_EBUSY,
-                  "'%s' is in the middle of being made or removed by others; gave up waiting", talk->task.filter->name);
-        return;
-    }
-    talk->task.pause_ms = life->attempts < 2 ? 0 : life->attempts < 20 ? 1 : 10;
-    talk->step = life_read_places;
 }
 
 bool life_ask_next_keys(struct life *life, struct outbox *outbox)
@@ -180,23 +154,6 @@ static bool adopt_place(struct life *life, unsigned place)
         life_adopt(life, &spec, record);
     explicit_bzero(&spec, sizeof spec); /* the seed */
     return status == HIBLOOM_OK && task->status == HIBLOOM_OK;
-}
-
-void life_fail_taken(struct life *life, const char *key)
-{
-    if (life->answer_record.keys != 0)
-        task_fail(&life->talk.task, HIBLOOM_EMISMATCH,
-                  "'%s' is a filter of its own, in the way of a key of '%s': choose another name for one of them", key,
-                  life->talk.task.filter->name);
-    task_fail(&life->talk.task, HIBLOOM_EMISMATCH,
-              "'%s' is a bitmap without a spec: join it with hibloom_attach if it is another program's, else delete it",
-              key);
-}
-
-void life_fail_link_taken(struct task *task, const char *name)
-{
-    task_fail(task, HIBLOOM_EMISMATCH, "'%s' is a filter of its own, in the way of a growing one: choose another name",
-              name);
 }
 
 static void judge_filter(struct talk *talk, unsigned place)
@@ -321,11 +278,6 @@ static void take_key(struct talk *talk, uint32_t tag, uint32_t index, const stru
     }
 }
 
-uint64_t life_list_at(const struct life *life, uint32_t i)
-{
-    return spec_bitmap_bytes(&life->talk.task.filter->spec) + (uint64_t)i * RECORD_ID_DIGITS;
-}
-
 static void judge_keys(struct talk *, struct outbox *);
 
 static void ask_list(struct life *life, struct outbox *outbox)
@@ -425,41 +377,4 @@ static void confirm_lost(struct talk *talk, struct outbox *outbox)
     ask_list(life_of(talk), outbox);
     talk->take = take_confirmation;
     talk->step = judge_lost;
-}
-
-/* ---- The task ---------------------------------------------------------------------- */
-
-bool life_draw_id(struct task *task, uint64_t *id)
-{
-    if (getentropy(id, sizeof *id) == 0)
-        return true;
-    task_fail(task, HIBLOOM_EIO, "the system has no random numbers");
-    return false;
-}
-
-void life_begin(struct life *life, enum life_goal goal, hibloom *filter, const hibloom_spec *wanted)
-{
-    if (goal == LIFE_DROP)
-        near_forget(filter);
-    memset(life, 0, sizeof *life);
-    talk_begin(&life->talk, filter,
-               goal == LIFE_DROP   ? life_remove
-               : goal == LIFE_GROW ? life_swap_grown
-                                   : life_read_places);
-    life->goal = goal;
-    life->wanted = wanted;
-    life->patience = LIFE_PATIENCE;
-    life->until = clock_now_ms() + ((struct redis_store *)filter->store)->server.retry_ms;
-}
-
-void life_end(struct life *life)
-{
-    hibloom *filter = life->talk.task.filter;
-
-    if (life->goal == LIFE_OPEN && life->talk.task.status == HIBLOOM_OK) /* what its own opening met was before it */
-        redis_filter_of(filter)->restarts = redis_filter_of(filter)->server->stats.restarts;
-    else if (life->goal != LIFE_DROP && life->goal != LIFE_GROW)
-        redis_filter_free(filter);
-    alloc.free(life->mine);
-    alloc.free(life->ids);
 }

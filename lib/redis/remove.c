@@ -9,48 +9,6 @@
  * cut, what is left is a filter that has lost keys: an error to all, which can
  * be removed again. */
 #include "redis/life.h"
-#include "redis/scripts.h"
-#include "spec/spec.h"
-
-void life_ask_unlink(struct life *life, struct outbox *outbox, uint32_t i, bool by_id, const char *state)
-{
-    hibloom *filter = life->talk.task.filter;
-    char name[KEYS_SIZE], beside[KEYS_SIZE];
-    struct commands *out = &outbox->commands;
-    const struct argument key = redis_begin(filter, outbox, i, i, name);
-    const size_t len = keys_beside(beside, filter);
-
-    script_start(out, SCRIPT_UNLINK, len > 0 ? 2 : 1, 3);
-    command_argument(out, key);
-    if (len > 0)
-        command_argument(out, (struct argument){beside, len});
-    redis_expect(out, filter, i, by_id ? RECORD_IDENTITY : RECORD_GENERATION);
-    command_text(out, state);
-    outbox_end(outbox);
-}
-
-void life_take_unlinked(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
-{
-    struct life *life = life_of(talk);
-
-    life->in_doubt = life->in_doubt || reply->repeated;
-    const bool other_type = reply->type == REDIS_REPLY_ERROR && refusal_of(reply->text) == REFUSAL_WRONGTYPE;
-
-    if (other_type || (reply->type == REDIS_REPLY_INTEGER && reply->integers[0] == -1)) {
-        struct task left = {.filter = talk->task.filter};
-        if (other_type)
-            (void)task_expect(&left, reply, REDIS_REPLY_INTEGER, tag);
-        life->other_type = left.error;
-        life->taken = true;
-        life->key = tag;
-    } else if (!task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, tag)) {
-        return;
-    } else if (reply->integers[0] < 0) {
-        task_unexpected(&talk->task);
-    } else {
-        life->unlinked += (uint64_t)reply->integers[0];
-    }
-}
 
 /* ---- Keys 1, 2, ..., then the root --------------------------------------------- */
 
@@ -146,11 +104,6 @@ static void judge_mark(struct talk *talk, struct outbox *outbox)
         life_remove(talk, outbox);
     } else
         not_removed(talk, life->answer == '=' && !same);
-}
-
-bool life_heads_chain(const hibloom *filter)
-{
-    return spec_has_links(&filter->spec) && filter->spec.link == 0;
 }
 
 /* ---- All of it ---------------------------------------------------------------------- */

@@ -1,0 +1,233 @@
+/* life.c: what the files of life.h share: its scripts and their answers, patience, words of what is in the way. */
+#include "redis/life.h"
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/number.h"
+#include "redis/near.h"
+#include "redis/scripts.h"
+#include "redis/store.h"
+#include "spec/spec.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define ATTEMPTS 100u /* each that fails is somebody else's that went on */
+
+bool life_heads_chain(const hibloom *filter)
+{
+    return spec_has_links(&filter->spec) && filter->spec.link == 0;
+}
+
+/* ---- Keys are made, swapped and unlinked ----------------------------------------------- */
+
+bool life_draw_id(struct task *task, uint64_t *id)
+{
+    if (getentropy(id, sizeof *id) == 0)
+        return true;
+    task_fail(task, HIBLOOM_EIO, "the system has no random numbers");
+    return false;
+}
+
+uint64_t life_list_at(const struct life *life, uint32_t i)
+{
+    return spec_bitmap_bytes(&life->talk.task.filter->spec) + (uint64_t)i * RECORD_ID_DIGITS;
+}
+
+/* What a script puts around the generation: list, text and trailer up to it, and
+ * the rest of the trailer. */
+static void write_tail(const hibloom *filter, uint32_t i, uint64_t id, struct commands *out)
+{
+    struct record record = redis_filter_record(filter, i);
+    const size_t list = (size_t)record_list_bytes(i, record.keys);
+    char trailer[RECORD_TRAILER];
+
+    record.id = id;
+    record.epoch = 0;
+    record.crc = record_crc(&record, filter->text);
+    record.state = i == 0 ? RECORD_CREATING : RECORD_READY;
+    record_format(&record, trailer);
+    command_begin_argument(out, list + record.text_len + RECORD_IDENTITY_AT);
+    for (size_t digit = 0; digit < list; digit += RECORD_ID_DIGITS)
+        command_literal(out, "0000000000000000");
+    command_bytes(out, filter->text, record.text_len);
+    command_bytes(out, trailer, RECORD_IDENTITY_AT);
+    command_literal(out, "\r\n");
+    command_argument(out, (struct argument){trailer + RECORD_IDENTITY_AT + RECORD_GENERATION,
+                                            RECORD_TRAILER - RECORD_IDENTITY_AT - RECORD_GENERATION});
+}
+
+void life_ask_make(struct life *life, struct outbox *outbox, uint32_t i, uint64_t id, int64_t ttl_ms)
+{
+    hibloom *filter = life->talk.task.filter;
+    char name[KEYS_SIZE], generation[RECORD_IDENTITY + 1];
+    const struct argument key = redis_begin(filter, outbox, i, i, name);
+    struct commands *out = &outbox->commands;
+
+    record_identity(redis_filter_of(filter)->generation, id, generation);
+    script_start(out, SCRIPT_MAKE, 1, 6);
+    command_argument(out, key);
+    command_text(out, RECORD_TRAILER_FROM_END);
+    command_argument(out, (struct argument){generation, i == 0 ? 0 : RECORD_GENERATION});
+    command_number(out, spec_bitmap_bytes(&filter->spec));
+    write_tail(filter, i, id, out);
+    if (ttl_ms < 0)
+        command_text(out, "-1");
+    else
+        command_number(out, (uint64_t)ttl_ms);
+    outbox_end(outbox);
+}
+
+void life_ask_swap(struct life *life, struct outbox *outbox, enum record_state from, uint64_t at, struct argument there,
+                   struct argument then, enum record_state to, int64_t ttl_ms)
+{
+    hibloom *filter = life->talk.task.filter;
+    const char states[2] = {(char)from, (char)to};
+    char name[KEYS_SIZE], ttl[NUMBER_DIGITS + 2] = "";
+    struct commands *out = &outbox->commands;
+    const struct argument key = redis_begin(filter, outbox, 0, 0, name);
+
+    if (ttl_ms != LIFE_ANY_TTL)
+        snprintf(ttl, sizeof ttl, "%" PRId64, ttl_ms);
+    script_start(out, SCRIPT_SWAP, 1, 8);
+    command_argument(out, key);
+    redis_expect(out, filter, 0, RECORD_IDENTITY);
+    command_argument(out, (struct argument){&states[0], 1});
+    command_number(out, at);
+    command_argument(out, there);
+    command_argument(out, then);
+    command_argument(out, (struct argument){&states[1], 1});
+    command_text(out, ttl);
+    outbox_end(outbox);
+}
+
+bool life_read_answer(struct life *life, const struct reply *reply, uint32_t i)
+{
+    if (!task_expect(&life->talk.task, reply, REDIS_REPLY_STRING, i))
+        return false;
+    life->answer = reply->text[0];
+    memset(&life->answer_record, 0, sizeof life->answer_record);
+    if (reply->text_len == 1)
+        return true;
+    if (reply->text_len != 1 + RECORD_TRAILER) {
+        task_unexpected(&life->talk.task);
+        return false;
+    }
+    if (!record_parse(reply->text + 1, &life->answer_record))
+        life->answer = '!'; /* what cannot be read is none of ours */
+    return true;
+}
+
+void life_take_answer(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+    (void)life_read_answer(life_of(talk), reply, tag);
+}
+
+void life_ask_unlink(struct life *life, struct outbox *outbox, uint32_t i, bool by_id, const char *state)
+{
+    hibloom *filter = life->talk.task.filter;
+    char name[KEYS_SIZE], beside[KEYS_SIZE];
+    struct commands *out = &outbox->commands;
+    const struct argument key = redis_begin(filter, outbox, i, i, name);
+    const size_t len = keys_beside(beside, filter);
+
+    script_start(out, SCRIPT_UNLINK, len > 0 ? 2 : 1, 3);
+    command_argument(out, key);
+    if (len > 0)
+        command_argument(out, (struct argument){beside, len});
+    redis_expect(out, filter, i, by_id ? RECORD_IDENTITY : RECORD_GENERATION);
+    command_text(out, state);
+    outbox_end(outbox);
+}
+
+void life_take_unlinked(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+    struct life *life = life_of(talk);
+
+    life->in_doubt = life->in_doubt || reply->repeated;
+    const bool other_type = reply->type == REDIS_REPLY_ERROR && refusal_of(reply->text) == REFUSAL_WRONGTYPE;
+
+    if (other_type || (reply->type == REDIS_REPLY_INTEGER && reply->integers[0] == -1)) {
+        struct task left = {.filter = talk->task.filter};
+        if (other_type)
+            (void)task_expect(&left, reply, REDIS_REPLY_INTEGER, tag);
+        life->other_type = left.error;
+        life->taken = true;
+        life->key = tag;
+    } else if (!task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, tag)) {
+        return;
+    } else if (reply->integers[0] < 0) {
+        task_unexpected(&talk->task);
+    } else {
+        life->unlinked += (uint64_t)reply->integers[0];
+    }
+}
+
+/* ---- Once more, or given up ------------------------------------------------------------- */
+
+bool life_has_patience(struct life *life)
+{
+    return life->patience > 0 && life->patience-- > 0;
+}
+
+void life_start_over(struct talk *talk)
+{
+    struct life *life = life_of(talk);
+
+    if (talk->cleaning)
+        return;
+    if (life->attempts++ >= ATTEMPTS && clock_now_ms() >= life->until) {
+        task_fail(&talk->task, HIBLOOM_EBUSY,
+                  "'%s' is in the middle of being made or removed by others; gave up waiting", talk->task.filter->name);
+        return;
+    }
+    talk->task.pause_ms = life->attempts < 2 ? 0 : life->attempts < 20 ? 1 : 10;
+    talk->step = life_read_places;
+}
+
+void life_fail_taken(struct life *life, const char *key)
+{
+    if (life->answer_record.keys != 0)
+        task_fail(&life->talk.task, HIBLOOM_EMISMATCH,
+                  "'%s' is a filter of its own, in the way of a key of '%s': choose another name for one of them", key,
+                  life->talk.task.filter->name);
+    task_fail(&life->talk.task, HIBLOOM_EMISMATCH,
+              "'%s' is a bitmap without a spec: join it with hibloom_attach if it is another program's, else delete it",
+              key);
+}
+
+void life_fail_link_taken(struct task *task, const char *name)
+{
+    task_fail(task, HIBLOOM_EMISMATCH, "'%s' is a filter of its own, in the way of a growing one: choose another name",
+              name);
+}
+
+/* ---- The task ---------------------------------------------------------------------------- */
+
+void life_begin(struct life *life, enum life_goal goal, hibloom *filter, const hibloom_spec *wanted)
+{
+    if (goal == LIFE_DROP)
+        near_forget(filter);
+    memset(life, 0, sizeof *life);
+    talk_begin(&life->talk, filter,
+               goal == LIFE_DROP   ? life_remove
+               : goal == LIFE_GROW ? life_swap_grown
+                                   : life_read_places);
+    life->goal = goal;
+    life->wanted = wanted;
+    life->patience = LIFE_PATIENCE;
+    life->until = clock_now_ms() + ((struct redis_store *)filter->store)->server.retry_ms;
+}
+
+void life_end(struct life *life)
+{
+    hibloom *filter = life->talk.task.filter;
+
+    if (life->goal == LIFE_OPEN && life->talk.task.status == HIBLOOM_OK) /* what its own opening met was before it */
+        redis_filter_of(filter)->restarts = redis_filter_of(filter)->server->stats.restarts;
+    else if (life->goal != LIFE_DROP && life->goal != LIFE_GROW)
+        redis_filter_free(filter);
+    alloc.free(life->mine);
+    alloc.free(life->ids);
+}
