@@ -24,7 +24,7 @@ static void judge_root(struct talk *talk, struct outbox *outbox)
     char key[KEYS_SIZE];
 
     if (life->answer == '+') {
-        life->patience = LIFE_PATIENCE;
+        life->waiting.patience = LIFE_PATIENCE;
         hibloom_spec spec = filter->spec;
         life_adopt(life, &spec, &life->answer_record);
         explicit_bzero(&spec, sizeof spec); /* the seed */
@@ -73,13 +73,13 @@ static void take_made(struct talk *talk, uint32_t tag, uint32_t index, const str
     }
     if (life->answer == '!') {
         life->taken = true;
-        life->key = tag;
+        life->taken_key = tag;
     } else if (record->generation > own->generation) {
         life->newer = record->generation > life->newer ? record->generation : life->newer;
     } else {
         own->keys[tag].id = record->id;
         if (life->answer == '+')
-            flags_set(life->mine, tag);
+            flags_set(life->creating.mine, tag);
     }
 }
 
@@ -121,11 +121,11 @@ static void begin_keys(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
 
-    alloc.free(life->mine);
-    life->mine = alloc.calloc(FLAGS_BYTES(redis_filter_of(talk->task.filter)->count), 1);
+    alloc.free(life->creating.mine);
+    life->creating.mine = alloc.calloc(FLAGS_BYTES(redis_filter_of(talk->task.filter)->count), 1);
     life->newer = 0;
     life->taken = false;
-    if (life->mine == NULL)
+    if (life->creating.mine == NULL)
         task_no_memory(&talk->task);
     else
         make_keys(talk, outbox);
@@ -139,9 +139,9 @@ static void take_before(struct talk *talk, const struct reply *reply)
 
     if (!task_expect(&talk->task, reply, REDIS_REPLY_STRING, 0))
         return;
-    life->unwanted = reply->text_len != RECORD_TRAILER || !record_parse(reply->text, &record) ||
-                     !redis_is_key(life->link.before, 0, &record) || !record_is_ready(record.state);
-    life->overtaken = life->unwanted || record.state == RECORD_GROWN;
+    life->creating.unwanted = reply->text_len != RECORD_TRAILER || !record_parse(reply->text, &record) ||
+                              !redis_is_key(life->link.before, 0, &record) || !record_is_ready(record.state);
+    life->overtaken = life->creating.unwanted || record.state == RECORD_GROWN;
 }
 
 /* What is in the place of the first further link: it would be met when the filter grows, in the middle of its use. What
@@ -154,7 +154,7 @@ static void take_link(struct talk *talk, unsigned place, const struct reply *rep
     if (reply->type == REDIS_REPLY_STRING && record_read_end(reply->text, reply->text_len, &record) == RECORD_FOUND &&
         record.key == 0 && (place == PLACE_ALONE) == (record.keys == 1) &&
         spec_adopt(&spec, NULL, record.text) == HIBLOOM_OK)
-        life_of(talk)->link_taken = life_of(talk)->link_taken || spec.link == 0;
+        life_of(talk)->creating.link_taken = life_of(talk)->creating.link_taken || spec.link == 0;
     explicit_bzero(&spec, sizeof spec); /* the seed */
     explicit_bzero(&record, sizeof record);
 }
@@ -188,7 +188,7 @@ static void fail_overtaken(struct talk *talk)
     struct life *life = life_of(talk);
 
     life->overtaken = true;
-    if (life->unwanted) /* nobody will find it */
+    if (life->creating.unwanted) /* nobody will find it */
         talk->cleanup = life_remove;
     task_fail(&talk->task, HIBLOOM_ENOTFOUND, "'%s' was not made: there is another one, or was, or its filter is gone",
               talk->task.filter->name);
@@ -205,7 +205,7 @@ static void judge_other(struct talk *talk, struct outbox *outbox)
 
     if (life->overtaken) {
         fail_overtaken(talk);
-    } else if (life->link_taken) {
+    } else if (life->creating.link_taken) {
         char link[HIBLOOM_NAME_MAX + STORE_LINK_NAME + 1];
         keys_link(link, talk->task.filter->name, 1);
         life_fail_link_taken(&talk->task, link);
@@ -230,7 +230,7 @@ void life_complete(struct talk *talk, struct outbox *outbox)
         return;
     }
     life_ask_place(talk, outbox, life_other_place(life));
-    life->link_taken = false;
+    life->creating.link_taken = false;
     if (life->link.before != NULL)
         guard_ask_alone(life->link.before, outbox, TAG_BEFORE, 0);
     if (life_heads_chain(filter)) {
@@ -254,7 +254,7 @@ static void tidy(struct talk *talk, struct outbox *outbox)
         return;
     }
     for (uint32_t i = life->range.first; i < life->range.first + life->range.count; i++)
-        if (flags_has(life->mine, i))
+        if (flags_has(life->creating.mine, i))
             life_ask_unlink(life, outbox, i, true, "");
     talk->take = life_take_unlinked;
     talk->step = tidy;
@@ -280,16 +280,16 @@ static void finish(struct talk *talk, struct outbox *outbox)
     const struct redis_filter *own = redis_filter_of(talk->task.filter);
     const size_t len = (size_t)record_list_bytes(0, own->count);
 
-    alloc.free(life->ids);
-    life->ids = alloc.malloc(len + 1);
-    if (life->ids == NULL) {
+    alloc.free(life->creating.ids);
+    life->creating.ids = alloc.malloc(len + 1);
+    if (life->creating.ids == NULL) {
         task_no_memory(&talk->task);
         return;
     }
     for (uint32_t i = 0; i < own->count && len > 0; i++)
-        record_format_id(own->keys[i].id, life->ids + (size_t)i * RECORD_ID_DIGITS);
+        record_format_id(own->keys[i].id, life->creating.ids + (size_t)i * RECORD_ID_DIGITS);
     life_ask_swap(life, outbox, RECORD_CREATING, life_list_at(life, 0), (struct argument){"", 0},
-                  (struct argument){life->ids, len}, RECORD_READY, LIFE_ANY_TTL);
+                  (struct argument){life->creating.ids, len}, RECORD_READY, LIFE_ANY_TTL);
     talk->take = life_take_answer;
     talk->step = judge_finished;
 }
@@ -352,7 +352,7 @@ static void give_up_creating(struct talk *talk, struct outbox *outbox)
         life_start_over(talk);
         return;
     }
-    keys_name(key, talk->task.filter, life->key);
+    keys_name(key, talk->task.filter, life->taken_key);
     life_fail_taken(life, key);
     talk->cleanup = life_remove;
 }

@@ -145,22 +145,22 @@ void life_take_unlinked(struct talk *talk, uint32_t tag, uint32_t index, const s
 {
     struct life *life = life_of(talk);
 
-    life->in_doubt = life->in_doubt || reply->repeated;
+    life->removing.in_doubt = life->removing.in_doubt || reply->repeated;
     const bool other_type = reply->type == REDIS_REPLY_ERROR && refusal_of(reply->text) == REFUSAL_WRONGTYPE;
 
     if (other_type || (reply->type == REDIS_REPLY_INTEGER && reply->integers[0] == -1)) {
         struct task left = {.filter = talk->task.filter};
         if (other_type)
             (void)task_expect(&left, reply, REDIS_REPLY_INTEGER, tag);
-        life->other_type = left.error;
+        life->removing.other_type = left.error;
         life->taken = true;
-        life->key = tag;
+        life->taken_key = tag;
     } else if (!task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, tag)) {
         return;
     } else if (reply->integers[0] < 0) {
         task_unexpected(&talk->task);
     } else {
-        life->unlinked += (uint64_t)reply->integers[0];
+        life->removing.unlinked += (uint64_t)reply->integers[0];
     }
 }
 
@@ -168,7 +168,7 @@ void life_take_unlinked(struct talk *talk, uint32_t tag, uint32_t index, const s
 
 bool life_has_patience(struct life *life)
 {
-    return life->patience > 0 && life->patience-- > 0;
+    return life->waiting.patience > 0 && life->waiting.patience-- > 0;
 }
 
 void life_start_over(struct talk *talk)
@@ -177,12 +177,12 @@ void life_start_over(struct talk *talk)
 
     if (talk->cleaning)
         return;
-    if (life->attempts++ >= ATTEMPTS && clock_now_ms() >= life->until) {
+    if (life->waiting.attempts++ >= ATTEMPTS && clock_now_ms() >= life->waiting.until) {
         task_fail(&talk->task, HIBLOOM_EBUSY,
                   "'%s' is in the middle of being made or removed by others; gave up waiting", talk->task.filter->name);
         return;
     }
-    talk->task.pause_ms = life->attempts < 2 ? 0 : life->attempts < 20 ? 1 : 10;
+    talk->task.pause_ms = life->waiting.attempts < 2 ? 0 : life->waiting.attempts < 20 ? 1 : 10;
     talk->step = life_read_places;
 }
 
@@ -216,8 +216,8 @@ void life_begin(struct life *life, enum life_goal goal, hibloom *filter, const h
                                    : life_read_places);
     life->goal = goal;
     life->wanted = wanted;
-    life->patience = LIFE_PATIENCE;
-    life->until = clock_now_ms() + ((struct redis_store *)filter->store)->server.retry_ms;
+    life->waiting.patience = LIFE_PATIENCE;
+    life->waiting.until = clock_now_ms() + ((struct redis_store *)filter->store)->server.retry_ms;
 }
 
 void life_end(struct life *life)
@@ -228,6 +228,6 @@ void life_end(struct life *life)
         redis_filter_of(filter)->restarts = redis_filter_of(filter)->server->stats.restarts;
     else if (life->goal != LIFE_DROP && life->goal != LIFE_GROW)
         redis_filter_free(filter);
-    alloc.free(life->mine);
-    alloc.free(life->ids);
+    alloc.free(life->creating.mine);
+    alloc.free(life->creating.ids);
 }

@@ -1,5 +1,6 @@
 /* life.h: how a filter comes to be and goes: what its files share.
  *
+ *   life.c     the task; the commands of several files, and what is in the way
  *   open.c     read what is under a name; check all keys of it
  *   attach.c   join a bare bitmap
  *   create.c   make the root, then the other keys, and swap the root to ready
@@ -43,49 +44,63 @@ struct life_place {
 
 struct life {
     struct talk talk;
+
+    /* what is to be done */
     enum life_goal goal;
     const hibloom_spec *wanted; /* by an open; NULL: whatever is stored */
-    unsigned attempts;          /* how often the places were read */
     struct life_link link;      /* what is looked for; all 0: a filter of its own, or the first of a growing one */
     uint64_t unlinked_chain;    /* a growing filter of which no further link is left: that chain */
-    uint64_t chain;             /* at the end: the root of a growing filter is marked, or has to go unmarked, and its
-                                   further links must be removed first: those of this chain; 0: no such thing */
-    uint64_t until;             /* they are read again in any case; ms */
-    unsigned patience;          /* how often bits in the way will still be waited for */
-    bool overtaken,
-        unwanted;     /* a link: it was not made ready, since the one before it is the newest no more; or gone */
+
+    /* what is for who began it, at the end */
+    uint64_t chain;   /* the root of a growing filter is marked, or has to go unmarked, and its further links must be
+                         removed first: those of this chain; 0: no such thing */
     uint64_t foreign; /* id of a link of another filter, where one has to be made, or to go; 0: none was met */
+    bool overtaken;   /* a link: it was not made ready, since the one before it is the newest no more; or gone */
 
     /* the last answers */
     struct life_place place[2];
     char answer;                 /* of a script: '+', '=', '!' */
     struct record answer_record; /* the trailer with it */
-    uint64_t unlinked;           /* keys, by this removal */
-    bool in_doubt;               /* an answer of a removal was lost: it may have been carried out then */
 
     /* the filter that was found, or made */
     enum record_state root_state;
-    bool has_links;                                    /* it may have further ones */
-    int64_t ttl_ms;                                    /* of the root */
-    bool clearing_way;                                 /* it is not what the task is about, and goes */
-    struct redis_range range;                          /* of its keys: those that are checked, made, unlinked now */
-    uint64_t seen[REDIS_STEP_KEYS];                    /* the ids found there, 0: none of this generation */
-    char list[REDIS_STEP_KEYS * RECORD_ID_DIGITS + 1]; /* the ids that the root lists */
-    bool lost;                                         /* some seen[i] is not the id that is listed */
+    int64_t ttl_ms;           /* of the root */
+    bool clearing_way;        /* it is not what the task is about, and goes */
+    struct redis_range range; /* of its keys: those that are checked, made, unlinked now */
+    uint64_t newer;           /* a generation above the root's that a key has; 0: none */
+    bool taken;               /* something is in the way of a key, or stays where a key was removed: */
+    uint32_t taken_key;       /* of this one */
 
-    /* create.c */
-    unsigned char *mine; /* flags, of keys: made by this call */
-    char *ids;           /* the list, once all are made */
-    uint64_t newer;      /* a generation above the root's that a key has; 0: none (repair.c, too) */
+    struct {               /* life.c */
+        unsigned attempts; /* how often the places were read */
+        uint64_t until;    /* they are read again in any case; ms */
+        unsigned patience; /* how often bits in the way will still be waited for */
+    } waiting;
 
-    /* what is in the way of a key, or stays where a key was removed */
-    bool taken;
-    uint32_t key;            /* which; in repair.c the one that is made anew */
-    struct error other_type; /* it is no string, in these words */
+    struct {                                               /* open.c, for repair.c, too */
+        uint64_t seen[REDIS_STEP_KEYS];                    /* the ids found in range, 0: none of this generation */
+        char list[REDIS_STEP_KEYS * RECORD_ID_DIGITS + 1]; /* the ids that the root lists */
+        bool lost;                                         /* some seen[i] is not the id that is listed */
+    } checking;
 
-    bool link_taken; /* create.c: where a further link will have to be there is a filter of its own */
+    struct {                 /* create.c */
+        unsigned char *mine; /* flags, of keys: made by this call */
+        char *ids;           /* the list, once all are made */
+        bool unwanted;       /* overtaken, and the one before it is gone */
+        bool link_taken;     /* where a further link will have to be there is a filter of its own */
+    } creating;
 
-    bool made; /* repair.c: the key was made by this call, not found */
+    struct {                     /* remove.c */
+        bool has_links;          /* it may have further ones */
+        uint64_t unlinked;       /* keys, by this removal */
+        bool in_doubt;           /* an answer of a removal was lost: it may have been carried out then */
+        struct error other_type; /* what was taken is no string, in these words */
+    } removing;
+
+    struct {          /* repair.c */
+        uint32_t key; /* that is made anew */
+        bool made;    /* by this call, not found */
+    } repairing;
 };
 
 static inline struct life *life_of(struct talk *talk)
@@ -146,7 +161,7 @@ void life_ask_swap(struct life *, struct outbox *, enum record_state from, uint6
                    struct argument then, enum record_state to, int64_t ttl_ms);
 
 /* EVAL unlink of key number i: of its id, or of the filter's generation; in that
- * state, "" for any. The step counts what was unlinked in life.unlinked. */
+ * state, "" for any. The step counts what was unlinked in removing.unlinked. */
 void life_ask_unlink(struct life *, struct outbox *, uint32_t i, bool by_id, const char *state);
 void life_take_unlinked(struct talk *, uint32_t tag, uint32_t index, const struct reply *);
 

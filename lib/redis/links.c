@@ -264,7 +264,7 @@ static void run_root(struct links *l)
     struct life *life = begin_life(l, goals[l->goal], l->task.filter, l->wanted, root_ended);
 
     life->unlinked_chain = l->chain;
-    life->in_doubt = l->chain != 0; /* it is marked, so others may go on with it */
+    life->removing.in_doubt = l->chain != 0; /* it is marked, so others may go on with it */
 }
 
 static void link_repaired(struct links *l)

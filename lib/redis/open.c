@@ -162,7 +162,7 @@ static void judge_filter(struct talk *talk, unsigned place)
 
     if (!adopt_place(life, place))
         return;
-    life->has_links = life_heads_chain(talk->task.filter) && life->root_state != RECORD_CREATING;
+    life->removing.has_links = life_heads_chain(talk->task.filter) && life->root_state != RECORD_CREATING;
     if (life->root_state == RECORD_REMOVING)
         talk->step = life_remove_keys;
     else if (life->goal == LIFE_DELETE || life->clearing_way)
@@ -270,10 +270,11 @@ static void take_key(struct talk *talk, uint32_t tag, uint32_t index, const stru
     if (!task_expect(&talk->task, reply, REDIS_REPLY_STRING, tag == own->count ? 0 : tag))
         return;
     if (tag == own->count) {
-        memcpy(life->list, reply->text, reply->text_len < sizeof life->list ? reply->text_len : sizeof life->list - 1);
+        memcpy(life->checking.list, reply->text,
+               reply->text_len < sizeof life->checking.list ? reply->text_len : sizeof life->checking.list - 1);
     } else if (reply->text_len == RECORD_TRAILER && record_parse(reply->text, &record) &&
                record.generation == own->generation && record.key == tag && record.keys == own->count) {
-        life->seen[tag - life->range.first] = record.id;
+        life->checking.seen[tag - life->range.first] = record.id;
         own->keys[tag].epoch = record.epoch;
     }
 }
@@ -298,8 +299,8 @@ void life_check_keys(struct talk *talk, struct outbox *outbox)
 
     if (!life_ask_next_keys(life, outbox))
         return; /* whole */
-    memset(life->seen, 0, sizeof life->seen);
-    memset(life->list, 0, sizeof life->list);
+    memset(life->checking.seen, 0, sizeof life->checking.seen);
+    memset(life->checking.list, 0, sizeof life->checking.list);
     ask_list(life, outbox);
     talk->take = take_key;
     talk->step = judge_keys;
@@ -312,18 +313,18 @@ static void judge_keys(struct talk *talk, struct outbox *outbox)
     struct life *life = life_of(talk);
     struct redis_filter *own = redis_filter_of(talk->task.filter);
 
-    life->lost = false;
+    life->checking.lost = false;
     for (uint32_t i = 0; i < life->range.count; i++) {
         const bool is_root = life->range.first + i == 0;
         uint64_t *id = &own->keys[life->range.first + i].id, listed = 0;
-        if (!record_parse_id(&life->list[i * RECORD_ID_DIGITS], &listed) || (is_root && listed != *id))
-            life->seen[i] = ~*id; /* the list was altered: lost, whatever is there */
+        if (!record_parse_id(&life->checking.list[i * RECORD_ID_DIGITS], &listed) || (is_root && listed != *id))
+            life->checking.seen[i] = ~*id; /* the list was altered: lost, whatever is there */
         else
             *id = listed;
-        if (life->seen[i] != *id)
-            life->lost = true;
+        if (life->checking.seen[i] != *id)
+            life->checking.lost = true;
     }
-    if (!life->lost)
+    if (!life->checking.lost)
         life_check_keys(talk, outbox);
     else
         confirm_lost(talk, outbox);
@@ -337,11 +338,11 @@ static void take_confirmation(struct talk *talk, uint32_t tag, uint32_t index, c
 
     if (tag != tag_of_list(life)) {
         if (!guard_matches(talk, 0, reply))
-            life->lost = false;
+            life->checking.lost = false;
     } else if (index == 0 && task_expect(&talk->task, reply, REDIS_REPLY_STRING, 0) &&
                (reply->text_len != life->range.count * RECORD_ID_DIGITS ||
-                memcmp(reply->text, life->list, reply->text_len) != 0)) {
-        life->lost = false;
+                memcmp(reply->text, life->checking.list, reply->text_len) != 0)) {
+        life->checking.lost = false;
     }
 }
 
@@ -351,7 +352,7 @@ static void fail_lost(struct life *life)
     uint32_t i = 0;
     char key[KEYS_SIZE];
 
-    while (life->seen[i] == own->keys[life->range.first + i].id)
+    while (life->checking.seen[i] == own->keys[life->range.first + i].id)
         i++;
     keys_name(key, life->talk.task.filter, life->range.first + i);
     task_fail(&life->talk.task, HIBLOOM_ECORRUPT,
@@ -363,7 +364,7 @@ static void judge_lost(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
 
-    if (!life->lost)
+    if (!life->checking.lost)
         life_start_over(talk);
     else if (life->goal == LIFE_REPAIR)
         life_repair_keys(talk, outbox);

@@ -20,9 +20,9 @@ static void judge_removed(struct talk *talk, struct outbox *outbox)
     if (life->clearing_way || life->goal == LIFE_OPEN || life->goal == LIFE_REPAIR) {
         life_start_over(talk);
     } else if (life->taken) {
-        keys_name(key, talk->task.filter, life->key);
-        if (life->other_type.words[0] != '\0')
-            task_fail(&talk->task, HIBLOOM_EMISMATCH, "%s", life->other_type.words);
+        keys_name(key, talk->task.filter, life->taken_key);
+        if (life->removing.other_type.words[0] != '\0')
+            task_fail(&talk->task, HIBLOOM_EMISMATCH, "%s", life->removing.other_type.words);
         task_fail(&talk->task, HIBLOOM_ECORRUPT, "'%s' was altered, so it was left: delete the key", key);
     }
 }
@@ -42,7 +42,7 @@ void life_remove_keys(struct talk *talk, struct outbox *outbox)
     struct life *life = life_of(talk);
     const uint64_t id = redis_root_id(talk->task.filter);
 
-    if (life->has_links && life->unlinked_chain != id) {
+    if (life->removing.has_links && life->unlinked_chain != id) {
         life->chain = id;
         return;
     }
@@ -63,7 +63,7 @@ static void take_mark(struct talk *talk, uint32_t tag, uint32_t index, const str
 {
     struct life *life = life_of(talk);
 
-    life->in_doubt = life->in_doubt || reply->repeated;
+    life->removing.in_doubt = life->removing.in_doubt || reply->repeated;
     if (reply->type == REDIS_REPLY_ERROR && refusal_of(reply->text) == REFUSAL_OOM)
         life->answer = '+'; /* and root_state stays as it was */
     else if (life_read_answer(life, reply, tag) && life->answer == '+')
@@ -77,7 +77,7 @@ static void not_removed(struct talk *talk, bool gone)
     const struct life *life = life_of(talk);
     const bool wanted = (life->goal == LIFE_DROP || life->goal == LIFE_DELETE) && !life->clearing_way;
 
-    if (wanted && gone && life->in_doubt)
+    if (wanted && gone && life->removing.in_doubt)
         return;
     if (life->goal == LIFE_DROP)
         guard_note_other(talk, 0);
@@ -112,7 +112,7 @@ static void judge_alone(struct talk *talk, struct outbox *outbox)
 {
     if (life_of(talk)->clearing_way)
         life_start_over(talk);
-    else if (life_of(talk)->unlinked == 0)
+    else if (life_of(talk)->removing.unlinked == 0)
         not_removed(talk, !life_of(talk)->taken);
 }
 
@@ -150,7 +150,7 @@ void life_remove(struct talk *talk, struct outbox *outbox)
     struct life *life = life_of(talk);
     const hibloom *filter = talk->task.filter;
 
-    life->unlinked = 0;
+    life->removing.unlinked = 0;
     life->answer = '=';
     if (filter->bare) {
         remove_bare(talk, outbox);
@@ -161,7 +161,7 @@ void life_remove(struct talk *talk, struct outbox *outbox)
     } else {
         if (life->root_state != RECORD_CREATING)
             life->root_state = redis_filter_of(filter)->grown ? RECORD_GROWN : RECORD_READY;
-        life->has_links = life_heads_chain(filter) && life->root_state != RECORD_CREATING;
+        life->removing.has_links = life_heads_chain(filter) && life->root_state != RECORD_CREATING;
         life_ask_swap(life, outbox, life->root_state, redis_trailer_at(filter, 0), (struct argument){"", 0},
                       (struct argument){"", 0}, RECORD_REMOVING, LIFE_ANY_TTL);
         talk->take = take_mark;

@@ -18,8 +18,8 @@ static void judge_listed(struct talk *talk, struct outbox *outbox)
     }
     life_start_over(talk);
     /* of a filter that is gone nobody will list it; of this one a repair may */
-    if (life->made && life->answer_record.generation != redis_filter_of(talk->task.filter)->generation) {
-        life_ask_unlink(life, outbox, life->key, true, "");
+    if (life->repairing.made && life->answer_record.generation != redis_filter_of(talk->task.filter)->generation) {
+        life_ask_unlink(life, outbox, life->repairing.key, true, "");
         talk->take = life_take_unlinked;
     }
 }
@@ -27,7 +27,7 @@ static void judge_listed(struct talk *talk, struct outbox *outbox)
 static void judge_made(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
-    const uint32_t i = life->key;
+    const uint32_t i = life->repairing.key;
     hibloom *filter = talk->task.filter;
     struct redis_filter *own = redis_filter_of(filter);
     char then[RECORD_ID_DIGITS + 1], key[KEYS_SIZE];
@@ -52,11 +52,11 @@ static void judge_made(struct talk *talk, struct outbox *outbox)
         life_start_over(talk);
         return;
     }
-    life->made = life->answer == '+';
-    own->keys[i].id = life->seen[i - life->range.first] = life->answer_record.id;
+    life->repairing.made = life->answer == '+';
+    own->keys[i].id = life->checking.seen[i - life->range.first] = life->answer_record.id;
     record_format_id(own->keys[i].id, then);
     life_ask_swap(life, outbox, life->root_state, life_list_at(life, i),
-                  (struct argument){&life->list[(i - life->range.first) * RECORD_ID_DIGITS], RECORD_ID_DIGITS},
+                  (struct argument){&life->checking.list[(i - life->range.first) * RECORD_ID_DIGITS], RECORD_ID_DIGITS},
                   (struct argument){then, RECORD_ID_DIGITS}, life->root_state, life->ttl_ms < 0 ? -1 : life->ttl_ms);
     talk->take = life_take_answer;
     talk->step = judge_listed;
@@ -70,7 +70,7 @@ void life_repair_keys(struct talk *talk, struct outbox *outbox)
     uint32_t at = 0;
     uint64_t id;
 
-    while (at < life->range.count && life->seen[at] == own->keys[life->range.first + at].id)
+    while (at < life->range.count && life->checking.seen[at] == own->keys[life->range.first + at].id)
         at++;
     if (at == life->range.count) {
         life_check_keys(talk, outbox);
@@ -78,8 +78,8 @@ void life_repair_keys(struct talk *talk, struct outbox *outbox)
     }
     if (!life_draw_id(&talk->task, &id))
         return;
-    life->key = life->range.first + at;
-    life_ask_make(life, outbox, life->key, id, life->ttl_ms < 0 ? -1 : life->ttl_ms + LIFE_AFTER_ROOT_MS);
+    life->repairing.key = life->range.first + at;
+    life_ask_make(life, outbox, life->repairing.key, id, life->ttl_ms < 0 ? -1 : life->ttl_ms + LIFE_AFTER_ROOT_MS);
     talk->take = life_take_answer;
     talk->step = judge_made;
 }
