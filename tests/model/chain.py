@@ -36,8 +36,9 @@ prints the number of states, or VIOLATION and the steps to it. RULE is one of
 """
 import argparse
 from collections import namedtuple
+from functools import lru_cache
 
-from life import Violation, explore
+from life import Violation, explore, text_of
 
 RULES = ('chain', 'further', 'older', 'behind', 'decide', 'verify', 'proof', 'swap', 'undo', 'ttl', 'later', 'last',
          'mark')
@@ -401,11 +402,12 @@ def normal(w):
         met.update(known(p))
     table = {old: new for new, old in enumerate(sorted(met))}
     links = tuple(link and link._replace(chain=table[link.chain], id=table[link.id]) for link in w.links)
-    procs = tuple(sorted((rename(p, table) for p in w.procs), key=repr))
+    procs = tuple(sorted([rename_known(p, tuple([table[x] for x in known(p)])) for p in w.procs], key=text_of))
     return World(links, procs, frozenset(table[c] for c in w.good if c in table),
                  frozenset(table[c] for c in w.news if c in table), w.evictions, w.lost, len(table))
 
 
+@lru_cache(maxsize=None)
 def known(p):
     """The ids in what a process remembers: its handle, and that of a link which it makes or takes."""
     v = p.local
@@ -428,6 +430,11 @@ def rename(p, table):
     if p.kind == 'grow' and p.at != 'follow' and len(v) > 2:
         return p._replace(local=(ids, v[1], table[v[2]]) + v[3:])
     return p._replace(local=(ids,) + v[1:])
+
+
+@lru_cache(maxsize=None)
+def rename_known(p, numbers):
+    return rename(p, dict(zip(known(p), numbers)))
 
 
 def main():

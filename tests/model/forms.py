@@ -20,7 +20,7 @@ prints the number of states, or VIOLATION and the steps to it. RULE is one of
 import argparse
 from collections import namedtuple
 
-from life import Proc, Violation, explore
+from life import Proc, Violation, explore, once_each, text_of
 
 RULES = ('look', 'late', 'state')
 ONE, SEVERAL = 0, 1
@@ -161,19 +161,24 @@ class Model:
                 raise Violation('F3: opened alone: %s, then the other form: %s' % (first, second))
 
 
+def rename(v, table):
+    if isinstance(v, Place):
+        return v._replace(id=table.setdefault(v.id, len(table)))
+    if isinstance(v, tuple):
+        values = [rename(x, table) for x in v]
+        return type(v)(*values) if hasattr(v, '_fields') else tuple(values)
+    return v
+
+
+rename_part = once_each(rename)
+
+
 def normal(w):
     """Equal states look equal: ids are numbered in the order met, and processes of one kind are sorted."""
     table = {}
-
-    def rename(v):
-        if isinstance(v, Place):
-            return v._replace(id=table.setdefault(v.id, len(table)))
-        if isinstance(v, tuple):
-            values = [rename(x) for x in v]
-            return type(v)(*values) if hasattr(v, '_fields') else tuple(values)
-        return v
-    procs = tuple(sorted((Proc(p.kind, '', ()) if p.kind in ('done', 'dead') else p for p in w.procs), key=repr))
-    places, procs = rename(w.places), rename(procs)
+    procs = sorted([Proc(p.kind, '', ()) if p.kind in ('done', 'dead') else p for p in w.procs], key=text_of)
+    places = rename_part(w.places, table)
+    procs = tuple([rename_part(p, table) for p in procs])
     return World(places, procs, w.evictions, w.late, len(table))
 
 

@@ -36,8 +36,10 @@ prints the number of states, or VIOLATION and the steps to it. RULE is one of
   whole   a filter is replaced in one step, not key by key
 """
 import argparse
+import gc
 import sys
 from collections import deque, namedtuple
+from functools import lru_cache
 
 RULES = ('list', 'order', 'help', 'spare', 'expire-order', 'expire-list', 'repair-ttl',
          'identity', 'raise', 'stamp', 'whole')
@@ -346,24 +348,51 @@ def lists(root, key):
     return root is not None and key is not None and root.state == 'R' and root.gen == key.gen and root.ids[1] == key.id
 
 
+def once_each(rename):
+    """rename(v, table) numbers the ids in v in the order met. The same parts come in many states: each is looked through
+    once, and renamed once for what the table says of its ids."""
+    met, renamed = {}, {}
+
+    def rename_part(v, table):
+        ids = met.get(v)
+        if ids is None:
+            inside = {}
+            rename(v, inside)
+            ids = met[v] = tuple(inside)
+        numbers = tuple([table.setdefault(i, len(table)) for i in ids])
+        found = renamed.get((v, numbers))
+        if found is None:
+            found = renamed[v, numbers] = rename(v, dict(zip(ids, numbers)))
+        return found
+    return rename_part
+
+
+def rename(v, table):
+    if isinstance(v, tuple):
+        if len(v) == 2 and v[0] == 'id':
+            return ('id', table.setdefault(v, len(table)))
+        values = [rename(x, table) for x in v]
+        return type(v)(*values) if hasattr(v, '_fields') else tuple(values)
+    return v
+
+
+rename_part = once_each(rename)
+text_of = lru_cache(maxsize=None)(repr)
+
+
 def normal(w):
     """Equal states look equal: drawn ids are numbered in the order met, and processes of one kind are sorted."""
-    procs = tuple(sorted(w.procs, key=lambda p: (p.kind, p.at, repr(p.local)))) if len(w.procs) > 1 else w.procs
+    procs = sorted(w.procs, key=lambda p: (p.kind, p.at, text_of(p.local))) if len(w.procs) > 1 else w.procs
     table = {}
-
-    def rename(v):
-        if isinstance(v, tuple):
-            if len(v) == 2 and v[0] == 'id':
-                return table.setdefault(v, ('id', len(table)))
-            values = [rename(x) for x in v]
-            return type(v)(*values) if hasattr(v, '_fields') else tuple(values)
-        return v
-    return World(rename(w.k0), rename(w.k1), w.t0, w.t1, w.clock, rename(procs),
-                 frozenset(rename(h) for h in sorted(w.handles, key=repr)), w.evictions, w.backs, rename(w.expired))
+    return World(rename_part(w.k0, table), rename_part(w.k1, table), w.t0, w.t1, w.clock,
+                 tuple([rename_part(p, table) for p in procs]),
+                 frozenset([rename_part(h, table) for h in sorted(w.handles, key=text_of)]), w.evictions, w.backs,
+                 rename_part(w.expired, table))
 
 
 def explore(model, start, normal):
     """Every state from start; returns their number. Ends the program at a violation, and prints how it comes to it."""
+    gc.disable()  # states are trees that stay: to look for cycles in them takes a third of the time
     start = normal(start)
     via, queue = {start: None}, deque([start])
     while queue:
