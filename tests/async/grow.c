@@ -93,22 +93,8 @@ static void it_may_be_closed_while_it_grows(void **state)
 {
     for (int turns = 0; turns < 24; turns++) {
         char name[TEST_NAME_SIZE];
-        void *loop = loop_class->open();
-        hibloom_async *async = async_store(loop, test_uri(), NULL);
-        hibloom_async_filter *filter = async_filter(loop, async, test_name(name), "capacity=10 error=1e-6 growth=2");
 
-        memset(outcomes, 0, sizeof outcomes);
-        for (size_t i = 0; i < 3; i++)
-            assert_ok(hibloom_async_add(filter, items, 40, i % 2 == 0, on_answered, &outcomes[i]), NULL);
-        for (int i = 0; i < turns; i++)
-            loop_class->turn(loop);
-        if (turns % 2 == 0)
-            hibloom_async_close(filter);
-        hibloom_async_free(async);
-        for (size_t i = 0; i < 3; i++)
-            assert_true(outcomes[i].calls == 1 &&
-                        (outcomes[i].status == HIBLOOM_OK || outcomes[i].status == HIBLOOM_ECANCELED));
-        close_loop(loop);
+        close_after(turns, test_uri(), test_name(name), "capacity=10 error=1e-6 growth=2", items, 40);
     }
 }
 

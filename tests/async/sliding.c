@@ -86,24 +86,8 @@ static void each_item_is_new_once_and_found_as_periods_pass(void **state)
 /* At whatever moment: while it looks, sets, or asks the clock. */
 static void it_may_be_closed_at_any_moment(void **state)
 {
-    for (int turns = 0; turns < 16; turns++) {
-        void *loop = loop_class->open();
-        hibloom_async *async = async_store(loop, redis_server_uri(server), NULL);
-        hibloom_async_filter *filter = async_filter(loop, async, NAME, TEXT);
-
-        memset(outcomes, 0, sizeof outcomes);
-        for (size_t i = 0; i < 3; i++)
-            assert_ok(hibloom_async_add(filter, items, ROUND, i % 2 == 0, on_answered, &outcomes[i]), NULL);
-        for (int i = 0; i < turns; i++)
-            loop_class->turn(loop);
-        if (turns % 2 == 0)
-            hibloom_async_close(filter);
-        hibloom_async_free(async);
-        for (size_t i = 0; i < 3; i++)
-            assert_true(outcomes[i].calls == 1 &&
-                        (outcomes[i].status == HIBLOOM_OK || outcomes[i].status == HIBLOOM_ECANCELED));
-        close_loop(loop);
-    }
+    for (int turns = 0; turns < 16; turns++)
+        close_after(turns, redis_server_uri(server), NAME, TEXT, items, ROUND);
     struct redisContext *redis = redis_server_connect(server);
     test_command(redis, "FLUSHALL");
     redisFree(redis);
@@ -115,9 +99,7 @@ static int set_up(void **state)
     number_items(items, numbers, ROUND * ROUNDS);
     if (server != NULL) /* of another loop's round */
         return 0;
-    server_clock = stepped_begin();
-    server = redis_server_start_tcp(NULL);
-    stepped_end();
+    server = stepped_server_start(&server_clock, redis_server_start_tcp);
     stepped_run(server_clock, test_is_slow() ? SPEED / 5 : SPEED);
     return 0;
 }

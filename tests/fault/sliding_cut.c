@@ -198,9 +198,7 @@ static void an_altered_reply_is_an_error_or_does_no_harm(void **state)
 static int set_up(void **state)
 {
     items = items_new("in", ITEMS);
-    server_clock = stepped_begin();
-    server = redis_server_start_tcp(NULL);
-    stepped_end();
+    server = stepped_server_start(&server_clock, redis_server_start_tcp);
     return proxied_set_up(state);
 }
 

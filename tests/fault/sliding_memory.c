@@ -118,9 +118,7 @@ static int set_up(void **state)
 {
     for (int i = 0; i < ITEMS; i++)
         items[i] = (hibloom_item){&numbers[i], sizeof numbers[i]};
-    server_clock = stepped_begin();
-    server = redis_server_start(NULL);
-    stepped_end();
+    server = stepped_server_start(&server_clock, redis_server_start);
     return 0;
 }
 

@@ -217,9 +217,7 @@ static void a_borrowed_connection_slides_too(void **state)
 
 static int set_up(void **state)
 {
-    server_clock = stepped_begin();
-    server = redis_server_start_tcp(NULL);
-    stepped_end();
+    server = stepped_server_start(&server_clock, redis_server_start_tcp);
     store = test_connect(redis_server_uri(server), NULL);
     return served_set_up(state);
 }

@@ -14,9 +14,7 @@ static hibloom_store *store;
 
 static int set_up(void **state)
 {
-    server_clock = stepped_begin();
-    server = redis_server_start_tcp(NULL);
-    stepped_end();
+    server = stepped_server_start(&server_clock, redis_server_start_tcp);
     (void)served_set_up(state);
     store = test_connect(redis_server_uri(server), NULL);
     return 0;

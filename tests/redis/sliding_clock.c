@@ -348,9 +348,7 @@ static void a_slice_that_is_emptied_as_it_expires_leaves_nothing(void **state)
 
 static int set_up(void **state)
 {
-    server_clock = stepped_begin();
-    server = redis_server_start_tcp(NULL);
-    stepped_end();
+    server = stepped_server_start(&server_clock, redis_server_start_tcp);
     (void)proxied_set_up(state);
     store = test_connect(redis_server_uri(server), NULL);
     return 0;

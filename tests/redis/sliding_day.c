@@ -224,9 +224,7 @@ static void of_a_day_of_uids_each_is_new_once_and_none_is_denied(void **state)
 static int set_up(void **state)
 {
     random_of_all = test_random_new();
-    server_clock = stepped_begin();
-    server = redis_server_start(NULL);
-    stepped_end();
+    server = stepped_server_start(&server_clock, redis_server_start);
     return 0;
 }
 

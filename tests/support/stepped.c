@@ -69,6 +69,15 @@ void stepped_end(void)
     unsetenv("HIBLOOM_TEST_CLOCK");
 }
 
+struct redis_server *stepped_server_start(struct stepped_clock **clock,
+                                          struct redis_server *start(const char *const extra_args[]))
+{
+    *clock = stepped_begin();
+    struct redis_server *server = start(NULL);
+    stepped_end();
+    return server;
+}
+
 void stepped_free(struct stepped_clock *clock)
 {
     if (clock == NULL)

@@ -12,6 +12,11 @@ struct stepped_clock;
  * is set. It outlives the servers. Where it cannot be made the program ends with a message. */
 struct stepped_clock *stepped_begin(void);
 void stepped_end(void);
+
+/* One such server, by redis_server_start or another of its kind. */
+struct redis_server *stepped_server_start(struct stepped_clock **clock,
+                                          struct redis_server *start(const char *const extra_args[]));
+
 void stepped_free(struct stepped_clock *clock); /* accepts NULL */
 
 /* So many milliseconds ahead of this machine's clock, from the next command on: all of them; one of them besides, until

@@ -62,6 +62,13 @@ static void what_the_module_has_added_is_in(void **state)
     }
 }
 
+/* With what the module has added to it. */
+static void make_known(struct module_dump *dump)
+{
+    module_dump_make(dump, 0.01, 1000, true);
+    module_vectors("cap=1000,", add_vector, dump);
+}
+
 static void adds_and_look_ups_go_on(void **state)
 {
     struct module_dump dump;
@@ -69,8 +76,7 @@ static void adds_and_look_ups_go_on(void **state)
     bool flag = true;
 
     (void)state;
-    module_dump_make(&dump, 0.01, 1000, true);
-    module_vectors("cap=1000,", add_vector, &dump);
+    make_known(&dump);
     module_dump_write(&dump, path);
     assert_ok(hibloom_import_file(&filter, store, "goes on", path), store);
     assert_ok(hibloom_contains(filter, "fresh", 5, &flag), store);
@@ -89,14 +95,7 @@ static void adds_and_look_ups_go_on(void **state)
 
 /* ---- What is refused ------------------------------------------------------------------ */
 
-/* A number in the header, and what is said of it. */
-static const struct {
-    unsigned at;
-    uint64_t value;
-    unsigned bytes;
-    hibloom_status status;
-    const char *words;
-} headers[] = {
+static const struct altered headers[] = {
     {MODULE_OPTIONS_AT, 1, 4, HIBLOOM_ENOTSUP, "old version of the module, with a hash of 32 bits"},
     {MODULE_OPTIONS_AT, 0, 4, HIBLOOM_ENOTSUP, "old version"},
     {MODULE_OPTIONS_AT, 4, 4, HIBLOOM_ENOTSUP, "power of two"},
@@ -125,15 +124,7 @@ static const struct {
 static void a_foreign_header_is_refused(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
-        struct module_dump dump;
-        module_dump_make(&dump, 0.01, 1000, true);
-        module_vectors("cap=1000,", add_vector, &dump);
-        module_dump_set(&dump, headers[i].at, headers[i].value, headers[i].bytes);
-        module_dump_write(&dump, path);
-        assert_refused(headers[i].status, headers[i].words);
-        module_dump_free(&dump);
-    }
+    assert_altered_refused(headers, sizeof headers / sizeof *headers, make_known);
 }
 
 static void what_no_redis_string_holds_is_refused(void **state)

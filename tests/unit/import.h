@@ -58,6 +58,29 @@ static inline void assert_refused(hibloom_status expected, const char *words)
     assert_int_equal(filters_there(), before);
 }
 
+/* A number in a dump's header, and what is said of it. */
+struct altered {
+    unsigned at;
+    uint64_t value;
+    unsigned bytes;
+    hibloom_status status;
+    const char *words;
+};
+
+/* Dumps that `make` makes are refused, each with one number altered. */
+static inline void assert_altered_refused(const struct altered *altered, size_t n, void make(struct module_dump *dump))
+{
+    for (size_t i = 0; i < n; i++) {
+        struct module_dump dump;
+
+        make(&dump);
+        module_dump_set(&dump, altered[i].at, altered[i].value, altered[i].bytes);
+        module_dump_write(&dump, path);
+        assert_refused(altered[i].status, altered[i].words);
+        module_dump_free(&dump);
+    }
+}
+
 /* Nor is any part of its file, nor a longer one. */
 static inline void assert_refused_cut_or_longer(const struct module_dump *dump)
 {

@@ -104,17 +104,11 @@ static void the_newest_link_goes_on_or_is_followed(void **state)
 
 /* ---- What is refused ------------------------------------------------------------------ */
 
-/* A number of the header of three links, of which the second begins at SECOND, and what is said of it. */
+/* Of the header of three links, of which the second begins at SECOND. */
 #define SECOND MODULE_LINK
 #define HALVED(times) (UINT64_C(0x3ff0000000000000) - ((uint64_t)(times) << 52)) /* 1, as a double */
 
-static const struct {
-    unsigned at;
-    uint64_t value;
-    unsigned bytes;
-    hibloom_status status;
-    const char *words;
-} grown_headers[] = {
+static const struct altered grown_headers[] = {
     {MODULE_GROWTH_AT, 0, 4, HIBLOOM_ENOTSUP, "EXPANSION 0"},
     {MODULE_GROWTH_AT, 1, 4, HIBLOOM_ENOTSUP, "EXPANSION 1, and with 2 to 16"},
     {MODULE_GROWTH_AT, 17, 4, HIBLOOM_ENOTSUP, "EXPANSION 17"},
@@ -141,17 +135,15 @@ static const struct {
     {MODULE_CAPACITY_AT + SECOND, 301, 8, HIBLOOM_ECORRUPT, "do not agree"}, /* not full, and followed */
 };
 
+static void make_three_links(struct module_dump *dump)
+{
+    make_grown(dump, 401);
+}
+
 static void links_that_the_rule_does_not_give_are_refused(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof grown_headers / sizeof *grown_headers; i++) {
-        struct module_dump dump;
-        make_grown(&dump, 401);
-        module_dump_set(&dump, grown_headers[i].at, grown_headers[i].value, grown_headers[i].bytes);
-        module_dump_write(&dump, path);
-        assert_refused(grown_headers[i].status, grown_headers[i].words);
-        module_dump_free(&dump);
-    }
+    assert_altered_refused(grown_headers, sizeof grown_headers / sizeof *grown_headers, make_three_links);
 }
 
 /* Of a link as large as it says, and as many hashes as its bits an item give. */
@@ -172,7 +164,7 @@ static void links_of_another_size_are_refused(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof seconds / sizeof *seconds; i++) {
         struct module_dump dump;
-        make_grown(&dump, 401);
+        make_three_links(&dump);
         if (seconds[i].bytes != 0) {
             module_dump_set(&dump, MODULE_BYTES_AT + SECOND, seconds[i].bytes, 8);
             module_dump_set(&dump, MODULE_BITS_AT + SECOND, seconds[i].bytes * 8, 8);
@@ -208,7 +200,7 @@ static void items_that_wrap_are_refused(void **state)
     struct module_dump dump;
 
     (void)state;
-    make_grown(&dump, 401);
+    make_three_links(&dump);
     module_dump_set(&dump, MODULE_LINK_ITEMS_AT, UINT64_MAX, 8);
     module_dump_set(&dump, MODULE_ITEMS_AT, 300, 8);
     module_dump_write(&dump, path);
