@@ -216,7 +216,7 @@ check: all man examples tests
 	    $(if $(filter file,$(origin CFLAGS)),"tests/structure/hardened.sh $(BUILD)/libhibloom.so $(BUILD)/hibloom") \
 	    tests/tools/compose-test.sh \
 	    "tests/tools/man-test.sh $(BUILD)" \
-	    "tests/tools/completion-test.sh $(BUILD)" \
+	    "tests/tools/with-redis.sh tests/tools/completion-test.sh $(BUILD)" \
 	    "tests/tools/with-redis.sh tests/tools/install-test.sh $(BUILD)" \
 	    "tests/tools/with-redis.sh tests/tools/readme.sh README.md $(BUILD)/libhibloom.a $(LDFLAGS) $(LIBS)" \
 	    $(call queues,$(TESTS))

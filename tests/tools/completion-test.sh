@@ -1,10 +1,11 @@
 #!/bin/bash
 # What bash and zsh complete, with the command that was built: bash by calling the
-# function as it would, zsh by a real one that is typed at.
-# Usage: completion-test.sh BUILD
+# function as it would, zsh by a real one that is typed at. Names of filters come from
+# a server, and nothing but them: no error, no password, and nothing after a second.
+# Usage: with-redis.sh completion-test.sh BUILD
 set -u
 
-PATH=$(cd "$1" && pwd):$PATH || exit
+build=$(cd "$1" && pwd) || exit
 completion=$(cd "$(dirname "$0")/../../packaging/completion" && pwd)
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -12,37 +13,81 @@ trap 'exit 1' HUP INT TERM
 cd "$dir" || exit
 touch seen.hbl
 failed=0
+complain() { echo "completion-test: $*" >&2; failed=1; }
+
+# The command, which writes down how it was called: others see that in a list of processes.
+mkdir bin
+printf '#!/bin/sh\nprintf "%%s\\n" "$*" >>"%s/calls"\nexec "%s/hibloom" "$@"\n' "$dir" "$build" >bin/hibloom
+chmod +x bin/hibloom
+PATH=$dir/bin:$PATH
+# shellcheck disable=SC2016 # it must stay as it is
+for name in seen 'day:monday' 'day:tuesday' 'two words' 'do$(touch ran)' 'star*'; do
+    hibloom create "$name" -n 100 -p 0.1 || exit
+done
+server=$HIBLOOM_URL
+unset HIBLOOM_URL
 
 # shellcheck source=/dev/null
 source "$completion/hibloom.bash"
 
-# bash_offers EXPECTED WORD...: what is offered for the last word; = is a word of its own
+# bash_offers EXPECTED LINE: what is offered at the end of the line
 bash_offers() {
-    local expected=$1 said
-    shift
-    COMP_WORDS=(hibloom "$@")
-    COMP_CWORD=$#
-    _hibloom hibloom "${*: -1}" ''
+    local said
+    COMP_LINE="hibloom $2" COMP_POINT=$((8 + ${#2}))
+    _hibloom hibloom '' '' >printed 2>&1
     said="${COMPREPLY[*]}"
-    [ "$said" = "$expected" ] || { echo "completion-test: bash: '$*' gives '$said', not '$expected'" >&2; failed=1; }
+    [ "$said" = "$1" ] || complain "bash: '$2' gives '$said', not '$1'"
+    [ ! -s printed ] || complain "bash: '$2' prints: $(cat printed)"
 }
 bash_offers 'check clear compare copy create' c
-bash_offers 'repair' -u redis://localhost repa
-bash_offers '--layout' add seen --l
-bash_offers '--read-from-replicas --retry' info seen --re
-bash_offers '--bare' save seen --b
-bash_offers 'blocked' add seen --layout bl
-bash_offers 'blocked classic partitioned' add seen --layout = ''
-bash_offers 'lookup' add seen --prefer = l
-bash_offers 'off' uniq seen --near o
-bash_offers '' add seen ''
-bash_offers '' add -s ''
-bash_offers 'seen.hbl' restore seen se
-bash_offers '' restore se
-bash_offers 'spec' help sp
-bash_offers 'check' stats --json chec
-bash_offers '--prometheus' stats --p
-bash_offers '--help' --h
+bash_offers 'repair replace' '-u redis://localhost rep'
+bash_offers '--layout' 'add seen --l'
+bash_offers '--read-from-replicas --retry' 'info seen --re'
+bash_offers '--bare' 'save seen --b'
+bash_offers 'blocked' 'add seen --layout bl'
+bash_offers 'blocked classic partitioned' 'add seen --layout='
+bash_offers 'lookup' 'add seen --prefer=l'
+bash_offers 'off' 'uniq seen --near o'
+bash_offers '' 'add seen '
+bash_offers '' 'add -s '
+bash_offers 'seen.hbl' 'restore seen se'
+bash_offers 'seen.hbl' 'restore --retry 1 seen se'
+bash_offers '' 'restore se'
+bash_offers 'spec' 'help sp'
+bash_offers 'check' 'stats --json chec'
+bash_offers '--prometheus' 'stats --p'
+bash_offers '--help' '--h'
+
+# Names: of the server that the line names, or the variable, and of no other.
+bash_offers '' 'check se'
+[ ! -e calls ] || ! grep -q ' list' calls || complain "bash asks a server that nobody named"
+bash_offers 'seen' "-u $server check se"
+bash_offers 'seen' "check --uri=$server se"
+bash_offers 'seen' "check -u '$server' -n 10 se"
+HIBLOOM_URL=$server
+bash_offers 'seen' 'check se'
+bash_offers 'seen' 'stats replace two se'
+bash_offers 'seen' 'drop one two se'
+bash_offers '' 'expire seen se'
+bash_offers '' 'copy seen se'
+bash_offers '' 'positions se'
+bash_offers '' 'check -n se'
+bash_offers '' '-u redis://:s3cr3t@127.0.0.1:1 check se'
+bash_offers '' '-u s3cr3t check se'
+bash_offers 'monday tuesday' 'info day:' # what the colon ends is there
+bash_offers 'two\ words' 'info two'
+bash_offers 'do\$\(touch\ ran\)' 'info do'
+bash_offers 'star\*' 'info star\*'
+bash_offers '' 'info s*n'
+
+# While the server does not answer, it is given up soon.
+redis=$(redis-cli -s "$REDIS_SOCKET" info server | sed -n 's/^process_id:\([0-9]*\).*/\1/p')
+trap 'kill -CONT "$redis"; rm -rf "$dir"' EXIT
+kill -STOP "$redis"
+before=$SECONDS
+bash_offers '' 'check se'
+[ $((SECONDS - before)) -lt 10 ] || complain "bash waits for $((SECONDS - before)) seconds"
+kill -CONT "$redis"
 
 zsh -n "$completion/_hibloom"
 cat >typed.zsh <<'END'
@@ -73,18 +118,34 @@ zsh_makes 'hibloom add seen --prefer=lookup ' 'hibloom add seen --prefer=l'
 zsh_makes 'hibloom restore seen seen.hbl ' 'hibloom restore seen se'
 zsh_makes 'hibloom help spec ' 'hibloom help sp'
 zsh_makes 'hibloom stats check ' 'hibloom stats chec'
+zsh_makes 'hibloom restore --retry 1 seen seen.hbl ' 'hibloom restore --retry 1 seen se'
+zsh_makes 'hibloom check seen ' 'hibloom check se'
+zsh_makes "hibloom -u $server info seen " "hibloom -u $server info se"
+zsh_makes "hibloom --uri=$server stats drop one seen " "hibloom --uri=$server stats drop one se"
+zsh_makes 'hibloom info day:monday ' 'hibloom info day:m'
+zsh_makes 'hibloom info two\ words ' 'hibloom info two'
+zsh_makes 'hibloom info two\ words ' 'hibloom info two\ w'
+zsh_makes 'hibloom info do\$\(touch\ ran\) ' 'hibloom info do'
+zsh_makes 'hibloom info s*n' 'hibloom info s*n'
+zsh_makes 'hibloom positions se' 'hibloom positions se'
+zsh_makes 'hibloom copy seen se' 'hibloom copy seen se'
+zsh_makes 'hibloom check -n se' 'hibloom check -n se'
+zsh_makes 'hibloom -u redis://:s3cr3t@127.0.0.1:1 check se' 'hibloom -u redis://:s3cr3t@127.0.0.1:1 check se'
+export HIBLOOM_URL
 timeout 60 zsh -f typed.zsh "$completion" "${typed[@]}" >lines
 case $? in
 0) ;;
 3) echo 'completion-test: no terminal to be had here, so zsh was not typed at' && exit $failed ;;
-*) echo 'completion-test: zsh came to no end' >&2 && failed=1 ;;
+*) complain 'zsh came to no end' ;;
 esac
 i=0
 while IFS= read -r line; do
     line=${line%$'\r'}
     [ "$line" = "${expected[i]}" ] ||
-        { echo "completion-test: zsh: '${typed[i]}' becomes '$line', not '${expected[i]}'" >&2; failed=1; }
+        complain "zsh: '${typed[i]}' becomes '$line', not '${expected[i]}'"
     i=$((i + 1))
 done <lines
-[ $i = ${#expected[@]} ] || { echo "completion-test: zsh answered $i of ${#expected[@]}" >&2; failed=1; }
+[ $i = ${#expected[@]} ] || complain "zsh answered $i of ${#expected[@]}"
+[ ! -e ran ] || complain 'a shell runs what a name says'
+! grep -q s3cr3t calls || complain "a password stands in a command line: $(grep s3cr3t calls)"
 exit $failed
