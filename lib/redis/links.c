@@ -352,7 +352,6 @@ static void link_kept(struct links *l)
 
 static void keep(struct talk *talk, struct outbox *outbox)
 {
-    (void)outbox;
     talk->task.keeps = true;
 }
 

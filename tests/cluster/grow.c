@@ -3,9 +3,11 @@
  * denied, each item is new to one, and the filters grow on. */
 #include "../support/growers.h"
 #include "../support/redis_cluster.h"
+#include "../support/temp_dir.h"
 
 #include <hiredis/hiredis.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { PRIMARIES = 3, MOVES = 12, FEW = 4 };
@@ -50,6 +52,16 @@ static void assert_empty(void)
         assert_int_equal(test_command(redis, "DBSIZE"), 0);
         redisFree(redis);
     }
+}
+
+/* Also where a test has failed in the middle. */
+static int leave_nothing(void **state)
+{
+    for (int i = 0; i < PRIMARIES; i++) {
+        const int node = redis_cluster_owner(cluster, REDIS_CLUSTER_SLOTS * i / PRIMARIES);
+        freeReplyObject(redis_server_must(redis_cluster_node(cluster, node), "FLUSHALL"));
+    }
+    return 0;
 }
 
 /* They have stopped. */
@@ -281,14 +293,109 @@ static void a_link_is_told_of_once_replicas_have_it(void **state)
     grow_and_lose(SEGMENTED, ":+1:1", three); /* its root is there, and lists a key that is lost */
 }
 
+/* ---- Merged ------------------------------------------------------------------------------------------ */
+
+enum { MERGED = 25 }; /* two links of it */
+
+/* By somebody who waits for no replica. */
+static void grow_alone(const char *name)
+{
+    hibloom_store *other = test_connect(redis_cluster_uri(cluster), NULL);
+    hibloom *filter = test_open(other, name, SEGMENTED);
+
+    for (unsigned i = 0; i < MERGED; i++)
+        assert_ok(hibloom_add(filter, &i, sizeof i, NULL), other);
+    hibloom_close(filter);
+    hibloom_store_free(other);
+}
+
+/* Numbers that are in no other filter, in memory, and in a file. */
+static hibloom *fill_memory(hibloom_store *memory, const hibloom *as, const char *file)
+{
+    hibloom *filter = NULL;
+
+    assert_ok(hibloom_open(&filter, memory, "m", hibloom_spec_of(as)), memory);
+    for (unsigned i = 1000; i < 1000 + MERGED; i++)
+        assert_ok(hibloom_add(filter, &i, sizeof i, NULL), memory);
+    assert_ok(hibloom_save(filter, file), memory);
+    return filter;
+}
+
+static unsigned count_merged(const char *name)
+{
+    hibloom_store *other = test_connect(redis_cluster_uri(cluster), NULL);
+    hibloom *filter = test_open(other, name, SEGMENTED);
+    unsigned count = 0;
+
+    for (unsigned i = 1000; i < 1000 + MERGED; i++) {
+        bool found;
+        assert_ok(hibloom_contains(filter, &i, sizeof i, &found), other);
+        count += found;
+    }
+    hibloom_close(filter);
+    hibloom_store_free(other);
+    return count;
+}
+
+/* The root that tells of the further link is on a server of its own, whose replica has not heard of it: so a merge, which
+ * must be able to be found, waits for that. Nobody has told it that it has grown, or it has found that out before. */
+static void merge_and_lose(bool loads, bool knows)
+{
+    static const char *const others[] = {":1", ":+1:0", ":+1:1", NULL};
+    hibloom_connect_options careful = {.size = sizeof careful, .min_replicas = 1, .replicas_ms = 200};
+    char *directory = temp_dir_make();
+    char *file = temp_dir_path(directory, "merged"), name[32];
+    const int primary = name_apart(name, ":0", others);
+    hibloom_store *memory;
+    bool found;
+
+    assert_ok(hibloom_memory(&memory), memory);
+    store = test_connect(redis_cluster_uri(cluster), &careful);
+    hibloom *filter = test_open(store, name, SEGMENTED), *from = fill_memory(memory, filter, file);
+    cut_off(primary);
+    grow_alone(name);
+    for (unsigned i = 0; knows && i < MERGED; i++)
+        assert_ok(hibloom_contains(filter, &i, sizeof i, &found), store);
+    for (int tries = 0; tries < 3; tries++) /* it knows what it has tried before */
+        assert_status(loads ? hibloom_load(filter, file) : hibloom_merge(filter, from), HIBLOOM_EUNAVAILABLE, store);
+    redis_server_resume(redis_cluster_node(cluster, replica_of(primary)));
+    redis_cluster_wait_settled(cluster);
+    careful.retry_ms = 10000;
+    hibloom_close(filter);
+    hibloom_store_free(store);
+    store = test_connect(redis_cluster_uri(cluster), &careful);
+    filter = test_open(store, name, SEGMENTED);
+    assert_ok(loads ? hibloom_load(filter, file) : hibloom_merge(filter, from), store);
+    redis_server_kill(redis_cluster_node(cluster, primary));
+    redis_cluster_wait_failover(cluster, primary);
+    assert_int_equal(count_merged(name), MERGED);
+    redis_server_restart(redis_cluster_node(cluster, primary));
+    redis_cluster_wait_settled(cluster);
+    hibloom_close(filter);
+    hibloom_close(from);
+    assert_ok(hibloom_delete(store, name), store);
+    hibloom_store_free(store);
+    hibloom_store_free(memory);
+    free(file);
+    temp_dir_remove(directory);
+}
+
+static void a_merge_waits_for_the_root_that_tells_of_its_link(void **state)
+{
+    (void)state;
+    merge_and_lose(false, false);
+    merge_and_lose(true, true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slots_move_while_it_grows),
-        cmocka_unit_test(a_tag_moves_while_it_grows),
-        cmocka_unit_test(a_link_is_told_of_once_replicas_have_it),
-        cmocka_unit_test(a_primary_is_killed_while_it_grows),
-        cmocka_unit_test(a_primary_hands_over_while_it_grows),
+        cmocka_unit_test_teardown(slots_move_while_it_grows, leave_nothing),
+        cmocka_unit_test_teardown(a_tag_moves_while_it_grows, leave_nothing),
+        cmocka_unit_test_teardown(a_link_is_told_of_once_replicas_have_it, leave_nothing),
+        cmocka_unit_test_teardown(a_merge_waits_for_the_root_that_tells_of_its_link, leave_nothing),
+        cmocka_unit_test_teardown(a_primary_is_killed_while_it_grows, leave_nothing),
+        cmocka_unit_test_teardown(a_primary_hands_over_while_it_grows, leave_nothing),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);
