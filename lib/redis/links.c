@@ -1,6 +1,5 @@
 /* links.c: what is done with a whole filter, link after link. See links.h. */
 #include "redis/links.h"
-#include "base/alloc.h"
 #include "spec/spec.h"
 
 #include <string.h>
@@ -57,7 +56,6 @@ static bool end_inner(struct links *l)
 
 /* ---- Further links of an open filter --------------------------------------------------- */
 
-static void follow(struct links *);
 static void run_root(struct links *);
 static void go_on(struct links *);
 
