@@ -124,9 +124,10 @@ static void an_item_that_comes_twice_is_new_once(void **state)
     items_free(items);
 }
 
+/* On a server a fifth is some thousand pipelines, and the bounds below are as far from chance. */
 static void many_items(struct backend *b, const char *layout, size_t many)
 {
-    const size_t n = test_is_slow() ? many / 50 : many;
+    const size_t n = test_is_slow() ? many / 50 : b->redis ? many / 5 : many;
     hibloom_item *items = items_new("many", n);
     bool *found = calloc(n, sizeof *found);
     char name[TEST_NAME_SIZE], text[HIBLOOM_SPEC_TEXT_SIZE];
@@ -148,7 +149,7 @@ static void many_items(struct backend *b, const char *layout, size_t many)
     items_free(items);
 }
 
-static void a_million_items_and_no_false_no(void **state)
+static void very_many_items_and_no_false_no(void **state)
 {
     many_items(*state, "classic", 1000000);
 }
@@ -259,7 +260,7 @@ int main(void)
         ON_ALL(an_excluded_item_is_never_added_and_never_found),
         ON_ALL(a_batch_answers_item_by_item),
         ON_ALL(an_item_that_comes_twice_is_new_once),
-        ON_ALL(a_million_items_and_no_false_no),
+        ON_ALL(very_many_items_and_no_false_no),
         ON_ALL(no_false_no_in_blocks),
         ON_ALL(every_preset_works),
         ON_REDIS(the_guard_may_be_longer_than_a_pipeline),
