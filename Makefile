@@ -263,8 +263,9 @@ check-valgrind:
 	TEST_UNDER='valgrind -q --leak-check=full --show-leak-kinds=definite,indirect --errors-for-leak-kinds=definite,indirect --error-exitcode=99' \
 	    $(MAKE) -s --no-print-directory check-programs PASSED_OVER='$(UNDER_OTHERS:%=$(BUILD)/tests/%)'
 
+WARNED_BY ?= gcc clang
 check-warnings:
-	@for cc in gcc clang; do \
+	@for cc in $(WARNED_BY); do \
 	    $(MAKE) -s --no-print-directory all examples tests benches BUILD=$(BUILD)-$$cc CC=$$cc CFLAGS='-O2 -g -Werror' || exit 1; \
 	done
 	@for cxx in g++ clang++; do \
