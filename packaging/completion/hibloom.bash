@@ -12,9 +12,10 @@ _hibloom_options() {
     _hibloom_shown "$1" "$2" | grep -oE '(^|[[ |(])--?[a-z][a-z-]*' | tr -d '[ |('
 }
 
-# _hibloom_takes_value PROGRAM COMMAND OPTION: whether the word behind it belongs to it
+# _hibloom_takes_value PROGRAM COMMAND OPTION: whether the word behind it belongs to it. All is read: with -q grep would
+# end before who writes to it, which may complain.
 _hibloom_takes_value() {
-    [[ $3 =~ ^--?[a-z-]+$ ]] && { _hibloom_shown "$1" "$2" && _hibloom_shown "$1" ''; } | grep -qE -e "[[ |(]$3 [A-Za-z]"
+    [[ $3 =~ ^--?[a-z-]+$ ]] && { _hibloom_shown "$1" "$2" && _hibloom_shown "$1" ''; } | grep -E -e "[[ |(]$3 [A-Za-z]" >/dev/null
 }
 
 # _hibloom_values PROGRAM COMMAND OPTION: what may follow it, where that is a choice of words

@@ -27,6 +27,8 @@ done
 server=$HIBLOOM_URL
 unset HIBLOOM_URL
 
+# As some programs start a shell: who writes to a pipe that nobody reads any more then says so.
+trap '' PIPE
 # shellcheck source=/dev/null
 source "$completion/hibloom.bash"
 
