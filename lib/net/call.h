@@ -5,10 +5,18 @@
 
 #include "base/flags.h"
 #include "net/topology.h"
+#include "redis/keys.h"
 
 #include <sys/queue.h>
 
 struct carrier;
+
+/* A key on which the call was answered at a node: there WAIT goes behind a write to that. */
+struct touched {
+    struct touched *next;
+    const struct node *node;
+    char key[KEYS_SIZE];
+};
 
 struct call {
     TAILQ_ENTRY(call) in_calls; /* those under way, or those that have ended */
@@ -35,6 +43,7 @@ struct call {
     bool done;
     const struct node *at;                /* where it failed */
     unsigned char touched[NODES_MAX / 8]; /* flags of nodes: it carried out commands of it */
+    struct touched *keys;                 /* the last one of each of these nodes, for WAIT */
 };
 
 TAILQ_HEAD(calls, call);

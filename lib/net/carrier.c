@@ -182,6 +182,7 @@ void carrier_cancel(struct carrier *c, const hibloom *filter)
 void carrier_end(struct carrier *c, struct call *call)
 {
     TAILQ_REMOVE(&c->ended, call, in_calls);
+    replicas_forget(call);
     outbox_empty(&call->outbox); /* one that failed before it was sent; the next call begins there */
     if (call->task->status != HIBLOOM_OK && call->task->filter != NULL)
         near_forget(call->task->filter);
@@ -232,11 +233,8 @@ void carrier_reply(struct carrier *c, struct node *node, struct reply *reply)
         return;
     }
     flight->asked = false;
-    if (flight->kind == FLIGHT_WAIT)
-        replicas_take(c, node, reply);
-    else if (!dispatch_take_reply(c, node, flight, reply))
-        return;
-    settle(c);
+    if (flight->kind == FLIGHT_WAIT ? replicas_take(c, node, reply) : dispatch_take_reply(c, node, flight, reply))
+        settle(c);
 }
 
 static void take_location(struct carrier *c, struct node *node, struct flight *flight, const redisReply *object)
@@ -327,8 +325,10 @@ static void free_flights(struct flights *flights)
 
 void carrier_free(struct carrier *c)
 {
-    for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls))
+    for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls)) {
         free_flights(&call->waiting);
+        replicas_forget(call);
+    }
     for (unsigned i = 0; i < c->topology.count; i++) {
         struct node *node = c->topology.nodes[i];
         free_flights(&node->sent);

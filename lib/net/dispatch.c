@@ -62,8 +62,7 @@ void dispatch_call(struct carrier *c, struct call *call)
         locate_begin(c);
 }
 
-/* A flight was refused for now: it goes to the node that the refusal names, or is sent again later. */
-static void take_refusal(struct carrier *c, struct node *node, struct flight *flight)
+void dispatch_take_refusal(struct carrier *c, struct node *node, struct flight *flight)
 {
     const enum refusal refusal = flight->refusal;
     const bool was_fine = !call_has_failed(flight->call);
@@ -140,9 +139,10 @@ static void take_last(struct carrier *c, struct node *node, struct flight *fligh
 {
     (void)flights_take(&node->sent);
     if (flight->held > 0) {
-        take_refusal(c, node, flight);
+        dispatch_take_refusal(c, node, flight);
     } else if (!flight->proving) {
         call_note_progress(flight->call);
+        replicas_note(c, node, flight);
         call_set_runnable(c, flight->call);
         flight_free(flight);
     } else {

@@ -15,4 +15,7 @@ void dispatch_fail_all(struct carrier *, hibloom_status, const char *words);
  * Whether it was the flight's last one: before that, nothing moves. */
 bool dispatch_take_reply(struct carrier *, struct node *, struct flight *, struct reply *);
 
+/* A flight was refused for now: it goes to the node that the refusal names, or is sent again later. */
+void dispatch_take_refusal(struct carrier *, struct node *, struct flight *);
+
 #endif

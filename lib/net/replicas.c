@@ -1,7 +1,9 @@
 /* replicas.c: adds that replicas must have, look-ups that they answer. See replicas.h. */
 #include "net/replicas.h"
+#include "base/alloc.h"
 #include "net/dispatch.h"
 #include "net/locate.h"
+#include "redis/scripts.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -12,25 +14,80 @@ bool replicas_may_answer(const struct carrier *c, const struct call *call)
            !call->at_primary;
 }
 
+/* ---- WAIT ------------------------------------------------------------------------------------- */
+
+static struct touched *find_touched(const struct call *call, const struct node *node)
+{
+    struct touched *touched = call->keys;
+
+    while (touched != NULL && touched->node != node)
+        touched = touched->next;
+    return touched;
+}
+
+void replicas_note(struct carrier *c, const struct node *node, const struct flight *flight)
+{
+    const struct exchange *exchange = &flight->exchange;
+    struct call *call = flight->call;
+
+    if (!call->task->adds || c->settings.options.min_replicas == 0 || exchange->of == NULL || exchange->proof ||
+        call_has_failed(call))
+        return;
+    struct touched *touched = find_touched(call, node);
+    if (touched == NULL) {
+        touched = alloc.malloc(sizeof *touched);
+        if (touched == NULL) {
+            task_no_memory(call->task);
+            return;
+        }
+        touched->next = call->keys;
+        touched->node = node;
+        call->keys = touched;
+    }
+    keys_name(touched->key, exchange->of, exchange->key);
+}
+
+void replicas_forget(struct call *call)
+{
+    for (struct touched *touched; (touched = call->keys) != NULL;) {
+        call->keys = touched->next;
+        alloc.free(touched);
+    }
+}
+
+/* From Redis 7.2 on, and in Valkey, WAIT waits for what its own connection has written, and a SETBIT that changes nothing
+ * is no write: what others have just added, and this call has found in, need not be on a replica yet. So a write goes in
+ * front, which is behind theirs. */
+static void write_wait(const struct carrier *c, const struct touched *touched, struct commands *out)
+{
+    if (touched != NULL) {
+        script_start(out, SCRIPT_TOUCH, 1, 0);
+        command_text(out, touched->key);
+    }
+    command_start(out, 3, "WAIT");
+    command_number(out, c->settings.options.min_replicas);
+    command_number(out, c->settings.options.replicas_ms);
+}
+
 static void ask_replicas(struct carrier *c, struct call *call)
 {
     struct commands commands = {0};
 
-    command_start(&commands, 3, "WAIT");
-    command_number(&commands, c->settings.options.min_replicas);
-    command_number(&commands, c->settings.options.replicas_ms);
     for (unsigned i = 0; i < c->topology.count; i++) {
+        struct node *node = c->topology.nodes[i];
         if (!flags_has(call->touched, i))
             continue;
+        write_wait(c, find_touched(call, node), &commands);
+        const struct exchange exchange = {.replies = (uint32_t)commands.count};
         struct flight *flight = commands.failed
                                     ? NULL
-                                    : flight_new(&c->pool, call, FLIGHT_WAIT, &(struct exchange){.replies = 1},
-                                                 commands.bytes, commands.len);
+                                    : flight_new(&c->pool, call, FLIGHT_WAIT, &exchange, commands.bytes, commands.len);
         if (flight == NULL) {
             task_no_memory(call->task);
             break;
         }
-        flight->to = c->topology.nodes[i];
+        commands_empty(&commands);
+        flight->to = node;
         call->replicas_left++;
         flights_put(&call->waiting, flight);
     }
@@ -38,41 +95,90 @@ static void ask_replicas(struct carrier *c, struct call *call)
     dispatch_call(c, call);
 }
 
-void replicas_take(struct carrier *c, struct node *node, const struct reply *reply)
+/* The write and WAIT once more. */
+static void wait_again(struct carrier *c, struct node *node, struct flight *flight)
 {
-    struct flight *flight = flights_take(&node->sent);
+    (void)flight_resend(flight, false);
+    flight->index = 0;
+    flight->to = node;
+    flights_put(&flight->call->waiting, flight);
+    call_plan_retry(c, flight->call);
+}
+
+/* One of the two was refused. */
+static void take_refused(struct carrier *c, struct node *node, struct flight *flight, const char *text)
+{
+    const enum refusal refusal = refusal_of(text);
     struct call *call = flight->call;
-    const uint32_t wanted = c->settings.options.min_replicas;
-    const bool refused = reply->type == REDIS_REPLY_ERROR;
-    const enum refusal refusal = refused ? refusal_of(reply->text) : REFUSAL_NOREPLICAS;
     char words[REPLY_TEXT];
 
-    if (reply->type == REDIS_REPLY_INTEGER && reply->integers[0] >= wanted) {
-        call_end_flight(c, flight);
-        return;
-    }
-    if (refusal == REFUSAL_READONLY) { /* it is no primary any more */
+    if (c->topology.clustered &&
+        (refusal == REFUSAL_MOVED || refusal == REFUSAL_ASK)) { /* with its key, the write goes */
+        flight->refusal = refusal;
+        flight->index = 0;
+        dispatch_take_refusal(c, node, flight);
+    } else if (refusal == REFUSAL_READONLY) { /* it is no primary any more */
         node->leave = true;
         locate_note_stale(c);
         call_flight_failed(c, flight, node, HIBLOOM_EUNAVAILABLE, NULL, false);
+    } else if (refusal_status(refusal) == HIBLOOM_EUNAVAILABLE && call_may_retry(c, call)) {
+        wait_again(c, node, flight);
+    } else {
+        refusal_explain(refusal, text, words, sizeof words);
+        call_give_up(c, call, node, refusal_status(refusal), words);
+        call_end_flight(c, flight);
+    }
+}
+
+static void take_count(struct carrier *c, struct node *node, struct flight *flight, long long replicas)
+{
+    const uint32_t wanted = c->settings.options.min_replicas;
+    char words[96];
+
+    if (replicas < wanted && call_may_retry(c, flight->call)) {
+        wait_again(c, node, flight);
         return;
     }
-    if (refusal_status(refusal) == HIBLOOM_EUNAVAILABLE && call_may_retry(c, call)) {
-        flight->to = node;
-        flights_put(&call->waiting, flight);
-        call_plan_retry(c, call);
-        return;
+    if (replicas < wanted) {
+        snprintf(words, sizeof words, "%lld replicas have the adds, of %u that min_replicas asks for", replicas,
+                 wanted);
+        call_give_up(c, flight->call, node, HIBLOOM_EUNAVAILABLE, words);
     }
-    if (refused)
-        refusal_explain(refusal, reply->text, words, sizeof words);
-    else
-        snprintf(words, sizeof words, "%lld replicas have the adds, of %u that min_replicas asks for",
-                 reply->integers[0], wanted);
-    call_give_up(c, call, node, refusal_status(refusal), words);
     call_end_flight(c, flight);
 }
 
-#define LOST "the server was lost before its replicas had the adds: add them again"
+/* Of the write in front. A refusal is kept until WAIT is answered, too. */
+static void take_touched(struct flight *flight, const struct reply *reply)
+{
+    if (reply->type == REDIS_REPLY_ERROR) {
+        flight->held = 1;
+        flight->words = alloc_text(reply->text);
+    } else if (reply->type != REDIS_REPLY_INTEGER || reply->integers[0] != 1) {
+        flight->call->restarts = UINT64_MAX; /* the key is gone: that is taken for a restart */
+    }
+}
+
+bool replicas_take(struct carrier *c, struct node *node, const struct reply *reply)
+{
+    struct flight *flight = node->sent.first;
+
+    if (++flight->index < flight->exchange.replies) {
+        take_touched(flight, reply);
+        return false;
+    }
+    (void)flights_take(&node->sent);
+    if (flight->held > 0)
+        take_refused(c, node, flight, flight->words != NULL ? flight->words : "");
+    else if (reply->type == REDIS_REPLY_ERROR)
+        take_refused(c, node, flight, reply->text);
+    else
+        take_count(c, node, flight, reply->type == REDIS_REPLY_INTEGER ? reply->integers[0] : 0);
+    return true;
+}
+
+/* ---- The end of a call ------------------------------------------------------------------------- */
+
+#define LOST "the server, or the filter's key, was lost before its replicas had the adds: add them again"
 
 static bool must_be_kept(const struct carrier *c, const struct call *call)
 {
@@ -120,6 +226,7 @@ bool replicas_may_end(struct carrier *c, struct call *call)
         if (call->task->again != NULL && call_may_retry(c, call)) {
             call->task->again(call->task);
             memset(call->touched, 0, sizeof call->touched);
+            replicas_forget(call);
             call->wait_asked = false;
             call->anew = true;
             call_plan_retry(c, call);

@@ -14,8 +14,12 @@ bool replicas_may_end(struct carrier *, struct call *);
 void replicas_keep(struct carrier *, struct call *);
 void replicas_note_kept(struct carrier *, struct call *);
 
-/* A reply to WAIT. */
-void replicas_take(struct carrier *, struct node *, const struct reply *);
+/* A reply to WAIT, or to the write in front of it. Whether it was the flight's last one. */
+bool replicas_take(struct carrier *, struct node *, const struct reply *);
+
+/* All replies of an exchange have come; of an add its key is kept until WAIT is sent, or replicas_forget. */
+void replicas_note(struct carrier *, const struct node *, const struct flight *);
+void replicas_forget(struct call *);
 
 /* May a replica answer it that lacks what was added a moment ago? */
 bool replicas_may_answer(const struct carrier *, const struct call *);

@@ -138,6 +138,10 @@ struct argument redis_begin(hibloom *filter, struct outbox *outbox, uint32_t tag
     const struct argument name = {key, keys_name(key, filter, i)};
 
     outbox_begin(outbox, tag, name);
+    if (outbox->count > 0) {
+        outbox->exchanges[outbox->count - 1].of = filter;
+        outbox->exchanges[outbox->count - 1].key = i;
+    }
     return name;
 }
 

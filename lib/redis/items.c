@@ -41,13 +41,27 @@ static uint32_t guarded_key(const struct items *walk, uint32_t i, uint32_t index
     return walk->encoding->all_keys ? redis_filter_of(filter)->count - 1 - index / guard_replies(filter) : i;
 }
 
+/* Has a run of all keys bits in key i? */
+static bool has_bits_in(const struct run *run, uint32_t i)
+{
+    return run->order == NULL || run->from[i + 1] > run->from[i];
+}
+
+static uint32_t first_with_bits(const struct run *run, uint32_t i)
+{
+    while (!has_bits_in(run, i))
+        i++;
+    return i;
+}
+
 static void write_exchange(struct items *walk, struct outbox *outbox, uint32_t tag, struct run *run, uint32_t i)
 {
     const struct encoding *encoding = walk->encoding;
     hibloom *filter = walk->talk.task.filter;
     const size_t first = outbox->commands.count;
     char name[KEYS_SIZE];
-    const struct argument key = redis_begin(filter, outbox, tag, i, name);
+    const uint32_t there = encoding->all_keys ? first_with_bits(run, i) : i; /* once it is answered */
+    const struct argument key = redis_begin(filter, outbox, tag, there, name);
 
     if (encoding->sets && filter->bare)
         ask_guards(walk, outbox, i);
@@ -64,12 +78,6 @@ static void write_exchange(struct items *walk, struct outbox *outbox, uint32_t t
         return;
     outbox->exchanges[outbox->count - 1].guarded = encoding->sets && !encoding->proves && !filter->bare;
     outbox->exchanges[outbox->count - 1].once = encoding->once;
-}
-
-/* Has a run of all keys bits in key i? */
-static bool has_bits_in(const struct run *run, uint32_t i)
-{
-    return run->order == NULL || run->from[i + 1] > run->from[i];
 }
 
 /* Those of a pipeline's runs that are to be sent again; whether there was any. */

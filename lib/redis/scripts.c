@@ -395,6 +395,15 @@ static const char sum[] = COUNTERS
     "call('SETRANGE', key, from, table.concat(out))\n"
     "return 1\n";
 
+/* A write of the byte that is there already: of whatever string, it changes nothing, and makes no key.
+ * Gives 1; 0 where there is no key. */
+static const char touch[] =
+    "local key, call = KEYS[1], redis.call\n"
+    "local size = call('STRLEN', key)\n"
+    "if size == 0 then return 0 end\n"
+    "call('SETRANGE', key, size - 1, call('GETRANGE', key, -1, -1))\n"
+    "return 1\n";
+
 /* clang-format on */
 static const char *const texts[] = {
     [SCRIPT_MAKE] = make,
@@ -411,6 +420,7 @@ static const char *const texts[] = {
     [SCRIPT_SUM] = sum,
     [SCRIPT_REPLACE] = script_replace,
     [SCRIPT_SET_COUNTED] = set_counted,
+    [SCRIPT_TOUCH] = touch,
 };
 
 void script_start(struct commands *out, enum script script, size_t keys, size_t arguments)

@@ -20,7 +20,8 @@ enum script {
     SCRIPT_COUNT_UP,    /* the counters of items */
     SCRIPT_COUNT_DOWN,  /* the same, of those that are in */
     SCRIPT_SUM,         /* the counters of a part, from the caller */
-    SCRIPT_REPLACE      /* the keys of one filter by those of another one */
+    SCRIPT_REPLACE,     /* the keys of one filter by those of another one */
+    SCRIPT_TOUCH        /* nothing, but it is a write */
 };
 
 /* Starts an EVAL: so many keys and other arguments must follow, keys first.

@@ -27,8 +27,10 @@
 
 /* Commands on one key, so in a cluster for one node, and how they are answered. */
 struct exchange {
-    uint16_t slot;    /* the key's cluster slot */
-    uint32_t tag;     /* the task's own */
+    uint16_t slot;     /* the key's cluster slot */
+    uint32_t tag;      /* the task's own */
+    const hibloom *of; /* a filter, whose key number `key` that is; NULL: nobody says */
+    uint32_t key;
     uint32_t replies; /* 0: only the connection is wanted; reply() is called once, with NULL, and that is no failure */
     bool proof;       /* it only asks whether the filter is there: replicas need not have what it touches */
     bool guarded;     /* its last command tells whether the filter is still there: it goes alone first, before

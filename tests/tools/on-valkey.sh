@@ -14,5 +14,5 @@ fi
 valkey-server --version
 HIBLOOM_TEST_SERVER=valkey-server HIBLOOM_PROGRAM=$PWD/build/hibloom exec tests/tools/run-tests.sh \
     build/tests/redis/items build/tests/redis/life build/tests/redis/open build/tests/redis/merge \
-    build/tests/redis/replaced build/tests/redis/race build/tests/redis/clear build/tests/fault/permissions \
+    build/tests/redis/replaced build/tests/redis/race build/tests/redis/clear build/tests/redis/waited build/tests/fault/permissions \
     build/tests/fault/acl build/tests/fault/retry build/tests/cluster/filter
