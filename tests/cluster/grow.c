@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PRIMARIES = 3, MOVES = 12, FEW = 4 };
+enum { PRIMARIES = 3, MOVES = 8, LINKS = 4, FEW = 4 };
 
 #define ALONE "capacity=10 error=1e-9 growth=2"
 #define SEGMENTED "capacity=10 error=1e-9 growth=2 segments=2"
@@ -103,35 +103,44 @@ static int move_all_keys(const struct redis_cluster_move *move)
 }
 
 /* Slots of the filter that is about to be made, which are half moved when its links come to be there; and of the one that
- * is in use. */
-static void move_under(const char *prefix, const char *text)
+ * is in use. The first so many links. */
+static int move_links(const struct growers *growers, unsigned number, unsigned links, bool ahead, unsigned segment)
+{
+    struct redis_cluster_move moves[LINKS];
+    int moved = 0;
+
+    for (unsigned link = 0; link < links; link++) {
+        moves[link] = move_of(growers, number, link, segment);
+        redis_cluster_begin_move(cluster, &moves[link]);
+    }
+    if (ahead)
+        growers_wait_filters(growers, number + 1);
+    for (unsigned i = 0; i < 2 * links; i++) {
+        growers_wait_calls(growers, FEW / 2);
+        moved += move_all_keys(&moves[i % links]);
+    }
+    for (unsigned link = 0; link < links; link++) {
+        redis_cluster_end_move(cluster, &moves[link]);
+        growers_wait_calls(growers, 1);
+    }
+    /* nodes that have not heard of it may take the slots back in the next move */
+    redis_cluster_wait_settled(cluster);
+    return moved;
+}
+
+static void move_under(const char *prefix, const char *text, unsigned links)
 {
     const hibloom_connect_options patient = {.size = sizeof patient, .retry_ms = 20000};
     struct growers *growers = start(prefix, text, &patient);
-    struct test_random random = test_random_new();
     int moved = 0;
 
-    for (unsigned i = 0; i < (test_is_slow() ? MOVES / 4 : MOVES); i++) {
-        const unsigned ahead = i % 2, number = growers->begun - 1 + ahead;
-        const struct redis_cluster_move move = move_of(growers, number, (unsigned)test_random_below(&random, 5),
-                                                       (unsigned)test_random_below(&random, 2));
-        redis_cluster_begin_move(cluster, &move);
-        if (ahead != 0)
-            growers_wait_filters(growers, number + 1);
-        growers_wait_calls(growers, FEW);
-        moved += move_all_keys(&move);
-        growers_wait_calls(growers, FEW);
-        moved += move_all_keys(&move);
-        redis_cluster_end_move(cluster, &move);
-        growers_wait_calls(growers, FEW);
-        redis_cluster_wait_settled(
-            cluster); /* nodes that have not heard of it may take the slot back in the next move */
-    }
+    for (unsigned i = 0; i < (test_is_slow() ? MOVES / 4 : MOVES); i++)
+        moved += move_links(growers, growers->begun - 1 + i % 2, links, i % 2 != 0, i / 2 % 2);
     growers_stop(growers);
     const hibloom_stats stats = growers_stats(growers);
     print_message("%d keys moved, %llu redirects, %llu retries\n", moved, (unsigned long long)stats.redirects,
                   (unsigned long long)stats.retries);
-    assert_true(stats.redirects > 0);
+    assert_true(moved > 0 && stats.redirects > 0);
     assert_int_equal(stats.in_doubt, 0);
     check(growers, 1);
 }
@@ -139,15 +148,15 @@ static void move_under(const char *prefix, const char *text)
 static void slots_move_while_it_grows(void **state)
 {
     (void)state;
-    move_under("moves", ALONE);
-    move_under("moves", SEGMENTED);
+    move_under("moves", ALONE, LINKS);
+    move_under("moves", SEGMENTED, LINKS);
 }
 
 /* All keys in one slot: each growth meets it half moved. */
 static void a_tag_moves_while_it_grows(void **state)
 {
     (void)state;
-    move_under("{tag}moves", SEGMENTED);
+    move_under("{tag}moves", SEGMENTED, 1);
 }
 
 /* ---- Another takes over ----------------------------------------------------------------------- */
