@@ -126,13 +126,10 @@ zsh_makes 'hibloom check seen ' 'hibloom check se'
 zsh_makes "hibloom -u $server info seen " "hibloom -u $server info se"
 zsh_makes "hibloom --uri=$server stats drop one seen " "hibloom --uri=$server stats drop one se"
 zsh_makes 'hibloom info day:monday ' 'hibloom info day:m'
-zsh_makes 'hibloom info two\ words ' 'hibloom info two'
 zsh_makes 'hibloom info two\ words ' 'hibloom info two\ w'
 zsh_makes 'hibloom info do\$\(touch\ ran\) ' 'hibloom info do'
-zsh_makes 'hibloom info s*n' 'hibloom info s*n'
 zsh_makes 'hibloom info \[odd\] ' 'hibloom info \[o'
 zsh_makes 'hibloom positions se' 'hibloom positions se'
-zsh_makes 'hibloom copy seen se' 'hibloom copy seen se'
 zsh_makes 'hibloom check -n se' 'hibloom check -n se'
 zsh_makes 'hibloom -u redis://:s3cr3t@127.0.0.1:1 check se' 'hibloom -u redis://:s3cr3t@127.0.0.1:1 check se'
 export HIBLOOM_URL

@@ -83,9 +83,8 @@ made_by_cmake() {
     done
 }
 
-# by_cmake PREFIX: in C alone and with C++, and none of its files name another place
+# by_cmake PREFIX: and none of its files name another place
 by_cmake() {
-    made_by_cmake "$1" C c_shared c_static
     made_by_cmake "$1" 'C;CXX' c_shared c_static cxx_shared cxx11_shared
     ldd cmake/c_static | grep -q libhibloom && fail "hibloom::hibloom_static is shared"
     grep -F "$dir" $(find "$1/" -name '*.cmake') && fail "CMake's files name a place"
@@ -94,6 +93,7 @@ by_cmake() {
 
 mv "$prefix" "$dir/moved"
 prefix=$dir/moved
+made_by_cmake "$prefix" C c_shared c_static
 by_cmake "$prefix"
 case $(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --define-prefix --libs --cflags hibloom) in
 *"-I$prefix/include"*"-L$prefix/lib "*) ;;
