@@ -32,12 +32,16 @@ trap '' PIPE
 # shellcheck source=/dev/null
 source "$completion/hibloom.bash"
 
-# bash_offers EXPECTED LINE: what is offered at the end of the line
+# bash_offers EXPECTED LINE: what is offered at the end of the line. On a busy machine names may need more than their
+# second, so this, as what is typed at zsh, has three tries.
 bash_offers() {
-    local said
+    local said try
     COMP_LINE="hibloom $2" COMP_POINT=$((8 + ${#2}))
-    _hibloom hibloom '' '' >printed 2>&1
-    said="${COMPREPLY[*]}"
+    for ((try = 0; try < 3; try++)); do
+        _hibloom hibloom '' '' >printed 2>&1
+        said="${COMPREPLY[*]}"
+        [ "$said" = "$1" ] && break
+    done
     [ "$said" = "$1" ] || complain "bash: '$2' gives '$said', not '$1'"
     [ ! -s printed ] || complain "bash: '$2' prints: $(cat printed)"
 }
@@ -133,20 +137,23 @@ zsh_makes 'hibloom positions se' 'hibloom positions se'
 zsh_makes 'hibloom check -n se' 'hibloom check -n se'
 zsh_makes 'hibloom -u redis://:s3cr3t@127.0.0.1:1 check se' 'hibloom -u redis://:s3cr3t@127.0.0.1:1 check se'
 export HIBLOOM_URL
-timeout 60 zsh -f typed.zsh "$completion" "${typed[@]}" >lines
-case $? in
-0) ;;
-3) echo 'completion-test: no terminal to be had here, so zsh was not typed at' && exit $failed ;;
-*) complain 'zsh came to no end' ;;
-esac
-i=0
-while IFS= read -r line; do
-    line=${line%$'\r'}
-    [ "$line" = "${expected[i]}" ] ||
-        complain "zsh: '${typed[i]}' becomes '$line', not '${expected[i]}'"
-    i=$((i + 1))
-done <lines
-[ $i = ${#expected[@]} ] || complain "zsh answered $i of ${#expected[@]}"
+for try in 1 2 3; do
+    timeout 60 zsh -f typed.zsh "$completion" "${typed[@]}" >lines
+    case $? in
+    0) : >wrong ;;
+    3) echo 'completion-test: no terminal to be had here, so zsh was not typed at' && exit $failed ;;
+    *) echo 'it came to no end' >wrong ;;
+    esac
+    i=0
+    while IFS= read -r line; do
+        line=${line%$'\r'}
+        [ "$line" = "${expected[i]}" ] || echo "'${typed[i]}' becomes '$line', not '${expected[i]}'" >>wrong
+        i=$((i + 1))
+    done <lines
+    [ $i = ${#expected[@]} ] || echo "it answered $i of ${#expected[@]}" >>wrong
+    [ -s wrong ] || break
+done
+[ ! -s wrong ] || complain "zsh, in try $try: $(cat wrong)"
 [ ! -e ran ] || complain 'a shell runs what a name says'
 ! grep -q s3cr3t calls || complain "a password stands in a command line: $(grep s3cr3t calls)"
 exit $failed
