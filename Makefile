@@ -77,10 +77,10 @@ TESTS    := $(filter-out $(FAULTS),$(patsubst tests/%.c,$(BUILD)/tests/%,\
                 $(foreach tier,share redis cluster async fault unit cli,$(wildcard tests/$(tier)/*.c))))
 # Those of both that mostly wait, for time-outs, failovers and a time to live, the longest first:
 # run-tests.sh has them beside the others.
-WAITING  := $(patsubst %,$(BUILD)/tests/%,redis/sliding redis/sliding_day redis/waited cluster/waited async/waited cluster/grow cluster/lost cli/lossless async/sentinel cluster/sentinel cluster/counting cluster/failover fault/sliding async/cluster cluster/demoted async/sliding cluster/sliding \
-                fault/pipeline fault/sliding_cut fault/transfer_cut fault/kill fault/grow_killed fault/retry_wait cluster/topology fault/replies cli/progress \
+WAITING  := $(patsubst %,$(BUILD)/tests/%,redis/sliding redis/waited cluster/waited async/waited cluster/grow cluster/lost cli/lossless async/sentinel cluster/sentinel cluster/counting cluster/failover fault/sliding async/cluster cluster/demoted async/sliding cluster/sliding \
+                fault/pipeline fault/transfer_cut fault/kill fault/grow_killed fault/retry_wait cluster/topology fault/replies cli/progress \
                 fault/signals redis/segments redis/holes redis/life fault/connect fault/resent fault/borrow cli/reach \
-                fault/repair cli/list cli/servers)
+                fault/repair unit/threads cli/filter cli/list cli/servers redis/names)
 queues    = $(filter-out $(WAITING),$(1)) --waiting $(filter $(1),$(WAITING))
 FUZZED   := $(filter-out replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c)))
 REPLAYS  := $(patsubst %,$(BUILD)/tests/fuzz/%,$(FUZZED))
