@@ -573,7 +573,8 @@ HIBLOOM_API void hibloom_store_free(hibloom_store *store);
  * many come. All calls see one filter, whatever link an item is in, and is_new is exact. A
  * handle that has not seen it grow learns of it by the guard of the newest link, within its
  * call: never a wrong "no". A lost link is ECORRUPT, and no repair brings it back:
- * hibloom_delete, and fill it anew. It ends at 32 links, or where one would be too large:
+ * hibloom_delete, and fill it anew. (On a cluster a failover may lose it, where adders want no
+ * min_replicas.) It ends at 32 links, or where one would be too large:
  * then adds are ERANGE. To expire, clear (which leaves the links, empty), drop and repair go
  * over all links; RENAME and COPY by hand do not.
  * Round trips: a look-up one, whatever there is; an add two once there are two links, and some

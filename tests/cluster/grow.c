@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PRIMARIES = 3, MOVES = 8, LINKS = 4, FEW = 4 };
+enum { PRIMARIES = 3, MOVES = 8, LINKS = 4, FEW = 4, MADE = 30 };
 
 #define ALONE "capacity=10 error=1e-9 growth=2"
 #define SEGMENTED "capacity=10 error=1e-9 growth=2 segments=2"
@@ -196,6 +196,30 @@ static void hand_over(int primary)
     redis_cluster_wait_settled(cluster);
 }
 
+/* What is being made is on no replica yet, nor does who makes a filter wait for that: so here they are there before. */
+static void make_filters(const char *text)
+{
+    store = test_connect(redis_cluster_uri(cluster), NULL);
+    for (unsigned n = 0; n < MADE; n++) {
+        char name[32];
+        snprintf(name, sizeof name, "fails%u", n);
+        hibloom_close(test_open(store, name, text));
+    }
+    redis_cluster_wait_settled(cluster);
+    hibloom_store_free(store);
+}
+
+static void remove_unused(unsigned from)
+{
+    store = test_connect(redis_cluster_uri(cluster), NULL);
+    for (unsigned n = from; n < MADE; n++) {
+        char name[32];
+        snprintf(name, sizeof name, "fails%u", n);
+        assert_ok(hibloom_delete(store, name), store);
+    }
+    hibloom_store_free(store);
+}
+
 static void lose_under(const char *text, void (*lose)(int primary), unsigned times, uint32_t replicas)
 {
     const hibloom_connect_options careful = {.size = sizeof careful,
@@ -203,6 +227,7 @@ static void lose_under(const char *text, void (*lose)(int primary), unsigned tim
                                              .command_timeout_ms = 1000,
                                              .min_replicas = replicas,
                                              .replicas_ms = 300};
+    make_filters(text);
     struct growers *growers = start("fails", text, &careful);
     struct test_random random = test_random_new();
 
@@ -212,6 +237,7 @@ static void lose_under(const char *text, void (*lose)(int primary), unsigned tim
         growers_wait_calls(growers, FEW);
     }
     growers_stop(growers);
+    remove_unused(growers->begun);
     check(growers, GROWERS);
 }
 
