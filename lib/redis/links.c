@@ -6,11 +6,6 @@
 
 #define ATTEMPTS 10u /* each that fails is somebody else's that went on */
 
-static struct links *links_of(struct task *task)
-{
-    return (struct links *)task;
-}
-
 /* ---- The inner task -------------------------------------------------------------------- */
 
 /* One of that kind has been begun. */
@@ -103,26 +98,26 @@ static void link_opened(struct links *l)
     }
 }
 
-/* A handle for the next link in l->link; false: no memory. */
-static bool make_link(struct links *l, uint32_t number)
+/* That is done with a further link, in a handle of its own. */
+static void begin_link(struct links *l, enum life_goal goal, const hibloom_spec *wanted, struct life_link link,
+                       void (*ended)(struct links *))
 {
     redis_link_free(l->link);
-    l->link = redis_link_new(l->task.filter, number);
+    l->link = redis_link_new(l->task.filter, link.number);
     if (l->link == NULL)
         task_no_memory(&l->task);
-    return l->link != NULL;
+    else
+        begin_life(l, goal, l->link, wanted, ended)->link = link;
 }
 
 /* The link that the newest one tells of. */
 static void follow(struct links *l)
 {
     hibloom *filter = l->task.filter;
-    const uint32_t number = redis_links(filter);
+    const struct life_link link = {
+        .number = redis_links(filter), .chain = redis_root_id(filter), .before = redis_newest(filter)};
 
-    if (!make_link(l, number))
-        return;
-    begin_life(l, LIFE_OPEN, l->link, NULL, link_opened)->link = (struct life_link){
-        .number = number, .chain = redis_root_id(filter), .before = redis_newest(filter)};
+    begin_link(l, LIFE_OPEN, NULL, link, link_opened);
 }
 
 /* ---- Counted, emptied, given a time to live ---------------------------------------------- */
@@ -216,21 +211,14 @@ static void go_on(struct links *l)
         prove(l, newest, newest_proven);
 }
 
-/* ---- Removing -------------------------------------------------------------------------------- */
+/* ---- The first link, or the only one ---------------------------------------------------------- */
 
+/* It goes once they have gone. */
 static void links_removed(struct links *l)
 {
     if (end_inner(l))
         run_root(l);
 }
-
-static void remove_links(struct links *l)
-{
-    unchain_begin(&l->unchain, l->task.filter, l->chain);
-    await(l, INNER_UNCHAIN, links_removed);
-}
-
-/* ---- The first link, or the only one ---------------------------------------------------------- */
 
 static void repair_link(struct links *);
 
@@ -246,7 +234,8 @@ static void root_ended(struct links *l)
             l->task.status = HIBLOOM_OK; /* others went on with it */
     } else if (l->life.chain != 0) {
         l->chain = l->life.chain;
-        remove_links(l);
+        unchain_begin(&l->unchain, l->task.filter, l->chain);
+        await(l, INNER_UNCHAIN, links_removed);
     } else if (l->goal == LINKS_OPEN) {
         go_on(l);
     } else if (l->goal == LINKS_REPAIR && grown) {
@@ -285,9 +274,7 @@ static void link_repaired(struct links *l)
 
 static void repair_link(struct links *l)
 {
-    if (make_link(l, l->at))
-        begin_life(l, LIFE_REPAIR, l->link, NULL, link_repaired)->link = (struct life_link){.number = l->at,
-                                                                                            .chain = l->chain};
+    begin_link(l, LIFE_REPAIR, NULL, (struct life_link){.number = l->at, .chain = l->chain}, link_repaired);
 }
 
 /* ---- Growing ------------------------------------------------------------------------------------ */
@@ -324,21 +311,19 @@ static void unneeded_dropped(struct links *l)
 
 static void swapped(struct links *l)
 {
-    hibloom *filter = l->task.filter;
-
     if (!end_inner(l)) {
         if (l->task.status == HIBLOOM_ENOTFOUND || l->task.status == HIBLOOM_EMISMATCH) {
             l->failed = l->task;
             l->task.status = HIBLOOM_OK;
             (void)begin_life(l, LIFE_DROP, l->link, NULL, unneeded_dropped);
         }
-    } else if (redis_filter_of(redis_link(filter, l->next.link - 1))->grown) {
+    } else if (redis_filter_of(redis_link(l->task.filter, l->next.link - 1))->grown) {
         take_link(l);
     } else if (l->attempts++ < ATTEMPTS) {
         grow(l); /* its time to live has changed */
     } else {
         task_fail(&l->task, HIBLOOM_EBUSY, "'%s' was given other times to live again and again; gave up growing it",
-                  filter->name);
+                  l->task.filter->name);
     }
 }
 
@@ -376,13 +361,11 @@ static void root_proven(struct links *l)
  * one's by now. Or the link was not wanted any more, when it was there: how is that so? */
 static bool makes_again(struct links *l)
 {
-    const bool overtaken = l->life.overtaken;
-
-    if (l->inner.status == HIBLOOM_OK || (!overtaken && l->life.foreign == 0) || l->attempts++ >= ATTEMPTS)
+    if (l->inner.status == HIBLOOM_OK || (!l->life.overtaken && l->life.foreign == 0) || l->attempts++ >= ATTEMPTS)
         return false;
     l->dead = l->life.foreign;
     free_inner(l);
-    if (overtaken)
+    if (l->life.overtaken)
         grow(l);
     else
         prove(l, l->task.filter, root_proven);
@@ -405,9 +388,9 @@ static void still_untold(struct links *l)
         open_again(l);
     else if (redis_filter_of(l->talk.task.filter)->grown)
         go_on(l);
-    else if (make_link(l, l->next.link))
-        begin_life(l, LIFE_REPAIR, l->link, NULL, link_mended)->link = (struct life_link){
-            .number = l->next.link, .chain = redis_root_id(l->task.filter)};
+    else
+        begin_link(l, LIFE_REPAIR, NULL,
+                   (struct life_link){.number = l->next.link, .chain = redis_root_id(l->task.filter)}, link_mended);
 }
 
 /* It has lost a key since it was made, and before it was told of. If the one before it says after that that it still
@@ -434,22 +417,20 @@ static void link_made(struct links *l)
 static void state_known(struct links *l)
 {
     hibloom *filter = l->task.filter;
-    const uint32_t number = redis_links(filter);
+    const struct life_link link = {
+        .number = redis_links(filter), .chain = redis_root_id(filter), .before = redis_newest(filter), .dead = l->dead};
 
     if (!end_inner(l)) {
         open_again(l);
-        return;
-    }
-    if (l->talk.task.filter != redis_newest(filter) || /* another call of the handle has grown it */
-        redis_filter_of(redis_newest(filter))->grown) {
+    } else if (l->talk.task.filter != link.before || /* another call of the handle has grown it */
+               redis_filter_of(link.before)->grown) {
         go_on(l);
-    } else if (spec_link(&l->next, &filter->spec, number, redis_root_id(filter)) != HIBLOOM_OK) {
+    } else if (spec_link(&l->next, &filter->spec, link.number, link.chain) != HIBLOOM_OK) {
         task_fail(&l->task, HIBLOOM_ERANGE,
                   "'%s' is full, and can grow no more: it has %u links, and one more is too large", filter->name,
-                  (unsigned)number);
-    } else if (make_link(l, number)) {
-        begin_life(l, LIFE_OPEN, l->link, &l->next, link_made)->link = (struct life_link){
-            .number = number, .chain = redis_root_id(filter), .before = redis_newest(filter), .dead = l->dead};
+                  (unsigned)link.number);
+    } else {
+        begin_link(l, LIFE_OPEN, &l->next, link, link_made);
     }
 }
 
@@ -463,7 +444,7 @@ static void grow(struct links *l)
 
 static enum task_next next(struct task *task, struct outbox *outbox)
 {
-    struct links *l = links_of(task);
+    struct links *l = (struct links *)task;
 
     while (l->ended != NULL) {
         const enum task_next what = task_next_inner(task, outbox);
