@@ -80,13 +80,16 @@ static void grow_to(struct backend *b, const char *text, size_t n, double error)
         assert_int_equal(keys_with(b->outside, name), 0);
 }
 
+/* By one seed: small links differ by more than a bound that shows anything allows. */
 static void it_grows_and_keeps_its_error_rate(void **state)
 {
     const size_t n = test_is_slow() ? 1093 : 9841; /* 1 + 3 + 9 ... */
 
-    grow_to(*state, "capacity=300 error=0.01 growth=2", n, 0.01);
-    grow_to(*state, "capacity=100 error=0.02 growth=4 layout=blocked hash=siphash", n, 0.02);
-    grow_to(*state, "capacity=300 error=0.01 growth=2 segments=3", n, 0.01);
+    grow_to(*state, "capacity=300 error=0.01 growth=2 seed=5eed", n, 0.01);
+    grow_to(*state,
+            "capacity=100 error=0.02 growth=4 layout=blocked hash=siphash seed=000102030405060708090a0b0c0d0e0f", n,
+            0.02);
+    grow_to(*state, "capacity=300 error=0.01 growth=2 segments=3 seed=5eed", n, 0.01);
     grow_to(*state, "redisbloom capacity=300 error=0.01 growth=2", n, 0.01);
 }
 
