@@ -30,7 +30,7 @@ void replicas_note(struct carrier *c, const struct node *node, const struct flig
     const struct exchange *exchange = &flight->exchange;
     struct call *call = flight->call;
 
-    if (!call->task->adds || c->settings.options.min_replicas == 0 || exchange->of == NULL || exchange->proof ||
+    if (call->task->reads || c->settings.options.min_replicas == 0 || exchange->of == NULL || exchange->proof ||
         call_has_failed(call))
         return;
     struct touched *touched = find_touched(call, node);
@@ -140,7 +140,7 @@ static void take_count(struct carrier *c, struct node *node, struct flight *flig
         return;
     }
     if (replicas < wanted) {
-        snprintf(words, sizeof words, "%lld replicas have the adds, of %u that min_replicas asks for", replicas,
+        snprintf(words, sizeof words, "%lld replicas have what was written, of %u that min_replicas asks for", replicas,
                  wanted);
         call_give_up(c, flight->call, node, HIBLOOM_EUNAVAILABLE, words);
     }
@@ -178,16 +178,16 @@ bool replicas_take(struct carrier *c, struct node *node, const struct reply *rep
 
 /* ---- The end of a call ------------------------------------------------------------------------- */
 
-#define LOST "the server, or the filter's key, was lost before its replicas had the adds: add them again"
+#define LOST "the server, or the filter's key, was lost before its replicas had what was written: call again"
 
-static bool must_be_kept(const struct carrier *c, const struct call *call)
+static bool may_be_kept(const struct carrier *c, const struct call *call)
 {
-    return call->task->adds && c->settings.options.min_replicas > 0 && !call_has_failed(call) && call->sent;
+    return c->settings.options.min_replicas > 0 && !call_has_failed(call) && call->sent;
 }
 
 void replicas_keep(struct carrier *c, struct call *call)
 {
-    call->keeps = must_be_kept(c, call);
+    call->keeps = may_be_kept(c, call);
     if (call->keeps)
         ask_replicas(c, call);
     if (call->replicas_left == 0)
@@ -205,7 +205,7 @@ void replicas_note_kept(struct carrier *c, struct call *call)
 
 bool replicas_may_end(struct carrier *c, struct call *call)
 {
-    if (call->unkept) { /* that was all that it failed of */
+    if (call->unkept && call->task->adds) { /* that was all that it failed of */
         call->unkept = false;
         call->task->status = HIBLOOM_OK;
     }
@@ -219,7 +219,7 @@ bool replicas_may_end(struct carrier *c, struct call *call)
         call_set_runnable(c, call);
         return false;
     }
-    if (!must_be_kept(c, call))
+    if (!call->task->adds || !may_be_kept(c, call))
         return true;
     if (call->restarts != c->store.server.stats.restarts) {
         call->restarts = c->store.server.stats.restarts;

@@ -10,14 +10,14 @@
 bool replicas_may_end(struct carrier *, struct call *);
 
 /* The task goes on once min_replicas have what was done so far. Once they have answered: where a server was lost before
- * that, the task fails, and replicas_may_end has it begin anew. */
+ * that, the task fails, and replicas_may_end has it begin anew if it adds. */
 void replicas_keep(struct carrier *, struct call *);
 void replicas_note_kept(struct carrier *, struct call *);
 
 /* A reply to WAIT, or to the write in front of it. Whether it was the flight's last one. */
 bool replicas_take(struct carrier *, struct node *, const struct reply *);
 
-/* All replies of an exchange have come; of an add its key is kept until WAIT is sent, or replicas_forget. */
+/* All replies of an exchange have come; of what may write its key is kept until WAIT is sent, or replicas_forget. */
 void replicas_note(struct carrier *, const struct node *, const struct flight *);
 void replicas_forget(struct call *);
 

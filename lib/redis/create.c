@@ -274,7 +274,7 @@ static void judge_finished(struct talk *talk, struct outbox *outbox)
     tidy(talk, outbox);
 }
 
-static void finish(struct talk *talk, struct outbox *outbox)
+static void make_ready(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
     const struct redis_filter *own = redis_filter_of(talk->task.filter);
@@ -292,6 +292,45 @@ static void finish(struct talk *talk, struct outbox *outbox)
                   (struct argument){life->creating.ids, len}, RECORD_READY, LIFE_ANY_TTL);
     talk->take = life_take_answer;
     talk->step = judge_finished;
+}
+
+/* Swaps a root that is being made to that generation. */
+static void ask_generation(struct life *life, struct outbox *outbox, uint64_t generation)
+{
+    const struct redis_filter *own = redis_filter_of(life->talk.task.filter);
+    char now[RECORD_IDENTITY + 1], then[RECORD_IDENTITY + 1];
+
+    record_identity(own->generation, own->keys[0].id, now);
+    record_identity(generation, own->keys[0].id, then);
+    life_ask_swap(life, outbox, RECORD_CREATING, redis_trailer_at(life->talk.task.filter, 0) + RECORD_IDENTITY_AT,
+                  (struct argument){now, RECORD_IDENTITY}, (struct argument){then, RECORD_IDENTITY}, RECORD_CREATING,
+                  LIFE_ANY_TTL);
+    life->talk.take = life_take_answer;
+}
+
+static void judge_written(struct talk *talk, struct outbox *outbox)
+{
+    if (life_of(talk)->answer != '+') {
+        judge_finished(talk, outbox);
+        return;
+    }
+    talk->task.keeps = true;
+    talk->step = make_ready;
+}
+
+/* An add waits for the replicas of the servers that it has written to, and the root may be on another: so with
+ * min_replicas it is on replicas before anybody can add. It is written over itself for that, since a root that
+ * another one has made is no write of this connection, which is what WAIT goes by. */
+static void finish(struct talk *talk, struct outbox *outbox)
+{
+    const struct redis_filter *own = redis_filter_of(talk->task.filter);
+
+    if (own->count == 1 || !own->server->sends_all) {
+        make_ready(talk, outbox);
+        return;
+    }
+    ask_generation(life_of(talk), outbox, own->generation);
+    talk->step = judge_written;
 }
 
 /* ---- A further link is ready --------------------------------------------------------- */
@@ -330,15 +369,8 @@ static void start_over(struct talk *talk, struct outbox *outbox)
 static void raise_generation(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
-    const struct redis_filter *own = redis_filter_of(talk->task.filter);
-    char now[RECORD_IDENTITY + 1], then[RECORD_IDENTITY + 1];
 
-    record_identity(own->generation, own->keys[0].id, now);
-    record_identity(life->newer + 1, own->keys[0].id, then);
-    life_ask_swap(life, outbox, RECORD_CREATING, redis_trailer_at(talk->task.filter, 0) + RECORD_IDENTITY_AT,
-                  (struct argument){now, RECORD_IDENTITY}, (struct argument){then, RECORD_IDENTITY}, RECORD_CREATING,
-                  LIFE_ANY_TTL);
-    talk->take = life_take_answer;
+    ask_generation(life, outbox, life->newer + 1);
     talk->step = start_over;
 }
 

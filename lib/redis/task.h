@@ -11,7 +11,7 @@
  *                                                           what lies in the outbox stays there
  *               TASK_PAUSE: for task->pause_ms              next is called again after that
  *               TASK_KEEP: nothing is outstanding           next is called again once replicas have what was done,
- *                                                           where the call is an add and min_replicas wants that
+ *                                                           where min_replicas wants that
  *               TASK_DONE: status and words are final; nothing is outstanding
  *
  * Exchanges are answered in any order, the replies of one exchange in theirs.

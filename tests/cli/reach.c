@@ -33,8 +33,8 @@ static void adds_that_no_replica_has_are_trouble(void **state)
     char name[TEST_NAME_SIZE];
 
     test_name(name);
-    assert_run("", 2, "", "0 replicas have the adds, of 1", "--retry", "0", "--min-replicas", "1", "add", name, SURE,
-               "x");
+    assert_run("", 2, "", "0 replicas have what was written, of 1", "--retry", "0", "--min-replicas", "1", "add", name,
+               SURE, "x");
     assert_run("", 0, "maybe\tx\n", "", "--min-replicas", "1", "--read-from-replicas", "check", name, "x");
 }
 

@@ -1,5 +1,6 @@
 /* min_replicas on a cluster, where the call has nothing to write: each server whose replica lags is waited for,
- * and no other; and the write in front of WAIT follows its key to where that has moved. */
+ * and no other; and the write in front of WAIT follows its key to where that has moved. And nobody opens a filter
+ * whose root no replica has yet. */
 #include "../support/items.h"
 #include "../support/redis_cluster.h"
 #include "../support/test.h"
@@ -38,14 +39,14 @@ static int owner_of(const char *key)
     return redis_cluster_owner(cluster, redis_cluster_slot(cluster, key));
 }
 
-/* Of the segment that the item lies in. */
-static int server_of(const hibloom_spec *spec, const hibloom_item *item)
+/* Of the segment of a filter that the item lies in. */
+static int server_of(const char *name, const hibloom_spec *spec, const hibloom_item *item)
 {
     hibloom_position positions[4];
-    char segment[16];
+    char segment[32];
 
     assert_ok(hibloom_positions(spec, item->data, item->len, positions), NULL);
-    snprintf(segment, sizeof segment, "seen:%u", positions[0].key);
+    snprintf(segment, sizeof segment, "%s:%u", name, positions[0].key);
     return owner_of(segment);
 }
 
@@ -65,14 +66,14 @@ static void assert_waits_for(int lagging, const hibloom_item *items)
     unsigned waited = 0, others = 0;
 
     for (size_t i = 0; i < ITEMS && (waited < 3 || others < 3); i++) {
-        const bool waits = server_of(&spec, &items[i]) == lagging;
+        const bool waits = server_of("seen", &spec, &items[i]) == lagging;
         if (waits ? waited++ >= 3 : others++ >= 3)
             continue;
         hibloom_store *store = test_connect(redis_cluster_uri(cluster), &careful);
         hibloom *filter = test_open(store, "seen", TEXT);
         assert_status(hibloom_add(filter, items[i].data, items[i].len, NULL), waits ? HIBLOOM_EUNAVAILABLE : HIBLOOM_OK,
                       store);
-        assert_true(!waits || strstr(hibloom_store_error(store), "0 replicas have the adds, of 1") != NULL);
+        assert_true(!waits || strstr(hibloom_store_error(store), "0 replicas have what was written, of 1") != NULL);
         hibloom_close(filter);
         hibloom_store_free(store);
     }
@@ -119,7 +120,7 @@ static void the_write_follows_a_key_that_moves(void **state)
     }
     redis_server_pause(redis_cluster_node(cluster, PRIMARIES + to));
     assert_status(hibloom_add(filter, "x", 1, NULL), HIBLOOM_EUNAVAILABLE, store); /* the new owner's replica counts */
-    assert_non_null(strstr(hibloom_store_error(store), "0 replicas have the adds, of 1"));
+    assert_non_null(strstr(hibloom_store_error(store), "0 replicas have what was written, of 1"));
     redis_server_resume(redis_cluster_node(cluster, PRIMARIES + to));
     redis_cluster_end_move(cluster, &move);
     assert_ok(hibloom_drop(filter), store);
@@ -127,11 +128,63 @@ static void the_write_follows_a_key_that_moves(void **state)
     hibloom_store_free(store);
 }
 
+/* ---- The root ------------------------------------------------------------------------------------ */
+
+/* It is lost with its server; keys on others are not. */
+static void fail_over(int primary)
+{
+    redis_server_kill(redis_cluster_node(cluster, primary));
+    redis_server_resume(redis_cluster_node(cluster, PRIMARIES + primary));
+    redis_cluster_wait_failover(cluster, primary);
+    redis_server_restart(redis_cluster_node(cluster, primary));
+    redis_cluster_wait_settled(cluster);
+}
+
+/* Whoever makes it, and whoever goes on with what another one has made, whose connection has written nothing there. */
+static void a_filter_is_ready_once_replicas_have_its_root(void **state)
+{
+    const int root = owner_of("fresh:0");
+    const hibloom_spec spec = test_spec(TEXT);
+    hibloom *filter;
+    bool found;
+
+    redis_server_pause(redis_cluster_node(cluster, PRIMARIES + root));
+    for (int i = 0; i < 2; i++) {
+        hibloom_store *store = test_connect(redis_cluster_uri(cluster), &careful);
+        assert_status(hibloom_open(&filter, store, "fresh", &spec), HIBLOOM_EUNAVAILABLE, store);
+        assert_non_null(strstr(hibloom_store_error(store), "0 replicas have what was written, of 1"));
+        hibloom_store_free(store);
+    }
+    redis_server_resume(redis_cluster_node(cluster, PRIMARIES + root));
+
+    hibloom_store *store = test_connect(redis_cluster_uri(cluster), &careful);
+    assert_ok(hibloom_open(&filter, store, "fresh", &spec), store);
+    redis_server_pause(redis_cluster_node(cluster, PRIMARIES + root));
+    hibloom *other = test_open(store, "fresh", TEXT); /* it is there: nobody is waited for */
+    hibloom_close(other);
+    hibloom_item *items = items_new("in", ITEMS), *in = NULL;
+    for (size_t i = 0; i < ITEMS && in == NULL; i++)
+        if (server_of("fresh", &spec, &items[i]) != root)
+            in = &items[i];
+    assert_non_null(in);
+    assert_ok(hibloom_add(filter, in->data, in->len, NULL), store);
+    hibloom_close(filter);
+    hibloom_store_free(store);
+    fail_over(root);
+    filter = test_open(direct, "fresh", TEXT);
+    assert_ok(hibloom_contains(filter, in->data, in->len, &found), direct);
+    assert_true(found);
+    assert_ok(hibloom_drop(filter), direct);
+    hibloom_close(filter);
+    items_free(items);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(each_server_that_lags_is_waited_for_and_no_other, resume),
         cmocka_unit_test_teardown(the_write_follows_a_key_that_moves, resume),
+        cmocka_unit_test_teardown(a_filter_is_ready_once_replicas_have_its_root, resume),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -307,7 +307,7 @@ static void adds_whose_replicas_are_lost_again_and_again_are_given_up_in_time(vo
         atomic_store(&over, true);
         pthread_join(cuts, NULL);
         assert_status(status, HIBLOOM_EUNAVAILABLE, store);
-        assert_non_null(strstr(hibloom_store_error(store), "add them again"));
+        assert_non_null(strstr(hibloom_store_error(store), "call again"));
         assert_in_range(elapsed, retries[i] * 9 / 10, retries[i] + SLACK_MS);
         if (retries[i] == 0)
             assert_int_equal(redis_server_calls_of(redis, "wait"), 1);

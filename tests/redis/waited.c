@@ -134,7 +134,7 @@ static void assert_waits(const struct way *way)
     assert_ok(way->first(first), direct);
     hibloom *second = take(store, way);
     assert_status(way->second(second), HIBLOOM_EUNAVAILABLE, store);
-    assert_non_null(strstr(hibloom_store_error(store), "0 replicas have the adds, of 1"));
+    assert_non_null(strstr(hibloom_store_error(store), "0 replicas have what was written, of 1"));
     redis_server_resume(replica);
     hibloom_status status = HIBLOOM_EUNAVAILABLE;
     for (int i = 0; i < TRIES && status == HIBLOOM_EUNAVAILABLE; i++)
@@ -243,8 +243,8 @@ static void what_it_is_answered_counts(void **state)
         hibloom_status status;
         const char *words;
     } answers[] = {
-        {":0\r\n", HIBLOOM_EUNAVAILABLE, "add them again"}, /* the key is gone */
-        {"-READONLY You can't write against a read only replica.\r\n", HIBLOOM_EUNAVAILABLE, "add them again"},
+        {":0\r\n", HIBLOOM_EUNAVAILABLE, "call again"}, /* the key is gone */
+        {"-READONLY You can't write against a read only replica.\r\n", HIBLOOM_EUNAVAILABLE, "call again"},
         {"-OOM command not allowed when used memory > 'maxmemory'.\r\n", HIBLOOM_EUNAVAILABLE, "maxmemory"},
         {"-NOPERM this user has no permissions\r\n", HIBLOOM_EDENIED, "ACL SETUSER"},
     };
