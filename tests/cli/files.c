@@ -190,7 +190,7 @@ static void a_file_of_another_filter_is_not_restored(void **state)
     assert_run("", 0, "", "", "drop", name);
     assert_run("", 0, "", "", "create", name, SURE);
     assert_run("", 2, "", hibloom_strerror(HIBLOOM_EMISMATCH), "restore", name, file);
-    assert_run("", 2, "", "nothing else, hibloom drop", "restore", name, file);
+    assert_run("", 2, "", "nothing else, hibloom restore", "restore", name, file);
     assert_run("", 1, "no\ta\n", "", "check", name, "a");
     free(file);
     temp_dir_remove(dir);
