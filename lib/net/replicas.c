@@ -239,5 +239,7 @@ bool replicas_may_end(struct carrier *c, struct call *call)
         return true;
     call->wait_asked = true;
     ask_replicas(c, call);
-    return call->replicas_left == 0;
+    if (call->replicas_left == 0) /* a server that could not be asked is a restart, seen as the call ends again */
+        call_set_runnable(c, call);
+    return false;
 }

@@ -132,7 +132,7 @@ static void work(struct self *self)
         struct batch batch;
         open_next(self);
         for (unsigned done = 0; done < GROWERS_ITEMS && !self->growers->stop; done += (unsigned)batch.n) {
-            const size_t n = 1 + test_random_below(&self->random, BATCH);
+            const size_t n = 1 + (size_t)test_random_below(&self->random, BATCH);
             for (batch.n = 0; batch.n < n && done + batch.n < GROWERS_ITEMS;)
                 put(&batch, (from + done + (unsigned)batch.n) % GROWERS_ITEMS);
             add(self, &batch);
