@@ -19,14 +19,6 @@ static const hibloom_connect_options careful = {.size = sizeof(hibloom_connect_o
                                                 .min_replicas = 1,
                                                 .replicas_ms = 300};
 
-/* From now on the replica hears nothing more of its primary: what that still answers is lost. */
-static void cut_off(struct redis_server *primary, struct redis_server *replica)
-{
-    redis_server_pause(replica);
-    freeReplyObject(redis_server_must(primary, "CLIENT KILL TYPE replica"));
-    test_sleep_ms(200);
-}
-
 /* ---- A cluster ------------------------------------------------------------------------ */
 
 static struct redis_cluster *cluster;
@@ -46,14 +38,9 @@ static int stop_cluster(void **state)
 static void lose_primary(void (*stop)(struct redis_server *), void (*back)(struct redis_server *))
 {
     const int primary = redis_cluster_owner(cluster, redis_cluster_slot(cluster, "seen:0"));
-    struct redis_server *replica = redis_cluster_node(cluster, (primary + PRIMARIES) % (2 * PRIMARIES));
 
-    cut_off(redis_cluster_node(cluster, primary), replica);
-    stop(redis_cluster_node(cluster, primary));
-    redis_server_resume(replica);
-    redis_cluster_wait_failover(cluster, primary);
-    back(redis_cluster_node(cluster, primary));
-    redis_cluster_wait_settled(cluster);
+    redis_cluster_cut_off(cluster, primary);
+    redis_cluster_fail_over(cluster, primary, stop, back);
 }
 
 static void lose_under_removes(void (*stop)(struct redis_server *), void (*back)(struct redis_server *))
@@ -124,12 +111,9 @@ static void no_item_is_denied_where_a_primary_hands_over(void **state)
     struct ledger *ledger = ledger_start(redis_cluster_uri(cluster), "seen", &patient);
     for (int i = 0; i < 2; i++) {
         const int primary = redis_cluster_owner(cluster, slot);
-        const int replica = (primary + PRIMARIES) % (2 * PRIMARIES);
+        const int replica = redis_cluster_replica(cluster, primary);
         ledger_wait(ledger, STEPS);
-        freeReplyObject(redis_server_must(redis_cluster_node(cluster, replica), "CLUSTER FAILOVER"));
-        for (int tries = 0; redis_cluster_owner(cluster, slot) != replica && tries < 500; tries++)
-            test_sleep_ms(20);
-        redis_cluster_wait_settled(cluster);
+        redis_cluster_hand_over(cluster, primary);
         assert_int_equal(redis_cluster_owner(cluster, slot), replica);
     }
     ledger_wait(ledger, STEPS);
@@ -152,7 +136,7 @@ static void no_item_is_denied_where_sentinels_name_another_master(void **state)
     for (int i = 0; i < 2; i++) {
         const int old = sentinel_master(sentinel);
         ledger_wait(ledger, STEPS);
-        cut_off(sentinel_server(sentinel, old), sentinel_server(sentinel, 1 - old));
+        redis_server_cut_off(sentinel_server(sentinel, old), sentinel_server(sentinel, 1 - old));
         redis_server_kill(sentinel_server(sentinel, old));
         redis_server_resume(sentinel_server(sentinel, 1 - old));
         sentinel_wait_failover(sentinel, old);

@@ -39,27 +39,12 @@ static int owner_of(const char *key)
     return redis_cluster_owner(cluster, redis_cluster_slot(cluster, key));
 }
 
-/* From now on its replica hears nothing more of it: who does not wait for that loses adds. */
-static struct redis_server *cut_off_replica(int primary)
-{
-    struct redis_server *replica = redis_cluster_node(cluster, (primary + PRIMARIES) % (2 * PRIMARIES));
-
-    redis_server_pause(replica);
-    freeReplyObject(redis_server_must(redis_cluster_node(cluster, primary), "CLIENT KILL TYPE replica"));
-    test_sleep_ms(200);
-    return replica;
-}
-
 static void lose_under(struct load *load, void (*stop)(struct redis_server *), void (*back)(struct redis_server *))
 {
     const int primary = owner_of("seen:0");
-    struct redis_server *replica = cut_off_replica(primary);
 
-    stop(redis_cluster_node(cluster, primary));
-    redis_server_resume(replica);
-    redis_cluster_wait_failover(cluster, primary);
-    back(redis_cluster_node(cluster, primary));
-    redis_cluster_wait_settled(cluster);
+    redis_cluster_cut_off(cluster, primary);
+    redis_cluster_fail_over(cluster, primary, stop, back);
     load_wait(load, 20);
 }
 
@@ -260,11 +245,11 @@ static void adds_in_a_further_link_outlive_the_root_that_tells_of_it(void **stat
     store = test_connect(redis_cluster_uri(cluster), &options);
     hibloom *filter = test_open(store, name, GROWING);
     assert_int_equal(add_numbers(filter, 1000, before), ONE_BY_ONE);
-    struct redis_server *replica = cut_off_replica(primary);
+    redis_cluster_cut_off(cluster, primary);
     grow_alone(name);
     const unsigned kept = add_numbers(filter, 2000, meanwhile);
     redis_server_kill(redis_cluster_node(cluster, primary));
-    redis_server_resume(replica);
+    redis_server_resume(redis_cluster_node(cluster, redis_cluster_replica(cluster, primary)));
     redis_cluster_wait_failover(cluster, primary);
     print_message("%u adds were acknowledged while no replica knew of the further link\n", kept);
     assert_in(name, 1000, before);

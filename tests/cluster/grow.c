@@ -161,42 +161,20 @@ static void a_tag_moves_while_it_grows(void **state)
 
 /* ---- Another takes over ----------------------------------------------------------------------- */
 
-static int replica_of(int primary)
-{
-    return (primary + PRIMARIES) % (2 * PRIMARIES);
-}
-
-/* From now on its replica hears nothing more of it. */
-static void cut_off(int primary)
-{
-    redis_server_pause(redis_cluster_node(cluster, replica_of(primary)));
-    freeReplyObject(redis_server_must(redis_cluster_node(cluster, primary), "CLIENT KILL TYPE replica"));
-    test_sleep_ms(200);
-}
-
-static void kill_cut_off(int primary)
-{
-    redis_server_kill(redis_cluster_node(cluster, primary));
-    redis_server_resume(redis_cluster_node(cluster, replica_of(primary)));
-    redis_cluster_wait_failover(cluster, primary);
-    redis_server_restart(redis_cluster_node(cluster, primary));
-    redis_cluster_wait_settled(cluster);
-}
-
 /* Who does not wait for the replica loses adds, or the link that they are in. */
 static void kill_one(int primary)
 {
-    cut_off(primary);
-    kill_cut_off(primary);
+    redis_cluster_cut_off(cluster, primary);
+    redis_cluster_fail_over(cluster, primary, redis_server_kill, redis_server_restart);
 }
 
 static void hand_over(int primary)
 {
-    freeReplyObject(redis_server_must(redis_cluster_node(cluster, replica_of(primary)), "CLUSTER FAILOVER"));
-    redis_cluster_wait_settled(cluster);
+    redis_cluster_hand_over(cluster, primary);
 }
 
-/* What is being made is on no replica yet, nor does who makes a filter wait for that: so here they are there before. */
+/* What is being made is on no replica yet, nor does who makes a filter of one key wait for that: so here they are there
+ * before. */
 static void make_filters(const char *text)
 {
     store = test_connect(redis_cluster_uri(cluster), NULL);
@@ -298,9 +276,9 @@ static void grow_and_lose(const char *text, const char *lost, const char *const 
     hibloom *filter = test_open(store, name, text);
     for (unsigned i = 0; i < 2; i++)
         assert_ok(hibloom_add(filter, &i, sizeof i, NULL), store);
-    cut_off(primary);
+    redis_cluster_cut_off(cluster, primary);
     const unsigned in = add_until_it_grows(filter);
-    kill_cut_off(primary);
+    redis_cluster_fail_over(cluster, primary, redis_server_kill, redis_server_restart);
     hibloom_close(filter);
     hibloom_store_free(store);
 
@@ -387,13 +365,13 @@ static void merge_and_lose(bool loads, bool knows)
     assert_ok(hibloom_memory(&memory), memory);
     store = test_connect(redis_cluster_uri(cluster), &careful);
     hibloom *filter = test_open(store, name, SEGMENTED), *from = fill_memory(memory, filter, file);
-    cut_off(primary);
+    redis_cluster_cut_off(cluster, primary);
     grow_alone(name);
     for (unsigned i = 0; knows && i < MERGED; i++)
         assert_ok(hibloom_contains(filter, &i, sizeof i, &found), store);
     for (int tries = 0; tries < 3; tries++) /* it knows what it has tried before */
         assert_status(loads ? hibloom_load(filter, file) : hibloom_merge(filter, from), HIBLOOM_EUNAVAILABLE, store);
-    redis_server_resume(redis_cluster_node(cluster, replica_of(primary)));
+    redis_server_resume(redis_cluster_node(cluster, redis_cluster_replica(cluster, primary)));
     redis_cluster_wait_settled(cluster);
     careful.retry_ms = 10000;
     hibloom_close(filter);

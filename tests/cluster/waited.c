@@ -130,16 +130,6 @@ static void the_write_follows_a_key_that_moves(void **state)
 
 /* ---- The root ------------------------------------------------------------------------------------ */
 
-/* It is lost with its server; keys on others are not. */
-static void fail_over(int primary)
-{
-    redis_server_kill(redis_cluster_node(cluster, primary));
-    redis_server_resume(redis_cluster_node(cluster, PRIMARIES + primary));
-    redis_cluster_wait_failover(cluster, primary);
-    redis_server_restart(redis_cluster_node(cluster, primary));
-    redis_cluster_wait_settled(cluster);
-}
-
 /* Whoever makes it, and whoever goes on with what another one has made, whose connection has written nothing there. */
 static void a_filter_is_ready_once_replicas_have_its_root(void **state)
 {
@@ -170,7 +160,7 @@ static void a_filter_is_ready_once_replicas_have_its_root(void **state)
     assert_ok(hibloom_add(filter, in->data, in->len, NULL), store);
     hibloom_close(filter);
     hibloom_store_free(store);
-    fail_over(root);
+    redis_cluster_fail_over(cluster, root, redis_server_kill, redis_server_restart); /* keys on others are not lost */
     filter = test_open(direct, "fresh", TEXT);
     assert_ok(hibloom_contains(filter, in->data, in->len, &found), direct);
     assert_true(found);

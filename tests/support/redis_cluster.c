@@ -158,6 +158,32 @@ int redis_cluster_wait_failover(const struct redis_cluster *cluster, int primary
     return successor_of(cluster, primary);
 }
 
+int redis_cluster_replica(const struct redis_cluster *cluster, int primary)
+{
+    return (primary + cluster->primaries) % cluster->size;
+}
+
+void redis_cluster_cut_off(const struct redis_cluster *cluster, int primary)
+{
+    redis_server_cut_off(cluster->nodes[primary], cluster->nodes[redis_cluster_replica(cluster, primary)]);
+}
+
+void redis_cluster_fail_over(const struct redis_cluster *cluster, int primary, void (*stop)(struct redis_server *),
+                             void (*back)(struct redis_server *))
+{
+    stop(cluster->nodes[primary]);
+    redis_server_resume(cluster->nodes[redis_cluster_replica(cluster, primary)]);
+    redis_cluster_wait_failover(cluster, primary);
+    back(cluster->nodes[primary]);
+    redis_cluster_wait_settled(cluster);
+}
+
+void redis_cluster_hand_over(const struct redis_cluster *cluster, int primary)
+{
+    DO(cluster->nodes[redis_cluster_replica(cluster, primary)], "CLUSTER FAILOVER");
+    redis_cluster_wait_failover(cluster, primary);
+}
+
 /* ---- Starting ---------------------------------------------------------------------- */
 
 static void start_nodes(struct redis_cluster *cluster, const struct redis_cluster_options *options)

@@ -50,6 +50,19 @@ void redis_cluster_wait_settled(const struct redis_cluster *cluster);
  * over and the nodes that run are settled; the new primary. */
 int redis_cluster_wait_failover(const struct redis_cluster *cluster, int primary);
 
+/* Of a cluster with one replica a primary: the other one of the two. */
+int redis_cluster_replica(const struct redis_cluster *cluster, int primary);
+
+/* redis_server_cut_off of that one. */
+void redis_cluster_cut_off(const struct redis_cluster *cluster, int primary);
+
+/* Stops a primary; its replica, which may be paused, takes over; then it is brought back. */
+void redis_cluster_fail_over(const struct redis_cluster *cluster, int primary, void (*stop)(struct redis_server *),
+                             void (*back)(struct redis_server *));
+
+/* A primary hands over to its replica: by CLUSTER FAILOVER, which answers before it is done. */
+void redis_cluster_hand_over(const struct redis_cluster *cluster, int primary);
+
 void redis_cluster_stop(struct redis_cluster *cluster); /* accepts NULL */
 
 /* ---- Moving slots, as redis-cli --cluster reshard does ------------------------

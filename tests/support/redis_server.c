@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 enum { ARGS_MAX = 96, START_TRIES = 20, RESTART_STEP_MS = 100, WAIT_STEP_MS = 5, WAIT_STEPS = 4000 };
-enum { ANSWER_S = 10, CONDITION_MS = 60000, CONDITION_STEP_MS = 20 };
+enum { ANSWER_S = 10, CONDITION_MS = 60000, CONDITION_STEP_MS = 20, CUT_OFF_MS = 200 };
 
 /* Below the range that systems take the ports of outgoing connections from:
  * else such a connection may hold the port of a server that is to restart. */
@@ -461,6 +461,13 @@ void redis_server_pause(struct redis_server *server)
 void redis_server_resume(struct redis_server *server)
 {
     send_signal(server, SIGCONT);
+}
+
+void redis_server_cut_off(struct redis_server *primary, struct redis_server *replica)
+{
+    redis_server_pause(replica);
+    freeReplyObject(redis_server_must(primary, "CLIENT KILL TYPE replica"));
+    nanosleep(&(struct timespec){.tv_sec = 0, .tv_nsec = CUT_OFF_MS * 1000000L}, NULL);
 }
 
 void redis_server_restart(struct redis_server *server)

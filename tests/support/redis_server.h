@@ -63,9 +63,12 @@ long long redis_server_calls_of(struct redisContext *redis, const char *command)
  * waits for its data. Of either: whether the file they sent it by is gone. */
 bool redis_server_is_in_sync(const struct redis_server *server);
 
-void redis_server_kill(struct redis_server *server);    /* SIGKILL, and waits; all it held is lost */
-void redis_server_pause(struct redis_server *server);   /* SIGSTOP: it accepts, and answers nothing */
-void redis_server_resume(struct redis_server *server);  /* SIGCONT */
+void redis_server_kill(struct redis_server *server);   /* SIGKILL, and waits; all it held is lost */
+void redis_server_pause(struct redis_server *server);  /* SIGSTOP: it accepts, and answers nothing */
+void redis_server_resume(struct redis_server *server); /* SIGCONT */
+
+/* Pauses a replica: from now on it hears nothing more of its primary. Who does not wait for it loses what that still answers. */
+void redis_server_cut_off(struct redis_server *primary, struct redis_server *replica);
 void redis_server_restart(struct redis_server *server); /* killed if need be; same socket, port and arguments */
 void redis_server_stop(struct redis_server *server);    /* ends it, removes its directory; accepts NULL */
 
