@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ID_SIZE = 41, MIGRATE_MS = 60000, NOBODY = 255 };
+enum { ID_SIZE = 41, MIGRATE_MS = 60000, LOOKS = 300, NOBODY = 255 }; /* so many looks: over 6 s */
 
 struct redis_cluster {
     int primaries, size;
@@ -178,10 +178,31 @@ void redis_cluster_fail_over(const struct redis_cluster *cluster, int primary, v
     redis_cluster_wait_settled(cluster);
 }
 
+struct hand_over {
+    struct failover failover;
+    unsigned *looks;
+};
+
+/* A replica gives up after 5 s; and where the others gave their votes away less than two seconds before, it would ask for
+ * them again later than that. So it is told again. */
+static bool is_handed_over(const void *argument)
+{
+    const struct hand_over *hand_over = argument;
+    const struct redis_cluster *cluster = hand_over->failover.cluster;
+    const int primary = hand_over->failover.primary;
+
+    if (++*hand_over->looks % LOOKS == 0 && successor_of(cluster, primary) < 0)
+        freeReplyObject(redis_server_ask(cluster->nodes[redis_cluster_replica(cluster, primary)], "CLUSTER FAILOVER"));
+    return is_over(&hand_over->failover);
+}
+
 void redis_cluster_hand_over(const struct redis_cluster *cluster, int primary)
 {
+    unsigned looks = 0;
+    const struct hand_over hand_over = {{cluster, primary}, &looks};
+
     DO(cluster->nodes[redis_cluster_replica(cluster, primary)], "CLUSTER FAILOVER");
-    redis_cluster_wait_failover(cluster, primary);
+    redis_server_wait(cluster->nodes[primary], is_handed_over, &hand_over, "it does not hand over");
 }
 
 /* ---- Starting ---------------------------------------------------------------------- */

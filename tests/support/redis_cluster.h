@@ -60,7 +60,7 @@ void redis_cluster_cut_off(const struct redis_cluster *cluster, int primary);
 void redis_cluster_fail_over(const struct redis_cluster *cluster, int primary, void (*stop)(struct redis_server *),
                              void (*back)(struct redis_server *));
 
-/* A primary hands over to its replica: by CLUSTER FAILOVER, which answers before it is done. */
+/* A primary hands over to its replica, by CLUSTER FAILOVER, and this is done when the function returns. */
 void redis_cluster_hand_over(const struct redis_cluster *cluster, int primary);
 
 void redis_cluster_stop(struct redis_cluster *cluster); /* accepts NULL */
