@@ -408,14 +408,20 @@ static const struct pipe_class pipes = {open_pipe, is_alive, put, flush, close_p
 
 /* ---- Time -------------------------------------------------------------------------- */
 
+/* heard_ms may be later than `now`: where one connection is lost in this check, another may be opened in its place. */
+static bool is_silent_for(const struct line *line, uint64_t now, uint32_t ms)
+{
+    return now > line->heard_ms + ms;
+}
+
 static bool is_overdue(const struct carrier *c, const struct node *node, uint64_t now)
 {
     const struct line *line = node->pipe;
     const hibloom_connect_options *options = &c->settings.options;
 
     if (node->state == NODE_OPENING)
-        return now - line->heard_ms > options->connect_timeout_ms;
-    return node->sent.first != NULL && now - line->heard_ms > options->command_timeout_ms;
+        return is_silent_for(line, now, options->connect_timeout_ms);
+    return node->sent.first != NULL && is_silent_for(line, now, options->command_timeout_ms);
 }
 
 /* The libuv adapter of hiredis 0.14 passes over an error on a socket, and hears no more of it. */
@@ -423,7 +429,7 @@ static bool is_cut(const struct node *node, uint64_t now)
 {
     const struct line *line = node->pipe;
 
-    if ((node->sent.first == NULL && node->state != NODE_OPENING) || now - line->heard_ms < CHECK_MS)
+    if ((node->sent.first == NULL && node->state != NODE_OPENING) || !is_silent_for(line, now, CHECK_MS))
         return false;
     struct pollfd socket = {.fd = line->context->c.fd};
     return poll(&socket, 1, 0) > 0 && (socket.revents & POLLERR) != 0;

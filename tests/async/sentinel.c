@@ -238,6 +238,34 @@ static void a_sentinel_that_is_dead_is_skipped(void **state)
     close_loop(loop);
 }
 
+static void take_long(hibloom_log_level level, const char *line, void *data)
+{
+    test_sleep_ms(5);
+}
+
+/* It is given up in a tick, in which the next one is asked, some milliseconds later: that is not overdue, too. */
+static void a_sentinel_that_is_silent_is_skipped(void **state)
+{
+    const hibloom_connect_options hasty = {.size = sizeof hasty, .command_timeout_ms = 1000, .on_log = take_long};
+    char name[TEST_NAME_SIZE];
+    void *loop = loop_class->open();
+    struct outcome opened = {0}, dropped = {0};
+    const hibloom_spec spec = test_spec(text);
+
+    redis_server_pause(sentinel_watcher(sentinel, 0));
+    hibloom_async *async = async_store(loop, sentinel_uri(sentinel), &hasty);
+    assert_ok(NOTHING_WITHIN(hibloom_async_open(async, test_name(name), &spec, on_opened, &opened)), NULL);
+    await_all(loop, async, &opened, 1);
+    redis_server_resume(sentinel_watcher(sentinel, 0));
+    if (opened.status != HIBLOOM_OK)
+        fail_msg("%s: %s", loop_class->name, hibloom_async_error(async));
+    assert_ok(NOTHING_WITHIN(hibloom_async_drop(opened.filter, on_done, &dropped)), NULL);
+    await(loop, &dropped);
+    assert_int_equal(dropped.status, HIBLOOM_OK);
+    hibloom_async_free(async);
+    close_loop(loop);
+}
+
 static void a_master_that_nobody_knows_is_said_in_words(void **state)
 {
     char uri[300];
@@ -262,6 +290,7 @@ int main(void)
         cmocka_unit_test(a_master_that_is_killed_costs_time_and_no_answer),
         cmocka_unit_test(a_master_that_stops_answering_costs_time_and_no_answer),
         cmocka_unit_test(a_sentinel_that_is_dead_is_skipped),
+        cmocka_unit_test(a_sentinel_that_is_silent_is_skipped),
     };
     const int result = run_on_each_loop(tests, sizeof tests / sizeof *tests, set_up, NULL);
 
