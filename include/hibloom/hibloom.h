@@ -381,7 +381,8 @@ typedef struct hibloom_connect_options {
                                 not believed: the primary is asked */
     uint32_t min_replicas;   /* adds, merge and load end in WAIT: so many replicas must have them, or the call is
                                 EUNAVAILABLE; also what others had added just before. So does an open that makes a
-                                filter of several keys. It takes EVAL and SETRANGE */
+                                filter of several keys. It takes EVAL and SETRANGE. Not for keys that are moving to
+                                another server of a cluster: README, "Not guaranteed" */
     uint32_t replicas_ms;    /* to wait for those; default 1000. Redis counts in steps of 100 ms */
     uint32_t keepalive_s;    /* seconds without traffic after which TCP asks whether the server is there; default: the
                                 system does not */

@@ -30,7 +30,7 @@ struct call {
     uint64_t retry_until;   /* 0: nothing has failed since the last answer */
     unsigned attempts;      /* to send again, since the last answer */
     unsigned tried;         /* for the error's words: sendings of what it failed of; 0: one */
-    uint64_t restarts;      /* of servers, that the store knew of as it began */
+    uint64_t restarts;      /* of servers, that the store knew of as the first command was carried out */
     unsigned replicas_left; /* nodes whose answer to WAIT is to come */
     bool wait_asked;        /* WAIT was sent, at the end */
     bool keeps;             /* it was sent in the middle; */
@@ -38,7 +38,8 @@ struct call {
     bool anew;              /* a server was lost before its replicas had the adds: from then on no answer is progress */
     bool at_primary;        /* replicas are not asked: one did not know the filter */
     bool two_servers;       /* of a flight one has answered, a replica, and another the rest with the guard */
-    bool sent;              /* something was */
+    bool sent;              /* something was, */
+    bool carried_out;       /* and of that something */
     bool runnable;          /* in carrier.runnable */
     bool done;
     const struct node *at;                /* where it failed */

@@ -135,7 +135,6 @@ void carrier_begin(struct carrier *c, struct call *call, struct task *task)
     flights_make(&call->waiting);
     TAILQ_INSERT_TAIL(&c->calls, call, in_calls);
     call_set_runnable(c, call);
-    call->restarts = c->store.server.stats.restarts;
     call->deadline = c->deadline_ms != 0 ? clock_now_ms() + c->deadline_ms : 0;
     if (task->status == HIBLOOM_OK && call_missed_restart(c, call))
         call_tell_restart(c, call, NULL);

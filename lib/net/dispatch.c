@@ -154,6 +154,15 @@ static void take_last(struct carrier *c, struct node *node, struct flight *fligh
     }
 }
 
+/* What was lost before the first command was done is no loss of this call. */
+static void note_carried_out(const struct carrier *c, struct call *call, const struct node *node)
+{
+    if (!call->carried_out)
+        call->restarts = c->store.server.stats.restarts;
+    call->carried_out = true;
+    flags_set(call->touched, node->number);
+}
+
 bool dispatch_take_reply(struct carrier *c, struct node *node, struct flight *flight, struct reply *reply)
 {
     const bool refused = reply->type == REDIS_REPLY_ERROR;
@@ -161,7 +170,7 @@ bool dispatch_take_reply(struct carrier *c, struct node *node, struct flight *fl
     bool good = true;
 
     if (!refused && !flight->proving && !(flight->exchange.proof && reply->type == REDIS_REPLY_STRING))
-        flags_set(flight->call->touched, node->number);
+        note_carried_out(c, flight->call, node);
     if (refusal == REFUSAL_READONLY || refusal == REFUSAL_MASTERDOWN)
         locate_note_stale(c);
     node->leave = node->leave ||

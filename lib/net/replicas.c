@@ -182,7 +182,7 @@ bool replicas_take(struct carrier *c, struct node *node, const struct reply *rep
 
 static bool may_be_kept(const struct carrier *c, const struct call *call)
 {
-    return c->settings.options.min_replicas > 0 && !call_has_failed(call) && call->sent;
+    return c->settings.options.min_replicas > 0 && !call_has_failed(call) && call->carried_out;
 }
 
 void replicas_keep(struct carrier *c, struct call *call)

@@ -169,12 +169,35 @@ static void a_filter_is_ready_once_replicas_have_its_root(void **state)
     items_free(items);
 }
 
+/* The store has not met it yet; and nothing of the call was there. */
+static void a_failover_before_a_filter_is_made_is_no_loss_of_it(void **state)
+{
+    const hibloom_connect_options patient = {OPTIONS, .min_replicas = 1, .retry_ms = 10000};
+    hibloom_store *store = test_connect(redis_cluster_uri(cluster), &patient);
+    const hibloom_spec spec = test_spec(TEXT);
+    hibloom *filter;
+    hibloom_stats stats;
+
+    hibloom_close(test_open(store, "before", TEXT));
+    redis_cluster_fail_over(cluster, owner_of("late:0"), redis_server_kill, redis_server_restart);
+    hibloom_get_stats(store, &stats);
+    assert_int_equal(stats.restarts, 0);
+    assert_ok(hibloom_open(&filter, store, "late", &spec), store);
+    hibloom_get_stats(store, &stats);
+    assert_true(stats.restarts > 0); /* met */
+    assert_ok(hibloom_drop(filter), store);
+    assert_ok(hibloom_delete(store, "before"), store);
+    hibloom_close(filter);
+    hibloom_store_free(store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(each_server_that_lags_is_waited_for_and_no_other, resume),
         cmocka_unit_test_teardown(the_write_follows_a_key_that_moves, resume),
         cmocka_unit_test_teardown(a_filter_is_ready_once_replicas_have_its_root, resume),
+        cmocka_unit_test(a_failover_before_a_filter_is_made_is_no_loss_of_it),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);
