@@ -252,10 +252,11 @@ day: $(BUILD)/tests/redis/sliding_day $(BUILD)/tests/preload/clock.so
 
 # Children that a test execs (Redis, PHP, Python, the command) are not followed, those that
 # it only forks are: so the tests of the command and of sharing would show nothing. Nor
-# would redis/rates, which counts answers of a filter in memory, nor those that replace malloc.
+# would redis/rates, which counts answers of a filter in memory, nor those that replace malloc;
+# and unit/sizing is arithmetic, a minute and more of it.
 # Where many processes race against the clock, as slow as this they do next to nothing; what
 # they call is called by others, and check-sanitize has them.
-UNDER_OTHERS := cli/% share/% redis/%rates fault/memory fault/memory_size fault/sliding_memory async/memory \
+UNDER_OTHERS := cli/% share/% unit/sizing redis/%rates fault/memory fault/memory_size fault/sliding_memory async/memory \
     redis/%race redis/grow_attack redis/grow_sleeper redis/grow_moves redis/sliding_day fault/sliding fault/kill \
     fault/counting_killed fault/grow_killed cluster/sliding
 check-valgrind:
