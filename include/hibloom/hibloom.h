@@ -830,7 +830,8 @@ HIBLOOM_CHECKED hibloom_status hibloom_delete(hibloom_store *store, const char *
  * empty one that is exact. Else a link may get more items than it was sized for, those of both,
  * and the error rate may exceed what the spec asks for; hibloom_get_info estimates it. What others
  * add meanwhile stays, also where the filter grows by that. Each such call begins with one round trip, and
- * those to make links. ERANGE: a link would be too large.
+ * those to make links. ERANGE: a link would be too large. ENOTSUP: another client has made a link, of a size by its
+ * own rule.
  * Sliding windows are ENOTSUP: a file, or another window, does not share their clock, so items
  * would be found for a longer or a shorter time than their seconds. */
 

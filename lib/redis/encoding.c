@@ -289,7 +289,7 @@ static void ask_slice(const struct encoding *encoding, const hibloom *filter, st
 /* The time and the epoch there are. What was sent twice may have been set by the first one. */
 static void take_late(struct task *task, struct run *run, uint32_t i, const struct reply *reply)
 {
-    const char *space = memchr(reply->text, ' ', reply->text_len);
+    const char *space = strchr(reply->text, ' ');
     uint64_t us, epoch;
 
     if (space == NULL ||

