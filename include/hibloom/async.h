@@ -72,7 +72,8 @@ HIBLOOM_CHECKED hibloom_status hibloom_async_connect(hibloom_async **out, const 
  * store relies on it: so call it once right after hibloom_async_connect. Without it a call
  * that would have to wait is tried again once, at once, and then fails.
  * (hiredis 1.x with an adapter that has timers ends time-outs without it.)
- * The time-out is command_timeout_ms without any answer on a connection. NULL: nothing. */
+ * The time-out is command_timeout_ms without any answer on a connection; so a loop that stands still for longer than
+ * that gives up what is on its way, though answers may lie there. NULL: nothing. */
 HIBLOOM_API void hibloom_async_tick(hibloom_async *async);
 
 /* Back-pressure. While more than `items` would be on their way a call is refused with

@@ -169,11 +169,20 @@ static void sleep_until(uint64_t at)
     nanosleep(&(struct timespec){(time_t)(ms / 1000), (long)(ms % 1000) * 1000000}, NULL);
 }
 
+/* Answers that an earlier call, which failed, has left unread were not late meanwhile. */
+static void start_clocks(const struct carrier *c)
+{
+    for (unsigned i = 0; i < c->topology.count; i++)
+        if (c->topology.nodes[i]->sent.first != NULL)
+            connection_start_clock(c->topology.nodes[i]->pipe);
+}
+
 static hibloom_status run(struct redis_store *store, struct task *task)
 {
     struct blocking *b = blocking_of(store);
     struct carrier *c = &b->carrier;
 
+    start_clocks(c);
     carrier_begin(c, &b->call, task);
     while (!b->call.done) {
         struct node *node = find_oldest(c);

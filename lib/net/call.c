@@ -125,6 +125,7 @@ void call_drop_unsent(struct carrier *c, struct call *call)
     for (unsigned i = 0; i < c->topology.count; i++)
         recall(&c->topology.nodes[i]->pending, call, &unsent);
     call_wake(c, call);
+    call_set_runnable(c, call); /* one that paused had no flight, whose end would do that */
     end_flights(c, &unsent);
 }
 
@@ -181,6 +182,13 @@ static void fail_for_good(struct carrier *c, struct flight *flight, struct node 
     call_end_flight(c, flight);
 }
 
+void call_note_elsewhere(const struct flight *flight, const struct node *from)
+{
+    struct call *call = flight->call;
+
+    call->two_servers = call->two_servers || (from->role == NODE_REPLICA && flight->index > 0);
+}
+
 /* Elsewhere: at the primary, as this replica did not do; at once, and that is no other try. */
 static void plan_resend(struct carrier *c, struct flight *flight, const struct node *node, bool doubtful,
                         bool elsewhere)
@@ -193,7 +201,7 @@ static void plan_resend(struct carrier *c, struct flight *flight, const struct n
     flight_begin_proof(flight);
     c->store.server.stats.retries++;
     flight->at_primary = elsewhere || flight->at_primary;
-    call->two_servers = call->two_servers || (node->role == NODE_REPLICA && flight->index > 0);
+    call_note_elsewhere(flight, node);
     flight->redirects = 0; /* there is a pause now, and an end to them */
     flights_put(&call->waiting, flight);
     if (!elsewhere)

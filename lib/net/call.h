@@ -37,6 +37,7 @@ struct call {
     bool unkept;            /* and then a server was lost, by which the task fails, so that it ends and begins anew */
     bool anew;              /* a server was lost before its replicas had the adds: from then on no answer is progress */
     bool at_primary;        /* replicas are not asked: one did not know the filter */
+    bool astray;            /* it has failed, and while it took back what it did nobody could say who is where */
     bool two_servers;       /* of a flight one has answered, a replica, and another the rest with the guard */
     bool sent;              /* something was, */
     bool carried_out;       /* and of that something */
@@ -55,9 +56,10 @@ void call_set_runnable(struct carrier *, struct call *);       /* its task is as
 void call_sleep(struct carrier *, struct call *, uint64_t at); /* until then */
 void call_wake(struct carrier *, struct call *);               /* it sleeps no more */
 
-bool call_may_retry(const struct carrier *, const struct call *); /* what failed may be sent again */
-void call_plan_retry(struct carrier *, struct call *);            /* sleeps until that is due */
-void call_note_progress(struct call *);                           /* an answer came: tries are counted anew */
+bool call_may_retry(const struct carrier *, const struct call *);         /* what failed may be sent again */
+void call_plan_retry(struct carrier *, struct call *);                    /* sleeps until that is due */
+void call_note_progress(struct call *);                                   /* an answer came: tries are counted anew */
+void call_note_elsewhere(const struct flight *, const struct node *from); /* it goes on at another server */
 
 /* A flight did not come through: it is sent again, or its call fails. Words NULL: it was
  * refused, in flight->words. Lost: it may have been carried out. */

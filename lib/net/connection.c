@@ -348,12 +348,17 @@ void connection_put(struct connection *c, const char *bytes, size_t len)
     }
 }
 
+void connection_start_clock(struct connection *c)
+{
+    c->sent_ms = clock_now_ms();
+    c->elsewhere_ms = 0;
+}
+
 hibloom_status connection_flush(struct connection *c)
 {
     int done = 0;
 
-    c->sent_ms = clock_now_ms();
-    c->elsewhere_ms = 0;
+    connection_start_clock(c);
     while (c->alive && !done) {
         shorten(c);
         if (transfer(c->context, &done) != REDIS_OK) {

@@ -50,6 +50,9 @@ bool connection_is_alive(const struct connection *);
 void connection_put(struct connection *, const char *bytes, size_t len);
 hibloom_status connection_flush(struct connection *);
 
+/* The time-out for what is on its way begins now, as it does when commands are sent. */
+void connection_start_clock(struct connection *);
+
 /* Receives the next answer, an error too. NULL: none comes any more. A string's
  * bytes go to `bulk`, if that is not NULL, as far as there is room. */
 struct reply *connection_receive(struct connection *, void *bulk, size_t room);

@@ -52,6 +52,8 @@ void dispatch_call(struct carrier *c, struct call *call)
             locate_note_stale(c); /* somebody may have it now */
         if (node != NULL)
             send_flight(c, node, flight);
+        else if (c->locate.stale && call->astray)
+            call_end_flight(c, flight);
         else if (c->locate.stale)
             flights_put(&call->waiting, flight);
         else
@@ -85,6 +87,7 @@ void dispatch_take_refusal(struct carrier *c, struct node *node, struct flight *
         return;
     }
     c->store.server.stats.redirects++;
+    call_note_elsewhere(flight, node);
     (void)flight_resend(flight, false);
     flight->to = to;
     flight->asking = refusal == REFUSAL_ASK;
@@ -200,6 +203,7 @@ void dispatch_fail_all(struct carrier *c, hibloom_status status, const char *wor
         struct flights waiting;
         flights_make(&waiting);
         flights_join(&waiting, &call->waiting);
+        call->astray = call->astray || (call_has_failed(call) && waiting.first != NULL);
         for (struct flight *flight; (flight = flights_take(&waiting)) != NULL;)
             call_flight_failed(c, flight, c->topology.nodes[0], status, words, false);
     }

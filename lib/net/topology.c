@@ -249,7 +249,8 @@ struct node *topology_redirect(struct topology *t, const struct node *asked, con
     if (*took_over) { /* neither the next map nor its next greeting shall tell it once more */
         node->leave = node->leave || node->role == NODE_REPLICA;
         node->role = NODE_PRIMARY;
-        node->run_id[0] = '\0';
+        if (node->state != NODE_READY) /* else it is this run's: the next one has to be told of */
+            node->run_id[0] = '\0';
     }
     if (moved)
         t->slots[slot] = node->number;

@@ -1,6 +1,7 @@
 /* A primary is killed, or stops answering, under the load of four processes, and
  * its replica takes over: nothing that replicas were to have is missing, nobody
  * hangs, and each item is new to somebody. What a failover costs is printed. */
+#include "../support/items.h"
 #include "../support/load.h"
 #include "../support/redis_cluster.h"
 
@@ -8,12 +9,13 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
-enum { PRIMARIES = 3 };
+enum { PRIMARIES = 3, ITEMS = 60 };
 
 #define TEXT LOAD_BITS " segments=12 seed=1"
 
 /* Longer than a failover, which takes 4 s at most, on a machine that is slow. */
-#define PATIENT .size = sizeof(hibloom_connect_options), .retry_ms = 20000, .command_timeout_ms = 1000
+#define OPTIONS .size = sizeof(hibloom_connect_options)
+#define PATIENT OPTIONS, .retry_ms = 20000, .command_timeout_ms = 1000
 
 static const hibloom_connect_options careful = {PATIENT, .min_replicas = 1};
 
@@ -269,6 +271,37 @@ static void adds_in_a_further_link_outlive_the_root_that_tells_of_it(void **stat
     hibloom_store_free(store);
 }
 
+/* ---- Nobody answers -------------------------------------------------------------------------- */
+
+static void on_all(void (*does)(struct redis_server *))
+{
+    for (int node = 0; node < redis_cluster_size(cluster); node++)
+        does(redis_cluster_node(cluster, node));
+}
+
+/* To take its bits back an add asks all of them where its keys are now, a time-out each: once, and not for each of its twelve
+ * keys. */
+static void an_add_that_fails_asks_them_all_once(void **state)
+{
+    const hibloom_connect_options options = {OPTIONS, .command_timeout_ms = 300};
+    hibloom_item *items = items_new("in", ITEMS);
+    bool is_new[ITEMS];
+
+    store = test_connect(redis_cluster_uri(cluster), &options);
+    hibloom *filter = test_open(store, "silent", TEXT);
+    assert_ok(hibloom_add_many(filter, items, ITEMS / 2, is_new), store); /* so it does not ask before it sends bits */
+    on_all(redis_server_pause);
+    const uint64_t since = test_now_ms();
+    assert_status(hibloom_add_many(filter, items, ITEMS, is_new), HIBLOOM_ETIMEDOUT, store);
+    print_message("over after %u ms\n", (unsigned)(test_now_ms() - since));
+    assert_in_range(test_now_ms() - since, 600, 6000);
+    on_all(redis_server_resume);
+    redis_cluster_wait_settled(cluster);
+    items_free(items);
+    hibloom_close(filter);
+    hibloom_store_free(store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -276,6 +309,7 @@ int main(void)
         cmocka_unit_test(what_replicas_have_outlives_a_primary_that_stops_answering),
         cmocka_unit_test(who_accepts_restarts_only_hears_a_warning),
         cmocka_unit_test(adds_in_a_further_link_outlive_the_root_that_tells_of_it),
+        cmocka_unit_test(an_add_that_fails_asks_them_all_once),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

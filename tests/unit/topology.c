@@ -83,6 +83,28 @@ static void a_map_with_a_gap_hides_no_takeover(void **state)
     assert_string_equal(owner(5), "1.1.1.2");
 }
 
+/* The next greeting does not tell of a takeover once more: of who is connected it is this run's already. */
+static void who_takes_over_is_told_of_once_and_its_restart_too(void **state)
+{
+    bool took_over = true;
+
+    assert_true(take("*1\r\n*3\r\n" RANGE(0, 16383) A, &took_over));
+    for (int connected = 0; connected < 2; connected++) {
+        char asked[] = "ASK 5 1.1.1.2:1", moved[] = "MOVED 5 1.1.1.2:1";
+        asked[strlen(asked) - 3] += (char)connected;
+        moved[strlen(moved) - 3] += (char)connected;
+        struct node *node = topology_redirect(&t, t.nodes[0], asked, &took_over);
+        assert_non_null(node);
+        assert_false(took_over);
+        node->state = connected ? NODE_READY : NODE_CLOSED;
+        strcpy(node->run_id, "before");
+        assert_ptr_equal(topology_redirect(&t, t.nodes[0], moved, &took_over), node);
+        assert_true(took_over);
+        assert_string_equal(node->run_id, connected ? "before" : "");
+        node->state = NODE_CLOSED;
+    }
+}
+
 static void nonsense_changes_nothing(void **state)
 {
     bool took_over = true;
@@ -100,6 +122,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_replica_that_gets_the_slots_took_over, set_up, tear_down),
         cmocka_unit_test_setup_teardown(slots_that_move_between_primaries_were_not_taken_over, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_map_with_a_gap_hides_no_takeover, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(who_takes_over_is_told_of_once_and_its_restart_too, set_up, tear_down),
         cmocka_unit_test_setup_teardown(nonsense_changes_nothing, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
