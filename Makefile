@@ -255,10 +255,12 @@ day: $(BUILD)/tests/redis/sliding_day $(BUILD)/tests/preload/clock.so
 # would redis/rates, which counts answers of a filter in memory, nor those that replace malloc;
 # and unit/sizing is arithmetic, a minute and more of it.
 # Where many processes race against the clock, as slow as this they do next to nothing; what
-# they call is called by others, and check-sanitize has them.
+# they call is called by others, and check-sanitize has them; as it has those that walk over every
+# place of a damage or a refusal, and the longest one of clusters.
 UNDER_OTHERS := cli/% share/% unit/sizing redis/%rates fault/memory fault/memory_size fault/sliding_memory async/memory \
     redis/%race redis/grow_attack redis/grow_sleeper redis/grow_moves redis/sliding_day fault/sliding fault/kill \
-    fault/counting_killed fault/grow_killed cluster/sliding
+    fault/counting_killed fault/grow_killed cluster/sliding \
+    redis/%_damage fault/grow_refused cluster/filter
 check-valgrind:
 	@HIBLOOM_TEST_SLOW=1 TEST_TIMEOUT=600 \
 	TEST_UNDER='valgrind -q --leak-check=full --show-leak-kinds=definite,indirect --errors-for-leak-kinds=definite,indirect --error-exitcode=99' \
