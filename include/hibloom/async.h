@@ -18,6 +18,8 @@
  *  - Names, specs and items need to live during the call only.
  *  - Calls on one filter that are pending at once may be carried out in any order:
  *    who asks for what was added waits for the add's answer.
+ *  - With min_replicas, WAIT stops the connection to a server, look-ups too, for replicas_ms at most. One WAIT
+ *    is on its way at a time; adds that end meanwhile share the next one.
  *  - A store, its filters and its loop serve one thread.
  *  - Writing to a dead server may raise SIGPIPE, as hiredis writes from within the
  *    loop: ignore it, as programs with an event loop do.

@@ -373,7 +373,9 @@ typedef struct hibloom_connect_options {
 
     /* After a dead connection, a time-out or a status that is retryable a call goes
      * on for so long, counted from then, with growing pauses; see "Retries" below. No try
-     * begins later. 0, the default: it fails at once. */
+     * begins later. 0, the default: it fails at once. So does, with any retry_ms, a
+     * connection for which the URI's host name is unknown, or whose certificate is not accepted;
+     * of a cluster or Sentinels, where that is so of each node that is asked. */
     uint32_t retry_ms;
     bool accept_restarts;    /* no ELOST: calls go on with a server that may have forgotten adds */
     bool read_from_replicas; /* Cluster and Sentinel: contains asks replicas, where there are any. They lag behind: what
@@ -383,7 +385,9 @@ typedef struct hibloom_connect_options {
                                 EUNAVAILABLE; also what others had added just before. So does an open that makes a
                                 filter of several keys. It takes EVAL and SETRANGE. Not for keys that are moving to
                                 another server of a cluster: README, "Not guaranteed" */
-    uint32_t replicas_ms;    /* to wait for those; default 1000. Redis counts in steps of 100 ms */
+    uint32_t replicas_ms;    /* to wait for those; default 1000, or half of command_timeout_ms where that is 1000 or
+                                less. Redis counts in steps of 100 ms. With min_replicas it must be below
+                                command_timeout_ms: else hibloom_connect returns ERANGE */
     uint32_t keepalive_s;    /* seconds without traffic after which TCP asks whether the server is there; default: the
                                 system does not */
     const char *client_name; /* CLIENT SETNAME, on each new connection; left out where the server refuses it */
@@ -435,7 +439,7 @@ typedef struct hibloom_connect_options {
  * the store makes a new one; of a Sentinel store, to whom they name then.
  * Round trips: one after a connection is made; of a cluster one more for its
  * slot map, of Sentinels one more to each that is asked.
- * EINVAL: not such a URI. ENOTSUP: TLS, if this library was built without
+ * EINVAL: not such a URI. ERANGE: replicas_ms. ENOTSUP: TLS, if this library was built without
  * libhiredis_ssl. EIO, ETIMEDOUT: no connection; also if a certificate is not
  * what it has to be. EDENIED: the server refused the password (where the URI has
  * none, the first call on the store is refused). ESERVER: it refused the database, or
@@ -501,8 +505,9 @@ HIBLOOM_CHECKED hibloom_status hibloom_spec_spread(hibloom_spec *spec, const hib
 /* Lets each call on the store from now on fail with ETIMEDOUT where it takes
  * longer than `ms` milliseconds, retries included; 0, as at first: only
  * connect_timeout_ms, command_timeout_ms and retry_ms count. After it, taking bits
- * back (see "Filter") may take a command_timeout_ms more. A memory store, and one
- * that is borrowed, take no notice. */
+ * back (see "Filter") may take a command_timeout_ms more. hibloom_save, _load, _merge,
+ * _compare, _list, _import and _replace begin this time anew with each part that they
+ * read or write. A memory store, and one that is borrowed, take no notice. */
 HIBLOOM_API void hibloom_store_deadline(hibloom_store *store, uint32_t ms);
 
 /* What a store has done since it was made. */
@@ -552,7 +557,7 @@ HIBLOOM_API void hibloom_store_free(hibloom_store *store);
  * still the one that this handle opened. If not, no answer is given:
  *
  *   what happened to the filter            what you get  what to do
- *   dropped, deleted, evicted, expired     ENOTFOUND     open it again: that makes a new one, which lives for ever
+ *   dropped, deleted, evicted, expired     ENOTFOUND     open it again: that makes a new one, empty, for ever
  *   replaced, or lost and made anew        EMISMATCH     open it again; EMISMATCH again: it has another spec now
  *   one of its several keys was lost       ECORRUPT      hibloom_repair, then open it again
  *   overwritten by a string (SET)          ENOTFOUND     delete the key by hand (to open is EMISMATCH now)
@@ -560,7 +565,7 @@ HIBLOOM_API void hibloom_store_free(hibloom_store *store);
  *   another client is making or removing   EBUSY         try again
  *   the name holds a list, a set, ...      EMISMATCH     choose another name
  *   cleared by hibloom_clear               OK            nothing: it is the same filter, empty
- *   its server restarted or was replaced   ELOST, once   go on, if adds may be missing; else fill it anew
+ *   its server restarted or was replaced   ELOST, once   go on; add again through this handle what may be missing
  *
  * To open it again is hibloom_close, then hibloom_open with the spec of before,
  * without a seed: that of hibloom_spec_of has the old one, and a rebuilt filter has
@@ -616,6 +621,8 @@ typedef struct hibloom hibloom;
  * larger than one Redis string, 2^32 bits. ENOTFOUND: none there and spec is NULL.
  * EMISMATCH: there, with another spec; or a bitmap without one (said after some
  * tenths of a second, since it may be late bits that are being taken back). EBUSY.
+ * A string of zeros that is no longer than the bits of its key is no such bitmap: late
+ * bits may have left it, and the filter is made over it.
  * Round trips: one if it exists, and one more for each 128 keys of several; four
  * to create it, and one more for each 16 MB. */
 HIBLOOM_CHECKED hibloom_status hibloom_open(hibloom **out, hibloom_store *store, const char *name,
@@ -673,7 +680,8 @@ typedef struct hibloom_item {
  * server and the link (link_mb_s): of a filter of 11 MB from some thousand look-ups and
  * some ten thousand adds on. contains_many reads the bits and answers here. add_many
  * without is_new sets the bits here and merges them, as hibloom_merge does; who may not
- * (EDENIED) adds item by item. With is_new it reads the bits, and sends the items that are
+ * (EDENIED) adds item by item. While a slot moves, the call waits for up to retry_ms, and then
+ * adds item by item, too. With is_new it reads the bits, and sends the items that are
  * not in. All of it goes by steps of 16 MB, which is the memory that it takes, by parts of
  * 1 MB on the server, and by the same guards; a filter with a key of more than 16 MB, a bare
  * bitmap, and a process without that memory, go item by item. Round trips: to merge, those of
@@ -734,7 +742,8 @@ HIBLOOM_CHECKED hibloom_status hibloom_remove_many(hibloom *filter, const hibloo
  * segments as many of these are known as fit into what is left of it, and of one in a single
  * larger key nothing, which is no error (items_near stays 0). It is taken when the first items
  * are learned; who comes first has it.
- * With min_replicas or read_from_replicas all adds are sent; look-ups may be answered from it.
+ * With min_replicas or read_from_replicas all adds are sent; look-ups may be answered from it. What replicas answer is
+ * not learned.
  * On a borrowed connection call this again whenever you have reconnected it, and
  * everywhere after an older copy was put in the filter's place by hand (COPY, RENAME, or
  * REPLICAOF and back): that is not noticed. An add that is not sent needs leave for BITFIELD.
@@ -782,7 +791,10 @@ HIBLOOM_CHECKED hibloom_status hibloom_drop(hibloom *filter);
 
 /* Removes every key of it after `seconds`; 0 = never: removes a time to live. Of
  * several keys number 0 goes first, the others a second later. Of two calls at
- * once, with and without a time, the last one may hold for a part of the keys.
+ * once, with and without a time, the last one may hold for a part of the keys. Where
+ * a server stands still in between the others may go first: ECORRUPT then. If
+ * several processes let the filter grow at that moment, a link may keep its former
+ * time: call again.
  * ERANGE: more than 2^40. Round trips: one; of several keys two, and one for each
  * 16 MB beyond the first. */
 HIBLOOM_CHECKED hibloom_status hibloom_expire(hibloom *filter, uint64_t seconds);
@@ -798,6 +810,7 @@ HIBLOOM_CHECKED hibloom_status hibloom_expire(hibloom *filter, uint64_t seconds)
  * Growing filters replace, and are replaced, with all their links.
  * In a cluster all keys must have one slot: name "seen" is replaced by a filter "{seen}x" of one
  * key, and one of several, or of several links, only where both names have the same {tag}; else ENOTSUP.
+ * While that slot moves it may be EUNAVAILABLE, with nothing changed. With retry_ms the call waits.
  * EMISMATCH: there is something else than a filter. EBUSY: others make, remove, replace or grow it
  * just now, time and again. ENOTSUP: a bare bitmap; a sliding window, or one in the place of which it would
  * come. Round trips: those to open `name`, and one; where one of the two grows, two more. */
@@ -846,7 +859,8 @@ HIBLOOM_CHECKED hibloom_status hibloom_delete(hibloom_store *store, const char *
  * Of counting filters it is the sum: an item is in as often as in both. Where an answer is
  * lost, a part may be added twice, so that its items stay in when they are removed.
  * In Redis a script (EVAL) merges 1 MB (of counters 16 KB) at a time, so a process that dies half-way
- * leaves `into` intact, with a part of the items.
+ * leaves `into` intact, with a part of the items. On a cluster a slot that moves refuses it
+ * (EUNAVAILABLE). With retry_ms the call waits until the slot has moved. Counters are merged all the same.
  * into and from may be one filter, which stays as it is. EMISMATCH: the specs differ. ENOTSUP: beside
  * `into` lies a counter of items (HIBLOOM_KEYS_RUEIDIS), which bits do not tell. After another
  * error a part of the items may be in. hibloom_store_error: of the store of

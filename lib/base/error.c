@@ -13,6 +13,7 @@ hibloom_status error_set(struct error *error, hibloom_status status, const char 
     va_start(arguments, format);
     vsnprintf(error->words, sizeof error->words, format, arguments);
     va_end(arguments);
+    error->for_good = false;
     return status;
 }
 

@@ -6,6 +6,7 @@
 
 struct error {
     char words[1024]; /* the longest name and a reason */
+    bool for_good;    /* no other try mends it; false unless it is set behind error_set */
 };
 
 /* Puts the words down and returns the status, so that a failing function can

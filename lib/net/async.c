@@ -20,6 +20,7 @@
 #include "net/async.h"
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "net/context.h"
 #include "net/tls.h"
 
 #include <hiredis/async.h>
@@ -107,6 +108,7 @@ static void die(struct line *line)
                     : context->reader->err == REDIS_ERR_OOM ? "nonsense from the server" /* reply_functions refuse so */
                     : context->err != 0                     ? context->errstr
                                                             : "the connection was closed");
+    line->node->hopeless = tls != NULL && tls_is_refused(line->ssl);
     if (tls != NULL)
         tls_forget();
     if (a->carrier.borrowed)
@@ -287,10 +289,12 @@ static hibloom_status attach(struct async *a, struct line *line, struct error *e
     const struct store_settings *s = &a->carrier.settings;
     hibloom_status status = HIBLOOM_OK;
 
-    if (context->err != 0)
+    if (context->err != 0) {
         status = error_set(error, status_of(&context->c), "%s", context->c.errstr);
-    else if (a->attach(context, a->loop) != REDIS_OK)
+        error->for_good = context_names_nobody(&context->c);
+    } else if (a->attach(context, a->loop) != REDIS_OK) {
         status = error_set(error, HIBLOOM_EIO, "the event loop does not take the connection");
+    }
     if (status != HIBLOOM_OK) {
         if (context->ev.data == NULL) /* half attached: there is nothing to be cleaned up */
             context->ev.cleanup = NULL;

@@ -31,10 +31,31 @@ static hibloom_status take_words(const struct connection *connection, struct err
     return connection->status;
 }
 
-/* Taking bits back has its own time. */
+/* Taking bits back has a command's time more, of all servers together. */
 static uint64_t deadline_of(const struct blocking *b)
 {
-    return b->call.task->status == HIBLOOM_OK && !b->carrier.borrowed ? b->call.deadline : 0;
+    const struct task *task = b->call.task;
+    const uint32_t more_ms = b->carrier.settings.options.command_timeout_ms;
+
+    if (b->call.deadline == 0 || b->carrier.borrowed)
+        return 0;
+    if (task->reads || (task->status == HIBLOOM_OK && !task_is_cleaning(task)))
+        return b->call.deadline;
+    return more_ms != 0 ? b->call.deadline + more_ms : 0;
+}
+
+/* To connect may take long. What is for other servers, and proven just now, goes first; if that fails, they say so. */
+static void flush_others(struct carrier *c)
+{
+    for (unsigned i = 0; i < c->topology.count; i++) {
+        struct connection *connection = c->topology.nodes[i]->pipe;
+        if (c->topology.nodes[i]->dirty) {
+            c->topology.nodes[i]->dirty = false;
+            c->store.server.stats.round_trips++;
+            connection->deadline = deadline_of((struct blocking *)c);
+            (void)connection_flush(connection);
+        }
+    }
 }
 
 static hibloom_status open_pipe(struct carrier *c, struct node *node, struct error *error)
@@ -51,6 +72,7 @@ static hibloom_status open_pipe(struct carrier *c, struct node *node, struct err
         connection->borrowed = true;
         (void)connection_borrow(connection);
     } else {
+        flush_others(c);
         (void)connection_open(connection, &c->settings, node->host, node->port, deadline_of(b));
     }
     node->state = connection->status == HIBLOOM_OK ? NODE_GREETING : NODE_CLOSED;

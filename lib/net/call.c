@@ -1,9 +1,12 @@
 /* call.c: when a call waits, tries again, or fails. See call.h. */
 #include "net/carrier.h"
 #include "base/clock.h"
+#include "net/node.h"
 
 #include <stdio.h>
 
+#define QUIET_MS 1000u     /* after that a pause begins small */
+#define PAUSES_LEAST 4u    /* so many fit into retry_ms */
 #define PAUSE_DOUBLINGS 7u /* between two tries: 10 ms, 20, 40 ... 640 */
 
 /* ---- Calls that run, or sleep -------------------------------------------------------- */
@@ -60,18 +63,57 @@ static uint64_t draw_pause(struct carrier *c, unsigned attempts)
     return half + (c->random >> 33) % (half + 1);
 }
 
+void call_begin_pause(struct carrier *c, struct pause *pause)
+{
+    const uint64_t now = clock_now_ms(), most = c->settings.options.retry_ms / PAUSES_LEAST;
+
+    if (now > pause->until + QUIET_MS)
+        pause->count = 0;
+    const uint64_t ms = draw_pause(c, pause->count++);
+    pause->until = now + (ms < most ? ms : most);
+}
+
+bool call_must_pause(const struct carrier *c, const struct pause *pause)
+{
+    const struct call *first = TAILQ_FIRST(&c->calls);
+
+    return first != NULL && TAILQ_NEXT(first, in_calls) != NULL && c->settings.options.retry_ms != 0 &&
+           carrier_can_wait(c) && clock_now_ms() < pause->until;
+}
+
+/* No try begins later than its bounds. */
+static void sleep_until(struct carrier *c, struct call *call, uint64_t at)
+{
+    if (call->retry_until < at)
+        at = call->retry_until;
+    call_sleep(c, call, call->deadline != 0 && call->deadline < at ? call->deadline : at);
+}
+
 void call_plan_retry(struct carrier *c, struct call *call)
 {
     const uint64_t now = clock_now_ms();
 
     if (call->retry_until == 0)
         call->retry_until = now + c->settings.options.retry_ms;
+    if (call->wake_at == 0)
+        sleep_until(c, call, now + draw_pause(c, call->attempts++));
+}
+
+bool call_hold(struct carrier *c, struct call *call, const struct pause *pause)
+{
+    const bool takes_back = call_has_failed(call); /* which has no bound */
+
+    if (!takes_back && !call_may_retry(c, call))
+        return false;
+    if (call->retry_until == 0)
+        call->retry_until = clock_now_ms() + c->settings.options.retry_ms;
     if (call->wake_at != 0)
-        return;
-    uint64_t at = now + draw_pause(c, call->attempts++);
-    if (call->retry_until < at) /* no try begins later */
-        at = call->retry_until;
-    call_sleep(c, call, call->deadline != 0 && call->deadline < at ? call->deadline : at);
+        return true;
+    if (takes_back)
+        call_sleep(c, call, pause->until);
+    else
+        sleep_until(c, call, pause->until);
+    return true;
 }
 
 void call_note_progress(struct call *call)
@@ -93,7 +135,7 @@ void call_end_flight(struct carrier *c, struct flight *flight)
     if (flight->kind == FLIGHT_TASK)
         for (; flight->index < replies; flight->index++)
             call->task->class->reply(call->task, flight->exchange.tag, flight->index, NULL);
-    else if (flight->kind == FLIGHT_WAIT)
+    else if (flight->kind == FLIGHT_TOUCH)
         call->replicas_left--;
     call_set_runnable(c, call);
     flight_free(flight);
@@ -210,16 +252,21 @@ static void plan_resend(struct carrier *c, struct flight *flight, const struct n
         call_sleep(c, call, clock_now_ms());
 }
 
+/* Nobody else may be named in its place. */
+static bool is_final(const struct carrier *c, const struct node *node)
+{
+    return node->state == NODE_CLOSED && node->hopeless && !c->locate.stale;
+}
+
 void call_flight_failed(struct carrier *c, struct flight *flight, struct node *node, hibloom_status status,
                         const char *words, bool lost)
 {
     struct call *call = flight->call;
     const bool elsewhere = node->role == NODE_REPLICA && !flight->at_primary && !call_has_failed(call);
     const bool doubtful = lost && !flight->proving;
-    char where[WHERE_SIZE];
 
     flight_end_proof(flight);
-    if (flight->kind == FLIGHT_WAIT) { /* replicas_may_end takes it for a restart */
+    if (flight->kind == FLIGHT_TOUCH && hibloom_is_retryable(status)) { /* replicas_may_end takes it for a restart */
         call->restarts = UINT64_MAX;
         call_end_flight(c, flight);
         return;
@@ -228,24 +275,28 @@ void call_flight_failed(struct carrier *c, struct flight *flight, struct node *n
         fail_in_doubt(c, flight, node, status, words);
         return;
     }
-    if (!elsewhere && !(hibloom_is_retryable(status) && call_may_retry(c, call))) {
+    if (!elsewhere && (!hibloom_is_retryable(status) || is_final(c, node) || !call_may_retry(c, call))) {
         fail_for_good(c, flight, node, status, words);
         return;
     }
-    if (!lost && !elsewhere && call->attempts == 0) /* of a lost connection there is a line already */
-        settings_log(&c->settings, HIBLOOM_LOG_WARNING, "%s: %s; trying again",
-                     carrier_where(c, node, where, sizeof where),
-                     words != NULL           ? words
-                     : flight->words != NULL ? flight->words
-                                             : "refused");
+    if (!lost && !elsewhere) {
+        node_note(node, status, words != NULL ? words : flight->words != NULL ? flight->words : "refused");
+        node_tell(c, node, "; trying again");
+    }
     plan_resend(c, flight, node, doubtful, elsewhere);
 }
 
 /* ---- A server that forgot --------------------------------------------------------------- */
 
+/* The handle that is told, of which this may be a further link; NULL: none is open. */
+static struct redis_filter *told(const hibloom *filter)
+{
+    return filter == NULL ? NULL : redis_filter_of(filter->head != NULL ? filter->head : filter);
+}
+
 static bool is_untold(const struct carrier *c, const hibloom *filter)
 {
-    const struct redis_filter *own = filter != NULL ? redis_filter_of(filter) : NULL;
+    const struct redis_filter *own = told(filter);
 
     return own != NULL && own->restarts != c->store.server.stats.restarts && !c->settings.options.accept_restarts;
 }
@@ -257,9 +308,11 @@ bool call_missed_restart(const struct carrier *c, const struct call *call)
 
 void call_tell_restart(struct carrier *c, struct call *call, const struct node *at)
 {
-    redis_filter_of(call->task->filter)->restarts = c->store.server.stats.restarts;
-    if (call->task->from != NULL)
-        redis_filter_of(call->task->from)->restarts = c->store.server.stats.restarts;
+    struct redis_filter *const handles[] = {told(call->task->filter), told(call->task->from)};
+
+    for (int i = 0; i < 2; i++)
+        if (handles[i] != NULL)
+            handles[i]->restarts = c->store.server.stats.restarts;
     call_give_up(c, call, at, HIBLOOM_ELOST,
                  "the server was restarted, or another took over: adds that were acknowledged may be missing (the next "
                  "call goes on)");

@@ -58,8 +58,13 @@ void call_wake(struct carrier *, struct call *);               /* it sleeps no m
 
 bool call_may_retry(const struct carrier *, const struct call *);         /* what failed may be sent again */
 void call_plan_retry(struct carrier *, struct call *);                    /* sleeps until that is due */
+bool call_hold(struct carrier *, struct call *, const struct pause *);    /* sleeps until its end; false: it may not */
 void call_note_progress(struct call *);                                   /* an answer came: tries are counted anew */
 void call_note_elsewhere(const struct flight *, const struct node *from); /* it goes on at another server */
+
+/* A pause that all calls keep, as each has its own; has it to be kept just now? One call alone is bound by its own only. */
+void call_begin_pause(struct carrier *, struct pause *);
+bool call_must_pause(const struct carrier *, const struct pause *);
 
 /* A flight did not come through: it is sent again, or its call fails. Words NULL: it was
  * refused, in flight->words. Lost: it may have been carried out. */

@@ -102,6 +102,7 @@ static void flush(struct carrier *c)
 
     for (unsigned i = 0; i < c->topology.count; i++) {
         struct node *node = c->topology.nodes[i];
+        replicas_wait(c, node);
         if (!node->dirty) {
             node_close_unused(c, node);
             continue;
@@ -220,7 +221,7 @@ void carrier_opened(struct carrier *c, struct node *node)
 
 bool carrier_wants_object(const struct node *node)
 {
-    return node->sent.first->call == NULL;
+    return node->sent.first->kind == FLIGHT_GREETING || node->sent.first->kind == FLIGHT_LOCATE;
 }
 
 void carrier_reply(struct carrier *c, struct node *node, struct reply *reply)
@@ -232,8 +233,11 @@ void carrier_reply(struct carrier *c, struct node *node, struct reply *reply)
         return;
     }
     flight->asked = false;
-    if (flight->kind == FLIGHT_WAIT ? replicas_take(c, node, reply) : dispatch_take_reply(c, node, flight, reply))
-        settle(c);
+    if (flight->kind != FLIGHT_TASK)
+        replicas_take(c, node, reply);
+    else if (!dispatch_take_reply(c, node, flight, reply))
+        return;
+    settle(c);
 }
 
 static void take_location(struct carrier *c, struct node *node, struct flight *flight, const redisReply *object)
@@ -310,6 +314,7 @@ bool carrier_make(struct carrier *c, struct store_settings *settings, const stru
     locate_note_stale(c);
     c->store.server.clustered = c->topology.clustered;
     c->store.server.retry_ms = c->settings.options.retry_ms;
+    c->store.server.asks_replicas = c->settings.options.read_from_replicas;
     c->store.server.sends_all = c->settings.options.min_replicas > 0 || c->settings.options.read_from_replicas;
     c->store.server.link_mb_s = c->settings.options.link_mb_s > 0 ? c->settings.options.link_mb_s : COST_LINK_MB_S;
     c->store.server.near_room = c->settings.options.near_bytes > 0 ? c->settings.options.near_bytes : NEAR_BYTES;
@@ -331,6 +336,7 @@ void carrier_free(struct carrier *c)
     for (unsigned i = 0; i < c->topology.count; i++) {
         struct node *node = c->topology.nodes[i];
         free_flights(&node->sent);
+        free_flights(&node->touched);
         free_flights(&node->pending);
         c->pipes->close(node);
         alloc.free(node->pipe);

@@ -58,8 +58,8 @@ void carrier_cancel(struct carrier *, const hibloom *);
 
 void carrier_end(struct carrier *, struct call *); /* once it is done */
 
-/* What has happened. A reply is to the oldest flight of the node. Where no call waits for
- * it (greeting, locate) the carrier wants it as an object: carrier_object. */
+/* What has happened. A reply is to the oldest flight of the node. Where it is to a
+ * question of its own (greeting, locate) the carrier wants it as an object: carrier_object. */
 void carrier_opened(struct carrier *, struct node *);
 bool carrier_wants_object(const struct node *);
 void carrier_reply(struct carrier *, struct node *, struct reply *);

@@ -5,6 +5,8 @@
 #include "net/tls.h"
 
 #include <errno.h>
+#include <netdb.h>
+#include <string.h>
 
 struct timeval context_time(uint32_t ms)
 {
@@ -16,6 +18,12 @@ uint32_t context_left(uint64_t then, uint32_t most)
     const uint64_t now = clock_now_ms(), left = then > now ? then - now : 0;
 
     return then == 0 || left > most ? most : (uint32_t)left;
+}
+
+/* hiredis keeps only the words of getaddrinfo. A name that cannot be looked up just now (EAI_AGAIN) has others. */
+bool context_names_nobody(const redisContext *context)
+{
+    return context->err == REDIS_ERR_OTHER && strcmp(context->errstr, gai_strerror(EAI_NONAME)) == 0;
 }
 
 hibloom_status context_failure(const redisContext *context, int saved, struct error *error)
@@ -35,6 +43,7 @@ hibloom_status context_failure(const redisContext *context, int saved, struct er
         status = error_set(error, HIBLOOM_EIO, tls != NULL ? "TLS: %s" : "%s", tls != NULL ? tls : context->errstr);
     if (tls != NULL)
         tls_forget();
+    error->for_good = context_names_nobody(context);
     return status;
 }
 

@@ -16,6 +16,9 @@ hibloom_status context_open(redisContext **out, const struct store_settings *, c
 /* What it has failed of; `saved` is errno as it was then. */
 hibloom_status context_failure(const redisContext *, int saved, struct error *);
 
+/* Has it failed since there is no host of that name? */
+bool context_names_nobody(const redisContext *);
+
 struct timeval context_time(uint32_t ms);
 
 /* What is left until then, in milliseconds, but no more than `most`; 0: nothing. Then 0: never. */

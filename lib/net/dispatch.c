@@ -5,13 +5,14 @@
 #include "net/locate.h"
 #include "net/node.h"
 #include "net/replicas.h"
+#include "redis/guard.h"
 
 #define REDIRECTS_MAX 16u /* of one exchange: two nodes that send it to each other know nothing */
 
-/* A call that has failed gets one new connection to a node, to take back what it did. */
+/* A call that has failed gets one new connection to a node, to take back what it did, if anything. */
 static bool is_spent(struct node *node, const struct call *call)
 {
-    return node->state == NODE_CLOSED && call_has_failed(call) && node->revived_by == call->number;
+    return node->state == NODE_CLOSED && call_has_failed(call) && (!call->sent || node->revived_by == call->number);
 }
 
 static void send_flight(struct carrier *c, struct node *node, struct flight *flight)
@@ -23,45 +24,90 @@ static void send_flight(struct carrier *c, struct node *node, struct flight *fli
         call_end_flight(c, flight);
         return;
     }
+    if (node->state == NODE_CLOSED && !node->hopeless && call_must_pause(c, &node->pause) &&
+        call_hold(c, call, &node->pause)) {
+        flights_put(&call->waiting, flight);
+        return;
+    }
+    if (node->state == NODE_CLOSED && node->refused_by == call->number && call->wake_at != 0) { /* just now */
+        flights_put(&call->waiting, flight);
+        return;
+    }
     if (node->state == NODE_CLOSED && call_has_failed(call))
         node->revived_by = call->number;
     const hibloom_status status = node_send_flight(c, node, flight, &error);
     if (status != HIBLOOM_OK) {
+        node->refused_by = call->number;
         locate_note_stale(c);
         call_flight_failed(c, flight, node, status, error.words, false);
     }
 }
 
-/* What waits goes to where its keys are; all of it waits on while nobody knows where that is. */
+/* Nobody can say who is where: what waits of the call has failed. */
+static void fail_astray(struct carrier *c, struct call *call)
+{
+    struct flights waiting;
+
+    if (c->locate.hopeless && call->waiting.first != NULL)
+        call_give_up(c, call, c->topology.nodes[0], c->locate.status, c->locate.error.words);
+    flights_make(&waiting);
+    flights_join(&waiting, &call->waiting);
+    call->astray = call->astray || (call_has_failed(call) && waiting.first != NULL);
+    for (struct flight *flight; (flight = flights_take(&waiting)) != NULL;)
+        call_flight_failed(c, flight, c->topology.nodes[0], c->locate.status, c->locate.error.words, false);
+}
+
+void dispatch_fail_all(struct carrier *c)
+{
+    for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls))
+        fail_astray(c, call);
+}
+
+/* To where its keys are. */
+static void route(struct carrier *c, struct call *call, struct flight *flight)
+{
+    const bool known = locate_is_known(c);
+    struct node *node = flight->to;
+
+    if (flight->exchange.replies == 0 && c->topology.clustered && known) {
+        call_end_flight(c, flight); /* of a cluster, to know who is where is enough */
+        return;
+    }
+    if (node == NULL && known)
+        node = topology_route(&c->topology, flight->exchange.slot,
+                              replicas_may_answer(c, call) && !flight->at_primary && !flight->exchange.at_primary);
+    if (node == NULL && known && flight->redirects++ == 0)
+        locate_note_stale(c); /* somebody may have it now */
+    if (node != NULL)
+        send_flight(c, node, flight);
+    else if (locate_is_known(c))
+        call_flight_failed(c, flight, c->topology.nodes[0], HIBLOOM_EUNAVAILABLE,
+                           "no node of the cluster has the key's slot", false);
+    else if (call->astray)
+        call_end_flight(c, flight);
+    else
+        flights_put(&call->waiting, flight);
+}
+
+/* What waits goes out; all of it waits on while nobody knows who is where. */
 void dispatch_call(struct carrier *c, struct call *call)
 {
+    const uint64_t begun_ns = clock_now_ns();
     struct flights now;
 
     flights_make(&now);
     flights_join(&now, &call->waiting);
     for (struct flight *flight; (flight = flights_take(&now)) != NULL;) {
-        struct node *node = flight->to;
-        if (flight->exchange.replies == 0 && c->topology.clustered && !c->locate.stale) {
-            call_end_flight(c, flight); /* of a cluster, to know who is where is enough */
-            continue;
-        }
-        if (node == NULL && !c->locate.stale)
-            node = topology_route(&c->topology, flight->exchange.slot,
-                                  replicas_may_answer(c, call) && !flight->at_primary);
-        if (node == NULL && !c->locate.stale && flight->redirects++ == 0)
-            locate_note_stale(c); /* somebody may have it now */
-        if (node != NULL)
-            send_flight(c, node, flight);
-        else if (c->locate.stale && call->astray)
-            call_end_flight(c, flight);
-        else if (c->locate.stale)
-            flights_put(&call->waiting, flight);
-        else
-            call_flight_failed(c, flight, c->topology.nodes[0], HIBLOOM_EUNAVAILABLE,
-                               "no node of the cluster has the key's slot", false);
+        if (guard_is_old(begun_ns)) /* to connect for one before it took long */
+            flight_begin_proof(flight);
+        route(c, call, flight);
     }
-    if (call->waiting.first != NULL && call->wake_at == 0)
+    if (call->waiting.first == NULL || call->wake_at != 0)
+        return;
+    if (!call_must_pause(c, &c->locate.pause))
         locate_begin(c);
+    else if (c->locate.hopeless || !call_hold(c, call, &c->locate.pause))
+        fail_astray(c, call);
 }
 
 void dispatch_take_refusal(struct carrier *c, struct node *node, struct flight *flight)
@@ -79,8 +125,10 @@ void dispatch_take_refusal(struct carrier *c, struct node *node, struct flight *
         call_end_flight(c, flight);
         return;
     }
-    if (refusal == REFUSAL_MOVED)
+    if (refusal == REFUSAL_MOVED) {
         locate_note_stale(c);
+        c->store.server.moved++;
+    }
     node->leave = node->leave || refusal == REFUSAL_READONLY; /* a name may lead to another server now */
     if (to == NULL || flight->redirects++ == REDIRECTS_MAX) {
         call_flight_failed(c, flight, node, refusal_status(refusal), NULL, false);
@@ -144,12 +192,18 @@ static void take_last(struct carrier *c, struct node *node, struct flight *fligh
     if (flight->held > 0) {
         dispatch_take_refusal(c, node, flight);
     } else if (!flight->proving) {
+        if (flight->call->attempts > 0)
+            node_forgive(node);
         call_note_progress(flight->call);
         replicas_note(c, node, flight);
         call_set_runnable(c, flight->call);
         flight_free(flight);
     } else {
         flight_end_proof(flight);
+        if (good && guard_is_old(flight->proof_ns) && !flight->proven_late) { /* the client has stood still */
+            flight->proven_late = true;
+            flight_begin_proof(flight);
+        }
         if (good) /* there, and not on another connection, which would have to be proven again */
             node_send(c, node, flight);
         else
@@ -195,16 +249,4 @@ void dispatch_all(struct carrier *c)
             call_wake(c, call);
             dispatch_call(c, call);
         }
-}
-
-void dispatch_fail_all(struct carrier *c, hibloom_status status, const char *words)
-{
-    for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls)) {
-        struct flights waiting;
-        flights_make(&waiting);
-        flights_join(&waiting, &call->waiting);
-        call->astray = call->astray || (call_has_failed(call) && waiting.first != NULL);
-        for (struct flight *flight; (flight = flights_take(&waiting)) != NULL;)
-            call_flight_failed(c, flight, c->topology.nodes[0], status, words, false);
-    }
 }

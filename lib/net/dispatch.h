@@ -9,7 +9,7 @@ void dispatch_call(struct carrier *, struct call *);
 void dispatch_all(struct carrier *);
 
 /* Nobody knows who is where: what waits in all calls has failed. */
-void dispatch_fail_all(struct carrier *, hibloom_status, const char *words);
+void dispatch_fail_all(struct carrier *);
 
 /* A reply to the oldest flight of the node: the task's, or a reason to send it again.
  * Whether it was the flight's last one: before that, nothing moves. */

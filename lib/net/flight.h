@@ -12,8 +12,8 @@ struct call;
 struct node;
 
 /* What the replies are: the task's, or the carrier's own: those to a greeting, to "who is
- * where", and to WAIT. The carrier's belong to no call, but for WAIT's. */
-enum flight_kind { FLIGHT_TASK, FLIGHT_GREETING, FLIGHT_LOCATE, FLIGHT_WAIT };
+ * where", to WAIT, and to the write in front of it. The carrier's belong to no call, but for the write's. */
+enum flight_kind { FLIGHT_TASK, FLIGHT_GREETING, FLIGHT_LOCATE, FLIGHT_WAIT, FLIGHT_TOUCH };
 
 #define NO_COMMAND UINT32_MAX
 
@@ -38,12 +38,14 @@ struct flight {
     uint32_t index;       /* of the reply that is delivered next */
     bool proving;         /* its last command goes alone (exchange.guarded); then it goes on with the reply */
     uint32_t resume;      /* of this number */
+    uint64_t proof_ns;    /* when that command was sent */
+    bool proven_late;     /* its answer was old when it was read, and it was sent again */
     uint32_t held;        /* replies that have come since one was refused for now: from that on, all is sent again */
     enum refusal refusal; /* what that one means; its words: */
     char *words;
     uint32_t carried_out; /* the first command behind that one which was; NO_COMMAND: none */
     uint32_t doubtful;    /* from this command on, they may have been carried out before; NO_COMMAND: none */
-    struct node *to;      /* only there: redirected, or WAIT; NULL: where its slot is */
+    struct node *to;      /* only there: redirected, or a write in front of WAIT; NULL: where its slot is */
     bool asking;          /* in front of each command goes ASKING, */
     bool asked;           /* whose reply has come */
     bool at_primary;      /* and not at a replica, which did not know */

@@ -85,11 +85,20 @@ static void note_failure(struct carrier *c, const struct node *node, hibloom_sta
 {
     char where[WHERE_SIZE];
 
+    c->locate.hopeless = node->hopeless && (c->locate.hopeless || c->locate.asked == 1);
     if (is_sentinel_store(c))
         c->locate.status = error_set(&c->locate.error, status, "Sentinel %s: %s",
                                      carrier_where(c, node, where, sizeof where), words);
     else
         c->locate.status = error_set(&c->locate.error, status, "%s", words);
+}
+
+static void end_round(struct carrier *c, bool knows)
+{
+    c->locate.asking = false;
+    c->locate.knows = knows;
+    c->locate.stale = !knows;
+    call_begin_pause(c, &c->locate.pause);
 }
 
 /* Asks the next node that can be reached; if there is none, or no time, all that waits has failed. */
@@ -106,14 +115,19 @@ static void ask_next(struct carrier *c)
             return;
         note_failure(c, node, status, error.words);
     }
-    c->locate.asking = false;
-    dispatch_fail_all(c, c->locate.status, c->locate.error.words);
+    end_round(c, false);
+    dispatch_fail_all(c);
 }
 
 /* Where that is not fixed, it has to be asked before more is sent. */
 void locate_note_stale(struct carrier *c)
 {
     c->locate.stale = c->topology.clustered || is_sentinel_store(c);
+}
+
+bool locate_is_known(const struct carrier *c)
+{
+    return !c->locate.stale || (c->locate.knows && call_must_pause(c, &c->locate.pause));
 }
 
 void locate_begin(struct carrier *c)
@@ -123,6 +137,7 @@ void locate_begin(struct carrier *c)
     c->locate.asking = true;
     c->locate.round++;
     c->locate.asked = 0;
+    c->locate.hopeless = false;
     c->locate.status = error_set(&c->locate.error, HIBLOOM_EUNAVAILABLE, "there is nobody to ask who is where");
     ask_next(c);
 }
@@ -172,7 +187,7 @@ void locate_take(struct carrier *c, const struct node *node, uint32_t index, boo
     }
     settings_log(&c->settings, HIBLOOM_LOG_INFO, "%s was heard: it is known who is where",
                  carrier_where(c, node, where, sizeof where));
-    c->locate.asking = c->locate.stale = false;
+    end_round(c, true);
     c->store.server.count = topology_primaries(&c->topology);
     dispatch_all(c);
 }

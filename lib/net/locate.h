@@ -1,7 +1,8 @@
 /* locate.h: asks who is where: a cluster for its slots, a Sentinel for the master.
  *
  * One node after the other is asked, until one tells; meanwhile what has to be sent
- * waits. Nobody is asked twice at a time, however many flights were redirected. */
+ * waits. Nobody is asked twice at a time, however many flights were redirected, and there is a
+ * pause between two rounds: what was told last holds until then. */
 #ifndef HIBLOOM_LOCATE_H
 #define HIBLOOM_LOCATE_H
 
@@ -13,6 +14,9 @@ struct locate {
     bool stale;            /* who is where has to be asked before more is sent */
     bool asking;           /* a node is being asked */
     bool told;             /* no reply of that node was wrong so far */
+    bool knows;            /* the last round ended so; */
+    bool hopeless;         /* no node can be reached, which no other try mends */
+    struct pause pause;    /* before the next one */
     uint64_t round;        /* no node is asked twice in one */
     unsigned asked;        /* nodes in this round */
     hibloom_status status; /* why the last node that was asked gave no answer, */
@@ -20,6 +24,9 @@ struct locate {
 };
 
 void locate_begin(struct carrier *);
+
+/* Is it known who is where, as far as it may be asked just now? */
+bool locate_is_known(const struct carrier *);
 
 /* What was known may be so no more. */
 void locate_note_stale(struct carrier *);

@@ -3,6 +3,7 @@
  *   closed -> opening -> greeting -> ready
  *      ^__________lost, or left_______| */
 #include "net/node.h"
+#include "base/clock.h"
 #include "net/locate.h"
 
 #include <string.h>
@@ -13,7 +14,7 @@ static void shut(struct carrier *c, struct node *node)
 {
     c->pipes->close(node);
     node->state = NODE_CLOSED;
-    node->dirty = false;
+    node->dirty = node->waits = node->wants_wait = false;
 }
 
 void node_send(struct carrier *c, struct node *node, struct flight *flight)
@@ -27,6 +28,7 @@ void node_send(struct carrier *c, struct node *node, struct flight *flight)
         return;
     }
     flight->number = c->numbers++;
+    flight->proof_ns = clock_now_ns();
     stats->commands += flight->exchange.replies - flight->index;
     stats->bytes_sent += flight->len - at;
     while (flight->asking && at < flight->len) {
@@ -39,13 +41,40 @@ void node_send(struct carrier *c, struct node *node, struct flight *flight)
         c->pipes->put(node, flight->bytes + at, flight->len - at);
     flights_put(&node->sent, flight);
     node->dirty = true;
+    node->wants_wait = node->wants_wait || flight->kind == FLIGHT_TOUCH;
     if (flight->call != NULL)
         flight->call->sent = true;
+}
+
+void node_note(struct node *node, hibloom_status status, const char *words)
+{
+    node->told = node->told && strcmp(node->error.words, words) == 0;
+    node->status = error_set(&node->error, status, "%s", words);
+}
+
+void node_tell(const struct carrier *c, struct node *node, const char *more)
+{
+    char where[WHERE_SIZE];
+
+    if (!node->told)
+        settings_log(&c->settings, HIBLOOM_LOG_WARNING, "%s: %s%s", carrier_where(c, node, where, sizeof where),
+                     node->error.words, more);
+    node->told = true;
+}
+
+void node_forgive(struct node *node)
+{
+    node->error.words[0] = '\0';
+    node->told = false;
 }
 
 static void make_ready(struct carrier *c, struct node *node)
 {
     node->state = NODE_READY;
+    node->pause.count = 0;
+    if (node->status == HIBLOOM_EIO ||
+        node->status == HIBLOOM_ETIMEDOUT) /* what else it refused it may go on to refuse */
+        node_forgive(node);
     for (struct flight *flight; (flight = flights_take(&node->pending)) != NULL;)
         node_send(c, node, flight);
 }
@@ -85,16 +114,21 @@ static void fail_flights(struct carrier *c, struct node *node, struct flights *f
 
 void node_lose(struct carrier *c, struct node *node, hibloom_status status, const char *words)
 {
-    struct flights sent, pending;
-    char where[WHERE_SIZE];
+    struct flights touched, sent, pending;
 
-    settings_log(&c->settings, HIBLOOM_LOG_WARNING, "%s: %s", carrier_where(c, node, where, sizeof where), words);
+    node_note(node, status, words);
+    node_tell(c, node, "");
+    if (node->state != NODE_READY)
+        call_begin_pause(c, &node->pause);
+    flights_make(&touched);
     flights_make(&sent);
     flights_make(&pending);
+    flights_join(&touched, &node->touched);
     flights_join(&sent, &node->sent);
     flights_join(&pending, &node->pending);
     shut(c, node);
     locate_note_stale(c);
+    fail_flights(c, node, &touched, status, words, true);
     fail_flights(c, node, &sent, status, words, true);
     fail_flights(c, node, &pending, status, words, false);
 }
@@ -145,10 +179,18 @@ static hibloom_status ensure_connection(struct carrier *c, struct node *node, st
         return !node->leave
                    ? HIBLOOM_OK
                    : error_set(error, HIBLOOM_EUNAVAILABLE, "its connection is given up, and has answers to come");
-    node->leave = false;
+    if (call_must_pause(c, &node->pause)) { /* who asks who is where goes on to the next one */
+        *error = node->error;
+        return node->status;
+    }
+    node->leave = node->hopeless = false;
     hibloom_status status = c->pipes->open(c, node, error);
-    if (status != HIBLOOM_OK)
+    if (status != HIBLOOM_OK) {
+        node_note(node, status, error->words);
+        node->hopeless = error->for_good;
+        call_begin_pause(c, &node->pause);
         return status;
+    }
     c->store.server.stats.connections += !c->borrowed;
     if (node->state != NODE_GREETING)
         return HIBLOOM_OK;

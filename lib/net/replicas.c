@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "net/dispatch.h"
 #include "net/locate.h"
+#include "net/node.h"
 #include "redis/scripts.h"
 
 #include <stdio.h>
@@ -30,8 +31,8 @@ void replicas_note(struct carrier *c, const struct node *node, const struct flig
     const struct exchange *exchange = &flight->exchange;
     struct call *call = flight->call;
 
-    if (call->task->reads || c->settings.options.min_replicas == 0 || exchange->of == NULL || exchange->proof ||
-        call_has_failed(call))
+    if (node->role == NODE_REPLICA || c->settings.options.min_replicas == 0 || exchange->of == NULL ||
+        exchange->proof || call_has_failed(call))
         return;
     struct touched *touched = find_touched(call, node);
     if (touched == NULL) {
@@ -57,42 +58,73 @@ void replicas_forget(struct call *call)
 
 /* From Redis 7.2 on, and in Valkey, WAIT waits for what its own connection has written, and a SETBIT that changes nothing
  * is no write: what others have just added, and this call has found in, need not be on a replica yet. So a write goes in
- * front, which is behind theirs. */
-static void write_wait(const struct carrier *c, const struct touched *touched, struct commands *out)
+ * front, which is behind theirs. Without a key to write to, WAIT for no replica only takes the write's place in the row. */
+static void write_touch(const struct touched *touched, struct commands *out)
 {
     if (touched != NULL) {
         script_start(out, SCRIPT_TOUCH, 1, 0);
         command_text(out, touched->key);
+    } else {
+        command_start(out, 3, "WAIT");
+        command_number(out, 0);
+        command_number(out, 0);
     }
-    command_start(out, 3, "WAIT");
-    command_number(out, c->settings.options.min_replicas);
-    command_number(out, c->settings.options.replicas_ms);
+}
+
+static struct flight *new_touch(struct carrier *c, struct call *call, struct node *node)
+{
+    const struct touched *touched = find_touched(call, node);
+    const struct exchange exchange = {.replies = 1, .tag = touched != NULL};
+    struct commands commands = {0};
+    struct flight *flight = NULL;
+
+    write_touch(touched, &commands);
+    if (!commands.failed)
+        flight = flight_new(&c->pool, call, FLIGHT_TOUCH, &exchange, commands.bytes, commands.len);
+    commands_free(&commands);
+    if (flight != NULL)
+        flight->to = node;
+    return flight;
 }
 
 static void ask_replicas(struct carrier *c, struct call *call)
 {
-    struct commands commands = {0};
-
     for (unsigned i = 0; i < c->topology.count; i++) {
-        struct node *node = c->topology.nodes[i];
-        if (!flags_has(call->touched, i))
+        if (!flags_has(call->touched, i) || c->topology.nodes[i]->role == NODE_REPLICA)
             continue;
-        write_wait(c, find_touched(call, node), &commands);
-        const struct exchange exchange = {.replies = (uint32_t)commands.count};
-        struct flight *flight = commands.failed
-                                    ? NULL
-                                    : flight_new(&c->pool, call, FLIGHT_WAIT, &exchange, commands.bytes, commands.len);
+        struct flight *flight = new_touch(c, call, c->topology.nodes[i]);
         if (flight == NULL) {
             task_no_memory(call->task);
             break;
         }
-        commands_empty(&commands);
-        flight->to = node;
         call->replicas_left++;
         flights_put(&call->waiting, flight);
     }
-    commands_free(&commands);
     dispatch_call(c, call);
+}
+
+/* WAIT stops the whole connection at the server, so there is one at a time, and what was written meanwhile shares the next. */
+void replicas_wait(struct carrier *c, struct node *node)
+{
+    struct commands commands = {0};
+    struct flight *flight = NULL;
+
+    if (!node->wants_wait || node->waits)
+        return;
+    command_start(&commands, 3, "WAIT");
+    command_number(&commands, c->settings.options.min_replicas);
+    command_number(&commands, c->settings.options.replicas_ms);
+    if (!commands.failed)
+        flight = flight_new(&c->pool, NULL, FLIGHT_WAIT, &(struct exchange){.replies = 1}, commands.bytes,
+                            commands.len);
+    commands_free(&commands);
+    if (flight == NULL) {
+        node_lose(c, node, HIBLOOM_ENOMEM, "out of memory");
+        return;
+    }
+    node->waits = true;
+    node->wants_wait = false;
+    node_send(c, node, flight);
 }
 
 /* The write and WAIT once more. */
@@ -105,18 +137,18 @@ static void wait_again(struct carrier *c, struct node *node, struct flight *flig
     call_plan_retry(c, flight->call);
 }
 
-/* One of the two was refused. */
+/* The write was refused, or WAIT. */
 static void take_refused(struct carrier *c, struct node *node, struct flight *flight, const char *text)
 {
     const enum refusal refusal = refusal_of(text);
     struct call *call = flight->call;
     char words[REPLY_TEXT];
 
-    if (c->topology.clustered &&
-        (refusal == REFUSAL_MOVED || refusal == REFUSAL_ASK)) { /* with its key, the write goes */
-        flight->refusal = refusal;
-        flight->index = 0;
-        dispatch_take_refusal(c, node, flight);
+    if (c->topology.clustered && (refusal == REFUSAL_MOVED || refusal == REFUSAL_ASK)) {
+        /* The key has moved, but others of the call have not: nobody would wait for these. The call is made again. */
+        locate_note_stale(c);
+        call->restarts = UINT64_MAX;
+        call_end_flight(c, flight);
     } else if (refusal == REFUSAL_READONLY) { /* it is no primary any more */
         node->leave = true;
         locate_note_stale(c);
@@ -147,33 +179,46 @@ static void take_count(struct carrier *c, struct node *node, struct flight *flig
     call_end_flight(c, flight);
 }
 
-/* Of the write in front. A refusal is kept until WAIT is answered, too. */
-static void take_touched(struct flight *flight, const struct reply *reply)
+/* The write is answered: its call waits for the answer to WAIT behind it, also where it was refused. */
+static void take_touched(struct node *node, struct flight *flight, const struct reply *reply)
 {
+    flight->index = 1;
     if (reply->type == REDIS_REPLY_ERROR) {
         flight->held = 1;
         flight->words = alloc_text(reply->text);
-    } else if (reply->type != REDIS_REPLY_INTEGER || reply->integers[0] != 1) {
+    } else if (flight->exchange.tag != 0 && (reply->type != REDIS_REPLY_INTEGER || reply->integers[0] != 1)) {
         flight->call->restarts = UINT64_MAX; /* the key is gone: that is taken for a restart */
     }
+    flights_put(&node->touched, flight);
 }
 
-bool replicas_take(struct carrier *c, struct node *node, const struct reply *reply)
+/* It covers all writes that were answered before it. */
+static void take_wait(struct carrier *c, struct node *node, const struct reply *reply)
 {
-    struct flight *flight = node->sent.first;
+    struct flights covered;
 
-    if (++flight->index < flight->exchange.replies) {
-        take_touched(flight, reply);
-        return false;
+    node->waits = false;
+    flights_make(&covered);
+    flights_join(&covered, &node->touched);
+    for (struct flight *flight; (flight = flights_take(&covered)) != NULL;)
+        if (flight->held > 0)
+            take_refused(c, node, flight, flight->words != NULL ? flight->words : "");
+        else if (reply->type == REDIS_REPLY_ERROR)
+            take_refused(c, node, flight, reply->text);
+        else
+            take_count(c, node, flight, reply->type == REDIS_REPLY_INTEGER ? reply->integers[0] : 0);
+}
+
+void replicas_take(struct carrier *c, struct node *node, const struct reply *reply)
+{
+    struct flight *flight = flights_take(&node->sent);
+
+    if (flight->kind == FLIGHT_TOUCH) {
+        take_touched(node, flight, reply);
+    } else {
+        take_wait(c, node, reply);
+        flight_free(flight);
     }
-    (void)flights_take(&node->sent);
-    if (flight->held > 0)
-        take_refused(c, node, flight, flight->words != NULL ? flight->words : "");
-    else if (reply->type == REDIS_REPLY_ERROR)
-        take_refused(c, node, flight, reply->text);
-    else
-        take_count(c, node, flight, reply->type == REDIS_REPLY_INTEGER ? reply->integers[0] : 0);
-    return true;
 }
 
 /* ---- The end of a call ------------------------------------------------------------------------- */
@@ -211,9 +256,10 @@ bool replicas_may_end(struct carrier *c, struct call *call)
     }
     const hibloom_status status = call->task->status;
 
-    /* A replica that does not know the filter is not believed, nor is one whose guard another one has answered. */
-    if (replicas_may_answer(c, call) &&
-        ((status >= HIBLOOM_ENOTFOUND && status <= HIBLOOM_ECORRUPT) || (status == HIBLOOM_OK && call->two_servers))) {
+    /* A replica is not believed if it does not know the filter, if it got the filter between two commands (EPROTO), or
+     * if another server has answered its guard. */
+    if (replicas_may_answer(c, call) && ((status >= HIBLOOM_ENOTFOUND && status <= HIBLOOM_ECORRUPT) ||
+                                         status == HIBLOOM_EPROTO || (status == HIBLOOM_OK && call->two_servers))) {
         call->at_primary = true;
         call->task->again(call->task);
         call_set_runnable(c, call);

@@ -14,8 +14,11 @@ bool replicas_may_end(struct carrier *, struct call *);
 void replicas_keep(struct carrier *, struct call *);
 void replicas_note_kept(struct carrier *, struct call *);
 
-/* A reply to WAIT, or to the write in front of it. Whether it was the flight's last one. */
-bool replicas_take(struct carrier *, struct node *, const struct reply *);
+/* Sends WAIT to the node where writes were sent for it, and none is on its way. */
+void replicas_wait(struct carrier *, struct node *);
+
+/* A reply to WAIT, or to the write in front of it. */
+void replicas_take(struct carrier *, struct node *, const struct reply *);
 
 /* All replies of an exchange have come; of what may write its key is kept until WAIT is sent, or replicas_forget. */
 void replicas_note(struct carrier *, const struct node *, const struct flight *);

@@ -31,11 +31,16 @@ void tls_forget(void)
     ERR_clear_error();
 }
 
+bool tls_is_refused(const SSL *ssl)
+{
+    return SSL_get_verify_result(ssl) != X509_V_OK;
+}
+
 const char *tls_words(const SSL *ssl)
 {
     const unsigned long code = ERR_peek_error(); /* the first: the others follow from it */
 
-    if (ssl != NULL && SSL_get_verify_result(ssl) != X509_V_OK)
+    if (ssl != NULL && tls_is_refused(ssl))
         return X509_verify_cert_error_string(SSL_get_verify_result(ssl));
     if (ERR_SYSTEM_ERROR(code))
         return strerror(ERR_GET_REASON(code));
@@ -134,9 +139,10 @@ static hibloom_status fail_handshake(const SSL *ssl, int saved, struct error *er
     if (words == NULL)
         words = saved != 0 ? strerror(saved) : "the server closed the connection";
     ERR_clear_error(); /* or the caller's next call of OpenSSL finds it */
-    return error_set(error, HIBLOOM_EIO, "TLS: %s%s",
-                     SSL_get_verify_result(ssl) != X509_V_OK ? "the server's certificate is not accepted: " : "",
-                     words);
+    (void)error_set(error, HIBLOOM_EIO, "TLS: %s%s",
+                    tls_is_refused(ssl) ? "the server's certificate is not accepted: " : "", words);
+    error->for_good = tls_is_refused(ssl);
+    return HIBLOOM_EIO;
 }
 
 hibloom_status tls_check(struct error *error)
@@ -217,6 +223,11 @@ void tls_forget(void)
 const char *tls_words(const struct ssl_st *ssl)
 {
     return NULL;
+}
+
+bool tls_is_refused(const struct ssl_st *ssl)
+{
+    return false;
 }
 
 #endif

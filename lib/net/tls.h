@@ -38,4 +38,7 @@ void tls_forget(void);
  * wrong with the server's certificate. */
 const char *tls_words(const struct ssl_st *ssl);
 
+/* Is the server's certificate not accepted? */
+bool tls_is_refused(const struct ssl_st *ssl);
+
 #endif

@@ -17,6 +17,7 @@ static void set_address(struct node *node, const char *host, size_t host_len, un
     memcpy(node->host, host, host_len);
     node->host[host_len] = '\0';
     node->port = port;
+    node->pause = (struct pause){0};
 }
 
 /* One that no map names any more is free for another address. */
@@ -37,6 +38,7 @@ static struct node *add_node(struct topology *t)
     node->number = (uint16_t)t->count;
     flights_make(&node->pending);
     flights_make(&node->sent);
+    flights_make(&node->touched);
     t->nodes[t->count++] = node;
     return node;
 }
@@ -277,10 +279,11 @@ bool topology_take_master(struct topology *t, const redisReply *reply)
 
     if (!is_array(reply, 2) || !is_address(reply->element[0], reply->element[1], &port))
         return false;
-    const struct node before = *t->nodes[0];
-    set_address(t->nodes[0], reply->element[0]->str, reply->element[0]->len, port);
-    t->nodes[0]->leave = t->nodes[0]->leave ||
-                         !has_address(&before, t->nodes[0]->host, strlen(t->nodes[0]->host), port);
+    const redisReply *host = reply->element[0];
+    if (!has_address(t->nodes[0], host->str, host->len, port)) {
+        set_address(t->nodes[0], host->str, host->len, port);
+        t->nodes[0]->leave = true;
+    }
     return true;
 }
 

@@ -25,6 +25,12 @@ enum node_state {
     NODE_READY
 };
 
+/* That all calls keep together. */
+struct pause {
+    uint64_t until;
+    unsigned count; /* of those before it, without a second between; it makes the next one longer */
+};
+
 struct node {
     char host[NODE_HOST_SIZE]; /* "": not known yet; of a Unix socket the path is in the settings */
     unsigned port;
@@ -34,15 +40,24 @@ struct node {
     bool seed;        /* the URI names it */
     bool named;       /* by a redirect, or by the map that is being read: its role is not known yet */
     enum node_state state;
+    struct pause pause;       /* before it is connected to again */
+    hibloom_status status;    /* why it was of no use last, */
+    struct error error;       /* and in words; "": it is of use */
+    bool told;                /* that was logged */
+    bool hopeless;            /* it could not be reached, which no other try mends */
     char run_id[RUN_ID_SIZE]; /* "": not known */
     struct greeting greeting;
     struct flights pending; /* until it is ready */
     struct flights sent;
-    uint64_t revived_by; /* the number of the failed call that has had its one new connection; 0: none */
-    bool dirty;          /* commands were put, and not flushed */
-    bool leave;          /* it is not what it was: closed once all that was sent is answered */
-    uint64_t asked;      /* the round of locating in which it was asked */
-    void *pipe;          /* the driver's */
+    struct flights touched; /* writes that were answered: the next answer to WAIT is theirs, too */
+    bool waits;             /* WAIT is on its way, */
+    bool wants_wait;        /* and does not cover all writes that were sent */
+    uint64_t revived_by;    /* the number of the failed call that has had its one new connection; 0: none */
+    uint64_t refused_by;    /* of the last call that no connection could be made for; 0: none */
+    bool dirty;             /* commands were put, and not flushed */
+    bool leave;             /* it is not what it was: closed once all that was sent is answered */
+    uint64_t asked;         /* the round of locating in which it was asked */
+    void *pipe;             /* the driver's */
 };
 
 struct topology {

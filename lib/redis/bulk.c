@@ -37,7 +37,7 @@ static void answer(struct bulk *bulk)
 static void begin_group(struct bulk *bulk)
 {
     bits_begin_at(&bulk->bits, bulk->piece.key);
-    bulk->mark = near_mark(bulk->task.filter);
+    bulk->mark = bulk->yes != NULL ? near_mark_to_look(bulk->task.filter) : near_mark(bulk->task.filter);
     if (bulk->yes != NULL)
         return;
     bits_clear(&bulk->bits);

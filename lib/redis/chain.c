@@ -83,6 +83,7 @@ static void release(struct chain *c)
 
 static void end_links(struct chain *c)
 {
+    c->denied = c->denied || c->links.denied;
     links_end(&c->links);
     c->phase = CHAIN_BEGIN;
 }
@@ -90,8 +91,20 @@ static void end_links(struct chain *c)
 static void begin_links(struct chain *c, enum links_goal goal, void (*then)(struct chain *))
 {
     links_begin(&c->links, goal, c->task.filter, NULL, 0);
+    c->links.asks = !c->task.adds;
     c->phase = CHAIN_LINKS;
     c->then = then;
+}
+
+/* If a server may have forgotten that a link has grown, that is mended first. From then on it is not known of any root
+ * that its replicas tell of the next link. */
+static bool mends(struct chain *c, void (*then)(struct chain *))
+{
+    if (c->denied || !links_are_in_doubt(c->task.filter))
+        return false;
+    c->reached = redis_filter_of(c->task.filter)->reached = 0;
+    begin_links(c, LINKS_FOLLOW, then);
+    return true;
 }
 
 /* ---- What replicas must have ------------------------------------------------------------- */
@@ -114,6 +127,8 @@ static void reach_replicas(struct chain *c)
     hibloom *filter = c->task.filter;
     const uint32_t older = redis_links(filter) - 1;
 
+    if (mends(c, reach_replicas))
+        return;
     if (!c->task.adds || !redis_filter_of(filter)->server->sends_all)
         c->reached = older;
     while (c->reached < older && redis_filter_of(redis_link(filter, c->reached))->count == 1)
@@ -192,6 +207,8 @@ static void look(struct chain *c)
         begin_links(c, LINKS_FOLLOW, look);
         return;
     }
+    if (c->asked == to && mends(c, look))
+        return;
     if (c->asked == to && to > 0) {
         end_chunk(c);
         return;
@@ -299,6 +316,8 @@ static void begin_chunk(struct chain *c)
 {
     const struct redis_filter *newest = newest_of(c);
 
+    if (c->task.adds && mends(c, begin_chunk))
+        return;
     if (newest->grown && c->task.adds) {
         begin_links(c, LINKS_FOLLOW, begin_chunk);
         return;

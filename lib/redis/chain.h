@@ -26,7 +26,10 @@
  *
  * When it grows. Adders count the newest link (BITCOUNT) before their first add, and again once they
  * have added a part of what is still missing to its capacity: so with many adders, too, it is hardly
- * exceeded. A look-up never writes. */
+ * exceeded. A look-up never writes, but where a server has forgotten that a link has grown.
+ *
+ * When a server forgot that a link has grown (links.h). An add mends that before it adds, so that others find its items,
+ * and once more before it answers. A look-up mends it before it answers: it asks the links that it knows anyway. */
 #ifndef HIBLOOM_CHAIN_H
 #define HIBLOOM_CHAIN_H
 
@@ -46,7 +49,8 @@ struct chain {
         struct talk talk;
     };
     enum chain_phase phase;
-    bool exact; /* an add: is_new is wanted */
+    bool denied; /* a look-up: a link stays untold, of which it may not tell */
+    bool exact;  /* an add: is_new is wanted */
     const hibloom_item *items;
     size_t n, at, chunk; /* all of them; where the chunk begins, and how many it has */
     unsigned char *yes;  /* flags: it is new, or found */

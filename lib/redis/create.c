@@ -12,8 +12,7 @@
 
 #include <string.h>
 
-#define TAG_BEFORE 2u /* beside the two places; */
-#define TAG_LINK 3u   /* and the two of the first further link */
+#define TAG_BEFORE 2u /* beside the two places */
 
 /* ---- The root ------------------------------------------------------------------ */
 
@@ -144,36 +143,10 @@ static void take_before(struct talk *talk, const struct reply *reply)
     life->overtaken = life->creating.unwanted || record.state == RECORD_GROWN;
 }
 
-/* What is in the place of the first further link: it would be met when the filter grows, in the middle of its use. What
- * may not be looked at is left to that; a link that is left over gives way then. */
-static void take_link(struct talk *talk, unsigned place, const struct reply *reply)
-{
-    struct record record = {0};
-    hibloom_spec spec = {0};
-
-    if (reply->type == REDIS_REPLY_STRING && record_read_end(reply->text, reply->text_len, &record) == RECORD_FOUND &&
-        record.key == 0 && (place == PLACE_ALONE) == (record.keys == 1) &&
-        spec_adopt(&spec, NULL, record.text) == HIBLOOM_OK)
-        life_of(talk)->creating.link_taken = life_of(talk)->creating.link_taken || spec.link == 0;
-    explicit_bzero(&spec, sizeof spec); /* the seed */
-    explicit_bzero(&record, sizeof record);
-}
-
-static void ask_link(const hibloom *filter, struct outbox *outbox, unsigned place)
-{
-    char link[HIBLOOM_NAME_MAX + STORE_LINK_NAME + 1], key[KEYS_SIZE];
-
-    keys_link(link, filter->name, 1);
-    const struct argument name = {key, keys_at(key, link, place == PLACE_ROOT, 0)};
-    outbox_begin(outbox, TAG_LINK + place, name);
-    record_ask_end(&outbox->commands, name);
-    outbox_end(outbox);
-}
-
 static void take_other(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
-    if (tag >= TAG_LINK)
-        take_link(talk, tag - TAG_LINK, reply);
+    if (tag >= LIFE_TAG_AHEAD)
+        life_take_ahead(talk, tag, index, reply);
     else if (tag == TAG_BEFORE)
         take_before(talk, reply);
     else
@@ -205,7 +178,7 @@ static void judge_other(struct talk *talk, struct outbox *outbox)
 
     if (life->overtaken) {
         fail_overtaken(talk);
-    } else if (life->creating.link_taken) {
+    } else if (life->ahead.taken) { /* it would be met when the filter grows, in the middle of its use */
         char link[HIBLOOM_NAME_MAX + STORE_LINK_NAME + 1];
         keys_link(link, talk->task.filter->name, 1);
         life_fail_link_taken(&talk->task, link);
@@ -230,13 +203,11 @@ void life_complete(struct talk *talk, struct outbox *outbox)
         return;
     }
     life_ask_place(talk, outbox, life_other_place(life));
-    life->creating.link_taken = false;
+    life->ahead.taken = false;
     if (life->link.before != NULL)
         guard_ask_alone(life->link.before, outbox, TAG_BEFORE, 0);
-    if (life_heads_chain(filter)) {
-        ask_link(filter, outbox, PLACE_ALONE);
-        ask_link(filter, outbox, PLACE_ROOT);
-    }
+    if (life_heads_chain(filter))
+        life_ask_ahead(life, outbox);
     talk->take = take_other;
     talk->step = judge_other;
 }
@@ -264,8 +235,10 @@ static void judge_finished(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
 
-    if (life->answer == '+')
+    if (life->answer == '+') {
+        life_note_ahead(life);
         return;
+    }
     if (life->answer_record.generation == redis_filter_of(talk->task.filter)->generation) {
         life_start_over(talk);
         return;
@@ -342,9 +315,10 @@ static void judge_grown(struct talk *talk, struct outbox *outbox)
     struct redis_filter *own = redis_filter_of(talk->task.filter);
     const bool same = redis_is_key(talk->task.filter, 0, there);
 
-    if (life->answer == '+' || (same && there->state == RECORD_GROWN))
+    if (life->answer == '+' || (same && there->state == RECORD_GROWN)) {
         own->grown = true;
-    else if (!same || there->state != RECORD_READY) /* else its time to live is another */
+        own->untold = false;
+    } else if (!same || there->state != RECORD_READY) /* else its time to live is another */
         guard_note_other(talk, 0);
 }
 

@@ -267,21 +267,53 @@ static void take_counted_down(struct task *task, struct run *run, uint32_t i, si
 
 /* ---- A slice, by a script that begins with the guard and the period ------------------------ */
 
+/* Key i of each other slice: its name; or where its epoch is, and the first one of a newer period. */
+static void ask_others(const hibloom *filter, struct commands *out, const struct slice_add *slice, uint32_t i,
+                       bool names)
+{
+    const hibloom_spec *spec = &filter->spec;
+    char name[KEYS_SIZE];
+
+    for (uint64_t period = slice->period + 1; period <= slice->period + spec->slices; period++) {
+        const hibloom *other = redis_link(slice->window, period_slice(spec, period));
+        if (names) {
+            command_argument(out, (struct argument){name, keys_name(name, other, i)});
+            continue;
+        }
+        command_number(out, redis_trailer_at(other, i) + RECORD_EPOCH_AT);
+        command_number(out, period_epoch(spec, period));
+    }
+}
+
+bool encoding_begins_slice(const hibloom *filter, const struct slice_add *slice, uint32_t i)
+{
+    const struct redis_key *known = &redis_filter_of(filter)->keys[i];
+
+    return slice->window != NULL &&
+           (known->epoch < period_epoch(&filter->spec, slice->period) || known->changed > slice->looked);
+}
+
 static void ask_slice(const struct encoding *encoding, const hibloom *filter, struct commands *out, struct argument key,
                       const struct run *run, uint32_t i)
 {
     const hibloom_spec *spec = &filter->spec;
-    const uint64_t period = run->slice->period;
-    const size_t count = (size_t)run->items * spec->hashes;
+    const struct slice_add *slice = run->slice;
+    const bool exact = slice->window != NULL;
+    const uint32_t others = exact ? spec->slices : 0;
+    const size_t count = run->begins ? 0 : (size_t)run->items * spec->hashes;
 
-    script_start(out, SCRIPT_SLICE, 1, 7 + count);
+    script_start(out, SCRIPT_SLICE, 1 + others, 7 + 2 * others + count);
     command_argument(out, key);
+    if (exact)
+        ask_others(filter, out, slice, i, true);
     redis_expect(out, filter, i, RECORD_IDENTITY);
     command_number(out, spec_bitmap_bytes(spec));
-    command_number(out, period_epoch(spec, period));
-    command_number(out, period_epoch(spec, period + spec->slices + 1));
-    command_number(out, run->slice->from_us);
-    command_number(out, period_end_us(spec, period));
+    command_number(out, period_epoch(spec, slice->period));
+    command_number(out, period_epoch(spec, slice->period + spec->slices + 1));
+    command_number(out, slice->from_us);
+    command_number(out, period_end_us(spec, slice->period));
+    if (exact)
+        ask_others(filter, out, slice, i, false);
     for (size_t at = 0; at < count; at++)
         command_number(out, run->bits[at]);
 }
@@ -301,7 +333,8 @@ static void take_late(struct task *task, struct run *run, uint32_t i, const stru
     run->slice->clock_us = us;
     redis_note_epoch(task->filter, i, epoch);
     run->late = true;
-    memset(run->known, reply->repeated ? BIT_UNKNOWN : BIT_WAS_SET, (size_t)run->items * task->filter->spec.hashes);
+    memset(run->known, reply->repeated && !run->begins ? BIT_UNKNOWN : BIT_WAS_SET,
+           (size_t)run->items * task->filter->spec.hashes);
 }
 
 static void take_slice(struct task *task, struct run *run, uint32_t i, size_t at, const struct reply *reply)

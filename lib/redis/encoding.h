@@ -27,6 +27,8 @@ struct slice_add {
     uint64_t period;   /* for which it is, */
     uint64_t from_us;  /* and for which the slice is not emptied before that time */
     uint64_t clock_us; /* at which a server has refused some of it, since it is not the time of the period; 0: none */
+    hibloom *window;   /* of its other slices none may be of a newer period; NULL: nobody looks whether one is. And: */
+    uint64_t looked;   /* how many `clears` of this one were known as the call looked in all of them */
 };
 
 struct run {
@@ -39,6 +41,7 @@ struct run {
     uint32_t *from;       /* where in `order` those of a key begin, and behind the last one their number; else NULL */
     bool resend;          /* its key was cleared before, so nothing was done: it is sent once more */
     struct slice_add *slice; /* the call's */
+    bool begins;             /* no bits are sent: its key only becomes one of the period */
     bool late;               /* refused at slice->clock_us: this sending has set nothing */
 };
 
@@ -59,6 +62,10 @@ struct encoding {
     /* Takes the reply to what was asked of the run's bits from `at` on, on key i; without each_key, the segment. */
     void (*take)(struct task *, struct run *, uint32_t i, size_t at, const struct reply *);
 };
+
+/* Was that key of a slice not known to be one of the period as the call looked? Then no bit goes to it: it is only made
+ * one, by run.begins. */
+bool encoding_begins_slice(const hibloom *, const struct slice_add *, uint32_t i);
 
 /* The one in which to add, whether the caller asks for is_new or not; and to look. */
 const struct encoding *encoding_to_add(const hibloom *, bool exact);

@@ -14,15 +14,18 @@ struct redis_server_traits {
     bool bitfield;          /* HIBLOOM_COMMANDS_BITFIELD */
     bool lacks_bitfield_ro; /* found out: it is older than Redis 6 */
     bool sends_all;         /* of adds: they may have to reach replicas, or a replica may have answered */
+    bool asks_replicas;     /* look-ups do */
     bool may_not_merge;     /* found out: the ACL has not all of what that takes */
     double link_mb_s;       /* see cost.h */
     uint64_t near_room;     /* bytes that all filters may still take for what is near */
+    uint64_t moved;         /* times that a slot was found elsewhere: another server may have taken over in between */
     hibloom_stats stats;
 };
 
 struct redis_key {
     uint64_t id;
     uint64_t epoch;     /* as the guard saw it last: how often it was cleared; of a slice see period.h */
+    uint64_t changed;   /* redis_filter.clears as that was first seen */
     uint64_t proven_ns; /* when the call began whose guard was good last */
     uint64_t length;    /* bare only: the most this handle has seen; UINT64_MAX once that was lost */
 };
@@ -38,22 +41,30 @@ struct redis_filter {
     struct redis_server_traits *server;
     uint64_t generation;
     uint64_t restarts;  /* of the store's servers, that this handle has been told of */
-    uint64_t proven_ms; /* when a guard was good last; 0: none was yet */
+    uint64_t proven_ns; /* when the talk began whose guard was good last; 0: none was yet */
     uint64_t clears;    /* other epochs seen, over all keys */
     struct near *near;  /* what is known to be set; NULL: the caller wants none of it */
-    bool grown;         /* a guard has said that a further link follows this one: chain.h */
+    bool grown;         /* a further link follows this one: a guard has said so, or it was found there */
+    bool untold;        /* and this root does not say so, as its primary had it last: links.h */
     bool guard_failed;  /* a guard was not good since an add last proved the root, and */
     uint32_t suspect;   /* this key, whose guard that was */
     uint32_t count;     /* of keys */
     struct redis_trailer good;
     hibloom **further; /* the further links of a growing filter that this handle knows; NULL: none */
     uint32_t further_count;
+    uint64_t looked;   /* redis_changes of its server when the roots of its links were looked at last */
     uint32_t reached;  /* of its links: so many roots tell replicas, too, of the next one; see min_replicas */
     uint64_t clock_us; /* of a sliding window: the time that its server has shown last; see slices.h */
     uint64_t room;     /* items that this handle may add to this link before it is counted again, */
     uint64_t reserved; /* and those that calls of it are about to add */
     struct redis_key keys[];
 };
+
+/* Another number once a server may have forgotten that a filter has grown. */
+static inline uint64_t redis_changes(const struct redis_server_traits *server)
+{
+    return server->stats.restarts + server->moved;
+}
 
 static inline struct redis_filter *redis_filter_of(const hibloom *filter)
 {
@@ -64,7 +75,8 @@ static inline void redis_note_epoch(hibloom *filter, uint32_t i, uint64_t epoch)
 {
     struct redis_filter *own = redis_filter_of(filter);
 
-    own->clears += own->keys[i].epoch != epoch;
+    if (own->keys[i].epoch != epoch)
+        own->keys[i].changed = ++own->clears;
     own->keys[i].epoch = epoch;
 }
 

@@ -3,7 +3,8 @@
  * A filter that is made of several (chain.h) asks all of them at once. Each part has an
  * outbox of its own, which is moved into the group's; a tag tells the part in its lowest bits.
  * The group has failed where one of its parts has, and ends when all have ended: so nothing
- * of them is left in a pipe. */
+ * of them is left in a pipe. A part looks up, reads a guard or TIME, or removes: none of these
+ * waits for replicas by TASK_KEEP, which a group cannot do for one of its parts. */
 #ifndef HIBLOOM_GROUP_H
 #define HIBLOOM_GROUP_H
 

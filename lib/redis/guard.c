@@ -12,13 +12,18 @@
  * handle whose filter is long gone writes into whatever took its name. After so
  * much silence the root's guard is asked first; what is in flight when a filter
  * is replaced is all that can hit a stranger. */
-#define STALE_MS 100u
+#define STALE_NS (UINT64_C(100) * 1000 * 1000)
+
+bool guard_is_old(uint64_t begun_ns)
+{
+    return clock_now_ns() - begun_ns > STALE_NS;
+}
 
 bool guard_is_stale(const hibloom *filter)
 {
     const struct redis_filter *own = redis_filter_of(filter);
 
-    return own->proven_ms == 0 || own->guard_failed || clock_now_ms() - own->proven_ms > STALE_MS;
+    return own->proven_ns == 0 || own->guard_failed || guard_is_old(own->proven_ns);
 }
 
 /* Of a config: what says how many bits and hashes there are. */
@@ -80,10 +85,19 @@ static bool read_good(const hibloom *filter, uint32_t i, const char *trailer)
     if (!record_parse(trailer, &record) || !redis_is_key(filter, i, &record) || record.key != i ||
         record.keys != own->count || record.bytes != spec_bitmap_bytes(&filter->spec) || !record_is_ready(record.state))
         return false;
-    own->grown = own->grown || record.state == RECORD_GROWN;
     own->good = (struct redis_trailer){.generation = record.generation, .id = record.id, .epoch = record.epoch};
     memcpy(own->good.trailer, trailer, RECORD_TRAILER);
     return true;
+}
+
+/* A root that said before that it has grown may have forgotten that, with a server; a replica only lags behind. */
+static void note_state(struct redis_filter *own, bool by_replica)
+{
+    const bool tells = own->good.trailer[RECORD_STATE_AT] == RECORD_GROWN;
+
+    own->grown = own->grown || tells;
+    if (!by_replica)
+        own->untold = own->grown && !tells;
 }
 
 bool guard_matches(struct talk *talk, uint32_t i, const struct reply *reply)
@@ -94,9 +108,11 @@ bool guard_matches(struct talk *talk, uint32_t i, const struct reply *reply)
     if (!task_expect(task, reply, REDIS_REPLY_STRING, i) || reply->text_len != RECORD_TRAILER ||
         !(is_as_before(own, i, reply->text) || read_good(task->filter, i, reply->text)))
         return false;
+    if (i == 0)
+        note_state(own, reply->by_replica);
     redis_note_epoch(task->filter, i, own->good.epoch);
     own->keys[i].proven_ns = talk->begun_ns;
-    own->proven_ms = clock_now_ms();
+    own->proven_ns = talk->begun_ns;
     return true;
 }
 

@@ -10,6 +10,7 @@
  * bits back (undo.h). */
 #include "redis/items.h"
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "redis/near.h"
 #include "redis/undo.h"
 
@@ -107,8 +108,8 @@ static bool write_pipeline(struct talk *talk, struct outbox *outbox, unsigned nu
     }
     if (write_resends(walk, outbox, number))
         return true;
-    if (!pipeline_fill(walk, pipeline))
-        return false;
+    if (!pipeline_fill(walk, pipeline)) /* what the other one has to send again nobody else asks for */
+        return talk->outstanding[number ^ 1] == 0 && write_resends(walk, outbox, number ^ 1);
     walk->started = true;
     walk->last = number;
     memset(pipeline->proven, 0, count);
@@ -341,8 +342,18 @@ static void start(struct talk *talk, struct outbox *outbox)
         talk->cleanup = undo;
 }
 
+static void add_again(struct task *);
+
+/* A proof that is old by now, since the client stood still, is asked again. This happens once: a server that takes so long
+ * every time gives no younger one. */
 static void start_proven(struct talk *talk, struct outbox *outbox)
 {
+    if (guard_is_old(talk->begun_ns) && !items_of(talk)->proven_late) {
+        items_of(talk)->proven_late = true;
+        outbox_empty(outbox);
+        add_again(&talk->task);
+        return;
+    }
     redis_filter_of(talk->task.filter)->guard_failed = false;
     redis_filter_of(talk->task.filter)->suspect = 0;
     start(talk, outbox);
@@ -375,7 +386,7 @@ static void look_again(struct task *task)
     struct items *walk = (struct items *)task;
 
     task->status = HIBLOOM_OK;
-    walk->talk.cleaning = walk->started = false;
+    walk->talk.cleaning = walk->talk.task.cleans = walk->started = false;
     walk->talk.diagnose = NULL;
     walk->talk.step = start;
     walk->chunk.end = walk->chunk.next = walk->chunk.items = 0;
@@ -406,7 +417,7 @@ static void begin(struct items *walk, hibloom *filter, const struct encoding *en
     walk->encoding = encoding;
     walk->items = items;
     walk->n = n;
-    walk->mark = near_mark(filter);
+    walk->mark = encoding->sets ? near_mark(filter) : near_mark_to_look(filter);
     walk->missing = answers ? alloc.calloc(FLAGS_BYTES(n), 1) : NULL;
     if (!pipeline_make(walk) || (answers && walk->missing == NULL))
         task_no_memory(&walk->talk.task);
@@ -422,6 +433,7 @@ static void add_again(struct task *task)
     walk->pipelines[0].items = walk->pipelines[1].items = 0;
     walk->pipelines[0].runs = walk->pipelines[1].runs = 0;
     walk->started = walk->held = false;
+    walk->talk.begun_ns = clock_now_ns();
     walk->talk.step = task->filter->bare || walk->encoding->proves ? start : prove;
 }
 

@@ -51,6 +51,7 @@ struct items {
     bool started;     /* a pipeline was written */
     unsigned clears;  /* that came between, for which something was sent again */
     bool held;        /* the first one, before it may be sent */
+    bool proven_late; /* the answer to the proof was read late, so it was asked again */
     unsigned last;    /* pipeline that was written */
     uint32_t undo_at; /* the key where undoing is */
 };

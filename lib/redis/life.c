@@ -213,6 +213,7 @@ void life_begin(struct life *life, enum life_goal goal, hibloom *filter, const h
     talk_begin(&life->talk, filter,
                goal == LIFE_DROP   ? life_remove
                : goal == LIFE_GROW ? life_swap_grown
+               : goal == LIFE_LOOK ? life_look
                                    : life_read_places);
     life->goal = goal;
     life->wanted = wanted;
@@ -226,7 +227,7 @@ void life_end(struct life *life)
 
     if (life->goal == LIFE_OPEN && life->talk.task.status == HIBLOOM_OK) /* what its own opening met was before it */
         redis_filter_of(filter)->restarts = redis_filter_of(filter)->server->stats.restarts;
-    else if (life->goal != LIFE_DROP && life->goal != LIFE_GROW)
+    else if (life->goal != LIFE_DROP && life->goal != LIFE_GROW && life->goal != LIFE_LOOK)
         redis_filter_free(filter);
     alloc.free(life->creating.mine);
     alloc.free(life->creating.ids);

@@ -25,7 +25,7 @@
 #define LIFE_PAUSE_MS 5
 #define LIFE_AFTER_ROOT_MS 1000 /* the other keys live longer than the root, so that it goes first */
 
-enum life_goal { LIFE_OPEN, LIFE_REPAIR, LIFE_DELETE, LIFE_DROP, LIFE_GROW };
+enum life_goal { LIFE_OPEN, LIFE_REPAIR, LIFE_DELETE, LIFE_DROP, LIFE_GROW, LIFE_LOOK };
 
 /* A further link of a growing filter: its number, and its chain. */
 struct life_link {
@@ -83,11 +83,17 @@ struct life {
         bool lost;                                         /* some seen[i] is not the id that is listed */
     } checking;
 
+    struct { /* open.c, for create.c, too: what is in the place of the link that would follow */
+        bool asked;
+        bool taken;        /* a filter of its own */
+        uint64_t chain[2]; /* of a ready link, as in place; 0: there is none */
+        struct task refused;
+    } ahead;
+
     struct {                 /* create.c */
         unsigned char *mine; /* flags, of keys: made by this call */
         char *ids;           /* the list, once all are made */
         bool unwanted;       /* overtaken, and the one before it is gone */
-        bool link_taken;     /* where a further link will have to be there is a filter of its own */
     } creating;
 
     struct {                     /* remove.c */
@@ -118,6 +124,14 @@ void life_take_place(struct talk *, uint32_t tag, uint32_t index, const struct r
 bool life_has_filter(const struct life *, unsigned place);
 unsigned life_other_place(const struct life *);
 
+/* Asks what is in the place of the link that would follow; tags of its replies, from this one on. */
+#define LIFE_TAG_AHEAD 3u
+void life_ask_ahead(struct life *, struct outbox *);
+void life_take_ahead(struct talk *, uint32_t tag, uint32_t index, const struct reply *);
+
+/* The handle's root says ready. Is a ready link of its chain ahead all the same? Then it has grown, and does not tell. */
+void life_note_ahead(struct life *);
+
 /* Is it a growing filter's first link, whose root tells whether all of it is there? Then it is marked before it goes. */
 bool life_heads_chain(const hibloom *);
 
@@ -131,6 +145,7 @@ void life_remove(struct talk *, struct outbox *);      /* remove.c: the handle's
 void life_remove_keys(struct talk *, struct outbox *); /* remove.c: from a root in the state removing on */
 void life_swap_grown(struct talk *, struct outbox *);  /* create.c: the handle's filter is followed by another link */
 void life_repair_keys(struct talk *, struct outbox *); /* repair.c: those of life.range that are lost */
+void life_look(struct talk *, struct outbox *);        /* open.c: the handle's root, and one link further */
 
 /* Asks the guards of the keys behind life.range, which becomes theirs; false: there is none. */
 bool life_ask_next_keys(struct life *, struct outbox *);
@@ -176,7 +191,7 @@ void life_fail_link_taken(struct task *, const char *name);
 
 /* ---- The tasks ------------------------------------------------------------------- */
 
-/* For open, repair, delete by name; and for drop and growth by handle. The end frees what the
+/* For open, repair, delete by name; and for drop, growth and a look by handle. The end frees what the
  * task holds, and the handle's keys unless it has been opened or was before. */
 void life_begin(struct life *, enum life_goal, hibloom *, const hibloom_spec *wanted);
 void life_end(struct life *);

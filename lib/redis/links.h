@@ -13,6 +13,13 @@
  * newest one's state to g. Whoever dies between leaves a link that the next grower takes over.
  * A link that was lost is never made anew by a grower who slept: see fail_overtaken in create.c.
  *
+ * A server that comes back from an older dump, or a replica that takes over, may have forgotten the g. Then the link
+ * behind that root is there, and no later handle finds its items. So an open looks one link further than the chain tells.
+ * An open handle does so again after each restart of a server that its store has seen. It also does so after each
+ * MOVED: a replica may have taken over, and the slot may have moved on, before this client asked. If a client finds a
+ * ready link there, or knows one, it goes on as its grower: it tells of the link, by the same steps, before it answers.
+ * If another grower has just made that link, it is told of a little earlier, and no harm is done.
+ *
  * To remove is: mark the root of the first link as removing, remove all further links of its
  * chain, then the first one; whoever finds the mark goes on with it (life.h).
  *
@@ -27,7 +34,7 @@
 
 enum links_goal {
     LINKS_OPEN,
-    LINKS_FOLLOW, /* open the further links of which a guard has told */
+    LINKS_FOLLOW, /* open the further links of which a guard has told; and tell of those that are untold */
     LINKS_GROW,   /* a further one, unless there is one already; then it is open, too */
     LINKS_REACH,  /* open all that there are, and grow until there are so many */
     LINKS_COUNT,
@@ -59,6 +66,10 @@ struct links {
     hibloom_spec next;             /* its spec */
     int64_t ttl_ms;                /* of the newest link */
     unsigned attempts;             /* to grow */
+    uint64_t changes;              /* redis_changes, before it looked at the first root */
+    uint32_t looked;               /* links at whose roots it has looked since */
+    bool asks;                     /* its caller writes nothing, so a link may stay untold that it may not tell of; */
+    bool denied;                   /* and that is so */
     struct task failed;            /* to grow; its words */
     uint32_t at;                   /* links that are done with; where a time to live is set but for the first one */
     uint32_t at_least;             /* to reach */
@@ -70,6 +81,9 @@ struct links {
  * was not opened. */
 void links_begin(struct links *, enum links_goal, hibloom *, const hibloom_spec *wanted, uint64_t ms);
 void links_begin_reach(struct links *, hibloom *, uint32_t at_least);
+
+/* May the handle's links, or their roots, not be what they were, so that it has to look, or to tell of a link? */
+bool links_are_in_doubt(const hibloom *);
 void links_end(struct links *);
 
 #endif

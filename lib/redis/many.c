@@ -103,12 +103,13 @@ static void drop_read(struct many *many)
         memset(many->yes, 0, FLAGS_BYTES(many->n));
 }
 
-/* Who may not merge, or has no memory for bitmaps, goes item by item. */
+/* Who may not merge, cannot while a slot moves, or has no memory for bitmaps, goes item by item. */
 static void end_bulk(struct many *many)
 {
-    const bool merges = many->task.adds && !many->exact, denied = merges && many->inner.status == HIBLOOM_EDENIED;
+    const bool merges = many->task.adds && !many->exact, denied = merges && many->inner.status == HIBLOOM_EDENIED,
+               moves = merges && many->inner.refusal == REFUSAL_TRYAGAIN;
 
-    if (many->task.status == HIBLOOM_OK && (denied || many->inner.status == HIBLOOM_ENOMEM)) {
+    if (many->task.status == HIBLOOM_OK && (denied || moves || many->inner.status == HIBLOOM_ENOMEM)) {
         redis_filter_of(many->task.filter)->server->may_not_merge |= denied;
         drop_read(many);
     } else {

@@ -29,6 +29,11 @@ uint64_t near_mark(const hibloom *filter)
     return own->clears + stats->connections + stats->restarts + stats->redirects + stats->retries;
 }
 
+uint64_t near_mark_to_look(const hibloom *filter)
+{
+    return redis_filter_of(filter)->server->asks_replicas ? NEAR_NEVER : near_mark(filter);
+}
+
 void near_forget(hibloom *filter)
 {
     const struct redis_filter *own = redis_filter_of(filter);

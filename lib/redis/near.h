@@ -26,6 +26,10 @@ void near_free(hibloom *); /* the handle's, if it has one */
 /* A number that changes when what is known has to be forgotten. */
 uint64_t near_mark(const hibloom *);
 
+/* The same for a look-up. NEAR_NEVER if replicas answer it: a replica may get a clear between the bits and their guard. */
+#define NEAR_NEVER UINT64_MAX
+uint64_t near_mark_to_look(const hibloom *);
+
 /* What is known now; NULL: nothing. */
 const struct bits *near_known(hibloom *);
 void near_forget(hibloom *);

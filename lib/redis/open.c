@@ -2,7 +2,8 @@
  *
  * A filter of one key is opened in one round trip: the end of its string tells
  * all. One of several takes another for each 128 keys, which must be those that
- * the root lists. */
+ * the root lists. A growing one takes another if the caller does not say that it
+ * grows: it looks one link further. */
 #include "redis/life.h"
 #include "base/clock.h"
 #include "spec/spec.h"
@@ -60,13 +61,126 @@ unsigned life_other_place(const struct life *life)
     return redis_filter_of(life->talk.task.filter)->count == 1 ? PLACE_ROOT : PLACE_ALONE;
 }
 
+/* ---- One link further -------------------------------------------------------- */
+
+static const hibloom *head_of(const hibloom *filter)
+{
+    return filter->head != NULL ? filter->head : filter;
+}
+
+static bool name_ahead(const struct life *life, char name[HIBLOOM_NAME_MAX + STORE_LINK_NAME + 1])
+{
+    keys_link(name, head_of(life->talk.task.filter)->name, life->link.number + 1);
+    return life->link.number + 1 < HIBLOOM_LINKS_MAX;
+}
+
+void life_ask_ahead(struct life *life, struct outbox *outbox)
+{
+    char link[HIBLOOM_NAME_MAX + STORE_LINK_NAME + 1], key[KEYS_SIZE];
+
+    memset(&life->ahead, 0, sizeof life->ahead);
+    life->ahead.asked = true;
+    for (unsigned place = 0; place < 2 && name_ahead(life, link); place++) {
+        const struct argument name = {key, keys_at(key, link, place == PLACE_ROOT, 0)};
+        outbox_begin(outbox, LIFE_TAG_AHEAD + place, name);
+        record_ask_end(&outbox->commands, name);
+        outbox_end(outbox);
+        outbox_at_primary(outbox);
+    }
+}
+
+void life_take_ahead(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+    struct life *life = life_of(talk);
+    const unsigned place = tag - LIFE_TAG_AHEAD;
+    struct record record = {0};
+    hibloom_spec spec = {0};
+    char name[HIBLOOM_NAME_MAX + STORE_LINK_NAME + 1];
+
+    if (reply->type == REDIS_REPLY_ERROR && refusal_of(reply->text) != REFUSAL_WRONGTYPE) {
+        (void)name_ahead(life, name);
+        task_refuse(&life->ahead.refused, refusal_of(reply->text), reply->text, name);
+    } else if (reply->type == REDIS_REPLY_STRING &&
+               record_read_end(reply->text, reply->text_len, &record) == RECORD_FOUND && record.key == 0 &&
+               (place == PLACE_ALONE) == (record.keys == 1) && spec_adopt(&spec, NULL, record.text) == HIBLOOM_OK) {
+        life->ahead.taken = life->ahead.taken || spec.link == 0;
+        life->ahead.chain[place] = spec.link == life->link.number + 1 && record_is_ready(record.state) ? spec.chain : 0;
+    }
+    explicit_bzero(&spec, sizeof spec); /* the seed */
+    explicit_bzero(&record, sizeof record);
+}
+
+void life_note_ahead(struct life *life)
+{
+    hibloom *filter = life->talk.task.filter;
+    struct redis_filter *own = redis_filter_of(filter);
+    const uint64_t chain = redis_root_id(head_of(filter));
+
+    if (!own->grown && (life->ahead.chain[PLACE_ALONE] == chain || life->ahead.chain[PLACE_ROOT] == chain))
+        own->grown = own->untold = true;
+}
+
+static void judge_ahead(struct talk *talk, struct outbox *outbox)
+{
+    struct life *life = life_of(talk);
+    const bool opens = life->goal == LIFE_OPEN;
+
+    life_note_ahead(life);
+    if (life->ahead.refused.status != HIBLOOM_OK)
+        task_end_as(&talk->task, &life->ahead.refused);
+    else if (opens && redis_filter_of(talk->task.filter)->count > 1)
+        life_check_keys(talk, outbox);
+}
+
+/* Nothing but the place is known yet. */
+static void look_ahead(struct talk *talk, struct outbox *outbox)
+{
+    life_ask_ahead(life_of(talk), outbox);
+    talk->take = life_take_ahead;
+    talk->step = judge_ahead;
+}
+
+static void take_look(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+    if (tag >= LIFE_TAG_AHEAD)
+        life_take_ahead(talk, tag, index, reply);
+    else
+        (void)guard_take(talk, 0, index, reply);
+}
+
+void life_look(struct talk *talk, struct outbox *outbox)
+{
+    guard_ask_alone(talk->task.filter, outbox, 0, 0);
+    outbox_at_primary(outbox);
+    look_ahead(talk, outbox);
+    talk->take = take_look;
+}
+
+/* ---- The places, and a link further where it is known that there may be one ----- */
+
+static void take_places(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+    if (tag >= LIFE_TAG_AHEAD)
+        life_take_ahead(talk, tag, index, reply);
+    else
+        life_take_place(talk, tag, index, reply);
+}
+
 static void judge_places(struct talk *, struct outbox *);
 
 void life_read_places(struct talk *talk, struct outbox *outbox)
 {
-    life_of(talk)->clearing_way = false;
+    struct life *life = life_of(talk);
+    const hibloom *head = talk->task.filter->head;
+    const hibloom_spec *like = life->link.number != 0 && head != NULL ? &head->spec : life->wanted;
+
+    life->clearing_way = false;
+    life->ahead.asked = false;
     life_ask_place(talk, outbox, PLACE_ALONE);
     life_ask_place(talk, outbox, PLACE_ROOT);
+    if (life->goal == LIFE_OPEN && like != NULL && like->growth != 0)
+        life_ask_ahead(life, outbox);
+    talk->take = take_places;
     talk->step = judge_places;
 }
 
@@ -95,7 +209,7 @@ void life_adopt(struct life *life, const hibloom_spec *spec, const struct record
     own->keys[record->key].id = record->id;
     own->keys[record->key].epoch = record->epoch;
     own->grown = record->state == RECORD_GROWN;
-    own->proven_ms = clock_now_ms();
+    own->proven_ns = life->talk.begun_ns;
 }
 
 /* Links look like filters: is this the one that is looked for, or the filter of its own? What is known to be left
@@ -169,6 +283,8 @@ static void judge_filter(struct talk *talk, unsigned place)
         talk->step = life_remove;
     else if (life->root_state == RECORD_CREATING)
         talk->step = life_complete;
+    else if (life->goal == LIFE_OPEN && life->root_state == RECORD_READY && talk->task.filter->spec.growth != 0)
+        talk->step = life->ahead.asked ? judge_ahead : look_ahead;
     else if (place == PLACE_ROOT)
         talk->step = life_check_keys;
 }

@@ -98,7 +98,8 @@ static void put_item(struct items *walk, struct pipeline *pipeline, uint64_t pla
                             .known = pipeline->known + at,
                             .order = pipeline->order,
                             .from = pipeline->from,
-                            .slice = &walk->slice};
+                            .slice = &walk->slice,
+                            .begins = encoding_begins_slice(walk->talk.task.filter, &walk->slice, segment)};
     }
     run->items++;
     pipeline->item[pipeline->items++] = (uint32_t)(walk->chunk.base - pipeline->base) + item;
@@ -163,12 +164,15 @@ static void estimate(struct items *walk)
     const struct encoding *encoding = walk->encoding;
     const size_t guards = items_by_key(walk) ? redis_filter_of(filter)->count : 1;
     const size_t names = encoding->all_keys || encoding->proves ? 0 : encoding->each_bit ? k : 1; /* of keys, an item */
+    const size_t others = encoding->proves && walk->missing != NULL ? filter->spec.slices : 0;    /* keys of a script */
+    /* look-ups in all slices of a window are on their way side by side */
+    const size_t sharers = encoding->sets ? 1 : 1 + filter->spec.slices;
 
     walk->step = encoding->each_bit && !encoding->each_key ? 1 : k;
     walk->item_bytes = encoding->item_bytes + k * (encoding->bit_bytes + digits) + names * key;
-    walk->guard_bytes = guards * (key + 40) + (encoding->proves ? SCRIPT_BYTES : 0);
+    walk->guard_bytes = (guards + others) * (key + 40) + (encoding->proves ? SCRIPT_BYTES : 0);
     /* the guards shall not be most of it */
-    walk->pipeline_bytes = 4 * walk->guard_bytes > PIPELINE_BYTES ? 4 * walk->guard_bytes : PIPELINE_BYTES;
+    walk->pipeline_bytes = (4 * walk->guard_bytes > PIPELINE_BYTES ? 4 * walk->guard_bytes : PIPELINE_BYTES) / sharers;
     walk->pipeline_items = (uint32_t)least(walk->n, (encoding->proves ? SCRIPT_BITS : PIPELINE_BITS) / k);
     walk->chunk_items = (uint32_t)least(walk->n, (is_segmented(filter) ? CHUNK_BITS_SEGMENTED : PIPELINE_BITS) / k);
 }

@@ -34,6 +34,7 @@
 #define RECORD_IDENTITY_AT 39u /* generation, blank, id */
 #define RECORD_GENERATION 16u  /* bytes of a generation */
 #define RECORD_IDENTITY 33u
+#define RECORD_EPOCH_AT 73u
 
 enum record_state {
     RECORD_READY = 'r',

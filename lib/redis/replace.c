@@ -133,6 +133,7 @@ static void write_links(const struct replacement *r, struct commands *out)
         command_number(out, count);
         redis_expect(out, link, 0, RECORD_GENERATION);
         command_number(out, redis_trailer_at(link, count - 1));
+        command_number(out, spec_bitmap_bytes(&link->spec));
         redis_command_ids(out, link, count);
     }
     for (uint32_t i = 0; i < links_of(r->old); i++) {
@@ -198,7 +199,7 @@ static void ask(struct talk *talk, struct outbox *outbox)
     for (uint32_t i = 0; i < old; i++)
         keys += count_gone(r, i);
     (void)redis_begin(r->filter, outbox, 0, 0, key);
-    script_start(out, SCRIPT_REPLACE, keys, 4 + 5 * links + 4 * old);
+    script_start(out, SCRIPT_REPLACE, keys, 4 + 6 * links + 4 * old);
     write_links_keys(r, r->filter->name, out);
     write_links_keys(r, r->name, out);
     write_places(r, out);

@@ -23,6 +23,26 @@
     "  return trailer and trailer:sub(40, 39 + #identity) == identity\n" \
     "end\n" \
     "local size, trailer = call('STRLEN', key), trailer_at(key, at)\n"
+
+/* Gives the key another value. Its time to live stays, 1 ms at least. */
+#define PUT \
+    "local function put(value)\n" \
+    "  local ttl = call('PTTL', key)\n" \
+    "  if ttl < 0 then call('SET', key, value) else call('SET', key, value, 'PX', math.max(ttl, 1)) end\n" \
+    "end\n"
+
+/* Makes zeros of the key, and puts a tail at an offset. The string gets no longer. First comes SETRANGE of a byte to
+ * itself: so a server that refuses SETRANGE or SET has changed nothing. */
+#define REWRITE \
+    "local function rewrite(from, tail)\n" \
+    "  call('SETRANGE', key, size - 1, call('GETRANGE', key, -1, -1))\n" \
+    "  put('')\n" \
+    "  call('SETRANGE', key, from, tail)\n" \
+    "end\n"
+
+/* True where nothing is, or zeros that are no longer than a key's bits: late bits that were taken back leave such. */
+#define IS_LATE \
+    "local function is_late(key, most) return call('STRLEN', key) <= most and call('BITCOUNT', key) == 0 end\n"
 /* clang-format on */
 
 extern const char script_replace[];

@@ -2,8 +2,10 @@
  *
  * Each script gets along with what a server allows it to write: a refused first
  * write has changed nothing, and after the first one Redis refuses none for want
- * of memory. The columns of the trailer are counted from 1 here, and are those
- * of record.h. What those take that say COMMON: script_common.h. */
+ * of memory. In a slot that moves a script cannot touch a key that it has removed (by
+ * UNLINK, as the source of RENAME, by PEXPIRE of 0): it would stop half-way. Nor can it
+ * RENAME to a key that is not there. The columns of the trailer are counted from 1 here,
+ * and are those of record.h. What those take that say COMMON: script_common.h. */
 #include "redis/scripts.h"
 #include "redis/script_common.h"
 
@@ -15,7 +17,7 @@
  * Gives "+" and the trailer where it made the key, "=" and the trailer of the
  * filter that is there, "!" where something else is there, and that one's trailer
  * if it is a filter. */
-static const char make[] = COMMON
+static const char make[] = COMMON IS_LATE
     "local generation, ttl = ARGV[2], tonumber(ARGV[6])\n"
     "if trailer then\n"
     "  if generation == '' then return '=' .. trailer end\n"
@@ -24,7 +26,7 @@ static const char make[] = COMMON
     "  if not there then return '!' end\n"
     "  if there == tonumber(generation) and ttl >= 0 then call('PEXPIRE', key, ttl) end\n"
     "  if there >= tonumber(generation) then return '=' .. trailer end\n"
-    "elseif size > 0 and call('BITCOUNT', key) > 0 then\n"
+    "elseif not is_late(key, tonumber(ARGV[3])) then\n"
     "  return '!'\n"
     "end\n"
     "if generation == '' then\n"
@@ -32,10 +34,10 @@ static const char make[] = COMMON
     "  local now = call('TIME')\n"
     "  generation = string.format('%010d%06d', tonumber(now[1]), tonumber(now[2]))\n"
     "end\n"
-    "if size > 0 then call('UNLINK', key) end\n"
-    "call('SETRANGE', key, ARGV[3], ARGV[4] .. generation .. ARGV[5])\n"
-    "local refused = ttl >= 0 and redis.pcall('PEXPIRE', key, ttl)\n"
-    "if type(refused) == 'table' then call('UNLINK', key) return refused end\n"
+    "if size > 0 then call('SET', key, '') end\n"
+    "local done = redis.pcall('SETRANGE', key, ARGV[3], ARGV[4] .. generation .. ARGV[5])\n"
+    "if ttl >= 0 and type(done) == 'number' then done = redis.pcall('PEXPIRE', key, ttl) end\n"
+    "if type(done) == 'table' then redis.pcall('UNLINK', key) return done end\n"
     "return '+' .. call('GETRANGE', key, -92, -1)\n";
 
 /* ARGV then: state, offset, the bytes that must be there, those to write, the new
@@ -66,11 +68,9 @@ static const char unlink_[] = COMMON
 
 /* ARGV then: bytes of bits; the epoch that the caller knows, so that a clear that
  * arrives late does not empty what was added behind another one. Gives the length;
- * of another epoch, the trailer; -1 where it is no such key, or not ready. What may
- * be refused, a write on a full server and PEXPIRE, comes before bits are gone. (The
- * write is the new epoch; of a bare bitmap its last byte, unchanged.) KEYS[2]: a counter,
- * which is 0 then. */
-static const char clear[] = COMMON
+ * of another epoch, the trailer; -1 where it is no such key, or not ready. KEYS[2]: a
+ * counter, which is 0 then. */
+static const char clear[] = COMMON PUT REWRITE
     "if not is(trailer, ARGV[2]) then return -1 end\n"
     "if trailer and not (trailer:match(" PATTERN ") and trailer:sub(38, 38):match('[gr]')) then return -1 end\n"
     "local count = KEYS[2] and call('GET', KEYS[2]) or '0'\n"
@@ -78,18 +78,13 @@ static const char clear[] = COMMON
     "uncount(size == 0 and count or '0')\n" /* if that may be written, it is at the end */
     "if size == 0 then return 0 end\n"
     "if trailer and tonumber(trailer:sub(74, 83)) ~= tonumber(ARGV[4]) then return trailer end\n"
-    "local ttl, tail, from = call('PTTL', key), '\\0', size - 1\n"
-    "if ttl >= 0 then call('PEXPIRE', key, ttl) end\n"
+    "local from, tail = size - 1, '\\0'\n"
     "if trailer then\n"
-    "  from = tonumber(ARGV[3])\n"
-    "  call('SETRANGE', key, at + 73, string.format('%010d', (tonumber(trailer:sub(74, 83)) + 1) % 10000000000))\n"
-    "  tail = call('GETRANGE', key, from, at + 91)\n"
-    "else\n"
-    "  call('SETRANGE', key, from, call('GETRANGE', key, from, from))\n"
+    "  from = ARGV[3]\n"
+    "  tail = call('GETRANGE', key, from, at + 72) ..\n"
+    "         string.format('%010.0f', (ARGV[4] + 1) % 10000000000) .. trailer:sub(84)\n"
     "end\n"
-    "call('UNLINK', key)\n"
-    "call('SETRANGE', key, from, tail)\n"
-    "if ttl >= 0 then call('PEXPIRE', key, ttl) end\n"
+    "rewrite(from, tail)\n"
     "uncount(count)\n"
     "return size\n";
 
@@ -120,7 +115,7 @@ static const char expire[] = COMMON
  * make bits 1), ours go from there on, and nothing before it. Is there none, ours
  * go, and so do those in doubt where the string is no longer than the handle's
  * bits, and a string of zeros with them. Gives how many were ours. */
-static const char undo[] = COMMON
+static const char undo[] = COMMON PUT
     "if size == 0 or is(trailer, ARGV[2]) then return 0 end\n"
     "local ours, doubtful, met, known = {}, {}, {}, tonumber(ARGV[4])\n"
     "for i = 5, #ARGV do\n"
@@ -195,29 +190,21 @@ static const char undo[] = COMMON
     "end\n"
     "if not bits then return all end\n"
     "local stop, tries = at + 92, 64\n"
-    "for i = #ours, 1, -1 do\n"
-    "  if ours[i] >= bits * 8 and ours[i] < stop * 8 then\n"
-    "    if is_whole(text, at) then break end\n"
-    "    call('SETBIT', key, ours[i], 0)\n"
-    "    tries = tries - 1\n"
-    "    if tries == 0 then clear(ours, bits * 8, stop * 8) break end\n"
-    "  end\n"
+    "local function try(bit, to, back)\n"
+    "  if bit < bits * 8 or bit >= stop * 8 or tries == 0 or is_whole(text, at) then return end\n"
+    "  call('SETBIT', key, bit, to)\n"
+    "  tries = tries - 1\n"
+    "  if back and not is_whole(text, at) then call('SETBIT', key, bit, back) end\n"
     "end\n"
-    "for i = #doubtful, 1, -1 do\n"
-    "  if doubtful[i] >= bits * 8 and doubtful[i] < stop * 8 and tries > 0 then\n"
-    "    if is_whole(text, at) then break end\n"
-    "    call('SETBIT', key, doubtful[i], 0)\n"
-    "    tries = tries - 1\n"
-    "    if not is_whole(text, at) then call('SETBIT', key, doubtful[i], 1) end\n"
-    "  end\n"
-    "end\n"
+    "for i = #ours, 1, -1 do try(ours[i], '0') end\n"
+    "if tries == 0 and not is_whole(text, at) then clear(ours, bits * 8, stop * 8) end\n"
+    /* one may have been 0 in the string that was there before, and be 1 in this tail */
+    "for i = 1, #ours do try(ours[i], '1', '0') end\n"
+    "for i = #doubtful, 1, -1 do try(doubtful[i], '0', '1') end\n"
     "clear(ours, stop * 8, size * 8)\n"
     "clear(doubtful, stop * 8, size * 8)\n"
     "if stop < size and call('BITCOUNT', key, stop, -1) == 0 then\n"
-    "  local ttl = call('PTTL', key)\n"
-    "  if ttl >= 0 then call('PEXPIRE', key, ttl) end\n"
-    "  call('SET', key, call('GETRANGE', key, 0, stop - 1))\n"
-    "  if ttl >= 0 then call('PEXPIRE', key, ttl) end\n"
+    "  put(call('GETRANGE', key, 0, stop - 1))\n"
     "end\n"
     "return all\n";
 
@@ -280,31 +267,33 @@ static const char set_counted[] =
     "call('INCRBY', KEYS[2], new)\n"
     "return table.concat(was)\n";
 
-/* ARGV after the first two: bytes of bits; the epoch with which the period begins that they are for, and that of the
- * next one of this key; from when on the key may be emptied for it, and when it ends, in microseconds; bits. A key of an
- * older period is emptied first: what may be refused, a write on a full server and PEXPIRE and UNLINK, comes before bits
- * are gone or a new epoch is there. (In its last millisecond PEXPIRE removes it, and no bit may be set then.) Gives a
- * '0' or '1' for each bit, what it was; where it is too late, or too early, the time and the epoch there, as a status;
- * 0 where the key is not this filter, or not ready. */
-static const char slice[] = COMMON
+/* KEYS behind the first one: those of other slices, of which none may be of a newer period. ARGV after the first two:
+ * bytes of bits; the epoch with which the period begins that they are for, and that of the next one of this key; from
+ * when on the key may be emptied for it, and when it ends, in microseconds; for each further key, where its epoch is,
+ * and the first one that is too new; bits. A key of an older period is emptied first. Gives a '0' or '1' for each bit,
+ * what it was; where it is too late, or too early, or there are no bits, the time and the epoch there, as a status; 0
+ * where the key is not this filter, or not ready. */
+static const char slice[] = COMMON PUT REWRITE
     "if not is(trailer, ARGV[2]) or not trailer:sub(38, 38):match('[gr]') then return 0 end\n"
     "if redis.replicate_commands then redis.replicate_commands() end\n"
     "local now, epoch, first, was = call('TIME'), tonumber(trailer:sub(74, 83)), tonumber(ARGV[4]), {}\n"
-    "local us = now[1] * 1000000 + now[2]\n"
+    "local us, bits = now[1] * 1000000 + now[2], 6 + 2 * #KEYS\n"
+    "local function tell() return {ok = string.format('%.0f %.0f', us, epoch)} end\n"
+    "for i = 2, #KEYS do\n"
+    "  local from = tonumber(ARGV[2 * i + 4])\n"
+    "  local newer = tonumber(call('GETRANGE', KEYS[i], from, from + 9))\n"
+    "  if newer and newer >= tonumber(ARGV[2 * i + 5]) then return tell() end\n"
+    "end\n"
     "if us >= tonumber(ARGV[7]) or epoch >= tonumber(ARGV[5]) or (epoch < first and us < tonumber(ARGV[6])) then\n"
-    "  return {ok = string.format('%.0f %.0f', us, epoch)}\n"
+    "  return tell()\n"
     "end\n"
     "if epoch < first then\n"
-    "  local from, ttl = tonumber(ARGV[3]), call('PTTL', key)\n"
-    "  local tail = call('GETRANGE', key, from, at + 72) .. string.format('%010.0f', first) .. trailer:sub(84)\n"
-    "  call('SETRANGE', key, at + 91, '1')\n"
-    "  if ttl >= 0 then call('PEXPIRE', key, ttl) end\n"
-    "  call('UNLINK', key)\n"
-    "  call('SETRANGE', key, from, tail)\n"
-    "  if ttl >= 0 then call('PEXPIRE', key, ttl) end\n"
-    "  if ttl >= 0 and call('STRLEN', key) == 0 then return 0 end\n"
+    "  local tail = call('GETRANGE', key, ARGV[3], at + 72) .. string.format('%010.0f', first) .. trailer:sub(84)\n"
+    "  rewrite(ARGV[3], tail)\n"
+    "  epoch = first\n"
     "end\n"
-    "for i = 8, #ARGV do was[i - 7] = call('SETBIT', key, ARGV[i], '1') end\n"
+    "if #ARGV < bits then return tell() end\n"
+    "for i = bits, #ARGV do was[i - bits + 1] = call('SETBIT', key, ARGV[i], '1') end\n"
     "return table.concat(was)\n";
 
 /* ARGV of those that say COUNTERS: after the first two a counter's type, as BITFIELD has

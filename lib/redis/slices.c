@@ -159,21 +159,27 @@ static void begin_chunk(struct slices *s)
 
 /* ---- Looking ----------------------------------------------------------------------------------- */
 
-/* What it means that an item is in this slice. */
-static enum slices_found judge(const struct slices *s, uint32_t number, const hibloom_item *item, uint64_t now)
+/* What the slice says of an item, which it has or has not. One that was emptied since the look began says nothing: the
+ * item may have been in it, and may have come meanwhile into another slice, behind the asking of that one. */
+static enum slices_found judge(const struct slices *s, uint32_t number, const hibloom_item *item, bool has,
+                               uint64_t now)
 {
     const hibloom *slice = redis_link(s->task.filter, number);
     const struct redis_filter *own = redis_filter_of(slice);
     uint64_t bits[HIBLOOM_HASHES_MAX], key = 0;
 
-    if (own->clears != s->clears[number])
-        return FOUND_IN_DOUBT;
+    if (!has && own->clears == s->clears[number])
+        return FOUND_NOWHERE;
     if (own->count > 1) {
         const struct hasher hasher = positions_hasher(&slice->spec);
         key = hasher.indexes(&hasher, item->data, item->len, bits);
     }
+    if (own->keys[key].changed > s->clears[number])
+        return FOUND_IN_DOUBT;
     const uint64_t period = period_of_epoch(&slice->spec, own->keys[key].epoch);
-    return !period_counts(&slice->spec, period, now) ? FOUND_NOWHERE : period >= s->period ? FOUND_NOW : FOUND_OLDER;
+    return !has || !period_counts(&slice->spec, period, now) ? FOUND_NOWHERE
+           : period >= s->period                             ? FOUND_NOW
+                                                             : FOUND_OLDER;
 }
 
 static void gather(struct slices *s, uint64_t now)
@@ -183,7 +189,7 @@ static void gather(struct slices *s, uint64_t now)
         items_end(&s->calls[i], s->one);
         s->ended++;
         for (size_t k = 0; k < s->count && s->task.status == HIBLOOM_OK; k++) {
-            const unsigned char found = s->one[k] ? (unsigned char)judge(s, i, &s->left[k], now) : FOUND_NOWHERE;
+            const unsigned char found = (unsigned char)judge(s, i, &s->left[k], s->one[k], now);
             if (found > s->what[k])
                 s->what[k] = found;
         }
@@ -371,10 +377,14 @@ static void set(struct slices *s)
         rest(s);
         return;
     }
-    hibloom *slice = redis_link(filter, period_slice(&filter->spec, s->period));
-    items_begin_add(&s->walk, slice, s->left, s->count, s->exact);
-    s->walk.slice.period = s->period;
-    s->walk.slice.from_us = may_begin_early(s) ? 0 : period_end_us(&filter->spec, s->period - 1);
+    const uint32_t number = period_slice(&filter->spec, s->period);
+    items_begin_add(&s->walk, redis_link(filter, number), s->left, s->count, s->exact);
+    s->walk.slice = (struct slice_add){
+        .period = s->period,
+        .from_us = may_begin_early(s) ? 0 : period_end_us(&filter->spec, s->period - 1),
+        .window = s->exact && !own->server->clustered ? filter : NULL,
+        .looked = s->clears[number],
+    };
     s->phase = SLICES_SET;
 }
 

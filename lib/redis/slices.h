@@ -18,13 +18,24 @@
  * is never made in an older period than it shows, so it is found long enough, and as much longer as the clocks differ. A
  * server that is ahead refuses adds while that clock is still in a period that is over for it: they wait for it.
  *
- * Which add is new. One that wants is_new looks first, in all slices; only what it finds neither in them, nor set when it
- * sets it, is new. It looks when it knows the period c to have begun: so whatever will ever be set for older periods
- * is set by then, as their time is over and the script refuses. Thus all who add an item in c see the same in the older
- * slices. If that is nothing, the first of them who sets it is told that it is new: setting is one step, in one slice.
- * Who adds it in a later period of the window sees it in that of c. What was refused was not set, and is looked for
- * again; where a sending was lost that may have set it, it is new. (Where clocks of several servers differ, or one steps back, the time of a period may not be over for all when
- * the next one begins: for so long two may be told. Slices with one {tag} are on one server.) */
+ * Which add is new. An add that wants is_new looks first, in all slices. An item is new if no slice has it and the add
+ * finds a bit of it unset. Two rules hold, whatever the clock does:
+ *
+ *   - Before the look begins, the item's key in the slice of the period is known to be of that period. If it is not, a
+ *     script without bits makes it so, and the add looks again.
+ *   - The script that sets the bits reads the epochs of the item's keys in the other slices. It refuses if one of them is
+ *     of a newer period.
+ *
+ * So once the look begins, no add that wants is_new sets the item for an older period: the look sees what was set there.
+ * In the period itself the first add that sets the item is new, since setting is one step on one key. An add of a later
+ * period sees the item there. Nothing was set by a script that refuses: the add looks again. If an answer was lost, the
+ * script may have set the item: then it is new. (An add without is_new reads no other epochs. It may set the item for
+ * an older period only beside an add that does not see it.)
+ *
+ * In a cluster the slices lie on several servers, and a slot that moves takes scripts on one key only. There the script
+ * reads no other epochs, and the time alone keeps older periods shut. Two adds may be told that an item is new while a
+ * clock is set back, or as a period ends, for as long as clocks of several servers differ. (Slices with one {tag} are on
+ * one server.) */
 #ifndef HIBLOOM_SLICES_H
 #define HIBLOOM_SLICES_H
 

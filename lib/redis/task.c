@@ -56,6 +56,12 @@ void outbox_end(struct outbox *outbox)
     outbox_end_into(outbox, 0, NULL, 0);
 }
 
+void outbox_at_primary(struct outbox *outbox)
+{
+    if (!outbox->commands.failed && outbox->count > 0)
+        outbox->exchanges[outbox->count - 1].at_primary = true;
+}
+
 void outbox_empty(struct outbox *outbox)
 {
     commands_empty(&outbox->commands);
@@ -117,6 +123,11 @@ void task_no_memory(struct task *task)
 bool task_is_failing(const struct task *task)
 {
     return task->status != HIBLOOM_OK || (task->inner != NULL && task_is_failing(task->inner));
+}
+
+bool task_is_cleaning(const struct task *task)
+{
+    return task->cleans || (task->inner != NULL && task_is_cleaning(task->inner));
 }
 
 void task_fail_too(struct task *inner, const struct task *outer)
@@ -268,9 +279,13 @@ static enum task_next talk_next(struct task *task, struct outbox *outbox)
             outbox_empty(outbox); /* of what was written meanwhile */
             step = talk->cleanup;
             talk->cleaning = true;
+            task->cleans = step != NULL;
         }
-        if (step == NULL && task->status == HIBLOOM_OK)
-            step = talk->diagnose;
+        if (step == NULL) {
+            task->cleans = false;
+            if (task->status == HIBLOOM_OK)
+                step = talk->diagnose;
+        }
         if (step == NULL)
             return TASK_DONE;
         take_step(talk, outbox, step);

@@ -32,6 +32,7 @@ struct exchange {
     const hibloom *of; /* a filter, whose key number `key` that is; NULL: nobody says */
     uint32_t key;
     uint32_t replies; /* 0: only the connection is wanted; reply() is called once, with NULL, and that is no failure */
+    bool at_primary;  /* replicas are not asked: a task that only looks writes by what it is told */
     bool proof;       /* it only asks whether the filter is there: replicas need not have what it touches */
     bool guarded;     /* its last command tells whether the filter is still there: it goes alone first, before
                          the exchange is sent again, or late */
@@ -58,6 +59,9 @@ void outbox_end(struct outbox *);
 /* The same where reply number `index` is a string of up to `room` bytes. */
 void outbox_end_into(struct outbox *, uint32_t index, void *bulk, size_t room);
 
+/* Only the primary answers the last exchange, also for a call that replicas may answer. */
+void outbox_at_primary(struct outbox *);
+
 void outbox_empty(struct outbox *);
 
 /* Takes all of another one over, and empties it; `part` becomes the lowest OUTBOX_PART_BITS of
@@ -78,6 +82,7 @@ struct task {
     struct error error;
     unsigned pause_ms;
     bool keeps;   /* TASK_KEEP comes next */
+    bool cleans;  /* it takes back what it did: see talk.cleanup */
     bool reads;   /* it only asks: a replica may answer, and what a server forgot makes it wrong */
     bool adds;    /* items: they may be wanted on replicas */
     bool removes; /* items: of what a server forgot it must not remove any */
@@ -103,6 +108,9 @@ void task_no_memory(struct task *);
 
 /* It has failed, or one that it runs: that may still be mended. */
 bool task_is_failing(const struct task *);
+
+/* It takes back what it did, or one that it runs does: its failure may not be noted yet. */
+bool task_is_cleaning(const struct task *);
 
 /* A task may run another one within it: what the carrier notes in the outer one fails the inner
  * one, too, which deals with it; and as that ends, the outer one's step has ended. */
