@@ -7,10 +7,11 @@
 #   make bench            measures it all anew: tests/bench/results.md; some minutes of an idle machine
 #   make check-sanitize   the test programs under ASan and UBSan
 #   make check-threads    what threads may do at once, under TSan
-#   make check-faults     [FAULTS_SECONDS=15]: a fault at any byte, system call and allocation; 0 for every place
+#   make check-served     the tests of one server on the simulated one
+#   make sim              [SIM_SECONDS=60] [SIM_SEED=N] [SIM_TRACE=1] [SIM_FILE=...]: worlds of simulated servers and faults
+#   make sim-breaks       each rule of the protocol is broken once: how long the simulator takes to find it
+#   make check-long       what takes too long for each change: everything with all items, then under valgrind
 #   make soak             [SOAK_SECONDS=3600]: eight processes on a cluster that fails over once a minute
-#   make day              [DAY_SPEED=1000]: two days of uids in sliding windows of 24 hours, twice, at so many times the speed
-#   make check-valgrind   the test programs under valgrind
 #   make check-deb        the same, and lintian has nothing to say
 #   make check-machines   the unit tests on i386 and s390x
 #   make check-abi        the library against the last version's binary interface; `make abi` notes it for a release
@@ -69,19 +70,10 @@ LIB_OBJ  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard lib/*/*.c))
 PROG_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard programs/*.c))
 EXAMPLES := $(patsubst %.c,$(BUILD)/%,$(wildcard examples/*.c))
 SUPPORT  := $(patsubst %.c,$(BUILD)/%.o,$(filter-out tests/support/socket_faults.c,$(wildcard tests/support/*.c)))
-# The tiers that take longest come first, so that no core is idle at the end.
-# Those that wait for failovers, or walk over every place of a dialogue, are `make check-faults`.
-FAULTS   := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/faults/*.c) \
-                $(patsubst %,tests/%.c,cluster/counting cluster/demoted cluster/failover cluster/grow cluster/lost cluster/reshard cluster/scale cluster/sentinel async/cluster async/bytes async/sentinel cli/lossless))
-TESTS    := $(filter-out $(FAULTS),$(patsubst tests/%.c,$(BUILD)/tests/%,\
-                $(foreach tier,share redis cluster async fault unit cli,$(wildcard tests/$(tier)/*.c))))
-# Those of both that mostly wait, for time-outs, failovers and a time to live, the longest first:
-# run-tests.sh has them beside the others.
-WAITING  := $(patsubst %,$(BUILD)/tests/%,redis/sliding redis/waited cluster/waited async/waited cluster/grow cluster/lost cli/lossless async/sentinel cluster/sentinel cluster/counting cluster/failover fault/sliding async/cluster cluster/demoted async/sliding cluster/sliding \
-                fault/pipeline fault/transfer_cut fault/kill fault/grow_killed fault/retry_wait cluster/topology fault/replies cli/progress \
-                fault/signals redis/segments redis/holes redis/life fault/connect fault/resent fault/borrow cli/reach \
-                fault/repair unit/threads cli/filter cli/list cli/servers redis/names)
-queues    = $(filter-out $(WAITING),$(1)) --waiting $(filter $(1),$(WAITING))
+# The tiers whose programs take longest come first, so that no core is idle at the end.
+PROGRAMS := $(patsubst tests/%.c,$(BUILD)/tests/%,\
+                $(foreach tier,cluster share redis fault faults async cli unit,$(wildcard tests/$(tier)/*.c)))
+TESTS    := $(PROGRAMS)
 FUZZED   := $(filter-out replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c)))
 REPLAYS  := $(patsubst %,$(BUILD)/tests/fuzz/%,$(FUZZED))
 
@@ -131,7 +123,7 @@ $(REPLAYS): $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/r
 
 # On three event loops.
 LOOPS    := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/async/loops/*.c))
-$(filter $(BUILD)/tests/async/%,$(TESTS) $(FAULTS)): $(BUILD)/tests/async/%: $(BUILD)/tests/async/%.o $(LOOPS) $(SUPPORT) $(LIB_OBJ)
+$(filter $(BUILD)/tests/async/%,$(PROGRAMS)): $(BUILD)/tests/async/%: $(BUILD)/tests/async/%.o $(LOOPS) $(SUPPORT) $(LIB_OBJ)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -lpthread -levent_core -luv -lev $(LIBS)
 
 # It stocks the database that the shield stands before.
@@ -159,19 +151,21 @@ $(MAN): $(BUILD)/hibloom $(wildcard packaging/man/* include/hibloom/*.h)
 	mv $@.part $@
 
 examples: $(EXAMPLES)
-tests: $(TESTS) $(FAULTS) $(REPLAYS) $(BUILD)/tests/preload/clock.so
+tests: $(TESTS) $(REPLAYS) $(BUILD)/tests/preload/clock.so
+
+ON_ALL_CORES = $(MAKE) -s --no-print-directory -j$(shell nproc)
 
 # ---- The two commands --------------------------------------------------------
 
 demo:
 	@tests/tools/packages.sh demo
-	@$(MAKE) -s --no-print-directory all
+	@$(ON_ALL_CORES) all
 	@tests/tools/with-redis.sh tests/tools/demo.sh $(BUILD)/hibloom
 
 test:
-	@echo 'This takes some 5 minutes on two cores.'
+	@echo 'This takes some 3 minutes on two cores.'
 	@tests/tools/packages.sh test
-	@$(MAKE) -s --no-print-directory check
+	@$(ON_ALL_CORES) check
 
 # ---- Debian packages ---------------------------------------------------------
 
@@ -182,24 +176,19 @@ deb:
 
 # ---- The benchmark -----------------------------------------------------------
 
-# The bench is linked with the library's objects: it holds the cost model, which
-# is not for users, against what it measures. The replay knows nothing of the
-# library, and is linked with nothing.
+# The bench is linked with the library's objects: it prints the cost model's figures, too, which are not for users.
 BENCH     := $(BUILD)/tests/bench
-BENCH_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(filter-out tests/bench/replay.c,$(wildcard tests/bench/*.c)) \
+BENCH_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/bench/*.c) \
                  $(addprefix tests/support/,redis_server.c redis_cluster.c certificates.c temp_dir.c net.c resp.c))
 
 $(BENCH)/bench: $(BENCH_OBJ) $(LIB_OBJ)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread -levent_core $(LIBS)
 
-$(BENCH)/replay: $(BENCH)/replay.o
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^
-
-benches: $(BENCH)/bench $(BENCH)/replay
+benches: $(BENCH)/bench
 
 bench:
 	@tests/tools/packages.sh bench
-	@$(MAKE) -s --no-print-directory benches
+	@$(ON_ALL_CORES) benches
 	@tests/bench/run.sh $(BENCH)/bench $(BUILD)/bench tests/bench
 
 # ---- Checks: nothing below installs a package --------------------------------
@@ -208,68 +197,64 @@ bench:
 RUN_REPLAYS = $(foreach name,$(FUZZED),"$(BUILD)/tests/fuzz/$(name) tests/fuzz/corpus/$(name)")
 RUN_TESTS = HIBLOOM_PROGRAM=$(abspath $(BUILD))/hibloom tests/tools/run-tests.sh
 
+# Those that take longest first.
 check: all man examples tests
-	@$(RUN_TESTS) tests/model/run.py $(RUN_REPLAYS) \
+	@$(RUN_TESTS) tests/model/run.py \
+	    "$(SIM)/sim 3000w 1" "$(SIM)/sim $(wildcard tests/sim/cases/*)" \
+	    "$(SIM)/fidelity 60000" "$(SIM)/fidelity 30000 1 cluster" \
+	    "tests/tools/with-redis.sh tests/tools/completion-test.sh $(BUILD)" \
+	    "tests/tools/with-redis.sh tests/tools/install-test.sh $(BUILD)" \
+	    $(TESTS) $(RUN_REPLAYS) \
 	    "tests/structure/includes.py README.md lib" \
 	    "tests/structure/symbols.sh lib $(BUILD)/lib" \
 	    "tests/structure/cpp.sh include" \
 	    $(if $(filter file,$(origin CFLAGS)),"tests/structure/hardened.sh $(BUILD)/libhibloom.so $(BUILD)/hibloom") \
 	    tests/tools/compose-test.sh \
 	    "tests/tools/man-test.sh $(BUILD)" \
-	    "tests/tools/with-redis.sh tests/tools/completion-test.sh $(BUILD)" \
-	    "tests/tools/with-redis.sh tests/tools/install-test.sh $(BUILD)" \
-	    "tests/tools/with-redis.sh tests/tools/readme.sh README.md $(BUILD)/libhibloom.a $(LDFLAGS) $(LIBS)" \
-	    $(call queues,$(TESTS))
+	    "tests/tools/with-redis.sh tests/tools/readme.sh README.md $(BUILD)/libhibloom.a $(LDFLAGS) $(LIBS)"
 
 check-programs: all examples tests
-	@$(RUN_TESTS) $(RUN_REPLAYS) $(call queues,$(filter-out $(PASSED_OVER),$(TESTS)))
+	@$(RUN_TESTS) $(RUN_REPLAYS) $(filter-out $(PASSED_OVER),$(TESTS))
 
-# Clang here, as the suite proper is gcc's: so it passes with both.
-# HIBLOOM_TEST_SLOW has the tests use fewer items.
+# Clang here, as the suite proper is gcc's: so it passes with both, and is compiled by both with -Werror. Left out are
+# the programs that wait for others (share), and the longest walk over system calls, which `make test` has.
 check-sanitize:
-	@HIBLOOM_TEST_SLOW=1 $(MAKE) -s --no-print-directory check-programs BUILD=$(BUILD)-asan CC=clang \
-	    CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all'
+	@$(ON_ALL_CORES) check-programs benches BUILD=$(BUILD)-asan CC=clang \
+	    PASSED_OVER='$(patsubst %,$(BUILD)-asan/tests/%,share/% faults/sockets)' \
+	    CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all -Werror'
+
+# The programs of tests/redis on the simulated server. It has no ACL, replicas, cluster, lists, statistics of clients
+# and bytes, or strings that another one sends it; and some end or pause its process.
+NOT_SERVED := bulk connecting grow_forgotten list lost merge one_value presets_changes replace segments tls waited
+check-served: all tests
+	@HIBLOOM_TEST_SERVER=$(abspath $(SIM))/serve $(RUN_TESTS) \
+	    $(filter-out $(NOT_SERVED:%=$(BUILD)/tests/redis/%),$(filter $(BUILD)/tests/redis/%,$(TESTS)))
 
 # The programs whose threads share a filter, or have a store each.
 THREADED := $(addprefix $(BUILD)-tsan/tests/,unit/threads faults/threads)
 check-threads:
-	@$(MAKE) -s --no-print-directory $(THREADED) BUILD=$(BUILD)-tsan CC=clang CFLAGS='-O1 -g -fsanitize=thread'
+	@$(ON_ALL_CORES) $(THREADED) BUILD=$(BUILD)-tsan CC=clang CFLAGS='-O1 -g -fsanitize=thread'
 	@$(RUN_TESTS) $(THREADED)
-
-# Faults at more places than `check` tries: so many seconds a program, 0 for every place.
-FAULTS_SECONDS ?= 15
-check-faults: all tests
-	@FAULTS_SECONDS=$(FAULTS_SECONDS) TEST_TIMEOUT=$(if $(filter 0,$(FAULTS_SECONDS)),86400,600) $(RUN_TESTS) $(call queues,$(FAULTS))
 
 # An hour of failovers, not a part of any check: tests/README.md.
 SOAK_SECONDS ?= 3600
 soak: $(BUILD)/tests/soak/soak
 	@SOAK_SECONDS=$(SOAK_SECONDS) $(BUILD)/tests/soak/soak
 
-DAY_SPEED ?= 1000
-day: $(BUILD)/tests/redis/sliding_day $(BUILD)/tests/preload/clock.so
-	@DAY_SPEED=$(DAY_SPEED) $(BUILD)/tests/redis/sliding_day
-
-# Children that a test execs (Redis, PHP, Python, the command) are not followed, those that
-# it only forks are: so the tests of the command and of sharing would show nothing. Nor
-# would redis/rates, which counts answers of a filter in memory, nor those that replace malloc;
-# and unit/sizing is arithmetic, a minute and more of it.
-# Where many processes race against the clock, as slow as this they do next to nothing; what
-# they call is called by others, and check-sanitize has them; as it has those that walk over every
-# place of a damage or a refusal, and the longest one of clusters.
-UNDER_OTHERS := cli/% share/% unit/sizing redis/%rates fault/memory fault/memory_size fault/sliding_memory async/memory \
-    redis/%race redis/grow_attack redis/grow_sleeper redis/grow_moves redis/sliding_day fault/sliding fault/kill \
-    fault/counting_killed fault/grow_killed cluster/sliding \
-    redis/%_damage fault/grow_refused cluster/filter
-check-valgrind:
-	@HIBLOOM_TEST_SLOW=1 TEST_TIMEOUT=600 \
+# Everything with all items, and faults for two minutes a program (FAULTS_SECONDS=0: at every place). Then under valgrind,
+# which does not follow the children that a test execs: so it shows nothing of the command and of sharing. Left out, too, are
+# those that count answers in memory or replace malloc, and arithmetic.
+NOT_UNDER_VALGRIND := cli/% share/% unit/sizing redis/%rates fault/memory fault/memory_size fault/sliding_memory async/memory
+check-long: all examples $(PROGRAMS) $(BUILD)/tests/preload/clock.so
+	@HIBLOOM_TEST_LONG=1 TEST_TIMEOUT=86400 $(RUN_TESTS) $(PROGRAMS)
+	@TEST_TIMEOUT=1200 \
 	TEST_UNDER='valgrind -q --leak-check=full --show-leak-kinds=definite,indirect --errors-for-leak-kinds=definite,indirect --error-exitcode=99' \
-	    $(MAKE) -s --no-print-directory check-programs PASSED_OVER='$(UNDER_OTHERS:%=$(BUILD)/tests/%)'
+	    $(ON_ALL_CORES) check-programs PASSED_OVER='$(NOT_UNDER_VALGRIND:%=$(BUILD)/tests/%)'
 
 WARNED_BY ?= gcc clang
 check-warnings:
 	@for cc in $(WARNED_BY); do \
-	    $(MAKE) -s --no-print-directory all examples tests benches BUILD=$(BUILD)-$$cc CC=$$cc CFLAGS='-O2 -g -Werror' || exit 1; \
+	    $(ON_ALL_CORES) all examples tests benches BUILD=$(BUILD)-$$cc CC=$$cc CFLAGS='-O2 -g -Werror' || exit 1; \
 	done
 	@for cxx in g++ clang++; do \
 	    $$cxx -std=c++17 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -Iinclude -fsyntax-only \
@@ -306,7 +291,7 @@ CPPCHECK = cppcheck -j2 -q --std=c11 --language=c --library=posix,gnu --enable=w
            --inline-suppr --error-exitcode=1 --suppress=legacyUninitvar --suppress=uninitvar \
            --suppress=funcArgOrderDifferent
 check-analysis:
-	@$(MAKE) -s --no-print-directory BUILD=$(BUILD)-analysis CC=gcc CFLAGS='-O1 -fanalyzer -Werror $(NOT_BY_GCC)' analysed
+	@$(ON_ALL_CORES) BUILD=$(BUILD)-analysis CC=gcc CFLAGS='-O1 -fanalyzer -Werror $(NOT_BY_GCC)' analysed
 	@$(CPPCHECK) $(CPPFLAGS_) $(ANALYSED) $(wildcard include/hibloom/*.h)
 	@printf '%s\n' $(ANALYSED) | xargs -P2 -I{} clang-tidy --quiet {} -- -std=c11 $(CPPFLAGS_) $(LIBXML_CPPFLAGS)
 analysed: $(ANALYSED:%.c=$(BUILD)/%.o)
@@ -323,7 +308,7 @@ FUZZ         := $(BUILD)-fuzz
 FUZZ_SECONDS ?= 600
 FUZZERS      := $(FUZZED:%=$(FUZZ)/fuzz-%)
 FUZZ_FLAGS   := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
-FUZZ_MAKE     = $(MAKE) -s --no-print-directory BUILD=$(FUZZ) CC=clang CFLAGS='$(FUZZ_FLAGS) -fsanitize=fuzzer-no-link'
+FUZZ_MAKE     = $(ON_ALL_CORES) BUILD=$(FUZZ) CC=clang CFLAGS='$(FUZZ_FLAGS) -fsanitize=fuzzer-no-link'
 
 # For the make that has BUILD=$(FUZZ).
 fuzzers: $(FUZZED:%=$(BUILD)/fuzz-%)
@@ -350,6 +335,35 @@ fuzz-corpus:
 	    $(FUZZ)/fuzz-$$name -merge=1 -use_counters=0 -max_len=4096 tests/fuzz/corpus/$$name \
 	        $(FUZZ)/corpus/$$name 2>$(FUZZ)/merged.log || { cat $(FUZZ)/merged.log; exit 1; }; \
 	done
+
+# ---- SIM: simulated servers, network and clock under the library: tests/sim/sim.c ------------
+
+SIM       := $(BUILD)/tests/sim
+SIM_NODE  := $(patsubst %,$(SIM)/%.o,node keyspace answers keys values bits server script)
+SIM_OBJ   := $(SIM_NODE) $(patsubst %,$(SIM)/%.o,sim plan world client oracle reader net fiber loop sizes)
+SIM_LIBS  := -lluajit-5.1 -lcrypto
+# What the library and hiredis call of libc, and what takes it milliseconds: the simulator's in their place.
+SIM_WRAPS := clock_gettime close connect fcntl freeaddrinfo getaddrinfo getentropy getsockopt nanosleep poll \
+             pthread_sigmask read recv send setsockopt shutdown sigpending sigtimedwait socket write spec_link
+SIM_LINK   = $(SIM_WRAPS:%=-Wl,--wrap=%) -Wl,-Bstatic $(filter -lhiredis%,$(LIBS)) -Wl,-Bdynamic \
+             $(filter-out -lhiredis%,$(LIBS)) $(SIM_LIBS)
+$(SIM)/script.o: CPPFLAGS_ += $(shell pkg-config --cflags luajit 2>/dev/null)
+$(SIM)/sim: $(SIM_OBJ) $(LIB_OBJ)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(SIM_LINK)
+$(SIM)/fidelity: $(SIM)/fidelity.o $(SIM_NODE) $(SUPPORT) $(LIB_OBJ)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(SIM_LIBS) -lcmocka -lpthread $(LIBS)
+$(SIM)/serve: $(SIM)/serve.o $(SIM_NODE)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(SIM_LIBS) -lm
+tests: $(SIM)/sim $(SIM)/fidelity $(SIM)/serve
+
+# SIM_SEED: the first world; else the time decides. SIM_FILE: replays these; SIM_TRACE=1: tells the story of one world.
+SIM_SECONDS ?= 60
+sim: $(SIM)/sim
+	@$(SIM)/sim $(if $(SIM_TRACE),-t) $(or $(SIM_FILE),$(if $(SIM_TRACE),$(SIM_SEED),$(SIM_SECONDS) $(SIM_SEED)))
+
+# Each rule of the protocol is broken once, and has to be found.
+sim-breaks: $(SIM)/sim
+	@tests/sim/breaks.sh $(SIM) $(CC) '$(CPPFLAGS_)' '$(CFLAGS_)' '$(SIM_LINK)'
 
 # ---- Installation ------------------------------------------------------------
 
@@ -396,7 +410,7 @@ uninstall:
 clean:
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-fuzz $(BUILD)-analysis $(BUILD)-tsan $(BUILD)-gcc $(BUILD)-clang $(BUILD)-i386 $(BUILD)-s390x
 
-.PHONY: ask all man examples tests demo test benches bench check check-programs check-sanitize check-threads \
-        check-faults soak check-valgrind check-machines check-abi abi deb check-deb check-warnings check-format check-bench check-analysis analysed fuzz fuzzers fuzz-corpus install uninstall clean
+.PHONY: sim sim-breaks ask all man examples tests demo test benches bench check check-programs check-sanitize check-served check-threads \
+        check-long soak check-machines check-abi abi deb check-deb check-warnings check-format check-bench check-analysis analysed fuzz fuzzers fuzz-corpus install uninstall clean
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

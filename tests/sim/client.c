@@ -1,0 +1,713 @@
+/* client.c: carries out the steps of a plan through the library, and tells the oracles. See client.h. */
+#include "sim/client.h"
+#include "sim/oracle.h"
+
+#include <hibloom/async.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { AT_ONCE = 3 };
+
+struct handle {
+    hibloom *filter;
+    hibloom_async_filter *pending;
+    uint64_t root; /* its id; 0: not known */
+    uint64_t ids[CALL_KEYS];
+    uint64_t told; /* ELOST, so many times */
+    bool failed;   /* its last call has */
+};
+
+/* A step on its way. */
+struct running {
+    struct call call;
+    struct client *client;
+    hibloom_item items[ITEMS * TIMES_MOST];
+    bool answers[ITEMS * TIMES_MOST];
+    size_t count;
+    bool busy, opens;
+};
+
+struct client {
+    int id;
+    hibloom_store *store;
+    hibloom_async *async;
+    struct loop *loop;
+    struct handle handles[NAMES];
+    struct running running[AT_ONCE]; /* a blocking one uses the first */
+    uint32_t saved;                  /* items that were in as it saved a file */
+    int saved_name;
+    bool done, checked;
+};
+
+static struct client clients[CLIENTS];
+
+/* ---- Memory: of whom it is ---- */
+
+struct allocation {
+    struct allocation *next, *before;
+    size_t size;
+    int client;
+};
+static struct allocation held = {.next = &held, .before = &held};
+
+static void *sim_malloc(size_t size)
+{
+    struct allocation *a = malloc(sizeof *a + size);
+
+    if (a == NULL)
+        return NULL;
+    *a = (struct allocation){.next = held.next, .before = &held, .size = size, .client = fiber_client()};
+    held.next->before = a;
+    held.next = a;
+    return a + 1;
+}
+
+static void *sim_calloc(size_t count, size_t size)
+{
+    void *memory = sim_malloc(count * size);
+
+    return memory != NULL ? memset(memory, 0, count * size) : NULL;
+}
+
+static void sim_free(void *memory)
+{
+    struct allocation *a = memory;
+
+    if (a == NULL)
+        return;
+    a--;
+    a->next->before = a->before;
+    a->before->next = a->next;
+    free(a);
+}
+
+static void *sim_realloc(void *memory, size_t size)
+{
+    void *more = sim_malloc(size);
+
+    if (more != NULL && memory != NULL) {
+        const size_t had = ((struct allocation *)memory - 1)->size;
+        memcpy(more, memory, had < size ? had : size);
+        sim_free(memory);
+    }
+    return more;
+}
+
+void clients_make(void)
+{
+    static const hibloom_allocator allocator = {sim_malloc, sim_calloc, sim_realloc, sim_free};
+
+    if (hibloom_set_allocator(&allocator) != HIBLOOM_OK)
+        abort();
+}
+
+/* ---- Stores and specs ---- */
+
+static void log_line(hibloom_log_level level, const char *line, void *client)
+{
+    world_say("  client %d logs: %s", ((struct client *)client)->id, line);
+}
+
+static hibloom_connect_options options_of(struct client *c)
+{
+    const struct client_settings *s = &world.plan->client[c->id];
+    hibloom_connect_options o = HIBLOOM_CONNECT_OPTIONS_INIT;
+
+    o.connect_timeout_ms = o.command_timeout_ms = (uint32_t)s->timeout_ms;
+    o.retry_ms = (uint32_t)s->retry_ms;
+    o.min_replicas = (uint32_t)s->min_replicas;
+    o.replicas_ms = (uint32_t)s->replicas_ms;
+    o.read_from_replicas = s->from_replicas != 0;
+    o.accept_restarts = s->accept_restarts != 0;
+    o.commands = s->bitfield != 0 ? HIBLOOM_COMMANDS_BITFIELD : HIBLOOM_COMMANDS_SETBIT;
+    if (world.trace != NULL)
+        o.on_log = log_line;
+    o.data = c;
+    return o;
+}
+
+/* In some worlds every other client wants a filter of another size under the name. */
+static const hibloom_spec *spec_of(int name, int client)
+{
+    static hibloom_spec specs[KINDS + 2];
+    static bool known[KINDS + 2];
+    const struct kind *kind = plan_kind(world.plan, name);
+    const bool other = world.plan->sizes != 0 && client % 2 != 0;
+    const size_t i = other ? (size_t)KINDS + kind->window : (size_t)(kind - kinds);
+    const char *text = !other         ? kind->text
+                       : kind->window ? "capacity=8 error=0.02 window=4 slices=2"
+                                      : "bits=4096 hashes=3";
+
+    if (!known[i] && hibloom_spec_parse(&specs[i], text) != HIBLOOM_OK)
+        abort();
+    known[i] = true;
+    return &specs[i];
+}
+
+static void connect_blocking(struct client *c)
+{
+    const hibloom_connect_options options = options_of(c);
+    char uri[400];
+
+    for (int tries = 0; c->store == NULL && tries < 20; tries++) {
+        if (hibloom_connect(&c->store, world_uri(c->id, uri, sizeof uri), &options) != HIBLOOM_OK) {
+            world_say("client %d: %s", c->id, hibloom_store_error(c->store));
+            hibloom_store_free(c->store);
+            c->store = NULL;
+            fiber_sleep(100000);
+        }
+    }
+    if (c->store != NULL && world.plan->client[c->id].deadline_ms != 0 && !world.healed)
+        hibloom_store_deadline(c->store, (uint32_t)world.plan->client[c->id].deadline_ms);
+}
+
+/* ---- Steps ---- */
+
+static void prepare(struct running *r, const struct step *step)
+{
+    const size_t times = step->times < TIMES_MOST ? step->times : TIMES_MOST;
+
+    r->count = 0;
+    for (size_t t = 0; t < times; t++)
+        for (int i = 0; i < ITEMS; i++)
+            if ((step->items >> i & 1) != 0) {
+                const struct blob item = oracle_item(i);
+                r->items[r->count++] = (hibloom_item){item.bytes, item.len};
+            }
+    r->call = (struct call){.client = r->client->id,
+                            .ordinal = world.call[r->client->id],
+                            .name = step->name,
+                            .verb = step->verb,
+                            .items = step->items,
+                            .times = times,
+                            .handle = r->client->handles[step->name].root};
+    memcpy(r->call.ids, r->client->handles[step->name].ids, sizeof r->call.ids);
+}
+
+static void begin(struct running *r, const struct step *step, const char *how)
+{
+    const int id = r->client->id;
+
+    world.call[id]++;
+    world.pieces[id] = 0;
+    world.calls++;
+    prepare(r, step);
+    world_say("call %d of client %d%s: %s '%s' items %x, %d of them", world.call[id], id, how, verb_names[step->verb],
+              oracle_name(step->name), (unsigned)step->items, (int)r->count);
+    r->busy = true;
+    oracle_begin(&r->call);
+}
+
+static hibloom_stats stats_of(const struct client *c)
+{
+    hibloom_stats stats = {0};
+
+    if (c->store != NULL)
+        hibloom_get_stats(c->store, &stats);
+    else
+        hibloom_async_get_stats(c->async, &stats);
+    return stats;
+}
+
+static uint64_t sent_again(const struct client *c)
+{
+    const hibloom_stats stats = stats_of(c);
+
+    return stats.in_doubt + stats.retries + stats.redirects; /* what is carried out behind a refusal is in doubt, too */
+}
+
+static bool needs_handle(enum verb verb)
+{
+    return verb != VERB_OPEN && verb != VERB_DELETE && verb != VERB_REPLACE && verb != VERB_REPAIR && verb != VERB_LIST;
+}
+
+/* A handle is told of each other run of a server once. */
+static void note_told(struct client *c, int name, hibloom_status status)
+{
+    const hibloom_stats stats = stats_of(c);
+
+    if (status == HIBLOOM_ELOST && ++c->handles[name].told > stats.restarts)
+        oracle_fail("call %d of client %d: its handle of '%s' is told %d times of %d other runs of servers",
+                    world.call[c->id], c->id, oracle_name(name), (int)c->handles[name].told, (int)stats.restarts);
+}
+
+static const char *error_of(const struct client *c)
+{
+    return c->store != NULL ? hibloom_store_error(c->store) : hibloom_async_error(c->async);
+}
+
+static bool loses_handle(hibloom_status status)
+{
+    return status == HIBLOOM_ENOTFOUND || status == HIBLOOM_EMISMATCH || status == HIBLOOM_ECORRUPT;
+}
+
+static void close_handle(struct client *c, int name)
+{
+    struct handle *h = &c->handles[name];
+
+    hibloom_close(h->filter);
+    if (h->pending != NULL)
+        hibloom_async_close(h->pending);
+    *h = (struct handle){0};
+}
+
+/* Which filter an open has opened: the one that was there all the time. */
+static void note_root(struct client *c, const struct call *call, hibloom_status status)
+{
+    struct handle *h = &c->handles[call->name];
+
+    if (status != HIBLOOM_OK || plan_kind(world.plan, call->name)->bare)
+        return;
+    h->root = call->lives_at_end == call->lives ? oracle_root(call->name) : 0;
+    oracle_ids(call->name, h->ids);
+}
+
+/* From memory, by hibloom_merge. */
+static hibloom_status merge_items(struct client *c, hibloom *into, const struct running *r)
+{
+    hibloom_store *memory = NULL;
+    hibloom *from = NULL;
+    hibloom_status status = hibloom_memory(&memory);
+
+    if (status == HIBLOOM_OK)
+        status = hibloom_open(&from, memory, "from", hibloom_spec_of(into));
+    if (status == HIBLOOM_OK)
+        status = hibloom_add_many(from, r->items, r->count, NULL);
+    if (status == HIBLOOM_OK)
+        status = hibloom_merge(into, from);
+    hibloom_close(from);
+    hibloom_store_free(memory);
+    return status;
+}
+
+/* A filter of another name, which gets the items, takes the place. */
+static hibloom_status replace(struct client *c, struct running *r)
+{
+    char name[32];
+    hibloom *built = NULL;
+
+    snprintf(name, sizeof name, "{%s}new%d", oracle_name(r->call.name), c->id);
+    hibloom_status status = hibloom_open(&built, c->store, name, spec_of(r->call.name, c->id));
+    if (status == HIBLOOM_OK)
+        status = hibloom_add_many(built, r->items, r->count, NULL);
+    if (status == HIBLOOM_OK)
+        status = hibloom_replace(built, oracle_name(r->call.name));
+    hibloom_close(built);
+    return status;
+}
+
+/* Adds items that no oracle asks for, so that a large filter grows. */
+static hibloom_status fill(hibloom *filter, bool wants_new)
+{
+    enum { FILL = 60, LENGTH = 8 };
+    char names[FILL][LENGTH + 1];
+    hibloom_item items[FILL];
+    bool answers[FILL];
+
+    for (size_t i = 0; i < FILL; i++) {
+        snprintf(names[i], sizeof names[i], "f%07u", (unsigned)world.filled++ % 10000000);
+        items[i] = (hibloom_item){names[i], LENGTH};
+    }
+    return hibloom_add_many(filter, items, FILL, wants_new ? answers : NULL);
+}
+
+static const char *file_of(const struct client *c)
+{
+    static char path[64];
+
+    snprintf(path, sizeof path, "/dev/shm/hibloom-sim-%d-%d", (int)getpid(), c->id);
+    return path;
+}
+
+static bool count_name(const char *name, void *data)
+{
+    return true;
+}
+
+static hibloom_status open_blocking(struct client *c, int name)
+{
+    struct handle *h = &c->handles[name];
+    const struct client_settings *s = &world.plan->client[c->id];
+    hibloom_status status = plan_kind(world.plan, name)->bare
+                                ? hibloom_attach(&h->filter, c->store, oracle_name(name), spec_of(name, c->id))
+                                : hibloom_open(&h->filter, c->store, oracle_name(name), spec_of(name, c->id));
+    if (status != HIBLOOM_OK)
+        return status;
+    if (s->near != 0)
+        (void)!hibloom_near_cache(h->filter, (uint32_t)s->near - 1);
+    return HIBLOOM_OK;
+}
+
+static hibloom_status do_blocking(struct client *c, struct running *r, const struct step *step)
+{
+    hibloom *filter = c->handles[step->name].filter;
+    hibloom_info info;
+    hibloom_comparison comparison;
+
+    switch (step->verb) {
+    case VERB_OPEN: close_handle(c, step->name); return open_blocking(c, step->name);
+    case VERB_ADD:
+        return r->count == 1 ? hibloom_add(filter, r->items[0].data, r->items[0].len, NULL)
+                             : hibloom_add_many(filter, r->items, r->count, NULL);
+    case VERB_ADD_NEW:
+        return r->count == 1 ? hibloom_add(filter, r->items[0].data, r->items[0].len, r->answers)
+                             : hibloom_add_many(filter, r->items, r->count, r->answers);
+    case VERB_LOOK:
+        return r->count == 1 ? hibloom_contains(filter, r->items[0].data, r->items[0].len, r->answers)
+                             : hibloom_contains_many(filter, r->items, r->count, r->answers);
+    case VERB_REMOVE: return hibloom_remove_many(filter, r->items, r->count, r->answers);
+    case VERB_CLEAR: return hibloom_clear(filter);
+    case VERB_DROP: return hibloom_drop(filter);
+    case VERB_DELETE: return hibloom_delete(c->store, oracle_name(step->name));
+    case VERB_EXPIRE: return hibloom_expire(filter, step->arg);
+    case VERB_REPLACE: return replace(c, r);
+    case VERB_REPAIR: return hibloom_repair(c->store, oracle_name(step->name));
+    case VERB_MERGE: return merge_items(c, filter, r);
+    case VERB_SAVE: return hibloom_save(filter, file_of(c));
+    case VERB_LOAD: return hibloom_load(filter, file_of(c));
+    case VERB_LIST: return hibloom_list(c->store, NULL, count_name, NULL);
+    case VERB_INFO: return hibloom_get_info(filter, &info);
+    case VERB_COMPARE: return hibloom_compare(filter, filter, &comparison);
+    case VERB_FILL: return fill(filter, step->arg % 2 == 0);
+    default: return HIBLOOM_OK;
+    }
+}
+
+/* One call of the library, begun and ended for the oracles. */
+static hibloom_status call_blocking(struct client *c, const struct step *step)
+{
+    struct running *r = &c->running[0];
+    struct step what = *step;
+
+    world.stale[c->id] = world.by_primary[c->id] = false;
+    if (what.verb == VERB_LOAD)
+        what.items = c->saved;
+    begin(r, &what, "");
+    const uint64_t again = sent_again(c), near = stats_of(c).items_near;
+    const hibloom_status status = do_blocking(c, r, &what);
+    if (needs_handle(what.verb)) {
+        if (c->handles[what.name].failed && stats_of(c).items_near != near)
+            oracle_fail("call %d of client %d: the call before it has failed, but its near cache is still believed",
+                        world.call[c->id], c->id);
+        c->handles[what.name].failed = status != HIBLOOM_OK;
+    }
+    r->call.doubtful = sent_again(c) != again;
+    r->busy = false;
+    oracle_end(&r->call, status, r->answers, error_of(c));
+    if (needs_handle(what.verb))
+        note_told(c, what.name, status);
+    if (what.verb == VERB_SAVE) { /* what was in all the time */
+        c->saved = status == HIBLOOM_OK ? r->call.demanded : 0;
+        c->saved_name = what.name;
+    }
+    if (what.verb == VERB_OPEN)
+        note_root(c, &r->call, status);
+    if (what.verb == VERB_DROP || (loses_handle(status) && needs_handle(what.verb)))
+        close_handle(c, what.name);
+    return status;
+}
+
+static void step_blocking(struct client *c, const struct step *step)
+{
+    const struct step open = {.client = c->id, .verb = VERB_OPEN, .name = step->name};
+    const struct step delete = {.client = c->id, .verb = VERB_DELETE, .name = step->name};
+    const struct kind *kind = plan_kind(world.plan, step->name);
+
+    if (step->verb == VERB_SLEEP) {
+        fiber_sleep(step->arg);
+        return;
+    }
+    if (step->verb == VERB_CLOSE) {
+        close_handle(c, step->name);
+        return;
+    }
+    if (step->verb == VERB_LOAD && (c->saved == 0 || c->saved_name != step->name))
+        return;
+    if (kind->bare && (step->verb >= VERB_DELETE && step->verb <= VERB_LOAD))
+        return;
+    if (needs_handle(step->verb) && c->handles[step->name].filter == NULL) {
+        hibloom_status status = call_blocking(c, &open);
+        if (status == HIBLOOM_EMISMATCH && world.plan->sizes != 0) { /* somebody else's, of another size, gives way */
+            (void)call_blocking(c, &delete);
+            status = call_blocking(c, &open);
+        }
+        if (status != HIBLOOM_OK)
+            return;
+    }
+    (void)call_blocking(c, step);
+}
+
+/* ---- On a loop ---- */
+
+static struct running *find_idle(struct client *c)
+{
+    for (int i = 0; i < AT_ONCE; i++)
+        if (!c->running[i].busy)
+            return &c->running[i];
+    return NULL;
+}
+
+static void ended(struct running *r, hibloom_status status, const bool *answers)
+{
+    struct client *c = r->client;
+
+    r->busy = false;
+    r->call.doubtful = true; /* calls beside it may have sent again, too */
+    oracle_end(&r->call, status, answers, error_of(c));
+    if (needs_handle(r->call.verb))
+        note_told(c, r->call.name, status);
+}
+
+static void on_opened(hibloom_status status, hibloom_async_filter *filter, void *data)
+{
+    struct running *r = data;
+
+    r->client->handles[r->call.name].pending = filter;
+    ended(r, status, NULL);
+    note_root(r->client, &r->call, status);
+}
+
+static void on_answered(hibloom_status status, const bool *answers, size_t n, void *data)
+{
+    ended(data, status, answers);
+}
+
+static void on_counted(hibloom_status status, const hibloom_info *info, void *data)
+{
+    ended(data, status, NULL);
+}
+
+static void on_done(hibloom_status status, void *data)
+{
+    ended(data, status, NULL);
+}
+
+static bool is_busy(const struct client *c)
+{
+    return c->running[0].busy || c->running[1].busy || c->running[2].busy;
+}
+
+static void turn(struct client *c)
+{
+    (void)loop_turn(c->loop, 10000);
+    hibloom_async_tick(c->async);
+}
+
+static void await_all(struct client *c)
+{
+    while (is_busy(c))
+        turn(c);
+}
+
+static hibloom_status do_async(struct client *c, struct running *r, const struct step *step)
+{
+    hibloom_async_filter *filter = c->handles[step->name].pending;
+
+    switch (step->verb) {
+    case VERB_OPEN:
+        return hibloom_async_open(c->async, oracle_name(step->name), spec_of(step->name, c->id), on_opened, r);
+    case VERB_ADD: return hibloom_async_add(filter, r->items, r->count, false, on_answered, r);
+    case VERB_ADD_NEW: return hibloom_async_add(filter, r->items, r->count, true, on_answered, r);
+    case VERB_LOOK: return hibloom_async_contains(filter, r->items, r->count, on_answered, r);
+    case VERB_REMOVE: return hibloom_async_remove(filter, r->items, r->count, on_answered, r);
+    case VERB_CLEAR: return hibloom_async_clear(filter, on_done, r);
+    case VERB_DROP: return hibloom_async_drop(filter, on_done, r);
+    case VERB_EXPIRE: return hibloom_async_expire(filter, step->arg, on_done, r);
+    case VERB_INFO: return hibloom_async_get_info(filter, on_counted, r);
+    default: return HIBLOOM_ENOTSUP;
+    }
+}
+
+static void call_async(struct client *c, const struct step *step)
+{
+    struct running *r;
+
+    while ((r = find_idle(c)) == NULL)
+        turn(c);
+    if (!is_busy(c))
+        world.stale[c->id] = false;
+    begin(r, step, " on a loop");
+    const hibloom_status status = do_async(c, r, step);
+    if (status != HIBLOOM_OK && r->busy)
+        ended(r, status, NULL);
+}
+
+static void step_async(struct client *c, const struct step *step)
+{
+    struct handle *h = &c->handles[step->name];
+
+    if (step->verb == VERB_SLEEP) {
+        for (uint64_t until = net_now_us() + step->arg; net_now_us() < until;)
+            turn(c);
+        return;
+    }
+    if (step->verb == VERB_FILL || step->verb == VERB_DELETE ||
+        (step->verb >= VERB_REPLACE && step->verb <= VERB_LIST) || step->verb == VERB_COMPARE ||
+        plan_kind(world.plan, step->name)->bare)
+        return;
+    if (step->verb == VERB_CLOSE || step->verb == VERB_DROP || step->verb == VERB_OPEN || h->pending == NULL) {
+        if (step->verb == VERB_CLOSE && h->pending != NULL) /* what is pending is cancelled */
+            for (int i = 0; i < AT_ONCE; i++)
+                if (c->running[i].busy && c->running[i].call.name == step->name)
+                    c->running[i].call.verb = VERB_CLOSE;
+        if (step->verb != VERB_CLOSE)
+            await_all(c);
+        if (step->verb != VERB_DROP || h->pending == NULL)
+            close_handle(c, step->name);
+        if (step->verb == VERB_CLOSE)
+            return;
+    }
+    if (h->pending == NULL) {
+        call_async(c, &(struct step){.client = c->id, .verb = VERB_OPEN, .name = step->name});
+        await_all(c);
+        if (h->pending == NULL || step->verb == VERB_OPEN)
+            return;
+    }
+    call_async(c, step);
+    if (step->verb == VERB_DROP || step->arg % 2 == 0) {
+        await_all(c);
+        if (step->verb == VERB_DROP)
+            close_handle(c, step->name);
+    }
+}
+
+/* ---- When all is well ---- */
+
+static void check_blocking(struct client *c)
+{
+    const struct step look = {.client = c->id, .verb = VERB_LOOK, .items = (1u << ITEMS) - 1, .times = 1};
+
+    for (int name = 0; name < (int)world.plan->names; name++) {
+        if (c->handles[name].filter == NULL)
+            continue;
+        struct step step = look;
+        step.name = name;
+        (void)call_blocking(c, &step); /* one that was told of a loss asks once more */
+        if (c->handles[name].filter == NULL || call_blocking(c, &step) != HIBLOOM_OK)
+            continue;
+        for (int i = 0; i < ITEMS; i++)
+            oracle_check_answer(c->id, name, i, c->running[0].answers[i], false);
+    }
+}
+
+static void check_new_store(struct client *c)
+{
+    struct client fresh = {.id = c->id};
+
+    connect_blocking(&fresh);
+    if (fresh.store == NULL) {
+        oracle_fail("all is well, but client %d cannot connect", c->id);
+        return;
+    }
+    for (int name = 0; name < (int)world.plan->names; name++) {
+        bool found[ITEMS];
+        hibloom_item items[ITEMS];
+        hibloom *filter = NULL;
+        if (plan_kind(world.plan, name)->bare)
+            continue;
+        for (int i = 0; i < ITEMS; i++)
+            items[i] = (hibloom_item){oracle_item(i).bytes, oracle_item(i).len};
+        const int before = oracle_raw_status(name);
+        const hibloom_status status = hibloom_open(&filter, fresh.store, oracle_name(name), NULL);
+        world_say("client %d opens '%s' anew: %s %s", c->id, oracle_name(name), hibloom_strerror(status),
+                  status != HIBLOOM_OK ? hibloom_store_error(fresh.store) : "");
+        oracle_check_open(c->id, name, status, before);
+        if (status == HIBLOOM_OK && hibloom_contains_many(filter, items, ITEMS, found) == HIBLOOM_OK)
+            for (int i = 0; i < ITEMS; i++)
+                oracle_check_answer(c->id, name, i, found[i], true);
+        hibloom_close(filter);
+    }
+    hibloom_store_free(fresh.store);
+}
+
+static void check_client(struct client *c)
+{
+    if (c->store != NULL)
+        hibloom_store_deadline(c->store, 0);
+    if (c->store != NULL && c->done && !oracle_failed())
+        check_blocking(c);
+    if (!oracle_failed())
+        check_new_store(c);
+    for (int name = 0; name < NAMES; name++)
+        close_handle(c, name);
+    hibloom_store_free(c->store);
+    if (c->async != NULL)
+        hibloom_async_free(c->async);
+    if (c->loop != NULL)
+        loop_free(c->loop);
+    c->store = NULL;
+    c->async = NULL;
+    c->loop = NULL;
+}
+
+/* ---- A client's life ---- */
+
+static void run_client(void *data)
+{
+    struct client *c = data;
+    const struct plan *p = world.plan;
+    const hibloom_connect_options options = options_of(c);
+    char uri[400];
+
+    if (p->client[c->id].loop) {
+        c->loop = loop_make();
+        if (hibloom_async_connect(&c->async, world_uri(c->id, uri, sizeof uri), &options, loop_attach, c->loop) !=
+            HIBLOOM_OK)
+            oracle_fail("client %d cannot make a store: %s", c->id, hibloom_async_error(c->async));
+        hibloom_async_tick(c->async);
+    } else {
+        connect_blocking(c);
+    }
+    for (size_t i = 0; i < p->step_count && (c->store != NULL || c->async != NULL) && !oracle_failed(); i++) {
+        if (p->steps[i].client != c->id)
+            continue;
+        if (c->async != NULL)
+            step_async(c, &p->steps[i]);
+        else
+            step_blocking(c, &p->steps[i]);
+    }
+    if (c->async != NULL)
+        await_all(c);
+    c->done = true;
+    while (!world.settled && !oracle_failed())
+        fiber_sleep(100000);
+    if (oracle_failed())
+        return;
+    check_client(c);
+    c->checked = true;
+}
+
+void clients_begin(void)
+{
+    for (int i = 0; i < (int)world.plan->clients; i++) {
+        clients[i] = (struct client){.id = i};
+        for (int k = 0; k < AT_ONCE; k++)
+            clients[i].running[k].client = &clients[i];
+        world.fibers[i] = fiber_start(i, run_client, &clients[i]);
+    }
+}
+
+bool clients_are_done(void)
+{
+    for (int i = 0; i < (int)world.plan->clients; i++)
+        if (!world.killed[i] && !clients[i].done)
+            return false;
+    return true;
+}
+
+void clients_end(void)
+{
+    for (int i = 0; i < (int)world.plan->clients; i++) {
+        if (!world.killed[i] && !clients[i].checked && !oracle_failed())
+            oracle_fail("client %d hangs in call %d", i, world.call[i]);
+        if (!world.killed[i] && !oracle_failed() && fiber_open_sockets(i) > 0)
+            oracle_fail("client %d leaves %d sockets open", i, fiber_open_sockets(i));
+        unlink(file_of(&clients[i]));
+    }
+    for (struct allocation *a; (a = held.next) != &held;) {
+        if (a->client >= 0 && !world.killed[a->client] && !oracle_failed())
+            oracle_fail("client %d leaks %zu bytes", a->client, a->size);
+        sim_free(a + 1);
+    }
+}

@@ -1,0 +1,357 @@
+/* fiber.c: virtual time and its events, fibers that wait for them, and chance. See net.h.
+ *
+ * net_run runs the events; one that concerns a fiber hands over to it until it waits:
+ *
+ *     net_run -> event -> run(fiber) --longjmp--> the library ... fiber_wait --longjmp--> the next event
+ *
+ * swapcontext would cost two system calls each time, so only a fiber's first step is one of makecontext. */
+#undef _FORTIFY_SOURCE /* its longjmp takes another stack for a mistake */
+#include "sim/net.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <ucontext.h>
+
+enum { STACK_BYTES = 256 << 10, GUARD_BYTES = 4096, CALLS_MAX = 20000000, CLIENTS = 256 };
+#define BEGINNING UINT64_C(1000000000)
+
+struct event {
+    uint64_t us, number;
+    void (*fn)(void *);
+    void *arg;
+};
+
+struct fiber {
+    struct fiber *next; /* of the world */
+    int client;
+    void (*body)(void *);
+    void *arg;
+    char *stack;
+    jmp_buf here;
+    uint64_t until, paused_until;
+    uint64_t timer; /* the next event that looks whether `until` has come */
+    bool begun, waits, woken, ended;
+};
+
+static uint64_t now = BEGINNING, numbers, seed;
+static uint64_t drawn[CLIENTS + 1]; /* of each client's stream of chance; and of none */
+static struct event *heap;
+static size_t heap_len, heap_room;
+
+static struct fiber *fibers, *running;
+static size_t alive;
+static unsigned calls; /* of libc, within this net_run */
+static jmp_buf scheduler;
+static ucontext_t first_step;
+static char *stacks; /* unused ones: each begins with the address of the next */
+
+_Noreturn void net_die(const char *words)
+{
+    fprintf(stderr, "sim: client %d: %s\n", fiber_client(), words);
+    abort();
+}
+
+void *net_memory(size_t bytes)
+{
+    void *memory = calloc(1, bytes);
+
+    if (memory == NULL)
+        net_die("out of memory");
+    return memory;
+}
+
+/* ---- Events: a binary heap --------------------------------------------------------------- */
+
+static bool before(const struct event *a, const struct event *b)
+{
+    return a->us != b->us ? a->us < b->us : a->number < b->number;
+}
+
+void net_at(uint64_t us, void (*fn)(void *), void *arg)
+{
+    const struct event event = {us, ++numbers, fn, arg};
+    size_t at = heap_len++;
+
+    if (at == heap_room) {
+        heap_room = heap_room == 0 ? 256 : 2 * heap_room;
+        heap = realloc(heap, heap_room * sizeof *heap);
+        if (heap == NULL)
+            net_die("out of memory");
+    }
+    for (; at > 0 && before(&event, &heap[(at - 1) / 2]); at = (at - 1) / 2)
+        heap[at] = heap[(at - 1) / 2];
+    heap[at] = event;
+}
+
+static struct event take_event(void)
+{
+    const struct event first = heap[0], last = heap[--heap_len];
+    size_t at = 0;
+
+    for (size_t child; (child = 2 * at + 1) < heap_len; at = child) {
+        child += child + 1 < heap_len && before(&heap[child + 1], &heap[child]);
+        if (!before(&heap[child], &last))
+            break;
+        heap[at] = heap[child];
+    }
+    heap[at] = last;
+    return first;
+}
+
+uint64_t net_now_us(void)
+{
+    return now;
+}
+
+bool net_run(uint64_t until_us)
+{
+    calls = 0;
+    while (alive > 0 && heap_len > 0) {
+        if (heap[0].us > until_us) {
+            now = now > until_us ? now : until_us;
+            return false;
+        }
+        const struct event event = take_event();
+        now = now > event.us ? now : event.us;
+        event.fn(event.arg);
+    }
+    return true;
+}
+
+/* ---- Stacks -------------------------------------------------------------------------------- */
+
+static char *take_stack(void)
+{
+    char *stack = stacks;
+
+    if (stack != NULL) {
+        memcpy(&stacks, stack, sizeof stacks);
+        return stack;
+    }
+    stack = mmap(NULL, GUARD_BYTES + STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1,
+                 0);
+    if (stack == MAP_FAILED || mprotect(stack, GUARD_BYTES, PROT_NONE) != 0)
+        net_die("no stack");
+    return stack + GUARD_BYTES;
+}
+
+static void end(struct fiber *f)
+{
+    if (f->ended)
+        return;
+    f->ended = true;
+    alive--;
+    memcpy(f->stack, &stacks, sizeof stacks);
+    stacks = f->stack;
+}
+
+/* ---- Fibers -------------------------------------------------------------------------------- */
+
+struct fiber *fiber_running(void)
+{
+    return running;
+}
+
+int fiber_client(void)
+{
+    return running != NULL ? running->client : -1;
+}
+
+static void live(void)
+{
+    running->body(running->arg);
+    end(running);
+    _longjmp(scheduler, 1);
+}
+
+static void run(struct fiber *f)
+{
+    running = f;
+    f->waits = false;
+    if (_setjmp(scheduler) == 0) {
+        if (running->begun)
+            _longjmp(running->here, 1);
+        running->begun = true;
+        getcontext(&first_step);
+        first_step.uc_stack.ss_sp = running->stack;
+        first_step.uc_stack.ss_size = STACK_BYTES;
+        makecontext(&first_step, live, 0);
+        setcontext(&first_step);
+    }
+    running = NULL;
+}
+
+static void look(void *fiber);
+
+/* A timer that is there already looks again by itself, so that not each wait leaves one behind. */
+static void look_at(struct fiber *f, uint64_t us)
+{
+    if (us < f->timer) {
+        f->timer = us;
+        net_at(us, look, f);
+    }
+}
+
+static void look(void *fiber)
+{
+    struct fiber *f = fiber;
+
+    if (f->timer <= now)
+        f->timer = NEVER;
+    if (f->ended || !f->waits)
+        return;
+    uint64_t due = f->woken ? now : f->until;
+    if (due < f->paused_until)
+        due = f->paused_until;
+    if (due <= now)
+        run(f);
+    else
+        look_at(f, due);
+}
+
+struct fiber *fiber_start(int client, void (*body)(void *), void *arg)
+{
+    struct fiber *f = net_memory(sizeof *f);
+
+    if (client < 0 || client >= CLIENTS)
+        net_die("no such client");
+    f->client = client;
+    f->body = body;
+    f->arg = arg;
+    f->stack = take_stack();
+    f->timer = NEVER;
+    f->waits = true;
+    f->next = fibers;
+    fibers = f;
+    alive++;
+    fiber_wake(f);
+    return f;
+}
+
+void fiber_wake(struct fiber *f)
+{
+    if (f == NULL || f->ended || !f->waits || f->woken)
+        return;
+    f->woken = true;
+    net_at(now, look, f);
+}
+
+void fiber_wait(uint64_t until_us)
+{
+    if (running == NULL)
+        net_die("it waits, and is no fiber");
+    running->until = until_us;
+    running->waits = true;
+    running->woken = false;
+    look_at(running, until_us);
+    if (_setjmp(running->here) == 0)
+        _longjmp(scheduler, 1);
+}
+
+void fiber_enter(void)
+{
+    if (++calls > CALLS_MAX)
+        net_die("20 million calls of libc: an endless loop");
+    while (running != NULL && running->paused_until > now)
+        fiber_wait(running->paused_until);
+}
+
+void fiber_sleep(uint64_t us)
+{
+    const uint64_t until = now + us;
+
+    do
+        fiber_wait(until);
+    while (now < until);
+}
+
+void fiber_pause(struct fiber *f, uint64_t until_us)
+{
+    f->paused_until = until_us;
+}
+
+void fiber_kill(struct fiber *f)
+{
+    if (f == running)
+        net_die("it kills itself");
+    end(f);
+    sockets_close(f);
+}
+
+void fiber_reset(uint64_t new_seed)
+{
+    if (running != NULL)
+        net_die("a fiber ends its world");
+    for (struct fiber *next; fibers != NULL; fibers = next) {
+        next = fibers->next;
+        end(fibers);
+        free(fibers);
+    }
+    heap_len = 0;
+    numbers = 0;
+    now = BEGINNING;
+    seed = new_seed;
+    memset(drawn, 0, sizeof drawn);
+}
+
+/* ---- Time, chance and signals of libc ------------------------------------------------------ */
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
+{
+    (void)clock;
+    fiber_enter();
+    now++;
+    *time = (struct timespec){(time_t)(now / 1000000), (long)(now % 1000000) * 1000};
+    return 0;
+}
+
+int __wrap_nanosleep(const struct timespec *time, struct timespec *left)
+{
+    fiber_enter();
+    fiber_sleep((uint64_t)time->tv_sec * 1000000 + (uint64_t)(time->tv_nsec + 999) / 1000);
+    return 0;
+}
+
+/* splitmix64 of what the world's seed, the client and the number of the draw give. */
+static uint64_t draw(int client)
+{
+    uint64_t z = (seed + (uint64_t)(client + 1) * UINT64_C(0xd1342543de82ef95)) * UINT64_C(0x2545f4914f6cdd1d);
+
+    z += ++drawn[client + 1] * UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+int __wrap_getentropy(void *bytes, size_t len)
+{
+    fiber_enter();
+    for (size_t at = 0; at < len; at += sizeof(uint64_t)) {
+        const uint64_t random = draw(fiber_client());
+        memcpy((char *)bytes + at, &random, len - at < sizeof random ? len - at : sizeof random);
+    }
+    return 0;
+}
+
+/* No signal is ever sent: these three only save system calls. */
+int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
+{
+    return old != NULL ? sigemptyset(old) : 0;
+}
+
+int __wrap_sigpending(sigset_t *set)
+{
+    return sigemptyset(set);
+}
+
+int __wrap_sigtimedwait(const sigset_t *set, siginfo_t *info, const struct timespec *time)
+{
+    errno = EAGAIN;
+    return -1;
+}

@@ -1,0 +1,624 @@
+/* fidelity.c: the simulated server against a real one: random commands, and the library's scripts, to both.
+ *
+ *   fidelity [COMMANDS] [SEED] [cluster]      $HIBLOOM_TEST_SERVER: another server than redis-server
+ *
+ * With "cluster" it is two nodes of one, between which the slot of most keys is moving.
+ * Each batch is one pipeline: TIME, which sets the node's clock; commands; and what all keys are then. Replies must be
+ * equal byte for byte, but for those of `exempt`. Some batches run with a server that is full, a replica and so on.
+ * No time to live ends during a run: it is over when it is set, or lasts for days. */
+#include "redis/scripts.h"
+#include "sim/node.h"
+#include "support/redis_cluster.h"
+#include "support/resp.h"
+
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BATCH = 300, ARGS = 64, SHOWN = 8, KEYS = 8, BYTES = 16, TEXT = 10, TOLERANCE = 20000 };
+
+struct words {
+    size_t argc;
+    struct blob argv[ARGS];
+};
+
+static uint64_t chance;
+/* The real server and ours that stands for it; of a cluster there are two. */
+static struct side {
+    struct redis_server *server;
+    redisContext *real;
+    struct node node;
+    struct session session;
+} sides[2], *side = sides;
+static bool clustered;
+static size_t commands_done, scripts_done, differences;
+
+/* ---- Chance ----------------------------------------------------------------------------------- */
+
+static uint64_t random_u64(void) /* splitmix64 */
+{
+    uint64_t x = chance += 0x9e3779b97f4a7c15u;
+
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
+
+static size_t below(size_t bound)
+{
+    return (size_t)(random_u64() % bound);
+}
+
+#define ANY_OF(...) \
+    any_of((const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
+static const char *any_of(const char *const *texts, size_t count)
+{
+    return texts[below(count)];
+}
+
+/* ---- Arguments -------------------------------------------------------------------------------- */
+
+/* Of one batch; it never moves. */
+static char arena[1 << 22];
+static size_t used;
+
+static struct blob keep(const void *bytes, size_t len)
+{
+    char *copy = arena + used;
+
+    if (used + len >= sizeof arena)
+        abort();
+    memcpy(copy, bytes, len);
+    copy[len] = '\0';
+    used += len + 1;
+    return (struct blob){copy, len};
+}
+
+static struct blob number(long long value)
+{
+    char digits[24];
+
+    return keep(digits, (size_t)snprintf(digits, sizeof digits, "%lld", value));
+}
+
+static struct blob any_bytes(size_t most)
+{
+    char bytes[256];
+    const size_t len = below(most + 1);
+    const uint64_t mask = below(3) == 0 ? 0 : UINT64_MAX;
+
+    for (size_t i = 0; i < len; i++)
+        bytes[i] = (char)(random_u64() & mask);
+    return keep(bytes, len);
+}
+
+static const char *const generations[] = {"1700000000000001", "1700000000000002", "0000000000000003"};
+static const char *const ids[] = {"00000000000000a1", "00000000000000b2"};
+
+/* The trailer of a filter of one key, or of key 1 of 2, in its two parts around the generation. */
+static struct blob trailer_head(void)
+{
+    char head[64];
+
+    snprintf(head, sizeof head, " %04d %09d %s %s %c ", TEXT, BYTES,
+             ANY_OF("00000/00001", "00000/00001", "00000/00002", "00001/00002"), ANY_OF("0badc0de", "00c0ffee"),
+             "cggrrrrx"[below(8)]);
+    return keep(head, 39);
+}
+
+static struct blob trailer_tail(void)
+{
+    char tail[64];
+
+    snprintf(tail, sizeof tail, " %s %010zu hibloom1", ids[below(2)], below(3));
+    return keep(tail, 37);
+}
+
+static struct blob any_filter(void)
+{
+    char value[BYTES + TEXT + 92 + 8] = {0};
+    const size_t extra = below(8) == 0 ? below(8) : 0;
+
+    for (size_t i = 0; i < BYTES; i++)
+        value[i] = (char)(below(3) == 0 ? random_u64() : 0);
+    memcpy(value + BYTES, "spec=text.", TEXT);
+    memcpy(value + BYTES + TEXT, trailer_head().bytes, 39);
+    memcpy(value + BYTES + TEXT + 39, generations[below(3)], 16);
+    memcpy(value + BYTES + TEXT + 55, trailer_tail().bytes, 37);
+    return keep(value, BYTES + TEXT + 92 + extra);
+}
+
+/* The last ones lie in other slots. */
+static struct blob key_name(size_t i)
+{
+    char name[32];
+
+    return keep(name, (size_t)snprintf(name, sizeof name, clustered && i < KEYS - 2 ? "{s}key:%zu" : "key:%zu", i));
+}
+
+/* What a letter of the templates below stands for. */
+static struct blob argument(char letter)
+{
+    char words[64];
+
+    switch (letter) {
+    case 'k': return key_name(below(KEYS));
+    case 'f': return key_name(below(3));
+    case 'c': return blob_of(clustered ? "{s}counter" : "counter");
+    case 'd': return blob_of(ANY_OF("field", "other", "", "k"));
+    case 'v': return below(4) == 0 ? any_filter() : below(3) == 0 ? number((long long)below(100)) : any_bytes(40);
+    case 'V': return any_bytes(40); /* a longer one ends the order of a hash */
+    case 'F': return any_filter();
+    case 'i': return number((long long)below(300) - 100);
+    case 'n':
+        return below(2) ? number((long long)below(200) - 100)
+                        : blob_of(ANY_OF("9223372036854775807", "-9223372036854775808", "007", "1.5", "", "x", "-0",
+                                         "+1", "9223372036854775808", "18446744073709551616", "255", "-1", "0", " 1"));
+    case 'o':
+        return below(20) ? number((long long)below(1000)) : blob_of(ANY_OF("-1", "x", "4294967296", "", "#1", "1e3"));
+    case 'O':
+        return below(3) == 0 ? keep(words, (size_t)snprintf(words, sizeof words, "#%zu", below(60))) : argument('o');
+    case 'b': return blob_of(ANY_OF("0", "1", "0", "1", "0", "1", "0", "1", "2", "-1", "x"));
+    case 'u':
+        return blob_of(below(8) ? ANY_OF("u1", "u4", "u8", "i8", "i5", "u63", "i64", "u13", "i1", "i63")
+                                : ANY_OF("u64", "i65", "u0", "x8", "u", "U8", "u8x", ""));
+    case 'w': return blob_of(ANY_OF("WRAP", "SAT", "FAIL", "sat", "fail", "FAIL?"));
+    case 'y': return blob_of(ANY_OF("BIT", "BYTE", "bit", "byte", "BITS"));
+    case 'p': return blob_of(ANY_OF("AND", "OR", "XOR", "NOT", "or", "NAND"));
+    case 't': return blob_of(ANY_OF("100000000", "200000000", "100000000", "9223372036854775807", "1.5", "x", ""));
+    case 'T': return blob_of(ANY_OF("100000000", "0", "-1", "-9223372036854775808", "9223372036854775807", "x"));
+    case 'x':
+        return blob_of(ANY_OF("4000000000", "4000000001", "1", "0", "x")); /* a time in s, at which few keys live */
+    case 'X': return blob_of(ANY_OF("4000000000000", "4000000000001", "1", "0", "-5"));
+    case 'D': return blob_of(below(20) ? ANY_OF("0", "1") : ANY_OF("16", "-1", "x", "99999999999"));
+    case 'j': return blob_of(ANY_OF("", "junk", "GET", "KEEPTTL", "EX", "PX", "COUNT", "3", "REPLACE", "a\r\nb"));
+    /* of scripts */
+    case 'a': return blob_of(ANY_OF("26", "26", "-92", "-92", "0"));
+    case 'I':
+        if (below(8) == 0)
+            return blob_of("");
+        return keep(words, (size_t)snprintf(words, sizeof words, below(4) ? "%s %s" : "%s", generations[below(3)],
+                                            ids[below(2)]));
+    case 'G': return blob_of(below(3) ? generations[below(3)] : "");
+    case 'H': return trailer_head();
+    case 'L': return trailer_tail();
+    case 'g': return blob_of(generations[below(3)]);
+    case 'm': return blob_of(ids[below(2)]);
+    case 's': return blob_of(ANY_OF("r", "g", "c", "x"));
+    case 'S': return blob_of(ANY_OF("r", "g", "c", "x", ""));
+    case 'e': return number((long long)below(4));
+    case 'l': return blob_of(ANY_OF("-1", "100000000", ""));
+    case 'B': return number((long long)below(BYTES * 8 + 100));
+    case 'z': return below(2) ? blob_of("") : any_bytes(8);
+    case 'q': return below(10) ? number((long long)below(32)) : blob_of("");
+    case 'W': return blob_of(ANY_OF("u2", "u4", "u8"));
+    case '@': return blob_of(ANY_OF("0", "1700000000000000", "1700000000000009"));
+    case '-': return blob_of("-1");
+    case '_': return blob_of("");
+    default: return keep(&letter, 1);
+    }
+}
+
+/* Words of a template: single letters are arguments; what is longer stands for itself; a digit too. */
+static void read_template(const char *at, struct words *words)
+{
+    while (*at != '\0') {
+        const size_t len = strcspn(at, " ");
+        words->argv[words->argc] = len == 1 && words->argc > 0 ? argument(*at) : keep(at, len);
+        words->argc++;
+        at += len + strspn(at + len, " ");
+    }
+}
+
+/* clang-format off */
+static const char *const templates[] = {
+    "GET k", "SET k v", "SET k v", "SET k F", "SET f F", "SET f F", "SET k v EX t", "SET k v PX t NX",
+    "SET k v PXAT X XX", "SET k v EXAT x", "SET k v GET", "SET k v NX GET", "SET k v XX KEEPTTL", "SET k v KEEPTTL",
+    "STRLEN k", "GETRANGE k i i", "GETRANGE k n n", "SETRANGE k o v", "SETRANGE f B z", "APPEND k v", "INCR c",
+    "DECR c", "INCRBY c n", "DECRBY c n", "INCR k", "SETBIT k o b", "SETBIT f B b", "GETBIT k o", "BITCOUNT k",
+    "BITCOUNT k n n", "BITCOUNT k i i y", "BITPOS k b", "BITPOS k b i", "BITPOS k b i i", "BITPOS k b i i y",
+    "BITPOS k b n n", "BITOP p k k", "BITOP p k k k c", "BITFIELD k GET u O", "BITFIELD k SET u O n GET u O",
+    "BITFIELD k INCRBY u O n", "BITFIELD k OVERFLOW w INCRBY u O n SET u O n",
+    "BITFIELD k OVERFLOW w INCRBY u O i INCRBY u O i GET u O OVERFLOW w", "BITFIELD k",
+    "BITFIELD_RO k GET u O GET u O", "BITFIELD_RO k SET u O 1", "HSET k d V", "HSET h d V d V", "HGET h d",
+    "HMGET h d d", "HGETALL h", "HEXISTS h d", "HGET k d", "HSET h d V d", "DEL k", "DEL k k h", "UNLINK k k",
+    "EXISTS k k k", "TYPE k", "RENAME k k", "RENAMENX k k", "COPY k k", "COPY k k REPLACE", "COPY k k DB D",
+    "COPY k k DB D REPLACE", "DUMP missing", "RESTORE k 0 junk", "RESTORE k T junk REPLACE", "EXPIRE k T",
+    "PEXPIRE k T", "PEXPIRE k t", "EXPIREAT k x", "PEXPIREAT k X", "TTL k", "PTTL k", "EXPIRETIME k",
+    "PEXPIRETIME k", "PERSIST k", "SELECT D", "SWAPDB D D", "SCAN n", "SCAN 0 COUNT i", "SCAN 0 MATCH *",
+    "SCAN 0 TYPE", "KEYS key:?", "KEYS k*[1-3]", "KEYS [^k]*", "KEYS \\*", "TIME", "PING", "PING v", "PING v v",
+    "ECHO v", "NOSUCH k v j", "CLIENT GETNAME", "CLIENT SETNAME d", "CLIENT NOSUCH", "CLUSTER SLOTS", "ASKING",
+    "READONLY", "AUTH v", "ROLE v", "CONFIG", "EVAL v i k", "EVAL v",
+};
+
+/* clang-format on */
+/* KEYS | ARGV. The clock of those with TIME is fixed, so that both servers make the same. */
+static const struct {
+    enum script script;
+    const char *words;
+    bool has_clock;
+} script_templates[] = {
+    {SCRIPT_MAKE, "f | -92 G 16 H L l", true},
+    {SCRIPT_SWAP, "f | a I s 63 s s s l", false},
+    {SCRIPT_SWAP, "f | a I s 0 z z s l", false},
+    {SCRIPT_UNLINK, "f | a I S", false},
+    {SCRIPT_UNLINK, "k h | a I S", false},
+    {SCRIPT_CLEAR, "f | a I 16 e", false},
+    {SCRIPT_CLEAR, "k c | a I 16 e", false},
+    {SCRIPT_EXPIRE, "f | a I T 0 _ S", false},
+    {SCRIPT_EXPIRE, "f k | a I - 63 s S", false},
+    {SCRIPT_UNDO, "f | a I 16 2 B B B B B B", false},
+    {SCRIPT_UNDO, "k | a I 1 1 B B", false},
+    {SCRIPT_MERGE, "f k k | a I 0 z", false},
+    {SCRIPT_MERGE, "f k k f | a I 2 _ a I 8", false},
+    {SCRIPT_SET, "k k k | 0 B B B B B B", false},
+    {SCRIPT_SET, "k k | 100 B B B o", false},
+    {SCRIPT_SET_COUNTED, "k c | 2 B B B B", false},
+    {SCRIPT_SLICE, "f | a I 16 e e @ @ B B", true},
+    {SCRIPT_COUNT_UP, "f | a I W 3 q q q q q q", false},
+    {SCRIPT_COUNT_DOWN, "f | a I W 3 e q q q q q q", false},
+    {SCRIPT_SUM, "f | a I W 4 z", false},
+    {SCRIPT_REPLACE, "f f f f | a _ 1 0 1 26 g -92 m", true},
+    {SCRIPT_REPLACE, "f k f k | 26 _ 1 1 1 26 g -92 m 1 26 I 0", true},
+    {SCRIPT_REPLACE, "f f f f | 26 _ 1 1 1 26 g -92 m 2 -92 I 0", true},
+    {SCRIPT_TOUCH, "k |", false},
+};
+
+/* clang-format off */
+/* What goes in and out of Lua. */
+static const char *const texts[] = {
+    "return {1, 2.9, -3.9, 'x', true, false, nil, 7}", "return {ok = 'fine'}", "return {err = 'CODE words'}",
+    "return redis.error_reply('CODE words')", "return redis.error_reply('word')",
+    "return redis.error_reply('-CODE w')", "return redis.status_reply('fine')", "return redis.status_reply(1)",
+    "return redis.call('GET', KEYS[1])", "return redis.pcall('GET', KEYS[1])",
+    "local a = redis.pcall('HGET', KEYS[1], 'field') return {type(a), a}",
+    "return {redis.call('SET', KEYS[1], ARGV[1]), redis.call('PTTL', KEYS[1])}", "return redis.call('NOSUCH')",
+    "return redis.pcall('GET')", "return redis.pcall('CLIENT', 'ID')", "return redis.call()",
+    "return redis.pcall({})", "return redis.call('APPEND', KEYS[1], 1e15)",
+    "return redis.call('APPEND', KEYS[1], 0.1)", "return redis.call('APPEND', KEYS[1], -7)",
+    "return redis.call('APPEND', KEYS[1], 2^53)", "return tostring(2^53)",
+    "return redis.call('APPEND', KEYS[1], 1e17)", "local x = {} return x.a.b", "return y", "z = 1", "error('words')",
+    "error({err = 'A b'})", "return {pcall(redis.call, 'GET')}", "return {pcall(error, 'x')}",
+    "return redis.sha1hex(ARGV[1])", "return #ARGV[1]", "return redis.acl_check_cmd('SETBIT', KEYS[1], 1, 1) and 1 or 0",
+    "return redis.acl_check_cmd('NOSUCH')", "redis.call('SELECT', 1) return redis.call('GET', KEYS[1])",
+    "return {redis.call('GET', KEYS[1]), redis.call('GET', KEYS[1] .. 'x'), redis.call('GET', KEYS[1])}",
+    "return string.format('%010.0f %d %s %x', 12345678901, 3, 'a', 255)",
+    "return bit.tohex(bit.bxor(0xedb88320, 1))", "return (this is no Lua", "return {unpack({1, 2, 3})}",
+    "return #{unpack({}, 1, 7000)}", "return redis.call('HGETALL', KEYS[1])",
+    "redis.call('SETBIT', KEYS[1], 9, 1) return redis.call('GETX')",
+    "redis.call('DEL', KEYS[1]) return redis.call('INCR', KEYS[1])",
+    "return {redis.replicate_commands(), redis.call('TYPE', KEYS[1])}", "return 1e300", "return {{}, {{1}}}",
+    "return",
+};
+
+/* clang-format on */
+static const char clock_text[] = "local redis = setmetatable({call = function(name, ...)\n"
+                                 "  if name == 'TIME' then return {'1700000000', '000005'} end\n"
+                                 "  return redis.call(name, ...)\n"
+                                 "end}, {__index = redis})\n";
+
+static struct blob script_text(size_t i)
+{
+    struct commands command = {0};
+
+    script_start(&command, script_templates[i].script, 0, 0);
+    const char *begin = strstr(command.bytes, "EVAL\r\n") + 6, *body = strchr(begin, '\n') + 1;
+    const size_t len = strtoul(begin + 1, NULL, 10),
+                 clock_len = script_templates[i].has_clock ? sizeof clock_text - 1 : 0;
+    struct buffer whole = {0};
+    buffer_put(&whole, clock_text, clock_len);
+    buffer_put(&whole, body, len);
+    const struct blob kept = keep(whole.bytes, whole.len);
+    free(whole.bytes);
+    commands_free(&command);
+    return kept;
+}
+
+static void make_script(struct words *words)
+{
+    const size_t i = below(sizeof script_templates / sizeof *script_templates);
+    size_t keys = 0;
+
+    words->argv[words->argc++] = blob_of("EVAL");
+    words->argv[words->argc++] = script_text(i);
+    words->argc++;
+    read_template(script_templates[i].words, words);
+    while (!(words->argv[3 + keys].len == 1 && words->argv[3 + keys].bytes[0] == '|'))
+        keys++;
+    memmove(words->argv + 3 + keys, words->argv + 4 + keys, (--words->argc - 3 - keys) * sizeof *words->argv);
+    words->argv[2] = number((long long)keys);
+    scripts_done++;
+}
+
+static void make_command(struct words *words)
+{
+    words->argc = 0;
+    if (clustered && below(4) == 0) {
+        read_template("ASKING", words);
+    } else if (below(1000) == 0) {
+        read_template(ANY_OF("FLUSHDB", "FLUSHALL", "FLUSHALL SYNC", "FLUSHDB j"), words);
+    } else if (below(4) == 0) {
+        make_script(words);
+    } else if (below(10) == 0) {
+        read_template("EVAL _ 1 k v", words);
+        words->argv[1] = blob_of(texts[below(sizeof texts / sizeof *texts)]);
+    } else {
+        read_template(templates[below(sizeof templates / sizeof *templates)], words);
+        const uint64_t wrong = below(60);
+        if (wrong == 0 && words->argc > 1)
+            words->argc--;
+        else if (wrong == 1 && strcmp(words->argv[0].bytes, "AUTH") != 0) /* not answered behind other replies */
+            words->argv[words->argc++] = argument('j');
+        else if (wrong == 2 && words->argc > 1)
+            words->argv[1 + below(words->argc - 1)] = argument('k');
+    }
+}
+
+/* ---- Both servers ----------------------------------------------------------------------------- */
+
+static struct words batch[BATCH + 8 * (KEYS + 2) + 3];
+static size_t batch_count;
+
+static void add(const char *words)
+{
+    batch[batch_count].argc = 0;
+    read_template(words, &batch[batch_count++]);
+}
+
+static void send_batch(void)
+{
+    static struct buffer out;
+    char head[32];
+
+    out.len = 0;
+    for (size_t i = 0; i < batch_count; i++) {
+        buffer_put(&out, head, (size_t)snprintf(head, sizeof head, "*%zu\r\n", batch[i].argc));
+        for (size_t a = 0; a < batch[i].argc; a++) {
+            buffer_put(&out, head, (size_t)snprintf(head, sizeof head, "$%zu\r\n", batch[i].argv[a].len));
+            buffer_put(&out, batch[i].argv[a].bytes, batch[i].argv[a].len);
+            buffer_put(&out, "\r\n", 2);
+        }
+    }
+    for (size_t sent = 0; sent < out.len;) {
+        const ssize_t n = write(side->real->fd, out.bytes + sent, out.len - sent);
+        if (n <= 0)
+            redis_server_give_up(side->server, "does not take commands");
+        sent += (size_t)n;
+    }
+}
+
+static struct blob next_reply(void)
+{
+    static char bytes[1 << 20];
+    static size_t from, len, last;
+
+    from += last;
+    while ((last = resp_length(bytes + from, len - from)) == 0) {
+        memmove(bytes, bytes + from, len -= from);
+        from = 0;
+        const ssize_t n = read(side->real->fd, bytes + len, sizeof bytes - len);
+        if (n <= 0)
+            redis_server_give_up(side->server, "does not answer");
+        len += (size_t)n;
+    }
+    return (struct blob){bytes + from, last};
+}
+
+/* ---- What may differ -------------------------------------------------------------------------- */
+
+/* Replies of these commands; why. */
+static const struct {
+    const char *command;
+    bool is_near; /* numbers that differ by TOLERANCE at most */
+} exempt[] = {
+    {"TIME", false},       /* the clock goes on */
+    {"SCAN", false},       /* order and pages */
+    {"KEYS", false},       /* order */
+    {"DUMP", false},       /* the node has a form of its own */
+    {"ROLE", false},       /* offsets */
+    {"TTL", true},         /* the clock goes on from a batch's beginning, */
+    {"PTTL", true},        /* as the node's does not */
+    {"EXPIRETIME", true},  /* the same, when it was set */
+    {"PEXPIRETIME", true}, /* the same */
+};
+
+static bool is_error(struct blob reply)
+{
+    return reply.len > 0 && reply.bytes[0] == '-';
+}
+
+/* Errors of scripts up to what Lua words itself: LuaJIT words it differently, and counts lines differently. */
+static size_t compared(struct blob reply)
+{
+    static const char *const ends[] = {" script: ", "user_script:"};
+    size_t len = reply.len;
+
+    for (size_t i = 0; is_error(reply) && i < 2; i++) {
+        const char *at = memmem(reply.bytes, len, ends[i], strlen(ends[i]));
+        len = at != NULL ? (size_t)(at - reply.bytes) : len;
+    }
+    return len > 2 && reply.bytes[len - 1] == '\n' ? len - 2 : len;
+}
+
+static bool agree(const struct words *words, struct blob a, struct blob b)
+{
+    for (size_t i = 0; i < sizeof exempt / sizeof *exempt && words->argc > 0; i++)
+        if (strlen(exempt[i].command) == words->argv[0].len &&
+            memcmp(exempt[i].command, words->argv[0].bytes, words->argv[0].len) == 0 && !is_error(a) && !is_error(b))
+            return !exempt[i].is_near || llabs(atoll(a.bytes + 1) - atoll(b.bytes + 1)) < TOLERANCE;
+    /* Both were told in milliseconds within a script. */
+    if (words->argc > 1 && memmem(words->argv[1].bytes, words->argv[1].len, "'PTTL', KEYS", 12) != NULL)
+        return is_error(a) == is_error(b);
+    const size_t len = compared(a);
+    return len == compared(b) && memcmp(a.bytes, b.bytes, len) == 0;
+}
+
+static void print(const char *name, struct blob blob)
+{
+    printf("%s", name);
+    for (size_t i = 0; i < blob.len && i < 400; i++)
+        if (blob.bytes[i] >= ' ' && blob.bytes[i] <= '~')
+            putchar(blob.bytes[i]);
+        else
+            printf(blob.bytes[i] == '\n' ? "\\n" : "\\x%02x", (unsigned char)blob.bytes[i]);
+    putchar('\n');
+}
+
+static void show(const struct words *words, struct blob theirs, struct blob ours, const char *mode)
+{
+    if (++differences > SHOWN)
+        return;
+    printf("--- command %zu%s\n", commands_done, mode);
+    for (size_t i = 0; i < words->argc; i++)
+        print("  ", words->argv[i]);
+    print("real: ", theirs);
+    print("node: ", ours);
+}
+
+/* ---- Servers that refuse ---------------------------------------------------------------------- */
+
+static const char *const denials[] = {"rename", "setbit"};
+
+static const struct {
+    const char *name, *enter, *leave;
+} modes[] = {
+    {"", NULL, NULL},
+    {" (full)", "CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0"},
+    {" (replica)", "REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE"},
+    {" (noreplicas)", "CONFIG SET min-replicas-to-write 1", "CONFIG SET min-replicas-to-write 0"},
+    {" (denied)", "ACL SETUSER default -rename -setbit", "ACL SETUSER default +rename +setbit"},
+};
+
+static void set_mode(size_t mode)
+{
+    side->node.full = mode == 1;
+    side->node.replica = mode == 2;
+    side->node.noreplicas = mode == 3;
+    side->node.denials = denials;
+    side->node.denial_count = mode == 4 ? 2 : 0;
+}
+
+/* ---- Batches ---------------------------------------------------------------------------------- */
+
+static void run_batch(void)
+{
+    static struct buffer ours;
+    const size_t mode = !clustered && below(3) == 0 ? below(sizeof modes / sizeof *modes) : 0;
+    char words[64];
+
+    side = &sides[clustered ? below(2) : 0];
+    batch_count = used = 0;
+    add("TIME");
+    for (size_t i = 0; i < BATCH; i++)
+        make_command(&batch[batch_count++]);
+    for (size_t i = 0; i < 2 * (KEYS + 2); i++) {
+        static const char *const looks[] = {"TYPE", "GET", "HGETALL", "PEXPIRETIME"};
+        const size_t key = i % (KEYS + 2);
+        if (i % (KEYS + 2) == 0)
+            add(i == 0 ? "SELECT 0" : "SELECT 1");
+        const struct blob name = key < KEYS ? key_name(key) : argument(key == KEYS ? 'c' : 'h');
+        for (size_t l = 0; l < 4; l++) {
+            snprintf(words, sizeof words, "%s %s ", looks[l], name.bytes);
+            add(words);
+        }
+    }
+    if (modes[mode].enter != NULL)
+        freeReplyObject(redis_server_must(side->server, modes[mode].enter));
+    set_mode(mode);
+    send_batch();
+    for (size_t i = 0; i < batch_count; i++, commands_done++) {
+        const struct blob theirs = next_reply();
+        unsigned long long s, us;
+        if (i == 0 && sscanf(theirs.bytes, "*2\r\n$%*d\r\n%llu\r\n$%*d\r\n%llu", &s, &us) == 2)
+            side->node.now_us = s * 1000000 + us;
+        ours.len = 0;
+        node_execute(&side->node, &side->session, batch[i].argc, batch[i].argv, &ours);
+        if (!agree(&batch[i], theirs, (struct blob){ours.bytes, ours.len}))
+            show(&batch[i], theirs, (struct blob){ours.bytes, ours.len}, modes[mode].name);
+    }
+    if (modes[mode].leave != NULL)
+        freeReplyObject(redis_server_must(side->server, modes[mode].leave));
+}
+
+static void make_side(struct side *at, struct redis_server *server)
+{
+    redisReply *info = redis_server_must(server, "INFO server");
+    unsigned major = 7, minor = 0;
+
+    const char *valkey = strstr(info->str, "valkey_version:"); /* behind the version of Redis that it claims */
+    sscanf(strstr(valkey != NULL ? valkey : info->str, "_version:"), "_version:%u.%u", &major, &minor);
+    node_make(&at->node, (int)(major * 10000 + minor * 100));
+    at->node.is_valkey = valkey != NULL;
+    freeReplyObject(info);
+    session_make(&at->session, 1);
+    at->server = server;
+    at->real = redis_server_connect(server);
+}
+
+static struct redis_cluster *cluster;
+static struct slot_range ranges[4]; /* of the nodes, before the slot of "{s}", that slot, and behind it */
+static struct redis_cluster_move move;
+
+/* It moves in some batches, else all keys of the node that has it would be missing. */
+static void set_moving(bool moves)
+{
+    struct slot_range *range = &ranges[1];
+
+    for (int i = 0; i < 2 && !moves; i++)
+        freeReplyObject(redis_server_must(sides[i].server, "CLUSTER SETSLOT %d STABLE", move.first_slot));
+    if (moves && range->migrating < 0)
+        redis_cluster_begin_move(cluster, &move);
+    range->migrating = range->importing = moves ? move.to : -1;
+}
+
+static void make_cluster(void)
+{
+    static struct peer peers[2];
+    static const struct cluster map = {peers, 2, ranges, 4, false};
+
+    cluster = redis_cluster_start(&(struct redis_cluster_options){.primaries = 2});
+    const int slot = redis_cluster_slot(cluster, "{s}"), from = redis_cluster_owner(cluster, slot);
+    const int first = from == 0 ? 0 : 8192, last = from == 0 ? 8191 : 16383;
+    move = (struct redis_cluster_move){slot, slot, from, 1 - from};
+    ranges[0] = (struct slot_range){first, slot - 1, from, -1, -1};
+    ranges[1] = (struct slot_range){slot, slot, from, -1, -1};
+    ranges[2] = (struct slot_range){slot + 1, last, from, -1, -1};
+    ranges[3] = (struct slot_range){8192 - first, 16383 - first, 1 - from, -1, -1};
+    for (int i = 0; i < 2; i++) {
+        make_side(&sides[i], redis_cluster_node(cluster, i));
+        sides[i].node.cluster = &map;
+        sides[i].node.me = i;
+        peers[i] = (struct peer){.host = "127.0.0.1", .port = redis_server_port(sides[i].server), .primary = -1};
+        snprintf(peers[i].id, sizeof peers[i].id, "%s", redis_cluster_id(cluster, i));
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const size_t wanted = argc > 1 ? strtoul(argv[1], NULL, 10) : 100000;
+
+    chance = argc > 2 ? strtoul(argv[2], NULL, 10) : 1;
+    clustered = argc > 3 && strcmp(argv[3], "cluster") == 0;
+    if (clustered)
+        make_cluster();
+    else
+        make_side(side, redis_server_start(NULL));
+    while (commands_done < wanted && differences < SHOWN) {
+        if (clustered)
+            set_moving(below(2) == 0);
+        run_batch();
+    }
+    printf("version %d, commands %zu, scripts %zu, differences %zu\n", side->node.version, commands_done, scripts_done,
+           differences);
+    for (size_t i = 0; i < (clustered ? 2 : 1); i++) {
+        node_free(&sides[i].node);
+        redisFree(sides[i].real);
+    }
+    if (clustered)
+        redis_cluster_stop(cluster);
+    else
+        redis_server_stop(side->server);
+    return differences > 0;
+}

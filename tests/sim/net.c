@@ -1,0 +1,526 @@
+/* net.c: the sockets of libc's, and what lies between them and the servers. See net.h.
+ *
+ * Each write and each send is one piece. A socket has a way to the server and a way to the client. The
+ * pieces of a way arrive in order, so only the first one has an event:
+ *
+ *     write --piece--> to_server --> conn.in     conn_send --piece--> to_client --> got --> read
+ */
+#undef _FORTIFY_SOURCE /* its inline functions are not what is wrapped here */
+#include "sim/net.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { FD_FIRST = 1 << 20 /* above those of the system */, SOCKETS = 1 << 18 };
+
+enum kind { BYTES, OPENED, REFUSED, RESET, END, CLOSED };
+
+struct piece {
+    struct piece *next;
+    uint64_t at;
+    enum kind kind;
+    size_t len;
+    char bytes[];
+};
+
+struct way {
+    struct socket *socket;
+    struct piece *first, *last;
+    uint64_t last_at;
+    size_t len;
+    bool planned; /* there is an event */
+};
+
+enum state { FRESH, CONNECTING, CONNECTED, FAILED };
+
+struct socket {
+    struct conn conn; /* the first field: conn_ functions are given this one */
+    struct fiber *owner;
+    enum state state;
+    bool nonblocking, closed;
+    bool accepted, finished;      /* the server knows of it; it is to hear of its end */
+    bool ended, broken;           /* nothing more comes; and nothing more goes */
+    int error;                    /* the next call fails with it */
+    uint64_t receive_us, send_us; /* time-outs; 0: none */
+    uint64_t stalled_until;
+    struct way to_server, to_client;
+    struct buffer got;
+    size_t got_at; /* so much of it was read */
+    struct {
+        bool planned, struck, quietly, arrives;
+        size_t after;
+    } cut;
+};
+
+static struct socket *sockets[SOCKETS]; /* those that were closed, too: no descriptor is given twice in a world */
+static size_t socket_count;
+static int conn_count;
+
+/* ---- Pieces on their way ------------------------------------------------------------------- */
+
+static void arrive(void *way);
+
+static void plan(struct way *w)
+{
+    if (w->first == NULL || w->planned)
+        return;
+    const uint64_t at = w->first->at, stalled = w->socket->stalled_until;
+    w->planned = true;
+    net_at(at > stalled ? at : stalled, arrive, w);
+}
+
+static void put(struct way *w, enum kind kind, const void *bytes, size_t len, uint64_t at)
+{
+    struct piece *piece = malloc(sizeof *piece + len);
+
+    if (piece == NULL)
+        net_die("out of memory");
+    w->last_at = at > w->last_at ? at : w->last_at;
+    *piece = (struct piece){.at = w->last_at, .kind = kind, .len = len};
+    if (len > 0)
+        memcpy(piece->bytes, bytes, len);
+    if (w->first == NULL)
+        w->first = piece;
+    else
+        w->last->next = piece;
+    w->last = piece;
+    w->len += len;
+    plan(w);
+}
+
+static struct piece *take_first(struct way *w)
+{
+    struct piece *piece = w->first;
+
+    w->first = piece->next;
+    w->len -= piece->len;
+    return piece;
+}
+
+static void drop_all(struct way *w)
+{
+    while (w->first != NULL)
+        free(take_first(w));
+    w->last_at = 0;
+}
+
+static void arrive_at_server(struct socket *s, const struct piece *piece)
+{
+    if (piece->kind == CLOSED) {
+        net_closed(&s->conn);
+        return;
+    }
+    buffer_put(&s->conn.in, piece->bytes, piece->len);
+    fiber_wake(s->owner); /* there is room again */
+    net_received(&s->conn);
+}
+
+static void arrive_at_client(struct socket *s, const struct piece *piece)
+{
+    if (s->broken) /* by itself, or by an earlier reset */
+        return;
+    switch (piece->kind) {
+    case OPENED: s->state = CONNECTED; break;
+    case BYTES: buffer_put(&s->got, piece->bytes, piece->len); break;
+    case END: s->ended = true; break;
+    default:
+        s->error = piece->kind == REFUSED ? ECONNREFUSED : s->ended ? EPIPE : ECONNRESET;
+        s->state = s->state == CONNECTED ? CONNECTED : FAILED;
+        s->ended = s->broken = true;
+    }
+    fiber_wake(s->owner);
+}
+
+static void arrive(void *way)
+{
+    struct way *w = way;
+    struct socket *s = w->socket;
+
+    w->planned = false;
+    if (w->first != NULL && w->first->at <= net_now_us() && s->stalled_until <= net_now_us()) {
+        struct piece *piece = take_first(w);
+        if (w == &s->to_server)
+            arrive_at_server(s, piece);
+        else
+            arrive_at_client(s, piece);
+        free(piece);
+    }
+    plan(w);
+}
+
+/* ---- The world's part ---------------------------------------------------------------------- */
+
+static struct socket *socket_of(struct conn *conn)
+{
+    return (struct socket *)conn;
+}
+
+static uint64_t arrival(const struct socket *s, bool to_server)
+{
+    return net_now_us() + net_latency_us(&s->conn, to_server);
+}
+
+/* One latency behind the other: what chance gives the world does not depend on the compiler. */
+static uint64_t answer_arrival(const struct socket *s)
+{
+    const uint64_t there = arrival(s, true);
+
+    return there + net_latency_us(&s->conn, false);
+}
+
+/* The server hears that nothing more comes, behind all that comes. */
+static void finish(struct socket *s)
+{
+    if (s->accepted && !s->finished)
+        put(&s->to_server, CLOSED, NULL, 0, arrival(s, true));
+    s->finished = true;
+}
+
+static void strike(struct socket *s)
+{
+    s->conn.cut = s->cut.struck = true;
+    put(&s->to_client, s->cut.quietly ? END : RESET, NULL, 0, arrival(s, false));
+    if (!s->cut.arrives)
+        drop_all(&s->to_server);
+    finish(s);
+}
+
+void conn_take(struct conn *conn, size_t len)
+{
+    conn->in.len -= len;
+    memmove(conn->in.bytes, conn->in.bytes + len, conn->in.len);
+    fiber_wake(socket_of(conn)->owner);
+}
+
+void conn_send(struct conn *conn, const void *bytes, size_t len, uint64_t delay_us)
+{
+    struct socket *s = socket_of(conn);
+
+    if (s->closed || s->cut.struck)
+        return;
+    if (s->cut.planned && len > s->cut.after)
+        len = s->cut.after;
+    if (len > 0)
+        put(&s->to_client, BYTES, bytes, len, arrival(s, false) + delay_us);
+    s->cut.after -= s->cut.planned ? len : 0;
+    if (s->cut.planned && s->cut.after == 0)
+        strike(s);
+}
+
+void conn_stall(struct conn *conn, uint64_t until_us)
+{
+    struct socket *s = socket_of(conn);
+
+    if (until_us > s->stalled_until)
+        s->stalled_until = until_us;
+}
+
+void conn_cut(struct conn *conn, size_t after, bool quietly, bool arrives)
+{
+    struct socket *s = socket_of(conn);
+
+    if (s->finished)
+        return;
+    s->cut.planned = true;
+    s->cut.after = after;
+    s->cut.quietly = quietly;
+    s->cut.arrives = arrives;
+    if (after == 0)
+        strike(s);
+}
+
+int fiber_open_sockets(int client)
+{
+    int count = 0;
+
+    for (size_t i = 0; i < socket_count; i++)
+        count += sockets[i]->conn.client == client && !sockets[i]->closed;
+    return count;
+}
+
+void net_reset(uint64_t seed)
+{
+    fiber_reset(seed);
+    for (size_t i = 0; i < socket_count; i++) {
+        drop_all(&sockets[i]->to_server);
+        drop_all(&sockets[i]->to_client);
+        free(sockets[i]->conn.in.bytes);
+        free(sockets[i]->got.bytes);
+        free(sockets[i]);
+    }
+    socket_count = 0;
+    conn_count = 0;
+}
+
+/* ---- Sockets ------------------------------------------------------------------------------- */
+
+/* NULL: there is none, or it was closed. */
+static struct socket *look_up(int fd)
+{
+    const size_t i = (size_t)(fd - FD_FIRST);
+
+    return i < socket_count && !sockets[i]->closed ? sockets[i] : NULL;
+}
+
+static struct socket *find(int fd)
+{
+    fiber_enter();
+    struct socket *s = look_up(fd);
+    if (s == NULL)
+        errno = EBADF;
+    return s;
+}
+
+static int fail(int error)
+{
+    errno = error;
+    return -1;
+}
+
+static int take_error(struct socket *s)
+{
+    const int error = s->error;
+
+    s->error = 0;
+    return error;
+}
+
+static uint64_t until(uint64_t us)
+{
+    return us == 0 ? NEVER : net_now_us() + us;
+}
+
+/* False: it is not to wait, or has waited for long enough. */
+static bool await(const struct socket *s, bool never, uint64_t until_us)
+{
+    if (never || s->nonblocking || net_now_us() >= until_us)
+        return false;
+    fiber_wait(until_us);
+    return true;
+}
+
+static size_t room_of(const struct socket *s)
+{
+    const size_t window = s->conn.cut ? SIZE_MAX : net_window(&s->conn);
+
+    return s->state != CONNECTED || window <= s->to_server.len ? 0 : window - s->to_server.len;
+}
+
+static ssize_t give(struct socket *s, const void *bytes, size_t len, int flags)
+{
+    size_t room = 0;
+
+    for (const uint64_t end = until(s->send_us); !s->broken && s->error == 0 && (room = room_of(s)) == 0;)
+        if (!await(s, (flags & MSG_DONTWAIT) != 0 || s->state != CONNECTED, end))
+            return fail(s->state == FRESH ? ENOTCONN : EAGAIN);
+    if (s->error != 0)
+        return fail(take_error(s));
+    if (s->broken)
+        return fail(EPIPE);
+    len = len < room ? len : room;
+    if (!s->cut.struck)
+        put(&s->to_server, BYTES, bytes, len, arrival(s, true));
+    else if (s->cut.quietly) /* as a server answers that has closed it */
+        put(&s->to_client, RESET, NULL, 0, answer_arrival(s));
+    return (ssize_t)len;
+}
+
+static ssize_t take(struct socket *s, void *bytes, size_t len, int flags)
+{
+    for (const uint64_t end = until(s->receive_us); s->got_at == s->got.len && !s->ended && s->error == 0;)
+        if (!await(s, (flags & MSG_DONTWAIT) != 0 || s->state != CONNECTED, end))
+            return fail(s->state == FRESH ? ENOTCONN : EAGAIN);
+    if (s->got_at == s->got.len && s->error != 0 && s->error != EPIPE)
+        return fail(take_error(s));
+    if (len > s->got.len - s->got_at)
+        len = s->got.len - s->got_at;
+    if (len > 0)
+        memcpy(bytes, s->got.bytes + s->got_at, len);
+    if ((flags & MSG_PEEK) == 0)
+        s->got_at += len;
+    if (s->got_at == s->got.len)
+        s->got.len = s->got_at = 0;
+    return (ssize_t)len;
+}
+
+static int hang_up(struct socket *s)
+{
+    s->conn.shut = s->ended = s->broken = true;
+    finish(s);
+    return 0;
+}
+
+void sockets_close(struct fiber *f)
+{
+    for (size_t i = 0; i < socket_count; i++)
+        if (sockets[i]->owner == f && !sockets[i]->closed) {
+            sockets[i]->closed = true;
+            (void)hang_up(sockets[i]);
+        }
+}
+
+static short events_of(const struct socket *s)
+{
+    const bool readable = s->got_at < s->got.len || s->ended;
+    const bool writable = s->broken || s->state == FRESH || room_of(s) > 0;
+
+    return (short)((readable ? POLLIN : 0) | (writable ? POLLOUT : 0) | (s->error != 0 ? POLLERR : 0) |
+                   (s->broken || s->state == FRESH ? POLLHUP : 0));
+}
+
+int sockets_poll(struct pollfd *fds, size_t count, uint64_t until_us)
+{
+    fiber_enter();
+    for (int ready = 0;; fiber_wait(until_us)) {
+        for (size_t i = 0; i < count; i++) {
+            const struct socket *s = look_up(fds[i].fd);
+            const short came = s != NULL ? events_of(s) : POLLNVAL;
+            fds[i].revents = (short)(came & (fds[i].events | POLLERR | POLLHUP | POLLNVAL));
+            ready += fds[i].revents != 0;
+        }
+        if (ready > 0 || net_now_us() >= until_us)
+            return ready;
+    }
+}
+
+/* ---- Connecting ---------------------------------------------------------------------------- */
+
+static void begin_connecting(struct socket *s, const struct sockaddr *address)
+{
+    s->state = CONNECTING;
+    s->conn.id = ++conn_count;
+    const enum net_answer answer = net_connect(&s->conn,
+                                               ntohs(((const struct sockaddr_in *)(const void *)address)->sin_port));
+    s->accepted = answer == NET_ACCEPTED;
+    if (answer != NET_SILENT)
+        put(&s->to_client, s->accepted ? OPENED : REFUSED, NULL, 0, answer_arrival(s));
+}
+
+static int open_socket(void)
+{
+    struct socket *s = net_memory(sizeof *s);
+
+    fiber_enter();
+    s->owner = fiber_running();
+    s->conn.client = fiber_client();
+    s->to_server.socket = s->to_client.socket = s;
+    if (socket_count == SOCKETS)
+        net_die("more sockets than a world has room for");
+    sockets[socket_count++] = s;
+    return FD_FIRST + (int)socket_count - 1;
+}
+
+static int connect_socket(struct socket *s, const struct sockaddr *address)
+{
+    const bool again = s->state != FRESH;
+
+    if (!again)
+        begin_connecting(s, address);
+    for (const uint64_t end = until(s->send_us); s->state == CONNECTING;)
+        if (!await(s, again, end))
+            return fail(again ? EALREADY : EINPROGRESS);
+    if (s->error != 0)
+        return fail(take_error(s));
+    return s->broken ? fail(ECONNABORTED) : again ? fail(EISCONN) : 0;
+}
+
+/* ---- In the place of libc's ---------------------------------------------------------------- */
+
+static int set_option(struct socket *s, int level, int name, const struct timeval *time)
+{
+    if (level == SOL_SOCKET && name == SO_RCVTIMEO)
+        s->receive_us = (uint64_t)time->tv_sec * 1000000 + (uint64_t)time->tv_usec;
+    else if (level == SOL_SOCKET && name == SO_SNDTIMEO)
+        s->send_us = (uint64_t)time->tv_sec * 1000000 + (uint64_t)time->tv_usec;
+    return 0;
+}
+
+static int get_option(struct socket *s, int level, int name, int *value)
+{
+    *value = level == SOL_SOCKET && name == SO_ERROR ? take_error(s) : 0;
+    return 0;
+}
+
+static int control(struct socket *s, int command, long argument)
+{
+    if (command == F_SETFL)
+        s->nonblocking = (argument & O_NONBLOCK) != 0;
+    return command == F_GETFL ? O_RDWR | (s->nonblocking ? O_NONBLOCK : 0) : 0;
+}
+
+/* Descriptors of the system, such as files, go to libc. A variadic fcntl would say the same in more lines. */
+#define WRAP(type, name, parameters, arguments, ours) \
+    type __real_##name parameters; \
+    type __wrap_##name parameters \
+    { \
+        if (fd < FD_FIRST) \
+            return __real_##name arguments; \
+        struct socket *s = find(fd); \
+        return s != NULL ? ours : -1; \
+    }
+
+WRAP(int, connect, (int fd, const struct sockaddr *to, socklen_t len), (fd, to, len), connect_socket(s, to))
+WRAP(ssize_t, read, (int fd, void *bytes, size_t len), (fd, bytes, len), take(s, bytes, len, 0))
+WRAP(ssize_t, recv, (int fd, void *bytes, size_t len, int flags), (fd, bytes, len, flags), take(s, bytes, len, flags))
+WRAP(ssize_t, write, (int fd, const void *bytes, size_t len), (fd, bytes, len), give(s, bytes, len, 0))
+WRAP(ssize_t, send, (int fd, const void *bytes, size_t len, int flags), (fd, bytes, len, flags),
+     give(s, bytes, len, flags))
+WRAP(int, close, (int fd), (fd), (s->closed = true, hang_up(s)))
+WRAP(int, shutdown, (int fd, int how), (fd, how), hang_up(s))
+WRAP(int, setsockopt, (int fd, int level, int name, const void *value, socklen_t len), (fd, level, name, value, len),
+     set_option(s, level, name, value))
+WRAP(int, getsockopt, (int fd, int level, int name, void *value, socklen_t *len), (fd, level, name, value, len),
+     get_option(s, level, name, value))
+WRAP(int, fcntl, (int fd, int command, long argument), (fd, command, argument), control(s, command, argument))
+
+int __real_socket(int domain, int type, int protocol);
+int __wrap_socket(int domain, int type, int protocol)
+{
+    return fiber_running() != NULL ? open_socket() : __real_socket(domain, type, protocol);
+}
+
+int __real_poll(struct pollfd *fds, nfds_t count, int ms);
+int __wrap_poll(struct pollfd *fds, nfds_t count, int ms)
+{
+    if (fiber_running() == NULL)
+        return __real_poll(fds, count, ms);
+    return sockets_poll(fds, count, ms < 0 ? NEVER : net_now_us() + (uint64_t)ms * 1000);
+}
+
+/* ---- Names --------------------------------------------------------------------------------- */
+
+/* All servers have addresses of four numbers. */
+int __wrap_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints, struct addrinfo **out)
+{
+    struct {
+        struct addrinfo info;
+        struct sockaddr_in v4;
+    } *found = net_memory(sizeof *found);
+
+    fiber_enter();
+    found->v4 = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((in_port_t)strtoul(service, NULL, 10))};
+    if (hints->ai_family == AF_INET6 || inet_pton(AF_INET, host, &found->v4.sin_addr) != 1) {
+        free(found);
+        return EAI_NONAME;
+    }
+    found->info = (struct addrinfo){.ai_family = AF_INET,
+                                    .ai_socktype = SOCK_STREAM,
+                                    .ai_addr = (void *)&found->v4,
+                                    .ai_addrlen = sizeof found->v4};
+    *out = &found->info;
+    return 0;
+}
+
+void __wrap_freeaddrinfo(struct addrinfo *info)
+{
+    free(info);
+}

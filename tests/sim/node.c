@@ -1,0 +1,297 @@
+/* node.c: which command it is that a simulated server gets, and whether it carries it out. See node.h. */
+#include "sim/commands.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Which command ---------------------------------------------------------------------------- */
+
+#define X(name, function, arity, flags, first, last) {name, run_##function, arity, flags, first, last},
+const struct command commands[] = {COMMANDS(X)};
+#undef X
+const size_t command_count = sizeof commands / sizeof *commands;
+_Static_assert(sizeof commands / sizeof *commands <= COMMANDS_MAX, "COMMANDS_MAX");
+
+static int by_name(const void *name, const void *command)
+{
+    return strcmp(name, ((const struct command *)command)->name);
+}
+
+/* "get", or with a second word "client|id". */
+static const struct command *command_named(const struct node *node, struct blob word, const struct blob *second)
+{
+    char name[48];
+    const size_t more = second != NULL ? second->len + 1 : 0;
+
+    if (word.len + more >= sizeof name)
+        return NULL;
+    for (size_t i = 0; i < word.len + more; i++) {
+        const char c = i < word.len ? word.bytes[i] : i == word.len ? '|' : second->bytes[i - word.len - 1];
+        name[i] = (char)(c >= 'A' && c <= 'Z' ? c | 0x20 : c);
+    }
+    name[word.len + more] = '\0';
+    const struct command *command = bsearch(name, commands, command_count, sizeof *commands, by_name);
+    if (command == NULL || (second == NULL && strchr(name, '|') != NULL) ||
+        (node->sentinel != NULL && (command->flags & SENTINEL) == 0) ||
+        (node->sentinel == NULL && strncmp(name, "sentinel", 8) == 0) ||
+        ((command->flags & NEW) != 0 && node->version < 70200))
+        return NULL;
+    return command;
+}
+
+/* NULL: there is none; `holds` if only the second word is not known. */
+static const struct command *find_command(const struct run *run, bool *holds)
+{
+    const struct command *command = command_named(run->node, run->argv[0], NULL);
+
+    *holds = command != NULL && (command->flags & HOLDS) != 0 && run->argc > 1;
+    return *holds ? command_named(run->node, run->argv[0], &run->argv[1]) : command;
+}
+
+static bool has_arity(const struct run *run)
+{
+    const int arity = run->command->arity;
+
+    return arity >= 0 ? run->argc == (size_t)arity : run->argc >= (size_t)-arity;
+}
+
+static int clipped(size_t len, size_t most)
+{
+    return (int)(len < most ? len : most);
+}
+
+static bool fail_unknown(struct run *run, bool holds)
+{
+    const struct blob *name = &run->argv[holds];
+    char words[256] = "", holder[48];
+    size_t len = 0;
+
+    if (holds) {
+        snprintf(holder, sizeof holder, "%.*s", clipped(run->argv[0].len, 40), run->argv[0].bytes);
+        for (char *c = holder; *c != '\0'; c++)
+            *c = (char)(*c >= 'a' && *c <= 'z' ? *c & ~0x20 : *c);
+        return fail(run, "unknown subcommand '%.*s'. Try %s HELP.", clipped(name->len, 128), name->bytes, holder);
+    }
+    for (size_t i = 1; i < run->argc && len < 128; i++)
+        len += (size_t)snprintf(words + len, sizeof words - len, "'%.*s' ", clipped(run->argv[i].len, 128 - len),
+                                run->argv[i].bytes);
+    return fail(run, "unknown command '%.*s', with args beginning with: %s", clipped(name->len, 128), name->bytes,
+                words);
+}
+
+/* ---- Keys of a command, and where they lie ---------------------------------------------------- */
+
+/* 0: it has no keys, or not enough arguments. */
+static size_t last_key(const struct run *run)
+{
+    const size_t last = (size_t)run->command->last;
+    long long count;
+
+    if (run->command->first == 0 || !has_arity(run))
+        return 0;
+    if (run->command->run == run_eval)
+        return blob_int(run->argv[2], &count) && count > 0 && count <= (long long)run->argc - 3 ? 2 + (size_t)count : 0;
+    return last < run->argc ? last : run->argc - 1; /* -1, too */
+}
+
+unsigned node_slot(struct blob key)
+{
+    const char *open = key.len > 0 ? memchr(key.bytes, '{', key.len) : NULL;
+    const char *close = open != NULL ? memchr(open, '}', key.len - (size_t)(open - key.bytes)) : NULL;
+    unsigned crc = 0; /* CRC16 XMODEM */
+
+    if (close != NULL && close > open + 1)
+        key = (struct blob){open + 1, (size_t)(close - open - 1)};
+    for (size_t i = 0; i < key.len * 8; i++) {
+        if (i % 8 == 0)
+            crc ^= (unsigned)(unsigned char)key.bytes[i / 8] << 8;
+        crc = (crc << 1 ^ (crc & 0x8000 ? 0x1021 : 0)) & 0xffff;
+    }
+    return crc % NODE_SLOTS;
+}
+
+enum route { HERE, CROSSED, UNSTABLE, UNBOUND, DOWN, MOVED, ASK };
+
+static enum route route(const struct run *run, unsigned *slot, const struct peer **peer)
+{
+    const struct cluster *cluster = run->node->cluster;
+    const size_t first = (size_t)run->command->first, last = last_key(run);
+    const struct slot_range *range = NULL;
+    const int me = run->node->me;
+    size_t missing = 0;
+    bool several = false;
+
+    if (cluster == NULL || last == 0)
+        return HERE;
+    *slot = node_slot(run->argv[first]);
+    for (size_t i = 0; i < cluster->range_count; i++)
+        if ((unsigned)cluster->ranges[i].from <= *slot && *slot <= (unsigned)cluster->ranges[i].to)
+            range = &cluster->ranges[i];
+    if (range == NULL || range->owner < 0)
+        return UNBOUND;
+    for (size_t i = first; i <= last; i++) {
+        several = several || !blob_equals(run->argv[i], run->argv[first]);
+        if (several && node_slot(run->argv[i]) != *slot)
+            return CROSSED;
+        const struct key *key = node_find(run->node, 0, run->argv[i]);
+        missing += key == NULL || key_expired(run->node, key);
+    }
+    if (cluster->down)
+        return DOWN;
+    if (range->owner == me && range->migrating >= 0 && missing > 0) {
+        *peer = &cluster->peers[range->migrating];
+        return missing <= last - first ? UNSTABLE : ASK;
+    }
+    if (range->owner != me && range->importing == me && run->session->asking)
+        return several && missing > 0 ? UNSTABLE : HERE;
+    if (run->session->readonly && (run->command->flags & WRITES) == 0 && cluster->peers[me].primary == range->owner)
+        return HERE;
+    *peer = &cluster->peers[range->owner];
+    return range->owner == me ? HERE : MOVED;
+}
+
+static bool is_here(struct run *run)
+{
+    const struct peer *peer = NULL;
+    unsigned slot = 0;
+    const enum route where = route(run, &slot, &peer);
+
+    switch (where) {
+    case CROSSED: return fail(run, "-CROSSSLOT Keys in request don't hash to the same slot");
+    case UNSTABLE: return fail(run, "-TRYAGAIN Multiple keys request during rehashing of slot");
+    case UNBOUND: return fail(run, "-CLUSTERDOWN Hash slot not served");
+    case DOWN: return fail(run, "-CLUSTERDOWN The cluster is down");
+    case MOVED: return fail(run, "-MOVED %u %s:%d", slot, peer->host, peer->port);
+    case ASK: return fail(run, "-ASK %u %s:%d", slot, peer->host, peer->port);
+    default: return true;
+    }
+}
+
+/* ---- May it run ------------------------------------------------------------------------------- */
+
+/* The words for it; NULL: it may. */
+static const char *denied(const struct run *run, bool in_script)
+{
+    static char words[160];
+    const bool old = run->node->version < 70200;
+    size_t i = 0;
+
+    while (i < run->node->denial_count && strcmp(run->node->denials[i], run->command->name) != 0)
+        i++;
+    if (i == run->node->denial_count)
+        return NULL;
+    if (old && in_script)
+        return "The user executing the script can't run this command or subcommand";
+    snprintf(words, sizeof words, "%s%s permissions to run the '%s' command",
+             in_script ? "ACL failure in script: " : "-NOPERM ", old ? "this user has no" : "User default has no",
+             run->command->name);
+    return words;
+}
+
+/* Why a write is refused, NULL: it is not. */
+static const char *write_refused(const struct node *node, unsigned flags, bool in_script)
+{
+    const char *oom = node->full && (flags & DENYOOM) != 0 ? "-OOM command not allowed when used memory > 'maxmemory'."
+                                                           : NULL;
+
+    if (oom != NULL && !in_script)
+        return oom;
+    if ((flags & WRITES) != 0 && node->replica)
+        return "-READONLY You can't write against a read only replica.";
+    if ((flags & WRITES) != 0 && node->noreplicas)
+        return "-NOREPLICAS Not enough good replicas to write.";
+    return oom;
+}
+
+/* In Redis' order. */
+static bool may_run(struct run *run)
+{
+    const struct node *node = run->node;
+    const unsigned flags = run->command->flags;
+    const char *error;
+
+    if (!has_arity(run))
+        return fail(run, "wrong number of arguments for '%s' command", run->command->name);
+    if (node->password != NULL && !run->session->authenticated && (flags & NOAUTH) == 0)
+        return fail(run, "-NOAUTH Authentication required.");
+    if ((error = denied(run, false)) != NULL)
+        return fail(run, "%s", error);
+    if (!is_here(run))
+        return false;
+    if ((error = write_refused(node, flags, false)) != NULL)
+        return fail(run, "%s", error);
+    if (node->replica && node->stale && ((flags & STALE) == 0 || run->command->run == run_eval))
+        return fail(run, "-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.");
+    if (node->loading && (flags & LOADS) == 0)
+        return fail(run, "-LOADING Redis is loading the dataset in memory");
+    if (node->busy && (flags & NOAUTH) == 0)
+        return fail(run, "-BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.");
+    return true;
+}
+
+void node_execute(struct node *node, struct session *session, size_t argc, const struct blob *argv,
+                  struct buffer *reply)
+{
+    struct run run = {.node = node, .session = session, .argc = argc, .argv = argv, .out = reply};
+    bool holds;
+
+    block_begin(node);
+    run.command = find_command(&run, &holds);
+    if (run.command == NULL) {
+        fail_unknown(&run, holds);
+    } else if (may_run(&run)) {
+        node->calls[run.command - commands]++;
+        run.command->run(&run);
+        if (node->version < 70200 || node->dirty)
+            session->last_write_offset = node->offset + node->dirty;
+    }
+    node->offset += node->dirty;
+    if (run.command == NULL || run.command->run != run_asking)
+        session->asking = false;
+}
+
+const char *node_call(struct node *node, struct session *script, size_t argc, const struct blob *argv,
+                      struct buffer *reply)
+{
+    struct run run = {.node = node, .session = script, .argc = argc, .argv = argv, .out = reply};
+    static char crossed[160];
+    const struct peer *peer;
+    const char *error;
+    unsigned slot;
+    bool holds;
+
+    run.command = find_command(&run, &holds);
+    if (run.command == NULL)
+        return node->is_valkey ? "Unknown command called from script" : "Unknown Redis command called from script";
+    const unsigned flags = run.command->flags;
+    if (!has_arity(&run))
+        return node->is_valkey ? "Wrong number of args calling command from script"
+                               : "Wrong number of args calling Redis command from script";
+    if ((flags & NOSCRIPT) != 0)
+        return "This Redis command is not allowed from script";
+    if ((error = denied(&run, true)) != NULL || (!node->wrote && (error = write_refused(node, flags, true)) != NULL))
+        return error;
+    node->wrote = node->wrote || (flags & WRITES) != 0;
+    const enum route where = route(&run, &slot, &peer);
+    if (where == CROSSED && node->version >= 80000) {
+        snprintf(crossed, sizeof crossed,
+                 "Command '%s' in script attempted to access keys that don't hash to the same slot", run.command->name);
+        return crossed;
+    }
+    if (where != HERE)
+        return where == DOWN ? "Script attempted to execute a command while the cluster is down"
+                             : "Script attempted to access a non local key in a cluster node";
+    node->calls[run.command - commands]++;
+    run.command->run(&run);
+    return NULL;
+}
+
+int node_may(struct node *node, size_t argc, const struct blob *argv)
+{
+    struct run run = {.node = node, .argc = argc, .argv = argv};
+    bool holds;
+
+    run.command = find_command(&run, &holds);
+    return run.command == NULL ? -1 : denied(&run, true) == NULL;
+}

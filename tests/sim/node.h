@@ -1,0 +1,155 @@
+/* node.h: a simulated Redis server: its keys, and what decides how it answers.
+ *
+ * It has no clock, no chance and no socket of its own: the world sets the fields
+ * of struct node, hands commands in, and carries the replies and effects away.
+ *
+ *   world: node->now_us = ...;  node_execute(node, session, argc, argv, &reply);
+ *          for each node->changed: node_copy_key(replica, node, db, key)
+ *
+ * All that is allocated is there or the program ends. One thread only. */
+#ifndef HIBLOOM_SIM_NODE_H
+#define HIBLOOM_SIM_NODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { NODE_DATABASES = 16, NODE_SLOTS = 16384, COMMANDS_MAX = 128 };
+
+struct blob {
+    const char *bytes;
+    size_t len;
+};
+struct blob blob_of(const char *text);
+bool blob_equals(struct blob, struct blob);
+
+/* Grows as needed. {0} is an empty one. */
+struct buffer {
+    char *bytes;
+    size_t len, room;
+};
+void buffer_put(struct buffer *, const void *bytes, size_t len);
+
+enum key_type { KEY_STRING, KEY_HASH };
+
+/* A key and its value. A hash's value is its fields and values, each behind its length. */
+struct key {
+    uint32_t hash; /* of its name */
+    int db;
+    enum key_type type;
+    struct blob name;
+    struct buffer value;
+    uint64_t expire_ms; /* since 1970; 0: never */
+};
+
+/* ---- A cluster, as one node sees it. Nodes may share a map or have maps of their own ---------- */
+
+struct peer {
+    const char *host;
+    int port;
+    char id[41];
+    int primary; /* its index, or -1: it is a primary itself */
+};
+
+/* Slots from..to. The other three are indexes of peers, or -1. */
+struct slot_range {
+    int from, to;
+    int owner;     /* -1: nobody serves them */
+    int migrating; /* where the owner sends their keys */
+    int importing; /* the peer that takes them, with ASKING */
+};
+
+struct cluster {
+    const struct peer *peers;
+    size_t peer_count;
+    const struct slot_range *ranges; /* by their slots; one that is in none is not served */
+    size_t range_count;
+    bool down;
+};
+
+/* Of which Sentinels are asked. The replicas are peers whose primary is `master`. */
+struct sentinel_view {
+    const char *name;
+    const struct peer *peers;
+    size_t peer_count;
+    int master; /* index of a peer, -1: it knows none */
+};
+
+/* A key whose state changed: a command's effect, which replicas get. */
+struct change {
+    int db;
+    struct buffer name;
+};
+
+struct node {
+    /* ---- The world sets these ---- */
+    int version;     /* 70000, 70200, 80000 */
+    bool is_valkey;  /* version is that of Valkey then */
+    uint64_t now_us; /* its clock, since 1970; TIME within a script of 7.0 moves it on */
+    bool replica;    /* of `primary_host`: READONLY; it hides expired keys and does not delete them */
+    bool stale;      /* a replica without its primary: MASTERDOWN */
+    bool loading, busy, full, noreplicas;
+    const char *password;       /* NULL: none is wanted */
+    const char *const *denials; /* commands that the user of all connections is denied, in lower case */
+    size_t denial_count;
+    const struct cluster *cluster;        /* NULL: no cluster */
+    int me;                               /* this node's index there */
+    const struct sentinel_view *sentinel; /* NULL: it is no Sentinel */
+    char run_id[41];
+    const char *host, *primary_host;
+    int port, primary_port;
+    int replicas_connected; /* for INFO and ROLE */
+
+    /* ---- The node keeps these ---- */
+    struct key **keys; /* of all databases, by their hashes */
+    size_t key_count, key_room;
+    uint64_t offset;        /* of replication: raised by each block of changes */
+    struct change *changed; /* by the last node_execute, node_expire or node_evict: one block */
+    size_t changed_count, changed_room;
+    bool dirty;         /* there is a block */
+    bool in_script;     /* a script runs */
+    bool wrote;         /* it has called a write command */
+    uint64_t frozen_ms; /* the time by which keys expire while a command or script runs */
+    uint64_t calls[COMMANDS_MAX];
+};
+
+#define KILLS_OTHERS UINT64_MAX
+
+/* What a connection is to the node. */
+struct session {
+    uint64_t id;
+    int db;
+    bool authenticated, asking, readonly;
+    bool closing;                     /* QUIT: the world closes it behind the reply */
+    uint64_t killed;                  /* CLIENT KILL ID: the world closes that session; 0: none */
+    char name[64];                    /* CLIENT SETNAME */
+    uint64_t last_write_offset;       /* what WAIT waits for, from 7.2 on; up to 7.0 it is node->offset */
+    bool waits;                       /* WAIT was sent: nothing was replied; the world answers when it is so */
+    long long wait_replicas, wait_ms; /* 0 ms: for ever */
+    uint64_t wait_offset;             /* which replicas must have reached */
+};
+
+void node_make(struct node *, int version); /* empty, all else 0 */
+void node_free(struct node *);
+void node_reset(struct node *); /* no keys, no changes, offset 0; what the world sets stays */
+void session_make(struct session *, uint64_t id);
+
+/* Carries out one command, and appends its reply: RESP2, or RESP3 after HELLO 3. */
+void node_execute(struct node *, struct session *, size_t argc, const struct blob *argv, struct buffer *reply);
+
+/* Raw access, for oracles and the world: an expired key is still there. NULL: no such key. */
+struct key *node_find(const struct node *, int db, struct blob name);
+bool node_expired(const struct node *, const struct key *);
+
+/* Copies what the key is in `from`, which may be nothing. No change of `to` is noted. */
+void node_copy_key(struct node *to, const struct node *from, int db, struct blob name);
+/* All keys and the offset: a full resync, a dump, and a dump that comes back. `to` may hold keys, which go. */
+void node_copy(struct node *to, const struct node *from);
+
+/* Deletes a key, or those that are expired, as one block of changes: DEL of a primary. A replica does not. */
+void node_evict(struct node *, int db, struct blob name);
+void node_expire(struct node *);
+
+unsigned node_slot(struct blob key); /* of a cluster: CRC16, of what is in {} */
+
+#endif

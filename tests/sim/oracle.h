@@ -1,0 +1,69 @@
+/* oracle.h: the promises of hibloom.h, async.h and docs/format.md, held against what a world's clients are told.
+ *
+ * They are written from these texts, not from the code, and read the raw keys with reader.h. */
+#ifndef HIBLOOM_SIM_ORACLE_H
+#define HIBLOOM_SIM_ORACLE_H
+
+#include "sim/world.h"
+
+#include <hibloom/hibloom.h>
+
+enum { CALL_KEYS = 4 };
+
+/* A call on its way. */
+struct call {
+    struct call *next;
+    int client, ordinal, name;
+    enum verb verb;
+    uint32_t items;                    /* of those the world has */
+    size_t times;                      /* each item is in the call */
+    uint64_t faults, held_us;          /* so far, as it began */
+    uint64_t begun_us, begun_clock_us; /* the second by the server's clock */
+    /* The filter's state at moments of the call: a bit is set for an item that it had, or had not, at one of them. */
+    uint32_t had, had_not, had_at_begin;
+    uint32_t demanded;            /* items that it has to find: in all the time so far */
+    uint64_t lives, lives_at_end; /* of the name, as it began and ended */
+    uint64_t handle;              /* the id of the root that its handle has opened; 0: not known */
+    uint64_t ids[CALL_KEYS];      /* of the keys of its first link */
+    bool handle_met;              /* that root was there at a moment of the call */
+    int raw_at_begin;             /* the status that an open had to give */
+    bool doubtful;                /* something was sent again */
+    uint64_t run;                 /* of the root's server, as it began */
+    bool alone;                   /* no other call on the name was on its way meanwhile */
+    bool undisturbed;             /* none that may change keys, or times to live */
+    bool agreed;                  /* as it began, all keys had their times to live as they should */
+    uint64_t expiry_ms;           /* of the root, as it began */
+};
+
+void oracle_begin_world(void);
+bool oracle_failed(void);
+const char *oracle_words(void); /* the first promise that was broken */
+void oracle_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+void oracle_begin(struct call *); /* client, ordinal, name, verb, items, handle are set */
+/* answers: one for each item of `items`, from the lowest bit, `times` times; NULL: none. */
+void oracle_end(struct call *, hibloom_status, const bool *answers, const char *words);
+uint64_t oracle_root(int name); /* the id of the root that is there; 0: none */
+void oracle_ids(int name, uint64_t ids[CALL_KEYS]);
+
+/* After all is well again: what a new store says must be what the raw keys say. */
+int oracle_raw_status(int name);
+void oracle_check_open(int client, int name, hibloom_status, int before);
+void oracle_check_answer(int client, int name, int item, bool found, bool new_store);
+void oracle_check_end(void);
+
+const char *oracle_name(int name);
+struct blob oracle_item(int item);
+
+/* The world tells. `who` is a client, or -1. */
+void oracle_before(void);                     /* something may end a filter's life */
+void oracle_after(int who, const char *what); /* that is done */
+void oracle_serves(int client, struct blob key,
+                   const struct blob *string); /* bits are read from that string; NULL: there is none */
+/* Whether the script, which compares identities, comes from a client that has never opened the filter that is there. */
+bool oracle_is_foreign(int client, const char *script, struct blob key);
+void oracle_forget_served(int client);
+void oracle_writes(int client, struct blob key); /* bits are about to be set there */
+void oracle_after_loss(void);                    /* a server's data were replaced by older ones */
+
+#endif

@@ -1,0 +1,535 @@
+/* plan.c: worlds are drawn, written and read. See plan.h. */
+#include "sim/plan.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const fault_names[] = {
+#define X(name, text) text,
+    FAULTS(X)
+#undef X
+};
+const char *const verb_names[] = {
+#define X(name, text) text,
+    VERBS(X)
+#undef X
+};
+
+enum {
+    PLAIN,
+    SEGMENTS,
+    BLOCKED,
+    BLOCKS,
+    PARTITIONED,
+    COUNTING,
+    GROWING,
+    GROWING_BLOCKED,
+    GROWING_SEGMENTS,
+    WINDOW,
+    WINDOW_SEGMENTS,
+    BARE,
+    GROWING_LARGE
+};
+
+const struct kind kinds[KINDS] = {
+    [PLAIN] = {.text = "bits=256 hashes=3"},
+    [SEGMENTS] = {.text = "bits=384 hashes=3 segments=3"},
+    [BLOCKED] = {.text = "layout=blocked bits=512 hashes=3"},
+    [BLOCKS] = {.text = "layout=blocked bits=1024 hashes=2 segments=2"},
+    [PARTITIONED] = {.text = "layout=partitioned bits=96 hashes=2", .partitioned = true},
+    [COUNTING] = {.text = "bits=128 hashes=3 counters=4", .counting = true},
+    [GROWING] = {.text = "capacity=5 error=0.05 growth=2", .growing = true},
+    [GROWING_BLOCKED] = {.text = "capacity=4 error=0.1 growth=3 layout=blocked", .growing = true},
+    [GROWING_SEGMENTS] = {.text = "capacity=5 error=0.05 growth=2 segments=2", .growing = true},
+    [WINDOW] = {.text = "capacity=8 error=0.02 window=2 slices=2", .window = true},
+    [WINDOW_SEGMENTS] = {.text = "capacity=8 error=0.02 window=3 slices=3 segments=2", .window = true},
+    [BARE] = {.text = "bits=256 hashes=3 seed=5", .bare = true},
+    /* Room for some adds is reserved at once, so that clients are behind when it grows. */
+    [GROWING_LARGE] = {.text = "capacity=300 error=0.000001 growth=2", .growing = true, .large = true},
+};
+
+const struct kind *plan_kind(const struct plan *p, int name)
+{
+    return &kinds[name == 0 ? p->kind0 : p->kind1];
+}
+
+/* ---- Chance ---- */
+
+static uint64_t mix(uint64_t x) /* the finalizer of SplitMix64 (Steele, Lea and Flood 2014) */
+{
+    x += 0x9e3779b97f4a7c15;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+    return x ^ (x >> 31);
+}
+
+uint64_t plan_chance(const struct plan *p, uint64_t a, uint64_t b)
+{
+    return mix(mix(mix(p->seed) ^ a) ^ b);
+}
+
+static uint64_t hash_text(uint64_t h, const char *text) /* FNV-1a */
+{
+    for (; *text != '\0'; text++)
+        h = (h ^ (unsigned char)*text) * 0x100000001b3;
+    return h;
+}
+
+/* ---- A world from a seed ---- */
+
+struct draw {
+    uint64_t seed, n;
+};
+
+static uint64_t draw(struct draw *d, uint64_t below)
+{
+    return mix(d->seed ^ mix(++d->n)) % below;
+}
+
+static uint64_t one_of(struct draw *d, size_t n, const uint64_t *of)
+{
+    return of[draw(d, n)];
+}
+#define ONE_OF(d, ...) \
+    one_of((d), sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t), (const uint64_t[]){__VA_ARGS__})
+
+static void draw_servers(struct plan *p, struct draw *d)
+{
+    p->topology = ONE_OF(d, STANDALONE, STANDALONE, SENTINEL, CLUSTER, CLUSTER);
+    p->shards = p->topology == CLUSTER ? 2 + draw(d, 2) : 1;
+    p->replicas = p->topology == SENTINEL ? 1 + draw(d, 2) : draw(d, 2) + (p->topology == CLUSTER && draw(d, 4) == 0);
+    p->valkey = draw(d, 4) == 0;
+    p->version = p->valkey ? 80000 : ONE_OF(d, 70000, 70200, 80000);
+    p->lag_us = ONE_OF(d, 100, 2000, 50000, 400000);
+    p->window = ONE_OF(d, 1 << 20, 1 << 20, 1 << 20, 4096, 700);
+    p->latency_us = p->window > 4096 ? ONE_OF(d, 50, 50, 300, 3000)
+                                     : 50; /* else large calls take longer than their time */
+}
+
+static void draw_client(struct plan *p, struct client_settings *c, struct draw *d)
+{
+    c->loop = draw(d, 4) == 0;
+    c->retry_ms = ONE_OF(d, 0, 0, 300, 3000, 20000);
+    c->timeout_ms = ONE_OF(d, 200, 500, 2000);
+    c->min_replicas = p->replicas > 0 && draw(d, 3) == 0 ? 1 + draw(d, p->replicas) : 0;
+    c->replicas_ms = 100;
+    c->from_replicas = p->replicas > 0 && p->topology != STANDALONE && draw(d, 4) == 0;
+    c->bitfield = draw(d, 2);
+    c->deadline_ms = draw(d, 5) == 0 ? 100 + draw(d, 2000) : 0;
+    c->near = ONE_OF(d, 0, 0, 1, 1 + 50); /* 0: none; else the age and 1 */
+    c->accept_restarts = draw(d, 8) == 0;
+}
+
+static enum verb draw_verb(const struct kind *kind, struct draw *d, bool calm, const uint64_t *more)
+{
+    static const struct {
+        enum verb verb;
+        unsigned weight;
+    } weights[] = {{VERB_ADD, 20},   {VERB_ADD_NEW, 24}, {VERB_LOOK, 30},  {VERB_OPEN, 6},   {VERB_REMOVE, 4},
+                   {VERB_CLEAR, 3},  {VERB_DROP, 1},     {VERB_DELETE, 1}, {VERB_EXPIRE, 2}, {VERB_REPLACE, 3},
+                   {VERB_REPAIR, 2}, {VERB_MERGE, 3},    {VERB_SAVE, 1},   {VERB_LOAD, 2},   {VERB_LIST, 1},
+                   {VERB_INFO, 2},   {VERB_COMPARE, 1},  {VERB_CLOSE, 2},  {VERB_SLEEP, 8},  {VERB_FILL, 40}};
+    unsigned all = 0;
+
+    for (size_t i = 0; i < sizeof weights / sizeof *weights; i++)
+        all += weights[i].weight * (unsigned)more[weights[i].verb];
+    for (;;) {
+        unsigned at = (unsigned)draw(d, all);
+        size_t i = 0;
+        while (at >= weights[i].weight * (unsigned)more[weights[i].verb]) {
+            at -= weights[i].weight * (unsigned)more[weights[i].verb];
+            i++;
+        }
+        const enum verb verb = weights[i].verb;
+        if ((verb == VERB_REMOVE && !kind->counting) || (verb == VERB_FILL && !kind->large))
+            continue;
+        if (calm && verb >= VERB_CLEAR && verb <= VERB_LOAD && verb != VERB_SAVE && verb != VERB_MERGE)
+            continue; /* nothing goes: whatever an add has said must stay */
+        return verb;
+    }
+}
+
+#define BIT(x) (UINT64_C(1) << (x))
+#define BITS(x, y, z) (BIT(x) | BIT(y) | BIT(z))
+
+/* Some worlds are about one thing that is rare where all is drawn by itself: its kinds, what they do often, the faults. */
+static const struct focus {
+    uint64_t kinds, verbs, faults;
+    const char *late; /* a script that often arrives late */
+    bool near, alone; /* all clients have a near cache; there is one server */
+    bool pieces;      /* servers take what is sent in pieces, and others' commands between them */
+    bool clustered;   /* it is a cluster */
+    bool keeps, asks; /* all clients wait for replicas; ask them */
+    bool sizes;       /* clients want filters of two sizes */
+    uint64_t clients; /* no more than so many; 0: any number */
+} focuses[] = {
+    {.kinds = BIT(WINDOW) | BIT(WINDOW_SEGMENTS),
+     .verbs = BIT(VERB_SLEEP),
+     .faults = BITS(FAULT_CLOCK, FAULT_JUMP, FAULT_DELAY) | BIT(FAULT_PAUSE),
+     .late = "EVAL.slice",
+     .alone = true},
+    {.kinds = BIT(WINDOW),
+     .verbs = BIT(VERB_SLEEP),
+     .faults = BIT(FAULT_CLOCK) | BIT(FAULT_JUMP),
+     .late = "EVAL.slice",
+     .alone = true},
+    {.kinds = BIT(WINDOW) | BIT(WINDOW_SEGMENTS),
+     .verbs = BIT(VERB_LOOK) | BIT(VERB_SLEEP),
+     .faults = BIT(FAULT_JUMP),
+     .pieces = true},
+    {.kinds = BIT(WINDOW) | BIT(WINDOW_SEGMENTS),
+     .verbs = BITS(VERB_SLEEP, VERB_CLEAR, VERB_DELETE),
+     .faults = BITS(FAULT_JUMP, FAULT_CUT_ANSWER, FAULT_PAUSE),
+     .late = "EVAL.slice"},
+    {.kinds = BITS(PLAIN, SEGMENTS, BLOCKS),
+     .verbs = BIT(VERB_CLEAR) | BIT(VERB_SLEEP),
+     .faults = BITS(FAULT_EXPIRE, FAULT_FLUSH, FAULT_CUT_ANSWER) | BITS(FAULT_DISCONNECT, FAULT_ISOLATE, FAULT_REFUSE),
+     .near = true},
+    {.kinds = BITS(GROWING, GROWING_BLOCKED, GROWING_LARGE),
+     .verbs = BIT(VERB_FILL),
+     .faults = BITS(FAULT_ISOLATE, FAULT_FAILOVER, FAULT_LAG),
+     .clustered = true},
+    {.kinds = BITS(GROWING, GROWING_SEGMENTS, GROWING_LARGE),
+     .verbs = BIT(VERB_FILL) | BIT(VERB_SLEEP),
+     .faults = BITS(FAULT_EXPIRE, FAULT_PAUSE, FAULT_CUT_ANSWER)},
+    {.kinds = BITS(GROWING, GROWING_SEGMENTS, GROWING_LARGE),
+     .verbs = BIT(VERB_EXPIRE) | BIT(VERB_FILL),
+     .faults = BIT(FAULT_SLOW),
+     .clients = 2},
+    {.kinds = BITS(SEGMENTS, GROWING, GROWING_SEGMENTS),
+     .verbs = BIT(VERB_EXPIRE) | BIT(VERB_REPLACE),
+     .faults = BITS(FAULT_CUT_BEFORE, FAULT_CUT_ANSWER, FAULT_REFUSE) | BIT(FAULT_DENY),
+     .clients = 2},
+    {.kinds = BIT(COUNTING),
+     .verbs = BITS(VERB_REMOVE, VERB_MERGE, VERB_CLEAR) | BIT(VERB_LOAD) | BIT(VERB_SAVE),
+     .faults = BITS(FAULT_SLOW, FAULT_CUT_ANSWER, FAULT_CUT_LATE),
+     .late = "EVAL.count_down",
+     .clients = 2},
+    {.kinds = BITS(PLAIN, SEGMENTS, GROWING),
+     .verbs = BITS(VERB_REPLACE, VERB_DROP, VERB_CLEAR),
+     .faults = BITS(FAULT_DELAY, FAULT_CUT_LATE, FAULT_CUT_ANSWER),
+     .late = "EVAL.replace"},
+    {.kinds = BITS(SEGMENTS, GROWING, GROWING_LARGE),
+     .verbs = BITS(VERB_REPLACE, VERB_DELETE, VERB_FILL),
+     .faults = BITS(FAULT_SLOW, FAULT_DELAY, FAULT_PIECES)},
+    {.kinds = BITS(PLAIN, SEGMENTS, BLOCKS),
+     .verbs = BITS(VERB_DELETE, VERB_OPEN, VERB_CLEAR),
+     .faults = BITS(FAULT_EXPIRE, FAULT_FLUSH, FAULT_DELAY),
+     .late = "EVAL.undo"},
+    {.kinds = BITS(PLAIN, SEGMENTS, COUNTING),
+     .verbs = BITS(VERB_CLEAR, VERB_DELETE, VERB_EXPIRE),
+     .faults = BITS(FAULT_DELAY, FAULT_CUT_LATE, FAULT_SLOW),
+     .late = "EVAL.clear"},
+    {.kinds = BIT(PLAIN),
+     .verbs = BITS(VERB_DELETE, VERB_OPEN, VERB_SLEEP),
+     .faults = BITS(FAULT_DELAY, FAULT_PAUSE, FAULT_SLOW),
+     .late = "SETBIT",
+     .sizes = true},
+    {.kinds = BIT(WINDOW),
+     .verbs = BITS(VERB_DELETE, VERB_OPEN, VERB_SLEEP),
+     .faults = BITS(FAULT_DELAY, FAULT_PAUSE, FAULT_SLOW),
+     .late = "EVAL.slice",
+     .sizes = true},
+    {.kinds = BIT(SEGMENTS) | BIT(GROWING_SEGMENTS),
+     .verbs = BIT(VERB_OPEN) | BIT(VERB_DELETE),
+     .faults = BITS(FAULT_FAILOVER, FAULT_ISOLATE, FAULT_LAG),
+     .clustered = true,
+     .keeps = true},
+    {.kinds = BITS(GROWING, GROWING_SEGMENTS, GROWING_LARGE),
+     .verbs = BIT(VERB_FILL),
+     .faults = BIT(FAULT_FAILOVER) | BIT(FAULT_LAG),
+     .clustered = true,
+     .keeps = true},
+    {.kinds = BITS(PLAIN, SEGMENTS, GROWING),
+     .verbs = BIT(VERB_ADD_NEW) | BIT(VERB_SLEEP),
+     .faults = BIT(FAULT_MOVE),
+     .clustered = true},
+    {.kinds = BITS(PLAIN, SEGMENTS, GROWING),
+     .verbs = BIT(VERB_OPEN),
+     .faults = BITS(FAULT_LAG, FAULT_CUT_ANSWER, FAULT_DISCONNECT),
+     .asks = true},
+    {.kinds = BITS(SEGMENTS, PARTITIONED, BLOCKS),
+     .verbs = BIT(VERB_REPAIR) | BIT(VERB_SLEEP),
+     .faults = BITS(FAULT_EXPIRE, FAULT_SLOW, FAULT_DELAY)},
+};
+
+static void draw_steps(struct plan *p, struct draw *d, uint64_t often)
+{
+    const bool calm = draw(d, 3) == 0 && often == 0, lean = draw(d, 2) == 0;
+    const size_t n = 30 + draw(d, 6);
+    uint64_t more[VERB_COUNT];
+
+    for (int i = 0; i < VERB_COUNT; i++) /* a world does some things often, and others not at all */
+        more[i] = i == VERB_ADD || i == VERB_ADD_NEW || i == VERB_LOOK || i == VERB_OPEN ? 1
+                  : often != 0 ? ((often >> i & 1) != 0 ? 8 : ONE_OF(d, 0, 0, 0, 0, 1))
+                  : lean       ? ONE_OF(d, 0, 0, 0, 1, 4)
+                               : ONE_OF(d, 0, 1, 1, 1, 8);
+
+    for (p->step_count = 0; p->step_count < n; p->step_count++) {
+        struct step *s = &p->steps[p->step_count];
+        s->client = (int)draw(d, p->clients);
+        s->name = p->names > 1 && draw(d, 4) == 0;
+        s->verb = draw_verb(plan_kind(p, s->name), d, calm, more);
+        s->items = draw(d, 3) == 0 ? 1u << draw(d, ITEMS) : 1 + (uint32_t)draw(d, (1u << ITEMS) - 1);
+        s->times = draw(d, 16) == 0 || (draw(d, 3) == 0 && plan_kind(p, s->name)->counting)
+                       ? (uint32_t)ONE_OF(d, 15, 40, 40, TIMES_MOST)
+                       : 1;
+        if (s->times == TIMES_MOST && plan_kind(p, s->name)->growing)
+            s->times = 15; /* each link takes a few items, and is asked for them by itself */
+        if (s->times == TIMES_MOST)
+            s->items = (1u << ITEMS) - 1;
+        s->arg = s->verb == VERB_EXPIRE ? ONE_OF(d, 0, 1, 2, 3, 100, 100)
+                                        : ONE_OF(d, 1000, 120000, 500000, 1000000, 2500000);
+    }
+}
+
+/* The scripts of which a world may choose one to arrive late, time and again. */
+static const char *const late_places[] = {"EVAL.clear",   "EVAL.unlink", "EVAL.expire",   "EVAL.count_down",
+                                          "EVAL.replace", "EVAL.swap",   "EVAL.make",     "EVAL.slice",
+                                          "EVAL.merge",   "EVAL.undo",   "EVAL.count_up", "SETBIT"};
+enum { LATE_PLACES = sizeof late_places / sizeof *late_places };
+
+static uint64_t late_place(const char *script)
+{
+    uint64_t i = 0;
+
+    while (strcmp(late_places[i], script) != 0)
+        i++;
+    return 1 + i;
+}
+
+static uint64_t draw_bit(struct draw *d, uint64_t of)
+{
+    for (;;) {
+        const uint64_t i = draw(d, 64);
+        if ((of >> i & 1) != 0)
+            return i;
+    }
+}
+
+static void draw_focus(struct plan *p, struct draw *d, const struct focus *focus)
+{
+    p->kind0 = p->kind1 = draw_bit(d, focus->kinds);
+    p->names = 1;
+    if (focus->alone) {
+        p->topology = STANDALONE;
+        p->shards = 1;
+    }
+    for (uint64_t i = 0; focus->near && i < p->clients; i++)
+        p->client[i].near = 1;
+    if (focus->clustered && p->topology != CLUSTER) {
+        p->topology = CLUSTER;
+        p->shards = 2;
+    }
+    if (focus->asks && p->topology == STANDALONE)
+        p->topology = SENTINEL;
+    if (focus->keeps || focus->asks || focus->clustered)
+        p->replicas = p->replicas == 0 ? 1 : p->replicas;
+    for (uint64_t i = 0; i < p->clients; i++) {
+        p->client[i].min_replicas = focus->keeps ? 1 : p->client[i].min_replicas;
+        p->client[i].from_replicas |= focus->asks;
+    }
+    p->sizes = focus->sizes;
+    p->pieces |= focus->pieces;
+    if (focus->clients != 0)
+        p->clients = 1 + draw(d, focus->clients);
+    p->faults = BIT(draw_bit(d, focus->faults)) | (draw(d, 3) == 0 ? BIT(draw(d, FAULT_KINDS)) : 0);
+    for (int f = 0; f < FAULT_KINDS; f++)
+        if ((focus->faults >> f & 1) != 0 && draw(d, 3) != 0)
+            p->faults |= BIT(f);
+    if (draw(d, 4) == 0) /* nothing goes wrong */
+        p->faults = BIT(FAULT_PIECES);
+    p->late = focus->late != NULL && draw(d, 2) == 0 ? late_place(focus->late) : 0;
+}
+
+void plan_draw(struct plan *p, uint64_t seed)
+{
+    struct draw d = {.seed = mix(seed)};
+
+    *p = (struct plan){.seed = seed};
+    draw_servers(p, &d);
+    p->clients = 2 + draw(&d, CLIENTS - 1);
+    p->names = 1 + draw(&d, NAMES);
+    p->kind0 = draw(&d, KINDS);
+    p->kind1 = draw(&d, 3) == 0 ? draw(&d, KINDS) : p->kind0; /* replace and merge want the same */
+    for (uint64_t i = 0; i < p->clients; i++)
+        draw_client(p, &p->client[i], &d);
+    p->rate = ONE_OF(&d, 20, 40, 40, 80, 200);
+    p->faults = 0;
+    const uint64_t one_in = ONE_OF(&d, 3, 3, 8, 20); /* what excuses much hides little where it is missing */
+    for (int f = 0; f < FAULT_KINDS; f++)
+        if (draw(&d, one_in) == 0)
+            p->faults |= BIT(f);
+    p->faults |= BIT(draw(&d, FAULT_KINDS));
+    p->pieces = draw(&d, 3) == 0;
+    p->late = draw(&d, 4) == 0 ? 1 + draw(&d, LATE_PLACES) : 0;
+    const struct focus *focus = draw(&d, 4) != 0 ? &focuses[draw(&d, sizeof focuses / sizeof *focuses)] : NULL;
+    if (focus != NULL)
+        draw_focus(p, &d, focus);
+    draw_steps(p, &d, focus != NULL ? focus->verbs : 0);
+}
+
+/* ---- Faults ---- */
+
+static bool same_anchor(const struct anchor *a, const struct anchor *b)
+{
+    return a->client == b->client && a->call == b->call && a->nth == b->nth && strcmp(a->place, b->place) == 0 &&
+           strcmp(a->key, b->key) == 0;
+}
+
+static bool is_late(const struct plan *p, const struct anchor *at, uint64_t chance)
+{
+    return p->late > 0 && p->late <= LATE_PLACES && strcmp(at->place, late_places[p->late - 1]) == 0 &&
+           chance % (at->place[0] == 'E' ? 2 : 8) == 0; /* a call has many commands, and a script each */
+}
+
+/* One in `rate` commands, but at some places of a world many more. */
+static uint64_t rate_at(const struct plan *p, const struct anchor *at)
+{
+    const uint64_t chance = mix(hash_text(p->seed, at->place)) % 8;
+
+    return chance == 0 ? 3 : chance == 1 ? p->rate / 4 + 1 : p->rate * 2;
+}
+
+static enum fault draw_fault(const struct plan *p, uint64_t chance)
+{
+    unsigned n = (unsigned)(chance % (unsigned)__builtin_popcountll(p->faults));
+    enum fault f = 0;
+
+    for (;; f++)
+        if ((p->faults >> f & 1) != 0 && n-- == 0)
+            return f;
+}
+
+const struct decision *plan_decide(struct plan *p, const struct anchor *at)
+{
+    if (p->replay) {
+        for (size_t i = 0; i < p->decision_count; i++)
+            if (!p->decisions[i].fired && same_anchor(&p->decisions[i].at, at)) {
+                p->decisions[i].fired = true;
+                return &p->decisions[i];
+            }
+        return NULL;
+    }
+    const uint64_t h = mix(
+        hash_text(hash_text(plan_chance(p, (uint64_t)at->client, (uint64_t)at->call), at->place), at->key) ^
+        (uint64_t)at->nth);
+    const bool late = is_late(p, at, mix(h ^ 3));
+    if ((h % rate_at(p, at) != 0 && !late) || p->decision_count == FAULTS_MAX)
+        return NULL;
+    const bool steps = at->nth > 1 && (p->faults >> FAULT_CLOCK & 1) != 0; /* what was late arrives */
+    const enum fault fault = !late                 ? draw_fault(p, mix(h ^ 1))
+                             : steps               ? FAULT_CLOCK
+                             : mix(h ^ 4) % 2 == 0 ? FAULT_CUT_LATE
+                                                   : FAULT_DELAY;
+    struct decision *decision = &p->decisions[p->decision_count++];
+    *decision = (struct decision){.at = *at, .fault = fault, .arg = mix(h ^ 2) >> 8, .fired = true};
+    return decision;
+}
+
+/* ---- Files ---- */
+
+void plan_write(const struct plan *p, FILE *out)
+{
+    fprintf(out, "world seed=%" PRIu64, p->seed);
+#define X(name) fprintf(out, " " #name "=%" PRIu64, p->name);
+    SETTINGS(X)
+#undef X
+    fputc('\n', out);
+    for (uint64_t i = 0; i < p->clients; i++) {
+        fprintf(out, "client %" PRIu64, i);
+#define X(name) fprintf(out, " " #name "=%" PRIu64, p->client[i].name);
+        CLIENT_SETTINGS(X)
+#undef X
+        fputc('\n', out);
+    }
+    for (size_t i = 0; i < p->step_count; i++) {
+        const struct step *s = &p->steps[i];
+        fprintf(out, "call %d %s name=%d items=%x times=%u arg=%" PRIu64 "\n", s->client, verb_names[s->verb], s->name,
+                (unsigned)s->items, (unsigned)s->times, s->arg);
+    }
+    for (size_t i = 0; i < p->decision_count; i++) {
+        const struct decision *d = &p->decisions[i];
+        fprintf(out, "fault %d call=%d %s key=%s nth=%d do=%s arg=%" PRIu64 "\n", d->at.client, d->at.call, d->at.place,
+                d->at.key, d->at.nth, fault_names[d->fault], d->arg);
+    }
+}
+
+static int index_of(const char *word, const char *const *names, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(names[i], word) == 0)
+            return i;
+    return -1;
+}
+
+static bool read_number(const char *line, const char *name, uint64_t *out)
+{
+    char wanted[40];
+
+    snprintf(wanted, sizeof wanted, " %s=", name);
+    const char *at = strstr(line, wanted);
+    if (at != NULL)
+        *out = strtoull(at + strlen(wanted), NULL, 10);
+    return at != NULL;
+}
+
+static bool read_line(struct plan *p, const char *line)
+{
+    char word[40] = "";
+    struct step s = {0};
+    struct decision d = {0};
+    unsigned items = 0, times = 0;
+    bool ok = true;
+    int n = 0;
+
+    if (strncmp(line, "world ", 6) == 0) {
+        ok = read_number(line, "seed", &p->seed);
+#define X(name) (void)read_number(line, #name, &p->name); /* what a world does not name is 0 */
+        SETTINGS(X)
+#undef X
+        return ok && p->clients <= CLIENTS && p->kind0 < KINDS && p->kind1 < KINDS;
+    }
+    if (sscanf(line, "client %d ", &n) == 1 && n >= 0 && n < CLIENTS) {
+#define X(name) ok = read_number(line, #name, &p->client[n].name) && ok;
+        CLIENT_SETTINGS(X)
+#undef X
+        return ok;
+    }
+    if (sscanf(line, "call %d %39s name=%d items=%x times=%u arg=%" SCNu64, &s.client, word, &s.name, &items, &times,
+               &s.arg) == 6) {
+        n = index_of(word, verb_names, VERB_COUNT);
+        s.verb = (enum verb)n;
+        s.items = items;
+        s.times = times;
+        ok = n >= 0 && p->step_count < STEPS_MAX && s.client >= 0 && s.client < CLIENTS && s.name >= 0 &&
+             s.name < NAMES;
+        if (ok)
+            p->steps[p->step_count++] = s;
+        return ok;
+    }
+    if (sscanf(line, "fault %d call=%d %23s key=%63s nth=%d do=%39s arg=%" SCNu64, &d.at.client, &d.at.call, d.at.place,
+               d.at.key, &d.at.nth, word, &d.arg) == 7) {
+        n = index_of(word, fault_names, FAULT_KINDS);
+        d.fault = (enum fault)n;
+        ok = n >= 0 && p->decision_count < FAULTS_MAX;
+        if (ok)
+            p->decisions[p->decision_count++] = d;
+        return ok;
+    }
+    return line[0] == '#' || line[0] == '\n';
+}
+
+bool plan_read(struct plan *p, FILE *in)
+{
+    char line[600];
+
+    *p = (struct plan){.replay = true};
+    for (unsigned number = 1; fgets(line, sizeof line, in) != NULL; number++)
+        if (!read_line(p, line)) {
+            fprintf(stderr, "line %u is no part of a world: %s", number, line);
+            return false;
+        }
+    return p->clients > 0;
+}

@@ -1,0 +1,150 @@
+/* plan.h: a world as a list of decisions: its settings, what its clients do, and the faults.
+ *
+ * A plan is drawn from a seed. While a world runs, faults are drawn at each command, by a hash of the seed and of the
+ * place, so one fault less does not move the others. Those that fired are kept in the plan: written to a file, it
+ * replays the world. In a replay only the faults of the file fire. */
+#ifndef HIBLOOM_SIM_PLAN_H
+#define HIBLOOM_SIM_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum { CLIENTS = 4, NAMES = 2, ITEMS = 8, TIMES_MOST = 120, STEPS_MAX = 64, FAULTS_MAX = 64 };
+
+enum topology { STANDALONE, SENTINEL, CLUSTER };
+
+/* What may go wrong as a command reaches a server. `arg` gives times, and chooses where there is a choice. */
+#define FAULTS(X) \
+    X(CUT_BEFORE, "cut-before") /* it and what is behind it never arrive; the connection is reset */ \
+    X(CUT_ANSWER, "cut-answer") /* all that was sent is carried out, but its answer and later ones are lost */ \
+    X(CUT_INSIDE, "cut-inside") /* the same, and a part of the answer arrives */ \
+    X(CUT_LATE, "cut-late")     /* the connection is reset; what was sent is carried out `arg` later */ \
+    X(DELAY, "delay")           /* it is carried out `arg` later */ \
+    X(SLOW, "slow")             /* its answer takes `arg` */ \
+    X(PIECES, "pieces")         /* its answer comes in two pieces */ \
+    X(REFUSE, "refuse")         /* the server is full, busy, loading ... for a while, a replica without its primary */ \
+    X(DENY, "deny")             /* this command is denied for a while */ \
+    X(RESTART, "restart")       /* the server restarts with all, an older part, or none of its data */ \
+    X(FAILOVER, "failover")     /* its replica takes over; it comes back as a replica */ \
+    X(ISOLATE, "isolate")       /* the same, but it goes on for a while, and loses what it took meanwhile */ \
+    X(LAG, "lag")               /* its replicas get nothing for a while */ \
+    X(MOVE, "move")             /* the slot of the key moves, key by key */ \
+    X(EXPIRE, "expire")         /* the key is evicted */ \
+    X(STRANGER, "stranger")     /* somebody deletes, overwrites or lengthens the key, or changes its time to live */ \
+    X(FLUSH, "flush")           /* FLUSHALL, or SWAPDB */ \
+    X(CLOCK, "clock")           /* the server's clock steps */ \
+    X(JUMP, "jump")             /* it arrives just before, or behind, the end of a period or of a time to live */ \
+    X(PAUSE, "pause")           /* the client is stopped for a while */ \
+    X(KILL, "kill")             /* the client is killed */ \
+    X(DISCONNECT, "disconnect") /* CLIENT KILL: all connections of the server are closed */
+enum fault {
+#define X(name, text) FAULT_##name,
+    FAULTS(X)
+#undef X
+        FAULT_KINDS
+};
+extern const char *const fault_names[];
+
+enum { PLACE_SIZE = 24, KEY_SIZE = 64 };
+
+/* Where a decision is taken: the n-th time in a call that a command of this kind on that key arrives. One that is delayed arrives again. */
+struct anchor {
+    int client, call, nth;
+    char place[PLACE_SIZE]; /* the command, of a script its name too: "EVAL.swap" */
+    char key[KEY_SIZE];
+};
+
+struct decision {
+    struct anchor at;
+    enum fault fault;
+    uint64_t arg;
+    bool fired; /* in this run */
+};
+
+#define VERBS(X) \
+    X(OPEN, "open") \
+    X(ADD, "add") \
+    X(ADD_NEW, "add-new") \
+    X(LOOK, "look") \
+    X(REMOVE, "remove") \
+    X(CLEAR, "clear") \
+    X(DROP, "drop") \
+    X(DELETE, "delete") \
+    X(EXPIRE, "expire") \
+    X(REPLACE, "replace") \
+    X(REPAIR, "repair") \
+    X(MERGE, "merge") \
+    X(SAVE, "save") \
+    X(LOAD, "load") \
+    X(LIST, "list") X(INFO, "info") X(COMPARE, "compare") X(CLOSE, "close") X(SLEEP, "sleep") X(FILL, "fill")
+enum verb {
+#define X(name, text) VERB_##name,
+    VERBS(X)
+#undef X
+        VERB_COUNT
+};
+extern const char *const verb_names[];
+
+struct step {
+    int client;
+    enum verb verb;
+    int name;       /* which */
+    uint32_t items; /* a bit for each */
+    uint32_t times; /* how often each item is in the call: many go by bitmaps */
+    uint64_t arg;   /* expire: seconds; sleep: us */
+};
+
+/* All numbers, so that a plan is written and read by one table. */
+#define SETTINGS(X) \
+    X(topology) \
+    X(shards) \
+    X(replicas) \
+    X(version) \
+    X(valkey) \
+    X(latency_us) X(lag_us) X(window) X(names) X(kind0) X(kind1) X(clients) X(rate) X(faults) X(pieces) X(late) X(sizes)
+#define CLIENT_SETTINGS(X) \
+    X(loop) \
+    X(retry_ms) \
+    X(timeout_ms) X(min_replicas) X(replicas_ms) X(from_replicas) X(bitfield) X(deadline_ms) X(near) X(accept_restarts)
+
+struct client_settings {
+#define X(name) uint64_t name;
+    CLIENT_SETTINGS(X)
+#undef X
+};
+
+struct plan {
+    uint64_t seed;
+#define X(name) uint64_t name;
+    SETTINGS(X)
+#undef X
+    struct client_settings client[CLIENTS];
+    struct step steps[STEPS_MAX];
+    size_t step_count;
+    struct decision decisions[FAULTS_MAX];
+    size_t decision_count;
+    bool replay; /* only the decisions that stand here fire */
+};
+
+/* What a filter under one of the names is. */
+struct kind {
+    const char *text;
+    bool counting, growing, window, bare, partitioned, large;
+};
+extern const struct kind kinds[];
+enum { KINDS = 13 };
+const struct kind *plan_kind(const struct plan *, int name);
+
+void plan_draw(struct plan *, uint64_t seed);
+void plan_write(const struct plan *, FILE *);
+bool plan_read(struct plan *, FILE *); /* prints what is wrong */
+
+/* Whether a fault strikes at that place: its decision, which is kept, or NULL. */
+const struct decision *plan_decide(struct plan *, const struct anchor *);
+
+/* A number that only the seed and the two others decide. */
+uint64_t plan_chance(const struct plan *, uint64_t a, uint64_t b);
+
+#endif

@@ -1,0 +1,467 @@
+/* reader.c: see reader.h. The sections are those of docs/format.md. */
+#include "sim/reader.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+enum { NOT_FOUND = 40, MISMATCH = 41, CORRUPT = 42, BUSY = 43 };
+enum { TRAILER = 92, TEXT_MAX = 2047, ID = 16, STRING_MAX = 1 << 29 };
+
+/* ---- The text (3) ----------------------------------------------------------------------- */
+
+struct cursor {
+    const char *at;
+    bool bad;
+};
+
+static bool skip(struct cursor *c, const char *word)
+{
+    size_t len = strlen(word);
+    if (strncmp(c->at, word, len) != 0)
+        return false;
+    c->at += len;
+    return true;
+}
+
+/* 0: the word is not there. No number of a text is 0. */
+static uint64_t number(struct cursor *c, const char *word, uint64_t max)
+{
+    if (!skip(c, word))
+        return 0;
+    uint64_t n = 0;
+    bool fits = *c->at != '0';
+    for (; *c->at >= '0' && *c->at <= '9'; c->at++) {
+        uint64_t digit = (uint64_t)(*c->at - '0');
+        fits = fits && n <= (UINT64_MAX - digit) / 10;
+        n = n * 10 + digit;
+    }
+    if (!fits || n < 1 || n > max)
+        c->bad = true;
+    return n;
+}
+
+static uint32_t small(struct cursor *c, const char *word, uint32_t max)
+{
+    return (uint32_t)number(c, word, max);
+}
+
+static bool hex(const char *at, size_t digits, uint64_t *n)
+{
+    *n = 0;
+    for (size_t i = 0; i < digits; i++) {
+        bool decimal = at[i] >= '0' && at[i] <= '9';
+        if (!decimal && !(at[i] >= 'a' && at[i] <= 'f'))
+            return false;
+        *n = *n << 4 | (uint64_t)(decimal ? at[i] - '0' : at[i] - 'a' + 10);
+    }
+    return true;
+}
+
+static bool hex_word(struct cursor *c, const char *word, uint64_t *n)
+{
+    if (!skip(c, word))
+        return false;
+    if (hex(c->at, ID, n))
+        c->at += ID;
+    else
+        c->bad = true;
+    return true;
+}
+
+static double error_rate(struct cursor *c)
+{
+    if (!skip(c, " error="))
+        return 0;
+    double p = strtod(c->at, NULL);
+    char shortest[40] = "";
+    if (p > 0 && p < 1)
+        for (int digits = 1; digits <= 17; digits++) {
+            snprintf(shortest, sizeof shortest, "%.*g", digits, p);
+            if (strtod(shortest, NULL) == p)
+                break;
+        }
+    if (!*shortest || !skip(c, shortest))
+        c->bad = true;
+    return p;
+}
+
+/* How many keys it has, and the bits, or counters, of each. */
+static uint32_t key_count(const struct text_seen *t)
+{
+    return t->partitioned ? t->hashes : t->segments ? t->segments : 1;
+}
+
+static uint64_t key_bits(const struct text_seen *t)
+{
+    uint64_t unit = t->blocked ? 512 : 1;
+    if (t->segments <= 1)
+        return t->bits;
+    uint64_t parts = t->segments * unit;
+    return (t->bits + parts - 1) / parts * unit;
+}
+
+static bool goes_together(const struct text_seen *t)
+{
+    uint64_t width = t->counters ? t->counters : 1;
+    bool chained = t->growth || t->window;
+    bool large = t->bits * width > UINT64_C(1) << 27 && !t->partitioned;
+    if (t->bits == 0 || t->hashes == 0 || (t->blocked && t->bits % 512))
+        return false;
+    if (t->counters && (t->counters & (t->counters - 1) || t->counters == 1 || t->partitioned || t->blocked ||
+                        t->bits > (UINT64_C(1) << 62) / t->counters))
+        return false;
+    if (t->segments ? t->partitioned || (t->segments == 1 && !large) : large)
+        return false;
+    if (chained && (t->partitioned || t->counters || !t->capacity || t->error == 0 || (t->growth && t->window)))
+        return false;
+    if (!t->window != !t->slices || t->slices > t->window)
+        return false;
+    if (t->link && (!chained || (t->window && t->link > t->slices)))
+        return false;
+    return key_count(t) <= READER_KEYS;
+}
+
+static bool parse(const char *text, struct text_seen *t)
+{
+    struct cursor c = {text, false};
+    *t = (struct text_seen){0};
+    if (!skip(&c, "hash=xxh3 layout="))
+        return false;
+    t->partitioned = skip(&c, "partitioned");
+    t->blocked = skip(&c, "blocked");
+    if (t->partitioned + t->blocked + skip(&c, "classic") != 1)
+        return false;
+    t->bits = number(&c, " bits=", UINT64_C(1) << 62);
+    t->hashes = small(&c, " hashes=", READER_HASHES);
+    t->segments = small(&c, " segments=", 65536);
+    t->counters = small(&c, " counters=", 8);
+    if (!hex_word(&c, " seed=", &t->seed))
+        return false;
+    t->capacity = number(&c, " capacity=", UINT64_MAX);
+    t->error = error_rate(&c);
+    t->growth = small(&c, " growth=", 16);
+    t->window = small(&c, " window=", 1000000000);
+    t->slices = small(&c, " slices=", 31);
+    t->link = small(&c, " link=", 31);
+    if (hex_word(&c, " chain=", &t->chain) != (t->link != 0))
+        return false;
+    return !c.bad && !*c.at && t->growth != 1 && goes_together(t);
+}
+
+/* The texts of a world are few: each is parsed once. */
+bool reader_text(const char *text, struct text_seen *t)
+{
+    static _Thread_local struct {
+        char text[400];
+        struct text_seen seen;
+    } cache[64];
+    size_t len = strlen(text), slot = XXH3_64bits(text, len) % 64;
+    if (len && strcmp(cache[slot].text, text) == 0) {
+        *t = cache[slot].seen;
+        return true;
+    }
+    if (!parse(text, t))
+        return false;
+    if (len < sizeof cache->text) {
+        memcpy(cache[slot].text, text, len + 1);
+        cache[slot].seen = *t;
+    }
+    return true;
+}
+
+/* ---- Records (2) ------------------------------------------------------------------------ */
+
+struct columns {
+    uint64_t text, bytes, number, keys, crc, generation, id, epoch;
+    char state;
+};
+
+static uint64_t decimal(const char *at, size_t digits)
+{
+    uint64_t n = 0;
+    while (digits--)
+        n = n * 10 + (uint64_t)(*at++ - '0');
+    return n;
+}
+
+static bool columns_at(struct blob string, size_t at, struct columns *c)
+{
+    static const char form[] =
+        " dddd ddddddddd ddddd/ddddd xxxxxxxx s dddddddddddddddd xxxxxxxxxxxxxxxx dddddddddd hibloom1";
+    if (string.len < TRAILER || at > string.len - TRAILER)
+        return false;
+    const char *p = string.bytes + at;
+    for (size_t i = 0; i < TRAILER; i++)
+        switch (form[i]) {
+        case 'd':
+            if (p[i] < '0' || p[i] > '9')
+                return false;
+            break;
+        case 's':
+            if (!p[i] || !strchr("rgcx", p[i]))
+                return false;
+            break;
+        case 'x': break;
+        default:
+            if (p[i] != form[i])
+                return false;
+        }
+    *c = (struct columns){.text = decimal(p + 1, 4),
+                          .bytes = decimal(p + 6, 9),
+                          .number = decimal(p + 16, 5),
+                          .keys = decimal(p + 22, 5),
+                          .state = p[37],
+                          .generation = decimal(p + 39, 16),
+                          .epoch = decimal(p + 73, 10)};
+    return hex(p + 28, 8, &c->crc) && hex(p + 56, 16, &c->id);
+}
+
+static size_t list_bytes(uint64_t key, uint64_t keys)
+{
+    return key == 0 && keys > 1 ? keys * ID : 0;
+}
+
+static bool is_valid(struct blob string, size_t at, const struct columns *c, struct record_seen *record)
+{
+    struct text_seen t;
+    if (c->text > TEXT_MAX || c->text > at)
+        return false;
+    const char *text = string.bytes + at - c->text;
+    memcpy(record->text, text, c->text);
+    record->text[c->text] = 0;
+    return crc32(0, (const Bytef *)text, (uInt)c->text + 27) == c->crc && !memchr(text, 0, c->text) &&
+           reader_text(record->text, &t) && c->keys == key_count(&t) && c->number < c->keys &&
+           c->bytes == (key_bits(&t) * (t.counters ? t.counters : 1) + 7) / 8 &&
+           c->bytes + list_bytes(c->number, c->keys) + c->text + TRAILER <= STRING_MAX &&
+           (c->number == 0 || c->state == 'r');
+}
+
+void reader_record(struct blob string, struct record_seen *record)
+{
+    struct columns c = {0};
+    size_t at = string.len - TRAILER; /* columns_at refuses a short string */
+    record->is_record = columns_at(string, at, &c) && is_valid(string, at, &c, record);
+    record->is_damaged = !record->is_record && string.len >= TRAILER &&
+                         memcmp(string.bytes + string.len - 8, "hibloom1", 8) == 0;
+    if (!record->is_record) {
+        c = (struct columns){0};
+        record->text[0] = 0;
+    }
+    record->state = c.state;
+    record->number = (uint32_t)c.number;
+    record->keys = (uint32_t)c.keys;
+    record->generation = c.generation;
+    record->id = c.id;
+    record->epoch = c.epoch;
+    record->bytes = c.bytes;
+    record->at = c.bytes + list_bytes(c.number, c.keys) + c.text;
+}
+
+bool reader_identity_at(struct blob string, size_t at, uint64_t *generation, uint64_t *id, uint64_t *epoch, char *state)
+{
+    struct columns c;
+    if (!columns_at(string, at, &c))
+        return false;
+    *generation = c.generation;
+    *id = c.id;
+    *epoch = c.epoch;
+    *state = c.state;
+    return true;
+}
+
+/* ---- A link (6) ------------------------------------------------------------------------- */
+
+static struct blob fetch(const struct reader *reader, const char *name, bool several, uint32_t key)
+{
+    char full[sizeof((struct link_seen *)NULL)->name + 12];
+    int len = several ? snprintf(full, sizeof full, "%s:%u", name, key) : snprintf(full, sizeof full, "%s", name);
+    const struct blob *string = reader->fetch(reader->world, (struct blob){full, (size_t)len});
+    return string ? *string : (struct blob){"", 0};
+}
+
+static bool is_ready(const struct record_seen *root)
+{
+    return root->state == 'r' || root->state == 'g';
+}
+
+static int find_root(const struct reader *reader, struct link_seen *link)
+{
+    struct record_seen several, *one = &link->root;
+    link->several = false;
+    struct blob string = fetch(reader, link->name, false, 0);
+    bool bare = string.len > 0;
+    reader_record(string, one);
+    reader_record(fetch(reader, link->name, true, 0), &several);
+    if (one->is_record && one->keys > 1)
+        return MISMATCH;
+    if (several.is_record && several.number == 0 && several.keys > 1) {
+        if (one->is_record && is_ready(one) && is_ready(&several))
+            return MISMATCH;
+        if (one->is_record && !is_ready(&several)) /* that of several gives way, else that of one key */
+            return 0;
+        link->several = true;
+        *one = several;
+        return 0;
+    }
+    if (one->is_record)
+        return 0;
+    return one->is_damaged || several.is_damaged ? CORRUPT : bare ? MISMATCH : NOT_FOUND;
+}
+
+/* Compares the keys with the root's list. */
+static void see_keys(const struct reader *reader, struct link_seen *link)
+{
+    const struct record_seen *root = &link->root;
+    link->ids[0] = root->id;
+    link->epochs[0] = root->epoch;
+    link->lost[0] = false;
+    link->whole = true;
+    if (!link->several)
+        return;
+    struct blob string = fetch(reader, link->name, true, 0);
+    size_t text = strlen(root->text);
+    for (uint32_t i = 0; i < root->keys; i++) {
+        link->ids[i] = 0;
+        link->lost[i] = string.len < root->at || !hex(string.bytes + root->bytes + i * ID, ID, &link->ids[i]);
+    }
+    for (uint32_t i = 0; i < root->keys; i++) {
+        struct columns c;
+        size_t at = root->bytes + list_bytes(i, root->keys) + text;
+        bool there = !link->lost[i] && columns_at(fetch(reader, link->name, true, i), at, &c) && c.number == i &&
+                     c.keys == root->keys && c.generation == root->generation && c.id == link->ids[i];
+        link->lost[i] = !there;
+        link->epochs[i] = there ? c.epoch : 0;
+        link->whole = link->whole && there;
+    }
+}
+
+/* ---- A filter (6, 15, 16) ---------------------------------------------------------------- */
+
+/* Reads link `number` of the chain of that root. False: no ready one is there. */
+static bool further(const struct reader *reader, const struct link_seen *first, uint32_t number, struct link_seen *link)
+{
+    struct text_seen t;
+    snprintf(link->name, sizeof link->name, "%.580s:+%u", first->name, number);
+    if (find_root(reader, link) || !is_ready(&link->root) || !reader_text(link->root.text, &t) || t.link != number ||
+        t.chain != first->root.id)
+        return false;
+    see_keys(reader, link);
+    return true;
+}
+
+void reader_read(const struct reader *reader, const char *name, struct filter_seen *filter)
+{
+    struct text_seen t;
+    struct link_seen *first = filter->link;
+    filter->links = filter->lingering = 0;
+    snprintf(first->name, sizeof first->name, "%.580s", name);
+    filter->status = find_root(reader, first);
+    if (filter->status == 0 && (!reader_text(first->root.text, &t) || t.link))
+        filter->status = MISMATCH;
+    if (filter->status)
+        return;
+    filter->links = 1;
+    see_keys(reader, first);
+    filter->status = !is_ready(&first->root) ? BUSY : first->whole ? 0 : CORRUPT;
+    while (filter->link[filter->links - 1].root.state == 'g') {
+        struct link_seen *next = &filter->link[filter->links];
+        if (filter->links == READER_LINKS || !further(reader, first, (uint32_t)filter->links, next)) {
+            filter->status = CORRUPT;
+            return;
+        }
+        filter->links++;
+        if (!next->whole)
+            filter->status = CORRUPT;
+    }
+    if (first->root.state == 'x' || !(t.growth || t.window)) /* who opens one that is "creating" goes on with it */
+        return;
+    for (uint32_t i = (uint32_t)filter->links; i < READER_LINKS && further(reader, first, i, &filter->link[i]); i++)
+        filter->lingering++;
+    if (t.window && filter->links <= t.slices && filter->status == 0)
+        filter->status = BUSY;
+}
+
+/* ---- Items (4, 13, 16) ------------------------------------------------------------------- */
+
+__extension__ typedef unsigned __int128 wide;
+
+static uint64_t mulhi(uint64_t a, uint64_t b)
+{
+    return (uint64_t)((wide)a * b >> 64);
+}
+
+void reader_positions(const struct text_seen *t, struct blob item, struct position_seen out[READER_HASHES])
+{
+    XXH128_hash_t both = XXH3_128bits_withSeed(item.bytes, item.len, t->seed);
+    uint64_t h = both.low64, m = key_bits(t), block = 512 * mulhi(h, m / 512);
+    uint32_t segment = (uint32_t)mulhi(both.high64, t->segments);
+    for (uint32_t i = 0; i < t->hashes; i++) {
+        uint64_t next = h * UINT64_C(6364136223846793005) + (both.high64 | 1);
+        out[i].key = t->partitioned ? i : segment;
+        out[i].bit = t->blocked ? block + (next >> 55) : mulhi(h, m);
+        h = next;
+    }
+}
+
+/* Counters divide 8: each lies in one byte. */
+static bool is_set(struct blob string, const struct text_seen *t, uint64_t position)
+{
+    uint64_t width = t->counters ? t->counters : 1, first = position * width;
+    if (first / 8 >= string.len)
+        return false;
+    unsigned byte = (unsigned char)string.bytes[first / 8];
+    return byte >> (8 - first % 8 - width) & ((1U << width) - 1);
+}
+
+bool reader_link_has(const struct reader *reader, const struct link_seen *link, struct blob item)
+{
+    struct text_seen t;
+    struct position_seen at[READER_HASHES];
+    struct blob string = {0};
+    if (!reader_text(link->root.text, &t))
+        return false;
+    reader_positions(&t, item, at);
+    for (uint32_t i = 0; i < t.hashes; i++) {
+        if (link->lost[at[i].key])
+            return false;
+        if (i == 0 || at[i].key != at[i - 1].key)
+            string = fetch(reader, link->name, link->several, at[i].key);
+        if (!is_set(string, &t, at[i].bit))
+            return false;
+    }
+    return true;
+}
+
+/* The period of that epoch is the greatest c of this slice with 2 W c / N <= epoch. It counts for N periods more. */
+static bool counts(const struct text_seen *t, uint64_t epoch, uint64_t now_us)
+{
+    uint64_t n = t->slices, now = now_us * n / (t->window * UINT64_C(1000000));
+    uint64_t latest = epoch * n / (2 * (uint64_t)t->window);
+    if (epoch == 0 || latest < t->link)
+        return false;
+    return latest - (latest - t->link) % (n + 1) + n >= now;
+}
+
+bool reader_has(const struct reader *reader, const struct filter_seen *filter, struct blob item, uint64_t now_us)
+{
+    for (size_t i = 0; i < filter->links; i++) {
+        const struct link_seen *link = &filter->link[i];
+        struct text_seen t;
+        struct position_seen at[READER_HASHES];
+        if (!reader_text(link->root.text, &t))
+            continue;
+        if (t.window) {
+            reader_positions(&t, item, at); /* all of a window's lie in one key */
+            if (!counts(&t, link->epochs[at[0].key], now_us))
+                continue;
+        }
+        if (reader_link_has(reader, link, item))
+            return true;
+    }
+    return false;
+}

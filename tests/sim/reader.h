@@ -1,0 +1,75 @@
+/* reader.h: filters as docs/format.md describes them, read from raw keys.
+ *
+ * It shares no code with lib/. The oracles ask it whether what the library said agrees with the keys. */
+#ifndef HIBLOOM_SIM_READER_H
+#define HIBLOOM_SIM_READER_H
+
+#include "sim/node.h"
+
+enum { READER_LINKS = 32, READER_HASHES = 32, READER_KEYS = 8 };
+
+/* Gives the string under that key, as the servers that have its slot hold it, or NULL. An expired key is none.
+ * It stays until the next call. */
+typedef const struct blob *reader_fetch(void *world, struct blob key);
+struct reader {
+    reader_fetch *fetch;
+    void *world;
+};
+
+/* A record: a key's trailer and its text. */
+struct record_seen {
+    bool is_record, is_damaged; /* neither: no trailer. Damaged: it ends in hibloom1 and is not valid */
+    char state;                 /* r g c x */
+    uint32_t number, keys;
+    uint64_t generation, id, epoch;
+    size_t bytes, at; /* of the bits; where its trailer begins */
+    char text[2048];
+};
+void reader_record(struct blob string, struct record_seen *); /* at the end of the string */
+/* The same at the offset where a client that knows the filter looks: the string may be longer. */
+bool reader_identity_at(struct blob string, size_t at, uint64_t *generation, uint64_t *id, uint64_t *epoch,
+                        char *state);
+
+/* One link: its keys, as they are stored now. */
+struct link_seen {
+    struct record_seen root;
+    char name[600]; /* NAME, NAME:+1, ... */
+    bool several;   /* of keys: NAME:0 ... */
+    bool whole;     /* all its keys are there, with number, generation and the id of the list */
+    uint64_t ids[READER_KEYS], epochs[READER_KEYS];
+    bool lost[READER_KEYS];
+};
+
+/* A filter: what sections 6, 15 and 16 of docs/format.md say of the name. `status` is what an open with NULL must give by
+ * the raw keys while nobody else works on it: 0, or the number of the hibloom_status. ENOTFOUND is 40, EMISMATCH 41,
+ * ECORRUPT 42. EBUSY 43: it is being made or removed, which an open goes on with. A window that lacks slices is EBUSY,
+ * too, and its links are read all the same. */
+struct filter_seen {
+    int status;
+    size_t links;     /* by the chain: while a root says `g` the next one is there */
+    size_t lingering; /* ready links of this chain behind a root that says `r`: what a failover may leave */
+    struct link_seen link[READER_LINKS];
+};
+void reader_read(const struct reader *, const char *name, struct filter_seen *);
+
+/* A spec's text, and where an item's bits lie: docs/format.md 3 and 4. xxh3 only. False: the text is not one that the simulator uses. */
+struct text_seen {
+    bool partitioned, blocked;
+    uint64_t bits, seed, capacity;
+    uint32_t hashes, segments, counters, growth, window, slices, link;
+    uint64_t chain;
+    double error;
+};
+bool reader_text(const char *text, struct text_seen *);
+struct position_seen {
+    uint32_t key;
+    uint64_t bit;
+};
+void reader_positions(const struct text_seen *, struct blob item, struct position_seen out[READER_HASHES]);
+
+/* Whether the item is in that one link by its raw keys; lost keys count as all zero. */
+bool reader_link_has(const struct reader *, const struct link_seen *, struct blob item);
+/* Whether the filter has it: any of its links; of a window those whose period counts at that time of the root's server. */
+bool reader_has(const struct reader *, const struct filter_seen *, struct blob item, uint64_t now_us);
+
+#endif

@@ -1,0 +1,405 @@
+/* script.c: EVAL of the simulated server, on LuaJIT: `redis`, what goes in and out, and errors as servers word them.
+ *
+ * One Lua state serves all nodes of the process, so a script must leave nothing in it: globals are closed, and
+ * math.random is taken out. Each text is compiled once. Garbage is collected when there is much of it. */
+#include "sim/commands.h"
+
+#include <lauxlib.h>
+#include <limits.h>
+#include <lua.h>
+#include <lualib.h>
+#include <math.h>
+#include <openssl/sha.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { GARBAGE_KB = 16384, NUMBER_LEN = 32, SHA_LEN = 40 };
+
+static struct node *node; /* of the script that runs */
+static struct session inner;
+
+/* An error is a table with "CODE words", of "-CODE words" or of "words". A pcall gives the words alone. */
+/* clang-format off */
+static const char prelude[] =
+    "local protected = pcall\n"
+    "local function words_of(ok, err, ...)\n"
+    "  if not ok and type(err) == 'table' and err.err then return false, err.err end\n"
+    "  return ok, err, ...\n"
+    "end\n"
+    "local function mark(field, text)\n"
+    "  return type(text) == 'string' and {[field] = text} or {err = 'ERR wrong number or type of arguments'}\n"
+    "end\n"
+    "local number = tonumber\n" /* in Redis it ends at a zero byte */
+    "function tonumber(text, ...)\n"
+    "  local value = number(text, ...)\n"
+    "  if value == nil and type(text) == 'string' then value = number(text:match('^%Z*'), ...) end\n"
+    "  return value\n"
+    "end\n"
+    "function pcall(...) return words_of(protected(...)) end\n"
+    "function redis.status_reply(text) return mark('ok', text) end\n"
+    "function redis.error_reply(text)\n"
+    "  local reply = mark('err', text)\n"
+    "  reply.err = reply.err:gsub('^%-', ''):gsub('^[^ ]*$', 'ERR %0')\n"
+    "  return reply\n"
+    "end\n"
+    "function redis.replicate_commands() return true end\n"
+    "function redis.set_repl() end\n"
+    "function redis.log() end\n"
+    "math.random, math.randomseed, dofile, loadfile, print, newproxy = nil\n"
+    "setmetatable(_G, {\n"
+    "  __index = function(_, name)\n"
+    "    error(\"Script attempted to access nonexistent global variable '\" .. tostring(name) .. \"'\", 2)\n"
+    "  end,\n"
+    "  __newindex = function() error('Attempt to modify a readonly table', 2) end\n"
+    "})\n";
+/* clang-format on */
+
+/* ---- Errors ----------------------------------------------------------------------------------- */
+
+static int push_error(lua_State *lua, const char *text)
+{
+    const bool coded = text[0] == '-';
+
+    lua_createtable(lua, 0, 3);
+    lua_pushstring(lua, coded && strchr(text, ' ') != NULL ? "" : "ERR ");
+    lua_pushlstring(lua, text + coded, strcspn(text, "\r\n") - coded);
+    lua_concat(lua, 2);
+    lua_setfield(lua, -2, "err");
+    return 1;
+}
+
+static int throw(lua_State * lua, const char *text)
+{
+    push_error(lua, text);
+    return lua_error(lua);
+}
+
+/* Makes any error such a table, with the line of the script; LuaJIT does not know it behind a tail call. */
+static int note_line(lua_State *lua)
+{
+    lua_Debug at = {.currentline = 1, .source = ""};
+
+    if (!lua_istable(lua, 1)) {
+        lua_createtable(lua, 0, 3);
+        lua_pushfstring(lua, "ERR %s", lua_isstring(lua, 1) ? lua_tostring(lua, 1) : luaL_typename(lua, 1));
+        lua_setfield(lua, -2, "err");
+        lua_replace(lua, 1);
+    }
+    for (int level = 1; strcmp(at.source, "@user_script") != 0 && lua_getstack(lua, level, &at); level++)
+        lua_getinfo(lua, "Sl", &at);
+    lua_pushinteger(lua, at.currentline);
+    lua_setfield(lua, 1, "line");
+    return 1;
+}
+
+/* ---- redis.call ------------------------------------------------------------------------------- */
+
+/* Before 7.2 17 digits are shown, from then on as few as tell it. Exponents of Redis have no zeros in front. */
+static size_t write_number(char text[NUMBER_LEN], double number)
+{
+    const bool old = node->version < 70200;
+    int digits = old ? 17 : 1, len;
+
+    if (number == floor(number) && fabs(number) < (old ? 1e15 : 0x1p62) && !(old && number < 1))
+        return (size_t)snprintf(text, NUMBER_LEN, "%lld", (long long)number);
+    do
+        len = snprintf(text, NUMBER_LEN, "%.*g", digits, number);
+    while (digits++ < 17 && strtod(text, NULL) != number);
+    return (size_t)len;
+}
+
+/* The arguments on the stack, which stay there. NULL: an error was pushed. */
+static const struct blob *read_arguments(lua_State *lua, size_t count)
+{
+    static struct blob *argv;
+    static char(*numbers)[NUMBER_LEN];
+    static size_t room;
+
+    if (count == 0) {
+        push_error(lua, node->is_valkey ? "Please specify at least one argument for this call"
+                                        : "Please specify at least one argument for this redis lib call");
+        return NULL;
+    }
+    if (count > room) {
+        room = count * 2;
+        argv = resized(argv, room * sizeof *argv);
+        numbers = resized(numbers, room * sizeof *numbers);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const int at = (int)i + 1;
+        if (lua_type(lua, at) == LUA_TNUMBER) {
+            argv[i].len = write_number(numbers[i], lua_tonumber(lua, at));
+            argv[i].bytes = numbers[i];
+        } else if ((argv[i].bytes = lua_tolstring(lua, at, &argv[i].len)) == NULL) {
+            push_error(lua, node->is_valkey ? "Command arguments must be strings or integers"
+                                            : "Lua redis lib command arguments must be strings or integers");
+            return NULL;
+        }
+    }
+    return argv;
+}
+
+/* Pushes the value at `at`, and returns what is behind it. */
+static const char *push_reply(lua_State *lua, const char *at)
+{
+    const char type = *at, *end = strchr(at, '\r');
+    const long long number = type == '+' || type == '-' ? 0 : strtoll(at + 1, NULL, 10);
+
+    luaL_checkstack(lua, 4, "a reply");
+    if (type == ':') {
+        lua_pushnumber(lua, (double)number);
+    } else if (type == '-') {
+        push_error(lua, at);
+    } else if (type == '_') {
+        lua_pushnil(lua);
+    } else if (type == '+') {
+        lua_createtable(lua, 0, 1);
+        lua_pushlstring(lua, at + 1, (size_t)(end - at - 1));
+        lua_setfield(lua, -2, "ok");
+    } else if (number < 0) {
+        lua_pushboolean(lua, 0);
+    } else if (type == '$') {
+        lua_pushlstring(lua, end + 2, (size_t)number);
+        return end + 2 + number + 2;
+    } else { /* '*', '%' */
+        lua_createtable(lua, type == '*' ? (int)number : 0, 0);
+        for (int i = 1; i <= number; i++) {
+            end = push_reply(lua, end + 2) - 2;
+            if (type == '*') {
+                lua_rawseti(lua, -2, i);
+                continue;
+            }
+            end = push_reply(lua, end + 2) - 2;
+            lua_rawset(lua, -3);
+        }
+        if (type == '%') {
+            lua_createtable(lua, 0, 1);
+            lua_insert(lua, -2);
+            lua_setfield(lua, -2, "map");
+        }
+    }
+    return end + 2;
+}
+
+static int call(lua_State *lua, bool throws)
+{
+    static struct buffer reply;
+    const size_t argc = (size_t)lua_gettop(lua);
+    const struct blob *argv = read_arguments(lua, argc);
+    const char *error = NULL;
+
+    reply.len = 0;
+    if (argv != NULL)
+        error = node_call(node, &inner, argc, argv, &reply);
+    if (argv != NULL && error == NULL) {
+        buffer_put(&reply, "", 1);
+        lua_settop(lua, 0);
+        push_reply(lua, reply.bytes);
+        return throws && reply.bytes[0] == '-' ? lua_error(lua) : 1;
+    }
+    if (argv != NULL)
+        push_error(lua, error);
+    return throws ? lua_error(lua) : 1;
+}
+
+static int redis_call(lua_State *lua)
+{
+    return call(lua, true);
+}
+
+static int redis_pcall(lua_State *lua)
+{
+    return call(lua, false);
+}
+
+/* ---- The rest of `redis` that is not in Lua --------------------------------------------------- */
+
+static void write_sha(struct blob text, char sha[SHA_LEN + 1])
+{
+    unsigned char digest[SHA_DIGEST_LENGTH];
+
+    SHA1((const unsigned char *)text.bytes, text.len, digest);
+    for (size_t i = 0; i < sizeof digest; i++)
+        snprintf(sha + 2 * i, 3, "%02x", digest[i]);
+}
+
+static int sha1hex(lua_State *lua)
+{
+    char sha[SHA_LEN + 1];
+    struct blob text;
+
+    if (lua_gettop(lua) != 1)
+        return throw(lua, "wrong number of arguments");
+    text.bytes = luaL_checklstring(lua, 1, &text.len);
+    write_sha(text, sha);
+    lua_pushstring(lua, sha);
+    return 1;
+}
+
+static int acl_check_cmd(lua_State *lua)
+{
+    const size_t argc = (size_t)lua_gettop(lua);
+    const struct blob *argv = read_arguments(lua, argc);
+    const int may = argv != NULL ? node_may(node, argc, argv) : 0;
+
+    if (argv == NULL)
+        return lua_error(lua);
+    if (may < 0)
+        return throw(lua, node->is_valkey ? "Invalid command passed to server.acl_check_cmd()"
+                                          : "Invalid command passed to redis.acl_check_cmd()");
+    lua_pushboolean(lua, may);
+    return 1;
+}
+
+static lua_State *new_state(void)
+{
+    static const lua_CFunction libraries[] = {luaopen_base, luaopen_table, luaopen_string, luaopen_math, luaopen_bit};
+    static const luaL_Reg functions[] = {{"call", redis_call},
+                                         {"pcall", redis_pcall},
+                                         {"sha1hex", sha1hex},
+                                         {"acl_check_cmd", acl_check_cmd},
+                                         {NULL, NULL}};
+    lua_State *lua = luaL_newstate();
+
+    for (size_t i = 0; lua != NULL && i < sizeof libraries / sizeof *libraries; i++) {
+        lua_pushcfunction(lua, libraries[i]);
+        lua_call(lua, 0, 0);
+    }
+    if (lua == NULL)
+        abort();
+    luaL_register(lua, "redis", functions);
+    if (luaL_loadbuffer(lua, prelude, sizeof prelude - 1, "@prelude") != 0 || lua_pcall(lua, 0, 0, 0) != 0) {
+        fprintf(stderr, "%s\n", lua_tostring(lua, -1));
+        abort();
+    }
+    lua_settop(lua, 0);
+    lua_gc(lua, LUA_GCSTOP, 0);
+    return lua;
+}
+
+/* ---- The reply -------------------------------------------------------------------------------- */
+
+/* Of the table on the top of the stack: {err=}, {ok=}. */
+static bool put_marked(struct run *run, lua_State *lua, const char *field, char type)
+{
+    lua_pushstring(lua, field);
+    lua_rawget(lua, -2);
+    const char *text = lua_type(lua, -1) == LUA_TSTRING ? lua_tostring(lua, -1) : NULL;
+    lua_pop(lua, 1);
+    return text != NULL && put_line(run, type, text, strlen(text));
+}
+
+/* Takes the value on the top of the stack. */
+static void put_lua(struct run *run, lua_State *lua)
+{
+    const int type = lua_checkstack(lua, 4) ? lua_type(lua, -1) : LUA_TNONE;
+    const double number = lua_tonumber(lua, -1);
+    struct blob text;
+    int count = 0;
+
+    if (type == LUA_TNONE) {
+        fail(run, "reached lua stack limit");
+    } else if (type == LUA_TSTRING) {
+        text.bytes = lua_tolstring(lua, -1, &text.len);
+        put_bulk(run, text);
+    } else if (type == LUA_TNUMBER) {
+        put_int(run, number >= -0x1p63 && number < 0x1p63 ? (long long)number : LLONG_MIN);
+    } else if (type == LUA_TBOOLEAN && lua_toboolean(lua, -1)) {
+        put_int(run, 1);
+    } else if (type != LUA_TTABLE) {
+        put_null(run);
+    } else if (!put_marked(run, lua, "err", '-') && !put_marked(run, lua, "ok", '+')) {
+        for (bool more = true; more; count += more) {
+            lua_rawgeti(lua, -1, count + 1);
+            more = !lua_isnil(lua, -1);
+            lua_pop(lua, 1);
+        }
+        put_array(run, (size_t)count);
+        for (int i = 1; i <= count; i++) {
+            lua_rawgeti(lua, -1, i);
+            put_lua(run, lua);
+        }
+    }
+    lua_pop(lua, 1);
+}
+
+/* Takes the error on the top of the stack. */
+static void put_failure(struct run *run, lua_State *lua)
+{
+    char sha[SHA_LEN + 1];
+
+    write_sha(run->argv[1], sha);
+    if (lua_istable(lua, -1)) {
+        lua_getfield(lua, -1, "err");
+        lua_getfield(lua, -2, "line");
+    }
+    if (lua_isstring(lua, -1) && lua_isstring(lua, -2))
+        lua_pushfstring(lua, "%s script: %s, on @user_script:%s.", lua_tostring(lua, -2), sha, lua_tostring(lua, -1));
+    const char *words = lua_isstring(lua, -1) ? lua_tostring(lua, -1) : "ERR Error running script";
+    put_line(run, '-', words, strlen(words));
+}
+
+/* ---- EVAL ------------------------------------------------------------------------------------- */
+
+/* Pushes the function, which is kept under its text; false: it cannot be compiled, and that was answered. */
+static bool push_script(struct run *run, lua_State *lua, struct blob text)
+{
+    lua_pushlstring(lua, text.bytes, text.len);
+    lua_pushvalue(lua, -1);
+    lua_rawget(lua, LUA_REGISTRYINDEX);
+    if (!lua_isnil(lua, -1))
+        return true;
+    if (text.len > 0 && text.bytes[0] == '#') /* LuaJIT leaves out such a line */
+        return fail(run, "Error compiling script (new function): user_script:1: unexpected symbol near '#'");
+    if (luaL_loadbuffer(lua, text.bytes, text.len, "@user_script") != 0)
+        return fail(run, "Error compiling script (new function): %s", lua_tostring(lua, -1));
+    lua_pushvalue(lua, -3);
+    lua_pushvalue(lua, -2);
+    lua_rawset(lua, LUA_REGISTRYINDEX);
+    return true;
+}
+
+static void set_array(lua_State *lua, const char *name, const struct blob *values, size_t count)
+{
+    lua_pushstring(lua, name);
+    lua_createtable(lua, (int)count, 0);
+    for (size_t i = 0; i < count; i++) {
+        lua_pushlstring(lua, values[i].bytes, values[i].len);
+        lua_rawseti(lua, -2, (int)i + 1);
+    }
+    lua_rawset(lua, LUA_GLOBALSINDEX);
+}
+
+bool run_eval(struct run *run)
+{
+    static lua_State *lua;
+    long long keys;
+
+    if (!take_int(run, 2, &keys, NULL))
+        return false;
+    if (keys < 0 || keys > (long long)run->argc - 3)
+        return fail(run, keys < 0 ? "Number of keys can't be negative"
+                                  : "Number of keys can't be greater than number of args");
+    lua = lua != NULL ? lua : new_state();
+    lua_pushcfunction(lua, note_line);
+    if (push_script(run, lua, run->argv[1])) {
+        node = run->node;
+        node->in_script = true;
+        node->wrote = false;
+        inner = *run->session;
+        set_array(lua, "KEYS", run->argv + 3, (size_t)keys);
+        set_array(lua, "ARGV", run->argv + 3 + keys, run->argc - 3 - (size_t)keys);
+        if (lua_pcall(lua, 0, 1, 1) != 0)
+            put_failure(run, lua);
+        else
+            put_lua(run, lua);
+        node->in_script = false;
+    }
+    lua_settop(lua, 0);
+    if (lua_gc(lua, LUA_GCCOUNT, 0) > GARBAGE_KB) {
+        lua_gc(lua, LUA_GCCOLLECT, 0);
+        lua_gc(lua, LUA_GCSTOP, 0); /* a collection starts it again */
+    }
+    return true;
+}

@@ -1,0 +1,311 @@
+/* server.c: the simulated server's commands about itself, its connections, its cluster and its masters. */
+#include "sim/commands.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Connections ------------------------------------------------------------------------------ */
+
+/* Of those that do nothing here. */
+bool run_ok(struct run *run)
+{
+    return put_ok(run);
+}
+
+bool run_ping(struct run *run)
+{
+    return run->argc > 2    ? fail(run, "wrong number of arguments for 'ping' command")
+           : run->argc == 2 ? put_bulk(run, run->argv[1])
+                            : put_line(run, '+', "PONG", 4);
+}
+
+bool run_echo(struct run *run)
+{
+    return put_bulk(run, run->argv[1]);
+}
+
+bool run_quit(struct run *run)
+{
+    run->session->closing = true;
+    return put_ok(run);
+}
+
+/* Within a script of 7.0 time goes on. */
+bool run_time(struct run *run)
+{
+    const uint64_t now = run->node->now_us;
+
+    run->node->now_us += run->node->in_script && run->node->version < 70200;
+    return put_array(run, 2) && put_number(run, now / 1000000) && put_number(run, now % 1000000);
+}
+
+static bool log_in(struct run *run, struct blob user, struct blob password)
+{
+    const char *wanted = run->node->password;
+
+    if (!blob_equals(user, blob_of("default")) || (wanted != NULL && !blob_equals(password, blob_of(wanted))))
+        return fail(run, "-WRONGPASS invalid username-password pair or user is disabled.");
+    return run->session->authenticated = true;
+}
+
+bool run_auth(struct run *run)
+{
+    if (run->argc > 3)
+        return fail(run, "syntax error");
+    if (run->argc == 2 && run->node->password == NULL)
+        return fail(run,
+                    "AUTH <password> called without any password configured for the default user. Are you sure your "
+                    "configuration is correct?");
+    return log_in(run, run->argc == 3 ? run->argv[1] : blob_of("default"), run->argv[run->argc - 1]) && put_ok(run);
+}
+
+static bool set_name(struct run *run, struct blob name)
+{
+    for (size_t i = 0; i < name.len; i++)
+        if (name.bytes[i] < '!' || name.bytes[i] > '~')
+            return fail(run, "Client names cannot contain spaces, newlines or special characters.");
+    snprintf(run->session->name, sizeof run->session->name, "%.*s", (int)name.len, name.bytes);
+    return true;
+}
+
+static const char *version_of(const struct node *node)
+{
+    static char text[32];
+
+    snprintf(text, sizeof text, "%d.%d.%d", node->version / 10000, node->version / 100 % 100, node->version % 100);
+    return text;
+}
+
+static const char *mode_of(const struct node *node)
+{
+    return node->sentinel != NULL ? "sentinel" : node->cluster != NULL ? "cluster" : "standalone";
+}
+
+bool run_client_id(struct run *run)
+{
+    return put_int(run, (long long)run->session->id);
+}
+
+bool run_client_getname(struct run *run)
+{
+    return run->session->name[0] != '\0' ? put_text(run, run->session->name) : put_null(run);
+}
+
+bool run_client_setname(struct run *run)
+{
+    return set_name(run, run->argv[2]) && put_ok(run);
+}
+
+/* ID n; in any other form all but the caller's. */
+bool run_client_kill(struct run *run)
+{
+    long long id;
+    const bool is_one = run->argc == 4 && blob_is(run->argv[2], "id") && blob_int(run->argv[3], &id);
+
+    run->session->killed = is_one ? (uint64_t)id : KILLS_OTHERS;
+    return put_int(run, 1);
+}
+
+/* ---- What it says of itself ------------------------------------------------------------------- */
+
+static bool wants(const struct run *run, const char *section)
+{
+    for (size_t i = 1; i < run->argc; i++)
+        if (blob_is(run->argv[i], section) || blob_is(run->argv[i], "all") || blob_is(run->argv[i], "everything"))
+            return true;
+    return run->argc == 1 && strcmp(section, "commandstats") != 0;
+}
+
+bool run_info(struct run *run)
+{
+    const struct node *node = run->node;
+    struct buffer text = {0};
+
+    if (wants(run, "server"))
+        buffer_format(&text, "# Server\r\nredis_version:%s\r\n%sredis_mode:%s\r\nrun_id:%s\r\ntcp_port:%d\r\n",
+                      node->is_valkey ? "7.2.4" : version_of(node), node->is_valkey ? "server_name:valkey\r\n" : "",
+                      mode_of(node), node->run_id, node->port);
+    if (wants(run, "replication"))
+        buffer_format(&text, "# Replication\r\nrole:%s\r\nconnected_slaves:%d\r\nmaster_repl_offset:%llu\r\n",
+                      node->replica ? "slave" : "master", node->replicas_connected, (unsigned long long)node->offset);
+    if (wants(run, "replication") && node->replica)
+        buffer_format(&text, "master_host:%s\r\nmaster_port:%d\r\nmaster_link_status:%s\r\n", node->primary_host,
+                      node->primary_port, node->stale ? "down" : "up");
+    for (size_t i = 0; i < command_count && wants(run, "commandstats"); i++)
+        if (node->calls[i] > 0)
+            buffer_format(&text, "cmdstat_%s:calls=%llu,usec=0\r\n", commands[i].name,
+                          (unsigned long long)node->calls[i]);
+    put_bulk(run, (struct blob){text.bytes, text.len});
+    free(text.bytes);
+    return true;
+}
+
+bool run_config_get(struct run *run)
+{
+    return put_map(run, 0);
+}
+
+bool run_config_resetstat(struct run *run)
+{
+    memset(run->node->calls, 0, sizeof run->node->calls);
+    return put_ok(run);
+}
+
+bool run_role(struct run *run)
+{
+    const struct node *node = run->node;
+    const long long offset = (long long)node->offset;
+
+    if (node->sentinel != NULL)
+        return put_array(run, 2) && put_text(run, "sentinel") && put_array(run, 1) &&
+               put_text(run, node->sentinel->name);
+    if (!node->replica)
+        return put_array(run, 3) && put_text(run, "master") && put_int(run, offset) && put_array(run, 0);
+    return put_array(run, 5) && put_text(run, "slave") && put_text(run, node->primary_host) &&
+           put_int(run, node->primary_port) && put_text(run, node->stale ? "connect" : "connected") &&
+           put_int(run, offset);
+}
+
+bool run_wait(struct run *run)
+{
+    struct session *session = run->session;
+
+    if (run->node->replica)
+        return fail(run,
+                    "WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a replica is "
+                    "configured to be writable (which is not the default) writes to replicas are just local and are "
+                    "not propagated.");
+    if (!take_int(run, 1, &session->wait_replicas, NULL) ||
+        !take_int(run, 2, &session->wait_ms, "timeout is not an integer or out of range"))
+        return false;
+    if (session->wait_ms < 0)
+        return fail(run, "timeout is negative");
+    session->wait_offset = session->last_write_offset;
+    return session->waits = true;
+}
+
+/* ---- Cluster ---------------------------------------------------------------------------------- */
+
+static bool is_clustered(struct run *run)
+{
+    return run->node->cluster != NULL || fail(run, "This instance has cluster support disabled");
+}
+
+bool run_asking(struct run *run)
+{
+    return is_clustered(run) && (run->session->asking = true) && put_ok(run);
+}
+
+/* READWRITE too. */
+bool run_readonly(struct run *run)
+{
+    if (!run->node->is_valkey && !is_clustered(run))
+        return false;
+    run->session->readonly = run->command->name[4] == 'o';
+    return put_ok(run);
+}
+
+static bool put_peer(struct run *run, const struct peer *peer)
+{
+    return put_array(run, 4) && put_text(run, peer->host) && put_int(run, peer->port) && put_text(run, peer->id) &&
+           put_map(run, 0);
+}
+
+/* The range that begins with this one, and has the next ones of the same owner in it. */
+static const struct slot_range *range_end(const struct cluster *cluster, const struct slot_range *range)
+{
+    while (range + 1 < cluster->ranges + cluster->range_count && range[1].owner == range->owner &&
+           range[1].from == range->to + 1)
+        range++;
+    return range;
+}
+
+bool run_cluster_slots(struct run *run)
+{
+    const struct cluster *c = run->node->cluster;
+    size_t count = 0;
+
+    if (!is_clustered(run))
+        return false;
+    for (const struct slot_range *r = c->ranges; r < c->ranges + c->range_count; r = range_end(c, r) + 1)
+        count += r->owner >= 0;
+    put_array(run, count);
+    for (const struct slot_range *r = c->ranges; r < c->ranges + c->range_count; r = range_end(c, r) + 1) {
+        size_t replicas = 0;
+        for (size_t i = 0; i < c->peer_count; i++)
+            replicas += c->peers[i].primary == r->owner;
+        if (r->owner < 0)
+            continue;
+        put_array(run, 3 + replicas);
+        put_int(run, r->from);
+        put_int(run, range_end(c, r)->to);
+        put_peer(run, &c->peers[r->owner]);
+        for (size_t i = 0; i < c->peer_count; i++)
+            if (c->peers[i].primary == r->owner)
+                put_peer(run, &c->peers[i]);
+    }
+    return true;
+}
+
+bool run_cluster_myid(struct run *run)
+{
+    return is_clustered(run) && put_text(run, run->node->cluster->peers[run->node->me].id);
+}
+
+bool run_cluster_keyslot(struct run *run)
+{
+    return is_clustered(run) && put_int(run, node_slot(run->argv[2]));
+}
+
+/* ---- Sentinel --------------------------------------------------------------------------------- */
+
+static bool knows(const struct run *run)
+{
+    const struct sentinel_view *view = run->node->sentinel;
+
+    return view->master >= 0 && blob_equals(run->argv[2], blob_of(view->name));
+}
+
+bool run_sentinel_master(struct run *run)
+{
+    const struct sentinel_view *view = run->node->sentinel;
+
+    if (!knows(run))
+        return put_line(run, '*', "-1", 2);
+    return put_array(run, 2) && put_text(run, view->peers[view->master].host) &&
+           put_number(run, (uint64_t)view->peers[view->master].port);
+}
+
+static void put_replica(struct run *run, const struct peer *peer)
+{
+    char port[16];
+    const char *const words[] = {"ip",    peer->host,           "port", port, "runid", peer->id, "flags",
+                                 "slave", "master-link-status", "ok"};
+
+    snprintf(port, sizeof port, "%d", peer->port);
+    put_map(run, sizeof words / sizeof *words / 2);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        put_text(run, words[i]);
+}
+
+bool run_sentinel_replicas(struct run *run)
+{
+    const struct sentinel_view *view = run->node->sentinel;
+    size_t count = 0;
+
+    if (!knows(run))
+        return fail(run, "No such master with that name");
+    for (size_t i = 0; i < view->peer_count; i++)
+        count += view->peers[i].primary == view->master;
+    put_array(run, count);
+    for (size_t i = 0; i < view->peer_count; i++)
+        if (view->peers[i].primary == view->master)
+            put_replica(run, &view->peers[i]);
+    return true;
+}
+
+bool run_sentinel_sentinels(struct run *run)
+{
+    return knows(run) ? put_array(run, 0) : fail(run, "No such master with that name");
+}

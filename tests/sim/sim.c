@@ -1,0 +1,304 @@
+/* sim.c: runs worlds until the time is over, or one file; shrinks what fails, and tells its story.
+ *
+ *   sim SECONDS [SEED]      worlds on both cores; a failure is shrunk and written to FAILED-<seed>.world
+ *   sim Nw [SEED]           the same, N worlds
+ *   sim FILE...             replays worlds: each must keep its promises, and each of its faults must fire
+ *   sim -t FILE | -t SEED   tells the story of one world
+ *
+ * $SIM_GO_ON: goes on behind a failure, and neither shrinks it nor writes a file.
+ */
+#include "sim/client.h"
+#include "sim/net.h"
+#include "sim/oracle.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { WORKERS = 2, LIFE_S = 600, HEALING_S = 5 };
+
+struct totals {
+    uint64_t worlds, calls, faults, failed;
+};
+
+/* Once all clients have done their steps, all is made well. */
+static void heal(void *unused)
+{
+    for (int i = 0; i < 10 * LIFE_S && !clients_are_done() && !oracle_failed(); i++)
+        fiber_sleep(100000);
+    if (oracle_failed())
+        return;
+    world_heal();
+    fiber_sleep(UINT64_C(1000000) * HEALING_S);
+    world.settled = true;
+}
+
+/* Runs the world; false: a promise was broken. */
+static bool run(struct plan *p, FILE *trace, struct totals *totals)
+{
+    net_reset(p->seed);
+    world_begin(p, trace);
+    oracle_begin_world();
+    clients_begin();
+    (void)fiber_start(CLIENTS, heal, NULL);
+    (void)net_run(net_now_us() + UINT64_C(2000000) * LIFE_S);
+    oracle_check_end();
+    clients_end();
+    net_reset(p->seed);
+    world_end();
+    totals->worlds++;
+    totals->calls += world.calls;
+    totals->faults += world.faults;
+    return !oracle_failed();
+}
+
+/* ---- Shrinking ---- */
+
+/* Runs it in a process of its own, since a world may crash: whether it fails. */
+static bool fails(const struct plan *p)
+{
+    fflush(NULL);
+    const pid_t pid = fork();
+    int status = 0;
+
+    if (pid == 0) {
+        struct plan copy = *p;
+        struct totals totals = {0};
+        copy.replay = true;
+        for (size_t i = 0; i < copy.decision_count; i++)
+            copy.decisions[i].fired = false;
+        alarm(2); /* one that hangs is tried again and again */
+        _exit(run(&copy, NULL, &totals) ? 0 : 1);
+    }
+    return pid > 0 && waitpid(pid, &status, 0) == pid && status != 0;
+}
+
+static void drop_step(struct plan *p, size_t at)
+{
+    memmove(&p->steps[at], &p->steps[at + 1], (--p->step_count - at) * sizeof *p->steps);
+}
+
+static void drop_decision(struct plan *p, size_t at)
+{
+    memmove(&p->decisions[at], &p->decisions[at + 1], (--p->decision_count - at) * sizeof *p->decisions);
+}
+
+/* Leaves out what the failure does not need. */
+static void shrink(struct plan *p)
+{
+    for (bool smaller = true; smaller;) {
+        smaller = false;
+        for (size_t i = p->decision_count; i-- > 0;) {
+            struct plan less = *p;
+            drop_decision(&less, i);
+            if (fails(&less)) {
+                *p = less;
+                smaller = true;
+            }
+        }
+        for (size_t i = p->step_count; i-- > 0;) {
+            struct plan less = *p;
+            drop_step(&less, i);
+            if (fails(&less)) {
+                *p = less;
+                smaller = true;
+                continue;
+            }
+            less = *p;
+            if ((less.steps[i].items & (less.steps[i].items - 1)) != 0) {
+                less.steps[i].items &= less.steps[i].items - 1;
+                less.steps[i].times = 1;
+                if (fails(&less))
+                    *p = less;
+            }
+        }
+    }
+}
+
+static void report(struct plan *p)
+{
+    char path[64];
+
+    printf("seed %" PRIu64 ": shrinking\n", p->seed);
+    p->replay = true;
+    if (fails(p))
+        shrink(p);
+    else
+        printf("seed %" PRIu64 " does not fail again when its faults are replayed\n", p->seed);
+    snprintf(path, sizeof path, "FAILED-%" PRIu64 ".world", p->seed);
+    printf("seed %" PRIu64 ": what is left of it is in %s; make sim SIM_TRACE=1 SIM_FILE=%s tells it again\n", p->seed,
+           path, path);
+    FILE *file = fopen(path, "w");
+    if (file != NULL) {
+        plan_write(p, file);
+        fclose(file);
+    }
+    for (size_t i = 0; i < p->decision_count; i++)
+        p->decisions[i].fired = false;
+    plan_write(p, stdout);
+    fflush(stdout);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        struct totals totals = {0};
+        setvbuf(stdout, NULL, _IOLBF, 0);
+        alarm(2);
+        (void)run(p, stdout, &totals);
+        printf("==> %s\n", oracle_words());
+        fflush(stdout);
+        _exit(0);
+    }
+    waitpid(pid, NULL, 0);
+}
+
+/* ---- Many worlds ---- */
+
+static double now_s(void)
+{
+    struct timespec now;
+
+    timespec_get(&now, TIME_UTC);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+struct shared {
+    struct totals totals[WORKERS];
+    uint64_t seed[WORKERS]; /* that each is at */
+    struct plan plan[WORKERS];
+};
+
+/* A process does no more than so many, since killed clients leave memory of hiredis behind. */
+static void work(struct shared *shared, int me, uint64_t seed, double until, uint64_t end)
+{
+    struct plan *plan = &shared->plan[me];
+
+    for (uint64_t i = 0; i < 20000 && now_s() < until && seed < end; i++, seed += WORKERS) {
+        shared->seed[me] = seed;
+        plan_draw(plan, seed);
+        alarm(20);
+        if (!run(plan, NULL, &shared->totals[me])) {
+            fprintf(stderr, "seed %" PRIu64 ": %s\n", seed, oracle_words());
+            shared->totals[me].failed++;
+            alarm(0);
+            if (getenv("SIM_GO_ON") == NULL)
+                report(plan);
+            _exit(1);
+        }
+    }
+    shared->seed[me] = seed;
+    _exit(0);
+}
+
+static int run_many(double seconds, uint64_t seed, uint64_t worlds, bool go_on)
+{
+    const uint64_t end = worlds > 0 ? seed + worlds : UINT64_MAX;
+    struct shared *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    const double until = now_s() + seconds;
+    pid_t pids[WORKERS];
+    struct totals all = {0};
+
+    for (int i = 0; i < WORKERS; i++) {
+        shared->seed[i] = seed + (uint64_t)i;
+        fflush(NULL);
+        pids[i] = fork();
+        if (pids[i] == 0)
+            work(shared, i, shared->seed[i], until, end);
+    }
+    for (int running = WORKERS; running > 0;) {
+        int status = 0, i = 0;
+        const pid_t pid = wait(&status);
+        if (pid < 0)
+            break;
+        while (pids[i] != pid)
+            i++;
+        if (WIFSIGNALED(status)) {
+            printf("seed %" PRIu64 ": signal %d\n", shared->seed[i], WTERMSIG(status));
+            shared->totals[i].failed++;
+            if (!go_on)
+                report(&shared->plan[i]);
+        }
+        if (status != 0)
+            shared->seed[i] += WORKERS;
+        if (now_s() >= until || shared->seed[i] >= end || (status != 0 && !go_on)) {
+            running--;
+            continue;
+        }
+        fflush(NULL);
+        pids[i] = fork();
+        if (pids[i] == 0)
+            work(shared, i, shared->seed[i], until, end);
+    }
+    for (int i = 0; i < WORKERS; i++) {
+        all.worlds += shared->totals[i].worlds;
+        all.calls += shared->totals[i].calls;
+        all.faults += shared->totals[i].faults;
+        all.failed += shared->totals[i].failed;
+    }
+    printf("worlds %" PRIu64 ", calls %" PRIu64 ", faults %" PRIu64 ", failed %" PRIu64 "\n", all.worlds, all.calls,
+           all.faults, all.failed);
+    return all.failed == 0 && all.worlds > 0 ? 0 : 1;
+}
+
+/* ---- One world ---- */
+
+static bool load(struct plan *p, const char *what)
+{
+    char *end = NULL;
+    const uint64_t seed = strtoull(what, &end, 10);
+
+    if (*end == '\0') {
+        plan_draw(p, seed);
+        return true;
+    }
+    FILE *file = fopen(what, "r");
+    const bool ok = file != NULL && plan_read(p, file);
+    if (file != NULL)
+        fclose(file);
+    return ok;
+}
+
+static int replay(const char *what, FILE *trace)
+{
+    static struct plan plan;
+    struct totals totals = {0};
+
+    if (!load(&plan, what)) {
+        printf("%s is neither a seed nor a file with a world\n", what);
+        return 1;
+    }
+    if (trace != NULL)
+        plan_write(&plan, trace);
+    alarm(20);
+    bool ok = run(&plan, trace, &totals);
+    printf("%s: %s\n", what, ok ? "ok" : oracle_words());
+    for (size_t i = 0; plan.replay && i < plan.decision_count; i++)
+        if (!plan.decisions[i].fired) {
+            printf("%s: the fault at %s %s of client %d no longer fires\n", what, plan.decisions[i].at.place,
+                   plan.decisions[i].at.key, plan.decisions[i].at.client);
+            ok = false;
+        }
+    return !ok;
+}
+
+int main(int argc, char **argv)
+{
+    int failed = 0;
+    char *end = NULL;
+
+    clients_make();
+    if (argc == 3 && strcmp(argv[1], "-t") == 0)
+        return replay(argv[2], stdout);
+    const double seconds = argc > 1 ? strtod(argv[1], &end) : 60;
+    const uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : (uint64_t)time(NULL) * 1000000;
+    const bool go_on = getenv("SIM_GO_ON") != NULL;
+    if (argc < 2 || *end == '\0')
+        return run_many(seconds, seed, 0, go_on);
+    if (strcmp(end, "w") == 0)
+        return run_many(3600, seed, (uint64_t)seconds, go_on);
+    for (int i = 1; i < argc; i++)
+        failed |= replay(argv[i], NULL);
+    return failed;
+}

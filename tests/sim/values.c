@@ -1,0 +1,322 @@
+/* values.c: the simulated server's commands on strings and hashes. */
+#include "sim/commands.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- What the commands share ------------------------------------------------------------------ */
+
+bool take_key(struct run *run, size_t argument, enum key_type type, struct key **key)
+{
+    *key = key_look(run, argument);
+    return *key == NULL || (*key)->type == type ||
+           fail(run, "-WRONGTYPE Operation against a key holding the wrong kind of value");
+}
+
+struct key *key_change(struct run *run, size_t argument, struct key *key, enum key_type type)
+{
+    const int db = run->session->db;
+
+    if (key == NULL)
+        key = key_add(run->node, db, run->argv[argument], type);
+    key_note(run->node, db, run->argv[argument]);
+    return key;
+}
+
+char *key_grow(struct key *key, size_t len)
+{
+    struct buffer *value = &key->value;
+
+    if (len > value->room)
+        value->bytes = resized(value->bytes, value->room = len + len / 4);
+    if (len > value->len) {
+        memset(value->bytes + value->len, 0, len - value->len);
+        value->len = len;
+    }
+    return value->bytes;
+}
+
+struct blob value_of(const struct key *key)
+{
+    return key != NULL ? (struct blob){key->value.bytes, key->value.len} : (struct blob){"", 0};
+}
+
+static bool put_value(struct run *run, const struct key *key)
+{
+    return key != NULL ? put_bulk(run, value_of(key)) : put_null(run);
+}
+
+static bool put_length(struct run *run, const struct key *key)
+{
+    return put_int(run, (long long)value_of(key).len);
+}
+
+void clip(long long *start, long long *end, long long len)
+{
+    *start = *start < 0 ? *start + len : *start;
+    *end = *end < 0 ? *end + len : *end;
+    *start = *start < 0 ? 0 : *start;
+    *end = *end < 0 ? 0 : *end;
+    *end = *end >= len ? len - 1 : *end;
+}
+
+static bool fits(struct run *run, long long size, size_t more)
+{
+    return size <= STRING_MAX - (long long)more ||
+           fail(run, "string exceeds maximum allowed size (proto-max-bulk-len)");
+}
+
+/* ---- Whole strings ---------------------------------------------------------------------------- */
+
+bool run_get(struct run *run)
+{
+    struct key *key;
+
+    return take_key(run, 1, KEY_STRING, &key) && put_value(run, key);
+}
+
+struct set_options {
+    bool nx, xx, get, keeps_ttl;
+    const char *unit; /* "PX" */
+    size_t time;      /* its argument; 0: none */
+};
+
+static bool read_set_options(struct run *run, struct set_options *o)
+{
+    static const char *const units[] = {"EX", "PX", "EXAT", "PXAT"};
+
+    for (size_t i = 3; i < run->argc; i++) {
+        const struct blob word = run->argv[i];
+        size_t unit = 0;
+        while (unit < 4 && !blob_is(word, units[unit]))
+            unit++;
+        if (blob_is(word, "NX") && !o->xx)
+            o->nx = true;
+        else if (blob_is(word, "XX") && !o->nx)
+            o->xx = true;
+        else if (blob_is(word, "GET"))
+            o->get = true;
+        else if (blob_is(word, "KEEPTTL") && o->time == 0)
+            o->keeps_ttl = true;
+        else if (unit < 4 && !o->keeps_ttl && i + 1 < run->argc && (o->time == 0 || o->unit == units[unit]))
+            o->unit = units[unit], o->time = ++i;
+        else
+            return fail(run, "syntax error");
+    }
+    return true;
+}
+
+static bool take_set_time(struct run *run, const struct set_options *o, long long *ms)
+{
+    if (o->time == 0)
+        return true;
+    if (!take_int(run, o->time, ms, NULL))
+        return false;
+    const bool is_wrong = *ms <= 0 || (o->unit[0] == 'E' && __builtin_mul_overflow(*ms, 1000, ms)) ||
+                          (o->unit[2] == '\0' && __builtin_add_overflow(*ms, (long long)node_now_ms(run->node), ms));
+    return !is_wrong || fail(run, "invalid expire time in 'set' command");
+}
+
+bool run_set(struct run *run)
+{
+    struct set_options o = {0};
+    struct key *key;
+    long long ms = 0;
+
+    if (!read_set_options(run, &o) || !take_set_time(run, &o, &ms))
+        return false;
+    if (o.get && !take_key(run, 1, KEY_STRING, &key))
+        return false;
+    key = key_look(run, 1);
+    const bool refused = (o.nx && key != NULL) || (o.xx && key == NULL);
+    if (o.get)
+        put_value(run, key);
+    else if (refused)
+        put_null(run);
+    if (refused)
+        return true;
+    key = key_change(run, 1, key, KEY_STRING);
+    key->type = KEY_STRING;
+    key->value.len = 0;
+    buffer_put(&key->value, run->argv[2].bytes, run->argv[2].len);
+    if (!o.keeps_ttl)
+        key->expire_ms = (uint64_t)ms;
+    return o.get || put_ok(run);
+}
+
+bool run_strlen(struct run *run)
+{
+    struct key *key;
+
+    return take_key(run, 1, KEY_STRING, &key) && put_length(run, key);
+}
+
+bool run_getrange(struct run *run)
+{
+    struct key *key;
+    long long start, end;
+
+    if (!take_int(run, 2, &start, NULL) || !take_int(run, 3, &end, NULL) || !take_key(run, 1, KEY_STRING, &key))
+        return false;
+    const struct blob value = value_of(key);
+    const bool is_empty = start < 0 && end < 0 && start > end;
+    clip(&start, &end, (long long)value.len);
+    return put_bulk(run, is_empty || start > end ? (struct blob){"", 0}
+                                                 : (struct blob){value.bytes + start, (size_t)(end - start + 1)});
+}
+
+bool run_setrange(struct run *run)
+{
+    const struct blob value = run->argv[3];
+    struct key *key;
+    long long offset;
+
+    if (!take_int(run, 2, &offset, NULL))
+        return false;
+    if (offset < 0)
+        return fail(run, "offset is out of range");
+    if (!take_key(run, 1, KEY_STRING, &key))
+        return false;
+    if (value.len == 0)
+        return put_length(run, key);
+    if (!fits(run, offset, value.len))
+        return false;
+    key = key_change(run, 1, key, KEY_STRING);
+    memcpy(key_grow(key, (size_t)offset + value.len) + offset, value.bytes, value.len);
+    return put_length(run, key);
+}
+
+bool run_append(struct run *run)
+{
+    struct key *key;
+
+    if (!take_key(run, 1, KEY_STRING, &key) || !fits(run, (long long)value_of(key).len, run->argv[2].len))
+        return false;
+    key = key_change(run, 1, key, KEY_STRING);
+    buffer_put(&key->value, run->argv[2].bytes, run->argv[2].len);
+    return put_length(run, key);
+}
+
+/* INCR, DECR, INCRBY, DECRBY */
+bool run_add(struct run *run)
+{
+    const bool down = run->command->name[0] == 'd';
+    struct key *key;
+    long long value = 0, more = 1;
+
+    if (run->argc > 2 && !take_int(run, 2, &more, NULL))
+        return false;
+    if (down && more == LLONG_MIN)
+        return fail(run, "decrement would overflow");
+    if (!take_key(run, 1, KEY_STRING, &key))
+        return false;
+    if (key != NULL && !blob_int(value_of(key), &value))
+        return fail(run, "value is not an integer or out of range");
+    if (__builtin_add_overflow(value, down ? -more : more, &value))
+        return fail(run, "increment or decrement would overflow");
+    key = key_change(run, 1, key, KEY_STRING);
+    key->value.len = 0;
+    buffer_format(&key->value, "%lld", value);
+    return put_int(run, value);
+}
+
+/* ---- Hashes ----------------------------------------------------------------------------------- */
+
+/* The part at this place of the value, behind its length; false at the end. */
+static bool next_part(const struct key *key, size_t *at, struct blob *part)
+{
+    if (key == NULL || *at >= key->value.len)
+        return false;
+    memcpy(&part->len, key->value.bytes + *at, sizeof part->len);
+    part->bytes = key->value.bytes + *at + sizeof part->len;
+    *at += sizeof part->len + part->len;
+    return true;
+}
+
+static bool find_field(const struct key *key, struct blob name, struct blob *value)
+{
+    struct blob field;
+
+    for (size_t at = 0; next_part(key, &at, &field) && next_part(key, &at, value);)
+        if (blob_equals(field, name))
+            return true;
+    return false;
+}
+
+static void set_field(struct key *key, struct blob name, struct blob value)
+{
+    const struct buffer old = key->value;
+    const struct blob parts[] = {name, value};
+    struct blob there;
+
+    if (find_field(key, name, &there)) { /* it keeps its place */
+        const size_t end = (size_t)(there.bytes + there.len - old.bytes);
+        key->value = (struct buffer){0};
+        buffer_put(&key->value, old.bytes, (size_t)(there.bytes - old.bytes) - sizeof value.len);
+        buffer_put(&key->value, &value.len, sizeof value.len);
+        buffer_put(&key->value, value.bytes, value.len);
+        buffer_put(&key->value, old.bytes + end, old.len - end);
+        free(old.bytes);
+        return;
+    }
+    for (size_t i = 0; i < 2; i++) {
+        buffer_put(&key->value, &parts[i].len, sizeof parts[i].len);
+        buffer_put(&key->value, parts[i].bytes, parts[i].len);
+    }
+}
+
+bool run_hset(struct run *run)
+{
+    struct key *key;
+    struct blob there;
+    long long added = 0;
+
+    if (run->argc % 2 == 1)
+        return fail(run, "wrong number of arguments for '%s' command", run->command->name);
+    if (!take_key(run, 1, KEY_HASH, &key))
+        return false;
+    key = key_change(run, 1, key, KEY_HASH);
+    for (size_t i = 2; i < run->argc; i += 2) {
+        added += !find_field(key, run->argv[i], &there);
+        set_field(key, run->argv[i], run->argv[i + 1]);
+    }
+    return put_int(run, added);
+}
+
+/* HGET, HMGET, HEXISTS */
+bool run_hget(struct run *run)
+{
+    const char kind = run->command->name[1];
+    struct key *key;
+    struct blob value;
+
+    if (!take_key(run, 1, KEY_HASH, &key))
+        return false;
+    if (kind == 'e')
+        return put_int(run, find_field(key, run->argv[2], &value));
+    if (kind == 'm')
+        put_array(run, run->argc - 2);
+    for (size_t i = 2; i < run->argc; i++)
+        if (find_field(key, run->argv[i], &value))
+            put_bulk(run, value);
+        else
+            put_null(run);
+    return true;
+}
+
+bool run_hgetall(struct run *run)
+{
+    struct key *key;
+    struct blob part;
+    size_t parts = 0;
+
+    if (!take_key(run, 1, KEY_HASH, &key))
+        return false;
+    for (size_t at = 0; next_part(key, &at, &part);)
+        parts++;
+    put_map(run, parts / 2);
+    for (size_t at = 0; next_part(key, &at, &part);)
+        put_bulk(run, part);
+    return true;
+}

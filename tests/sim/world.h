@@ -1,0 +1,68 @@
+/* world.h: the servers of a world, and what happens to them.
+ *
+ * One server, a primary with replicas and Sentinels, or a Cluster. All data that count are in the servers
+ * that the world holds for the owners: the truth. A server that was cut off may believe otherwise. */
+#ifndef HIBLOOM_SIM_WORLD_H
+#define HIBLOOM_SIM_WORLD_H
+
+#include "sim/net.h"
+#include "sim/plan.h"
+
+enum { SERVERS = 10, BASE_PORT = 7000 };
+
+/* What has happened, for those who ask whether a status has a cause. */
+enum cause {
+    CAUSE_CONNECTION, /* a connection was lost or refused, an answer late, a client or server stopped */
+    CAUSE_REFUSAL,    /* a server refused something */
+    CAUSE_DENIAL,     /* the user was denied something */
+    CAUSE_RESTART,    /* a server is another run, or another server took over */
+    CAUSE_LOSS,       /* a server forgot writes, or took some that it will forget */
+    CAUSE_KEYS,       /* keys were removed, altered or expired by others */
+    CAUSE_SLOTS,      /* a slot moves */
+    CAUSE_CLOCK,      /* a clock stepped */
+    CAUSE_KILL,       /* a client was killed, so what it did is half done */
+    CAUSES
+};
+
+struct world {
+    struct plan *plan;
+    FILE *trace;              /* NULL: none */
+    bool healed;              /* no faults any more */
+    bool settled;             /* and time has passed since */
+    bool swapped;             /* SWAPDB: what was there is in another database */
+    uint64_t last_us[CAUSES]; /* when it was so last; 0: never */
+    uint64_t calls, faults;
+    bool undo_refused;   /* so its bits stay */
+    uint64_t held_us;    /* for which faults have stopped something, in all */
+    unsigned take_overs; /* of replicas */
+    uint64_t filled;     /* items that no oracle asks for */
+    struct fiber *fibers[CLIENTS];
+    int call[CLIENTS]; /* the ordinal of the client's call, for anchors */
+    bool killed[CLIENTS];
+    uint64_t pieces[CLIENTS]; /* of bytes, that each has sent or was sent in its call */
+    bool stale[CLIENTS];      /* since the client's call began, a server that is not the truth, or lags, answered it */
+    bool by_primary[CLIENTS]; /* and one that is a primary, or took itself for one */
+    bool misled[CLIENTS];     /* the same, in any call so far: it may act for a filter that the truth does not know */
+};
+extern struct world world;
+
+void world_begin(struct plan *, FILE *trace);
+void world_end(void);
+void world_heal(void); /* all faults end, all servers are up and in step; time passes by net_run */
+void world_say(const char *format, ...) __attribute__((format(printf, 1, 2))); /* into the trace */
+
+const char *world_uri(int client, char *buf, size_t size);
+
+/* The string under a key by the truth; NULL: none. */
+const struct blob *world_fetch(void *unused, struct blob key);
+uint64_t world_clock_us(struct blob key);  /* of the server that has it */
+uint64_t world_expiry_ms(struct blob key); /* 0: none */
+/* How many replicas of the key's server are up; the string under the key at one of its two: of shard s, bit s tells which. */
+int world_replicas(struct blob key);
+const struct blob *world_fetch_replica(struct blob key, unsigned choice);
+uint64_t world_run(struct blob key); /* of the server that has it: another number once it is another run, or server */
+bool world_strangers_are_well(void);
+unsigned world_count_keys(const char *prefix); /* those called so, or with a colon behind it, that nothing ends */
+bool world_has_temporary(void);                /* a key with a zero byte in its name */
+
+#endif
