@@ -155,49 +155,16 @@ static void items_need_to_live_during_the_call_only(void **state)
     memset(passing_items, 0, sizeof passing_items);
     await(loop, &asked);
     assert_memory_equal(expected, found, ITEMS);
-    hibloom_close(filter);
-    hibloom_store_free(store);
-    hibloom_async_free(async);
-    close_loop(loop);
-}
-
-/* Its trailer has been seen before, at another key. */
-static void a_key_that_is_a_copy_of_another_is_found_out(void **state)
-{
-    enum { CALLS = 300 };
-    static struct outcome outcomes[CALLS];
-    static bool found[CALLS];
-    char name[TEST_NAME_SIZE];
-    void *loop = loop_class->open();
-    hibloom_async *async = async_store(loop, test_uri(), NULL);
-    hibloom_async_filter *filter = async_filter(loop, async, test_name(name), "capacity=5000 error=0.01 segments=3");
-    struct outcome added = {0};
-    size_t refused = 0;
-
-    assert_ok(hibloom_async_add(filter, items, CALLS, false, on_answered, &added), NULL);
-    await(loop, &added);
-    redisContext *redis = test_redis();
-    assert_int_equal(test_command(redis, "COPY %s:1 %s:2 REPLACE", name, name), 1);
-    redisFree(redis);
-    memset(outcomes, 0, sizeof outcomes);
-    for (size_t i = 0; i < CALLS; i++) {
-        outcomes[i].answers = &found[i];
-        assert_ok(hibloom_async_contains(filter, items + i, 1, on_answered, &outcomes[i]), NULL);
-        await(loop, &outcomes[i]);
-        assert_true(outcomes[i].status == HIBLOOM_ECORRUPT || (outcomes[i].status == HIBLOOM_OK && found[i]));
-        refused += outcomes[i].status != HIBLOOM_OK;
-    }
-    assert_in_range(refused, CALLS / 5, CALLS / 2);
+    test_close(filter, store);
     hibloom_async_free(async);
     close_loop(loop);
 }
 
 static void past_the_limit_calls_are_refused(void **state)
 {
-    char name[TEST_NAME_SIZE];
     void *loop = loop_class->open();
     hibloom_async *async = async_store(loop, test_uri(), NULL);
-    hibloom_async_filter *filter = async_filter(loop, async, test_name(name), texts[0]);
+    hibloom_async_filter *filter = async_filter(loop, async, TEST_NAME, texts[0]);
     struct outcome large = {0}, refused = {0}, fits[2] = {0};
 
     hibloom_async_limit(async, 100);
@@ -295,13 +262,9 @@ static void what_is_wrong_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(adds_are_answered_as_blocking_ones),
-        cmocka_unit_test(look_ups_are_answered_as_blocking_ones),
-        cmocka_unit_test(very_many_items_are_in_flight),
-        cmocka_unit_test(items_need_to_live_during_the_call_only),
-        cmocka_unit_test(a_key_that_is_a_copy_of_another_is_found_out),
-        cmocka_unit_test(past_the_limit_calls_are_refused),
-        cmocka_unit_test(a_filter_lives_from_open_to_drop),
+        cmocka_unit_test(adds_are_answered_as_blocking_ones), cmocka_unit_test(look_ups_are_answered_as_blocking_ones),
+        cmocka_unit_test(very_many_items_are_in_flight),      cmocka_unit_test(items_need_to_live_during_the_call_only),
+        cmocka_unit_test(past_the_limit_calls_are_refused),   cmocka_unit_test(a_filter_lives_from_open_to_drop),
         cmocka_unit_test(what_is_wrong_is_refused),
     };
 

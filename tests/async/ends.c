@@ -1,5 +1,4 @@
-/* What is pending when something ends: the server, its patience, the filter, the
- * store. Each call's function is called once. */
+/* What is pending when the filter or the store ends. Each call's function is called once. */
 #include "loops/subject.h"
 
 #define CALLS 2000u
@@ -59,141 +58,8 @@ static bool hears_errors(void)
     return HIREDIS_MAJOR > 0 || loop_class != &loop_libuv;
 }
 
-static hibloom_async *if_deaf(hibloom_async *async)
-{
-    return hears_errors() ? NULL : async;
-}
-
-static void a_server_that_is_killed_fails_all_that_is_pending_once(void **state)
-{
-    struct redis_server *server = redis_server_start(NULL);
-    void *loop = loop_class->open();
-    hibloom_async *async = async_store(loop, redis_server_uri(server), NULL);
-    hibloom_async_filter *filter = async_filter(loop, async, "f", text);
-    struct outcome late = {0};
-
-    redis_server_pause(server); /* so none of them is answered */
-    ask(filter, outcomes, CALLS);
-    turn(loop, NULL, 20);
-    redis_server_kill(server);
-    await_all(loop, if_deaf(async), outcomes, CALLS);
-    assert_int_equal(count_with(outcomes, CALLS, HIBLOOM_EIO), CALLS);
-    assert_non_null(strstr(hibloom_async_error(async), "redis.sock"));
-    /* nobody listens: that is found at once, and nobody is called back */
-    assert_int_equal(hibloom_async_clear(filter, on_done, &late), HIBLOOM_EIO);
-    redis_server_restart(server);
-    assert_ok(NOTHING_WITHIN(hibloom_async_clear(filter, on_done, &late)), NULL);
-    await(loop, &late);
-    assert_int_equal(late.status, HIBLOOM_ELOST); /* another run of the server */
-    hibloom_async_free(async);
-    close_loop(loop);
-    redis_server_stop(server);
-    assert_int_equal(late.calls, 1);
-}
-
-static void add_batches(hibloom_async_filter *filter, size_t from, size_t to)
-{
-    hibloom_item items[50];
-
-    for (size_t i = from; i < to; i++) {
-        for (size_t k = 0; k < 50; k++)
-            items[k] = item(i + k);
-        assert_ok(hibloom_async_add(filter, items, 50, true, on_answered, &outcomes[i]), NULL);
-    }
-}
-
-/* The first quarter is answered, the last one asked while it stands still. */
-static void a_server_in_the_middle_of_100000_items_is_killed(void **state)
-{
-    struct redis_server *server = redis_server_start_tcp(NULL);
-    void *loop = loop_class->open();
-    hibloom_async *async = async_store(loop, redis_server_uri(server), NULL);
-    hibloom_async_filter *filter = async_filter(loop, async, "f", text);
-
-    memset(outcomes, 0, sizeof outcomes);
-    add_batches(filter, 0, CALLS / 4 * 3);
-    await(loop, &outcomes[CALLS / 4]);
-    redis_server_pause(server);
-    add_batches(filter, CALLS / 4 * 3, CALLS);
-    redis_server_kill(server);
-    await_all(loop, if_deaf(async), outcomes, CALLS);
-    const size_t answered = count_with(outcomes, CALLS, HIBLOOM_OK);
-    assert_in_range(answered, CALLS / 4, CALLS / 4 * 3);
-    assert_int_equal(count_with(outcomes, CALLS, HIBLOOM_EIO), CALLS - answered);
-    hibloom_async_free(async);
-    close_loop(loop);
-    redis_server_stop(server);
-}
-
-static void a_server_that_stands_still_is_given_up_in_time(void **state)
-{
-    struct redis_server *server = redis_server_start(NULL);
-    void *loop = loop_class->open();
-    hibloom_async *async = async_store(loop, redis_server_uri(server),
-                                       &(hibloom_connect_options){.command_timeout_ms = 300});
-    hibloom_async_filter *filter = async_filter(loop, async, "f", text);
-
-    redis_server_pause(server);
-    ask(filter, outcomes, 10);
-    const uint64_t before = test_now_ms();
-    await_all(loop, async, outcomes, 10);
-    assert_int_equal(count_with(outcomes, 10, HIBLOOM_ETIMEDOUT), 10);
-    assert_in_range(test_now_ms() - before, 250, 5000);
-    redis_server_resume(server);
-    ask(filter, outcomes, 10);
-    await_all(loop, async, outcomes, 10);
-    assert_int_equal(count_with(outcomes, 10, HIBLOOM_OK), 10);
-    hibloom_async_free(async);
-    close_loop(loop);
-    redis_server_stop(server);
-}
-
 static const hibloom_connect_options patient = {
     .size = sizeof patient, .retry_ms = 20000, .accept_restarts = true, .command_timeout_ms = 2000};
-
-/* Its connections are cut, and it answers the next one. */
-static void a_connection_that_dies_is_made_anew_and_nothing_is_lost(void **state)
-{
-    struct redis_server *server = redis_server_start_tcp(NULL);
-    void *loop = loop_class->open();
-    hibloom_async *async = async_store(loop, redis_server_uri(server), &patient);
-    hibloom_async_filter *filter = async_filter(loop, async, "f", text);
-
-    for (int round = 0; round < 5; round++) {
-        ask(filter, outcomes, CALLS);
-        turn(loop, NULL, (uint64_t)round);
-        freeReplyObject(redis_server_must(server, "CLIENT KILL TYPE normal SKIPME yes"));
-        await_all(loop, async, outcomes, CALLS); /* ticked, as it may be cut more than once in a row */
-        assert_int_equal(count_with(outcomes, CALLS, HIBLOOM_OK), CALLS);
-        turn(loop, NULL, 50); /* one that was cut when all was answered is heard of: it is no second loss in a row */
-    }
-    hibloom_async_free(async);
-    close_loop(loop);
-    redis_server_stop(server);
-}
-
-static void a_server_that_comes_back_is_waited_for(void **state)
-{
-    struct redis_server *server = redis_server_start_tcp(NULL);
-    void *loop = loop_class->open();
-    hibloom_async *async = async_store(loop, redis_server_uri(server), &patient);
-    hibloom_async_filter *filter = async_filter(loop, async, "f", text);
-
-    hibloom_async_tick(async);
-    redis_server_pause(server);
-    ask(filter, outcomes, CALLS);
-    turn(loop, async, 20);
-    redis_server_kill(server);
-    turn(loop, async, 300);
-    for (size_t i = 0; i < CALLS; i++)
-        assert_int_equal(outcomes[i].calls, 0);
-    redis_server_restart(server);
-    await_all(loop, async, outcomes, CALLS);
-    assert_int_equal(count_with(outcomes, CALLS, HIBLOOM_ENOTFOUND), CALLS); /* it had nothing on disk */
-    hibloom_async_free(async);
-    close_loop(loop);
-    redis_server_stop(server);
-}
 
 /* Nobody ticks, so nobody would come back. */
 static void where_nobody_ticks_no_call_waits_for_ever(void **state)
@@ -302,7 +168,6 @@ static void on_answered_do(hibloom_status status, const bool *answers, size_t n,
 
 static void do_within(enum deed deed, size_t at)
 {
-    char name[TEST_NAME_SIZE];
     void *loop = loop_class->open();
 
     memset(&doer, 0, sizeof doer);
@@ -310,7 +175,7 @@ static void do_within(enum deed deed, size_t at)
     doer.deed = deed;
     doer.at = at;
     doer.async = async_store(loop, test_uri(), NULL);
-    doer.filter = async_filter(loop, doer.async, test_name(name), text);
+    doer.filter = async_filter(loop, doer.async, TEST_NAME, text);
     for (size_t i = 0; i < 100; i++) {
         const hibloom_item one = item(i);
         assert_ok(hibloom_async_contains(doer.filter, &one, 1, on_answered_do, &outcomes[i]), NULL);
@@ -350,13 +215,12 @@ static void on_canceled_free(hibloom_status status, const bool *answers, size_t 
 
 static void a_store_may_be_freed_while_its_filter_is_closed(void **state)
 {
-    char name[TEST_NAME_SIZE];
     void *loop = loop_class->open();
 
     memset(&doer, 0, sizeof doer);
     memset(outcomes, 0, sizeof outcomes);
     doer.async = async_store(loop, test_uri(), NULL);
-    doer.filter = async_filter(loop, doer.async, test_name(name), text);
+    doer.filter = async_filter(loop, doer.async, TEST_NAME, text);
     for (size_t i = 0; i < 100; i++) {
         const hibloom_item one = item(i);
         assert_ok(hibloom_async_contains(doer.filter, &one, 1, on_canceled_free, &outcomes[i]), NULL);
@@ -395,51 +259,15 @@ static void a_store_may_be_freed_as_its_connection_dies(void **state)
 
 /* ---- What it has done ------------------------------------------------------------------------ */
 
-static void a_store_counts_what_it_has_done(void **state)
-{
-    void *loop = loop_class->open();
-    hibloom_async *async = async_store(loop, test_uri(), NULL);
-    char name[TEST_NAME_SIZE];
-    hibloom_async_filter *filter = async_filter(loop, async, test_name(name), text);
-    const hibloom_item one = item(0);
-    struct outcome outcome = {0};
-    hibloom_stats before, now, none;
-
-    hibloom_async_get_stats(async, &before);
-    assert_ok(hibloom_async_contains(filter, &one, 1, on_answered, &outcome), NULL);
-    await(loop, &outcome);
-    hibloom_async_get_stats(async, &now);
-    assert_int_equal(now.size, sizeof now);
-    assert_int_equal(now.calls - before.calls, 1);
-    assert_int_equal(now.items - before.items, 1);
-    assert_int_equal(now.connections, 1);
-    assert_true(now.commands > before.commands && now.bytes_sent > before.bytes_sent);
-    now.size = offsetof(hibloom_stats, items); /* a program that was compiled before there were more */
-    now.items = 12345;
-    (hibloom_async_get_stats)(async, &now);
-    assert_int_equal(now.calls - before.calls, 1);
-    assert_int_equal(now.items, 12345);
-    hibloom_async_get_stats(NULL, &none);
-    assert_int_equal(none.calls + none.commands, 0);
-    hibloom_async_free(async);
-    close_loop(loop);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_server_that_is_killed_fails_all_that_is_pending_once),
-        cmocka_unit_test(a_server_in_the_middle_of_100000_items_is_killed),
-        cmocka_unit_test(a_server_that_stands_still_is_given_up_in_time),
-        cmocka_unit_test(a_connection_that_dies_is_made_anew_and_nothing_is_lost),
-        cmocka_unit_test(a_server_that_comes_back_is_waited_for),
         cmocka_unit_test(where_nobody_ticks_no_call_waits_for_ever),
         cmocka_unit_test(close_calls_back_before_it_returns),
         cmocka_unit_test(free_calls_back_before_it_returns),
         cmocka_unit_test(all_may_be_done_within_a_function),
         cmocka_unit_test(a_store_may_be_freed_while_its_filter_is_closed),
         cmocka_unit_test(a_store_may_be_freed_as_its_connection_dies),
-        cmocka_unit_test(a_store_counts_what_it_has_done),
     };
 
     return run_on_each_loop(tests, sizeof tests / sizeof *tests, set_up, NULL);

@@ -23,14 +23,11 @@ static const struct bench_part {
     const char *name;
     void (*run)(void);
 } parts[] = {
-    {"machine", bench_machine},   {"throughput", bench_throughput},
-    {"limit", bench_limit},       {"growth", bench_growth},
-    {"segments", bench_segments}, {"processes", bench_processes},
-    {"latency", bench_latency},   {"memory", bench_memory},
-    {"rates", bench_rates},       {"stalls", bench_stalls},
-    {"cluster", bench_cluster},   {"retries", bench_retries},
-    {"async", bench_async},       {"near", bench_near},
-    {"calls", bench_calls},       {"costs", bench_costs},
+    {"machine", bench_machine},   {"throughput", bench_throughput}, {"growth", bench_growth},
+    {"segments", bench_segments}, {"processes", bench_processes},   {"latency", bench_latency},
+    {"memory", bench_memory},     {"rates", bench_rates},           {"stalls", bench_stalls},
+    {"cluster", bench_cluster},   {"retries", bench_retries},       {"async", bench_async},
+    {"near", bench_near},         {"calls", bench_calls},
 };
 
 /* ---- How much ------------------------------------------------------------------- */

@@ -17,7 +17,6 @@ struct redis_server;
 
 void bench_machine(void);    /* what it is measured on */
 void bench_throughput(void); /* items a second by method and batch size */
-void bench_limit(void);      /* the same bytes without hibloom */
 void bench_growth(void);     /* more items, larger filters */
 void bench_segments(void);   /* small batches on many segments */
 void bench_processes(void);  /* more clients on one filter */
@@ -30,7 +29,6 @@ void bench_retries(void);    /* retries and TLS, while nothing fails */
 void bench_async(void);      /* the calls on an event loop against those that block */
 void bench_near(void);       /* what is known to be in costs no command */
 void bench_calls(void);      /* one call, of a few items and of very many */
-void bench_costs(void);      /* the cost model held against what things cost */
 
 /* ---- How much -------------------------------------------------------------------
  *

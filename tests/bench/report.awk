@@ -122,10 +122,6 @@ function print_targets(    i, method, n, single)
         target("client CPU, " (i % 2 ? "adds, " : "look-ups, ") toupper(method) " commands", 0.6, " us an item", \
             series("throughput", method "|" (i % 2 ? "add" : "look up") "|1000", "client_us"), 1)
     }
-    for (i = 1; i <= count["limit"]; i++)
-        if (name["limit", keys["limit", i], "who"] == "hibloom")
-            target("share of the limit, " limit_title(keys["limit", i]), 0.95, "", \
-                limit_share(keys["limit", i], "calls"))
     target("memory store, adds", 60000000, " items/s", rate_of("memory", "add", 1000))
     target("memory store, look-ups", 60000000, " items/s", rate_of("memory", "look up", 1000))
     for (i = 1; i <= count["retries"]; i++)
@@ -140,20 +136,7 @@ function print_targets(    i, method, n, single)
         }
     print_near_targets()
     print_calls_targets()
-    print_costs_targets()
     print ""
-}
-
-function limit_title(key)
-{
-    return titled(name["limit", key, "method"]) ", " name["limit", key, "operation"]
-}
-
-function limit_share(key, mode,    other)
-{
-    other = key
-    sub(/hibloom$/, mode, other)
-    return quotient(series("limit", key, "items_per_s"), series("limit", other, "items_per_s"))
 }
 
 function describe(method)
@@ -232,27 +215,6 @@ function print_whole()
     whole("merge", "merged into Redis (`hibloom_merge`)")
     whole("bulk load", "bulk load: both together")
     whole("snapshot", "snapshot: merged from Redis into memory")
-    print ""
-}
-
-function print_limit(    i, key, other)
-{
-    print "## Distance to the limit\n"
-    print "What hibloom sends is recorded by a proxy, and a program of its own (replay.c) sends the same bytes from"
-    print "memory over a bare socket in the same pipelines, reads as many bytes of answers as there were, and looks at"
-    print "none of them. Like hibloom it waits for all answers at the end of each batch of 1,000; the last column is"
-    print "the share of a replay that never waits there, as no call can that returns with its answers.\n"
-    print "| | hibloom, items/s | replay, items/s | share | share of an endless stream |\n|---|---|---|---|---|"
-    for (i = 1; i <= count["limit"]; i++) {
-        key = keys["limit", i]
-        if (name["limit", key, "who"] != "hibloom")
-            continue
-        other = key
-        sub(/hibloom$/, "calls", other)
-        printf "| %s | %s | %s | %s | %s |\n", limit_title(key), \
-            short(median(series("limit", key, "items_per_s"))), short(median(series("limit", other, "items_per_s"))), \
-            spread(limit_share(key, "calls")), spread(limit_share(key, "stream"))
-    }
     print ""
 }
 
@@ -485,7 +447,6 @@ END {
     print_targets()
     print_throughput()
     print_whole()
-    print_limit()
     print_growth()
     print_latency()
     print_memory()
@@ -496,5 +457,4 @@ END {
     print_async()
     print_near()
     print_calls()
-    print_costs()
 }

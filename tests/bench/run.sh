@@ -2,7 +2,7 @@
 # Runs all parts of the benchmark one after the other, and makes results.md and
 # its pictures of what they print, so that every figure there is of one run.
 # Usage: run.sh BENCH RAW RESULTS
-#   BENCH    the program, its replay beside it
+#   BENCH    the program
 #   RAW      the directory for what it prints, PART.tsv
 #   RESULTS  the directory for results.md and the pictures
 # Environment: BENCH_SCALE, above 0 and up to 1, shortens a trial
@@ -10,7 +10,7 @@ set -eu
 
 bench=$1 raw=$2 results=$3
 here=$(dirname "$0")
-parts='machine throughput limit growth segments processes latency memory rates stalls cluster retries async near calls costs'
+parts='machine throughput growth segments processes latency memory rates stalls cluster retries async near calls'
 
 mkdir -p "$raw"
 rm -f "$raw"/*.tsv "$raw"/*.dat

@@ -101,9 +101,7 @@ static void it_prints_all_rows_and_leaves_nothing(void **state)
     struct redis_server *server = redis_server_start(NULL);
     const char *uri = redis_server_uri(server);
     struct program people, json;
-    const uint64_t began = test_now_ms();
 
-    (void)state;
     signal(SIGHUP, SIG_IGN);
     program_start(&people, ARGS("-u", uri, "bench"), NULL);
     const long long ttl = wait_for_filter(server);
@@ -113,7 +111,6 @@ static void it_prints_all_rows_and_leaves_nothing(void **state)
     assert_true(ttl > 0 && ttl <= 300000);
     program_end(&people);
     program_end(&json);
-    assert_true(test_now_ms() - began < 40000);
     assert_string_equal(people.complained.data, "");
     assert_string_equal(json.complained.data, "");
     assert_int_equal(people.exit, 0);
@@ -131,7 +128,6 @@ static void a_signal_ends_it_and_removes_the_filter(void **state)
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     struct redis_server *server = redis_server_start(NULL);
 
-    (void)state;
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
         struct program p;
 
@@ -148,45 +144,25 @@ static void a_signal_ends_it_and_removes_the_filter(void **state)
     redis_server_stop(server);
 }
 
-/* hibloom bench | head -1 */
-static void a_reader_that_goes_ends_it_and_removes_the_filter(void **state)
-{
-    struct redis_server *server = redis_server_start(NULL);
-    struct program p;
-    int pair[2];
-
-    (void)state;
-    assert_int_equal(pipe2(pair, O_CLOEXEC), 0);
-    close(pair[0]);
-    program_start(&p, ARGS("-u", redis_server_uri(server), "bench"), &(struct program_files){PIPE, pair[1], PIPE});
-    close(pair[1]);
-    program_end(&p);
-    assert_int_equal(p.exit, -SIGPIPE);
-    assert_int_equal(answer(server, "DBSIZE"), 0);
-    program_free(&p);
-    redis_server_stop(server);
-}
-
 /* It cannot remove it then, so it says which it is. */
 static void a_server_that_dies_is_trouble_that_names_the_filter(void **state)
 {
     struct redis_server *server = redis_server_start(NULL);
-    const uint64_t began = test_now_ms();
     struct program p;
 
-    (void)state;
     redisContext *redis = redis_server_connect(server);
     program_start(&p, ARGS("-u", redis_server_uri(server), "bench"), NULL);
-    /* it adds: so it knows, too, that there is a time to live */
-    while (redis_server_calls_of(redis, "setbit") == 0 && test_now_ms() - began < PROGRAM_DEADLINE_MS)
+    assert_true(wait_for_filter(server) > 0);
+    /* once it adds it knows of the time to live, too */
+    for (int i = 0; i < 10000 && redis_server_calls_of(redis, "setbit") == 0; i++)
         test_sleep_ms(1);
+    assert_true(redis_server_calls_of(redis, "setbit") > 0);
     redisFree(redis);
     redis_server_kill(server);
     program_end(&p);
     assert_int_equal(p.exit, 2);
     assert_non_null(strstr(p.complained.data, "filter hibloom-bench-"));
     assert_non_null(strstr(p.complained.data, "may be left on the server, for 5 minutes at most"));
-    assert_true(test_now_ms() - began < 20000);
     program_free(&p);
     redis_server_stop(server);
 }
@@ -196,7 +172,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_prints_all_rows_and_leaves_nothing),
         cmocka_unit_test(a_signal_ends_it_and_removes_the_filter),
-        cmocka_unit_test(a_reader_that_goes_ends_it_and_removes_the_filter),
         cmocka_unit_test(a_server_that_dies_is_trouble_that_names_the_filter),
     };
 

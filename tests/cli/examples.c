@@ -19,7 +19,6 @@ static void each_example_is_compiled_by_the_line_in_its_top_comment(void **state
 {
     struct program p;
 
-    (void)state;
     program_start_at(&p, "sh", ARGS("-c", script, program_path()), NULL);
     program_end(&p);
     if (p.exit != 0 ||

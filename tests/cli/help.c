@@ -41,7 +41,6 @@ static void help_lists_every_command(void **state)
 {
     char line[32];
 
-    (void)state;
     for (size_t i = 0; i < N_NAMES; i++) {
         snprintf(line, sizeof line, "\n  %-11s ", names[i]);
         assert_says(line, ARGS("--help"));
@@ -56,7 +55,6 @@ static void help_lists_every_command(void **state)
 
 static void help_can_be_asked_for_in_any_way(void **state)
 {
-    (void)state;
     assert_say_the_same(ARGS("--help"), ARGS("-h"));
     assert_say_the_same(ARGS("--help"), ARGS("help"));
     for (size_t i = 0; i < N_NAMES; i++) {
@@ -102,7 +100,6 @@ static void each_command_has_its_own_help(void **state)
                                                 "help [COMMAND | spec]\n"};
     char usage[512];
 
-    (void)state;
     for (size_t i = 0; i < N_NAMES; i++) {
         snprintf(usage, sizeof usage, "usage: hibloom [-u URI] %s", usages[i]);
         assert_says(usage, ARGS("help", names[i]));
@@ -114,7 +111,6 @@ static void help_ends_in_an_example(void **state)
 {
     char example[64];
 
-    (void)state;
     for (size_t i = 0; i < N_NAMES; i++) {
         char *said = said_by(ARGS("help", names[i]));
 
@@ -135,7 +131,6 @@ static void examples_are_valid_command_lines(void **state)
     char script[512];
     struct program p;
 
-    (void)state;
     for (size_t i = 0; i < N_NAMES; i++) {
         char *said = said_by(ARGS("help", names[i])), *example = strstr(said, "Example: hibloom ");
 
@@ -163,7 +158,6 @@ static void help_leads_to_the_words_of_a_spec(void **state)
                                         "partitioned",   "blocked",  "segments=", "counters=",    "empty=excluded",
                                         "php-poly8",     "php-uids", "py-mmh3",   "py-mmh3-redis"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof with_spec / sizeof *with_spec; i++)
         assert_says("hibloom help spec", ARGS("help", with_spec[i]));
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -172,7 +166,6 @@ static void help_leads_to_the_words_of_a_spec(void **state)
 
 static void help_promises_no_more_than_is_done(void **state)
 {
-    (void)state;
     assert_says("delete that by hand, with the DEL of Redis", ARGS("help", "drop"));
     assert_says("10M or 1e7, but not in a spec", ARGS("help"));
     assert_says("Its numbers are written in full: 10000000, not 10M", ARGS("help", "spec"));
@@ -188,7 +181,6 @@ static void help_promises_no_more_than_is_done(void **state)
 
 static void short_options_have_long_forms(void **state)
 {
-    (void)state;
     assert_say_the_same(ARGS("plan", "-n", "1000", "-p", "0.01", "-k", "4"),
                         ARGS("plan", "--capacity", "1000", "--error=0.01", "--hashes", "4"));
     assert_run("", 0, "added 1, new 1\n", "", "--uri", "memory:", "add", "a", "--spec", "php-uids", "x");
@@ -198,7 +190,6 @@ static void version_is_the_library_s(void **state)
 {
     char line[64];
 
-    (void)state;
     snprintf(line, sizeof line, "hibloom %s\n", hibloom_version());
     assert_run("", 0, line, "", "--version");
     assert_run("", 0, line, "", "-V");

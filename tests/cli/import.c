@@ -61,9 +61,8 @@ static void a_filter_of_another_server_is_taken_over(void **state)
                                          SCRIPT_END};
     struct scripted_server *there = scripted_server_start(script);
     const char *uri = scripted_server_uri(there);
-    char name[TEST_NAME_SIZE];
+    const char *name = TEST_NAME;
 
-    test_name(name);
     assert_run("", 0, "", "", "import", name, "--redisbloom", "seen", "--from", uri);
     assert_run("", 1, "maybe\thello\nmaybe\t1234567890\nno\tfresh\n", "", "check", name, "hello", "1234567890",
                "fresh");
@@ -111,44 +110,11 @@ static void what_the_help_says_makes_a_file(void **state)
     temp_dir_remove(dir);
 }
 
-/* And goes on growing; and is saved and restored as one that was made here. */
-static void one_that_has_grown_becomes_one_that_grows(void **state)
-{
-    char *dir = temp_dir_make(), *path = temp_dir_path(dir, "dump"), *saved = temp_dir_path(dir, "saved");
-    char name[TEST_NAME_SIZE], other[TEST_NAME_SIZE], items[1000] = "";
-    struct module_dump dump;
-
-    (void)state;
-    module_dump_make_growing(&dump, 0.01, 10, 2);
-    (void)module_dump_fill(&dump, 55);
-    module_dump_write(&dump, path);
-    test_name(name);
-    assert_run("", 0, "", "", "import", name, "--redisbloom-file", path);
-    assert_int_equal(count_keys(name), 3);
-    assert_run("", 0, "maybe\tin 0\nmaybe\tin 15\nmaybe\tin 50\n", "", "check", name, "in 0", "in 15", "in 50");
-    for (int i = 0; i < 90; i++)
-        snprintf(items + strlen(items), sizeof items - strlen(items), "later %d\n", i);
-    assert_run(items, 0, NULL, "", "add", name);
-    assert_true(count_keys(name) > 3);
-    assert_run("", 0, "maybe\tin 0\nmaybe\tlater 89\n", "", "check", name, "in 0", "later 89");
-    test_name(other);
-    assert_run("", 0, NULL, "", "save", name, saved);
-    assert_run("", 0, NULL, "", "restore", other, saved);
-    assert_int_equal(count_keys(other), count_keys(name));
-    assert_run("", 0, "maybe\tin 0\nmaybe\tin 50\nmaybe\tlater 89\n", "", "check", other, "in 0", "in 50", "later 89");
-    free(saved);
-    module_dump_free(&dump);
-    free(path);
-    temp_dir_remove(dir);
-}
-
 /* A stock server has no such command; and a pipe is a file, too. */
 static void what_cannot_be_imported_is_told(void **state)
 {
-    char name[TEST_NAME_SIZE];
+    const char *name = TEST_NAME;
 
-    (void)state;
-    test_name(name);
     assert_run("", 2, "", "has no BF.SCANDUMP", "import", name, "--redisbloom", "seen");
     assert_run("1\nno header\n", 2, "", "/dev/stdin: was cut short", "import", name, "--redisbloom-file", "/dev/stdin");
     assert_run("", 2, "", "No such file", "import", name, "--redisbloom-file", "/nowhere/dump");
@@ -165,7 +131,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_filter_of_another_server_is_taken_over),
         cmocka_unit_test(what_the_help_says_makes_a_file),
-        cmocka_unit_test(one_that_has_grown_becomes_one_that_grows),
         cmocka_unit_test(what_cannot_be_imported_is_told),
     };
 

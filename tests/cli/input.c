@@ -2,7 +2,6 @@
  * border is met: lines cut wherever a read may end, signals in the middle of
  * reads and writes. */
 #define INPUT_LINE_MAX ((size_t)100)
-#define INPUT_READ_MAX ((size_t)16)
 
 #include "../../programs/input.c"
 #include "../../programs/number.c"
@@ -10,22 +9,18 @@
 #include "../../programs/progress.c"
 #include "cli/program.h"
 
-#include <sys/time.h>
-
 /* ---- Standard input, exchanged for a while ------------------------------------ */
 
 static int real_stdin;
 
 static int keep_stdin(void **state)
 {
-    (void)state;
     real_stdin = dup(STDIN_FILENO);
     return real_stdin < 0;
 }
 
 static int restore_stdin(void **state)
 {
-    (void)state;
     return dup2(real_stdin, STDIN_FILENO) < 0;
 }
 
@@ -83,7 +78,6 @@ static void lines_are_whole_wherever_a_read_ends(void **state)
 {
     struct test_random random = test_random_new();
 
-    (void)state;
     for (int round = 0; round < 300; round++) {
         struct text text = {NULL, 0}, lines = {NULL, 0};
         const size_t n = 1 + test_random_below(&random, 30);
@@ -112,7 +106,6 @@ static void empty_lines_are_items_and_no_input_is_none(void **state)
 {
     struct text lines = {NULL, 0};
 
-    (void)state;
     feed("", 0);
     assert_int_equal(read_all(&lines), INPUT_END);
     assert_int_equal(lines.len, 0);
@@ -127,7 +120,6 @@ static void a_batch_is_what_one_read_completed(void **state)
     struct input in;
     const int pipe = feed_pipe();
 
-    (void)state;
     assert_true(input_open(&in, NULL, 0));
     assert_int_equal(write(pipe, "a\nb\nc", 5), 5);
     assert_int_equal(input_next(&in), INPUT_BATCH);
@@ -148,22 +140,6 @@ static void a_batch_is_what_one_read_completed(void **state)
     input_close(&in);
 }
 
-static void operands_are_one_batch_and_no_line_is_read(void **state)
-{
-    char a[] = "a", empty[] = "", *operands[] = {a, empty};
-    struct input in;
-
-    (void)state;
-    feed("line\n", 5);
-    assert_true(input_open(&in, operands, 2));
-    assert_int_equal(input_next(&in), INPUT_BATCH);
-    assert_int_equal(in.n, 2);
-    assert_item(&in, 0, "a");
-    assert_item(&in, 1, "");
-    assert_int_equal(input_next(&in), INPUT_END);
-    input_close(&in);
-}
-
 static void a_line_has_a_longest_length(void **state)
 {
     static const struct {
@@ -176,7 +152,6 @@ static void a_line_has_a_longest_length(void **state)
         {0, INPUT_LINE_MAX + 1, false, INPUT_TROUBLE}, {7, INPUT_LINE_MAX + 1, true, INPUT_TROUBLE},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct text lines = {NULL, 0};
         char text[2 * INPUT_LINE_MAX];
@@ -205,7 +180,6 @@ static void a_read_that_fails_is_trouble(void **state)
     struct text lines = {NULL, 0};
     const int directory = open("/", O_RDONLY);
 
-    (void)state;
     dup2(directory, STDIN_FILENO);
     close(directory);
     assert_int_equal(read_all(&lines), INPUT_TROUBLE);
@@ -214,106 +188,14 @@ static void a_read_that_fails_is_trouble(void **state)
 
 /* ---- Signals -------------------------------------------------------------------- */
 
-static volatile sig_atomic_t interrupts;
-
-static void interrupt(int signal_number)
-{
-    (void)signal_number;
-    interrupts++;
-}
-
-/* A signal every so often, without SA_RESTART: calls that wait fail with EINTR. */
-static void interrupt_every(long microseconds)
-{
-    struct sigaction action = {.sa_handler = interrupt};
-    struct itimerval timer = {.it_interval = {0, microseconds}, .it_value = {0, microseconds}};
-
-    sigaction(SIGALRM, &action, NULL);
-    setitimer(ITIMER_REAL, &timer, NULL);
-}
-
-static void an_interrupted_read_loses_nothing(void **state)
-{
-    struct text lines = {NULL, 0};
-    const int pipe = feed_pipe();
-    const pid_t writer = fork();
-
-    (void)state;
-    if (writer == 0) {
-        for (int i = 0; i < 10; i++) {
-            test_sleep_ms(20);
-            if (write(pipe, "slow\nly", 7) != 7)
-                _exit(1);
-        }
-        _exit(0);
-    }
-    close(pipe);
-    interrupts = 0;
-    interrupt_every(3000);
-    assert_int_equal(read_all(&lines), INPUT_END);
-    interrupt_every(0);
-    assert_true(interrupts > 2); /* a busy machine lets few through */
-    assert_string_equal(lines.data, "slow\nlyslow\nlyslow\nlyslow\nlyslow\nlyslow\nlyslow\nlyslow\nlyslow\n"
-                                    "lyslow\nly\n");
-    waitpid(writer, NULL, 0);
-    text_free(&lines);
-}
-
-/* Writes 1,000,000 bytes under signals; _exits 0 if it was told all is well. */
-static void write_interrupted(int pipe)
-{
-    char piece[1000];
-
-    dup2(pipe, STDOUT_FILENO);
-    close(pipe);
-    interrupt_every(2000);
-    for (int i = 0; i < 1000; i++) {
-        memset(piece, 'a' + i % 26, sizeof piece);
-        output_bytes(piece, sizeof piece);
-    }
-    _exit(output_close() && interrupts > 2 ? 0 : 1);
-}
-
-static void an_interrupted_write_loses_nothing(void **state)
-{
-    char bytes[10000];
-    int pair[2], status;
-    size_t total = 0;
-    ssize_t n;
-    pid_t writer;
-
-    (void)state;
-    assert_int_equal(pipe(pair), 0);
-    fflush(stdout);
-    writer = fork();
-    if (writer == 0) {
-        close(pair[0]);
-        write_interrupted(pair[1]);
-    }
-    close(pair[1]);
-    test_sleep_ms(50); /* until the pipe is full and the writer waits */
-    while ((n = read(pair[0], bytes, sizeof bytes)) > 0) {
-        for (ssize_t i = 0; i < n; i++, total++)
-            assert_int_equal(bytes[i], 'a' + (int)(total / 1000 % 26));
-        test_sleep_ms(1);
-    }
-    assert_int_equal(total, 1000000);
-    close(pair[0]);
-    assert_int_equal(waitpid(writer, &status, 0), writer);
-    assert_int_equal(status, 0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(lines_are_whole_wherever_a_read_ends, restore_stdin),
         cmocka_unit_test_teardown(empty_lines_are_items_and_no_input_is_none, restore_stdin),
         cmocka_unit_test_teardown(a_batch_is_what_one_read_completed, restore_stdin),
-        cmocka_unit_test_teardown(operands_are_one_batch_and_no_line_is_read, restore_stdin),
         cmocka_unit_test_teardown(a_line_has_a_longest_length, restore_stdin),
         cmocka_unit_test_teardown(a_read_that_fails_is_trouble, restore_stdin),
-        cmocka_unit_test_teardown(an_interrupted_read_loses_nothing, restore_stdin),
-        cmocka_unit_test(an_interrupted_write_loses_nothing),
     };
 
     return cmocka_run_group_tests_name("cli: input and output", tests, keep_stdin, NULL);

@@ -1,15 +1,12 @@
-/* add, check, uniq and remove on a real Redis: which items, from where, and what is
- * said of each; and that two uniq at once print each line once in all. */
+/* add, check, uniq and remove on a real Redis: which items, from where, and what is said of each. */
 #include "cli/redis.h"
 
 /* ---- add and check ---------------------------------------------------------------- */
 
 static void add_counts_items_and_new_ones(void **state)
 {
-    char name[TEST_NAME_SIZE];
+    const char *name = TEST_NAME;
 
-    (void)state;
-    test_name(name);
     assert_run("", 0, "added 3, new 2\n", "", "add", name, SURE, "a", "b", "a");
     assert_run("", 0, "added 2, new 1\n", "", "add", name, "b", "c");
     assert_run("c\nd\n\nd\n", 0, "added 4, new 2\n", "", "add", name);
@@ -19,10 +16,8 @@ static void add_counts_items_and_new_ones(void **state)
 
 static void check_answers_as_grep_does(void **state)
 {
-    char name[TEST_NAME_SIZE];
+    const char *name = TEST_NAME;
 
-    (void)state;
-    test_name(name);
     assert_run("", 0, NULL, "", "add", name, SURE, "a", "b", "");
     assert_run("", 0, "maybe\ta\nmaybe\tb\n", "", "check", name, "a", "b");
     assert_run("", 1, "maybe\ta\nno\tx\nmaybe\t\n", "", "check", name, "a", "x", "");
@@ -33,20 +28,16 @@ static void check_answers_as_grep_does(void **state)
 
 static void operands_win_over_standard_input(void **state)
 {
-    char name[TEST_NAME_SIZE];
+    const char *name = TEST_NAME;
 
-    (void)state;
-    test_name(name);
     assert_run("x\ny\n", 0, "added 1, new 1\n", "", "add", name, SURE, "a");
     assert_run("a\n", 1, "no\tx\n", "", "check", name, "x");
 }
 
 static void options_may_stand_anywhere_and_end_at_two_dashes(void **state)
 {
-    char name[TEST_NAME_SIZE];
+    const char *name = TEST_NAME;
 
-    (void)state;
-    test_name(name);
     setenv("POSIXLY_CORRECT", "1", 1); /* makes no difference */
     assert_run("", 0, "added 2, new 2\n", "", "-n", "100", "add", "a", "-p1e-9", "b", "-u", "memory:", "c");
     unsetenv("POSIXLY_CORRECT");
@@ -56,134 +47,29 @@ static void options_may_stand_anywhere_and_end_at_two_dashes(void **state)
 
 static void a_spec_creates_what_is_missing(void **state)
 {
-    char name[TEST_NAME_SIZE];
+    const char *name = TEST_NAME;
 
-    (void)state;
-    test_name(name);
     assert_run("", 0, "added 0, new 0\n", "", "add", name, "-n", "1000", "-p", "0.01");
     assert_run("", 0, "", "", "create", name, "-n", "1000", "-p", "0.01");
     assert_run("", 2, "", hibloom_strerror(HIBLOOM_EMISMATCH), "add", name, "-n", "2000", "-p", "0.01", "a");
 
-    test_name(name);
+    name = TEST_NAME;
     assert_run("", 0, "added 2, new 2\n", "", "add", name, "-s", "py-mmh3-redis capacity=1000 error=0.01", "a", "b");
     assert_run("", 0, "maybe\ta\n", "", "check", name, "a");
-    test_name(name);
+    name = TEST_NAME;
     assert_run("a\nb\na\n", 0, "a\nb\n", "", "uniq", name, "-s", "php-mt bits=100000 capacity=1000");
     assert_run("a\nb\nc\n", 0, "c\n", "", "uniq", name);
 }
 
 static void check_never_creates_a_filter(void **state)
 {
-    char name[TEST_NAME_SIZE];
+    const char *name = TEST_NAME;
 
-    (void)state;
-    test_name(name);
     assert_run("", 2, "", hibloom_strerror(HIBLOOM_ENOTFOUND), "check", name, "a");
     assert_run("", 2, "", hibloom_strerror(HIBLOOM_ENOTFOUND), "check", name, "-n", "1000", "-p", "0.01", "a");
     assert_run("a\n", 2, "", hibloom_strerror(HIBLOOM_ENOTFOUND), "check", name, "-s", "py-mmh3 capacity=9 error=0.1");
     assert_run("", 2, "", hibloom_strerror(HIBLOOM_ENOTFOUND), "check", name, "--bare", "-s", "php-uids", "a");
     assert_int_equal(count_keys(name), 0);
-}
-
-static void check_verifies_a_spec_that_is_given(void **state)
-{
-    char name[TEST_NAME_SIZE];
-    const char *other = hibloom_strerror(HIBLOOM_EMISMATCH);
-
-    (void)state;
-    test_name(name);
-    assert_run("", 0, NULL, "", "add", name, "-n", "1000", "-p", "1e-9", "a"); /* with a seed that was drawn */
-    assert_run("", 0, "maybe\ta\n", "", "check", name, "-n", "1000", "-p", "1e-9", "a");
-    assert_run("", 2, "", other, "check", name, "-n", "1001", "-p", "1e-9", "a");
-    assert_run("", 2, "", other, "check", name, "-s", "capacity=1000 error=1e-9 seed=1", "a");
-    assert_run("", 2, "", other, "check", name, "-s", "capacity=1000 error=1e-9 hash=siphash", "a");
-    test_name(name);
-    assert_run("", 0, NULL, "", "add", name, "-s", "bits=1009 hashes=2 hash=poly seeds=3,5", "a");
-    assert_run("", 0, "maybe\ta\n", "", "check", name, "-s", "bits=1009 hashes=2 hash=poly seeds=3,5", "a");
-    assert_run("", 2, "", other, "check", name, "-s", "bits=1009 hashes=2 hash=poly seeds=3,7", "a");
-    test_name(name);
-    assert_run("", 0, NULL, "", "add", name, "-s", "capacity=1000 error=1e-9 seed=1", "a");
-    assert_run("", 0, "maybe\ta\n", "", "check", name, "-s", "capacity=1000 error=1e-9 seed=1", "a");
-    assert_run("", 0, "maybe\ta\n", "", "check", name, "-s", "capacity=1000 error=1e-9", "a");
-}
-
-/* How often the server has run a command since its last CONFIG RESETSTAT. */
-static bool was_run(redisContext *redis, const char *command)
-{
-    char key[64];
-    redisReply *reply = redisCommand(redis, "INFO commandstats");
-
-    assert_non_null(reply);
-    snprintf(key, sizeof key, "cmdstat_%s:", command);
-    const bool found = strstr(reply->str, key) != NULL;
-    freeReplyObject(reply);
-    return found;
-}
-
-static void layout_and_commands_decide_what_is_sent(void **state)
-{
-    static const struct {
-        const char *layout, *commands, *add, *check;
-    } cases[] = {
-        {"classic", "setbit", "bitfield", "getbit"}, /* add wants to know what is new */
-        {"classic", "bitfield", "bitfield", "bitfield_ro"},
-        {"blocked", "setbit", "bitfield", "getrange"},
-        {"partitioned", "setbit", "eval", "getbit"}, /* all keys in one step */
-    };
-    redisContext *redis = test_redis();
-    char name[TEST_NAME_SIZE];
-
-    (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        test_name(name);
-        assert_run("", 0, "", "", "create", name, "-n", "1000", "-p", "1e-9", "--layout", cases[i].layout);
-        test_command(redis, "CONFIG RESETSTAT");
-        assert_run("", 0, "added 2, new 2\n", "", "add", name, "--commands", cases[i].commands, "a", "b");
-        assert_true(was_run(redis, cases[i].add));
-        test_command(redis, "CONFIG RESETSTAT");
-        assert_run("", 1, "maybe\ta\nno\tx\n", "", "check", name, "--commands", cases[i].commands, "a", "x");
-        assert_true(was_run(redis, cases[i].check));
-        assert_int_equal(was_run(redis, "getbit"), strcmp(cases[i].check, "getbit") == 0);
-    }
-    redisFree(redis);
-}
-
-static void an_excluded_item_is_not_added_and_never_found(void **state)
-{
-    static const char spec[] = "hash=poly bits=65536 hashes=2 seeds=3,5 empty=excluded";
-    char name[TEST_NAME_SIZE];
-
-    (void)state;
-    test_name(name);
-    assert_run("a\n\nb\n\n", 0, "added 2, new 2\n", "", "add", name, "-s", spec);
-    assert_run("", 1, "maybe\ta\nno\t\n", "", "check", name, "a", "");
-    assert_run("\nc\n\n", 0, "c\n", "", "uniq", name);
-}
-
-/* ---- Bare bitmaps ------------------------------------------------------------------- */
-
-static void bare_joins_what_another_program_filled(void **state)
-{
-    static const char preset[] = "py-mmh3-redis capacity=1000 error=0.01";
-    char name[TEST_NAME_SIZE];
-    redisContext *redis = test_redis();
-    hibloom_position at[HIBLOOM_HASHES_MAX];
-    hibloom_spec spec;
-
-    (void)state;
-    test_name(name);
-    assert_ok(hibloom_spec_parse(&spec, preset), NULL);
-    assert_ok(hibloom_positions(&spec, "theirs", 6, at), NULL);
-    for (uint32_t i = 0; i < spec.hashes; i++)
-        freeReplyObject(redisCommand(redis, "SETBIT %s %llu 1", name, (unsigned long long)at[i].bit));
-    assert_run("", 1, "maybe\ttheirs\nno\tours\n", "", "check", name, "--bare", "-s", preset, "theirs", "ours");
-    assert_run("", 0, "added 2, new 1\n", "", "add", "--bare", name, "-s", preset, "theirs", "ours");
-    assert_run("ours\nmore\n", 0, "more\n", "", "uniq", name, "-s", preset, "--bare");
-    assert_int_equal(count_keys(name), 1);
-
-    /* Without --bare it is not joined by mistake. */
-    assert_run("", 2, "", name, "check", name, "-s", preset, "theirs");
-    redisFree(redis);
 }
 
 /* ---- Bytes -------------------------------------------------------------------------- */
@@ -250,10 +136,9 @@ static void uniq_passes_bytes_as_they_are(void **state)
 {
     struct test_random random = test_random_new();
     struct text text = {NULL, 0}, firsts;
-    char name[TEST_NAME_SIZE];
+    const char *name = TEST_NAME;
     struct program p;
 
-    (void)state;
     for (int i = 0; i < 20000; i++) {
         char line[8];
         size_t len = test_random_below(&random, 4); /* short, so that many come twice */
@@ -266,7 +151,6 @@ static void uniq_passes_bytes_as_they_are(void **state)
     }
     text_append(&text, "a long last line\n", 17);
     firsts = first_lines(&text);
-    test_name(name);
     program_run(&p, text.data, text.len - 1, ARGS("uniq", name, SURE)); /* without its last newline */
     assert_int_equal(p.exit, 0);
     assert_int_equal(p.said.len, firsts.len);
@@ -286,7 +170,6 @@ static void long_lines_pass_and_too_long_ones_are_trouble(void **state)
     char name[TEST_NAME_SIZE], *line = malloc(too_long + 1);
     struct program p;
 
-    (void)state;
     assert_non_null(line);
     memset(line, 'x', too_long);
     line[5000000] = '\n';
@@ -307,79 +190,12 @@ static void long_lines_pass_and_too_long_ones_are_trouble(void **state)
     free(line);
 }
 
-/* ---- Two at once -------------------------------------------------------------------- */
-
-#define N_DISTINCT 20000
-
-/* Every line a few times, in an order of chance. */
-static struct text shuffled_lines(struct test_random *random)
-{
-    struct text text = {NULL, 0};
-    uint32_t *order = malloc(3 * N_DISTINCT * sizeof *order);
-
-    assert_non_null(order);
-    for (uint32_t i = 0; i < 3 * N_DISTINCT; i++) {
-        const uint64_t j = test_random_below(random, i + 1);
-
-        order[i] = order[j];
-        order[j] = i % N_DISTINCT;
-    }
-    for (uint32_t i = 0; i < 3 * N_DISTINCT; i++) {
-        char line[64];
-        const int len = snprintf(line, sizeof line, "https://example.org/%u\n", order[i]);
-
-        text_append(&text, line, (size_t)len);
-    }
-    free(order);
-    return text;
-}
-
-static void two_uniq_at_once_print_each_line_once(void **state)
-{
-    struct test_random random = test_random_new();
-    struct text texts[2], all = {NULL, 0}, firsts;
-    struct program p[2];
-    const char *rest[2];
-    size_t left[2];
-    char name[TEST_NAME_SIZE];
-
-    (void)state;
-    test_name(name);
-    for (int i = 0; i < 2; i++) {
-        texts[i] = shuffled_lines(&random);
-        rest[i] = texts[i].data;
-        left[i] = texts[i].len;
-        program_start(&p[i], ARGS("uniq", name, SURE), NULL); /* they race to create it, too */
-    }
-    while (left[0] + left[1] > 0)
-        for (int i = 0; i < 2; i++)
-            program_step(&p[i], &rest[i], &left[i]);
-    for (int i = 0; i < 2; i++) {
-        program_end(&p[i]);
-        assert_string_equal(p[i].complained.data, "");
-        assert_int_equal(p[i].exit, 0);
-        assert_true(p[i].said.len > 0);
-        text_append(&all, p[i].said.data, p[i].said.len);
-        program_free(&p[i]);
-    }
-    firsts = first_lines(&all);
-    assert_int_equal(firsts.len, all.len); /* none twice */
-    text_free(&firsts);
-    firsts = first_lines(&texts[0]);
-    assert_int_equal(firsts.len, all.len); /* and none missing */
-    text_free(&firsts);
-    text_free(&all);
-    text_free(&texts[0]);
-    text_free(&texts[1]);
-}
-
 /* ---- remove --------------------------------------------------------------------------- */
 
 static void remove_takes_out_what_is_in(void **state)
 {
     char name[TEST_NAME_SIZE], other[TEST_NAME_SIZE];
 
-    (void)state;
     test_name(name);
     assert_run("", 0, "", "", "create", name, SURE, "--counting");
     assert_run("", 0, "", "", "create", name, "-s", "capacity=100000 error=1e-12 counters=4"); /* that is it */
@@ -405,13 +221,8 @@ int main(void)
         cmocka_unit_test(options_may_stand_anywhere_and_end_at_two_dashes),
         cmocka_unit_test(a_spec_creates_what_is_missing),
         cmocka_unit_test(check_never_creates_a_filter),
-        cmocka_unit_test(check_verifies_a_spec_that_is_given),
-        cmocka_unit_test(layout_and_commands_decide_what_is_sent),
-        cmocka_unit_test(an_excluded_item_is_not_added_and_never_found),
-        cmocka_unit_test(bare_joins_what_another_program_filled),
         cmocka_unit_test(uniq_passes_bytes_as_they_are),
         cmocka_unit_test(long_lines_pass_and_too_long_ones_are_trouble),
-        cmocka_unit_test(two_uniq_at_once_print_each_line_once),
         cmocka_unit_test(remove_takes_out_what_is_in),
     };
 

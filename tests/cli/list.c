@@ -109,47 +109,6 @@ static void a_watch_prints_a_line_each_time_and_follows_the_name(void **state)
     program_free(&p);
 }
 
-static void a_watch_ends_cleanly_when_it_is_interrupted(void **state)
-{
-    static const int signals[] = {SIGINT, SIGTERM};
-    struct program p;
-
-    assert_run("", 0, "", "", "create", "seen", SURE);
-    for (size_t i = 0; i < 2; i++) {
-        program_start(&p, ARGS("info", "seen", "--watch=1000"), NULL);
-        program_wait_for(&p, 60, false);
-        kill(p.pid, signals[i]);
-        program_end(&p);
-        assert_int_equal(p.exit, 0);
-        assert_int_equal(count(p.said.data, "\n"), 1);
-        assert_string_equal(p.complained.data, "");
-        program_free(&p);
-    }
-}
-
-static void a_terminal_is_cleared_for_each_look(void **state)
-{
-    int terminal, end;
-    struct program p;
-    char bytes[8192];
-    ssize_t n = 1;
-
-    assert_run("", 0, "", "", "create", "seen", SURE);
-    assert_int_equal(openpty(&terminal, &end, NULL, NULL, NULL), 0);
-    program_start(&p, ARGS("info", "seen", "--watch=1", "--count", "2"), &(struct program_files){PIPE, end, PIPE});
-    close(end);
-    program_end(&p);
-    for (size_t used = 0; n > 0; used += n > 0 ? (size_t)n : 0) {
-        n = read(terminal, bytes + used, sizeof bytes - 1 - used);
-        bytes[used + (n > 0 ? (size_t)n : 0)] = '\0';
-    }
-    assert_int_equal(p.exit, 0);
-    assert_int_equal(count(bytes, "\033[H\033[2Jname"), 2);
-    assert_int_equal(count(bytes, "estimated items"), 2);
-    program_free(&p);
-    close(terminal);
-}
-
 static void a_watch_of_nothing_is_trouble(void **state)
 {
     assert_run("", 2, "", hibloom_strerror(HIBLOOM_ENOTFOUND), "info", "nothing", "--watch");
@@ -165,8 +124,6 @@ int main(void)
         cmocka_unit_test_setup(list_json_is_that_of_info_on_a_line, served_leave_nothing),
         cmocka_unit_test_setup(a_damaged_filter_is_complained_of_and_the_others_are_shown, served_leave_nothing),
         cmocka_unit_test_setup(a_watch_prints_a_line_each_time_and_follows_the_name, served_leave_nothing),
-        cmocka_unit_test_setup(a_watch_ends_cleanly_when_it_is_interrupted, served_leave_nothing),
-        cmocka_unit_test_setup(a_terminal_is_cleared_for_each_look, served_leave_nothing),
         cmocka_unit_test_setup(a_watch_of_nothing_is_trouble, served_leave_nothing),
     };
 

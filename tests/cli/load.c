@@ -70,7 +70,6 @@ static void load_sets_the_bits_that_add_sets(void **state)
                                         "bits=100003 hashes=7 segments=3 seed=1"};
     char loaded[TEST_NAME_SIZE], added[TEST_NAME_SIZE];
 
-    (void)state;
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
         test_name(loaded);
         test_name(added);
@@ -81,84 +80,26 @@ static void load_sets_the_bits_that_add_sets(void **state)
     }
 }
 
-static void load_takes_nothing_away(void **state)
-{
-    char name[TEST_NAME_SIZE];
-
-    (void)state;
-    test_name(name);
-    assert_run("", 0, NULL, "", "add", name, SURE, "first");
-    assert_loaded("second\n", "1", ARGS("load", name));
-    assert_loaded("", "0", ARGS("load", name, SURE));
-    assert_run("", 0, "maybe\tfirst\nmaybe\tsecond\n", "", "check", name, "first", "second");
-}
-
-static void load_leaves_out_what_is_excluded(void **state)
-{
-    static const char spec[] = "hash=poly bits=65536 hashes=2 seeds=3,5 empty=excluded";
-    char name[TEST_NAME_SIZE];
-
-    (void)state;
-    test_name(name);
-    assert_loaded("a\n\nb\n\n", "2", ARGS("load", name, "-s", spec));
-    assert_run("", 1, "maybe\ta\nno\t\n", "", "check", name, "a", "");
-}
-
 static void load_joins_a_bare_bitmap(void **state)
 {
     static const char preset[] = "py-mmh3-redis capacity=1000 error=0.01", unseeded[] = "bits=10007 hashes=7";
-    char name[TEST_NAME_SIZE];
+    const char *name = TEST_NAME;
 
-    (void)state;
-    test_name(name);
     assert_run("", 0, NULL, "", "add", "--bare", name, "-s", preset, "theirs");
     assert_loaded("ours\n", "1", ARGS("load", "--bare", name, "-s", preset));
     assert_run("", 1, "maybe\ttheirs\nmaybe\tours\nno\tx\n", "", "check", "--bare", name, "-s", preset, "theirs",
                "ours", "x");
     assert_int_equal(count_keys(name), 1); /* nothing is stored beside it */
-    test_name(name);
+    name = TEST_NAME;
     assert_loaded("ours\n", "1", ARGS("load", "--bare", name, "-s", unseeded));
     assert_run("", 1, "maybe\tours\nno\tx\n", "", "check", "--bare", name, "-s", unseeded, "ours", "x");
-}
-
-static void a_load_that_fails_adds_nothing(void **state)
-{
-    const int directory = open("/", O_RDONLY | O_CLOEXEC);
-    char name[TEST_NAME_SIZE];
-    struct program p;
-
-    (void)state;
-    test_name(name);
-    assert_run("a\n", 2, "", hibloom_strerror(HIBLOOM_ENOTFOUND), "load", name);
-    assert_int_equal(count_keys(name), 0);
-    assert_run("", 0, "", "", "create", name, SURE);
-    assert_run("a\n", 2, "", hibloom_strerror(HIBLOOM_EMISMATCH), "load", name, "-n", "1", "-p", "0.1");
-    program_start(&p, ARGS("load", name), &(struct program_files){directory, PIPE, PIPE});
-    program_end(&p);
-    assert_int_equal(p.exit, 2);
-    assert_string_equal(p.said.data, "");
-    assert_non_null(strstr(p.complained.data, strerror(EISDIR)));
-    program_free(&p);
-
-    /* nothing comes through before all of it does */
-    program_start(&p, ARGS("load", name), NULL);
-    program_write(&p, "a\nb\n", 4);
-    test_sleep_ms(100);
-    assert_run("", 1, "no\ta\n", "", "check", name, "a");
-    kill(p.pid, SIGKILL);
-    program_end(&p);
-    program_free(&p);
-    assert_run("", 1, "no\ta\n", "", "check", name, "a");
-    close(directory);
 }
 
 /* Into an empty one it is exact; further items go where add would put them: so the error rate is kept. */
 static void load_fills_a_growing_filter(void **state)
 {
-    char name[TEST_NAME_SIZE];
+    const char *name = TEST_NAME;
 
-    (void)state;
-    test_name(name);
     assert_loaded(LINES, "15", ARGS("load", name, "-s", GROWING));
     assert_int_equal(count_keys(name), 3);
     assert_run("", 0, "added 15, new 0\n", "", "add", name, "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11",
@@ -173,32 +114,10 @@ static void load_fills_a_growing_filter(void **state)
 
 /* ---- --replace --------------------------------------------------------------------- */
 
-static void load_replaces_a_growing_filter(void **state)
-{
-    char name[TEST_NAME_SIZE];
-
-    (void)state;
-    test_name(name);
-    assert_run(LINES, 0, NULL, "", "load", name, "--replace", "-s", GROWING);
-    assert_run("", 0, "", "", "expire", name, "5000");
-    assert_run("a\n" LINES, 0, NULL, "", "load", name, "--replace"); /* as the old one */
-    assert_run("", 1, "maybe\ta\nmaybe\t15\nno\tb\n", "", "check", name, "a", "15", "b");
-    assert_int_equal(count_keys(name), 3);
-    assert_in_range(ask("TTL", name), 4900, 5000);
-    assert_run("b\n", 0, NULL, "", "load", name, "--replace", SURE);
-    assert_run("", 1, "no\ta\nmaybe\tb\n", "", "check", name, "a", "b");
-    assert_int_equal(count_keys(name), 1);
-    assert_run(LINES, 0, NULL, "", "load", name, "--replace", "-s", GROWING " segments=2");
-    assert_int_equal(count_keys(name), 6);
-    assert_run("", 1, "no\tb\nmaybe\t1\n", "", "check", name, "b", "1");
-}
-
 static void load_replaces_what_is_there(void **state)
 {
-    char name[TEST_NAME_SIZE];
+    const char *name = TEST_NAME;
 
-    (void)state;
-    test_name(name);
     assert_run("a\n", 2, "", "give -n and -p", "load", name, "--replace");
     assert_run("a\nb\n", 0, NULL, "", "load", name, "--replace", SURE); /* where there is none, it is made */
     assert_int_equal(count_keys(name), 1);
@@ -218,110 +137,6 @@ static void load_replaces_what_is_there(void **state)
     assert_run("", 2, "", "does not take --replace", "add", name, "--replace");
 }
 
-static void a_replacement_that_is_killed_or_fails_changes_nothing(void **state)
-{
-    const int directory = open("/", O_RDONLY | O_CLOEXEC);
-    char name[TEST_NAME_SIZE];
-    struct program p;
-
-    (void)state;
-    test_name(name);
-    assert_run("", 0, NULL, "", "add", name, SURE, "old");
-    program_start(&p, ARGS("load", name, "--replace"), NULL);
-    program_write(&p, "a\n", 2);
-    test_sleep_ms(100);
-    kill(p.pid, SIGKILL);
-    program_end(&p);
-    program_free(&p);
-    program_start(&p, ARGS("load", name, "--replace"), &(struct program_files){directory, PIPE, PIPE});
-    program_end(&p);
-    assert_int_equal(p.exit, 2);
-    program_free(&p);
-    assert_run("", 0, "maybe\told\n", "", "check", name, "old");
-    assert_int_equal(count_keys(name), 1);
-    close(directory);
-}
-
-/* One that reads on while its filter is replaced goes on with what took the place, of one key or of several; one that
- * adds ends. It never makes a filter. */
-static void check_follows_a_replacement(void **state)
-{
-    static const char *const specs[] = {"capacity=1000 error=1e-9", "capacity=1000 error=1e-9 segments=3", GROWING};
-    char name[TEST_NAME_SIZE];
-    struct program check, uniq;
-
-    (void)state;
-    test_name(name);
-    assert_run("", 0, NULL, "", "add", name, SURE, "old");
-    program_start(&check, ARGS("check", name), NULL);
-    program_start(&uniq, ARGS("uniq", name), NULL);
-    program_write(&uniq, "first\n", 6);
-    program_wait_for(&uniq, 6, false);
-    program_write(&check, "old\n", 4);
-    program_wait_for(&check, 10, false);
-    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
-        assert_run("new\n", 0, NULL, "", "load", name, "--replace", "-s", specs[i]);
-        program_write(&check, "old\nnew\n", 8);
-        program_wait_for(&check, 10 + (i + 1) * 17, false);
-    }
-    program_write(&uniq, "second\n", 7);
-    program_end(&uniq);
-    assert_int_equal(uniq.exit, 2);
-    assert_string_equal(uniq.said.data, "first\n");
-    assert_run("", 0, "", "", "drop", name);
-    program_write(&check, "old\n", 4);
-    program_end(&check);
-    assert_int_equal(check.exit, 2);
-    assert_string_equal(check.said.data, "maybe\told\nno\told\nmaybe\tnew\nno\told\nmaybe\tnew\nno\told\nmaybe\tnew\n");
-    assert_non_null(strstr(check.complained.data, hibloom_strerror(HIBLOOM_ENOTFOUND)));
-    assert_int_equal(count_keys(name), 0);
-    program_free(&check);
-    program_free(&uniq);
-}
-
-/* Who gives a spec is not handed to another one. */
-static void check_follows_to_the_spec_that_was_given(void **state)
-{
-    char name[TEST_NAME_SIZE];
-    struct program p;
-
-    (void)state;
-    test_name(name);
-    assert_run("", 0, NULL, "", "add", name, SURE, "old");
-    program_start(&p, ARGS("check", name, SURE), NULL);
-    program_write(&p, "old\n", 4);
-    program_wait_for(&p, 10, false);
-    assert_run("new\n", 0, NULL, "", "load", name, "--replace", SURE);
-    program_write(&p, "new\n", 4);
-    program_wait_for(&p, 20, false);
-    assert_run("new\n", 0, NULL, "", "load", name, "--replace", "-n", "1000", "-p", "0.1");
-    program_write(&p, "new\n", 4);
-    program_end(&p);
-    assert_int_equal(p.exit, 2);
-    assert_string_equal(p.said.data, "maybe\told\nmaybe\tnew\n");
-    assert_non_null(strstr(p.complained.data, hibloom_strerror(HIBLOOM_EMISMATCH)));
-    program_free(&p);
-}
-
-/* A producer that died has no lines, and an empty filter in the place of a full one answers "no" to all. */
-static void nothing_is_replaced_by_nothing(void **state)
-{
-    static const char excluded[] = "hash=poly bits=65536 hashes=2 seeds=3,5 empty=excluded";
-    char name[TEST_NAME_SIZE];
-
-    (void)state;
-    test_name(name);
-    assert_run("", 2, "", "no lines", "load", name, "--replace", SURE);
-    assert_int_equal(count_keys(name), 0);
-    assert_run("", 0, NULL, "", "add", name, SURE, "old");
-    assert_run("", 2, "", "no lines", "load", name, "--replace");
-    assert_run("\n\n", 2, "", "no lines", "load", name, "--replace", "-s", excluded);
-    assert_run("", 0, "maybe\told\n", "", "check", name, "old");
-    assert_int_equal(count_keys(name), 1);
-    assert_run("\n", 0, NULL, "", "load", name, "--replace"); /* one empty line is an item */
-    assert_run("", 1, "no\told\nmaybe\t\n", "", "check", name, "old", "");
-}
-
 /* Whether it comes at once or in pieces, as through a pipe. */
 static void a_saved_file_is_not_taken_for_lines(void **state)
 {
@@ -329,7 +144,6 @@ static void a_saved_file_is_not_taken_for_lines(void **state)
     char name[TEST_NAME_SIZE], *dir = temp_dir_make(), *file = temp_dir_path(dir, "seen.hbl");
     struct program p;
 
-    (void)state;
     test_name(name);
     assert_run("", 0, NULL, "", "add", name, SURE, "old");
     assert_run("", 0, "", "", "save", name, file);
@@ -358,59 +172,6 @@ static void a_saved_file_is_not_taken_for_lines(void **state)
     temp_dir_remove(dir);
 }
 
-static void a_window_takes_no_load(void **state)
-{
-    char name[TEST_NAME_SIZE];
-
-    (void)state;
-    test_name(name);
-    assert_run("a\n", 2, "", "use hibloom add", "load", name, "-n", "10", "-p", "0.1", "--window", "1h");
-    assert_int_equal(count_keys(name), 0);
-    assert_run("", 0, NULL, "", "add", name, "-n", "10", "-p", "0.1", "--window", "1h", "old");
-    const size_t keys = count_keys(name);
-    assert_run("a\n", 2, "", "use hibloom add", "load", name);
-    assert_run("a\n", 2, "", "use hibloom add", "load", name, "--replace");
-    assert_int_equal(count_keys(name), keys);
-    assert_run("", 0, "maybe\told\n", "", "check", name, "old");
-}
-
-/* What it leaves aside if the server takes the rest no more is gone, or goes after an hour. */
-static void a_replacement_that_is_refused_leaves_nothing(void **state)
-{
-    static const char *const without_rename[] = {"--rename-command", "RENAME", "", NULL};
-    struct redis_server *server = redis_server_start(without_rename);
-    const char *uri = redis_server_uri(server);
-
-    (void)state;
-    assert_run("", 0, NULL, "", "-u", uri, "add", "seen", SURE, "old");
-    assert_run("new\n", 2, "", "{seen}.new-", "-u", uri, "load", "seen", "--replace");
-    assert_run("", 1, "maybe\told\nno\tnew\n", "", "-u", uri, "check", "seen", "old", "new");
-    redisReply *size = redis_server_must(server, "DBSIZE");
-    assert_int_equal(size->integer, 1);
-    freeReplyObject(size);
-    redis_server_stop(server);
-}
-
-/* Its first step fills the server, and the next one is refused: what it has made has no time to live yet. */
-static void a_replacement_that_a_full_server_refuses_leaves_nothing(void **state)
-{
-    struct redis_server *server = redis_server_start(NULL);
-    const char *uri = redis_server_uri(server);
-
-    (void)state;
-    assert_run("", 0, NULL, "", "-u", uri, "add", "seen", SURE, "old");
-    redisReply *info = redis_server_must(server, "INFO memory");
-    const long long used = strtoll(strstr(info->str, "used_memory:") + 12, NULL, 10);
-    freeReplyObject(info);
-    freeReplyObject(redis_server_must(server, "CONFIG SET maxmemory %lld", used + 300000));
-    assert_run("new\n", 2, "", "{seen}.new-", "-u", uri, "--retry", "0", "load", "seen", "--replace", "-n", "1M", "-p",
-               "0.01");
-    redisReply *size = redis_server_must(server, "DBSIZE");
-    assert_int_equal(size->integer, 1);
-    freeReplyObject(size);
-    redis_server_stop(server);
-}
-
 /* README's line for it: no word of it is too many. */
 static void who_may_replace_needs_the_words_of_readme(void **state)
 {
@@ -423,7 +184,6 @@ static void who_may_replace_needs_the_words_of_readme(void **state)
     char uri[128], line[512];
     struct program p;
 
-    (void)state;
     snprintf(uri, sizeof uri, "redis://replacer:p@127.0.0.1:%d", redis_server_port(server));
     for (int without = -1; without < WORDS; without++) {
         snprintf(line, sizeof line, "ACL SETUSER replacer reset on >p ~seen ~seen:* ~{seen}.new-*");
@@ -454,21 +214,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(load_sets_the_bits_that_add_sets),
-        cmocka_unit_test(load_takes_nothing_away),
-        cmocka_unit_test(load_leaves_out_what_is_excluded),
         cmocka_unit_test(load_fills_a_growing_filter),
-        cmocka_unit_test(load_replaces_a_growing_filter),
         cmocka_unit_test(load_joins_a_bare_bitmap),
-        cmocka_unit_test(a_load_that_fails_adds_nothing),
         cmocka_unit_test(load_replaces_what_is_there),
-        cmocka_unit_test(a_replacement_that_is_killed_or_fails_changes_nothing),
-        cmocka_unit_test(check_follows_a_replacement),
-        cmocka_unit_test(check_follows_to_the_spec_that_was_given),
-        cmocka_unit_test(nothing_is_replaced_by_nothing),
         cmocka_unit_test(a_saved_file_is_not_taken_for_lines),
-        cmocka_unit_test(a_window_takes_no_load),
-        cmocka_unit_test(a_replacement_that_is_refused_leaves_nothing),
-        cmocka_unit_test(a_replacement_that_a_full_server_refuses_leaves_nothing),
         cmocka_unit_test(who_may_replace_needs_the_words_of_readme),
     };
 

@@ -285,7 +285,6 @@ static inline void program_assert(const char *input, int exit_status, const char
 /* All runs then find the tests' Redis by $HIBLOOM_URL. A group's setup. */
 static inline int program_setup(void **state)
 {
-    (void)state;
     return setenv("HIBLOOM_URL", test_uri(), 1);
 }
 

@@ -1,9 +1,6 @@
 /* The progress bar, on a terminal of the test's own: that long work shows it,
  * that nothing else does, and that it is gone before anything else is said. */
 #include "cli/program.h"
-#include "support/redis_server.h"
-
-#include <hiredis/hiredis.h>
 
 /* A terminal: what is written to *slave is read from the result. A bare
  * chroot has none to give; the test is skipped there. */
@@ -69,15 +66,12 @@ static void assert_added(const struct program *p, int n)
 static void long_work_shows_a_bar_on_a_terminal(void **state)
 {
     struct program_files files = {PIPE, PIPE, PIPE};
-    char name[TEST_NAME_SIZE];
     struct program p;
     int terminal, n;
 
-    (void)state;
-    test_name(name);
     terminal = open_terminal(&files.err);
     const uint64_t since = test_now_ms();
-    program_start(&p, ARGS("add", name, SURE), &files);
+    program_start(&p, ARGS("add", TEST_NAME, SURE), &files);
     close(files.err);
     p.err = terminal;
     n = feed_slowly(&p, 1);
@@ -93,12 +87,10 @@ static void long_work_shows_a_bar_on_a_terminal(void **state)
 static void no_bar_is_shown_elsewhere_or_for_short_work(void **state)
 {
     struct program_files files = {PIPE, PIPE, PIPE};
-    char name[TEST_NAME_SIZE];
+    const char *name = TEST_NAME;
     struct program p;
     int terminal;
 
-    (void)state;
-    test_name(name);
     program_start(&p, ARGS("add", name, SURE), NULL);
     feed_slowly(&p, 0);
     program_end(&p);
@@ -114,30 +106,6 @@ static void no_bar_is_shown_elsewhere_or_for_short_work(void **state)
     program_free(&p);
 }
 
-static void no_bar_garbles_what_is_typed(void **state)
-{
-    struct program_files files = {PIPE, PIPE, PIPE};
-    char name[TEST_NAME_SIZE];
-    struct program p;
-    int terminal, n;
-
-    (void)state;
-    test_name(name);
-    terminal = open_terminal(&files.err);
-    files.in = files.err;
-    program_start(&p, ARGS("add", name, SURE), &files);
-    close(files.err);
-    p.err = terminal;
-    p.in = dup(terminal);
-    n = feed_slowly(&p, 0);
-    program_write(&p, "\004", 1); /* ^D at the start of a line: its end */
-    program_end(&p);
-    assert_added(&p, n);
-    assert_non_null(strstr(p.complained.data, "14\r\n")); /* its echo */
-    assert_null(strstr(p.complained.data, "items"));
-    program_free(&p);
-}
-
 static void output_on_the_terminal_erases_the_bar(void **state)
 {
     struct program_files files = {PIPE, PIPE, PIPE};
@@ -145,7 +113,6 @@ static void output_on_the_terminal_erases_the_bar(void **state)
     struct program p;
     int terminal, n;
 
-    (void)state;
     test_name(name);
     terminal = open_terminal(&files.err);
     files.out = files.err;
@@ -161,98 +128,12 @@ static void output_on_the_terminal_erases_the_bar(void **state)
     program_free(&p);
 }
 
-/* A file of `n` lines, open at its start. */
-static int file_of_lines(int n)
-{
-    FILE *file = tmpfile();
-    int fd;
-
-    assert_non_null(file);
-    for (int i = 0; i < n; i++)
-        fprintf(file, "%d\n", i);
-    assert_int_equal(fflush(file), 0);
-    fd = fcntl(fileno(file), F_DUPFD_CLOEXEC, 3);
-    fclose(file);
-    assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
-    return fd;
-}
-
-static void wait_for_bits(const struct redis_server *server, const char *name)
-{
-    redisContext *redis = redis_server_connect(server);
-    const uint64_t deadline = test_now_ms() + PROGRAM_DEADLINE_MS;
-    bool set = false;
-
-    while (!set) {
-        redisReply *reply = redisCommand(redis, "BITCOUNT %s 0 999999", name); /* bits only, of 1.2 MB */
-
-        assert_true(reply != NULL && test_now_ms() < deadline);
-        set = reply->integer > 0;
-        freeReplyObject(reply);
-    }
-    redisFree(redis);
-}
-
-static void the_bar_of_a_file_shows_its_share(void **state)
-{
-    struct redis_server *server = redis_server_start(NULL);
-    struct program_files files = {file_of_lines(300000), PIPE, PIPE};
-    struct program p;
-    int terminal;
-
-    (void)state;
-    terminal = open_terminal(&files.err);
-    program_start(&p, ARGS("-u", redis_server_uri(server), "add", "name", "-n", "1M", "-p", "0.01"), &files);
-    close(files.err);
-    close(files.in);
-    p.err = terminal;
-    wait_for_bits(server, "name");
-    redis_server_pause(server);
-    test_sleep_ms(1500); /* now the work has lasted, whatever the machine */
-    redis_server_resume(server);
-    program_end(&p);
-    if (p.exit != 0)
-        fail_msg("exit %d: %s", p.exit, p.complained.data);
-    assert_int_equal(strncmp(p.said.data, "added 300000, new ", 18), 0);
-    assert_non_null(strstr(p.complained.data, "\r[="));
-    assert_non_null(strstr(p.complained.data, " %  "));
-    assert_true(ends_with(&p.complained, "\r\033[K"));
-    program_free(&p);
-    redis_server_stop(server);
-}
-
-static void a_complaint_erases_the_bar(void **state)
-{
-    struct redis_server *server = redis_server_start(NULL);
-    struct program_files files = {PIPE, PIPE, PIPE};
-    struct program p;
-    int terminal;
-
-    (void)state;
-    terminal = open_terminal(&files.err);
-    program_start(&p, ARGS("--retry", "0", "-u", redis_server_uri(server), "add", "name", SURE), &files);
-    close(files.err);
-    p.err = terminal;
-    feed_slowly(&p, 1);
-    redis_server_kill(server);
-    program_write(&p, "more\n", 5);
-    program_end(&p);
-    assert_int_equal(p.exit, 2);
-    assert_non_null(strstr(p.complained.data, " items  "));
-    assert_non_null(strstr(p.complained.data, "\r\033[Khibloom: name: "));
-    program_free(&p);
-    redis_server_stop(server);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(long_work_shows_a_bar_on_a_terminal),
         cmocka_unit_test(no_bar_is_shown_elsewhere_or_for_short_work),
-        cmocka_unit_test(no_bar_garbles_what_is_typed),
         cmocka_unit_test(output_on_the_terminal_erases_the_bar),
-        cmocka_unit_test(the_bar_of_a_file_shows_its_share),
-        cmocka_unit_test(a_complaint_erases_the_bar),
     };
 
     return cmocka_run_group_tests_name("cli: progress", tests, program_setup, NULL);

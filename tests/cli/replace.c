@@ -2,7 +2,6 @@
  * and that whatever is refused changes nothing. load --replace is in load.c. */
 #include "cli/redis.h"
 #include "support/module_dump.h"
-#include "support/redis_cluster.h"
 #include "support/redis_server.h"
 #include "support/temp_dir.h"
 
@@ -15,11 +14,8 @@ static void a_filter_takes_the_place_of_another(void **state)
     static const char *const specs[] = {"capacity=100 error=1e-9", SEGMENTS, GROWING, "php-mt bits=10000 capacity=100",
                                         "capacity=100 error=1e-9 counters=4"};
     static const size_t keys[] = {1, 3, 3, 1, 1};
-    char name[TEST_NAME_SIZE], by[TEST_NAME_SIZE];
+    const char *name = TEST_NAME, *by = TEST_NAME;
 
-    (void)state;
-    test_name(name);
-    test_name(by);
     assert_run("", 0, NULL, "", "add", by, SURE, "old");
     assert_run("", 0, "", "", "replace", name, by); /* where there is none, it is a renaming */
     assert_run("", 0, "maybe\told\n", "", "check", name, "old");
@@ -41,12 +37,8 @@ static void a_filter_takes_the_place_of_another(void **state)
 
 static void what_cannot_replace_or_be_replaced_is_told(void **state)
 {
-    char name[TEST_NAME_SIZE], window[TEST_NAME_SIZE], bare[TEST_NAME_SIZE];
+    const char *name = TEST_NAME, *window = TEST_NAME, *bare = TEST_NAME;
 
-    (void)state;
-    test_name(name);
-    test_name(window);
-    test_name(bare);
     assert_run("", 2, "", "something is missing: hibloom replace NAME BY", "replace", name);
     assert_run("", 2, "", "'c' is one too many", "replace", name, "b", "c");
     assert_run("", 2, "", "does not take --bare", "replace", name, bare, "--bare");
@@ -78,7 +70,6 @@ static void restore_replaces_what_is_there(void **state)
     char *dir = temp_dir_make(), *path = temp_dir_path(dir, "file"), *none = temp_dir_path(dir, "none");
     char name[TEST_NAME_SIZE], from[TEST_NAME_SIZE];
 
-    (void)state;
     test_name(name);
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
         test_name(from);
@@ -107,84 +98,7 @@ static void restore_replaces_what_is_there(void **state)
     temp_dir_remove(dir);
 }
 
-static void a_restore_that_may_not_replace_leaves_nothing(void **state)
-{
-    char *dir = temp_dir_make(), *path = temp_dir_path(dir, "file");
-    char name[TEST_NAME_SIZE], window[TEST_NAME_SIZE];
-
-    (void)state;
-    test_name(name);
-    test_name(window);
-    assert_run("", 0, NULL, "", "add", name, SURE, "old");
-    assert_run("", 0, "", "", "save", name, path);
-    assert_run("", 0, NULL, "", "add", window, "-n", "10", "-p", "1e-9", "--window", "1h", "w");
-    const size_t keys = count_keys(window);
-    assert_run("", 2, "", "sliding window", "restore", window, path, "--replace");
-    assert_run("", 1, "maybe\tw\nno\told\n", "", "check", window, "w", "old");
-    assert_int_equal(count_keys(window), keys);
-    free(path);
-    temp_dir_remove(dir);
-}
-
-static void import_replaces_what_is_there(void **state)
-{
-    char *dir = temp_dir_make(), *path = temp_dir_path(dir, "dump"), name[TEST_NAME_SIZE], window[TEST_NAME_SIZE];
-    struct module_dump dump;
-
-    (void)state;
-    module_dump_make_growing(&dump, 1e-9, 10, 2);
-    (void)module_dump_fill(&dump, 55);
-    module_dump_write(&dump, path);
-    test_name(name);
-    test_name(window);
-    assert_run("", 0, NULL, "", "add", name, SURE, "old");
-    assert_run("", 0, "", "", "expire", name, "5000");
-    assert_run("", 2, "", "is there already", "import", name, "--redisbloom-file", path);
-    assert_run("", 0, "", "", "import", name, "--redisbloom-file", path, "--replace");
-    assert_run("", 1, "no\told\nmaybe\tin 0\nmaybe\tin 50\n", "", "check", name, "old", "in 0", "in 50");
-    assert_int_equal(count_keys(name), 3);
-    assert_in_range(ask("TTL", name), 4900, 5000);
-    assert_run("", 0, NULL, "", "add", window, "-n", "10", "-p", "1e-9", "--window", "1h", "w");
-    const size_t keys = count_keys(window);
-    assert_run("", 2, "", "sliding window", "import", window, "--redisbloom-file", path, "--replace");
-    assert_run("1\nno header\n", 2, "", "was cut short", "import", name, "--redisbloom-file", "/dev/stdin",
-               "--replace");
-    assert_int_equal(count_keys(window), keys);
-    assert_int_equal(count_keys(name), 3);
-    assert_run("", 0, "maybe\tin 0\n", "", "check", name, "in 0");
-    module_dump_free(&dump);
-    free(path);
-    temp_dir_remove(dir);
-}
-
 /* ---- A cluster, and who may ---------------------------------------------------------- */
-
-static void in_a_cluster_both_lie_in_one_slot(void **state)
-{
-    struct redis_cluster *cluster = redis_cluster_start(&(struct redis_cluster_options){.primaries = 3});
-    const char *uri = redis_cluster_uri(cluster);
-    char *dir = temp_dir_make(), *path = temp_dir_path(dir, "file");
-
-    (void)state;
-    assert_run("", 0, NULL, "", "-u", uri, "add", "seen", SURE, "old");
-    assert_run("", 0, NULL, "", "-u", uri, "add", "other", SURE, "other");
-    assert_run("", 2, "", "give both names the same {tag}", "-u", uri, "replace", "seen", "other");
-    assert_run("", 1, "maybe\told\nno\tother\n", "", "-u", uri, "check", "seen", "old", "other");
-    assert_run("", 0, NULL, "", "-u", uri, "add", "{seen}x", SURE, "new");
-    assert_run("", 0, "", "", "-u", uri, "replace", "seen", "{seen}x");
-    assert_run("", 1, "no\told\nmaybe\tnew\n", "", "-u", uri, "check", "seen", "old", "new");
-    assert_run("", 0, NULL, "", "-u", uri, "add", "several", "-s", SEGMENTS, "one of several");
-    assert_run("", 0, "", "", "-u", uri, "save", "several", path);
-    assert_run("", 2, "", "only be replaced if its name has a {tag}: {seen}x", "-u", uri, "restore", "seen", path,
-               "--replace");
-    assert_run("", 0, "maybe\tnew\n", "", "-u", uri, "check", "seen", "new");
-    assert_run("", 0, NULL, "", "-u", uri, "add", "{t}old", SURE, "old");
-    assert_run("", 0, "", "", "-u", uri, "restore", "{t}old", path, "--replace");
-    assert_run("", 1, "no\told\nmaybe\tone of several\n", "", "-u", uri, "check", "{t}old", "old", "one of several");
-    free(path);
-    temp_dir_remove(dir);
-    redis_cluster_stop(cluster);
-}
 
 /* With README's line, and for hibloom replace the keys of what replaces. */
 static void who_may_load_so_may_restore_and_import_so(void **state)
@@ -195,7 +109,6 @@ static void who_may_load_so_may_restore_and_import_so(void **state)
     char *dir = temp_dir_make(), *path = temp_dir_path(dir, "file"), uri[128];
     struct module_dump dump;
 
-    (void)state;
     snprintf(uri, sizeof uri, "redis://replacer:p@127.0.0.1:%d", redis_server_port(server));
     test_command(outside, "ACL SETUSER replacer reset on >p ~seen ~seen:* ~{seen}.new-* +eval +getrange +strlen +pttl "
                           "+bitcount +time +setrange +pexpire +persist +unlink +bitpos +rename");
@@ -228,9 +141,6 @@ int main(void)
         cmocka_unit_test(a_filter_takes_the_place_of_another),
         cmocka_unit_test(what_cannot_replace_or_be_replaced_is_told),
         cmocka_unit_test(restore_replaces_what_is_there),
-        cmocka_unit_test(a_restore_that_may_not_replace_leaves_nothing),
-        cmocka_unit_test(import_replaces_what_is_there),
-        cmocka_unit_test(in_a_cluster_both_lie_in_one_slot),
         cmocka_unit_test(who_may_load_so_may_restore_and_import_so),
     };
 

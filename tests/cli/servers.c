@@ -1,4 +1,4 @@
-/* Servers that are not there, want a password, die or fall silent: the command
+/* Servers that are not there, want a password or die: the command
  * ends with exit 2 and words, and prints nothing that it does not know. */
 #include "cli/program.h"
 #include "support/redis_server.h"
@@ -8,7 +8,6 @@ static void a_server_that_is_not_there_is_trouble(void **state)
     struct redis_server *server = redis_server_start_tcp(NULL);
     char uri[128];
 
-    (void)state;
     snprintf(uri, sizeof uri, "%s", redis_server_uri(server));
     redis_server_stop(server);
     assert_run("", 2, "", hibloom_strerror(HIBLOOM_EIO), "--retry", "0", "-u", uri, "check", "name", "item");
@@ -40,7 +39,6 @@ static void a_connection_error_names_the_server_once(void **state)
     char tcp[128], unix_socket[160], path[128], host[64];
     struct program p;
 
-    (void)state;
     snprintf(tcp, sizeof tcp, "redis://127.0.0.1:%d", redis_server_port(server));
     snprintf(host, sizeof host, "127.0.0.1:%d", redis_server_port(server));
     snprintf(path, sizeof path, "%s", redis_server_socket(server));
@@ -76,7 +74,6 @@ static void a_password_is_never_said(void **state)
     char right[128], wrong[128];
     struct program p;
 
-    (void)state;
     for (size_t i = 0; i < 2 * sizeof uris / sizeof *uris; i++) {
         setenv("HIBLOOM_URL", uris[i / 2], 1);
         program_run(&p, "", 0,
@@ -103,7 +100,6 @@ static void the_uri_is_the_option_s_then_the_environment_s(void **state)
 {
     struct redis_server *server = redis_server_start(NULL);
 
-    (void)state;
     assert_run("", 0, "", "", "-u", redis_server_uri(server), "create", "name", SURE);
     setenv("HIBLOOM_URL", redis_server_uri(server), 1);
     assert_run("", 1, "no\titem\n", "", "check", "name", "item");
@@ -121,7 +117,6 @@ static void a_server_that_dies_midway_is_trouble(void **state)
     struct redis_server *server = redis_server_start(NULL);
     struct program p;
 
-    (void)state;
     program_start(&p, ARGS("--retry", "0", "-u", redis_server_uri(server), "uniq", "name", SURE), NULL);
     program_write(&p, "a\n", 2);
     program_wait_for(&p, 2, false);
@@ -136,42 +131,6 @@ static void a_server_that_dies_midway_is_trouble(void **state)
     redis_server_stop(server);
 }
 
-static void a_filter_that_is_dropped_midway_is_trouble(void **state)
-{
-    char name[TEST_NAME_SIZE];
-    struct program p;
-
-    (void)state;
-    test_name(name);
-    assert_run("", 0, "", "", "create", name, SURE);
-    program_start(&p, ARGS("check", name), NULL);
-    program_write(&p, "a\n", 2);
-    program_wait_for(&p, 5, false);
-    assert_run("", 0, "", "", "drop", name);
-    program_write(&p, "b\n", 2);
-    program_end(&p);
-    assert_int_equal(p.exit, 2);
-    assert_string_equal(p.said.data, "no\ta\n"); /* no "no" without a filter */
-    assert_non_null(strstr(p.complained.data, hibloom_strerror(HIBLOOM_ENOTFOUND)));
-    program_free(&p);
-}
-
-static void a_silent_server_is_trouble_in_time(void **state)
-{
-    struct redis_server *server = redis_server_start(NULL);
-    struct program p;
-
-    (void)state;
-    redis_server_pause(server);
-    program_start(&p, ARGS("--retry", "0", "-u", redis_server_uri(server), "info", "name"), NULL);
-    p.deadline = test_now_ms() + 20000;
-    program_end(&p);
-    assert_int_equal(p.exit, 2);
-    assert_non_null(strstr(p.complained.data, hibloom_strerror(HIBLOOM_ETIMEDOUT)));
-    program_free(&p);
-    redis_server_stop(server);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -180,8 +139,6 @@ int main(void)
         cmocka_unit_test(a_password_is_never_said),
         cmocka_unit_test(the_uri_is_the_option_s_then_the_environment_s),
         cmocka_unit_test(a_server_that_dies_midway_is_trouble),
-        cmocka_unit_test(a_filter_that_is_dropped_midway_is_trouble),
-        cmocka_unit_test(a_silent_server_is_trouble_in_time),
     };
 
     return cmocka_run_group_tests_name("cli: servers", tests, program_setup, NULL);

@@ -1,6 +1,6 @@
 /* plan and positions: what the command says of a filter without a server is
  * what the library says, and numbers are read to the last digit. */
-#include "cli/redis.h"
+#include "cli/program.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -33,7 +33,6 @@ static void assert_capacity(const char *n, uint64_t capacity)
 
 static void numbers_are_decimal_thousands_and_exact(void **state)
 {
-    (void)state;
     assert_capacity("1", 1);
     assert_capacity("007", 7);
     assert_capacity("1000", 1000);
@@ -87,7 +86,6 @@ static void assert_plan(uint64_t n, double rate, uint32_t k, const char *memory)
 
 static void plan_says_spec_memory_and_predicted_error(void **state)
 {
-    (void)state;
     assert_plan(1000000, 0.01, 0, "1.14 MB");
     assert_plan(1000000, 0.01, 4, "1.25 MB");
     assert_plan(10, 0.1, 0, "184 B");
@@ -157,7 +155,6 @@ static void plan_says_how_many_keys(void **state)
     hibloom_spec spec;
     char keys[64];
 
-    (void)state;
     assert_ok(hibloom_spec_for(&spec, 10000000000, 0.01), NULL);
     snprintf(keys, sizeof keys, "\nkeys             %u of 15.99 MB\n", spec.segments);
     char *said = plan("10G", "0.01", NULL);
@@ -179,7 +176,6 @@ static void plan_tables_the_choices_of_k_and_layout(void **state)
     const size_t n = read_rows(said, rows);
     hibloom_spec best, choice;
 
-    (void)state;
     assert_ok(hibloom_spec_for(&best, 1000000, 0.01), NULL);
     assert_int_equal(n, 8 + 8 + 7);
     for (size_t layout = 0; layout < 3; layout++)
@@ -206,69 +202,11 @@ static void plan_tables_the_choices_of_k_and_layout(void **state)
     free(said);
 }
 
-/* 11 MB: no call of 1,000 goes by whole bitmaps, so it matters which commands there are. */
-static void plan_knows_the_commands(void **state)
-{
-    char *setbit = plan("10M", "0.01", NULL);
-    struct row rows[ROWS_MAX], rows_bitfield[ROWS_MAX];
-    struct program p;
-
-    (void)state;
-    program_run(&p, "", 0, ARGS("plan", "-n", "10M", "-p", "0.01", "--commands", "bitfield"));
-    assert_int_equal(p.exit, 0);
-    const struct row *a = row_of(rows, read_rows(setbit, rows), "classic", 7);
-    const struct row *b = row_of(rows_bitfield, read_rows(p.said.data, rows_bitfield), "classic", 7);
-    assert_true(b->add > 1.2 * a->add && b->look_up > 1.2 * a->look_up && b->add_new == a->add_new);
-    program_free(&p);
-    free(setbit);
-}
-
-static void a_choice_far_from_the_best_has_a_row(void **state)
-{
-    char *said = plan("1000", "0.1", "30");
-    struct row rows[ROWS_MAX];
-    size_t n = read_rows(said, rows);
-
-    (void)state;
-    assert_string_equal(row_of(rows, n, "classic", 30)->marks, "chosen");
-    assert_true(n < 20);
-    free(said);
-    said = plan("1000", "0.01", NULL);
-    n = read_rows(said, rows);
-    const struct row *both = row_of(rows, n, "classic", 7);
-    assert_true(both != NULL && strstr(both->marks, "memory") != NULL && strstr(both->marks, "chosen") != NULL);
-    free(said);
-}
-
-static void plan_sizes_any_layout(void **state)
-{
-    static const struct {
-        const char *layout, *spec, *memory;
-    } cases[] = {
-        {"classic", "spec             hash=xxh3 layout=classic bits=9593 hashes=7 ", "(1382 bytes)"},
-        {"partitioned", "spec             hash=xxh3 layout=partitioned bits=1371 hashes=7 ", "(2618 bytes)"},
-        {"blocked", "spec             hash=xxh3 layout=blocked bits=10240 hashes=5 ", "(1463 bytes)"},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct program p;
-        program_run(&p, "", 0, ARGS("plan", "-n", "1000", "-p", "0.01", "--layout", cases[i].layout));
-        assert_int_equal(p.exit, 0);
-        assert_memory_equal(p.said.data, cases[i].spec, strlen(cases[i].spec));
-        assert_non_null(strstr(p.said.data, cases[i].memory));
-        assert_non_null(strstr(p.said.data, " chosen\n"));
-        assert_int_equal(strstr(p.said.data, "a look-up is one") != NULL, strcmp(cases[i].layout, "blocked") == 0);
-        program_free(&p);
-    }
-}
-
 /* The memory is what info says of the filter once it is made. */
 static void plan_sums_up_a_window(void **state)
 {
     static const char *const windows[][2] = {{"3s", "4, one"}, {"1h", "5, one"}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof windows / sizeof *windows; i++) {
         struct program planned, info;
         char bytes[32], name[TEST_NAME_SIZE];
@@ -290,93 +228,7 @@ static void plan_sums_up_a_window(void **state)
     }
 }
 
-static void plan_says_that_it_is_the_first_link(void **state)
-{
-    struct program p;
-
-    (void)state;
-    program_run(&p, "", 0, ARGS("plan", "-n", "1000", "-p", "0.01", "--grow"));
-    assert_int_equal(p.exit, 0);
-    assert_non_null(strstr(p.said.data, "\nnote             this is the first link"));
-    program_free(&p);
-}
-
-static void plan_says_what_no_redis_key_holds(void **state)
-{
-    struct program p;
-
-    (void)state;
-    program_run(&p, "", 0, ARGS("plan", "-n", "5G", "-p", "0.01", "--layout", "partitioned"));
-    assert_int_equal(p.exit, 0);
-    assert_non_null(strstr(p.said.data, "2^32"));
-    program_free(&p);
-}
-
 /* ---- positions ------------------------------------------------------------------ */
-
-/* The line for an item, as it ought to be. */
-static void append_line(struct text *text, const hibloom_spec *spec, const char *item, size_t len)
-{
-    hibloom_position at[HIBLOOM_HASHES_MAX];
-    char word[64];
-
-    assert_ok(hibloom_positions(spec, item, len, at), NULL);
-    for (uint32_t i = 0; i < spec->hashes; i++) {
-        if (spec->layout == HIBLOOM_LAYOUT_PARTITIONED)
-            snprintf(word, sizeof word, "%s%u:%" PRIu64, i > 0 ? "," : "", at[i].key, at[i].bit);
-        else
-            snprintf(word, sizeof word, "%s%" PRIu64, i > 0 ? "," : "", at[i].bit);
-        text_append(text, word, strlen(word));
-    }
-    text_append(text, "\n", 1);
-}
-
-static void positions_are_the_library_s(void **state)
-{
-    static const char *const texts[] = {"capacity=1000 error=0.01",
-                                        "capacity=1000 error=0.01 seed=feedbeef",
-                                        "py-mmh3-redis capacity=1000 error=0.01",
-                                        "php-uids",
-                                        "php-mt bits=1000000 capacity=50000",
-                                        "php-poly8"};
-
-    (void)state;
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        struct text lines = {NULL, 0};
-        hibloom_spec spec;
-
-        assert_ok(hibloom_spec_parse(&spec, texts[i]), NULL);
-        append_line(&lines, &spec, "https://example.org/", 20);
-        append_line(&lines, &spec, "0123456789", 10);
-        assert_run("", 0, lines.data, "", "positions", texts[i], "https://example.org/", "0123456789");
-        assert_run("https://example.org/\n0123456789\n", 0, lines.data, "", "positions", texts[i]);
-        text_free(&lines);
-    }
-}
-
-static void positions_of_known_specs_are_known(void **state)
-{
-    (void)state;
-    /* The polynomial of one byte is that byte, whatever the seed. */
-    assert_run("", 0, "97,97,97,97,97,97,97\n", "", "positions", "php-uids", "a");
-    assert_run("", 0, "0:97,1:97,2:97,3:97,4:97,5:97,6:97,7:97\n", "", "positions", "php-poly8", "a");
-    /* One key only, so nothing to tell apart. */
-    assert_run("", 0, "97\n", "", "positions", "bits=1024 hashes=1 hash=poly seeds=3 layout=partitioned", "a");
-}
-
-static void an_item_without_positions_has_an_empty_line(void **state)
-{
-    (void)state;
-    assert_run("a\n\na\n", 0, "0:97,1:97\n\n0:97,1:97\n", "", "positions",
-               "hash=poly bits=1024 hashes=2 seeds=3,5 layout=partitioned empty=excluded");
-    assert_run("", 0, "\n", "", "positions", "php-poly8", "");
-}
-
-static void positions_of_nothing_are_nothing(void **state)
-{
-    (void)state;
-    assert_run("", 0, "", "", "positions", "php-uids");
-}
 
 int main(void)
 {
@@ -385,16 +237,7 @@ int main(void)
         cmocka_unit_test(plan_says_spec_memory_and_predicted_error),
         cmocka_unit_test(plan_says_how_many_keys),
         cmocka_unit_test(plan_tables_the_choices_of_k_and_layout),
-        cmocka_unit_test(plan_knows_the_commands),
-        cmocka_unit_test(a_choice_far_from_the_best_has_a_row),
-        cmocka_unit_test(plan_sizes_any_layout),
         cmocka_unit_test(plan_sums_up_a_window),
-        cmocka_unit_test(plan_says_that_it_is_the_first_link),
-        cmocka_unit_test(plan_says_what_no_redis_key_holds),
-        cmocka_unit_test(positions_are_the_library_s),
-        cmocka_unit_test(positions_of_known_specs_are_known),
-        cmocka_unit_test(an_item_without_positions_has_an_empty_line),
-        cmocka_unit_test(positions_of_nothing_are_nothing),
     };
 
     return cmocka_run_group_tests_name("cli: plan and positions", tests, program_setup, NULL);

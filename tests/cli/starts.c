@@ -1,6 +1,6 @@
 /* The examples that are programs in their own right, at their work: a cleaner of
  * streams, and a shield in front of a database. */
-#include "cli/redis.h"
+#include "cli/program.h"
 #include "support/redis_server.h"
 
 #include <sqlite3.h>
@@ -25,7 +25,6 @@ static void two_cleaners_hand_on_each_line_once(void **state)
     struct program cleaners[2];
     size_t len = 0;
 
-    (void)state;
     test_name(name);
     for (int i = 0; i < LINES; i++)
         len += (size_t)snprintf(lines + len, sizeof lines - len, "%d\n", i * 7 % DISTINCT);
@@ -49,12 +48,10 @@ static void two_cleaners_hand_on_each_line_once(void **state)
 
 static void a_cleaner_takes_the_last_line_as_it_is_and_refuses_a_longer_one(void **state)
 {
-    char name[TEST_NAME_SIZE];
+    const char *name = TEST_NAME;
     char *line = malloc(70000);
     struct program p;
 
-    (void)state;
-    test_name(name);
     program_start_at(&p, example_path("dedup"), ARGS(test_uri(), name), NULL);
     program_write(&p, "a\n\na\n\nb", 7);
     program_end(&p);
@@ -104,7 +101,6 @@ static void a_shield_answers_as_the_database_and_saves_its_queries(void **state)
     unsigned long asked, queries, saved;
     struct program p;
 
-    (void)state;
     test_name(name);
     snprintf(path, sizeof path, "%s/shop.db", redis_server_dir(server));
     stock(path, name);
@@ -128,41 +124,12 @@ static void a_shield_answers_as_the_database_and_saves_its_queries(void **state)
     redis_server_stop(server);
 }
 
-static void a_shield_without_a_filter_costs_time_and_no_answer(void **state)
-{
-    struct redis_server *server = redis_server_start(NULL);
-    char path[256], name[TEST_NAME_SIZE];
-    struct program p;
-
-    (void)state;
-    test_name(name);
-    snprintf(path, sizeof path, "%s/shop.db", redis_server_dir(server));
-    stock(path, name);
-    assert_run("", 0, NULL, "", "-u", redis_server_uri(server), "create", name, SURE);
-    assert_run("7\n", 0, NULL, "", "-u", redis_server_uri(server), "load", name);
-    program_start_at(&p, example_path("shield"), ARGS(redis_server_uri(server), name, path), NULL);
-    program_write(&p, "7\n8\n", 4); /* 8 is not in this filter */
-    program_wait_for(&p, 12, false);
-    redis_server_kill(server);
-    program_write(&p, "7\n8\n", 4);
-    program_wait_for(&p, 26, false);
-    redis_server_restart(server); /* empty: it has forgotten */
-    assert_run("7\n", 0, NULL, "", "-u", redis_server_uri(server), "load", name, SURE);
-    program_write(&p, "8\n", 2);
-    program_end(&p);
-    assert_string_equal(p.said.data, "good 7\nnone\ngood 7\ngood 8\ngood 8\n");
-    assert_int_equal(p.exit, 0);
-    program_free(&p);
-    redis_server_stop(server);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_cleaners_hand_on_each_line_once),
         cmocka_unit_test(a_cleaner_takes_the_last_line_as_it_is_and_refuses_a_longer_one),
         cmocka_unit_test(a_shield_answers_as_the_database_and_saves_its_queries),
-        cmocka_unit_test(a_shield_without_a_filter_costs_time_and_no_answer),
     };
 
     return cmocka_run_group_tests_name("cli: starts", tests, program_setup, NULL);

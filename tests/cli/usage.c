@@ -7,7 +7,6 @@
 
 static void a_wrong_command_line_is_trouble(void **state)
 {
-    (void)state;
     assert_run("", 2, "", "a command is missing", "-u", NOWHERE);
     assert_run("", 2, "", "frobnicate is not a command", "frobnicate");
     assert_run("", 2, "", "--frob is not an option", "--frob", "plan");
@@ -51,7 +50,6 @@ static void a_wrong_command_line_is_trouble(void **state)
 
 static void options_that_make_no_sense_together_are_trouble(void **state)
 {
-    (void)state;
     assert_run("", 2, "", "-n and -p are missing", "plan");
     assert_run("", 2, "", "-n and -p go together", "plan", "-n", "10");
     assert_run("", 2, "", "-n and -p go together", "plan", "-p", "0.1");
@@ -129,7 +127,6 @@ static void numbers_that_are_none_are_trouble(void **state)
         {"1.5", "is not between"},   {"1e-999", "is not between"},  {"1e999", "is not between"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof wholes / sizeof *wholes; i++)
         assert_run("", 2, "", wholes[i][1], "plan", "-n", wholes[i][0], "-p", "0.01");
     for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
@@ -168,44 +165,6 @@ static void times_are_refused_where_they_are_none(void **state)
     assert_run("", 2, "", "--retry '50d' is too large", "--retry", "50d", "-u", NOWHERE, "clear", "a");
 }
 
-/* The run is refused in the library's words for this spec text. */
-static void assert_refused(const char *text, const char *const args[])
-{
-    char words[1024];
-    struct program p;
-
-    hibloom_spec_error(text, words, sizeof words);
-    assert_string_not_equal(words, "");
-    program_run(&p, "", 0, args);
-    assert_int_equal(p.exit, 2);
-    assert_string_equal(p.said.data, "");
-    assert_non_null(strstr(p.complained.data, words));
-    program_free(&p);
-}
-
-static void specs_that_cannot_be_are_refused_in_the_library_s_words(void **state)
-{
-    static const char *const texts[] = {"no such spec",
-                                        "nonsense",
-                                        "",
-                                        "bits=abc hashes=3",
-                                        "bits=100",
-                                        "capacity=10 error=2",
-                                        "bits=100 hashes=3 layout=oval"};
-
-    (void)state;
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        assert_refused(texts[i], ARGS("positions", texts[i], "item"));
-        assert_refused(texts[i], ARGS("-u", NOWHERE, "create", "a", "-s", texts[i]));
-        assert_refused(texts[i], ARGS("-u", NOWHERE, "check", "a", "--spec", texts[i], "item"));
-    }
-    assert_refused("capacity=0 error=0.01", ARGS("plan", "-n", "0", "-p", "0.01"));
-    assert_refused("capacity=18446744073709551615 error=0.01",
-                   ARGS("plan", "-n", "18446744073709551615", "-p", "0.01"));
-    assert_refused("capacity=10 error=1e-60", ARGS("plan", "-n", "10", "-p", "1e-60"));
-    assert_run("", 2, "", "no number of hashes", "plan", "-n", "10", "-p", "1e-60", "-k", "100");
-}
-
 /* The run is refused, with this line among its complaints or, if it is NULL, without a hint. */
 static void assert_hint(const char *line, const char *const args[])
 {
@@ -225,7 +184,6 @@ static void numbers_as_people_write_them_are_refused_with_a_hint(void **state)
     static const char *const without[] = {"capacity=x error=0.01", "capacity=1.5 error=0.01", "capacity=0 error=0.01",
                                           "capacity=10 error=2", "nonsense"};
 
-    (void)state;
     assert_hint(in_full, ARGS("-u", NOWHERE, "create", "a", "-s", "capacity=100k error=0.01"));
     assert_hint(in_full, ARGS("positions", "error=0.01 capacity=1e5"));
     assert_hint(blanks, ARGS("positions", "capacity = 10 error=0.01"));
@@ -255,7 +213,6 @@ int main(void)
         cmocka_unit_test(a_wrong_command_line_is_trouble),
         cmocka_unit_test(options_that_make_no_sense_together_are_trouble),
         cmocka_unit_test(numbers_that_are_none_are_trouble),
-        cmocka_unit_test(specs_that_cannot_be_are_refused_in_the_library_s_words),
         cmocka_unit_test(times_are_refused_where_they_are_none),
         cmocka_unit_test(numbers_as_people_write_them_are_refused_with_a_hint),
     };

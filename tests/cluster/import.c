@@ -25,31 +25,6 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* The name that it has until it is whole lies in the same slot. */
-static void a_dump_of_redisbloom_becomes_a_filter(void **state)
-{
-    static const char *const names[] = {"seen", "{tag}seen"};
-    static const uint64_t offsets[] = {11033, 2749, 3681, 6469, 7401, 10189, 1905, 2837}; /* of "hello" */
-    char *dir = temp_dir_make(), *path = temp_dir_path(dir, "dump");
-    struct module_dump dump;
-
-    module_dump_make(&dump, 0.01, 1000, true);
-    module_dump_add(&dump, offsets);
-    module_dump_write(&dump, path);
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        hibloom *filter = NULL;
-        bool found = false;
-        assert_ok(hibloom_import_file(&filter, store, names[i], path), store);
-        assert_ok(hibloom_contains(filter, "hello", 5, &found), store);
-        assert_true(found);
-        assert_ok(hibloom_drop(filter), store);
-        hibloom_close(filter);
-    }
-    module_dump_free(&dump);
-    free(path);
-    temp_dir_remove(dir);
-}
-
 /* Before a piece of it is moved: nothing is left behind, and no server was asked to make anything. */
 static void one_of_several_links_needs_a_tag(void **state)
 {
@@ -74,8 +49,7 @@ static void one_of_several_links_needs_a_tag(void **state)
     assert_ok(hibloom_get_info(filter, &info), store);
     assert_int_equal(info.keys, 3);
     assert_int_equal(info.ttl_ms, -1);
-    assert_ok(hibloom_drop(filter), store);
-    hibloom_close(filter);
+    assert_dropped(filter, store);
     module_dump_free(&dump);
     free(path);
     temp_dir_remove(dir);
@@ -84,7 +58,6 @@ static void one_of_several_links_needs_a_tag(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_dump_of_redisbloom_becomes_a_filter),
         cmocka_unit_test(one_of_several_links_needs_a_tag),
     };
 

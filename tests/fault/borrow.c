@@ -4,7 +4,9 @@
 #include "support/borrowed.h"
 #include "support/proxied.h"
 #include "support/scripted_server.h"
+#include "support/temp_dir.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -22,7 +24,6 @@ enum { TIMEOUT_MS = 300 };
 
 static void it_is_left_as_it_was_found_after_each_call(void **state)
 {
-    (void)state;
     for (int v = 0; v < VARIANTS; v += 2) { /* borrowed ones speak SETBIT */
         redisContext *context = connect_owner(redis_server_socket(server));
         struct subject subject;
@@ -50,7 +51,6 @@ static void its_owners_reply_functions_are_his_again(void **state)
     redisReplyObjectFunctions theirs = *context->reader->fn;
     struct subject subject;
 
-    (void)state;
     context->reader->fn = &theirs;
     borrow_begin(&subject, context, &variants[0]);
     for (int i = 0; i < CALLS; i++) {
@@ -67,7 +67,6 @@ static void a_refusal_by_the_server_leaves_it_usable(void **state)
     struct found before = look_at(context);
     struct subject subject;
 
-    (void)state;
     borrow_begin(&subject, context, &variants[0]);
     for (int i = 0; i < CALLS; i++) {
         proxy_answer(proxy, "-LOADING it\r\n");
@@ -86,7 +85,6 @@ static void the_guards_errors_leave_it_usable(void **state)
     struct found before = look_at(context);
     struct subject subject;
 
-    (void)state;
     borrow_begin(&subject, context, &variants[0]);
     for (int i = 0; i < CALLS; i++) {
         if (!calls[i].on_handle)
@@ -98,6 +96,45 @@ static void the_guards_errors_leave_it_usable(void **state)
     }
     subject.maybe_removed = true;
     borrow_end(&subject, context);
+}
+
+/* Whole filters, too: replaced, merged from memory, saved and loaded. */
+static void whole_filters_leave_it_as_it_was_found(void **state)
+{
+    redisContext *context = connect_owner(redis_server_socket(server));
+    const struct found before = look_at(context);
+    char *dir = temp_dir_make(), *file = temp_dir_path(dir, "saved");
+    hibloom_store *store, *memory;
+    bool found;
+
+    assert_ok(hibloom_borrow(&store, context), store);
+    assert_ok(hibloom_memory(&memory), memory);
+    for (int v = 0; v < VARIANTS; v += 2) {
+        hibloom *from = test_open(memory, "from", variants[v].spec),
+                *filter = test_open(store, "aside", variants[v].spec);
+        assert_ok(hibloom_add(from, "x", 1, NULL), memory);
+        assert_ok(hibloom_merge(filter, from), store);
+        assert_as_found(context, &before);
+        assert_ok(hibloom_save(filter, file), store);
+        assert_as_found(context, &before);
+        assert_ok(hibloom_clear(filter), store);
+        assert_ok(hibloom_load(filter, file), store);
+        assert_as_found(context, &before);
+        assert_ok(hibloom_replace(filter, "seen"), store);
+        assert_as_found(context, &before);
+        assert_usable(context);
+        assert_ok(hibloom_contains(filter, "x", 1, &found), store);
+        assert_true(found);
+        assert_ok(hibloom_drop(filter), store);
+        assert_ok(hibloom_drop(from), memory);
+        hibloom_close(filter);
+        hibloom_close(from);
+    }
+    hibloom_store_free(memory);
+    hibloom_store_free(store);
+    redisFree(context);
+    free(file);
+    temp_dir_remove(dir);
 }
 
 /* ---- Refused ------------------------------------------------------------------------------ */
@@ -126,7 +163,6 @@ static void it_is_refused_while_commands_or_replies_are_pending(void **state)
     redisContext *context = connect_owner(redis_server_socket(server));
     struct subject subject;
 
-    (void)state;
     borrow_begin(&subject, context, &variants[0]);
     assert_int_equal(redisAppendCommand(context, "ECHO one"), REDIS_OK);
     assert_int_equal(redisAppendCommand(context, "ECHO two"), REDIS_OK);
@@ -142,7 +178,6 @@ static void what_cannot_be_borrowed_is_refused(void **state)
     redisContext *context = redisConnectUnixNonBlock(redis_server_socket(server));
     hibloom_store *store = NULL;
 
-    (void)state;
     assert_non_null(context);
     assert_status(hibloom_borrow(&store, NULL), HIBLOOM_EINVAL, store);
     hibloom_store_free(store);
@@ -182,7 +217,6 @@ static void a_transaction_of_its_owner_is_never_carried_out(void **state)
 {
     redisContext *outside = connect_owner(redis_server_socket(server));
 
-    (void)state;
     for (int v = 0; v < VARIANTS; v++)
         for (int i = 0; i < CALLS; i++)
             run_in_transaction(&variants[v], &calls[i], outside);
@@ -228,14 +262,12 @@ static void die_and_come_back(const struct call *call, bool cut, hibloom_status 
 
 static void after_an_io_error_it_is_dead_until_its_owner_reconnects(void **state)
 {
-    (void)state;
     for (int i = 0; i < CALLS; i++)
         die_and_come_back(&calls[i], true, HIBLOOM_EIO);
 }
 
 static void after_a_time_out_it_is_dead_until_its_owner_reconnects(void **state)
 {
-    (void)state;
     for (int i = 0; i < CALLS; i++)
         die_and_come_back(&calls[i], false, HIBLOOM_ETIMEDOUT);
 }
@@ -251,7 +283,6 @@ static void a_time_out_while_sending_kills_it_too(void **state)
     struct subject subject;
     struct found before;
 
-    (void)state;
     for (int i = 0; i < BATCH; i++)
         items[i] = (hibloom_item){&items[i], sizeof items[i]};
     assert_int_equal(setsockopt(context->fd, SOL_SOCKET, SO_SNDBUF, &narrow, sizeof narrow), 0);
@@ -279,7 +310,6 @@ static void a_killed_server_kills_it_and_nothing_else(void **state)
     struct found before = look_at(context);
     struct subject subject;
 
-    (void)state;
     for (int i = 0; i < CALLS; i++) {
         borrow_begin(&subject, context, &variants[0]);
         redis_server_kill(mortal);
@@ -303,7 +333,6 @@ static void after_nonsense_it_is_dead_or_unshifted(void **state)
 {
     static const char *const nonsense[] = {"*1\r\n+x\r\n", "?\r\n", "*3\r\n+x\r\n-y\r\n$1\r\nz\r\n"};
 
-    (void)state;
     for (int n = 0; n < 3; n++)
         for (int i = 0; i < CALLS; i++) {
             redisContext *context = connect_owner(proxy_socket(proxy));
@@ -369,7 +398,6 @@ static void break_off(const struct script_step *script, hibloom_status status, b
 
 static void its_owner_can_free_or_reconnect_it_after_half_an_array(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof broken_off / sizeof broken_off[0]; i++)
         for (int reconnects = 0; reconnects < 2; reconnects++)
             break_off(broken_off[i].script, broken_off[i].status, reconnects);
@@ -380,6 +408,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_is_left_as_it_was_found_after_each_call),
         cmocka_unit_test(its_owners_reply_functions_are_his_again),
+        cmocka_unit_test(whole_filters_leave_it_as_it_was_found),
         cmocka_unit_test(a_refusal_by_the_server_leaves_it_usable),
         cmocka_unit_test(the_guards_errors_leave_it_usable),
         cmocka_unit_test(it_is_refused_while_commands_or_replies_are_pending),

@@ -6,6 +6,10 @@
 #include "support/scripted_server.h"
 #include "support/test.h"
 
+#include <hibloom/async.h>
+
+#include <dlfcn.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -46,7 +50,6 @@ static void nobody_listens(void **state)
     struct listener listener;
     char uri[160];
 
-    (void)state;
     assert_true(listener_open_tcp(&listener, "127.0.0.1"));
     snprintf(uri, sizeof uri, "%s", listener.uri);
     listener_close(&listener);
@@ -59,6 +62,65 @@ static void nobody_listens(void **state)
     assert_connect_fails(uri, HIBLOOM_EIO, "refused"); /* the socket is there, its server is not */
     listener_close(&listener);
     assert_connect_fails(uri, HIBLOOM_EIO, "No such file");
+}
+
+/* ---- A name -------------------------------------------------------------------------------- */
+
+static int look_ups_fail, look_up_status; /* so many of them, with that */
+
+/* In front of the C library's. */
+__attribute__((visibility("default"))) int getaddrinfo(const char *name, const char *service,
+                                                       const struct addrinfo *hints, struct addrinfo **out)
+{
+    int (*next)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+
+    *(void **)&next = dlsym(RTLD_NEXT, "getaddrinfo");
+    if (strcmp(name, "host.example") != 0)
+        return next(name, service, hints, out);
+    return look_ups_fail-- > 0 ? look_up_status : next("127.0.0.1", service, hints, out);
+}
+
+static int attach_to_nothing(struct redisAsyncContext *context, void *loop)
+{
+    return 0;
+}
+
+static void on_opened(hibloom_status status, hibloom_async_filter *filter, void *data)
+{
+}
+
+/* A try takes two: for an address of each kind. */
+static void a_name_that_is_unknown_is_looked_up_once_and_one_that_cannot_be_looked_up_again(void **state)
+{
+    static const char *const uris[] = {"redis://host.example:%d", "redis+cluster://host.example:%d",
+                                       "redis+sentinel://host.example:%d/m"};
+    const hibloom_connect_options patient = {.size = sizeof patient, .retry_ms = 60000};
+    struct redis_server *server = redis_server_start_tcp(NULL);
+    hibloom_async *async = NULL;
+    hibloom_store *store = NULL;
+    char uri[64];
+
+    look_up_status = EAI_NONAME;
+    for (size_t i = 0; i < sizeof uris / sizeof *uris; i++) {
+        snprintf(uri, sizeof uri, uris[i], redis_server_port(server));
+        look_ups_fail = 6;
+        assert_status(hibloom_connect(&store, uri, &patient), HIBLOOM_EIO, store);
+        assert_words(store, gai_strerror(EAI_NONAME));
+        hibloom_store_free(store);
+        assert_int_equal(look_ups_fail, 4);
+    }
+    snprintf(uri, sizeof uri, uris[0], redis_server_port(server));
+    assert_ok(hibloom_async_connect(&async, uri, &patient, attach_to_nothing, NULL), NULL);
+    hibloom_async_tick(async);
+    assert_int_equal(hibloom_async_open(async, "seen", NULL, on_opened, NULL), HIBLOOM_EIO);
+    assert_non_null(strstr(hibloom_async_error(async), gai_strerror(EAI_NONAME)));
+    assert_int_equal(look_ups_fail, 2);
+    hibloom_async_free(async);
+    look_up_status = EAI_AGAIN;
+    assert_ok(hibloom_connect(&store, uri, &patient), store);
+    assert_true(look_ups_fail <= 0);
+    hibloom_store_free(store);
+    redis_server_stop(server);
 }
 
 /* ---- Faults in the first conversation ------------------------------------------------------ */
@@ -139,58 +201,12 @@ static void with_query(char *uri, size_t size, const struct scripted_server *scr
 /* The connection is made, and then the first command goes wrong. */
 static void faults_while_introducing_itself(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof first_words / sizeof first_words[0]; i++) {
         struct scripted_server *scripted = scripted_server_start(first_words[i].script);
         char uri[160];
 
         with_query(uri, sizeof uri, scripted);
         assert_connect_fails(uri, first_words[i].status, first_words[i].words);
-        scripted_server_stop(scripted);
-    }
-}
-
-/* The script of a server that lets the library in before. */
-static void welcome_before(struct script_step script[8], const struct script_step *first)
-{
-    const struct script_step welcome[] = {SCRIPT_WELCOME};
-    size_t n = 0;
-
-    memcpy(script, welcome, sizeof welcome);
-    for (script += sizeof welcome / sizeof welcome[0]; first[n].action != SCRIPT_DO_END; n++)
-        if (n > 0) /* it is accepted already */
-            *script++ = first[n];
-    *script = (struct script_step)SCRIPT_END;
-}
-
-/* Connecting goes well, so it is opening that finds out. */
-static void faults_at_the_first_open(void **state)
-{
-    hibloom_spec spec;
-
-    (void)state;
-    assert_ok(hibloom_spec_for(&spec, 1000, 0.01), NULL);
-    for (size_t i = 0; i < sizeof first_words / sizeof first_words[0]; i++) {
-        struct script_step script[8];
-        if (first_words[i].script == protected || first_words[i].script == too_many)
-            continue; /* nobody is let in and then told that: it is the first thing that is said */
-        welcome_before(script, first_words[i].script);
-        struct scripted_server *scripted = scripted_server_start(script);
-        const uint64_t since = test_now_ms();
-        hibloom_store *store = NULL;
-        hibloom *filter = NULL;
-        hibloom_status status;
-
-        assert_ok(hibloom_connect(&store, scripted_server_uri(scripted), &impatient), store);
-        status = hibloom_open(&filter, store, "any", &spec);
-        if (first_words[i].script == nil) /* the very answer that a missing key has; what follows is wrong */
-            assert_int_not_equal(status, HIBLOOM_OK);
-        else
-            assert_status(status, first_words[i].status, store);
-        assert_true(test_now_ms() - since < 10 * TIMEOUT_MS + SLACK_MS);
-        assert_null(filter);
-        assert_words(store, first_words[i].words);
-        hibloom_store_free(store);
         scripted_server_stop(scripted);
     }
 }
@@ -203,7 +219,6 @@ static void a_server_that_is_full(void **state)
                                               SCRIPT_CLOSE, SCRIPT_END};
     struct scripted_server *scripted = scripted_server_start(full);
 
-    (void)state;
     for (int i = 0; i < 100; i++) {
         hibloom_store *store = NULL;
         hibloom_status status;
@@ -217,31 +232,6 @@ static void a_server_that_is_full(void **state)
         hibloom_store_free(store);
     }
     scripted_server_stop(scripted);
-}
-
-static void a_server_that_is_gone_does_not_repeat_its_last_words(void **state)
-{
-    static const struct script_step full_later[] = {SCRIPT_WELCOME,
-                                                    SCRIPT_READ(1),
-                                                    SCRIPT_CLOSE,
-                                                    SCRIPT_ACCEPT,
-                                                    SCRIPT_SEND("-ERR max number of clients reached\r\n"),
-                                                    SCRIPT_READ(2),
-                                                    SCRIPT_CLOSE,
-                                                    SCRIPT_END};
-    struct scripted_server *scripted = scripted_server_start(full_later);
-    hibloom_store *store = NULL;
-    hibloom *none = NULL;
-
-    (void)state;
-    assert_ok(hibloom_connect(&store, scripted_server_uri(scripted), &impatient), store);
-    assert_status(hibloom_open(&none, store, "seen", NULL), HIBLOOM_EIO, store);
-    assert_status(hibloom_open(&none, store, "seen", NULL), HIBLOOM_EUNAVAILABLE, store);
-    assert_words(store, "max number of clients reached");
-    scripted_server_stop(scripted);
-    assert_status(hibloom_open(&none, store, "seen", NULL), HIBLOOM_EIO, store);
-    assert_null(strstr(hibloom_store_error(store), "clients"));
-    hibloom_store_free(store);
 }
 
 static long most_kilobytes(void)
@@ -275,68 +265,20 @@ static void a_flood_is_given_up(void **state)
 {
     const hibloom_status status = connect_to_flood(floods);
 
-    (void)state;
     if (status != HIBLOOM_ETIMEDOUT)
         assert_int_equal(status, HIBLOOM_EPROTO);
 }
 
 static void a_flood_of_pushes_is_nonsense_from_its_first_byte_on(void **state)
 {
-    (void)state;
     assert_int_equal(connect_to_flood(pushes_a_flood), HIBLOOM_EPROTO);
-}
-
-static void a_slow_answer_within_the_time_is_an_answer(void **state)
-{
-    static const struct script_step slow[] = {SCRIPT_ACCEPT, SCRIPT_READ(2), SCRIPT_DRIP("+OK\r\n" WELCOME, 60),
-                                              SCRIPT_END};
-    const hibloom_connect_options patient = {.command_timeout_ms = 5 * TIMEOUT_MS};
-    struct scripted_server *scripted = scripted_server_start(slow);
-    hibloom_store *store;
-    char uri[160];
-
-    (void)state;
-    with_query(uri, sizeof uri, scripted);
-    assert_ok(hibloom_connect(&store, uri, &patient), store);
-    hibloom_store_free(store);
-    scripted_server_stop(scripted);
 }
 
 /* ---- And then it works ----------------------------------------------------------------------- */
 
-/* A store whose first conversation failed goes on once the server lets it. */
-static void a_store_outlives_a_failed_open(void **state)
-{
-    struct redis_server *server = redis_server_start(NULL);
-    hibloom_store *store;
-    hibloom_spec spec;
-    hibloom *filter = NULL;
-    bool found = false;
-
-    (void)state;
-    assert_ok(hibloom_spec_for(&spec, 1000, 0.01), NULL);
-    assert_ok(hibloom_connect(&store, redis_server_uri(server), &impatient), store);
-    redis_server_kill(server);
-    assert_status(hibloom_open(&filter, store, "a", &spec), HIBLOOM_EIO, store);
-    assert_status(hibloom_open(&filter, store, "a", &spec), HIBLOOM_EIO, store);
-    redis_server_restart(server);
-    redis_server_pause(server);
-    assert_status(hibloom_open(&filter, store, "a", &spec), HIBLOOM_ETIMEDOUT, store);
-    redis_server_resume(server);
-    assert_null(filter);
-    assert_ok(hibloom_open(&filter, store, "a", &spec), store);
-    assert_ok(hibloom_add(filter, "x", 1, NULL), store);
-    assert_ok(hibloom_contains(filter, "x", 1, &found), store);
-    assert_true(found);
-    hibloom_close(filter);
-    hibloom_store_free(store);
-    redis_server_stop(server);
-}
-
 /* Null where a null pointer has a meaning. */
 static void nothing_can_be_freed_and_asked(void **state)
 {
-    (void)state;
     hibloom_store_free(NULL);
     hibloom_close(NULL);
     assert_string_equal(hibloom_store_error(NULL), "");
@@ -346,14 +288,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nobody_listens),
+        cmocka_unit_test(a_name_that_is_unknown_is_looked_up_once_and_one_that_cannot_be_looked_up_again),
         cmocka_unit_test(faults_while_introducing_itself),
-        cmocka_unit_test(faults_at_the_first_open),
         cmocka_unit_test(a_server_that_is_full),
-        cmocka_unit_test(a_server_that_is_gone_does_not_repeat_its_last_words),
         cmocka_unit_test(a_flood_is_given_up),
         cmocka_unit_test(a_flood_of_pushes_is_nonsense_from_its_first_byte_on),
-        cmocka_unit_test(a_slow_answer_within_the_time_is_an_answer),
-        cmocka_unit_test(a_store_outlives_a_failed_open),
         cmocka_unit_test(nothing_can_be_freed_and_asked),
     };
 

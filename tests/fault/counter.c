@@ -1,5 +1,5 @@
-/* counter.c: the counter beside a filter of rueidis is right wherever an add is cut and
- * sent again: its items are counted once. */
+/* The counter beside a filter of rueidis is right wherever an add is cut and sent again: its items are counted once. And a
+ * remove is not sent again. */
 #include "support/items.h"
 #include "support/proxied.h"
 #include "support/test.h"
@@ -26,8 +26,7 @@ static bool check_cut(const hibloom_item *items, enum proxy_way way, uint64_t af
     assert_int_equal(test_command(redis, "INCRBY {seen}:c 0"), ITEMS);
     assert_ok(hibloom_add_many(filter, items, ITEMS, NULL), store);
     assert_int_equal(test_command(redis, "INCRBY {seen}:c 0"), ITEMS);
-    assert_ok(hibloom_drop(filter), store);
-    hibloom_close(filter);
+    assert_dropped(filter, store);
     hibloom_store_free(store);
     proxy_wait_idle(proxy);
     return stats.retries > 0;
@@ -38,7 +37,6 @@ static void an_add_that_is_cut_counts_its_items_once(void **state)
     static const uint64_t steps[] = {[PROXY_REQUESTS] = 120000, [PROXY_REPLIES] = 9000};
     hibloom_item *items = items_new("counted", ITEMS);
 
-    (void)state;
     for (enum proxy_way way = PROXY_REQUESTS; way <= PROXY_REPLIES; way++) {
         unsigned cuts = 0;
         for (uint64_t after = 1; cuts < 20 && check_cut(items, way, after); after += steps[way])
@@ -48,10 +46,30 @@ static void an_add_that_is_cut_counts_its_items_once(void **state)
     items_free(items);
 }
 
+/* Sent twice it would take out an item that was added twice. */
+static void a_remove_whose_answer_is_lost_is_not_sent_again(void **state)
+{
+    const hibloom_connect_options options = {.size = sizeof options, .retry_ms = RETRY_MS, .accept_restarts = true};
+    hibloom_store *store = test_connect(proxy_uri(proxy), &options);
+    hibloom *filter = test_open(store, "counts", "capacity=100 error=1e-6 counters=4");
+    bool found;
+
+    for (int i = 0; i < 2; i++)
+        assert_ok(hibloom_add(filter, "x", 1, NULL), store);
+    proxy_cut(proxy, PROXY_REPLIES, 0);
+    assert_status(hibloom_remove(filter, "x", 1, NULL), HIBLOOM_EIO, store);
+    proxy_heal(proxy);
+    assert_ok(hibloom_contains(filter, "x", 1, &found), store);
+    assert_true(found);
+    assert_dropped(filter, store);
+    hibloom_store_free(store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_add_that_is_cut_counts_its_items_once),
+        cmocka_unit_test(a_remove_whose_answer_is_lost_is_not_sent_again),
     };
 
     return cmocka_run_group_tests_name("counter", tests, proxied_set_up, proxied_tear_down);

@@ -75,8 +75,7 @@ static bool merge_there_and_back(hibloom *filter)
                       tried(hibloom_open(&other, memory, "other", hibloom_spec_of(filter))) &&
                       tried(hibloom_merge(other, filter)) && tried(hibloom_merge(filter, other));
 
-    hibloom_close(other);
-    hibloom_store_free(memory);
+    test_close(other, memory);
     return well;
 }
 
@@ -196,19 +195,17 @@ static void live_once(const char *uri, const char *name, const char *text, bool 
     assert_ok(hibloom_add(filter, "x", 1, NULL), store);
     assert_ok(hibloom_contains(filter, "x", 1, answers), store);
     assert_true(answers[0]);
-    assert_ok(hibloom_drop(filter), store);
-    hibloom_close(filter);
+    assert_dropped(filter, store);
     hibloom_store_free(store);
 }
 
 static void every_allocation_may_fail(const char *uri, const char *text, bool attach)
 {
-    char name[TEST_NAME_SIZE];
+    const char *name = TEST_NAME;
     int n = 0;
 
     if (!REPLACED)
         skip();
-    test_name(name);
     for (size_t i = 0; i < ITEMS; i++) {
         numbers[i] = (unsigned)i;
         numbers[ITEMS + i] = (unsigned)(ITEMS + i);
@@ -231,31 +228,26 @@ static void every_allocation_may_fail(const char *uri, const char *text, bool at
 
 static void in_memory(void **state)
 {
-    (void)state;
     every_allocation_may_fail("memory:", "capacity=10000 error=0.01", false);
 }
 
 static void in_redis(void **state)
 {
-    (void)state;
     every_allocation_may_fail(test_uri(), "capacity=10000 error=0.01", false);
 }
 
 static void in_redis_in_segments(void **state)
 {
-    (void)state;
     every_allocation_may_fail(test_uri(), "capacity=10000 error=0.01 segments=3", false);
 }
 
 static void in_redis_on_several_keys(void **state)
 {
-    (void)state;
     every_allocation_may_fail(test_uri(), "php-poly8 bits=65536", false);
 }
 
 static void of_counters(void **state)
 {
-    (void)state;
     every_allocation_may_fail("memory:", "capacity=10000 error=0.01 counters=4", false);
     every_allocation_may_fail(test_uri(), "capacity=10000 error=0.01 counters=4 segments=3", false);
 }
@@ -263,7 +255,6 @@ static void of_counters(void **state)
 /* Few items, since each of them may be counted for: two links. */
 static void of_one_that_grows(void **state)
 {
-    (void)state;
     used = 5;
     every_allocation_may_fail("memory:", "capacity=2 error=1e-9 growth=2", false);
     every_allocation_may_fail(test_uri(), "capacity=2 error=1e-9 growth=2", false);
@@ -271,7 +262,6 @@ static void of_one_that_grows(void **state)
 
 static void with_a_near_cache(void **state)
 {
-    (void)state;
     near = true;
     every_allocation_may_fail(test_uri(), "capacity=10000 error=0.01", false);
     every_allocation_may_fail(test_uri(), "capacity=10000 error=0.01 segments=3", false);
@@ -280,7 +270,6 @@ static void with_a_near_cache(void **state)
 
 static int with_memory(void **state)
 {
-    (void)state;
     near = failed = false;
     used = ITEMS;
     countdown = 0;
@@ -290,7 +279,6 @@ static int with_memory(void **state)
 
 static void attached(void **state)
 {
-    (void)state;
     every_allocation_may_fail(test_uri(), "php-uids", true);
 }
 
@@ -307,17 +295,15 @@ static void import_grown(const char *uri, const char *name, redisContext *outsid
     if (done)
         assert_ok(hibloom_drop(filter), store);
     assert_int_equal(keys_with(outside, name), 0);
-    hibloom_close(filter);
-    hibloom_store_free(store);
+    test_close(filter, store);
 }
 
 static void every_allocation_of_an_import_may_fail(const char *uri)
 {
     redisContext *outside = test_redis();
-    char name[TEST_NAME_SIZE];
+    const char *name = TEST_NAME;
     int n = 0;
 
-    test_name(name);
     do {
         const long before = live;
         failed = reached = false;
@@ -333,7 +319,6 @@ static void every_allocation_of_an_import_may_fail(const char *uri)
 
 static void of_an_import_of_several_links(void **state)
 {
-    (void)state;
     if (!REPLACED)
         skip();
     every_allocation_of_an_import_may_fail("memory:");
@@ -355,8 +340,7 @@ static uint64_t commands_of(const hibloom_store *store)
 static void use_large(bool with_near, const hibloom_item *batch, bool *found)
 {
     hibloom_store *store = test_connect_any_way(test_uri(), NULL);
-    char name[TEST_NAME_SIZE];
-    hibloom *filter = test_open(store, test_name(name), "bits=2500000 hashes=4 seed=5eed");
+    hibloom *filter = test_open(store, TEST_NAME, "bits=2500000 hashes=4 seed=5eed");
 
     largest = BITMAP - 1; /* nor is there anything that is near, then */
     if (with_near)
@@ -377,8 +361,7 @@ static void use_large(bool with_near, const hibloom_item *batch, bool *found)
     assert_int_equal(test_count_true(found, LARGE), LARGE);
     assert_ok(hibloom_contains_many(filter, batch + LARGE, LARGE, found), store);
     assert_int_equal(test_count_true(found, LARGE), LARGE);
-    assert_ok(hibloom_drop(filter), store);
-    hibloom_close(filter);
+    assert_dropped(filter, store);
     hibloom_store_free(store);
 }
 
@@ -388,7 +371,6 @@ static void without_memory_for_a_bitmap_a_call_goes_item_by_item(void **state)
     static uint32_t values[2 * LARGE];
     static bool found[LARGE];
 
-    (void)state;
     if (!REPLACED)
         skip();
     for (uint32_t i = 0; i < 2 * LARGE; i++) {
@@ -405,7 +387,6 @@ static void a_growing_filter_is_not_dropped_in_part(void **state)
     char name[TEST_NAME_SIZE];
     int n = 0;
 
-    (void)state;
     if (!REPLACED)
         skip();
     struct redisContext *redis = test_redis();
@@ -433,7 +414,6 @@ static int set_up(void **state)
 {
     struct module_dump theirs;
 
-    (void)state;
     dir = temp_dir_make();
     file = temp_dir_path(dir, "filter");
     dump = temp_dir_path(dir, "dump");
@@ -450,7 +430,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
     free(file);
     free(dump);
     free(grown);

@@ -8,12 +8,11 @@
 /* A batch of any length takes two pipelines of commands and a bit an item; one more would be too much. */
 static void long_batch(void)
 {
-    const size_t n = getenv("HIBLOOM_TEST_SLOW") != NULL ? 100000 : 500000;
+    const size_t n = test_is_slow() ? 100000 : 500000;
     hibloom_item *batch = malloc(n * sizeof *batch);
     uint32_t *values = malloc(n * sizeof *values);
     bool *is_new = malloc(n * sizeof *is_new);
     hibloom_store *store = test_store(NULL);
-    char name[TEST_NAME_SIZE];
     hibloom_spec spec;
     hibloom *filter;
 
@@ -22,15 +21,14 @@ static void long_batch(void)
         batch[i] = (hibloom_item){&values[i], sizeof values[i]};
     }
     assert_ok(hibloom_spec_for(&spec, n, 0.01), NULL);
-    assert_ok(hibloom_open(&filter, store, test_name(name), &spec), store);
+    assert_ok(hibloom_open(&filter, store, TEST_NAME, &spec), store);
     const size_t before = peak = bytes;
     assert_ok(hibloom_add_many(filter, batch, n, is_new), store);
     assert_ok(hibloom_contains_many(filter, batch, n, is_new), store);
     assert_ok(hibloom_add_many(filter, batch, n, NULL), store);
     print_message("%zu items in one call: %zu bytes at most\n", n, peak - before);
     assert_true(peak - before > n / 8 && peak - before < n / 8 + 600000);
-    assert_ok(hibloom_drop(filter), store);
-    hibloom_close(filter);
+    assert_dropped(filter, store);
     hibloom_store_free(store);
     free(is_new);
     free(values);
@@ -39,7 +37,6 @@ static void long_batch(void)
 
 static void a_long_batch_takes_little_memory(void **state)
 {
-    (void)state;
     if (!REPLACED)
         skip();
     long_batch();

@@ -1,5 +1,4 @@
-/* What a user may not do: each command and key in turn is forbidden, or the
- * server wants a password; it is said so, and afterwards the filter goes on. */
+/* What a user may not do: words for connections, databases and replacing; and a server that wants a password. */
 #include "support/served.h"
 #include "support/subject.h"
 
@@ -7,159 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static void assert_denied(const struct subject *subject, const struct call *call, hibloom_status status)
-{
-    const char *said = hibloom_store_error(subject->store);
-    /* a command of a script is denied in words that differ by the version */
-    const char *words = strstr(said, "ACL failure in script") != NULL    ? "ACL failure in script"
-                        : strstr(said, "The user executing the") != NULL ? "The user executing the script can't"
-                                                                         : "NOPERM";
-
-    subject_assert_words(subject, call, status, HIBLOOM_EDENIED, words);
-}
-
-/* Which commands a call needs is the library's business: each is forbidden in
- * turn, and whatever then fails must say so. Returns how many calls did. */
-static int check_forbidden(struct subject *subject, const char *command)
-{
-    int refused = 0;
-
-    for (int i = 0; i < CALLS; i++) {
-        hibloom_status status;
-
-        test_command(redis, "ACL SETUSER app -%s", command);
-        status = calls[i].run(subject);
-        test_command(redis, "ACL SETUSER app +%s", command);
-        if (status != HIBLOOM_OK) {
-            assert_denied(subject, &calls[i], status);
-            refused++;
-        }
-        subject_check(subject);
-    }
-    return refused;
-}
-
 /* Lets the user `app` do everything, and says how to be it. */
 static void let_app(char uri[256])
 {
     test_command(redis, "ACL SETUSER app reset on >secret ~* &* +@all");
     snprintf(uri, 256, "redis://app:secret@127.0.0.1:%d", redis_server_port(server));
-}
-
-static bool is_partitioned(const struct variant *variant)
-{
-    return strstr(variant->spec, "partitioned") != NULL;
-}
-
-static const char *sets_by(const struct variant *variant)
-{
-    return variant->commands == HIBLOOM_COMMANDS_SETBIT || is_partitioned(variant) ? "setbit" : "bitfield";
-}
-
-static void a_command_that_is_not_permitted(void **state)
-{
-    static const char *const commands[] = {"setbit", "getbit",  "bitfield", "bitfield_ro", "bitcount", "getrange",
-                                           "strlen", "pttl",    "eval",     "evalsha",     "time",     "setrange",
-                                           "unlink", "pexpire", "persist",  "get",         "set",      "multi"};
-    char uri[256];
-
-    (void)state;
-    let_app(uri);
-    for (int v = 0; v < VARIANTS; v++) {
-        struct subject subject;
-        int refused = 0;
-
-        subject_begin(&subject, uri, &variants[v], NULL);
-        for (size_t j = 0; j < sizeof commands / sizeof commands[0]; j++) {
-            const int n = check_forbidden(&subject, commands[j]);
-
-            if (strcmp(commands[j], sets_by(&variants[v])) == 0)
-                assert_true(n >= 2);
-            refused += n;
-        }
-        assert_true(refused >= CALLS);
-        subject_end(&subject);
-    }
-}
-
-static void a_key_that_is_not_permitted(void **state)
-{
-    struct subject subject;
-    char uri[256];
-
-    (void)state;
-    let_app(uri);
-    subject_begin(&subject, uri, &variants[0], NULL);
-    for (int i = 0; i < CALLS; i++) {
-        hibloom_status status;
-
-        test_command(redis, "ACL SETUSER app resetkeys ~elsewhere*");
-        status = calls[i].run(&subject);
-        test_command(redis, "ACL SETUSER app ~*");
-        assert_denied(&subject, &calls[i], status);
-        subject_check(&subject);
-    }
-    subject_end(&subject);
-}
-
-/* ---- Who may not EVAL ----------------------------------------------------------- */
-
-/* All that is stored under the name, byte by byte. */
-static long long digest(const struct subject *subject)
-{
-    return test_command(redis, "EVAL %s 0 %s",
-                        "local sum = 0 "
-                        "for _, key in ipairs(redis.call('KEYS', ARGV[1] .. '*')) do "
-                        "  local hex = redis.sha1hex(key .. redis.call('DUMP', key) .. redis.call('PTTL', key)) "
-                        "  sum = (sum + tonumber(hex:sub(1, 12), 16)) % 2 ^ 52 "
-                        "end return sum",
-                        subject->name);
-}
-
-/* The name of a filter that is not there. */
-static void assert_creates_nothing(const struct subject *subject)
-{
-    char name[TEST_NAME_SIZE];
-    hibloom *filter = NULL;
-
-    assert_status(hibloom_open(&filter, subject->store, test_name(name), hibloom_spec_of(subject->filter)),
-                  HIBLOOM_EDENIED, subject->store);
-    assert_null(filter);
-    assert_int_equal(test_command(redis, "EXISTS %s %s:0 %s:1 %s:2 %s:3", name, name, name, name, name), 0);
-}
-
-/* Items are added and found; what needs a script is denied, and nothing is done:
- * the life of a filter, and in the partitioned layout an exact add. */
-static void who_may_not_eval_can_add_and_ask_and_do_no_more(void **state)
-{
-    char uri[256];
-
-    (void)state;
-    let_app(uri);
-    for (int v = 0; v < VARIANTS; v++) {
-        struct subject subject;
-
-        subject_begin(&subject, uri, &variants[v], NULL);
-        test_command(redis, "ACL SETUSER app -eval -evalsha");
-        for (int i = 0; i < CALLS; i++) {
-            const struct call *call = &calls[i];
-            const bool exact = call->adds && strstr(call->name, "is_new") != NULL;
-            const long long before = digest(&subject);
-            const hibloom_status status = call->run(&subject);
-
-            if (call->reads_only || (call->adds && !(is_partitioned(&variants[v]) && exact))) {
-                assert_ok(status, subject.store);
-            } else {
-                assert_denied(&subject, call, status);
-                assert_true(digest(&subject) == before);
-            }
-            subject.maybe_empty = subject.maybe_removed = false;
-            subject_check(&subject);
-        }
-        assert_creates_nothing(&subject);
-        test_command(redis, "ACL SETUSER app +eval +evalsha");
-        subject_end(&subject);
-    }
 }
 
 /* ---- What a connection says when it is made ---------------------------------------- */
@@ -189,7 +40,6 @@ static void each_word_for_connections_allows_its_command_and_no_other(void **sta
 {
     redisContext *connection = redis_server_connect(server);
 
-    (void)state;
     test_command(redis, "ACL SETUSER app reset on >secret");
     test_command(connection, "AUTH app secret"); /* which needs no word */
     for (int w = 0; w < WORDS; w++) {
@@ -205,7 +55,6 @@ static void a_database_takes_select_and_is_denied_without_it(void **state)
     hibloom_store *store;
     char uri[256];
 
-    (void)state;
     snprintf(uri, sizeof uri, "redis://app:secret@127.0.0.1:%d/1", redis_server_port(server));
     test_command(redis, "ACL SETUSER app reset on >secret ~* +getrange");
     assert_status(hibloom_connect(&store, uri, NULL), HIBLOOM_EDENIED, store);
@@ -278,7 +127,6 @@ static void a_server_that_wants_a_password(void **state)
 {
     struct subject subject;
 
-    (void)state;
     subject_begin(&subject, redis_server_uri(server), &variants[0], NULL);
     for (int i = 0; i < CALLS; i++) {
         hibloom_status status;
@@ -304,9 +152,6 @@ static void a_server_that_wants_a_password(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_command_that_is_not_permitted),
-        cmocka_unit_test(a_key_that_is_not_permitted),
-        cmocka_unit_test(who_may_not_eval_can_add_and_ask_and_do_no_more),
         cmocka_unit_test(each_word_for_connections_allows_its_command_and_no_other),
         cmocka_unit_test(a_database_takes_select_and_is_denied_without_it),
         cmocka_unit_test_setup(a_replace_that_is_denied_changes_nothing, served_leave_nothing),

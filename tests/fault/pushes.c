@@ -71,14 +71,12 @@ static void assert_pushes_come_through(const char *path, const struct variant *v
 
 static void pushes_reach_its_owner_and_disturb_no_answer(void **state)
 {
-    (void)state;
     for (int v = 0; v < VARIANTS; v += 2)
         assert_pushes_come_through(redis_server_socket(server), &variants[v]);
 }
 
 static void pushes_in_pieces_reach_its_owner_too(void **state)
 {
-    (void)state;
     proxy_drip(proxy, 1);
     assert_pushes_come_through(proxy_socket(proxy), &variants[0]);
     proxy_heal(proxy);
@@ -87,7 +85,6 @@ static void pushes_in_pieces_reach_its_owner_too(void **state)
 /* hiredis' own callback throws them away; without one they are in nobody's way. */
 static void pushes_that_its_owner_does_not_want_disturb_no_answer(void **state)
 {
-    (void)state;
     for (int own = 0; own < 2; own++) {
         struct pushes pushes;
         redisContext *context = connect_resp3(redis_server_socket(server), &pushes);
@@ -125,8 +122,7 @@ static void attach_between_pushes(const struct script_step *script, hibloom_stat
     assert_status(hibloom_contains(filter, "x", 1, &found), status, store);
     assert_int_equal(pushes.of_filter, status == HIBLOOM_ENOTFOUND);
     assert_int_equal(pushes.strange, 0);
-    hibloom_close(filter);
-    hibloom_store_free(store);
+    test_close(filter, store);
     redisFree(context);
     scripted_server_stop(scripted);
 }
@@ -146,7 +142,6 @@ static void half_a_push_behind_an_answer(void **state)
     static const struct script_step silent[] = {SCRIPT_ACCEPT, SCRIPT_JOIN(ABSENT HALF_A_PUSH), SCRIPT_END};
     static const struct script_step none[] = {SCRIPT_ACCEPT, SCRIPT_JOIN(ABSENT ">-1\r\n"), SCRIPT_END};
 
-    (void)state;
     attach_between_pushes(whole, HIBLOOM_ENOTFOUND); /* there is no bitmap yet */
     attach_between_pushes(slow, HIBLOOM_ENOTFOUND);
     attach_between_pushes(silent, HIBLOOM_ETIMEDOUT);
@@ -157,7 +152,6 @@ static void half_a_push_behind_an_answer(void **state)
 
 static void skip_without_resp3(void **state)
 {
-    (void)state;
     print_message("hiredis %d.%d does not know RESP3\n", HIREDIS_MAJOR, HIREDIS_MINOR);
     skip();
 }

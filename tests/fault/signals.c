@@ -57,7 +57,6 @@ static void no_call_raises_sigpipe_or_changes_signals(void **state)
     redisContext *context;
     sigset_t none;
 
-    (void)state;
     signal(SIGPIPE, SIG_DFL);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -87,7 +86,6 @@ static void a_sigpipe_of_the_programs_own_is_left_to_it(void **state)
     redisContext *context;
     sigset_t pipe, before, pending;
 
-    (void)state;
     sigemptyset(&pipe);
     sigaddset(&pipe, SIGPIPE);
     sigprocmask(SIG_BLOCK, &pipe, &before);
@@ -135,7 +133,6 @@ static void interrupted_system_calls_are_taken_up_again(void **state)
 {
     struct redis_server *server = redis_server_start(NULL);
 
-    (void)state;
     for (int i = 0; i < 2 * VARIANTS; i++) {
         struct subject subject;
 
@@ -162,7 +159,6 @@ static void a_call_that_waits_is_not_ended_by_interruptions(void **state)
     struct redis_server *server = redis_server_start_tcp(NULL);
     struct redisContext *redis = redis_server_connect(server);
 
-    (void)state;
     for (int i = 0; i < CALLS; i++) {
         struct later waker = {.pid = redis_server_pid(server), .number = SIGCONT, .milliseconds = 300};
         struct subject subject;
@@ -205,7 +201,6 @@ static void interruptions_do_not_put_off_the_time_out(void **state)
 {
     struct redis_server *server = redis_server_start(NULL);
 
-    (void)state;
     for (int kind = 0; kind < 3; kind++)
         ASSERT_IN_TIME(call_under_interruptions(server, kind));
     redis_server_stop(server);
@@ -269,7 +264,6 @@ static void full_port_make_room_in(struct full_port *port, unsigned milliseconds
 
 static void connecting_is_not_ended_by_interruptions(void **state)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) {
         const uint64_t since = test_now_ms();
         struct full_port port;
@@ -310,7 +304,6 @@ static bool connect_under_interruptions(int flags)
 
 static void interruptions_do_not_put_off_the_time_out_of_connecting(void **state)
 {
-    (void)state;
     for (int i = 0; i < 2; i++)
         ASSERT_IN_TIME(connect_under_interruptions(interruptions[i]));
 }

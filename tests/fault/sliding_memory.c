@@ -76,8 +76,7 @@ static void live_once(const char *uri, const char *text)
     assert_ok(hibloom_add(filter, "x", 1, NULL), store);
     assert_ok(hibloom_contains(filter, "x", 1, answers), store);
     assert_true(answers[0]);
-    assert_ok(hibloom_drop(filter), store);
-    hibloom_close(filter);
+    assert_dropped(filter, store);
     hibloom_store_free(store);
 }
 
@@ -104,13 +103,11 @@ static void every_allocation_may_fail(const char *uri, const char *text)
 
 static void in_redis(void **state)
 {
-    (void)state;
     every_allocation_may_fail(redis_server_uri(server), "capacity=100 error=1e-9 window=1000 slices=2 segments=2");
 }
 
 static void in_memory(void **state)
 {
-    (void)state;
     every_allocation_may_fail("memory:", "capacity=100 error=1e-9 window=1000 slices=2");
 }
 

@@ -1,13 +1,10 @@
-/* Sliding windows where a server refuses or waits: it is full, an ACL denies a command, its clients are paused while a period
- * ends, the connection is borrowed and has a MULTI open. No slice is emptied, and no add is OK, that was not; and it goes
- * on afterwards. Periods pass as the server's clock steps. */
+/* Sliding windows under an ACL that lacks a word: no slice is emptied, and no add is OK that was not. Periods
+ * pass as the server's clock steps. */
 #include "support/acl_lines.h"
 #include "support/served.h"
 #include "support/stepped.h"
 #include "support/test.h"
 
-#include <hiredis/hiredis.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -52,34 +49,7 @@ static unsigned count_in(hibloom *filter, hibloom_store *its)
 
 static void drop(hibloom *filter)
 {
-    assert_ok(hibloom_drop(filter), store);
-    hibloom_close(filter);
-}
-
-/* ---- Full --------------------------------------------------------------------------------------- */
-
-static void on_a_full_server_adds_fail_and_nothing_is_emptied(void **state)
-{
-    hibloom *filter = fill();
-    bool is_new;
-
-    for (int period = 2; period <= 3; period++) {
-        set_period(period);
-        test_command(redis, "CONFIG SET maxmemory-policy noeviction");
-        test_command(redis, "CONFIG SET maxmemory 1");
-        const hibloom_status plain = hibloom_add(filter, "more", 4, NULL),
-                             exact = hibloom_add(filter, "more", 4, &is_new);
-        assert_true(plain != HIBLOOM_OK && exact != HIBLOOM_OK);
-        assert_int_equal(count_in(filter, store), period == 2 ? ITEMS : ITEMS - EACH);
-        set_period(2); /* what was not emptied counts again, and has lost nothing */
-        assert_int_equal(count_in(filter, store), ITEMS);
-        set_period(period);
-        test_command(redis, "CONFIG SET maxmemory 0");
-        is_new = false;
-        assert_ok(hibloom_add(filter, period == 2 ? "two" : "three", period == 2 ? 3 : 5, &is_new), store);
-        assert_true(is_new);
-    }
-    drop(filter);
+    assert_dropped(filter, store);
 }
 
 /* ---- ACL ------------------------------------------------------------------------------------------ */
@@ -107,15 +77,13 @@ static void a_reader_needs_time_beside_its_line(void **state)
             assert_int_equal(count_in(his, its), ITEMS);
         else
             assert_status(hibloom_contains(his, "x", 1, &(bool){false}), HIBLOOM_EDENIED, its);
-        hibloom_close(his);
-        hibloom_store_free(its);
+        test_close(his, its);
     }
     drop(filter);
 }
 
 /* As an add needs them where it empties a slice that has a time to live. */
-static const char *const adding[] = {"+eval",     "+getrange", "+strlen", "+time",  "+pttl",
-                                     "+setrange", "+pexpire",  "+unlink", "+setbit"};
+static const char *const adding[] = {"+eval", "+getrange", "+strlen", "+time", "+pttl", "+setrange", "+set", "+setbit"};
 
 enum { WORDS = sizeof adding / sizeof *adding };
 
@@ -148,72 +116,12 @@ static void of_an_adders_words_each_is_needed_and_without_it_nothing_is_emptied(
         assert_int_equal(count_in(filter, store), was_emptied ? ITEMS - EACH : ITEMS);
         assert_true(test_command(redis, "PTTL " NAME) > 0 && test_command(redis, "PTTL " NAME ":+1") > 0 &&
                     test_command(redis, "PTTL " NAME ":+2") > 0);
-        hibloom_close(his);
-        hibloom_store_free(its);
-        drop(filter);
-    }
-}
-
-/* ---- Paused ------------------------------------------------------------------------------------------ */
-
-static void *let_a_period_pass(void *data)
-{
-    (void)data;
-    test_sleep_ms(100);
-    set_period(3);
-    return NULL;
-}
-
-/* What has waited in front of the server while its period ended is set in the next one. */
-static void an_add_that_is_held_up_goes_to_the_period_in_which_it_arrives(void **state)
-{
-    for (int i = 0; i < 4; i++) {
-        hibloom *filter = fill(), *other = test_open(store, NAME, TEXT);
-        pthread_t thread;
-        bool is_new = true, found;
-        test_command(redis, "CLIENT PAUSE 250 %s", i % 2 == 0 ? "WRITE" : "ALL");
-        assert_int_equal(pthread_create(&thread, NULL, let_a_period_pass, NULL), 0);
-        assert_ok(hibloom_add(filter, "held", 4, i < 2 ? &is_new : NULL), store);
-        pthread_join(thread, NULL);
-        assert_true(is_new);
-        assert_int_equal(count_in(filter, store), ITEMS - EACH);
-        set_period(5); /* in 2, as it was sent, it would count no more from now on */
-        assert_ok(hibloom_contains(other, "held", 4, &found), store);
-        assert_true(found);
-        hibloom_close(other);
+        test_close(his, its);
         drop(filter);
     }
 }
 
 /* ---- Borrowed ------------------------------------------------------------------------------------------- */
-
-static void a_borrowed_connection_slides_too(void **state)
-{
-    hibloom *filter = fill(), *his = NULL;
-    redisContext *context = redis_server_connect(server);
-    hibloom_store *its = NULL;
-    bool is_new = false;
-
-    assert_ok(hibloom_borrow(&its, context), its);
-    assert_ok(hibloom_open(&his, its, NAME, NULL), its);
-    assert_int_equal(count_in(his, its), ITEMS);
-    set_period(3);
-    assert_ok(hibloom_add(his, "more", 4, &is_new), its);
-    assert_true(is_new);
-    assert_int_equal(count_in(his, its), ITEMS - EACH);
-    set_period(4);
-    freeReplyObject(redisCommand(context, "MULTI"));
-    assert_int_not_equal(hibloom_add(his, "never", 5, NULL), HIBLOOM_OK);
-    assert_int_not_equal(hibloom_contains(his, "more", 4, &is_new), HIBLOOM_OK);
-    freeReplyObject(redisCommand(context, "DISCARD"));
-    assert_int_equal(count_in(filter, store), ITEMS - 2 * EACH);
-    assert_ok(hibloom_contains(filter, "never", 5, &is_new), store);
-    assert_false(is_new);
-    hibloom_close(his);
-    hibloom_store_free(its);
-    redisFree(context);
-    drop(filter);
-}
 
 static int set_up(void **state)
 {
@@ -240,11 +148,8 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(on_a_full_server_adds_fail_and_nothing_is_emptied, leave_nothing),
         cmocka_unit_test_teardown(a_reader_needs_time_beside_its_line, leave_nothing),
         cmocka_unit_test_teardown(of_an_adders_words_each_is_needed_and_without_it_nothing_is_emptied, leave_nothing),
-        cmocka_unit_test_teardown(an_add_that_is_held_up_goes_to_the_period_in_which_it_arrives, leave_nothing),
-        cmocka_unit_test_teardown(a_borrowed_connection_slides_too, leave_nothing),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

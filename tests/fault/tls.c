@@ -75,12 +75,22 @@ static void assert_refused(const char *uri, const hibloom_connect_options *optio
     hibloom_store_free(store);
 }
 
+/* However patient the caller is. */
+static void assert_refused_at_once(const char *uri, hibloom_connect_options options, const char *words)
+{
+    const uint64_t since = test_now_ms();
+
+    options.retry_ms = 60000;
+    assert_refused(uri, &options, words);
+    assert_true(test_now_ms() - since < 30000);
+}
+
 static void assert_server_refused(const struct certificate *certificate, const hibloom_connect_options *options,
                                   const char *words)
 {
     struct redis_server *server = redis_server_start_tls(certificate, NULL);
 
-    assert_refused(redis_server_uri(server), options, words);
+    assert_refused_at_once(redis_server_uri(server), *options, words);
     redis_server_stop(server);
 }
 
@@ -140,6 +150,18 @@ static void a_client_without_a_certificate_is_told_why(void **state)
     }
     redis_server_stop(asking);
     redis_server_stop(asking_1_2);
+}
+
+/* Of a cluster each node is asked who is where, and none can be. */
+static void a_cluster_of_which_no_certificate_is_accepted_is_refused_at_once(void **state)
+{
+    hibloom_connect_options options = trusting();
+    char uri[96];
+
+    options.tls_sni = "wrong.example";
+    snprintf(uri, sizeof uri, "rediss+cluster://127.0.0.1:%d,localhost:%d", redis_server_port(tls_server),
+             redis_server_port(tls_server));
+    assert_refused_at_once(uri, options, REFUSED "hostname mismatch");
 }
 
 /* ---- Files ---------------------------------------------------------------------------------------- */
@@ -444,6 +466,7 @@ int main(void)
         cmocka_unit_test(no_name_at_all_is_refused),
         cmocka_unit_test(an_expired_certificate_is_refused),
         cmocka_unit_test(an_unknown_authority_is_refused),
+        cmocka_unit_test(a_cluster_of_which_no_certificate_is_accepted_is_refused_at_once),
         cmocka_unit_test(a_client_without_a_certificate_is_told_why),
         cmocka_unit_test(a_bad_file_is_named_with_its_option),
         cmocka_unit_test(a_handshake_that_stops_or_creeps_is_given_up),

@@ -5,10 +5,8 @@
 #include "support/served.h"
 #include "support/subject.h"
 
-#include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static int set_up(void **state)
@@ -25,7 +23,7 @@ static int set_up(void **state)
 /* Under the condition, each call either is refused in the server's words or,
  * where it reads or only removes, passes; some are refused in any case, and a
  * full server lets a filter go in any case. */
-static void check_condition(void (*impose)(void), void (*lift)(void), const char *words)
+static void check_condition(const char *impose, const char *lift, const char *words)
 {
     const bool is_full = strcmp(words, "OOM") == 0;
 
@@ -36,9 +34,9 @@ static void check_condition(void (*impose)(void), void (*lift)(void), const char
         for (int i = 0; i < CALLS; i++) {
             hibloom_status status;
 
-            impose();
+            test_command(redis, impose);
             status = calls[i].run(&subject);
-            lift();
+            test_command(redis, lift);
             if (calls[i].adds || status != HIBLOOM_OK)
                 subject_assert_words(&subject, &calls[i], status, HIBLOOM_EUNAVAILABLE, words);
             if (calls[i].reads_only || (is_full && subject.maybe_removed))
@@ -49,118 +47,19 @@ static void check_condition(void (*impose)(void), void (*lift)(void), const char
     }
 }
 
-static void run_out_of_memory(void)
-{
-    test_command(redis, "CONFIG SET maxmemory 1");
-}
-
-static void buy_memory(void)
-{
-    test_command(redis, "CONFIG SET maxmemory 0");
-}
-
 static void out_of_memory(void **state)
 {
-    (void)state;
-    check_condition(run_out_of_memory, buy_memory, "OOM");
-}
-
-static void become_replica(void)
-{
-    test_command(redis, "REPLICAOF 127.0.0.1 1");
-}
-
-static void become_master(void)
-{
-    test_command(redis, "REPLICAOF NO ONE");
+    check_condition("CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0", "OOM");
 }
 
 static void read_only_replica(void **state)
 {
-    (void)state;
-    check_condition(become_replica, become_master, "READONLY");
-}
-
-static void want_replicas(void)
-{
-    test_command(redis, "CONFIG SET min-replicas-to-write 1");
-}
-
-static void want_no_replicas(void)
-{
-    test_command(redis, "CONFIG SET min-replicas-to-write 0");
+    check_condition("REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE", "READONLY");
 }
 
 static void too_few_replicas(void **state)
 {
-    (void)state;
-    check_condition(want_replicas, want_no_replicas, "NOREPLICAS");
-}
-
-/* Waits until the server has tried to save; permissions stop no one who is
- * root, but a directory in the file's place does. */
-static void save_in_vain(void)
-{
-    redisReply *reply = NULL;
-    char path[256];
-
-    snprintf(path, sizeof path, "%s/taken", redis_server_dir(server));
-    mkdir(path, 0700);
-    snprintf(path, sizeof path, "%s/taken/dump.rdb", redis_server_dir(server));
-    mkdir(path, 0700);
-    test_command(redis, "BGSAVE");
-    for (int i = 0; i < 1000; i++) {
-        reply = redisCommand(redis, "INFO persistence");
-        assert_non_null(reply);
-        if (strstr(reply->str, "rdb_last_bgsave_status:err") != NULL)
-            break;
-        freeReplyObject(reply);
-        reply = NULL;
-        test_sleep_ms(5);
-    }
-    assert_non_null(reply);
-    freeReplyObject(reply);
-}
-
-static void mind_saving(void)
-{
-    test_command(redis, "CONFIG SET stop-writes-on-bgsave-error yes");
-}
-
-static void never_mind_saving(void)
-{
-    test_command(redis, "CONFIG SET stop-writes-on-bgsave-error no");
-}
-
-static void unable_to_save(void **state)
-{
-    (void)state;
-    never_mind_saving();
-    save_in_vain();
-    check_condition(mind_saving, never_mind_saving, "MISCONF");
-}
-
-/* A replica that has lost its master may refuse reads as well. */
-static void out_of_touch_with_its_master(void **state)
-{
-    struct subject subject;
-
-    (void)state;
-    subject_begin(&subject, redis_server_uri(server), &variants[0], NULL);
-    test_command(redis, "CONFIG SET replica-serve-stale-data no");
-    for (int i = 0; i < CALLS; i++) {
-        hibloom_status status;
-
-        become_replica();
-        status = calls[i].run(&subject);
-        become_master();
-        subject_assert_words(&subject, &calls[i], status, HIBLOOM_EUNAVAILABLE,
-                             strstr(hibloom_store_error(subject.store), "READONLY") != NULL ? "READONLY"
-                                                                                            : "MASTERDOWN");
-        subject_check(&subject);
-    }
-    test_command(redis, "CONFIG SET replica-serve-stale-data yes");
-    subject_end(&subject);
+    check_condition("CONFIG SET min-replicas-to-write 1", "CONFIG SET min-replicas-to-write 0", "NOREPLICAS");
 }
 
 /* An add that comes too late has to take its bits back; to whom that is
@@ -171,7 +70,6 @@ static void who_may_not_take_back_late_bits_leaves_no_answer_behind(void **state
     hibloom *again = NULL;
     int left = 0;
 
-    (void)state;
     for (int tries = 0; tries < 20 && left == 0; tries++) { /* a slow one asks first, and sends none */
         subject_begin(&subject, redis_server_uri(server), &variants[0], NULL);
         subject_open(&other, subject.store, &variants[0]);
@@ -244,7 +142,6 @@ static void check_wrong_type(struct subject *subject, const char *format, unsign
 
 static void a_list_in_place_of_a_key(void **state)
 {
-    (void)state;
     for (int v = 0; v < VARIANTS; v++) {
         const bool partitioned = strstr(variants[v].spec, "partitioned") != NULL;
         struct subject subject;
@@ -264,13 +161,10 @@ static void a_list_in_place_of_a_key(void **state)
 
 static void opening_and_attaching_at_a_list_fails_and_leaves_it(void **state)
 {
-    hibloom_store *store;
-    hibloom_spec spec;
+    hibloom_store *store = test_connect(redis_server_uri(server), NULL);
+    const hibloom_spec spec = test_spec("capacity=1000 error=0.01");
     hibloom *filter = NULL;
 
-    (void)state;
-    assert_ok(hibloom_spec_for(&spec, 1000, 0.01), NULL);
-    assert_ok(hibloom_connect(&store, redis_server_uri(server), NULL), store);
     test_command(redis, "RPUSH a-list x");
     for (int attaches = 0; attaches < 2; attaches++) {
         assert_status((attaches ? hibloom_attach : hibloom_open)(&filter, store, "a-list", &spec), HIBLOOM_EMISMATCH,
@@ -286,8 +180,7 @@ static void opening_and_attaching_at_a_list_fails_and_leaves_it(void **state)
     assert_int_equal(test_command(redis, "EXISTS a-list:0"), 0);
     test_command(redis, "DEL a-list");
     assert_ok(hibloom_open(&filter, store, "a-list", &spec), store);
-    assert_ok(hibloom_drop(filter), store);
-    hibloom_close(filter);
+    assert_dropped(filter, store);
     hibloom_store_free(store);
 }
 
@@ -297,8 +190,6 @@ int main(void)
         cmocka_unit_test(out_of_memory),
         cmocka_unit_test(read_only_replica),
         cmocka_unit_test(too_few_replicas),
-        cmocka_unit_test(unable_to_save),
-        cmocka_unit_test(out_of_touch_with_its_master),
         cmocka_unit_test(who_may_not_take_back_late_bits_leaves_no_answer_behind),
         cmocka_unit_test(a_list_in_place_of_a_key),
         cmocka_unit_test(opening_and_attaching_at_a_list_fails_and_leaves_it),

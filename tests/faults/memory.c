@@ -180,6 +180,17 @@ static void on_one_server(void **state)
     commit(&d, "one server", false, true);
 }
 
+static bool all_know_the_proxy(const void *cluster)
+{
+    char address[32];
+    bool all = true;
+
+    snprintf(address, sizeof address, "127.0.0.1:%d@", proxy_port(proxy));
+    for (int i = 0; i < NODES; i++)
+        all = all && redis_server_says(redis_cluster_node(cluster, i), "CLUSTER NODES", address);
+    return all;
+}
+
 static void on_a_cluster_while_calls_are_sent_again(void **state)
 {
     struct redis_cluster *cluster = redis_cluster_start(&(struct redis_cluster_options){.primaries = NODES});
@@ -190,7 +201,7 @@ static void on_a_cluster_while_calls_are_sent_again(void **state)
     snprintf(uri, sizeof uri, "redis+cluster://127.0.0.1:%d", proxy_port(proxy));
     freeReplyObject(
         redis_server_must(redis_cluster_node(cluster, 0), "CONFIG SET cluster-announce-port %d", proxy_port(proxy)));
-    test_sleep_ms(1500); /* until the others have heard of it */
+    redis_server_wait(redis_cluster_node(cluster, 0), all_know_the_proxy, cluster, "not all know the proxy's port");
     for (int i = 0; i < NODES; i++)
         nodes[i] = redis_server_connect(redis_cluster_node(cluster, i));
     struct dialogue d = dialogue_of(uri, "bits=8192 hashes=4 seed=5eed segments=4");

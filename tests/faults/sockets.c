@@ -102,7 +102,7 @@ static unsigned calls_of(const struct dialogue *of, enum socket_call call)
 static unsigned commit(struct dialogue *d, unsigned walks)
 {
     const unsigned calls = calls_of(d, committed->call);
-    unsigned failed = 0;
+    unsigned failed = 0, late = 0;
     struct walk walk;
     char what[96];
 
@@ -115,10 +115,11 @@ static unsigned commit(struct dialogue *d, unsigned walks)
     while (walk_next(&walk, &d->place)) {
         socket_faults_set(committed->call, (unsigned)d->place + 1, committed->fault, lasts);
         dialogue_hold(d);
-        assert_true(socket_faults_met() > 0);
+        late += socket_faults_met() == 0; /* a pause made the counted dialogue ask a guard once more */
         failed += d->failures > 0;
     }
     socket_faults_clear();
+    assert_true(late <= LATE && late < walk.visited);
     walk_end(&walk, what);
     return failed;
 }

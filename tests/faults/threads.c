@@ -69,8 +69,7 @@ static void *work(void *argument)
         add_batch(worker, filter, store, (worker->number * ITEMS / THREADS + i * BATCH) % ITEMS / BATCH * BATCH);
     if (worker->status == HIBLOOM_OK)
         note(worker, hibloom_get_info(filter, &info), store);
-    hibloom_close(filter);
-    hibloom_store_free(store);
+    test_close(filter, store);
     return NULL;
 }
 

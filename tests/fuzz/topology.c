@@ -102,7 +102,7 @@ static void take_sentinel(struct topology *t, unsigned index, const redisReply *
 static void take_greeting(struct greeting *g, const struct store_settings *settings, unsigned index,
                           const redisReply *reply)
 {
-    struct error error = {""};
+    struct error error = {0};
 
     if (index >= g->count)
         return;

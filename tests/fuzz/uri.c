@@ -59,7 +59,7 @@ static void require_sound(const struct uri *uri)
 static void require_secret_kept(const char *text)
 {
     struct uri uri;
-    struct error error = {""};
+    struct error error = {0};
     const size_t room = strlen(text) * strlen(SECRET) + 1;
     char *planted = malloc(room);
     size_t len = 0;
@@ -82,7 +82,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = fuzz_copy(data, size, 1);
     struct uri uri;
-    struct error error = {""};
+    struct error error = {0};
     const hibloom_status status = uri_parse(&uri, text, &error);
 
     if (status == HIBLOOM_OK) {

@@ -16,9 +16,11 @@ Checked in every state:
       lives shorter than the first one
 
 usage: chain.py [--links N] [--add N] [--look N] [--grow N] [--drop N] [--make N] [--expire N] [--persist N] [--evict N]
-                [--old] [--ttl T] [--whole] [--no-RULE ...]
+                [--forget N] [--old] [--ttl T] [--whole] [--no-RULE ...]
 --old: at the beginning there is a filter of one link, else nothing; --ttl: with that time to live, 1 or 2.
 --whole: no process dies. Expire gives the time to live 2.
+--forget: so often a root says r again where it said g: a replica takes over that had not heard of it. Look-ups that are on
+their way fail (ELOST); each other handle knows that a server was lost. C2 holds only before that.
 prints the number of states, or VIOLATION and the steps to it. RULE is one of
   chain    a link counts only if it has the id of the first one
   further  a look-up goes on where the newest link says g
@@ -33,6 +35,8 @@ prints the number of states, or VIOLATION and the steps to it. RULE is one of
   later    and the swap to g is refused if that is longer by now, or the first one
   last     the first link gets a time to live if all others have it by then
   mark     who removes a filter marks the root first, and removes it last
+  ahead    where a root says r an open looks one link further, and tells of what it finds there
+  again    a handle that is open when a server is lost does so once more, before it asks
 """
 import argparse
 from collections import namedtuple
@@ -41,11 +45,11 @@ from functools import lru_cache
 from life import Violation, explore, text_of
 
 RULES = ('chain', 'further', 'older', 'behind', 'decide', 'verify', 'proof', 'swap', 'undo', 'ttl', 'later', 'last',
-         'mark')
+         'mark', 'ahead', 'again')
 
 # links: None or Link each. good: chains in which the item was acknowledged. news: those where somebody was told it is new.
-# lost: links have been evicted, or have expired. drawn: ids so far, which are numbers in order of time.
-World = namedtuple('World', 'links procs good news evictions lost drawn')
+# lost: links have been evicted, or have expired. forgets: how often a root may still forget its g. drawn: ids so far, which are numbers in order of time.
+World = namedtuple('World', 'links procs good news evictions lost forgets drawn')
 # chain: the id of link 0. state: c creating, r ready, g ready and a further one is, x removing. ttl: 0, for ever; 1; 2, longer.
 Link = namedtuple('Link', 'chain id state ttl has')
 Proc = namedtuple('Proc', 'kind at local')
@@ -55,12 +59,12 @@ LONG = 2
 class Model:
     def __init__(self, options):
         self.rule = {name: not getattr(options, 'no_' + name) for name in RULES}
-        self.whole, self.links = options.whole, options.links
+        self.whole, self.links, self.forgets = options.whole, options.links, options.forget
         kinds = [kind for kind in ('add', 'look', 'grow', 'drop', 'make', 'expire', 'persist')
                  for _ in range(getattr(options, kind))]
         first = Link(0, 0, 'r', options.ttl, False) if options.old else None
         self.start = World((first,) + (None,) * (options.links - 1), tuple(Proc(kind, 'open', ()) for kind in kinds),
-                           frozenset(), frozenset(), options.evict, False, 1)
+                           frozenset(), frozenset(), options.evict, False, options.forget, 1)
 
     # ---- Steps on one link
 
@@ -87,7 +91,7 @@ class Model:
     # ---- Processes: each yields (world, the process). A handle is the ids of the links that it knows
 
     def act(self, w, p):
-        if p.at in ('open', 'follow', 'confirm', 'remove'):
+        if p.at in ('open', 'ahead', 'keep', 'tell', 'follow', 'confirm', 'remove'):
             return getattr(self, p.at)(w, p)
         return getattr(self, p.kind + '_' + p.at)(w, p.local)
 
@@ -112,17 +116,53 @@ class Model:
         """at: the link with which what it does goes on."""
         if state == 'g':
             return Proc(kind, 'follow', (ids, at))
+        if self.forgets > 0 and self.rule['ahead'] and len(ids) < self.links:
+            return Proc(kind, 'ahead', (ids, at))
+        return self.go_on(kind, ids, at)
+
+    def go_on(self, kind, ids, at):
         return {'add': Proc(kind, 'ask', (ids, at)), 'look': Proc(kind, 'ask', (ids, at, None)),
                 'grow': Proc(kind, 'state', (ids,)), 'make': self.end(),
                 'expire': Proc(kind, 'set' if len(ids) > 1 else 'first', (ids, max(at, 1))),
                 'persist': Proc(kind, 'set', (ids, at))}[kind]
 
+    def resume(self, go_on, rest):
+        """A look-up that was in the middle of it goes on with what it had."""
+        return go_on._replace(local=go_on.local[:2] + rest) if rest else go_on
+
+    def ahead(self, w, p):                        # is the next link there, and not told of?
+        ids, at, *rest = p.local
+        link, before = w.links[len(ids)], w.links[len(ids) - 1]
+        if link is None or link.state not in 'rg' or link.chain != ids[0]:
+            yield w, self.resume(self.go_on(p.kind, ids, at), tuple(rest))
+        elif not self.guard(w, ids, len(ids) - 1):
+            yield w, self.end('failed')
+        elif before.state == 'g':
+            yield w, Proc(p.kind, 'follow', p.local)
+        else:
+            yield w, Proc(p.kind, 'keep', (p.local, before.ttl))
+
+    def keep(self, w, p):
+        ids = p.local[0][0]
+        link = w.links[len(ids)]
+        after = self.alter(w, len(ids), link.id, ttl=p.local[1]) if link is not None else None
+        yield (w, self.end('failed')) if after is None else (after, Proc(p.kind, 'tell', p.local))
+
+    def tell(self, w, p):
+        local, ttl = p.local
+        n = len(local[0]) - 1
+        if not self.guard(w, local[0], n):
+            yield w, self.end('failed')
+        elif w.links[n].state != 'g' and not self.is_still(w.links[n], ttl):
+            yield w, Proc(p.kind, 'ahead', local)
+        else:
+            yield self.put(w, n, w.links[n]._replace(state='g')), Proc(p.kind, 'follow', local)
+
     def follow(self, w, p):
         ids, at = p.local[:2]
         link = w.links[len(ids)]
         if link is not None and link.state in 'rg' and (link.chain == ids[0] or not self.rule['chain']):
-            go_on = self.opened(p.kind, ids + (link.id,), link.state, at)
-            yield w, go_on._replace(local=go_on.local[:2] + p.local[2:]) if len(p.local) > 2 else go_on
+            yield w, self.resume(self.opened(p.kind, ids + (link.id,), link.state, at), p.local[2:])
         else:
             yield w, Proc(p.kind, 'confirm', ids)
 
@@ -153,7 +193,7 @@ class Model:
     # ---- An add
 
     def added(self, w, chain, new):
-        if new and chain in w.news:
+        if new and chain in w.news and w.forgets == self.forgets:
             raise Violation('C2: new to two')
         return w._replace(good=w.good | {chain}, news=w.news | {chain} if new else w.news), self.end()
 
@@ -343,6 +383,20 @@ class Model:
             if link is not None and link.ttl > 0 and self.goes_next(w, i):
                 yield 'the time of link %d passes' % i, self.lose(w, i)
 
+            if link is not None and link.state == 'g' and w.forgets > 0:
+                yield 'link %d is told of no more' % i, self.put(w, i, link._replace(state='r'))._replace(
+                    forgets=w.forgets - 1, procs=tuple(self.told(p) for p in w.procs))
+
+    def told(self, p):
+        """What a process does that knows of a server that was lost."""
+        local = p.local[0] if p.at in ('keep', 'tell') else p.local
+        if p.kind != 'look' or p.at not in ('ask', 'follow', 'ahead', 'keep', 'tell'):
+            return p
+        if len(local) > 2 and local[2] is not None:
+            return self.end('failed')
+        again = p.at == 'ask' and self.rule['again'] and len(local[0]) < self.links
+        return Proc('look', 'ahead', (local[0], 0)) if again else p
+
     def lose(self, w, i):
         return w._replace(links=w.links[:i] + (None,) + w.links[i + 1:], lost=True)
 
@@ -361,7 +415,7 @@ class Model:
         for i, link in enumerate(w.links[1:], 1):
             if link is None:
                 continue
-            if not (Proc('dead', 'grow', ()) in w.procs or w.lost or self.is_found(w, i)) and \
+            if not (Proc('dead', 'grow', ()) in w.procs or w.lost or w.forgets < self.forgets or self.is_found(w, i)) and \
                     not (root is not None and root.state == 'x'):
                 raise Violation('C3: link %d is left' % i)
             if root is not None and link.state != 'c' and self.is_found(w, i) and \
@@ -404,7 +458,7 @@ def normal(w):
     links = tuple(link and link._replace(chain=table[link.chain], id=table[link.id]) for link in w.links)
     procs = tuple(sorted([rename_known(p, tuple([table[x] for x in known(p)])) for p in w.procs], key=text_of))
     return World(links, procs, frozenset(table[c] for c in w.good if c in table),
-                 frozenset(table[c] for c in w.news if c in table), w.evictions, w.lost, len(table))
+                 frozenset(table[c] for c in w.news if c in table), w.evictions, w.lost, w.forgets, len(table))
 
 
 @lru_cache(maxsize=None)
@@ -415,7 +469,9 @@ def known(p):
         return v[:1]
     if p.at == 'confirm':
         return v
-    return (v[0] if v else ()) + (v[2:3] if p.kind == 'grow' and p.at != 'follow' else ())
+    if p.at in ('keep', 'tell'):
+        return v[0][0]
+    return (v[0] if v else ()) + (v[2:3] if p.kind == 'grow' and p.at not in ('follow', 'ahead') else ())
 
 
 def rename(p, table):
@@ -426,8 +482,10 @@ def rename(p, table):
         return p._replace(local=tuple(table[x] for x in v))
     if not v:
         return p
+    if p.at in ('keep', 'tell'):
+        return p._replace(local=((tuple(table[x] for x in v[0][0]),) + v[0][1:], v[1]))
     ids = tuple(table[x] for x in v[0])
-    if p.kind == 'grow' and p.at != 'follow' and len(v) > 2:
+    if p.kind == 'grow' and p.at not in ('follow', 'ahead') and len(v) > 2:
         return p._replace(local=(ids, v[1], table[v[2]]) + v[3:])
     return p._replace(local=(ids,) + v[1:])
 
@@ -440,7 +498,7 @@ def rename_known(p, numbers):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('--links', type=int, default=2)
-    for kind in ('add', 'look', 'grow', 'drop', 'make', 'expire', 'persist', 'evict', 'ttl'):
+    for kind in ('add', 'look', 'grow', 'drop', 'make', 'expire', 'persist', 'evict', 'forget', 'ttl'):
         parser.add_argument('--' + kind, type=int, default=0)
     for flag in ['old', 'whole'] + ['no-' + rule for rule in RULES]:
         parser.add_argument('--' + flag, action='store_true')

@@ -85,6 +85,14 @@ RUNS = [
     (HOLDS, 'chain.py --old --add 1 --grow 2 --look 1 --evict 1'),
     (HOLDS, 'chain.py --old --add 2 --grow 1 --look 1 --evict 1 --whole'),
     (BREAKS, 'chain.py --old --add 1 --grow 2 --look 1 --evict 1 --no-verify'),
+    # where a root forgets that it has grown
+    (HOLDS, 'chain.py --old --add 2 --grow 1 --look 1 --forget 1'),
+    (HOLDS, 'chain.py --old --add 1 --grow 2 --look 1 --forget 1 --links 3 --whole'),
+    (HOLDS, 'chain.py --old --look 1 --grow 1 --drop 1 --make 1 --forget 1'),
+    (BREAKS, 'chain.py --old --add 1 --grow 1 --look 1 --forget 1 --no-ahead'),
+    (BREAKS, 'chain.py --old --add 1 --grow 1 --look 1 --forget 1 --no-again'),
+    (KNOWN, 'chain.py --old --add 1 --grow 1 --look 1 --forget 1 --evict 1'),
+    (KNOWN, 'chain.py --old --ttl 1 --grow 1 --expire 1 --look 1 --forget 1'),
     # removed, and made anew
     (HOLDS, 'chain.py --old --grow 2 --drop 1 --make 1'),
     (HOLDS, 'chain.py --old --add 1 --grow 1 --drop 1 --make 1'),

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 static struct clock_file *clocks;
-static int own;
 
 __attribute__((constructor)) static void open_offset(void)
 {
@@ -23,10 +22,6 @@ __attribute__((constructor)) static void open_offset(void)
     if (map == MAP_FAILED)
         abort(); /* else the tests would run without steps */
     clocks = map;
-    own = atomic_fetch_add(&clocks->count, 1);
-    if (own >= CLOCKS_MAX)
-        abort();
-    atomic_store(&clocks->servers[own].pid, (int)getpid());
 }
 
 static int64_t shown_us(void)
@@ -35,7 +30,7 @@ static int64_t shown_us(void)
 
     clock_gettime(CLOCK_REALTIME, &now);
     const int64_t us = (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-    return clocks != NULL ? clock_shown_us(clocks, us) + clocks->servers[own].ahead_us : us;
+    return clocks != NULL ? us + clocks->ahead_us : us;
 }
 
 __attribute__((visibility("default"))) int gettimeofday(struct timeval *restrict out, void *restrict zone)

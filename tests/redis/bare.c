@@ -9,11 +9,10 @@
 static void a_foreign_bitmap_is_not_taken_for_a_filter(void **state)
 {
     struct backend *b = *state;
-    char name[TEST_NAME_SIZE];
+    const char *name = TEST_NAME;
     hibloom_spec spec;
     hibloom *filter;
 
-    test_name(name);
     assert_ok(hibloom_spec_for(&spec, 1000, 0.01), NULL);
     test_command(b->outside, "SETBIT %s 3 1", name);
     assert_status(hibloom_open(&filter, b->store, name, &spec), HIBLOOM_EMISMATCH, b->store);
@@ -27,13 +26,11 @@ static void a_foreign_bitmap_is_not_taken_for_a_filter(void **state)
 static void a_bare_bitmap_may_begin_with_the_first_add(void **state)
 {
     struct backend *b = *state;
-    char name[TEST_NAME_SIZE];
-    hibloom_spec spec;
+    const char *name = TEST_NAME;
+    hibloom_spec spec = test_spec("php-uids");
     hibloom *filter;
     bool found = true;
 
-    test_name(name);
-    assert_ok(hibloom_spec_parse(&spec, "php-uids"), NULL);
     assert_ok(hibloom_attach(&filter, b->store, name, &spec), b->store);
     assert_status(hibloom_contains(filter, "1", 1, &found), HIBLOOM_ENOTFOUND, b->store);
     assert_true(found);
@@ -80,13 +77,11 @@ static void a_bare_bitmap_that_is_gone_or_shorter_is_an_error(void **state)
     struct backend *b = *state;
     hibloom_store *store = b->store;
     redisContext *redis = b->outside;
-    char name[TEST_NAME_SIZE];
-    hibloom_spec spec;
+    const char *name = TEST_NAME;
+    hibloom_spec spec = test_spec("php-uids");
     hibloom *filter;
     bool found;
 
-    assert_ok(hibloom_spec_parse(&spec, "php-uids"), NULL);
-    test_name(name);
     test_command(redis, "SETBIT %s 67108863 1", name);
     assert_ok(hibloom_attach(&filter, store, name, &spec), store);
     assert_ok(hibloom_contains(filter, "1234567890", 10, &found), store);
@@ -106,12 +101,10 @@ static void a_bitmap_that_is_longer_than_the_spec_says_is_not_joined(void **stat
     static const uint64_t last[] = {71, 79,
                                     80}; /* of 80 bits: bloomfilter-rb sets one more, so 80 is not yet too many */
     struct backend *b = *state;
-    char name[TEST_NAME_SIZE];
-    hibloom_spec spec;
+    const char *name = TEST_NAME;
+    hibloom_spec spec = test_spec("bits=80 hashes=3 seed=1");
     hibloom *filter;
 
-    test_name(name);
-    assert_ok(hibloom_spec_parse(&spec, "bits=80 hashes=3 seed=1"), NULL);
     for (size_t i = 0; i < 3; i++) {
         test_command(b->outside, "SETBIT %s %llu 1", name, (unsigned long long)last[i]);
         assert_ok(hibloom_attach(&filter, b->store, name, &spec), b->store);

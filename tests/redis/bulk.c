@@ -1,24 +1,23 @@
-/* Calls of very many items: they go by whole bitmaps where that is less work, and give the
- * answers and the bits that going item by item gives, whatever happens meanwhile. */
-#include "redis/filter.h"
-#include "support/proxy.h"
-#include "support/race.h"
+/* Calls of very many items: they go by whole bitmaps where that is less work, and give the answers that going
+ * item by item gives. */
+#include "base/store.h"
+#include "base/store.h"
+#include "resp/command.h"
+#include "hibloom/hibloom.h"
+#include "hibloom/hibloom.h"
+#include "support/test.h"
 #include "support/served.h"
 
-#include <hiredis/hiredis.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 enum { ITEMS = 20000 };
 
 static uint32_t numbers[ITEMS];
 static hibloom_item items[ITEMS];
 static bool answers[ITEMS], expected[ITEMS];
-static size_t called = ITEMS; /* items of a call, of `call` */
 
 static void set_items(uint32_t first)
 {
@@ -94,10 +93,8 @@ static void answers_and_bits_are_those_of_memory(const char *text, hibloom_comma
     assert_same(filter, twin);
     if (hibloom_spec_of(filter)->layout != HIBLOOM_LAYOUT_PARTITIONED)
         assert_true(stats_of(store).commands - then < ITEMS / 2 + 500); /* those that were in are not sent */
-    assert_ok(hibloom_drop(filter), store);
-    hibloom_close(filter);
-    hibloom_close(twin);
-    hibloom_store_free(store);
+    assert_dropped(filter, store);
+    test_close(twin, store);
     hibloom_store_free(memory);
 }
 
@@ -123,214 +120,11 @@ static void a_small_call_goes_item_by_item(void **state)
     before = stats_of(store).bytes_received;
     assert_ok(hibloom_contains_many(filter, items, ITEMS, answers), store); /* 11 MB, but 140,000 commands */
     assert_true(stats_of(store).bytes_received - before > 11000000);
-    assert_ok(hibloom_drop(filter), store);
-    hibloom_close(filter);
+    assert_dropped(filter, store);
     hibloom_store_free(store);
-}
-
-static void what_was_read_is_near_then(void **state)
-{
-    hibloom_store *store = new_store(HIBLOOM_COMMANDS_SETBIT), *other = new_store(HIBLOOM_COMMANDS_SETBIT);
-
-    for (int i = 0; i < SPECS; i++) {
-        hibloom *filter = test_open(store, "read", specs[i]), *theirs = test_open(other, "read", specs[i]);
-        assert_ok(hibloom_near_cache(filter, 600000), store);
-        set_items(0);
-        assert_ok(hibloom_add_many(theirs, items, ITEMS, NULL), other);
-        set_items(ITEMS / 2); /* half of these are in, and more by chance */
-        assert_ok(hibloom_contains_many(filter, items, ITEMS, answers), store);
-        set_items(0);
-        const uint64_t before = stats_of(store).commands;
-        assert_ok(hibloom_contains_many(filter, items, ITEMS, answers), store);
-        assert_int_equal(test_count_true(answers, ITEMS), ITEMS);
-        assert_int_equal(stats_of(store).commands, before);
-        assert_ok(hibloom_drop(filter), store);
-        hibloom_close(filter);
-        hibloom_close(theirs);
-    }
-    hibloom_store_free(store);
-    hibloom_store_free(other);
-}
-
-/* ---- Others ------------------------------------------------------------------------------ */
-
-enum { RACED = 4000 };
-
-static unsigned char (*winners)[RACED];
-
-static uint32_t raced_rounds(void)
-{
-    return test_is_slow() ? 3 : 5;
-}
-
-static void add_all(struct race *race, int i)
-{
-    hibloom_store *store;
-    hibloom_connect_options options = HIBLOOM_CONNECT_OPTIONS_INIT;
-
-    options.commands = race->commands;
-    options.command_timeout_ms = 60000;
-    if (hibloom_connect(&store, race->uri, &options) != HIBLOOM_OK)
-        _exit(3);
-    own_store = store;
-    if (i % 2 == 1)
-        test_item_by_item(store, true);
-    if (hibloom_open(&own_filter, store, race->name, NULL) != HIBLOOM_OK)
-        _exit(4);
-    wait_for_start(race);
-    for (uint32_t round = 0; round < raced_rounds() && race->results[i].status == HIBLOOM_OK; round++) {
-        set_items(round * RACED / 2); /* half are those of the round before */
-        note_status(race, i, hibloom_add_many(own_filter, items, RACED, answers));
-        for (uint32_t n = 0; n < RACED; n++)
-            winners[i][n] = (unsigned char)(winners[i][n] + answers[n]);
-        set_items(1000000 + (uint32_t)i * RACED); /* its own, without is_new */
-        note_status(race, i, hibloom_add_many(own_filter, items, RACED, NULL));
-        note_status(race, i, hibloom_contains_many(own_filter, items, RACED, answers));
-        if (memchr(answers, false, RACED) != NULL)
-            _exit(5);
-    }
-}
-
-static void of_what_many_add_at_once_nothing_is_lost(void **state)
-{
-    static const char *const texts[] = {"capacity=60000 error=1e-9", "bits=3000000 hashes=20 segments=4"};
-    const uint32_t rounds = raced_rounds();
-    char name[TEST_NAME_SIZE];
-
-    for (size_t t = 0; t < 2; t++) {
-        struct race *race = new_race(t == 0 ? HIBLOOM_COMMANDS_SETBIT : HIBLOOM_COMMANDS_BITFIELD, name);
-        race->uri = redis_server_uri(server);
-        hibloom_store *store = new_store(race->commands);
-        hibloom *filter = test_open(store, name, texts[t]);
-        winners = mmap(NULL, PROCESSES * sizeof *winners, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-        assert_true(winners != MAP_FAILED);
-        run_race(race, add_all);
-        for (int i = 0; i < PROCESSES; i++)
-            assert_status(race->results[i].status, HIBLOOM_OK, NULL);
-        for (uint32_t part = 0; part < rounds + PROCESSES; part++) {
-            set_items(part < rounds ? part * RACED / 2 : 1000000 + (part - rounds) * RACED);
-            assert_ok(hibloom_contains_many(filter, items, RACED, answers), store);
-            assert_null(memchr(answers, false, RACED));
-        }
-        size_t told = 0;
-        for (int i = 0; i < PROCESSES; i++)
-            for (uint32_t n = 0; n < RACED; n++)
-                told += winners[i][n];
-        assert_int_equal(told, (rounds + 1) * RACED / 2); /* each has half of the one before */
-        munmap(winners, PROCESSES * sizeof *winners);
-        assert_ok(hibloom_drop(filter), store);
-        hibloom_close(filter);
-        hibloom_store_free(store);
-        munmap(race, sizeof *race);
-    }
 }
 
 /* ---- What happens to the filter ------------------------------------------------------------ */
-
-enum { LOOK_UP, ADD, ADD_NEW, CALLS };
-
-static hibloom_status call(hibloom *filter, int which)
-{
-    return which == LOOK_UP ? hibloom_contains_many(filter, items, called, answers)
-                            : hibloom_add_many(filter, items, called, which == ADD ? NULL : answers);
-}
-
-static void what_is_gone_or_replaced_is_an_error(void **state)
-{
-    hibloom_store *store = new_store(HIBLOOM_COMMANDS_SETBIT);
-
-    set_items(0);
-    for (int i = 0; i < SPECS; i++)
-        for (int which = 0; which < CALLS; which++) {
-            hibloom *filter = test_open(store, "gone", specs[i]), *another;
-            assert_ok(hibloom_delete(store, "gone"), store);
-            assert_status(call(filter, which), HIBLOOM_ENOTFOUND, store);
-            assert_int_equal(test_command(redis, "EXISTS gone gone:0 gone:1 gone:2"), 0); /* nothing was made */
-            another = test_open(store, "gone", specs[i]);
-            assert_status(call(filter, which), HIBLOOM_EMISMATCH, store);
-            assert_ok(hibloom_contains_many(another, items, ITEMS, answers), store);
-            assert_int_equal(test_count_true(answers, ITEMS), 0); /* nothing fell into the other one */
-            assert_ok(hibloom_drop(another), store);
-            hibloom_close(another);
-            hibloom_close(filter);
-        }
-    hibloom_store_free(store);
-}
-
-static void a_cut_anywhere_is_an_error_and_the_next_call_works(void **state)
-{
-    struct proxy *proxy = proxy_start(redis_server_socket(server));
-    hibloom_connect_options options = HIBLOOM_CONNECT_OPTIONS_INIT;
-    hibloom_store *direct = new_store(HIBLOOM_COMMANDS_SETBIT);
-    unsigned cuts = 0, failed = 0;
-
-    set_items(0);
-    called = 3000;
-    for (unsigned retries = 0; retries < 2; retries++) {
-        options.retry_ms = retries * 20000;
-        hibloom_store *store = test_connect_any_way(proxy_uri(proxy), &options);
-        for (int i = 0; i < SPECS; i++)
-            for (int which = 0; which < CALLS; which++) {
-                hibloom *filter = test_open(store, "cut", specs[i]), *other = test_open(direct, "cut", specs[i]);
-                assert_ok(call(filter, which), store);
-                proxy_mark(proxy);
-                assert_ok(call(filter, which), store);
-                for (int way = PROXY_REQUESTS; way <= PROXY_REPLIES; way++) {
-                    const uint64_t bytes = proxy_bytes(proxy, (enum proxy_way)way);
-                    for (uint64_t at = 0; at < bytes; at += bytes / (test_is_slow() ? 2 : 6) + 1) {
-                        assert_ok(hibloom_clear(other), direct);
-                        proxy_cut(proxy, (enum proxy_way)way, at);
-                        const hibloom_status status = call(filter, which);
-                        if (status != HIBLOOM_OK) /* between two exchanges a cut harms nobody */
-                            assert_status(status, retries > 0 ? HIBLOOM_OK : HIBLOOM_EIO, store);
-                        failed += status != HIBLOOM_OK;
-                        proxy_heal(proxy);
-                        cuts++;
-                        assert_ok(call(filter, which == LOOK_UP ? ADD : which), store);
-                        assert_ok(hibloom_contains_many(other, items, called, answers), direct);
-                        assert_null(memchr(answers, false, called));
-                    }
-                    proxy_mark(proxy);
-                    assert_ok(call(filter, which), store);
-                }
-                assert_ok(hibloom_drop(other), direct);
-                hibloom_close(filter);
-                hibloom_close(other);
-            }
-        hibloom_store_free(store);
-    }
-    print_message("%u cuts, %u failures\n", cuts, failed);
-    assert_true(failed > cuts / 3);
-    hibloom_store_free(direct);
-    proxy_stop(proxy);
-    called = ITEMS;
-}
-
-/* What is in is not sent; but who is no primary any more may lack it elsewhere. */
-static void an_add_of_what_is_in_is_acknowledged_by_a_primary_only(void **state)
-{
-    hibloom_store *store = new_store(HIBLOOM_COMMANDS_SETBIT);
-
-    set_items(0);
-    for (int i = 0; i < SPECS; i++)
-        for (int by_item = 0; by_item < 2; by_item++) { /* the blocked layout looks first */
-            hibloom *filter = test_open(store, "demoted", specs[i]);
-            assert_ok(hibloom_add_many(filter, items, ITEMS, NULL), store);
-            if (by_item)
-                test_item_by_item(store, true);
-            (void)test_command(redis, "REPLICAOF 127.0.0.1 1");
-            assert_status(hibloom_add_many(filter, items, ITEMS, answers), HIBLOOM_EUNAVAILABLE, store);
-            assert_status(hibloom_add_many(filter, items, ITEMS, NULL), HIBLOOM_EUNAVAILABLE, store);
-            (void)test_command(redis, "REPLICAOF NO ONE");
-            assert_ok(hibloom_add_many(filter, items, ITEMS, answers), store);
-            assert_int_equal(test_count_true(answers, ITEMS), 0);
-            assert_ok(hibloom_drop(filter), store);
-            hibloom_close(filter);
-            hibloom_store_free(store);
-            store = new_store(HIBLOOM_COMMANDS_SETBIT);
-        }
-    hibloom_store_free(store);
-}
 
 /* Who may add but not merge is none the wiser. */
 static void who_may_not_merge_adds_item_by_item(void **state)
@@ -348,10 +142,8 @@ static void who_may_not_merge_adds_item_by_item(void **state)
         assert_ok(hibloom_add_many(filter, items, ITEMS, NULL), store);
     assert_ok(hibloom_contains_many(made, items, ITEMS, answers), maker);
     assert_int_equal(test_count_true(answers, ITEMS), ITEMS);
-    assert_ok(hibloom_drop(made), maker);
-    hibloom_close(made);
-    hibloom_close(filter);
-    hibloom_store_free(maker);
+    assert_dropped(made, maker);
+    test_close(filter, maker);
     hibloom_store_free(store);
     (void)test_command(redis, "ACL DELUSER adder");
 }
@@ -419,8 +211,7 @@ static void a_call_takes_the_memory_of_a_step(void **state)
     print_message("%zu bytes at most\n", most - before);
     assert_true(most - before < (16u << 20) + (8u << 20)); /* a step's bits, some buffers, a bit an item */
     assert_true(held - before < 4u << 20);                 /* of two parts, 1 MB each */
-    assert_ok(hibloom_drop(filter), store);
-    hibloom_close(filter);
+    assert_dropped(filter, store);
     hibloom_store_free(store);
     assert_ok(hibloom_set_allocator(NULL), NULL);
 }
@@ -430,11 +221,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_answers_are_those_of_memory),
         cmocka_unit_test(a_small_call_goes_item_by_item),
-        cmocka_unit_test(what_was_read_is_near_then),
-        cmocka_unit_test(of_what_many_add_at_once_nothing_is_lost),
-        cmocka_unit_test(what_is_gone_or_replaced_is_an_error),
-        cmocka_unit_test(a_cut_anywhere_is_an_error_and_the_next_call_works),
-        cmocka_unit_test(an_add_of_what_is_in_is_acknowledged_by_a_primary_only),
         cmocka_unit_test(who_may_not_merge_adds_item_by_item),
         cmocka_unit_test(a_call_takes_the_memory_of_a_step),
     };

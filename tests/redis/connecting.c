@@ -61,8 +61,7 @@ static void the_hook_sees_each_connection_as_the_options_want_it(void **state)
     assert_true(test_command(redis, "CLIENT KILL TYPE normal SKIPME yes") >= 1);
     assert_ok(hibloom_contains(filter, "x", 1, &found), store);
     assert_int_equal(seen.connections, 2);
-    assert_ok(hibloom_drop(filter), store);
-    hibloom_close(filter);
+    assert_dropped(filter, store);
     hibloom_store_free(store);
 }
 
@@ -119,8 +118,7 @@ static void the_longest_waits_that_can_be_asked_for_are_long(void **state)
     assert_ok(hibloom_contains(filter, "x", 1, &found), store);
     assert_true(test_command(redis, "CLIENT KILL TYPE normal SKIPME yes") >= 1);
     assert_ok(hibloom_contains(filter, "x", 1, &found), store);
-    assert_ok(hibloom_drop(filter), store);
-    hibloom_close(filter);
+    assert_dropped(filter, store);
     hibloom_store_free(store);
 }
 

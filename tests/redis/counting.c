@@ -4,7 +4,6 @@
 #include "support/bits.h"
 #include "support/items.h"
 
-#include <hiredis/hiredis.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,12 +134,11 @@ static void counters_are_those_of_the_items(void **state)
     struct test_random random = test_random_new();
     hibloom_item *items = items_new("counted", POOL);
     struct model *m = malloc(sizeof *m);
-    char name[TEST_NAME_SIZE];
     hibloom_info info;
 
     assert_non_null(m);
     for (int t = 0; t < TEXTS; t++) {
-        hibloom *filter = backend_open(b, test_name(name), texts[t]);
+        hibloom *filter = backend_open(b, TEST_NAME, texts[t]);
         model_make(m, filter);
         for (unsigned step = 0; step < steps; step++)
             a_step(m, b->store, filter, items, &random);
@@ -154,99 +152,12 @@ static void counters_are_those_of_the_items(void **state)
     items_free(items);
 }
 
-static bool take_out(struct backend *b, hibloom *filter, const void *item, size_t len)
-{
-    bool was_in;
-
-    assert_ok(hibloom_remove(filter, item, len, &was_in), b->store);
-    return was_in;
-}
-
-static void an_item_is_in_as_often_as_it_was_added(void **state)
-{
-    struct backend *b = *state;
-    char name[TEST_NAME_SIZE];
-    hibloom *filter = backend_open(b, test_name(name), "capacity=1000 error=0.000001 counters=4");
-
-    assert_false(take_out(b, filter, "a", 1));
-    assert_true(backend_add(b, filter, "a", 1));
-    assert_false(backend_add(b, filter, "a", 1));
-    assert_true(take_out(b, filter, "a", 1));
-    assert_true(backend_contains(b, filter, "a", 1));
-    assert_ok(hibloom_remove(filter, "a", 1, NULL), b->store);
-    assert_false(backend_contains(b, filter, "a", 1));
-    assert_false(take_out(b, filter, "a", 1));
-    assert_true(backend_add(b, filter, "a", 1)); /* and it is new again */
-    assert_ok(hibloom_clear(filter), b->store);
-    assert_false(backend_contains(b, filter, "a", 1));
-    assert_ok(hibloom_add(filter, NULL, 0, NULL), b->store);
-    assert_true(take_out(b, filter, "", 0));
-    backend_drop(b, filter);
-}
-
-static void a_full_counter_stays_full(void **state)
-{
-    static const struct {
-        const char *text;
-        unsigned full;
-    } forms[] = {{"capacity=100 error=0.001 counters=2", 3},
-                 {"capacity=100 error=0.001 counters=4", 15},
-                 {"capacity=100 error=0.001 counters=8", 255}};
-    struct backend *b = *state;
-    char name[TEST_NAME_SIZE];
-
-    for (size_t f = 0; f < 3; f++) {
-        hibloom *filter = backend_open(b, test_name(name), forms[f].text);
-        for (unsigned i = 0; i < forms[f].full - 1; i++)
-            assert_int_equal(backend_add(b, filter, "often", 5), i == 0);
-        for (unsigned i = 0; i < forms[f].full - 1; i++) /* it was not full yet */
-            assert_true(take_out(b, filter, "often", 5));
-        assert_false(backend_contains(b, filter, "often", 5));
-        for (unsigned i = 0; i < forms[f].full + 1; i++)
-            assert_int_equal(backend_add(b, filter, "often", 5), i == 0);
-        for (unsigned i = 0; i < forms[f].full + 5; i++)
-            assert_true(take_out(b, filter, "often", 5));
-        assert_true(backend_contains(b, filter, "often", 5));
-        backend_drop(b, filter);
-    }
-}
-
-/* In many pipelines, of which some are on their way when that is found out. */
-static void another_handle_may_clear_it(void **state)
-{
-    static const char *const forms[] = {"capacity=2000 error=1e-9 counters=8",
-                                        "capacity=2000 error=1e-9 counters=8 segments=7"};
-    struct backend *b = *state;
-    hibloom_item *items = items_new("cleared", POOL);
-    char name[TEST_NAME_SIZE];
-    bool was_in[POOL];
-    hibloom_info info;
-
-    for (size_t f = 0; f < 2; f++) {
-        hibloom *filter = backend_open(b, test_name(name), forms[f]), *other = backend_open(b, name, forms[f]);
-        for (int round = 0; round < 3; round++) {
-            assert_ok(hibloom_add_many(filter, items, POOL, NULL), b->store);
-            assert_ok(hibloom_clear(other), b->store);
-            assert_ok(hibloom_add_many(other, items, POOL, NULL), b->store);
-            assert_ok(hibloom_remove_many(filter, items, POOL, was_in), b->store);
-            for (size_t i = 0; i < POOL; i++)
-                assert_true(was_in[i]);
-            assert_ok(hibloom_get_info(filter, &info), b->store);
-            assert_int_equal(info.bits_set, 0);
-        }
-        hibloom_close(other);
-        backend_drop(b, filter);
-    }
-    items_free(items);
-}
-
 static void an_excluded_item_is_not_in(void **state)
 {
     static const hibloom_item items[] = {{"a", 1}, {"", 0}, {"b", 1}};
     struct backend *b = *state;
-    char name[TEST_NAME_SIZE];
     bool answers[3];
-    hibloom *filter = backend_open(b, test_name(name), "capacity=100 error=0.000001 counters=4 empty=excluded");
+    hibloom *filter = backend_open(b, TEST_NAME, "capacity=100 error=0.000001 counters=4 empty=excluded");
 
     assert_ok(hibloom_add_many(filter, items, 3, answers), b->store);
     assert_true(answers[0] && !answers[1] && answers[2]);
@@ -296,48 +207,12 @@ static void filters_are_added_to_each_other(void **state)
         assert_ok(hibloom_clear(filter), b->store);
         assert_ok(hibloom_load(filter, path), b->store);
         model_assert(m, filter);
-        assert_ok(hibloom_drop(here), memory);
-        hibloom_close(here);
+        assert_dropped(here, memory);
         backend_drop(b, more);
         backend_drop(b, filter);
     }
     remove(path);
     hibloom_store_free(memory);
-    free(m);
-    items_free(items);
-}
-
-/* As any program's: look-ups of many items read the counters; adds count each item, however many. */
-static void large_calls_are_answered_alike(void **state)
-{
-    struct backend *b = *state;
-    hibloom_store *any = test_connect_any_way(test_uri(), &b->options);
-    hibloom_item *items = items_new("large", POOL);
-    struct model *m = malloc(sizeof *m);
-    char name[TEST_NAME_SIZE];
-    hibloom_stats before, after;
-    bool answers[POOL];
-
-    assert_non_null(m);
-    for (int t = 0; t < TEXTS; t++) {
-        hibloom *filter = test_open(any, test_name(name), texts[t]);
-        model_make(m, filter);
-        for (int round = 0; round < 2; round++) {
-            assert_ok(hibloom_add_many(filter, items, POOL / 3, round == 0 ? NULL : answers), any);
-            for (size_t i = 0; i < POOL / 3; i++)
-                (void)model_count(m, &items[i], 1);
-        }
-        model_assert(m, filter);
-        hibloom_get_stats(any, &before);
-        assert_ok(hibloom_contains_many(filter, items, POOL, answers), any);
-        hibloom_get_stats(any, &after);
-        for (size_t i = 0; i < POOL; i++)
-            assert_int_equal(answers[i], model_count(m, &items[i], 0));
-        if (hibloom_spec_of(filter)->segments == 1)
-            assert_in_range(after.commands - before.commands, 2, 4);
-        backend_drop(b, filter);
-    }
-    hibloom_store_free(any);
     free(m);
     items_free(items);
 }
@@ -364,61 +239,10 @@ static void only_counters_can_remove(void **state)
 static void nothing_is_near(void **state)
 {
     struct backend *b = *state;
-    char name[TEST_NAME_SIZE];
-    hibloom *filter = backend_open(b, test_name(name), "capacity=100 error=0.01 counters=4");
+    hibloom *filter = backend_open(b, TEST_NAME, "capacity=100 error=0.01 counters=4");
 
     assert_status(hibloom_near_cache(filter, 0), HIBLOOM_ENOTSUP, b->store);
     assert_non_null(strstr(hibloom_store_error(b->store), "removed by others"));
-    backend_drop(b, filter);
-}
-
-/* Neither adds nor removes write into what took the name, so there is nothing to take back. */
-static void nothing_is_written_into_another_filter(void **state)
-{
-    static const char *const others[] = {"capacity=100 error=0.01 seed=2", "capacity=1000 error=0.01 counters=8 seed=3",
-                                         "capacity=100 error=0.01 counters=4 seed=1"};
-    struct backend *b = *state;
-    char name[TEST_NAME_SIZE];
-    bool answer;
-
-    for (size_t o = 0; o < 3; o++) {
-        hibloom *filter = backend_open(b, test_name(name), "capacity=100 error=0.01 counters=4 seed=1");
-        assert_ok(hibloom_add(filter, "a", 1, NULL), b->store);
-        test_command(b->outside, "DEL %s", name);
-        assert_status(hibloom_remove(filter, "a", 1, &answer), HIBLOOM_ENOTFOUND, b->store);
-        assert_status(hibloom_add(filter, "a", 1, &answer), HIBLOOM_ENOTFOUND, b->store);
-        assert_status(hibloom_contains(filter, "a", 1, &answer), HIBLOOM_ENOTFOUND, b->store);
-        assert_int_equal(test_command(b->outside, "EXISTS %s", name), 0);
-        hibloom *other = backend_open(b, name, others[o]);
-        assert_ok(hibloom_add(other, "b", 1, NULL), b->store);
-        redisReply *before = redisCommand(b->outside, "GET %s", name);
-        assert_status(hibloom_remove(filter, "a", 1, &answer), HIBLOOM_EMISMATCH, b->store);
-        assert_status(hibloom_add(filter, "a", 1, &answer), HIBLOOM_EMISMATCH, b->store);
-        redisReply *after = redisCommand(b->outside, "GET %s", name);
-        assert_int_equal(before->len, after->len);
-        assert_memory_equal(before->str, after->str, before->len);
-        freeReplyObject(before);
-        freeReplyObject(after);
-        hibloom_close(filter);
-        backend_drop(b, other);
-    }
-}
-
-/* A plain one of the same size, and one with wider counters, are other filters. */
-static void the_spec_says_how_wide(void **state)
-{
-    struct backend *b = *state;
-    char name[TEST_NAME_SIZE];
-    hibloom *filter = backend_open(b, test_name(name), "bits=1000 hashes=4 counters=4 seed=1"), *other = NULL;
-    hibloom_spec spec = *hibloom_spec_of(filter);
-
-    spec.counters = 8;
-    assert_status(hibloom_open(&other, b->store, name, &spec), HIBLOOM_EMISMATCH, b->store);
-    spec.counters = 0;
-    assert_status(hibloom_open(&other, b->store, name, &spec), HIBLOOM_EMISMATCH, b->store);
-    assert_ok(hibloom_open(&other, b->store, name, NULL), b->store);
-    assert_int_equal(hibloom_spec_of(other)->counters, 4);
-    hibloom_close(other);
     backend_drop(b, filter);
 }
 
@@ -426,16 +250,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ON_ALL(counters_are_those_of_the_items),
-        ON_ALL(an_item_is_in_as_often_as_it_was_added),
-        ON_ALL(a_full_counter_stays_full),
-        ON_ALL(another_handle_may_clear_it),
         ON_ALL(an_excluded_item_is_not_in),
         ON_ALL(filters_are_added_to_each_other),
         ON_ALL(only_counters_can_remove),
-        ON_ALL(the_spec_says_how_wide),
-        ON_REDIS(large_calls_are_answered_alike),
         ON_REDIS(nothing_is_near),
-        ON_REDIS(nothing_is_written_into_another_filter),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

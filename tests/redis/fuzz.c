@@ -444,7 +444,7 @@ static unsigned rounds(void)
 
     if (given != NULL)
         return (unsigned)strtoul(given, NULL, 10);
-    return getenv("HIBLOOM_TEST_SLOW") != NULL ? 8 : 150;
+    return test_is_slow() ? 60 : 1000;
 }
 
 static void a_filter_in_redis_and_its_twin_in_memory_stay_the_same(void **state)
@@ -453,7 +453,6 @@ static void a_filter_in_redis_and_its_twin_in_memory_stay_the_same(void **state)
     const hibloom_connect_options bitfield = {.command_timeout_ms = 60000, .commands = HIBLOOM_COMMANDS_BITFIELD};
     char *dir = temp_dir_make();
 
-    (void)state;
     world.random = test_random_new();
     world.redis[0] = test_store(&setbit);
     world.redis[1] = test_store(&bitfield);

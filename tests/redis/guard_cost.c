@@ -1,5 +1,6 @@
-/* What the guard costs: one short command for each key that a pipeline touches,
- * and no key's name more often than it has to be. */
+/* What the guard costs: one short command for each key that a pipeline touches, and no key's name more often
+ * than it has to be. And what is in is not sent again. */
+#include "support/items.h"
 #include "support/proxied.h"
 #include "support/segments.h"
 
@@ -59,7 +60,6 @@ static void a_batch_asks_each_segment_that_it_touches_once(void **state)
     hibloom_item *items = items_new("item", BATCH);
     hibloom *filter = test_open(store, NAME, "bits=2560000 hashes=7 seed=5eed segments=256");
 
-    (void)state;
     for (int i = 0; i < 4; i++) {
         const unsigned touched = segments_touched(filter, items, counts[i]);
         for (int kind = 0; kind < 3; kind++) {
@@ -93,7 +93,6 @@ static void the_guards_are_a_small_part_where_names_are_long(void **state)
     hibloom_item *items = items_new("item", ADDED);
     bool is_new[ADDED];
 
-    (void)state;
     memset(name, 'n', NAME_BYTES);
     name[NAME_BYTES] = '\0';
     hibloom *filter = test_open(store, name, "bits=1000000 hashes=128 seed=5eed layout=partitioned");
@@ -122,7 +121,6 @@ static void one_clear_after_another_costs_a_command_a_key(void **state)
 {
     hibloom *filter = test_open(store, NAME, "bits=20000 hashes=5 seed=5eed segments=4");
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         const long long before = redis_server_calls_of(redis, "eval");
         assert_ok(hibloom_clear(filter), store);
@@ -131,12 +129,48 @@ static void one_clear_after_another_costs_a_command_a_key(void **state)
     hibloom_close(filter);
 }
 
+/* Adds to the blocked layout look first, where much is there already. */
+static void what_is_in_is_not_sent_again(void **state)
+{
+    enum { ITEMS = 40000 };
+    hibloom_item *items = items_new("in", ITEMS);
+    hibloom *filter = test_open(store, "share", "capacity=100000 error=0.0001 layout=blocked seed=5eed");
+
+    assert_ok(hibloom_add_many(filter, items, ITEMS, NULL), store);
+    const long long before = redis_server_calls_of(redis, "setbit");
+    assert_ok(hibloom_add_many(filter, items, ITEMS, NULL), store);
+    assert_in_range(redis_server_calls_of(redis, "setbit") - before, 0, 2); /* a proof a chunk */
+    assert_dropped(filter, store);
+    items_free(items);
+}
+
+/* ---- A guard that is read late --------------------------------------------------------- */
+
+/* The client stood still, or the answer was long on its way: it tells of the time when it was asked. So what comes
+ * behind it is not added without a new proof: it fails, and sets no bit on the way. */
+static void after_a_late_guard_the_next_add_asks_first(void **state)
+{
+    hibloom *filter = test_open(store, NAME, "bits=20000 hashes=5 seed=5eed");
+
+    assert_ok(hibloom_add(filter, "x", 1, NULL), store);
+    proxy_delay(proxy, PROXY_REPLIES, 0, 400);
+    assert_ok(hibloom_add(filter, "x", 1, NULL), store);
+    test_command(redis, "DEL " NAME);
+    const long long before = redis_server_calls_of(redis, "setbit");
+    assert_status(hibloom_add(filter, "y", 1, NULL), HIBLOOM_ENOTFOUND, store);
+    assert_int_equal(redis_server_calls_of(redis, "setbit"), before);
+    proxy_heal(proxy);
+    hibloom_close(filter);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_in_is_not_sent_again),
         cmocka_unit_test_teardown(a_batch_asks_each_segment_that_it_touches_once, served_leave_nothing),
         cmocka_unit_test_teardown(the_guards_are_a_small_part_where_names_are_long, served_leave_nothing),
         cmocka_unit_test_teardown(one_clear_after_another_costs_a_command_a_key, served_leave_nothing),
+        cmocka_unit_test_teardown(after_a_late_guard_the_next_add_asks_first, served_leave_nothing),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -3,7 +3,6 @@
 #include "support/backend.h"
 #include "support/items.h"
 
-#include <hiredis/hiredis.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,10 +28,9 @@ static void any_bytes_are_an_item(void **state)
     };
     const size_t n = sizeof items / sizeof *items;
     struct backend *b = *state;
-    char name[TEST_NAME_SIZE];
 
     for (size_t t = 0; t < sizeof texts / sizeof *texts; t++) {
-        hibloom *filter = backend_open(b, test_name(name), texts[t]);
+        hibloom *filter = backend_open(b, TEST_NAME, texts[t]);
         for (size_t i = 0; i < n; i++) {
             assert_false(backend_contains(b, filter, items[i].data, items[i].len));
             assert_true(backend_add(b, filter, items[i].data, items[i].len));
@@ -48,10 +46,9 @@ static void an_excluded_item_is_never_added_and_never_found(void **state)
 {
     static const hibloom_item items[] = {{"a", 1}, {"", 0}, {NULL, 0}, {"b", 1}, {"", 0}};
     struct backend *b = *state;
-    char name[TEST_NAME_SIZE];
     bool answers[5];
     hibloom_info info;
-    hibloom *filter = backend_open(b, test_name(name), "php-poly8 bits=65536");
+    hibloom *filter = backend_open(b, TEST_NAME, "php-poly8 bits=65536");
 
     assert_false(backend_contains(b, filter, "", 0));
     assert_ok(hibloom_add(filter, "", 0, NULL), b->store);
@@ -76,10 +73,9 @@ static void a_batch_answers_item_by_item(void **state)
     struct backend *b = *state;
     hibloom_item *items = items_new("batch", N);
     bool answers[N];
-    char name[TEST_NAME_SIZE];
 
     for (size_t t = 0; t < sizeof texts / sizeof *texts; t++) {
-        hibloom *filter = backend_open(b, test_name(name), texts[t]);
+        hibloom *filter = backend_open(b, TEST_NAME, texts[t]);
         for (size_t i = 0; i < N; i += 3)
             assert_ok(hibloom_add(filter, items[i].data, items[i].len, NULL), b->store);
         assert_ok(hibloom_contains_many(filter, items, N, answers), b->store);
@@ -93,34 +89,6 @@ static void a_batch_answers_item_by_item(void **state)
             assert_true(answers[i]);
         backend_drop(b, filter);
     }
-    items_free(items);
-}
-
-static void an_item_that_comes_twice_is_new_once(void **state)
-{
-    enum { N = 3000 };
-    static const char *const texts[] = {"capacity=10000 error=0.0000001",
-                                        "capacity=10000 error=0.0000001 layout=partitioned",
-                                        "capacity=10000 error=0.0000001 layout=blocked"};
-    struct backend *b = *state;
-    hibloom_item *items = items_new("twice", N);
-    hibloom_item *doubled = malloc(2 * N * sizeof *doubled);
-    bool *is_new = malloc(2 * N * sizeof *is_new);
-    char name[TEST_NAME_SIZE];
-
-    assert_non_null(doubled);
-    assert_non_null(is_new);
-    for (size_t i = 0; i < N; i++) /* each next to itself, and the last half once more at the end */
-        doubled[2 * i] = doubled[2 * i + 1] = items[i / 2];
-    for (size_t t = 0; t < sizeof texts / sizeof *texts; t++) {
-        hibloom *filter = backend_open(b, test_name(name), texts[t]);
-        assert_ok(hibloom_add_many(filter, doubled, 2 * N, is_new), b->store);
-        for (size_t i = 0; i < 2 * N; i++)
-            assert_int_equal(is_new[i], i % 4 == 0);
-        backend_drop(b, filter);
-    }
-    free(is_new);
-    free(doubled);
     items_free(items);
 }
 
@@ -168,15 +136,14 @@ static void every_preset_works(void **state)
     enum { N = 500 };
     struct backend *b = *state;
     hibloom_item *items = items_new("u", N);
-    char name[TEST_NAME_SIZE];
     bool found[N];
 
     for (size_t t = 0; t < sizeof texts / sizeof *texts; t++)
         for (int attached = 0; attached < 2; attached++) {
-            hibloom_spec spec;
+            hibloom_spec spec = test_spec(texts[t]);
             hibloom *filter;
-            assert_ok(hibloom_spec_parse(&spec, texts[t]), NULL);
-            assert_ok((attached ? hibloom_attach : hibloom_open)(&filter, b->store, test_name(name), &spec), b->store);
+
+            assert_ok((attached ? hibloom_attach : hibloom_open)(&filter, b->store, TEST_NAME, &spec), b->store);
             assert_ok(hibloom_add_many(filter, items, N, NULL), b->store);
             assert_ok(hibloom_contains_many(filter, items, N, found), b->store);
             for (size_t i = 0; i < N; i++)
@@ -214,57 +181,16 @@ static void the_guard_may_be_longer_than_a_pipeline(void **state)
     items_free(items);
 }
 
-static void bits_in_redis_are_those_in_memory(void **state)
-{
-    static const char *const texts[] = {
-        "bits=70001 hashes=7 seed=1",
-        "bits=70001 hashes=4 hash=siphash seed=000102030405060708090a0b0c0d0e0f",
-        "php-mt bits=70001 capacity=5000",
-        "php-uids",
-        "bits=8191 hashes=5 seed=9 layout=partitioned",
-        "bits=70144 hashes=6 seed=3 layout=blocked",
-    };
-    enum { N = 2000 };
-    struct backend *b = *state;
-    hibloom_item *items = items_new("same", N), *probes = items_new("other", N);
-    bool in_redis[N], in_memory[N];
-    char name[TEST_NAME_SIZE];
-    hibloom_store *store;
-    hibloom_info one, other;
-
-    assert_ok(hibloom_memory(&store), NULL);
-    for (size_t t = 0; t < sizeof texts / sizeof *texts; t++) {
-        hibloom *filter = backend_open(b, test_name(name), texts[t]), *local;
-        assert_ok(hibloom_open(&local, store, name, hibloom_spec_of(filter)), store);
-        assert_ok(hibloom_add_many(filter, items, N, in_redis), b->store);
-        assert_ok(hibloom_add_many(local, items, N, in_memory), store);
-        assert_memory_equal(in_redis, in_memory, sizeof in_redis);
-        assert_ok(hibloom_contains_many(filter, probes, N, in_redis), b->store);
-        assert_ok(hibloom_contains_many(local, probes, N, in_memory), store);
-        assert_memory_equal(in_redis, in_memory, sizeof in_redis);
-        assert_ok(hibloom_get_info(filter, &one), b->store);
-        assert_ok(hibloom_get_info(local, &other), store);
-        assert_int_equal(one.bits_set, other.bits_set);
-        hibloom_close(local);
-        backend_drop(b, filter);
-    }
-    hibloom_store_free(store);
-    items_free(items);
-    items_free(probes);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         ON_ALL(any_bytes_are_an_item),
         ON_ALL(an_excluded_item_is_never_added_and_never_found),
         ON_ALL(a_batch_answers_item_by_item),
-        ON_ALL(an_item_that_comes_twice_is_new_once),
         ON_ALL(very_many_items_and_no_false_no),
         ON_ALL(no_false_no_in_blocks),
         ON_ALL(every_preset_works),
         ON_REDIS(the_guard_may_be_longer_than_a_pipeline),
-        ON_REDIS(bits_in_redis_are_those_in_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

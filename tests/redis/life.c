@@ -1,10 +1,9 @@
 /* The life of a filter, on every store: counted, cleared, dropped, expired and
  * made anew, as every handle on it sees it. */
 #include "support/backend.h"
-#include "support/items.h"
 #include "support/record.h"
+#include "support/redis_server.h"
 
-#include <hiredis/hiredis.h>
 #include <math.h>
 
 static void info_counts_what_is_there(void **state)
@@ -93,58 +92,6 @@ static void a_dropped_filter_is_gone_for_every_handle(void **state)
     }
 }
 
-/* To its last letter the same, but with none of the items. */
-static void a_filter_made_anew_with_its_very_spec_is_another_one(void **state)
-{
-    static const char *const texts[] = {"capacity=1000 error=0.001 seed=7", "php-poly8 bits=65536",
-                                        "bits=100000 hashes=7 segments=5 seed=7"};
-    struct backend *b = *state;
-    char name[TEST_NAME_SIZE];
-    hibloom_info info;
-    bool answer = true;
-
-    for (size_t t = 0; t < 3; t++) {
-        hibloom *old = backend_open(b, test_name(name), texts[t]), *fresh;
-        assert_ok(hibloom_add(old, "x", 1, NULL), b->store);
-        assert_ok(hibloom_drop(old), b->store);
-        fresh = backend_open(b, name, texts[t]);
-        assert_ok(hibloom_add(fresh, "y", 1, NULL), b->store);
-        assert_status(hibloom_contains(old, "y", 1, &answer), HIBLOOM_EMISMATCH, b->store);
-        assert_status(hibloom_add(old, "z", 1, &answer), HIBLOOM_EMISMATCH, b->store);
-        assert_status(hibloom_get_info(old, &info), HIBLOOM_EMISMATCH, b->store);
-        assert_status(hibloom_clear(old), HIBLOOM_EMISMATCH, b->store);
-        assert_status(hibloom_expire(old, 1), HIBLOOM_EMISMATCH, b->store);
-        assert_status(hibloom_drop(old), HIBLOOM_EMISMATCH, b->store);
-        assert_true(answer);
-        hibloom_close(old);
-        old = backend_open(b, name, texts[t]); /* opened again, it is the same as the other */
-        assert_true(backend_contains(b, old, "y", 1));
-        assert_ok(hibloom_get_info(fresh, &info), b->store);
-        assert_int_equal(info.ttl_ms, -1);
-        hibloom_close(old);
-        backend_drop(b, fresh);
-    }
-}
-
-static void a_filter_made_anew_with_another_seed_is_a_mismatch(void **state)
-{
-    struct backend *b = *state;
-    char name[TEST_NAME_SIZE];
-    hibloom *old = backend_open(b, test_name(name), "capacity=1000 error=0.001"), *fresh;
-    bool answer = true;
-
-    assert_ok(hibloom_drop(old), b->store);
-    fresh = backend_open(b, name, "capacity=1000 error=0.001");
-    assert_status(hibloom_contains(old, "x", 1, &answer), HIBLOOM_EMISMATCH, b->store);
-    assert_status(hibloom_add(old, "x", 1, &answer), HIBLOOM_EMISMATCH, b->store);
-    assert_status(hibloom_drop(old), HIBLOOM_EMISMATCH, b->store);
-    assert_status(hibloom_clear(old), HIBLOOM_EMISMATCH, b->store);
-    assert_true(answer);
-    assert_true(backend_add(b, fresh, "z", 1));
-    hibloom_close(old);
-    backend_drop(b, fresh);
-}
-
 static void a_filter_expires_as_a_whole(void **state)
 {
     static const char *const texts[] = {"capacity=1000 error=0.001", "php-poly8 bits=65536"};
@@ -198,65 +145,29 @@ static void remove_needs_no_handle(void **state)
     }
 }
 
-static void expire_is_on_every_key(void **state)
+static void info_counts_by_ranges_of_16_megabytes(void **state)
 {
     struct backend *b = *state;
-    char name[TEST_NAME_SIZE];
-    hibloom *filter = backend_open(b, test_name(name), "php-poly8 bits=65536");
+    hibloom_info info;
+    hibloom *filter = backend_open(b, TEST_NAME, "bits=268435457 hashes=7 seed=1 segments=1"); /* 32 MB and a bit */
+    const long long before = redis_server_calls_of(b->outside, "bitcount");
 
-    assert_ok(hibloom_expire(filter, 1000), b->store);
-    assert_ok(hibloom_clear(filter), b->store);
-    const long long root = test_command(b->outside, "PTTL %s:0", name);
-    assert_in_range(root, 990000, 1000000);
-    for (int i = 1; i < 8; i++) /* never without the first */
-        assert_in_range(test_command(b->outside, "PTTL %s:%d", name, i), root, 1001000);
-    assert_ok(hibloom_expire(filter, 0), b->store);
-    for (int i = 0; i < 8; i++)
-        assert_int_equal(test_command(b->outside, "PTTL %s:%d", name, i), -1);
+    assert_true(backend_add(b, filter, "x", 1));
+    assert_ok(hibloom_get_info(filter, &info), b->store);
+    assert_int_equal(info.bits_set, 7);
+    assert_int_equal(redis_server_calls_of(b->outside, "bitcount") - before, 3);
     backend_drop(b, filter);
-}
-
-/* Adds that go on while the filter expires: some of their bits come too late
- * and would stand in the way of the next one. */
-static void a_busy_filter_that_expires_can_be_made_again(void **state)
-{
-    enum { N = 1000, ROUNDS = 30 };
-    static const char *const texts[] = {"capacity=10000 error=0.001", "php-poly8 bits=65536"};
-    struct backend *b = *state;
-    hibloom_item *items = items_new("busy", N);
-    char name[TEST_NAME_SIZE];
-
-    test_name(name);
-    for (int round = 0; round < ROUNDS; round++) {
-        hibloom *filter = backend_open(b, name, texts[round % 2]);
-        hibloom_status status = HIBLOOM_OK;
-        test_command(b->outside, "MULTI"); /* as hibloom_expire does it, but by milliseconds */
-        test_command(b->outside, "PEXPIRE %s 8", name);
-        for (int i = 0; i < 8; i++)
-            test_command(b->outside, "PEXPIRE %s:%d 8", name, i);
-        test_command(b->outside, "EXEC");
-        const uint64_t start = test_now_ms();
-        while (status == HIBLOOM_OK && test_now_ms() - start < 5000)
-            status = hibloom_add_many(filter, items, N, NULL);
-        hibloom_close(filter);
-        assert_status(status, HIBLOOM_ENOTFOUND, b->store);
-        backend_drop(b, backend_open(b, name, texts[round % 2]));
-    }
-    items_free(items);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        ON_REDIS(info_counts_by_ranges_of_16_megabytes),
         ON_ALL(info_counts_what_is_there),
         ON_ALL(clear_empties_and_keeps_the_spec),
         ON_ALL(a_dropped_filter_is_gone_for_every_handle),
-        ON_ALL(a_filter_made_anew_with_its_very_spec_is_another_one),
-        ON_ALL(a_filter_made_anew_with_another_seed_is_a_mismatch),
         ON_ALL(a_filter_expires_as_a_whole),
         ON_ALL(remove_needs_no_handle),
-        ON_REDIS(expire_is_on_every_key),
-        ON_REDIS(a_busy_filter_that_expires_can_be_made_again),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

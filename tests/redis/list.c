@@ -119,7 +119,7 @@ static void patterns_are_those_of_redis(void **state)
     char name[8] = "", pattern[8];
     unsigned found = 0;
 
-    for (int round = 0; round < (test_is_slow() ? 500 : 5000); round++) {
+    for (int round = 0; round < (test_is_slow() ? 1000 : 5000); round++) {
         const size_t len = 1 + test_random_below(&random, 5), pattern_len = 1 + test_random_below(&random, 6);
         for (size_t i = 0; i <= len; i++)
             name[i] = i < len ? letters[test_random_below(&random, 4)] : '\0';
@@ -135,118 +135,11 @@ static void patterns_are_those_of_redis(void **state)
             fail_msg("'%s' and '%s': Redis says %d", pattern, name, expected);
         found += expected;
     }
-    assert_true(found > 0);
+    assert_in_range(found, 20, 5000);
     redisFree(outside);
-}
-
-/* A thousand names of the greatest length do not fit one answer of so many keys. */
-static void long_names_and_many_keys_are_all_seen(void **state)
-{
-    enum { LONG = 600 };
-    hibloom_store *store = test_connect(redis_server_uri(server), NULL);
-    redisContext *outside = redis_server_connect(server);
-    char name[HIBLOOM_NAME_MAX + 1];
-
-    for (int i = 0; i < LONG; i++) {
-        memset(name, 'n', HIBLOOM_NAME_MAX);
-        snprintf(name + HIBLOOM_NAME_MAX - 4, 5, "%04d", i);
-        make(store, name, i % 2 == 0 ? "bits=64 hashes=1" : "bits=64 hashes=1 segments=2");
-    }
-    assert_int_equal(list(store, NULL)->n, LONG);
-    test_command(outside, "EVAL %s 0", "for i = 1, 20000 do redis.call('SET', 'other' .. i, i) end return 1");
-    assert_int_equal(list(store, NULL)->n, LONG);
-    assert_int_equal(list(store, "nn*")->n, LONG);
-    assert_int_equal(list(store, "o*")->n, 0);
-    redisFree(outside);
-    hibloom_store_free(store);
-}
-
-struct churn {
-    redisContext *redis;
-    hibloom_store *store;
-    unsigned n;
-    char seen[300];
-};
-
-/* Between two steps of the listing the server's table grows and shrinks. */
-static bool churn(const char *name, void *data)
-{
-    struct churn *churn = data;
-    int i;
-
-    if (sscanf(name, "stay%d", &i) == 1)
-        churn->seen[i] = 1;
-    test_command(churn->redis, "EVAL %s 0",
-                 churn->n++ % 2 == 0 ? "for i = 1, 2000 do redis.call('SET', 'o' .. i, i) end return 1"
-                                     : "for i = 1, 2000 do redis.call('UNLINK', 'o' .. i) end return 1");
-    hibloom *filter = NULL; /* the store is free for other calls */
-    assert_ok(hibloom_open(&filter, churn->store, name, NULL), churn->store);
-    hibloom_close(filter);
-    return true;
-}
-
-static void what_stays_is_named_while_others_come_and_go(void **state)
-{
-    struct churn data = {.redis = redis_server_connect(server), .store = test_connect(redis_server_uri(server), NULL)};
-
-    for (int i = 0; i < (int)sizeof data.seen; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "stay%d", i);
-        make(data.store, name, "bits=64 hashes=1");
-    }
-    assert_ok(hibloom_list(data.store, NULL, churn, &data), data.store);
-    for (size_t i = 0; i < sizeof data.seen; i++)
-        assert_true(data.seen[i]);
-    redisFree(data.redis);
-    hibloom_store_free(data.store);
-}
-
-static bool stop_at_second(const char *name, void *data)
-{
-    return ++*(int *)data < 2;
-}
-
-static void who_has_enough_is_told_no_more(void **state)
-{
-    hibloom_store *store = test_connect(redis_server_uri(server), NULL);
-    int n = 0;
-
-    make_all_kinds(store);
-    assert_ok(hibloom_list(store, NULL, stop_at_second, &n), store);
-    assert_int_equal(n, 2);
-    hibloom_store_free(store);
 }
 
 /* ---- Failures ---------------------------------------------------------------------------- */
-
-static bool restart(const char *name, void *data)
-{
-    if (!*(bool *)data)
-        redis_server_restart(server);
-    *(bool *)data = true;
-    return true;
-}
-
-/* A cursor of the run before would leave out keys. */
-static void a_restart_half_way_is_said(void **state)
-{
-    const hibloom_connect_options options = {.size = sizeof options, .retry_ms = 10000, .accept_restarts = true};
-    hibloom_store *store = test_connect(redis_server_uri(server), &options);
-    redisContext *outside = redis_server_connect(server);
-    bool restarted = false;
-
-    test_command(outside, "EVAL %s 0", "for i = 1, 2000 do redis.call('SET', 'other' .. i, i) end return 1");
-    redisFree(outside);
-    for (int i = 0; i < 20; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "filter%d", i);
-        make(store, name, "bits=64 hashes=1");
-    }
-    assert_status(hibloom_list(store, NULL, restart, &restarted), HIBLOOM_EUNAVAILABLE, store);
-    assert_non_null(strstr(hibloom_store_error(store), "list again"));
-    assert_listed(store, NULL, ""); /* and works once more: the server came back empty */
-    hibloom_store_free(store);
-}
 
 static void a_user_is_told_of_what_it_may_read(void **state)
 {
@@ -335,10 +228,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(filters_of_all_kinds_are_named_and_nothing_else, empty),
         cmocka_unit_test_setup(patterns_are_those_of_redis, empty),
-        cmocka_unit_test_setup(long_names_and_many_keys_are_all_seen, empty),
-        cmocka_unit_test_setup(what_stays_is_named_while_others_come_and_go, empty),
-        cmocka_unit_test_setup(who_has_enough_is_told_no_more, empty),
-        cmocka_unit_test_setup(a_restart_half_way_is_said, empty),
         cmocka_unit_test_setup(a_user_is_told_of_what_it_may_read, empty),
         cmocka_unit_test(nonsense_is_refused),
         cmocka_unit_test(a_memory_store_lists_as_a_server_does),

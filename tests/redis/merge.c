@@ -67,7 +67,6 @@ static void the_union_is_in_into_whatever_the_layout_and_the_stores(void **state
         "py-mmh3 capacity=1000 error=0.001",
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         merge_each_way(texts[i], 2000, WAYS);
 }
@@ -78,37 +77,8 @@ static void the_union_of_large_filters_is_exact_in_pieces_and_segments(void **st
     static const char *const texts[] = {"bits=134217728 hashes=3 seed=1", "bits=140000001 hashes=3 seed=3 segments=1",
                                         "bits=134217729 hashes=3 seed=4"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         merge_each_way(texts[i], 400, LARGE_WAYS);
-}
-
-/* The first and last bits of pieces, and of the parts in which they are sent. */
-static void the_bits_at_the_edges_of_pieces_arrive_where_they_were(void **state)
-{
-    static const char *const texts[] = {"bits=134217728 hashes=3 seed=1", "bits=134217741 hashes=3 seed=2 segments=1"};
-    static const uint64_t edges[] = {0,         7,         8,         2097151,   2097152,   2097159,
-                                     134217720, 134217727, 134217728, 134217735, 134217736, 134217740};
-
-    (void)state;
-    for (size_t i = 0; i < 2; i++)
-        for (size_t way = 0; way < LARGE_WAYS; way++) {
-            hibloom *into = place_open(ways[way].into, "into", texts[i]);
-            hibloom *from = place_open(ways[way].from, "from", texts[i]);
-            unsigned char *expected = zeros(all_bits_len(into));
-
-            for (size_t e = 0; e < sizeof edges / sizeof *edges && edges[e] < from->spec.bits; e++) {
-                expected[edges[e] / 8] |= (unsigned char)(0x80u >> edges[e] % 8);
-                set_bit(from, edges[e]);
-            }
-            assert_bits(from, expected);
-            assert_ok(hibloom_merge(into, from), into->store);
-            assert_bits(into, expected);
-            assert_no_other_keys(into, from);
-            place_drop(into);
-            place_drop(from);
-            free(expected);
-        }
 }
 
 /* ---- Little and nothing ------------------------------------------------------------------ */
@@ -131,7 +101,6 @@ static void what_is_empty_is_not_sent(void **state)
                                         "bits=100003 hashes=4 seed=a segments=5"};
     static const int pieces[] = {1, 2, 5};
 
-    (void)state;
     for (size_t i = 0; i < 3; i++) {
         hibloom *into = place_open(REDIS, "into", texts[i]), *from = place_open(MEMORY, "from", texts[i]);
         add_items(into, 0, 0, 100);
@@ -157,7 +126,6 @@ static void of_a_sparse_filter_only_the_parts_that_hold_bits_are_sent(void **sta
     static const char text[] = "bits=536870912 hashes=1 seed=1 segments=1";
     hibloom *into = place_open(REDIS, "into", text), *from = place_open(MEMORY, "from", text);
 
-    (void)state;
     set_bit(from, 320000003);
     set_bit(from, 268800003);
     const long long scripts = redis_server_calls_of(places[REDIS].outside, "eval"), received = bytes_received();
@@ -172,68 +140,6 @@ static void of_a_sparse_filter_only_the_parts_that_hold_bits_are_sent(void **sta
     place_drop(from);
 }
 
-/* ---- One filter ---------------------------------------------------------------------------- */
-
-static void a_filter_merged_into_itself_is_as_it_was(void **state)
-{
-    static const char *const texts[] = {"bits=70001 hashes=7 seed=1", "bits=100003 hashes=4 seed=a segments=5",
-                                        "bits=140000001 hashes=3 seed=1 segments=1"};
-
-    (void)state;
-    for (size_t i = 0; i < 3; i++) {
-        hibloom *one = place_open(REDIS, "one", texts[i]), *two = place_open(REDIS, "one", texts[i]);
-        hibloom *again = place_open(REDIS_AGAIN, "one", texts[i]);
-
-        add_items(one, 0, 0, 500);
-        const uint64_t digest = digest_of(&places[REDIS], "one");
-        assert_ok(hibloom_merge(one, one), one->store);
-        assert_ok(hibloom_merge(one, two), one->store);
-        assert_ok(hibloom_merge(again, one), again->store); /* which cannot be seen to be the same */
-        assert_ok(hibloom_merge(one, again), one->store);
-        assert_true(digest_of(&places[REDIS], "one") == digest);
-        assert_keys(&places[REDIS], count_keys(one));
-        assert_ok(hibloom_drop(two), two->store);
-        assert_status(hibloom_merge(one, one), HIBLOOM_ENOTFOUND, one->store);
-        assert_status(hibloom_merge(one, two), HIBLOOM_ENOTFOUND, one->store);
-        assert_status(hibloom_merge(one, again), HIBLOOM_ENOTFOUND, one->store);
-        assert_keys(&places[REDIS], 0);
-        hibloom_close(one);
-        hibloom_close(two);
-        hibloom_close(again);
-    }
-}
-
-/* ---- Time to live ------------------------------------------------------------------------------------- */
-
-/* When a key goes, in milliseconds of the server's time. */
-static long long end_of(const char *key)
-{
-    static const char script[] = "local now = redis.call('time') "
-                                 "return now[1] * 1000 + math.floor(now[2] / 1000) + redis.call('pttl', KEYS[1])";
-
-    assert_true(test_command(places[REDIS].outside, "PTTL %s", key) > 0);
-    return test_command(places[REDIS].outside, "EVAL %s 1 %s", script, key);
-}
-
-static void merging_again_and_again_does_not_put_off_the_end(void **state)
-{
-    static const char *const texts[] = {"bits=134217728 hashes=3 seed=1", "bits=100003 hashes=4 seed=a segments=5"};
-
-    (void)state;
-    for (size_t t = 0; t < 2; t++) {
-        hibloom *into = place_open(REDIS, "into", texts[t]), *from = place_open(MEMORY, "from", texts[t]);
-        const char *key = t == 0 ? "into" : "into:3";
-        add_items(from, 0, 0, test_is_slow() ? 2000 : 50000);
-        assert_ok(hibloom_expire(into, 1000), into->store);
-        const long long end = end_of(key);
-        for (int i = 0; i < (test_is_slow() ? 5 : 20); i++)
-            assert_ok(hibloom_merge(into, from), into->store);
-        assert_in_range(end_of(key), end - 5, end + 5);
-        place_drop(into);
-        place_drop(from);
-    }
-}
-
 /* ---- Files and numbers ----------------------------------------------------------------------------------- */
 
 static void what_is_saved_from_redis_is_loaded_into_redis_and_memory(void **state)
@@ -244,7 +150,6 @@ static void what_is_saved_from_redis_is_loaded_into_redis_and_memory(void **stat
     char *dir = temp_dir_make(), *path = temp_dir_path(dir, "filter");
     hibloom_spec spec;
 
-    (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         hibloom *saved = place_open(REDIS, "saved", texts[i]);
         add_items(saved, 0, 0, 1000);
@@ -302,23 +207,123 @@ static void a_comparison_comes_within_a_few_per_cent_and_changes_nothing(void **
                                         "bits=400384 hashes=5 seed=4 layout=blocked"};
     static const uint32_t overlaps[] = {0, 1000, 5000, 10000};
 
-    (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         for (size_t j = 0; j < 4; j++)
             compare_with_overlap(texts[i], &ways[(i + j) % WAYS], overlaps[j]);
 }
 
+static void filters_of_different_specs_are_not_merged_and_not_changed(void **state)
+{
+    static const char spec[] = "capacity=1000 error=0.01 seed=1";
+    static const char *const others[] = {
+        "capacity=1000 error=0.01 seed=2",
+        "capacity=1001 error=0.01 seed=1",
+        "capacity=1000 error=0.02 seed=1",
+        "capacity=1000 error=0.01 seed=1 layout=partitioned",
+        "capacity=1000 error=0.01 hashes=4 seed=1",
+        "capacity=1000 error=0.01 seed=1 segments=2",
+        "capacity=1000 error=0.01 seed=1 empty=excluded",
+        "capacity=1000 error=0.01 hash=siphash seed=000102030405060708090a0b0c0d0e0f",
+        "php-poly8 bits=65536",
+    };
+    hibloom_comparison comparison;
+
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        for (size_t way = 0; way < WAYS; way++) {
+            hibloom *into = place_open(ways[way].into, "into", spec),
+                    *from = place_open(ways[way].from, "from", others[i]);
+            add_items(into, 0, 0, 500);
+            add_items(from, 0, 0, 700);
+            unsigned char *into_bits = bits_stored(into), *from_bits = bits_stored(from);
+
+            assert_status(hibloom_merge(into, from), HIBLOOM_EMISMATCH, into->store);
+            assert_non_null(strstr(hibloom_store_error(into->store), "different specs"));
+            assert_status(hibloom_merge(from, into), HIBLOOM_EMISMATCH, from->store);
+            assert_status(hibloom_compare(into, from, &comparison), HIBLOOM_EMISMATCH, into->store);
+            assert_bits(into, into_bits);
+            assert_bits(from, from_bits);
+            assert_no_other_keys(into, from);
+            place_drop(into);
+            place_drop(from);
+            free(into_bits);
+            free(from_bits);
+        }
+}
+
+/* ---- Into bare bitmaps: their own bits stay ----------------------------------------------- */
+
+static const char bare_texts[][64] = {"bits=70001 hashes=4 seed=1", "bits=140000001 hashes=4 seed=1 segments=1"};
+
+/* Missing, short, as long, or longer and with bits of others behind the last
+ * one of the filter: in its last byte, and far away. */
+enum bare { BARE_MISSING, BARE_SHORT, BARE_WHOLE, BARE_LONGER, BARES };
+
+static void make_bare(const char *name, const hibloom_spec *spec, enum bare how)
+{
+    redisContext *outside = places[REDIS].outside;
+    const unsigned long long bits = (unsigned long long)spec->bits;
+
+    if (how == BARE_SHORT || how == BARE_LONGER)
+        test_command(outside, "SETBIT %s 41 1", name);
+    if (how == BARE_WHOLE)
+        test_command(outside, "SETBIT %s %llu 1", name, bits - 1);
+    if (how == BARE_SHORT)
+        test_command(outside, "EXPIRE %s 1000", name);
+}
+
+/* What is so long already is not attached. */
+static hibloom *attach_bare(const char *name, size_t text, enum bare how)
+{
+    hibloom *bare = place_attach(REDIS, name, bare_texts[text]);
+    const unsigned long long bits = (unsigned long long)hibloom_spec_of(bare)->bits;
+
+    if (how == BARE_LONGER) {
+        test_command(places[REDIS].outside, "SETBIT %s %llu 1", name, bits);
+        test_command(places[REDIS].outside, "SETBIT %s %llu 1", name, bits + 5000);
+    }
+    return bare;
+}
+
+static void a_bare_bitmap_takes_a_filter_and_keeps_what_is_others(void **state)
+{
+    for (size_t t = 0; t < 2; t++)
+        for (int how = 0; how < BARES; how++)
+            for (int source = MEMORY; source <= (t == 0 ? REDIS : MEMORY); source++) {
+                const hibloom_spec spec = test_spec(bare_texts[t]);
+                make_bare("into", &spec, (enum bare)how);
+                hibloom *into = attach_bare("into", t, (enum bare)how),
+                        *from = place_open(source, "from", bare_texts[t]);
+                add_items(from, 0, 0, 1000);
+                unsigned char *expected = bits_stored(into), *more = bits_stored(from);
+                or_into(expected, more, all_bits_len(from));
+
+                assert_ok(hibloom_merge(into, from), into->store);
+                assert_bits(into, expected);
+                assert_int_equal(count_missing(into, 0, 0, 1000), 0);
+                assert_no_other_keys(into, from);
+                assert_time_to_live(into, how == BARE_SHORT ? 1000 : 0);
+                if (how == BARE_LONGER) {
+                    const unsigned long long bits = (unsigned long long)spec.bits;
+                    assert_int_equal(test_command(places[REDIS].outside, "GETBIT into %llu", bits), 1);
+                    assert_int_equal(test_command(places[REDIS].outside, "GETBIT into %llu", bits + 5000), 1);
+                }
+                place_drop(into);
+                place_drop(from);
+                free(expected);
+                free(more);
+            }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        PLACES_TEST(filters_of_different_specs_are_not_merged_and_not_changed),
         PLACES_TEST(the_union_is_in_into_whatever_the_layout_and_the_stores),
         PLACES_TEST(the_union_of_large_filters_is_exact_in_pieces_and_segments),
-        PLACES_TEST(the_bits_at_the_edges_of_pieces_arrive_where_they_were),
         PLACES_TEST(what_is_empty_is_not_sent),
         PLACES_TEST(of_a_sparse_filter_only_the_parts_that_hold_bits_are_sent),
-        PLACES_TEST(a_filter_merged_into_itself_is_as_it_was),
-        PLACES_TEST(merging_again_and_again_does_not_put_off_the_end),
         PLACES_TEST(what_is_saved_from_redis_is_loaded_into_redis_and_memory),
+        PLACES_TEST(a_bare_bitmap_takes_a_filter_and_keeps_what_is_others),
         PLACES_TEST(a_comparison_comes_within_a_few_per_cent_and_changes_nothing),
     };
 

@@ -1,5 +1,5 @@
-/* Names that are close to each other: work on `seen` harms no filter whose name
- * only looks as if it were a part of it, and an error names the key that is meant. */
+/* Names that are close to each other: work on `seen` harms no filter whose name only looks as if it were a part
+ * of it, and an error names the key that is meant. */
 #include "support/items.h"
 #include "support/served.h"
 #include "support/test.h"
@@ -87,8 +87,7 @@ static void work_on_seen(const struct form *form, bool is_new[N])
     assert_ok(hibloom_open(&in_memory, memory, "copy", &spec), memory);
     assert_ok(hibloom_merge(in_memory, seen), memory);
     assert_ok(hibloom_merge(seen, in_memory), store);
-    assert_ok(hibloom_drop(in_memory), memory);
-    hibloom_close(in_memory);
+    assert_dropped(in_memory, memory);
     assert_ok(hibloom_get_info(seen, &info), store);
     assert_ok(hibloom_expire(seen, 100), store);
     assert_ok(hibloom_expire(seen, 0), store);
@@ -99,10 +98,8 @@ static void work_on_seen(const struct form *form, bool is_new[N])
     assert_ok(hibloom_delete(store, "seen"), store);
     hibloom_close(seen);
     seen = test_open(store, "seen", form->text);
-    assert_ok(hibloom_drop(seen), store);
-    hibloom_close(seen);
-    assert_ok(hibloom_drop(more), store);
-    hibloom_close(more);
+    assert_dropped(seen, store);
+    assert_dropped(more, store);
 }
 
 static void names_that_look_like_its_parts_are_filters_of_their_own(void **state)
@@ -111,7 +108,6 @@ static void names_that_look_like_its_parts_are_filters_of_their_own(void **state
     char name[32];
     bool found[N];
 
-    (void)state;
     for (int f = 0; f < FORMS; f++) {
         const int count = forms[f].alone ? ALL : NEIGHBOURS;
         for (int i = 0; i < count; i++) {
@@ -136,38 +132,6 @@ static void names_that_look_like_its_parts_are_filters_of_their_own(void **state
     }
 }
 
-/* While it merges, too: whatever a caller can name. */
-static void no_name_of_a_caller_is_a_temporary_key(void **state)
-{
-    hibloom *seen = test_open(store, "seen", forms[0].text), *more = test_open(store, "more", forms[0].text);
-    redisContext *monitor = redis_server_connect(server);
-    redisReply *line = redisCommand(monitor, "MONITOR");
-    unsigned temporary = 0;
-
-    (void)state;
-    freeReplyObject(line);
-    assert_ok(hibloom_add_many(more, items, N, NULL), store);
-    assert_ok(hibloom_add(seen, "x", 1, NULL), store); /* into what is empty nothing is ORed */
-    assert_ok(hibloom_merge(seen, more), store);
-    test_command(redis, "PING");
-    for (bool done = false; !done;) {
-        assert_int_equal(redisGetReply(monitor, (void **)&line), REDIS_OK);
-        done = strstr(line->str, "\"PING\"") != NULL;
-        char *key = strstr(line->str, "lua] \"SET\" \"");
-        if (key != NULL) {
-            temporary++;
-            key += strlen("lua] \"SET\" \"");
-            *strstr(key, "\" \"") = '\0';
-            assert_non_null(strstr(key, "\\x00")); /* C strings have none inside */
-        }
-        freeReplyObject(line);
-    }
-    assert_int_equal(temporary, 2);
-    redisFree(monitor);
-    hibloom_close(seen);
-    hibloom_close(more);
-}
-
 static void a_filter_in_the_way_is_named(void **state)
 {
     static const char *const larger[] = {"bits=20000 hashes=4 segments=4", "bits=2000 hashes=4 layout=partitioned"};
@@ -175,7 +139,6 @@ static void a_filter_in_the_way_is_named(void **state)
     char where[8], named[12];
     bool found = false;
 
-    (void)state;
     for (int i = 0; i < 2 * 4; i++) {
         const hibloom_spec spec = test_spec(larger[i / 4]);
         snprintf(where, sizeof where, "a:%d", i % 4);
@@ -188,77 +151,8 @@ static void a_filter_in_the_way_is_named(void **state)
         assert_ok(hibloom_contains(in_the_way, "x", 1, &found), store); /* and is unharmed */
         assert_true(found);
         assert_int_equal(test_command(redis, "DBSIZE"), 1);
-        assert_ok(hibloom_drop(in_the_way), store);
-        hibloom_close(in_the_way);
+        assert_dropped(in_the_way, store);
     }
-}
-
-/* Nor is a part of a filter opened by the part's name. */
-static void a_key_of_several_is_no_filter_of_its_own(void **state)
-{
-    hibloom *seen = test_open(store, "seen", forms[2].text), *none;
-    const hibloom_spec spec = test_spec("bits=800 hashes=3");
-
-    (void)state;
-    assert_ok(hibloom_add_many(seen, items, N, NULL), store);
-    for (int i = 0; i < 4; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "seen:%d", i);
-        assert_status(hibloom_open(&none, store, name, &spec), HIBLOOM_EMISMATCH, store);
-        assert_status(hibloom_open(&none, store, name, NULL), HIBLOOM_EMISMATCH, store);
-        assert_int_not_equal(hibloom_delete(store, name), HIBLOOM_OK);
-        assert_int_not_equal(hibloom_repair(store, name), HIBLOOM_OK);
-    }
-    assert_ok(hibloom_drop(seen), store);
-    hibloom_close(seen);
-    assert_int_equal(test_command(redis, "DBSIZE"), 0);
-}
-
-/* It would be met in the middle of its use, when it grows. A link that a filter left over is none. */
-static void a_filter_in_the_way_of_a_growing_one_is_named(void **state)
-{
-    static const char *const growing[] = {"capacity=10 error=0.01 growth=2",
-                                          "capacity=10 error=0.01 growth=2 segments=2"};
-    static const char *const own[] = {"bits=800 hashes=3", "bits=800 hashes=3 segments=2"};
-    bool found;
-
-    (void)state;
-    for (int i = 0; i < 4; i++) {
-        const hibloom_spec spec = test_spec(growing[i / 2]);
-        hibloom *in_the_way = test_open(store, "a:+1", own[i % 2]), *filter;
-        const long long keys = test_command(redis, "DBSIZE");
-        assert_ok(hibloom_add(in_the_way, "x", 1, NULL), store);
-        assert_status(hibloom_open(&filter, store, "a", &spec), HIBLOOM_EMISMATCH, store);
-        assert_non_null(strstr(hibloom_store_error(store),
-                               "'a:+1' is a filter of its own, in the way of a growing one: choose another name"));
-        assert_int_equal(test_command(redis, "DBSIZE"), keys);
-        assert_ok(hibloom_contains(in_the_way, "x", 1, &found), store);
-        assert_true(found);
-        assert_ok(hibloom_drop(in_the_way), store);
-        hibloom_close(in_the_way);
-
-        filter = test_open(store, "a", growing[i / 2]);
-        assert_ok(hibloom_add_many(filter, items, N, NULL), store);
-        hibloom_close(filter);
-        test_command(redis, "DEL a a:0 a:1");
-        filter = test_open(store, "a", growing[i / 2]);
-        assert_ok(hibloom_add_many(filter, items, N, NULL), store);
-        assert_ok(hibloom_drop(filter), store);
-        hibloom_close(filter);
-        served_leave_nothing(NULL);
-    }
-}
-
-static void what_another_program_made_is_left_to_it(void **state)
-{
-    hibloom *seen = test_open(store, "seen", forms[0].text);
-    bool found;
-
-    (void)state;
-    test_command(redis, "SET seen x");
-    assert_status(hibloom_contains(seen, "x", 1, &found), HIBLOOM_ENOTFOUND, store);
-    assert_non_null(strstr(hibloom_store_error(store), "if another program has made it, delete the key by hand"));
-    hibloom_close(seen);
 }
 
 #define TEST(function) cmocka_unit_test_teardown(function, served_leave_nothing)
@@ -267,11 +161,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(names_that_look_like_its_parts_are_filters_of_their_own),
-        TEST(no_name_of_a_caller_is_a_temporary_key),
         TEST(a_filter_in_the_way_is_named),
-        TEST(a_key_of_several_is_no_filter_of_its_own),
-        TEST(a_filter_in_the_way_of_a_growing_one_is_named),
-        TEST(what_another_program_made_is_left_to_it),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -5,38 +5,6 @@
 
 #include <string.h>
 
-static void a_created_filter_is_found_again(void **state)
-{
-    struct backend *b = *state;
-    char name[TEST_NAME_SIZE], first[HIBLOOM_SPEC_TEXT_SIZE], second[HIBLOOM_SPEC_TEXT_SIZE];
-    hibloom *one, *two, *three;
-    hibloom_spec wanted;
-
-    test_name(name);
-    assert_status(hibloom_open(&one, b->store, name, NULL), HIBLOOM_ENOTFOUND, b->store);
-    one = backend_open(b, name, "capacity=1000 error=0.01");
-    assert_true(hibloom_spec_of(one)->seeded);
-    assert_true(backend_add(b, one, "x", 1));
-
-    two = backend_open(b, name, "capacity=1000 error=0.01");
-    assert_ok(hibloom_open(&three, b->store, name, NULL), b->store);
-    assert_ok(hibloom_spec_format(hibloom_spec_of(one), first, sizeof first), NULL);
-    assert_ok(hibloom_spec_format(hibloom_spec_of(two), second, sizeof second), NULL);
-    assert_string_equal(first, second);
-    assert_ok(hibloom_spec_format(hibloom_spec_of(three), second, sizeof second), NULL);
-    assert_string_equal(first, second);
-    assert_true(backend_contains(b, two, "x", 1));
-    assert_true(backend_contains(b, three, "x", 1));
-
-    /* with the very seed, too */
-    wanted = *hibloom_spec_of(one);
-    hibloom_close(two);
-    assert_ok(hibloom_open(&two, b->store, name, &wanted), b->store);
-    hibloom_close(two);
-    hibloom_close(three);
-    backend_drop(b, one);
-}
-
 static void another_spec_is_a_mismatch(void **state)
 {
     static const char *const others[] = {
@@ -120,31 +88,8 @@ static void bad_arguments_are_refused(void **state)
     assert_ok(hibloom_add_many(filter, NULL, 0, NULL), b->store);
     assert_ok(hibloom_contains_many(filter, NULL, 0, NULL), b->store);
     backend_drop(b, filter);
-    hibloom_close(NULL);
-    hibloom_store_free(NULL);
+    test_close(NULL, NULL);
     assert_string_equal(hibloom_store_error(NULL), "");
-}
-
-static void a_bitmap_larger_than_a_key_is_out_of_range_in_redis(void **state)
-{
-    static const char *const texts[] = {
-        "bits=4294967297 hashes=1 segments=1",       "bits=4294967297 hashes=2 layout=partitioned",
-        "capacity=1000000000 error=0.01 segments=1", "bits=8589934594 hashes=1 segments=2",
-        "py-mmh3 capacity=1000000000 error=0.01",
-    };
-    struct backend *b = *state;
-    char name[TEST_NAME_SIZE];
-    hibloom_spec spec;
-    hibloom *filter;
-
-    test_name(name);
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        assert_ok(hibloom_spec_parse(&spec, texts[i]), NULL);
-        assert_status(hibloom_open(&filter, b->store, name, &spec), HIBLOOM_ERANGE, b->store);
-        assert_non_null(strstr(hibloom_store_error(b->store), "does not fit one Redis key"));
-        assert_status(hibloom_attach(&filter, b->store, name, &spec), HIBLOOM_ERANGE, b->store);
-    }
-    assert_int_equal(keys_with(b->outside, name), 0);
 }
 
 /* What follows the bits is in the same string, which has 2^32 bits at most; of a
@@ -153,10 +98,9 @@ static void a_filters_tail_has_to_fit_its_key_too(void **state)
 {
     const hibloom_spec spec = test_spec("bits=4294967296 hashes=1 segments=1");
     struct backend *b = *state;
-    char name[TEST_NAME_SIZE];
+    const char *name = TEST_NAME;
     hibloom *filter;
 
-    test_name(name);
     assert_status(hibloom_open(&filter, b->store, name, &spec), HIBLOOM_ERANGE, b->store);
     assert_non_null(strstr(hibloom_store_error(b->store), "does not fit one Redis key"));
     assert_ok(hibloom_attach(&filter, b->store, name, &spec), b->store);
@@ -167,12 +111,10 @@ static void a_filters_tail_has_to_fit_its_key_too(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ON_ALL(a_created_filter_is_found_again),
         ON_ALL(another_spec_is_a_mismatch),
         ON_ALL(seeds_differ_from_filter_to_filter),
         ON_ALL(a_seed_is_never_in_an_error),
         ON_ALL(bad_arguments_are_refused),
-        ON_REDIS(a_bitmap_larger_than_a_key_is_out_of_range_in_redis),
         ON_REDIS(a_filters_tail_has_to_fit_its_key_too),
     };
 

@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
-
 enum { ITEMS = 200 };
 
 static hibloom_item *items, *others;
@@ -105,11 +103,10 @@ static void assert_filled(struct backend *b, hibloom *filter)
 
 static void check_preset(struct backend *b, const struct preset *preset)
 {
-    char name[TEST_NAME_SIZE];
+    const char *name = TEST_NAME;
     bool is_new[ITEMS];
 
     print_message("  %s\n", preset->text);
-    test_name(name);
     const struct key key = key_of(preset->key, name);
     if (b->redis && strncmp(preset->text, "redisson", 8) == 0)
         make_config(b->outside, key_of(preset->beside, name).name, "14377", "10");
@@ -145,28 +142,13 @@ static void each_preset_is_joined_in_its_own_keys(void **state)
             check_preset(b, &presets[i]);
 }
 
-/* But the first link of one can be joined. */
-static void a_filter_of_redisbloom_that_grows_is_not_attached(void **state)
-{
-    struct backend *b = *state;
-    char name[TEST_NAME_SIZE];
-    hibloom *filter = NULL;
-    const hibloom_spec grows = test_spec("redisbloom capacity=1000 error=0.01 growth=2"),
-                       first = test_spec("redisbloom capacity=1000 error=0.005");
-
-    assert_status(hibloom_attach(&filter, b->store, test_name(name), &grows), HIBLOOM_ENOTSUP, b->store);
-    assert_non_null(strstr(hibloom_store_error(b->store), "has half of its error="));
-    assert_true(grows.bits == first.bits && grows.hashes == first.hashes);
-}
-
 /* Another library makes its filters itself. */
 static void what_has_foreign_keys_is_not_opened(void **state)
 {
     struct backend *b = *state;
-    char name[TEST_NAME_SIZE];
+    const char *name = TEST_NAME;
     hibloom *filter = NULL;
 
-    test_name(name);
     const hibloom_spec spec = test_spec("rueidis capacity=1000 error=0.01"), unsized = test_spec("redisson");
     assert_status(hibloom_open(&filter, b->store, name, &spec), HIBLOOM_EINVAL, b->store);
     assert_non_null(strstr(hibloom_store_error(b->store), "hibloom_attach"));
@@ -209,12 +191,10 @@ static void the_counter_of_rueidis_is_kept_right(void **state)
 {
     struct backend *b = *state;
     const hibloom_item twice[] = {{"x", 1}, {"y", 1}, {"x", 1}};
-    char name[TEST_NAME_SIZE], other_name[TEST_NAME_SIZE];
+    const char *name = TEST_NAME, *other_name = TEST_NAME;
     bool is_new[ITEMS];
     long long expected = 0;
 
-    test_name(name);
-    test_name(other_name);
     hibloom *filter = test_attach(b->store, name, "rueidis capacity=1000 error=0.0001");
     assert_ok(hibloom_add_many(filter, items, ITEMS, is_new), b->store);
     for (size_t i = 0; i < ITEMS; i++)
@@ -259,9 +239,8 @@ static void assert_refused(struct backend *b, const char *name, const char *text
 static void the_config_of_redisson_must_be_the_handle_s(void **state)
 {
     struct backend *b = *state;
-    char name[TEST_NAME_SIZE];
+    const char *name = TEST_NAME;
 
-    test_name(name);
     const struct key config = key_of("{%s}:config", name);
     assert_refused(b, name, "redisson", HIBLOOM_ENOTFOUND, "tryInit");
     assert_refused(b, name, "redisson capacity=1000 error=0.01", HIBLOOM_ENOTFOUND, "tryInit");
@@ -285,13 +264,12 @@ static void each_call_on_redisson_s_filter_compares_the_config(void **state)
 {
     struct backend *b = *state;
     static const char text[] = "hash=redisson bits=20001 hashes=5 codec=kryo5 keys=redisson";
-    char name[TEST_NAME_SIZE];
+    const char *name = TEST_NAME;
     hibloom_comparison comparison;
     hibloom_store *memory;
     hibloom_info info;
     bool found;
 
-    test_name(name);
     const struct key config = key_of("{%s}:config", name);
     make_config(b->outside, config.name, "20001", "5");
     hibloom *filter = test_attach(b->store, name, "redisson");
@@ -319,8 +297,7 @@ static void each_call_on_redisson_s_filter_compares_the_config(void **state)
     assert_ok(hibloom_merge(filter, built), b->store);
     assert_true(backend_contains(b, filter, "two", 3));
     backend_drop(b, filter);
-    hibloom_close(built);
-    hibloom_store_free(memory);
+    test_close(built, memory);
 }
 
 static void a_name_with_a_tag_has_its_config_without_more_braces(void **state)
@@ -373,13 +350,12 @@ static void a_bitmap_of_pyrebloom_goes_on_in_the_next_key(void **state)
     const size_t n = b->redis ? ITEMS : 20;
     const hibloom_spec spec = test_spec(text);
     hibloom_position at[HIBLOOM_HASHES_MAX];
-    char name[TEST_NAME_SIZE];
+    const char *name = TEST_NAME;
     long long in_key[2] = {0};
     bool is_new[ITEMS];
 
     if (test_is_slow())
         return; /* 600 MB */
-    test_name(name);
     if (b->redis)
         test_command(b->outside, "SETBIT %s.0 4294967294 0", name);
     hibloom *filter = test_attach(b->store, name, text);
@@ -417,7 +393,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ON_ALL(each_preset_is_joined_in_its_own_keys),
         ON_ALL(what_has_foreign_keys_is_not_opened),
-        ON(a_filter_of_redisbloom_that_grows_is_not_attached, setbit),
         ON_ALL(an_item_that_is_no_text_is_refused_where_texts_are_hashed),
         ON_REDIS(the_counter_of_rueidis_is_kept_right),
         ON(the_config_of_redisson_must_be_the_handle_s, setbit),

@@ -2,7 +2,7 @@
  * they leave beside the bits: an error, or the right answer, and never another filter's loss. */
 #include "support/backend.h"
 #include "support/items.h"
-#include "support/race.h"
+#include "support/record.h"
 #include "support/redis_server.h"
 #include "support/temp_dir.h"
 
@@ -10,13 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 enum { SAVED = 100 };
 
 /* ---- Redisson's config -------------------------------------------------------------- */
-
-enum config_change { CHANGED, REMADE, DELETED, EXPIRED, OTHER_TYPE, NO_FIELD, CONFIG_CHANGES };
 
 /* The config of a filter of 20001 bits and 5 hashes. */
 static void make_config(redisContext *redis, const char *name)
@@ -25,82 +22,13 @@ static void make_config(redisContext *redis, const char *name)
     test_command(redis, "HSET {%s}:config size 20001 hashIterations 5", name);
 }
 
-static void change_config(redisContext *redis, const char *name, enum config_change change)
-{
-    switch (change) {
-    case CHANGED: test_command(redis, "HSET {%s}:config hashIterations 6", name); break;
-    case REMADE:
-        test_command(redis, "DEL %s {%s}:config", name, name);
-        test_command(redis, "HSET {%s}:config size 30001 hashIterations 5", name);
-        test_command(redis, "SETBIT %s 30000 1", name);
-        break;
-    case DELETED: test_command(redis, "DEL {%s}:config", name); break;
-    case EXPIRED:
-        test_command(redis, "PEXPIRE {%s}:config 1", name);
-        test_sleep_ms(5);
-        break;
-    case OTHER_TYPE: test_command(redis, "SET {%s}:config 20001", name); break;
-    default: test_command(redis, "HDEL {%s}:config size", name);
-    }
-}
-
-static void assert_nothing_is_done(struct backend *b, hibloom *filter, const char *name)
-{
-    const long long bits = test_command(b->outside, "BITCOUNT %s", name);
-    hibloom_info info;
-    bool found = true;
-
-    assert_status(hibloom_contains(filter, "one", 3, &found), HIBLOOM_EMISMATCH, b->store);
-    assert_status(hibloom_contains(filter, "never", 5, &found), HIBLOOM_EMISMATCH, b->store);
-    assert_true(found);
-    assert_status(hibloom_get_info(filter, &info), HIBLOOM_EMISMATCH, b->store);
-    assert_status(hibloom_clear(filter), HIBLOOM_EMISMATCH, b->store);
-    assert_status(hibloom_expire(filter, 500), HIBLOOM_EMISMATCH, b->store);
-    assert_status(hibloom_expire(filter, 0), HIBLOOM_EMISMATCH, b->store);
-    assert_int_equal(test_command(b->outside, "BITCOUNT %s", name), bits);
-    assert_int_equal(test_command(b->outside, "TTL %s", name), -1);
-    assert_status(hibloom_add(filter, "two", 3, NULL), HIBLOOM_EMISMATCH, b->store);
-    assert_status(hibloom_add(filter, "two", 3, &found), HIBLOOM_EMISMATCH, b->store);
-}
-
-/* What is a filter of other numbers by now is not dropped; what has lost its config is. */
-static void drop_changed(struct backend *b, hibloom *filter, const char *name, enum config_change change)
-{
-    if (change == DELETED || change == EXPIRED || change == NO_FIELD) {
-        assert_ok(hibloom_drop(filter), b->store);
-        assert_int_equal(test_command(b->outside, "EXISTS %s {%s}:config", name, name), 0);
-        return;
-    }
-    assert_status(hibloom_drop(filter), HIBLOOM_EMISMATCH, b->store);
-    assert_int_equal(test_command(b->outside, "EXISTS %s {%s}:config", name, name), 2);
-    test_command(b->outside, "DEL %s {%s}:config", name, name);
-}
-
-static void no_call_touches_what_has_another_config(void **state)
-{
-    struct backend *b = *state;
-    char name[TEST_NAME_SIZE];
-
-    for (enum config_change change = 0; change < CONFIG_CHANGES; change++) {
-        test_name(name);
-        make_config(b->outside, name);
-        hibloom *filter = test_attach(b->store, name, "redisson codec=string");
-        assert_true(backend_add(b, filter, "one", 3));
-        change_config(b->outside, name, change);
-        assert_nothing_is_done(b, filter, name);
-        drop_changed(b, filter, name, change);
-        hibloom_close(filter);
-    }
-}
-
 /* Redisson's delete takes both keys, and what it makes then has bits of its own. */
 static void what_redisson_has_deleted_is_not_found(void **state)
 {
     struct backend *b = *state;
-    char name[TEST_NAME_SIZE];
+    const char *name = TEST_NAME;
     bool found = true;
 
-    test_name(name);
     make_config(b->outside, name);
     hibloom *filter = test_attach(b->store, name, "redisson codec=string");
     assert_status(hibloom_contains(filter, "one", 3, &found), HIBLOOM_ENOTFOUND, b->store); /* nobody has added yet */
@@ -113,8 +41,7 @@ static void what_redisson_has_deleted_is_not_found(void **state)
     assert_true(found);
     assert_ok(hibloom_drop(filter), b->store); /* it has the handle's numbers */
     assert_int_equal(test_command(b->outside, "EXISTS %s {%s}:config", name, name), 0);
-    assert_ok(hibloom_drop(filter), b->store);
-    hibloom_close(filter);
+    assert_dropped(filter, b->store);
 }
 
 /* ---- What lies beside, and is left alone ----------------------------------------------- */
@@ -123,9 +50,8 @@ static void what_redisson_has_deleted_is_not_found(void **state)
 static void the_hash_of_orestes_is_left_alone(void **state)
 {
     struct backend *b = *state;
-    char name[TEST_NAME_SIZE];
+    const char *name = TEST_NAME;
 
-    test_name(name);
     test_command(b->outside, "HSET %s n 1000 p 0.01 m 9586 k 7", name);
     test_command(b->outside, "HSET %s:counts 17 1", name);
     hibloom *filter = test_attach(b->store, name, "orestes capacity=1000 error=0.01");
@@ -173,10 +99,9 @@ static void save_and_load(struct backend *b, const char *text, const hibloom_ite
 {
     const bool counts = strncmp(text, "rueidis", 7) == 0;
     const hibloom_status expected = counts ? HIBLOOM_ENOTSUP : HIBLOOM_OK;
-    char name[TEST_NAME_SIZE];
+    const char *name = TEST_NAME;
     hibloom_store *memory;
 
-    test_name(name);
     if (strncmp(text, "redisson", 8) == 0)
         make_config(b->outside, name);
     hibloom *filter = test_attach(b->store, name, text);
@@ -195,8 +120,7 @@ static void save_and_load(struct backend *b, const char *text, const hibloom_ite
         assert_holds(b, filter, items, SAVED);
     else
         assert_int_equal(test_command(b->outside, "INCRBY {%s}:c 0", name), 0);
-    hibloom_close(built);
-    hibloom_store_free(memory);
+    test_close(built, memory);
     backend_drop(b, filter);
     assert_int_equal(keys_with(b->outside, name), 0);
 }
@@ -255,115 +179,16 @@ static void what_rueidis_has_reset_is_not_found(void **state)
     }
 }
 
-/* Where bits may not be taken away the counter stays, too. */
-static void a_clear_that_is_refused_leaves_the_counter(void **state)
-{
-    static const char *const without_unlink[] = {"--rename-command", "UNLINK", "", NULL};
-    struct redis_server *server = redis_server_start(without_unlink);
-    redisContext *redis = redis_server_connect(server);
-    hibloom_store *store = test_connect(redis_server_uri(server), NULL);
-    hibloom *filter = test_attach(store, "seen", "rueidis capacity=1000 error=0.01");
-    bool found = false;
-
-    (void)state;
-    assert_ok(hibloom_add(filter, "one", 3, NULL), store);
-    assert_status(hibloom_clear(filter), HIBLOOM_ESERVER, store);
-    assert_int_equal(counter_of(redis, "seen"), 1);
-    assert_ok(hibloom_contains(filter, "one", 3, &found), store);
-    assert_true(found);
-    hibloom_close(filter);
-    hibloom_store_free(store);
-    redisFree(redis);
-    redis_server_stop(server);
-}
-
-/* Bits are not all there is, so neither goes by them: not a long call, not a near cache. */
-static void the_counter_is_right_after_calls_of_any_length(void **state)
-{
-    enum { MANY = 30000 };
-    struct backend *b = *state;
-    hibloom_store *store = test_connect_any_way(test_uri(), &b->options);
-    hibloom_item *items = items_new("counted", MANY);
-    bool *is_new = calloc(MANY, sizeof *is_new);
-    char name[TEST_NAME_SIZE];
-    const size_t n = test_is_slow() ? MANY / 10 : MANY;
-
-    assert_non_null(is_new);
-    test_name(name);
-    hibloom *filter = test_attach(store, name, "rueidis capacity=30000 error=0.001");
-    assert_status(hibloom_near_cache(filter, 0), HIBLOOM_ENOTSUP, store);
-    assert_ok(hibloom_add_many(filter, items, n / 2, NULL), store);
-    const long long half = counter_of(b->outside, name);
-    assert_in_range(half, n / 2 - n / 100, n / 2);
-    assert_ok(hibloom_add_many(filter, items, n, is_new), store);
-    assert_int_equal(counter_of(b->outside, name), half + (long long)test_count_true(is_new, n));
-    assert_ok(hibloom_drop(filter), store);
-    hibloom_close(filter);
-    hibloom_store_free(store);
-    items_free(items);
-    free(is_new);
-}
-
 /* ---- rueidis: eight at once ------------------------------------------------------------------- */
-
-enum { RACED = 3000, CALL = 300 };
-
-static unsigned char (*told)[RACED];
-
-/* Each all of them, from another one on. */
-static void add_raced(struct race *race, int i)
-{
-    const hibloom_spec spec = test_spec("rueidis capacity=30000 error=0.0000001");
-    hibloom_item *items = items_new("raced", RACED), batch[CALL];
-    bool is_new[CALL];
-
-    note_status(race, i, hibloom_attach(&own_filter, store_in_child(race), race->name, &spec));
-    wait_for_start(race);
-    for (unsigned at = 0; at < RACED && race->results[i].status == HIBLOOM_OK; at += CALL) {
-        for (unsigned n = 0; n < CALL; n++)
-            batch[n] = items[((at + n) * 7 + (unsigned)i * 131) % RACED];
-        note_status(race, i, hibloom_add_many(own_filter, batch, CALL, is_new));
-        for (unsigned n = 0; n < CALL; n++)
-            told[i][((at + n) * 7 + (unsigned)i * 131) % RACED] += is_new[n];
-    }
-    items_free(items);
-}
-
-static void of_eight_that_add_one_item_one_counts_it(void **state)
-{
-    struct backend *b = *state;
-    char name[TEST_NAME_SIZE];
-    struct race *race = new_race(b->options.commands, name);
-
-    told = mmap(NULL, PROCESSES * sizeof *told, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    assert_true(told != MAP_FAILED);
-    run_race(race, add_raced);
-    (void)assert_no_failure(race, "rueidis");
-    for (unsigned n = 0; n < RACED; n++) {
-        unsigned times = 0;
-        for (int i = 0; i < PROCESSES; i++)
-            times += told[i][n];
-        assert_int_equal(times, 1);
-    }
-    assert_int_equal(counter_of(b->outside, name), RACED);
-    hibloom *filter = test_attach(b->store, name, "rueidis capacity=30000 error=0.0000001");
-    backend_drop(b, filter);
-    munmap(told, PROCESSES * sizeof *told);
-    munmap(race, sizeof *race);
-}
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ON_REDIS(no_call_touches_what_has_another_config),
         ON_REDIS(what_redisson_has_deleted_is_not_found),
         ON(the_hash_of_orestes_is_left_alone, setbit),
         ON(an_eager_bitmap_of_bloomfilter_rb_is_joined, setbit),
         ON(what_was_saved_is_loaded_again_but_where_items_are_counted, setbit),
-        cmocka_unit_test(a_clear_that_is_refused_leaves_the_counter),
         ON(what_rueidis_has_reset_is_not_found, setbit),
-        ON_REDIS(the_counter_is_right_after_calls_of_any_length),
-        ON_REDIS(of_eight_that_add_one_item_one_counts_it),
     };
 
     return cmocka_run_group_tests_name("presets_changes", tests, NULL, NULL);

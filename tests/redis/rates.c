@@ -8,10 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Under valgrind a twentieth of the questions. */
 static unsigned questions(void)
 {
-    return getenv("HIBLOOM_TEST_SLOW") != NULL ? 25000 : 500000;
+    return test_is_slow() ? 25000 : 500000;
 }
 
 /* Item i of a kind: ten digits, as uids are; other kinds never meet. */
@@ -37,12 +36,11 @@ static void measure(const char *text, unsigned n)
 {
     const unsigned asked = questions();
     hibloom_store *store;
-    hibloom_spec spec;
+    hibloom_spec spec = test_spec(text);
     hibloom *filter;
     char buf[16];
     unsigned wrong = 0;
 
-    assert_ok(hibloom_spec_parse(&spec, text), NULL);
     assert_ok(hibloom_memory(&store), NULL);
     assert_ok(hibloom_open(&filter, store, "rates", &spec), store);
     for (unsigned i = 0; i < n; i++) {
@@ -59,13 +57,11 @@ static void measure(const char *text, unsigned n)
     print_message("%-60.60s predicted %.3e measured %.3e (%+.1f deviations)\n", text, expected / asked,
                   (double)wrong / asked, (wrong - expected) / deviation);
     assert_true(fabs(wrong - expected) < 4.5 * deviation);
-    hibloom_close(filter);
-    hibloom_store_free(store);
+    test_close(filter, store);
 }
 
 static void xxh3(void **state)
 {
-    (void)state;
     measure("capacity=100000 error=0.01 seed=1", 100000);
     measure("capacity=100000 error=0.001 seed=2", 100000);
     measure("capacity=100000 error=0.01 hashes=4 seed=3", 100000);
@@ -76,7 +72,6 @@ static void xxh3(void **state)
 
 static void blocked(void **state)
 {
-    (void)state;
     measure("capacity=100000 error=0.1 layout=blocked seed=1", 100000);
     measure("capacity=100000 error=0.01 layout=blocked seed=2", 100000);
     measure("capacity=100000 error=0.001 layout=blocked seed=3", 100000);
@@ -91,7 +86,6 @@ static void blocked(void **state)
 
 static void siphash(void **state)
 {
-    (void)state;
     measure("hash=siphash seed=000102030405060708090a0b0c0d0e0f capacity=100000 error=0.01", 100000);
     measure("hash=siphash seed=000102030405060708090a0b0c0d0e0f capacity=100000 error=0.001", 100000);
     measure("hash=siphash seed=000102030405060708090a0b0c0d0e0f bits=2000000 hashes=10", 100000);
@@ -99,7 +93,6 @@ static void siphash(void **state)
 
 static void murmur3(void **state)
 {
-    (void)state;
     measure("hash=murmur3 seeds=17,18,19,20,21,22,23 capacity=100000 error=0.01", 100000);
     measure("hash=murmur3 seeds=17,18,19,20,21,22,23,24,25,26 capacity=100000 error=0.001", 100000);
     measure("hash=murmur3 seeds=101,103,107,109,113,127,131,137,139,149 bits=2000000", 100000);
@@ -112,7 +105,6 @@ static void murmur3(void **state)
  * lost in chance. */
 static void php_mt(void **state)
 {
-    (void)state;
     measure("hash=php-mt hashes=7 capacity=10000 error=0.01", 10000);
     measure("hash=php-mt hashes=10 capacity=10000 error=0.001", 10000);
     measure("hash=php-mt hashes=10 bits=200000", 10000);
@@ -120,7 +112,6 @@ static void php_mt(void **state)
 
 static void php_mt_legacy(void **state)
 {
-    (void)state;
     measure("hash=php-mt-legacy hashes=7 capacity=10000 error=0.01", 10000);
     measure("hash=php-mt-legacy hashes=10 capacity=10000 error=0.001", 10000);
     measure("hash=php-mt-legacy hashes=10 bits=200000", 10000);
@@ -138,15 +129,13 @@ static hibloom_item make_uid(uint64_t i, char buf[16])
 
 static void poly_on_uids(void **state)
 {
-    const unsigned n = getenv("HIBLOOM_TEST_SLOW") != NULL ? 100000 : 10000000, asked = questions();
+    const unsigned n = test_is_slow() ? 100000 : 10000000, asked = questions();
     hibloom_store *store;
-    hibloom_spec spec;
+    hibloom_spec spec = test_spec("php-uids");
     hibloom *filter;
     char buf[16];
     unsigned wrong = 0;
 
-    (void)state;
-    assert_ok(hibloom_spec_parse(&spec, "php-uids"), NULL);
     assert_ok(hibloom_memory(&store), NULL);
     assert_ok(hibloom_open(&filter, store, "uids", &spec), store);
     for (unsigned i = 0; i < n; i++) {
@@ -162,8 +151,7 @@ static void poly_on_uids(void **state)
     const double predicted = hibloom_spec_error_at(&spec, n), measured = (double)wrong / asked;
     print_message("php-uids, %u uids: predicted %.3e measured %.3e\n", n, predicted, measured);
     assert_true(fabs(measured - predicted) < 0.05 * predicted + 0.0001); /* its seeds are hardly independent */
-    hibloom_close(filter);
-    hibloom_store_free(store);
+    test_close(filter, store);
 }
 
 /* ---- The polynomial, on URLs ------------------------------------------------------- */
@@ -194,7 +182,6 @@ static void poly_on_urls(void **state)
     static char urls[60000][1024];
     unsigned n = read_urls(urls, 60000), distinct = 0;
 
-    (void)state;
     qsort(urls, n, sizeof *urls, compare);
     for (unsigned i = 0; i < n; i++)
         if (i == 0 || strcmp(urls[i], urls[distinct - 1]) != 0)
@@ -202,10 +189,10 @@ static void poly_on_urls(void **state)
     assert_int_equal(distinct, 29887);
     for (size_t t = 0; t < 2; t++) {
         hibloom_store *store;
-        hibloom_spec spec;
+        hibloom_spec spec = test_spec(texts[t]);
         hibloom *filter;
         unsigned asked = 0, wrong = 0;
-        assert_ok(hibloom_spec_parse(&spec, texts[t]), NULL);
+
         assert_ok(hibloom_memory(&store), NULL);
         assert_ok(hibloom_open(&filter, store, "poly", &spec), store);
         for (unsigned i = 0; i < distinct; i += 2)
@@ -220,8 +207,7 @@ static void poly_on_urls(void **state)
         const double predicted = hibloom_spec_error_at(&spec, (distinct + 1) / 2);
         print_message("%-60s predicted %.3e measured %.3e\n", texts[t], predicted, (double)wrong / asked);
         assert_true((double)wrong / asked > 0.1 && predicted < 1e-10);
-        hibloom_close(filter);
-        hibloom_store_free(store);
+        test_close(filter, store);
     }
 }
 

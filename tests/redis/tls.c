@@ -287,8 +287,7 @@ static void each_node_of_a_cluster_is_reached_over_tls(void **state)
     for (int i = 0; i < 1000; i++)
         assert_true(batch_answers[i]);
     assert_in_range(connections_of(store), 3, 4);
-    hibloom_close(filter);
-    hibloom_store_free(store);
+    test_close(filter, store);
     redis_cluster_stop(cluster);
 }
 

@@ -149,7 +149,6 @@ static void positions_are_those_of_the_document(void **state)
 {
     static const size_t which[] = {0, 2, 3}; /* the others are checked by what they find */
 
-    (void)state;
     for (size_t i = 0; i < sizeof which / sizeof *which; i++) {
         const char *spec = specs[which[i]];
         struct peer peer = {spec, {"/usr/bin/python3", "-B", "tests/share/format.py"}, {spec}};
@@ -159,7 +158,6 @@ static void positions_are_those_of_the_document(void **state)
 
 static void the_library_opens_what_the_document_makes(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < SPECS; i++) {
         struct shared s;
         char text[HIBLOOM_SPEC_TEXT_SIZE];
@@ -181,7 +179,6 @@ static void the_library_opens_what_is_made_without_a_script(void **state)
 {
     static const size_t which[] = {SINGLE, SEVERAL};
 
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct shared s;
 
@@ -196,7 +193,6 @@ static void the_library_opens_what_is_made_without_a_script(void **state)
 
 static void the_document_opens_what_the_library_makes(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < SPECS; i++) {
         struct shared s;
 
@@ -216,7 +212,6 @@ static void each_side_clears_what_the_other_has_open(void **state)
 {
     static const size_t which[] = {SINGLE, SEVERAL};
 
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct shared s;
 
@@ -251,7 +246,6 @@ static size_t keys_under(const char *name)
 /* What is added twice, by one side and the other, is in until both have removed it; then nothing is left. */
 static void each_side_removes_what_the_other_has_added(void **state)
 {
-    (void)state;
     for (size_t which = COUNTING; which < SPECS; which++) {
         struct shared s;
         hibloom_info info;
@@ -284,7 +278,6 @@ static void each_side_notices_that_the_other_has_removed_it(void **state)
 {
     static const size_t which[] = {SINGLE, SEVERAL};
 
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct shared s;
         bool found;
@@ -312,7 +305,6 @@ static void late_bits_of_the_other_side_are_taken_back(void **state)
 {
     static const size_t which[] = {SINGLE, SEVERAL};
 
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct shared s;
         char said[16] = "";
@@ -333,7 +325,6 @@ static void late_bits_of_the_other_side_are_taken_back(void **state)
 
 static void each_side_repairs_for_the_other(void **state)
 {
-    (void)state;
     for (int ours = 0; ours < 2; ours++) {
         struct shared s;
         bool *found;
@@ -367,7 +358,6 @@ static void a_time_to_live_is_the_same_to_both(void **state)
 {
     static const size_t which[] = {SINGLE, SEVERAL};
 
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct shared s;
         hibloom_info info;
@@ -439,7 +429,6 @@ static void the_worked_bytes_are_what_redis_and_the_library_say(void **state)
     size_t commands = 0;
     bool found;
 
-    (void)state;
     assert_non_null(file);
     test_name(name);
     while (fgets(line, sizeof line, file) != NULL) {
@@ -459,8 +448,7 @@ static void the_worked_bytes_are_what_redis_and_the_library_say(void **state)
     assert_true(found);
     assert_ok(hibloom_contains(filter, "", 0, &found), store);
     assert_false(found);
-    hibloom_close(filter);
-    hibloom_store_free(store);
+    test_close(filter, store);
     redisFree(redis);
     fclose(file);
 }

@@ -126,6 +126,7 @@ class Filter:
         """Opens it. Link: that of a growing filter, or of a window, under its own name; one that is not ready is lost."""
         self.client, self.name = client, name
         for _ in range(100):
+            asked = time.monotonic()
             root_key, root = find(client, name)
             if root.state == b"x":
                 remove(client, name, root)
@@ -141,7 +142,7 @@ class Filter:
             if spec is not None and spec.text != root.text:
                 raise Problem("EMISMATCH its text is: " + root.text)
             if self.look(root_key, root):
-                self.proved = time.monotonic()
+                self.proved = asked
                 return
         raise Problem("EBUSY")
 
@@ -184,9 +185,12 @@ class Filter:
 
     def prove(self, pipelines):
         """The root's guard, asked first where the last good one is old, or the call is long."""
-        if pipelines > 1 or time.monotonic() - self.proved > 0.1:
+        for _ in range(2):  # a proof that comes late is asked once more
+            if pipelines == 1 and time.monotonic() - self.proved <= 0.1:
+                return
+            asked = time.monotonic()
             self.prove_root()
-            self.proved = time.monotonic()
+            self.proved, pipelines = asked, 1
 
     def places(self, item):
         """key number -> offsets of an item."""
@@ -219,6 +223,7 @@ class Filter:
             touched = sorted({n for places in all_places for n in places})
             commands = [("BITFIELD", self.spec.key(self.name, n), *(w for bit in bits for w in ("SET", "u1", bit, 1)))
                         for places in all_places for n, bits in places.items()]
+            asked = time.monotonic()
             answers = pipeline(self.client, commands + [self.guard(n) for n in touched])
             guards, turned = answers[len(commands):], {n: [] for n in touched}
             answers = iter(answers)
@@ -230,6 +235,7 @@ class Filter:
                             turned[n].append(bit)
                             is_new[-1] = True
             self.judge(touched, guards, turned)
+            self.proved = asked
         return is_new
 
     def judge(self, touched, guards, turned):
@@ -241,7 +247,6 @@ class Filter:
             self.check(n, b"")
         for n, answer in zip(touched, guards):
             self.check(n, answer)
-        self.proved = time.monotonic()
 
     def question(self, n, bit):
         if self.spec.counts:  # nobody removes meanwhile in the tests that ask: else all counters of an item go in one command

@@ -2,7 +2,7 @@
 
   /usr/bin/python3 format_links.py create URI NAME SPEC   < ITEMS   makes the growing filter, adds the items
   /usr/bin/python3 format_links.py add|read URI NAME      < ITEMS   1 or 0 an item: new, or found
-  /usr/bin/python3 format_links.py grow|claim|clear|drop|show URI NAME
+  /usr/bin/python3 format_links.py claim|clear|drop|show URI NAME
   /usr/bin/python3 format_links.py expire URI NAME SECONDS
 
 claim: as a grower that dies once the next link is ready, and not told of. show: the text and trailer of each link."""
@@ -27,6 +27,17 @@ class Chain:
             raise Problem("EMISMATCH it has no links: " + self.spec.text)
         self.id = self.links[0].trailers[0][IDENTITY][17:].decode()
         self.follow()
+        while "growth" in self.spec.words and self.is_forgotten():
+            self.grow()
+
+    def is_forgotten(self):
+        """The root of the newest link says r, and the next one is there, ready."""
+        try:
+            _, root = find(self.client, self.name_of(len(self.links)))
+        except Problem:
+            return False
+        words = Spec(root.text).words
+        return root.state in b"rg" and words.get("link") == str(len(self.links)) and words["chain"] == self.id
 
     def name_of(self, i):
         return b"%b:+%d" % (self.name, i)
@@ -265,8 +276,6 @@ def main():
     chain = chain_of(client, name)
     if mode in ("add", "read"):
         print(*map(int, (chain.add if mode == "add" else chain.contains)(list(items()))), sep="\n")
-    elif mode == "grow":
-        chain.grow()
     elif mode == "claim":
         chain.state()
         chain.make()

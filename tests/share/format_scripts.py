@@ -13,8 +13,8 @@ if size > 0 then
     if ARGV[4] == '' or number ~= ARGV[7] or ARGV[7] == '00000' then return {'taken'} end
     if gen == ARGV[4] then return {'there', gen, id} end
     if gen > ARGV[4] then return {'newer', gen} end
-  elseif redis.call('BITPOS', KEYS[1], 1) >= 0 then return {'taken'} end
-  redis.call('DEL', KEYS[1])
+  elseif size > tonumber(ARGV[1]) or redis.call('BITPOS', KEYS[1], 1) >= 0 then return {'taken'} end
+  redis.call('SET', KEYS[1], '')
 end
 local gen = ARGV[4]
 if gen == '' then
@@ -53,7 +53,7 @@ local rest = redis.call('GETRANGE', KEYS[1], ARGV[3], ARGV[1] + 91)
 local t, ttl = rest:sub(ARGV[1] - ARGV[3] + 1), redis.call('PTTL', KEYS[1])
 if t:sub(85, 92) ~= 'hibloom1' or t:sub(40, 72) ~= ARGV[2] then return 0 end
 local epoch = string.format(' %010.0f ', t:sub(74, 83) + 1)
-redis.call('DEL', KEYS[1])
+redis.call('SET', KEYS[1], '')
 redis.call('SETRANGE', KEYS[1], ARGV[3], rest:sub(1, ARGV[1] - ARGV[3]) .. t:sub(1, 72) .. epoch .. 'hibloom1')
 if ttl > 0 then redis.call('PEXPIRE', KEYS[1], ttl) end
 return 1

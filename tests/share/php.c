@@ -46,7 +46,6 @@ static void positions_are_those_of_php(void **state)
         {"php-uids", UIDS, {NULL}},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof peers / sizeof *peers; i++)
         compare_positions(&peers[i]);
 }
@@ -62,7 +61,6 @@ static void each_side_reads_what_the_other_has_filled(void **state)
         {"php-uids", UIDS, {NULL}},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof peers / sizeof *peers; i++)
         compare_filters(&peers[i]);
 }
@@ -71,7 +69,6 @@ static void bits_beyond_2_to_the_31_are_the_same(void **state)
 {
     static const struct peer peer = {"php-mt bits=2200000001 capacity=220000000", MT, {"2200000001", "220000000"}};
 
-    (void)state;
     compare_large_filter(&peer);
 }
 

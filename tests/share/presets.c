@@ -13,8 +13,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
-
 enum { ITEMS = 30, SIZES = 300, RANDOM_ITEMS = 40, RANDOM_LENGTH = 200 };
 
 static const char *const presets[] = {
@@ -43,7 +41,6 @@ static int set_up(void **state)
 {
     int in[2], out[2];
 
-    (void)state;
     const char *uri = test_uri();
     if (pipe(in) != 0 || pipe(out) != 0 || (peer.pid = fork()) < 0)
         return -1;
@@ -52,7 +49,7 @@ static int set_up(void **state)
         dup2(out[1], STDOUT_FILENO);
         close(in[1]);
         close(out[0]);
-        execl("/usr/bin/python3", "python3", "-Bu", "tests/share/presets.py", uri, (char *)NULL);
+        execl("/usr/bin/python3", "/usr/bin/python3", "-Bu", "tests/share/presets.py", uri, (char *)NULL);
         _exit(127);
     }
     close(in[0]);
@@ -66,7 +63,6 @@ static int tear_down(void **state)
 {
     int status;
 
-    (void)state;
     fclose(peer.in);
     fclose(peer.out);
     return waitpid(peer.pid, &status, 0) == peer.pid && WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -1;
@@ -133,8 +129,7 @@ static void check_preset(hibloom_store *store, redisContext *redis, const char *
     }
     if (counts)
         assert_int_equal(test_command(redis, "INCRBY {%s}:c 0", name), ITEMS + 1);
-    assert_ok(hibloom_drop(filter), store);
-    hibloom_close(filter);
+    assert_dropped(filter, store);
 }
 
 static void each_side_finds_what_the_other_one_adds(void **state)
@@ -142,7 +137,6 @@ static void each_side_finds_what_the_other_one_adds(void **state)
     hibloom_store *store = test_store(NULL);
     redisContext *redis = test_redis();
 
-    (void)state;
     for (size_t i = 0; i < COUNT(presets); i++)
         check_preset(store, redis, presets[i]);
     redisFree(redis);
@@ -211,7 +205,6 @@ static void both_sides_compute_the_same_positions_of_any_bytes(void **state)
                                        "orestes capacity=70000000 error=0.000001 index=murmur3"};
     struct test_random random = test_random_new();
 
-    (void)state;
     for (size_t i = 0; i < COUNT(presets); i++)
         check_positions(&random, presets[i]);
     for (size_t i = 0; i < COUNT(more); i++)
@@ -228,7 +221,6 @@ static void both_sides_compute_the_same_sizes(void **state)
     char preset[128], theirs[64], ours[64];
     hibloom_spec spec;
 
-    (void)state;
     for (size_t i = 0; i < SIZES; i++) {
         const uint64_t n = 1 + test_random_below(&random, UINT64_C(1) << (1 + test_random_below(&random, 24)));
         const unsigned p = 1 + (unsigned)test_random_below(&random, 999);

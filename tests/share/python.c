@@ -27,7 +27,6 @@ static void positions_are_those_of_python(void **state)
         {"py-mmh3-redis capacity=1000000000 error=0.01", REDIS, {"1000000000", "0.01"}},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof peers / sizeof *peers; i++)
         compare_positions(&peers[i]);
 }
@@ -41,7 +40,6 @@ static void each_side_reads_what_the_other_has_filled(void **state)
         {"py-mmh3-redis capacity=1000 error=0.1", REDIS, {"1000", "0.1"}},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof peers / sizeof *peers; i++)
         compare_filters(&peers[i]);
 }
@@ -50,7 +48,6 @@ static void bits_beyond_2_to_the_31_are_the_same(void **state)
 {
     static const struct peer peer = {"py-mmh3-redis capacity=220000000 error=0.01", REDIS, {"220000000", "0.01"}};
 
-    (void)state;
     compare_large_filter(&peer);
 }
 

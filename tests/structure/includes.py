@@ -3,7 +3,7 @@
 below can be read, tested and used without what is above. The order is written
 in the README under "## The source", and is read from there:
 
-    base <- hash <- spec <- resp <- redis <- net <- filter
+    base <- hash <- spec <- bits <- resp <- redis <- net <- filter
                     spec <- memory <- filter
 
 A folder includes itself and whatever is left of it, over all lines; so memory

@@ -6,7 +6,7 @@
 #define KEYS "~seen ~seen:*"
 #define READING KEYS " +getrange +strlen +pttl +bitcount +getbit +bitfield_ro"
 #define ADDING READING " +setbit +bitfield +eval"
-#define MERGING ADDING " ~{seen}?? ~{seen:*}?? +bitpos +setrange +get +set +bitop (+unlink ~{seen}?\? ~{seen:*}?\?)"
-#define MAKING KEYS " +eval +getrange +strlen +pttl +bitcount +time +setrange +pexpire +persist +unlink"
+#define MERGING ADDING " ~{seen}?? ~{seen:*}?? +bitpos +setrange +get +bitop (+set +unlink ~{seen}?\? ~{seen:*}?\?)"
+#define MAKING KEYS " +eval +getrange +strlen +pttl +bitcount +time +setrange +set +pexpire +persist +unlink"
 
 #endif

@@ -39,8 +39,7 @@ hibloom *backend_open(struct backend *b, const char *name, const char *text)
 
 void backend_drop(struct backend *b, hibloom *filter)
 {
-    assert_ok(hibloom_drop(filter), b->store);
-    hibloom_close(filter);
+    assert_dropped(filter, b->store);
 }
 
 bool backend_contains(struct backend *b, hibloom *filter, const void *item, size_t len)

@@ -2,7 +2,6 @@
 #include "batch.h"
 
 #include <signal.h>
-#include <string.h>
 
 const hibloom_connect_options impatient = {.command_timeout_ms = TIMEOUT_MS};
 
@@ -12,24 +11,11 @@ bool batch_answers[BATCH];
 
 int batch_set_up(void **state)
 {
-    (void)state;
     for (uint32_t i = 0; i < BATCH; i++) {
         numbers[i] = i;
         batch_items[i] = (hibloom_item){&numbers[i], sizeof numbers[i]};
     }
     return 0;
-}
-
-void batch_reset(void)
-{
-    memset(batch_answers, 0xA5, sizeof batch_answers);
-}
-
-void assert_no_answers(void)
-{
-    for (size_t i = 0; i < sizeof batch_answers; i++)
-        if (((const unsigned char *)batch_answers)[i] != 0xA5)
-            fail_msg("answer %u was written although the call failed", (unsigned)i);
 }
 
 hibloom_status batch_run(struct subject *subject, int kind)
@@ -65,14 +51,6 @@ void start_thread(pthread_t *thread, void *(*run)(void *), void *argument)
 void start_later(struct later *later)
 {
     start_thread(&later->thread, send_later, later);
-}
-
-void assert_restart_is_told(struct subject *subject)
-{
-    bool found = true;
-
-    assert_status(hibloom_contains(subject->filter, "in-0", 4, &found), HIBLOOM_ELOST, subject->store);
-    assert_true(found);
 }
 
 void assert_lost_and_found_again(struct subject *subject)

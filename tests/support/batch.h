@@ -23,9 +23,6 @@ int batch_set_up(void **state);
 /* Adds it, without and with is_new, or looks it up: 0, 1, 2. */
 hibloom_status batch_run(struct subject *subject, int kind);
 
-void batch_reset(void);
-void assert_no_answers(void); /* since then */
-
 /* A signal that a thread sends after a while. */
 struct later {
     pthread_t thread;
@@ -42,9 +39,6 @@ void start_thread(pthread_t *thread, void *(*run)(void *), void *argument);
 
 /* Closes the subject's connection while nobody uses it; redis is another one. */
 void close_idle(const struct redis_server *server, struct redisContext *redis);
-
-/* The server has come back, which on a connection of the library's own is said once. */
-void assert_restart_is_told(struct subject *subject);
 
 /* The server has come back empty: what was in it is not found, and not denied. */
 void assert_lost_and_found_again(struct subject *subject);

@@ -30,12 +30,3 @@ void or_into(unsigned char *bits, const unsigned char *more, size_t len)
     for (size_t i = 0; i < len; i++)
         bits[i] |= more[i];
 }
-
-bool is_subset(const unsigned char *bits, const unsigned char *of, size_t len)
-{
-    unsigned char more = 0;
-
-    for (size_t i = 0; i < len; i++)
-        more |= (unsigned char)(bits[i] & ~of[i]);
-    return more == 0;
-}

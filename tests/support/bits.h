@@ -11,6 +11,5 @@ size_t all_bits_len(const hibloom *filter);
 unsigned char *all_bits_read(hibloom *filter);
 
 void or_into(unsigned char *bits, const unsigned char *more, size_t len);
-bool is_subset(const unsigned char *bits, const unsigned char *of, size_t len);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SECONDS = 8, PLACES_LEAST = 3, UNWRITTEN = 0xA5 };
+enum { SECONDS = 3, LONG_SECONDS = 120, PLACES_LEAST = 3, UNWRITTEN = 0xA5 };
 
 static const char filter_name[] = "said", other_name[] = "other";
 
@@ -207,7 +207,7 @@ static uint64_t seconds(void)
 {
     const char *given = getenv("FAULTS_SECONDS");
 
-    return given != NULL ? strtoull(given, NULL, 10) : SECONDS;
+    return given != NULL ? strtoull(given, NULL, 10) : test_is_slow() ? SECONDS : LONG_SECONDS;
 }
 
 void walk_begin(struct walk *walk, uint64_t places, unsigned walks_in_program)

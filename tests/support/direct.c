@@ -23,7 +23,6 @@ int direct_tear_down(void **state)
 
 int direct_empty(void **state)
 {
-    (void)state;
     test_command(outside, "FLUSHALL");
     return 0;
 }

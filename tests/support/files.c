@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* A new file each time: one that is overwritten ext4 writes to the disk when it is closed. */
 void write_file(const char *path, const void *bytes, size_t len)
@@ -40,17 +39,6 @@ void assert_file(const char *path, const void *bytes, size_t len)
     assert_int_equal(found_len, len);
     assert_memory_equal(found, bytes, len);
     free(found);
-}
-
-bool same_contents(const char *a, const char *b)
-{
-    size_t a_len, b_len;
-    unsigned char *a_bytes = contents_of(a, &a_len), *b_bytes = contents_of(b, &b_len);
-    const bool same = a_len == b_len && memcmp(a_bytes, b_bytes, a_len) == 0;
-
-    free(a_bytes);
-    free(b_bytes);
-    return same;
 }
 
 unsigned files_in(const char *directory)

@@ -9,8 +9,6 @@ void write_file(const char *path, const void *bytes, size_t len);
 /* What it holds must be exactly this. */
 void assert_file(const char *path, const void *bytes, size_t len);
 
-bool same_contents(const char *a, const char *b);
-
 /* How many are in the directory. */
 unsigned files_in(const char *directory);
 

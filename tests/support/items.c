@@ -33,3 +33,26 @@ void items_assert_in(hibloom *filter, hibloom_store *store, const hibloom_item *
         assert_true(found[i]);
     free(found);
 }
+
+static size_t count_yes(hibloom *filter, hibloom_store *store, const char *prefix, size_t n,
+                        hibloom_status (*call)(hibloom *, const hibloom_item *, size_t n, bool *))
+{
+    hibloom_item *items = items_new(prefix, n);
+    bool *answers = calloc(n, sizeof *answers);
+
+    assert_ok(call(filter, items, n, answers), store);
+    const size_t count = test_count_true(answers, n);
+    free(answers);
+    items_free(items);
+    return count;
+}
+
+size_t items_add(hibloom *filter, hibloom_store *store, const char *prefix, size_t n)
+{
+    return count_yes(filter, store, prefix, n, hibloom_add_many);
+}
+
+size_t items_count(hibloom *filter, hibloom_store *store, const char *prefix, size_t n)
+{
+    return count_yes(filter, store, prefix, n, hibloom_contains_many);
+}

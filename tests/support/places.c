@@ -25,7 +25,6 @@ static struct place place_on(const struct redis_server *server, hibloom_commands
 
 int places_set_up(void **state)
 {
-    (void)state;
     for (int i = 0; i < 2; i++)
         place_servers[i] = redis_server_start(NULL);
     assert_ok(hibloom_memory(&places[MEMORY].store), NULL);
@@ -37,7 +36,6 @@ int places_set_up(void **state)
 
 int places_tear_down(void **state)
 {
-    (void)state;
     for (int i = 0; i < PLACES; i++) {
         hibloom_store_free(places[i].store);
         if (places[i].outside != NULL)
@@ -56,7 +54,6 @@ void empty_servers(void)
 
 int places_empty(void **state)
 {
-    (void)state;
     empty_servers();
     hibloom_store_free(places[MEMORY].store);
     assert_ok(hibloom_memory(&places[MEMORY].store), NULL);
@@ -86,8 +83,7 @@ hibloom *place_attach(int place, const char *name, const char *text)
 
 void place_drop(hibloom *filter)
 {
-    assert_ok(hibloom_drop(filter), filter->store);
-    hibloom_close(filter);
+    assert_dropped(filter, filter->store);
 }
 
 struct item {

@@ -13,7 +13,4 @@ extern struct proxy *proxy;
 int proxied_set_up(void **state);
 int proxied_tear_down(void **state);
 
-/* Calls hold(of) to learn how many bytes pass that way, then again and again, cut at each `step` of them. Gives how often. */
-unsigned proxied_cut_everywhere(enum proxy_way way, uint64_t step, void (*hold)(const void *of), const void *of);
-
 #endif

@@ -178,33 +178,6 @@ void redis_cluster_fail_over(const struct redis_cluster *cluster, int primary, v
     redis_cluster_wait_settled(cluster);
 }
 
-struct hand_over {
-    struct failover failover;
-    unsigned *looks;
-};
-
-/* A replica gives up after 5 s; and where the others gave their votes away less than two seconds before, it would ask for
- * them again later than that. So it is told again. */
-static bool is_handed_over(const void *argument)
-{
-    const struct hand_over *hand_over = argument;
-    const struct redis_cluster *cluster = hand_over->failover.cluster;
-    const int primary = hand_over->failover.primary;
-
-    if (++*hand_over->looks % LOOKS == 0 && successor_of(cluster, primary) < 0)
-        freeReplyObject(redis_server_ask(cluster->nodes[redis_cluster_replica(cluster, primary)], "CLUSTER FAILOVER"));
-    return is_over(&hand_over->failover);
-}
-
-void redis_cluster_hand_over(const struct redis_cluster *cluster, int primary)
-{
-    unsigned looks = 0;
-    const struct hand_over hand_over = {{cluster, primary}, &looks};
-
-    DO(cluster->nodes[redis_cluster_replica(cluster, primary)], "CLUSTER FAILOVER");
-    redis_server_wait(cluster->nodes[primary], is_handed_over, &hand_over, "it does not hand over");
-}
-
 /* ---- Starting ---------------------------------------------------------------------- */
 
 static void start_nodes(struct redis_cluster *cluster, const struct redis_cluster_options *options)
@@ -283,11 +256,6 @@ const char *redis_cluster_uri(const struct redis_cluster *cluster)
     return cluster->uri;
 }
 
-int redis_cluster_size(const struct redis_cluster *cluster)
-{
-    return cluster->size;
-}
-
 struct redis_server *redis_cluster_node(const struct redis_cluster *cluster, int node)
 {
     return cluster->nodes[node];
@@ -304,18 +272,6 @@ int redis_cluster_owner(const struct redis_cluster *cluster, int slot)
 
     current_view(cluster, &view);
     return view.owners[slot] == NOBODY ? -1 : view.owners[slot];
-}
-
-long long redis_cluster_calls_of(const struct redis_cluster *cluster, const char *command)
-{
-    long long calls = 0;
-
-    for (int node = 0; node < cluster->primaries; node++) {
-        redisContext *redis = redis_server_connect(cluster->nodes[node]);
-        calls += redis_server_calls_of(redis, command);
-        redisFree(redis);
-    }
-    return calls;
 }
 
 /* CLUSTER KEYSLOT reads the {tag}, too. */

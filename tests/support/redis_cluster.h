@@ -30,13 +30,9 @@ struct redis_cluster *redis_cluster_start(const struct redis_cluster_options *op
 /* "redis+cluster://127.0.0.1:PORT,127.0.0.1:PORT,...", or rediss+cluster, of all nodes. */
 const char *redis_cluster_uri(const struct redis_cluster *cluster);
 
-int redis_cluster_size(const struct redis_cluster *cluster); /* how many nodes */
 struct redis_server *redis_cluster_node(const struct redis_cluster *cluster, int node);
 const char *redis_cluster_id(const struct redis_cluster *cluster, int node); /* as CLUSTER MYID says */
 int redis_cluster_slot(const struct redis_cluster *cluster, const char *key);
-
-/* How often its primaries of the beginning have run a command; all of them run. */
-long long redis_cluster_calls_of(const struct redis_cluster *cluster, const char *command);
 
 /* The node that owns a slot, as the first node that runs sees it; -1 where none does. */
 int redis_cluster_owner(const struct redis_cluster *cluster, int slot);
@@ -59,9 +55,6 @@ void redis_cluster_cut_off(const struct redis_cluster *cluster, int primary);
 /* Stops a primary; its replica, which may be paused, takes over; then it is brought back. */
 void redis_cluster_fail_over(const struct redis_cluster *cluster, int primary, void (*stop)(struct redis_server *),
                              void (*back)(struct redis_server *));
-
-/* A primary hands over to its replica, by CLUSTER FAILOVER, and this is done when the function returns. */
-void redis_cluster_hand_over(const struct redis_cluster *cluster, int primary);
 
 void redis_cluster_stop(struct redis_cluster *cluster); /* accepts NULL */
 

@@ -57,6 +57,11 @@ _Noreturn void redis_server_give_up(const struct redis_server *server, const cha
     exit(EXIT_FAILURE);
 }
 
+static void sleep_ms(long ms)
+{
+    nanosleep(&(struct timespec){.tv_sec = 0, .tv_nsec = ms * 1000000L}, NULL); /* less than a second */
+}
+
 /* A port that nobody has at this moment. Somebody may take it before the
  * server does, so the caller tries again. */
 static int free_port(void)
@@ -135,10 +140,9 @@ static redisReply *ask(const struct redis_server *server, const char *format, va
 struct redisReply *redis_server_ask(const struct redis_server *server, const char *format, ...)
 {
     va_list arguments;
-    redisReply *reply;
 
     va_start(arguments, format);
-    reply = ask(server, format, arguments);
+    redisReply *reply = ask(server, format, arguments);
     va_end(arguments);
     return reply;
 }
@@ -171,14 +175,13 @@ long long redis_server_calls_of(struct redisContext *redis, const char *command)
 {
     redisReply *reply = redisCommand(redis, "INFO commandstats");
     char key[64];
-    const char *line = NULL;
 
     snprintf(key, sizeof key, "cmdstat_%s:calls=", command);
     if (reply == NULL || reply->type != REDIS_REPLY_STRING) {
         fprintf(stderr, "INFO commandstats was not answered\n");
         exit(EXIT_FAILURE);
     }
-    line = strstr(reply->str, key);
+    const char *line = strstr(reply->str, key);
     const long long calls = line != NULL ? atoll(line + strlen(key)) : 0;
     freeReplyObject(reply);
     return calls;
@@ -203,13 +206,12 @@ bool redis_server_is_in_sync(const struct redis_server *server)
 void redis_server_wait(const struct redis_server *server, redis_server_condition *is_so, const void *argument,
                        const char *what)
 {
-    const struct timespec step = {.tv_sec = 0, .tv_nsec = CONDITION_STEP_MS * 1000000L};
     const uint64_t end_ms = clock_now_ms() + CONDITION_MS;
 
     while (!is_so(argument)) {
         if (clock_now_ms() > end_ms)
             redis_server_give_up(server, what);
-        nanosleep(&step, NULL);
+        sleep_ms(CONDITION_STEP_MS);
     }
 }
 
@@ -226,8 +228,6 @@ static int answers(const struct redis_server *server)
 /* Starts the process and waits for it; 0 when it ended instead. */
 static int launch(struct redis_server *server)
 {
-    const struct timespec step = {.tv_sec = 0, .tv_nsec = WAIT_STEP_MS * 1000000L};
-
     unlink(server->socket); /* a killed one leaves it behind */
     server->pid = fork();
     if (server->pid == 0)
@@ -241,7 +241,7 @@ static int launch(struct redis_server *server)
             server->pid = 0;
             return 0;
         }
-        nanosleep(&step, NULL);
+        sleep_ms(WAIT_STEP_MS);
     }
     redis_server_give_up(server, "does not answer");
 }
@@ -467,18 +467,16 @@ void redis_server_cut_off(struct redis_server *primary, struct redis_server *rep
 {
     redis_server_pause(replica);
     freeReplyObject(redis_server_must(primary, "CLIENT KILL TYPE replica"));
-    nanosleep(&(struct timespec){.tv_sec = 0, .tv_nsec = CUT_OFF_MS * 1000000L}, NULL);
+    sleep_ms(CUT_OFF_MS);
 }
 
 void redis_server_restart(struct redis_server *server)
 {
-    const struct timespec step = {.tv_sec = 0, .tv_nsec = RESTART_STEP_MS * 1000000L};
-
     redis_server_kill(server);
     for (int i = 0; i < START_TRIES; i++) { /* somebody may have tried whether its port is free */
         if (launch(server))
             return;
-        nanosleep(&step, NULL);
+        sleep_ms(RESTART_STEP_MS);
     }
     redis_server_give_up(server, "does not restart");
 }

@@ -4,7 +4,6 @@
 #include "net.h"
 #include "resp.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>

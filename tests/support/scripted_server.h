@@ -39,7 +39,6 @@ struct script_step {
 #define SCRIPT_SEND(literal) { SCRIPT_DO_SEND, "" literal, sizeof(literal) - 1, 0 }
 #define SCRIPT_DRIP(literal, ms) { SCRIPT_DO_SEND, "" literal, sizeof(literal) - 1, (ms) }     /* byte by byte */
 #define SCRIPT_REPEAT(literal, ms) { SCRIPT_DO_REPEAT, "" literal, sizeof(literal) - 1, (ms) } /* for ever */
-#define SCRIPT_PACE(literal, ms) { SCRIPT_DO_PACE, "" literal, sizeof(literal) - 1, (ms) } /* whole, for ever */
 #define SCRIPT_ANSWER(literal) { SCRIPT_DO_ANSWER, "" literal, sizeof(literal) - 1, 0 } /* to each command to come */
 #define SCRIPT_CLOSE { SCRIPT_DO_CLOSE, NULL, 0, 0 }
 #define SCRIPT_END { SCRIPT_DO_END, NULL, 0, 0 }

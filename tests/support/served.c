@@ -9,7 +9,6 @@ redisContext *redis;
 
 int served_set_up(void **state)
 {
-    (void)state;
     if (server == NULL)
         server = redis_server_start_tcp(NULL);
     redis = redis_server_connect(server);
@@ -18,7 +17,6 @@ int served_set_up(void **state)
 
 int served_tear_down(void **state)
 {
-    (void)state;
     redisFree(redis);
     redis_server_stop(server);
     return 0;
@@ -26,7 +24,6 @@ int served_tear_down(void **state)
 
 int served_leave_nothing(void **state)
 {
-    (void)state;
     test_command(redis, "FLUSHALL");
     return 0;
 }

@@ -19,20 +19,12 @@ struct redis_server *stepped_server_start(struct stepped_clock **clock,
 
 void stepped_free(struct stepped_clock *clock); /* accepts NULL */
 
-/* So many milliseconds ahead of this machine's clock, from the next command on: all of them; one of them besides, until
- * it is restarted. */
+/* So many milliseconds ahead of this machine's clock, from the next command on. */
 void stepped_set(struct stepped_clock *clock, int64_t ahead_ms);
-void stepped_set_one(struct stepped_clock *clock, const struct redis_server *server, int64_t ahead_ms);
-
-/* All run so many times as fast from now on. */
-void stepped_run(struct stepped_clock *clock, int64_t speed);
 
 int64_t stepped_ahead(const struct stepped_clock *clock);
 
-/* What they show, but for those of stepped_set_one. */
+/* The time that they show. */
 uint64_t stepped_now_us(const struct stepped_clock *clock);
-
-/* Fails the test if the server does not show this clock. */
-void stepped_assert(const struct stepped_clock *clock, const struct redis_server *server);
 
 #endif

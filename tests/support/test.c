@@ -185,6 +185,12 @@ hibloom *test_attach(hibloom_store *store, const char *name, const char *text)
     return filter;
 }
 
+void test_close(hibloom *filter, hibloom_store *store)
+{
+    hibloom_close(filter);
+    hibloom_store_free(store);
+}
+
 long long test_command(struct redisContext *redis, const char *format, ...)
 {
     va_list arguments;
@@ -263,7 +269,7 @@ void test_random_bytes(struct test_random *random, void *buf, size_t len)
 
 bool test_is_slow(void)
 {
-    return getenv("HIBLOOM_TEST_SLOW") != NULL;
+    return getenv("HIBLOOM_TEST_LONG") == NULL;
 }
 
 /* ---- Time ------------------------------------------------------------------- */

@@ -15,6 +15,8 @@
 
 struct redisContext;
 
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
 /* ---- Where to test --------------------------------------------------------- */
 
 /* The URI of a stock Redis: $HIBLOOM_TEST_URL where it is set, else a server
@@ -28,6 +30,7 @@ struct redisContext *test_redis(void);
  * returned. What is left under such names on $HIBLOOM_TEST_URL is removed at exit. */
 #define TEST_NAME_SIZE 96
 const char *test_name(char buf[TEST_NAME_SIZE]);
+#define TEST_NAME test_name((char[TEST_NAME_SIZE]){0}) /* as long as the block that it stands in */
 
 /* A store, connected; options may be NULL. Its calls go item by item, however many: most
  * filters here are so small that a call of some hundred would go by whole bitmaps.
@@ -41,6 +44,8 @@ hibloom_store *test_store(const hibloom_connect_options *options);
 hibloom_spec test_spec(const char *text);
 hibloom *test_open(hibloom_store *store, const char *name, const char *text);
 hibloom *test_attach(hibloom_store *store, const char *name, const char *text);
+
+void test_close(hibloom *filter, hibloom_store *store); /* both of them */
 
 /* A command in hiredis' format; the test fails where it is answered by an
  * error. Gives the integer of an integer reply, else 0. */
@@ -56,6 +61,11 @@ long long test_command(struct redisContext *redis, const char *format, ...);
         test_assert_status(asserted_status_, (expected), (store), __FILE__, __LINE__); \
     } while (0)
 #define assert_ok(status, store) assert_status((status), HIBLOOM_OK, (store))
+#define assert_dropped(filter, store) /* and closed */ \
+    do { \
+        assert_ok(hibloom_drop(filter), (store)); \
+        hibloom_close(filter); \
+    } while (0)
 void test_assert_status(hibloom_status status, hibloom_status expected, const hibloom_store *store, const char *file,
                         int line);
 
@@ -72,8 +82,7 @@ uint64_t test_random_u64(struct test_random *random);
 uint64_t test_random_below(struct test_random *random, uint64_t bound); /* [0, bound) */
 void test_random_bytes(struct test_random *random, void *buf, size_t len);
 
-/* Whether $HIBLOOM_TEST_SLOW is set: the program runs under a tool that makes it
- * slow, and fewer rounds and items will do. */
+/* Fewer rounds and items will do: everywhere but in `make check-long`, which sets $HIBLOOM_TEST_LONG. */
 bool test_is_slow(void);
 
 /* ---- Time -------------------------------------------------------------------- */

@@ -1,21 +1,19 @@
 #!/bin/bash
-# Runs test programs two at a time and prints a line for each as it ends; what a
-# program says is printed in full only if it fails. Those that mostly wait, for
-# time-outs and failovers, need hardly any processor: as many of them run beside
-# the two, so that no core is idle while they wait. Goes on after a failure, and
-# the last line, "N passed, N failed", tells how the whole suite went. A program
-# that is not cmocka's counts as one test, and so does one that ends badly
-# without having named a failed test: a crash, a leak, a time-out.
-# Usage: run-tests.sh COMMAND... [--waiting COMMAND...]
-#   each argument is one command with its arguments, separated by blanks;
-#   behind --waiting are those that mostly wait, the longest first
+# Runs test programs four at a time, since on two cores half of them wait for their
+# servers, and prints a line for each as it ends. A program's output is printed in
+# full only if it fails. The script goes on after a failure. Its last line,
+# "N passed, N failed", tells how the whole suite went. A program that is not
+# cmocka's counts as one test. So does one that ends badly without a failed
+# test of its own: a crash, a leak, a time-out.
+# Usage: run-tests.sh COMMAND...
+#   each argument is one command with its arguments, separated by blanks
 # Environment: TEST_TIMEOUT, seconds for each command (300);
 #   TEST_UNDER, a command such as valgrind to run them under;
-#   TEST_JOBS, how many of either kind at a time (2)
+#   TEST_JOBS, how many at a time (4)
 set -u
 
 timeout=${TEST_TIMEOUT:-300}
-jobs=${TEST_JOBS:-2}
+jobs=${TEST_JOBS:-4}
 passed=0 failed=0 skipped=0
 failures=()
 
@@ -25,9 +23,6 @@ TMPDIR=$(mktemp -d)
 export TMPDIR
 declare -A running=() # by process: the number of its command
 declare -a names=() begins=()
-declare -a busy=() waiting=() # commands that are still to be run
-declare -a kinds=()           # by the number of a command: busy or waiting
-declare -A at_work=([busy]=0 [waiting]=0)
 
 cleanup() {
     trap '' INT TERM HUP
@@ -45,7 +40,7 @@ trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# Short: fault/kill of build/tests/fault/kill, tools/readme of with-redis.sh tests/tools/readme.sh ...
+# Short: fault/acl of build/tests/fault/acl, tools/readme of with-redis.sh tests/tools/readme.sh ...
 name_of() {
     local word
     for word in $1; do
@@ -100,34 +95,19 @@ end() {
 
 # Waits for one of those that run to end.
 reap() {
-    local pid status=0 kind
+    local pid status=0
     wait -n -p pid "${!running[@]}" || status=$?
-    kind=${kinds[running[$pid]]}
-    at_work[$kind]=$((at_work[$kind] - 1))
     end "${running[$pid]}" "$status"
     unset "running[$pid]"
 }
 
-# fill KIND: starts as many of its commands as may run.
-fill() {
-    local -n queue=$1
-    while [ ${#queue[@]} -gt 0 ] && [ "${at_work[$1]}" -lt "$jobs" ]; do
-        start $((number += 1)) "${queue[0]}"
-        kinds[number]=$1 at_work[$1]=$((at_work[$1] + 1))
-        queue=("${queue[@]:1}")
-    done
-}
-
-kind=busy
-for command in "$@"; do
-    case $command in
-    --waiting) kind=waiting ;;
-    *) [ $kind = busy ] && busy+=("$command") || waiting+=("$command") ;;
-    esac
-done
-echo "$((${#busy[@]} + ${#waiting[@]})) test programs, $jobs at a time, and $jobs of the ${#waiting[@]} that mostly wait"
+echo "$# test programs, $jobs at a time"
 number=0
-while fill waiting && fill busy && [ ${#running[@]} -gt 0 ]; do
+for command in "$@"; do
+    [ ${#running[@]} -lt "$jobs" ] || reap
+    start $((number += 1)) "$command"
+done
+while [ ${#running[@]} -gt 0 ]; do
     reap
 done
 

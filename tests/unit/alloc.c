@@ -38,8 +38,7 @@ static void use(hibloom_store *store)
 
     assert_ok(hibloom_add(filter, "x", 1, &is_new), store);
     assert_true(is_new);
-    assert_ok(hibloom_drop(filter), store);
-    hibloom_close(filter);
+    assert_dropped(filter, store);
     hibloom_store_free(store);
 }
 

@@ -4,10 +4,6 @@
 #include "redis/cost.h"
 #include "support/test.h"
 
-#include <math.h>
-
-#include <stdio.h>
-
 static hibloom_rates rates_of(const hibloom_spec *spec, hibloom_commands commands)
 {
     hibloom_rates rates;
@@ -25,7 +21,6 @@ static hibloom_spec spec_with(hibloom_layout layout, uint32_t hashes)
 
 static void each_hash_more_makes_all_but_blocked_look_ups_slower(void **state)
 {
-    (void)state;
     for (int commands = HIBLOOM_COMMANDS_SETBIT; commands <= HIBLOOM_COMMANDS_BITFIELD; commands++)
         for (int layout = HIBLOOM_LAYOUT_CLASSIC; layout <= HIBLOOM_LAYOUT_BLOCKED; layout++) {
             const bool blocked = layout == HIBLOOM_LAYOUT_BLOCKED;
@@ -52,46 +47,12 @@ static void layouts_and_commands_are_ranked_as_they_were_measured(void **state)
     const hibloom_rates setbit = rates_of(&classic, HIBLOOM_COMMANDS_SETBIT);
     const hibloom_rates bitfield = rates_of(&classic, HIBLOOM_COMMANDS_BITFIELD);
 
-    (void)state;
     assert_true(rates_of(&blocked, HIBLOOM_COMMANDS_SETBIT).look_ups > 2 * setbit.look_ups);
     assert_true(rates_of(&blocked, HIBLOOM_COMMANDS_BITFIELD).look_ups > 1.5 * bitfield.look_ups);
     assert_true(bitfield.adds > setbit.adds && bitfield.look_ups > setbit.look_ups);
     assert_true(setbit.adds_new == bitfield.adds_new && bitfield.adds_new == bitfield.adds); /* always BITFIELD */
     assert_true(rates_of(&partitioned, HIBLOOM_COMMANDS_BITFIELD).adds_new < setbit.adds);
     assert_true(rates_of(&partitioned, HIBLOOM_COMMANDS_BITFIELD).look_ups < bitfield.look_ups);
-}
-
-/* In the blocked layout all bits of an item but the first are in the server's cache by then. */
-static void bits_in_one_block_are_set_faster(void **state)
-{
-    const hibloom_spec classic = spec_with(HIBLOOM_LAYOUT_CLASSIC, 13), blocked = spec_with(HIBLOOM_LAYOUT_BLOCKED, 13);
-    const hibloom_spec classic_one = spec_with(HIBLOOM_LAYOUT_CLASSIC, 1), one = spec_with(HIBLOOM_LAYOUT_BLOCKED, 1);
-
-    (void)state;
-    for (int commands = HIBLOOM_COMMANDS_SETBIT; commands <= HIBLOOM_COMMANDS_BITFIELD; commands++) {
-        const hibloom_rates in_block = rates_of(&blocked, (hibloom_commands)commands);
-        const hibloom_rates anywhere = rates_of(&classic, (hibloom_commands)commands);
-
-        assert_true(in_block.adds > 1.15 * anywhere.adds && in_block.adds < 1.6 * anywhere.adds);
-        assert_true(in_block.adds_new > 1.15 * anywhere.adds_new && in_block.adds_new < 1.6 * anywhere.adds_new);
-        assert_true(rates_of(&one, (hibloom_commands)commands).adds ==
-                    rates_of(&classic_one, (hibloom_commands)commands).adds);
-    }
-}
-
-/* A guard for each segment that a call of 1,000 items touches: of 65,536 for nearly each item. */
-static void guards_of_many_segments_take_their_share(void **state)
-{
-    hibloom_spec one = spec_with(HIBLOOM_LAYOUT_BLOCKED, 5), many = one;
-
-    (void)state;
-    many.segments = 1000;
-    const double once = 1 / rates_of(&one, HIBLOOM_COMMANDS_SETBIT).look_ups;
-    const double thousand = 1 / rates_of(&many, HIBLOOM_COMMANDS_SETBIT).look_ups;
-    many.segments = HIBLOOM_SEGMENTS_MAX;
-    const double most = 1 / rates_of(&many, HIBLOOM_COMMANDS_SETBIT).look_ups;
-    assert_true(thousand > 1.3 * once && thousand < 1.7 * once);
-    assert_true(most > 1.7 * once && most < 2.0 * once);
 }
 
 /* From which size of a call on it is less work to go by whole bitmaps. */
@@ -110,7 +71,6 @@ static void of_12_mb_some_thousand_look_ups_and_some_ten_thousand_adds_go_by_bit
 {
     hibloom_spec spec;
 
-    (void)state;
     assert_ok(hibloom_spec_for(&spec, 10000000, 0.01), NULL);
     const size_t look_ups = crossing(&spec, COST_LOOK_UP, cost_read), adds = crossing(&spec, COST_ADD, cost_merge);
     if (look_ups < 1000 || look_ups > 9999)
@@ -119,44 +79,11 @@ static void of_12_mb_some_thousand_look_ups_and_some_ten_thousand_adds_go_by_bit
         fail_msg("adds go by bitmaps from %zu on", adds);
 }
 
-/* Of 1,000 items, as the rates have them. */
-static void small_filters_are_as_fast_as_their_bitmaps_move(void **state)
-{
-    const struct cost_server server = {.bitfield = false, .link_mb_s = COST_LINK_MB_S};
-    hibloom_spec spec;
-
-    (void)state;
-    assert_ok(hibloom_spec_for(&spec, 10000, 0.01), NULL);
-    const hibloom_rates rates = rates_of(&spec, HIBLOOM_COMMANDS_SETBIT);
-    assert_true(fabs(rates.adds * cost_merge(&spec, &server, 1000) - 1e9) < 1);
-    assert_true(fabs(rates.look_ups * cost_read(&spec, &server, 1000) - 1e9) < 1);
-    assert_true(rates.adds > 5 * rates.adds_new);
-}
-
-/* Counting takes a script, whoever asks what is new, and never goes by merging. */
-static void counters_cost_more_to_add_and_as_much_to_look_up(void **state)
-{
-    const struct cost_server server = {false, 1000};
-    hibloom_spec spec = spec_with(HIBLOOM_LAYOUT_CLASSIC, 7);
-    const hibloom_rates bits = rates_of(&spec, HIBLOOM_COMMANDS_BITFIELD);
-
-    (void)state;
-    spec.counters = 4;
-    for (int commands = HIBLOOM_COMMANDS_SETBIT; commands <= HIBLOOM_COMMANDS_BITFIELD; commands++) {
-        const hibloom_rates counters = rates_of(&spec, (hibloom_commands)commands);
-        assert_true(counters.adds == counters.adds_new && counters.adds < bits.adds && counters.adds > bits.adds / 4);
-        assert_true(counters.look_ups == bits.look_ups);
-    }
-    spec.bits = 1000;
-    assert_true(cost_merge(&spec, &server, 1000000) > 1e9 && cost_read(&spec, &server, 1000000) < 1e6);
-}
-
 static void what_is_no_spec_has_no_rates(void **state)
 {
     hibloom_spec spec = spec_with(HIBLOOM_LAYOUT_CLASSIC, 7);
     hibloom_rates rates = {.adds = 1};
 
-    (void)state;
     assert_status(hibloom_spec_rates(&spec, (hibloom_commands)2, &rates), HIBLOOM_EINVAL, NULL);
     spec.hashes = 0;
     assert_int_not_equal(hibloom_spec_rates(&spec, HIBLOOM_COMMANDS_SETBIT, &rates), HIBLOOM_OK);
@@ -170,11 +97,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_hash_more_makes_all_but_blocked_look_ups_slower),
         cmocka_unit_test(layouts_and_commands_are_ranked_as_they_were_measured),
-        cmocka_unit_test(bits_in_one_block_are_set_faster),
-        cmocka_unit_test(guards_of_many_segments_take_their_share),
         cmocka_unit_test(of_12_mb_some_thousand_look_ups_and_some_ten_thousand_adds_go_by_bitmaps),
-        cmocka_unit_test(small_filters_are_as_fast_as_their_bitmaps_move),
-        cmocka_unit_test(counters_cost_more_to_add_and_as_much_to_look_up),
         cmocka_unit_test(what_is_no_spec_has_no_rates),
     };
 

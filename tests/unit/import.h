@@ -14,7 +14,6 @@ static char *dir, *path;
 
 static inline int set_up(void **state)
 {
-    (void)state;
     assert_ok(hibloom_memory(&store), NULL);
     dir = temp_dir_make();
     path = temp_dir_path(dir, "dump");
@@ -23,7 +22,6 @@ static inline int set_up(void **state)
 
 static inline int tear_down(void **state)
 {
-    (void)state;
     hibloom_store_free(store);
     free(path);
     temp_dir_remove(dir);

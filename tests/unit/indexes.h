@@ -9,7 +9,6 @@
 
 #include "hash/hash.h"
 
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
 #define TEXT(literal) \
     { \
         literal, sizeof(literal) - 1 \

@@ -70,7 +70,6 @@ static void a_trailer_is_written_in_its_columns_and_read_back(void **state)
     char trailer[RECORD_TRAILER];
     struct record again;
 
-    (void)state;
     for (int i = 0; i < WORKED; i++) {
         const struct record record = record_of(&worked[i]);
         assert_int_equal(strlen(worked[i].trailer), RECORD_TRAILER);
@@ -83,7 +82,6 @@ static void a_trailer_is_written_in_its_columns_and_read_back(void **state)
 
 static void the_crc_is_zlibs_of_the_text_and_the_first_columns(void **state)
 {
-    (void)state;
     for (int i = 0; i < WORKED; i++) {
         struct record record = record_of(&worked[i]);
         assert_int_equal(record_crc(&record, worked[i].text), worked[i].record.crc);
@@ -101,7 +99,6 @@ static void identity_and_ids_are_columns_of_it(void **state)
     char identity[RECORD_IDENTITY + 1], digits[RECORD_ID_DIGITS + 1];
     uint64_t id = 0;
 
-    (void)state;
     for (int i = 0; i < WORKED; i++) {
         const struct record *record = &worked[i].record;
         record_identity(record->generation, record->id, identity);
@@ -119,7 +116,6 @@ static void the_list_is_in_the_root_of_several_only(void **state)
 {
     struct record record;
 
-    (void)state;
     assert_int_equal(record_list_bytes(0, 1), 0);
     assert_int_equal(record_list_bytes(0, 5), 5 * 16);
     assert_int_equal(record_list_bytes(1, 5), 0);
@@ -136,7 +132,6 @@ static void the_end_of_a_key_is_a_filter_or_nothing_of_the_kind(void **state)
     char end[RECORD_END], padded[RECORD_END];
     struct record record;
 
-    (void)state;
     for (int i = 0; i < WORKED; i++) {
         const struct record written = record_of(&worked[i]);
         const size_t len = write_end(end, &written, worked[i].text);
@@ -178,7 +173,6 @@ static void every_other_byte_that_is_altered_is_found(void **state)
     struct record record;
     unsigned taken = 0;
 
-    (void)state;
     for (int i = 0; i < WORKED; i++) {
         const struct record written = record_of(&worked[i]);
         const size_t len = write_end(end, &written, worked[i].text);
@@ -220,7 +214,6 @@ static void a_record_that_is_not_its_texts_is_damaged(void **state)
     struct record record, read;
     char end[RECORD_END];
 
-    (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         record = record_of(&worked[0]);
         record.crc = record_crc(&record, texts[i]);

@@ -50,7 +50,6 @@ enum { REFUSALS = sizeof refusals / sizeof refusals[0] };
 
 static void words_are_a_code_and_a_status(void **state)
 {
-    (void)state;
     for (int i = 0; i < REFUSALS; i++) {
         const enum refusal refusal = refusal_of(refusals[i].words);
         if (refusal != refusals[i].refusal)
@@ -61,7 +60,6 @@ static void words_are_a_code_and_a_status(void **state)
 
 static void what_may_pass_is_retryable_and_what_must_be_mended_is_not(void **state)
 {
-    (void)state;
     for (int i = 0; i < REFUSALS; i++)
         assert_int_equal(hibloom_is_retryable(refusals[i].status), refusals[i].status == HIBLOOM_EUNAVAILABLE);
 }
@@ -71,7 +69,6 @@ static void what_to_do_follows_the_words(void **state)
 {
     char out[64];
 
-    (void)state;
     for (int i = REFUSAL_OTHER + 1; i <= REFUSAL_UNKNOWN_COMMAND; i++) {
         refusal_explain((enum refusal)i, "WORDS of it.", out, sizeof out);
         assert_memory_equal(out, "WORDS of it: ", strlen("WORDS of it: "));
@@ -109,7 +106,6 @@ static void within_a_script_they_mean_the_same(void **state)
 {
     char words[512];
 
-    (void)state;
     for (size_t form = 0; form < sizeof script_forms / sizeof script_forms[0]; form++)
         for (int i = 0; i < REFUSALS; i++) {
 #pragma GCC diagnostic push
@@ -124,7 +120,6 @@ static void within_a_script_they_mean_the_same(void **state)
 /* The ways in which servers say that this user may not run what is in a script. */
 static void what_a_script_may_not_run_is_denied(void **state)
 {
-    (void)state;
     assert_int_equal(refusal_of("ERR ACL failure in script: User mary has no permissions to run the 'set' command "
                                 "script: f_0cf, on @user_script:1."),
                      REFUSAL_NOPERM);
@@ -143,7 +138,6 @@ static void what_a_script_may_not_run_is_denied(void **state)
 /* Words that another's script has made up do not become a code. */
 static void a_place_in_the_middle_is_no_code(void **state)
 {
-    (void)state;
     assert_int_equal(refusal_of("ERR something @user_script:1: OOM command not allowed"), REFUSAL_OTHER);
     assert_int_equal(refusal_of("ERR Error running script"), REFUSAL_OTHER);
     assert_int_equal(refusal_of("ERR Error running script (call to f_0cf): @user_script:"), REFUSAL_OTHER);
@@ -162,7 +156,6 @@ static unsigned slot(const char *key)
  * others are its examples of tags. */
 static void a_slot_is_that_of_the_cluster_specification(void **state)
 {
-    (void)state;
     assert_int_equal(slot("123456789"), 0x31c3);
     assert_int_equal(slot("123456789"), 12739);
     assert_int_equal(slot("foo"), 12182);
@@ -183,7 +176,6 @@ static void keys_of_a_name_with_a_tag_share_its_slot(void **state)
 {
     char key[KEYS_SIZE];
 
-    (void)state;
     for (uint32_t i = 0; i < 100; i++) {
         assert_int_equal(keys_slot(key, keys_at(key, "{t}seen", true, i)), slot("t"));
         assert_int_equal(strtoul(key + strlen("{t}seen:"), NULL, 10), i);

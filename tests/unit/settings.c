@@ -9,7 +9,6 @@
 
 #include "net/settings.h"
 
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
 #define URI "redis://127.0.0.1"
 
 static struct store_settings make(const char *uri, const hibloom_connect_options *options)
@@ -43,7 +42,6 @@ static void what_is_not_given_has_its_default(void **state)
     static const hibloom_connect_options zero,
         init = HIBLOOM_CONNECT_OPTIONS_INIT, *const given[] = {NULL, &zero, &init};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(given); i++) {
         struct store_settings s = make(URI, given[i]);
         const hibloom_connect_options *o = &s.options;
@@ -71,7 +69,6 @@ static void no_time_out_is_longer_than_poll_can_wait(void **state)
                                           .replicas_ms = UINT32_MAX};
     struct store_settings s = make(URI, &most);
 
-    (void)state;
     assert_in_range(s.options.connect_timeout_ms, INT32_MAX / 2, INT32_MAX - 1);
     assert_in_range(s.options.command_timeout_ms, INT32_MAX / 2, INT32_MAX - 1);
     assert_in_range(s.options.replicas_ms, INT32_MAX / 2, INT32_MAX - 1);
@@ -85,7 +82,6 @@ static void the_wait_for_replicas_is_shorter_than_the_time_out(void **state)
     } cases[] = {{0, 0, 1000},  {5000, 0, 1000}, {1001, 0, 1000}, {1000, 0, 500},
                  {600, 0, 300}, {600, 599, 599}, {0, 4999, 4999}};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct store_settings s = make(URI, &(hibloom_connect_options){.size = sizeof(hibloom_connect_options),
                                                                        .command_timeout_ms = cases[i].timeout,
@@ -148,7 +144,6 @@ static void fields_behind_the_stated_size_are_not_read(void **state)
         {sizeof(hibloom_connect_options), UINT32_MAX, true, true},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         hibloom_connect_options *given = cut_to(cases[i].size, cases[i].stated);
         struct store_settings s = make(URI, given);
@@ -179,7 +174,6 @@ static void strings_are_copied(void **state)
                                      .tls_sni = texts[5]};
     struct store_settings s = make(URI, &given);
 
-    (void)state;
     memset(texts, 'x', sizeof texts);
     memset(&given, 0, sizeof given);
     assert_string_equal(s.options.client_name, "name");
@@ -199,7 +193,6 @@ static void what_the_uri_says_of_tls_goes_first(void **state)
     const hibloom_connect_options options = {
         .size = sizeof(hibloom_connect_options), .tls_cacert = "/option", .tls_cacertdir = "/dir"};
 
-    (void)state;
 #ifdef HIBLOOM_TLS
     struct store_settings s = make(TLS_URI, &options);
     assert_true(s.uri.tls);
@@ -220,7 +213,6 @@ static void a_client_name_is_one_word(void **state)
 {
     static const char *const bad[] = {"", " ", "a b", "a\tb", "a\n", "\ra"}, *const good[] = {"a", "crawler-7:eu", "#"};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(bad); i++)
         assert_refused((hibloom_connect_options){.client_name = bad[i]}, HIBLOOM_EINVAL, "client_name");
     for (size_t i = 0; i < COUNT(good); i++) {
@@ -233,7 +225,6 @@ static void a_client_name_is_one_word(void **state)
 
 static void options_that_contradict_each_other_are_refused(void **state)
 {
-    (void)state;
     assert_refused((hibloom_connect_options){.commands = (hibloom_commands)2}, HIBLOOM_EINVAL, "commands");
     assert_refused((hibloom_connect_options){.tls_cert = "/c"}, HIBLOOM_EINVAL, "certificate");
     assert_refused((hibloom_connect_options){.tls_key = "/k"}, HIBLOOM_EINVAL, "certificate");
@@ -253,7 +244,6 @@ static void a_line_goes_to_who_wants_it(void **state)
     char whose[] = "mine", longer[3000];
     struct store_settings s = make(URI, NULL);
 
-    (void)state;
     settings_log(&s, HIBLOOM_LOG_ERROR, "nobody %s", "hears");
     assert_string_equal(logged, "");
     settings_free(&s);

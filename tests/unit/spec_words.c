@@ -9,8 +9,6 @@
 #include "base/error.h"
 #include "spec/spec.h"
 
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
-
 static const struct {
     const char *text, *words;
 } refused[] = {
@@ -125,7 +123,6 @@ static void the_words_name_the_wrong_word_and_why(void **state)
     char words[256];
     hibloom_spec spec;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(refused); i++) {
         assert_int_not_equal(hibloom_spec_parse(&spec, refused[i].text), HIBLOOM_OK);
         if (strcmp(hibloom_spec_error(refused[i].text, words, sizeof words), refused[i].words) != 0)
@@ -139,7 +136,6 @@ static void of_a_spec_there_are_no_words(void **state)
                                        "hash=murmur3 bits=10 seeds=1,2", "layout=blocked capacity=10 error=0.1"};
     char words[32];
 
-    (void)state;
     for (size_t i = 0; i < COUNT(good); i++) {
         strcpy(words, "before");
         assert_ptr_equal(hibloom_spec_error(good[i], words, sizeof words), words);
@@ -151,7 +147,6 @@ static void words_are_cut_to_the_buffer(void **state)
 {
     char words[9] = "________";
 
-    (void)state;
     hibloom_spec_error("bits=abc hashes=1", words, 0);
     assert_string_equal(words, "________");
     hibloom_spec_error("bits=abc hashes=1", words, 8);
@@ -164,7 +159,6 @@ static void a_text_too_long_is_said_to_be(void **state)
     static char text[HIBLOOM_SPEC_TEXT_SIZE + 1];
     char words[64];
 
-    (void)state;
     memset(text, ' ', HIBLOOM_SPEC_TEXT_SIZE);
     assert_string_equal(hibloom_spec_error(text, words, sizeof words), "longer than 2047 bytes");
     memset(text, 'x', HIBLOOM_SPEC_TEXT_SIZE - 1);
@@ -178,7 +172,6 @@ static void seeds_that_are_too_many_are_said_to_be(void **state)
 {
     char text[512] = "hash=poly bits=8 seeds=1", words[64];
 
-    (void)state;
     for (int i = 1; i <= 128; i++)
         strcat(text, ",1");
     assert_string_equal(hibloom_spec_error(text, words, sizeof words), "seeds=: more than 128");
@@ -207,7 +200,6 @@ static void a_seed_is_never_repeated(void **state)
     static const char seed[] = "5ec2e7a98d4c6b3f5ec2e7a98d4c6b3f00";
     char text[256], words[256];
 
-    (void)state;
     for (size_t i = 0; i < COUNT(texts); i++) {
         char *at = text;
         for (const char *from = texts[i]; *from != '\0'; from++) {
@@ -231,7 +223,6 @@ static void what_cannot_be_printed_is_not(void **state)
 {
     char words[256];
 
-    (void)state;
     assert_string_equal(hibloom_spec_error("bits=\033[1m\xff hashes=1", words, sizeof words),
                         "bits=?[1m?: not a whole number");
     assert_non_null(strstr(hibloom_spec_error("\a\xff", words, sizeof words), "no such preset as '\?\?'; there are"));
@@ -255,7 +246,6 @@ static void a_struct_that_is_no_spec_gets_words_too(void **state)
     hibloom_spec bad[COUNT(words)];
     struct error error;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(bad); i++)
         bad[i] = good;
     bad[0].hash = (hibloom_hash)16;

@@ -10,8 +10,6 @@
 #include "net/uri.h"
 #include "support/replaced.h"
 
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
-
 static bool watching;  /* only then the following count */
 static long live;      /* allocations not freed yet */
 static long countdown; /* n: the nth from now fails */
@@ -97,7 +95,6 @@ static void the_words_name_the_wrong_part(void **state)
     };
     char words[256];
 
-    (void)state;
     for (size_t i = 0; i < COUNT(refused); i++) {
         snprintf(words, sizeof words, "bad URI: %s", refused[i].words);
         assert_refused(refused[i].text, HIBLOOM_EINVAL, words);
@@ -108,7 +105,6 @@ static void a_long_path_and_a_long_scheme_are_not_repeated(void **state)
 {
     char text[200] = "unix:///";
 
-    (void)state;
     memset(text + 8, 'x', 150);
     assert_refused(text, HIBLOOM_EINVAL, "bad URI: the path is too long for a Unix socket");
     memset(text, 'x', 100);
@@ -172,7 +168,6 @@ static void the_words_name_the_wrong_part_of_cluster_sentinel_and_tls(void **sta
     };
     char words[256];
 
-    (void)state;
     for (size_t i = 0; i < COUNT(refused); i++) {
         snprintf(words, sizeof words, "bad URI: %s", refused[i].words);
         assert_refused(refused[i].text, HIBLOOM_EINVAL, words);
@@ -200,7 +195,6 @@ static void each_scheme_has_its_kind_its_tls_and_its_port(void **state)
     struct uri uri;
     struct error error;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         assert_ok(uri_parse(&uri, cases[i].text, &error), NULL);
         assert_int_equal(uri.kind, cases[i].kind);
@@ -228,7 +222,6 @@ static void a_cluster_has_as_many_hosts_as_are_named(void **state)
     struct uri uri;
     struct error error;
 
-    (void)state;
     assert_ok(uri_parse(&uri, "redis+cluster://us%2Cer:p%3F%40%2C@a:7000,[::1]:7001,b,[::2]/0", &error), NULL);
     assert_string_equal(uri.user, "us,er");
     assert_string_equal(uri.password, "p?@,");
@@ -253,7 +246,6 @@ static void sentinels_have_a_master_and_its_database(void **state)
     struct uri uri;
     struct error error;
 
-    (void)state;
     assert_ok(uri_parse(&uri, "redis+sentinel://u:p@a,b:1/my%2Fmaster/5", &error), NULL);
     assert_string_equal(uri.master, "my/master");
     assert_int_equal(uri.db, 5);
@@ -274,7 +266,6 @@ static void tls_takes_files_and_a_name_in_any_order(void **state)
     struct uri uri;
     struct error error;
 
-    (void)state;
     assert_ok(uri_parse(&uri, "rediss://u:p@h:1/2?sni=a%2eb&key=/k@,?&cert=%26%3D=&cacertdir=/d&cacert=c", &error),
               NULL);
     assert_string_equal(uri.hosts[0].name, "h");
@@ -299,7 +290,6 @@ static void a_cluster_may_name_so_many_hosts_and_no_more(void **state)
     struct uri uri;
     struct error error;
 
-    (void)state;
     for (unsigned i = 1; i < URI_HOSTS_MAX; i++)
         strcat(text, ",h");
     assert_ok(uri_parse(&uri, text, &error), NULL);
@@ -316,7 +306,6 @@ static void a_good_one_is_cut_into_its_parts(void **state)
     struct uri uri;
     struct error error;
 
-    (void)state;
     assert_ok(uri_parse(&uri, "redis://us%40er:p%2Fw@[::1]:7000/3", &error), NULL);
     assert_int_equal(uri.kind, URI_TCP);
     assert_string_equal(uri.user, "us@er");
@@ -357,7 +346,6 @@ static void without_memory_nothing_is_kept_and_no_password_is_left(void **state)
     struct uri uri;
     struct error error;
 
-    (void)state;
     if (!REPLACED)
         skip();
     for (size_t i = 0; i < COUNT(cases); i++) {

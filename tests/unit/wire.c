@@ -7,7 +7,7 @@
 #include "redis/keys.h"
 #include "base/number.h"
 #include "resp/reply.h"
-#include "net/uri.h"
+#include "hibloom/hibloom.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +19,6 @@ static void commands_are_written_with_lengths(void **state)
     static const char expected[] = "*4\r\n$6\r\nSETBIT\r\n$5\r\na\0%s\n\r\n$20\r\n18446744073709551615\r\n$0\r\n\r\n";
     struct commands commands = {0};
 
-    (void)state;
     command_start(&commands, 4, "SETBIT");
     command_argument(&commands, (struct argument){"a\0%s\n", 5});
     command_number(&commands, UINT64_MAX);
@@ -42,7 +41,6 @@ static void numbers_are_read_strictly(void **state)
     uint64_t value = 7;
     double real = 7.0;
 
-    (void)state;
     assert_int_equal(number_parse("18446744073709551615", 20, UINT64_MAX, &value), HIBLOOM_OK);
     assert_true(value == UINT64_MAX);
     assert_int_equal(number_parse("18446744073709551616", 20, UINT64_MAX, &value), HIBLOOM_ERANGE);
@@ -108,7 +106,6 @@ static void answers_are_noted_whole_or_in_pieces(void **state)
     };
     struct reply reply;
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (size_t step = 1; step <= strlen(cases[i].bytes); step++) {
             read_answer(cases[i].bytes, strlen(cases[i].bytes), step, &reply);
@@ -133,7 +130,6 @@ static void long_answers_are_cut_but_counted(void **state)
     struct reply reply;
     int len;
 
-    (void)state;
     len = snprintf(bytes, sizeof bytes, "$%u\r\n", 2 * REPLY_TEXT);
     memset(bytes + len, 'x', 2 * REPLY_TEXT);
     memcpy(bytes + len + 2 * REPLY_TEXT, "\r\n", 3);
@@ -149,132 +145,7 @@ static void long_answers_are_cut_but_counted(void **state)
     assert_int_equal(reply.integers[REPLY_INTEGERS - 1], 1);
 }
 
-/* ---- URIs -------------------------------------------------------------------- */
-
-static void assert_uri(const char *text, enum uri_kind kind, const char *place, unsigned port, const char *user,
-                       const char *password, unsigned db)
-{
-    struct error error = {""};
-    struct uri uri;
-
-    if (uri_parse(&uri, text, &error) != HIBLOOM_OK)
-        fail_msg("%s: %s", text, error.words);
-    assert_int_equal(uri.kind, kind);
-    assert_string_equal(kind == URI_UNIX ? uri.path : kind == URI_TCP ? uri.hosts[0].name : "", place);
-    assert_int_equal(kind == URI_TCP ? uri.hosts[0].port : 0, port);
-    assert_int_equal(uri.db, db);
-    assert_string_equal(uri.user != NULL ? uri.user : "(none)", user != NULL ? user : "(none)");
-    assert_string_equal(uri.password != NULL ? uri.password : "(none)", password != NULL ? password : "(none)");
-    uri_free(&uri);
-}
-
-static void uris_are_taken_apart(void **state)
-{
-    (void)state;
-    assert_uri("memory:", URI_MEMORY, "", 0, NULL, NULL, 0);
-    assert_uri("redis://localhost", URI_TCP, "localhost", 6379, NULL, NULL, 0);
-    assert_uri("redis://localhost/", URI_TCP, "localhost", 6379, NULL, NULL, 0);
-    assert_uri("redis://10.0.0.1:7000/15", URI_TCP, "10.0.0.1", 7000, NULL, NULL, 15);
-    assert_uri("redis://[::1]", URI_TCP, "::1", 6379, NULL, NULL, 0);
-    assert_uri("redis://[fe80::1]:65535/2147483647", URI_TCP, "fe80::1", 65535, NULL, NULL, 2147483647);
-    assert_uri("redis://:secret@h", URI_TCP, "h", 6379, NULL, "secret", 0);
-    assert_uri("redis://me:@h", URI_TCP, "h", 6379, "me", "", 0);
-    assert_uri("redis://me@h", URI_TCP, "h", 6379, "me", "", 0);
-    assert_uri("redis://m%40e:p%3A%2f%25%20w@[::1]:1/3", URI_TCP, "::1", 1, "m@e", "p:/% w", 3);
-    assert_uri("redis://me:a:b@h", URI_TCP, "h", 6379, "me", "a:b", 0);
-    assert_uri("unix:///run/redis.sock", URI_UNIX, "/run/redis.sock", 0, NULL, NULL, 0);
-    assert_uri("unix:///a%20b%3F?db=4", URI_UNIX, "/a b?", 0, NULL, NULL, 4);
-}
-
-static void bad_uris_are_refused_in_plain_words(void **state)
-{
-    static const char *const bad[] = {
-        "",
-        "redis",
-        "http://h",
-        "redis:",
-        "redis:/h",
-        "redis://",
-        "redis://:1",
-        "redis://h:0",
-        "redis://h:65536",
-        "redis://h:",
-        "redis://h:x",
-        "redis://h:1:2",
-        "redis://h/x",
-        "redis://h/0x1",
-        "redis://h/2147483648",
-        "redis://h/1/2",
-        "redis://[::1",
-        "redis://[::1]x",
-        "redis://[]",
-        "redis://@h",
-        "redis://u:%zz@h",
-        "redis://u:%4@h",
-        "redis://u:%00@h",
-        "redis://u:p@",
-        "unix://",
-        "unix://relative",
-        "unix:///x?db=",
-        "unix:///x?db=-1",
-        "unix:///x?color=red",
-        "unix:///x?db=1&db=2",
-        "unix:///%00",
-        "memory:x",
-        "memory://",
-    };
-    struct error error;
-    struct uri uri;
-
-    char longest[128] = "unix:///"; /* 107 bytes of a path */
-
-    (void)state;
-    memset(longest + strlen(longest), 'x', 106);
-    assert_int_equal(uri_parse(&uri, longest, &error), HIBLOOM_EINVAL);
-    longest[strlen(longest) - 1] = '\0';
-    assert_int_equal(uri_parse(&uri, longest, &error), HIBLOOM_OK);
-    uri_free(&uri);
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        if (uri_parse(&uri, bad[i], &error) != HIBLOOM_EINVAL)
-            fail_msg("\"%s\" is not refused", bad[i]);
-        assert_non_null(strstr(error.words, "bad URI: "));
-    }
-    assert_int_equal(uri_parse(&uri, "redis://u:hunter2@h:bad", &error), HIBLOOM_EINVAL);
-    assert_null(strstr(error.words, "hunter2"));
-}
-
 /* ---- Names of keys ----------------------------------------------------------- */
-
-/* A key of a filter of one key, of several; and what a merge has there for a moment. */
-static void assert_key(const char *name, bool several, uint32_t i, const char *expected)
-{
-    char key[KEYS_SIZE];
-
-    assert_int_equal(keys_at(key, name, several, i), strlen(expected));
-    assert_string_equal(key, expected);
-}
-
-static void keys_share_a_cluster_slot(void **state)
-{
-    static const struct {
-        const char *name, *first, *second;
-    } cases[] = {
-        {"seen", "seen:0", "seen:65535"},
-        {"a:b c", "a:b c:0", "a:b c:65535"},
-        {"{tag}seen", "{tag}seen:0", "{tag}seen:65535"},
-        {"my{tag}", "my{tag}:0", "my{tag}:65535"},
-        {"{a}{b}", "{a}{b}:0", "{a}{b}:65535"},
-        {"{{a}}x", "{{a}}x:0", "{{a}}x:65535"},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        assert_int_equal(keys_check(cases[i].name), HIBLOOM_OK);
-        assert_key(cases[i].name, false, 0, cases[i].name);
-        assert_key(cases[i].name, true, 0, cases[i].first);
-        assert_key(cases[i].name, true, 65535, cases[i].second);
-    }
-}
 
 /* In the slot of the key that they are for, and two of them; no name that a
  * caller can give has a zero byte. */
@@ -283,7 +154,6 @@ static void temporary_keys_are_nobodys_and_share_the_slot(void **state)
     static const char *const names[] = {"seen", "a:b c", "{tag}seen", "my{tag}", "{{a}}x"};
     hibloom_store *store;
 
-    (void)state;
     assert_ok(hibloom_memory(&store), NULL);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         for (int several = 0; several < 2; several++) {
@@ -299,8 +169,7 @@ static void temporary_keys_are_nobodys_and_share_the_slot(void **state)
             assert_memory_not_equal(one, two, one_len);
             assert_int_equal(keys_slot(one, one_len), keys_slot(key, len));
             assert_int_equal(keys_slot(two, two_len), keys_slot(key, len));
-            assert_ok(hibloom_drop(filter), store);
-            hibloom_close(filter);
+            assert_dropped(filter, store);
         }
     hibloom_store_free(store);
 }
@@ -310,7 +179,6 @@ static void names_without_a_slot_of_their_own_are_refused(void **state)
     static const char *const bad[] = {"", "{", "}", "{}", "{}x", "x{", "x}y", "}{", "{}{a}"};
     char longest[HIBLOOM_NAME_MAX + 2], key[KEYS_SIZE];
 
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(keys_check(bad[i]), HIBLOOM_EINVAL);
     assert_int_equal(keys_check("{seen}"), HIBLOOM_OK); /* whose keys are not those of "seen" */
@@ -332,7 +200,6 @@ static void every_status_has_words(void **state)
         HIBLOOM_ECORRUPT, HIBLOOM_EBUSY,  HIBLOOM_EUNAVAILABLE, HIBLOOM_EDENIED,
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         assert_string_not_equal(hibloom_strerror(all[i]), "unknown status");
         for (size_t j = 0; j < i; j++)
@@ -348,9 +215,6 @@ int main(void)
         cmocka_unit_test(numbers_are_read_strictly),
         cmocka_unit_test(answers_are_noted_whole_or_in_pieces),
         cmocka_unit_test(long_answers_are_cut_but_counted),
-        cmocka_unit_test(uris_are_taken_apart),
-        cmocka_unit_test(bad_uris_are_refused_in_plain_words),
-        cmocka_unit_test(keys_share_a_cluster_slot),
         cmocka_unit_test(temporary_keys_are_nobodys_and_share_the_slot),
         cmocka_unit_test(names_without_a_slot_of_their_own_are_refused),
         cmocka_unit_test(every_status_has_words),

@@ -108,27 +108,6 @@ void close_loop(void *loop)
     loop_class->close(loop);
 }
 
-void close_after(int turns, const char *uri, const char *name, const char *text, const hibloom_item *items, size_t n)
-{
-    enum { ADDS = 3 };
-    void *loop = loop_class->open();
-    hibloom_async *async = async_store(loop, uri, NULL);
-    hibloom_async_filter *filter = async_filter(loop, async, name, text);
-    struct outcome outcomes[ADDS] = {0};
-
-    for (size_t i = 0; i < ADDS; i++)
-        assert_ok(hibloom_async_add(filter, items, n, i % 2 == 0, on_answered, &outcomes[i]), NULL);
-    for (int i = 0; i < turns; i++)
-        loop_class->turn(loop);
-    if (turns % 2 == 0)
-        hibloom_async_close(filter);
-    hibloom_async_free(async);
-    for (size_t i = 0; i < ADDS; i++)
-        assert_true(outcomes[i].calls == 1 &&
-                    (outcomes[i].status == HIBLOOM_OK || outcomes[i].status == HIBLOOM_ECANCELED));
-    close_loop(loop);
-}
-
 int run_on_each_loop(const struct CMUnitTest *tests, size_t n, CMFixtureFunction set_up, CMFixtureFunction tear_down)
 {
     static const struct loop_class *const classes[] = {&loop_libevent, &loop_libuv, &loop_libev};

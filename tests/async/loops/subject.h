@@ -46,10 +46,6 @@ void number_items(hibloom_item *items, uint32_t *numbers, uint32_t n);
 hibloom_async *async_store(void *loop, const char *uri, const hibloom_connect_options *options);
 hibloom_async_filter *async_filter(void *loop, hibloom_async *async, const char *name, const char *text);
 
-/* A store and a filter of its own, closed after so many turns of the loop, with adds of these items on their way: each is
- * answered or given up, once. The filter is closed first, or with its store, by turns. */
-void close_after(int turns, const char *uri, const char *name, const char *text, const hibloom_item *items, size_t n);
-
 /* Turns it a few times more: what is closed goes, and what may not be called is not. */
 void close_loop(void *loop);
 

@@ -1,0 +1,320 @@
+/* What changes whole keys, while their slot moves: the source still has them, the target has them already, the move is
+ * over. In a slot that moves a script cannot touch a key that it has removed. So each call either does all of it, or is
+ * EUNAVAILABLE and does nothing; and filters, items and times to live are there behind it. */
+#include "../support/items.h"
+#include "../support/redis_cluster.h"
+#include "../support/stepped.h"
+#include "../support/test.h"
+
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TEXT "bits=4096 hashes=4 seed=1"
+#define PARTS TEXT " segments=3"
+
+enum { NODES = 2, KEYS = 100, HOUR_S = 3600, WINDOW_S = 1000 };
+
+static struct stepped_clock *clocks;
+static struct redis_cluster *cluster;
+static hibloom_store *store;
+static hibloom *filter;
+
+enum phase { AT_SOURCE, AT_TARGET, MOVED };
+
+static struct redis_cluster_move begin_move(const char *key)
+{
+    const int slot = redis_cluster_slot(cluster, key), from = redis_cluster_owner(cluster, slot);
+    const struct redis_cluster_move move = {slot, slot, from, (from + 1) % NODES};
+
+    redis_cluster_begin_move(cluster, &move);
+    return move;
+}
+
+static void end_move(const struct redis_cluster_move *move)
+{
+    redis_cluster_end_move(cluster, move);
+    redis_cluster_wait_settled(cluster);
+}
+
+static void in_each_phase(const char *key, void check(enum phase))
+{
+    const struct redis_cluster_move move = begin_move(key);
+
+    check(AT_SOURCE);
+    assert_true(redis_cluster_move_keys(cluster, &move, KEYS) > 0);
+    check(AT_TARGET);
+    end_move(&move);
+    check(MOVED);
+}
+
+static void add(hibloom *to, const char *item)
+{
+    assert_ok(hibloom_add(to, item, strlen(item), NULL), store);
+}
+
+static bool has(hibloom *in, const char *item)
+{
+    bool found;
+
+    assert_ok(hibloom_contains(in, item, strlen(item), &found), store);
+    return found;
+}
+
+static void assert_mortal(void)
+{
+    hibloom_info info;
+
+    assert_ok(hibloom_get_info(filter, &info), store);
+    assert_in_range(info.ttl_ms, 1, HOUR_S * 1000);
+}
+
+static void open_mortal(const char *name, const char *text)
+{
+    filter = test_open(store, name, text);
+    assert_ok(hibloom_expire(filter, HOUR_S), store);
+}
+
+static void drop(void)
+{
+    assert_dropped(filter, store);
+}
+
+/* By the node that owns its slot; the one that it moves to does not. */
+static long long at_owner(const char *command, const char *key)
+{
+    const int node = redis_cluster_owner(cluster, redis_cluster_slot(cluster, key));
+    redisContext *redis = redis_server_connect(redis_cluster_node(cluster, node));
+    const long long reply = test_command(redis, command, key);
+
+    redisFree(redis);
+    return reply;
+}
+
+/* ---- One key ------------------------------------------------------------------------- */
+
+static void check_clear(enum phase phase)
+{
+    add(filter, "old");
+    assert_ok(hibloom_clear(filter), store);
+    assert_false(has(filter, "old"));
+    assert_mortal();
+}
+
+static void a_clear_keeps_the_filter(void **state)
+{
+    static const char *const texts[] = {TEXT, TEXT " counters=4"};
+
+    for (int i = 0; i < 2; i++) {
+        open_mortal("cleared", texts[i]);
+        in_each_phase("cleared", check_clear);
+        drop();
+    }
+}
+
+static void check_turn(enum phase phase)
+{
+    add(filter, "old");
+    stepped_set(clocks, stepped_ahead(clocks) + 3 * WINDOW_S / 2 * 1000); /* to the same slice */
+    add(filter, "new");
+    assert_true(has(filter, "new"));
+    assert_false(has(filter, "old"));
+}
+
+static void a_period_of_a_window_turns(void **state)
+{
+    filter = test_open(store, "{slides}w", "capacity=100 error=1e-9 window=1000 slices=2");
+    assert_ok(hibloom_expire(filter, 100 * HOUR_S), store);
+    in_each_phase("{slides}w", check_turn);
+    hibloom_info info;
+    assert_ok(hibloom_get_info(filter, &info), store);
+    assert_true(info.ttl_ms > 0);
+    drop();
+}
+
+static void check_expire(enum phase phase)
+{
+    assert_ok(hibloom_expire(filter, 0), store);
+    assert_ok(hibloom_expire(filter, HOUR_S), store);
+    assert_mortal();
+    assert_true(has(filter, "in"));
+}
+
+static void a_time_to_live_is_set(void **state)
+{
+    open_mortal("mortal", TEXT);
+    add(filter, "in");
+    in_each_phase("mortal", check_expire);
+    drop();
+}
+
+static void a_filter_is_made_over_late_zeros(void **state)
+{
+    at_owner("SETBIT %s 100 0", "late");
+    const struct redis_cluster_move move = begin_move("late");
+    filter = test_open(store, "late", TEXT);
+    add(filter, "in");
+    assert_int_equal(redis_cluster_move_keys(cluster, &move, KEYS), 1);
+    end_move(&move);
+    assert_true(has(filter, "in"));
+    drop();
+}
+
+/* ---- Several keys in a script ---------------------------------------------------------- */
+
+static hibloom *replacers[MOVED + 1];
+
+static void open_replacers(const char *format, const char *text)
+{
+    for (int i = 0; i <= MOVED; i++) {
+        char name[32];
+        snprintf(name, sizeof name, format, i);
+        replacers[i] = test_open(store, name, text);
+        add(replacers[i], name);
+    }
+}
+
+static void check_replaced(const char *name, const char *format, enum phase phase)
+{
+    hibloom *opened = NULL;
+    char item[32];
+
+    assert_ok(hibloom_open(&opened, store, name, NULL), store);
+    for (enum phase i = 0; i <= MOVED; i++) {
+        snprintf(item, sizeof item, format, i);
+        assert_int_equal(has(opened, item), i == phase);
+        assert_int_equal(has(replacers[phase], item), i == phase);
+    }
+    assert_status(hibloom_contains(filter, item, 1, &(bool){false}), HIBLOOM_EMISMATCH, NULL);
+    hibloom_close(filter);
+    filter = opened;
+    assert_mortal();
+}
+
+static void check_replace(enum phase phase)
+{
+    assert_ok(hibloom_replace(replacers[phase], "place"), store);
+    check_replaced("place", "{place}%d", phase);
+}
+
+static void close_replacers(void)
+{
+    for (int i = 0; i <= MOVED; i++)
+        hibloom_close(replacers[i]);
+    drop();
+}
+
+static void a_filter_of_one_key_is_replaced(void **state)
+{
+    open_mortal("place", TEXT);
+    open_replacers("{place}%d", TEXT);
+    in_each_phase("place", check_replace);
+    close_replacers();
+}
+
+/* Not in a slot that moves: one of the two places of its name is empty. */
+static void check_replace_of_several(enum phase phase)
+{
+    const hibloom_status status = hibloom_replace(replacers[MOVED], "{several}");
+
+    if (phase == MOVED) {
+        assert_ok(status, store);
+        check_replaced("{several}", "{several}%d", MOVED);
+        return;
+    }
+    assert_status(status, HIBLOOM_EUNAVAILABLE, store);
+    assert_true(has(filter, "in"));
+    assert_mortal();
+    assert_true(has(replacers[MOVED], "{several}2"));
+}
+
+static void a_filter_of_several_keys_is_replaced_once_the_slot_has_moved(void **state)
+{
+    open_mortal("{several}", PARTS);
+    add(filter, "in");
+    open_replacers("{several}%d", PARTS);
+    in_each_phase("{several}", check_replace_of_several);
+    for (int i = 0; i < MOVED; i++)
+        assert_ok(hibloom_drop(replacers[i]), store);
+    close_replacers();
+}
+
+static hibloom *more;
+
+static void check_merge(enum phase phase)
+{
+    add(more, "more");
+    assert_status(hibloom_merge(filter, more), phase == MOVED ? HIBLOOM_OK : HIBLOOM_EUNAVAILABLE, store);
+    assert_int_equal(has(filter, "more"), phase == MOVED);
+    assert_true(has(filter, "in"));
+    assert_mortal();
+}
+
+static void a_merge_is_refused_while_the_slot_moves(void **state)
+{
+    open_mortal("merged", TEXT);
+    add(filter, "in");
+    more = test_open(store, "{merged}more", TEXT);
+    in_each_phase("merged", check_merge);
+    assert_dropped(more, store);
+    drop();
+}
+
+/* So many items at once would be merged. */
+static void a_large_add_goes_item_by_item(void **state)
+{
+    enum { MANY = 100000 };
+    hibloom_store *any_way = test_connect_any_way(redis_cluster_uri(cluster), NULL);
+    hibloom_item *items = items_new("large", MANY);
+    bool *found = calloc(MANY, sizeof *found);
+
+    assert_non_null(found);
+    filter = test_open(any_way, "large", "bits=1000000 hashes=4 seed=1");
+    const struct redis_cluster_move move = begin_move("large");
+    assert_ok(hibloom_add_many(filter, items, MANY, NULL), any_way);
+    assert_ok(hibloom_contains_many(filter, items, MANY, found), any_way);
+    assert_int_equal(test_count_true(found, MANY), MANY);
+    assert_int_equal(redis_cluster_move_keys(cluster, &move, KEYS), 1);
+    end_move(&move);
+    drop();
+    hibloom_store_free(any_way);
+    free(found);
+    items_free(items);
+}
+
+static int set_up(void **state)
+{
+    /* Clocks that step shall make no node think that another one is dead. */
+    static const char *const args[] = {"--cluster-node-timeout", "2000000000", NULL};
+
+    clocks = stepped_begin();
+    cluster = redis_cluster_start(&(struct redis_cluster_options){.primaries = NODES, .args = args});
+    stepped_end();
+    store = test_connect(redis_cluster_uri(cluster), NULL);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    hibloom_store_free(store);
+    redis_cluster_stop(cluster);
+    stepped_free(clocks);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_clear_keeps_the_filter),
+        cmocka_unit_test(a_period_of_a_window_turns),
+        cmocka_unit_test(a_time_to_live_is_set),
+        cmocka_unit_test(a_filter_is_made_over_late_zeros),
+        cmocka_unit_test(a_filter_of_one_key_is_replaced),
+        cmocka_unit_test(a_filter_of_several_keys_is_replaced_once_the_slot_has_moved),
+        cmocka_unit_test(a_merge_is_refused_while_the_slot_moves),
+        cmocka_unit_test(a_large_add_goes_item_by_item),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
