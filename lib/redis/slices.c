@@ -1,6 +1,7 @@
 /* slices.c: adds to sliding windows, and look-ups. See slices.h. */
 #include "redis/slices.h"
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/number.h"
 #include "spec/period.h"
 #include "spec/positions.h"
@@ -81,8 +82,11 @@ static void take_clock(struct talk *talk, uint32_t tag, uint32_t index, const st
         return;
     else if (!read_clock(s, reply->text_len))
         task_unexpected(&talk->task);
-    else
+    else {
+        const uint64_t since_us = (clock_now_ns() - s->looked_ns) / 1000;
         own->clock_us = s->clock_us;
+        s->looked_us = s->clock_us > since_us ? s->clock_us - since_us : 0;
+    }
 }
 
 static void ask_clock(struct talk *talk, struct outbox *outbox)
@@ -160,9 +164,10 @@ static void begin_chunk(struct slices *s)
 /* ---- Looking ----------------------------------------------------------------------------------- */
 
 /* What the slice says of an item, which it has or has not. One that was emptied since the look began says nothing: the
- * item may have been in it, and may have come meanwhile into another slice, behind the asking of that one. */
+ * item may have been in it, and may have come meanwhile into another slice, behind the asking of that one. So may one
+ * that counted as the look began, and that does not by the clock, which may have been asked again long after. */
 static enum slices_found judge(const struct slices *s, uint32_t number, const hibloom_item *item, bool has,
-                               uint64_t now)
+                               uint64_t begun, uint64_t now)
 {
     const hibloom *slice = redis_link(s->task.filter, number);
     const struct redis_filter *own = redis_filter_of(slice);
@@ -177,19 +182,19 @@ static enum slices_found judge(const struct slices *s, uint32_t number, const hi
     if (own->keys[key].changed > s->clears[number])
         return FOUND_IN_DOUBT;
     const uint64_t period = period_of_epoch(&slice->spec, own->keys[key].epoch);
-    return !has || !period_counts(&slice->spec, period, now) ? FOUND_NOWHERE
-           : period >= s->period                             ? FOUND_NOW
-                                                             : FOUND_OLDER;
+    if (!has || !period_counts(&slice->spec, period, now))
+        return has && period_counts(&slice->spec, period, begun) ? FOUND_IN_DOUBT : FOUND_NOWHERE;
+    return period >= s->period ? FOUND_NOW : FOUND_OLDER;
 }
 
-static void gather(struct slices *s, uint64_t now)
+static void gather(struct slices *s, uint64_t begun, uint64_t now)
 {
     memset(s->what, FOUND_NOWHERE, s->count);
     for (uint32_t i = 0; i < count_of(s); i++) {
         items_end(&s->calls[i], s->one);
         s->ended++;
         for (size_t k = 0; k < s->count && s->task.status == HIBLOOM_OK; k++) {
-            const unsigned char found = (unsigned char)judge(s, i, &s->left[k], s->one[k], now);
+            const unsigned char found = (unsigned char)judge(s, i, &s->left[k], s->one[k], begun, now);
             if (found > s->what[k])
                 s->what[k] = found;
         }
@@ -217,9 +222,10 @@ static void decide(struct slices *s)
 
 static void looked(struct slices *s)
 {
-    const uint64_t period = s->period, now = s->task.adds ? period : period_at(&s->task.filter->spec, s->clock_us);
+    const hibloom_spec *spec = &s->task.filter->spec;
+    const uint64_t period = s->period, now = s->task.adds ? period : period_at(spec, s->clock_us);
 
-    gather(s, now);
+    gather(s, s->task.adds ? period : period_at(spec, s->looked_us), now);
     release(s);
     if (s->task.status != HIBLOOM_OK)
         return;
@@ -253,6 +259,7 @@ static void look(struct slices *s)
     const uint32_t count = count_of(s);
 
     s->period = current_period(s);
+    s->looked_ns = clock_now_ns();
     s->ended = 0;
     s->calls = alloc.calloc(count, sizeof *s->calls);
     if (!begin_group(s, count) || s->calls == NULL) {

@@ -71,6 +71,7 @@ struct slices {
     struct talk clock;   /* beside them */
     unsigned char clock_text[64];
     uint64_t clock_us;                  /* as it was shown last; 0: not in this call */
+    uint64_t looked_ns, looked_us;      /* when the look began: here, and by that clock */
     uint64_t period;                    /* the current one, as it was known when this step began */
     uint64_t refused;                   /* where a key's server does not decide: the one that it has refused last */
     uint64_t clears[HIBLOOM_LINKS_MAX]; /* other epochs that had been seen by then, a slice each */
