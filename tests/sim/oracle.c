@@ -566,7 +566,8 @@ static bool everybody_waits(int name)
 void oracle_after_loss(void)
 {
     for (int i = 0; i < (int)world.plan->names; i++) {
-        look_again(i, everybody_waits(i) ? 0 : EVERY_ITEM, "a loss");
+        /* A root of several may be "creating" there, without its list: whoever opens it goes on. */
+        look_again(i, everybody_waits(i) && !has_several_keys(i) ? 0 : EVERY_ITEM, "a loss");
         if (everybody_waits(i) && names[i].seen.status == HIBLOOM_ECORRUPT)
             oracle_fail("a loss leaves '%s' damaged, and everybody waits for replicas", oracle_name(i));
         end_life(i); /* who was told "new" may have been told so of a write that is lost */
