@@ -15,6 +15,15 @@ static bool is_spent(struct node *node, const struct call *call)
     return node->state == NODE_CLOSED && call_has_failed(call) && (!call->sent || node->revived_by == call->number);
 }
 
+/* It could not be reached just now, for another call or for another flight of this one, so it is not tried at once. */
+static bool must_wait(struct carrier *c, const struct node *node, struct call *call)
+{
+    if (node->state != NODE_CLOSED)
+        return false;
+    return (!node->hopeless && call_must_pause(c, &node->pause) && call_hold(c, call, &node->pause)) ||
+           (node->refused_by == call->number && call->wake_at != 0);
+}
+
 static void send_flight(struct carrier *c, struct node *node, struct flight *flight)
 {
     struct call *call = flight->call;
@@ -24,12 +33,7 @@ static void send_flight(struct carrier *c, struct node *node, struct flight *fli
         call_end_flight(c, flight);
         return;
     }
-    if (node->state == NODE_CLOSED && !node->hopeless && call_must_pause(c, &node->pause) &&
-        call_hold(c, call, &node->pause)) {
-        flights_put(&call->waiting, flight);
-        return;
-    }
-    if (node->state == NODE_CLOSED && node->refused_by == call->number && call->wake_at != 0) { /* just now */
+    if (must_wait(c, node, call)) {
         flights_put(&call->waiting, flight);
         return;
     }

@@ -76,13 +76,13 @@ static void take_clock(struct talk *talk, uint32_t tag, uint32_t index, const st
     struct slices *s = slices_of(talk);
     struct redis_filter *own = redis_filter_of(s->task.filter);
 
-    if (index > 0)
+    if (index > 0) {
         (void)guard_take(talk, 0, index - 1, reply);
-    else if (!task_expect(&talk->task, reply, REDIS_REPLY_ARRAY, 0))
+    } else if (!task_expect(&talk->task, reply, REDIS_REPLY_ARRAY, 0)) {
         return;
-    else if (!read_clock(s, reply->text_len))
+    } else if (!read_clock(s, reply->text_len)) {
         task_unexpected(&talk->task);
-    else {
+    } else {
         const uint64_t since_us = (clock_now_ns() - s->looked_ns) / 1000;
         own->clock_us = s->clock_us;
         s->looked_us = s->clock_us > since_us ? s->clock_us - since_us : 0;
