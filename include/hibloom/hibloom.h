@@ -463,15 +463,16 @@ typedef struct hibloom_connect_options {
  * is_new: then it may be false for an item that nobody has worked on.
  *
  * A server that forgot. Each new connection tells which run of the server it
- * reaches (run_id of INFO; where INFO is refused it is not known). Another run
- * than before was restarted, or is a replica that took over; either may lack
- * adds that were acknowledged. So each handle from before is told once: ELOST,
- * before the call sends anything (so an add was not made: call again); of look-ups
- * and removes also in the middle. An add in the middle goes on, and the next call is
- * ELOST. Of several servers each is told of when it is met. With accept_restarts there
- * is none of it, and a warning in the log
- * instead. To be sure of adds, let replicas have them: min_replicas. Then ELOST says
- * only that the server is another one. */
+ * reaches (run_id and master_replid of INFO; where INFO is refused it is not
+ * known). A connection that was silent for a second is asked once more, before its
+ * next commands, which takes a round trip. Another run than before was restarted, or is a replica
+ * that took over, or was a replica meanwhile. Each may lack adds that were
+ * acknowledged. So each handle from before is told once: ELOST, before the call
+ * sends anything (so an add was not made: call again); of look-ups and removes also
+ * in the middle. An add in the middle goes on, and the next call is ELOST. Of
+ * several servers each is told of when it is met. With accept_restarts there is none
+ * of it, and a warning in the log instead. To be sure of adds, let replicas have
+ * them: min_replicas. Then ELOST says only that the server is another one. */
 HIBLOOM_CHECKED hibloom_status hibloom_connect(hibloom_store **out, const char *uri,
                                                const hibloom_connect_options *options);
 

@@ -26,6 +26,7 @@ struct call {
     struct outbox outbox;
     struct flights waiting; /* to be sent: at wake_at, or once it is known where to */
     uint64_t wake_at;       /* the call sleeps until then, also in a pause of its task's; 0: it does not */
+    uint64_t heard_ns;      /* when it began, or the last flight of it was answered */
     uint64_t deadline;      /* 0: none */
     uint64_t retry_until;   /* 0: nothing has failed since the last answer */
     unsigned attempts;      /* to send again, since the last answer */

@@ -133,6 +133,7 @@ void carrier_begin(struct carrier *c, struct call *call, struct task *task)
     struct outbox outbox = call->outbox;
 
     *call = (struct call){.task = task, .outbox = outbox, .number = ++c->store.server.stats.calls};
+    call->heard_ns = clock_now_ns();
     flights_make(&call->waiting);
     TAILQ_INSERT_TAIL(&c->calls, call, in_calls);
     call_set_runnable(c, call);

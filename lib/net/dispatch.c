@@ -96,13 +96,12 @@ static void route(struct carrier *c, struct call *call, struct flight *flight)
 /* What waits goes out; all of it waits on while nobody knows who is where. */
 void dispatch_call(struct carrier *c, struct call *call)
 {
-    const uint64_t begun_ns = clock_now_ns();
     struct flights now;
 
     flights_make(&now);
     flights_join(&now, &call->waiting);
     for (struct flight *flight; (flight = flights_take(&now)) != NULL;) {
-        if (guard_is_old(begun_ns)) /* to connect for one before it took long */
+        if (guard_is_old(call->heard_ns)) /* to connect for one before it took long */
             flight_begin_proof(flight);
         route(c, call, flight);
     }
@@ -199,6 +198,7 @@ static void take_last(struct carrier *c, struct node *node, struct flight *fligh
         if (flight->call->attempts > 0)
             node_forgive(node);
         call_note_progress(flight->call);
+        flight->call->heard_ns = clock_now_ns();
         replicas_note(c, node, flight);
         call_set_runnable(c, flight->call);
         flight_free(flight);

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#define NO_MASTER "it is no master any more: ask the Sentinels again"
+
 static void write_auth(struct commands *out, const struct uri *uri)
 {
     command_start(out, uri->user != NULL ? 3 : 2, "AUTH");
@@ -26,10 +28,7 @@ static void write_step(struct commands *out, const struct store_settings *s, enu
         break;
     case GREETING_READONLY: command_start(out, 1, "READONLY"); break;
     case GREETING_ROLE: command_start(out, 1, "ROLE"); break;
-    case GREETING_INFO:
-        command_start(out, 2, "INFO");
-        command_text(out, "server");
-        break;
+    case GREETING_INFO: command_start(out, 1, "INFO"); break;
     }
 }
 
@@ -54,17 +53,51 @@ void greeting_write(struct greeting *g, struct commands *out, const struct store
     }
 }
 
-/* "...\r\nrun_id:0f3e...\r\n..." */
-static void read_run_id(struct greeting *g, const redisReply *info)
+void greeting_write_again(struct greeting *g, struct commands *out)
 {
-    static const char name[] = "\nrun_id:";
+    *g = (struct greeting){.step = {GREETING_INFO}, .count = 1, .again = true};
+    command_start(out, 2, "INFO");
+    command_text(out, "replication");
+}
+
+/* "...\r\nrun_id:0f3e...\r\n..." */
+static void read_id(const redisReply *info, const char *name, char id[RUN_ID_SIZE])
+{
     const char *at = strstr(info->str, name);
-    const size_t len = at != NULL ? strspn(at + sizeof name - 1, "0123456789abcdef") : 0;
+    const size_t len = at != NULL ? strspn(at + strlen(name), "0123456789abcdef") : 0;
 
     if (len == RUN_ID_SIZE - 1) {
-        memcpy(g->run_id, at + sizeof name - 1, len);
-        g->run_id[len] = '\0';
+        memcpy(id, at + strlen(name), len);
+        id[len] = '\0';
     }
+}
+
+static void read_run(struct server_run *run, const redisReply *info)
+{
+    char older[RUN_ID_SIZE] = "";
+
+    read_id(info, "\nrun_id:", run->id);
+    read_id(info, "\nmaster_replid:", run->history);
+    read_id(info, "\nmaster_replid2:", older);
+    run->branched = strspn(older, "0") < strlen(older);
+}
+
+static bool differ(const char *one, const char *other)
+{
+    return one[0] != '\0' && other[0] != '\0' && strcmp(one, other) != 0;
+}
+
+bool run_is_another(const struct server_run *before, const struct server_run *now)
+{
+    return differ(before->id, now->id) || (now->branched && differ(before->history, now->history));
+}
+
+void run_note(struct server_run *run, const struct server_run *now)
+{
+    if (now->id[0] != '\0')
+        strcpy(run->id, now->id);
+    if (now->history[0] != '\0')
+        strcpy(run->history, now->history);
 }
 
 static bool is_master(const redisReply *role)
@@ -92,11 +125,15 @@ hibloom_status greeting_take(struct greeting *g, const struct store_settings *s,
         return is_optional(step) && status != HIBLOOM_EUNAVAILABLE ? HIBLOOM_OK
                                                                    : settings_explain(s, reply->str, error);
     }
-    if (step == GREETING_INFO && reply->type == REDIS_REPLY_STRING)
-        read_run_id(g, reply);
-    else if (step == GREETING_ROLE && !is_master(reply))
-        return error_set(error, HIBLOOM_EUNAVAILABLE, "it is no master any more: ask the Sentinels again");
-    else if (step < GREETING_ROLE && reply->type != REDIS_REPLY_STATUS)
+    if (step == GREETING_INFO && reply->type == REDIS_REPLY_STRING) {
+        read_run(&g->run, reply);
+        g->replica = strstr(reply->str, "\nrole:slave") != NULL;
+    }
+    if (step == GREETING_INFO && g->again && g->replica && s->uri.kind == URI_SENTINEL)
+        return error_set(error, HIBLOOM_EUNAVAILABLE, NO_MASTER);
+    if (step == GREETING_ROLE && !is_master(reply))
+        return error_set(error, HIBLOOM_EUNAVAILABLE, NO_MASTER);
+    if (step < GREETING_ROLE && reply->type != REDIS_REPLY_STATUS)
         return error_set(error, HIBLOOM_EPROTO, "the server's answer is not of the kind that was asked for");
     return HIBLOOM_OK;
 }

@@ -5,7 +5,7 @@
  *     CLIENT SETNAME       if a name is wanted; may be refused
  *     READONLY    to a replica of a cluster
  *     ROLE        to a master that a Sentinel named; may be refused
- *     INFO server run_id tells a restart; may be refused
+ *     INFO        which run of the server it is; may be refused
  *
  * All in one round trip. User and password are the server's; a Sentinel may have
  * the same, and one that has none refuses AUTH and answers all the same. */
@@ -24,17 +24,33 @@ enum node_role { NODE_PRIMARY, NODE_REPLICA, NODE_SENTINEL, NODE_UNUSED }; /* th
 
 enum greeting_step { GREETING_AUTH, GREETING_SELECT, GREETING_NAME, GREETING_READONLY, GREETING_ROLE, GREETING_INFO };
 
+/* Which run of a server it is. "": that is not known. */
+struct server_run {
+    char id[RUN_ID_SIZE];      /* run_id: another one once it was restarted */
+    char history[RUN_ID_SIZE]; /* master_replid: another one once it was a replica, too; */
+    bool branched; /* It has a master_replid2. Without one, another history only tells of a first replica. */
+};
+
 struct greeting {
     enum greeting_step step[6];
     uint32_t count;
     bool sentinel;
-    char run_id[RUN_ID_SIZE]; /* of who is there; "": it is not known */
+    bool again;            /* of a connection that was silent; */
+    bool replica;          /* and its server is a replica now */
+    struct server_run run; /* of who is there */
 };
 
 void greeting_write(struct greeting *, struct commands *, const struct store_settings *, enum node_role);
 
+/* The same of a connection that was silent: its server may have been a replica meanwhile. */
+void greeting_write_again(struct greeting *, struct commands *);
+
 /* Takes reply number i. Not OK: the connection is not the one that is wanted, in these words. */
 hibloom_status greeting_take(struct greeting *, const struct store_settings *, uint32_t i, const redisReply *,
                              struct error *);
+
+/* May it have forgotten what the run before knew? */
+bool run_is_another(const struct server_run *before, const struct server_run *now);
+void run_note(struct server_run *, const struct server_run *now);
 
 #endif

@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#define SILENCE_NS UINT64_C(1000000000) /* a fail-over and back that loses writes takes longer */
+
 /* ---- Nodes ------------------------------------------------------------------------------- */
 
 static void shut(struct carrier *c, struct node *node)
@@ -28,7 +30,7 @@ void node_send(struct carrier *c, struct node *node, struct flight *flight)
         return;
     }
     flight->number = c->numbers++;
-    flight->proof_ns = clock_now_ns();
+    flight->proof_ns = node->sent_ns = clock_now_ns();
     stats->commands += flight->exchange.replies - flight->index;
     stats->bytes_sent += flight->len - at;
     while (flight->asking && at < flight->len) {
@@ -79,16 +81,15 @@ static void make_ready(struct carrier *c, struct node *node)
         node_send(c, node, flight);
 }
 
-hibloom_status node_greet(struct carrier *c, struct node *node)
+static hibloom_status send_greeting(struct carrier *c, struct node *node)
 {
     struct commands commands = {0};
     struct flight *flight = NULL;
 
-    if (c->borrowed) {
-        make_ready(c, node);
-        return HIBLOOM_OK;
-    }
-    greeting_write(&node->greeting, &commands, &c->settings, node->role);
+    if (node->state == NODE_READY)
+        greeting_write_again(&node->greeting, &commands);
+    else
+        greeting_write(&node->greeting, &commands, &c->settings, node->role);
     if (!commands.failed)
         flight = flight_new(&c->pool, NULL, FLIGHT_GREETING, &(struct exchange){.replies = node->greeting.count},
                             commands.bytes, commands.len);
@@ -96,6 +97,14 @@ hibloom_status node_greet(struct carrier *c, struct node *node)
     if (flight != NULL)
         node_send(c, node, flight);
     return flight != NULL ? HIBLOOM_OK : HIBLOOM_ENOMEM;
+}
+
+hibloom_status node_greet(struct carrier *c, struct node *node)
+{
+    if (!c->borrowed)
+        return send_greeting(c, node);
+    make_ready(c, node);
+    return HIBLOOM_OK;
 }
 
 static void fail_flights(struct carrier *c, struct node *node, struct flights *flights, hibloom_status status,
@@ -147,13 +156,14 @@ void node_take_greeting(struct carrier *c, struct node *node, struct flight *fli
     if (flight->index < flight->exchange.replies)
         return;
     flight_free(flights_take(&node->sent));
-    settings_log(&c->settings, HIBLOOM_LOG_INFO, "%s: connected", carrier_where(c, node, where, sizeof where));
+    if (!g->again)
+        settings_log(&c->settings, HIBLOOM_LOG_INFO, "%s: connected", carrier_where(c, node, where, sizeof where));
     /* A replica that restarts gets all of it from its primary. Node 0 of a Sentinel store is the
      * master, wherever it is: there another run is also another server. */
-    const bool restarted = node->role == NODE_PRIMARY && node->run_id[0] != '\0' && g->run_id[0] != '\0' &&
-                           strcmp(node->run_id, g->run_id) != 0;
-    if (g->run_id[0] != '\0')
-        strcpy(node->run_id, g->run_id);
+    const bool deposed = c->topology.clustered && g->again && g->replica; /* it says where to go, and that tells */
+    const bool restarted = node->role == NODE_PRIMARY && !deposed && run_is_another(&node->run, &g->run);
+    if (!deposed)
+        run_note(&node->run, &g->run);
     if (restarted)
         call_tell_all_restart(c, node);
     make_ready(c, node);
@@ -200,12 +210,24 @@ static hibloom_status ensure_connection(struct carrier *c, struct node *node, st
     return status != HIBLOOM_OK ? error_set(error, status, "out of memory") : HIBLOOM_OK;
 }
 
+/* Its server may have been a replica meanwhile, and have taken over again. */
+static bool was_silent(const struct carrier *c, const struct node *node)
+{
+    return is_quiet(node) && node->role == NODE_PRIMARY && node->run.history[0] != '\0' && !c->borrowed &&
+           clock_now_ns() > node->sent_ns + SILENCE_NS;
+}
+
 hibloom_status node_send_flight(struct carrier *c, struct node *node, struct flight *flight, struct error *error)
 {
     const hibloom_status status = ensure_connection(c, node, error);
 
     if (status != HIBLOOM_OK)
         return status;
+    if (was_silent(c, node)) {
+        if (send_greeting(c, node) != HIBLOOM_OK)
+            return error_set(error, HIBLOOM_ENOMEM, "out of memory");
+        node->state = NODE_GREETING;
+    }
     if (node->state == NODE_READY) {
         node_send(c, node, flight);
         return HIBLOOM_OK;

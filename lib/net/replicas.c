@@ -90,8 +90,12 @@ static struct flight *new_touch(struct carrier *c, struct call *call, struct nod
 static void ask_replicas(struct carrier *c, struct call *call)
 {
     for (unsigned i = 0; i < c->topology.count; i++) {
-        if (!flags_has(call->touched, i) || c->topology.nodes[i]->role == NODE_REPLICA)
+        if (!flags_has(call->touched, i))
             continue;
+        if (c->topology.nodes[i]->role == NODE_REPLICA) { /* deposed since: what it has carried out may be lost */
+            call->restarts = UINT64_MAX;
+            continue;
+        }
         struct flight *flight = new_touch(c, call, c->topology.nodes[i]);
         if (flight == NULL) {
             task_no_memory(call->task);

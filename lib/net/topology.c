@@ -57,7 +57,7 @@ static struct node *node_of(struct topology *t, const char *host, size_t host_le
             return NULL;
         set_address(node, host, host_len, port);
         node->role = NODE_UNUSED;
-        node->run_id[0] = '\0';
+        node->run = (struct server_run){.id = ""};
     }
     node->named = true;
     return node;
@@ -222,8 +222,10 @@ bool topology_take_slots(struct topology *t, const struct node *asked, const red
                 t->owners[slot] = map->slots[slot];
         for (unsigned i = 0; i < t->count; i++) {
             /* a replica has to be told that it is read from, and one that was told so must not be relied on as a primary */
-            if ((map->role[i] == NODE_REPLICA) != (t->nodes[i]->role == NODE_REPLICA))
+            if ((map->role[i] == NODE_REPLICA) != (t->nodes[i]->role == NODE_REPLICA)) {
                 t->nodes[i]->leave = true;
+                t->nodes[i]->run.history[0] = '\0'; /* the map tells of a take-over */
+            }
             t->nodes[i]->role = map->role[i];
             t->nodes[i]->primary = map->primary[i];
         }
@@ -232,6 +234,14 @@ bool topology_take_slots(struct topology *t, const struct node *asked, const red
         t->nodes[i]->named = false;
     alloc.free(map);
     return good;
+}
+
+/* It is a replica of its heir now. A map that names it again tells of another take-over. */
+static void depose(struct node *node, const struct node *heir)
+{
+    node->role = NODE_REPLICA;
+    node->primary = heir->number;
+    node->leave = true;
 }
 
 struct node *topology_redirect(struct topology *t, const struct node *asked, const char *words, bool *took_over)
@@ -250,12 +260,16 @@ struct node *topology_redirect(struct topology *t, const struct node *asked, con
     *took_over = moved && node->role != NODE_PRIMARY;
     if (*took_over) { /* neither the next map nor its next greeting shall tell it once more */
         node->leave = node->leave || node->role == NODE_REPLICA;
+        if (node->role == NODE_REPLICA) {
+            depose(t->nodes[node->primary], node);
+            node->run.history[0] = '\0';
+        }
         node->role = NODE_PRIMARY;
         if (node->state != NODE_READY) /* else it is this run's: the next one has to be told of */
-            node->run_id[0] = '\0';
+            node->run = (struct server_run){.id = ""};
     }
     if (moved)
-        t->slots[slot] = node->number;
+        t->slots[slot] = t->owners[slot] = node->number;
     return node;
 }
 

@@ -40,12 +40,13 @@ struct node {
     bool seed;        /* the URI names it */
     bool named;       /* by a redirect, or by the map that is being read: its role is not known yet */
     enum node_state state;
-    struct pause pause;       /* before it is connected to again */
-    hibloom_status status;    /* why it was of no use last, */
-    struct error error;       /* and in words; "": it is of use */
-    bool told;                /* that was logged */
-    bool hopeless;            /* it could not be reached, which no other try mends */
-    char run_id[RUN_ID_SIZE]; /* "": not known */
+    struct pause pause;    /* before it is connected to again */
+    hibloom_status status; /* why it was of no use last, */
+    struct error error;    /* and in words; "": it is of use */
+    bool told;             /* that was logged */
+    bool hopeless;         /* it could not be reached, which no other try mends */
+    struct server_run run;
+    uint64_t sent_ns; /* when something was sent last */
     struct greeting greeting;
     struct flights pending; /* until it is ready */
     struct flights sent;

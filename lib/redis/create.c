@@ -52,7 +52,7 @@ void life_create(struct talk *talk, struct outbox *outbox)
     explicit_bzero(&spec, sizeof spec); /* the seed */
     if (talk->task.status != HIBLOOM_OK)
         return;
-    life_ask_make(life, outbox, 0, id, -1);
+    life_ask_make(life, outbox, 0, id, LIFE_ANY_TTL);
     talk->take = life_take_answer;
     talk->step = judge_root;
 }
@@ -111,7 +111,7 @@ static void make_keys(struct talk *talk, struct outbox *outbox)
     }
     for (uint32_t i = life->range.first; i < life->range.first + life->range.count; i++)
         if (i != 0 && life_draw_id(&talk->task, &id))
-            life_ask_make(life, outbox, i, id, -1);
+            life_ask_make(life, outbox, i, id, LIFE_ANY_TTL);
     talk->take = take_made;
     talk->step = judge_made;
 }

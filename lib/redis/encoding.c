@@ -337,12 +337,18 @@ static void take_late(struct task *task, struct run *run, uint32_t i, const stru
            (size_t)run->items * task->filter->spec.hashes);
 }
 
+/* A set tells the key's period, too. An add behind a clock that steps back goes on in that one. */
 static void take_slice(struct task *task, struct run *run, uint32_t i, size_t at, const struct reply *reply)
 {
-    if (reply->type == REDIS_REPLY_STATUS)
+    const uint64_t first = period_epoch(&task->filter->spec, run->slice->period);
+
+    if (reply->type == REDIS_REPLY_STATUS) {
         take_late(task, run, i, reply);
-    else
-        take_digits(task, run, i, at, reply);
+        return;
+    }
+    take_digits(task, run, i, at, reply);
+    if (reply->type == REDIS_REPLY_STRING && redis_filter_of(task->filter)->keys[i].epoch < first)
+        redis_note_epoch(task->filter, i, first);
 }
 
 /* ---- Which one ----------------------------------------------------------------------- */

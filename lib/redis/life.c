@@ -73,7 +73,7 @@ void life_ask_make(struct life *life, struct outbox *outbox, uint32_t i, uint64_
     command_number(out, spec_bitmap_bytes(&filter->spec));
     write_tail(filter, i, id, out);
     if (ttl_ms < 0)
-        command_text(out, "-1");
+        command_text(out, ttl_ms == LIFE_ANY_TTL ? "-2" : "-1");
     else
         command_number(out, (uint64_t)ttl_ms);
     outbox_end(outbox);

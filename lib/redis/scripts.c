@@ -13,11 +13,14 @@
 /* clang-format off */
 
 /* ARGV after -92 and the generation, '' for a root: bytes of bits, what follows
- * them up to the generation, what follows that, milliseconds to live or -1.
+ * them up to the generation, what follows that, milliseconds to live, -1 for ever, or -2
+ * for the same of a new key, while one that is there keeps its own. The second half of the
+ * id is the time. So a sending that comes late never makes a lost key again with its old id.
  * Gives "+" and the trailer where it made the key, "=" and the trailer of the
  * filter that is there, "!" where something else is there, and that one's trailer
  * if it is a filter. */
 static const char make[] = COMMON IS_LATE
+    "if redis.replicate_commands then redis.replicate_commands() end\n"
     "local generation, ttl = ARGV[2], tonumber(ARGV[6])\n"
     "if trailer then\n"
     "  if generation == '' then return '=' .. trailer end\n"
@@ -25,17 +28,17 @@ static const char make[] = COMMON IS_LATE
     "  local there = tonumber(trailer:sub(40, 55))\n"
     "  if not there then return '!' end\n"
     "  if there == tonumber(generation) and ttl >= 0 then call('PEXPIRE', key, ttl) end\n"
+    "  if there == tonumber(generation) and ttl == -1 and call('PTTL', key) >= 0 then call('PERSIST', key) end\n"
     "  if there >= tonumber(generation) then return '=' .. trailer end\n"
     "elseif not is_late(key, tonumber(ARGV[3])) then\n"
     "  return '!'\n"
     "end\n"
-    "if generation == '' then\n"
-    "  if redis.replicate_commands then redis.replicate_commands() end\n"
-    "  local now = call('TIME')\n"
-    "  generation = string.format('%010d%06d', tonumber(now[1]), tonumber(now[2]))\n"
-    "end\n"
+    "local now = call('TIME')\n"
+    "if generation == '' then generation = string.format('%010d%06d', tonumber(now[1]), tonumber(now[2])) end\n"
+    "local half = string.format('%08x', (now[1] * 1000000 + now[2]) % 4294967296)\n"
     "if size > 0 then call('SET', key, '') end\n"
-    "local done = redis.pcall('SETRANGE', key, ARGV[3], ARGV[4] .. generation .. ARGV[5])\n"
+    "local rest = ARGV[5]:sub(1, 9) .. half .. ARGV[5]:sub(18)\n"
+    "local done = redis.pcall('SETRANGE', key, ARGV[3], ARGV[4] .. generation .. rest)\n"
     "if ttl >= 0 and type(done) == 'number' then done = redis.pcall('PEXPIRE', key, ttl) end\n"
     "if type(done) == 'table' then redis.pcall('UNLINK', key) return done end\n"
     "return '+' .. call('GETRANGE', key, -92, -1)\n";
@@ -118,10 +121,11 @@ static const char expire[] = COMMON
 static const char undo[] = COMMON PUT
     "if size == 0 or is(trailer, ARGV[2]) then return 0 end\n"
     "local ours, doubtful, met, known = {}, {}, {}, tonumber(ARGV[4])\n"
-    "for i = 5, #ARGV do\n"
-    "  local bit = tonumber(ARGV[i])\n"
+    /* one that was turned twice counts as turned when it was last */
+    "for i = 1, #ARGV - 4 do\n"
+    "  local bit = tonumber(ARGV[i <= known and known + 5 - i or i + 4])\n"
     "  if not met[bit] and bit < size * 8 and call('GETBIT', key, bit) == 1 then\n"
-    "    local list = i - 4 <= known and ours or doubtful\n"
+    "    local list = i <= known and ours or doubtful\n"
     "    list[#list + 1] = bit\n"
     "  end\n"
     "  met[bit] = true\n"
@@ -180,8 +184,13 @@ static const char undo[] = COMMON PUT
     "   type(redis.pcall('UNLINK', key)) == 'number' then return all end\n" /* else zeros are left */
     "local bits, text, at, broken = find()\n"
     "if not bits and broken then\n"
-    "  clear(ours, broken * 8, size * 8)\n"
-    "  bits, text, at = find()\n"
+    "  for _, bit in ipairs(ours) do\n"
+    "    if bit >= broken * 8 and not bits then\n"
+    "      call('SETBIT', key, bit, 0)\n"
+    "      bits, text, at = record(broken)\n"
+    "    end\n"
+    "  end\n"
+    "  if not bits then bits, text, at = find() end\n"
     "end\n"
     "if not bits and not broken then\n"
     "  clear(ours, 0, size * 8)\n"
@@ -196,10 +205,8 @@ static const char undo[] = COMMON PUT
     "  tries = tries - 1\n"
     "  if back and not is_whole(text, at) then call('SETBIT', key, bit, back) end\n"
     "end\n"
-    "for i = #ours, 1, -1 do try(ours[i], '0') end\n"
+    "for i = 1, #ours do try(ours[i], '0') end\n"
     "if tries == 0 and not is_whole(text, at) then clear(ours, bits * 8, stop * 8) end\n"
-    /* one may have been 0 in the string that was there before, and be 1 in this tail */
-    "for i = 1, #ours do try(ours[i], '1', '0') end\n"
     "for i = #doubtful, 1, -1 do try(doubtful[i], '0', '1') end\n"
     "clear(ours, stop * 8, size * 8)\n"
     "clear(doubtful, stop * 8, size * 8)\n"

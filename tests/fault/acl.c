@@ -288,9 +288,7 @@ static void assert_repaired(struct work *work)
     assert_int_equal(test_command(redis, "EXISTS " NAME ":1"), 1);
 }
 
-/* Redis grants commands, not calls: who may merge may also repair, whose scripts
- * need no other ones. */
-enum { LOOKS = READS | ADDS | MERGES, MERGES_OR_MAKES = MERGES | MAKES };
+enum { LOOKS = READS | ADDS | MERGES };
 enum {
     BY_NAME = 16, /* or opened by the call itself */
     OF_BITS = 32, /* where a GETRANGE reads them, who makes may, too */
@@ -323,7 +321,7 @@ static const struct job {
     {"delete", NULL, delete_it, assert_gone, MAKES | BY_NAME},
     {"expire", NULL, expire, assert_mortal, MAKES},
     {"expire never", make_mortal, expire_never, assert_immortal, MAKES},
-    {"repair", lose_key, repair, assert_repaired, MERGES_OR_MAKES | BY_NAME | OF_SEVERAL},
+    {"repair", lose_key, repair, assert_repaired, MAKES | BY_NAME | OF_SEVERAL},
 };
 enum { JOBS = sizeof jobs / sizeof *jobs };
 

@@ -107,7 +107,7 @@ static void take_greeting(struct greeting *g, const struct store_settings *setti
     if (index >= g->count)
         return;
     const hibloom_status status = greeting_take(g, settings, index, reply, &error);
-    REQUIRE(strspn(g->run_id, "0123456789abcdef") == strlen(g->run_id) && strlen(g->run_id) < RUN_ID_SIZE);
+    REQUIRE(strspn(g->run.id, "0123456789abcdef") == strlen(g->run.id) && strlen(g->run.id) < RUN_ID_SIZE);
     REQUIRE(status == HIBLOOM_OK || error.words[0] != '\0' || *reply->str == '\0');
     REQUIRE(strstr(error.words, "5ec4e7") == NULL);
 }

@@ -97,10 +97,10 @@ static void who_takes_over_is_told_of_once_and_its_restart_too(void **state)
         assert_non_null(node);
         assert_false(took_over);
         node->state = connected ? NODE_READY : NODE_CLOSED;
-        strcpy(node->run_id, "before");
+        strcpy(node->run.id, "before");
         assert_ptr_equal(topology_redirect(&t, t.nodes[0], moved, &took_over), node);
         assert_true(took_over);
-        assert_string_equal(node->run_id, connected ? "before" : "");
+        assert_string_equal(node->run.id, connected ? "before" : "");
         node->state = NODE_CLOSED;
     }
 }
