@@ -5,25 +5,32 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 /* ---- Answers ---------------------------------------------------------------------------------- */
 
-/* "$12\r\n", ":-5\r\n" */
-static bool put_head(struct run *run, char type, long long number)
+struct blob write_int(char *end, long long number)
 {
-    char text[32], *at = text + sizeof text;
+    char *at = end;
     unsigned long long rest = number < 0 ? 0 - (unsigned long long)number : (unsigned long long)number;
 
-    *--at = '\n';
-    *--at = '\r';
     do
         *--at = (char)('0' + rest % 10);
     while ((rest /= 10) > 0);
     if (number < 0)
         *--at = '-';
-    *--at = type;
-    buffer_put(run->out, at, (size_t)(text + sizeof text - at));
+    return (struct blob){at, (size_t)(end - at)};
+}
+
+/* "$12\r\n", ":-5\r\n" */
+static bool put_head(struct run *run, char type, long long number)
+{
+    char text[NUMBER_LEN + 3];
+    const struct blob digits = write_int(text + 1 + NUMBER_LEN, number);
+    char *at = text + (digits.bytes - text) - 1;
+
+    *at = type;
+    memcpy(text + 1 + NUMBER_LEN, "\r\n", 2);
+    buffer_put(run->out, at, digits.len + 3);
     return true;
 }
 
@@ -47,10 +54,9 @@ bool put_text(struct run *run, const char *text)
 
 bool put_number(struct run *run, uint64_t number)
 {
-    char text[24];
+    char text[NUMBER_LEN];
 
-    snprintf(text, sizeof text, "%llu", (unsigned long long)number);
-    return put_text(run, text);
+    return put_bulk(run, write_int(text + sizeof text, (long long)number));
 }
 
 bool put_line(struct run *run, char type, const char *line, size_t len)
@@ -70,11 +76,6 @@ bool put_null(struct run *run)
 bool put_array(struct run *run, size_t elements)
 {
     return put_head(run, '*', (long long)elements);
-}
-
-bool put_map(struct run *run, size_t pairs)
-{
-    return put_array(run, pairs * 2);
 }
 
 bool put_ok(struct run *run)
@@ -104,7 +105,10 @@ struct blob blob_of(const char *text)
 
 bool blob_is(struct blob blob, const char *word)
 {
-    return blob.len == strlen(word) && strncasecmp(blob.bytes, word, blob.len) == 0;
+    for (size_t i = 0; i < blob.len; i++, word++)
+        if (*word == '\0' || (blob.bytes[i] | 0x20) != (*word | 0x20)) /* words are letters */
+            return false;
+    return *word == '\0';
 }
 
 bool blob_equals(struct blob a, struct blob b)
@@ -128,28 +132,45 @@ bool blob_int(struct blob text, long long *value)
     return sum <= (unsigned long long)LLONG_MAX + negative;
 }
 
+/* The number of a line behind its first byte, and what follows the line; NULL: it is not whole. */
+static const char *read_head(const char *at, const char *end, size_t *number)
+{
+    for (*number = 0; ++at < end && *at >= '0' && *at <= '9';)
+        *number = *number * 10 + (size_t)(*at - '0');
+    return end - at >= 2 ? at + 2 : NULL;
+}
+
+long read_command(const char *bytes, size_t len, const struct blob **argv, size_t *argc)
+{
+    static struct blob *arguments;
+    static size_t room;
+    const char *const end = bytes + len, *at = len > 0 ? read_head(bytes, end, argc) : NULL;
+    struct blob argument;
+
+    if (at == NULL)
+        return 0;
+    if (*bytes != '*' || at[-1] != '\n')
+        return -1;
+    if (*argc > room)
+        arguments = resized(arguments, (room = *argc * 2) * sizeof *arguments);
+    *argv = arguments;
+    for (size_t i = 0; i < *argc; i++) {
+        const char type = at < end ? *at : '$';
+        argument.bytes = at < end ? read_head(at, end, &argument.len) : NULL;
+        if (type != '$' || (argument.bytes != NULL && argument.bytes[-1] != '\n'))
+            return -1;
+        if (argument.bytes == NULL || (size_t)(end - argument.bytes) < argument.len + 2)
+            return 0;
+        arguments[i] = argument;
+        at = argument.bytes + argument.len + 2;
+    }
+    return at - bytes;
+}
+
 bool take_int(struct run *run, size_t argument, long long *value, const char *error)
 {
     return blob_int(run->argv[argument], value) ||
            fail(run, "%s", error != NULL ? error : "value is not an integer or out of range");
-}
-
-/* "[^a-c]": `at` is moved on to its last byte. */
-static bool class_fits(const char **at, const char *end, unsigned char c)
-{
-    const char *p = *at + 1;
-    const bool negated = p < end && *p == '^';
-    bool fits = false;
-
-    for (p += negated; p < end && *p != ']'; p++) {
-        const bool escapes = *p == '\\' && end - p >= 2;
-        const unsigned char low = (unsigned char)p[escapes], high = (unsigned char)(end - p >= 3 ? p[2] : 0);
-        const bool is_range = !escapes && end - p >= 3 && p[1] == '-';
-        fits = fits || (is_range ? (low <= c && c <= high) || (high <= c && c <= low) : c == low);
-        p += is_range ? 2 : escapes;
-    }
-    *at = p < end ? p : end - 1;
-    return fits != negated;
 }
 
 static bool text_fits(const char *p, const char *end, const char *s, const char *stop)
@@ -160,10 +181,7 @@ static bool text_fits(const char *p, const char *end, const char *s, const char 
                 s++;
             return s < stop || text_fits(p + 1, end, s, stop);
         }
-        if (*p == '[') {
-            if (!class_fits(&p, end, (unsigned char)*s))
-                return false;
-        } else if (*p != '?') {
+        if (*p != '?') {
             p += *p == '\\' && end - p >= 2;
             if (*p != *s)
                 return false;

@@ -71,18 +71,16 @@ bool run_getbit(struct run *run)
            put_int(run, (long long)read_bits(key, offset, 1));
 }
 
-/* The word behind a range says what it counts. */
-static bool take_unit(struct run *run, size_t argument, bool *bits)
+/* A range is one of bytes: the word behind it that says otherwise is not known. */
+static bool ends_at(struct run *run, size_t argument)
 {
-    *bits = argument < run->argc && blob_is(run->argv[argument], "bit");
-    return argument >= run->argc || *bits || blob_is(run->argv[argument], "byte") || fail(run, "syntax error");
+    return run->argc <= argument || fail(run, "syntax error");
 }
 
 bool run_bitcount(struct run *run)
 {
     struct key *key;
     long long start = 0, end = -1, count = 0;
-    bool bits;
     const bool old = run->node->version < 70200; /* it looks at the key first */
     const bool valkey = run->node->is_valkey;    /* the end may be missing */
 
@@ -92,18 +90,22 @@ bool run_bitcount(struct run *run)
         return put_int(run, 0);
     if ((run->argc == 3 && !valkey) || run->argc > 5)
         return fail(run, "syntax error");
-    if ((run->argc > 2 && !take_int(run, 2, &start, NULL)) || (valkey && !take_unit(run, 4, &bits)) ||
+    if ((run->argc > 2 && !take_int(run, 2, &start, NULL)) || (valkey && !ends_at(run, 4)) ||
         (run->argc > 3 && !take_int(run, 3, &end, NULL)))
         return false;
     const bool is_empty = start < 0 && end < 0 && start > end;
-    if ((!(old && is_empty) && !take_unit(run, 4, &bits)) || (!old && !take_key(run, 1, KEY_STRING, &key)))
+    if ((!(old && is_empty) && !ends_at(run, 4)) || (!old && !take_key(run, 1, KEY_STRING, &key)))
         return false;
     if (key == NULL || is_empty)
         return put_int(run, 0);
-    clip(&start, &end, (long long)key->value.len * (bits ? 8 : 1));
-    for (long long at = start; at <= end; at++)
-        count += bits ? (long long)read_bits(key, (uint64_t)at, 1)
-                      : __builtin_popcount((unsigned char)key->value.bytes[at]);
+    clip(&start, &end, (long long)key->value.len);
+    long long at = start;
+    for (uint64_t eight; end - at >= 7; at += 8) {
+        memcpy(&eight, key->value.bytes + at, sizeof eight);
+        count += __builtin_popcountll(eight);
+    }
+    for (; at <= end; at++)
+        count += __builtin_popcount((unsigned char)key->value.bytes[at]);
     return put_int(run, count);
 }
 
@@ -111,7 +113,6 @@ bool run_bitpos(struct run *run)
 {
     struct key *key;
     long long bit, start = 0, end = -1;
-    bool bits;
     const bool old = run->node->version < 70200; /* it looks at the key before the rest */
 
     if (!take_int(run, 2, &bit, NULL))
@@ -124,37 +125,29 @@ bool run_bitpos(struct run *run)
         return put_int(run, bit ? -1 : 0);
     if (run->argc > 6)
         return fail(run, "syntax error");
-    if ((run->argc > 3 && !take_int(run, 3, &start, NULL)) || !take_unit(run, 5, &bits) ||
+    if ((run->argc > 3 && !take_int(run, 3, &start, NULL)) || !ends_at(run, 5) ||
         (run->argc > 4 && !take_int(run, 4, &end, NULL)) || (!old && !take_key(run, 1, KEY_STRING, &key)))
         return false;
     if (key == NULL)
         return put_int(run, bit ? -1 : 0);
-    clip(&start, &end, (long long)key->value.len * (bits ? 8 : 1));
+    clip(&start, &end, (long long)key->value.len);
     if (start > end)
         return put_int(run, -1);
-    const long long stop = bits ? end + 1 : (end + 1) * 8;
-    long long at = bits ? start : start * 8;
+    const long long stop = (end + 1) * 8;
+    long long at = start * 8;
     while (at < stop && (long long)read_bits(key, (uint64_t)at, 1) != bit)
         at++;
     /* Behind the string there are zeros, if no end is given. */
     return put_int(run, at < stop || (bit == 0 && run->argc < 5) ? at : -1);
 }
 
+/* OR alone: no other is sent. */
 bool run_bitop(struct run *run)
 {
-    const struct blob name = run->argv[1];
-    const char op = blob_is(name, "AND")   ? '&'
-                    : blob_is(name, "OR")  ? '|'
-                    : blob_is(name, "XOR") ? '^'
-                    : blob_is(name, "NOT") ? '~'
-                                           : '\0';
-    struct key *result, *key;
+    struct key sum = {0}, *result, *key;
 
-    if (op == '\0')
+    if (!blob_is(run->argv[1], "or"))
         return fail(run, "syntax error");
-    if (op == '~' && run->argc != 4)
-        return fail(run, "BITOP NOT must be called with a single source key.");
-    struct key sum = {0};
     for (size_t i = 3; i < run->argc; i++) {
         if (!take_key(run, i, KEY_STRING, &key)) {
             free(sum.value.bytes);
@@ -162,14 +155,8 @@ bool run_bitop(struct run *run)
         }
         const struct blob value = value_of(key);
         key_grow(&sum, value.len);
-        for (size_t at = 0; at < sum.value.len; at++) {
-            const char byte = at < value.len ? value.bytes[at] : '\0', was = sum.value.bytes[at];
-            sum.value.bytes[at] = (char)(op == '~'   ? ~byte
-                                         : i == 3    ? byte
-                                         : op == '&' ? was & byte
-                                         : op == '|' ? was | byte
-                                                     : was ^ byte);
-        }
+        for (size_t at = 0; at < value.len; at++)
+            sum.value.bytes[at] = (char)(sum.value.bytes[at] | value.bytes[at]);
     }
     const long long len = (long long)sum.value.len;
     result = key_look(run, 2);
@@ -184,58 +171,43 @@ bool run_bitop(struct run *run)
 
 /* ---- BITFIELD --------------------------------------------------------------------------------- */
 
-enum overflow { WRAP, SAT, FAIL };
-
+/* Without a sign, and OVERFLOW SAT only: no other is sent. */
 struct field {
     char op; /* g, s, i; 0: OVERFLOW */
-    bool is_signed;
-    enum overflow overflow;
+    bool saturates;
     unsigned width;
     uint64_t offset;
     long long value;
 };
-
-__extension__ typedef __int128 wide; /* holds each sum */
 
 static bool take_type(struct run *run, size_t argument, struct field *field)
 {
     const struct blob text = run->argv[argument];
     long long width;
 
-    field->is_signed = text.len > 0 && text.bytes[0] == 'i';
-    if (text.len == 0 || (!field->is_signed && text.bytes[0] != 'u') ||
-        !blob_int((struct blob){text.bytes + 1, text.len - 1}, &width) || width < 1 || width > 63 + field->is_signed)
+    if (text.len == 0 || text.bytes[0] != 'u' || !blob_int((struct blob){text.bytes + 1, text.len - 1}, &width) ||
+        width < 1 || width > 63)
         return fail(run,
                     "Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is.");
     field->width = (unsigned)width;
     return true;
 }
 
-static bool take_overflow(struct run *run, size_t argument, enum overflow *overflow)
-{
-    static const char *const names[] = {"wrap", "sat", "fail"};
-
-    for (int o = WRAP; o <= FAIL; o++)
-        if (blob_is(run->argv[argument], names[o])) {
-            *overflow = (enum overflow)o;
-            return true;
-        }
-    return fail(run, "Invalid OVERFLOW type specified");
-}
-
 /* The argument behind what begins at this one; 0: it was answered. */
-static size_t take_field(struct run *run, size_t i, enum overflow *overflow, struct field *field)
+static size_t take_field(struct run *run, size_t i, bool *saturates, struct field *field)
 {
     const size_t more = run->argc - i - 1;
     const struct blob word = run->argv[i];
 
-    if (blob_is(word, "overflow") && more >= 1)
-        return take_overflow(run, i + 1, overflow) ? i + 2 : 0;
+    if (blob_is(word, "overflow") && more >= 1) {
+        *saturates = blob_is(run->argv[i + 1], "sat");
+        return *saturates || fail(run, "Invalid OVERFLOW type specified") ? i + 2 : 0;
+    }
     field->op = blob_is(word, "get") && more >= 2      ? 'g'
                 : blob_is(word, "set") && more >= 3    ? 's'
                 : blob_is(word, "incrby") && more >= 3 ? 'i'
                                                        : '\0';
-    field->overflow = *overflow;
+    field->saturates = *saturates;
     if (field->op == '\0')
         fail(run, "syntax error");
     else if (take_type(run, i + 1, field) && take_offset(run, i + 2, field->width, &field->offset) &&
@@ -244,43 +216,19 @@ static size_t take_field(struct run *run, size_t i, enum overflow *overflow, str
     return 0;
 }
 
-/* What a sum is in so many bits; false: it is too much and the field fails. */
-static bool limit(const struct field *field, wide sum, uint64_t *result)
-{
-    const wide max = ((wide)1 << (field->width - field->is_signed)) - 1, min = field->is_signed ? -max - 1 : 0;
-    const bool over = sum > max || sum < min;
-    /* What is set that far below counts as above: Redis' own difference of 64 bits wraps. */
-    const bool wraps = field->op == 's' && field->is_signed && field->width < 64 && max - sum > INT64_MAX;
-
-    if (over && field->overflow == SAT)
-        sum = sum > max || wraps ? max : min;
-    *result = (uint64_t)sum;
-    return !over || field->overflow != FAIL;
-}
-
-static long long as_number(const struct field *field, uint64_t bits)
-{
-    const unsigned spare = 64 - field->width;
-
-    return field->is_signed ? (long long)(bits << spare) >> spare : (long long)(bits << spare >> spare);
-}
-
 /* Whether the field changed. */
 static bool do_field(struct run *run, struct key *key, const struct field *field)
 {
-    const uint64_t old = read_bits(key, field->offset, field->width);
-    uint64_t new;
+    __extension__ typedef __int128 wide; /* holds each sum */
+    const uint64_t max = UINT64_MAX >> (64 - field->width), old = read_bits(key, field->offset, field->width);
+    /* A number that is set has no sign. */
+    const wide sum = field->op == 'i' ? (wide)old + field->value : (wide)(uint64_t)field->value;
+    const uint64_t new = field->saturates &&sum > max ? max : field->saturates &&sum < 0 ? 0 : (uint64_t)sum &max;
 
-    if (field->op == 'g')
-        return !put_int(run, as_number(field, old));
-    /* What is set is a number without a sign, where the field has none. */
-    const wide base = field->op == 'i' ? as_number(field, old) : 0;
-    const wide more = field->op == 's' && !field->is_signed ? (wide)(uint64_t)field->value : (wide)field->value;
-    if (!limit(field, base + more, &new))
-        return !put_null(run);
-    write_bits(key, field->offset, field->width, new);
-    put_int(run, as_number(field, field->op == 'i' ? new : old));
-    return as_number(field, old) != as_number(field, new);
+    if (field->op != 'g')
+        write_bits(key, field->offset, field->width, new);
+    put_int(run, (long long)(field->op == 'i' ? new : old));
+    return field->op != 'g' && old != new;
 }
 
 /* BITFIELD_RO too. */
@@ -288,15 +236,14 @@ bool run_bitfield(struct run *run)
 {
     static struct field *fields;
     struct key *key;
-    enum overflow overflow = WRAP;
     size_t count = 0;
     uint64_t len = 0;
-    bool changed = false, written = false;
+    bool changed = false, saturates = false;
 
     fields = resized(fields, run->argc * sizeof *fields);
     for (size_t i = 2; i < run->argc; count += fields[count].op != '\0') {
         fields[count] = (struct field){0};
-        i = take_field(run, i, &overflow, &fields[count]);
+        i = take_field(run, i, &saturates, &fields[count]);
         if (i == 0)
             return false;
         const uint64_t end = (fields[count].offset + fields[count].width - 1) / 8 + 1;
@@ -313,12 +260,9 @@ bool run_bitfield(struct run *run)
     if (grows)
         key_grow(key, len);
     put_array(run, count);
-    for (size_t i = 0; i < count; i++) {
-        const size_t before = run->out->len;
+    for (size_t i = 0; i < count; i++)
         changed = do_field(run, key, &fields[i]) || changed;
-        written = written || (fields[i].op != 'g' && run->out->bytes[before] == ':');
-    }
-    if (changed || (grows && written)) /* a key that only grew is not told to replicas, as in Redis */
+    if (changed || grows)
         key_change(run, 1, key, KEY_STRING);
     return true;
 }

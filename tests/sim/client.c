@@ -219,7 +219,8 @@ static uint64_t sent_again(const struct client *c)
 
 static bool needs_handle(enum verb verb)
 {
-    return verb != VERB_OPEN && verb != VERB_DELETE && verb != VERB_REPLACE && verb != VERB_REPAIR && verb != VERB_LIST;
+    return verb != VERB_OPEN && verb != VERB_DELETE && verb != VERB_REPLACE && verb != VERB_REPAIR &&
+           verb != VERB_LIST && verb != VERB_IMPORT;
 }
 
 /* A handle is told of each other run of a server once. */
@@ -252,14 +253,14 @@ static void close_handle(struct client *c, int name)
     *h = (struct handle){0};
 }
 
-/* Which filter an open has opened: the one that was there all the time. */
+/* Which filter an open has opened: the only one that was there. */
 static void note_root(struct client *c, const struct call *call, hibloom_status status)
 {
     struct handle *h = &c->handles[call->name];
 
     if (status != HIBLOOM_OK || plan_kind(world.plan, call->name)->bare)
         return;
-    h->root = call->lives_at_end == call->lives ? oracle_root(call->name) : 0;
+    h->root = call->ready == 1 ? oracle_root(call->name) : 0;
     oracle_ids(call->name, h->ids);
 }
 
@@ -320,6 +321,41 @@ static const char *file_of(const struct client *c)
     return path;
 }
 
+/* BF.RESERVE name 0.01 10 NONSCALING, and all items of the worlds, as redis-cli prints BF.SCANDUMP of it. */
+#define DUMP_HEAD \
+    "\010\000\000\000\000\000\000\000\001\000\000\000\015\000\000\000\000\000\000\000\020\000\000\000" \
+    "\000\000\000\000\200\000\000\000\000\000\000\000\010\000\000\000\000\000\000\000\173\024\256\107" \
+    "\341\172\204\077\210\026\212\305\214\053\043\100\007\000\000\000\012\000\000\000\000\000\000\000" \
+    "\000"
+#define DUMP_BITS "\324\066\171\063\020\304\020\066\021\001\221\114\036\000\120\135"
+static const char dump[] = "1\n" DUMP_HEAD "\n17\n" DUMP_BITS "\n1\n" DUMP_HEAD "\n";
+
+/* It gets a name of its own, and is there as a whole or not at all. */
+static hibloom_status import(struct client *c)
+{
+    char name[32];
+    bool found[ITEMS] = {false};
+    hibloom_item items[ITEMS];
+    hibloom *made = NULL;
+    FILE *file = fopen(file_of(c), "wb");
+
+    if (file == NULL || fwrite(dump, sizeof dump - 1, 1, file) != 1 || fclose(file) != 0)
+        net_die("no room for a file");
+    c->saved = 0;
+    snprintf(name, sizeof name, "import%d-%d", c->id, world.call[c->id]);
+    for (int i = 0; i < ITEMS; i++)
+        items[i] = (hibloom_item){oracle_item(i).bytes, oracle_item(i).len};
+    hibloom_status status = hibloom_import_file(&made, c->store, name, file_of(c));
+    if (status == HIBLOOM_OK)
+        status = hibloom_contains_many(made, items, ITEMS, found);
+    const bool lost = world.last_us[CAUSE_LOSS] != 0 || world.plan->client[c->id].from_replicas;
+    for (int i = 0; i < ITEMS && status == HIBLOOM_OK && !lost; i++)
+        if (!found[i])
+            oracle_fail("client %d imports a filter, and item %d is not in", c->id, i);
+    hibloom_close(made);
+    return status;
+}
+
 static bool count_name(const char *name, void *data)
 {
     return true;
@@ -344,15 +380,14 @@ static hibloom_status do_blocking(struct client *c, struct running *r, const str
     hibloom *filter = c->handles[step->name].filter;
     hibloom_info info;
     hibloom_comparison comparison;
+    bool *new = step->verb == VERB_ADD_NEW ? r->answers : NULL;
 
     switch (step->verb) {
     case VERB_OPEN: close_handle(c, step->name); return open_blocking(c, step->name);
     case VERB_ADD:
-        return r->count == 1 ? hibloom_add(filter, r->items[0].data, r->items[0].len, NULL)
-                             : hibloom_add_many(filter, r->items, r->count, NULL);
     case VERB_ADD_NEW:
-        return r->count == 1 ? hibloom_add(filter, r->items[0].data, r->items[0].len, r->answers)
-                             : hibloom_add_many(filter, r->items, r->count, r->answers);
+        return r->count == 1 ? hibloom_add(filter, r->items[0].data, r->items[0].len, new)
+                             : hibloom_add_many(filter, r->items, r->count, new);
     case VERB_LOOK:
         return r->count == 1 ? hibloom_contains(filter, r->items[0].data, r->items[0].len, r->answers)
                              : hibloom_contains_many(filter, r->items, r->count, r->answers);
@@ -367,6 +402,7 @@ static hibloom_status do_blocking(struct client *c, struct running *r, const str
     case VERB_SAVE: return hibloom_save(filter, file_of(c));
     case VERB_LOAD: return hibloom_load(filter, file_of(c));
     case VERB_LIST: return hibloom_list(c->store, NULL, count_name, NULL);
+    case VERB_IMPORT: return import(c);
     case VERB_INFO: return hibloom_get_info(filter, &info);
     case VERB_COMPARE: return hibloom_compare(filter, filter, &comparison);
     case VERB_FILL: return fill(filter, step->arg % 2 == 0);
@@ -381,6 +417,7 @@ static hibloom_status call_blocking(struct client *c, const struct step *step)
     struct step what = *step;
 
     world.stale[c->id] = world.by_primary[c->id] = false;
+    world.connects[c->id] = world.connects_most[c->id] = 0;
     if (what.verb == VERB_LOAD)
         what.items = c->saved;
     begin(r, &what, "");
@@ -398,7 +435,7 @@ static hibloom_status call_blocking(struct client *c, const struct step *step)
     if (needs_handle(what.verb))
         note_told(c, what.name, status);
     if (what.verb == VERB_SAVE) { /* what was in all the time */
-        c->saved = status == HIBLOOM_OK ? r->call.demanded : 0;
+        c->saved = status == HIBLOOM_OK && !world.stale[c->id] ? r->call.demanded : 0;
         c->saved_name = what.name;
     }
     if (what.verb == VERB_OPEN)
@@ -412,6 +449,7 @@ static void step_blocking(struct client *c, const struct step *step)
 {
     const struct step open = {.client = c->id, .verb = VERB_OPEN, .name = step->name};
     const struct step delete = {.client = c->id, .verb = VERB_DELETE, .name = step->name};
+    const struct step repair = {.client = c->id, .verb = VERB_REPAIR, .name = step->name};
     const struct kind *kind = plan_kind(world.plan, step->name);
 
     if (step->verb == VERB_SLEEP) {
@@ -432,6 +470,8 @@ static void step_blocking(struct client *c, const struct step *step)
             (void)call_blocking(c, &delete);
             status = call_blocking(c, &open);
         }
+        if (status == HIBLOOM_ECORRUPT && !kind->growing && !kind->window && call_blocking(c, &repair) == HIBLOOM_OK)
+            status = call_blocking(c, &open);
         if (status != HIBLOOM_OK)
             return;
     }
@@ -507,8 +547,8 @@ static hibloom_status do_async(struct client *c, struct running *r, const struct
     switch (step->verb) {
     case VERB_OPEN:
         return hibloom_async_open(c->async, oracle_name(step->name), spec_of(step->name, c->id), on_opened, r);
-    case VERB_ADD: return hibloom_async_add(filter, r->items, r->count, false, on_answered, r);
-    case VERB_ADD_NEW: return hibloom_async_add(filter, r->items, r->count, true, on_answered, r);
+    case VERB_ADD:
+    case VERB_ADD_NEW: return hibloom_async_add(filter, r->items, r->count, step->verb == VERB_ADD_NEW, on_answered, r);
     case VERB_LOOK: return hibloom_async_contains(filter, r->items, r->count, on_answered, r);
     case VERB_REMOVE: return hibloom_async_remove(filter, r->items, r->count, on_answered, r);
     case VERB_CLEAR: return hibloom_async_clear(filter, on_done, r);
@@ -543,7 +583,7 @@ static void step_async(struct client *c, const struct step *step)
         return;
     }
     if (step->verb == VERB_FILL || step->verb == VERB_DELETE ||
-        (step->verb >= VERB_REPLACE && step->verb <= VERB_LIST) || step->verb == VERB_COMPARE ||
+        (step->verb >= VERB_REPLACE && step->verb <= VERB_IMPORT) || step->verb == VERB_COMPARE ||
         plan_kind(world.plan, step->name)->bare)
         return;
     if (step->verb == VERB_CLOSE || step->verb == VERB_DROP || step->verb == VERB_OPEN || h->pending == NULL) {

@@ -17,8 +17,7 @@ enum flag {
     NOAUTH = 64, /* also without a password, and while a script is busy */
     SENTINEL = 128,
     ANYTIME = NOSCRIPT | LOADS | STALE | SENTINEL,
-    HOLDS = 256, /* it has subcommands, which stand by themselves: "client|id" */
-    NEW = 512    /* from 7.2 on */
+    HOLDS = 256 /* it has subcommands, which stand by themselves: "cluster|slots" */
 };
 
 /* A command as it is carried out. */
@@ -46,35 +45,25 @@ struct command {
     X("auth", auth, -2, ANYTIME | NOAUTH, 0, 0) X("bitcount", bitcount, -2, READS, 1, 1) \
     X("bitfield", bitfield, -2, ENLARGES, 1, 1) X("bitfield_ro", bitfield, -2, READS, 1, 1) \
     X("bitop", bitop, -4, ENLARGES, 2, -1) X("bitpos", bitpos, -3, READS, 1, 1) \
-    X("client", ok, -2, HOLDS | SENTINEL, 0, 0) X("client|getname", client_getname, 2, ANYTIME, 0, 0) \
-    X("client|id", client_id, 2, ANYTIME, 0, 0) X("client|kill", client_kill, -3, ANYTIME, 0, 0) \
-    X("client|no-evict", ok, 3, ANYTIME, 0, 0) X("client|setinfo", ok, 4, ANYTIME | NEW, 0, 0) \
-    X("client|setname", client_setname, 3, ANYTIME, 0, 0) X("cluster", ok, -2, HOLDS, 0, 0) \
-    X("cluster|keyslot", cluster_keyslot, 3, STALE, 0, 0) X("cluster|myid", cluster_myid, 2, STALE, 0, 0) \
-    X("cluster|slots", cluster_slots, 2, STALE, 0, 0) \
-    X("config", ok, -2, HOLDS, 0, 0) X("config|get", config_get, -3, ANYTIME, 0, 0) \
-    X("config|resetstat", config_resetstat, 2, ANYTIME, 0, 0) X("config|set", ok, -4, ANYTIME, 0, 0) \
-    X("copy", copy, -3, ENLARGES, 1, 2) X("dbsize", dbsize, 1, READS, 0, 0) X("decr", add, 2, ENLARGES, 1, 1) \
-    X("decrby", add, 3, ENLARGES, 1, 1) X("del", del, -2, WRITES, 1, -1) X("dump", dump, 2, READS, 1, 1) \
-    X("echo", echo, 2, LOADS | STALE, 0, 0) X("eval", eval, -3, NOSCRIPT | STALE, 3, 0) \
+    X("client", ok, -2, HOLDS | SENTINEL, 0, 0) X("client|setname", client_setname, 3, ANYTIME, 0, 0) \
+    X("cluster", ok, -2, HOLDS, 0, 0) X("cluster|slots", cluster_slots, 2, STALE, 0, 0) \
+    X("copy", copy, -3, ENLARGES, 1, 2) X("dbsize", dbsize, 1, READS, 0, 0) X("decr", add, 2, ENLARGES, 1, 1) X("decrby", add, 3, ENLARGES, 1, 1) \
+    X("del", del, -2, WRITES, 1, -1) X("eval", eval, -3, NOSCRIPT | STALE, 3, 0) \
     X("exists", exists, -2, READS, 1, -1) X("expire", expire, -3, WRITES, 1, 1) \
     X("expireat", expire, -3, WRITES, 1, 1) X("expiretime", ttl, 2, READS, 1, 1) \
-    X("flushall", flush, -1, WRITES, 0, 0) X("flushdb", flush, -1, WRITES, 0, 0) X("get", get, 2, READS, 1, 1) \
-    X("getbit", getbit, 3, READS, 1, 1) X("getrange", getrange, 4, READS, 1, 1) \
-    X("hexists", hget, 3, READS, 1, 1) X("hget", hget, 3, READS, 1, 1) \
-    X("hgetall", hgetall, 2, READS, 1, 1) X("hmget", hget, -3, READS, 1, 1) X("hset", hset, -4, ENLARGES, 1, 1) \
-    X("incr", add, 2, ENLARGES, 1, 1) X("incrby", add, 3, ENLARGES, 1, 1) \
+    X("flushall", flush, -1, WRITES, 0, 0) X("get", get, 2, READS, 1, 1) X("getbit", getbit, 3, READS, 1, 1) \
+    X("getrange", getrange, 4, READS, 1, 1) X("hget", hget, 3, READS, 1, 1) X("hgetall", hgetall, 2, READS, 1, 1) \
+    X("hset", hset, -4, ENLARGES, 1, 1) X("incr", add, 2, ENLARGES, 1, 1) X("incrby", add, 3, ENLARGES, 1, 1) \
     X("info", info, -1, LOADS | STALE | SENTINEL, 0, 0) X("keys", keys, 2, READS, 0, 0) \
     X("persist", persist, 2, WRITES, 1, 1) X("pexpire", expire, -3, WRITES, 1, 1) \
     X("pexpireat", expire, -3, WRITES, 1, 1) X("pexpiretime", ttl, 2, READS, 1, 1) \
-    X("ping", ping, -1, SENTINEL, 0, 0) X("pttl", ttl, 2, READS, 1, 1) X("quit", quit, -1, ANYTIME | NOAUTH, 0, 0) \
-    X("readonly", readonly, 1, LOADS | STALE, 0, 0) X("readwrite", readonly, 1, LOADS | STALE, 0, 0) \
-    X("rename", rename, 3, WRITES, 1, 2) X("renamenx", rename, 3, WRITES, 1, 2) \
-    X("restore", restore, -4, ENLARGES, 1, 1) X("role", role, 1, ANYTIME, 0, 0) X("scan", scan, -2, READS, 0, 0) \
-    X("select", select, 2, LOADS | STALE, 0, 0) X("sentinel", ok, -2, HOLDS | SENTINEL, 0, 0) \
+    X("ping", ping, -1, SENTINEL, 0, 0) X("pttl", ttl, 2, READS, 1, 1) \
+    X("readonly", readonly, 1, LOADS | STALE, 0, 0) X("rename", rename, 3, WRITES, 1, 2) \
+    X("role", role, 1, ANYTIME, 0, 0) X("scan", scan, -2, READS, 0, 0) X("select", select, 2, LOADS | STALE, 0, 0) \
+    X("sentinel", ok, -2, HOLDS | SENTINEL, 0, 0) \
     X("sentinel|get-master-addr-by-name", sentinel_master, 3, SENTINEL, 0, 0) \
     X("sentinel|replicas", sentinel_replicas, 3, SENTINEL, 0, 0) \
-    X("sentinel|sentinels", sentinel_sentinels, 3, SENTINEL, 0, 0) X("set", set, -3, ENLARGES, 1, 1) \
+    X("set", set, -3, ENLARGES, 1, 1) \
     X("setbit", setbit, 4, ENLARGES, 1, 1) X("setrange", setrange, 4, ENLARGES, 1, 1) \
     X("strlen", strlen, 2, READS, 1, 1) X("swapdb", swapdb, 3, WRITES, 0, 0) X("time", time, 1, LOADS | STALE, 0, 0) \
     X("ttl", ttl, 2, READS, 1, 1) X("type", type, 2, READS, 1, 1) X("unlink", del, -2, WRITES, 1, -1) \
@@ -89,13 +78,14 @@ extern const size_t command_count;
 
 /* ---- Answers ---------------------------------------------------------------------------------- */
 
+enum { NUMBER_LEN = 32 };
+struct blob write_int(char *end, long long); /* in front of `end`: NUMBER_LEN bytes at most */
 bool put_int(struct run *, long long);
 bool put_bulk(struct run *, struct blob);
 bool put_text(struct run *, const char *); /* a bulk, too */
 bool put_number(struct run *, uint64_t);   /* a bulk, too */
 bool put_null(struct run *);
 bool put_array(struct run *, size_t elements);
-bool put_map(struct run *, size_t pairs);
 bool put_line(struct run *, char type, const char *line, size_t len); /* line breaks in it become spaces */
 bool put_ok(struct run *);
 bool fail(struct run *, const char *format, ...) __attribute__((format(printf, 2, 3))); /* "-CODE ..." or ERR's words */
@@ -105,15 +95,14 @@ bool fail(struct run *, const char *format, ...) __attribute__((format(printf, 2
 bool blob_is(struct blob, const char *word); /* in whatever case */
 bool blob_int(struct blob, long long *);
 bool take_int(struct run *, size_t argument, long long *, const char *error); /* NULL: the usual error */
-bool glob_fits(struct blob pattern, struct blob name);
+bool glob_fits(struct blob pattern, struct blob name);                        /* without [classes] */
 void *resized(void *, size_t);
 void buffer_format(struct buffer *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- Keys ------------------------------------------------------------------------------------- */
 
 uint64_t node_now_ms(const struct node *);
-struct key *key_find_live(struct node *, int db, struct blob name); /* a primary deletes it if it is expired */
-struct key *key_look(struct run *, size_t argument);
+struct key *key_look(struct run *, size_t argument); /* a primary deletes it if it is expired */
 struct key *key_add(struct node *, int db, struct blob name, enum key_type);
 void key_drop(struct node *, struct key *);
 void key_note(struct node *, int db, struct blob name);    /* it changed, or is gone */

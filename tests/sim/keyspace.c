@@ -144,22 +144,18 @@ bool key_expired(const struct node *node, const struct key *key)
     return expired_by(node, key, node->frozen_ms);
 }
 
-struct key *key_find_live(struct node *node, int db, struct blob name)
-{
-    struct key *key = node_find(node, db, name);
-
-    if (key == NULL || !key_expired(node, key))
-        return key;
-    if (!node->replica) {
-        key_drop(node, key);
-        key_note(node, db, name);
-    }
-    return NULL;
-}
-
 struct key *key_look(struct run *run, size_t argument)
 {
-    return key_find_live(run->node, run->session->db, run->argv[argument]);
+    const int db = run->session->db;
+    struct key *key = node_find(run->node, db, run->argv[argument]);
+
+    if (key == NULL || !key_expired(run->node, key))
+        return key;
+    if (!run->node->replica) {
+        key_drop(run->node, key);
+        key_note(run->node, db, run->argv[argument]);
+    }
+    return NULL;
 }
 
 /* ---- The node --------------------------------------------------------------------------------- */
@@ -193,21 +189,26 @@ void node_free(struct node *node)
     free(node->changed);
 }
 
-void node_copy_key(struct node *to, const struct node *from, int db, struct blob name)
+void node_put_key(struct node *node, int db, struct blob name, const struct key *source)
 {
-    const struct key *source = node_find(from, db, name);
-    struct key *key = node_find(to, db, name);
+    struct key *key = node_find(node, db, name);
 
-    if (key == NULL && source != NULL)
-        key = key_add(to, db, name, source->type);
-    else if (key != NULL && source == NULL)
-        key_drop(to, key);
-    if (source == NULL)
+    if (source == NULL || source->type == KEY_NONE) {
+        if (key != NULL)
+            key_drop(node, key);
         return;
+    }
+    if (key == NULL)
+        key = key_add(node, db, name, source->type);
     key->type = source->type;
     key->value.len = 0;
     buffer_put(&key->value, source->value.bytes, source->value.len);
     key->expire_ms = source->expire_ms;
+}
+
+void node_copy_key(struct node *to, const struct node *from, int db, struct blob name)
+{
+    node_put_key(to, db, name, node_find(from, db, name));
 }
 
 void node_copy(struct node *to, const struct node *from)

@@ -18,30 +18,17 @@ struct loop {
     nfds_t count;
 };
 
-static void add_read(void *watched)
-{
-    ((struct watched *)watched)->events |= POLLIN;
-}
-
-static void del_read(void *watched)
-{
-    ((struct watched *)watched)->events &= ~POLLIN;
-}
-
-static void add_write(void *watched)
-{
-    ((struct watched *)watched)->events |= POLLOUT;
-}
-
-static void del_write(void *watched)
-{
-    ((struct watched *)watched)->events &= ~POLLOUT;
-}
-
-static void forget(void *watched)
-{
-    ((struct watched *)watched)->context = NULL;
-}
+/* What hiredis tells of a context. */
+#define TELLS(name, does) \
+    static void name(void *watched) \
+    { \
+        ((struct watched *)watched)->does; \
+    }
+TELLS(add_read, events |= POLLIN)
+TELLS(del_read, events &= ~POLLIN)
+TELLS(add_write, events |= POLLOUT)
+TELLS(del_write, events &= ~POLLOUT)
+TELLS(forget, context = NULL)
 
 struct loop *loop_make(void)
 {

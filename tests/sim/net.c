@@ -196,8 +196,9 @@ static void strike(struct socket *s)
 
 void conn_take(struct conn *conn, size_t len)
 {
-    conn->in.len -= len;
-    memmove(conn->in.bytes, conn->in.bytes + len, conn->in.len);
+    conn->taken += len;
+    if (conn->taken == conn->in.len)
+        conn->taken = conn->in.len = 0;
     fiber_wake(socket_of(conn)->owner);
 }
 

@@ -43,7 +43,8 @@ struct conn {
     int client;       /* whose */
     int id;           /* the n-th connection of the world */
     void *session;    /* the world's own */
-    struct buffer in; /* bytes that have arrived at the server; conn_take removes some */
+    struct buffer in; /* bytes that have arrived at the server, */
+    size_t taken;     /* of which the first ones were used */
     bool shut;        /* the client has closed it; net_closed follows behind what is on its way */
     bool cut;         /* dead for the client */
 };
@@ -56,7 +57,7 @@ void net_closed(struct conn *); /* the client has closed it, or it was cut and a
 uint64_t net_latency_us(const struct conn *, bool to_server); /* of one piece of bytes */
 size_t net_window(const struct conn *); /* bytes on their way to the server at most; more: write() takes none */
 
-void conn_take(struct conn *, size_t len); /* the first bytes of `in` were used */
+void conn_take(struct conn *, size_t len); /* so many bytes more of `in` were used */
 void conn_send(struct conn *, const void *bytes, size_t len,
                uint64_t delay_us); /* to the client, in order, behind latency and delay */
 void conn_stall(struct conn *,

@@ -18,9 +18,10 @@ static int by_name(const void *name, const void *command)
     return strcmp(name, ((const struct command *)command)->name);
 }
 
-/* "get", or with a second word "client|id". */
+/* "get", or with a second word "cluster|slots". */
 static const struct command *command_named(const struct node *node, struct blob word, const struct blob *second)
 {
+    static const struct command *last; /* most commands are like the one before */
     char name[48];
     const size_t more = second != NULL ? second->len + 1 : 0;
 
@@ -31,11 +32,12 @@ static const struct command *command_named(const struct node *node, struct blob 
         name[i] = (char)(c >= 'A' && c <= 'Z' ? c | 0x20 : c);
     }
     name[word.len + more] = '\0';
-    const struct command *command = bsearch(name, commands, command_count, sizeof *commands, by_name);
+    if (last == NULL || strcmp(name, last->name) != 0)
+        last = bsearch(name, commands, command_count, sizeof *commands, by_name);
+    const struct command *command = last;
     if (command == NULL || (second == NULL && strchr(name, '|') != NULL) ||
         (node->sentinel != NULL && (command->flags & SENTINEL) == 0) ||
-        (node->sentinel == NULL && strncmp(name, "sentinel", 8) == 0) ||
-        ((command->flags & NEW) != 0 && node->version < 70200))
+        (node->sentinel == NULL && strncmp(name, "sentinel", 8) == 0))
         return NULL;
     return command;
 }
@@ -56,28 +58,11 @@ static bool has_arity(const struct run *run)
     return arity >= 0 ? run->argc == (size_t)arity : run->argc >= (size_t)-arity;
 }
 
-static int clipped(size_t len, size_t most)
-{
-    return (int)(len < most ? len : most);
-}
-
 static bool fail_unknown(struct run *run, bool holds)
 {
-    const struct blob *name = &run->argv[holds];
-    char words[256] = "", holder[48];
-    size_t len = 0;
+    const struct blob name = run->argv[holds];
 
-    if (holds) {
-        snprintf(holder, sizeof holder, "%.*s", clipped(run->argv[0].len, 40), run->argv[0].bytes);
-        for (char *c = holder; *c != '\0'; c++)
-            *c = (char)(*c >= 'a' && *c <= 'z' ? *c & ~0x20 : *c);
-        return fail(run, "unknown subcommand '%.*s'. Try %s HELP.", clipped(name->len, 128), name->bytes, holder);
-    }
-    for (size_t i = 1; i < run->argc && len < 128; i++)
-        len += (size_t)snprintf(words + len, sizeof words - len, "'%.*s' ", clipped(run->argv[i].len, 128 - len),
-                                run->argv[i].bytes);
-    return fail(run, "unknown command '%.*s', with args beginning with: %s", clipped(name->len, 128), name->bytes,
-                words);
+    return fail(run, "unknown %s '%.*s'", holds ? "subcommand" : "command", (int)name.len, name.bytes);
 }
 
 /* ---- Keys of a command, and where they lie ---------------------------------------------------- */
@@ -103,10 +88,10 @@ unsigned node_slot(struct blob key)
 
     if (close != NULL && close > open + 1)
         key = (struct blob){open + 1, (size_t)(close - open - 1)};
-    for (size_t i = 0; i < key.len * 8; i++) {
-        if (i % 8 == 0)
-            crc ^= (unsigned)(unsigned char)key.bytes[i / 8] << 8;
-        crc = (crc << 1 ^ (crc & 0x8000 ? 0x1021 : 0)) & 0xffff;
+    for (size_t i = 0; i < key.len; i++) { /* eight steps of its polynomial at once */
+        unsigned byte = crc >> 8 ^ (unsigned char)key.bytes[i];
+        byte ^= byte >> 4;
+        crc = (crc << 8 ^ byte << 12 ^ byte << 5 ^ byte) & 0xffff;
     }
     return crc % NODE_SLOTS;
 }

@@ -30,7 +30,7 @@ struct buffer {
 };
 void buffer_put(struct buffer *, const void *bytes, size_t len);
 
-enum key_type { KEY_STRING, KEY_HASH };
+enum key_type { KEY_STRING, KEY_HASH, KEY_NONE };
 
 /* A key and its value. A hash's value is its fields and values, each behind its length. */
 struct key {
@@ -96,6 +96,7 @@ struct node {
     int me;                               /* this node's index there */
     const struct sentinel_view *sentinel; /* NULL: it is no Sentinel */
     char run_id[41];
+    unsigned history, branched_from; /* master_replid and master_replid2; 0: none */
     const char *host, *primary_host;
     int port, primary_port;
     int replicas_connected; /* for INFO and ROLE */
@@ -113,16 +114,11 @@ struct node {
     uint64_t calls[COMMANDS_MAX];
 };
 
-#define KILLS_OTHERS UINT64_MAX
-
 /* What a connection is to the node. */
 struct session {
     uint64_t id;
     int db;
     bool authenticated, asking, readonly;
-    bool closing;                     /* QUIT: the world closes it behind the reply */
-    uint64_t killed;                  /* CLIENT KILL ID: the world closes that session; 0: none */
-    char name[64];                    /* CLIENT SETNAME */
     uint64_t last_write_offset;       /* what WAIT waits for, from 7.2 on; up to 7.0 it is node->offset */
     bool waits;                       /* WAIT was sent: nothing was replied; the world answers when it is so */
     long long wait_replicas, wait_ms; /* 0 ms: for ever */
@@ -134,14 +130,19 @@ void node_free(struct node *);
 void node_reset(struct node *); /* no keys, no changes, offset 0; what the world sets stays */
 void session_make(struct session *, uint64_t id);
 
-/* Carries out one command, and appends its reply: RESP2, or RESP3 after HELLO 3. */
+/* The bytes of the first command; 0: it is not whole; -1: it is none. Its arguments last until the next call. */
+long read_command(const char *bytes, size_t len, const struct blob **argv, size_t *argc);
+
+/* Carries out one command, and appends its reply. */
 void node_execute(struct node *, struct session *, size_t argc, const struct blob *argv, struct buffer *reply);
 
 /* Raw access, for oracles and the world: an expired key is still there. NULL: no such key. */
 struct key *node_find(const struct node *, int db, struct blob name);
 bool node_expired(const struct node *, const struct key *);
 
-/* Copies what the key is in `from`, which may be nothing. No change of `to` is noted. */
+/* The key gets that value, type and time to live. It is removed for NULL or KEY_NONE. No change is noted. */
+void node_put_key(struct node *, int db, struct blob name, const struct key *value);
+/* The same with what the key is in `from`, which may be nothing. */
 void node_copy_key(struct node *to, const struct node *from, int db, struct blob name);
 /* All keys and the offset: a full resync, a dump, and a dump that comes back. `to` may hold keys, which go. */
 void node_copy(struct node *to, const struct node *from);

@@ -16,19 +16,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KNOWN = 8 };
+enum { KNOWN = 8, ID_COUNT = 64, ID_DIGITS = 16 };
 
 struct name {
     struct filter_seen seen;
     uint64_t lives; /* ended so far */
+    uint64_t ready; /* begun so far with a filter that is whole */
     uint32_t in, possible;
-    uint32_t untold_adds;     /* items that somebody may have added without being told whether they are new */
-    uint64_t until_us[ITEMS]; /* of a window: they are `in` until then, by the server's clock */
-    int low[ITEMS];           /* of a counting filter: how often it is in, at least */
-    uint32_t removing;        /* items that a call has removed, or will: since the last clear, */
-    uint32_t removing_since;  /* and since one began */
-    uint64_t last_us[ITEMS];  /* of a window: when somebody has added them last, or may have, by the server's clock */
-    bool spoiled;             /* something was removed that was not in: other items may be denied */
+    uint32_t untold_adds;      /* items that somebody may have added without being told whether they are new */
+    uint64_t until_us[ITEMS];  /* of a window: they are `in` until then, by the server's clock */
+    int low[ITEMS];            /* of a counting filter: how often it is in, at least */
+    uint32_t removing;         /* items that a call has removed, or will: since the last clear, */
+    uint32_t removing_since;   /* and since one began */
+    uint64_t last_us[ITEMS];   /* of a window: when somebody has added them last, or may have, by the server's clock */
+    uint64_t newest_us[ITEMS]; /* and the latest that this had been by the end of that call */
+    bool spoiled;              /* something was removed that was not in: other items may be denied */
     uint8_t winners[ITEMS], doubtful_winners[ITEMS];
     uint64_t expiry_ms;             /* of the key that goes first; 0: none */
     uint32_t did[CLIENTS];          /* verbs that each client has used on it */
@@ -36,24 +38,31 @@ struct name {
     uint64_t run[CLIENTS];          /* of the root's server, of which the client's handle knows; 0: not known */
     uint64_t owed[CLIENTS];         /* an add went on over that one, so the next call tells */
     uint64_t root;                  /* which it is */
+    uint64_t there, there_since_us; /* the same, of a damaged filter, too; and since when */
     uint64_t shown_us[CLIENTS];     /* when a server has last shown the client a key that it has opened */
     uint64_t known[CLIENTS][KNOWN]; /* roots that the client's handles have opened, in turn */
     unsigned known_count[CLIENTS];
-    bool vague[CLIENTS];    /* and one of which nobody knows which it was */
-    uint64_t late_until_us; /* what a failed call removes may arrive until then */
-    bool unclean;           /* a call on it has failed, or was sent again: commands may arrive late */
-    bool unsettled;         /* and it was one that may change keys, or times to live */
-    uint64_t broken;        /* the root of a growing filter that has lost a key; 0: it has not */
-    bool expire_failed;     /* or a replace or load, which set times to live, too */
-    bool crowded;           /* two calls that may let it grow were under way at once */
+    bool vague[CLIENTS];     /* and one of which nobody knows which it was */
+    uint64_t late_until_us;  /* what a failed call removes may arrive until then */
+    bool unclean;            /* a call on it has failed, or was sent again: commands may arrive late */
+    bool unsettled;          /* and it was one that may change keys, or times to live */
+    uint64_t broken;         /* the root of a growing filter that has lost a key; 0: it has not */
+    bool expire_failed;      /* or a replace or load, which set times to live, too */
+    bool adds_late[CLIENTS]; /* adds without is_new of that client may arrive */
+    bool crowded;            /* two calls that may let it grow were under way at once */
 };
 
 static struct name names[NAMES];
-static uint32_t counted[NAMES];   /* items of a window that count, before a script */
-static uint64_t latest_us[NAMES]; /* the latest that the clock of its root's server has been */
-static struct call *calls;        /* in flight; those of killed clients stay, as they may still be carried out */
+static uint32_t counted[NAMES];           /* items of a window that count, before a script */
+static uint32_t veiled[NAMES];            /* items whose filter late bits hide, before a script (docs/format.md, 8) */
+static uint32_t placed[NAMES][CALL_KEYS]; /* and those that each of its slices has */
+static uint64_t latest_us[NAMES];         /* the latest that the clock of its root's server has been */
+static struct call *calls; /* in flight; those of killed clients stay, as they may still be carried out */
 static char words[1024];
 static const struct reader truth = {world_fetch, NULL};
+static char made[ID_COUNT][ID_DIGITS]; /* ids of keys, the latest ones */
+static uint64_t made_us[ID_COUNT];     /* when; of two in one moment the time is no help */
+static size_t ids_made;
 
 const char *oracle_name(int name)
 {
@@ -110,6 +119,11 @@ static void fail_call(const struct call *c, const char *format, ...)
 void oracle_ids(int name, uint64_t ids[CALL_KEYS])
 {
     memcpy(ids, names[name].seen.link[0].ids, CALL_KEYS * sizeof *ids);
+}
+
+static bool caused(enum cause cause, uint64_t since)
+{
+    return world.last_us[cause] >= since && world.last_us[cause] != 0;
 }
 
 /* ---- The raw keys ---- */
@@ -199,6 +213,15 @@ static uint32_t items_that_count(int name)
     return count;
 }
 
+static uint32_t items_placed(int name, size_t link)
+{
+    uint32_t in = 0;
+
+    for (int i = 0; i < ITEMS && link < names[name].seen.links; i++)
+        in |= (reader_link_has(&truth, &names[name].seen.link[link], oracle_item(i)) ? 1u : 0) << i;
+    return in;
+}
+
 static void read_name(int name, struct filter_seen *seen)
 {
     memset(seen, 0, offsetof(struct filter_seen, link));
@@ -208,12 +231,13 @@ static void read_name(int name, struct filter_seen *seen)
         reader_read(&truth, oracle_name(name), seen);
 }
 
-static bool same_life(int name, const struct filter_seen *a, const struct filter_seen *b)
+/* It goes on where it grows: an item is new to one caller, whatever links there are (docs/format.md, 15). */
+static bool same_life(int name, const struct filter_seen *now, const struct filter_seen *was)
 {
-    if (a->status != b->status || a->links + a->lingering != b->links + b->lingering)
+    if (now->status != was->status || now->links + now->lingering < was->links + was->lingering)
         return false;
-    for (size_t i = 0; i < a->links + a->lingering; i++) {
-        const struct link_seen *x = &a->link[i], *y = &b->link[i];
+    for (size_t i = 0; i < was->links + was->lingering; i++) {
+        const struct link_seen *x = &now->link[i], *y = &was->link[i];
         if (x->root.generation != y->root.generation || x->root.keys != y->root.keys)
             return false;
         for (uint32_t k = 0; k < x->root.keys && k < READER_KEYS; k++)
@@ -284,6 +308,7 @@ static void end_life(int name)
     n->untold_adds = n->possible; /* adds on their way may land in either */
     n->spoiled = false;
     memset(n->low, 0, sizeof n->low);
+    memset(n->until_us, 0, sizeof n->until_us);
 }
 
 /* Verbs whose commands may end a life, or take bits away. */
@@ -353,19 +378,24 @@ static bool times_agree(int name)
     return true;
 }
 
-/* Whether the root goes, and another key stays for ever. */
-static bool some_key_stays(int name)
+/* Whether the root goes, and another key stays for ever, or goes so much sooner. */
+static bool some_key_differs(int name, uint64_t ms)
 {
     const struct filter_seen *seen = &names[name].seen;
+    const uint64_t root = world_expiry_ms(root_key(name));
 
-    if (world_expiry_ms(root_key(name)) == 0)
-        return false;
-    for (size_t l = 0; l < seen->links; l++)
+    for (size_t l = 0; l < seen->links && root != 0; l++)
         for (uint32_t k = 0; k < seen->link[l].root.keys; k++) {
-            if (world_expiry_ms(key_of(&seen->link[l], k)) == 0)
+            const uint64_t other = world_expiry_ms(key_of(&seen->link[l], k));
+            if (other == 0 || other + ms < root)
                 return true;
         }
     return false;
+}
+
+static bool some_key_stays(int name)
+{
+    return some_key_differs(name, UINT32_MAX);
 }
 
 /* The link behind the last one that is ready. */
@@ -401,6 +431,28 @@ static void check_link_stays_lost(int name, const struct filter_seen *seen, cons
         n->broken = seen->status == HIBLOOM_ECORRUPT ? root : 0;
 }
 
+/* A repair lists a key that lives a second longer than the root, or for ever with it (docs/format.md, 11). Of two repairs
+ * each may have read another time. */
+static void check_listed(int name, const struct filter_seen *now, const struct filter_seen *was)
+{
+    unsigned under_way = 0;
+
+    for (const struct call *c = calls; c != NULL; c = c->next)
+        under_way += c->name == name;
+    if (under_way > 1)
+        return;
+    for (size_t l = 0; l < now->links && l < was->links; l++)
+        for (uint32_t k = 1; k < now->link[l].root.keys && now->link[l].ids[0] == was->link[l].ids[0]; k++) {
+            const uint64_t root = world_expiry_ms(key_of(&now->link[l], 0)),
+                           other = world_expiry_ms(key_of(&now->link[l], k));
+            if (!now->link[l].lost[k] && was->link[l].ids[k] != 0 && was->link[l].ids[k] != now->link[l].ids[k] &&
+                !world.times_altered && world.last_us[CAUSE_CLOCK] == 0 &&
+                (root == 0 ? other != 0 : other < root + 900))
+                oracle_fail("key %u of '%s' is listed anew, and has another time to live than the root", (unsigned)k,
+                            oracle_name(name));
+        }
+}
+
 static void look_again(int name, uint32_t may_go, const char *what)
 {
     static struct filter_seen seen; /* large, and mostly unused */
@@ -409,6 +461,8 @@ static void look_again(int name, uint32_t may_go, const char *what)
     read_name(name, &seen);
     const bool same = same_life(name, &seen, &n->seen);
     const bool expired = n->expiry_ms != 0 && n->expiry_ms * 1000 <= clock_of(name);
+    if (strcmp(what, "EVAL.swap") == 0)
+        check_listed(name, &seen, &n->seen);
     memcpy(&n->seen, &seen, offsetof(struct filter_seen, link) + (seen.links + seen.lingering) * sizeof *seen.link);
     n->expiry_ms = world_expiry_ms(root_key(name));
     note_clock(name);
@@ -422,21 +476,33 @@ static void look_again(int name, uint32_t may_go, const char *what)
     const uint32_t gone = ends ? n->in : n->in & ~items_there(name, &seen, n->in);
     if (!same)
         end_life(name);
+    n->ready += !same && seen.status == 0;
     n->root = oracle_root(name);
+    if (n->there != (is_removed(&seen) || seen.links == 0 ? 0 : seen.link[0].ids[0])) {
+        n->there = is_removed(&seen) || seen.links == 0 ? 0 : seen.link[0].ids[0];
+        n->there_since_us = net_now_us();
+    }
     if ((gone & ~may_go) != 0 && !expired)
         oracle_fail("items %x of '%s' are lost: %s has taken their bits (life %s)", (unsigned)(gone & ~may_go),
                     oracle_name(name), what, same ? "the same" : "ended");
-    leave(name, gone);
+    /* By chance an item seems to be in what replaces its filter. A remove there may show that it is not. */
+    leave(name, same || !kind_of(name)->counting ? gone : n->in);
 }
 
 void oracle_before(void)
 {
+    static struct filter_seen seen; /* large, and mostly unused */
+
     for (int i = 0; i < (int)world.plan->names; i++) /* a key may have expired */
         if (world.last_us[CAUSE_KEYS] != 0 || somebody_may_remove(i))
             look_again(i, may_go_by_itself(i), "something");
     for (int i = 0; i < (int)world.plan->names; i++) {
         note_clock(i);
         counted[i] = kind_of(i)->window ? items_that_count(i) : 0;
+        read_name(i, &seen);
+        veiled[i] = names[i].in & ~items_there(i, &seen, names[i].in);
+        for (size_t l = 0; l < CALL_KEYS && kind_of(i)->window; l++)
+            placed[i][l] = names[i].seen.status == 0 ? items_placed(i, l) : EVERY_ITEM;
     }
     note_moment();
 }
@@ -455,7 +521,7 @@ static void note_handle(const struct call *c)
 {
     struct name *n = &names[c->name];
     const bool opened = c->verb != VERB_OPEN && c->verb != VERB_DELETE && c->verb != VERB_REPLACE &&
-                        c->verb != VERB_REPAIR && c->verb != VERB_LIST;
+                        c->verb != VERB_REPAIR && c->verb != VERB_LIST && c->verb != VERB_IMPORT;
 
     if (c->handle != 0 && !knows(c->name, c->client, c->handle))
         n->known[c->client][n->known_count[c->client]++ % KNOWN] = c->handle;
@@ -482,7 +548,8 @@ bool oracle_is_foreign(int client, const char *script, struct blob key)
         compares |= strcmp(script, scripts[i]) == 0;
     for (int i = 0; compares && i < (int)world.plan->names; i++)
         if (key.len > 0 && key.bytes[0] == oracle_name(i)[0] && (key.len == 1 || key.bytes[1] == ':'))
-            return names[i].root != 0 && !kind_of(i)->bare && !knows(i, client, names[i].root);
+            return names[i].root != 0 && !kind_of(i)->bare && !knows(i, client, names[i].root) &&
+                   !(memchr(key.bytes, '+', key.len) != NULL && world.misled[client]); /* its own link, left over */
     return false;
 }
 
@@ -512,6 +579,77 @@ static bool some_key_is_left(int name)
     return false;
 }
 
+static uint64_t forgets_after_us(int name)
+{
+    const struct filter_seen *seen = &names[name].seen;
+    struct text_seen text;
+
+    return seen->status == 0 && reader_text(seen->link[0].root.text, &text)
+               ? (uint64_t)text.window * 1000000 * (text.slices + 1) / text.slices
+               : UINT64_MAX / 2;
+}
+
+static bool is_covered(int name, int item);
+
+/* Or may be, by a client that was killed; or its bits come with others. */
+static bool is_being_added(int name, int item)
+{
+    for (const struct call *c = calls; c != NULL; c = c->next)
+        if (c->name == name && (c->items >> item & 1) != 0)
+            return true;
+    return is_covered(name, item);
+}
+
+/* Whatever clocks do, and whenever a script comes: no add sets an item for a period that began behind its call. */
+static void check_periods(int name)
+{
+    const struct name *n = &names[name];
+
+    for (int i = 0; i < ITEMS && n->seen.status == 0; i++)
+        if (reader_has(&truth, &n->seen, oracle_item(i), n->newest_us[i] + forgets_after_us(name)) &&
+            !is_being_added(name, i))
+            oracle_fail("item %d of '%s' is in a slice of a later period than the one of its last add", i,
+                        oracle_name(name));
+}
+
+static uint64_t period_of(const struct link_seen *link, uint32_t key)
+{
+    struct text_seen text;
+
+    return reader_text(link->root.text, &text) ? reader_period(&text, link->epochs[key]) : 0;
+}
+
+/* Not for a period below that of the item's key in another slice (16), if it wants to know whether it is new. */
+static void check_order(int name, int client)
+{
+    const struct filter_seen *seen = &names[name].seen;
+    struct position_seen at[READER_HASHES];
+    struct text_seen text;
+
+    for (const struct call *c = calls; c != NULL; c = c->next)
+        if (c->client == client && c->verb != VERB_ADD_NEW)
+            return;
+    for (size_t l = 0; l < seen->links && l < CALL_KEYS && !names[name].adds_late[client]; l++)
+        for (uint32_t came = items_placed(name, l) & ~placed[name][l]; came != 0; came &= came - 1) {
+            if (!reader_text(seen->link[l].root.text, &text))
+                return;
+            reader_positions(&text, oracle_item(__builtin_ctz(came)), at);
+            for (size_t other = 0; other < seen->links; other++)
+                if (period_of(&seen->link[other], at[0].key) > period_of(&seen->link[l], at[0].key))
+                    oracle_fail("client %d adds an item to a slice of '%s', and another one is newer", client,
+                                oracle_name(name));
+        }
+}
+
+static bool expires_alone(int name, int client)
+{
+    bool alone = false;
+
+    for (const struct call *c = calls; c != NULL; c = c->next)
+        alone |= c->name == name && c->client == client && c->verb == VERB_EXPIRE && !c->crossed;
+    return alone && !names[name].expire_failed;
+}
+
 void oracle_after(int who, const char *what)
 {
     for (int i = 0; i < (int)world.plan->names; i++) {
@@ -519,14 +657,27 @@ void oracle_after(int who, const char *what)
         const bool slept = strcmp(what, "EVAL.make") == 0 && world.last_us[CAUSE_CLOCK] != 0;
         const uint64_t root = names[i].root, expiry_ms = names[i].expiry_ms;
         const bool may = who < 0 || may_take(i, who, what);
+        const bool several = has_several_keys(i) && !kind_of(i)->growing && !kind_of(i)->window;
+        const bool whole = names[i].seen.status == 0;
         const bool replaces = strcmp(what, "EVAL.replace") == 0, left = replaces && some_key_is_left(i);
         const bool legitimate = slept || who < 0 || kind_of(i)->bare || world.misled[who] ||
                                 goes_by_lost_answers(who) || world.last_us[CAUSE_KEYS] != 0 || something_may_arrive(i);
         look_again(i,
-                   !legitimate || !may                                ? 0
+                   strcmp(what, "EVAL.undo") == 0 && !may             ? veiled[i]
+                   : !legitimate || !may                              ? 0
                    : who >= 0 && strcmp(what, "EVAL.count_down") == 0 ? names[i].removing
                                                                       : EVERY_ITEM,
                    what);
+        /* A repair lists the key that it has made in the place of the one that it has not found (docs/format.md, 11). */
+        if (strcmp(what, "EVAL.swap") == 0 && whole && several && names[i].seen.status == HIBLOOM_ECORRUPT &&
+            !caused(CAUSE_LOSS, 1) && !caused(CAUSE_SLOTS, 1) && !caused(CAUSE_CLOCK, 1))
+            oracle_fail("a swap of client %d lists keys of '%s' that are not there", who, oracle_name(i));
+        /* The root gets its time last, and only if it lists those that have one (docs/format.md, 10). */
+        if (strcmp(what, "EVAL.expire") == 0 && several && root != 0 && names[i].root == root &&
+            expiry_ms != names[i].expiry_ms && expires_alone(i, who) && names[i].seen.status == 0 &&
+            some_key_differs(i, 20000) && !caused(CAUSE_LOSS, 1) && !caused(CAUSE_SLOTS, 1) &&
+            (world.plan->faults >> FAULT_STRANGER & 1) == 0)
+            oracle_fail("client %d gives '%s' a time to live, but not all of its keys", who, oracle_name(i));
         if (left && names[i].root != root)
             oracle_fail("%s leaves a key of the '%s' that was there", what, oracle_name(i));
         /* The clock of the server that has all keys, so whatever clocks did: what counts stays. */
@@ -537,6 +688,10 @@ void oracle_after(int who, const char *what)
         if (!may && names[i].root == root && names[i].expiry_ms != expiry_ms)
             oracle_fail("%s of client %d, which has not opened this '%s', sets its time to live", what, who,
                         oracle_name(i));
+        if (kind_of(i)->window && world.plan->topology == STANDALONE && strcmp(what, "EVAL.slice") == 0)
+            check_periods(i);
+        if (kind_of(i)->window && world.plan->topology != CLUSTER && strcmp(what, "EVAL.slice") == 0)
+            check_order(i, who);
         if (depends_on_clocks(i))
             names[i].in = 0;
         if (kind_of(i)->window && strcmp(what, "EVAL.clear") == 0)
@@ -545,16 +700,10 @@ void oracle_after(int who, const char *what)
     note_moment();
 }
 
-static bool caused(enum cause cause, uint64_t since)
-{
-    return world.last_us[cause] >= since && world.last_us[cause] != 0;
-}
-
 /* Every add, and every link that is told of, is on all replicas: no take-over loses it (hibloom.h, min_replicas). */
 static bool everybody_waits(int name)
 {
-    bool wait = world.take_overs < 2 /* A, then B, then A again: its run is known */ &&
-                (world.plan->faults >> FAULT_RESTART & 1) == 0 && !caused(CAUSE_SLOTS, 1) && !caused(CAUSE_CLOCK, 1) &&
+    bool wait = (world.plan->faults >> FAULT_RESTART & 1) == 0 && !caused(CAUSE_SLOTS, 1) && !caused(CAUSE_CLOCK, 1) &&
                 !kind_of(name)->window && !kind_of(name)->counting && may_go_by_itself(name) == 0 &&
                 !somebody_may_remove(name) && !something_may_arrive(name);
 
@@ -567,8 +716,9 @@ void oracle_after_loss(void)
 {
     for (int i = 0; i < (int)world.plan->names; i++) {
         /* A root of several may be "creating" there, without its list: whoever opens it goes on. */
+        const bool whole = names[i].seen.status != HIBLOOM_ECORRUPT; /* else it was damaged before */
         look_again(i, everybody_waits(i) && !has_several_keys(i) ? 0 : EVERY_ITEM, "a loss");
-        if (everybody_waits(i) && names[i].seen.status == HIBLOOM_ECORRUPT)
+        if (everybody_waits(i) && whole && names[i].seen.status == HIBLOOM_ECORRUPT)
             oracle_fail("a loss leaves '%s' damaged, and everybody waits for replicas", oracle_name(i));
         end_life(i); /* who was told "new" may have been told so of a write that is lost */
         if (kind_of(i)->window)
@@ -617,7 +767,10 @@ static bool has_cause(const struct call *c, hibloom_status status)
     case HIBLOOM_EMISMATCH:
         return life || c->raw_at_begin != 0 || caused(CAUSE_KILL, 1) || connection || world.plan->sizes != 0;
     case HIBLOOM_ECORRUPT: return caused(CAUSE_KEYS, 1) || caused(CAUSE_LOSS, 1) || life;
-    case HIBLOOM_EBUSY:
+    case HIBLOOM_EBUSY: /* of a window: it tries 20 times, each as a period has passed, or a slice was cleared */
+        if (kind_of(c->name)->window && world.plan->topology != CLUSTER && c->verb <= VERB_LOOK &&
+            c->verb != VERB_OPEN && !life && c->raw_at_begin == 0)
+            return world.faults - c->faults >= 10 || net_now_us() - c->begun_us > 10000000;
         return life || c->raw_at_begin != 0 || caused(CAUSE_KILL, 1) || connection || kind_of(c->name)->growing ||
                kind_of(c->name)->window;
     case HIBLOOM_ELOST: return caused(CAUSE_RESTART, 1);
@@ -634,18 +787,21 @@ static bool has_cause(const struct call *c, hibloom_status status)
 /* The library makes several exchanges for it, each with the deadline anew, or the client makes several calls. */
 static bool has_several_steps(const struct call *c)
 {
-    return (c->verb >= VERB_REPLACE && c->verb <= VERB_LIST) || c->verb == VERB_COMPARE;
+    return (c->verb >= VERB_REPLACE && c->verb <= VERB_IMPORT) || c->verb == VERB_COMPARE;
 }
 
 /* The longest that a call may take, in ms. Retries count from a failure, so each fault begins them again; a deadline is
- * one for the whole call, and bits are taken back behind it. The faults themselves take time. */
+ * one for the whole call, and bits are taken back behind it, in a time of their own (hibloom_store_deadline). */
 static uint64_t bound_ms(const struct call *c)
 {
     const struct client_settings *s = &world.plan->client[c->client];
     const uint64_t struck = world.faults - c->faults, held_ms = (world.held_us - c->held_us) / 1000;
+    const uint64_t paused_ms = (world.paused_us[c->client] - c->paused_us) / 1000;
 
+    if (!s->loop && s->deadline_ms != 0 && !has_several_steps(c)) /* whatever servers do */
+        return s->deadline_ms + s->timeout_ms + paused_ms + 100;
     if (!s->loop && s->deadline_ms != 0)
-        return (has_several_steps(c) ? 4 : 1) * (s->deadline_ms + s->timeout_ms) + held_ms + 100;
+        return 4 * (s->deadline_ms + s->timeout_ms) + held_ms + 100;
     return (1 + struck) * (s->retry_ms + 2 * s->timeout_ms) + 4 * s->timeout_ms + held_ms + 2000 +
            world.plan->latency_us; /* clients that make keys against each other take many round trips */
 }
@@ -692,7 +848,7 @@ static bool may_change_keys(const struct call *c)
     case VERB_INFO:
     case VERB_SAVE:
     case VERB_COMPARE: return (kind->growing && world.last_us[CAUSE_RESTART] != 0) || kind->window;
-    default: return c->verb != VERB_LIST;
+    default: return c->verb != VERB_LIST && c->verb != VERB_IMPORT;
     }
 }
 
@@ -738,9 +894,12 @@ static void settle_removals(const struct call *c)
 
 /* What has served the call that each client has begun last. */
 static struct {
-    bool without; /* the filter that the client has opened */
-    bool asked;   /* for the filter's root, and that is there */
-    bool wrote;   /* bits of it */
+    bool without;                 /* the filter that the client has opened */
+    bool asked;                   /* for the filter's root, and that is there */
+    unsigned wrote;               /* bits of these keys of it */
+    bool connected;               /* anew: answers may be lost */
+    bool late;                    /* the call before was cut off: its last commands are carried out now */
+    unsigned char turned[1 << 9]; /* bits that were 0 */
 } served[CLIENTS];
 
 void oracle_begin(struct call *c)
@@ -750,28 +909,44 @@ void oracle_begin(struct call *c)
     look_again(c->name, may_go_by_itself(c->name), "something");
     c->begun_us = net_now_us();
     c->faults = world.faults;
+    c->struck = world.struck[c->client];
     c->held_us = world.held_us;
+    c->paused_us = world.paused_us[c->client];
     c->begun_clock_us = clock_of(c->name);
     c->had = items_there(c->name, &n->seen, c->items);
     c->had_at_begin = c->had;
     c->had_not = c->items & ~c->had;
     c->demanded = c->items & n->in;
     c->handle_met = c->handle == 0 || is_met(c);
+    for (int i = 0; i < ITEMS; i++)
+        c->settled |= (c->begun_clock_us > n->last_us[i] ? 1u : 0) << i;
+    c->handle_gone = n->there != c->handle && c->begun_us > n->there_since_us + 200000;
     c->lives = n->lives;
+    c->ready = n->ready - (n->seen.status == 0);
     c->raw_at_begin = n->seen.status;
     c->run = world_run(root_key(c->name));
     c->alone = c->undisturbed = true;
     for (struct call *other = calls; other != NULL; other = other->next)
         if (other->name == c->name) {
+            c->settled &= ~other->items;
+            other->settled &= ~c->items;
             c->alone = other->alone = false;
             n->crowded |= may_change_keys(other) && may_change_keys(c) && other->verb != VERB_EXPIRE &&
                           c->verb != VERB_EXPIRE;
+            if (other->verb == VERB_EXPIRE && c->verb == VERB_EXPIRE)
+                c->crossed = other->crossed = true;
             c->undisturbed &= !may_change_keys(other);
             other->undisturbed &= !may_change_keys(c);
         }
     c->agreed = n->seen.status == 0 && times_agree(c->name);
     c->expiry_ms = world_expiry_ms(root_key(c->name));
-    served[c->client].without = served[c->client].asked = served[c->client].wrote = false;
+    bool first = !served[c->client].late;
+    for (const struct call *other = calls; other != NULL; other = other->next)
+        first &= other->client != c->client;
+    if (first)
+        memset(&served[c->client], 0, sizeof *served);
+    served[c->client].without = served[c->client].asked = false;
+    served[c->client].wrote = 0;
     note_handle(c);
     c->next = calls;
     calls = c;
@@ -791,6 +966,7 @@ void oracle_begin(struct call *c)
 void oracle_forget_served(int client)
 {
     served[client].without = false;
+    served[client].connected = true;
 }
 
 /* Which key of the name's first link it is; -1: none. */
@@ -808,23 +984,25 @@ static int number_of(int name, struct blob key)
 
 static bool holds(const struct blob *string, uint64_t id)
 {
-    char hex[20];
+    char hex[16];
 
-    snprintf(hex, sizeof hex, "%016llx", (unsigned long long)id);
+    for (int i = 16; i-- > 0; id >>= 4)
+        hex[i] = "0123456789abcdef"[id & 15];
     return string != NULL && memmem(string->bytes, string->len, hex, 16) != NULL;
 }
 
 void oracle_serves(int client, struct blob key, const struct blob *string)
 {
     for (struct call *c = calls; c != NULL; c = c->next) {
-        const int number = number_of(c->name, key);
-        if (c->client == client && number >= 0 && number < CALL_KEYS && holds(string, c->ids[number])) {
+        const int number = c->client == client ? number_of(c->name, key) : -1;
+        if (number < 0 || number >= CALL_KEYS)
+            continue;
+        if (holds(string, c->ids[number])) {
             served[client].asked = true;
             names[c->name].shown_us[client] = net_now_us();
-        }
-        if (c->client == client && c->verb == VERB_LOOK && c->handle != 0 && number >= 0 && number < CALL_KEYS &&
-            !holds(string, c->ids[number]))
+        } else if (c->verb == VERB_LOOK && c->handle != 0) {
             served[client].without = true;
+        }
     }
 }
 
@@ -834,21 +1012,63 @@ void oracle_writes(int client, struct blob key)
     for (struct call *c = calls; c != NULL && !commands_may_be_late(); c = c->next) {
         const struct kind *kind = kind_of(c->name);
         if (c->client != client || (c->verb != VERB_ADD && c->verb != VERB_ADD_NEW) || c->handle == 0 ||
-            kind->counting || kind->growing || kind->window || kind->bare || number_of(c->name, key) < 0)
+            kind->counting || kind->growing || kind->window || kind->bare || number_of(c->name, key) < 0 ||
+            (world.plan->pieces != 0 && names[c->name].unclean)) /* what a call left that failed is read by and by */
             continue;
-        /* more than 64 KB of commands */
-        if (c->verb == VERB_ADD && c->times == TIMES_MOST && __builtin_popcount(c->items) == ITEMS &&
-            strstr(kind->text, "blocked") == NULL && world.plan->client[client].bitfield == 0 &&
+        /* more than 64 KB of commands, which with is_new do not go by bitmaps */
+        if (c->verb == VERB_ADD_NEW && c->times == TIMES_MOST && __builtin_popcount(c->items) == ITEMS &&
             world.plan->client[client].near == 0 && !served[client].asked)
             oracle_fail("call %d of client %d sets many bits in '%s', and has not asked first whether it is there",
                         c->ordinal, client, oracle_name(c->name));
-        const bool first = !served[client].wrote; /* of the pipeline: the client may stand still in the middle of it */
-        served[client].wrote = true;
+        const unsigned bit = 1u << number_of(c->name, key);
+        /* The client may stand still in the middle of a pipeline, and wait for another server to take commands. */
+        const bool first = (served[client].wrote & bit) == 0;
+        const bool stalls = (world.plan->faults >> FAULT_SLOW & 1) != 0 && world.struck[client] > c->struck;
+        const uint64_t waits_ms = stalls ? world.plan->client[client].timeout_ms : 0;
+        served[client].wrote |= bit;
         /* a proof that is late is asked once more, and no further time */
-        if (first && !caused(CAUSE_LOSS, 1) && world.faults <= c->faults + 1 &&
-            net_now_us() > names[c->name].shown_us[client] + 500000)
+        if (first && !caused(CAUSE_LOSS, c->begun_us) && !world.misled[client] &&
+            world.struck[client] <= c->struck + 1 &&
+            net_now_us() > names[c->name].shown_us[client] + 500000 + waits_ms * 1000)
             oracle_fail("call %d of client %d sets bits in '%s', which it has not seen for %u ms", c->ordinal, client,
                         oracle_name(c->name), (unsigned)((net_now_us() - names[c->name].shown_us[client]) / 1000));
+    }
+}
+
+/* Whoever makes a key draws its id, and no id is used twice (docs/format.md, 2). */
+void oracle_makes(const char *id)
+{
+    for (size_t i = 0; i < ids_made && i < ID_COUNT; i++)
+        if (memcmp(made[i], id, ID_DIGITS) == 0 && made_us[i] != net_now_us())
+            oracle_fail("a key is made with the id %.16s, which another one had before", id);
+    made_us[ids_made % ID_COUNT] = net_now_us();
+    memcpy(made[ids_made++ % ID_COUNT], id, ID_DIGITS);
+}
+
+static unsigned char byte_of(struct blob string, size_t at)
+{
+    return at < string.len ? (unsigned char)string.bytes[at] : 0;
+}
+
+/* An add takes back what it turned itself; what it may have turned, only where the string has no more than its bits
+ * (docs/format.md, 8). */
+void oracle_bits(int client, bool undone, struct blob was, struct blob is)
+{
+    enum { LONGER = 2000 };
+    const bool lost = served[client].connected || caused(CAUSE_REFUSAL, 1) || caused(CAUSE_DENIAL, 1) ||
+                      caused(CAUSE_SLOTS, 1) || world.plan->client[client].loop ||
+                      /* what only its proof was sent of, when a server was away */
+                      (world.plan->topology == CLUSTER && caused(CAUSE_CONNECTION, 1)) ||
+                      world.plan->client[client].min_replicas > 0; /* it may send again what replicas have not got */
+
+    if (kind_of(0)->partitioned || kind_of(1)->partitioned) /* a script sets the bits of all keys */
+        return;
+    for (size_t i = 0; i < sizeof served->turned; i++) {
+        const unsigned char before = byte_of(was, i), after = byte_of(is, i);
+        if (!undone)
+            served[client].turned[i] |= after & (unsigned char)~before;
+        else if ((before & ~after & ~served[client].turned[i]) != 0 && (!lost || was.len > LONGER))
+            oracle_fail("client %d takes back bits of byte %d that it has not turned", client, (int)i);
     }
 }
 
@@ -905,9 +1125,11 @@ static void check_new(const struct call *c, int item, unsigned is_new)
             fail_call(c, "item %d of '%s' is new, but was in as the call began", item, oracle_name(c->name));
         if (n->winners[item] > 1 && !kind_of(c->name)->counting)
             fail_call(c, "item %d of '%s' is new to a second caller", item, oracle_name(c->name));
-    } else if (!window && !(kind_of(c->name)->counting && somebody_may_remove(c->name)) &&
-               n->winners[item] + n->doubtful_winners[item] == 0 && (n->untold_adds & bit) == 0 &&
-               (c->had_at_begin & bit) == 0 && !is_covered(c->name, item)) {
+    } else if (!(window ? caused(CAUSE_CLOCK, 1) : kind_of(c->name)->counting && somebody_may_remove(c->name)) &&
+               n->winners[item] + n->doubtful_winners[item] == 0 &&
+               (window ? (c->settled & bit) != 0 : (n->untold_adds & bit) == 0) && (c->had_at_begin & bit) == 0 &&
+               !is_covered(c->name, item) &&
+               !(n->lives > 0 && n->unclean) /* bits of the filter before may cover it */) {
         for (const struct call *other = calls; other != NULL; other = other->next)
             if (other != c && other->name == c->name && (other->items & bit) != 0)
                 return; /* another add may win */
@@ -968,6 +1190,12 @@ static bool replicas_have(int name, struct blob item, int wanted)
     return wanted == replicas ? found == choices : found > 0;
 }
 
+/* Of an older copy that is put in a filter's place by hand nothing tells (hibloom_near_cache). */
+static bool copy_came_back(void)
+{
+    return (world.plan->faults >> FAULT_STRANGER & 1) != 0 && caused(CAUSE_LOSS, 1);
+}
+
 static void check_added(struct call *c, int item)
 {
     struct name *n = &names[c->name];
@@ -980,7 +1208,8 @@ static void check_added(struct call *c, int item)
                       (kind_of(c->name)->bare && (somebody_may_remove(c->name) || caused(CAUSE_KEYS, 1))) ||
                       /* a key that one server forgets comes back from another one */
                       (caused(CAUSE_KEYS, c->begun_us) && caused(CAUSE_SLOTS, c->begun_us));
-    const bool from_cache = settings->near >= 2; /* what is as old as its age allows */
+    const bool from_cache = settings->near >= 2 /* what is as old as its age allows */ ||
+                            (settings->near == 1 && copy_came_back());
 
     if ((c->verb == VERB_ADD || c->verb == VERB_ADD_NEW) && !settings->loop && settings->near == 1 && c->times == 1 &&
         !kind_of(c->name)->growing && !kind_of(c->name)->window && !world.by_primary[c->client])
@@ -1016,16 +1245,9 @@ static void check_added(struct call *c, int item)
 static bool is_overdue(const struct call *c, int item)
 {
     const struct name *n = &names[c->name];
-    struct text_seen text = {0};
 
-    if (!kind_of(c->name)->window || n->seen.status != 0 || !reader_text(n->seen.link[0].root.text, &text) ||
-        is_covered(c->name, item))
-        return false;
-    for (const struct call *other = calls; other != NULL; other = other->next)
-        if (other->name == c->name && (other->items >> item & 1) != 0)
-            return false; /* those of killed clients stay here */
-    return c->begun_clock_us >
-           n->last_us[item] + (uint64_t)text.window * 1000000 * (text.slices + 1) / text.slices + 1000;
+    return kind_of(c->name)->window && c->lives == n->lives && !is_being_added(c->name, item) &&
+           c->begun_clock_us > n->last_us[item] + forgets_after_us(c->name) + 1000;
 }
 
 static void check_found(const struct call *c, int item, bool found)
@@ -1034,13 +1256,17 @@ static void check_found(const struct call *c, int item, bool found)
     const struct client_settings *settings = &world.plan->client[c->client];
 
     /* A server that forgot the growth is asked on: by a reader, or as a handle knew it before, and looks no more. */
-    const bool forgot = (settings->from_replicas || world.take_overs >= 2 || grew_apart(c->name)) &&
-                        kind_of(c->name)->growing && caused(CAUSE_LOSS, 1);
+    const bool forgot = (settings->from_replicas || grew_apart(c->name)) && kind_of(c->name)->growing &&
+                        caused(CAUSE_LOSS, 1);
     const bool old_near = settings->near > 0 &&
-                          (settings->from_replicas || (world.plan->faults >> FAULT_ISOLATE & 1) != 0) &&
+                          (settings->from_replicas || copy_came_back() ||
+                           (world.plan->faults >> FAULT_ISOLATE & 1) != 0) &&
                           caused(CAUSE_LOSS, 1); /* a server went back, and no connection was lost: it says yes */
 
-    if (world.stale[c->client] || depends_on_clocks(c->name) || forgot || (old_near && found) ||
+    /* A replica hides what has expired by its clock. That steps back in front of the guard. */
+    const bool hidden = settings->from_replicas && names[c->name].expiry_ms != 0 && caused(CAUSE_CLOCK, c->begun_us);
+
+    if (world.stale[c->client] || depends_on_clocks(c->name) || forgot || (old_near && found) || hidden ||
         names[c->name].seen.status != 0 || c->raw_at_begin != 0)
         return; /* keys that nobody would open: a handle may still know them by their guards */
     if (!found && (c->demanded & bit) != 0)
@@ -1060,23 +1286,23 @@ static void check_told(const struct call *c, hibloom_status status)
     uint64_t *known = &names[c->name].run[c->client];
     const uint64_t now = world_run(root_key(c->name));
     const struct client_settings *s = &world.plan->client[c->client];
-    const bool asks = c->verb == VERB_ADD || c->verb == VERB_ADD_NEW || c->verb == VERB_LOOK;
+    const bool adds = c->verb == VERB_ADD || c->verb == VERB_ADD_NEW; /* which go on in the middle */
 
     if (c->verb == VERB_OPEN || status == HIBLOOM_ELOST)
-        *known = (status == HIBLOOM_OK || status == HIBLOOM_ELOST) && now == c->run ? now : 0;
-    if (!asks || status != HIBLOOM_OK)
+        *known = status == HIBLOOM_OK && now == c->run ? now : 0; /* by ELOST of a map it has not met that run yet */
+    if ((!adds && c->verb != VERB_LOOK && c->verb != VERB_REMOVE) || status != HIBLOOM_OK ||
+        world.stale[c->client]) /* it may not have met the other run */
         return;
-    if (*known != 0 && *known != c->run && c->verb != VERB_LOOK && names[c->name].owed[c->client] != c->run) {
+    if (*known != 0 && *known != c->run && adds && names[c->name].owed[c->client] != c->run) {
         names[c->name].owed[c->client] = c->run;
         return;
     }
     if (*known != 0 && *known != c->run && !s->accept_restarts && !s->from_replicas && s->near < 2 &&
-        !world.stale[c->client] && !(world.plan->faults >> FAULT_ISOLATE & 1) && !caused(CAUSE_SLOTS, 1) &&
-        !caused(CAUSE_DENIAL, 1) && world.take_overs < 2 && /* A, then B, then A again: its run is known */
+        !caused(CAUSE_SLOTS, 1) && !caused(CAUSE_DENIAL, 1) &&
         !(world.plan->topology == CLUSTER && (has_several_keys(c->name) || kind_of(c->name)->growing)))
         fail_call(c, "OK, but its handle of '%s' was not told that the server is another run %lx, not %lx",
                   oracle_name(c->name), c->run, *known);
-    if (now == c->run)
+    if (now == c->run && !world.stale[c->client])
         *known = now;
 }
 
@@ -1099,6 +1325,10 @@ static void check_left(const struct call *c)
     struct name *n = &names[c->name];
     const bool bare = kind_of(c->name)->bare;
 
+    if (c->verb == VERB_REPAIR && c->alone && world.faults == c->faults && n->seen.status == HIBLOOM_ECORRUPT &&
+        !kind_of(c->name)->growing && !world.stale[c->client] &&
+        world.held_us < 900000 /* else an expire may let other keys go before the root (hibloom_expire) */)
+        fail_call(c, "'%s' was repaired, but is damaged", oracle_name(c->name));
     if (bare || caused(CAUSE_KEYS, 1) || caused(CAUSE_LOSS, 1) || caused(CAUSE_KILL, 1) || world.stale[c->client])
         return;
     const bool alone = c->alone && !n->unclean;
@@ -1128,7 +1358,8 @@ static void check_served(const struct call *c, const bool *answers)
         if ((c->items >> i & 1) != 0)
             no |= !answers[k++];
     if (no && served[c->client].without && !settings->loop && !settings->from_replicas && settings->near < 2 &&
-        !(world.plan->faults >> FAULT_FLUSH & 1) && !world.stale[c->client])
+        !(world.plan->faults >> FAULT_FLUSH & 1) && !world.stale[c->client] &&
+        !(copy_came_back() && caused(CAUSE_LOSS, c->begun_us)) /* it was away, and is back as the guard is read */)
         fail_call(c, "\"no\", served by a string that is not the filter it has opened as '%s'", oracle_name(c->name));
 }
 
@@ -1159,8 +1390,57 @@ static void note_last(const struct call *c, hibloom_status status)
     const bool late = status != HIBLOOM_OK || c->doubtful;
 
     for (int i = 0; i < ITEMS; i++)
-        if ((c->items >> i & 1) != 0 && (c->verb == VERB_ADD || c->verb == VERB_ADD_NEW))
-            n->last_us[i] = clock_of(c->name) + (late ? LATE_US : 0);
+        if ((c->items >> i & 1) != 0 && (c->verb == VERB_ADD || c->verb == VERB_ADD_NEW)) {
+            const uint64_t last = clock_of(c->name) + (late ? LATE_US : 0);
+            n->last_us[i] = last > n->last_us[i] ? last : n->last_us[i];
+            n->newest_us[i] = latest_us[c->name];
+        }
+}
+
+/* Late bits that nobody has taken back: a string without a tail, or something behind a tail. */
+static bool has_late_bits(int name)
+{
+    const struct name *n = &names[name];
+    struct record_seen record;
+
+    if (n->seen.status == HIBLOOM_ENOTFOUND)
+        return world_fetch(NULL, blob_of(oracle_name(name))) != NULL ||
+               world_fetch(NULL, blob_of(root_of_several(name))) != NULL ||
+               (!caused(CAUSE_KEYS, 1) && !caused(CAUSE_LOSS, 1) && !was_expired(name) &&
+                world_count_keys(oracle_name(name)) > 0);
+    if ((n->seen.status == HIBLOOM_EMISMATCH || (n->seen.status == HIBLOOM_ECORRUPT && !caused(CAUSE_KEYS, 1))) &&
+        !caused(CAUSE_LOSS, 1) && !was_expired(name))
+        return true;
+    for (size_t l = 0; n->seen.status == 0 && l < n->seen.links; l++)
+        for (uint32_t k = 0; k < n->seen.link[l].root.keys; k++) {
+            const struct blob *string = world_fetch(NULL, key_of(&n->seen.link[l], k));
+            if (string != NULL)
+                reader_record(*string, &record);
+            if (string != NULL && !record.is_record)
+                return true;
+        }
+    return false;
+}
+
+/* What was in flight while its filter went is taken back before the call returns, also where its time is over
+ * (hibloom.h). Nothing but that has happened in it, and a silence. */
+static bool leaves_late_bits(const struct call *c, hibloom_status status, bool unclean)
+{
+    const uint64_t harmless = UINT64_C(1) << FAULT_EXPIRE | UINT64_C(1) << FAULT_FLUSH | UINT64_C(1) << FAULT_PAUSE |
+                              UINT64_C(1) << FAULT_SLOW | UINT64_C(1) << FAULT_PIECES;
+    const bool timed = status == HIBLOOM_ETIMEDOUT && world.plan->client[c->client].deadline_ms != 0 &&
+                       world.faults <= c->faults + 2 && !world.plan->client[c->client].loop &&
+                       net_now_us() < c->begun_us + 1000 * (world.plan->client[c->client].deadline_ms +
+                                                            world.plan->client[c->client].timeout_ms);
+
+    if ((c->verb != VERB_ADD && c->verb != VERB_ADD_NEW) || kind_of(c->name)->bare || unclean ||
+        world.plan->late != 0 || (world.plan->faults & ~harmless) != 0 ||
+        world.plan->pieces /* some come behind what takes them back */ || (names[c->name].unclean && !timed))
+        return false;
+    for (const struct call *other = calls; other != NULL; other = other->next)
+        if (other->name == c->name)
+            return false;
+    return has_late_bits(c->name);
 }
 
 void oracle_end(struct call *c, hibloom_status status, const bool *answers, const char *text)
@@ -1177,7 +1457,7 @@ void oracle_end(struct call *c, hibloom_status status, const bool *answers, cons
     const uint32_t there = items_there(c->name, &n->seen, c->items);
     c->had |= there;
     c->had_not |= c->items & ~there;
-    c->lives_at_end = n->lives;
+    c->ready = n->ready - c->ready;
     check_told(c, status);
     /* The first EXPIRE, and nothing beside it: it may have been cut at any step (docs/format.md, 10 and 15). */
     if (c->verb == VERB_EXPIRE && status != HIBLOOM_OK && c->undisturbed && !n->unsettled && n->seen.status == 0 &&
@@ -1188,7 +1468,12 @@ void oracle_end(struct call *c, hibloom_status status, const bool *answers, cons
     const bool open_end = (status != HIBLOOM_OK && status != HIBLOOM_ENOTFOUND && status != HIBLOOM_EMISMATCH &&
                            status != HIBLOOM_ECORRUPT) ||
                           c->doubtful;
+    const bool unclean = n->unclean;
+    served[c->client].late = open_end;
     n->unclean |= open_end;
+    if (leaves_late_bits(c, status, unclean))
+        fail_call(c, "it leaves late bits in '%s'", oracle_name(c->name));
+    n->adds_late[c->client] |= open_end && c->verb == VERB_ADD;
     n->expire_failed |= open_end && (c->verb == VERB_EXPIRE || c->verb == VERB_REPLACE || c->verb == VERB_LOAD);
     n->unsettled |= open_end && may_change_keys(c);
     if ((1u << c->verb & MAY_REMOVE) != 0 && (status != HIBLOOM_OK || (c->doubtful && c->verb != VERB_REMOVE)))
@@ -1206,6 +1491,13 @@ void oracle_end(struct call *c, hibloom_status status, const bool *answers, cons
         if (c->verb == VERB_FILL)
             check_room(c);
     }
+    /* To take bits back it connects once more, and only retry_ms lets it try again. */
+    if ((c->verb == VERB_ADD || c->verb == VERB_ADD_NEW) && world.plan->topology == STANDALONE &&
+        !world.plan->client[c->client].loop && world.plan->client[c->client].retry_ms == 0 &&
+        world.connects_most[c->client] > 1 && !kind_of(c->name)->growing && !kind_of(c->name)->window &&
+        c->handle != 0 && c->handle == oracle_root(c->name) && c->lives == n->lives &&
+        memcmp(c->ids, n->seen.link[0].ids, sizeof c->ids) == 0)
+        fail_call(c, "it tries to connect %u times in a row", world.connects_most[c->client]);
     if (took_ms > bound_ms(c))
         oracle_fail("call %d of client %d took %llu ms", c->ordinal, c->client, (unsigned long long)took_ms);
     if (status != HIBLOOM_OK) {
@@ -1217,8 +1509,10 @@ void oracle_end(struct call *c, hibloom_status status, const bool *answers, cons
     }
     const bool asks = c->verb == VERB_ADD || c->verb == VERB_ADD_NEW || c->verb == VERB_LOOK || c->verb == VERB_REMOVE;
     c->handle_met |= is_met(c);
+    /* An add to a window begins with a proof of the root that is no older than 0.1 s (docs/format.md, 16). */
     if (asks && !c->handle_met && !world.stale[c->client] && world.plan->client[c->client].near < 2 &&
-        !has_several_keys(c->name))
+        (!has_several_keys(c->name) ||
+         (c->handle_gone && kind_of(c->name)->window && !(world.plan->faults >> FAULT_STRANGER & 1))))
         fail_call(c, "OK, but the filter that it opened as '%s' was not there", oracle_name(c->name));
     for (int i = 0; i < ITEMS; i++) {
         if ((c->items >> i & 1) == 0)
@@ -1250,6 +1544,14 @@ int oracle_raw_status(int name)
     return names[name].seen.status;
 }
 
+/* A key may go between an answer and its check. */
+static bool may_have_expired(int name)
+{
+    const struct name *n = &names[name];
+
+    return n->expire_failed || (n->expiry_ms != 0 && n->expiry_ms * 1000 <= clock_of(name));
+}
+
 void oracle_check_open(int client, int name, hibloom_status status, int before)
 {
     if (before == HIBLOOM_EBUSY) /* it goes on with what somebody has begun, whatever comes of it */
@@ -1262,7 +1564,8 @@ void oracle_check_open(int client, int name, hibloom_status status, int before)
                              world_fetch(NULL, blob_of(root_of_several(name))) != NULL); /* no filter, but something */
     /* A link that no root tells of, and that lost a key, is mended first, which a stranger's string may prevent. */
     const bool mends = names[name].seen.lingering > 0 && (caused(CAUSE_KEYS, 1) || caused(CAUSE_LOSS, 1));
-    if ((int)status != raw && raw != HIBLOOM_EBUSY && !mends && !kind_of(name)->bare && !in_the_way)
+    const bool expired = (int)status == before && may_have_expired(name);
+    if ((int)status != raw && raw != HIBLOOM_EBUSY && !mends && !kind_of(name)->bare && !in_the_way && !expired)
         oracle_fail("all is well, but client %d opens '%s' with \"%s\", and the keys say \"%s\"", client,
                     oracle_name(name), hibloom_strerror(status), hibloom_strerror((hibloom_status)raw));
 }
@@ -1276,9 +1579,7 @@ void oracle_check_answer(int client, int name, int item, bool found, bool new_st
     const bool forgot = !new_store && (settings->from_replicas || grew_apart(name)) && kind_of(name)->growing &&
                         caused(CAUSE_LOSS, 1);
 
-    const bool expires = n->expire_failed || /* a key may go between answer and check */
-                         (n->expiry_ms != 0 && n->expiry_ms * 1000 <= clock_of(name));
-    if (depends_on_clocks(name) || forgot || expires)
+    if (depends_on_clocks(name) || forgot || may_have_expired(name))
         return; /* slices may be of a time that has not come yet */
     /* The period has turned since it was asked. */
     const bool was = kind_of(name)->window &&
@@ -1290,31 +1591,6 @@ void oracle_check_answer(int client, int name, int item, bool found, bool new_st
     if (n->seen.status == 0 && !found && (n->in >> item & 1) != 0)
         oracle_fail("all is well, but a wrong \"no\" to client %d: item %d is in '%s'", client, item,
                     oracle_name(name));
-}
-
-/* Late bits that nobody has taken back: a string without a tail, or something behind a tail. */
-static bool has_late_bits(int name)
-{
-    const struct name *n = &names[name];
-    struct record_seen record;
-
-    if (n->seen.status == HIBLOOM_ENOTFOUND)
-        return world_fetch(NULL, blob_of(oracle_name(name))) != NULL ||
-               world_fetch(NULL, blob_of(root_of_several(name))) != NULL ||
-               (!caused(CAUSE_KEYS, 1) && !caused(CAUSE_LOSS, 1) && !was_expired(name) &&
-                world_count_keys(oracle_name(name)) > 0);
-    if ((n->seen.status == HIBLOOM_ECORRUPT || n->seen.status == HIBLOOM_EMISMATCH) && !caused(CAUSE_KEYS, 1) &&
-        !caused(CAUSE_LOSS, 1) && !was_expired(name))
-        return true;
-    for (size_t l = 0; n->seen.status == 0 && l < n->seen.links; l++)
-        for (uint32_t k = 0; k < n->seen.link[l].root.keys; k++) {
-            const struct blob *string = world_fetch(NULL, key_of(&n->seen.link[l], k));
-            if (string != NULL)
-                reader_record(*string, &record);
-            if (string != NULL && !record.is_record)
-                return true;
-        }
-    return false;
 }
 
 /* Keys called as the filter's, which belong to none of its links. */
@@ -1363,6 +1639,7 @@ void oracle_begin_world(void)
     memset(latest_us, 0, sizeof latest_us);
     calls = NULL;
     words[0] = '\0';
+    ids_made = 0;
     for (int i = 0; i < (int)world.plan->names; i++)
         read_name(i, &names[i].seen);
 }

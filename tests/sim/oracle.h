@@ -15,24 +15,28 @@ struct call {
     struct call *next;
     int client, ordinal, name;
     enum verb verb;
-    uint32_t items;                    /* of those the world has */
-    size_t times;                      /* each item is in the call */
-    uint64_t faults, held_us;          /* so far, as it began */
+    uint32_t items;                   /* of those the world has */
+    size_t times;                     /* each item is in the call */
+    uint64_t faults, struck, held_us; /* so far, as it began */
+    uint64_t paused_us;
     uint64_t begun_us, begun_clock_us; /* the second by the server's clock */
     /* The filter's state at moments of the call: a bit is set for an item that it had, or had not, at one of them. */
     uint32_t had, had_not, had_at_begin;
-    uint32_t demanded;            /* items that it has to find: in all the time so far */
-    uint64_t lives, lives_at_end; /* of the name, as it began and ended */
-    uint64_t handle;              /* the id of the root that its handle has opened; 0: not known */
-    uint64_t ids[CALL_KEYS];      /* of the keys of its first link */
-    bool handle_met;              /* that root was there at a moment of the call */
-    int raw_at_begin;             /* the status that an open had to give */
-    bool doubtful;                /* something was sent again */
-    uint64_t run;                 /* of the root's server, as it began */
-    bool alone;                   /* no other call on the name was on its way meanwhile */
-    bool undisturbed;             /* none that may change keys, or times to live */
-    bool agreed;                  /* as it began, all keys had their times to live as they should */
-    uint64_t expiry_ms;           /* of the root, as it began */
+    uint32_t settled;        /* items of which no add was on its way as it began */
+    uint32_t demanded;       /* items that it has to find: in all the time so far */
+    uint64_t lives, ready;   /* of the name, as it began; and those that were ready, in the call */
+    uint64_t handle;         /* the id of the root that its handle has opened; 0: not known */
+    uint64_t ids[CALL_KEYS]; /* of the keys of its first link */
+    bool handle_met;         /* that root was there at a moment of the call */
+    bool handle_gone;        /* and was not for long, as it began */
+    int raw_at_begin;        /* the status that an open had to give */
+    bool doubtful;           /* something was sent again */
+    uint64_t run;            /* of the root's server, as it began */
+    bool alone;              /* no other call on the name was on its way meanwhile */
+    bool undisturbed;        /* none that may change keys, or times to live */
+    bool crossed;            /* another one set, or took, a time to live meanwhile */
+    bool agreed;             /* as it began, all keys had their times to live as they should */
+    uint64_t expiry_ms;      /* of the root, as it began */
 };
 
 void oracle_begin_world(void);
@@ -64,6 +68,9 @@ void oracle_serves(int client, struct blob key,
 bool oracle_is_foreign(int client, const char *script, struct blob key);
 void oracle_forget_served(int client);
 void oracle_writes(int client, struct blob key); /* bits are about to be set there */
+void oracle_makes(const char *id);               /* of a key that is made; 16 digits */
 void oracle_after_loss(void);                    /* a server's data were replaced by older ones */
+/* Bits were set by an add, or taken back by its undo: the string before, and behind it. */
+void oracle_bits(int client, bool undone, struct blob was, struct blob is);
 
 #endif

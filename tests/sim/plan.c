@@ -126,10 +126,11 @@ static enum verb draw_verb(const struct kind *kind, struct draw *d, bool calm, c
     static const struct {
         enum verb verb;
         unsigned weight;
-    } weights[] = {{VERB_ADD, 20},   {VERB_ADD_NEW, 24}, {VERB_LOOK, 30},  {VERB_OPEN, 6},   {VERB_REMOVE, 4},
-                   {VERB_CLEAR, 3},  {VERB_DROP, 1},     {VERB_DELETE, 1}, {VERB_EXPIRE, 2}, {VERB_REPLACE, 3},
-                   {VERB_REPAIR, 2}, {VERB_MERGE, 3},    {VERB_SAVE, 1},   {VERB_LOAD, 2},   {VERB_LIST, 1},
-                   {VERB_INFO, 2},   {VERB_COMPARE, 1},  {VERB_CLOSE, 2},  {VERB_SLEEP, 8},  {VERB_FILL, 40}};
+    } weights[] = {{VERB_ADD, 20},   {VERB_ADD_NEW, 24}, {VERB_LOOK, 30},   {VERB_OPEN, 6},   {VERB_REMOVE, 4},
+                   {VERB_CLEAR, 3},  {VERB_DROP, 1},     {VERB_DELETE, 1},  {VERB_EXPIRE, 2}, {VERB_REPLACE, 3},
+                   {VERB_REPAIR, 2}, {VERB_MERGE, 3},    {VERB_SAVE, 1},    {VERB_LOAD, 2},   {VERB_LIST, 1},
+                   {VERB_IMPORT, 1}, {VERB_INFO, 2},     {VERB_COMPARE, 1}, {VERB_CLOSE, 2},  {VERB_SLEEP, 8},
+                   {VERB_FILL, 40}};
     unsigned all = 0;
 
     for (size_t i = 0; i < sizeof weights / sizeof *weights; i++)
@@ -161,6 +162,7 @@ static const struct focus {
     bool pieces;      /* servers take what is sent in pieces, and others' commands between them */
     bool clustered;   /* it is a cluster */
     bool keeps, asks; /* all clients wait for replicas; ask them */
+    bool hurried;     /* some calls have little time */
     bool sizes;       /* clients want filters of two sizes */
     uint64_t clients; /* no more than so many; 0: any number */
 } focuses[] = {
@@ -178,6 +180,11 @@ static const struct focus {
      .verbs = BIT(VERB_LOOK) | BIT(VERB_SLEEP),
      .faults = BIT(FAULT_JUMP),
      .pieces = true},
+    {.kinds = BIT(WINDOW) | BIT(WINDOW_SEGMENTS),
+     .verbs = BIT(VERB_SLEEP),
+     .faults = BIT(FAULT_JUMP),
+     .late = "TIME",
+     .clustered = true},
     {.kinds = BIT(WINDOW) | BIT(WINDOW_SEGMENTS),
      .verbs = BITS(VERB_SLEEP, VERB_CLEAR, VERB_DELETE),
      .faults = BITS(FAULT_JUMP, FAULT_CUT_ANSWER, FAULT_PAUSE),
@@ -222,10 +229,13 @@ static const struct focus {
      .faults = BITS(FAULT_DELAY, FAULT_CUT_LATE, FAULT_SLOW),
      .late = "EVAL.clear"},
     {.kinds = BIT(PLAIN),
-     .verbs = BITS(VERB_DELETE, VERB_OPEN, VERB_SLEEP),
-     .faults = BITS(FAULT_DELAY, FAULT_PAUSE, FAULT_SLOW),
+     .verbs = BITS(VERB_DELETE, VERB_OPEN, VERB_ADD),
+     .faults = BITS(FAULT_EXPIRE, FAULT_PAUSE, FAULT_SLOW),
      .late = "SETBIT",
-     .sizes = true},
+     .pieces = true,
+     .hurried = true,
+     .sizes = true,
+     .clients = 3}, /* one has the larger size: late bits of two in one tail may stay */
     {.kinds = BIT(WINDOW),
      .verbs = BITS(VERB_DELETE, VERB_OPEN, VERB_SLEEP),
      .faults = BITS(FAULT_DELAY, FAULT_PAUSE, FAULT_SLOW),
@@ -249,9 +259,19 @@ static const struct focus {
      .verbs = BIT(VERB_OPEN),
      .faults = BITS(FAULT_LAG, FAULT_CUT_ANSWER, FAULT_DISCONNECT),
      .asks = true},
+    {.kinds = BIT(SEGMENTS), .verbs = BIT(VERB_SLEEP), .faults = BIT(FAULT_DISCONNECT), .clustered = true},
     {.kinds = BITS(SEGMENTS, PARTITIONED, BLOCKS),
-     .verbs = BIT(VERB_REPAIR) | BIT(VERB_SLEEP),
-     .faults = BITS(FAULT_EXPIRE, FAULT_SLOW, FAULT_DELAY)},
+     .verbs = BIT(VERB_REPAIR),
+     .faults = BITS(FAULT_EXPIRE, FAULT_SLOW, FAULT_DELAY) | BIT(FAULT_STRANGER),
+     .late = "EVAL.swap"},
+    {.kinds = BITS(SEGMENTS, PARTITIONED, BLOCKS),
+     .verbs = BIT(VERB_EXPIRE),
+     .faults = BIT(FAULT_EXPIRE) | BIT(FAULT_DELAY),
+     .late = "EVAL.expire"},
+    {.kinds = BITS(PLAIN, SEGMENTS, BLOCKS),
+     .verbs = BIT(VERB_SLEEP),
+     .faults = BITS(FAULT_FAILOVER, FAULT_ISOLATE, FAULT_DISCONNECT),
+     .clustered = true},
 };
 
 static void draw_steps(struct plan *p, struct draw *d, uint64_t often)
@@ -261,7 +281,7 @@ static void draw_steps(struct plan *p, struct draw *d, uint64_t often)
     uint64_t more[VERB_COUNT];
 
     for (int i = 0; i < VERB_COUNT; i++) /* a world does some things often, and others not at all */
-        more[i] = i == VERB_ADD || i == VERB_ADD_NEW || i == VERB_LOOK || i == VERB_OPEN ? 1
+        more[i] = (i == VERB_ADD && (often >> i & 1) == 0) || i == VERB_ADD_NEW || i == VERB_LOOK || i == VERB_OPEN ? 1
                   : often != 0 ? ((often >> i & 1) != 0 ? 8 : ONE_OF(d, 0, 0, 0, 0, 1))
                   : lean       ? ONE_OF(d, 0, 0, 0, 1, 4)
                                : ONE_OF(d, 0, 1, 1, 1, 8);
@@ -272,7 +292,8 @@ static void draw_steps(struct plan *p, struct draw *d, uint64_t often)
         s->name = p->names > 1 && draw(d, 4) == 0;
         s->verb = draw_verb(plan_kind(p, s->name), d, calm, more);
         s->items = draw(d, 3) == 0 ? 1u << draw(d, ITEMS) : 1 + (uint32_t)draw(d, (1u << ITEMS) - 1);
-        s->times = draw(d, 16) == 0 || (draw(d, 3) == 0 && plan_kind(p, s->name)->counting)
+        s->times = draw(d, 16) == 0 ||
+                           (draw(d, 3) == 0 && (plan_kind(p, s->name)->counting || (p->sizes != 0 && p->pieces != 0)))
                        ? (uint32_t)ONE_OF(d, 15, 40, 40, TIMES_MOST)
                        : 1;
         if (s->times == TIMES_MOST && plan_kind(p, s->name)->growing)
@@ -285,9 +306,9 @@ static void draw_steps(struct plan *p, struct draw *d, uint64_t often)
 }
 
 /* The scripts of which a world may choose one to arrive late, time and again. */
-static const char *const late_places[] = {"EVAL.clear",   "EVAL.unlink", "EVAL.expire",   "EVAL.count_down",
-                                          "EVAL.replace", "EVAL.swap",   "EVAL.make",     "EVAL.slice",
-                                          "EVAL.merge",   "EVAL.undo",   "EVAL.count_up", "SETBIT"};
+static const char *const late_places[] = {
+    "EVAL.clear", "EVAL.unlink", "EVAL.expire", "EVAL.count_down", "EVAL.replace", "EVAL.swap", "EVAL.make",
+    "EVAL.slice", "EVAL.merge",  "EVAL.undo",   "EVAL.count_up",   "SETBIT",       "TIME"};
 enum { LATE_PLACES = sizeof late_places / sizeof *late_places };
 
 static uint64_t late_place(const char *script)
@@ -320,7 +341,7 @@ static void draw_focus(struct plan *p, struct draw *d, const struct focus *focus
         p->client[i].near = 1;
     if (focus->clustered && p->topology != CLUSTER) {
         p->topology = CLUSTER;
-        p->shards = 2;
+        p->shards = 3; /* so that three keys lie on three */
     }
     if (focus->asks && p->topology == STANDALONE)
         p->topology = SENTINEL;
@@ -329,18 +350,20 @@ static void draw_focus(struct plan *p, struct draw *d, const struct focus *focus
     for (uint64_t i = 0; i < p->clients; i++) {
         p->client[i].min_replicas = focus->keeps ? 1 : p->client[i].min_replicas;
         p->client[i].from_replicas |= focus->asks;
+        if (focus->hurried && draw(d, 2) == 0)
+            p->client[i].deadline_ms = 100 + draw(d, 200);
     }
     p->sizes = focus->sizes;
     p->pieces |= focus->pieces;
     if (focus->clients != 0)
-        p->clients = 1 + draw(d, focus->clients);
+        p->clients = 1 + draw(d, focus->clients < p->clients ? focus->clients : p->clients);
     p->faults = BIT(draw_bit(d, focus->faults)) | (draw(d, 3) == 0 ? BIT(draw(d, FAULT_KINDS)) : 0);
     for (int f = 0; f < FAULT_KINDS; f++)
         if ((focus->faults >> f & 1) != 0 && draw(d, 3) != 0)
             p->faults |= BIT(f);
     if (draw(d, 4) == 0) /* nothing goes wrong */
         p->faults = BIT(FAULT_PIECES);
-    p->late = focus->late != NULL && draw(d, 2) == 0 ? late_place(focus->late) : 0;
+    p->late = focus->late != NULL && draw(d, 4) != 0 ? late_place(focus->late) : 0;
 }
 
 void plan_draw(struct plan *p, uint64_t seed)
@@ -381,7 +404,7 @@ static bool same_anchor(const struct anchor *a, const struct anchor *b)
 static bool is_late(const struct plan *p, const struct anchor *at, uint64_t chance)
 {
     return p->late > 0 && p->late <= LATE_PLACES && strcmp(at->place, late_places[p->late - 1]) == 0 &&
-           chance % (at->place[0] == 'E' ? 2 : 8) == 0; /* a call has many commands, and a script each */
+           chance % (at->place[0] == 'S' ? 8 : 2) == 0; /* a call has many commands, and a script each */
 }
 
 /* One in `rate` commands, but at some places of a world many more. */
@@ -392,14 +415,25 @@ static uint64_t rate_at(const struct plan *p, const struct anchor *at)
     return chance == 0 ? 3 : chance == 1 ? p->rate / 4 + 1 : p->rate * 2;
 }
 
-static enum fault draw_fault(const struct plan *p, uint64_t chance)
+static enum fault draw_fault(uint64_t faults, uint64_t chance)
 {
-    unsigned n = (unsigned)(chance % (unsigned)__builtin_popcountll(p->faults));
+    unsigned n = (unsigned)(chance % (unsigned)__builtin_popcountll(faults));
     enum fault f = 0;
 
     for (;; f++)
-        if ((p->faults >> f & 1) != 0 && n-- == 0)
+        if ((faults >> f & 1) != 0 && n-- == 0)
             return f;
+}
+
+/* What makes a command late; and what time does until it arrives, or is sent again. */
+static uint64_t late_faults(const struct plan *p, const struct anchor *at, uint64_t chance)
+{
+    const uint64_t then = at->nth > 1 && chance % 2 == 0 ? p->faults & (BIT(FAULT_CLOCK) | BIT(FAULT_JUMP)) : 0;
+
+    if (strcmp(at->place, "TIME") == 0 && (p->faults >> FAULT_JUMP & 1) != 0)
+        return BIT(FAULT_JUMP);
+    return then != 0 ? then
+                     : BIT(FAULT_CUT_LATE) | BIT(FAULT_DELAY) | (p->faults & (BIT(FAULT_CUT_ANSWER) | BIT(FAULT_JUMP)));
 }
 
 const struct decision *plan_decide(struct plan *p, const struct anchor *at)
@@ -418,11 +452,9 @@ const struct decision *plan_decide(struct plan *p, const struct anchor *at)
     const bool late = is_late(p, at, mix(h ^ 3));
     if ((h % rate_at(p, at) != 0 && !late) || p->decision_count == FAULTS_MAX)
         return NULL;
-    const bool steps = at->nth > 1 && (p->faults >> FAULT_CLOCK & 1) != 0; /* what was late arrives */
-    const enum fault fault = !late                 ? draw_fault(p, mix(h ^ 1))
-                             : steps               ? FAULT_CLOCK
-                             : mix(h ^ 4) % 2 == 0 ? FAULT_CUT_LATE
-                                                   : FAULT_DELAY;
+    const bool strange = late && at->place[0] == 'E' && (p->faults >> FAULT_STRANGER & 1) != 0 && mix(h ^ 5) % 4 > 1;
+    const enum fault fault = strange ? FAULT_STRANGER
+                                     : draw_fault(late ? late_faults(p, at, mix(h ^ 4)) : p->faults, mix(h ^ 1));
     struct decision *decision = &p->decisions[p->decision_count++];
     *decision = (struct decision){.at = *at, .fault = fault, .arg = mix(h ^ 2) >> 8, .fired = true};
     return decision;

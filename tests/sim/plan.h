@@ -38,7 +38,7 @@ enum topology { STANDALONE, SENTINEL, CLUSTER };
     X(JUMP, "jump")             /* it arrives just before, or behind, the end of a period or of a time to live */ \
     X(PAUSE, "pause")           /* the client is stopped for a while */ \
     X(KILL, "kill")             /* the client is killed */ \
-    X(DISCONNECT, "disconnect") /* CLIENT KILL: all connections of the server are closed */
+    X(DISCONNECT, "disconnect") /* all connections of the server are closed; the next ones may be slow to make */
 enum fault {
 #define X(name, text) FAULT_##name,
     FAULTS(X)
@@ -78,7 +78,8 @@ struct decision {
     X(MERGE, "merge") \
     X(SAVE, "save") \
     X(LOAD, "load") \
-    X(LIST, "list") X(INFO, "info") X(COMPARE, "compare") X(CLOSE, "close") X(SLEEP, "sleep") X(FILL, "fill")
+    X(LIST, "list") \
+    X(IMPORT, "import") X(INFO, "info") X(COMPARE, "compare") X(CLOSE, "close") X(SLEEP, "sleep") X(FILL, "fill")
 enum verb {
 #define X(name, text) VERB_##name,
     VERBS(X)

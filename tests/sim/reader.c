@@ -129,7 +129,7 @@ static bool goes_together(const struct text_seen *t)
 static bool parse(const char *text, struct text_seen *t)
 {
     struct cursor c = {text, false};
-    *t = (struct text_seen){0};
+    *t = (struct text_seen){.crc = (uint32_t)crc32(0, (const Bytef *)text, (uInt)strlen(text))};
     if (!skip(&c, "hash=xxh3 layout="))
         return false;
     t->partitioned = skip(&c, "partitioned");
@@ -156,7 +156,7 @@ static bool parse(const char *text, struct text_seen *t)
 /* The texts of a world are few: each is parsed once. */
 bool reader_text(const char *text, struct text_seen *t)
 {
-    static _Thread_local struct {
+    static struct {
         char text[400];
         struct text_seen seen;
     } cache[64];
@@ -181,44 +181,36 @@ struct columns {
     char state;
 };
 
-static uint64_t decimal(const char *at, size_t digits)
+/* What separates a column from the one before, and its digits, behind which `at` is moved. */
+static bool take_decimal(const char **at, char separator, size_t digits, uint64_t *n)
 {
-    uint64_t n = 0;
-    while (digits--)
-        n = n * 10 + (uint64_t)(*at++ - '0');
-    return n;
+    const char *p = *at, *end = p + 1 + digits;
+    bool good = *p++ == separator;
+    for (*n = 0; p < end; p++) {
+        good = good && *p >= '0' && *p <= '9';
+        *n = *n * 10 + (uint64_t)(*p - '0');
+    }
+    *at = end;
+    return good;
+}
+
+static bool take_hex(const char **at, size_t digits, uint64_t *n)
+{
+    const char *p = *at;
+    *at += 1 + digits;
+    return *p == ' ' && hex(p + 1, digits, n);
 }
 
 static bool columns_at(struct blob string, size_t at, struct columns *c)
 {
-    static const char form[] =
-        " dddd ddddddddd ddddd/ddddd xxxxxxxx s dddddddddddddddd xxxxxxxxxxxxxxxx dddddddddd hibloom1";
-    if (string.len < TRAILER || at > string.len - TRAILER)
-        return false;
     const char *p = string.bytes + at;
-    for (size_t i = 0; i < TRAILER; i++)
-        switch (form[i]) {
-        case 'd':
-            if (p[i] < '0' || p[i] > '9')
-                return false;
-            break;
-        case 's':
-            if (!p[i] || !strchr("rgcx", p[i]))
-                return false;
-            break;
-        case 'x': break;
-        default:
-            if (p[i] != form[i])
-                return false;
-        }
-    *c = (struct columns){.text = decimal(p + 1, 4),
-                          .bytes = decimal(p + 6, 9),
-                          .number = decimal(p + 16, 5),
-                          .keys = decimal(p + 22, 5),
-                          .state = p[37],
-                          .generation = decimal(p + 39, 16),
-                          .epoch = decimal(p + 73, 10)};
-    return hex(p + 28, 8, &c->crc) && hex(p + 56, 16, &c->id);
+    if (string.len < TRAILER || at > string.len - TRAILER || memcmp(p + TRAILER - 9, " hibloom1", 9) != 0 ||
+        !take_decimal(&p, ' ', 4, &c->text) || !take_decimal(&p, ' ', 9, &c->bytes) ||
+        !take_decimal(&p, ' ', 5, &c->number) || !take_decimal(&p, '/', 5, &c->keys) || !take_hex(&p, 8, &c->crc))
+        return false;
+    c->state = p[1];
+    return *p == ' ' && c->state && strchr("rgcx", c->state) && (p += 2, take_decimal(&p, ' ', 16, &c->generation)) &&
+           take_hex(&p, 16, &c->id) && take_decimal(&p, ' ', 10, &c->epoch);
 }
 
 static size_t list_bytes(uint64_t key, uint64_t keys)
@@ -234,9 +226,9 @@ static bool is_valid(struct blob string, size_t at, const struct columns *c, str
     const char *text = string.bytes + at - c->text;
     memcpy(record->text, text, c->text);
     record->text[c->text] = 0;
-    return crc32(0, (const Bytef *)text, (uInt)c->text + 27) == c->crc && !memchr(text, 0, c->text) &&
-           reader_text(record->text, &t) && c->keys == key_count(&t) && c->number < c->keys &&
-           c->bytes == (key_bits(&t) * (t.counters ? t.counters : 1) + 7) / 8 &&
+    return !memchr(text, 0, c->text) && reader_text(record->text, &t) &&
+           crc32(t.crc, (const Bytef *)string.bytes + at, 27) == c->crc && c->keys == key_count(&t) &&
+           c->number < c->keys && c->bytes == (key_bits(&t) * (t.counters ? t.counters : 1) + 7) / 8 &&
            c->bytes + list_bytes(c->number, c->keys) + c->text + TRAILER <= STRING_MAX &&
            (c->number == 0 || c->state == 'r');
 }
@@ -278,9 +270,12 @@ bool reader_identity_at(struct blob string, size_t at, uint64_t *generation, uin
 
 static struct blob fetch(const struct reader *reader, const char *name, bool several, uint32_t key)
 {
-    char full[sizeof((struct link_seen *)NULL)->name + 12];
-    int len = several ? snprintf(full, sizeof full, "%s:%u", name, key) : snprintf(full, sizeof full, "%s", name);
-    const struct blob *string = reader->fetch(reader->world, (struct blob){full, (size_t)len});
+    char full[sizeof((struct link_seen *)NULL)->name + 2];
+    size_t len = strlen(name);
+    memcpy(full, name, len);
+    full[len] = ':';
+    full[len + 1] = (char)('0' + key); /* there are no more than READER_KEYS */
+    const struct blob *string = reader->fetch(reader->world, (struct blob){full, several ? len + 2 : len});
     return string ? *string : (struct blob){"", 0};
 }
 
@@ -437,14 +432,17 @@ bool reader_link_has(const struct reader *reader, const struct link_seen *link, 
     return true;
 }
 
-/* The period of that epoch is the greatest c of this slice with 2 W c / N <= epoch. It counts for N periods more. */
+uint64_t reader_period(const struct text_seen *t, uint64_t epoch)
+{
+    uint64_t n = t->slices, latest = epoch * n / (2 * (uint64_t)t->window);
+    return epoch == 0 || latest < t->link ? 0 : latest - (latest - t->link) % (n + 1);
+}
+
+/* It counts for N periods more. */
 static bool counts(const struct text_seen *t, uint64_t epoch, uint64_t now_us)
 {
-    uint64_t n = t->slices, now = now_us * n / (t->window * UINT64_C(1000000));
-    uint64_t latest = epoch * n / (2 * (uint64_t)t->window);
-    if (epoch == 0 || latest < t->link)
-        return false;
-    return latest - (latest - t->link) % (n + 1) + n >= now;
+    uint64_t n = t->slices, period = reader_period(t, epoch);
+    return period != 0 && period + n >= now_us * n / (t->window * UINT64_C(1000000));
 }
 
 bool reader_has(const struct reader *reader, const struct filter_seen *filter, struct blob item, uint64_t now_us)

@@ -56,11 +56,13 @@ void reader_read(const struct reader *, const char *name, struct filter_seen *);
 struct text_seen {
     bool partitioned, blocked;
     uint64_t bits, seed, capacity;
-    uint32_t hashes, segments, counters, growth, window, slices, link;
+    uint32_t hashes, segments, counters, growth, window, slices, link, crc; /* crc32 of the text itself */
     uint64_t chain;
     double error;
 };
 bool reader_text(const char *text, struct text_seen *);
+/* The greatest c of this slice with 2 W c / N <= epoch; 0: none. */
+uint64_t reader_period(const struct text_seen *, uint64_t epoch);
 struct position_seen {
     uint32_t key;
     uint64_t bit;

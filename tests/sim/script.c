@@ -14,39 +14,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GARBAGE_KB = 16384, NUMBER_LEN = 32, SHA_LEN = 40 };
+enum { GARBAGE_KB = 4096 };
 
 static struct node *node; /* of the script that runs */
 static struct session inner;
 
-/* An error is a table with "CODE words", of "-CODE words" or of "words". A pcall gives the words alone. */
+/* An error is a table with "CODE words", of "-CODE words" or of "words". */
 /* clang-format off */
 static const char prelude[] =
-    "local protected = pcall\n"
-    "local function words_of(ok, err, ...)\n"
-    "  if not ok and type(err) == 'table' and err.err then return false, err.err end\n"
-    "  return ok, err, ...\n"
-    "end\n"
-    "local function mark(field, text)\n"
-    "  return type(text) == 'string' and {[field] = text} or {err = 'ERR wrong number or type of arguments'}\n"
-    "end\n"
     "local number = tonumber\n" /* in Redis it ends at a zero byte */
     "function tonumber(text, ...)\n"
     "  local value = number(text, ...)\n"
     "  if value == nil and type(text) == 'string' then value = number(text:match('^%Z*'), ...) end\n"
     "  return value\n"
     "end\n"
-    "function pcall(...) return words_of(protected(...)) end\n"
-    "function redis.status_reply(text) return mark('ok', text) end\n"
     "function redis.error_reply(text)\n"
-    "  local reply = mark('err', text)\n"
-    "  reply.err = reply.err:gsub('^%-', ''):gsub('^[^ ]*$', 'ERR %0')\n"
-    "  return reply\n"
+    "  return {err = (text:gsub('^%-', ''):gsub('^[^ ]*$', 'ERR %0'))}\n"
     "end\n"
     "function redis.replicate_commands() return true end\n"
-    "function redis.set_repl() end\n"
-    "function redis.log() end\n"
-    "math.random, math.randomseed, dofile, loadfile, print, newproxy = nil\n"
+    "math.random, math.randomseed, dofile, loadfile, print, newproxy, pcall = nil\n"
     "setmetatable(_G, {\n"
     "  __index = function(_, name)\n"
     "    error(\"Script attempted to access nonexistent global variable '\" .. tostring(name) .. \"'\", 2)\n"
@@ -96,17 +82,17 @@ static int note_line(lua_State *lua)
 /* ---- redis.call ------------------------------------------------------------------------------- */
 
 /* Before 7.2 17 digits are shown, from then on as few as tell it. Exponents of Redis have no zeros in front. */
-static size_t write_number(char text[NUMBER_LEN], double number)
+static struct blob write_number(char text[NUMBER_LEN], double number)
 {
     const bool old = node->version < 70200;
     int digits = old ? 17 : 1, len;
 
     if (number == floor(number) && fabs(number) < (old ? 1e15 : 0x1p62) && !(old && number < 1))
-        return (size_t)snprintf(text, NUMBER_LEN, "%lld", (long long)number);
+        return write_int(text + NUMBER_LEN, (long long)number);
     do
         len = snprintf(text, NUMBER_LEN, "%.*g", digits, number);
     while (digits++ < 17 && strtod(text, NULL) != number);
-    return (size_t)len;
+    return (struct blob){text, (size_t)len};
 }
 
 /* The arguments on the stack, which stay there. NULL: an error was pushed. */
@@ -129,8 +115,7 @@ static const struct blob *read_arguments(lua_State *lua, size_t count)
     for (size_t i = 0; i < count; i++) {
         const int at = (int)i + 1;
         if (lua_type(lua, at) == LUA_TNUMBER) {
-            argv[i].len = write_number(numbers[i], lua_tonumber(lua, at));
-            argv[i].bytes = numbers[i];
+            argv[i] = write_number(numbers[i], lua_tonumber(lua, at));
         } else if ((argv[i].bytes = lua_tolstring(lua, at, &argv[i].len)) == NULL) {
             push_error(lua, node->is_valkey ? "Command arguments must be strings or integers"
                                             : "Lua redis lib command arguments must be strings or integers");
@@ -151,8 +136,6 @@ static const char *push_reply(lua_State *lua, const char *at)
         lua_pushnumber(lua, (double)number);
     } else if (type == '-') {
         push_error(lua, at);
-    } else if (type == '_') {
-        lua_pushnil(lua);
     } else if (type == '+') {
         lua_createtable(lua, 0, 1);
         lua_pushlstring(lua, at + 1, (size_t)(end - at - 1));
@@ -162,28 +145,20 @@ static const char *push_reply(lua_State *lua, const char *at)
     } else if (type == '$') {
         lua_pushlstring(lua, end + 2, (size_t)number);
         return end + 2 + number + 2;
-    } else { /* '*', '%' */
-        lua_createtable(lua, type == '*' ? (int)number : 0, 0);
+    } else { /* '*' */
+        lua_createtable(lua, (int)number, 0);
         for (int i = 1; i <= number; i++) {
             end = push_reply(lua, end + 2) - 2;
-            if (type == '*') {
-                lua_rawseti(lua, -2, i);
-                continue;
-            }
-            end = push_reply(lua, end + 2) - 2;
-            lua_rawset(lua, -3);
-        }
-        if (type == '%') {
-            lua_createtable(lua, 0, 1);
-            lua_insert(lua, -2);
-            lua_setfield(lua, -2, "map");
+            lua_rawseti(lua, -2, i);
         }
     }
     return end + 2;
 }
 
-static int call(lua_State *lua, bool throws)
+/* redis.call, and redis.pcall, which does not throw. */
+static int call(lua_State *lua)
 {
+    const bool throws = lua_toboolean(lua, lua_upvalueindex(1));
     static struct buffer reply;
     const size_t argc = (size_t)lua_gettop(lua);
     const struct blob *argv = read_arguments(lua, argc);
@@ -203,39 +178,7 @@ static int call(lua_State *lua, bool throws)
     return throws ? lua_error(lua) : 1;
 }
 
-static int redis_call(lua_State *lua)
-{
-    return call(lua, true);
-}
-
-static int redis_pcall(lua_State *lua)
-{
-    return call(lua, false);
-}
-
 /* ---- The rest of `redis` that is not in Lua --------------------------------------------------- */
-
-static void write_sha(struct blob text, char sha[SHA_LEN + 1])
-{
-    unsigned char digest[SHA_DIGEST_LENGTH];
-
-    SHA1((const unsigned char *)text.bytes, text.len, digest);
-    for (size_t i = 0; i < sizeof digest; i++)
-        snprintf(sha + 2 * i, 3, "%02x", digest[i]);
-}
-
-static int sha1hex(lua_State *lua)
-{
-    char sha[SHA_LEN + 1];
-    struct blob text;
-
-    if (lua_gettop(lua) != 1)
-        return throw(lua, "wrong number of arguments");
-    text.bytes = luaL_checklstring(lua, 1, &text.len);
-    write_sha(text, sha);
-    lua_pushstring(lua, sha);
-    return 1;
-}
 
 static int acl_check_cmd(lua_State *lua)
 {
@@ -255,11 +198,7 @@ static int acl_check_cmd(lua_State *lua)
 static lua_State *new_state(void)
 {
     static const lua_CFunction libraries[] = {luaopen_base, luaopen_table, luaopen_string, luaopen_math, luaopen_bit};
-    static const luaL_Reg functions[] = {{"call", redis_call},
-                                         {"pcall", redis_pcall},
-                                         {"sha1hex", sha1hex},
-                                         {"acl_check_cmd", acl_check_cmd},
-                                         {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"acl_check_cmd", acl_check_cmd}, {NULL, NULL}};
     lua_State *lua = luaL_newstate();
 
     for (size_t i = 0; lua != NULL && i < sizeof libraries / sizeof *libraries; i++) {
@@ -269,6 +208,11 @@ static lua_State *new_state(void)
     if (lua == NULL)
         abort();
     luaL_register(lua, "redis", functions);
+    for (int throws = 0; throws < 2; throws++) {
+        lua_pushboolean(lua, throws);
+        lua_pushcclosure(lua, call, 1);
+        lua_setfield(lua, -2, throws ? "call" : "pcall");
+    }
     if (luaL_loadbuffer(lua, prelude, sizeof prelude - 1, "@prelude") != 0 || lua_pcall(lua, 0, 0, 0) != 0) {
         fprintf(stderr, "%s\n", lua_tostring(lua, -1));
         abort();
@@ -327,9 +271,12 @@ static void put_lua(struct run *run, lua_State *lua)
 /* Takes the error on the top of the stack. */
 static void put_failure(struct run *run, lua_State *lua)
 {
-    char sha[SHA_LEN + 1];
+    unsigned char digest[SHA_DIGEST_LENGTH];
+    char sha[2 * SHA_DIGEST_LENGTH + 1];
 
-    write_sha(run->argv[1], sha);
+    SHA1((const unsigned char *)run->argv[1].bytes, run->argv[1].len, digest);
+    for (size_t i = 0; i < sizeof digest; i++)
+        snprintf(sha + 2 * i, 3, "%02x", digest[i]);
     if (lua_istable(lua, -1)) {
         lua_getfield(lua, -1, "err");
         lua_getfield(lua, -2, "line");

@@ -56,35 +56,6 @@ static int listen_at(const void *address, socklen_t len, int family)
     return fd;
 }
 
-/* The bytes of the first command, and its arguments, which point into them; 0: it is not whole; -1: it is none. */
-static long read_command(char *bytes, size_t len, struct blob **argv, size_t *argc)
-{
-    static struct blob *room;
-    char *at = memchr(bytes, '\n', len), *end = bytes + len;
-
-    if (at == NULL)
-        return 0;
-    const long count = bytes[0] == '*' ? strtol(bytes + 1, NULL, 10) : -1;
-    if (count < 0)
-        return -1;
-    *argv = room = realloc(room, ((size_t)count + 1) * sizeof *room);
-    *argc = (size_t)count;
-    at++;
-    for (long i = 0; i < count; i++) {
-        char *line = memchr(at, '\n', (size_t)(end - at));
-        if (line == NULL)
-            return 0;
-        const long size = strtol(at + 1, NULL, 10);
-        if (*at != '$' || size < 0)
-            return -1;
-        if (end - line - 1 < size + 2)
-            return 0;
-        room[i] = (struct blob){line + 1, (size_t)size};
-        at = line + 1 + size + 2;
-    }
-    return at - bytes;
-}
-
 static void execute(struct client *client, size_t argc, const struct blob *argv)
 {
     struct session *session = &client->session;
@@ -95,19 +66,15 @@ static void execute(struct client *client, size_t argc, const struct blob *argv)
         client->waits_until = session->wait_ms > 0 ? node.now_us / 1000 + (uint64_t)session->wait_ms : UINT64_MAX;
     if (session->waits && session->wait_replicas <= 0)
         client->waits_until = 0;
-    for (size_t i = 0; i < CLIENTS && session->killed != 0; i++)
-        if (clients[i].session.id == session->killed || (session->killed == KILLS_OTHERS && &clients[i] != client))
-            clients[i].ends = true;
-    session->killed = 0;
 }
 
 static void execute_all(struct client *client)
 {
     size_t used = 0, argc;
-    struct blob *argv;
+    const struct blob *argv;
     long len = 0;
 
-    while (!client->session.waits && !client->session.closing && used < client->in.len &&
+    while (!client->session.waits && used < client->in.len &&
            (len = read_command(client->in.bytes + used, client->in.len - used, &argv, &argc)) > 0) {
         if (argc > 0)
             execute(client, argc, argv);
@@ -156,7 +123,7 @@ static void serve(size_t i)
     const ssize_t sent = client->out.len > 0 ? send(p->fd, client->out.bytes, client->out.len, MSG_NOSIGNAL) : 0;
     if (sent > 0)
         memmove(client->out.bytes, client->out.bytes + sent, client->out.len -= (size_t)sent);
-    client->ends = client->ends || (sent < 0 && errno != EAGAIN) || (client->session.closing && client->out.len == 0);
+    client->ends = client->ends || (sent < 0 && errno != EAGAIN);
     p->events = (short)(POLLIN | (client->out.len > 0 ? POLLOUT : 0));
     if (!client->ends)
         return;

@@ -20,17 +20,6 @@ bool run_ping(struct run *run)
                             : put_line(run, '+', "PONG", 4);
 }
 
-bool run_echo(struct run *run)
-{
-    return put_bulk(run, run->argv[1]);
-}
-
-bool run_quit(struct run *run)
-{
-    run->session->closing = true;
-    return put_ok(run);
-}
-
 /* Within a script of 7.0 time goes on. */
 bool run_time(struct run *run)
 {
@@ -40,33 +29,21 @@ bool run_time(struct run *run)
     return put_array(run, 2) && put_number(run, now / 1000000) && put_number(run, now % 1000000);
 }
 
-static bool log_in(struct run *run, struct blob user, struct blob password)
+bool run_auth(struct run *run)
 {
     const char *wanted = run->node->password;
 
-    if (!blob_equals(user, blob_of("default")) || (wanted != NULL && !blob_equals(password, blob_of(wanted))))
-        return fail(run, "-WRONGPASS invalid username-password pair or user is disabled.");
-    return run->session->authenticated = true;
-}
-
-bool run_auth(struct run *run)
-{
     if (run->argc > 3)
         return fail(run, "syntax error");
-    if (run->argc == 2 && run->node->password == NULL)
+    if (run->argc == 2 && wanted == NULL)
         return fail(run,
                     "AUTH <password> called without any password configured for the default user. Are you sure your "
                     "configuration is correct?");
-    return log_in(run, run->argc == 3 ? run->argv[1] : blob_of("default"), run->argv[run->argc - 1]) && put_ok(run);
-}
-
-static bool set_name(struct run *run, struct blob name)
-{
-    for (size_t i = 0; i < name.len; i++)
-        if (name.bytes[i] < '!' || name.bytes[i] > '~')
-            return fail(run, "Client names cannot contain spaces, newlines or special characters.");
-    snprintf(run->session->name, sizeof run->session->name, "%.*s", (int)name.len, name.bytes);
-    return true;
+    if ((run->argc == 3 && !blob_equals(run->argv[1], blob_of("default"))) ||
+        (wanted != NULL && !blob_equals(run->argv[run->argc - 1], blob_of(wanted))))
+        return fail(run, "-WRONGPASS invalid username-password pair or user is disabled.");
+    run->session->authenticated = true;
+    return put_ok(run);
 }
 
 static const char *version_of(const struct node *node)
@@ -82,29 +59,12 @@ static const char *mode_of(const struct node *node)
     return node->sentinel != NULL ? "sentinel" : node->cluster != NULL ? "cluster" : "standalone";
 }
 
-bool run_client_id(struct run *run)
-{
-    return put_int(run, (long long)run->session->id);
-}
-
-bool run_client_getname(struct run *run)
-{
-    return run->session->name[0] != '\0' ? put_text(run, run->session->name) : put_null(run);
-}
-
 bool run_client_setname(struct run *run)
 {
-    return set_name(run, run->argv[2]) && put_ok(run);
-}
-
-/* ID n; in any other form all but the caller's. */
-bool run_client_kill(struct run *run)
-{
-    long long id;
-    const bool is_one = run->argc == 4 && blob_is(run->argv[2], "id") && blob_int(run->argv[3], &id);
-
-    run->session->killed = is_one ? (uint64_t)id : KILLS_OTHERS;
-    return put_int(run, 1);
+    for (size_t i = 0; i < run->argv[2].len; i++)
+        if (run->argv[2].bytes[i] < '!' || run->argv[2].bytes[i] > '~')
+            return fail(run, "Client names cannot contain spaces, newlines or special characters.");
+    return put_ok(run);
 }
 
 /* ---- What it says of itself ------------------------------------------------------------------- */
@@ -127,8 +87,11 @@ bool run_info(struct run *run)
                       node->is_valkey ? "7.2.4" : version_of(node), node->is_valkey ? "server_name:valkey\r\n" : "",
                       mode_of(node), node->run_id, node->port);
     if (wants(run, "replication"))
-        buffer_format(&text, "# Replication\r\nrole:%s\r\nconnected_slaves:%d\r\nmaster_repl_offset:%llu\r\n",
-                      node->replica ? "slave" : "master", node->replicas_connected, (unsigned long long)node->offset);
+        buffer_format(&text,
+                      "# Replication\r\nrole:%s\r\nconnected_slaves:%d\r\nmaster_replid:%040x\r\n"
+                      "master_replid2:%040x\r\nmaster_repl_offset:%llu\r\n",
+                      node->replica ? "slave" : "master", node->replicas_connected, node->history, node->branched_from,
+                      (unsigned long long)node->offset);
     if (wants(run, "replication") && node->replica)
         buffer_format(&text, "master_host:%s\r\nmaster_port:%d\r\nmaster_link_status:%s\r\n", node->primary_host,
                       node->primary_port, node->stale ? "down" : "up");
@@ -139,17 +102,6 @@ bool run_info(struct run *run)
     put_bulk(run, (struct blob){text.bytes, text.len});
     free(text.bytes);
     return true;
-}
-
-bool run_config_get(struct run *run)
-{
-    return put_map(run, 0);
-}
-
-bool run_config_resetstat(struct run *run)
-{
-    memset(run->node->calls, 0, sizeof run->node->calls);
-    return put_ok(run);
 }
 
 bool run_role(struct run *run)
@@ -197,19 +149,18 @@ bool run_asking(struct run *run)
     return is_clustered(run) && (run->session->asking = true) && put_ok(run);
 }
 
-/* READWRITE too. */
 bool run_readonly(struct run *run)
 {
     if (!run->node->is_valkey && !is_clustered(run))
         return false;
-    run->session->readonly = run->command->name[4] == 'o';
+    run->session->readonly = true;
     return put_ok(run);
 }
 
 static bool put_peer(struct run *run, const struct peer *peer)
 {
     return put_array(run, 4) && put_text(run, peer->host) && put_int(run, peer->port) && put_text(run, peer->id) &&
-           put_map(run, 0);
+           put_array(run, 0);
 }
 
 /* The range that begins with this one, and has the next ones of the same owner in it. */
@@ -248,16 +199,6 @@ bool run_cluster_slots(struct run *run)
     return true;
 }
 
-bool run_cluster_myid(struct run *run)
-{
-    return is_clustered(run) && put_text(run, run->node->cluster->peers[run->node->me].id);
-}
-
-bool run_cluster_keyslot(struct run *run)
-{
-    return is_clustered(run) && put_int(run, node_slot(run->argv[2]));
-}
-
 /* ---- Sentinel --------------------------------------------------------------------------------- */
 
 static bool knows(const struct run *run)
@@ -284,7 +225,7 @@ static void put_replica(struct run *run, const struct peer *peer)
                                  "slave", "master-link-status", "ok"};
 
     snprintf(port, sizeof port, "%d", peer->port);
-    put_map(run, sizeof words / sizeof *words / 2);
+    put_array(run, sizeof words / sizeof *words);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         put_text(run, words[i]);
 }
@@ -303,9 +244,4 @@ bool run_sentinel_replicas(struct run *run)
         if (view->peers[i].primary == view->master)
             put_replica(run, &view->peers[i]);
     return true;
-}
-
-bool run_sentinel_sentinels(struct run *run)
-{
-    return knows(run) ? put_array(run, 0) : fail(run, "No such master with that name");
 }

@@ -12,6 +12,7 @@
 #include "sim/oracle.h"
 
 #include <inttypes.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -288,6 +289,9 @@ int main(int argc, char **argv)
     int failed = 0;
     char *end = NULL;
 
+    /* The memory of a world serves the next one, too. */
+    mallopt(M_MMAP_THRESHOLD, 1 << 25);
+    mallopt(M_TRIM_THRESHOLD, 1 << 28);
     clients_make();
     if (argc == 3 && strcmp(argv[1], "-t") == 0)
         return replay(argv[2], stdout);

@@ -42,11 +42,6 @@ struct blob value_of(const struct key *key)
     return key != NULL ? (struct blob){key->value.bytes, key->value.len} : (struct blob){"", 0};
 }
 
-static bool put_value(struct run *run, const struct key *key)
-{
-    return key != NULL ? put_bulk(run, value_of(key)) : put_null(run);
-}
-
 static bool put_length(struct run *run, const struct key *key)
 {
     return put_int(run, (long long)value_of(key).len);
@@ -73,76 +68,26 @@ bool run_get(struct run *run)
 {
     struct key *key;
 
-    return take_key(run, 1, KEY_STRING, &key) && put_value(run, key);
+    return take_key(run, 1, KEY_STRING, &key) && (key != NULL ? put_bulk(run, value_of(key)) : put_null(run));
 }
 
-struct set_options {
-    bool nx, xx, get, keeps_ttl;
-    const char *unit; /* "PX" */
-    size_t time;      /* its argument; 0: none */
-};
-
-static bool read_set_options(struct run *run, struct set_options *o)
-{
-    static const char *const units[] = {"EX", "PX", "EXAT", "PXAT"};
-
-    for (size_t i = 3; i < run->argc; i++) {
-        const struct blob word = run->argv[i];
-        size_t unit = 0;
-        while (unit < 4 && !blob_is(word, units[unit]))
-            unit++;
-        if (blob_is(word, "NX") && !o->xx)
-            o->nx = true;
-        else if (blob_is(word, "XX") && !o->nx)
-            o->xx = true;
-        else if (blob_is(word, "GET"))
-            o->get = true;
-        else if (blob_is(word, "KEEPTTL") && o->time == 0)
-            o->keeps_ttl = true;
-        else if (unit < 4 && !o->keeps_ttl && i + 1 < run->argc && (o->time == 0 || o->unit == units[unit]))
-            o->unit = units[unit], o->time = ++i;
-        else
-            return fail(run, "syntax error");
-    }
-    return true;
-}
-
-static bool take_set_time(struct run *run, const struct set_options *o, long long *ms)
-{
-    if (o->time == 0)
-        return true;
-    if (!take_int(run, o->time, ms, NULL))
-        return false;
-    const bool is_wrong = *ms <= 0 || (o->unit[0] == 'E' && __builtin_mul_overflow(*ms, 1000, ms)) ||
-                          (o->unit[2] == '\0' && __builtin_add_overflow(*ms, (long long)node_now_ms(run->node), ms));
-    return !is_wrong || fail(run, "invalid expire time in 'set' command");
-}
-
+/* Of its options only PX. */
 bool run_set(struct run *run)
 {
-    struct set_options o = {0};
-    struct key *key;
     long long ms = 0;
 
-    if (!read_set_options(run, &o) || !take_set_time(run, &o, &ms))
+    if (run->argc != 3 && (run->argc != 5 || !blob_is(run->argv[3], "px")))
+        return fail(run, "syntax error");
+    if (run->argc == 5 && !take_int(run, 4, &ms, NULL))
         return false;
-    if (o.get && !take_key(run, 1, KEY_STRING, &key))
-        return false;
-    key = key_look(run, 1);
-    const bool refused = (o.nx && key != NULL) || (o.xx && key == NULL);
-    if (o.get)
-        put_value(run, key);
-    else if (refused)
-        put_null(run);
-    if (refused)
-        return true;
-    key = key_change(run, 1, key, KEY_STRING);
+    if (run->argc == 5 && (ms <= 0 || __builtin_add_overflow(ms, (long long)node_now_ms(run->node), &ms)))
+        return fail(run, "invalid expire time in 'set' command");
+    struct key *key = key_change(run, 1, key_look(run, 1), KEY_STRING);
     key->type = KEY_STRING;
     key->value.len = 0;
     buffer_put(&key->value, run->argv[2].bytes, run->argv[2].len);
-    if (!o.keeps_ttl)
-        key->expire_ms = (uint64_t)ms;
-    return o.get || put_ok(run);
+    key->expire_ms = (uint64_t)ms;
+    return put_ok(run);
 }
 
 bool run_strlen(struct run *run)
@@ -204,6 +149,7 @@ bool run_add(struct run *run)
     const bool down = run->command->name[0] == 'd';
     struct key *key;
     long long value = 0, more = 1;
+    char text[NUMBER_LEN];
 
     if (run->argc > 2 && !take_int(run, 2, &more, NULL))
         return false;
@@ -217,7 +163,8 @@ bool run_add(struct run *run)
         return fail(run, "increment or decrement would overflow");
     key = key_change(run, 1, key, KEY_STRING);
     key->value.len = 0;
-    buffer_format(&key->value, "%lld", value);
+    const struct blob digits = write_int(text + sizeof text, value);
+    buffer_put(&key->value, digits.bytes, digits.len);
     return put_int(run, value);
 }
 
@@ -284,25 +231,13 @@ bool run_hset(struct run *run)
     return put_int(run, added);
 }
 
-/* HGET, HMGET, HEXISTS */
 bool run_hget(struct run *run)
 {
-    const char kind = run->command->name[1];
     struct key *key;
     struct blob value;
 
-    if (!take_key(run, 1, KEY_HASH, &key))
-        return false;
-    if (kind == 'e')
-        return put_int(run, find_field(key, run->argv[2], &value));
-    if (kind == 'm')
-        put_array(run, run->argc - 2);
-    for (size_t i = 2; i < run->argc; i++)
-        if (find_field(key, run->argv[i], &value))
-            put_bulk(run, value);
-        else
-            put_null(run);
-    return true;
+    return take_key(run, 1, KEY_HASH, &key) &&
+           (find_field(key, run->argv[2], &value) ? put_bulk(run, value) : put_null(run));
 }
 
 bool run_hgetall(struct run *run)
@@ -315,7 +250,7 @@ bool run_hgetall(struct run *run)
         return false;
     for (size_t at = 0; next_part(key, &at, &part);)
         parts++;
-    put_map(run, parts / 2);
+    put_array(run, parts);
     for (size_t at = 0; next_part(key, &at, &part);)
         put_bulk(run, part);
     return true;

@@ -11,18 +11,12 @@
 #define START_US UINT64_C(1767225600000000) /* 2026-01-01, when the world begins */
 #define KEPT_US 200000                      /* between two dumps of a server */
 
-struct moved {
-    int db;
-    struct blob name;
-};
-
-/* What a primary did, on its way to a replica: the keys as they are behind it. */
+/* What a primary did, on its way to a replica. */
 struct block {
     struct block *next;
     uint64_t due_us, offset;
-    struct node keys;    /* those that are there */
-    struct moved *moved; /* all that changed */
     size_t count;
+    struct key keys[]; /* that changed, as they are behind it */
 };
 
 struct server {
@@ -33,8 +27,9 @@ struct server {
     int heir;        /* that took over from it; -1: none. It becomes its replica */
     int64_t clock_us;
     uint64_t lag_until, refuses_until;
-    int64_t stepped_us; /* the clock, the last time */
-    bool refuses_one;   /* the next command ends it: an eviction has made room */
+    int64_t stepped_us;  /* the clock, the last time */
+    uint64_t demoted_us; /* when it became the replica of who took over from it, the last time */
+    bool refuses_one;    /* the next command ends it: an eviction has made room */
     struct block *first, **end;
     uint64_t applied;        /* the offset of its primary that it has reached */
     struct node dump, older; /* what it had on disk some time ago, and before that */
@@ -43,7 +38,8 @@ struct server {
     struct slot_range ranges[12];
     const char *denial;
     char denied[PLACE_SIZE];
-    unsigned run; /* another one after each restart */
+    unsigned run;     /* another one after each restart */
+    uint64_t slow_us; /* that a connection takes */
 };
 
 /* A connection as its server sees it. It outlives the connection: things may still be due on it. */
@@ -53,21 +49,24 @@ struct link {
     int client, server;
     struct session session;
     uint64_t held_until, wait_until;
-    bool mute;   /* nobody gets its answers */
-    bool gone;   /* nothing more is carried out */
-    bool closed; /* by its client; what is held is still to be carried out */
-    bool split;  /* its next answer comes in two pieces */
-    bool knew;   /* that the server is a replica, as it connected */
+    char overtaken_by[PLACE_SIZE]; /* it is held no longer than until another client has done that */
+    bool mute;                     /* nobody gets its answers */
+    bool gone;                     /* nothing more is carried out */
+    bool closed;                   /* by its client; what is held is still to be carried out */
+    bool split;                    /* its next answer comes in two pieces */
+    bool knew;                     /* that the server is a replica, as it connected */
 };
 
 struct world world;
 static struct server servers[SERVERS];
 
-enum { TRIES_MOST = 250 };
+enum { TRIES_MOST = 250, SYNC_US = 1100000 /* who was demoted takes over no earlier */ };
 static struct tries {
     uint64_t since_us;
     unsigned count;
 } tries[CLIENTS][SERVERS];
+static int served_by[CLIENTS];       /* who has answered each client's last look-up */
+static unsigned histories;           /* of replication, one for each new primary or run */
 static int server_count, data_count; /* Sentinels come behind */
 static struct link *links;
 static struct peer peers[SERVERS];
@@ -85,7 +84,9 @@ static struct {
 static struct blob scripts[SCRIPT_TOUCH + 1];
 /* What strangers put in the place of keys: more zeros than a filter here has bits, or words. */
 static const char zeros[3000];
-static const struct blob strangers[] = {{"somebody's", 10}, {zeros, sizeof zeros}};
+static char words[sizeof zeros];
+static const struct blob strangers[] = {{"somebody's", 10}, {zeros, sizeof zeros}, {words, sizeof words}};
+enum { STRANGERS = sizeof strangers / sizeof *strangers };
 
 /* ---- Words ---- */
 
@@ -114,7 +115,7 @@ static const char *printable(struct blob blob, char *buf, size_t size)
 
     for (size_t i = 0; i < blob.len && n + 5 < size; i++) {
         const unsigned char c = (unsigned char)blob.bytes[i];
-        if (isgraph(c) && c != '\\')
+        if (c > ' ' && c <= '~' && c != '\\')
             buf[n++] = (char)c;
         else
             n += (size_t)snprintf(buf + n, 5, "\\x%02x", c);
@@ -158,9 +159,9 @@ static void name_place(char place[PLACE_SIZE], size_t argc, const struct blob *a
 
     memcpy(place, argv[0].bytes, len);
     place[len] = '\0';
-    for (size_t i = 0; argc > 2 && i <= SCRIPT_TOUCH && strcmp(place, "EVAL") == 0; i++)
-        if (scripts[i].len == argv[1].len && memcmp(scripts[i].bytes, argv[1].bytes, argv[1].len) == 0)
-            snprintf(place, PLACE_SIZE, "EVAL.%s", names[i]);
+    for (size_t i = strcmp(place, "EVAL") == 0 ? 0 : SCRIPT_TOUCH + 1; argc > 2 && i <= SCRIPT_TOUCH; i++)
+        if (blob_equals(scripts[i], argv[1]))
+            strcpy(stpcpy(place, "EVAL."), names[i]);
 }
 
 /* ---- Replication ---- */
@@ -172,10 +173,10 @@ static uint64_t clock_of(const struct server *s)
 
 static void free_block(struct block *block)
 {
-    node_free(&block->keys);
-    for (size_t i = 0; i < block->count; i++)
-        free((char *)(uintptr_t)block->moved[i].name.bytes);
-    free(block->moved);
+    for (size_t i = 0; i < block->count; i++) {
+        free((char *)(uintptr_t)block->keys[i].name.bytes);
+        free(block->keys[i].value.bytes);
+    }
     free(block);
 }
 
@@ -192,8 +193,8 @@ static void forget_blocks(struct server *s)
 static void catch_up(struct server *s, bool all)
 {
     for (struct block *block; (block = s->first) != NULL && (all || block->due_us <= net_now_us());) {
-        for (size_t i = 0; i < block->count; i++)
-            node_copy_key(&s->node, &block->keys, block->moved[i].db, block->moved[i].name);
+        for (const struct key *key = block->keys; key < block->keys + block->count; key++)
+            node_put_key(&s->node, key->db, key->name, key);
         s->applied = block->offset;
         s->first = block->next;
         if (s->first == NULL)
@@ -209,6 +210,7 @@ static void resync(int replica, int primary)
     forget_blocks(s);
     s->primary = peers[replica].primary = primary;
     s->node.replica = true;
+    s->node.history = servers[primary].node.history;
     s->node.primary_host = servers[primary].node.host;
     s->node.primary_port = servers[primary].node.port;
     node_copy(&s->node, &servers[primary].node);
@@ -227,17 +229,20 @@ static void replicate(int from)
         struct server *r = &servers[i];
         if (r->primary != from || s->isolated || !r->up)
             continue;
-        struct block *block = calloc(1, sizeof *block);
+        struct block *block = net_memory(sizeof *block + s->node.changed_count * sizeof *block->keys);
         const uint64_t due = net_now_us() + (world.healed ? 100 : world.plan->lag_us);
-        node_make(&block->keys, s->node.version);
         block->offset = s->node.offset;
         block->due_us = due < r->lag_until ? r->lag_until : due;
-        block->moved = calloc(s->node.changed_count, sizeof *block->moved);
         for (; block->count < s->node.changed_count; block->count++) {
             const struct change *change = &s->node.changed[block->count];
-            const struct blob name = copy_blob((struct blob){change->name.bytes, change->name.len});
-            block->moved[block->count] = (struct moved){change->db, name};
-            node_copy_key(&block->keys, &s->node, change->db, name);
+            const struct blob name = {change->name.bytes, change->name.len};
+            const struct key *key = node_find(&s->node, change->db, name);
+            struct key *copy = &block->keys[block->count];
+            *copy = key != NULL ? *key : (struct key){.db = change->db, .type = KEY_NONE};
+            copy->name = copy_blob(name);
+            copy->value = (struct buffer){0};
+            if (key != NULL)
+                buffer_put(&copy->value, key->value.bytes, key->value.len);
         }
         *r->end = block;
         r->end = &block->next;
@@ -360,7 +365,7 @@ uint64_t world_run(struct blob key)
 {
     const int owner = owner_of(key);
 
-    return (uint64_t)owner << 32 | servers[owner].run;
+    return servers[owner].node.history;
 }
 
 /* ---- The map of a cluster ---- */
@@ -483,6 +488,8 @@ static void new_run(struct server *s)
     s->run++;
     note(CAUSE_RESTART);
     snprintf(s->node.run_id, sizeof s->node.run_id, "%08x%032x", (unsigned)(s - servers) + 1, s->run);
+    s->node.history = ++histories;
+    s->node.branched_from = 0;
 }
 
 static void come_up(void *at)
@@ -513,6 +520,8 @@ static void promote(int replica, int primary)
     servers[replica].primary = peers[replica].primary = -1;
     servers[replica].node.replica = false;
     servers[replica].node.offset += 1000000;
+    servers[replica].node.branched_from = servers[replica].node.history;
+    servers[replica].node.history = ++histories;
     for (size_t i = 0; i < map.range_count; i++)
         if (ranges[i].owner == primary)
             ranges[i].owner = replica;
@@ -548,6 +557,9 @@ static void demote(void *at)
         heir = servers[heir].heir >= 0 ? servers[heir].heir : servers[heir].primary;
     s->isolated = false;
     s->heir = -1;
+    s->demoted_us = net_now_us();
+    if (world.plan->topology == SENTINEL) /* by CLIENT KILL, beside REPLICAOF */
+        close_all(me, UINT64_MAX);
     s->node.cluster = world.plan->topology == CLUSTER ? &map : NULL;
     resync(me, heir);
     s->up = true;
@@ -560,7 +572,8 @@ static int replica_of(int server, uint64_t chance)
     int found = -1, n = 0;
 
     for (int i = 0; i < data_count; i++)
-        if (servers[i].primary == server && servers[i].up && (found < 0 || chance % (uint64_t)++n == 0))
+        if (servers[i].primary == server && servers[i].up && net_now_us() >= servers[i].demoted_us + SYNC_US &&
+            (found < 0 || chance % (uint64_t)++n == 0))
             found = i;
     return found;
 }
@@ -679,19 +692,35 @@ static void deny(struct server *s, const char *place, uint64_t arg)
 
 /* ---- Strangers ---- */
 
+/* A key is renamed for good; or copied, and the copy comes back when it is out of date. */
+static void put_aside(int server, struct blob key, uint64_t how)
+{
+    char aside[40];
+
+    snprintf(aside, sizeof aside, "{%.*s}aside", (int)key.len, key.bytes);
+    switch (how) {
+    case 0: DO(server, blob_of("APPEND"), key, blob_of("!")); break;
+    case 1: DO(server, blob_of("RENAME"), key, blob_of("gone")); break;
+    case 2: DO(server, blob_of("COPY"), key, blob_of(aside), blob_of("REPLACE")); break;
+    default: DO(server, blob_of("COPY"), blob_of(aside), key, blob_of("REPLACE")); note(CAUSE_LOSS);
+    }
+}
+
 static void stranger(int server, struct blob key, uint64_t arg)
 {
     char ms[24];
 
     oracle_before();
+    world.times_altered |= (arg % 6 == 3 || arg % 6 == 4) && memchr(key.bytes, ':', key.len) != NULL &&
+                           key.bytes[key.len - 1] != '0';
     snprintf(ms, sizeof ms, "%u", (unsigned)(arg >> 8) % 2000);
     switch (arg % 6) {
     case 0:
     case 1: DO(server, blob_of("DEL"), key); break;
-    case 2: DO(server, blob_of("SET"), key, strangers[arg >> 20 & 1]); break;
+    case 2: DO(server, blob_of("SET"), key, strangers[(arg >> 20) % STRANGERS]); break;
     case 3: DO(server, blob_of("PEXPIRE"), key, blob_of(ms)); break;
     case 4: DO(server, blob_of("PERSIST"), key); break;
-    default: DO(server, blob_of("APPEND"), key, blob_of("!")); break;
+    default: put_aside(server, key, arg >> 20 & 3); break;
     }
     note(CAUSE_KEYS);
     oracle_after(-1, "a stranger");
@@ -768,7 +797,10 @@ static void resume(void *at)
 {
     struct link *link = at;
 
+    if (net_now_us() < link->held_until)
+        return;
     link->held_until = 0;
+    link->overtaken_by[0] = '\0';
     carry_out(link);
     if (link->closed && link->held_until == 0)
         link->conn = NULL;
@@ -779,6 +811,23 @@ static void hold(struct link *link, uint64_t us)
     world.held_us += us;
     link->held_until = net_now_us() + us + 1;
     net_at(link->held_until, resume, link);
+}
+
+/* Until `us` have passed; at times only until another client has done the same. */
+static void hold_back(struct link *link, uint64_t us, const struct decision *d)
+{
+    hold(link, us);
+    if ((d->arg >> 8) % 2 == 0)
+        memcpy(link->overtaken_by, d->at.place, PLACE_SIZE);
+}
+
+static void release_overtaken(const struct link *by, const char *place)
+{
+    for (struct link *link = links; link != NULL; link = link->next)
+        if (link->held_until > net_now_us() && link->client != by->client && strcmp(link->overtaken_by, place) == 0) {
+            link->held_until = net_now_us();
+            net_at(link->held_until, resume, link);
+        }
 }
 
 /* Until just before, or behind, a time that matters to that key. */
@@ -795,28 +844,24 @@ static uint64_t jump(struct server *s, struct blob key, uint64_t arg)
 
 static bool find_place(struct link *link, struct anchor *at, size_t argc, const struct blob *argv)
 {
-    char key[KEY_SIZE] = "-";
-    const size_t i = argc > 3 && argv[0].len == 4 && memcmp(argv[0].bytes, "EVAL", 4) == 0 ? 3 : 1;
+    const size_t i = argc > 3 && blob_equals(argv[0], (struct blob){"EVAL", 4}) ? 3 : 1;
+    struct anchor *const seen = met[link->client].seen;
+    size_t *const count = &met[link->client].count;
 
     *at = (struct anchor){.client = link->client, .call = world.call[link->client]};
     name_place(at->place, argc, argv);
-    if (argc > i)
-        printable(argv[i], key, sizeof key);
-    memcpy(at->key, key, sizeof key);
-    size_t n = 0;
-    for (; n < met[link->client].count; n++) {
-        struct anchor *seen = &met[link->client].seen[n];
-        if (seen->call == at->call && strcmp(seen->place, at->place) == 0 && strcmp(seen->key, at->key) == 0) {
-            at->nth = ++seen->nth;
+    printable(argc > i ? argv[i] : (struct blob){"-", 1}, at->key, sizeof at->key);
+    if (*count > 0 && seen[0].call != at->call) /* another call */
+        *count = 0;
+    for (size_t n = *count; n-- > 0;) /* most often it is the one that came last */
+        if (strcmp(seen[n].place, at->place) == 0 && strcmp(seen[n].key, at->key) == 0) {
+            at->nth = ++seen[n].nth;
             return true;
         }
-    }
-    if (n > 0 && met[link->client].seen[0].call != at->call) /* another call */
-        met[link->client].count = n = 0;
-    if (n == sizeof met->seen / sizeof *met->seen)
+    if (*count == sizeof met->seen / sizeof *met->seen)
         return false;
     at->nth = 1;
-    met[link->client].seen[met[link->client].count++] = *at;
+    seen[(*count)++] = *at;
     return true;
 }
 
@@ -841,6 +886,7 @@ static enum fate strike(struct link *link, const struct decision *d, struct blob
         (key.len == 0 || strcmp(d->at.key, "stranger") == 0))
         return FATE_GOES_ON; /* no key, or one that shows whether the library leaves others' keys alone */
     world.faults++;
+    world.struck[link->client]++;
     world_say("FAULT %s (%s %s, call %d of client %d)", fault_names[d->fault], d->at.place, d->at.key, d->at.call,
               d->at.client);
     if (takes_time(d->fault))
@@ -858,9 +904,9 @@ static enum fate strike(struct link *link, const struct decision *d, struct blob
     case FAULT_CUT_LATE:
         conn_cut(link->conn, 0, d->arg % 2, true);
         link->mute = true;
-        hold(link, span);
+        hold_back(link, span, d);
         return FATE_HELD;
-    case FAULT_DELAY: hold(link, span); return FATE_HELD;
+    case FAULT_DELAY: hold_back(link, span, d); return FATE_HELD;
     case FAULT_SLOW: /* at times for so long that only a time-out helps */
         world.held_us += span;
         conn_stall(link->conn, net_now_us() + ((d->arg >> 8) % 8 == 0 ? UINT64_C(100000000) : span));
@@ -895,6 +941,7 @@ static enum fate strike(struct link *link, const struct decision *d, struct blob
     case FAULT_STRANGER: stranger(link->server, key, d->arg); break;
     case FAULT_FLUSH: flush(link->server, d->arg); break;
     case FAULT_CLOCK:
+        oracle_before();
         note(CAUSE_CLOCK);
         s->stepped_us = s->stepped_us != 0 && (d->arg >> 40) % 2 == 0
                             ? -s->stepped_us /* it is set right again */
@@ -905,6 +952,7 @@ static enum fate strike(struct link *link, const struct decision *d, struct blob
     case FAULT_JUMP: hold(link, jump(s, key, d->arg)); return FATE_HELD;
     case FAULT_PAUSE:
         world.held_us += span;
+        world.paused_us[link->client] += span;
         fiber_pause(world.fibers[link->client], net_now_us() + span);
         break;
     case FAULT_KILL:
@@ -913,7 +961,10 @@ static enum fate strike(struct link *link, const struct decision *d, struct blob
         fiber_kill(world.fibers[link->client]);
         link->mute = true;
         return d->arg % 2 == 0 ? FATE_GONE : FATE_GOES_ON;
-    case FAULT_DISCONNECT: close_all(link->server, UINT64_MAX); return FATE_GONE;
+    case FAULT_DISCONNECT:
+        close_all(link->server, UINT64_MAX);
+        s->slow_us = d->arg % 2 == 0 ? 700000 + (d->arg >> 16) % 1000000 : 0;
+        return FATE_GONE;
     case FAULT_KINDS: break;
     }
     return FATE_GOES_ON;
@@ -979,10 +1030,11 @@ static void wake_waits(int server)
 
 static bool may_end_a_life(const char *place)
 {
-    return strcmp(place, "EVAL.clear") == 0 || strcmp(place, "EVAL.unlink") == 0 ||
-           strcmp(place, "EVAL.replace") == 0 || strcmp(place, "EVAL.swap") == 0 || strcmp(place, "EVAL.make") == 0 ||
-           strcmp(place, "EVAL.slice") == 0 || strcmp(place, "EVAL.count_down") == 0 ||
-           strcmp(place, "EVAL.undo") == 0 || strcmp(place, "EVAL.expire") == 0;
+    return strncmp(place, "EVAL.", 5) == 0 &&
+           (strcmp(place, "EVAL.clear") == 0 || strcmp(place, "EVAL.unlink") == 0 ||
+            strcmp(place, "EVAL.replace") == 0 || strcmp(place, "EVAL.swap") == 0 || strcmp(place, "EVAL.make") == 0 ||
+            strcmp(place, "EVAL.slice") == 0 || strcmp(place, "EVAL.count_down") == 0 ||
+            strcmp(place, "EVAL.undo") == 0 || strcmp(place, "EVAL.expire") == 0);
 }
 
 static void keep_dump(struct server *s)
@@ -990,7 +1042,9 @@ static void keep_dump(struct server *s)
     if ((world.plan->faults >> FAULT_RESTART & 1) == 0 || net_now_us() < s->dumped_us + KEPT_US)
         return;
     s->dumped_us = net_now_us();
-    node_copy(&s->older, &s->dump);
+    const struct node spare = s->older;
+    s->older = s->dump;
+    s->dump = spare;
     node_copy(&s->dump, &s->node);
 }
 
@@ -1002,7 +1056,7 @@ static unsigned strangers_at(struct server *s, size_t argc, const struct blob *a
     for (size_t i = 3; i < argc && i < 3 + strtoul(argv[2].bytes, NULL, 10); i++) {
         struct blob out;
         const struct blob *string = fetch_from(s, argv[i], &out);
-        for (int k = 0; k < 2 && string != NULL; k++)
+        for (int k = 0; k < STRANGERS && string != NULL; k++)
             count += string->len == strangers[k].len && memcmp(string->bytes, strangers[k].bytes, string->len) == 0;
     }
     return count;
@@ -1025,6 +1079,7 @@ static void execute(struct link *link, const struct anchor *at, size_t argc, con
     }
     world.stale[link->client] |= s->isolated;
     world.by_primary[link->client] |= s->primary < 0;
+    world.connects[link->client] = 0;
     world.misled[link->client] |= world.stale[link->client];
     s->node.now_us = clock_of(s);
     keep_dump(s);
@@ -1032,30 +1087,42 @@ static void execute(struct link *link, const struct anchor *at, size_t argc, con
     if (ends)
         oracle_before();
     reply.len = 0;
-    if (argc > 3 && link->conn != NULL &&
-        (strcmp(at->place, "SETBIT") == 0 || (strcmp(at->place, "BITFIELD") == 0 && argv[2].bytes[0] == 'S')))
+    const bool sets = argc > 3 && (strcmp(at->place, "SETBIT") == 0 ||
+                                   (strcmp(at->place, "BITFIELD") == 0 && argv[2].bytes[0] == 'S'));
+    const bool undoes = argc > 3 && strcmp(at->place, "EVAL.undo") == 0 && !link->closed && !link->mute;
+    if (sets && link->conn != NULL && !link->conn->shut)
         oracle_writes(link->client, argv[1]);
     const bool makes = strcmp(at->place, "EVAL.make") == 0;
     const unsigned before = makes ? strangers_at(s, argc, argv) : 0;
     const bool foreign = argc > 3 && s->primary < 0 && !s->isolated &&
                          oracle_is_foreign(link->client, at->place, argv[3]);
     struct blob now, was = {"", 0};
-    if (foreign && fetch_from(s, argv[3], &now) != NULL)
+    if ((foreign || sets || undoes) && fetch_from(s, argv[sets ? 1 : 3], &now) != NULL)
         was = copy_blob(now);
+    const bool redirected = link->session.asking && served_by[link->client] != link->server;
     node_execute(&s->node, &link->session, argc, argv, &reply);
+    if (sets || undoes) {
+        const struct blob *is = fetch_from(s, argv[sets ? 1 : 3], &now);
+        oracle_bits(link->client, undoes, was, is != NULL ? *is : (struct blob){"", 0});
+    }
     if (was.len > 0) {
         const struct blob *is = fetch_from(s, argv[3], &now);
-        if (is != NULL && (is->len != was.len || memcmp(is->bytes, was.bytes, was.len) != 0))
+        if (foreign && is != NULL && (is->len != was.len || memcmp(is->bytes, was.bytes, was.len) != 0))
             oracle_fail("%s of client %d changes what it has not opened", at->place, link->client);
         free((char *)(uintptr_t)was.bytes);
     }
+    if (makes && reply.len > sizeof "$93\r\n+" && strncmp(reply.bytes, "$93\r\n+", 6) == 0) /* and the trailer */
+        oracle_makes(reply.bytes + 6 + 56);
     if (makes && strangers_at(s, argc, argv) < before)
         oracle_fail("%s of client %d takes a string that somebody else has put there", at->place, link->client);
     if (link->conn != NULL && !link->conn->shut && reply.len > 0 && reply.bytes[0] != '-' && argc > 2 &&
         (strcmp(at->place, "GETBIT") == 0 || strncmp(at->place, "BITFIELD", 8) == 0 ||
          (strcmp(at->place, "GETRANGE") == 0 && argc == 4 && argv[2].bytes[0] != '-'))) {
         struct blob out;
+        if (redirected)
+            oracle_forget_served(link->client); /* all is asked again here */
         oracle_serves(link->client, argv[1], fetch_from(s, argv[1], &out));
+        served_by[link->client] = link->server;
     }
     if (s->refuses_one) {
         s->refuses_one = false;
@@ -1075,6 +1142,7 @@ static void execute(struct link *link, const struct anchor *at, size_t argc, con
     }
     if (ends)
         oracle_after(link->client, at->place);
+    release_overtaken(link, at->place);
     if (link->session.waits) {
         link->wait_until = link->session.wait_ms > 0 ? net_now_us() + (uint64_t)link->session.wait_ms * 1000
                                                      : UINT64_MAX;
@@ -1088,51 +1156,34 @@ static void execute(struct link *link, const struct anchor *at, size_t argc, con
     }
 }
 
-/* One command at the front of the bytes: its length, 0 if it is not whole. */
-static size_t parse(const struct buffer *in, size_t from, struct blob *argv, size_t most, size_t *argc)
-{
-    const char *begin = in->bytes + from, *p = begin, *end = in->bytes + in->len;
-    const char *line = from < in->len ? memchr(p, '\n', in->len - from) : NULL;
-
-    if (line == NULL)
-        return 0;
-    *argc = strtoul(p + 1, NULL, 10);
-    if (*p != '*' || *argc > most)
-        abort();
-    p = line + 1;
-    for (size_t i = 0; i < *argc; i++) {
-        line = p < end ? memchr(p, '\n', (size_t)(end - p)) : NULL;
-        if (line == NULL)
-            return 0;
-        const size_t len = strtoul(p + 1, NULL, 10);
-        if ((size_t)(end - line) < len + 3)
-            return 0;
-        argv[i] = (struct blob){line + 1, len};
-        p = line + 1 + len + 2;
-    }
-    return (size_t)(p - begin);
-}
-
 /* In some worlds a server reads what was sent in pieces, and carries out others' commands between them. */
 static bool is_end_of_piece(const struct link *link, const struct anchor *at)
 {
     return world.plan->pieces != 0 && !world.healed && link->conn != NULL && !link->session.waits &&
-           !link->session.closing && servers[link->server].up &&
+           servers[link->server].up &&
            plan_chance(world.plan, (uint64_t)at->client << 32 | (uint64_t)at->call,
                        (uint64_t)at->nth << 8 | (unsigned char)at->place[0]) %
                    6 ==
                0;
 }
 
-enum { ARGUMENTS = 40000 };
+/* Of the bytes that have arrived. */
+static size_t next_command(const struct conn *conn, size_t used, const struct blob **argv, size_t *argc)
+{
+    const long len = read_command(conn->in.bytes + conn->taken + used, conn->in.len - conn->taken - used, argv, argc);
+
+    if (len < 0)
+        abort();
+    return (size_t)len;
+}
 
 static void carry_out(struct link *link)
 {
-    static struct blob argv[ARGUMENTS];
+    const struct blob *argv;
     size_t argc, len, used = 0;
 
     while (link->conn != NULL && !link->gone && link->held_until == 0 && !link->session.waits &&
-           servers[link->server].up && (len = parse(&link->conn->in, used, argv, ARGUMENTS, &argc)) > 0) {
+           servers[link->server].up && (len = next_command(link->conn, used, &argv, &argc)) > 0) {
         struct anchor at;
         enum fate fate = FATE_GOES_ON;
         const struct decision *d = NULL;
@@ -1148,11 +1199,11 @@ static void carry_out(struct link *link)
         link->gone |= fate == FATE_GONE;
         used += len;
         if (fate == FATE_GOES_ON && link->held_until == 0 && is_end_of_piece(link, &at)) {
-            hold(link, plan_chance(world.plan, (uint64_t)at.nth, used) % 300);
+            if (world.plan->sizes != 0) /* longer, so that others take the key meanwhile */
+                note(CAUSE_CONNECTION);
+            hold(link, plan_chance(world.plan, (uint64_t)at.nth, used) % (world.plan->sizes != 0 ? 3000 : 300));
             break;
         }
-        if (link->session.closing && link->conn != NULL)
-            conn_cut(link->conn, 0, true, false);
     }
     if (link->conn != NULL && used > 0)
         conn_take(link->conn, used);
@@ -1164,10 +1215,12 @@ static void carry_out(struct link *link)
 static void note_try(int client, int server)
 {
     struct tries *t = &tries[client][server];
+    /* Two primaries that name each other are both asked, up to a bound for each call. */
+    const unsigned most = (world.plan->faults >> FAULT_ISOLATE & 1) != 0 ? 4 * TRIES_MOST : TRIES_MOST;
 
     if (net_now_us() - t->since_us > 1000000)
         *t = (struct tries){.since_us = net_now_us()};
-    if (++t->count > TRIES_MOST)
+    if (++t->count > most)
         oracle_fail("client %d tries server %d %u times within a second", client, server, t->count);
 }
 
@@ -1177,8 +1230,11 @@ enum net_answer net_connect(struct conn *conn, int port)
 
     if (i >= 0 && i < server_count)
         note_try(conn->client, i);
+    if (++world.connects[conn->client] > world.connects_most[conn->client])
+        world.connects_most[conn->client] = world.connects[conn->client];
     if (i < 0 || i >= server_count || !servers[i].up) {
         note(CAUSE_CONNECTION);
+        world.struck[conn->client] += i >= 0 && i < server_count && servers[i].silent;
         return i >= 0 && i < server_count && servers[i].silent ? NET_SILENT : NET_REFUSED;
     }
     struct link *link = calloc(1, sizeof *link);
@@ -1188,6 +1244,12 @@ enum net_answer net_connect(struct conn *conn, int port)
     links = link;
     conn->session = link;
     oracle_forget_served(conn->client);
+    if (servers[i].slow_us > 0 && !world.healed) {
+        note(CAUSE_CONNECTION);
+        world.struck[conn->client]++;
+        world.held_us += servers[i].slow_us;
+        conn_stall(conn, net_now_us() + servers[i].slow_us);
+    }
     world_say("client %d connects to server %d", conn->client, i);
     return NET_ACCEPTED;
 }
@@ -1229,6 +1291,7 @@ static void make_server(int i, int primary)
     s->up = true;
     s->primary = primary;
     s->heir = -1;
+    s->demoted_us = 0;
     s->end = &s->first;
     s->node.version = (int)world.plan->version;
     s->node.is_valkey = world.plan->valkey != 0;
@@ -1252,6 +1315,7 @@ void world_begin(struct plan *plan, FILE *trace)
 
     if (!made) {
         read_scripts();
+        memset(words, 'U', sizeof words);
         for (int i = 0; i < SERVERS; i++) {
             node_make(&servers[i].node, 70000);
             node_make(&servers[i].dump, 70000);
@@ -1262,6 +1326,7 @@ void world_begin(struct plan *plan, FILE *trace)
     world = (struct world){.plan = plan, .trace = trace};
     memset(met, 0, sizeof met);
     memset(tries, 0, sizeof tries);
+    histories = 0;
     move.slot = -1;
     move.next_us = 0;
     data_count = (int)(plan->shards * (1 + plan->replicas));

@@ -32,6 +32,9 @@ struct world {
     bool swapped;             /* SWAPDB: what was there is in another database */
     uint64_t last_us[CAUSES]; /* when it was so last; 0: never */
     uint64_t calls, faults;
+    uint64_t struck[CLIENTS]; /* faults that made a client wait: at its own commands, and servers that are silent */
+    bool times_altered;       /* a stranger has set the time to live of a key that is no root */
+    uint64_t paused_us[CLIENTS];
     bool undo_refused;   /* so its bits stay */
     uint64_t held_us;    /* for which faults have stopped something, in all */
     unsigned take_overs; /* of replicas */
@@ -39,6 +42,8 @@ struct world {
     struct fiber *fibers[CLIENTS];
     int call[CLIENTS]; /* the ordinal of the client's call, for anchors */
     bool killed[CLIENTS];
+    unsigned connects[CLIENTS]; /* tried by the client in its call, with nothing carried out between */
+    unsigned connects_most[CLIENTS];
     uint64_t pieces[CLIENTS]; /* of bytes, that each has sent or was sent in its call */
     bool stale[CLIENTS];      /* since the client's call began, a server that is not the truth, or lags, answered it */
     bool by_primary[CLIENTS]; /* and one that is a primary, or took itself for one */
