@@ -24,9 +24,8 @@ static double all_set(double load, double k)
  * the fill were normally distributed. */
 static double all_set_in_block(double n, double k, double cells)
 {
-    const double t = k * n;
-    const double empty = exp(t * log1p(-1.0 / cells)), both_empty = exp(t * log1p(-2.0 / cells));
-    const double fill = -expm1(t * log1p(-1.0 / cells));
+    const double t = k * n, one = t * log1p(-1.0 / cells);
+    const double empty = exp(one), both_empty = exp(t * log1p(-2.0 / cells)), fill = -expm1(one);
     const double variance = empty / cells + (1.0 - 1.0 / cells) * both_empty - empty * empty;
 
     return fill > 0.0 ? fmin(pow(fill, k) * exp(k * (k - 1.0) / 2.0 * fmax(variance, 0.0) / (fill * fill)), 1.0) : 0.0;
@@ -46,13 +45,14 @@ static double mean_over(double mean, double k, double bits, double (*all_set_in)
 {
     const double reach = 9.0 * sqrt(mean) + 20.0, from = fmax(0.0, floor(mean - reach)), to = ceil(mean + reach);
     const double step = fmax(1.0, floor(sqrt(mean) / 2.0));
+    const double log_mean = log(mean);
     double sum = 0.0, weights = 0.0;
 
     if (mean * k > 40.0 * bits)
         return 1.0; /* all are set but for e^-40 of them */
     /* NOLINTNEXTLINE(*FloatLoopCounter,cert-flp30-c): whole numbers, of which a double holds all that matter */
     for (double n = from; n <= to; n += step) {
-        const double weight = exp(n * log(mean) - mean - lgamma(n + 1.0));
+        const double weight = exp(n * log_mean - mean - lgamma(n + 1.0));
         weights += weight;
         sum += weight * all_set_in(n, k, bits);
     }
@@ -137,47 +137,109 @@ void spec_note_count(struct store_count *all, const hibloom_spec *spec, const st
     all->error_rate += (1.0 - all->error_rate) * pow(fill, spec->hashes);
 }
 
+/* The load that all_set gives this error rate. It is about proportional to 1 / bits, whatever the layout is. */
+static double load_of(double error_rate, double k)
+{
+    return -log1p(-pow(error_rate, 1.0 / k));
+}
+
+static uint64_t unit_of(const hibloom_spec *spec)
+{
+    return spec_segments(spec) * (spec->layout == HIBLOOM_LAYOUT_BLOCKED ? HIBLOOM_BLOCK_BITS : 1u);
+}
+
 /* The fewest bits for n and p at this layout and k; 0 if beyond SPEC_BITS_MAX.
- * Bisected rather than solved for m: the closed form is off by a few bits
- * either way, and near p = 1 rounding makes the error rate a staircase. */
+ * The formula decides on both sides of the boundary: the closed form is off by a few bits either way. The secant
+ * method says where to ask it, since it takes long: the logarithms of load and bits are nearly on a line. It begins
+ * with spec.bits, if these are not 0. Near p = 1 rounding makes the error rate a staircase, on which every client
+ * has to come to the same step: there it is bisected. */
+#define STAIRCASE 0.999
+#define SECANTS 20u
+
 static uint64_t fewest_bits(hibloom_spec spec, uint64_t capacity, double error_rate)
 {
-    const uint64_t unit = spec_segments(&spec) * (spec.layout == HIBLOOM_LAYOUT_BLOCKED ? HIBLOOM_BLOCK_BITS : 1u);
-    uint64_t too_few = 0, enough = spec_bits_max(&spec) / unit;
+    const uint64_t unit = unit_of(&spec), most = spec_bits_max(&spec) / unit;
+    const double k = spec.hashes, parts = spec.layout == HIBLOOM_LAYOUT_PARTITIONED ? 1.0 : k;
+    const double load = load_of(error_rate, k);
+    double next = (spec.bits != 0 ? (double)spec.bits : parts * (double)capacity / load) / (double)unit;
+    double slope = -1.0, last = 0.0, last_load = 0.0;
+    uint64_t too_few = 0, enough = most + 1, units = most;
 
-    spec.bits = enough * unit;
-    if (error_of_one(&spec, capacity) > error_rate)
-        return 0;
-    while (enough - too_few > 1) {
-        const uint64_t middle = too_few + (enough - too_few) / 2;
-        spec.bits = middle * unit;
-        if (error_of_one(&spec, capacity) > error_rate)
-            too_few = middle;
+    for (unsigned asked = 0; enough - too_few > 1; asked++) {
+        if (error_rate < STAIRCASE && asked < SECANTS && next < (double)enough)
+            units = next > (double)too_few ? (uint64_t)ceil(next) : too_few + 1;
+        else if (asked != 0)
+            units = too_few + (enough - too_few) / 2;
+        if (units >= enough)
+            units = enough - 1;
+        spec.bits = units * unit;
+        const double error = error_of_one(&spec, capacity), here = load_of(error, k);
+        if (error > error_rate)
+            too_few = units;
         else
-            enough = middle;
+            enough = units;
+        if (last > 0.0)
+            slope = log(here / last_load) / log((double)units / last);
+        if (!(slope > -4.0 && slope < -0.1))
+            slope = -1.0;
+        last = (double)units;
+        last_load = here;
+        next = last * pow(load / here, 1.0 / slope);
     }
-    return enough * unit;
+    return enough <= most ? enough * unit : 0;
 }
 
 #define PAST_BEST 16u /* few items have several equally good k */
 
-/* 0 if it is none that is allowed. */
-static uint32_t best_hashes(hibloom_spec trial, uint64_t capacity, double error_rate)
+/* Does it do with so many bits in all? Then the trial has these. */
+static bool does_with(hibloom_spec *trial, uint32_t hashes, uint64_t total, uint64_t capacity, double error_rate)
 {
-    uint32_t best = 0;
-    uint64_t best_total = 0;
+    trial->hashes = hashes;
+    trial->bits = trial->layout == HIBLOOM_LAYOUT_PARTITIONED ? total / hashes : total;
+    return trial->bits != 0 && error_of_one(trial, capacity) <= error_rate;
+}
 
+/* About the best number. Partitions are whole bits each, so more may take more bits and then fewer: from 1 on. */
+static uint32_t likely_hashes(const hibloom_spec *spec, double error_rate)
+{
+    const double halvings = -log2(error_rate);
+    const double likely = spec->layout == HIBLOOM_LAYOUT_BLOCKED ? fmin(halvings, 4.0 + 0.6 * halvings) : halvings;
+
+    return spec->layout == HIBLOOM_LAYOUT_PARTITIONED ? 1
+                                                      : (uint32_t)fmin(fmax(round(likely), 1.0), HIBLOOM_HASHES_MAX);
+}
+
+/* Hashes, and the fewest bits; from those that spec has, if any, on. False if it is none that is allowed. */
+static bool best_hashes(hibloom_spec *spec, uint64_t capacity, double error_rate)
+{
+    hibloom_spec best = *spec;
+
+    if (best.hashes == 0)
+        best.hashes = likely_hashes(spec, error_rate);
+    best.bits = fewest_bits(best, capacity, error_rate);
+    for (uint32_t k = 1; best.bits == 0 && k <= HIBLOOM_HASHES_MAX + 1; k++) {
+        best.hashes = k;
+        best.bits = fewest_bits(best, capacity, error_rate);
+    }
+    hibloom_spec trial = best;
+    const uint32_t from = best.hashes;
     /* One more than allowed: if even that saves bits, p is out of our range.
      * Beyond the best k ever more bits are needed, so the search ends early. */
-    for (uint32_t k = 1; k <= HIBLOOM_HASHES_MAX + 1 && (best == 0 || k < best + PAST_BEST); k++) {
-        trial.hashes = k;
-        trial.bits = fewest_bits(trial, capacity, error_rate);
-        if (trial.bits != 0 && (best == 0 || spec_all_bits(&trial) < best_total)) {
-            best = k;
-            best_total = spec_all_bits(&trial);
+    for (uint32_t k = from + 1; best.bits != 0 && k <= HIBLOOM_HASHES_MAX + 1 && k < best.hashes + PAST_BEST; k++) {
+        if (does_with(&trial, k, spec_all_bits(&best), capacity, error_rate)) {
+            trial.bits = fewest_bits(trial, capacity, error_rate);
+            if (spec_all_bits(&trial) < spec_all_bits(&best))
+                best = trial;
+        } else if (trial.layout != HIBLOOM_LAYOUT_PARTITIONED) {
+            break;
         }
     }
-    return best <= HIBLOOM_HASHES_MAX ? best : 0;
+    for (uint32_t k = from - 1; k > 0 && does_with(&trial, k, spec_all_bits(&best), capacity, error_rate); k--) {
+        trial.bits = fewest_bits(trial, capacity, error_rate);
+        best = trial;
+    }
+    *spec = best;
+    return best.bits != 0 && best.hashes <= HIBLOOM_HASHES_MAX;
 }
 
 /* As the module does it, whatever formula is better. */
@@ -192,8 +254,10 @@ static hibloom_status size_segmented(hibloom_spec *spec, uint64_t capacity, doub
 {
     if (spec_is_of_module(spec))
         return size_of_module(spec, capacity, error_rate, hashes);
-    spec->hashes = hashes != 0 ? hashes : best_hashes(*spec, capacity, error_rate);
-    spec->bits = spec->hashes != 0 ? fewest_bits(*spec, capacity, error_rate) : 0;
+    if (hashes == 0)
+        return best_hashes(spec, capacity, error_rate) ? HIBLOOM_OK : HIBLOOM_ERANGE;
+    spec->hashes = hashes;
+    spec->bits = fewest_bits(*spec, capacity, error_rate);
     return spec->bits != 0 ? HIBLOOM_OK : HIBLOOM_ERANGE;
 }
 

@@ -2,6 +2,8 @@
  * the formula and against what a server's allocator takes. No server. */
 #include "support/test.h"
 
+#include "spec/spec.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -195,6 +197,34 @@ static void a_blocked_filter_takes_more_bits(void **state)
         assert_true(hibloom_spec_error_at(&blocked, n) >= hibloom_spec_error_at(&blocked, last));
 }
 
+/* All clients size a further link alike, of whatever version. */
+static void a_further_link_has_its_size(void **state)
+{
+    static const struct {
+        const char *text;
+        uint32_t link;
+        uint64_t bits;
+        uint32_t hashes, segments;
+    } links[] = {
+        {"capacity=1000000 error=0.01 growth=2", 1, 24953224, 9, 1},
+        {"capacity=1000000 error=0.01 growth=2", 8, UINT64_C(5778641396), 16, 44},
+        {"capacity=1000000 error=0.01 growth=2", 15, UINT64_C(1070552395771), 23, 7979},
+        {"capacity=1000000 error=0.01 growth=2 layout=blocked", 8, UINT64_C(6994900992), 13, 53},
+        {"capacity=1000000 error=0.01 growth=2 layout=blocked", 15, UINT64_C(1563481393152), 18, 11652},
+        {"capacity=1000 error=0.001 growth=4 segments=16 layout=blocked", 1, 81920, 10, 16},
+        {"capacity=1000 error=0.001 growth=4 segments=16 layout=blocked", 8, UINT64_C(2358853632), 16, 18},
+    };
+    hibloom_spec spec, link;
+
+    for (size_t i = 0; i < COUNT(links); i++) {
+        assert_ok(hibloom_spec_parse(&spec, links[i].text), NULL);
+        assert_ok(spec_link(&link, &spec, links[i].link, 1), NULL);
+        assert_int_equal(link.bits, links[i].bits);
+        assert_int_equal(link.hashes, links[i].hashes);
+        assert_int_equal(link.segments, links[i].segments);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -204,6 +234,7 @@ int main(void)
         cmocka_unit_test(a_large_filter_has_segments_of_16_megabytes_at_most),
         cmocka_unit_test(segments_are_rounded_up_by_the_server_by_3_percent_at_most),
         cmocka_unit_test(a_blocked_filter_takes_more_bits),
+        cmocka_unit_test(a_further_link_has_its_size),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
