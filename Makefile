@@ -340,11 +340,11 @@ fuzz-corpus:
 
 SIM       := $(BUILD)/tests/sim
 SIM_NODE  := $(patsubst %,$(SIM)/%.o,node keyspace answers keys values bits server script)
-SIM_OBJ   := $(SIM_NODE) $(patsubst %,$(SIM)/%.o,sim plan world client oracle reader net fiber loop sizes)
+SIM_OBJ   := $(SIM_NODE) $(patsubst %,$(SIM)/%.o,sim plan world client oracle reader net fiber loop)
 SIM_LIBS  := -lluajit-5.1 -lcrypto
-# What the library and hiredis call of libc, and what takes it milliseconds: the simulator's in their place.
+# What the library and hiredis call of libc: the simulator's in their place.
 SIM_WRAPS := clock_gettime close connect fcntl freeaddrinfo getaddrinfo getentropy getsockopt nanosleep poll \
-             pthread_sigmask read recv send setsockopt shutdown sigpending sigtimedwait socket write spec_link
+             pthread_sigmask read recv send setsockopt shutdown sigpending sigtimedwait socket write
 SIM_LINK   = $(SIM_WRAPS:%=-Wl,--wrap=%) -Wl,-Bstatic $(filter -lhiredis%,$(LIBS)) -Wl,-Bdynamic \
              $(filter-out -lhiredis%,$(LIBS)) $(SIM_LIBS)
 $(SIM)/script.o: CPPFLAGS_ += $(shell pkg-config --cflags luajit 2>/dev/null)
