@@ -151,9 +151,10 @@ static uint64_t unit_of(const hibloom_spec *spec)
 /* The fewest bits for n and p at this layout and k; 0 if beyond SPEC_BITS_MAX.
  * The formula decides on both sides of the boundary: the closed form is off by a few bits either way. The secant
  * method says where to ask it, since it takes long: the logarithms of load and bits are nearly on a line. It begins
- * with spec.bits, if these are not 0. Near p = 1 rounding makes the error rate a staircase, on which every client
- * has to come to the same step: there it is bisected. */
+ * with spec.bits, if these are not 0. Near p = 1, and beyond what Redis holds, rounding makes the error rate a
+ * staircase, on which every client has to come to the same step: there it is bisected. */
 #define STAIRCASE 0.999
+#define STAIRCASE_ITEMS (UINT64_C(1) << 48)
 #define SECANTS 20u
 
 static uint64_t fewest_bits(hibloom_spec spec, uint64_t capacity, double error_rate)
@@ -163,10 +164,11 @@ static uint64_t fewest_bits(hibloom_spec spec, uint64_t capacity, double error_r
     const double load = load_of(error_rate, k);
     double next = (spec.bits != 0 ? (double)spec.bits : parts * (double)capacity / load) / (double)unit;
     double slope = -1.0, last = 0.0, last_load = 0.0;
+    const bool smooth = error_rate < STAIRCASE && capacity < STAIRCASE_ITEMS;
     uint64_t too_few = 0, enough = most + 1, units = most;
 
     for (unsigned asked = 0; enough - too_few > 1; asked++) {
-        if (error_rate < STAIRCASE && asked < SECANTS && next < (double)enough)
+        if (smooth && asked < SECANTS && next < (double)enough)
             units = next > (double)too_few ? (uint64_t)ceil(next) : too_few + 1;
         else if (asked != 0)
             units = too_few + (enough - too_few) / 2;
