@@ -253,12 +253,14 @@ static void close_handle(struct client *c, int name)
     *h = (struct handle){0};
 }
 
-/* Which filter an open has opened: the only one that was there. */
+/* Which filter an open has opened: the only one that was there. A server that is not the truth may have shown another. */
 static void note_root(struct client *c, const struct call *call, hibloom_status status)
 {
     struct handle *h = &c->handles[call->name];
 
     if (status != HIBLOOM_OK || plan_kind(world.plan, call->name)->bare)
+        return;
+    if (world.stale[c->id])
         return;
     h->root = call->ready == 1 ? oracle_root(call->name) : 0;
     oracle_ids(call->name, h->ids);

@@ -852,22 +852,31 @@ static bool may_change_keys(const struct call *c)
     }
 }
 
-/* From now on these are in so many times fewer. One that is not in may be removed all the same, if others cover it.
- * An add may overtake the removal: a count below 0 tells how much of it is still owed. */
+/* One that is not in is removed all the same, if others cover it: as its removal began, or by the time that it arrives. */
+static void note_spoiled(int name)
+{
+    struct name *n = &names[name];
+
+    for (int i = 0; i < ITEMS; i++)
+        n->spoiled |= n->low[i] < 0 && is_covered(name, i);
+    if (n->spoiled) {
+        n->removing = n->removing_since = EVERY_ITEM;
+        leave(name, EVERY_ITEM);
+    }
+}
+
+/* From now on these are in so many times fewer. An add may overtake the removal: a count below 0 tells how much of it is
+ * still owed. */
 static void note_removal(const struct call *c)
 {
     struct name *n = &names[c->name];
 
-    for (int i = 0; i < ITEMS; i++) {
-        if ((c->items >> i & 1) == 0)
-            continue;
-        n->spoiled |= n->low[i] < (int)c->times && is_covered(c->name, i);
-        n->removing |= n->spoiled ? EVERY_ITEM : c->items;
-        n->removing_since |= n->spoiled ? EVERY_ITEM : c->items;
-        n->low[i] -= (int)c->times;
-        if (n->low[i] <= 0 || n->spoiled)
-            leave(c->name, n->spoiled ? UINT32_MAX : 1u << i);
-    }
+    n->removing |= c->items;
+    n->removing_since |= c->items;
+    for (int i = 0; i < ITEMS; i++)
+        if ((c->items >> i & 1) != 0 && (n->low[i] -= (int)c->times) <= 0)
+            leave(c->name, 1u << i);
+    note_spoiled(c->name);
 }
 
 static uint32_t items_being_removed(int name)
@@ -881,12 +890,12 @@ static uint32_t items_being_removed(int name)
 }
 
 /* No removal is on its way: none is owed. */
-static void settle_removals(const struct call *c)
+static void settle_removals(int name)
 {
-    struct name *n = &names[c->name];
+    struct name *n = &names[name];
 
-    for (const struct call *other = calls; other != NULL; other = other->next)
-        if (other != c && other->name == c->name && other->verb == VERB_REMOVE)
+    for (const struct call *c = calls; c != NULL; c = c->next)
+        if (c->name == name && c->verb == VERB_REMOVE)
             return;
     for (int i = 0; i < ITEMS && net_now_us() >= n->late_until_us; i++)
         n->low[i] = n->low[i] < 0 ? 0 : n->low[i];
@@ -957,8 +966,11 @@ void oracle_begin(struct call *c)
         n->removing_since = items_being_removed(c->name);
     n->may[c->client] |= 1u << c->verb;
     if (c->verb == VERB_ADD || c->verb == VERB_ADD_NEW || c->verb == VERB_MERGE || c->verb == VERB_LOAD ||
-        c->verb == VERB_REPLACE)
+        c->verb == VERB_REPLACE) {
+        settle_removals(c->name);
         n->possible |= c->items;
+        note_spoiled(c->name);
+    }
 }
 
 /* ---- What served a look-up ---- */
@@ -1104,6 +1116,17 @@ static bool grew_apart(int name)
            world.last_us[CAUSE_LOSS] != 0;
 }
 
+/* Until when a window counts at least what the call has added (hibloom.h, window). */
+static uint64_t counts_until_us(const struct call *c)
+{
+    const struct filter_seen *seen = &names[c->name].seen;
+    struct text_seen text;
+
+    return seen->links > 0 && reader_text(seen->link[0].root.text, &text)
+               ? c->begun_clock_us + (uint64_t)text.window * 1000000
+               : 0;
+}
+
 static void check_new(const struct call *c, int item, unsigned is_new)
 {
     struct name *n = &names[c->name];
@@ -1119,8 +1142,10 @@ static void check_new(const struct call *c, int item, unsigned is_new)
     if (is_new > 1 && !c->doubtful)
         fail_call(c, "item %d is new %u times in one call", item, is_new);
     if (is_new > 0) {
-        n->winners[item] += !c->doubtful;
-        n->doubtful_winners[item] += c->doubtful;
+        if (!window || counts_until_us(c) > clock_of(c->name)) { /* else it may have been new to others since */
+            n->winners[item] += !c->doubtful;
+            n->doubtful_winners[item] += c->doubtful;
+        }
         if (!window && !c->doubtful && (c->had_at_begin & bit) != 0 && (c->had_not & bit) == 0)
             fail_call(c, "item %d of '%s' is new, but was in as the call began", item, oracle_name(c->name));
         if (n->winners[item] > 1 && !kind_of(c->name)->counting)
@@ -1223,9 +1248,7 @@ static void check_added(struct call *c, int item)
         return;
     n->in |= bit;
     if (kind_of(c->name)->window) {
-        struct text_seen text = {0};
-        const bool known = n->seen.links > 0 && reader_text(n->seen.link[0].root.text, &text);
-        const uint64_t until = known ? c->begun_clock_us + (uint64_t)text.window * 1000000 : 0;
+        const uint64_t until = counts_until_us(c);
         if (until > n->until_us[item])
             n->until_us[item] = until;
         if (depends_on_clocks(c->name))
@@ -1479,7 +1502,7 @@ void oracle_end(struct call *c, hibloom_status status, const bool *answers, cons
     if ((1u << c->verb & MAY_REMOVE) != 0 && (status != HIBLOOM_OK || (c->doubtful && c->verb != VERB_REMOVE)))
         n->late_until_us = net_now_us() + LATE_US;
     else if (c->verb == VERB_REMOVE)
-        settle_removals(c);
+        settle_removals(c->name);
     if (status == HIBLOOM_OK && c->verb == VERB_CLEAR &&
         !c->doubtful) /* a remove counts with the epoch that it has read */
         n->removing = n->removing_since | items_being_removed(c->name);
