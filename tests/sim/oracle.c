@@ -42,12 +42,14 @@ struct name {
     uint64_t shown_us[CLIENTS];     /* when a server has last shown the client a key that it has opened */
     uint64_t known[CLIENTS][KNOWN]; /* roots that the client's handles have opened, in turn */
     unsigned known_count[CLIENTS];
-    bool vague[CLIENTS];     /* and one of which nobody knows which it was */
-    uint64_t late_until_us;  /* what a failed call removes may arrive until then */
-    bool unclean;            /* a call on it has failed, or was sent again: commands may arrive late */
-    bool unsettled;          /* and it was one that may change keys, or times to live */
-    uint64_t broken;         /* the root of a growing filter that has lost a key; 0: it has not */
-    bool expire_failed;      /* or a replace or load, which set times to live, too */
+    bool vague[CLIENTS];    /* and one of which nobody knows which it was */
+    uint64_t late_until_us; /* what a failed call removes may arrive until then */
+    bool unclean;           /* a call on it has failed, or was sent again: commands may arrive late */
+    bool bits_late,
+        haunted;        /* and it was one that sets bits; in a life that has ended, so they may come into this one */
+    bool unsettled;     /* and it was one that may change keys, or times to live */
+    uint64_t broken;    /* the root of a growing filter that has lost a key; 0: it has not */
+    bool expire_failed; /* or a replace or load, which set times to live, too */
     bool adds_late[CLIENTS]; /* adds without is_new of that client may arrive */
     bool crowded;            /* two calls that may let it grow were under way at once */
 };
@@ -306,6 +308,7 @@ static void end_life(int name)
     memset(n->winners, 0, sizeof n->winners);
     memset(n->doubtful_winners, 0, sizeof n->doubtful_winners);
     n->untold_adds = n->possible; /* adds on their way may land in either */
+    n->haunted |= n->bits_late;
     n->spoiled = false;
     memset(n->low, 0, sizeof n->low);
     memset(n->until_us, 0, sizeof n->until_us);
@@ -314,15 +317,14 @@ static void end_life(int name)
 /* Verbs whose commands may end a life, or take bits away. */
 enum {
     MAY_REMOVE = 1u << VERB_CLEAR | 1u << VERB_DROP | 1u << VERB_DELETE | 1u << VERB_EXPIRE | 1u << VERB_REPLACE |
-                 1u << VERB_REMOVE
+                 1u << VERB_REMOVE,
+    MAY_SET = 1u << VERB_ADD | 1u << VERB_ADD_NEW | 1u << VERB_MERGE | 1u << VERB_LOAD | 1u << VERB_REPLACE
 };
 enum { LATE_US = 4000000 }; /* the longest that a command is held, and more */
 
 static bool commands_may_be_late(void)
 {
-    return (world.plan->faults & (UINT64_C(1) << FAULT_DELAY | UINT64_C(1) << FAULT_CUT_LATE |
-                                  UINT64_C(1) << FAULT_JUMP | UINT64_C(1) << FAULT_KILL)) != 0 ||
-           world.plan->late != 0;
+    return world_had(FAULT_DELAY) || world_had(FAULT_CUT_LATE) || world_had(FAULT_JUMP) || world_had(FAULT_KILL);
 }
 
 static uint32_t of_all(const uint32_t verbs[CLIENTS])
@@ -676,7 +678,7 @@ void oracle_after(int who, const char *what)
         if (strcmp(what, "EVAL.expire") == 0 && several && root != 0 && names[i].root == root &&
             expiry_ms != names[i].expiry_ms && expires_alone(i, who) && names[i].seen.status == 0 &&
             some_key_differs(i, 20000) && !caused(CAUSE_LOSS, 1) && !caused(CAUSE_SLOTS, 1) &&
-            (world.plan->faults >> FAULT_STRANGER & 1) == 0)
+            !world_had(FAULT_STRANGER))
             oracle_fail("client %d gives '%s' a time to live, but not all of its keys", who, oracle_name(i));
         if (left && names[i].root != root)
             oracle_fail("%s leaves a key of the '%s' that was there", what, oracle_name(i));
@@ -703,7 +705,7 @@ void oracle_after(int who, const char *what)
 /* Every add, and every link that is told of, is on all replicas: no take-over loses it (hibloom.h, min_replicas). */
 static bool everybody_waits(int name)
 {
-    bool wait = (world.plan->faults >> FAULT_RESTART & 1) == 0 && !caused(CAUSE_SLOTS, 1) && !caused(CAUSE_CLOCK, 1) &&
+    bool wait = !world_had(FAULT_RESTART) && !caused(CAUSE_SLOTS, 1) && !caused(CAUSE_CLOCK, 1) &&
                 !kind_of(name)->window && !kind_of(name)->counting && may_go_by_itself(name) == 0 &&
                 !somebody_may_remove(name) && !something_may_arrive(name);
 
@@ -965,8 +967,7 @@ void oracle_begin(struct call *c)
     if (c->verb == VERB_CLEAR)
         n->removing_since = items_being_removed(c->name);
     n->may[c->client] |= 1u << c->verb;
-    if (c->verb == VERB_ADD || c->verb == VERB_ADD_NEW || c->verb == VERB_MERGE || c->verb == VERB_LOAD ||
-        c->verb == VERB_REPLACE) {
+    if ((1u << c->verb & MAY_SET) != 0) {
         settle_removals(c->name);
         n->possible |= c->items;
         note_spoiled(c->name);
@@ -1035,7 +1036,7 @@ void oracle_writes(int client, struct blob key)
         const unsigned bit = 1u << number_of(c->name, key);
         /* The client may stand still in the middle of a pipeline, and wait for another server to take commands. */
         const bool first = (served[client].wrote & bit) == 0;
-        const bool stalls = (world.plan->faults >> FAULT_SLOW & 1) != 0 && world.struck[client] > c->struck;
+        const bool stalls = world_had(FAULT_SLOW) && world.struck[client] > c->struck;
         const uint64_t waits_ms = stalls ? world.plan->client[client].timeout_ms : 0;
         served[client].wrote |= bit;
         /* a proof that is late is asked once more, and no further time */
@@ -1112,8 +1113,7 @@ static bool grew_apart(int name)
 
     for (int i = 0; i < CLIENTS; i++)
         misled |= world.misled[i];
-    return misled && (world.plan->faults >> FAULT_ISOLATE & 1) != 0 && kind_of(name)->growing &&
-           world.last_us[CAUSE_LOSS] != 0;
+    return misled && world_had(FAULT_ISOLATE) && kind_of(name)->growing && world.last_us[CAUSE_LOSS] != 0;
 }
 
 /* Until when a window counts at least what the call has added (hibloom.h, window). */
@@ -1153,8 +1153,7 @@ static void check_new(const struct call *c, int item, unsigned is_new)
     } else if (!(window ? caused(CAUSE_CLOCK, 1) : kind_of(c->name)->counting && somebody_may_remove(c->name)) &&
                n->winners[item] + n->doubtful_winners[item] == 0 &&
                (window ? (c->settled & bit) != 0 : (n->untold_adds & bit) == 0) && (c->had_at_begin & bit) == 0 &&
-               !is_covered(c->name, item) &&
-               !(n->lives > 0 && n->unclean) /* bits of the filter before may cover it */) {
+               !is_covered(c->name, item) && !n->haunted /* bits of the filter before may cover it */) {
         for (const struct call *other = calls; other != NULL; other = other->next)
             if (other != c && other->name == c->name && (other->items & bit) != 0)
                 return; /* another add may win */
@@ -1218,7 +1217,7 @@ static bool replicas_have(int name, struct blob item, int wanted)
 /* Of an older copy that is put in a filter's place by hand nothing tells (hibloom_near_cache). */
 static bool copy_came_back(void)
 {
-    return (world.plan->faults >> FAULT_STRANGER & 1) != 0 && caused(CAUSE_LOSS, 1);
+    return world_had(FAULT_STRANGER) && caused(CAUSE_LOSS, 1);
 }
 
 static void check_added(struct call *c, int item)
@@ -1282,8 +1281,7 @@ static void check_found(const struct call *c, int item, bool found)
     const bool forgot = (settings->from_replicas || grew_apart(c->name)) && kind_of(c->name)->growing &&
                         caused(CAUSE_LOSS, 1);
     const bool old_near = settings->near > 0 &&
-                          (settings->from_replicas || copy_came_back() ||
-                           (world.plan->faults >> FAULT_ISOLATE & 1) != 0) &&
+                          (settings->from_replicas || copy_came_back() || world_had(FAULT_ISOLATE)) &&
                           caused(CAUSE_LOSS, 1); /* a server went back, and no connection was lost: it says yes */
 
     /* A replica hides what has expired by its clock. That steps back in front of the guard. */
@@ -1381,7 +1379,7 @@ static void check_served(const struct call *c, const bool *answers)
         if ((c->items >> i & 1) != 0)
             no |= !answers[k++];
     if (no && served[c->client].without && !settings->loop && !settings->from_replicas && settings->near < 2 &&
-        !(world.plan->faults >> FAULT_FLUSH & 1) && !world.stale[c->client] &&
+        !world_had(FAULT_FLUSH) && !world.stale[c->client] &&
         !(copy_came_back() && caused(CAUSE_LOSS, c->begun_us)) /* it was away, and is back as the guard is read */)
         fail_call(c, "\"no\", served by a string that is not the filter it has opened as '%s'", oracle_name(c->name));
 }
@@ -1457,8 +1455,8 @@ static bool leaves_late_bits(const struct call *c, hibloom_status status, bool u
                                                             world.plan->client[c->client].timeout_ms);
 
     if ((c->verb != VERB_ADD && c->verb != VERB_ADD_NEW) || kind_of(c->name)->bare || unclean ||
-        world.plan->late != 0 || (world.plan->faults & ~harmless) != 0 ||
-        world.plan->pieces /* some come behind what takes them back */ || (names[c->name].unclean && !timed))
+        (world.had & ~harmless) != 0 || world.plan->pieces /* some come behind what takes them back */ ||
+        (names[c->name].unclean && !timed))
         return false;
     for (const struct call *other = calls; other != NULL; other = other->next)
         if (other->name == c->name)
@@ -1494,6 +1492,10 @@ void oracle_end(struct call *c, hibloom_status status, const bool *answers, cons
     const bool unclean = n->unclean;
     served[c->client].late = open_end;
     n->unclean |= open_end;
+    if (open_end && (1u << c->verb & MAY_SET) != 0) {
+        n->bits_late = true;
+        n->haunted |= c->lives != n->lives;
+    }
     if (leaves_late_bits(c, status, unclean))
         fail_call(c, "it leaves late bits in '%s'", oracle_name(c->name));
     n->adds_late[c->client] |= open_end && c->verb == VERB_ADD;
@@ -1534,8 +1536,7 @@ void oracle_end(struct call *c, hibloom_status status, const bool *answers, cons
     c->handle_met |= is_met(c);
     /* An add to a window begins with a proof of the root that is no older than 0.1 s (docs/format.md, 16). */
     if (asks && !c->handle_met && !world.stale[c->client] && world.plan->client[c->client].near < 2 &&
-        (!has_several_keys(c->name) ||
-         (c->handle_gone && kind_of(c->name)->window && !(world.plan->faults >> FAULT_STRANGER & 1))))
+        (!has_several_keys(c->name) || (c->handle_gone && kind_of(c->name)->window && !world_had(FAULT_STRANGER))))
         fail_call(c, "OK, but the filter that it opened as '%s' was not there", oracle_name(c->name));
     for (int i = 0; i < ITEMS; i++) {
         if ((c->items >> i & 1) == 0)
@@ -1638,7 +1639,7 @@ void oracle_check_end(void)
             oracle_fail("'%s' goes with its root, but a key stays", oracle_name(i));
     for (int i = 0; i < (int)world.plan->names && !caused(CAUSE_KILL, 1); i++) {
         if (names[i].unclean || world.undo_refused || kind_of(i)->bare || caused(CAUSE_DENIAL, 1) ||
-            (world.plan->faults >> FAULT_STRANGER & 1) != 0)
+            world_had(FAULT_STRANGER))
             continue;
         look_again(i, EVERY_ITEM, "something");
         if (!caused(CAUSE_KEYS, 1) && !caused(CAUSE_LOSS, 1) && has_stray_keys(i))

@@ -296,8 +296,8 @@ static void draw_steps(struct plan *p, struct draw *d, uint64_t often)
                            (draw(d, 3) == 0 && (plan_kind(p, s->name)->counting || (p->sizes != 0 && p->pieces != 0)))
                        ? (uint32_t)ONE_OF(d, 15, 40, 40, TIMES_MOST)
                        : 1;
-        if (s->times == TIMES_MOST && plan_kind(p, s->name)->growing)
-            s->times = 15; /* each link takes a few items, and is asked for them by itself */
+        if (s->times > 15 && (plan_kind(p, s->name)->growing || plan_kind(p, s->name)->window))
+            s->times = 15; /* each link is asked for all items by itself */
         if (s->times == TIMES_MOST)
             s->items = (1u << ITEMS) - 1;
         s->arg = s->verb == VERB_EXPIRE ? ONE_OF(d, 0, 1, 2, 3, 100, 100)

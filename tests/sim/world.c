@@ -776,6 +776,11 @@ bool world_has_temporary(void)
     return count_keys(has_zero, NULL) > 0;
 }
 
+bool world_had(enum fault fault)
+{
+    return (world.had >> fault & 1) != 0;
+}
+
 bool world_strangers_are_well(void)
 {
     for (int i = 0; i < data_count; i++) {
@@ -886,6 +891,7 @@ static enum fate strike(struct link *link, const struct decision *d, struct blob
         (key.len == 0 || strcmp(d->at.key, "stranger") == 0))
         return FATE_GOES_ON; /* no key, or one that shows whether the library leaves others' keys alone */
     world.faults++;
+    world.had |= UINT64_C(1) << d->fault;
     world.struck[link->client]++;
     world_say("FAULT %s (%s %s, call %d of client %d)", fault_names[d->fault], d->at.place, d->at.key, d->at.call,
               d->at.client);
@@ -1216,7 +1222,7 @@ static void note_try(int client, int server)
 {
     struct tries *t = &tries[client][server];
     /* Two primaries that name each other are both asked, up to a bound for each call. */
-    const unsigned most = (world.plan->faults >> FAULT_ISOLATE & 1) != 0 ? 4 * TRIES_MOST : TRIES_MOST;
+    const unsigned most = world_had(FAULT_ISOLATE) ? 4 * TRIES_MOST : TRIES_MOST;
 
     if (net_now_us() - t->since_us > 1000000)
         *t = (struct tries){.since_us = net_now_us()};

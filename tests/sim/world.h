@@ -26,14 +26,14 @@ enum cause {
 
 struct world {
     struct plan *plan;
-    FILE *trace;              /* NULL: none */
-    bool healed;              /* no faults any more */
-    bool settled;             /* and time has passed since */
-    bool swapped;             /* SWAPDB: what was there is in another database */
-    uint64_t last_us[CAUSES]; /* when it was so last; 0: never */
-    uint64_t calls, faults;
-    uint64_t struck[CLIENTS]; /* faults that made a client wait: at its own commands, and servers that are silent */
-    bool times_altered;       /* a stranger has set the time to live of a key that is no root */
+    FILE *trace;                 /* NULL: none */
+    bool healed;                 /* no faults any more */
+    bool settled;                /* and time has passed since */
+    bool swapped;                /* SWAPDB: what was there is in another database */
+    uint64_t last_us[CAUSES];    /* when it was so last; 0: never */
+    uint64_t calls, faults, had; /* a bit for each kind of fault that has struck so far */
+    uint64_t struck[CLIENTS];    /* faults that made a client wait: at its own commands, and servers that are silent */
+    bool times_altered;          /* a stranger has set the time to live of a key that is no root */
     uint64_t paused_us[CLIENTS];
     bool undo_refused;   /* so its bits stay */
     uint64_t held_us;    /* for which faults have stopped something, in all */
@@ -66,6 +66,7 @@ uint64_t world_expiry_ms(struct blob key); /* 0: none */
 int world_replicas(struct blob key);
 const struct blob *world_fetch_replica(struct blob key, unsigned choice);
 uint64_t world_run(struct blob key); /* of the server that has it: another number once it is another run, or server */
+bool world_had(enum fault);          /* so far */
 bool world_strangers_are_well(void);
 unsigned world_count_keys(const char *prefix); /* those called so, or with a colon behind it, that nothing ends */
 bool world_has_temporary(void);                /* a key with a zero byte in its name */
