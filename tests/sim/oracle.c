@@ -51,7 +51,9 @@ struct name {
     uint64_t broken;    /* the root of a growing filter that has lost a key; 0: it has not */
     bool expire_failed; /* or a replace or load, which set times to live, too */
     bool adds_late[CLIENTS]; /* adds without is_new of that client may arrive */
-    bool crowded;            /* two calls that may let it grow were under way at once */
+    bool crowded;            /* two calls that let it grow, or may set times to live, were under way at once */
+    uint64_t grown_us;       /* when the latest call that let it grow ended */
+    uint64_t period[CLIENTS], period_of[CLIENTS]; /* the newest that each has added to a window for; and its root */
 };
 
 static struct name names[NAMES];
@@ -435,12 +437,14 @@ static void check_link_stays_lost(int name, const struct filter_seen *seen, cons
 
 /* A repair lists a key that lives a second longer than the root, or for ever with it (docs/format.md, 11). Of two repairs
  * each may have read another time. */
+static bool may_change_keys(const struct call *c);
+
 static void check_listed(int name, const struct filter_seen *now, const struct filter_seen *was)
 {
     unsigned under_way = 0;
 
     for (const struct call *c = calls; c != NULL; c = c->next)
-        under_way += c->name == name;
+        under_way += c->name == name && may_change_keys(c);
     if (under_way > 1)
         return;
     for (size_t l = 0; l < now->links && l < was->links; l++)
@@ -614,6 +618,14 @@ static void check_periods(int name)
                         oracle_name(name));
 }
 
+static int number_of_name(struct blob key)
+{
+    for (int i = 0; i < (int)world.plan->names; i++)
+        if (key.len > 0 && key.bytes[0] == oracle_name(i)[0] && (key.len == 1 || key.bytes[1] == ':'))
+            return i;
+    return -1;
+}
+
 static uint64_t period_of(const struct link_seen *link, uint32_t key)
 {
     struct text_seen text;
@@ -643,6 +655,83 @@ static void check_order(int name, int client)
         }
 }
 
+static uint64_t begins_us(const struct text_seen *text, uint64_t period)
+{
+    return (period * text->window * 1000000 + text->slices - 1) / text->slices;
+}
+
+static bool some_key_is_of(int name, uint64_t period)
+{
+    const struct filter_seen *seen = &names[name].seen;
+
+    for (size_t l = 0; l < seen->links; l++)
+        for (uint32_t k = 0; k < seen->link[l].root.keys; k++)
+            if (period_of(&seen->link[l], k) == period)
+                return true;
+    return false;
+}
+
+/* An add is for one period, and says for which. Only while that is not over its bits are set, in a slice that was emptied
+ * for it; and that is done only when it has begun, but for a clock that has stepped back (docs/format.md, 16). */
+void oracle_slice(int client, struct blob key, const struct slice_seen *seen)
+{
+    struct record_seen was, is;
+    struct text_seen text;
+    const int name = number_of_name(key);
+
+    reader_record(seen->was, &was);
+    reader_record(seen->is, &is);
+    if (name < 0 || !is.is_record || !reader_text(is.text, &text) || (was.epoch == is.epoch && !seen->sets))
+        return;
+    const uint64_t period = reader_period(&text, seen->epoch);
+    if (reader_period(&text, is.epoch) != period)
+        oracle_fail("client %d adds to a slice of '%s' that is of another period", client, oracle_name(name));
+    if (seen->clock_us >= begins_us(&text, period + 1))
+        oracle_fail("client %d adds to a slice of '%s' whose period is over", client, oracle_name(name));
+    if (was.epoch != is.epoch && seen->clock_us < begins_us(&text, period) && world.plan->topology != CLUSTER &&
+        !some_key_is_of(name, period) && !caused(CAUSE_LOSS, 1))
+        oracle_fail("client %d empties a slice of '%s' before its time", client, oracle_name(name));
+    for (struct call *c = calls; c != NULL && seen->sets; c = c->next)
+        if (c->client == client && c->name == name) {
+            const struct name *n = &names[name];
+            if (n->period_of[client] != 0 && n->period_of[client] == c->handle && period < n->period[client])
+                oracle_fail("client %d adds to '%s' for an older period than before", client, oracle_name(name));
+            c->period = period;
+        }
+}
+
+/* It has been told of that one. */
+static void note_period(const struct call *c, hibloom_status status)
+{
+    struct name *n = &names[c->name];
+
+    if (n->period_of[c->client] != c->handle)
+        n->period[c->client] = 0;
+    n->period_of[c->client] = c->handle;
+    if (status == HIBLOOM_OK && !c->doubtful && c->period > n->period[c->client])
+        n->period[c->client] = c->period;
+}
+
+static bool only_grows(const struct call *c)
+{
+    return c->verb == VERB_OPEN || c->verb == VERB_ADD || c->verb == VERB_ADD_NEW || c->verb == VERB_FILL;
+}
+
+/* Of two at once, one may be behind, and give a link the time to live that the filter had before (hibloom_expire). */
+static void note_growth(int name, int client)
+{
+    struct name *n = &names[name];
+
+    for (struct call *c = calls; c != NULL; c = c->next) {
+        if (c->name != name || c->client != client || !only_grows(c))
+            continue;
+        c->grows = true;
+        n->crowded |= n->grown_us >= c->begun_us;
+        for (const struct call *other = calls; other != NULL; other = other->next)
+            n->crowded |= other != c && other->name == name && other->grows;
+    }
+}
+
 static bool expires_alone(int name, int client)
 {
     bool alone = false;
@@ -661,6 +750,7 @@ void oracle_after(int who, const char *what)
         const bool may = who < 0 || may_take(i, who, what);
         const bool several = has_several_keys(i) && !kind_of(i)->growing && !kind_of(i)->window;
         const bool whole = names[i].seen.status == 0;
+        const uint64_t generation = whole ? names[i].seen.link[0].root.generation : 0;
         const bool replaces = strcmp(what, "EVAL.replace") == 0, left = replaces && some_key_is_left(i);
         const bool legitimate = slept || who < 0 || kind_of(i)->bare || world.misled[who] ||
                                 goes_by_lost_answers(who) || world.last_us[CAUSE_KEYS] != 0 || something_may_arrive(i);
@@ -680,6 +770,13 @@ void oracle_after(int who, const char *what)
             some_key_differs(i, 20000) && !caused(CAUSE_LOSS, 1) && !caused(CAUSE_SLOTS, 1) &&
             !world_had(FAULT_STRANGER))
             oracle_fail("client %d gives '%s' a time to live, but not all of its keys", who, oracle_name(i));
+        if (who >= 0 &&
+            (strcmp(what, "EVAL.make") == 0 || strcmp(what, "EVAL.swap") == 0 || strcmp(what, "EVAL.expire") == 0))
+            note_growth(i, who);
+        /* No late maker of keys takes them for older ones than its own (docs/format.md, 14). */
+        if (replaces && whole && names[i].seen.status == 0 && names[i].root != root &&
+            names[i].seen.link[0].root.generation <= generation)
+            oracle_fail("%s gives '%s' a generation that is no greater than the one before", what, oracle_name(i));
         if (left && names[i].root != root)
             oracle_fail("%s leaves a key of the '%s' that was there", what, oracle_name(i));
         /* The clock of the server that has all keys, so whatever clocks did: what counts stays. */
@@ -943,7 +1040,7 @@ void oracle_begin(struct call *c)
             other->settled &= ~c->items;
             c->alone = other->alone = false;
             n->crowded |= may_change_keys(other) && may_change_keys(c) && other->verb != VERB_EXPIRE &&
-                          c->verb != VERB_EXPIRE;
+                          c->verb != VERB_EXPIRE && !(only_grows(other) && only_grows(c));
             if (other->verb == VERB_EXPIRE && c->verb == VERB_EXPIRE)
                 c->crossed = other->crossed = true;
             c->undisturbed &= !may_change_keys(other);
@@ -1240,6 +1337,9 @@ static void check_added(struct call *c, int item)
         fail_call(c, "the add of item %d to '%s' is OK, but no primary was asked", item, oracle_name(c->name));
     if ((c->had & bit) == 0 && there == 0 && !lost && !from_cache)
         fail_call(c, "the add of item %d to '%s' is OK, but it is not in", item, oracle_name(c->name));
+    if (kind_of(c->name)->growing && there != 0 && !lost && !from_cache && !grew_apart(c->name) &&
+        !reader_has(&truth, &n->seen, oracle_item(item), 0))
+        fail_call(c, "the add of item %d to '%s' is OK, but no root tells of its link", item, oracle_name(c->name));
     if (there == 0 || n->seen.status != 0 || (lost && kind_of(c->name)->window)) /* of an older life, or period */
         return;
     n->low[item] += c->verb == VERB_ADD || c->verb == VERB_ADD_NEW ? (int)c->times : 1;
@@ -1311,8 +1411,8 @@ static void check_told(const struct call *c, hibloom_status status)
 
     if (c->verb == VERB_OPEN || status == HIBLOOM_ELOST)
         *known = status == HIBLOOM_OK && now == c->run ? now : 0; /* by ELOST of a map it has not met that run yet */
-    if ((!adds && c->verb != VERB_LOOK && c->verb != VERB_REMOVE) || status != HIBLOOM_OK ||
-        world.stale[c->client]) /* it may not have met the other run */
+    if ((!adds && c->verb != VERB_LOOK && c->verb != VERB_REMOVE) || status != HIBLOOM_OK || world.stale[c->client] ||
+        !world.by_primary[c->client]) /* it may not have met the other run */
         return;
     if (*known != 0 && *known != c->run && adds && names[c->name].owed[c->client] != c->run) {
         names[c->name].owed[c->client] = c->run;
@@ -1394,11 +1494,11 @@ static void check_room(const struct call *c)
     for (size_t l = 0; l < seen->links; l++) {
         const struct blob *string = world_fetch(NULL, key_of(&seen->link[l], 0));
         uint64_t set = 0;
-        if (string == NULL || !reader_text(seen->link[l].root.text, &text))
+        if (string == NULL || seen->link[l].several || !reader_text(seen->link[l].root.text, &text))
             continue;
         for (size_t i = 0; i < text.bits / 8; i++)
             set += (uint64_t)__builtin_popcount((unsigned char)string->bytes[i]);
-        if (set * 20 > text.bits * 11) /* its capacity sets half of them */
+        if (set * 20 > text.bits * 12) /* its capacity sets half of them */
             fail_call(c, "link %d of '%s' is overfull: %d of %d bits", (int)l, oracle_name(c->name), (int)set,
                       (int)text.bits);
     }
@@ -1474,6 +1574,8 @@ void oracle_end(struct call *c, hibloom_status status, const bool *answers, cons
               status != HIBLOOM_OK ? ": " : "", status != HIBLOOM_OK ? text : "");
     look_again(c->name, may_go_by_itself(c->name), "something");
     forget(c); /* it has heard of what has just left */
+    n->grown_us = c->grows ? net_now_us() : n->grown_us;
+    note_period(c, status);
     note_last(c, status);
     const uint32_t there = items_there(c->name, &n->seen, c->items);
     c->had |= there;

@@ -34,6 +34,8 @@ struct call {
     uint64_t run;            /* of the root's server, as it began */
     bool alone;              /* no other call on the name was on its way meanwhile */
     bool undisturbed;        /* none that may change keys, or times to live */
+    bool grows;              /* it has made a link, or told of one */
+    uint64_t period;         /* for which it has added to a window; 0: it has not */
     bool crossed;            /* another one set, or took, a time to live meanwhile */
     bool agreed;             /* as it began, all keys had their times to live as they should */
     uint64_t expiry_ms;      /* of the root, as it began */
@@ -70,6 +72,14 @@ void oracle_forget_served(int client);
 void oracle_writes(int client, struct blob key); /* bits are about to be set there */
 void oracle_makes(const char *id);               /* of a key that is made; 16 digits */
 void oracle_after_loss(void);                    /* a server's data were replaced by older ones */
+/* The script that adds to a slice was carried out. */
+struct slice_seen {
+    struct blob was, is; /* the key's string */
+    uint64_t epoch;      /* of the period that it is for */
+    uint64_t clock_us;
+    bool sets; /* bits; else it only empties */
+};
+void oracle_slice(int client, struct blob key, const struct slice_seen *);
 /* Bits were set by an add, or taken back by its undo: the string before, and behind it. */
 void oracle_bits(int client, bool undone, struct blob was, struct blob is);
 

@@ -29,7 +29,8 @@ enum {
     WINDOW,
     WINDOW_SEGMENTS,
     BARE,
-    GROWING_LARGE
+    GROWING_LARGE,
+    GROWING_LARGE_SEGMENTS
 };
 
 const struct kind kinds[KINDS] = {
@@ -46,7 +47,10 @@ const struct kind kinds[KINDS] = {
     [WINDOW_SEGMENTS] = {.text = "capacity=8 error=0.02 window=3 slices=3 segments=2", .window = true},
     [BARE] = {.text = "bits=256 hashes=3 seed=5", .bare = true},
     /* Room for some adds is reserved at once, so that clients are behind when it grows. */
-    [GROWING_LARGE] = {.text = "capacity=300 error=0.000001 growth=2", .growing = true, .large = true},
+    [GROWING_LARGE] = {.text = "capacity=160 error=0.000001 growth=2", .growing = true, .large = true},
+    [GROWING_LARGE_SEGMENTS] = {.text = "capacity=160 error=0.000001 growth=2 segments=2",
+                                .growing = true,
+                                .large = true},
 };
 
 const struct kind *plan_kind(const struct plan *p, int name)
@@ -121,28 +125,17 @@ static void draw_client(struct plan *p, struct client_settings *c, struct draw *
     c->accept_restarts = draw(d, 8) == 0;
 }
 
-static enum verb draw_verb(const struct kind *kind, struct draw *d, bool calm, const uint64_t *more)
+static enum verb draw_verb(const struct kind *kind, struct draw *d, bool calm, const uint64_t weights[VERB_COUNT])
 {
-    static const struct {
-        enum verb verb;
-        unsigned weight;
-    } weights[] = {{VERB_ADD, 20},   {VERB_ADD_NEW, 24}, {VERB_LOOK, 30},   {VERB_OPEN, 6},   {VERB_REMOVE, 4},
-                   {VERB_CLEAR, 3},  {VERB_DROP, 1},     {VERB_DELETE, 1},  {VERB_EXPIRE, 2}, {VERB_REPLACE, 3},
-                   {VERB_REPAIR, 2}, {VERB_MERGE, 3},    {VERB_SAVE, 1},    {VERB_LOAD, 2},   {VERB_LIST, 1},
-                   {VERB_IMPORT, 1}, {VERB_INFO, 2},     {VERB_COMPARE, 1}, {VERB_CLOSE, 2},  {VERB_SLEEP, 8},
-                   {VERB_FILL, 40}};
-    unsigned all = 0;
+    uint64_t all = 0;
 
-    for (size_t i = 0; i < sizeof weights / sizeof *weights; i++)
-        all += weights[i].weight * (unsigned)more[weights[i].verb];
+    for (int i = 0; i < VERB_COUNT; i++)
+        all += weights[i];
     for (;;) {
-        unsigned at = (unsigned)draw(d, all);
-        size_t i = 0;
-        while (at >= weights[i].weight * (unsigned)more[weights[i].verb]) {
-            at -= weights[i].weight * (unsigned)more[weights[i].verb];
-            i++;
-        }
-        const enum verb verb = weights[i].verb;
+        uint64_t at = draw(d, all);
+        enum verb verb = 0;
+        while (at >= weights[verb])
+            at -= weights[verb++];
         if ((verb == VERB_REMOVE && !kind->counting) || (verb == VERB_FILL && !kind->large))
             continue;
         if (calm && verb >= VERB_CLEAR && verb <= VERB_LOAD && verb != VERB_SAVE && verb != VERB_MERGE)
@@ -157,7 +150,7 @@ static enum verb draw_verb(const struct kind *kind, struct draw *d, bool calm, c
 /* Some worlds are about one thing that is rare where all is drawn by itself: its kinds, what they do often, the faults. */
 static const struct focus {
     uint64_t kinds, verbs, faults;
-    const char *late; /* a script that often arrives late */
+    const char *late; /* a script that often arrives late, or that the faults often strike */
     bool near, alone; /* all clients have a near cache; there is one server */
     bool pieces;      /* servers take what is sent in pieces, and others' commands between them */
     bool clustered;   /* it is a cluster */
@@ -171,14 +164,10 @@ static const struct focus {
      .faults = BITS(FAULT_CLOCK, FAULT_JUMP, FAULT_DELAY) | BIT(FAULT_PAUSE),
      .late = "EVAL.slice",
      .alone = true},
-    {.kinds = BIT(WINDOW),
-     .verbs = BIT(VERB_SLEEP),
-     .faults = BIT(FAULT_CLOCK) | BIT(FAULT_JUMP),
-     .late = "EVAL.slice",
-     .alone = true},
     {.kinds = BIT(WINDOW) | BIT(WINDOW_SEGMENTS),
      .verbs = BIT(VERB_LOOK) | BIT(VERB_SLEEP),
-     .faults = BIT(FAULT_JUMP),
+     .faults = BIT(FAULT_JUMP) | BIT(FAULT_DELAY),
+     .late = "BITFIELD_RO",
      .pieces = true},
     {.kinds = BIT(WINDOW) | BIT(WINDOW_SEGMENTS),
      .verbs = BIT(VERB_SLEEP),
@@ -187,26 +176,48 @@ static const struct focus {
      .clustered = true},
     {.kinds = BIT(WINDOW) | BIT(WINDOW_SEGMENTS),
      .verbs = BITS(VERB_SLEEP, VERB_CLEAR, VERB_DELETE),
-     .faults = BITS(FAULT_JUMP, FAULT_CUT_ANSWER, FAULT_PAUSE),
+     .faults = BITS(FAULT_JUMP, FAULT_CUT_ANSWER, FAULT_PAUSE) | BIT(FAULT_DELAY),
      .late = "EVAL.slice"},
+    {.kinds = BIT(WINDOW),
+     .verbs = BITS(VERB_DELETE, VERB_OPEN, VERB_SLEEP),
+     .faults = BITS(FAULT_DELAY, FAULT_PAUSE, FAULT_SLOW),
+     .late = "EVAL.slice",
+     .sizes = true},
     {.kinds = BITS(PLAIN, SEGMENTS, BLOCKS),
      .verbs = BIT(VERB_CLEAR) | BIT(VERB_SLEEP),
-     .faults = BITS(FAULT_EXPIRE, FAULT_FLUSH, FAULT_CUT_ANSWER) | BITS(FAULT_DISCONNECT, FAULT_ISOLATE, FAULT_REFUSE),
+     .faults = BITS(FAULT_EXPIRE, FAULT_FLUSH, FAULT_CUT_ANSWER) | BIT(FAULT_DISCONNECT) | BIT(FAULT_REFUSE),
      .near = true},
+    {.kinds = BITS(PLAIN, SEGMENTS, BLOCKS), .faults = BITS(FAULT_RESTART, FAULT_FAILOVER, FAULT_LAG), .near = true},
+    {.kinds = BITS(PLAIN, SEGMENTS, BLOCKS),
+     .verbs = BIT(VERB_ADD) | BIT(VERB_SLEEP),
+     .faults = BIT(FAULT_ISOLATE) | BIT(FAULT_LAG),
+     .near = true},
+    {.kinds = BITS(GROWING_SEGMENTS, GROWING_LARGE, GROWING_LARGE_SEGMENTS),
+     .verbs = BITS(VERB_ADD_NEW, VERB_FILL, VERB_SLEEP),
+     .faults = BIT(FAULT_PIECES) | BIT(FAULT_SLOW),
+     .clients = 3},
     {.kinds = BITS(GROWING, GROWING_BLOCKED, GROWING_LARGE),
      .verbs = BIT(VERB_FILL),
      .faults = BITS(FAULT_ISOLATE, FAULT_FAILOVER, FAULT_LAG),
      .clustered = true},
     {.kinds = BITS(GROWING, GROWING_SEGMENTS, GROWING_LARGE),
+     .verbs = BIT(VERB_FILL),
+     .faults = BIT(FAULT_FAILOVER) | BIT(FAULT_LAG),
+     .clustered = true,
+     .keeps = true},
+    {.kinds = BITS(GROWING, GROWING_SEGMENTS, GROWING_LARGE),
      .verbs = BIT(VERB_FILL) | BIT(VERB_SLEEP),
-     .faults = BITS(FAULT_EXPIRE, FAULT_PAUSE, FAULT_CUT_ANSWER)},
+     .faults = BITS(FAULT_EXPIRE, FAULT_PAUSE, FAULT_CUT_ANSWER) | BIT(FAULT_SLOW),
+     .late = "EVAL.make"},
     {.kinds = BITS(GROWING, GROWING_SEGMENTS, GROWING_LARGE),
      .verbs = BIT(VERB_EXPIRE) | BIT(VERB_FILL),
      .faults = BIT(FAULT_SLOW),
+     .late = "EVAL.expire",
      .clients = 2},
     {.kinds = BITS(SEGMENTS, GROWING, GROWING_SEGMENTS),
      .verbs = BIT(VERB_EXPIRE) | BIT(VERB_REPLACE),
      .faults = BITS(FAULT_CUT_BEFORE, FAULT_CUT_ANSWER, FAULT_REFUSE) | BIT(FAULT_DENY),
+     .late = "EVAL.expire",
      .clients = 2},
     {.kinds = BIT(COUNTING),
      .verbs = BITS(VERB_REMOVE, VERB_MERGE, VERB_CLEAR) | BIT(VERB_LOAD) | BIT(VERB_SAVE),
@@ -230,44 +241,35 @@ static const struct focus {
      .late = "EVAL.clear"},
     {.kinds = BIT(PLAIN),
      .verbs = BITS(VERB_DELETE, VERB_OPEN, VERB_ADD),
-     .faults = BITS(FAULT_EXPIRE, FAULT_PAUSE, FAULT_SLOW),
+     .faults = BITS(FAULT_EXPIRE, FAULT_PAUSE, FAULT_SLOW) | BIT(FAULT_DELAY),
      .late = "SETBIT",
      .pieces = true,
      .hurried = true,
      .sizes = true,
      .clients = 3}, /* one has the larger size: late bits of two in one tail may stay */
-    {.kinds = BIT(WINDOW),
-     .verbs = BITS(VERB_DELETE, VERB_OPEN, VERB_SLEEP),
-     .faults = BITS(FAULT_DELAY, FAULT_PAUSE, FAULT_SLOW),
-     .late = "EVAL.slice",
-     .sizes = true},
     {.kinds = BIT(SEGMENTS) | BIT(GROWING_SEGMENTS),
      .verbs = BIT(VERB_OPEN) | BIT(VERB_DELETE),
      .faults = BITS(FAULT_FAILOVER, FAULT_ISOLATE, FAULT_LAG),
      .clustered = true,
      .keeps = true},
-    {.kinds = BITS(GROWING, GROWING_SEGMENTS, GROWING_LARGE),
-     .verbs = BIT(VERB_FILL),
-     .faults = BIT(FAULT_FAILOVER) | BIT(FAULT_LAG),
-     .clustered = true,
-     .keeps = true},
     {.kinds = BITS(PLAIN, SEGMENTS, GROWING),
      .verbs = BIT(VERB_ADD_NEW) | BIT(VERB_SLEEP),
-     .faults = BIT(FAULT_MOVE),
+     .faults = BIT(FAULT_MOVE) | BIT(FAULT_REFUSE),
      .clustered = true},
     {.kinds = BITS(PLAIN, SEGMENTS, GROWING),
      .verbs = BIT(VERB_OPEN),
      .faults = BITS(FAULT_LAG, FAULT_CUT_ANSWER, FAULT_DISCONNECT),
      .asks = true},
-    {.kinds = BIT(SEGMENTS), .verbs = BIT(VERB_SLEEP), .faults = BIT(FAULT_DISCONNECT), .clustered = true},
     {.kinds = BITS(SEGMENTS, PARTITIONED, BLOCKS),
-     .verbs = BIT(VERB_REPAIR),
-     .faults = BITS(FAULT_EXPIRE, FAULT_SLOW, FAULT_DELAY) | BIT(FAULT_STRANGER),
-     .late = "EVAL.swap"},
+     .verbs = BIT(VERB_REPAIR) | BIT(VERB_EXPIRE),
+     .faults = BITS(FAULT_EXPIRE, FAULT_SLOW, FAULT_STRANGER) | BIT(FAULT_CUT_BEFORE) | BIT(FAULT_DELAY),
+     .late = "EVAL.swap",
+     .clients = 2},
     {.kinds = BITS(SEGMENTS, PARTITIONED, BLOCKS),
-     .verbs = BIT(VERB_EXPIRE),
+     .verbs = BIT(VERB_REPAIR) | BIT(VERB_EXPIRE),
      .faults = BIT(FAULT_EXPIRE) | BIT(FAULT_DELAY),
-     .late = "EVAL.expire"},
+     .late = "EVAL.expire",
+     .clients = 3},
     {.kinds = BITS(PLAIN, SEGMENTS, BLOCKS),
      .verbs = BIT(VERB_SLEEP),
      .faults = BITS(FAULT_FAILOVER, FAULT_ISOLATE, FAULT_DISCONNECT),
@@ -276,22 +278,32 @@ static const struct focus {
 
 static void draw_steps(struct plan *p, struct draw *d, uint64_t often)
 {
+    static const uint64_t usual[VERB_COUNT] = {
+        [VERB_ADD] = 20,   [VERB_ADD_NEW] = 24, [VERB_LOOK] = 30,   [VERB_OPEN] = 6,   [VERB_REMOVE] = 4,
+        [VERB_CLEAR] = 3,  [VERB_DROP] = 1,     [VERB_DELETE] = 1,  [VERB_EXPIRE] = 2, [VERB_REPLACE] = 3,
+        [VERB_REPAIR] = 2, [VERB_MERGE] = 3,    [VERB_SAVE] = 1,    [VERB_LOAD] = 2,   [VERB_LIST] = 1,
+        [VERB_IMPORT] = 1, [VERB_INFO] = 2,     [VERB_COMPARE] = 1, [VERB_CLOSE] = 2,  [VERB_SLEEP] = 8,
+        [VERB_FILL] = 40};
     const bool calm = draw(d, 3) == 0 && often == 0, lean = draw(d, 2) == 0;
     const size_t n = 30 + draw(d, 6);
-    uint64_t more[VERB_COUNT];
+    uint64_t weights[VERB_COUNT];
 
     for (int i = 0; i < VERB_COUNT; i++) /* a world does some things often, and others not at all */
-        more[i] = (i == VERB_ADD && (often >> i & 1) == 0) || i == VERB_ADD_NEW || i == VERB_LOOK || i == VERB_OPEN ? 1
-                  : often != 0 ? ((often >> i & 1) != 0 ? 8 : ONE_OF(d, 0, 0, 0, 0, 1))
-                  : lean       ? ONE_OF(d, 0, 0, 0, 1, 4)
-                               : ONE_OF(d, 0, 1, 1, 1, 8);
+        weights[i] = (often >> i & 1) != 0                                                    ? 50
+                     : i == VERB_ADD || i == VERB_ADD_NEW || i == VERB_LOOK || i == VERB_OPEN ? usual[i]
+                     : often != 0 ? usual[i] * ONE_OF(d, 0, 0, 0, 0, 1)
+                     : lean       ? usual[i] * ONE_OF(d, 0, 0, 0, 1, 4)
+                                  : usual[i] * ONE_OF(d, 0, 1, 1, 1, 8);
 
     for (p->step_count = 0; p->step_count < n; p->step_count++) {
         struct step *s = &p->steps[p->step_count];
         s->client = (int)draw(d, p->clients);
         s->name = p->names > 1 && draw(d, 4) == 0;
-        s->verb = draw_verb(plan_kind(p, s->name), d, calm, more);
-        s->items = draw(d, 3) == 0 ? 1u << draw(d, ITEMS) : 1 + (uint32_t)draw(d, (1u << ITEMS) - 1);
+        s->verb = draw_verb(plan_kind(p, s->name), d, calm, weights);
+        /* An item is new once, so many adds are of one. */
+        s->items = draw(d, s->verb == VERB_ADD || s->verb == VERB_ADD_NEW ? 2 : 3) == 0
+                       ? 1u << draw(d, ITEMS)
+                       : 1 + (uint32_t)draw(d, (1u << ITEMS) - 1);
         s->times = draw(d, 16) == 0 ||
                            (draw(d, 3) == 0 && (plan_kind(p, s->name)->counting || (p->sizes != 0 && p->pieces != 0)))
                        ? (uint32_t)ONE_OF(d, 15, 40, 40, TIMES_MOST)
@@ -308,7 +320,7 @@ static void draw_steps(struct plan *p, struct draw *d, uint64_t often)
 /* The scripts of which a world may choose one to arrive late, time and again. */
 static const char *const late_places[] = {
     "EVAL.clear", "EVAL.unlink", "EVAL.expire", "EVAL.count_down", "EVAL.replace", "EVAL.swap", "EVAL.make",
-    "EVAL.slice", "EVAL.merge",  "EVAL.undo",   "EVAL.count_up",   "SETBIT",       "TIME"};
+    "EVAL.slice", "EVAL.merge",  "EVAL.undo",   "EVAL.count_up",   "SETBIT",       "TIME",      "BITFIELD_RO"};
 enum { LATE_PLACES = sizeof late_places / sizeof *late_places };
 
 static uint64_t late_place(const char *script)
@@ -343,9 +355,11 @@ static void draw_focus(struct plan *p, struct draw *d, const struct focus *focus
         p->topology = CLUSTER;
         p->shards = 3; /* so that three keys lie on three */
     }
-    if (focus->asks && p->topology == STANDALONE)
+    const bool replicated = focus->keeps || focus->asks || focus->clustered ||
+                            (focus->faults & BITS(FAULT_FAILOVER, FAULT_ISOLATE, FAULT_LAG)) != 0;
+    if (replicated && p->topology == STANDALONE)
         p->topology = SENTINEL;
-    if (focus->keeps || focus->asks || focus->clustered)
+    if (replicated)
         p->replicas = p->replicas == 0 ? 1 : p->replicas;
     for (uint64_t i = 0; i < p->clients; i++) {
         p->client[i].min_replicas = focus->keeps ? 1 : p->client[i].min_replicas;
@@ -353,6 +367,7 @@ static void draw_focus(struct plan *p, struct draw *d, const struct focus *focus
         if (focus->hurried && draw(d, 2) == 0)
             p->client[i].deadline_ms = 100 + draw(d, 200);
     }
+    p->rate = ONE_OF(d, 8, 20, 40, 80);
     p->sizes = focus->sizes;
     p->pieces |= focus->pieces;
     if (focus->clients != 0)
@@ -387,6 +402,7 @@ void plan_draw(struct plan *p, uint64_t seed)
     p->faults |= BIT(draw(&d, FAULT_KINDS));
     p->pieces = draw(&d, 3) == 0;
     p->late = draw(&d, 4) == 0 ? 1 + draw(&d, LATE_PLACES) : 0;
+    p->faults |= p->late != 0 ? BIT(FAULT_DELAY) : 0;
     const struct focus *focus = draw(&d, 4) != 0 ? &focuses[draw(&d, sizeof focuses / sizeof *focuses)] : NULL;
     if (focus != NULL)
         draw_focus(p, &d, focus);
@@ -404,7 +420,7 @@ static bool same_anchor(const struct anchor *a, const struct anchor *b)
 static bool is_late(const struct plan *p, const struct anchor *at, uint64_t chance)
 {
     return p->late > 0 && p->late <= LATE_PLACES && strcmp(at->place, late_places[p->late - 1]) == 0 &&
-           chance % (at->place[0] == 'S' ? 8 : 2) == 0; /* a call has many commands, and a script each */
+           chance % (strchr("BS", at->place[0]) != NULL ? 8 : 2) == 0; /* a call has many commands, and a script each */
 }
 
 /* One in `rate` commands, but at some places of a world many more. */
@@ -425,15 +441,17 @@ static enum fault draw_fault(uint64_t faults, uint64_t chance)
             return f;
 }
 
-/* What makes a command late; and what time does until it arrives, or is sent again. */
+/* What makes a command late; and what time does until it arrives, or is sent again. If nothing does, any other fault. */
 static uint64_t late_faults(const struct plan *p, const struct anchor *at, uint64_t chance)
 {
+    const uint64_t late = BIT(FAULT_CUT_LATE) | BIT(FAULT_DELAY);
     const uint64_t then = at->nth > 1 && chance % 2 == 0 ? p->faults & (BIT(FAULT_CLOCK) | BIT(FAULT_JUMP)) : 0;
 
     if (strcmp(at->place, "TIME") == 0 && (p->faults >> FAULT_JUMP & 1) != 0)
         return BIT(FAULT_JUMP);
-    return then != 0 ? then
-                     : BIT(FAULT_CUT_LATE) | BIT(FAULT_DELAY) | (p->faults & (BIT(FAULT_CUT_ANSWER) | BIT(FAULT_JUMP)));
+    return then != 0                 ? then
+           : (p->faults & late) == 0 ? p->faults
+                                     : late | (p->faults & (BIT(FAULT_CUT_ANSWER) | BIT(FAULT_JUMP)));
 }
 
 const struct decision *plan_decide(struct plan *p, const struct anchor *at)

@@ -135,7 +135,7 @@ struct kind {
     bool counting, growing, window, bare, partitioned, large;
 };
 extern const struct kind kinds[];
-enum { KINDS = 13 };
+enum { KINDS = 14 };
 const struct kind *plan_kind(const struct plan *, int name);
 
 void plan_draw(struct plan *, uint64_t seed);

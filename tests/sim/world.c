@@ -558,7 +558,8 @@ static void demote(void *at)
     s->isolated = false;
     s->heir = -1;
     s->demoted_us = net_now_us();
-    if (world.plan->topology == SENTINEL) /* by CLIENT KILL, beside REPLICAOF */
+    /* Sentinels do it by CLIENT KILL, beside REPLICAOF; somebody by hand does not. */
+    if (world.plan->topology == SENTINEL && plan_chance(world.plan, (uint64_t)me, world.take_overs) % 2 == 0)
         close_all(me, UINT64_MAX);
     s->node.cluster = world.plan->topology == CLUSTER ? &map : NULL;
     resync(me, heir);
@@ -1098,12 +1099,12 @@ static void execute(struct link *link, const struct anchor *at, size_t argc, con
     const bool undoes = argc > 3 && strcmp(at->place, "EVAL.undo") == 0 && !link->closed && !link->mute;
     if (sets && link->conn != NULL && !link->conn->shut)
         oracle_writes(link->client, argv[1]);
-    const bool makes = strcmp(at->place, "EVAL.make") == 0;
+    const bool makes = strcmp(at->place, "EVAL.make") == 0, slices = strcmp(at->place, "EVAL.slice") == 0;
     const unsigned before = makes ? strangers_at(s, argc, argv) : 0;
     const bool foreign = argc > 3 && s->primary < 0 && !s->isolated &&
                          oracle_is_foreign(link->client, at->place, argv[3]);
     struct blob now, was = {"", 0};
-    if ((foreign || sets || undoes) && fetch_from(s, argv[sets ? 1 : 3], &now) != NULL)
+    if ((foreign || sets || undoes || slices) && fetch_from(s, argv[sets ? 1 : 3], &now) != NULL)
         was = copy_blob(now);
     const bool redirected = link->session.asking && served_by[link->client] != link->server;
     node_execute(&s->node, &link->session, argc, argv, &reply);
@@ -1113,6 +1114,15 @@ static void execute(struct link *link, const struct anchor *at, size_t argc, con
     }
     if (was.len > 0) {
         const struct blob *is = fetch_from(s, argv[3], &now);
+        if (slices && is != NULL) {
+            const size_t epoch_at = 2 + strtoul(argv[2].bytes, NULL, 10) + 4;
+            oracle_slice(link->client, argv[3],
+                         &(struct slice_seen){.was = was,
+                                              .is = *is,
+                                              .epoch = strtoull(argv[epoch_at].bytes, NULL, 10),
+                                              .clock_us = clock_of(s),
+                                              .sets = reply.bytes[0] == '$'});
+        }
         if (foreign && is != NULL && (is->len != was.len || memcmp(is->bytes, was.bytes, was.len) != 0))
             oracle_fail("%s of client %d changes what it has not opened", at->place, link->client);
         free((char *)(uintptr_t)was.bytes);
