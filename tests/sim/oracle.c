@@ -1002,11 +1002,12 @@ static void settle_removals(int name)
 
 /* What has served the call that each client has begun last. */
 static struct {
-    bool without;                 /* the filter that the client has opened */
-    bool asked;                   /* for the filter's root, and that is there */
-    unsigned wrote;               /* bits of these keys of it */
-    bool connected;               /* anew: answers may be lost */
-    bool late;                    /* the call before was cut off: its last commands are carried out now */
+    bool without;          /* the filter that the client has opened */
+    int lacked[CALL_KEYS]; /* the server, and 1, that gave bits of each key without it, and no guard of it since */
+    bool asked;            /* for the filter's root, and that is there */
+    unsigned wrote;        /* bits of these keys of it */
+    bool connected;        /* anew: answers may be lost */
+    bool late;             /* the call before was cut off: its last commands are carried out now */
     unsigned char turned[1 << 9]; /* bits that were 0 */
 } served[CLIENTS];
 
@@ -1055,6 +1056,7 @@ void oracle_begin(struct call *c)
         memset(&served[c->client], 0, sizeof *served);
     served[c->client].without = served[c->client].asked = false;
     served[c->client].wrote = 0;
+    memset(served[c->client].lacked, 0, sizeof served->lacked);
     note_handle(c);
     c->next = calls;
     calls = c;
@@ -1101,7 +1103,7 @@ static bool holds(const struct blob *string, uint64_t id)
     return string != NULL && memmem(string->bytes, string->len, hex, 16) != NULL;
 }
 
-void oracle_serves(int client, struct blob key, const struct blob *string)
+void oracle_serves(int client, int server, struct blob key, const struct blob *string, bool bits)
 {
     for (struct call *c = calls; c != NULL; c = c->next) {
         const int number = c->client == client ? number_of(c->name, key) : -1;
@@ -1110,8 +1112,11 @@ void oracle_serves(int client, struct blob key, const struct blob *string)
         if (holds(string, c->ids[number])) {
             served[client].asked = true;
             names[c->name].shown_us[client] = net_now_us();
+            if (bits || served[client].lacked[number] == server + 1)
+                served[client].lacked[number] = 0;
         } else if (c->verb == VERB_LOOK && c->handle != 0) {
             served[client].without = true;
+            served[client].lacked[number] = bits ? server + 1 : 0;
         }
     }
 }
@@ -1473,13 +1478,15 @@ static void check_left(const struct call *c)
 static void check_served(const struct call *c, const bool *answers)
 {
     const struct client_settings *settings = &world.plan->client[c->client];
-    bool no = false;
+    bool no = false, lacked = false; /* a replica may be behind, but not without the filter */
 
+    for (int i = 0; i < CALL_KEYS && settings->from_replicas && c->times == 1; i++)
+        lacked |= served[c->client].lacked[i] != 0;
     for (int i = 0, k = 0; answers != NULL && c->verb == VERB_LOOK && i < ITEMS; i++)
         if ((c->items >> i & 1) != 0)
             no |= !answers[k++];
-    if (no && served[c->client].without && !settings->loop && !settings->from_replicas && settings->near < 2 &&
-        !world_had(FAULT_FLUSH) && !world.stale[c->client] &&
+    if (no && (lacked || (served[c->client].without && !settings->from_replicas && !world.stale[c->client])) &&
+        !settings->loop && settings->near < 2 && !world_had(FAULT_FLUSH) &&
         !(copy_came_back() && caused(CAUSE_LOSS, c->begun_us)) /* it was away, and is back as the guard is read */)
         fail_call(c, "\"no\", served by a string that is not the filter it has opened as '%s'", oracle_name(c->name));
 }

@@ -64,8 +64,8 @@ struct blob oracle_item(int item);
 /* The world tells. `who` is a client, or -1. */
 void oracle_before(void);                     /* something may end a filter's life */
 void oracle_after(int who, const char *what); /* that is done */
-void oracle_serves(int client, struct blob key,
-                   const struct blob *string); /* bits are read from that string; NULL: there is none */
+/* A server reads bits, or something else, from that string; NULL: there is none. */
+void oracle_serves(int client, int server, struct blob key, const struct blob *string, bool bits);
 /* Whether the script, which compares identities, comes from a client that has never opened the filter that is there. */
 bool oracle_is_foreign(int client, const char *script, struct blob key);
 void oracle_forget_served(int client);

@@ -167,7 +167,7 @@ static const struct focus {
     {.kinds = BIT(WINDOW) | BIT(WINDOW_SEGMENTS),
      .verbs = BIT(VERB_LOOK) | BIT(VERB_SLEEP),
      .faults = BIT(FAULT_JUMP) | BIT(FAULT_DELAY),
-     .late = "BITFIELD_RO",
+     .late = "GETBIT",
      .pieces = true},
     {.kinds = BIT(WINDOW) | BIT(WINDOW_SEGMENTS),
      .verbs = BIT(VERB_SLEEP),
@@ -193,8 +193,9 @@ static const struct focus {
      .faults = BIT(FAULT_ISOLATE) | BIT(FAULT_LAG),
      .near = true},
     {.kinds = BITS(GROWING_SEGMENTS, GROWING_LARGE, GROWING_LARGE_SEGMENTS),
-     .verbs = BITS(VERB_ADD_NEW, VERB_FILL, VERB_SLEEP),
-     .faults = BIT(FAULT_PIECES) | BIT(FAULT_SLOW),
+     .verbs = BIT(VERB_ADD_NEW) | BIT(VERB_FILL),
+     .faults = BIT(FAULT_DELAY),
+     .late = "SETBIT",
      .clients = 3},
     {.kinds = BITS(GROWING, GROWING_BLOCKED, GROWING_LARGE),
      .verbs = BIT(VERB_FILL),
@@ -255,10 +256,11 @@ static const struct focus {
     {.kinds = BITS(PLAIN, SEGMENTS, GROWING),
      .verbs = BIT(VERB_ADD_NEW) | BIT(VERB_SLEEP),
      .faults = BIT(FAULT_MOVE) | BIT(FAULT_REFUSE),
+     .late = "SETBIT",
      .clustered = true},
     {.kinds = BITS(PLAIN, SEGMENTS, GROWING),
-     .verbs = BIT(VERB_OPEN),
-     .faults = BITS(FAULT_LAG, FAULT_CUT_ANSWER, FAULT_DISCONNECT),
+     .verbs = BITS(VERB_OPEN, VERB_DELETE, VERB_LOOK),
+     .faults = BITS(FAULT_LAG, FAULT_CUT_INSIDE, FAULT_DISCONNECT),
      .asks = true},
     {.kinds = BITS(SEGMENTS, PARTITIONED, BLOCKS),
      .verbs = BIT(VERB_REPAIR) | BIT(VERB_EXPIRE),
@@ -320,7 +322,7 @@ static void draw_steps(struct plan *p, struct draw *d, uint64_t often)
 /* The scripts of which a world may choose one to arrive late, time and again. */
 static const char *const late_places[] = {
     "EVAL.clear", "EVAL.unlink", "EVAL.expire", "EVAL.count_down", "EVAL.replace", "EVAL.swap", "EVAL.make",
-    "EVAL.slice", "EVAL.merge",  "EVAL.undo",   "EVAL.count_up",   "SETBIT",       "TIME",      "BITFIELD_RO"};
+    "EVAL.slice", "EVAL.merge",  "EVAL.undo",   "EVAL.count_up",   "SETBIT",       "TIME",      "GETBIT"};
 enum { LATE_PLACES = sizeof late_places / sizeof *late_places };
 
 static uint64_t late_place(const char *script)
@@ -419,8 +421,12 @@ static bool same_anchor(const struct anchor *a, const struct anchor *b)
 
 static bool is_late(const struct plan *p, const struct anchor *at, uint64_t chance)
 {
-    return p->late > 0 && p->late <= LATE_PLACES && strcmp(at->place, late_places[p->late - 1]) == 0 &&
-           chance % (strchr("BS", at->place[0]) != NULL ? 8 : 2) == 0; /* a call has many commands, and a script each */
+    const char *const place = strcmp(at->place, "BITFIELD") == 0      ? "SETBIT"
+                              : strcmp(at->place, "BITFIELD_RO") == 0 ? "GETBIT"
+                                                                      : at->place;
+
+    return p->late > 0 && p->late <= LATE_PLACES && strcmp(place, late_places[p->late - 1]) == 0 &&
+           chance % (strstr(place, "BIT") != NULL ? 8 : 2) == 0; /* a call has many commands, and a script each */
 }
 
 /* One in `rate` commands, but at some places of a world many more. */
