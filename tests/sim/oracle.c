@@ -46,10 +46,10 @@ struct name {
     uint64_t late_until_us; /* what a failed call removes may arrive until then */
     bool unclean;           /* a call on it has failed, or was sent again: commands may arrive late */
     bool bits_late,
-        haunted;        /* and it was one that sets bits; in a life that has ended, so they may come into this one */
-    bool unsettled;     /* and it was one that may change keys, or times to live */
-    uint64_t broken;    /* the root of a growing filter that has lost a key; 0: it has not */
-    bool expire_failed; /* or a replace or load, which set times to live, too */
+        haunted;           /* and it was one that sets bits; in a life that has ended, so they may come into this one */
+    uint64_t unsettled_us; /* when one that may change keys, or times to live, did so last; 0: none */
+    uint64_t broken;       /* the root of a growing filter that has lost a key; 0: it has not */
+    bool expire_failed;    /* or a replace or load, which set times to live, too */
     bool adds_late[CLIENTS]; /* adds without is_new of that client may arrive */
     bool crowded;            /* two calls that let it grow, or may set times to live, were under way at once */
     uint64_t grown_us;       /* when the latest call that let it grow ended */
@@ -65,6 +65,7 @@ static struct call *calls; /* in flight; those of killed clients stay, as they m
 static char words[1024];
 static const struct reader truth = {world_fetch, NULL};
 static char made[ID_COUNT][ID_DIGITS]; /* ids of keys, the latest ones */
+static uint64_t expired_us;            /* when a time to live was set last by a script, of one that had ended, too */
 static uint64_t made_us[ID_COUNT];     /* when; of two in one moment the time is no help */
 static size_t ids_made;
 
@@ -436,7 +437,7 @@ static void check_link_stays_lost(int name, const struct filter_seen *seen, cons
 }
 
 /* A repair lists a key that lives a second longer than the root, or for ever with it (docs/format.md, 11). Of two repairs
- * each may have read another time. */
+ * each may have read another time, and so may one while an expire arrives. */
 static bool may_change_keys(const struct call *c);
 
 static void check_listed(int name, const struct filter_seen *now, const struct filter_seen *was)
@@ -444,7 +445,8 @@ static void check_listed(int name, const struct filter_seen *now, const struct f
     unsigned under_way = 0;
 
     for (const struct call *c = calls; c != NULL; c = c->next)
-        under_way += c->name == name && may_change_keys(c);
+        if (c->name == name)
+            under_way += c->begun_us <= expired_us ? 2 : may_change_keys(c);
     if (under_way > 1)
         return;
     for (size_t l = 0; l < now->links && l < was->links; l++)
@@ -796,6 +798,7 @@ void oracle_after(int who, const char *what)
         if (kind_of(i)->window && strcmp(what, "EVAL.clear") == 0)
             end_life(i);
     }
+    expired_us = strcmp(what, "EVAL.expire") == 0 ? net_now_us() : expired_us;
     note_moment();
 }
 
@@ -1445,6 +1448,14 @@ static bool is_near(uint64_t a_ms, uint64_t b_ms) /* a script gives what has 0 m
     return (a_ms == 0) == (b_ms == 0) && a_ms < b_ms + 10 && b_ms < a_ms + 10;
 }
 
+/* What a call before it has sent may arrive in it. */
+static bool is_unsettled(const struct call *c)
+{
+    const uint64_t since = names[c->name].unsettled_us;
+
+    return since != 0 && (commands_may_be_late() || world_had(FAULT_DISCONNECT) || c->begun_us < since + 20000);
+}
+
 /* A call that was alone, and is OK: what it leaves. */
 static void check_left(const struct call *c)
 {
@@ -1462,7 +1473,8 @@ static void check_left(const struct call *c)
         fail_call(c, "'%s' was cleared, but items are in", oracle_name(c->name));
     if (alone && (c->verb == VERB_DROP || c->verb == VERB_DELETE) && world_count_keys(oracle_name(c->name)) > 0)
         fail_call(c, "'%s' was removed, but has keys", oracle_name(c->name));
-    if (n->seen.status != 0 || !c->undisturbed || n->unsettled || c->held_us != world.held_us || caused(CAUSE_CLOCK, 1))
+    if (n->seen.status != 0 || !c->undisturbed || is_unsettled(c) || c->held_us != world.held_us ||
+        caused(CAUSE_CLOCK, 1))
         return;
     if ((c->agreed || c->verb == VERB_EXPIRE) && !times_agree(c->name))
         oracle_fail("call %d of client %d (%s): the keys of '%s' have different times to live", c->ordinal, c->client,
@@ -1590,7 +1602,7 @@ void oracle_end(struct call *c, hibloom_status status, const bool *answers, cons
     c->ready = n->ready - c->ready;
     check_told(c, status);
     /* The first EXPIRE, and nothing beside it: it may have been cut at any step (docs/format.md, 10 and 15). */
-    if (c->verb == VERB_EXPIRE && status != HIBLOOM_OK && c->undisturbed && !n->unsettled && n->seen.status == 0 &&
+    if (c->verb == VERB_EXPIRE && status != HIBLOOM_OK && c->undisturbed && !is_unsettled(c) && n->seen.status == 0 &&
         c->agreed && !caused(CAUSE_KEYS, 1) && !caused(CAUSE_LOSS, 1) && some_key_stays(c->name))
         fail_call(c, "'%s' goes with its root, but a key stays", oracle_name(c->name));
     if (c->verb == VERB_OPEN)
@@ -1609,7 +1621,8 @@ void oracle_end(struct call *c, hibloom_status status, const bool *answers, cons
         fail_call(c, "it leaves late bits in '%s'", oracle_name(c->name));
     n->adds_late[c->client] |= open_end && c->verb == VERB_ADD;
     n->expire_failed |= open_end && (c->verb == VERB_EXPIRE || c->verb == VERB_REPLACE || c->verb == VERB_LOAD);
-    n->unsettled |= open_end && may_change_keys(c);
+    if (open_end && may_change_keys(c))
+        n->unsettled_us = net_now_us();
     if ((1u << c->verb & MAY_REMOVE) != 0 && (status != HIBLOOM_OK || (c->doubtful && c->verb != VERB_REMOVE)))
         n->late_until_us = net_now_us() + LATE_US;
     else if (c->verb == VERB_REMOVE)
@@ -1773,6 +1786,7 @@ void oracle_begin_world(void)
     calls = NULL;
     words[0] = '\0';
     ids_made = 0;
+    expired_us = 0;
     for (int i = 0; i < (int)world.plan->names; i++)
         read_name(i, &names[i].seen);
 }
