@@ -693,7 +693,7 @@ void oracle_slice(int client, struct blob key, const struct slice_seen *seen)
     if (was.epoch != is.epoch && seen->clock_us < begins_us(&text, period) && world.plan->topology != CLUSTER &&
         !some_key_is_of(name, period) && !caused(CAUSE_LOSS, 1))
         oracle_fail("client %d empties a slice of '%s' before its time", client, oracle_name(name));
-    for (struct call *c = calls; c != NULL && seen->sets; c = c->next)
+    for (struct call *c = calls; c != NULL && seen->sets && !seen->late; c = c->next)
         if (c->client == client && c->name == name) {
             const struct name *n = &names[name];
             if (n->period_of[client] != 0 && n->period_of[client] == c->handle && period < n->period[client])

@@ -78,6 +78,7 @@ struct slice_seen {
     uint64_t epoch;      /* of the period that it is for */
     uint64_t clock_us;
     bool sets; /* bits; else it only empties */
+    bool late; /* its call may have ended */
 };
 void oracle_slice(int client, struct blob key, const struct slice_seen *);
 /* Bits were set by an add, or taken back by its undo: the string before, and behind it. */

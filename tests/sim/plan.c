@@ -476,11 +476,13 @@ const struct decision *plan_decide(struct plan *p, const struct anchor *at)
     const bool late = is_late(p, at, mix(h ^ 3));
     if ((h % rate_at(p, at) != 0 && !late) || p->decision_count == FAULTS_MAX)
         return NULL;
-    const bool strange = late && at->place[0] == 'E' && (p->faults >> FAULT_STRANGER & 1) != 0 && mix(h ^ 5) % 4 > 1;
-    const enum fault fault = strange ? FAULT_STRANGER
-                                     : draw_fault(late ? late_faults(p, at, mix(h ^ 4)) : p->faults, mix(h ^ 1));
+    const uint64_t others = late && at->place[0] == 'E' && mix(h ^ 5) % 4 > 1
+                                ? p->faults & (BIT(FAULT_STRANGER) | BIT(FAULT_EXPIRE))
+                                : 0;
+    const uint64_t faults = others != 0 ? others : late ? late_faults(p, at, mix(h ^ 4)) : p->faults;
     struct decision *decision = &p->decisions[p->decision_count++];
-    *decision = (struct decision){.at = *at, .fault = fault, .arg = mix(h ^ 2) >> 8, .fired = true};
+    *decision = (struct decision){
+        .at = *at, .fault = draw_fault(faults, mix(h ^ 1)), .arg = mix(h ^ 2) >> 8, .fired = true};
     return decision;
 }
 

@@ -1135,7 +1135,8 @@ static void execute(struct link *link, const struct anchor *at, size_t argc, con
                                               .is = *is,
                                               .epoch = strtoull(argv[epoch_at].bytes, NULL, 10),
                                               .clock_us = clock_of(s),
-                                              .sets = reply.bytes[0] == '$'});
+                                              .sets = reply.bytes[0] == '$',
+                                              .late = link->closed || link->mute});
         }
         if (foreign && is != NULL && (is->len != was.len || memcmp(is->bytes, was.bytes, was.len) != 0))
             oracle_fail("%s of client %d changes what it has not opened", at->place, link->client);
