@@ -568,7 +568,7 @@ static void call_async(struct client *c, const struct step *step)
     while ((r = find_idle(c)) == NULL)
         turn(c);
     if (!is_busy(c))
-        world.stale[c->id] = false;
+        world.stale[c->id] = world.by_primary[c->id] = false;
     begin(r, step, " on a loop");
     const hibloom_status status = do_async(c, r, step);
     if (status != HIBLOOM_OK && r->busy)
