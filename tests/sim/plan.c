@@ -248,6 +248,12 @@ static const struct focus {
      .hurried = true,
      .sizes = true,
      .clients = 3}, /* one has the larger size: late bits of two in one tail may stay */
+    {.kinds = BIT(PLAIN) | BIT(SEGMENTS),
+     .verbs = BIT(VERB_ADD),
+     .faults = BITS(FAULT_EXPIRE, FAULT_PAUSE, FAULT_SLOW),
+     .late = "SETBIT",
+     .hurried = true,
+     .clients = 1},
     {.kinds = BIT(SEGMENTS) | BIT(GROWING_SEGMENTS),
      .verbs = BIT(VERB_OPEN) | BIT(VERB_DELETE),
      .faults = BITS(FAULT_FAILOVER, FAULT_ISOLATE, FAULT_LAG),
@@ -272,7 +278,7 @@ static const struct focus {
      .faults = BIT(FAULT_EXPIRE) | BIT(FAULT_DELAY),
      .late = "EVAL.expire",
      .clients = 3},
-    {.kinds = BITS(PLAIN, SEGMENTS, BLOCKS),
+    {.kinds = BITS(PLAIN, SEGMENTS, BLOCKED),
      .verbs = BIT(VERB_SLEEP),
      .faults = BITS(FAULT_FAILOVER, FAULT_ISOLATE, FAULT_DISCONNECT),
      .clustered = true},
@@ -369,7 +375,7 @@ static void draw_focus(struct plan *p, struct draw *d, const struct focus *focus
         if (focus->hurried && draw(d, 2) == 0)
             p->client[i].deadline_ms = 100 + draw(d, 200);
     }
-    p->rate = ONE_OF(d, 8, 20, 40, 80);
+    p->rate = ONE_OF(d, 4, 8, 20, 40);
     p->sizes = focus->sizes;
     p->pieces |= focus->pieces;
     if (focus->clients != 0)

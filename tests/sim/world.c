@@ -55,6 +55,7 @@ struct link {
     bool closed;                   /* by its client; what is held is still to be carried out */
     bool split;                    /* its next answer comes in two pieces */
     bool knew;                     /* that the server is a replica, as it connected */
+    int refused_call;              /* of its client, to which the server said that it is a replica; 0: none */
 };
 
 struct world world;
@@ -1083,6 +1084,17 @@ static unsigned strangers_at(struct server *s, size_t argc, const struct blob *a
     return count;
 }
 
+/* A primary that was demoted is left, so a later call does not write to it again (hibloom.h). */
+static void note_read_only(struct link *link)
+{
+    const int call = world.call[link->client];
+
+    if (link->refused_call != 0 && link->refused_call != call && world.plan->client[link->client].loop == 0)
+        oracle_fail("call %d of client %d writes to server %d, which has told call %d that it is a replica", call,
+                    link->client, link->server, link->refused_call);
+    link->refused_call = call;
+}
+
 static void execute(struct link *link, const struct anchor *at, size_t argc, const struct blob *argv)
 {
     struct server *s = &servers[link->server];
@@ -1167,6 +1179,8 @@ static void execute(struct link *link, const struct anchor *at, size_t argc, con
                   argc > 2 && strncmp(at->place, "EVAL", 4) != 0 ? " " : "",
                   argc > 2 && strncmp(at->place, "EVAL", 4) != 0 ? printable(argv[2], key, sizeof key) : "",
                   printable((struct blob){reply.bytes, reply.len}, text, sizeof text));
+    if (reply.len > 9 && strncmp(reply.bytes, "-READONLY", 9) == 0 && !link->closed && !link->mute)
+        note_read_only(link);
     if (reply.len > 0 && reply.bytes[0] == '-' && strncmp(reply.bytes, "-MOVED", 6) != 0 &&
         strncmp(reply.bytes, "-ASK", 4) != 0) {
         note(strncmp(reply.bytes, "-NOPERM", 7) == 0 ? CAUSE_DENIAL : CAUSE_REFUSAL);
