@@ -261,9 +261,13 @@ static const struct focus {
      .keeps = true},
     {.kinds = BITS(PLAIN, SEGMENTS, GROWING),
      .verbs = BIT(VERB_ADD_NEW) | BIT(VERB_SLEEP),
-     .faults = BIT(FAULT_MOVE) | BIT(FAULT_REFUSE),
-     .late = "SETBIT",
+     .faults = BIT(FAULT_MOVE),
      .clustered = true},
+    {.kinds = BITS(PLAIN, SEGMENTS, GROWING),
+     .verbs = BIT(VERB_ADD_NEW),
+     .faults = BIT(FAULT_REFUSE),
+     .late = "SETBIT"},
+    {.kinds = BIT(SEGMENTS), .verbs = BIT(VERB_SLEEP), .faults = BIT(FAULT_DISCONNECT), .clustered = true},
     {.kinds = BITS(PLAIN, SEGMENTS, GROWING),
      .verbs = BITS(VERB_OPEN, VERB_DELETE, VERB_LOOK),
      .faults = BITS(FAULT_LAG, FAULT_CUT_INSIDE, FAULT_DISCONNECT),
@@ -411,7 +415,7 @@ void plan_draw(struct plan *p, uint64_t seed)
     p->pieces = draw(&d, 3) == 0;
     p->late = draw(&d, 4) == 0 ? 1 + draw(&d, LATE_PLACES) : 0;
     p->faults |= p->late != 0 ? BIT(FAULT_DELAY) : 0;
-    const struct focus *focus = draw(&d, 4) != 0 ? &focuses[draw(&d, sizeof focuses / sizeof *focuses)] : NULL;
+    const struct focus *focus = draw(&d, 6) != 0 ? &focuses[draw(&d, sizeof focuses / sizeof *focuses)] : NULL;
     if (focus != NULL)
         draw_focus(p, &d, focus);
     draw_steps(p, &d, focus != NULL ? focus->verbs : 0);
