@@ -201,7 +201,7 @@ static const struct focus {
      .verbs = BIT(VERB_FILL),
      .faults = BITS(FAULT_ISOLATE, FAULT_FAILOVER, FAULT_LAG),
      .clustered = true},
-    {.kinds = BITS(GROWING, GROWING_SEGMENTS, GROWING_LARGE),
+    {.kinds = BITS(GROWING, GROWING_SEGMENTS, GROWING_LARGE_SEGMENTS),
      .verbs = BIT(VERB_FILL),
      .faults = BIT(FAULT_FAILOVER) | BIT(FAULT_LAG),
      .clustered = true,
@@ -312,10 +312,7 @@ static void draw_steps(struct plan *p, struct draw *d, uint64_t often)
         s->client = (int)draw(d, p->clients);
         s->name = p->names > 1 && draw(d, 4) == 0;
         s->verb = draw_verb(plan_kind(p, s->name), d, calm, weights);
-        /* An item is new once, so many adds are of one. */
-        s->items = draw(d, s->verb == VERB_ADD || s->verb == VERB_ADD_NEW ? 2 : 3) == 0
-                       ? 1u << draw(d, ITEMS)
-                       : 1 + (uint32_t)draw(d, (1u << ITEMS) - 1);
+        s->items = draw(d, 3) == 0 ? 1u << draw(d, ITEMS) : 1 + (uint32_t)draw(d, (1u << ITEMS) - 1);
         s->times = draw(d, 16) == 0 ||
                            (draw(d, 3) == 0 && (plan_kind(p, s->name)->counting || (p->sizes != 0 && p->pieces != 0)))
                        ? (uint32_t)ONE_OF(d, 15, 40, 40, TIMES_MOST)
@@ -368,7 +365,7 @@ static void draw_focus(struct plan *p, struct draw *d, const struct focus *focus
         p->shards = 3; /* so that three keys lie on three */
     }
     const bool replicated = focus->keeps || focus->asks || focus->clustered ||
-                            (focus->faults & BITS(FAULT_FAILOVER, FAULT_ISOLATE, FAULT_LAG)) != 0;
+                            (focus->faults & ~BITS(FAULT_FAILOVER, FAULT_ISOLATE, FAULT_LAG)) == 0;
     if (replicated && p->topology == STANDALONE)
         p->topology = SENTINEL;
     if (replicated)
@@ -379,7 +376,7 @@ static void draw_focus(struct plan *p, struct draw *d, const struct focus *focus
         if (focus->hurried && draw(d, 2) == 0)
             p->client[i].deadline_ms = 100 + draw(d, 200);
     }
-    p->rate = ONE_OF(d, 4, 8, 20, 40);
+    p->rate = ONE_OF(d, 8, 20, 40, 80);
     p->sizes = focus->sizes;
     p->pieces |= focus->pieces;
     if (focus->clients != 0)
@@ -391,6 +388,8 @@ static void draw_focus(struct plan *p, struct draw *d, const struct focus *focus
     if (draw(d, 4) == 0) /* nothing goes wrong */
         p->faults = BIT(FAULT_PIECES);
     p->late = focus->late != NULL && draw(d, 4) != 0 ? late_place(focus->late) : 0;
+    if (p->late != 0 && focus->sizes) /* what is late meets a filter of another size */
+        p->faults |= BIT(FAULT_DELAY);
 }
 
 void plan_draw(struct plan *p, uint64_t seed)
