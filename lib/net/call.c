@@ -288,34 +288,17 @@ void call_flight_failed(struct carrier *c, struct flight *flight, struct node *n
 
 /* ---- A server that forgot --------------------------------------------------------------- */
 
-/* The handle that is told, of which this may be a further link; NULL: none is open. */
-static struct redis_filter *told(const hibloom *filter)
-{
-    return filter == NULL ? NULL : redis_filter_of(filter->head != NULL ? filter->head : filter);
-}
-
-static bool is_untold(const struct carrier *c, const hibloom *filter)
-{
-    const struct redis_filter *own = told(filter);
-
-    return own != NULL && own->restarts != c->store.server.stats.restarts && !c->settings.options.accept_restarts;
-}
-
 bool call_missed_restart(const struct carrier *c, const struct call *call)
 {
-    return is_untold(c, call->task->filter) || is_untold(c, call->task->from);
+    return !c->settings.options.accept_restarts && task_missed_restart(call->task, c->store.server.stats.restarts);
 }
 
 void call_tell_restart(struct carrier *c, struct call *call, const struct node *at)
 {
-    struct redis_filter *const handles[] = {told(call->task->filter), told(call->task->from)};
-
-    for (int i = 0; i < 2; i++)
-        if (handles[i] != NULL)
-            handles[i]->restarts = c->store.server.stats.restarts;
-    call_give_up(c, call, at, HIBLOOM_ELOST,
-                 "the server was restarted, or another took over: adds that were acknowledged may be missing (the next "
-                 "call goes on)");
+    if (!call_has_failed(call))
+        call_note_failure(call, at);
+    task_tell_restart(call->task, c->store.server.stats.restarts);
+    call_drop_unsent(c, call);
 }
 
 void call_tell_all_restart(struct carrier *c, const struct node *node)

@@ -17,14 +17,10 @@
 #include "net/locate.h"
 #include "net/node.h"
 #include "net/replicas.h"
-#include "redis/cost.h"
-#include "redis/near.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
-
-#define NEAR_BYTES (UINT64_C(64) << 20) /* for near caches, where the caller names no number */
 
 /* ---- A call ------------------------------------------------------------------------------------ */
 
@@ -185,8 +181,7 @@ void carrier_end(struct carrier *c, struct call *call)
     TAILQ_REMOVE(&c->ended, call, in_calls);
     replicas_forget(call);
     outbox_empty(&call->outbox); /* one that failed before it was sent; the next call begins there */
-    if (call->task->status != HIBLOOM_OK && call->task->filter != NULL)
-        near_forget(call->task->filter);
+    task_end(call->task);
     if (call->task->status != HIBLOOM_EPROTO)
         return;
     /* who answered nonsense may be counting differently, too */
@@ -307,18 +302,12 @@ bool carrier_make(struct carrier *c, struct store_settings *settings, const stru
     TAILQ_INIT(&c->ended);
     TAILQ_INIT(&c->asleep);
     TAILQ_INIT(&c->runnable);
-    c->store.server.bitfield = c->settings.options.commands == HIBLOOM_COMMANDS_BITFIELD;
     if (getentropy(&c->random, sizeof c->random) != 0)
         c->random = clock_now_ms();
     if (!topology_make(&c->topology, &c->settings.uri))
         return false;
     locate_note_stale(c);
-    c->store.server.clustered = c->topology.clustered;
-    c->store.server.retry_ms = c->settings.options.retry_ms;
-    c->store.server.asks_replicas = c->settings.options.read_from_replicas;
-    c->store.server.sends_all = c->settings.options.min_replicas > 0 || c->settings.options.read_from_replicas;
-    c->store.server.link_mb_s = c->settings.options.link_mb_s > 0 ? c->settings.options.link_mb_s : COST_LINK_MB_S;
-    c->store.server.near_room = c->settings.options.near_bytes > 0 ? c->settings.options.near_bytes : NEAR_BYTES;
+    redis_server_make(&c->store.server, &c->settings.options, c->topology.clustered);
     return true;
 }
 

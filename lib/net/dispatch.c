@@ -5,7 +5,6 @@
 #include "net/locate.h"
 #include "net/node.h"
 #include "net/replicas.h"
-#include "redis/guard.h"
 
 #define REDIRECTS_MAX 16u /* of one exchange: two nodes that send it to each other know nothing */
 

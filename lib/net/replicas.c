@@ -4,7 +4,6 @@
 #include "net/dispatch.h"
 #include "net/locate.h"
 #include "net/node.h"
-#include "redis/scripts.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -31,8 +30,10 @@ void replicas_note(struct carrier *c, const struct node *node, const struct flig
     const struct exchange *exchange = &flight->exchange;
     struct call *call = flight->call;
 
-    if (node->role == NODE_REPLICA || c->settings.options.min_replicas == 0 || exchange->of == NULL ||
-        exchange->proof || call_has_failed(call))
+    char key[KEYS_SIZE];
+
+    if (node->role == NODE_REPLICA || c->settings.options.min_replicas == 0 || exchange->proof ||
+        call_has_failed(call) || !exchange_key(exchange, key))
         return;
     struct touched *touched = find_touched(call, node);
     if (touched == NULL) {
@@ -45,7 +46,7 @@ void replicas_note(struct carrier *c, const struct node *node, const struct flig
         touched->node = node;
         call->keys = touched;
     }
-    keys_name(touched->key, exchange->of, exchange->key);
+    strcpy(touched->key, key);
 }
 
 void replicas_forget(struct call *call)
@@ -62,8 +63,7 @@ void replicas_forget(struct call *call)
 static void write_touch(const struct touched *touched, struct commands *out)
 {
     if (touched != NULL) {
-        script_start(out, SCRIPT_TOUCH, 1, 0);
-        command_text(out, touched->key);
+        exchange_touch(out, touched->key);
     } else {
         command_start(out, 3, "WAIT");
         command_number(out, 0);

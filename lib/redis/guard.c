@@ -8,17 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Bits are sent before the guard behind them is read, so an add through a
- * handle whose filter is long gone writes into whatever took its name. After so
- * much silence the root's guard is asked first; what is in flight when a filter
- * is replaced is all that can hit a stranger. */
-#define STALE_NS (UINT64_C(100) * 1000 * 1000)
-
-bool guard_is_old(uint64_t begun_ns)
-{
-    return clock_now_ns() - begun_ns > STALE_NS;
-}
-
 bool guard_is_stale(const hibloom *filter)
 {
     const struct redis_filter *own = redis_filter_of(filter);

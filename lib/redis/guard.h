@@ -56,9 +56,8 @@ void guard_take_before(struct talk *, uint32_t i, uint32_t index, const struct r
 bool guard_matches(struct talk *, uint32_t i, const struct reply *);
 
 /* Is the last good guard so old that an add must ask one first? A guard counts from the begin of the talk that asked it,
- * since the client may stand still before it reads the answer. Is one that old that was asked then? */
+ * since the client may stand still before it reads the answer. */
 bool guard_is_stale(const hibloom *);
-bool guard_is_old(uint64_t begun_ns);
 
 /* Key i is another one. What happened to it is read then, and the talk fails with
  * ENOTFOUND, EMISMATCH or ECORRUPT, in words that say what to do. Of a further link the

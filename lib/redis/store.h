@@ -22,6 +22,9 @@ struct redis_store {
 
 extern const struct store_class redis_store_class;
 
+/* What the options say of the server; the rest is found out. */
+void redis_server_make(struct redis_server_traits *, const hibloom_connect_options *, bool clustered);
+
 hibloom_status store_near_cache(hibloom *, uint32_t max_age_ms); /* of a store_class */
 const hibloom_stats *redis_stats(const hibloom_store *);
 

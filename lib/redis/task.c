@@ -3,7 +3,8 @@
 #include "redis/task.h"
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "redis/keys.h"
+#include "redis/near.h"
+#include "redis/scripts.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -172,6 +173,68 @@ void task_refuse(struct task *task, enum refusal refusal, const char *words, con
     refusal_explain(refusal, words, explained, sizeof explained);
     task_fail(task, refusal_status(refusal), "%s: %s", what, explained);
 }
+
+/* ---- A server that forgot, and one that is silent ------------------------------ */
+
+/* Bits are sent before the guard behind them is read, so an add through a
+ * handle whose filter is long gone writes into whatever took its name. After so
+ * much silence the root's guard is asked first; what is in flight when a filter
+ * is replaced is all that can hit a stranger. */
+#define STALE_NS (UINT64_C(100) * 1000 * 1000)
+
+bool guard_is_old(uint64_t asked_ns)
+{
+    return clock_now_ns() - asked_ns > STALE_NS;
+}
+
+/* The handle that is told, of which this may be a further link; NULL: none is open. */
+static struct redis_filter *told(const hibloom *filter)
+{
+    return filter == NULL ? NULL : redis_filter_of(filter->head != NULL ? filter->head : filter);
+}
+
+static bool is_untold(const hibloom *filter, uint64_t restarts)
+{
+    const struct redis_filter *own = told(filter);
+
+    return own != NULL && own->restarts != restarts;
+}
+
+bool task_missed_restart(const struct task *task, uint64_t restarts)
+{
+    return is_untold(task->filter, restarts) || is_untold(task->from, restarts);
+}
+
+void task_tell_restart(struct task *task, uint64_t restarts)
+{
+    struct redis_filter *const handles[] = {told(task->filter), told(task->from)};
+
+    for (int i = 0; i < 2; i++)
+        if (handles[i] != NULL)
+            handles[i]->restarts = restarts;
+    task_fail(task, HIBLOOM_ELOST,
+              "the server was restarted, or another took over: adds that were acknowledged may be missing (the next "
+              "call goes on)");
+}
+
+void task_end(struct task *task)
+{
+    if (task->status != HIBLOOM_OK && task->filter != NULL)
+        near_forget(task->filter);
+}
+
+bool exchange_key(const struct exchange *exchange, char key[KEYS_SIZE])
+{
+    return exchange->of != NULL && keys_name(key, exchange->of, exchange->key) > 0;
+}
+
+void exchange_touch(struct commands *out, const char *key)
+{
+    script_start(out, SCRIPT_TOUCH, 1, 0);
+    command_text(out, key);
+}
+
+/* ---- Replies that are wrong ------------------------------------------------------ */
 
 /* A server that does not know a command answers with its arguments, cut and
  * escaped somehow, and the seed is one of them. */

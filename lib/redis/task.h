@@ -21,6 +21,7 @@
 #ifndef HIBLOOM_TASK_H
 #define HIBLOOM_TASK_H
 
+#include "redis/keys.h"
 #include "redis/record.h"
 #include "resp/refusal.h"
 #include "resp/reply.h"
@@ -122,6 +123,23 @@ void task_end_as(struct task *outer, const struct task *inner);
 enum task_next task_next_inner(struct task *, struct outbox *);
 void task_reply_inner(struct task *, uint32_t tag, uint32_t index, const struct reply *);
 bool task_take_guard_inner(struct task *, uint32_t tag, const struct reply *);
+
+/* Is what a guard has proven too old for an add, if the guard was asked then? Where a call waited for so long,
+ * what it sends asks its guards first. */
+bool guard_is_old(uint64_t asked_ns);
+
+/* A server was restarted, or another took over, so often by now: ELOST, to each handle once. Is one of the task's
+ * still to be told? The task fails, and its handles count as told. */
+bool task_missed_restart(const struct task *, uint64_t restarts);
+void task_tell_restart(struct task *, uint64_t restarts);
+
+/* Its call has ended. After a failure nothing that was near its filter is believed. */
+void task_end(struct task *);
+
+/* For WAIT, a write to a key of the exchange: it changes nothing, and is answered with 1, or with 0 where the key is
+ * gone. The key's name, terminated; false: the exchange says none. */
+bool exchange_key(const struct exchange *, char key[KEYS_SIZE]);
+void exchange_touch(struct commands *, const char *key);
 
 /* Whether a reply is of that type (REDIS_REPLY_...). If not, notes the failure:
  * the server's refusal, in words that name key number i, or EPROTO. */
