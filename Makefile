@@ -66,7 +66,7 @@ ifneq ($(filter i386-% i486-% i586-% i686-%,$(shell $(CC) -dumpmachine)),)
 CPPFLAGS_ += -msse2 -mfpmath=sse
 endif
 
-LIB_OBJ  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard lib/*/*.c))
+LIB_OBJ  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard lib/*/*.c lib/*/*/*.c))
 PROG_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard programs/*.c))
 EXAMPLES := $(patsubst %.c,$(BUILD)/%,$(wildcard examples/*.c))
 SUPPORT  := $(patsubst %.c,$(BUILD)/%.o,$(filter-out tests/support/socket_faults.c,$(wildcard tests/support/*.c)))
@@ -99,7 +99,7 @@ $(BUILD)/hibloom: $(PROG_OBJ) $(BUILD)/libhibloom.a
 	$(CC) -pie $(HARDENED_LD) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 # What knows of TLS is compiled anew where that has come or gone.
-$(addprefix $(BUILD)/,lib/net/tls.o tests/redis/tls.o tests/fault/tls.o tests/async/tls.o tests/unit/settings.o tests/support/tls_front.o): $(BUILD)/.tls
+$(addprefix $(BUILD)/,lib/net/settings.o lib/net/drivers/tls.o tests/redis/tls.o tests/fault/tls.o tests/async/tls.o tests/unit/settings.o tests/support/tls_front.o): $(BUILD)/.tls
 $(BUILD)/.tls: ask
 	@mkdir -p $(@D)
 	@echo '$(HIBLOOM_TLS)' | cmp -s - $@ || echo '$(HIBLOOM_TLS)' >$@
@@ -286,7 +286,7 @@ check-format:
 #   legacyUninitvar, uninitvar   take what is handed on to be filled for what is read; both compilers look for that
 #   funcArgOrderDifferent        takes parameters that a declaration leaves unnamed for others
 NOT_BY_GCC = -Wno-analyzer-null-dereference -Wno-analyzer-malloc-leak
-ANALYSED = $(wildcard lib/*/*.c programs/*.c examples/*.c)
+ANALYSED = $(wildcard lib/*/*.c lib/*/*/*.c programs/*.c examples/*.c)
 CPPCHECK = cppcheck -j2 -q --std=c11 --language=c --library=posix,gnu --enable=warning,performance,portability \
            --inline-suppr --error-exitcode=1 --suppress=legacyUninitvar --suppress=uninitvar \
            --suppress=funcArgOrderDifferent

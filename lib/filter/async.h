@@ -9,7 +9,7 @@
 #ifndef HIBLOOM_FILTER_ASYNC_H
 #define HIBLOOM_FILTER_ASYNC_H
 
-#include "net/async.h"
+#include "net/drivers/loop.h"
 
 struct work;
 TAILQ_HEAD(works, work);

@@ -2,7 +2,7 @@
  * have in common. */
 #include "base/store.h"
 #include "base/alloc.h"
-#include "net/blocking.h"
+#include "net/drivers/blocking.h"
 #include "spec/spec.h"
 
 #include <hiredis/hiredis.h>

@@ -1,7 +1,6 @@
 /* settings.c: a store's URI and options, copied. See settings.h. */
 #include "net/settings.h"
 #include "base/alloc.h"
-#include "net/tls.h"
 #include "resp/refusal.h"
 
 #include <hiredis/hiredis.h>
@@ -78,7 +77,14 @@ static hibloom_status check(const struct store_settings *s, struct error *error)
         return error_set(error, HIBLOOM_EINVAL, "options->client_name has no blanks and no line ends");
     if (o->min_replicas != 0 && o->replicas_ms >= o->command_timeout_ms)
         return error_set(error, HIBLOOM_ERANGE, "options->replicas_ms is not below options->command_timeout_ms");
-    return s->uri.tls ? tls_check(error) : HIBLOOM_OK;
+#ifndef HIBLOOM_TLS
+    if (s->uri.tls)
+        return error_set(
+            error, HIBLOOM_ENOTSUP,
+            "this library was built without TLS: install hiredis 1.0 or later with its hiredis_ssl, OpenSSL 3 "
+            "and pkg-config (Debian 13: libhiredis-dev, libssl-dev, pkg-config), and build it again");
+#endif
+    return HIBLOOM_OK;
 }
 
 hibloom_status settings_make(struct store_settings *out, const char *uri, const hibloom_connect_options *given,

@@ -124,8 +124,8 @@ enum task_next task_next_inner(struct task *, struct outbox *);
 void task_reply_inner(struct task *, uint32_t tag, uint32_t index, const struct reply *);
 bool task_take_guard_inner(struct task *, uint32_t tag, const struct reply *);
 
-/* Is what a guard has proven too old for an add, if the guard was asked then? Where a call waited for so long,
- * what it sends asks its guards first. */
+/* Is a guard's proof too old for an add, if the guard was asked then? A call that waited for so long asks its
+ * guards first. */
 bool guard_is_old(uint64_t asked_ns);
 
 /* A server was restarted, or another took over, so often by now: ELOST, to each handle once. Is one of the task's

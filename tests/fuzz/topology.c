@@ -3,7 +3,7 @@
  * the rest are its servers' answers, one after the other; after each of them every
  * slot leads to a node of the right kind, or nowhere. */
 #include "fuzz.h"
-#include "net/topology.h"
+#include "net/routes/topology.h"
 
 enum kind { CLUSTER, SENTINEL, GREETING, KINDS };
 

@@ -3,7 +3,7 @@
 below can be read, tested and used without what is above. The order is written
 in the README under "## The source", and is read from there:
 
-    base <- hash <- spec <- bits <- resp <- redis <- net <- filter
+    base <- hash <- spec <- bits <- resp <- redis <- net <- net/routes <- filter
                     spec <- memory <- filter
 
 A folder includes itself and whatever is left of it, over all lines; so memory
@@ -21,7 +21,7 @@ def read_order(readme):
         section = re.search(r"^## The source\n(.*?)(?=^## |\Z)", file.read(), re.M | re.S)
     below = {}
     for line in (section.group(1) if section else "").splitlines():
-        chain = re.findall(r"\w+", line) if re.fullmatch(r"[\s`]*\w+( *<- *\w+)+[\s`]*", line) else []
+        chain = re.findall(r"[\w/]+", line) if re.fullmatch(r"[\s`]*[\w/]+( *<- *[\w/]+)+[\s`]*", line) else []
         for folder in chain:
             below.setdefault(folder, {folder})
         for left, right in zip(chain, chain[1:]):
@@ -50,7 +50,7 @@ def folder_of(lib, source, included):
     """The folder of lib/ that an include is of; None: none of them."""
     beside = os.path.normpath(os.path.join(os.path.dirname(source), included))
     path = beside if os.path.exists(beside) else os.path.normpath(os.path.join(lib, included))
-    return os.path.relpath(path, lib).split(os.sep)[0] if os.path.exists(path) else None
+    return os.path.dirname(os.path.relpath(path, lib)) if os.path.exists(path) else None
 
 
 def main(readme, lib):
@@ -58,7 +58,7 @@ def main(readme, lib):
     if not below:
         sys.exit(f'{readme}: no line like "base <- hash <- spec" under "## The source"')
     wrong, files, checked = [], 0, 0
-    folders = sorted(entry.name for entry in os.scandir(lib) if entry.is_dir())
+    folders = sorted(os.path.relpath(path, lib) for path, _, _ in os.walk(lib) if path != lib)
     wrong += [f"lib/{folder} is not in the order of the README" for folder in folders if folder not in below]
     wrong += [f"the README's order names {folder}, which is no folder of lib" for folder in below if folder not in folders]
     for folder in folders:

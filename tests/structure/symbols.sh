@@ -1,7 +1,7 @@
 #!/bin/sh
-# What to ask and how to judge the answer does no I/O, so that blocking calls, a
+# What to ask, whom, and how to judge the answer does no I/O, so that blocking calls, a
 # cluster's pipes and an event loop can all carry it: no object of lib/hash,
-# lib/spec, lib/resp and lib/redis names a call on a socket or of hiredis'
+# lib/spec, lib/resp, lib/redis, lib/net/routes and lib/net/flights names a call on a socket or of hiredis'
 # connection. lib/resp may use hiredis' reader, which only parses.
 # Usage: symbols.sh LIB OBJECTS
 #   LIB has the sources, OBJECTS the same folders with what they are compiled to
@@ -16,7 +16,7 @@ forbidden="^(__)?($(echo "$calls" | tr -d '\n'))(_chk|64)?$|^(freeReplyObject|re
 reader='^(freeReplyObject|redisReader\w*)$'
 
 wrong=0 files=0
-for folder in hash spec resp redis; do
+for folder in hash spec resp redis net/routes net/flights; do
     for source in "$lib/$folder"/*.c; do
         object=$objects/$folder/$(basename "$source" .c).o
         [ -f "$object" ] || { echo "$object is not there" >&2; exit 1; }

@@ -1,7 +1,7 @@
 /* Who has which slot, and whether somebody took over, as maps tell one after another. */
 #include "../support/test.h"
 
-#include "net/topology.h"
+#include "net/routes/topology.h"
 
 #include <string.h>
 

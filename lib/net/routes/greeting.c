@@ -1,5 +1,5 @@
 /* greeting.c: what is said first on a new connection. See greeting.h. */
-#include "net/greeting.h"
+#include "net/routes/greeting.h"
 
 #include <string.h>
 

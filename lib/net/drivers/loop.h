@@ -7,7 +7,7 @@
 #define HIBLOOM_NET_ASYNC_H
 
 #include "hibloom/async.h"
-#include "net/carrier.h"
+#include "net/flights/events.h"
 
 struct async {
     struct carrier carrier;

@@ -1,5 +1,5 @@
 /* tls.c: TLS on a hiredis context. See tls.h. */
-#include "net/tls.h"
+#include "net/drivers/tls.h"
 
 bool tls_is_on(const redisContext *context)
 {
@@ -145,11 +145,6 @@ static hibloom_status fail_handshake(const SSL *ssl, int saved, struct error *er
     return HIBLOOM_EIO;
 }
 
-hibloom_status tls_check(struct error *error)
-{
-    return HIBLOOM_OK;
-}
-
 hibloom_status tls_begin(redisContext *context, const struct store_settings *s, const char *host, SSL **ssl,
                          struct error *error)
 {
@@ -198,22 +193,15 @@ hibloom_status tls_handshake(const redisContext *context, SSL *ssl, uint64_t unt
 
 #else
 
-hibloom_status tls_check(struct error *error)
-{
-    return error_set(error, HIBLOOM_ENOTSUP,
-                     "this library was built without TLS: install hiredis 1.0 or later with its hiredis_ssl, OpenSSL 3 "
-                     "and pkg-config (Debian 13: libhiredis-dev, libssl-dev, pkg-config), and build it again");
-}
-
 hibloom_status tls_begin(redisContext *context, const struct store_settings *s, const char *host, struct ssl_st **ssl,
                          struct error *error)
 {
-    return tls_check(error);
+    return HIBLOOM_ENOTSUP;
 }
 
 hibloom_status tls_handshake(const redisContext *context, struct ssl_st *ssl, uint64_t until, struct error *error)
 {
-    return tls_check(error);
+    return HIBLOOM_ENOTSUP;
 }
 
 void tls_forget(void)

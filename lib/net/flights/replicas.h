@@ -2,7 +2,7 @@
 #ifndef HIBLOOM_REPLICAS_H
 #define HIBLOOM_REPLICAS_H
 
-#include "net/carrier.h"
+#include "net/flights/call.h"
 
 /* The task is done; whether its call ends now, too. Not if a replica did not know the filter:
  * the primary is asked then. Not until min_replicas have the adds: it sends WAIT. Where a

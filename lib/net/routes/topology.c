@@ -1,5 +1,5 @@
 /* topology.c: the servers of a store, and which of them has a key. See topology.h. */
-#include "net/topology.h"
+#include "net/routes/topology.h"
 #include "base/alloc.h"
 #include "base/number.h"
 
@@ -36,9 +36,6 @@ static struct node *add_node(struct topology *t)
     if (node == NULL)
         return NULL;
     node->number = (uint16_t)t->count;
-    flights_make(&node->pending);
-    flights_make(&node->sent);
-    flights_make(&node->touched);
     t->nodes[t->count++] = node;
     return node;
 }
@@ -79,7 +76,7 @@ static bool add_seeds(struct topology *t, const struct uri *uri)
 
 bool topology_make(struct topology *t, const struct uri *uri)
 {
-    *t = (struct topology){.clustered = uri->kind == URI_CLUSTER};
+    *t = (struct topology){.clustered = uri->kind == URI_CLUSTER, .sentinels = uri->kind == URI_SENTINEL};
     t->nodes = alloc.calloc(NODES_MAX, sizeof *t->nodes);
     t->slots = t->clustered ? alloc.malloc(2 * KEYS_SLOTS * sizeof *t->slots) : NULL;
     t->owners = t->clustered && t->slots != NULL ? t->slots + KEYS_SLOTS : NULL;
@@ -340,4 +337,60 @@ bool topology_take_replicas(struct topology *t, const redisReply *reply)
         }
     }
     return true;
+}
+
+/* ---- Who is asked, and what ------------------------------------------------------ */
+
+/* The sooner the better: who is connected answers at once. */
+static unsigned rank(const struct topology *t, const struct node *node, uint64_t round)
+{
+    if (node->asked == round || (t->sentinels && node->role != NODE_SENTINEL))
+        return 0;
+    return node->state == NODE_READY ? 3 : node->role != NODE_UNUSED || !node->seed ? 1 : 2;
+}
+
+struct node *topology_next_to_ask(struct topology *t, uint64_t round)
+{
+    struct node *best = NULL;
+
+    for (unsigned i = 0; i < t->count; i++)
+        if (rank(t, t->nodes[i], round) > (best != NULL ? rank(t, best, round) : 0))
+            best = t->nodes[i];
+    if (best != NULL)
+        best->asked = round;
+    return best;
+}
+
+uint32_t topology_ask(const struct topology *t, const struct store_settings *settings, struct commands *out)
+{
+    if (!t->sentinels) {
+        command_start(out, 2, "CLUSTER");
+        command_text(out, "SLOTS");
+        return 1;
+    }
+    command_start(out, 3, "SENTINEL");
+    command_text(out, "GET-MASTER-ADDR-BY-NAME");
+    command_text(out, settings->uri.master);
+    if (!settings->options.read_from_replicas)
+        return 1;
+    command_start(out, 3, "SENTINEL");
+    command_text(out, "REPLICAS");
+    command_text(out, settings->uri.master);
+    return 2;
+}
+
+const char *topology_take(struct topology *t, const struct node *asked, uint32_t i, const redisReply *reply,
+                          bool *took_over)
+{
+    *took_over = false;
+    if (reply->type == REDIS_REPLY_ERROR)
+        return reply->str;
+    if (t->clustered)
+        return topology_take_slots(t, asked, reply, took_over) ? NULL
+                                                               : "the server's answer to CLUSTER SLOTS makes no sense";
+    if (i == 0 && reply->type == REDIS_REPLY_NIL)
+        return "knows no master of that name";
+    if (i == 0 ? topology_take_master(t, reply) : topology_take_replicas(t, reply))
+        return NULL;
+    return "the answer makes no sense";
 }

@@ -1,4 +1,4 @@
-/* topology.h: the servers of a store, and which of them has a key.
+/* topology.h: the servers of a store, which of them has a key, and what to ask them for that.
  *
  *   redis://, unix://    one node
  *   redis+cluster://     a node for each address that the URI or a slot map names;
@@ -6,16 +6,14 @@
  *   redis+sentinel://    node 0 is the master, wherever it is; the others are
  *                        Sentinels, and replicas if those are read
  *
- * Pure data: nothing here sends anything. node.c opens and loses their connections. */
+ * Pure data: nothing here sends anything. flights/node.c opens and loses their connections. */
 #ifndef HIBLOOM_TOPOLOGY_H
 #define HIBLOOM_TOPOLOGY_H
 
-#include "net/flight.h"
-#include "net/greeting.h"
+#include "net/routes/greeting.h"
 #include "redis/keys.h"
-#include "redis/store.h"
 
-#define NODES_MAX REDIS_SERVERS_MAX
+#define NODES_MAX 1024u
 #define NODE_HOST_SIZE 256u
 
 enum node_state {
@@ -23,6 +21,11 @@ enum node_state {
     NODE_OPENING,  /* it is being made */
     NODE_GREETING, /* it is up, and who it leads to is asked */
     NODE_READY
+};
+
+/* A queue, which is empty when it is zero: flights/flight.h. */
+struct flights {
+    struct flight *first, *last;
 };
 
 /* That all calls keep together. */
@@ -65,6 +68,7 @@ struct topology {
     struct node **nodes;
     unsigned count;
     bool clustered;
+    bool sentinels;   /* or a Sentinel says who is the master; else that is fixed */
     uint16_t *slots;  /* clustered: the node of each, NODES_MAX where none is known */
     uint16_t *owners; /* likewise the last one that was known, which of a slot without a node is the one before */
     unsigned turn;    /* to take replicas by turns */
@@ -76,6 +80,15 @@ void topology_free(struct topology *);
 
 /* Where a slot's keys are; NULL: not known. Of a replica where that is wanted, and there is one. */
 struct node *topology_route(struct topology *, uint16_t slot, bool replica);
+
+/* The node to ask next who is where, in that round: the one that can answer soonest. NULL: all were asked. */
+struct node *topology_next_to_ask(struct topology *, uint64_t round);
+
+/* Writes the question to it. Returns how many replies there are. */
+uint32_t topology_ask(const struct topology *, const struct store_settings *, struct commands *);
+
+/* Takes reply number i. In words, why this is no answer; NULL: it is one. *took_over: as below. */
+const char *topology_take(struct topology *, const struct node *asked, uint32_t i, const redisReply *, bool *took_over);
 
 /* Takes the answer of a node to CLUSTER SLOTS. False: it makes no sense, and nothing has changed.
  * *took_over: a slot is now where a replica was, or a node that was not known. */

@@ -1,8 +1,8 @@
 /* context.c: a blocking context of hiredis is made. See context.h. */
-#include "net/context.h"
+#include "net/drivers/context.h"
 #include "base/clock.h"
-#include "net/sigpipe.h"
-#include "net/tls.h"
+#include "net/drivers/sigpipe.h"
+#include "net/drivers/tls.h"
 
 #include <errno.h>
 #include <netdb.h>

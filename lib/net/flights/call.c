@@ -1,7 +1,6 @@
 /* call.c: when a call waits, tries again, or fails. See call.h. */
-#include "net/carrier.h"
+#include "net/flights/call.h"
 #include "base/clock.h"
-#include "net/node.h"
 
 #include <stdio.h>
 
@@ -150,9 +149,8 @@ static void end_flights(struct carrier *c, struct flights *flights)
 /* Takes what the call has in the queue out of it. */
 static void recall(struct flights *from, const struct call *call, struct flights *to)
 {
-    struct flights rest;
+    struct flights rest = {0};
 
-    flights_make(&rest);
     for (struct flight *flight; (flight = flights_take(from)) != NULL;)
         flights_put(flight->call == call ? to : &rest, flight);
     flights_join(from, &rest);
@@ -160,9 +158,8 @@ static void recall(struct flights *from, const struct call *call, struct flights
 
 void call_drop_unsent(struct carrier *c, struct call *call)
 {
-    struct flights unsent;
+    struct flights unsent = {0};
 
-    flights_make(&unsent);
     flights_join(&unsent, &call->waiting);
     for (unsigned i = 0; i < c->topology.count; i++)
         recall(&c->topology.nodes[i]->pending, call, &unsent);
@@ -280,8 +277,8 @@ void call_flight_failed(struct carrier *c, struct flight *flight, struct node *n
         return;
     }
     if (!lost && !elsewhere) {
-        node_note(node, status, words != NULL ? words : flight->words != NULL ? flight->words : "refused");
-        node_tell(c, node, "; trying again");
+        carrier_note_trouble(node, status, words != NULL ? words : flight->words != NULL ? flight->words : "refused");
+        carrier_tell_trouble(c, node, "; trying again");
     }
     plan_resend(c, flight, node, doubtful, elsewhere);
 }

@@ -4,7 +4,7 @@
  * is made here and handed to hiredis, which reads and writes by it from then on.
  *
  * All of OpenSSL is behind this header. Where the library is built without it
- * (HIBLOOM_TLS is not defined), to begin is ENOTSUP. */
+ * (HIBLOOM_TLS is not defined), settings.c lets nobody begin. */
 #ifndef HIBLOOM_TLS_H
 #define HIBLOOM_TLS_H
 
@@ -13,9 +13,6 @@
 #include <hiredis/hiredis.h>
 
 struct ssl_st; /* OpenSSL's SSL */
-
-/* ENOTSUP where the library is built without TLS: what to install, in words. */
-hibloom_status tls_check(struct error *);
 
 /* Begins TLS on a connected context, which is a non-blocking one from then on, and
  * owns *ssl. What is read or written goes on with the handshake. The files are read

@@ -1,9 +1,9 @@
 /* connection.c: one pipe to one Redis. See connection.h. */
-#include "net/connection.h"
+#include "net/drivers/connection.h"
 #include "base/clock.h"
-#include "net/context.h"
-#include "net/sigpipe.h"
-#include "net/tls.h"
+#include "net/drivers/context.h"
+#include "net/drivers/sigpipe.h"
+#include "net/drivers/tls.h"
 
 #include <errno.h>
 #include <hiredis/sds.h>

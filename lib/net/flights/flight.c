@@ -1,20 +1,17 @@
 /* flight.c: commands on their way to a server. See flight.h. */
-#include "net/flight.h"
+#include "net/flights/flight.h"
 #include "base/alloc.h"
 
 #include <string.h>
 
-void flights_make(struct flights *flights)
-{
-    flights->first = NULL;
-    flights->end = &flights->first;
-}
-
 void flights_put(struct flights *flights, struct flight *flight)
 {
     flight->next = NULL;
-    *flights->end = flight;
-    flights->end = &flight->next;
+    if (flights->first == NULL)
+        flights->first = flight;
+    else
+        flights->last->next = flight;
+    flights->last = flight;
 }
 
 struct flight *flights_take(struct flights *flights)
@@ -23,8 +20,6 @@ struct flight *flights_take(struct flights *flights)
 
     if (flight != NULL)
         flights->first = flight->next;
-    if (flights->first == NULL)
-        flights->end = &flights->first;
     return flight;
 }
 
@@ -32,9 +27,12 @@ void flights_join(struct flights *flights, struct flights *rest)
 {
     if (rest->first == NULL)
         return;
-    *flights->end = rest->first;
-    flights->end = rest->end;
-    flights_make(rest);
+    if (flights->first == NULL)
+        flights->first = rest->first;
+    else
+        flights->last->next = rest->first;
+    flights->last = rest->last;
+    rest->first = NULL;
 }
 
 #define POOL_BYTES (128u << 10) /* two pipelines; what is longer is rare */

@@ -6,20 +6,16 @@
 #ifndef HIBLOOM_FLIGHT_H
 #define HIBLOOM_FLIGHT_H
 
+#include "net/routes/topology.h"
 #include "redis/task.h"
 
 struct call;
-struct node;
 
 /* What the replies are: the task's, or the carrier's own: those to a greeting, to "who is
  * where", to WAIT, and to the write in front of it. The carrier's belong to no call, but for the write's. */
 enum flight_kind { FLIGHT_TASK, FLIGHT_GREETING, FLIGHT_LOCATE, FLIGHT_WAIT, FLIGHT_TOUCH };
 
 #define NO_COMMAND UINT32_MAX
-
-struct flights { /* a queue */
-    struct flight *first, **end;
-};
 
 /* The memory of flights that have ended, for the next ones: so what a call has to take
  * back when memory runs out can still be sent, and the usual call allocates none. */
@@ -54,7 +50,6 @@ struct flight {
     char bytes[];
 };
 
-void flights_make(struct flights *);
 void flights_put(struct flights *, struct flight *);
 struct flight *flights_take(struct flights *);             /* the first; NULL: none */
 void flights_join(struct flights *, struct flights *rest); /* which is empty then */

@@ -2,9 +2,9 @@
  *
  *   closed -> opening -> greeting -> ready
  *      ^__________lost, or left_______| */
-#include "net/node.h"
+#include "net/flights/node.h"
 #include "base/clock.h"
-#include "net/locate.h"
+#include "net/flights/call.h"
 
 #include <string.h>
 
@@ -48,35 +48,13 @@ void node_send(struct carrier *c, struct node *node, struct flight *flight)
         flight->call->sent = true;
 }
 
-void node_note(struct node *node, hibloom_status status, const char *words)
-{
-    node->told = node->told && strcmp(node->error.words, words) == 0;
-    node->status = error_set(&node->error, status, "%s", words);
-}
-
-void node_tell(const struct carrier *c, struct node *node, const char *more)
-{
-    char where[WHERE_SIZE];
-
-    if (!node->told)
-        settings_log(&c->settings, HIBLOOM_LOG_WARNING, "%s: %s%s", carrier_where(c, node, where, sizeof where),
-                     node->error.words, more);
-    node->told = true;
-}
-
-void node_forgive(struct node *node)
-{
-    node->error.words[0] = '\0';
-    node->told = false;
-}
-
 static void make_ready(struct carrier *c, struct node *node)
 {
     node->state = NODE_READY;
     node->pause.count = 0;
     if (node->status == HIBLOOM_EIO ||
         node->status == HIBLOOM_ETIMEDOUT) /* what else it refused it may go on to refuse */
-        node_forgive(node);
+        carrier_end_trouble(node);
     for (struct flight *flight; (flight = flights_take(&node->pending)) != NULL;)
         node_send(c, node, flight);
 }
@@ -115,28 +93,27 @@ static void fail_flights(struct carrier *c, struct node *node, struct flights *f
             call_flight_failed(c, flight, node, status, words, lost);
             continue;
         }
-        if (flight->kind == FLIGHT_LOCATE)
-            locate_failed(c, node, status, words);
+        if (flight->kind == FLIGHT_LOCATE) {
+            carrier_note_untold(c, node, status, words);
+            c->locate.lost = true;
+        }
         flight_free(flight);
     }
 }
 
 void node_lose(struct carrier *c, struct node *node, hibloom_status status, const char *words)
 {
-    struct flights touched, sent, pending;
+    struct flights touched = {0}, sent = {0}, pending = {0};
 
-    node_note(node, status, words);
-    node_tell(c, node, "");
+    carrier_note_trouble(node, status, words);
+    carrier_tell_trouble(c, node, "");
     if (node->state != NODE_READY)
         call_begin_pause(c, &node->pause);
-    flights_make(&touched);
-    flights_make(&sent);
-    flights_make(&pending);
     flights_join(&touched, &node->touched);
     flights_join(&sent, &node->sent);
     flights_join(&pending, &node->pending);
     shut(c, node);
-    locate_note_stale(c);
+    carrier_note_stale(c);
     fail_flights(c, node, &touched, status, words, true);
     fail_flights(c, node, &sent, status, words, true);
     fail_flights(c, node, &pending, status, words, false);
@@ -196,7 +173,7 @@ static hibloom_status ensure_connection(struct carrier *c, struct node *node, st
     node->leave = node->hopeless = false;
     hibloom_status status = c->pipes->open(c, node, error);
     if (status != HIBLOOM_OK) {
-        node_note(node, status, error->words);
+        carrier_note_trouble(node, status, error->words);
         node->hopeless = error->for_good;
         call_begin_pause(c, &node->pause);
         return status;

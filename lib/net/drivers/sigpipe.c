@@ -1,5 +1,5 @@
 /* sigpipe.c: keeps SIGPIPE away from the program. See sigpipe.h. */
-#include "net/sigpipe.h"
+#include "net/drivers/sigpipe.h"
 
 #include <errno.h>
 #include <stddef.h>

@@ -1,9 +1,7 @@
 /* replicas.c: adds that replicas must have, look-ups that they answer. See replicas.h. */
-#include "net/replicas.h"
+#include "net/flights/replicas.h"
 #include "base/alloc.h"
-#include "net/dispatch.h"
-#include "net/locate.h"
-#include "net/node.h"
+#include "net/flights/node.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -104,7 +102,6 @@ static void ask_replicas(struct carrier *c, struct call *call)
         call->replicas_left++;
         flights_put(&call->waiting, flight);
     }
-    dispatch_call(c, call);
 }
 
 /* WAIT stops the whole connection at the server, so there is one at a time, and what was written meanwhile shares the next. */
@@ -150,12 +147,12 @@ static void take_refused(struct carrier *c, struct node *node, struct flight *fl
 
     if (c->topology.clustered && (refusal == REFUSAL_MOVED || refusal == REFUSAL_ASK)) {
         /* The key has moved, but others of the call have not: nobody would wait for these. The call is made again. */
-        locate_note_stale(c);
+        carrier_note_stale(c);
         call->restarts = UINT64_MAX;
         call_end_flight(c, flight);
     } else if (refusal == REFUSAL_READONLY) { /* it is no primary any more */
         node->leave = true;
-        locate_note_stale(c);
+        carrier_note_stale(c);
         call_flight_failed(c, flight, node, HIBLOOM_EUNAVAILABLE, NULL, false);
     } else if (refusal_status(refusal) == HIBLOOM_EUNAVAILABLE && call_may_retry(c, call)) {
         wait_again(c, node, flight);
@@ -199,10 +196,9 @@ static void take_touched(struct node *node, struct flight *flight, const struct 
 /* It covers all writes that were answered before it. */
 static void take_wait(struct carrier *c, struct node *node, const struct reply *reply)
 {
-    struct flights covered;
+    struct flights covered = {0};
 
     node->waits = false;
-    flights_make(&covered);
     flights_join(&covered, &node->touched);
     for (struct flight *flight; (flight = flights_take(&covered)) != NULL;)
         if (flight->held > 0)

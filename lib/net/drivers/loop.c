@@ -1,4 +1,4 @@
-/* async.c: a store whose connections are on the caller's event loop. See async.h.
+/* async.c: a store whose connections are on the caller's event loop. see loop.h.
  *
  * Gives the carrier pipes that never wait. A line is one connection of hiredis; it
  * outlives its node where hiredis is still to call back, with NULL when the connection
@@ -17,11 +17,11 @@
  *
  * A connection of ours that fails is freed by hiredis, one that we close by us; the
  * context's data is NULL once it has no line any more. */
-#include "net/async.h"
+#include "net/drivers/loop.h"
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "net/context.h"
-#include "net/tls.h"
+#include "net/drivers/context.h"
+#include "net/drivers/tls.h"
 
 #include <hiredis/async.h>
 #include <poll.h>

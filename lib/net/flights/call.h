@@ -4,12 +4,7 @@
 #define HIBLOOM_CALL_H
 
 #include "base/flags.h"
-#include "net/topology.h"
-#include "redis/keys.h"
-
-#include <sys/queue.h>
-
-struct carrier;
+#include "net/flights/carrier.h"
 
 /* A key on which the call was answered at a node: there WAIT goes behind a write to that. */
 struct touched {
@@ -48,8 +43,6 @@ struct call {
     unsigned char touched[NODES_MAX / 8]; /* flags of nodes: it carried out commands of it */
     struct touched *keys;                 /* the last one of each of these nodes, for WAIT */
 };
-
-TAILQ_HEAD(calls, call);
 
 bool call_has_failed(const struct call *);
 

@@ -2,7 +2,7 @@
 #ifndef HIBLOOM_NODE_H
 #define HIBLOOM_NODE_H
 
-#include "net/carrier.h"
+#include "net/flights/carrier.h"
 
 /* Sends a flight, now or once there is a connection. Not OK: none can be made, and
  * the flight is the caller's again. */
@@ -10,11 +10,6 @@ hibloom_status node_send_flight(struct carrier *, struct node *, struct flight *
 
 /* Sends it where the connection is ready, and has just been of use. */
 void node_send(struct carrier *, struct node *, struct flight *);
-
-/* Why it is of no use just now; the log is told once, and more behind it. It is of use again. */
-void node_note(struct node *, hibloom_status, const char *words);
-void node_tell(const struct carrier *, struct node *, const char *more);
-void node_forgive(struct node *);
 
 /* The connection is made: says who we are. */
 hibloom_status node_greet(struct carrier *, struct node *);

@@ -1,10 +1,9 @@
 /* dispatch.c: which node a flight goes to. See dispatch.h. */
-#include "net/dispatch.h"
+#include "net/flights/dispatch.h"
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "net/locate.h"
-#include "net/node.h"
-#include "net/replicas.h"
+#include "net/flights/node.h"
+#include "net/flights/replicas.h"
 
 #define REDIRECTS_MAX 16u /* of one exchange: two nodes that send it to each other know nothing */
 
@@ -41,7 +40,7 @@ static void send_flight(struct carrier *c, struct node *node, struct flight *fli
     const hibloom_status status = node_send_flight(c, node, flight, &error);
     if (status != HIBLOOM_OK) {
         node->refused_by = call->number;
-        locate_note_stale(c);
+        carrier_note_stale(c);
         call_flight_failed(c, flight, node, status, error.words, false);
     }
 }
@@ -49,27 +48,111 @@ static void send_flight(struct carrier *c, struct node *node, struct flight *fli
 /* Nobody can say who is where: what waits of the call has failed. */
 static void fail_astray(struct carrier *c, struct call *call)
 {
-    struct flights waiting;
+    struct flights waiting = {0};
 
     if (c->locate.hopeless && call->waiting.first != NULL)
         call_give_up(c, call, c->topology.nodes[0], c->locate.status, c->locate.error.words);
-    flights_make(&waiting);
     flights_join(&waiting, &call->waiting);
     call->astray = call->astray || (call_has_failed(call) && waiting.first != NULL);
     for (struct flight *flight; (flight = flights_take(&waiting)) != NULL;)
         call_flight_failed(c, flight, c->topology.nodes[0], c->locate.status, c->locate.error.words, false);
 }
 
-void dispatch_fail_all(struct carrier *c)
+static void fail_all_astray(struct carrier *c)
 {
     for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls))
         fail_astray(c, call);
 }
 
+/* ---- Who is where -------------------------------------------------------------------------------- */
+
+/* Is it known who is where, as far as it may be asked just now? */
+static bool is_known(const struct carrier *c)
+{
+    return !c->locate.stale || (c->locate.knows && call_must_pause(c, &c->locate.pause));
+}
+
+static hibloom_status ask(struct carrier *c, struct node *node, struct error *error)
+{
+    struct commands commands = {0};
+    const uint32_t replies = topology_ask(&c->topology, &c->settings, &commands);
+    struct flight *flight = NULL;
+
+    c->locate.told = true;
+    if (!commands.failed)
+        flight = flight_new(&c->pool, NULL, FLIGHT_LOCATE, &(struct exchange){.replies = replies}, commands.bytes,
+                            commands.len);
+    commands_free(&commands);
+    if (flight == NULL)
+        return error_set(error, HIBLOOM_ENOMEM, "out of memory");
+    const hibloom_status status = node_send_flight(c, node, flight, error);
+    if (status != HIBLOOM_OK)
+        flight_free(flight);
+    return status;
+}
+
+/* Have all calls that wait gone on for as long as they may? Silent nodes cost a time-out each. */
+static bool is_over(const struct carrier *c)
+{
+    const uint64_t now = clock_now_ms();
+
+    for (const struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls))
+        if (call->waiting.first != NULL && (call->retry_until == 0 || now < call->retry_until))
+            return false;
+    return c->locate.asked > 0;
+}
+
+static void end_round(struct carrier *c, bool knows)
+{
+    c->locate.asking = false;
+    c->locate.knows = knows;
+    c->locate.stale = !knows;
+    call_begin_pause(c, &c->locate.pause);
+}
+
+/* Asks the next node that can be reached; if there is none, or no time, all that waits has failed. */
+static void ask_next(struct carrier *c)
+{
+    struct node *node;
+
+    while (!is_over(c) && (node = topology_next_to_ask(&c->topology, c->locate.round)) != NULL) {
+        c->locate.asked++;
+        struct error error = {0};
+        const hibloom_status status = ask(c, node, &error);
+        if (status == HIBLOOM_OK)
+            return;
+        carrier_note_untold(c, node, status, error.words);
+    }
+    end_round(c, false);
+    fail_all_astray(c);
+}
+
+static void begin_asking(struct carrier *c)
+{
+    if (c->locate.asking)
+        return;
+    c->locate.asking = true;
+    c->locate.round++;
+    c->locate.asked = 0;
+    c->locate.hopeless = false;
+    c->locate.status = error_set(&c->locate.error, HIBLOOM_EUNAVAILABLE, "there is nobody to ask who is where");
+    ask_next(c);
+}
+
+void dispatch_ask_on(struct carrier *c)
+{
+    if (c->locate.lost) {
+        c->locate.lost = false;
+        ask_next(c);
+    }
+}
+
+/* ---- What goes out ---------------------------------------------------------------------------------- */
+
 /* To where its keys are. */
 static void route(struct carrier *c, struct call *call, struct flight *flight)
 {
-    const bool known = locate_is_known(c);
+    const bool known = is_known(c);
     struct node *node = flight->to;
 
     if (flight->exchange.replies == 0 && c->topology.clustered && known) {
@@ -80,10 +163,10 @@ static void route(struct carrier *c, struct call *call, struct flight *flight)
         node = topology_route(&c->topology, flight->exchange.slot,
                               replicas_may_answer(c, call) && !flight->at_primary && !flight->exchange.at_primary);
     if (node == NULL && known && flight->redirects++ == 0)
-        locate_note_stale(c); /* somebody may have it now */
+        carrier_note_stale(c); /* somebody may have it now */
     if (node != NULL)
         send_flight(c, node, flight);
-    else if (locate_is_known(c))
+    else if (is_known(c))
         call_flight_failed(c, flight, c->topology.nodes[0], HIBLOOM_EUNAVAILABLE,
                            "no node of the cluster has the key's slot", false);
     else if (call->astray)
@@ -95,9 +178,8 @@ static void route(struct carrier *c, struct call *call, struct flight *flight)
 /* What waits goes out; all of it waits on while nobody knows who is where. */
 void dispatch_call(struct carrier *c, struct call *call)
 {
-    struct flights now;
+    struct flights now = {0};
 
-    flights_make(&now);
     flights_join(&now, &call->waiting);
     for (struct flight *flight; (flight = flights_take(&now)) != NULL;) {
         if (guard_is_old(call->heard_ns)) /* to connect for one before it took long */
@@ -107,12 +189,14 @@ void dispatch_call(struct carrier *c, struct call *call)
     if (call->waiting.first == NULL || call->wake_at != 0)
         return;
     if (!call_must_pause(c, &c->locate.pause))
-        locate_begin(c);
+        begin_asking(c);
     else if (c->locate.hopeless || !call_hold(c, call, &c->locate.pause))
         fail_astray(c, call);
 }
 
-void dispatch_take_refusal(struct carrier *c, struct node *node, struct flight *flight)
+/* ---- What comes back --------------------------------------------------------------------------------- */
+
+static void take_refusal(struct carrier *c, struct node *node, struct flight *flight)
 {
     const enum refusal refusal = flight->refusal;
     const bool was_fine = !call_has_failed(flight->call);
@@ -128,7 +212,7 @@ void dispatch_take_refusal(struct carrier *c, struct node *node, struct flight *
         return;
     }
     if (refusal == REFUSAL_MOVED) {
-        locate_note_stale(c);
+        carrier_note_stale(c);
         c->store.server.moved++;
     }
     node->leave = node->leave || refusal == REFUSAL_READONLY; /* a name may lead to another server now */
@@ -192,10 +276,10 @@ static void take_last(struct carrier *c, struct node *node, struct flight *fligh
 {
     (void)flights_take(&node->sent);
     if (flight->held > 0) {
-        dispatch_take_refusal(c, node, flight);
+        take_refusal(c, node, flight);
     } else if (!flight->proving) {
         if (flight->call->attempts > 0)
-            node_forgive(node);
+            carrier_end_trouble(node);
         call_note_progress(flight->call);
         flight->call->heard_ns = clock_now_ns();
         replicas_note(c, node, flight);
@@ -232,7 +316,7 @@ bool dispatch_take_reply(struct carrier *c, struct node *node, struct flight *fl
     if (!refused && !flight->proving && !(flight->exchange.proof && reply->type == REDIS_REPLY_STRING))
         note_carried_out(c, flight->call, node);
     if (refusal == REFUSAL_READONLY || refusal == REFUSAL_MASTERDOWN)
-        locate_note_stale(c);
+        carrier_note_stale(c);
     node->leave = node->leave ||
                   (refusal == REFUSAL_READONLY && c->locate.stale); /* nor is it asked by the next call */
     if (flight->held == 0 && !(refused && is_held(c, node, flight, refusal)))
@@ -245,11 +329,40 @@ bool dispatch_take_reply(struct carrier *c, struct node *node, struct flight *fl
     return true;
 }
 
-void dispatch_all(struct carrier *c)
+/* What waited can go out. */
+static void send_all(struct carrier *c)
 {
     for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls))
         if (call->waiting.first != NULL) {
             call_wake(c, call);
             dispatch_call(c, call);
         }
+}
+
+void dispatch_take_location(struct carrier *c, const struct node *node, uint32_t index, bool last,
+                            const redisReply *reply)
+{
+    char where[WHERE_SIZE];
+    bool took_over = false;
+    const char *wrong = topology_take(&c->topology, node, index, reply, &took_over);
+
+    if (wrong != NULL) {
+        const hibloom_status status = reply->type == REDIS_REPLY_ERROR ? refusal_status(refusal_of(wrong))
+                                                                       : HIBLOOM_EUNAVAILABLE;
+        carrier_note_untold(c, node, status, wrong);
+        c->locate.told = false;
+    }
+    if (took_over)
+        call_tell_all_restart(c, NULL);
+    if (!last)
+        return;
+    if (!c->locate.told) {
+        ask_next(c);
+        return;
+    }
+    settings_log(&c->settings, HIBLOOM_LOG_INFO, "%s was heard: it is known who is where",
+                 carrier_where(c, node, where, sizeof where));
+    end_round(c, true);
+    c->store.server.count = topology_primaries(&c->topology);
+    send_all(c);
 }

@@ -1,25 +1,15 @@
-/* carrier.c: brings tasks to their end. See carrier.h.
- *
- *   carrier    what has happened -> the call, the node or the flight that it is about
- *   call       sleeps, is tried again, fails
- *   dispatch   a flight -> a node; refused or redirected: once more
- *   node       open -> greet -> ready; lost
- *   locate     asks one node after the other who is where
- *   replicas   WAIT behind adds; look-ups of replicas
- *   topology   the nodes, and which has a slot (data only); flight, greeting: the same
+/* events.c: what has happened -> the call, the node or the flight that it is about. See events.h.
  *
  * An event makes calls runnable, and settle(), at its end, asks their tasks for what
  * is next. So next() of a task is never called from within its reply(). */
-#include "net/carrier.h"
+#include "net/flights/events.h"
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "net/dispatch.h"
-#include "net/locate.h"
-#include "net/node.h"
-#include "net/replicas.h"
+#include "net/flights/dispatch.h"
+#include "net/flights/node.h"
+#include "net/flights/replicas.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <sys/random.h>
 
 /* ---- A call ------------------------------------------------------------------------------------ */
@@ -75,8 +65,15 @@ static bool step(struct carrier *c, struct call *call)
         break;
     case TASK_WAIT: break;
     case TASK_PAUSE: call_sleep(c, call, clock_now_ms() + call->task->pause_ms); break;
-    case TASK_KEEP: replicas_keep(c, call); break;
-    case TASK_DONE: return replicas_may_end(c, call);
+    case TASK_KEEP:
+        replicas_keep(c, call);
+        dispatch_call(c, call);
+        break;
+    case TASK_DONE:
+        if (replicas_may_end(c, call))
+            return true;
+        dispatch_call(c, call);
+        break;
     }
     return false;
 }
@@ -114,6 +111,7 @@ static void flush(struct carrier *c)
 static void settle(struct carrier *c)
 {
     do {
+        dispatch_ask_on(c);
         for (struct call *call; (call = TAILQ_FIRST(&c->runnable)) != NULL;) {
             TAILQ_REMOVE(&c->runnable, call, in_runnable);
             call->runnable = false;
@@ -121,7 +119,7 @@ static void settle(struct carrier *c)
                 end(c, call);
         }
         flush(c);
-    } while (!TAILQ_EMPTY(&c->runnable));
+    } while (!TAILQ_EMPTY(&c->runnable) || c->locate.lost);
 }
 
 void carrier_begin(struct carrier *c, struct call *call, struct task *task)
@@ -130,7 +128,6 @@ void carrier_begin(struct carrier *c, struct call *call, struct task *task)
 
     *call = (struct call){.task = task, .outbox = outbox, .number = ++c->store.server.stats.calls};
     call->heard_ns = clock_now_ns();
-    flights_make(&call->waiting);
     TAILQ_INSERT_TAIL(&c->calls, call, in_calls);
     call_set_runnable(c, call);
     call->deadline = c->deadline_ms != 0 ? clock_now_ms() + c->deadline_ms : 0;
@@ -149,9 +146,8 @@ static bool is_canceled(const struct flight *flight, const hibloom *filter)
 
 static void drop_canceled(struct carrier *c, struct flights *flights, const hibloom *filter)
 {
-    struct flights all;
+    struct flights all = {0};
 
-    flights_make(&all);
     flights_join(&all, flights);
     for (struct flight *flight; (flight = flights_take(&all)) != NULL;)
         if (is_canceled(flight, filter))
@@ -192,21 +188,6 @@ void carrier_end(struct carrier *c, struct call *call)
 
 /* ---- Events ------------------------------------------------------------------------------------- */
 
-static bool is_under_way(const struct node *node)
-{
-    return node->state == NODE_OPENING || node->sent.first != NULL;
-}
-
-bool carrier_can_wait(const struct carrier *c)
-{
-    if (c->timed)
-        return true;
-    for (unsigned i = 0; i < c->topology.count; i++)
-        if (is_under_way(c->topology.nodes[i]))
-            return true;
-    return false;
-}
-
 void carrier_opened(struct carrier *c, struct node *node)
 {
     node->state = NODE_GREETING;
@@ -243,7 +224,7 @@ static void take_location(struct carrier *c, struct node *node, struct flight *f
 
     if (last)
         flight_free(flights_take(&node->sent));
-    locate_take(c, node, index, last, object);
+    dispatch_take_location(c, node, index, last, object);
 }
 
 void carrier_object(struct carrier *c, struct node *node, const redisReply *object)
@@ -306,7 +287,7 @@ bool carrier_make(struct carrier *c, struct store_settings *settings, const stru
         c->random = clock_now_ms();
     if (!topology_make(&c->topology, &c->settings.uri))
         return false;
-    locate_note_stale(c);
+    carrier_note_stale(c);
     redis_server_make(&c->store.server, &c->settings.options, c->topology.clustered);
     return true;
 }
@@ -334,19 +315,6 @@ void carrier_free(struct carrier *c)
     flight_pool_free(&c->pool);
     topology_free(&c->topology);
     settings_free(&c->settings);
-}
-
-const char *carrier_where(const struct carrier *c, const struct node *node, char *buf, size_t size)
-{
-    if (c->borrowed)
-        snprintf(buf, size, "borrowed connection");
-    else if (c->settings.uri.kind == URI_UNIX)
-        snprintf(buf, size, "unix://%s", c->settings.uri.path);
-    else if (node == NULL || node->host[0] == '\0')
-        snprintf(buf, size, c->topology.clustered ? "the cluster" : "the master");
-    else
-        snprintf(buf, size, strchr(node->host, ':') != NULL ? "[%s]:%u" : "%s:%u", node->host, node->port);
-    return buf;
 }
 
 hibloom_status carrier_error(struct carrier *c, const struct call *call)

@@ -2,11 +2,11 @@
  *
  * Gives the carrier pipes that block, and waits for one answer at a time: the
  * oldest that is on its way. */
-#include "net/blocking.h"
+#include "net/drivers/blocking.h"
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "net/carrier.h"
-#include "net/connection.h"
+#include "net/flights/events.h"
+#include "net/drivers/connection.h"
 
 #include <string.h>
 #include <time.h>
@@ -262,8 +262,10 @@ static void set_deadline(struct redis_store *store, uint32_t ms)
 
 static void refresh(struct redis_store *store)
 {
-    locate_note_stale(&blocking_of(store)->carrier);
+    carrier_note_stale(&blocking_of(store)->carrier);
 }
+
+_Static_assert(NODES_MAX <= REDIS_SERVERS_MAX, "a node's number is a server's");
 
 static uint32_t server_of(const struct redis_store *store, uint16_t slot)
 {

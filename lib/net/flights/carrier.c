@@ -1,0 +1,73 @@
+/* carrier.c: what all calls of a store share. See carrier.h. */
+#include "net/flights/carrier.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool is_under_way(const struct node *node)
+{
+    return node->state == NODE_OPENING || node->sent.first != NULL;
+}
+
+bool carrier_can_wait(const struct carrier *c)
+{
+    if (c->timed)
+        return true;
+    for (unsigned i = 0; i < c->topology.count; i++)
+        if (is_under_way(c->topology.nodes[i]))
+            return true;
+    return false;
+}
+
+/* Where that is not fixed, it has to be asked before more is sent. */
+void carrier_note_stale(struct carrier *c)
+{
+    c->locate.stale = c->topology.clustered || c->topology.sentinels;
+}
+
+const char *carrier_where(const struct carrier *c, const struct node *node, char *buf, size_t size)
+{
+    if (c->borrowed)
+        snprintf(buf, size, "borrowed connection");
+    else if (c->settings.uri.kind == URI_UNIX)
+        snprintf(buf, size, "unix://%s", c->settings.uri.path);
+    else if (node == NULL || node->host[0] == '\0')
+        snprintf(buf, size, c->topology.clustered ? "the cluster" : "the master");
+    else
+        snprintf(buf, size, strchr(node->host, ':') != NULL ? "[%s]:%u" : "%s:%u", node->host, node->port);
+    return buf;
+}
+
+void carrier_note_trouble(struct node *node, hibloom_status status, const char *words)
+{
+    node->told = node->told && strcmp(node->error.words, words) == 0;
+    node->status = error_set(&node->error, status, "%s", words);
+}
+
+void carrier_tell_trouble(const struct carrier *c, struct node *node, const char *more)
+{
+    char where[WHERE_SIZE];
+
+    if (!node->told)
+        settings_log(&c->settings, HIBLOOM_LOG_WARNING, "%s: %s%s", carrier_where(c, node, where, sizeof where),
+                     node->error.words, more);
+    node->told = true;
+}
+
+void carrier_end_trouble(struct node *node)
+{
+    node->error.words[0] = '\0';
+    node->told = false;
+}
+
+void carrier_note_untold(struct carrier *c, const struct node *node, hibloom_status status, const char *words)
+{
+    char where[WHERE_SIZE];
+
+    c->locate.hopeless = node->hopeless && (c->locate.hopeless || c->locate.asked == 1);
+    if (c->topology.sentinels)
+        c->locate.status = error_set(&c->locate.error, status, "Sentinel %s: %s",
+                                     carrier_where(c, node, where, sizeof where), words);
+    else
+        c->locate.status = error_set(&c->locate.error, status, "%s", words);
+}

@@ -1,0 +1,92 @@
+/* carrier.h: what all calls of a store share: its settings, its nodes, who waits, and what is wrong just now.
+ *
+ * The carrier brings tasks to their end: what goes to which server, what is sent
+ * again, and when a call has failed. It decides, and pipes do: the sockets are a driver's.
+ *
+ *   task -> exchanges -> flights -> a node's pipe -> replies -> task
+ *              ^ lost, refused for now, or redirected: once more
+ *
+ * Each file here uses those before it:
+ *
+ *   flight     commands on their way, data only
+ *   carrier    this
+ *   call       sleeps, is tried again, fails
+ *   node       open -> greet -> ready; lost
+ *   replicas   WAIT behind adds; look-ups of replicas
+ *   dispatch   a flight -> a node; refused or redirected: once more; asks who is where
+ *   events     what has happened -> the call, the node or the flight that it is about: for drivers */
+#ifndef HIBLOOM_CARRIER_H
+#define HIBLOOM_CARRIER_H
+
+#include "net/flights/flight.h"
+#include "redis/store.h"
+
+#include <sys/queue.h>
+
+struct carrier;
+TAILQ_HEAD(calls, call);
+
+struct pipe_class {
+    /* Begins to connect. OK: the node's state is NODE_OPENING, until the driver calls
+     * carrier_opened, or NODE_GREETING if it is connected. */
+    hibloom_status (*open)(struct carrier *, struct node *, struct error *);
+    bool (*is_alive)(struct node *); /* nothing is on its way; false: the server has hung up */
+    void (*put)(struct node *, const char *bytes, size_t len);
+    hibloom_status (*flush)(struct carrier *, struct node *,
+                            struct error *); /* what was put since; not OK: it is lost */
+    void (*close)(struct node *);            /* calls nothing here */
+};
+
+/* Asks one node after the other who is where, until one tells; meanwhile flights wait. Only one node is asked at a
+ * time, however many flights were redirected. Between two rounds there is a pause: the last map holds until then. */
+struct locate {
+    bool stale;            /* who is where has to be asked before more is sent */
+    bool asking;           /* a node is being asked, */
+    bool lost;             /* and has not told: the next one has to be */
+    bool told;             /* no reply of that node was wrong so far */
+    bool knows;            /* the last round ended so; */
+    bool hopeless;         /* no node can be reached, which no other try mends */
+    struct pause pause;    /* before the next one */
+    uint64_t round;        /* no node is asked twice in one */
+    unsigned asked;        /* nodes in this round */
+    hibloom_status status; /* why the last node that was asked gave no answer, */
+    struct error error;    /* and in words */
+};
+
+struct carrier {
+    struct redis_store store;
+    struct store_settings settings;
+    const struct pipe_class *pipes;
+    struct topology topology;
+    struct locate locate;
+    bool borrowed;
+    struct flight_pool pool;
+    struct calls calls, ended;
+    struct calls runnable; /* the few of a hundred thousand whose task can go on now */
+    struct calls asleep;   /* each until its own wake_at; the earliest of them: */
+    uint64_t wake_at;
+    bool timed;           /* the driver calls carrier_tick when it is time, whatever else comes */
+    uint64_t numbers;     /* flights sent so far: the number of the next */
+    uint64_t deadline_ms; /* of a call; 0: none */
+    uint64_t random;      /* for the pauses between tries */
+};
+
+/* A server may have another place now. */
+void carrier_note_stale(struct carrier *);
+
+/* Is it certain that carrier_tick will be called again? */
+bool carrier_can_wait(const struct carrier *);
+
+/* Why a node is of no use just now; the log is told once, and more behind it. It is of use again. */
+void carrier_note_trouble(struct node *, hibloom_status, const char *words);
+void carrier_tell_trouble(const struct carrier *, struct node *, const char *more);
+void carrier_end_trouble(struct node *);
+
+/* The node was asked who is where, and has not told. The words name a Sentinel; carrier_error names a cluster's node. */
+void carrier_note_untold(struct carrier *, const struct node *, hibloom_status, const char *words);
+
+/* "host:port", "unix:///path". Returns buf. */
+#define WHERE_SIZE (NODE_HOST_SIZE + 16)
+const char *carrier_where(const struct carrier *, const struct node *, char *buf, size_t size);
+
+#endif

@@ -1,0 +1,39 @@
+/* events.h: what may happen to a store's calls: for drivers, and those who begin calls.
+ *
+ * A driver tells what has come (carrier_reply), what is broken (carrier_lost) and what time it
+ * is (carrier_tick). So blocking calls and an event loop retry and redirect alike.
+ *
+ * Any event, carrier_begin and carrier_cancel may end calls, this one or others: call.done. */
+#ifndef HIBLOOM_EVENTS_H
+#define HIBLOOM_EVENTS_H
+
+#include "net/flights/call.h"
+
+/* Takes the settings over. False: out of memory. */
+bool carrier_make(struct carrier *, struct store_settings *, const struct pipe_class *);
+void carrier_free(struct carrier *);
+
+void carrier_begin(struct carrier *, struct call *, struct task *);
+
+/* Calls on this handle fail with ECANCELED. They end once what is on its way has been answered. */
+void carrier_cancel(struct carrier *, const hibloom *);
+
+void carrier_end(struct carrier *, struct call *); /* once it is done */
+
+/* What has happened. A reply is to the oldest flight of the node. Where it is to a
+ * question of its own (greeting, locate) the carrier wants it as an object: carrier_object. */
+void carrier_opened(struct carrier *, struct node *);
+bool carrier_wants_object(const struct node *);
+void carrier_reply(struct carrier *, struct node *, struct reply *);
+void carrier_object(struct carrier *, struct node *, const redisReply *);
+void carrier_lost(struct carrier *, struct node *, hibloom_status, const char *words);
+uint64_t carrier_wake_at(const struct carrier *); /* 0: never */
+
+/* Wakes the calls that have slept long enough; whether there was any. Where nothing is sure to
+ * call this again (carrier_can_wait), that is all of them. */
+bool carrier_tick(struct carrier *);
+
+/* A call's failure as the store's error, with the node where it failed. */
+hibloom_status carrier_error(struct carrier *, const struct call *);
+
+#endif
