@@ -1,20 +1,23 @@
 /* blocking.c: a store whose calls return when they are done. See blocking.h.
  *
- * Gives the carrier pipes that block, and waits for one answer at a time: the
- * oldest that is on its way. */
+ * The carrier gets pipes that do not wait; one poll waits for all of them. A server that stalls delays nothing that is
+ * for others. Only a new connection is waited for alone. */
 #include "net/drivers/blocking.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "net/flights/events.h"
 #include "net/drivers/connection.h"
 
+#include <poll.h>
 #include <string.h>
 #include <time.h>
 
 struct blocking {
     struct carrier carrier;
     struct call call;
-    redisContext *theirs; /* the caller's connection, if it is borrowed */
+    redisContext *theirs;           /* the caller's connection, if it is borrowed */
+    struct node *waited[NODES_MAX]; /* those with answers to come, the one first that was sent to first */
+    struct pollfd ready[NODES_MAX];
 };
 
 static struct blocking *blocking_of(struct redis_store *store)
@@ -58,6 +61,14 @@ static void flush_others(struct carrier *c)
     }
 }
 
+/* Other servers' answers of that time are not late. */
+static void note_elsewhere(const struct carrier *c, const struct node *at, uint64_t ms)
+{
+    for (unsigned i = 0; i < c->topology.count; i++)
+        if (c->topology.nodes[i] != at && c->topology.nodes[i]->sent.first != NULL)
+            ((struct connection *)c->topology.nodes[i]->pipe)->elsewhere_ms += ms;
+}
+
 static hibloom_status open_pipe(struct carrier *c, struct node *node, struct error *error)
 {
     struct blocking *b = (struct blocking *)c;
@@ -73,7 +84,9 @@ static hibloom_status open_pipe(struct carrier *c, struct node *node, struct err
         (void)connection_borrow(connection);
     } else {
         flush_others(c);
+        const uint64_t since = clock_now_ms();
         (void)connection_open(connection, &c->settings, node->host, node->port, deadline_of(b));
+        note_elsewhere(c, node, clock_now_ms() - since);
     }
     node->state = connection->status == HIBLOOM_OK ? NODE_GREETING : NODE_CLOSED;
     return take_words(connection, error);
@@ -110,78 +123,92 @@ static const struct pipe_class pipes = {open_pipe, is_alive, put, flush, close_p
 
 /* ---- Waiting --------------------------------------------------------------------------- */
 
-static struct node *find_oldest(struct carrier *c)
+/* All answers that are here, as long as the call is not done. */
+static void receive(struct blocking *b, struct node *node)
 {
-    struct node *oldest = NULL;
+    struct carrier *c = &b->carrier;
+    struct connection *connection = node->pipe;
+
+    while (!b->call.done && node->sent.first != NULL) {
+        const struct exchange *exchange = &node->sent.first->exchange;
+        const bool wants_object = carrier_wants_object(node);
+        void *bulk = node->sent.first->index == exchange->bulk_index ? exchange->bulk : NULL;
+        const uint64_t before = connection->received;
+        redisReply *object = wants_object ? connection_receive_object(connection) : NULL;
+        struct reply *reply = wants_object ? NULL : connection_receive(connection, bulk, exchange->bulk_room);
+        c->store.server.stats.bytes_received += connection->received - before;
+        if (object != NULL) {
+            carrier_object(c, node, object);
+            freeReplyObject(object);
+        } else if (reply != NULL) {
+            carrier_reply(c, node, reply);
+        } else {
+            break;
+        }
+    }
+    if (!connection->alive && node->sent.first != NULL)
+        carrier_lost(c, node, connection->status, connection->error.words);
+}
+
+/* How many there are. */
+static unsigned find_waited(struct blocking *b)
+{
+    const struct carrier *c = &b->carrier;
+    struct node **waited = b->waited;
+    unsigned count = 0;
 
     for (unsigned i = 0; i < c->topology.count; i++) {
         struct node *node = c->topology.nodes[i];
-        if (node->sent.first != NULL && (oldest == NULL || node->sent.first->number < oldest->sent.first->number))
-            oldest = node;
+        unsigned at = count;
+        if (node->sent.first == NULL)
+            continue;
+        for (count++; at > 0 && waited[at - 1]->sent.first->number > node->sent.first->number; at--)
+            waited[at] = waited[at - 1];
+        waited[at] = node;
     }
-    return oldest;
+    return count;
 }
 
-/* What the other servers send while this one is waited for is not late. */
-static uint64_t begin_waiting(const struct carrier *c)
+/* Waits for one of them, and takes what has come. */
+static void wait_for(struct blocking *b, unsigned count)
 {
-    return c->topology.count > 1 ? clock_now_ms() : 0;
-}
+    struct node **waited = b->waited;
+    struct pollfd *ready = b->ready;
+    uint32_t least = INT32_MAX;
 
-static void end_waiting(struct carrier *c, const struct node *at, uint64_t since)
-{
-    const uint64_t ms = since != 0 ? clock_now_ms() - since : 0;
-
-    for (unsigned i = 0; ms > 0 && i < c->topology.count; i++)
-        if (c->topology.nodes[i] != at && c->topology.nodes[i]->sent.first != NULL)
-            ((struct connection *)c->topology.nodes[i]->pipe)->elsewhere_ms += ms;
-}
-
-static void receive_object(struct carrier *c, struct node *node)
-{
-    struct connection *connection = node->pipe;
-    const uint64_t since = begin_waiting(c);
-    redisReply *object = connection_receive_object(connection);
-
-    end_waiting(c, node, since);
-    if (object == NULL) {
-        carrier_lost(c, node, connection->status, connection->error.words);
-        return;
+    for (unsigned i = 0; i < count; i++) {
+        struct connection *connection = waited[i]->pipe;
+        if (!connection->alive) { /* flush_others has found it so */
+            receive(b, waited[i]);
+            return;
+        }
+        connection->deadline = deadline_of(b);
+        const uint32_t left = connection_poll(connection, &ready[i]);
+        least = left < least ? left : least;
     }
-    carrier_object(c, node, object);
-    freeReplyObject(object);
-}
-
-/* What is still to come of one flight: between its replies there is nothing to decide. */
-static void receive_replies(struct carrier *c, struct node *node)
-{
-    struct connection *connection = node->pipe;
-    const uint64_t number = node->sent.first->number;
-
-    for (const struct flight *flight; (flight = node->sent.first) != NULL && flight->number == number;) {
-        const struct exchange *exchange = &flight->exchange;
-        void *bulk = flight->index == exchange->bulk_index ? exchange->bulk : NULL;
-        const uint64_t since = begin_waiting(c);
-        struct reply *reply = connection_receive(connection, bulk, exchange->bulk_room);
-        end_waiting(c, node, since);
-        if (reply != NULL)
-            carrier_reply(c, node, reply);
-        else
-            carrier_lost(c, node, connection->status, connection->error.words);
+    if (poll(ready, count, (int)least) < 0) /* a signal; what is overdue is seen all the same */
+        for (unsigned i = 0; i < count; i++)
+            ready[i].revents = 0;
+    for (unsigned i = 0; i < count && !b->call.done; i++) {
+        struct connection *connection = waited[i]->pipe;
+        /* another one's answers may have closed it, or opened it again */
+        if (waited[i]->sent.first == NULL || connection->context == NULL || connection->context->fd != ready[i].fd)
+            continue;
+        if (connection_polled(connection, &ready[i]) && !connection->readable)
+            continue;
+        receive(b, waited[i]);
     }
 }
 
-static void receive(struct blocking *b, struct node *node)
+static bool wait_for_some(struct blocking *b)
 {
-    struct connection *connection = node->pipe;
-    const uint64_t before = connection->received;
+    const unsigned count = find_waited(b);
 
-    connection->deadline = deadline_of(b);
-    if (carrier_wants_object(node))
-        receive_object(&b->carrier, node);
-    else
-        receive_replies(&b->carrier, node);
-    b->carrier.store.server.stats.bytes_received += connection->received - before;
+    if (b->carrier.borrowed && count > 0)
+        receive(b, b->waited[0]);
+    else if (count > 0)
+        wait_for(b, count);
+    return count > 0;
 }
 
 static void sleep_until(uint64_t at)
@@ -207,13 +234,10 @@ static hibloom_status run(struct redis_store *store, struct task *task)
     start_clocks(c);
     carrier_begin(c, &b->call, task);
     while (!b->call.done) {
-        struct node *node = find_oldest(c);
-        if (node != NULL) {
-            receive(b, node);
-        } else {
-            sleep_until(carrier_wake_at(c));
-            (void)carrier_tick(c);
-        }
+        if (wait_for_some(b))
+            continue;
+        sleep_until(carrier_wake_at(c));
+        (void)carrier_tick(c);
     }
     carrier_end(c, &b->call);
     if (c->borrowed) { /* it is the caller's again */

@@ -63,15 +63,42 @@ static void fail_as_context(struct connection *c, int saved)
 
 /* ---- Reading and writing ---- */
 
+#define READ_BYTES (16u << 10) /* hiredis reads so many at once */
+#define SEND_BYTES (128u << 10)
+
+/* With MSG_NOSIGNAL, which spares three calls on signals. Longer ones go by hiredis, which frees its buffer then. */
+static ssize_t send_some(redisContext *context)
+{
+    const size_t len = sdslen(context->obuf);
+    const ssize_t sent = send(context->fd, context->obuf, len, MSG_NOSIGNAL);
+
+    if (sent > 0) {
+        memmove(context->obuf, context->obuf + sent, len - (size_t)sent + 1);
+        sdssetlen(context->obuf, len - (size_t)sent);
+    }
+    return sent;
+}
+
 /* Writes; without `done` it reads. TLS may write to read, and where it fails errno
  * may be of something else. */
-static int transfer(redisContext *context, int *done)
+static int transfer(const struct connection *c, int *done)
 {
+    redisContext *context = c->context;
     const bool tls = tls_is_on(context);
     struct sigpipe before;
 
     if (!tls && done == NULL)
         return redisBufferRead(context);
+    if (!tls && !c->borrowed && sdslen(context->obuf) > 0 && sdslen(context->obuf) <= SEND_BYTES) {
+        errno = 0;
+        const bool good = send_some(context) > 0 || errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+        *done = sdslen(context->obuf) == 0;
+        if (!good) {
+            context->err = REDIS_ERR_IO;
+            (void)snprintf(context->errstr, sizeof context->errstr, "%s", strerror(errno));
+        }
+        return good ? REDIS_OK : REDIS_ERR;
+    }
     sigpipe_block(&before);
     if (tls)
         tls_forget();
@@ -79,20 +106,6 @@ static int transfer(redisContext *context, int *done)
     const int result = done != NULL ? redisBufferWrite(context, done) : redisBufferRead(context);
     sigpipe_unblock(&before, result != REDIS_OK);
     return result;
-}
-
-/* Our own connections over TLS do not block, since one record may come in many
- * pieces: here they wait for the next. */
-static void await(struct connection *c, short events)
-{
-    struct pollfd ready = {.fd = c->context->fd, .events = events};
-    const uint32_t most = c->timeout_ms + 1;
-
-    if (c->alive && !c->borrowed && tls_is_on(c->context) &&
-        poll(&ready, 1, (int)context_left(c->deadline, most)) == 0) {
-        fail(c, HIBLOOM_ETIMEDOUT, "timed out waiting for the server");
-        abandon(c);
-    }
 }
 
 /* ---- Making it ---- */
@@ -153,7 +166,7 @@ static bool has_bytes(const struct connection *c)
 }
 
 /* Whether the server has had its time since the last commands were sent. Not if its
- * answers lay here while another server was waited for. */
+ * answers lay here while another connection was made. */
 static bool overdue(const struct connection *c)
 {
     const uint64_t now = clock_now_ms(), took = now - c->sent_ms;
@@ -161,14 +174,6 @@ static bool overdue(const struct connection *c)
 
     return (late && (took - c->elsewhere_ms > c->timeout_ms || !has_bytes(c))) ||
            (c->deadline != 0 && now >= c->deadline);
-}
-
-/* The socket's time-out ends with the deadline. */
-static void shorten(struct connection *c)
-{
-    if (c->deadline != 0 || c->shortened)
-        redisSetTimeout(c->context, context_time(context_left(c->deadline, c->timeout_ms) + 1)); /* 0 is for ever */
-    c->shortened = c->deadline != 0;
 }
 
 /* Reads what has come; gives up if that has gone on for too long or come to
@@ -185,13 +190,14 @@ static void read_some(struct connection *c, size_t room)
         abandon(c);
     } else {
         const size_t before = reader->len;
-        shorten(c);
-        if (transfer(c->context, NULL) != REDIS_OK)
+        if (transfer(c, NULL) != REDIS_OK) {
             fail_as_context(c, errno);
-        else if (reader->len == before)
-            await(c, POLLIN);
-        else
-            c->received += reader->len - before;
+            return;
+        }
+        const size_t got = reader->len - before;
+        c->received += got;
+        /* less than there was room for: that was all, but over TLS a next record may be here */
+        c->readable = c->borrowed || (got > 0 && (got >= READ_BYTES || tls_is_on(c->context)));
     }
 }
 
@@ -201,53 +207,62 @@ static void note_first(struct connection *c, const char *words)
         (void)error_set(&c->first, HIBLOOM_OK, "%s", words);
 }
 
+/* Prepares the reply for the next answer, unless that has begun. */
+static void begin(struct connection *c, bool object, void *bulk, size_t room)
+{
+    if (c->begun)
+        return;
+    c->begun = true;
+    reply_reset(&c->reply);
+    c->reply.objects = object;
+    c->reply.owner = object || c->borrowed ? c->their_functions : NULL;
+    c->reply.bulk = bulk;
+    c->reply.bulk_room = room;
+}
+
 struct reply *connection_receive(struct connection *c, void *bulk, size_t room)
 {
-    enum received received = RECEIVED_PUSH;
-
-    if (!c->alive)
-        return NULL;
-    do {
-        if (received == RECEIVED_PUSH) {
-            reply_reset(&c->reply);
-            c->reply.bulk = bulk;
-            c->reply.bulk_room = room;
+    while (c->alive) {
+        begin(c, false, bulk, room);
+        const enum received received = take(c);
+        c->begun = received == RECEIVED_NOTHING;
+        if (received == RECEIVED_ANSWER) {
+            note_first(c, c->reply.type == REDIS_REPLY_ERROR ? c->reply.text : "");
+            return &c->reply;
         }
-        received = take(c);
+        if (c->alive && received == RECEIVED_NOTHING && !c->readable)
+            return NULL;
         if (c->alive && received == RECEIVED_NOTHING)
             read_some(c, bulk != NULL ? room : 0);
-        if (!c->alive)
-            return NULL;
-    } while (received != RECEIVED_ANSWER);
-    note_first(c, c->reply.type == REDIS_REPLY_ERROR ? c->reply.text : "");
-    return &c->reply;
+    }
+    return NULL;
 }
 
 redisReply *connection_receive_object(struct connection *c)
 {
     void *object = NULL;
 
-    if (!c->alive)
-        return NULL;
-    redisReader *reader = c->context->reader;
-    restore_reader(c);
-    while (c->alive && object == NULL) {
+    while (c->alive) {
+        redisReader *reader = c->context->reader;
+        begin(c, true, NULL, 0);
         if (reader->ridx < 0 && reader->pos < reader->len && reader->buf[reader->pos] == '>') {
             fail(c, HIBLOOM_EPROTO, "nonsense from the server: a push that nobody has asked for");
             abandon(c);
         } else if (redisReaderGetReply(reader, &object) != REDIS_OK) {
             fail(c, HIBLOOM_EPROTO, "nonsense from the server");
             abandon(c);
-        } else if (object == NULL) {
+        } else if (object != NULL) {
+            const redisReply *reply = object;
+            c->begun = false;
+            note_first(c, reply->type == REDIS_REPLY_ERROR ? reply->str : "");
+            return object;
+        } else if (c->readable) {
             read_some(c, 0);
+        } else {
+            return NULL;
         }
     }
-    if (!c->alive)
-        return NULL;
-    install_reader(c);
-    const redisReply *reply = object;
-    note_first(c, reply->type == REDIS_REPLY_ERROR ? reply->str : "");
-    return object;
+    return NULL;
 }
 
 /* ---- A conversation ---- */
@@ -277,7 +292,8 @@ hibloom_status connection_borrow(struct connection *c)
     if (context->err != 0)
         return c->status = error_set(&c->error, HIBLOOM_EIO, "the borrowed connection is dead: %s", context->errstr);
     if (sdslen(context->obuf) == 0 && reader->ridx < 0) {
-        c->alive = true;
+        c->alive = c->readable = true;
+        c->begun = false;
         install_reader(c);
         deliver_pushes(c);
     }
@@ -307,7 +323,7 @@ bool connection_is_alive(const struct connection *c)
     if (peeked < 0)
         return errno == EAGAIN || errno == EWOULDBLOCK;
     /* what TLS has to say of itself, a new session ticket or new keys, is read, and no answer comes of it */
-    return peeked > 0 && tls_is_on(c->context) && transfer(c->context, NULL) == REDIS_OK &&
+    return peeked > 0 && tls_is_on(c->context) && transfer(c, NULL) == REDIS_OK &&
            c->context->reader->pos == c->context->reader->len;
 }
 
@@ -321,6 +337,7 @@ static void read_last_error(struct connection *c)
     const struct reply *reply = NULL;
 
     c->context->err = 0;
+    c->readable = true;
     for (unsigned i = 0; i < LAST_ANSWERS; i++) {
         reply = connection_receive(c, NULL, 0);
         if (reply == NULL || reply->type == REDIS_REPLY_ERROR)
@@ -354,14 +371,15 @@ void connection_start_clock(struct connection *c)
     c->elsewhere_ms = 0;
 }
 
-hibloom_status connection_flush(struct connection *c)
+/* As much as goes. */
+static void write_some(struct connection *c)
 {
     int done = 0;
+    bool stuck = false;
 
-    connection_start_clock(c);
-    while (c->alive && !done) {
-        shorten(c);
-        if (transfer(c->context, &done) != REDIS_OK) {
+    while (c->alive && !done && !stuck) {
+        const size_t before = sdslen(c->context->obuf);
+        if (transfer(c, &done) != REDIS_OK) {
             if (errno == EPIPE || errno == ECONNRESET)
                 read_last_error(c);
             else if (errno == EINTR)
@@ -371,11 +389,40 @@ hibloom_status connection_flush(struct connection *c)
         } else if (!done && overdue(c)) {
             fail(c, HIBLOOM_ETIMEDOUT, "timed out: the server takes no more commands");
             abandon(c);
-        } else if (!done) {
-            await(c, POLLOUT);
+        } else {
+            stuck = !done && !c->borrowed && sdslen(c->context->obuf) == before;
         }
     }
+    c->unsent = stuck;
+}
+
+hibloom_status connection_flush(struct connection *c)
+{
+    connection_start_clock(c);
+    write_some(c);
     return c->status;
+}
+
+uint32_t connection_poll(const struct connection *c, struct pollfd *ready)
+{
+    const uint64_t now = clock_now_ms(), ends = c->sent_ms + c->timeout_ms + 1;
+    const uint64_t until = c->deadline != 0 && c->deadline < ends ? c->deadline : ends;
+
+    *ready = (struct pollfd){.fd = c->context->fd, .events = (short)(POLLIN | (c->unsent ? POLLOUT : 0))};
+    return until > now ? (uint32_t)(until - now) : 1;
+}
+
+bool connection_polled(struct connection *c, const struct pollfd *ready)
+{
+    if (c->unsent && (ready->revents & POLLOUT) != 0)
+        write_some(c);
+    c->readable = c->alive && (ready->revents & ~POLLOUT) != 0;
+    if (c->alive && !c->readable && overdue(c)) {
+        fail(c, HIBLOOM_ETIMEDOUT,
+             c->unsent ? "timed out: the server takes no more commands" : "timed out waiting for the server");
+        abandon(c);
+    }
+    return c->alive;
 }
 
 void connection_close(struct connection *c)

@@ -1,5 +1,8 @@
 /* connection.h: one pipe to one Redis: whole buffers of commands in, answers
- * out, in order; its functions block.
+ * out, in order.
+ *
+ * A connection of ours never waits, over TCP and over TLS: connection_poll says for
+ * what its driver has to wait. One that is borrowed blocks, as its owner has made it.
  *
  * Wraps a hiredis context, ours or the caller's. What it adds: deadlines,
  * no SIGPIPE, a bound on what a server may send, and the promise
@@ -23,10 +26,12 @@ struct connection {
     bool borrowed;
     bool alive;                                 /* answers can still be received */
     uint64_t deadline;                          /* of the call that waits for them; 0: none */
-    bool shortened;                             /* the socket's time-out, to end with that */
+    bool readable;                              /* more may have come than was read; of a borrowed one always */
+    bool unsent;                                /* commands that were flushed wait for room in the socket */
+    bool begun;                                 /* a part of the next answer was taken */
     uint32_t timeout_ms;                        /* for one pipeline; 0 if borrowed */
     uint64_t sent_ms;                           /* when the last commands went out */
-    uint64_t elsewhere_ms;                      /* of the time since then, other servers were waited for */
+    uint64_t elsewhere_ms;                      /* of the time since then, connections were made to other servers */
     uint64_t received;                          /* bytes */
     struct reply reply;                         /* the last one received */
     uint64_t answers;                           /* so many since it was made */
@@ -46,15 +51,21 @@ void connection_return(struct connection *);
 /* Has the server hung up since its last use, or said what nobody asked for? */
 bool connection_is_alive(const struct connection *);
 
-/* Puts commands behind those that wait; sends them all. */
+/* Puts commands behind those that wait; sends them all, or as many as go at once. */
 void connection_put(struct connection *, const char *bytes, size_t len);
 hibloom_status connection_flush(struct connection *);
 
 /* The time-out for what is on its way begins now, as it does when commands are sent. */
 void connection_start_clock(struct connection *);
 
-/* Receives the next answer, an error too. NULL: none comes any more. A string's
- * bytes go to `bulk`, if that is not NULL, as far as there is room. */
+/* For one of ours that has answers to come: the events to wait for; returns the milliseconds that its server still
+ * has, never 0. Then takes the events. False: it is dead, or its server has had its time. */
+struct pollfd;
+uint32_t connection_poll(const struct connection *, struct pollfd *);
+bool connection_polled(struct connection *, const struct pollfd *);
+
+/* Receives the next answer, an error too. NULL: it is not here yet; or, where it is no longer alive, none
+ * comes. A string's bytes go to `bulk`, if that is not NULL, as far as there is room. */
 struct reply *connection_receive(struct connection *, void *bulk, size_t room);
 
 /* The same as an object of hiredis, to be freed by freeReplyObject. */

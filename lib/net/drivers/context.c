@@ -1,23 +1,18 @@
-/* context.c: a blocking context of hiredis is made. See context.h. */
+/* context.c: a context of hiredis is made. See context.h. */
 #include "net/drivers/context.h"
 #include "base/clock.h"
 #include "net/drivers/sigpipe.h"
 #include "net/drivers/tls.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <string.h>
+#include <sys/time.h>
 
-struct timeval context_time(uint32_t ms)
+static struct timeval context_time(uint32_t ms)
 {
     return (struct timeval){.tv_sec = (time_t)(ms / 1000), .tv_usec = (suseconds_t)(ms % 1000) * 1000};
-}
-
-uint32_t context_left(uint64_t then, uint32_t most)
-{
-    const uint64_t now = clock_now_ms(), left = then > now ? then - now : 0;
-
-    return then == 0 || left > most ? most : (uint32_t)left;
 }
 
 /* hiredis keeps only the words of getaddrinfo. A name that cannot be looked up just now (EAI_AGAIN) has others. */
@@ -67,18 +62,22 @@ static hibloom_status connect_until(redisContext **out, const struct store_setti
                                     uint64_t until, struct error *error)
 {
     do {
-        const uint32_t left = context_left(until, s->options.connect_timeout_ms);
+        const uint64_t now = clock_now_ms(), left = until > now ? until - now : 0;
         if (*out != NULL)
             redisFree(*out);
         *out = NULL;
         if (left == 0)
             return error_set(error, HIBLOOM_ETIMEDOUT, "timed out connecting");
-        *out = connect_once(s, host, port, left);
+        *out = connect_once(s, host, port, (uint32_t)left);
     } while (interrupted(*out));
     if (*out == NULL)
         return error_set(error, HIBLOOM_ENOMEM, "out of memory");
-    if ((*out)->err != 0 || redisSetTimeout(*out, context_time(s->options.command_timeout_ms)) != REDIS_OK)
+    const int flags = (*out)->err == 0 ? fcntl((*out)->fd, F_GETFL) : -1;
+    if ((*out)->err != 0)
         return context_failure(*out, errno, error);
+    if (flags < 0 || fcntl((*out)->fd, F_SETFL, flags | O_NONBLOCK) != 0)
+        return error_set(error, HIBLOOM_EIO, "%s", strerror(errno));
+    (*out)->flags &= ~REDIS_BLOCK;
     return HIBLOOM_OK;
 }
 

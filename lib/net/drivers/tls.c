@@ -119,7 +119,8 @@ static hibloom_status make(SSL **out, const struct store_settings *s, const char
         return error_set(error, HIBLOOM_ENOMEM, "out of memory");
     }
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
-    SSL_CTX_set_options(context, SSL_OP_IGNORE_UNEXPECTED_EOF); /* replies say where they end */
+    SSL_CTX_set_options(context, SSL_OP_IGNORE_UNEXPECTED_EOF);     /* replies say where they end */
+    SSL_CTX_set_mode(context, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER); /* more is put behind what waits */
     hibloom_status status = load_files(context, &s->options, error);
     *out = status == HIBLOOM_OK ? SSL_new(context) : NULL;
     SSL_CTX_free(context); /* it lives on in what was made of it */
@@ -148,15 +149,11 @@ static hibloom_status fail_handshake(const SSL *ssl, int saved, struct error *er
 hibloom_status tls_begin(redisContext *context, const struct store_settings *s, const char *host, SSL **ssl,
                          struct error *error)
 {
-    const int flags = fcntl(context->fd, F_GETFL);
     const redisContextFuncs *const funcs = context->funcs;
 
     ERR_clear_error();
     *ssl = NULL;
     hibloom_status status = make(ssl, s, host, error);
-    if (status == HIBLOOM_OK && (flags < 0 || fcntl(context->fd, F_SETFL, flags | O_NONBLOCK) != 0))
-        status = error_set(error, HIBLOOM_EIO, "%s", strerror(errno));
-    context->flags &= ~REDIS_BLOCK;
     errno = 0;
     if (status == HIBLOOM_OK && redisInitiateSSL(context, *ssl) != REDIS_OK)
         status = fail_handshake(*ssl, errno, error);

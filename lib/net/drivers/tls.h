@@ -14,8 +14,7 @@
 
 struct ssl_st; /* OpenSSL's SSL */
 
-/* Begins TLS on a connected context, which is a non-blocking one from then on, and
- * owns *ssl. What is read or written goes on with the handshake. The files are read
+/* Begins TLS on a connected context, which does not block, and owns *ssl. What is read or written goes on with the handshake. The files are read
  * for each connection: so a renewed certificate needs no restart.
  * EIO: a file is not what it has to be; ENOMEM. */
 hibloom_status tls_begin(redisContext *, const struct store_settings *, const char *host, struct ssl_st **ssl,
