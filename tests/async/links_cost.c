@@ -1,0 +1,343 @@
+/* Growing filters and windows cost more than plain ones: commands, bytes, memory, and time of a loop. Each row measures
+ * one such cost. `limit` holds today. `wanted` is for handles whose links are one array. When the library reaches
+ * `wanted`, that becomes the limit. A pattern chooses rows: links_cost '*heap*' */
+#include "loops/subject.h"
+#include "support/narrow.h"
+#include "support/served.h"
+
+#include <malloc.h>
+#include <time.h>
+
+enum { ITEMS = 200000, PENDING = 16, GROWTHS = 4, STEP = 500 };
+
+static hibloom_item items[ITEMS];
+static uint32_t numbers[ITEMS];
+static bool answers[ITEMS];
+
+struct row {
+    const char *what;
+    double (*measure)(const struct row *);
+    const char *text; /* the filter's */
+    size_t n;         /* items */
+    double limit, wanted;
+};
+
+/* ---- The library's own memory ---------------------------------------------------------------------- */
+
+static size_t held, most;
+
+static void *note(void *memory)
+{
+    held += malloc_usable_size(memory);
+    most = held > most ? held : most;
+    return memory;
+}
+
+static void *counted_malloc(size_t size)
+{
+    return note(malloc(size));
+}
+
+static void *counted_calloc(size_t count, size_t size)
+{
+    return note(calloc(count, size));
+}
+
+static void *counted_realloc(void *old, size_t size)
+{
+    held -= malloc_usable_size(old);
+    return note(realloc(old, size));
+}
+
+static void counted_free(void *memory)
+{
+    held -= malloc_usable_size(memory);
+    free(memory);
+}
+
+/* ---- Calls that block ------------------------------------------------------------------------------ */
+
+static hibloom_stats stats_of(const hibloom_store *store)
+{
+    hibloom_stats stats;
+
+    hibloom_get_stats(store, &stats);
+    return stats;
+}
+
+static void drop_and_free(hibloom *filter, hibloom_store *store)
+{
+    assert_dropped(filter, store);
+    hibloom_store_free(store);
+}
+
+static void look_up(hibloom *filter, hibloom_store *store, size_t n)
+{
+    assert_ok(hibloom_contains_many(filter, items, n, answers), store);
+}
+
+static double sent(const struct row *row, bool bytes)
+{
+    hibloom_store *store = test_connect_any_way(redis_server_uri(server), NULL);
+    hibloom *filter = test_open(store, "f", row->text);
+    const hibloom_stats before = stats_of(store);
+
+    look_up(filter, store, row->n);
+    const hibloom_stats after = stats_of(store);
+    drop_and_free(filter, store);
+    return (double)(bytes ? after.bytes_sent - before.bytes_sent : after.commands - before.commands);
+}
+
+static double commands(const struct row *row)
+{
+    return sent(row, false);
+}
+
+static double bytes_sent(const struct row *row)
+{
+    return sent(row, true);
+}
+
+/* It goes item by item, so that buffers are measured and no bitmaps. */
+static double heap_of_look_ups(const struct row *row)
+{
+    hibloom_store *store = test_connect(redis_server_uri(server), NULL);
+    hibloom *filter = test_open(store, "f", row->text);
+
+    look_up(filter, store, 1); /* what the store keeps */
+    const size_t before = most = held;
+    look_up(filter, store, row->n);
+    const double heap = (double)(most - before);
+    drop_and_free(filter, store);
+    return heap;
+}
+
+/* Adds until the filter has that number of links. Each link has one key. */
+static hibloom_info grow(hibloom *filter, hibloom_store *store, uint32_t links)
+{
+    hibloom_info info = {.keys = 0};
+
+    for (size_t at = 0; info.keys < links; at += STEP) {
+        assert_true(at + STEP <= ITEMS);
+        assert_ok(hibloom_add_many(filter, items + at, STEP, NULL), store);
+        assert_ok(hibloom_get_info(filter, &info), store);
+    }
+    assert_int_equal(info.keys, links);
+    return info;
+}
+
+static double times_read(const struct row *row)
+{
+    hibloom_store *store = test_connect_any_way(redis_server_uri(server), NULL);
+    hibloom *filter = test_open(store, "f", row->text);
+    const hibloom_info info = grow(filter, store, 5);
+    const uint64_t before = stats_of(store).bytes_received;
+
+    look_up(filter, store, row->n);
+    const double received = (double)(stats_of(store).bytes_received - before);
+    drop_and_free(filter, store);
+    return received / (double)info.bytes;
+}
+
+static double heap_of_drop(const struct row *row)
+{
+    hibloom_store *store = test_connect(redis_server_uri(server), NULL);
+    hibloom *filter = test_open(store, "f", row->text);
+
+    (void)grow(filter, store, 2);
+    const size_t before = most = held;
+    drop_and_free(filter, store);
+    return (double)(most - before);
+}
+
+static double heap_of_handle(const struct row *row)
+{
+    hibloom_store *store = test_connect(redis_server_uri(server), NULL);
+    hibloom *filter = test_open(store, "f", row->text);
+    const size_t before = held;
+    hibloom *twin = test_open(store, "f", row->text);
+    const double heap = (double)(held - before);
+
+    hibloom_close(twin);
+    drop_and_free(filter, store);
+    return heap;
+}
+
+/* A long name makes commands long. */
+#define TEN "0123456789"
+#define LONG_NAME TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN
+
+/* Counts the calls that fail: a look-up and two adds. */
+static double failures(const struct row *row)
+{
+    const hibloom_connect_options options = {.command_timeout_ms = 1000, .size = sizeof options};
+    hibloom_store *direct = test_connect(redis_server_uri(server), NULL);
+    hibloom *same = test_open(direct, LONG_NAME, row->text);
+    struct narrow narrow;
+
+    narrow_start(&narrow, redis_server_socket(server));
+    hibloom_store *store = test_connect(narrow.listener.uri, &options);
+    hibloom *filter = test_open(store, LONG_NAME, row->text);
+    const int failed = (hibloom_contains_many(filter, items, row->n, answers) != HIBLOOM_OK) +
+                       (hibloom_add_many(filter, items, row->n, answers) != HIBLOOM_OK) +
+                       (hibloom_add_many(filter, items, row->n, NULL) != HIBLOOM_OK);
+    hibloom_close(filter);
+    hibloom_store_free(store);
+    narrow_stop(&narrow);
+    drop_and_free(same, direct);
+    return failed;
+}
+
+/* ---- Calls on a loop ------------------------------------------------------------------------------- */
+
+static void begin_add(hibloom_async_filter *filter, size_t at, struct outcome *outcome)
+{
+    *outcome = (struct outcome){.calls = 0};
+    assert_int_equal(hibloom_async_add(filter, items + at, 1, true, on_answered, outcome), HIBLOOM_OK);
+}
+
+static void end_loop(void *loop, hibloom_async *async, hibloom_async_filter *filter)
+{
+    struct outcome dropped = {.calls = 0};
+
+    assert_int_equal(hibloom_async_drop(filter, on_done, &dropped), HIBLOOM_OK);
+    await(loop, &dropped);
+    assert_int_equal(dropped.status, HIBLOOM_OK);
+    hibloom_async_free(async);
+    close_loop(loop);
+}
+
+/* By somebody else. */
+static void grow_beside(const struct row *row, uint32_t links)
+{
+    hibloom_store *store = test_connect(redis_server_uri(server), NULL);
+    hibloom *filter = test_open(store, "f", row->text);
+
+    (void)grow(filter, store, links);
+    test_close(filter, store);
+}
+
+static double heap_of_pending_add(const struct row *row)
+{
+    void *loop = loop_class->open();
+    hibloom_async *async = async_store(loop, redis_server_uri(server), NULL);
+    hibloom_async_filter *filter = async_filter(loop, async, "f", row->text);
+    struct outcome adds[PENDING];
+
+    if (hibloom_async_spec_of(filter)->growth != 0)
+        grow_beside(row, 3);
+    begin_add(filter, 0, &adds[0]); /* from here on the handle knows what is there */
+    await(loop, &adds[0]);
+    const size_t before = held;
+    for (size_t i = 0; i < PENDING; i++)
+        begin_add(filter, ITEMS - 1 - i, &adds[i]); /* new ones */
+    const double heap = (double)(held - before) / PENDING;
+    await_all(loop, NULL, adds, PENDING);
+    end_loop(loop, async, filter);
+    return heap;
+}
+
+static double cpu_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+}
+
+/* Of this thread's time, in ms. */
+static double longest_turn(void *loop, const struct outcome *outcome)
+{
+    double longest = 0.0;
+
+    while (outcome->calls == 0) {
+        const double before = cpu_ms();
+        loop_class->turn(loop);
+        const double took = cpu_ms() - before;
+        longest = took > longest ? took : longest;
+    }
+    assert_int_equal(outcome->status, HIBLOOM_OK);
+    return longest;
+}
+
+/* The longest turn of the loop in an add that makes a link; of several such adds the least, which no other process
+ * has disturbed. */
+static double ms_of_growth(const struct row *row)
+{
+    void *loop = loop_class->open();
+    hibloom_async *async = async_store(loop, redis_server_uri(server), NULL);
+    hibloom_async_filter *filter = async_filter(loop, async, "f", row->text);
+    long long keys = test_command(redis, "DBSIZE");
+    double least = 1e9;
+
+    for (size_t at = 0, growths = 0; growths < GROWTHS; at++) {
+        struct outcome add;
+        assert_true(at < ITEMS);
+        begin_add(filter, at, &add);
+        const double took = longest_turn(loop, &add);
+        const long long now = test_command(redis, "DBSIZE");
+        if (now == keys)
+            continue;
+        keys = now;
+        growths++;
+        least = took < least ? took : least;
+    }
+    end_loop(loop, async, filter);
+    return least;
+}
+
+/* ---- The table ------------------------------------------------------------------------------------- */
+
+#define PLAIN "capacity=1000 error=0.01"
+#define GROWING PLAIN " growth=2"
+#define WINDOW "capacity=100000 error=0.01 window=86400 slices=24"
+#define LOSSLESS "capacity=800 error=1e-6 window=86400 slices="
+
+static struct row rows[] = {
+    {"window, 5,000 look-ups: commands", commands, WINDOW, 5000, 1500000, 125},
+    {"window, 5,000 look-ups: bytes sent", bytes_sent, WINDOW, 5000, 60000000, 50000},
+    {"window, a look-up: heap", heap_of_look_ups, WINDOW, 1, 220000, 32 << 10},
+    {"window, look-ups: heap", heap_of_look_ups, WINDOW, 4096, 6800000, 3 << 19},
+    {"window of segments, look-ups: heap", heap_of_look_ups, WINDOW " segments=4", 4096, 12700000, 3 << 19},
+    {"growing, 200,000 look-ups: times that its bits are read", times_read, "capacity=5000 error=0.01 growth=2", ITEMS,
+     7.1, 1.1},
+    {"plain, pending add: heap", heap_of_pending_add, PLAIN, 1, 32000, 2 << 10},
+    {"growing, pending add: heap", heap_of_pending_add, GROWING, 1, 55000, 2 << 10},
+    {"window, pending add: heap", heap_of_pending_add, PLAIN " window=86400 slices=3", 1, 66000, 2 << 10},
+    {"growing, it grows: longest turn of the loop, ms", ms_of_growth, "capacity=100 error=0.01 growth=2 layout=blocked",
+     1, 12, 0.2},
+    {"window of 4, narrow proxy: failures", failures, LOSSLESS "4", 800, 0, 0},
+    {"window of 31, narrow proxy: failures", failures, LOSSLESS "31", 800, 3, 0},
+    {"growing, drop: heap", heap_of_drop, GROWING, 0, 800000, 4 << 10},
+    {"plain, handle: heap", heap_of_handle, PLAIN, 0, 4200, 1 << 10},
+};
+
+static void the_limit_holds(void **state)
+{
+    const struct row *row = *state;
+    const double value = row->measure(row);
+
+    print_message("%.2f; limit %.2f, wanted %.2f%s\n", value, row->limit, row->wanted,
+                  value <= row->wanted && row->wanted < row->limit ? ": reached, so make it the limit" : "");
+    assert_true(value <= row->limit);
+}
+
+static int set_up(void **state)
+{
+    const hibloom_allocator counted = {counted_malloc, counted_calloc, counted_realloc, counted_free};
+
+    assert_int_equal(hibloom_set_allocator(&counted), HIBLOOM_OK);
+    number_items(items, numbers, ITEMS);
+    return served_set_up(state);
+}
+
+int main(int argc, char **argv)
+{
+    struct CMUnitTest tests[COUNT(rows)];
+
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
+    for (size_t i = 0; i < COUNT(rows); i++)
+        tests[i] = (struct CMUnitTest){rows[i].what, the_limit_holds, NULL, served_leave_nothing, &rows[i]};
+    return _cmocka_run_group_tests("links_cost", tests, COUNT(rows), set_up, served_tear_down);
+}
