@@ -52,31 +52,24 @@ struct store_class {
     hibloom_status (*clear)(hibloom *);
     hibloom_status (*drop)(hibloom *);
     hibloom_status (*expire)(hibloom *, uint64_t seconds);
-    /* Takes the place of `old`, a handle of what has that name now; NULL: nothing. EBUSY: it has no more, or what
-     * was in the way has been removed: open it, and try again, so often. */
-#define STORE_REPLACE_ATTEMPTS 20
+    /* The next five are those of a store in memory; NULL: they are tasks (lib/filter/whole.h).
+     * Takes the place of `old`, a handle of what has that name now; NULL: nothing. */
     hibloom_status (*replace)(hibloom *, const char *name, hibloom *old);
-    /* Learns of all links that anybody has made by now. Of one that grows it makes further ones, empty, until there
-     * are `at_least`. Their specs are those of spec_link. */
+    /* Of one that grows it makes further links, empty, until there are `at_least`. */
     hibloom_status (*reach)(hibloom *, uint32_t at_least);
-    uint32_t (*links)(const hibloom *); /* that it has, as far as the handle knows */
-    /* A piece: at most STORE_PIECE bytes, within the bits of its key, of a link that the handle knows.
+    uint32_t (*links)(const hibloom *); /* that it has */
+    /* A piece: at most STORE_PIECE bytes, within the bits of its key.
      * read copies it out; merge sets the bits that are set in it, and takes none away; counters it adds. */
     hibloom_status (*read)(hibloom *, const struct piece *, unsigned char *out);
     hibloom_status (*merge)(hibloom *, const struct piece *, const unsigned char *bits);
-    /* Merges the same piece of another filter of this store without moving it through
-     * this process, where together() says that this can be. NULL: read and merge do as well. */
-    hibloom_status (*merge_within)(hibloom *into, hibloom *from, const struct piece *);
-    bool (*together)(const hibloom *into, const hibloom *from);
     /* of these filters only store and name are set; they are not closed */
     hibloom_status (*repair)(hibloom *);
     hibloom_status (*delete)(hibloom *);
     void (*close)(hibloom *);
     hibloom_status (*list)(hibloom_store *, const char *pattern, hibloom_list_fn *, void *data);
-    hibloom_status (*scandump)(hibloom_store *, const char *key, struct dumped *); /* NULL: it has no such filters */
-    uint32_t (*servers)(const hibloom_store *);                                    /* that hold keys; NULL: one */
-    void (*set_deadline)(hibloom_store *, uint32_t ms);                            /* NULL: no call takes long */
-    const hibloom_stats *(*stats)(const hibloom_store *);                          /* NULL: nothing is counted */
+    uint32_t (*servers)(const hibloom_store *);           /* that hold keys; NULL: one */
+    void (*set_deadline)(hibloom_store *, uint32_t ms);   /* NULL: no call takes long */
+    const hibloom_stats *(*stats)(const hibloom_store *); /* NULL: nothing is counted */
     void (*free)(hibloom_store *);
 };
 

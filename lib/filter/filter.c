@@ -2,10 +2,10 @@
  * checked here, and the rest is the store's. */
 #include "base/error.h"
 #include "base/alloc.h"
+#include "filter/filter.h"
 #include "redis/keys.h"
 #include "spec/positions.h"
 #include "spec/spec.h"
-#include "base/store.h"
 
 #include <math.h>
 #include <string.h>
@@ -13,13 +13,15 @@
 #define EXPIRE_MAX (UINT64_C(1) << 40) /* seconds; Redis counts milliseconds in 63 bits */
 
 /* Overwritten first: of some filters the seed is a secret. */
-static void free_filter(hibloom *filter)
+void filter_free(hibloom *filter)
 {
+    if (filter == NULL)
+        return;
     explicit_bzero(filter, sizeof *filter);
     alloc.free(filter);
 }
 
-static hibloom_status check_name(hibloom_store *store, const char *name)
+hibloom_status filter_check_name(hibloom_store *store, const char *name)
 {
     const hibloom_status status = keys_check(name);
 
@@ -30,13 +32,12 @@ static hibloom_status check_name(hibloom_store *store, const char *name)
     return status;
 }
 
-/* A handle that nothing is known of yet but its name. NULL: *status says why. */
-static hibloom *new_filter(hibloom_store *store, const char *name, hibloom_status *status)
+hibloom *filter_new(hibloom_store *store, const char *name, hibloom_status *status)
 {
     *status = HIBLOOM_EINVAL;
     if (store->class == NULL)
         return NULL; /* its error already says why there is no store */
-    *status = check_name(store, name);
+    *status = filter_check_name(store, name);
     if (*status != HIBLOOM_OK)
         return NULL;
     hibloom *filter = alloc.calloc(1, sizeof *filter);
@@ -49,14 +50,12 @@ static hibloom *new_filter(hibloom_store *store, const char *name, hibloom_statu
     return filter;
 }
 
-static hibloom_status open_filter(hibloom **out, hibloom_store *store, const char *name, const hibloom_spec *spec,
-                                  bool bare)
+hibloom_status filter_check(hibloom *filter, const hibloom_spec *spec, bool bare)
 {
-    hibloom_status status;
-    hibloom *filter = new_filter(store, name, &status);
+    hibloom_store *store = filter->store;
+    const char *name = filter->name;
+    hibloom_status status = HIBLOOM_OK;
 
-    if (filter == NULL)
-        return status;
     filter->bare = bare;
     if (spec != NULL)
         status = spec_check_words(spec, &store->error);
@@ -82,12 +81,24 @@ static hibloom_status open_filter(hibloom **out, hibloom_store *store, const cha
         filter->spec = *spec; /* NOLINT(clang-analyzer-core.NullDereference): only hibloom_open's may be NULL */
         status = hibloom_spec_format(spec, filter->text, sizeof filter->text);
     }
+    return status;
+}
+
+static hibloom_status open_filter(hibloom **out, hibloom_store *store, const char *name, const hibloom_spec *spec,
+                                  bool bare)
+{
+    hibloom_status status;
+    hibloom *filter = filter_new(store, name, &status);
+
+    if (filter == NULL)
+        return status;
+    status = filter_check(filter, spec, bare);
     if (status == HIBLOOM_OK)
         status = store->class->open(filter, spec);
     if (status == HIBLOOM_OK)
         *out = filter;
     else
-        free_filter(filter);
+        filter_free(filter);
     return status;
 }
 
@@ -105,12 +116,12 @@ hibloom_status hibloom_attach(hibloom **out, hibloom_store *store, const char *n
 static hibloom_status call_by_name(hibloom_store *store, const char *name, hibloom_status (*call)(hibloom *))
 {
     hibloom_status status;
-    hibloom *filter = new_filter(store, name, &status);
+    hibloom *filter = filter_new(store, name, &status);
 
     if (filter == NULL)
         return status;
     status = call(filter);
-    free_filter(filter);
+    filter_free(filter);
     return status;
 }
 
@@ -228,32 +239,6 @@ hibloom_status hibloom_expire(hibloom *filter, uint64_t seconds)
     return filter->store->class->expire(filter, seconds);
 }
 
-hibloom_status hibloom_replace(hibloom *filter, const char *name)
-{
-    hibloom_store *store = filter->store;
-    hibloom_status status = check_name(store, name);
-
-    if (status == HIBLOOM_OK && filter->bare)
-        status = error_set(&store->error, HIBLOOM_ENOTSUP, "'%s': a bare bitmap is another program's", filter->name);
-    if (status != HIBLOOM_OK || strcmp(filter->name, name) == 0)
-        return status;
-    for (int i = 0; i < STORE_REPLACE_ATTEMPTS; i++) {
-        hibloom *old = NULL;
-        status = hibloom_open(&old, store, name, NULL);
-        if (filter->spec.window != 0 || (old != NULL && old->spec.window != 0))
-            status = error_set(&store->error, HIBLOOM_ENOTSUP,
-                               "'%s' is a sliding window, which replaces nothing, nor is it replaced: what was added "
-                               "within its seconds would not be found any more",
-                               filter->spec.window != 0 ? filter->name : name);
-        else if (status == HIBLOOM_OK || status == HIBLOOM_ENOTFOUND)
-            status = store->class->replace(filter, name, old);
-        hibloom_close(old);
-        if (status != HIBLOOM_EBUSY)
-            break;
-    }
-    return status;
-}
-
 const hibloom_spec *hibloom_spec_of(const hibloom *filter)
 {
     return &filter->spec;
@@ -264,5 +249,5 @@ void hibloom_close(hibloom *filter)
     if (filter == NULL)
         return;
     filter->store->class->close(filter);
-    free_filter(filter);
+    filter_free(filter);
 }

@@ -1,41 +1,26 @@
 /* transfer.c: whole filters, from one place to another: joined, saved, loaded
- * and compared, piece by piece, so that a filter of any size takes no more
- * memory than a piece. What a piece is to a store, the store knows (store.h),
- * and what it is to a file, file.c. */
-#include "base/error.h"
+ * and compared, piece by piece. What a piece is to a file, file.c knows. */
 #include "base/alloc.h"
 #include "bits/bits.h"
 #include "filter/file.h"
+#include "filter/whole.h"
 #include "hash/load.h"
 #include "spec/spec.h"
-#include "base/store.h"
 
 #include <math.h>
 #include <string.h>
 
+#define TOO_LARGE "a link would be too large"
+
 /* ---- Pieces ---------------------------------------------------------------- */
 
-/* A walk over all bits of a filter, of which so many links are known. */
-struct walk {
-    const hibloom_spec *of;
-    uint32_t links;
-    hibloom_spec size; /* of the link where it is; no seed */
-    struct piece piece;
-};
-
-static struct walk walk_over(const hibloom_spec *spec, uint32_t links)
-{
-    struct walk walk = {.of = spec, .links = links};
-
-    (void)spec_link_size(&walk.size, spec, 0); /* which cannot fail */
-    return walk;
-}
-
 /* The piece that follows, the first after one of all zeros: link after link, key
- * after key, and none in two keys. False behind the last, or where *status says why. */
-static bool next_piece(struct walk *walk, hibloom_status *status)
+ * after key, and none in two keys. False behind the last, or where a link would be too large. */
+static bool next_piece(struct whole *w)
 {
+    struct walk *walk = &w->walk;
     struct piece *piece = &walk->piece;
+    hibloom_status status = HIBLOOM_OK;
 
     piece->from += piece->len;
     if (piece->from == spec_bitmap_bytes(&walk->size)) {
@@ -46,30 +31,72 @@ static bool next_piece(struct walk *walk, hibloom_status *status)
         piece->link++;
         piece->key = 0;
         if (piece->link < walk->links)
-            *status = spec_link_size(&walk->size, walk->of, piece->link);
+            status = spec_link_size(&walk->size, walk->of, piece->link);
     }
     const uint64_t left = spec_bitmap_bytes(&walk->size) - piece->from;
     piece->len = left < STORE_PIECE ? left : STORE_PIECE;
-    return *status == HIBLOOM_OK && piece->link < walk->links;
+    if (status != HIBLOOM_OK)
+        task_fail(&w->task, status, TOO_LARGE);
+    return status == HIBLOOM_OK && piece->link < walk->links;
+}
+
+static void go_on(struct whole *w)
+{
+    w->step = next_piece(w) ? w->walk.each : w->walk.behind;
+}
+
+/* Of further links of the same text the sizes are their maker's, who may have another rule than ours (docs/format.md, 15):
+ * those bits do not fit into a link of ours, nor does ours into them. */
+static void check_sizes(struct whole *w, hibloom *filter)
+{
+    hibloom_spec size;
+
+    if (filter == NULL || whole_is_in_memory(filter->store))
+        return;
+    for (uint32_t i = 1; i < redis_links(filter); i++) {
+        const hibloom *link = redis_link(filter, i);
+        if (spec_link_size(&size, &filter->spec, i) != HIBLOOM_OK || size.bits != link->spec.bits ||
+            size.hashes != link->spec.hashes || spec_segments(&size) != spec_segments(&link->spec))
+            task_fail(&w->task, HIBLOOM_ENOTSUP,
+                      "'%s' has a size that its maker's rule gave it, another client's: filters with such links "
+                      "are not merged, saved or loaded",
+                      link->name);
+    }
+}
+
+/* The steps: each begins with the piece where the walk is, and goes on. */
+static void walk_over(struct whole *w, const hibloom_spec *spec, uint32_t links, void (*each)(struct whole *),
+                      void (*behind)(struct whole *))
+{
+    w->walk = (struct walk){.of = spec, .links = links, .each = each, .behind = behind};
+    (void)spec_link_size(&w->walk.size, spec, 0); /* which cannot fail */
+    w->step = go_on;
+    check_sizes(w, w->filter);
+    check_sizes(w, w->other);
 }
 
 /* Room for any piece of it: no link is smaller than those before. */
-static hibloom_status new_buffer(unsigned char **out, const hibloom_spec *spec, uint32_t links, struct error *error)
+static bool make_room(struct whole *w, unsigned char **out, const hibloom_spec *spec, uint32_t links)
 {
     hibloom_spec last;
     const hibloom_status status = spec_link_size(&last, spec, links - 1);
 
-    if (status != HIBLOOM_OK)
-        return error_set(error, status, "a link would be too large");
+    if (status != HIBLOOM_OK) {
+        task_fail(&w->task, status, TOO_LARGE);
+        return false;
+    }
     const uint64_t bytes = spec_bitmap_bytes(&last);
     *out = alloc.malloc((size_t)(bytes < STORE_PIECE ? bytes : STORE_PIECE));
-    return *out != NULL ? HIBLOOM_OK : error_set(error, HIBLOOM_ENOMEM, "out of memory");
+    if (*out == NULL)
+        task_no_memory(&w->task);
+    return *out != NULL;
 }
 
 /* Clears what is behind the last bit of a key, which fills its last byte up.
  * Whether something was set there. */
-static bool clear_padding(const struct walk *walk, unsigned char *bits)
+static bool clear_padding(const struct whole *w, unsigned char *bits)
 {
+    const struct walk *walk = &w->walk;
     const struct piece *piece = &walk->piece;
     const unsigned used = (unsigned)(spec_bitmap_bits(&walk->size) * spec_width(&walk->size) % 8);
     unsigned char *last = &bits[piece->len - 1];
@@ -80,102 +107,110 @@ static bool clear_padding(const struct walk *walk, unsigned char *bits)
     return true;
 }
 
-/* What a filter fails of, in a call whose words are those of `store`. */
-static hibloom_status told_by(hibloom_store *store, const hibloom *filter, hibloom_status status)
-{
-    if (status != HIBLOOM_OK && filter->store != store)
-        store->error = filter->store->error;
-    return status;
-}
-
-/* Reads from a filter for such a call. A bare bitmap may go on behind the filter's last bit. */
-static hibloom_status read_piece(hibloom_store *store, hibloom *filter, const struct walk *walk, unsigned char *bits)
-{
-    hibloom_status status = filter->store->class->read(filter, &walk->piece, bits);
-
-    if (status == HIBLOOM_OK)
-        clear_padding(walk, bits);
-    return told_by(store, filter, status);
-}
-
 /* ---- Two filters ----------------------------------------------------------- */
 
-static hibloom_status check_same_spec(const hibloom *a, const hibloom *b)
+static void check_same_spec(struct whole *w, const hibloom *a, const hibloom *b)
 {
-    if (strcmp(a->text, b->text) == 0)
-        return HIBLOOM_OK;
-    return error_set(&a->store->error, HIBLOOM_EMISMATCH, "'%s' and '%s' have different specs or seeds", a->name,
-                     b->name);
+    if (strcmp(a->text, b->text) != 0)
+        task_fail(&w->task, HIBLOOM_EMISMATCH, "'%s' and '%s' have different specs or seeds", a->name, b->name);
 }
 
-static hibloom_status check_no_window(const hibloom *filter)
+/* Of a walk that begins with a filter of these. */
+static void begin(struct whole *w, hibloom *filter, hibloom *other, void (*step)(struct whole *))
 {
-    if (filter->spec.window == 0)
-        return HIBLOOM_OK;
-    return error_set(&filter->store->error, HIBLOOM_ENOTSUP,
-                     "'%s' is a sliding window: a file, or another window, does not share its clock, so items would be "
-                     "found for a longer or a shorter time than its seconds: it is not merged, compared or saved",
-                     filter->name);
+    whole_begin(w, filter->store, other != NULL ? other->store : NULL, step);
+    whole_note_filters(w, filter, other);
+    if (filter->spec.window != 0)
+        task_fail(&w->task, HIBLOOM_ENOTSUP,
+                  "'%s' is a sliding window: a file, or another window, does not share its clock, so items would be "
+                  "found for a longer or a shorter time than its seconds: it is not merged, compared or saved",
+                  filter->name);
 }
 
 /* The guard alone: there is no less to ask for than a byte. */
-static hibloom_status check_there(hibloom *filter)
+static void check_there(struct whole *w, hibloom *filter, void (*step)(struct whole *))
 {
-    unsigned char byte;
+    w->walk.piece = (struct piece){.len = 1};
+    whole_read(w, filter, w->dump.header, step);
+}
 
-    return filter->store->class->read(filter, &(struct piece){.len = 1}, &byte);
+static void check_other(struct whole *w)
+{
+    if (w->other != w->filter)
+        check_there(w, w->other, NULL);
 }
 
 /* Behind a bare bitmap's last bit there may be others, to be left out. */
-static bool can_merge_within(const hibloom *into, const hibloom *from)
+static bool can_merge_within(hibloom *into, hibloom *from)
 {
-    const struct store_class *class = into->store->class;
-
-    return into->store == from->store && class->merge_within != NULL && !into->bare && !from->bare &&
-           into->spec.counters == 0 && class->together(into, from);
+    if (into->store != from->store || whole_is_in_memory(into->store) || into->bare || from->bare ||
+        into->spec.counters != 0)
+        return false;
+    for (uint32_t i = 0; i < redis_links(into) && i < redis_links(from); i++)
+        if (!redis_is_together(redis_link(into, i), redis_link(from, i)))
+            return false;
+    return true;
 }
 
-static hibloom_status merge_links(hibloom *into, hibloom *from, uint32_t links)
+static void merge_within(struct whole *w)
 {
-    const struct store_class *class = into->store->class;
-    const bool within = can_merge_within(into, from);
-    struct walk walk = walk_over(&into->spec, links);
-    unsigned char *bits = NULL;
-    hibloom_status status = within ? HIBLOOM_OK : new_buffer(&bits, &into->spec, links, &into->store->error);
+    const struct piece *piece = &w->walk.piece;
 
-    while (status == HIBLOOM_OK && next_piece(&walk, &status)) {
-        status = within ? class->merge_within(into, from, &walk.piece) : read_piece(into->store, from, &walk, bits);
-        if (status == HIBLOOM_OK && !within)
-            status = class->merge(into, &walk.piece, bits);
-    }
-    alloc.free(bits);
-    return status;
+    transfer_begin_merge_within(&w->transfer, redis_link(w->filter, piece->link), redis_link(w->other, piece->link),
+                                piece);
+    whole_await(w, w->store, NULL, go_on);
+}
+
+/* A bare bitmap may go on behind the filter's last bit. */
+static void put_read(struct whole *w)
+{
+    clear_padding(w, w->bits);
+    whole_merge(w, w->filter, go_on);
+}
+
+static void merge_piece(struct whole *w)
+{
+    whole_read(w, w->other, w->bits, put_read);
+}
+
+static void merge_links(struct whole *w)
+{
+    const hibloom_spec *spec = &w->filter->spec;
+    const uint32_t links = w->walk.links;
+
+    if (can_merge_within(w->filter, w->other))
+        walk_over(w, spec, links, merge_within, NULL);
+    else if (make_room(w, &w->bits, spec, links))
+        walk_over(w, spec, links, merge_piece, NULL);
+}
+
+static void reach_as_many(struct whole *w)
+{
+    w->walk.links = whole_links(w->other);
+    whole_reach(w, w->filter, w->walk.links, merge_links);
+}
+
+static void begin_merge(struct whole *w)
+{
+    if (w->filter->store == w->other->store && strcmp(w->filter->name, w->other->name) == 0)
+        check_there(w, w->filter, check_other);
+    else
+        whole_reach(w, w->other, 1, reach_as_many);
+}
+
+struct whole *whole_begin_merge(struct whole *w, hibloom *into, hibloom *from)
+{
+    begin(w, into, from, begin_merge);
+    check_same_spec(w, into, from);
+    return w;
 }
 
 hibloom_status hibloom_merge(hibloom *into, hibloom *from)
 {
-    hibloom_status status = check_no_window(into);
-
-    if (status == HIBLOOM_OK)
-        status = check_same_spec(into, from);
-    if (status == HIBLOOM_OK && into->store == from->store && strcmp(into->name, from->name) == 0) {
-        status = check_there(into);
-        return status == HIBLOOM_OK && from != into ? check_there(from) : status;
-    }
-    if (status == HIBLOOM_OK)
-        status = told_by(into->store, from, from->store->class->reach(from, 1));
-    if (status != HIBLOOM_OK)
-        return status;
-    const uint32_t links = from->store->class->links(from);
-    status = into->store->class->reach(into, links);
-    return status == HIBLOOM_OK ? merge_links(into, from, links) : status;
+    return whole_run(whole_begin_merge(&(struct whole){0}, into, from));
 }
 
 /* ---- Comparing ------------------------------------------------------------- */
-
-struct counts {
-    uint64_t a, b, either;
-};
 
 static void count_words(struct counts *counts, uint64_t a, uint64_t b, uint32_t width)
 {
@@ -184,34 +219,30 @@ static void count_words(struct counts *counts, uint64_t a, uint64_t b, uint32_t 
     counts->either += bits_in_use_of(a | b, width);
 }
 
-static void count_bits(struct counts *counts, const unsigned char *a, const unsigned char *b, size_t len,
-                       uint32_t width)
+static void count_bits(struct whole *w)
 {
+    struct counts *counts = &w->counts;
+    const unsigned char *a = w->bits, *b = w->more_bits;
+    const size_t len = (size_t)w->walk.piece.len;
+    const uint32_t width = spec_width(w->walk.of);
     size_t i = 0;
 
+    clear_padding(w, w->bits);
+    clear_padding(w, w->more_bits);
     for (; len - i >= 8; i += 8)
         count_words(counts, hash_load64(a + i), hash_load64(b + i), width);
     count_words(counts, hash_load_rest(a, i, len), hash_load_rest(b, i, len), width);
+    w->step = go_on;
 }
 
-static hibloom_status count_both(struct counts *counts, hibloom *a, hibloom *b)
+static void read_second(struct whole *w)
 {
-    struct walk walk = walk_over(&a->spec, 1);
-    unsigned char *bits_a = NULL, *bits_b = NULL;
-    hibloom_status status = new_buffer(&bits_a, &a->spec, 1, &a->store->error);
+    whole_read(w, w->other, w->more_bits, count_bits);
+}
 
-    if (status == HIBLOOM_OK)
-        status = new_buffer(&bits_b, &a->spec, 1, &a->store->error);
-    while (status == HIBLOOM_OK && next_piece(&walk, &status)) {
-        status = read_piece(a->store, a, &walk, bits_a);
-        if (status == HIBLOOM_OK)
-            status = read_piece(a->store, b, &walk, bits_b);
-        if (status == HIBLOOM_OK)
-            count_bits(counts, bits_a, bits_b, (size_t)walk.piece.len, spec_width(&a->spec));
-    }
-    alloc.free(bits_a);
-    alloc.free(bits_b);
-    return status;
+static void read_first(struct whole *w)
+{
+    whole_read(w, w->filter, w->bits, read_second);
 }
 
 static double items_of(const hibloom_spec *spec, uint64_t bits_set)
@@ -233,110 +264,149 @@ static hibloom_comparison comparison_of(double a, double b, double either)
     return (hibloom_comparison){either, both, similarity};
 }
 
+static void answer(struct whole *w)
+{
+    const hibloom_spec *spec = &w->filter->spec;
+
+    *w->comparison = comparison_of(items_of(spec, w->counts.a), items_of(spec, w->counts.b),
+                                   items_of(spec, w->counts.either));
+}
+
+static void begin_compare(struct whole *w)
+{
+    const hibloom_spec *spec = &w->filter->spec;
+
+    if (make_room(w, &w->bits, spec, 1) && make_room(w, &w->more_bits, spec, 1))
+        walk_over(w, spec, 1, read_first, answer);
+}
+
+struct whole *whole_begin_compare(struct whole *w, hibloom *a, hibloom *b, hibloom_comparison *out)
+{
+    begin(w, a, b, begin_compare);
+    w->comparison = out;
+    if (a->spec.growth != 0)
+        task_fail(&w->task, HIBLOOM_ENOTSUP,
+                  "'%s' grows: an item may lie in its first link, and in the third of the other filter, so "
+                  "what they have in common cannot be counted",
+                  a->name);
+    check_same_spec(w, a, b);
+    return w;
+}
+
 hibloom_status hibloom_compare(hibloom *a, hibloom *b, hibloom_comparison *out)
 {
-    struct counts counts = {0};
-    hibloom_status status = check_no_window(a);
-
-    if (status == HIBLOOM_OK && a->spec.growth != 0)
-        status = error_set(&a->store->error, HIBLOOM_ENOTSUP,
-                           "'%s' grows: an item may lie in its first link, and in the third of the other filter, so "
-                           "what they have in common cannot be counted",
-                           a->name);
-    if (status == HIBLOOM_OK)
-        status = check_same_spec(a, b);
-    if (status == HIBLOOM_OK)
-        status = count_both(&counts, a, b);
-    if (status == HIBLOOM_OK)
-        *out = comparison_of(items_of(&a->spec, counts.a), items_of(&a->spec, counts.b),
-                             items_of(&a->spec, counts.either));
-    return status;
+    return whole_run(whole_begin_compare(&(struct whole){0}, a, b, out));
 }
 
 /* ---- Files ----------------------------------------------------------------- */
 
-static hibloom_status save_bits(hibloom *filter, uint32_t links, struct filter_file *file, unsigned char *bits)
+static void take(struct whole *w, hibloom_status status)
 {
-    struct walk walk = walk_over(&filter->spec, links);
-    hibloom_status status = HIBLOOM_OK;
+    whole_take(w, status, &w->told->error);
+}
 
-    while (status == HIBLOOM_OK && next_piece(&walk, &status)) {
-        status = read_piece(filter->store, filter, &walk, bits);
-        if (status == HIBLOOM_OK)
-            status = filter_file_write(file, bits, (size_t)walk.piece.len);
-    }
-    return status;
+static void commit(struct whole *w)
+{
+    take(w, filter_file_commit(w->file));
+}
+
+static void write_piece(struct whole *w)
+{
+    clear_padding(w, w->bits);
+    take(w, filter_file_write(w->file, w->bits, (size_t)w->walk.piece.len));
+    w->step = go_on;
+}
+
+static void save_piece(struct whole *w)
+{
+    whole_read(w, w->filter, w->bits, write_piece);
+}
+
+static void save_links(struct whole *w)
+{
+    const hibloom *filter = w->filter;
+    const uint32_t links = whole_links(filter);
+
+    if (!make_room(w, &w->bits, &filter->spec, links))
+        return;
+    take(w, filter_file_create(&w->file, w->path, &filter->spec, filter->text, links, &w->told->error));
+    walk_over(w, &filter->spec, links, save_piece, commit);
+}
+
+static void begin_save(struct whole *w)
+{
+    whole_reach(w, w->filter, 1, save_links);
+}
+
+struct whole *whole_begin_save(struct whole *w, hibloom *filter, const char *path)
+{
+    begin(w, filter, NULL, begin_save);
+    w->path = path;
+    return w;
 }
 
 hibloom_status hibloom_save(hibloom *filter, const char *path)
 {
-    struct error *error = &filter->store->error;
-    struct filter_file *file = NULL;
-    unsigned char *bits = NULL;
-    uint32_t links = 0;
-    hibloom_status status = check_no_window(filter);
-
-    if (status == HIBLOOM_OK)
-        status = filter->store->class->reach(filter, 1);
-    if (status == HIBLOOM_OK)
-        links = filter->store->class->links(filter);
-    if (status == HIBLOOM_OK)
-        status = new_buffer(&bits, &filter->spec, links, error);
-    if (status == HIBLOOM_OK)
-        status = filter_file_create(&file, path, &filter->spec, filter->text, links, error);
-    if (status == HIBLOOM_OK)
-        status = save_bits(filter, links, file, bits);
-    if (status == HIBLOOM_OK)
-        status = filter_file_commit(file);
-    filter_file_close(file);
-    alloc.free(bits);
-    return status;
+    return whole_run(whole_begin_save(&(struct whole){0}, filter, path));
 }
 
-/* One walk over the file, which ends in its checksum; into NULL: only to see
- * that it is whole. */
-static hibloom_status load_bits(struct filter_file *file, hibloom *into, unsigned char *bits)
+static void read_piece(struct whole *w)
 {
-    struct walk walk = walk_over(filter_file_spec(file), filter_file_links(file));
-    hibloom_status status = HIBLOOM_OK;
+    take(w, filter_file_read(w->file, w->bits, (size_t)w->walk.piece.len));
+    if (w->task.status == HIBLOOM_OK && clear_padding(w, w->bits))
+        take(w, filter_file_corrupt(w->file, "was altered: bits are set behind its last one"));
+    w->step = go_on;
+}
 
-    while (status == HIBLOOM_OK && next_piece(&walk, &status)) {
-        status = filter_file_read(file, bits, (size_t)walk.piece.len);
-        if (status == HIBLOOM_OK && clear_padding(&walk, bits))
-            status = filter_file_corrupt(file, "was altered: bits are set behind its last one");
-        if (status == HIBLOOM_OK && into != NULL)
-            status = into->store->class->merge(into, &walk.piece, bits);
-    }
-    return status == HIBLOOM_OK ? filter_file_check(file) : status;
+static void load_piece(struct whole *w)
+{
+    read_piece(w);
+    if (w->task.status == HIBLOOM_OK)
+        whole_merge(w, w->filter, go_on);
+}
+
+/* One walk over the file, which ends in its checksum. */
+static void check_sum(struct whole *w)
+{
+    take(w, filter_file_check(w->file));
+}
+
+static void load_links(struct whole *w)
+{
+    take(w, filter_file_rewind(w->file));
+    walk_over(w, filter_file_spec(w->file), filter_file_links(w->file), load_piece, check_sum);
+}
+
+static void begin_loading(struct whole *w)
+{
+    check_sum(w);
+    if (strcmp(filter_file_text(w->file), w->filter->text) != 0)
+        task_fail(&w->task, HIBLOOM_EMISMATCH,
+                  "'%s' and the filter in %.256s have different specs or seeds; "
+                  "open one with the spec of hibloom_spec_load",
+                  w->filter->name, w->path);
+    if (w->task.status == HIBLOOM_OK)
+        whole_reach(w, w->filter, filter_file_links(w->file), load_links);
+}
+
+/* First it is only seen that the file is whole. */
+static void begin_load(struct whole *w)
+{
+    take(w, filter_file_open(&w->file, w->path, &w->told->error));
+    if (w->task.status == HIBLOOM_OK && make_room(w, &w->bits, filter_file_spec(w->file), filter_file_links(w->file)))
+        walk_over(w, filter_file_spec(w->file), filter_file_links(w->file), read_piece, begin_loading);
+}
+
+struct whole *whole_begin_load(struct whole *w, hibloom *into, const char *path)
+{
+    begin(w, into, NULL, begin_load);
+    w->path = path;
+    return w;
 }
 
 hibloom_status hibloom_load(hibloom *into, const char *path)
 {
-    struct error *error = &into->store->error;
-    struct filter_file *file = NULL;
-    unsigned char *bits = NULL;
-    hibloom_status status = check_no_window(into);
-
-    if (status == HIBLOOM_OK)
-        status = filter_file_open(&file, path, error);
-    if (status == HIBLOOM_OK)
-        status = new_buffer(&bits, filter_file_spec(file), filter_file_links(file), error);
-    if (status == HIBLOOM_OK)
-        status = load_bits(file, NULL, bits);
-    if (status == HIBLOOM_OK && strcmp(filter_file_text(file), into->text) != 0)
-        status = error_set(error, HIBLOOM_EMISMATCH,
-                           "'%s' and the filter in %.256s have different specs or seeds; "
-                           "open one with the spec of hibloom_spec_load",
-                           into->name, path);
-    if (status == HIBLOOM_OK)
-        status = into->store->class->reach(into, filter_file_links(file));
-    if (status == HIBLOOM_OK)
-        status = filter_file_rewind(file);
-    if (status == HIBLOOM_OK)
-        status = load_bits(file, into, bits);
-    filter_file_close(file);
-    alloc.free(bits);
-    return status;
+    return whole_run(whole_begin_load(&(struct whole){0}, into, path));
 }
 
 hibloom_status hibloom_spec_load(hibloom_spec *out, const char *path)

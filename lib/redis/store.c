@@ -5,11 +5,6 @@
 #include "redis/links.h"
 #include "redis/list.h"
 #include "redis/near.h"
-#include "redis/replace.h"
-#include "redis/scandump.h"
-#include "redis/transfer.h"
-
-#include <string.h>
 
 #define NEAR_BYTES (UINT64_C(64) << 20) /* for near caches, where the caller names no number */
 
@@ -181,176 +176,6 @@ hibloom_status store_near_cache(hibloom *filter, uint32_t max_age_ms)
     return own->near != NULL ? HIBLOOM_OK : error_set(&filter->store->error, HIBLOOM_ENOMEM, "out of memory");
 }
 
-/* ---- Pieces ------------------------------------------------------------------------------ */
-
-static hibloom_status reach_links(hibloom *filter, uint32_t at_least)
-{
-    struct links reach;
-
-    if (filter->spec.growth == 0)
-        return HIBLOOM_OK;
-    links_begin_reach(&reach, filter, at_least);
-    const hibloom_status status = run(filter, &reach.task);
-    links_end(&reach);
-    return status;
-}
-
-/* Of further links of the same text the sizes are their maker's, who may have another rule than ours (docs/format.md, 15):
- * those bits do not fit into a link of ours, nor does ours into them. */
-static hibloom_status check_sizes(hibloom *filter)
-{
-    hibloom_spec size;
-
-    for (uint32_t i = 1; i < redis_links(filter); i++) {
-        const hibloom *link = redis_link(filter, i);
-        if (spec_link_size(&size, &filter->spec, i) != HIBLOOM_OK || size.bits != link->spec.bits ||
-            size.hashes != link->spec.hashes || spec_segments(&size) != spec_segments(&link->spec))
-            return error_set(&filter->store->error, HIBLOOM_ENOTSUP,
-                             "'%s' has a size that its maker's rule gave it, another client's: filters with such links "
-                             "are not merged, saved or loaded",
-                             link->name);
-    }
-    return HIBLOOM_OK;
-}
-
-static hibloom_status redis_reach(hibloom *filter, uint32_t at_least)
-{
-    const hibloom_status status = reach_links(filter, at_least);
-
-    return status == HIBLOOM_OK ? check_sizes(filter) : status;
-}
-
-/* ---- In place of another -------------------------------------------------------------------- */
-
-/* Removes link number `number` of the name, if its root has that id; gives the id that it has, or else 0. */
-static uint64_t remove_link(hibloom *filter, const char *name, uint32_t number, uint64_t dead)
-{
-    hibloom link = {.store = filter->store};
-    struct life life;
-
-    keys_link(link.name, name, number);
-    life_begin(&life, LIFE_DELETE, &link, NULL);
-    life.link = (struct life_link){.number = number, .dead = dead};
-    (void)run(filter, &life.talk.task);
-    const uint64_t id = life.foreign;
-    life_end(&life);
-    explicit_bzero(&link, sizeof link); /* the seed */
-    return id;
-}
-
-/* Is there no growing filter of the name? */
-static bool grows_no_more(hibloom *filter, const char *name)
-{
-    hibloom now = {.store = filter->store};
-
-    strcpy(now.name, name);
-    const hibloom_status status = redis_open(&now, NULL);
-    const bool no_more = status == HIBLOOM_ENOTFOUND || (status == HIBLOOM_OK && now.spec.growth == 0);
-    redis_filter_free(&now);
-    explicit_bzero(&now, sizeof now);
-    return no_more;
-}
-
-/* In the place of a further link is one that a grower of `old` is making, or that a filter has left over
- * which is gone. The one is gone on with, so that it is a link of `old`; the other is removed. False: it is neither. */
-static bool clear_way(hibloom *filter, const char *name, hibloom *old, uint32_t number)
-{
-    if (old != NULL && old->spec.growth != 0)
-        return reach_links(old, number + 1) == HIBLOOM_OK;
-    const uint64_t id = remove_link(filter, name, number, 0);
-    if (id == 0 || !grows_no_more(filter, name))
-        return false;
-    (void)remove_link(filter, name, number, id);
-    return true;
-}
-
-/* A grower may have made a further link that nobody tells of. It is no matter if it stays. */
-static void remove_left_over(hibloom *old)
-{
-    struct unchain unchain;
-
-    unchain_begin(&unchain, old, redis_root_id(old));
-    (void)run(old, &unchain.group.task);
-    unchain_end(&unchain);
-}
-
-/* A call before, whose answer was lost, may have done it: then the filter is not where it was, and is `old` itself. */
-static hibloom_status redis_replace(hibloom *filter, const char *name, hibloom *old)
-{
-    struct replacement replacement;
-    hibloom_status status = reach_links(filter, 1);
-
-    if (status != HIBLOOM_OK && status != HIBLOOM_ENOTFOUND && status != HIBLOOM_EMISMATCH)
-        return status;
-    replace_begin(&replacement, filter, name, old);
-    status = run(filter, &replacement.talk.task);
-    if (replacement.taken > 0) {
-        const struct error error = filter->store->error;
-        if (clear_way(filter, name, old, replacement.taken))
-            return HIBLOOM_EBUSY;
-        filter->store->error = error;
-    }
-    if (status == HIBLOOM_OK && old != NULL && old->spec.growth != 0 && redis_root_id(old) != redis_root_id(filter))
-        remove_left_over(old);
-    return status;
-}
-
-static hibloom_status redis_read(hibloom *filter, const struct piece *piece, unsigned char *out)
-{
-    struct transfer transfer;
-
-    transfer_begin_read(&transfer, redis_link(filter, piece->link), piece, out);
-    return run(filter, &transfer.talk.task);
-}
-
-/* A link that is about to get some has less room than was counted. */
-static hibloom *link_for_more(hibloom *into, uint32_t i)
-{
-    hibloom *link = redis_link(into, i);
-
-    redis_filter_of(link)->room = 0;
-    return link;
-}
-
-static hibloom_status redis_merge(hibloom *into, const struct piece *piece, const unsigned char *bits)
-{
-    struct transfer transfer;
-
-    if (keys_have_counter(&into->spec))
-        return error_set(
-            &into->store->error, HIBLOOM_ENOTSUP,
-            "'%s': a counter of its items lies beside it, and bits do not tell how many items are new; add "
-            "the items themselves",
-            into->name);
-    transfer_begin_merge(&transfer, link_for_more(into, piece->link), piece, bits);
-    return run(into, &transfer.talk.task);
-}
-
-static hibloom_status redis_merge_within(hibloom *into, hibloom *from, const struct piece *piece)
-{
-    struct transfer transfer;
-
-    transfer_begin_merge_within(&transfer, link_for_more(into, piece->link), redis_link(from, piece->link), piece);
-    return run(into, &transfer.talk.task);
-}
-
-static bool redis_together(const hibloom *into, const hibloom *from)
-{
-    for (uint32_t i = 0; i < redis_links(into) && i < redis_links(from); i++)
-        if (!redis_is_together(redis_link((hibloom *)into, i), redis_link((hibloom *)from, i)))
-            return false;
-    return true;
-}
-
-static hibloom_status redis_scandump(hibloom_store *base, const char *key, struct dumped *piece)
-{
-    struct redis_store *store = (struct redis_store *)base;
-    struct scandump dump;
-
-    scandump_begin(&dump, key, piece);
-    return store->run(store, &dump.talk.task);
-}
-
 /* ---- The store ------------------------------------------------------------------------------ */
 
 static uint32_t redis_servers(const hibloom_store *store)
@@ -399,18 +224,10 @@ const struct store_class redis_store_class = {
     .remove = redis_remove,
     .near_cache = store_near_cache,
     .count = redis_count,
-    .reach = redis_reach,
-    .links = redis_links,
-    .read = redis_read,
-    .merge = redis_merge,
-    .merge_within = redis_merge_within,
-    .together = redis_together,
-    .scandump = redis_scandump,
     .servers = redis_servers,
     .clear = redis_clear,
     .drop = redis_drop,
     .expire = redis_expire,
-    .replace = redis_replace,
     .repair = redis_repair,
     .delete = redis_delete,
     .close = redis_filter_free,

@@ -87,7 +87,8 @@ static bool read_pipeline(struct talk *talk, struct outbox *outbox, unsigned num
 
     if (len == 0)
         return false;
-    const struct argument key = redis_begin(talk->task.filter, outbox, number, piece->key, name);
+    const struct argument key = {name, keys_name(name, talk->task.filter, piece->key)};
+    outbox_begin(outbox, number, key); /* replicas need not have it */
     command_getrange(&outbox->commands, key, piece->from + transfer->asked, len);
     transfer->part_at[number] = transfer->asked;
     transfer->asked += len;
@@ -233,17 +234,23 @@ static void begin_merging(struct talk *talk, struct outbox *outbox)
     }
 }
 
-void transfer_begin_merge(struct transfer *transfer, hibloom *into, const struct piece *piece,
-                          const unsigned char *bits)
+/* A link that is about to get some has less room than was counted. */
+static void begin_merge(struct transfer *transfer, hibloom *into, const struct piece *piece)
 {
     begin(transfer, into, piece, begin_merging);
     transfer->talk.task.adds = true;
+    redis_filter_of(into)->room = 0;
+}
+
+void transfer_begin_merge(struct transfer *transfer, hibloom *into, const struct piece *piece,
+                          const unsigned char *bits)
+{
+    begin_merge(transfer, into, piece);
     transfer->bits = bits;
 }
 
 void transfer_begin_merge_within(struct transfer *transfer, hibloom *into, hibloom *from, const struct piece *piece)
 {
-    begin(transfer, into, piece, begin_merging);
-    transfer->talk.task.adds = true;
+    begin_merge(transfer, into, piece);
     transfer->from = transfer->talk.task.from = from;
 }

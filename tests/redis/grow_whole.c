@@ -1,8 +1,8 @@
 /* Growing filters as a whole: their links are found and made, and their bits read, merged, saved and loaded. */
 #include "support/backend.h"
 #include "support/items.h"
+#include "support/pieces.h"
 #include "support/temp_dir.h"
-#include "base/store.h"
 #include "spec/spec.h"
 
 #include <stdlib.h>
@@ -20,12 +20,6 @@ static hibloom *reopen(struct backend *b, const char *name)
     return filter;
 }
 
-static uint32_t links_of(hibloom *filter, uint32_t at_least)
-{
-    assert_ok(filter->store->class->reach(filter, at_least), filter->store);
-    return filter->store->class->links(filter);
-}
-
 /* ---- Links, and their pieces ------------------------------------------------------- */
 
 /* What is merged into the newest link is counted before the next item is added there. */
@@ -37,22 +31,22 @@ static void a_piece_goes_to_its_link(void **state)
     hibloom_spec last;
     hibloom_info info;
 
-    assert_int_equal(links_of(filter, 3), 3);
+    assert_int_equal(links_reach(filter, 3), 3);
     assert_int_equal(items_add(filter, filter->store, "x", 1), 1);
-    assert_int_equal(links_of(stale, 1), 3);
+    assert_int_equal(links_reach(stale, 1), 3);
     assert_ok(spec_link(&last, &filter->spec, 2, 1), NULL);
     const struct piece piece = {.link = 2, .len = spec_bitmap_bytes(&last)};
     unsigned char *bits = malloc(piece.len), *back = malloc(piece.len);
     memset(bits, 0xff, piece.len - 1); /* full */
     bits[piece.len - 1] = 0;
-    assert_ok(b->store->class->merge(filter, &piece, bits), b->store);
-    assert_ok(b->store->class->read(stale, &piece, back), b->store);
+    piece_merge(filter, &piece, bits);
+    piece_read(stale, &piece, back);
     for (size_t i = 0; i + 1 < piece.len; i++)
         assert_int_equal(back[i], 0xff);
-    assert_ok(b->store->class->read(stale, &(struct piece){.link = 1, .len = 1}, back), b->store);
+    piece_read(stale, &(struct piece){.link = 1, .len = 1}, back);
     assert_int_equal(back[0], 0);
     (void)items_add(filter, filter->store, "y", 1);
-    assert_int_equal(links_of(filter, 1), 4);
+    assert_int_equal(links_reach(filter, 1), 4);
     assert_ok(hibloom_get_info(filter, &info), b->store);
     assert_int_equal(info.keys, 4);
     free(bits);

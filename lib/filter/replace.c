@@ -1,0 +1,226 @@
+/* replace.c: a filter takes the place of a name. See redis/replace.h.
+ *
+ *     open what has the name -> find all links of the filter -> replace
+ *            ^--- others made, removed or grew something; it is out of the way ---v
+ *
+ * In memory it is one step. A call before, whose answer was lost, may have done it: then the filter is not where it
+ * was, and is what has the name itself. */
+#include "filter/whole.h"
+#include "filter/filter.h"
+
+#include <string.h>
+
+#define ATTEMPTS 20u
+
+/* ---- What has the name ----------------------------------------------------------------------- */
+
+/* A handle of it. */
+static void open_name(struct whole *w, void (*step)(struct whole *))
+{
+    hibloom_status status;
+
+    hibloom_close(w->old);
+    w->old = filter_new(w->told, w->name, &status);
+    if (w->old == NULL) {
+        whole_take(w, status, &w->told->error);
+        return;
+    }
+    whole_do(w, LINKS_OPEN, w->old, NULL, 0, step);
+    w->judges = true;
+}
+
+/* False: another failure than that there is none. */
+static bool end_opening(struct whole *w)
+{
+    if (w->task.status == HIBLOOM_OK)
+        return true;
+    filter_free(w->old);
+    w->old = NULL;
+    if (w->task.status != HIBLOOM_ENOTFOUND)
+        return false;
+    whole_forgive(w);
+    return true;
+}
+
+static void name_opened(struct whole *w)
+{
+    if (!end_opening(w))
+        return;
+    if (w->old != NULL && w->dump.out != NULL)
+        task_fail(&w->task, HIBLOOM_EMISMATCH, "'%s' is there already: drop it, or import under another name", w->name);
+    w->step = w->named;
+}
+
+void whole_open_name(struct whole *w, void (*named)(struct whole *))
+{
+    w->named = named;
+    open_name(w, name_opened);
+}
+
+static void put_in_place(struct whole *);
+
+void whole_replace(struct whole *w)
+{
+    if (w->attempts++ == ATTEMPTS)
+        task_fail(&w->task, HIBLOOM_EBUSY, "others make, remove, replace or grow '%s' just now", w->name);
+    else
+        whole_open_name(w, put_in_place);
+}
+
+/* ---- In the way ------------------------------------------------------------------------------ */
+
+static void judge_way(struct whole *w)
+{
+    if (w->task.status == HIBLOOM_OK)
+        whole_replace(w);
+    else
+        whole_fail_after_all(w);
+}
+
+static void end_life(struct whole *w)
+{
+    life_end(&w->life);
+}
+
+/* Removes the further link of the name in whose place something is, if its root has that id. */
+static void remove_link(struct whole *w, uint64_t dead, void (*step)(struct whole *))
+{
+    w->link = (hibloom){.store = w->store};
+    keys_link(w->link.name, w->name, w->taken);
+    life_begin(&w->life, LIFE_DELETE, &w->link, NULL);
+    w->life.link = (struct life_link){.number = w->taken, .dead = dead};
+    whole_await(w, w->store, end_life, step);
+    w->judges = true;
+}
+
+static void link_removed(struct whole *w)
+{
+    whole_forgive(w);
+    whole_replace(w);
+}
+
+/* Is there no growing filter of the name? */
+static void judge_left_over(struct whole *w)
+{
+    if (end_opening(w) && (w->old == NULL || w->old->spec.growth == 0))
+        remove_link(w, w->dead, link_removed);
+    else
+        whole_fail_after_all(w);
+}
+
+static void judge_link(struct whole *w)
+{
+    whole_forgive(w);
+    w->dead = w->life.foreign;
+    if (w->dead != 0)
+        open_name(w, judge_left_over);
+    else
+        whole_fail_after_all(w);
+}
+
+/* In the place of a further link is one that a grower of `old` is making, or that a filter has left over
+ * which is gone. The one is gone on with, so that it is a link of `old`; the other is removed. Else the replacement has
+ * failed. */
+static void clear_way(struct whole *w)
+{
+    whole_keep_failure(w);
+    if (w->old == NULL || w->old->spec.growth == 0) {
+        remove_link(w, 0, judge_link);
+        return;
+    }
+    whole_reach(w, w->old, w->taken + 1, judge_way);
+    w->judges = true;
+}
+
+/* ---- The replacement -------------------------------------------------------------------------- */
+
+static void end_unchain(struct whole *w)
+{
+    unchain_end(&w->unchain);
+}
+
+/* It is no matter if one stays. */
+static void left_over_removed(struct whole *w)
+{
+    whole_forgive(w);
+}
+
+/* Replicas have it, where they must. A grower may have made a further link that nobody tells of. */
+static void remove_left_over(struct whole *w)
+{
+    w->task.adds = false;
+    if (w->old == NULL || w->old->spec.growth == 0 || redis_root_id(w->old) == redis_root_id(w->filter))
+        return;
+    unchain_begin(&w->unchain, w->old, redis_root_id(w->old));
+    whole_await(w, w->store, end_unchain, left_over_removed);
+    w->judges = true;
+}
+
+static void judge_replaced(struct whole *w)
+{
+    w->task.removes = true;
+    w->taken = w->replacement.taken;
+    if (w->taken > 0) {
+        clear_way(w);
+    } else if (w->task.status == HIBLOOM_EBUSY) {
+        whole_forgive(w);
+        whole_replace(w);
+    } else {
+        w->task.keeps = w->task.status == HIBLOOM_OK;
+        w->step = remove_left_over;
+    }
+}
+
+/* What a server forgets meanwhile, the next call is told. */
+static void replace(struct whole *w)
+{
+    if (w->task.status != HIBLOOM_OK && w->task.status != HIBLOOM_ENOTFOUND && w->task.status != HIBLOOM_EMISMATCH)
+        return;
+    whole_forgive(w);
+    w->task.removes = false;
+    replace_begin(&w->replacement, w->filter, w->name, w->old);
+    whole_await(w, w->store, NULL, judge_replaced);
+    w->judges = true;
+}
+
+static void fail_window(struct whole *w, const char *name)
+{
+    task_fail(&w->task, HIBLOOM_ENOTSUP,
+              "'%s' is a sliding window, which replaces nothing, nor is it replaced: what was added "
+              "within its seconds would not be found any more",
+              name);
+}
+
+static void put_in_place(struct whole *w)
+{
+    if (w->old != NULL && w->old->spec.window != 0) {
+        fail_window(w, w->name);
+    } else if (whole_is_in_memory(w->told)) {
+        whole_take(w, w->told->class->replace(w->filter, w->name, w->old), &w->told->error);
+    } else {
+        whole_reach(w, w->filter, 1, replace);
+        w->judges = true;
+    }
+}
+
+struct whole *whole_begin_replace(struct whole *w, hibloom *filter, const char *name)
+{
+    hibloom_store *store = filter->store;
+
+    whole_begin(w, store, NULL, whole_replace);
+    whole_note_filters(w, filter, NULL);
+    w->name = name;
+    whole_take(w, filter_check_name(store, name), &store->error);
+    if (filter->bare)
+        task_fail(&w->task, HIBLOOM_ENOTSUP, "'%s': a bare bitmap is another program's", filter->name);
+    if (strcmp(filter->name, name) == 0)
+        w->step = NULL;
+    else if (filter->spec.window != 0)
+        fail_window(w, filter->name);
+    return w;
+}
+
+hibloom_status hibloom_replace(hibloom *filter, const char *name)
+{
+    return whole_run(whole_begin_replace(&(struct whole){0}, filter, name));
+}

@@ -1,0 +1,254 @@
+/* whole.c: a task of several steps, on one store or between two. See whole.h. */
+#include "filter/whole.h"
+#include "base/alloc.h"
+#include "filter/dump_file.h"
+#include "filter/file.h"
+#include "filter/filter.h"
+#include "spec/spec.h"
+
+#include <string.h>
+
+bool whole_is_in_memory(const hibloom_store *store)
+{
+    return store->class->read != NULL;
+}
+
+/* ---- Failures ------------------------------------------------------------------------------ */
+
+void whole_take(struct whole *w, hibloom_status status, const struct error *words)
+{
+    if (status == HIBLOOM_OK)
+        return;
+    w->elsewhere = w->elsewhere || w->task.status == HIBLOOM_OK;
+    task_fail(&w->task, status, "%s", words->words);
+}
+
+void whole_forgive(struct whole *w)
+{
+    w->task.status = HIBLOOM_OK;
+    w->elsewhere = false;
+}
+
+void whole_keep_failure(struct whole *w)
+{
+    task_end_as(&w->failure, &w->task);
+    w->failed_elsewhere = w->elsewhere;
+    whole_forgive(w);
+}
+
+void whole_fail_after_all(struct whole *w)
+{
+    task_end_as(&w->task, &w->failure);
+    w->elsewhere = w->failed_elsewhere;
+}
+
+/* ---- Steps ----------------------------------------------------------------------------------- */
+
+static void end_inner(struct whole *w)
+{
+    w->task.inner = NULL;
+    if (w->end_inner != NULL)
+        w->end_inner(w);
+    task_end_as(&w->task, &w->inner);
+}
+
+/* NULL: it is done. */
+static void (*take_step(struct whole *w))(struct whole *)
+{
+    void (*step)(struct whole *) = w->step;
+
+    if (w->task.status != HIBLOOM_OK && !w->judges) {
+        step = w->cleanup;
+        w->cleanup = NULL;
+    }
+    w->step = NULL;
+    w->judges = false;
+    return step;
+}
+
+static enum task_next next(struct task *task, struct outbox *outbox)
+{
+    struct whole *w = (struct whole *)task;
+
+    for (;;) {
+        if (task->inner != NULL) {
+            const enum task_next what = task_next_inner(task, outbox);
+            if (what != TASK_DONE)
+                return what;
+            end_inner(w);
+        }
+        if (task->keeps) {
+            task->keeps = false;
+            return TASK_KEEP;
+        }
+        void (*const step)(struct whole *) = take_step(w);
+        if (step == NULL)
+            break;
+        step(w);
+    }
+    if (w->elsewhere && w->result == HIBLOOM_OK) {
+        w->result = task->status;
+        task->status = HIBLOOM_OK;
+    }
+    return TASK_DONE;
+}
+
+static const struct task_class whole_class = {next, task_reply_inner};
+
+void whole_await(struct whole *w, hibloom_store *at, void (*ends)(struct whole *), void (*step)(struct whole *))
+{
+    struct redis_store *redis = (struct redis_store *)at;
+
+    w->step = step;
+    w->end_inner = ends;
+    if (at == w->store) {
+        w->task.inner = &w->inner;
+        w->task.reads = w->inner.reads;
+        w->task.adds = w->task.adds || w->inner.adds;
+        return;
+    }
+    const bool well = redis->run(redis, &w->inner) == HIBLOOM_OK;
+    if (ends != NULL)
+        ends(w);
+    whole_take(w, w->inner.status, well ? &w->inner.error : &at->error);
+}
+
+/* ---- The task -------------------------------------------------------------------------------- */
+
+/* What a server forgot makes it wrong, as it does a remove. */
+void whole_begin(struct whole *w, hibloom_store *told, hibloom_store *other, void (*step)(struct whole *))
+{
+    *w = (struct whole){0};
+    w->task = (struct task){.class = &whole_class, .removes = true};
+    w->told = told;
+    w->store = other != NULL && whole_is_in_memory(told) ? other : told;
+    w->step = step;
+}
+
+static bool is_ours(const struct whole *w, const hibloom *filter)
+{
+    return filter != NULL && filter->store == w->store;
+}
+
+void whole_note_filters(struct whole *w, hibloom *filter, hibloom *other)
+{
+    w->filter = filter;
+    w->other = other;
+    w->task.filter = is_ours(w, filter) ? filter : is_ours(w, other) ? other : NULL;
+    w->task.from = is_ours(w, other) ? other : NULL;
+}
+
+hibloom_status whole_run(struct whole *w)
+{
+    struct redis_store *redis = (struct redis_store *)w->store;
+
+    if (w->task.status == HIBLOOM_OK && !whole_is_in_memory(w->store)) {
+        (void)redis->run(redis, &w->task);
+    } else {
+        w->elsewhere = true;
+        while (next(&w->task, NULL) != TASK_DONE)
+            continue;
+    }
+    return whole_end(w);
+}
+
+hibloom_status whole_end(struct whole *w)
+{
+    const hibloom_status status = w->result != HIBLOOM_OK ? w->result : w->task.status;
+
+    if (w->task.inner != NULL) { /* given up */
+        task_fail_too(&w->inner, &w->task);
+        end_inner(w);
+    }
+    if (w->result != HIBLOOM_OK)
+        w->told->error = w->task.error;
+    else if (status != HIBLOOM_OK && w->told != w->store)
+        w->told->error = w->store->error;
+    if (w->dump.out != NULL && status == HIBLOOM_OK)
+        *w->dump.out = w->filter;
+    else if (w->dump.opened)
+        hibloom_close(w->filter);
+    else if (w->dump.out != NULL)
+        filter_free(w->filter);
+    hibloom_close(w->old);
+    filter_file_close(w->file);
+    dump_file_close(w->dump.file);
+    alloc.free(w->bits);
+    alloc.free(w->more_bits);
+    explicit_bzero(&w->dump.filter.spec, sizeof w->dump.filter.spec); /* the seeds */
+    explicit_bzero(&w->link, sizeof w->link);
+    return status;
+}
+
+/* ---- Inner tasks, or the same in memory -------------------------------------------------------- */
+
+static void end_links(struct whole *w)
+{
+    links_end(&w->links);
+}
+
+void whole_do(struct whole *w, enum links_goal goal, hibloom *filter, const hibloom_spec *wanted, uint64_t ms,
+              void (*step)(struct whole *))
+{
+    const struct store_class *class = filter->store->class;
+
+    w->step = step;
+    if (!whole_is_in_memory(filter->store)) {
+        links_begin(&w->links, goal, filter, wanted, ms);
+        whole_await(w, filter->store, end_links, step);
+        return;
+    }
+    whole_take(w,
+               goal == LINKS_OPEN     ? class->open(filter, wanted)
+               : goal == LINKS_EXPIRE ? class->expire(filter, ms / 1000)
+               : goal == LINKS_DROP   ? class->drop(filter)
+                                      : class->delete (filter),
+               &filter->store->error);
+}
+
+void whole_reach(struct whole *w, hibloom *filter, uint32_t links, void (*step)(struct whole *))
+{
+    w->step = step;
+    if (whole_is_in_memory(filter->store)) {
+        whole_take(w, filter->store->class->reach(filter, links), &filter->store->error);
+    } else if (filter->spec.growth != 0) {
+        links_begin_reach(&w->links, filter, links);
+        whole_await(w, filter->store, end_links, step);
+    }
+}
+
+uint32_t whole_links(const hibloom *filter)
+{
+    return whole_is_in_memory(filter->store) ? filter->store->class->links(filter) : redis_links(filter);
+}
+
+void whole_read(struct whole *w, hibloom *filter, unsigned char *out, void (*step)(struct whole *))
+{
+    const struct piece *piece = &w->walk.piece;
+
+    w->step = step;
+    if (whole_is_in_memory(filter->store)) {
+        whole_take(w, filter->store->class->read(filter, piece, out), &filter->store->error);
+    } else {
+        transfer_begin_read(&w->transfer, redis_link(filter, piece->link), piece, out);
+        whole_await(w, filter->store, NULL, step);
+    }
+}
+
+void whole_merge(struct whole *w, hibloom *into, void (*step)(struct whole *))
+{
+    const struct piece *piece = &w->walk.piece;
+
+    w->step = step;
+    if (whole_is_in_memory(into->store)) {
+        whole_take(w, into->store->class->merge(into, piece, w->bits), &into->store->error);
+    } else if (keys_have_counter(&into->spec)) {
+        task_fail(&w->task, HIBLOOM_ENOTSUP,
+                  "'%s': a counter of its items lies beside it, and bits do not tell how many items are new; add "
+                  "the items themselves",
+                  into->name);
+    } else {
+        transfer_begin_merge(&w->transfer, redis_link(into, piece->link), piece, w->bits);
+        whole_await(w, into->store, NULL, step);
+    }
+}

@@ -1,0 +1,137 @@
+/* whole.h: what is done with whole filters, as one task: joined, saved, loaded, compared, replaced, imported.
+ *
+ * It goes by steps. A step begins an inner task, or does its work at once where no server is needed:
+ *
+ *     step -> inner task: its exchanges are the whole's -> the next step
+ *          -> memory, a file: a call of a function      -> the next step
+ *
+ * The task has one store, which sends what it asks. So in a walk from filter to filter one side is the task's. The
+ * other side is in memory, or in a file, or on another store. If that one blocks, the step waits for it.
+ *
+ * A filter of any size takes no more memory than a piece of it. */
+#ifndef HIBLOOM_FILTER_WHOLE_H
+#define HIBLOOM_FILTER_WHOLE_H
+
+#include "redis/links.h"
+#include "redis/replace.h"
+#include "redis/scandump.h"
+#include "redis/store.h"
+#include "redis/transfer.h"
+#include "spec/redisbloom.h"
+
+struct whole {
+    struct task task; /* its filter and `from` are handles of its store */
+    union {
+        struct task inner; /* while task.inner is not NULL; one of: */
+        struct links links;
+        struct transfer transfer;
+        struct replacement replacement;
+        struct life life;
+        struct unchain unchain;
+        struct scandump scandump;
+    };
+    void (*end_inner)(struct whole *); /* frees what that holds */
+    void (*step)(struct whole *);      /* what follows; NULL: nothing */
+    bool judges;                       /* the step follows a failure, too */
+    void (*cleanup)(struct whole *);   /* else this follows it, once */
+    struct task failure;               /* that is kept while other steps follow, */
+    bool failed_elsewhere;             /* and its: */
+    bool elsewhere;                    /* it has failed, and its server has nothing to do with that: */
+    hibloom_status result;             /* then this is the status, and the server's is OK */
+    hibloom_store *store;              /* whose task it is; one in memory: there is nothing to send */
+    hibloom_store *told;               /* its error gets the words */
+    hibloom *filter, *other;
+    unsigned char *bits, *more_bits; /* rooms for a piece */
+
+    struct walk { /* over all bits of a filter, of which so many links are known */
+        const hibloom_spec *of;
+        uint32_t links;
+        hibloom_spec size; /* of the link where it is; no seed */
+        struct piece piece;
+        void (*each)(struct whole *);   /* begins with a piece */
+        void (*behind)(struct whole *); /* the last one; NULL: nothing follows */
+    } walk;
+
+    const char *path; /* transfer.c */
+    struct filter_file *file;
+    struct counts {
+        uint64_t a, b, either;
+    } counts;
+    hibloom_comparison *comparison;
+
+    const char *name;              /* replace.c: the one to take */
+    void (*named)(struct whole *); /* follows once it is known what has it: */
+    hibloom *old;                  /* its handle; NULL: nothing has */
+    unsigned attempts;
+    uint32_t taken; /* the number of a link of that name, and something else is in its place: */
+    uint64_t dead;  /* its id */
+    hibloom link;   /* its handle, which is not open; import.c: that of what was made half */
+
+    struct {                 /* import.c: the dump that is read */
+        hibloom_store *from; /* NULL: from a file */
+        const char *key;
+        struct dump_file *file;
+        char whose[300]; /* for words */
+        struct dumped piece;
+        unsigned char header[REDISBLOOM_HEADER_ROOM];
+        size_t header_len;
+        struct redisbloom filter; /* what the header says */
+        uint64_t bits_set[HIBLOOM_LINKS_MAX];
+        hibloom **out; /* the filter; NULL: nothing is imported */
+        bool opened;   /* and is open */
+    } dump;
+};
+
+/* Each returns the task. It is run by a driver, and then ended. Paths, names and filters must outlive it. */
+struct whole *whole_begin_merge(struct whole *, hibloom *into, hibloom *from);
+struct whole *whole_begin_save(struct whole *, hibloom *, const char *path);
+struct whole *whole_begin_load(struct whole *, hibloom *into, const char *path);
+struct whole *whole_begin_compare(struct whole *, hibloom *a, hibloom *b, hibloom_comparison *out);
+struct whole *whole_begin_replace(struct whole *, hibloom *, const char *name);
+struct whole *whole_begin_import(struct whole *, hibloom **out, hibloom_store *, const char *name, hibloom_store *from,
+                                 const char *key);
+struct whole *whole_begin_import_file(struct whole *, hibloom **out, hibloom_store *, const char *name,
+                                      const char *path);
+
+/* Runs it, and waits for it; and ends it. */
+hibloom_status whole_run(struct whole *);
+
+/* The words of a failure are those of the driver, or it replaces them by its own. */
+hibloom_status whole_end(struct whole *);
+
+/* ---- For its files ------------------------------------------------------------------------- */
+
+/* `other`: a further store; may be the same, or NULL. */
+void whole_begin(struct whole *, hibloom_store *told, hibloom_store *other, void (*step)(struct whole *));
+
+/* These are handles of it; `other` may be NULL. */
+void whole_note_filters(struct whole *, hibloom *, hibloom *other);
+
+bool whole_is_in_memory(const hibloom_store *);
+
+/* It fails unless that is OK: of a function that asks no server of the task, in these words. */
+void whole_take(struct whole *, hibloom_status, const struct error *words);
+
+/* The failure is none after all; it is kept for later; it is one after all. */
+void whole_forgive(struct whole *);
+void whole_keep_failure(struct whole *);
+void whole_fail_after_all(struct whole *);
+
+/* The inner task was begun, on that store; the step follows it. */
+void whole_await(struct whole *, hibloom_store *, void (*end_inner)(struct whole *), void (*step)(struct whole *));
+
+/* The same step follows at once where the filter is in memory. */
+void whole_do(struct whole *, enum links_goal, hibloom *, const hibloom_spec *wanted, uint64_t ms,
+              void (*step)(struct whole *));
+void whole_reach(struct whole *, hibloom *, uint32_t links, void (*step)(struct whole *));
+void whole_read(struct whole *, hibloom *, unsigned char *out, void (*step)(struct whole *)); /* walk.piece */
+void whole_merge(struct whole *, hibloom *into, void (*step)(struct whole *));                /* that, of `bits` */
+uint32_t whole_links(const hibloom *);                                                        /* that are known */
+
+/* Opens w->name, if there is a filter; of an import it fails then. */
+void whole_open_name(struct whole *, void (*named)(struct whole *));
+
+/* Puts w->filter in the place of w->name. */
+void whole_replace(struct whole *);
+
+#endif
