@@ -506,9 +506,8 @@ HIBLOOM_CHECKED hibloom_status hibloom_spec_spread(hibloom_spec *spec, const hib
 /* Lets each call on the store from now on fail with ETIMEDOUT where it takes
  * longer than `ms` milliseconds, retries included; 0, as at first: only
  * connect_timeout_ms, command_timeout_ms and retry_ms count. After it, taking bits
- * back (see "Filter") may take a command_timeout_ms more. hibloom_save, _load, _merge,
- * _compare, _list, _import and _replace begin this time anew with each part that they
- * read or write. A memory store, and one that is borrowed, take no notice. */
+ * back (see "Filter") may take a command_timeout_ms more. hibloom_list has this time for
+ * each few hundred keys. A memory store, and one that is borrowed, take no notice. */
 HIBLOOM_API void hibloom_store_deadline(hibloom_store *store, uint32_t ms);
 
 /* What a store has done since it was made. */
@@ -919,8 +918,8 @@ HIBLOOM_CHECKED hibloom_status hibloom_spec_load(hibloom_spec *out, const char *
  * today, or that a growing filter cannot have (EXPANSION above 16, more than HIBLOOM_LINKS_MAX); or, on a cluster,
  * it has several links and name no {tag}. ECORRUPT: its
  * dump does not agree with itself. ERANGE: a link is larger than a Redis string; or name is longer
- * than 480 bytes. After an error there is no filter `name` of this call; but after EIO and ETIMEDOUT it
- * may be there, whole, where the answer to the last step was lost. hibloom_store_error: of
+ * than 480 bytes. After an error there is no filter `name` of this call. After EIO and ETIMEDOUT it may be
+ * there, whole, where the answer to the last step was lost; after EUNAVAILABLE, where min_replicas lack it. hibloom_store_error: of
  * `store`, also where `from` failed. Round trips: one for each 16 MB, twice; and some ten. */
 HIBLOOM_CHECKED hibloom_status hibloom_import(hibloom **out, hibloom_store *store, const char *name,
                                               hibloom_store *from, const char *key);

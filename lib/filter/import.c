@@ -32,7 +32,7 @@ static void take(struct whole *w, hibloom_status status)
 
 static void torn(struct whole *w, const char *words)
 {
-    task_fail(&w->task, HIBLOOM_ECORRUPT, "%s: %s: nothing is taken over", w->dump.whose, words);
+    whole_fail(w, HIBLOOM_ECORRUPT, "%s: %s: nothing is taken over", w->dump.whose, words);
 }
 
 static void read_dump(struct whole *w, uint64_t at, unsigned char *bytes, size_t room, void (*step)(struct whole *))
@@ -90,8 +90,7 @@ static bool name_aside(struct whole *w, char out[HIBLOOM_NAME_MAX + 1])
     uint64_t number;
 
     if (getentropy(&number, sizeof number) != 0) {
-        w->elsewhere = true;
-        task_fail(&w->task, HIBLOOM_EIO, "the system has no random numbers");
+        whole_fail(w, HIBLOOM_EIO, "the system has no random numbers");
         return false;
     }
     snprintf(out, HIBLOOM_NAME_MAX + 1,
@@ -104,10 +103,10 @@ static void check_slot(struct whole *w)
 {
     if (w->dump.filter.links > 1 && !whole_is_in_memory(w->told) && ((struct redis_store *)w->told)->server.count > 1 &&
         strchr(w->name, '{') == NULL)
-        task_fail(&w->task, HIBLOOM_ENOTSUP,
-                  "%s: has grown to %" PRIu32 " filters, which on a cluster get their names in one step only if the "
-                  "name, '%s', has a {tag}",
-                  w->dump.whose, w->dump.filter.links, w->name);
+        whole_fail(w, HIBLOOM_ENOTSUP,
+                   "%s: has grown to %" PRIu32 " filters, which on a cluster get their names in one step only if the "
+                   "name, '%s', has a {tag}",
+                   w->dump.whose, w->dump.filter.links, w->name);
 }
 
 /* ---- The end ----------------------------------------------------------------------- */
@@ -143,9 +142,9 @@ static void check_header_again(struct whole *w)
     else if (from_file)
         torn(w, "its two headers differ: the filter was being written to while it was dumped");
     else
-        task_fail(&w->task, HIBLOOM_EBUSY,
-                  "%s: is being written to: nothing is taken over; stop those who add to it, and try again",
-                  w->dump.whose);
+        whole_fail(w, HIBLOOM_EBUSY,
+                   "%s: is being written to: nothing is taken over; stop those who add to it, and try again",
+                   w->dump.whose);
     if (w->task.status == HIBLOOM_OK)
         check_set(w);
     w->step = whole_replace;
@@ -233,8 +232,8 @@ static void take_header(struct whole *w)
 static void read_header(struct whole *w)
 {
     if (strlen(w->name) > HIBLOOM_NAME_MAX - ASIDE_BYTES)
-        task_fail(&w->task, HIBLOOM_ERANGE, "the name of a filter that is imported has %u bytes at most",
-                  HIBLOOM_NAME_MAX - ASIDE_BYTES);
+        whole_fail(w, HIBLOOM_ERANGE, "the name of a filter that is imported has %u bytes at most",
+                   HIBLOOM_NAME_MAX - ASIDE_BYTES);
     else
         read_dump(w, 0, w->dump.header, sizeof w->dump.header, take_header);
 }
@@ -255,7 +254,7 @@ struct whole *whole_begin_import(struct whole *w, hibloom **out, hibloom_store *
     w->dump.key = key;
     snprintf(w->dump.whose, sizeof w->dump.whose, "'%.256s'", key);
     if (whole_is_in_memory(from))
-        task_fail(&w->task, HIBLOOM_ENOTSUP, "a store in memory has no filters of RedisBloom");
+        whole_fail(w, HIBLOOM_ENOTSUP, "a store in memory has no filters of RedisBloom");
     return w;
 }
 

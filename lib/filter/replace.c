@@ -47,7 +47,7 @@ static void name_opened(struct whole *w)
     if (!end_opening(w))
         return;
     if (w->old != NULL && w->dump.out != NULL)
-        task_fail(&w->task, HIBLOOM_EMISMATCH, "'%s' is there already: drop it, or import under another name", w->name);
+        whole_fail(w, HIBLOOM_EMISMATCH, "'%s' is there already: drop it, or import under another name", w->name);
     w->step = w->named;
 }
 
@@ -62,7 +62,7 @@ static void put_in_place(struct whole *);
 void whole_replace(struct whole *w)
 {
     if (w->attempts++ == ATTEMPTS)
-        task_fail(&w->task, HIBLOOM_EBUSY, "others make, remove, replace or grow '%s' just now", w->name);
+        whole_fail(w, HIBLOOM_EBUSY, "others make, remove, replace or grow '%s' just now", w->name);
     else
         whole_open_name(w, put_in_place);
 }
@@ -185,10 +185,10 @@ static void replace(struct whole *w)
 
 static void fail_window(struct whole *w, const char *name)
 {
-    task_fail(&w->task, HIBLOOM_ENOTSUP,
-              "'%s' is a sliding window, which replaces nothing, nor is it replaced: what was added "
-              "within its seconds would not be found any more",
-              name);
+    whole_fail(w, HIBLOOM_ENOTSUP,
+               "'%s' is a sliding window, which replaces nothing, nor is it replaced: what was added "
+               "within its seconds would not be found any more",
+               name);
 }
 
 static void put_in_place(struct whole *w)
@@ -212,7 +212,7 @@ struct whole *whole_begin_replace(struct whole *w, hibloom *filter, const char *
     w->name = name;
     whole_take(w, filter_check_name(store, name), &store->error);
     if (filter->bare)
-        task_fail(&w->task, HIBLOOM_ENOTSUP, "'%s': a bare bitmap is another program's", filter->name);
+        whole_fail(w, HIBLOOM_ENOTSUP, "'%s': a bare bitmap is another program's", filter->name);
     if (strcmp(filter->name, name) == 0)
         w->step = NULL;
     else if (filter->spec.window != 0)

@@ -36,7 +36,7 @@ static bool next_piece(struct whole *w)
     const uint64_t left = spec_bitmap_bytes(&walk->size) - piece->from;
     piece->len = left < STORE_PIECE ? left : STORE_PIECE;
     if (status != HIBLOOM_OK)
-        task_fail(&w->task, status, TOO_LARGE);
+        whole_fail(w, status, TOO_LARGE);
     return status == HIBLOOM_OK && piece->link < walk->links;
 }
 
@@ -57,10 +57,10 @@ static void check_sizes(struct whole *w, hibloom *filter)
         const hibloom *link = redis_link(filter, i);
         if (spec_link_size(&size, &filter->spec, i) != HIBLOOM_OK || size.bits != link->spec.bits ||
             size.hashes != link->spec.hashes || spec_segments(&size) != spec_segments(&link->spec))
-            task_fail(&w->task, HIBLOOM_ENOTSUP,
-                      "'%s' has a size that its maker's rule gave it, another client's: filters with such links "
-                      "are not merged, saved or loaded",
-                      link->name);
+            whole_fail(w, HIBLOOM_ENOTSUP,
+                       "'%s' has a size that its maker's rule gave it, another client's: filters with such links "
+                       "are not merged, saved or loaded",
+                       link->name);
     }
 }
 
@@ -82,7 +82,7 @@ static bool make_room(struct whole *w, unsigned char **out, const hibloom_spec *
     const hibloom_status status = spec_link_size(&last, spec, links - 1);
 
     if (status != HIBLOOM_OK) {
-        task_fail(&w->task, status, TOO_LARGE);
+        whole_fail(w, status, TOO_LARGE);
         return false;
     }
     const uint64_t bytes = spec_bitmap_bytes(&last);
@@ -112,7 +112,7 @@ static bool clear_padding(const struct whole *w, unsigned char *bits)
 static void check_same_spec(struct whole *w, const hibloom *a, const hibloom *b)
 {
     if (strcmp(a->text, b->text) != 0)
-        task_fail(&w->task, HIBLOOM_EMISMATCH, "'%s' and '%s' have different specs or seeds", a->name, b->name);
+        whole_fail(w, HIBLOOM_EMISMATCH, "'%s' and '%s' have different specs or seeds", a->name, b->name);
 }
 
 /* Of a walk that begins with a filter of these. */
@@ -121,10 +121,10 @@ static void begin(struct whole *w, hibloom *filter, hibloom *other, void (*step)
     whole_begin(w, filter->store, other != NULL ? other->store : NULL, step);
     whole_note_filters(w, filter, other);
     if (filter->spec.window != 0)
-        task_fail(&w->task, HIBLOOM_ENOTSUP,
-                  "'%s' is a sliding window: a file, or another window, does not share its clock, so items would be "
-                  "found for a longer or a shorter time than its seconds: it is not merged, compared or saved",
-                  filter->name);
+        whole_fail(w, HIBLOOM_ENOTSUP,
+                   "'%s' is a sliding window: a file, or another window, does not share its clock, so items would be "
+                   "found for a longer or a shorter time than its seconds: it is not merged, compared or saved",
+                   filter->name);
 }
 
 /* The guard alone: there is no less to ask for than a byte. */
@@ -285,10 +285,10 @@ struct whole *whole_begin_compare(struct whole *w, hibloom *a, hibloom *b, hiblo
     begin(w, a, b, begin_compare);
     w->comparison = out;
     if (a->spec.growth != 0)
-        task_fail(&w->task, HIBLOOM_ENOTSUP,
-                  "'%s' grows: an item may lie in its first link, and in the third of the other filter, so "
-                  "what they have in common cannot be counted",
-                  a->name);
+        whole_fail(w, HIBLOOM_ENOTSUP,
+                   "'%s' grows: an item may lie in its first link, and in the third of the other filter, so "
+                   "what they have in common cannot be counted",
+                   a->name);
     check_same_spec(w, a, b);
     return w;
 }
@@ -381,10 +381,10 @@ static void begin_loading(struct whole *w)
 {
     check_sum(w);
     if (strcmp(filter_file_text(w->file), w->filter->text) != 0)
-        task_fail(&w->task, HIBLOOM_EMISMATCH,
-                  "'%s' and the filter in %.256s have different specs or seeds; "
-                  "open one with the spec of hibloom_spec_load",
-                  w->filter->name, w->path);
+        whole_fail(w, HIBLOOM_EMISMATCH,
+                   "'%s' and the filter in %.256s have different specs or seeds; "
+                   "open one with the spec of hibloom_spec_load",
+                   w->filter->name, w->path);
     if (w->task.status == HIBLOOM_OK)
         whole_reach(w, w->filter, filter_file_links(w->file), load_links);
 }

@@ -6,6 +6,8 @@
 #include "filter/filter.h"
 #include "spec/spec.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 bool whole_is_in_memory(const hibloom_store *store)
@@ -15,12 +17,22 @@ bool whole_is_in_memory(const hibloom_store *store)
 
 /* ---- Failures ------------------------------------------------------------------------------ */
 
+void whole_fail(struct whole *w, hibloom_status status, const char *format, ...)
+{
+    va_list arguments;
+    struct error error;
+
+    va_start(arguments, format);
+    vsnprintf(error.words, sizeof error.words, format, arguments);
+    va_end(arguments);
+    whole_take(w, status, &error);
+}
+
 void whole_take(struct whole *w, hibloom_status status, const struct error *words)
 {
-    if (status == HIBLOOM_OK)
-        return;
-    w->elsewhere = w->elsewhere || w->task.status == HIBLOOM_OK;
-    task_fail(&w->task, status, "%s", words->words);
+    w->elsewhere = w->elsewhere || (status != HIBLOOM_OK && w->task.status == HIBLOOM_OK);
+    if (status != HIBLOOM_OK)
+        task_fail(&w->task, status, "%s", words->words);
 }
 
 void whole_forgive(struct whole *w)
@@ -83,14 +95,9 @@ static enum task_next next(struct task *task, struct outbox *outbox)
         }
         void (*const step)(struct whole *) = take_step(w);
         if (step == NULL)
-            break;
+            return TASK_DONE;
         step(w);
     }
-    if (w->elsewhere && w->result == HIBLOOM_OK) {
-        w->result = task->status;
-        task->status = HIBLOOM_OK;
-    }
-    return TASK_DONE;
 }
 
 static const struct task_class whole_class = {next, task_reply_inner};
@@ -145,7 +152,6 @@ hibloom_status whole_run(struct whole *w)
     if (w->task.status == HIBLOOM_OK && !whole_is_in_memory(w->store)) {
         (void)redis->run(redis, &w->task);
     } else {
-        w->elsewhere = true;
         while (next(&w->task, NULL) != TASK_DONE)
             continue;
     }
@@ -154,13 +160,13 @@ hibloom_status whole_run(struct whole *w)
 
 hibloom_status whole_end(struct whole *w)
 {
-    const hibloom_status status = w->result != HIBLOOM_OK ? w->result : w->task.status;
+    const hibloom_status status = w->task.status;
 
     if (w->task.inner != NULL) { /* given up */
         task_fail_too(&w->inner, &w->task);
         end_inner(w);
     }
-    if (w->result != HIBLOOM_OK)
+    if (status != HIBLOOM_OK && (w->elsewhere || whole_is_in_memory(w->store)))
         w->told->error = w->task.error;
     else if (status != HIBLOOM_OK && w->told != w->store)
         w->told->error = w->store->error;
@@ -243,10 +249,10 @@ void whole_merge(struct whole *w, hibloom *into, void (*step)(struct whole *))
     if (whole_is_in_memory(into->store)) {
         whole_take(w, into->store->class->merge(into, piece, w->bits), &into->store->error);
     } else if (keys_have_counter(&into->spec)) {
-        task_fail(&w->task, HIBLOOM_ENOTSUP,
-                  "'%s': a counter of its items lies beside it, and bits do not tell how many items are new; add "
-                  "the items themselves",
-                  into->name);
+        whole_fail(w, HIBLOOM_ENOTSUP,
+                   "'%s': a counter of its items lies beside it, and bits do not tell how many items are new; add "
+                   "the items themselves",
+                   into->name);
     } else {
         transfer_begin_merge(&w->transfer, redis_link(into, piece->link), piece, w->bits);
         whole_await(w, into->store, NULL, step);

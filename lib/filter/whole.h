@@ -36,8 +36,7 @@ struct whole {
     void (*cleanup)(struct whole *);   /* else this follows it, once */
     struct task failure;               /* that is kept while other steps follow, */
     bool failed_elsewhere;             /* and its: */
-    bool elsewhere;                    /* it has failed, and its server has nothing to do with that: */
-    hibloom_status result;             /* then this is the status, and the server's is OK */
+    bool elsewhere;                    /* it has failed, and its server has nothing to do with that */
     hibloom_store *store;              /* whose task it is; one in memory: there is nothing to send */
     hibloom_store *told;               /* its error gets the words */
     hibloom *filter, *other;
@@ -109,7 +108,8 @@ void whole_note_filters(struct whole *, hibloom *, hibloom *other);
 
 bool whole_is_in_memory(const hibloom_store *);
 
-/* It fails unless that is OK: of a function that asks no server of the task, in these words. */
+/* It fails, and its server has nothing to do with that. The same unless that is OK, in the words of a store. */
+__attribute__((format(printf, 3, 4))) void whole_fail(struct whole *, hibloom_status, const char *format, ...);
 void whole_take(struct whole *, hibloom_status, const struct error *words);
 
 /* The failure is none after all; it is kept for later; it is one after all. */

@@ -2,7 +2,7 @@
 #include "bits.h"
 
 #include "spec/spec.h"
-#include "base/store.h"
+#include "pieces.h"
 
 #include <stdlib.h>
 
@@ -20,7 +20,7 @@ unsigned char *all_bits_read(hibloom *filter)
     for (uint32_t key = 0; key < spec_keys(&filter->spec); key++, at += len)
         for (struct piece piece = {.key = key}; piece.from < len; piece.from += piece.len) {
             piece.len = len - piece.from < STORE_PIECE ? len - piece.from : STORE_PIECE;
-            assert_ok(filter->store->class->read(filter, &piece, at + piece.from), filter->store);
+            piece_read(filter, &piece, at + piece.from);
         }
     return bits;
 }

@@ -31,9 +31,9 @@ static void run(hibloom *filter, const struct piece *piece, const unsigned char 
     whole_note_filters(&w, filter, NULL);
     w.walk.piece = *piece;
     if (bits != NULL) {
-        w.bits = malloc(piece->len); /* which its end frees */
+        w.bits = malloc((size_t)piece->len); /* which its end frees */
         assert_non_null(w.bits);
-        memcpy(w.bits, bits, piece->len);
+        memcpy(w.bits, bits, (size_t)piece->len);
     }
     assert_ok(whole_run(&w), filter->store);
 }

@@ -2,7 +2,7 @@
 #include "places.h"
 
 #include "spec/spec.h"
-#include "base/store.h"
+#include "pieces.h"
 
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
@@ -171,7 +171,7 @@ unsigned char *bits_stored(hibloom *filter)
         }
         for (struct piece piece = {.key = key}; piece.from < len; piece.from += piece.len) {
             piece.len = len - piece.from < STORE_PIECE ? len - piece.from : STORE_PIECE;
-            assert_ok(place->store->class->read(filter, &piece, at + piece.from), place->store);
+            piece_read(filter, &piece, at + piece.from);
         }
     }
     return bits;
@@ -194,7 +194,7 @@ void set_bit(hibloom *filter, uint64_t bit)
     if (place->outside != NULL)
         test_command(place->outside, "SETBIT %s %llu 1", filter->name, (unsigned long long)bit);
     else
-        assert_ok(place->store->class->merge(filter, &(struct piece){.from = bit / 8, .len = 1}, &byte), place->store);
+        piece_merge(filter, &(struct piece){.from = bit / 8, .len = 1}, &byte);
 }
 
 /* ---- Keys ---------------------------------------------------------------------------- */

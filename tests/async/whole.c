@@ -1,0 +1,251 @@
+/* What is done with whole filters runs on an event loop, as one task each. No call of async.h begins them yet, so they
+ * are begun by the library's inner functions. */
+#include "loops/subject.h"
+
+#include "filter/async.h"
+#include "filter/whole.h"
+#include "support/items.h"
+#include "support/module_dump.h"
+#include "support/temp_dir.h"
+
+enum { ITEMS = 300 };
+
+static const char *const texts[] = {
+    "capacity=1000 error=0.01 seed=5", "capacity=1000 error=0.01 seed=5 segments=7",
+    "capacity=1000 error=0.01 seed=5 counters=4", "capacity=100 error=0.01 seed=5 growth=2", /* two links */
+};
+
+static hibloom_item items[ITEMS];
+static uint32_t numbers[ITEMS];
+static void *loop;
+static hibloom_async *async;
+static hibloom_store *memory;
+static char *dir, *path;
+
+static int set_up(void **state)
+{
+    number_items(items, numbers, ITEMS);
+    loop = loop_class->open();
+    async = async_store(loop, test_uri(), NULL);
+    memory = test_connect("memory:", NULL);
+    dir = temp_dir_make();
+    path = temp_dir_path(dir, "file");
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    hibloom_store_free(memory);
+    hibloom_async_free(async);
+    close_loop(loop);
+    free(path);
+    temp_dir_remove(dir);
+    return 0;
+}
+
+/* ---- Calls ------------------------------------------------------------------------------- */
+
+struct whole_work {
+    struct work work;
+    struct whole whole;
+};
+
+static void finish(struct work *work, hibloom_status status)
+{
+    const struct callback callback = async_take_callback(work);
+
+    status = whole_end(&((struct whole_work *)work)->whole);
+    async_call_back(&callback, status, 0);
+}
+
+/* Of any filter of the store. */
+static struct whole *new_whole(hibloom_async_filter *filter, struct outcome *outcome)
+{
+    assert_ok(async_submit(async, filter, 0, (struct callback){.done = on_done, .data = outcome}), NULL);
+    struct whole_work *own = async_new_work(async, sizeof *own, 0, finish);
+    assert_non_null(own);
+    return &own->whole;
+}
+
+static hibloom_status answer_of(struct whole *whole, const struct outcome *outcome)
+{
+    struct work *work = (struct work *)((char *)whole - offsetof(struct whole_work, whole));
+
+    const hibloom_status status = NOTHING_WITHIN(async_begin_work(async, work, &whole->task));
+    if (status != HIBLOOM_OK) /* at once */
+        return status;
+    await(loop, outcome);
+    assert_int_equal(outcome->calls, 1);
+    return outcome->status;
+}
+
+#define RUN(filter, begin, ...) run((filter), begin(new_whole((filter), &called), __VA_ARGS__))
+static struct outcome called;
+
+static hibloom_status run(hibloom_async_filter *filter, struct whole *whole)
+{
+    called = (struct outcome){0};
+    const hibloom_status status = answer_of(whole, &called);
+    if (status != HIBLOOM_OK)
+        print_message("%s\n", hibloom_async_error(async));
+    return status;
+}
+
+static hibloom_async_filter *new_filter(const char *text, unsigned from, unsigned to)
+{
+    char name[TEST_NAME_SIZE];
+    hibloom_async_filter *filter = async_filter(loop, async, test_name(name), text);
+    struct outcome added = {0};
+
+    assert_ok(hibloom_async_add(filter, items + from, to - from, false, on_answered, &added), NULL);
+    await(loop, &added);
+    assert_int_equal(added.status, HIBLOOM_OK);
+    return filter;
+}
+
+static void assert_has(hibloom_async_filter *filter, unsigned from, unsigned to)
+{
+    bool found[ITEMS] = {false};
+    struct outcome asked = {.answers = found};
+
+    assert_ok(hibloom_async_contains(filter, items + from, to - from, on_answered, &asked), NULL);
+    await(loop, &asked);
+    assert_int_equal(asked.status, HIBLOOM_OK);
+    assert_null(memchr(found, false, to - from));
+}
+
+static void drop(hibloom_async_filter *filter)
+{
+    struct outcome dropped = {0};
+
+    assert_ok(hibloom_async_drop(filter, on_done, &dropped), NULL);
+    await(loop, &dropped);
+    assert_int_equal(dropped.status, HIBLOOM_OK);
+    hibloom_async_close(filter);
+}
+
+/* ---- Whole filters ------------------------------------------------------------------------ */
+
+static void filters_are_merged_and_compared(void **state)
+{
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        hibloom_async_filter *into = new_filter(texts[i], 0, 1), *from = new_filter(texts[i], 1, 200);
+        hibloom *here = test_open(memory, "here", texts[i]);
+        hibloom_comparison comparison = {0};
+        bool found[ITEMS] = {false};
+
+        assert_ok(hibloom_add_many(here, items + 200, 100, NULL), memory);
+        assert_int_equal(RUN(into, whole_begin_merge, into->handle, from->handle), HIBLOOM_OK);
+        assert_int_equal(RUN(into, whole_begin_merge, into->handle, here), HIBLOOM_OK);
+        assert_has(into, 0, 300);
+        assert_int_equal(RUN(into, whole_begin_merge, here, into->handle), HIBLOOM_OK);
+        assert_ok(hibloom_contains_many(here, items, ITEMS, found), memory);
+        assert_null(memchr(found, false, ITEMS));
+        assert_int_equal(RUN(into, whole_begin_compare, into->handle, from->handle, &comparison),
+                         strstr(texts[i], "growth") != NULL ? HIBLOOM_ENOTSUP : HIBLOOM_OK);
+        assert_true(strstr(texts[i], "growth") != NULL || (comparison.similarity > 0.5 && comparison.similarity < 0.8));
+        drop(into);
+        drop(from);
+        hibloom_close(here);
+        assert_ok(hibloom_delete(memory, "here"), memory);
+    }
+}
+
+/* The loop waits for it. */
+static void the_other_side_may_be_a_store_that_blocks(void **state)
+{
+    hibloom_store *store = test_store(NULL);
+    char name[TEST_NAME_SIZE];
+    hibloom *from = test_open(store, test_name(name), texts[1]);
+    hibloom_async_filter *into = new_filter(texts[1], 0, 1);
+
+    assert_ok(hibloom_add_many(from, items, ITEMS, NULL), store);
+    assert_int_equal(RUN(into, whole_begin_merge, into->handle, from), HIBLOOM_OK);
+    assert_has(into, 0, ITEMS);
+    assert_ok(hibloom_drop(from), store);
+    assert_int_equal(RUN(into, whole_begin_merge, into->handle, from), HIBLOOM_ENOTFOUND);
+    hibloom_close(from);
+    hibloom_store_free(store);
+    drop(into);
+}
+
+static void a_filter_is_saved_and_loaded(void **state)
+{
+    char *nowhere = temp_dir_path(dir, "no/file");
+
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        hibloom_async_filter *saved = new_filter(texts[i], 0, ITEMS), *loaded = new_filter(texts[i], 0, 1);
+
+        assert_int_equal(RUN(saved, whole_begin_save, saved->handle, path), HIBLOOM_OK);
+        assert_int_equal(RUN(loaded, whole_begin_load, loaded->handle, path), HIBLOOM_OK);
+        assert_has(loaded, 0, ITEMS);
+        assert_int_equal(RUN(saved, whole_begin_save, saved->handle, nowhere), HIBLOOM_EIO);
+        assert_int_equal(strncmp(hibloom_async_error(async), nowhere, strlen(nowhere)), 0); /* it names no server */
+        drop(saved);
+        drop(loaded);
+    }
+    free(nowhere);
+}
+
+static void a_filter_is_replaced(void **state)
+{
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        char name[HIBLOOM_NAME_MAX + 1];
+        hibloom_async_filter *old = new_filter(texts[i], 0, ITEMS), *filter = new_filter(texts[i], 0, 50);
+        struct outcome asked = {0};
+
+        strcpy(name, old->handle->name);
+        assert_int_equal(RUN(filter, whole_begin_replace, filter->handle, name), HIBLOOM_OK);
+        assert_string_equal(filter->handle->name, name);
+        assert_has(filter, 0, 50);
+        assert_ok(hibloom_async_contains(old, items, 1, on_answered, &asked), NULL);
+        await(loop, &asked);
+        assert_int_equal(asked.status, HIBLOOM_EMISMATCH);
+        hibloom_async_close(old);
+        drop(filter);
+    }
+}
+
+static void a_dump_is_imported(void **state)
+{
+    hibloom_async_filter *any = new_filter(texts[0], 0, 1);
+    struct module_dump dump;
+    char name[TEST_NAME_SIZE];
+    hibloom *filter = NULL, *again = NULL;
+
+    module_dump_make_growing(&dump, 0.01, 10, 2);
+    const unsigned added = module_dump_fill(&dump, 55);
+    module_dump_write(&dump, path);
+    hibloom_store *store = &async->driver.carrier.store.base;
+    assert_int_equal(RUN(any, whole_begin_import_file, &filter, store, test_name(name), path), HIBLOOM_OK);
+    hibloom_store *blocking = test_store(NULL);
+    assert_ok(hibloom_open(&again, blocking, name, NULL), blocking);
+    for (unsigned i = 0; i < added; i++) {
+        char item[32];
+        bool found = false;
+        const int len = snprintf(item, sizeof item, "in %u", i);
+        assert_ok(hibloom_contains(again, item, (size_t)len, &found), blocking);
+        assert_true(found);
+    }
+    hibloom_close(filter);
+    filter = NULL;
+    assert_int_equal(RUN(any, whole_begin_import_file, &filter, store, name, path), HIBLOOM_EMISMATCH);
+    assert_null(filter);
+    assert_ok(hibloom_drop(again), blocking);
+    test_close(again, blocking);
+    module_dump_free(&dump);
+    drop(any);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(filters_are_merged_and_compared),
+        cmocka_unit_test(the_other_side_may_be_a_store_that_blocks),
+        cmocka_unit_test(a_filter_is_saved_and_loaded),
+        cmocka_unit_test(a_filter_is_replaced),
+        cmocka_unit_test(a_dump_is_imported),
+    };
+
+    return run_on_each_loop(tests, sizeof tests / sizeof *tests, set_up, tear_down);
+}
