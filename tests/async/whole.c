@@ -67,12 +67,19 @@ static struct whole *new_whole(hibloom_async_filter *filter, struct outcome *out
     return &own->whole;
 }
 
-static hibloom_status answer_of(struct whole *whole, const struct outcome *outcome)
+static hibloom_status begin(struct whole *whole)
 {
     struct work *work = (struct work *)((char *)whole - offsetof(struct whole_work, whole));
 
-    const hibloom_status status = NOTHING_WITHIN(async_begin_work(async, work, &whole->task));
-    if (status != HIBLOOM_OK) /* at once */
+    return NOTHING_WITHIN(async_begin_work(async, work, &whole->task));
+}
+
+/* What comes of it, at once or from the loop. */
+static hibloom_status answer_of(struct whole *whole, const struct outcome *outcome)
+{
+    const hibloom_status status = begin(whole);
+
+    if (status != HIBLOOM_OK)
         return status;
     await(loop, outcome);
     assert_int_equal(outcome->calls, 1);
@@ -237,6 +244,38 @@ static void a_dump_is_imported(void **state)
     drop(any);
 }
 
+/* Its inner task, too, at each round trip that it takes. */
+static void a_store_may_be_freed_in_the_middle(void **state)
+{
+    const char *name = TEST_NAME;
+
+    for (unsigned turns = 0; turns < 40; turns++) {
+        void *own_loop = loop_class->open();
+        hibloom_async *kept = async, *own = async_store(own_loop, test_uri(), NULL);
+        hibloom_async_filter *filter = async_filter(own_loop, own, TEST_NAME, texts[3]);
+        struct outcome outcomes[3] = {{0}};
+        struct whole *wholes[3];
+
+        async = own;
+        for (size_t i = 0; i < 3; i++)
+            wholes[i] = new_whole(filter, &outcomes[i]);
+        (void)whole_begin_save(wholes[0], filter->handle, path);
+        (void)whole_begin_merge(wholes[1], filter->handle, filter->handle);
+        (void)whole_begin_replace(wholes[2], filter->handle, name);
+        for (size_t i = 0; i < 3; i++)
+            assert_ok(begin(wholes[i]), NULL);
+        for (unsigned i = 0; i < turns; i++)
+            loop_class->turn(own_loop);
+        hibloom_async_free(own);
+        async = kept;
+        for (size_t i = 0; i < 3; i++) {
+            assert_int_equal(outcomes[i].calls, 1);
+            assert_true(outcomes[i].status == HIBLOOM_OK || outcomes[i].status == HIBLOOM_ECANCELED);
+        }
+        close_loop(own_loop);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -245,6 +284,7 @@ int main(void)
         cmocka_unit_test(a_filter_is_saved_and_loaded),
         cmocka_unit_test(a_filter_is_replaced),
         cmocka_unit_test(a_dump_is_imported),
+        cmocka_unit_test(a_store_may_be_freed_in_the_middle),
     };
 
     return run_on_each_loop(tests, sizeof tests / sizeof *tests, set_up, tear_down);

@@ -2,6 +2,8 @@
 #include "support/proxied.h"
 #include "support/subject.h"
 
+#include "base/store.h"
+
 enum { RETRY_MS = 5000, REFUSED_MS = 400, SHORT_MS = 600, SLACK_MS = 1500 };
 
 static hibloom_stats stats_of(const hibloom_store *store)
@@ -106,6 +108,26 @@ static void a_deadline_ends_silence_refusals_and_lost_connections(void **state)
     redis_server_stop(own);
 }
 
+/* Each of the ten keys is read in time, and all of them are not. */
+static void a_deadline_is_that_of_the_whole_filter(void **state)
+{
+    hibloom_store *store = test_connect(proxy_uri(proxy), NULL);
+    hibloom *filter = test_open(store, "whole", "bits=8000 hashes=3 segments=10");
+    hibloom *copy = test_open(store, "copy", filter->text);
+    hibloom_comparison comparison;
+
+    proxy_drip(proxy, 300); /* some 250 bytes a key */
+    hibloom_store_deadline(store, SHORT_MS);
+    const uint64_t since = test_now_ms();
+    assert_status(hibloom_compare(filter, copy, &comparison), HIBLOOM_ETIMEDOUT, store);
+    assert_in_range(test_now_ms() - since, SHORT_MS * 9 / 10, SHORT_MS + SLACK_MS);
+    proxy_drip(proxy, 0);
+    assert_ok(hibloom_compare(filter, copy, &comparison), store);
+    assert_dropped(copy, store);
+    assert_dropped(filter, store);
+    hibloom_store_free(store);
+}
+
 /* The undo is on its way as the deadline passes. Gives whether it was: a proof in front finds the loss at once. */
 static bool lose_bits(hibloom_store *store, hibloom *filter)
 {
@@ -148,6 +170,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_is_no_cluster_is_not_redirected),
         cmocka_unit_test(without_retry_ms_a_call_fails_at_once),
+        cmocka_unit_test(a_deadline_is_that_of_the_whole_filter),
         cmocka_unit_test(a_deadline_ends_silence_refusals_and_lost_connections),
         cmocka_unit_test(bits_are_taken_back_after_the_deadline),
     };
