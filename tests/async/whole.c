@@ -2,8 +2,10 @@
  * are begun by the library's inner functions. */
 #include "loops/subject.h"
 
+#include "base/alloc.h"
 #include "filter/async.h"
 #include "filter/whole.h"
+#include "redis/list.h"
 #include "support/items.h"
 #include "support/module_dump.h"
 #include "support/temp_dir.h"
@@ -244,6 +246,70 @@ static void a_dump_is_imported(void **state)
     drop(any);
 }
 
+/* ---- Lists -------------------------------------------------------------------------------- */
+
+struct list_work {
+    struct work work;
+    struct listing *listing;
+};
+
+/* What the blocking driver knows, a loop's does not yet: who is where. There is one server here. */
+static void refresh(struct redis_store *store)
+{
+}
+
+static uint32_t server_of(const struct redis_store *store, uint16_t slot)
+{
+    return 0;
+}
+
+static void count_names(struct work *work, hibloom_status status)
+{
+    struct list_work *own = (struct list_work *)work;
+    struct outcome *outcome = work->callback.data;
+    const struct callback callback = async_take_callback(work);
+
+    if (status == HIBLOOM_OK)
+        while (listing_next(own->listing) != NULL)
+            outcome->n++;
+    async_call_back(&callback, status, 0);
+}
+
+/* A task for each page: between them a caller's function may use the store. */
+static void filters_are_listed_page_by_page(void **state)
+{
+    struct redis_store *store = &async->driver.carrier.store;
+    char pattern[TEST_NAME_SIZE + 1];
+    const char *prefix = TEST_NAME;
+    hibloom_async_filter *filters[20];
+    unsigned named = 0;
+
+    store->refresh = refresh;
+    store->server_of = server_of;
+    snprintf(pattern, sizeof pattern, "%s*", prefix);
+    for (unsigned i = 0; i < 20; i++) {
+        char name[TEST_NAME_SIZE + 4];
+        snprintf(name, sizeof name, "%s.%u", prefix, i);
+        filters[i] = async_filter(loop, async, name, texts[1]);
+    }
+    struct listing *listing = listing_make(store, pattern);
+    assert_non_null(listing);
+    while (!listing_is_over(listing)) {
+        struct outcome page = {0};
+        assert_ok(async_submit(async, filters[0], 0, (struct callback){.done = on_done, .data = &page}), NULL);
+        struct list_work *own = async_new_work(async, sizeof *own, 0, count_names);
+        own->listing = listing;
+        assert_ok(NOTHING_WITHIN(async_begin_work(async, &own->work, listing_begin(listing))), NULL);
+        await(loop, &page);
+        assert_int_equal(page.status, HIBLOOM_OK);
+        named += (unsigned)page.n;
+    }
+    alloc.free(listing);
+    assert_true(named >= 20);
+    for (unsigned i = 0; i < 20; i++)
+        drop(filters[i]);
+}
+
 /* Its inner task, too, at each round trip that it takes. */
 static void a_store_may_be_freed_in_the_middle(void **state)
 {
@@ -284,6 +350,7 @@ int main(void)
         cmocka_unit_test(a_filter_is_saved_and_loaded),
         cmocka_unit_test(a_filter_is_replaced),
         cmocka_unit_test(a_dump_is_imported),
+        cmocka_unit_test(filters_are_listed_page_by_page),
         cmocka_unit_test(a_store_may_be_freed_in_the_middle),
     };
 
