@@ -24,12 +24,6 @@
 
 /* ---- The dump ---------------------------------------------------------------------- */
 
-/* What a function says that asks no server. */
-static void take(struct whole *w, hibloom_status status)
-{
-    whole_take(w, status, &w->told->error);
-}
-
 static void torn(struct whole *w, const char *words)
 {
     whole_fail(w, HIBLOOM_ECORRUPT, "%s: %s: nothing is taken over", w->dump.whose, words);
@@ -40,10 +34,10 @@ static void read_dump(struct whole *w, uint64_t at, unsigned char *bytes, size_t
     w->dump.piece = (struct dumped){.at = at, .bytes = bytes, .room = room};
     w->step = step;
     if (w->dump.from == NULL) {
-        take(w, dump_file_read(w->dump.file, &w->dump.piece));
+        whole_take(w, dump_file_read(w->dump.file, &w->dump.piece), w->told);
     } else {
         scandump_begin(&w->scandump, w->dump.key, &w->dump.piece);
-        whole_await(w, w->dump.from, NULL, step);
+        whole_await(w, w->dump.from, WHOLE_TALK, step);
     }
 }
 
@@ -111,11 +105,6 @@ static void check_slot(struct whole *w)
 
 /* ---- The end ----------------------------------------------------------------------- */
 
-static void dropped(struct whole *w)
-{
-    whole_fail_after_all(w);
-}
-
 /* If it cannot be dropped, it expires. What could not be opened may have been made half, and would stay: nobody goes on
  * with it. */
 static void drop(struct whole *w)
@@ -124,7 +113,8 @@ static void drop(struct whole *w)
     w->task.cleans = true;
     w->link = (hibloom){.store = w->told};
     strcpy(w->link.name, w->filter->name);
-    whole_do(w, w->dump.opened ? LINKS_DROP : LINKS_DELETE, w->dump.opened ? w->filter : &w->link, NULL, 0, dropped);
+    whole_do(w, w->dump.opened ? LINKS_DROP : LINKS_DELETE, w->dump.opened ? w->filter : &w->link, NULL, 0,
+             whole_fail_after_all);
     w->judges = true;
 }
 
@@ -138,7 +128,7 @@ static void check_header_again(struct whole *w)
         torn(w, "does not end in the header once more, which shows that nobody wrote meanwhile");
     else if (piece->next == HEADER_NEXT && piece->len == w->dump.header_len &&
              memcmp(piece->bytes, w->dump.header, piece->len) == 0)
-        take(w, from_file ? dump_file_end(w->dump.file) : HIBLOOM_OK);
+        whole_take(w, from_file ? dump_file_end(w->dump.file) : HIBLOOM_OK, w->told);
     else if (from_file)
         torn(w, "its two headers differ: the filter was being written to while it was dumped");
     else
@@ -214,7 +204,8 @@ static void take_header(struct whole *w)
     hibloom_status status;
 
     w->dump.header_len = piece->next == HEADER_NEXT ? piece->len : 0;
-    take(w, redisbloom_parse(&w->dump.filter, w->dump.header, w->dump.header_len, w->dump.whose, &w->told->error));
+    whole_take(w, redisbloom_parse(&w->dump.filter, w->dump.header, w->dump.header_len, w->dump.whose, &w->told->error),
+               w->told);
     if (w->task.status == HIBLOOM_OK)
         check_slot(w);
     if (w->task.status != HIBLOOM_OK || !name_aside(w, aside))
@@ -222,7 +213,7 @@ static void take_header(struct whole *w)
     w->filter = filter_new(w->told, aside, &status);
     if (w->filter != NULL)
         status = filter_check(w->filter, &w->dump.filter.spec, false);
-    take(w, status);
+    whole_take(w, status, w->told);
     if (status != HIBLOOM_OK)
         return;
     w->cleanup = drop;
@@ -239,23 +230,25 @@ static void read_header(struct whole *w)
 }
 
 /* Nothing may have the name. */
-static void begin_import(struct whole *w)
+static struct whole *begin(struct whole *w, hibloom **out, const char *name)
 {
-    whole_open_name(w, read_header);
+    w->name = name;
+    w->dump.out = out;
+    w->named = read_header;
+    w->step = whole_open_name;
+    return w;
 }
 
 struct whole *whole_begin_import(struct whole *w, hibloom **out, hibloom_store *store, const char *name,
                                  hibloom_store *from, const char *key)
 {
-    whole_begin(w, store, from, begin_import);
-    w->name = name;
-    w->dump.out = out;
+    whole_begin(w, store, from);
     w->dump.from = from;
     w->dump.key = key;
     snprintf(w->dump.whose, sizeof w->dump.whose, "'%.256s'", key);
     if (whole_is_in_memory(from))
         whole_fail(w, HIBLOOM_ENOTSUP, "a store in memory has no filters of RedisBloom");
-    return w;
+    return begin(w, out, name);
 }
 
 hibloom_status hibloom_import(hibloom **out, hibloom_store *store, const char *name, hibloom_store *from,
@@ -269,12 +262,10 @@ hibloom_status hibloom_import(hibloom **out, hibloom_store *store, const char *n
 struct whole *whole_begin_import_file(struct whole *w, hibloom **out, hibloom_store *store, const char *name,
                                       const char *path)
 {
-    whole_begin(w, store, NULL, begin_import);
-    w->name = name;
-    w->dump.out = out;
+    whole_begin(w, store, NULL);
     snprintf(w->dump.whose, sizeof w->dump.whose, "%.256s", path);
-    take(w, dump_file_open(&w->dump.file, path, &store->error));
-    return w;
+    whole_take(w, dump_file_open(&w->dump.file, path, &store->error), w->told);
+    return begin(w, out, name);
 }
 
 hibloom_status hibloom_import_file(hibloom **out, hibloom_store *store, const char *name, const char *path)

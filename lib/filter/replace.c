@@ -14,57 +14,42 @@
 
 /* ---- What has the name ----------------------------------------------------------------------- */
 
-/* A handle of it. */
-static void open_name(struct whole *w, void (*step)(struct whole *))
-{
-    hibloom_status status;
-
-    hibloom_close(w->old);
-    w->old = filter_new(w->told, w->name, &status);
-    if (w->old == NULL) {
-        whole_take(w, status, &w->told->error);
-        return;
-    }
-    whole_do(w, LINKS_OPEN, w->old, NULL, 0, step);
-    w->judges = true;
-}
-
-/* False: another failure than that there is none. */
-static bool end_opening(struct whole *w)
-{
-    if (w->task.status == HIBLOOM_OK)
-        return true;
-    filter_free(w->old);
-    w->old = NULL;
-    if (w->task.status != HIBLOOM_ENOTFOUND)
-        return false;
-    whole_forgive(w);
-    return true;
-}
-
 static void name_opened(struct whole *w)
 {
-    if (!end_opening(w))
-        return;
+    if (w->task.status != HIBLOOM_OK) {
+        filter_free(w->old);
+        w->old = NULL;
+        if (w->task.status != HIBLOOM_ENOTFOUND)
+            return;
+        whole_forgive(w);
+    }
     if (w->old != NULL && w->dump.out != NULL)
         whole_fail(w, HIBLOOM_EMISMATCH, "'%s' is there already: drop it, or import under another name", w->name);
     w->step = w->named;
 }
 
-void whole_open_name(struct whole *w, void (*named)(struct whole *))
+void whole_open_name(struct whole *w)
 {
-    w->named = named;
-    open_name(w, name_opened);
+    hibloom_status status;
+
+    hibloom_close(w->old);
+    w->old = filter_new(w->told, w->name, &status);
+    whole_take(w, status, w->told);
+    if (w->old == NULL)
+        return;
+    whole_do(w, LINKS_OPEN, w->old, NULL, 0, name_opened);
+    w->judges = true;
 }
 
 static void put_in_place(struct whole *);
 
 void whole_replace(struct whole *w)
 {
+    w->named = put_in_place;
     if (w->attempts++ == ATTEMPTS)
         whole_fail(w, HIBLOOM_EBUSY, "others make, remove, replace or grow '%s' just now", w->name);
     else
-        whole_open_name(w, put_in_place);
+        whole_open_name(w);
 }
 
 /* ---- In the way ------------------------------------------------------------------------------ */
@@ -77,11 +62,6 @@ static void judge_way(struct whole *w)
         whole_fail_after_all(w);
 }
 
-static void end_life(struct whole *w)
-{
-    life_end(&w->life);
-}
-
 /* Removes the further link of the name in whose place something is, if its root has that id. */
 static void remove_link(struct whole *w, uint64_t dead, void (*step)(struct whole *))
 {
@@ -89,7 +69,7 @@ static void remove_link(struct whole *w, uint64_t dead, void (*step)(struct whol
     keys_link(w->link.name, w->name, w->taken);
     life_begin(&w->life, LIFE_DELETE, &w->link, NULL);
     w->life.link = (struct life_link){.number = w->taken, .dead = dead};
-    whole_await(w, w->store, end_life, step);
+    whole_await(w, w->store, WHOLE_LIFE, step);
     w->judges = true;
 }
 
@@ -102,7 +82,7 @@ static void link_removed(struct whole *w)
 /* Is there no growing filter of the name? */
 static void judge_left_over(struct whole *w)
 {
-    if (end_opening(w) && (w->old == NULL || w->old->spec.growth == 0))
+    if (w->old == NULL || w->old->spec.growth == 0)
         remove_link(w, w->dead, link_removed);
     else
         whole_fail_after_all(w);
@@ -112,8 +92,9 @@ static void judge_link(struct whole *w)
 {
     whole_forgive(w);
     w->dead = w->life.foreign;
+    w->named = judge_left_over;
     if (w->dead != 0)
-        open_name(w, judge_left_over);
+        whole_open_name(w);
     else
         whole_fail_after_all(w);
 }
@@ -134,25 +115,15 @@ static void clear_way(struct whole *w)
 
 /* ---- The replacement -------------------------------------------------------------------------- */
 
-static void end_unchain(struct whole *w)
-{
-    unchain_end(&w->unchain);
-}
-
-/* It is no matter if one stays. */
-static void left_over_removed(struct whole *w)
-{
-    whole_forgive(w);
-}
-
-/* Replicas have it, where they must. A grower may have made a further link that nobody tells of. */
+/* Replicas have it, where they must. A grower may have made a further link that nobody tells of;
+ * it is no matter if it stays. */
 static void remove_left_over(struct whole *w)
 {
     w->task.adds = false;
     if (w->old == NULL || w->old->spec.growth == 0 || redis_root_id(w->old) == redis_root_id(w->filter))
         return;
     unchain_begin(&w->unchain, w->old, redis_root_id(w->old));
-    whole_await(w, w->store, end_unchain, left_over_removed);
+    whole_await(w, w->store, WHOLE_UNCHAIN, whole_forgive);
     w->judges = true;
 }
 
@@ -179,7 +150,7 @@ static void replace(struct whole *w)
     whole_forgive(w);
     w->task.removes = false;
     replace_begin(&w->replacement, w->filter, w->name, w->old);
-    whole_await(w, w->store, NULL, judge_replaced);
+    whole_await(w, w->store, WHOLE_TALK, judge_replaced);
     w->judges = true;
 }
 
@@ -196,7 +167,7 @@ static void put_in_place(struct whole *w)
     if (w->old != NULL && w->old->spec.window != 0) {
         fail_window(w, w->name);
     } else if (whole_is_in_memory(w->told)) {
-        whole_take(w, w->told->class->replace(w->filter, w->name, w->old), &w->told->error);
+        whole_take(w, w->told->class->replace(w->filter, w->name, w->old), w->told);
     } else {
         whole_reach(w, w->filter, 1, replace);
         w->judges = true;
@@ -205,18 +176,18 @@ static void put_in_place(struct whole *w)
 
 struct whole *whole_begin_replace(struct whole *w, hibloom *filter, const char *name)
 {
-    hibloom_store *store = filter->store;
-
-    whole_begin(w, store, NULL, whole_replace);
+    whole_begin(w, filter->store, NULL);
     whole_note_filters(w, filter, NULL);
     w->name = name;
-    whole_take(w, filter_check_name(store, name), &store->error);
+    whole_take(w, filter_check_name(filter->store, name), filter->store);
     if (filter->bare)
         whole_fail(w, HIBLOOM_ENOTSUP, "'%s': a bare bitmap is another program's", filter->name);
-    if (strcmp(filter->name, name) == 0)
-        w->step = NULL;
-    else if (filter->spec.window != 0)
+    if (w->task.status != HIBLOOM_OK || strcmp(filter->name, name) == 0)
+        return w;
+    if (filter->spec.window != 0)
         fail_window(w, filter->name);
+    else
+        w->step = whole_replace;
     return w;
 }
 

@@ -10,17 +10,14 @@
 #include <math.h>
 #include <string.h>
 
-#define TOO_LARGE "a link would be too large"
-
 /* ---- Pieces ---------------------------------------------------------------- */
 
 /* The piece that follows, the first after one of all zeros: link after link, key
- * after key, and none in two keys. False behind the last, or where a link would be too large. */
+ * after key, and none in two keys. False behind the last. */
 static bool next_piece(struct whole *w)
 {
     struct walk *walk = &w->walk;
     struct piece *piece = &walk->piece;
-    hibloom_status status = HIBLOOM_OK;
 
     piece->from += piece->len;
     if (piece->from == spec_bitmap_bytes(&walk->size)) {
@@ -31,18 +28,21 @@ static bool next_piece(struct whole *w)
         piece->link++;
         piece->key = 0;
         if (piece->link < walk->links)
-            status = spec_link_size(&walk->size, walk->of, piece->link);
+            (void)spec_link_size(&walk->size, walk->of, piece->link); /* which has been made, or room for it */
     }
     const uint64_t left = spec_bitmap_bytes(&walk->size) - piece->from;
     piece->len = left < STORE_PIECE ? left : STORE_PIECE;
-    if (status != HIBLOOM_OK)
-        whole_fail(w, status, TOO_LARGE);
-    return status == HIBLOOM_OK && piece->link < walk->links;
+    return piece->link < walk->links;
 }
 
 static void go_on(struct whole *w)
 {
-    w->step = next_piece(w) ? w->walk.each : w->walk.behind;
+    const bool more = next_piece(w);
+
+    if (more && w->walk.from != NULL)
+        whole_read(w, w->walk.from, w->bits, w->walk.each);
+    else
+        w->step = more ? w->walk.each : w->walk.behind;
 }
 
 /* Of further links of the same text the sizes are their maker's, who may have another rule than ours (docs/format.md, 15):
@@ -64,11 +64,11 @@ static void check_sizes(struct whole *w, hibloom *filter)
     }
 }
 
-/* The steps: each begins with the piece where the walk is, and goes on. */
-static void walk_over(struct whole *w, const hibloom_spec *spec, uint32_t links, void (*each)(struct whole *),
-                      void (*behind)(struct whole *))
+/* `each` sets go_on as the step that follows. */
+static void walk_over(struct whole *w, const hibloom_spec *spec, uint32_t links, hibloom *from,
+                      void (*each)(struct whole *), void (*behind)(struct whole *))
 {
-    w->walk = (struct walk){.of = spec, .links = links, .each = each, .behind = behind};
+    w->walk = (struct walk){.of = spec, .links = links, .from = from, .each = each, .behind = behind};
     (void)spec_link_size(&w->walk.size, spec, 0); /* which cannot fail */
     w->step = go_on;
     check_sizes(w, w->filter);
@@ -82,7 +82,7 @@ static bool make_room(struct whole *w, unsigned char **out, const hibloom_spec *
     const hibloom_status status = spec_link_size(&last, spec, links - 1);
 
     if (status != HIBLOOM_OK) {
-        whole_fail(w, status, TOO_LARGE);
+        whole_fail(w, status, "a link would be too large");
         return false;
     }
     const uint64_t bytes = spec_bitmap_bytes(&last);
@@ -109,22 +109,19 @@ static bool clear_padding(const struct whole *w, unsigned char *bits)
 
 /* ---- Two filters ----------------------------------------------------------- */
 
-static void check_same_spec(struct whole *w, const hibloom *a, const hibloom *b)
+/* False: it has failed already. */
+static bool begin(struct whole *w, hibloom *filter, hibloom *other)
 {
-    if (strcmp(a->text, b->text) != 0)
-        whole_fail(w, HIBLOOM_EMISMATCH, "'%s' and '%s' have different specs or seeds", a->name, b->name);
-}
-
-/* Of a walk that begins with a filter of these. */
-static void begin(struct whole *w, hibloom *filter, hibloom *other, void (*step)(struct whole *))
-{
-    whole_begin(w, filter->store, other != NULL ? other->store : NULL, step);
+    whole_begin(w, filter->store, other != NULL ? other->store : NULL);
     whole_note_filters(w, filter, other);
     if (filter->spec.window != 0)
         whole_fail(w, HIBLOOM_ENOTSUP,
                    "'%s' is a sliding window: a file, or another window, does not share its clock, so items would be "
                    "found for a longer or a shorter time than its seconds: it is not merged, compared or saved",
                    filter->name);
+    if (other != NULL && strcmp(filter->text, other->text) != 0)
+        whole_fail(w, HIBLOOM_EMISMATCH, "'%s' and '%s' have different specs or seeds", filter->name, other->name);
+    return w->task.status == HIBLOOM_OK;
 }
 
 /* The guard alone: there is no less to ask for than a byte. */
@@ -158,19 +155,14 @@ static void merge_within(struct whole *w)
 
     transfer_begin_merge_within(&w->transfer, redis_link(w->filter, piece->link), redis_link(w->other, piece->link),
                                 piece);
-    whole_await(w, w->store, NULL, go_on);
+    whole_await(w, w->store, WHOLE_TALK, go_on);
 }
 
 /* A bare bitmap may go on behind the filter's last bit. */
-static void put_read(struct whole *w)
+static void merge_piece(struct whole *w)
 {
     clear_padding(w, w->bits);
     whole_merge(w, w->filter, go_on);
-}
-
-static void merge_piece(struct whole *w)
-{
-    whole_read(w, w->other, w->bits, put_read);
 }
 
 static void merge_links(struct whole *w)
@@ -179,9 +171,9 @@ static void merge_links(struct whole *w)
     const uint32_t links = w->walk.links;
 
     if (can_merge_within(w->filter, w->other))
-        walk_over(w, spec, links, merge_within, NULL);
+        walk_over(w, spec, links, NULL, merge_within, NULL);
     else if (make_room(w, &w->bits, spec, links))
-        walk_over(w, spec, links, merge_piece, NULL);
+        walk_over(w, spec, links, w->other, merge_piece, NULL);
 }
 
 static void reach_as_many(struct whole *w)
@@ -190,18 +182,14 @@ static void reach_as_many(struct whole *w)
     whole_reach(w, w->filter, w->walk.links, merge_links);
 }
 
-static void begin_merge(struct whole *w)
-{
-    if (w->filter->store == w->other->store && strcmp(w->filter->name, w->other->name) == 0)
-        check_there(w, w->filter, check_other);
-    else
-        whole_reach(w, w->other, 1, reach_as_many);
-}
-
 struct whole *whole_begin_merge(struct whole *w, hibloom *into, hibloom *from)
 {
-    begin(w, into, from, begin_merge);
-    check_same_spec(w, into, from);
+    if (!begin(w, into, from))
+        return w;
+    if (into->store == from->store && strcmp(into->name, from->name) == 0)
+        check_there(w, into, check_other);
+    else
+        whole_reach(w, from, 1, reach_as_many);
     return w;
 }
 
@@ -219,7 +207,7 @@ static void count_words(struct counts *counts, uint64_t a, uint64_t b, uint32_t 
     counts->either += bits_in_use_of(a | b, width);
 }
 
-static void count_bits(struct whole *w)
+static void count_piece(struct whole *w)
 {
     struct counts *counts = &w->counts;
     const unsigned char *a = w->bits, *b = w->more_bits;
@@ -235,14 +223,9 @@ static void count_bits(struct whole *w)
     w->step = go_on;
 }
 
-static void read_second(struct whole *w)
+static void compare_piece(struct whole *w)
 {
-    whole_read(w, w->other, w->more_bits, count_bits);
-}
-
-static void read_first(struct whole *w)
-{
-    whole_read(w, w->filter, w->bits, read_second);
+    whole_read(w, w->other, w->more_bits, count_piece);
 }
 
 static double items_of(const hibloom_spec *spec, uint64_t bits_set)
@@ -272,24 +255,20 @@ static void answer(struct whole *w)
                                    items_of(spec, w->counts.either));
 }
 
-static void begin_compare(struct whole *w)
-{
-    const hibloom_spec *spec = &w->filter->spec;
-
-    if (make_room(w, &w->bits, spec, 1) && make_room(w, &w->more_bits, spec, 1))
-        walk_over(w, spec, 1, read_first, answer);
-}
-
 struct whole *whole_begin_compare(struct whole *w, hibloom *a, hibloom *b, hibloom_comparison *out)
 {
-    begin(w, a, b, begin_compare);
+    const hibloom_spec *spec = &a->spec;
+
+    if (!begin(w, a, b))
+        return w;
     w->comparison = out;
-    if (a->spec.growth != 0)
+    if (spec->growth != 0)
         whole_fail(w, HIBLOOM_ENOTSUP,
                    "'%s' grows: an item may lie in its first link, and in the third of the other filter, so "
                    "what they have in common cannot be counted",
                    a->name);
-    check_same_spec(w, a, b);
+    else if (make_room(w, &w->bits, spec, 1) && make_room(w, &w->more_bits, spec, 1))
+        walk_over(w, spec, 1, a, compare_piece, answer);
     return w;
 }
 
@@ -300,47 +279,33 @@ hibloom_status hibloom_compare(hibloom *a, hibloom *b, hibloom_comparison *out)
 
 /* ---- Files ----------------------------------------------------------------- */
 
-static void take(struct whole *w, hibloom_status status)
-{
-    whole_take(w, status, &w->told->error);
-}
-
 static void commit(struct whole *w)
 {
-    take(w, filter_file_commit(w->file));
-}
-
-static void write_piece(struct whole *w)
-{
-    clear_padding(w, w->bits);
-    take(w, filter_file_write(w->file, w->bits, (size_t)w->walk.piece.len));
-    w->step = go_on;
+    whole_take(w, filter_file_commit(w->file), w->told);
 }
 
 static void save_piece(struct whole *w)
 {
-    whole_read(w, w->filter, w->bits, write_piece);
+    clear_padding(w, w->bits);
+    whole_take(w, filter_file_write(w->file, w->bits, (size_t)w->walk.piece.len), w->told);
+    w->step = go_on;
 }
 
 static void save_links(struct whole *w)
 {
-    const hibloom *filter = w->filter;
+    hibloom *filter = w->filter;
     const uint32_t links = whole_links(filter);
 
     if (!make_room(w, &w->bits, &filter->spec, links))
         return;
-    take(w, filter_file_create(&w->file, w->path, &filter->spec, filter->text, links, &w->told->error));
-    walk_over(w, &filter->spec, links, save_piece, commit);
-}
-
-static void begin_save(struct whole *w)
-{
-    whole_reach(w, w->filter, 1, save_links);
+    whole_take(w, filter_file_create(&w->file, w->path, &filter->spec, filter->text, links, &w->told->error), w->told);
+    walk_over(w, &filter->spec, links, filter, save_piece, commit);
 }
 
 struct whole *whole_begin_save(struct whole *w, hibloom *filter, const char *path)
 {
-    begin(w, filter, NULL, begin_save);
+    if (begin(w, filter, NULL))
+        whole_reach(w, filter, 1, save_links);
     w->path = path;
     return w;
 }
@@ -352,9 +317,9 @@ hibloom_status hibloom_save(hibloom *filter, const char *path)
 
 static void read_piece(struct whole *w)
 {
-    take(w, filter_file_read(w->file, w->bits, (size_t)w->walk.piece.len));
+    whole_take(w, filter_file_read(w->file, w->bits, (size_t)w->walk.piece.len), w->told);
     if (w->task.status == HIBLOOM_OK && clear_padding(w, w->bits))
-        take(w, filter_file_corrupt(w->file, "was altered: bits are set behind its last one"));
+        whole_take(w, filter_file_corrupt(w->file, "was altered: bits are set behind its last one"), w->told);
     w->step = go_on;
 }
 
@@ -368,16 +333,16 @@ static void load_piece(struct whole *w)
 /* One walk over the file, which ends in its checksum. */
 static void check_sum(struct whole *w)
 {
-    take(w, filter_file_check(w->file));
+    whole_take(w, filter_file_check(w->file), w->told);
 }
 
 static void load_links(struct whole *w)
 {
-    take(w, filter_file_rewind(w->file));
-    walk_over(w, filter_file_spec(w->file), filter_file_links(w->file), load_piece, check_sum);
+    whole_take(w, filter_file_rewind(w->file), w->told);
+    walk_over(w, filter_file_spec(w->file), filter_file_links(w->file), NULL, load_piece, check_sum);
 }
 
-static void begin_loading(struct whole *w)
+static void file_checked(struct whole *w)
 {
     check_sum(w);
     if (strcmp(filter_file_text(w->file), w->filter->text) != 0)
@@ -390,17 +355,14 @@ static void begin_loading(struct whole *w)
 }
 
 /* First it is only seen that the file is whole. */
-static void begin_load(struct whole *w)
-{
-    take(w, filter_file_open(&w->file, w->path, &w->told->error));
-    if (w->task.status == HIBLOOM_OK && make_room(w, &w->bits, filter_file_spec(w->file), filter_file_links(w->file)))
-        walk_over(w, filter_file_spec(w->file), filter_file_links(w->file), read_piece, begin_loading);
-}
-
 struct whole *whole_begin_load(struct whole *w, hibloom *into, const char *path)
 {
-    begin(w, into, NULL, begin_load);
+    if (!begin(w, into, NULL))
+        return w;
     w->path = path;
+    whole_take(w, filter_file_open(&w->file, path, &into->store->error), into->store);
+    if (w->task.status == HIBLOOM_OK && make_room(w, &w->bits, filter_file_spec(w->file), filter_file_links(w->file)))
+        walk_over(w, filter_file_spec(w->file), filter_file_links(w->file), NULL, read_piece, file_checked);
     return w;
 }
 

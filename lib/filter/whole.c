@@ -25,14 +25,14 @@ void whole_fail(struct whole *w, hibloom_status status, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(error.words, sizeof error.words, format, arguments);
     va_end(arguments);
-    whole_take(w, status, &error);
+    w->elsewhere = w->elsewhere || w->task.status == HIBLOOM_OK;
+    task_fail(&w->task, status, "%s", error.words);
 }
 
-void whole_take(struct whole *w, hibloom_status status, const struct error *words)
+void whole_take(struct whole *w, hibloom_status status, const hibloom_store *store)
 {
-    w->elsewhere = w->elsewhere || (status != HIBLOOM_OK && w->task.status == HIBLOOM_OK);
     if (status != HIBLOOM_OK)
-        task_fail(&w->task, status, "%s", words->words);
+        whole_fail(w, status, "%s", store->error.words);
 }
 
 void whole_forgive(struct whole *w)
@@ -58,10 +58,13 @@ void whole_fail_after_all(struct whole *w)
 
 static void end_inner(struct whole *w)
 {
+    if (w->kind == WHOLE_LINKS)
+        links_end(&w->links);
+    else if (w->kind == WHOLE_LIFE)
+        life_end(&w->life);
+    else if (w->kind == WHOLE_UNCHAIN)
+        unchain_end(&w->unchain);
     w->task.inner = NULL;
-    if (w->end_inner != NULL)
-        w->end_inner(w);
-    task_end_as(&w->task, &w->inner);
 }
 
 /* NULL: it is done. */
@@ -88,6 +91,7 @@ static enum task_next next(struct task *task, struct outbox *outbox)
             if (what != TASK_DONE)
                 return what;
             end_inner(w);
+            task_end_as(task, &w->inner);
         }
         if (task->keeps) {
             task->keeps = false;
@@ -102,34 +106,35 @@ static enum task_next next(struct task *task, struct outbox *outbox)
 
 static const struct task_class whole_class = {next, task_reply_inner};
 
-void whole_await(struct whole *w, hibloom_store *at, void (*ends)(struct whole *), void (*step)(struct whole *))
+void whole_await(struct whole *w, hibloom_store *at, enum whole_inner kind, void (*step)(struct whole *))
 {
     struct redis_store *redis = (struct redis_store *)at;
 
     w->step = step;
-    w->end_inner = ends;
+    w->kind = kind;
     if (at == w->store) {
         w->task.inner = &w->inner;
         w->task.reads = w->inner.reads;
         w->task.adds = w->task.adds || w->inner.adds;
-        return;
+    } else if (redis->run == NULL) {
+        end_inner(w);
+        whole_fail(w, HIBLOOM_ENOTSUP, "the other filter's store is on an event loop, which this call cannot wait for");
+    } else {
+        const hibloom_status status = redis->run(redis, &w->inner);
+        end_inner(w);
+        whole_take(w, status, at);
     }
-    const bool well = redis->run(redis, &w->inner) == HIBLOOM_OK;
-    if (ends != NULL)
-        ends(w);
-    whole_take(w, w->inner.status, well ? &w->inner.error : &at->error);
 }
 
 /* ---- The task -------------------------------------------------------------------------------- */
 
 /* What a server forgot makes it wrong, as it does a remove. */
-void whole_begin(struct whole *w, hibloom_store *told, hibloom_store *other, void (*step)(struct whole *))
+void whole_begin(struct whole *w, hibloom_store *told, hibloom_store *other)
 {
     *w = (struct whole){0};
     w->task = (struct task){.class = &whole_class, .removes = true};
     w->told = told;
     w->store = other != NULL && whole_is_in_memory(told) ? other : told;
-    w->step = step;
 }
 
 static bool is_ours(const struct whole *w, const hibloom *filter)
@@ -149,12 +154,10 @@ hibloom_status whole_run(struct whole *w)
 {
     struct redis_store *redis = (struct redis_store *)w->store;
 
-    if (w->task.status == HIBLOOM_OK && !whole_is_in_memory(w->store)) {
+    if (w->task.status == HIBLOOM_OK && !whole_is_in_memory(w->store))
         (void)redis->run(redis, &w->task);
-    } else {
-        while (next(&w->task, NULL) != TASK_DONE)
-            continue;
-    }
+    else if (w->task.status == HIBLOOM_OK)
+        (void)next(&w->task, NULL); /* it sends nothing */
     return whole_end(w);
 }
 
@@ -188,11 +191,6 @@ hibloom_status whole_end(struct whole *w)
 
 /* ---- Inner tasks, or the same in memory -------------------------------------------------------- */
 
-static void end_links(struct whole *w)
-{
-    links_end(&w->links);
-}
-
 void whole_do(struct whole *w, enum links_goal goal, hibloom *filter, const hibloom_spec *wanted, uint64_t ms,
               void (*step)(struct whole *))
 {
@@ -201,7 +199,7 @@ void whole_do(struct whole *w, enum links_goal goal, hibloom *filter, const hibl
     w->step = step;
     if (!whole_is_in_memory(filter->store)) {
         links_begin(&w->links, goal, filter, wanted, ms);
-        whole_await(w, filter->store, end_links, step);
+        whole_await(w, filter->store, WHOLE_LINKS, step);
         return;
     }
     whole_take(w,
@@ -209,17 +207,17 @@ void whole_do(struct whole *w, enum links_goal goal, hibloom *filter, const hibl
                : goal == LINKS_EXPIRE ? class->expire(filter, ms / 1000)
                : goal == LINKS_DROP   ? class->drop(filter)
                                       : class->delete (filter),
-               &filter->store->error);
+               filter->store);
 }
 
 void whole_reach(struct whole *w, hibloom *filter, uint32_t links, void (*step)(struct whole *))
 {
     w->step = step;
     if (whole_is_in_memory(filter->store)) {
-        whole_take(w, filter->store->class->reach(filter, links), &filter->store->error);
+        whole_take(w, filter->store->class->reach(filter, links), filter->store);
     } else if (filter->spec.growth != 0) {
         links_begin_reach(&w->links, filter, links);
-        whole_await(w, filter->store, end_links, step);
+        whole_await(w, filter->store, WHOLE_LINKS, step);
     }
 }
 
@@ -234,10 +232,10 @@ void whole_read(struct whole *w, hibloom *filter, unsigned char *out, void (*ste
 
     w->step = step;
     if (whole_is_in_memory(filter->store)) {
-        whole_take(w, filter->store->class->read(filter, piece, out), &filter->store->error);
+        whole_take(w, filter->store->class->read(filter, piece, out), filter->store);
     } else {
         transfer_begin_read(&w->transfer, redis_link(filter, piece->link), piece, out);
-        whole_await(w, filter->store, NULL, step);
+        whole_await(w, filter->store, WHOLE_TALK, step);
     }
 }
 
@@ -247,7 +245,7 @@ void whole_merge(struct whole *w, hibloom *into, void (*step)(struct whole *))
 
     w->step = step;
     if (whole_is_in_memory(into->store)) {
-        whole_take(w, into->store->class->merge(into, piece, w->bits), &into->store->error);
+        whole_take(w, into->store->class->merge(into, piece, w->bits), into->store);
     } else if (keys_have_counter(&into->spec)) {
         whole_fail(w, HIBLOOM_ENOTSUP,
                    "'%s': a counter of its items lies beside it, and bits do not tell how many items are new; add "
@@ -255,6 +253,6 @@ void whole_merge(struct whole *w, hibloom *into, void (*step)(struct whole *))
                    into->name);
     } else {
         transfer_begin_merge(&w->transfer, redis_link(into, piece->link), piece, w->bits);
-        whole_await(w, into->store, NULL, step);
+        whole_await(w, into->store, WHOLE_TALK, step);
     }
 }

@@ -30,25 +30,26 @@ struct whole {
         struct unchain unchain;
         struct scandump scandump;
     };
-    void (*end_inner)(struct whole *); /* frees what that holds */
-    void (*step)(struct whole *);      /* what follows; NULL: nothing */
-    bool judges;                       /* the step follows a failure, too */
-    void (*cleanup)(struct whole *);   /* else this follows it, once */
-    struct task failure;               /* that is kept while other steps follow, */
-    bool failed_elsewhere;             /* and its: */
-    bool elsewhere;                    /* it has failed, and its server has nothing to do with that */
-    hibloom_store *store;              /* whose task it is; one in memory: there is nothing to send */
-    hibloom_store *told;               /* its error gets the words */
+    enum whole_inner { WHOLE_TALK, WHOLE_LINKS, WHOLE_LIFE, WHOLE_UNCHAIN } kind; /* a talk holds nothing */
+    void (*step)(struct whole *);                                                 /* what follows; NULL: nothing */
+    bool judges;                                                                  /* the step follows a failure, too */
+    void (*cleanup)(struct whole *);                                              /* else this follows it, once */
+    struct task failure;   /* that is kept while other steps follow, */
+    bool failed_elsewhere; /* and its: */
+    bool elsewhere;        /* it has failed, and its server has nothing to do with that */
+    hibloom_store *store;  /* whose task it is; one in memory: there is nothing to send */
+    hibloom_store *told;   /* its error gets the words */
     hibloom *filter, *other;
     unsigned char *bits, *more_bits; /* rooms for a piece */
 
-    struct walk { /* over all bits of a filter, of which so many links are known */
+    struct walk { /* over all bits of a filter with that number of links */
         const hibloom_spec *of;
         uint32_t links;
         hibloom_spec size; /* of the link where it is; no seed */
         struct piece piece;
-        void (*each)(struct whole *);   /* begins with a piece */
-        void (*behind)(struct whole *); /* the last one; NULL: nothing follows */
+        hibloom *from;                  /* each piece of it is read into `bits`; NULL: nothing is */
+        void (*each)(struct whole *);   /* does what is to be done with it */
+        void (*behind)(struct whole *); /* follows the last one; NULL: nothing does */
     } walk;
 
     const char *path; /* transfer.c */
@@ -101,24 +102,24 @@ hibloom_status whole_end(struct whole *);
 /* ---- For its files ------------------------------------------------------------------------- */
 
 /* `other`: a further store; may be the same, or NULL. */
-void whole_begin(struct whole *, hibloom_store *told, hibloom_store *other, void (*step)(struct whole *));
+void whole_begin(struct whole *, hibloom_store *told, hibloom_store *other);
 
 /* These are handles of it; `other` may be NULL. */
 void whole_note_filters(struct whole *, hibloom *, hibloom *other);
 
 bool whole_is_in_memory(const hibloom_store *);
 
-/* It fails, and its server has nothing to do with that. The same unless that is OK, in the words of a store. */
+/* It fails, and its server has nothing to do with that. The same unless that is OK, in the words of the store. */
 __attribute__((format(printf, 3, 4))) void whole_fail(struct whole *, hibloom_status, const char *format, ...);
-void whole_take(struct whole *, hibloom_status, const struct error *words);
+void whole_take(struct whole *, hibloom_status, const hibloom_store *);
 
-/* The failure is none after all; it is kept for later; it is one after all. */
+/* It has not failed. It has not failed for now, but will have. Now it has. The first and the last may be steps. */
 void whole_forgive(struct whole *);
 void whole_keep_failure(struct whole *);
 void whole_fail_after_all(struct whole *);
 
 /* The inner task was begun, on that store; the step follows it. */
-void whole_await(struct whole *, hibloom_store *, void (*end_inner)(struct whole *), void (*step)(struct whole *));
+void whole_await(struct whole *, hibloom_store *, enum whole_inner, void (*step)(struct whole *));
 
 /* The same step follows at once where the filter is in memory. */
 void whole_do(struct whole *, enum links_goal, hibloom *, const hibloom_spec *wanted, uint64_t ms,
@@ -128,10 +129,10 @@ void whole_read(struct whole *, hibloom *, unsigned char *out, void (*step)(stru
 void whole_merge(struct whole *, hibloom *into, void (*step)(struct whole *));                /* that, of `bits` */
 uint32_t whole_links(const hibloom *);                                                        /* that are known */
 
-/* Opens w->name, if there is a filter; of an import it fails then. */
-void whole_open_name(struct whole *, void (*named)(struct whole *));
+/* A step: opens w->name, if there is a filter; an import fails then. w->named follows. */
+void whole_open_name(struct whole *);
 
-/* Puts w->filter in the place of w->name. */
+/* A step: puts w->filter in the place of w->name. */
 void whole_replace(struct whole *);
 
 #endif

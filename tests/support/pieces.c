@@ -27,8 +27,9 @@ static void run(hibloom *filter, const struct piece *piece, const unsigned char 
 {
     struct whole w;
 
-    whole_begin(&w, filter->store, NULL, step);
+    whole_begin(&w, filter->store, NULL);
     whole_note_filters(&w, filter, NULL);
+    w.step = step;
     w.walk.piece = *piece;
     if (bits != NULL) {
         w.bits = malloc((size_t)piece->len); /* which its end frees */
