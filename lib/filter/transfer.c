@@ -119,12 +119,18 @@ static bool begin(struct whole *w, hibloom *filter, hibloom *other)
                    "'%s' is a sliding window: a file, or another window, does not share its clock, so items would be "
                    "found for a longer or a shorter time than its seconds: it is not merged, compared or saved",
                    filter->name);
-    if (other != NULL && strcmp(filter->text, other->text) != 0)
-        whole_fail(w, HIBLOOM_EMISMATCH, "'%s' and '%s' have different specs or seeds", filter->name, other->name);
     return w->task.status == HIBLOOM_OK;
 }
 
-/* The guard alone: there is no less to ask for than a byte. */
+static bool have_same_spec(struct whole *w)
+{
+    if (strcmp(w->filter->text, w->other->text) != 0)
+        whole_fail(w, HIBLOOM_EMISMATCH, "'%s' and '%s' have different specs or seeds", w->filter->name,
+                   w->other->name);
+    return w->task.status == HIBLOOM_OK;
+}
+
+/* The guard alone: there is no less to ask for than a byte, which nobody looks at. */
 static void check_there(struct whole *w, hibloom *filter, void (*step)(struct whole *))
 {
     w->walk.piece = (struct piece){.len = 1};
@@ -184,7 +190,7 @@ static void reach_as_many(struct whole *w)
 
 struct whole *whole_begin_merge(struct whole *w, hibloom *into, hibloom *from)
 {
-    if (!begin(w, into, from))
+    if (!begin(w, into, from) || !have_same_spec(w))
         return w;
     if (into->store == from->store && strcmp(into->name, from->name) == 0)
         check_there(w, into, check_other);
@@ -267,7 +273,7 @@ struct whole *whole_begin_compare(struct whole *w, hibloom *a, hibloom *b, hiblo
                    "'%s' grows: an item may lie in its first link, and in the third of the other filter, so "
                    "what they have in common cannot be counted",
                    a->name);
-    else if (make_room(w, &w->bits, spec, 1) && make_room(w, &w->more_bits, spec, 1))
+    else if (have_same_spec(w) && make_room(w, &w->bits, spec, 1) && make_room(w, &w->more_bits, spec, 1))
         walk_over(w, spec, 1, a, compare_piece, answer);
     return w;
 }
