@@ -66,7 +66,7 @@ static void note_elsewhere(const struct carrier *c, const struct node *at, uint6
 {
     for (unsigned i = 0; i < c->topology.count; i++)
         if (c->topology.nodes[i] != at && c->topology.nodes[i]->sent.first != NULL)
-            ((struct connection *)c->topology.nodes[i]->pipe)->elsewhere_ms += ms;
+            connection_note_elsewhere(c->topology.nodes[i]->pipe, ms);
 }
 
 static hibloom_status open_pipe(struct carrier *c, struct node *node, struct error *error)
@@ -169,12 +169,20 @@ static unsigned find_waited(struct blocking *b)
     return count;
 }
 
+/* The milliseconds until something that sleeps is sent again. */
+static uint32_t rest_of_sleep(const struct carrier *c)
+{
+    const uint64_t at = carrier_wake_at(c), now = clock_now_ms();
+
+    return at == 0 || at > now + INT32_MAX ? INT32_MAX : at > now ? (uint32_t)(at - now) : 0;
+}
+
 /* Waits for one of them, and takes what has come. */
 static void wait_for(struct blocking *b, unsigned count)
 {
     struct node **waited = b->waited;
     struct pollfd *ready = b->ready;
-    uint32_t least = INT32_MAX;
+    uint32_t least = rest_of_sleep(&b->carrier);
 
     for (unsigned i = 0; i < count; i++) {
         struct connection *connection = waited[i]->pipe;
@@ -194,9 +202,21 @@ static void wait_for(struct blocking *b, unsigned count)
         /* another one's answers may have closed it, or opened it again */
         if (waited[i]->sent.first == NULL || connection->context == NULL || connection->context->fd != ready[i].fd)
             continue;
+        connection->deadline = deadline_of(b); /* one that failed meanwhile has more time */
         if (connection_polled(connection, &ready[i]) && !connection->readable)
             continue;
         receive(b, waited[i]);
+    }
+    if (!b->call.done && rest_of_sleep(&b->carrier) == 0)
+        (void)carrier_tick(&b->carrier);
+}
+
+/* An earlier call may have ended in the middle of what was read: so no event comes of the rest. */
+static void receive_rest(struct blocking *b)
+{
+    for (unsigned count = b->carrier.borrowed ? 0 : find_waited(b), i = 0; i < count; i++) {
+        ((struct connection *)b->waited[i]->pipe)->deadline = deadline_of(b);
+        receive(b, b->waited[i]);
     }
 }
 
@@ -233,6 +253,7 @@ static hibloom_status run(struct redis_store *store, struct task *task)
 
     start_clocks(c);
     carrier_begin(c, &b->call, task);
+    receive_rest(b);
     while (!b->call.done) {
         if (wait_for_some(b))
             continue;

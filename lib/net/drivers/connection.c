@@ -89,7 +89,7 @@ static int transfer(const struct connection *c, int *done)
 
     if (!tls && done == NULL)
         return redisBufferRead(context);
-    if (!tls && !c->borrowed && sdslen(context->obuf) > 0 && sdslen(context->obuf) <= SEND_BYTES) {
+    if (!tls && !c->borrowed && sdslen(context->obuf) > 0 && sdsalloc(context->obuf) <= 2 * SEND_BYTES) {
         errno = 0;
         const bool good = send_some(context) > 0 || errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
         *done = sdslen(context->obuf) == 0;
@@ -338,7 +338,7 @@ static void read_last_error(struct connection *c)
 
     c->context->err = 0;
     c->readable = true;
-    for (unsigned i = 0; i < LAST_ANSWERS; i++) {
+    for (unsigned i = 0; i < LAST_ANSWERS && !(c->begun && c->reply.objects); i++) { /* half an object is left */
         reply = connection_receive(c, NULL, 0);
         if (reply == NULL || reply->type == REDIS_REPLY_ERROR)
             break;
@@ -369,6 +369,12 @@ void connection_start_clock(struct connection *c)
 {
     c->sent_ms = clock_now_ms();
     c->elsewhere_ms = 0;
+}
+
+/* Answers that lie here are good all the same; a server that has not got all yet has its whole time. */
+void connection_note_elsewhere(struct connection *c, uint64_t ms)
+{
+    *(c->unsent ? &c->sent_ms : &c->elsewhere_ms) += ms;
 }
 
 /* As much as goes. */
@@ -414,7 +420,8 @@ uint32_t connection_poll(const struct connection *c, struct pollfd *ready)
 
 bool connection_polled(struct connection *c, const struct pollfd *ready)
 {
-    if (c->unsent && (ready->revents & POLLOUT) != 0)
+    /* one that hung up may have answered before */
+    if (c->unsent && (ready->revents & (POLLOUT | POLLERR | POLLHUP)) == POLLOUT)
         write_some(c);
     c->readable = c->alive && (ready->revents & ~POLLOUT) != 0;
     if (c->alive && !c->readable && overdue(c)) {

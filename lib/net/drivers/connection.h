@@ -58,6 +58,9 @@ hibloom_status connection_flush(struct connection *);
 /* The time-out for what is on its way begins now, as it does when commands are sent. */
 void connection_start_clock(struct connection *);
 
+/* So much of the time since then another connection was made: its server is not late by that. */
+void connection_note_elsewhere(struct connection *, uint64_t ms);
+
 /* For one of ours that has answers to come: the events to wait for; returns the milliseconds that its server still
  * has, never 0. Then takes the events. False: it is dead, or its server has had its time. */
 struct pollfd;
