@@ -146,13 +146,13 @@ static void want_piece(struct whole *);
 
 static void piece_merged(struct whole *w)
 {
-    w->walk.piece.from += w->walk.piece.len;
+    w->pieces.piece.from += w->pieces.piece.len;
     want_piece(w);
 }
 
 static void take_piece(struct whole *w)
 {
-    struct piece *piece = &w->walk.piece;
+    struct piece *piece = &w->pieces.piece;
 
     check_piece(w, w->dump.filter.link[piece->link].bytes - piece->from);
     if (w->task.status != HIBLOOM_OK)
@@ -170,7 +170,7 @@ static void read_piece(struct whole *w)
 /* A further link is made when its first piece is wanted: a dump that ends before it leaves none. */
 static void want_piece(struct whole *w)
 {
-    struct piece *piece = &w->walk.piece;
+    struct piece *piece = &w->pieces.piece;
 
     if (piece->from == w->dump.filter.link[piece->link].bytes)
         *piece = (struct piece){.link = piece->link + 1};

@@ -16,33 +16,33 @@
  * after key, and none in two keys. False behind the last. */
 static bool next_piece(struct whole *w)
 {
-    struct walk *walk = &w->walk;
-    struct piece *piece = &walk->piece;
+    struct pieces *pieces = &w->pieces;
+    struct piece *piece = &pieces->piece;
 
     piece->from += piece->len;
-    if (piece->from == spec_bitmap_bytes(&walk->size)) {
+    if (piece->from == spec_bitmap_bytes(&pieces->size)) {
         piece->key++;
         piece->from = 0;
     }
-    if (piece->key == spec_keys(&walk->size)) {
+    if (piece->key == spec_keys(&pieces->size)) {
         piece->link++;
         piece->key = 0;
-        if (piece->link < walk->links)
-            (void)spec_link_size(&walk->size, walk->of, piece->link); /* which has been made, or room for it */
+        if (piece->link < pieces->links)
+            (void)spec_link_size(&pieces->size, pieces->of, piece->link); /* which has been made, or room for it */
     }
-    const uint64_t left = spec_bitmap_bytes(&walk->size) - piece->from;
+    const uint64_t left = spec_bitmap_bytes(&pieces->size) - piece->from;
     piece->len = left < STORE_PIECE ? left : STORE_PIECE;
-    return piece->link < walk->links;
+    return piece->link < pieces->links;
 }
 
 static void go_on(struct whole *w)
 {
     const bool more = next_piece(w);
 
-    if (more && w->walk.from != NULL)
-        whole_read(w, w->walk.from, w->bits, w->walk.each);
+    if (more && w->pieces.from != NULL)
+        whole_read(w, w->pieces.from, w->bits, w->pieces.each);
     else
-        w->step = more ? w->walk.each : w->walk.behind;
+        w->step = more ? w->pieces.each : w->pieces.behind;
 }
 
 /* Of further links of the same text the sizes are their maker's, who may have another rule than ours (docs/format.md, 15):
@@ -68,8 +68,8 @@ static void check_sizes(struct whole *w, hibloom *filter)
 static void walk_over(struct whole *w, const hibloom_spec *spec, uint32_t links, hibloom *from,
                       void (*each)(struct whole *), void (*behind)(struct whole *))
 {
-    w->walk = (struct walk){.of = spec, .links = links, .from = from, .each = each, .behind = behind};
-    (void)spec_link_size(&w->walk.size, spec, 0); /* which cannot fail */
+    w->pieces = (struct pieces){.of = spec, .links = links, .from = from, .each = each, .behind = behind};
+    (void)spec_link_size(&w->pieces.size, spec, 0); /* which cannot fail */
     w->step = go_on;
     check_sizes(w, w->filter);
     check_sizes(w, w->other);
@@ -96,12 +96,12 @@ static bool make_room(struct whole *w, unsigned char **out, const hibloom_spec *
  * Whether something was set there. */
 static bool clear_padding(const struct whole *w, unsigned char *bits)
 {
-    const struct walk *walk = &w->walk;
-    const struct piece *piece = &walk->piece;
-    const unsigned used = (unsigned)(spec_bitmap_bits(&walk->size) * spec_width(&walk->size) % 8);
+    const struct pieces *pieces = &w->pieces;
+    const struct piece *piece = &pieces->piece;
+    const unsigned used = (unsigned)(spec_bitmap_bits(&pieces->size) * spec_width(&pieces->size) % 8);
     unsigned char *last = &bits[piece->len - 1];
 
-    if (used == 0 || piece->from + piece->len < spec_bitmap_bytes(&walk->size) || (*last & 0xffu >> used) == 0)
+    if (used == 0 || piece->from + piece->len < spec_bitmap_bytes(&pieces->size) || (*last & 0xffu >> used) == 0)
         return false;
     *last = (unsigned char)(*last & ~(0xffu >> used));
     return true;
@@ -133,7 +133,7 @@ static bool have_same_spec(struct whole *w)
 /* The guard alone: there is no less to ask for than a byte, which nobody looks at. */
 static void check_there(struct whole *w, hibloom *filter, void (*step)(struct whole *))
 {
-    w->walk.piece = (struct piece){.len = 1};
+    w->pieces.piece = (struct piece){.len = 1};
     whole_read(w, filter, w->dump.header, step);
 }
 
@@ -157,7 +157,7 @@ static bool can_merge_within(hibloom *into, hibloom *from)
 
 static void merge_within(struct whole *w)
 {
-    const struct piece *piece = &w->walk.piece;
+    const struct piece *piece = &w->pieces.piece;
 
     transfer_begin_merge_within(&w->transfer, redis_link(w->filter, piece->link), redis_link(w->other, piece->link),
                                 piece);
@@ -174,7 +174,7 @@ static void merge_piece(struct whole *w)
 static void merge_links(struct whole *w)
 {
     const hibloom_spec *spec = &w->filter->spec;
-    const uint32_t links = w->walk.links;
+    const uint32_t links = w->pieces.links;
 
     if (can_merge_within(w->filter, w->other))
         walk_over(w, spec, links, NULL, merge_within, NULL);
@@ -184,8 +184,8 @@ static void merge_links(struct whole *w)
 
 static void reach_as_many(struct whole *w)
 {
-    w->walk.links = whole_links(w->other);
-    whole_reach(w, w->filter, w->walk.links, merge_links);
+    w->pieces.links = whole_links(w->other);
+    whole_reach(w, w->filter, w->pieces.links, merge_links);
 }
 
 struct whole *whole_begin_merge(struct whole *w, hibloom *into, hibloom *from)
@@ -217,8 +217,8 @@ static void count_piece(struct whole *w)
 {
     struct counts *counts = &w->counts;
     const unsigned char *a = w->bits, *b = w->more_bits;
-    const size_t len = (size_t)w->walk.piece.len;
-    const uint32_t width = spec_width(w->walk.of);
+    const size_t len = (size_t)w->pieces.piece.len;
+    const uint32_t width = spec_width(w->pieces.of);
     size_t i = 0;
 
     clear_padding(w, w->bits);
@@ -293,7 +293,7 @@ static void commit(struct whole *w)
 static void save_piece(struct whole *w)
 {
     clear_padding(w, w->bits);
-    whole_take(w, filter_file_write(w->file, w->bits, (size_t)w->walk.piece.len), w->told);
+    whole_take(w, filter_file_write(w->file, w->bits, (size_t)w->pieces.piece.len), w->told);
     w->step = go_on;
 }
 
@@ -323,7 +323,7 @@ hibloom_status hibloom_save(hibloom *filter, const char *path)
 
 static void read_piece(struct whole *w)
 {
-    whole_take(w, filter_file_read(w->file, w->bits, (size_t)w->walk.piece.len), w->told);
+    whole_take(w, filter_file_read(w->file, w->bits, (size_t)w->pieces.piece.len), w->told);
     if (w->task.status == HIBLOOM_OK && clear_padding(w, w->bits))
         whole_take(w, filter_file_corrupt(w->file, "was altered: bits are set behind its last one"), w->told);
     w->step = go_on;

@@ -228,7 +228,7 @@ uint32_t whole_links(const hibloom *filter)
 
 void whole_read(struct whole *w, hibloom *filter, unsigned char *out, void (*step)(struct whole *))
 {
-    const struct piece *piece = &w->walk.piece;
+    const struct piece *piece = &w->pieces.piece;
 
     w->step = step;
     if (whole_is_in_memory(filter->store)) {
@@ -241,7 +241,7 @@ void whole_read(struct whole *w, hibloom *filter, unsigned char *out, void (*ste
 
 void whole_merge(struct whole *w, hibloom *into, void (*step)(struct whole *))
 {
-    const struct piece *piece = &w->walk.piece;
+    const struct piece *piece = &w->pieces.piece;
 
     w->step = step;
     if (whole_is_in_memory(into->store)) {

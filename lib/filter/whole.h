@@ -42,7 +42,7 @@ struct whole {
     hibloom *filter, *other;
     unsigned char *bits, *more_bits; /* rooms for a piece */
 
-    struct walk { /* over all bits of a filter with that number of links */
+    struct pieces { /* over all bits of a filter with that number of links */
         const hibloom_spec *of;
         uint32_t links;
         hibloom_spec size; /* of the link where it is; no seed */
@@ -50,7 +50,7 @@ struct whole {
         hibloom *from;                  /* each piece of it is read into `bits`; NULL: nothing is */
         void (*each)(struct whole *);   /* does what is to be done with it */
         void (*behind)(struct whole *); /* follows the last one; NULL: nothing does */
-    } walk;
+    } pieces;
 
     const char *path; /* transfer.c */
     struct filter_file *file;
@@ -125,7 +125,7 @@ void whole_await(struct whole *, hibloom_store *, enum whole_inner, void (*step)
 void whole_do(struct whole *, enum links_goal, hibloom *, const hibloom_spec *wanted, uint64_t ms,
               void (*step)(struct whole *));
 void whole_reach(struct whole *, hibloom *, uint32_t links, void (*step)(struct whole *));
-void whole_read(struct whole *, hibloom *, unsigned char *out, void (*step)(struct whole *)); /* walk.piece */
+void whole_read(struct whole *, hibloom *, unsigned char *out, void (*step)(struct whole *)); /* pieces.piece */
 void whole_merge(struct whole *, hibloom *into, void (*step)(struct whole *));                /* that, of `bits` */
 uint32_t whole_links(const hibloom *);                                                        /* that are known */
 

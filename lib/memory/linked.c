@@ -1,6 +1,6 @@
 /* linked.c: bits of filters that are several. See linked.h.
  *
- * By the rules of redis/chain.h and redis/slices.h, which are short where nobody else adds meanwhile. */
+ * By the rules of redis/growing.h and redis/window.h, which are short where nobody else adds meanwhile. */
 #include "memory/linked.h"
 #include "base/alloc.h"
 #include "base/clock.h"

@@ -1,6 +1,7 @@
 /* bulk.c: many items by whole bitmaps. See bulk.h. */
 #include "redis/bulk.h"
 #include "base/flags.h"
+#include "redis/cost.h"
 #include "redis/near.h"
 #include "spec/spec.h"
 
@@ -13,6 +14,14 @@ bool bulk_can(const hibloom *filter)
     const uint64_t bytes = spec_bitmap_bytes(&filter->spec);
 
     return !filter->bare && bytes * spec_item_keys(&filter->spec) <= STORE_PIECE;
+}
+
+bool bulk_pays_to_look(const hibloom *filter, size_t n, double sent)
+{
+    const struct redis_server_traits *server = redis_filter_of(filter)->server;
+    const struct cost_server to = {server->bitfield, server->link_mb_s};
+
+    return bulk_can(filter) && cost_read(&filter->spec, &to, n) < sent * cost_item(&filter->spec, &to, COST_LOOK_UP);
 }
 
 static uint32_t keys_of(const struct bulk *bulk)

@@ -13,7 +13,7 @@
  *   count             counters: a script on one key, which begins with the guard. So nothing is
  *                     ever written into another filter, and has to be taken back
  *
- * A run is what of a pipeline (items.h) lies in one key; partitioned or spanning: all of it. */
+ * A run is what of a pipeline (walk.h) lies in one key; partitioned or spanning: all of it. */
 #ifndef HIBLOOM_ENCODING_H
 #define HIBLOOM_ENCODING_H
 
@@ -32,14 +32,15 @@ struct slice_add {
 };
 
 struct run {
+    uint32_t link; /* of those that are walked */
     uint32_t segment;
-    uint32_t items;
-    const uint64_t *bits; /* k an item */
-    unsigned char *known; /* enum encoded_bit, as many */
-    bool cut;             /* a block came shorter than a filter's can be */
-    uint32_t *order;      /* spanning: the numbers of its bits by key, */
-    uint32_t *from;       /* where in `order` those of a key begin, and behind the last one their number; else NULL */
-    bool resend;          /* its key was cleared before, so nothing was done: it is sent once more */
+    uint32_t items, first; /* how many, and where they begin in the pipeline */
+    const uint64_t *bits;  /* k an item */
+    unsigned char *known;  /* enum encoded_bit, as many */
+    bool cut;              /* a block came shorter than a filter's can be */
+    uint32_t *order;       /* spanning: the numbers of its bits by key, */
+    uint32_t *from;        /* where in `order` those of a key begin, and behind the last one their number; else NULL */
+    bool resend;           /* its key was cleared before, so nothing was done: it is sent once more */
     struct slice_add *slice; /* the call's */
     bool begins;             /* no bits are sent: its key only becomes one of the period */
     bool late;               /* refused at slice->clock_us: this sending has set nothing */

@@ -54,7 +54,7 @@ struct redis_filter {
     uint32_t further_count;
     uint64_t looked;   /* redis_changes of its server when the roots of its links were looked at last */
     uint32_t reached;  /* of its links: so many roots tell replicas, too, of the next one; see min_replicas */
-    uint64_t clock_us; /* of a sliding window: the time that its server has shown last; see slices.h */
+    uint64_t clock_us; /* of a sliding window: the time that its server has shown last; see window.h */
     uint64_t room;     /* items that this handle may add to this link before it is counted again, */
     uint64_t reserved; /* and those that calls of it are about to add */
     struct redis_key keys[];

@@ -50,13 +50,15 @@ static bool goes_by_bitmaps(const hibloom *filter, size_t n, double sent, bool a
 {
     const struct redis_server_traits *server = redis_filter_of(filter)->server;
     const struct cost_server to = {server->bitfield, server->link_mb_s};
-    const double items = sent * cost_item(&filter->spec, &to, !adds ? COST_LOOK_UP : exact ? COST_ADD_NEW : COST_ADD);
 
-    if (!bulk_can(filter) || (adds && exact && filter->spec.counters != 0)) /* what is in is counted, too */
+    if (!adds)
+        return bulk_pays_to_look(filter, n, sent);
+    const double items = sent * cost_item(&filter->spec, &to, exact ? COST_ADD_NEW : COST_ADD);
+    if (!bulk_can(filter) || (exact && filter->spec.counters != 0)) /* what is in is counted, too */
         return false;
-    if (adds && !exact)
+    if (!exact)
         return !server->may_not_merge && cost_merge(&filter->spec, &to, n) < items;
-    return may_leave_out(filter, adds) && cost_read(&filter->spec, &to, n) < (adds ? items / 10 : items);
+    return may_leave_out(filter, adds) && cost_read(&filter->spec, &to, n) < items / 10;
 }
 
 bool many_pays(const hibloom *filter, size_t n, bool adds, bool exact)
@@ -189,16 +191,16 @@ static void take_chunk(struct many *many)
 static void look(struct many *many, enum many_phase phase, size_t from, size_t to)
 {
     many->phase = phase;
-    items_begin_contains(&many->walk, many->task.filter, many->left + from, to - from);
+    walk_begin_look(&many->walk, many->task.filter, 0, 1, many->left + from, to - from, NULL);
 }
 
 static void send(struct many *many)
 {
     many->phase = MANY_ITEMS;
     if (many->task.adds)
-        items_begin_add(&many->walk, many->task.filter, many->left, many->count, many->exact);
+        walk_begin_add(&many->walk, many->task.filter, many->left, many->count, many->exact);
     else
-        items_begin_contains(&many->walk, many->task.filter, many->left, many->count);
+        walk_begin_look(&many->walk, many->task.filter, 0, 1, many->left, many->count, NULL);
 }
 
 /* What is in needs not be sent; but see ask_proof. */
@@ -302,9 +304,9 @@ static void end_inner(struct many *many)
     }
     task_end_as(&many->task, &many->inner);
     if (many->phase == MANY_SAMPLE || many->phase == MANY_ITEMS)
-        items_end(&many->walk, !many->task.adds || many->exact || many->phase == MANY_SAMPLE ? many->answers : NULL);
+        walk_end(&many->walk, !many->task.adds || many->exact || many->phase == MANY_SAMPLE ? many->answers : NULL);
     else if (many->phase == MANY_LOOK)
-        items_end(&many->walk, many->answers + SAMPLE);
+        walk_end(&many->walk, many->answers + SAMPLE);
 }
 
 /* What was known has been forgotten in the middle: so the chunk is begun once more, without it. */
@@ -443,7 +445,7 @@ void many_end(struct many *many, bool *answers)
     if (many->phase == MANY_BULK) /* it did not come to its end */
         bulk_end(&many->bulk);
     else if (many->phase == MANY_SAMPLE || many->phase == MANY_LOOK || many->phase == MANY_ITEMS)
-        items_end(&many->walk, NULL);
+        walk_end(&many->walk, NULL);
     if (many->task.status == HIBLOOM_OK)
         redis_filter_of(many->task.filter)->server->stats.items_near += many->spared;
     if (many->task.status == HIBLOOM_OK && answers != NULL)
@@ -459,7 +461,7 @@ void plain_begin_add(struct plain *call, hibloom *filter, const hibloom_item *it
     if (call->is_many)
         many_begin_add(&call->many, filter, items, n, exact);
     else
-        items_begin_add(&call->items, filter, items, n, exact);
+        walk_begin_add(&call->items, filter, items, n, exact);
 }
 
 void plain_begin_contains(struct plain *call, hibloom *filter, const hibloom_item *items, size_t n)
@@ -468,7 +470,7 @@ void plain_begin_contains(struct plain *call, hibloom *filter, const hibloom_ite
     if (call->is_many)
         many_begin_contains(&call->many, filter, items, n);
     else
-        items_begin_contains(&call->items, filter, items, n);
+        walk_begin_look(&call->items, filter, 0, 1, items, n, NULL);
 }
 
 void plain_end(struct plain *call, bool *answers)
@@ -476,5 +478,5 @@ void plain_end(struct plain *call, bool *answers)
     if (call->is_many)
         many_end(&call->many, answers);
     else
-        items_end(&call->items, answers);
+        walk_end(&call->items, answers);
 }

@@ -11,12 +11,12 @@
  *            sample is in already: a look costs the server a quarter of setting the bits.
  *            In the other layouts looking costs nearly what setting does, and never paid
  *
- * The rest are items (items.h), as those of any other call. */
+ * The rest are items (walk.h), as those of any other call. */
 #ifndef HIBLOOM_MANY_H
 #define HIBLOOM_MANY_H
 
 #include "redis/bulk.h"
-#include "redis/items.h"
+#include "redis/walk.h"
 
 enum many_phase { MANY_BEGIN, MANY_BULK, MANY_CHUNK, MANY_SAMPLE, MANY_LOOK, MANY_ITEMS, MANY_PROOF, MANY_DONE };
 
@@ -33,7 +33,7 @@ struct many {
     struct task task;
     union {
         struct task inner; /* what is under way, which is one of: */
-        struct items walk;
+        struct walk walk;
         struct proof proof;
         struct bulk bulk;
     };
@@ -60,14 +60,14 @@ bool many_pays(const hibloom *, size_t n, bool adds, bool exact);
 void many_begin_add(struct many *, hibloom *, const hibloom_item *, size_t n, bool exact);
 void many_begin_contains(struct many *, hibloom *, const hibloom_item *, size_t n);
 
-/* As items_end. */
+/* As walk_end. */
 void many_end(struct many *, bool *answers);
 
 /* A call on one filter, or one link: all of its items, or not all. */
 struct plain {
     union {
         struct task task; /* to be run, which is one of: */
-        struct items items;
+        struct walk items;
         struct many many;
     };
     bool is_many;

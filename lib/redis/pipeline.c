@@ -1,20 +1,19 @@
-/* pipeline.c: the items of a call, cut into chunks, which are hashed, and pipelines, which
- * are sent. See items.h. */
-#include "redis/items.h"
+/* pipeline.c: the items of a walk, cut into chunks, which are hashed, and pipelines, which
+ * are sent. See walk.h. */
+#include "redis/walk.h"
 #include "base/alloc.h"
 #include "base/number.h"
+#include "redis/near.h"
 #include "spec/positions.h"
 #include "spec/spec.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of commands, or of answers, after which a pipeline is closed. Two are on
- * their way at once, and that much fits into the buffers of two sockets: so a
- * proxy that takes no commands while it cannot pass on answers does not stop.
- * A call that is not many pipelines long is cut into four, 1/8, 3/8, 3/8 and 1/8
- * of it: while the first is written here, and the last one read, the server has
- * nothing to do. */
+/* Bytes of commands, or of answers, after which a pipeline is closed. Two are on their way at once. That much fits into
+ * the buffers of two sockets. So even a proxy goes on that takes no commands while it cannot pass on answers.
+ * A call of few pipelines is cut into four: 1/8, 3/8, 3/8 and 1/8 of it. The server has nothing to do while the first is
+ * written here, and while the last is read: so these are short. */
 #define PIPELINE_BYTES (64u << 10)
 #define PIPELINE_BYTES_LEAST (8u << 10)
 #define PIPELINE_BITS 8192u /* and no more positions; */
@@ -22,12 +21,22 @@
 
 #define SCRIPT_BYTES 1600u /* of one that counts; about */
 
-/* Positions of a chunk; where there are segments more, for longer runs. */
-#define CHUNK_BITS_SEGMENTED (4 * PIPELINE_BITS)
+/* Positions of a chunk; where there are several keys more, for longer runs. */
+#define CHUNK_BITS_SEVERAL (4 * PIPELINE_BITS)
+
+/* Values of a digest, of those hashes that filters of several links may have: spec.c, check_links. */
+#define VALUES 2u
 
 static bool is_segmented(const hibloom *filter)
 {
     return spec_segments(&filter->spec) > 1;
+}
+
+/* A pipeline holds runs in several keys, one in each. Else it holds one run, of which parts may come from two chunks, or
+ * each chunk would end in a short pipeline. */
+static bool has_several_runs(const struct walk *walk)
+{
+    return walk->links > 1 || is_segmented(walk->link->filter);
 }
 
 /* ---- A chunk of items ------------------------------------------------------------ */
@@ -39,70 +48,102 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Hashes the next items. Those of one segment keep their order: one that comes
- * twice is new the first time. */
-static void fill_chunk(struct items *walk)
+/* The offsets of item number i of the chunk in its link; the segment. */
+static uint32_t index_item(const struct walk *walk, uint32_t i, const hibloom_item *item, uint64_t *bits)
+{
+    const struct chunk *chunk = &walk->chunk;
+    const struct hasher *hasher = &walk->link[chunk->link].hasher;
+
+    if (walk->links == 1)
+        return hasher->indexes(hasher, item->data, item->len, bits);
+    if (chunk->link == 0)
+        hasher->digest(hasher, item->data, item->len, &chunk->values[VALUES * i]);
+    return hasher->rule->indexes(&chunk->values[VALUES * i], hasher, bits);
+}
+
+/* Takes the next items; or the next link for the same ones. */
+static void next_chunk(struct walk *walk)
 {
     struct chunk *chunk = &walk->chunk;
-    const hibloom_spec *spec = &walk->talk.task.filter->spec;
-    const struct hasher hasher = positions_hasher(spec);
-    uint32_t i = 0;
+    const size_t left = walk->n - chunk->end;
 
-    chunk->base = chunk->end;
     chunk->items = chunk->next = 0;
-    for (; i < walk->chunk_items && chunk->base + i < walk->n; i++) {
+    if (chunk->end > chunk->base && ++chunk->link < walk->links)
+        return;
+    chunk->link = 0;
+    chunk->base = chunk->end;
+    chunk->end += left < walk->chunk_items ? left : walk->chunk_items;
+}
+
+/* Hashes them. Those of one segment keep their order: one that comes twice is new the first time. */
+static void fill_chunk(struct walk *walk)
+{
+    next_chunk(walk);
+    struct chunk *chunk = &walk->chunk;
+    const hibloom *filter = walk->link[chunk->link].filter;
+    const uint32_t k = filter->spec.hashes, count = (uint32_t)(chunk->end - chunk->base);
+
+    for (uint32_t i = 0; i < count; i++) {
         const hibloom_item *item = &walk->items[chunk->base + i];
-        if (positions_count(spec, item->len) == 0) { /* it has no bits: none to be new, yet it is not found */
+        if (positions_count(&filter->spec, item->len) == 0) { /* it has no bits: none to be new, yet it is not found */
             if (!walk->encoding->sets)
-                flags_set(walk->missing, chunk->base + i);
+                flags_set(walk->missing, chunk->link * walk->n + chunk->base + i);
             continue;
         }
-        const uint64_t segment = hasher.indexes(&hasher, item->data, item->len,
-                                                chunk->bits + (size_t)chunk->items * spec->hashes);
+        const uint64_t segment = index_item(walk, i, item, chunk->bits + (size_t)chunk->items * k);
         chunk->at[i] = chunk->items;
         chunk->order[chunk->items++] = segment << 32 | i;
     }
-    chunk->end = chunk->base + i;
-    if (is_segmented(walk->talk.task.filter))
+    if (is_segmented(filter))
         qsort(chunk->order, chunk->items, sizeof *chunk->order, compare);
 }
 
-static bool has_items(struct items *walk)
+/* Whether the chunk at hand has links left to go through. */
+static bool has_links(const struct walk *walk)
 {
-    while (walk->chunk.next == walk->chunk.items && walk->chunk.end < walk->n)
+    return walk->chunk.end > walk->chunk.base && walk->chunk.link + 1 < walk->links;
+}
+
+static bool has_items(struct walk *walk)
+{
+    while (walk->chunk.next == walk->chunk.items && (walk->chunk.end < walk->n || has_links(walk)))
         fill_chunk(walk);
     return walk->chunk.next < walk->chunk.items;
 }
 
 /* ---- A pipeline of them -------------------------------------------------------------- */
 
-static bool is_full(const struct items *walk, const struct pipeline *pipeline, size_t bytes)
+static bool is_full(const struct walk *walk, const struct pipeline *pipeline, size_t bytes)
 {
     const size_t answers = pipeline->items * walk->encoding->answer_bytes;
     const size_t more = bytes > answers ? bytes : answers, eighths = walk->started ? 3 : 1;
 
     return pipeline->items == walk->pipeline_items || more >= walk->pipeline_bytes ||
-           (more >= PIPELINE_BYTES_LEAST && pipeline->items >= walk->n / 8 * eighths);
+           (more >= PIPELINE_BYTES_LEAST && pipeline->items >= walk->n * walk->links / 8 * eighths);
 }
 
-static void put_item(struct items *walk, struct pipeline *pipeline, uint64_t place)
+static void put_item(struct walk *walk, struct pipeline *pipeline, uint64_t place)
 {
-    const uint32_t k = walk->talk.task.filter->spec.hashes, item = (uint32_t)place, segment = (uint32_t)(place >> 32);
-    const size_t at = (size_t)pipeline->items * k;
+    const struct walk_link *link = &walk->link[walk->chunk.link];
+    const uint32_t k = link->hasher.hashes, item = (uint32_t)place, segment = (uint32_t)(place >> 32);
+    const size_t at = pipeline->used;
     struct run *run = &pipeline->run[pipeline->runs - (pipeline->runs > 0)];
 
-    if (pipeline->runs == 0 || run->segment != segment) {
+    if (pipeline->runs == 0 || run->segment != segment || run->link != walk->chunk.link) {
         run = &pipeline->run[pipeline->runs++];
-        *run = (struct run){.segment = segment,
+        *run = (struct run){.link = walk->chunk.link,
+                            .segment = segment,
+                            .first = pipeline->items,
                             .bits = pipeline->bits + at,
                             .known = pipeline->known + at,
                             .order = pipeline->order,
                             .from = pipeline->from,
                             .slice = &walk->slice,
-                            .begins = encoding_begins_slice(walk->talk.task.filter, &walk->slice, segment)};
+                            .begins = encoding_begins_slice(link->filter, &walk->slice, segment)};
     }
     run->items++;
     pipeline->item[pipeline->items++] = (uint32_t)(walk->chunk.base - pipeline->base) + item;
+    pipeline->used += k;
     memcpy(pipeline->bits + at, walk->chunk.bits + (size_t)walk->chunk.at[item] * k, k * sizeof *pipeline->bits);
     memset(pipeline->known + at, BIT_UNKNOWN, k);
 }
@@ -123,25 +164,29 @@ static void sort_by_key(const hibloom *filter, struct run *run)
     run->from[0] = 0;
 }
 
-/* A pipeline may hold items of two chunks, or each chunk would end in a short one.
- * Where there are segments it may not: then a segment would have two runs in it. */
-bool pipeline_fill(struct items *walk, struct pipeline *pipeline)
+/* May the pipeline take what follows? Where it holds several runs, only of the same chunk: then no key has two of them. */
+static bool goes_on(struct walk *walk)
+{
+    return has_several_runs(walk) ? (walk->chunk.next < walk->chunk.items || has_links(walk)) && has_items(walk)
+                                  : has_items(walk);
+}
+
+bool pipeline_fill(struct walk *walk, struct pipeline *pipeline)
 {
     struct chunk *chunk = &walk->chunk;
-    const bool spans = !is_segmented(walk->talk.task.filter);
     size_t bytes = 0;
 
     if (!has_items(walk))
         return false;
     pipeline->base = chunk->base;
-    pipeline->items = pipeline->runs = 0;
+    pipeline->items = pipeline->runs = pipeline->used = 0;
     do {
         const uint32_t runs = pipeline->runs;
         put_item(walk, pipeline, chunk->order[chunk->next++]);
         bytes += walk->item_bytes + (pipeline->runs - runs) * walk->guard_bytes;
-    } while (!is_full(walk, pipeline, bytes) && (spans ? has_items(walk) : chunk->next < chunk->items));
+    } while (!is_full(walk, pipeline, bytes) && goes_on(walk));
     if (pipeline->order != NULL)
-        sort_by_key(walk->talk.task.filter, pipeline->run);
+        sort_by_key(walk->link->filter, pipeline->run);
     return true;
 }
 
@@ -152,29 +197,48 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+/* The most hashes of any link, the longest name of a key, and the most digits of a position. */
+struct most {
+    uint32_t hashes;
+    size_t key, digits, keys;
+};
+
+static struct most most_of(const struct walk *walk)
+{
+    struct most most = {.hashes = 1};
+    char name[KEYS_SIZE];
+
+    for (uint32_t i = 0; i < walk->links; i++) {
+        const hibloom *filter = walk->link[i].filter;
+        const hibloom_spec *spec = &filter->spec;
+        const uint32_t keys = redis_filter_of(filter)->count;
+        const size_t key = keys_name(name, filter, keys - 1) + 8;
+        const size_t digits = number_digits(spec_bitmap_bits(spec) * spec_width(spec)) + 4;
+        most.hashes = spec->hashes > most.hashes ? spec->hashes : most.hashes;
+        most.key = key > most.key ? key : most.key;
+        most.digits = digits > most.digits ? digits : most.digits;
+        most.keys = keys > most.keys ? keys : most.keys;
+    }
+    return most;
+}
+
 /* Estimates: what the encoding says of a bit and an item, and key and offset by
  * their digits. */
-static void estimate(struct items *walk)
+static void estimate(struct walk *walk, const struct most *most)
 {
-    const hibloom *filter = walk->talk.task.filter;
-    const uint32_t k = filter->spec.hashes;
-    char name[KEYS_SIZE];
-    const size_t key = keys_name(name, filter, redis_filter_of(filter)->count - 1) + 8;
-    const size_t digits = number_digits(spec_bitmap_bits(&filter->spec) * spec_width(&filter->spec)) + 4;
     const struct encoding *encoding = walk->encoding;
-    const size_t guards = items_by_key(walk) ? redis_filter_of(filter)->count : 1;
+    const uint32_t k = most->hashes;
+    const size_t guards = walk_by_key(walk) ? most->keys : 1, entries = walk->n * walk->links;
     const size_t names = encoding->all_keys || encoding->proves ? 0 : encoding->each_bit ? k : 1; /* of keys, an item */
-    const size_t others = encoding->proves && walk->missing != NULL ? filter->spec.slices : 0;    /* keys of a script */
-    /* look-ups in all slices of a window are on their way side by side */
-    const size_t sharers = encoding->sets ? 1 : 1 + filter->spec.slices;
+    /* keys of a script */
+    const size_t others = encoding->proves && walk->missing != NULL ? walk->link->filter->spec.slices : 0;
 
-    walk->step = encoding->each_bit && !encoding->each_key ? 1 : k;
-    walk->item_bytes = encoding->item_bytes + k * (encoding->bit_bytes + digits) + names * key;
-    walk->guard_bytes = (guards + others) * (key + 40) + (encoding->proves ? SCRIPT_BYTES : 0);
+    walk->item_bytes = encoding->item_bytes + k * (encoding->bit_bytes + most->digits) + names * most->key;
+    walk->guard_bytes = (guards + others) * (most->key + 40) + (encoding->proves ? SCRIPT_BYTES : 0);
     /* the guards shall not be most of it */
-    walk->pipeline_bytes = (4 * walk->guard_bytes > PIPELINE_BYTES ? 4 * walk->guard_bytes : PIPELINE_BYTES) / sharers;
-    walk->pipeline_items = (uint32_t)least(walk->n, (encoding->proves ? SCRIPT_BITS : PIPELINE_BITS) / k);
-    walk->chunk_items = (uint32_t)least(walk->n, (is_segmented(filter) ? CHUNK_BITS_SEGMENTED : PIPELINE_BITS) / k);
+    walk->pipeline_bytes = 4 * walk->guard_bytes > PIPELINE_BYTES ? 4 * walk->guard_bytes : PIPELINE_BYTES;
+    walk->pipeline_items = (uint32_t)least(entries, (encoding->proves ? SCRIPT_BITS : PIPELINE_BITS) / k);
+    walk->chunk_items = (uint32_t)least(walk->n, (has_several_runs(walk) ? CHUNK_BITS_SEVERAL : PIPELINE_BITS) / k);
 }
 
 /* Takes so many elements from `memory`, or only counts where that is NULL. */
@@ -186,14 +250,14 @@ static void *take_array_of(unsigned char *memory, size_t *used, size_t count, si
     return array;
 }
 
-static size_t lay_out(struct items *walk, unsigned char *memory)
+static size_t lay_out(struct walk *walk, uint32_t k, unsigned char *memory)
 {
-    const hibloom *filter = walk->talk.task.filter;
-    const size_t k = filter->spec.hashes, items = walk->pipeline_items, keys = redis_filter_of(filter)->count;
-    const size_t runs = is_segmented(filter) ? least(items, keys) : 1;
-    const bool spanning = spec_is_spanning(&filter->spec);
+    const size_t items = walk->pipeline_items, runs = has_several_runs(walk) ? least(items, walk->keys) : 1;
+    const bool spanning = spec_is_spanning(&walk->link->filter->spec);
     size_t used = 0;
 
+    walk->chunk.values = take_array_of(memory, &used, walk->links > 1 ? walk->chunk_items * VALUES : 0,
+                                       sizeof *walk->chunk.values);
     walk->chunk.bits = take_array_of(memory, &used, walk->chunk_items * k, sizeof *walk->chunk.bits);
     walk->chunk.order = take_array_of(memory, &used, walk->chunk_items, sizeof *walk->chunk.order);
     walk->chunk.at = take_array_of(memory, &used, walk->chunk_items, sizeof *walk->chunk.at);
@@ -203,19 +267,38 @@ static size_t lay_out(struct items *walk, unsigned char *memory)
         pipeline->run = take_array_of(memory, &used, runs, sizeof *pipeline->run);
         pipeline->item = take_array_of(memory, &used, items, sizeof *pipeline->item);
         pipeline->known = take_array_of(memory, &used, items * k, 1);
-        pipeline->proven = take_array_of(memory, &used, keys, 1);
-        pipeline->answers = take_array_of(memory, &used, keys, sizeof *pipeline->answers);
+        pipeline->proven = take_array_of(memory, &used, walk->keys, 1);
+        pipeline->answers = take_array_of(memory, &used, walk->keys, sizeof *pipeline->answers);
         pipeline->order = spanning ? take_array_of(memory, &used, items * k, sizeof *pipeline->order) : NULL;
-        pipeline->from = spanning ? take_array_of(memory, &used, keys + 1, sizeof *pipeline->from) : NULL;
+        pipeline->from = spanning ? take_array_of(memory, &used, walk->keys + 1, sizeof *pipeline->from) : NULL;
     }
     return used;
 }
 
-bool pipeline_make(struct items *walk)
+/* The links, whose memory is that of the walk of one link, or of their own. */
+static bool make_links(struct walk *walk, hibloom *filter, uint32_t from)
 {
-    estimate(walk);
-    walk->memory = alloc.malloc(lay_out(walk, NULL));
+    walk->link = walk->links > 1 ? alloc.calloc(walk->links, sizeof *walk->link) : &walk->only;
+    for (uint32_t i = 0; walk->link != NULL && i < walk->links; i++) {
+        hibloom *link = redis_link(filter, from + i);
+        walk->link[i] = (struct walk_link){
+            .filter = link,
+            .hasher = positions_hasher(&link->spec),
+            .mark = walk->encoding->sets ? near_mark(link) : near_mark_to_look(link),
+        };
+        walk->keys += redis_filter_of(link)->count;
+    }
+    return walk->link != NULL;
+}
+
+bool pipeline_make(struct walk *walk, hibloom *filter, uint32_t from)
+{
+    if (!make_links(walk, filter, from))
+        return false;
+    const struct most most = most_of(walk);
+    estimate(walk, &most);
+    walk->memory = alloc.malloc(lay_out(walk, most.hashes, NULL));
     if (walk->memory != NULL)
-        (void)lay_out(walk, walk->memory);
+        (void)lay_out(walk, most.hashes, walk->memory);
     return walk->memory != NULL;
 }

@@ -106,7 +106,7 @@ void store_begin_remove(struct store_items *call, hibloom *filter, const hibloom
 {
     call->n = n;
     call->plain.is_many = false;
-    items_begin_remove(&call->plain.items, filter, items, n);
+    walk_begin_remove(&call->plain.items, filter, items, n);
 }
 
 void store_end_items(struct store_items *call, bool *answers)

@@ -5,8 +5,8 @@
 #ifndef HIBLOOM_REDIS_STORE_H
 #define HIBLOOM_REDIS_STORE_H
 
-#include "redis/chain.h"
-#include "redis/slices.h"
+#include "redis/growing.h"
+#include "redis/window.h"
 
 #define REDIS_SERVERS_MAX 1024u
 
@@ -42,6 +42,6 @@ struct store_items {
 void store_begin_add(struct store_items *, hibloom *, const hibloom_item *, size_t n, bool exact);
 void store_begin_contains(struct store_items *, hibloom *, const hibloom_item *, size_t n);
 void store_begin_remove(struct store_items *, hibloom *, const hibloom_item *, size_t n);
-void store_end_items(struct store_items *, bool *answers); /* as items_end */
+void store_end_items(struct store_items *, bool *answers); /* as walk_end */
 
 #endif

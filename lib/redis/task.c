@@ -12,25 +12,18 @@
 
 /* ---- The outbox ------------------------------------------------------------ */
 
-static bool outbox_make_room(struct outbox *outbox, size_t more)
-{
-    if (outbox->room - outbox->count >= more)
-        return true;
-    const size_t room = outbox->room * 2 + 8 + more;
-    struct exchange *exchanges = alloc.realloc(outbox->exchanges, room * sizeof *exchanges);
-    if (exchanges == NULL) {
-        outbox->commands.failed = true;
-        return false;
-    }
-    outbox->exchanges = exchanges;
-    outbox->room = room;
-    return true;
-}
-
 void outbox_begin_slot(struct outbox *outbox, uint32_t tag, uint16_t slot)
 {
-    if (!outbox_make_room(outbox, 1))
-        return;
+    if (outbox->count == outbox->room) {
+        const size_t room = outbox->room * 2 + 8;
+        struct exchange *exchanges = alloc.realloc(outbox->exchanges, room * sizeof *exchanges);
+        if (exchanges == NULL) {
+            outbox->commands.failed = true;
+            return;
+        }
+        outbox->exchanges = exchanges;
+        outbox->room = room;
+    }
     outbox->exchanges[outbox->count++] = (struct exchange){.slot = slot, .tag = tag};
 }
 
@@ -67,27 +60,6 @@ void outbox_empty(struct outbox *outbox)
 {
     commands_empty(&outbox->commands);
     outbox->count = outbox->counted = 0;
-}
-
-bool outbox_take(struct outbox *outbox, struct outbox *from, uint32_t part)
-{
-    const size_t before = outbox->commands.len;
-
-    if (from->count == 0)
-        return true;
-    if (!outbox_make_room(outbox, from->count) || !commands_join(&outbox->commands, &from->commands)) {
-        outbox->commands.failed = false;
-        return false;
-    }
-    for (size_t i = 0; i < from->count; i++) {
-        struct exchange *exchange = &outbox->exchanges[outbox->count++];
-        *exchange = from->exchanges[i];
-        exchange->tag = exchange->tag << OUTBOX_PART_BITS | part;
-        exchange->end += before;
-    }
-    outbox->counted = outbox->commands.count;
-    outbox_empty(from);
-    return true;
 }
 
 void outbox_free(struct outbox *outbox)

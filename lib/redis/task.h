@@ -65,10 +65,6 @@ void outbox_at_primary(struct outbox *);
 
 void outbox_empty(struct outbox *);
 
-/* Takes all of another one over, and empties it; `part` becomes the lowest OUTBOX_PART_BITS of
- * each tag. False: there is no memory for it, and nothing has changed. */
-#define OUTBOX_PART_BITS 6 /* so tags have 26 bits: those of the keys, and some behind them */
-bool outbox_take(struct outbox *, struct outbox *from, uint32_t part);
 void outbox_free(struct outbox *);
 
 enum task_next { TASK_SEND, TASK_WAIT, TASK_PAUSE, TASK_KEEP, TASK_DONE };

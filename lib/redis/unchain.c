@@ -1,47 +1,98 @@
-/* unchain.c: further links are removed, all at once. See unchain.h. */
+/* unchain.c: further links are removed, one after the other. See unchain.h. */
 #include "redis/unchain.h"
-#include "base/alloc.h"
-#include "redis/life.h"
 
 #include <string.h>
 
-#define REMOVALS (HIBLOOM_LINKS_MAX - 1)
+_Static_assert(HIBLOOM_LINKS_MAX <= 32, "a bit for each");
 
-struct removal {
-    hibloom link;
-    struct life life;
-};
+/* ---- Which are there ------------------------------------------------------------------- */
+
+/* What is no string, or may not be read, is something: its removal finds out. */
+static void take_there(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+    struct unchain *u = (struct unchain *)((char *)talk - offsetof(struct unchain, look));
+
+    if (reply->type != REDIS_REPLY_STRING || reply->text_len > 0)
+        u->there |= UINT32_C(1) << tag;
+}
+
+/* At both places that a link's name stands for. */
+static void ask_there(struct talk *talk, struct outbox *outbox)
+{
+    for (uint32_t number = 1; number < HIBLOOM_LINKS_MAX; number++)
+        for (int several = 0; several < 2; several++) {
+            char link[HIBLOOM_NAME_MAX + STORE_LINK_NAME + 1], name[KEYS_SIZE];
+            keys_link(link, talk->task.filter->name, number);
+            const struct argument key = {name, keys_at(name, link, several != 0, 0)};
+            outbox_begin(outbox, number, key);
+            command_getrange(&outbox->commands, key, 0, 1);
+            outbox_end(outbox);
+        }
+    talk->take = take_there;
+}
+
+/* ---- One after the other ----------------------------------------------------------------- */
+
+/* What one of them has failed of shall not fail the others. */
+static void end_removal(struct unchain *u)
+{
+    const bool failed = u->inner.status != HIBLOOM_OK && u->inner.status != HIBLOOM_ENOTFOUND;
+
+    if (failed && u->first.status == HIBLOOM_OK)
+        task_end_as(&u->first, &u->inner);
+    life_end(&u->life);
+    explicit_bzero(&u->link, sizeof u->link); /* the seed */
+}
+
+/* False: none is left. */
+static bool begin_removal(struct unchain *u)
+{
+    do
+        u->number++;
+    while (u->number < HIBLOOM_LINKS_MAX && (u->there >> u->number & 1) == 0);
+    if (u->number >= HIBLOOM_LINKS_MAX)
+        return false;
+    u->link.store = u->task.filter->store;
+    keys_link(u->link.name, u->task.filter->name, u->number);
+    life_begin(&u->life, LIFE_DELETE, &u->link, NULL);
+    u->life.link = (struct life_link){.number = u->number, .chain = u->chain};
+    return true;
+}
+
+static enum task_next next(struct task *task, struct outbox *outbox)
+{
+    struct unchain *u = (struct unchain *)task;
+
+    for (;;) {
+        const enum task_next what = task_next_inner(task, outbox);
+        if (what != TASK_DONE)
+            return what;
+        if (u->number > 0)
+            end_removal(u);
+        else
+            task_end_as(task, &u->inner);
+        if (task->status != HIBLOOM_OK || !begin_removal(u))
+            break;
+    }
+    task->inner = NULL;
+    if (task->status == HIBLOOM_OK)
+        task_end_as(task, &u->first);
+    return TASK_DONE;
+}
+
+static const struct task_class unchain_class = {next, task_reply_inner};
 
 void unchain_begin(struct unchain *u, hibloom *filter, uint64_t chain)
 {
-    group_begin(&u->group, filter, REMOVALS);
-    u->removals = alloc.calloc(REMOVALS, sizeof *u->removals);
-    if (u->removals == NULL)
-        task_no_memory(&u->group.task);
-    for (uint32_t i = 0; i < REMOVALS && u->removals != NULL; i++) {
-        struct removal *removal = &u->removals[i];
-        removal->link.store = filter->store;
-        keys_link(removal->link.name, filter->name, i + 1);
-        life_begin(&removal->life, LIFE_DELETE, &removal->link, NULL);
-        removal->life.link = (struct life_link){.number = i + 1, .chain = chain};
-        group_add(&u->group, &removal->life.talk.task);
-    }
+    memset(u, 0, sizeof *u);
+    u->task = (struct task){.class = &unchain_class, .filter = filter, .inner = &u->inner};
+    u->chain = chain;
+    talk_begin(&u->look, filter, ask_there);
 }
 
+/* It may have been given up in the middle. */
 void unchain_end(struct unchain *u)
 {
-    struct task *task = &u->group.task;
-
-    if (task->status == HIBLOOM_ENOTFOUND)
-        task->status = HIBLOOM_OK;
-    for (uint32_t i = 0; i < u->group.count; i++) {
-        struct life *life = &u->removals[i].life;
-        if (task->status == HIBLOOM_OK && life->talk.task.status != HIBLOOM_ENOTFOUND)
-            task_end_as(task, &life->talk.task);
-        life_end(life);
-    }
-    group_end(&u->group);
-    if (u->removals != NULL)
-        explicit_bzero(u->removals, REMOVALS * sizeof *u->removals); /* the seed */
-    alloc.free(u->removals);
+    if (u->task.inner != NULL && u->number > 0)
+        end_removal(u);
 }

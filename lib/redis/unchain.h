@@ -1,13 +1,24 @@
-/* unchain.h: a task that removes the further links of a growing filter, by their names: all that there may
- * be, since nobody who was cut before has said how many there were. */
+/* unchain.h: a task that removes the further links of a growing filter, by their names.
+ *
+ * Nobody knows how many there are, once a removal was cut. So one round trip asks for all that there may be. Those that are
+ * there go one after the other, each as a filter of its own. */
 #ifndef HIBLOOM_UNCHAIN_H
 #define HIBLOOM_UNCHAIN_H
 
-#include "redis/group.h"
+#include "redis/life.h"
 
 struct unchain {
-    struct group group; /* the task is its */
-    struct removal *removals;
+    struct task task;
+    union {
+        struct task inner; /* what is under way, which is one of: */
+        struct talk look;
+        struct life life;
+    };
+    uint32_t number;   /* of the link that is being removed; 0: it looks which are there */
+    uint32_t there;    /* a bit a link: something is at its place */
+    uint64_t chain;    /* whose links they are */
+    struct task first; /* that could not be removed */
+    hibloom link;
 };
 
 /* Those of the filter's name that have this chain. */

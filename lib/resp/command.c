@@ -148,14 +148,6 @@ void command_repeat(struct commands *commands, size_t from, size_t len)
     commands->count++;
 }
 
-bool commands_join(struct commands *commands, const struct commands *more)
-{
-    command_bytes(commands, more->bytes, more->len);
-    if (!commands->failed)
-        commands->count += more->count;
-    return !commands->failed;
-}
-
 /* Reads "$6\r\n" or "*4\r\n"; what follows it. */
 static const char *read_count(const char *at, size_t *count)
 {

@@ -45,9 +45,6 @@ void command_begin_argument(struct commands *, size_t len);
 void command_bytes(struct commands *, const char *bytes, size_t len);
 void command_repeat(struct commands *, size_t from, size_t len);
 
-/* Appends the commands of another buffer. False: out of memory. */
-bool commands_join(struct commands *, const struct commands *more);
-
 /* The bytes of the first command among these, which the functions above have
  * written; 0: there is none. */
 size_t command_length(const char *bytes, size_t len);

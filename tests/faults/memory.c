@@ -148,12 +148,12 @@ static void commit(struct dialogue *d, const char *what, bool retries, bool last
     lasts = lasting;
     d->options.retry_ms = !retries ? 0 : lasting ? RETRY_SHORT_MS : RETRY_MS;
     (void)hold(d, 0); /* what the C library allocates once and keeps */
-    walk_begin(&walk, hold(d, 0), WALKS);
-    while (walk_next(&walk, &d->place)) {
+    faults_begin(&walk, hold(d, 0), WALKS);
+    while (faults_next(&walk, &d->place)) {
         (void)hold(d, d->place + 1);
         failed += d->failures;
     }
-    walk_end(&walk, name);
+    faults_end(&walk, name);
     assert_true(failed * 2 > walk.visited); /* a retry may need fewer than were counted, but few do */
 }
 

@@ -111,8 +111,8 @@ static unsigned commit(struct dialogue *d, unsigned walks)
     snprintf(what, sizeof what, "%s, %s%s, %s", committed->name, lasts ? "for good" : "once",
              retries ? ", with retries" : "", d->uri[0] == 'u' ? "unix" : "tcp");
     d->what = what;
-    walk_begin(&walk, calls, walks);
-    while (walk_next(&walk, &d->place)) {
+    faults_begin(&walk, calls, walks);
+    while (faults_next(&walk, &d->place)) {
         socket_faults_set(committed->call, (unsigned)d->place + 1, committed->fault, lasts);
         dialogue_hold(d);
         late += socket_faults_met() == 0; /* a pause made the counted dialogue ask a guard once more */
@@ -120,7 +120,7 @@ static unsigned commit(struct dialogue *d, unsigned walks)
     }
     socket_faults_clear();
     assert_true(late <= LATE && late < walk.visited);
-    walk_end(&walk, what);
+    faults_end(&walk, what);
     return failed;
 }
 

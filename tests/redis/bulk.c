@@ -1,9 +1,7 @@
 /* Calls of very many items: they go by whole bitmaps where that is less work, and give the answers that going
  * item by item gives. */
 #include "base/store.h"
-#include "base/store.h"
 #include "resp/command.h"
-#include "hibloom/hibloom.h"
 #include "hibloom/hibloom.h"
 #include "support/test.h"
 #include "support/served.h"
@@ -27,13 +25,19 @@ static void set_items(uint32_t first)
     }
 }
 
-static hibloom_store *new_store(hibloom_commands commands)
+static hibloom_store *new_store_over(uint32_t link_mb_s, hibloom_commands commands)
 {
     hibloom_connect_options options = HIBLOOM_CONNECT_OPTIONS_INIT;
 
     options.commands = commands;
     options.command_timeout_ms = 20000;
+    options.link_mb_s = link_mb_s;
     return test_connect_any_way(redis_server_uri(server), &options);
+}
+
+static hibloom_store *new_store(hibloom_commands commands)
+{
+    return new_store_over(0, commands);
 }
 
 static hibloom_stats stats_of(const hibloom_store *store)
@@ -122,6 +126,42 @@ static void a_small_call_goes_item_by_item(void **state)
     assert_true(stats_of(store).bytes_received - before > 11000000);
     assert_dropped(filter, store);
     hibloom_store_free(store);
+}
+
+/* ---- Filters of several links ------------------------------------------------------------ */
+
+/* The commands of a look-up of n items, the first half of which is in. */
+static uint64_t commands_to_look(const char *text, uint32_t link_mb_s, uint32_t n)
+{
+    hibloom_store *store = new_store_over(link_mb_s, HIBLOOM_COMMANDS_BITFIELD);
+    hibloom *filter = test_open(store, "links", text);
+    hibloom_item *const asked = items + ITEMS / 2 - n / 2;
+
+    set_items(0);
+    assert_ok(hibloom_add_many(filter, items, ITEMS / 2, NULL), store);
+    const uint64_t before = stats_of(store).commands;
+    assert_ok(hibloom_contains_many(filter, asked, n, answers), store);
+    const uint64_t commands = stats_of(store).commands - before;
+    assert_int_equal(test_count_true(answers, n / 2), n / 2);
+    assert_in_range(test_count_true(answers + n / 2, n / 2), 0, n / 20);
+    assert_ok(hibloom_add_many(filter, asked, n / 2, answers), store); /* it looks first */
+    assert_int_equal(test_count_true(answers, n / 2), 0);
+    assert_dropped(filter, store);
+    hibloom_store_free(store);
+    return commands;
+}
+
+/* Over a slow link a call of few items reads the bitmaps of small links, and asks a large one. */
+static void each_link_goes_its_way(void **state)
+{
+    const char *const growing = "capacity=500 error=0.02 growth=4 seed=5eed";
+    const char *const window = "capacity=12000 error=0.02 window=3600 seed=5eed";
+
+    assert_in_range(commands_to_look(growing, 1000, ITEMS), 1, 100);
+    assert_in_range(commands_to_look(growing, 1, 40), 20, 60);
+    assert_in_range(commands_to_look(growing, 1000, 40), 60, 200);
+    assert_in_range(commands_to_look(window, 1000, ITEMS), 1, 100);
+    assert_in_range(commands_to_look(window, 1000, 40), 200, 250);
 }
 
 /* ---- What happens to the filter ------------------------------------------------------------ */
@@ -221,6 +261,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_answers_are_those_of_memory),
         cmocka_unit_test(a_small_call_goes_item_by_item),
+        cmocka_unit_test(each_link_goes_its_way),
         cmocka_unit_test(who_may_not_merge_adds_item_by_item),
         cmocka_unit_test(a_call_takes_the_memory_of_a_step),
     };

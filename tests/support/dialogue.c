@@ -210,7 +210,7 @@ static uint64_t seconds(void)
     return given != NULL ? strtoull(given, NULL, 10) : test_is_slow() ? SECONDS : LONG_SECONDS;
 }
 
-void walk_begin(struct walk *walk, uint64_t places, unsigned walks_in_program)
+void faults_begin(struct walk *walk, uint64_t places, unsigned walks_in_program)
 {
     const uint64_t all = seconds() * 1000;
 
@@ -218,7 +218,7 @@ void walk_begin(struct walk *walk, uint64_t places, unsigned walks_in_program)
     *walk = (struct walk){.places = places, .until_ms = all == 0 ? UINT64_MAX : test_now_ms() + all / walks_in_program};
 }
 
-bool walk_next(struct walk *walk, uint64_t *place)
+bool faults_next(struct walk *walk, uint64_t *place)
 {
     static const uint64_t primes[] = {1000003, 999983}; /* one of them divides no number of places that is met */
     const uint64_t stride = primes[walk->places % primes[0] == 0];
@@ -229,7 +229,7 @@ bool walk_next(struct walk *walk, uint64_t *place)
     return true;
 }
 
-void walk_end(const struct walk *walk, const char *what)
+void faults_end(const struct walk *walk, const char *what)
 {
     print_message("%s: %llu of %llu places\n", what, (unsigned long long)walk->visited,
                   (unsigned long long)walk->places);

@@ -36,10 +36,10 @@ struct walk {
     uint64_t places, visited, until_ms;
 };
 
-void walk_begin(struct walk *walk, uint64_t places, unsigned walks_in_program);
-bool walk_next(struct walk *walk, uint64_t *place);
+void faults_begin(struct walk *walk, uint64_t places, unsigned walks_in_program);
+bool faults_next(struct walk *walk, uint64_t *place);
 
 /* Prints how far it came. */
-void walk_end(const struct walk *walk, const char *what);
+void faults_end(const struct walk *walk, const char *what);
 
 #endif

@@ -30,7 +30,7 @@ static void run(hibloom *filter, const struct piece *piece, const unsigned char 
     whole_begin(&w, filter->store, NULL);
     whole_note_filters(&w, filter, NULL);
     w.step = step;
-    w.walk.piece = *piece;
+    w.pieces.piece = *piece;
     if (bits != NULL) {
         w.bits = malloc((size_t)piece->len); /* which its end frees */
         assert_non_null(w.bits);

@@ -1,4 +1,4 @@
-/* items.c: add, contains and remove: the walk from items to commands and back.
+/* walk.c: add, contains and remove, from items to commands and back. See walk.h.
  *
  *   items -> chunk -> pipeline (pipeline.c)
  *         -> its commands, those of two pipelines on their way at once
@@ -8,7 +8,7 @@
  * good. An add asks the root's guard first if the last good one is old, or if
  * its commands are more than a full pipeline. One whose guard was not good takes its
  * bits back (undo.h). */
-#include "redis/items.h"
+#include "redis/walk.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "redis/near.h"
@@ -16,17 +16,36 @@
 
 #include <string.h>
 
-static struct items *items_of(struct talk *talk)
+static struct walk *walk_of(struct talk *talk)
 {
-    return (struct items *)talk;
+    return (struct walk *)talk;
+}
+
+bool walk_turn_to(struct walk *walk, uint32_t link)
+{
+    struct task *task = &walk->talk.task;
+
+    if (!talk_has_failed(&walk->talk))
+        task->filter = walk->link[link].filter;
+    return task->filter == walk->link[link].filter;
+}
+
+/* Tags: a pipeline's number, and above it a run's, or where all runs are in each key, the key's; behind these: */
+static uint32_t tag_of_config(const struct walk *walk)
+{
+    return walk->keys;
+}
+
+static uint32_t tag_of_aside(const struct walk *walk)
+{
+    return walk->keys + 1;
 }
 
 /* ---- A pipeline of commands ----------------------------------------------------------- */
 
 /* The guards of one exchange: of its key, or of all, the root's last: who replaces a filter begins with that. */
-static void ask_guards(struct items *walk, struct outbox *outbox, uint32_t i)
+static void ask_guards(const struct walk *walk, hibloom *filter, struct outbox *outbox, uint32_t i)
 {
-    hibloom *filter = walk->talk.task.filter;
     const uint32_t end = walk->encoding->all_keys ? redis_filter_of(filter)->count : i + 1;
     char name[KEYS_SIZE];
 
@@ -35,7 +54,7 @@ static void ask_guards(struct items *walk, struct outbox *outbox, uint32_t i)
 }
 
 /* The key that reply `index` to those is about. */
-static uint32_t guarded_key(const struct items *walk, uint32_t i, uint32_t index)
+static uint32_t guarded_key(const struct walk *walk, uint32_t i, uint32_t index)
 {
     const hibloom *filter = walk->talk.task.filter;
 
@@ -55,22 +74,22 @@ static uint32_t first_with_bits(const struct run *run, uint32_t i)
     return i;
 }
 
-static void write_exchange(struct items *walk, struct outbox *outbox, uint32_t tag, struct run *run, uint32_t i)
+static void write_exchange(struct walk *walk, struct outbox *outbox, uint32_t tag, struct run *run, uint32_t i)
 {
     const struct encoding *encoding = walk->encoding;
-    hibloom *filter = walk->talk.task.filter;
+    hibloom *filter = walk->link[run->link].filter;
     const size_t first = outbox->commands.count;
     char name[KEYS_SIZE];
     const uint32_t there = encoding->all_keys ? first_with_bits(run, i) : i; /* once it is answered */
     const struct argument key = redis_begin(filter, outbox, tag, there, name);
 
     if (encoding->sets && filter->bare)
-        ask_guards(walk, outbox, i);
+        ask_guards(walk, filter, outbox, i);
     walk->before = (uint32_t)(outbox->commands.count - first);
     encoding->ask(encoding, filter, &outbox->commands, key, run, i);
     walk->pipelines[tag & 1].answers[tag >> 1] = (uint32_t)(outbox->commands.count - first) - walk->before;
     if (!encoding->proves)
-        ask_guards(walk, outbox, i);
+        ask_guards(walk, filter, outbox, i);
     if (encoding->all_keys || encoding->proves)
         outbox_end_into(outbox, walk->before, run->known, (size_t)run->items * filter->spec.hashes);
     else
@@ -82,7 +101,7 @@ static void write_exchange(struct items *walk, struct outbox *outbox, uint32_t t
 }
 
 /* Those of a pipeline's runs that are to be sent again; whether there was any. */
-static bool write_resends(struct items *walk, struct outbox *outbox, unsigned number)
+static bool write_resends(struct walk *walk, struct outbox *outbox, unsigned number)
 {
     struct pipeline *pipeline = &walk->pipelines[number];
     bool any = false;
@@ -98,9 +117,8 @@ static bool write_resends(struct items *walk, struct outbox *outbox, unsigned nu
 
 static bool write_pipeline(struct talk *talk, struct outbox *outbox, unsigned number)
 {
-    struct items *walk = items_of(talk);
+    struct walk *walk = walk_of(talk);
     struct pipeline *pipeline = &walk->pipelines[number];
-    const uint32_t count = redis_filter_of(talk->task.filter)->count;
 
     if (walk->held) {
         walk->held = false;
@@ -112,29 +130,33 @@ static bool write_pipeline(struct talk *talk, struct outbox *outbox, unsigned nu
         return talk->outstanding[number ^ 1] == 0 && write_resends(walk, outbox, number ^ 1);
     walk->started = true;
     walk->last = number;
-    memset(pipeline->proven, 0, count);
+    memset(pipeline->proven, 0, walk->keys);
     if (walk->encoding->each_key)
-        for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t i = 0; i < walk->keys; i++) {
             if (has_bits_in(pipeline->run, i))
                 write_exchange(walk, outbox, i << 1 | number, pipeline->run, i);
         }
     else
         for (uint32_t r = 0; r < pipeline->runs; r++)
             write_exchange(walk, outbox, r << 1 | number, &pipeline->run[r], pipeline->run[r].segment);
-    guard_ask_config(talk->task.filter, outbox, count << 1 | number);
+    guard_ask_config(talk->task.filter, outbox, tag_of_config(walk) << 1 | number);
+    if (walk->aside != NULL && !walk->asked_aside)
+        walk->aside->ask(walk, outbox, tag_of_aside(walk) << 1 | number);
+    walk->asked_aside = true;
     return true;
 }
 
 /* ---- Its answers --------------------------------------------------------------------- */
 
 /* The first bit of a run that a reply on key i is about. */
-static size_t answered_bit(const struct items *walk, const struct run *run, uint32_t i, uint32_t answer)
+static size_t answered_bit(const struct walk *walk, const struct run *run, uint32_t i, uint32_t answer)
 {
     const bool each_key = walk->encoding->each_key;
+    const uint32_t k = walk->link[run->link].filter->spec.hashes;
 
     if (each_key && run->order != NULL)
         return run->order[run->from[i] + answer];
-    return (size_t)answer * walk->step + (each_key ? i : 0);
+    return (size_t)answer * (walk->encoding->each_bit && !each_key ? 1 : k) + (each_key ? i : 0);
 }
 
 #define CLEARS_MOST 16u /* between the pipelines of one call */
@@ -148,17 +170,21 @@ static void take_nothing_done(struct talk *talk, struct run *run, uint32_t i, co
     }
     redis_note_epoch(talk->task.filter, i, (uint64_t)reply->integers[0] - 1);
     run->resend = true;
-    if (items_of(talk)->clears++ == CLEARS_MOST)
+    if (walk_of(talk)->clears++ == CLEARS_MOST)
         task_fail(&talk->task, HIBLOOM_EBUSY, "'%s' is being cleared again and again", talk->task.filter->name);
 }
 
 static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
-    struct items *walk = items_of(talk);
+    struct walk *walk = walk_of(talk);
     struct pipeline *pipeline = &walk->pipelines[tag & 1];
 
-    if (tag >> 1 == redis_filter_of(talk->task.filter)->count) {
-        (void)guard_take(talk, tag >> 1, index, reply);
+    if (tag >> 1 == tag_of_config(walk)) {
+        (void)guard_take(talk, redis_filter_of(talk->task.filter)->count, index, reply);
+        return;
+    }
+    if (tag >> 1 == tag_of_aside(walk)) {
+        walk->aside->take(walk, index, reply);
         return;
     }
     const bool each_key = walk->encoding->each_key;
@@ -166,6 +192,8 @@ static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct r
     const uint32_t i = each_key ? tag >> 1 : run->segment, answer = index - walk->before;
     const uint32_t answers = pipeline->answers[tag >> 1];
 
+    if (!walk_turn_to(walk, run->link))
+        return;
     if (walk->encoding->proves && reply->type == REDIS_REPLY_INTEGER) {
         take_nothing_done(talk, run, i, reply);
         return;
@@ -191,79 +219,76 @@ static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct r
 
 static bool take_guard(struct task *task, uint32_t tag, const struct reply *reply)
 {
-    struct items *walk = (struct items *)task;
+    struct walk *walk = (struct walk *)task;
     const uint32_t i = walk->encoding->each_key ? tag >> 1 : walk->pipelines[tag & 1].run[tag >> 1].segment;
 
     (void)guard_take(&walk->talk, i, 0, reply);
     return !talk_has_failed(&walk->talk);
 }
 
-/* The items of a run, which are these of the pipeline, that are in by now. */
-static void learn_run(const struct items *walk, struct bits *near, const struct run *run, const uint32_t *item,
-                      size_t base)
+/* The flag of item number i of a run. */
+static size_t flag_of(const struct walk *walk, const struct pipeline *pipeline, const struct run *run, uint32_t i)
 {
+    return run->link * walk->n + pipeline->base + pipeline->item[run->first + i];
+}
+
+/* The items of a run that are in by now are near from now on. They are learned here, where the offsets are known, and the
+ * server has the next pipeline to work on. */
+static void learn_run(const struct walk *walk, const struct pipeline *pipeline, const struct run *run)
+{
+    const struct walk_link *link = &walk->link[run->link];
+    struct bits *near = near_to_learn(link->filter, link->mark);
     const unsigned char *absent = walk->encoding->sets ? NULL : walk->missing;
-    const uint32_t k = walk->talk.task.filter->spec.hashes;
     uint32_t from = 0;
 
-    for (uint32_t i = 0; i <= run->items; i++)
-        if (i == run->items || (absent != NULL && flags_has(absent, base + item[i]))) {
-            bits_put(near, run->segment, run->bits + (size_t)from * k, i - from);
+    for (uint32_t i = 0; near != NULL && i <= run->items; i++)
+        if (i == run->items || (absent != NULL && flags_has(absent, flag_of(walk, pipeline, run, i)))) {
+            bits_put(near, run->segment, run->bits + (size_t)from * link->hasher.hashes, i - from);
             from = i + 1;
         }
 }
 
-/* What is in is near from now on. It is learned here, where the offsets are known, and the
- * server has the next pipeline to work on. */
-static void learn(const struct items *walk, const struct pipeline *pipeline)
+static void note_late(const struct walk *walk, const struct pipeline *pipeline, const struct run *run)
 {
-    struct bits *near = near_to_learn(walk->talk.task.filter, walk->mark);
-    const uint32_t *item = pipeline->item;
-
-    for (uint32_t r = 0; near != NULL && r < pipeline->runs; item += pipeline->run[r++].items)
-        learn_run(walk, near, &pipeline->run[r], item, pipeline->base);
-}
-
-static void note_late(const struct items *walk, const struct pipeline *pipeline)
-{
-    const uint32_t *item = pipeline->item;
-
-    for (uint32_t r = 0; r < pipeline->runs; item += pipeline->run[r++].items)
-        for (uint32_t i = 0; pipeline->run[r].late && i < pipeline->run[r].items; i++)
-            flags_set(walk->late, pipeline->base + item[i]);
+    for (uint32_t i = 0; run->late && i < run->items; i++)
+        flags_set(walk->late, flag_of(walk, pipeline, run, i));
 }
 
 /* What an add does not know of a bit, since an answer was lost, counts as news: better
  * an item is worked on twice than never. */
+static void note_missing(const struct walk *walk, const struct pipeline *pipeline, const struct run *run)
+{
+    const uint32_t k = walk->link[run->link].hasher.hashes;
+    const unsigned char *known = run->known;
+
+    for (uint32_t i = 0; walk->missing != NULL && i < run->items; i++, known += k)
+        if (memchr(known, BIT_WAS_UNSET, k) != NULL || (walk->encoding->sets && memchr(known, BIT_UNKNOWN, k) != NULL))
+            flags_set(walk->missing, flag_of(walk, pipeline, run, i));
+}
+
 static void answered(struct talk *talk, unsigned number)
 {
-    struct items *walk = items_of(talk);
+    struct walk *walk = walk_of(talk);
     const struct pipeline *pipeline = &walk->pipelines[number];
-    const uint32_t k = talk->task.filter->spec.hashes;
 
-    if (talk_has_failed(talk))
-        return;
-    for (uint32_t i = 0; walk->missing != NULL && i < pipeline->items; i++) {
-        const unsigned char *known = pipeline->known + (size_t)i * k;
-        if (memchr(known, BIT_WAS_UNSET, k) != NULL || (walk->encoding->sets && memchr(known, BIT_UNKNOWN, k) != NULL))
-            flags_set(walk->missing, pipeline->base + pipeline->item[i]);
+    for (uint32_t r = 0; !talk_has_failed(talk) && r < pipeline->runs; r++) {
+        note_missing(walk, pipeline, &pipeline->run[r]);
+        note_late(walk, pipeline, &pipeline->run[r]);
+        learn_run(walk, pipeline, &pipeline->run[r]);
     }
-    if (walk->late != NULL)
-        note_late(walk, pipeline);
-    learn(walk, pipeline);
 }
 
 /* ---- The guard was not good -------------------------------------------------------------- */
 
 /* The bits of a pipeline in key i that no guard has proven; NULL: none. Each key
  * comes up once, with the bits of both pipelines. */
-static const struct run *find_unproven(const struct items *walk, unsigned w, uint32_t i)
+static const struct run *find_unproven(const struct walk *walk, unsigned w, uint32_t i)
 {
     const struct pipeline *pipeline = &walk->pipelines[w];
 
     if (pipeline->items == 0)
         return NULL;
-    if (items_by_key(walk))
+    if (walk_by_key(walk))
         return pipeline->proven[i] ? NULL : pipeline->run;
     for (uint32_t r = 0; r < pipeline->runs; r++)
         if (pipeline->run[r].segment == i && !pipeline->proven[r])
@@ -273,11 +298,11 @@ static const struct run *find_unproven(const struct items *walk, unsigned w, uin
 
 static bool undo_next(struct talk *talk, struct outbox *outbox, unsigned number)
 {
-    struct items *walk = items_of(talk);
-    const size_t step = items_by_key(walk) ? talk->task.filter->spec.hashes : 1;
+    struct walk *walk = walk_of(talk);
+    const size_t step = walk_by_key(walk) ? talk->task.filter->spec.hashes : 1;
 
     for (; walk->undo_at < redis_filter_of(talk->task.filter)->count; walk->undo_at++) {
-        const size_t first = items_by_key(walk) ? walk->undo_at : 0;
+        const size_t first = walk_by_key(walk) ? walk->undo_at : 0;
         struct undo_part parts[2];
         size_t count = 0;
         for (unsigned w = 0; w < 2; w++) {
@@ -308,7 +333,7 @@ static void undo(struct talk *talk, struct outbox *outbox)
 
 static void prove(struct talk *, struct outbox *);
 
-static bool has_resends(const struct items *walk)
+static bool has_resends(const struct walk *walk)
 {
     for (unsigned w = 0; w < 2; w++)
         for (uint32_t r = 0; r < walk->pipelines[w].runs; r++)
@@ -319,17 +344,24 @@ static bool has_resends(const struct items *walk)
 
 static void start(struct talk *, struct outbox *);
 
-/* Where all items are excluded no key was touched; but is the filter there? */
+static void take_root(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+    if (walk_turn_to(walk_of(talk), tag))
+        (void)guard_take(talk, 0, index, reply);
+}
+
+/* Where all items are excluded no key was touched; but is the filter there, and are all links? */
 static void prove_if_idle(struct talk *talk, struct outbox *outbox)
 {
-    if (has_resends(items_of(talk))) {
+    if (has_resends(walk_of(talk))) {
         start(talk, outbox);
         return;
     }
-    if (items_of(talk)->started || talk->task.filter->bare)
+    if (walk_of(talk)->started || talk->task.filter->bare)
         return;
-    prove(talk, outbox);
-    talk->step = NULL;
+    for (uint32_t i = 0; i < walk_of(talk)->links; i++)
+        guard_ask_alone(walk_of(talk)->link[i].filter, outbox, i, 0);
+    talk->take = take_root;
 }
 
 static void start(struct talk *talk, struct outbox *outbox)
@@ -338,7 +370,7 @@ static void start(struct talk *talk, struct outbox *outbox)
     talk->take = take;
     talk->answered = answered;
     talk->step = prove_if_idle;
-    if (items_of(talk)->encoding->sets && !items_of(talk)->encoding->proves && !talk->task.filter->bare)
+    if (walk_of(talk)->encoding->sets && !walk_of(talk)->encoding->proves && !talk->task.filter->bare)
         talk->cleanup = undo;
 }
 
@@ -348,8 +380,8 @@ static void add_again(struct task *);
  * every time gives no younger one. */
 static void start_proven(struct talk *talk, struct outbox *outbox)
 {
-    if (guard_is_old(talk->begun_ns) && !items_of(talk)->proven_late) {
-        items_of(talk)->proven_late = true;
+    if (guard_is_old(talk->begun_ns) && !walk_of(talk)->proven_late) {
+        walk_of(talk)->proven_late = true;
         outbox_empty(outbox);
         add_again(&talk->task);
         return;
@@ -364,7 +396,7 @@ static void start_proven(struct talk *talk, struct outbox *outbox)
  * little time. */
 static void write_held(struct talk *talk, struct outbox *outbox)
 {
-    items_of(talk)->held = write_pipeline(talk, outbox, 0);
+    walk_of(talk)->held = write_pipeline(talk, outbox, 0);
 }
 
 /* The root's guard, and that of the key that failed last: who heeds no error would
@@ -381,16 +413,23 @@ static void prove(struct talk *talk, struct outbox *outbox)
     talk->step = start_proven;
 }
 
+static void rewind_chunk(struct walk *walk)
+{
+    walk->chunk.base = walk->chunk.end = 0;
+    walk->chunk.link = walk->chunk.items = walk->chunk.next = 0;
+    walk->asked_aside = false;
+}
+
 static void look_again(struct task *task)
 {
-    struct items *walk = (struct items *)task;
+    struct walk *walk = (struct walk *)task;
 
     task->status = HIBLOOM_OK;
     walk->talk.cleaning = walk->talk.task.cleans = walk->started = false;
     walk->talk.diagnose = NULL;
     walk->talk.step = start;
-    walk->chunk.end = walk->chunk.next = walk->chunk.items = 0;
-    memset(walk->missing, 0, FLAGS_BYTES(walk->n));
+    rewind_chunk(walk);
+    memset(walk->missing, 0, FLAGS_BYTES(walk->n * walk->links));
 }
 
 /* Before Redis 6 there was no BITFIELD_RO. */
@@ -409,27 +448,26 @@ static void retry_without_ro(struct talk *talk, struct outbox *outbox)
 
 /* ---- Beginning and end ---------------------------------------------------------------------------- */
 
-static void begin(struct items *walk, hibloom *filter, const struct encoding *encoding, const hibloom_item *items,
-                  size_t n, bool answers)
+static void begin(struct walk *walk, hibloom *filter, uint32_t from, uint32_t to, const struct encoding *encoding,
+                  const hibloom_item *items, size_t n, bool answers)
 {
     memset(walk, 0, sizeof *walk);
     talk_begin(&walk->talk, filter, start);
     walk->encoding = encoding;
     walk->items = items;
     walk->n = n;
-    walk->mark = encoding->sets ? near_mark(filter) : near_mark_to_look(filter);
-    walk->missing = answers ? alloc.calloc(FLAGS_BYTES(n), 1) : NULL;
-    if (!pipeline_make(walk) || (answers && walk->missing == NULL))
+    walk->links = to - from;
+    walk->missing = answers ? alloc.calloc(FLAGS_BYTES(n * walk->links), 1) : NULL;
+    if (!pipeline_make(walk, filter, from) || (answers && walk->missing == NULL))
         task_no_memory(&walk->talk.task);
 }
 
 /* What is known to be new stays so. */
 static void add_again(struct task *task)
 {
-    struct items *walk = (struct items *)task;
+    struct walk *walk = (struct walk *)task;
 
-    walk->chunk.base = walk->chunk.end = 0;
-    walk->chunk.items = walk->chunk.next = 0;
+    rewind_chunk(walk);
     walk->pipelines[0].items = walk->pipelines[1].items = 0;
     walk->pipelines[0].runs = walk->pipelines[1].runs = 0;
     walk->started = walk->held = false;
@@ -437,9 +475,9 @@ static void add_again(struct task *task)
     walk->talk.step = task->filter->bare || walk->encoding->proves ? start : prove;
 }
 
-void items_begin_add(struct items *walk, hibloom *filter, const hibloom_item *items, size_t n, bool exact)
+void walk_begin_add(struct walk *walk, hibloom *filter, const hibloom_item *items, size_t n, bool exact)
 {
-    begin(walk, filter, encoding_to_add(filter, exact), items, n, exact);
+    begin(walk, filter, 0, 1, encoding_to_add(filter, exact), items, n, exact);
     walk->talk.task.adds = true;
     walk->late = filter->spec.window != 0 ? alloc.calloc(FLAGS_BYTES(n), 1) : NULL;
     if (filter->spec.window != 0 && walk->late == NULL)
@@ -457,9 +495,11 @@ void items_begin_add(struct items *walk, hibloom *filter, const hibloom_item *it
         walk->talk.step = prove;
 }
 
-void items_begin_contains(struct items *walk, hibloom *filter, const hibloom_item *items, size_t n)
+void walk_begin_look(struct walk *walk, hibloom *filter, uint32_t from, uint32_t to, const hibloom_item *items,
+                     size_t n, const struct aside *aside)
 {
-    begin(walk, filter, encoding_to_look(filter), items, n, true);
+    begin(walk, filter, from, to, encoding_to_look(filter), items, n, true);
+    walk->aside = aside;
     walk->talk.task.reads = true;
     /* of two replicas one may have bits, and the other a config, of another time: so none is asked */
     walk->talk.task.again = keys_have_config(&filter->spec) ? NULL : look_again;
@@ -468,20 +508,30 @@ void items_begin_contains(struct items *walk, hibloom *filter, const hibloom_ite
 
 /* Carried out once at most: it is never begun anew. What a server forgot was added once, but
  * to remove it there would be a wrong remove: so it ends, where an add goes on. */
-void items_begin_remove(struct items *walk, hibloom *filter, const hibloom_item *items, size_t n)
+void walk_begin_remove(struct walk *walk, hibloom *filter, const hibloom_item *items, size_t n)
 {
-    begin(walk, filter, encoding_to_remove(), items, n, true);
+    begin(walk, filter, 0, 1, encoding_to_remove(), items, n, true);
     walk->talk.task.removes = true;
 }
 
-void items_end(struct items *walk, bool *answers)
+static bool was_missing(const struct walk *walk, size_t item)
+{
+    for (uint32_t i = 0; i < walk->links; i++)
+        if (!flags_has(walk->missing, i * walk->n + item))
+            return false;
+    return true;
+}
+
+void walk_end(struct walk *walk, bool *answers)
 {
     const bool answer_if_missing = walk->encoding->sets;
 
     if (walk->talk.task.status == HIBLOOM_OK && answers != NULL)
         for (size_t i = 0; i < walk->n; i++)
-            answers[i] = flags_has(walk->missing, i) == answer_if_missing;
+            answers[i] = was_missing(walk, i) == answer_if_missing;
     alloc.free(walk->missing);
     alloc.free(walk->late);
     alloc.free(walk->memory);
+    if (walk->link != &walk->only)
+        alloc.free(walk->link);
 }

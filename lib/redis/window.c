@@ -1,5 +1,5 @@
-/* slices.c: adds to sliding windows, and look-ups. See slices.h. */
-#include "redis/slices.h"
+/* window.c: adds to sliding windows, and look-ups. See window.h. */
+#include "redis/window.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/number.h"
@@ -9,8 +9,9 @@
 #include <string.h>
 
 #define CHUNK 4096u
-#define ATTEMPTS 20u /* each that fails is a period that has passed, a slice that was emptied, or a rest */
-#define REST_MS 100u /* at most */
+#define CHUNK_READ (256u << 10) /* where bitmaps are read, once for so many; some 6 MB */
+#define ATTEMPTS 20u            /* each that fails is a period that has passed, a slice that was emptied, or a rest */
+#define REST_MS 100u            /* at most */
 
 /* What a look says of an item, the last one first. */
 enum slices_found { FOUND_NOWHERE, FOUND_IN_DOUBT, FOUND_OLDER, FOUND_NOW };
@@ -66,14 +67,8 @@ static bool read_clock(struct slices *s, size_t used)
     return s->clock_us != 0; /* 0: it was not read */
 }
 
-static struct slices *slices_of(struct talk *clock)
+static void take_clock(struct slices *s, struct talk *talk, uint32_t index, const struct reply *reply)
 {
-    return (struct slices *)((char *)clock - offsetof(struct slices, clock));
-}
-
-static void take_clock(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
-{
-    struct slices *s = slices_of(talk);
     struct redis_filter *own = redis_filter_of(s->task.filter);
 
     if (index > 0) {
@@ -89,37 +84,72 @@ static void take_clock(struct talk *talk, uint32_t tag, uint32_t index, const st
     }
 }
 
-static void ask_clock(struct talk *talk, struct outbox *outbox)
+/* The server's that has the first slice's root. */
+static void ask_clock(struct slices *s, struct outbox *outbox, uint32_t tag)
 {
-    struct slices *s = slices_of(talk);
+    hibloom *first = s->task.filter;
     char name[KEYS_SIZE];
-    const struct argument key = redis_begin(talk->task.filter, outbox, 0, 0, name);
+    const struct argument key = redis_begin(first, outbox, tag, 0, name);
 
     command_start(&outbox->commands, 1, "TIME");
-    guard_ask(talk->task.filter, outbox, key, 0);
+    guard_ask(first, outbox, key, 0);
     outbox_end_into(outbox, 0, s->clock_text, sizeof s->clock_text);
-    talk->take = take_clock;
+}
+
+/* Beside a look. */
+static struct slices *slices_of_walk(struct walk *walk)
+{
+    return (struct slices *)((char *)walk - offsetof(struct slices, walk));
+}
+
+static void ask_clock_aside(struct walk *walk, struct outbox *outbox, uint32_t tag)
+{
+    ask_clock(slices_of_walk(walk), outbox, tag);
+}
+
+static void take_clock_aside(struct walk *walk, uint32_t index, const struct reply *reply)
+{
+    if (walk_turn_to(walk, 0))
+        take_clock(slices_of_walk(walk), &walk->talk, index, reply);
+}
+
+static const struct aside beside_look = {ask_clock_aside, take_clock_aside};
+
+/* Or alone. */
+static struct slices *slices_of_talk(struct talk *talk)
+{
+    return (struct slices *)((char *)talk - offsetof(struct slices, talk));
+}
+
+static void take_clock_alone(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+    take_clock(slices_of_talk(talk), talk, index, reply);
+}
+
+static void ask_clock_alone(struct talk *talk, struct outbox *outbox)
+{
+    ask_clock(slices_of_talk(talk), outbox, 0);
+    talk->take = take_clock_alone;
+}
+
+static void learn_clock(struct slices *s, void (*then)(struct slices *))
+{
+    talk_begin(&s->talk, s->task.filter, ask_clock_alone);
+    s->phase = SLICES_CLOCK;
+    s->then = then;
 }
 
 /* ---- Chunks -------------------------------------------------------------------------------- */
 
-static void free_calls(struct slices *s)
-{
-    for (uint32_t i = s->ended; s->calls != NULL && i < count_of(s); i++)
-        items_end(&s->calls[i], NULL);
-    alloc.free(s->calls);
-    s->calls = NULL;
-}
-
-/* What the inner task holds. */
+/* What the inner task holds, and what was read. */
 static void release(struct slices *s)
 {
-    if (s->phase == SLICES_LOOK || s->phase == SLICES_CLOCK) {
-        free_calls(s);
-        group_end(&s->group);
-    } else if (s->phase == SLICES_SET) {
-        items_end(&s->walk, NULL);
-    }
+    if (s->phase == SLICES_READ)
+        bulk_end(&s->bulk);
+    else if (s->phase == SLICES_LOOK || s->phase == SLICES_SET)
+        walk_end(&s->walk, NULL);
+    alloc.free(s->has);
+    s->has = NULL;
     s->phase = SLICES_BEGIN;
 }
 
@@ -146,7 +176,7 @@ static bool try_again(struct slices *s)
 
 static void begin_chunk(struct slices *s)
 {
-    s->chunk = s->n - s->at < CHUNK ? s->n - s->at : CHUNK;
+    s->chunk = s->n - s->at < s->most ? s->n - s->at : s->most;
     for (uint32_t i = 0; i < s->chunk; i++) {
         s->left[i] = s->items[s->at + i];
         s->which[i] = i;
@@ -190,15 +220,14 @@ static enum slices_found judge(const struct slices *s, uint32_t number, const hi
 static void gather(struct slices *s, uint64_t begun, uint64_t now)
 {
     memset(s->what, FOUND_NOWHERE, s->count);
-    for (uint32_t i = 0; i < count_of(s); i++) {
-        items_end(&s->calls[i], s->one);
-        s->ended++;
-        for (size_t k = 0; k < s->count && s->task.status == HIBLOOM_OK; k++) {
-            const unsigned char found = (unsigned char)judge(s, i, &s->left[k], s->one[k], begun, now);
+    for (uint32_t i = 0; i < count_of(s); i++)
+        for (size_t k = 0; k < s->count; k++) {
+            const bool has = s->has != NULL ? flags_has(s->has + i * FLAGS_BYTES(s->chunk), k)
+                                            : walk_found(&s->walk, i, k);
+            const unsigned char found = (unsigned char)judge(s, i, &s->left[k], has, begun, now);
             if (found > s->what[k])
                 s->what[k] = found;
         }
-    }
 }
 
 /* Decides what can be; the others are left. */
@@ -227,8 +256,6 @@ static void looked(struct slices *s)
 
     gather(s, s->task.adds ? period : period_at(spec, s->looked_us), now);
     release(s);
-    if (s->task.status != HIBLOOM_OK)
-        return;
     const bool doubt = memchr(s->what, FOUND_IN_DOUBT, s->count) != NULL;
     if (s->task.adds && (doubt || current_period(s) != period)) { /* it had not begun, for all that was known */
         if (try_again(s))
@@ -244,48 +271,62 @@ static void looked(struct slices *s)
         look(s);
 }
 
-/* Begins a group of the clock and so many others. */
-static bool begin_group(struct slices *s, uint32_t others)
+/* Counted from here, an epoch that was not known is seen. */
+static void begin_look(struct slices *s)
 {
-    group_begin(&s->group, s->task.filter, others + 1);
-    talk_begin(&s->clock, s->task.filter, ask_clock);
-    group_add(&s->group, &s->clock.task);
-    return s->group.parts != NULL;
-}
-
-static void look(struct slices *s)
-{
-    hibloom *filter = s->task.filter;
-    const uint32_t count = count_of(s);
-
     s->period = current_period(s);
     s->looked_ns = clock_now_ns();
-    s->ended = 0;
-    s->calls = alloc.calloc(count, sizeof *s->calls);
-    if (!begin_group(s, count) || s->calls == NULL) {
-        group_end(&s->group);
-        alloc.free(s->calls);
-        s->calls = NULL;
-        task_no_memory(&s->task);
-        return;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        hibloom *slice = redis_link(filter, i);
-        s->clears[i] = redis_filter_of(slice)->clears;
-        items_begin_contains(&s->calls[i], slice, s->left, s->count);
-        group_add(&s->group, &s->calls[i].talk.task);
-    }
+    for (uint32_t i = 0; i < count_of(s); i++)
+        s->clears[i] = redis_filter_of(redis_link(s->task.filter, i))->clears;
+}
+
+static void ask_slices(struct slices *s)
+{
+    walk_begin_look(&s->walk, s->task.filter, 0, count_of(s), s->left, s->count, &beside_look);
     s->phase = SLICES_LOOK;
 }
 
-/* ---- Setting --------------------------------------------------------------------------------------- */
-
-static void clock_known(struct slices *s)
+static void read_slice(struct slices *s)
 {
-    release(s);
-    if (s->task.status == HIBLOOM_OK)
-        set(s);
+    unsigned char *has = s->has + s->read * FLAGS_BYTES(s->chunk);
+
+    bulk_begin(&s->bulk, redis_link(s->task.filter, s->read), s->left, s->count, has);
+    s->phase = SLICES_READ;
 }
+
+/* Where there is no memory for bitmaps, the slices are asked. */
+static void slice_read(struct slices *s)
+{
+    const hibloom_status status = s->task.status;
+
+    if (status == HIBLOOM_OK && ++s->read < count_of(s)) {
+        bulk_end(&s->bulk);
+        read_slice(s);
+    } else if (status == HIBLOOM_OK) {
+        looked(s);
+    } else {
+        release(s);
+        if (status == HIBLOOM_ENOMEM) {
+            s->task.status = HIBLOOM_OK;
+            ask_slices(s);
+        }
+    }
+}
+
+/* An add looks for a few at a time, between which its period may end. */
+static void look(struct slices *s)
+{
+    begin_look(s);
+    s->read = 0;
+    if (!s->task.adds && bulk_pays_to_look(s->task.filter, s->count, (double)s->count))
+        s->has = alloc.calloc(count_of(s), FLAGS_BYTES(s->chunk));
+    if (s->has != NULL)
+        learn_clock(s, read_slice);
+    else
+        ask_slices(s);
+}
+
+/* ---- Setting --------------------------------------------------------------------------------------- */
 
 /* The clock to go on with is the one that has refused it. Of several that is not the one that decides, which is asked
  * again. */
@@ -373,10 +414,7 @@ static void set(struct slices *s)
     const struct redis_filter *own = redis_filter_of(filter);
 
     if (s->clock_us == 0 && (own->clock_us == 0 || own->server->clustered || guard_is_stale(filter))) {
-        if (!begin_group(s, 0))
-            task_no_memory(&s->task);
-        else
-            s->phase = SLICES_CLOCK;
+        learn_clock(s, set);
         return;
     }
     s->period = s->exact ? s->period : current_period(s);
@@ -385,7 +423,7 @@ static void set(struct slices *s)
         return;
     }
     const uint32_t number = period_slice(&filter->spec, s->period);
-    items_begin_add(&s->walk, redis_link(filter, number), s->left, s->count, s->exact);
+    walk_begin_add(&s->walk, redis_link(filter, number), s->left, s->count, s->exact);
     s->walk.slice = (struct slice_add){
         .period = s->period,
         .from_us = may_begin_early(s) ? 0 : period_end_us(&filter->spec, s->period - 1),
@@ -406,12 +444,16 @@ static void end_rest(struct slices *s)
 
 static void go_on(struct slices *s)
 {
-    if (s->phase == SLICES_LOOK)
-        looked(s);
-    else if (s->phase == SLICES_CLOCK)
-        clock_known(s);
-    else
+    if (s->phase == SLICES_READ)
+        slice_read(s);
+    else if (s->phase == SLICES_SET)
         was_sent(s);
+    else if (s->task.status != HIBLOOM_OK)
+        release(s);
+    else if (s->phase == SLICES_CLOCK)
+        s->then(s);
+    else
+        looked(s);
 }
 
 static enum task_next next(struct task *task, struct outbox *outbox)
@@ -450,16 +492,17 @@ static void again(struct task *task)
         memset(s->yes, 0, FLAGS_BYTES(s->n));
 }
 
-static void begin(struct slices *s, hibloom *filter, const hibloom_item *items, size_t n)
+/* Of none there is still a guard to ask. */
+static void begin(struct slices *s, hibloom *filter, const hibloom_item *items, size_t n, size_t most)
 {
-    const size_t chunk = n < CHUNK ? n + 1 : CHUNK; /* one more: of none there is still a guard to ask */
-    const size_t words = chunk * (sizeof *s->left + sizeof *s->which);
+    const size_t chunk = n < most ? n + 1 : most, words = chunk * (sizeof *s->left + sizeof *s->which);
 
     memset(s, 0, sizeof *s);
     s->task = (struct task){.class = &slices_class, .filter = filter, .inner = &s->inner, .again = again};
     s->items = items;
     s->n = n;
-    s->left = alloc.malloc(words + chunk * (sizeof *s->one + sizeof *s->older + sizeof *s->what));
+    s->most = most;
+    s->left = alloc.malloc(words + chunk * (sizeof *s->older + sizeof *s->what));
     s->yes = alloc.calloc(FLAGS_BYTES(n) + 1, 1);
     if (s->left == NULL || s->yes == NULL) {
         s->phase = SLICES_DONE;
@@ -467,21 +510,20 @@ static void begin(struct slices *s, hibloom *filter, const hibloom_item *items, 
         return;
     }
     s->which = (uint32_t *)(s->left + chunk);
-    s->one = (bool *)(s->which + chunk);
-    s->older = s->one + chunk;
+    s->older = (bool *)(s->which + chunk);
     s->what = (unsigned char *)(s->older + chunk);
 }
 
 void slices_begin_add(struct slices *s, hibloom *filter, const hibloom_item *items, size_t n, bool exact)
 {
-    begin(s, filter, items, n);
+    begin(s, filter, items, n, CHUNK);
     s->task.adds = true;
     s->exact = exact;
 }
 
 void slices_begin_contains(struct slices *s, hibloom *filter, const hibloom_item *items, size_t n)
 {
-    begin(s, filter, items, n);
+    begin(s, filter, items, n, bulk_pays_to_look(filter, n, (double)n) ? CHUNK_READ : CHUNK);
     s->task.reads = true;
 }
 

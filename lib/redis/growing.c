@@ -1,14 +1,13 @@
-/* chain.c: adds to growing filters, and look-ups. See chain.h. */
-#include "redis/chain.h"
+/* growing.c: adds to growing filters, and look-ups. See growing.h. */
+#include "redis/growing.h"
 #include "base/alloc.h"
 #include "spec/spec.h"
 
 #include <string.h>
 
 #define CHUNK (32u << 10)
-/* With eight adders at once, too, a link shall not be overfull. So it grows when some of its capacity is left,
- * and each adds a small part only of what else is left before it counts again: those that the others
- * have counted on meanwhile are then few. */
+/* Eight adders at once shall not overfill a link. So it grows while some of its capacity is left. And each adds only a
+ * small part of what is left before it counts again: then few items come that nobody has counted. */
 #define ADDERS 8u
 #define SPARE 64u   /* so much of it is left, and an item for each of them */
 #define PARTS 32u   /* the small part; */
@@ -23,6 +22,7 @@ static double limit_of(uint64_t capacity)
 }
 
 static void begin_chunk(struct chain *);
+static void link_read(struct chain *);
 static void look(struct chain *);
 
 static struct redis_filter *newest_of(const struct chain *c)
@@ -30,8 +30,8 @@ static struct redis_filter *newest_of(const struct chain *c)
     return redis_filter_of(redis_newest(c->task.filter));
 }
 
-/* Calls of one handle that are on their way at once are adders, too: each takes its chunk out of the room that
- * they share, and gives back what it has not used. */
+/* Several calls of one handle may be on their way: they share its room. Each takes its chunk out of that, and gives back
+ * what it has not used. */
 static void reserve(struct chain *c)
 {
     c->reserved = newest_of(c);
@@ -50,48 +50,43 @@ static void unreserve(struct chain *c, size_t used)
 
 /* ---- Inner tasks ----------------------------------------------------------------------- */
 
-/* Notes in which of the links that were asked an item is. */
-static void end_calls(struct chain *c)
+static void end_links(struct chain *c)
 {
-    bool *const answers = c->answers, *const one = c->answers + c->chunk;
-
-    memset(answers, 0, c->count * sizeof *answers);
-    for (uint32_t i = 0; i < c->to - c->from; i++) {
-        plain_end(&c->calls[i], one);
-        for (size_t k = 0; k < c->count && c->task.status == HIBLOOM_OK; k++)
-            answers[k] = answers[k] || one[k];
-    }
-    group_end(&c->group);
-    alloc.free(c->calls);
-    c->calls = NULL;
+    c->denied = c->denied || c->links->denied;
+    task_fail_too(&c->links->task, &c->task); /* where it was given up before the inner one knew */
+    links_end(c->links);
+    alloc.free(c->links);
+    c->links = NULL;
+    c->task.inner = &c->inner;
+    c->phase = CHAIN_BEGIN;
 }
 
 /* What the inner task holds. */
 static void release(struct chain *c)
 {
     unreserve(c, c->chunk);
-    if (c->phase == CHAIN_LOOK)
-        end_calls(c);
+    if (c->phase == CHAIN_READ)
+        bulk_end(&c->bulk);
+    else if (c->phase == CHAIN_LOOK)
+        walk_end(&c->walk, NULL);
     else if (c->phase == CHAIN_ADD)
         plain_end(&c->plain, NULL);
-    else if (c->phase == CHAIN_LINKS) {
-        task_fail_too(&c->inner, &c->task); /* where it was given up before the inner one knew */
-        links_end(&c->links);
-    }
-    c->phase = CHAIN_BEGIN;
-}
-
-static void end_links(struct chain *c)
-{
-    c->denied = c->denied || c->links.denied;
-    links_end(&c->links);
+    else if (c->phase == CHAIN_LINKS)
+        end_links(c);
     c->phase = CHAIN_BEGIN;
 }
 
 static void begin_links(struct chain *c, enum links_goal goal, void (*then)(struct chain *))
 {
-    links_begin(&c->links, goal, c->task.filter, NULL, 0);
-    c->links.asks = !c->task.adds;
+    c->links = alloc.malloc(sizeof *c->links);
+    c->phase = CHAIN_BEGIN;
+    if (c->links == NULL) {
+        task_no_memory(&c->task);
+        return;
+    }
+    links_begin(c->links, goal, c->task.filter, NULL, 0);
+    c->links->asks = !c->task.adds;
+    c->task.inner = &c->links->task;
     c->phase = CHAIN_LINKS;
     c->then = then;
 }
@@ -177,11 +172,9 @@ static void add(struct chain *);
 
 static void looked(struct chain *c)
 {
-    end_calls(c);
+    c->asked += c->walk.links;
+    walk_end(&c->walk, c->answers);
     c->phase = CHAIN_BEGIN;
-    if (c->task.status != HIBLOOM_OK)
-        return;
-    c->asked = c->to;
     if (!c->task.adds)
         for (size_t i = 0; i < c->count; i++)
             if (c->answers[i])
@@ -193,11 +186,33 @@ static void looked(struct chain *c)
         look(c);
 }
 
-/* Asks the links that have not been asked yet; an add all but the newest, which it is for. */
+/* The last of the links that a look asks is the newest one. Of one key, its guard is behind the items. */
+static void ask_newest(struct walk *walk, struct outbox *outbox, uint32_t tag)
+{
+    hibloom *newest = walk->link[walk->links - 1].filter;
+
+    if (redis_filter_of(newest)->count > 1)
+        guard_ask_alone(newest, outbox, tag, 0);
+}
+
+static void take_newest(struct walk *walk, uint32_t index, const struct reply *reply)
+{
+    if (walk_turn_to(walk, walk->links - 1))
+        (void)guard_take(&walk->talk, 0, index, reply);
+}
+
+static const struct aside beside_look = {ask_newest, take_newest};
+
+/* The links that are looked in: of an add all but the newest, which it is for. */
+static uint32_t links_to_ask(const struct chain *c)
+{
+    return redis_links(c->task.filter) - (c->task.adds ? 1 : 0);
+}
+
+/* Asks those that have not been asked yet. */
 static void look(struct chain *c)
 {
-    hibloom *filter = c->task.filter;
-    const uint32_t links = redis_links(filter), to = c->task.adds ? links - 1 : links;
+    const uint32_t to = links_to_ask(c);
 
     if (c->asked == to && c->task.adds) {
         add(c);
@@ -213,24 +228,7 @@ static void look(struct chain *c)
         end_chunk(c);
         return;
     }
-    c->from = c->asked;
-    c->to = to;
-    group_begin(&c->group, filter, to - c->from + 1);
-    c->calls = alloc.calloc(to - c->from, sizeof *c->calls);
-    if (c->calls == NULL) {
-        group_end(&c->group);
-        task_no_memory(&c->task);
-        return;
-    }
-    for (uint32_t i = to; i-- > c->from;) {
-        struct plain *call = &c->calls[i - c->from];
-        plain_begin_contains(call, redis_link(filter, i), c->left, c->count);
-        group_add(&c->group, &call->task);
-    }
-    if (!c->task.adds && newest_of(c)->count > 1) { /* of one key, that is behind the items */
-        talk_begin(&c->newest, redis_newest(filter), guard_ask_root);
-        group_add(&c->group, &c->newest.task);
-    }
+    walk_begin_look(&c->walk, c->task.filter, c->asked, to, c->left, c->count, c->task.adds ? NULL : &beside_look);
     c->phase = CHAIN_LOOK;
     c->then = looked;
 }
@@ -329,15 +327,54 @@ static void begin_chunk(struct chain *c)
     c->chunk = c->n - c->at < CHUNK ? c->n - c->at : CHUNK;
     if (c->task.adds && c->chunk > newest->room)
         c->chunk = (size_t)newest->room;
+    c->count = 0;
     for (uint32_t i = 0; i < c->chunk; i++) {
-        c->left[i] = c->items[c->at + i];
-        c->which[i] = i;
+        if (c->in != NULL && flags_has(c->in, c->at + i))
+            continue;
+        c->left[c->count] = c->items[c->at + i];
+        c->which[c->count++] = i;
     }
-    c->count = c->chunk;
-    c->asked = 0;
+    c->asked = c->read;
     if (c->task.adds)
         reserve(c);
-    look(c);
+    if (c->count > 0 || c->n == 0)
+        look(c);
+    else
+        end_chunk(c);
+}
+
+/* ---- By whole bitmaps -------------------------------------------------------------------------- */
+
+static void read_links(struct chain *c)
+{
+    const bool more = c->in != NULL && c->read < links_to_ask(c);
+    hibloom *link = more ? redis_link(c->task.filter, c->read) : NULL;
+
+    if (!more || !bulk_pays_to_look(link, c->n, (double)c->n)) {
+        begin_chunk(c);
+        return;
+    }
+    bulk_begin(&c->bulk, link, c->items, c->n, c->in);
+    c->phase = CHAIN_READ;
+    c->then = link_read;
+}
+
+static void link_read(struct chain *c)
+{
+    bulk_end(&c->bulk);
+    c->phase = CHAIN_BEGIN;
+    c->read++;
+    read_links(c);
+}
+
+/* Where there is no memory for bitmaps, the links are asked. */
+static void end_reading(struct chain *c)
+{
+    if (c->task.status != HIBLOOM_ENOMEM)
+        return;
+    release(c);
+    c->task.status = HIBLOOM_OK;
+    c->then = begin_chunk;
 }
 
 /* ---- The task ---------------------------------------------------------------------------------- */
@@ -347,14 +384,16 @@ static enum task_next next(struct task *task, struct outbox *outbox)
     struct chain *c = (struct chain *)task;
 
     if (c->phase == CHAIN_BEGIN && task->status == HIBLOOM_OK)
-        begin_chunk(c);
+        read_links(c);
     while (c->phase != CHAIN_BEGIN && c->phase != CHAIN_DONE) {
         const enum task_next what = task_next_inner(task, outbox);
         if (what != TASK_DONE)
             return what;
-        task_end_as(task, &c->inner);
+        task_end_as(task, task->inner);
         if (c->phase == CHAIN_LINKS)
             end_links(c);
+        else if (c->phase == CHAIN_READ)
+            end_reading(c);
         if (task->status == HIBLOOM_OK)
             c->then(c);
         else
@@ -372,10 +411,10 @@ static void again(struct task *task)
 
     task->status = HIBLOOM_OK;
     c->phase = CHAIN_BEGIN;
-    c->at = 0;
+    c->at = c->read = 0;
     c->reached = redis_filter_of(task->filter)->reached;
-    if (!task->adds)
-        memset(c->yes, 0, FLAGS_BYTES(c->n));
+    if (c->in != NULL)
+        memset(c->in, 0, FLAGS_BYTES(c->n));
 }
 
 static void begin(struct chain *c, hibloom *filter, const hibloom_item *items, size_t n)
@@ -391,7 +430,7 @@ static void begin(struct chain *c, hibloom *filter, const hibloom_item *items, s
                         .items = items,
                         .n = n,
                         .reached = redis_filter_of(filter)->reached};
-    c->left = alloc.malloc(words + 2 * chunk * sizeof *c->answers);
+    c->left = alloc.malloc(words + chunk * sizeof *c->answers);
     c->yes = alloc.calloc(FLAGS_BYTES(n) + 1, 1);
     if (c->left == NULL || c->yes == NULL) {
         c->phase = CHAIN_DONE;
@@ -407,12 +446,15 @@ void chain_begin_add(struct chain *c, hibloom *filter, const hibloom_item *items
     begin(c, filter, items, n);
     c->task.adds = true;
     c->exact = exact;
+    if (redis_links(filter) > 1 && bulk_pays_to_look(filter, n, (double)n))
+        c->in = alloc.calloc(FLAGS_BYTES(n), 1); /* item by item there need be no memory for it */
 }
 
 void chain_begin_contains(struct chain *c, hibloom *filter, const hibloom_item *items, size_t n)
 {
     begin(c, filter, items, n);
     c->task.reads = true;
+    c->in = c->yes;
 }
 
 void chain_end(struct chain *c, bool *answers)
@@ -425,5 +467,7 @@ void chain_end(struct chain *c, bool *answers)
     if (c->task.status == HIBLOOM_OK && answers != NULL)
         flags_read(c->yes, answers, c->n);
     alloc.free(c->left);
+    if (c->in != c->yes)
+        alloc.free(c->in);
     alloc.free(c->yes);
 }

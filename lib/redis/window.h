@@ -1,8 +1,9 @@
-/* slices.h: the task of an add to a sliding window, or of a look-up in one. Its slices are links (links.h), period.h
+/* window.h: the task of an add to a sliding window, or of a look-up in one. Its slices are links (links.h), period.h
  * says which holds what.
  *
- *   look-up   all slices are asked side by side (group.h), and the clock of the server that has the first one's root,
- *             in one round trip. What is found counts if the slice's period does, by that clock. It writes nothing.
+ *   look-up   all slices are asked in one walk, and the clock of the server that has the first one's root,
+ *             in one round trip. One of very many items asks the clock, and then reads all bitmaps (bulk.h), where
+ *             that is less work. What is found counts if the slice's period does, by that clock. It writes nothing.
  *             Where a guard shows an epoch that the handle did not know, what was found there may be older than that:
  *             it is asked for again
  *   add       what is not in the slice of the current period is set there, by a script on one key (scripts.c). That
@@ -11,11 +12,11 @@
  *             is over, by its server's clock, or the key holds a newer one; then the add goes on with a newer period
  *
  * The current period is the one that the clock shows, or the newest that any key has: where a clock steps back, adds go
- * on in that one until it has caught up. A handle may have seen a clock that was ahead for a moment, or that of a replica:
- * so a key is not emptied for a period that its server's clock has not reached, unless another key is of it by then.
+ * on in that one until it has caught up. A handle may have seen a clock that was ahead for a moment, or a replica's. So
+ * a key is not emptied for a period that its server's clock has not reached. Another key that is of it by then lifts that.
  *
  * Where slices lie on several servers the clock of the first one's root decides what counts, and what is emptied. An add
- * is never made in an older period than it shows, so it is found long enough, and as much longer as the clocks differ. A
+ * is never made in an older period than it shows. So it is found long enough, and longer by as much as clocks differ. A
  * server that is ahead refuses adds while that clock is still in a period that is over for it: they wait for it.
  *
  * Which add is new. An add that wants is_new looks first, in all slices. An item is new if no slice has it and the add
@@ -33,16 +34,16 @@
  * an older period only beside an add that does not see it.)
  *
  * In a cluster the slices lie on several servers, and a slot that moves takes scripts on one key only. There the script
- * reads no other epochs, and the time alone keeps older periods shut. Two adds may be told that an item is new while a
- * clock is set back, or as a period ends, for as long as clocks of several servers differ. (Slices with one {tag} are on
+ * reads no other epochs, and the time alone keeps older periods shut. There two adds may both be told that an item is
+ * new: while a clock is set back, and as a period ends, for as long as clocks of servers differ. (Slices with one {tag} are on
  * one server.) */
-#ifndef HIBLOOM_SLICES_H
-#define HIBLOOM_SLICES_H
+#ifndef HIBLOOM_WINDOW_H
+#define HIBLOOM_WINDOW_H
 
-#include "redis/group.h"
-#include "redis/items.h"
+#include "redis/bulk.h"
+#include "redis/walk.h"
 
-enum slices_phase { SLICES_BEGIN, SLICES_CLOCK, SLICES_LOOK, SLICES_SET, SLICES_REST, SLICES_DONE };
+enum slices_phase { SLICES_BEGIN, SLICES_CLOCK, SLICES_READ, SLICES_LOOK, SLICES_SET, SLICES_REST, SLICES_DONE };
 
 #define NOT_REFUSED UINT64_MAX
 
@@ -50,25 +51,25 @@ struct slices {
     struct task task;
     union {
         struct task inner; /* what is under way, which is one of: */
-        struct group group;
-        struct items walk;
+        struct bulk bulk;
+        struct walk walk;
         struct talk talk;
     };
     enum slices_phase phase;
     bool exact; /* an add: is_new is wanted */
     const hibloom_item *items;
-    size_t n, at, chunk; /* all of them; where the chunk begins, and how many it has */
-    unsigned attempts;   /* of the chunk */
-    unsigned char *yes;  /* flags: it is new, or found */
-    hibloom_item *left;  /* of the chunk: what is not decided. Here begins the memory of the next four */
-    uint32_t *which;     /* they are, counted from `at` */
-    bool *one;           /* answers, of one slice */
-    bool *older;         /* an add: it is in, in an older period */
-    unsigned char *what; /* enum slices_found */
-    size_t count;        /* of left */
-    struct items *calls; /* look-ups, a slice each, */
-    uint32_t ended;      /* of which so many have been freed */
-    struct talk clock;   /* beside them */
+    size_t n, at, chunk;           /* all of them; where the chunk begins, and how many it has, */
+    size_t most;                   /* which is no more than this */
+    unsigned attempts;             /* of the chunk */
+    unsigned char *yes;            /* flags: it is new, or found */
+    hibloom_item *left;            /* of the chunk: what is not decided. Here begins the memory of the next four */
+    uint32_t *which;               /* they are, counted from `at` */
+    bool *older;                   /* an add: it is in, in an older period */
+    unsigned char *what;           /* enum slices_found */
+    size_t count;                  /* of left */
+    unsigned char *has;            /* flags, slice after slice: it is in the bitmaps that were read; NULL: none were */
+    uint32_t read;                 /* slices that were */
+    void (*then)(struct slices *); /* the clock is known */
     unsigned char clock_text[64];
     uint64_t clock_us;                  /* as it was shown last; 0: not in this call */
     uint64_t looked_ns, looked_us;      /* when the look began: here, and by that clock */

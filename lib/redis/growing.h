@@ -1,0 +1,77 @@
+/* growing.h: the task of an add to a growing filter, or of a look-up in one. What its links are: links.h.
+ *
+ *   look-up   one walk asks all links, in one round trip. A "no" counts only if the newest link still is the newest: the
+ *             guard of its root has to say so in the same call
+ *   add       the older links are asked first. What none of them has goes to the newest, in a second round trip
+ *
+ * A call of very many items reads bitmaps instead (bulk.h): of each link where that is less work, and each once.
+ *
+ * A guard may tell of a further link. The same call opens that, and asks it, too.
+ *
+ * Which add is new. An adder looks for an item in those links of which it knows that they have a further one. It sets
+ * the item in the newest link that it knows. To set it is one step, so in one link one adder finds it new. The guard
+ * behind that tells this adder whether the link had a further one by then:
+ *
+ *   no   The item is new, for everybody. Others set it in this link later. Those who look for it here know of a further
+ *        link, so they look later, too.
+ *   yes  Others may have looked here before the item was set, and set it in a further link. So nothing is decided here.
+ *        The adder goes on: it looks in the further links but the newest, and sets the item there. All others who
+ *        set it in this link have found it in, and leave it to this adder.
+ *
+ * So in the highest link where anybody sets the item, the first adder is told that it is new. Nobody else is told: in the
+ * same link it was in, and from another one it would have been seen. (An adder that fails half-way may leave an item that
+ * is new to nobody, as ever.)
+ *
+ * An add that wants no is_new need not go on: what it has set is found where it is.
+ *
+ * When it grows. Adders count the newest link (BITCOUNT) before their first add. Each counts again after a part of what
+ * is missing to the link's capacity. So many adders, too, hardly exceed it. A look-up writes only where a server has
+ * forgotten that a link has grown.
+ *
+ * When a server forgot that a link has grown (links.h). An add mends that before it adds, so that others find its items,
+ * and once more before it answers. A look-up mends it before it answers: it asks the links that it knows anyway. */
+#ifndef HIBLOOM_GROWING_H
+#define HIBLOOM_GROWING_H
+
+#include "redis/links.h"
+#include "redis/many.h"
+
+enum chain_phase { CHAIN_BEGIN, CHAIN_READ, CHAIN_LOOK, CHAIN_ADD, CHAIN_PROVE, CHAIN_COUNT, CHAIN_LINKS, CHAIN_DONE };
+
+struct chain {
+    struct task task;
+    union {
+        struct task inner; /* what is under way, which is one of: */
+        struct bulk bulk;
+        struct walk walk;
+        struct upkeep upkeep;
+        struct plain plain;
+        struct talk talk;
+    };
+    struct links *links; /* or this one; NULL: it is not. It is large, and rarely wanted */
+    enum chain_phase phase;
+    bool denied; /* a look-up: a link stays untold, of which it may not tell */
+    bool exact;  /* an add: is_new is wanted */
+    const hibloom_item *items;
+    size_t n, at, chunk; /* all of them; where the chunk begins, and how many it has */
+    unsigned char *yes;  /* flags: it is new, or found */
+    hibloom_item *left;  /* of the chunk: what is in none of the links so far. Here begins the memory of the next two */
+    uint32_t *which;     /* they are, counted from `at` */
+    bool *answers;
+    size_t count; /* of left */
+    unsigned char
+        *in; /* flags, of a call that reads bitmaps: it is in one of the links that were read. A look-up's `yes` */
+    uint32_t read;    /* links whose bitmaps were, for all items */
+    uint32_t asked;   /* links that have been, for all of `left` */
+    uint32_t reached; /* roots of links whose replicas know of the next one, once this call is over */
+    struct redis_filter
+        *reserved;                /* the link where the chunk has its room; NULL: it needs none, or has given it back */
+    hibloom *counted;             /* the link that is */
+    void (*then)(struct chain *); /* the inner task has ended well */
+};
+
+void chain_begin_add(struct chain *, hibloom *, const hibloom_item *, size_t n, bool exact);
+void chain_begin_contains(struct chain *, hibloom *, const hibloom_item *, size_t n);
+void chain_end(struct chain *, bool *answers);
+
+#endif

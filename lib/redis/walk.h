@@ -1,0 +1,118 @@
+/* walk.h: the tasks behind add, contains and remove: one walk from items to commands and back.
+ *
+ * A walk sets items in one link, or removes them there, or looks for them in several links at once. A filter that does
+ * not grow has one link, itself. Each item is digested once, whatever the number of links, and all links share two
+ * pipelines of 64 KB. So a call takes no more memory in a filter of many links.
+ *
+ * Which links are looked in, and what an answer means there, is for those who begin the walk: growing.h, window.h. */
+#ifndef HIBLOOM_WALK_H
+#define HIBLOOM_WALK_H
+
+#include "base/flags.h"
+#include "redis/encoding.h"
+#include "redis/guard.h"
+#include "spec/positions.h"
+
+/* Some items on their way: written, and not answered yet. The items of a call nest. A chunk is hashed at a time. A pipeline
+ * is sent at a time, and may go on in the next chunk. A run of it lies in one key of one link (encoding.h). */
+struct pipeline {
+    size_t base; /* the item that `item` counts from */
+    uint32_t items, runs;
+    uint32_t used;        /* of bits */
+    uint32_t *item;       /* which they are, run after run */
+    uint64_t *bits;       /* k an item */
+    unsigned char *known; /* enum encoded_bit, as many */
+    uint32_t *order;      /* spanning: of its one run; else NULL */
+    uint32_t *from;
+    struct run *run;
+    unsigned char *proven; /* by run; where each exchange has bits of all items, by key */
+    uint32_t *answers;     /* likewise: replies to its commands, the guards' not counted */
+};
+
+/* Items that are hashed at a time, for one link after the other. Those of a segment stand together: its guard is asked
+ * once for all of them. */
+struct chunk {
+    size_t base, end; /* of the items of the call */
+    uint32_t link;
+    uint32_t items, next;
+    uint64_t *values; /* of several links: the digests */
+    uint64_t *bits;
+    uint64_t *order; /* segment << 32 | item, counted from base */
+    uint32_t *at;    /* where in `bits` an item's are */
+};
+
+/* One of the links that are walked. */
+struct walk_link {
+    hibloom *filter;
+    struct hasher hasher;
+    uint64_t mark; /* near_mark when the walk began */
+};
+
+struct walk;
+
+/* What a look asks beside its items, once. */
+struct aside {
+    void (*ask)(struct walk *, struct outbox *, uint32_t tag);
+    void (*take)(struct walk *, uint32_t index, const struct reply *);
+};
+
+struct walk {
+    struct talk talk; /* its task's filter is the link that is at hand */
+    const struct encoding *encoding;
+    const hibloom_item *items;
+    size_t n;
+    unsigned char *missing; /* flags, link after link: not all its bits were set; NULL: nobody asks */
+    unsigned char *late;    /* flags: it was not set, see run.late; NULL: that cannot be */
+    void *memory;           /* what all arrays lie in */
+    size_t item_bytes, guard_bytes, pipeline_bytes; /* of commands */
+    uint32_t pipeline_items, chunk_items;           /* at most */
+    uint32_t before;                                /* replies of guards in front of those of items */
+    uint32_t links, keys;                           /* of the links, all keys */
+    struct walk_link *link;
+    struct walk_link only;     /* where there is one */
+    const struct aside *aside; /* NULL: nothing */
+    struct slice_add slice;
+    struct chunk chunk;
+    struct pipeline pipelines[2];
+    bool started; /* a pipeline was written */
+    bool asked_aside;
+    unsigned clears;  /* that came between, for which something was sent again */
+    bool held;        /* the first one, before it may be sent */
+    bool proven_late; /* the answer to the proof was read late, so it was asked again */
+    unsigned last;    /* pipeline that was written */
+    uint32_t undo_at; /* the key where undoing is */
+};
+
+/* Whether each exchange, or the one, has bits of all items. */
+static inline bool walk_by_key(const struct walk *walk)
+{
+    return walk->encoding->each_key || walk->encoding->all_keys;
+}
+
+/* Has the link all bits of that item? Of a look that is OK. */
+static inline bool walk_found(const struct walk *walk, uint32_t link, size_t item)
+{
+    return !flags_has(walk->missing, link * walk->n + item);
+}
+
+/* The walk goes on with that link: its commands and replies are the link's. False: it has failed in another link, and
+ * stays with that one: its words name the keys of it. */
+bool walk_turn_to(struct walk *, uint32_t link);
+
+/* The memory of chunk and pipelines. False: there is none. */
+bool pipeline_make(struct walk *, hibloom *, uint32_t from);
+
+/* Puts the next items into a pipeline. False: there are no more. */
+bool pipeline_fill(struct walk *, struct pipeline *);
+
+/* An add goes to one link, where `exact` says that walk_end is to tell what is new. A look goes to the links from `from`
+ * to below `to`. */
+void walk_begin_add(struct walk *, hibloom *link, const hibloom_item *, size_t n, bool exact);
+void walk_begin_look(struct walk *, hibloom *, uint32_t from, uint32_t to, const hibloom_item *, size_t n,
+                     const struct aside *);
+void walk_begin_remove(struct walk *, hibloom *, const hibloom_item *, size_t n); /* of a counting filter */
+
+/* Frees, and writes is_new, found in any link, or was_in if the task is OK; NULL where it was not asked. */
+void walk_end(struct walk *, bool *answers);
+
+#endif
