@@ -225,7 +225,7 @@ check-sanitize:
 
 # The programs of tests/redis on the simulated server. It has no ACL, replicas, cluster, lists, statistics of clients
 # and bytes, or strings that another one sends it; and some end or pause its process.
-NOT_SERVED := bulk connecting grow_forgotten list lost merge one_value presets_changes replace segments tls waited
+NOT_SERVED := bulk connecting list lost merge one_value presets_changes replace segments tls waited
 check-served: all tests
 	@HIBLOOM_TEST_SERVER=$(abspath $(SIM))/serve $(RUN_TESTS) \
 	    $(filter-out $(NOT_SERVED:%=$(BUILD)/tests/redis/%),$(filter $(BUILD)/tests/redis/%,$(TESTS)))

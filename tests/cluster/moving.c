@@ -1,9 +1,8 @@
-/* What changes whole keys, while their slot moves: the source still has them, the target has them already, the move is
- * over. In a slot that moves a script cannot touch a key that it has removed. So each call either does all of it, or is
- * EUNAVAILABLE and does nothing; and filters, items and times to live are there behind it. */
+/* What touches several keys at once, or many items, while a slot moves: the source still has the keys, the target has them
+ * already, the move is over. Each call either does all of it, or is EUNAVAILABLE and does nothing. (Calls on one key are
+ * simulated.) */
 #include "../support/items.h"
 #include "../support/redis_cluster.h"
-#include "../support/stepped.h"
 #include "../support/test.h"
 
 #include <hiredis/hiredis.h>
@@ -14,9 +13,8 @@
 #define TEXT "bits=4096 hashes=4 seed=1"
 #define PARTS TEXT " segments=3"
 
-enum { NODES = 2, KEYS = 100, HOUR_S = 3600, WINDOW_S = 1000 };
+enum { NODES = 2, KEYS = 100, HOUR_S = 3600 };
 
-static struct stepped_clock *clocks;
 static struct redis_cluster *cluster;
 static hibloom_store *store;
 static hibloom *filter;
@@ -81,86 +79,6 @@ static void drop(void)
     assert_dropped(filter, store);
 }
 
-/* By the node that owns its slot; the one that it moves to does not. */
-static long long at_owner(const char *command, const char *key)
-{
-    const int node = redis_cluster_owner(cluster, redis_cluster_slot(cluster, key));
-    redisContext *redis = redis_server_connect(redis_cluster_node(cluster, node));
-    const long long reply = test_command(redis, command, key);
-
-    redisFree(redis);
-    return reply;
-}
-
-/* ---- One key ------------------------------------------------------------------------- */
-
-static void check_clear(enum phase phase)
-{
-    add(filter, "old");
-    assert_ok(hibloom_clear(filter), store);
-    assert_false(has(filter, "old"));
-    assert_mortal();
-}
-
-static void a_clear_keeps_the_filter(void **state)
-{
-    static const char *const texts[] = {TEXT, TEXT " counters=4"};
-
-    for (int i = 0; i < 2; i++) {
-        open_mortal("cleared", texts[i]);
-        in_each_phase("cleared", check_clear);
-        drop();
-    }
-}
-
-static void check_turn(enum phase phase)
-{
-    add(filter, "old");
-    stepped_set(clocks, stepped_ahead(clocks) + 3 * WINDOW_S / 2 * 1000); /* to the same slice */
-    add(filter, "new");
-    assert_true(has(filter, "new"));
-    assert_false(has(filter, "old"));
-}
-
-static void a_period_of_a_window_turns(void **state)
-{
-    filter = test_open(store, "{slides}w", "capacity=100 error=1e-9 window=1000 slices=2");
-    assert_ok(hibloom_expire(filter, 100 * HOUR_S), store);
-    in_each_phase("{slides}w", check_turn);
-    hibloom_info info;
-    assert_ok(hibloom_get_info(filter, &info), store);
-    assert_true(info.ttl_ms > 0);
-    drop();
-}
-
-static void check_expire(enum phase phase)
-{
-    assert_ok(hibloom_expire(filter, 0), store);
-    assert_ok(hibloom_expire(filter, HOUR_S), store);
-    assert_mortal();
-    assert_true(has(filter, "in"));
-}
-
-static void a_time_to_live_is_set(void **state)
-{
-    open_mortal("mortal", TEXT);
-    add(filter, "in");
-    in_each_phase("mortal", check_expire);
-    drop();
-}
-
-static void a_filter_is_made_over_late_zeros(void **state)
-{
-    at_owner("SETBIT %s 100 0", "late");
-    const struct redis_cluster_move move = begin_move("late");
-    filter = test_open(store, "late", TEXT);
-    add(filter, "in");
-    assert_int_equal(redis_cluster_move_keys(cluster, &move, KEYS), 1);
-    end_move(&move);
-    assert_true(has(filter, "in"));
-    drop();
-}
-
 /* ---- Several keys in a script ---------------------------------------------------------- */
 
 static hibloom *replacers[MOVED + 1];
@@ -192,25 +110,11 @@ static void check_replaced(const char *name, const char *format, enum phase phas
     assert_mortal();
 }
 
-static void check_replace(enum phase phase)
-{
-    assert_ok(hibloom_replace(replacers[phase], "place"), store);
-    check_replaced("place", "{place}%d", phase);
-}
-
 static void close_replacers(void)
 {
     for (int i = 0; i <= MOVED; i++)
         hibloom_close(replacers[i]);
     drop();
-}
-
-static void a_filter_of_one_key_is_replaced(void **state)
-{
-    open_mortal("place", TEXT);
-    open_replacers("{place}%d", TEXT);
-    in_each_phase("place", check_replace);
-    close_replacers();
 }
 
 /* Not in a slot that moves: one of the two places of its name is empty. */
@@ -285,12 +189,7 @@ static void a_large_add_goes_item_by_item(void **state)
 
 static int set_up(void **state)
 {
-    /* Clocks that step shall make no node think that another one is dead. */
-    static const char *const args[] = {"--cluster-node-timeout", "2000000000", NULL};
-
-    clocks = stepped_begin();
-    cluster = redis_cluster_start(&(struct redis_cluster_options){.primaries = NODES, .args = args});
-    stepped_end();
+    cluster = redis_cluster_start(&(struct redis_cluster_options){.primaries = NODES});
     store = test_connect(redis_cluster_uri(cluster), NULL);
     return 0;
 }
@@ -299,18 +198,12 @@ static int tear_down(void **state)
 {
     hibloom_store_free(store);
     redis_cluster_stop(cluster);
-    stepped_free(clocks);
     return 0;
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_clear_keeps_the_filter),
-        cmocka_unit_test(a_period_of_a_window_turns),
-        cmocka_unit_test(a_time_to_live_is_set),
-        cmocka_unit_test(a_filter_is_made_over_late_zeros),
-        cmocka_unit_test(a_filter_of_one_key_is_replaced),
         cmocka_unit_test(a_filter_of_several_keys_is_replaced_once_the_slot_has_moved),
         cmocka_unit_test(a_merge_is_refused_while_the_slot_moves),
         cmocka_unit_test(a_large_add_goes_item_by_item),
