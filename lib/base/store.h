@@ -11,8 +11,6 @@
 
 #define STORE_PIECE (UINT64_C(16) << 20) /* bytes; what one step of a long operation moves */
 
-#define STORE_LINK_NAME 4u /* bytes more in the name of a further link, ":+31" */
-
 /* Of the bitmap of one key. */
 struct piece {
     uint32_t link; /* of a growing filter: which of them; 0: the first, or the filter itself */
@@ -39,9 +37,8 @@ struct dumped {
 };
 
 struct store_class {
-    /* Opens or creates: `wanted` NULL = must exist. Sets filter->spec and
-     * filter->text to what is stored; of a bare filter they are set before. If
-     * it fails, the filter is freed without `close`. */
+    /* Opens or creates: `wanted` NULL = must exist. Sets filter->spec to what is stored; of a bare filter it is set
+     * before. If it fails, the filter is freed without `close`. */
     hibloom_status (*open)(hibloom *, const hibloom_spec *wanted);
     /* is_new may be NULL; items are valid, n may be 0 */
     hibloom_status (*add)(hibloom *, const hibloom_item *, size_t n, bool *is_new);
@@ -81,11 +78,9 @@ struct hibloom_store {
 struct hibloom {
     hibloom_store *store;
     hibloom_spec spec;
-    char text[HIBLOOM_SPEC_TEXT_SIZE]; /* of the spec */
     bool bare;
-    void *impl;    /* what the store keeps with an open filter */
-    hibloom *head; /* of a further link: the filter that it is a link of; NULL: it is none */
-    char name[HIBLOOM_NAME_MAX + STORE_LINK_NAME + 1];
+    void *impl; /* what the store keeps with an open filter */
+    char name[HIBLOOM_NAME_MAX + 1];
 };
 
 #endif

@@ -337,8 +337,8 @@ static hibloom_status write_head(struct filter_file *file)
     return status == HIBLOOM_OK ? write_all(file, file->text, strlen(file->text)) : status;
 }
 
-hibloom_status filter_file_create(struct filter_file **out, const char *path, const hibloom_spec *spec,
-                                  const char *text, uint32_t links, struct error *error)
+hibloom_status filter_file_create(struct filter_file **out, const char *path, const hibloom_spec *spec, uint32_t links,
+                                  struct error *error)
 {
     struct filter_file *file = new_file(path, error);
     struct stat old;
@@ -354,9 +354,10 @@ hibloom_status filter_file_create(struct filter_file **out, const char *path, co
     if (status == HIBLOOM_OK) {
         file->spec = *spec;
         file->links = links;
-        strcpy(file->text, text);
-        status = write_head(file);
+        status = hibloom_spec_format(spec, file->text, sizeof file->text);
     }
+    if (status == HIBLOOM_OK)
+        status = write_head(file);
     if (status == HIBLOOM_OK)
         *out = file;
     else

@@ -33,8 +33,8 @@ hibloom_status filter_file_corrupt(struct filter_file *file, const char *words);
 hibloom_status filter_file_rewind(struct filter_file *file);
 
 /* Begins a file beside the one at `path`, which stays as it is until commit. */
-hibloom_status filter_file_create(struct filter_file **out, const char *path, const hibloom_spec *spec,
-                                  const char *text, uint32_t links, struct error *error);
+hibloom_status filter_file_create(struct filter_file **out, const char *path, const hibloom_spec *spec, uint32_t links,
+                                  struct error *error);
 hibloom_status filter_file_write(struct filter_file *file, const void *bits, size_t len);
 hibloom_status filter_file_commit(struct filter_file *file);
 

@@ -77,10 +77,8 @@ hibloom_status filter_check(hibloom *filter, const hibloom_spec *spec, bool bare
                            spec->hash == HIBLOOM_HASH_REDISBLOOM
                                ? " (the first link of a filter of RedisBloom has half of its error=, and no growth=)"
                                : "");
-    if (status == HIBLOOM_OK && bare) {
+    if (status == HIBLOOM_OK && bare)
         filter->spec = *spec; /* NOLINT(clang-analyzer-core.NullDereference): only hibloom_open's may be NULL */
-        status = hibloom_spec_format(spec, filter->text, sizeof filter->text);
-    }
     return status;
 }
 

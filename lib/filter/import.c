@@ -111,9 +111,9 @@ static void drop(struct whole *w)
 {
     whole_keep_failure(w);
     w->task.cleans = true;
-    w->link = (hibloom){.store = w->told};
-    strcpy(w->link.name, w->filter->name);
-    whole_do(w, w->dump.opened ? LINKS_DROP : LINKS_DELETE, w->dump.opened ? w->filter : &w->link, NULL, 0,
+    w->place = (hibloom){.store = w->told};
+    strcpy(w->place.name, w->filter->name);
+    whole_do(w, w->dump.opened ? LINKS_DROP : LINKS_DELETE, w->dump.opened ? w->filter : &w->place, NULL, 0,
              whole_fail_after_all);
     w->judges = true;
 }

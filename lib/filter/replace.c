@@ -65,10 +65,19 @@ static void judge_way(struct whole *w)
 /* Removes the further link of the name in whose place something is, if its root has that id. */
 static void remove_link(struct whole *w, uint64_t dead, void (*step)(struct whole *))
 {
-    w->link = (hibloom){.store = w->store};
-    keys_link(w->link.name, w->name, w->taken);
-    life_begin(&w->life, LIFE_DELETE, &w->link, NULL);
-    w->life.link = (struct life_link){.number = w->taken, .dead = dead};
+    struct link *link = NULL;
+
+    w->place = (hibloom){.store = w->store};
+    strcpy(w->place.name, w->name);
+    if (redis_filter_make(&w->place))
+        link = link_new(redis_filter_of(&w->place), w->taken);
+    if (link == NULL) {
+        redis_filter_free(&w->place);
+        whole_fail(w, HIBLOOM_ENOMEM, "out of memory");
+        return;
+    }
+    life_begin(&w->life, LIFE_DELETE, link, NULL);
+    w->life.link = (struct life_link){.dead = dead};
     whole_await(w, w->store, WHOLE_LIFE, step);
     w->judges = true;
 }
@@ -120,9 +129,10 @@ static void clear_way(struct whole *w)
 static void remove_left_over(struct whole *w)
 {
     w->task.adds = false;
-    if (w->old == NULL || w->old->spec.growth == 0 || redis_root_id(w->old) == redis_root_id(w->filter))
+    if (w->old == NULL || w->old->spec.growth == 0 ||
+        redis_chain(redis_filter_of(w->old)) == redis_chain(redis_filter_of(w->filter)))
         return;
-    unchain_begin(&w->unchain, w->old, redis_root_id(w->old));
+    unchain_begin(&w->unchain, redis_filter_of(w->old), redis_chain(redis_filter_of(w->old)));
     whole_await(w, w->store, WHOLE_UNCHAIN, whole_forgive);
     w->judges = true;
 }
@@ -149,7 +159,8 @@ static void replace(struct whole *w)
         return;
     whole_forgive(w);
     w->task.removes = false;
-    replace_begin(&w->replacement, w->filter, w->name, w->old);
+    replace_begin(&w->replacement, redis_filter_of(w->filter), w->name,
+                  w->old != NULL ? redis_filter_of(w->old) : NULL);
     whole_await(w, w->store, WHOLE_TALK, judge_replaced);
     w->judges = true;
 }

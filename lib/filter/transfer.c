@@ -53,14 +53,14 @@ static void check_sizes(struct whole *w, hibloom *filter)
 
     if (filter == NULL || whole_is_in_memory(filter->store))
         return;
-    for (uint32_t i = 1; i < redis_links(filter); i++) {
-        const hibloom *link = redis_link(filter, i);
-        if (spec_link_size(&size, &filter->spec, i) != HIBLOOM_OK || size.bits != link->spec.bits ||
-            size.hashes != link->spec.hashes || spec_segments(&size) != spec_segments(&link->spec))
+    for (uint32_t i = 1; i < whole_links(filter); i++) {
+        const struct link *link = whole_link(filter, i);
+        if (spec_link_size(&size, &filter->spec, i) != HIBLOOM_OK || size.bits != link->spec->bits ||
+            size.hashes != link->spec->hashes || spec_segments(&size) != spec_segments(link->spec))
             whole_fail(w, HIBLOOM_ENOTSUP,
                        "'%s' has a size that its maker's rule gave it, another client's: filters with such links "
                        "are not merged, saved or loaded",
-                       link->name);
+                       link_name(link, LINK_NAME));
     }
 }
 
@@ -124,9 +124,13 @@ static bool begin(struct whole *w, hibloom *filter, hibloom *other)
 
 static bool have_same_spec(struct whole *w)
 {
-    if (strcmp(w->filter->text, w->other->text) != 0)
+    char text[HIBLOOM_SPEC_TEXT_SIZE] = "";
+    const hibloom_status status = hibloom_spec_format(&w->other->spec, text, sizeof text);
+
+    if (status != HIBLOOM_OK || !spec_says(&w->filter->spec, text))
         whole_fail(w, HIBLOOM_EMISMATCH, "'%s' and '%s' have different specs or seeds", w->filter->name,
                    w->other->name);
+    explicit_bzero(text, sizeof text); /* the seed */
     return w->task.status == HIBLOOM_OK;
 }
 
@@ -149,8 +153,8 @@ static bool can_merge_within(hibloom *into, hibloom *from)
     if (into->store != from->store || whole_is_in_memory(into->store) || into->bare || from->bare ||
         into->spec.counters != 0)
         return false;
-    for (uint32_t i = 0; i < redis_links(into) && i < redis_links(from); i++)
-        if (!redis_is_together(redis_link(into, i), redis_link(from, i)))
+    for (uint32_t i = 0; i < whole_links(into) && i < whole_links(from); i++)
+        if (!link_is_together(whole_link(into, i), whole_link(from, i)))
             return false;
     return true;
 }
@@ -159,7 +163,7 @@ static void merge_within(struct whole *w)
 {
     const struct piece *piece = &w->pieces.piece;
 
-    transfer_begin_merge_within(&w->transfer, redis_link(w->filter, piece->link), redis_link(w->other, piece->link),
+    transfer_begin_merge_within(&w->transfer, whole_link(w->filter, piece->link), whole_link(w->other, piece->link),
                                 piece);
     whole_await(w, w->store, WHOLE_TALK, go_on);
 }
@@ -304,7 +308,7 @@ static void save_links(struct whole *w)
 
     if (!make_room(w, &w->bits, &filter->spec, links))
         return;
-    whole_take(w, filter_file_create(&w->file, w->path, &filter->spec, filter->text, links, &w->told->error), w->told);
+    whole_take(w, filter_file_create(&w->file, w->path, &filter->spec, links, &w->told->error), w->told);
     walk_over(w, &filter->spec, links, filter, save_piece, commit);
 }
 
@@ -351,7 +355,7 @@ static void load_links(struct whole *w)
 static void file_checked(struct whole *w)
 {
     check_sum(w);
-    if (strcmp(filter_file_text(w->file), w->filter->text) != 0)
+    if (!spec_says(&w->filter->spec, filter_file_text(w->file)))
         whole_fail(w, HIBLOOM_EMISMATCH,
                    "'%s' and the filter in %.256s have different specs or seeds; "
                    "open one with the spec of hibloom_spec_load",

@@ -56,12 +56,19 @@ void whole_fail_after_all(struct whole *w)
 
 /* ---- Steps ----------------------------------------------------------------------------------- */
 
+static void end_life(struct whole *w)
+{
+    life_end(&w->life);
+    link_free(w->life.talk.task.link);
+    redis_filter_free(&w->place);
+}
+
 static void end_inner(struct whole *w)
 {
     if (w->kind == WHOLE_LINKS)
         links_end(&w->links);
     else if (w->kind == WHOLE_LIFE)
-        life_end(&w->life);
+        end_life(w);
     else if (w->kind == WHOLE_UNCHAIN)
         unchain_end(&w->unchain);
     w->task.inner = NULL;
@@ -137,17 +144,26 @@ void whole_begin(struct whole *w, hibloom_store *told, hibloom_store *other)
     w->store = other != NULL && whole_is_in_memory(told) ? other : told;
 }
 
-static bool is_ours(const struct whole *w, const hibloom *filter)
+struct link *whole_link(const hibloom *filter, uint32_t i)
 {
-    return filter != NULL && filter->store == w->store;
+    return redis_link(redis_filter_of(filter), i);
+}
+
+static struct link *first_link(const struct whole *w, const hibloom *filter)
+{
+    const bool ours = filter != NULL && filter->store == w->store && !whole_is_in_memory(w->store);
+
+    return ours ? whole_link(filter, 0) : NULL;
 }
 
 void whole_note_filters(struct whole *w, hibloom *filter, hibloom *other)
 {
     w->filter = filter;
     w->other = other;
-    w->task.filter = is_ours(w, filter) ? filter : is_ours(w, other) ? other : NULL;
-    w->task.from = is_ours(w, other) ? other : NULL;
+    w->task.link = first_link(w, filter);
+    w->task.from = first_link(w, other);
+    if (w->task.link == NULL)
+        w->task.link = w->task.from;
 }
 
 hibloom_status whole_run(struct whole *w)
@@ -185,7 +201,7 @@ hibloom_status whole_end(struct whole *w)
     alloc.free(w->bits);
     alloc.free(w->more_bits);
     explicit_bzero(&w->dump.filter.spec, sizeof w->dump.filter.spec); /* the seeds */
-    explicit_bzero(&w->link, sizeof w->link);
+    explicit_bzero(&w->place, sizeof w->place);
     return status;
 }
 
@@ -223,7 +239,8 @@ void whole_reach(struct whole *w, hibloom *filter, uint32_t links, void (*step)(
 
 uint32_t whole_links(const hibloom *filter)
 {
-    return whole_is_in_memory(filter->store) ? filter->store->class->links(filter) : redis_links(filter);
+    return whole_is_in_memory(filter->store) ? filter->store->class->links(filter)
+                                             : redis_links(redis_filter_of(filter));
 }
 
 void whole_read(struct whole *w, hibloom *filter, unsigned char *out, void (*step)(struct whole *))
@@ -234,7 +251,7 @@ void whole_read(struct whole *w, hibloom *filter, unsigned char *out, void (*ste
     if (whole_is_in_memory(filter->store)) {
         whole_take(w, filter->store->class->read(filter, piece, out), filter->store);
     } else {
-        transfer_begin_read(&w->transfer, redis_link(filter, piece->link), piece, out);
+        transfer_begin_read(&w->transfer, whole_link(filter, piece->link), piece, out);
         whole_await(w, filter->store, WHOLE_TALK, step);
     }
 }
@@ -252,7 +269,7 @@ void whole_merge(struct whole *w, hibloom *into, void (*step)(struct whole *))
                    "the items themselves",
                    into->name);
     } else {
-        transfer_begin_merge(&w->transfer, redis_link(into, piece->link), piece, w->bits);
+        transfer_begin_merge(&w->transfer, whole_link(into, piece->link), piece, w->bits);
         whole_await(w, into->store, WHOLE_TALK, step);
     }
 }

@@ -65,7 +65,7 @@ struct whole {
     unsigned attempts;
     uint32_t taken; /* the number of a link of that name, and something else is in its place: */
     uint64_t dead;  /* its id */
-    hibloom link;   /* its handle, which is not open; import.c: that of what was made half */
+    hibloom place;  /* a handle of `name`, which is not open; import.c: of what was made half */
 
     struct {                 /* import.c: the dump that is read */
         hibloom_store *from; /* NULL: from a file */
@@ -128,6 +128,7 @@ void whole_reach(struct whole *, hibloom *, uint32_t links, void (*step)(struct 
 void whole_read(struct whole *, hibloom *, unsigned char *out, void (*step)(struct whole *)); /* pieces.piece */
 void whole_merge(struct whole *, hibloom *into, void (*step)(struct whole *));                /* that, of `bits` */
 uint32_t whole_links(const hibloom *);                                                        /* that are known */
+struct link *whole_link(const hibloom *, uint32_t i);                                         /* of one in Redis */
 
 /* A step: opens w->name, if there is a filter; an import fails then. w->named follows. */
 void whole_open_name(struct whole *);

@@ -131,7 +131,6 @@ static void bind_handle(hibloom *filter, struct memory_filter *stored)
     stored->handles++; /* NOLINT(*NullDereference): where there was none, create has made it or failed */
     filter->impl = stored;
     filter->spec = stored->bits.first.spec;
-    strcpy(filter->text, stored->text);
 }
 
 static hibloom_status memory_open(hibloom *filter, const hibloom_spec *wanted)
@@ -150,7 +149,7 @@ static hibloom_status memory_open(hibloom *filter, const hibloom_spec *wanted)
     else if (stored->bare != filter->bare)
         status = fail(filter, HIBLOOM_EMISMATCH,
                       stored->bare ? "is a bare bitmap; attach it" : "is no bare bitmap, it has a spec; open it");
-    else if (filter->bare && strcmp(stored->text, filter->text) != 0)
+    else if (filter->bare && !spec_says(&filter->spec, stored->text))
         status = fail(filter, HIBLOOM_EMISMATCH, "is attached with another spec; attach it with that one");
     else if (!filter->bare && (status = spec_adopt(&spec, wanted, stored->text)) != HIBLOOM_OK)
         status = fail(filter, status, "is there with another spec or seed; open it without a spec, or drop it first");

@@ -14,18 +14,17 @@
  * behind the bitmap: bloomfilter-rb makes room by bit number m + 1. */
 static void refuse_longer(struct talk *talk)
 {
-    hibloom *filter = talk->task.filter;
-    const struct redis_filter *own = redis_filter_of(filter);
-    const uint64_t most = (spec_bitmap_bits(&filter->spec) + 1) / 8 + 1;
+    struct link *link = talk->task.link;
+    const uint64_t most = (spec_bitmap_bits(link->spec) + 1) / 8 + 1;
     char name[KEYS_SIZE];
 
-    for (uint32_t i = 0; i < own->count; i++)
-        if (own->keys[i].length > most) {
-            keys_name(name, filter, i);
+    for (uint32_t i = 0; i < link->count; i++)
+        if (link->keys[i].length > most) {
+            keys_name(name, link, i);
             task_fail(&talk->task, HIBLOOM_EMISMATCH,
                       "'%s' has %" PRIu64 " bytes, and a bitmap of this spec at most %" PRIu64
                       ": give the numbers that it was filled with",
-                      name, own->keys[i].length, most);
+                      name, link->keys[i].length, most);
         }
 }
 
@@ -35,7 +34,7 @@ static void attach_keys(struct talk *talk, struct outbox *outbox)
         refuse_longer(talk);
         return;
     }
-    guard_ask_config(talk->task.filter, outbox, redis_filter_of(talk->task.filter)->count);
+    guard_ask_config(talk->task.link, outbox, talk->task.link->count);
     talk->take = guard_take_before;
     talk->step = attach_keys;
 }
@@ -43,7 +42,7 @@ static void attach_keys(struct talk *talk, struct outbox *outbox)
 /* A config says how large the bitmap is. */
 static void take_config(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
-    hibloom_spec *spec = &talk->task.filter->spec;
+    hibloom_spec *spec = talk->task.link->spec;
     uint64_t number = 0;
 
     if (reply->type == REDIS_REPLY_NIL)
@@ -65,14 +64,14 @@ static void take_config(struct talk *talk, uint32_t tag, uint32_t index, const s
 
 static void attach_sized(struct talk *talk, struct outbox *outbox)
 {
-    redis_filter_make(&talk->task, &talk->task.filter->spec);
+    link_open(&talk->task, talk->task.link->spec);
     if (talk->task.status == HIBLOOM_OK)
         attach_keys(talk, outbox);
 }
 
 static void ask_config(struct talk *talk, struct outbox *outbox)
 {
-    guard_ask_config(talk->task.filter, outbox, 0);
+    guard_ask_config(talk->task.link, outbox, 0);
     talk->take = take_config;
     talk->step = attach_sized;
 }
@@ -84,7 +83,7 @@ void life_attach(struct talk *talk, struct outbox *outbox)
 
     if (life_has_filter(life, PLACE_ALONE) || life_has_filter(life, PLACE_ROOT))
         task_fail(&talk->task, HIBLOOM_EMISMATCH, "'%s' is no bare bitmap but a filter with a spec: open it",
-                  talk->task.filter->name);
+                  link_name(talk->task.link, LINK_NAME));
     else if (spec_is_unsized(life->wanted))
         ask_config(talk, outbox);
     else

@@ -9,24 +9,24 @@
 
 #define ANSWERS 512u /* at a time */
 
-bool bulk_can(const hibloom *filter)
+bool bulk_can(const struct link *link)
 {
-    const uint64_t bytes = spec_bitmap_bytes(&filter->spec);
+    const uint64_t bytes = spec_bitmap_bytes(link->spec);
 
-    return !filter->bare && bytes * spec_item_keys(&filter->spec) <= STORE_PIECE;
+    return !link->bare && bytes * spec_item_keys(link->spec) <= STORE_PIECE;
 }
 
-bool bulk_pays_to_look(const hibloom *filter, size_t n, double sent)
+bool bulk_pays_to_look(const struct link *link, size_t n, double sent)
 {
-    const struct redis_server_traits *server = redis_filter_of(filter)->server;
+    const struct redis_server_traits *server = link->server;
     const struct cost_server to = {server->bitfield, server->link_mb_s};
 
-    return bulk_can(filter) && cost_read(&filter->spec, &to, n) < sent * cost_item(&filter->spec, &to, COST_LOOK_UP);
+    return bulk_can(link) && cost_read(link->spec, &to, n) < sent * cost_item(link->spec, &to, COST_LOOK_UP);
 }
 
 static uint32_t keys_of(const struct bulk *bulk)
 {
-    return redis_filter_of(bulk->task.filter)->count;
+    return bulk->task.link->count;
 }
 
 static void answer(struct bulk *bulk)
@@ -46,7 +46,7 @@ static void answer(struct bulk *bulk)
 static void begin_group(struct bulk *bulk)
 {
     bits_begin_at(&bulk->bits, bulk->piece.key);
-    bulk->mark = bulk->yes != NULL ? near_mark_to_look(bulk->task.filter) : near_mark(bulk->task.filter);
+    bulk->mark = bulk->yes != NULL ? near_mark_to_look(bulk->task.link) : near_mark(bulk->task.link);
     if (bulk->yes != NULL)
         return;
     bits_clear(&bulk->bits);
@@ -58,9 +58,9 @@ static void begin_key(struct bulk *bulk)
     unsigned char *const bits = bulk->bits.start + bulk->piece.key % bulk->group * bulk->bits.key_bytes;
 
     if (bulk->yes != NULL)
-        transfer_begin_read(&bulk->inner, bulk->task.filter, &bulk->piece, bits);
+        transfer_begin_read(&bulk->inner, bulk->task.link, &bulk->piece, bits);
     else
-        transfer_begin_merge(&bulk->inner, bulk->task.filter, &bulk->piece, bits);
+        transfer_begin_merge(&bulk->inner, bulk->task.link, &bulk->piece, bits);
     bulk->busy = true;
 }
 
@@ -75,7 +75,7 @@ static bool go_on(struct bulk *bulk)
     if (next % bulk->group == 0 || next == keys_of(bulk)) {
         if (bulk->yes != NULL)
             answer(bulk);
-        near_learn_bits(bulk->task.filter, &bulk->bits, bulk->piece.key / bulk->group * bulk->group, next, bulk->mark);
+        near_learn_bits(bulk->task.link, &bulk->bits, bulk->piece.key / bulk->group * bulk->group, next, bulk->mark);
     }
     bulk->piece.key = next;
     return next < keys_of(bulk);
@@ -103,19 +103,19 @@ static enum task_next next(struct task *task, struct outbox *outbox)
 
 static const struct task_class bulk_class = {next, task_reply_inner};
 
-void bulk_begin(struct bulk *bulk, hibloom *filter, const hibloom_item *items, size_t n, unsigned char *yes)
+void bulk_begin(struct bulk *bulk, struct link *link, const hibloom_item *items, size_t n, unsigned char *yes)
 {
-    const uint64_t bytes = spec_bitmap_bytes(&filter->spec);
-    const uint32_t fit = (uint32_t)(STORE_PIECE / bytes), keys = redis_filter_of(filter)->count;
+    const uint64_t bytes = spec_bitmap_bytes(link->spec);
+    const uint32_t fit = (uint32_t)(STORE_PIECE / bytes), keys = link->count;
 
     memset(bulk, 0, sizeof *bulk);
-    bulk->task = (struct task){.class = &bulk_class, .filter = filter, .inner = &bulk->inner.talk.task};
+    bulk->task = (struct task){.class = &bulk_class, .link = link, .inner = &bulk->inner.talk.task};
     bulk->items = items;
     bulk->n = n;
     bulk->yes = yes;
     bulk->piece.len = bytes;
     bulk->group = fit < keys ? fit : keys;
-    if (!bits_make(&bulk->bits, &filter->spec, bulk->group))
+    if (!bits_make(&bulk->bits, link->spec, bulk->group))
         task_no_memory(&bulk->task);
 }
 

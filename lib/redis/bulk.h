@@ -25,13 +25,13 @@ struct bulk {
 };
 
 /* Can it be done by 16 MB at a time? */
-bool bulk_can(const hibloom *);
+bool bulk_can(const struct link *);
 
 /* Is it less work to read the bitmaps for n look-ups than to send so many of them? */
-bool bulk_pays_to_look(const hibloom *, size_t n, double sent);
+bool bulk_pays_to_look(const struct link *, size_t n, double sent);
 
 /* yes NULL: adds. */
-void bulk_begin(struct bulk *, hibloom *, const hibloom_item *, size_t n, unsigned char *yes);
+void bulk_begin(struct bulk *, struct link *, const hibloom_item *, size_t n, unsigned char *yes);
 void bulk_end(struct bulk *);
 
 #endif

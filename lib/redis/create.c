@@ -19,22 +19,22 @@
 static void judge_root(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
-    hibloom *filter = talk->task.filter;
+    struct link *link = talk->task.link;
     char key[KEYS_SIZE];
 
     if (life->answer == '+') {
         life->waiting.patience = LIFE_PATIENCE;
-        hibloom_spec spec = filter->spec;
+        hibloom_spec spec = *link->spec;
         life_adopt(life, &spec, &life->answer_record);
         explicit_bzero(&spec, sizeof spec); /* the seed */
         life->root_state = life->answer_record.state;
-        life->range = (struct redis_range){0, 0};
+        life->range = (struct link_range){0, 0};
         if (talk->task.status == HIBLOOM_OK)
             life_complete(talk, outbox);
     } else if (life->answer == '=' || life_has_patience(life)) {
         life_start_over(talk);
     } else {
-        keys_name(key, filter, 0);
+        keys_name(key, link, 0);
         life_fail_taken(life, key);
     }
 }
@@ -48,7 +48,7 @@ void life_create(struct talk *talk, struct outbox *outbox)
     if (spec_draw_seed(&spec) != HIBLOOM_OK)
         task_fail(&talk->task, HIBLOOM_EIO, "the system has no random numbers for a seed");
     if (talk->task.status == HIBLOOM_OK && life_draw_id(&talk->task, &id))
-        redis_filter_make(&talk->task, &spec);
+        link_open(&talk->task, &spec);
     explicit_bzero(&spec, sizeof spec); /* the seed */
     if (talk->task.status != HIBLOOM_OK)
         return;
@@ -62,7 +62,7 @@ void life_create(struct talk *talk, struct outbox *outbox)
 static void take_made(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
     struct life *life = life_of(talk);
-    struct redis_filter *own = redis_filter_of(talk->task.filter);
+    struct link *link = talk->task.link;
     const struct record *record = &life->answer_record;
 
     if (!life_read_answer(life, reply, tag)) {
@@ -73,10 +73,10 @@ static void take_made(struct talk *talk, uint32_t tag, uint32_t index, const str
     if (life->answer == '!') {
         life->taken = true;
         life->taken_key = tag;
-    } else if (record->generation > own->generation) {
+    } else if (record->generation > link->generation) {
         life->newer = record->generation > life->newer ? record->generation : life->newer;
     } else {
-        own->keys[tag].id = record->id;
+        link->keys[tag].id = record->id;
         if (life->answer == '+')
             flags_set(life->creating.mine, tag);
     }
@@ -105,7 +105,7 @@ static void make_keys(struct talk *talk, struct outbox *outbox)
     struct life *life = life_of(talk);
     uint64_t id;
 
-    if (!redis_next_step(talk->task.filter, &life->range)) {
+    if (!link_next_step(talk->task.link, &life->range)) {
         finish(talk, outbox);
         return;
     }
@@ -121,7 +121,7 @@ static void begin_keys(struct talk *talk, struct outbox *outbox)
     struct life *life = life_of(talk);
 
     alloc.free(life->creating.mine);
-    life->creating.mine = alloc.calloc(FLAGS_BYTES(redis_filter_of(talk->task.filter)->count), 1);
+    life->creating.mine = alloc.calloc(FLAGS_BYTES(talk->task.link->count), 1);
     life->newer = 0;
     life->taken = false;
     if (life->creating.mine == NULL)
@@ -139,7 +139,7 @@ static void take_before(struct talk *talk, const struct reply *reply)
     if (!task_expect(&talk->task, reply, REDIS_REPLY_STRING, 0))
         return;
     life->creating.unwanted = reply->text_len != RECORD_TRAILER || !record_parse(reply->text, &record) ||
-                              !redis_is_key(life->link.before, 0, &record) || !record_is_ready(record.state);
+                              !link_is_key(life->link.before, 0, &record) || !record_is_ready(record.state);
     life->overtaken = life->creating.unwanted || record.state == RECORD_GROWN;
 }
 
@@ -164,7 +164,7 @@ static void fail_overtaken(struct talk *talk)
     if (life->creating.unwanted) /* nobody will find it */
         talk->cleanup = life_remove;
     task_fail(&talk->task, HIBLOOM_ENOTFOUND, "'%s' was not made: there is another one, or was, or its filter is gone",
-              talk->task.filter->name);
+              link_name(talk->task.link, LINK_NAME));
 }
 
 /* Two that create one name, one of them with one key, the other with several, find
@@ -179,8 +179,8 @@ static void judge_other(struct talk *talk, struct outbox *outbox)
     if (life->overtaken) {
         fail_overtaken(talk);
     } else if (life->ahead.taken) { /* it would be met when the filter grows, in the middle of its use */
-        char link[HIBLOOM_NAME_MAX + STORE_LINK_NAME + 1];
-        keys_link(link, talk->task.filter->name, 1);
+        char link[LINK_NAME_SIZE];
+        keys_link(link, link_name(talk->task.link, LINK_NAME), 1);
         life_fail_link_taken(&talk->task, link);
         talk->cleanup = life_remove;
     } else if (life_has_filter(life, other)) {
@@ -196,9 +196,9 @@ static void judge_other(struct talk *talk, struct outbox *outbox)
 void life_complete(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
-    hibloom *filter = talk->task.filter;
+    struct link *link = talk->task.link;
 
-    if (life->goal == LIFE_REPAIR && life->link.number != 0) { /* lost as a whole */
+    if (life->goal == LIFE_REPAIR && life->talk.task.link->number != 0) { /* lost as a whole */
         fail_overtaken(talk);
         return;
     }
@@ -206,7 +206,7 @@ void life_complete(struct talk *talk, struct outbox *outbox)
     life->ahead.taken = false;
     if (life->link.before != NULL)
         guard_ask_alone(life->link.before, outbox, TAG_BEFORE, 0);
-    if (life_heads_chain(filter))
+    if (life_heads_chain(link))
         life_ask_ahead(life, outbox);
     talk->take = take_other;
     talk->step = judge_other;
@@ -220,7 +220,7 @@ static void tidy(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
 
-    if (!redis_next_step(talk->task.filter, &life->range)) {
+    if (!link_next_step(talk->task.link, &life->range)) {
         life_start_over(talk);
         return;
     }
@@ -239,19 +239,19 @@ static void judge_finished(struct talk *talk, struct outbox *outbox)
         life_note_ahead(life);
         return;
     }
-    if (life->answer_record.generation == redis_filter_of(talk->task.filter)->generation) {
+    if (life->answer_record.generation == talk->task.link->generation) {
         life_start_over(talk);
         return;
     }
-    life->range = (struct redis_range){0, 0};
+    life->range = (struct link_range){0, 0};
     tidy(talk, outbox);
 }
 
 static void make_ready(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
-    const struct redis_filter *own = redis_filter_of(talk->task.filter);
-    const size_t len = (size_t)record_list_bytes(0, own->count);
+    const struct link *link = talk->task.link;
+    const size_t len = (size_t)record_list_bytes(0, link->count);
 
     alloc.free(life->creating.ids);
     life->creating.ids = alloc.malloc(len + 1);
@@ -259,8 +259,8 @@ static void make_ready(struct talk *talk, struct outbox *outbox)
         task_no_memory(&talk->task);
         return;
     }
-    for (uint32_t i = 0; i < own->count && len > 0; i++)
-        record_format_id(own->keys[i].id, life->creating.ids + (size_t)i * RECORD_ID_DIGITS);
+    for (uint32_t i = 0; i < link->count && len > 0; i++)
+        record_format_id(link->keys[i].id, life->creating.ids + (size_t)i * RECORD_ID_DIGITS);
     life_ask_swap(life, outbox, RECORD_CREATING, life_list_at(life, 0), (struct argument){"", 0},
                   (struct argument){life->creating.ids, len}, RECORD_READY, LIFE_ANY_TTL);
     talk->take = life_take_answer;
@@ -270,12 +270,12 @@ static void make_ready(struct talk *talk, struct outbox *outbox)
 /* Swaps a root that is being made to that generation. */
 static void ask_generation(struct life *life, struct outbox *outbox, uint64_t generation)
 {
-    const struct redis_filter *own = redis_filter_of(life->talk.task.filter);
+    const struct link *link = life->talk.task.link;
     char now[RECORD_IDENTITY + 1], then[RECORD_IDENTITY + 1];
 
-    record_identity(own->generation, own->keys[0].id, now);
-    record_identity(generation, own->keys[0].id, then);
-    life_ask_swap(life, outbox, RECORD_CREATING, redis_trailer_at(life->talk.task.filter, 0) + RECORD_IDENTITY_AT,
+    record_identity(link->generation, link->keys[0].id, now);
+    record_identity(generation, link->keys[0].id, then);
+    life_ask_swap(life, outbox, RECORD_CREATING, link_trailer_at(life->talk.task.link, 0) + RECORD_IDENTITY_AT,
                   (struct argument){now, RECORD_IDENTITY}, (struct argument){then, RECORD_IDENTITY}, RECORD_CREATING,
                   LIFE_ANY_TTL);
     life->talk.take = life_take_answer;
@@ -296,13 +296,13 @@ static void judge_written(struct talk *talk, struct outbox *outbox)
  * another one has made is no write of this connection, which is what WAIT goes by. */
 static void finish(struct talk *talk, struct outbox *outbox)
 {
-    const struct redis_filter *own = redis_filter_of(talk->task.filter);
+    const struct link *link = talk->task.link;
 
-    if (own->count == 1 || !own->server->sends_all) {
+    if (link->count == 1 || !link->server->sends_all) {
         make_ready(talk, outbox);
         return;
     }
-    ask_generation(life_of(talk), outbox, own->generation);
+    ask_generation(life_of(talk), outbox, link->generation);
     talk->step = judge_written;
 }
 
@@ -312,12 +312,12 @@ static void judge_grown(struct talk *talk, struct outbox *outbox)
 {
     const struct life *life = life_of(talk);
     const struct record *there = &life->answer_record;
-    struct redis_filter *own = redis_filter_of(talk->task.filter);
-    const bool same = redis_is_key(talk->task.filter, 0, there);
+    struct link *link = talk->task.link;
+    const bool same = link_is_key(talk->task.link, 0, there);
 
     if (life->answer == '+' || (same && there->state == RECORD_GROWN)) {
-        own->grown = true;
-        own->untold = false;
+        link->grown = true;
+        link->untold = false;
     } else if (!same || there->state != RECORD_READY) /* else its time to live is another */
         guard_note_other(talk, 0);
 }
@@ -326,7 +326,7 @@ void life_swap_grown(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
 
-    life_ask_swap(life, outbox, RECORD_READY, redis_trailer_at(talk->task.filter, 0), (struct argument){"", 0},
+    life_ask_swap(life, outbox, RECORD_READY, link_trailer_at(talk->task.link, 0), (struct argument){"", 0},
                   (struct argument){"", 0}, RECORD_GROWN, life->ttl_ms < 0 ? -1 : life->ttl_ms);
     talk->take = life_take_answer;
     talk->step = judge_grown;
@@ -358,7 +358,7 @@ static void give_up_creating(struct talk *talk, struct outbox *outbox)
         life_start_over(talk);
         return;
     }
-    keys_name(key, talk->task.filter, life->taken_key);
+    keys_name(key, talk->task.link, life->taken_key);
     life_fail_taken(life, key);
     talk->cleanup = life_remove;
 }

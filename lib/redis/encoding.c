@@ -57,10 +57,10 @@ static inline void end_bit(struct commands *out, bool sets, uint64_t bit)
         command_literal(out, "$1\r\n1\r\n");
 }
 
-static void ask_bits(const struct encoding *encoding, const hibloom *filter, struct commands *out, struct argument key,
-                     const struct run *run, uint32_t i)
+static void ask_bits(const struct encoding *encoding, const struct link *link, struct commands *out,
+                     struct argument key, const struct run *run, uint32_t i)
 {
-    const uint32_t k = filter->spec.hashes, step = encoding->each_key ? k : 1;
+    const uint32_t k = link->spec->hashes, step = encoding->each_key ? k : 1;
     const size_t begin = encoding->each_key ? i : 0, end = (size_t)run->items * k;
     const struct beginning beginning = begin_bits(out, encoding->sets, key);
 
@@ -72,8 +72,8 @@ static void ask_bits(const struct encoding *encoding, const hibloom *filter, str
 }
 
 /* Spanning: there is a bit of the run in the key. */
-static void ask_span(const struct encoding *encoding, const hibloom *filter, struct commands *out, struct argument key,
-                     const struct run *run, uint32_t i)
+static void ask_span(const struct encoding *encoding, const struct link *link, struct commands *out,
+                     struct argument key, const struct run *run, uint32_t i)
 {
     const struct beginning beginning = begin_bits(out, encoding->sets, key);
 
@@ -92,12 +92,12 @@ static void take_bit(struct task *task, struct run *run, uint32_t i, size_t at, 
 
 /* ---- BITFIELD key SET u1 bit 1 ..., or GET u1 bit ...; of counters GET u4 offset ... ---- */
 
-static void ask_bitfield(const struct encoding *encoding, const hibloom *filter, struct commands *out,
+static void ask_bitfield(const struct encoding *encoding, const struct link *link, struct commands *out,
                          struct argument key, const struct run *run, uint32_t segment)
 {
     const uint64_t *bits = run->bits;
-    const bool sets = encoding->sets, writes = sets || redis_filter_of(filter)->server->lacks_bitfield_ro;
-    const uint32_t k = filter->spec.hashes, width = spec_width(&filter->spec);
+    const bool sets = encoding->sets, writes = sets || link->server->lacks_bitfield_ro;
+    const uint32_t k = link->spec->hashes, width = spec_width(link->spec);
     char part[] = "$3\r\nGET\r\n$2\r\nu1\r\n"; /* written once: there are many */
 
     memcpy(part + 4, sets ? "SET" : "GET", 3);
@@ -116,8 +116,8 @@ static void ask_bitfield(const struct encoding *encoding, const hibloom *filter,
 
 static void take_array(struct task *task, struct run *run, uint32_t i, size_t at, const struct reply *reply)
 {
-    const size_t k = task->filter->spec.hashes;
-    const long long full = (1LL << spec_width(&task->filter->spec)) - 1;
+    const size_t k = task->link->spec->hashes;
+    const long long full = (1LL << spec_width(task->link->spec)) - 1;
 
     if (!expect(task, run, i, at, k, REDIS_REPLY_ARRAY, reply))
         return;
@@ -135,12 +135,12 @@ static void take_array(struct task *task, struct run *run, uint32_t i, size_t at
 #define BLOCK_BYTES (HIBLOOM_BLOCK_BITS / 8)
 #define BLOCK_ANSWER (BLOCK_BYTES + 7) /* $64\r\n ... \r\n */
 
-static void ask_block(const struct encoding *encoding, const hibloom *filter, struct commands *out, struct argument key,
-                      const struct run *run, uint32_t segment)
+static void ask_block(const struct encoding *encoding, const struct link *link, struct commands *out,
+                      struct argument key, const struct run *run, uint32_t segment)
 {
     const uint64_t *bits = run->bits;
 
-    for (uint32_t items = run->items; items > 0; items--, bits += filter->spec.hashes)
+    for (uint32_t items = run->items; items > 0; items--, bits += link->spec->hashes)
         command_getrange(out, key, *bits / HIBLOOM_BLOCK_BITS * BLOCK_BYTES, BLOCK_BYTES);
 }
 
@@ -154,8 +154,8 @@ static void take_block(struct task *task, struct run *run, uint32_t i, size_t at
         task_unexpected(task);
         return;
     }
-    run->cut = run->cut || (reply->text_len < BLOCK_BYTES && !task->filter->bare);
-    for (const size_t end = at + task->filter->spec.hashes; at < end; at++) {
+    run->cut = run->cut || (reply->text_len < BLOCK_BYTES && !task->link->bare);
+    for (const size_t end = at + task->link->spec->hashes; at < end; at++) {
         const uint64_t bit = run->bits[at] % HIBLOOM_BLOCK_BITS;
         if (bit / 8 < reply->text_len && ((unsigned char)reply->text[bit / 8] & 0x80u >> bit % 8) != 0)
             continue;
@@ -166,32 +166,32 @@ static void take_block(struct task *task, struct run *run, uint32_t i, size_t at
 
 /* ---- All bits of all items in one step, on all keys --------------------------------- */
 
-static void ask_script(const struct encoding *encoding, const hibloom *filter, struct commands *out,
+static void ask_script(const struct encoding *encoding, const struct link *link, struct commands *out,
                        struct argument key, const struct run *run, uint32_t i)
 {
-    const uint32_t keys = redis_filter_of(filter)->count;
-    const size_t bits = (size_t)run->items * filter->spec.hashes;
+    const uint32_t keys = link->count;
+    const size_t bits = (size_t)run->items * link->spec->hashes;
     char name[KEYS_SIZE];
 
     script_start(out, SCRIPT_SET, keys, 1 + bits);
     for (uint32_t number = 0; number < keys; number++)
-        command_argument(out, (struct argument){name, keys_name(name, filter, number)});
-    command_number(out, spec_is_spanning(&filter->spec) ? SPEC_SPAN_BITS : 0);
+        command_argument(out, (struct argument){name, keys_name(name, link, number)});
+    command_number(out, spec_is_spanning(link->spec) ? SPEC_SPAN_BITS : 0);
     for (size_t at = 0; at < bits; at++)
         command_number(out, run->bits[at]);
 }
 
 /* The counter has the right number whatever is lost: what is sent again finds its bits set. */
-static void ask_counted(const struct encoding *encoding, const hibloom *filter, struct commands *out,
+static void ask_counted(const struct encoding *encoding, const struct link *link, struct commands *out,
                         struct argument key, const struct run *run, uint32_t i)
 {
-    const size_t bits = (size_t)run->items * filter->spec.hashes;
+    const size_t bits = (size_t)run->items * link->spec->hashes;
     char name[KEYS_SIZE];
 
     script_start(out, SCRIPT_SET_COUNTED, 2, 1 + bits);
     command_argument(out, key);
-    command_argument(out, (struct argument){name, keys_beside(name, filter)});
-    command_number(out, filter->spec.hashes);
+    command_argument(out, (struct argument){name, keys_beside(name, link)});
+    command_number(out, link->spec->hashes);
     for (size_t at = 0; at < bits; at++)
         command_number(out, run->bits[at]);
 }
@@ -199,7 +199,7 @@ static void ask_counted(const struct encoding *encoding, const hibloom *filter, 
 /* The digits are in `known`, which is as long: there they were put as they came. */
 static void take_digits(struct task *task, struct run *run, uint32_t i, size_t at, const struct reply *reply)
 {
-    const size_t count = (size_t)run->items * task->filter->spec.hashes;
+    const size_t count = (size_t)run->items * task->link->spec->hashes;
 
     if (!expect(task, run, i, at, count, REDIS_REPLY_STRING, reply))
         return;
@@ -212,21 +212,21 @@ static void take_digits(struct task *task, struct run *run, uint32_t i, size_t a
 
 /* ---- Counters, by a script that begins with the guard ----------------------------------- */
 
-static void ask_count(const struct encoding *encoding, const hibloom *filter, struct commands *out, struct argument key,
-                      const struct run *run, uint32_t i)
+static void ask_count(const struct encoding *encoding, const struct link *link, struct commands *out,
+                      struct argument key, const struct run *run, uint32_t i)
 {
     const uint64_t *bits = run->bits;
-    const uint32_t k = filter->spec.hashes, width = spec_width(&filter->spec);
+    const uint32_t k = link->spec->hashes, width = spec_width(link->spec);
     uint64_t at[HIBLOOM_HASHES_MAX];
 
     script_start(out, encoding->once ? SCRIPT_COUNT_DOWN : SCRIPT_COUNT_UP, 1,
                  4 + encoding->once + (size_t)run->items * k);
     command_argument(out, key);
-    redis_expect(out, filter, i, RECORD_IDENTITY);
+    link_expect(out, link, i, RECORD_IDENTITY);
     command_counter_type(out, width);
     command_number(out, k);
     if (encoding->once)
-        command_number(out, redis_filter_of(filter)->keys[i].epoch);
+        command_number(out, link->keys[i].epoch);
     for (uint32_t items = run->items; items > 0; items--, bits += k) {
         memcpy(at, bits, k * sizeof *at);
         counters_drop_repeated(at, k, UINT64_MAX);
@@ -241,7 +241,7 @@ static void ask_count(const struct encoding *encoding, const hibloom *filter, st
 /* The digits are in `known`, one an item, and are spread from the last one on. `new`: what '1' says of its counters. */
 static void take_counted(struct task *task, struct run *run, uint32_t i, const struct reply *reply, bool new)
 {
-    const size_t k = task->filter->spec.hashes;
+    const size_t k = task->link->spec->hashes;
 
     if (!task_expect(task, reply, REDIS_REPLY_STRING, i))
         return;
@@ -268,35 +268,35 @@ static void take_counted_down(struct task *task, struct run *run, uint32_t i, si
 /* ---- A slice, by a script that begins with the guard and the period ------------------------ */
 
 /* Key i of each other slice: its name; or where its epoch is, and the first one of a newer period. */
-static void ask_others(const hibloom *filter, struct commands *out, const struct slice_add *slice, uint32_t i,
+static void ask_others(const struct link *link, struct commands *out, const struct slice_add *slice, uint32_t i,
                        bool names)
 {
-    const hibloom_spec *spec = &filter->spec;
+    const hibloom_spec *spec = link->spec;
     char name[KEYS_SIZE];
 
     for (uint64_t period = slice->period + 1; period <= slice->period + spec->slices; period++) {
-        const hibloom *other = redis_link(slice->window, period_slice(spec, period));
+        const struct link *other = redis_link(slice->window, period_slice(spec, period));
         if (names) {
             command_argument(out, (struct argument){name, keys_name(name, other, i)});
             continue;
         }
-        command_number(out, redis_trailer_at(other, i) + RECORD_EPOCH_AT);
+        command_number(out, link_trailer_at(other, i) + RECORD_EPOCH_AT);
         command_number(out, period_epoch(spec, period));
     }
 }
 
-bool encoding_begins_slice(const hibloom *filter, const struct slice_add *slice, uint32_t i)
+bool encoding_begins_slice(const struct link *link, const struct slice_add *slice, uint32_t i)
 {
-    const struct redis_key *known = &redis_filter_of(filter)->keys[i];
+    const struct link_key *known = &link->keys[i];
 
     return slice->window != NULL &&
-           (known->epoch < period_epoch(&filter->spec, slice->period) || known->changed > slice->looked);
+           (known->epoch < period_epoch(link->spec, slice->period) || known->changed > slice->looked);
 }
 
-static void ask_slice(const struct encoding *encoding, const hibloom *filter, struct commands *out, struct argument key,
-                      const struct run *run, uint32_t i)
+static void ask_slice(const struct encoding *encoding, const struct link *link, struct commands *out,
+                      struct argument key, const struct run *run, uint32_t i)
 {
-    const hibloom_spec *spec = &filter->spec;
+    const hibloom_spec *spec = link->spec;
     const struct slice_add *slice = run->slice;
     const bool exact = slice->window != NULL;
     const uint32_t others = exact ? spec->slices : 0;
@@ -305,15 +305,15 @@ static void ask_slice(const struct encoding *encoding, const hibloom *filter, st
     script_start(out, SCRIPT_SLICE, 1 + others, 7 + 2 * others + count);
     command_argument(out, key);
     if (exact)
-        ask_others(filter, out, slice, i, true);
-    redis_expect(out, filter, i, RECORD_IDENTITY);
+        ask_others(link, out, slice, i, true);
+    link_expect(out, link, i, RECORD_IDENTITY);
     command_number(out, spec_bitmap_bytes(spec));
     command_number(out, period_epoch(spec, slice->period));
     command_number(out, period_epoch(spec, slice->period + spec->slices + 1));
     command_number(out, slice->from_us);
     command_number(out, period_end_us(spec, slice->period));
     if (exact)
-        ask_others(filter, out, slice, i, false);
+        ask_others(link, out, slice, i, false);
     for (size_t at = 0; at < count; at++)
         command_number(out, run->bits[at]);
 }
@@ -331,24 +331,24 @@ static void take_late(struct task *task, struct run *run, uint32_t i, const stru
         return;
     }
     run->slice->clock_us = us;
-    redis_note_epoch(task->filter, i, epoch);
+    link_note_epoch(task->link, i, epoch);
     run->late = true;
     memset(run->known, reply->repeated && !run->begins ? BIT_UNKNOWN : BIT_WAS_SET,
-           (size_t)run->items * task->filter->spec.hashes);
+           (size_t)run->items * task->link->spec->hashes);
 }
 
 /* A set tells the key's period, too. An add behind a clock that steps back goes on in that one. */
 static void take_slice(struct task *task, struct run *run, uint32_t i, size_t at, const struct reply *reply)
 {
-    const uint64_t first = period_epoch(&task->filter->spec, run->slice->period);
+    const uint64_t first = period_epoch(task->link->spec, run->slice->period);
 
     if (reply->type == REDIS_REPLY_STATUS) {
         take_late(task, run, i, reply);
         return;
     }
     take_digits(task, run, i, at, reply);
-    if (reply->type == REDIS_REPLY_STRING && redis_filter_of(task->filter)->keys[i].epoch < first)
-        redis_note_epoch(task->filter, i, first);
+    if (reply->type == REDIS_REPLY_STRING && task->link->keys[i].epoch < first)
+        link_note_epoch(task->link, i, first);
 }
 
 /* ---- Which one ----------------------------------------------------------------------- */
@@ -371,30 +371,30 @@ static const struct encoding
     count_down = {.proves = true, .once = true, .bit_bytes = 2, .ask = ask_count, .take = take_counted_down},
     script_counted = {.sets = true, .all_keys = true, .bit_bytes = 2, .ask = ask_counted, .take = take_digits};
 
-const struct encoding *encoding_to_add(const hibloom *filter, bool exact)
+const struct encoding *encoding_to_add(const struct link *link, bool exact)
 {
-    if (filter->spec.counters != 0)
+    if (link->spec->counters != 0)
         return &count_up;
-    if (keys_have_counter(&filter->spec))
+    if (keys_have_counter(link->spec))
         return &script_counted;
-    if (spec_is_spanning(&filter->spec))
+    if (spec_is_spanning(link->spec))
         return exact ? &script_set : &setbit_span;
-    if (filter->spec.window != 0)
+    if (link->spec->window != 0)
         return &slice_set;
-    if (filter->spec.layout == HIBLOOM_LAYOUT_PARTITIONED)
+    if (link->spec->layout == HIBLOOM_LAYOUT_PARTITIONED)
         return exact ? &script_set : &setbit_each;
-    return exact || redis_filter_of(filter)->server->bitfield ? &bitfield_set : &setbit;
+    return exact || link->server->bitfield ? &bitfield_set : &setbit;
 }
 
-const struct encoding *encoding_to_look(const hibloom *filter)
+const struct encoding *encoding_to_look(const struct link *link)
 {
-    if (filter->spec.layout == HIBLOOM_LAYOUT_BLOCKED)
+    if (link->spec->layout == HIBLOOM_LAYOUT_BLOCKED)
         return &block_get;
-    if (spec_is_spanning(&filter->spec))
+    if (spec_is_spanning(link->spec))
         return &getbit_span;
-    if (filter->spec.layout == HIBLOOM_LAYOUT_PARTITIONED)
+    if (link->spec->layout == HIBLOOM_LAYOUT_PARTITIONED)
         return &getbit_each;
-    return redis_filter_of(filter)->server->bitfield || filter->spec.counters != 0 ? &bitfield_get : &getbit;
+    return link->server->bitfield || link->spec->counters != 0 ? &bitfield_get : &getbit;
 }
 
 const struct encoding *encoding_to_remove(void)

@@ -17,7 +17,7 @@
 #ifndef HIBLOOM_ENCODING_H
 #define HIBLOOM_ENCODING_H
 
-#include "redis/filter.h"
+#include "redis/link.h"
 
 /* What is known of a bit that was asked for. */
 enum encoded_bit { BIT_UNKNOWN, BIT_WAS_SET, BIT_WAS_UNSET };
@@ -27,8 +27,9 @@ struct slice_add {
     uint64_t period;   /* for which it is, */
     uint64_t from_us;  /* and for which the slice is not emptied before that time */
     uint64_t clock_us; /* at which a server has refused some of it, since it is not the time of the period; 0: none */
-    hibloom *window;   /* of its other slices none may be of a newer period; NULL: nobody looks whether one is. And: */
-    uint64_t looked;   /* how many `clears` of this one were known as the call looked in all of them */
+    struct redis_filter
+        *window;     /* of its other slices none may be of a newer period; NULL: nobody looks whether one is. And: */
+    uint64_t looked; /* how many `clears` of this one were known as the call looked in all of them */
 };
 
 struct run {
@@ -58,19 +59,19 @@ struct encoding {
     uint8_t item_bytes;   /* of commands for an item beside those */
     uint8_t answer_bytes; /* an item, where that is more than its commands; else 0 */
     /* Writes the commands for a run on a key, which is number i; without each_key, the segment. */
-    void (*ask)(const struct encoding *, const hibloom *, struct commands *, struct argument key, const struct run *,
-                uint32_t i);
+    void (*ask)(const struct encoding *, const struct link *, struct commands *, struct argument key,
+                const struct run *, uint32_t i);
     /* Takes the reply to what was asked of the run's bits from `at` on, on key i; without each_key, the segment. */
     void (*take)(struct task *, struct run *, uint32_t i, size_t at, const struct reply *);
 };
 
 /* Was that key of a slice not known to be one of the period as the call looked? Then no bit goes to it: it is only made
  * one, by run.begins. */
-bool encoding_begins_slice(const hibloom *, const struct slice_add *, uint32_t i);
+bool encoding_begins_slice(const struct link *, const struct slice_add *, uint32_t i);
 
 /* The one in which to add, whether the caller asks for is_new or not; and to look. */
-const struct encoding *encoding_to_add(const hibloom *, bool exact);
-const struct encoding *encoding_to_look(const hibloom *);
+const struct encoding *encoding_to_add(const struct link *, bool exact);
+const struct encoding *encoding_to_look(const struct link *);
 const struct encoding *encoding_to_remove(void);
 
 #endif

@@ -16,11 +16,11 @@ static void take_state(struct talk *talk, uint32_t tag, uint32_t index, const st
 static void ask_state(struct talk *talk, struct outbox *outbox)
 {
     char name[KEYS_SIZE];
-    const struct argument key = redis_begin(talk->task.filter, outbox, 0, 0, name);
+    const struct argument key = link_begin(talk->task.link, outbox, 0, 0, name);
 
     command_start(&outbox->commands, 2, "PTTL");
     command_argument(&outbox->commands, key);
-    guard_ask(talk->task.filter, outbox, key, 0);
+    guard_ask(talk->task.link, outbox, key, 0);
     outbox_end(outbox);
     talk->take = take_state;
 }
@@ -66,14 +66,14 @@ static void swapped(struct links *l)
         links_tell(l, l->next.link); /* its time to live has changed */
     } else {
         task_fail(&l->task, HIBLOOM_EBUSY, "'%s' was given other times to live again and again; gave up growing it",
-                  l->task.filter->name);
+                  l->filter->handle->name);
     }
 }
 
 static void link_kept(struct links *l)
 {
     if (links_end_inner(l))
-        links_begin_life(l, LIFE_GROW, redis_link(l->task.filter, l->next.link - 1), NULL, swapped)->ttl_ms = l->ttl_ms;
+        links_begin_life(l, LIFE_GROW, redis_link(l->filter, l->next.link - 1), NULL, swapped)->ttl_ms = l->ttl_ms;
 }
 
 static void keep(struct talk *talk, struct outbox *outbox)
@@ -82,9 +82,9 @@ static void keep(struct talk *talk, struct outbox *outbox)
 }
 
 /* That is made, or the handle's, of which the one before it does not tell. */
-static hibloom *next_link(const struct links *l)
+static struct link *next_link(const struct links *l)
 {
-    return l->link != NULL ? l->link : redis_link(l->task.filter, l->next.link);
+    return l->link != NULL ? l->link : redis_link(l->filter, l->next.link);
 }
 
 /* Once it is told of it may not be lost any more: where that is on another server, and this one's replica takes over without
@@ -120,7 +120,7 @@ static bool makes_again(struct links *l)
     if (l->life.overtaken)
         links_grow(l);
     else
-        links_prove(l, l->task.filter, root_proven);
+        links_prove(l, l->task.link, root_proven);
     return true;
 }
 
@@ -144,8 +144,7 @@ static void still_untold(struct links *l)
     else if (links_tells(links_before_next(l)))
         links_go_on(l);
     else
-        links_begin_link(l, LIFE_REPAIR, NULL,
-                         (struct life_link){.number = l->next.link, .chain = redis_root_id(l->task.filter)},
+        links_begin_link(l, LIFE_REPAIR, l->next.link, NULL, (struct life_link){.chain = redis_chain(l->filter)},
                          link_mended);
 }
 
@@ -156,7 +155,7 @@ bool links_mends(struct links *l)
     if (l->inner.status != HIBLOOM_ECORRUPT || l->attempts++ >= LINKS_ATTEMPTS)
         return false;
     links_free_inner(l);
-    links_prove(l, redis_link(l->task.filter, l->next.link - 1), still_untold);
+    links_prove(l, redis_link(l->filter, l->next.link - 1), still_untold);
     return true;
 }
 
@@ -176,41 +175,39 @@ static void link_made(struct links *l)
 
 static void state_known(struct links *l)
 {
-    hibloom *filter = l->task.filter;
-    const struct life_link link = {.number = l->next.link,
-                                   .chain = redis_root_id(filter),
-                                   .before = redis_link(filter, l->next.link - 1),
-                                   .dead = l->dead};
+    const uint32_t number = l->next.link;
+    const struct life_link link = {
+        .chain = redis_chain(l->filter), .before = redis_link(l->filter, number - 1), .dead = l->dead};
 
     if (!links_end_inner(l)) {
         if (!is_let_off(l))
             links_open_again(l);
     } else if (links_tells(links_before_next(l))) {
         links_go_on(l);
-    } else if (redis_links(filter) > link.number) {
+    } else if (redis_links(l->filter) > number) {
         give_ttl(l);
-    } else if (spec_link(&l->next, &filter->spec, link.number, link.chain) != HIBLOOM_OK) {
+    } else if (spec_link(&l->next, l->task.link->spec, number, link.chain) != HIBLOOM_OK) {
         task_fail(&l->task, HIBLOOM_ERANGE,
-                  "'%s' is full, and can grow no more: it has %u links, and one more is too large", filter->name,
-                  (unsigned)link.number);
+                  "'%s' is full, and can grow no more: it has %u links, and one more is too large",
+                  l->filter->handle->name, (unsigned)number);
     } else {
-        links_begin_link(l, LIFE_OPEN, &l->next, link, link_made);
+        links_begin_link(l, LIFE_OPEN, number, &l->next, link, link_made);
     }
 }
 
 /* The one before it is to tell of link `number`. */
 void links_tell(struct links *l, uint32_t number)
 {
-    redis_link_free(l->link);
+    link_free(l->link);
     l->link = NULL;
     l->next.link = number;
-    talk_begin(&l->talk, redis_link(l->task.filter, number - 1), ask_state);
+    talk_begin(&l->talk, redis_link(l->filter, number - 1), ask_state);
     links_await(l, INNER_TALK, state_known);
 }
 
 void links_grow(struct links *l)
 {
-    links_tell(l, redis_links(l->task.filter));
+    links_tell(l, redis_links(l->filter));
 }
 
 /* ---- Another run of a server -------------------------------------------------------------------- */
@@ -219,8 +216,8 @@ static void looked(struct links *l)
 {
     if (!links_end_inner(l))
         return;
-    if (++l->looked >= redis_links(l->task.filter)) {
-        redis_filter_of(l->task.filter)->looked = l->changes;
+    if (++l->looked >= redis_links(l->filter)) {
+        l->filter->looked = l->changes;
         l->looked = 0;
     }
     links_go_on(l);
@@ -229,9 +226,9 @@ static void looked(struct links *l)
 /* What may have forgotten that it has grown are the roots of all links. */
 void links_look(struct links *l)
 {
-    hibloom *link = redis_link(l->task.filter, l->looked);
+    struct link *link = redis_link(l->filter, l->looked);
 
     if (l->looked == 0)
-        l->changes = redis_changes(redis_filter_of(link)->server);
-    links_begin_life(l, LIFE_LOOK, link, NULL, looked)->link.number = link->spec.link;
+        l->changes = redis_changes(link->server);
+    links_begin_life(l, LIFE_LOOK, link, NULL, looked);
 }

@@ -11,16 +11,16 @@
 
 /* Begins the inner task: the caller has begun one of that kind, or this begins a life, or asks a link's root for its guard. */
 void links_await(struct links *, enum links_inner, void (*ended)(struct links *));
-struct life *links_begin_life(struct links *, enum life_goal, hibloom *, const hibloom_spec *wanted,
+struct life *links_begin_life(struct links *, enum life_goal, struct link *, const hibloom_spec *wanted,
                               void (*ended)(struct links *));
-void links_prove(struct links *, hibloom *link, void (*ended)(struct links *));
+void links_prove(struct links *, struct link *link, void (*ended)(struct links *));
 
 /* It has ended. Whether it did well; else this one has failed like it. */
 void links_free_inner(struct links *);
 bool links_end_inner(struct links *);
 
 /* Begins what is done with a further link, in a handle of its own. Once it is open it becomes the handle's. */
-void links_begin_link(struct links *, enum life_goal, const hibloom_spec *wanted, struct life_link,
+void links_begin_link(struct links *, enum life_goal, uint32_t number, const hibloom_spec *wanted, struct life_link,
                       void (*ended)(struct links *));
 void links_take_link(struct links *);
 
@@ -38,14 +38,14 @@ void links_look(struct links *);
 bool links_mends(struct links *);
 
 /* The link that is to tell of the one that is being opened, or made. Does it? */
-static inline struct redis_filter *links_before_next(const struct links *l)
+static inline struct link *links_before_next(const struct links *l)
 {
-    return redis_filter_of(redis_link(l->task.filter, l->next.link - 1));
+    return redis_link(l->filter, l->next.link - 1);
 }
 
-static inline bool links_tells(const struct redis_filter *own)
+static inline bool links_tells(const struct link *link)
 {
-    return own->grown && !own->untold;
+    return link->grown && !link->untold;
 }
 
 #endif

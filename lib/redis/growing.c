@@ -25,9 +25,9 @@ static void begin_chunk(struct chain *);
 static void link_read(struct chain *);
 static void look(struct chain *);
 
-static struct redis_filter *newest_of(const struct chain *c)
+static struct link *newest_of(const struct chain *c)
 {
-    return redis_filter_of(redis_newest(c->task.filter));
+    return redis_newest(c->filter);
 }
 
 /* Several calls of one handle may be on their way: they share its room. Each takes its chunk out of that, and gives back
@@ -84,7 +84,7 @@ static void begin_links(struct chain *c, enum links_goal goal, void (*then)(stru
         task_no_memory(&c->task);
         return;
     }
-    links_begin(c->links, goal, c->task.filter, NULL, 0);
+    links_begin(c->links, goal, c->filter->handle, NULL, 0);
     c->links->asks = !c->task.adds;
     c->task.inner = &c->links->task;
     c->phase = CHAIN_LINKS;
@@ -95,9 +95,9 @@ static void begin_links(struct chain *c, enum links_goal goal, void (*then)(stru
  * that its replicas tell of the next link. */
 static bool mends(struct chain *c, void (*then)(struct chain *))
 {
-    if (c->denied || !links_are_in_doubt(c->task.filter))
+    if (c->denied || !links_are_in_doubt(c->filter))
         return false;
-    c->reached = redis_filter_of(c->task.filter)->reached = 0;
+    c->reached = c->filter->reached = 0;
     begin_links(c, LINKS_FOLLOW, then);
     return true;
 }
@@ -108,7 +108,7 @@ static void ask_grown_root(struct talk *talk, struct outbox *outbox)
 {
     char name[KEYS_SIZE];
 
-    guard_ask(talk->task.filter, outbox, redis_begin(talk->task.filter, outbox, 0, 0, name), 0);
+    guard_ask(talk->task.link, outbox, link_begin(talk->task.link, outbox, 0, 0, name), 0);
     outbox_end(outbox);
     talk->take = guard_take_alone;
 }
@@ -119,14 +119,14 @@ static void ask_grown_root(struct talk *talk, struct outbox *outbox)
  * key has been asked for the items themselves. */
 static void reach_replicas(struct chain *c)
 {
-    hibloom *filter = c->task.filter;
+    struct redis_filter *filter = c->filter;
     const uint32_t older = redis_links(filter) - 1;
 
     if (mends(c, reach_replicas))
         return;
-    if (!c->task.adds || !redis_filter_of(filter)->server->sends_all)
+    if (!c->task.adds || !filter->first.server->sends_all)
         c->reached = older;
-    while (c->reached < older && redis_filter_of(redis_link(filter, c->reached))->count == 1)
+    while (c->reached < older && redis_link(filter, c->reached)->count == 1)
         c->reached++;
     if (c->reached >= older) {
         c->phase = CHAIN_DONE;
@@ -189,9 +189,9 @@ static void looked(struct chain *c)
 /* The last of the links that a look asks is the newest one. Of one key, its guard is behind the items. */
 static void ask_newest(struct walk *walk, struct outbox *outbox, uint32_t tag)
 {
-    hibloom *newest = walk->link[walk->links - 1].filter;
+    struct link *newest = walk->in[walk->links - 1].link;
 
-    if (redis_filter_of(newest)->count > 1)
+    if (newest->count > 1)
         guard_ask_alone(newest, outbox, tag, 0);
 }
 
@@ -206,7 +206,7 @@ static const struct aside beside_look = {ask_newest, take_newest};
 /* The links that are looked in: of an add all but the newest, which it is for. */
 static uint32_t links_to_ask(const struct chain *c)
 {
-    return redis_links(c->task.filter) - (c->task.adds ? 1 : 0);
+    return redis_links(c->filter) - (c->task.adds ? 1 : 0);
 }
 
 /* Asks those that have not been asked yet. */
@@ -228,7 +228,8 @@ static void look(struct chain *c)
         end_chunk(c);
         return;
     }
-    walk_begin_look(&c->walk, c->task.filter, c->asked, to, c->left, c->count, c->task.adds ? NULL : &beside_look);
+    walk_begin_look(&c->walk, redis_link(c->filter, c->asked), to - c->asked, c->left, c->count,
+                    c->task.adds ? NULL : &beside_look);
     c->phase = CHAIN_LOOK;
     c->then = looked;
 }
@@ -238,9 +239,9 @@ static void look(struct chain *c)
 /* It is new if the link that it was set in is still the newest; else it goes on. */
 static void judge_new(struct chain *c)
 {
-    if (redis_filter_of(redis_link(c->task.filter, c->asked))->grown) {
+    if (redis_link(c->filter, c->asked)->grown) {
         c->asked++;
-        if (c->asked < redis_links(c->task.filter))
+        if (c->asked < redis_links(c->filter))
             look(c);
         else
             begin_links(c, LINKS_FOLLOW, look);
@@ -252,8 +253,7 @@ static void judge_new(struct chain *c)
 
 static void added(struct chain *c)
 {
-    hibloom *newest = redis_link(c->task.filter, c->asked);
-    struct redis_filter *own = redis_filter_of(newest);
+    struct link *newest = redis_link(c->filter, c->asked);
 
     c->phase = CHAIN_BEGIN;
     plain_end(&c->plain, c->exact ? c->answers : NULL);
@@ -264,7 +264,7 @@ static void added(struct chain *c)
     unreserve(c, c->count);
     if (!c->exact || c->count == 0) {
         end_chunk(c);
-    } else if (own->count > 1 && !own->grown) { /* of one key, the guard was behind the items */
+    } else if (newest->count > 1 && !newest->grown) { /* of one key, the guard was behind the items */
         talk_begin(&c->talk, newest, guard_ask_root);
         c->phase = CHAIN_PROVE;
         c->then = judge_new;
@@ -275,7 +275,7 @@ static void added(struct chain *c)
 
 static void add(struct chain *c)
 {
-    plain_begin_add(&c->plain, redis_newest(c->task.filter), c->left, c->count, c->exact);
+    plain_begin_add(&c->plain, redis_newest(c->filter), c->left, c->count, c->exact);
     c->phase = CHAIN_ADD;
     c->then = added;
 }
@@ -284,17 +284,17 @@ static void add(struct chain *c)
 
 static void counted(struct chain *c)
 {
-    const hibloom_spec *spec = &c->counted->spec;
-    struct redis_filter *own = redis_filter_of(c->counted);
+    const hibloom_spec *spec = c->counted->spec;
+    struct link *link = c->counted;
     struct store_count count = {0};
 
     c->phase = CHAIN_BEGIN;
     if (c->task.status != HIBLOOM_OK)
         return;
     spec_note_count(&count, spec, &c->upkeep.count);
-    const double missing = limit_of(spec->capacity) - count.items - (double)own->reserved;
-    own->room = missing > 0.0 ? (uint64_t)(missing / PARTS) + spec->capacity / LEAST + 1 : 0;
-    if (own->room > 0 || own->grown || c->counted != redis_newest(c->task.filter)) /* another call may have grown it */
+    const double missing = limit_of(spec->capacity) - count.items - (double)link->reserved;
+    link->room = missing > 0.0 ? (uint64_t)(missing / PARTS) + spec->capacity / LEAST + 1 : 0;
+    if (link->room > 0 || link->grown || c->counted != redis_newest(c->filter)) /* another call may have grown it */
         begin_chunk(c);
     else
         begin_links(c, LINKS_GROW, begin_chunk);
@@ -302,7 +302,7 @@ static void counted(struct chain *c)
 
 static void count_newest(struct chain *c)
 {
-    c->counted = redis_newest(c->task.filter);
+    c->counted = redis_newest(c->filter);
     upkeep_begin_count(&c->upkeep, c->counted);
     c->phase = CHAIN_COUNT;
     c->then = counted;
@@ -312,7 +312,7 @@ static void count_newest(struct chain *c)
 
 static void begin_chunk(struct chain *c)
 {
-    const struct redis_filter *newest = newest_of(c);
+    const struct link *newest = newest_of(c);
 
     if (c->task.adds && mends(c, begin_chunk))
         return;
@@ -348,7 +348,7 @@ static void begin_chunk(struct chain *c)
 static void read_links(struct chain *c)
 {
     const bool more = c->in != NULL && c->read < links_to_ask(c);
-    hibloom *link = more ? redis_link(c->task.filter, c->read) : NULL;
+    struct link *link = more ? redis_link(c->filter, c->read) : NULL;
 
     if (!more || !bulk_pays_to_look(link, c->n, (double)c->n)) {
         begin_chunk(c);
@@ -412,24 +412,25 @@ static void again(struct task *task)
     task->status = HIBLOOM_OK;
     c->phase = CHAIN_BEGIN;
     c->at = c->read = 0;
-    c->reached = redis_filter_of(task->filter)->reached;
+    c->reached = c->filter->reached;
     if (c->in != NULL)
         memset(c->in, 0, FLAGS_BYTES(c->n));
 }
 
-static void begin(struct chain *c, hibloom *filter, const hibloom_item *items, size_t n)
+static void begin(struct chain *c, struct redis_filter *filter, const hibloom_item *items, size_t n)
 {
     const size_t chunk = n < CHUNK ? n + 1 : CHUNK; /* one more: of none there is still a guard to ask */
     const size_t words = chunk * sizeof *c->left + chunk * sizeof *c->which;
 
     *c = (struct chain){.task = {.class = &chain_class,
-                                 .filter = filter,
+                                 .link = &filter->first,
                                  .inner = &c->inner,
                                  .again = again,
                                  .take_guard = task_take_guard_inner},
+                        .filter = filter,
                         .items = items,
                         .n = n,
-                        .reached = redis_filter_of(filter)->reached};
+                        .reached = filter->reached};
     c->left = alloc.malloc(words + chunk * sizeof *c->answers);
     c->yes = alloc.calloc(FLAGS_BYTES(n) + 1, 1);
     if (c->left == NULL || c->yes == NULL) {
@@ -441,16 +442,16 @@ static void begin(struct chain *c, hibloom *filter, const hibloom_item *items, s
     c->answers = (bool *)(c->which + chunk);
 }
 
-void chain_begin_add(struct chain *c, hibloom *filter, const hibloom_item *items, size_t n, bool exact)
+void chain_begin_add(struct chain *c, struct redis_filter *filter, const hibloom_item *items, size_t n, bool exact)
 {
     begin(c, filter, items, n);
     c->task.adds = true;
     c->exact = exact;
-    if (redis_links(filter) > 1 && bulk_pays_to_look(filter, n, (double)n))
+    if (redis_links(filter) > 1 && bulk_pays_to_look(&filter->first, n, (double)n))
         c->in = alloc.calloc(FLAGS_BYTES(n), 1); /* item by item there need be no memory for it */
 }
 
-void chain_begin_contains(struct chain *c, hibloom *filter, const hibloom_item *items, size_t n)
+void chain_begin_contains(struct chain *c, struct redis_filter *filter, const hibloom_item *items, size_t n)
 {
     begin(c, filter, items, n);
     c->task.reads = true;
@@ -459,11 +460,9 @@ void chain_begin_contains(struct chain *c, hibloom *filter, const hibloom_item *
 
 void chain_end(struct chain *c, bool *answers)
 {
-    struct redis_filter *own = redis_filter_of(c->task.filter);
-
     release(c);
-    if (c->task.status == HIBLOOM_OK && c->task.adds && own->reached < c->reached)
-        own->reached = c->reached;
+    if (c->task.status == HIBLOOM_OK && c->task.adds && c->filter->reached < c->reached)
+        c->filter->reached = c->reached;
     if (c->task.status == HIBLOOM_OK && answers != NULL)
         flags_read(c->yes, answers, c->n);
     alloc.free(c->left);

@@ -51,7 +51,8 @@ struct chain {
     struct links *links; /* or this one; NULL: it is not. It is large, and rarely wanted */
     enum chain_phase phase;
     bool denied; /* a look-up: a link stays untold, of which it may not tell */
-    bool exact;  /* an add: is_new is wanted */
+    struct redis_filter *filter;
+    bool exact; /* an add: is_new is wanted */
     const hibloom_item *items;
     size_t n, at, chunk; /* all of them; where the chunk begins, and how many it has */
     unsigned char *yes;  /* flags: it is new, or found */
@@ -61,17 +62,16 @@ struct chain {
     size_t count; /* of left */
     unsigned char
         *in; /* flags, of a call that reads bitmaps: it is in one of the links that were read. A look-up's `yes` */
-    uint32_t read;    /* links whose bitmaps were, for all items */
-    uint32_t asked;   /* links that have been, for all of `left` */
-    uint32_t reached; /* roots of links whose replicas know of the next one, once this call is over */
-    struct redis_filter
-        *reserved;                /* the link where the chunk has its room; NULL: it needs none, or has given it back */
-    hibloom *counted;             /* the link that is */
+    uint32_t read;                /* links whose bitmaps were, for all items */
+    uint32_t asked;               /* links that have been, for all of `left` */
+    uint32_t reached;             /* roots of links whose replicas know of the next one, once this call is over */
+    struct link *reserved;        /* the link where the chunk has its room; NULL: it needs none, or has given it back */
+    struct link *counted;         /* the link that is */
     void (*then)(struct chain *); /* the inner task has ended well */
 };
 
-void chain_begin_add(struct chain *, hibloom *, const hibloom_item *, size_t n, bool exact);
-void chain_begin_contains(struct chain *, hibloom *, const hibloom_item *, size_t n);
+void chain_begin_add(struct chain *, struct redis_filter *, const hibloom_item *, size_t n, bool exact);
+void chain_begin_contains(struct chain *, struct redis_filter *, const hibloom_item *, size_t n);
 void chain_end(struct chain *, bool *answers);
 
 #endif

@@ -8,22 +8,20 @@
 #include <stdio.h>
 #include <string.h>
 
-bool guard_is_stale(const hibloom *filter)
+bool guard_is_stale(const struct link *link)
 {
-    const struct redis_filter *own = redis_filter_of(filter);
-
-    return own->proven_ns == 0 || own->guard_failed || guard_is_old(own->proven_ns);
+    return link->proven_ns == 0 || link->guard_failed || guard_is_old(link->proven_ns);
 }
 
 /* Of a config: what says how many bits and hashes there are. */
 static const char *const config_fields[] = {"size", "hashIterations"};
 
-void guard_ask_config(hibloom *filter, struct outbox *outbox, uint32_t tag)
+void guard_ask_config(struct link *link, struct outbox *outbox, uint32_t tag)
 {
     char name[KEYS_SIZE];
-    const struct argument config = {name, keys_beside(name, filter)};
+    const struct argument config = {name, keys_beside(name, link)};
 
-    if (!keys_have_config(&filter->spec))
+    if (!keys_have_config(link->spec))
         return;
     outbox_begin(outbox, tag, config);
     for (size_t i = 0; i < 2; i++) {
@@ -34,24 +32,24 @@ void guard_ask_config(hibloom *filter, struct outbox *outbox, uint32_t tag)
     outbox_end(outbox);
 }
 
-void guard_ask(hibloom *filter, struct outbox *outbox, struct argument key, uint32_t i)
+void guard_ask(struct link *link, struct outbox *outbox, struct argument key, uint32_t i)
 {
     struct commands *out = &outbox->commands;
 
-    if (filter->bare) {
+    if (link->bare) {
         command_start(out, 2, "STRLEN");
         command_argument(out, key);
         command_getrange_end(out, key, RECORD_FORMAT_FROM_END);
         return;
     }
-    command_getrange(out, key, redis_trailer_at(filter, i), RECORD_TRAILER);
+    command_getrange(out, key, link_trailer_at(link, i), RECORD_TRAILER);
 }
 
-void guard_ask_alone(hibloom *filter, struct outbox *outbox, uint32_t tag, uint32_t i)
+void guard_ask_alone(struct link *link, struct outbox *outbox, uint32_t tag, uint32_t i)
 {
     char name[KEYS_SIZE];
 
-    guard_ask(filter, outbox, redis_begin(filter, outbox, tag, i, name), i);
+    guard_ask(link, outbox, link_begin(link, outbox, tag, i, name), i);
     outbox_end(outbox);
     if (!outbox->commands.failed)
         outbox->exchanges[outbox->count - 1].proof = true;
@@ -59,49 +57,48 @@ void guard_ask_alone(hibloom *filter, struct outbox *outbox, uint32_t tag, uint3
 
 /* Is it the one that was good last, of a key that the handle still means? To read it costs
  * a tenth of a look-up of one item. */
-static bool is_as_before(const struct redis_filter *own, uint32_t i, const char *trailer)
+static bool is_as_before(const struct link *link, uint32_t i, const char *trailer)
 {
-    return own->good.id == own->keys[i].id && own->good.generation == own->generation &&
-           memcmp(own->good.trailer, trailer, RECORD_TRAILER) == 0;
+    return link->good.id == link->keys[i].id && link->good.generation == link->generation &&
+           memcmp(link->good.trailer, trailer, RECORD_TRAILER) == 0;
 }
 
 /* Reads one that was not; whether it is good. */
-static bool read_good(const hibloom *filter, uint32_t i, const char *trailer)
+static bool read_good(struct link *link, uint32_t i, const char *trailer)
 {
-    struct redis_filter *own = redis_filter_of(filter);
     struct record record;
 
-    if (!record_parse(trailer, &record) || !redis_is_key(filter, i, &record) || record.key != i ||
-        record.keys != own->count || record.bytes != spec_bitmap_bytes(&filter->spec) || !record_is_ready(record.state))
+    if (!record_parse(trailer, &record) || !link_is_key(link, i, &record) || record.key != i ||
+        record.keys != link->count || record.bytes != spec_bitmap_bytes(link->spec) || !record_is_ready(record.state))
         return false;
-    own->good = (struct redis_trailer){.generation = record.generation, .id = record.id, .epoch = record.epoch};
-    memcpy(own->good.trailer, trailer, RECORD_TRAILER);
+    link->good = (struct link_trailer){.generation = record.generation, .id = record.id, .epoch = record.epoch};
+    memcpy(link->good.trailer, trailer, RECORD_TRAILER);
     return true;
 }
 
 /* A root that said before that it has grown may have forgotten that, with a server; a replica only lags behind. */
-static void note_state(struct redis_filter *own, bool by_replica)
+static void note_state(struct link *link, bool by_replica)
 {
-    const bool tells = own->good.trailer[RECORD_STATE_AT] == RECORD_GROWN;
+    const bool tells = link->good.trailer[RECORD_STATE_AT] == RECORD_GROWN;
 
-    own->grown = own->grown || tells;
+    link->grown = link->grown || tells;
     if (!by_replica)
-        own->untold = own->grown && !tells;
+        link->untold = link->grown && !tells;
 }
 
 bool guard_matches(struct talk *talk, uint32_t i, const struct reply *reply)
 {
     struct task *task = &talk->task;
-    struct redis_filter *own = redis_filter_of(task->filter);
+    struct link *link = task->link;
 
     if (!task_expect(task, reply, REDIS_REPLY_STRING, i) || reply->text_len != RECORD_TRAILER ||
-        !(is_as_before(own, i, reply->text) || read_good(task->filter, i, reply->text)))
+        !(is_as_before(link, i, reply->text) || read_good(link, i, reply->text)))
         return false;
     if (i == 0)
-        note_state(own, reply->by_replica);
-    redis_note_epoch(task->filter, i, own->good.epoch);
-    own->keys[i].proven_ns = talk->begun_ns;
-    own->proven_ns = talk->begun_ns;
+        note_state(link, reply->by_replica);
+    link_note_epoch(link, i, link->good.epoch);
+    link->keys[i].proven_ns = talk->begun_ns;
+    link->proven_ns = talk->begun_ns;
     return true;
 }
 
@@ -109,7 +106,7 @@ bool guard_matches(struct talk *talk, uint32_t i, const struct reply *reply)
  * may already have begun the bitmap again. Of a replica, which may lag behind, none is noted. */
 static bool take_length(struct task *task, uint32_t i, const struct reply *reply, bool may_be_absent)
 {
-    struct redis_key *own = &redis_filter_of(task->filter)->keys[i];
+    struct link_key *own = &task->link->keys[i];
     uint64_t length;
     char key[KEYS_SIZE];
 
@@ -118,7 +115,7 @@ static bool take_length(struct task *task, uint32_t i, const struct reply *reply
     const bool shorter = length < own->length, absent = length == 0 && (own->length != 0 || !may_be_absent);
     if (!reply->by_replica)
         own->length = shorter ? UINT64_MAX : length;
-    keys_name(key, task->filter, i);
+    keys_name(key, task->link, i);
     if (absent)
         task_fail(task, HIBLOOM_ENOTFOUND,
                   "'%s' is not there: deleted, evicted, expired or never made; attach it again to begin a new one",
@@ -135,20 +132,21 @@ void guard_fail_config(struct task *task, bool there, const char *what)
 {
     char config[KEYS_SIZE];
 
-    keys_beside(config, task->filter);
+    keys_beside(config, task->link);
     if (there)
-        task_fail(task, HIBLOOM_EMISMATCH, "'%s', the config of '%s', %s", config, task->filter->name, what);
+        task_fail(task, HIBLOOM_EMISMATCH, "'%s', the config of '%s', %s", config, link_name(task->link, LINK_NAME),
+                  what);
     else
         task_fail(task, HIBLOOM_ENOTFOUND,
                   "'%s', the config of '%s', is not there: it is for Redisson to make (tryInit), and then to be "
                   "attached",
-                  config, task->filter->name);
+                  config, link_name(task->link, LINK_NAME));
 }
 
 /* As text, as Redisson compares them. */
 static bool take_config(struct task *task, uint32_t field, const struct reply *reply)
 {
-    const hibloom_spec *spec = &task->filter->spec;
+    const hibloom_spec *spec = task->link->spec;
     const char *const name = config_fields[field];
     char expected[NUMBER_DIGITS + 1], what[256];
 
@@ -162,7 +160,7 @@ static bool take_config(struct task *task, uint32_t field, const struct reply *r
     else
         snprintf(what, sizeof what, "says %s %.40s, and this handle has %s: attach it again", name, reply->text,
                  expected);
-    guard_fail_config(task, reply->type != REDIS_REPLY_NIL || redis_filter_of(task->filter)->keys[0].length > 0, what);
+    guard_fail_config(task, reply->type != REDIS_REPLY_NIL || task->link->keys[0].length > 0, what);
     return false;
 }
 
@@ -170,14 +168,14 @@ static bool take_bare(struct task *task, uint32_t i, uint32_t index, const struc
 {
     char key[KEYS_SIZE];
 
-    if (i == redis_filter_of(task->filter)->count)
+    if (i == task->link->count)
         return take_config(task, index, reply);
     if (index == 0)
         return take_length(task, i, reply, may_be_absent);
     if (!task_expect(task, reply, REDIS_REPLY_STRING, i))
         return false;
     if (strcmp(reply->text, RECORD_FORMAT) == 0) {
-        keys_name(key, task->filter, i);
+        keys_name(key, task->link, i);
         task_fail(task, HIBLOOM_EMISMATCH, "'%s' is no bare bitmap but a filter with a spec: open it", key);
         return false;
     }
@@ -186,7 +184,7 @@ static bool take_bare(struct task *task, uint32_t i, uint32_t index, const struc
 
 bool guard_take(struct talk *talk, uint32_t i, uint32_t index, const struct reply *reply)
 {
-    if (talk->task.filter->bare)
+    if (talk->task.link->bare)
         return take_bare(&talk->task, i, index, reply, false);
     if (guard_matches(talk, i, reply))
         return true;
@@ -201,7 +199,7 @@ void guard_take_alone(struct talk *talk, uint32_t i, uint32_t index, const struc
 
 void guard_ask_root(struct talk *talk, struct outbox *outbox)
 {
-    guard_ask_alone(talk->task.filter, outbox, 0, 0);
+    guard_ask_alone(talk->task.link, outbox, 0, 0);
     talk->take = guard_take_alone;
 }
 
@@ -214,10 +212,10 @@ void guard_take_before(struct talk *talk, uint32_t i, uint32_t index, const stru
 
 #define TAG_HEAD 2u /* beside the key, and its root */
 
-static void ask_end(hibloom *filter, struct outbox *outbox, uint32_t tag, uint32_t i)
+static void ask_end(struct link *link, struct outbox *outbox, uint32_t tag, uint32_t i)
 {
     char name[KEYS_SIZE];
-    const struct argument key = redis_begin(filter, outbox, tag, i, name);
+    const struct argument key = link_begin(link, outbox, tag, i, name);
 
     record_ask_end(&outbox->commands, key);
     command_start(&outbox->commands, 2, "STRLEN");
@@ -225,16 +223,16 @@ static void ask_end(hibloom *filter, struct outbox *outbox, uint32_t tag, uint32
     outbox_end(outbox);
 }
 
-/* Of a handle whose filter is open. */
-static bool has_head(const hibloom *filter)
+/* Is it a further link of a filter that is open? */
+static bool has_head(const struct link *link)
 {
-    return filter->head != NULL && redis_filter_of(filter->head) != NULL;
+    return link->number > 0 && link->of->first.count > 0;
 }
 
 static void take_head(struct talk *talk, uint32_t index, const struct reply *reply)
 {
     struct diagnosis *diagnosis = &talk->diagnosis;
-    struct task asked = {.filter = talk->task.filter->head}; /* whose key a refusal names */
+    struct task asked = {.link = &talk->task.link->of->first}; /* whose key a refusal names */
     struct record record = {0};
 
     if (index != 0) /* its length */
@@ -263,25 +261,34 @@ static void take_diagnosis(struct talk *talk, uint32_t tag, uint32_t index, cons
 }
 
 /* A spec text without its seed; of per-hash seeds there is no secret. */
-static void write_unseeded(const char *stored, char text[HIBLOOM_SPEC_TEXT_SIZE])
+static void write_unseeded(const hibloom_spec *seeded, char text[HIBLOOM_SPEC_TEXT_SIZE])
 {
-    hibloom_spec spec;
+    hibloom_spec spec = *seeded;
 
-    strcpy(text, stored);
-    if (hibloom_spec_parse(&spec, stored) != HIBLOOM_OK || !spec.seeded)
-        return;
-    memset(spec.seeds, 0, sizeof spec.seeds);
+    if (spec.seeded)
+        explicit_bzero(spec.seeds, sizeof spec.seeds);
     spec.seeded = false;
     if (hibloom_spec_format(&spec, text, HIBLOOM_SPEC_TEXT_SIZE) != HIBLOOM_OK)
         strcpy(text, "(unreadable)");
+}
+
+static void write_stored(const char *stored, char text[HIBLOOM_SPEC_TEXT_SIZE])
+{
+    hibloom_spec spec;
+
+    if (hibloom_spec_parse(&spec, stored) == HIBLOOM_OK)
+        write_unseeded(&spec, text);
+    else
+        strcpy(text, stored);
+    explicit_bzero(&spec, sizeof spec); /* the seed */
 }
 
 void guard_fail_other(struct task *task, uint32_t i, const struct record *record)
 {
     char text[HIBLOOM_SPEC_TEXT_SIZE], key[KEYS_SIZE];
 
-    write_unseeded(record->text, text);
-    keys_name(key, task->filter, i);
+    write_stored(record->text, text);
+    keys_name(key, task->link, i);
     task_fail(task, HIBLOOM_EMISMATCH, "'%s' holds a filter of another spec or seed: %s", key, text);
 }
 
@@ -296,9 +303,9 @@ static void fail_replaced(struct task *task, uint32_t i, const struct record *re
 {
     char ours[HIBLOOM_SPEC_TEXT_SIZE], theirs[HIBLOOM_SPEC_TEXT_SIZE], key[KEYS_SIZE];
 
-    write_unseeded(record->text, theirs);
-    write_unseeded(task->filter->text, ours);
-    keys_name(key, task->filter, i);
+    write_stored(record->text, theirs);
+    write_unseeded(task->link->spec, ours);
+    keys_name(key, task->link, i);
     if (strcmp(ours, theirs) != 0)
         guard_fail_other(task, i, record);
     else
@@ -332,12 +339,14 @@ static void fail_altered(struct task *task, const char *key)
               key);
 }
 
-void guard_fail_link(struct task *task, const hibloom *head, const char *link)
+void guard_fail_link(struct task *task, const char *link)
 {
+    const char *name = task->link->of->handle->name;
+
     task_fail(task, HIBLOOM_ECORRUPT,
               "'%s', a further link of '%s', is lost, or something else is in its place: delete '%s' "
               "(hibloom_delete), and fill it anew",
-              link, head->name, head->name);
+              link, name, name);
 }
 
 /* A further link: is its filter gone, or another one, or has that lost the link? */
@@ -345,10 +354,9 @@ static void judge_head(struct talk *talk)
 {
     struct task *task = &talk->task;
     const struct diagnosis *diagnosis = &talk->diagnosis;
-    const hibloom *link = task->filter, *head = link->head;
-    const struct redis_filter *own = redis_filter_of(head);
+    const struct link *link = task->link, *head = &link->of->first;
     const unsigned at = talk->other_key == 0 ? 0 : 1;
-    const bool link_is_there = diagnosis->found[at] == RECORD_FOUND && redis_is_key(link, 0, &diagnosis->record[at]);
+    const bool link_is_there = diagnosis->found[at] == RECORD_FOUND && link_is_key(link, 0, &diagnosis->record[at]);
     char key[KEYS_SIZE];
 
     keys_name(key, head, 0);
@@ -358,13 +366,13 @@ static void judge_head(struct talk *talk)
         fail_no_filter(task, key);
     else if (diagnosis->head == RECORD_DAMAGED)
         fail_altered(task, key);
-    else if (diagnosis->head_generation != own->generation || diagnosis->head_id != own->keys[0].id)
+    else if (diagnosis->head_generation != head->generation || diagnosis->head_id != head->keys[0].id)
         fail_anew(task, key);
     else if (diagnosis->head_state == RECORD_REMOVING)
-        fail_removed(task, head->name);
+        fail_removed(task, link->of->handle->name);
     else if (!link_is_there) {
         keys_name(key, link, 0);
-        guard_fail_link(task, head, key);
+        guard_fail_link(task, key);
     }
 }
 
@@ -372,43 +380,43 @@ static void judge_head(struct talk *talk)
 static void judge_several(struct talk *talk, const char *key)
 {
     struct task *task = &talk->task;
-    const struct redis_filter *own = redis_filter_of(task->filter);
+    const struct link *link = task->link;
     const unsigned at = talk->other_key == 0 ? 0 : 1;
     const struct record *root = &talk->diagnosis.record[at];
 
     if (talk->diagnosis.found[at] != RECORD_FOUND)
         return;
-    if (root->generation != own->generation)
+    if (root->generation != link->generation)
         fail_replaced(task, 0, root);
     else if (root->state == RECORD_REMOVING)
-        fail_removed(task, task->filter->name);
+        fail_removed(task, link_name(task->link, LINK_NAME));
     else
         task_fail(task, HIBLOOM_ECORRUPT,
                   "'%s', one of the keys of '%s', was lost, or lost and made anew: hibloom_repair makes lost keys "
                   "anew, empty; then open the filter again",
-                  key, task->filter->head != NULL ? task->filter->head->name : task->filter->name);
+                  key, task->link->of->handle->name);
 }
 
 static void judge_diagnosis(struct talk *talk, struct outbox *outbox)
 {
     struct task *task = &talk->task;
-    const struct redis_filter *own = redis_filter_of(task->filter);
+    const struct link *link = task->link;
     const struct record *record = &talk->diagnosis.record[0];
-    const struct record known = redis_filter_record(task->filter, talk->other_key);
+    const struct record known = link_record(task->link, talk->other_key);
     const enum record_found found = talk->diagnosis.found[0];
     char key[KEYS_SIZE];
 
-    keys_name(key, task->filter, talk->other_key);
-    if (has_head(task->filter))
+    keys_name(key, task->link, talk->other_key);
+    if (has_head(task->link))
         judge_head(talk);
-    if (own->count > 1)
+    if (link->count > 1)
         judge_several(talk, key);
     else if (found == RECORD_FOUND && record->state == RECORD_REMOVING)
         fail_removed(task, key);
     if (found == RECORD_NOTHING)
         fail_absent(task, key);
     else if (found == RECORD_FOUND &&
-             (strcmp(record->text, task->filter->text) != 0 || record->id != own->keys[talk->other_key].id))
+             (!spec_says(task->link->spec, record->text) || record->id != link->keys[talk->other_key].id))
         fail_replaced(task, talk->other_key, record);
     else if (found == RECORD_NONE && talk->diagnosis.length <= known.bytes)
         fail_no_filter(task, key);
@@ -418,11 +426,11 @@ static void judge_diagnosis(struct talk *talk, struct outbox *outbox)
 
 static void diagnose(struct talk *talk, struct outbox *outbox)
 {
-    ask_end(talk->task.filter, outbox, 0, talk->other_key);
+    ask_end(talk->task.link, outbox, 0, talk->other_key);
     if (talk->other_key != 0)
-        ask_end(talk->task.filter, outbox, 1, 0);
-    if (has_head(talk->task.filter))
-        ask_end(talk->task.filter->head, outbox, TAG_HEAD, 0);
+        ask_end(talk->task.link, outbox, 1, 0);
+    if (has_head(talk->task.link))
+        ask_end(&talk->task.link->of->first, outbox, TAG_HEAD, 0);
     talk->take = take_diagnosis;
     talk->step = judge_diagnosis;
 }
@@ -433,7 +441,7 @@ void guard_note_other(struct talk *talk, uint32_t i)
         return;
     talk->diagnose = diagnose;
     talk->other_key = i;
-    redis_filter_of(talk->task.filter)->server->stats.guards_failed++;
-    redis_filter_of(talk->task.filter)->suspect = i;
-    redis_filter_of(talk->task.filter)->guard_failed = true;
+    talk->task.link->server->stats.guards_failed++;
+    talk->task.link->suspect = i;
+    talk->task.link->guard_failed = true;
 }

@@ -22,20 +22,20 @@
 #ifndef HIBLOOM_GUARD_H
 #define HIBLOOM_GUARD_H
 
-#include "redis/filter.h"
+#include "redis/link.h"
 
-static inline uint32_t guard_replies(const hibloom *filter)
+static inline uint32_t guard_replies(const struct link *link)
 {
-    return filter->bare ? 2 : 1;
+    return link->bare ? 2 : 1;
 }
 
-void guard_ask(hibloom *, struct outbox *, struct argument key, uint32_t i);
+void guard_ask(struct link *, struct outbox *, struct argument key, uint32_t i);
 
 /* The same in an exchange of its own, whose tag is given. */
-void guard_ask_alone(hibloom *, struct outbox *, uint32_t tag, uint32_t i);
+void guard_ask_alone(struct link *, struct outbox *, uint32_t tag, uint32_t i);
 
 /* Asks for the two fields of the config: bits and hashes. Nothing where there is none. */
-void guard_ask_config(hibloom *, struct outbox *, uint32_t tag);
+void guard_ask_config(struct link *, struct outbox *, uint32_t tag);
 
 /* No config is there, or none that says so. */
 void guard_fail_config(struct task *, bool there, const char *what);
@@ -57,7 +57,7 @@ bool guard_matches(struct talk *, uint32_t i, const struct reply *);
 
 /* Is the last good guard so old that an add must ask one first? A guard counts from the begin of the talk that asked it,
  * since the client may stand still before it reads the answer. */
-bool guard_is_stale(const hibloom *);
+bool guard_is_stale(const struct link *);
 
 /* Key i is another one. What happened to it is read then, and the talk fails with
  * ENOTFOUND, EMISMATCH or ECORRUPT, in words that say what to do. Of a further link the
@@ -69,6 +69,6 @@ void guard_note_other(struct talk *, uint32_t i);
 void guard_fail_other(struct task *, uint32_t i, const struct record *);
 
 /* Fails for a further link of that name, which is not there any more, of a filter that is. */
-void guard_fail_link(struct task *, const hibloom *head, const char *link);
+void guard_fail_link(struct task *, const char *link);
 
 #endif

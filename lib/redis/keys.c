@@ -1,6 +1,7 @@
 /* keys.c: which Redis keys a filter's name stands for. See keys.h. */
 #include "redis/keys.h"
 #include "base/number.h"
+#include "redis/link.h"
 #include "spec/spec.h"
 
 #include <stdio.h>
@@ -57,43 +58,48 @@ static const struct form {
     [HIBLOOM_KEYS_ORESTES] = {"", ":bits", false, NULL, NULL, NULL},
 };
 
-static size_t foreign_name(char out[KEYS_SIZE], const hibloom *filter, uint32_t i)
+static size_t foreign_name(char out[KEYS_SIZE], const struct link *link, uint32_t i)
 {
-    const struct form *form = &forms[filter->spec.keys];
-    const int len = snprintf(out, KEYS_SIZE, "%s%s%s", form->before, filter->name, form->behind);
+    const struct form *form = &forms[link->spec->keys];
+    const int len = snprintf(out, KEYS_SIZE, "%s%s%s", form->before, link_name(link, LINK_NAME), form->behind);
 
     return (size_t)(form->numbered ? len + snprintf(out + len, KEYS_SIZE - (size_t)len, "%u", (unsigned)i) : len);
 }
 
-size_t keys_beside(char out[KEYS_SIZE], const hibloom *filter)
+size_t keys_beside(char out[KEYS_SIZE], const struct link *link)
 {
-    const struct form *form = &forms[filter->spec.keys];
-    const bool tagged = form->beside_behind_tag != NULL && strchr(filter->name, '{') != NULL;
+    const struct form *form = &forms[link->spec->keys];
+    const bool tagged = form->beside_behind_tag != NULL && strchr(link_name(link, LINK_NAME), '{') != NULL;
 
-    if (filter->spec.keys == HIBLOOM_KEYS_OWN || form->beside_before == NULL)
+    if (link->spec->keys == HIBLOOM_KEYS_OWN || form->beside_before == NULL)
         return 0;
-    return (size_t)snprintf(out, KEYS_SIZE, "%s%s%s", tagged ? "" : form->beside_before, filter->name,
+    return (size_t)snprintf(out, KEYS_SIZE, "%s%s%s", tagged ? "" : form->beside_before, link_name(link, LINK_NAME),
                             tagged ? form->beside_behind_tag : form->beside_behind);
 }
 
-size_t keys_name(char out[KEYS_SIZE], const hibloom *filter, uint32_t i)
+size_t keys_name(char out[KEYS_SIZE], const struct link *link, uint32_t i)
 {
-    if (filter->spec.keys != HIBLOOM_KEYS_OWN)
-        return foreign_name(out, filter, i);
+    if (link->spec->keys != HIBLOOM_KEYS_OWN)
+        return foreign_name(out, link, i);
     /* before the spec is known there is but one */
-    return keys_at(out, filter->name, filter->spec.bits != 0 && spec_keys(&filter->spec) > 1, i);
+    return keys_at(out, link_name(link, LINK_NAME), link->spec->bits != 0 && spec_keys(link->spec) > 1, i);
 }
 
-void keys_link(char out[HIBLOOM_NAME_MAX + STORE_LINK_NAME + 1], const char *name, uint32_t i)
+void keys_link(char out[LINK_NAME_SIZE], const char *name, uint32_t i)
 {
-    snprintf(out, HIBLOOM_NAME_MAX + STORE_LINK_NAME + 1, "%s:+%u", name, (unsigned)i);
+    const size_t len = strlen(name), digits = number_digits(i);
+
+    memcpy(out, name, len);
+    memcpy(out + len, ":+", 2);
+    number_format(out + len + 2, i, digits);
+    out[len + 2 + digits] = '\0';
 }
 
 /* Names are C strings, so no caller can choose one with a zero byte. */
-size_t keys_temporary(char out[KEYS_SIZE], const hibloom *filter, uint32_t i, char what)
+size_t keys_temporary(char out[KEYS_SIZE], const struct link *link, uint32_t i, char what)
 {
     char key[KEYS_SIZE];
-    size_t len = keys_name(key, filter, i), tag_len = len;
+    size_t len = keys_name(key, link, i), tag_len = len;
     const bool tagged = find_tag(key, &tag_len) != NULL;
 
     len = (size_t)snprintf(out, KEYS_SIZE, tagged ? "%s" : "{%s}", key);

@@ -17,17 +17,22 @@
 #define KEYS_SIZE \
     (HIBLOOM_NAME_MAX + 20) /* {} :config, or {} :+31 :65535 and for a temporary key a zero byte, a letter; the end */
 
+/* Of a further link's name, ":+31" included. */
+#define LINK_NAME_SIZE (HIBLOOM_NAME_MAX + 5)
+
+struct link;
+
 /* Is this a filter's name? EINVAL, ERANGE. */
 hibloom_status keys_check(const char *name);
 
 /* Key number i of a name that has one, or several; of an open filter. Written
  * terminated; the length is returned. */
 size_t keys_at(char out[KEYS_SIZE], const char *name, bool several, uint32_t i);
-size_t keys_name(char out[KEYS_SIZE], const hibloom *filter, uint32_t i);
+size_t keys_name(char out[KEYS_SIZE], const struct link *, uint32_t i);
 
 /* The key of what another library has beside the bitmap, always in its slot; 0: it has
  * nothing. It is a counter of items, or a hash that says how large the bitmap is. */
-size_t keys_beside(char out[KEYS_SIZE], const hibloom *filter);
+size_t keys_beside(char out[KEYS_SIZE], const struct link *);
 
 static inline bool keys_have_counter(const hibloom_spec *spec)
 {
@@ -40,11 +45,11 @@ static inline bool keys_have_config(const hibloom_spec *spec)
 }
 
 /* The name of link number i of a growing filter. */
-void keys_link(char out[HIBLOOM_NAME_MAX + STORE_LINK_NAME + 1], const char *name, uint32_t i);
+void keys_link(char out[LINK_NAME_SIZE], const char *name, uint32_t i);
 
 /* A key that is there only within a script, in the slot of key number i; `what`
  * tells two apart. */
-size_t keys_temporary(char out[KEYS_SIZE], const hibloom *filter, uint32_t i, char what);
+size_t keys_temporary(char out[KEYS_SIZE], const struct link *, uint32_t i, char what);
 
 /* The cluster slot of a key, one of so many. */
 #define KEYS_SLOTS 16384u

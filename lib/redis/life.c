@@ -15,9 +15,9 @@
 
 #define ATTEMPTS 100u /* each that fails is somebody else's that went on */
 
-bool life_heads_chain(const hibloom *filter)
+bool life_heads_chain(const struct link *link)
 {
-    return spec_has_links(&filter->spec) && filter->spec.link == 0;
+    return spec_has_links(link->spec) && link->spec->link == 0;
 }
 
 /* ---- Keys are made, swapped and unlinked ----------------------------------------------- */
@@ -32,26 +32,28 @@ bool life_draw_id(struct task *task, uint64_t *id)
 
 uint64_t life_list_at(const struct life *life, uint32_t i)
 {
-    return spec_bitmap_bytes(&life->talk.task.filter->spec) + (uint64_t)i * RECORD_ID_DIGITS;
+    return spec_bitmap_bytes(life->talk.task.link->spec) + (uint64_t)i * RECORD_ID_DIGITS;
 }
 
 /* What a script puts around the generation: list, text and trailer up to it, and
  * the rest of the trailer. */
-static void write_tail(const hibloom *filter, uint32_t i, uint64_t id, struct commands *out)
+static void write_tail(const struct link *link, uint32_t i, uint64_t id, struct commands *out)
 {
-    struct record record = redis_filter_record(filter, i);
+    struct record record = link_record(link, i);
     const size_t list = (size_t)record_list_bytes(i, record.keys);
-    char trailer[RECORD_TRAILER];
+    char trailer[RECORD_TRAILER], text[HIBLOOM_SPEC_TEXT_SIZE] = "";
 
+    (void)!hibloom_spec_format(link->spec, text, sizeof text); /* as when it was opened */
     record.id = id;
     record.epoch = 0;
-    record.crc = record_crc(&record, filter->text);
+    record.crc = record_crc(&record, text);
     record.state = i == 0 ? RECORD_CREATING : RECORD_READY;
     record_format(&record, trailer);
     command_begin_argument(out, list + record.text_len + RECORD_IDENTITY_AT);
     for (size_t digit = 0; digit < list; digit += RECORD_ID_DIGITS)
         command_literal(out, "0000000000000000");
-    command_bytes(out, filter->text, record.text_len);
+    command_bytes(out, text, record.text_len);
+    explicit_bzero(text, sizeof text); /* the seed */
     command_bytes(out, trailer, RECORD_IDENTITY_AT);
     command_literal(out, "\r\n");
     command_argument(out, (struct argument){trailer + RECORD_IDENTITY_AT + RECORD_GENERATION,
@@ -60,18 +62,18 @@ static void write_tail(const hibloom *filter, uint32_t i, uint64_t id, struct co
 
 void life_ask_make(struct life *life, struct outbox *outbox, uint32_t i, uint64_t id, int64_t ttl_ms)
 {
-    hibloom *filter = life->talk.task.filter;
+    struct link *link = life->talk.task.link;
     char name[KEYS_SIZE], generation[RECORD_IDENTITY + 1];
-    const struct argument key = redis_begin(filter, outbox, i, i, name);
+    const struct argument key = link_begin(link, outbox, i, i, name);
     struct commands *out = &outbox->commands;
 
-    record_identity(redis_filter_of(filter)->generation, id, generation);
+    record_identity(link->generation, id, generation);
     script_start(out, SCRIPT_MAKE, 1, 6);
     command_argument(out, key);
     command_text(out, RECORD_TRAILER_FROM_END);
     command_argument(out, (struct argument){generation, i == 0 ? 0 : RECORD_GENERATION});
-    command_number(out, spec_bitmap_bytes(&filter->spec));
-    write_tail(filter, i, id, out);
+    command_number(out, spec_bitmap_bytes(link->spec));
+    write_tail(link, i, id, out);
     if (ttl_ms < 0)
         command_text(out, ttl_ms == LIFE_ANY_TTL ? "-2" : "-1");
     else
@@ -82,17 +84,17 @@ void life_ask_make(struct life *life, struct outbox *outbox, uint32_t i, uint64_
 void life_ask_swap(struct life *life, struct outbox *outbox, enum record_state from, uint64_t at, struct argument there,
                    struct argument then, enum record_state to, int64_t ttl_ms)
 {
-    hibloom *filter = life->talk.task.filter;
+    struct link *link = life->talk.task.link;
     const char states[2] = {(char)from, (char)to};
     char name[KEYS_SIZE], ttl[NUMBER_DIGITS + 2] = "";
     struct commands *out = &outbox->commands;
-    const struct argument key = redis_begin(filter, outbox, 0, 0, name);
+    const struct argument key = link_begin(link, outbox, 0, 0, name);
 
     if (ttl_ms != LIFE_ANY_TTL)
         snprintf(ttl, sizeof ttl, "%" PRId64, ttl_ms);
     script_start(out, SCRIPT_SWAP, 1, 8);
     command_argument(out, key);
-    redis_expect(out, filter, 0, RECORD_IDENTITY);
+    link_expect(out, link, 0, RECORD_IDENTITY);
     command_argument(out, (struct argument){&states[0], 1});
     command_number(out, at);
     command_argument(out, there);
@@ -126,17 +128,17 @@ void life_take_answer(struct talk *talk, uint32_t tag, uint32_t index, const str
 
 void life_ask_unlink(struct life *life, struct outbox *outbox, uint32_t i, bool by_id, const char *state)
 {
-    hibloom *filter = life->talk.task.filter;
+    struct link *link = life->talk.task.link;
     char name[KEYS_SIZE], beside[KEYS_SIZE];
     struct commands *out = &outbox->commands;
-    const struct argument key = redis_begin(filter, outbox, i, i, name);
-    const size_t len = keys_beside(beside, filter);
+    const struct argument key = link_begin(link, outbox, i, i, name);
+    const size_t len = keys_beside(beside, link);
 
     script_start(out, SCRIPT_UNLINK, len > 0 ? 2 : 1, 3);
     command_argument(out, key);
     if (len > 0)
         command_argument(out, (struct argument){beside, len});
-    redis_expect(out, filter, i, by_id ? RECORD_IDENTITY : RECORD_GENERATION);
+    link_expect(out, link, i, by_id ? RECORD_IDENTITY : RECORD_GENERATION);
     command_text(out, state);
     outbox_end(outbox);
 }
@@ -149,7 +151,7 @@ void life_take_unlinked(struct talk *talk, uint32_t tag, uint32_t index, const s
     const bool other_type = reply->type == REDIS_REPLY_ERROR && refusal_of(reply->text) == REFUSAL_WRONGTYPE;
 
     if (other_type || (reply->type == REDIS_REPLY_INTEGER && reply->integers[0] == -1)) {
-        struct task left = {.filter = talk->task.filter};
+        struct task left = {.link = talk->task.link};
         if (other_type)
             (void)task_expect(&left, reply, REDIS_REPLY_INTEGER, tag);
         life->removing.other_type = left.error;
@@ -179,7 +181,8 @@ void life_start_over(struct talk *talk)
         return;
     if (life->waiting.attempts++ >= ATTEMPTS && clock_now_ms() >= life->waiting.until) {
         task_fail(&talk->task, HIBLOOM_EBUSY,
-                  "'%s' is in the middle of being made or removed by others; gave up waiting", talk->task.filter->name);
+                  "'%s' is in the middle of being made or removed by others; gave up waiting",
+                  link_name(talk->task.link, LINK_NAME));
         return;
     }
     talk->task.pause_ms = life->waiting.attempts < 2 ? 0 : life->waiting.attempts < 20 ? 1 : 10;
@@ -191,7 +194,7 @@ void life_fail_taken(struct life *life, const char *key)
     if (life->answer_record.keys != 0)
         task_fail(&life->talk.task, HIBLOOM_EMISMATCH,
                   "'%s' is a filter of its own, in the way of a key of '%s': choose another name for one of them", key,
-                  life->talk.task.filter->name);
+                  link_name(life->talk.task.link, LINK_NAME));
     task_fail(&life->talk.task, HIBLOOM_EMISMATCH,
               "'%s' is a bitmap without a spec: join it with hibloom_attach if it is another program's, else delete it",
               key);
@@ -205,12 +208,12 @@ void life_fail_link_taken(struct task *task, const char *name)
 
 /* ---- The task ---------------------------------------------------------------------------- */
 
-void life_begin(struct life *life, enum life_goal goal, hibloom *filter, const hibloom_spec *wanted)
+void life_begin(struct life *life, enum life_goal goal, struct link *link, const hibloom_spec *wanted)
 {
     if (goal == LIFE_DROP)
-        near_forget(filter);
+        near_forget(link);
     memset(life, 0, sizeof *life);
-    talk_begin(&life->talk, filter,
+    talk_begin(&life->talk, link,
                goal == LIFE_DROP   ? life_remove
                : goal == LIFE_GROW ? life_swap_grown
                : goal == LIFE_LOOK ? life_look
@@ -218,17 +221,18 @@ void life_begin(struct life *life, enum life_goal goal, hibloom *filter, const h
     life->goal = goal;
     life->wanted = wanted;
     life->waiting.patience = LIFE_PATIENCE;
-    life->waiting.until = clock_now_ms() + ((struct redis_store *)filter->store)->server.retry_ms;
+    life->waiting.until = clock_now_ms() + link->server->retry_ms;
 }
 
 void life_end(struct life *life)
 {
-    hibloom *filter = life->talk.task.filter;
+    struct link *link = life->talk.task.link;
+    const bool opened = life->goal == LIFE_OPEN && life->talk.task.status == HIBLOOM_OK;
 
-    if (life->goal == LIFE_OPEN && life->talk.task.status == HIBLOOM_OK) /* what its own opening met was before it */
-        redis_filter_of(filter)->restarts = redis_filter_of(filter)->server->stats.restarts;
-    else if (life->goal != LIFE_DROP && life->goal != LIFE_GROW && life->goal != LIFE_LOOK)
-        redis_filter_free(filter);
+    if (opened && link->number == 0) /* what its own opening met was before it */
+        link->of->restarts = link->server->stats.restarts;
+    if (!opened && life->goal != LIFE_DROP && life->goal != LIFE_GROW && life->goal != LIFE_LOOK)
+        link_close(link);
     alloc.free(life->creating.mine);
     alloc.free(life->creating.ids);
 }

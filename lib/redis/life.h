@@ -27,11 +27,10 @@
 
 enum life_goal { LIFE_OPEN, LIFE_REPAIR, LIFE_DELETE, LIFE_DROP, LIFE_GROW, LIFE_LOOK };
 
-/* A further link of a growing filter: its number, and its chain. */
+/* A further link of a growing filter; all 0: of any other. */
 struct life_link {
-    uint32_t number;
     uint64_t chain;
-    hibloom *before; /* the link that is to tell of it, or does; NULL: whoever makes it sees to that */
+    struct link *before; /* the link that is to tell of it, or does; NULL: whoever makes it sees to that */
     uint64_t dead; /* id of another filter's link in its place, which is known to be gone: that is left over; 0: none */
 };
 
@@ -48,7 +47,7 @@ struct life {
     /* what is to be done */
     enum life_goal goal;
     const hibloom_spec *wanted; /* by an open; NULL: whatever is stored */
-    struct life_link link;      /* what is looked for; all 0: a filter of its own, or the first of a growing one */
+    struct life_link link;      /* what is looked for */
     uint64_t unlinked_chain;    /* a growing filter of which no further link is left: that chain */
 
     /* what is for who began it, at the end */
@@ -64,12 +63,12 @@ struct life {
 
     /* the filter that was found, or made */
     enum record_state root_state;
-    int64_t ttl_ms;           /* of the root */
-    bool clearing_way;        /* it is not what the task is about, and goes */
-    struct redis_range range; /* of its keys: those that are checked, made, unlinked now */
-    uint64_t newer;           /* a generation above the root's that a key has; 0: none */
-    bool taken;               /* something is in the way of a key, or stays where a key was removed: */
-    uint32_t taken_key;       /* of this one */
+    int64_t ttl_ms;          /* of the root */
+    bool clearing_way;       /* it is not what the task is about, and goes */
+    struct link_range range; /* of its keys: those that are checked, made, unlinked now */
+    uint64_t newer;          /* a generation above the root's that a key has; 0: none */
+    bool taken;              /* something is in the way of a key, or stays where a key was removed: */
+    uint32_t taken_key;      /* of this one */
 
     struct {               /* life.c */
         unsigned attempts; /* how often the places were read */
@@ -77,10 +76,10 @@ struct life {
         unsigned patience; /* how often bits in the way will still be waited for */
     } waiting;
 
-    struct {                                               /* open.c, for repair.c, too */
-        uint64_t seen[REDIS_STEP_KEYS];                    /* the ids found in range, 0: none of this generation */
-        char list[REDIS_STEP_KEYS * RECORD_ID_DIGITS + 1]; /* the ids that the root lists */
-        bool lost;                                         /* some seen[i] is not the id that is listed */
+    struct {                                              /* open.c, for repair.c, too */
+        uint64_t seen[LINK_STEP_KEYS];                    /* the ids found in range, 0: none of this generation */
+        char list[LINK_STEP_KEYS * RECORD_ID_DIGITS + 1]; /* the ids that the root lists */
+        bool lost;                                        /* some seen[i] is not the id that is listed */
     } checking;
 
     struct { /* open.c, for create.c, too: what is in the place of the link that would follow */
@@ -133,7 +132,7 @@ void life_take_ahead(struct talk *, uint32_t tag, uint32_t index, const struct r
 void life_note_ahead(struct life *);
 
 /* Is it a growing filter's first link, whose root tells whether all of it is there? Then it is marked before it goes. */
-bool life_heads_chain(const hibloom *);
+bool life_heads_chain(const struct link *);
 
 /* Steps; each may be the first of a task. */
 void life_read_places(struct talk *, struct outbox *); /* open.c: and goes on with what is there */
@@ -194,7 +193,7 @@ void life_fail_link_taken(struct task *, const char *name);
 
 /* For open, repair, delete by name; and for drop, growth and a look by handle. The end frees what the
  * task holds, and the handle's keys unless it has been opened or was before. */
-void life_begin(struct life *, enum life_goal, hibloom *, const hibloom_spec *wanted);
+void life_begin(struct life *, enum life_goal, struct link *, const hibloom_spec *wanted);
 void life_end(struct life *);
 
 #endif

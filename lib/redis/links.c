@@ -15,16 +15,16 @@ void links_await(struct links *l, enum links_inner kind, void (*ended)(struct li
     l->ended = ended;
 }
 
-struct life *links_begin_life(struct links *l, enum life_goal goal, hibloom *filter, const hibloom_spec *wanted,
+struct life *links_begin_life(struct links *l, enum life_goal goal, struct link *link, const hibloom_spec *wanted,
                               void (*ended)(struct links *))
 {
-    life_begin(&l->life, goal, filter, wanted);
+    life_begin(&l->life, goal, link, wanted);
     links_await(l, INNER_LIFE, ended);
     return &l->life;
 }
 
 /* Asks the root's guard of a link. */
-void links_prove(struct links *l, hibloom *link, void (*ended)(struct links *))
+void links_prove(struct links *l, struct link *link, void (*ended)(struct links *))
 {
     talk_begin(&l->talk, link, guard_ask_root);
     links_await(l, INNER_TALK, ended);
@@ -52,23 +52,21 @@ bool links_end_inner(struct links *l)
 /* ---- Further links of an open filter --------------------------------------------------- */
 
 /* Its number; that of the last one, or more: there is none. */
-static uint32_t first_untold(const hibloom *filter)
+static uint32_t first_untold(struct redis_filter *filter)
 {
     uint32_t i = 0;
 
-    while (i < redis_links(filter) && !redis_filter_of(redis_link((hibloom *)filter, i))->untold)
+    while (i < redis_links(filter) && !redis_link(filter, i)->untold)
         i++;
     return i;
 }
 
-static bool must_look(const hibloom *filter)
+static bool must_look(const struct redis_filter *filter)
 {
-    const struct redis_filter *own = redis_filter_of(filter);
-
-    return filter->spec.growth != 0 && own->looked != redis_changes(own->server);
+    return filter->first.spec->growth != 0 && filter->looked != redis_changes(filter->first.server);
 }
 
-bool links_are_in_doubt(const hibloom *filter)
+bool links_are_in_doubt(struct redis_filter *filter)
 {
     return must_look(filter) || first_untold(filter) < redis_links(filter);
 }
@@ -86,11 +84,11 @@ void links_open_again(struct links *l)
 
 static void judge_lost(struct links *l)
 {
-    char name[sizeof l->task.filter->name];
+    char name[LINK_NAME_SIZE];
 
     if (links_end_inner(l)) {
-        keys_link(name, l->task.filter->name, redis_links(l->task.filter));
-        guard_fail_link(&l->task, l->task.filter, name);
+        keys_link(name, l->filter->handle->name, redis_links(l->filter));
+        guard_fail_link(&l->task, name);
     } else {
         links_open_again(l);
     }
@@ -99,7 +97,7 @@ static void judge_lost(struct links *l)
 /* It is open, and becomes the handle's. */
 void links_take_link(struct links *l)
 {
-    const bool added = redis_link_add(l->task.filter, l->link);
+    const bool added = link_add(l->link);
 
     l->link = NULL;
     if (added)
@@ -114,18 +112,18 @@ static void link_opened(struct links *l)
         return;
     if (l->inner.status == HIBLOOM_ENOTFOUND || l->inner.status == HIBLOOM_EMISMATCH) {
         links_free_inner(l);
-        links_prove(l, l->task.filter, judge_lost);
+        links_prove(l, l->task.link, judge_lost);
     } else if (links_end_inner(l)) {
         links_take_link(l);
     }
 }
 
 /* That is done with a further link, in a handle of its own. */
-void links_begin_link(struct links *l, enum life_goal goal, const hibloom_spec *wanted, struct life_link link,
-                      void (*ended)(struct links *))
+void links_begin_link(struct links *l, enum life_goal goal, uint32_t number, const hibloom_spec *wanted,
+                      struct life_link link, void (*ended)(struct links *))
 {
-    redis_link_free(l->link);
-    l->link = redis_link_new(l->task.filter, link.number);
+    link_free(l->link);
+    l->link = link_new(l->filter, number);
     if (l->link == NULL)
         task_no_memory(&l->task);
     else
@@ -135,12 +133,10 @@ void links_begin_link(struct links *l, enum life_goal goal, const hibloom_spec *
 /* The link that the newest one tells of. */
 static void follow(struct links *l)
 {
-    hibloom *filter = l->task.filter;
-    const struct life_link link = {
-        .number = redis_links(filter), .chain = redis_root_id(filter), .before = redis_newest(filter)};
-
-    l->next.link = link.number;
-    links_begin_link(l, LIFE_OPEN, NULL, link, link_opened);
+    l->next.link = redis_links(l->filter);
+    links_begin_link(l, LIFE_OPEN, l->next.link, NULL,
+                     (struct life_link){.chain = redis_chain(l->filter), .before = redis_newest(l->filter)},
+                     link_opened);
 }
 
 /* ---- Counted, emptied, given a time to live ---------------------------------------------- */
@@ -151,7 +147,7 @@ static void follow(struct links *l)
  * says so. So a call that is cut leaves no link that nobody can find, for ever. */
 static void first_has_ttl(struct links *l)
 {
-    if (links_end_inner(l) && redis_filter_of(redis_newest(l->task.filter))->grown)
+    if (links_end_inner(l) && redis_newest(l->filter)->grown)
         follow(l); /* it was not, and is set once more */
 }
 
@@ -162,14 +158,14 @@ static bool sets_ttl(const struct links *l)
 
 static void expire_first(struct links *l)
 {
-    upkeep_begin_expire(&l->upkeep, l->task.filter, l->ms);
-    l->upkeep.only_newest = spec_has_links(&l->task.filter->spec) && redis_links(l->task.filter) == 1;
+    upkeep_begin_expire(&l->upkeep, l->task.link, l->ms);
+    l->upkeep.only_newest = spec_has_links(l->task.link->spec) && redis_links(l->filter) == 1;
     links_await(l, INNER_UPKEEP, first_has_ttl);
 }
 
 static void newest_proven(struct links *l)
 {
-    const bool grown = redis_filter_of(redis_newest(l->task.filter))->grown;
+    const bool grown = redis_newest(l->filter)->grown;
 
     if (!links_end_inner(l))
         return;
@@ -184,7 +180,7 @@ static void upkeep_ended(struct links *l)
     if (!links_end_inner(l))
         return;
     if (l->goal == LINKS_COUNT) {
-        spec_note_count(&l->count, &redis_link(l->task.filter, l->at)->spec, &l->upkeep.count);
+        spec_note_count(&l->count, redis_link(l->filter, l->at)->spec, &l->upkeep.count);
         if (l->at == 0)
             l->count.ttl_ms = l->upkeep.count.ttl_ms;
     }
@@ -194,7 +190,7 @@ static void upkeep_ended(struct links *l)
 
 static void begin_upkeep(struct links *l)
 {
-    hibloom *link = redis_link(l->task.filter, l->at);
+    struct link *link = redis_link(l->filter, l->at);
 
     if (l->goal == LINKS_COUNT)
         upkeep_begin_count(&l->upkeep, link);
@@ -208,36 +204,36 @@ static void begin_upkeep(struct links *l)
 /* To reach so many; and a window is open once it has all its slices, also where nobody has added to it yet. */
 static bool lacks_links(const struct links *l)
 {
-    const hibloom *filter = l->task.filter;
-    const bool opens = l->goal == LINKS_OPEN && filter->spec.window != 0;
+    const hibloom_spec *spec = l->task.link->spec;
+    const bool opens = l->goal == LINKS_OPEN && spec->window != 0;
 
-    return redis_links(filter) < (opens ? filter->spec.slices + 1 : l->at_least);
+    return redis_links(l->filter) < (opens ? spec->slices + 1 : l->at_least);
 }
 
 /* The next link, or who is done? A count has just asked the newest one. */
 void links_go_on(struct links *l)
 {
-    hibloom *newest = redis_newest(l->task.filter);
+    struct link *newest = redis_newest(l->filter);
     const bool walks = l->goal == LINKS_COUNT || l->goal == LINKS_CLEAR || l->goal == LINKS_EXPIRE;
 
-    if (walks && l->at < redis_links(l->task.filter))
+    if (walks && l->at < redis_links(l->filter))
         begin_upkeep(l);
-    else if (redis_filter_of(newest)->grown)
+    else if (newest->grown)
         follow(l);
-    else if (must_look(l->task.filter) && l->looked == 0 && l->attempts++ >= LINKS_ATTEMPTS)
+    else if (must_look(l->filter) && l->looked == 0 && l->attempts++ >= LINKS_ATTEMPTS)
         task_fail(&l->task, HIBLOOM_EUNAVAILABLE,
-                  "'%s': its servers take over from each other time and again: try again", l->task.filter->name);
-    else if (must_look(l->task.filter))
+                  "'%s': its servers take over from each other time and again: try again", l->filter->handle->name);
+    else if (must_look(l->filter))
         links_look(l);
-    else if (first_untold(l->task.filter) < redis_links(l->task.filter) && !l->denied) {
+    else if (first_untold(l->filter) < redis_links(l->filter) && !l->denied) {
         if (sets_ttl(l))
             l->at = 1; /* the link gets the time of the one before it, so all are set once more */
-        links_tell(l, first_untold(l->task.filter) + 1);
+        links_tell(l, first_untold(l->filter) + 1);
     } else if (lacks_links(l))
         links_grow(l);
-    else if (sets_ttl(l) && redis_links(l->task.filter) == 1)
+    else if (sets_ttl(l) && redis_links(l->filter) == 1)
         expire_first(l);
-    else if (walks && l->goal != LINKS_COUNT && spec_has_links(&l->task.filter->spec))
+    else if (walks && l->goal != LINKS_COUNT && spec_has_links(l->task.link->spec))
         links_prove(l, newest, newest_proven);
 }
 
@@ -254,20 +250,20 @@ static void repair_link(struct links *);
 
 static void root_ended(struct links *l)
 {
-    const struct redis_filter *own = redis_filter_of(l->task.filter);
-    const bool grown = own != NULL && own->grown;
+    const struct link *root = l->task.link;
+    const bool grown = root->grown;
 
-    if (l->goal == LINKS_REPAIR && own != NULL)
-        l->chain = redis_root_id(l->task.filter);
+    if (l->goal == LINKS_REPAIR && root->count > 0)
+        l->chain = redis_chain(l->filter);
     if (!links_end_inner(l)) {
         if (l->task.status == HIBLOOM_ENOTFOUND && l->chain != 0 && l->goal == LINKS_DELETE)
             l->task.status = HIBLOOM_OK; /* others went on with it */
     } else if (l->life.chain != 0) {
         l->chain = l->life.chain;
-        unchain_begin(&l->unchain, l->task.filter, l->chain);
+        unchain_begin(&l->unchain, l->filter, l->chain);
         links_await(l, INNER_UNCHAIN, links_removed);
     } else if (l->goal == LINKS_OPEN) {
-        redis_filter_of(l->task.filter)->looked = l->changes;
+        l->filter->looked = l->changes;
         links_go_on(l);
     } else if (l->goal == LINKS_REPAIR && grown) {
         l->at = 1;
@@ -279,7 +275,7 @@ static void run_root(struct links *l)
 {
     static const enum life_goal goals[] = {
         [LINKS_OPEN] = LIFE_OPEN, [LINKS_DROP] = LIFE_DROP, [LINKS_DELETE] = LIFE_DELETE, [LINKS_REPAIR] = LIFE_REPAIR};
-    struct life *life = links_begin_life(l, goals[l->goal], l->task.filter, l->wanted, root_ended);
+    struct life *life = links_begin_life(l, goals[l->goal], l->task.link, l->wanted, root_ended);
 
     life->unlinked_chain = l->chain;
     life->removing.in_doubt = l->chain != 0; /* it is marked, so others may go on with it */
@@ -287,8 +283,7 @@ static void run_root(struct links *l)
 
 static void link_repaired(struct links *l)
 {
-    const struct redis_filter *own = redis_filter_of(l->link);
-    const bool grown = own != NULL && own->grown;
+    const bool grown = l->link->grown;
 
     if (links_end_inner(l)) {
         l->at++;
@@ -299,13 +294,13 @@ static void link_repaired(struct links *l)
         task_fail(
             &l->task, HIBLOOM_ECORRUPT,
             "'%s', a further link of '%s', is lost as a whole, which no repair mends: delete '%s', and fill it anew",
-            l->link->name, l->task.filter->name, l->task.filter->name);
+            link_name(l->link, LINK_NAME), l->filter->handle->name, l->filter->handle->name);
     }
 }
 
 static void repair_link(struct links *l)
 {
-    links_begin_link(l, LIFE_REPAIR, NULL, (struct life_link){.number = l->at, .chain = l->chain}, link_repaired);
+    links_begin_link(l, LIFE_REPAIR, l->at, NULL, (struct life_link){.chain = l->chain}, link_repaired);
 }
 
 /* ---- The task -------------------------------------------------------------------------------------- */
@@ -327,13 +322,19 @@ static enum task_next next(struct task *task, struct outbox *outbox)
 
 static const struct task_class links_class = {next, task_reply_inner};
 
-void links_begin(struct links *l, enum links_goal goal, hibloom *filter, const hibloom_spec *wanted, uint64_t ms)
+void links_begin(struct links *l, enum links_goal goal, hibloom *handle, const hibloom_spec *wanted, uint64_t ms)
 {
     memset(l, 0, sizeof *l);
-    l->task = (struct task){.class = &links_class, .filter = filter, .inner = &l->inner, .reads = goal == LINKS_COUNT};
-    l->asks = goal == LINKS_OPEN || goal == LINKS_COUNT;
-    l->changes = redis_changes(&((struct redis_store *)filter->store)->server);
+    l->task = (struct task){.class = &links_class, .inner = &l->inner, .reads = goal == LINKS_COUNT};
     l->goal = goal;
+    if (handle->impl == NULL && !redis_filter_make(handle)) {
+        task_no_memory(&l->task);
+        return;
+    }
+    l->filter = redis_filter_of(handle);
+    l->task.link = &l->filter->first;
+    l->asks = goal == LINKS_OPEN || goal == LINKS_COUNT;
+    l->changes = redis_changes(l->task.link->server);
     l->wanted = wanted;
     l->ms = ms;
     l->count.ttl_ms = -1;
@@ -342,7 +343,7 @@ void links_begin(struct links *l, enum links_goal goal, hibloom *filter, const h
     else if (goal == LINKS_OPEN || goal == LINKS_DROP || goal == LINKS_DELETE || goal == LINKS_REPAIR)
         run_root(l);
     else if (goal == LINKS_REACH)
-        links_prove(l, redis_newest(filter), newest_proven);
+        links_prove(l, redis_newest(l->filter), newest_proven);
     else {
         l->at = sets_ttl(l) ? 1 : 0;
         links_go_on(l);
@@ -350,9 +351,9 @@ void links_begin(struct links *l, enum links_goal goal, hibloom *filter, const h
 }
 
 /* It asks, or it makes links for items that are about to be merged. */
-void links_begin_reach(struct links *l, hibloom *filter, uint32_t at_least)
+void links_begin_reach(struct links *l, hibloom *handle, uint32_t at_least)
 {
-    links_begin(l, LINKS_REACH, filter, NULL, 0);
+    links_begin(l, LINKS_REACH, handle, NULL, 0);
     l->at_least = at_least;
     l->task.reads = l->asks = at_least <= 1;
     l->task.adds = at_least > 1;
@@ -362,8 +363,8 @@ void links_end(struct links *l)
 {
     task_fail_too(&l->inner, &l->task); /* where it was given up before the inner one knew */
     links_free_inner(l);
-    redis_link_free(l->link);
-    if (l->goal == LINKS_OPEN && l->task.status != HIBLOOM_OK)
-        redis_filter_free(l->task.filter);
+    link_free(l->link);
+    if (l->filter != NULL && (l->task.link->count == 0 || (l->goal == LINKS_OPEN && l->task.status != HIBLOOM_OK)))
+        redis_filter_free(l->filter->handle);
     explicit_bzero(&l->next, sizeof l->next); /* the seed */
 }

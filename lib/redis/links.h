@@ -58,11 +58,12 @@ struct links {
         struct talk talk;
     };
     enum links_goal goal;
+    struct redis_filter *filter;   /* NULL: there was no memory for it */
     void (*ended)(struct links *); /* the inner task has: ends it, and begins what follows; NULL: nothing does */
     const hibloom_spec *wanted;    /* to open */
     uint64_t ms;                   /* to expire; 0: never */
     struct store_count count;      /* over all links */
-    hibloom *link;                 /* that is being opened, or made; not the handle's yet */
+    struct link *link;             /* that is being opened, or made; not the handle's yet */
     hibloom_spec next;             /* its spec */
     int64_t ttl_ms;                /* of the newest link */
     unsigned attempts;             /* to grow */
@@ -77,13 +78,13 @@ struct links {
     uint64_t chain;                /* whose further links are removed */
 };
 
-/* wanted: by LINKS_OPEN; ms: LINKS_EXPIRE. The end frees what the task holds; and the handle's keys where it
- * was not opened. */
+/* wanted: by LINKS_OPEN; ms: LINKS_EXPIRE. The end frees what the task holds; and what the handle has
+ * of its filter, unless that is open. */
 void links_begin(struct links *, enum links_goal, hibloom *, const hibloom_spec *wanted, uint64_t ms);
 void links_begin_reach(struct links *, hibloom *, uint32_t at_least);
 
 /* May the handle's links, or their roots, not be what they were, so that it has to look, or to tell of a link? */
-bool links_are_in_doubt(const hibloom *);
+bool links_are_in_doubt(struct redis_filter *);
 void links_end(struct links *);
 
 #endif

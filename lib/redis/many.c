@@ -14,14 +14,14 @@
 #define PROOFS 128u /* guards at a time */
 
 /* What others have set may not be on their replicas yet: only an add of its own waits for that. */
-static bool may_leave_out(const hibloom *filter, bool adds)
+static bool may_leave_out(const struct link *link, bool adds)
 {
-    return !adds || !redis_filter_of(filter)->server->sends_all;
+    return !adds || !link->server->sends_all;
 }
 
 static const struct bits *known_to(const struct many *many)
 {
-    return may_leave_out(many->task.filter, many->task.adds) ? near_known(many->task.filter) : NULL;
+    return may_leave_out(many->task.link, many->task.adds) ? near_known(many->task.link) : NULL;
 }
 
 /* How many of a sample of the next n items are known. */
@@ -38,33 +38,33 @@ static size_t count_known(struct many *many, const struct bits *known, size_t n,
 }
 
 /* A bare bitmap need not be there before it is added to. */
-static bool looks_first(const hibloom *filter, size_t n, bool adds, bool exact)
+static bool looks_first(const struct link *link, size_t n, bool adds, bool exact)
 {
-    return adds && !exact && filter->spec.layout == HIBLOOM_LAYOUT_BLOCKED && !filter->bare && n > 2 * SAMPLE &&
-           may_leave_out(filter, adds);
+    return adds && !exact && link->spec->layout == HIBLOOM_LAYOUT_BLOCKED && !link->bare && n > 2 * SAMPLE &&
+           may_leave_out(link, adds);
 }
 
 /* Is it less work to read or merge the bitmaps, where so many of n items have to be sent? An add
  * that reads them first may find nothing in: so that must be little work. */
-static bool goes_by_bitmaps(const hibloom *filter, size_t n, double sent, bool adds, bool exact)
+static bool goes_by_bitmaps(const struct link *link, size_t n, double sent, bool adds, bool exact)
 {
-    const struct redis_server_traits *server = redis_filter_of(filter)->server;
+    const struct redis_server_traits *server = link->server;
     const struct cost_server to = {server->bitfield, server->link_mb_s};
 
     if (!adds)
-        return bulk_pays_to_look(filter, n, sent);
-    const double items = sent * cost_item(&filter->spec, &to, exact ? COST_ADD_NEW : COST_ADD);
-    if (!bulk_can(filter) || (exact && filter->spec.counters != 0)) /* what is in is counted, too */
+        return bulk_pays_to_look(link, n, sent);
+    const double items = sent * cost_item(link->spec, &to, exact ? COST_ADD_NEW : COST_ADD);
+    if (!bulk_can(link) || (exact && link->spec->counters != 0)) /* what is in is counted, too */
         return false;
     if (!exact)
-        return !server->may_not_merge && cost_merge(&filter->spec, &to, n) < items;
-    return may_leave_out(filter, adds) && cost_read(&filter->spec, &to, n) < items / 10;
+        return !server->may_not_merge && cost_merge(link->spec, &to, n) < items;
+    return may_leave_out(link, adds) && cost_read(link->spec, &to, n) < items / 10;
 }
 
-bool many_pays(const hibloom *filter, size_t n, bool adds, bool exact)
+bool many_pays(const struct link *link, size_t n, bool adds, bool exact)
 {
-    return n > 0 && (redis_filter_of(filter)->near != NULL || looks_first(filter, n, adds, exact) ||
-                     goes_by_bitmaps(filter, n, (double)n, adds, exact));
+    return n > 0 && (link->near != NULL || looks_first(link, n, adds, exact) ||
+                     goes_by_bitmaps(link, n, (double)n, adds, exact));
 }
 
 /* ---- By whole bitmaps ------------------------------------------------------------------- */
@@ -86,14 +86,14 @@ static bool begin_bulk(struct many *many)
     const bool adds = many->task.adds;
 
     many->phase = MANY_CHUNK;
-    if (!goes_by_bitmaps(many->task.filter, many->n, (double)many->n, adds, many->exact) ||
-        !goes_by_bitmaps(many->task.filter, many->n, expect_sent(many), adds, many->exact))
+    if (!goes_by_bitmaps(many->task.link, many->n, (double)many->n, adds, many->exact) ||
+        !goes_by_bitmaps(many->task.link, many->n, expect_sent(many), adds, many->exact))
         return false;
     if (adds && many->exact && (many->present = alloc.calloc(FLAGS_BYTES(many->n), 1)) == NULL)
         return false; /* item by item there need be no memory for it */
     many->phase = MANY_BULK;
-    many->mark = near_mark(many->task.filter);
-    bulk_begin(&many->bulk, many->task.filter, many->items, many->n, adds ? many->present : many->yes);
+    many->mark = near_mark(many->task.link);
+    bulk_begin(&many->bulk, many->task.link, many->items, many->n, adds ? many->present : many->yes);
     return true;
 }
 
@@ -112,7 +112,7 @@ static void end_bulk(struct many *many)
                moves = merges && many->inner.refusal == REFUSAL_TRYAGAIN;
 
     if (many->task.status == HIBLOOM_OK && (denied || moves || many->inner.status == HIBLOOM_ENOMEM)) {
-        redis_filter_of(many->task.filter)->server->may_not_merge |= denied;
+        many->task.link->server->may_not_merge |= denied;
         drop_read(many);
     } else {
         task_end_as(&many->task, &many->inner);
@@ -133,12 +133,12 @@ static void note_answer(struct many *many, size_t item, bool yes)
 /* What is left out relies on the keys of these items: of a partitioned filter, on all. */
 static void note_touched(struct many *many, const hibloom_item *items, const bool *out, size_t n)
 {
-    const hibloom_spec *spec = &many->task.filter->spec;
+    const hibloom_spec *spec = many->task.link->spec;
     const struct hasher hasher = positions_hasher(spec);
     uint64_t bits[HIBLOOM_HASHES_MAX];
 
     if (spec_segments(spec) == 1 && memchr(out, 1, n) != NULL)
-        memset(many->touched, 1, redis_filter_of(many->task.filter)->count);
+        memset(many->touched, 1, many->task.link->count);
     for (size_t i = 0; spec_segments(spec) > 1 && i < n; i++)
         if (out[i])
             many->touched[hasher.indexes(&hasher, items[i].data, items[i].len, bits)] = 1;
@@ -157,19 +157,19 @@ static const struct bits *known_to_chunk(struct many *many)
 
 static void take_chunk(struct many *many)
 {
-    hibloom *filter = many->task.filter;
+    struct link *link = many->task.link;
     const hibloom_item *items = many->items + many->at;
 
-    if (many->present != NULL && many->mark != near_mark(filter)) { /* cleared since, perhaps */
+    if (many->present != NULL && many->mark != near_mark(link)) { /* cleared since, perhaps */
         alloc.free(many->present);
         many->present = NULL;
     }
     many->chunk = many->n - many->at < CHUNK ? many->n - many->at : CHUNK;
     const struct bits *known = known_to_chunk(many);
     many->count = many->known = 0;
-    many->mark = near_mark(filter);
+    many->mark = near_mark(link);
     many->since_ns = many->begun_ns; /* one good guard in a call is enough for all that it leaves out */
-    memset(many->touched, 0, redis_filter_of(filter)->count);
+    memset(many->touched, 0, link->count);
     if (known != NULL)
         bits_contains(known, items, many->chunk, many->answers);
     for (uint32_t i = 0; i < many->chunk; i++) {
@@ -191,16 +191,16 @@ static void take_chunk(struct many *many)
 static void look(struct many *many, enum many_phase phase, size_t from, size_t to)
 {
     many->phase = phase;
-    walk_begin_look(&many->walk, many->task.filter, 0, 1, many->left + from, to - from, NULL);
+    walk_begin_look(&many->walk, many->task.link, 1, many->left + from, to - from, NULL);
 }
 
 static void send(struct many *many)
 {
     many->phase = MANY_ITEMS;
     if (many->task.adds)
-        walk_begin_add(&many->walk, many->task.filter, many->left, many->count, many->exact);
+        walk_begin_add(&many->walk, many->task.link, many->left, many->count, many->exact);
     else
-        walk_begin_look(&many->walk, many->task.filter, 0, 1, many->left, many->count, NULL);
+        walk_begin_look(&many->walk, many->task.link, 1, many->left, many->count, NULL);
 }
 
 /* What is in needs not be sent; but see ask_proof. */
@@ -235,7 +235,7 @@ static void take_answers(struct many *many)
 
 static bool is_unproven(const struct proof *proof)
 {
-    return proof->touched[proof->at] && !near_is_fresh(proof->talk.task.filter, proof->at, proof->since_ns);
+    return proof->touched[proof->at] && !near_is_fresh(proof->talk.task.link, proof->at, proof->since_ns);
 }
 
 static void take_proof(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
@@ -250,11 +250,11 @@ static void take_proof(struct talk *talk, uint32_t tag, uint32_t index, const st
  * was demoted, and may lack what is known, says so to writing commands only. BITFIELD counts as one. */
 static void ask_proof(struct proof *proof, struct outbox *outbox, uint32_t i)
 {
-    hibloom *filter = proof->talk.task.filter;
+    struct link *link = proof->talk.task.link;
     char name[KEYS_SIZE];
-    const struct argument key = redis_begin(filter, outbox, i, i, name);
+    const struct argument key = link_begin(link, outbox, i, i, name);
 
-    guard_ask(filter, outbox, key, i);
+    guard_ask(link, outbox, key, i);
     if (proof->adds) {
         command_start(&outbox->commands, 5, "BITFIELD");
         command_argument(&outbox->commands, key);
@@ -266,7 +266,7 @@ static void ask_proof(struct proof *proof, struct outbox *outbox, uint32_t i)
 static void ask_proofs(struct talk *talk, struct outbox *outbox)
 {
     struct proof *proof = (struct proof *)talk;
-    const uint32_t count = redis_filter_of(talk->task.filter)->count;
+    const uint32_t count = talk->task.link->count;
 
     for (uint32_t asked = 0; proof->at < count && asked < PROOFS; proof->at++)
         if (is_unproven(proof)) {
@@ -282,7 +282,7 @@ static void prove(struct many *many)
 {
     many->phase = MANY_PROOF;
     many->proof = (struct proof){.adds = many->task.adds, .touched = many->touched, .since_ns = many->since_ns};
-    talk_begin(&many->proof.talk, many->task.filter, ask_proofs);
+    talk_begin(&many->proof.talk, many->task.link, ask_proofs);
 }
 
 /* What is left of the chunk; where nothing is, what was left out is proven. */
@@ -313,7 +313,7 @@ static void end_inner(struct many *many)
 static void end_chunk(struct many *many)
 {
     many->phase = MANY_CHUNK;
-    if (many->count == many->chunk || many->mark == near_mark(many->task.filter)) {
+    if (many->count == many->chunk || many->mark == near_mark(many->task.link)) {
         many->at += many->chunk;
         many->spared += many->known;
     } else if (!many->task.adds) {
@@ -337,7 +337,7 @@ static bool go_on(struct many *many)
                 break;
             }
             /* what is in will be left out: on all keys */
-            memset(many->touched, 1, redis_filter_of(many->task.filter)->count);
+            memset(many->touched, 1, many->task.link->count);
             many->since_ns = clock_now_ns();
             prove(many);
             return true;
@@ -345,7 +345,7 @@ static bool go_on(struct many *many)
             if (many->at == many->n)
                 return false;
             take_chunk(many);
-            if (looks_first(many->task.filter, many->count, many->task.adds, many->exact))
+            if (looks_first(many->task.link, many->count, many->task.adds, many->exact))
                 look(many, MANY_SAMPLE, 0, SAMPLE);
             else
                 send_left(many);
@@ -394,7 +394,7 @@ static void again(struct task *task)
 {
     struct many *many = (struct many *)task;
 
-    near_forget(task->filter);
+    near_forget(task->link);
     drop_read(many);
     task->status = HIBLOOM_OK;
     many->phase = MANY_BEGIN;
@@ -402,13 +402,13 @@ static void again(struct task *task)
     many->begun_ns = clock_now_ns();
 }
 
-static void begin(struct many *many, hibloom *filter, const hibloom_item *items, size_t n)
+static void begin(struct many *many, struct link *link, const hibloom_item *items, size_t n)
 {
-    const size_t chunk = n < CHUNK ? n : CHUNK, keys = redis_filter_of(filter)->count;
+    const size_t chunk = n < CHUNK ? n : CHUNK, keys = link->count;
     const size_t words = chunk * sizeof *many->left + chunk * sizeof *many->which;
 
     *many = (struct many){.task = {.class = &many_class,
-                                   .filter = filter,
+                                   .link = link,
                                    .inner = &many->inner,
                                    .again = again,
                                    .take_guard = task_take_guard_inner},
@@ -427,16 +427,16 @@ static void begin(struct many *many, hibloom *filter, const hibloom_item *items,
     many->touched = (unsigned char *)(many->answers + chunk);
 }
 
-void many_begin_add(struct many *many, hibloom *filter, const hibloom_item *items, size_t n, bool exact)
+void many_begin_add(struct many *many, struct link *link, const hibloom_item *items, size_t n, bool exact)
 {
-    begin(many, filter, items, n);
+    begin(many, link, items, n);
     many->task.adds = true;
     many->exact = exact;
 }
 
-void many_begin_contains(struct many *many, hibloom *filter, const hibloom_item *items, size_t n)
+void many_begin_contains(struct many *many, struct link *link, const hibloom_item *items, size_t n)
 {
-    begin(many, filter, items, n);
+    begin(many, link, items, n);
     many->task.reads = true;
 }
 
@@ -447,7 +447,7 @@ void many_end(struct many *many, bool *answers)
     else if (many->phase == MANY_SAMPLE || many->phase == MANY_LOOK || many->phase == MANY_ITEMS)
         walk_end(&many->walk, NULL);
     if (many->task.status == HIBLOOM_OK)
-        redis_filter_of(many->task.filter)->server->stats.items_near += many->spared;
+        many->task.link->server->stats.items_near += many->spared;
     if (many->task.status == HIBLOOM_OK && answers != NULL)
         flags_read(many->yes, answers, many->n);
     alloc.free(many->left);
@@ -455,22 +455,22 @@ void many_end(struct many *many, bool *answers)
     alloc.free(many->present);
 }
 
-void plain_begin_add(struct plain *call, hibloom *filter, const hibloom_item *items, size_t n, bool exact)
+void plain_begin_add(struct plain *call, struct link *link, const hibloom_item *items, size_t n, bool exact)
 {
-    call->is_many = many_pays(filter, n, true, exact);
+    call->is_many = many_pays(link, n, true, exact);
     if (call->is_many)
-        many_begin_add(&call->many, filter, items, n, exact);
+        many_begin_add(&call->many, link, items, n, exact);
     else
-        walk_begin_add(&call->items, filter, items, n, exact);
+        walk_begin_add(&call->items, link, items, n, exact);
 }
 
-void plain_begin_contains(struct plain *call, hibloom *filter, const hibloom_item *items, size_t n)
+void plain_begin_contains(struct plain *call, struct link *link, const hibloom_item *items, size_t n)
 {
-    call->is_many = many_pays(filter, n, false, true);
+    call->is_many = many_pays(link, n, false, true);
     if (call->is_many)
-        many_begin_contains(&call->many, filter, items, n);
+        many_begin_contains(&call->many, link, items, n);
     else
-        walk_begin_look(&call->items, filter, 0, 1, items, n, NULL);
+        walk_begin_look(&call->items, link, 1, items, n, NULL);
 }
 
 void plain_end(struct plain *call, bool *answers)

@@ -55,10 +55,10 @@ struct many {
 };
 
 /* Is it worth while for so many items? */
-bool many_pays(const hibloom *, size_t n, bool adds, bool exact);
+bool many_pays(const struct link *, size_t n, bool adds, bool exact);
 
-void many_begin_add(struct many *, hibloom *, const hibloom_item *, size_t n, bool exact);
-void many_begin_contains(struct many *, hibloom *, const hibloom_item *, size_t n);
+void many_begin_add(struct many *, struct link *, const hibloom_item *, size_t n, bool exact);
+void many_begin_contains(struct many *, struct link *, const hibloom_item *, size_t n);
 
 /* As walk_end. */
 void many_end(struct many *, bool *answers);
@@ -73,8 +73,8 @@ struct plain {
     bool is_many;
 };
 
-void plain_begin_add(struct plain *, hibloom *, const hibloom_item *, size_t n, bool exact);
-void plain_begin_contains(struct plain *, hibloom *, const hibloom_item *, size_t n);
+void plain_begin_add(struct plain *, struct link *, const hibloom_item *, size_t n, bool exact);
+void plain_begin_contains(struct plain *, struct link *, const hibloom_item *, size_t n);
 void plain_end(struct plain *, bool *answers);
 
 #endif

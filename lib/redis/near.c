@@ -12,85 +12,78 @@ struct near *near_make(uint32_t max_age_ms)
     return near;
 }
 
-void near_free(hibloom *filter)
+void near_free(struct link *link)
 {
-    struct redis_filter *own = redis_filter_of(filter);
-
-    near_forget(filter);
-    alloc.free(own->near);
-    own->near = NULL;
+    near_forget(link);
+    alloc.free(link->near);
+    link->near = NULL;
 }
 
-uint64_t near_mark(const hibloom *filter)
+uint64_t near_mark(const struct link *link)
 {
-    const struct redis_filter *own = redis_filter_of(filter);
-    const hibloom_stats *stats = &own->server->stats;
+    const hibloom_stats *stats = &link->server->stats;
 
-    return own->clears + stats->connections + stats->restarts + stats->redirects + stats->retries;
+    return link->clears + stats->connections + stats->restarts + stats->redirects + stats->retries;
 }
 
-uint64_t near_mark_to_look(const hibloom *filter)
+uint64_t near_mark_to_look(const struct link *link)
 {
-    return redis_filter_of(filter)->server->asks_replicas ? NEAR_NEVER : near_mark(filter);
+    return link->server->asks_replicas ? NEAR_NEVER : near_mark(link);
 }
 
-void near_forget(hibloom *filter)
+void near_forget(struct link *link)
 {
-    const struct redis_filter *own = redis_filter_of(filter);
-
-    if (own == NULL || own->near == NULL || own->near->bits.start == NULL)
+    if (link == NULL || link->near == NULL || link->near->bits.start == NULL)
         return;
-    own->server->near_room += own->near->bits.bytes;
-    bits_free(&own->near->bits);
+    link->server->near_room += link->near->bits.bytes;
+    bits_free(&link->near->bits);
 }
 
-const struct bits *near_known(hibloom *filter)
+const struct bits *near_known(struct link *link)
 {
-    const struct near *near = redis_filter_of(filter)->near;
+    const struct near *near = link->near;
 
     if (near == NULL)
         return NULL;
-    if (near->mark != near_mark(filter))
-        near_forget(filter);
+    if (near->mark != near_mark(link))
+        near_forget(link);
     return near->bits.start != NULL ? &near->bits : NULL;
 }
 
 /* Bits for as many keys as the store has room for. */
-static bool begin(hibloom *filter, uint64_t mark)
+static bool begin(struct link *link, uint64_t mark)
 {
-    const struct redis_filter *own = redis_filter_of(filter);
-    const uint64_t fit = own->server->near_room / spec_bitmap_bytes(&filter->spec);
-    const uint32_t keys = fit < own->count ? (uint32_t)fit : own->count;
+    const uint64_t fit = link->server->near_room / spec_bitmap_bytes(link->spec);
+    const uint32_t keys = fit < link->count ? (uint32_t)fit : link->count;
 
-    if (keys < spec_item_keys(&filter->spec) || !bits_make(&own->near->bits, &filter->spec, keys))
+    if (keys < spec_item_keys(link->spec) || !bits_make(&link->near->bits, link->spec, keys))
         return false;
-    own->server->near_room -= own->near->bits.bytes;
-    own->near->mark = mark;
+    link->server->near_room -= link->near->bits.bytes;
+    link->near->mark = mark;
     return true;
 }
 
-struct bits *near_to_learn(hibloom *filter, uint64_t mark)
+struct bits *near_to_learn(struct link *link, uint64_t mark)
 {
-    struct near *near = redis_filter_of(filter)->near;
+    struct near *near = link->near;
 
-    if (near == NULL || mark != near_mark(filter))
+    if (near == NULL || mark != near_mark(link))
         return NULL;
-    return near_known(filter) != NULL || begin(filter, mark) ? &near->bits : NULL;
+    return near_known(link) != NULL || begin(link, mark) ? &near->bits : NULL;
 }
 
-void near_learn_bits(hibloom *filter, const struct bits *more, uint32_t from, uint32_t to, uint64_t mark)
+void near_learn_bits(struct link *link, const struct bits *more, uint32_t from, uint32_t to, uint64_t mark)
 {
-    struct bits *bits = near_to_learn(filter, mark);
+    struct bits *bits = near_to_learn(link, mark);
     const size_t len = more->key_bytes;
 
     for (uint32_t i = from; bits != NULL && i < to && i < bits->bytes / len; i++)
         bits_merge(bits, &(struct piece){.key = i, .len = len}, more->start + (i - from) * len);
 }
 
-bool near_is_fresh(const hibloom *filter, uint32_t i, uint64_t then_ns)
+bool near_is_fresh(const struct link *link, uint32_t i, uint64_t then_ns)
 {
-    const struct redis_filter *own = redis_filter_of(filter);
-    const uint64_t proven = own->keys[i].proven_ns, age = own->near != NULL ? own->near->max_age_ns : 0;
+    const uint64_t proven = link->keys[i].proven_ns, age = link->near != NULL ? link->near->max_age_ns : 0;
 
     return proven != 0 && proven + age >= then_ns;
 }

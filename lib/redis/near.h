@@ -11,7 +11,7 @@
 #define HIBLOOM_NEAR_H
 
 #include "bits/bits.h"
-#include "redis/filter.h"
+#include "redis/link.h"
 
 struct near {
     struct bits bits; /* of its first keys; start NULL: nothing is known */
@@ -21,27 +21,27 @@ struct near {
 
 /* NULL: out of memory. */
 struct near *near_make(uint32_t max_age_ms);
-void near_free(hibloom *); /* the handle's, if it has one */
+void near_free(struct link *); /* the handle's, if it has one */
 
 /* A number that changes when what is known has to be forgotten. */
-uint64_t near_mark(const hibloom *);
+uint64_t near_mark(const struct link *);
 
 /* The same for a look-up. NEAR_NEVER if replicas answer it: a replica may get a clear between the bits and their guard. */
 #define NEAR_NEVER UINT64_MAX
-uint64_t near_mark_to_look(const hibloom *);
+uint64_t near_mark_to_look(const struct link *);
 
 /* What is known now; NULL: nothing. */
-const struct bits *near_known(hibloom *);
-void near_forget(hibloom *);
+const struct bits *near_known(struct link *);
+void near_forget(struct link *);
 
 /* Where to set what is in, as a server has said since near_mark was `mark`; NULL: it is not
  * to be learned, or there is no memory for it. */
-struct bits *near_to_learn(hibloom *, uint64_t mark);
+struct bits *near_to_learn(struct link *, uint64_t mark);
 
 /* Learns all bits of the keys from `from` to below `to`, which `bits` begins with. */
-void near_learn_bits(hibloom *, const struct bits *bits, uint32_t from, uint32_t to, uint64_t mark);
+void near_learn_bits(struct link *, const struct bits *bits, uint32_t from, uint32_t to, uint64_t mark);
 
 /* Was a guard of key number i good, asked by a call that began no longer than the greatest age before then? */
-bool near_is_fresh(const hibloom *, uint32_t i, uint64_t then_ns);
+bool near_is_fresh(const struct link *, uint32_t i, uint64_t then_ns);
 
 #endif

@@ -14,7 +14,7 @@
 
 static size_t place_key(const struct life *life, unsigned place, char key[KEYS_SIZE])
 {
-    return keys_at(key, life->talk.task.filter->name, place == PLACE_ROOT, 0);
+    return keys_at(key, link_name(life->talk.task.link, LINK_NAME), place == PLACE_ROOT, 0);
 }
 
 void life_take_place(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
@@ -23,7 +23,7 @@ void life_take_place(struct talk *talk, uint32_t tag, uint32_t index, const stru
     struct task *refused = &place->refused; /* counts only if that place is the filter's */
     char key[KEYS_SIZE];
 
-    refused->filter = talk->task.filter;
+    refused->link = talk->task.link;
     if (task_expect(refused, reply, REDIS_REPLY_STRING, 0))
         place->found = record_read_end(reply->text, reply->text_len, &place->record);
     if (refused->refusal == REFUSAL_WRONGTYPE) { /* before the spec is known, a task names the filter, not the key */
@@ -58,25 +58,22 @@ bool life_has_filter(const struct life *life, unsigned place)
 
 unsigned life_other_place(const struct life *life)
 {
-    return redis_filter_of(life->talk.task.filter)->count == 1 ? PLACE_ROOT : PLACE_ALONE;
+    return life->talk.task.link->count == 1 ? PLACE_ROOT : PLACE_ALONE;
 }
 
 /* ---- One link further -------------------------------------------------------- */
 
-static const hibloom *head_of(const hibloom *filter)
+static bool name_ahead(const struct life *life, char name[LINK_NAME_SIZE])
 {
-    return filter->head != NULL ? filter->head : filter;
-}
+    const struct link *link = life->talk.task.link;
 
-static bool name_ahead(const struct life *life, char name[HIBLOOM_NAME_MAX + STORE_LINK_NAME + 1])
-{
-    keys_link(name, head_of(life->talk.task.filter)->name, life->link.number + 1);
-    return life->link.number + 1 < HIBLOOM_LINKS_MAX;
+    keys_link(name, link->of->handle->name, link->number + 1);
+    return link->number + 1 < HIBLOOM_LINKS_MAX;
 }
 
 void life_ask_ahead(struct life *life, struct outbox *outbox)
 {
-    char link[HIBLOOM_NAME_MAX + STORE_LINK_NAME + 1], key[KEYS_SIZE];
+    char link[LINK_NAME_SIZE], key[KEYS_SIZE];
 
     memset(&life->ahead, 0, sizeof life->ahead);
     life->ahead.asked = true;
@@ -95,7 +92,7 @@ void life_take_ahead(struct talk *talk, uint32_t tag, uint32_t index, const stru
     const unsigned place = tag - LIFE_TAG_AHEAD;
     struct record record = {0};
     hibloom_spec spec = {0};
-    char name[HIBLOOM_NAME_MAX + STORE_LINK_NAME + 1];
+    char name[LINK_NAME_SIZE];
 
     if (reply->type == REDIS_REPLY_ERROR && refusal_of(reply->text) != REFUSAL_WRONGTYPE) {
         (void)name_ahead(life, name);
@@ -104,7 +101,9 @@ void life_take_ahead(struct talk *talk, uint32_t tag, uint32_t index, const stru
                record_read_end(reply->text, reply->text_len, &record) == RECORD_FOUND && record.key == 0 &&
                (place == PLACE_ALONE) == (record.keys == 1) && spec_adopt(&spec, NULL, record.text) == HIBLOOM_OK) {
         life->ahead.taken = life->ahead.taken || spec.link == 0;
-        life->ahead.chain[place] = spec.link == life->link.number + 1 && record_is_ready(record.state) ? spec.chain : 0;
+        life->ahead.chain[place] = spec.link == life->talk.task.link->number + 1 && record_is_ready(record.state)
+                                       ? spec.chain
+                                       : 0;
     }
     explicit_bzero(&spec, sizeof spec); /* the seed */
     explicit_bzero(&record, sizeof record);
@@ -112,12 +111,11 @@ void life_take_ahead(struct talk *talk, uint32_t tag, uint32_t index, const stru
 
 void life_note_ahead(struct life *life)
 {
-    hibloom *filter = life->talk.task.filter;
-    struct redis_filter *own = redis_filter_of(filter);
-    const uint64_t chain = redis_root_id(head_of(filter));
+    struct link *link = life->talk.task.link;
+    const uint64_t chain = redis_chain(link->of);
 
-    if (!own->grown && (life->ahead.chain[PLACE_ALONE] == chain || life->ahead.chain[PLACE_ROOT] == chain))
-        own->grown = own->untold = true;
+    if (!link->grown && (life->ahead.chain[PLACE_ALONE] == chain || life->ahead.chain[PLACE_ROOT] == chain))
+        link->grown = link->untold = true;
 }
 
 static void judge_ahead(struct talk *talk, struct outbox *outbox)
@@ -128,7 +126,7 @@ static void judge_ahead(struct talk *talk, struct outbox *outbox)
     life_note_ahead(life);
     if (life->ahead.refused.status != HIBLOOM_OK)
         task_end_as(&talk->task, &life->ahead.refused);
-    else if (opens && redis_filter_of(talk->task.filter)->count > 1)
+    else if (opens && talk->task.link->count > 1)
         life_check_keys(talk, outbox);
 }
 
@@ -150,7 +148,7 @@ static void take_look(struct talk *talk, uint32_t tag, uint32_t index, const str
 
 void life_look(struct talk *talk, struct outbox *outbox)
 {
-    guard_ask_alone(talk->task.filter, outbox, 0, 0);
+    guard_ask_alone(talk->task.link, outbox, 0, 0);
     outbox_at_primary(outbox);
     look_ahead(talk, outbox);
     talk->take = take_look;
@@ -171,8 +169,8 @@ static void judge_places(struct talk *, struct outbox *);
 void life_read_places(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
-    const hibloom *head = talk->task.filter->head;
-    const hibloom_spec *like = life->link.number != 0 && head != NULL ? &head->spec : life->wanted;
+    const struct link *link = talk->task.link;
+    const hibloom_spec *like = link->number != 0 ? link->of->first.spec : life->wanted;
 
     life->clearing_way = false;
     life->ahead.asked = false;
@@ -186,12 +184,12 @@ void life_read_places(struct talk *talk, struct outbox *outbox)
 
 bool life_ask_next_keys(struct life *life, struct outbox *outbox)
 {
-    hibloom *filter = life->talk.task.filter;
-    const uint32_t first = life->range.first + life->range.count, left = redis_filter_of(filter)->count - first;
+    struct link *link = life->talk.task.link;
+    const uint32_t first = life->range.first + life->range.count, left = link->count - first;
 
-    life->range = (struct redis_range){first, left < REDIS_STEP_KEYS ? left : REDIS_STEP_KEYS};
+    life->range = (struct link_range){first, left < LINK_STEP_KEYS ? left : LINK_STEP_KEYS};
     for (uint32_t i = first; i < first + life->range.count; i++)
-        guard_ask_alone(filter, outbox, i, i);
+        guard_ask_alone(link, outbox, i, i);
     return left != 0;
 }
 
@@ -199,40 +197,39 @@ bool life_ask_next_keys(struct life *life, struct outbox *outbox)
 
 void life_adopt(struct life *life, const hibloom_spec *spec, const struct record *record)
 {
-    hibloom *filter = life->talk.task.filter;
+    struct link *link = life->talk.task.link;
 
-    redis_filter_make(&life->talk.task, spec);
+    link_open(&life->talk.task, spec);
     if (life->talk.task.status != HIBLOOM_OK)
         return;
-    struct redis_filter *own = redis_filter_of(filter);
-    own->generation = record->generation;
-    own->keys[record->key].id = record->id;
-    own->keys[record->key].epoch = record->epoch;
-    own->grown = record->state == RECORD_GROWN;
-    own->proven_ns = life->talk.begun_ns;
+    link->generation = record->generation;
+    link->keys[record->key].id = record->id;
+    link->keys[record->key].epoch = record->epoch;
+    link->grown = record->state == RECORD_GROWN;
+    link->proven_ns = life->talk.begun_ns;
 }
 
 /* Links look like filters: is this the one that is looked for, or the filter of its own? What is known to be left
  * over of another filter of the name gives way. False: no, which is noted; of what is to be deleted that is all. */
 static bool is_wanted_link(struct life *life, const struct record *record)
 {
-    const struct life_link *link = &life->link;
     struct task *task = &life->talk.task;
+    const struct link *link = task->link;
     hibloom_spec spec;
     bool goes_on = false;
 
     if (spec_adopt(&spec, NULL, record->text) != HIBLOOM_OK) {
         task_no_memory(task);
-    } else if (spec.link == link->number && spec.chain == link->chain) {
+    } else if (spec.link == link->number && spec.chain == life->link.chain) {
         goes_on = true;
-    } else if (link->dead != 0 && record->id == link->dead) {
+    } else if (life->link.dead != 0 && record->id == life->link.dead) {
         goes_on = life->clearing_way = true;
     } else if (life->goal != LIFE_DELETE || link->number == 0) {
         if (spec.link == 0)
-            life_fail_link_taken(task, task->filter->name);
+            life_fail_link_taken(task, link_name(task->link, LINK_NAME));
         task_fail(task, HIBLOOM_EMISMATCH,
                   "'%s' is a further link of a growing filter that is not this one: open, or delete, that",
-                  task->filter->name);
+                  link_name(task->link, LINK_NAME));
         life->foreign = spec.link != 0 && life->wanted != NULL ? record->id : 0;
     } else {
         life->foreign = spec.link != 0 ? record->id : 0;
@@ -253,10 +250,11 @@ static bool adopt_place(struct life *life, unsigned place)
     struct task *task = &life->talk.task;
     hibloom_spec spec;
     /* the bits and hashes of a link are the choice of who made it; its chain says whose it is */
-    hibloom_status status = spec_adopt(&spec, goes || life->link.number != 0 ? NULL : life->wanted, record->text);
+    hibloom_status status = spec_adopt(&spec, goes || life->talk.task.link->number != 0 ? NULL : life->wanted,
+                                       record->text);
 
     life->root_state = record->state;
-    life->range = (struct redis_range){0, 0};
+    life->range = (struct link_range){0, 0};
 
     if (status == HIBLOOM_ENOMEM)
         task_no_memory(task);
@@ -276,14 +274,14 @@ static void judge_filter(struct talk *talk, unsigned place)
 
     if (!adopt_place(life, place))
         return;
-    life->removing.has_links = life_heads_chain(talk->task.filter) && life->root_state != RECORD_CREATING;
+    life->removing.has_links = life_heads_chain(talk->task.link) && life->root_state != RECORD_CREATING;
     if (life->root_state == RECORD_REMOVING)
         talk->step = life_remove_keys;
     else if (life->goal == LIFE_DELETE || life->clearing_way)
         talk->step = life_remove;
     else if (life->root_state == RECORD_CREATING)
         talk->step = life_complete;
-    else if (life->goal == LIFE_OPEN && life->root_state == RECORD_READY && talk->task.filter->spec.growth != 0)
+    else if (life->goal == LIFE_OPEN && life->root_state == RECORD_READY && talk->task.link->spec->growth != 0)
         talk->step = life->ahead.asked ? judge_ahead : look_ahead;
     else if (place == PLACE_ROOT)
         talk->step = life_check_keys;
@@ -302,7 +300,7 @@ static void judge_both(struct talk *talk)
         judge_filter(talk, PLACE_ALONE);
     else
         task_fail(&talk->task, HIBLOOM_EMISMATCH, "'%s' and '%s:0' hold two different filters of this name: delete one",
-                  talk->task.filter->name, talk->task.filter->name);
+                  link_name(talk->task.link, LINK_NAME), link_name(talk->task.link, LINK_NAME));
 }
 
 static void judge_damaged(struct life *life, unsigned place)
@@ -337,7 +335,7 @@ static void judge_absent(struct talk *talk)
     } else if (life->wanted != NULL) {
         talk->step = life_create;
     } else {
-        task_fail(&talk->task, HIBLOOM_ENOTFOUND, "there is no filter '%s'%s", talk->task.filter->name,
+        task_fail(&talk->task, HIBLOOM_ENOTFOUND, "there is no filter '%s'%s", link_name(talk->task.link, LINK_NAME),
                   place->found == RECORD_NONE ? ", but a bitmap without a spec" : "");
     }
 }
@@ -347,7 +345,7 @@ static void judge_places(struct talk *talk, struct outbox *outbox)
     struct life *life = life_of(talk);
     const struct life_place *alone = &life->place[PLACE_ALONE], *root = &life->place[PLACE_ROOT];
 
-    if (talk->task.filter->bare)
+    if (talk->task.link->bare)
         life_attach(talk, outbox);
     else if (life_has_filter(life, PLACE_ALONE) && life_has_filter(life, PLACE_ROOT))
         judge_both(talk);
@@ -356,8 +354,8 @@ static void judge_places(struct talk *talk, struct outbox *outbox)
     else if (life_has_filter(life, PLACE_ROOT))
         judge_filter(talk, PLACE_ROOT);
     else if (alone->found == RECORD_FOUND)
-        task_fail(&talk->task, HIBLOOM_EMISMATCH, "'%s' is key number %u of a larger filter", talk->task.filter->name,
-                  (unsigned)alone->record.key);
+        task_fail(&talk->task, HIBLOOM_EMISMATCH, "'%s' is key number %u of a larger filter",
+                  link_name(talk->task.link, LINK_NAME), (unsigned)alone->record.key);
     else if (alone->found == RECORD_DAMAGED || root->found == RECORD_DAMAGED)
         judge_damaged(life, alone->found == RECORD_DAMAGED ? PLACE_ALONE : PLACE_ROOT);
     else
@@ -369,29 +367,29 @@ static void judge_places(struct talk *talk, struct outbox *outbox)
 /* Behind those of the keys. */
 static uint32_t tag_of_list(const struct life *life)
 {
-    return redis_filter_of(life->talk.task.filter)->count;
+    return life->talk.task.link->count;
 }
 
 static void take_key(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
     struct life *life = life_of(talk);
-    struct redis_filter *own = redis_filter_of(talk->task.filter);
+    struct link *link = talk->task.link;
     struct record record;
 
-    if (tag == own->count && index == 1) {
+    if (tag == link->count && index == 1) {
         if (task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, 0))
             life->ttl_ms = reply->integers[0];
         return;
     }
-    if (!task_expect(&talk->task, reply, REDIS_REPLY_STRING, tag == own->count ? 0 : tag))
+    if (!task_expect(&talk->task, reply, REDIS_REPLY_STRING, tag == link->count ? 0 : tag))
         return;
-    if (tag == own->count) {
+    if (tag == link->count) {
         memcpy(life->checking.list, reply->text,
                reply->text_len < sizeof life->checking.list ? reply->text_len : sizeof life->checking.list - 1);
     } else if (reply->text_len == RECORD_TRAILER && record_parse(reply->text, &record) &&
-               record.generation == own->generation && record.key == tag && record.keys == own->count) {
+               record.generation == link->generation && record.key == tag && record.keys == link->count) {
         life->checking.seen[tag - life->range.first] = record.id;
-        own->keys[tag].epoch = record.epoch;
+        link->keys[tag].epoch = record.epoch;
     }
 }
 
@@ -400,7 +398,7 @@ static void judge_keys(struct talk *, struct outbox *);
 static void ask_list(struct life *life, struct outbox *outbox)
 {
     char name[KEYS_SIZE];
-    const struct argument root = redis_begin(life->talk.task.filter, outbox, tag_of_list(life), 0, name);
+    const struct argument root = link_begin(life->talk.task.link, outbox, tag_of_list(life), 0, name);
 
     command_getrange(&outbox->commands, root, life_list_at(life, life->range.first),
                      life->range.count * RECORD_ID_DIGITS);
@@ -427,12 +425,12 @@ static void confirm_lost(struct talk *, struct outbox *);
 static void judge_keys(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
-    struct redis_filter *own = redis_filter_of(talk->task.filter);
+    struct link *link = talk->task.link;
 
     life->checking.lost = false;
     for (uint32_t i = 0; i < life->range.count; i++) {
         const bool is_root = life->range.first + i == 0;
-        uint64_t *id = &own->keys[life->range.first + i].id, listed = 0;
+        uint64_t *id = &link->keys[life->range.first + i].id, listed = 0;
         if (!record_parse_id(&life->checking.list[i * RECORD_ID_DIGITS], &listed) || (is_root && listed != *id))
             life->checking.seen[i] = ~*id; /* the list was altered: lost, whatever is there */
         else
@@ -464,16 +462,16 @@ static void take_confirmation(struct talk *talk, uint32_t tag, uint32_t index, c
 
 static void fail_lost(struct life *life)
 {
-    const struct redis_filter *own = redis_filter_of(life->talk.task.filter);
+    const struct link *link = life->talk.task.link;
     uint32_t i = 0;
     char key[KEYS_SIZE];
 
-    while (life->checking.seen[i] == own->keys[life->range.first + i].id)
+    while (life->checking.seen[i] == link->keys[life->range.first + i].id)
         i++;
-    keys_name(key, life->talk.task.filter, life->range.first + i);
+    keys_name(key, life->talk.task.link, life->range.first + i);
     task_fail(&life->talk.task, HIBLOOM_ECORRUPT,
               "'%s', one of the keys of '%s', is lost: hibloom_repair makes lost keys anew, empty", key,
-              life->talk.task.filter->name);
+              link_name(life->talk.task.link, LINK_NAME));
 }
 
 static void judge_lost(struct talk *talk, struct outbox *outbox)
@@ -490,7 +488,7 @@ static void judge_lost(struct talk *talk, struct outbox *outbox)
 
 static void confirm_lost(struct talk *talk, struct outbox *outbox)
 {
-    guard_ask_alone(talk->task.filter, outbox, 0, 0);
+    guard_ask_alone(talk->task.link, outbox, 0, 0);
     ask_list(life_of(talk), outbox);
     talk->take = take_confirmation;
     talk->step = judge_lost;

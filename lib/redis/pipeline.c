@@ -27,16 +27,16 @@
 /* Values of a digest, of those hashes that filters of several links may have: spec.c, check_links. */
 #define VALUES 2u
 
-static bool is_segmented(const hibloom *filter)
+static bool is_segmented(const struct link *link)
 {
-    return spec_segments(&filter->spec) > 1;
+    return spec_segments(link->spec) > 1;
 }
 
 /* A pipeline holds runs in several keys, one in each. Else it holds one run, of which parts may come from two chunks, or
  * each chunk would end in a short pipeline. */
 static bool has_several_runs(const struct walk *walk)
 {
-    return walk->links > 1 || is_segmented(walk->link->filter);
+    return walk->links > 1 || is_segmented(walk->in->link);
 }
 
 /* ---- A chunk of items ------------------------------------------------------------ */
@@ -52,7 +52,7 @@ static int compare(const void *a, const void *b)
 static uint32_t index_item(const struct walk *walk, uint32_t i, const hibloom_item *item, uint64_t *bits)
 {
     const struct chunk *chunk = &walk->chunk;
-    const struct hasher *hasher = &walk->link[chunk->link].hasher;
+    const struct hasher *hasher = &walk->in[chunk->link].hasher;
 
     if (walk->links == 1)
         return hasher->indexes(hasher, item->data, item->len, bits);
@@ -80,12 +80,12 @@ static void fill_chunk(struct walk *walk)
 {
     next_chunk(walk);
     struct chunk *chunk = &walk->chunk;
-    const hibloom *filter = walk->link[chunk->link].filter;
-    const uint32_t k = filter->spec.hashes, count = (uint32_t)(chunk->end - chunk->base);
+    const struct link *link = walk->in[chunk->link].link;
+    const uint32_t k = link->spec->hashes, count = (uint32_t)(chunk->end - chunk->base);
 
     for (uint32_t i = 0; i < count; i++) {
         const hibloom_item *item = &walk->items[chunk->base + i];
-        if (positions_count(&filter->spec, item->len) == 0) { /* it has no bits: none to be new, yet it is not found */
+        if (positions_count(link->spec, item->len) == 0) { /* it has no bits: none to be new, yet it is not found */
             if (!walk->encoding->sets)
                 flags_set(walk->missing, chunk->link * walk->n + chunk->base + i);
             continue;
@@ -94,7 +94,7 @@ static void fill_chunk(struct walk *walk)
         chunk->at[i] = chunk->items;
         chunk->order[chunk->items++] = segment << 32 | i;
     }
-    if (is_segmented(filter))
+    if (is_segmented(link))
         qsort(chunk->order, chunk->items, sizeof *chunk->order, compare);
 }
 
@@ -124,7 +124,7 @@ static bool is_full(const struct walk *walk, const struct pipeline *pipeline, si
 
 static void put_item(struct walk *walk, struct pipeline *pipeline, uint64_t place)
 {
-    const struct walk_link *link = &walk->link[walk->chunk.link];
+    const struct walk_link *link = &walk->in[walk->chunk.link];
     const uint32_t k = link->hasher.hashes, item = (uint32_t)place, segment = (uint32_t)(place >> 32);
     const size_t at = pipeline->used;
     struct run *run = &pipeline->run[pipeline->runs - (pipeline->runs > 0)];
@@ -139,7 +139,7 @@ static void put_item(struct walk *walk, struct pipeline *pipeline, uint64_t plac
                             .order = pipeline->order,
                             .from = pipeline->from,
                             .slice = &walk->slice,
-                            .begins = encoding_begins_slice(link->filter, &walk->slice, segment)};
+                            .begins = encoding_begins_slice(link->link, &walk->slice, segment)};
     }
     run->items++;
     pipeline->item[pipeline->items++] = (uint32_t)(walk->chunk.base - pipeline->base) + item;
@@ -149,9 +149,9 @@ static void put_item(struct walk *walk, struct pipeline *pipeline, uint64_t plac
 }
 
 /* Spanning: puts the numbers of the bits into the order of the keys in which they lie. */
-static void sort_by_key(const hibloom *filter, struct run *run)
+static void sort_by_key(const struct link *link, struct run *run)
 {
-    const uint32_t keys = redis_filter_of(filter)->count, bits = run->items * filter->spec.hashes;
+    const uint32_t keys = link->count, bits = run->items * link->spec->hashes;
 
     memset(run->from, 0, (keys + 1) * sizeof *run->from);
     for (uint32_t at = 0; at < bits; at++)
@@ -186,7 +186,7 @@ bool pipeline_fill(struct walk *walk, struct pipeline *pipeline)
         bytes += walk->item_bytes + (pipeline->runs - runs) * walk->guard_bytes;
     } while (!is_full(walk, pipeline, bytes) && goes_on(walk));
     if (pipeline->order != NULL)
-        sort_by_key(walk->link->filter, pipeline->run);
+        sort_by_key(walk->in->link, pipeline->run);
     return true;
 }
 
@@ -209,10 +209,10 @@ static struct most most_of(const struct walk *walk)
     char name[KEYS_SIZE];
 
     for (uint32_t i = 0; i < walk->links; i++) {
-        const hibloom *filter = walk->link[i].filter;
-        const hibloom_spec *spec = &filter->spec;
-        const uint32_t keys = redis_filter_of(filter)->count;
-        const size_t key = keys_name(name, filter, keys - 1) + 8;
+        const struct link *link = walk->in[i].link;
+        const hibloom_spec *spec = link->spec;
+        const uint32_t keys = link->count;
+        const size_t key = keys_name(name, link, keys - 1) + 8;
         const size_t digits = number_digits(spec_bitmap_bits(spec) * spec_width(spec)) + 4;
         most.hashes = spec->hashes > most.hashes ? spec->hashes : most.hashes;
         most.key = key > most.key ? key : most.key;
@@ -231,7 +231,7 @@ static void estimate(struct walk *walk, const struct most *most)
     const size_t guards = walk_by_key(walk) ? most->keys : 1, entries = walk->n * walk->links;
     const size_t names = encoding->all_keys || encoding->proves ? 0 : encoding->each_bit ? k : 1; /* of keys, an item */
     /* keys of a script */
-    const size_t others = encoding->proves && walk->missing != NULL ? walk->link->filter->spec.slices : 0;
+    const size_t others = encoding->proves && walk->missing != NULL ? walk->in->link->spec->slices : 0;
 
     walk->item_bytes = encoding->item_bytes + k * (encoding->bit_bytes + most->digits) + names * most->key;
     walk->guard_bytes = (guards + others) * (most->key + 40) + (encoding->proves ? SCRIPT_BYTES : 0);
@@ -253,7 +253,7 @@ static void *take_array_of(unsigned char *memory, size_t *used, size_t count, si
 static size_t lay_out(struct walk *walk, uint32_t k, unsigned char *memory)
 {
     const size_t items = walk->pipeline_items, runs = has_several_runs(walk) ? least(items, walk->keys) : 1;
-    const bool spanning = spec_is_spanning(&walk->link->filter->spec);
+    const bool spanning = spec_is_spanning(walk->in->link->spec);
     size_t used = 0;
 
     walk->chunk.values = take_array_of(memory, &used, walk->links > 1 ? walk->chunk_items * VALUES : 0,
@@ -276,24 +276,24 @@ static size_t lay_out(struct walk *walk, uint32_t k, unsigned char *memory)
 }
 
 /* The links, whose memory is that of the walk of one link, or of their own. */
-static bool make_links(struct walk *walk, hibloom *filter, uint32_t from)
+static bool make_links(struct walk *walk, struct link *first)
 {
-    walk->link = walk->links > 1 ? alloc.calloc(walk->links, sizeof *walk->link) : &walk->only;
-    for (uint32_t i = 0; walk->link != NULL && i < walk->links; i++) {
-        hibloom *link = redis_link(filter, from + i);
-        walk->link[i] = (struct walk_link){
-            .filter = link,
-            .hasher = positions_hasher(&link->spec),
+    walk->in = walk->links > 1 ? alloc.calloc(walk->links, sizeof *walk->in) : &walk->only;
+    for (uint32_t i = 0; walk->in != NULL && i < walk->links; i++) {
+        struct link *link = redis_link(first->of, first->number + i);
+        walk->in[i] = (struct walk_link){
+            .link = link,
+            .hasher = positions_hasher(link->spec),
             .mark = walk->encoding->sets ? near_mark(link) : near_mark_to_look(link),
         };
-        walk->keys += redis_filter_of(link)->count;
+        walk->keys += link->count;
     }
-    return walk->link != NULL;
+    return walk->in != NULL;
 }
 
-bool pipeline_make(struct walk *walk, hibloom *filter, uint32_t from)
+bool pipeline_make(struct walk *walk, struct link *first)
 {
-    if (!make_links(walk, filter, from))
+    if (!make_links(walk, first))
         return false;
     const struct most most = most_of(walk);
     estimate(walk, &most);

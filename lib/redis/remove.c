@@ -20,7 +20,7 @@ static void judge_removed(struct talk *talk, struct outbox *outbox)
     if (life->clearing_way || life->goal == LIFE_OPEN || life->goal == LIFE_REPAIR) {
         life_start_over(talk);
     } else if (life->taken) {
-        keys_name(key, talk->task.filter, life->taken_key);
+        keys_name(key, talk->task.link, life->taken_key);
         if (life->removing.other_type.words[0] != '\0')
             task_fail(&talk->task, HIBLOOM_EMISMATCH, "%s", life->removing.other_type.words);
         task_fail(&talk->task, HIBLOOM_ECORRUPT, "'%s' was altered, so it was left: delete the key", key);
@@ -40,13 +40,13 @@ static void remove_root(struct life *life, struct outbox *outbox)
 void life_remove_keys(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
-    const uint64_t id = redis_root_id(talk->task.filter);
+    const uint64_t id = talk->task.link->keys[0].id;
 
     if (life->removing.has_links && life->unlinked_chain != id) {
         life->chain = id;
         return;
     }
-    if (!redis_next_step(talk->task.filter, &life->range)) {
+    if (!link_next_step(talk->task.link, &life->range)) {
         remove_root(life, outbox);
         return;
     }
@@ -88,19 +88,19 @@ static void not_removed(struct talk *talk, bool gone)
 static void judge_mark(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
-    struct redis_filter *own = redis_filter_of(talk->task.filter);
+    struct link *link = talk->task.link;
     const struct record *there = &life->answer_record;
-    const bool same = redis_is_key(talk->task.filter, 0, there);
+    const bool same = link_is_key(talk->task.link, 0, there);
 
-    life->range = (struct redis_range){0, 0};
+    life->range = (struct link_range){0, 0};
     if (life->answer == '=' && there->state == RECORD_REMOVING && same) { /* a drop that was cut goes on */
         life->root_state = RECORD_REMOVING;
         life->answer = '+';
     }
     if (life->answer == '+') {
         life_remove_keys(talk, outbox);
-    } else if (life->answer == '=' && same && there->state == RECORD_GROWN && !own->grown) {
-        own->grown = true; /* since this handle looked */
+    } else if (life->answer == '=' && same && there->state == RECORD_GROWN && !link->grown) {
+        link->grown = true; /* since this handle looked */
         life_remove(talk, outbox);
     } else
         not_removed(talk, life->answer == '=' && !same);
@@ -120,7 +120,7 @@ static void unlink_bare(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
 
-    if (!redis_next_step(talk->task.filter, &life->range)) {
+    if (!link_next_step(talk->task.link, &life->range)) {
         judge_removed(talk, outbox);
         return;
     }
@@ -140,7 +140,7 @@ static void take_config(struct talk *talk, uint32_t tag, uint32_t index, const s
 /* With another config it is another filter. */
 static void remove_bare(struct talk *talk, struct outbox *outbox)
 {
-    guard_ask_config(talk->task.filter, outbox, redis_filter_of(talk->task.filter)->count);
+    guard_ask_config(talk->task.link, outbox, talk->task.link->count);
     talk->take = take_config;
     talk->step = unlink_bare;
 }
@@ -148,21 +148,21 @@ static void remove_bare(struct talk *talk, struct outbox *outbox)
 void life_remove(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
-    const hibloom *filter = talk->task.filter;
+    const struct link *link = talk->task.link;
 
     life->removing.unlinked = 0;
     life->answer = '=';
-    if (filter->bare) {
+    if (link->bare) {
         remove_bare(talk, outbox);
-    } else if (redis_filter_of(filter)->count == 1 && !life_heads_chain(filter)) {
+    } else if (link->count == 1 && !life_heads_chain(link)) {
         life_ask_unlink(life, outbox, 0, true, life->root_state == RECORD_CREATING ? "c" : "");
         talk->take = life_take_unlinked;
         talk->step = judge_alone;
     } else {
         if (life->root_state != RECORD_CREATING)
-            life->root_state = redis_filter_of(filter)->grown ? RECORD_GROWN : RECORD_READY;
-        life->removing.has_links = life_heads_chain(filter) && life->root_state != RECORD_CREATING;
-        life_ask_swap(life, outbox, life->root_state, redis_trailer_at(filter, 0), (struct argument){"", 0},
+            life->root_state = link->grown ? RECORD_GROWN : RECORD_READY;
+        life->removing.has_links = life_heads_chain(link) && life->root_state != RECORD_CREATING;
+        life_ask_swap(life, outbox, life->root_state, link_trailer_at(link, 0), (struct argument){"", 0},
                       (struct argument){"", 0}, RECORD_REMOVING, LIFE_ANY_TTL);
         talk->take = take_mark;
         talk->step = judge_mark;

@@ -18,7 +18,7 @@ static void judge_listed(struct talk *talk, struct outbox *outbox)
     }
     life_start_over(talk);
     /* of a filter that is gone nobody will list it; of this one a repair may */
-    if (life->repairing.made && life->answer_record.generation != redis_filter_of(talk->task.filter)->generation) {
+    if (life->repairing.made && life->answer_record.generation != talk->task.link->generation) {
         life_ask_unlink(life, outbox, life->repairing.key, true, "");
         talk->take = life_take_unlinked;
     }
@@ -28,8 +28,7 @@ static void judge_made(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
     const uint32_t i = life->repairing.key;
-    hibloom *filter = talk->task.filter;
-    struct redis_filter *own = redis_filter_of(filter);
+    struct link *link = talk->task.link;
     char then[RECORD_ID_DIGITS + 1], key[KEYS_SIZE];
 
     if (life->answer == '!' && life_has_patience(life)) { /* late bits are soon taken back */
@@ -37,24 +36,24 @@ static void judge_made(struct talk *talk, struct outbox *outbox)
         return;
     }
     if (life->answer == '!') {
-        keys_name(key, filter, i);
+        keys_name(key, link, i);
         life_fail_taken(life, key);
         return;
     }
-    if (life->answer_record.generation != own->generation && life->newer == life->answer_record.generation) {
-        keys_name(key, filter, i);
+    if (life->answer_record.generation != link->generation && life->newer == life->answer_record.generation) {
+        keys_name(key, link, i);
         task_fail(&talk->task, HIBLOOM_EMISMATCH, "'%s' is a key of a newer filter than '%s': delete it, then repair",
-                  key, filter->name);
+                  key, link_name(link, LINK_NAME));
         return;
     }
-    if (life->answer_record.generation != own->generation) { /* is the root what it was? */
+    if (life->answer_record.generation != link->generation) { /* is the root what it was? */
         life->newer = life->answer_record.generation;
         life_start_over(talk);
         return;
     }
     life->repairing.made = life->answer == '+';
-    own->keys[i].id = life->checking.seen[i - life->range.first] = life->answer_record.id;
-    record_format_id(own->keys[i].id, then);
+    link->keys[i].id = life->checking.seen[i - life->range.first] = life->answer_record.id;
+    record_format_id(link->keys[i].id, then);
     life_ask_swap(life, outbox, life->root_state, life_list_at(life, i),
                   (struct argument){&life->checking.list[(i - life->range.first) * RECORD_ID_DIGITS], RECORD_ID_DIGITS},
                   (struct argument){then, RECORD_ID_DIGITS}, life->root_state, life->ttl_ms < 0 ? -1 : life->ttl_ms);
@@ -66,11 +65,11 @@ static void judge_made(struct talk *talk, struct outbox *outbox)
 void life_repair_keys(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
-    const struct redis_filter *own = redis_filter_of(talk->task.filter);
+    const struct link *link = talk->task.link;
     uint32_t at = 0;
     uint64_t id;
 
-    while (at < life->range.count && life->checking.seen[at] == own->keys[life->range.first + at].id)
+    while (at < life->range.count && life->checking.seen[at] == link->keys[life->range.first + at].id)
         at++;
     if (at == life->range.count) {
         life_check_keys(talk, outbox);

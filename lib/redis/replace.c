@@ -22,18 +22,18 @@ static struct replacement *replacement_of(struct talk *talk)
     return (struct replacement *)talk;
 }
 
-static uint32_t links_of(const hibloom *filter)
+static uint32_t links_of(const struct redis_filter *filter)
 {
     return filter != NULL ? redis_links(filter) : 0;
 }
 
 /* Keys of a link; 0: there is no such link. */
-static uint32_t count_of(const hibloom *filter, uint32_t link)
+static uint32_t count_of(struct redis_filter *filter, uint32_t link)
 {
-    return link < links_of(filter) ? redis_filter_of(redis_link((hibloom *)filter, link))->count : 0;
+    return link < links_of(filter) ? redis_link(filter, link)->count : 0;
 }
 
-static uint32_t all_keys(const hibloom *filter)
+static uint32_t all_keys(struct redis_filter *filter)
 {
     uint32_t keys = 0;
 
@@ -51,7 +51,7 @@ static uint32_t most_links(const struct replacement *r)
 
 static struct argument key_at(char key[KEYS_SIZE], const char *name, uint32_t link, bool several, uint32_t i)
 {
-    char of[HIBLOOM_NAME_MAX + STORE_LINK_NAME + 1];
+    char of[LINK_NAME_SIZE];
 
     keys_link(of, name, link);
     return (struct argument){key, keys_at(key, link == 0 ? name : of, several, i)};
@@ -77,12 +77,12 @@ static bool has_second_place(const struct replacement *r)
 {
     char key[KEYS_SIZE];
 
-    return !redis_filter_of(r->filter)->server->clustered ||
+    return !r->filter->first.server->clustered ||
            keys_slot(key, keys_at(key, r->name, false, 0)) == keys_slot(key, keys_at(key, r->name, true, 0));
 }
 
 /* Key number `of_all` of the filter: of which link, and which of its keys. */
-static uint32_t find_key(const hibloom *filter, uint32_t of_all, uint32_t *i)
+static uint32_t find_key(struct redis_filter *filter, uint32_t of_all, uint32_t *i)
 {
     uint32_t link = 0;
 
@@ -128,18 +128,18 @@ static void write_gone(const struct replacement *r, struct commands *out)
 static void write_links(const struct replacement *r, struct commands *out)
 {
     for (uint32_t i = 0; i < links_of(r->filter); i++) {
-        const hibloom *link = redis_link(r->filter, i);
+        const struct link *link = redis_link(r->filter, i);
         const uint32_t count = count_of(r->filter, i);
         command_number(out, count);
-        redis_expect(out, link, 0, RECORD_GENERATION);
-        command_number(out, redis_trailer_at(link, count - 1));
-        command_number(out, spec_bitmap_bytes(&link->spec));
-        redis_command_ids(out, link, count);
+        link_expect(out, link, 0, RECORD_GENERATION);
+        command_number(out, link_trailer_at(link, count - 1));
+        command_number(out, spec_bitmap_bytes(link->spec));
+        link_command_ids(out, link, count);
     }
     for (uint32_t i = 0; i < links_of(r->old); i++) {
         const uint32_t count = count_of(r->old, i);
         command_number(out, count > 1 && i < links_of(r->filter) ? 2 : 1);
-        redis_expect(out, redis_link((hibloom *)r->old, i), 0, RECORD_IDENTITY);
+        link_expect(out, redis_link(r->old, i), 0, RECORD_IDENTITY);
         command_number(out, count_gone(r, i));
     }
 }
@@ -147,13 +147,9 @@ static void write_links(const struct replacement *r, struct commands *out)
 /* The handle, as it is from now on. */
 static void rename_links(struct replacement *r)
 {
-    for (uint32_t i = 0; i < redis_links(r->filter); i++) {
-        hibloom *link = redis_link(r->filter, i);
-        redis_filter_of(link)->generation = (uint64_t)r->answer;
-        if (i > 0)
-            keys_link(link->name, r->name, i);
-    }
-    strcpy(r->filter->name, r->name);
+    for (uint32_t i = 0; i < redis_links(r->filter); i++)
+        redis_link(r->filter, i)->generation = (uint64_t)r->answer;
+    strcpy(r->filter->handle->name, r->name);
 }
 
 static void take_replaced(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
@@ -167,7 +163,7 @@ static void take_replaced(struct talk *talk, uint32_t tag, uint32_t index, const
     if (r->answer >= 0) {
         rename_links(r);
     } else if (r->answer <= NOT_WHOLE) {
-        talk->task.filter = redis_link(r->filter, find_key(r->filter, (uint32_t)(NOT_WHOLE - r->answer), &i));
+        talk->task.link = redis_link(r->filter, find_key(r->filter, (uint32_t)(NOT_WHOLE - r->answer), &i));
         guard_note_other(talk, i);
     }
 }
@@ -198,13 +194,13 @@ static void ask(struct talk *talk, struct outbox *outbox)
 
     for (uint32_t i = 0; i < old; i++)
         keys += count_gone(r, i);
-    (void)redis_begin(r->filter, outbox, 0, 0, key);
+    (void)link_begin(&r->filter->first, outbox, 0, 0, key);
     script_start(out, SCRIPT_REPLACE, keys, 4 + 6 * links + 4 * old);
-    write_links_keys(r, r->filter->name, out);
+    write_links_keys(r, r->filter->handle->name, out);
     write_links_keys(r, r->name, out);
     write_places(r, out);
     write_gone(r, out);
-    redis_expect(out, r->filter, 0, RECORD_IDENTITY);
+    link_expect(out, &r->filter->first, 0, RECORD_IDENTITY);
     command_number(out, links);
     command_number(out, old);
     write_links(r, out);
@@ -216,7 +212,7 @@ static void ask(struct talk *talk, struct outbox *outbox)
 /* ---- May it be? ---------------------------------------------------------------------- */
 
 /* All keys that `of`, or the filter that has its form, has under a name. */
-static bool is_in_slot(uint16_t slot, const char *name, const hibloom *of)
+static bool is_in_slot(uint16_t slot, const char *name, struct redis_filter *of)
 {
     char key[KEYS_SIZE];
 
@@ -231,10 +227,10 @@ static bool is_in_slot(uint16_t slot, const char *name, const hibloom *of)
 static bool has_one_slot(const struct replacement *r)
 {
     char key[KEYS_SIZE];
-    const uint16_t slot = keys_slot(key, keys_name(key, r->filter, 0));
+    const uint16_t slot = keys_slot(key, keys_name(key, &r->filter->first, 0));
 
-    return !redis_filter_of(r->filter)->server->clustered ||
-           (is_in_slot(slot, r->filter->name, r->filter) && is_in_slot(slot, r->name, r->filter) &&
+    return !r->filter->first.server->clustered ||
+           (is_in_slot(slot, r->filter->handle->name, r->filter) && is_in_slot(slot, r->name, r->filter) &&
             is_in_slot(slot, r->name, r->old));
 }
 
@@ -246,14 +242,14 @@ static void check(struct talk *talk, struct outbox *outbox)
         task_fail(&talk->task, HIBLOOM_ENOTSUP,
                   "'%s' and '%s' do not lie in one slot of the cluster with all their keys, so that no single step "
                   "can replace them: give both names the same {tag}",
-                  r->filter->name, r->name);
+                  r->filter->handle->name, r->name);
     else
         ask(talk, outbox);
 }
 
-void replace_begin(struct replacement *r, hibloom *filter, const char *name, const hibloom *old)
+void replace_begin(struct replacement *r, struct redis_filter *filter, const char *name, struct redis_filter *old)
 {
     *r = (struct replacement){.filter = filter, .name = name, .old = old};
-    talk_begin(&r->talk, filter, check);
+    talk_begin(&r->talk, &filter->first, check);
     r->talk.task.adds = true; /* min_replicas: what replaces must not be forgotten alone */
 }

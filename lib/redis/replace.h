@@ -6,14 +6,14 @@
 
 struct replacement {
     struct talk talk;
-    hibloom *filter;
-    const char *name;   /* the new one */
-    const hibloom *old; /* of which name that is; NULL: of none */
-    long long answer;   /* of the script */
-    uint32_t taken;     /* the further link of that name in whose place something else is; 0: of none */
+    struct redis_filter *filter;
+    const char *name;         /* the new one */
+    struct redis_filter *old; /* that has it; NULL: none has */
+    long long answer;         /* of the script */
+    uint32_t taken;           /* the further link of that name in whose place something else is; 0: of none */
 };
 
 /* All links of both are open. Ends in EBUSY where `old` has the name no more, or one of the two has grown. */
-void replace_begin(struct replacement *, hibloom *, const char *name, const hibloom *old);
+void replace_begin(struct replacement *, struct redis_filter *, const char *name, struct redis_filter *old);
 
 #endif

@@ -84,37 +84,39 @@ void store_begin_add(struct store_items *call, hibloom *filter, const hibloom_it
 {
     call->n = n;
     if (filter->spec.growth != 0)
-        chain_begin_add(&call->chain, filter, items, n, exact);
+        chain_begin_add(&call->chain, redis_filter_of(filter), items, n, exact);
     else if (filter->spec.window != 0)
-        slices_begin_add(&call->slices, filter, items, n, exact);
+        slices_begin_add(&call->slices, redis_filter_of(filter), items, n, exact);
     else
-        plain_begin_add(&call->plain, filter, items, n, exact);
+        plain_begin_add(&call->plain, &redis_filter_of(filter)->first, items, n, exact);
 }
 
 void store_begin_contains(struct store_items *call, hibloom *filter, const hibloom_item *items, size_t n)
 {
     call->n = n;
     if (filter->spec.growth != 0)
-        chain_begin_contains(&call->chain, filter, items, n);
+        chain_begin_contains(&call->chain, redis_filter_of(filter), items, n);
     else if (filter->spec.window != 0)
-        slices_begin_contains(&call->slices, filter, items, n);
+        slices_begin_contains(&call->slices, redis_filter_of(filter), items, n);
     else
-        plain_begin_contains(&call->plain, filter, items, n);
+        plain_begin_contains(&call->plain, &redis_filter_of(filter)->first, items, n);
 }
 
 void store_begin_remove(struct store_items *call, hibloom *filter, const hibloom_item *items, size_t n)
 {
     call->n = n;
     call->plain.is_many = false;
-    walk_begin_remove(&call->plain.items, filter, items, n);
+    walk_begin_remove(&call->plain.items, &redis_filter_of(filter)->first, items, n);
 }
 
 void store_end_items(struct store_items *call, bool *answers)
 {
-    ((struct redis_store *)call->task.filter->store)->server.stats.items += call->n;
-    if (call->task.filter->spec.growth != 0)
+    const struct link *link = call->task.link;
+
+    link->server->stats.items += call->n;
+    if (link->spec->growth != 0)
         chain_end(&call->chain, answers);
-    else if (call->task.filter->spec.window != 0)
+    else if (link->spec->window != 0)
         slices_end(&call->slices, answers);
     else
         plain_end(&call->plain, answers);
@@ -154,7 +156,7 @@ static hibloom_status redis_remove(hibloom *filter, const hibloom_item *items, s
 
 hibloom_status store_near_cache(hibloom *filter, uint32_t max_age_ms)
 {
-    struct redis_filter *own = redis_filter_of(filter);
+    struct link *link = &redis_filter_of(filter)->first;
 
     if (filter->bare)
         return error_set(&filter->store->error, HIBLOOM_ENOTSUP,
@@ -171,9 +173,9 @@ hibloom_status store_near_cache(hibloom *filter, uint32_t max_age_ms)
             &filter->store->error, HIBLOOM_ENOTSUP,
             "'%s' is a sliding window: what is in is forgotten after a time, so all of it must be asked for",
             filter->name);
-    near_free(filter);
-    own->near = near_make(max_age_ms);
-    return own->near != NULL ? HIBLOOM_OK : error_set(&filter->store->error, HIBLOOM_ENOMEM, "out of memory");
+    near_free(link);
+    link->near = near_make(max_age_ms);
+    return link->near != NULL ? HIBLOOM_OK : error_set(&filter->store->error, HIBLOOM_ENOMEM, "out of memory");
 }
 
 /* ---- The store ------------------------------------------------------------------------------ */

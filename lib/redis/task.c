@@ -3,6 +3,7 @@
 #include "redis/task.h"
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "redis/link.h"
 #include "redis/near.h"
 #include "redis/scripts.h"
 
@@ -159,40 +160,36 @@ bool guard_is_old(uint64_t asked_ns)
     return clock_now_ns() - asked_ns > STALE_NS;
 }
 
-/* The handle that is told, of which this may be a further link; NULL: none is open. */
-static struct redis_filter *told(const hibloom *filter)
+static bool is_untold(const struct link *link, uint64_t restarts)
 {
-    return filter == NULL ? NULL : redis_filter_of(filter->head != NULL ? filter->head : filter);
-}
-
-static bool is_untold(const hibloom *filter, uint64_t restarts)
-{
-    const struct redis_filter *own = told(filter);
-
-    return own != NULL && own->restarts != restarts;
+    return link != NULL && link->of->first.count > 0 && link->of->restarts != restarts;
 }
 
 bool task_missed_restart(const struct task *task, uint64_t restarts)
 {
-    return is_untold(task->filter, restarts) || is_untold(task->from, restarts);
+    return is_untold(task->link, restarts) || is_untold(task->from, restarts);
 }
 
 void task_tell_restart(struct task *task, uint64_t restarts)
 {
-    struct redis_filter *const handles[] = {told(task->filter), told(task->from)};
-
-    for (int i = 0; i < 2; i++)
-        if (handles[i] != NULL)
-            handles[i]->restarts = restarts;
+    if (task->link != NULL)
+        task->link->of->restarts = restarts;
+    if (task->from != NULL)
+        task->from->of->restarts = restarts;
     task_fail(task, HIBLOOM_ELOST,
               "the server was restarted, or another took over: adds that were acknowledged may be missing (the next "
               "call goes on)");
 }
 
+bool task_is_of(const struct task *task, const hibloom *handle)
+{
+    return task->link != NULL && task->link->of->handle == handle;
+}
+
 void task_end(struct task *task)
 {
-    if (task->status != HIBLOOM_OK && task->filter != NULL)
-        near_forget(task->filter);
+    if (task->status != HIBLOOM_OK && task->link != NULL)
+        near_forget(task->link);
 }
 
 bool exchange_key(const struct exchange *exchange, char key[KEYS_SIZE])
@@ -212,13 +209,14 @@ void exchange_touch(struct commands *out, const char *key)
  * escaped somehow, and the seed is one of them. */
 static void fail_refused(struct task *task, const struct reply *reply, uint32_t i)
 {
-    const char *seed = strstr(task->filter->text, " seed=");
-    const char *words = reply->text;
-    char key[KEYS_SIZE], what[KEYS_SIZE + sizeof "''"];
+    const char *words = reply->text, *seed;
+    char text[HIBLOOM_SPEC_TEXT_SIZE], key[KEYS_SIZE], what[KEYS_SIZE + sizeof "''"];
 
+    seed = hibloom_spec_format(task->link->spec, text, sizeof text) == HIBLOOM_OK ? strstr(text, " seed=") : NULL;
     if (seed != NULL && error_repeats(words, seed + 6, strcspn(seed + 6, " ")))
         words = "refused (its words are left out, since they hold the seed)";
-    keys_name(key, task->filter, i);
+    explicit_bzero(text, sizeof text);
+    keys_name(key, task->link, i);
     snprintf(what, sizeof what, "'%s'", key);
     task_refuse(task, refusal_of(reply->text), words, what);
 }
@@ -347,7 +345,7 @@ static void talk_reply(struct task *task, uint32_t tag, uint32_t index, const st
 
 static const struct task_class talk_class = {talk_next, talk_reply};
 
-void talk_begin(struct talk *talk, hibloom *filter, void (*step)(struct talk *, struct outbox *))
+void talk_begin(struct talk *talk, struct link *link, void (*step)(struct talk *, struct outbox *))
 {
-    *talk = (struct talk){.task = {.class = &talk_class, .filter = filter}, .step = step, .begun_ns = clock_now_ns()};
+    *talk = (struct talk){.task = {.class = &talk_class, .link = link}, .step = step, .begun_ns = clock_now_ns()};
 }

@@ -28,9 +28,9 @@
 
 /* Commands on one key, so in a cluster for one node, and how they are answered. */
 struct exchange {
-    uint16_t slot;     /* the key's cluster slot */
-    uint32_t tag;      /* the task's own */
-    const hibloom *of; /* a filter, whose key number `key` that is; NULL: nobody says */
+    uint16_t slot;         /* the key's cluster slot */
+    uint32_t tag;          /* the task's own */
+    const struct link *of; /* whose key number `key` that is; NULL: nobody says */
     uint32_t key;
     uint32_t replies; /* 0: only the connection is wanted; reply() is called once, with NULL, and that is no failure */
     bool at_primary;  /* replicas are not asked: a task that only looks writes by what it is told */
@@ -71,8 +71,8 @@ enum task_next { TASK_SEND, TASK_WAIT, TASK_PAUSE, TASK_KEEP, TASK_DONE };
 
 struct task {
     const struct task_class *class;
-    hibloom *filter;
-    hibloom *from;      /* another one that is read; NULL: none */
+    struct link *link;  /* whose keys it is about; of a whole filter the first one; NULL: none */
+    struct link *from;  /* another one that is read; NULL: none */
     struct task *inner; /* one that this one runs; NULL: none */
     hibloom_status status;
     enum refusal refusal; /* where the server refused; else REFUSAL_OTHER */
@@ -128,6 +128,9 @@ bool guard_is_old(uint64_t asked_ns);
  * still to be told? The task fails, and its handles count as told. */
 bool task_missed_restart(const struct task *, uint64_t restarts);
 void task_tell_restart(struct task *, uint64_t restarts);
+
+/* Is it about that handle's filter? */
+bool task_is_of(const struct task *, const hibloom *);
 
 /* Its call has ended. After a failure nothing that was near its filter is believed. */
 void task_end(struct task *);
@@ -188,7 +191,7 @@ struct talk {
     struct diagnosis diagnosis;
 };
 
-void talk_begin(struct talk *, hibloom *, void (*step)(struct talk *, struct outbox *));
+void talk_begin(struct talk *, struct link *, void (*step)(struct talk *, struct outbox *));
 
 /* It has failed, with a status or with one that is still to be found out. */
 bool talk_has_failed(const struct talk *);

@@ -39,11 +39,11 @@ static void finish(struct talk *talk, struct outbox *outbox)
         task_unexpected(&talk->task);
 }
 
-static void begin(struct transfer *transfer, hibloom *filter, const struct piece *piece,
+static void begin(struct transfer *transfer, struct link *link, const struct piece *piece,
                   void (*step)(struct talk *, struct outbox *))
 {
     memset(transfer, 0, sizeof *transfer);
-    talk_begin(&transfer->talk, filter, step);
+    talk_begin(&transfer->talk, link, step);
     transfer->piece = piece;
 }
 
@@ -61,7 +61,7 @@ static void take_part(struct transfer *transfer, unsigned number, const struct r
     if (reply->text_len > len)
         task_unexpected(&transfer->talk.task);
     else
-        transfer->cut = transfer->cut || (reply->text_len < len && !transfer->talk.task.filter->bare);
+        transfer->cut = transfer->cut || (reply->text_len < len && !transfer->talk.task.link->bare);
     if (reply->text_len < len)
         memset(transfer->out + at + reply->text_len, 0, len - reply->text_len);
 }
@@ -71,7 +71,7 @@ static void take_read(struct talk *talk, uint32_t tag, uint32_t index, const str
     struct transfer *transfer = transfer_of(talk);
 
     if (tag >> 1 != 0)
-        (void)guard_take(talk, redis_filter_of(talk->task.filter)->count, index, reply);
+        (void)guard_take(talk, talk->task.link->count, index, reply);
     else if (index == 0)
         take_part(transfer, tag & 1, reply);
     else
@@ -87,14 +87,14 @@ static bool read_pipeline(struct talk *talk, struct outbox *outbox, unsigned num
 
     if (len == 0)
         return false;
-    const struct argument key = {name, keys_name(name, talk->task.filter, piece->key)};
+    const struct argument key = {name, keys_name(name, talk->task.link, piece->key)};
     outbox_begin(outbox, number, key); /* replicas need not have it */
     command_getrange(&outbox->commands, key, piece->from + transfer->asked, len);
     transfer->part_at[number] = transfer->asked;
     transfer->asked += len;
-    guard_ask(talk->task.filter, outbox, key, piece->key);
+    guard_ask(talk->task.link, outbox, key, piece->key);
     outbox_end_into(outbox, 0, transfer->out + transfer->part_at[number], len);
-    guard_ask_config(talk->task.filter, outbox, 1 << 1 | number);
+    guard_ask_config(talk->task.link, outbox, 1 << 1 | number);
     return true;
 }
 
@@ -105,9 +105,9 @@ static void begin_reading(struct talk *talk, struct outbox *outbox)
     talk->step = finish;
 }
 
-void transfer_begin_read(struct transfer *transfer, hibloom *filter, const struct piece *piece, unsigned char *out)
+void transfer_begin_read(struct transfer *transfer, struct link *link, const struct piece *piece, unsigned char *out)
 {
-    begin(transfer, filter, piece, begin_reading);
+    begin(transfer, link, piece, begin_reading);
     transfer->talk.task.reads = true;
     transfer->out = out;
 }
@@ -128,7 +128,7 @@ static void take_merged(struct talk *talk, uint32_t tag, uint32_t index, const s
     if (reply->integers[0] == 1)
         return;
     if (reply->integers[0] == -1 && transfer->from != NULL)
-        talk->task.filter = transfer->from;
+        talk->task.link = transfer->from;
     else if (reply->integers[0] != 0)
         task_unexpected(&talk->task);
     guard_note_other(talk, transfer->piece->key);
@@ -140,11 +140,11 @@ static void take_merged(struct talk *talk, uint32_t tag, uint32_t index, const s
 static size_t next_part(struct transfer *transfer)
 {
     const struct piece *piece = transfer->piece;
-    const uint64_t most = transfer->talk.task.filter->spec.counters != 0 ? SUM_BYTES : MERGE_BYTES;
+    const uint64_t most = transfer->talk.task.link->spec->counters != 0 ? SUM_BYTES : MERGE_BYTES;
     size_t len = part_at(piece, transfer->asked, most);
 
     while (transfer->bits != NULL && len > 0 && is_zero(transfer->bits + transfer->asked, len) &&
-           (transfer->sent || transfer->talk.task.filter->bare || transfer->asked + len < piece->len)) {
+           (transfer->sent || transfer->talk.task.link->bare || transfer->asked + len < piece->len)) {
         transfer->asked += len;
         len = part_at(piece, transfer->asked, most);
     }
@@ -153,7 +153,7 @@ static size_t next_part(struct transfer *transfer)
 
 static void ask_merge(struct transfer *transfer, struct commands *out, struct argument key, size_t len)
 {
-    hibloom *into = transfer->talk.task.filter;
+    struct link *into = transfer->talk.task.link;
     const uint32_t i = transfer->piece->key;
     char name[KEYS_SIZE];
 
@@ -163,26 +163,26 @@ static void ask_merge(struct transfer *transfer, struct commands *out, struct ar
         command_argument(out, (struct argument){name, keys_temporary(name, into, i, "ab"[t])});
     if (transfer->from != NULL)
         command_argument(out, (struct argument){name, keys_name(name, transfer->from, i)});
-    redis_expect(out, into, i, RECORD_IDENTITY);
+    link_expect(out, into, i, RECORD_IDENTITY);
     command_number(out, transfer->piece->from + transfer->asked);
     if (transfer->from == NULL) {
         const unsigned char *bits = transfer->bits + transfer->asked;
         command_argument(out, (struct argument){(const char *)bits, is_zero(bits, len) ? 1 : len});
     } else {
         command_text(out, "");
-        redis_expect(out, transfer->from, i, RECORD_IDENTITY);
+        link_expect(out, transfer->from, i, RECORD_IDENTITY);
         command_number(out, len);
     }
 }
 
 static void ask_sum(struct transfer *transfer, struct commands *out, struct argument key, size_t len)
 {
-    const hibloom *into = transfer->talk.task.filter;
+    const struct link *into = transfer->talk.task.link;
 
     script_start(out, SCRIPT_SUM, 1, 5);
     command_argument(out, key);
-    redis_expect(out, into, transfer->piece->key, RECORD_IDENTITY);
-    command_counter_type(out, into->spec.counters);
+    link_expect(out, into, transfer->piece->key, RECORD_IDENTITY);
+    command_counter_type(out, into->spec->counters);
     command_number(out, transfer->piece->from + transfer->asked);
     command_argument(out, (struct argument){(const char *)transfer->bits + transfer->asked, len});
 }
@@ -190,14 +190,14 @@ static void ask_sum(struct transfer *transfer, struct commands *out, struct argu
 static bool merge_pipeline(struct talk *talk, struct outbox *outbox, unsigned number)
 {
     struct transfer *transfer = transfer_of(talk);
-    hibloom *into = talk->task.filter;
+    struct link *into = talk->task.link;
     const size_t len = next_part(transfer);
     char name[KEYS_SIZE];
 
     if (len == 0)
         return false;
-    const struct argument key = redis_begin(into, outbox, number, transfer->piece->key, name);
-    if (into->spec.counters != 0)
+    const struct argument key = link_begin(into, outbox, number, transfer->piece->key, name);
+    if (into->spec->counters != 0)
         ask_sum(transfer, &outbox->commands, key, len);
     else
         ask_merge(transfer, &outbox->commands, key, len);
@@ -212,8 +212,8 @@ static void ask_bare(struct talk *talk, struct outbox *outbox)
 {
     const uint32_t i = transfer_of(talk)->piece->key;
 
-    guard_ask_alone(talk->task.filter, outbox, i, i);
-    guard_ask_config(talk->task.filter, outbox, redis_filter_of(talk->task.filter)->count);
+    guard_ask_alone(talk->task.link, outbox, i, i);
+    guard_ask_config(talk->task.link, outbox, talk->task.link->count);
     talk->take = guard_take_before;
 }
 
@@ -221,12 +221,12 @@ static void merge_parts(struct talk *talk, struct outbox *outbox)
 {
     talk->pipeline = merge_pipeline;
     talk->take = take_merged;
-    talk->step = talk->task.filter->bare ? ask_bare : finish;
+    talk->step = talk->task.link->bare ? ask_bare : finish;
 }
 
 static void begin_merging(struct talk *talk, struct outbox *outbox)
 {
-    if (talk->task.filter->bare) {
+    if (talk->task.link->bare) {
         ask_bare(talk, outbox);
         talk->step = merge_parts;
     } else {
@@ -235,21 +235,22 @@ static void begin_merging(struct talk *talk, struct outbox *outbox)
 }
 
 /* A link that is about to get some has less room than was counted. */
-static void begin_merge(struct transfer *transfer, hibloom *into, const struct piece *piece)
+static void begin_merge(struct transfer *transfer, struct link *into, const struct piece *piece)
 {
     begin(transfer, into, piece, begin_merging);
     transfer->talk.task.adds = true;
-    redis_filter_of(into)->room = 0;
+    into->room = 0;
 }
 
-void transfer_begin_merge(struct transfer *transfer, hibloom *into, const struct piece *piece,
+void transfer_begin_merge(struct transfer *transfer, struct link *into, const struct piece *piece,
                           const unsigned char *bits)
 {
     begin_merge(transfer, into, piece);
     transfer->bits = bits;
 }
 
-void transfer_begin_merge_within(struct transfer *transfer, hibloom *into, hibloom *from, const struct piece *piece)
+void transfer_begin_merge_within(struct transfer *transfer, struct link *into, struct link *from,
+                                 const struct piece *piece)
 {
     begin_merge(transfer, into, piece);
     transfer->from = transfer->talk.task.from = from;

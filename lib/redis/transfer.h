@@ -10,15 +10,15 @@ struct transfer {
     const struct piece *piece;
     unsigned char *out;        /* read: to here */
     const unsigned char *bits; /* merge: from here, or from the same piece of */
-    hibloom *from;             /* this filter */
+    struct link *from;         /* this filter */
     uint64_t asked;            /* bytes of the piece so far */
     bool sent;                 /* something */
     uint64_t part_at[2];       /* of the pipelines that are on their way */
     bool cut;                  /* a part came short */
 };
 
-void transfer_begin_read(struct transfer *, hibloom *, const struct piece *, unsigned char *out);
-void transfer_begin_merge(struct transfer *, hibloom *, const struct piece *, const unsigned char *bits);
-void transfer_begin_merge_within(struct transfer *, hibloom *into, hibloom *from, const struct piece *);
+void transfer_begin_read(struct transfer *, struct link *, const struct piece *, unsigned char *out);
+void transfer_begin_merge(struct transfer *, struct link *, const struct piece *, const unsigned char *bits);
+void transfer_begin_merge_within(struct transfer *, struct link *into, struct link *from, const struct piece *);
 
 #endif

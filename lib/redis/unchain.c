@@ -21,8 +21,8 @@ static void ask_there(struct talk *talk, struct outbox *outbox)
 {
     for (uint32_t number = 1; number < HIBLOOM_LINKS_MAX; number++)
         for (int several = 0; several < 2; several++) {
-            char link[HIBLOOM_NAME_MAX + STORE_LINK_NAME + 1], name[KEYS_SIZE];
-            keys_link(link, talk->task.filter->name, number);
+            char link[LINK_NAME_SIZE], name[KEYS_SIZE];
+            keys_link(link, talk->task.link->of->handle->name, number);
             const struct argument key = {name, keys_at(name, link, several != 0, 0)};
             outbox_begin(outbox, number, key);
             command_getrange(&outbox->commands, key, 0, 1);
@@ -41,7 +41,8 @@ static void end_removal(struct unchain *u)
     if (failed && u->first.status == HIBLOOM_OK)
         task_end_as(&u->first, &u->inner);
     life_end(&u->life);
-    explicit_bzero(&u->link, sizeof u->link); /* the seed */
+    link_free(u->link);
+    u->link = NULL;
 }
 
 /* False: none is left. */
@@ -52,10 +53,13 @@ static bool begin_removal(struct unchain *u)
     while (u->number < HIBLOOM_LINKS_MAX && (u->there >> u->number & 1) == 0);
     if (u->number >= HIBLOOM_LINKS_MAX)
         return false;
-    u->link.store = u->task.filter->store;
-    keys_link(u->link.name, u->task.filter->name, u->number);
-    life_begin(&u->life, LIFE_DELETE, &u->link, NULL);
-    u->life.link = (struct life_link){.number = u->number, .chain = u->chain};
+    u->link = link_new(u->task.link->of, u->number);
+    if (u->link == NULL) {
+        task_no_memory(&u->task);
+        return false;
+    }
+    life_begin(&u->life, LIFE_DELETE, u->link, NULL);
+    u->life.link = (struct life_link){.chain = u->chain};
     return true;
 }
 
@@ -82,17 +86,17 @@ static enum task_next next(struct task *task, struct outbox *outbox)
 
 static const struct task_class unchain_class = {next, task_reply_inner};
 
-void unchain_begin(struct unchain *u, hibloom *filter, uint64_t chain)
+void unchain_begin(struct unchain *u, struct redis_filter *filter, uint64_t chain)
 {
     memset(u, 0, sizeof *u);
-    u->task = (struct task){.class = &unchain_class, .filter = filter, .inner = &u->inner};
+    u->task = (struct task){.class = &unchain_class, .link = &filter->first, .inner = &u->inner};
     u->chain = chain;
-    talk_begin(&u->look, filter, ask_there);
+    talk_begin(&u->look, &filter->first, ask_there);
 }
 
 /* It may have been given up in the middle. */
 void unchain_end(struct unchain *u)
 {
-    if (u->task.inner != NULL && u->number > 0)
+    if (u->link != NULL)
         end_removal(u);
 }

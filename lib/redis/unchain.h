@@ -18,11 +18,11 @@ struct unchain {
     uint32_t there;    /* a bit a link: something is at its place */
     uint64_t chain;    /* whose links they are */
     struct task first; /* that could not be removed */
-    hibloom link;
+    struct link *link; /* that; NULL: it looks, or is done */
 };
 
 /* Those of the filter's name that have this chain. */
-void unchain_begin(struct unchain *, hibloom *, uint64_t chain);
+void unchain_begin(struct unchain *, struct redis_filter *, uint64_t chain);
 
 /* From then on the task has failed if any of them could not be removed: not if there was none. */
 void unchain_end(struct unchain *);

@@ -4,13 +4,13 @@
 #include "spec/spec.h"
 
 /* Writes those of whose bits so much is known, if `out` is not NULL; their number. */
-static size_t write_bits(const hibloom *filter, struct commands *out, const struct undo_part *parts, size_t count,
+static size_t write_bits(const struct link *link, struct commands *out, const struct undo_part *parts, size_t count,
                          unsigned char known)
 {
     size_t bits = 0;
 
     for (const struct undo_part *part = parts; part < parts + count; part++) {
-        const size_t end = (size_t)part->run->items * filter->spec.hashes;
+        const size_t end = (size_t)part->run->items * link->spec->hashes;
         for (size_t at = part->first; at < end; at += part->step) {
             if (part->run->known[at] != known)
                 continue;
@@ -22,21 +22,21 @@ static size_t write_bits(const hibloom *filter, struct commands *out, const stru
     return bits;
 }
 
-void undo_ask(hibloom *filter, struct outbox *outbox, uint32_t tag, uint32_t i, const struct undo_part *parts,
+void undo_ask(struct link *link, struct outbox *outbox, uint32_t tag, uint32_t i, const struct undo_part *parts,
               size_t count)
 {
-    const size_t ours = write_bits(filter, NULL, parts, count, BIT_WAS_UNSET);
-    const size_t doubtful = write_bits(filter, NULL, parts, count, BIT_UNKNOWN);
+    const size_t ours = write_bits(link, NULL, parts, count, BIT_WAS_UNSET);
+    const size_t doubtful = write_bits(link, NULL, parts, count, BIT_UNKNOWN);
     char name[KEYS_SIZE];
     struct commands *out = &outbox->commands;
-    const struct argument key = redis_begin(filter, outbox, tag, i, name);
+    const struct argument key = link_begin(link, outbox, tag, i, name);
 
     script_start(out, SCRIPT_UNDO, 1, 4 + ours + doubtful);
     command_argument(out, key);
-    redis_expect(out, filter, i, RECORD_IDENTITY);
-    command_number(out, spec_bitmap_bytes(&filter->spec));
+    link_expect(out, link, i, RECORD_IDENTITY);
+    command_number(out, spec_bitmap_bytes(link->spec));
     command_number(out, ours);
-    (void)write_bits(filter, out, parts, count, BIT_WAS_UNSET);
-    (void)write_bits(filter, out, parts, count, BIT_UNKNOWN);
+    (void)write_bits(link, out, parts, count, BIT_WAS_UNSET);
+    (void)write_bits(link, out, parts, count, BIT_UNKNOWN);
     outbox_end(outbox);
 }

@@ -16,6 +16,6 @@ struct undo_part {
 };
 
 /* All parts lie in key i, and are in the order in which they were sent. */
-void undo_ask(hibloom *, struct outbox *, uint32_t tag, uint32_t i, const struct undo_part *, size_t parts);
+void undo_ask(struct link *, struct outbox *, uint32_t tag, uint32_t i, const struct undo_part *, size_t parts);
 
 #endif

@@ -25,56 +25,56 @@ static struct upkeep *upkeep_of(struct talk *talk)
     return (struct upkeep *)talk;
 }
 
-static void begin(struct upkeep *upkeep, hibloom *filter, void (*step)(struct talk *, struct outbox *))
+static void begin(struct upkeep *upkeep, struct link *link, void (*step)(struct talk *, struct outbox *))
 {
     memset(upkeep, 0, sizeof *upkeep);
-    talk_begin(&upkeep->talk, filter, step);
+    talk_begin(&upkeep->talk, link, step);
     upkeep->count.ttl_ms = -1;
 }
 
 static void ask_config(struct talk *talk, struct outbox *outbox)
 {
-    guard_ask_config(talk->task.filter, outbox, redis_filter_of(talk->task.filter)->count);
+    guard_ask_config(talk->task.link, outbox, talk->task.link->count);
     talk->take = guard_take_before;
     talk->step = upkeep_of(talk)->first;
 }
 
-static void begin_changing(struct upkeep *upkeep, hibloom *filter, void (*step)(struct talk *, struct outbox *))
+static void begin_changing(struct upkeep *upkeep, struct link *link, void (*step)(struct talk *, struct outbox *))
 {
-    begin(upkeep, filter, ask_config);
+    begin(upkeep, link, ask_config);
     upkeep->first = step;
 }
 
 /* Where the root has its list, and what that must be: a repair may have listed a
  * key that this handle does not know, and that would get no time to live. */
-static void command_list(struct commands *out, const hibloom *filter, uint32_t i)
+static void command_list(struct commands *out, const struct link *link, uint32_t i)
 {
-    const uint64_t len = filter->bare ? 0 : record_list_bytes(i, redis_filter_of(filter)->count);
+    const uint64_t len = link->bare ? 0 : record_list_bytes(i, link->count);
 
-    command_number(out, spec_bitmap_bytes(&filter->spec));
-    redis_command_ids(out, filter, (uint32_t)(len / RECORD_ID_DIGITS));
+    command_number(out, spec_bitmap_bytes(link->spec));
+    link_command_ids(out, link, (uint32_t)(len / RECORD_ID_DIGITS));
 }
 
 /* A script on key i of an open filter, which expects the handle's key there. */
 static void ask(struct upkeep *upkeep, struct outbox *outbox, enum script script, uint32_t i, const char *argument)
 {
-    hibloom *filter = upkeep->talk.task.filter;
+    struct link *link = upkeep->talk.task.link;
     char name[KEYS_SIZE], beside[KEYS_SIZE];
     struct commands *out = &outbox->commands;
-    const struct argument key = redis_begin(filter, outbox, i, i, name);
-    const size_t len = script == SCRIPT_EXPIRE || keys_have_counter(&filter->spec) ? keys_beside(beside, filter) : 0;
+    const struct argument key = link_begin(link, outbox, i, i, name);
+    const size_t len = script == SCRIPT_EXPIRE || keys_have_counter(link->spec) ? keys_beside(beside, link) : 0;
 
     script_start(out, script, len > 0 ? 2 : 1, script == SCRIPT_EXPIRE ? 6 : 4);
     command_argument(out, key);
     if (len > 0)
         command_argument(out, (struct argument){beside, len});
-    redis_expect(out, filter, i, RECORD_IDENTITY);
+    link_expect(out, link, i, RECORD_IDENTITY);
     command_text(out, argument);
     if (script == SCRIPT_EXPIRE) {
-        command_list(out, filter, i);
+        command_list(out, link, i);
         command_text(out, upkeep->only_newest && i == 0 ? "r" : "");
     } else {
-        command_number(out, redis_filter_of(filter)->keys[i].epoch);
+        command_number(out, link->keys[i].epoch);
     }
     outbox_end(outbox);
 }
@@ -82,11 +82,11 @@ static void ask(struct upkeep *upkeep, struct outbox *outbox, enum script script
 /* ---- Clear --------------------------------------------------------------------- */
 
 /* A slice has another epoch for each period: what it holds of a later one than was known no lost sending has cleared. */
-static bool was_begun_anew(const hibloom *filter, uint32_t i, uint64_t epoch)
+static bool was_begun_anew(const struct link *link, uint32_t i, uint64_t epoch)
 {
-    const uint64_t known = redis_filter_of(filter)->keys[i].epoch;
+    const uint64_t known = link->keys[i].epoch;
 
-    return filter->spec.window != 0 && period_of_epoch(&filter->spec, epoch) != period_of_epoch(&filter->spec, known);
+    return link->spec->window != 0 && period_of_epoch(link->spec, epoch) != period_of_epoch(link->spec, known);
 }
 
 /* Of another epoch it was cleared by another, then it is once more; or by the sending that was lost. */
@@ -96,8 +96,8 @@ static void take_cleared(struct talk *talk, uint32_t tag, uint32_t index, const 
     bool *left = &upkeep_of(talk)->left[tag - upkeep_of(talk)->range.first];
 
     if (reply->type == REDIS_REPLY_STRING && reply->text_len == RECORD_TRAILER && record_parse(reply->text, &record)) {
-        *left = !reply->repeated || was_begun_anew(talk->task.filter, tag, record.epoch);
-        redis_note_epoch(talk->task.filter, tag, record.epoch);
+        *left = !reply->repeated || was_begun_anew(talk->task.link, tag, record.epoch);
+        link_note_epoch(talk->task.link, tag, record.epoch);
         return;
     }
     *left = false;
@@ -105,21 +105,21 @@ static void take_cleared(struct talk *talk, uint32_t tag, uint32_t index, const 
         return;
     if (reply->integers[0] < 0)
         guard_note_other(talk, tag);
-    else if (talk->task.filter->bare) /* what was lost before is forgotten */
-        redis_filter_of(talk->task.filter)->keys[tag].length = (uint64_t)reply->integers[0];
+    else if (talk->task.link->bare) /* what was lost before is forgotten */
+        talk->task.link->keys[tag].length = (uint64_t)reply->integers[0];
     else
-        redis_note_epoch(talk->task.filter, tag, redis_filter_of(talk->task.filter)->keys[tag].epoch + 1);
+        link_note_epoch(talk->task.link, tag, talk->task.link->keys[tag].epoch + 1);
 }
 
 /* The epoch of a slice says its period, and has room for two clears a second: see period.h. */
 static void check_period(struct task *task, uint32_t i)
 {
-    const hibloom_spec *spec = &task->filter->spec;
-    const uint64_t epoch = redis_filter_of(task->filter)->keys[i].epoch;
+    const hibloom_spec *spec = task->link->spec;
+    const uint64_t epoch = task->link->keys[i].epoch;
 
     if (spec->window != 0 && period_of_epoch(spec, epoch) != period_of_epoch(spec, epoch + 1))
         task_fail(task, HIBLOOM_EBUSY, "'%s' was cleared more than twice a second all the time: try again later",
-                  task->filter->name);
+                  link_name(task->link, LINK_NAME));
 }
 
 static void clear(struct talk *talk, struct outbox *outbox)
@@ -128,11 +128,11 @@ static void clear(struct talk *talk, struct outbox *outbox)
     char bytes[NUMBER_DIGITS + 1];
 
     if (memchr(upkeep->left, 1, sizeof upkeep->left) == NULL) {
-        if (!redis_next_step(talk->task.filter, &upkeep->range))
+        if (!link_next_step(talk->task.link, &upkeep->range))
             return;
         memset(upkeep->left, true, upkeep->range.count);
     }
-    snprintf(bytes, sizeof bytes, "%" PRIu64, spec_bitmap_bytes(&talk->task.filter->spec));
+    snprintf(bytes, sizeof bytes, "%" PRIu64, spec_bitmap_bytes(talk->task.link->spec));
     for (uint32_t i = 0; i < upkeep->range.count; i++)
         check_period(&talk->task, upkeep->range.first + i);
     for (uint32_t i = 0; i < upkeep->range.count && talk->task.status == HIBLOOM_OK; i++)
@@ -142,10 +142,10 @@ static void clear(struct talk *talk, struct outbox *outbox)
     talk->step = clear;
 }
 
-void upkeep_begin_clear(struct upkeep *upkeep, hibloom *filter)
+void upkeep_begin_clear(struct upkeep *upkeep, struct link *link)
 {
-    near_forget(filter); /* it may have been done where its answer is lost */
-    begin_changing(upkeep, filter, clear);
+    near_forget(link); /* it may have been done where its answer is lost */
+    begin_changing(upkeep, link, clear);
 }
 
 /* ---- Expire --------------------------------------------------------------------- */
@@ -159,12 +159,12 @@ static void take_expired(struct talk *talk, uint32_t tag, uint32_t index, const 
     if (done == 0)
         guard_note_other(talk, tag);
     else if (done == 2)
-        redis_filter_of(talk->task.filter)->grown = true;
+        talk->task.link->grown = true;
 }
 
 static void ask_expire(struct upkeep *upkeep, struct outbox *outbox, uint32_t i)
 {
-    const uint64_t later = i != 0 && !upkeep->talk.task.filter->bare ? LIFE_AFTER_ROOT_MS : 0;
+    const uint64_t later = i != 0 && !upkeep->talk.task.link->bare ? LIFE_AFTER_ROOT_MS : 0;
     char ms[NUMBER_DIGITS + 1] = "-1";
 
     if (upkeep->ms != 0)
@@ -178,7 +178,7 @@ static void expire_keys(struct talk *talk, struct outbox *outbox)
 {
     struct upkeep *upkeep = upkeep_of(talk);
 
-    if (!redis_next_step(talk->task.filter, &upkeep->range)) {
+    if (!link_next_step(talk->task.link, &upkeep->range)) {
         if (upkeep->ms != 0)
             expire_root(talk, outbox);
         return;
@@ -203,9 +203,9 @@ static void expire_root(struct talk *talk, struct outbox *outbox)
     talk->step = judge_root;
 }
 
-void upkeep_begin_expire(struct upkeep *upkeep, hibloom *filter, uint64_t ms)
+void upkeep_begin_expire(struct upkeep *upkeep, struct link *link, uint64_t ms)
 {
-    begin_changing(upkeep, filter, ms == 0 ? expire_root : expire_keys);
+    begin_changing(upkeep, link, ms == 0 ? expire_root : expire_keys);
     upkeep->ms = ms;
 }
 
@@ -226,7 +226,7 @@ static void take_counters(struct upkeep *upkeep, uint32_t i, const struct reply 
         return;
     if (reply->text_len <= READ_BYTES)
         upkeep->count.bits_set += bits_in_use(upkeep->counters, reply->text_len,
-                                              spec_width(&upkeep->talk.task.filter->spec));
+                                              spec_width(upkeep->talk.task.link->spec));
     else
         task_unexpected(&upkeep->talk.task);
 }
@@ -236,7 +236,7 @@ static void take_count(struct talk *talk, uint32_t tag, uint32_t index, const st
     struct upkeep *upkeep = upkeep_of(talk);
     uint64_t bits;
 
-    if (tag == redis_filter_of(talk->task.filter)->count)
+    if (tag == talk->task.link->count)
         (void)guard_take(talk, tag, index, reply);
     else if (index == COUNT_BITS && upkeep->counters != NULL)
         take_counters(upkeep, tag, reply);
@@ -250,10 +250,10 @@ static void take_count(struct talk *talk, uint32_t tag, uint32_t index, const st
 
 static void count_key_bytes(struct upkeep *upkeep)
 {
-    const hibloom *filter = upkeep->talk.task.filter;
+    const struct link *link = upkeep->talk.task.link;
 
-    upkeep->count.bytes += filter->bare ? redis_filter_of(filter)->keys[upkeep->key].length
-                                        : redis_trailer_at(filter, upkeep->key) + RECORD_TRAILER;
+    upkeep->count.bytes += link->bare ? link->keys[upkeep->key].length
+                                      : link_trailer_at(link, upkeep->key) + RECORD_TRAILER;
 }
 
 static void ask_count(struct commands *out, struct argument key, uint64_t from, uint64_t stop)
@@ -267,8 +267,8 @@ static void ask_count(struct commands *out, struct argument key, uint64_t from, 
 static void count(struct talk *talk, struct outbox *outbox)
 {
     struct upkeep *upkeep = upkeep_of(talk);
-    hibloom *filter = talk->task.filter;
-    const uint64_t end = spec_bitmap_bytes(&filter->spec);
+    struct link *link = talk->task.link;
+    const uint64_t end = spec_bitmap_bytes(link->spec);
     char name[KEYS_SIZE];
 
     if (upkeep->from >= end) {
@@ -276,31 +276,31 @@ static void count(struct talk *talk, struct outbox *outbox)
         upkeep->key++;
         upkeep->from = 0;
     }
-    if (upkeep->key == redis_filter_of(filter)->count)
+    if (upkeep->key == link->count)
         return;
     const uint64_t most = upkeep->counters != NULL ? READ_BYTES : STORE_PIECE;
     const uint64_t stop = upkeep->from + most < end ? upkeep->from + most : end;
-    const struct argument key = redis_begin(filter, outbox, upkeep->key, upkeep->key, name);
+    const struct argument key = link_begin(link, outbox, upkeep->key, upkeep->key, name);
     if (upkeep->counters != NULL)
         command_getrange(&outbox->commands, key, upkeep->from, stop - upkeep->from);
     else
         ask_count(&outbox->commands, key, upkeep->from, stop);
     command_start(&outbox->commands, 2, "PTTL");
     command_argument(&outbox->commands, key);
-    guard_ask(filter, outbox, key, upkeep->key);
+    guard_ask(link, outbox, key, upkeep->key);
     outbox_end_into(outbox, COUNT_BITS, upkeep->counters, READ_BYTES);
-    guard_ask_config(filter, outbox, redis_filter_of(filter)->count);
+    guard_ask_config(link, outbox, link->count);
     upkeep->from = stop;
     talk->take = take_count;
     talk->step = count;
 }
 
-void upkeep_begin_count(struct upkeep *upkeep, hibloom *filter)
+void upkeep_begin_count(struct upkeep *upkeep, struct link *link)
 {
-    begin(upkeep, filter, count);
+    begin(upkeep, link, count);
     upkeep->talk.task.reads = true;
-    upkeep->counters = filter->spec.counters != 0 ? alloc.malloc(READ_BYTES) : NULL;
-    if (filter->spec.counters != 0 && upkeep->counters == NULL)
+    upkeep->counters = link->spec->counters != 0 ? alloc.malloc(READ_BYTES) : NULL;
+    if (link->spec->counters != 0 && upkeep->counters == NULL)
         task_no_memory(&upkeep->talk.task);
 }
 

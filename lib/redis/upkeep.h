@@ -8,19 +8,19 @@
 struct upkeep {
     struct talk talk;
     void (*first)(struct talk *, struct outbox *); /* the step behind the question for a config */
-    struct redis_range range;
-    bool left[REDIS_STEP_KEYS]; /* clear: keys of the range that are to be cleared yet */
-    uint64_t ms;                /* expire: 0 = never */
-    bool only_newest;           /* expire: the root if it tells of no further link; else that is noted, and no more */
-    uint32_t key;               /* count: where it is */
-    uint64_t from;              /* count: the byte */
-    struct store_count count;   /* counted so far */
-    unsigned char *counters;    /* of a counting filter: those that were read last */
+    struct link_range range;
+    bool left[LINK_STEP_KEYS]; /* clear: keys of the range that are to be cleared yet */
+    uint64_t ms;               /* expire: 0 = never */
+    bool only_newest;          /* expire: the root if it tells of no further link; else that is noted, and no more */
+    uint32_t key;              /* count: where it is */
+    uint64_t from;             /* count: the byte */
+    struct store_count count;  /* counted so far */
+    unsigned char *counters;   /* of a counting filter: those that were read last */
 };
 
-void upkeep_begin_clear(struct upkeep *, hibloom *);
-void upkeep_begin_expire(struct upkeep *, hibloom *, uint64_t ms);
-void upkeep_begin_count(struct upkeep *, hibloom *);
+void upkeep_begin_clear(struct upkeep *, struct link *);
+void upkeep_begin_expire(struct upkeep *, struct link *, uint64_t ms);
+void upkeep_begin_count(struct upkeep *, struct link *);
 void upkeep_end(struct upkeep *);
 
 #endif

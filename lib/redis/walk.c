@@ -26,8 +26,8 @@ bool walk_turn_to(struct walk *walk, uint32_t link)
     struct task *task = &walk->talk.task;
 
     if (!talk_has_failed(&walk->talk))
-        task->filter = walk->link[link].filter;
-    return task->filter == walk->link[link].filter;
+        task->link = walk->in[link].link;
+    return task->link == walk->in[link].link;
 }
 
 /* Tags: a pipeline's number, and above it a run's, or where all runs are in each key, the key's; behind these: */
@@ -44,21 +44,21 @@ static uint32_t tag_of_aside(const struct walk *walk)
 /* ---- A pipeline of commands ----------------------------------------------------------- */
 
 /* The guards of one exchange: of its key, or of all, the root's last: who replaces a filter begins with that. */
-static void ask_guards(const struct walk *walk, hibloom *filter, struct outbox *outbox, uint32_t i)
+static void ask_guards(const struct walk *walk, struct link *link, struct outbox *outbox, uint32_t i)
 {
-    const uint32_t end = walk->encoding->all_keys ? redis_filter_of(filter)->count : i + 1;
+    const uint32_t end = walk->encoding->all_keys ? link->count : i + 1;
     char name[KEYS_SIZE];
 
     for (uint32_t key = end; key-- > i;)
-        guard_ask(filter, outbox, (struct argument){name, keys_name(name, filter, key)}, key);
+        guard_ask(link, outbox, (struct argument){name, keys_name(name, link, key)}, key);
 }
 
 /* The key that reply `index` to those is about. */
 static uint32_t guarded_key(const struct walk *walk, uint32_t i, uint32_t index)
 {
-    const hibloom *filter = walk->talk.task.filter;
+    const struct link *link = walk->talk.task.link;
 
-    return walk->encoding->all_keys ? redis_filter_of(filter)->count - 1 - index / guard_replies(filter) : i;
+    return walk->encoding->all_keys ? link->count - 1 - index / guard_replies(link) : i;
 }
 
 /* Has a run of all keys bits in key i? */
@@ -77,26 +77,26 @@ static uint32_t first_with_bits(const struct run *run, uint32_t i)
 static void write_exchange(struct walk *walk, struct outbox *outbox, uint32_t tag, struct run *run, uint32_t i)
 {
     const struct encoding *encoding = walk->encoding;
-    hibloom *filter = walk->link[run->link].filter;
+    struct link *link = walk->in[run->link].link;
     const size_t first = outbox->commands.count;
     char name[KEYS_SIZE];
     const uint32_t there = encoding->all_keys ? first_with_bits(run, i) : i; /* once it is answered */
-    const struct argument key = redis_begin(filter, outbox, tag, there, name);
+    const struct argument key = link_begin(link, outbox, tag, there, name);
 
-    if (encoding->sets && filter->bare)
-        ask_guards(walk, filter, outbox, i);
+    if (encoding->sets && link->bare)
+        ask_guards(walk, link, outbox, i);
     walk->before = (uint32_t)(outbox->commands.count - first);
-    encoding->ask(encoding, filter, &outbox->commands, key, run, i);
+    encoding->ask(encoding, link, &outbox->commands, key, run, i);
     walk->pipelines[tag & 1].answers[tag >> 1] = (uint32_t)(outbox->commands.count - first) - walk->before;
     if (!encoding->proves)
-        ask_guards(walk, filter, outbox, i);
+        ask_guards(walk, link, outbox, i);
     if (encoding->all_keys || encoding->proves)
-        outbox_end_into(outbox, walk->before, run->known, (size_t)run->items * filter->spec.hashes);
+        outbox_end_into(outbox, walk->before, run->known, (size_t)run->items * link->spec->hashes);
     else
         outbox_end(outbox);
     if (outbox->count == 0)
         return;
-    outbox->exchanges[outbox->count - 1].guarded = encoding->sets && !encoding->proves && !filter->bare;
+    outbox->exchanges[outbox->count - 1].guarded = encoding->sets && !encoding->proves && !link->bare;
     outbox->exchanges[outbox->count - 1].once = encoding->once;
 }
 
@@ -139,7 +139,7 @@ static bool write_pipeline(struct talk *talk, struct outbox *outbox, unsigned nu
     else
         for (uint32_t r = 0; r < pipeline->runs; r++)
             write_exchange(walk, outbox, r << 1 | number, &pipeline->run[r], pipeline->run[r].segment);
-    guard_ask_config(talk->task.filter, outbox, tag_of_config(walk) << 1 | number);
+    guard_ask_config(talk->task.link, outbox, tag_of_config(walk) << 1 | number);
     if (walk->aside != NULL && !walk->asked_aside)
         walk->aside->ask(walk, outbox, tag_of_aside(walk) << 1 | number);
     walk->asked_aside = true;
@@ -152,7 +152,7 @@ static bool write_pipeline(struct talk *talk, struct outbox *outbox, unsigned nu
 static size_t answered_bit(const struct walk *walk, const struct run *run, uint32_t i, uint32_t answer)
 {
     const bool each_key = walk->encoding->each_key;
-    const uint32_t k = walk->link[run->link].filter->spec.hashes;
+    const uint32_t k = walk->in[run->link].link->spec->hashes;
 
     if (each_key && run->order != NULL)
         return run->order[run->from[i] + answer];
@@ -168,10 +168,11 @@ static void take_nothing_done(struct talk *talk, struct run *run, uint32_t i, co
         guard_note_other(talk, i);
         return;
     }
-    redis_note_epoch(talk->task.filter, i, (uint64_t)reply->integers[0] - 1);
+    link_note_epoch(talk->task.link, i, (uint64_t)reply->integers[0] - 1);
     run->resend = true;
     if (walk_of(talk)->clears++ == CLEARS_MOST)
-        task_fail(&talk->task, HIBLOOM_EBUSY, "'%s' is being cleared again and again", talk->task.filter->name);
+        task_fail(&talk->task, HIBLOOM_EBUSY, "'%s' is being cleared again and again",
+                  link_name(talk->task.link, LINK_NAME));
 }
 
 static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
@@ -180,7 +181,7 @@ static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct r
     struct pipeline *pipeline = &walk->pipelines[tag & 1];
 
     if (tag >> 1 == tag_of_config(walk)) {
-        (void)guard_take(talk, redis_filter_of(talk->task.filter)->count, index, reply);
+        (void)guard_take(talk, talk->task.link->count, index, reply);
         return;
     }
     if (tag >> 1 == tag_of_aside(walk)) {
@@ -202,7 +203,7 @@ static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct r
         walk->encoding->take(&talk->task, run, i, answered_bit(walk, run, i, answer), reply);
         return;
     }
-    const uint32_t per_key = guard_replies(talk->task.filter);
+    const uint32_t per_key = guard_replies(talk->task.link);
     if (index < walk->before) {
         guard_take_before(talk, guarded_key(walk, i, index), index % per_key, reply);
     } else {
@@ -236,8 +237,8 @@ static size_t flag_of(const struct walk *walk, const struct pipeline *pipeline, 
  * server has the next pipeline to work on. */
 static void learn_run(const struct walk *walk, const struct pipeline *pipeline, const struct run *run)
 {
-    const struct walk_link *link = &walk->link[run->link];
-    struct bits *near = near_to_learn(link->filter, link->mark);
+    const struct walk_link *link = &walk->in[run->link];
+    struct bits *near = near_to_learn(link->link, link->mark);
     const unsigned char *absent = walk->encoding->sets ? NULL : walk->missing;
     uint32_t from = 0;
 
@@ -258,7 +259,7 @@ static void note_late(const struct walk *walk, const struct pipeline *pipeline, 
  * an item is worked on twice than never. */
 static void note_missing(const struct walk *walk, const struct pipeline *pipeline, const struct run *run)
 {
-    const uint32_t k = walk->link[run->link].hasher.hashes;
+    const uint32_t k = walk->in[run->link].hasher.hashes;
     const unsigned char *known = run->known;
 
     for (uint32_t i = 0; walk->missing != NULL && i < run->items; i++, known += k)
@@ -299,9 +300,9 @@ static const struct run *find_unproven(const struct walk *walk, unsigned w, uint
 static bool undo_next(struct talk *talk, struct outbox *outbox, unsigned number)
 {
     struct walk *walk = walk_of(talk);
-    const size_t step = walk_by_key(walk) ? talk->task.filter->spec.hashes : 1;
+    const size_t step = walk_by_key(walk) ? talk->task.link->spec->hashes : 1;
 
-    for (; walk->undo_at < redis_filter_of(talk->task.filter)->count; walk->undo_at++) {
+    for (; walk->undo_at < talk->task.link->count; walk->undo_at++) {
         const size_t first = walk_by_key(walk) ? walk->undo_at : 0;
         struct undo_part parts[2];
         size_t count = 0;
@@ -312,7 +313,7 @@ static bool undo_next(struct talk *talk, struct outbox *outbox, unsigned number)
         }
         if (count == 0)
             continue;
-        undo_ask(talk->task.filter, outbox, number, walk->undo_at++, parts, count);
+        undo_ask(talk->task.link, outbox, number, walk->undo_at++, parts, count);
         return true;
     }
     return false;
@@ -357,10 +358,10 @@ static void prove_if_idle(struct talk *talk, struct outbox *outbox)
         start(talk, outbox);
         return;
     }
-    if (walk_of(talk)->started || talk->task.filter->bare)
+    if (walk_of(talk)->started || talk->task.link->bare)
         return;
     for (uint32_t i = 0; i < walk_of(talk)->links; i++)
-        guard_ask_alone(walk_of(talk)->link[i].filter, outbox, i, 0);
+        guard_ask_alone(walk_of(talk)->in[i].link, outbox, i, 0);
     talk->take = take_root;
 }
 
@@ -370,7 +371,7 @@ static void start(struct talk *talk, struct outbox *outbox)
     talk->take = take;
     talk->answered = answered;
     talk->step = prove_if_idle;
-    if (walk_of(talk)->encoding->sets && !walk_of(talk)->encoding->proves && !talk->task.filter->bare)
+    if (walk_of(talk)->encoding->sets && !walk_of(talk)->encoding->proves && !talk->task.link->bare)
         talk->cleanup = undo;
 }
 
@@ -386,8 +387,8 @@ static void start_proven(struct talk *talk, struct outbox *outbox)
         add_again(&talk->task);
         return;
     }
-    redis_filter_of(talk->task.filter)->guard_failed = false;
-    redis_filter_of(talk->task.filter)->suspect = 0;
+    talk->task.link->guard_failed = false;
+    talk->task.link->suspect = 0;
     start(talk, outbox);
     talk->step = NULL; /* one proof will do */
 }
@@ -403,11 +404,11 @@ static void write_held(struct talk *talk, struct outbox *outbox)
  * send bits to that again and again. */
 static void prove(struct talk *talk, struct outbox *outbox)
 {
-    hibloom *filter = talk->task.filter;
-    const uint32_t suspect = redis_filter_of(filter)->suspect;
+    struct link *link = talk->task.link;
+    const uint32_t suspect = link->suspect;
 
     for (uint32_t i = 0; i <= suspect; i += suspect > 0 ? suspect : 1)
-        guard_ask_alone(filter, outbox, i, i);
+        guard_ask_alone(link, outbox, i, i);
     talk->take = guard_take_alone;
     talk->meanwhile = write_held;
     talk->step = start_proven;
@@ -435,9 +436,9 @@ static void look_again(struct task *task)
 /* Before Redis 6 there was no BITFIELD_RO. */
 static void retry_without_ro(struct talk *talk, struct outbox *outbox)
 {
-    struct redis_server_traits *server = redis_filter_of(talk->task.filter)->server;
+    struct redis_server_traits *server = talk->task.link->server;
 
-    const bool asked = server->bitfield || talk->task.filter->spec.counters != 0;
+    const bool asked = server->bitfield || talk->task.link->spec->counters != 0;
 
     if (talk->task.refusal != REFUSAL_UNKNOWN_COMMAND || server->lacks_bitfield_ro || !asked)
         return;
@@ -448,17 +449,17 @@ static void retry_without_ro(struct talk *talk, struct outbox *outbox)
 
 /* ---- Beginning and end ---------------------------------------------------------------------------- */
 
-static void begin(struct walk *walk, hibloom *filter, uint32_t from, uint32_t to, const struct encoding *encoding,
+static void begin(struct walk *walk, struct link *link, uint32_t links, const struct encoding *encoding,
                   const hibloom_item *items, size_t n, bool answers)
 {
     memset(walk, 0, sizeof *walk);
-    talk_begin(&walk->talk, filter, start);
+    talk_begin(&walk->talk, link, start);
     walk->encoding = encoding;
     walk->items = items;
     walk->n = n;
-    walk->links = to - from;
+    walk->links = links;
     walk->missing = answers ? alloc.calloc(FLAGS_BYTES(n * walk->links), 1) : NULL;
-    if (!pipeline_make(walk, filter, from) || (answers && walk->missing == NULL))
+    if (!pipeline_make(walk, link) || (answers && walk->missing == NULL))
         task_no_memory(&walk->talk.task);
 }
 
@@ -472,45 +473,44 @@ static void add_again(struct task *task)
     walk->pipelines[0].runs = walk->pipelines[1].runs = 0;
     walk->started = walk->held = false;
     walk->talk.begun_ns = clock_now_ns();
-    walk->talk.step = task->filter->bare || walk->encoding->proves ? start : prove;
+    walk->talk.step = task->link->bare || walk->encoding->proves ? start : prove;
 }
 
-void walk_begin_add(struct walk *walk, hibloom *filter, const hibloom_item *items, size_t n, bool exact)
+void walk_begin_add(struct walk *walk, struct link *link, const hibloom_item *items, size_t n, bool exact)
 {
-    begin(walk, filter, 0, 1, encoding_to_add(filter, exact), items, n, exact);
+    begin(walk, link, 1, encoding_to_add(link, exact), items, n, exact);
     walk->talk.task.adds = true;
-    walk->late = filter->spec.window != 0 ? alloc.calloc(FLAGS_BYTES(n), 1) : NULL;
-    if (filter->spec.window != 0 && walk->late == NULL)
+    walk->late = link->spec->window != 0 ? alloc.calloc(FLAGS_BYTES(n), 1) : NULL;
+    if (link->spec->window != 0 && walk->late == NULL)
         task_no_memory(&walk->talk.task);
     walk->talk.task.again = add_again;
     walk->talk.task.take_guard = take_guard;
-    if (walk->encoding->all_keys && !redis_is_together(filter, filter))
+    if (walk->encoding->all_keys && !link_is_together(link, link))
         task_fail(
             &walk->talk.task, HIBLOOM_ENOTSUP,
             "the keys of '%s' lie on several servers of the cluster, and an item has bits in several of them: is_new "
             "takes all of them in one step. Ask for no is_new, or choose a name with a {tag}",
-            filter->name);
-    if (!filter->bare && !walk->encoding->proves &&
-        (guard_is_stale(filter) || n * walk->item_bytes > walk->pipeline_bytes))
+            link_name(link, LINK_NAME));
+    if (!link->bare && !walk->encoding->proves && (guard_is_stale(link) || n * walk->item_bytes > walk->pipeline_bytes))
         walk->talk.step = prove;
 }
 
-void walk_begin_look(struct walk *walk, hibloom *filter, uint32_t from, uint32_t to, const hibloom_item *items,
-                     size_t n, const struct aside *aside)
+void walk_begin_look(struct walk *walk, struct link *link, uint32_t links, const hibloom_item *items, size_t n,
+                     const struct aside *aside)
 {
-    begin(walk, filter, from, to, encoding_to_look(filter), items, n, true);
+    begin(walk, link, links, encoding_to_look(link), items, n, true);
     walk->aside = aside;
     walk->talk.task.reads = true;
     /* of two replicas one may have bits, and the other a config, of another time: so none is asked */
-    walk->talk.task.again = keys_have_config(&filter->spec) ? NULL : look_again;
+    walk->talk.task.again = keys_have_config(link->spec) ? NULL : look_again;
     walk->talk.cleanup = retry_without_ro;
 }
 
 /* Carried out once at most: it is never begun anew. What a server forgot was added once, but
  * to remove it there would be a wrong remove: so it ends, where an add goes on. */
-void walk_begin_remove(struct walk *walk, hibloom *filter, const hibloom_item *items, size_t n)
+void walk_begin_remove(struct walk *walk, struct link *link, const hibloom_item *items, size_t n)
 {
-    begin(walk, filter, 0, 1, encoding_to_remove(), items, n, true);
+    begin(walk, link, 1, encoding_to_remove(), items, n, true);
     walk->talk.task.removes = true;
 }
 
@@ -532,6 +532,6 @@ void walk_end(struct walk *walk, bool *answers)
     alloc.free(walk->missing);
     alloc.free(walk->late);
     alloc.free(walk->memory);
-    if (walk->link != &walk->only)
-        alloc.free(walk->link);
+    if (walk->in != &walk->only)
+        alloc.free(walk->in);
 }

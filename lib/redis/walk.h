@@ -43,7 +43,7 @@ struct chunk {
 
 /* One of the links that are walked. */
 struct walk_link {
-    hibloom *filter;
+    struct link *link;
     struct hasher hasher;
     uint64_t mark; /* near_mark when the walk began */
 };
@@ -68,7 +68,7 @@ struct walk {
     uint32_t pipeline_items, chunk_items;           /* at most */
     uint32_t before;                                /* replies of guards in front of those of items */
     uint32_t links, keys;                           /* of the links, all keys */
-    struct walk_link *link;
+    struct walk_link *in;
     struct walk_link only;     /* where there is one */
     const struct aside *aside; /* NULL: nothing */
     struct slice_add slice;
@@ -100,17 +100,17 @@ static inline bool walk_found(const struct walk *walk, uint32_t link, size_t ite
 bool walk_turn_to(struct walk *, uint32_t link);
 
 /* The memory of chunk and pipelines. False: there is none. */
-bool pipeline_make(struct walk *, hibloom *, uint32_t from);
+bool pipeline_make(struct walk *, struct link *);
 
 /* Puts the next items into a pipeline. False: there are no more. */
 bool pipeline_fill(struct walk *, struct pipeline *);
 
-/* An add goes to one link, where `exact` says that walk_end is to tell what is new. A look goes to the links from `from`
- * to below `to`. */
-void walk_begin_add(struct walk *, hibloom *link, const hibloom_item *, size_t n, bool exact);
-void walk_begin_look(struct walk *, hibloom *, uint32_t from, uint32_t to, const hibloom_item *, size_t n,
+/* An add goes to one link, where `exact` says that walk_end is to tell what is new. A look goes to so many links, from
+ * the given one on. */
+void walk_begin_add(struct walk *, struct link *link, const hibloom_item *, size_t n, bool exact);
+void walk_begin_look(struct walk *, struct link *, uint32_t links, const hibloom_item *, size_t n,
                      const struct aside *);
-void walk_begin_remove(struct walk *, hibloom *, const hibloom_item *, size_t n); /* of a counting filter */
+void walk_begin_remove(struct walk *, struct link *, const hibloom_item *, size_t n); /* of a counting filter */
 
 /* Frees, and writes is_new, found in any link, or was_in if the task is OK; NULL where it was not asked. */
 void walk_end(struct walk *, bool *answers);

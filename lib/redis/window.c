@@ -22,21 +22,20 @@ static void set(struct slices *);
 
 static uint32_t count_of(const struct slices *s)
 {
-    return s->task.filter->spec.slices + 1;
+    return s->task.link->spec->slices + 1;
 }
 
 /* ---- The current period ------------------------------------------------------------------ */
 
 /* The newest one that any key is known to have. */
-static uint64_t newest_period(hibloom *filter, uint32_t count)
+static uint64_t newest_period(struct redis_filter *filter)
 {
     uint64_t newest = 0;
 
-    for (uint32_t i = 0; i < count; i++) {
-        const hibloom *slice = redis_link(filter, i);
-        const struct redis_filter *own = redis_filter_of(slice);
-        for (uint32_t key = 0; key < own->count; key++) {
-            const uint64_t period = period_of_epoch(&slice->spec, own->keys[key].epoch);
+    for (uint32_t i = 0; i < redis_links(filter); i++) {
+        const struct link *slice = redis_link(filter, i);
+        for (uint32_t key = 0; key < slice->count; key++) {
+            const uint64_t period = period_of_epoch(slice->spec, slice->keys[key].epoch);
             newest = period > newest ? period : newest;
         }
     }
@@ -45,9 +44,8 @@ static uint64_t newest_period(hibloom *filter, uint32_t count)
 
 static uint64_t current_period(const struct slices *s)
 {
-    hibloom *filter = s->task.filter;
-    const uint64_t clock_us = s->clock_us != 0 ? s->clock_us : redis_filter_of(filter)->clock_us;
-    const uint64_t now = period_at(&filter->spec, clock_us), newest = newest_period(filter, count_of(s));
+    const uint64_t clock_us = s->clock_us != 0 ? s->clock_us : s->filter->clock_us;
+    const uint64_t now = period_at(s->task.link->spec, clock_us), newest = newest_period(s->filter);
 
     return now > newest ? now : newest;
 }
@@ -69,8 +67,6 @@ static bool read_clock(struct slices *s, size_t used)
 
 static void take_clock(struct slices *s, struct talk *talk, uint32_t index, const struct reply *reply)
 {
-    struct redis_filter *own = redis_filter_of(s->task.filter);
-
     if (index > 0) {
         (void)guard_take(talk, 0, index - 1, reply);
     } else if (!task_expect(&talk->task, reply, REDIS_REPLY_ARRAY, 0)) {
@@ -79,7 +75,7 @@ static void take_clock(struct slices *s, struct talk *talk, uint32_t index, cons
         task_unexpected(&talk->task);
     } else {
         const uint64_t since_us = (clock_now_ns() - s->looked_ns) / 1000;
-        own->clock_us = s->clock_us;
+        s->filter->clock_us = s->clock_us;
         s->looked_us = s->clock_us > since_us ? s->clock_us - since_us : 0;
     }
 }
@@ -87,9 +83,9 @@ static void take_clock(struct slices *s, struct talk *talk, uint32_t index, cons
 /* The server's that has the first slice's root. */
 static void ask_clock(struct slices *s, struct outbox *outbox, uint32_t tag)
 {
-    hibloom *first = s->task.filter;
+    struct link *first = s->task.link;
     char name[KEYS_SIZE];
-    const struct argument key = redis_begin(first, outbox, tag, 0, name);
+    const struct argument key = link_begin(first, outbox, tag, 0, name);
 
     command_start(&outbox->commands, 1, "TIME");
     guard_ask(first, outbox, key, 0);
@@ -134,7 +130,7 @@ static void ask_clock_alone(struct talk *talk, struct outbox *outbox)
 
 static void learn_clock(struct slices *s, void (*then)(struct slices *))
 {
-    talk_begin(&s->talk, s->task.filter, ask_clock_alone);
+    talk_begin(&s->talk, s->task.link, ask_clock_alone);
     s->phase = SLICES_CLOCK;
     s->then = then;
 }
@@ -170,7 +166,7 @@ static bool try_again(struct slices *s)
     task_fail(&s->task, HIBLOOM_EBUSY,
               "'%s': its periods pass, or it is cleared, faster than items are asked for, or the clocks of its servers "
               "differ: try again, with fewer at once",
-              s->task.filter->name);
+              link_name(s->task.link, LINK_NAME));
     return false;
 }
 
@@ -199,21 +195,20 @@ static void begin_chunk(struct slices *s)
 static enum slices_found judge(const struct slices *s, uint32_t number, const hibloom_item *item, bool has,
                                uint64_t begun, uint64_t now)
 {
-    const hibloom *slice = redis_link(s->task.filter, number);
-    const struct redis_filter *own = redis_filter_of(slice);
+    const struct link *slice = redis_link(s->filter, number);
     uint64_t bits[HIBLOOM_HASHES_MAX], key = 0;
 
-    if (!has && own->clears == s->clears[number])
+    if (!has && slice->clears == s->clears[number])
         return FOUND_NOWHERE;
-    if (own->count > 1) {
-        const struct hasher hasher = positions_hasher(&slice->spec);
+    if (slice->count > 1) {
+        const struct hasher hasher = positions_hasher(slice->spec);
         key = hasher.indexes(&hasher, item->data, item->len, bits);
     }
-    if (own->keys[key].changed > s->clears[number])
+    if (slice->keys[key].changed > s->clears[number])
         return FOUND_IN_DOUBT;
-    const uint64_t period = period_of_epoch(&slice->spec, own->keys[key].epoch);
-    if (!has || !period_counts(&slice->spec, period, now))
-        return has && period_counts(&slice->spec, period, begun) ? FOUND_IN_DOUBT : FOUND_NOWHERE;
+    const uint64_t period = period_of_epoch(slice->spec, slice->keys[key].epoch);
+    if (!has || !period_counts(slice->spec, period, now))
+        return has && period_counts(slice->spec, period, begun) ? FOUND_IN_DOUBT : FOUND_NOWHERE;
     return period >= s->period ? FOUND_NOW : FOUND_OLDER;
 }
 
@@ -251,7 +246,7 @@ static void decide(struct slices *s)
 
 static void looked(struct slices *s)
 {
-    const hibloom_spec *spec = &s->task.filter->spec;
+    const hibloom_spec *spec = s->task.link->spec;
     const uint64_t period = s->period, now = s->task.adds ? period : period_at(spec, s->clock_us);
 
     gather(s, s->task.adds ? period : period_at(spec, s->looked_us), now);
@@ -277,12 +272,12 @@ static void begin_look(struct slices *s)
     s->period = current_period(s);
     s->looked_ns = clock_now_ns();
     for (uint32_t i = 0; i < count_of(s); i++)
-        s->clears[i] = redis_filter_of(redis_link(s->task.filter, i))->clears;
+        s->clears[i] = redis_link(s->filter, i)->clears;
 }
 
 static void ask_slices(struct slices *s)
 {
-    walk_begin_look(&s->walk, s->task.filter, 0, count_of(s), s->left, s->count, &beside_look);
+    walk_begin_look(&s->walk, s->task.link, count_of(s), s->left, s->count, &beside_look);
     s->phase = SLICES_LOOK;
 }
 
@@ -290,7 +285,7 @@ static void read_slice(struct slices *s)
 {
     unsigned char *has = s->has + s->read * FLAGS_BYTES(s->chunk);
 
-    bulk_begin(&s->bulk, redis_link(s->task.filter, s->read), s->left, s->count, has);
+    bulk_begin(&s->bulk, redis_link(s->filter, s->read), s->left, s->count, has);
     s->phase = SLICES_READ;
 }
 
@@ -318,7 +313,7 @@ static void look(struct slices *s)
 {
     begin_look(s);
     s->read = 0;
-    if (!s->task.adds && bulk_pays_to_look(s->task.filter, s->count, (double)s->count))
+    if (!s->task.adds && bulk_pays_to_look(s->task.link, s->count, (double)s->count))
         s->has = alloc.calloc(count_of(s), FLAGS_BYTES(s->chunk));
     if (s->has != NULL)
         learn_clock(s, read_slice);
@@ -332,13 +327,11 @@ static void look(struct slices *s)
  * again. */
 static void note_refused(struct slices *s)
 {
-    struct redis_filter *own = redis_filter_of(s->task.filter);
-
-    if (own->server->clustered) {
+    if (s->task.link->server->clustered) {
         s->refused = s->period;
         s->clock_us = 0;
     } else {
-        s->clock_us = own->clock_us = s->walk.slice.clock_us;
+        s->clock_us = s->filter->clock_us = s->walk.slice.clock_us;
     }
 }
 
@@ -387,7 +380,7 @@ static void was_sent(struct slices *s)
  * add waits until that clock is there. */
 static void rest(struct slices *s)
 {
-    const uint64_t end_us = period_end_us(&s->task.filter->spec, s->period);
+    const uint64_t end_us = period_end_us(s->task.link->spec, s->period);
     const uint64_t ms = end_us > s->clock_us ? (end_us - s->clock_us) / 1000 + 1 : 1;
 
     s->task.pause_ms = ms < REST_MS ? (unsigned)ms : REST_MS;
@@ -401,19 +394,16 @@ static void rest(struct slices *s)
  * still counts. */
 static bool may_begin_early(const struct slices *s)
 {
-    hibloom *filter = s->task.filter;
-
-    return redis_filter_of(filter)->server->clustered || newest_period(filter, count_of(s)) >= s->period;
+    return s->task.link->server->clustered || newest_period(s->filter) >= s->period;
 }
 
 /* The clock of the first slice's root is asked once a call where it is not known, or not the one that the script asks,
  * or where the root was not proven for long: the script sees its own key only. */
 static void set(struct slices *s)
 {
-    hibloom *filter = s->task.filter;
-    const struct redis_filter *own = redis_filter_of(filter);
+    struct link *link = s->task.link;
 
-    if (s->clock_us == 0 && (own->clock_us == 0 || own->server->clustered || guard_is_stale(filter))) {
+    if (s->clock_us == 0 && (s->filter->clock_us == 0 || link->server->clustered || guard_is_stale(link))) {
         learn_clock(s, set);
         return;
     }
@@ -422,12 +412,12 @@ static void set(struct slices *s)
         rest(s);
         return;
     }
-    const uint32_t number = period_slice(&filter->spec, s->period);
-    walk_begin_add(&s->walk, redis_link(filter, number), s->left, s->count, s->exact);
+    const uint32_t number = period_slice(link->spec, s->period);
+    walk_begin_add(&s->walk, redis_link(s->filter, number), s->left, s->count, s->exact);
     s->walk.slice = (struct slice_add){
         .period = s->period,
-        .from_us = may_begin_early(s) ? 0 : period_end_us(&filter->spec, s->period - 1),
-        .window = s->exact && !own->server->clustered ? filter : NULL,
+        .from_us = may_begin_early(s) ? 0 : period_end_us(link->spec, s->period - 1),
+        .window = s->exact && !link->server->clustered ? s->filter : NULL,
         .looked = s->clears[number],
     };
     s->phase = SLICES_SET;
@@ -493,12 +483,13 @@ static void again(struct task *task)
 }
 
 /* Of none there is still a guard to ask. */
-static void begin(struct slices *s, hibloom *filter, const hibloom_item *items, size_t n, size_t most)
+static void begin(struct slices *s, struct redis_filter *filter, const hibloom_item *items, size_t n, size_t most)
 {
     const size_t chunk = n < most ? n + 1 : most, words = chunk * (sizeof *s->left + sizeof *s->which);
 
     memset(s, 0, sizeof *s);
-    s->task = (struct task){.class = &slices_class, .filter = filter, .inner = &s->inner, .again = again};
+    s->task = (struct task){.class = &slices_class, .link = &filter->first, .inner = &s->inner, .again = again};
+    s->filter = filter;
     s->items = items;
     s->n = n;
     s->most = most;
@@ -514,16 +505,16 @@ static void begin(struct slices *s, hibloom *filter, const hibloom_item *items, 
     s->what = (unsigned char *)(s->older + chunk);
 }
 
-void slices_begin_add(struct slices *s, hibloom *filter, const hibloom_item *items, size_t n, bool exact)
+void slices_begin_add(struct slices *s, struct redis_filter *filter, const hibloom_item *items, size_t n, bool exact)
 {
     begin(s, filter, items, n, CHUNK);
     s->task.adds = true;
     s->exact = exact;
 }
 
-void slices_begin_contains(struct slices *s, hibloom *filter, const hibloom_item *items, size_t n)
+void slices_begin_contains(struct slices *s, struct redis_filter *filter, const hibloom_item *items, size_t n)
 {
-    begin(s, filter, items, n, bulk_pays_to_look(filter, n, (double)n) ? CHUNK_READ : CHUNK);
+    begin(s, filter, items, n, bulk_pays_to_look(&filter->first, n, (double)n) ? CHUNK_READ : CHUNK);
     s->task.reads = true;
 }
 

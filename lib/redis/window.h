@@ -56,6 +56,7 @@ struct slices {
         struct talk talk;
     };
     enum slices_phase phase;
+    struct redis_filter *filter;
     bool exact; /* an add: is_new is wanted */
     const hibloom_item *items;
     size_t n, at, chunk;           /* all of them; where the chunk begins, and how many it has, */
@@ -78,8 +79,8 @@ struct slices {
     uint64_t clears[HIBLOOM_LINKS_MAX]; /* other epochs that had been seen by then, a slice each */
 };
 
-void slices_begin_add(struct slices *, hibloom *, const hibloom_item *, size_t n, bool exact);
-void slices_begin_contains(struct slices *, hibloom *, const hibloom_item *, size_t n);
+void slices_begin_add(struct slices *, struct redis_filter *, const hibloom_item *, size_t n, bool exact);
+void slices_begin_contains(struct slices *, struct redis_filter *, const hibloom_item *, size_t n);
 void slices_end(struct slices *, bool *answers);
 
 #endif

@@ -205,6 +205,15 @@ hibloom_status spec_draw_seed(hibloom_spec *spec)
     return HIBLOOM_OK;
 }
 
+bool spec_says(const hibloom_spec *spec, const char *text)
+{
+    char own[HIBLOOM_SPEC_TEXT_SIZE];
+    const bool same = hibloom_spec_format(spec, own, sizeof own) == HIBLOOM_OK && strcmp(own, text) == 0;
+
+    explicit_bzero(own, sizeof own); /* the seed */
+    return same;
+}
+
 hibloom_status spec_adopt(hibloom_spec *out, const hibloom_spec *wanted, const char *stored)
 {
     char text[HIBLOOM_SPEC_TEXT_SIZE];

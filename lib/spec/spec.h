@@ -142,6 +142,9 @@ void spec_note_count(struct store_count *all, const hibloom_spec *spec, const st
 /* Draws the seed of a spec that wants one and has none. */
 hibloom_status spec_draw_seed(hibloom_spec *spec);
 
+/* Is that its text? */
+bool spec_says(const hibloom_spec *, const char *text);
+
 /* The spec of a stored filter, from its text: `wanted`, with the stored seed if
  * it has none; or all of it, if wanted is NULL. ECORRUPT: the text is
  * unreadable. EMISMATCH: wanted is another. */

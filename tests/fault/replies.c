@@ -1,6 +1,6 @@
 /* A server that answers what it should not: one reply of a call is replaced by one of the wrong type, or by
  * bytes that are no reply. The call must fail, and the next one must be right. */
-#include "redis/filter.h"
+#include "redis/link.h"
 #include "support/in_time.h"
 #include "support/proxied.h"
 #include "support/subject.h"
@@ -143,7 +143,7 @@ static void a_reply_of_the_wrong_type_is_no_answer(void **state)
  * one is long ago: here there was none. */
 static uint64_t replies_before(const struct subject *subject, const struct call *call)
 {
-    redis_filter_of(subject->filter)->proven_ns = 0;
+    redis_filter_of(subject->filter)->first.proven_ns = 0;
     return call->adds ? 1 : 0;
 }
 

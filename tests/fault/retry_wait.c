@@ -113,8 +113,10 @@ static void a_deadline_is_that_of_the_whole_filter(void **state)
 {
     hibloom_store *store = test_connect(proxy_uri(proxy), NULL);
     hibloom *filter = test_open(store, "whole", "bits=8000 hashes=3 segments=10");
-    hibloom *copy = test_open(store, "copy", filter->text);
     hibloom_comparison comparison;
+    hibloom *copy;
+
+    assert_ok(hibloom_open(&copy, store, "copy", &filter->spec), store);
 
     proxy_drip(proxy, 300); /* some 250 bytes a key */
     hibloom_store_deadline(store, SHORT_MS);

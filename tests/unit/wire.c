@@ -4,7 +4,7 @@
 #include "support/test.h"
 
 #include "resp/command.h"
-#include "redis/keys.h"
+#include "redis/link.h"
 #include "base/number.h"
 #include "resp/reply.h"
 #include "hibloom/hibloom.h"
@@ -159,10 +159,12 @@ static void temporary_keys_are_nobodys_and_share_the_slot(void **state)
         for (int several = 0; several < 2; several++) {
             const char *text = several ? "bits=64 hashes=3 layout=partitioned" : "bits=64 hashes=3";
             hibloom *filter = test_open(store, names[i], text);
+            struct redis_filter of = {.handle = filter};
+            const struct link link = {.of = &of, .spec = &filter->spec};
             char key[KEYS_SIZE], one[KEYS_SIZE], two[KEYS_SIZE];
             const uint32_t number = several ? 2 : 0;
-            const size_t len = keys_name(key, filter, number), one_len = keys_temporary(one, filter, number, 'a'),
-                         two_len = keys_temporary(two, filter, number, 'b');
+            const size_t len = keys_name(key, &link, number), one_len = keys_temporary(one, &link, number, 'a'),
+                         two_len = keys_temporary(two, &link, number, 'b');
 
             assert_true(strlen(one) < one_len && strlen(two) < two_len && two_len < KEYS_SIZE);
             assert_int_equal(one_len, two_len);

@@ -141,7 +141,7 @@ static bool is_canceled(const struct flight *flight, const hibloom *filter)
 {
     const struct call *call = flight->call;
 
-    return call != NULL && call->task->filter == filter && call->task->status == HIBLOOM_ECANCELED;
+    return call != NULL && task_is_of(call->task, filter) && call->task->status == HIBLOOM_ECANCELED;
 }
 
 static void drop_canceled(struct carrier *c, struct flights *flights, const hibloom *filter)
@@ -159,7 +159,7 @@ static void drop_canceled(struct carrier *c, struct flights *flights, const hibl
 void carrier_cancel(struct carrier *c, const hibloom *filter)
 {
     for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls)) {
-        if (call->task->filter != filter)
+        if (!task_is_of(call->task, filter))
             continue;
         task_fail(call->task, HIBLOOM_ECANCELED, "given up before it was answered");
         call->unkept = false;

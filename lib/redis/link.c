@@ -1,0 +1,233 @@
+/* link.c: what a handle knows of its filter in Redis. See link.h. */
+#include "redis/link.h"
+#include "base/alloc.h"
+#include "redis/near.h"
+#include "redis/store.h"
+#include "spec/spec.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define STRING_MAX (SPEC_STRING_BITS / 8) /* bytes */
+
+/* ---- A handle's links --------------------------------------------------------------------- */
+
+static void make(struct link *link, struct redis_filter *filter, uint32_t number, hibloom_spec *spec)
+{
+    *link = (struct link){.of = filter,
+                          .server = &((struct redis_store *)filter->handle->store)->server,
+                          .number = number,
+                          .bare = filter->handle->bare,
+                          .spec = spec};
+}
+
+bool redis_filter_make(hibloom *handle)
+{
+    struct redis_filter *filter = alloc.calloc(1, sizeof *filter);
+
+    if (filter == NULL)
+        return false;
+    filter->handle = handle;
+    make(&filter->first, filter, 0, &handle->spec);
+    handle->impl = filter;
+    return true;
+}
+
+void redis_filter_free(hibloom *handle)
+{
+    struct redis_filter *filter = redis_filter_of(handle);
+
+    if (filter == NULL)
+        return;
+    link_close(&filter->first);
+    alloc.free(filter->further);
+    alloc.free(filter);
+    handle->impl = NULL;
+}
+
+struct further {
+    struct link link;
+    hibloom_spec spec;
+};
+
+struct link *link_new(struct redis_filter *filter, uint32_t number)
+{
+    struct further *further = alloc.calloc(1, sizeof *further);
+
+    if (further == NULL)
+        return NULL;
+    make(&further->link, filter, number, &further->spec);
+    return &further->link;
+}
+
+void link_free(struct link *link)
+{
+    if (link == NULL)
+        return;
+    link_close(link);
+    explicit_bzero(link->spec, sizeof *link->spec); /* the seed */
+    alloc.free(link);
+}
+
+bool link_add(struct link *link)
+{
+    struct redis_filter *filter = link->of;
+
+    if (filter->further == NULL)
+        filter->further = alloc.calloc(HIBLOOM_LINKS_MAX, sizeof(struct link *));
+    if (filter->further == NULL || link->number != redis_links(filter)) { /* another call of the handle was first */
+        link_free(link);
+        return filter->further != NULL;
+    }
+    filter->further[filter->further_count++] = link;
+    return true;
+}
+
+const char *link_name(const struct link *link, char name[LINK_NAME_SIZE])
+{
+    if (link->number == 0)
+        return link->of->handle->name;
+    keys_link(name, link->of->handle->name, link->number);
+    return name;
+}
+
+/* ---- Opened, and closed --------------------------------------------------------------------- */
+
+static bool fits(struct task *task, const hibloom_spec *spec, size_t text_len)
+{
+    const uint64_t bytes = spec_bitmap_bytes(spec);
+    const uint64_t tail = record_list_bytes(0, spec_keys(spec)) + text_len + RECORD_TRAILER;
+
+    if (bytes <= STRING_MAX && (task->link->bare || bytes + tail <= STRING_MAX))
+        return true;
+    task_fail(task, HIBLOOM_ERANGE,
+              "'%s': a bitmap of %" PRIu64 " bits%s does not fit one Redis key, which holds 2^32 bits (512 MiB)",
+              link_name(task->link, LINK_NAME), bytes * 8, task->link->bare ? "" : " and its spec");
+    return false;
+}
+
+void link_open(struct task *task, const hibloom_spec *spec)
+{
+    struct link *link = task->link;
+    char text[HIBLOOM_SPEC_TEXT_SIZE];
+    const hibloom_status status = hibloom_spec_format(spec, text, sizeof text);
+    const size_t len = strnlen(text, sizeof text);
+
+    link_close(link);
+    explicit_bzero(text, sizeof text); /* the seed */
+    if (status != HIBLOOM_OK)
+        task_fail(task, status, "'%s': the spec could not be written as text", link_name(link, LINK_NAME));
+    if (status != HIBLOOM_OK || !fits(task, spec, len))
+        return;
+    link->keys = alloc.calloc(spec_keys(spec), sizeof *link->keys);
+    if (link->keys == NULL) {
+        task_no_memory(task);
+        return;
+    }
+    link->count = spec_keys(spec);
+    link->text_len = (uint32_t)len;
+    *link->spec = *spec;
+    if (link->number == 0)
+        link->of->restarts = link->server->stats.restarts;
+}
+
+static void forget_further(struct redis_filter *filter)
+{
+    while (filter->further_count > 0)
+        link_free(filter->further[--filter->further_count]);
+    filter->looked = filter->clock_us = filter->reached = 0;
+}
+
+void link_close(struct link *link)
+{
+    near_free(link);
+    alloc.free(link->keys);
+    if (link->number == 0)
+        forget_further(link->of);
+    make(link, link->of, link->number, link->spec);
+}
+
+/* ---- Its keys ---------------------------------------------------------------------------------- */
+
+struct record link_record(const struct link *link, uint32_t i)
+{
+    return (struct record){
+        .text_len = link->text_len,
+        .key = i,
+        .keys = link->count,
+        .bytes = spec_bitmap_bytes(link->spec),
+        .generation = link->generation,
+        .id = link->keys[i].id,
+        .epoch = link->keys[i].epoch,
+        .state = RECORD_READY,
+    };
+}
+
+uint64_t link_trailer_at(const struct link *link, uint32_t i)
+{
+    return record_trailer_of(spec_bitmap_bytes(link->spec), i, link->count, link->text_len);
+}
+
+static uint16_t slot_of(const struct link *link, uint32_t i)
+{
+    char key[KEYS_SIZE];
+
+    return keys_slot(key, keys_name(key, link, i));
+}
+
+/* Of several keys all have a slot of their own, or a {tag}. */
+bool link_is_together(const struct link *link, const struct link *other)
+{
+    return !link->server->clustered ||
+           (slot_of(link, 0) == slot_of(other, 0) && (link->count == 1 || strchr(link->of->handle->name, '{') != NULL));
+}
+
+struct argument link_begin(const struct link *link, struct outbox *outbox, uint32_t tag, uint32_t i,
+                           char key[KEYS_SIZE])
+{
+    const struct argument name = {key, keys_name(key, link, i)};
+
+    outbox_begin(outbox, tag, name);
+    if (outbox->count > 0) {
+        outbox->exchanges[outbox->count - 1].of = link;
+        outbox->exchanges[outbox->count - 1].key = i;
+    }
+    return name;
+}
+
+void link_expect(struct commands *out, const struct link *link, uint32_t i, size_t bytes)
+{
+    char identity[RECORD_IDENTITY + 1];
+
+    if (link->bare) {
+        command_text(out, RECORD_TRAILER_FROM_END);
+        command_text(out, "");
+        return;
+    }
+    record_identity(link->generation, link->keys[i].id, identity);
+    command_number(out, link_trailer_at(link, i));
+    command_argument(out, (struct argument){identity, bytes});
+}
+
+void link_command_ids(struct commands *out, const struct link *link, uint32_t keys)
+{
+    char id[RECORD_ID_DIGITS + 1];
+
+    command_begin_argument(out, (size_t)keys * RECORD_ID_DIGITS);
+    for (uint32_t i = 0; i < keys; i++) {
+        record_format_id(link->keys[i].id, id);
+        command_bytes(out, id, RECORD_ID_DIGITS);
+    }
+    command_literal(out, "\r\n");
+}
+
+bool link_next_step(const struct link *link, struct link_range *range)
+{
+    const uint64_t fit = STORE_PIECE / spec_bitmap_bytes(link->spec);
+    const uint32_t most = fit < 1 ? 1 : fit > LINK_STEP_KEYS ? LINK_STEP_KEYS : (uint32_t)fit;
+    const uint32_t left = link->count - range->first - range->count;
+
+    range->first += range->count;
+    range->count = left < most ? left : most;
+    return left != 0;
+}
