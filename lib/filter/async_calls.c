@@ -1,7 +1,7 @@
 /* async_calls.c: the calls on filters of async.h, each as a work. See filter/async.h. */
 #include "filter/async.h"
 #include "base/alloc.h"
-#include "redis/links.h"
+#include "redis/sieve.h"
 
 #include <string.h>
 
@@ -105,7 +105,7 @@ hibloom_status hibloom_async_near_cache(hibloom_async_filter *filter)
 /* Behind it the items, their answers and their bytes. */
 struct items_work {
     struct work work;
-    struct store_items run;
+    struct sieve run;
     bool *answers; /* NULL: not wanted */
     hibloom_item items[];
 };
@@ -115,7 +115,7 @@ static void finish_items(struct work *work, hibloom_status status)
     struct items_work *own = (struct items_work *)work;
     const struct callback callback = async_take_callback(work);
 
-    store_end_items(&own->run, own->answers);
+    sieve_end(&own->run, own->answers);
     if (status == HIBLOOM_OK && callback.answered != NULL)
         callback.answered(status, own->answers, work->n, callback.data);
     else
@@ -153,13 +153,13 @@ static hibloom_status add(hibloom *handle, const hibloom_item *items, size_t n, 
 
     if (own == NULL)
         return HIBLOOM_ENOMEM;
-    store_begin_add(&own->run, handle, own->items, n, is_new != NULL);
-    return async_begin_work(async, &own->work, &own->run.task);
+    sieve_begin_add(&own->run, handle, own->items, n, is_new != NULL);
+    return async_begin_work(async, &own->work, own->run.run);
 }
 
 /* What has an answer for each item. */
 static hibloom_status ask(hibloom *handle, const hibloom_item *items, size_t n,
-                          void (*begin)(struct store_items *, hibloom *, const hibloom_item *, size_t n))
+                          void (*begin)(struct sieve *, hibloom *, const hibloom_item *, size_t n))
 {
     struct hibloom_async *async = async_store_of(handle);
     struct items_work *own = copy_items(async, items, n, true);
@@ -167,17 +167,17 @@ static hibloom_status ask(hibloom *handle, const hibloom_item *items, size_t n,
     if (own == NULL)
         return HIBLOOM_ENOMEM;
     begin(&own->run, handle, own->items, n);
-    return async_begin_work(async, &own->work, &own->run.task);
+    return async_begin_work(async, &own->work, own->run.run);
 }
 
 static hibloom_status contains(hibloom *handle, const hibloom_item *items, size_t n, bool *found)
 {
-    return ask(handle, items, n, store_begin_contains);
+    return ask(handle, items, n, sieve_begin_contains);
 }
 
 static hibloom_status remove_items(hibloom *handle, const hibloom_item *items, size_t n, bool *was_in)
 {
-    return ask(handle, items, n, store_begin_remove);
+    return ask(handle, items, n, sieve_begin_remove);
 }
 
 /* The blocking call checks the items, and begins with them what this store does of it; of none

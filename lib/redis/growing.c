@@ -1,11 +1,8 @@
 /* growing.c: adds to growing filters, and look-ups. See growing.h. */
-#include "redis/growing.h"
 #include "base/alloc.h"
+#include "redis/sieve.h"
 #include "spec/spec.h"
 
-#include <string.h>
-
-#define CHUNK (32u << 10)
 /* Eight adders at once shall not overfill a link. So it grows while some of its capacity is left. And each adds only a
  * small part of what is left before it counts again: then few items come that nobody has counted. */
 #define ADDERS 8u
@@ -21,84 +18,44 @@ static double limit_of(uint64_t capacity)
     return (double)(capacity - spare - adders);
 }
 
-static void begin_chunk(struct chain *);
-static void link_read(struct chain *);
-static void look(struct chain *);
+static void chunk(struct sieve *);
+static void link_read(struct sieve *);
+static void look(struct sieve *);
 
-static struct link *newest_of(const struct chain *c)
+static struct link *newest_of(const struct sieve *s)
 {
-    return redis_newest(c->filter);
+    return redis_newest(s->filter);
 }
 
 /* Several calls of one handle may be on their way: they share its room. Each takes its chunk out of that, and gives back
  * what it has not used. */
-static void reserve(struct chain *c)
+static void reserve(struct sieve *s)
 {
-    c->reserved = newest_of(c);
-    c->reserved->room -= c->chunk;
-    c->reserved->reserved += c->chunk;
+    struct link *link = s->growing.reserved = newest_of(s);
+
+    link->room -= s->chunk;
+    link->reserved += s->chunk;
 }
 
-static void unreserve(struct chain *c, size_t used)
+static void unreserve(struct sieve *s, size_t used)
 {
-    if (c->reserved == NULL)
+    struct link *link = s->growing.reserved;
+
+    if (link == NULL)
         return;
-    c->reserved->reserved -= c->chunk;
-    c->reserved->room += c->chunk - used;
-    c->reserved = NULL;
-}
-
-/* ---- Inner tasks ----------------------------------------------------------------------- */
-
-static void end_links(struct chain *c)
-{
-    c->denied = c->denied || c->links->denied;
-    task_fail_too(&c->links->task, &c->task); /* where it was given up before the inner one knew */
-    links_end(c->links);
-    alloc.free(c->links);
-    c->links = NULL;
-    c->task.inner = &c->inner;
-    c->phase = CHAIN_BEGIN;
-}
-
-/* What the inner task holds. */
-static void release(struct chain *c)
-{
-    unreserve(c, c->chunk);
-    if (c->phase == CHAIN_READ)
-        bulk_end(&c->bulk);
-    else if (c->phase == CHAIN_LOOK)
-        walk_end(&c->walk, NULL);
-    else if (c->phase == CHAIN_ADD)
-        plain_end(&c->plain, NULL);
-    else if (c->phase == CHAIN_LINKS)
-        end_links(c);
-    c->phase = CHAIN_BEGIN;
-}
-
-static void begin_links(struct chain *c, enum links_goal goal, void (*then)(struct chain *))
-{
-    c->links = alloc.malloc(sizeof *c->links);
-    c->phase = CHAIN_BEGIN;
-    if (c->links == NULL) {
-        task_no_memory(&c->task);
-        return;
-    }
-    links_begin(c->links, goal, c->filter->handle, NULL, 0);
-    c->links->asks = !c->task.adds;
-    c->task.inner = &c->links->task;
-    c->phase = CHAIN_LINKS;
-    c->then = then;
+    link->reserved -= s->chunk;
+    link->room += s->chunk - used;
+    s->growing.reserved = NULL;
 }
 
 /* If a server may have forgotten that a link has grown, that is mended first. From then on it is not known of any root
  * that its replicas tell of the next link. */
-static bool mends(struct chain *c, void (*then)(struct chain *))
+static bool mends(struct sieve *s, void (*then)(struct sieve *))
 {
-    if (c->denied || !links_are_in_doubt(c->filter))
+    if (s->denied || !links_are_in_doubt(s->filter))
         return false;
-    c->reached = c->filter->reached = 0;
-    begin_links(c, LINKS_FOLLOW, then);
+    s->growing.reached = s->filter->reached = 0;
+    sieve_await_links(s, LINKS_FOLLOW, then);
     return true;
 }
 
@@ -117,73 +74,46 @@ static void ask_grown_root(struct talk *talk, struct outbox *outbox)
  * replaced by a replica that has not heard of it. Whoever made it grow has waited for that, or has not. So that root's
  * server is asked in this call, for its replicas to be waited for, too; once for each handle and link. A link of one
  * key has been asked for the items themselves. */
-static void reach_replicas(struct chain *c)
+static void reach_replicas(struct sieve *s)
 {
-    struct redis_filter *filter = c->filter;
+    struct redis_filter *filter = s->filter;
     const uint32_t older = redis_links(filter) - 1;
+    uint32_t *reached = &s->growing.reached;
 
-    if (mends(c, reach_replicas))
+    if (mends(s, reach_replicas))
         return;
-    if (!c->task.adds || !filter->first.server->sends_all)
-        c->reached = older;
-    while (c->reached < older && redis_link(filter, c->reached)->count == 1)
-        c->reached++;
-    if (c->reached >= older) {
-        c->phase = CHAIN_DONE;
+    if (!s->task.adds || !s->task.link->server->sends_all)
+        *reached = older;
+    while (*reached < older && redis_link(filter, *reached)->count == 1)
+        ++*reached;
+    if (*reached >= older)
         return;
-    }
-    talk_begin(&c->talk, redis_link(filter, c->reached++), ask_grown_root);
-    c->phase = CHAIN_PROVE;
-    c->then = reach_replicas;
+    talk_begin(&s->talk, redis_link(filter, (*reached)++), ask_grown_root);
+    sieve_await(s, SIEVE_TALK, reach_replicas);
 }
 
-static void end_chunk(struct chain *c)
+static void end_chunk(struct sieve *s)
 {
-    unreserve(c, 0); /* all of it was in */
-    c->at += c->chunk;
-    if (c->at < c->n)
-        begin_chunk(c);
-    else
-        reach_replicas(c);
-}
-
-static void note_all(struct chain *c)
-{
-    for (size_t i = 0; i < c->count; i++)
-        flags_set(c->yes, c->at + c->which[i]);
-}
-
-/* Leaves those of the items whose answer is this. */
-static void keep(struct chain *c, bool answer)
-{
-    size_t kept = 0;
-
-    for (size_t i = 0; i < c->count; i++)
-        if (c->answers[i] == answer) {
-            c->left[kept] = c->left[i];
-            c->which[kept++] = c->which[i];
-        }
-    c->count = kept;
+    unreserve(s, 0); /* all of it was in */
+    sieve_end_chunk(s);
 }
 
 /* ---- Looking --------------------------------------------------------------------------- */
 
-static void add(struct chain *);
+static void add(struct sieve *);
 
-static void looked(struct chain *c)
+static void looked(struct sieve *s)
 {
-    c->asked += c->walk.links;
-    walk_end(&c->walk, c->answers);
-    c->phase = CHAIN_BEGIN;
-    if (!c->task.adds)
-        for (size_t i = 0; i < c->count; i++)
-            if (c->answers[i])
-                flags_set(c->yes, c->at + c->which[i]);
-    keep(c, false);
-    if (c->count == 0)
-        end_chunk(c);
+    s->growing.asked += s->walk.links;
+    sieve_read_walk(s);
+    if (s->task.adds)
+        sieve_keep(s, false);
     else
-        look(c);
+        sieve_note_found(s);
+    if (s->count == 0)
+        end_chunk(s);
+    else
+        look(s);
 }
 
 /* The last of the links that a look asks is the newest one. Of one key, its guard is behind the items. */
@@ -204,269 +134,161 @@ static void take_newest(struct walk *walk, uint32_t index, const struct reply *r
 static const struct aside beside_look = {ask_newest, take_newest};
 
 /* The links that are looked in: of an add all but the newest, which it is for. */
-static uint32_t links_to_ask(const struct chain *c)
+static uint32_t links_to_ask(const struct sieve *s)
 {
-    return redis_links(c->filter) - (c->task.adds ? 1 : 0);
+    return redis_links(s->filter) - (s->task.adds ? 1 : 0);
 }
 
 /* Asks those that have not been asked yet. */
-static void look(struct chain *c)
+static void look(struct sieve *s)
 {
-    const uint32_t to = links_to_ask(c);
+    const uint32_t from = s->growing.asked, to = links_to_ask(s);
 
-    if (c->asked == to && c->task.adds) {
-        add(c);
-        return;
-    }
-    if (c->asked == to && newest_of(c)->grown) {
-        begin_links(c, LINKS_FOLLOW, look);
-        return;
-    }
-    if (c->asked == to && mends(c, look))
-        return;
-    if (c->asked == to && to > 0) {
-        end_chunk(c);
-        return;
-    }
-    walk_begin_look(&c->walk, redis_link(c->filter, c->asked), to - c->asked, c->left, c->count,
-                    c->task.adds ? NULL : &beside_look);
-    c->phase = CHAIN_LOOK;
-    c->then = looked;
+    if (from < to)
+        sieve_look(s, redis_link(s->filter, from), to - from, s->task.adds ? NULL : &beside_look, looked);
+    else if (s->task.adds)
+        add(s);
+    else if (newest_of(s)->grown)
+        sieve_await_links(s, LINKS_FOLLOW, look);
+    else if (!mends(s, look))
+        end_chunk(s);
 }
 
 /* ---- Adding ------------------------------------------------------------------------------ */
 
 /* It is new if the link that it was set in is still the newest; else it goes on. */
-static void judge_new(struct chain *c)
+static void judge_new(struct sieve *s)
 {
-    if (redis_link(c->filter, c->asked)->grown) {
-        c->asked++;
-        if (c->asked < redis_links(c->filter))
-            look(c);
-        else
-            begin_links(c, LINKS_FOLLOW, look);
-        return;
-    }
-    note_all(c);
-    end_chunk(c);
-}
-
-static void added(struct chain *c)
-{
-    struct link *newest = redis_link(c->filter, c->asked);
-
-    c->phase = CHAIN_BEGIN;
-    plain_end(&c->plain, c->exact ? c->answers : NULL);
-    if (c->task.status != HIBLOOM_OK)
-        return;
-    if (c->exact)
-        keep(c, true);
-    unreserve(c, c->count);
-    if (!c->exact || c->count == 0) {
-        end_chunk(c);
-    } else if (newest->count > 1 && !newest->grown) { /* of one key, the guard was behind the items */
-        talk_begin(&c->talk, newest, guard_ask_root);
-        c->phase = CHAIN_PROVE;
-        c->then = judge_new;
+    if (!redis_link(s->filter, s->growing.asked)->grown) {
+        sieve_note(s);
+        end_chunk(s);
+    } else if (++s->growing.asked < redis_links(s->filter)) {
+        look(s);
     } else {
-        judge_new(c);
+        sieve_await_links(s, LINKS_FOLLOW, look);
     }
 }
 
-static void add(struct chain *c)
+static void added(struct sieve *s)
 {
-    plain_begin_add(&c->plain, redis_newest(c->filter), c->left, c->count, c->exact);
-    c->phase = CHAIN_ADD;
-    c->then = added;
+    struct link *newest = redis_link(s->filter, s->growing.asked);
+
+    unreserve(s, s->count);
+    if (!s->exact || s->count == 0) {
+        end_chunk(s);
+    } else if (newest->count > 1 && !newest->grown) { /* of one key, the guard was behind the items */
+        talk_begin(&s->talk, newest, guard_ask_root);
+        sieve_await(s, SIEVE_TALK, judge_new);
+    } else {
+        judge_new(s);
+    }
+}
+
+static void add(struct sieve *s)
+{
+    sieve_set(s, newest_of(s), added);
 }
 
 /* ---- Growing ------------------------------------------------------------------------------- */
 
-static void counted(struct chain *c)
+static void counted(struct sieve *s)
 {
-    const hibloom_spec *spec = c->counted->spec;
-    struct link *link = c->counted;
+    struct link *link = s->growing.counted;
+    const uint64_t capacity = link->spec->capacity;
     struct store_count count = {0};
 
-    c->phase = CHAIN_BEGIN;
-    if (c->task.status != HIBLOOM_OK)
-        return;
-    spec_note_count(&count, spec, &c->upkeep.count);
-    const double missing = limit_of(spec->capacity) - count.items - (double)link->reserved;
-    link->room = missing > 0.0 ? (uint64_t)(missing / PARTS) + spec->capacity / LEAST + 1 : 0;
-    if (link->room > 0 || link->grown || c->counted != redis_newest(c->filter)) /* another call may have grown it */
-        begin_chunk(c);
+    spec_note_count(&count, link->spec, &s->upkeep.count);
+    const double missing = limit_of(capacity) - count.items - (double)link->reserved;
+    link->room = missing > 0.0 ? (uint64_t)(missing / PARTS) + capacity / LEAST + 1 : 0;
+    if (link->room > 0 || link->grown || link != newest_of(s)) /* another call may have grown it */
+        chunk(s);
     else
-        begin_links(c, LINKS_GROW, begin_chunk);
+        sieve_await_links(s, LINKS_GROW, chunk);
 }
 
-static void count_newest(struct chain *c)
+static void count_newest(struct sieve *s)
 {
-    c->counted = redis_newest(c->filter);
-    upkeep_begin_count(&c->upkeep, c->counted);
-    c->phase = CHAIN_COUNT;
-    c->then = counted;
+    s->growing.counted = newest_of(s);
+    upkeep_begin_count(&s->upkeep, s->growing.counted);
+    sieve_await(s, SIEVE_UPKEEP, counted);
 }
 
 /* ---- A chunk of items ------------------------------------------------------------------------ */
 
-static void begin_chunk(struct chain *c)
+static void take(struct sieve *s)
 {
-    const struct link *newest = newest_of(c);
+    const uint64_t room = newest_of(s)->room;
 
-    if (c->task.adds && mends(c, begin_chunk))
-        return;
-    if (newest->grown && c->task.adds) {
-        begin_links(c, LINKS_FOLLOW, begin_chunk);
-        return;
-    }
-    if (newest->room == 0 && c->task.adds) {
-        count_newest(c);
-        return;
-    }
-    c->chunk = c->n - c->at < CHUNK ? c->n - c->at : CHUNK;
-    if (c->task.adds && c->chunk > newest->room)
-        c->chunk = (size_t)newest->room;
-    c->count = 0;
-    for (uint32_t i = 0; i < c->chunk; i++) {
-        if (c->in != NULL && flags_has(c->in, c->at + i))
-            continue;
-        c->left[c->count] = c->items[c->at + i];
-        c->which[c->count++] = i;
-    }
-    c->asked = c->read;
-    if (c->task.adds)
-        reserve(c);
-    if (c->count > 0 || c->n == 0)
-        look(c);
+    sieve_take(s, s->task.adds && room < s->most ? (size_t)room : s->most);
+    s->growing.asked = s->in != NULL ? s->growing.read : 0;
+    if (s->task.adds)
+        reserve(s);
+    if (s->count > 0 || s->n == 0)
+        look(s);
     else
-        end_chunk(c);
+        end_chunk(s);
+}
+
+static void chunk(struct sieve *s)
+{
+    const struct link *newest = newest_of(s);
+
+    if (!s->task.adds)
+        take(s);
+    else if (mends(s, chunk))
+        return;
+    else if (newest->grown)
+        sieve_await_links(s, LINKS_FOLLOW, chunk);
+    else if (newest->room == 0)
+        count_newest(s);
+    else
+        take(s);
 }
 
 /* ---- By whole bitmaps -------------------------------------------------------------------------- */
 
-static void read_links(struct chain *c)
+static void read_links(struct sieve *s)
 {
-    const bool more = c->in != NULL && c->read < links_to_ask(c);
-    struct link *link = more ? redis_link(c->filter, c->read) : NULL;
+    const bool more = s->in != NULL && s->growing.read < links_to_ask(s);
+    struct link *link = more ? redis_link(s->filter, s->growing.read) : NULL;
 
-    if (!more || !bulk_pays_to_look(link, c->n, (double)c->n)) {
-        begin_chunk(c);
-        return;
-    }
-    bulk_begin(&c->bulk, link, c->items, c->n, c->in);
-    c->phase = CHAIN_READ;
-    c->then = link_read;
-}
-
-static void link_read(struct chain *c)
-{
-    bulk_end(&c->bulk);
-    c->phase = CHAIN_BEGIN;
-    c->read++;
-    read_links(c);
+    if (more && bulk_pays_to_look(link, s->n, (double)s->n))
+        sieve_by_bitmaps(s, link, s->items, s->n, s->in, link_read);
+    else
+        chunk(s);
 }
 
 /* Where there is no memory for bitmaps, the links are asked. */
-static void end_reading(struct chain *c)
+static void link_read(struct sieve *s)
 {
-    if (c->task.status != HIBLOOM_ENOMEM)
-        return;
-    release(c);
-    c->task.status = HIBLOOM_OK;
-    c->then = begin_chunk;
-}
-
-/* ---- The task ---------------------------------------------------------------------------------- */
-
-static enum task_next next(struct task *task, struct outbox *outbox)
-{
-    struct chain *c = (struct chain *)task;
-
-    if (c->phase == CHAIN_BEGIN && task->status == HIBLOOM_OK)
-        read_links(c);
-    while (c->phase != CHAIN_BEGIN && c->phase != CHAIN_DONE) {
-        const enum task_next what = task_next_inner(task, outbox);
-        if (what != TASK_DONE)
-            return what;
-        task_end_as(task, task->inner);
-        if (c->phase == CHAIN_LINKS)
-            end_links(c);
-        else if (c->phase == CHAIN_READ)
-            end_reading(c);
-        if (task->status == HIBLOOM_OK)
-            c->then(c);
-        else
-            release(c);
-    }
-    return TASK_DONE;
-}
-
-static const struct task_class chain_class = {next, task_reply_inner};
-
-/* What is known to be new stays so. */
-static void again(struct task *task)
-{
-    struct chain *c = (struct chain *)task;
-
-    task->status = HIBLOOM_OK;
-    c->phase = CHAIN_BEGIN;
-    c->at = c->read = 0;
-    c->reached = c->filter->reached;
-    if (c->in != NULL)
-        memset(c->in, 0, FLAGS_BYTES(c->n));
-}
-
-static void begin(struct chain *c, struct redis_filter *filter, const hibloom_item *items, size_t n)
-{
-    const size_t chunk = n < CHUNK ? n + 1 : CHUNK; /* one more: of none there is still a guard to ask */
-    const size_t words = chunk * sizeof *c->left + chunk * sizeof *c->which;
-
-    *c = (struct chain){.task = {.class = &chain_class,
-                                 .link = &filter->first,
-                                 .inner = &c->inner,
-                                 .again = again,
-                                 .take_guard = task_take_guard_inner},
-                        .filter = filter,
-                        .items = items,
-                        .n = n,
-                        .reached = filter->reached};
-    c->left = alloc.malloc(words + chunk * sizeof *c->answers);
-    c->yes = alloc.calloc(FLAGS_BYTES(n) + 1, 1);
-    if (c->left == NULL || c->yes == NULL) {
-        c->phase = CHAIN_DONE;
-        task_no_memory(&c->task);
+    if (s->refused) {
+        chunk(s);
         return;
     }
-    c->which = (uint32_t *)(c->left + chunk);
-    c->answers = (bool *)(c->which + chunk);
+    s->growing.read++;
+    read_links(s);
 }
 
-void chain_begin_add(struct chain *c, struct redis_filter *filter, const hibloom_item *items, size_t n, bool exact)
+/* ---- The call ---------------------------------------------------------------------------------- */
+
+static void begin(struct sieve *s)
 {
-    begin(c, filter, items, n);
-    c->task.adds = true;
-    c->exact = exact;
-    if (redis_links(filter) > 1 && bulk_pays_to_look(&filter->first, n, (double)n))
-        c->in = alloc.calloc(FLAGS_BYTES(n), 1); /* item by item there need be no memory for it */
+    const bool reads = redis_links(s->filter) > 1 && bulk_pays_to_look(s->task.link, s->n, (double)s->n);
+
+    s->growing.read = 0;
+    s->growing.reached = s->filter->reached;
+    if (!s->task.adds)
+        s->in = s->yes;
+    else if (reads)
+        s->in = alloc.calloc(FLAGS_BYTES(s->n), 1); /* item by item there need be no memory for it */
+    read_links(s);
 }
 
-void chain_begin_contains(struct chain *c, struct redis_filter *filter, const hibloom_item *items, size_t n)
+static void release(struct sieve *s)
 {
-    begin(c, filter, items, n);
-    c->task.reads = true;
-    c->in = c->yes;
+    unreserve(s, s->chunk);
+    if (s->task.status == HIBLOOM_OK && s->task.adds && s->filter->reached < s->growing.reached)
+        s->filter->reached = s->growing.reached;
 }
 
-void chain_end(struct chain *c, bool *answers)
-{
-    release(c);
-    if (c->task.status == HIBLOOM_OK && c->task.adds && c->filter->reached < c->reached)
-        c->filter->reached = c->reached;
-    if (c->task.status == HIBLOOM_OK && answers != NULL)
-        flags_read(c->yes, answers, c->n);
-    alloc.free(c->left);
-    if (c->in != c->yes)
-        alloc.free(c->in);
-    alloc.free(c->yes);
-}
+const struct policy growing_policy = {.begin = begin, .chunk = chunk, .end = reach_replicas, .release = release};

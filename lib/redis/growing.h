@@ -1,4 +1,4 @@
-/* growing.h: the task of an add to a growing filter, or of a look-up in one. What its links are: links.h.
+/* growing.h: the policy of adds to growing filters, and of look-ups. What its links are: links.h.
  *
  *   look-up   one walk asks all links, in one round trip. A "no" counts only if the newest link still is the newest: the
  *             guard of its root has to say so in the same call
@@ -33,45 +33,15 @@
 #ifndef HIBLOOM_GROWING_H
 #define HIBLOOM_GROWING_H
 
-#include "redis/links.h"
-#include "redis/many.h"
+#include "redis/link.h"
 
-enum chain_phase { CHAIN_BEGIN, CHAIN_READ, CHAIN_LOOK, CHAIN_ADD, CHAIN_PROVE, CHAIN_COUNT, CHAIN_LINKS, CHAIN_DONE };
-
-struct chain {
-    struct task task;
-    union {
-        struct task inner; /* what is under way, which is one of: */
-        struct bulk bulk;
-        struct walk walk;
-        struct upkeep upkeep;
-        struct plain plain;
-        struct talk talk;
-    };
-    struct links *links; /* or this one; NULL: it is not. It is large, and rarely wanted */
-    enum chain_phase phase;
-    bool denied; /* a look-up: a link stays untold, of which it may not tell */
-    struct redis_filter *filter;
-    bool exact; /* an add: is_new is wanted */
-    const hibloom_item *items;
-    size_t n, at, chunk; /* all of them; where the chunk begins, and how many it has */
-    unsigned char *yes;  /* flags: it is new, or found */
-    hibloom_item *left;  /* of the chunk: what is in none of the links so far. Here begins the memory of the next two */
-    uint32_t *which;     /* they are, counted from `at` */
-    bool *answers;
-    size_t count; /* of left */
-    unsigned char
-        *in; /* flags, of a call that reads bitmaps: it is in one of the links that were read. A look-up's `yes` */
-    uint32_t read;                /* links whose bitmaps were, for all items */
-    uint32_t asked;               /* links that have been, for all of `left` */
-    uint32_t reached;             /* roots of links whose replicas know of the next one, once this call is over */
-    struct link *reserved;        /* the link where the chunk has its room; NULL: it needs none, or has given it back */
-    struct link *counted;         /* the link that is */
-    void (*then)(struct chain *); /* the inner task has ended well */
+/* Of a call. */
+struct growing {
+    uint32_t read;         /* links whose bitmaps were, for all items */
+    uint32_t asked;        /* links that have been, for all that is left of the chunk */
+    uint32_t reached;      /* roots of links whose replicas know of the next one, once this call is over */
+    struct link *reserved; /* where the chunk has its room; NULL: it needs none, or has given it back */
+    struct link *counted;  /* the link that is */
 };
-
-void chain_begin_add(struct chain *, struct redis_filter *, const hibloom_item *, size_t n, bool exact);
-void chain_begin_contains(struct chain *, struct redis_filter *, const hibloom_item *, size_t n);
-void chain_end(struct chain *, bool *answers);
 
 #endif

@@ -83,6 +83,16 @@ bool link_add(struct link *link)
     return true;
 }
 
+struct link *redis_key_of(struct redis_filter *filter, uint32_t of_all, uint32_t *i)
+{
+    uint32_t number = 0;
+
+    for (; number + 1 < redis_links(filter) && of_all >= redis_link(filter, number)->count; number++)
+        of_all -= redis_link(filter, number)->count;
+    *i = of_all;
+    return redis_link(filter, number);
+}
+
 const char *link_name(const struct link *link, char name[LINK_NAME_SIZE])
 {
     if (link->number == 0)

@@ -100,6 +100,9 @@ static inline struct link *redis_newest(struct redis_filter *filter)
     return redis_link(filter, redis_links(filter) - 1);
 }
 
+/* Key number `of_all` of all links: of which link, and which of its keys. */
+struct link *redis_key_of(struct redis_filter *, uint32_t of_all, uint32_t *i);
+
 /* Another number once a server may have forgotten that a filter has grown. */
 static inline uint64_t redis_changes(const struct redis_server_traits *server)
 {

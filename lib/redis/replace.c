@@ -81,17 +81,6 @@ static bool has_second_place(const struct replacement *r)
            keys_slot(key, keys_at(key, r->name, false, 0)) == keys_slot(key, keys_at(key, r->name, true, 0));
 }
 
-/* Key number `of_all` of the filter: of which link, and which of its keys. */
-static uint32_t find_key(struct redis_filter *filter, uint32_t of_all, uint32_t *i)
-{
-    uint32_t link = 0;
-
-    for (; link + 1 < links_of(filter) && of_all >= count_of(filter, link); link++)
-        of_all -= count_of(filter, link);
-    *i = of_all;
-    return link;
-}
-
 /* ---- The script ------------------------------------------------------------------ */
 
 static void write_links_keys(const struct replacement *r, const char *name, struct commands *out)
@@ -163,7 +152,7 @@ static void take_replaced(struct talk *talk, uint32_t tag, uint32_t index, const
     if (r->answer >= 0) {
         rename_links(r);
     } else if (r->answer <= NOT_WHOLE) {
-        talk->task.link = redis_link(r->filter, find_key(r->filter, (uint32_t)(NOT_WHOLE - r->answer), &i));
+        talk->task.link = redis_key_of(r->filter, (uint32_t)(NOT_WHOLE - r->answer), &i);
         guard_note_other(talk, i);
     }
 }
@@ -177,7 +166,7 @@ static void judge_replaced(struct talk *talk, struct outbox *outbox)
     if (r->answer == CHANGED) {
         task_fail(&talk->task, HIBLOOM_EBUSY, "others make, remove, replace or grow '%s' just now", r->name);
     } else if (r->answer <= TAKEN) {
-        const uint32_t link = find_key(r->filter, (uint32_t)(TAKEN - r->answer), &i);
+        const uint32_t link = redis_key_of(r->filter, (uint32_t)(TAKEN - r->answer), &i)->number;
         key_at(key, r->name, link, count_of(r->filter, link) > 1, i);
         r->taken = i == 0 ? link : 0;
         task_fail(&talk->task, HIBLOOM_EMISMATCH, "'%s' is no key of a filter '%s': it is not replaced", key, r->name);

@@ -5,6 +5,7 @@
 #include "redis/links.h"
 #include "redis/list.h"
 #include "redis/near.h"
+#include "redis/sieve.h"
 
 #define NEAR_BYTES (UINT64_C(64) << 20) /* for near caches, where the caller names no number */
 
@@ -80,78 +81,36 @@ static hibloom_status redis_expire(hibloom *filter, uint64_t seconds)
 
 /* ---- Items -------------------------------------------------------------------------- */
 
-void store_begin_add(struct store_items *call, hibloom *filter, const hibloom_item *items, size_t n, bool exact)
-{
-    call->n = n;
-    if (filter->spec.growth != 0)
-        chain_begin_add(&call->chain, redis_filter_of(filter), items, n, exact);
-    else if (filter->spec.window != 0)
-        slices_begin_add(&call->slices, redis_filter_of(filter), items, n, exact);
-    else
-        plain_begin_add(&call->plain, &redis_filter_of(filter)->first, items, n, exact);
-}
-
-void store_begin_contains(struct store_items *call, hibloom *filter, const hibloom_item *items, size_t n)
-{
-    call->n = n;
-    if (filter->spec.growth != 0)
-        chain_begin_contains(&call->chain, redis_filter_of(filter), items, n);
-    else if (filter->spec.window != 0)
-        slices_begin_contains(&call->slices, redis_filter_of(filter), items, n);
-    else
-        plain_begin_contains(&call->plain, &redis_filter_of(filter)->first, items, n);
-}
-
-void store_begin_remove(struct store_items *call, hibloom *filter, const hibloom_item *items, size_t n)
-{
-    call->n = n;
-    call->plain.is_many = false;
-    walk_begin_remove(&call->plain.items, &redis_filter_of(filter)->first, items, n);
-}
-
-void store_end_items(struct store_items *call, bool *answers)
-{
-    const struct link *link = call->task.link;
-
-    link->server->stats.items += call->n;
-    if (link->spec->growth != 0)
-        chain_end(&call->chain, answers);
-    else if (link->spec->window != 0)
-        slices_end(&call->slices, answers);
-    else
-        plain_end(&call->plain, answers);
-}
-
 static hibloom_status redis_add(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new)
 {
-    struct store_items call;
+    struct sieve call;
 
-    store_begin_add(&call, filter, items, n, is_new != NULL);
-    hibloom_status status = run(filter, &call.task);
-    store_end_items(&call, is_new);
+    sieve_begin_add(&call, filter, items, n, is_new != NULL);
+    hibloom_status status = run(filter, call.run);
+    sieve_end(&call, is_new);
     return status;
 }
 
 /* What has an answer for each item. */
 static hibloom_status ask(hibloom *filter, const hibloom_item *items, size_t n, bool *answers,
-                          void (*begin)(struct store_items *, hibloom *, const hibloom_item *, size_t n))
+                          void (*begin)(struct sieve *, hibloom *, const hibloom_item *, size_t n))
 {
-    struct store_items call;
+    struct sieve call;
 
     begin(&call, filter, items, n);
-    hibloom_status status = run(filter, &call.task);
-    store_end_items(&call, answers);
+    hibloom_status status = run(filter, call.run);
+    sieve_end(&call, answers);
     return status;
 }
 
 static hibloom_status redis_contains(hibloom *filter, const hibloom_item *items, size_t n, bool *found)
 {
-    return ask(filter, items, n, found, store_begin_contains);
+    return ask(filter, items, n, found, sieve_begin_contains);
 }
 
 static hibloom_status redis_remove(hibloom *filter, const hibloom_item *items, size_t n, bool *was_in)
 {
-    return ask(filter, items, n, was_in, store_begin_remove);
+    return ask(filter, items, n, was_in, sieve_begin_remove);
 }
 
 hibloom_status store_near_cache(hibloom *filter, uint32_t max_age_ms)

@@ -5,8 +5,7 @@
 #ifndef HIBLOOM_REDIS_STORE_H
 #define HIBLOOM_REDIS_STORE_H
 
-#include "redis/growing.h"
-#include "redis/window.h"
+#include "redis/link.h"
 
 #define REDIS_SERVERS_MAX 1024u
 
@@ -27,21 +26,5 @@ void redis_server_make(struct redis_server_traits *, const hibloom_connect_optio
 
 hibloom_status store_near_cache(hibloom *, uint32_t max_age_ms); /* of a store_class */
 const hibloom_stats *redis_stats(const hibloom_store *);
-
-/* An add, a look-up or a remove, for drivers that do not wait for its end. */
-struct store_items {
-    union {
-        struct task task; /* to be run, which is one of: */
-        struct plain plain;
-        struct chain chain;
-        struct slices slices;
-    };
-    size_t n;
-};
-
-void store_begin_add(struct store_items *, hibloom *, const hibloom_item *, size_t n, bool exact);
-void store_begin_contains(struct store_items *, hibloom *, const hibloom_item *, size_t n);
-void store_begin_remove(struct store_items *, hibloom *, const hibloom_item *, size_t n);
-void store_end_items(struct store_items *, bool *answers); /* as walk_end */
 
 #endif

@@ -1,4 +1,4 @@
-/* window.h: the task of an add to a sliding window, or of a look-up in one. Its slices are links (links.h), period.h
+/* window.h: the policy of adds to sliding windows, and of look-ups. Its slices are links (links.h), period.h
  * says which holds what.
  *
  *   look-up   all slices are asked in one walk, and the clock of the server that has the first one's root,
@@ -40,37 +40,20 @@
 #ifndef HIBLOOM_WINDOW_H
 #define HIBLOOM_WINDOW_H
 
-#include "redis/bulk.h"
-#include "redis/walk.h"
+#include "redis/link.h"
 
-enum slices_phase { SLICES_BEGIN, SLICES_CLOCK, SLICES_READ, SLICES_LOOK, SLICES_SET, SLICES_REST, SLICES_DONE };
+struct sieve;
 
-#define NOT_REFUSED UINT64_MAX
+/* Items of a chunk, at most: where bitmaps are read, once for so many. */
+size_t window_most(const struct link *, size_t n, bool adds);
 
-struct slices {
-    struct task task;
-    union {
-        struct task inner; /* what is under way, which is one of: */
-        struct bulk bulk;
-        struct walk walk;
-        struct talk talk;
-    };
-    enum slices_phase phase;
-    struct redis_filter *filter;
-    bool exact; /* an add: is_new is wanted */
-    const hibloom_item *items;
-    size_t n, at, chunk;           /* all of them; where the chunk begins, and how many it has, */
-    size_t most;                   /* which is no more than this */
-    unsigned attempts;             /* of the chunk */
-    unsigned char *yes;            /* flags: it is new, or found */
-    hibloom_item *left;            /* of the chunk: what is not decided. Here begins the memory of the next four */
-    uint32_t *which;               /* they are, counted from `at` */
-    bool *older;                   /* an add: it is in, in an older period */
-    unsigned char *what;           /* enum slices_found */
-    size_t count;                  /* of left */
-    unsigned char *has;            /* flags, slice after slice: it is in the bitmaps that were read; NULL: none were */
-    uint32_t read;                 /* slices that were */
-    void (*then)(struct slices *); /* the clock is known */
+/* Of a call. */
+struct window {
+    unsigned attempts;   /* of the chunk */
+    bool *older;         /* of what is left, an add: it is in, in an older period */
+    unsigned char *what; /* of what is left: enum window_found */
+    unsigned char *has;  /* flags, slice after slice: it is in the bitmaps that were read; NULL: none were */
+    uint32_t read;       /* slices that were */
     unsigned char clock_text[64];
     uint64_t clock_us;                  /* as it was shown last; 0: not in this call */
     uint64_t looked_ns, looked_us;      /* when the look began: here, and by that clock */
@@ -78,9 +61,5 @@ struct slices {
     uint64_t refused;                   /* where a key's server does not decide: the one that it has refused last */
     uint64_t clears[HIBLOOM_LINKS_MAX]; /* other epochs that had been seen by then, a slice each */
 };
-
-void slices_begin_add(struct slices *, struct redis_filter *, const hibloom_item *, size_t n, bool exact);
-void slices_begin_contains(struct slices *, struct redis_filter *, const hibloom_item *, size_t n);
-void slices_end(struct slices *, bool *answers);
 
 #endif

@@ -1,0 +1,92 @@
+/* plain.c: the policy of one link, for a call that need not send all of its items. See sieve.h. */
+#include "base/alloc.h"
+#include "redis/cost.h"
+#include "redis/sieve.h"
+
+#include <string.h>
+
+/* ---- Which way ------------------------------------------------------------------------------- */
+
+/* Is it less work to read or merge the bitmaps, where so many of n items have to be sent? An add
+ * that reads them first may find nothing in: so that must be little work. */
+static bool goes_by_bitmaps(const struct link *link, size_t n, double sent, bool adds, bool exact)
+{
+    const struct redis_server_traits *server = link->server;
+    const struct cost_server to = {server->bitfield, server->link_mb_s};
+
+    if (!adds)
+        return bulk_pays_to_look(link, n, sent);
+    const double items = sent * cost_item(link->spec, &to, exact ? COST_ADD_NEW : COST_ADD);
+    if (!bulk_can(link) || (exact && link->spec->counters != 0)) /* what is in is counted, too */
+        return false;
+    if (!exact)
+        return !server->may_not_merge && cost_merge(link->spec, &to, n) < items;
+    return !server->sends_all && cost_read(link->spec, &to, n) < items / 10;
+}
+
+bool plain_pays(const struct link *link, size_t n, bool adds, bool exact)
+{
+    return n > 0 && (link->near != NULL || (adds && sieve_looks_first(link, n, exact)) ||
+                     goes_by_bitmaps(link, n, (double)n, adds, exact));
+}
+
+/* ---- By commands ------------------------------------------------------------------------------- */
+
+static void set(struct sieve *s)
+{
+    if (s->exact)
+        sieve_note(s);
+    sieve_end_chunk(s);
+}
+
+static void looked(struct sieve *s)
+{
+    sieve_read_walk(s);
+    sieve_note_found(s);
+    sieve_end_chunk(s);
+}
+
+static void chunk(struct sieve *s)
+{
+    sieve_take(s, s->most);
+    if (s->count == 0)
+        sieve_end_chunk(s);
+    else if (s->task.adds)
+        sieve_set(s, s->task.link, set);
+    else
+        sieve_look(s, s->task.link, 1, NULL, looked);
+}
+
+/* ---- By bitmaps -------------------------------------------------------------------------------- */
+
+/* What was read to be in needs not be sent, once all keys are proven. */
+static void bitmaps_done(struct sieve *s)
+{
+    if (s->refused && !s->task.adds)
+        memset(s->yes, 0, FLAGS_BYTES(s->n));
+    if (!s->refused && s->in == NULL)
+        return; /* all are decided */
+    if (!s->refused && sieve_touch_all(s)) {
+        sieve_prove(s, chunk);
+        return;
+    }
+    alloc.free(s->in);
+    s->in = NULL;
+    chunk(s);
+}
+
+/* Item by item there need be no memory for it. */
+static void begin(struct sieve *s)
+{
+    const struct link *link = s->task.link;
+    const bool adds = s->task.adds, reads = adds && s->exact;
+
+    if (!goes_by_bitmaps(link, s->n, (double)s->n, adds, s->exact) ||
+        !goes_by_bitmaps(link, s->n, sieve_expect_sent(s), adds, s->exact) ||
+        (reads && (s->in = alloc.calloc(FLAGS_BYTES(s->n), 1)) == NULL))
+        chunk(s);
+    else
+        sieve_by_bitmaps(s, s->task.link, s->items, s->n, adds ? s->in : s->yes, bitmaps_done);
+}
+
+const struct policy plain_policy = {.begin = begin, .chunk = chunk};

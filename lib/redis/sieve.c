@@ -1,0 +1,642 @@
+/* sieve.c: the items of an add or a look-up, chunk by chunk. See sieve.h. */
+#include "redis/sieve.h"
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "redis/near.h"
+#include "redis/store.h"
+#include "spec/spec.h"
+
+#include <string.h>
+
+#define SAMPLE 512u
+#define GLANCE 64u
+#define PROOFS 128u /* guards at a time */
+
+static uint64_t mark_of(const struct sieve *s)
+{
+    uint64_t mark = 0;
+
+    for (uint32_t i = 0; i < redis_links(s->filter); i++)
+        mark += near_mark(redis_link(s->filter, i));
+    return mark;
+}
+
+static bool is_add(const struct sieve *s)
+{
+    return s->task.adds;
+}
+
+/* ---- Inner tasks ----------------------------------------------------------------------------- */
+
+void sieve_await(struct sieve *s, enum sieve_inner kind, void (*ended)(struct sieve *))
+{
+    s->kind = kind;
+    s->ended = ended;
+    s->task.inner = kind == SIEVE_LINKS ? &s->links->task : &s->inner;
+}
+
+void sieve_await_links(struct sieve *s, enum links_goal goal, void (*ended)(struct sieve *))
+{
+    s->links = alloc.malloc(sizeof *s->links);
+    if (s->links == NULL) {
+        task_no_memory(&s->task);
+        return;
+    }
+    links_begin(s->links, goal, s->filter->handle, NULL, 0);
+    s->links->asks = !is_add(s);
+    sieve_await(s, SIEVE_LINKS, ended);
+}
+
+void sieve_look(struct sieve *s, struct link *link, uint32_t links, const struct aside *aside,
+                void (*ended)(struct sieve *))
+{
+    walk_begin_look(&s->walk, link, links, s->left, s->count, aside);
+    sieve_await(s, SIEVE_WALK, ended);
+}
+
+void sieve_by_bitmaps(struct sieve *s, struct link *link, const hibloom_item *items, size_t n, unsigned char *yes,
+                      void (*ended)(struct sieve *))
+{
+    bulk_begin(&s->bulk, link, items, n, yes);
+    sieve_await(s, SIEVE_BULK, ended);
+}
+
+void sieve_rest(struct sieve *s, unsigned ms, void (*ended)(struct sieve *))
+{
+    s->task.pause_ms = ms;
+    s->rests = true;
+    s->ended = ended;
+}
+
+void sieve_read_walk(struct sieve *s)
+{
+    walk_end(&s->walk, s->walk.missing != NULL ? s->answers : NULL);
+    s->kind = SIEVE_TALK;
+}
+
+void sieve_free_inner(struct sieve *s)
+{
+    if (s->kind == SIEVE_WALK)
+        walk_end(&s->walk, NULL);
+    else if (s->kind == SIEVE_BULK)
+        bulk_end(&s->bulk);
+    else if (s->kind == SIEVE_UPKEEP)
+        upkeep_end(&s->upkeep);
+    else if (s->kind == SIEVE_LINKS) {
+        task_fail_too(&s->links->task, &s->task); /* where it was given up before the inner one knew */
+        s->denied |= s->links->denied;
+        links_end(s->links);
+        alloc.free(s->links);
+    }
+    s->kind = SIEVE_TALK;
+    s->task.inner = &s->inner;
+}
+
+/* Nothing is under way any more. */
+static void release(struct sieve *s)
+{
+    sieve_free_inner(s);
+    if (s->policy->release != NULL)
+        s->policy->release(s);
+    s->ended = NULL;
+}
+
+/* Who may not merge, cannot while a slot moves, or has no memory for bitmaps, goes item by item. */
+static bool is_refused(struct sieve *s)
+{
+    const struct task *inner = s->task.inner;
+    const bool merges = s->kind == SIEVE_BULK && s->bulk.yes == NULL;
+    const bool denied = merges && inner->status == HIBLOOM_EDENIED;
+
+    s->filter->first.server->may_not_merge |= denied;
+    return s->kind == SIEVE_BULK && s->task.status == HIBLOOM_OK &&
+           (denied || (merges && inner->refusal == REFUSAL_TRYAGAIN) || inner->status == HIBLOOM_ENOMEM);
+}
+
+static void inner_ended(struct sieve *s)
+{
+    void (*const ended)(struct sieve *) = s->ended;
+
+    s->refused = is_refused(s);
+    if (!s->refused)
+        task_end_as(&s->task, s->task.inner);
+    if (s->kind != SIEVE_WALK)
+        sieve_free_inner(s);
+    s->ended = NULL;
+    if (s->task.status == HIBLOOM_OK)
+        ended(s);
+    if (s->task.status != HIBLOOM_OK)
+        release(s);
+}
+
+static void begin_call(struct sieve *s)
+{
+    s->begun = true;
+    s->at = 0;
+    s->out.mark = mark_of(s);
+    s->begun_ns = clock_now_ns();
+    s->policy->begin(s);
+    if (s->task.status != HIBLOOM_OK)
+        release(s);
+}
+
+static void end_rest(struct sieve *s)
+{
+    void (*const ended)(struct sieve *) = s->ended;
+
+    s->rests = false;
+    s->ended = NULL;
+    if (s->task.status == HIBLOOM_OK)
+        ended(s);
+}
+
+static enum task_next next(struct task *task, struct outbox *outbox)
+{
+    struct sieve *s = (struct sieve *)task;
+
+    if (!s->begun && task->status == HIBLOOM_OK)
+        begin_call(s);
+    else if (s->rests)
+        end_rest(s);
+    while (s->ended != NULL) {
+        if (s->rests)
+            return TASK_PAUSE;
+        const enum task_next what = task_next_inner(task, outbox);
+        if (what != TASK_DONE)
+            return what;
+        inner_ended(s);
+    }
+    return TASK_DONE;
+}
+
+static const struct task_class sieve_class = {next, task_reply_inner};
+
+/* ---- What is left ------------------------------------------------------------------------------- */
+
+void sieve_keep(struct sieve *s, bool answer)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < s->count; i++)
+        if (s->answers[i] == answer) {
+            s->left[kept] = s->left[i];
+            s->which[kept++] = s->which[i];
+        }
+    s->count = kept;
+}
+
+void sieve_note(struct sieve *s)
+{
+    for (size_t i = 0; i < s->count; i++)
+        flags_set(s->yes, s->at + s->which[i]);
+}
+
+void sieve_note_found(struct sieve *s)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (s->answers[i])
+            flags_set(s->yes, s->at + s->which[i]);
+    sieve_keep(s, false);
+}
+
+/* ---- What is left out ----------------------------------------------------------------------------- */
+
+/* What others have set may not be on their replicas yet: only an add of its own waits for that. */
+static bool may_leave_out(const struct link *link, bool adds)
+{
+    return !adds || !link->server->sends_all;
+}
+
+static uint32_t first_key(const struct link *link)
+{
+    uint32_t key = 0;
+
+    for (uint32_t i = 0; i < link->number; i++)
+        key += redis_link(link->of, i)->count;
+    return key;
+}
+
+/* Room for the keys of all links: there may be more by now. */
+static bool make_touched(struct sieve *s)
+{
+    const struct link *newest = redis_newest(s->filter);
+    const uint32_t keys = first_key(newest) + newest->count;
+    unsigned char *touched = keys > s->out.keys ? alloc.realloc(s->out.touched, keys) : s->out.touched;
+
+    if (touched == NULL)
+        return false;
+    memset(touched + s->out.keys, 0, keys - s->out.keys);
+    s->out.touched = touched;
+    s->out.keys = keys;
+    return true;
+}
+
+/* What is left out relies on the keys of these items: of a partitioned link, on all. */
+static void touch(struct sieve *s, const struct link *link, const hibloom_item *items, const bool *out, size_t n)
+{
+    const struct hasher hasher = positions_hasher(link->spec);
+    unsigned char *const touched = s->out.touched + first_key(link);
+    uint64_t bits[HIBLOOM_HASHES_MAX];
+
+    if (memchr(out, 1, n) == NULL)
+        return;
+    s->out.any = true;
+    if (spec_segments(link->spec) == 1)
+        memset(touched, 1, link->count);
+    for (size_t i = 0; spec_segments(link->spec) > 1 && i < n; i++)
+        if (out[i])
+            touched[hasher.indexes(&hasher, items[i].data, items[i].len, bits)] = 1;
+}
+
+bool sieve_touch_all(struct sieve *s)
+{
+    if (!make_touched(s))
+        return false;
+    memset(s->out.touched, 1, s->out.keys);
+    s->out.since_ns = clock_now_ns();
+    return true;
+}
+
+/* Is anything near that a call may rely on? */
+static bool has_near(struct sieve *s)
+{
+    bool near = false;
+
+    for (uint32_t i = 0; i < redis_links(s->filter); i++)
+        near = near_known(redis_link(s->filter, i)) != NULL || near;
+    return near && may_leave_out(&s->filter->first, is_add(s)) && s->in != s->yes;
+}
+
+/* Notes in `answers` which of these are near. */
+static void find_near(struct sieve *s, const hibloom_item *items, size_t n, bool touches)
+{
+    bool found[SAMPLE];
+
+    memset(s->answers, 0, n * sizeof *s->answers);
+    for (uint32_t l = 0; l < redis_links(s->filter); l++) {
+        struct link *link = redis_link(s->filter, l);
+        const struct bits *near = near_known(link);
+        for (size_t at = 0, some; near != NULL && at < n; at += some) {
+            some = n - at < SAMPLE ? n - at : SAMPLE;
+            bits_contains(near, items + at, some, found);
+            if (touches)
+                touch(s, link, items + at, found, some);
+            for (size_t i = 0; i < some; i++)
+                s->answers[at + i] = s->answers[at + i] || found[i];
+        }
+    }
+}
+
+/* How many of a sample of the next n items are near. */
+static size_t count_near(struct sieve *s, size_t n, size_t sample)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < sample; i++)
+        s->left[i] = s->items[s->at + i * (n / sample)];
+    find_near(s, s->left, sample, false);
+    for (size_t i = 0; i < sample; i++)
+        count += s->answers[i];
+    return count;
+}
+
+double sieve_expect_sent(struct sieve *s)
+{
+    const size_t sample = s->n < SAMPLE ? s->n : SAMPLE;
+
+    if (!has_near(s))
+        return (double)s->n;
+    return (double)s->n * (double)(sample - count_near(s, s->n, sample)) / (double)sample;
+}
+
+/* Where a few items are all new the rest most often are, too. To look at them cost some percent of a call. What is sent
+ * though it is near is answered as rightly. */
+static bool looks_near(struct sieve *s)
+{
+    return has_near(s) && make_touched(s) && (s->chunk < 4 * GLANCE || count_near(s, s->chunk, GLANCE) > 0);
+}
+
+void sieve_take(struct sieve *s, size_t most)
+{
+    const hibloom_item *items = s->items + s->at;
+    const uint64_t mark = mark_of(s);
+    size_t excluded = 0;
+
+    if (s->in != NULL && s->in != s->yes && s->out.mark != mark) { /* cleared since, perhaps */
+        alloc.free(s->in);
+        s->in = NULL;
+    }
+    s->chunk = s->n - s->at < most ? s->n - s->at : most;
+    s->count = 0;
+    s->out.known = 0;
+    s->out.any = false;
+    s->out.mark = mark;
+    s->out.since_ns = s->begun_ns; /* one good guard in a call is enough for all that it leaves out */
+    if (s->out.keys > 0)
+        memset(s->out.touched, 0, s->out.keys);
+    const bool near = looks_near(s);
+    if (near)
+        find_near(s, items, s->chunk, true);
+    for (uint32_t i = 0; i < s->chunk; i++) {
+        const bool known = near && s->answers[i];
+        s->out.known += known;
+        if (known && !is_add(s))
+            flags_set(s->yes, s->at + i);
+        if (s->in != NULL && flags_has(s->in, s->at + i))
+            excluded++;
+        else if (!known) {
+            s->left[s->count] = items[i];
+            s->which[s->count++] = i;
+        }
+    }
+    s->out.any = s->out.any || (excluded > 0 && s->in != s->yes);
+}
+
+/* ---- What is proven ------------------------------------------------------------------------------- */
+
+static struct sieve *sieve_of(struct talk *talk)
+{
+    return (struct sieve *)((char *)talk - offsetof(struct sieve, talk));
+}
+
+/* The guard is that of another link, whose keys words name. False: the talk has failed in the one before. */
+static bool turn_to(struct talk *talk, struct link *link)
+{
+    if (!talk_has_failed(talk))
+        talk->task.link = link;
+    return talk->task.link == link;
+}
+
+static void take_proof(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+    uint32_t i;
+    struct link *link = redis_key_of(sieve_of(talk)->filter, tag, &i);
+
+    if (!turn_to(talk, link))
+        return;
+    if (index == 0)
+        (void)guard_take(talk, i, index, reply);
+    else
+        (void)task_expect(&talk->task, reply, REDIS_REPLY_ARRAY, i);
+}
+
+/* Of an add that is not sent, the server has to say that it would have taken it: a primary that
+ * was demoted, and may lack what is known, says so to writing commands only. BITFIELD counts as one. */
+static void ask_proof(struct sieve *s, struct outbox *outbox, uint32_t tag, struct link *link, uint32_t i)
+{
+    char name[KEYS_SIZE];
+    const struct argument key = link_begin(link, outbox, tag, i, name);
+
+    guard_ask(link, outbox, key, i);
+    if (is_add(s)) {
+        command_start(&outbox->commands, 5, "BITFIELD");
+        command_argument(&outbox->commands, key);
+        command_literal(&outbox->commands, "$3\r\nGET\r\n$2\r\nu1\r\n$1\r\n0\r\n");
+    }
+    outbox_end(outbox);
+}
+
+static void ask_proofs(struct talk *talk, struct outbox *outbox)
+{
+    struct sieve *s = sieve_of(talk);
+
+    for (uint32_t asked = 0, i; s->out.at < s->out.keys && asked < PROOFS; s->out.at++) {
+        struct link *link = redis_key_of(s->filter, s->out.at, &i);
+        if (s->out.touched[s->out.at] && !near_is_fresh(link, i, s->out.since_ns)) {
+            ask_proof(s, outbox, s->out.at, link, i);
+            asked++;
+        }
+    }
+    talk->take = take_proof;
+    if (s->out.at < s->out.keys)
+        talk->step = ask_proofs;
+}
+
+void sieve_prove(struct sieve *s, void (*ended)(struct sieve *))
+{
+    s->out.at = 0;
+    talk_begin(&s->talk, &s->filter->first, ask_proofs);
+    sieve_await(s, SIEVE_TALK, ended);
+}
+
+/* ---- Chunks ----------------------------------------------------------------------------------------- */
+
+void sieve_begin_chunk(struct sieve *s)
+{
+    s->policy->chunk(s);
+}
+
+static void chunk_decided(struct sieve *s)
+{
+    s->at += s->chunk;
+    s->out.spared += s->out.known;
+    if (s->at < s->n)
+        s->policy->chunk(s);
+    else if (s->policy->end != NULL)
+        s->policy->end(s);
+}
+
+/* What was known has been forgotten in the middle: so the chunk is begun once more, without it. */
+static void chunk_proven(struct sieve *s)
+{
+    if (s->out.mark == mark_of(s)) {
+        chunk_decided(s);
+        return;
+    }
+    for (size_t i = s->at; i < s->at + s->chunk && !is_add(s); i++)
+        flags_unset(s->yes, i);
+    s->policy->chunk(s);
+}
+
+void sieve_end_chunk(struct sieve *s)
+{
+    if (!s->out.any) {
+        chunk_decided(s);
+        return;
+    }
+    sieve_prove(s, chunk_proven);
+}
+
+/* ---- An add to one link -------------------------------------------------------------------------------- */
+
+/* Those that are new are left. */
+static void sent(struct sieve *s)
+{
+    sieve_read_walk(s);
+    if (s->exact)
+        sieve_keep(s, true);
+    s->set.ended(s);
+}
+
+static void send(struct sieve *s)
+{
+    walk_begin_add(&s->walk, s->set.link, s->left, s->count, s->exact);
+    sieve_await(s, SIEVE_WALK, sent);
+}
+
+static void look_at(struct sieve *s, size_t from, size_t n, void (*ended)(struct sieve *))
+{
+    walk_begin_look(&s->walk, s->set.link, 1, s->left + from, n, NULL);
+    sieve_await(s, SIEVE_WALK, ended);
+}
+
+/* What is in needs not be sent; but see ask_proof. */
+static void rest_looked(struct sieve *s)
+{
+    walk_end(&s->walk, s->answers + SAMPLE);
+    s->kind = SIEVE_TALK;
+    touch(s, s->set.link, s->left, s->answers, s->count);
+    s->out.since_ns = clock_now_ns();
+    sieve_keep(s, false);
+    if (s->count > 0)
+        send(s);
+    else
+        s->set.ended(s);
+}
+
+static void sample_looked(struct sieve *s)
+{
+    size_t found = 0;
+
+    sieve_read_walk(s);
+    for (size_t i = 0; i < SAMPLE; i++)
+        found += s->answers[i];
+    if (found >= SAMPLE / 2 && make_touched(s))
+        look_at(s, SAMPLE, s->count - SAMPLE, rest_looked);
+    else
+        send(s);
+}
+
+/* A bare bitmap need not be there before it is added to. */
+bool sieve_looks_first(const struct link *link, size_t n, bool exact)
+{
+    return !exact && link->spec->layout == HIBLOOM_LAYOUT_BLOCKED && !link->bare && n > 2 * SAMPLE &&
+           may_leave_out(link, true);
+}
+
+void sieve_set(struct sieve *s, struct link *link, void (*ended)(struct sieve *))
+{
+    s->set = (struct setting){link, ended};
+    if (sieve_looks_first(link, s->count, s->exact))
+        look_at(s, 0, SAMPLE, sample_looked);
+    else
+        send(s);
+}
+
+/* ---- The task -------------------------------------------------------------------------------------------- */
+
+/* What is known to be new stays so. */
+static void again(struct task *task)
+{
+    struct sieve *s = (struct sieve *)task;
+
+    for (uint32_t i = 0; i < redis_links(s->filter); i++)
+        near_forget(redis_link(s->filter, i));
+    if (!is_add(s))
+        memset(s->yes, 0, FLAGS_BYTES(s->n));
+    if (s->in != s->yes)
+        alloc.free(s->in);
+    s->in = NULL;
+    s->out.spared = 0;
+    s->begun = false;
+    task->status = HIBLOOM_OK;
+}
+
+/* One item more: of none there is still a guard to ask. */
+static void begin(struct sieve *s, hibloom *handle, const hibloom_item *items, size_t n, bool adds,
+                  const struct policy *policy)
+{
+    struct redis_filter *filter = redis_filter_of(handle);
+    const size_t chunk = policy == &window_policy ? window_most(&filter->first, n, adds) : SIEVE_CHUNK;
+    const size_t most = n < chunk ? n + 1 : chunk;
+
+    memset(s, 0, sizeof *s);
+    s->task = (struct task){.class = &sieve_class,
+                            .link = &filter->first,
+                            .inner = &s->inner,
+                            .again = again,
+                            .take_guard = task_take_guard_inner};
+    s->run = &s->task;
+    s->policy = policy;
+    s->filter = filter;
+    s->items = items;
+    s->n = n;
+    s->most = most;
+    s->task.adds = adds;
+    s->task.reads = !adds;
+    s->left = alloc.malloc(most * (sizeof *s->left + sizeof *s->which + sizeof *s->answers));
+    s->yes = alloc.calloc(FLAGS_BYTES(n), 1);
+    if (s->left == NULL || s->yes == NULL) {
+        task_no_memory(&s->task);
+        return;
+    }
+    s->which = (uint32_t *)(s->left + most);
+    s->answers = (bool *)(s->which + most);
+}
+
+/* A plain filter's call that sends all items is a walk, and no more. NULL: so it is. */
+static const struct policy *policy_of(const struct link *link, size_t n, bool adds, bool exact)
+{
+    return link->spec->growth != 0            ? &growing_policy
+           : link->spec->window != 0          ? &window_policy
+           : plain_pays(link, n, adds, exact) ? &plain_policy
+                                              : NULL;
+}
+
+static struct link *begin_walk(struct sieve *s, hibloom *handle, size_t n)
+{
+    s->task.link = &redis_filter_of(handle)->first;
+    s->run = &s->walk.talk.task;
+    s->n = n;
+    return s->task.link;
+}
+
+void sieve_begin_add(struct sieve *s, hibloom *handle, const hibloom_item *items, size_t n, bool exact)
+{
+    const struct policy *policy = policy_of(&redis_filter_of(handle)->first, n, true, exact);
+
+    if (policy == NULL) {
+        walk_begin_add(&s->walk, begin_walk(s, handle, n), items, n, exact);
+        return;
+    }
+    begin(s, handle, items, n, true, policy);
+    s->exact = exact;
+}
+
+void sieve_begin_contains(struct sieve *s, hibloom *handle, const hibloom_item *items, size_t n)
+{
+    const struct policy *policy = policy_of(&redis_filter_of(handle)->first, n, false, true);
+
+    if (policy == NULL) {
+        walk_begin_look(&s->walk, begin_walk(s, handle, n), 1, items, n, NULL);
+        return;
+    }
+    begin(s, handle, items, n, false, policy);
+}
+
+void sieve_begin_remove(struct sieve *s, hibloom *handle, const hibloom_item *items, size_t n)
+{
+    walk_begin_remove(&s->walk, begin_walk(s, handle, n), items, n);
+}
+
+void sieve_end(struct sieve *s, bool *answers)
+{
+    hibloom_stats *stats = &s->task.link->server->stats;
+
+    stats->items += s->n;
+    if (s->run != &s->task) {
+        walk_end(&s->walk, answers);
+        return;
+    }
+    release(s);
+    if (s->task.status == HIBLOOM_OK) {
+        stats->items_near += s->out.spared;
+        if (answers != NULL)
+            flags_read(s->yes, answers, s->n);
+    }
+    alloc.free(s->out.touched);
+    alloc.free(s->left);
+    if (s->in != s->yes)
+        alloc.free(s->in);
+    alloc.free(s->yes);
+}
