@@ -751,7 +751,8 @@ HIBLOOM_CHECKED hibloom_status hibloom_remove_many(hibloom *filter, const hibloo
  * Calling it again forgets what is known; it is switched off by closing the handle.
  * ENOTSUP: the handle is of hibloom_attach: a bare bitmap does not tell that it was
  * emptied. Or it is of a counting filter: what is in may be removed by others, and nothing
- * would tell. In a memory store it does nothing. No round trip. */
+ * would tell. Or it is of a sliding window, which forgets by the clock. In a memory store it does nothing.
+ * Of a growing filter each link has its own, and the first link's guard is asked, too. No round trip. */
 HIBLOOM_CHECKED hibloom_status hibloom_near_cache(hibloom *filter, uint32_t max_age_ms);
 
 typedef struct hibloom_info {

@@ -273,14 +273,12 @@ static void link_read(struct sieve *s)
 
 static void begin(struct sieve *s)
 {
-    const bool reads = redis_links(s->filter) > 1 && bulk_pays_to_look(s->task.link, s->n, (double)s->n);
+    const bool reads = links_to_ask(s) > 0 && bulk_pays_to_look(s->task.link, s->n, sieve_expect_sent(s));
 
     s->growing.read = 0;
     s->growing.reached = s->filter->reached;
-    if (!s->task.adds)
-        s->in = s->yes;
-    else if (reads)
-        s->in = alloc.calloc(FLAGS_BYTES(s->n), 1); /* item by item there need be no memory for it */
+    if (reads) /* item by item there need be no memory for it */
+        s->in = s->task.adds ? alloc.calloc(FLAGS_BYTES(s->n), 1) : s->yes;
     read_links(s);
 }
 

@@ -80,6 +80,8 @@ bool link_add(struct link *link)
         return filter->further != NULL;
     }
     filter->further[filter->further_count++] = link;
+    if (filter->first.near != NULL)
+        (void)near_begin(link, filter->first.near->max_age_ns); /* without memory nothing is known of it */
     return true;
 }
 

@@ -3,13 +3,13 @@
 #include "base/alloc.h"
 #include "spec/spec.h"
 
-struct near *near_make(uint32_t max_age_ms)
+bool near_begin(struct link *link, uint64_t max_age_ns)
 {
-    struct near *near = alloc.calloc(1, sizeof *near);
-
-    if (near != NULL)
-        near->max_age_ns = max_age_ms * UINT64_C(1000000);
-    return near;
+    near_free(link);
+    link->near = alloc.calloc(1, sizeof *link->near);
+    if (link->near != NULL)
+        link->near->max_age_ns = max_age_ns;
+    return link->near != NULL;
 }
 
 void near_free(struct link *link)

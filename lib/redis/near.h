@@ -19,9 +19,9 @@ struct near {
     uint64_t mark; /* when that was learned */
 };
 
-/* NULL: out of memory. */
-struct near *near_make(uint32_t max_age_ms);
-void near_free(struct link *); /* the handle's, if it has one */
+/* From now on the link has one, in which nothing is known. False: out of memory. */
+bool near_begin(struct link *, uint64_t max_age_ns);
+void near_free(struct link *); /* if it has one */
 
 /* A number that changes when what is known has to be forgotten. */
 uint64_t near_mark(const struct link *);

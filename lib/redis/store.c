@@ -115,7 +115,7 @@ static hibloom_status redis_remove(hibloom *filter, const hibloom_item *items, s
 
 hibloom_status store_near_cache(hibloom *filter, uint32_t max_age_ms)
 {
-    struct link *link = &redis_filter_of(filter)->first;
+    struct redis_filter *own = redis_filter_of(filter);
 
     if (filter->bare)
         return error_set(&filter->store->error, HIBLOOM_ENOTSUP,
@@ -124,17 +124,15 @@ hibloom_status store_near_cache(hibloom *filter, uint32_t max_age_ms)
         return error_set(&filter->store->error, HIBLOOM_ENOTSUP,
                          "'%s' is a counting filter: what is in may be removed by others, and nothing would tell",
                          filter->name);
-    if (filter->spec.growth != 0)
-        return error_set(&filter->store->error, HIBLOOM_ENOTSUP,
-                         "'%s' grows: what is known of one link spares no command on the others", filter->name);
     if (filter->spec.window != 0)
         return error_set(
             &filter->store->error, HIBLOOM_ENOTSUP,
             "'%s' is a sliding window: what is in is forgotten after a time, so all of it must be asked for",
             filter->name);
-    near_free(link);
-    link->near = near_make(max_age_ms);
-    return link->near != NULL ? HIBLOOM_OK : error_set(&filter->store->error, HIBLOOM_ENOMEM, "out of memory");
+    for (uint32_t i = 0; i < redis_links(own); i++)
+        if (!near_begin(redis_link(own, i), max_age_ms * UINT64_C(1000000)))
+            return error_set(&filter->store->error, HIBLOOM_ENOMEM, "out of memory");
+    return HIBLOOM_OK;
 }
 
 /* ---- The store ------------------------------------------------------------------------------ */

@@ -188,8 +188,10 @@ bool task_is_of(const struct task *task, const hibloom *handle)
 
 void task_end(struct task *task)
 {
-    if (task->status != HIBLOOM_OK && task->link != NULL)
-        near_forget(task->link);
+    struct redis_filter *filter = task->link != NULL ? task->link->of : NULL;
+
+    for (uint32_t i = 0; task->status != HIBLOOM_OK && filter != NULL && i < redis_links(filter); i++)
+        near_forget(redis_link(filter, i));
 }
 
 bool exchange_key(const struct exchange *exchange, char key[KEYS_SIZE])

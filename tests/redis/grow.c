@@ -105,7 +105,6 @@ static void what_it_cannot_do_is_refused_in_words(void **state)
 
     assert_status(hibloom_attach(&bare, b->store, "bare", &spec), HIBLOOM_ENOTSUP, b->store);
     assert_non_null(strstr(hibloom_store_error(b->store), "does not grow"));
-    assert_status(hibloom_near_cache(filter, 0), b->redis ? HIBLOOM_ENOTSUP : HIBLOOM_OK, b->store);
     backend_drop(b, filter);
 }
 

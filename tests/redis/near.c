@@ -29,6 +29,32 @@ static void what_is_known_costs_one_guard_a_call(void **state)
     hibloom_store_free(store);
 }
 
+/* Each link has its own; of what an older one has, the first link's guard is asked, too. */
+static void of_a_growing_filter_each_link_has_one(void **state)
+{
+    hibloom_store *store = test_store(NULL);
+    hibloom *filter = open_near(store, "grows", "capacity=100 error=0.01 growth=2", 0), *again;
+    hibloom_stats stats;
+
+    set_items(0);
+    for (size_t i = 0; i < BATCH; i += 10) /* into three links, at least */
+        assert_ok(hibloom_add_many(filter, items + i, 10, NULL), store);
+    const uint64_t before = commands_of(store);
+    assert_ok(hibloom_contains_many(filter, items, BATCH, answers), store);
+    assert_int_equal(count_true(), BATCH);
+    assert_ok(hibloom_add_many(filter, items, 10, answers), store);
+    assert_true(commands_of(store) < before + 20);
+    hibloom_get_stats(store, &stats);
+    assert_true(stats.items_near >= BATCH);
+    again = test_open(store, "grows", "capacity=100 error=0.01 growth=2");
+    assert_ok(hibloom_clear(again), store);
+    assert_ok(hibloom_contains_many(filter, items, BATCH, answers), store); /* its guards tell of that */
+    assert_int_equal(count_true(), 0);
+    hibloom_close(again);
+    assert_dropped(filter, store);
+    hibloom_store_free(store);
+}
+
 /* However many there are. */
 static void a_call_of_many_known_items_asks_one_guard_too(void **state)
 {
@@ -127,6 +153,7 @@ static void a_bare_bitmap_has_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(of_a_growing_filter_each_link_has_one),
         cmocka_unit_test(what_is_known_costs_one_guard_a_call),
         cmocka_unit_test(a_call_of_many_known_items_asks_one_guard_too),
         cmocka_unit_test(within_its_age_a_guard_is_asked_once),

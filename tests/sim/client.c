@@ -426,10 +426,12 @@ static hibloom_status call_blocking(struct client *c, const struct step *step)
     const uint64_t again = sent_again(c), near = stats_of(c).items_near;
     const hibloom_status status = do_blocking(c, r, &what);
     if (needs_handle(what.verb)) {
-        if (c->handles[what.name].failed && stats_of(c).items_near != near)
+        const bool one = what.times == 1 && (what.items & (what.items - 1)) == 0; /* several learn of each other */
+        if (one && c->handles[what.name].failed && stats_of(c).items_near != near)
             oracle_fail("call %d of client %d: the call before it has failed, but its near cache is still believed",
                         world.call[c->id], c->id);
-        c->handles[what.name].failed = status != HIBLOOM_OK;
+        c->handles[what.name].failed = status != HIBLOOM_OK &&
+                                       status != HIBLOOM_ENOTSUP; /* nothing was asked for that */
     }
     r->call.doubtful = sent_again(c) != again;
     r->busy = false;
