@@ -273,7 +273,9 @@ static void link_read(struct sieve *s)
 
 static void begin(struct sieve *s)
 {
-    const bool reads = links_to_ask(s) > 0 && bulk_pays_to_look(s->task.link, s->n, sieve_expect_sent(s));
+    /* replicas need not have what a bitmap shows, and must have what an add has found in */
+    const bool may = links_to_ask(s) > 0 && !(s->task.adds && s->task.link->server->sends_all);
+    const bool reads = may && bulk_pays_to_look(s->task.link, s->n, sieve_expect_sent(s));
 
     s->growing.read = 0;
     s->growing.reached = s->filter->reached;
