@@ -472,6 +472,7 @@ static void add_again(struct task *task)
     walk->pipelines[0].items = walk->pipelines[1].items = 0;
     walk->pipelines[0].runs = walk->pipelines[1].runs = 0;
     walk->started = walk->held = false;
+    walk->talk.cleanup = NULL; /* what is written now is not sent before it is proven */
     walk->talk.begun_ns = clock_now_ns();
     walk->talk.step = task->link->bare || walk->encoding->proves ? start : prove;
 }

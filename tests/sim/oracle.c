@@ -1176,8 +1176,7 @@ void oracle_bits(int client, bool undone, struct blob was, struct blob is)
     const bool lost = served[client].connected || caused(CAUSE_REFUSAL, 1) || caused(CAUSE_DENIAL, 1) ||
                       caused(CAUSE_SLOTS, 1) || world.plan->client[client].loop ||
                       /* what only its proof was sent of, when a server was away */
-                      (world.plan->topology == CLUSTER && caused(CAUSE_CONNECTION, 1)) ||
-                      world.plan->client[client].min_replicas > 0; /* it may send again what replicas have not got */
+                      (world.plan->topology == CLUSTER && caused(CAUSE_CONNECTION, 1));
 
     if (kind_of(0)->partitioned || kind_of(1)->partitioned) /* a script sets the bits of all keys */
         return;
