@@ -98,7 +98,8 @@ bool guard_matches(struct talk *talk, uint32_t i, const struct reply *reply)
         note_state(link, reply->by_replica);
     link_note_epoch(link, i, link->good.epoch);
     link->keys[i].proven_ns = talk->begun_ns;
-    link->proven_ns = talk->begun_ns;
+    if (!reply->by_replica) /* that may lag behind, and adds go to the primary */
+        link->proven_ns = talk->begun_ns;
     return true;
 }
 

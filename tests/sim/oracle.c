@@ -39,7 +39,7 @@ struct name {
     uint64_t owed[CLIENTS];         /* an add went on over that one, so the next call tells */
     uint64_t root;                  /* which it is */
     uint64_t there, there_since_us; /* the same, of a damaged filter, too; and since when */
-    uint64_t shown_us[CLIENTS];     /* when a server has last shown the client a key that it has opened */
+    uint64_t shown_us[CLIENTS];     /* when a primary has last shown the client a key that it has opened */
     uint64_t known[CLIENTS][KNOWN]; /* roots that the client's handles have opened, in turn */
     unsigned known_count[CLIENTS];
     bool vague[CLIENTS];    /* and one of which nobody knows which it was */
@@ -1106,7 +1106,7 @@ static bool holds(const struct blob *string, uint64_t id)
     return string != NULL && memmem(string->bytes, string->len, hex, 16) != NULL;
 }
 
-void oracle_serves(int client, int server, struct blob key, const struct blob *string, bool bits)
+void oracle_serves(int client, int server, bool by_replica, struct blob key, const struct blob *string, bool bits)
 {
     for (struct call *c = calls; c != NULL; c = c->next) {
         const int number = c->client == client ? number_of(c->name, key) : -1;
@@ -1114,7 +1114,8 @@ void oracle_serves(int client, int server, struct blob key, const struct blob *s
             continue;
         if (holds(string, c->ids[number])) {
             served[client].asked = true;
-            names[c->name].shown_us[client] = net_now_us();
+            if (!by_replica) /* that proves nothing of the primary, to which an add goes */
+                names[c->name].shown_us[client] = net_now_us();
             if (bits || served[client].lacked[number] == server + 1)
                 served[client].lacked[number] = 0;
         } else if (c->verb == VERB_LOOK && c->handle != 0) {
@@ -1124,7 +1125,7 @@ void oracle_serves(int client, int server, struct blob key, const struct blob *s
     }
 }
 
-/* An add proves first behind a silence of 0.1 s (docs/format.md, 8). It counts from when a server has shown the filter. */
+/* An add proves first behind a silence of 0.1 s (docs/format.md, 8). It counts from when a primary has shown the filter. */
 void oracle_writes(int client, struct blob key)
 {
     for (struct call *c = calls; c != NULL && !commands_may_be_late(); c = c->next) {

@@ -65,7 +65,7 @@ struct blob oracle_item(int item);
 void oracle_before(void);                     /* something may end a filter's life */
 void oracle_after(int who, const char *what); /* that is done */
 /* A server reads bits, or something else, from that string; NULL: there is none. */
-void oracle_serves(int client, int server, struct blob key, const struct blob *string, bool bits);
+void oracle_serves(int client, int server, bool by_replica, struct blob key, const struct blob *string, bool bits);
 /* Whether the script, which compares identities, comes from a client that has never opened the filter that is there. */
 bool oracle_is_foreign(int client, const char *script, struct blob key);
 void oracle_forget_served(int client);

@@ -1107,13 +1107,15 @@ static void execute(struct link *link, const struct anchor *at, size_t argc, con
         node_expire(&primary->node); /* what has expired there, a primary deletes by and by, and tells its replicas */
         replicate(s->primary);
         catch_up(s, false);
+        const bool lags = s->first != NULL || s->node.stale;
         if (!link->knew || world.plan->client[link->client].from_replicas)
-            world.stale[link->client] |= s->first != NULL || s->node.stale;
+            world.stale[link->client] |= lags;
+        world.misled[link->client] |= lags && !link->knew;
     }
     world.stale[link->client] |= s->isolated;
+    world.misled[link->client] |= s->isolated;
     world.by_primary[link->client] |= s->primary < 0;
     world.connects[link->client] = 0;
-    world.misled[link->client] |= world.stale[link->client];
     s->node.now_us = clock_of(s);
     keep_dump(s);
     const bool ends = may_end_a_life(at->place);
@@ -1164,7 +1166,7 @@ static void execute(struct link *link, const struct anchor *at, size_t argc, con
         struct blob out;
         if (redirected)
             oracle_forget_served(link->client); /* all is asked again here */
-        oracle_serves(link->client, link->server, argv[1], fetch_from(s, argv[1], &out),
+        oracle_serves(link->client, link->server, link->knew, argv[1], fetch_from(s, argv[1], &out),
                       at->place[0] != 'G' || argc == 3);
         served_by[link->client] = link->server;
     }
