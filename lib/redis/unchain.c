@@ -13,7 +13,7 @@ static void take_there(struct talk *talk, uint32_t tag, uint32_t index, const st
     struct unchain *u = (struct unchain *)((char *)talk - offsetof(struct unchain, look));
 
     if (reply->type != REDIS_REPLY_STRING || reply->text_len > 0)
-        u->there |= UINT32_C(1) << tag;
+        u->there |= UINT32_C(1) << tag & ~u->done;
 }
 
 /* At both places that a link's name stands for. */
@@ -45,14 +45,20 @@ static void end_removal(struct unchain *u)
     u->link = NULL;
 }
 
-/* False: none is left. */
+/* Or looks again: until the newest one was gone, a grower may have made a further one. False: none is left. */
 static bool begin_removal(struct unchain *u)
 {
     do
         u->number++;
     while (u->number < HIBLOOM_LINKS_MAX && (u->there >> u->number & 1) == 0);
-    if (u->number >= HIBLOOM_LINKS_MAX)
-        return false;
+    if (u->number >= HIBLOOM_LINKS_MAX) {
+        const bool again = u->there != 0;
+        u->done |= u->there;
+        u->number = u->there = 0;
+        if (again)
+            talk_begin(&u->look, u->task.link, ask_there);
+        return again;
+    }
     u->link = link_new(u->task.link->of, u->number);
     if (u->link == NULL) {
         task_no_memory(&u->task);

@@ -1,7 +1,7 @@
 /* unchain.h: a task that removes the further links of a growing filter, by their names.
  *
  * Nobody knows how many there are, once a removal was cut. So one round trip asks for all that there may be. Those that are
- * there go one after the other, each as a filter of its own. */
+ * there go one after the other, each as a filter of its own. Then it asks again, until there are no others. */
 #ifndef HIBLOOM_UNCHAIN_H
 #define HIBLOOM_UNCHAIN_H
 
@@ -16,6 +16,7 @@ struct unchain {
     };
     uint32_t number;   /* of the link that is being removed; 0: it looks which are there */
     uint32_t there;    /* a bit a link: something is at its place */
+    uint32_t done;     /* the same of those that have been tried */
     uint64_t chain;    /* whose links they are */
     struct task first; /* that could not be removed */
     struct link *link; /* that; NULL: it looks, or is done */
