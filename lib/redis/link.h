@@ -51,12 +51,7 @@ struct link {
     uint32_t count;     /* of keys; 0: it is not open */
     struct link_key *keys;
     uint64_t generation;
-<<<<<<< HEAD:lib/redis/link.h
     uint64_t proven_ns; /* when the talk began whose guard, by a primary, was good last; 0: none was yet */
-=======
-    uint64_t restarts;  /* of the store's servers, that this handle has been told of */
-    uint64_t proven_ns; /* when the talk began whose guard, by a primary, was good last; 0: none was yet */
->>>>>>> 60a3b52 (redis: what a replica shows proves nothing to an add):lib/redis/filter.h
     uint64_t clears;    /* other epochs seen, over all keys */
     struct near *near;  /* what is known to be set; NULL: the caller wants none of it */
     bool grown;         /* a further link follows this one: a guard has said so, or it was found there */

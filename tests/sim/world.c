@@ -1166,7 +1166,7 @@ static void execute(struct link *link, const struct anchor *at, size_t argc, con
         struct blob out;
         if (redirected)
             oracle_forget_served(link->client); /* all is asked again here */
-        oracle_serves(link->client, link->server, link->knew, argv[1], fetch_from(s, argv[1], &out),
+        oracle_serves(link->client, link->server, link->knew && s->primary >= 0, argv[1], fetch_from(s, argv[1], &out),
                       at->place[0] != 'G' || argc == 3);
         served_by[link->client] = link->server;
     }
