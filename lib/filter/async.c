@@ -68,37 +68,37 @@ static void deliver(struct async *driver)
 
 /* ---- Beginning --------------------------------------------------------------------------- */
 
-hibloom_status async_submit(struct hibloom_async *async, struct hibloom_async_filter *filter, size_t n,
-                            struct callback callback)
+hibloom_status async_may_call(struct hibloom_async *async, size_t n, const struct callback *callback)
 {
     if (async->driver.carrier.store.base.class == NULL)
         return HIBLOOM_EINVAL; /* its error says why there is no store */
-    if (callback.opened == NULL && callback.answered == NULL && callback.counted == NULL && callback.done == NULL)
+    if (callback->opened == NULL && callback->answered == NULL && callback->counted == NULL && callback->done == NULL)
         return error_set(async_error(async), HIBLOOM_EINVAL, "there is no function to be called back");
     if (async->driver.closing)
         return error_set(async_error(async), HIBLOOM_ECANCELED, "the store is being freed");
     if (async->items > 0 && (weight(n) > async->limit || async->items > async->limit - weight(n)))
         return error_set(async_error(async), HIBLOOM_EBUSY,
                          "%zu items are on their way: wait until a function is called", async->items);
-    async->filter = filter;
-    async->callback = callback;
     return async_check(&async->driver);
 }
 
-void *async_new_work(struct hibloom_async *async, size_t size, size_t n, void (*fn)(struct work *, hibloom_status))
+void *async_new_work(struct hibloom_async_filter *filter, const struct callback *callback, size_t size, size_t n,
+                     void (*fn)(struct work *, hibloom_status))
 {
     struct work *work = size > 0 ? alloc.malloc(size) : NULL; /* 0: more than memory can have */
 
     if (work == NULL) {
-        (void)error_set(async_error(async), HIBLOOM_ENOMEM, "out of memory");
+        (void)error_set(async_error(filter->async), HIBLOOM_ENOMEM, "out of memory");
         return NULL;
     }
-    *work = (struct work){.filter = async->filter, .callback = async->callback, .n = n, .finish = fn};
+    *work = (struct work){.filter = filter, .callback = *callback, .n = n, .finish = fn};
     return work;
 }
 
-hibloom_status async_begin_work(struct hibloom_async *async, struct work *work, struct task *task)
+hibloom_status async_begin_work(struct work *work, struct task *task)
 {
+    struct hibloom_async *async = work->filter->async;
+
     TAILQ_INSERT_TAIL(&work->filter->works, work, in_works);
     work->filter->uses++;
     async->items += weight(work->n);

@@ -1,11 +1,7 @@
 /* async.h: a store on an event loop, its filters, and the calls that are under way.
  *
- *   hibloom_async_add -> hibloom_add_many -> the store's class, as any call
- *      checks, copies      checks              begins a work: a task, and whom to call back
- *   loop -> driver -> carrier: the task has ended -> deliver -> the owner's function
- *
- * So what the caller says is checked where it is for blocking calls; this store's
- * class begins works in place of waiting for them. */
+ *   hibloom_async_add -> checks, as a blocking call -> a work: a task, and whom to call back
+ *   loop -> driver -> carrier: the task has ended -> deliver -> the owner's function */
 #ifndef HIBLOOM_FILTER_ASYNC_H
 #define HIBLOOM_FILTER_ASYNC_H
 
@@ -38,10 +34,6 @@ struct hibloom_async {
     struct outbox spare; /* for the next call: most have ended with theirs when they return */
     size_t items, limit; /* on their way; at most */
     struct filters filters;
-    /* What the store's class is not given, from async_submit to async_new_work: */
-    struct hibloom_async_filter *filter;
-    struct callback callback;
-    const struct store_count *count; /* not NULL: `count` of the class answers with it, and asks no server */
 };
 
 /* A call that was accepted. Its task lies behind it. */
@@ -57,24 +49,20 @@ struct work {
 /* Of async_calls.c. */
 extern const struct store_class async_store_class;
 
-static inline struct hibloom_async *async_store_of(const hibloom *filter)
-{
-    return (struct hibloom_async *)filter->store;
-}
-
 static inline struct error *async_error(struct hibloom_async *async)
 {
     return &async->driver.carrier.store.base.error;
 }
 
-/* A call of so many items: may it be made? What it needs is kept for the store's class. */
-hibloom_status async_submit(struct hibloom_async *, struct hibloom_async_filter *, size_t n, struct callback);
+/* May a call of so many items be made? */
+hibloom_status async_may_call(struct hibloom_async *, size_t n, const struct callback *);
 
 /* Of that call, with the task behind it; size 0: more than memory can have. NULL: out of memory. */
-void *async_new_work(struct hibloom_async *, size_t size, size_t n, void (*finish)(struct work *, hibloom_status));
+void *async_new_work(struct hibloom_async_filter *, const struct callback *, size_t size, size_t n,
+                     void (*finish)(struct work *, hibloom_status));
 
 /* Accepted, or it has failed at once: then nobody is called back. */
-hibloom_status async_begin_work(struct hibloom_async *, struct work *, struct task *);
+hibloom_status async_begin_work(struct work *, struct task *);
 
 /* Whom to call back; the work's owner hears no more of it. */
 struct callback async_take_callback(struct work *);

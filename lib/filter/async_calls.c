@@ -1,11 +1,13 @@
 /* async_calls.c: the calls on filters of async.h, each as a work. See filter/async.h. */
 #include "filter/async.h"
 #include "base/alloc.h"
+#include "filter/filter.h"
+#include "redis/links.h"
 #include "redis/sieve.h"
 
 #include <string.h>
 
-/* ---- How a filter comes to be and goes ------------------------------------------------------ */
+/* ---- The whole filter ----------------------------------------------------------------------- */
 
 struct links_work {
     struct work work;
@@ -13,30 +15,19 @@ struct links_work {
     hibloom_spec wanted;
 };
 
-/* hibloom_get_info asks the store to count, which was done. */
-static hibloom_status read_info(struct links_work *own, hibloom_info *info)
-{
-    struct hibloom_async *async = own->work.filter->async;
-
-    async->count = &own->links.count;
-    const hibloom_status status = hibloom_get_info(own->work.filter->handle, info);
-    async->count = NULL;
-    return status;
-}
-
 static void finish_links(struct work *work, hibloom_status status)
 {
     struct links_work *own = (struct links_work *)work;
     const struct callback callback = async_take_callback(work);
     struct hibloom_async_filter *filter = work->filter;
-    hibloom_info info;
 
     links_end(&own->links);
     explicit_bzero(&own->wanted, sizeof own->wanted);
     if (callback.opened != NULL && status == HIBLOOM_OK) {
         callback.opened(status, filter, callback.data);
     } else if (callback.counted != NULL && status == HIBLOOM_OK) {
-        status = read_info(own, &info);
+        hibloom_info info = {.size = sizeof info};
+        filter_say_count(&own->links.count, &info);
         callback.counted(status, &info, callback.data);
     } else {
         async_call_back(&callback, status, 0);
@@ -45,32 +36,39 @@ static void finish_links(struct work *work, hibloom_status status)
         async_release(filter);
 }
 
-static hibloom_status begin_links(hibloom *handle, enum links_goal goal, const hibloom_spec *wanted, uint64_t ms)
+static hibloom_status begin_links(hibloom_async_filter *filter, const struct callback *callback, enum links_goal goal,
+                                  const hibloom_spec *wanted, uint64_t ms)
 {
-    struct hibloom_async *async = async_store_of(handle);
-    struct links_work *own = async_new_work(async, sizeof *own, 0, finish_links);
+    struct links_work *own = async_new_work(filter, callback, sizeof *own, 0, finish_links);
 
     if (own == NULL)
         return HIBLOOM_ENOMEM;
     if (wanted != NULL)
         own->wanted = *wanted;
-    links_begin(&own->links, goal, handle, wanted != NULL ? &own->wanted : NULL, ms);
-    return async_begin_work(async, &own->work, &own->links.task);
+    links_begin(&own->links, goal, filter->handle, wanted != NULL ? &own->wanted : NULL, ms);
+    return async_begin_work(&own->work, &own->links.task);
 }
 
-static hibloom_status open_filter(hibloom *handle, const hibloom_spec *wanted)
+/* It has a handle. */
+static hibloom_status begin_open(hibloom_async_filter *filter, const hibloom_spec *spec,
+                                 const struct callback *callback)
 {
-    return begin_links(handle, LINKS_OPEN, wanted, 0);
-}
+    struct hibloom_async *async = filter->async;
+    hibloom_status status = filter_check(filter->handle, spec, false);
 
-static hibloom_status drop(hibloom *handle)
-{
-    return begin_links(handle, LINKS_DROP, NULL, 0);
+    if (status != HIBLOOM_OK)
+        return status;
+    TAILQ_INSERT_TAIL(&async->filters, filter, in_filters);
+    status = begin_links(filter, callback, LINKS_OPEN, spec, 0);
+    if (status != HIBLOOM_OK)
+        TAILQ_REMOVE(&async->filters, filter, in_filters);
+    return status;
 }
 
 hibloom_status hibloom_async_open(hibloom_async *async, const char *name, const hibloom_spec *spec,
                                   hibloom_opened_fn *opened, void *data)
 {
+    const struct callback callback = {.opened = opened, .data = data};
     struct hibloom_async_filter *filter = alloc.calloc(1, sizeof *filter);
 
     if (filter == NULL)
@@ -78,16 +76,48 @@ hibloom_status hibloom_async_open(hibloom_async *async, const char *name, const 
     filter->async = async;
     filter->uses = 1;
     TAILQ_INIT(&filter->works);
-    hibloom_status status = async_submit(async, filter, 0, (struct callback){.opened = opened, .data = data});
-    if (status == HIBLOOM_OK) {
-        TAILQ_INSERT_TAIL(&async->filters, filter, in_filters);
-        status = hibloom_open(&filter->handle, &async->driver.carrier.store.base, name, spec);
-        if (status != HIBLOOM_OK)
-            TAILQ_REMOVE(&async->filters, filter, in_filters);
-    }
-    if (status != HIBLOOM_OK)
+    hibloom_status status = async_may_call(async, 0, &callback);
+    if (status == HIBLOOM_OK)
+        filter->handle = filter_new(&async->driver.carrier.store.base, name, &status);
+    if (status == HIBLOOM_OK)
+        status = begin_open(filter, spec, &callback);
+    if (status != HIBLOOM_OK) {
+        filter_free(filter->handle);
         alloc.free(filter);
+    }
     return status;
+}
+
+static hibloom_status call_links(hibloom_async_filter *filter, const struct callback *callback, enum links_goal goal,
+                                 uint64_t ms)
+{
+    const hibloom_status status = async_may_call(filter->async, 0, callback);
+
+    return status == HIBLOOM_OK ? begin_links(filter, callback, goal, NULL, ms) : status;
+}
+
+hibloom_status hibloom_async_get_info(hibloom_async_filter *filter, hibloom_counted_fn *counted, void *data)
+{
+    return call_links(filter, &(struct callback){.counted = counted, .data = data}, LINKS_COUNT, 0);
+}
+
+hibloom_status hibloom_async_clear(hibloom_async_filter *filter, hibloom_done_fn *done, void *data)
+{
+    return call_links(filter, &(struct callback){.done = done, .data = data}, LINKS_CLEAR, 0);
+}
+
+hibloom_status hibloom_async_drop(hibloom_async_filter *filter, hibloom_done_fn *done, void *data)
+{
+    return call_links(filter, &(struct callback){.done = done, .data = data}, LINKS_DROP, 0);
+}
+
+hibloom_status hibloom_async_expire(hibloom_async_filter *filter, uint64_t seconds, hibloom_done_fn *done, void *data)
+{
+    const hibloom_status status = filter_check_expiry(filter->handle, seconds);
+
+    if (status != HIBLOOM_OK)
+        return status;
+    return call_links(filter, &(struct callback){.done = done, .data = data}, LINKS_EXPIRE, seconds * 1000);
 }
 
 const hibloom_spec *hibloom_async_spec_of(const hibloom_async_filter *filter)
@@ -105,7 +135,7 @@ hibloom_status hibloom_async_near_cache(hibloom_async_filter *filter)
 /* Behind it the items, their answers and their bytes. */
 struct items_work {
     struct work work;
-    struct sieve run;
+    struct sieve sieve;
     bool *answers; /* NULL: not wanted */
     hibloom_item items[];
 };
@@ -115,7 +145,7 @@ static void finish_items(struct work *work, hibloom_status status)
     struct items_work *own = (struct items_work *)work;
     const struct callback callback = async_take_callback(work);
 
-    sieve_end(&own->run, own->answers);
+    sieve_end(&own->sieve, own->answers);
     if (status == HIBLOOM_OK && callback.answered != NULL)
         callback.answered(status, own->answers, work->n, callback.data);
     else
@@ -123,7 +153,8 @@ static void finish_items(struct work *work, hibloom_status status)
 }
 
 /* NULL: out of memory. */
-static struct items_work *copy_items(struct hibloom_async *async, const hibloom_item *items, size_t n, bool wants)
+static struct items_work *copy_items(hibloom_async_filter *filter, const struct callback *callback,
+                                     const hibloom_item *items, size_t n, bool wants)
 {
     const size_t answers = wants ? n : 0;
     size_t size = sizeof(struct items_work);
@@ -132,7 +163,7 @@ static struct items_work *copy_items(struct hibloom_async *async, const hibloom_
 
     for (size_t i = 0; i < n; i++)
         fits = fits && !__builtin_add_overflow(size, items[i].len, &size);
-    struct items_work *own = async_new_work(async, fits ? size : 0, n, finish_items);
+    struct items_work *own = async_new_work(filter, callback, fits ? size : 0, n, finish_items);
     if (own == NULL)
         return NULL;
     own->answers = wants ? (bool *)(own->items + n) : NULL;
@@ -146,142 +177,44 @@ static struct items_work *copy_items(struct hibloom_async *async, const hibloom_
     return own;
 }
 
-static hibloom_status add(hibloom *handle, const hibloom_item *items, size_t n, bool *is_new)
+static hibloom_status call_items(hibloom_async_filter *filter, enum sieve_call call, const hibloom_item *items,
+                                 size_t n, hibloom_answered_fn *answered, void *data)
 {
-    struct hibloom_async *async = async_store_of(handle);
-    struct items_work *own = copy_items(async, items, n, is_new != NULL);
-
-    if (own == NULL)
-        return HIBLOOM_ENOMEM;
-    sieve_begin_add(&own->run, handle, own->items, n, is_new != NULL);
-    return async_begin_work(async, &own->work, own->run.run);
-}
-
-/* What has an answer for each item. */
-static hibloom_status ask(hibloom *handle, const hibloom_item *items, size_t n,
-                          void (*begin)(struct sieve *, hibloom *, const hibloom_item *, size_t n))
-{
-    struct hibloom_async *async = async_store_of(handle);
-    struct items_work *own = copy_items(async, items, n, true);
-
-    if (own == NULL)
-        return HIBLOOM_ENOMEM;
-    begin(&own->run, handle, own->items, n);
-    return async_begin_work(async, &own->work, own->run.run);
-}
-
-static hibloom_status contains(hibloom *handle, const hibloom_item *items, size_t n, bool *found)
-{
-    return ask(handle, items, n, sieve_begin_contains);
-}
-
-static hibloom_status remove_items(hibloom *handle, const hibloom_item *items, size_t n, bool *was_in)
-{
-    return ask(handle, items, n, sieve_begin_remove);
-}
-
-/* The blocking call checks the items, and begins with them what this store does of it; of none
- * it begins nothing, and then only the filter is asked for. */
-typedef hibloom_status items_call(hibloom *, const hibloom_item *, size_t n, bool *answers);
-
-static hibloom_status submit_items(hibloom_async_filter *filter, const hibloom_item *items, size_t n, bool *wanted,
-                                   struct callback callback, items_call *checked, items_call *begin)
-{
-    hibloom_status status = async_submit(filter->async, filter, n, callback);
+    const struct callback callback = {.answered = answered, .data = data};
+    hibloom_status status = async_may_call(filter->async, n, &callback);
 
     if (status == HIBLOOM_OK)
-        status = checked(filter->handle, items, n, wanted);
-    return status == HIBLOOM_OK && n == 0 ? begin(filter->handle, items, n, wanted) : status;
+        status = (call == SIEVE_REMOVE ? filter_check_removed : filter_check_items)(filter->handle, items, n);
+    if (status != HIBLOOM_OK)
+        return status;
+    struct items_work *own = copy_items(filter, &callback, items, n, call != SIEVE_ADD);
+    if (own == NULL)
+        return HIBLOOM_ENOMEM;
+    sieve_begin(&own->sieve, call, filter->handle, own->items, n);
+    return async_begin_work(&own->work, own->sieve.run);
 }
 
 hibloom_status hibloom_async_add(hibloom_async_filter *filter, const hibloom_item *items, size_t n, bool want_new,
                                  hibloom_answered_fn *answered, void *data)
 {
-    bool wanted;
-
-    return submit_items(filter, items, n, want_new ? &wanted : NULL,
-                        (struct callback){.answered = answered, .data = data}, hibloom_add_many, add);
+    return call_items(filter, want_new ? SIEVE_ADD_NEW : SIEVE_ADD, items, n, answered, data);
 }
 
 hibloom_status hibloom_async_contains(hibloom_async_filter *filter, const hibloom_item *items, size_t n,
                                       hibloom_answered_fn *answered, void *data)
 {
-    return submit_items(filter, items, n, NULL, (struct callback){.answered = answered, .data = data},
-                        hibloom_contains_many, contains);
+    return call_items(filter, SIEVE_LOOK, items, n, answered, data);
 }
 
 hibloom_status hibloom_async_remove(hibloom_async_filter *filter, const hibloom_item *items, size_t n,
                                     hibloom_answered_fn *answered, void *data)
 {
-    return submit_items(filter, items, n, NULL, (struct callback){.answered = answered, .data = data},
-                        hibloom_remove_many, remove_items);
+    return call_items(filter, SIEVE_REMOVE, items, n, answered, data);
 }
 
-/* ---- The whole filter ----------------------------------------------------------------------------- */
-
-static hibloom_status count(hibloom *handle, struct store_count *out)
-{
-    const struct hibloom_async *async = async_store_of(handle);
-
-    if (async->count == NULL || out == NULL)
-        return begin_links(handle, LINKS_COUNT, NULL, 0);
-    *out = *async->count;
-    return HIBLOOM_OK;
-}
-
-static hibloom_status clear(hibloom *handle)
-{
-    return begin_links(handle, LINKS_CLEAR, NULL, 0);
-}
-
-static hibloom_status expire(hibloom *handle, uint64_t seconds)
-{
-    return begin_links(handle, LINKS_EXPIRE, NULL, seconds * 1000);
-}
-
-hibloom_status hibloom_async_get_info(hibloom_async_filter *filter, hibloom_counted_fn *counted, void *data)
-{
-    hibloom_status status = async_submit(filter->async, filter, 0, (struct callback){.counted = counted, .data = data});
-
-    return status == HIBLOOM_OK ? count(filter->handle, NULL) : status;
-}
-
-static hibloom_status submit_done(hibloom_async_filter *filter, hibloom_done_fn *done, void *data)
-{
-    return async_submit(filter->async, filter, 0, (struct callback){.done = done, .data = data});
-}
-
-hibloom_status hibloom_async_clear(hibloom_async_filter *filter, hibloom_done_fn *done, void *data)
-{
-    hibloom_status status = submit_done(filter, done, data);
-
-    return status == HIBLOOM_OK ? hibloom_clear(filter->handle) : status;
-}
-
-hibloom_status hibloom_async_drop(hibloom_async_filter *filter, hibloom_done_fn *done, void *data)
-{
-    hibloom_status status = submit_done(filter, done, data);
-
-    return status == HIBLOOM_OK ? hibloom_drop(filter->handle) : status;
-}
-
-hibloom_status hibloom_async_expire(hibloom_async_filter *filter, uint64_t seconds, hibloom_done_fn *done, void *data)
-{
-    hibloom_status status = submit_done(filter, done, data);
-
-    return status == HIBLOOM_OK ? hibloom_expire(filter->handle, seconds) : status;
-}
-
+/* What a loop's store does of itself: the calls above begin works. */
 const struct store_class async_store_class = {
-    .open = open_filter,
-    .add = add,
-    .contains = contains,
-    .remove = remove_items,
     .near_cache = store_near_cache,
-    .count = count,
-    .clear = clear,
-    .drop = drop,
-    .expire = expire,
     .close = redis_filter_free,
     .stats = redis_stats,
 };

@@ -135,7 +135,7 @@ hibloom_status hibloom_delete(hibloom_store *store, const char *name)
 
 /* ---- Items ---------------------------------------------------------------- */
 
-static hibloom_status check_items(hibloom *filter, const hibloom_item *items, size_t n)
+hibloom_status filter_check_items(hibloom *filter, const hibloom_item *items, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         const char *wrong = positions_refuse(&filter->spec, items[i].data, items[i].len);
@@ -147,7 +147,7 @@ static hibloom_status check_items(hibloom *filter, const hibloom_item *items, si
 
 hibloom_status hibloom_add_many(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new)
 {
-    hibloom_status status = check_items(filter, items, n);
+    hibloom_status status = filter_check_items(filter, items, n);
 
     if (status != HIBLOOM_OK || n == 0)
         return status;
@@ -156,7 +156,7 @@ hibloom_status hibloom_add_many(hibloom *filter, const hibloom_item *items, size
 
 hibloom_status hibloom_contains_many(hibloom *filter, const hibloom_item *items, size_t n, bool *found)
 {
-    hibloom_status status = check_items(filter, items, n);
+    hibloom_status status = filter_check_items(filter, items, n);
 
     if (status != HIBLOOM_OK || n == 0)
         return status;
@@ -173,15 +173,20 @@ hibloom_status hibloom_contains(hibloom *filter, const void *item, size_t len, b
     return hibloom_contains_many(filter, &(hibloom_item){item, len}, 1, found);
 }
 
-hibloom_status hibloom_remove_many(hibloom *filter, const hibloom_item *items, size_t n, bool *was_in)
+hibloom_status filter_check_removed(hibloom *filter, const hibloom_item *items, size_t n)
 {
-    hibloom_status status = check_items(filter, items, n);
-
     if (filter->spec.counters == 0)
         return error_set(&filter->store->error, HIBLOOM_ENOTSUP,
                          "'%s' has bits, which several items share, and no counters: only a filter that was made with "
                          "counters= can remove",
                          filter->name);
+    return filter_check_items(filter, items, n);
+}
+
+hibloom_status hibloom_remove_many(hibloom *filter, const hibloom_item *items, size_t n, bool *was_in)
+{
+    hibloom_status status = filter_check_removed(filter, items, n);
+
     if (status != HIBLOOM_OK || n == 0)
         return status;
     return filter->store->class->remove(filter, items, n, was_in);
@@ -201,23 +206,28 @@ hibloom_status hibloom_near_cache(hibloom *filter, uint32_t max_age_ms)
 
 /* ---- The whole filter ----------------------------------------------------- */
 
+void filter_say_count(const struct store_count *count, hibloom_info *out)
+{
+    const hibloom_info info = {.size = out->size,
+                               .bits_set = count->bits_set,
+                               .bytes = count->bytes,
+                               .ttl_ms = count->ttl_ms,
+                               .keys = count->keys,
+                               .fill = fmin((double)count->bits_set / (double)count->bits, 1.0),
+                               .estimated_items = count->items,
+                               .estimated_error_rate = count->error_rate};
+
+    memcpy(out, &info, out->size < sizeof info ? out->size : sizeof info);
+}
+
 hibloom_status(hibloom_get_info)(hibloom *filter, hibloom_info *out)
 {
-    hibloom_info info = {.size = out->size};
     struct store_count count;
     hibloom_status status = filter->store->class->count(filter, &count);
 
-    if (status != HIBLOOM_OK)
-        return status;
-    info.bits_set = count.bits_set;
-    info.bytes = count.bytes;
-    info.ttl_ms = count.ttl_ms;
-    info.keys = count.keys;
-    info.fill = fmin((double)count.bits_set / (double)count.bits, 1.0);
-    info.estimated_items = count.items;
-    info.estimated_error_rate = count.error_rate;
-    memcpy(out, &info, out->size < sizeof info ? out->size : sizeof info);
-    return HIBLOOM_OK;
+    if (status == HIBLOOM_OK)
+        filter_say_count(&count, out);
+    return status;
 }
 
 hibloom_status hibloom_clear(hibloom *filter)
@@ -230,11 +240,18 @@ hibloom_status hibloom_drop(hibloom *filter)
     return filter->store->class->drop(filter);
 }
 
+hibloom_status filter_check_expiry(hibloom *filter, uint64_t seconds)
+{
+    if (seconds <= EXPIRE_MAX)
+        return HIBLOOM_OK;
+    return error_set(&filter->store->error, HIBLOOM_ERANGE, "more seconds than a time to live can have");
+}
+
 hibloom_status hibloom_expire(hibloom *filter, uint64_t seconds)
 {
-    if (seconds > EXPIRE_MAX)
-        return error_set(&filter->store->error, HIBLOOM_ERANGE, "more seconds than a time to live can have");
-    return filter->store->class->expire(filter, seconds);
+    const hibloom_status status = filter_check_expiry(filter, seconds);
+
+    return status == HIBLOOM_OK ? filter->store->class->expire(filter, seconds) : status;
 }
 
 const hibloom_spec *hibloom_spec_of(const hibloom *filter)

@@ -1,4 +1,4 @@
-/* filter.h: handles that are not open. */
+/* filter.h: handles that are not open, and what is checked before a call, blocking or not. */
 #ifndef HIBLOOM_FILTER_FILTER_H
 #define HIBLOOM_FILTER_FILTER_H
 
@@ -13,5 +13,13 @@ hibloom *filter_new(hibloom_store *, const char *name, hibloom_status *);
 hibloom_status filter_check(hibloom *, const hibloom_spec *, bool bare);
 
 void filter_free(hibloom *); /* accepts NULL */
+
+/* May these items be asked for, or removed? May it live so long? The store's error says why not. */
+hibloom_status filter_check_items(hibloom *, const hibloom_item *, size_t n);
+hibloom_status filter_check_removed(hibloom *, const hibloom_item *, size_t n);
+hibloom_status filter_check_expiry(hibloom *, uint64_t seconds);
+
+/* As hibloom_get_info. */
+void filter_say_count(const struct store_count *, hibloom_info *out);
 
 #endif

@@ -544,9 +544,10 @@ static void again(struct task *task)
 }
 
 /* One item more: of none there is still a guard to ask. */
-static void begin(struct sieve *s, hibloom *handle, const hibloom_item *items, size_t n, bool adds,
-                  const struct policy *policy)
+static void begin(struct sieve *s, const struct policy *policy, enum sieve_call call, hibloom *handle,
+                  const hibloom_item *items, size_t n)
 {
+    const bool adds = call != SIEVE_LOOK;
     struct redis_filter *filter = redis_filter_of(handle);
     const size_t chunk = policy == &window_policy ? window_most(&filter->first, n, adds) : SIEVE_CHUNK;
     const size_t most = n < chunk ? n + 1 : chunk;
@@ -565,6 +566,7 @@ static void begin(struct sieve *s, hibloom *handle, const hibloom_item *items, s
     s->most = most;
     s->task.adds = adds;
     s->task.reads = !adds;
+    s->exact = call != SIEVE_ADD;
     s->left = alloc.malloc(most * (sizeof *s->left + sizeof *s->which + sizeof *s->answers));
     s->yes = alloc.calloc(FLAGS_BYTES(n), 1);
     if (s->left == NULL || s->yes == NULL) {
@@ -576,48 +578,41 @@ static void begin(struct sieve *s, hibloom *handle, const hibloom_item *items, s
 }
 
 /* A plain filter's call that sends all items is a walk, and no more. NULL: so it is. */
-static const struct policy *policy_of(const struct link *link, size_t n, bool adds, bool exact)
+static const struct policy *policy_of(const struct link *link, size_t n, enum sieve_call call)
 {
-    return link->spec->growth != 0            ? &growing_policy
-           : link->spec->window != 0          ? &window_policy
-           : plain_pays(link, n, adds, exact) ? &plain_policy
-                                              : NULL;
+    const bool adds = call == SIEVE_ADD || call == SIEVE_ADD_NEW, exact = call != SIEVE_ADD;
+
+    if (call == SIEVE_REMOVE)
+        return NULL;
+    if (link->spec->growth != 0)
+        return &growing_policy;
+    if (link->spec->window != 0)
+        return &window_policy;
+    return plain_pays(link, n, adds, exact) ? &plain_policy : NULL;
 }
 
-static struct link *begin_walk(struct sieve *s, hibloom *handle, size_t n)
+static void begin_walk(struct sieve *s, struct link *link, const hibloom_item *items, size_t n, enum sieve_call call)
 {
-    s->task.link = &redis_filter_of(handle)->first;
+    s->task.link = link;
     s->run = &s->walk.talk.task;
     s->n = n;
-    return s->task.link;
+    if (call == SIEVE_REMOVE)
+        walk_begin_remove(&s->walk, link, items, n);
+    else if (call == SIEVE_LOOK)
+        walk_begin_look(&s->walk, link, 1, items, n, NULL);
+    else
+        walk_begin_add(&s->walk, link, items, n, call == SIEVE_ADD_NEW);
 }
 
-void sieve_begin_add(struct sieve *s, hibloom *handle, const hibloom_item *items, size_t n, bool exact)
+void sieve_begin(struct sieve *s, enum sieve_call call, hibloom *handle, const hibloom_item *items, size_t n)
 {
-    const struct policy *policy = policy_of(&redis_filter_of(handle)->first, n, true, exact);
+    struct link *link = &redis_filter_of(handle)->first;
+    const struct policy *policy = policy_of(link, n, call);
 
-    if (policy == NULL) {
-        walk_begin_add(&s->walk, begin_walk(s, handle, n), items, n, exact);
-        return;
-    }
-    begin(s, handle, items, n, true, policy);
-    s->exact = exact;
-}
-
-void sieve_begin_contains(struct sieve *s, hibloom *handle, const hibloom_item *items, size_t n)
-{
-    const struct policy *policy = policy_of(&redis_filter_of(handle)->first, n, false, true);
-
-    if (policy == NULL) {
-        walk_begin_look(&s->walk, begin_walk(s, handle, n), 1, items, n, NULL);
-        return;
-    }
-    begin(s, handle, items, n, false, policy);
-}
-
-void sieve_begin_remove(struct sieve *s, hibloom *handle, const hibloom_item *items, size_t n)
-{
-    walk_begin_remove(&s->walk, begin_walk(s, handle, n), items, n);
+    if (policy == NULL)
+        begin_walk(s, link, items, n, call);
+    else
+        begin(s, policy, call, handle, items, n);
 }
 
 void sieve_end(struct sieve *s, bool *answers)

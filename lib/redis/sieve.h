@@ -94,9 +94,9 @@ struct sieve {
     };
 };
 
-void sieve_begin_add(struct sieve *, hibloom *, const hibloom_item *, size_t n, bool exact);
-void sieve_begin_contains(struct sieve *, hibloom *, const hibloom_item *, size_t n);
-void sieve_begin_remove(struct sieve *, hibloom *, const hibloom_item *, size_t n);
+enum sieve_call { SIEVE_ADD, SIEVE_ADD_NEW, SIEVE_LOOK, SIEVE_REMOVE }; /* NEW: is_new is wanted */
+
+void sieve_begin(struct sieve *, enum sieve_call, hibloom *, const hibloom_item *, size_t n);
 void sieve_end(struct sieve *, bool *answers); /* as walk_end */
 
 /* ---- For the policies ------------------------------------------------------------------------- */

@@ -81,36 +81,30 @@ static hibloom_status redis_expire(hibloom *filter, uint64_t seconds)
 
 /* ---- Items -------------------------------------------------------------------------- */
 
-static hibloom_status redis_add(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new)
+static hibloom_status run_items(hibloom *filter, enum sieve_call call, const hibloom_item *items, size_t n,
+                                bool *answers)
 {
-    struct sieve call;
+    struct sieve sieve;
 
-    sieve_begin_add(&call, filter, items, n, is_new != NULL);
-    hibloom_status status = run(filter, call.run);
-    sieve_end(&call, is_new);
+    sieve_begin(&sieve, call, filter, items, n);
+    const hibloom_status status = run(filter, sieve.run);
+    sieve_end(&sieve, answers);
     return status;
 }
 
-/* What has an answer for each item. */
-static hibloom_status ask(hibloom *filter, const hibloom_item *items, size_t n, bool *answers,
-                          void (*begin)(struct sieve *, hibloom *, const hibloom_item *, size_t n))
+static hibloom_status redis_add(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new)
 {
-    struct sieve call;
-
-    begin(&call, filter, items, n);
-    hibloom_status status = run(filter, call.run);
-    sieve_end(&call, answers);
-    return status;
+    return run_items(filter, is_new != NULL ? SIEVE_ADD_NEW : SIEVE_ADD, items, n, is_new);
 }
 
 static hibloom_status redis_contains(hibloom *filter, const hibloom_item *items, size_t n, bool *found)
 {
-    return ask(filter, items, n, found, sieve_begin_contains);
+    return run_items(filter, SIEVE_LOOK, items, n, found);
 }
 
 static hibloom_status redis_remove(hibloom *filter, const hibloom_item *items, size_t n, bool *was_in)
 {
-    return ask(filter, items, n, was_in, sieve_begin_remove);
+    return run_items(filter, SIEVE_REMOVE, items, n, was_in);
 }
 
 hibloom_status store_near_cache(hibloom *filter, uint32_t max_age_ms)

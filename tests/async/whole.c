@@ -63,8 +63,11 @@ static void finish(struct work *work, hibloom_status status)
 /* Of any filter of the store. */
 static struct whole *new_whole(hibloom_async_filter *filter, struct outcome *outcome)
 {
-    assert_ok(async_submit(async, filter, 0, (struct callback){.done = on_done, .data = outcome}), NULL);
-    struct whole_work *own = async_new_work(async, sizeof *own, 0, finish);
+    const struct callback callback = {.done = on_done, .data = outcome};
+    struct whole_work *own;
+
+    assert_ok(async_may_call(async, 0, &callback), NULL);
+    own = async_new_work(filter, &callback, sizeof *own, 0, finish);
     assert_non_null(own);
     return &own->whole;
 }
@@ -73,7 +76,7 @@ static hibloom_status begin(struct whole *whole)
 {
     struct work *work = (struct work *)((char *)whole - offsetof(struct whole_work, whole));
 
-    return NOTHING_WITHIN(async_begin_work(async, work, &whole->task));
+    return NOTHING_WITHIN(async_begin_work(work, &whole->task));
 }
 
 /* What comes of it, at once or from the loop. */
@@ -296,10 +299,11 @@ static void filters_are_listed_page_by_page(void **state)
     assert_non_null(listing);
     while (!listing_is_over(listing)) {
         struct outcome page = {0};
-        assert_ok(async_submit(async, filters[0], 0, (struct callback){.done = on_done, .data = &page}), NULL);
-        struct list_work *own = async_new_work(async, sizeof *own, 0, count_names);
+        const struct callback callback = {.done = on_done, .data = &page};
+        assert_ok(async_may_call(async, 0, &callback), NULL);
+        struct list_work *own = async_new_work(filters[0], &callback, sizeof *own, 0, count_names);
         own->listing = listing;
-        assert_ok(NOTHING_WITHIN(async_begin_work(async, &own->work, listing_begin(listing))), NULL);
+        assert_ok(NOTHING_WITHIN(async_begin_work(&own->work, listing_begin(listing))), NULL);
         await(loop, &page);
         assert_int_equal(page.status, HIBLOOM_OK);
         named += (unsigned)page.n;
