@@ -27,7 +27,7 @@ static const struct bench_part {
     {"segments", bench_segments}, {"processes", bench_processes},   {"latency", bench_latency},
     {"memory", bench_memory},     {"rates", bench_rates},           {"stalls", bench_stalls},
     {"cluster", bench_cluster},   {"retries", bench_retries},       {"async", bench_async},
-    {"near", bench_near},         {"calls", bench_calls},
+    {"near", bench_near},         {"calls", bench_calls},           {"kinds", bench_kinds},
 };
 
 /* ---- How much ------------------------------------------------------------------- */

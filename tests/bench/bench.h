@@ -29,6 +29,7 @@ void bench_retries(void);    /* retries and TLS, while nothing fails */
 void bench_async(void);      /* the calls on an event loop against those that block */
 void bench_near(void);       /* what is known to be in costs no command */
 void bench_calls(void);      /* one call, of a few items and of very many */
+void bench_kinds(void);      /* plain filters, growing ones and windows; or two builds of the library */
 
 /* ---- How much -------------------------------------------------------------------
  *
