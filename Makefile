@@ -5,6 +5,7 @@
 #   make test             the whole suite; `make check` is that without installing packages
 #   make deb              Debian packages, in build/deb
 #   make bench            measures it all anew: tests/bench/results.md; some minutes of an idle machine
+#   make bench-against    BASE=COMMIT: that commit's library and this one take turns; some 8 minutes
 #   make check-sanitize   the test programs under ASan and UBSan
 #   make check-threads    what threads may do at once, under TSan
 #   make check-served     the tests of one server on the simulated one
@@ -190,6 +191,11 @@ bench:
 	@tests/tools/packages.sh bench
 	@$(ON_ALL_CORES) benches
 	@tests/bench/run.sh $(BENCH)/bench $(BUILD)/bench tests/bench
+
+# Both builds of the library are shared objects, loaded by one process.
+bench-against:
+	@$(ON_ALL_CORES) benches $(BUILD)/libhibloom.so
+	@tests/bench/against.sh '$(BASE)' $(BUILD)
 
 # ---- Checks: nothing below installs a package --------------------------------
 
@@ -410,7 +416,7 @@ uninstall:
 clean:
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-fuzz $(BUILD)-analysis $(BUILD)-tsan $(BUILD)-gcc $(BUILD)-clang $(BUILD)-i386 $(BUILD)-s390x
 
-.PHONY: sim sim-breaks ask all man examples tests demo test benches bench check check-programs check-sanitize check-served check-threads \
+.PHONY: sim sim-breaks ask all man examples tests demo test benches bench bench-against check check-programs check-sanitize check-served check-threads \
         check-long soak check-machines check-abi abi deb check-deb check-warnings check-format check-bench check-analysis analysed fuzz fuzzers fuzz-corpus install uninstall clean
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

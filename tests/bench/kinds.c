@@ -183,7 +183,8 @@ void bench_kinds(void)
         for (size_t k = 0; k < KINDS; k++)
             for (size_t o = 0; o < OPERATIONS; o++)
                 for (size_t b = 0; b < BATCHES; b++) {
-                    if (batches[b] < kinds[k].least_batch || (round >= LEAST_ROUNDS && spent[k][o][b] > 10))
+                    if (batches[b] < (count == 1 ? 1000 : kinds[k].least_batch) ||
+                        (round >= LEAST_ROUNDS && spent[k][o][b] > 10))
                         continue;
                     const double since = bench_now();
                     for (size_t turn = 0; turn < count; turn++)

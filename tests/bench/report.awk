@@ -457,4 +457,5 @@ END {
     print_async()
     print_near()
     print_calls()
+    print_kinds()
 }

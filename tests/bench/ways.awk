@@ -132,3 +132,24 @@ function print_calls(    i, j, key, operation)
     print_crossing("add, is_new, all in", "add with is_new, if all are in", \
         ": where reading is a tenth of sending all, as they may all be new")
 }
+
+# ---- Kinds of filters --------------------------------------------------------------------
+
+function print_kinds(    i, key, other, batch)
+{
+    print "\n## Growing filters and windows\n"
+    print "Beside plain filters of the same capacity, " grouped(machine("items") / 10) " items at 1 %, and one of ten times that. Plain"
+    print "filters and windows are half full; all that is in a window is in its newest slice. Of the growing filters one"
+    print "holds 1.5 times that capacity in two links. The other began with a quarter of it, and holds 4 times that"
+    print "capacity in five. Adds are of items that are new. The library chooses the way. CPU is in microseconds an item.\n"
+    print "| filter | call | items | items/s | of the plain one's | client CPU | server CPU |\n|---|---|---|---|---|---|---|"
+    for (i = 1; i <= count["kinds"]; i++) {
+        key = other = keys["kinds", i]
+        batch = name["kinds", key, "batch"]
+        sub(/^[^|]*/, "plain", other)
+        printf "| %s | %s | %s | %s | %s | %s | %s |\n", name["kinds", key, "filter"], name["kinds", key, "operation"], \
+            grouped(batch), spread(series("kinds", key, "items_per_s")), \
+            times(quotient(series("kinds", key, "items_per_s"), series("kinds", other, "items_per_s"))), \
+            short(median(series("kinds", key, "client_us"))), short(median(series("kinds", key, "server_us")))
+    }
+}
