@@ -3,7 +3,7 @@
 # Usage: against.sh COMMIT BUILD; the commit's files go to BUILD/against
 set -eu
 
-commit=$(git rev-parse --short "$1^{commit}") build=$2
+commit=$(git rev-parse --short "${1:?BASE=COMMIT is missing}^{commit}") build=$2
 here=$(dirname "$0") base=$build/against/$commit
 
 mkdir -p "$base"

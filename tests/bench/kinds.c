@@ -1,7 +1,7 @@
 /* Plain filters, growing ones and windows beside one another, by public calls alone. So this can
  * hold builds of the library against one another: $BENCH_LIBRARIES names two shared objects, with a
  * blank between. They take turns on the same keys, each the first as often as the other. Without it,
- * the library that the bench is linked with is measured, with fewer rounds.
+ * the library that the bench is linked with is measured, in fewer rounds.
  *
  * The filters are filled once, in database 0. Each turn begins with copies of their keys in
  * database 1. So no row fills a filter for the next one, and no filter grows meanwhile. */
