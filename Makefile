@@ -183,7 +183,7 @@ BENCH_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/bench/*.c) \
                  $(addprefix tests/support/,redis_server.c redis_cluster.c certificates.c temp_dir.c net.c resp.c))
 
 $(BENCH)/bench: $(BENCH_OBJ) $(LIB_OBJ)
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread -levent_core $(LIBS)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread -ldl -levent_core $(LIBS)
 
 benches: $(BENCH)/bench
 
