@@ -24,6 +24,15 @@ bool bulk_pays_to_look(const struct link *link, size_t n, double sent)
     return bulk_can(link) && cost_read(link->spec, &to, n) < sent * cost_item(link->spec, &to, COST_LOOK_UP);
 }
 
+bool bulk_pays_to_merge(const struct link *link, size_t n, double sent)
+{
+    const struct redis_server_traits *server = link->server;
+    const struct cost_server to = {server->bitfield, server->link_mb_s};
+
+    return bulk_can(link) && !server->may_not_merge &&
+           cost_merge(link->spec, &to, n) < sent * cost_item(link->spec, &to, COST_ADD);
+}
+
 static uint32_t keys_of(const struct bulk *bulk)
 {
     return bulk->task.link->count;

@@ -30,6 +30,9 @@ bool bulk_can(const struct link *);
 /* Is it less work to read the bitmaps for n look-ups than to send so many of them? */
 bool bulk_pays_to_look(const struct link *, size_t n, double sent);
 
+/* The same to merge into them for n adds. */
+bool bulk_pays_to_merge(const struct link *, size_t n, double sent);
+
 /* yes NULL: adds. */
 void bulk_begin(struct bulk *, struct link *, const hibloom_item *, size_t n, unsigned char *yes);
 void bulk_end(struct bulk *);

@@ -11,17 +11,14 @@
  * that reads them first may find nothing in: so that must be little work. */
 static bool goes_by_bitmaps(const struct link *link, size_t n, double sent, bool adds, bool exact)
 {
-    const struct redis_server_traits *server = link->server;
-    const struct cost_server to = {server->bitfield, server->link_mb_s};
+    const struct cost_server to = {link->server->bitfield, link->server->link_mb_s};
 
     if (!adds)
         return bulk_pays_to_look(link, n, sent);
-    const double items = sent * cost_item(link->spec, &to, exact ? COST_ADD_NEW : COST_ADD);
-    if (!bulk_can(link) || (exact && link->spec->counters != 0)) /* what is in is counted, too */
-        return false;
     if (!exact)
-        return !server->may_not_merge && cost_merge(link->spec, &to, n) < items;
-    return !server->sends_all && cost_read(link->spec, &to, n) < items / 10;
+        return bulk_pays_to_merge(link, n, sent);
+    return bulk_can(link) && link->spec->counters == 0 && !link->server->sends_all && /* what is in is counted, too */
+           cost_read(link->spec, &to, n) < sent * cost_item(link->spec, &to, COST_ADD_NEW) / 10;
 }
 
 bool plain_pays(const struct link *link, size_t n, bool adds, bool exact)

@@ -515,10 +515,20 @@ bool sieve_looks_first(const struct link *link, size_t n, bool exact)
            may_leave_out(link, true);
 }
 
+static void merged(struct sieve *s)
+{
+    if (s->refused)
+        send(s);
+    else
+        s->set.ended(s);
+}
+
 void sieve_set(struct sieve *s, struct link *link, void (*ended)(struct sieve *))
 {
     s->set = (struct setting){link, ended};
-    if (sieve_looks_first(link, s->count, s->exact))
+    if (!s->exact && bulk_pays_to_merge(link, s->count, (double)s->count))
+        sieve_by_bitmaps(s, link, s->left, s->count, NULL, merged);
+    else if (sieve_looks_first(link, s->count, s->exact))
         look_at(s, 0, SAMPLE, sample_looked);
     else
         send(s);

@@ -50,7 +50,7 @@ struct left_out {
     uint32_t at;          /* the next key that is proven */
 };
 
-/* An add to one link that may look first. */
+/* An add to one link, which may look first, or merge bitmaps. */
 struct setting {
     struct link *link;
     void (*ended)(struct sieve *);

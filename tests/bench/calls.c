@@ -9,6 +9,7 @@
 #include "bench.h"
 
 #include "redis/cost.h"
+#include "redis/sieve.h"
 #include "redis/store.h"
 
 #include <stdio.h>
@@ -84,7 +85,7 @@ static size_t crossing(const hibloom *filter, enum cost_call call)
 
     while (from - below > 1) {
         const size_t n = below + (from - below) / 2;
-        if (many_pays(filter, n, call != COST_LOOK_UP, call != COST_ADD))
+        if (plain_pays(&redis_filter_of(filter)->first, n, call != COST_LOOK_UP, call != COST_ADD))
             from = n;
         else
             below = n;
@@ -101,7 +102,8 @@ static void print_model(const struct way *way, enum cost_call call, size_t n)
 
     printf("\t%.0f\t%.0f\t%d\t%zu\n", (double)n * cost_item(spec, &to, call),
            call == COST_ADD ? cost_merge(spec, &to, n) : cost_read(spec, &to, n),
-           many_pays(way->filter, n, call != COST_LOOK_UP, call != COST_ADD), crossing(way->filter, call));
+           plain_pays(&redis_filter_of(way->filter)->first, n, call != COST_LOOK_UP, call != COST_ADD),
+           crossing(way->filter, call));
 }
 
 static hibloom_item *items_for(const struct bed *bed, size_t o, uint64_t first, size_t n)

@@ -151,6 +151,23 @@ static uint64_t commands_to_look(const char *text, uint32_t link_mb_s, uint32_t 
     return commands;
 }
 
+/* Those of an add to a growing filter whose link holds them: they are counted, and merged. */
+static void a_growing_filter_takes_many_by_its_bitmap(void **state)
+{
+    hibloom_store *store = new_store_over(1000, HIBLOOM_COMMANDS_SETBIT);
+    hibloom *filter = test_open(store, "merged", "capacity=40000 error=0.01 growth=2");
+
+    set_items(0);
+    assert_ok(hibloom_add_many(filter, items, 1, NULL), store);
+    const uint64_t before = stats_of(store).commands;
+    assert_ok(hibloom_add_many(filter, items, ITEMS, NULL), store);
+    assert_in_range(stats_of(store).commands - before, 1, 400);
+    assert_ok(hibloom_contains_many(filter, items, ITEMS, answers), store);
+    assert_int_equal(test_count_true(answers, ITEMS), ITEMS);
+    assert_dropped(filter, store);
+    hibloom_store_free(store);
+}
+
 /* Over a slow link a call of few items reads the bitmaps of small links, and asks a large one. */
 static void each_link_goes_its_way(void **state)
 {
@@ -261,6 +278,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_answers_are_those_of_memory),
         cmocka_unit_test(a_small_call_goes_item_by_item),
+        cmocka_unit_test(a_growing_filter_takes_many_by_its_bitmap),
         cmocka_unit_test(each_link_goes_its_way),
         cmocka_unit_test(who_may_not_merge_adds_item_by_item),
         cmocka_unit_test(a_call_takes_the_memory_of_a_step),
