@@ -586,7 +586,7 @@ HIBLOOM_API void hibloom_store_free(hibloom_store *store);
  * over all links; RENAME and COPY by hand do not.
  * Round trips: a look-up one, whatever there is; an add two once there are two links, and some
  * more when it counts the newest link, which it does some hundred times before that is full.
- * ENOTSUP: near cache, compare, attach; a memory store has a near cache in any case.
+ * ENOTSUP: compare, attach.
  *
  * An add sends its bits before it can read the guard behind them. So it asks the
  * guard first, in a round trip of its own, if the last good guard is older than
