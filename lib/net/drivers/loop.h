@@ -1,4 +1,4 @@
-/* async.h: a Redis store whose connections are on the caller's event loop.
+/* loop.h: a Redis store whose connections are on the caller's event loop.
  *
  * The loop calls hiredis, hiredis calls this driver, and that the carrier; when all of
  * that has settled, `settled` hands calls that have ended to their owner. So no owner
