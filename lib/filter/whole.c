@@ -25,7 +25,7 @@ void whole_fail(struct whole *w, hibloom_status status, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(error.words, sizeof error.words, format, arguments);
     va_end(arguments);
-    w->elsewhere = w->elsewhere || w->task.status == HIBLOOM_OK;
+    w->task.elsewhere = w->task.elsewhere || w->task.status == HIBLOOM_OK;
     task_fail(&w->task, status, "%s", error.words);
 }
 
@@ -38,20 +38,21 @@ void whole_take(struct whole *w, hibloom_status status, const hibloom_store *sto
 void whole_forgive(struct whole *w)
 {
     w->task.status = HIBLOOM_OK;
-    w->elsewhere = false;
+    w->task.elsewhere = false;
 }
 
 void whole_keep_failure(struct whole *w)
 {
-    task_end_as(&w->failure, &w->task);
-    w->failed_elsewhere = w->elsewhere;
+    w->failure = task_failure(&w->task);
+    w->failed_elsewhere = w->task.elsewhere;
     whole_forgive(w);
 }
 
 void whole_fail_after_all(struct whole *w)
 {
-    task_end_as(&w->task, &w->failure);
-    w->elsewhere = w->failed_elsewhere;
+    whole_forgive(w);
+    task_fail_as(&w->task, w->failure);
+    w->task.elsewhere = w->failed_elsewhere;
 }
 
 /* ---- Steps ----------------------------------------------------------------------------------- */
@@ -185,10 +186,11 @@ hibloom_status whole_end(struct whole *w)
         task_fail_too(&w->inner, &w->task);
         end_inner(w);
     }
-    if (status != HIBLOOM_OK && (w->elsewhere || whole_is_in_memory(w->store)))
-        w->told->error = w->task.error;
+    if (status != HIBLOOM_OK && w->task.words != NULL) /* no driver has run it */
+        (void)error_set(&w->told->error, status, "%s", w->task.words);
     else if (status != HIBLOOM_OK && w->told != w->store)
         w->told->error = w->store->error;
+    task_end(&w->task);
     if (w->dump.out != NULL && status == HIBLOOM_OK)
         *w->dump.out = w->filter;
     else if (w->dump.opened)

@@ -34,11 +34,10 @@ struct whole {
     void (*step)(struct whole *);                                                 /* what follows; NULL: nothing */
     bool judges;                                                                  /* the step follows a failure, too */
     void (*cleanup)(struct whole *);                                              /* else this follows it, once */
-    struct task failure;   /* that is kept while other steps follow, */
-    bool failed_elsewhere; /* and its: */
-    bool elsewhere;        /* it has failed, and its server has nothing to do with that */
-    hibloom_store *store;  /* whose task it is; one in memory: there is nothing to send */
-    hibloom_store *told;   /* its error gets the words */
+    struct failure failure; /* that is kept while other steps follow, */
+    bool failed_elsewhere;  /* and its task.elsewhere */
+    hibloom_store *store;   /* whose task it is; one in memory: there is nothing to send */
+    hibloom_store *told;    /* its error gets the words */
     hibloom *filter, *other;
     unsigned char *bits, *more_bits; /* rooms for a piece */
 

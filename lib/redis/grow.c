@@ -29,7 +29,7 @@ static void ask_state(struct talk *talk, struct outbox *outbox)
 static void unneeded_dropped(struct links *l)
 {
     links_free_inner(l);
-    task_end_as(&l->task, &l->failed);
+    task_fail_as(&l->task, l->failed);
     links_open_again(l);
 }
 
@@ -53,7 +53,7 @@ static void swapped(struct links *l)
         if (l->link == NULL)
             links_open_again(l);
         else if (l->task.status == HIBLOOM_ENOTFOUND || l->task.status == HIBLOOM_EMISMATCH) {
-            l->failed = l->task;
+            l->failed = task_failure(&l->task);
             l->task.status = HIBLOOM_OK;
             (void)links_begin_life(l, LIFE_DROP, l->link, NULL, unneeded_dropped);
         }

@@ -211,7 +211,8 @@ void guard_take_before(struct talk *talk, uint32_t i, uint32_t index, const stru
 
 /* ---- What happened --------------------------------------------------------------- */
 
-#define TAG_HEAD 2u /* beside the key, and its root */
+/* Tags: the key; its root, where that is another one; of a further link the root of the first one. */
+enum { AT_KEY, AT_ROOT, AT_HEAD };
 
 static void ask_end(struct link *link, struct outbox *outbox, uint32_t tag, uint32_t i)
 {
@@ -228,37 +229,6 @@ static void ask_end(struct link *link, struct outbox *outbox, uint32_t tag, uint
 static bool has_head(const struct link *link)
 {
     return link->number > 0 && link->of->first.count > 0;
-}
-
-static void take_head(struct talk *talk, uint32_t index, const struct reply *reply)
-{
-    struct diagnosis *diagnosis = &talk->diagnosis;
-    struct task asked = {.link = &talk->task.link->of->first}; /* whose key a refusal names */
-    struct record record = {0};
-
-    if (index != 0) /* its length */
-        return;
-    if (task_expect(&asked, reply, REDIS_REPLY_STRING, 0))
-        diagnosis->head = record_read_end(reply->text, reply->text_len, &record);
-    if (asked.status != HIBLOOM_OK && talk->task.status == HIBLOOM_OK)
-        task_end_as(&talk->task, &asked);
-    diagnosis->head_generation = record.generation;
-    diagnosis->head_id = record.id;
-    diagnosis->head_state = record.state;
-    explicit_bzero(&record, sizeof record); /* the seed */
-}
-
-static void take_diagnosis(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
-{
-    struct diagnosis *diagnosis = &talk->diagnosis;
-    const uint32_t i = tag == 0 ? talk->other_key : 0;
-
-    if (tag == TAG_HEAD)
-        take_head(talk, index, reply);
-    else if (index == 1)
-        (void)task_expect_count(&talk->task, reply, i, tag == 0 ? &diagnosis->length : &(uint64_t){0});
-    else if (task_expect(&talk->task, reply, REDIS_REPLY_STRING, i))
-        diagnosis->found[tag] = record_read_end(reply->text, reply->text_len, &diagnosis->record[tag]);
 }
 
 /* A spec text without its seed; of per-hash seeds there is no secret. */
@@ -284,13 +254,45 @@ static void write_stored(const char *stored, char text[HIBLOOM_SPEC_TEXT_SIZE])
     explicit_bzero(&spec, sizeof spec); /* the seed */
 }
 
-void guard_fail_other(struct task *task, uint32_t i, const struct record *record)
+static void fail_other(struct task *task, uint32_t i, const char *unseeded)
 {
-    char text[HIBLOOM_SPEC_TEXT_SIZE], key[KEYS_SIZE];
+    char key[KEYS_SIZE];
 
-    write_stored(record->text, text);
     keys_name(key, task->link, i);
-    task_fail(task, HIBLOOM_EMISMATCH, "'%s' holds a filter of another spec or seed: %s", key, text);
+    task_fail(task, HIBLOOM_EMISMATCH, "'%s' holds a filter of another spec or seed: %s", key, unseeded);
+}
+
+void guard_fail_other(struct task *task, uint32_t i, const char *text)
+{
+    char unseeded[HIBLOOM_SPEC_TEXT_SIZE];
+
+    write_stored(text, unseeded);
+    fail_other(task, i, unseeded);
+}
+
+static void take_finding(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+    struct task *task = &talk->task;
+    const struct link *link = tag == AT_HEAD ? &task->link->of->first : task->link;
+    const uint32_t i = tag == AT_KEY ? talk->other_key : 0;
+    char text[HIBLOOM_SPEC_TEXT_SIZE];
+    struct record record = {0};
+
+    if (index == 1) {
+        (void)task_expect_count(task, reply, i, tag == AT_KEY ? &talk->length : &(uint64_t){0});
+        return;
+    }
+    task_fail_as(task, task_check(task, link, reply, REDIS_REPLY_STRING, i));
+    if (reply->type != REDIS_REPLY_STRING)
+        return;
+    const enum record_found found = record_read_end(reply->text, reply->text_len, &record);
+    const bool same_spec = found == RECORD_FOUND && spec_says(link->spec, record.text);
+    talk->found[tag] = (struct finding){found, record.state, record.generation, record.id, same_spec, NULL};
+    if (found == RECORD_FOUND) {
+        write_stored(record.text, text);
+        talk->found[tag].text = task_say(task, "%s", text);
+    }
+    explicit_bzero(&record, sizeof record); /* the seed */
 }
 
 static void fail_anew(struct task *task, const char *key)
@@ -300,15 +302,14 @@ static void fail_anew(struct task *task, const char *key)
 }
 
 /* The key, as its record says, is another filter's. */
-static void fail_replaced(struct task *task, uint32_t i, const struct record *record)
+static void fail_replaced(struct task *task, uint32_t i, const char *theirs)
 {
-    char ours[HIBLOOM_SPEC_TEXT_SIZE], theirs[HIBLOOM_SPEC_TEXT_SIZE], key[KEYS_SIZE];
+    char ours[HIBLOOM_SPEC_TEXT_SIZE], key[KEYS_SIZE];
 
-    write_stored(record->text, theirs);
     write_unseeded(task->link->spec, ours);
     keys_name(key, task->link, i);
     if (strcmp(ours, theirs) != 0)
-        guard_fail_other(task, i, record);
+        fail_other(task, i, theirs);
     else
         fail_anew(task, key);
 }
@@ -350,26 +351,35 @@ void guard_fail_link(struct task *task, const char *link)
               link, name, name);
 }
 
+static const struct finding *root_of(const struct talk *talk)
+{
+    return &talk->found[talk->other_key == 0 ? AT_KEY : AT_ROOT];
+}
+
+static bool is_key(const struct link *link, uint32_t i, const struct finding *finding)
+{
+    return finding->generation == link->generation && finding->id == link->keys[i].id;
+}
+
 /* A further link: is its filter gone, or another one, or has that lost the link? */
 static void judge_head(struct talk *talk)
 {
     struct task *task = &talk->task;
-    const struct diagnosis *diagnosis = &talk->diagnosis;
+    const struct finding *root = root_of(talk), *at_head = &talk->found[AT_HEAD];
     const struct link *link = task->link, *head = &link->of->first;
-    const unsigned at = talk->other_key == 0 ? 0 : 1;
-    const bool link_is_there = diagnosis->found[at] == RECORD_FOUND && link_is_key(link, 0, &diagnosis->record[at]);
+    const bool link_is_there = root->found == RECORD_FOUND && is_key(link, 0, root);
     char key[KEYS_SIZE];
 
     keys_name(key, head, 0);
-    if (diagnosis->head == RECORD_NOTHING)
+    if (at_head->found == RECORD_NOTHING)
         fail_absent(task, key);
-    else if (diagnosis->head == RECORD_NONE)
+    else if (at_head->found == RECORD_NONE)
         fail_no_filter(task, key);
-    else if (diagnosis->head == RECORD_DAMAGED)
+    else if (at_head->found == RECORD_DAMAGED)
         fail_altered(task, key);
-    else if (diagnosis->head_generation != head->generation || diagnosis->head_id != head->keys[0].id)
+    else if (!is_key(head, 0, at_head))
         fail_anew(task, key);
-    else if (diagnosis->head_state == RECORD_REMOVING)
+    else if (at_head->state == RECORD_REMOVING)
         fail_removed(task, link->of->handle->name);
     else if (!link_is_there) {
         keys_name(key, link, 0);
@@ -382,13 +392,12 @@ static void judge_several(struct talk *talk, const char *key)
 {
     struct task *task = &talk->task;
     const struct link *link = task->link;
-    const unsigned at = talk->other_key == 0 ? 0 : 1;
-    const struct record *root = &talk->diagnosis.record[at];
+    const struct finding *root = root_of(talk);
 
-    if (talk->diagnosis.found[at] != RECORD_FOUND)
+    if (root->found != RECORD_FOUND)
         return;
     if (root->generation != link->generation)
-        fail_replaced(task, 0, root);
+        fail_replaced(task, 0, root->text);
     else if (root->state == RECORD_REMOVING)
         fail_removed(task, link_name(task->link, LINK_NAME));
     else
@@ -402,9 +411,8 @@ static void judge_diagnosis(struct talk *talk, struct outbox *outbox)
 {
     struct task *task = &talk->task;
     const struct link *link = task->link;
-    const struct record *record = &talk->diagnosis.record[0];
-    const struct record known = link_record(task->link, talk->other_key);
-    const enum record_found found = talk->diagnosis.found[0];
+    const struct finding *there = &talk->found[AT_KEY];
+    const enum record_found found = there->found;
     char key[KEYS_SIZE];
 
     keys_name(key, task->link, talk->other_key);
@@ -412,14 +420,13 @@ static void judge_diagnosis(struct talk *talk, struct outbox *outbox)
         judge_head(talk);
     if (link->count > 1)
         judge_several(talk, key);
-    else if (found == RECORD_FOUND && record->state == RECORD_REMOVING)
+    else if (found == RECORD_FOUND && there->state == RECORD_REMOVING)
         fail_removed(task, key);
     if (found == RECORD_NOTHING)
         fail_absent(task, key);
-    else if (found == RECORD_FOUND &&
-             (!spec_says(task->link->spec, record->text) || record->id != link->keys[talk->other_key].id))
-        fail_replaced(task, talk->other_key, record);
-    else if (found == RECORD_NONE && talk->diagnosis.length <= known.bytes)
+    else if (found == RECORD_FOUND && (!there->same_spec || there->id != link->keys[talk->other_key].id))
+        fail_replaced(task, talk->other_key, there->text);
+    else if (found == RECORD_NONE && talk->length <= spec_bitmap_bytes(link->spec))
         fail_no_filter(task, key);
     else
         fail_altered(task, key);
@@ -427,12 +434,12 @@ static void judge_diagnosis(struct talk *talk, struct outbox *outbox)
 
 static void diagnose(struct talk *talk, struct outbox *outbox)
 {
-    ask_end(talk->task.link, outbox, 0, talk->other_key);
+    ask_end(talk->task.link, outbox, AT_KEY, talk->other_key);
     if (talk->other_key != 0)
-        ask_end(talk->task.link, outbox, 1, 0);
+        ask_end(talk->task.link, outbox, AT_ROOT, 0);
     if (has_head(talk->task.link))
-        ask_end(&talk->task.link->of->first, outbox, TAG_HEAD, 0);
-    talk->take = take_diagnosis;
+        ask_end(&talk->task.link->of->first, outbox, AT_HEAD, 0);
+    talk->take = take_finding;
     talk->step = judge_diagnosis;
 }
 

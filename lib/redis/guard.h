@@ -64,9 +64,8 @@ bool guard_is_stale(const struct link *);
  * root of its filter is read, too: that tells whether the filter is gone, or has lost the link. */
 void guard_note_other(struct talk *, uint32_t i);
 
-/* Fails for a key that holds the record of another filter; says how the specs
- * differ, but no seed: of siphash, that is a secret. */
-void guard_fail_other(struct task *, uint32_t i, const struct record *);
+/* Fails for a key that holds a filter of another spec; says that, but no seed: of siphash, that is a secret. */
+void guard_fail_other(struct task *, uint32_t i, const char *text);
 
 /* Fails for a further link of that name, which is not there any more, of a filter that is. */
 void guard_fail_link(struct task *, const char *link);

@@ -151,10 +151,8 @@ void life_take_unlinked(struct talk *talk, uint32_t tag, uint32_t index, const s
     const bool other_type = reply->type == REDIS_REPLY_ERROR && refusal_of(reply->text) == REFUSAL_WRONGTYPE;
 
     if (other_type || (reply->type == REDIS_REPLY_INTEGER && reply->integers[0] == -1)) {
-        struct task left = {.link = talk->task.link};
-        if (other_type)
-            (void)task_expect(&left, reply, REDIS_REPLY_INTEGER, tag);
-        life->removing.other_type = left.error;
+        life->removing.other_type =
+            other_type ? task_check(&talk->task, talk->task.link, reply, REDIS_REPLY_INTEGER, tag).words : NULL;
         life->taken = true;
         life->taken_key = tag;
     } else if (!task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, tag)) {

@@ -38,7 +38,7 @@ struct life_link {
 struct life_place {
     enum record_found found;
     struct record record;
-    struct task refused; /* the failure to look there, if there was one */
+    struct failure refused; /* to look there */
 };
 
 struct life {
@@ -86,7 +86,7 @@ struct life {
         bool asked;
         bool taken;        /* a filter of its own */
         uint64_t chain[2]; /* of a ready link, as in place; 0: there is none */
-        struct task refused;
+        struct failure refused;
     } ahead;
 
     struct {                 /* create.c */
@@ -95,11 +95,11 @@ struct life {
         bool unwanted;       /* overtaken, and the one before it is gone */
     } creating;
 
-    struct {                     /* remove.c */
-        bool has_links;          /* it may have further ones */
-        uint64_t unlinked;       /* keys, by this removal */
-        bool in_doubt;           /* an answer of a removal was lost: it may have been carried out then */
-        struct error other_type; /* what was taken is no string, in these words */
+    struct {                    /* remove.c */
+        bool has_links;         /* it may have further ones */
+        uint64_t unlinked;      /* keys, by this removal */
+        bool in_doubt;          /* an answer of a removal was lost: it may have been carried out then */
+        const char *other_type; /* what was taken is no string, in these words; NULL: it is one */
     } removing;
 
     struct {          /* repair.c */

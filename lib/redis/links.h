@@ -71,7 +71,7 @@ struct links {
     uint32_t looked;               /* links at whose roots it has looked since */
     bool asks;                     /* its caller writes nothing, so a link may stay untold that it may not tell of; */
     bool denied;                   /* and that is so */
-    struct task failed;            /* to grow; its words */
+    struct failure failed;         /* to grow */
     uint32_t at;                   /* links that are done with; where a time to live is set but for the first one */
     uint32_t at_least;             /* to reach */
     uint64_t dead;                 /* to grow: a link of another filter, which is left over; 0: none is known */

@@ -71,7 +71,7 @@ static bool may_be_root(struct listing *l, const struct candidate *key)
 static void refused(struct listing *l, const char *command, const struct reply *reply)
 {
     if (reply->type == REDIS_REPLY_ERROR)
-        task_refuse(&l->talk.task, refusal_of(reply->text), reply->text, command);
+        task_fail_as(&l->talk.task, task_refusal(&l->talk.task, refusal_of(reply->text), reply->text, command));
     else
         task_unexpected(&l->talk.task);
 }

@@ -20,19 +20,19 @@ static size_t place_key(const struct life *life, unsigned place, char key[KEYS_S
 void life_take_place(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
     struct life_place *place = &life_of(talk)->place[tag];
-    struct task *refused = &place->refused; /* counts only if that place is the filter's */
+    struct task *task = &talk->task;
     char key[KEYS_SIZE];
 
-    refused->link = talk->task.link;
-    if (task_expect(refused, reply, REDIS_REPLY_STRING, 0))
+    place->refused = task_check(task, task->link, reply, REDIS_REPLY_STRING, 0); /* counts only if it is the filter's */
+    if (place->refused.status == HIBLOOM_OK) {
         place->found = record_read_end(reply->text, reply->text_len, &place->record);
-    if (refused->refusal == REFUSAL_WRONGTYPE) { /* before the spec is known, a task names the filter, not the key */
-        refused->status = HIBLOOM_OK;
+    } else if (place->refused.status == HIBLOOM_EPROTO) {
+        task_unexpected(task);
+    } else if (place->refused.refusal == REFUSAL_WRONGTYPE) { /* before the spec is known the words name no key */
         place_key(life_of(talk), tag, key);
-        task_fail(refused, HIBLOOM_EMISMATCH, "'%s' holds a value that is no string: choose another name", key);
+        place->refused.status = HIBLOOM_EMISMATCH;
+        place->refused.words = task_say(task, "'%s' holds a value that is no string: choose another name", key);
     }
-    if (refused->status == HIBLOOM_EPROTO)
-        task_unexpected(&talk->task);
 }
 
 void life_ask_place(struct talk *talk, struct outbox *outbox, unsigned place)
@@ -96,7 +96,7 @@ void life_take_ahead(struct talk *talk, uint32_t tag, uint32_t index, const stru
 
     if (reply->type == REDIS_REPLY_ERROR && refusal_of(reply->text) != REFUSAL_WRONGTYPE) {
         (void)name_ahead(life, name);
-        task_refuse(&life->ahead.refused, refusal_of(reply->text), reply->text, name);
+        life->ahead.refused = task_refusal(&talk->task, refusal_of(reply->text), reply->text, name);
     } else if (reply->type == REDIS_REPLY_STRING &&
                record_read_end(reply->text, reply->text_len, &record) == RECORD_FOUND && record.key == 0 &&
                (place == PLACE_ALONE) == (record.keys == 1) && spec_adopt(&spec, NULL, record.text) == HIBLOOM_OK) {
@@ -124,9 +124,8 @@ static void judge_ahead(struct talk *talk, struct outbox *outbox)
     const bool opens = life->goal == LIFE_OPEN;
 
     life_note_ahead(life);
-    if (life->ahead.refused.status != HIBLOOM_OK)
-        task_end_as(&talk->task, &life->ahead.refused);
-    else if (opens && talk->task.link->count > 1)
+    task_fail_as(&talk->task, life->ahead.refused);
+    if (talk->task.status == HIBLOOM_OK && opens && talk->task.link->count > 1)
         life_check_keys(talk, outbox);
 }
 
@@ -261,7 +260,7 @@ static bool adopt_place(struct life *life, unsigned place)
     else if (status != HIBLOOM_OK && record->state == RECORD_CREATING && life_has_patience(life))
         life_start_over(&life->talk); /* it may yet give way to one of the other form */
     else if (status != HIBLOOM_OK)
-        guard_fail_other(task, 0, record);
+        guard_fail_other(task, 0, record->text);
     else
         life_adopt(life, &spec, record);
     explicit_bzero(&spec, sizeof spec); /* the seed */
@@ -318,14 +317,14 @@ static void judge_absent(struct talk *talk)
     struct life *life = life_of(talk);
     const unsigned needed = life->wanted != NULL && spec_keys(life->wanted) > 1 ? PLACE_ROOT : PLACE_ALONE;
     const struct life_place *place = &life->place[needed], *root = &life->place[PLACE_ROOT];
-    const struct task *refused = &place->refused;
+    const struct failure *refused = &place->refused;
     const bool in_the_way = place->found == RECORD_NONE && life->goal == LIFE_OPEN && life->wanted == NULL;
     char key[KEYS_SIZE];
 
     if (life->wanted == NULL && refused->status == HIBLOOM_OK && root->refused.status != HIBLOOM_EMISMATCH)
         refused = &root->refused; /* where that cannot be looked at, it may be there */
     if (refused->status != HIBLOOM_OK) {
-        task_fail(&talk->task, refused->status, "%s", refused->error.words);
+        task_fail_as(&talk->task, *refused);
     } else if (in_the_way && life_has_patience(life)) {
         life_start_over(talk); /* late bits of another filter of the name are soon taken back */
     } else if (in_the_way || place->found == RECORD_FOUND) {

@@ -21,8 +21,9 @@ static void judge_removed(struct talk *talk, struct outbox *outbox)
         life_start_over(talk);
     } else if (life->taken) {
         keys_name(key, talk->task.link, life->taken_key);
-        if (life->removing.other_type.words[0] != '\0')
-            task_fail(&talk->task, HIBLOOM_EMISMATCH, "%s", life->removing.other_type.words);
+        if (life->removing.other_type != NULL)
+            task_fail_as(&talk->task,
+                         (struct failure){HIBLOOM_EMISMATCH, REFUSAL_WRONGTYPE, life->removing.other_type});
         task_fail(&talk->task, HIBLOOM_ECORRUPT, "'%s' was altered, so it was left: delete the key", key);
     }
 }

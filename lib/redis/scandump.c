@@ -35,7 +35,7 @@ static void refused(struct scandump *dump, const char *words)
                   dump->key);
     } else {
         snprintf(what, sizeof what, "'%.256s': BF.SCANDUMP", dump->key);
-        task_refuse(task, refusal, words, what);
+        task_fail_as(task, task_refusal(task, refusal, words, what));
     }
 }
 

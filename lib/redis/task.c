@@ -72,6 +72,34 @@ void outbox_free(struct outbox *outbox)
 
 /* ---- Failures -------------------------------------------------------------- */
 
+struct said {
+    struct said *next;
+    char words[];
+};
+
+__attribute__((format(printf, 2, 0))) static const char *say(struct task *task, const char *format, va_list arguments)
+{
+    char words[sizeof((struct error *)0)->words];
+
+    vsnprintf(words, sizeof words, format, arguments);
+    struct said *said = alloc.malloc(sizeof *said + strlen(words) + 1);
+    if (said == NULL)
+        return "out of memory to say why";
+    said->next = task->said;
+    task->said = said;
+    return strcpy(said->words, words);
+}
+
+const char *task_say(struct task *task, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    const char *words = say(task, format, arguments);
+    va_end(arguments);
+    return words;
+}
+
 void task_fail(struct task *task, hibloom_status status, const char *format, ...)
 {
     va_list arguments;
@@ -80,18 +108,45 @@ void task_fail(struct task *task, hibloom_status status, const char *format, ...
         return;
     task->status = status;
     va_start(arguments, format);
-    vsnprintf(task->error.words, sizeof task->error.words, format, arguments);
+    task->words = say(task, format, arguments);
     va_end(arguments);
 }
 
+struct failure task_failure(const struct task *task)
+{
+    return (struct failure){task->status, task->refusal, task->words};
+}
+
+void task_fail_as(struct task *task, struct failure failure)
+{
+    if (task->status != HIBLOOM_OK)
+        return;
+    task->status = failure.status;
+    task->refusal = failure.refusal;
+    task->words = failure.words;
+}
+
+/* What the inner one has said belongs to the outer one. */
+static void take_said(struct task *outer, struct task *inner)
+{
+    for (struct said *said; (said = inner->said) != NULL;) {
+        inner->said = said->next;
+        said->next = outer->said;
+        outer->said = said;
+    }
+}
+
+static const struct failure unexpected = {HIBLOOM_EPROTO, REFUSAL_OTHER,
+                                          "the server's answer is not of the kind that was asked for"};
+
 void task_unexpected(struct task *task)
 {
-    task_fail(task, HIBLOOM_EPROTO, "the server's answer is not of the kind that was asked for");
+    task_fail_as(task, unexpected);
 }
 
 void task_no_memory(struct task *task)
 {
-    task_fail(task, HIBLOOM_ENOMEM, "out of memory");
+    task_fail_as(task, (struct failure){HIBLOOM_ENOMEM, REFUSAL_OTHER, "out of memory"});
 }
 
 bool task_is_failing(const struct task *task)
@@ -106,21 +161,20 @@ bool task_is_cleaning(const struct task *task)
 
 void task_fail_too(struct task *inner, const struct task *outer)
 {
-    if (outer->status != HIBLOOM_OK)
-        task_fail(inner, outer->status, "%s", outer->error.words);
+    task_fail_as(inner, task_failure(outer));
 }
 
 void task_end_as(struct task *outer, const struct task *inner)
 {
-    outer->status = inner->status;
-    outer->refusal = inner->refusal;
-    outer->error = inner->error;
+    outer->status = HIBLOOM_OK;
+    task_fail_as(outer, task_failure(inner));
 }
 
 enum task_next task_next_inner(struct task *task, struct outbox *outbox)
 {
     task_fail_too(task->inner, task);
     const enum task_next what = task->inner->class->next(task->inner, outbox);
+    take_said(task, task->inner);
     task->pause_ms = task->inner->pause_ms;
     return what;
 }
@@ -129,22 +183,23 @@ void task_reply_inner(struct task *task, uint32_t tag, uint32_t index, const str
 {
     task_fail_too(task->inner, task);
     task->inner->class->reply(task->inner, tag, index, reply);
+    take_said(task, task->inner);
 }
 
 bool task_take_guard_inner(struct task *task, uint32_t tag, const struct reply *reply)
 {
-    return task->status == HIBLOOM_OK && task->inner->take_guard(task->inner, tag, reply);
+    const bool good = task->status == HIBLOOM_OK && task->inner->take_guard(task->inner, tag, reply);
+
+    take_said(task, task->inner);
+    return good;
 }
 
-void task_refuse(struct task *task, enum refusal refusal, const char *words, const char *what)
+struct failure task_refusal(struct task *task, enum refusal refusal, const char *words, const char *what)
 {
     char explained[512];
 
-    if (task->status != HIBLOOM_OK)
-        return;
-    task->refusal = refusal;
     refusal_explain(refusal, words, explained, sizeof explained);
-    task_fail(task, refusal_status(refusal), "%s: %s", what, explained);
+    return (struct failure){refusal_status(refusal), refusal, task_say(task, "%s: %s", what, explained)};
 }
 
 /* ---- A server that forgot, and one that is silent ------------------------------ */
@@ -192,6 +247,11 @@ void task_end(struct task *task)
 
     for (uint32_t i = 0; task->status != HIBLOOM_OK && filter != NULL && i < redis_links(filter); i++)
         near_forget(redis_link(filter, i));
+    for (struct said *said; (said = task->said) != NULL;) {
+        task->said = said->next;
+        alloc.free(said);
+    }
+    task->words = NULL;
 }
 
 bool exchange_key(const struct exchange *exchange, char key[KEYS_SIZE])
@@ -209,31 +269,37 @@ void exchange_touch(struct commands *out, const char *key)
 
 /* A server that does not know a command answers with its arguments, cut and
  * escaped somehow, and the seed is one of them. */
-static void fail_refused(struct task *task, const struct reply *reply, uint32_t i)
+static struct failure refused(struct task *task, const struct link *link, const struct reply *reply, uint32_t i)
 {
     const char *words = reply->text, *seed;
     char text[HIBLOOM_SPEC_TEXT_SIZE], key[KEYS_SIZE], what[KEYS_SIZE + sizeof "''"];
 
-    seed = hibloom_spec_format(task->link->spec, text, sizeof text) == HIBLOOM_OK ? strstr(text, " seed=") : NULL;
+    seed = hibloom_spec_format(link->spec, text, sizeof text) == HIBLOOM_OK ? strstr(text, " seed=") : NULL;
     if (seed != NULL && error_repeats(words, seed + 6, strcspn(seed + 6, " ")))
         words = "refused (its words are left out, since they hold the seed)";
     explicit_bzero(text, sizeof text);
-    keys_name(key, task->link, i);
+    keys_name(key, link, i);
     snprintf(what, sizeof what, "'%s'", key);
-    task_refuse(task, refusal_of(reply->text), words, what);
+    return task_refusal(task, refusal_of(reply->text), words, what);
+}
+
+struct failure task_check(struct task *task, const struct link *link, const struct reply *reply, int type, uint32_t i)
+{
+    if (reply->type == type)
+        return (struct failure){.status = HIBLOOM_OK};
+    if (reply->type == REDIS_REPLY_ERROR)
+        return refused(task, link, reply, i);
+    if (reply->type == REDIS_REPLY_STATUS && strcmp(reply->text, "QUEUED") == 0)
+        return (struct failure){HIBLOOM_EPROTO, REFUSAL_OTHER,
+                                "the server has queued the commands: the connection has a MULTI open"};
+    return unexpected;
 }
 
 bool task_expect(struct task *task, const struct reply *reply, int type, uint32_t i)
 {
-    if (reply->type == type)
-        return true;
-    if (reply->type == REDIS_REPLY_ERROR)
-        fail_refused(task, reply, i);
-    else if (reply->type == REDIS_REPLY_STATUS && strcmp(reply->text, "QUEUED") == 0)
-        task_fail(task, HIBLOOM_EPROTO, "the server has queued the commands: the connection has a MULTI open");
-    else
-        task_unexpected(task);
-    return false;
+    if (reply->type != type && task->status == HIBLOOM_OK)
+        task_fail_as(task, task_check(task, task->link, reply, type, i));
+    return reply->type == type;
 }
 
 bool task_expect_count(struct task *task, const struct reply *reply, uint32_t i, uint64_t *out)

@@ -67,6 +67,13 @@ void outbox_empty(struct outbox *);
 
 void outbox_free(struct outbox *);
 
+/* Why something failed. The words live until task_end of the outermost task. */
+struct failure {
+    hibloom_status status; /* OK: it did not */
+    enum refusal refusal;  /* where the server refused; else REFUSAL_OTHER */
+    const char *words;
+};
+
 enum task_next { TASK_SEND, TASK_WAIT, TASK_PAUSE, TASK_KEEP, TASK_DONE };
 
 struct task {
@@ -75,14 +82,16 @@ struct task {
     struct link *from;  /* another one that is read; NULL: none */
     struct task *inner; /* one that this one runs; NULL: none */
     hibloom_status status;
-    enum refusal refusal; /* where the server refused; else REFUSAL_OTHER */
-    struct error error;
+    enum refusal refusal;
+    const char *words; /* these three are a failure */
+    struct said *said; /* all words so far: task_end frees them */
     unsigned pause_ms;
-    bool keeps;   /* TASK_KEEP comes next */
-    bool cleans;  /* it takes back what it did: see talk.cleanup */
-    bool reads;   /* it only asks: a replica may answer, and what a server forgot makes it wrong */
-    bool adds;    /* items: they may be wanted on replicas */
-    bool removes; /* items: of what a server forgot it must not remove any */
+    bool keeps;     /* TASK_KEEP comes next */
+    bool elsewhere; /* it has failed, and the server has nothing to do with that */
+    bool cleans;    /* it takes back what it did: see talk.cleanup */
+    bool reads;     /* it only asks: a replica may answer, and what a server forgot makes it wrong */
+    bool adds;      /* items: they may be wanted on replicas */
+    bool removes;   /* items: of what a server forgot it must not remove any */
     /* Begins it anew, once it is done, for a server that took over and may lack a part of
      * it, or where a replica did not know the filter; NULL: that cannot be. */
     void (*again)(struct task *);
@@ -99,9 +108,17 @@ struct task_class {
 __attribute__((format(printf, 3, 4))) void task_fail(struct task *, hibloom_status, const char *format, ...);
 void task_unexpected(struct task *); /* EPROTO */
 
-/* The server refused it: notes these words of it, and what to do, behind `what`. */
-void task_refuse(struct task *, enum refusal, const char *words, const char *what);
 void task_no_memory(struct task *);
+
+/* The server refused it: these words of it, and what to do, behind `what`. */
+struct failure task_refusal(struct task *, enum refusal, const char *words, const char *what);
+
+/* Words for a failure that is kept aside. If there is no memory for them, they say that: a status needs none. */
+__attribute__((format(printf, 2, 3))) const char *task_say(struct task *, const char *format, ...);
+
+/* The task's failure. It becomes this one's, unless there has been one. */
+struct failure task_failure(const struct task *);
+void task_fail_as(struct task *, struct failure);
 
 /* It has failed, or one that it runs: that may still be mended. */
 bool task_is_failing(const struct task *);
@@ -132,7 +149,8 @@ void task_tell_restart(struct task *, uint64_t restarts);
 /* Is it about that handle's filter? */
 bool task_is_of(const struct task *, const hibloom *);
 
-/* Its call has ended. After a failure nothing that was near its filter is believed. */
+/* Its call has ended, or is given up: each driver calls it. After a failure nothing that was near its filter is
+ * believed. Frees all words: those of inner tasks have become its own. */
 void task_end(struct task *);
 
 /* For WAIT, a write to a key of the exchange: it changes nothing, and is answered with 1, or with 0 where the key is
@@ -144,8 +162,20 @@ void exchange_touch(struct commands *, const char *key);
  * the server's refusal, in words that name key number i, or EPROTO. */
 bool task_expect(struct task *, const struct reply *, int type, uint32_t i);
 
+/* The same of a link's key, which need not be the task's. The failure is returned, and the task has none. */
+struct failure task_check(struct task *, const struct link *, const struct reply *, int type, uint32_t i);
+
 /* Takes an integer that is 0 or more. */
 bool task_expect_count(struct task *, const struct reply *, uint32_t i, uint64_t *out);
+
+/* What is at a key: so much that no status needs memory. */
+struct finding {
+    enum record_found found;
+    enum record_state state;
+    uint64_t generation, id;
+    bool same_spec;
+    const char *text; /* of the spec, without its seed */
+};
 
 /* ---- Tasks that ask one thing after the other -------------------------------
  *
@@ -163,17 +193,6 @@ bool task_expect_count(struct task *, const struct reply *, uint32_t i, uint64_t
  * that sets. A key that is not the one that the handle opened is a failure whose
  * status is not known yet: whoever notes it sets `diagnose`, the step behind the
  * cleanup. */
-struct diagnosis {
-    enum record_found found[2]; /* at the key, and at the root */
-    struct record record[2];
-    uint64_t length; /* of the key */
-
-    /* of a further link: what is at the root of its filter, */
-    enum record_found head;
-    uint64_t head_generation, head_id;
-    enum record_state head_state;
-};
-
 struct talk {
     struct task task;
     void (*step)(struct talk *, struct outbox *);
@@ -188,7 +207,8 @@ struct talk {
     bool cleaning;           /* the failure is known; what fails now is not noted */
     void (*diagnose)(struct talk *, struct outbox *); /* NULL: no key is another one; else reads what happened to: */
     uint32_t other_key;
-    struct diagnosis diagnosis;
+    struct finding found[3]; /* there, at the root, and at the root of the first link; */
+    uint64_t length;         /* and of that key */
 };
 
 void talk_begin(struct talk *, struct link *, void (*step)(struct talk *, struct outbox *));

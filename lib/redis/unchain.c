@@ -39,7 +39,7 @@ static void end_removal(struct unchain *u)
     const bool failed = u->inner.status != HIBLOOM_OK && u->inner.status != HIBLOOM_ENOTFOUND;
 
     if (failed && u->first.status == HIBLOOM_OK)
-        task_end_as(&u->first, &u->inner);
+        u->first = task_failure(&u->inner);
     life_end(&u->life);
     link_free(u->link);
     u->link = NULL;
@@ -85,8 +85,7 @@ static enum task_next next(struct task *task, struct outbox *outbox)
             break;
     }
     task->inner = NULL;
-    if (task->status == HIBLOOM_OK)
-        task_end_as(task, &u->first);
+    task_fail_as(task, u->first);
     return TASK_DONE;
 }
 

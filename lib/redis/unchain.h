@@ -14,12 +14,12 @@ struct unchain {
         struct talk look;
         struct life life;
     };
-    uint32_t number;   /* of the link that is being removed; 0: it looks which are there */
-    uint32_t there;    /* a bit a link: something is at its place */
-    uint32_t done;     /* the same of those that have been tried */
-    uint64_t chain;    /* whose links they are */
-    struct task first; /* that could not be removed */
-    struct link *link; /* that; NULL: it looks, or is done */
+    uint32_t number;      /* of the link that is being removed; 0: it looks which are there */
+    uint32_t there;       /* a bit a link: something is at its place */
+    uint32_t done;        /* the same of those that have been tried */
+    uint64_t chain;       /* whose links they are */
+    struct failure first; /* of a link that could not be removed */
+    struct link *link;    /* that is being removed; NULL: it looks, or is done */
 };
 
 /* Those of the filter's name that have this chain. */

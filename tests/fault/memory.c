@@ -40,7 +40,8 @@ static bool tried(hibloom_status status)
     return status == HIBLOOM_OK;
 }
 
-/* The same of what can be done without: what is only for speed, whole bitmaps, what is near; or to clear up. */
+/* The same of what can be done without: what is only for speed, whole bitmaps, what is near; to clear up; or words of a
+ * failure that is no failure of the call. */
 static bool tried_many(hibloom_status status)
 {
     failed = failed && status != HIBLOOM_OK;
@@ -123,7 +124,7 @@ static void import(hibloom_store *store, const char *name)
 
     snprintf(other, sizeof other, "%s.theirs", name);
     snprintf(pattern, sizeof pattern, "*%s*", other);
-    if (tried(hibloom_import_file(&filter, store, other, dump)))
+    if (tried_many(hibloom_import_file(&filter, store, other, dump)))
         (void)tried(hibloom_drop(filter));
     else
         assert_null(filter);
@@ -289,7 +290,7 @@ static void import_grown(const char *uri, const char *name, redisContext *outsid
     hibloom *filter = NULL;
 
     const bool done = tried(hibloom_connect(&store, uri, NULL)) &&
-                      tried(hibloom_import_file(&filter, store, name, grown));
+                      tried_many(hibloom_import_file(&filter, store, name, grown));
     countdown = 0;
     assert_true(done == (filter != NULL));
     if (done)

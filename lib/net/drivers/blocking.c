@@ -260,12 +260,13 @@ static hibloom_status run(struct redis_store *store, struct task *task)
         sleep_until(carrier_wake_at(c));
         (void)carrier_tick(c);
     }
+    const hibloom_status status = carrier_error(c, &b->call);
     carrier_end(c, &b->call);
     if (c->borrowed) { /* it is the caller's again */
         connection_return(c->topology.nodes[0]->pipe);
         c->topology.nodes[0]->state = NODE_CLOSED;
     }
-    return carrier_error(c, &b->call);
+    return status;
 }
 
 /* ---- The store ------------------------------------------------------------------------- */

@@ -325,12 +325,12 @@ hibloom_status carrier_error(struct carrier *c, const struct call *call)
 
     if (task->status == HIBLOOM_OK)
         return HIBLOOM_OK;
-    if (task->status < HIBLOOM_EIO) /* the caller's, not the server's */
-        return error_set(&c->store.base.error, task->status, "%s", task->error.words);
+    if (task->status < HIBLOOM_EIO || task->elsewhere)
+        return error_set(&c->store.base.error, task->status, "%s", task->words);
     if (call->tried != 0)
         snprintf(tried, sizeof tried, " (tried %u times)", call->tried);
     (void)error_set(&c->store.base.error, task->status, "%s: %s%s", carrier_where(c, at, where, sizeof where),
-                    task->error.words, tried);
+                    task->words, tried);
     settings_log(&c->settings, HIBLOOM_LOG_ERROR, "%s", c->store.base.error.words);
     return task->status;
 }
