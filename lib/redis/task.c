@@ -329,14 +329,14 @@ static bool count_written(struct talk *talk, struct outbox *outbox)
     return outbox->count > 0;
 }
 
-bool talk_has_failed(const struct talk *talk)
+bool talk_is_cut(const struct talk *talk)
 {
     return talk->task.status != HIBLOOM_OK || talk->diagnose != NULL;
 }
 
 static bool write_pipeline(struct talk *talk, struct outbox *outbox)
 {
-    if (talk->pipeline == NULL || (talk_has_failed(talk) && !talk->cleaning))
+    if (talk->pipeline == NULL || (talk_is_cut(talk) && !talk->cleaning))
         return false;
     for (unsigned number = 0; number < 2; number++) {
         if (talk->outstanding[number] != 0)
@@ -376,7 +376,7 @@ static enum task_next talk_next(struct task *task, struct outbox *outbox)
             return TASK_WAIT;
         }
         void (*step)(struct talk *, struct outbox *) = talk->step;
-        if (talk_has_failed(talk) && !talk->cleaning) {
+        if (talk_is_cut(talk) && !talk->cleaning) {
             outbox_empty(outbox); /* of what was written meanwhile */
             step = talk->cleanup;
             talk->cleaning = true;

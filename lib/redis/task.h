@@ -213,7 +213,7 @@ struct talk {
 
 void talk_begin(struct talk *, struct link *, void (*step)(struct talk *, struct outbox *));
 
-/* It has failed, with a status or with one that is still to be found out. */
-bool talk_has_failed(const struct talk *);
+/* No further step or pipeline is its own: it has failed, or a key is another one. */
+bool talk_is_cut(const struct talk *);
 
 #endif

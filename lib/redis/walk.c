@@ -25,7 +25,7 @@ bool walk_turn_to(struct walk *walk, uint32_t link)
 {
     struct task *task = &walk->talk.task;
 
-    if (!talk_has_failed(&walk->talk))
+    if (!talk_is_cut(&walk->talk))
         task->link = walk->in[link].link;
     return task->link == walk->in[link].link;
 }
@@ -224,7 +224,7 @@ static bool take_guard(struct task *task, uint32_t tag, const struct reply *repl
     const uint32_t i = walk->encoding->each_key ? tag >> 1 : walk->pipelines[tag & 1].run[tag >> 1].segment;
 
     (void)guard_take(&walk->talk, i, 0, reply);
-    return !talk_has_failed(&walk->talk);
+    return !talk_is_cut(&walk->talk);
 }
 
 /* The flag of item number i of a run. */
@@ -272,7 +272,7 @@ static void answered(struct talk *talk, unsigned number)
     struct walk *walk = walk_of(talk);
     const struct pipeline *pipeline = &walk->pipelines[number];
 
-    for (uint32_t r = 0; !talk_has_failed(talk) && r < pipeline->runs; r++) {
+    for (uint32_t r = 0; !talk_is_cut(talk) && r < pipeline->runs; r++) {
         note_missing(walk, pipeline, &pipeline->run[r]);
         note_late(walk, pipeline, &pipeline->run[r]);
         learn_run(walk, pipeline, &pipeline->run[r]);
