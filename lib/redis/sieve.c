@@ -363,7 +363,7 @@ static struct sieve *sieve_of(struct talk *talk)
 /* The guard is that of another link, whose keys words name. False: the talk has failed in the one before. */
 static bool turn_to(struct talk *talk, struct link *link)
 {
-    if (!talk_has_failed(talk))
+    if (!talk_is_cut(talk))
         talk->task.link = link;
     return talk->task.link == link;
 }
