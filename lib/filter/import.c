@@ -135,7 +135,7 @@ static void check_header_again(struct whole *w)
         whole_fail(w, HIBLOOM_EBUSY,
                    "%s: is being written to: nothing is taken over; stop those who add to it, and try again",
                    w->dump.whose);
-    if (w->task.status == HIBLOOM_OK)
+    if (!task_has_failed(&w->task))
         check_set(w);
     w->step = whole_replace;
 }
@@ -155,7 +155,7 @@ static void take_piece(struct whole *w)
     struct piece *piece = &w->pieces.piece;
 
     check_piece(w, w->dump.filter.link[piece->link].bytes - piece->from);
-    if (w->task.status != HIBLOOM_OK)
+    if (task_has_failed(&w->task))
         return;
     piece->len = w->dump.piece.len;
     w->dump.bits_set[piece->link] += bits_in_use(w->bits, (size_t)piece->len, 1);
@@ -206,9 +206,9 @@ static void take_header(struct whole *w)
     w->dump.header_len = piece->next == HEADER_NEXT ? piece->len : 0;
     whole_take(w, redisbloom_parse(&w->dump.filter, w->dump.header, w->dump.header_len, w->dump.whose, &w->told->error),
                w->told);
-    if (w->task.status == HIBLOOM_OK)
+    if (!task_has_failed(&w->task))
         check_slot(w);
-    if (w->task.status != HIBLOOM_OK || !name_aside(w, aside))
+    if (task_has_failed(&w->task) || !name_aside(w, aside))
         return;
     w->filter = filter_new(w->told, aside, &status);
     if (w->filter != NULL)

@@ -16,7 +16,7 @@
 
 static void name_opened(struct whole *w)
 {
-    if (w->task.status != HIBLOOM_OK) {
+    if (task_has_failed(&w->task)) {
         filter_free(w->old);
         w->old = NULL;
         if (w->task.status != HIBLOOM_ENOTFOUND)
@@ -56,7 +56,7 @@ void whole_replace(struct whole *w)
 
 static void judge_way(struct whole *w)
 {
-    if (w->task.status == HIBLOOM_OK)
+    if (!task_has_failed(&w->task))
         whole_replace(w);
     else
         whole_fail_after_all(w);
@@ -147,7 +147,7 @@ static void judge_replaced(struct whole *w)
         whole_forgive(w);
         whole_replace(w);
     } else {
-        w->task.keeps = w->task.status == HIBLOOM_OK;
+        w->task.keeps = !task_has_failed(&w->task);
         w->step = remove_left_over;
     }
 }
@@ -155,7 +155,7 @@ static void judge_replaced(struct whole *w)
 /* What a server forgets meanwhile, the next call is told. */
 static void replace(struct whole *w)
 {
-    if (w->task.status != HIBLOOM_OK && w->task.status != HIBLOOM_ENOTFOUND && w->task.status != HIBLOOM_EMISMATCH)
+    if (task_has_failed(&w->task) && w->task.status != HIBLOOM_ENOTFOUND && w->task.status != HIBLOOM_EMISMATCH)
         return;
     whole_forgive(w);
     w->task.removes = false;
@@ -193,7 +193,7 @@ struct whole *whole_begin_replace(struct whole *w, hibloom *filter, const char *
     whole_take(w, filter_check_name(filter->store, name), filter->store);
     if (filter->bare)
         whole_fail(w, HIBLOOM_ENOTSUP, "'%s': a bare bitmap is another program's", filter->name);
-    if (w->task.status != HIBLOOM_OK || strcmp(filter->name, name) == 0)
+    if (task_has_failed(&w->task) || strcmp(filter->name, name) == 0)
         return w;
     if (filter->spec.window != 0)
         fail_window(w, filter->name);

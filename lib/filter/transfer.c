@@ -119,7 +119,7 @@ static bool begin(struct whole *w, hibloom *filter, hibloom *other)
                    "'%s' is a sliding window: a file, or another window, does not share its clock, so items would be "
                    "found for a longer or a shorter time than its seconds: it is not merged, compared or saved",
                    filter->name);
-    return w->task.status == HIBLOOM_OK;
+    return !task_has_failed(&w->task);
 }
 
 static bool have_same_spec(struct whole *w)
@@ -131,7 +131,7 @@ static bool have_same_spec(struct whole *w)
         whole_fail(w, HIBLOOM_EMISMATCH, "'%s' and '%s' have different specs or seeds", w->filter->name,
                    w->other->name);
     explicit_bzero(text, sizeof text); /* the seed */
-    return w->task.status == HIBLOOM_OK;
+    return !task_has_failed(&w->task);
 }
 
 /* The guard alone: there is no less to ask for than a byte, which nobody looks at. */
@@ -328,7 +328,7 @@ hibloom_status hibloom_save(hibloom *filter, const char *path)
 static void read_piece(struct whole *w)
 {
     whole_take(w, filter_file_read(w->file, w->bits, (size_t)w->pieces.piece.len), w->told);
-    if (w->task.status == HIBLOOM_OK && clear_padding(w, w->bits))
+    if (!task_has_failed(&w->task) && clear_padding(w, w->bits))
         whole_take(w, filter_file_corrupt(w->file, "was altered: bits are set behind its last one"), w->told);
     w->step = go_on;
 }
@@ -336,7 +336,7 @@ static void read_piece(struct whole *w)
 static void load_piece(struct whole *w)
 {
     read_piece(w);
-    if (w->task.status == HIBLOOM_OK)
+    if (!task_has_failed(&w->task))
         whole_merge(w, w->filter, go_on);
 }
 
@@ -360,7 +360,7 @@ static void file_checked(struct whole *w)
                    "'%s' and the filter in %.256s have different specs or seeds; "
                    "open one with the spec of hibloom_spec_load",
                    w->filter->name, w->path);
-    if (w->task.status == HIBLOOM_OK)
+    if (!task_has_failed(&w->task))
         whole_reach(w, w->filter, filter_file_links(w->file), load_links);
 }
 
@@ -371,7 +371,7 @@ struct whole *whole_begin_load(struct whole *w, hibloom *into, const char *path)
         return w;
     w->path = path;
     whole_take(w, filter_file_open(&w->file, path, &into->store->error), into->store);
-    if (w->task.status == HIBLOOM_OK && make_room(w, &w->bits, filter_file_spec(w->file), filter_file_links(w->file)))
+    if (!task_has_failed(&w->task) && make_room(w, &w->bits, filter_file_spec(w->file), filter_file_links(w->file)))
         walk_over(w, filter_file_spec(w->file), filter_file_links(w->file), NULL, read_piece, file_checked);
     return w;
 }

@@ -25,7 +25,7 @@ void whole_fail(struct whole *w, hibloom_status status, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(error.words, sizeof error.words, format, arguments);
     va_end(arguments);
-    w->task.elsewhere = w->task.elsewhere || w->task.status == HIBLOOM_OK;
+    w->task.elsewhere = w->task.elsewhere || !task_has_failed(&w->task);
     task_fail(&w->task, status, "%s", error.words);
 }
 
@@ -80,7 +80,7 @@ static void (*take_step(struct whole *w))(struct whole *)
 {
     void (*step)(struct whole *) = w->step;
 
-    if (w->task.status != HIBLOOM_OK && !w->judges) {
+    if (task_has_failed(&w->task) && !w->judges) {
         step = w->cleanup;
         w->cleanup = NULL;
     }
@@ -171,9 +171,9 @@ hibloom_status whole_run(struct whole *w)
 {
     struct redis_store *redis = (struct redis_store *)w->store;
 
-    if (w->task.status == HIBLOOM_OK && !whole_is_in_memory(w->store))
+    if (!task_has_failed(&w->task) && !whole_is_in_memory(w->store))
         (void)redis->run(redis, &w->task);
-    else if (w->task.status == HIBLOOM_OK)
+    else if (!task_has_failed(&w->task))
         (void)next(&w->task, NULL); /* it sends nothing */
     return whole_end(w);
 }

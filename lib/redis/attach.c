@@ -65,7 +65,7 @@ static void take_config(struct talk *talk, uint32_t tag, uint32_t index, const s
 static void attach_sized(struct talk *talk, struct outbox *outbox)
 {
     link_open(&talk->task, talk->task.link->spec);
-    if (talk->task.status == HIBLOOM_OK)
+    if (!task_has_failed(&talk->task))
         attach_keys(talk, outbox);
 }
 

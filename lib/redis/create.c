@@ -29,7 +29,7 @@ static void judge_root(struct talk *talk, struct outbox *outbox)
         explicit_bzero(&spec, sizeof spec); /* the seed */
         life->root_state = life->answer_record.state;
         life->range = (struct link_range){0, 0};
-        if (talk->task.status == HIBLOOM_OK)
+        if (!task_has_failed(&talk->task))
             life_complete(talk, outbox);
     } else if (life->answer == '=' || life_has_patience(life)) {
         life_start_over(talk);
@@ -47,10 +47,10 @@ void life_create(struct talk *talk, struct outbox *outbox)
 
     if (spec_draw_seed(&spec) != HIBLOOM_OK)
         task_fail(&talk->task, HIBLOOM_EIO, "the system has no random numbers for a seed");
-    if (talk->task.status == HIBLOOM_OK && life_draw_id(&talk->task, &id))
+    if (!task_has_failed(&talk->task) && life_draw_id(&talk->task, &id))
         link_open(&talk->task, &spec);
     explicit_bzero(&spec, sizeof spec); /* the seed */
-    if (talk->task.status != HIBLOOM_OK)
+    if (task_has_failed(&talk->task))
         return;
     life_ask_make(life, outbox, 0, id, LIFE_ANY_TTL);
     talk->take = life_take_answer;

@@ -157,7 +157,7 @@ static bool take_config(struct task *task, uint32_t field, const struct reply *r
     else if (reply->type == REDIS_REPLY_ERROR && refusal_of(reply->text) == REFUSAL_WRONGTYPE)
         strcpy(what, "is no hash");
     else if (!task_expect(task, reply, REDIS_REPLY_STRING, 0) || strcmp(reply->text, expected) == 0)
-        return task->status == HIBLOOM_OK;
+        return !task_has_failed(task);
     else
         snprintf(what, sizeof what, "says %s %.40s, and this handle has %s: attach it again", name, reply->text,
                  expected);

@@ -225,7 +225,7 @@ void life_begin(struct life *life, enum life_goal goal, struct link *link, const
 void life_end(struct life *life)
 {
     struct link *link = life->talk.task.link;
-    const bool opened = life->goal == LIFE_OPEN && life->talk.task.status == HIBLOOM_OK;
+    const bool opened = life->goal == LIFE_OPEN && !task_has_failed(&life->talk.task);
 
     if (opened && link->number == 0) /* what its own opening met was before it */
         link->of->restarts = link->server->stats.restarts;

@@ -46,7 +46,7 @@ bool links_end_inner(struct links *l)
 {
     links_free_inner(l);
     task_end_as(&l->task, &l->inner);
-    return l->task.status == HIBLOOM_OK;
+    return !task_has_failed(&l->task);
 }
 
 /* ---- Further links of an open filter --------------------------------------------------- */
@@ -364,7 +364,7 @@ void links_end(struct links *l)
     task_fail_too(&l->inner, &l->task); /* where it was given up before the inner one knew */
     links_free_inner(l);
     link_free(l->link);
-    if (l->filter != NULL && (l->task.link->count == 0 || (l->goal == LINKS_OPEN && l->task.status != HIBLOOM_OK)))
+    if (l->filter != NULL && (l->task.link->count == 0 || (l->goal == LINKS_OPEN && task_has_failed(&l->task))))
         redis_filter_free(l->filter->handle);
     explicit_bzero(&l->next, sizeof l->next); /* the seed */
 }

@@ -125,7 +125,7 @@ static void judge_ahead(struct talk *talk, struct outbox *outbox)
 
     life_note_ahead(life);
     task_fail_as(&talk->task, life->ahead.refused);
-    if (talk->task.status == HIBLOOM_OK && opens && talk->task.link->count > 1)
+    if (!task_has_failed(&talk->task) && opens && talk->task.link->count > 1)
         life_check_keys(talk, outbox);
 }
 
@@ -199,7 +199,7 @@ void life_adopt(struct life *life, const hibloom_spec *spec, const struct record
     struct link *link = life->talk.task.link;
 
     link_open(&life->talk.task, spec);
-    if (life->talk.task.status != HIBLOOM_OK)
+    if (task_has_failed(&life->talk.task))
         return;
     link->generation = record->generation;
     link->keys[record->key].id = record->id;
@@ -264,7 +264,7 @@ static bool adopt_place(struct life *life, unsigned place)
     else
         life_adopt(life, &spec, record);
     explicit_bzero(&spec, sizeof spec); /* the seed */
-    return status == HIBLOOM_OK && task->status == HIBLOOM_OK;
+    return status == HIBLOOM_OK && !task_has_failed(task);
 }
 
 static void judge_filter(struct talk *talk, unsigned place)

@@ -149,9 +149,11 @@ void task_no_memory(struct task *task)
     task_fail_as(task, (struct failure){HIBLOOM_ENOMEM, REFUSAL_OTHER, "out of memory"});
 }
 
-bool task_is_failing(const struct task *task)
+bool task_has_failed(const struct task *task)
 {
-    return task->status != HIBLOOM_OK || (task->inner != NULL && task_is_failing(task->inner));
+    const struct task *inner = task->inner;
+
+    return task->status != HIBLOOM_OK || (inner != NULL && !inner->over && task_has_failed(inner));
 }
 
 bool task_is_cleaning(const struct task *task)
@@ -174,6 +176,7 @@ enum task_next task_next_inner(struct task *task, struct outbox *outbox)
 {
     task_fail_too(task->inner, task);
     const enum task_next what = task->inner->class->next(task->inner, outbox);
+    task->inner->over = what == TASK_DONE;
     take_said(task, task->inner);
     task->pause_ms = task->inner->pause_ms;
     return what;
@@ -245,7 +248,7 @@ void task_end(struct task *task)
 {
     struct redis_filter *filter = task->link != NULL ? task->link->of : NULL;
 
-    for (uint32_t i = 0; task->status != HIBLOOM_OK && filter != NULL && i < redis_links(filter); i++)
+    for (uint32_t i = 0; task_has_failed(task) && filter != NULL && i < redis_links(filter); i++)
         near_forget(redis_link(filter, i));
     for (struct said *said; (said = task->said) != NULL;) {
         task->said = said->next;
@@ -331,7 +334,7 @@ static bool count_written(struct talk *talk, struct outbox *outbox)
 
 bool talk_is_cut(const struct talk *talk)
 {
-    return talk->task.status != HIBLOOM_OK || talk->diagnose != NULL;
+    return task_has_failed(&talk->task) || talk->diagnose != NULL;
 }
 
 static bool write_pipeline(struct talk *talk, struct outbox *outbox)
@@ -384,7 +387,7 @@ static enum task_next talk_next(struct task *task, struct outbox *outbox)
         }
         if (step == NULL) {
             task->cleans = false;
-            if (task->status == HIBLOOM_OK)
+            if (!task_has_failed(task))
                 step = talk->diagnose;
         }
         if (step == NULL)

@@ -86,6 +86,7 @@ struct task {
     const char *words; /* these three are a failure */
     struct said *said; /* all words so far: task_end frees them */
     unsigned pause_ms;
+    bool over;      /* as an inner one: it was TASK_DONE */
     bool keeps;     /* TASK_KEEP comes next */
     bool elsewhere; /* it has failed, and the server has nothing to do with that */
     bool cleans;    /* it takes back what it did: see talk.cleanup */
@@ -120,8 +121,9 @@ __attribute__((format(printf, 2, 3))) const char *task_say(struct task *, const 
 struct failure task_failure(const struct task *);
 void task_fail_as(struct task *, struct failure);
 
-/* It has failed, or one that it runs: that may still be mended. */
-bool task_is_failing(const struct task *);
+/* It has failed, or the one that it runs, which it may mend: a status says so. From then on a task does nothing but take
+ * back what it did. A talk whose key is another one has not failed yet: it finds out of what. See talk_is_cut. */
+bool task_has_failed(const struct task *);
 
 /* It takes back what it did, or one that it runs does: its failure may not be noted yet. */
 bool task_is_cleaning(const struct task *);

@@ -81,7 +81,7 @@ static enum task_next next(struct task *task, struct outbox *outbox)
             end_removal(u);
         else
             task_end_as(task, &u->inner);
-        if (task->status != HIBLOOM_OK || !begin_removal(u))
+        if (task_has_failed(task) || !begin_removal(u))
             break;
     }
     task->inner = NULL;

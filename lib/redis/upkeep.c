@@ -135,7 +135,7 @@ static void clear(struct talk *talk, struct outbox *outbox)
     snprintf(bytes, sizeof bytes, "%" PRIu64, spec_bitmap_bytes(talk->task.link->spec));
     for (uint32_t i = 0; i < upkeep->range.count; i++)
         check_period(&talk->task, upkeep->range.first + i);
-    for (uint32_t i = 0; i < upkeep->range.count && talk->task.status == HIBLOOM_OK; i++)
+    for (uint32_t i = 0; i < upkeep->range.count && !task_has_failed(&talk->task); i++)
         if (upkeep->left[i])
             ask(upkeep, outbox, SCRIPT_CLEAR, upkeep->range.first + i, bytes);
     talk->take = take_cleared;
@@ -271,6 +271,11 @@ static void count(struct talk *talk, struct outbox *outbox)
     const uint64_t end = spec_bitmap_bytes(link->spec);
     char name[KEYS_SIZE];
 
+    if (link->spec->counters != 0 && upkeep->counters == NULL &&
+        (upkeep->counters = alloc.malloc(READ_BYTES)) == NULL) {
+        task_no_memory(&talk->task);
+        return;
+    }
     if (upkeep->from >= end) {
         count_key_bytes(upkeep);
         upkeep->key++;
@@ -299,9 +304,6 @@ void upkeep_begin_count(struct upkeep *upkeep, struct link *link)
 {
     begin(upkeep, link, count);
     upkeep->talk.task.reads = true;
-    upkeep->counters = link->spec->counters != 0 ? alloc.malloc(READ_BYTES) : NULL;
-    if (link->spec->counters != 0 && upkeep->counters == NULL)
-        task_no_memory(&upkeep->talk.task);
 }
 
 void upkeep_end(struct upkeep *upkeep)

@@ -42,7 +42,7 @@ static uint64_t deadline_of(const struct blocking *b)
 
     if (b->call.deadline == 0 || b->carrier.borrowed)
         return 0;
-    if (task->reads || (task->status == HIBLOOM_OK && !task_is_cleaning(task)))
+    if (task->reads || (!task_has_failed(task) && !task_is_cleaning(task)))
         return b->call.deadline;
     return more_ms != 0 ? b->call.deadline + more_ms : 0;
 }

@@ -35,18 +35,13 @@ void call_wake(struct carrier *c, struct call *call)
 
 /* ---- May it be tried again? ---------------------------------------------------------- */
 
-bool call_has_failed(const struct call *call)
-{
-    return call->task->status != HIBLOOM_OK;
-}
-
 /* The first time has no pause, so it needs nobody to wake it. */
 bool call_may_retry(const struct carrier *c, const struct call *call)
 {
     const uint64_t now = clock_now_ms();
 
     return c->settings.options.retry_ms != 0 && (call->attempts == 0 || call->wake_at != 0 || carrier_can_wait(c)) &&
-           !c->borrowed && !call_has_failed(call) && (call->deadline == 0 || now < call->deadline) &&
+           !c->borrowed && !task_has_failed(call->task) && (call->deadline == 0 || now < call->deadline) &&
            (call->retry_until == 0 || now < call->retry_until);
 }
 
@@ -100,7 +95,7 @@ void call_plan_retry(struct carrier *c, struct call *call)
 
 bool call_hold(struct carrier *c, struct call *call, const struct pause *pause)
 {
-    const bool takes_back = call_has_failed(call); /* which has no bound */
+    const bool takes_back = task_has_failed(call->task); /* which has no bound */
 
     if (!takes_back && !call_may_retry(c, call))
         return false;
@@ -176,7 +171,7 @@ void call_note_failure(struct call *call, const struct node *at)
 
 void call_give_up(struct carrier *c, struct call *call, const struct node *at, hibloom_status status, const char *words)
 {
-    if (!call_has_failed(call))
+    if (!task_has_failed(call->task))
         call_note_failure(call, at);
     task_fail(call->task, status, "%s", words);
     call_drop_unsent(c, call);
@@ -211,7 +206,7 @@ static void fail_for_good(struct carrier *c, struct flight *flight, struct node 
 {
     struct call *call = flight->call;
 
-    if (!call_has_failed(call)) {
+    if (!task_has_failed(call->task)) {
         call_note_failure(call, node);
         if (words == NULL)
             tell_refusal(flight);
@@ -259,7 +254,7 @@ void call_flight_failed(struct carrier *c, struct flight *flight, struct node *n
                         const char *words, bool lost)
 {
     struct call *call = flight->call;
-    const bool elsewhere = node->role == NODE_REPLICA && !flight->at_primary && !call_has_failed(call);
+    const bool elsewhere = node->role == NODE_REPLICA && !flight->at_primary && !task_has_failed(call->task);
     const bool doubtful = lost && !flight->proving;
 
     flight_end_proof(flight);
@@ -292,7 +287,7 @@ bool call_missed_restart(const struct carrier *c, const struct call *call)
 
 void call_tell_restart(struct carrier *c, struct call *call, const struct node *at)
 {
-    if (!call_has_failed(call))
+    if (!task_has_failed(call->task))
         call_note_failure(call, at);
     task_tell_restart(call->task, c->store.server.stats.restarts);
     call_drop_unsent(c, call);
@@ -308,7 +303,7 @@ void call_tell_all_restart(struct carrier *c, const struct node *node)
                  "acknowledged may be missing",
                  carrier_where(c, node, where, sizeof where));
     for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls))
-        if ((!call->sent || call->task->reads || call->task->removes) && !call_has_failed(call) &&
+        if ((!call->sent || call->task->reads || call->task->removes) && !task_has_failed(call->task) &&
             call_missed_restart(c, call))
             call_tell_restart(c, call, node);
 }

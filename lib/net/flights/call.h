@@ -44,8 +44,6 @@ struct call {
     struct touched *keys;                 /* the last one of each of these nodes, for WAIT */
 };
 
-bool call_has_failed(const struct call *);
-
 void call_set_runnable(struct carrier *, struct call *);       /* its task is asked what is next */
 void call_sleep(struct carrier *, struct call *, uint64_t at); /* until then */
 void call_wake(struct carrier *, struct call *);               /* it sleeps no more */

@@ -10,7 +10,8 @@
 /* A call that has failed gets one new connection to a node, to take back what it did, if anything. */
 static bool is_spent(struct node *node, const struct call *call)
 {
-    return node->state == NODE_CLOSED && call_has_failed(call) && (!call->sent || node->revived_by == call->number);
+    return node->state == NODE_CLOSED && task_has_failed(call->task) &&
+           (!call->sent || node->revived_by == call->number);
 }
 
 /* It could not be reached just now, for another call or for another flight of this one, so it is not tried at once. */
@@ -35,7 +36,7 @@ static void send_flight(struct carrier *c, struct node *node, struct flight *fli
         flights_put(&call->waiting, flight);
         return;
     }
-    if (node->state == NODE_CLOSED && call_has_failed(call))
+    if (node->state == NODE_CLOSED && task_has_failed(call->task))
         node->revived_by = call->number;
     const hibloom_status status = node_send_flight(c, node, flight, &error);
     if (status != HIBLOOM_OK) {
@@ -53,7 +54,7 @@ static void fail_astray(struct carrier *c, struct call *call)
     if (c->locate.hopeless && call->waiting.first != NULL)
         call_give_up(c, call, c->topology.nodes[0], c->locate.status, c->locate.error.words);
     flights_join(&waiting, &call->waiting);
-    call->astray = call->astray || (call_has_failed(call) && waiting.first != NULL);
+    call->astray = call->astray || (task_has_failed(call->task) && waiting.first != NULL);
     for (struct flight *flight; (flight = flights_take(&waiting)) != NULL;)
         call_flight_failed(c, flight, c->topology.nodes[0], c->locate.status, c->locate.error.words, false);
 }
@@ -199,7 +200,7 @@ void dispatch_call(struct carrier *c, struct call *call)
 static void take_refusal(struct carrier *c, struct node *node, struct flight *flight)
 {
     const enum refusal refusal = flight->refusal;
-    const bool was_fine = !call_has_failed(flight->call);
+    const bool was_fine = !task_has_failed(flight->call->task);
     struct node *to = NULL;
     bool took_over = false;
 
@@ -207,7 +208,7 @@ static void take_refusal(struct carrier *c, struct node *node, struct flight *fl
         to = topology_redirect(&c->topology, node, flight->words, &took_over);
     if (took_over)
         call_tell_all_restart(c, to);
-    if (was_fine && call_has_failed(flight->call)) { /* it has just been told that a server forgot */
+    if (was_fine && task_has_failed(flight->call->task)) { /* it has just been told that a server forgot */
         call_end_flight(c, flight);
         return;
     }
@@ -244,7 +245,7 @@ static bool deliver(struct node *node, struct flight *flight, struct reply *repl
 {
     struct call *call = flight->call;
     struct task *task = call->task;
-    const bool was_fine = !task_is_failing(task);
+    const bool was_fine = !task_has_failed(task);
     const uint32_t index = flight->index++;
     bool good = true;
 
@@ -254,7 +255,7 @@ static bool deliver(struct node *node, struct flight *flight, struct reply *repl
         good = task->take_guard(task, flight->exchange.tag, reply);
     else
         task->class->reply(task, flight->exchange.tag, index, reply);
-    if (was_fine && task_is_failing(task))
+    if (was_fine && task_has_failed(task))
         call_note_failure(call, node);
     return good;
 }

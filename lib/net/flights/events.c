@@ -41,7 +41,7 @@ static void take_outbox(struct carrier *c, struct call *call)
 /* A call that failed before anything was sent has nothing to take back: it ends. */
 static bool end_unsent(struct carrier *c, struct call *call)
 {
-    if (!call_has_failed(call) || call->sent)
+    if (!task_has_failed(call->task) || call->sent)
         return false;
     call_drop_unsent(c, call);
     return true;
@@ -131,7 +131,7 @@ void carrier_begin(struct carrier *c, struct call *call, struct task *task)
     TAILQ_INSERT_TAIL(&c->calls, call, in_calls);
     call_set_runnable(c, call);
     call->deadline = c->deadline_ms != 0 ? clock_now_ms() + c->deadline_ms : 0;
-    if (task->status == HIBLOOM_OK && call_missed_restart(c, call))
+    if (!task_has_failed(task) && call_missed_restart(c, call))
         call_tell_restart(c, call, NULL);
     settle(c);
 }

@@ -31,7 +31,7 @@ void replicas_note(struct carrier *c, const struct node *node, const struct flig
     char key[KEYS_SIZE];
 
     if (node->role == NODE_REPLICA || c->settings.options.min_replicas == 0 || exchange->proof ||
-        call_has_failed(call) || !exchange_key(exchange, key))
+        task_has_failed(call->task) || !exchange_key(exchange, key))
         return;
     struct touched *touched = find_touched(call, node);
     if (touched == NULL) {
@@ -227,7 +227,7 @@ void replicas_take(struct carrier *c, struct node *node, const struct reply *rep
 
 static bool may_be_kept(const struct carrier *c, const struct call *call)
 {
-    return c->settings.options.min_replicas > 0 && !call_has_failed(call) && call->carried_out;
+    return c->settings.options.min_replicas > 0 && !task_has_failed(call->task) && call->carried_out;
 }
 
 void replicas_keep(struct carrier *c, struct call *call)
@@ -242,7 +242,7 @@ void replicas_keep(struct carrier *c, struct call *call)
 void replicas_note_kept(struct carrier *c, struct call *call)
 {
     call->unkept = call->unkept ||
-                   (call->keeps && !call_has_failed(call) && call->restarts != c->store.server.stats.restarts);
+                   (call->keeps && !task_has_failed(call->task) && call->restarts != c->store.server.stats.restarts);
     call->keeps = false;
     if (call->unkept)
         task_fail(call->task, HIBLOOM_EUNAVAILABLE, LOST);
