@@ -32,7 +32,7 @@ void sieve_await(struct sieve *s, enum sieve_inner kind, void (*ended)(struct si
 {
     s->kind = kind;
     s->ended = ended;
-    s->task.inner = kind == SIEVE_LINKS ? &s->links->task : &s->inner;
+    s->task.inner = kind == SIEVE_LINKS ? &s->links->task : kind == SIEVE_BULK ? &s->bulk->task : &s->inner;
 }
 
 void sieve_await_links(struct sieve *s, enum links_goal goal, void (*ended)(struct sieve *))
@@ -57,7 +57,13 @@ void sieve_look(struct sieve *s, struct link *link, uint32_t links, const struct
 void sieve_by_bitmaps(struct sieve *s, struct link *link, const hibloom_item *items, size_t n, unsigned char *yes,
                       void (*ended)(struct sieve *))
 {
-    bulk_begin(&s->bulk, link, items, n, yes);
+    s->bulk = alloc.malloc(sizeof *s->bulk);
+    if (s->bulk == NULL) {
+        s->refused = true;
+        ended(s);
+        return;
+    }
+    bulk_begin(s->bulk, link, items, n, yes);
     sieve_await(s, SIEVE_BULK, ended);
 }
 
@@ -78,9 +84,10 @@ void sieve_free_inner(struct sieve *s)
 {
     if (s->kind == SIEVE_WALK)
         walk_end(&s->walk, NULL);
-    else if (s->kind == SIEVE_BULK)
-        bulk_end(&s->bulk);
-    else if (s->kind == SIEVE_UPKEEP)
+    else if (s->kind == SIEVE_BULK) {
+        bulk_end(s->bulk);
+        alloc.free(s->bulk);
+    } else if (s->kind == SIEVE_UPKEEP)
         upkeep_end(&s->upkeep);
     else if (s->kind == SIEVE_LINKS) {
         task_fail_too(&s->links->task, &s->task); /* where it was given up before the inner one knew */
@@ -105,7 +112,7 @@ static void release(struct sieve *s)
 static bool is_refused(struct sieve *s)
 {
     const struct task *inner = s->task.inner;
-    const bool merges = s->kind == SIEVE_BULK && s->bulk.yes == NULL;
+    const bool merges = s->kind == SIEVE_BULK && s->bulk->yes == NULL;
     const bool denied = merges && inner->status == HIBLOOM_EDENIED;
 
     s->filter->first.server->may_not_merge |= denied;

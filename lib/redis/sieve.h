@@ -62,11 +62,13 @@ struct sieve {
     union {
         struct task inner; /* what is under way, which is one of: */
         struct walk walk;
-        struct bulk bulk;
         struct upkeep upkeep;
         struct talk talk;
     };
-    struct links *links; /* or this one. It is large, and rarely wanted */
+    union {
+        struct links *links; /* or one of these. They are large, and rarely wanted */
+        struct bulk *bulk;
+    };
     enum sieve_inner kind;
     void (*ended)(struct sieve *); /* the inner task has, well; NULL: nothing is under way */
     const struct policy *policy;

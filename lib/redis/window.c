@@ -404,19 +404,21 @@ static void begin(struct sieve *s)
 {
     s->window.clock_us = 0;
     s->window.what = (unsigned char *)s->answers;
-    if (s->window.older == NULL)
-        s->window.older = alloc.malloc(s->most * sizeof *s->window.older);
-    if (s->window.older != NULL)
-        chunk(s);
-    else
+    if (s->window.clears == NULL)
+        s->window.clears = alloc.malloc(count_of(s) * sizeof *s->window.clears + s->most * sizeof *s->window.older);
+    if (s->window.clears == NULL) {
         task_no_memory(&s->task);
+        return;
+    }
+    s->window.older = (bool *)(s->window.clears + count_of(s));
+    chunk(s);
 }
 
 static void release(struct sieve *s)
 {
     drop_read(s);
-    alloc.free(s->window.older);
-    s->window.older = NULL;
+    alloc.free(s->window.clears);
+    s->window.clears = NULL;
 }
 
 const struct policy window_policy = {.begin = begin, .chunk = chunk, .release = release};

@@ -55,11 +55,11 @@ struct window {
     unsigned char *has;  /* flags, slice after slice: it is in the bitmaps that were read; NULL: none were */
     uint32_t read;       /* slices that were */
     unsigned char clock_text[64];
-    uint64_t clock_us;                  /* as it was shown last; 0: not in this call */
-    uint64_t looked_ns, looked_us;      /* when the look began: here, and by that clock */
-    uint64_t period;                    /* the current one, as it was known when this step began */
-    uint64_t refused;                   /* where a key's server does not decide: the one that it has refused last */
-    uint64_t clears[HIBLOOM_LINKS_MAX]; /* other epochs that had been seen by then, a slice each */
+    uint64_t clock_us;             /* as it was shown last; 0: not in this call */
+    uint64_t looked_ns, looked_us; /* when the look began: here, and by that clock */
+    uint64_t period;               /* the current one, as it was known when this step began */
+    uint64_t refused;              /* where a key's server does not decide: the one that it has refused last */
+    uint64_t *clears;              /* other epochs that had been seen by then, a slice each. Here begins `older` */
 };
 
 #endif
