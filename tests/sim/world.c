@@ -1181,8 +1181,8 @@ static void execute(struct link *link, const struct anchor *at, size_t argc, con
                   argc > 2 && strncmp(at->place, "EVAL", 4) != 0 ? " " : "",
                   argc > 2 && strncmp(at->place, "EVAL", 4) != 0 ? printable(argv[2], key, sizeof key) : "",
                   printable((struct blob){reply.bytes, reply.len}, text, sizeof text));
-    if (reply.len > 9 && strncmp(reply.bytes, "-READONLY", 9) == 0 && !link->closed && !link->mute &&
-        link->conn != NULL && !link->conn->shut)
+    if (reply.len > 9 && strncmp(reply.bytes, "-READONLY", 9) == 0 && link->conn != NULL && !link->conn->shut &&
+        !link->mute)
         note_read_only(link);
     if (reply.len > 0 && reply.bytes[0] == '-' && strncmp(reply.bytes, "-MOVED", 6) != 0 &&
         strncmp(reply.bytes, "-ASK", 4) != 0) {

@@ -187,11 +187,11 @@ static hibloom_status ensure_connection(struct carrier *c, struct node *node, st
     return status != HIBLOOM_OK ? error_set(error, status, "out of memory") : HIBLOOM_OK;
 }
 
-/* Its server may have been a replica meanwhile, and have taken over again. */
+/* Its server may have been a replica meanwhile, and have taken over again. So may one that has just said that it is one. */
 static bool was_silent(const struct carrier *c, const struct node *node)
 {
     return is_quiet(node) && node->role == NODE_PRIMARY && node->run.history[0] != '\0' && !c->borrowed &&
-           clock_now_ns() > node->sent_ns + SILENCE_NS;
+           (node->greeting.replica || clock_now_ns() > node->sent_ns + SILENCE_NS);
 }
 
 hibloom_status node_send_flight(struct carrier *c, struct node *node, struct flight *flight, struct error *error)
