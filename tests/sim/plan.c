@@ -121,7 +121,7 @@ static void draw_client(struct plan *p, struct client_settings *c, struct draw *
     c->from_replicas = p->replicas > 0 && p->topology != STANDALONE && draw(d, 4) == 0;
     c->bitfield = draw(d, 2);
     c->deadline_ms = draw(d, 5) == 0 ? 100 + draw(d, 2000) : 0;
-    c->near = ONE_OF(d, 0, 0, 1, 1 + 50); /* 0: none; else the age and 1 */
+    c->near = ONE_OF(d, 0, 0, 0, 0, 1, 1, 1, 1 + 50); /* 0: none; else the age and 1 */
     c->accept_restarts = draw(d, 8) == 0;
 }
 
@@ -157,6 +157,7 @@ static const struct focus {
     bool keeps, asks; /* all clients wait for replicas; ask them */
     bool hurried;     /* some calls have little time */
     bool sizes;       /* clients want filters of two sizes */
+    bool races;       /* most calls are about all items */
     uint64_t clients; /* no more than so many; 0: any number */
 } focuses[] = {
     {.kinds = BIT(WINDOW) | BIT(WINDOW_SEGMENTS),
@@ -165,17 +166,18 @@ static const struct focus {
      .late = "EVAL.slice",
      .alone = true},
     {.kinds = BIT(WINDOW) | BIT(WINDOW_SEGMENTS),
-     .verbs = BIT(VERB_LOOK) | BIT(VERB_SLEEP),
+     .verbs = BITS(VERB_LOOK, VERB_ADD, VERB_SLEEP),
      .faults = BIT(FAULT_JUMP) | BIT(FAULT_DELAY),
      .late = "GETBIT",
-     .pieces = true},
+     .pieces = true,
+     .races = true},
     {.kinds = BIT(WINDOW) | BIT(WINDOW_SEGMENTS),
      .verbs = BIT(VERB_SLEEP),
      .faults = BIT(FAULT_JUMP),
      .late = "TIME",
      .clustered = true},
     {.kinds = BIT(WINDOW) | BIT(WINDOW_SEGMENTS),
-     .verbs = BITS(VERB_SLEEP, VERB_CLEAR, VERB_DELETE),
+     .verbs = BITS(VERB_SLEEP, VERB_CLEAR, VERB_ADD_NEW),
      .faults = BITS(FAULT_JUMP, FAULT_CUT_ANSWER, FAULT_PAUSE) | BIT(FAULT_DELAY),
      .late = "EVAL.slice"},
     {.kinds = BIT(WINDOW),
@@ -208,7 +210,7 @@ static const struct focus {
      .faults = BIT(FAULT_FAILOVER) | BIT(FAULT_LAG),
      .clustered = true,
      .keeps = true},
-    {.kinds = BITS(GROWING, GROWING_SEGMENTS, GROWING_LARGE),
+    {.kinds = BITS(GROWING, GROWING_BLOCKED, GROWING_LARGE),
      .verbs = BIT(VERB_FILL) | BIT(VERB_SLEEP),
      .faults = BITS(FAULT_EXPIRE, FAULT_PAUSE, FAULT_CUT_ANSWER) | BIT(FAULT_SLOW),
      .late = "EVAL.make"},
@@ -288,6 +290,11 @@ static const struct focus {
      .verbs = BIT(VERB_SLEEP),
      .faults = BITS(FAULT_FAILOVER, FAULT_ISOLATE, FAULT_DISCONNECT),
      .clustered = true},
+    {.kinds = BIT(GROWING_SEGMENTS),
+     .verbs = BIT(VERB_ADD_NEW) | BIT(VERB_DELETE),
+     .faults = BIT(FAULT_DELAY),
+     .late = "SETBIT",
+     .races = true},
 };
 
 static void draw_steps(struct plan *p, struct draw *d, uint64_t often)
@@ -315,6 +322,8 @@ static void draw_steps(struct plan *p, struct draw *d, uint64_t often)
         s->name = p->names > 1 && draw(d, 4) == 0;
         s->verb = draw_verb(plan_kind(p, s->name), d, calm, weights);
         s->items = draw(d, 3) == 0 ? 1u << draw(d, ITEMS) : 1 + (uint32_t)draw(d, (1u << ITEMS) - 1);
+        if (p->races != 0 && draw(d, 4) != 0)
+            s->items = (1u << ITEMS) - 1;
         s->times = draw(d, 16) == 0 ||
                            (draw(d, 3) == 0 && (plan_kind(p, s->name)->counting || (p->sizes != 0 && p->pieces != 0)))
                        ? (uint32_t)ONE_OF(d, 15, 40, 40, TIMES_MOST)
@@ -375,11 +384,12 @@ static void draw_focus(struct plan *p, struct draw *d, const struct focus *focus
     for (uint64_t i = 0; i < p->clients; i++) {
         p->client[i].min_replicas = focus->keeps ? 1 : p->client[i].min_replicas;
         p->client[i].from_replicas |= focus->asks;
-        if (focus->hurried && draw(d, 2) == 0)
+        if (focus->hurried && draw(d, 4) != 0)
             p->client[i].deadline_ms = 100 + draw(d, 200);
     }
     p->rate = ONE_OF(d, 8, 20, 40, 80);
     p->sizes = focus->sizes;
+    p->races = focus->races;
     p->pieces |= focus->pieces;
     if (focus->clients != 0)
         p->clients = 1 + draw(d, focus->clients < p->clients ? focus->clients : p->clients);
@@ -387,9 +397,9 @@ static void draw_focus(struct plan *p, struct draw *d, const struct focus *focus
     for (int f = 0; f < FAULT_KINDS; f++)
         if ((focus->faults >> f & 1) != 0 && draw(d, 3) != 0)
             p->faults |= BIT(f);
-    if (draw(d, 4) == 0) /* nothing goes wrong */
+    if (draw(d, 8) == 0) /* nothing goes wrong */
         p->faults = BIT(FAULT_PIECES);
-    p->late = focus->late != NULL && draw(d, 4) != 0 ? late_place(focus->late) : 0;
+    p->late = focus->late != NULL && draw(d, 8) != 0 ? late_place(focus->late) : 0;
     if (p->late != 0 && focus->sizes) /* what is late meets a filter of another size */
         p->faults |= BIT(FAULT_DELAY);
 }
@@ -437,7 +447,7 @@ static bool is_late(const struct plan *p, const struct anchor *at, uint64_t chan
                                                                       : at->place;
 
     return p->late > 0 && p->late <= LATE_PLACES && strcmp(place, late_places[p->late - 1]) == 0 &&
-           chance % (strstr(place, "BIT") != NULL ? 8 : 2) == 0; /* a call has many commands, and a script each */
+           chance % (strstr(place, "BIT") != NULL ? 32 : 2) == 0; /* a call has many commands, and a script each */
 }
 
 /* One in `rate` commands, but at some places of a world many more. */

