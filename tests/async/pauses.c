@@ -1,8 +1,8 @@
 /* A server that is dead, under calls that keep coming: the store keeps one pause for it, whatever their number, and
- * the log is told once. */
+ * the log is told once. And a loop that stands still, while the answers come. */
 #include "loops/subject.h"
 
-enum { CALLS = 600, LOGGED_MAX = 8, ATTEMPTS_MAX = 40 };
+enum { CALLS = 600, LOGGED_MAX = 8, ATTEMPTS_MAX = 40, STILL_MS = 1000 };
 
 static struct redis_server *server;
 static unsigned warnings;
@@ -58,9 +58,47 @@ static void a_dead_server_is_tried_at_one_pace(void **state)
     close_loop(loop);
 }
 
+/* Until the server has answered what came before. */
+static void await_command(struct redisContext *redis, const char *command)
+{
+    bool came = false;
+
+    while (!came) {
+        redisReply *reply = redisCommand(redis, "INFO commandstats");
+        assert_non_null(reply);
+        came = strstr(reply->str, command) != NULL;
+        freeReplyObject(reply);
+    }
+    freeReplyObject(redisCommand(redis, "PING"));
+}
+
+static void a_loop_that_stood_still_finds_its_answers(void **state)
+{
+    static const hibloom_connect_options hurried = {
+        .size = sizeof hurried, .command_timeout_ms = STILL_MS, .commands = HIBLOOM_COMMANDS_SETBIT};
+    struct redisContext *redis = redis_server_connect(server);
+    void *loop = loop_class->open();
+    hibloom_async *async = async_store(loop, redis_server_uri(server), &hurried);
+    hibloom_async_filter *filter = async_filter(loop, async, TEST_NAME, "bits=8192 hashes=4 seed=5eed");
+    struct outcome outcome = {0};
+
+    freeReplyObject(redisCommand(redis, "CONFIG RESETSTAT"));
+    assert_ok(hibloom_async_contains(filter, &(hibloom_item){"x", 1}, 1, on_answered, &outcome), NULL);
+    loop_class->turn(loop);
+    await_command(redis, "cmdstat_getbit:");
+    test_sleep_ms(STILL_MS + 100);
+    hibloom_async_tick(async);
+    await_all(loop, async, &outcome, 1);
+    assert_int_equal(outcome.status, HIBLOOM_OK);
+    hibloom_async_free(async);
+    close_loop(loop);
+    redisFree(redis);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_loop_that_stood_still_finds_its_answers),
         cmocka_unit_test(a_dead_server_is_tried_at_one_pace),
     };
     const int result = run_on_each_loop(tests, sizeof tests / sizeof *tests, set_up, NULL);

@@ -9,8 +9,11 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* ---- Signals -------------------------------------------------------------------------------
@@ -206,6 +209,78 @@ static void interruptions_do_not_put_off_the_time_out(void **state)
     redis_server_stop(server);
 }
 
+/* ---- A process that is stopped ----------------------------------------------------------------- */
+
+enum { STOPPED_MS = 1500 }; /* and the time-out */
+
+/* It stops once it is connected, and asks when it goes on. */
+static int be_stopped(const char *uri)
+{
+    const hibloom_connect_options options = {.command_timeout_ms = STOPPED_MS};
+    hibloom_store *store = NULL;
+    hibloom *filter = NULL;
+    hibloom_spec spec;
+    bool found = false;
+    hibloom_status status = hibloom_spec_parse(&spec, "bits=4096 hashes=4");
+
+    if (status == HIBLOOM_OK)
+        status = hibloom_connect(&store, uri, &options);
+    if (status == HIBLOOM_OK)
+        status = hibloom_open(&filter, store, "stopped", &spec);
+    raise(SIGSTOP);
+    return status == HIBLOOM_OK ? (int)hibloom_contains(filter, "x", 1, &found) : (int)status;
+}
+
+static void await_stop(pid_t pid)
+{
+    int status = 0;
+
+    assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+    assert_true(WIFSTOPPED(status));
+}
+
+/* It has sent its commands, and waits. */
+static void await_poll(pid_t pid)
+{
+    char path[40], line[400] = "";
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    for (const char *end = NULL; end == NULL || end[2] != 'S'; end = strrchr(line, ')')) {
+        FILE *file = fopen(path, "r");
+        assert_non_null(file);
+        assert_non_null(fgets(line, sizeof line, file));
+        fclose(file);
+    }
+}
+
+static void who_stood_still_finds_the_answers_that_came_meanwhile(void **state)
+{
+    struct redis_server *server = redis_server_start_tcp(NULL);
+    struct redisContext *redis = redis_server_connect(server);
+    const pid_t pid = fork();
+    int status = 0;
+
+    assert_true(pid >= 0);
+    if (pid == 0)
+        _exit(be_stopped(redis_server_uri(server)));
+    await_stop(pid);
+    redis_server_pause(server);
+    kill(pid, SIGCONT);
+    await_poll(pid);
+    kill(pid, SIGSTOP);
+    await_stop(pid);
+    redis_server_resume(server);
+    for (int i = 0; i < 2; i++) /* then it has answered the other one, too */
+        test_command(redis, "SET answered 1");
+    test_sleep_ms(STOPPED_MS + 100);
+    kill(pid, SIGCONT);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), HIBLOOM_OK);
+    redisFree(redis);
+    redis_server_stop(server);
+}
+
 /* ---- Signals while connecting ---------------------------------------------------------------- */
 
 /* A port whose queue is full: who connects has to wait until there is room. */
@@ -316,6 +391,7 @@ int main(void)
         cmocka_unit_test(interrupted_system_calls_are_taken_up_again),
         cmocka_unit_test(a_call_that_waits_is_not_ended_by_interruptions),
         cmocka_unit_test(interruptions_do_not_put_off_the_time_out),
+        cmocka_unit_test(who_stood_still_finds_the_answers_that_came_meanwhile),
         cmocka_unit_test(connecting_is_not_ended_by_interruptions),
         cmocka_unit_test(interruptions_do_not_put_off_the_time_out_of_connecting),
     };

@@ -160,20 +160,28 @@ static enum received take(struct connection *c)
     return RECEIVED_PUSH;
 }
 
-static bool has_bytes(const struct connection *c)
+static struct pollfd events_of(const struct connection *c)
 {
-    return poll(&(struct pollfd){.fd = c->context->fd, .events = POLLIN}, 1, 0) > 0;
+    return (struct pollfd){.fd = c->context->fd, .events = (short)(POLLIN | (c->unsent ? POLLOUT : 0))};
 }
 
-/* Whether the server has had its time since the last commands were sent. Not if its
- * answers lay here while another connection was made. */
-static bool overdue(const struct connection *c)
+/* Whether the server has had its time since the last commands were sent. What lies here by then may have lain here
+ * while another connection was made, or this process stood still: it is read, in as much time again. So is what waits
+ * for room sent, where there is some. */
+static bool overdue(struct connection *c)
 {
-    const uint64_t now = clock_now_ms(), took = now - c->sent_ms;
-    const bool late = c->timeout_ms != 0 && took > c->timeout_ms;
+    const uint64_t now = clock_now_ms();
+    struct pollfd ready = events_of(c);
 
-    return (late && (took - c->elsewhere_ms > c->timeout_ms || !has_bytes(c))) ||
-           (c->deadline != 0 && now >= c->deadline);
+    if (c->deadline != 0 && now >= c->deadline)
+        return true;
+    if (c->timeout_ms == 0 || now - c->sent_ms <= c->timeout_ms)
+        return false;
+    if (c->spared || poll(&ready, 1, 0) <= 0)
+        return true;
+    c->spared = true;
+    c->sent_ms = now;
+    return false;
 }
 
 /* Reads what has come; gives up if that has gone on for too long or come to
@@ -368,13 +376,13 @@ void connection_put(struct connection *c, const char *bytes, size_t len)
 void connection_start_clock(struct connection *c)
 {
     c->sent_ms = clock_now_ms();
-    c->elsewhere_ms = 0;
+    c->spared = false;
 }
 
-/* Answers that lie here are good all the same; a server that has not got all yet has its whole time. */
 void connection_note_elsewhere(struct connection *c, uint64_t ms)
 {
-    *(c->unsent ? &c->sent_ms : &c->elsewhere_ms) += ms;
+    if (c->unsent)
+        c->sent_ms += ms;
 }
 
 /* As much as goes. */
@@ -414,7 +422,7 @@ uint32_t connection_poll(const struct connection *c, struct pollfd *ready)
     const uint64_t now = clock_now_ms(), ends = c->sent_ms + c->timeout_ms + 1;
     const uint64_t until = c->deadline != 0 && c->deadline < ends ? c->deadline : ends;
 
-    *ready = (struct pollfd){.fd = c->context->fd, .events = (short)(POLLIN | (c->unsent ? POLLOUT : 0))};
+    *ready = events_of(c);
     return until > now ? (uint32_t)(until - now) : 1;
 }
 

@@ -31,7 +31,7 @@ struct connection {
     bool begun;                                 /* a part of the next answer was taken */
     uint32_t timeout_ms;                        /* for one pipeline; 0 if borrowed */
     uint64_t sent_ms;                           /* when the last commands went out */
-    uint64_t elsewhere_ms;                      /* of the time since then, connections were made to other servers */
+    bool spared;                                /* its time was over, and answers were here */
     uint64_t received;                          /* bytes */
     struct reply reply;                         /* the last one received */
     uint64_t answers;                           /* so many since it was made */
@@ -58,7 +58,7 @@ hibloom_status connection_flush(struct connection *);
 /* The time-out for what is on its way begins now, as it does when commands are sent. */
 void connection_start_clock(struct connection *);
 
-/* So much of the time since then another connection was made: its server is not late by that. */
+/* So much of the time since then another connection was made: a server that has not got all yet has its whole time. */
 void connection_note_elsewhere(struct connection *, uint64_t ms);
 
 /* For one of ours that has answers to come: the events to wait for; returns the milliseconds that its server still

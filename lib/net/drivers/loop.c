@@ -36,7 +36,8 @@ struct line {
     redisAsyncContext *context;
     struct ssl_st *ssl; /* the context's; NULL: no TLS, or not ours */
     size_t owed;
-    uint64_t heard_ms; /* when something came, or the first command was sent; of one of ours */
+    uint64_t heard_ms;  /* when something came, or the first command was sent; of one of ours */
+    uint64_t spared_ms; /* the heard_ms with which it would have been silent for too long, but something lay here */
     struct reply reply;
     redisReplyObjectFunctions *theirs; /* of hiredis' reader; NULL: it is not ours yet */
     bool called;                       /* at the next answer; one of ours, and something is on its way */
@@ -418,14 +419,27 @@ static bool is_silent_for(const struct line *line, uint64_t now, uint32_t ms)
     return now > line->heard_ms + ms;
 }
 
+static bool has_events(const struct line *line, short events)
+{
+    struct pollfd socket = {.fd = line->context->c.fd, .events = events};
+
+    return poll(&socket, 1, 0) > 0 && (socket.revents & (events | POLLERR)) != 0;
+}
+
+/* What lies here while the loop stands still is no silence: the loop reads it before the next check. */
 static bool is_overdue(const struct carrier *c, const struct node *node, uint64_t now)
 {
-    const struct line *line = node->pipe;
+    struct line *line = node->pipe;
     const hibloom_connect_options *options = &c->settings.options;
 
     if (node->state == NODE_OPENING)
         return is_silent_for(line, now, options->connect_timeout_ms);
-    return node->sent.first != NULL && is_silent_for(line, now, options->command_timeout_ms);
+    if (node->sent.first == NULL || !is_silent_for(line, now, options->command_timeout_ms))
+        return false;
+    if (line->spared_ms == line->heard_ms || !has_events(line, POLLIN))
+        return true;
+    line->spared_ms = line->heard_ms;
+    return false;
 }
 
 /* The libuv adapter of hiredis 0.14 passes over an error on a socket, and hears no more of it. */
@@ -435,8 +449,7 @@ static bool is_cut(const struct node *node, uint64_t now)
 
     if ((node->sent.first == NULL && node->state != NODE_OPENING) || !is_silent_for(line, now, CHECK_MS))
         return false;
-    struct pollfd socket = {.fd = line->context->c.fd};
-    return poll(&socket, 1, 0) > 0 && (socket.revents & POLLERR) != 0;
+    return has_events(line, 0);
 }
 
 static void find_overdue(struct async *a)
