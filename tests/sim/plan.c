@@ -448,7 +448,10 @@ static bool is_late(const struct plan *p, const struct anchor *at, uint64_t chan
 
     return p->late > 0 && p->late <= LATE_PLACES && strcmp(place, late_places[p->late - 1]) == 0 &&
            /* a call has a script each, or a BITFIELD for each item, or a command for each of its bits */
-           chance % (place != at->place ? 8 : strstr(place, "BIT") != NULL ? 32 : 2) == 0;
+           chance % (place != at->place             ? 8
+                     : strstr(place, "BIT") != NULL ? 32
+                                                    : 2) ==
+               0;
 }
 
 /* One in `rate` commands, but at some places of a world many more. */
