@@ -35,8 +35,7 @@ static void attach_keys(struct talk *talk, struct outbox *outbox)
         return;
     }
     guard_ask_config(talk->task.link, outbox, talk->task.link->count);
-    talk->take = guard_take_before;
-    talk->step = attach_keys;
+    talk_then(talk, guard_take_before, attach_keys);
 }
 
 /* A config says how large the bitmap is. */
@@ -72,8 +71,7 @@ static void attach_sized(struct talk *talk, struct outbox *outbox)
 static void ask_config(struct talk *talk, struct outbox *outbox)
 {
     guard_ask_config(talk->task.link, outbox, 0);
-    talk->take = take_config;
-    talk->step = attach_sized;
+    talk_then(talk, take_config, attach_sized);
 }
 
 /* A filter of the name may lie where this bitmap has no key. */

@@ -53,8 +53,7 @@ void life_create(struct talk *talk, struct outbox *outbox)
     if (task_has_failed(&talk->task))
         return;
     life_ask_make(life, outbox, 0, id, LIFE_ANY_TTL);
-    talk->take = life_take_answer;
-    talk->step = judge_root;
+    talk_then(talk, life_take_answer, judge_root);
 }
 
 /* ---- The other keys ------------------------------------------------------------- */
@@ -112,8 +111,7 @@ static void make_keys(struct talk *talk, struct outbox *outbox)
     for (uint32_t i = life->range.first; i < life->range.first + life->range.count; i++)
         if (i != 0 && life_draw_id(&talk->task, &id))
             life_ask_make(life, outbox, i, id, LIFE_ANY_TTL);
-    talk->take = take_made;
-    talk->step = judge_made;
+    talk_then(talk, take_made, judge_made);
 }
 
 static void begin_keys(struct talk *talk, struct outbox *outbox)
@@ -187,7 +185,7 @@ static void judge_other(struct talk *talk, struct outbox *outbox)
         life_start_over(talk);
     } else if (life->place[other].found == RECORD_NONE && life_has_patience(life)) {
         talk->task.pause_ms = LIFE_PAUSE_MS;
-        talk->step = life_complete;
+        talk_then(talk, NULL, life_complete);
     } else {
         begin_keys(talk, outbox);
     }
@@ -208,8 +206,7 @@ void life_complete(struct talk *talk, struct outbox *outbox)
         guard_ask_alone(life->link.before, outbox, TAG_BEFORE, 0);
     if (life_heads_chain(link))
         life_ask_ahead(life, outbox);
-    talk->take = take_other;
-    talk->step = judge_other;
+    talk_then(talk, take_other, judge_other);
 }
 
 /* ---- Ready ------------------------------------------------------------------------- */
@@ -227,8 +224,7 @@ static void tidy(struct talk *talk, struct outbox *outbox)
     for (uint32_t i = life->range.first; i < life->range.first + life->range.count; i++)
         if (flags_has(life->creating.mine, i))
             life_ask_unlink(life, outbox, i, true, "");
-    talk->take = life_take_unlinked;
-    talk->step = tidy;
+    talk_then(talk, life_take_unlinked, tidy);
 }
 
 static void judge_finished(struct talk *talk, struct outbox *outbox)
@@ -263,8 +259,7 @@ static void make_ready(struct talk *talk, struct outbox *outbox)
         record_format_id(link->keys[i].id, life->creating.ids + (size_t)i * RECORD_ID_DIGITS);
     life_ask_swap(life, outbox, RECORD_CREATING, life_list_at(life, 0), (struct argument){"", 0},
                   (struct argument){life->creating.ids, len}, RECORD_READY, LIFE_ANY_TTL);
-    talk->take = life_take_answer;
-    talk->step = judge_finished;
+    talk_then(talk, life_take_answer, judge_finished);
 }
 
 /* Swaps a root that is being made to that generation. */
@@ -278,7 +273,6 @@ static void ask_generation(struct life *life, struct outbox *outbox, uint64_t ge
     life_ask_swap(life, outbox, RECORD_CREATING, link_trailer_at(life->talk.task.link, 0) + RECORD_IDENTITY_AT,
                   (struct argument){now, RECORD_IDENTITY}, (struct argument){then, RECORD_IDENTITY}, RECORD_CREATING,
                   LIFE_ANY_TTL);
-    life->talk.take = life_take_answer;
 }
 
 static void judge_written(struct talk *talk, struct outbox *outbox)
@@ -288,7 +282,7 @@ static void judge_written(struct talk *talk, struct outbox *outbox)
         return;
     }
     talk->task.keeps = true;
-    talk->step = make_ready;
+    talk_then(talk, NULL, make_ready);
 }
 
 /* An add waits for the replicas of the servers that it has written to, and the root may be on another: so with
@@ -303,7 +297,7 @@ static void finish(struct talk *talk, struct outbox *outbox)
         return;
     }
     ask_generation(life_of(talk), outbox, link->generation);
-    talk->step = judge_written;
+    talk_then(talk, life_take_answer, judge_written);
 }
 
 /* ---- A further link is ready --------------------------------------------------------- */
@@ -328,8 +322,7 @@ void life_swap_grown(struct talk *talk, struct outbox *outbox)
 
     life_ask_swap(life, outbox, RECORD_READY, link_trailer_at(talk->task.link, 0), (struct argument){"", 0},
                   (struct argument){"", 0}, RECORD_GROWN, life->ttl_ms < 0 ? -1 : life->ttl_ms);
-    talk->take = life_take_answer;
-    talk->step = judge_grown;
+    talk_then(talk, life_take_answer, judge_grown);
 }
 
 /* ---- In the way ----------------------------------------------------------------------- */
@@ -345,7 +338,7 @@ static void raise_generation(struct talk *talk, struct outbox *outbox)
     struct life *life = life_of(talk);
 
     ask_generation(life, outbox, life->newer + 1);
-    talk->step = start_over;
+    talk_then(talk, life_take_answer, start_over);
 }
 
 /* Another program's value is where a key has to be, unless it is late bits. */

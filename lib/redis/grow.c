@@ -22,7 +22,7 @@ static void ask_state(struct talk *talk, struct outbox *outbox)
     command_argument(&outbox->commands, key);
     guard_ask(talk->task.link, outbox, key, 0);
     outbox_end(outbox);
-    talk->take = take_state;
+    talk_then(talk, take_state, NULL);
 }
 
 /* The newest link is gone, so the one that was made for it goes: it has that chain, and nobody else will want it. */

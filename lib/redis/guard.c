@@ -201,7 +201,7 @@ void guard_take_alone(struct talk *talk, uint32_t i, uint32_t index, const struc
 void guard_ask_root(struct talk *talk, struct outbox *outbox)
 {
     guard_ask_alone(talk->task.link, outbox, 0, 0);
-    talk->take = guard_take_alone;
+    talk_then(talk, guard_take_alone, NULL);
 }
 
 void guard_take_before(struct talk *talk, uint32_t i, uint32_t index, const struct reply *reply)
@@ -439,8 +439,7 @@ static void diagnose(struct talk *talk, struct outbox *outbox)
         ask_end(talk->task.link, outbox, AT_ROOT, 0);
     if (has_head(talk->task.link))
         ask_end(&talk->task.link->of->first, outbox, AT_HEAD, 0);
-    talk->take = take_finding;
-    talk->step = judge_diagnosis;
+    talk_then(talk, take_finding, judge_diagnosis);
 }
 
 void guard_note_other(struct talk *talk, uint32_t i)

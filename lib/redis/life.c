@@ -184,7 +184,7 @@ void life_start_over(struct talk *talk)
         return;
     }
     talk->task.pause_ms = life->waiting.attempts < 2 ? 0 : life->waiting.attempts < 20 ? 1 : 10;
-    talk->step = life_read_places;
+    talk_then(talk, life_take_unlinked, life_read_places); /* something may be unlinked meanwhile */
 }
 
 void life_fail_taken(struct life *life, const char *key)

@@ -122,7 +122,7 @@ static void ask_trailers(struct listing *l, struct outbox *outbox)
                              is_called_like_link(key.bytes, key.len) ? RECORD_FROM_END : RECORD_TRAILER_FROM_END);
         outbox_end(outbox);
     }
-    l->talk.take = take_trailer;
+    talk_then(&l->talk, take_trailer, NULL);
 }
 
 /* ---- The keys of a server ------------------------------------------------------------ */
@@ -221,8 +221,7 @@ static void scan(struct talk *talk, struct outbox *outbox)
     command_text(out, "COUNT");
     command_number(out, l->wanted);
     outbox_end_into(outbox, 0, l->bytes, sizeof l->bytes);
-    talk->take = take_keys;
-    talk->step = judge_keys;
+    talk_then(talk, take_keys, judge_keys);
 }
 
 /* ---- The task ------------------------------------------------------------------------- */

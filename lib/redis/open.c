@@ -45,7 +45,6 @@ void life_ask_place(struct talk *talk, struct outbox *outbox, unsigned place)
     outbox_begin(outbox, place, name);
     record_ask_end(&outbox->commands, name);
     outbox_end(outbox);
-    talk->take = life_take_place;
 }
 
 bool life_has_filter(const struct life *life, unsigned place)
@@ -133,8 +132,7 @@ static void judge_ahead(struct talk *talk, struct outbox *outbox)
 static void look_ahead(struct talk *talk, struct outbox *outbox)
 {
     life_ask_ahead(life_of(talk), outbox);
-    talk->take = life_take_ahead;
-    talk->step = judge_ahead;
+    talk_then(talk, life_take_ahead, judge_ahead);
 }
 
 static void take_look(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
@@ -149,8 +147,8 @@ void life_look(struct talk *talk, struct outbox *outbox)
 {
     guard_ask_alone(talk->task.link, outbox, 0, 0);
     outbox_at_primary(outbox);
-    look_ahead(talk, outbox);
-    talk->take = take_look;
+    life_ask_ahead(life_of(talk), outbox);
+    talk_then(talk, take_look, judge_ahead);
 }
 
 /* ---- The places, and a link further where it is known that there may be one ----- */
@@ -177,8 +175,7 @@ void life_read_places(struct talk *talk, struct outbox *outbox)
     life_ask_place(talk, outbox, PLACE_ROOT);
     if (life->goal == LIFE_OPEN && like != NULL && like->growth != 0)
         life_ask_ahead(life, outbox);
-    talk->take = take_places;
-    talk->step = judge_places;
+    talk_then(talk, take_places, judge_places);
 }
 
 bool life_ask_next_keys(struct life *life, struct outbox *outbox)
@@ -275,15 +272,15 @@ static void judge_filter(struct talk *talk, unsigned place)
         return;
     life->removing.has_links = life_heads_chain(talk->task.link) && life->root_state != RECORD_CREATING;
     if (life->root_state == RECORD_REMOVING)
-        talk->step = life_remove_keys;
+        talk_then(talk, NULL, life_remove_keys);
     else if (life->goal == LIFE_DELETE || life->clearing_way)
-        talk->step = life_remove;
+        talk_then(talk, NULL, life_remove);
     else if (life->root_state == RECORD_CREATING)
-        talk->step = life_complete;
+        talk_then(talk, NULL, life_complete);
     else if (life->goal == LIFE_OPEN && life->root_state == RECORD_READY && talk->task.link->spec->growth != 0)
-        talk->step = life->ahead.asked ? judge_ahead : look_ahead;
+        talk_then(talk, NULL, life->ahead.asked ? judge_ahead : look_ahead);
     else if (place == PLACE_ROOT)
-        talk->step = life_check_keys;
+        talk_then(talk, NULL, life_check_keys);
 }
 
 /* Two that were created at once: the one that is ready stays, and of two that are
@@ -332,7 +329,7 @@ static void judge_absent(struct talk *talk)
         place_key(life, needed, key);
         life_fail_taken(life, key);
     } else if (life->wanted != NULL) {
-        talk->step = life_create;
+        talk_then(talk, NULL, life_create);
     } else {
         task_fail(&talk->task, HIBLOOM_ENOTFOUND, "there is no filter '%s'%s", link_name(talk->task.link, LINK_NAME),
                   place->found == RECORD_NONE ? ", but a bitmap without a spec" : "");
@@ -415,8 +412,7 @@ void life_check_keys(struct talk *talk, struct outbox *outbox)
     memset(life->checking.seen, 0, sizeof life->checking.seen);
     memset(life->checking.list, 0, sizeof life->checking.list);
     ask_list(life, outbox);
-    talk->take = take_key;
-    talk->step = judge_keys;
+    talk_then(talk, take_key, judge_keys);
 }
 
 static void confirm_lost(struct talk *, struct outbox *);
@@ -489,6 +485,5 @@ static void confirm_lost(struct talk *talk, struct outbox *outbox)
 {
     guard_ask_alone(talk->task.link, outbox, 0, 0);
     ask_list(life_of(talk), outbox);
-    talk->take = take_confirmation;
-    talk->step = judge_lost;
+    talk_then(talk, take_confirmation, judge_lost);
 }

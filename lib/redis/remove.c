@@ -34,8 +34,7 @@ static void remove_root(struct life *life, struct outbox *outbox)
     const bool marked = life->root_state == RECORD_REMOVING;
 
     life_ask_unlink(life, outbox, 0, !marked, marked ? "x" : "");
-    life->talk.take = life_take_unlinked;
-    life->talk.step = judge_removed;
+    talk_then(&life->talk, life_take_unlinked, judge_removed);
 }
 
 void life_remove_keys(struct talk *talk, struct outbox *outbox)
@@ -54,8 +53,7 @@ void life_remove_keys(struct talk *talk, struct outbox *outbox)
     for (uint32_t i = life->range.first; i < life->range.first + life->range.count; i++)
         if (i != 0)
             life_ask_unlink(life, outbox, i, false, "");
-    talk->take = life_take_unlinked;
-    talk->step = life_remove_keys;
+    talk_then(talk, life_take_unlinked, life_remove_keys);
 }
 
 /* ---- The mark --------------------------------------------------------------------- */
@@ -127,8 +125,7 @@ static void unlink_bare(struct talk *talk, struct outbox *outbox)
     }
     for (uint32_t i = life->range.first; i < life->range.first + life->range.count; i++)
         life_ask_unlink(life, outbox, i, false, "");
-    talk->take = life_take_unlinked;
-    talk->step = unlink_bare;
+    talk_then(talk, life_take_unlinked, unlink_bare);
 }
 
 /* What has lost its config is nobody's filter any more, and goes. */
@@ -142,8 +139,7 @@ static void take_config(struct talk *talk, uint32_t tag, uint32_t index, const s
 static void remove_bare(struct talk *talk, struct outbox *outbox)
 {
     guard_ask_config(talk->task.link, outbox, talk->task.link->count);
-    talk->take = take_config;
-    talk->step = unlink_bare;
+    talk_then(talk, take_config, unlink_bare);
 }
 
 void life_remove(struct talk *talk, struct outbox *outbox)
@@ -157,15 +153,13 @@ void life_remove(struct talk *talk, struct outbox *outbox)
         remove_bare(talk, outbox);
     } else if (link->count == 1 && !life_heads_chain(link)) {
         life_ask_unlink(life, outbox, 0, true, life->root_state == RECORD_CREATING ? "c" : "");
-        talk->take = life_take_unlinked;
-        talk->step = judge_alone;
+        talk_then(talk, life_take_unlinked, judge_alone);
     } else {
         if (life->root_state != RECORD_CREATING)
             life->root_state = link->grown ? RECORD_GROWN : RECORD_READY;
         life->removing.has_links = life_heads_chain(link) && life->root_state != RECORD_CREATING;
         life_ask_swap(life, outbox, life->root_state, link_trailer_at(link, 0), (struct argument){"", 0},
                       (struct argument){"", 0}, RECORD_REMOVING, LIFE_ANY_TTL);
-        talk->take = take_mark;
-        talk->step = judge_mark;
+        talk_then(talk, take_mark, judge_mark);
     }
 }

@@ -18,10 +18,8 @@ static void judge_listed(struct talk *talk, struct outbox *outbox)
     }
     life_start_over(talk);
     /* of a filter that is gone nobody will list it; of this one a repair may */
-    if (life->repairing.made && life->answer_record.generation != talk->task.link->generation) {
+    if (life->repairing.made && life->answer_record.generation != talk->task.link->generation)
         life_ask_unlink(life, outbox, life->repairing.key, true, "");
-        talk->take = life_take_unlinked;
-    }
 }
 
 static void judge_made(struct talk *talk, struct outbox *outbox)
@@ -57,8 +55,7 @@ static void judge_made(struct talk *talk, struct outbox *outbox)
     life_ask_swap(life, outbox, life->root_state, life_list_at(life, i),
                   (struct argument){&life->checking.list[(i - life->range.first) * RECORD_ID_DIGITS], RECORD_ID_DIGITS},
                   (struct argument){then, RECORD_ID_DIGITS}, life->root_state, life->ttl_ms < 0 ? -1 : life->ttl_ms);
-    talk->take = life_take_answer;
-    talk->step = judge_listed;
+    talk_then(talk, life_take_answer, judge_listed);
 }
 
 /* The next lost key of the range; when none is left, the rest is checked. */
@@ -79,6 +76,5 @@ void life_repair_keys(struct talk *talk, struct outbox *outbox)
         return;
     life->repairing.key = life->range.first + at;
     life_ask_make(life, outbox, life->repairing.key, id, life->ttl_ms < 0 ? -1 : life->ttl_ms + LIFE_AFTER_ROOT_MS);
-    talk->take = life_take_answer;
-    talk->step = judge_made;
+    talk_then(talk, life_take_answer, judge_made);
 }

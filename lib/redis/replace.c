@@ -194,8 +194,7 @@ static void ask(struct talk *talk, struct outbox *outbox)
     command_number(out, old);
     write_links(r, out);
     outbox_end(outbox);
-    talk->take = take_replaced;
-    talk->step = judge_replaced;
+    talk_then(talk, take_replaced, judge_replaced);
 }
 
 /* ---- May it be? ---------------------------------------------------------------------- */

@@ -64,7 +64,7 @@ static void ask(struct talk *talk, struct outbox *outbox)
     command_argument(&outbox->commands, key);
     command_number(&outbox->commands, dump->piece->at);
     outbox_end_into(outbox, 0, dump->piece->bytes, dump->piece->room);
-    talk->take = take_piece;
+    talk_then(talk, take_piece, NULL);
 }
 
 void scandump_begin(struct scandump *dump, const char *key, struct dumped *piece)

@@ -332,6 +332,18 @@ static bool count_written(struct talk *talk, struct outbox *outbox)
     return outbox->count > 0;
 }
 
+void talk_then(struct talk *talk, talk_take *take, talk_step *step)
+{
+    talk->take = take;
+    talk->step = step;
+}
+
+void talk_stream(struct talk *talk, talk_pipeline *pipeline, talk_take *take, talk_step *step)
+{
+    talk->pipeline = pipeline;
+    talk_then(talk, take, step);
+}
+
 bool talk_is_cut(const struct talk *talk)
 {
     return task_has_failed(&talk->task) || talk->diagnose != NULL;
@@ -353,7 +365,7 @@ static bool write_pipeline(struct talk *talk, struct outbox *outbox)
     return false;
 }
 
-static void take_step(struct talk *talk, struct outbox *outbox, void (*step)(struct talk *, struct outbox *))
+static void take_step(struct talk *talk, struct outbox *outbox, talk_step *step)
 {
     talk->step = NULL;
     talk->pipeline = NULL;
@@ -378,7 +390,7 @@ static enum task_next talk_next(struct task *task, struct outbox *outbox)
             talk->meanwhile = NULL;
             return TASK_WAIT;
         }
-        void (*step)(struct talk *, struct outbox *) = talk->step;
+        talk_step *step = talk->step;
         if (talk_is_cut(talk) && !talk->cleaning) {
             outbox_empty(outbox); /* of what was written meanwhile */
             step = talk->cleanup;
@@ -416,7 +428,7 @@ static void talk_reply(struct task *task, uint32_t tag, uint32_t index, const st
 
 static const struct task_class talk_class = {talk_next, talk_reply};
 
-void talk_begin(struct talk *talk, struct link *link, void (*step)(struct talk *, struct outbox *))
+void talk_begin(struct talk *talk, struct link *link, talk_step *step)
 {
     *talk = (struct talk){.task = {.class = &talk_class, .link = link}, .step = step, .begun_ns = clock_now_ns()};
 }

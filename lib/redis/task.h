@@ -181,12 +181,13 @@ struct finding {
 
 /* ---- Tasks that ask one thing after the other -------------------------------
  *
- * A step writes exchanges, sets `take` for their replies, and `step` to what
- * follows once all are in; no step: the task is done. A step may send nothing, or
- * set task.pause_ms, or task.keeps. Functions that are a `take` are called take_..., and the
- * step that decides by what they have noted is called judge_...
+ * A step writes exchanges, and says by talk_then what takes their replies, and which step
+ * follows once all are in; NULL: the task is done. A step may send nothing, or
+ * set task.pause_ms, or task.keeps. Functions that take replies are called take_..., and the
+ * step that decides by what they have noted is called judge_... tests/structure/steps.awk draws
+ * the steps of all tasks.
  *
- * What is long goes by pipelines: a step sets `pipeline`, which writes one pipeline at
+ * What is long goes by pipelines: talk_stream names a function which writes one pipeline at
  * a time until it returns false. Two are on their way at once, number 0 and 1,
  * and each exchange has its pipeline's number as the lowest bit of its tag.
  *
@@ -195,25 +196,34 @@ struct finding {
  * that sets. A key that is not the one that the handle opened is a failure whose
  * status is not known yet: whoever notes it sets `diagnose`, the step behind the
  * cleanup. */
+struct talk;
+typedef void talk_step(struct talk *, struct outbox *);
+typedef void talk_take(struct talk *, uint32_t tag, uint32_t index, const struct reply *);
+typedef bool talk_pipeline(struct talk *, struct outbox *, unsigned number);
+
 struct talk {
     struct task task;
-    void (*step)(struct talk *, struct outbox *);
-    bool (*pipeline)(struct talk *, struct outbox *, unsigned number);
-    void (*take)(struct talk *, uint32_t tag, uint32_t index, const struct reply *);
-    void (*answered)(struct talk *, unsigned number);  /* a pipeline is, wholly; NULL: nothing to do then */
-    void (*meanwhile)(struct talk *, struct outbox *); /* once, while a step's replies are on their way */
-    void (*cleanup)(struct talk *, struct outbox *);
+    talk_step *step;
+    talk_pipeline *pipeline;
+    talk_take *take;
+    void (*answered)(struct talk *, unsigned number); /* a pipeline is, wholly; NULL: nothing to do then */
+    talk_step *meanwhile;                             /* once, while a step's replies are on their way */
+    talk_step *cleanup;
     uint64_t begun_ns;       /* by the clock: what a guard proves of a key it proves of no time before that */
     uint32_t outstanding[2]; /* replies, by the pipeline's number; all in [0] where there are none */
     bool pipelined;          /* what is outstanding goes by pipelines */
     bool cleaning;           /* the failure is known; what fails now is not noted */
-    void (*diagnose)(struct talk *, struct outbox *); /* NULL: no key is another one; else reads what happened to: */
+    talk_step *diagnose;     /* NULL: no key is another one; else reads what happened to: */
     uint32_t other_key;
     struct finding found[3]; /* there, at the root, and at the root of the first link; */
     uint64_t length;         /* and of that key */
 };
 
-void talk_begin(struct talk *, struct link *, void (*step)(struct talk *, struct outbox *));
+void talk_begin(struct talk *, struct link *, talk_step *step);
+
+/* The last one counts. */
+void talk_then(struct talk *, talk_take *, talk_step *);
+void talk_stream(struct talk *, talk_pipeline *, talk_take *, talk_step *);
 
 /* No further step or pipeline is its own: it has failed, or a key is another one. */
 bool talk_is_cut(const struct talk *);

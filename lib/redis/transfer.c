@@ -39,8 +39,7 @@ static void finish(struct talk *talk, struct outbox *outbox)
         task_unexpected(&talk->task);
 }
 
-static void begin(struct transfer *transfer, struct link *link, const struct piece *piece,
-                  void (*step)(struct talk *, struct outbox *))
+static void begin(struct transfer *transfer, struct link *link, const struct piece *piece, talk_step *step)
 {
     memset(transfer, 0, sizeof *transfer);
     talk_begin(&transfer->talk, link, step);
@@ -100,9 +99,7 @@ static bool read_pipeline(struct talk *talk, struct outbox *outbox, unsigned num
 
 static void begin_reading(struct talk *talk, struct outbox *outbox)
 {
-    talk->pipeline = read_pipeline;
-    talk->take = take_read;
-    talk->step = finish;
+    talk_stream(talk, read_pipeline, take_read, finish);
 }
 
 void transfer_begin_read(struct transfer *transfer, struct link *link, const struct piece *piece, unsigned char *out)
@@ -214,21 +211,19 @@ static void ask_bare(struct talk *talk, struct outbox *outbox)
 
     guard_ask_alone(talk->task.link, outbox, i, i);
     guard_ask_config(talk->task.link, outbox, talk->task.link->count);
-    talk->take = guard_take_before;
+    talk_then(talk, guard_take_before, NULL);
 }
 
 static void merge_parts(struct talk *talk, struct outbox *outbox)
 {
-    talk->pipeline = merge_pipeline;
-    talk->take = take_merged;
-    talk->step = talk->task.link->bare ? ask_bare : finish;
+    talk_stream(talk, merge_pipeline, take_merged, talk->task.link->bare ? ask_bare : finish);
 }
 
 static void begin_merging(struct talk *talk, struct outbox *outbox)
 {
     if (talk->task.link->bare) {
         ask_bare(talk, outbox);
-        talk->step = merge_parts;
+        talk_then(talk, guard_take_before, merge_parts);
     } else {
         merge_parts(talk, outbox);
     }

@@ -28,7 +28,7 @@ static void ask_there(struct talk *talk, struct outbox *outbox)
             command_getrange(&outbox->commands, key, 0, 1);
             outbox_end(outbox);
         }
-    talk->take = take_there;
+    talk_then(talk, take_there, NULL);
 }
 
 /* ---- One after the other ----------------------------------------------------------------- */

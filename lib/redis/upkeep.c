@@ -25,7 +25,7 @@ static struct upkeep *upkeep_of(struct talk *talk)
     return (struct upkeep *)talk;
 }
 
-static void begin(struct upkeep *upkeep, struct link *link, void (*step)(struct talk *, struct outbox *))
+static void begin(struct upkeep *upkeep, struct link *link, talk_step *step)
 {
     memset(upkeep, 0, sizeof *upkeep);
     talk_begin(&upkeep->talk, link, step);
@@ -35,11 +35,10 @@ static void begin(struct upkeep *upkeep, struct link *link, void (*step)(struct 
 static void ask_config(struct talk *talk, struct outbox *outbox)
 {
     guard_ask_config(talk->task.link, outbox, talk->task.link->count);
-    talk->take = guard_take_before;
-    talk->step = upkeep_of(talk)->first;
+    talk_then(talk, guard_take_before, upkeep_of(talk)->first);
 }
 
-static void begin_changing(struct upkeep *upkeep, struct link *link, void (*step)(struct talk *, struct outbox *))
+static void begin_changing(struct upkeep *upkeep, struct link *link, talk_step *step)
 {
     begin(upkeep, link, ask_config);
     upkeep->first = step;
@@ -138,8 +137,7 @@ static void clear(struct talk *talk, struct outbox *outbox)
     for (uint32_t i = 0; i < upkeep->range.count && !task_has_failed(&talk->task); i++)
         if (upkeep->left[i])
             ask(upkeep, outbox, SCRIPT_CLEAR, upkeep->range.first + i, bytes);
-    talk->take = take_cleared;
-    talk->step = clear;
+    talk_then(talk, take_cleared, clear);
 }
 
 void upkeep_begin_clear(struct upkeep *upkeep, struct link *link)
@@ -186,8 +184,7 @@ static void expire_keys(struct talk *talk, struct outbox *outbox)
     for (uint32_t i = upkeep->range.first; i < upkeep->range.first + upkeep->range.count; i++)
         if (i != 0)
             ask_expire(upkeep, outbox, i);
-    talk->take = take_expired;
-    talk->step = expire_keys;
+    talk_then(talk, take_expired, expire_keys);
 }
 
 static void judge_root(struct talk *talk, struct outbox *outbox)
@@ -199,8 +196,7 @@ static void judge_root(struct talk *talk, struct outbox *outbox)
 static void expire_root(struct talk *talk, struct outbox *outbox)
 {
     ask_expire(upkeep_of(talk), outbox, 0);
-    talk->take = take_expired;
-    talk->step = judge_root;
+    talk_then(talk, take_expired, judge_root);
 }
 
 void upkeep_begin_expire(struct upkeep *upkeep, struct link *link, uint64_t ms)
@@ -296,8 +292,7 @@ static void count(struct talk *talk, struct outbox *outbox)
     outbox_end_into(outbox, COUNT_BITS, upkeep->counters, READ_BYTES);
     guard_ask_config(link, outbox, link->count);
     upkeep->from = stop;
-    talk->take = take_count;
-    talk->step = count;
+    talk_then(talk, take_count, count);
 }
 
 void upkeep_begin_count(struct upkeep *upkeep, struct link *link)

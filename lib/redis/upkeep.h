@@ -7,7 +7,7 @@
 
 struct upkeep {
     struct talk talk;
-    void (*first)(struct talk *, struct outbox *); /* the step behind the question for a config */
+    talk_step *first; /* the step behind the question for a config */
     struct link_range range;
     bool left[LINK_STEP_KEYS]; /* clear: keys of the range that are to be cleared yet */
     uint64_t ms;               /* expire: 0 = never */
