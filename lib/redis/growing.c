@@ -67,7 +67,7 @@ static void ask_grown_root(struct talk *talk, struct outbox *outbox)
 
     guard_ask(talk->task.link, outbox, link_begin(talk->task.link, outbox, 0, 0, name), 0);
     outbox_end(outbox);
-    talk->take = guard_take_alone;
+    talk_then(talk, guard_take_alone, NULL);
 }
 
 /* With min_replicas: the adds may lie in a further link, which nobody finds if the root that tells of it is

@@ -415,9 +415,7 @@ static void ask_proofs(struct talk *talk, struct outbox *outbox)
             asked++;
         }
     }
-    talk->take = take_proof;
-    if (s->out.at < s->out.keys)
-        talk->step = ask_proofs;
+    talk_then(talk, take_proof, s->out.at < s->out.keys ? ask_proofs : NULL);
 }
 
 void sieve_prove(struct sieve *s, void (*ended)(struct sieve *))

@@ -218,12 +218,24 @@ static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct r
     }
 }
 
+/* Nothing is known of any of its bits. */
+static bool is_unanswered(const struct walk *walk, const struct run *run)
+{
+    const size_t bits = (size_t)run->items * walk->in[run->link].hasher.hashes;
+
+    return run->known[0] == BIT_UNKNOWN && memcmp(run->known, run->known + 1, bits - 1) == 0;
+}
+
+/* The guard goes ahead of a run. If that was never sent before, there is nothing to take back. */
 static bool take_guard(struct task *task, uint32_t tag, const struct reply *reply)
 {
     struct walk *walk = (struct walk *)task;
-    const uint32_t i = walk->encoding->each_key ? tag >> 1 : walk->pipelines[tag & 1].run[tag >> 1].segment;
+    struct pipeline *pipeline = &walk->pipelines[tag & 1];
+    const struct run *run = &pipeline->run[walk->encoding->each_key ? 0 : tag >> 1];
+    const uint32_t i = walk->encoding->each_key ? tag >> 1 : run->segment;
 
-    (void)guard_take(&walk->talk, i, 0, reply);
+    if (!guard_take(&walk->talk, i, 0, reply) && !walk_by_key(walk) && !reply->repeated && is_unanswered(walk, run))
+        pipeline->proven[tag >> 1] = 1;
     return !talk_is_cut(&walk->talk);
 }
 
@@ -326,8 +338,7 @@ static void take_undone(struct talk *talk, uint32_t tag, uint32_t index, const s
 
 static void undo(struct talk *talk, struct outbox *outbox)
 {
-    talk->pipeline = undo_next;
-    talk->take = take_undone;
+    talk_stream(talk, undo_next, take_undone, NULL);
 }
 
 /* ---- The task -------------------------------------------------------------------------------- */
@@ -362,15 +373,13 @@ static void prove_if_idle(struct talk *talk, struct outbox *outbox)
         return;
     for (uint32_t i = 0; i < walk_of(talk)->links; i++)
         guard_ask_alone(walk_of(talk)->in[i].link, outbox, i, 0);
-    talk->take = take_root;
+    talk_then(talk, take_root, NULL);
 }
 
 static void start(struct talk *talk, struct outbox *outbox)
 {
-    talk->pipeline = write_pipeline;
-    talk->take = take;
+    talk_stream(talk, write_pipeline, take, prove_if_idle);
     talk->answered = answered;
-    talk->step = prove_if_idle;
     if (walk_of(talk)->encoding->sets && !walk_of(talk)->encoding->proves && !talk->task.link->bare)
         talk->cleanup = undo;
 }
@@ -409,9 +418,8 @@ static void prove(struct talk *talk, struct outbox *outbox)
 
     for (uint32_t i = 0; i <= suspect; i += suspect > 0 ? suspect : 1)
         guard_ask_alone(link, outbox, i, i);
-    talk->take = guard_take_alone;
+    talk_then(talk, guard_take_alone, start_proven);
     talk->meanwhile = write_held;
-    talk->step = start_proven;
 }
 
 static void rewind_chunk(struct walk *walk)

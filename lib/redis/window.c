@@ -125,7 +125,7 @@ static void take_clock_alone(struct talk *talk, uint32_t tag, uint32_t index, co
 static void ask_clock_alone(struct talk *talk, struct outbox *outbox)
 {
     ask_clock(sieve_of_talk(talk), outbox, 0);
-    talk->take = take_clock_alone;
+    talk_then(talk, take_clock_alone, NULL);
 }
 
 static void learn_clock(struct sieve *s, void (*then)(struct sieve *))
