@@ -1181,8 +1181,7 @@ void oracle_bits(int client, bool undone, struct blob was, struct blob is)
 {
     enum { LONGER = 2000 };
     const bool lost = served[client].connected || caused(CAUSE_REFUSAL, 1) || caused(CAUSE_DENIAL, 1) ||
-                      caused(CAUSE_SLOTS, 1) || world.plan->client[client].loop ||
-                      world.plan->topology == CLUSTER; /* what only its proof was sent of, to one that was silent */
+                      caused(CAUSE_SLOTS, 1) || world.plan->client[client].loop;
 
     if (kind_of(0)->partitioned || kind_of(1)->partitioned) /* a script sets the bits of all keys */
         return;
