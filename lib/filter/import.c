@@ -37,7 +37,7 @@ static void read_dump(struct whole *w, uint64_t at, unsigned char *bytes, size_t
         whole_take(w, dump_file_read(w->dump.file, &w->dump.piece), w->told);
     } else {
         scandump_begin(&w->scandump, w->dump.key, &w->dump.piece);
-        whole_await(w, w->dump.from, WHOLE_TALK, step);
+        whole_await(w, w->dump.from, step);
     }
 }
 

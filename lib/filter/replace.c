@@ -78,7 +78,7 @@ static void remove_link(struct whole *w, uint64_t dead, void (*step)(struct whol
     }
     life_begin(&w->life, LIFE_DELETE, link, NULL);
     w->life.link = (struct life_link){.dead = dead};
-    whole_await(w, w->store, WHOLE_LIFE, step);
+    whole_await(w, w->store, step);
     w->judges = true;
 }
 
@@ -133,7 +133,7 @@ static void remove_left_over(struct whole *w)
         redis_chain(redis_filter_of(w->old)) == redis_chain(redis_filter_of(w->filter)))
         return;
     unchain_begin(&w->unchain, redis_filter_of(w->old), redis_chain(redis_filter_of(w->old)));
-    whole_await(w, w->store, WHOLE_UNCHAIN, whole_forgive);
+    whole_await(w, w->store, whole_forgive);
     w->judges = true;
 }
 
@@ -161,7 +161,7 @@ static void replace(struct whole *w)
     w->task.removes = false;
     replace_begin(&w->replacement, redis_filter_of(w->filter), w->name,
                   w->old != NULL ? redis_filter_of(w->old) : NULL);
-    whole_await(w, w->store, WHOLE_TALK, judge_replaced);
+    whole_await(w, w->store, judge_replaced);
     w->judges = true;
 }
 

@@ -165,7 +165,7 @@ static void merge_within(struct whole *w)
 
     transfer_begin_merge_within(&w->transfer, whole_link(w->filter, piece->link), whole_link(w->other, piece->link),
                                 piece);
-    whole_await(w, w->store, WHOLE_TALK, go_on);
+    whole_await(w, w->store, go_on);
 }
 
 /* A bare bitmap may go on behind the filter's last bit. */

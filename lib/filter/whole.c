@@ -57,21 +57,13 @@ void whole_fail_after_all(struct whole *w)
 
 /* ---- Steps ----------------------------------------------------------------------------------- */
 
-static void end_life(struct whole *w)
-{
-    life_end(&w->life);
-    link_free(w->life.talk.task.link);
-    redis_filter_free(&w->place);
-}
-
 static void end_inner(struct whole *w)
 {
-    if (w->kind == WHOLE_LINKS)
-        links_end(&w->links);
-    else if (w->kind == WHOLE_LIFE)
-        end_life(w);
-    else if (w->kind == WHOLE_UNCHAIN)
-        unchain_end(&w->unchain);
+    task_release(&w->inner);
+    if (w->place.impl != NULL) { /* it was the life of a link that no handle has: replace.c */
+        link_free(w->life.talk.task.link);
+        redis_filter_free(&w->place);
+    }
     w->task.inner = NULL;
 }
 
@@ -114,12 +106,11 @@ static enum task_next next(struct task *task, struct outbox *outbox)
 
 static const struct task_class whole_class = {next, task_reply_inner};
 
-void whole_await(struct whole *w, hibloom_store *at, enum whole_inner kind, void (*step)(struct whole *))
+void whole_await(struct whole *w, hibloom_store *at, void (*step)(struct whole *))
 {
     struct redis_store *redis = (struct redis_store *)at;
 
     w->step = step;
-    w->kind = kind;
     if (at == w->store) {
         w->task.inner = &w->inner;
         w->task.reads = w->inner.reads;
@@ -217,7 +208,7 @@ void whole_do(struct whole *w, enum links_goal goal, hibloom *filter, const hibl
     w->step = step;
     if (!whole_is_in_memory(filter->store)) {
         links_begin(&w->links, goal, filter, wanted, ms);
-        whole_await(w, filter->store, WHOLE_LINKS, step);
+        whole_await(w, filter->store, step);
         return;
     }
     whole_take(w,
@@ -235,7 +226,7 @@ void whole_reach(struct whole *w, hibloom *filter, uint32_t links, void (*step)(
         whole_take(w, filter->store->class->reach(filter, links), filter->store);
     } else if (filter->spec.growth != 0) {
         links_begin_reach(&w->links, filter, links);
-        whole_await(w, filter->store, WHOLE_LINKS, step);
+        whole_await(w, filter->store, step);
     }
 }
 
@@ -254,7 +245,7 @@ void whole_read(struct whole *w, hibloom *filter, unsigned char *out, void (*ste
         whole_take(w, filter->store->class->read(filter, piece, out), filter->store);
     } else {
         transfer_begin_read(&w->transfer, whole_link(filter, piece->link), piece, out);
-        whole_await(w, filter->store, WHOLE_TALK, step);
+        whole_await(w, filter->store, step);
     }
 }
 
@@ -272,6 +263,6 @@ void whole_merge(struct whole *w, hibloom *into, void (*step)(struct whole *))
                    into->name);
     } else {
         transfer_begin_merge(&w->transfer, whole_link(into, piece->link), piece, w->bits);
-        whole_await(w, into->store, WHOLE_TALK, step);
+        whole_await(w, into->store, step);
     }
 }

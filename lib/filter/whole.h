@@ -30,14 +30,13 @@ struct whole {
         struct unchain unchain;
         struct scandump scandump;
     };
-    enum whole_inner { WHOLE_TALK, WHOLE_LINKS, WHOLE_LIFE, WHOLE_UNCHAIN } kind; /* a talk holds nothing */
-    void (*step)(struct whole *);                                                 /* what follows; NULL: nothing */
-    bool judges;                                                                  /* the step follows a failure, too */
-    void (*cleanup)(struct whole *);                                              /* else this follows it, once */
-    struct failure failure; /* that is kept while other steps follow, */
-    bool failed_elsewhere;  /* and its task.elsewhere */
-    hibloom_store *store;   /* whose task it is; one in memory: there is nothing to send */
-    hibloom_store *told;    /* its error gets the words */
+    void (*step)(struct whole *);    /* what follows; NULL: nothing */
+    bool judges;                     /* the step follows a failure, too */
+    void (*cleanup)(struct whole *); /* else this follows it, once */
+    struct failure failure;          /* that is kept while other steps follow, */
+    bool failed_elsewhere;           /* and its task.elsewhere */
+    hibloom_store *store;            /* whose task it is; one in memory: there is nothing to send */
+    hibloom_store *told;             /* its error gets the words */
     hibloom *filter, *other;
     unsigned char *bits, *more_bits; /* rooms for a piece */
 
@@ -118,7 +117,7 @@ void whole_keep_failure(struct whole *);
 void whole_fail_after_all(struct whole *);
 
 /* The inner task was begun, on that store; the step follows it. */
-void whole_await(struct whole *, hibloom_store *, enum whole_inner, void (*step)(struct whole *));
+void whole_await(struct whole *, hibloom_store *, void (*step)(struct whole *));
 
 /* The same step follows at once where the filter is in memory. */
 void whole_do(struct whole *, enum links_goal, hibloom *, const hibloom_spec *wanted, uint64_t ms,

@@ -28,7 +28,7 @@ static void ask_state(struct talk *talk, struct outbox *outbox)
 /* The newest link is gone, so the one that was made for it goes: it has that chain, and nobody else will want it. */
 static void unneeded_dropped(struct links *l)
 {
-    links_free_inner(l);
+    task_release(&l->inner);
     task_fail_as(&l->task, l->failed);
     links_open_again(l);
 }
@@ -96,7 +96,7 @@ static void link_has_ttl(struct links *l)
         return;
     }
     talk_begin(&l->talk, next_link(l), keep);
-    links_await(l, INNER_TALK, link_kept);
+    l->ended = link_kept;
 }
 
 static void root_proven(struct links *l)
@@ -116,7 +116,7 @@ static bool makes_again(struct links *l)
         l->attempts++ >= LINKS_ATTEMPTS)
         return false;
     l->dead = l->life.foreign;
-    links_free_inner(l);
+    task_release(&l->inner);
     if (l->life.overtaken)
         links_grow(l);
     else
@@ -154,7 +154,7 @@ bool links_mends(struct links *l)
 {
     if (l->inner.status != HIBLOOM_ECORRUPT || l->attempts++ >= LINKS_ATTEMPTS)
         return false;
-    links_free_inner(l);
+    task_release(&l->inner);
     links_prove(l, redis_link(l->filter, l->next.link - 1), still_untold);
     return true;
 }
@@ -164,7 +164,7 @@ static void give_ttl(struct links *l)
     const uint64_t later = l->next.link == 1 ? LIFE_AFTER_ROOT_MS : 0;
 
     upkeep_begin_expire(&l->upkeep, next_link(l), l->ttl_ms < 0 ? 0 : (uint64_t)l->ttl_ms + later + (l->ttl_ms == 0));
-    links_await(l, INNER_UPKEEP, link_has_ttl);
+    l->ended = link_has_ttl;
 }
 
 static void link_made(struct links *l)
@@ -202,7 +202,7 @@ void links_tell(struct links *l, uint32_t number)
     l->link = NULL;
     l->next.link = number;
     talk_begin(&l->talk, redis_link(l->filter, number - 1), ask_state);
-    links_await(l, INNER_TALK, state_known);
+    l->ended = state_known;
 }
 
 void links_grow(struct links *l)

@@ -9,14 +9,12 @@
 
 #define LINKS_ATTEMPTS 10u /* each that fails is somebody else's that went on */
 
-/* Begins the inner task: the caller has begun one of that kind, or this begins a life, or asks a link's root for its guard. */
-void links_await(struct links *, enum links_inner, void (*ended)(struct links *));
+/* Begins the inner task: a life, or a talk that asks a link's root for its guard. `ended` judges it. */
 struct life *links_begin_life(struct links *, enum life_goal, struct link *, const hibloom_spec *wanted,
                               void (*ended)(struct links *));
 void links_prove(struct links *, struct link *link, void (*ended)(struct links *));
 
 /* It has ended. Whether it did well; else this one has failed like it. */
-void links_free_inner(struct links *);
 bool links_end_inner(struct links *);
 
 /* Begins what is done with a further link, in a handle of its own. Once it is open it becomes the handle's. */

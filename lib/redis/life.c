@@ -206,6 +206,20 @@ void life_fail_link_taken(struct task *task, const char *name)
 
 /* ---- The task ---------------------------------------------------------------------------- */
 
+static void release(struct task *task)
+{
+    struct life *life = (struct life *)task;
+    struct link *link = task->link;
+    const bool opened = life->goal == LIFE_OPEN && !task_has_failed(task);
+
+    if (opened && link->number == 0) /* what its own opening met was before it */
+        link->of->restarts = link->server->stats.restarts;
+    if (!opened && life->goal != LIFE_DROP && life->goal != LIFE_GROW && life->goal != LIFE_LOOK)
+        link_close(link);
+    alloc.free(life->creating.mine);
+    alloc.free(life->creating.ids);
+}
+
 void life_begin(struct life *life, enum life_goal goal, struct link *link, const hibloom_spec *wanted)
 {
     if (goal == LIFE_DROP)
@@ -216,21 +230,9 @@ void life_begin(struct life *life, enum life_goal goal, struct link *link, const
                : goal == LIFE_GROW ? life_swap_grown
                : goal == LIFE_LOOK ? life_look
                                    : life_read_places);
+    life->talk.task.release = release;
     life->goal = goal;
     life->wanted = wanted;
     life->waiting.patience = LIFE_PATIENCE;
     life->waiting.until = clock_now_ms() + link->server->retry_ms;
-}
-
-void life_end(struct life *life)
-{
-    struct link *link = life->talk.task.link;
-    const bool opened = life->goal == LIFE_OPEN && !task_has_failed(&life->talk.task);
-
-    if (opened && link->number == 0) /* what its own opening met was before it */
-        link->of->restarts = link->server->stats.restarts;
-    if (!opened && life->goal != LIFE_DROP && life->goal != LIFE_GROW && life->goal != LIFE_LOOK)
-        link_close(link);
-    alloc.free(life->creating.mine);
-    alloc.free(life->creating.ids);
 }

@@ -191,9 +191,8 @@ void life_fail_link_taken(struct task *, const char *name);
 
 /* ---- The tasks ------------------------------------------------------------------- */
 
-/* For open, repair, delete by name; and for drop, growth and a look by handle. The end frees what the
- * task holds, and the handle's keys unless it has been opened or was before. */
+/* For open, repair, delete by name; and for drop, growth and a look by handle. task_release frees
+ * the handle's keys, too, unless it has been opened or was before. */
 void life_begin(struct life *, enum life_goal, struct link *, const hibloom_spec *wanted);
-void life_end(struct life *);
 
 #endif

@@ -8,18 +8,11 @@
 
 /* ---- The inner task -------------------------------------------------------------------- */
 
-/* One of that kind has been begun. */
-void links_await(struct links *l, enum links_inner kind, void (*ended)(struct links *))
-{
-    l->kind = kind;
-    l->ended = ended;
-}
-
 struct life *links_begin_life(struct links *l, enum life_goal goal, struct link *link, const hibloom_spec *wanted,
                               void (*ended)(struct links *))
 {
     life_begin(&l->life, goal, link, wanted);
-    links_await(l, INNER_LIFE, ended);
+    l->ended = ended;
     return &l->life;
 }
 
@@ -27,24 +20,13 @@ struct life *links_begin_life(struct links *l, enum life_goal goal, struct link 
 void links_prove(struct links *l, struct link *link, void (*ended)(struct links *))
 {
     talk_begin(&l->talk, link, guard_ask_root);
-    links_await(l, INNER_TALK, ended);
-}
-
-void links_free_inner(struct links *l)
-{
-    if (l->kind == INNER_LIFE)
-        life_end(&l->life);
-    else if (l->kind == INNER_UPKEEP)
-        upkeep_end(&l->upkeep);
-    else if (l->kind == INNER_UNCHAIN)
-        unchain_end(&l->unchain);
-    l->kind = INNER_TALK;
+    l->ended = ended;
 }
 
 /* Whether it did well; else this one has failed like it. */
 bool links_end_inner(struct links *l)
 {
-    links_free_inner(l);
+    task_release(&l->inner);
     task_end_as(&l->task, &l->inner);
     return !task_has_failed(&l->task);
 }
@@ -111,7 +93,7 @@ static void link_opened(struct links *l)
     if (links_before_next(l)->untold && links_mends(l))
         return;
     if (l->inner.status == HIBLOOM_ENOTFOUND || l->inner.status == HIBLOOM_EMISMATCH) {
-        links_free_inner(l);
+        task_release(&l->inner);
         links_prove(l, l->task.link, judge_lost);
     } else if (links_end_inner(l)) {
         links_take_link(l);
@@ -160,7 +142,7 @@ static void expire_first(struct links *l)
 {
     upkeep_begin_expire(&l->upkeep, l->task.link, l->ms);
     l->upkeep.only_newest = spec_has_links(l->task.link->spec) && redis_links(l->filter) == 1;
-    links_await(l, INNER_UPKEEP, first_has_ttl);
+    l->ended = first_has_ttl;
 }
 
 static void newest_proven(struct links *l)
@@ -198,7 +180,7 @@ static void begin_upkeep(struct links *l)
         upkeep_begin_clear(&l->upkeep, link);
     else
         upkeep_begin_expire(&l->upkeep, link, sets_ttl(l) ? l->ms + LIFE_AFTER_ROOT_MS : 0);
-    links_await(l, INNER_UPKEEP, upkeep_ended);
+    l->ended = upkeep_ended;
 }
 
 /* To reach so many; and a window is open once it has all its slices, also where nobody has added to it yet. */
@@ -261,7 +243,7 @@ static void root_ended(struct links *l)
     } else if (l->life.chain != 0) {
         l->chain = l->life.chain;
         unchain_begin(&l->unchain, l->filter, l->chain);
-        links_await(l, INNER_UNCHAIN, links_removed);
+        l->ended = links_removed;
     } else if (l->goal == LINKS_OPEN) {
         l->filter->looked = l->changes;
         links_go_on(l);
@@ -320,12 +302,25 @@ static enum task_next next(struct task *task, struct outbox *outbox)
     return TASK_DONE;
 }
 
+static void release(struct task *task)
+{
+    struct links *l = (struct links *)task;
+
+    task_fail_too(&l->inner, task); /* where it was given up before the inner one knew */
+    task_release(&l->inner);
+    link_free(l->link);
+    if (l->filter != NULL && (task->link->count == 0 || (l->goal == LINKS_OPEN && task_has_failed(task))))
+        redis_filter_free(l->filter->handle);
+    explicit_bzero(&l->next, sizeof l->next); /* the seed */
+}
+
 static const struct task_class links_class = {next, task_reply_inner};
 
 void links_begin(struct links *l, enum links_goal goal, hibloom *handle, const hibloom_spec *wanted, uint64_t ms)
 {
     memset(l, 0, sizeof *l);
-    l->task = (struct task){.class = &links_class, .inner = &l->inner, .reads = goal == LINKS_COUNT};
+    l->task = (struct task){
+        .class = &links_class, .inner = &l->inner, .reads = goal == LINKS_COUNT, .release = release};
     l->goal = goal;
     if (handle->impl == NULL && !redis_filter_make(handle)) {
         task_no_memory(&l->task);
@@ -361,10 +356,5 @@ void links_begin_reach(struct links *l, hibloom *handle, uint32_t at_least)
 
 void links_end(struct links *l)
 {
-    task_fail_too(&l->inner, &l->task); /* where it was given up before the inner one knew */
-    links_free_inner(l);
-    link_free(l->link);
-    if (l->filter != NULL && (l->task.link->count == 0 || (l->goal == LINKS_OPEN && task_has_failed(&l->task))))
-        redis_filter_free(l->filter->handle);
-    explicit_bzero(&l->next, sizeof l->next); /* the seed */
+    task_release(&l->task);
 }

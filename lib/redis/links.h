@@ -45,13 +45,10 @@ enum links_goal {
     LINKS_REPAIR
 };
 
-enum links_inner { INNER_TALK, INNER_LIFE, INNER_UPKEEP, INNER_UNCHAIN };
-
 struct links {
     struct task task;
-    enum links_inner kind;
     union {
-        struct task inner; /* what is under way, of that kind; a talk holds nothing that is to be freed */
+        struct task inner; /* what is under way, which is one of: */
         struct life life;
         struct upkeep upkeep;
         struct unchain unchain;

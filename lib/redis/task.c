@@ -257,6 +257,15 @@ void task_end(struct task *task)
     task->words = NULL;
 }
 
+void task_release(struct task *task)
+{
+    void (*const release)(struct task *) = task->release;
+
+    task->release = NULL;
+    if (release != NULL)
+        release(task);
+}
+
 bool exchange_key(const struct exchange *exchange, char key[KEYS_SIZE])
 {
     return exchange->of != NULL && keys_name(key, exchange->of, exchange->key) > 0;

@@ -98,6 +98,7 @@ struct task {
     void (*again)(struct task *);
     /* Takes the reply to that. False: the exchange is not sent, and its replies are NULL. */
     bool (*take_guard)(struct task *, uint32_t tag, const struct reply *);
+    void (*release)(struct task *); /* frees what it holds; NULL: nothing */
 };
 
 struct task_class {
@@ -154,6 +155,9 @@ bool task_is_of(const struct task *, const hibloom *);
 /* Its call has ended, or is given up: each driver calls it. After a failure nothing that was near its filter is
  * believed. Frees all words: those of inner tasks have become its own. */
 void task_end(struct task *);
+
+/* It is begun no more: frees what it holds, once. Its results can be read behind that. */
+void task_release(struct task *);
 
 /* For WAIT, a write to a key of the exchange: it changes nothing, and is answered with 1, or with 0 where the key is
  * gone. The key's name, terminated; false: the exchange says none. */

@@ -40,7 +40,7 @@ static void end_removal(struct unchain *u)
 
     if (failed && u->first.status == HIBLOOM_OK)
         u->first = task_failure(&u->inner);
-    life_end(&u->life);
+    task_release(&u->inner);
     link_free(u->link);
     u->link = NULL;
 }
@@ -89,19 +89,21 @@ static enum task_next next(struct task *task, struct outbox *outbox)
     return TASK_DONE;
 }
 
+/* It may have been given up in the middle. */
+static void release(struct task *task)
+{
+    struct unchain *u = (struct unchain *)task;
+
+    if (u->link != NULL)
+        end_removal(u);
+}
+
 static const struct task_class unchain_class = {next, task_reply_inner};
 
 void unchain_begin(struct unchain *u, struct redis_filter *filter, uint64_t chain)
 {
     memset(u, 0, sizeof *u);
-    u->task = (struct task){.class = &unchain_class, .link = &filter->first, .inner = &u->inner};
+    u->task = (struct task){.class = &unchain_class, .link = &filter->first, .inner = &u->inner, .release = release};
     u->chain = chain;
     talk_begin(&u->look, &filter->first, ask_there);
-}
-
-/* It may have been given up in the middle. */
-void unchain_end(struct unchain *u)
-{
-    if (u->link != NULL)
-        end_removal(u);
 }

@@ -22,10 +22,8 @@ struct unchain {
     struct link *link;    /* that is being removed; NULL: it looks, or is done */
 };
 
-/* Those of the filter's name that have this chain. */
+/* Those of the filter's name that have this chain. The task fails if any of them could not be removed: not if there was
+ * none. */
 void unchain_begin(struct unchain *, struct redis_filter *, uint64_t chain);
-
-/* From then on the task has failed if any of them could not be removed: not if there was none. */
-void unchain_end(struct unchain *);
 
 #endif

@@ -295,13 +295,14 @@ static void count(struct talk *talk, struct outbox *outbox)
     talk_then(talk, take_count, count);
 }
 
+static void release(struct task *task)
+{
+    alloc.free(((struct upkeep *)task)->counters);
+}
+
 void upkeep_begin_count(struct upkeep *upkeep, struct link *link)
 {
     begin(upkeep, link, count);
     upkeep->talk.task.reads = true;
-}
-
-void upkeep_end(struct upkeep *upkeep)
-{
-    alloc.free(upkeep->counters);
+    upkeep->talk.task.release = release;
 }

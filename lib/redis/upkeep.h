@@ -21,6 +21,5 @@ struct upkeep {
 void upkeep_begin_clear(struct upkeep *, struct link *);
 void upkeep_begin_expire(struct upkeep *, struct link *, uint64_t ms);
 void upkeep_begin_count(struct upkeep *, struct link *);
-void upkeep_end(struct upkeep *);
 
 #endif
