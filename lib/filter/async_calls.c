@@ -21,7 +21,7 @@ static void finish_links(struct work *work, hibloom_status status)
     const struct callback callback = async_take_callback(work);
     struct hibloom_async_filter *filter = work->filter;
 
-    links_end(&own->links);
+    task_release(&own->links.task);
     explicit_bzero(&own->wanted, sizeof own->wanted);
     if (callback.opened != NULL && status == HIBLOOM_OK) {
         callback.opened(status, filter, callback.data);

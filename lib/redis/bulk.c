@@ -112,13 +112,18 @@ static enum task_next next(struct task *task, struct outbox *outbox)
 
 static const struct task_class bulk_class = {next, task_reply_inner};
 
+static void release(struct task *task)
+{
+    bits_free(&((struct bulk *)task)->bits);
+}
+
 void bulk_begin(struct bulk *bulk, struct link *link, const hibloom_item *items, size_t n, unsigned char *yes)
 {
     const uint64_t bytes = spec_bitmap_bytes(link->spec);
     const uint32_t fit = (uint32_t)(STORE_PIECE / bytes), keys = link->count;
 
     memset(bulk, 0, sizeof *bulk);
-    bulk->task = (struct task){.class = &bulk_class, .link = link, .inner = &bulk->inner.talk.task};
+    bulk->task = (struct task){.class = &bulk_class, .link = link, .inner = &bulk->inner.talk.task, .release = release};
     bulk->items = items;
     bulk->n = n;
     bulk->yes = yes;
@@ -126,9 +131,4 @@ void bulk_begin(struct bulk *bulk, struct link *link, const hibloom_item *items,
     bulk->group = fit < keys ? fit : keys;
     if (!bits_make(&bulk->bits, link->spec, bulk->group))
         task_no_memory(&bulk->task);
-}
-
-void bulk_end(struct bulk *bulk)
-{
-    bits_free(&bulk->bits);
 }

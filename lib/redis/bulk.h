@@ -35,6 +35,5 @@ bool bulk_pays_to_merge(const struct link *, size_t n, double sent);
 
 /* yes NULL: adds. */
 void bulk_begin(struct bulk *, struct link *, const hibloom_item *, size_t n, unsigned char *yes);
-void bulk_end(struct bulk *);
 
 #endif

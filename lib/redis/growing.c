@@ -89,7 +89,7 @@ static void reach_replicas(struct sieve *s)
     if (*reached >= older)
         return;
     talk_begin(&s->talk, redis_link(filter, (*reached)++), ask_grown_root);
-    sieve_await(s, SIEVE_TALK, reach_replicas);
+    sieve_await(s, reach_replicas);
 }
 
 static void end_chunk(struct sieve *s)
@@ -178,7 +178,7 @@ static void added(struct sieve *s)
         end_chunk(s);
     } else if (newest->count > 1 && !newest->grown) { /* of one key, the guard was behind the items */
         talk_begin(&s->talk, newest, guard_ask_root);
-        sieve_await(s, SIEVE_TALK, judge_new);
+        sieve_await(s, judge_new);
     } else {
         judge_new(s);
     }
@@ -210,7 +210,7 @@ static void count_newest(struct sieve *s)
 {
     s->growing.counted = newest_of(s);
     upkeep_begin_count(&s->upkeep, s->growing.counted);
-    sieve_await(s, SIEVE_UPKEEP, counted);
+    sieve_await(s, counted);
 }
 
 /* ---- A chunk of items ------------------------------------------------------------------------ */

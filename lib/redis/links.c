@@ -353,8 +353,3 @@ void links_begin_reach(struct links *l, hibloom *handle, uint32_t at_least)
     l->task.reads = l->asks = at_least <= 1;
     l->task.adds = at_least > 1;
 }
-
-void links_end(struct links *l)
-{
-    task_release(&l->task);
-}

@@ -75,13 +75,12 @@ struct links {
     uint64_t chain;                /* whose further links are removed */
 };
 
-/* wanted: by LINKS_OPEN; ms: LINKS_EXPIRE. The end frees what the task holds; and what the handle has
- * of its filter, unless that is open. */
+/* wanted: by LINKS_OPEN; ms: LINKS_EXPIRE. task_release frees what the handle has of its filter, too, unless
+ * that is open. */
 void links_begin(struct links *, enum links_goal, hibloom *, const hibloom_spec *wanted, uint64_t ms);
 void links_begin_reach(struct links *, hibloom *, uint32_t at_least);
 
 /* May the handle's links, or their roots, not be what they were, so that it has to look, or to tell of a link? */
 bool links_are_in_doubt(struct redis_filter *);
-void links_end(struct links *);
 
 #endif

@@ -28,11 +28,21 @@ static bool is_add(const struct sieve *s)
 
 /* ---- Inner tasks ----------------------------------------------------------------------------- */
 
-void sieve_await(struct sieve *s, enum sieve_inner kind, void (*ended)(struct sieve *))
+static void await(struct sieve *s, struct task *inner, void (*ended)(struct sieve *))
 {
-    s->kind = kind;
+    s->task.inner = inner;
     s->ended = ended;
-    s->task.inner = kind == SIEVE_LINKS ? &s->links->task : kind == SIEVE_BULK ? &s->bulk->task : &s->inner;
+}
+
+void sieve_await(struct sieve *s, void (*ended)(struct sieve *))
+{
+    await(s, &s->inner, ended);
+}
+
+void sieve_await_walk(struct sieve *s, void (*ended)(struct sieve *))
+{
+    s->walks = true;
+    await(s, &s->inner, ended);
 }
 
 void sieve_await_links(struct sieve *s, enum links_goal goal, void (*ended)(struct sieve *))
@@ -44,14 +54,14 @@ void sieve_await_links(struct sieve *s, enum links_goal goal, void (*ended)(stru
     }
     links_begin(s->links, goal, s->filter->handle, NULL, 0);
     s->links->asks = !is_add(s);
-    sieve_await(s, SIEVE_LINKS, ended);
+    await(s, &s->links->task, ended);
 }
 
 void sieve_look(struct sieve *s, struct link *link, uint32_t links, const struct aside *aside,
                 void (*ended)(struct sieve *))
 {
     walk_begin_look(&s->walk, link, links, s->left, s->count, aside);
-    sieve_await(s, SIEVE_WALK, ended);
+    sieve_await_walk(s, ended);
 }
 
 void sieve_by_bitmaps(struct sieve *s, struct link *link, const hibloom_item *items, size_t n, unsigned char *yes,
@@ -64,7 +74,7 @@ void sieve_by_bitmaps(struct sieve *s, struct link *link, const hibloom_item *it
         return;
     }
     bulk_begin(s->bulk, link, items, n, yes);
-    sieve_await(s, SIEVE_BULK, ended);
+    await(s, &s->bulk->task, ended);
 }
 
 void sieve_rest(struct sieve *s, unsigned ms, void (*ended)(struct sieve *))
@@ -74,29 +84,23 @@ void sieve_rest(struct sieve *s, unsigned ms, void (*ended)(struct sieve *))
     s->ended = ended;
 }
 
-void sieve_read_walk(struct sieve *s)
-{
-    walk_end(&s->walk, s->walk.missing != NULL ? s->answers : NULL);
-    s->kind = SIEVE_TALK;
-}
-
 void sieve_free_inner(struct sieve *s)
 {
-    if (s->kind == SIEVE_WALK)
-        walk_end(&s->walk, NULL);
-    else if (s->kind == SIEVE_BULK) {
-        bulk_end(s->bulk);
-        alloc.free(s->bulk);
-    } else if (s->kind == SIEVE_UPKEEP)
-        upkeep_end(&s->upkeep);
-    else if (s->kind == SIEVE_LINKS) {
-        task_fail_too(&s->links->task, &s->task); /* where it was given up before the inner one knew */
+    if (s->links != NULL)
         s->denied |= s->links->denied;
-        links_end(s->links);
-        alloc.free(s->links);
-    }
-    s->kind = SIEVE_TALK;
+    task_release(s->task.inner);
+    alloc.free(s->links);
+    alloc.free(s->bulk);
+    s->links = NULL;
+    s->bulk = NULL;
+    s->walks = false;
     s->task.inner = &s->inner;
+}
+
+void sieve_read_walk(struct sieve *s)
+{
+    walk_read(&s->walk, s->answers);
+    sieve_free_inner(s);
 }
 
 /* Nothing is under way any more. */
@@ -112,11 +116,11 @@ static void release(struct sieve *s)
 static bool is_refused(struct sieve *s)
 {
     const struct task *inner = s->task.inner;
-    const bool merges = s->kind == SIEVE_BULK && s->bulk->yes == NULL;
+    const bool merges = s->bulk != NULL && s->bulk->yes == NULL;
     const bool denied = merges && inner->status == HIBLOOM_EDENIED;
 
     s->filter->first.server->may_not_merge |= denied;
-    return s->kind == SIEVE_BULK && s->task.status == HIBLOOM_OK &&
+    return s->bulk != NULL && s->task.status == HIBLOOM_OK &&
            (denied || (merges && inner->refusal == REFUSAL_TRYAGAIN) || inner->status == HIBLOOM_ENOMEM);
 }
 
@@ -127,7 +131,7 @@ static void inner_ended(struct sieve *s)
     s->refused = is_refused(s);
     if (!s->refused)
         task_end_as(&s->task, s->task.inner);
-    if (s->kind != SIEVE_WALK)
+    if (!s->walks)
         sieve_free_inner(s);
     s->ended = NULL;
     if (s->task.status == HIBLOOM_OK)
@@ -422,7 +426,7 @@ void sieve_prove(struct sieve *s, void (*ended)(struct sieve *))
 {
     s->out.at = 0;
     talk_begin(&s->talk, &s->filter->first, ask_proofs);
-    sieve_await(s, SIEVE_TALK, ended);
+    sieve_await(s, ended);
 }
 
 /* ---- Chunks ----------------------------------------------------------------------------------------- */
@@ -477,20 +481,20 @@ static void sent(struct sieve *s)
 static void send(struct sieve *s)
 {
     walk_begin_add(&s->walk, s->set.link, s->left, s->count, s->exact);
-    sieve_await(s, SIEVE_WALK, sent);
+    sieve_await_walk(s, sent);
 }
 
 static void look_at(struct sieve *s, size_t from, size_t n, void (*ended)(struct sieve *))
 {
     walk_begin_look(&s->walk, s->set.link, 1, s->left + from, n, NULL);
-    sieve_await(s, SIEVE_WALK, ended);
+    sieve_await_walk(s, ended);
 }
 
 /* What is in needs not be sent; but see ask_proof. */
 static void rest_looked(struct sieve *s)
 {
-    walk_end(&s->walk, s->answers + SAMPLE);
-    s->kind = SIEVE_TALK;
+    walk_read(&s->walk, s->answers + SAMPLE);
+    sieve_free_inner(s);
     touch(s, s->set.link, s->left, s->answers, s->count);
     s->out.since_ns = clock_now_ns();
     sieve_keep(s, false);
@@ -636,7 +640,8 @@ void sieve_end(struct sieve *s, bool *answers)
 
     stats->items += s->n;
     if (s->run != &s->task) {
-        walk_end(&s->walk, answers);
+        walk_read(&s->walk, answers);
+        task_release(s->run);
         return;
     }
     release(s);

@@ -37,8 +37,6 @@ struct policy {
 
 extern const struct policy plain_policy, growing_policy, window_policy;
 
-enum sieve_inner { SIEVE_TALK, SIEVE_WALK, SIEVE_BULK, SIEVE_UPKEEP, SIEVE_LINKS }; /* a talk holds nothing */
-
 /* What of a chunk is left out. */
 struct left_out {
     unsigned char *touched; /* a byte a key, of all links: it lies there; NULL: nothing was left out yet */
@@ -65,11 +63,9 @@ struct sieve {
         struct upkeep upkeep;
         struct talk talk;
     };
-    union {
-        struct links *links; /* or one of these. They are large, and rarely wanted */
-        struct bulk *bulk;
-    };
-    enum sieve_inner kind;
+    struct links *links; /* or one of these two. They are large, and rarely wanted */
+    struct bulk *bulk;
+    bool walks;                    /* it is the walk: `ended` reads its answers, and frees it */
     void (*ended)(struct sieve *); /* the inner task has, well; NULL: nothing is under way */
     const struct policy *policy;
     struct redis_filter *filter;
@@ -99,7 +95,7 @@ struct sieve {
 enum sieve_call { SIEVE_ADD, SIEVE_ADD_NEW, SIEVE_LOOK, SIEVE_REMOVE }; /* NEW: is_new is wanted */
 
 void sieve_begin(struct sieve *, enum sieve_call, hibloom *, const hibloom_item *, size_t n);
-void sieve_end(struct sieve *, bool *answers); /* as walk_end */
+void sieve_end(struct sieve *, bool *answers); /* as walk_read, and frees */
 
 /* ---- For the policies ------------------------------------------------------------------------- */
 
@@ -120,7 +116,8 @@ void sieve_note_found(struct sieve *); /* those whose answer is yes; the others 
 
 /* Begins an inner task, behind which `ended` follows: the caller has begun one of that kind, or links; or this begins a
  * look in so many links, an add to one, or reads a link's bitmaps, or merges where `yes` is NULL. Or it rests. */
-void sieve_await(struct sieve *, enum sieve_inner, void (*ended)(struct sieve *));
+void sieve_await(struct sieve *, void (*ended)(struct sieve *));
+void sieve_await_walk(struct sieve *, void (*ended)(struct sieve *));
 void sieve_await_links(struct sieve *, enum links_goal, void (*ended)(struct sieve *));
 void sieve_look(struct sieve *, struct link *, uint32_t links, const struct aside *, void (*ended)(struct sieve *));
 void sieve_set(struct sieve *, struct link *, void (*ended)(struct sieve *));

@@ -40,7 +40,7 @@ static hibloom_status run_links(hibloom *filter, enum links_goal goal, const hib
     const hibloom_status status = run(filter, &links.task);
     if (count != NULL)
         *count = links.count;
-    links_end(&links);
+    task_release(&links.task);
     return status;
 }
 

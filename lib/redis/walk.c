@@ -457,11 +457,23 @@ static void retry_without_ro(struct talk *talk, struct outbox *outbox)
 
 /* ---- Beginning and end ---------------------------------------------------------------------------- */
 
+static void release(struct task *task)
+{
+    struct walk *walk = (struct walk *)task;
+
+    alloc.free(walk->missing);
+    alloc.free(walk->late);
+    alloc.free(walk->memory);
+    if (walk->in != &walk->only)
+        alloc.free(walk->in);
+}
+
 static void begin(struct walk *walk, struct link *link, uint32_t links, const struct encoding *encoding,
                   const hibloom_item *items, size_t n, bool answers)
 {
     memset(walk, 0, sizeof *walk);
     talk_begin(&walk->talk, link, start);
+    walk->talk.task.release = release;
     walk->encoding = encoding;
     walk->items = items;
     walk->n = n;
@@ -531,16 +543,11 @@ static bool was_missing(const struct walk *walk, size_t item)
     return true;
 }
 
-void walk_end(struct walk *walk, bool *answers)
+void walk_read(const struct walk *walk, bool *answers)
 {
     const bool answer_if_missing = walk->encoding->sets;
 
-    if (walk->talk.task.status == HIBLOOM_OK && answers != NULL)
-        for (size_t i = 0; i < walk->n; i++)
-            answers[i] = was_missing(walk, i) == answer_if_missing;
-    alloc.free(walk->missing);
-    alloc.free(walk->late);
-    alloc.free(walk->memory);
-    if (walk->in != &walk->only)
-        alloc.free(walk->in);
+    for (size_t i = 0; walk->missing != NULL && walk->talk.task.status == HIBLOOM_OK && answers != NULL && i < walk->n;
+         i++)
+        answers[i] = was_missing(walk, i) == answer_if_missing;
 }

@@ -105,14 +105,14 @@ bool pipeline_make(struct walk *, struct link *);
 /* Puts the next items into a pipeline. False: there are no more. */
 bool pipeline_fill(struct walk *, struct pipeline *);
 
-/* An add goes to one link, where `exact` says that walk_end is to tell what is new. A look goes to so many links, from
+/* An add goes to one link, where `exact` says that walk_read is to tell what is new. A look goes to so many links, from
  * the given one on. */
 void walk_begin_add(struct walk *, struct link *link, const hibloom_item *, size_t n, bool exact);
 void walk_begin_look(struct walk *, struct link *, uint32_t links, const hibloom_item *, size_t n,
                      const struct aside *);
 void walk_begin_remove(struct walk *, struct link *, const hibloom_item *, size_t n); /* of a counting filter */
 
-/* Frees, and writes is_new, found in any link, or was_in if the task is OK; NULL where it was not asked. */
-void walk_end(struct walk *, bool *answers);
+/* Writes is_new, found in any link, or was_in if the task is OK; NULL where it was not asked. */
+void walk_read(const struct walk *, bool *answers);
 
 #endif

@@ -131,7 +131,7 @@ static void ask_clock_alone(struct talk *talk, struct outbox *outbox)
 static void learn_clock(struct sieve *s, void (*then)(struct sieve *))
 {
     talk_begin(&s->talk, s->task.link, ask_clock_alone);
-    sieve_await(s, SIEVE_TALK, then);
+    sieve_await(s, then);
 }
 
 /* ---- Chunks -------------------------------------------------------------------------------- */
@@ -390,7 +390,7 @@ static void set(struct sieve *s)
         .window = s->exact && !link->server->clustered ? s->filter : NULL,
         .looked = s->window.clears[number],
     };
-    sieve_await(s, SIEVE_WALK, was_sent);
+    sieve_await_walk(s, was_sent);
 }
 
 /* ---- The call ---------------------------------------------------------------------------------------- */
