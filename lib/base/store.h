@@ -36,16 +36,17 @@ struct dumped {
     size_t len;    /* more than there was room for: it is cut */
 };
 
+/* The answers are none; is_new; found; of a counting filter, was_in. */
+enum store_call { STORE_ADD, STORE_ADD_NEW, STORE_LOOK, STORE_REMOVE };
+
 struct store_class {
     /* Opens or creates: `wanted` NULL = must exist. Sets filter->spec to what is stored; of a bare filter it is set
      * before. If it fails, the filter is freed without `close`. */
     hibloom_status (*open)(hibloom *, const hibloom_spec *wanted);
-    /* is_new may be NULL; items are valid, n may be 0 */
-    hibloom_status (*add)(hibloom *, const hibloom_item *, size_t n, bool *is_new);
-    hibloom_status (*contains)(hibloom *, const hibloom_item *, size_t n, bool *found);
-    hibloom_status (*remove)(hibloom *, const hibloom_item *, size_t n, bool *was_in); /* of a counting filter */
-    hibloom_status (*near_cache)(hibloom *, uint32_t max_age_ms);                      /* NULL: all its bits are near */
-    hibloom_status (*count)(hibloom *, struct store_count *);                          /* over all keys */
+    /* Items are valid, and there is one at least. */
+    hibloom_status (*items)(hibloom *, enum store_call, const hibloom_item *, size_t n, bool *answers);
+    hibloom_status (*near_cache)(hibloom *, uint32_t max_age_ms); /* NULL: all its bits are near */
+    hibloom_status (*count)(hibloom *, struct store_count *);     /* over all keys */
     hibloom_status (*clear)(hibloom *);
     hibloom_status (*drop)(hibloom *);
     hibloom_status (*expire)(hibloom *, uint64_t seconds);

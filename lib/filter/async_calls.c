@@ -177,17 +177,17 @@ static struct items_work *copy_items(hibloom_async_filter *filter, const struct 
     return own;
 }
 
-static hibloom_status call_items(hibloom_async_filter *filter, enum sieve_call call, const hibloom_item *items,
+static hibloom_status call_items(hibloom_async_filter *filter, enum store_call call, const hibloom_item *items,
                                  size_t n, hibloom_answered_fn *answered, void *data)
 {
     const struct callback callback = {.answered = answered, .data = data};
     hibloom_status status = async_may_call(filter->async, n, &callback);
 
     if (status == HIBLOOM_OK)
-        status = (call == SIEVE_REMOVE ? filter_check_removed : filter_check_items)(filter->handle, items, n);
+        status = (call == STORE_REMOVE ? filter_check_removed : filter_check_items)(filter->handle, items, n);
     if (status != HIBLOOM_OK)
         return status;
-    struct items_work *own = copy_items(filter, &callback, items, n, call != SIEVE_ADD);
+    struct items_work *own = copy_items(filter, &callback, items, n, call != STORE_ADD);
     if (own == NULL)
         return HIBLOOM_ENOMEM;
     sieve_begin(&own->sieve, call, filter->handle, own->items, n);
@@ -197,19 +197,19 @@ static hibloom_status call_items(hibloom_async_filter *filter, enum sieve_call c
 hibloom_status hibloom_async_add(hibloom_async_filter *filter, const hibloom_item *items, size_t n, bool want_new,
                                  hibloom_answered_fn *answered, void *data)
 {
-    return call_items(filter, want_new ? SIEVE_ADD_NEW : SIEVE_ADD, items, n, answered, data);
+    return call_items(filter, want_new ? STORE_ADD_NEW : STORE_ADD, items, n, answered, data);
 }
 
 hibloom_status hibloom_async_contains(hibloom_async_filter *filter, const hibloom_item *items, size_t n,
                                       hibloom_answered_fn *answered, void *data)
 {
-    return call_items(filter, SIEVE_LOOK, items, n, answered, data);
+    return call_items(filter, STORE_LOOK, items, n, answered, data);
 }
 
 hibloom_status hibloom_async_remove(hibloom_async_filter *filter, const hibloom_item *items, size_t n,
                                     hibloom_answered_fn *answered, void *data)
 {
-    return call_items(filter, SIEVE_REMOVE, items, n, answered, data);
+    return call_items(filter, STORE_REMOVE, items, n, answered, data);
 }
 
 /* What a loop's store does of itself: the calls above begin works. */

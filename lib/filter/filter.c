@@ -151,7 +151,7 @@ hibloom_status hibloom_add_many(hibloom *filter, const hibloom_item *items, size
 
     if (status != HIBLOOM_OK || n == 0)
         return status;
-    return filter->store->class->add(filter, items, n, is_new);
+    return filter->store->class->items(filter, is_new != NULL ? STORE_ADD_NEW : STORE_ADD, items, n, is_new);
 }
 
 hibloom_status hibloom_contains_many(hibloom *filter, const hibloom_item *items, size_t n, bool *found)
@@ -160,7 +160,7 @@ hibloom_status hibloom_contains_many(hibloom *filter, const hibloom_item *items,
 
     if (status != HIBLOOM_OK || n == 0)
         return status;
-    return filter->store->class->contains(filter, items, n, found);
+    return filter->store->class->items(filter, STORE_LOOK, items, n, found);
 }
 
 hibloom_status hibloom_add(hibloom *filter, const void *item, size_t len, bool *is_new)
@@ -189,7 +189,7 @@ hibloom_status hibloom_remove_many(hibloom *filter, const hibloom_item *items, s
 
     if (status != HIBLOOM_OK || n == 0)
         return status;
-    return filter->store->class->remove(filter, items, n, was_in);
+    return filter->store->class->items(filter, STORE_REMOVE, items, n, was_in);
 }
 
 hibloom_status hibloom_remove(hibloom *filter, const void *item, size_t len, bool *was_in)

@@ -195,29 +195,20 @@ static hibloom_status tell(hibloom *filter, hibloom_status status)
     return status == HIBLOOM_OK ? status : fail(filter, status, "can grow no more");
 }
 
-static hibloom_status memory_add(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new)
+static hibloom_status memory_items(hibloom *filter, enum store_call call, const hibloom_item *items, size_t n,
+                                   bool *answers)
 {
     const hibloom_status status = guard(filter);
 
-    return status == HIBLOOM_OK ? tell(filter, linked_add(bits_of(filter), items, n, is_new)) : status;
-}
-
-static hibloom_status memory_contains(hibloom *filter, const hibloom_item *items, size_t n, bool *found)
-{
-    const hibloom_status status = guard(filter);
-
-    if (status == HIBLOOM_OK)
-        linked_contains(bits_of(filter), items, n, found);
-    return status;
-}
-
-static hibloom_status memory_remove(hibloom *filter, const hibloom_item *items, size_t n, bool *was_in)
-{
-    const hibloom_status status = guard(filter);
-
-    if (status == HIBLOOM_OK)
-        counters_remove(linked_at(bits_of(filter), 0), items, n, was_in);
-    return status;
+    if (status != HIBLOOM_OK)
+        return status;
+    if (call == STORE_LOOK)
+        linked_contains(bits_of(filter), items, n, answers);
+    else if (call == STORE_REMOVE)
+        counters_remove(linked_at(bits_of(filter), 0), items, n, answers);
+    else
+        return tell(filter, linked_add(bits_of(filter), items, n, answers));
+    return HIBLOOM_OK;
 }
 
 static int64_t remaining_ms(const struct memory_filter *stored)
@@ -386,9 +377,7 @@ static void memory_free(hibloom_store *base)
 
 static const struct store_class memory_class = {
     .open = memory_open,
-    .add = memory_add,
-    .contains = memory_contains,
-    .remove = memory_remove,
+    .items = memory_items,
     .count = memory_count,
     .clear = memory_clear,
     .drop = memory_drop,

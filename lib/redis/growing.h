@@ -2,7 +2,8 @@
  *
  *   look-up   one walk asks all links, in one round trip. A "no" counts only if the newest link still is the newest: the
  *             guard of its root has to say so in the same call
- *   add       the older links are asked first. What none of them has goes to the newest, in a second round trip
+ *   add       the older links are asked first. What none of them has goes to the newest, in a second round trip. Where
+ *             is_new is wanted and that has several keys, its root is asked behind it
  *
  * A call of very many items reads bitmaps instead (bulk.h): of each link where that is less work, and each once.
  *
@@ -24,9 +25,9 @@
  *
  * An add that wants no is_new need not go on: what it has set is found where it is.
  *
- * When it grows. Adders count the newest link (BITCOUNT) before their first add. Each counts again after a part of what
- * is missing to the link's capacity. So many adders, too, hardly exceed it. A look-up writes only where a server has
- * forgotten that a link has grown.
+ * When it grows. A link grows once its items come to its capacity less 1/64 and eight (limit_of). Adders count them (BITCOUNT)
+ * before their first add. Each counts again after a part of what is missing. So many adders, too, hardly exceed the
+ * capacity. A look-up writes only where a server has forgotten that a link has grown.
  *
  * When a server forgot that a link has grown (links.h). An add mends that before it adds, so that others find its items,
  * and once more before it answers. A look-up mends it before it answers: it asks the links that it knows anyway. */

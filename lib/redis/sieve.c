@@ -431,11 +431,6 @@ void sieve_prove(struct sieve *s, void (*ended)(struct sieve *))
 
 /* ---- Chunks ----------------------------------------------------------------------------------------- */
 
-void sieve_begin_chunk(struct sieve *s)
-{
-    s->policy->chunk(s);
-}
-
 static void chunk_decided(struct sieve *s)
 {
     s->at += s->chunk;
@@ -563,10 +558,10 @@ static void again(struct task *task)
 }
 
 /* One item more: of none there is still a guard to ask. */
-static void begin(struct sieve *s, const struct policy *policy, enum sieve_call call, hibloom *handle,
+static void begin(struct sieve *s, const struct policy *policy, enum store_call call, hibloom *handle,
                   const hibloom_item *items, size_t n)
 {
-    const bool adds = call != SIEVE_LOOK;
+    const bool adds = call != STORE_LOOK;
     struct redis_filter *filter = redis_filter_of(handle);
     const size_t chunk = policy == &window_policy ? window_most(&filter->first, n, adds) : SIEVE_CHUNK;
     const size_t most = n < chunk ? n + 1 : chunk;
@@ -585,7 +580,7 @@ static void begin(struct sieve *s, const struct policy *policy, enum sieve_call 
     s->most = most;
     s->task.adds = adds;
     s->task.reads = !adds;
-    s->exact = call != SIEVE_ADD;
+    s->exact = call != STORE_ADD;
     s->left = alloc.malloc(most * (sizeof *s->left + sizeof *s->which + sizeof *s->answers));
     s->yes = alloc.calloc(FLAGS_BYTES(n), 1);
     if (s->left == NULL || s->yes == NULL) {
@@ -597,11 +592,11 @@ static void begin(struct sieve *s, const struct policy *policy, enum sieve_call 
 }
 
 /* A plain filter's call that sends all items is a walk, and no more. NULL: so it is. */
-static const struct policy *policy_of(const struct link *link, size_t n, enum sieve_call call)
+static const struct policy *policy_of(const struct link *link, size_t n, enum store_call call)
 {
-    const bool adds = call == SIEVE_ADD || call == SIEVE_ADD_NEW, exact = call != SIEVE_ADD;
+    const bool adds = call == STORE_ADD || call == STORE_ADD_NEW, exact = call != STORE_ADD;
 
-    if (call == SIEVE_REMOVE)
+    if (call == STORE_REMOVE)
         return NULL;
     if (link->spec->growth != 0)
         return &growing_policy;
@@ -610,20 +605,20 @@ static const struct policy *policy_of(const struct link *link, size_t n, enum si
     return plain_pays(link, n, adds, exact) ? &plain_policy : NULL;
 }
 
-static void begin_walk(struct sieve *s, struct link *link, const hibloom_item *items, size_t n, enum sieve_call call)
+static void begin_walk(struct sieve *s, struct link *link, const hibloom_item *items, size_t n, enum store_call call)
 {
     s->task.link = link;
     s->run = &s->walk.talk.task;
     s->n = n;
-    if (call == SIEVE_REMOVE)
+    if (call == STORE_REMOVE)
         walk_begin_remove(&s->walk, link, items, n);
-    else if (call == SIEVE_LOOK)
+    else if (call == STORE_LOOK)
         walk_begin_look(&s->walk, link, 1, items, n, NULL);
     else
-        walk_begin_add(&s->walk, link, items, n, call == SIEVE_ADD_NEW);
+        walk_begin_add(&s->walk, link, items, n, call == STORE_ADD_NEW);
 }
 
-void sieve_begin(struct sieve *s, enum sieve_call call, hibloom *handle, const hibloom_item *items, size_t n)
+void sieve_begin(struct sieve *s, enum store_call call, hibloom *handle, const hibloom_item *items, size_t n)
 {
     struct link *link = &redis_filter_of(handle)->first;
     const struct policy *policy = policy_of(link, n, call);

@@ -92,9 +92,7 @@ struct sieve {
     };
 };
 
-enum sieve_call { SIEVE_ADD, SIEVE_ADD_NEW, SIEVE_LOOK, SIEVE_REMOVE }; /* NEW: is_new is wanted */
-
-void sieve_begin(struct sieve *, enum sieve_call, hibloom *, const hibloom_item *, size_t n);
+void sieve_begin(struct sieve *, enum store_call, hibloom *, const hibloom_item *, size_t n);
 void sieve_end(struct sieve *, bool *answers); /* as walk_read, and frees */
 
 /* ---- For the policies ------------------------------------------------------------------------- */
@@ -102,14 +100,13 @@ void sieve_end(struct sieve *, bool *answers); /* as walk_read, and frees */
 /* Is it worth while for one link, or does one walk do all? */
 bool plain_pays(const struct link *, size_t n, bool adds, bool exact);
 
-/* Begins the first chunk, or the next one, or the same one anew. */
-void sieve_begin_chunk(struct sieve *);
+/* The chunk is decided: what is left out is proven, and the next one begins. */
 void sieve_end_chunk(struct sieve *);
 
 /* The next items, at most so many, become those that are left. */
 void sieve_take(struct sieve *, size_t most);
 
-/* Leaves those whose answer is this. Notes those that are left as new, or as found. */
+/* Only items whose answer is this stay. Notes those that are left as new. */
 void sieve_keep(struct sieve *, bool answer);
 void sieve_note(struct sieve *);
 void sieve_note_found(struct sieve *); /* those whose answer is yes; the others are left */

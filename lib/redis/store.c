@@ -81,8 +81,8 @@ static hibloom_status redis_expire(hibloom *filter, uint64_t seconds)
 
 /* ---- Items -------------------------------------------------------------------------- */
 
-static hibloom_status run_items(hibloom *filter, enum sieve_call call, const hibloom_item *items, size_t n,
-                                bool *answers)
+static hibloom_status redis_items(hibloom *filter, enum store_call call, const hibloom_item *items, size_t n,
+                                  bool *answers)
 {
     struct sieve sieve;
 
@@ -90,21 +90,6 @@ static hibloom_status run_items(hibloom *filter, enum sieve_call call, const hib
     const hibloom_status status = run(filter, sieve.run);
     sieve_end(&sieve, answers);
     return status;
-}
-
-static hibloom_status redis_add(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new)
-{
-    return run_items(filter, is_new != NULL ? SIEVE_ADD_NEW : SIEVE_ADD, items, n, is_new);
-}
-
-static hibloom_status redis_contains(hibloom *filter, const hibloom_item *items, size_t n, bool *found)
-{
-    return run_items(filter, SIEVE_LOOK, items, n, found);
-}
-
-static hibloom_status redis_remove(hibloom *filter, const hibloom_item *items, size_t n, bool *was_in)
-{
-    return run_items(filter, SIEVE_REMOVE, items, n, was_in);
 }
 
 hibloom_status store_near_cache(hibloom *filter, uint32_t max_age_ms)
@@ -172,9 +157,7 @@ static void redis_free(hibloom_store *base)
 
 const struct store_class redis_store_class = {
     .open = redis_open,
-    .add = redis_add,
-    .contains = redis_contains,
-    .remove = redis_remove,
+    .items = redis_items,
     .near_cache = store_near_cache,
     .count = redis_count,
     .servers = redis_servers,

@@ -1,4 +1,4 @@
-/* async.c: a store whose connections are on the caller's event loop. see loop.h.
+/* loop.c: a store whose connections are on the caller's event loop. see loop.h.
  *
  * Gives the carrier pipes that never wait. A line is one connection of hiredis; it
  * outlives its node where hiredis is still to call back, with NULL when the connection
