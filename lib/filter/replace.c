@@ -132,7 +132,7 @@ static void remove_left_over(struct whole *w)
     if (w->old == NULL || w->old->spec.growth == 0 ||
         redis_chain(redis_filter_of(w->old)) == redis_chain(redis_filter_of(w->filter)))
         return;
-    unchain_begin(&w->unchain, redis_filter_of(w->old), redis_chain(redis_filter_of(w->old)));
+    links_begin(&w->links, LINKS_UNCHAIN, w->old, NULL, 0);
     whole_await(w, w->store, whole_forgive);
     w->judges = true;
 }

@@ -27,7 +27,6 @@ struct whole {
         struct transfer transfer;
         struct replacement replacement;
         struct life life;
-        struct unchain unchain;
         struct scandump scandump;
     };
     void (*step)(struct whole *);    /* what follows; NULL: nothing */

@@ -54,6 +54,7 @@ bool links_are_in_doubt(struct redis_filter *filter)
 }
 
 static void run_root(struct links *);
+
 /* A filter that is removed, or made anew, meanwhile is opened again. */
 void links_open_again(struct links *l)
 {
@@ -219,14 +220,85 @@ void links_go_on(struct links *l)
         links_prove(l, newest, newest_proven);
 }
 
-/* ---- The first link, or the only one ---------------------------------------------------------- */
+/* ---- Further links are removed, by their names --------------------------------------------------
+ *
+ * Nobody knows how many there are, once a removal was cut. So one round trip asks for all that there may be. Those that are
+ * there go one after the other, each as a filter of its own. Then it asks again: until the newest one was gone, a grower
+ * may have made a further one. */
 
-/* It goes once they have gone. */
-static void links_removed(struct links *l)
+_Static_assert(HIBLOOM_LINKS_MAX <= 32, "a bit for each");
+
+/* What is no string, or may not be read, is something: its removal finds out. */
+static void take_there(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+    struct links *l = (struct links *)((char *)talk - offsetof(struct links, talk));
+
+    if (reply->type != REDIS_REPLY_STRING || reply->text_len > 0)
+        l->there |= UINT32_C(1) << tag & ~l->tried;
+}
+
+/* At both places that a link's name stands for. */
+static void ask_there(struct talk *talk, struct outbox *outbox)
+{
+    for (uint32_t number = 1; number < HIBLOOM_LINKS_MAX; number++)
+        for (int several = 0; several < 2; several++) {
+            char link[LINK_NAME_SIZE], name[KEYS_SIZE];
+            keys_link(link, talk->task.link->of->handle->name, number);
+            const struct argument key = {name, keys_at(name, link, several != 0, 0)};
+            outbox_begin(outbox, number, key);
+            command_getrange(&outbox->commands, key, 0, 1);
+            outbox_end(outbox);
+        }
+    talk_then(talk, take_there, NULL);
+}
+
+static void there_known(struct links *);
+static void link_removed(struct links *);
+
+static void remove_links(struct links *l)
+{
+    l->at = l->there = 0;
+    talk_begin(&l->talk, l->task.link, ask_there);
+    l->ended = there_known;
+}
+
+/* The first link goes once they have gone. */
+static void remove_next(struct links *l)
+{
+    do
+        l->at++;
+    while (l->at < HIBLOOM_LINKS_MAX && (l->there >> l->at & 1) == 0);
+    if (l->at < HIBLOOM_LINKS_MAX) {
+        links_begin_link(l, LIFE_DELETE, l->at, NULL, (struct life_link){.chain = l->chain}, link_removed);
+    } else if (l->there != 0) {
+        l->tried |= l->there;
+        remove_links(l);
+    } else {
+        task_fail_as(&l->task, l->failed);
+        if (!task_has_failed(&l->task) && l->goal != LINKS_UNCHAIN)
+            run_root(l);
+    }
+}
+
+static void there_known(struct links *l)
 {
     if (links_end_inner(l))
-        run_root(l);
+        remove_next(l);
 }
+
+/* What one of them has failed of shall not fail the others. */
+static void link_removed(struct links *l)
+{
+    const bool failed = l->inner.status != HIBLOOM_OK && l->inner.status != HIBLOOM_ENOTFOUND;
+
+    if (failed && l->failed.status == HIBLOOM_OK)
+        l->failed = task_failure(&l->inner);
+    task_release(&l->inner);
+    if (!task_has_failed(&l->task))
+        remove_next(l);
+}
+
+/* ---- The first link, or the only one ---------------------------------------------------------- */
 
 static void repair_link(struct links *);
 
@@ -242,8 +314,7 @@ static void root_ended(struct links *l)
             l->task.status = HIBLOOM_OK; /* others went on with it */
     } else if (l->life.chain != 0) {
         l->chain = l->life.chain;
-        unchain_begin(&l->unchain, l->filter, l->chain);
-        l->ended = links_removed;
+        remove_links(l);
     } else if (l->goal == LINKS_OPEN) {
         l->filter->looked = l->changes;
         links_go_on(l);
@@ -337,7 +408,10 @@ void links_begin(struct links *l, enum links_goal goal, hibloom *handle, const h
         links_grow(l);
     else if (goal == LINKS_OPEN || goal == LINKS_DROP || goal == LINKS_DELETE || goal == LINKS_REPAIR)
         run_root(l);
-    else if (goal == LINKS_REACH)
+    else if (goal == LINKS_UNCHAIN) {
+        l->chain = redis_chain(l->filter);
+        remove_links(l);
+    } else if (goal == LINKS_REACH)
         links_prove(l, redis_newest(l->filter), newest_proven);
     else {
         l->at = sets_ttl(l) ? 1 : 0;

@@ -29,7 +29,6 @@
 
 #include "redis/guard.h"
 #include "redis/life.h"
-#include "redis/unchain.h"
 #include "redis/upkeep.h"
 
 enum links_goal {
@@ -41,6 +40,7 @@ enum links_goal {
     LINKS_CLEAR,
     LINKS_EXPIRE,
     LINKS_DROP,
+    LINKS_UNCHAIN, /* only the further ones of its chain; it fails if any of them could not be removed */
     LINKS_DELETE,
     LINKS_REPAIR
 };
@@ -51,7 +51,6 @@ struct links {
         struct task inner; /* what is under way, which is one of: */
         struct life life;
         struct upkeep upkeep;
-        struct unchain unchain;
         struct talk talk;
     };
     enum links_goal goal;
@@ -68,11 +67,12 @@ struct links {
     uint32_t looked;               /* links at whose roots it has looked since */
     bool asks;                     /* its caller writes nothing, so a link may stay untold that it may not tell of; */
     bool denied;                   /* and that is so */
-    struct failure failed;         /* to grow */
+    struct failure failed;         /* to grow, or to remove a link */
     uint32_t at;                   /* links that are done with; where a time to live is set but for the first one */
     uint32_t at_least;             /* to reach */
     uint64_t dead;                 /* to grow: a link of another filter, which is left over; 0: none is known */
-    uint64_t chain;                /* whose further links are removed */
+    uint64_t chain;                /* whose further links are removed: */
+    uint32_t there, tried;         /* a bit a link: something is in its place; it was there, and was removed */
 };
 
 /* wanted: by LINKS_OPEN; ms: LINKS_EXPIRE. task_release frees what the handle has of its filter, too, unless
