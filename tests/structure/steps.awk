@@ -71,10 +71,10 @@ function define(head, body,    name, id) {
     files[id] = FILENAME
     if (head !~ /(^| )static /)
         everywhere[name] = id
-    if (head ~ /\(struct talk \*[a-z]*, struct outbox \*[a-z]*\)$/)
+    if (head ~ /void [a-z_]+\(struct talk \*[a-z]*, struct outbox \*[a-z]*\)$/)
         is_step[id] = 1
-    else if (head ~ /void [a-z_]+\(struct (links|whole|chain|slices) \*[a-z]*\)$/)
-        may_be_step[id] = 1 # it is one if it is named; else it is gone into at once, and drawn
+    else if (match(head, /void [a-z_]+\(struct [a-z_]+ \*[a-z]*\)$/) && head !~ /\(struct (task|async) /)
+        task_of[id] = substr(head, index(head, "("), RLENGTH) # if it is named, and then of each that takes the same
 }
 
 function find(file, name) {
@@ -97,8 +97,10 @@ function read_body(id,    text, before, word, last, gap, called, to, at, i, part
             else if (at == 1 && gap !~ /(->|\.)$/ && !(word in own) && (to = find(files[id], word)) != "") {
                 refers[id, to] = called ? "call" : "name"
                 out[id] = out[id] " " to
-                if (!called && (to in may_be_step))
+                if (!called && (to in task_of)) {
                     is_step[to] = 1
+                    is_task[task_of[to]] = 1
+                }
             }
             last = word
         }
@@ -148,7 +150,7 @@ function short(id) {
 }
 
 function is_drawn(id) {
-    return (id in is_step) || (id in may_be_step) || (id in begun)
+    return (id in is_step) || (id in begun) || ((id in task_of) && (task_of[id] in is_task))
 }
 
 # The steps that a step leads to, also by functions that are none.
