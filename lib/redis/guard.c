@@ -211,7 +211,7 @@ void guard_take_before(struct talk *talk, uint32_t i, uint32_t index, const stru
 
 /* ---- What happened --------------------------------------------------------------- */
 
-/* Tags: the key; its root, where that is another one; of a further link the root of the first one. */
+/* Tags: the key, the root of its link, the root of the first link. */
 enum { AT_KEY, AT_ROOT, AT_HEAD };
 
 static void ask_end(struct link *link, struct outbox *outbox, uint32_t tag, uint32_t i)

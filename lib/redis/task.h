@@ -115,15 +115,15 @@ void task_no_memory(struct task *);
 /* The server refused it: these words of it, and what to do, behind `what`. */
 struct failure task_refusal(struct task *, enum refusal, const char *words, const char *what);
 
-/* Words for a failure that is kept aside. If there is no memory for them, they say that: a status needs none. */
+/* Words for a failure that is kept aside. Without memory they say that, and the status is right all the same. */
 __attribute__((format(printf, 2, 3))) const char *task_say(struct task *, const char *format, ...);
 
 /* The task's failure. It becomes this one's, unless there has been one. */
 struct failure task_failure(const struct task *);
 void task_fail_as(struct task *, struct failure);
 
-/* It has failed, or the one that it runs, which it may mend: a status says so. From then on a task does nothing but take
- * back what it did. A talk whose key is another one has not failed yet: it finds out of what. See talk_is_cut. */
+/* The task has failed, or the one that it runs, which it may mend. A status says so. From then on the task only takes back
+ * what it did. While a talk finds out what happened to a key, it has not failed: see talk_is_cut. */
 bool task_has_failed(const struct task *);
 
 /* It takes back what it did, or one that it runs does: its failure may not be noted yet. */
@@ -152,11 +152,11 @@ void task_tell_restart(struct task *, uint64_t restarts);
 /* Is it about that handle's filter? */
 bool task_is_of(const struct task *, const hibloom *);
 
-/* Its call has ended, or is given up: each driver calls it. After a failure nothing that was near its filter is
- * believed. Frees all words: those of inner tasks have become its own. */
+/* The driver of a call calls it when that has ended, or is given up. After a failure nothing that was near the filter is
+ * believed. Frees all words: those of inner tasks are the task's own by now. */
 void task_end(struct task *);
 
-/* It is begun no more: frees what it holds, once. Its results can be read behind that. */
+/* Frees what the task holds, once. Its results can still be read. */
 void task_release(struct task *);
 
 /* For WAIT, a write to a key of the exchange: it changes nothing, and is answered with 1, or with 0 where the key is
@@ -174,7 +174,7 @@ struct failure task_check(struct task *, const struct link *, const struct reply
 /* Takes an integer that is 0 or more. */
 bool task_expect_count(struct task *, const struct reply *, uint32_t i, uint64_t *out);
 
-/* What is at a key: so much that no status needs memory. */
+/* What a diagnosis has found at a key. It is small, so that no status needs memory. */
 struct finding {
     enum record_found found;
     enum record_state state;
@@ -185,21 +185,20 @@ struct finding {
 
 /* ---- Tasks that ask one thing after the other -------------------------------
  *
- * A step writes exchanges, and says by talk_then what takes their replies, and which step
- * follows once all are in; NULL: the task is done. A step may send nothing, or
- * set task.pause_ms, or task.keeps. Functions that take replies are called take_..., and the
+ * A step writes exchanges. talk_then says which function takes their replies, and which step
+ * follows when all replies are in. Without a step the task is done. A step may send nothing, or
+ * set task.pause_ms, or task.keeps. Functions that take replies are called take_... The
  * step that decides by what they have noted is called judge_... tests/structure/steps.awk draws
  * the steps of all tasks.
  *
- * What is long goes by pipelines: talk_stream names a function which writes one pipeline at
- * a time until it returns false. Two are on their way at once, number 0 and 1,
- * and each exchange has its pipeline's number as the lowest bit of its tag.
+ * Long work goes by pipelines. talk_stream names a function that writes one pipeline at
+ * a time, until it returns false. Two pipelines are on their way at once, number 0 and 1.
+ * Each exchange has its pipeline's number as the lowest bit of its tag.
  *
- * Replies that are lost do not come to `take`; the task has failed then.
- * After a failure no pipeline and no step follows, but for `cleanup`, once, and what
- * that sets. A key that is not the one that the handle opened is a failure whose
- * status is not known yet: whoever notes it sets `diagnose`, the step behind the
- * cleanup. */
+ * If a reply is lost, `take` does not get it, and the task has failed.
+ * After a failure only `cleanup` follows, once, and the steps that it names. If a key is not
+ * the one that the handle opened, the status is not known yet. Then `diagnose` is the step
+ * behind the cleanup. */
 struct talk;
 typedef void talk_step(struct talk *, struct outbox *);
 typedef void talk_take(struct talk *, uint32_t tag, uint32_t index, const struct reply *);
@@ -225,11 +224,11 @@ struct talk {
 
 void talk_begin(struct talk *, struct link *, talk_step *step);
 
-/* The last one counts. */
+/* For steps: the last call counts. */
 void talk_then(struct talk *, talk_take *, talk_step *);
 void talk_stream(struct talk *, talk_pipeline *, talk_take *, talk_step *);
 
-/* No further step or pipeline is its own: it has failed, or a key is another one. */
+/* Only cleanup and diagnosis follow: the task has failed, or a key is another one. */
 bool talk_is_cut(const struct talk *);
 
 #endif
