@@ -25,7 +25,7 @@ static bool is_in_set(const char **at, unsigned char byte)
     return found != negated;
 }
 
-/* Is this byte what the pattern has here? *at is left behind that. */
+/* Does the byte match the pattern at *at? Moves *at behind that part of the pattern. */
 static bool is_next(const char **at, char byte)
 {
     const char *p = *at;

@@ -12,7 +12,7 @@ hibloom_status number_parse(const char *text, size_t len, uint64_t max, uint64_t
 /* A finite decimal number, 0.01 or 1e-2. EINVAL. */
 hibloom_status number_parse_double(const char *text, size_t len, double *out);
 
-/* What a hexadecimal digit stands for, -1 if it is none. */
+/* The value of a hexadecimal digit, -1 if it is none. */
 static inline int number_hex_digit(char c)
 {
     if (c >= '0' && c <= '9')
@@ -25,7 +25,7 @@ static inline int number_hex_digit(char c)
 /* Up to 16 hexadecimal digits alone; false: they are not. */
 bool number_parse_hex(const char *text, size_t len, uint64_t *out);
 
-#define NUMBER_DIGITS 20 /* of a whole number, at most */
+#define NUMBER_DIGITS 20 /* a whole number has at most */
 
 /* How many a whole number has. 1233 / 4096 is about log10(2), so `least` is the
  * number of its digits or one less. */
@@ -43,8 +43,8 @@ static inline size_t number_digits(uint64_t value)
     return least + (value >= tens[least]);
 }
 
-/* Writes its digits to `out`, which has room for so many. Two at a time, which
- * is half of the work: much of what is sent are numbers. */
+/* Writes its digits to `out`, which has room for them. Two digits at a time halve the work: much
+ * of the traffic is numbers. */
 static inline void number_format(char *out, uint64_t value, size_t digits)
 {
     static const char pairs[] = "00010203040506070809101112131415161718192021222324252627282930313233343536373839"

@@ -1,5 +1,5 @@
-/* status.c: the words for a status, and whether another try may succeed. What
- * the server or the system said about a failure is in the store's error. */
+/* status.c: the words for a status, and whether another try may succeed. The store's error has
+ * the words of the server or the system. */
 #include "hibloom/hibloom.h"
 
 const char *hibloom_strerror(hibloom_status status)

@@ -1,9 +1,8 @@
 /* store.h: what a store has to do for a filter.
  *
- * filter.c checks what the caller said; a store does the rest, by its table of
- * functions. They take items, not positions: the memory store prefetches bits
- * and the Redis store overlaps pipelines, so each computes positions (see
- * positions.h) when it wants them. */
+ * filter.c checks what the caller said; a store does the rest, by its table of functions. They
+ * take items, and each store computes positions (positions.h) when it wants them. The memory
+ * store prefetches bits; the Redis store overlaps pipelines. */
 #ifndef HIBLOOM_STORE_H
 #define HIBLOOM_STORE_H
 
@@ -11,9 +10,9 @@
 
 #define STORE_PIECE (UINT64_C(16) << 20) /* bytes; what one step of a long operation moves */
 
-/* Of the bitmap of one key. */
+/* A part of the bitmap of one key. */
 struct piece {
-    uint32_t link; /* of a growing filter: which of them; 0: the first, or the filter itself */
+    uint32_t link; /* its number in a growing filter; 0: the first, or the filter itself */
     uint32_t key;
     uint64_t from, len; /* bytes */
 };
@@ -29,7 +28,7 @@ struct store_count {
 
 /* A piece of the dump of a filter of RedisBloom. */
 struct dumped {
-    uint64_t at;          /* the iterator that it is asked for with; 0: the header */
+    uint64_t at;          /* the iterator of the request; 0: the header */
     unsigned char *bytes; /* where it goes, as far as there is `room` */
     size_t room;
     uint64_t next; /* the iterator of what follows; 0: nothing does */
@@ -56,8 +55,8 @@ struct store_class {
     /* Of one that grows it makes further links, empty, until there are `at_least`. */
     hibloom_status (*reach)(hibloom *, uint32_t at_least);
     uint32_t (*links)(const hibloom *); /* that it has */
-    /* A piece: at most STORE_PIECE bytes, within the bits of its key.
-     * read copies it out; merge sets the bits that are set in it, and takes none away; counters it adds. */
+    /* A piece: at most STORE_PIECE bytes, within the bits of its key. Read copies it out. Merge sets its set bits
+     * and clears none; it adds counters. */
     hibloom_status (*read)(hibloom *, const struct piece *, unsigned char *out);
     hibloom_status (*merge)(hibloom *, const struct piece *, const unsigned char *bits);
     /* of these filters only store and name are set; they are not closed */
@@ -80,7 +79,7 @@ struct hibloom {
     hibloom_store *store;
     hibloom_spec spec;
     bool bare;
-    void *impl; /* what the store keeps with an open filter */
+    void *impl; /* the store's own data of an open filter */
     char name[HIBLOOM_NAME_MAX + 1];
 };
 
