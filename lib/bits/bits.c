@@ -1,11 +1,11 @@
 /* bits.c: bits in this process; see bits.h.
  *
- * Many items are taken by the batch: first all positions of a batch are computed
- * and their bytes prefetched, then they are read. What is left to pay are
- * instructions and wrong branch predictions. So no loop over an item's bits ends
- * at the first zero: the processor cannot predict where that is. With such an
- * end, batches of items that are not in took 1.4 times as long (k = 7, a filter
- * at capacity), and single look-ups, half of them in, 1.35 times. */
+ * Many items are taken by the batch: first all positions of a batch are computed and their bytes
+ * prefetched, then they are read. The rest of the cost is instructions and wrong branch
+ * predictions. So no loop over an item's bits ends at the first zero: the processor cannot
+ * predict where that is. Measured with such an end, k = 7, a filter at capacity: batches of
+ * items that are not in took 1.4 times as long. Single look-ups, half of them in, took 1.35
+ * times as long. */
 #include "bits/bits.h"
 #include "base/alloc.h"
 #include "bits/counters.h"
@@ -73,8 +73,8 @@ static size_t batch_of(size_t items, uint32_t k)
     return items < BATCH / k ? items : BATCH / k;
 }
 
-/* The items themselves are prefetched, too, but only for one use: left to the
- * hardware, those of a long array cost add and contains a fifth of their speed. */
+/* The items themselves are prefetched, too, but only for one use. Without that, the items of a
+ * long array cost add and contains a fifth of their speed. */
 #define ITEMS_AHEAD 16
 
 static inline void prefetch_item(const hibloom_item *item, const hibloom_item *end)
@@ -91,7 +91,7 @@ static inline uint64_t nowhere(const struct bits *bits)
     return (uint64_t)bits->bytes * 8;
 }
 
-/* Counts the k offsets of an item of that segment through all keys; whether they are here. */
+/* Makes the k offsets, which are within that segment, offsets into all keys. Are they here? */
 static inline bool count_through(const struct bits *bits, uint32_t segment, uint64_t *at)
 {
     const uint32_t k = bits->spec.hashes;
@@ -101,7 +101,7 @@ static inline bool count_through(const struct bits *bits, uint32_t segment, uint
             const hibloom_position position = positions_at(&bits->spec, segment, i, at[i]);
             at[i] = position.bit + (uint64_t)position.key * bits->key_bytes * 8 - bits->base;
         }
-    return at[k - 1] < nowhere(bits); /* what lies before the first key has wrapped around */
+    return at[k - 1] < nowhere(bits); /* offsets before the first key have wrapped around */
 }
 
 /* Writes the k positions of an item, counted through all keys. */

@@ -1,8 +1,8 @@
-/* bits.h: the bits of a filter in this process, and what is done with them. Of a counting
- * filter they are counters, see counters.h.
+/* bits.h: the bits of a filter in this process, and what is done with them. In a counting filter
+ * they are counters, see counters.h.
  *
- * They are a filter of the memory store, or what a handle knows of one in Redis
- * (redis/near.h). Here is what has to be fast, and nothing else. */
+ * They are a filter of the memory store, or what a handle knows of one in Redis (redis/near.h).
+ * Here is what has to be fast, and nothing else. */
 #ifndef HIBLOOM_BITS_H
 #define HIBLOOM_BITS_H
 
@@ -20,17 +20,16 @@ struct bits {
     void *allocated;      /* start lies in it */
 };
 
-/* Makes the bits of a valid spec, all clear, or those of its first keys only, spec_item_keys at least: then
- * an item in another key is neither added nor found. False: there is no memory for them. */
+/* Makes the bits of a valid spec, all clear. They may be those of its first keys only, spec_item_keys at least.
+ * Then an item in another key is neither added nor found. False: out of memory. */
 bool bits_make(struct bits *out, const hibloom_spec *spec, uint32_t keys);
 void bits_free(struct bits *bits); /* overwrites the seed; start is NULL then */
 
-/* Lets them stand for as many keys from this one on. */
+/* Lets them stand for the same number of keys from this one on. */
 void bits_begin_at(struct bits *bits, uint32_t key);
 
-/* Items are as in struct store_class; what is excluded is neither added nor
- * found. bits_contains writes nothing but `found`, so that any number of
- * threads may be in it. is_new may be NULL. */
+/* Items are as in struct store_class; is_new may be NULL. An excluded item is neither added nor
+ * found. Any number of threads may call bits_contains at once: it writes only to `found`. */
 void bits_add(struct bits *bits, const hibloom_item *items, size_t n, bool *is_new);
 void bits_contains(const struct bits *bits, const hibloom_item *items, size_t n, bool *found);
 
@@ -40,7 +39,7 @@ void bits_put(struct bits *bits, uint32_t segment, const uint64_t *offsets, size
 /* How many are set; of counters, how many are not 0. */
 uint64_t bits_count(const struct bits *bits);
 
-/* The same of so many bytes of a bitmap whose positions take `width` bits, and of a word of them. */
+/* The same for `len` bytes of a bitmap whose positions take `width` bits, and for a word of it. */
 uint64_t bits_in_use(const unsigned char *bytes, size_t len, uint32_t width);
 static inline unsigned bits_in_use_of(uint64_t word, uint32_t width)
 {

@@ -54,7 +54,7 @@ static bool locate(const struct bits *bits, const hibloom_item *item, uint64_t *
     const uint64_t segment = bits->hasher.indexes(&bits->hasher, item->data, item->len, at);
     for (uint32_t i = 0; i < k; i++)
         at[i] += segment * (bits->key_bytes * 8 / width) - bits->base / width;
-    const bool here = at[0] < (uint64_t)bits->bytes * 8 / width; /* what lies before the first key has wrapped around */
+    const bool here = at[0] < (uint64_t)bits->bytes * 8 / width; /* offsets before the first key have wrapped around */
     counters_drop_repeated(at, k, NOWHERE);
     return here;
 }

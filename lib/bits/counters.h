@@ -1,8 +1,8 @@
 /* counters.h: the counters of a counting filter in this process.
  *
- * They lie where bits.h has the bits, each in as many bits as the spec says, and none in
- * two bytes. An item counts once at each of its different positions. A counter that is
- * full stays full: how often it was counted is not known any more. */
+ * They lie where bits.h has the bits. The spec gives their width, and none lies in two bytes. An
+ * item counts once at each of its different positions. A full counter stays full: its true count
+ * is no longer known. */
 #ifndef HIBLOOM_COUNTERS_H
 #define HIBLOOM_COUNTERS_H
 
