@@ -132,7 +132,8 @@ static void count_newest(struct linked *linked)
     linked->counted = true;
 }
 
-/* As many items as the newest link has room for go there, if they are in no older one. */
+/* Items that are in no older link go to the newest, up to its capacity. Then a further link is
+ * made. */
 static hibloom_status add_to_chain(struct linked *linked, const hibloom_item *items, size_t n, bool *is_new)
 {
     bool found[BLOCK], one;

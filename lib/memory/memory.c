@@ -1,12 +1,12 @@
 /* memory.c: the store whose bits lie in this process.
  *
- * It keeps filters by name as Redis keeps keys, so that a program that is tested
- * on it meets the same rules: two handles of one name share their bits, a filter
- * that was dropped or has expired is an error to the handles that are left, and
- * so is another one made under its name, whatever its spec. linked.c has the bits.
+ * It keeps filters by name as Redis keeps keys, so a program that is tested on it meets the same
+ * rules. Two handles of one name share their bits. If a filter was dropped or has expired, the
+ * handles that are left return an error. They also do if another one was made under its name,
+ * with any spec. linked.c has the bits.
  *
- * Threads may ask at once. So a look-up changes nothing; a filter whose time has
- * passed is freed when the next one is made, or with the store. */
+ * Threads may ask at once. So a look-up changes nothing. An expired filter is freed when the
+ * next one is made, or with the store. */
 #include "base/clock.h"
 #include "base/alloc.h"
 #include "base/glob.h"
@@ -187,7 +187,7 @@ static struct linked *bits_of(const hibloom *filter)
     return &((struct memory_filter *)filter->impl)->bits;
 }
 
-/* Of a call that needs memory of its own, or a further link. */
+/* Puts down why a call that needs memory or a further link failed. */
 static hibloom_status tell(hibloom *filter, hibloom_status status)
 {
     if (status == HIBLOOM_ENOMEM)
@@ -343,7 +343,7 @@ static hibloom_status memory_replace(hibloom *filter, const char *name, hibloom 
     return HIBLOOM_OK;
 }
 
-/* The names are copied first: the caller may remove filters while it is told of them. */
+/* The names are copied first: `each` may remove filters. */
 static hibloom_status memory_list(hibloom_store *base, const char *pattern, hibloom_list_fn *each, void *data)
 {
     const struct memory_store *store = (struct memory_store *)base;
