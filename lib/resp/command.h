@@ -20,23 +20,23 @@ struct argument {
     size_t len;
 };
 
-/* Starts a command of so many arguments, its name included; exactly so many
- * of the functions below must follow. */
+/* Starts a command. `arguments` counts its name, too; the functions below must give exactly the
+ * others. */
 void command_start(struct commands *, size_t arguments, const char *name);
 void command_argument(struct commands *, struct argument);
 void command_text(struct commands *, const char *);
 void command_number(struct commands *, uint64_t);
 
-/* The type of a BITFIELD's counter of so many bits, up to 9: "u4". */
+/* The type of a BITFIELD's counter of `width` bits, up to 9: "u4". */
 void command_counter_type(struct commands *, unsigned width);
 
-/* GETRANGE of so many bytes, all of it. */
+/* A whole GETRANGE of `len` bytes. */
 void command_getrange(struct commands *, struct argument key, uint64_t from, uint64_t len);
 
-/* The end of a string, as many bytes as "-92" says. */
+/* The end of a string; `from` "-92": its last 92 bytes. */
 void command_getrange_end(struct commands *, struct argument key, const char *from);
 
-/* The head of an argument of so many bytes; these, and "\r\n", must follow. */
+/* The head of an argument of `len` bytes; these, and "\r\n", must follow. */
 void command_begin_argument(struct commands *, size_t len);
 
 /* Arguments that are RESP already: a literal, or what was written at `from`,

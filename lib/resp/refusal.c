@@ -46,10 +46,10 @@ static const struct {
                                  {"ERR unknown command"}},
 };
 
-/* Up to Redis 6 an error within a script stands behind its place: of one that was
- * raised "ERR Error running script (call to f_...): @user_script:12: ", and of one
- * of the script layer itself (OOM, READONLY, permissions) "@user_script: 12: -"
- * once more, which is all there is where the script returns it. */
+/* Up to Redis 6 an error within a script stands behind its place. A raised error has "ERR Error
+ * running script (call to f_...): @user_script:12: " in front. An error of the script layer
+ * itself (OOM, READONLY, permissions) has "@user_script: 12: -", too. That is all it has if the
+ * script returns it. */
 static const char *within_script(const char *words)
 {
     static const char running[] = "ERR Error running script", place[] = "@user_script:";

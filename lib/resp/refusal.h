@@ -1,7 +1,7 @@
-/* refusal.h: what an error from the server means.
+/* refusal.h: the meaning of an error from the server.
  *
- * An error is a code and words. The code tells who can do something about it:
- * a router (MOVED), a caller who waits (LOADING), an operator (OOM). */
+ * An error is a code and words. The code tells where the remedy lies: with a router (MOVED), a
+ * caller that waits (LOADING), an operator (OOM). */
 #ifndef HIBLOOM_REFUSAL_H
 #define HIBLOOM_REFUSAL_H
 

@@ -32,8 +32,8 @@ static struct reply *reply_of(const redisReadTask *task)
     return task->privdata;
 }
 
-/* RESP3 lets a server push messages between answers, if the owner of a
- * borrowed connection asked for them: those are the owner's, built by its functions. */
+/* RESP3 lets a server push messages between answers, if the owner of a borrowed connection asked
+ * for them. They belong to the owner, and its functions build them. */
 static bool is_owners(const redisReadTask *task)
 {
     if (reply_of(task)->objects)
@@ -95,7 +95,7 @@ static void take_string(struct reply *reply, int type, bool outermost, const cha
     } else if (reply->bulk != NULL && type == REDIS_REPLY_STRING) {
         memcpy(reply->bulk, text, len < reply->bulk_room ? len : reply->bulk_room);
         reply->text_len = len;
-    } else if (reply->type != REDIS_REPLY_ERROR) { /* of several errors the first one counts */
+    } else if (reply->type != REDIS_REPLY_ERROR) { /* the first of several errors counts */
         memcpy(reply->text, text, kept);
         reply->text[kept] = '\0';
         reply->text_len = len;

@@ -1,8 +1,7 @@
 /* reply.h: RESP -> one answer at a time, with no allocation.
  *
- * hiredis parses; the functions with which it would build a tree of objects
- * are replaced by ones that note what the answer said in one struct. Nothing
- * here reads from a socket. */
+ * hiredis parses. Instead of functions that build a tree of objects it gets ones that note the
+ * answer in one struct. Nothing here reads from a socket. */
 #ifndef HIBLOOM_REPLY_H
 #define HIBLOOM_REPLY_H
 
@@ -20,16 +19,16 @@ struct reply {
     size_t elements; /* of an array, not counting those of arrays in it */
     size_t count;    /* integers in it, at any depth; only REPLY_INTEGERS are kept */
     long long integers[REPLY_INTEGERS];
-    size_t text_len;           /* of the string, status or error as sent; what exceeds REPLY_TEXT is cut */
+    size_t text_len;           /* length as sent of the string, status or error; text is cut at REPLY_TEXT */
     char text[REPLY_TEXT + 1]; /* terminated */
     unsigned char *bulk;       /* if set after a reset: where a string goes in place of text, */
-    size_t bulk_room;          /* as far as there is room; also one that stands in an array behind an integer;
-                                  and those of an array of strings, see reply_next_string */
+    size_t bulk_room;          /* cut to this. A string behind an integer in an array goes there, too;
+                                  so do those of an array of strings, see reply_next_string */
     bool repeated;             /* to a command that was sent before, which may have been carried out then, too */
     bool by_replica;           /* the server that answered is one, which may lag behind */
     bool pushed;               /* no answer but an out-of-band push, built for the connection's owner */
     bool objects;              /* if set after a reset: all is built as a push is */
-    const redisReplyObjectFunctions *owner; /* which builds that; NULL: it is nonsense here */
+    const redisReplyObjectFunctions *owner; /* builds a push; NULL: a push is an error here */
 };
 
 /* The functions; the reader's privdata must be the struct reply. */
@@ -41,9 +40,9 @@ void reply_reset(struct reply *reply);
 /* Notes what an object says that was built by hiredis' own functions. */
 void reply_take_object(struct reply *reply, const redisReply *object);
 
-/* The strings of an array lie one behind the other in bulk, text_len bytes in all; what is
- * longer than REPLY_LISTED is left out. More than bulk_room: they had no room, and none counts.
- * Gives the one at *at, which is 0 at first; false: no more. */
+/* The strings of an array lie one behind the other in bulk, text_len bytes in all; one longer
+ * than REPLY_LISTED is left out. If text_len exceeds bulk_room, there was no room and none
+ * counts. Gives the one at *at, which is 0 at first; false: that was the last one. */
 #define REPLY_LISTED 1024u
 bool reply_next_string(const unsigned char *bulk, size_t used, size_t *at, const char **text, size_t *len);
 
