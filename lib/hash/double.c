@@ -1,8 +1,8 @@
-/* double.c: index rules that take all offsets from two values by steps of the second,
- * as other libraries do (Kirsch and Mitzenmacher, "Less hashing, same performance", 2008).
+/* double.c: index rules that take all offsets from two values by steps of the second. Other
+ * libraries do so (Kirsch and Mitzenmacher, "Less hashing, same performance", 2008).
  *
- * Never better than the default's (spread.h): where the step and m have a divisor in
- * common, an item has fewer different offsets than k. */
+ * Never better than the default's (spread.h): where the step and m have a divisor in common, an
+ * item has fewer different offsets than k. */
 #include "hash/hash.h"
 
 /* rueidisprob and Orestes: the step is added modulo 2^64. */
@@ -36,8 +36,8 @@ static uint32_t redisson(const uint64_t *values, const struct hasher *hasher, ui
     return 0;
 }
 
-/* taganaka's redis-bloomfilter: four words of 32 bits, the first two to begin with and the
- * other two to step by, in the order 2, 3, 3, 2. Nothing overflows. */
+/* taganaka's redis-bloomfilter: four words of 32 bits. The first two are the starts, the other
+ * two the steps, in the order 2, 3, 3, 2. Nothing overflows. */
 static uint32_t taganaka(const uint64_t *values, const struct hasher *hasher, uint64_t *out)
 {
     const uint64_t words[4] = {values[0] >> 32, values[0] & UINT32_MAX, values[1] >> 32, values[1] & UINT32_MAX};

@@ -1,10 +1,10 @@
 /* hash.h: from an item's bytes to k bit offsets.
  *
- * It takes two steps that do not know each other. A digest makes values of the
- * bytes; an index rule makes offsets below m of the values. A hash, as a spec
- * names it, is a row of the table in hash.c that pairs a digest with a rule: so
- * another library's filter is a row, and where it differs a digest or a rule. A
- * digest reads an item as its codec says (hibloom_codec), so a row has one for each. */
+ * It takes two independent steps. A digest makes values of the bytes; an index rule makes
+ * offsets below m of the values. A hash, as a spec names it, is a row of the table in hash.c
+ * that pairs a digest with a rule. So another library's filter is a row and, where it differs, a
+ * digest or a rule. A digest reads an item as its codec says (hibloom_codec), so a row has one
+ * for each. */
 #ifndef HIBLOOM_HASH_H
 #define HIBLOOM_HASH_H
 
@@ -17,13 +17,13 @@ typedef void hash_digest(const struct hasher *, const void *item, size_t len, ui
 
 struct index_rule {
     bool segments; /* it can also choose among several segments */
-    /* Writes hasher->hashes offsets below hasher->bits, and returns the segment,
-     * 0 where there is one. It reads one value, or two, or one for each hash:
-     * its row pairs it with a digest that gives so many. */
+    /* Writes hasher->hashes offsets below hasher->bits, and returns the segment, 0 where there
+     * is one. It reads one value, or two, or one for each hash: the digest in its row gives that
+     * number. */
     uint32_t (*indexes)(const uint64_t *values, const struct hasher *hasher, uint64_t *out);
 };
 
-/* What a spec's seeds[] mean to a hash, and so how its text shows them. */
+/* The meaning of a spec's seeds[] to a hash, and their form in its text. */
 enum seeding {
     SEEDING_NONE,    /* no seeds */
     SEEDING_KEY,     /* `key_bytes` random bytes, drawn at creation; seed=HEX */
@@ -51,7 +51,7 @@ struct hasher {
     hash_digest *digest;
     const struct index_rule *rule;
     const uint64_t *seeds;
-    uint64_t bits; /* of the bitmap in one key */
+    uint64_t bits; /* in one key's bitmap */
     uint32_t hashes, segments;
 };
 

@@ -1,11 +1,11 @@
 /* highway.c: HighwayHash-128 with Redisson's key, for sharing with Redisson.
  *
- * Of the item as its codec encodes it, 32 bytes at a time. Debian has a library of it,
- * which takes one stretch of memory; an encoded item would have to be put together there.
- * It is keyed, but with a key that everybody knows.
+ * It reads the item as its codec encodes it, 32 bytes at a time. Debian's library of it wants
+ * one stretch of memory, so an encoded item would have to be put together there. It is keyed,
+ * but the key is public.
  *
- * Alakuijala, Cox and Wassenberg, "Fast keyed hash/pseudo-random function using SIMD
- * multiply and permute" (2016); the initial numbers are digits of pi. */
+ * Alakuijala, Cox and Wassenberg, "Fast keyed hash/pseudo-random function using SIMD multiply
+ * and permute" (2016); the initial numbers are digits of pi. */
 #include "hash/hash.h"
 #include "hash/kryo5.h"
 #include "hash/load.h"
@@ -45,7 +45,7 @@ static inline uint64_t byte_of(uint64_t word, unsigned i)
     return word >> 8 * i & 0xff;
 }
 
-/* Spreads the bytes of two products, of which the middle ones are good and the outer ones are not. */
+/* Spreads the bytes of two products: the middle ones are good and the outer ones are not. */
 static inline void zipper_merge(uint64_t v1, uint64_t v0, uint64_t *add1, uint64_t *add0)
 {
     *add0 += byte_of(v0, 3) | byte_of(v1, 4) << 8 | byte_of(v0, 2) << 16 | byte_of(v0, 5) << 24 | byte_of(v1, 6) << 32 |

@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 struct kryo5 {
-    const unsigned char *at, *end; /* what of the item was not written yet */
+    const unsigned char *at, *end; /* the part of the item that was not written yet */
     unsigned char bytes[16];       /* written, and from `next` to `count` not read yet */
     size_t next, count;
     bool marks_end; /* the short form */
@@ -26,7 +26,7 @@ struct kryo5 {
 /* The item must be UTF-8. */
 void kryo5_begin(struct kryo5 *, const void *item, size_t len);
 
-/* The next bytes; less than `room` of them are the last ones. */
+/* The next bytes; fewer than `room` are the last ones. */
 size_t kryo5_read(struct kryo5 *, unsigned char *out, size_t room);
 
 #endif

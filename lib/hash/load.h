@@ -1,8 +1,8 @@
 /* load.h: little-endian words out of an item's bytes.
  *
- * The hashes that read words must give the same numbers on every machine, and
- * an item may lie at any address: so bytes and shifts, which compilers turn
- * into one load where the machine allows it. */
+ * The hashes that read words must give the same numbers on every machine, and an item may lie at
+ * any address. So words are built by bytes and shifts. Compilers turn these into one load where
+ * the machine allows it. */
 #ifndef HIBLOOM_LOAD_H
 #define HIBLOOM_LOAD_H
 
@@ -19,8 +19,7 @@ static inline uint64_t hash_load64(const unsigned char *p)
     return (uint64_t)hash_load32(p) | (uint64_t)hash_load32(p + 4) << 32;
 }
 
-/* What is left of an item that is no whole number of words: bytes `from` to
- * `len`, zeros above. */
+/* The rest of an item that is no whole number of words: bytes `from` to `len`, zeros above. */
 static inline uint64_t hash_load_rest(const unsigned char *p, size_t from, size_t len)
 {
     uint64_t word = 0;

@@ -47,9 +47,9 @@ void digest_murmur3_pair(const struct hasher *hasher, const void *item, size_t l
     values[1] = murmur3(item, len, (uint32_t)values[0]);
 }
 
-/* Orestes, "Murmur3": each value seeds the next, and is taken as an int32 without its
- * sign. One that would make small remainders more likely is passed over. Orestes does
- * not return where no value is good any more, so nothing is in that would need this to. */
+/* Orestes, "Murmur3": each value seeds the next, and is taken as an int32 without its sign. A
+ * value that would make small remainders more likely is skipped. If no further value is good,
+ * Orestes does not return. So no item that would need more is in its filters. */
 #define CHAIN_MOST (1u << 16)
 
 void digest_murmur3_chain(const struct hasher *hasher, const void *item, size_t len, uint64_t *values)

@@ -1,10 +1,9 @@
 /* murmur64.c: MurmurHash64A, for sharing with pyreBloom and RedisBloom.
  *
- * Never better than the default: it is slower, and items that collide for any seed
- * are known, so where an adversary chooses the items it is no help.
+ * Never better than the default: it is slower. Items that collide for any seed are known, so it
+ * is no help where an adversary chooses the items.
  *
- * The function is Appleby's, put by him in the public domain (SMHasher,
- * MurmurHash2.cpp). */
+ * The function is Appleby's, put by him in the public domain (SMHasher, MurmurHash2.cpp). */
 #include "hash/hash.h"
 #include "hash/load.h"
 

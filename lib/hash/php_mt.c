@@ -1,9 +1,8 @@
-/* php_mt.c: an index rule: the value seeds PHP's Mersenne Twister, and k calls
- * of mt_rand(0, m - 1) are the offsets; for sharing with PHP programs that seed
- * it with an item's crc32. Never better than the default: seeding the generator
- * takes more than half a microsecond.
+/* php_mt.c: an index rule: the value seeds PHP's Mersenne Twister, and k calls of mt_rand(0, m -
+ * 1) are the offsets. It is for sharing with PHP programs that seed it with an item's crc32.
+ * Never better than the default: seeding the generator takes more than half a microsecond.
  *
- * What mt_rand(0, m - 1) gives depends on the PHP that ran it. Of 64-bit ones:
+ * The result of mt_rand(0, m - 1) depends on the PHP that ran it. The 64-bit ones:
  *   5.2.1 to 7.0, and later ones after mt_srand(seed, MT_RAND_PHP): the twist
  *     tests the low bit of the wrong word, and a draw of 31 bits is scaled to
  *     the range by doubles, so above 2^31 only 2^31 bits are reached.
@@ -16,17 +15,15 @@
  *   8.2 and later: the first is the low word (php-src pull request 9088).
  * php-mt is the last one, and up to 2^32 all from 7.2 on.
  *
- * The generator is MT19937 (Matsumoto and Nishimura 1998, seeding of 2002);
- * PHP's side as read in php-src's ext/standard/mt_rand.c and ext/random, and
- * compared with PHP 8.2. */
+ * The generator is MT19937 (Matsumoto and Nishimura 1998, seeding of 2002). PHP's side is as
+ * read in php-src's ext/standard/mt_rand.c and ext/random, and compared with PHP 8.2. */
 #include "hash/hash.h"
 
 enum { WORDS = 624, AHEAD = 397 };
 
-/* Seeded and twisted only as far as the draws have come. An item takes few of
- * them, and word i of a generation needs only words i, i + 1 and i + 397 of the
- * one before: that saves about half of the work. To twist word after word in
- * place is also correct for later generations. */
+/* Seeded and twisted only as far as the draws have come. An item takes few of them. Word i of a
+ * generation needs only words i, i + 1 and i + 397 of the one before. That saves about half of
+ * the work. To twist word after word in place is also correct for later generations. */
 struct mt {
     uint32_t word[WORDS];
     unsigned seeded, next;

@@ -1,23 +1,21 @@
-/* poly.c: the polynomial r = seed * r + byte of PHP programs, with PHP's
- * arithmetic, to share the bitmaps they have filled. Never chosen for new ones.
+/* poly.c: the polynomial r = seed * r + byte of PHP programs, with PHP's arithmetic, to share
+ * the bitmaps they have filled. Never chosen for new ones.
  *
- * What makes it poor is what has to be reproduced. PHP's int has 64 bits; an
- * operation that overflows gives a double instead, r stays one from then on,
- * and the & at the end takes it back to an int modulo 2^64, infinity and NaN
- * as 0. A double of 2^(52+b) and more is a multiple of 2^b: a long item loses
- * its low bits, which are the ones the mask keeps, and lands on bit 0. With a
- * mask of 30 bits that begins at some 14 bytes (seed 61) to 48 (seed 3).
+ * Its weaknesses have to be reproduced. PHP's int has 64 bits; an operation that overflows gives
+ * a double instead. From then on r stays a double. The & at the end takes it back to an int
+ * modulo 2^64, infinity and NaN as 0. A double of 2^(52+b) and more is a multiple of 2^b. So a
+ * long item loses its low bits, the ones the mask keeps, and lands on bit 0. With a mask of 30
+ * bits that begins at some 14 bytes (seed 61) to 48 (seed 3).
  *
- * Facts from php-src: Zend/zend_multiply.h, fast_long_add_function in
- * Zend/zend_operators.h, zend_dval_to_lval in the same; compared with PHP 8.2. */
+ * Facts from php-src: Zend/zend_multiply.h, fast_long_add_function in Zend/zend_operators.h,
+ * zend_dval_to_lval in the same; compared with PHP 8.2. */
 #include "hash/hash.h"
 
 #include <math.h>
 
-/* From where r becomes a double. It is 2^63 or, rounded, hardly less, where
- * doubles lie 1,024 and more apart, so that adding a byte changes nothing: of
- * the bytes left only their number counts. From 2^116 on r is a multiple of
- * 2^64, or infinite: 0 either way, and it never gets smaller. */
+/* From where r becomes a double. It is 2^63 or, rounded, hardly less. There doubles lie 1,024
+ * and more apart, so adding a byte changes nothing: only the number of bytes left counts. From
+ * 2^116 on r is a multiple of 2^64, or infinite: 0 either way, and it never gets smaller. */
 static uint64_t poly_double(double r, double seed, size_t left)
 {
     for (; left > 0 && r < 0x1p116; left--)

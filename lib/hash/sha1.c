@@ -1,7 +1,7 @@
 /* sha1.c: the first 128 bits of SHA-1, for sharing with the Ruby gem redis-bloomfilter.
  *
- * It is here, and not from libcrypto, since that is a part of the library only where TLS
- * is, and 50 lines are lighter than it. FIPS 180-4, section 6.1. */
+ * It is not from libcrypto, since the library has that only with TLS, and 50 lines are lighter.
+ * FIPS 180-4, section 6.1. */
 #include "hash/hash.h"
 
 enum { BLOCK = 64 };
@@ -39,8 +39,8 @@ static void absorb(uint32_t state[5], const unsigned char *block)
     state[4] += e;
 }
 
-/* What is left of the item, and behind it: a bit 1, zeros, and its length in bits as the last
- * eight bytes of a block. */
+/* The rest of the item, then a bit 1, zeros, and its length in bits as a block's last eight
+ * bytes. */
 static void absorb_end(uint32_t state[5], const unsigned char *item, size_t len)
 {
     unsigned char end[2 * BLOCK] = {0};

@@ -1,7 +1,7 @@
 /* text.c: UTF-8. See text.h. */
 #include "hash/text.h"
 
-/* The length of the character at p, of which `left` bytes are there; 0: it is none. */
+/* The length of the character at p, with `left` bytes there; 0: it is none. */
 static size_t character_length(const unsigned char *p, size_t left)
 {
     /* The second byte's range is narrower where a form would be too long, a surrogate or too large. */

@@ -1,9 +1,8 @@
 /* xxh3.h: XXH3-128, the default: the fastest here that spreads evenly.
  *
- * Compiled in from the xxHash package's header, so that the library needs none
- * at run time and short items cost no call. The seed keeps two filters from
- * sharing their false positives; it does not make this a cryptographic hash,
- * so where an adversary chooses the items, siphash is the one to take. */
+ * Compiled in from the xxHash package's header, so that the library needs none at run time and
+ * short items cost no call. The seed keeps two filters from sharing their false positives. It
+ * does not make this a cryptographic hash: where an adversary chooses the items, take siphash. */
 #ifndef HIBLOOM_XXH3_H
 #define HIBLOOM_XXH3_H
 
