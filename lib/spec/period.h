@@ -7,8 +7,8 @@
  *                half second that begins in it; each clear counts it up by one. So it tells the period and never
  *                comes again, and a clear that arrives late does no harm. 0: the key was never added to
  *
- * An item added in period a is found in periods a to a + slices: for `window` seconds at least after any time in a,
- * and for `window` and one period at most. */
+ * An item added in period a is found in periods a to a + slices. After any time in a that is `window` seconds at
+ * least, and `window` and one period at most. */
 #ifndef HIBLOOM_PERIOD_H
 #define HIBLOOM_PERIOD_H
 
@@ -28,7 +28,7 @@ uint64_t period_at(const hibloom_spec *, uint64_t us);
 uint64_t period_end_us(const hibloom_spec *, uint64_t period); /* the first microsecond of the next one */
 uint64_t period_epoch(const hibloom_spec *, uint64_t period);
 
-/* The period of a key of slice number spec->link; 0, which counts no more: none. */
+/* The period of a key of slice number spec->link; 0: none; period 0 no longer counts. */
 uint64_t period_of_epoch(const hibloom_spec *, uint64_t epoch);
 
 /* Does what was added in it still count when it is `now`? */

@@ -1,7 +1,7 @@
 /* positions.h: from an item to the bits that stand for it.
  *
- * Inside the library an item's positions are bit offsets, hash by hash, and
- * one segment; the key of position i follows from the segment and the layout. */
+ * Inside the library an item's positions are bit offsets, hash by hash, and one segment. The key
+ * of position i follows from the segment and the layout. */
 #ifndef HIBLOOM_POSITIONS_H
 #define HIBLOOM_POSITIONS_H
 

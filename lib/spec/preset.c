@@ -1,8 +1,8 @@
 /* preset.c: the filters of other programs, as specs.
  *
- * Each preset is what one published program computes, with its arithmetic:
- * where the program rounds a double, so do we, in its order of operations, for
- * one bit more or less would be another filter. */
+ * Each preset computes the same as one published program, with its arithmetic. Where the program
+ * rounds a double, so do we, in its order of operations: one bit more or less would be another
+ * filter. */
 #include "spec/spec.h"
 #include "spec/spec_text.h"
 
@@ -106,7 +106,7 @@ static const char *take_bits(double value, hibloom_spec *spec)
                                                          : "these numbers give less than 1 or more than 2^62 bits";
 }
 
-/* -n ln p / ln^2 2, in the order in which most of them compute it. */
+/* -n ln p / ln^2 2, in the usual order of operations. */
 static double optimal_bits(const hibloom_spec *spec)
 {
     return -((double)spec->capacity * log(spec->error_rate)) / (log(2.0) * log(2.0));
@@ -213,7 +213,7 @@ static const struct preset {
     const char *(*complete)(hibloom_spec *, const struct settings *);
     hibloom_keys keys;
     hibloom_codec codec; /* unless another one is given */
-    uint64_t bits_most;  /* the program has no more; 0: see spec_bits_max */
+    uint64_t bits_most;  /* the program's most; 0: see spec_bits_max */
 } presets[] = {
     {"php-mt", GIVEN_BITS | GIVEN_CAPACITY, 0, HIBLOOM_HASH_PHP_MT, php_mt, 0, 0, 0},
     {"php-mt-legacy", GIVEN_BITS | GIVEN_CAPACITY, 0, HIBLOOM_HASH_PHP_MT_LEGACY, php_mt, 0, 0, 0},

@@ -1,8 +1,8 @@
 /* redisbloom.c: RedisBloom's sizes, and the header of its dump. See redisbloom.h.
  *
- * The options, and what a link must fulfil, are as its loader (BF.LOADCHUNK) checks them; what
- * positions follow from them, hash/hash.c has in the row "redisbloom". A loader does not ask whether the links
- * follow from each other, and we have to: each is made anew here by that rule, and so is what comes after them. */
+ * The options and the demands on a link are those that its loader (BF.LOADCHUNK) checks. The row "redisbloom" of
+ * hash/hash.c has the positions. The loader does not check that the links follow from each other, and we have to.
+ * Each link is computed again here by their rule, and so are the links to come. */
 #include "spec/redisbloom.h"
 #include "hash/load.h"
 #include "spec/spec.h"
@@ -13,7 +13,7 @@
 
 /* ---- Sizes ------------------------------------------------------------------------- */
 
-/* As many digits of ln 2, and of its square, as the module has. */
+/* The digits of ln 2, and of its square, that the module has. */
 #define LN2 0.693147180559945
 #define LN2_SQUARED 0.480453013918201
 #define UNIT 64u /* bits */
@@ -69,7 +69,7 @@ static double load_double(const unsigned char *p)
     return value;
 }
 
-/* What a link says of itself, as a spec without growth. */
+/* The header's description of a link, as a spec without growth. */
 static hibloom_spec spec_at(const unsigned char *link)
 {
     return (hibloom_spec){.bits = hash_load64(link + BITS_AT),
@@ -125,7 +125,7 @@ static bool take_growth(struct redisbloom *out, const unsigned char *header)
     return true;
 }
 
-/* What an item's bits are by an option that is not known here, nobody can say. */
+/* An unknown option may change the positions of an item's bits. */
 static hibloom_status check_options(uint32_t options, bool rounded, const char *whose, struct error *error)
 {
     if ((options & FORCE_64) == 0)
@@ -144,7 +144,7 @@ static hibloom_status check_options(uint32_t options, bool rounded, const char *
     return HIBLOOM_OK;
 }
 
-/* So many links, each so many times as large, a growing filter must be able to have. */
+/* A growing filter must be able to have this number of links, and this growth. */
 static hibloom_status check_links(uint32_t links, uint32_t growth, const char *whose, struct error *error)
 {
     if (links > HIBLOOM_LINKS_MAX)
@@ -169,7 +169,7 @@ static bool any_rounded(const unsigned char *header, uint32_t links)
     return any;
 }
 
-/* Of the largest link. */
+/* The bits of the largest link. */
 static uint64_t most_bits(const unsigned char *header, uint32_t links)
 {
     uint64_t most = 0;

@@ -1,7 +1,7 @@
 /* redisbloom.h: how large RedisBloom makes a filter, and the header with which a dump of one begins (BF.SCANDUMP).
  *
- * A filter of the module that scales is a chain of links, as a growing one is here: each for `growth` times as
- * many items as the one before, at half of its error rate; the first has half of what was asked for. So
+ * A filter of the module that scales is a chain of links, as a growing one is here. Each is for the items of the
+ * one before times `growth`, at half of its error rate. The first has half of the requested error rate. So
  * hash=redisbloom with growth=G is that filter, link by link, and goes on growing by the module's rule.
  *
  * The header is packed, little-endian:
@@ -16,14 +16,14 @@
 
 #include "base/error.h"
 
-#define REDISBLOOM_ERROR_MOST 0.25 /* a larger error rate is taken for this one */
+#define REDISBLOOM_ERROR_MOST 0.25 /* replaces a larger error rate */
 #define REDISBLOOM_HEAD_BYTES 20u
 #define REDISBLOOM_LINK_BYTES 53u
 #define REDISBLOOM_HEADER_ROOM 4096u /* more links than fit into it nobody has */
 
 /* What a header says. In the dump the bits of a link follow those of the one before. */
 struct redisbloom {
-    hibloom_spec spec; /* of the first link; where there are several it grows, and spec_link has the others */
+    hibloom_spec spec; /* the first link's; if there are several it grows, and spec_link has the others */
     uint32_t links;
     struct redisbloom_link {
         uint64_t bytes, items;
@@ -31,15 +31,15 @@ struct redisbloom {
     } link[HIBLOOM_LINKS_MAX];
 };
 
-/* Gives a spec the bits and hashes that a link of the module has for so many items at an error rate of its own.
+/* Gives a spec the bits and hashes that a link of the module has for `capacity` items at an error rate of its own.
  * False: they would be more than a spec may have. */
 bool redisbloom_size(hibloom_spec *spec, uint64_t capacity, double error_rate);
 
 /* The length of a header, by its first REDISBLOOM_HEAD_BYTES. */
 uint64_t redisbloom_header_length(const unsigned char *head);
 
-/* Reads a header of `len` bytes, of which REDISBLOOM_HEADER_ROOM at most are there. ECORRUPT: it is none;
- * ENOTSUP, ERANGE: its filter cannot be held by one of ours. In words, with `whose` in front. */
+/* Reads a header of `len` bytes; at most the first REDISBLOOM_HEADER_ROOM are there. ECORRUPT: it is none.
+ * ENOTSUP, ERANGE: no filter of ours can hold its filter. In words, with `whose` in front. */
 hibloom_status redisbloom_parse(struct redisbloom *out, const unsigned char *header, uint64_t len, const char *whose,
                                 struct error *error);
 

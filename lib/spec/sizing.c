@@ -1,8 +1,7 @@
 /* sizing.c: how many bits and hashes n items at error rate p take.
  *
- * There is one formula, the predicted error rate; sizing only searches it, so
- * that what is promised at capacity and what hibloom_spec_error_at says of it
- * can never differ. */
+ * There is one formula, the predicted error rate; sizing only searches it. So the promise at
+ * capacity and the result of hibloom_spec_error_at can never differ. */
 #include "base/store.h"
 #include "spec/redisbloom.h"
 #include "spec/spec.h"
@@ -10,18 +9,16 @@
 #include <math.h>
 #include <string.h>
 
-/* The chance that k bits are all set in a bitmap into which `load` times as many
- * bits were thrown as it has, in the limit of a large one. expm1: 1 - e^-x loses
- * all its digits where x is small. */
+/* The chance that k bits are all set in a large bitmap of m bits (the limit) into which `load`
+ * times m bits were thrown. Uses expm1, since 1 - e^-x loses all its digits where x is small. */
 static double all_set(double load, double k)
 {
     return pow(-expm1(-load), k);
 }
 
-/* The same in a block that n items fell into, which is not large: how many of
- * its B bits are set varies. The mean of fill^k follows from mean and variance
- * of the fill (occupancy of B cells by t balls; Johnson and Kotz 1977), as if
- * the fill were normally distributed. */
+/* The same in a block that n items fell into. It is not large, so the number of its B bits that
+ * are set varies. The mean of fill^k follows from mean and variance of the fill, as if this were
+ * normally distributed. Occupancy of B cells by t balls: Johnson and Kotz 1977. */
 static double all_set_in_block(double n, double k, double cells)
 {
     const double t = k * n, one = t * log1p(-1.0 / cells);
@@ -36,11 +33,10 @@ static double all_set_in_segment(double n, double k, double bits)
     return all_set(k * n / bits, k);
 }
 
-/* Blocks, and segments, hold a number of items that is Poisson distributed
- * (of a few segments it varies less, which errs on the safe side). The mean
- * over it, as far as it matters: not beyond nine standard deviations; and where
- * those are large, in steps of half of one, by which a sum over a bell curve
- * already is its integral but for e^-79 (Poisson summation). */
+/* The number of items in a block or segment is Poisson distributed. With a few segments it
+ * varies less, which errs on the safe side. This is the mean over it, up to nine standard
+ * deviations. Where those are large, it goes in steps of half a standard deviation. Such a sum
+ * over a bell curve is its integral but for e^-79 (Poisson summation). */
 static double mean_over(double mean, double k, double bits, double (*all_set_in)(double n, double k, double bits))
 {
     const double reach = 9.0 * sqrt(mean) + 20.0, from = fmax(0.0, floor(mean - reach)), to = ceil(mean + reach);
@@ -50,7 +46,7 @@ static double mean_over(double mean, double k, double bits, double (*all_set_in)
 
     if (mean * k > 40.0 * bits)
         return 1.0; /* all are set but for e^-40 of them */
-    /* NOLINTNEXTLINE(*FloatLoopCounter,cert-flp30-c): whole numbers, of which a double holds all that matter */
+    /* NOLINTNEXTLINE(*FloatLoopCounter,cert-flp30-c): whole numbers, and a double holds all that matter */
     for (double n = from; n <= to; n += step) {
         const double weight = exp(n * log_mean - mean - lgamma(n + 1.0));
         weights += weight;
@@ -75,7 +71,7 @@ static double error_of_one(const hibloom_spec *spec, uint64_t items)
     return all_set((spec->layout == HIBLOOM_LAYOUT_PARTITIONED ? 1.0 : k) * n / m, k);
 }
 
-/* What sizing looks at, and not the seeds: copies are made of it. */
+/* The fields that sizing reads. The seeds are left out, since copies are made of it. */
 static hibloom_spec without_seeds(const hibloom_spec *spec)
 {
     return (hibloom_spec){
@@ -89,11 +85,11 @@ static void take_size(hibloom_spec *spec, const hibloom_spec *sized)
     spec->segments = sized->segments;
 }
 
-/* Of all links of a growing filter, each but the last with as many items as it is for. */
+/* The error rate of all links of a growing filter, each but the last at its capacity. */
 static double error_of_chain(const hibloom_spec *spec, uint64_t items)
 {
     hibloom_spec link = without_seeds(spec);
-    double right = 0.0; /* the logarithm of that: what is small stays exact */
+    double right = 0.0; /* the logarithm of it: small rates stay exact */
 
     take_size(&link, spec);
     link.capacity = spec->capacity;
@@ -114,7 +110,7 @@ double hibloom_spec_error_at(const hibloom_spec *spec, uint64_t items)
 {
     if (spec->bits == 0 || spec->hashes == 0)
         return (double)NAN;
-    if (spec->window != 0 && spec->link == 0) /* so many in each slice: see own_error */
+    if (spec->window != 0 && spec->link == 0) /* each slice has these items: see own_error */
         return -expm1((spec->slices + 1) * log1p(-error_of_one(spec, items)));
     return spec->growth == 0 || spec->link != 0 ? error_of_one(spec, items) : error_of_chain(spec, items);
 }
@@ -148,11 +144,11 @@ static uint64_t unit_of(const hibloom_spec *spec)
     return spec_segments(spec) * (spec->layout == HIBLOOM_LAYOUT_BLOCKED ? HIBLOOM_BLOCK_BITS : 1u);
 }
 
-/* The fewest bits for n and p at this layout and k; 0 if beyond SPEC_BITS_MAX.
- * The formula decides on both sides of the boundary: the closed form is off by a few bits either way. The secant
- * method says where to ask it, since it takes long: the logarithms of load and bits are nearly on a line. It begins
- * with spec.bits, if these are not 0. Near p = 1, and beyond what Redis holds, rounding makes the error rate a
- * staircase, on which every client has to come to the same step: there it is bisected. */
+/* The fewest bits for n and p at this layout and k; 0 if beyond SPEC_BITS_MAX. The formula decides on both sides
+ * of the boundary: the closed form is off by a few bits either way. The secant method says where to ask it, since
+ * it takes long: the logarithms of load and bits are nearly on a line. It begins with spec.bits, if these are not
+ * 0. Near p = 1, and beyond the sizes that Redis holds, rounding makes the error rate a staircase. Every client
+ * has to come to the same step of it: there it is bisected. */
 #define STAIRCASE 0.999
 #define STAIRCASE_ITEMS (UINT64_C(1) << 48)
 #define SECANTS 20u
@@ -193,7 +189,7 @@ static uint64_t fewest_bits(hibloom_spec spec, uint64_t capacity, double error_r
 
 #define PAST_BEST 16u /* few items have several equally good k */
 
-/* Does it do with so many bits in all? Then the trial has these. */
+/* Are `total` bits enough for it? Then the trial has these. */
 static bool does_with(hibloom_spec *trial, uint32_t hashes, uint64_t total, uint64_t capacity, double error_rate)
 {
     trial->hashes = hashes;
@@ -263,10 +259,11 @@ static hibloom_status size_segmented(hibloom_spec *spec, uint64_t capacity, doub
     return spec->bits != 0 ? HIBLOOM_OK : HIBLOOM_ERANGE;
 }
 
-/* What a spec's bits are for: of a growing filter the links share its error rate, 1/2, 1/4, ... of it.
+/* The error rate that a spec's bits are for. The links of a growing filter share its error rate: they have 1/2,
+ * 1/4, ... of it.
  *
- * The slices of a window share it evenly. Each may hold all that is added within `window` seconds: not only may
- * that come at once; an item that is added again and again is in the slice of each period. */
+ * The slices of a window share it evenly. Each may hold all that is added within `window` seconds. All may come at
+ * once, and an item that is added again and again is in the slice of each period. */
 static double own_error(const hibloom_spec *spec, double error_rate)
 {
     if (spec_is_of_module(spec))

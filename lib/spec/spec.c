@@ -15,8 +15,8 @@ bool spec_may_be_segmented(const hibloom_spec *spec)
     return hash_by_id(spec->hash)->rule->segments && spec->layout != HIBLOOM_LAYOUT_PARTITIONED;
 }
 
-/* What the server's allocator, jemalloc, takes for so many bytes: it has four
- * sizes between one power of two and the next. */
+/* The bytes that the server's allocator, jemalloc, takes for `bytes`: it has four sizes between
+ * one power of two and the next. */
 static uint64_t allocated_for(uint64_t bytes)
 {
     const uint64_t step = UINT64_C(1) << (61 - __builtin_clzll(bytes - 1));
@@ -98,8 +98,8 @@ static hibloom_status check_growth(const hibloom_spec *spec, struct error *error
     return check_links(spec, "growth", spec->growth, HIBLOOM_LINKS_MAX - 1, error);
 }
 
-/* What the text does not show must be 0, or two filters could have one text.
- * No words repeat a seed. */
+/* Seeds that the text does not show must be 0, or two filters could have one text. No words
+ * repeat a seed. */
 static hibloom_status check_seeds(const hibloom_spec *spec, const struct hash *hash, struct error *error)
 {
     const uint32_t shown = hash->seeding == SEEDING_PER_HASH ? spec->hashes : spec->seeded ? hash->key_bytes / 8 : 0;
@@ -115,7 +115,7 @@ static hibloom_status check_seeds(const hibloom_spec *spec, const struct hash *h
     return HIBLOOM_OK;
 }
 
-/* What other libraries' filters have beside size and hash. */
+/* The further settings of other libraries' filters. */
 static hibloom_status check_foreign(const hibloom_spec *spec, const struct hash *hash, struct error *error)
 {
     if ((size_t)spec->codec >= HASH_CODECS)

@@ -11,15 +11,15 @@
 
 #include <float.h>
 
-/* The sizes and positions of a filter come from doubles, and have to be the same on every
- * machine: so these must not be wider in between (1: only floats are, which a cast makes narrow). */
+/* The sizes and positions of a filter come from doubles, and have to be the same on every machine. So intermediate
+ * results must not be wider (1: only those of floats are, and a cast makes them narrow). */
 _Static_assert(FLT_EVAL_METHOD == 0 || FLT_EVAL_METHOD == 1, "on a 32-bit x86 compile with -msse2 -mfpmath=sse");
 
 #define SPEC_BITS_MAX (UINT64_C(1) << 62)    /* of all keys together; sums and doubles of them stay far from overflow */
 #define SPEC_STRING_BITS (UINT64_C(1) << 32) /* that a Redis string can hold: 512 MiB */
-#define SPEC_SPAN_BITS UINT64_C(0xffffffff)  /* of a key of pyreBloom, where it has several */
+#define SPEC_SPAN_BITS UINT64_C(0xffffffff)  /* in a key of pyreBloom, where it has several */
 
-/* What one position takes, in bits: more than one where it is a counter. */
+/* The bits that one position takes: more than one where it is a counter. */
 static inline uint32_t spec_width(const hibloom_spec *spec)
 {
     return spec->counters != 0 ? spec->counters : 1;
@@ -100,25 +100,26 @@ static inline uint64_t spec_all_bits(const hibloom_spec *spec)
     return spec_is_spanning(spec) ? spec->bits : spec_bitmap_bits(spec) * spec_keys(spec);
 }
 
-/* Sizes `spec`, whose hash and layout are set; hashes 0 = the best number, and
- * segments 0 = as many as spec_default_segments. EINVAL: RedisBloom has another number of hashes there. */
+/* Sizes `spec`, whose hash and layout are set. hashes 0: the best number; segments 0: spec_default_segments.
+ * EINVAL: RedisBloom has another number of hashes there. */
 hibloom_status spec_size(hibloom_spec *spec, uint64_t capacity, double error_rate, uint32_t hashes);
 
-/* The segments of a spec that names none: 1 up to HIBLOOM_SEGMENT_BITS; beyond
- * that the fewest, but not below spec->segments, with no more bits each that the
- * server's allocator rounds up by 3 % at most. */
+/* The segments of a spec that names none: 1 up to HIBLOOM_SEGMENT_BITS. Beyond that the fewest
+ * that have at most that size each and that the server's allocator rounds up by 3 % at most.
+ * Never below spec->segments. */
 uint32_t spec_default_segments(const hibloom_spec *spec);
 
 bool spec_may_be_segmented(const hibloom_spec *spec); /* its layout and its hash allow it */
 
-/* Gives it so many segments, if it has fewer and may have them, and the bits that these take. */
+/* Gives it that number of segments, if it has fewer and may have them, and the bits that these
+ * take. */
 hibloom_status spec_spread(hibloom_spec *spec, uint32_t segments);
 
-/* The different items that leave such a share of all its bits set: the estimate
- * of hibloom_info. */
+/* The different items that leave the share `fill` of all its bits set: the estimate of
+ * hibloom_info. */
 double spec_items_at(const hibloom_spec *spec, double fill);
 
-/* The spec of link number `link` of a growing filter, from that of an earlier one. ERANGE: it would be too large. */
+/* The spec of link number `link` of a growing filter, made from an earlier link's. ERANGE: it would be too large. */
 hibloom_status spec_link(hibloom_spec *out, const hibloom_spec *of, uint32_t link, uint64_t chain);
 
 /* The same without seed and chain: how large that link is; 0: the first one, or the filter itself. */
@@ -145,9 +146,9 @@ hibloom_status spec_draw_seed(hibloom_spec *spec);
 /* Is that its text? */
 bool spec_says(const hibloom_spec *, const char *text);
 
-/* The spec of a stored filter, from its text: `wanted`, with the stored seed if
- * it has none; or all of it, if wanted is NULL. ECORRUPT: the text is
- * unreadable. EMISMATCH: wanted is another. */
+/* The spec of a stored filter, from its text. It is `wanted`, with the stored seed if that has
+ * none. If wanted is NULL, all comes from the text. ECORRUPT: the text is unreadable. EMISMATCH:
+ * wanted is another. */
 hibloom_status spec_adopt(hibloom_spec *out, const hibloom_spec *wanted, const char *stored);
 
 #endif

@@ -1,7 +1,7 @@
 /* spec_format.c: a spec as one line of text.
  *
- * The text is what processes compare, so there is one canonical form of it, made by one
- * function. A seed may be secret: copies of it are overwritten. */
+ * Processes compare the text, so it has one canonical form, made by one function. A seed may be
+ * secret: its copies are overwritten. */
 #include "base/number.h"
 #include "hash/hash.h"
 #include "spec/spec.h"

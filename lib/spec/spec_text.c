@@ -1,13 +1,11 @@
 /* spec_text.c: a spec from its text.
  *
- * Reading is more lenient than the form that is written, spec_format.c (any order,
- * presets, sizes left to be computed), but never guesses: a word it does not know is
- * an error, and so is one that comes twice. Texts come from Redis too, so lengths are
- * checked throughout.
+ * Reading is more lenient than the written form (spec_format.c): any order, presets, sizes left
+ * to be computed. But it never guesses: an unknown word is an error, and so is one that comes
+ * twice. Texts come from Redis too, so lengths are checked throughout.
  *
- * A text that is refused is refused in words. A seed may be secret: the words
- * never repeat its value, nor that of a word they do not know, and copies of it
- * are overwritten. */
+ * An error in words says why a text is refused. A seed may be secret. The words never repeat its
+ * value, nor that of an unknown word, and its copies are overwritten. */
 #include "spec/spec_text.h"
 #include "base/number.h"
 #include "hash/hash.h"
@@ -44,8 +42,8 @@ static struct shown show(struct word word, size_t most)
     return shown;
 }
 
-/* Of a word that is not known what may be a name, up to the second digit: it
- * may also be a seed in the wrong place. */
+/* The start of an unknown word that may be a name, up to the second digit. It may also be a seed
+ * in the wrong place. */
 static struct shown show_name(struct word word)
 {
     size_t len = 0;
@@ -176,7 +174,7 @@ static void set_segments(struct settings *s)
     s->spec.segments = (uint32_t)read_count(s, HIBLOOM_SEGMENTS_MAX);
 }
 
-/* Which of these numbers it may be, spec_check knows. */
+/* spec_check knows the valid numbers. */
 static void set_counters(struct settings *s)
 {
     s->spec.counters = (uint32_t)read_count(s, 8);
@@ -217,7 +215,7 @@ static void set_error(struct settings *s)
         refuse(s, HIBLOOM_ERANGE, "must be above 0 and below 1");
 }
 
-/* What its digits mean depends on the hash, which may follow. */
+/* The meaning of its digits depends on the hash, which may follow. */
 static void set_seed(struct settings *s)
 {
     s->seed = s->value;
@@ -330,8 +328,8 @@ static hibloom_status read_settings(struct settings *s, const char *text)
 
 /* ---- settings -> spec ---- */
 
-/* xxh3: one number, up to 16 digits. siphash: the 16 bytes of its key in
- * order, of which the two seeds are the little-endian words. */
+/* xxh3: one number, up to 16 digits. siphash: the 16 bytes of its key in order; the two seeds
+ * are their little-endian words. */
 static bool read_seed(hibloom_spec *spec, struct word hex, unsigned key_bytes)
 {
     if (hex.len < (key_bytes > 8 ? 32 : 1) || hex.len > 2 * (size_t)key_bytes)
@@ -349,7 +347,7 @@ static bool read_seed(hibloom_spec *spec, struct word hex, unsigned key_bytes)
     return true;
 }
 
-/* What each kind of seeding takes, at most one of the two settings. */
+/* Each kind of seeding takes its own setting, seed= or seeds=, or none. */
 static hibloom_status take_seeds(hibloom_spec *spec, const struct settings *s)
 {
     static const unsigned takes[] = {[SEEDING_NONE] = 0, [SEEDING_KEY] = GIVEN_SEED, [SEEDING_PER_HASH] = GIVEN_SEEDS};

@@ -1,6 +1,6 @@
-/* spec_text.h: what the words of a spec text said, between reading them
- * (spec_text.c) and making a spec of them (there, or in preset.c); and how values
- * are called, where they are read and where they are written (spec_format.c). */
+/* spec_text.h: the content of a spec text, between reading its words (spec_text.c) and making a
+ * spec of them (there, or in preset.c). Also the names of values, for reading and for writing
+ * (spec_format.c). */
 #ifndef HIBLOOM_SPEC_TEXT_H
 #define HIBLOOM_SPEC_TEXT_H
 
@@ -44,8 +44,8 @@ struct settings {
     size_t index;
     struct word seed, preset; /* len 0: none */
     hibloom_spec spec;        /* the values, where given */
-    struct error *error;      /* in words: why the text is refused, and */
-    hibloom_status status;    /* of the words so far */
+    struct error *error;      /* why the text is refused, in words */
+    hibloom_status status;    /* status of the words so far */
     struct word word, value;  /* the NAME=VALUE that is being read, and its value */
 };
 
