@@ -4,7 +4,7 @@
 
 #include <hiredis/async.h>
 
-/* What a call of so many items counts for. */
+/* The weight of a call of n items. */
 static size_t weight(size_t n)
 {
     return n > 0 ? n : 1;
@@ -59,7 +59,7 @@ static void deliver(struct async *driver)
     struct carrier *c = &driver->carrier;
 
     for (struct call *call; (call = TAILQ_FIRST(&c->ended)) != NULL;) {
-        const bool canceled = call->task->status == HIBLOOM_ECANCELED; /* which its owner knows */
+        const bool canceled = call->task->status == HIBLOOM_ECANCELED; /* its owner knows that */
         const hibloom_status status = canceled ? HIBLOOM_ECANCELED : carrier_error(c, call);
         carrier_end(c, call);
         finish((struct work *)call, status);
@@ -239,7 +239,7 @@ void(hibloom_async_get_stats)(const hibloom_async *async, hibloom_stats *out)
     (hibloom_get_stats)(async != NULL ? &async->driver.carrier.store.base : NULL, out);
 }
 
-/* The calls are the carrier's no more. */
+/* The calls are no longer the carrier's. */
 static void cancel_all(struct hibloom_async *async)
 {
     struct calls *calls = &async->driver.carrier.calls;

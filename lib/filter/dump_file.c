@@ -47,7 +47,7 @@ static hibloom_status read_iterator(struct dump_file *file, uint64_t *out)
     return HIBLOOM_OK;
 }
 
-/* Of a header its own first bytes tell it, of data the iterators. */
+/* A header's length is in its own first bytes; that of data follows from the iterators. */
 static hibloom_status find_length(struct dump_file *file, const struct dumped *piece, size_t *had, uint64_t *len)
 {
     if (piece->at != 0) {

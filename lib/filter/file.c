@@ -1,9 +1,8 @@
 /* file.c: a filter in a file; the format is in hibloom.h.
  *
- * Nothing that a file says is believed before it is checked: its lengths against
- * each other and its size, its spec as one from Redis is. Writing goes to a
- * temporary file that takes the old one's place when it is whole and on disk,
- * so that whoever reads sees the one or the other. */
+ * The content of a file is checked before it is used. Its lengths are checked against each other
+ * and its size, its spec as one from Redis is. Writing goes to a temporary file that takes the
+ * old one's place when it is whole and on disk. So a reader sees the one or the other. */
 #ifndef _FILE_OFFSET_BITS
 #define _FILE_OFFSET_BITS 64 /* NOLINT: reserved, and for just this use */
 #endif
@@ -51,7 +50,7 @@ struct filter_file {
 
 /* ---- Failures -------------------------------------------------------------- */
 
-/* Of a path that is too long for the words, so much that these fit. */
+/* A path that is too long is cut, so that the words fit. */
 static hibloom_status fail(struct filter_file *file, hibloom_status status, const char *words)
 {
     return error_set(file->error, status, "%.768s: %s", file->path, words);
@@ -124,8 +123,8 @@ static struct filter_file *new_file(const char *path, struct error *error)
     return NULL;
 }
 
-/* Only a regular file has a size to check by, and no one to wait for: hence
- * O_NONBLOCK, or a pipe without a writer would be waited for in open. */
+/* Only a regular file has a size to check by, and no writer to wait for. Without O_NONBLOCK,
+ * open would wait for the writer of a pipe. */
 static hibloom_status open_regular(struct filter_file *file, uint64_t *size)
 {
     struct stat st;
@@ -163,7 +162,7 @@ static hibloom_status read_header(struct filter_file *file, uint64_t size)
     return read_all(file, file->text, text_length);
 }
 
-/* Of all keys of a link; 0: there is none of that number. */
+/* The bytes of all keys of a link; 0: that link cannot be. */
 static uint64_t link_bytes(const hibloom_spec *spec, uint32_t link)
 {
     hibloom_spec size;
@@ -173,7 +172,7 @@ static uint64_t link_bytes(const hibloom_spec *spec, uint32_t link)
     return spec_keys(&size) * spec_bitmap_bytes(&size);
 }
 
-/* How many links have so many bytes together; 0: no number of them. */
+/* The number of links that have these bytes together; 0: no number has. */
 static uint32_t links_of(const hibloom_spec *spec, uint64_t bytes)
 {
     uint32_t links = 0;
@@ -295,8 +294,8 @@ static size_t directory_length(const struct filter_file *file)
     return slash != NULL ? (size_t)(slash - file->target) + 1 : 0;
 }
 
-/* In the same directory, or it could not take the other's place. mkostemp: a
- * new file, 0600, under a name that nobody could foresee and put a link at. */
+/* In the same directory, or it could not take the other's place. mkostemp makes a new file,
+ * 0600. Nobody could foresee its name and put a link there. */
 static hibloom_status make_temporary(struct filter_file *file)
 {
     const size_t len = directory_length(file);
@@ -310,9 +309,9 @@ static hibloom_status make_temporary(struct filter_file *file)
     return fail_system(file);
 }
 
-/* Whoever could read the old file may read the new one, and nobody else: its
- * mode, and its owner and group as far as we may give the file away; where we
- * may not, the old group's rights are not for another group. */
+/* The same users may read the new file as the old one, and nobody else. It gets the old mode,
+ * owner and group, as far as we may give the file away. If we may not, no other group gets the
+ * old group's rights. */
 static hibloom_status take_over(struct filter_file *file, const struct stat *old)
 {
     mode_t mode = old->st_mode & (S_IRWXU | S_IRWXG | S_IRWXO);

@@ -1,11 +1,10 @@
 /* file.h: the file that hibloom_save writes, as a stream.
  *
- * What is in it, and what may be believed of it, is known here; which filter's
- * bits go into it is not (transfer.c). One at a time, and in this order:
+ * This file knows its content and checks it; transfer.c knows the filter. One call at a time, in this order.
  *   to read   open, read until all bits are there, check; rewind to do so again
  *   to write  create, write until all bits are there, commit
- * and close in any case. Words of a failure are in the *error that open or
- * create was given, which must outlive the file as `path` must. */
+ * and close in any case. Words of a failure are in the *error that open or create was given, which must outlive
+ * the file as `path` must. */
 #ifndef HIBLOOM_FILTER_FILE_H
 #define HIBLOOM_FILTER_FILE_H
 
@@ -13,8 +12,8 @@
 
 struct filter_file;
 
-/* All but the bits and the checksum is checked here; so the file has as many
- * bits as its spec says, of a growing filter those of its first links. EIO, ECORRUPT, ENOMEM. */
+/* Checks all but the bits and the checksum. So the file has the number of bits that its spec
+ * says, for a growing filter those of its first links. EIO, ECORRUPT, ENOMEM. */
 hibloom_status filter_file_open(struct filter_file **out, const char *path, struct error *error);
 const hibloom_spec *filter_file_spec(const struct filter_file *file);
 const char *filter_file_text(const struct filter_file *file); /* of the spec */
@@ -38,7 +37,7 @@ hibloom_status filter_file_create(struct filter_file **out, const char *path, co
 hibloom_status filter_file_write(struct filter_file *file, const void *bits, size_t len);
 hibloom_status filter_file_commit(struct filter_file *file);
 
-/* What was created and not committed is gone. Keeps errno; accepts NULL. */
+/* Removes a file that was created and not committed. Keeps errno; accepts NULL. */
 void filter_file_close(struct filter_file *file);
 
 #endif

@@ -4,9 +4,9 @@
  *     piece after piece of its bits -> merged into that; of a further link, into a link of its own
  *     the header once more: is it the same? -> the filter gets its name
  *
- * So nobody ever opens a filter that lacks a part of its items, and what an import that
- * was killed leaves is gone in an hour. The module counts each new item in the header: while that
- * is the same, no bit has changed. */
+ * So nobody ever opens a filter that lacks a part of its items. The remains of an import that
+ * was killed are gone in an hour. The module counts each new item in the header: while that is
+ * the same, no bit has changed. */
 #include "base/alloc.h"
 #include "bits/bits.h"
 #include "filter/dump_file.h"
@@ -54,7 +54,8 @@ static void check_piece(struct whole *w, uint64_t left)
         torn(w, "a piece of its dump goes on behind the last bit that its header says");
 }
 
-/* What the module counts is an item of which a bit was new, and it has no more bits than hashes. */
+/* The module counts an item if one of its bits was new. An item sets 1 bit at least and `hashes`
+ * bits at most. */
 static void check_set(struct whole *w)
 {
     for (uint32_t i = 0; i < w->dump.filter.links; i++) {
@@ -65,7 +66,7 @@ static void check_set(struct whole *w)
     }
 }
 
-/* Of the longest piece that there can be. */
+/* The bytes of the longest piece that there can be. */
 static size_t piece_room(const struct redisbloom *filter)
 {
     uint64_t room = 0;
@@ -105,8 +106,8 @@ static void check_slot(struct whole *w)
 
 /* ---- The end ----------------------------------------------------------------------- */
 
-/* If it cannot be dropped, it expires. What could not be opened may have been made half, and would stay: nobody goes on
- * with it. */
+/* If it cannot be dropped, it expires. A filter that could not be opened may be half made, and would stay: nobody
+ * goes on with it. */
 static void drop(struct whole *w)
 {
     whole_keep_failure(w);

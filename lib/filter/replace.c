@@ -3,8 +3,8 @@
  *     open what has the name -> find all links of the filter -> replace
  *            ^--- others made, removed or grew something; it is out of the way ---v
  *
- * In memory it is one step. A call before, whose answer was lost, may have done it: then the filter is not where it
- * was, and is what has the name itself. */
+ * In memory it is one step. An earlier call whose answer was lost may have done it. Then the filter is no longer
+ * under its old name and has the new one. */
 #include "filter/whole.h"
 #include "filter/filter.h"
 
@@ -108,9 +108,8 @@ static void judge_link(struct whole *w)
         whole_fail_after_all(w);
 }
 
-/* In the place of a further link is one that a grower of `old` is making, or that a filter has left over
- * which is gone. The one is gone on with, so that it is a link of `old`; the other is removed. Else the replacement has
- * failed. */
+/* The name of a further link is taken. If a grower of `old` is making that link, it is completed, so that it is a
+ * link of `old`. If a filter that is gone has left it over, it is removed. Else the replacement has failed. */
 static void clear_way(struct whole *w)
 {
     whole_keep_failure(w);
@@ -152,7 +151,7 @@ static void judge_replaced(struct whole *w)
     }
 }
 
-/* What a server forgets meanwhile, the next call is told. */
+/* If a server forgets something meanwhile, the next call reports it. */
 static void replace(struct whole *w)
 {
     if (task_has_failed(&w->task) && w->task.status != HIBLOOM_ENOTFOUND && w->task.status != HIBLOOM_EMISMATCH)

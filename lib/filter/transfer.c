@@ -1,5 +1,5 @@
-/* transfer.c: whole filters, from one place to another: joined, saved, loaded
- * and compared, piece by piece. What a piece is to a file, file.c knows. */
+/* transfer.c: whole filters, from one place to another: joined, saved, loaded and compared,
+ * piece by piece. file.c has the format of a file. */
 #include "base/alloc.h"
 #include "bits/bits.h"
 #include "filter/file.h"
@@ -28,7 +28,7 @@ static bool next_piece(struct whole *w)
         piece->link++;
         piece->key = 0;
         if (piece->link < pieces->links)
-            (void)spec_link_size(&pieces->size, pieces->of, piece->link); /* which has been made, or room for it */
+            (void)spec_link_size(&pieces->size, pieces->of, piece->link); /* it has been made, or room for it */
     }
     const uint64_t left = spec_bitmap_bytes(&pieces->size) - piece->from;
     piece->len = left < STORE_PIECE ? left : STORE_PIECE;
@@ -45,8 +45,8 @@ static void go_on(struct whole *w)
         w->step = more ? w->pieces.each : w->pieces.behind;
 }
 
-/* Of further links of the same text the sizes are their maker's, who may have another rule than ours (docs/format.md, 15):
- * those bits do not fit into a link of ours, nor does ours into them. */
+/* The maker of further links chooses their sizes, also for the same text. Its rule may differ from ours
+ * (docs/format.md, 15). Then their bits do not fit into a link of ours, nor ours into theirs. */
 static void check_sizes(struct whole *w, hibloom *filter)
 {
     hibloom_spec size;

@@ -127,7 +127,7 @@ void whole_await(struct whole *w, hibloom_store *at, void (*step)(struct whole *
 
 /* ---- The task -------------------------------------------------------------------------------- */
 
-/* What a server forgot makes it wrong, as it does a remove. */
+/* Data that a server forgot makes it wrong, as it does a remove. */
 void whole_begin(struct whole *w, hibloom_store *told, hibloom_store *other)
 {
     *w = (struct whole){0};

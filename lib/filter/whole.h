@@ -1,4 +1,4 @@
-/* whole.h: what is done with whole filters, as one task: joined, saved, loaded, compared, replaced, imported.
+/* whole.h: the calls on whole filters, as one task: merge, save, load, compare, replace, import.
  *
  * It goes by steps. A step begins an inner task, or does its work at once where no server is needed:
  *
@@ -8,7 +8,7 @@
  * The task has one store, which sends what it asks. So in a walk from filter to filter one side is the task's. The
  * other side is in memory, or in a file, or on another store. If that one blocks, the step waits for it.
  *
- * A filter of any size takes no more memory than a piece of it. */
+ * A filter of any size takes the memory of one piece. */
 #ifndef HIBLOOM_FILTER_WHOLE_H
 #define HIBLOOM_FILTER_WHOLE_H
 
@@ -42,10 +42,10 @@ struct whole {
     struct pieces { /* over all bits of a filter with that number of links */
         const hibloom_spec *of;
         uint32_t links;
-        hibloom_spec size; /* of the link where it is; no seed */
+        hibloom_spec size; /* the size of the link at `piece`; no seed */
         struct piece piece;
-        hibloom *from;                  /* each piece of it is read into `bits`; NULL: nothing is */
-        void (*each)(struct whole *);   /* does what is to be done with it */
+        hibloom *from;                  /* its pieces are read into `bits`; NULL: nothing is */
+        void (*each)(struct whole *);   /* works on the piece */
         void (*behind)(struct whole *); /* follows the last one; NULL: nothing does */
     } pieces;
 
@@ -60,7 +60,7 @@ struct whole {
     void (*named)(struct whole *); /* follows once it is known what has it: */
     hibloom *old;                  /* its handle; NULL: nothing has */
     unsigned attempts;
-    uint32_t taken; /* the number of a link of that name, and something else is in its place: */
+    uint32_t taken; /* number of a link of `name`; another filter has its place: */
     uint64_t dead;  /* its id */
     hibloom place;  /* a handle of `name`, which is not open; import.c: of what was made half */
 
@@ -72,7 +72,7 @@ struct whole {
         struct dumped piece;
         unsigned char header[REDISBLOOM_HEADER_ROOM];
         size_t header_len;
-        struct redisbloom filter; /* what the header says */
+        struct redisbloom filter; /* the content of the header */
         uint64_t bits_set[HIBLOOM_LINKS_MAX];
         hibloom **out; /* the filter; NULL: nothing is imported */
         bool opened;   /* and is open */
@@ -118,7 +118,7 @@ void whole_fail_after_all(struct whole *);
 /* The inner task was begun, on that store; the step follows it. */
 void whole_await(struct whole *, hibloom_store *, void (*step)(struct whole *));
 
-/* The same step follows at once where the filter is in memory. */
+/* If the filter is in memory, the step follows at once. */
 void whole_do(struct whole *, enum links_goal, hibloom *, const hibloom_spec *wanted, uint64_t ms,
               void (*step)(struct whole *));
 void whole_reach(struct whole *, hibloom *, uint32_t links, void (*step)(struct whole *));
