@@ -1,4 +1,4 @@
-/* What takes the place of a filter is filled under another name, {NAME}.new-..., before anybody is handed to it. */
+/* A replacement of a filter is filled under another name, {NAME}.new-..., before it takes the place. */
 #include "aside.h"
 #include "output.h"
 
@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define SECONDS 3600 /* what a command that was killed leaves is gone then */
+#define SECONDS 3600 /* the remains of a killed command are gone then */
 
 bool aside_name(const char *name, char out[ASIDE_SIZE])
 {

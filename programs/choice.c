@@ -1,6 +1,5 @@
-/* The filters that would do for -n and -p. Nothing here is decided by the constants of
- * one version alone: a filter that is stored is found again whatever --prefer would pick
- * today, see request_is_like. */
+/* The filters that would do for -n and -p. No decision depends on the constants of one version
+ * alone. A stored filter is found again whatever --prefer would pick today, see request_is_like. */
 #include "choice.h"
 
 #include <math.h>
@@ -17,7 +16,7 @@
 #define TRAILER_BYTES 92
 #define LIST_ENTRY_BYTES 16
 
-#define SPAN_BITS UINT64_C(4294967295) /* of a key of pyreBloom */
+#define SPAN_BITS UINT64_C(4294967295) /* in a key of pyreBloom */
 
 uint32_t choice_keys(const hibloom_spec *spec)
 {
@@ -107,8 +106,8 @@ void choices_find(struct choices *out, const struct request *r)
 
 /* ---- The choice ----------------------------------------------------------------------- */
 
-/* A partitioned filter has one key for each hash, however large, and its adds with is_new
- * are scripts: it is for who asks for it. */
+/* A partitioned filter has one key for each hash, however large, and its adds with is_new are
+ * scripts. So only --layout gets one. */
 static bool is_allowed(const struct choice *c, const struct request *limits)
 {
     const unsigned given = limits != NULL ? limits->given : 0;
@@ -125,7 +124,7 @@ static double rate(const struct choice *c, enum preference wanted)
     return wanted == PREFER_ADD ? c->rates.adds_new : c->rates.look_ups;
 }
 
-/* Of those that are equally fast, the smallest. */
+/* If several are equally fast, the smallest is better. */
 static bool is_better(const struct choice *a, const struct choice *b, enum preference wanted)
 {
     if (b == NULL || wanted == PREFER_MEMORY || rate(a, wanted) == rate(b, wanted))

@@ -1,5 +1,5 @@
-/* The filters that would do for -n and -p: each k in each layout, what it takes and what
- * it does in a second. plan shows them, and --prefer picks one. See choice.c. */
+/* The filters that would do for -n and -p: each k in each layout, with its size and its speed.
+ * The command plan shows them, and --prefer picks one. See choice.c. */
 #ifndef HIBLOOM_PROGRAM_CHOICE_H
 #define HIBLOOM_PROGRAM_CHOICE_H
 
@@ -20,12 +20,12 @@ struct choices {
     size_t n;
 };
 
-/* Of each layout those up to the k that needs the fewest bits, one more, which shows that
- * it gains nothing, and the k of the request. */
+/* For each layout: those up to the k that needs the fewest bits, one more, which shows no gain,
+ * and the k of the request. */
 void choices_find(struct choices *out, const struct request *request);
 
-/* Which one a preference picks of those that can be made; only among those with the -k
- * and the --layout of `limits`, if that is not NULL. NULL: there is none. */
+/* The one that a preference picks among those that can be made. If `limits` is not NULL, it must
+ * have its -k and --layout. NULL: there is none. */
 const struct choice *choices_pick(const struct choices *choices, enum preference wanted, const struct request *limits);
 
 /* As a spec and --layout have it. */

@@ -1,9 +1,9 @@
-/* bench: ten seconds of adds and look-ups on the user's own server, beside what plan
- * expects of them.
+/* bench: ten seconds of adds and look-ups on the user's own server, beside what plan expects of
+ * them.
  *
- * The filter must not stay there. Signals that would end the program are held back until
- * it is removed; and the first call on it gives it a time to live, for all that is left:
- * kill -9, a server that does not answer. */
+ * The filter must not stay there. Signals that would end the program are held back until it is
+ * removed. The first call on it gives it a time to live, for other cases: kill -9, a server that
+ * does not answer. */
 #include "choice.h"
 #include "number.h"
 #include "output.h"
@@ -120,8 +120,8 @@ static void fill(hibloom_item *items, char (*texts)[24], size_t n, uint64_t *num
     }
 }
 
-/* For so long, but once at least; only the calls are timed. Adds are of items that are not
- * in: a filter that is full is emptied. Look-ups begin with those that are in. */
+/* For `seconds`, but once at least; only the calls are timed. Adds take items that are not in: a
+ * full filter is emptied. Look-ups begin with items that are in. */
 static hibloom_status measure(struct bench *b, enum call what, size_t n, double seconds, double *rate)
 {
     const double end = now() + seconds;
@@ -172,7 +172,7 @@ static hibloom_status measure_row(struct bench *b, enum call what, const char *c
     row.planned = planned(b, what);
     b->rows[b->n++] = row;
     if (what == LOOK_UP)
-        b->round_trip_us = 1e6 / row.alone; /* of the last row: two short commands a look-up */
+        b->round_trip_us = 1e6 / row.alone; /* the last row: two short commands a look-up */
     if (!b->json)
         put_row(&row);
     return HIBLOOM_OK;
@@ -207,8 +207,8 @@ static bool remove_filter(struct session *s, bool ends_by_itself)
     return false;
 }
 
-/* What differs between the commands: an add with is_new is always one BITFIELD, a look-up
- * in the blocked layout one GETRANGE. Each is measured once. */
+/* Only the rows that differ between the commands. An add with is_new is always one BITFIELD, a
+ * look-up in the blocked layout one GETRANGE. Each is measured once. */
 static hibloom_status measure_rows(struct bench *b)
 {
     const bool setbit = b->request->options.commands == HIBLOOM_COMMANDS_SETBIT;
@@ -278,8 +278,8 @@ static bool run(struct bench *b, struct request *r)
 
 /* ---- Signals --------------------------------------------------------------------------- */
 
-/* Those that would end the program, and that nobody has switched off, as nohup does. Also
- * SIGPIPE, of `hibloom bench | head -1`. They are held back, and end it in the end. */
+/* Holds back the signals that would end the program; they end it in the end. A signal that is
+ * switched off, as by nohup, stays so. SIGPIPE is one, too: `hibloom bench | head -1`. */
 static void hold_signals(sigset_t *held)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};

@@ -44,7 +44,7 @@ int cmd_clear(const struct request *r)
     return result;
 }
 
-/* What is opened is the second filter: it has the name of the first one then. */
+/* This opens the second filter: it has the name of the first one then. */
 int cmd_replace(const struct request *r)
 {
     struct session s;
@@ -54,7 +54,7 @@ int cmd_replace(const struct request *r)
     if (!session_connect(&s, r))
         return EXIT_TROUBLE;
     s.name = r->operands[1];
-    s.bare = true; /* of a bitmap the library's words will do: the hint is at --bare, which replace does not take */
+    s.bare = true; /* the library's words will do for a bitmap: the hint names --bare, which replace does not take */
     status = hibloom_open(&s.filter, s.store, s.name, NULL);
     if (status == HIBLOOM_OK) {
         s.name = r->operands[0];

@@ -46,7 +46,7 @@ static void heed_signals(void)
     sigaction(SIGTERM, &action, NULL);
 }
 
-/* Waits so long; false: it was told to stop. */
+/* Waits `seconds`; false: a signal stopped it. */
 static bool wait_seconds(double seconds)
 {
     const struct timespec time = {(time_t)seconds, (long)(fmod(seconds, 1) * 1e9)};

@@ -16,10 +16,10 @@ struct walk {
     hibloom_status (*ask)(hibloom *filter, const hibloom_item *items, size_t n, bool *answers);
     void (*print)(const hibloom_item *item, bool answer); /* NULL: nothing is printed of an item */
     bool adds;    /* creates the filter if it is missing, and warns if it is too full */
-    bool follows; /* what took the filter's place is asked from then on */
+    bool follows; /* goes on with the filter that took this one's place */
     uint64_t items;
-    uint64_t excluded; /* of them: empty ones that the spec excludes */
-    uint64_t yes;      /* of them: found, or new */
+    uint64_t excluded; /* empty items that the spec excludes */
+    uint64_t yes;      /* items that were found, or new */
     bool *answers;     /* [room] */
     size_t room;
 };
@@ -53,8 +53,8 @@ static void count_and_print(struct walk *w, const struct input *in, const hibloo
 
 #define FOLLOW_TRIES 5
 
-/* Where the filter is rebuilt under another process's hands (load --replace, RENAME), a look-up that failed is made
- * again of what has the name now. Of several keys the old ones are gone: ENOTFOUND. */
+/* If another process replaces the filter (load --replace, RENAME), a look-up that failed is made again in the
+ * filter that has the name now. The old keys of several are gone: ENOTFOUND. */
 static int ask_on(struct walk *w, struct session *s, const struct input *in, const struct request *r)
 {
     hibloom_status status = w->ask(s->filter, in->items, in->n, w->answers);
@@ -67,10 +67,9 @@ static int ask_on(struct walk *w, struct session *s, const struct input *in, con
     return session_result(s, status);
 }
 
-/* A filter that a server has forgotten is made again, and the batch is added to it. If
- * another process had made it before, the call that failed may have set bits in that:
- * then nobody knows what of the batch is new, and a line that is printed twice is
- * better than one that is lost. */
+/* A filter that a server has forgotten is made again, and the batch is added to it. If another
+ * process had made it before, the failed call may have set bits in it. Then nobody knows which
+ * items of the batch are new. A line that is printed twice is better than one that is lost. */
 static int ask(struct walk *w, struct session *s, const struct input *in, const struct request *r)
 {
     hibloom_status status;

@@ -1,8 +1,7 @@
-/* load: millions of items. They are added to a filter in the memory of this
- * process, and that is merged into the one on the server. So the bits of the
- * filter are sent once, and no commands for each item. (A growing one that has items
- * already gets them as add would send them.) With --replace the one on
- * the server is a new one, which then takes the place of the old one. */
+/* load: millions of items. They are added to a filter in the memory of this process, and that is
+ * merged into the one on the server. So the bits of the filter are sent once, and no commands
+ * for each item. A growing one that has items already gets them as add would send them. With
+ * --replace the one on the server is new, and then takes the place of the old one. */
 #include "aside.h"
 #include "input.h"
 #include "number.h"
@@ -113,7 +112,7 @@ static int load(const struct session *s, bool bare)
 
 /* ---- Replacing ---------------------------------------------------------------- */
 
-/* What is asked for, else as the one that is there; with another seed in any case. */
+/* The spec of the request, else that of the present filter; with another seed in any case. */
 static hibloom_status choose_spec(struct session *s, const struct request *r, hibloom_spec *spec)
 {
     if (r->has_spec) {

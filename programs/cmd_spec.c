@@ -22,8 +22,8 @@ static void put_choice(const struct choices *all, const struct choice *c, const 
     output_text("%s\n", c->hashes == chosen->hashes && c->layout == chosen->layout ? " chosen" : "");
 }
 
-/* Fewer hashes need more bits, and do more items a second. What cannot be made is shown
- * only in the layout that was asked for. */
+/* Fewer hashes need more bits, and do more items a second. Filters that cannot be made are shown
+ * only in the layout of the request. */
 static void put_choices(const struct request *r)
 {
     struct choices all;
@@ -41,7 +41,7 @@ static void put_choices(const struct request *r)
                 "1 MB is 2^20 bytes.\n");
 }
 
-/* Of a spec that was given whole. */
+/* The rates of a spec that was given whole. */
 static void put_rates(const struct request *r)
 {
     char add[NUMBER_SIZE], add_new[NUMBER_SIZE], look_up[NUMBER_SIZE];

@@ -33,7 +33,7 @@ int cmd_save(const struct request *r)
 
 enum file_kind { FILE_OF_HIBLOOM, FILE_EMPTY, FILE_OF_REDIS, FILE_MAY_BE_DUMP, FILE_OTHER };
 
-/* By its first bytes. A pipe is not opened once more: it would be waited for. */
+/* By its first bytes. A pipe is not opened again: that would wait for a writer. */
 static enum file_kind kind_of_file(const char *path)
 {
     static const char saved[] = INPUT_SAVED_FILE, redis[] = "REDIS0", digits[] = "0123456789";
@@ -321,7 +321,7 @@ int cmd_import(const struct request *r)
     if ((replaces && !aside_name(r->operands[0], aside)) || !session_connect(&s, r))
         return EXIT_TROUBLE;
     result = (by_key ? import_key : import_file)(&s, r, replaces ? aside : s.name);
-    if (replaces && result == EXIT_YES) /* what came whole has no time to live, until now */
+    if (replaces && result == EXIT_YES) /* a whole filter has no time to live, until now */
         result = aside_end(&s, aside, aside_set_time(&s));
     session_close(&s);
     return result;

@@ -1,5 +1,5 @@
-/* What the commands share: the request that was read from the command line,
- * and the table entry that says what a command takes. */
+/* The commands share this: the request that was read from the command line, and the table entry
+ * that says what a command takes. */
 #ifndef HIBLOOM_PROGRAM_COMMAND_H
 #define HIBLOOM_PROGRAM_COMMAND_H
 
@@ -57,16 +57,16 @@ struct request {
     const char *spec_text;
     const char *source; /* of --redisbloom the key, of --redisbloom-file the file */
     hibloom_connect_options options;
-    bool near;              /* what is known to be in costs no command, */
-    uint32_t near_age_ms;   /* and its guard may be so old */
-    uint32_t watch_seconds; /* between two looks, */
-    uint64_t count;         /* of which there are so many */
+    bool near;              /* known items cost no command, */
+    uint32_t near_age_ms;   /* and their guard may have this age */
+    uint32_t watch_seconds; /* between two looks; */
+    uint64_t count;         /* number of looks */
     char **operands;        /* after the command's name */
     size_t n_operands;
     bool has_spec; /* by -n and -p, or by -s: */
     hibloom_spec spec;
     bool may_create;      /* a spec is optional: it would create a missing filter */
-    hibloom_stats *stats; /* what its stores did is added to them; NULL: nobody asks */
+    hibloom_stats *stats; /* adds those of its stores; NULL: nobody asks */
 };
 
 enum spec_rule {
@@ -78,7 +78,7 @@ enum spec_rule {
 
 struct command {
     const char *name;
-    const char *synopsis; /* what follows the name */
+    const char *synopsis; /* the words behind the name */
     const char *summary;  /* its line in the help */
     const char *details;  /* its own help: whole lines that go on from the summary */
     const char *example;
@@ -98,15 +98,15 @@ bool request_check(struct request *request, const struct command *command); /* a
 /* Runs the command that the first operand names. An exit status. */
 int request_run(struct request *request);
 
-/* Whether a stored spec is the one of -n, -p, -k, --layout, --counting, --grow and --window but for the number of
- * its segments, which is greater where it was made on a cluster. What --prefer left to
- * be picked may be anything: who made it may have preferred another. */
+/* Is a stored spec the one of -n, -p, -k, --layout, --counting, --grow and --window? The number of its segments
+ * may differ: it is greater if it was made on a cluster. So may all that --prefer picks: its maker may have
+ * preferred another. */
 bool request_is_like(const struct request *request, const hibloom_spec *stored);
 
-/* The spec that -n, -p, --layout and --counting ask for, with so many hashes; 0 = the best. */
+/* The spec that -n, -p, --layout and --counting ask for, with `hashes`; 0 = the best number. */
 hibloom_status request_size(const struct request *request, uint32_t hashes, hibloom_spec *out);
 
-/* What --prefer calls it. */
+/* Its name in --prefer. */
 const char *request_preference(enum preference preference);
 
 /* Complains of a text that hibloom_spec_parse refuses, and names the wrong word. */

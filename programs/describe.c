@@ -1,4 +1,4 @@
-/* What a filter is, and how full, as named values. See describe.h. */
+/* A filter's kind, size and fill as named values. See describe.h. */
 #include "describe.h"
 
 #include <math.h>
@@ -10,8 +10,8 @@ const char *describe_kind(const hibloom_spec *spec)
     return spec->counters > 0 ? "counting" : spec->growth > 0 ? "growing" : spec->window > 0 ? "window" : "plain";
 }
 
-/* Of a filter that is several, those of all; the spec has the bits of the first. Of one that has grown, they follow from
- * what is said of it, unless that is 0. */
+/* The bits of all links or slices; the spec has the bits of the first. If a filter has grown, its bits follow from
+ * the fill, unless this is 0. */
 static void put_bits(struct report *r, const hibloom_spec *spec, const hibloom_info *info)
 {
     if (spec->window > 0)

@@ -1,4 +1,4 @@
-/* What a filter is, and how full, as named values: what info and list print. */
+/* A filter's kind, size and fill as named values: the output of info and list. */
 #ifndef HIBLOOM_PROGRAM_DESCRIBE_H
 #define HIBLOOM_PROGRAM_DESCRIBE_H
 
@@ -6,7 +6,7 @@
 #include "report.h"
 #include "session.h"
 
-/* What kind of filter it is, in a word. */
+/* The kind of a filter, in a word. */
 const char *describe_kind(const hibloom_spec *spec);
 
 /* "12.5 %" of the capacity, or "-"; "86400 s", or "none". Return out. */

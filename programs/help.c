@@ -1,6 +1,5 @@
-/* The commands and their help: one table, in the order in which a user needs
- * them. Each entry says what the command takes, what it does, and ends in an
- * example. */
+/* The commands and their help: one table, in the order of use. Each entry says what the command
+ * takes, what it does, and ends in an example. */
 #include "command.h"
 #include "output.h"
 

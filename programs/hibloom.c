@@ -1,9 +1,8 @@
 /* The command `hibloom`: Bloom filters on a shared Redis, from the shell.
  *
- * This file finds the command that is asked for and runs it. help.c has the
- * table of all commands, request.c reads the command line, and each cmd_*.c
- * carries out some of the commands. They share session.c (connection and
- * filter), input.c (items) and output.c.
+ * This file finds the command and runs it. The table of all commands is in help.c. The command
+ * line is read by request.c, and each cmd_*.c carries out some of the commands. They share
+ * session.c (connection and filter), input.c (items) and output.c.
  *
  * SPDX-License-Identifier: MIT */
 #include "command.h"
@@ -40,10 +39,9 @@ static int run(struct request *r)
     return request_run(r);
 }
 
-/* If file 0, 1 or 2 is closed, the connection would get that number: items
- * would be read from the server, or results written to it. So the number is
- * taken by a file that is open the wrong way round: its use fails with EBADF,
- * as that of a closed one. */
+/* If file 0, 1 or 2 is closed, the connection would get that number. Then items would be read
+ * from the server, or results written to it. So a file that is open the wrong way round takes
+ * the number: its use fails with EBADF, as that of a closed one. */
 static bool reserve_standard_files(void)
 {
     for (int fd = 0; fd <= 2; fd++)

@@ -1,9 +1,8 @@
 /* Items: the operands of the command, or the lines of standard input.
  *
- * A batch is the lines that one read(2) completes. So a file comes in large
- * batches, and a slow pipe in small ones without delay and without a timer;
- * stdio would wait until its buffer is full. Lines are not copied. Only an
- * incomplete line at the end of a batch is moved. */
+ * A batch is the lines that one read(2) completes. So a file comes in large batches, and a slow
+ * pipe in small ones without delay and without a timer. The buffer of stdio would first fill up.
+ * Lines are not copied. Only an incomplete line at the end of a batch is moved. */
 #include "input.h"
 #include "output.h"
 #include "progress.h"

@@ -10,13 +10,13 @@
 #define INPUT_LINE_MAX ((size_t)64 << 20)
 #endif
 
-/* Bytes of one read, and so of one batch without the start of its first line:
- * enough for thousands of lines, and not too many to lose if the call fails. */
+/* Bytes of one read, and so of one batch without the start of its first line. They are enough
+ * for thousands of lines, and not too many to lose if the call fails. */
 #ifndef INPUT_READ_MAX
 #define INPUT_READ_MAX ((size_t)256 << 10)
 #endif
 
-/* What a file of hibloom save begins with, which is no input. */
+/* The first bytes of a file of hibloom save, which is no input. */
 #define INPUT_SAVED_FILE "\x89HBL\r\n\x1a\n"
 
 struct input {

@@ -3,12 +3,12 @@
 #include "json.h"
 #include "output.h"
 
-/* Length of the UTF-8 character at p, 0 if there is none: RFC 3629 has no
- * overlong forms, no surrogates and nothing past U+10FFFF. The zero at the end
- * of the text continues no character, so nothing behind it is read. */
+/* Length of the UTF-8 character at p, 0 if there is none. RFC 3629 has no overlong forms, no
+ * surrogates and nothing past U+10FFFF. The zero at the end of the text continues no character,
+ * so nothing behind it is read. */
 static size_t character_length(const unsigned char *p)
 {
-    unsigned char low = 0x80, high = 0xbf; /* of the second byte */
+    unsigned char low = 0x80, high = 0xbf; /* the second byte's range */
     size_t len = p[0] < 0x80 ? 1 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
 
     if ((p[0] >= 0x80 && p[0] < 0xc2) || p[0] > 0xf4)

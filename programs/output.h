@@ -1,5 +1,4 @@
-/* What the program prints: results on standard output, complaints on standard
- * error. See output.c. */
+/* The program's output: results on standard output, complaints on standard error. See output.c. */
 #ifndef HIBLOOM_PROGRAM_OUTPUT_H
 #define HIBLOOM_PROGRAM_OUTPUT_H
 
@@ -9,8 +8,8 @@
 #define OUTPUT_FORMAT __attribute__((format(printf, 1, 2)))
 
 void output_bytes(const void *data, size_t len);
-/* What comes from a server, as names of keys, may be any bytes, and some of them command a
- * terminal: each of those becomes a '?'. They are C0, DEL, and C1 as UTF-8 writes it. */
+/* Text from a server, as names of keys, may be any bytes, and some of these control a terminal.
+ * Each of those becomes a '?': C0, DEL, and C1 as UTF-8 writes it. */
 void output_make_plain(char *text);
 
 void output_text(const char *format, ...) OUTPUT_FORMAT;

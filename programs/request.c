@@ -14,8 +14,7 @@
 #define DEFAULT_URI "redis://127.0.0.1:6379"
 #define DEFAULT_RETRY_MS 10000
 
-/* What getopt_long returns for an option without a short form: its bit, above
- * every character. */
+/* getopt_long returns this for an option without a short form: its bit, above every character. */
 #define LONG_OPTION 0x10000000
 
 static const struct option long_options[] = {
@@ -76,7 +75,7 @@ static const char *read_limited(uint32_t *out, const char *text)
     return wrong;
 }
 
-/* A time, in units of which a second has so many. */
+/* A time, in units; a second has `in_a_second` units. */
 static const char *read_time(uint32_t *out, const char *text, uint32_t in_a_second)
 {
     uint64_t seconds;
@@ -196,7 +195,7 @@ static void hint_at_percent(const char *text)
         complain("hint: write %g", percent / 100);
 }
 
-/* '?': there is none of that name, or it has a value that it does not take; ':' it lacks one. */
+/* '?': no option has that name, or it has a value that it does not take. ':': it lacks a value. */
 static void refuse_option(const struct request *r, int option, const char *word)
 {
     const bool is_known = optopt >= LONG_OPTION;
@@ -215,8 +214,8 @@ static void refuse_option(const struct request *r, int option, const char *word)
         complain("hint: how fast it grows, a spec says: -s 'capacity=N error=P growth=%s'", value + 1);
 }
 
-/* What getopt_long returned; `word` is where it stood, and `name` its long name
- * if it was given by that. */
+/* Reads the result of getopt_long. `word` is its word of the command line, `name` its long name,
+ * if the word has that. */
 static bool read_option(struct request *r, int option, const char *word, const char *name)
 {
     const char *wrong;
@@ -396,8 +395,8 @@ void request_refuse_spec(const char *command, const char *text)
     hint_at_writing(text, words);
 }
 
-/* What -k and --layout leave open. Where nothing can be picked, the spec is refused as
- * one without --prefer is. */
+/* Picks what -k and --layout leave open. If nothing can be picked, the error is the same as
+ * without --prefer. */
 static void pick(struct request *r)
 {
     struct choices all;

@@ -1,5 +1,5 @@
-/* A command's connection and filter, and what the user is told if the library
- * refuses something. No URI is ever printed: there may be a password in it. */
+/* A command's connection and filter, and the message to the user if the library refuses
+ * something. No URI is ever printed: there may be a password in it. */
 #include "session.h"
 #include "output.h"
 
@@ -29,8 +29,8 @@ static bool is_bare_bitmap(const struct session *s)
     return is_bare;
 }
 
-/* The library's words name its own function. They name the filter, too: it may be
- * another than the session's, if a key of that is lost while it is merged. */
+/* The library's words name its own function. They name the filter, too: if a key of another
+ * filter is lost during a merge, it is not the session's. */
 static void hint_at_repair(const char *words)
 {
     static const char before[] = "one of the keys of '";
@@ -77,7 +77,8 @@ static bool is_open(struct session *s, hibloom_status status)
     return false;
 }
 
-/* Who set it in another file does not see it in the command line. The URI is not shown: a password may be in it. */
+/* If it was set in another file, the user does not see it in the command line. The URI is not shown: a password
+ * may be in it. */
 static void hint_at_variable(const char *uri)
 {
     const char *variable = getenv("HIBLOOM_URL");
@@ -108,8 +109,8 @@ bool session_connect(struct session *s, const struct request *r)
     return session_connect_to(s, r->uri, r);
 }
 
-/* What -n and -p ask for is spread over a cluster where it is made; one that is there
- * was perhaps made before, or elsewhere. */
+/* On a cluster a filter of -n and -p is spread when it is made. A filter that is there was
+ * perhaps made before, or elsewhere. */
 static hibloom_status open_sized(struct session *s, const struct request *r)
 {
     hibloom_spec spec = r->spec;
@@ -150,8 +151,8 @@ hibloom_status session_open_filter(struct session *s, const struct request *r)
     if (status != HIBLOOM_OK || !r->near)
         return status;
     const hibloom_spec *spec = hibloom_spec_of(s->filter);
-    /* a counting filter has no near cache, since counters may go down again, nor has a growing one, or a window: who asks
-     * for one is told */
+    /* A counting filter has no near cache, since counters may go down again, nor has a growing one, or a window.
+     * If a user asks for one there, the library returns an error. */
     if ((spec->counters > 0 || spec->growth > 0 || spec->window > 0) && (r->given & OPTION_NEAR) == 0)
         return HIBLOOM_OK;
     return hibloom_near_cache(s->filter, r->near_age_ms);
@@ -185,7 +186,7 @@ bool session_make_again(struct session *s, const struct request *r, hibloom_stat
     return true;
 }
 
-/* What the command line asks for, beside what the complaint says is stored; and the ways out. */
+/* The spec of the command line, beside the stored one in the complaint; and the ways out. */
 static void hint_at_other_spec(const struct session *s, const struct request *r)
 {
     hibloom_spec wanted = r->spec;
@@ -199,7 +200,7 @@ static void hint_at_other_spec(const struct session *s, const struct request *r)
              (r->given & OPTION_S) != 0 ? "-s" : "-n, -p and what goes with them", s->name);
 }
 
-/* Whether the name holds a filter, only not one as it is asked for. */
+/* Does the name hold a filter, but not the one of the request? */
 static bool is_other_filter(const struct session *s, const struct request *r)
 {
     hibloom *filter = NULL;
@@ -240,7 +241,7 @@ bool session_same_but_seeds(const hibloom_spec *a, const hibloom_spec *b)
     return session_same_spec(&with_seeds_of_b, b);
 }
 
-/* Of a session that is connected. */
+/* The session is connected. */
 static bool open_existing(struct session *s, const struct request *r)
 {
     struct request existing = *r;

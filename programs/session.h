@@ -5,11 +5,11 @@
 #include "command.h"
 
 struct session {
-    const char *name; /* of the filter; NULL until there is a connection, and then the first operand */
+    const char *name; /* the filter's; NULL until there is a connection, and then the first operand */
     hibloom_store *store;
     hibloom *filter;
     bool in_redis;
-    bool bare;            /* it was asked for with --bare */
+    bool bare;            /* --bare was given */
     bool lacks_spec;      /* with one, a missing filter would be created */
     hibloom_stats *stats; /* of the request */
     uint64_t restarts;    /* of servers, that the store knew of when the filter was opened */
@@ -32,7 +32,7 @@ hibloom_status session_open_filter(struct session *session, const struct request
  * with the spec that it had, after a warning. */
 bool session_make_again(struct session *session, const struct request *request, hibloom_status status);
 
-/* Takes the seed out of a spec of a hash that draws one: for a filter that is made anew. */
+/* Takes the seed out of a spec of a hash that draws one: for a new filter. */
 void session_unseed(hibloom_spec *spec);
 
 /* EXIT_YES, or EXIT_TROUBLE after a complaint in the store's words. */
