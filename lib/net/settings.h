@@ -1,4 +1,4 @@
-/* settings.h: what a store was asked to be: its URI and its options, defaults filled in. */
+/* settings.h: a store's URI and its options, defaults filled in. */
 #ifndef HIBLOOM_SETTINGS_H
 #define HIBLOOM_SETTINGS_H
 
@@ -16,11 +16,11 @@ hibloom_status settings_make(struct store_settings *, const char *uri, const hib
 /* Overwrites the password before it frees. */
 void settings_free(struct store_settings *);
 
-/* What is wanted of a new connection of our own: that TCP asks whether the server is
- * there where nothing has come for so long; and a bound on arrays in its answers. */
+/* Sets up a new connection of our own: TCP keepalive after keepalive_s of silence, and a bound
+ * on arrays in its answers. */
 void settings_apply(const struct store_settings *, struct redisContext *);
 
-/* What a server refused, in its words and what to do; they must not repeat the password.
+/* Explains a refusal in the server's words, and what to do. They must not repeat the password.
  * settings NULL: there is none. */
 hibloom_status settings_explain(const struct store_settings *, const char *words, struct error *);
 

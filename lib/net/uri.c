@@ -1,9 +1,8 @@
-/* uri.c: what a store's URI says. Parsed in a copy of the text, cut into
- * strings where they lie; percent-decoding only shortens them.
+/* uri.c: the parts of a store's URI. Parsed in a copy of the text, cut into strings where they
+ * lie; percent-decoding only shortens them.
  *
- * The functions that read a part return NULL, or in words what is wrong with it.
- * A password with a ':', '/' or '@' in it may end up in any part, so the words
- * repeat nothing of the URI but a scheme. */
+ * The functions that read a part return NULL, or an error in words. A password with a ':', '/'
+ * or '@' in it may end up in any part. So the words repeat nothing of the URI but a scheme. */
 #include "net/uri.h"
 #include "base/alloc.h"
 #include "base/number.h"
@@ -127,8 +126,8 @@ static const char *read_hosts(struct uri *uri, char *text, unsigned default_port
     return wrong;
 }
 
-/* What follows the '/': a database or nothing; of Sentinels MASTER or MASTER/db.
- * NULL: there is no '/'. */
+/* The part behind the '/': a database or nothing; with Sentinels MASTER or MASTER/db. NULL:
+ * there is no '/'. */
 static const char *read_path(struct uri *uri, char *text)
 {
     if (uri->kind == URI_SENTINEL) {

@@ -23,9 +23,9 @@ struct uri {
     const char *password; /* NULL = no AUTH */
     const char *master;   /* URI_SENTINEL: the name that the Sentinels know it by */
     unsigned db;
-    /* Of the query; NULL: not given. */
+    /* From the query; NULL: not given. */
     const char *tls_cacert, *tls_cacertdir, *tls_cert, *tls_key, *tls_sni;
-    char *text; /* what the strings above lie in */
+    char *text; /* the strings above lie in it */
     size_t text_size;
 };
 

@@ -47,7 +47,8 @@ static uint64_t deadline_of(const struct blocking *b)
     return more_ms != 0 ? b->call.deadline + more_ms : 0;
 }
 
-/* To connect may take long. What is for other servers, and proven just now, goes first; if that fails, they say so. */
+/* To connect may take long. Commands for other servers, proven just now, go first. If that fails, their own
+ * connections report it. */
 static void flush_others(struct carrier *c)
 {
     for (unsigned i = 0; i < c->topology.count; i++) {
@@ -61,7 +62,7 @@ static void flush_others(struct carrier *c)
     }
 }
 
-/* Other servers' answers of that time are not late. */
+/* That time does not make answers of other servers late. */
 static void note_elsewhere(const struct carrier *c, const struct node *at, uint64_t ms)
 {
     for (unsigned i = 0; i < c->topology.count; i++)
@@ -271,8 +272,8 @@ static hibloom_status run(struct redis_store *store, struct task *task)
 
 /* ---- The store ------------------------------------------------------------------------- */
 
-/* What hibloom_connect waits for: an exchange without commands, which is over once there is
- * a connection that could carry some; of a cluster, once the slots are known. */
+/* hibloom_connect waits for an exchange without commands. It is over once a connection could
+ * carry some; in a cluster, once the slots are known. */
 struct reach {
     struct task task;
     bool begun, over;

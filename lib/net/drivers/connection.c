@@ -12,8 +12,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* The most that a server may send ahead of what has been decoded: hiredis
- * holds a string whole before it hands it over, and ours are short, or there is room for them. */
+/* The most bytes that a server may send ahead of decoding. hiredis holds a string whole before
+ * it hands it over. Our strings are short, or there is room for them. */
 #define UNREAD_MAX (1u << 20)
 
 /* ---- Failing ---- */
@@ -55,7 +55,7 @@ static void fail_as_context(struct connection *c, int saved)
     const hibloom_status status = context_failure(c->context, saved, &error);
 
     if (status == HIBLOOM_EIO && c->answers == 1 && c->first.words[0] != '\0')
-        fail(c, refusal_status(refusal_of(c->first.words)), c->first.words); /* who is not let in is told so, once */
+        fail(c, refusal_status(refusal_of(c->first.words)), c->first.words); /* its one answer refuses us */
     else
         fail(c, status, error.words);
     abandon(c);
@@ -63,7 +63,7 @@ static void fail_as_context(struct connection *c, int saved)
 
 /* ---- Reading and writing ---- */
 
-#define READ_BYTES (16u << 10) /* hiredis reads so many at once */
+#define READ_BYTES (16u << 10) /* one read of hiredis */
 #define SEND_BYTES (128u << 10)
 
 /* With MSG_NOSIGNAL, which spares three calls on signals. Longer ones go by hiredis, which frees its buffer then. */
@@ -184,8 +184,8 @@ static bool overdue(struct connection *c)
     return false;
 }
 
-/* Reads what has come; gives up if that has gone on for too long or come to
- * too much for an answer that has so much room. */
+/* Reads the bytes that have come. Gives up if an answer has taken too long, or is too much for
+ * `room`. */
 static void read_some(struct connection *c, size_t room)
 {
     const redisReader *reader = c->context->reader;
@@ -288,9 +288,8 @@ static void deliver_pushes(struct connection *c)
     }
 }
 
-/* A borrowed pipe must be quiet: an answer of its owner's that is still to
- * come would be taken for ours. What is on its way cannot be seen, but what
- * waits here can. */
+/* A borrowed pipe must be quiet: an answer to its owner that is still to come would pass for
+ * ours. Answers on their way cannot be seen, but those that wait here can. */
 hibloom_status connection_borrow(struct connection *c)
 {
     const redisContext *context = c->context;
@@ -330,14 +329,13 @@ bool connection_is_alive(const struct connection *c)
     const ssize_t peeked = recv(c->context->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     if (peeked < 0)
         return errno == EAGAIN || errno == EWOULDBLOCK;
-    /* what TLS has to say of itself, a new session ticket or new keys, is read, and no answer comes of it */
+    /* TLS's own messages, a new session ticket or new keys, are read; they bring no answer */
     return peeked > 0 && tls_is_on(c->context) && transfer(c, NULL) == REDIS_OK &&
            c->context->reader->pos == c->context->reader->len;
 }
 
-/* A server that refuses a client says why and hangs up: its words may be here
- * although it takes none of ours. They come after the answers that it still
- * gave, of which there are no more than two pipelines can have. */
+/* A server that refuses a client says why and hangs up: its words may be here although it takes
+ * none of ours. They come after the answers that it still gave, at most those of two pipelines. */
 #define LAST_ANSWERS 10000
 
 static void read_last_error(struct connection *c)

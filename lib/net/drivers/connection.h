@@ -1,15 +1,13 @@
-/* connection.h: one pipe to one Redis: whole buffers of commands in, answers
- * out, in order.
+/* connection.h: one pipe to one Redis: whole buffers of commands in, answers out, in order.
  *
- * A connection of ours never waits, over TCP and over TLS: connection_poll says for
- * what its driver has to wait. One that is borrowed blocks, as its owner has made it.
+ * A connection of ours never waits, over TCP and over TLS: connection_poll tells its driver the
+ * events to wait for. One that is borrowed blocks, as its owner has made it.
  *
- * Wraps a hiredis context, ours or the caller's. What it adds: deadlines,
- * no SIGPIPE, a bound on what a server may send, and the promise
- * that a pipe which has lost count of its answers is never used again.
+ * Wraps a hiredis context, ours or the caller's. It adds deadlines, no SIGPIPE, and a bound on
+ * what a server may send. If a pipe has lost count of its answers, it is never used again.
  *
- * What kills the pipe is its status, in words; after that the functions do
- * nothing, until it is opened again. */
+ * The cause of a pipe's death is its status, in words. After that the functions do nothing,
+ * until it is opened again. */
 #ifndef HIBLOOM_CONNECTION_H
 #define HIBLOOM_CONNECTION_H
 
@@ -25,7 +23,7 @@ struct connection {
     redisContext *context;                 /* NULL: none at the moment */
     bool borrowed;
     bool alive;                                 /* answers can still be received */
-    uint64_t deadline;                          /* of the call that waits for them; 0: none */
+    uint64_t deadline;                          /* the waiting call's; 0: none */
     bool readable;                              /* more may have come than was read; of a borrowed one always */
     bool unsent;                                /* commands that were flushed wait for room in the socket */
     bool begun;                                 /* a part of the next answer was taken */
@@ -34,13 +32,13 @@ struct connection {
     bool spared;                                /* its time was over, and answers were here */
     uint64_t received;                          /* bytes */
     struct reply reply;                         /* the last one received */
-    uint64_t answers;                           /* so many since it was made */
+    uint64_t answers;                           /* number since it was made */
     struct error first;                         /* the first one, if that was an error */
     redisReplyObjectFunctions *their_functions; /* the reader's own, while ours are in */
     void *their_privdata;
 };
 
-/* Makes a connection to that address, or path. */
+/* Makes a connection to the address, or path. */
 hibloom_status connection_open(struct connection *, const struct store_settings *, const char *host, unsigned port,
                                uint64_t deadline);
 
@@ -51,7 +49,7 @@ void connection_return(struct connection *);
 /* Has the server hung up since its last use, or said what nobody asked for? */
 bool connection_is_alive(const struct connection *);
 
-/* Puts commands behind those that wait; sends them all, or as many as go at once. */
+/* Puts commands behind those that wait; sends them all, or those that go at once. */
 void connection_put(struct connection *, const char *bytes, size_t len);
 hibloom_status connection_flush(struct connection *);
 

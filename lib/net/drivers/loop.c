@@ -1,22 +1,21 @@
 /* loop.c: a store whose connections are on the caller's event loop. see loop.h.
  *
- * Gives the carrier pipes that never wait. A line is one connection of hiredis; it
- * outlives its node where hiredis is still to call back, with NULL when the connection
- * is gone:
+ * Gives the carrier pipes that never wait. A line is one connection of hiredis; it outlives its
+ * node where hiredis is still to call back, with NULL when the connection is gone:
  *
  *     node -> line -> redisAsyncContext     owed: callbacks to come, + 1 while the node
  *       ^      |  ^_______ callbacks __|          has it
  *       |______|
  *
- * A callback and an object for each answer cost more than all else that is done here. So
- * a connection of ours has one callback for all that is on its way: at the first answer we
- * take those behind it out of hiredis' reader, which only notes them (resp/reply.h). That
- * relies on this, in hiredis 0.14 and 1.x: a callback may empty the reader, commands may
- * be appended without a callback, and one of no bytes with it. A borrowed connection has a
- * callback for each command, as answers to its owner come between.
+ * A callback and an object for each answer cost more than all else that is done here. So a
+ * connection of ours has one callback for all that is on its way. At the first answer we take
+ * those behind it out of hiredis' reader, which only notes them (resp/reply.h). That relies on
+ * hiredis 0.14 and 1.x: a callback may empty the reader, and commands may be appended without a
+ * callback. One of no bytes may be appended with it. A borrowed connection has a callback for
+ * each command, as answers to its owner come between.
  *
- * A connection of ours that fails is freed by hiredis, one that we close by us; the
- * context's data is NULL once it has no line any more. */
+ * hiredis frees a connection of ours that fails; we free one that we close. Once the context has
+ * no line any more, its data is NULL. */
 #include "net/drivers/loop.h"
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -28,7 +27,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define CHECK_MS 100u /* events look for time-outs so often */
+#define CHECK_MS 100u /* events look for time-outs at this interval */
 
 struct line {
     struct async *async;
@@ -40,9 +39,9 @@ struct line {
     uint64_t spared_ms; /* the heard_ms with which it would have been silent for too long, but something lay here */
     struct reply reply;
     redisReplyObjectFunctions *theirs; /* of hiredis' reader; NULL: it is not ours yet */
-    bool called;                       /* at the next answer; one of ours, and something is on its way */
-    bool connecting;                   /* hiredis is telling so: it touches the context behind that */
-    bool broken;                       /* it takes no more commands */
+    bool called;                       /* at the next answer; one of ours, and commands are on their way */
+    bool connecting;                   /* hiredis calls back for it, and touches the context afterwards */
+    bool broken;                       /* it takes no further commands */
 };
 
 static struct async *async_of(struct carrier *c)
@@ -177,8 +176,8 @@ static void on_disconnect(const redisAsyncContext *context, int status)
     async_leave(a);
 }
 
-/* Prepares the reply for what comes next: an answer to the oldest command, noted or as an object; where
- * nothing is on its way, nothing may come. */
+/* Prepares the reply for the next answer, that to the oldest command, noted or as an object. If no command is on
+ * its way, nothing may come. */
 static void expect(struct line *line)
 {
     const struct flight *flight = line->node->sent.first;
@@ -212,8 +211,8 @@ static void take(struct line *line, const redisReply *object)
         carrier_reply(c, line->node, &line->reply);
 }
 
-/* The answer that hiredis has brought, which it frees, and those behind it. What then fails in the
- * reader hiredis meets again. */
+/* The answer that hiredis has brought, which it frees, and those behind it. If the reader then
+ * fails, hiredis meets that again. */
 static void take_all(struct line *line, void *object)
 {
     struct carrier *c = &line->async->carrier;
@@ -234,7 +233,7 @@ static void take_all(struct line *line, void *object)
         carrier_lost(c, line->node, HIBLOOM_ENOMEM, "out of memory");
 }
 
-/* The next of one that is borrowed, where it may be the last one: the connection takes no more commands. */
+/* The next answer of a borrowed connection. It may be the last: the connection takes no further commands. */
 static void take_borrowed(struct line *line, const redisReply *object)
 {
     struct carrier *c = &line->async->carrier;
@@ -348,8 +347,8 @@ static bool is_alive(struct node *node)
            (line->context->c.flags & (REDIS_DISCONNECTING | REDIS_FREEING)) == 0;
 }
 
-/* On a connection of ours it is the first answer that calls back: see flush. On a borrowed one what
- * cannot be sent is lost once all that was sent is answered. */
+/* On a connection of ours the first answer calls back: see flush. On a borrowed one unsent
+ * commands are lost once all answers to the others have come. */
 static void put(struct node *node, const char *bytes, size_t len)
 {
     struct line *line = node->pipe;
@@ -442,7 +441,7 @@ static bool is_overdue(const struct carrier *c, const struct node *node, uint64_
     return false;
 }
 
-/* The libuv adapter of hiredis 0.14 passes over an error on a socket, and hears no more of it. */
+/* The libuv adapter of hiredis 0.14 ignores an error on a socket, and gets no further event. */
 static bool is_cut(const struct node *node, uint64_t now)
 {
     const struct line *line = node->pipe;

@@ -1,8 +1,8 @@
 /* loop.h: a Redis store whose connections are on the caller's event loop.
  *
- * The loop calls hiredis, hiredis calls this driver, and that the carrier; when all of
- * that has settled, `settled` hands calls that have ended to their owner. So no owner
- * is ever called within the carrier. */
+ * The loop calls hiredis, hiredis calls this driver, and the driver calls the carrier. When all
+ * have settled, `settled` hands calls that have ended to their owner. So no owner is ever called
+ * within the carrier. */
 #ifndef HIBLOOM_NET_ASYNC_H
 #define HIBLOOM_NET_ASYNC_H
 
@@ -31,7 +31,7 @@ hibloom_status async_check(struct async *);
 void async_enter(struct async *);
 void async_leave(struct async *);
 
-/* Begins a call, of which done is true where it ended at once. */
+/* Begins a call; its `done` is true if it ended at once. */
 void async_begin(struct async *, struct call *, struct task *);
 
 void async_tick(struct async *);

@@ -1,8 +1,8 @@
 /* sigpipe.h: keeps SIGPIPE away from the program.
  *
- * hiredis and OpenSSL write without MSG_NOSIGNAL, and a library may not touch the
- * process' handlers. So SIGPIPE is blocked in this thread while they write, and
- * one that came of it is taken back. */
+ * hiredis and OpenSSL write without MSG_NOSIGNAL, and a library may not touch the process'
+ * handlers. So SIGPIPE is blocked in this thread while they write, and one that arose is taken
+ * back. */
 #ifndef HIBLOOM_SIGPIPE_H
 #define HIBLOOM_SIGPIPE_H
 

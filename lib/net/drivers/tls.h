@@ -1,10 +1,10 @@
 /* tls.h: TLS on a hiredis context, by hiredis_ssl and OpenSSL.
  *
- * hiredis' own redisSSLContext does not verify the host name, so OpenSSL's object
- * is made here and handed to hiredis, which reads and writes by it from then on.
+ * hiredis' own redisSSLContext does not verify the host name. So OpenSSL's object is made here
+ * and handed to hiredis, which reads and writes by it from then on.
  *
- * All of OpenSSL is behind this header. Where the library is built without it
- * (HIBLOOM_TLS is not defined), settings.c lets nobody begin. */
+ * All of OpenSSL is behind this header. Where the library is built without it (HIBLOOM_TLS is
+ * not defined), settings.c lets nobody begin. */
 #ifndef HIBLOOM_TLS_H
 #define HIBLOOM_TLS_H
 
@@ -14,9 +14,9 @@
 
 struct ssl_st; /* OpenSSL's SSL */
 
-/* Begins TLS on a connected context, which does not block, and owns *ssl. What is read or written goes on with the handshake. The files are read
- * for each connection: so a renewed certificate needs no restart.
- * EIO: a file is not what it has to be; ENOMEM. */
+/* Begins TLS on a connected context, which does not block, and owns *ssl. Reads and writes go on with the
+ * handshake. The files are read for each connection: so a renewed certificate needs no restart. EIO: a file is not
+ * what it has to be; ENOMEM. */
 hibloom_status tls_begin(redisContext *, const struct store_settings *, const char *host, struct ssl_st **ssl,
                          struct error *);
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #define QUIET_MS 1000u     /* after that a pause begins small */
-#define PAUSES_LEAST 4u    /* so many fit into retry_ms */
+#define PAUSES_LEAST 4u    /* pauses that fit into retry_ms */
 #define PAUSE_DOUBLINGS 7u /* between two tries: 10 ms, 20, 40 ... 640 */
 
 /* ---- Calls that run, or sleep -------------------------------------------------------- */
@@ -95,7 +95,7 @@ void call_plan_retry(struct carrier *c, struct call *call)
 
 bool call_hold(struct carrier *c, struct call *call, const struct pause *pause)
 {
-    const bool takes_back = task_has_failed(call->task); /* which has no bound */
+    const bool takes_back = task_has_failed(call->task); /* that has no bound */
 
     if (!takes_back && !call_may_retry(c, call))
         return false;

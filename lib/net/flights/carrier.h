@@ -1,7 +1,8 @@
-/* carrier.h: what all calls of a store share: its settings, its nodes, who waits, and what is wrong just now.
+/* carrier.h: the state that all calls of a store share: its settings, its nodes, the waiting calls, and the
+ * present trouble.
  *
- * The carrier brings tasks to their end: what goes to which server, what is sent
- * again, and when a call has failed. It decides, and pipes do: the sockets are a driver's.
+ * The carrier brings tasks to their end. It decides which server gets a command, when it is sent again, and when a
+ * call has failed. Pipes carry that out: the sockets are a driver's.
  *
  *   task -> exchanges -> flights -> a node's pipe -> replies -> task
  *              ^ lost, refused for now, or redirected: once more
@@ -13,7 +14,7 @@
  *   call       sleeps, is tried again, fails
  *   node       open -> greet -> ready; lost
  *   replicas   WAIT behind adds; look-ups of replicas
- *   dispatch   a flight -> a node; refused or redirected: once more; asks who is where
+ *   dispatch   a flight -> a node; refused or redirected: again. Asks for the locations
  *   events     what has happened -> the call, the node or the flight that it is about: for drivers */
 #ifndef HIBLOOM_CARRIER_H
 #define HIBLOOM_CARRIER_H
@@ -33,23 +34,24 @@ struct pipe_class {
     bool (*is_alive)(struct node *); /* nothing is on its way; false: the server has hung up */
     void (*put)(struct node *, const char *bytes, size_t len);
     hibloom_status (*flush)(struct carrier *, struct node *,
-                            struct error *); /* what was put since; not OK: it is lost */
+                            struct error *); /* sends all since the last; not OK: lost */
     void (*close)(struct node *);            /* calls nothing here */
 };
 
-/* Asks one node after the other who is where, until one tells; meanwhile flights wait. Only one node is asked at a
- * time, however many flights were redirected. Between two rounds there is a pause: the last map holds until then. */
+/* Asks one node after the other for the locations, until one gives them. They are the server of each key.
+ * Meanwhile flights wait. It asks only one node at a time, however many flights were redirected. Between two
+ * rounds there is a pause: the last map holds until then. */
 struct locate {
-    bool stale;            /* who is where has to be asked before more is sent */
+    bool stale;            /* the locations have to come before more is sent */
     bool asking;           /* a node is being asked, */
-    bool lost;             /* and has not told: the next one has to be */
-    bool told;             /* no reply of that node was wrong so far */
+    bool lost;             /* and gave no locations: the next one follows */
+    bool told;             /* no reply of the node was wrong so far */
     bool knows;            /* the last round ended so; */
     bool hopeless;         /* no node can be reached, which no other try mends */
     struct pause pause;    /* before the next one */
-    uint64_t round;        /* no node is asked twice in one */
+    uint64_t round;        /* it asks each node once */
     unsigned asked;        /* nodes in this round */
-    hibloom_status status; /* why the last node that was asked gave no answer, */
+    hibloom_status status; /* why the last node gave no answer, */
     struct error error;    /* and in words */
 };
 
@@ -77,12 +79,13 @@ void carrier_note_stale(struct carrier *);
 /* Is it certain that carrier_tick will be called again? */
 bool carrier_can_wait(const struct carrier *);
 
-/* Why a node is of no use just now; the log is told once, and more behind it. It is of use again. */
+/* Notes why a node is of no use just now. Writes that to the log once, with `more` behind it. The node is of use
+ * again. */
 void carrier_note_trouble(struct node *, hibloom_status, const char *words);
 void carrier_tell_trouble(const struct carrier *, struct node *, const char *more);
 void carrier_end_trouble(struct node *);
 
-/* The node was asked who is where, and has not told. The words name a Sentinel; carrier_error names a cluster's node. */
+/* The node gave no locations. The words name a Sentinel; carrier_error names a cluster's node. */
 void carrier_note_untold(struct carrier *, const struct node *, hibloom_status, const char *words);
 
 /* "host:port", "unix:///path". Returns buf. */

@@ -46,7 +46,7 @@ static void send_flight(struct carrier *c, struct node *node, struct flight *fli
     }
 }
 
-/* Nobody can say who is where: what waits of the call has failed. */
+/* No node gives the locations: the call's waiting flights have failed. */
 static void fail_astray(struct carrier *c, struct call *call)
 {
     struct flights waiting = {0};
@@ -65,9 +65,9 @@ static void fail_all_astray(struct carrier *c)
         fail_astray(c, call);
 }
 
-/* ---- Who is where -------------------------------------------------------------------------------- */
+/* ---- Locations ------------------------------------------------------------------------------------ */
 
-/* Is it known who is where, as far as it may be asked just now? */
+/* Are the locations known, as far as a node may be asked just now? */
 static bool is_known(const struct carrier *c)
 {
     return !c->locate.stale || (c->locate.knows && call_must_pause(c, &c->locate.pause));
@@ -157,7 +157,7 @@ static void route(struct carrier *c, struct call *call, struct flight *flight)
     struct node *node = flight->to;
 
     if (flight->exchange.replies == 0 && c->topology.clustered && known) {
-        call_end_flight(c, flight); /* of a cluster, to know who is where is enough */
+        call_end_flight(c, flight); /* in a cluster it only wants the locations */
         return;
     }
     if (node == NULL && known)
@@ -176,7 +176,7 @@ static void route(struct carrier *c, struct call *call, struct flight *flight)
         flights_put(&call->waiting, flight);
 }
 
-/* What waits goes out; all of it waits on while nobody knows who is where. */
+/* Sends the waiting flights. All go on waiting while the locations are not known. */
 void dispatch_call(struct carrier *c, struct call *call)
 {
     struct flights now = {0};
@@ -240,7 +240,7 @@ static bool is_held(const struct carrier *c, const struct node *node, const stru
            (call_may_retry(c, flight->call) || (node->role == NODE_REPLICA && !flight->at_primary));
 }
 
-/* False: it was the guard's, which was asked alone, and was not good. */
+/* False: it was that of the guard, which went alone, and was not good. */
 static bool deliver(struct node *node, struct flight *flight, struct reply *reply)
 {
     struct call *call = flight->call;
@@ -299,7 +299,7 @@ static void take_last(struct carrier *c, struct node *node, struct flight *fligh
     }
 }
 
-/* What was lost before the first command was done is no loss of this call. */
+/* A loss before the first command was done is no loss of this call. */
 static void note_carried_out(const struct carrier *c, struct call *call, const struct node *node)
 {
     if (!call->carried_out)
@@ -330,7 +330,7 @@ bool dispatch_take_reply(struct carrier *c, struct node *node, struct flight *fl
     return true;
 }
 
-/* What waited can go out. */
+/* Waiting flights can go out. */
 static void send_all(struct carrier *c)
 {
     for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls))

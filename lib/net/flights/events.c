@@ -17,7 +17,7 @@
 static void take_outbox(struct carrier *c, struct call *call)
 {
     struct outbox *outbox = &call->outbox;
-    const char *bytes = outbox->commands.len > 0 ? outbox->commands.bytes : ""; /* who only reaches writes none */
+    const char *bytes = outbox->commands.len > 0 ? outbox->commands.bytes : ""; /* hibloom_connect's writes none */
     size_t from = 0;
 
     for (size_t i = 0; i < outbox->count; i++) {
@@ -180,7 +180,7 @@ void carrier_end(struct carrier *c, struct call *call)
     task_end(call->task);
     if (call->task->status != HIBLOOM_EPROTO)
         return;
-    /* who answered nonsense may be counting differently, too */
+    /* a server that answered nonsense may have lost count of its answers, too */
     for (unsigned i = 0; i < c->topology.count; i++)
         if (flags_has(call->touched, i))
             c->topology.nodes[i]->leave = true;

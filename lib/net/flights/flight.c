@@ -37,7 +37,7 @@ void flights_join(struct flights *flights, struct flights *rest)
 
 #define POOL_BYTES (128u << 10) /* two pipelines; what is longer is rare */
 
-/* One with so much room, or NULL. */
+/* One with room for `len` bytes, or NULL. */
 static struct flight *take_spare(struct flight_pool *pool, size_t len)
 {
     for (struct flight **at = &pool->first; *at != NULL; at = &(*at)->next)

@@ -1,8 +1,8 @@
 /* flight.h: commands on their way to a server.
  *
- * A copy of each exchange is kept until its last reply has come. So what was
- * lost, or refused for now, can be sent again, from the first command on whose
- * reply the task has not seen. */
+ * A copy of each exchange is kept until its last reply has come. So commands that were lost, or
+ * refused for now, can be sent again. That begins with the first one whose reply the task has
+ * not seen. */
 #ifndef HIBLOOM_FLIGHT_H
 #define HIBLOOM_FLIGHT_H
 
@@ -11,14 +11,15 @@
 
 struct call;
 
-/* What the replies are: the task's, or the carrier's own: those to a greeting, to "who is
- * where", to WAIT, and to the write in front of it. The carrier's belong to no call, but for the write's. */
+/* The receiver of the replies: the task, or the carrier itself. The carrier takes those to a greeting, to the
+ * question for locations, to WAIT, and to the write in front of it. The carrier's belong to no call, but for the
+ * write's. */
 enum flight_kind { FLIGHT_TASK, FLIGHT_GREETING, FLIGHT_LOCATE, FLIGHT_WAIT, FLIGHT_TOUCH };
 
 #define NO_COMMAND UINT32_MAX
 
-/* The memory of flights that have ended, for the next ones: so what a call has to take
- * back when memory runs out can still be sent, and the usual call allocates none. */
+/* The memory of flights that have ended, for the next ones. So a call that takes back its writes
+ * when memory runs out can still send. The usual call allocates none. */
 struct flight_pool {
     struct flight *first;
     size_t bytes; /* the sum of their room */
@@ -31,15 +32,15 @@ struct flight {
     enum flight_kind kind;
     struct exchange exchange;
     uint64_t number;      /* flights are numbered as they are sent */
-    uint32_t index;       /* of the reply that is delivered next */
+    uint32_t index;       /* the reply that is delivered next */
     bool proving;         /* its last command goes alone (exchange.guarded); then it goes on with the reply */
     uint32_t resume;      /* of this number */
     uint64_t proof_ns;    /* when that command was sent */
-    bool proven_late;     /* its answer was old when it was read, and it was sent again */
-    uint32_t held;        /* replies that have come since one was refused for now: from that on, all is sent again */
-    enum refusal refusal; /* what that one means; its words: */
+    bool proven_late;     /* its answer was old at the read, and it was sent again */
+    uint32_t held;        /* replies since one was refused for now: from there, all is sent again */
+    enum refusal refusal; /* its meaning, and its words: */
     char *words;
-    uint32_t carried_out; /* the first command behind that one which was; NO_COMMAND: none */
+    uint32_t carried_out; /* first command behind it that was carried out; NO_COMMAND: none */
     uint32_t doubtful;    /* from this command on, they may have been carried out before; NO_COMMAND: none */
     struct node *to;      /* only there: redirected, or a write in front of WAIT; NULL: where its slot is */
     bool asking;          /* in front of each command goes ASKING, */
@@ -52,7 +53,7 @@ struct flight {
 
 void flights_put(struct flights *, struct flight *);
 struct flight *flights_take(struct flights *);             /* the first; NULL: none */
-void flights_join(struct flights *, struct flights *rest); /* which is empty then */
+void flights_join(struct flights *, struct flights *rest); /* then `rest` is empty */
 
 /* NULL: out of memory. */
 struct flight *flight_new(struct flight_pool *, struct call *, enum flight_kind, const struct exchange *,
@@ -63,13 +64,14 @@ void flight_pool_free(struct flight_pool *);
 /* Where the commands begin whose replies have not been delivered. */
 size_t flight_from(const struct flight *);
 
-/* One that waits, or is sent again, asks its guard alone first; that was answered. */
+/* A flight that waits, or is sent again, first sends its guard alone. The guard's answer has
+ * come. */
 void flight_begin_proof(struct flight *);
 void flight_end_proof(struct flight *);
 
-/* Prepares it to be sent again, from the first command on whose reply the task has
- * not seen. Lost: what of it was carried out is not known. How many commands more
- * are doubtful now. */
+/* Prepares it to be sent again, from the first command on whose reply the task has not seen.
+ * Lost: it is unknown which commands were carried out. Returns the number of further commands
+ * that are doubtful now. */
 uint32_t flight_resend(struct flight *, bool lost);
 
 #endif

@@ -52,8 +52,7 @@ static void make_ready(struct carrier *c, struct node *node)
 {
     node->state = NODE_READY;
     node->pause.count = 0;
-    if (node->status == HIBLOOM_EIO ||
-        node->status == HIBLOOM_ETIMEDOUT) /* what else it refused it may go on to refuse */
+    if (node->status == HIBLOOM_EIO || node->status == HIBLOOM_ETIMEDOUT) /* it may go on with refusals */
         carrier_end_trouble(node);
     for (struct flight *flight; (flight = flights_take(&node->pending)) != NULL;)
         node_send(c, node, flight);
@@ -166,7 +165,7 @@ static hibloom_status ensure_connection(struct carrier *c, struct node *node, st
         return !node->leave
                    ? HIBLOOM_OK
                    : error_set(error, HIBLOOM_EUNAVAILABLE, "its connection is given up, and has answers to come");
-    if (call_must_pause(c, &node->pause)) { /* who asks who is where goes on to the next one */
+    if (call_must_pause(c, &node->pause)) { /* the search for locations goes on to the next one */
         *error = node->error;
         return node->status;
     }

@@ -15,8 +15,8 @@ void node_send(struct carrier *, struct node *, struct flight *);
 hibloom_status node_greet(struct carrier *, struct node *);
 void node_take_greeting(struct carrier *, struct node *, struct flight *, const redisReply *);
 
-/* Closes a connection that nobody needs any more: once nothing is on its way, and it is to
- * be left, or who is where is known and does not name it. */
+/* Closes a connection that nobody needs any more. Nothing is on its way, and `leave` is set or
+ * the known locations do not name it. */
 void node_close_unused(struct carrier *, struct node *);
 
 /* It is broken: all that was sent or waits there has failed. */

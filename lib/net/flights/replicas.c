@@ -55,9 +55,10 @@ void replicas_forget(struct call *call)
     }
 }
 
-/* From Redis 7.2 on, and in Valkey, WAIT waits for what its own connection has written, and a SETBIT that changes nothing
- * is no write: what others have just added, and this call has found in, need not be on a replica yet. So a write goes in
- * front, which is behind theirs. Without a key to write to, WAIT for no replica only takes the write's place in the row. */
+/* From Redis 7.2 on, and in Valkey, WAIT covers only the writes of its own connection, and a SETBIT that changes
+ * nothing is no write. So items that others have just added, and this call has found in, may not be on a replica
+ * yet. A write in front of WAIT is behind theirs. Without a key to write to, WAIT for no replica only takes the
+ * write's place in the row. */
 static void write_touch(const struct touched *touched, struct commands *out)
 {
     if (touched != NULL) {
@@ -104,7 +105,7 @@ static void ask_replicas(struct carrier *c, struct call *call)
     }
 }
 
-/* WAIT stops the whole connection at the server, so there is one at a time, and what was written meanwhile shares the next. */
+/* WAIT stops the whole connection at the server, so there is one at a time. Writes in between share the next one. */
 void replicas_wait(struct carrier *c, struct node *node)
 {
     struct commands commands = {0};
@@ -128,7 +129,7 @@ void replicas_wait(struct carrier *c, struct node *node)
     node_send(c, node, flight);
 }
 
-/* The write and WAIT once more. */
+/* Sends the write and WAIT again. */
 static void wait_again(struct carrier *c, struct node *node, struct flight *flight)
 {
     (void)flight_resend(flight, false);
@@ -180,7 +181,7 @@ static void take_count(struct carrier *c, struct node *node, struct flight *flig
     call_end_flight(c, flight);
 }
 
-/* The write is answered: its call waits for the answer to WAIT behind it, also where it was refused. */
+/* The answer to the write is here. Its call waits for the answer to WAIT behind it, also if the write was refused. */
 static void take_touched(struct node *node, struct flight *flight, const struct reply *reply)
 {
     flight->index = 1;
@@ -188,12 +189,12 @@ static void take_touched(struct node *node, struct flight *flight, const struct 
         flight->held = 1;
         flight->words = alloc_text(reply->text);
     } else if (flight->exchange.tag != 0 && (reply->type != REDIS_REPLY_INTEGER || reply->integers[0] != 1)) {
-        flight->call->restarts = UINT64_MAX; /* the key is gone: that is taken for a restart */
+        flight->call->restarts = UINT64_MAX; /* the key is gone: that counts as a restart */
     }
     flights_put(&node->touched, flight);
 }
 
-/* It covers all writes that were answered before it. */
+/* It covers all writes whose answers came before it. */
 static void take_wait(struct carrier *c, struct node *node, const struct reply *reply)
 {
     struct flights covered = {0};
@@ -256,8 +257,8 @@ bool replicas_may_end(struct carrier *c, struct call *call)
     }
     const hibloom_status status = call->task->status;
 
-    /* A replica is not believed if it does not know the filter, if it got the filter between two commands (EPROTO), or
-     * if another server has answered its guard. */
+    /* The result of a replica does not count in three cases. It does not know the filter, it got the filter
+     * between two commands (EPROTO), or another server has answered its guard. */
     if (replicas_may_answer(c, call) && ((status >= HIBLOOM_ENOTFOUND && status <= HIBLOOM_ECORRUPT) ||
                                          status == HIBLOOM_EPROTO || (status == HIBLOOM_OK && call->two_servers))) {
         call->at_primary = true;

@@ -4,13 +4,13 @@
 
 #include "net/flights/call.h"
 
-/* The task is done; whether its call ends now, too. Not if a replica did not know the filter:
- * the primary is asked then. Not until min_replicas have the adds: it sends WAIT. Where a
- * server was lost before that, the task begins anew. */
+/* The task is done: does its call end now, too? If a replica did not know the filter, the
+ * primary comes next. Until min_replicas have the adds, it sends WAIT. If a server was lost
+ * before that, the task begins again. */
 bool replicas_may_end(struct carrier *, struct call *);
 
-/* The task goes on once min_replicas have what was done so far. Once they have answered: where a server was lost before
- * that, the task fails, and replicas_may_end has it begin anew if it adds. */
+/* The task goes on once min_replicas have all writes so far. Once they have answered: if a server was lost before
+ * that, the task fails. If it adds, replicas_may_end then begins it again. */
 void replicas_keep(struct carrier *, struct call *);
 void replicas_note_kept(struct carrier *, struct call *);
 

@@ -1,4 +1,4 @@
-/* greeting.c: what is said first on a new connection. See greeting.h. */
+/* greeting.c: the first commands on a new connection. See greeting.h. */
 #include "net/routes/greeting.h"
 
 #include <string.h>
@@ -119,7 +119,7 @@ hibloom_status greeting_take(struct greeting *g, const struct store_settings *s,
 
     if (reply->type == REDIS_REPLY_ERROR) {
         const hibloom_status status = refusal_status(refusal_of(reply->str));
-        /* who must authenticate first is told so by the call itself */
+        /* if the client must authenticate first, the call itself gets that error */
         if (step == GREETING_AUTH && g->sentinel)
             return HIBLOOM_OK;
         return is_optional(step) && status != HIBLOOM_EUNAVAILABLE ? HIBLOOM_OK

@@ -1,4 +1,4 @@
-/* greeting.h: what is said first on a new connection: who we are, and who is there?
+/* greeting.h: the first commands on a new connection: they identify us and the server.
  *
  *     AUTH        if the URI has a password
  *     SELECT      if it has a database
@@ -7,8 +7,8 @@
  *     ROLE        to a master that a Sentinel named; may be refused
  *     INFO        which run of the server it is; may be refused
  *
- * All in one round trip. User and password are the server's; a Sentinel may have
- * the same, and one that has none refuses AUTH and answers all the same. */
+ * All in one round trip. User and password are the server's; a Sentinel may have the same, and
+ * one that has none refuses AUTH and answers all the same. */
 #ifndef HIBLOOM_GREETING_H
 #define HIBLOOM_GREETING_H
 
@@ -24,7 +24,7 @@ enum node_role { NODE_PRIMARY, NODE_REPLICA, NODE_SENTINEL, NODE_UNUSED }; /* th
 
 enum greeting_step { GREETING_AUTH, GREETING_SELECT, GREETING_NAME, GREETING_READONLY, GREETING_ROLE, GREETING_INFO };
 
-/* Which run of a server it is. "": that is not known. */
+/* The run of a server. "": not known. */
 struct server_run {
     char id[RUN_ID_SIZE];      /* run_id: another one once it was restarted */
     char history[RUN_ID_SIZE]; /* master_replid: another one once it was a replica, too; */
@@ -35,9 +35,9 @@ struct greeting {
     enum greeting_step step[6];
     uint32_t count;
     bool sentinel;
-    bool again;            /* of a connection that was silent; */
+    bool again;            /* the connection was silent; */
     bool replica;          /* and its server is a replica now */
-    struct server_run run; /* of who is there */
+    struct server_run run; /* the server's */
 };
 
 void greeting_write(struct greeting *, struct commands *, const struct store_settings *, enum node_role);

@@ -1,4 +1,4 @@
-/* topology.c: the servers of a store, and which of them has a key. See topology.h. */
+/* topology.c: the servers of a store, and the place of each key. See topology.h. */
 #include "net/routes/topology.h"
 #include "base/alloc.h"
 #include "base/number.h"
@@ -146,7 +146,7 @@ static bool is_integer(const redisReply *reply, long long most)
     return reply->type == REDIS_REPLY_INTEGER && reply->integer >= 0 && reply->integer <= most;
 }
 
-/* A node's [host, port, id, ...]. No host, or "?": that of the node that was asked. */
+/* A node's [host, port, id, ...]. No host, or "?": that of the node that answers. */
 static struct node *read_node(struct topology *t, const struct node *asked, const redisReply *reply)
 {
     if (!is_array(reply, 2) || !is_integer(reply->element[1], UINT16_MAX))
@@ -218,7 +218,8 @@ bool topology_take_slots(struct topology *t, const struct node *asked, const red
             if (map->slots[slot] != NODES_MAX)
                 t->owners[slot] = map->slots[slot];
         for (unsigned i = 0; i < t->count; i++) {
-            /* a replica has to be told that it is read from, and one that was told so must not be relied on as a primary */
+            /* a replica needs READONLY before it answers reads, and a connection that sent that is not to be used
+             * as a primary's */
             if ((map->role[i] == NODE_REPLICA) != (t->nodes[i]->role == NODE_REPLICA)) {
                 t->nodes[i]->leave = true;
                 t->nodes[i]->run.history[0] = '\0'; /* the map tells of a take-over */
@@ -255,7 +256,7 @@ struct node *topology_redirect(struct topology *t, const struct node *asked, con
                                                       : node_of(t, host, (size_t)(colon - host), (unsigned)port);
     const bool moved = node != NULL && words[0] == 'M';
     *took_over = moved && node->role != NODE_PRIMARY;
-    if (*took_over) { /* neither the next map nor its next greeting shall tell it once more */
+    if (*took_over) { /* neither the next map nor its next greeting shall report it again */
         node->leave = node->leave || node->role == NODE_REPLICA;
         if (node->role == NODE_REPLICA) {
             depose(t->nodes[node->primary], node);
@@ -339,9 +340,9 @@ bool topology_take_replicas(struct topology *t, const redisReply *reply)
     return true;
 }
 
-/* ---- Who is asked, and what ------------------------------------------------------ */
+/* ---- Questions to the servers ---------------------------------------------------- */
 
-/* The sooner the better: who is connected answers at once. */
+/* The sooner the better: a connected node answers at once. */
 static unsigned rank(const struct topology *t, const struct node *node, uint64_t round)
 {
     if (node->asked == round || (t->sentinels && node->role != NODE_SENTINEL))

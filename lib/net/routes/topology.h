@@ -1,4 +1,4 @@
-/* topology.h: the servers of a store, which of them has a key, and what to ask them for that.
+/* topology.h: the servers of a store, the place of each key, and the questions that tell it.
  *
  *   redis://, unix://    one node
  *   redis+cluster://     a node for each address that the URI or a slot map names;
@@ -19,7 +19,7 @@
 enum node_state {
     NODE_CLOSED,   /* no connection */
     NODE_OPENING,  /* it is being made */
-    NODE_GREETING, /* it is up, and who it leads to is asked */
+    NODE_GREETING, /* it is up, and the greeting has been sent */
     NODE_READY
 };
 
@@ -31,14 +31,14 @@ struct flights {
 /* That all calls keep together. */
 struct pause {
     uint64_t until;
-    unsigned count; /* of those before it, without a second between; it makes the next one longer */
+    unsigned count; /* pauses before it, without a second between; they make the next one longer */
 };
 
 struct node {
     char host[NODE_HOST_SIZE]; /* "": not known yet; of a Unix socket the path is in the settings */
     unsigned port;
     enum node_role role;
-    uint16_t primary; /* of a replica: which node that is */
+    uint16_t primary; /* a replica's primary */
     uint16_t number;  /* its own */
     bool seed;        /* the URI names it */
     bool named;       /* by a redirect, or by the map that is being read: its role is not known yet */
@@ -53,14 +53,14 @@ struct node {
     struct greeting greeting;
     struct flights pending; /* until it is ready */
     struct flights sent;
-    struct flights touched; /* writes that were answered: the next answer to WAIT is theirs, too */
+    struct flights touched; /* writes with their answers: the next answer to WAIT is theirs, too */
     bool waits;             /* WAIT is on its way, */
     bool wants_wait;        /* and does not cover all writes that were sent */
     uint64_t revived_by;    /* the number of the failed call that has had its one new connection; 0: none */
-    uint64_t refused_by;    /* of the last call that no connection could be made for; 0: none */
+    uint64_t refused_by;    /* the last call that got no connection; 0: none */
     bool dirty;             /* commands were put, and not flushed */
-    bool leave;             /* it is not what it was: closed once all that was sent is answered */
-    uint64_t asked;         /* the round of locating in which it was asked */
+    bool leave;             /* it is no longer what it was: closed once all answers have come */
+    uint64_t asked;         /* the last round of locating that asked it */
     void *pipe;             /* the driver's */
 };
 
@@ -68,9 +68,9 @@ struct topology {
     struct node **nodes;
     unsigned count;
     bool clustered;
-    bool sentinels;   /* or a Sentinel says who is the master; else that is fixed */
+    bool sentinels;   /* or a Sentinel names the master; else that is fixed */
     uint16_t *slots;  /* clustered: the node of each, NODES_MAX where none is known */
-    uint16_t *owners; /* likewise the last one that was known, which of a slot without a node is the one before */
+    uint16_t *owners; /* likewise the last known one: a slot without a node keeps the one before */
     unsigned turn;    /* to take replicas by turns */
 };
 
@@ -78,10 +78,10 @@ struct topology {
 bool topology_make(struct topology *, const struct uri *);
 void topology_free(struct topology *);
 
-/* Where a slot's keys are; NULL: not known. Of a replica where that is wanted, and there is one. */
+/* The node of a slot's keys; NULL: not known. A replica if that is wanted, and there is one. */
 struct node *topology_route(struct topology *, uint16_t slot, bool replica);
 
-/* The node to ask next who is where, in that round: the one that can answer soonest. NULL: all were asked. */
+/* The node to ask next for the locations, in the round: the one that can answer soonest. NULL: none is left. */
 struct node *topology_next_to_ask(struct topology *, uint64_t round);
 
 /* Writes the question to it. Returns how many replies there are. */
