@@ -5,8 +5,8 @@
 
 #include <math.h>
 
-/* Microseconds, as measured by the part `costs` of `make bench` on two cores that client
- * and server shared: batches of 1,000 on one server, a filter of 11 MB. */
+/* Microseconds, measured by the part `costs` of `make bench` on two cores that client and server
+ * shared. Batches of 1,000 went to one server with a filter of 11 MB. */
 #define SETBIT 0.45
 #define GETBIT 0.42
 #define BITFIELD 0.35     /* one command, and for each of its bits: */
@@ -14,13 +14,13 @@
 #define BITFIELD_GET 0.22 /* GET u1 */
 #define SAME_BLOCK 0.70   /* times that for a bit set in the block of the one before: the server has it cached */
 #define GETRANGE 0.60     /* of a block */
-#define SCRIPT_BIT 0.72   /* of the script for a partitioned filter with is_new */
+#define SCRIPT_BIT 0.72   /* the script for a partitioned filter with is_new */
 #define READ_MB 400.0     /* GETRANGE of 10^6 bytes */
 #define MERGE_MB 4200.0   /* the script that merges 10^6 bytes */
 #define HERE 0.03         /* an item whose bits are set or looked at here */
 #define KEY 100.0         /* a round trip, which each key of a filter takes when it is read or merged */
 
-/* Of the script that counts up, measured beside BITFIELD: an item, and for each counter. */
+/* The script that counts up, measured beside BITFIELD: an item, and each counter. */
 #define COUNT 0.45
 #define COUNT_BIT 0.64
 
@@ -39,7 +39,7 @@ double cost_item(const hibloom_spec *spec, const struct cost_server *server, enu
     const double k = spec->hashes;
     const bool several = spec_item_keys(spec) > 1, counts = keys_have_counter(spec) && call != COST_LOOK_UP;
     const bool blocked = spec->layout == HIBLOOM_LAYOUT_BLOCKED;
-    const double bits = blocked ? 1 + (k - 1) * SAME_BLOCK : k; /* as many that lie anywhere take as long */
+    const double bits = blocked ? 1 + (k - 1) * SAME_BLOCK : k; /* the number of scattered bits that take as long */
 
     if (call == COST_LOOK_UP && blocked)
         return GETRANGE + over_link(server, BLOCK_LOOK_BYTES);

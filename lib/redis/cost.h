@@ -1,7 +1,7 @@
-/* cost.h: what a call takes by each of its ways, to choose the cheapest.
+/* cost.h: the cost of a call by each of its ways, to choose the cheapest.
  *
- * It is a model: commands and bytes, with constants that were measured once (cost.c
- * names them, and `make bench` measures them anew). Nothing is timed at run time. */
+ * It is a model: commands and bytes, with constants that were measured once. cost.c names them,
+ * and `make bench` measures them again. Nothing is timed at run time. */
 #ifndef HIBLOOM_COST_H
 #define HIBLOOM_COST_H
 

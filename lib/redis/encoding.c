@@ -1,8 +1,7 @@
-/* encoding.c: how the bits of items are put into commands. See encoding.h.
+/* encoding.c: the commands for the bits of items. See encoding.h.
  *
- * Which encoding it is depends on the layout, on the store's choice of commands,
- * and on whether the caller wants to know who was first: that takes one atomic
- * step an item. */
+ * The encoding depends on the layout, on the store's choice of commands, and on is_new. If the
+ * caller wants is_new, each item takes one atomic step. */
 #include "redis/encoding.h"
 #include "base/number.h"
 #include "bits/counters.h"
@@ -11,8 +10,7 @@
 
 #include <string.h>
 
-/* Of a command that may have been carried out before, a bit that is set now may have
- * been set by that. */
+/* If the command may have been carried out before, that may have set a bit that is set now. */
 static void note_bit(struct task *task, struct run *run, size_t at, long long value, bool repeated)
 {
     if (value != 0 && value != 1)
@@ -23,7 +21,7 @@ static void note_bit(struct task *task, struct run *run, size_t at, long long va
         run->known[at] = BIT_UNKNOWN;
 }
 
-/* Whether a reply is of that type. If it is a refusal, `count` bits from `at` on were not set. */
+/* Is a reply of type `type`? If it is a refusal, `count` bits from `at` on were not set. */
 static inline bool expect(struct task *task, struct run *run, uint32_t i, size_t at, size_t count, int type,
                           const struct reply *reply)
 {
@@ -144,8 +142,8 @@ static void ask_block(const struct encoding *encoding, const struct link *link, 
         command_getrange(out, key, *bits / HIBLOOM_BLOCK_BITS * BLOCK_BYTES, BLOCK_BYTES);
 }
 
-/* A block that is not all there is one of a key that the guard will find lost,
- * or of a bare bitmap, which is as long as its last bit wants. */
+/* A short block is in a key that the guard will find lost, or in a bare bitmap. The latter ends
+ * with its last set bit. */
 static void take_block(struct task *task, struct run *run, uint32_t i, size_t at, const struct reply *reply)
 {
     if (!task_expect(task, reply, REDIS_REPLY_STRING, i))
@@ -318,7 +316,7 @@ static void ask_slice(const struct encoding *encoding, const struct link *link, 
         command_number(out, run->bits[at]);
 }
 
-/* The time and the epoch there are. What was sent twice may have been set by the first one. */
+/* The present time and epoch. If it was sent twice, the first sending may have set the bits. */
 static void take_late(struct task *task, struct run *run, uint32_t i, const struct reply *reply)
 {
     const char *space = strchr(reply->text, ' ');
@@ -337,7 +335,8 @@ static void take_late(struct task *task, struct run *run, uint32_t i, const stru
            (size_t)run->items * task->link->spec->hashes);
 }
 
-/* A set tells the key's period, too. An add behind a clock that steps back goes on in that one. */
+/* A set tells the key's period, too. An add after a clock has stepped back goes on in this
+ * period. */
 static void take_slice(struct task *task, struct run *run, uint32_t i, size_t at, const struct reply *reply)
 {
     const uint64_t first = period_epoch(task->link->spec, run->slice->period);

@@ -19,29 +19,29 @@
 
 #include "redis/link.h"
 
-/* What is known of a bit that was asked for. */
+/* The knowledge about a bit. */
 enum encoded_bit { BIT_UNKNOWN, BIT_WAS_SET, BIT_WAS_UNSET };
 
 /* An add to a slice of a sliding window; to anything else all 0. */
 struct slice_add {
-    uint64_t period;   /* for which it is, */
-    uint64_t from_us;  /* and for which the slice is not emptied before that time */
-    uint64_t clock_us; /* at which a server has refused some of it, since it is not the time of the period; 0: none */
+    uint64_t period;   /* the period to add in, */
+    uint64_t from_us;  /* before this time the slice is not emptied for it */
+    uint64_t clock_us; /* a server's that refused a part, since it is not in the period; 0: none */
     struct redis_filter
         *window;     /* of its other slices none may be of a newer period; NULL: nobody looks whether one is. And: */
     uint64_t looked; /* how many `clears` of this one were known as the call looked in all of them */
 };
 
 struct run {
-    uint32_t link; /* of those that are walked */
+    uint32_t link; /* number among the links of the walk */
     uint32_t segment;
     uint32_t items, first; /* how many, and where they begin in the pipeline */
     const uint64_t *bits;  /* k an item */
-    unsigned char *known;  /* enum encoded_bit, as many */
+    unsigned char *known;  /* enum encoded_bit for each of them */
     bool cut;              /* a block came shorter than a filter's can be */
     uint32_t *order;       /* spanning: the numbers of its bits by key, */
     uint32_t *from;        /* where in `order` those of a key begin, and behind the last one their number; else NULL */
-    bool resend;           /* its key was cleared before, so nothing was done: it is sent once more */
+    bool resend;           /* its key was cleared before, so nothing was done: it is sent again */
     struct slice_add *slice; /* the call's */
     bool begins;             /* no bits are sent: its key only becomes one of the period */
     bool late;               /* refused at slice->clock_us: this sending has set nothing */
@@ -61,7 +61,7 @@ struct encoding {
     /* Writes the commands for a run on a key, which is number i; without each_key, the segment. */
     void (*ask)(const struct encoding *, const struct link *, struct commands *, struct argument key,
                 const struct run *, uint32_t i);
-    /* Takes the reply to what was asked of the run's bits from `at` on, on key i; without each_key, the segment. */
+    /* Takes the reply for the run's bits from `at` on, on key i; without each_key, i is the segment. */
     void (*take)(struct task *, struct run *, uint32_t i, size_t at, const struct reply *);
 };
 
@@ -69,7 +69,7 @@ struct encoding {
  * one, by run.begins. */
 bool encoding_begins_slice(const struct link *, const struct slice_add *, uint32_t i);
 
-/* The one in which to add, whether the caller asks for is_new or not; and to look. */
+/* The encoding to add, exact if the caller asks for is_new; and to look. */
 const struct encoding *encoding_to_add(const struct link *, bool exact);
 const struct encoding *encoding_to_look(const struct link *);
 const struct encoding *encoding_to_remove(void);

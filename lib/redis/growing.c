@@ -6,7 +6,7 @@
 /* Eight adders at once shall not overfill a link. So it grows while some of its capacity is left. And each adds only a
  * small part of what is left before it counts again: then few items come that nobody has counted. */
 #define ADDERS 8u
-#define SPARE 64u   /* so much of it is left, and an item for each of them */
+#define SPARE 64u   /* this part of it is left, and an item for each adder */
 #define PARTS 32u   /* the small part; */
 #define LEAST 1024u /* and this part of its capacity */
 
@@ -27,8 +27,8 @@ static struct link *newest_of(const struct sieve *s)
     return redis_newest(s->filter);
 }
 
-/* Several calls of one handle may be on their way: they share its room. Each takes its chunk out of that, and gives back
- * what it has not used. */
+/* Several calls of one handle may be on their way: they share its room. Each takes its chunk out of the room, and
+ * gives back the unused part. */
 static void reserve(struct sieve *s)
 {
     struct link *link = s->growing.reserved = newest_of(s);
@@ -70,10 +70,10 @@ static void ask_grown_root(struct talk *talk, struct outbox *outbox)
     talk_then(talk, guard_take_alone, NULL);
 }
 
-/* With min_replicas: the adds may lie in a further link, which nobody finds if the root that tells of it is
- * replaced by a replica that has not heard of it. Whoever made it grow has waited for that, or has not. So that root's
- * server is asked in this call, for its replicas to be waited for, too; once for each handle and link. A link of one
- * key has been asked for the items themselves. */
+/* With min_replicas: the adds may lie in a further link. The root before it tells of it. Nobody finds it if a
+ * replica that does not tell of it takes over. The client that grew the filter may have waited for the replicas,
+ * or may not. So this call asks that root, and then waits for its server's replicas, too; once for each handle and
+ * link. A link of one key has answered for the items themselves. */
 static void reach_replicas(struct sieve *s)
 {
     struct redis_filter *filter = s->filter;
@@ -94,7 +94,7 @@ static void reach_replicas(struct sieve *s)
 
 static void end_chunk(struct sieve *s)
 {
-    unreserve(s, 0); /* all of it was in */
+    unreserve(s, 0); /* the whole chunk was in */
     sieve_end_chunk(s);
 }
 
@@ -258,7 +258,7 @@ static void read_links(struct sieve *s)
         chunk(s);
 }
 
-/* Where there is no memory for bitmaps, the links are asked. */
+/* If there is no memory for bitmaps, asks the links. */
 static void link_read(struct sieve *s)
 {
     if (s->refused) {

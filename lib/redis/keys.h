@@ -1,4 +1,4 @@
-/* keys.h: which Redis keys a filter's name stands for.
+/* keys.h: the Redis keys of a filter's name.
  *
  *   seen                      a filter of one key
  *   seen:0, seen:1, ...       of several; number 0 is the root
@@ -6,8 +6,8 @@
  *                             of this name
  *   {seen} and the like       another library's, and what that has beside it (hibloom_keys)
  *
- * In a cluster the part of a key between its first '{' and the next '}', if it
- * is not empty, decides the slot (Redis Cluster specification, "Hash tags"). */
+ * In a cluster the part of a key between its first '{' and the next '}' decides the slot, if it
+ * is not empty (Redis Cluster specification, "Hash tags"). */
 #ifndef HIBLOOM_KEYS_H
 #define HIBLOOM_KEYS_H
 
@@ -17,7 +17,7 @@
 #define KEYS_SIZE \
     (HIBLOOM_NAME_MAX + 20) /* {} :config, or {} :+31 :65535 and for a temporary key a zero byte, a letter; the end */
 
-/* Of a further link's name, ":+31" included. */
+/* The size of a further link's name, with ":+31". */
 #define LINK_NAME_SIZE (HIBLOOM_NAME_MAX + 5)
 
 struct link;
@@ -51,7 +51,7 @@ void keys_link(char out[LINK_NAME_SIZE], const char *name, uint32_t i);
  * tells two apart. */
 size_t keys_temporary(char out[KEYS_SIZE], const struct link *, uint32_t i, char what);
 
-/* The cluster slot of a key, one of so many. */
+/* The cluster slot of a key. */
 #define KEYS_SLOTS 16384u
 uint16_t keys_slot(const char *key, size_t len);
 

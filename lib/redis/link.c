@@ -187,7 +187,7 @@ static uint16_t slot_of(const struct link *link, uint32_t i)
     return keys_slot(key, keys_name(key, link, i));
 }
 
-/* Of several keys all have a slot of their own, or a {tag}. */
+/* Several keys each have a slot of their own, or all have a {tag}. */
 bool link_is_together(const struct link *link, const struct link *other)
 {
     return !link->server->clustered ||

@@ -1,7 +1,7 @@
-/* link.h: what a handle knows of its filter in Redis: its links, their keys, and who they are.
+/* link.h: a handle's knowledge of its filter in Redis: its links, their keys, and the identities of these.
  *
- * A filter that does not grow has one link. A growing filter and a sliding window have further ones (links.h). Their keys
- * have names of their own. */
+ * A filter that does not grow has one link. A growing filter and a sliding window have further ones (links.h).
+ * Their keys have names of their own. */
 #ifndef HIBLOOM_REDIS_LINK_H
 #define HIBLOOM_REDIS_LINK_H
 
@@ -9,11 +9,11 @@
 #include "redis/record.h"
 #include "redis/task.h"
 
-/* What a store knows of its server, for all filters on it. */
+/* A store's knowledge of its server, for all filters on it. */
 struct redis_server_traits {
     bool clustered;         /* a key's slot decides which server has it */
     uint32_t count;         /* servers that hold keys */
-    uint32_t retry_ms;      /* a call goes on for so long */
+    uint32_t retry_ms;      /* a call goes on trying for this time */
     bool bitfield;          /* HIBLOOM_COMMANDS_BITFIELD */
     bool lacks_bitfield_ro; /* found out: it is older than Redis 6 */
     bool sends_all;         /* of adds: they may have to reach replicas, or a replica may have answered */
@@ -33,7 +33,7 @@ struct link_key {
     uint64_t length;    /* bare only: the most this handle has seen; UINT64_MAX once that was lost */
 };
 
-/* The trailer of which a guard was good last. */
+/* The last trailer with a good guard. */
 struct link_trailer {
     uint64_t generation, id, epoch;
     char trailer[RECORD_TRAILER];
@@ -46,30 +46,30 @@ struct link {
     struct redis_server_traits *server;
     uint32_t number; /* 0: the first one, or the only one */
     bool bare;
-    hibloom_spec *spec; /* of the first one: the handle's */
-    uint32_t text_len;  /* of the spec as text */
+    hibloom_spec *spec; /* the first link has the handle's */
+    uint32_t text_len;  /* length of the spec as text */
     uint32_t count;     /* of keys; 0: it is not open */
     struct link_key *keys;
     uint64_t generation;
     uint64_t proven_ns; /* when the talk began whose guard, by a primary, was good last; 0: none was yet */
     uint64_t clears;    /* other epochs seen, over all keys */
-    struct near *near;  /* what is known to be set; NULL: the caller wants none of it */
+    struct near *near;  /* the known set bits; NULL: the caller wants none */
     bool grown;         /* a further link follows this one: a guard has said so, or it was found there */
     bool untold;        /* and this root does not say so, as its primary had it last: links.h */
     bool guard_failed;  /* a guard was not good since an add last proved the root, and */
     uint32_t suspect;   /* this key, whose guard that was */
     uint64_t room;      /* items that this handle may add before the link is counted again, */
-    uint64_t reserved;  /* and those that calls of it are about to add */
+    uint64_t reserved;  /* and items that its calls are about to add */
     struct link_trailer good;
 };
 
 /* hibloom.impl */
 struct redis_filter {
     hibloom *handle;
-    uint64_t restarts; /* of the store's servers, that this handle has been told of */
+    uint64_t restarts; /* restarts of the store's servers that this handle has reported */
     uint64_t looked;   /* redis_changes of its server when the roots of its links were looked at last */
-    uint64_t clock_us; /* of a sliding window: the time that its server has shown last; see window.h */
-    uint32_t reached;  /* of its links: so many roots tell replicas, too, of the next one; see min_replicas */
+    uint64_t clock_us; /* sliding window: the last time from its server; see window.h */
+    uint32_t reached;  /* links whose roots tell replicas, too, of the next one; see min_replicas */
     uint32_t further_count;
     struct link **further; /* NULL: there is none */
     struct link first;
@@ -100,7 +100,7 @@ static inline struct link *redis_newest(struct redis_filter *filter)
     return redis_link(filter, redis_links(filter) - 1);
 }
 
-/* Key number `of_all` of all links: of which link, and which of its keys. */
+/* Key number `of_all` of all links: its link, and its number there. */
 struct link *redis_key_of(struct redis_filter *, uint32_t of_all, uint32_t *i);
 
 /* Another number once a server may have forgotten that a filter has grown. */
@@ -113,15 +113,15 @@ static inline uint64_t redis_changes(const struct redis_server_traits *server)
 struct link *link_new(struct redis_filter *, uint32_t number);
 void link_free(struct link *);
 
-/* The filter takes it over, or frees it if it has one of that number. False: out of memory. */
+/* The filter takes it over, or frees it if it already has that link. False: out of memory. */
 bool link_add(struct link *);
 
-/* Opens it for a spec: with its keys, of which nothing is known yet. The first one forgets the further ones.
+/* Opens it for a spec, with its keys; nothing is known about them yet. The first one forgets the further ones.
  * Notes ERANGE where a bitmap and its tail do not fit one string, and ENOMEM. */
 void link_open(struct task *, const hibloom_spec *);
 void link_close(struct link *);
 
-/* For words: its name. LINK_NAME makes room for that. */
+/* For words: its name. LINK_NAME makes the room. */
 #define LINK_NAME ((char[LINK_NAME_SIZE]){""})
 const char *link_name(const struct link *, char name[LINK_NAME_SIZE]);
 
@@ -132,13 +132,13 @@ static inline void link_note_epoch(struct link *link, uint32_t i, uint64_t epoch
     link->keys[i].epoch = epoch;
 }
 
-/* Is that the record of its key number i, and not of another one in that place? */
+/* Is it the record of key number i, and not of another key in its place? */
 static inline bool link_is_key(const struct link *link, uint32_t i, const struct record *record)
 {
     return record->generation == link->generation && record->id == link->keys[i].id;
 }
 
-/* The id of the first link's root: by that the further ones know theirs. */
+/* The id of the first link's root: the further ones know their filter by it. */
 static inline uint64_t redis_chain(const struct redis_filter *filter)
 {
     return filter->first.keys[0].id;
@@ -154,15 +154,15 @@ bool link_is_together(const struct link *, const struct link *other);
 /* Begins an exchange on key number i; its name as an argument. */
 struct argument link_begin(const struct link *, struct outbox *, uint32_t tag, uint32_t i, char key[KEYS_SIZE]);
 
-/* The first two arguments of a script: where key number i has its trailer, and
- * what that must hold of its identity, so many bytes of RECORD_IDENTITY. */
+/* The first two arguments of a script: the place of key number i's trailer, and the first
+ * `bytes` of RECORD_IDENTITY that must be there. */
 void link_expect(struct commands *, const struct link *, uint32_t i, size_t bytes);
 
 /* An argument: the ids of its first keys, as the root's list has them. */
 void link_command_ids(struct commands *, const struct link *, uint32_t keys);
 
-/* The keys after `range`, from {0, 0} on: as many as a server can make or remove
- * without a long stall, 16 MB of them; false: there is none. */
+/* The keys after `range`, from {0, 0} on. They are 16 MB at most, which a server makes or
+ * removes without a long stall. False: there is none. */
 #define LINK_STEP_KEYS 128u /* at most */
 
 struct link_range {

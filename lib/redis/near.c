@@ -50,7 +50,7 @@ const struct bits *near_known(struct link *link)
     return near->bits.start != NULL ? &near->bits : NULL;
 }
 
-/* Bits for as many keys as the store has room for. */
+/* Makes bits for the first keys, as far as the store has room. */
 static bool begin(struct link *link, uint64_t mark)
 {
     const uint64_t fit = link->server->near_room / spec_bitmap_bytes(link->spec);

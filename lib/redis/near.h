@@ -1,12 +1,12 @@
-/* near.h: what this process knows to be set in a filter in Redis: bits beside its handle.
+/* near.h: the bits that this process knows to be set in a filter in Redis, beside its handle.
  *
- * A bit that is set stays so until the filter is cleared, or goes. Both show in the
- * trailer that each guard reads (guard.h): the epoch, and the id. So an item all of whose
- * bits are known needs no command, as long as the guards of its key are good.
+ * A bit that is set stays so until the filter is cleared, or goes. Both show in the trailer that
+ * each guard reads (guard.h): the epoch, and the id. So an item all of whose bits are known
+ * needs no command, as long as the guards of its key are good.
  *
- * What is known is forgotten whenever it could be wrong: after an error, at another epoch,
- * and wherever another server may have answered, which may have lost something: at a new
- * connection, a redirect, and when something was sent again. */
+ * The known bits are forgotten whenever they could be wrong: after an error, and at another
+ * epoch. Also if another server may have answered, which may have lost bits: at a new
+ * connection, a redirect, and when a command was sent again. */
 #ifndef HIBLOOM_NEAR_H
 #define HIBLOOM_NEAR_H
 
@@ -19,23 +19,23 @@ struct near {
     uint64_t mark; /* when that was learned */
 };
 
-/* From now on the link has one, in which nothing is known. False: out of memory. */
+/* From now on the link has one, with nothing known yet. False: out of memory. */
 bool near_begin(struct link *, uint64_t max_age_ns);
 void near_free(struct link *); /* if it has one */
 
-/* A number that changes when what is known has to be forgotten. */
+/* A number that changes when the known bits have to be forgotten. */
 uint64_t near_mark(const struct link *);
 
-/* The same for a look-up. NEAR_NEVER if replicas answer it: a replica may get a clear between the bits and their guard. */
+/* The same for a look-up. If replicas answer it, NEAR_NEVER: one may get a clear between the bits and their guard. */
 #define NEAR_NEVER UINT64_MAX
 uint64_t near_mark_to_look(const struct link *);
 
-/* What is known now; NULL: nothing. */
+/* The bits known now; NULL: none. */
 const struct bits *near_known(struct link *);
 void near_forget(struct link *);
 
-/* Where to set what is in, as a server has said since near_mark was `mark`; NULL: it is not
- * to be learned, or there is no memory for it. */
+/* The bits to set for items that are in, by an answer since near_mark was `mark`. NULL: they
+ * must not be learned, or there is no memory for them. */
 struct bits *near_to_learn(struct link *, uint64_t mark);
 
 /* Learns all bits of the keys from `from` to below `to`, which `bits` begins with. */

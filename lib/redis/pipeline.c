@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of commands, or of answers, after which a pipeline is closed. Two are on their way at once. That much fits into
- * the buffers of two sockets. So even a proxy goes on that takes no commands while it cannot pass on answers.
- * A call of few pipelines is cut into four: 1/8, 3/8, 3/8 and 1/8 of it. The server has nothing to do while the first is
- * written here, and while the last is read: so these are short. */
+/* Bytes of commands, or of answers, after which a pipeline is closed. Two are on their way at once. That much fits
+ * into the buffers of two sockets. So even a proxy that takes no commands while it cannot pass on answers goes on.
+ * A call of few pipelines is cut into four: 1/8, 3/8, 3/8 and 1/8 of it. The server has nothing to do while the
+ * first is written here, and while the last is read: so these are short. */
 #define PIPELINE_BYTES (64u << 10)
 #define PIPELINE_BYTES_LEAST (8u << 10)
-#define PIPELINE_BITS 8192u /* and no more positions; */
+#define PIPELINE_BITS 8192u /* and at most these positions; */
 #define SCRIPT_BITS 2048u   /* of what a script counts, during which the server does nothing else: some 3 ms */
 
 #define SCRIPT_BYTES 1600u /* of one that counts; about */
@@ -32,8 +32,8 @@ static bool is_segmented(const struct link *link)
     return spec_segments(link->spec) > 1;
 }
 
-/* A pipeline holds runs in several keys, one in each. Else it holds one run, of which parts may come from two chunks, or
- * each chunk would end in a short pipeline. */
+/* A pipeline holds runs in several keys, one in each. Else it holds one run. Its parts may come from two chunks,
+ * or each chunk would end in a short pipeline. */
 static bool has_several_runs(const struct walk *walk)
 {
     return walk->links > 1 || is_segmented(walk->in->link);
@@ -148,7 +148,7 @@ static void put_item(struct walk *walk, struct pipeline *pipeline, uint64_t plac
     memset(pipeline->known + at, BIT_UNKNOWN, k);
 }
 
-/* Spanning: puts the numbers of the bits into the order of the keys in which they lie. */
+/* Spanning: sorts the numbers of the bits by the bits' keys. */
 static void sort_by_key(const struct link *link, struct run *run)
 {
     const uint32_t keys = link->count, bits = run->items * link->spec->hashes;
@@ -164,7 +164,8 @@ static void sort_by_key(const struct link *link, struct run *run)
     run->from[0] = 0;
 }
 
-/* May the pipeline take what follows? Where it holds several runs, only of the same chunk: then no key has two of them. */
+/* May the pipeline take the next item? If it holds several runs, only of the same chunk: then no key has two of
+ * them. */
 static bool goes_on(struct walk *walk)
 {
     return has_several_runs(walk) ? (walk->chunk.next < walk->chunk.items || has_links(walk)) && has_items(walk)
@@ -241,7 +242,7 @@ static void estimate(struct walk *walk, const struct most *most)
     walk->chunk_items = (uint32_t)least(walk->n, (has_several_runs(walk) ? CHUNK_BITS_SEVERAL : PIPELINE_BITS) / k);
 }
 
-/* Takes so many elements from `memory`, or only counts where that is NULL. */
+/* Takes `count` elements from `memory`, or only counts if that is NULL. */
 static void *take_array_of(unsigned char *memory, size_t *used, size_t count, size_t size)
 {
     void *array = memory != NULL ? memory + *used : NULL;

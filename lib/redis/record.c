@@ -12,7 +12,7 @@ _Static_assert(RECORD_END == 2140, "RECORD_FROM_END says so");
 
 static const char format_name[] = RECORD_FORMAT;
 
-/* What the crc is of, beside the text: these columns of the trailer. */
+/* The crc covers the text and these columns of the trailer. */
 #define SUMMED " %04" PRIu32 " %09" PRIu64 " %05" PRIu32 "/%05" PRIu32
 #define SUMMED_BYTES 27
 
@@ -124,7 +124,7 @@ enum record_found record_read_end(const char *end, size_t len, struct record *re
 {
     if (len == 0)
         return RECORD_NOTHING;
-    if (len > RECORD_END) /* more than was asked for */
+    if (len > RECORD_END) /* more than the request */
         len = RECORD_END;
     if (len < RECORD_TRAILER || !says_filter(end + len - RECORD_TRAILER))
         return RECORD_NONE;

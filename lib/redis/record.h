@@ -63,7 +63,7 @@ void record_format(const struct record *, char trailer[RECORD_TRAILER]);
 bool record_parse(const char trailer[RECORD_TRAILER], struct record *);
 uint32_t record_crc(const struct record *, const char *text);
 
-/* What the end of a key's string is. */
+/* The end of a key's string. */
 enum record_found {
     RECORD_NOTHING, /* the key is not there, or empty */
     RECORD_NONE,    /* no record, so no filter: a bare bitmap, or late bits */
@@ -74,7 +74,7 @@ enum record_found {
 /* Asks for the end of a key: GETRANGE. */
 void record_ask_end(struct commands *, struct argument key);
 
-/* Reads the last bytes of a string, RECORD_END of them if it has so many. */
+/* Reads the last bytes of a string, at most RECORD_END. */
 enum record_found record_read_end(const char *end, size_t len, struct record *);
 
 /* Bytes of a key's list, and where its trailer begins. */
@@ -82,7 +82,7 @@ uint64_t record_list_bytes(uint32_t key, uint32_t keys);
 uint64_t record_trailer_at(const struct record *);
 uint64_t record_trailer_of(uint64_t bytes, uint32_t key, uint32_t keys, size_t text_len);
 
-/* "GENERATION ID", by which scripts compare. */
+/* "GENERATION ID", for scripts to compare. */
 void record_identity(uint64_t generation, uint64_t id, char out[RECORD_IDENTITY + 1]);
 
 /* An id in the list. */

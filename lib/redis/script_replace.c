@@ -1,24 +1,31 @@
-/* script_replace.c: the Lua by which a filter takes the place of another one, with all links and keys of the two.
+/* script_replace.c: the Lua that puts a filter in the place of another one, with all links and keys of the two.
  *
- * KEYS: the keys of the filter, link after link; as many that they become; for each link, of this filter or of the one
- * that is there, both places of the new name (the first one twice where the other may not be named, or is not asked);
- * and those of the filter there that nothing takes the place of.
+ * KEYS:
+ *   the keys of the filter, link after link
+ *   their new names, in the same order
+ *   for each link, of this filter or of the one that is there: both places of the new name (the first one twice if
+ *   the other may not be named, or is not asked)
+ *   the keys of the filter there that nothing replaces
  *
- * ARGV behind those of COMMON: how many links the filter has, and how many the one there, 0 where none is. For each of
- * the filter: how many keys, the offset of the root's trailer and its generation, that offset in the other keys, bytes
- * of a key's bits, the ids. For each of the other one: its place, 1 or 2, offset and identity of its root, and how many
- * of its keys nothing takes the place of.
+ * ARGV behind those of COMMON:
+ *   the numbers of links of the filter, and of the one there, 0 if there is none
+ *   for each link of the filter: its keys, the offset of the root's trailer and its generation, that offset in the
+ *   other keys, bytes of a key's bits, the ids
+ *   for each link of the other one: its place, 1 or 2, offset and identity of its root, and the number of its keys that
+ *   nothing replaces
  *
- * Gives the generation that all keys have from now on, which is above all that was there; -1 if another filter is
- * there than was said, or one of the two has grown; -2 and less if what is where key number 0 and more has to be is not
- * ours; -10^9 and less if key number 0 and more of the filter is lost.
+ * Gives the generation that all keys have from now on, which is above all that was there. Else:
+ *   -1              another filter than expected is there, or one of the two has grown
+ *   -2 - i          something that is not ours is in the place of key number i
+ *   -10^9 - i       key number i of the filter is lost
  *
- * A sending whose answer was lost was carried out if the new name has the root's id and the old one has it no longer. The
- * id alone does not show it: a sending of "make root" that comes late makes a key of an id that was used before.
+ * If the answer to a sending was lost, it was carried out if the new name has the root's id and the old one has it
+ * no longer. The id alone does not show it: a late sending of "make root" makes a key of an id that was used
+ * before.
  *
- * What may be refused, RENAME (here of a key to itself), UNLINK and SETRANGE (here of a byte to itself), comes before
- * anything is changed. The time that what is there has to live is given last: where it is nearly over PEXPIRE removes a
- * key at once, and what is written to it behind that would be a string that is no filter and never goes. */
+ * RENAME (here of a key to itself), UNLINK and SETRANGE (here of a byte to itself) may be refused. So they come
+ * before any change. The time to live of the filter there is given last. If it is nearly over, PEXPIRE removes a
+ * key at once. A later write to it would make a string that is no filter and never goes. */
 #include "redis/script_common.h"
 
 /* clang-format off */

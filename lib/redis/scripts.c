@@ -1,24 +1,26 @@
 /* scripts.c: the Lua that makes a change to a key one atomic step. See scripts.h.
  *
- * Each script gets along with what a server allows it to write: a refused first
- * write has changed nothing, and after the first one Redis refuses none for want
- * of memory. In a slot that moves a script cannot touch a key that it has removed (by
- * UNLINK, as the source of RENAME, by PEXPIRE of 0): it would stop half-way. Nor can it
- * RENAME to a key that is not there. The columns of the trailer are counted from 1 here,
- * and are those of record.h. What those take that say COMMON: script_common.h. */
+ * Each script gets along with the writes that a server allows. A refused first write has changed nothing. After the
+ * first one Redis refuses none for want of memory. In a slot that moves a script cannot touch a key that it has
+ * removed (by UNLINK, as the source of RENAME, by PEXPIRE of 0): it would stop half-way. Nor can it RENAME to a
+ * missing key. The columns of the trailer are counted from 1 here, and are those of record.h. script_common.h has the
+ * first arguments of scripts that say COMMON. */
 #include "redis/scripts.h"
 #include "redis/script_common.h"
 
 /* Lines of Lua stand below each other. */
 /* clang-format off */
 
-/* ARGV after -92 and the generation, '' for a root: bytes of bits, what follows
- * them up to the generation, what follows that, milliseconds to live, -1 for ever, or -2
- * for the same of a new key, while one that is there keeps its own. The second half of the
- * id is the time. So a sending that comes late never makes a lost key again with its old id.
- * Gives "+" and the trailer where it made the key, "=" and the trailer of the
- * filter that is there, "!" where something else is there, and that one's trailer
- * if it is a filter. */
+/* ARGV after -92 and the generation, '' for a root:
+ *   bytes of bits
+ *   the bytes between them and the generation
+ *   the bytes behind the generation
+ *   milliseconds to live; -1: for ever; -2: for ever if the key is new, else it keeps its own
+ *
+ * The second half of the id is the time. So a sending that comes late never makes a lost key again with its old id.
+ *
+ * Gives "+" and the trailer if it made the key. Else "=" and the trailer of the filter that is there. If something else
+ * is there, "!", and its trailer if it is a filter. */
 static const char make[] = COMMON IS_LATE
     "if redis.replicate_commands then redis.replicate_commands() end\n"
     "local generation, ttl = ARGV[2], tonumber(ARGV[6])\n"
@@ -43,9 +45,13 @@ static const char make[] = COMMON IS_LATE
     "if type(done) == 'table' then redis.pcall('UNLINK', key) return done end\n"
     "return '+' .. call('GETRANGE', key, -92, -1)\n";
 
-/* ARGV then: state, offset, the bytes that must be there, those to write, the new
- * state; -1 if the key must live for ever, milliseconds that it must not live longer
- * than, or "" for either. Gives "+", or "=" and the trailer that is there, if any. */
+/* ARGV then:
+ *   state
+ *   offset, the bytes that must be there, the bytes to write
+ *   the new state
+ *   milliseconds that the key must not live longer than; -1: it must live for ever; "": either
+ *
+ * Gives "+", or "=" and the trailer that is there, if any. */
 static const char swap[] = COMMON
     "local from, most, ttl = tonumber(ARGV[4]), tonumber(ARGV[8]), call('PTTL', key)\n"
     "if not is(trailer, ARGV[2]) or trailer:sub(38, 38) ~= ARGV[3] or\n"
@@ -69,10 +75,9 @@ static const char unlink_[] = COMMON
     "if ARGV[3] ~= '' and trailer:sub(38, 38) ~= ARGV[3] then return 0 end\n"
     "return call('UNLINK', key)\n";
 
-/* ARGV then: bytes of bits; the epoch that the caller knows, so that a clear that
- * arrives late does not empty what was added behind another one. Gives the length;
- * of another epoch, the trailer; -1 where it is no such key, or not ready. KEYS[2]: a
- * counter, which is 0 then. */
+/* ARGV then: bytes of bits, and the epoch that the caller knows. So a clear that arrives late does not empty items
+ * that were added behind another one. KEYS[2]: a counter, which is 0 then. Gives the length. If the epoch is
+ * another one, it gives the trailer; if it is not this key, or not ready, -1. */
 static const char clear[] = COMMON PUT REWRITE
     "if not is(trailer, ARGV[2]) then return -1 end\n"
     "if trailer and not (trailer:match(" PATTERN ") and trailer:sub(38, 38):match('[gr]')) then return -1 end\n"
@@ -91,9 +96,8 @@ static const char clear[] = COMMON PUT REWRITE
     "uncount(count)\n"
     "return size\n";
 
-/* ARGV then: milliseconds or -1 for never; an offset and the bytes that must be
- * there; a state, or '' for any. Gives 1 if it was that, else 0; 2 where only the state is
- * another. */
+/* ARGV then: milliseconds or -1 for never; an offset and the bytes that must be there. Then a state, or '' for
+ * any. Gives 1 if all was so, 2 if only the state is another, else 0. */
 static const char expire[] = COMMON
     "local from = tonumber(ARGV[4])\n"
     "if size == 0 or not is(trailer, ARGV[2]) or\n"
@@ -104,20 +108,18 @@ static const char expire[] = COMMON
     "end\n"
     "return 1\n";
 
-/* ARGV then: bytes of the handle's bits, how many of the following bits are known
- * to be ours, bits. Those known were 0 before; of the others the answer was lost.
+/* ARGV then: bytes of the handle's bits, the number of the following bits that are known to be ours, bits. Known
+ * ones were 0 before; the answer for the others was lost.
  *
- * Is there another filter in the string, at its end or, where others made it grow,
- * anywhere? Then bits of its bitmap stay, since one of its items may count on them
- * by now. Those behind its end go, and the string is cut back to it. Those in its
- * tail go, the last ones first, until the tail is whole: those before were set in
- * the handle's own filter. (Where another adder hit it, too, that one's undo will
- * make it whole. The ids are not in the crc; what hit them is an error to all.)
+ * Is there another filter in the string, at its end or, where others made it grow, anywhere? Then bits of its
+ * bitmap stay, since one of its items may count on them by now. Those behind its end go, and the string is cut
+ * back to it. Those in its tail go, the last ones first, until the tail is whole: those before were set in the
+ * handle's own filter. If another adder hit it, too, that one's undo will make it whole. The ids are not in the
+ * crc; a hit there is an error to all.
  *
- * Is there what may be a record whose magic or lengths were hit (late bits only
- * make bits 1), ours go from there on, and nothing before it. Is there none, ours
- * go, and so do those in doubt where the string is no longer than the handle's
- * bits, and a string of zeros with them. Gives how many were ours. */
+ * Is there a possible record with a hit magic or hit lengths? (Late bits only make bits 1.) Then ours go from
+ * there on, and none before it. If there is none, ours go. So do those in doubt if the string is no longer than
+ * the handle's bits, and with them a string of zeros. Gives the number of ours. */
 static const char undo[] = COMMON PUT
     "if size == 0 or is(trailer, ARGV[2]) then return 0 end\n"
     "local ours, doubtful, met, known = {}, {}, {}, tonumber(ARGV[4])\n"
@@ -240,13 +242,12 @@ static const char merge[] = COMMON
     "try('SETRANGE', key, from, try('GET', KEYS[2]) or '')\n"
     "local gone = redis.pcall('UNLINK', KEYS[2], KEYS[3])\n"
     "if type(gone) == 'number' then return failed or 1 end\n"
-    "for i = 2, 3 do redis.pcall('SET', KEYS[i], '', 'PX', 1) end\n" /* for whom UNLINK is denied */
+    "for i = 2, 3 do redis.pcall('SET', KEYS[i], '', 'PX', 1) end\n" /* if UNLINK is denied */
     "return failed or gone\n";
 
-/* KEYS: the keys of a filter. ARGV: 0, and a bit in each key for one item after the
- * other; or the bits of a key, and bits counted through all keys. Gives a '0' or '1'
- * for each, what it was before. (The text '1' is taken as it is, where the number 1
- * would be formatted.) */
+/* KEYS: the keys of a filter. ARGV: 0, and a bit in each key for one item after the other. Or the bits of a key, and
+ * bits counted through all keys. Gives a '0' or '1' for each: its value before. (Redis takes the text '1' as it is, and
+ * would format the number 1.) */
 static const char set[] =
     "local was, keys, span, call = {}, #KEYS, tonumber(ARGV[1]), redis.call\n"
     "for i = 2, #ARGV do\n"
@@ -256,10 +257,9 @@ static const char set[] =
     "end\n"
     "return table.concat(was)\n";
 
-/* KEYS: a bitmap, and its counter. ARGV: how many bits an item has, and those of one item
- * after the other. Gives a '0' or '1' for each, what it was before. An item is new, and
- * counted, if one of them was 0. The first write is the counter's, so that a full server
- * refuses all of it, and so does one where that holds no number. */
+/* KEYS: a bitmap, and its counter. ARGV: the number of bits of an item, and those of one item after the other. Gives a
+ * '0' or '1' for each: its value before. An item is new, and counted, if one of its bits was 0. The first write is the
+ * counter's. So a full server refuses all, and so does one whose counter holds no number. */
 static const char set_counted[] =
     "local was, new, k, call = {}, 0, tonumber(ARGV[1]), redis.call\n"
     "call('INCRBY', KEYS[2], '0')\n"
@@ -274,12 +274,16 @@ static const char set_counted[] =
     "call('INCRBY', KEYS[2], new)\n"
     "return table.concat(was)\n";
 
-/* KEYS behind the first one: those of other slices, of which none may be of a newer period. ARGV after the first two:
- * bytes of bits; the epoch with which the period begins that they are for, and that of the next one of this key; from
- * when on the key may be emptied for it, and when it ends, in microseconds; for each further key, where its epoch is,
- * and the first one that is too new; bits. A key of an older period is emptied first. Gives a '0' or '1' for each bit,
- * what it was; where it is too late, or too early, or there are no bits, the time and the epoch there, as a status; 0
- * where the key is not this filter, or not ready. */
+/* KEYS behind the first one: keys of other slices. None may be of a newer period. ARGV after the first two:
+ *   bytes of bits
+ *   the epoch with which the period of the add begins, and that of this key's next period
+ *   from when on the key may be emptied for this period, and when the period ends, in microseconds
+ *   for each further key: the offset of its epoch, and the first epoch that is too new
+ *   bits
+ *
+ * A key of an older period is emptied first. Gives a '0' or '1' for each bit: its value before. If it is too late, or
+ * too early, or there are no bits: the time and the epoch there, as a status. 0: the key is not this filter, or not
+ * ready. */
 static const char slice[] = COMMON PUT REWRITE
     "if not is(trailer, ARGV[2]) or not trailer:sub(38, 38):match('[gr]') then return 0 end\n"
     "if redis.replicate_commands then redis.replicate_commands() end\n"
@@ -309,12 +313,12 @@ static const char slice[] = COMMON PUT REWRITE
     "if not is(trailer, ARGV[2]) or trailer:sub(38, 38) ~= 'r' then return 0 end\n" \
     "local counter = ARGV[3]\n"
 
-/* ARGV then: positions an item; to count down, the epoch that the caller knows, so that a
- * remove that arrives late does not take out what was added behind a clear: of another one
- * it gives that and 1; for one item after the other the offsets of its counters,
- * '' in the place of one that it has twice. An item's commands are written into one table
- * each, which later items overwrite. Gives a '0' or '1' for each item: whether it is new, a
- * counter of it was 0; whether it was in. Counters that are full stay as they are. */
+/* ARGV then: positions an item. To count down also the epoch that the caller knows: so a remove that arrives late
+ * does not take out items that were added behind a clear. At another epoch it gives that and 1. Then, for one item
+ * after the other, the offsets of its counters, '' in the place of a repeated one.
+ *
+ * The commands of an item go into one table, which later items overwrite. Gives a '0' or '1' for each item. Count
+ * up: it is new, since one of its counters was 0. Count down: it was in. Full counters stay as they are. */
 #define ITEM_COUNTERS COUNTERS \
     "local k, answers = tonumber(ARGV[4]), {}\n" \
     "local full = 2 ^ tonumber(counter:sub(2)) - 1\n"
@@ -360,10 +364,9 @@ static const char count_down[] = ITEM_COUNTERS
     "end\n"
     "return table.concat(answers)\n";
 
-/* ARGV then: offset, the bytes whose counters are added to those there. Gives 1. Where all
- * of these are 0, as in a bulk load, nothing has to be added. Else the sums of two bytes are
- * computed once for each pair of bytes, and bytes are taken 64 at a time: twice as fast as
- * one by one. */
+/* ARGV then: offset, the bytes whose counters are added to those there. Gives 1. If all there are 0, as in a bulk load,
+ * nothing has to be added. Else the sums of two bytes are computed once for each pair of bytes. Bytes are taken 64 at a
+ * time, twice as fast as one by one. */
 static const char sum[] = COUNTERS
     "local from, more, width = tonumber(ARGV[4]), ARGV[5], tonumber(counter:sub(2))\n"
     "if call('BITPOS', key, 1, from, from + #more - 1) < 0 then call('SETRANGE', key, from, more) return 1 end\n"
@@ -391,8 +394,7 @@ static const char sum[] = COUNTERS
     "call('SETRANGE', key, from, table.concat(out))\n"
     "return 1\n";
 
-/* A write of the byte that is there already: of whatever string, it changes nothing, and makes no key.
- * Gives 1; 0 where there is no key. */
+/* Writes the last byte again: that changes no string, and makes no key. Gives 1; 0: there is no key. */
 static const char touch[] =
     "local key, call = KEYS[1], redis.call\n"
     "local size = call('STRLEN', key)\n"

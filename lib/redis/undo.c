@@ -3,7 +3,7 @@
 #include "redis/scripts.h"
 #include "spec/spec.h"
 
-/* Writes those of whose bits so much is known, if `out` is not NULL; their number. */
+/* Returns the number of bits whose knowledge is `known`, and writes them if `out` is not NULL. */
 static size_t write_bits(const struct link *link, struct commands *out, const struct undo_part *parts, size_t count,
                          unsigned char known)
 {

@@ -1,9 +1,8 @@
-/* undo.h: bits that an add set where they did not belong are taken back.
+/* undo.h: takes back bits that an add set in a wrong place.
  *
- * SETBIT on a key that is gone makes a new string, which is no filter: late
- * bits. SETBIT on a key that another filter took writes into that. The guard
- * behind them shows it, and then each adder takes back its own bits, and nobody
- * else's; the last one's undo removes the late string. */
+ * SETBIT on a key that is gone makes a new string, which is no filter: late bits. SETBIT on a
+ * key that another filter took writes into that. The guard behind them shows it. Then each adder
+ * takes back its own bits, and nobody else's. The last one's undo removes the late string. */
 #ifndef HIBLOOM_UNDO_H
 #define HIBLOOM_UNDO_H
 
@@ -15,7 +14,7 @@ struct undo_part {
     size_t first, step;
 };
 
-/* All parts lie in key i, and are in the order in which they were sent. */
+/* All parts lie in key i, in the order of sending. */
 void undo_ask(struct link *, struct outbox *, uint32_t tag, uint32_t i, const struct undo_part *, size_t parts);
 
 #endif

@@ -10,11 +10,11 @@
 
 #define NOT_REFUSED UINT64_MAX
 #define CHUNK 4096u
-#define CHUNK_READ (256u << 10) /* where bitmaps are read, once for so many; some 6 MB */
+#define CHUNK_READ (256u << 10) /* one reading of bitmaps serves these; some 6 MB */
 #define ATTEMPTS 20u            /* each that fails is a period that has passed, a slice that was emptied, or a rest */
 #define REST_MS 100u            /* at most */
 
-/* What a look says of an item, the last one first. */
+/* The result of a look for an item; the last of these wins. */
 enum window_found { FOUND_NOWHERE, FOUND_IN_DOUBT, FOUND_OLDER, FOUND_NOW };
 
 static void look(struct sieve *);
@@ -168,9 +168,9 @@ static void chunk(struct sieve *s)
 
 /* ---- Looking ----------------------------------------------------------------------------------- */
 
-/* What the slice says of an item, which it has or has not. One that was emptied since the look began says nothing: the
- * item may have been in it, and may have come meanwhile into another slice, behind the asking of that one. So may one
- * that counted as the look began, and that does not by the clock, which may have been asked again long after. */
+/* The slice's part of the result for an item, which it has or has not. If it was emptied since the look began, the
+ * item is in doubt. It may have been in there, and may have come into another slice after the look there. The same
+ * holds if the slice counted as the look began and no longer does. The clock may have been asked again long after. */
 static enum window_found judge(const struct sieve *s, uint32_t number, const hibloom_item *item, bool has,
                                uint64_t begun, uint64_t now)
 {
@@ -269,7 +269,7 @@ static void read_slice(struct sieve *s)
     sieve_by_bitmaps(s, redis_link(s->filter, s->window.read), s->left, s->count, has, slice_read);
 }
 
-/* Where there is no memory for bitmaps, the slices are asked. */
+/* If there is no memory for bitmaps, asks the slices. */
 static void slice_read(struct sieve *s)
 {
     if (s->refused) {
@@ -297,8 +297,8 @@ static void look(struct sieve *s)
 
 /* ---- Setting --------------------------------------------------------------------------------------- */
 
-/* The clock to go on with is the one that has refused it. Of several that is not the one that decides, which is asked
- * again. */
+/* The clock to go on with is the one that has refused it. In a cluster it does not decide: the add asks the
+ * deciding one again. */
 static void note_refused(struct sieve *s)
 {
     if (s->task.link->server->clustered) {
@@ -309,8 +309,8 @@ static void note_refused(struct sieve *s)
     }
 }
 
-/* What was refused is left. If it was sent twice, the first sending may have set it: then it is new, too, or it would be
- * so to nobody. */
+/* Refused items are left. If one was sent twice, the first sending may have set it. Then it is new, too, or it
+ * would be new to nobody. */
 static void take_set(struct sieve *s)
 {
     size_t left = 0;
@@ -347,8 +347,8 @@ static void was_sent(struct sieve *s)
         set_again(s);
 }
 
-/* The server of that key is ahead of the clock that decides. The slice of the next period may still be asked for, so the
- * add waits until that clock is there. */
+/* The key's server is ahead of the clock that decides. By that clock the old items in the slice of the next period
+ * may still count. So the add waits until the deciding clock is there. */
 static void rest(struct sieve *s)
 {
     const uint64_t end_us = period_end_us(s->task.link->spec, s->window.period);
@@ -359,16 +359,16 @@ static void rest(struct sieve *s)
     sieve_rest(s, ms < REST_MS ? (unsigned)ms : REST_MS, set_again);
 }
 
-/* May a key be emptied for that period before its server's clock is there? Where a clock has stepped back other keys are
- * of it already; and of several servers' clocks only one decides. Else the step was the handle's: what it would empty
- * still counts. */
+/* May a key be emptied for the period before its server's clock is there? Yes if other keys have the period
+ * already, since a clock has stepped back. Yes in a cluster, where only one clock decides. Else the handle's clock
+ * was wrong, and the items there still count. */
 static bool may_begin_early(const struct sieve *s)
 {
     return s->task.link->server->clustered || newest_period(s->filter) >= s->window.period;
 }
 
-/* The clock of the first slice's root is asked once a call where it is not known, or not the one that the script asks,
- * or where the root was not proven for long: the script sees its own key only. */
+/* Asks the clock of the first slice's root once a call if it is not known, or if the script asks another one. Also
+ * if the root was not proven for long: the script sees its own key only. */
 static void set(struct sieve *s)
 {
     struct link *link = s->task.link;
@@ -378,7 +378,7 @@ static void set(struct sieve *s)
         return;
     }
     s->window.period = s->exact ? s->window.period : current_period(s);
-    if (s->window.refused == s->window.period) { /* by that key's server, but here it goes on */
+    if (s->window.refused == s->window.period) { /* by the key's server, but here it goes on */
         rest(s);
         return;
     }
