@@ -54,17 +54,18 @@ static inline struct error *async_error(struct hibloom_async *async)
     return &async->driver.carrier.store.base.error;
 }
 
-/* May a call of so many items be made? */
+/* Is a call of n items allowed? */
 hibloom_status async_may_call(struct hibloom_async *, size_t n, const struct callback *);
 
-/* Of that call, with the task behind it; size 0: more than memory can have. NULL: out of memory. */
+/* Makes a call's work, with the task behind it. Size 0 stands for more than memory can have.
+ * NULL: out of memory. */
 void *async_new_work(struct hibloom_async_filter *, const struct callback *, size_t size, size_t n,
                      void (*finish)(struct work *, hibloom_status));
 
-/* Accepted, or it has failed at once: then nobody is called back. */
+/* OK: accepted. Else it has failed at once, and no callback follows. */
 hibloom_status async_begin_work(struct work *, struct task *);
 
-/* Whom to call back; the work's owner hears no more of it. */
+/* The callback to call; the work's owner gets no further call for it. */
 struct callback async_take_callback(struct work *);
 
 /* Calls back for a call that was not OK. */

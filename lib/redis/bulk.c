@@ -51,7 +51,7 @@ static void answer(struct bulk *bulk)
     }
 }
 
-/* Those that begin with piece.key. */
+/* The group of keys from piece.key on. */
 static void begin_group(struct bulk *bulk)
 {
     bits_begin_at(&bulk->bits, bulk->piece.key);

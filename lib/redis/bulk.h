@@ -3,8 +3,8 @@
  *   look up   a key's bits are read (transfer.h), and all items of that key answered here
  *   add       the bits of all items of a key are set here, and merged into it
  *
- * It goes by keys, as many at a time as have 16 MB, and over all items each time. Whether
- * that is less work than a command an item, cost.h knows. */
+ * It goes by groups of keys of 16 MB, and over all items for each group. The model of cost.h
+ * tells if that is less work than a command an item. */
 #ifndef HIBLOOM_BULK_H
 #define HIBLOOM_BULK_H
 
@@ -16,8 +16,8 @@ struct bulk {
     struct transfer inner;
     bool busy; /* with that */
     struct piece piece;
-    struct bits bits; /* of the keys at hand */
-    uint32_t group;   /* so many keys at a time */
+    struct bits bits; /* the present keys' */
+    uint32_t group;   /* keys at a time */
     uint64_t mark;    /* near_mark when they were begun */
     const hibloom_item *items;
     size_t n;
@@ -27,7 +27,7 @@ struct bulk {
 /* Can it be done by 16 MB at a time? */
 bool bulk_can(const struct link *);
 
-/* Is it less work to read the bitmaps for n look-ups than to send so many of them? */
+/* Is it less work to read the bitmaps for n look-ups than to send `sent` of them? */
 bool bulk_pays_to_look(const struct link *, size_t n, double sent);
 
 /* The same to merge into them for n adds. */

@@ -1,12 +1,12 @@
-/* list.c: which filters are on the servers of a store. See list.h.
+/* list.c: the filters on the servers of a store. See list.h.
  *
  *     SCAN 0 COUNT 250          some keys of a server
  *     GETRANGE key -92 -1       for each that may be a root: its trailer
  *     SCAN ...                  until its cursor is 0; then the next server
  *
- * A cursor means something to one run of one server only. So a server is asked by a
- * slot that it has, and it is looked whether that is still where it was: a cursor that
- * went to another one would leave out keys. */
+ * A cursor means something to one run of one server only. So the task addresses a server by a
+ * slot that it has, and checks that the slot is still there. A cursor that went to another
+ * server would leave out keys. */
 #include "redis/list.h"
 #include "base/alloc.h"
 #include "base/flags.h"
@@ -28,8 +28,8 @@ struct listing {
     struct talk talk;
     struct redis_store *store;
     const char *pattern;
-    uint16_t slot;     /* of the server that is asked */
-    uint32_t server;   /* its number; REDIS_SERVERS_MAX: it was not asked yet */
+    uint16_t slot;     /* a slot of the present server */
+    uint32_t server;   /* its number; REDIS_SERVERS_MAX: not known yet */
     uint64_t restarts; /* of servers, that the store knew of then */
     unsigned char done[FLAGS_BYTES(REDIS_SERVERS_MAX)];
     bool over;
@@ -76,7 +76,7 @@ static void refused(struct listing *l, const char *command, const struct reply *
         task_unexpected(&l->talk.task);
 }
 
-/* A further link of a growing filter is part of that. Who is called like one says by its text what it is. */
+/* A further link of a growing filter is a part of it. If a name looks like a link's, its text tells. */
 static bool is_link(const struct reply *reply)
 {
     struct record record;
@@ -151,7 +151,7 @@ static void take_keys(struct talk *talk, uint32_t tag, uint32_t index, const str
         if (!l->cut)
             l->candidates[l->count++] = key;
     }
-    if (l->cut) /* the same once more, for fewer */
+    if (l->cut) /* the same again, for fewer */
         return;
     memcpy(l->cursor, cursor, cursor_len);
     l->cursor[cursor_len] = '\0';

@@ -7,8 +7,8 @@
 
 /* ---- Which way ------------------------------------------------------------------------------- */
 
-/* Is it less work to read or merge the bitmaps, where so many of n items have to be sent? An add
- * that reads them first may find nothing in: so that must be little work. */
+/* Is it less work to read or merge the bitmaps than to send `sent` of n items? An add that reads
+ * them first may find nothing in: so that must be little work. */
 static bool goes_by_bitmaps(const struct link *link, size_t n, double sent, bool adds, bool exact)
 {
     const struct cost_server to = {link->server->bitfield, link->server->link_mb_s};
@@ -17,7 +17,7 @@ static bool goes_by_bitmaps(const struct link *link, size_t n, double sent, bool
         return bulk_pays_to_look(link, n, sent);
     if (!exact)
         return bulk_pays_to_merge(link, n, sent);
-    return bulk_can(link) && link->spec->counters == 0 && !link->server->sends_all && /* what is in is counted, too */
+    return bulk_can(link) && link->spec->counters == 0 && !link->server->sends_all && /* items in it count, too */
            cost_read(link->spec, &to, n) < sent * cost_item(link->spec, &to, COST_ADD_NEW) / 10;
 }
 
@@ -56,7 +56,7 @@ static void chunk(struct sieve *s)
 
 /* ---- By bitmaps -------------------------------------------------------------------------------- */
 
-/* What was read to be in needs not be sent, once all keys are proven. */
+/* Items found in the bitmaps need not be sent, once all keys are proven. */
 static void bitmaps_done(struct sieve *s)
 {
     if (s->refused && !s->task.adds)

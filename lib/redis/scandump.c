@@ -4,7 +4,7 @@
  *     BF.SCANDUMP key 1        1 + n, and n bytes; 16 MB at most
  *     BF.SCANDUMP key 1+n      ... 0, and nothing
  *
- * The primary is asked: of two replicas that lag behind each may have another state. */
+ * It asks the primary: two replicas that lag behind may have different states. */
 #include "redis/scandump.h"
 #include "base/store.h"
 

@@ -112,7 +112,8 @@ static void release(struct sieve *s)
     s->ended = NULL;
 }
 
-/* Who may not merge, cannot while a slot moves, or has no memory for bitmaps, goes item by item. */
+/* If the user may not merge, a slot moves, or there is no memory for bitmaps, the call goes item
+ * by item. */
 static bool is_refused(struct sieve *s)
 {
     const struct task *inner = s->task.inner;
@@ -212,7 +213,7 @@ void sieve_note_found(struct sieve *s)
 
 /* ---- What is left out ----------------------------------------------------------------------------- */
 
-/* What others have set may not be on their replicas yet: only an add of its own waits for that. */
+/* Bits of other clients may not be on their replicas yet: only an add of its own waits for them. */
 static bool may_leave_out(const struct link *link, bool adds)
 {
     return !adds || !link->server->sends_all;
@@ -242,7 +243,7 @@ static bool make_touched(struct sieve *s)
     return true;
 }
 
-/* What is left out relies on the keys of these items: of a partitioned link, on all. */
+/* Items that are left out rely on their keys; in a partitioned link, on all keys. */
 static void touch(struct sieve *s, const struct link *link, const hibloom_item *items, const bool *out, size_t n)
 {
     const struct hasher hasher = positions_hasher(link->spec);
@@ -279,7 +280,7 @@ static bool has_near(struct sieve *s)
     return near && may_leave_out(&s->filter->first, is_add(s)) && s->in != s->yes;
 }
 
-/* Notes in `answers` which of these are near. */
+/* Notes in `answers` whether each item is near. */
 static void find_near(struct sieve *s, const hibloom_item *items, size_t n, bool touches)
 {
     bool found[SAMPLE];
@@ -321,8 +322,8 @@ double sieve_expect_sent(struct sieve *s)
     return (double)s->n * (double)(sample - count_near(s, s->n, sample)) / (double)sample;
 }
 
-/* Where a few items are all new the rest most often are, too. To look at them cost some percent of a call. What is sent
- * though it is near is answered as rightly. */
+/* Where a few items are all new the rest most often are, too. To look at them cost some percent of a call. Items
+ * that are near may also be sent: the answers are as right. */
 static bool looks_near(struct sieve *s)
 {
     return has_near(s) && make_touched(s) && (s->chunk < 4 * GLANCE || count_near(s, s->chunk, GLANCE) > 0);
@@ -392,8 +393,8 @@ static void take_proof(struct talk *talk, uint32_t tag, uint32_t index, const st
         (void)task_expect(&talk->task, reply, REDIS_REPLY_ARRAY, i);
 }
 
-/* Of an add that is not sent, the server has to say that it would have taken it: a primary that
- * was demoted, and may lack what is known, says so to writing commands only. BITFIELD counts as one. */
+/* If an add is not sent, the server has to show that it would have taken it. A demoted primary, which may lack
+ * known bits, refuses only writing commands. BITFIELD counts as one. */
 static void ask_proof(struct sieve *s, struct outbox *outbox, uint32_t tag, struct link *link, uint32_t i)
 {
     char name[KEYS_SIZE];
@@ -441,7 +442,7 @@ static void chunk_decided(struct sieve *s)
         s->policy->end(s);
 }
 
-/* What was known has been forgotten in the middle: so the chunk is begun once more, without it. */
+/* If known bits were forgotten in the middle, the chunk begins again, without them. */
 static void chunk_proven(struct sieve *s)
 {
     if (s->out.mark == mark_of(s)) {
@@ -464,7 +465,7 @@ void sieve_end_chunk(struct sieve *s)
 
 /* ---- An add to one link -------------------------------------------------------------------------------- */
 
-/* Those that are new are left. */
+/* New items are left. */
 static void sent(struct sieve *s)
 {
     sieve_read_walk(s);
@@ -485,7 +486,7 @@ static void look_at(struct sieve *s, size_t from, size_t n, void (*ended)(struct
     sieve_await_walk(s, ended);
 }
 
-/* What is in needs not be sent; but see ask_proof. */
+/* Items that are in need not be sent; but see ask_proof. */
 static void rest_looked(struct sieve *s)
 {
     walk_read(&s->walk, s->answers + SAMPLE);
@@ -540,7 +541,7 @@ void sieve_set(struct sieve *s, struct link *link, void (*ended)(struct sieve *)
 
 /* ---- The task -------------------------------------------------------------------------------------------- */
 
-/* What is known to be new stays so. */
+/* Items known to be new stay so. */
 static void again(struct task *task)
 {
     struct sieve *s = (struct sieve *)task;

@@ -1,21 +1,22 @@
-/* sieve.h: the task of an add or a look-up that takes more than one walk. Its items go chunk by chunk, until each is
- * decided.
+/* sieve.h: the task of an add or a look-up that takes more than one walk. Its items go chunk by chunk, until each
+ * is decided.
  *
  *   plain.c     one link. A call need not send all of its items
  *   growing.c   the items of an add go to the newest link, if no older one has them
  *   window.c    what is found counts for a time
  *
- * Each of these is a policy: which links are looked in, which one is set, and what an answer means. It begins one inner
- * task after the other, and says what follows it.
+ * These are policies. A policy chooses the links to look in, the one to set, and the meaning of an answer. It
+ * begins one inner task after the other, and says what follows it.
  *
- * A call of very many items reads whole bitmaps, or merges its own into them (bulk.h), where that is less work (cost.h).
- * Two things leave items out of a chunk:
+ * A call of very many items reads whole bitmaps, or merges its own into them (bulk.h), where that is less work
+ * (cost.h). Two things leave items out of a chunk:
  *
  *   near     what this process knows to be in (near.h) costs no command
  *   look     an add to the blocked layout that wants no is_new looks first, where half of a sample is in already. A look
  *            costs the server a quarter of setting the bits. In the other layouts it costs nearly the same, and never paid
  *
- * What is left out relies on guards. If one is older than it may be, it is asked once the other items are answered. */
+ * Items that are left out rely on guards. If a guard is too old, it is sent again once the other items have their
+ * answers. */
 #ifndef HIBLOOM_SIEVE_H
 #define HIBLOOM_SIEVE_H
 
@@ -29,10 +30,10 @@
 #define SIEVE_CHUNK (32u << 10) /* items, at most */
 
 struct policy {
-    void (*begin)(struct sieve *);   /* the call, also where it is begun anew: nothing is decided */
+    void (*begin)(struct sieve *);   /* the call, also if it begins again: nothing is decided */
     void (*chunk)(struct sieve *);   /* more items are left: sieve_take, and what follows */
     void (*end)(struct sieve *);     /* all are decided; NULL: nothing follows */
-    void (*release)(struct sieve *); /* what it holds, also in the middle; NULL: nothing */
+    void (*release)(struct sieve *); /* its memory, also in the middle; NULL: it has none */
 };
 
 extern const struct policy plain_policy, growing_policy, window_policy;
@@ -42,7 +43,7 @@ struct left_out {
     unsigned char *touched; /* a byte a key, of all links: it lies there; NULL: nothing was left out yet */
     uint32_t keys;
     bool any;
-    size_t known, spared; /* of the chunk, what is near; the same of the chunks that have ended */
+    size_t known, spared; /* near items of the chunk, and of the chunks that have ended */
     uint64_t mark;        /* of all links, as the chunk began: near_mark */
     uint64_t since_ns;    /* the guards of `touched` must be as young as this, or nearly: near_is_fresh */
     uint32_t at;          /* the next key that is proven */
@@ -58,7 +59,7 @@ struct sieve {
     struct task task;
     struct task *run; /* the task to be run: that one, or one walk does it all */
     union {
-        struct task inner; /* what is under way, which is one of: */
+        struct task inner; /* the task under way, one of: */
         struct walk walk;
         struct upkeep upkeep;
         struct talk talk;
@@ -72,15 +73,15 @@ struct sieve {
     bool begun;
     bool rests;   /* task.pause_ms, before `ended` */
     bool refused; /* the bitmaps were not read, or merged: the items go by commands */
-    bool denied;  /* a look-up: a link stays untold, of which it may not tell */
+    bool denied;  /* a look-up: a link stays untold, and it may not tell of it */
     bool exact;   /* an add: is_new is wanted */
     const hibloom_item *items;
     size_t n, at, chunk; /* all of them; where the chunk begins, and how many it has, */
     size_t most;         /* at most */
     unsigned char *yes;  /* flags: it is new, or found */
-    hibloom_item *left;  /* of the chunk: what is not decided. Here begins the memory of the next two */
+    hibloom_item *left;  /* items of the chunk that are not decided. Here begins the memory of the next two */
     uint32_t *which;     /* they are, counted from `at` */
-    bool *answers;       /* of the inner task */
+    bool *answers;       /* the inner task's */
     size_t count;        /* of left */
     unsigned char *in;   /* flags: it is in the bitmaps that were read; NULL: none were. A look-up's `yes` */
     uint64_t begun_ns;   /* the call: a guard is good for all of its chunks */
@@ -103,7 +104,7 @@ bool plain_pays(const struct link *, size_t n, bool adds, bool exact);
 /* The chunk is decided: what is left out is proven, and the next one begins. */
 void sieve_end_chunk(struct sieve *);
 
-/* The next items, at most so many, become those that are left. */
+/* The next items, at most `most`, become those that are left. */
 void sieve_take(struct sieve *, size_t most);
 
 /* Only items whose answer is this stay. Notes those that are left as new. */
@@ -126,14 +127,14 @@ void sieve_rest(struct sieve *, unsigned ms, void (*ended)(struct sieve *));
 void sieve_read_walk(struct sieve *);
 void sieve_free_inner(struct sieve *);
 
-/* What is left out lies in all keys. False: out of memory. Then, or anyhow: the guards of the keys that were touched. */
+/* Items that are left out lie in all keys. False: out of memory. sieve_prove sends the guards of the touched keys. */
 bool sieve_touch_all(struct sieve *);
 void sieve_prove(struct sieve *, void (*ended)(struct sieve *));
 
-/* Does an add of so many items look first? */
+/* Does an add of n items look first? */
 bool sieve_looks_first(const struct link *, size_t n, bool exact);
 
-/* How many of n items have to be sent, as a sample says. */
+/* The number of the n items that have to be sent, by a sample. */
 double sieve_expect_sent(struct sieve *);
 
 #endif

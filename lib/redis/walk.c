@@ -80,7 +80,7 @@ static void write_exchange(struct walk *walk, struct outbox *outbox, uint32_t ta
     struct link *link = walk->in[run->link].link;
     const size_t first = outbox->commands.count;
     char name[KEYS_SIZE];
-    const uint32_t there = encoding->all_keys ? first_with_bits(run, i) : i; /* once it is answered */
+    const uint32_t there = encoding->all_keys ? first_with_bits(run, i) : i; /* it exists once the answer has come */
     const struct argument key = link_begin(link, outbox, tag, there, name);
 
     if (encoding->sets && link->bare)
@@ -100,7 +100,7 @@ static void write_exchange(struct walk *walk, struct outbox *outbox, uint32_t ta
     outbox->exchanges[outbox->count - 1].once = encoding->once;
 }
 
-/* Those of a pipeline's runs that are to be sent again; whether there was any. */
+/* Writes the runs of a pipeline again that need it. Was there any? */
 static bool write_resends(struct walk *walk, struct outbox *outbox, unsigned number)
 {
     struct pipeline *pipeline = &walk->pipelines[number];
@@ -126,7 +126,7 @@ static bool write_pipeline(struct talk *talk, struct outbox *outbox, unsigned nu
     }
     if (write_resends(walk, outbox, number))
         return true;
-    if (!pipeline_fill(walk, pipeline)) /* what the other one has to send again nobody else asks for */
+    if (!pipeline_fill(walk, pipeline)) /* nobody else sends the other one's runs again */
         return talk->outstanding[number ^ 1] == 0 && write_resends(walk, outbox, number ^ 1);
     walk->started = true;
     walk->last = number;
@@ -267,8 +267,8 @@ static void note_late(const struct walk *walk, const struct pipeline *pipeline, 
         flags_set(walk->late, flag_of(walk, pipeline, run, i));
 }
 
-/* What an add does not know of a bit, since an answer was lost, counts as news: better
- * an item is worked on twice than never. */
+/* If the answer for a bit was lost, an add counts it as new. To work on an item twice is better
+ * than never. */
 static void note_missing(const struct walk *walk, const struct pipeline *pipeline, const struct run *run)
 {
     const uint32_t k = walk->in[run->link].hasher.hashes;
@@ -386,8 +386,8 @@ static void start(struct talk *talk, struct outbox *outbox)
 
 static void add_again(struct task *);
 
-/* A proof that is old by now, since the client stood still, is asked again. This happens once: a server that takes so long
- * every time gives no younger one. */
+/* If a proof is old by now, since the client stood still, it is sent again. This happens once: a server that is
+ * always slow gives no younger one. */
 static void start_proven(struct talk *talk, struct outbox *outbox)
 {
     if (guard_is_old(talk->begun_ns) && !walk_of(talk)->proven_late) {
@@ -409,8 +409,8 @@ static void write_held(struct talk *talk, struct outbox *outbox)
     walk_of(talk)->held = write_pipeline(talk, outbox, 0);
 }
 
-/* The root's guard, and that of the key that failed last: who heeds no error would
- * send bits to that again and again. */
+/* The root's guard, and the guard of the key that failed last. Else a caller that ignores errors
+ * would send bits to this key again and again. */
 static void prove(struct talk *talk, struct outbox *outbox)
 {
     struct link *link = talk->task.link;
@@ -483,7 +483,7 @@ static void begin(struct walk *walk, struct link *link, uint32_t links, const st
         task_no_memory(&walk->talk.task);
 }
 
-/* What is known to be new stays so. */
+/* Items known to be new stay so. */
 static void add_again(struct task *task)
 {
     struct walk *walk = (struct walk *)task;
@@ -492,7 +492,7 @@ static void add_again(struct task *task)
     walk->pipelines[0].items = walk->pipelines[1].items = 0;
     walk->pipelines[0].runs = walk->pipelines[1].runs = 0;
     walk->started = walk->held = false;
-    walk->talk.cleanup = NULL; /* what is written now is not sent before it is proven */
+    walk->talk.cleanup = NULL; /* commands that are written now wait for their proof */
     walk->talk.begun_ns = clock_now_ns();
     walk->talk.step = task->link->bare || walk->encoding->proves ? start : prove;
 }
@@ -522,13 +522,13 @@ void walk_begin_look(struct walk *walk, struct link *link, uint32_t links, const
     begin(walk, link, links, encoding_to_look(link), items, n, true);
     walk->aside = aside;
     walk->talk.task.reads = true;
-    /* of two replicas one may have bits, and the other a config, of another time: so none is asked */
+    /* one replica may have bits, and another a config, of another time: so it asks no replica */
     walk->talk.task.again = keys_have_config(link->spec) ? NULL : look_again;
     walk->talk.cleanup = retry_without_ro;
 }
 
-/* Carried out once at most: it is never begun anew. What a server forgot was added once, but
- * to remove it there would be a wrong remove: so it ends, where an add goes on. */
+/* Carried out once at most: it never begins again. Items that a server forgot were added once,
+ * but to remove them there would be wrong. So it ends where an add goes on. */
 void walk_begin_remove(struct walk *walk, struct link *link, const hibloom_item *items, size_t n)
 {
     begin(walk, link, 1, encoding_to_remove(), items, n, true);

@@ -1,10 +1,10 @@
 /* walk.h: the tasks behind add, contains and remove: one walk from items to commands and back.
  *
- * A walk sets items in one link, or removes them there, or looks for them in several links at once. A filter that does
- * not grow has one link, itself. Each item is digested once, whatever the number of links, and all links share two
- * pipelines of 64 KB. So a call takes no more memory in a filter of many links.
+ * A walk sets items in one link, or removes them there, or looks for them in several links at once. A filter that
+ * does not grow has one link, itself. Each item is digested once, whatever the number of links, and all links
+ * share two pipelines of 64 KB. So a call's memory does not grow with the links.
  *
- * Which links are looked in, and what an answer means there, is for those who begin the walk: growing.h, window.h. */
+ * The task that begins the walk chooses the links to look in, and the meaning of an answer: growing.h, window.h. */
 #ifndef HIBLOOM_WALK_H
 #define HIBLOOM_WALK_H
 
@@ -19,9 +19,9 @@ struct pipeline {
     size_t base; /* the item that `item` counts from */
     uint32_t items, runs;
     uint32_t used;        /* of bits */
-    uint32_t *item;       /* which they are, run after run */
+    uint32_t *item;       /* their numbers, run after run */
     uint64_t *bits;       /* k an item */
-    unsigned char *known; /* enum encoded_bit, as many */
+    unsigned char *known; /* enum encoded_bit for each of them */
     uint32_t *order;      /* spanning: of its one run; else NULL */
     uint32_t *from;
     struct run *run;
@@ -29,13 +29,13 @@ struct pipeline {
     uint32_t *answers;     /* likewise: replies to its commands, the guards' not counted */
 };
 
-/* Items that are hashed at a time, for one link after the other. Those of a segment stand together: its guard is asked
- * once for all of them. */
+/* Items that are hashed at a time, for one link after the other. Items of one segment stand together and share its
+ * guard. */
 struct chunk {
-    size_t base, end; /* of the items of the call */
+    size_t base, end; /* in the items of the call */
     uint32_t link;
     uint32_t items, next;
-    uint64_t *values; /* of several links: the digests */
+    uint64_t *values; /* the digests, if there are several links */
     uint64_t *bits;
     uint64_t *order; /* segment << 32 | item, counted from base */
     uint32_t *at;    /* where in `bits` an item's are */
@@ -50,7 +50,7 @@ struct walk_link {
 
 struct walk;
 
-/* What a look asks beside its items, once. */
+/* A question that a look sends once, beside its items. */
 struct aside {
     void (*ask)(struct walk *, struct outbox *, uint32_t tag);
     void (*take)(struct walk *, uint32_t index, const struct reply *);
@@ -63,11 +63,11 @@ struct walk {
     size_t n;
     unsigned char *missing; /* flags, link after link: not all its bits were set; NULL: nobody asks */
     unsigned char *late;    /* flags: it was not set, see run.late; NULL: that cannot be */
-    void *memory;           /* what all arrays lie in */
+    void *memory;           /* all arrays lie in it */
     size_t item_bytes, guard_bytes, pipeline_bytes; /* of commands */
     uint32_t pipeline_items, chunk_items;           /* at most */
     uint32_t before;                                /* replies of guards in front of those of items */
-    uint32_t links, keys;                           /* of the links, all keys */
+    uint32_t links, keys;                           /* keys: of all links */
     struct walk_link *in;
     struct walk_link only;     /* where there is one */
     const struct aside *aside; /* NULL: nothing */
@@ -76,9 +76,9 @@ struct walk {
     struct pipeline pipelines[2];
     bool started; /* a pipeline was written */
     bool asked_aside;
-    unsigned clears;  /* that came between, for which something was sent again */
+    unsigned clears;  /* seen in between: each made it send something again */
     bool held;        /* the first one, before it may be sent */
-    bool proven_late; /* the answer to the proof was read late, so it was asked again */
+    bool proven_late; /* the proof's answer was read late, so it was sent again */
     unsigned last;    /* pipeline that was written */
     uint32_t undo_at; /* the key where undoing is */
 };
@@ -89,7 +89,7 @@ static inline bool walk_by_key(const struct walk *walk)
     return walk->encoding->each_key || walk->encoding->all_keys;
 }
 
-/* Has the link all bits of that item? Of a look that is OK. */
+/* Has the link all bits of the item? The look must be OK. */
 static inline bool walk_found(const struct walk *walk, uint32_t link, size_t item)
 {
     return !flags_has(walk->missing, link * walk->n + item);
@@ -102,7 +102,7 @@ bool walk_turn_to(struct walk *, uint32_t link);
 /* The memory of chunk and pipelines. False: there is none. */
 bool pipeline_make(struct walk *, struct link *);
 
-/* Puts the next items into a pipeline. False: there are no more. */
+/* Puts the next items into a pipeline. False: none is left. */
 bool pipeline_fill(struct walk *, struct pipeline *);
 
 /* An add goes to one link, where `exact` says that walk_read is to tell what is new. A look goes to so many links, from
