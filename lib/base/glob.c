@@ -43,7 +43,7 @@ static bool is_next(const char **at, char byte)
     return *p == byte && *p != '\0';
 }
 
-/* Only the last '*' is ever gone back to: what those before it took is enough. */
+/* Only the last '*' may have to take more: the match of those before it is enough. */
 bool glob_matches(const char *pattern, const char *name)
 {
     const char *behind_star = NULL, *star_ends = NULL;

@@ -27,8 +27,8 @@ bool number_parse_hex(const char *text, size_t len, uint64_t *out);
 
 #define NUMBER_DIGITS 20 /* a whole number has at most */
 
-/* How many a whole number has. 1233 / 4096 is about log10(2), so `least` is the
- * number of its digits or one less. */
+/* The number of digits of a whole number. Since 1233 / 4096 is about log10(2), `least` is that
+ * or one less. */
 static inline size_t number_digits(uint64_t value)
 {
     /* clang-format off */

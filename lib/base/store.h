@@ -1,4 +1,4 @@
-/* store.h: what a store has to do for a filter.
+/* store.h: the functions of a store for a filter.
  *
  * filter.c checks what the caller said; a store does the rest, by its table of functions. They
  * take items, and each store computes positions (positions.h) when it wants them. The memory
@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-#define STORE_PIECE (UINT64_C(16) << 20) /* bytes; what one step of a long operation moves */
+#define STORE_PIECE (UINT64_C(16) << 20) /* bytes that one step of a long operation moves */
 
 /* A part of the bitmap of one key. */
 struct piece {
@@ -39,8 +39,8 @@ struct dumped {
 enum store_call { STORE_ADD, STORE_ADD_NEW, STORE_LOOK, STORE_REMOVE };
 
 struct store_class {
-    /* Opens or creates: `wanted` NULL = must exist. Sets filter->spec to what is stored; of a bare filter it is set
-     * before. If it fails, the filter is freed without `close`. */
+    /* Opens or creates: `wanted` NULL = must exist. Sets filter->spec to the stored one; for a bare filter the
+     * caller has set it. If it fails, the filter is freed without `close`. */
     hibloom_status (*open)(hibloom *, const hibloom_spec *wanted);
     /* Items are valid, and there is one at least. */
     hibloom_status (*items)(hibloom *, enum store_call, const hibloom_item *, size_t n, bool *answers);
@@ -52,7 +52,7 @@ struct store_class {
     /* The next five are those of a store in memory; NULL: they are tasks (lib/filter/whole.h).
      * Takes the place of `old`, a handle of what has that name now; NULL: nothing. */
     hibloom_status (*replace)(hibloom *, const char *name, hibloom *old);
-    /* Of one that grows it makes further links, empty, until there are `at_least`. */
+    /* Makes further links of a growing filter, empty, until there are `at_least`. */
     hibloom_status (*reach)(hibloom *, uint32_t at_least);
     uint32_t (*links)(const hibloom *); /* that it has */
     /* A piece: at most STORE_PIECE bytes, within the bits of its key. Read copies it out. Merge sets its set bits
