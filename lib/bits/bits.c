@@ -1,11 +1,10 @@
 /* bits.c: bits in this process; see bits.h.
  *
- * Many items are taken by the batch: first all positions of a batch are computed and their bytes
+ * Many items are taken by the batch. First all positions of a batch are computed and their bytes
  * prefetched, then they are read. The rest of the cost is instructions and wrong branch
  * predictions. So no loop over an item's bits ends at the first zero: the processor cannot
- * predict where that is. Measured with such an end, k = 7, a filter at capacity: batches of
- * items that are not in took 1.4 times as long. Single look-ups, half of them in, took 1.35
- * times as long. */
+ * predict where that is. With such an end (k = 7, a filter at capacity), batches of items that
+ * are not in took 1.4 times as long. Single look-ups, half of them in, took 1.35 times as long. */
 #include "bits/bits.h"
 #include "base/alloc.h"
 #include "bits/counters.h"
@@ -20,9 +19,8 @@
 
 #define HUGE_PAGE (UINT64_C(2) << 20) /* where it has another size, that is no worse than none */
 
-/* calloc: the system hands out zeroed pages as they are touched. That they be
- * huge ones spares the TLB: 30 % more items a second in 120 MB, though nothing
- * yet in 11 MB. The system may refuse. */
+/* calloc: the system hands out zeroed pages as they are touched. Huge pages spare the TLB: 30 %
+ * more items a second in 120 MB, none yet in 11 MB. The system may refuse. */
 bool bits_make(struct bits *out, const hibloom_spec *spec, uint32_t keys)
 {
     const uint64_t key_bytes = spec_bitmap_bytes(spec), bytes = key_bytes * keys;
@@ -135,7 +133,7 @@ static void locate_batch(const struct bits *bits, const hibloom_item *items, siz
     }
 }
 
-/* Whether a bit was not set before. */
+/* Was one of the bits not set before? */
 static inline bool set_all(const struct bits *bits, const uint64_t *at)
 {
     unsigned char *const start = bits->start;

@@ -36,7 +36,7 @@ void bits_contains(const struct bits *bits, const hibloom_item *items, size_t n,
 /* Adds n items of one segment whose offsets are known, as a hasher gives them. */
 void bits_put(struct bits *bits, uint32_t segment, const uint64_t *offsets, size_t n);
 
-/* How many are set; of counters, how many are not 0. */
+/* The number of set bits, or of counters that are not 0. */
 uint64_t bits_count(const struct bits *bits);
 
 /* The same for `len` bytes of a bitmap whose positions take `width` bits, and for a word of it. */

@@ -59,7 +59,7 @@ static bool locate(const struct bits *bits, const hibloom_item *item, uint64_t *
     return here;
 }
 
-/* Whether all of an item's counters are above 0. */
+/* Are all of an item's counters above 0? */
 static bool has_all(const struct bits *bits, const uint64_t *at)
 {
     for (uint32_t i = 0; i < bits->spec.hashes; i++)

@@ -16,7 +16,7 @@ void counters_merge(struct bits *bits, const struct piece *piece, const unsigned
 /* Takes away each item that is in, and changes nothing for one that is not. was_in may be NULL. */
 void counters_remove(struct bits *bits, const hibloom_item *items, size_t n, bool *was_in);
 
-/* Of k positions each that an earlier one repeats is set to `none`. */
+/* Sets each of the k positions that repeats an earlier one to `none`. */
 void counters_drop_repeated(uint64_t *positions, uint32_t k, uint64_t none);
 
 #endif
