@@ -11,7 +11,7 @@ void digest_crc32(const struct hasher *hasher, const void *item, size_t len, uin
     values[0] = crc32_z(0, item, len);
 }
 
-/* bloomfilter-rb: of the item, a colon and the hash's seed in decimal digits. */
+/* bloomfilter-rb: the CRC of the item, a colon and the hash's seed in decimal digits. */
 void digest_crc32_numbered(const struct hasher *hasher, const void *item, size_t len, uint64_t *values)
 {
     const uLong of_item = crc32_z(0, item, len);

@@ -1,8 +1,8 @@
 /* double.c: index rules that take all offsets from two values by steps of the second. Other
  * libraries do so (Kirsch and Mitzenmacher, "Less hashing, same performance", 2008).
  *
- * Never better than the default's (spread.h): where the step and m have a divisor in common, an
- * item has fewer different offsets than k. */
+ * Never better than the default's (spread.h). If the step and m have a common divisor, an item
+ * has fewer different offsets than k. */
 #include "hash/hash.h"
 
 /* rueidisprob and Orestes: the step is added modulo 2^64. */

@@ -82,7 +82,7 @@ void hasher_set(struct hasher *hasher, const struct hash *hash, hibloom_codec co
 
 const struct hash *hash_by_id(hibloom_hash id)
 {
-    /* Whether the enum is signed is the compiler's choice; as a size_t a
-     * negative number is too large as well. */
+    /* The compiler may make the enum signed or not. As a size_t a negative number is too large
+     * as well. */
     return (size_t)id < sizeof hashes / sizeof *hashes ? &hashes[id] : NULL;
 }

@@ -1,10 +1,9 @@
 /* hash.h: from an item's bytes to k bit offsets.
  *
  * It takes two independent steps. A digest makes values of the bytes; an index rule makes
- * offsets below m of the values. A hash, as a spec names it, is a row of the table in hash.c
- * that pairs a digest with a rule. So another library's filter is a row and, where it differs, a
- * digest or a rule. A digest reads an item as its codec says (hibloom_codec), so a row has one
- * for each. */
+ * offsets below m of the values. A spec's hash is a row of the table in hash.c that pairs a
+ * digest with a rule. So another library's filter is a row and, where it differs, a digest or a
+ * rule. A digest reads an item as its codec says (hibloom_codec), so a row has one for each. */
 #ifndef HIBLOOM_HASH_H
 #define HIBLOOM_HASH_H
 
@@ -39,7 +38,7 @@ struct hash {
     hash_digest *digest[HASH_CODECS]; /* by hibloom_codec; NULL: not with that */
     const struct index_rule *rule;
     const struct index_rule *blocked; /* in the blocked layout; NULL: it has none */
-    unsigned unit;                    /* its bits are a multiple of this; 0: of 1 */
+    unsigned unit;                    /* its bits are a multiple of this; 0: any number */
     uint64_t most;                    /* and no more than this; 0: any number */
     hibloom_keys keys;                /* of its library, beside those of our own */
 };

@@ -5,7 +5,7 @@
  * but the key is public.
  *
  * Alakuijala, Cox and Wassenberg, "Fast keyed hash/pseudo-random function using SIMD multiply
- * and permute" (2016); the initial numbers are digits of pi. */
+ * and permute" (2016). The initial numbers are digits of pi. */
 #include "hash/hash.h"
 #include "hash/kryo5.h"
 #include "hash/load.h"
@@ -84,7 +84,7 @@ static inline uint64_t rotate_halves(uint64_t x, unsigned n)
     return (uint64_t)(high << n | high >> (32 - n)) << 32 | (low << n | low >> (32 - n));
 }
 
-/* 1 to 31 bytes: the length goes into the state, and the last one to three of them to a place of their own. */
+/* 1 to 31 bytes: the length goes into the state. The last one to three bytes have a place of their own. */
 static void absorb_rest(struct highway *h, const unsigned char *bytes, size_t len)
 {
     const size_t last = len % 4, words = len - last;

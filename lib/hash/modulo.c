@@ -1,10 +1,9 @@
-/* modulo.c: index rules that take each offset from a value of its own, by
- * remainder or by mask, as other programs do. */
+/* modulo.c: index rules of other programs that take each offset from a value of its own, by
+ * remainder or mask. */
 #include "hash/hash.h"
 
-/* The values are int32, as mmh3.hash gives them, and Python's remainder has the
- * sign of the divisor: -1 % m is m - 1. The bit pattern ~h is -h - 1 without its
- * overflow. */
+/* The values are int32, as mmh3.hash gives them. Python's remainder has the sign of the divisor:
+ * -1 % m is m - 1. The bit pattern ~h is -h - 1 without its overflow. */
 static uint32_t python_modulo(const uint64_t *values, const struct hasher *hasher, uint64_t *out)
 {
     for (uint32_t i = 0; i < hasher->hashes; i++) {
@@ -14,8 +13,7 @@ static uint32_t python_modulo(const uint64_t *values, const struct hasher *hashe
     return 0;
 }
 
-/* Where m is no power of two most bits of the bitmap are never reached, and so
- * they are in the programs. */
+/* If m is no power of two, most bits of the bitmap are never reached, as in the programs. */
 static uint32_t mask(const uint64_t *values, const struct hasher *hasher, uint64_t *out)
 {
     for (uint32_t i = 0; i < hasher->hashes; i++)

@@ -1,11 +1,11 @@
-/* murmur3.c: MurmurHash3 x86 32-bit, one seed a hash, for sharing with Python
- * programs that index a bitmap with mmh3.hash(item, seed) % m.
+/* murmur3.c: MurmurHash3 x86 32-bit, one seed a hash. It is for sharing with Python programs
+ * that index a bitmap with mmh3.hash(item, seed) % m.
  *
- * Never better than the default: it reads the item k times, and 32 bits cannot
- * reach every bit of a bitmap above 2^32.
+ * Never better than the default: it reads the item k times. 32 bits cannot reach every bit of a
+ * bitmap above 2^32.
  *
- * The function is Appleby's MurmurHash3_x86_32, put by him in the public domain
- * (SMHasher); seeds beyond 32 bits do not exist for it. */
+ * The function is Appleby's MurmurHash3_x86_32, put by him in the public domain (SMHasher). Its
+ * seeds have 32 bits at most. */
 #include "hash/hash.h"
 #include "hash/load.h"
 

@@ -1,4 +1,4 @@
-/* php_mt.c: an index rule: the value seeds PHP's Mersenne Twister, and k calls of mt_rand(0, m -
+/* php_mt.c: an index rule. The value seeds PHP's Mersenne Twister, and k calls of mt_rand(0, m -
  * 1) are the offsets. It is for sharing with PHP programs that seed it with an item's crc32.
  * Never better than the default: seeding the generator takes more than half a microsecond.
  *

@@ -1,9 +1,9 @@
-/* poly64.c: the polynomial r = seed * r + character of scrapy-redis-bloomfilter, over
- * Python's characters, to share the bitmaps it has filled. Never chosen for new ones.
+/* poly64.c: the polynomial r = seed * r + character of scrapy-redis-bloomfilter, over Python's
+ * characters, to share the bitmaps it has filled. Never chosen for new ones.
  *
- * Python's integers are unbounded; of the result only low bits are kept, so 2^64 is
- * enough. The first of its seeds is 1: that value is the sum of the characters, which
- * all orders of them share, and which is small. */
+ * Python's integers are unbounded; the result keeps only low bits, so 2^64 is enough. The first
+ * of its seeds is 1: that value is the sum of the characters. It is small, and all orders of the
+ * characters share it. */
 #include "hash/hash.h"
 #include "hash/text.h"
 

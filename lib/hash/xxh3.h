@@ -1,6 +1,6 @@
 /* xxh3.h: XXH3-128, the default: the fastest here that spreads evenly.
  *
- * Compiled in from the xxHash package's header, so that the library needs none at run time and
+ * Compiled in from the xxHash package's header. So the library needs no xxHash at run time, and
  * short items cost no call. The seed keeps two filters from sharing their false positives. It
  * does not make this a cryptographic hash: where an adversary chooses the items, take siphash. */
 #ifndef HIBLOOM_XXH3_H
