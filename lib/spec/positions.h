@@ -8,7 +8,7 @@
 #include "hash/hash.h"
 #include "spec/spec.h"
 
-/* How many positions an item of this length has: 0 if it is excluded. */
+/* The number of positions of an item of this length: 0 if it is excluded. */
 static inline uint32_t positions_count(const hibloom_spec *spec, size_t len)
 {
     return len == 0 && spec->empty_excluded ? 0 : spec->hashes;

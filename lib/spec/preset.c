@@ -1,7 +1,7 @@
 /* preset.c: the filters of other programs, as specs.
  *
  * Each preset computes the same as one published program, with its arithmetic. Where the program
- * rounds a double, so do we, in its order of operations: one bit more or less would be another
+ * rounds a double, so do we, in its order of operations. One bit more or less would be another
  * filter. */
 #include "spec/spec.h"
 #include "spec/spec_text.h"

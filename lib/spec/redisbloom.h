@@ -31,8 +31,8 @@ struct redisbloom {
     } link[HIBLOOM_LINKS_MAX];
 };
 
-/* Gives a spec the bits and hashes that a link of the module has for `capacity` items at an error rate of its own.
- * False: they would be more than a spec may have. */
+/* Gives a spec the bits and hashes of a module's link for `capacity` items at an error rate of its own. False:
+ * they would be more than a spec may have. */
 bool redisbloom_size(hibloom_spec *spec, uint64_t capacity, double error_rate);
 
 /* The length of a header, by its first REDISBLOOM_HEAD_BYTES. */

@@ -9,8 +9,9 @@
 #include <math.h>
 #include <string.h>
 
-/* The chance that k bits are all set in a large bitmap of m bits (the limit) into which `load`
- * times m bits were thrown. Uses expm1, since 1 - e^-x loses all its digits where x is small. */
+/* The chance that k bits are all set in a bitmap of m bits after `load` times m were thrown into
+ * it. It is the limit for a large one. Uses expm1, since 1 - e^-x loses all its digits where x
+ * is small. */
 static double all_set(double load, double k)
 {
     return pow(-expm1(-load), k);
@@ -55,7 +56,7 @@ static double mean_over(double mean, double k, double bits, double (*all_set_in)
     return fmin(sum / weights, 1.0);
 }
 
-/* Of one filter, or one link. */
+/* The error rate of one filter, or one link. */
 static double error_of_one(const hibloom_spec *spec, uint64_t items)
 {
     const double n = (double)items, k = (double)spec->hashes, block = HIBLOOM_BLOCK_BITS;
@@ -145,8 +146,8 @@ static uint64_t unit_of(const hibloom_spec *spec)
 }
 
 /* The fewest bits for n and p at this layout and k; 0 if beyond SPEC_BITS_MAX. The formula decides on both sides
- * of the boundary: the closed form is off by a few bits either way. The secant method says where to ask it, since
- * it takes long: the logarithms of load and bits are nearly on a line. It begins with spec.bits, if these are not
+ * of the boundary: the closed form is off by a few bits either way. It takes long, so the secant method chooses
+ * its arguments: the logarithms of load and bits are nearly on a line. It begins with spec.bits, if these are not
  * 0. Near p = 1, and beyond the sizes that Redis holds, rounding makes the error rate a staircase. Every client
  * has to come to the same step of it: there it is bisected. */
 #define STAIRCASE 0.999
@@ -263,7 +264,7 @@ static hibloom_status size_segmented(hibloom_spec *spec, uint64_t capacity, doub
  * 1/4, ... of it.
  *
  * The slices of a window share it evenly. Each may hold all that is added within `window` seconds. All may come at
- * once, and an item that is added again and again is in the slice of each period. */
+ * once. An item that is added again and again is in the slice of each period. */
 static double own_error(const hibloom_spec *spec, double error_rate)
 {
     if (spec_is_of_module(spec))

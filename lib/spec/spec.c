@@ -1,7 +1,7 @@
 /* spec.c: is a spec valid, and do two of them mean the same filter?
  *
- * Specs come from callers and from Redis; both are checked here, once, so that
- * everything below may count on one that is sound. */
+ * Specs come from callers and from Redis. Both are checked here, once: all code below may count
+ * on a valid one. */
 #include "spec/spec.h"
 #include "hash/hash.h"
 
@@ -15,8 +15,8 @@ bool spec_may_be_segmented(const hibloom_spec *spec)
     return hash_by_id(spec->hash)->rule->segments && spec->layout != HIBLOOM_LAYOUT_PARTITIONED;
 }
 
-/* The bytes that the server's allocator, jemalloc, takes for `bytes`: it has four sizes between
- * one power of two and the next. */
+/* The bytes that the server's allocator, jemalloc, takes for `bytes`. It has four sizes between
+ * two powers of two. */
 static uint64_t allocated_for(uint64_t bytes)
 {
     const uint64_t step = UINT64_C(1) << (61 - __builtin_clzll(bytes - 1));
@@ -24,9 +24,8 @@ static uint64_t allocated_for(uint64_t bytes)
     return (bytes + step - 1) / step * step;
 }
 
-/* Bytes that a key has beside its bits: Redis' header of the string, and the
- * tail. With more than 200 segments that of key 0 is longer; then it is one of
- * many that takes the next size. */
+/* Bytes that a key has beside its bits: Redis' header of the string, and the tail. With more
+ * than 200 segments that of key 0 is longer. Then one key of many takes the next size. */
 #define SEGMENT_TAIL UINT64_C(4096)
 
 uint32_t spec_default_segments(const hibloom_spec *spec)

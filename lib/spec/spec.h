@@ -1,4 +1,4 @@
-/* spec.h: what the rest of the library asks of a spec, beyond hibloom.h.
+/* spec.h: the functions on specs for the rest of the library, beyond hibloom.h.
  *
  *   sizing.c     n and p -> bits and hashes, and the error rate back
  *   spec_text.c  text -> spec; spec_format.c  spec -> text
@@ -105,8 +105,8 @@ static inline uint64_t spec_all_bits(const hibloom_spec *spec)
 hibloom_status spec_size(hibloom_spec *spec, uint64_t capacity, double error_rate, uint32_t hashes);
 
 /* The segments of a spec that names none: 1 up to HIBLOOM_SEGMENT_BITS. Beyond that the fewest
- * that have at most that size each and that the server's allocator rounds up by 3 % at most.
- * Never below spec->segments. */
+ * of at most that size that the server's allocator rounds up by 3 % at most. Never below
+ * spec->segments. */
 uint32_t spec_default_segments(const hibloom_spec *spec);
 
 bool spec_may_be_segmented(const hibloom_spec *spec); /* its layout and its hash allow it */

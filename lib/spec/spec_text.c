@@ -328,8 +328,8 @@ static hibloom_status read_settings(struct settings *s, const char *text)
 
 /* ---- settings -> spec ---- */
 
-/* xxh3: one number, up to 16 digits. siphash: the 16 bytes of its key in order; the two seeds
- * are their little-endian words. */
+/* One number, up to 16 digits, for xxh3. The 16 bytes of its key in order for siphash: the two
+ * seeds are their little-endian words. */
 static bool read_seed(hibloom_spec *spec, struct word hex, unsigned key_bytes)
 {
     if (hex.len < (key_bytes > 8 ? 32 : 1) || hex.len > 2 * (size_t)key_bytes)

@@ -1,6 +1,5 @@
-/* spec_text.h: the content of a spec text, between reading its words (spec_text.c) and making a
- * spec of them (there, or in preset.c). Also the names of values, for reading and for writing
- * (spec_format.c). */
+/* spec_text.h: the content of a spec text. spec_text.c reads its words; it or preset.c makes a
+ * spec of them. Also the names of values, for reading and for writing (spec_format.c). */
 #ifndef HIBLOOM_SPEC_TEXT_H
 #define HIBLOOM_SPEC_TEXT_H
 
