@@ -148,7 +148,7 @@ void command_repeat(struct commands *commands, size_t from, size_t len)
     commands->count++;
 }
 
-/* Reads "$6\r\n" or "*4\r\n"; what follows it. */
+/* Reads "$6\r\n" or "*4\r\n". Returns the place behind it. */
 static const char *read_count(const char *at, size_t *count)
 {
     for (*count = 0, at++; *at != '\r'; at++)

@@ -1,4 +1,4 @@
-/* refusal.c: what an error from the server means. See refusal.h. */
+/* refusal.c: the meaning of an error from the server. See refusal.h. */
 #include "resp/refusal.h"
 
 #include <stdio.h>

@@ -40,14 +40,14 @@ void reply_reset(struct reply *reply);
 /* Notes what an object says that was built by hiredis' own functions. */
 void reply_take_object(struct reply *reply, const redisReply *object);
 
-/* The strings of an array lie one behind the other in bulk, text_len bytes in all; one longer
- * than REPLY_LISTED is left out. If text_len exceeds bulk_room, there was no room and none
- * counts. Gives the one at *at, which is 0 at first; false: that was the last one. */
+/* The strings of an array lie one behind the other in bulk, text_len bytes in all. Strings above
+ * REPLY_LISTED are left out. If text_len exceeds bulk_room, there was no room and none counts.
+ * Gives the one at *at, which is 0 at first; false: that was the last one. */
 #define REPLY_LISTED 1024u
 bool reply_next_string(const unsigned char *bulk, size_t used, size_t *at, const char **text, size_t *len);
 
-/* Takes what it has begun out of a reader that goes back to its owner, whose
- * functions would not know how to free it. */
+/* Takes an unfinished answer out of a reader that goes back to its owner. The owner's functions
+ * would not know how to free it. */
 void reply_leave(redisReader *reader);
 
 #endif
