@@ -94,7 +94,7 @@ static bool link_counts(const struct linked *linked, uint32_t i, uint64_t now)
     return linked->period == NULL || period_counts(&linked->first.spec, linked->period[i], now);
 }
 
-/* Whether it is in any of the first `links`. */
+/* Is it in any of the first `links`? */
 static void look(struct linked *linked, uint32_t links, const hibloom_item *items, size_t n, bool *found)
 {
     const uint64_t now = period_now(linked);

@@ -1,5 +1,5 @@
 /* linked.h: the bits of one filter in this process. A growing filter has one bitmap for each link, a sliding
- * window one for each slice, any other filter one. bits.h works on one bitmap. */
+ * window one for each slice, any other filter one. See bits.h for one bitmap. */
 #ifndef HIBLOOM_LINKED_H
 #define HIBLOOM_LINKED_H
 
