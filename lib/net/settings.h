@@ -16,8 +16,8 @@ hibloom_status settings_make(struct store_settings *, const char *uri, const hib
 /* Overwrites the password before it frees. */
 void settings_free(struct store_settings *);
 
-/* Sets up a new connection of our own: TCP keepalive after keepalive_s of silence, and a bound
- * on arrays in its answers. */
+/* Sets up a new connection of our own. It gets TCP keepalive after keepalive_s of silence, and a
+ * bound on arrays in answers. */
 void settings_apply(const struct store_settings *, struct redisContext *);
 
 /* Explains a refusal in the server's words, and what to do. They must not repeat the password.

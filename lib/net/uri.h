@@ -1,4 +1,4 @@
-/* uri.h: what a store's URI says. */
+/* uri.h: the parts of a store's URI. */
 #ifndef HIBLOOM_URI_H
 #define HIBLOOM_URI_H
 

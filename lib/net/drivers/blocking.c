@@ -151,7 +151,7 @@ static void receive(struct blocking *b, struct node *node)
         carrier_lost(c, node, connection->status, connection->error.words);
 }
 
-/* How many there are. */
+/* Returns their number. */
 static unsigned find_waited(struct blocking *b)
 {
     const struct carrier *c = &b->carrier;
@@ -195,7 +195,7 @@ static void wait_for(struct blocking *b, unsigned count)
         const uint32_t left = connection_poll(connection, &ready[i]);
         least = left < least ? left : least;
     }
-    if (poll(ready, count, (int)least) < 0) /* a signal; what is overdue is seen all the same */
+    if (poll(ready, count, (int)least) < 0) /* a signal; overdue answers are seen all the same */
         for (unsigned i = 0; i < count; i++)
             ready[i].revents = 0;
     for (unsigned i = 0; i < count && !b->call.done; i++) {

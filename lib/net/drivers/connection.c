@@ -334,7 +334,7 @@ bool connection_is_alive(const struct connection *c)
            c->context->reader->pos == c->context->reader->len;
 }
 
-/* A server that refuses a client says why and hangs up: its words may be here although it takes
+/* A server that refuses a client says why and hangs up. Its words may be here although it takes
  * none of ours. They come after the answers that it still gave, at most those of two pipelines. */
 #define LAST_ANSWERS 10000
 

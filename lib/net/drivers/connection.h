@@ -24,7 +24,7 @@ struct connection {
     bool borrowed;
     bool alive;                                 /* answers can still be received */
     uint64_t deadline;                          /* the waiting call's; 0: none */
-    bool readable;                              /* more may have come than was read; of a borrowed one always */
+    bool readable;                              /* there may be unread bytes; always set if borrowed */
     bool unsent;                                /* commands that were flushed wait for room in the socket */
     bool begun;                                 /* a part of the next answer was taken */
     uint32_t timeout_ms;                        /* for one pipeline; 0 if borrowed */
@@ -59,8 +59,8 @@ void connection_start_clock(struct connection *);
 /* So much of the time since then another connection was made: a server that has not got all yet has its whole time. */
 void connection_note_elsewhere(struct connection *, uint64_t ms);
 
-/* For one of ours that has answers to come: the events to wait for; returns the milliseconds that its server still
- * has, never 0. Then takes the events. False: it is dead, or its server has had its time. */
+/* For one of ours that has answers to come: the events to wait for. Returns the milliseconds that its server still
+ * has, never 0. connection_polled then takes the events. False: it is dead, or its server has had its time. */
 struct pollfd;
 uint32_t connection_poll(const struct connection *, struct pollfd *);
 bool connection_polled(struct connection *, const struct pollfd *);

@@ -52,7 +52,7 @@ static redisContext *connect_once(const struct store_settings *s, const char *ho
     return redisConnectWithTimeout(host, (int)port, timeout);
 }
 
-/* hiredis gives up where a signal interrupts its waiting; whether it did. */
+/* hiredis gives up if a signal interrupts its waiting. Did one? */
 static bool interrupted(const redisContext *context)
 {
     return context != NULL && context->err == REDIS_ERR_IO && errno == EINTR;

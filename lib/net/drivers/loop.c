@@ -1,7 +1,7 @@
 /* loop.c: a store whose connections are on the caller's event loop. see loop.h.
  *
- * Gives the carrier pipes that never wait. A line is one connection of hiredis; it outlives its
- * node where hiredis is still to call back, with NULL when the connection is gone:
+ * Gives the carrier pipes that never wait. A line is one connection of hiredis. It outlives its
+ * node while hiredis still has to call back, with NULL when the connection is gone:
  *
  *     node -> line -> redisAsyncContext     owed: callbacks to come, + 1 while the node
  *       ^      |  ^_______ callbacks __|          has it
@@ -191,7 +191,7 @@ static void expect(struct line *line)
     line->reply.bulk_room = flight->exchange.bulk_room;
 }
 
-/* Of all that is on its way the next answer calls on_reply. False: out of memory. */
+/* The next answer calls on_reply, for all commands on their way. False: out of memory. */
 static bool call_at_next(struct line *line)
 {
     if (!line->called) {
@@ -412,7 +412,7 @@ static const struct pipe_class pipes = {open_pipe, is_alive, put, flush, close_p
 
 /* ---- Time -------------------------------------------------------------------------- */
 
-/* heard_ms may be later than `now`: where one connection is lost in this check, another may be opened in its place. */
+/* heard_ms may be later than `now`: if this check loses a connection, another may be opened in its place. */
 static bool is_silent_for(const struct line *line, uint64_t now, uint32_t ms)
 {
     return now > line->heard_ms + ms;

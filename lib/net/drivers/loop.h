@@ -24,7 +24,7 @@ struct async {
 /* Takes the settings over. False: out of memory; end it with async_close all the same. */
 bool async_make(struct async *, struct store_settings *);
 
-/* Whether the caller's connection takes commands, if it is borrowed. */
+/* Does the caller's connection take commands, if it is borrowed? */
 hibloom_status async_check(struct async *);
 
 /* Around all that may call an owner back. */

@@ -26,8 +26,8 @@ hibloom_status tls_handshake(const redisContext *, struct ssl_st *ssl, uint64_t 
 /* Does it go over TLS? Also if it is the caller's. */
 bool tls_is_on(const redisContext *);
 
-/* To be called before hiredis reads or writes over TLS, and after that failed: the
- * reasons of before are no reasons for what follows. */
+/* To be called before hiredis reads or writes over TLS, and after that failed. It drops earlier
+ * reasons: they would be wrong for later failures. */
 void tls_forget(void);
 
 /* Why that failed, as OpenSSL says; NULL: it says nothing. With `ssl` also what is

@@ -1,4 +1,4 @@
-/* carrier.c: what all calls of a store share. See carrier.h. */
+/* carrier.c: the state that all calls of a store share. See carrier.h. */
 #include "net/flights/carrier.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* carrier.h: the state that all calls of a store share: its settings, its nodes, the waiting calls, and the
- * present trouble.
+/* carrier.h: the state that all calls of a store share. It has settings, nodes, the waiting calls, and the present
+ * trouble.
  *
  * The carrier brings tasks to their end. It decides which server gets a command, when it is sent again, and when a
  * call has failed. Pipes carry that out: the sockets are a driver's.
@@ -15,7 +15,7 @@
  *   node       open -> greet -> ready; lost
  *   replicas   WAIT behind adds; look-ups of replicas
  *   dispatch   a flight -> a node; refused or redirected: again. Asks for the locations
- *   events     what has happened -> the call, the node or the flight that it is about: for drivers */
+ *   events     an event -> its call, node or flight: for drivers */
 #ifndef HIBLOOM_CARRIER_H
 #define HIBLOOM_CARRIER_H
 

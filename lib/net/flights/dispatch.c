@@ -14,7 +14,7 @@ static bool is_spent(struct node *node, const struct call *call)
            (!call->sent || node->revived_by == call->number);
 }
 
-/* It could not be reached just now, for another call or for another flight of this one, so it is not tried at once. */
+/* It could not be reached just now, for another call or another flight of this one. So it is not tried at once. */
 static bool must_wait(struct carrier *c, const struct node *node, struct call *call)
 {
     if (node->state != NODE_CLOSED)
@@ -260,7 +260,7 @@ static bool deliver(struct node *node, struct flight *flight, struct reply *repl
     return good;
 }
 
-/* Keeps a refusal from the task; of the replies behind it, which was not refused. */
+/* Keeps a refusal from the task. Notes the first reply behind it that is none. */
 static void hold(struct flight *flight, const struct reply *reply, bool refused, enum refusal refusal)
 {
     const uint32_t command = flight->index + flight->held++;

@@ -1,7 +1,7 @@
-/* events.c: what has happened -> the call, the node or the flight that it is about. See events.h.
+/* events.c: an event -> its call, node or flight. See events.h.
  *
- * An event makes calls runnable, and settle(), at its end, asks their tasks for what
- * is next. So next() of a task is never called from within its reply(). */
+ * An event makes calls runnable, and settle(), at its end, asks their tasks for what is next. So
+ * next() of a task is never called from within its reply(). */
 #include "net/flights/events.h"
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -47,7 +47,7 @@ static bool end_unsent(struct carrier *c, struct call *call)
     return true;
 }
 
-/* Whether the call ends. */
+/* Does the call end? */
 static bool step(struct carrier *c, struct call *call)
 {
     if (call->waiting.first != NULL && call->wake_at == 0)

@@ -1,4 +1,4 @@
-/* events.h: what may happen to a store's calls: for drivers, and those who begin calls.
+/* events.h: the events of a store's calls, for drivers, and for those that begin calls.
  *
  * A driver tells what has come (carrier_reply), what is broken (carrier_lost) and what time it
  * is (carrier_tick). So blocking calls and an event loop retry and redirect alike.
@@ -29,8 +29,8 @@ void carrier_object(struct carrier *, struct node *, const redisReply *);
 void carrier_lost(struct carrier *, struct node *, hibloom_status, const char *words);
 uint64_t carrier_wake_at(const struct carrier *); /* 0: never */
 
-/* Wakes the calls that have slept long enough; whether there was any. Where nothing is sure to
- * call this again (carrier_can_wait), that is all of them. */
+/* Wakes the calls that have slept long enough. Was there any? Where nothing is sure to call this
+ * again (carrier_can_wait), that is all of them. */
 bool carrier_tick(struct carrier *);
 
 /* A call's failure as the store's error, with the node where it failed. */

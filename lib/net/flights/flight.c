@@ -35,7 +35,7 @@ void flights_join(struct flights *flights, struct flights *rest)
     rest->first = NULL;
 }
 
-#define POOL_BYTES (128u << 10) /* two pipelines; what is longer is rare */
+#define POOL_BYTES (128u << 10) /* two pipelines; longer ones are rare */
 
 /* One with room for `len` bytes, or NULL. */
 static struct flight *take_spare(struct flight_pool *pool, size_t len)

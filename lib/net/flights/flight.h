@@ -11,9 +11,8 @@
 
 struct call;
 
-/* The receiver of the replies: the task, or the carrier itself. The carrier takes those to a greeting, to the
- * question for locations, to WAIT, and to the write in front of it. The carrier's belong to no call, but for the
- * write's. */
+/* The receiver of the replies: the task, or the carrier itself. The carrier takes those to a greeting, a question
+ * for locations, WAIT, and the write in front of it. The carrier's belong to no call, but for the write's. */
 enum flight_kind { FLIGHT_TASK, FLIGHT_GREETING, FLIGHT_LOCATE, FLIGHT_WAIT, FLIGHT_TOUCH };
 
 #define NO_COMMAND UINT32_MAX

@@ -55,7 +55,7 @@ void replicas_forget(struct call *call)
     }
 }
 
-/* From Redis 7.2 on, and in Valkey, WAIT covers only the writes of its own connection, and a SETBIT that changes
+/* From Redis 7.2 on, and in Valkey, WAIT covers only the writes of its own connection. A SETBIT that changes
  * nothing is no write. So items that others have just added, and this call has found in, may not be on a replica
  * yet. A write in front of WAIT is behind theirs. Without a key to write to, WAIT for no replica only takes the
  * write's place in the row. */
@@ -91,7 +91,7 @@ static void ask_replicas(struct carrier *c, struct call *call)
     for (unsigned i = 0; i < c->topology.count; i++) {
         if (!flags_has(call->touched, i))
             continue;
-        if (c->topology.nodes[i]->role == NODE_REPLICA) { /* deposed since: what it has carried out may be lost */
+        if (c->topology.nodes[i]->role == NODE_REPLICA) { /* deposed since: its writes may be lost */
             call->restarts = UINT64_MAX;
             continue;
         }

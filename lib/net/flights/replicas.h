@@ -20,7 +20,7 @@ void replicas_wait(struct carrier *, struct node *);
 /* A reply to WAIT, or to the write in front of it. */
 void replicas_take(struct carrier *, struct node *, const struct reply *);
 
-/* All replies of an exchange have come; of what may write its key is kept until WAIT is sent, or replicas_forget. */
+/* All replies of an exchange have come. If it may write, its key is kept until WAIT is sent, or replicas_forget. */
 void replicas_note(struct carrier *, const struct node *, const struct flight *);
 void replicas_forget(struct call *);
 

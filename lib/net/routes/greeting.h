@@ -7,8 +7,8 @@
  *     ROLE        to a master that a Sentinel named; may be refused
  *     INFO        which run of the server it is; may be refused
  *
- * All in one round trip. User and password are the server's; a Sentinel may have the same, and
- * one that has none refuses AUTH and answers all the same. */
+ * All in one round trip. User and password are the server's. A Sentinel may have the same; one
+ * that has none refuses AUTH and answers all the same. */
 #ifndef HIBLOOM_GREETING_H
 #define HIBLOOM_GREETING_H
 

@@ -60,7 +60,7 @@ static struct node *node_of(struct topology *t, const char *host, size_t host_le
     return node;
 }
 
-/* Nodes that the URI names; of a cluster nobody knows yet what they are. */
+/* The nodes that the URI names. In a cluster their roles are not known yet. */
 static bool add_seeds(struct topology *t, const struct uri *uri)
 {
     for (unsigned i = 0; i < uri->host_count; i++) {
@@ -218,8 +218,8 @@ bool topology_take_slots(struct topology *t, const struct node *asked, const red
             if (map->slots[slot] != NODES_MAX)
                 t->owners[slot] = map->slots[slot];
         for (unsigned i = 0; i < t->count; i++) {
-            /* a replica needs READONLY before it answers reads, and a connection that sent that is not to be used
-             * as a primary's */
+            /* A replica needs READONLY before it answers reads. A connection that sent READONLY must not be a
+             * primary's. */
             if ((map->role[i] == NODE_REPLICA) != (t->nodes[i]->role == NODE_REPLICA)) {
                 t->nodes[i]->leave = true;
                 t->nodes[i]->run.history[0] = '\0'; /* the map tells of a take-over */

@@ -28,14 +28,14 @@ struct flights {
     struct flight *first, *last;
 };
 
-/* That all calls keep together. */
+/* All calls keep it together. */
 struct pause {
     uint64_t until;
     unsigned count; /* pauses before it, without a second between; they make the next one longer */
 };
 
 struct node {
-    char host[NODE_HOST_SIZE]; /* "": not known yet; of a Unix socket the path is in the settings */
+    char host[NODE_HOST_SIZE]; /* "": not known yet; the settings have the path of a Unix socket */
     unsigned port;
     enum node_role role;
     uint16_t primary; /* a replica's primary */
@@ -90,8 +90,8 @@ uint32_t topology_ask(const struct topology *, const struct store_settings *, st
 /* Takes reply number i. In words, why this is no answer; NULL: it is one. *took_over: as below. */
 const char *topology_take(struct topology *, const struct node *asked, uint32_t i, const redisReply *, bool *took_over);
 
-/* Takes the answer of a node to CLUSTER SLOTS. False: it makes no sense, and nothing has changed.
- * *took_over: a slot is now where a replica was, or a node that was not known. */
+/* Takes the answer of a node to CLUSTER SLOTS. False: it makes no sense, and nothing has
+ * changed. *took_over: a slot is now at a former replica or an unknown node. */
 bool topology_take_slots(struct topology *, const struct node *asked, const redisReply *, bool *took_over);
 
 /* Takes "MOVED 3999 127.0.0.1:6381" or "ASK ...", answered by a node; the node to go to. NULL: it makes no sense.
