@@ -61,7 +61,7 @@ static hibloom_status fail_system(struct filter_file *file)
     return fail(file, errno == ENOMEM ? HIBLOOM_ENOMEM : HIBLOOM_EIO, strerror(errno));
 }
 
-/* Where it was whole when it was read first, it has been altered since, and a part of it may be merged. */
+/* If it was whole at the first reading, it has been altered since, and a part of it may be merged. */
 hibloom_status filter_file_corrupt(struct filter_file *file, const char *words)
 {
     return fail(file, HIBLOOM_ECORRUPT,
@@ -370,8 +370,8 @@ hibloom_status filter_file_write(struct filter_file *file, const void *bits, siz
     return write_all(file, bits, len);
 }
 
-/* So that the new name outlives a crash of the machine. It is no failure if
- * not: the file is there, and after a crash the old one or the new one is. */
+/* So that the new name outlives a crash of the machine. It is no failure if not. The file is
+ * there; after a crash the old one or the new one is. */
 static void sync_directory(struct filter_file *file)
 {
     const size_t len = directory_length(file);

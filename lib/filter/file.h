@@ -12,8 +12,8 @@
 
 struct filter_file;
 
-/* Checks all but the bits and the checksum. So the file has the number of bits that its spec
- * says, for a growing filter those of its first links. EIO, ECORRUPT, ENOMEM. */
+/* Checks all but the bits and the checksum. So the file has the bits that its spec says; for a
+ * growing filter those of its first links. EIO, ECORRUPT, ENOMEM. */
 hibloom_status filter_file_open(struct filter_file **out, const char *path, struct error *error);
 const hibloom_spec *filter_file_spec(const struct filter_file *file);
 const char *filter_file_text(const struct filter_file *file); /* of the spec */

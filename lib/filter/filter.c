@@ -1,5 +1,5 @@
-/* filter.c: the filter's functions of hibloom.h: what the caller said is
- * checked here, and the rest is the store's. */
+/* filter.c: the filter's functions of hibloom.h. They check the caller's arguments, and the rest
+ * is the store's. */
 #include "base/error.h"
 #include "base/alloc.h"
 #include "filter/filter.h"
@@ -12,7 +12,7 @@
 
 #define EXPIRE_MAX (UINT64_C(1) << 40) /* seconds; Redis counts milliseconds in 63 bits */
 
-/* Overwritten first: of some filters the seed is a secret. */
+/* Overwritten first: some filters' seed is a secret. */
 void filter_free(hibloom *filter)
 {
     if (filter == NULL)

@@ -41,7 +41,8 @@ static void read_dump(struct whole *w, uint64_t at, unsigned char *bytes, size_t
     }
 }
 
-/* Pieces follow each other without a gap, none is empty, and none goes on in the next link: so this comes to an end. */
+/* Pieces follow each other without a gap. None is empty, and none goes on in the next link: so this comes to an
+ * end. */
 static void check_piece(struct whole *w, uint64_t left)
 {
     const struct dumped *piece = &w->dump.piece;

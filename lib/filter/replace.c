@@ -108,7 +108,7 @@ static void judge_link(struct whole *w)
         whole_fail_after_all(w);
 }
 
-/* The name of a further link is taken. If a grower of `old` is making that link, it is completed, so that it is a
+/* The name of a further link is taken. If a grower of `old` is making that link, it is completed and becomes a
  * link of `old`. If a filter that is gone has left it over, it is removed. Else the replacement has failed. */
 static void clear_way(struct whole *w)
 {

@@ -1,5 +1,5 @@
 /* transfer.c: whole filters, from one place to another: joined, saved, loaded and compared,
- * piece by piece. file.c has the format of a file. */
+ * piece by piece. The format of a file is in file.c. */
 #include "base/alloc.h"
 #include "bits/bits.h"
 #include "filter/file.h"
@@ -12,8 +12,8 @@
 
 /* ---- Pieces ---------------------------------------------------------------- */
 
-/* The piece that follows, the first after one of all zeros: link after link, key
- * after key, and none in two keys. False behind the last. */
+/* The next piece; the first one after a piece of all zeros. They go link after link, key after
+ * key, and none lies in two keys. False behind the last. */
 static bool next_piece(struct whole *w)
 {
     struct pieces *pieces = &w->pieces;
@@ -92,8 +92,8 @@ static bool make_room(struct whole *w, unsigned char **out, const hibloom_spec *
     return *out != NULL;
 }
 
-/* Clears what is behind the last bit of a key, which fills its last byte up.
- * Whether something was set there. */
+/* Clears what is behind the last bit of a key, which fills its last byte up. Was a bit set
+ * there? */
 static bool clear_padding(const struct whole *w, unsigned char *bits)
 {
     const struct pieces *pieces = &w->pieces;

@@ -62,7 +62,7 @@ struct whole {
     unsigned attempts;
     uint32_t taken; /* number of a link of `name`; another filter has its place: */
     uint64_t dead;  /* its id */
-    hibloom place;  /* a handle of `name`, which is not open; import.c: of what was made half */
+    hibloom place;  /* a handle of `name`, which is not open; import.c: of a half made filter */
 
     struct {                 /* import.c: the dump that is read */
         hibloom_store *from; /* NULL: from a file */
