@@ -50,7 +50,7 @@ hibloom_status aside_open(struct session *s, const char *aside, const hibloom_sp
     return status == HIBLOOM_OK ? aside_set_time(s) : status;
 }
 
-/* If it cannot be dropped, it expires; but one that could not be opened may have been made half, and would stay. */
+/* If it cannot be dropped, it expires. But one that could not be opened may be half made, and would stay. */
 static void drop(struct session *s, const char *aside)
 {
     if (s->filter != NULL)

@@ -1,4 +1,4 @@
-/* --replace: a filter that is made under another name, and then takes the place of the one that it is for. */
+/* --replace: a filter is made under another name, and then takes the place of the old one. */
 #ifndef HIBLOOM_PROGRAM_ASIDE_H
 #define HIBLOOM_PROGRAM_ASIDE_H
 
@@ -9,7 +9,8 @@
 /* In the slot of the name, and nobody else's. False after a complaint. */
 bool aside_name(const char *name, char out[ASIDE_SIZE]);
 
-/* In a cluster only what lies in one slot is replaced, which a name without a {tag} has for one key alone. */
+/* In a cluster all keys must lie in one slot. Without a {tag} in the name only a filter of one key can be
+ * replaced. */
 bool aside_is_untagged_in_cluster(const struct request *request);
 
 /* After a complaint: it could be filled, but would not take the place of the request's filter. */
@@ -19,7 +20,7 @@ bool aside_refuses(const struct request *request, const hibloom_spec *spec);
 hibloom_status aside_open(struct session *session, const char *aside, const hibloom_spec *spec);
 hibloom_status aside_set_time(struct session *session);
 
-/* If it has been filled, puts it in the place of the session's name; else, after a complaint of `status`, removes it. */
+/* If it has been filled, puts it in the place of the session's name. Else complains of `status` and removes it. */
 int aside_end(struct session *session, const char *aside, hibloom_status status);
 
 #endif

@@ -11,8 +11,8 @@
 
 /* ---- Memory ------------------------------------------------------------------------- */
 
-/* In Redis each key has the spec's text and a trailer behind its bits, and key 0
- * of several has a list of the keys. */
+/* In Redis each key has the spec's text and a trailer behind its bits. Key 0 of several has a
+ * list of the keys. */
 #define TRAILER_BYTES 92
 #define LIST_ENTRY_BYTES 16
 
@@ -25,7 +25,7 @@ uint32_t choice_keys(const hibloom_spec *spec)
     return spec->layout == HIBLOOM_LAYOUT_PARTITIONED ? spec->hashes : spec->segments;
 }
 
-/* Of one key, without the list. All segments have the same number of bits, and other
+/* The bytes of one key, without the list. All segments have the same number of bits, and other
  * libraries' keys nothing behind them. */
 uint64_t choice_key_bytes(const hibloom_spec *spec)
 {

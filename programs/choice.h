@@ -20,8 +20,8 @@ struct choices {
     size_t n;
 };
 
-/* For each layout: those up to the k that needs the fewest bits, one more, which shows no gain,
- * and the k of the request. */
+/* For each layout: those up to the k that needs the fewest bits, and the k of the request. One
+ * more k shows that it gains nothing. */
 void choices_find(struct choices *out, const struct request *request);
 
 /* The one that a preference picks among those that can be made. If `limits` is not NULL, it must

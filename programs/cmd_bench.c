@@ -2,8 +2,8 @@
  * them.
  *
  * The filter must not stay there. Signals that would end the program are held back until it is
- * removed. The first call on it gives it a time to live, for other cases: kill -9, a server that
- * does not answer. */
+ * removed. The first call on it gives it a time to live. That is for kill -9, and for a server
+ * that does not answer. */
 #include "choice.h"
 #include "number.h"
 #include "output.h"
@@ -16,7 +16,7 @@
 #include <sys/random.h>
 #include <time.h>
 
-#define CAPACITY 10000000 /* 11 MB: of a filter that is much smaller, calls of 1,000 go by the whole bitmap */
+#define CAPACITY 10000000 /* 11 MB: in a much smaller filter, calls of 1,000 go by the whole bitmap */
 #define ERROR_RATE 0.01
 #define BATCH 1000
 #define BATCH_SECONDS 0.85 /* of each of the nine rows */

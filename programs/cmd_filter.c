@@ -82,7 +82,7 @@ static int on_each_name(const struct request *r, hibloom_status (*call)(struct s
     return result;
 }
 
-/* How many keys were lost, or whether any was, the library does not say. */
+/* The library does not say if keys were lost, nor their number. */
 static hibloom_status repair(struct session *s, const struct request *r)
 {
     const hibloom_status status = hibloom_repair(s->store, s->name);

@@ -1,4 +1,4 @@
-/* info: what a filter is, and how full; once, or again and again. */
+/* info: a filter's kind, size and fill; once, or again and again. */
 #include "describe.h"
 #include "output.h"
 #include "session.h"

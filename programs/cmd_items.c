@@ -1,9 +1,8 @@
 /* add, check, uniq and remove: batches of items, each added, looked up or removed in one call.
  *
- * They share one loop. They differ in what they ask the filter about a
- * batch and in what they print of an item. The results of a batch are written
- * out before the next one is read, so output is as prompt as input is. Nothing
- * is written of a batch that fails. */
+ * They share one loop. They differ in what they ask the filter about a batch and in what they
+ * print of an item. The results of a batch are written out before the next one is read. So
+ * output is as prompt as input. Nothing is written of a batch that fails. */
 #include "input.h"
 #include "output.h"
 #include "session.h"
@@ -53,8 +52,8 @@ static void count_and_print(struct walk *w, const struct input *in, const hibloo
 
 #define FOLLOW_TRIES 5
 
-/* If another process replaces the filter (load --replace, RENAME), a look-up that failed is made again in the
- * filter that has the name now. The old keys of several are gone: ENOTFOUND. */
+/* If another process replaces the filter (load --replace, RENAME), a failed look-up goes to the filter that has
+ * the name now. The old keys of several are gone: ENOTFOUND. */
 static int ask_on(struct walk *w, struct session *s, const struct input *in, const struct request *r)
 {
     hibloom_status status = w->ask(s->filter, in->items, in->n, w->answers);

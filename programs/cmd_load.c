@@ -1,7 +1,7 @@
-/* load: millions of items. They are added to a filter in the memory of this process, and that is
- * merged into the one on the server. So the bits of the filter are sent once, and no commands
- * for each item. A growing one that has items already gets them as add would send them. With
- * --replace the one on the server is new, and then takes the place of the old one. */
+/* load: millions of items. They are added to a filter in this process' memory. That is merged
+ * into the one on the server. So the bits of the filter are sent once, and no commands for each
+ * item. A growing one that has items already gets them as add would send them. With --replace
+ * the one on the server is new, and then takes the place of the old one. */
 #include "aside.h"
 #include "input.h"
 #include "number.h"

@@ -1,4 +1,4 @@
-/* plan and positions: what is known of a filter without a server. */
+/* plan and positions: facts of a filter that need no server. */
 #include "choice.h"
 #include "input.h"
 #include "number.h"

@@ -53,7 +53,7 @@ static enum file_kind kind_of_file(const char *path)
     return len == 0 ? FILE_EMPTY : FILE_OTHER;
 }
 
-/* No file of hibloom save; what it seems to be has another way in. */
+/* No file of hibloom save. Files of other kinds have another way in. */
 static void refuse_file(const char *path)
 {
     const enum file_kind kind = kind_of_file(path);
@@ -104,7 +104,7 @@ static bool hint_at_stored_seed(const struct session *s, const char *other, cons
     return is_filter;
 }
 
-/* With --replace: a filter of what the file has and nothing else, in the place of the one that is there. */
+/* With --replace: a filter of the file's bits alone takes the place of the present one. */
 static int restore_aside(struct session *s, const struct request *r, const hibloom_spec *spec)
 {
     char aside[ASIDE_SIZE];
@@ -151,8 +151,8 @@ int cmd_restore(const struct request *r)
 
 /* ---- Another filter ------------------------------------------------------------ */
 
-/* A session without a filter yet: on the other server if the request names
- * one, else on the store of `s`. */
+/* A session without a filter yet. It is on the other server if the request names one, else on
+ * the store of `s`. */
 static bool connect_other(struct session *other, const struct session *s, const struct request *r, const char *name)
 {
     *other = (struct session){.store = s->store, .in_redis = s->in_redis};

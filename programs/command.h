@@ -1,5 +1,5 @@
-/* The commands share this: the request that was read from the command line, and the table entry
- * that says what a command takes. */
+/* The commands share this: the request of the command line, and the table entry that says what a
+ * command takes. */
 #ifndef HIBLOOM_PROGRAM_COMMAND_H
 #define HIBLOOM_PROGRAM_COMMAND_H
 

@@ -41,7 +41,7 @@ static int run(struct request *r)
 
 /* If file 0, 1 or 2 is closed, the connection would get that number. Then items would be read
  * from the server, or results written to it. So a file that is open the wrong way round takes
- * the number: its use fails with EBADF, as that of a closed one. */
+ * the number. Its use fails with EBADF, like that of a closed one. */
 static bool reserve_standard_files(void)
 {
     for (int fd = 0; fd <= 2; fd++)

@@ -15,7 +15,7 @@
 
 #define SAVED_LEN (sizeof INPUT_SAVED_FILE - 1)
 
-/* How much there is to read; 0 if that is not known. */
+/* The bytes to read; 0 if unknown. */
 static uint64_t bytes_to_come(void)
 {
     struct stat file;
@@ -142,7 +142,7 @@ static void forget_batch(struct input *in)
     }
 }
 
-/* How many bytes of the input, all of them so far, are those with which a file of hibloom save begins. */
+/* The number of bytes of the input, all so far, that match the beginning of a file of hibloom save. */
 static size_t saved_so_far(const struct input *in)
 {
     const size_t len = in->used < SAVED_LEN ? in->used : SAVED_LEN;

@@ -1,5 +1,5 @@
-/* Strings in JSON. JSON is UTF-8, and the name of a Redis key is any bytes: a byte
- * that is part of no character becomes U+FFFD. */
+/* Strings in JSON. JSON is UTF-8, and the name of a Redis key is any bytes. A byte that is part
+ * of no character becomes U+FFFD. */
 #include "json.h"
 #include "output.h"
 

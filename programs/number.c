@@ -1,7 +1,7 @@
 /* Numbers as people write and read them: 10M, 1e7, 1.5k, 0.01.
  *
- * Whole numbers are computed in integers: a double has only 53 bits, and a filter
- * for one item more is another filter. */
+ * Whole numbers are computed in integers: a double has only 53 bits. A filter for one item more
+ * is another filter. */
 #include "number.h"
 
 #include <math.h>

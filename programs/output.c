@@ -1,8 +1,8 @@
 /* The program's output: results on standard output, complaints on standard error.
  *
- * Standard output has a buffer here and not in stdio: if a signal interrupts the flush of stdio,
- * what is in its buffer is lost. After the first failure nothing further is written, so nothing
- * is missing in the middle of the output. */
+ * Standard output has a buffer here and not in stdio. If a signal interrupts the flush of stdio,
+ * the bytes in its buffer are lost. After the first failure nothing further is written, so
+ * nothing is missing in the middle of the output. */
 #include "output.h"
 #include "progress.h"
 

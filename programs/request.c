@@ -214,8 +214,8 @@ static void refuse_option(const struct request *r, int option, const char *word)
         complain("hint: how fast it grows, a spec says: -s 'capacity=N error=P growth=%s'", value + 1);
 }
 
-/* Reads the result of getopt_long. `word` is its word of the command line, `name` its long name,
- * if the word has that. */
+/* Reads the result of getopt_long. `word` is its word of the command line; `name` its long name,
+ * if given so. */
 static bool read_option(struct request *r, int option, const char *word, const char *name)
 {
     const char *wrong;
@@ -246,7 +246,7 @@ static void warn(hibloom_log_level level, const char *line, void *data)
 bool request_read(struct request *r, int argc, char **argv)
 {
     const char *url = getenv("HIBLOOM_URL");
-    int option, at = -1; /* at: of a long option, in the table */
+    int option, at = -1; /* at: a long option's place in the table */
 
     memset(r, 0, sizeof *r);
     r->options = (hibloom_connect_options)HIBLOOM_CONNECT_OPTIONS_INIT;
@@ -258,10 +258,9 @@ bool request_read(struct request *r, int argc, char **argv)
     r->uri = url != NULL && url[0] != '\0' ? url : DEFAULT_URI;
     r->operands = argv;
     opterr = 0;
-    /* The leading '-' has operands returned in their order, as option 1. So
-     * POSIXLY_CORRECT makes no difference: without the '-' it would end the
-     * options at the first operand and make an item of "-s". The operands are
-     * gathered at the front of argv. */
+    /* The leading '-' has operands returned in their order, as option 1. So POSIXLY_CORRECT
+     * makes no difference. Without the '-' it would end the options at the first operand and
+     * make an item of "-s". The operands are gathered at the front of argv. */
     for (; (option = getopt_long(argc, argv, "-:hVu:n:p:k:s:", long_options, &at)) != -1; at = -1)
         if (option == 1)
             r->operands[r->n_operands++] = optarg;

@@ -9,8 +9,8 @@
 
 /* ---- Complaints ------------------------------------------------------------------- */
 
-/* Whether there is a bitmap without a spec under the name, or there are several:
- * NAME:0, NAME:1. The largest spec joins all of them; the look-up fails if there is nothing. */
+/* Is there a bitmap without a spec under the name, or are there several: NAME:0, NAME:1? The
+ * largest spec joins all of them; the look-up fails if there is nothing. */
 static bool is_bare_bitmap(const struct session *s)
 {
     static const char *const specs[] = {"bits=4294967296 hashes=1 segments=1",
@@ -29,7 +29,7 @@ static bool is_bare_bitmap(const struct session *s)
     return is_bare;
 }
 
-/* The library's words name its own function. They name the filter, too: if a key of another
+/* The library's words name its own function. They name the filter, too. If a key of another
  * filter is lost during a merge, it is not the session's. */
 static void hint_at_repair(const char *words)
 {
@@ -151,8 +151,8 @@ hibloom_status session_open_filter(struct session *s, const struct request *r)
     if (status != HIBLOOM_OK || !r->near)
         return status;
     const hibloom_spec *spec = hibloom_spec_of(s->filter);
-    /* A counting filter has no near cache, since counters may go down again, nor has a growing one, or a window.
-     * If a user asks for one there, the library returns an error. */
+    /* A counting filter has no near cache, since counters may go down again. A growing filter and a window have
+     * none, either. If a user asks for one there, the library returns an error. */
     if ((spec->counters > 0 || spec->growth > 0 || spec->window > 0) && (r->given & OPTION_NEAR) == 0)
         return HIBLOOM_OK;
     return hibloom_near_cache(s->filter, r->near_age_ms);

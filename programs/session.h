@@ -27,9 +27,8 @@ bool session_reopen_existing(struct session *session, const struct request *requ
 /* The filter `name` of a session that is connected, as the request wants it. */
 hibloom_status session_open_filter(struct session *session, const struct request *request);
 
-/* After a call has failed: whether that is because a server has forgotten the filter
- * when it was restarted, or when another took over. Then the filter is made again,
- * with the spec that it had, after a warning. */
+/* After a failed call: has a server forgotten the filter at a restart, or as another took over?
+ * Then the filter is made again, with the spec that it had, after a warning. */
 bool session_make_again(struct session *session, const struct request *request, hibloom_status status);
 
 /* Takes the seed out of a spec of a hash that draws one: for a new filter. */
@@ -38,12 +37,12 @@ void session_unseed(hibloom_spec *spec);
 /* EXIT_YES, or EXIT_TROUBLE after a complaint in the store's words. */
 int session_result(const struct session *session, hibloom_status status);
 
-/* Whether two specs are equal; and the same, their seeds aside. */
+/* Are two specs equal? The second one leaves their seeds aside. */
 bool session_same_spec(const hibloom_spec *a, const hibloom_spec *b);
 bool session_same_but_seeds(const hibloom_spec *a, const hibloom_spec *b);
 
-/* How many items are in the filter for each that it is meant for, or infinite;
- * negative if that is not known, or it grows. And whether these are too many. */
+/* The items in the filter divided by those it is meant for, or infinite. Negative if unknown, or
+ * if it grows. session_is_past_capacity: are these too many? */
 double session_used(const hibloom_spec *spec, const hibloom_info *info);
 bool session_is_past_capacity(double used);
 
