@@ -2,10 +2,10 @@
  *
  * 64 bits become an offset by multiply-high, h * m / 2^64 (Lemire, "Fast random integer generation in an
  * interval", 2019). There is no division, and every m is as even as 64 bits allow. It looks at the top bits of h
- * only, and that rules out the usual double hashing, lo + i
- * * hi. Two items that agree in the top bits of both halves would share all k offsets. No larger k takes away that false positive. A linear congruential step instead carries the low bits
- * of lo upwards with every offset. The multiplier is Knuth's for MMIX (TAOCP 2, 3.3.4). The increment is the
- * second half, made odd for the full period.
+ * only, and that rules out the usual double hashing, lo + i * hi. Two items that agree in the top bits of both
+ * halves would share all k offsets. No larger k takes away that false positive. A linear congruential step
+ * instead carries the low bits of lo upwards with every offset. The multiplier is Knuth's for MMIX (TAOCP 2,
+ * 3.3.4). The increment is the second half, made odd for the full period.
  *
  * In the blocked layout the first 64 bits choose the block. The top nine bits of those after them choose the bits
  * in there. The segment comes from hi. The offsets show only what the multiplications leave of hi. */
