@@ -14,6 +14,15 @@
  *                                                           where min_replicas wants that
  *               TASK_DONE: status and words are final; nothing is outstanding
  *
+ * The way of a call on items, down and up again:
+ *
+ *     filter/filter, async_calls         the call is checked; on a loop it becomes a work
+ *     redis/sieve                        its items go chunk by chunk; plain, growing and window say to which links
+ *     redis/walk, pipeline, bulk         a chunk becomes pipelines, or whole bitmaps are read
+ *     redis/encoding, guard              the commands of a run, and the guard behind them
+ *     net/flights/events, dispatch, node each exchange goes to its server, and once more where it has to
+ *     net/drivers                        bytes go to a socket, and replies come
+ *
  * Exchanges are answered in any order, the replies of one exchange in theirs.
  * Every reply that was asked for is delivered once; one that will never come is
  * delivered as NULL, and the carrier has noted with task_fail why. A command whose
