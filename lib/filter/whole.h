@@ -29,7 +29,7 @@ struct whole {
         struct life life;
         struct scandump scandump;
     };
-    void (*step)(struct whole *);    /* what follows; NULL: nothing */
+    void (*step)(struct whole *);    /* the next step; NULL: none */
     bool judges;                     /* the step follows a failure, too */
     void (*cleanup)(struct whole *); /* else this follows it, once */
     struct failure failure;          /* that is kept while other steps follow, */
@@ -115,7 +115,7 @@ void whole_forgive(struct whole *);
 void whole_keep_failure(struct whole *);
 void whole_fail_after_all(struct whole *);
 
-/* The inner task was begun, on that store; the step follows it. */
+/* The inner task was begun on the store; the step follows it. */
 void whole_await(struct whole *, hibloom_store *, void (*step)(struct whole *));
 
 /* If the filter is in memory, the step follows at once. */

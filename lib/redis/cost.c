@@ -1,4 +1,4 @@
-/* cost.c: what a call takes by each of its ways. See cost.h. */
+/* cost.c: the cost of a call by each of its ways. See cost.h. */
 #include "redis/cost.h"
 #include "redis/keys.h"
 #include "spec/spec.h"
@@ -24,7 +24,7 @@
 #define COUNT 0.45
 #define COUNT_BIT 0.64
 
-/* Bytes of a command for a bit, its key and offset included, and of its answer; of BITFIELD, a part of it. */
+/* Bytes of a command for a bit, with key and offset, and of its answer. PART_BYTES: one bit of a BITFIELD. */
 #define BIT_BYTES 50
 #define PART_BYTES 32
 #define BLOCK_LOOK_BYTES 130
@@ -53,7 +53,7 @@ double cost_item(const hibloom_spec *spec, const struct cost_server *server, enu
     return bits * (call == COST_LOOK_UP ? GETBIT : SETBIT) + over_link(server, k * BIT_BYTES);
 }
 
-/* All bits go over, and all items are gone through for each group of keys that is here at a time. */
+/* All bits go over. All items are gone through for each group of keys that is here at a time. */
 static double whole(const hibloom_spec *spec, const struct cost_server *server, size_t n, double mb)
 {
     const double bytes = (double)spec_bitmap_bytes(spec) * spec_keys(spec);
@@ -88,8 +88,8 @@ static double guards(const hibloom_spec *spec)
     return (all ? keys : keys * -expm1(BATCH * log1p(-1 / keys))) * GETRANGE / BATCH;
 }
 
-/* see hibloom.h. A key that is too large for whole bitmaps is also too large for them to pay;
- * another library's filter goes item by item. */
+/* see hibloom.h. A key that is too large for whole bitmaps is also too large for them to pay.
+ * Another library's filter goes item by item. */
 hibloom_status hibloom_spec_rates(const hibloom_spec *spec, hibloom_commands commands, hibloom_rates *out)
 {
     const struct cost_server server = {commands == HIBLOOM_COMMANDS_BITFIELD, COST_LINK_MB_S};

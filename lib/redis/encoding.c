@@ -88,7 +88,7 @@ static void take_bit(struct task *task, struct run *run, uint32_t i, size_t at, 
         note_bit(task, run, at, reply->integers[0], reply->repeated);
 }
 
-/* ---- BITFIELD key SET u1 bit 1 ..., or GET u1 bit ...; of counters GET u4 offset ... ---- */
+/* ---- BITFIELD key SET u1 bit 1 ..., or GET u1 bit ...; counters: GET u4 offset ... ------ */
 
 static void ask_bitfield(const struct encoding *encoding, const struct link *link, struct commands *out,
                          struct argument key, const struct run *run, uint32_t segment)
@@ -179,7 +179,7 @@ static void ask_script(const struct encoding *encoding, const struct link *link,
         command_number(out, run->bits[at]);
 }
 
-/* The counter has the right number whatever is lost: what is sent again finds its bits set. */
+/* The counter is right whatever is lost: a second sending finds the bits set. */
 static void ask_counted(const struct encoding *encoding, const struct link *link, struct commands *out,
                         struct argument key, const struct run *run, uint32_t i)
 {
@@ -236,7 +236,8 @@ static void ask_count(const struct encoding *encoding, const struct link *link, 
     }
 }
 
-/* The digits are in `known`, one an item, and are spread from the last one on. `new`: what '1' says of its counters. */
+/* The digits are in `known`, one an item. They are spread from the last one on. `new`: '1' says that of its
+ * counters. */
 static void take_counted(struct task *task, struct run *run, uint32_t i, const struct reply *reply, bool new)
 {
     const size_t k = task->link->spec->hashes;
@@ -265,7 +266,7 @@ static void take_counted_down(struct task *task, struct run *run, uint32_t i, si
 
 /* ---- A slice, by a script that begins with the guard and the period ------------------------ */
 
-/* Key i of each other slice: its name; or where its epoch is, and the first one of a newer period. */
+/* Key i of each other slice: its name; or the offset of its epoch, and the first epoch of a newer period. */
 static void ask_others(const struct link *link, struct commands *out, const struct slice_add *slice, uint32_t i,
                        bool names)
 {

@@ -3,8 +3,8 @@
 #include "redis/sieve.h"
 #include "spec/spec.h"
 
-/* Eight adders at once shall not overfill a link. So it grows while some of its capacity is left. And each adds only a
- * small part of what is left before it counts again: then few items come that nobody has counted. */
+/* Eight adders at once shall not overfill a link. So it grows while some of its capacity is left. And each adds
+ * only a small part of the rest before it counts again. So few items are uncounted. */
 #define ADDERS 8u
 #define SPARE 64u   /* this part of it is left, and an item for each adder */
 #define PARTS 32u   /* the small part; */
@@ -116,7 +116,7 @@ static void looked(struct sieve *s)
         look(s);
 }
 
-/* The last of the links that a look asks is the newest one. Of one key, its guard is behind the items. */
+/* The last of the links that a look asks is the newest one. If it has one key, its guard is behind the items. */
 static void ask_newest(struct walk *walk, struct outbox *outbox, uint32_t tag)
 {
     struct link *newest = walk->in[walk->links - 1].link;
@@ -133,7 +133,7 @@ static void take_newest(struct walk *walk, uint32_t index, const struct reply *r
 
 static const struct aside beside_look = {ask_newest, take_newest};
 
-/* The links that are looked in: of an add all but the newest, which it is for. */
+/* The links to look in: for an add all but the newest, which it adds to. */
 static uint32_t links_to_ask(const struct sieve *s)
 {
     return redis_links(s->filter) - (s->task.adds ? 1 : 0);

@@ -5,7 +5,7 @@
  *   add       the older links are asked first. What none of them has goes to the newest, in a second round trip. Where
  *             is_new is wanted and that has several keys, its root is asked behind it
  *
- * A call of very many items reads bitmaps instead (bulk.h): of each link where that is less work, and each once.
+ * A call of very many items reads bitmaps instead (bulk.h): those of each link where that is less work, each once.
  *
  * A guard may tell of a further link. The same call opens that, and asks it, too.
  *

@@ -44,9 +44,9 @@ size_t keys_at(char out[KEYS_SIZE], const char *name, bool several, uint32_t i)
     return len;
 }
 
-/* Other libraries': before the name, behind it, then the number if there is one; the same
- * of what lies beside. Redisson puts no braces around a name that has one, which makes a
- * {tag}, or it would be no name here. */
+/* Other libraries': before the name, behind it, then the number if there is one; the same of
+ * what lies beside. Redisson puts no braces around a name that has one. Such a name has a {tag},
+ * or it would be no name here. */
 static const struct form {
     const char *before, *behind;
     bool numbered;

@@ -25,13 +25,13 @@ struct link;
 /* Is this a filter's name? EINVAL, ERANGE. */
 hibloom_status keys_check(const char *name);
 
-/* Key number i of a name that has one, or several; of an open filter. Written
- * terminated; the length is returned. */
+/* Key number i of a name that has one, or several; or of an open filter. Written terminated;
+ * returns the length. */
 size_t keys_at(char out[KEYS_SIZE], const char *name, bool several, uint32_t i);
 size_t keys_name(char out[KEYS_SIZE], const struct link *, uint32_t i);
 
-/* The key of what another library has beside the bitmap, always in its slot; 0: it has
- * nothing. It is a counter of items, or a hash that says how large the bitmap is. */
+/* The key that another library has beside the bitmap, always in its slot; 0: it has none. It is
+ * a counter of items, or a hash that says how large the bitmap is. */
 size_t keys_beside(char out[KEYS_SIZE], const struct link *);
 
 static inline bool keys_have_counter(const hibloom_spec *spec)

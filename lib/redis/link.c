@@ -1,4 +1,4 @@
-/* link.c: what a handle knows of its filter in Redis. See link.h. */
+/* link.c: a handle's knowledge of its filter in Redis. See link.h. */
 #include "redis/link.h"
 #include "base/alloc.h"
 #include "redis/near.h"

@@ -27,7 +27,7 @@ struct redis_server_traits {
 
 struct link_key {
     uint64_t id;
-    uint64_t epoch;     /* as the guard saw it last: how often it was cleared; of a slice see period.h */
+    uint64_t epoch;     /* from the last guard: number of clears; for a slice see period.h */
     uint64_t changed;   /* link.clears as that was first seen */
     uint64_t proven_ns; /* when the call began whose guard was good last */
     uint64_t length;    /* bare only: the most this handle has seen; UINT64_MAX once that was lost */
@@ -155,7 +155,7 @@ bool link_is_together(const struct link *, const struct link *other);
 struct argument link_begin(const struct link *, struct outbox *, uint32_t tag, uint32_t i, char key[KEYS_SIZE]);
 
 /* The first two arguments of a script: the place of key number i's trailer, and the first
- * `bytes` of RECORD_IDENTITY that must be there. */
+ * `bytes` of its RECORD_IDENTITY. */
 void link_expect(struct commands *, const struct link *, uint32_t i, size_t bytes);
 
 /* An argument: the ids of its first keys, as the root's list has them. */

@@ -1,4 +1,4 @@
-/* near.c: what this process knows to be set in a filter in Redis. See near.h. */
+/* near.c: the bits that this process knows to be set in a filter in Redis. See near.h. */
 #include "redis/near.h"
 #include "base/alloc.h"
 #include "spec/spec.h"

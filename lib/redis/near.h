@@ -1,12 +1,12 @@
 /* near.h: the bits that this process knows to be set in a filter in Redis, beside its handle.
  *
  * A bit that is set stays so until the filter is cleared, or goes. Both show in the trailer that
- * each guard reads (guard.h): the epoch, and the id. So an item all of whose bits are known
- * needs no command, as long as the guards of its key are good.
+ * each guard reads (guard.h): the epoch, and the id. So an item with known bits only needs no
+ * command, as long as the guards of its key are good.
  *
  * The known bits are forgotten whenever they could be wrong: after an error, and at another
- * epoch. Also if another server may have answered, which may have lost bits: at a new
- * connection, a redirect, and when a command was sent again. */
+ * epoch. Also if another server may have answered, which may have lost bits. That is at a new
+ * connection, a redirect, and a second sending. */
 #ifndef HIBLOOM_NEAR_H
 #define HIBLOOM_NEAR_H
 
@@ -41,7 +41,7 @@ struct bits *near_to_learn(struct link *, uint64_t mark);
 /* Learns all bits of the keys from `from` to below `to`, which `bits` begins with. */
 void near_learn_bits(struct link *, const struct bits *bits, uint32_t from, uint32_t to, uint64_t mark);
 
-/* Was a guard of key number i good, asked by a call that began no longer than the greatest age before then? */
+/* Was a guard of key number i good, in a call that began at most the greatest age before then? */
 bool near_is_fresh(const struct link *, uint32_t i, uint64_t then_ns);
 
 #endif

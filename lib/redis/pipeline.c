@@ -12,8 +12,8 @@
 
 /* Bytes of commands, or of answers, after which a pipeline is closed. Two are on their way at once. That much fits
  * into the buffers of two sockets. So even a proxy that takes no commands while it cannot pass on answers goes on.
- * A call of few pipelines is cut into four: 1/8, 3/8, 3/8 and 1/8 of it. The server has nothing to do while the
- * first is written here, and while the last is read: so these are short. */
+ * A call of few pipelines is cut into four: 1/8, 3/8, 3/8 and 1/8 of it. The server idles while the first is
+ * written here, and while the last is read: so these are short. */
 #define PIPELINE_BYTES (64u << 10)
 #define PIPELINE_BYTES_LEAST (8u << 10)
 #define PIPELINE_BITS 8192u /* and at most these positions; */
@@ -98,7 +98,7 @@ static void fill_chunk(struct walk *walk)
         qsort(chunk->order, chunk->items, sizeof *chunk->order, compare);
 }
 
-/* Whether the chunk at hand has links left to go through. */
+/* Has the chunk links left to go through? */
 static bool has_links(const struct walk *walk)
 {
     return walk->chunk.end > walk->chunk.base && walk->chunk.link + 1 < walk->links;
@@ -223,8 +223,8 @@ static struct most most_of(const struct walk *walk)
     return most;
 }
 
-/* Estimates: what the encoding says of a bit and an item, and key and offset by
- * their digits. */
+/* Estimates by the encoding's figures for a bit and an item, and by the digits of key and
+ * offset. */
 static void estimate(struct walk *walk, const struct most *most)
 {
     const struct encoding *encoding = walk->encoding;

@@ -1,4 +1,4 @@
-/* record.c: what lies behind the bits of a key. See record.h. */
+/* record.c: the record behind the bits of a key. See record.h. */
 #include "redis/record.h"
 #include "base/number.h"
 #include "spec/spec.h"

@@ -1,4 +1,4 @@
-/* record.h: what lies behind the bits of a key and makes it a filter.
+/* record.h: the record behind the bits of a key, which makes it a filter.
  *
  *     bits ... | list | text | trailer
  *
@@ -12,8 +12,7 @@
  *      bytes   bytes   key/keys      crc  state  generation        key's id      epoch     format
  *     of text of bits
  *
- * The crc is of the text and of what stands before it in the trailer. See
- * docs/format.md for what each means. */
+ * The crc is of the text and of what stands before it in the trailer. See docs/format.md for what each means. */
 #ifndef HIBLOOM_RECORD_H
 #define HIBLOOM_RECORD_H
 

@@ -1,4 +1,4 @@
-/* script_replace.c: the Lua that puts a filter in the place of another one, with all links and keys of the two.
+/* script_replace.c: the Lua that replaces a filter by another one, with all links and keys of the two.
  *
  * KEYS:
  *   the keys of the filter, link after link
@@ -20,8 +20,7 @@
  *   -10^9 - i       key number i of the filter is lost
  *
  * If the answer to a sending was lost, it was carried out if the new name has the root's id and the old one has it
- * no longer. The id alone does not show it: a late sending of "make root" makes a key of an id that was used
- * before.
+ * no longer. The id alone does not show it: a late "make root" makes a key of an id that was used before.
  *
  * RENAME (here of a key to itself), UNLINK and SETRANGE (here of a byte to itself) may be refused. So they come
  * before any change. The time to live of the filter there is given last. If it is nearly over, PEXPIRE removes a

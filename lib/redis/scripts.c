@@ -1,10 +1,10 @@
 /* scripts.c: the Lua that makes a change to a key one atomic step. See scripts.h.
  *
- * Each script gets along with the writes that a server allows. A refused first write has changed nothing. After the
- * first one Redis refuses none for want of memory. In a slot that moves a script cannot touch a key that it has
- * removed (by UNLINK, as the source of RENAME, by PEXPIRE of 0): it would stop half-way. Nor can it RENAME to a
- * missing key. The columns of the trailer are counted from 1 here, and are those of record.h. script_common.h has the
- * first arguments of scripts that say COMMON. */
+ * Each script gets along with the writes that a server allows. A refused first write has changed nothing. After
+ * the first one Redis refuses none for want of memory. In a slot that moves a script cannot touch a key that it
+ * has removed: it would stop half-way. UNLINK, RENAME from it and PEXPIRE of 0 remove it. Nor can it RENAME to a
+ * missing key. The columns of the trailer are counted from 1 here, and are those of record.h. script_common.h has
+ * the first arguments of scripts that say COMMON. */
 #include "redis/scripts.h"
 #include "redis/script_common.h"
 
@@ -64,8 +64,8 @@ static const char swap[] = COMMON
     "call('SETRANGE', key, at + 37, ARGV[7])\n"
     "return '+'\n";
 
-/* KEYS[2]: what another library has beside its bitmap, if anything, as in expire. ARGV
- * then: state or ''. Gives 1 if it was that, else 0; -1 where it is no filter. */
+/* KEYS[2]: the key that another library has beside its bitmap, if any, as in expire. ARGV then:
+ * state or ''. Gives 1 if it was that, else 0; -1 where it is no filter. */
 static const char unlink_[] = COMMON
     "if KEYS[2] and not trailer then call('UNLINK', KEYS[2]) end\n"
     "if size == 0 or size <= at then return 0 end\n"
@@ -113,13 +113,13 @@ static const char expire[] = COMMON
  *
  * Is there another filter in the string, at its end or, where others made it grow, anywhere? Then bits of its
  * bitmap stay, since one of its items may count on them by now. Those behind its end go, and the string is cut
- * back to it. Those in its tail go, the last ones first, until the tail is whole: those before were set in the
+ * back to it. Those in its tail go, the last ones first, until the tail is whole. Earlier ones were set in the
  * handle's own filter. If another adder hit it, too, that one's undo will make it whole. The ids are not in the
  * crc; a hit there is an error to all.
  *
  * Is there a possible record with a hit magic or hit lengths? (Late bits only make bits 1.) Then ours go from
- * there on, and none before it. If there is none, ours go. So do those in doubt if the string is no longer than
- * the handle's bits, and with them a string of zeros. Gives the number of ours. */
+ * there on, and none before it. If there is none, ours go. So do those in doubt, if the string is no longer than
+ * the handle's bits. A string of zeros goes with them. Gives the number of ours. */
 static const char undo[] = COMMON PUT
     "if size == 0 or is(trailer, ARGV[2]) then return 0 end\n"
     "local ours, doubtful, met, known = {}, {}, {}, tonumber(ARGV[4])\n"

@@ -1,6 +1,6 @@
 /* scripts.h: the changes to a key that are more than bits. Each is one atomic step on the
- * server: it reads the key, and changes it only if it is as the caller expects. So nothing has
- * to be watched, and nothing is half done. */
+ * server: it reads the key, and changes only a key that the caller expects. So nothing has to be
+ * watched, and nothing is half done. */
 #ifndef HIBLOOM_SCRIPTS_H
 #define HIBLOOM_SCRIPTS_H
 
@@ -24,8 +24,8 @@ enum script {
     SCRIPT_TOUCH        /* nothing, but it is a write */
 };
 
-/* Starts an EVAL: the keys, and then the other arguments, must follow. scripts.c says with each
- * script what it takes and gives back. */
+/* Starts an EVAL: the keys, and then the other arguments, must follow. In scripts.c each
+ * script's comment has its arguments and result. */
 void script_start(struct commands *, enum script, size_t keys, size_t arguments);
 
 #endif

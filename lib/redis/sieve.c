@@ -112,8 +112,8 @@ static void release(struct sieve *s)
     s->ended = NULL;
 }
 
-/* If the user may not merge, a slot moves, or there is no memory for bitmaps, the call goes item
- * by item. */
+/* The call goes item by item if the user may not merge, a slot moves, or memory for bitmaps is
+ * missing. */
 static bool is_refused(struct sieve *s)
 {
     const struct task *inner = s->task.inner;
@@ -300,7 +300,7 @@ static void find_near(struct sieve *s, const hibloom_item *items, size_t n, bool
     }
 }
 
-/* How many of a sample of the next n items are near. */
+/* The number of near items in a sample of the next n items. */
 static size_t count_near(struct sieve *s, size_t n, size_t sample)
 {
     size_t count = 0;
@@ -558,7 +558,7 @@ static void again(struct task *task)
     task->status = HIBLOOM_OK;
 }
 
-/* One item more: of none there is still a guard to ask. */
+/* One item more: a call of no items still asks a guard. */
 static void begin(struct sieve *s, const struct policy *policy, enum store_call call, hibloom *handle,
                   const hibloom_item *items, size_t n)
 {

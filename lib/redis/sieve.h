@@ -38,7 +38,7 @@ struct policy {
 
 extern const struct policy plain_policy, growing_policy, window_policy;
 
-/* What of a chunk is left out. */
+/* The items of a chunk that are left out. */
 struct left_out {
     unsigned char *touched; /* a byte a key, of all links: it lies there; NULL: nothing was left out yet */
     uint32_t keys;
@@ -112,8 +112,9 @@ void sieve_keep(struct sieve *, bool answer);
 void sieve_note(struct sieve *);
 void sieve_note_found(struct sieve *); /* those whose answer is yes; the others are left */
 
-/* Begins an inner task, behind which `ended` follows: the caller has begun one of that kind, or links; or this begins a
- * look in so many links, an add to one, or reads a link's bitmaps, or merges where `yes` is NULL. Or it rests. */
+/* Waits for an inner task; `ended` follows it. For sieve_await and sieve_await_walk the caller has begun it. The
+ * others begin it: links, a look in `links` links, or an add to one. sieve_by_bitmaps reads a link's bitmaps, or
+ * merges if `yes` is NULL. sieve_rest rests. */
 void sieve_await(struct sieve *, void (*ended)(struct sieve *));
 void sieve_await_walk(struct sieve *, void (*ended)(struct sieve *));
 void sieve_await_links(struct sieve *, enum links_goal, void (*ended)(struct sieve *));
@@ -123,7 +124,7 @@ void sieve_by_bitmaps(struct sieve *, struct link *, const hibloom_item *, size_
                       void (*ended)(struct sieve *));
 void sieve_rest(struct sieve *, unsigned ms, void (*ended)(struct sieve *));
 
-/* The walk has ended: its answers become the sieve's. And any inner task: what it holds is freed. */
+/* The walk has ended: its answers become the sieve's. sieve_free_inner frees the memory of any inner task. */
 void sieve_read_walk(struct sieve *);
 void sieve_free_inner(struct sieve *);
 

@@ -4,10 +4,9 @@
  *         -> its commands, those of two pipelines on their way at once
  *   bits  <- answers of a pipeline, good if its guards are
  *
- * Answers are kept aside, one bit an item, until the whole call is known to be
- * good. An add asks the root's guard first if the last good one is old, or if
- * its commands are more than a full pipeline. One whose guard was not good takes its
- * bits back (undo.h). */
+ * Answers are kept aside, one bit an item, until the whole call is known to be good. An add
+ * sends the root's guard first if the last good one is old, or if it fills more than one
+ * pipeline. One whose guard was not good takes its bits back (undo.h). */
 #include "redis/walk.h"
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -30,7 +29,7 @@ bool walk_turn_to(struct walk *walk, uint32_t link)
     return task->link == walk->in[link].link;
 }
 
-/* Tags: a pipeline's number, and above it a run's, or where all runs are in each key, the key's; behind these: */
+/* Tags: a pipeline's number, and above it a run's, or a key's if all runs are in each key. Behind these: */
 static uint32_t tag_of_config(const struct walk *walk)
 {
     return walk->keys;
@@ -43,7 +42,8 @@ static uint32_t tag_of_aside(const struct walk *walk)
 
 /* ---- A pipeline of commands ----------------------------------------------------------- */
 
-/* The guards of one exchange: of its key, or of all, the root's last: who replaces a filter begins with that. */
+/* The guards of one exchange: its key's, or those of all keys. The root's is last: a replacement of the filter
+ * begins with the root. */
 static void ask_guards(const struct walk *walk, struct link *link, struct outbox *outbox, uint32_t i)
 {
     const uint32_t end = walk->encoding->all_keys ? link->count : i + 1;
@@ -53,7 +53,7 @@ static void ask_guards(const struct walk *walk, struct link *link, struct outbox
         guard_ask(link, outbox, (struct argument){name, keys_name(name, link, key)}, key);
 }
 
-/* The key that reply `index` to those is about. */
+/* The key of reply `index` to those. */
 static uint32_t guarded_key(const struct walk *walk, uint32_t i, uint32_t index)
 {
     const struct link *link = walk->talk.task.link;

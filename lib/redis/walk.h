@@ -22,7 +22,7 @@ struct pipeline {
     uint32_t *item;       /* their numbers, run after run */
     uint64_t *bits;       /* k an item */
     unsigned char *known; /* enum encoded_bit for each of them */
-    uint32_t *order;      /* spanning: of its one run; else NULL */
+    uint32_t *order;      /* spanning: its one run's; else NULL */
     uint32_t *from;
     struct run *run;
     unsigned char *proven; /* by run; where each exchange has bits of all items, by key */
@@ -83,7 +83,7 @@ struct walk {
     uint32_t undo_at; /* the key where undoing is */
 };
 
-/* Whether each exchange, or the one, has bits of all items. */
+/* Has each exchange, or the one, bits of all items? */
 static inline bool walk_by_key(const struct walk *walk)
 {
     return walk->encoding->each_key || walk->encoding->all_keys;

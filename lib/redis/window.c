@@ -367,8 +367,8 @@ static bool may_begin_early(const struct sieve *s)
     return s->task.link->server->clustered || newest_period(s->filter) >= s->window.period;
 }
 
-/* Asks the clock of the first slice's root once a call if it is not known, or if the script asks another one. Also
- * if the root was not proven for long: the script sees its own key only. */
+/* Asks the clock of the first slice's root once a call, if it is unknown or the script asks another one. Also if
+ * the root was not proven for long: the script sees its own key only. */
 static void set(struct sieve *s)
 {
     struct link *link = s->task.link;

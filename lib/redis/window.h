@@ -13,8 +13,8 @@
  *
  * The current period is that of the clock, or the newest that any key has. If a clock steps back, adds go on in
  * the newest one until the clock has caught up. A handle may have seen a clock that was ahead for a moment, or a
- * replica's. So a key is not emptied for a period that its server's clock has not reached, unless another key has
- * that period by then.
+ * replica's. So a key is not emptied for a period that its server's clock has not reached. Another key that has
+ * this period by then lifts that.
  *
  * If slices lie on several servers, the clock of the first one's root decides which items count and which are
  * emptied. No add is made in an older period than it shows. So items are found long enough, and longer by the
@@ -29,11 +29,11 @@
  *   - The script that sets the bits reads the epochs of the item's keys in the other slices. It refuses if one of them
  *     is of a newer period.
  *
- * So once the look begins, no add that wants is_new sets the item for an older period: the look sees the bits
- * there. In the period itself the first add that sets the item is new, since setting is one step on one key. An
- * add of a later period sees the item there. A script that refuses has set nothing: the add looks again. If an
- * answer was lost, the script may have set the item: then it is new. (An add without is_new reads no other epochs.
- * It may set the item for an older period only beside an add that does not see it.)
+ * So once the look begins, no add that wants is_new sets the item for an older period. The look sees earlier bits.
+ * In the period itself the first add that sets the item is new: setting is one step on one key. An add of a later
+ * period sees the item there. A script that refuses has set nothing: the add looks again. If an answer was lost,
+ * the script may have set the item: then it is new. (An add without is_new reads no other epochs. It may set the
+ * item for an older period only beside an add that does not see it.)
  *
  * In a cluster the slices lie on several servers, and a slot that moves takes scripts on one key only. There the
  * script reads no other epochs, and the time alone keeps older periods shut. Then two adds may both get "new" for

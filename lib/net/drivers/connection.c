@@ -165,9 +165,9 @@ static struct pollfd events_of(const struct connection *c)
     return (struct pollfd){.fd = c->context->fd, .events = (short)(POLLIN | (c->unsent ? POLLOUT : 0))};
 }
 
-/* Whether the server has had its time since the last commands were sent. What lies here by then may have lain here
- * while another connection was made, or this process stood still: it is read, in as much time again. So is what waits
- * for room sent, where there is some. */
+/* Has the server had its time since the last commands were sent? Then unread answers may have come while another
+ * connection was made, or this process stood still. They are read, in the same time again. Commands that wait for
+ * room are sent, too, if there is room. */
 static bool overdue(struct connection *c)
 {
     const uint64_t now = clock_now_ms();

@@ -56,7 +56,7 @@ hibloom_status connection_flush(struct connection *);
 /* The time-out for what is on its way begins now, as it does when commands are sent. */
 void connection_start_clock(struct connection *);
 
-/* So much of the time since then another connection was made: a server that has not got all yet has its whole time. */
+/* Since then another connection took `ms` to make. A server that has not got all yet has its whole time. */
 void connection_note_elsewhere(struct connection *, uint64_t ms);
 
 /* For one of ours that has answers to come: the events to wait for. Returns the milliseconds that its server still

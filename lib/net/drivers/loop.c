@@ -35,7 +35,7 @@ struct line {
     redisAsyncContext *context;
     struct ssl_st *ssl; /* the context's; NULL: no TLS, or not ours */
     size_t owed;
-    uint64_t heard_ms;  /* when something came, or the first command was sent; of one of ours */
+    uint64_t heard_ms;  /* when an answer came, or the first command was sent; ours only */
     uint64_t spared_ms; /* the heard_ms with which it would have been silent for too long, but something lay here */
     struct reply reply;
     redisReplyObjectFunctions *theirs; /* of hiredis' reader; NULL: it is not ours yet */
@@ -425,7 +425,7 @@ static bool has_events(const struct line *line, short events)
     return poll(&socket, 1, 0) > 0 && (socket.revents & (events | POLLERR)) != 0;
 }
 
-/* What lies here while the loop stands still is no silence: the loop reads it before the next check. */
+/* Unread answers while the loop stands still are no silence: the loop reads them before the next check. */
 static bool is_overdue(const struct carrier *c, const struct node *node, uint64_t now)
 {
     struct line *line = node->pipe;
