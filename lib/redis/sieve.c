@@ -253,7 +253,8 @@ static void touch(struct sieve *s, const struct link *link, const hibloom_item *
     if (memchr(out, 1, n) == NULL)
         return;
     s->out.any = true;
-    s->out.touched[0] = 1; /* while keys expire the first root goes first */
+    if (link->number > 0)
+        s->out.touched[0] = 1; /* while keys expire the first root goes first */
     if (spec_segments(link->spec) == 1)
         memset(touched, 1, link->count);
     for (size_t i = 0; spec_segments(link->spec) > 1 && i < n; i++)
