@@ -81,7 +81,7 @@ HIBLOOM_API void hibloom_async_tick(hibloom_async *async);
 /* Back-pressure. While more than `items` would be on their way a call is refused with
  * EBUSY: make it again once a function has been called. A call without items counts as one, and a
  * call of any size is accepted while nothing is on its way. Default:
- * HIBLOOM_ASYNC_ITEMS. An item in a call of its own takes some 8 KB until it is
+ * HIBLOOM_ASYNC_ITEMS. An item in a call of its own takes 3 to 6 KB until it is
  * answered, in a call of many some 100 bytes and its own. */
 #define HIBLOOM_ASYNC_ITEMS 131072u
 HIBLOOM_API void hibloom_async_limit(hibloom_async *async, size_t items);
