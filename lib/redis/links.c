@@ -313,6 +313,8 @@ static void root_ended(struct links *l)
         if (l->task.status == HIBLOOM_ENOTFOUND && l->chain != 0 && l->goal == LINKS_DELETE)
             l->task.status = HIBLOOM_OK; /* others went on with it */
     } else if (l->life.chain != 0) {
+        if (l->chain != l->life.chain)
+            l->tried = 0; /* it is another filter, whose links were not */
         l->chain = l->life.chain;
         remove_links(l);
     } else if (l->goal == LINKS_OPEN) {
