@@ -327,7 +327,8 @@ double sieve_expect_sent(struct sieve *s)
  * that are near may also be sent: the answers are as right. */
 static bool looks_near(struct sieve *s)
 {
-    return has_near(s) && make_touched(s) && (s->chunk < 4 * GLANCE || count_near(s, s->chunk, GLANCE) > 0);
+    return !s->out.again && has_near(s) && make_touched(s) &&
+           (s->chunk < 4 * GLANCE || count_near(s, s->chunk, GLANCE) > 0);
 }
 
 void sieve_take(struct sieve *s, size_t most)
@@ -436,6 +437,7 @@ void sieve_prove(struct sieve *s, void (*ended)(struct sieve *))
 static void chunk_decided(struct sieve *s)
 {
     s->at += s->chunk;
+    s->out.again = false;
     s->out.spared += s->out.known;
     if (s->at < s->n)
         s->policy->chunk(s);
@@ -443,7 +445,8 @@ static void chunk_decided(struct sieve *s)
         s->policy->end(s);
 }
 
-/* If known bits were forgotten in the middle, the chunk begins again, without them. */
+/* If known bits were forgotten in the middle, the chunk begins again, as a whole. While a slot moves each look forgets
+ * them. */
 static void chunk_proven(struct sieve *s)
 {
     if (s->out.mark == mark_of(s)) {
@@ -452,6 +455,7 @@ static void chunk_proven(struct sieve *s)
     }
     for (size_t i = s->at; i < s->at + s->chunk && !is_add(s); i++)
         flags_unset(s->yes, i);
+    s->out.again = true;
     s->policy->chunk(s);
 }
 
@@ -534,7 +538,7 @@ void sieve_set(struct sieve *s, struct link *link, void (*ended)(struct sieve *)
     s->set = (struct setting){link, ended};
     if (!s->exact && bulk_pays_to_merge(link, s->count, (double)s->count))
         sieve_by_bitmaps(s, link, s->left, s->count, NULL, merged);
-    else if (sieve_looks_first(link, s->count, s->exact))
+    else if (!s->out.again && sieve_looks_first(link, s->count, s->exact))
         look_at(s, 0, SAMPLE, sample_looked);
     else
         send(s);

@@ -43,6 +43,7 @@ struct left_out {
     unsigned char *touched; /* a byte a key, of all links: it lies there; NULL: nothing was left out yet */
     uint32_t keys;
     bool any;
+    bool again;           /* the chunk has begun again: nothing is left out of it any more */
     size_t known, spared; /* near items of the chunk, and of the chunks that have ended */
     uint64_t mark;        /* of all links, as the chunk began: near_mark */
     uint64_t since_ns;    /* the guards of `touched` must be as young as this, or nearly: near_is_fresh */

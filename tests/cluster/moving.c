@@ -187,6 +187,24 @@ static void a_large_add_goes_item_by_item(void **state)
     items_free(items);
 }
 
+/* An add to the blocked layout looks first. Each look is redirected. */
+static void a_large_add_of_what_is_in_comes_to_an_end(void **state)
+{
+    enum { MANY = 2000 };
+    hibloom_item *items = items_new("known", MANY);
+
+    filter = test_open(store, "known", "layout=blocked bits=65536 hashes=4 seed=1");
+    assert_ok(hibloom_add_many(filter, items, MANY, NULL), store);
+    const struct redis_cluster_move move = begin_move("known");
+    assert_int_equal(redis_cluster_move_keys(cluster, &move, KEYS), 1);
+    hibloom_store_deadline(store, 5000);
+    assert_ok(hibloom_add_many(filter, items, MANY, NULL), store);
+    hibloom_store_deadline(store, 0);
+    end_move(&move);
+    drop();
+    items_free(items);
+}
+
 static int set_up(void **state)
 {
     cluster = redis_cluster_start(&(struct redis_cluster_options){.primaries = NODES});
@@ -207,6 +225,7 @@ int main(void)
         cmocka_unit_test(a_filter_of_several_keys_is_replaced_once_the_slot_has_moved),
         cmocka_unit_test(a_merge_is_refused_while_the_slot_moves),
         cmocka_unit_test(a_large_add_goes_item_by_item),
+        cmocka_unit_test(a_large_add_of_what_is_in_comes_to_an_end),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);
