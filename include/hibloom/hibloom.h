@@ -685,7 +685,9 @@ typedef struct hibloom_item {
  * not in. All of it goes by steps of 16 MB, which is the memory that it takes, by parts of
  * 1 MB on the server, and by the same guards; a filter with a key of more than 16 MB, a bare
  * bitmap, and a process without that memory, go item by item. In growing filters and sliding windows
- * look-ups go so, link by link or slice by slice; adds do not. Round trips: to merge, those of
+ * look-ups go so, link by link or slice by slice. Adds to a growing filter without is_new are
+ * merged into its newest link, up to 32,768 items at a time; its other adds, and those of a window, are
+ * not. Round trips: to merge, those of
  * hibloom_merge; to read, one for each 256 KB, two of which are on their way at once. Where these
  * take long (some ms and more), a smaller link_mb_s keeps calls of some thousand items from reading. */
 HIBLOOM_CHECKED hibloom_status hibloom_add_many(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new);
