@@ -43,7 +43,7 @@ void life_create(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
     hibloom_spec spec = *life->wanted;
-    uint64_t id;
+    uint64_t id = 0;
 
     if (spec_draw_seed(&spec) != HIBLOOM_OK)
         task_fail(&talk->task, HIBLOOM_EIO, "the system has no random numbers for a seed");

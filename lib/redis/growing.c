@@ -232,14 +232,13 @@ static void take(struct sieve *s)
 static void chunk(struct sieve *s)
 {
     const struct link *newest = newest_of(s);
+    const bool adds = s->task.adds;
 
-    if (!s->task.adds)
-        take(s);
-    else if (mends(s, chunk))
+    if (adds && mends(s, chunk))
         return;
-    else if (newest->grown)
+    if (adds && newest->grown)
         sieve_await_links(s, LINKS_FOLLOW, chunk);
-    else if (newest->room == 0)
+    else if (adds && newest->room == 0)
         count_newest(s);
     else
         take(s);
