@@ -146,23 +146,6 @@ static void what_is_in_is_not_sent_again(void **state)
 
 /* ---- A guard that is read late --------------------------------------------------------- */
 
-/* The client stood still, or the answer was long on its way: it tells of the time when it was asked. So what comes
- * behind it is not added without a new proof: it fails, and sets no bit on the way. */
-static void after_a_late_guard_the_next_add_asks_first(void **state)
-{
-    hibloom *filter = test_open(store, NAME, "bits=20000 hashes=5 seed=5eed");
-
-    assert_ok(hibloom_add(filter, "x", 1, NULL), store);
-    proxy_delay(proxy, PROXY_REPLIES, 0, 400);
-    assert_ok(hibloom_add(filter, "x", 1, NULL), store);
-    test_command(redis, "DEL " NAME);
-    const long long before = redis_server_calls_of(redis, "setbit");
-    assert_status(hibloom_add(filter, "y", 1, NULL), HIBLOOM_ENOTFOUND, store);
-    assert_int_equal(redis_server_calls_of(redis, "setbit"), before);
-    proxy_heal(proxy);
-    hibloom_close(filter);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -170,7 +153,6 @@ int main(void)
         cmocka_unit_test_teardown(a_batch_asks_each_segment_that_it_touches_once, served_leave_nothing),
         cmocka_unit_test_teardown(the_guards_are_a_small_part_where_names_are_long, served_leave_nothing),
         cmocka_unit_test_teardown(one_clear_after_another_costs_a_command_a_key, served_leave_nothing),
-        cmocka_unit_test_teardown(after_a_late_guard_the_next_add_asks_first, served_leave_nothing),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);
