@@ -67,37 +67,6 @@ static void adds_are_answered_as_blocking_ones(void **state)
     close_loop(loop);
 }
 
-static void look_ups_are_answered_as_blocking_ones(void **state)
-{
-    static bool expected[ITEMS], found[ITEMS];
-    void *loop = loop_class->open();
-    hibloom_async *async = async_store(loop, test_uri(), NULL);
-    hibloom_store *store = test_store(NULL);
-
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        static struct outcome outcomes[ITEMS];
-        char name[TEST_NAME_SIZE];
-        hibloom *filter = test_open(store, test_name(name), texts[i]);
-        hibloom_async_filter *same = async_filter(loop, async, name, texts[i]);
-
-        memset(outcomes, 0, sizeof outcomes);
-        assert_ok(hibloom_add_many(filter, items, ITEMS / 4, NULL), store);
-        assert_ok(hibloom_contains_many(filter, items, ITEMS, expected), store);
-        for (size_t at = 0; at < ITEMS; at++) {
-            outcomes[at].answers = found + at;
-            assert_ok(hibloom_async_contains(same, items + at, 1, on_answered, &outcomes[at]), NULL);
-        }
-        await_all(loop, NULL, outcomes, ITEMS);
-        assert_memory_equal(expected, found, ITEMS);
-        assert_true(memchr(found, false, ITEMS) != NULL && memchr(found, true, ITEMS) != NULL);
-        hibloom_close(filter);
-        hibloom_async_close(same);
-    }
-    hibloom_store_free(store);
-    hibloom_async_free(async);
-    close_loop(loop);
-}
-
 /* As look-ups of one item each: what is done for each reply must not grow with them. That is the same
  * code on each loop, so on one of them there are many more. */
 static void very_many_items_are_in_flight(void **state)
@@ -262,10 +231,9 @@ static void what_is_wrong_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(adds_are_answered_as_blocking_ones), cmocka_unit_test(look_ups_are_answered_as_blocking_ones),
-        cmocka_unit_test(very_many_items_are_in_flight),      cmocka_unit_test(items_need_to_live_during_the_call_only),
-        cmocka_unit_test(past_the_limit_calls_are_refused),   cmocka_unit_test(a_filter_lives_from_open_to_drop),
-        cmocka_unit_test(what_is_wrong_is_refused),
+        cmocka_unit_test(adds_are_answered_as_blocking_ones),      cmocka_unit_test(very_many_items_are_in_flight),
+        cmocka_unit_test(items_need_to_live_during_the_call_only), cmocka_unit_test(past_the_limit_calls_are_refused),
+        cmocka_unit_test(a_filter_lives_from_open_to_drop),        cmocka_unit_test(what_is_wrong_is_refused),
     };
 
     return run_on_each_loop(tests, sizeof tests / sizeof *tests, set_up, NULL);

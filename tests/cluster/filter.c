@@ -1,11 +1,14 @@
 /* A filter on a real cluster: each call of the header does there what it does
  * on one server, wherever the keys lie. */
 #include "../support/items.h"
+#include "../support/module_dump.h"
 #include "../support/redis_cluster.h"
+#include "../support/temp_dir.h"
 #include "../support/test.h"
 
 #include <hiredis/hiredis.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { ITEMS = 5000 };
@@ -250,6 +253,36 @@ static void keys_of_pyrebloom_need_a_tag_to_tell_what_is_new(void **state)
     assert_dropped(filter, store);
 }
 
+/* An import renames at its end, within one slot. It is refused before a piece of it is moved. */
+static void an_import_of_several_links_needs_a_tag(void **state)
+{
+    char *dir = temp_dir_make(), *path = temp_dir_path(dir, "dump"), item[32];
+    struct module_dump dump;
+    hibloom *filter = NULL;
+    hibloom_info info;
+    bool found;
+
+    module_dump_make_growing(&dump, 0.01, 10, 2);
+    const unsigned added = module_dump_fill(&dump, 55);
+    module_dump_write(&dump, path);
+    assert_status(hibloom_import_file(&filter, store, "seen", path), HIBLOOM_ENOTSUP, store);
+    assert_non_null(strstr(hibloom_store_error(store), "has a {tag}"));
+    assert_null(filter);
+    assert_ok(hibloom_import_file(&filter, store, "{tag}seen", path), store);
+    for (unsigned i = 0; i < added; i++) {
+        const int len = snprintf(item, sizeof item, "in %u", i);
+        assert_ok(hibloom_contains(filter, item, (size_t)len, &found), store);
+        assert_true(found);
+    }
+    assert_ok(hibloom_get_info(filter, &info), store);
+    assert_int_equal(info.keys, 3);
+    assert_int_equal(info.ttl_ms, -1);
+    assert_dropped(filter, store);
+    module_dump_free(&dump);
+    free(path);
+    temp_dir_remove(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -262,6 +295,7 @@ int main(void)
         cmocka_unit_test(any_seed_that_answers_will_do),
         cmocka_unit_test(filters_of_all_primaries_are_listed),
         cmocka_unit_test(keys_of_pyrebloom_need_a_tag_to_tell_what_is_new),
+        cmocka_unit_test(an_import_of_several_links_needs_a_tag),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

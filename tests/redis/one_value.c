@@ -1,14 +1,12 @@
-/* A filter is one value: what Redis can do with a key it can do with a filter. */
+/* A filter is one value: what Redis can do with a key it can do with a filter. (That its keys are deleted,
+ * and live for a while, is simulated.) */
 #include "support/segments.h"
-
-#include "base/store.h"
-#include "resp/command.h"
 
 #include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { N = 200, STALE_MS = 120 };
+enum { N = 200 };
 
 static struct redis_server *elsewhere;
 static hibloom_item *items;
@@ -93,22 +91,6 @@ static void assert_every_call_gives(hibloom *filter, hibloom_status status)
         assert_int_equal(((unsigned char *)many)[i], 7);
 }
 
-static void assert_only_keys_of(const struct form *form, const char *names)
-{
-    size_t expected = 0;
-    key_name key;
-    char name[2] = "";
-
-    for (; *names != '\0'; names++) {
-        name[0] = *names;
-        for (unsigned i = 0; i < form->keys; i++, expected++)
-            assert_int_equal(test_command(redis, "EXISTS %s", key_of(key, name, form, i)), 1);
-    }
-    redisReply *keys = redisCommand(redis, "KEYS *");
-    assert_int_equal(keys->elements, expected);
-    freeReplyObject(keys);
-}
-
 /* ---- By plain commands on its keys ------------------------------------------------ */
 
 static void each_key(const struct form *form, const char *format)
@@ -120,19 +102,6 @@ static void each_key(const struct form *form, const char *format)
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
         test_command(redis, format, key_of(from, NAME, form, i), key_of(to, "other", form, i));
 #pragma GCC diagnostic pop
-    }
-}
-
-static void del_and_unlink_remove_it(void **state)
-{
-    for (int f = 0; f < 2 * FORMS; f++) {
-        const struct form *form = &forms[f / 2];
-        hibloom *old = make(NAME, form), *none;
-        each_key(form, f % 2 == 0 ? "DEL %s" : "UNLINK %s");
-        assert_every_call_gives(old, HIBLOOM_ENOTFOUND);
-        assert_status(hibloom_open(&none, stores[1], NAME, NULL), HIBLOOM_ENOTFOUND, stores[1]);
-        hibloom_close(old);
-        segments_drop(test_open(stores[0], NAME, form->text));
     }
 }
 
@@ -208,38 +177,13 @@ static void migrate_moves_it_to_another_server(void **state)
     hibloom_store_free(there);
 }
 
-static void expire_and_persist_decide_how_long_it_lives(void **state)
-{
-    hibloom_info info;
-
-    for (int f = 0; f < FORMS; f++) {
-        hibloom *filter = make(NAME, &forms[f]);
-        each_key(&forms[f], "EXPIRE %s 100");
-        assert_ok(hibloom_get_info(filter, &info), stores[0]);
-        assert_in_range(info.ttl_ms, 90000, 100000);
-        each_key(&forms[f], "PERSIST %s");
-        assert_ok(hibloom_get_info(filter, &info), stores[0]);
-        assert_int_equal(info.ttl_ms, -1);
-        assert_holds_items(filter, stores[0]);
-        each_key(&forms[f], "PEXPIRE %s 1");
-        test_sleep_ms(20);
-        assert_every_call_gives(filter, HIBLOOM_ENOTFOUND);
-        hibloom_close(filter);
-        assert_only_keys_of(&forms[f], "");
-    }
-}
-
-/* ---- Many adders, and the moment that it goes ------------------------------------------ */
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SEGMENTS_TEST(del_and_unlink_remove_it),
         SEGMENTS_TEST(rename_moves_it),
         SEGMENTS_TEST(copy_makes_another_one),
         SEGMENTS_TEST(dump_and_restore_bring_it_back),
         SEGMENTS_TEST(migrate_moves_it_to_another_server),
-        SEGMENTS_TEST(expire_and_persist_decide_how_long_it_lives),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);
