@@ -55,8 +55,6 @@ static void a_piece_goes_to_its_link(void **state)
     backend_drop(b, filter);
 }
 
-/* ---- Merging ------------------------------------------------------------------------ */
-
 /* The last one's sizes take long to compute. */
 static const char *const texts[] = {SMALL, "capacity=50 error=1e-9 growth=4 hash=siphash", SMALL " segments=3",
                                     "capacity=100 error=1e-9 growth=3 layout=blocked"};
@@ -90,36 +88,6 @@ static void assert_same_bits(hibloom *one, hibloom *other)
     assert_true(a.bits_set > 0);
     assert_int_equal(a.bits_set, b.bits_set);
     assert_true(a.estimated_error_rate == b.estimated_error_rate);
-}
-
-/* One of them has more links; no handle of either has seen it grow. All of both are found, by stale handles, too. */
-static void two_that_have_grown_are_joined(void **state)
-{
-    struct backend *b = *state;
-
-    for (size_t i = 0; i < 2 * count_texts(); i++) {
-        char name[TEST_NAME_SIZE], other[TEST_NAME_SIZE];
-        const size_t few = 130, x = i % 2 == 0 ? MANY : few, y = MANY + few - x;
-        hibloom *into = backend_open(b, test_name(name), texts[i / 2]), *stale_into = reopen(b, name);
-        hibloom *from = same_spec(b->store, test_name(other), into), *stale_from = reopen(b, other);
-        hibloom *asks = reopen(b, name);
-        items_add(into, into->store, "x", x);
-        items_add(from, from->store, "y", y);
-        assert_ok(hibloom_merge(stale_into, stale_from), b->store);
-        assert_int_equal(items_count(asks, asks->store, "x", x), x);
-        assert_int_equal(items_count(asks, asks->store, "y", y), y);
-        assert_int_equal(items_add(into, into->store, "y", y), 0);
-        assert_int_equal(items_count(from, from->store, "x", x), 0);
-        assert_true(info_of(into).estimated_items > 0.9 * (double)(x + y));
-        assert_true(items_add(stale_into, stale_into->store, "z", MANY) >=
-                    MANY - 10); /* its first links have more than they are for */
-        assert_int_equal(items_count(asks, asks->store, "z", MANY), MANY);
-        hibloom_close(asks);
-        hibloom_close(stale_into);
-        hibloom_close(stale_from);
-        backend_drop(b, into);
-        backend_drop(b, from);
-    }
 }
 
 /* ---- Files -------------------------------------------------------------------------- */
@@ -180,7 +148,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ON_ALL(a_piece_goes_to_its_link),
-        ON_ALL(two_that_have_grown_are_joined),
         ON_ALL(it_comes_back_from_its_file),
         ON_ALL(what_they_have_in_common_is_refused_in_words),
     };

@@ -2,7 +2,6 @@
  * is new. Times are compared with the clock that the server shows, which is this machine's; so what a busy machine
  * delays makes nothing wrong, only less certain. */
 #include "support/backend.h"
-#include "support/items.h"
 #include "support/record.h"
 
 #include <stdio.h>
@@ -11,7 +10,7 @@
 
 #define SMALL "capacity=1000 error=1e-9 window=2 slices=2"
 
-enum { WINDOW_MS = 2000, LONGEST_MS = 3000, EPOCH_AT = 73, UIDS = 60, CALLS = 20000, MANY = 1000 };
+enum { WINDOW_MS = 2000, LONGEST_MS = 3000 };
 
 static uint64_t now_ms(void)
 {
@@ -101,38 +100,7 @@ static void an_item_stays_for_the_window_and_no_longer(void **state)
     hibloom_store_free(memory);
 }
 
-/* ---- The rest -------------------------------------------------------------------------- */
-
-static void it_is_cleared_counted_and_expires(void **state)
-{
-    struct backend *b = *state;
-    hibloom *filter = backend_open(b, TEST_NAME, "capacity=1000 error=1e-9 window=60 slices=2");
-    hibloom_item *items = items_new("many", MANY);
-    bool *answers = calloc(MANY, sizeof *answers);
-    hibloom_info info;
-
-    assert_ok(hibloom_add_many(filter, items, MANY, answers), b->store);
-    for (size_t i = 0; i < MANY; i++)
-        assert_true(answers[i]);
-    assert_ok(hibloom_add_many(filter, items, MANY / 2, NULL), b->store);
-    assert_ok(hibloom_contains_many(filter, items, MANY, answers), b->store);
-    for (size_t i = 0; i < MANY; i++)
-        assert_true(answers[i]);
-    assert_ok(hibloom_get_info(filter, &info), b->store);
-    assert_true(info.keys == 3 && info.bits_set > MANY);
-    assert_ok(hibloom_expire(filter, 1000), b->store);
-    assert_ok(hibloom_add(filter, "later", 5, NULL), b->store);
-    assert_ok(hibloom_get_info(filter, &info), b->store);
-    assert_true(info.ttl_ms > 900000);
-    assert_ok(hibloom_clear(filter), b->store);
-    assert_ok(hibloom_contains_many(filter, items, MANY, answers), b->store);
-    for (size_t i = 0; i < MANY; i++)
-        assert_false(answers[i]);
-    assert_true(backend_add(b, filter, "x", 1));
-    backend_drop(b, filter);
-    items_free(items);
-    free(answers);
-}
+/* ---- Refused --------------------------------------------------------------------------- */
 
 static void what_it_cannot_do_is_refused_in_words(void **state)
 {
@@ -162,7 +130,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(its_spec_has_bounds),
         ON(an_item_stays_for_the_window_and_no_longer, setbit),
-        ON_ALL(it_is_cleared_counted_and_expires),
         ON_ALL(what_it_cannot_do_is_refused_in_words),
     };
 
