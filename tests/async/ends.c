@@ -257,8 +257,6 @@ static void a_store_may_be_freed_as_its_connection_dies(void **state)
     redis_server_stop(server);
 }
 
-/* ---- What it has done ------------------------------------------------------------------------ */
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {

@@ -57,14 +57,6 @@ static void counted_free(void *memory)
 
 /* ---- Calls that block ------------------------------------------------------------------------------ */
 
-static hibloom_stats stats_of(const hibloom_store *store)
-{
-    hibloom_stats stats;
-
-    hibloom_get_stats(store, &stats);
-    return stats;
-}
-
 static void drop_and_free(hibloom *filter, hibloom_store *store)
 {
     assert_dropped(filter, store);
@@ -80,10 +72,10 @@ static double sent(const struct row *row, bool bytes)
 {
     hibloom_store *store = test_connect_any_way(redis_server_uri(server), NULL);
     hibloom *filter = test_open(store, "f", row->text);
-    const hibloom_stats before = stats_of(store);
+    const hibloom_stats before = test_stats(store);
 
     look_up(filter, store, row->n);
-    const hibloom_stats after = stats_of(store);
+    const hibloom_stats after = test_stats(store);
     drop_and_free(filter, store);
     return (double)(bytes ? after.bytes_sent - before.bytes_sent : after.commands - before.commands);
 }
@@ -131,10 +123,10 @@ static double times_read(const struct row *row)
     hibloom_store *store = test_connect_any_way(redis_server_uri(server), NULL);
     hibloom *filter = test_open(store, "f", row->text);
     const hibloom_info info = grow(filter, store, 5);
-    const uint64_t before = stats_of(store).bytes_received;
+    const uint64_t before = test_stats(store).bytes_received;
 
     look_up(filter, store, row->n);
-    const double received = (double)(stats_of(store).bytes_received - before);
+    const double received = (double)(test_stats(store).bytes_received - before);
     drop_and_free(filter, store);
     return received / (double)info.bytes;
 }

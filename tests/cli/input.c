@@ -186,8 +186,6 @@ static void a_read_that_fails_is_trouble(void **state)
     assert_int_equal(lines.len, 0);
 }
 
-/* ---- Signals -------------------------------------------------------------------- */
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {

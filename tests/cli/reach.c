@@ -140,8 +140,6 @@ static void stats_in_the_format_of_prometheus(void **state)
     program_free(&p);
 }
 
-/* ---- A cluster ------------------------------------------------------------------------------ */
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {

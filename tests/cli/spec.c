@@ -228,8 +228,6 @@ static void plan_sums_up_a_window(void **state)
     }
 }
 
-/* ---- positions ------------------------------------------------------------------ */
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {

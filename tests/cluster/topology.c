@@ -127,11 +127,6 @@ static void keys_of_slots_that_nobody_has_are_unavailable_and_others_work(void *
     redis_cluster_stop(cluster);
 }
 
-/* ---- From the middle of an exchange on --------------------------------------------------
- *
- * A bare bitmap "b" of 8 bits, whose slot is 3300; three items with is_new. Its node says that
- * it has carried out the first and that the key has gone meanwhile. */
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {

@@ -330,14 +330,6 @@ static void of_an_import_of_several_links(void **state)
 
 enum { LARGE = 10000, BITMAP = 312500 }; /* a call of so many items goes by bitmaps of so many bytes */
 
-static uint64_t commands_of(const hibloom_store *store)
-{
-    hibloom_stats stats;
-
-    hibloom_get_stats(store, &stats);
-    return stats.commands;
-}
-
 static void use_large(bool with_near, const hibloom_item *batch, bool *found)
 {
     hibloom_store *store = test_connect_any_way(test_uri(), NULL);
@@ -347,13 +339,13 @@ static void use_large(bool with_near, const hibloom_item *batch, bool *found)
     if (with_near)
         assert_ok(hibloom_near_cache(filter, 0), store);
     for (int what = 0; what < 3; what++) {
-        const uint64_t before = commands_of(store);
+        const uint64_t before = test_stats(store).commands;
         failed = false;
         if (what < 2)
             assert_ok(hibloom_add_many(filter, batch + what * LARGE, LARGE, what == 0 ? found : NULL), store);
         else
             assert_ok(hibloom_contains_many(filter, batch, LARGE, found), store);
-        assert_true(failed && commands_of(store) - before >= LARGE);
+        assert_true(failed && test_stats(store).commands - before >= LARGE);
         if (what != 1)
             assert_in_range(test_count_true(found, LARGE), LARGE * 99 / 100, LARGE);
     }

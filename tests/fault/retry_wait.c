@@ -7,14 +7,6 @@
 
 enum { RETRY_MS = 5000, SHORT_MS = 600, SLACK_MS = 1500 };
 
-static hibloom_stats stats_of(const hibloom_store *store)
-{
-    hibloom_stats stats;
-
-    hibloom_get_stats(store, &stats);
-    return stats;
-}
-
 static hibloom_store *connect_patient(const char *uri, uint32_t retry_ms)
 {
     hibloom_connect_options options = HIBLOOM_CONNECT_OPTIONS_INIT;
@@ -36,8 +28,8 @@ static void who_is_no_cluster_is_not_redirected(void **state)
         const uint64_t since = test_now_ms();
         assert_status(hibloom_contains(filter, "x", 1, &found), HIBLOOM_EUNAVAILABLE, store);
         assert_in_range(test_now_ms() - since, 0, SLACK_MS);
-        assert_int_equal(stats_of(store).redirects, 0);
-        assert_int_equal(stats_of(store).connections, 1);
+        assert_int_equal(test_stats(store).redirects, 0);
+        assert_int_equal(test_stats(store).connections, 1);
     }
     proxy_answer(proxy, NULL);
     assert_dropped(filter, store);
@@ -50,7 +42,7 @@ static void without_retry_ms_a_call_fails_at_once(void **state)
     hibloom *filter = test_open(store, "once", variants[1].spec);
     bool is_new;
 
-    const hibloom_stats before = stats_of(store);
+    const hibloom_stats before = test_stats(store);
     proxy_cut(proxy, PROXY_REPLIES, 0);
     assert_status(hibloom_add(filter, "x", 1, &is_new), HIBLOOM_EIO, store);
     proxy_heal(proxy);
@@ -59,8 +51,8 @@ static void without_retry_ms_a_call_fails_at_once(void **state)
     const uint64_t since = test_now_ms();
     assert_status(hibloom_add(filter, "y", 1, &is_new), HIBLOOM_EUNAVAILABLE, store);
     assert_in_range(test_now_ms() - since, 0, SLACK_MS);
-    assert_int_equal(stats_of(store).retries, before.retries);
-    assert_int_equal(stats_of(store).in_doubt, before.in_doubt);
+    assert_int_equal(test_stats(store).retries, before.retries);
+    assert_int_equal(test_stats(store).in_doubt, before.in_doubt);
     proxy_heal(proxy);
     assert_dropped(filter, store);
     hibloom_store_free(store);

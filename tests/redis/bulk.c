@@ -40,14 +40,6 @@ static hibloom_store *new_store(hibloom_commands commands)
     return new_store_over(0, commands);
 }
 
-static hibloom_stats stats_of(const hibloom_store *store)
-{
-    hibloom_stats stats;
-
-    hibloom_get_stats(store, &stats);
-    return stats;
-}
-
 static const char *const specs[] = {"capacity=40000 error=0.01 seed=5eed",
                                     "capacity=40000 error=0.01 layout=blocked seed=5eed",
                                     "bits=60001 hashes=5 layout=partitioned seed=5eed",
@@ -82,21 +74,21 @@ static void answers_and_bits_are_those_of_memory(const char *text, hibloom_comma
         assert_ok(hibloom_near_cache(filter, 0), store);
     set_items(0);
     items[7].len = 0; /* which one of the specs excludes */
-    const uint64_t before = stats_of(store).commands;
+    const uint64_t before = test_stats(store).commands;
     assert_ok(hibloom_add_many(filter, items, ITEMS / 2, NULL), store);
     assert_ok(hibloom_add_many(twin, items, ITEMS / 2, NULL), memory);
     assert_same(filter, twin);
     assert_ok(hibloom_contains_many(filter, items, ITEMS, answers), store);
     assert_ok(hibloom_contains_many(twin, items, ITEMS, expected), memory);
     assert_memory_equal(answers, expected, sizeof answers);
-    assert_true(stats_of(store).commands - before < 200); /* as few as by bitmaps only */
-    const uint64_t then = stats_of(store).commands;
+    assert_true(test_stats(store).commands - before < 200); /* as few as by bitmaps only */
+    const uint64_t then = test_stats(store).commands;
     assert_ok(hibloom_add_many(filter, items, ITEMS, answers), store);
     assert_ok(hibloom_add_many(twin, items, ITEMS, expected), memory);
     assert_memory_equal(answers, expected, sizeof answers);
     assert_same(filter, twin);
     if (hibloom_spec_of(filter)->layout != HIBLOOM_LAYOUT_PARTITIONED)
-        assert_true(stats_of(store).commands - then < ITEMS / 2 + 500); /* those that were in are not sent */
+        assert_true(test_stats(store).commands - then < ITEMS / 2 + 500); /* those that were in are not sent */
     assert_dropped(filter, store);
     test_close(twin, store);
     hibloom_store_free(memory);
@@ -117,13 +109,13 @@ static void a_small_call_goes_item_by_item(void **state)
     const uint32_t k = hibloom_spec_of(filter)->hashes;
 
     set_items(0);
-    uint64_t before = stats_of(store).commands;
+    uint64_t before = test_stats(store).commands;
     assert_ok(hibloom_add_many(filter, items, 1000, NULL), store);
     assert_ok(hibloom_contains_many(filter, items, 1000, answers), store);
-    assert_true(stats_of(store).commands - before >= 2000 * k);
-    before = stats_of(store).bytes_received;
+    assert_true(test_stats(store).commands - before >= 2000 * k);
+    before = test_stats(store).bytes_received;
     assert_ok(hibloom_contains_many(filter, items, ITEMS, answers), store); /* 11 MB, but 140,000 commands */
-    assert_true(stats_of(store).bytes_received - before > 11000000);
+    assert_true(test_stats(store).bytes_received - before > 11000000);
     assert_dropped(filter, store);
     hibloom_store_free(store);
 }
@@ -139,9 +131,9 @@ static uint64_t commands_to_look(const char *text, uint32_t link_mb_s, uint32_t 
 
     set_items(0);
     assert_ok(hibloom_add_many(filter, items, ITEMS / 2, NULL), store);
-    const uint64_t before = stats_of(store).commands;
+    const uint64_t before = test_stats(store).commands;
     assert_ok(hibloom_contains_many(filter, asked, n, answers), store);
-    const uint64_t commands = stats_of(store).commands - before;
+    const uint64_t commands = test_stats(store).commands - before;
     assert_int_equal(test_count_true(answers, n / 2), n / 2);
     assert_in_range(test_count_true(answers + n / 2, n / 2), 0, n / 20);
     assert_ok(hibloom_add_many(filter, asked, n / 2, answers), store); /* it looks first */
@@ -159,9 +151,9 @@ static void a_growing_filter_takes_many_by_its_bitmap(void **state)
 
     set_items(0);
     assert_ok(hibloom_add_many(filter, items, 1, NULL), store);
-    const uint64_t before = stats_of(store).commands;
+    const uint64_t before = test_stats(store).commands;
     assert_ok(hibloom_add_many(filter, items, ITEMS, NULL), store);
-    assert_in_range(stats_of(store).commands - before, 1, 400);
+    assert_in_range(test_stats(store).commands - before, 1, 400);
     assert_ok(hibloom_contains_many(filter, items, ITEMS, answers), store);
     assert_int_equal(test_count_true(answers, ITEMS), ITEMS);
     assert_dropped(filter, store);
@@ -260,11 +252,11 @@ static void a_call_takes_the_memory_of_a_step(void **state)
     hibloom *filter = test_open(store, "memory", "bits=400000000 hashes=5 segments=4"); /* 50 MB */
     most = held;
     const size_t before = held;
-    const uint64_t commands = stats_of(store).commands;
+    const uint64_t commands = test_stats(store).commands;
     assert_ok(hibloom_add_many(filter, many, MANY, NULL), store);
     assert_ok(hibloom_contains_many(filter, many, MANY, found), store);
     assert_null(memchr(found, false, sizeof found));
-    assert_true(stats_of(store).commands - commands < 1000);
+    assert_true(test_stats(store).commands - commands < 1000);
     print_message("%zu bytes at most\n", most - before);
     assert_true(most - before < (16u << 20) + (8u << 20)); /* a step's bits, some buffers, a bit an item */
     assert_true(held - before < 4u << 20);                 /* of two parts, 1 MB each */

@@ -144,8 +144,6 @@ static void what_is_in_is_not_sent_again(void **state)
     items_free(items);
 }
 
-/* ---- A guard that is read late --------------------------------------------------------- */
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {

@@ -37,14 +37,6 @@ static hibloom_store *connect_with(const char *uri, uint32_t retry_ms, bool acce
     return test_connect(uri, &options);
 }
 
-static uint64_t restarts_of(const hibloom_store *store)
-{
-    hibloom_stats stats;
-
-    hibloom_get_stats(store, &stats);
-    return stats.restarts;
-}
-
 static int set_up(void **state)
 {
     server = redis_server_start(keeps);
@@ -87,7 +79,7 @@ static void who_accepts_restarts_gets_a_warning_in_the_log(void **state)
         assert_ok(hibloom_add(filter, &i, sizeof i, &is_new), store);
         assert_true(is_new);
         assert_int_equal(log.forgot, i);
-        assert_int_equal(restarts_of(store), i);
+        assert_int_equal(test_stats(store).restarts, i);
     }
     assert_dropped(filter, store);
     hibloom_store_free(store);

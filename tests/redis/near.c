@@ -14,14 +14,14 @@ static void what_is_known_costs_one_guard_a_call(void **state)
     set_items(0);
     assert_ok(hibloom_add_many(filter, items, BATCH, answers), store);
     assert_int_equal(count_true(), BATCH);
-    const uint64_t before = commands_of(store);
+    const uint64_t before = test_stats(store).commands;
     assert_ok(hibloom_contains_many(filter, items, BATCH, answers), store);
     assert_int_equal(count_true(), BATCH);
-    assert_int_equal(commands_of(store), before + 1);
+    assert_int_equal(test_stats(store).commands, before + 1);
     assert_ok(hibloom_add_many(filter, items, BATCH, answers), store);
     assert_int_equal(count_true(), 0);
     assert_ok(hibloom_add_many(filter, items, BATCH, NULL), store);
-    assert_int_equal(commands_of(store), before + 5); /* an add asks, too, whether it would have been taken */
+    assert_int_equal(test_stats(store).commands, before + 5); /* an add asks, too, whether it would have been taken */
     hibloom_get_stats(store, &stats);
     assert_int_equal(stats.items, 4 * BATCH);
     assert_int_equal(stats.items_near, 3 * BATCH);
@@ -39,11 +39,11 @@ static void of_a_growing_filter_each_link_has_one(void **state)
     set_items(0);
     for (size_t i = 0; i < BATCH; i += 10) /* into three links, at least */
         assert_ok(hibloom_add_many(filter, items + i, 10, NULL), store);
-    const uint64_t before = commands_of(store);
+    const uint64_t before = test_stats(store).commands;
     assert_ok(hibloom_contains_many(filter, items, BATCH, answers), store);
     assert_int_equal(count_true(), BATCH);
     assert_ok(hibloom_add_many(filter, items, 10, answers), store);
-    assert_true(commands_of(store) < before + 20);
+    assert_true(test_stats(store).commands < before + 20);
     hibloom_get_stats(store, &stats);
     assert_true(stats.items_near >= BATCH);
     again = test_open(store, "grows", "capacity=100 error=0.01 growth=2");
@@ -68,13 +68,13 @@ static void a_call_of_many_known_items_asks_one_guard_too(void **state)
     for (uint32_t i = 0; i < MANY; i++)
         many[i] = (hibloom_item){memcpy(&each[i], &i, sizeof i), sizeof i};
     assert_ok(hibloom_add_many(filter, many, MANY, NULL), store);
-    const uint64_t before = commands_of(store);
+    const uint64_t before = test_stats(store).commands;
     assert_ok(hibloom_contains_many(filter, many, MANY, found), store);
     assert_null(memchr(found, false, MANY));
-    assert_int_equal(commands_of(store), before + 1);
+    assert_int_equal(test_stats(store).commands, before + 1);
     assert_ok(hibloom_add_many(filter, many, MANY, found), store);
     assert_null(memchr(found, true, MANY));
-    assert_int_equal(commands_of(store), before + 3);
+    assert_int_equal(test_stats(store).commands, before + 3);
     assert_dropped(filter, store);
     hibloom_store_free(store);
 }
@@ -86,18 +86,18 @@ static void within_its_age_a_guard_is_asked_once(void **state)
 
     set_items(0);
     assert_ok(hibloom_add_many(filter, items, BATCH, NULL), store);
-    const uint64_t before = commands_of(store);
+    const uint64_t before = test_stats(store).commands;
     for (int i = 0; i < 100; i++)
         assert_ok(hibloom_contains_many(filter, items, BATCH, answers), store);
-    assert_int_equal(commands_of(store), before);
+    assert_int_equal(test_stats(store).commands, before);
     assert_int_equal(count_true(), BATCH);
     assert_ok(hibloom_near_cache(filter, 50), store); /* it begins anew */
     assert_ok(hibloom_add_many(filter, items, BATCH, NULL), store);
-    const uint64_t learned = commands_of(store);
+    const uint64_t learned = test_stats(store).commands;
     assert_true(learned > before + BATCH);
     test_sleep_ms(60);
     assert_ok(hibloom_contains_many(filter, items, BATCH, answers), store);
-    assert_int_equal(commands_of(store), learned + 1);
+    assert_int_equal(test_stats(store).commands, learned + 1);
     assert_dropped(filter, store);
     hibloom_store_free(store);
 }
@@ -122,10 +122,10 @@ static void it_takes_no_more_memory_than_it_may(void **state)
     assert_true(stats.items_near > BATCH / 8 * 2 && stats.items_near < BATCH / 8 * 4); /* three of eight */
     for (int closed = 0; closed < 2; closed++) {
         assert_ok(hibloom_add_many(second, items, BATCH, answers), store);
-        const uint64_t before = commands_of(store);
+        const uint64_t before = test_stats(store).commands;
         assert_ok(hibloom_contains_many(second, items, BATCH, answers), store);
         assert_int_equal(count_true(), BATCH);
-        assert_int_equal(commands_of(store) == before, closed); /* then there is room */
+        assert_int_equal(test_stats(store).commands == before, closed); /* then there is room */
         if (!closed) {
             assert_dropped(filter, store);
         }
@@ -147,8 +147,6 @@ static void a_bare_bitmap_has_none(void **state)
     assert_true(answers[0]);
     test_close(near, memory);
 }
-
-/* ---- What it answers --------------------------------------------------------------------- */
 
 int main(void)
 {

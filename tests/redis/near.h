@@ -26,14 +26,6 @@ static inline hibloom *open_near(hibloom_store *store, const char *name, const c
     return filter;
 }
 
-static inline uint64_t commands_of(const hibloom_store *store)
-{
-    hibloom_stats stats;
-
-    hibloom_get_stats(store, &stats);
-    return stats.commands;
-}
-
 static inline size_t count_true(void)
 {
     size_t n = 0;

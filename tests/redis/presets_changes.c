@@ -179,8 +179,6 @@ static void what_rueidis_has_reset_is_not_found(void **state)
     }
 }
 
-/* ---- rueidis: eight at once ------------------------------------------------------------------- */
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {

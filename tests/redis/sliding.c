@@ -5,7 +5,6 @@
 #include "support/record.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 
 #define SMALL "capacity=1000 error=1e-9 window=2 slices=2"
@@ -18,11 +17,6 @@ static uint64_t now_ms(void)
 
     clock_gettime(CLOCK_REALTIME, &now);
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
-static void sleep_ms(long ms)
-{
-    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
 }
 
 /* ---- How long ------------------------------------------------------------------- */
@@ -83,7 +77,7 @@ static void an_item_stays_for_the_window_and_no_longer(void **state)
     open_subject(&subjects[0], memory, "m", SMALL);
     open_subject(&subjects[1], b->store, test_name(names[0]), SMALL);
     open_subject(&subjects[2], b->store, test_name(names[1]), SMALL " segments=3 layout=blocked");
-    for (const uint64_t start = now_ms(); now_ms() < start + 4200; sleep_ms(60))
+    for (const uint64_t start = now_ms(); now_ms() < start + 4200; test_sleep_ms(60))
         for (int i = 0; i < 3; i++) {
             if (subjects[i].n < 100)
                 add_next(&subjects[i]);

@@ -37,14 +37,6 @@ static hibloom_connect_options trusting(void)
     return (hibloom_connect_options){.size = sizeof(hibloom_connect_options), .tls_cacert = certificates->ca};
 }
 
-static uint64_t connections_of(const hibloom_store *store)
-{
-    hibloom_stats stats;
-
-    hibloom_get_stats(store, &stats);
-    return stats.connections;
-}
-
 /* Connected, and a filter answers. */
 static void assert_works(const char *uri, const hibloom_connect_options *options)
 {
@@ -65,7 +57,7 @@ static void each_call_does_over_tls_what_it_does_without(void **state)
             assert_ok(calls[j].run(&subject), subject.store);
             subject_check(&subject);
         }
-        assert_int_equal(connections_of(subject.store), 1);
+        assert_int_equal(test_stats(subject.store).connections, 1);
         subject_end(&subject);
     }
 }
@@ -119,7 +111,7 @@ static void a_call_whose_connection_dies_is_retried(void **state)
     start_later(&waker);
     assert_ok(call_named("contains")->run(&subject), subject.store);
     pthread_join(waker.thread, NULL);
-    assert_true(connections_of(subject.store) > 1);
+    assert_true(test_stats(subject.store).connections > 1);
     test_command(redis, "CLIENT KILL TYPE normal SKIPME yes");
     assert_ok(call_named("add")->run(&subject), subject.store);
     subject_end(&subject);
@@ -134,7 +126,7 @@ static void an_idle_connection_is_used_again(void **state)
     subject_begin(&subject, redis_server_uri(tls_server), &variants[0], &options);
     test_sleep_ms(1000);
     subject_check(&subject);
-    assert_int_equal(connections_of(subject.store), 1);
+    assert_int_equal(test_stats(subject.store).connections, 1);
     subject_end(&subject);
 }
 
@@ -174,7 +166,7 @@ static void new_keys_and_tickets_do_not_end_an_idle_connection(void **state)
         tls_front_chatter(front);
         test_sleep_ms(50); /* it is idle until they are here */
         subject_check(&subject);
-        assert_int_equal(connections_of(subject.store), 1);
+        assert_int_equal(test_stats(subject.store).connections, 1);
     }
     subject_end(&subject);
     tls_front_stop(front);
@@ -286,7 +278,7 @@ static void each_node_of_a_cluster_is_reached_over_tls(void **state)
     assert_ok(hibloom_contains_many(filter, batch_items, 1000, batch_answers), store);
     for (int i = 0; i < 1000; i++)
         assert_true(batch_answers[i]);
-    assert_in_range(connections_of(store), 3, 4);
+    assert_in_range(test_stats(store).connections, 3, 4);
     test_close(filter, store);
     redis_cluster_stop(cluster);
 }

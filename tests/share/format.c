@@ -58,20 +58,6 @@ static void shared_end(struct shared *s)
     items_free(&s->items);
 }
 
-/* What the other side says of each item: new (add), or found (read). */
-static void peer_answers(const struct shared *s, const char *mode, const hibloom_item *items, size_t n, bool *answers)
-{
-    FILE *out = peer_run(&s->peer, mode, s->name, items, n);
-
-    for (size_t i = 0; i < n; i++) {
-        const int digit = fgetc(out);
-        assert_true(digit == '0' || digit == '1');
-        assert_int_equal(fgetc(out), '\n');
-        answers[i] = digit == '1';
-    }
-    assert_at_end(out);
-}
-
 static void peer_makes(const struct shared *s, const char *mode, size_t n)
 {
     assert_at_end(peer_run(&s->maker, mode, s->name, s->items.list, n));
@@ -104,7 +90,7 @@ static void assert_both_hold(const struct shared *s, hibloom *filter, size_t n)
 
     assert_true(ours != NULL && theirs != NULL);
     assert_ok(hibloom_contains_many(filter, s->items.list, s->items.n, ours), s->store);
-    peer_answers(s, "read", s->items.list, s->items.n, theirs);
+    peer_answers(&s->peer, "read", s->name, s->items.list, s->items.n, theirs);
     assert_holds(s, ours, n);
     assert_memory_equal(ours, theirs, s->items.n * sizeof *ours);
     free(ours);
@@ -122,14 +108,14 @@ static void add_the_rest(const struct shared *s, hibloom *filter)
     if (filter != NULL)
         assert_ok(hibloom_add_many(filter, s->items.list + s->half, n, is_new), s->store);
     else
-        peer_answers(s, "add", s->items.list + s->half, n, is_new);
+        peer_answers(&s->peer, "add", s->name, s->items.list + s->half, n, is_new);
     for (size_t i = 0; i < n; i++)
         news += is_new[i];
     assert_true(news * 10 >= n * 9);
     if (filter != NULL)
         assert_ok(hibloom_add_many(filter, s->items.list, s->half, is_new), s->store);
     else
-        peer_answers(s, "add", s->items.list, s->half, is_new);
+        peer_answers(&s->peer, "add", s->name, s->items.list, s->half, is_new);
     for (size_t i = 0; i < s->half; i++)
         assert_false(is_new[i]);
     free(is_new);
@@ -255,14 +241,14 @@ static void each_side_removes_what_the_other_has_added(void **state)
         bool *was_in = calloc(n, sizeof *was_in);
         assert_non_null(was_in);
         hibloom *filter = opened(&s, &s.spec);
-        peer_answers(&s, "add", s.items.list, n / 3, was_in);
+        peer_answers(&s.peer, "add", s.name, s.items.list, n / 3, was_in);
         assert_ok(hibloom_add_many(filter, s.items.list, n / 3, NULL), s.store);
         assert_ok(hibloom_remove_many(filter, s.items.list, n / 3, was_in), s.store);
         assert_both_hold(&s, filter, n / 3);
-        peer_answers(&s, "remove", s.items.list, n / 3, was_in);
+        peer_answers(&s.peer, "remove", s.name, s.items.list, n / 3, was_in);
         for (size_t i = 0; i < n / 3; i++)
             assert_true(was_in[i]);
-        peer_answers(&s, "remove", s.items.list, n, was_in);
+        peer_answers(&s.peer, "remove", s.name, s.items.list, n, was_in);
         for (size_t i = 0; i < n; i++)
             assert_false(was_in[i]);
         assert_ok(hibloom_get_info(filter, &info), s.store);
@@ -334,7 +320,7 @@ static void each_side_repairs_for_the_other(void **state)
         found = calloc(s.items.n, sizeof *found);
         assert_non_null(found);
         hibloom *before = opened(&s, &s.spec);
-        peer_answers(&s, "add", s.items.list, s.items.n, found);
+        peer_answers(&s.peer, "add", s.name, s.items.list, s.items.n, found);
         redisContext *redis = test_redis();
         assert_int_equal(test_command(redis, "DEL %s:1", s.name), 1);
         redisFree(redis);
@@ -345,7 +331,7 @@ static void each_side_repairs_for_the_other(void **state)
             peer_does(&s, "repair");
         assert_status(hibloom_contains_many(before, s.items.list, s.items.n, found), HIBLOOM_ECORRUPT, s.store);
         filter = opened(&s, &s.spec);
-        peer_answers(&s, "add", s.items.list, s.items.n, found);
+        peer_answers(&s.peer, "add", s.name, s.items.list, s.items.n, found);
         assert_both_hold(&s, filter, s.items.n);
         hibloom_close(before);
         hibloom_close(filter);

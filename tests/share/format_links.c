@@ -46,19 +46,6 @@ static void shared_end(void)
     items_free(&s.items);
 }
 
-static void peer_answers(const char *mode, size_t from, size_t n, bool *answers)
-{
-    FILE *out = peer_run(&s.peer, mode, s.name, s.items.list + from, n);
-
-    for (size_t i = 0; i < n; i++) {
-        const int digit = fgetc(out);
-        assert_true(digit == '0' || digit == '1');
-        assert_int_equal(fgetc(out), '\n');
-        answers[i] = digit == '1';
-    }
-    assert_at_end(out);
-}
-
 /* Something of which it has nothing to say. */
 static void peer_does(const char *mode, const char *setting, size_t n)
 {
@@ -83,7 +70,7 @@ static size_t add(hibloom *filter, size_t from, size_t n)
     if (filter != NULL)
         assert_ok(hibloom_add_many(filter, s.items.list + from, n, is_new), s.store);
     else
-        peer_answers("add", from, n, is_new);
+        peer_answers(&s.peer, "add", s.name, s.items.list + from, n, is_new);
     return test_count_true(is_new, n);
 }
 
@@ -95,7 +82,7 @@ static void assert_both_hold(hibloom *filter, size_t n)
     assert_ok(hibloom_contains_many(filter, s.items.list, ALL, found), s.store);
     assert_int_equal(test_count_true(found, n), n);
     assert_int_equal(test_count_true(found, ALL), n);
-    peer_answers("read", 0, ALL, found);
+    peer_answers(&s.peer, "read", s.name, s.items.list, ALL, found);
     assert_int_equal(test_count_true(found, n), n);
     assert_int_equal(test_count_true(found, ALL), n);
 }
@@ -162,7 +149,7 @@ static void each_takes_the_link_that_the_other_has_made(void **state)
         test_command(s.redis, "SETRANGE %s %lld r", root, test_command(s.redis, "STRLEN %s", root) - 55);
         const long long ours = test_command(s.redis, "STRLEN %s", link);
         bool found[ALL];
-        peer_answers("read", 0, 70, found);
+        peer_answers(&s.peer, "read", s.name, s.items.list, 70, found);
         assert_int_equal(test_count_true(found, 70), 70);
         assert_int_equal(test_command(s.redis, "STRLEN %s", link), ours);
         assert_both_hold(filter, 70);
@@ -270,7 +257,8 @@ static void a_sliding_window_is_read(void **state)
             peer_does("clear", NULL, 0);
             assert_both_hold(filter, 0);
         } else {
-            peer_answers("read", 0, PART, found); /* it may take until some of them are too old */
+            peer_answers(&s.peer, "read", s.name, s.items.list, PART,
+                         found); /* it may take until some of them are too old */
             assert_ok(hibloom_contains_many(filter, s.items.list, PART, found), s.store);
             for (int t = 0; t < 1000 && test_count_true(found, PART) > 0;
                  t++) { /* two seconds, by the server's clock */

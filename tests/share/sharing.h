@@ -227,15 +227,16 @@ static void peer_fill(const struct peer *peer, const char *key, const hibloom_it
     assert_at_end(peer_run(peer, "fill", key, items, n));
 }
 
-static void peer_read(const struct peer *peer, const char *key, const hibloom_item *items, size_t n, bool *found)
+static void peer_answers(const struct peer *peer, const char *mode, const char *key, const hibloom_item *items,
+                         size_t n, bool *answers)
 {
-    FILE *out = peer_run(peer, "read", key, items, n);
+    FILE *out = peer_run(peer, mode, key, items, n);
 
     for (size_t i = 0; i < n; i++) {
         const int digit = fgetc(out);
         assert_true(digit == '0' || digit == '1');
         assert_int_equal(fgetc(out), '\n');
-        found[i] = digit == '1';
+        answers[i] = digit == '1';
     }
     assert_at_end(out);
 }
@@ -364,7 +365,7 @@ static void assert_same_answers(const struct peer *peer, hibloom *filter, const 
 
     assert_true(ours != NULL && theirs != NULL);
     assert_ok(hibloom_contains_many(filter, sample->list, sample->n, ours), NULL);
-    peer_read(peer, sample->name, sample->list, sample->n, theirs);
+    peer_answers(peer, "read", sample->name, sample->list, sample->n, theirs);
     for (size_t i = 0; i < sample->n; i++) {
         assert_int_equal(ours[i], theirs[i]);
         if (i < sample->added)

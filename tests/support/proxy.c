@@ -17,20 +17,17 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #define NO_LIMIT UINT64_MAX
 
-enum fault { CUT, HOLD, DELAY };
+enum fault { CUT, HOLD };
 
 struct flow {
     struct bytes in, out;
     uint64_t bytes, values; /* passed since the mark */
     uint64_t left;          /* bytes to pass until the fault; NO_LIMIT without one */
     enum fault fault;
-    unsigned delay_ms;
-    uint64_t due_ms; /* end of a delay; 0: not reached yet */
 };
 
 struct proxy {
@@ -87,34 +84,13 @@ static void take_values(struct proxy *proxy, enum proxy_way way)
     bytes_consume(&flow->in, done);
 }
 
-/* That nobody need wake the proxy when the hold is taken back, or a delay is over. */
-enum { HELD_POLL_MS = 10, DELAY_POLL_MS = 1 };
-
-static uint64_t now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
-/* Goes on once the bytes that wait have waited for long enough. */
-static void end_delay(struct flow *flow)
-{
-    if (flow->left != 0 || flow->fault != DELAY || flow->out.len == 0)
-        return;
-    if (flow->due_ms == 0)
-        flow->due_ms = now_ms() + flow->delay_ms;
-    if (now_ms() >= flow->due_ms)
-        flow->left = NO_LIMIT;
-}
+/* That nobody need wake the proxy when the hold is taken back. */
+enum { HELD_POLL_MS = 10 };
 
 /* How long poll may wait; -1: until something comes. */
 static int patience_of(const struct flow *flow)
 {
-    if (flow->out.len == 0 || flow->left != 0)
-        return -1;
-    return flow->fault == DELAY ? DELAY_POLL_MS : HELD_POLL_MS;
+    return flow->out.len == 0 || flow->left != 0 ? -1 : HELD_POLL_MS;
 }
 
 static bool wants_to_send(const struct flow *flow)
@@ -131,7 +107,6 @@ static bool send_out(const struct proxy *proxy, struct flow *flow, int to)
 
     if (flow->out.len == 0)
         return true;
-    end_delay(flow);
     if (flow->left == 0)
         return flow->fault != CUT;
     if (most > flow->left)
@@ -175,7 +150,7 @@ static void converse(struct proxy *proxy, int client, int server)
         pthread_mutex_lock(&proxy->mutex);
         pause = wants_to_send(&proxy->flows[PROXY_REPLIES]) ? proxy->drip_us : 0;
         patience = patience_of(&proxy->flows[PROXY_REQUESTS]);
-        if (patience < 0 || patience_of(&proxy->flows[PROXY_REPLIES]) == DELAY_POLL_MS)
+        if (patience < 0)
             patience = patience_of(&proxy->flows[PROXY_REPLIES]);
         fds[1].events = (short)(POLLIN | (wants_to_send(&proxy->flows[PROXY_REPLIES]) ? POLLOUT : 0));
         fds[2].events = (short)(POLLIN | (wants_to_send(&proxy->flows[PROXY_REQUESTS]) ? POLLOUT : 0));
@@ -360,29 +335,22 @@ void proxy_wait_idle(struct proxy *proxy)
     } while (busy && worker_sleep(&proxy->worker, 100));
 }
 
-static void limit(struct proxy *proxy, enum proxy_way way, uint64_t after, enum fault fault, unsigned delay_ms)
+static void limit(struct proxy *proxy, enum proxy_way way, uint64_t after, enum fault fault)
 {
     pthread_mutex_lock(&proxy->mutex);
     proxy->flows[way].left = after;
     proxy->flows[way].fault = fault;
-    proxy->flows[way].delay_ms = delay_ms;
-    proxy->flows[way].due_ms = 0;
     pthread_mutex_unlock(&proxy->mutex);
 }
 
 void proxy_cut(struct proxy *proxy, enum proxy_way way, uint64_t after)
 {
-    limit(proxy, way, after, CUT, 0);
+    limit(proxy, way, after, CUT);
 }
 
 void proxy_hold(struct proxy *proxy, enum proxy_way way, uint64_t after)
 {
-    limit(proxy, way, after, HOLD, 0);
-}
-
-void proxy_delay(struct proxy *proxy, enum proxy_way way, uint64_t after, unsigned milliseconds)
-{
-    limit(proxy, way, after, DELAY, milliseconds);
+    limit(proxy, way, after, HOLD);
 }
 
 void proxy_drip(struct proxy *proxy, unsigned microseconds)

@@ -41,10 +41,6 @@ void proxy_wait_idle(struct proxy *proxy);
 void proxy_cut(struct proxy *proxy, enum proxy_way way, uint64_t after);
 void proxy_hold(struct proxy *proxy, enum proxy_way way, uint64_t after);
 
-/* After that many bytes more, what follows waits for so long, and then passes; so
- * what is one write arrives as two reads. */
-void proxy_delay(struct proxy *proxy, enum proxy_way way, uint64_t after, unsigned milliseconds);
-
 /* Replies pass a byte at a time, with this pause before each; 0 = at once. */
 void proxy_drip(struct proxy *proxy, unsigned microseconds);
 

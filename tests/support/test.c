@@ -290,6 +290,14 @@ void test_sleep_ms(unsigned milliseconds)
     nanosleep(&pause, NULL);
 }
 
+hibloom_stats test_stats(const hibloom_store *store)
+{
+    hibloom_stats stats;
+
+    hibloom_get_stats(store, &stats);
+    return stats;
+}
+
 size_t test_count_true(const bool *flags, size_t n)
 {
     size_t count = 0;

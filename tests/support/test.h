@@ -69,6 +69,8 @@ long long test_command(struct redisContext *redis, const char *format, ...);
 void test_assert_status(hibloom_status status, hibloom_status expected, const hibloom_store *store, const char *file,
                         int line);
 
+hibloom_stats test_stats(const hibloom_store *store);
+
 /* ---- Chance ------------------------------------------------------------------
  *
  * Repeatable: the seed is printed, and $HIBLOOM_TEST_SEED sets it. */

@@ -216,8 +216,6 @@ static void a_path_without_a_directory_is_one_in_this(void **state)
     free(here);
 }
 
-/* ---- At once ------------------------------------------------------------------------ */
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
