@@ -127,32 +127,6 @@ static void no_false_no_in_blocks(void **state)
     many_items(*state, "blocked", 250000);
 }
 
-static void every_preset_works(void **state)
-{
-    static const char *const texts[] = {
-        "php-mt bits=100000 capacity=5000",  "php-mt-legacy bits=100000 capacity=5000", "php-poly8 bits=65536",
-        "py-mmh3 capacity=5000 error=0.001", "py-mmh3-redis capacity=5000 error=0.001", "php-uids",
-    };
-    enum { N = 500 };
-    struct backend *b = *state;
-    hibloom_item *items = items_new("u", N);
-    bool found[N];
-
-    for (size_t t = 0; t < sizeof texts / sizeof *texts; t++)
-        for (int attached = 0; attached < 2; attached++) {
-            hibloom_spec spec = test_spec(texts[t]);
-            hibloom *filter;
-
-            assert_ok((attached ? hibloom_attach : hibloom_open)(&filter, b->store, TEST_NAME, &spec), b->store);
-            assert_ok(hibloom_add_many(filter, items, N, NULL), b->store);
-            assert_ok(hibloom_contains_many(filter, items, N, found), b->store);
-            for (size_t i = 0; i < N; i++)
-                assert_true(found[i]);
-            backend_drop(b, filter);
-        }
-    items_free(items);
-}
-
 /* The guard of so many keys with so long names is more than a pipeline holds
  * otherwise; items must come with it all the same. */
 static void the_guard_may_be_longer_than_a_pipeline(void **state)
@@ -189,7 +163,6 @@ int main(void)
         ON_ALL(a_batch_answers_item_by_item),
         ON_ALL(very_many_items_and_no_false_no),
         ON_ALL(no_false_no_in_blocks),
-        ON_ALL(every_preset_works),
         ON_REDIS(the_guard_may_be_longer_than_a_pipeline),
     };
 
