@@ -158,12 +158,9 @@ static void the_guard_may_be_longer_than_a_pipeline(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ON_ALL(any_bytes_are_an_item),
-        ON_ALL(an_excluded_item_is_never_added_and_never_found),
-        ON_ALL(a_batch_answers_item_by_item),
-        ON_ALL(very_many_items_and_no_false_no),
-        ON_ALL(no_false_no_in_blocks),
-        ON_REDIS(the_guard_may_be_longer_than_a_pipeline),
+        ON_ALL(any_bytes_are_an_item),        ON_ALL(an_excluded_item_is_never_added_and_never_found),
+        ON_ALL(a_batch_answers_item_by_item), ON_ALL(very_many_items_and_no_false_no),
+        ON_ALL(no_false_no_in_blocks),        ON_REDIS(the_guard_may_be_longer_than_a_pipeline),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
