@@ -369,25 +369,12 @@ void sieve_take(struct sieve *s, size_t most)
 
 /* ---- What is proven ------------------------------------------------------------------------------- */
 
-static struct sieve *sieve_of(struct talk *talk)
-{
-    return (struct sieve *)((char *)talk - offsetof(struct sieve, talk));
-}
-
-/* The guard is that of another link, whose keys words name. False: the talk has failed in the one before. */
-static bool turn_to(struct talk *talk, struct link *link)
-{
-    if (!talk_is_cut(talk))
-        talk->task.link = link;
-    return talk->task.link == link;
-}
-
 static void take_proof(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
     uint32_t i;
     struct link *link = redis_key_of(sieve_of(talk)->filter, tag, &i);
 
-    if (!turn_to(talk, link))
+    if (!talk_turn_to(talk, link))
         return;
     if (index == 0)
         (void)guard_take(talk, i, index, reply);

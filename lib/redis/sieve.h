@@ -94,6 +94,12 @@ struct sieve {
     };
 };
 
+/* The sieve whose inner task it is: a talk of its own, or the walk's. */
+static inline struct sieve *sieve_of(struct talk *talk)
+{
+    return (struct sieve *)((char *)talk - offsetof(struct sieve, talk));
+}
+
 void sieve_begin(struct sieve *, enum store_call, hibloom *, const hibloom_item *, size_t n);
 void sieve_end(struct sieve *, bool *answers); /* as walk_read, and frees */
 

@@ -358,6 +358,13 @@ bool talk_is_cut(const struct talk *talk)
     return task_has_failed(&talk->task) || talk->diagnose != NULL;
 }
 
+bool talk_turn_to(struct talk *talk, struct link *link)
+{
+    if (!talk_is_cut(talk))
+        talk->task.link = link;
+    return talk->task.link == link;
+}
+
 static bool write_pipeline(struct talk *talk, struct outbox *outbox)
 {
     if (talk->pipeline == NULL || (talk_is_cut(talk) && !talk->cleaning))

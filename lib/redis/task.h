@@ -240,4 +240,7 @@ void talk_stream(struct talk *, talk_pipeline *, talk_take *, talk_step *);
 /* Only cleanup and diagnosis follow: the task has failed, or a key is another one. */
 bool talk_is_cut(const struct talk *);
 
+/* The talk goes on with another link, whose keys its words name. False: it has failed in the one before. */
+bool talk_turn_to(struct talk *, struct link *);
+
 #endif

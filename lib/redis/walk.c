@@ -22,11 +22,7 @@ static struct walk *walk_of(struct talk *talk)
 
 bool walk_turn_to(struct walk *walk, uint32_t link)
 {
-    struct task *task = &walk->talk.task;
-
-    if (!talk_is_cut(&walk->talk))
-        task->link = walk->in[link].link;
-    return task->link == walk->in[link].link;
+    return talk_turn_to(&walk->talk, walk->in[link].link);
 }
 
 /* Tags: a pipeline's number, and above it a run's, or a key's if all runs are in each key. Behind these: */

@@ -93,38 +93,28 @@ static void ask_clock(struct sieve *s, struct outbox *outbox, uint32_t tag)
 }
 
 /* Beside a look. */
-static struct sieve *sieve_of_walk(struct walk *walk)
-{
-    return (struct sieve *)((char *)walk - offsetof(struct sieve, walk));
-}
-
 static void ask_clock_aside(struct walk *walk, struct outbox *outbox, uint32_t tag)
 {
-    ask_clock(sieve_of_walk(walk), outbox, tag);
+    ask_clock(sieve_of(&walk->talk), outbox, tag);
 }
 
 static void take_clock_aside(struct walk *walk, uint32_t index, const struct reply *reply)
 {
     if (walk_turn_to(walk, 0))
-        take_clock(sieve_of_walk(walk), &walk->talk, index, reply);
+        take_clock(sieve_of(&walk->talk), &walk->talk, index, reply);
 }
 
 static const struct aside beside_look = {ask_clock_aside, take_clock_aside};
 
 /* Or alone. */
-static struct sieve *sieve_of_talk(struct talk *talk)
-{
-    return (struct sieve *)((char *)talk - offsetof(struct sieve, talk));
-}
-
 static void take_clock_alone(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
-    take_clock(sieve_of_talk(talk), talk, index, reply);
+    take_clock(sieve_of(talk), talk, index, reply);
 }
 
 static void ask_clock_alone(struct talk *talk, struct outbox *outbox)
 {
-    ask_clock(sieve_of_talk(talk), outbox, 0);
+    ask_clock(sieve_of(talk), outbox, 0);
     talk_then(talk, take_clock_alone, NULL);
 }
 
