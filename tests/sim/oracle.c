@@ -54,6 +54,7 @@ struct name {
     bool crowded;            /* two calls that let it grow, or may set times to live, were under way at once */
     uint64_t grown_us;       /* when the latest call that let it grow ended */
     uint64_t period[CLIENTS], period_of[CLIENTS]; /* the newest that each has added to a window for; and its root */
+    uint64_t begun[READER_LINKS], begun_seed;     /* the newest that a key of each slice was of; and its filter */
 };
 
 static struct name names[NAMES];
@@ -664,17 +665,6 @@ static uint64_t begins_us(const struct text_seen *text, uint64_t period)
     return (period * text->window * 1000000 + text->slices - 1) / text->slices;
 }
 
-static bool some_key_is_of(int name, uint64_t period)
-{
-    const struct filter_seen *seen = &names[name].seen;
-
-    for (size_t l = 0; l < seen->links; l++)
-        for (uint32_t k = 0; k < seen->link[l].root.keys; k++)
-            if (period_of(&seen->link[l], k) == period)
-                return true;
-    return false;
-}
-
 /* An add is for one period, and says for which. Only while that is not over its bits are set, in a slice that was emptied
  * for it; and that is done only when it has begun, but for a clock that has stepped back (docs/format.md, 16). */
 void oracle_slice(int client, struct blob key, const struct slice_seen *seen)
@@ -687,18 +677,22 @@ void oracle_slice(int client, struct blob key, const struct slice_seen *seen)
     reader_record(seen->is, &is);
     if (name < 0 || !is.is_record || !reader_text(is.text, &text) || (was.epoch == is.epoch && !seen->sets))
         return;
+    struct name *n = &names[name];
     const uint64_t period = reader_period(&text, seen->epoch);
     if (reader_period(&text, is.epoch) != period)
         oracle_fail("client %d adds to a slice of '%s' that is of another period", client, oracle_name(name));
     if (seen->clock_us >= begins_us(&text, period + 1))
         oracle_fail("client %d adds to a slice of '%s' whose period is over", client, oracle_name(name));
+    if (n->begun_seed != text.seed)
+        memset(n->begun, 0, sizeof n->begun);
+    n->begun_seed = text.seed;
     if (was.epoch != is.epoch && seen->clock_us < begins_us(&text, period) && world.plan->topology != CLUSTER &&
-        !some_key_is_of(name, period) && !caused(CAUSE_LOSS, 1) &&
-        !caused(CAUSE_KEYS, 1)) /* the key that was is gone */
+        n->begun[text.link] < period) /* a key that was of it may be gone: a handle still knows of it */
         oracle_fail("client %d empties a slice of '%s' before its time", client, oracle_name(name));
+    if (n->begun[text.link] < period)
+        n->begun[text.link] = period;
     for (struct call *c = calls; c != NULL && seen->sets && !seen->late; c = c->next)
         if (c->client == client && c->name == name) {
-            const struct name *n = &names[name];
             if (n->period_of[client] != 0 && n->period_of[client] == c->handle && period < n->period[client])
                 oracle_fail("client %d adds to '%s' for an older period than before", client, oracle_name(name));
             c->period = period;
