@@ -665,6 +665,39 @@ static uint64_t begins_us(const struct text_seen *text, uint64_t period)
     return (period * text->window * 1000000 + text->slices - 1) / text->slices;
 }
 
+/* The key's period by that string; 0: none. */
+static uint64_t shown_period(const struct blob *string)
+{
+    struct record_seen record = {.is_record = false};
+    struct text_seen text;
+
+    if (string != NULL)
+        reader_record(*string, &record);
+    return record.is_record && reader_text(record.text, &text) ? reader_period(&text, record.epoch) : 0;
+}
+
+/* Whether a key has that period, or a newer one. A take-over, or an end of its time, may have taken it. */
+static bool some_key_has(int name, uint64_t period)
+{
+    const struct filter_seen *seen = &names[name].seen;
+
+    for (size_t l = 0; l < seen->links; l++)
+        for (uint32_t k = 0; k < seen->link[l].root.keys; k++)
+            if (period_of(&seen->link[l], k) >= period)
+                return true;
+    return false;
+}
+
+/* The handle goes by the epochs that it was shown last. A server that lags may have shown an older one. */
+static void note_lag(int client, struct blob key, const struct blob *string)
+{
+    const int name = number_of_name(key);
+    uint64_t *known = name >= 0 && kind_of(name)->window ? &names[name].period[client] : NULL;
+
+    if (known != NULL && *known != 0 && shown_period(string) < *known && shown_period(world_fetch(NULL, key)) >= *known)
+        *known = 0;
+}
+
 /* An add is for one period, and says for which. Only while that is not over its bits are set, in a slice that was emptied
  * for it; and that is done only when it has begun, but for a clock that has stepped back (docs/format.md, 16). */
 void oracle_slice(int client, struct blob key, const struct slice_seen *seen)
@@ -693,7 +726,8 @@ void oracle_slice(int client, struct blob key, const struct slice_seen *seen)
         n->begun[text.link] = period;
     for (struct call *c = calls; c != NULL && seen->sets && !seen->late; c = c->next)
         if (c->client == client && c->name == name) {
-            if (n->period_of[client] != 0 && n->period_of[client] == c->handle && period < n->period[client])
+            if (n->period_of[client] != 0 && n->period_of[client] == c->handle && period < n->period[client] &&
+                some_key_has(name, n->period[client]))
                 oracle_fail("client %d adds to '%s' for an older period than before", client, oracle_name(name));
             c->period = period;
         }
@@ -1109,6 +1143,7 @@ static bool holds(const struct blob *string, uint64_t id)
 
 void oracle_serves(int client, int server, bool by_replica, struct blob key, const struct blob *string, bool bits)
 {
+    note_lag(client, key, string);
     for (struct call *c = calls; c != NULL; c = c->next) {
         const int number = c->client == client ? number_of(c->name, key) : -1;
         if (number < 0 || number >= CALL_KEYS)
