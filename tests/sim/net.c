@@ -42,6 +42,10 @@ struct way {
 
 enum state { FRESH, CONNECTING, CONNECTED, FAILED };
 
+struct offer {
+    uint64_t end, us;
+};
+
 struct socket {
     struct conn conn; /* the first field: conn_ functions are given this one */
     struct fiber *owner;
@@ -53,6 +57,8 @@ struct socket {
     uint64_t receive_us, send_us; /* time-outs; 0: none */
     uint64_t stalled_until;
     struct way to_server, to_client;
+    uint64_t written, used; /* bytes that write() has taken, and of these the server */
+    struct buffer offers;   /* struct offer: what write() was given, and had not been before */
     struct buffer got;
     size_t got_at; /* so much of it was read */
     struct {
@@ -197,9 +203,28 @@ static void strike(struct socket *s)
 void conn_take(struct conn *conn, size_t len)
 {
     conn->taken += len;
+    socket_of(conn)->used += len;
     if (conn->taken == conn->in.len)
         conn->taken = conn->in.len = 0;
     fiber_wake(socket_of(conn)->owner);
+}
+
+static struct offer offer_at(const struct socket *s, size_t i)
+{
+    struct offer offer;
+
+    memcpy(&offer, s->offers.bytes + i * sizeof offer, sizeof offer);
+    return offer;
+}
+
+uint64_t conn_offered_us(const struct conn *conn, size_t len)
+{
+    const struct socket *s = (const struct socket *)conn;
+    size_t i = s->offers.len / sizeof(struct offer);
+
+    while (i > 1 && offer_at(s, i - 2).end >= s->used + len)
+        i--;
+    return offer_at(s, i - 1).us;
 }
 
 void conn_send(struct conn *conn, const void *bytes, size_t len, uint64_t delay_us)
@@ -256,6 +281,7 @@ void net_reset(uint64_t seed)
         drop_all(&sockets[i]->to_client);
         free(sockets[i]->conn.in.bytes);
         free(sockets[i]->got.bytes);
+        free(sockets[i]->offers.bytes);
         free(sockets[i]);
     }
     socket_count = 0;
@@ -316,10 +342,20 @@ static size_t room_of(const struct socket *s)
     return s->state != CONNECTED || window <= s->to_server.len ? 0 : window - s->to_server.len;
 }
 
+static void note_offer(struct socket *s, size_t len)
+{
+    const struct offer offer = {s->written + len, net_now_us()};
+    const size_t offers = s->offers.len / sizeof offer;
+
+    if (offers == 0 || offer_at(s, offers - 1).end < offer.end)
+        buffer_put(&s->offers, &offer, sizeof offer);
+}
+
 static ssize_t give(struct socket *s, const void *bytes, size_t len, int flags)
 {
     size_t room = 0;
 
+    note_offer(s, len);
     for (const uint64_t end = until(s->send_us); !s->broken && s->error == 0 && (room = room_of(s)) == 0;)
         if (!await(s, (flags & MSG_DONTWAIT) != 0 || s->state != CONNECTED, end))
             return fail(s->state == FRESH ? ENOTCONN : EAGAIN);
@@ -328,6 +364,7 @@ static ssize_t give(struct socket *s, const void *bytes, size_t len, int flags)
     if (s->broken)
         return fail(EPIPE);
     len = len < room ? len : room;
+    s->written += len;
     if (!s->cut.struck)
         put(&s->to_server, BYTES, bytes, len, arrival(s, true));
     else if (s->cut.quietly) /* as a server answers that has closed it */

@@ -58,6 +58,8 @@ uint64_t net_latency_us(const struct conn *, bool to_server); /* of one piece of
 size_t net_window(const struct conn *); /* bytes on their way to the server at most; more: write() takes none */
 
 void conn_take(struct conn *, size_t len); /* so many bytes more of `in` were used */
+/* When the client first gave the last of the next `len` bytes of `in` to write(), though there was no room yet. */
+uint64_t conn_offered_us(const struct conn *, size_t len);
 void conn_send(struct conn *, const void *bytes, size_t len,
                uint64_t delay_us); /* to the client, in order, behind latency and delay */
 void conn_stall(struct conn *,

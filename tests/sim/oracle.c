@@ -1043,7 +1043,6 @@ static struct {
     bool without;          /* the filter that the client has opened */
     int lacked[CALL_KEYS]; /* the server, and 1, that gave bits of each key without it, and no guard of it since */
     bool asked;            /* for the filter's root, and that is there */
-    unsigned wrote;        /* bits of these keys of it */
     bool connected;        /* anew: answers may be lost */
     bool late;             /* the call before was cut off: its last commands are carried out now */
     unsigned char turned[1 << 9]; /* bits that were 0 */
@@ -1093,7 +1092,6 @@ void oracle_begin(struct call *c)
     if (first)
         memset(&served[c->client], 0, sizeof *served);
     served[c->client].without = served[c->client].asked = false;
-    served[c->client].wrote = 0;
     memset(served[c->client].lacked, 0, sizeof served->lacked);
     note_handle(c);
     c->next = calls;
@@ -1161,10 +1159,11 @@ void oracle_serves(int client, int server, bool by_replica, struct blob key, con
     }
 }
 
-/* An add proves first behind a silence of 0.1 s (docs/format.md, 8). It counts from when a primary has shown the filter. */
-void oracle_writes(int client, struct blob key)
+/* An add proves first behind a silence of 0.1 s (docs/format.md, 8). It counts from when a primary has shown the filter,
+ * until the client sends its commands. Whether there is room for them by then, nobody can tell beforehand. */
+void oracle_writes(int client, struct blob key, uint64_t sent_us)
 {
-    for (struct call *c = calls; c != NULL && !commands_may_be_late(); c = c->next) {
+    for (struct call *c = calls; c != NULL; c = c->next) {
         const struct kind *kind = kind_of(c->name);
         if (c->client != client || (c->verb != VERB_ADD && c->verb != VERB_ADD_NEW) || c->handle == 0 ||
             kind->counting || kind->growing || kind->window || kind->bare || number_of(c->name, key) < 0 ||
@@ -1175,18 +1174,11 @@ void oracle_writes(int client, struct blob key)
             world.plan->client[client].near == 0 && !served[client].asked)
             oracle_fail("call %d of client %d sets many bits in '%s', and has not asked first whether it is there",
                         c->ordinal, client, oracle_name(c->name));
-        const unsigned bit = 1u << number_of(c->name, key);
-        /* The client may stand still in the middle of a pipeline, and wait for another server to take commands. */
-        const bool first = (served[client].wrote & bit) == 0;
-        const bool stalls = world_had(FAULT_SLOW) && world.struck[client] > c->struck;
-        const uint64_t waits_ms = stalls ? world.plan->client[client].timeout_ms : 0;
-        served[client].wrote |= bit;
         /* a proof that is late is asked once more, and no further time */
-        if (first && !caused(CAUSE_LOSS, c->begun_us) && !world.misled[client] &&
-            world.struck[client] <= c->struck + 1 &&
-            net_now_us() > names[c->name].shown_us[client] + 500000 + waits_ms * 1000)
+        if (!caused(CAUSE_LOSS, c->begun_us) && !world.misled[client] && world.struck[client] <= c->struck + 1 &&
+            sent_us > names[c->name].shown_us[client] + 110000)
             oracle_fail("call %d of client %d sets bits in '%s', which it has not seen for %u ms", c->ordinal, client,
-                        oracle_name(c->name), (unsigned)((net_now_us() - names[c->name].shown_us[client]) / 1000));
+                        oracle_name(c->name), (unsigned)((sent_us - names[c->name].shown_us[client]) / 1000));
     }
 }
 

@@ -69,9 +69,9 @@ void oracle_serves(int client, int server, bool by_replica, struct blob key, con
 /* Whether the script, which compares identities, comes from a client that has never opened the filter that is there. */
 bool oracle_is_foreign(int client, const char *script, struct blob key);
 void oracle_forget_served(int client);
-void oracle_writes(int client, struct blob key); /* bits are about to be set there */
-void oracle_makes(const char *id);               /* of a key that is made; 16 digits */
-void oracle_after_loss(void);                    /* a server's data were replaced by older ones */
+void oracle_writes(int client, struct blob key, uint64_t sent_us); /* bits are about to be set there */
+void oracle_makes(const char *id);                                 /* of a key that is made; 16 digits */
+void oracle_after_loss(void);                                      /* a server's data were replaced by older ones */
 /* The script that adds to a slice was carried out. */
 struct slice_seen {
     struct blob was, is; /* the key's string */

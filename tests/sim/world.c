@@ -55,6 +55,7 @@ struct link {
     bool closed;                   /* by its client; what is held is still to be carried out */
     bool split;                    /* its next answer comes in two pieces */
     bool knew;                     /* that the server is a replica, as it connected */
+    uint64_t offered_us;           /* when its client sent the command, though there was no room yet */
     int refused_call;              /* of its client, to which the server said that it is a replica; 0: none */
 };
 
@@ -1130,7 +1131,7 @@ static void execute(struct link *link, const struct anchor *at, size_t argc, con
                                    (strcmp(at->place, "BITFIELD") == 0 && argv[2].bytes[0] == 'S'));
     const bool undoes = argc > 3 && strcmp(at->place, "EVAL.undo") == 0 && !link->closed && !link->mute;
     if (sets && link->conn != NULL && !link->conn->shut)
-        oracle_writes(link->client, argv[1]);
+        oracle_writes(link->client, argv[1], link->offered_us);
     const bool makes = strcmp(at->place, "EVAL.make") == 0, slices = strcmp(at->place, "EVAL.slice") == 0;
     const unsigned before = makes ? strangers_at(s, argc, argv) : 0;
     const bool foreign = argc > 3 && s->primary < 0 && !s->isolated &&
@@ -1247,6 +1248,7 @@ static void carry_out(struct link *link)
             fate = strike(link, d, key);
         if (fate == FATE_HELD)
             break;
+        link->offered_us = conn_offered_us(link->conn, used + len);
         if (fate == FATE_GOES_ON && servers[link->server].up)
             execute(link, &at, argc, argv);
         link->gone |= fate == FATE_GONE;
