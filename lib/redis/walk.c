@@ -380,18 +380,8 @@ static void start(struct talk *talk, struct outbox *outbox)
         talk->cleanup = undo;
 }
 
-static void add_again(struct task *);
-
-/* If a proof is old by now, since the client stood still, it is sent again. This happens once: a server that is
- * always slow gives no younger one. */
 static void start_proven(struct talk *talk, struct outbox *outbox)
 {
-    if (guard_is_old(talk->begun_ns) && !walk_of(talk)->proven_late) {
-        walk_of(talk)->proven_late = true;
-        outbox_empty(outbox);
-        add_again(&talk->task);
-        return;
-    }
     talk->task.link->guard_failed = false;
     talk->task.link->suspect = 0;
     start(talk, outbox);

@@ -78,7 +78,6 @@ struct walk {
     bool asked_aside;
     unsigned clears;  /* seen in between: each made it send something again */
     bool held;        /* the first one, before it may be sent */
-    bool proven_late; /* the proof's answer was read late, so it was sent again */
     unsigned last;    /* pipeline that was written */
     uint32_t undo_at; /* the key where undoing is */
 };

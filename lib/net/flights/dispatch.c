@@ -183,8 +183,10 @@ void dispatch_call(struct carrier *c, struct call *call)
 
     flights_join(&now, &call->waiting);
     for (struct flight *flight; (flight = flights_take(&now)) != NULL;) {
-        if (guard_is_old(call->heard_ns)) /* to connect for one before it took long */
+        if (guard_is_old(call->heard_ns) && call->late < 2) { /* to connect took long, or the client stood still */
+            flight->proven_late = call->late > 0;
             flight_begin_proof(flight);
+        }
         route(c, call, flight);
     }
     if (call->waiting.first == NULL || call->wake_at != 0)
@@ -275,20 +277,25 @@ static void hold(struct flight *flight, const struct reply *reply, bool refused,
 
 static void take_last(struct carrier *c, struct node *node, struct flight *flight, bool good)
 {
+    const bool late = guard_is_old(flight->proof_ns);
+    struct call *call = flight->call;
+
     (void)flights_take(&node->sent);
     if (flight->held > 0) {
         take_refusal(c, node, flight);
     } else if (!flight->proving) {
-        if (flight->call->attempts > 0)
+        if (call->attempts > 0)
             carrier_end_trouble(node);
-        call_note_progress(flight->call);
-        flight->call->heard_ns = clock_now_ns();
+        call_note_progress(call);
+        call->heard_ns = flight->proof_ns;
+        call->late = !late ? 0 : call->late > 0 ? call->late : 1;
         replicas_note(c, node, flight);
-        call_set_runnable(c, flight->call);
+        call_set_runnable(c, call);
         flight_free(flight);
     } else {
         flight_end_proof(flight);
-        if (good && guard_is_old(flight->proof_ns) && !flight->proven_late) { /* the client has stood still */
+        call->late = !late ? 0 : flight->proven_late ? 2 : 1;
+        if (good && call->late == 1) { /* the client has stood still */
             flight->proven_late = true;
             flight_begin_proof(flight);
         }
