@@ -425,17 +425,18 @@ static bool has_events(const struct line *line, short events)
     return poll(&socket, 1, 0) > 0 && (socket.revents & (events | POLLERR)) != 0;
 }
 
-/* Unread answers while the loop stands still are no silence: the loop reads them before the next check. */
+/* What lies here while the loop stands still is no silence: the loop handles it before the next check. */
 static bool is_overdue(const struct carrier *c, const struct node *node, uint64_t now)
 {
     struct line *line = node->pipe;
     const hibloom_connect_options *options = &c->settings.options;
+    const bool opening = node->state == NODE_OPENING; /* POLLOUT says that it is connected */
 
-    if (node->state == NODE_OPENING)
-        return is_silent_for(line, now, options->connect_timeout_ms);
-    if (node->sent.first == NULL || !is_silent_for(line, now, options->command_timeout_ms))
+    if (!opening && node->sent.first == NULL)
         return false;
-    if (line->spared_ms == line->heard_ms || !has_events(line, POLLIN))
+    if (!is_silent_for(line, now, opening ? options->connect_timeout_ms : options->command_timeout_ms))
+        return false;
+    if (line->spared_ms == line->heard_ms || !has_events(line, opening ? POLLOUT : POLLIN))
         return true;
     line->spared_ms = line->heard_ms;
     return false;
