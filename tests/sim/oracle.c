@@ -550,6 +550,22 @@ static bool may_take(int name, int client, const char *what)
     return strcmp(what, "EVAL.undo") != 0;
 }
 
+/* Not one that a filter before it has left: that is its own filter's. */
+static bool is_key_of(int name, struct blob key)
+{
+    const struct filter_seen *seen = &names[name].seen;
+    const struct blob *string = world_fetch(NULL, key);
+    struct record_seen record = {.id = 0};
+
+    if (string != NULL)
+        reader_record(*string, &record);
+    for (size_t l = 0; l < seen->links + seen->lingering; l++)
+        for (uint32_t k = 0; k < seen->link[l].root.keys && k < READER_KEYS; k++)
+            if (record.is_record && seen->link[l].ids[k] == record.id && blob_equals(key_of(&seen->link[l], k), key))
+                return true;
+    return false;
+}
+
 bool oracle_is_foreign(int client, const char *script, struct blob key)
 {
     static const char *const scripts[] = {"EVAL.clear", "EVAL.count_up", "EVAL.count_down", "EVAL.slice", "EVAL.merge"};
@@ -558,9 +574,8 @@ bool oracle_is_foreign(int client, const char *script, struct blob key)
     for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++)
         compares |= strcmp(script, scripts[i]) == 0;
     for (int i = 0; compares && i < (int)world.plan->names; i++)
-        if (key.len > 0 && key.bytes[0] == oracle_name(i)[0] && (key.len == 1 || key.bytes[1] == ':'))
-            return names[i].root != 0 && !kind_of(i)->bare && !knows(i, client, names[i].root) &&
-                   !(memchr(key.bytes, '+', key.len) != NULL && world.misled[client]); /* its own link, left over */
+        if (names[i].root != 0 && !kind_of(i)->bare && !knows(i, client, names[i].root) && is_key_of(i, key))
+            return true;
     return false;
 }
 
