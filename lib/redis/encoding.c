@@ -153,6 +153,7 @@ static void take_block(struct task *task, struct run *run, uint32_t i, size_t at
         return;
     }
     run->cut = run->cut || (reply->text_len < BLOCK_BYTES && !task->link->bare);
+    memset(run->known + at, BIT_UNKNOWN, task->link->spec->hashes);
     for (const size_t end = at + task->link->spec->hashes; at < end; at++) {
         const uint64_t bit = run->bits[at] % HIBLOOM_BLOCK_BITS;
         if (bit / 8 < reply->text_len && ((unsigned char)reply->text[bit / 8] & 0x80u >> bit % 8) != 0)

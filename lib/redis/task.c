@@ -57,6 +57,12 @@ void outbox_at_primary(struct outbox *outbox)
         outbox->exchanges[outbox->count - 1].at_primary = true;
 }
 
+void outbox_anew(struct outbox *outbox)
+{
+    if (!outbox->commands.failed && outbox->count > 0)
+        outbox->exchanges[outbox->count - 1].anew = true;
+}
+
 void outbox_empty(struct outbox *outbox)
 {
     commands_empty(&outbox->commands);
@@ -435,7 +441,8 @@ static void talk_reply(struct task *task, uint32_t tag, uint32_t index, const st
     struct talk *talk = (struct talk *)task;
     const unsigned number = talk->pipelined ? tag & 1 : 0;
 
-    talk->outstanding[number]--;
+    if (reply == NULL || !reply->again)
+        talk->outstanding[number]--;
     if (reply != NULL)
         talk->take(talk, tag, index, reply);
     if (talk->outstanding[number] == 0 && talk->answered != NULL)

@@ -24,7 +24,7 @@
  *     net/drivers                        bytes go to a socket, and replies come
  *
  * Exchanges are answered in any order, the replies of one exchange in theirs.
- * Every reply that was asked for is delivered once; one that will never come is
+ * Every reply that was asked for is delivered once, but for reply->again; one that will never come is
  * delivered as NULL, and the carrier has noted with task_fail why. A command whose
  * reply was lost may be sent again: reply->repeated. */
 #ifndef HIBLOOM_TASK_H
@@ -47,6 +47,7 @@ struct exchange {
     bool guarded;     /* its last command tells whether the filter is still there: it goes alone first, before
                          the exchange is sent again, or late */
     bool once;        /* it must not be carried out twice: it is not sent again where its answer was lost */
+    bool anew;        /* it only asks, and its last command proves all answers: they come from one sending */
     size_t end;       /* of its bytes in the outbox; they begin where those of the one before end */
     void *bulk;       /* if not NULL, where one reply goes, a string of at most bulk_room bytes: */
     size_t bulk_room;
@@ -71,6 +72,9 @@ void outbox_end_into(struct outbox *, uint32_t index, void *bulk, size_t room);
 
 /* Only the primary answers the last exchange, also for a call that replicas may answer. */
 void outbox_at_primary(struct outbox *);
+
+/* The last exchange is sent anew as a whole, where it is sent again. */
+void outbox_anew(struct outbox *);
 
 void outbox_empty(struct outbox *);
 

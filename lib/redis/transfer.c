@@ -33,12 +33,6 @@ static size_t part_at(const struct piece *piece, uint64_t done, uint64_t part)
     return (size_t)(piece->len - done < part ? piece->len - done : part);
 }
 
-static void finish(struct talk *talk, struct outbox *outbox)
-{
-    if (transfer_of(talk)->cut)
-        task_unexpected(&talk->task);
-}
-
 static void begin(struct transfer *transfer, struct link *link, const struct piece *piece, talk_step *step)
 {
     memset(transfer, 0, sizeof *transfer);
@@ -59,8 +53,7 @@ static void take_part(struct transfer *transfer, unsigned number, const struct r
         return;
     if (reply->text_len > len)
         task_unexpected(&transfer->talk.task);
-    else
-        transfer->cut = transfer->cut || (reply->text_len < len && !transfer->talk.task.link->bare);
+    transfer->cut[number] = reply->text_len < len && !transfer->talk.task.link->bare;
     if (reply->text_len < len)
         memset(transfer->out + at + reply->text_len, 0, len - reply->text_len);
 }
@@ -73,8 +66,8 @@ static void take_read(struct talk *talk, uint32_t tag, uint32_t index, const str
         (void)guard_take(talk, talk->task.link->count, index, reply);
     else if (index == 0)
         take_part(transfer, tag & 1, reply);
-    else
-        (void)guard_take(talk, transfer->piece->key, index - 1, reply);
+    else if (guard_take(talk, transfer->piece->key, index - 1, reply) && transfer->cut[tag & 1])
+        task_unexpected(&talk->task);
 }
 
 static bool read_pipeline(struct talk *talk, struct outbox *outbox, unsigned number)
@@ -93,13 +86,14 @@ static bool read_pipeline(struct talk *talk, struct outbox *outbox, unsigned num
     transfer->asked += len;
     guard_ask(talk->task.link, outbox, key, piece->key);
     outbox_end_into(outbox, 0, transfer->out + transfer->part_at[number], len);
+    outbox_anew(outbox);
     guard_ask_config(talk->task.link, outbox, 1 << 1 | number);
     return true;
 }
 
 static void begin_reading(struct talk *talk, struct outbox *outbox)
 {
-    talk_stream(talk, read_pipeline, take_read, finish);
+    talk_stream(talk, read_pipeline, take_read, NULL);
 }
 
 void transfer_begin_read(struct transfer *transfer, struct link *link, const struct piece *piece, unsigned char *out)
@@ -216,7 +210,7 @@ static void ask_bare(struct talk *talk, struct outbox *outbox)
 
 static void merge_parts(struct talk *talk, struct outbox *outbox)
 {
-    talk_stream(talk, merge_pipeline, take_merged, talk->task.link->bare ? ask_bare : finish);
+    talk_stream(talk, merge_pipeline, take_merged, talk->task.link->bare ? ask_bare : NULL);
 }
 
 static void begin_merging(struct talk *talk, struct outbox *outbox)

@@ -14,7 +14,7 @@ struct transfer {
     uint64_t asked;            /* bytes of the piece so far */
     bool sent;                 /* something */
     uint64_t part_at[2];       /* of the pipelines that are on their way */
-    bool cut;                  /* a part came short */
+    bool cut[2];               /* a part of theirs came short */
 };
 
 void transfer_begin_read(struct transfer *, struct link *, const struct piece *, unsigned char *out);

@@ -92,6 +92,8 @@ static void write_exchange(struct walk *walk, struct outbox *outbox, uint32_t ta
         outbox_end(outbox);
     if (outbox->count == 0)
         return;
+    if (!encoding->sets && !encoding->once)
+        outbox_anew(outbox);
     outbox->exchanges[outbox->count - 1].guarded = encoding->sets && !encoding->proves && !link->bare;
     outbox->exchanges[outbox->count - 1].once = encoding->once;
 }
@@ -195,6 +197,7 @@ static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct r
         take_nothing_done(talk, run, i, reply);
         return;
     }
+    run->cut = run->cut && index > walk->before;
     if (index >= walk->before && answer < answers) {
         walk->encoding->take(&talk->task, run, i, answered_bit(walk, run, i, answer), reply);
         return;

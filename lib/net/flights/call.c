@@ -126,6 +126,8 @@ void call_end_flight(struct carrier *c, struct flight *flight)
     const uint32_t replies = flight->exchange.replies > 0 ? flight->exchange.replies : 1; /* see task.h */
 
     flight_end_proof(flight);
+    if (flight->index < flight->told)
+        flight->index = flight->told;
     if (flight->kind == FLIGHT_TASK)
         for (; flight->index < replies; flight->index++)
             call->task->class->reply(call->task, flight->exchange.tag, flight->index, NULL);
@@ -181,7 +183,9 @@ void call_give_up(struct carrier *c, struct call *call, const struct node *at, h
 static void tell_refusal(struct flight *flight)
 {
     struct task *task = flight->call->task;
-    struct reply reply = {.type = REDIS_REPLY_ERROR, .repeated = flight->index >= flight->doubtful && !task->reads};
+    struct reply reply = {.type = REDIS_REPLY_ERROR,
+                          .repeated = flight->index >= flight->doubtful && !task->reads,
+                          .again = flight->index < flight->told};
 
     reply.text_len = (size_t)snprintf(reply.text, sizeof reply.text, "%s", flight->words != NULL ? flight->words : "");
     task->class->reply(task, flight->exchange.tag, flight->index++, &reply);
@@ -216,16 +220,8 @@ static void fail_for_good(struct carrier *c, struct flight *flight, struct node 
     call_end_flight(c, flight);
 }
 
-void call_note_elsewhere(const struct flight *flight, const struct node *from)
-{
-    struct call *call = flight->call;
-
-    call->two_servers = call->two_servers || (from->role == NODE_REPLICA && flight->index > 0);
-}
-
 /* Elsewhere: at the primary, as this replica did not do; at once, and that is no other try. */
-static void plan_resend(struct carrier *c, struct flight *flight, const struct node *node, bool doubtful,
-                        bool elsewhere)
+static void plan_resend(struct carrier *c, struct flight *flight, bool doubtful, bool elsewhere)
 {
     struct call *call = flight->call;
     const uint32_t in_doubt = flight_resend(flight, doubtful);
@@ -235,7 +231,6 @@ static void plan_resend(struct carrier *c, struct flight *flight, const struct n
     flight_begin_proof(flight);
     c->store.server.stats.retries++;
     flight->at_primary = elsewhere || flight->at_primary;
-    call_note_elsewhere(flight, node);
     flight->redirects = 0; /* there is a pause now, and an end to them */
     flights_put(&call->waiting, flight);
     if (!elsewhere)
@@ -275,7 +270,7 @@ void call_flight_failed(struct carrier *c, struct flight *flight, struct node *n
         carrier_note_trouble(node, status, words != NULL ? words : flight->words != NULL ? flight->words : "refused");
         carrier_tell_trouble(c, node, "; trying again");
     }
-    plan_resend(c, flight, node, doubtful, elsewhere);
+    plan_resend(c, flight, doubtful, elsewhere);
 }
 
 /* ---- A server that forgot --------------------------------------------------------------- */

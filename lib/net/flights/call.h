@@ -35,7 +35,6 @@ struct call {
     bool anew;              /* a server was lost before its replicas had the adds: from then on no answer is progress */
     bool at_primary;        /* replicas are not asked: one did not know the filter */
     bool astray;            /* it has failed, and no locations were known while it took back its writes */
-    bool two_servers;       /* a replica gave part of a flight's answers, another server the rest with the guard */
     bool sent;              /* a command was sent, */
     bool carried_out;       /* and at least one was carried out */
     bool runnable;          /* in carrier.runnable */
@@ -49,11 +48,10 @@ void call_set_runnable(struct carrier *, struct call *);       /* its task goes 
 void call_sleep(struct carrier *, struct call *, uint64_t at); /* until then */
 void call_wake(struct carrier *, struct call *);               /* it no longer sleeps */
 
-bool call_may_retry(const struct carrier *, const struct call *);         /* a failed flight may be sent again */
-void call_plan_retry(struct carrier *, struct call *);                    /* sleeps until that is due */
-bool call_hold(struct carrier *, struct call *, const struct pause *);    /* sleeps until its end; false: it may not */
-void call_note_progress(struct call *);                                   /* an answer came: tries are counted from 0 */
-void call_note_elsewhere(const struct flight *, const struct node *from); /* it goes on at another server */
+bool call_may_retry(const struct carrier *, const struct call *);      /* a failed flight may be sent again */
+void call_plan_retry(struct carrier *, struct call *);                 /* sleeps until that is due */
+bool call_hold(struct carrier *, struct call *, const struct pause *); /* sleeps until its end; false: it may not */
+void call_note_progress(struct call *);                                /* an answer came: tries are counted from 0 */
 
 /* Begins a pause that all calls keep beside their own. Does it hold just now? One call alone keeps its own only. */
 void call_begin_pause(struct carrier *, struct pause *);

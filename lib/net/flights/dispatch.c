@@ -224,7 +224,6 @@ static void take_refusal(struct carrier *c, struct node *node, struct flight *fl
         return;
     }
     c->store.server.stats.redirects++;
-    call_note_elsewhere(flight, node);
     (void)flight_resend(flight, false);
     flight->to = to;
     flight->asking = refusal == REFUSAL_ASK;
@@ -252,6 +251,7 @@ static bool deliver(struct node *node, struct flight *flight, struct reply *repl
     bool good = true;
 
     reply->repeated = index >= flight->doubtful && !task->reads;
+    reply->again = index < flight->told;
     reply->by_replica = node->role == NODE_REPLICA;
     if (flight->proving)
         good = task->take_guard(task, flight->exchange.tag, reply);

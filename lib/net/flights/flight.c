@@ -139,6 +139,10 @@ uint32_t flight_resend(struct flight *flight, bool lost)
 
     if (from < flight->doubtful)
         flight->doubtful = from;
+    if (flight->exchange.anew) { /* the guard would prove answers of another time, or server */
+        flight->told = flight->index > flight->told ? flight->index : flight->told;
+        flight->index = 0;
+    }
     flight->carried_out = NO_COMMAND;
     flight->held = 0;
     flight->asked = flight->asking = false;

@@ -2,7 +2,7 @@
  *
  * A copy of each exchange is kept until its last reply has come. So commands that were lost, or
  * refused for now, can be sent again. That begins with the first one whose reply the task has
- * not seen. */
+ * not seen, or with the first one of all (exchange.anew). */
 #ifndef HIBLOOM_FLIGHT_H
 #define HIBLOOM_FLIGHT_H
 
@@ -32,6 +32,7 @@ struct flight {
     struct exchange exchange;
     uint64_t number;      /* flights are numbered as they are sent */
     uint32_t index;       /* the reply that is delivered next */
+    uint32_t told;        /* replies that the task has had, before an exchange that is `anew` was sent again */
     bool proving;         /* its last command goes alone (exchange.guarded); then it goes on with the reply */
     uint32_t resume;      /* of this number */
     uint64_t proof_ns;    /* when that command was sent */
@@ -68,7 +69,7 @@ size_t flight_from(const struct flight *);
 void flight_begin_proof(struct flight *);
 void flight_end_proof(struct flight *);
 
-/* Prepares it to be sent again, from the first command on whose reply the task has not seen.
+/* Prepares it to be sent again, from the first command on whose reply the task has not seen, or anew.
  * Lost: it is unknown which commands were carried out. Returns the number of further commands
  * that are doubtful now. */
 uint32_t flight_resend(struct flight *, bool lost);

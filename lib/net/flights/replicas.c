@@ -257,10 +257,10 @@ bool replicas_may_end(struct carrier *c, struct call *call)
     }
     const hibloom_status status = call->task->status;
 
-    /* The result of a replica does not count in three cases. It does not know the filter, it got the filter
-     * between two commands (EPROTO), or another server has answered its guard. */
-    if (replicas_may_answer(c, call) && ((status >= HIBLOOM_ENOTFOUND && status <= HIBLOOM_ECORRUPT) ||
-                                         status == HIBLOOM_EPROTO || (status == HIBLOOM_OK && call->two_servers))) {
+    /* The result of a replica does not count in two cases. It does not know the filter, or it got the filter
+     * between two commands (EPROTO). */
+    if (replicas_may_answer(c, call) &&
+        ((status >= HIBLOOM_ENOTFOUND && status <= HIBLOOM_ECORRUPT) || status == HIBLOOM_EPROTO)) {
         call->at_primary = true;
         call->task->again(call->task);
         call_set_runnable(c, call);
