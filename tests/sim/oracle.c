@@ -33,6 +33,7 @@ struct name {
     bool spoiled;              /* something was removed that was not in: other items may be denied */
     uint8_t winners[ITEMS], doubtful_winners[ITEMS];
     uint64_t expiry_ms;             /* of the key that goes first; 0: none */
+    uint64_t later_us;              /* when that was last put off */
     uint32_t did[CLIENTS];          /* verbs that each client has used on it */
     uint32_t may[CLIENTS];          /* of these, those whose commands may still arrive */
     uint64_t run[CLIENTS];          /* of the root's server, of which the client's handle knows; 0: not known */
@@ -446,10 +447,15 @@ static void check_listed(int name, const struct filter_seen *now, const struct f
 {
     const uint64_t since = names[name].unsettled_us; /* a late one may give it the time of that repair */
     unsigned under_way = since != 0 && commands_may_be_late() && net_now_us() < since + LATE_US ? 2 : 0;
+    uint64_t aged_ms = 0; /* the key was made so long ago, at most, and the root has got the same time since */
 
-    for (const struct call *c = calls; c != NULL; c = c->next)
-        if (c->name == name)
-            under_way += c->begun_us <= expired_us ? 2 : may_change_keys(c);
+    for (const struct call *c = calls; c != NULL; c = c->next) {
+        if (c->name != name)
+            continue;
+        under_way += c->begun_us <= expired_us ? 2 : may_change_keys(c);
+        if (may_change_keys(c) && c->begun_us <= names[name].later_us)
+            aged_ms = (net_now_us() - c->begun_us) / 1000;
+    }
     if (under_way > 1)
         return;
     for (size_t l = 0; l < now->links && l < was->links; l++)
@@ -458,7 +464,7 @@ static void check_listed(int name, const struct filter_seen *now, const struct f
                            other = world_expiry_ms(key_of(&now->link[l], k));
             if (!now->link[l].lost[k] && was->link[l].ids[k] != 0 && was->link[l].ids[k] != now->link[l].ids[k] &&
                 !world.times_altered && world.last_us[CAUSE_CLOCK] == 0 &&
-                (root == 0 ? other != 0 : other < root + 900))
+                (root == 0 ? other != 0 : other + aged_ms < root + 900))
                 oracle_fail("key %u of '%s' is listed anew, and has another time to live than the root", (unsigned)k,
                             oracle_name(name));
         }
@@ -475,7 +481,9 @@ static void look_again(int name, uint32_t may_go, const char *what)
     if (strcmp(what, "EVAL.swap") == 0)
         check_listed(name, &seen, &n->seen);
     memcpy(&n->seen, &seen, offsetof(struct filter_seen, link) + (seen.links + seen.lingering) * sizeof *seen.link);
-    n->expiry_ms = world_expiry_ms(root_key(name));
+    const uint64_t expiry_ms = world_expiry_ms(root_key(name));
+    n->later_us = expiry_ms != 0 && (n->expiry_ms == 0 || expiry_ms > n->expiry_ms) ? net_now_us() : n->later_us;
+    n->expiry_ms = expiry_ms;
     note_clock(name);
     if (kind_of(name)->window)
         for (int i = 0; i < ITEMS; i++)
