@@ -788,6 +788,14 @@ static void note_growth(int name, int client)
     }
 }
 
+void oracle_crosses(struct blob key)
+{
+    const int name = number_of_name(key);
+
+    for (struct call *c = calls; c != NULL; c = c->next)
+        c->crossed |= c->name == name;
+}
+
 static bool expires_alone(int name, int client)
 {
     bool alone = false;

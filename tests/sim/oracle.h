@@ -72,6 +72,7 @@ void oracle_forget_served(int client);
 void oracle_writes(int client, struct blob key, uint64_t sent_us); /* bits are about to be set there */
 void oracle_makes(const char *id);                                 /* of a key that is made; 16 digits */
 void oracle_after_loss(void);                                      /* a server's data were replaced by older ones */
+void oracle_crosses(struct blob key); /* a making has met it, and given it another time to live */
 /* The script that adds to a slice was carried out. */
 struct slice_seen {
     struct blob was, is; /* the key's string */

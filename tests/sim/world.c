@@ -1134,6 +1134,7 @@ static void execute(struct link *link, const struct anchor *at, size_t argc, con
         oracle_writes(link->client, argv[1], link->offered_us);
     const bool makes = strcmp(at->place, "EVAL.make") == 0, slices = strcmp(at->place, "EVAL.slice") == 0;
     const unsigned before = makes ? strangers_at(s, argc, argv) : 0;
+    const uint64_t expiry_ms = makes && argc > 3 ? world_expiry_ms(argv[3]) : 0;
     const bool foreign = argc > 3 && s->primary < 0 && !s->isolated &&
                          oracle_is_foreign(link->client, at->place, argv[3]);
     struct blob now, was = {"", 0};
@@ -1163,6 +1164,8 @@ static void execute(struct link *link, const struct anchor *at, size_t argc, con
     }
     if (makes && reply.len > sizeof "$93\r\n+" && strncmp(reply.bytes, "$93\r\n+", 6) == 0) /* and the trailer */
         oracle_makes(reply.bytes + 6 + 56);
+    else if (makes && argc > 3 && world_expiry_ms(argv[3]) != expiry_ms)
+        oracle_crosses(argv[3]);
     if (makes && strangers_at(s, argc, argv) < before)
         oracle_fail("%s of client %d takes a string that somebody else has put there", at->place, link->client);
     if (link->conn != NULL && !link->conn->shut && reply.len > 0 && reply.bytes[0] != '-' && argc > 2 &&
