@@ -942,7 +942,7 @@ static bool has_cause(const struct call *c, hibloom_status status)
         return life || c->raw_at_begin != 0 || caused(CAUSE_KILL, 1) || connection || kind_of(c->name)->growing ||
                kind_of(c->name)->window;
     case HIBLOOM_ELOST: return caused(CAUSE_RESTART, 1);
-    /* A pipeline's first answers come from a server that has forgotten the filter, the last from one that has not. */
+    /* A server that has forgotten the filter gets it back between a pipeline's first answers and its last. */
     case HIBLOOM_EPROTO:
         return caused(CAUSE_RESTART, since) && (caused(CAUSE_KEYS, since) || caused(CAUSE_LOSS, since));
     case HIBLOOM_ENOTSUP: return may_be_unsupported(c);
