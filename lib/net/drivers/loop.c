@@ -36,7 +36,7 @@ struct line {
     struct ssl_st *ssl; /* the context's; NULL: no TLS, or not ours */
     size_t owed;
     uint64_t heard_ms;  /* when an answer came, or the first command was sent; ours only */
-    uint64_t spared_ms; /* the heard_ms with which it would have been silent for too long, but something lay here */
+    uint64_t spared_ms; /* so far it was silent for too long, but something lay here: then heard_ms was set to this */
     struct reply reply;
     redisReplyObjectFunctions *theirs; /* of hiredis' reader; NULL: it is not ours yet */
     bool called;                       /* at the next answer; one of ours, and commands are on their way */
@@ -425,20 +425,22 @@ static bool has_events(const struct line *line, short events)
     return poll(&socket, 1, 0) > 0 && (socket.revents & (events | POLLERR)) != 0;
 }
 
-/* What lies here while the loop stands still is no silence: the loop handles it before the next check. */
+/* A loop that stands still is no silence: what lies here, it reads or writes before the next check, in the same time
+ * again. */
 static bool is_overdue(const struct carrier *c, const struct node *node, uint64_t now)
 {
     struct line *line = node->pipe;
     const hibloom_connect_options *options = &c->settings.options;
     const bool opening = node->state == NODE_OPENING; /* POLLOUT says that it is connected */
+    const bool writes = opening || line->context->c.obuf[0] != '\0';
 
     if (!opening && node->sent.first == NULL)
         return false;
     if (!is_silent_for(line, now, opening ? options->connect_timeout_ms : options->command_timeout_ms))
         return false;
-    if (line->spared_ms == line->heard_ms || !has_events(line, opening ? POLLOUT : POLLIN))
+    if (line->spared_ms == line->heard_ms || !has_events(line, writes ? POLLIN | POLLOUT : POLLIN))
         return true;
-    line->spared_ms = line->heard_ms;
+    line->spared_ms = line->heard_ms = now;
     return false;
 }
 
