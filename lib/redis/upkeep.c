@@ -221,8 +221,7 @@ static void take_counters(struct upkeep *upkeep, uint32_t i, const struct reply 
     if (!task_expect(&upkeep->talk.task, reply, REDIS_REPLY_STRING, i))
         return;
     if (reply->text_len <= READ_BYTES)
-        upkeep->count.bits_set += bits_in_use(upkeep->counters, reply->text_len,
-                                              spec_width(upkeep->talk.task.link->spec));
+        upkeep->bits = bits_in_use(upkeep->counters, reply->text_len, spec_width(upkeep->talk.task.link->spec));
     else
         task_unexpected(&upkeep->talk.task);
 }
@@ -230,14 +229,13 @@ static void take_counters(struct upkeep *upkeep, uint32_t i, const struct reply 
 static void take_count(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
     struct upkeep *upkeep = upkeep_of(talk);
-    uint64_t bits;
 
     if (tag == talk->task.link->count)
         (void)guard_take(talk, tag, index, reply);
     else if (index == COUNT_BITS && upkeep->counters != NULL)
         take_counters(upkeep, tag, reply);
-    else if (index == COUNT_BITS && task_expect_count(&talk->task, reply, tag, &bits))
-        upkeep->count.bits_set += bits;
+    else if (index == COUNT_BITS)
+        (void)task_expect_count(&talk->task, reply, tag, &upkeep->bits);
     else if (index == COUNT_TTL && task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, tag))
         upkeep->count.ttl_ms = tag == 0 && reply->integers[0] >= 0 ? reply->integers[0] : upkeep->count.ttl_ms;
     else if (index >= COUNT_GUARD)
@@ -267,6 +265,8 @@ static void count(struct talk *talk, struct outbox *outbox)
     const uint64_t end = spec_bitmap_bytes(link->spec);
     char name[KEYS_SIZE];
 
+    upkeep->count.bits_set += upkeep->bits; /* of the part that has been answered */
+    upkeep->bits = 0;
     if (link->spec->counters != 0 && upkeep->counters == NULL &&
         (upkeep->counters = alloc.malloc(READ_BYTES)) == NULL) {
         task_no_memory(&talk->task);
@@ -290,6 +290,7 @@ static void count(struct talk *talk, struct outbox *outbox)
     command_argument(&outbox->commands, key);
     guard_ask(link, outbox, key, upkeep->key);
     outbox_end_into(outbox, COUNT_BITS, upkeep->counters, READ_BYTES);
+    outbox_anew(outbox);
     guard_ask_config(link, outbox, link->count);
     upkeep->from = stop;
     talk_then(talk, take_count, count);

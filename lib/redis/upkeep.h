@@ -14,7 +14,8 @@ struct upkeep {
     bool only_newest;          /* expire: the root if it tells of no further link; else that is noted, and no more */
     uint32_t key;              /* count: where it is */
     uint64_t from;             /* count: the byte */
-    struct store_count count;  /* counted so far */
+    struct store_count count;  /* counted so far, */
+    uint64_t bits;             /* and in the part that is on its way */
     unsigned char *counters;   /* of a counting filter: those that were read last */
 };
 
