@@ -425,7 +425,7 @@ static bool has_events(const struct line *line, short events)
     return poll(&socket, 1, 0) > 0 && (socket.revents & (events | POLLERR)) != 0;
 }
 
-/* A loop that stands still is no silence: what lies here, it reads or writes before the next check, in the same time
+/* A loop that stands still is no silence. Before the next check it reads and writes what lies here, in the same time
  * again. */
 static bool is_overdue(const struct carrier *c, const struct node *node, uint64_t now)
 {
