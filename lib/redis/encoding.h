@@ -1,8 +1,8 @@
 /* encoding.h: how the bits of items are put into commands, and their answers read.
  *
  *   SETBIT/GETBIT     k commands an item
- *   BITFIELD          one command an item; BITFIELD_RO to look. Of racing adders of
- *                     one item exactly one is told that it was first
+ *   BITFIELD          one command for a few items; BITFIELD_RO to look. If several adders race for
+ *                     one item, exactly one finds it new
  *   block             one GETRANGE of 64 bytes an item, in the blocked layout
  *   each key          partitioned: on each key, one bit of every item; spanning (spec.h): on
  *                     each key, the bits that lie in it
@@ -52,6 +52,7 @@ struct encoding {
     bool each_key;        /* an exchange for each key of the filter, with its bit of every item */
     bool all_keys;        /* one exchange, and one command, on all keys */
     bool each_bit;        /* a command for each bit, else for each item */
+    bool several;         /* or for a few: encoding_bitfield_items */
     bool proves;          /* its command is its own guard. It answers with an integer where it has done nothing: 0, the
                              key is another; 1 + its epoch, it was cleared since the handle's last guard */
     bool once;            /* it must not be carried out twice */
@@ -73,5 +74,8 @@ bool encoding_begins_slice(const struct link *, const struct slice_add *, uint32
 const struct encoding *encoding_to_add(const struct link *, bool exact);
 const struct encoding *encoding_to_look(const struct link *);
 const struct encoding *encoding_to_remove(void);
+
+/* Items of k hashes that one BITFIELD has, at most. */
+uint32_t encoding_bitfield_items(uint32_t k);
 
 #endif

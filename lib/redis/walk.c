@@ -149,12 +149,12 @@ static bool write_pipeline(struct talk *talk, struct outbox *outbox, unsigned nu
 /* The first bit of a run that a reply on key i is about. */
 static size_t answered_bit(const struct walk *walk, const struct run *run, uint32_t i, uint32_t answer)
 {
-    const bool each_key = walk->encoding->each_key;
+    const struct encoding *encoding = walk->encoding;
     const uint32_t k = walk->in[run->link].link->spec->hashes;
 
-    if (each_key && run->order != NULL)
-        return run->order[run->from[i] + answer];
-    return (size_t)answer * (walk->encoding->each_bit && !each_key ? 1 : k) + (each_key ? i : 0);
+    if (encoding->each_key)
+        return run->order != NULL ? run->order[run->from[i] + answer] : (size_t)answer * k + i;
+    return (size_t)answer * (encoding->each_bit ? 1 : encoding->several ? encoding_bitfield_items(k) * k : k);
 }
 
 #define CLEARS_MOST 16u /* between the pipelines of one call */

@@ -167,10 +167,10 @@ static void each_link_goes_its_way(void **state)
     const char *const window = "capacity=12000 error=0.02 window=3600 seed=5eed";
 
     assert_in_range(commands_to_look(growing, 1000, ITEMS), 1, 100);
-    assert_in_range(commands_to_look(growing, 1, 40), 20, 60);
-    assert_in_range(commands_to_look(growing, 1000, 40), 60, 200);
+    assert_in_range(commands_to_look(growing, 1, 40), 10, 30);
+    assert_in_range(commands_to_look(growing, 1000, 40), 31, 60);
     assert_in_range(commands_to_look(window, 1000, ITEMS), 1, 100);
-    assert_in_range(commands_to_look(window, 1000, 40), 200, 250);
+    assert_in_range(commands_to_look(window, 1000, 40), 40, 80);
 }
 
 /* ---- What happens to the filter ------------------------------------------------------------ */
