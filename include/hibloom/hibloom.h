@@ -678,18 +678,19 @@ typedef struct hibloom_item {
  *
  * Very many items in one call go by whole bitmaps, where that is less work for the
  * server and the link (link_mb_s): of a filter of 11 MB from some thousand look-ups and
- * some ten thousand adds on. contains_many reads the bits and answers here. add_many
- * without is_new sets the bits here and merges them, as hibloom_merge does; who may not
- * (EDENIED) adds item by item. While a slot moves, the call waits for up to retry_ms, and then
- * adds item by item, too. With is_new it reads the bits, and sends the items that are
- * not in. All of it goes by steps of 16 MB, which is the memory that it takes, by parts of
- * 1 MB on the server, and by the same guards; a filter with a key of more than 16 MB, a bare
- * bitmap, and a process without that memory, go item by item. In growing filters and sliding windows
- * look-ups go so, link by link or slice by slice. Adds to a growing filter without is_new are
- * merged into its newest link, up to 32,768 items at a time; its other adds, and those of a window, are
- * not. Round trips: to merge, those of
- * hibloom_merge; to read, one for each 256 KB, two of which are on their way at once. Where these
- * take long (some ms and more), a smaller link_mb_s keeps calls of some thousand items from reading. */
+ * some thousand adds on. contains_many reads the bits and answers here. add_many sets the
+ * bits here and merges them, as hibloom_merge does. With is_new it then reads the bits that were there
+ * before: so is_new is as exact as item by item. A user who may not merge (EDENIED) adds item by item. So does
+ * a call whose slot moves.
+ *   memory      steps of 16 MB: one for look-ups, two to add, three with is_new
+ *   the server  holds the bits of a key three times for a moment, and stalls for some 0.7 ms a MB of it
+ *   not so      a key of more than 16 MB, a bare bitmap, a process without that memory; with is_new also
+ *               the partitioned layout
+ *   growing     look-ups link by link; adds into the newest link, up to 32,768 items at a time
+ *   windows     look-ups slice by slice; adds never, since a script compares the period of each
+ * Round trips: to merge, those of hibloom_merge; to read, one for each 256 KB, two of which are on their way
+ * at once. With is_new one more for each key. Where these take long (some ms and more), a smaller link_mb_s keeps
+ * calls of some thousand items from reading. */
 HIBLOOM_CHECKED hibloom_status hibloom_add_many(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new);
 HIBLOOM_CHECKED hibloom_status hibloom_contains_many(hibloom *filter, const hibloom_item *items, size_t n, bool *found);
 
@@ -862,14 +863,15 @@ HIBLOOM_CHECKED hibloom_status hibloom_delete(hibloom_store *store, const char *
  *   Redis -> Redis    on one store the server does it alone
  * Of counting filters it is the sum: an item is in as often as in both. Where an answer is
  * lost, a part may be added twice, so that its items stay in when they are removed.
- * In Redis a script (EVAL) merges 1 MB (of counters 16 KB) at a time, so a process that dies half-way
- * leaves `into` intact, with a part of the items. On a cluster a slot that moves refuses it
+ * In Redis each key of up to 16 MB is merged in one step, a larger one 1 MB (counters 16 KB) at a time. So a process
+ * that dies half-way leaves `into` intact, with a part of the items; and a temporary key, which expires within a
+ * minute. On a cluster a slot that moves refuses it
  * (EUNAVAILABLE). With retry_ms the call waits until the slot has moved. Counters are merged all the same.
  * into and from may be one filter, which stays as it is. EMISMATCH: the specs differ. ENOTSUP: beside
  * `into` lies a counter of items (HIBLOOM_KEYS_RUEIDIS), which bits do not tell. After another
  * error a part of the items may be in. hibloom_store_error: of the store of
  * `into`, also where `from` failed.
- * Round trips: one for each 16 MB, in which parts overlap; Redis -> memory: one for each
+ * Round trips: one for each key, or each 16 MB of it; Redis -> memory: one for each
  * 256 KB, two of which are on their way at once. */
 HIBLOOM_CHECKED hibloom_status hibloom_merge(hibloom *into, hibloom *from);
 

@@ -162,9 +162,12 @@ static bool can_merge_within(hibloom *into, hibloom *from)
 static void merge_within(struct whole *w)
 {
     const struct piece *piece = &w->pieces.piece;
+    struct link *into = whole_link(w->filter, piece->link), *from = whole_link(w->other, piece->link);
 
-    transfer_begin_merge_within(&w->transfer, whole_link(w->filter, piece->link), whole_link(w->other, piece->link),
-                                piece);
+    if (merge_can(into, piece, NULL))
+        merge_begin_within(&w->merge, into, from, piece->key);
+    else
+        transfer_begin_merge_within(&w->transfer, into, from, piece);
     whole_await(w, w->store, go_on);
 }
 

@@ -262,7 +262,11 @@ void whole_merge(struct whole *w, hibloom *into, void (*step)(struct whole *))
                    "the items themselves",
                    into->name);
     } else {
-        transfer_begin_merge(&w->transfer, whole_link(into, piece->link), piece, w->bits);
+        struct link *link = whole_link(into, piece->link);
+        if (merge_can(link, piece, w->bits))
+            merge_begin(&w->merge, link, piece->key, w->bits, NULL);
+        else
+            transfer_begin_merge(&w->transfer, link, piece, w->bits);
         whole_await(w, into->store, step);
     }
 }

@@ -13,6 +13,7 @@
 #define HIBLOOM_FILTER_WHOLE_H
 
 #include "redis/links.h"
+#include "redis/merge.h"
 #include "redis/replace.h"
 #include "redis/scandump.h"
 #include "redis/store.h"
@@ -25,6 +26,7 @@ struct whole {
         struct task inner; /* while task.inner is not NULL; one of: */
         struct links links;
         struct transfer transfer;
+        struct merge merge;
         struct replacement replacement;
         struct life life;
         struct scandump scandump;

@@ -33,20 +33,37 @@ bool bulk_pays_to_merge(const struct link *link, size_t n, double sent)
            cost_merge(link->spec, &to, n) < sent * cost_item(link->spec, &to, COST_ADD);
 }
 
+/* Another client's counter, or the period of a slice, has to be compared where an item is added. */
+bool bulk_pays_to_merge_new(const struct link *link, size_t n, double sent)
+{
+    const struct redis_server_traits *server = link->server;
+    const struct cost_server to = {server->bitfield, server->link_mb_s};
+    const hibloom_spec *spec = link->spec;
+
+    return bulk_can(link) && !server->may_not_merge && spec->window == 0 && spec->keys == HIBLOOM_KEYS_OWN &&
+           spec_item_keys(spec) == 1 && !spec->empty_excluded &&
+           cost_merge_new(spec, &to, n) < sent * cost_item(spec, &to, COST_ADD_NEW);
+}
+
 static uint32_t keys_of(const struct bulk *bulk)
 {
     return bulk->task.link->count;
 }
 
+/* Notes which items are found in the present keys; or new, that is, not in what was there before, nor among the items
+ * in front of them. */
 static void answer(struct bulk *bulk)
 {
-    bool found[ANSWERS];
+    bool yes[ANSWERS];
 
     for (size_t at = 0; at < bulk->n; at += ANSWERS) {
         const size_t n = bulk->n - at < ANSWERS ? bulk->n - at : ANSWERS;
-        bits_contains(&bulk->bits, bulk->items + at, n, found);
+        if (bulk->way == BULK_LOOK)
+            bits_contains(&bulk->bits, bulk->items + at, n, yes);
+        else
+            bits_add(&bulk->before, bulk->items + at, n, yes);
         for (size_t i = 0; i < n; i++)
-            if (found[i])
+            if (yes[i])
                 flags_set(bulk->yes, at + i);
     }
 }
@@ -54,23 +71,58 @@ static void answer(struct bulk *bulk)
 /* The group of keys from piece.key on. */
 static void begin_group(struct bulk *bulk)
 {
+    const bool looks = bulk->way == BULK_LOOK;
+
     bits_begin_at(&bulk->bits, bulk->piece.key);
-    bulk->mark = bulk->yes != NULL ? near_mark_to_look(bulk->task.link) : near_mark(bulk->task.link);
-    if (bulk->yes != NULL)
+    bulk->mark = looks ? near_mark_to_look(bulk->task.link) : near_mark(bulk->task.link);
+    if (looks)
         return;
     bits_clear(&bulk->bits);
     bits_add(&bulk->bits, bulk->items, bulk->n, NULL);
+    if (bulk->way == BULK_ADD_NEW) { /* of a key that is not reached nothing is new */
+        bits_begin_at(&bulk->before, bulk->piece.key);
+        memset(bulk->before.start, 0xff, bulk->before.bytes);
+    }
+}
+
+static unsigned char *bits_of_key(const struct bulk *bulk, const struct bits *bits)
+{
+    return bits->start + bulk->piece.key % bulk->group * bits->key_bytes;
 }
 
 static void begin_key(struct bulk *bulk)
 {
-    unsigned char *const bits = bulk->bits.start + bulk->piece.key % bulk->group * bulk->bits.key_bytes;
+    unsigned char *const bits = bits_of_key(bulk, &bulk->bits);
+    struct link *link = bulk->task.link;
 
-    if (bulk->yes != NULL)
-        transfer_begin_read(&bulk->inner, bulk->task.link, &bulk->piece, bits);
-    else
-        transfer_begin_merge(&bulk->inner, bulk->task.link, &bulk->piece, bits);
+    if (bulk->way == BULK_LOOK) {
+        transfer_begin_read(&bulk->transfer, link, &bulk->piece, bits);
+    } else if (!merge_can(link, &bulk->piece, bits)) { /* there is no bit to set */
+        transfer_begin_merge(&bulk->transfer, link, &bulk->piece, bits);
+    } else {
+        merge_begin(&bulk->merge, link, bulk->piece.key, bits,
+                    bulk->way == BULK_ADD_NEW ? bits_of_key(bulk, &bulk->before) : NULL);
+        bulk->merge.replaceable = true;
+    }
     bulk->busy = true;
+}
+
+static void end_group(struct bulk *bulk)
+{
+    const uint32_t first = bulk->piece.key / bulk->group * bulk->group;
+
+    if (bulk->way != BULK_ADD)
+        answer(bulk);
+    near_learn_bits(bulk->task.link, &bulk->bits, first, bulk->piece.key + 1, bulk->mark);
+}
+
+/* The caller may go on item by item, and then finds in what was merged here. What was not merged is new to nobody yet. */
+static void give_up(struct bulk *bulk)
+{
+    if (bulk->way != BULK_ADD_NEW)
+        return;
+    memset(bits_of_key(bulk, &bulk->before), merge_may_be_done(&bulk->merge) ? 0 : 0xff, bulk->before.key_bytes);
+    answer(bulk);
 }
 
 /* The inner task has ended; false: nothing follows. */
@@ -79,13 +131,12 @@ static bool go_on(struct bulk *bulk)
     const uint32_t next = bulk->piece.key + 1;
 
     bulk->busy = false;
-    if (bulk->task.status != HIBLOOM_OK)
+    if (bulk->task.status != HIBLOOM_OK) {
+        give_up(bulk);
         return false;
-    if (next % bulk->group == 0 || next == keys_of(bulk)) {
-        if (bulk->yes != NULL)
-            answer(bulk);
-        near_learn_bits(bulk->task.link, &bulk->bits, bulk->piece.key / bulk->group * bulk->group, next, bulk->mark);
     }
+    if (next % bulk->group == 0 || next == keys_of(bulk))
+        end_group(bulk);
     bulk->piece.key = next;
     return next < keys_of(bulk);
 }
@@ -114,21 +165,27 @@ static const struct task_class bulk_class = {next, task_reply_inner};
 
 static void release(struct task *task)
 {
-    bits_free(&((struct bulk *)task)->bits);
+    struct bulk *bulk = (struct bulk *)task;
+
+    bits_free(&bulk->bits);
+    bits_free(&bulk->before);
 }
 
-void bulk_begin(struct bulk *bulk, struct link *link, const hibloom_item *items, size_t n, unsigned char *yes)
+void bulk_begin(struct bulk *bulk, enum bulk_way way, struct link *link, const hibloom_item *items, size_t n,
+                unsigned char *yes)
 {
     const uint64_t bytes = spec_bitmap_bytes(link->spec);
     const uint32_t fit = (uint32_t)(STORE_PIECE / bytes), keys = link->count;
 
     memset(bulk, 0, sizeof *bulk);
-    bulk->task = (struct task){.class = &bulk_class, .link = link, .inner = &bulk->inner.talk.task, .release = release};
+    bulk->task = (struct task){.class = &bulk_class, .link = link, .inner = &bulk->inner.task, .release = release};
+    bulk->way = way;
     bulk->items = items;
     bulk->n = n;
     bulk->yes = yes;
     bulk->piece.len = bytes;
     bulk->group = fit < keys ? fit : keys;
-    if (!bits_make(&bulk->bits, link->spec, bulk->group))
+    if (!bits_make(&bulk->bits, link->spec, bulk->group) ||
+        (way == BULK_ADD_NEW && !bits_make(&bulk->before, link->spec, bulk->group)))
         task_no_memory(&bulk->task);
 }

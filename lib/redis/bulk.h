@@ -1,7 +1,8 @@
 /* bulk.h: the task that answers many items from whole bitmaps, or adds them by whole bitmaps.
  *
- *   look up   a key's bits are read (transfer.h), and all items of that key answered here
- *   add       the bits of all items of a key are set here, and merged into it
+ *   look up       a key's bits are read (transfer.h), and all items of that key answered here
+ *   add           the bits of all items of a key are set here, and merged into it (merge.h)
+ *   add, is_new   the same; then the bits that were there before are read, and tell which items are new
  *
  * It goes by groups of keys of 16 MB, and over all items for each group. The model of cost.h
  * tells if that is less work than a command an item. */
@@ -9,19 +10,28 @@
 #define HIBLOOM_BULK_H
 
 #include "bits/bits.h"
+#include "redis/merge.h"
 #include "redis/transfer.h"
+
+enum bulk_way { BULK_LOOK, BULK_ADD, BULK_ADD_NEW };
 
 struct bulk {
     struct task task;
-    struct transfer inner;
+    enum bulk_way way;
+    union {
+        struct talk inner;
+        struct transfer transfer;
+        struct merge merge;
+    };
     bool busy; /* with that */
     struct piece piece;
-    struct bits bits; /* the present keys' */
+    struct bits bits;   /* the present keys' */
+    struct bits before; /* those that they had before; start NULL: nobody asks */
     uint32_t group;   /* keys at a time */
     uint64_t mark;    /* near_mark when they were begun */
     const hibloom_item *items;
     size_t n;
-    unsigned char *yes; /* look-up: flags, found */
+    unsigned char *yes; /* flags: found, or new */
 };
 
 /* Can it be done by 16 MB at a time? */
@@ -32,8 +42,9 @@ bool bulk_pays_to_look(const struct link *, size_t n, double sent);
 
 /* The same to merge into them for n adds. */
 bool bulk_pays_to_merge(const struct link *, size_t n, double sent);
+bool bulk_pays_to_merge_new(const struct link *, size_t n, double sent);
 
-/* yes NULL: adds. */
-void bulk_begin(struct bulk *, struct link *, const hibloom_item *, size_t n, unsigned char *yes);
+/* If an add that asks for is_new fails half-way, `yes` has the new items of the keys that it came to. */
+void bulk_begin(struct bulk *, enum bulk_way, struct link *, const hibloom_item *, size_t n, unsigned char *yes);
 
 #endif

@@ -15,8 +15,8 @@
 #define SAME_BLOCK 0.70   /* times that for a bit set in the block of the one before: the server has it cached */
 #define GETRANGE 0.60     /* of a block */
 #define SCRIPT_BIT 0.72   /* the script for a partitioned filter with is_new */
-#define READ_MB 400.0     /* GETRANGE of 10^6 bytes */
-#define MERGE_MB 4200.0   /* the script that merges 10^6 bytes */
+#define READ_MB 220.0     /* GETRANGE of 10^6 bytes */
+#define MERGE_MB 1400.0   /* PSETEX and BITOP of 10^6 bytes */
 #define HERE 0.03         /* an item whose bits are set or looked at here */
 #define KEY 100.0         /* a round trip, which each key of a filter takes when it is read or merged */
 
@@ -53,18 +53,18 @@ double cost_item(const hibloom_spec *spec, const struct cost_server *server, enu
     return bits * (call == COST_LOOK_UP ? GETBIT : SETBIT) + over_link(server, k * BIT_BYTES);
 }
 
-/* All bits go over. All items are gone through for each group of keys that is here at a time. */
-static double whole(const hibloom_spec *spec, const struct cost_server *server, size_t n, double mb)
+/* All bits go over, so often. All items are gone through for each group of keys that is here at a time. */
+static double whole(const hibloom_spec *spec, const struct cost_server *server, size_t n, double mb, double times)
 {
     const double bytes = (double)spec_bitmap_bytes(spec) * spec_keys(spec);
 
-    return bytes / 1e6 * mb + over_link(server, bytes) + spec_keys(spec) * KEY +
-           ceil(bytes / (double)STORE_PIECE) * (double)n * HERE;
+    return bytes / 1e6 * mb + times * (over_link(server, bytes) + spec_keys(spec) * KEY +
+                                       ceil(bytes / (double)STORE_PIECE) * (double)n * HERE);
 }
 
 double cost_read(const hibloom_spec *spec, const struct cost_server *server, size_t n)
 {
-    return whole(spec, server, n, READ_MB);
+    return whole(spec, server, n, READ_MB, 1);
 }
 
 /* Items are not added to counters by merging: each has to be counted. */
@@ -72,7 +72,15 @@ double cost_merge(const hibloom_spec *spec, const struct cost_server *server, si
 {
     if (spec->counters != 0)
         return INFINITY;
-    return whole(spec, server, n, MERGE_MB);
+    return whole(spec, server, n, MERGE_MB, 1);
+}
+
+/* The bits before are read, too. */
+double cost_merge_new(const hibloom_spec *spec, const struct cost_server *server, size_t n)
+{
+    if (spec->counters != 0)
+        return INFINITY;
+    return whole(spec, server, n, MERGE_MB + READ_MB, 2);
 }
 
 /* ---- For who chooses a spec -------------------------------------------------------------- */

@@ -20,8 +20,9 @@ struct cost_server {
 /* Microseconds of an item, by commands, in calls of many. */
 double cost_item(const hibloom_spec *, const struct cost_server *, enum cost_call);
 
-/* Microseconds of a call of n items by whole bitmaps, which are read, or merged into. */
+/* Microseconds of a call of n items by whole bitmaps, which are read, or merged into; the last one with is_new. */
 double cost_read(const hibloom_spec *, const struct cost_server *, size_t n);
 double cost_merge(const hibloom_spec *, const struct cost_server *, size_t n);
+double cost_merge_new(const hibloom_spec *, const struct cost_server *, size_t n);
 
 #endif

@@ -252,7 +252,7 @@ static void read_links(struct sieve *s)
     struct link *link = more ? redis_link(s->filter, s->growing.read) : NULL;
 
     if (more && bulk_pays_to_look(link, s->n, (double)s->n))
-        sieve_by_bitmaps(s, link, s->items, s->n, s->in, link_read);
+        sieve_by_bitmaps(s, BULK_LOOK, link, s->items, s->n, s->in, link_read);
     else
         chunk(s);
 }

@@ -86,21 +86,25 @@ static void note_state(struct link *link, bool by_replica)
         link->untold = link->grown && !tells;
 }
 
-bool guard_matches(struct talk *talk, uint32_t i, const struct reply *reply)
+bool guard_is_trailer(struct talk *talk, uint32_t i, const char *trailer, size_t len, bool by_replica)
 {
-    struct task *task = &talk->task;
-    struct link *link = task->link;
+    struct link *link = talk->task.link;
 
-    if (!task_expect(task, reply, REDIS_REPLY_STRING, i) || reply->text_len != RECORD_TRAILER ||
-        !(is_as_before(link, i, reply->text) || read_good(link, i, reply->text)))
+    if (len != RECORD_TRAILER || !(is_as_before(link, i, trailer) || read_good(link, i, trailer)))
         return false;
     if (i == 0)
-        note_state(link, reply->by_replica);
+        note_state(link, by_replica);
     link_note_epoch(link, i, link->good.epoch);
     link->keys[i].proven_ns = talk->begun_ns;
-    if (!reply->by_replica) /* that may lag behind, and adds go to the primary */
+    if (!by_replica) /* that may lag behind, and adds go to the primary */
         link->proven_ns = talk->begun_ns;
     return true;
+}
+
+bool guard_matches(struct talk *talk, uint32_t i, const struct reply *reply)
+{
+    return task_expect(&talk->task, reply, REDIS_REPLY_STRING, i) &&
+           guard_is_trailer(talk, i, reply->text, reply->text_len, reply->by_replica);
 }
 
 /* A length once seen is lost for good where it is not reached any more: an add

@@ -4,6 +4,7 @@
 #include "redis/link.h"
 #include "spec/spec.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -96,16 +97,15 @@ void keys_link(char out[LINK_NAME_SIZE], const char *name, uint32_t i)
 }
 
 /* Names are C strings, so no caller can choose one with a zero byte. */
-size_t keys_temporary(char out[KEYS_SIZE], const struct link *link, uint32_t i, char what)
+size_t keys_temporary(char out[KEYS_SIZE], const struct link *link, uint32_t i, char what, uint64_t number)
 {
     char key[KEYS_SIZE];
     size_t len = keys_name(key, link, i), tag_len = len;
     const bool tagged = find_tag(key, &tag_len) != NULL;
 
     len = (size_t)snprintf(out, KEYS_SIZE, tagged ? "%s" : "{%s}", key);
-    out[len] = '\0';
-    out[len + 1] = what;
-    return len + 2;
+    out[len++] = '\0';
+    return len + (size_t)snprintf(out + len, KEYS_SIZE - len, "%c%016" PRIx64, what, number);
 }
 
 /* CRC16 XMODEM (polynomial 0x1021, from 0) modulo KEYS_SLOTS: Redis Cluster

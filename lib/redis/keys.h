@@ -15,7 +15,7 @@
 
 /* Room for any of them. */
 #define KEYS_SIZE \
-    (HIBLOOM_NAME_MAX + 20) /* {} :config, or {} :+31 :65535 and for a temporary key a zero byte, a letter; the end */
+    (HIBLOOM_NAME_MAX + 36) /* {} :config, or {} :+31 :65535 and for a temporary key a zero byte, letter, 16 digits; the end */
 
 /* The size of a further link's name, with ":+31". */
 #define LINK_NAME_SIZE (HIBLOOM_NAME_MAX + 5)
@@ -47,9 +47,8 @@ static inline bool keys_have_config(const hibloom_spec *spec)
 /* The name of link number i of a growing filter. */
 void keys_link(char out[LINK_NAME_SIZE], const char *name, uint32_t i);
 
-/* A key that is there only within a script, in the slot of key number i; `what`
- * tells two apart. */
-size_t keys_temporary(char out[KEYS_SIZE], const struct link *, uint32_t i, char what);
+/* A temporary key in the slot of key number i: `what`, and a number that only one call has. */
+size_t keys_temporary(char out[KEYS_SIZE], const struct link *, uint32_t i, char what, uint64_t number);
 
 /* The cluster slot of a key. */
 #define KEYS_SLOTS 16384u

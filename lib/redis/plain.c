@@ -24,6 +24,7 @@ static bool goes_by_bitmaps(const struct link *link, size_t n, double sent, bool
 bool plain_pays(const struct link *link, size_t n, bool adds, bool exact)
 {
     return n > 0 && (link->near != NULL || (adds && sieve_looks_first(link, n, exact)) ||
+                     (adds && exact && bulk_pays_to_merge_new(link, n, (double)n)) ||
                      goes_by_bitmaps(link, n, (double)n, adds, exact));
 }
 
@@ -73,7 +74,7 @@ static void bitmaps_done(struct sieve *s)
 }
 
 /* Item by item there need be no memory for it. */
-static void begin(struct sieve *s)
+static void read_first(struct sieve *s)
 {
     const struct link *link = s->task.link;
     const bool adds = s->task.adds, reads = adds && s->exact;
@@ -83,7 +84,39 @@ static void begin(struct sieve *s)
         (reads && (s->in = alloc.calloc(FLAGS_BYTES(s->n), 1)) == NULL))
         chunk(s);
     else
-        sieve_by_bitmaps(s, s->task.link, s->items, s->n, adds ? s->in : s->yes, bitmaps_done);
+        sieve_by_bitmaps(s, adds && !s->exact ? BULK_ADD : BULK_LOOK, s->task.link, s->items, s->n,
+                         adds ? s->in : s->yes, bitmaps_done);
+}
+
+/* All are decided. Or what is new by now stays so, and the items go by commands. */
+static void merged(struct sieve *s)
+{
+    if (s->refused)
+        chunk(s);
+}
+
+static void merge(struct sieve *s)
+{
+    sieve_by_bitmaps(s, BULK_ADD_NEW, s->task.link, s->items, s->n, s->yes, merged);
+}
+
+/* To read bitmaps is less than half the work of merging into them, if most items are in. */
+static void sampled(struct sieve *s)
+{
+    if (sieve_sample_is_new(s))
+        merge(s);
+    else
+        read_first(s);
+}
+
+static void begin(struct sieve *s)
+{
+    if (!s->task.adds || !s->exact || !bulk_pays_to_merge_new(s->task.link, s->n, sieve_expect_sent(s)))
+        read_first(s);
+    else if (sieve_has_sample(s))
+        sieve_sample(s, sampled);
+    else
+        merge(s);
 }
 
 const struct policy plain_policy = {.begin = begin, .chunk = chunk};

@@ -217,12 +217,56 @@ static const char undo[] = COMMON PUT
     "end\n"
     "return all\n";
 
+/* KEYS: a key, a temporary one, and then the key of another filter, or the name for the bits that were there before.
+ * ARGV then:
+ *   the length of the temporary key, which holds the bits; '' if they are another filter's
+ *   the epoch that the caller knows; '' if nobody asks for the bits before
+ *   of another filter: the offset of its trailer, its identity, bytes of bits
+ *
+ * The sum is made under the temporary name, and takes the key's place by RENAME. The first write makes the sum. So a
+ * full server refuses all. Gives a letter, and behind d, e and s the trailer:
+ *   o f   the key is another one; the other filter's is
+ *   n     there are no bits: they have expired, or this was done before
+ *   d     it was done before: the bits before are there
+ *   e     the key was cleared
+ *   s     it is done */
+static const char merge[] = COMMON
+    "local tmp, old, from, ttl, failed = KEYS[2], KEYS[3], nil, call('PTTL', key), nil\n"
+    "if ARGV[5] then old, from = nil, old end\n"
+    "local function try(...)\n"
+    "  local reply = not failed and redis.pcall(...)\n"
+    "  if type(reply) == 'table' and reply.err then failed = reply end\n"
+    "end\n"
+    "if not is(trailer, ARGV[2]) or (old and not trailer:sub(38, 38):match('[gr]')) then return 'o' end\n"
+    "if from and not is(trailer_at(from, tonumber(ARGV[5])), ARGV[6]) then return 'f' end\n"
+    "if old and call('STRLEN', old) > 0 then call('UNLINK', tmp) return 'd' .. trailer end\n"
+    "if not from and call('STRLEN', tmp) ~= tonumber(ARGV[3]) then return 'n' end\n"
+    "if old and trailer:sub(74, 83) ~= ARGV[4] then return 'e' .. trailer end\n"
+    "if from and call('STRLEN', from) > size then\n" /* late bits have made it longer */
+    "  try('PSETEX', tmp, " TEMPORARY_MS ", call('GETRANGE', from, 0, size - 1))\n"
+    "  try('BITOP', 'OR', tmp, key, tmp)\n"
+    "else\n"
+    "  try('BITOP', 'OR', tmp, key, from or tmp)\n"
+    "end\n"
+    "if from then try('SETRANGE', tmp, ARGV[7], call('GETRANGE', key, ARGV[7], -1)) end\n"
+    "if ttl >= 0 then try('PEXPIRE', tmp, math.max(ttl, 1)) end\n"
+    "if old then\n"
+    "  try('RENAME', key, old)\n"
+    "  local moved = not failed\n"
+    "  try('PEXPIRE', old, " TEMPORARY_MS ")\n"
+    "  if moved and failed then call('RENAME', old, key) end\n"
+    "end\n"
+    "try('RENAME', tmp, key)\n"
+    "if not failed then return 's' .. trailer end\n"
+    "if type(redis.pcall('UNLINK', tmp)) ~= 'number' then redis.pcall('PSETEX', tmp, 1, '') end\n"
+    "return failed\n";
+
 /* KEYS: into, two that are temporary, and where bits come from another filter
  * its key. ARGV then: offset, the bytes to OR there; or '', the offset of from's
  * trailer, its identity, how many bytes. Gives 1; 0 if into is another key, -1 if
  * from is. Where into has no bit yet, as in a bulk load, nothing is ORed. Else the
  * first write is the first temporary key, so that is what a full server refuses. */
-static const char merge[] = COMMON
+static const char merge_part[] = COMMON
     "if not is(trailer, ARGV[2]) then return 0 end\n"
     "local from, more, failed = tonumber(ARGV[3]), ARGV[4], nil\n"
     "if KEYS[4] then\n"
@@ -236,13 +280,13 @@ static const char merge[] = COMMON
     "  if type(reply) == 'table' and reply.err then failed = reply end\n"
     "  return reply\n"
     "end\n"
-    "try('SET', KEYS[2], call('GETRANGE', key, from, from + #more - 1))\n"
-    "try('SET', KEYS[3], more)\n"
+    "try('PSETEX', KEYS[2], " TEMPORARY_MS ", call('GETRANGE', key, from, from + #more - 1))\n"
+    "try('PSETEX', KEYS[3], " TEMPORARY_MS ", more)\n"
     "try('BITOP', 'OR', KEYS[2], KEYS[2], KEYS[3])\n"
-    "try('SETRANGE', key, from, try('GET', KEYS[2]) or '')\n"
+    "try('SETRANGE', key, from, try('GETRANGE', KEYS[2], 0, -1) or '')\n"
     "local gone = redis.pcall('UNLINK', KEYS[2], KEYS[3])\n"
     "if type(gone) == 'number' then return failed or 1 end\n"
-    "for i = 2, 3 do redis.pcall('SET', KEYS[i], '', 'PX', 1) end\n" /* if UNLINK is denied */
+    "for i = 2, 3 do redis.pcall('PSETEX', KEYS[i], 1, '') end\n" /* if UNLINK is denied */
     "return failed or gone\n";
 
 /* KEYS: the keys of a filter. ARGV: 0, and a bit in each key for one item after the other. Or the bits of a key, and
@@ -411,6 +455,7 @@ static const char *const texts[] = {
     [SCRIPT_EXPIRE] = expire,
     [SCRIPT_UNDO] = undo,
     [SCRIPT_MERGE] = merge,
+    [SCRIPT_MERGE_PART] = merge_part,
     [SCRIPT_SET] = set,
     [SCRIPT_SLICE] = slice,
     [SCRIPT_COUNT_UP] = count_up,

@@ -13,7 +13,8 @@ enum script {
     SCRIPT_CLEAR,       /* a key's bits */
     SCRIPT_EXPIRE,      /* a key after some time, or never */
     SCRIPT_UNDO,        /* bits that an add set where they did not belong */
-    SCRIPT_MERGE,       /* bits into a key, from the caller or from another key */
+    SCRIPT_MERGE,       /* all bits into a key, from a temporary key or from another filter's */
+    SCRIPT_MERGE_PART,  /* the bits of a part, from the caller or from another key */
     SCRIPT_SET,         /* bits in several keys at once */
     SCRIPT_SET_COUNTED, /* bits, and how many items are new in a counter beside */
     SCRIPT_SLICE,       /* bits in a key of a sliding window, for a period */
@@ -23,6 +24,10 @@ enum script {
     SCRIPT_REPLACE,     /* the keys of one filter by those of another one */
     SCRIPT_TOUCH        /* nothing, but it is a write */
 };
+
+/* The time to live of temporary keys that are there between two commands, in milliseconds: a client that dies leaves
+ * them behind. Whoever needs longer begins again. */
+#define TEMPORARY_MS "60000"
 
 /* Starts an EVAL: the keys, and then the other arguments, must follow. In scripts.c each
  * script's comment has its arguments and result. */

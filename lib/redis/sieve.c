@@ -64,7 +64,7 @@ void sieve_look(struct sieve *s, struct link *link, uint32_t links, const struct
     sieve_await_walk(s, ended);
 }
 
-void sieve_by_bitmaps(struct sieve *s, struct link *link, const hibloom_item *items, size_t n, unsigned char *yes,
+void sieve_by_bitmaps(struct sieve *s, enum bulk_way way, struct link *link, const hibloom_item *items, size_t n, unsigned char *yes,
                       void (*ended)(struct sieve *))
 {
     s->bulk = alloc.malloc(sizeof *s->bulk);
@@ -73,7 +73,7 @@ void sieve_by_bitmaps(struct sieve *s, struct link *link, const hibloom_item *it
         ended(s);
         return;
     }
-    bulk_begin(s->bulk, link, items, n, yes);
+    bulk_begin(s->bulk, way, link, items, n, yes);
     await(s, &s->bulk->task, ended);
 }
 
@@ -109,6 +109,8 @@ static void release(struct sieve *s)
     sieve_free_inner(s);
     if (s->policy->release != NULL)
         s->policy->release(s);
+    alloc.free(s->set.new);
+    s->set.new = NULL;
     s->ended = NULL;
 }
 
@@ -117,7 +119,7 @@ static void release(struct sieve *s)
 static bool is_refused(struct sieve *s)
 {
     const struct task *inner = s->task.inner;
-    const bool merges = s->bulk != NULL && s->bulk->yes == NULL;
+    const bool merges = s->bulk != NULL && s->bulk->way != BULK_LOOK;
     const bool denied = merges && inner->status == HIBLOOM_EDENIED;
 
     s->filter->first.server->may_not_merge |= denied;
@@ -301,13 +303,19 @@ static void find_near(struct sieve *s, const hibloom_item *items, size_t n, bool
     }
 }
 
+/* Some of the next n items are left. */
+static void take_sample(struct sieve *s, size_t n, size_t sample)
+{
+    for (size_t i = 0; i < sample; i++)
+        s->left[i] = s->items[s->at + i * (n / sample)];
+}
+
 /* The number of near items in a sample of the next n items. */
 static size_t count_near(struct sieve *s, size_t n, size_t sample)
 {
     size_t count = 0;
 
-    for (size_t i = 0; i < sample; i++)
-        s->left[i] = s->items[s->at + i * (n / sample)];
+    take_sample(s, n, sample);
     find_near(s, s->left, sample, false);
     for (size_t i = 0; i < sample; i++)
         count += s->answers[i];
@@ -457,13 +465,22 @@ void sieve_end_chunk(struct sieve *s)
 
 /* ---- An add to one link -------------------------------------------------------------------------------- */
 
-/* New items are left. */
-static void sent(struct sieve *s)
+/* New items are left: by the commands, or by a bitmap before. */
+static void end_set(struct sieve *s)
 {
-    sieve_read_walk(s);
+    for (size_t i = 0; s->set.new != NULL && i < s->count; i++)
+        s->answers[i] = s->answers[i] || flags_has(s->set.new, i);
+    alloc.free(s->set.new);
+    s->set.new = NULL;
     if (s->exact)
         sieve_keep(s, true);
     s->set.ended(s);
+}
+
+static void sent(struct sieve *s)
+{
+    sieve_read_walk(s);
+    end_set(s);
 }
 
 static void send(struct sieve *s)
@@ -492,14 +509,31 @@ static void rest_looked(struct sieve *s)
         s->set.ended(s);
 }
 
-static void sample_looked(struct sieve *s)
+bool sieve_sample_is_new(struct sieve *s)
 {
     size_t found = 0;
 
     sieve_read_walk(s);
     for (size_t i = 0; i < SAMPLE; i++)
         found += s->answers[i];
-    if (found >= SAMPLE / 2 && make_touched(s))
+    return found < SAMPLE / 2;
+}
+
+bool sieve_has_sample(const struct sieve *s)
+{
+    return s->n > 2 * SAMPLE;
+}
+
+void sieve_sample(struct sieve *s, void (*ended)(struct sieve *))
+{
+    take_sample(s, s->n, SAMPLE);
+    s->count = SAMPLE;
+    sieve_look(s, s->task.link, 1, NULL, ended);
+}
+
+static void sample_looked(struct sieve *s)
+{
+    if (!sieve_sample_is_new(s) && make_touched(s))
         look_at(s, SAMPLE, s->count - SAMPLE, rest_looked);
     else
         send(s);
@@ -514,17 +548,30 @@ bool sieve_looks_first(const struct link *link, size_t n, bool exact)
 
 static void merged(struct sieve *s)
 {
+    memset(s->answers, 0, s->count * sizeof *s->answers);
     if (s->refused)
         send(s);
     else
-        s->set.ended(s);
+        end_set(s);
+}
+
+/* A merge that tells what is new. */
+static void merge_new(struct sieve *s)
+{
+    s->set.new = alloc.calloc(FLAGS_BYTES(s->count), 1);
+    if (s->set.new == NULL)
+        send(s);
+    else
+        sieve_by_bitmaps(s, BULK_ADD_NEW, s->set.link, s->left, s->count, s->set.new, merged);
 }
 
 void sieve_set(struct sieve *s, struct link *link, void (*ended)(struct sieve *))
 {
-    s->set = (struct setting){link, ended};
-    if (!s->exact && bulk_pays_to_merge(link, s->count, (double)s->count))
-        sieve_by_bitmaps(s, link, s->left, s->count, NULL, merged);
+    s->set = (struct setting){.link = link, .ended = ended};
+    if (s->exact && bulk_pays_to_merge_new(link, s->count, (double)s->count))
+        merge_new(s);
+    else if (!s->exact && bulk_pays_to_merge(link, s->count, (double)s->count))
+        sieve_by_bitmaps(s, BULK_ADD, link, s->left, s->count, NULL, merged);
     else if (!s->out.again && sieve_looks_first(link, s->count, s->exact))
         look_at(s, 0, SAMPLE, sample_looked);
     else

@@ -53,6 +53,7 @@ struct left_out {
 /* An add to one link, which may look first, or merge bitmaps. */
 struct setting {
     struct link *link;
+    unsigned char *new; /* flags: new by the bitmap, of those that are left; NULL: it went by commands only */
     void (*ended)(struct sieve *);
 };
 
@@ -120,14 +121,14 @@ void sieve_note(struct sieve *);
 void sieve_note_found(struct sieve *); /* those whose answer is yes; the others are left */
 
 /* Waits for an inner task; `ended` follows it. For sieve_await and sieve_await_walk the caller has begun it. The
- * others begin it: links, a look in `links` links, or an add to one. sieve_by_bitmaps reads a link's bitmaps, or
- * merges if `yes` is NULL. sieve_rest rests. */
+ * others begin it: links, a look in `links` links, an add to one, or a bulk (s->refused: it was none). sieve_rest
+ * rests. */
 void sieve_await(struct sieve *, void (*ended)(struct sieve *));
 void sieve_await_walk(struct sieve *, void (*ended)(struct sieve *));
 void sieve_await_links(struct sieve *, enum links_goal, void (*ended)(struct sieve *));
 void sieve_look(struct sieve *, struct link *, uint32_t links, const struct aside *, void (*ended)(struct sieve *));
 void sieve_set(struct sieve *, struct link *, void (*ended)(struct sieve *));
-void sieve_by_bitmaps(struct sieve *, struct link *, const hibloom_item *, size_t n, unsigned char *yes,
+void sieve_by_bitmaps(struct sieve *, enum bulk_way, struct link *, const hibloom_item *, size_t n, unsigned char *yes,
                       void (*ended)(struct sieve *));
 void sieve_rest(struct sieve *, unsigned ms, void (*ended)(struct sieve *));
 
@@ -138,6 +139,11 @@ void sieve_free_inner(struct sieve *);
 /* Items that are left out lie in all keys. False: out of memory. sieve_prove sends the guards of the touched keys. */
 bool sieve_touch_all(struct sieve *);
 void sieve_prove(struct sieve *, void (*ended)(struct sieve *));
+
+/* Fewer than half of a sample of the call's items are in: the look for it, and its answer. */
+bool sieve_has_sample(const struct sieve *);
+void sieve_sample(struct sieve *, void (*ended)(struct sieve *));
+bool sieve_sample_is_new(struct sieve *);
 
 /* Does an add of n items look first? */
 bool sieve_looks_first(const struct link *, size_t n, bool exact);

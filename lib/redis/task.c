@@ -51,6 +51,16 @@ void outbox_end(struct outbox *outbox)
     outbox_end_into(outbox, 0, NULL, 0);
 }
 
+void outbox_end_with(struct outbox *outbox, const void *payload, size_t len)
+{
+    command_begin_argument(&outbox->commands, len);
+    outbox_end(outbox);
+    if (outbox->commands.failed)
+        return;
+    outbox->exchanges[outbox->count - 1].payload = payload;
+    outbox->exchanges[outbox->count - 1].payload_len = len;
+}
+
 void outbox_at_primary(struct outbox *outbox)
 {
     if (!outbox->commands.failed && outbox->count > 0)

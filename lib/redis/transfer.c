@@ -148,10 +148,10 @@ static void ask_merge(struct transfer *transfer, struct commands *out, struct ar
     const uint32_t i = transfer->piece->key;
     char name[KEYS_SIZE];
 
-    script_start(out, SCRIPT_MERGE, transfer->from != NULL ? 4 : 3, transfer->from != NULL ? 7 : 4);
+    script_start(out, SCRIPT_MERGE_PART, transfer->from != NULL ? 4 : 3, transfer->from != NULL ? 7 : 4);
     command_argument(out, key);
     for (unsigned t = 0; t < 2; t++)
-        command_argument(out, (struct argument){name, keys_temporary(name, into, i, "ab"[t])});
+        command_argument(out, (struct argument){name, keys_temporary(name, into, i, "ab"[t], 0)});
     if (transfer->from != NULL)
         command_argument(out, (struct argument){name, keys_name(name, transfer->from, i)});
     link_expect(out, into, i, RECORD_IDENTITY);

@@ -256,7 +256,7 @@ static void read_slice(struct sieve *s)
 {
     unsigned char *has = s->window.has + s->window.read * FLAGS_BYTES(s->chunk);
 
-    sieve_by_bitmaps(s, redis_link(s->filter, s->window.read), s->left, s->count, has, slice_read);
+    sieve_by_bitmaps(s, BULK_LOOK, redis_link(s->filter, s->window.read), s->left, s->count, has, slice_read);
 }
 
 /* If there is no memory for bitmaps, asks the slices. */

@@ -57,7 +57,7 @@ struct command {
     X("info", info, -1, LOADS | STALE | SENTINEL, 0, 0) X("keys", keys, 2, READS, 0, 0) \
     X("persist", persist, 2, WRITES, 1, 1) X("pexpire", expire, -3, WRITES, 1, 1) \
     X("pexpireat", expire, -3, WRITES, 1, 1) X("pexpiretime", ttl, 2, READS, 1, 1) \
-    X("ping", ping, -1, SENTINEL, 0, 0) X("pttl", ttl, 2, READS, 1, 1) \
+    X("ping", ping, -1, SENTINEL, 0, 0) X("psetex", psetex, 4, ENLARGES, 1, 1) X("pttl", ttl, 2, READS, 1, 1) \
     X("readonly", readonly, 1, LOADS | STALE, 0, 0) X("rename", rename, 3, WRITES, 1, 2) \
     X("role", role, 1, ANYTIME, 0, 0) X("scan", scan, -2, READS, 0, 0) X("select", select, 2, LOADS | STALE, 0, 0) \
     X("sentinel", ok, -2, HOLDS | SENTINEL, 0, 0) \

@@ -187,6 +187,8 @@ static struct blob argument(char letter)
     case 's': return blob_of(ANY_OF("r", "g", "c", "x"));
     case 'S': return blob_of(ANY_OF("r", "g", "c", "x", ""));
     case 'e': return number((long long)below(4));
+    case 'y': return number((long long)below(24));
+    case 'E': return keep(words, (size_t)snprintf(words, sizeof words, "%010zu", below(3)));
     case 'l': return blob_of(ANY_OF("-1", "100000000", ""));
     case 'B': return number((long long)below(BYTES * 8 + 100));
     case 'z': return below(2) ? blob_of("") : any_bytes(8);
@@ -212,7 +214,7 @@ static void read_template(const char *at, struct words *words)
 
 /* clang-format off */
 static const char *const templates[] = {
-    "GET k", "SET k v", "SET k v", "SET k F", "SET f F", "SET f F", "SET k v PX t",
+    "GET k", "PSETEX k t v", "PSETEX k T v", "SET k v", "SET k v", "SET k F", "SET f F", "SET f F", "SET k v PX t",
     
     "STRLEN k", "GETRANGE k i i", "GETRANGE k n n", "SETRANGE k o v", "SETRANGE f B z", "APPEND k v", "INCR c",
     "DECR c", "INCRBY c n", "DECRBY c n", "INCR k", "SETBIT k o b", "SETBIT f B b", "GETBIT k o", "BITCOUNT k",
@@ -248,8 +250,11 @@ static const struct {
     {SCRIPT_EXPIRE, "f k | a I - 63 s S", false},
     {SCRIPT_UNDO, "f | a I 16 2 B B B B B B", false},
     {SCRIPT_UNDO, "k | a I 1 1 B B", false},
-    {SCRIPT_MERGE, "f k k | a I 0 z", false},
-    {SCRIPT_MERGE, "f k k f | a I 2 _ a I 8", false},
+    {SCRIPT_MERGE, "f k | a I y _", false},
+    {SCRIPT_MERGE, "f k k | a I y E", false},
+    {SCRIPT_MERGE, "f k f | a I _ _ a I 16", false},
+    {SCRIPT_MERGE_PART, "f k k | a I 0 z", false},
+    {SCRIPT_MERGE_PART, "f k k f | a I 2 _ a I 8", false},
     {SCRIPT_SET, "k k k | 0 B B B B B B", false},
     {SCRIPT_SET, "k k | 100 B B B o", false},
     {SCRIPT_SET_COUNTED, "k c | 2 B B B B", false},

@@ -1200,7 +1200,7 @@ void oracle_writes(int client, struct blob key, uint64_t sent_us)
             kind->counting || kind->growing || kind->window || kind->bare || number_of(c->name, key) < 0 ||
             (world.plan->pieces != 0 && names[c->name].unclean)) /* what a call left that failed is read by and by */
             continue;
-        /* more than 64 KB of commands, which with is_new do not go by bitmaps */
+        /* more than 64 KB of commands, where they do not go by bitmaps */
         if (c->verb == VERB_ADD_NEW && c->times == TIMES_MOST && __builtin_popcount(c->items) == ITEMS &&
             world.plan->client[client].near == 0 && !served[client].asked)
             oracle_fail("call %d of client %d sets many bits in '%s', and has not asked first whether it is there",
@@ -1831,7 +1831,7 @@ void oracle_check_end(void)
     if (!world_strangers_are_well())
         oracle_fail("a stranger's key was changed");
     if (world_has_temporary())
-        oracle_fail("a temporary key was left");
+        oracle_fail("nothing ends a temporary key");
 }
 
 void oracle_begin_world(void)

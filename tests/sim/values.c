@@ -71,6 +71,31 @@ bool run_get(struct run *run)
     return take_key(run, 1, KEY_STRING, &key) && (key != NULL ? put_bulk(run, value_of(key)) : put_null(run));
 }
 
+static bool set(struct run *run, struct blob value, uint64_t expire_ms)
+{
+    struct key *key = key_change(run, 1, key_look(run, 1), KEY_STRING);
+
+    key->type = KEY_STRING;
+    key->value.len = 0;
+    buffer_put(&key->value, value.bytes, value.len);
+    key->expire_ms = expire_ms;
+    return put_ok(run);
+}
+
+static bool take_time(struct run *run, size_t argument, long long *ms)
+{
+    return take_int(run, argument, ms, NULL) &&
+           ((*ms > 0 && !__builtin_add_overflow(*ms, (long long)node_now_ms(run->node), ms)) ||
+            fail(run, "invalid expire time in '%s' command", run->command->name));
+}
+
+bool run_psetex(struct run *run)
+{
+    long long ms;
+
+    return take_time(run, 2, &ms) && set(run, run->argv[3], (uint64_t)ms);
+}
+
 /* Of its options only PX. */
 bool run_set(struct run *run)
 {
@@ -78,16 +103,7 @@ bool run_set(struct run *run)
 
     if (run->argc != 3 && (run->argc != 5 || !blob_is(run->argv[3], "px")))
         return fail(run, "syntax error");
-    if (run->argc == 5 && !take_int(run, 4, &ms, NULL))
-        return false;
-    if (run->argc == 5 && (ms <= 0 || __builtin_add_overflow(ms, (long long)node_now_ms(run->node), &ms)))
-        return fail(run, "invalid expire time in 'set' command");
-    struct key *key = key_change(run, 1, key_look(run, 1), KEY_STRING);
-    key->type = KEY_STRING;
-    key->value.len = 0;
-    buffer_put(&key->value, run->argv[2].bytes, run->argv[2].len);
-    key->expire_ms = (uint64_t)ms;
-    return put_ok(run);
+    return (run->argc == 3 || take_time(run, 4, &ms)) && set(run, run->argv[2], (uint64_t)ms);
 }
 
 bool run_strlen(struct run *run)

@@ -153,9 +153,9 @@ static void read_scripts(void)
 
 static void name_place(char place[PLACE_SIZE], size_t argc, const struct blob *argv)
 {
-    static const char *const names[] = {"make",     "swap",       "unlink", "clear",       "expire",
-                                        "undo",     "merge",      "set",    "set_counted", "slice",
-                                        "count_up", "count_down", "sum",    "replace",     "touch"};
+    static const char *const names[] = {"make",       "swap",       "unlink",  "clear",       "expire", "undo",
+                                        "merge",      "merge_part", "set",     "set_counted", "slice",  "count_up",
+                                        "count_down", "sum",        "replace", "touch"};
     _Static_assert(sizeof names / sizeof *names == SCRIPT_TOUCH + 1, "each script has a name");
     const size_t len = argv[0].len < PLACE_SIZE ? argv[0].len : PLACE_SIZE - 1;
 
@@ -784,7 +784,7 @@ static bool is_called(const struct key *key, const char *prefix) /* and nothing 
 
 static bool has_zero(const struct key *key, const char *unused)
 {
-    return memchr(key->name.bytes, '\0', key->name.len) != NULL;
+    return key->expire_ms == 0 && memchr(key->name.bytes, '\0', key->name.len) != NULL;
 }
 
 unsigned world_count_keys(const char *prefix)
@@ -876,7 +876,11 @@ static bool find_place(struct link *link, struct anchor *at, size_t argc, const 
 
     *at = (struct anchor){.client = link->client, .call = world.call[link->client]};
     name_place(at->place, argc, argv);
-    printable(argc > i ? argv[i] : (struct blob){"-", 1}, at->key, sizeof at->key);
+    struct blob key = argc > i ? argv[i] : (struct blob){"-", 1};
+    const char *const zero = memchr(key.bytes, '\0', key.len);
+    if (zero != NULL) /* a temporary key: behind that and a letter come random digits */
+        key.len = (size_t)(zero - key.bytes) + 2;
+    printable(key, at->key, sizeof at->key);
     if (*count > 0 && seen[0].call != at->call) /* another call */
         *count = 0;
     for (size_t n = *count; n-- > 0;) /* most often it is the one that came last */
@@ -1170,12 +1174,14 @@ static void execute(struct link *link, const struct anchor *at, size_t argc, con
         oracle_fail("%s of client %d takes a string that somebody else has put there", at->place, link->client);
     if (link->conn != NULL && !link->conn->shut && reply.len > 0 && reply.bytes[0] != '-' && argc > 2 &&
         (strcmp(at->place, "GETBIT") == 0 || strncmp(at->place, "BITFIELD", 8) == 0 ||
-         (strcmp(at->place, "GETRANGE") == 0 && argc == 4 && argv[2].bytes[0] != '-'))) {
+         (strcmp(at->place, "GETRANGE") == 0 && argc == 4 && argv[2].bytes[0] != '-') ||
+         strcmp(at->place, "EVAL.merge") == 0)) {
+        const struct blob name = argv[at->place[0] == 'E' ? 3 : 1];
         struct blob out;
         if (redirected)
             oracle_forget_served(link->client); /* all is asked again here */
-        oracle_serves(link->client, link->server, link->knew && s->primary >= 0, argv[1], fetch_from(s, argv[1], &out),
-                      at->place[0] != 'G' || argc == 3);
+        oracle_serves(link->client, link->server, link->knew && s->primary >= 0, name, fetch_from(s, name, &out),
+                      at->place[0] == 'B' || argc == 3);
         served_by[link->client] = link->server;
     }
     if (s->refuses_one) {

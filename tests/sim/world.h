@@ -69,6 +69,6 @@ uint64_t world_run(struct blob key); /* of the server that has it: another numbe
 bool world_had(enum fault);          /* so far */
 bool world_strangers_are_well(void);
 unsigned world_count_keys(const char *prefix); /* those called so, or with a colon behind it, that nothing ends */
-bool world_has_temporary(void);                /* a key with a zero byte in its name */
+bool world_has_temporary(void);                /* a key with a zero byte in its name, that nothing ends */
 
 #endif

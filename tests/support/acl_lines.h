@@ -6,7 +6,9 @@
 #define KEYS "~seen ~seen:*"
 #define READING KEYS " +getrange +strlen +pttl +bitcount +getbit +bitfield_ro"
 #define ADDING READING " +setbit +bitfield +eval"
-#define MERGING ADDING " ~{seen}?? ~{seen:*}?? +bitpos +setrange +get +bitop (+set +unlink ~{seen}?\? ~{seen:*}?\?)"
+#define MERGING \
+    ADDING " ~{seen}?[ab]* ~{seen:*}?[ab]* +bitpos +setrange +bitop +rename " \
+           "(+psetex +pexpire +unlink ~{seen}?[ab]* ~{seen:*}?[ab]*)"
 #define MAKING KEYS " +eval +getrange +strlen +pttl +bitcount +time +setrange +set +pexpire +persist +unlink"
 
 #endif

@@ -120,7 +120,14 @@ static void close_pipe(struct node *node)
         connection_close(node->pipe);
 }
 
-static const struct pipe_class pipes = {open_pipe, is_alive, put, flush, close_pipe};
+static void put_long(struct node *node, const struct flight *flight)
+{
+    connection_put(node->pipe, flight->bytes, flight->len);
+    connection_put(node->pipe, flight->exchange.payload, flight->exchange.payload_len);
+    connection_put(node->pipe, "\r\n", 2);
+}
+
+static const struct pipe_class pipes = {open_pipe, is_alive, put, put_long, flush, close_pipe};
 
 /* ---- Waiting --------------------------------------------------------------------------- */
 

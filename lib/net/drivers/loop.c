@@ -364,6 +364,24 @@ static void put(struct node *node, const char *bytes, size_t len)
     }
 }
 
+/* To hiredis, a command on a borrowed connection is one piece. */
+static void put_long(struct node *node, const struct flight *flight)
+{
+    const size_t payload_len = flight->exchange.payload_len, len = flight->len + payload_len + 2;
+    struct line *line = node->pipe;
+    char *bytes = alloc.malloc(len);
+
+    if (bytes == NULL) {
+        line->broken = true;
+        return;
+    }
+    memcpy(bytes, flight->bytes, flight->len);
+    memcpy(bytes + flight->len, flight->exchange.payload, payload_len);
+    memcpy(bytes + len - 2, "\r\n", 2);
+    put(node, bytes, len);
+    alloc.free(bytes);
+}
+
 /* The loop writes. */
 static hibloom_status flush(struct carrier *c, struct node *node, struct error *error)
 {
@@ -408,7 +426,7 @@ static void close_pipe(struct node *node)
     release(line);
 }
 
-static const struct pipe_class pipes = {open_pipe, is_alive, put, flush, close_pipe};
+static const struct pipe_class pipes = {open_pipe, is_alive, put, put_long, flush, close_pipe};
 
 /* ---- Time -------------------------------------------------------------------------- */
 

@@ -258,6 +258,10 @@ void call_flight_failed(struct carrier *c, struct flight *flight, struct node *n
         call_end_flight(c, flight);
         return;
     }
+    if (lost && flight->exchange.spare) {
+        call_end_flight(c, flight);
+        return;
+    }
     if (lost && flight->exchange.once) {
         fail_in_doubt(c, flight, node, status, words);
         return;

@@ -32,7 +32,8 @@ struct pipe_class {
      * carrier_opened, or NODE_GREETING if it is connected. */
     hibloom_status (*open)(struct carrier *, struct node *, struct error *);
     bool (*is_alive)(struct node *); /* nothing is on its way; false: the server has hung up */
-    void (*put)(struct node *, const char *bytes, size_t len);
+    void (*put)(struct node *, const char *bytes, size_t len); /* whole commands */
+    void (*put_long)(struct node *, const struct flight *);    /* one command, whose last argument is a payload */
     hibloom_status (*flush)(struct carrier *, struct node *,
                             struct error *); /* sends all since the last; not OK: lost */
     void (*close)(struct node *);            /* calls nothing here */

@@ -32,7 +32,13 @@ void node_send(struct carrier *c, struct node *node, struct flight *flight)
     flight->number = c->numbers++;
     flight->proof_ns = node->sent_ns = clock_now_ns();
     stats->commands += flight->exchange.replies - flight->index;
-    stats->bytes_sent += flight->len - at;
+    stats->bytes_sent += flight->len - at + flight->exchange.payload_len;
+    if (flight->exchange.payload != NULL) {
+        if (flight->asking)
+            c->pipes->put(node, asking, sizeof asking - 1);
+        c->pipes->put_long(node, flight);
+        at = flight->len;
+    }
     while (flight->asking && at < flight->len) {
         const size_t len = command_length(flight->bytes + at, flight->len - at);
         c->pipes->put(node, asking, sizeof asking - 1);
