@@ -175,8 +175,9 @@ static void a_saved_file_is_not_taken_for_lines(void **state)
 /* README's line for it: no word of it is too many. */
 static void who_may_replace_needs_the_words_of_readme(void **state)
 {
-    static const char *const words[] = {"+eval",     "+getrange", "+strlen",  "+pttl",   "+bitcount", "+time",
-                                        "+setrange", "+pexpire",  "+persist", "+unlink", "+bitpos",   "+rename", "+bitop", "+psetex"};
+    static const char *const words[] = {"+eval",   "+getrange", "+strlen",  "+pttl",    "+bitcount",
+                                        "+time",   "+setrange", "+pexpire", "+persist", "+unlink",
+                                        "+bitpos", "+rename",   "+bitop",   "+psetex"};
     enum { WORDS = sizeof words / sizeof *words };
     static const char *const forms[] = {"capacity=1000 error=1e-9", "capacity=1000 error=1e-9 segments=3", GROWING};
     struct redis_server *server = redis_server_start_tcp(NULL);

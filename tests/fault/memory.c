@@ -345,7 +345,7 @@ static void use_large(bool with_near, const hibloom_item *batch, bool *found)
             assert_ok(hibloom_add_many(filter, batch + what * LARGE, LARGE, what == 0 ? found : NULL), store);
         else
             assert_ok(hibloom_contains_many(filter, batch, LARGE, found), store);
-        assert_true(failed && test_stats(store).commands - before >= LARGE);
+        assert_true(failed && test_stats(store).commands - before >= LARGE / 10); /* a BITFIELD has some items */
         if (what != 1)
             assert_in_range(test_count_true(found, LARGE), LARGE * 99 / 100, LARGE);
     }

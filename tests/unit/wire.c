@@ -163,8 +163,8 @@ static void temporary_keys_are_nobodys_and_share_the_slot(void **state)
             const struct link link = {.of = &of, .spec = &filter->spec};
             char key[KEYS_SIZE], one[KEYS_SIZE], two[KEYS_SIZE];
             const uint32_t number = several ? 2 : 0;
-            const size_t len = keys_name(key, &link, number), one_len = keys_temporary(one, &link, number, 'a'),
-                         two_len = keys_temporary(two, &link, number, 'b');
+            const size_t len = keys_name(key, &link, number), one_len = keys_temporary(one, &link, number, 'a', 7),
+                         two_len = keys_temporary(two, &link, number, 'b', 7);
 
             assert_true(strlen(one) < one_len && strlen(two) < two_len && two_len < KEYS_SIZE);
             assert_int_equal(one_len, two_len);
