@@ -796,7 +796,8 @@ HIBLOOM_CHECKED hibloom_status hibloom_drop(hibloom *filter);
 
 /* Removes every key of it after `seconds`; 0 = never: removes a time to live. Of
  * several keys number 0 goes first, the others a second later. Of two calls at
- * once, with and without a time, the last one may hold for a part of the keys. Where
+ * once, with and without a time, the last one may hold for a part of the keys. So may the time that
+ * a hibloom_repair has read, at that moment or shortly before: call again. Where
  * a server stands still in between the others may go first: ECORRUPT then. If
  * several processes let the filter grow at that moment, a link may keep its former
  * time: call again.
