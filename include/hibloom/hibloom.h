@@ -522,7 +522,7 @@ typedef struct hibloom_stats {
     uint64_t connections;    /* made */
     uint64_t retries;   /* of exchanges (the commands on one key) after a failure, also where no connection was made */
     uint64_t redirects; /* exchanges sent again to another node of the cluster: MOVED or ASK */
-    uint64_t in_doubt;  /* commands sent again whose first answer was lost */
+    uint64_t in_doubt;  /* commands sent again whose first answer was lost, and bitmaps that a server lost */
     uint64_t guards_failed; /* keys found to be others than those that were opened */
     uint64_t restarts;      /* servers found to be another run than before */
     uint64_t items_near;    /* of `items`, those that cost no command: see hibloom_near_cache */
@@ -646,8 +646,8 @@ HIBLOOM_CHECKED hibloom_status hibloom_attach(hibloom **out, hibloom_store *stor
                                               const hibloom_spec *spec);
 
 /* Adds an item. is_new, if not NULL: whether a bit of it was not set before.
- * It is exact where no answer was lost (see "Retries"): of any number of processes
- * that add the same item at once, one is told true. "Not new" may be a false
+ * It is exact where no answer was lost (see "Retries"), and no temporary key of a call of
+ * very many items: if several processes add one item at once, exactly one gets true. "Not new" may be a false
  * positive, at the filter's error rate.
  * An item that the spec excludes is not added, and not new. ENOTSUP: is_new in
  * the partitioned layout on a cluster, and of a pyreBloom filter of several keys,

@@ -187,6 +187,7 @@ static void begin_again(struct talk *talk, struct outbox *outbox)
     struct merge *merge = merge_of(talk);
 
     merge->sent_again = true;
+    talk->task.link->server->stats.in_doubt++;
     if (may_try(merge))
         send_bits(talk, outbox);
 }
