@@ -68,6 +68,19 @@ bool choice_can_be_made(const hibloom_spec *spec)
     return choice_key_bytes(spec) <= REDIS_KEY_BYTES;
 }
 
+/* A bulk add makes each key anew (lib/redis/merge.h), which stalls the server for some 0.7 ms a MB. So adds like keys of
+ * 2 MB. The server's allocator gives 2 MB and no more to a key that leaves room for its own few bytes. */
+#define ADD_KEY_BYTES ((2u << 20) - 4096.0)
+
+uint32_t choice_segments(const struct choice *c)
+{
+    const double segments = ceil(c->bytes / ADD_KEY_BYTES);
+
+    return c->layout == HIBLOOM_LAYOUT_PARTITIONED || segments < 2.0 || segments > HIBLOOM_SEGMENTS_MAX
+               ? 0
+               : (uint32_t)segments;
+}
+
 /* ---- The table ------------------------------------------------------------------------ */
 
 const char *choice_layout(hibloom_layout layout)

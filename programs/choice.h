@@ -36,6 +36,9 @@ uint32_t choice_keys(const hibloom_spec *spec);
 uint64_t choice_key_bytes(const hibloom_spec *spec);
 double choice_bytes(const hibloom_spec *spec);
 
+/* The segments that suit it best, if many items are added at once. 0: nothing but the usual. */
+uint32_t choice_segments(const struct choice *choice);
+
 /* No key is larger than Redis allows. */
 bool choice_can_be_made(const hibloom_spec *spec);
 

@@ -50,7 +50,8 @@ struct request {
     const char *other_uri; /* of --from or --to; NULL: the same server */
     uint64_t capacity;
     double error_rate;
-    uint32_t hashes; /* 0 = the best */
+    uint32_t hashes;   /* 0 = the best */
+    uint32_t segments; /* 0 = as few as keys of 16 MB allow */
     const char *layout;
     enum preference prefer;
     uint32_t window; /* seconds */

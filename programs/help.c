@@ -18,6 +18,7 @@
     "      --prefer W     picks k, and classic or blocked, where they are not given. add, lookup:\n" \
     "                     the most of these a second, with at most half more memory than the\n" \
     "                     least; memory: the least. hibloom plan shows what each of them picks.\n" \
+    "                     add also spreads it over keys of 2 MB, for many adds in one call.\n" \
     "                     A filter that is there already is taken as it was made\n" \
     "      --counting     counters of 4 bits in place of bits, for hibloom remove: 4 times the\n" \
     "                     memory. classic only\n" \

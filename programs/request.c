@@ -349,20 +349,22 @@ static bool check_options(const struct request *r, const struct command *c)
 
 static void size_text(const struct request *r, uint32_t hashes, char text[HIBLOOM_SPEC_TEXT_SIZE])
 {
-    char chosen[32] = "", window[32] = "", rate[32];
+    char chosen[32] = "", segments[32] = "", window[32] = "", rate[32];
     int digits = 15;
 
     if (hashes != 0)
         snprintf(chosen, sizeof chosen, " hashes=%u", hashes);
+    if (r->segments != 0)
+        snprintf(segments, sizeof segments, " segments=%u", r->segments);
     if ((r->given & OPTION_WINDOW) != 0)
         snprintf(window, sizeof window, " window=%u", r->window);
     do /* 17 digits are always enough, and 0.1 needs fewer */
         snprintf(rate, sizeof rate, "%.*g", digits, r->error_rate);
     while (digits++ < 17 && strtod(rate, NULL) != r->error_rate);
-    snprintf(text, HIBLOOM_SPEC_TEXT_SIZE, "capacity=%llu error=%s%s layout=%s%s%s%s", (unsigned long long)r->capacity,
+    snprintf(text, HIBLOOM_SPEC_TEXT_SIZE, "capacity=%llu error=%s%s layout=%s%s%s%s%s", (unsigned long long)r->capacity,
              rate, chosen, r->layout != NULL ? r->layout : "classic",
              (r->given & OPTION_COUNTING) != 0 ? " counters=4" : "", (r->given & OPTION_GROW) != 0 ? " growth=2" : "",
-             window);
+             segments, window);
 }
 
 hibloom_status request_size(const struct request *r, uint32_t hashes, hibloom_spec *out)
@@ -406,6 +408,8 @@ static void pick(struct request *r)
         return;
     r->hashes = picked->hashes;
     r->layout = choice_layout(picked->layout);
+    if (r->prefer == PREFER_ADD && (r->given & (OPTION_WINDOW | OPTION_COUNTING)) == 0) /* these never merge */
+        r->segments = choice_segments(picked);
 }
 
 static bool make_spec(struct request *r, const struct command *c)

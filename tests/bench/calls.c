@@ -101,7 +101,9 @@ static void print_model(const struct way *way, enum cost_call call, size_t n)
     const hibloom_spec *spec = hibloom_spec_of(way->filter);
 
     printf("\t%.0f\t%.0f\t%d\t%zu\n", (double)n * cost_item(spec, &to, call),
-           call == COST_ADD ? cost_merge(spec, &to, n) : cost_read(spec, &to, n),
+           call == COST_ADD       ? cost_merge(spec, &to, n)
+           : call == COST_ADD_NEW ? cost_merge_new(spec, &to, n)
+                                  : cost_read(spec, &to, n),
            plain_pays(&redis_filter_of(way->filter)->first, n, call != COST_LOOK_UP, call != COST_ADD),
            crossing(way->filter, call));
 }
@@ -139,12 +141,6 @@ static void measure(struct bed *bed, size_t o, size_t s, int round)
     }
 }
 
-/* A million fresh adds with is_new are a million commands, by whichever way. */
-static bool is_worth_while(size_t o, size_t s, int round)
-{
-    return round == 0 || sizes[s] < MOST || operations[o].call != COST_ADD_NEW || !operations[o].fresh;
-}
-
 void bench_calls(void)
 {
     const uint64_t present = bench_capacity() / 4;
@@ -159,8 +155,7 @@ void bench_calls(void)
     for (int round = 0; round < ROUNDS; round++)
         for (size_t s = 0; s < SIZES; s++)
             for (size_t o = 0; o < OPERATIONS; o++)
-                if (is_worth_while(o, s, round))
-                    measure(&bed, o, s, round);
+                measure(&bed, o, s, round);
     hibloom_close(bed.chosen.filter);
     hibloom_close(bed.commands.filter);
     hibloom_store_free(bed.chosen.store);

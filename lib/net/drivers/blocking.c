@@ -95,7 +95,7 @@ static hibloom_status open_pipe(struct carrier *c, struct node *node, struct err
 
 static bool is_alive(struct node *node)
 {
-    const struct connection *connection = node->pipe;
+    struct connection *connection = node->pipe;
 
     return connection->borrowed || connection_is_alive(connection);
 }

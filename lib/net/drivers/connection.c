@@ -66,22 +66,36 @@ static void fail_as_context(struct connection *c, int saved)
 #define READ_BYTES (16u << 10) /* one read of hiredis */
 #define SEND_BYTES (128u << 10)
 
-/* With MSG_NOSIGNAL, which spares three calls on signals. Longer ones go by hiredis, which frees its buffer then. */
-static ssize_t send_some(redisContext *context)
+static size_t left_to_send(const struct connection *c)
 {
-    const size_t len = sdslen(context->obuf);
-    const ssize_t sent = send(context->fd, context->obuf, len, MSG_NOSIGNAL);
+    return sdslen(c->context->obuf) - c->sent;
+}
 
-    if (sent > 0) {
-        memmove(context->obuf, context->obuf + sent, len - (size_t)sent + 1);
-        sdssetlen(context->obuf, len - (size_t)sent);
+static bool is_long(const redisContext *context)
+{
+    return sdsalloc(context->obuf) > 2 * SEND_BYTES;
+}
+
+/* With MSG_NOSIGNAL, which spares three calls on signals. A long buffer is not moved up each time, which would cost
+ * more than to send it. Its end goes by hiredis, which frees the buffer then. */
+static ssize_t send_some(struct connection *c)
+{
+    redisContext *context = c->context;
+    const ssize_t sent = send(context->fd, context->obuf + c->sent, left_to_send(c), MSG_NOSIGNAL);
+
+    c->sent += sent > 0 ? (size_t)sent : 0;
+    if (c->sent > 0 && (!is_long(context) || left_to_send(c) <= SEND_BYTES)) {
+        const size_t left = left_to_send(c);
+        memmove(context->obuf, context->obuf + c->sent, left + 1);
+        sdssetlen(context->obuf, left);
+        c->sent = 0;
     }
     return sent;
 }
 
 /* Writes; without `done` it reads. TLS may write to read, and where it fails errno
  * may be of something else. */
-static int transfer(const struct connection *c, int *done)
+static int transfer(struct connection *c, int *done)
 {
     redisContext *context = c->context;
     const bool tls = tls_is_on(context);
@@ -89,9 +103,9 @@ static int transfer(const struct connection *c, int *done)
 
     if (!tls && done == NULL)
         return redisBufferRead(context);
-    if (!tls && !c->borrowed && sdslen(context->obuf) > 0 && sdsalloc(context->obuf) <= 2 * SEND_BYTES) {
+    if (!tls && !c->borrowed && sdslen(context->obuf) > 0 && (!is_long(context) || left_to_send(c) > SEND_BYTES)) {
         errno = 0;
-        const bool good = send_some(context) > 0 || errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+        const bool good = send_some(c) > 0 || errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
         *done = sdslen(context->obuf) == 0;
         if (!good) {
             context->err = REDIS_ERR_IO;
@@ -320,7 +334,7 @@ void connection_return(struct connection *c)
 
 /* The server may have closed it for want of use, or because it was restarted. Nothing
  * was sent yet, so a new one loses nothing. */
-bool connection_is_alive(const struct connection *c)
+bool connection_is_alive(struct connection *c)
 {
     char byte;
 
@@ -390,7 +404,7 @@ static void write_some(struct connection *c)
     bool stuck = false;
 
     while (c->alive && !done && !stuck) {
-        const size_t before = sdslen(c->context->obuf);
+        const size_t before = left_to_send(c);
         if (transfer(c, &done) != REDIS_OK) {
             if (errno == EPIPE || errno == ECONNRESET)
                 read_last_error(c);
@@ -402,7 +416,7 @@ static void write_some(struct connection *c)
             fail(c, HIBLOOM_ETIMEDOUT, "timed out: the server takes no more commands");
             abandon(c);
         } else {
-            stuck = !done && !c->borrowed && sdslen(c->context->obuf) == before;
+            stuck = !done && !c->borrowed && left_to_send(c) == before;
         }
     }
     c->unsent = stuck;

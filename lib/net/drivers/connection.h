@@ -25,6 +25,7 @@ struct connection {
     bool alive;                                 /* answers can still be received */
     uint64_t deadline;                          /* the waiting call's; 0: none */
     bool readable;                              /* there may be unread bytes; always set if borrowed */
+    size_t sent;                                /* bytes of a long output buffer that have gone out */
     bool unsent;                                /* commands that were flushed wait for room in the socket */
     bool begun;                                 /* a part of the next answer was taken */
     uint32_t timeout_ms;                        /* for one pipeline; 0 if borrowed */
@@ -47,7 +48,7 @@ hibloom_status connection_borrow(struct connection *);
 void connection_return(struct connection *);
 
 /* Has the server hung up since its last use, or said what nobody asked for? */
-bool connection_is_alive(const struct connection *);
+bool connection_is_alive(struct connection *);
 
 /* Puts commands behind those that wait; sends them all, or those that go at once. */
 void connection_put(struct connection *, const char *bytes, size_t len);
