@@ -14,13 +14,9 @@ struct hasher;
 /* Writes the values of an item: one or two, or one for each hash. */
 typedef void hash_digest(const struct hasher *, const void *item, size_t len, uint64_t *values);
 
-struct index_rule {
-    bool segments; /* it can also choose among several segments */
-    /* Writes hasher->hashes offsets below hasher->bits, and returns the segment, 0 where there
-     * is one. It reads one value, or two, or one for each hash: the digest in its row gives that
-     * number. */
-    uint32_t (*indexes)(const uint64_t *values, const struct hasher *hasher, uint64_t *out);
-};
+/* An index rule writes hasher->hashes offsets below hasher->bits. It reads one value, or two, or one for each hash: the
+ * digest in its row gives that number. */
+typedef void hash_rule(const uint64_t *values, const struct hasher *, uint64_t *out);
 
 /* The meaning of a spec's seeds[] to a hash, and their form in its text. */
 enum seeding {
@@ -34,13 +30,13 @@ enum seeding {
 struct hash {
     const char *name; /* as in hash=NAME */
     enum seeding seeding;
-    unsigned key_bytes;               /* SEEDING_KEY: 8 or 16 */
     hash_digest *digest[HASH_CODECS]; /* by hibloom_codec; NULL: not with that */
-    const struct index_rule *rule;
-    const struct index_rule *blocked; /* in the blocked layout; NULL: it has none */
-    unsigned unit;                    /* its bits are a multiple of this; 0: any number */
-    uint64_t most;                    /* and no more than this; 0: any number */
-    hibloom_keys keys;                /* of its library, beside those of our own */
+    hash_rule *rule;
+    hash_rule *blocked; /* in the blocked layout; NULL: it has none, nor can it choose among several segments */
+    unsigned key_bytes; /* SEEDING_KEY: 8 or 16 */
+    unsigned unit;      /* its bits are a multiple of this; 0: any number */
+    uint64_t most;      /* and no more than this; 0: any number */
+    hibloom_keys keys;  /* of its library, beside those of our own */
 };
 
 /* A hash with all that a filter fixes of it, ready for any number of items. */
@@ -48,7 +44,7 @@ struct hasher {
     /* Writes the offsets of an item, and returns its segment. */
     uint32_t (*indexes)(const struct hasher *, const void *item, size_t len, uint64_t *out);
     hash_digest *digest;
-    const struct index_rule *rule;
+    hash_rule *rule;
     const uint64_t *seeds;
     uint64_t bits; /* in one key's bitmap */
     uint32_t hashes, segments;
@@ -57,16 +53,19 @@ struct hasher {
 /* Sets the functions of a hasher; `blocked` and `codec` only if the hash has them. */
 void hasher_set(struct hasher *hasher, const struct hash *hash, hibloom_codec codec, bool blocked);
 
+/* The second of its two steps: the offsets and the segment, from what hasher->digest has made of the item. */
+uint32_t hasher_offsets(const struct hasher *, const uint64_t *values, uint64_t *out);
+
 /* The row of a hash, or NULL if there is none with that number. */
 const struct hash *hash_by_id(hibloom_hash id);
 
 extern hash_digest digest_siphash, digest_murmur3, digest_poly, digest_crc32;
-extern const struct index_rule index_python_modulo, index_mask, index_php_mt, index_php_mt_legacy;
+extern hash_rule index_python_modulo, index_mask, index_php_mt, index_php_mt_legacy;
 
 /* Of other libraries. */
 extern hash_digest digest_murmur64, digest_murmur64_pair, digest_murmur3_128, digest_go_zero, digest_murmur3_pair,
     digest_murmur3_chain, digest_crc32_numbered, digest_poly64, digest_poly64_text, digest_sha1, digest_highway,
     digest_highway_kryo5;
-extern const struct index_rule index_modulo, index_double, index_redisbloom, index_redisson, index_taganaka;
+extern hash_rule index_modulo, index_double, index_redisbloom, index_redisson, index_taganaka;
 
 #endif

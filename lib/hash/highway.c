@@ -7,8 +7,8 @@
  * Alakuijala, Cox and Wassenberg, "Fast keyed hash/pseudo-random function using SIMD multiply
  * and permute" (2016). The initial numbers are digits of pi. */
 #include "hash/hash.h"
-#include "hash/kryo5.h"
 #include "hash/load.h"
+#include "hash/text.h"
 
 #include <string.h>
 
@@ -130,18 +130,89 @@ void digest_highway(const struct hasher *hasher, const void *item, size_t len, u
     finish(&h, values);
 }
 
+/* ---- A string as Redisson's default codec, Kryo5Codec, writes it --------------------
+ *
+ *     03                         a String
+ *     81                         the empty one
+ *     h e l l 'o' | 80           2 to 32 characters, all of ASCII: the last one is marked
+ *     varint(units + 1) ...      else: its UTF-16 units, and each of them as UTF-8 would write it, so a
+ *                                character beyond U+FFFF takes twice three bytes. The first byte of the
+ *                                number has 80, six bits, and 40 if more bytes follow
+ *
+ * (Kryo 5.6, Output.writeString.) It is absorbed byte by byte, so that an item of any length takes no memory. */
+
+struct kryo5 {
+    struct highway state;
+    unsigned char packet[PACKET]; /* `count` bytes that are not absorbed yet */
+    size_t count;
+};
+
+static void put(struct kryo5 *k, uint64_t byte)
+{
+    k->packet[k->count++] = (unsigned char)byte;
+    if (k->count == PACKET) {
+        absorb(&k->state, k->packet);
+        k->count = 0;
+    }
+}
+
+static void put_length(struct kryo5 *k, uint64_t number)
+{
+    put(k, 0x80 | (number & 0x3f) | (number >> 6 != 0 ? 0x40 : 0));
+    for (number >>= 6; number != 0; number >>= 7)
+        put(k, (number & 0x7f) | (number >> 7 != 0 ? 0x80 : 0));
+}
+
+static void put_unit(struct kryo5 *k, uint32_t unit)
+{
+    if (unit < 0x80) {
+        put(k, unit);
+    } else if (unit < 0x800) {
+        put(k, 0xc0 | unit >> 6);
+        put(k, 0x80 | (unit & 0x3f));
+    } else {
+        put(k, 0xe0 | unit >> 12);
+        put(k, 0x80 | (unit >> 6 & 0x3f));
+        put(k, 0x80 | (unit & 0x3f));
+    }
+}
+
+static void put_string(struct kryo5 *k, const unsigned char *text, size_t len)
+{
+    const unsigned char *const end = len > 0 ? text + len : text; /* it may be NULL */
+    uint64_t units = 0;
+    bool ascii = true;
+
+    for (const unsigned char *at = text; at < end;) {
+        const uint32_t code = text_next(&at);
+        units += code > 0xffff ? 2 : 1;
+        ascii = ascii && code < 0x80;
+    }
+    const bool marks_end = ascii && units >= 2 && units <= 32;
+    put(k, 3);
+    if (!marks_end)
+        put_length(k, units + 1);
+    for (const unsigned char *at = text; at < end;) {
+        const uint32_t code = text_next(&at);
+        if (code > 0xffff) {
+            put_unit(k, 0xd800 + ((code - 0x10000) >> 10));
+            put_unit(k, 0xdc00 + ((code - 0x10000) & 0x3ff));
+        } else if (marks_end && at == end) {
+            put(k, code | 0x80);
+        } else {
+            put_unit(k, code);
+        }
+    }
+}
+
 void digest_highway_kryo5(const struct hasher *hasher, const void *item, size_t len, uint64_t *values)
 {
-    unsigned char packet[PACKET];
-    struct kryo5 encoded;
-    struct highway h;
-    size_t got;
+    struct kryo5 k;
 
-    begin(&h);
-    kryo5_begin(&encoded, item, len);
-    while ((got = kryo5_read(&encoded, packet, PACKET)) == PACKET)
-        absorb(&h, packet);
-    if (got > 0)
-        absorb_rest(&h, packet, got);
-    finish(&h, values);
+    begin(&k.state);
+    k.count = 0;
+    put_string(&k, item, len);
+    if (k.count > 0)
+        absorb_rest(&k.state, k.packet, k.count);
+    finish(&k.state, values);
 }

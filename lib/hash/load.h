@@ -1,4 +1,4 @@
-/* load.h: little-endian words out of an item's bytes.
+/* load.h: little-endian words out of an item's bytes, and their rotation.
  *
  * The hashes that read words must give the same numbers on every machine. An item may lie at any
  * address. So words are built by bytes and shifts. Compilers turn these into one load where the
@@ -27,6 +27,16 @@ static inline uint64_t hash_load_rest(const unsigned char *p, size_t from, size_
     while (len > from)
         word = word << 8 | p[--len];
     return word;
+}
+
+static inline uint32_t hash_rotl32(uint32_t x, unsigned n)
+{
+    return x << n | x >> (32 - n);
+}
+
+static inline uint64_t hash_rotl64(uint64_t x, unsigned n)
+{
+    return x << n | x >> (64 - n);
 }
 
 #endif

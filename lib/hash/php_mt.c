@@ -75,10 +75,9 @@ static uint64_t mt_range_legacy(struct mt *mt, uint64_t m)
     return (uint64_t)(((double)(m - 1) + 1.0) * (draw / (2147483647 + 1.0)));
 }
 
-static uint32_t indexes(const uint64_t *values, const struct hasher *hasher, uint64_t *out)
+static void draw_offsets(const uint64_t *values, const struct hasher *hasher, uint64_t *out, bool legacy)
 {
-    const bool legacy = hasher->rule == &index_php_mt_legacy;
-    struct mt mt;
+    struct mt mt; /* not set as a whole: most items need few of its words */
 
     mt.word[0] = (uint32_t)values[0];
     mt.seeded = 1;
@@ -86,8 +85,14 @@ static uint32_t indexes(const uint64_t *values, const struct hasher *hasher, uin
     mt.legacy = legacy;
     for (uint32_t i = 0; i < hasher->hashes; i++)
         out[i] = legacy ? mt_range_legacy(&mt, hasher->bits) : mt_range(&mt, hasher->bits);
-    return 0;
 }
 
-const struct index_rule index_php_mt = {false, indexes};
-const struct index_rule index_php_mt_legacy = {false, indexes};
+void index_php_mt(const uint64_t *values, const struct hasher *hasher, uint64_t *out)
+{
+    draw_offsets(values, hasher, out, false);
+}
+
+void index_php_mt_legacy(const uint64_t *values, const struct hasher *hasher, uint64_t *out)
+{
+    draw_offsets(values, hasher, out, true);
+}

@@ -3,13 +3,9 @@
  * It is not from libcrypto, since the library has that only with TLS, and 50 lines are lighter.
  * FIPS 180-4, section 6.1. */
 #include "hash/hash.h"
+#include "hash/load.h"
 
 enum { BLOCK = 64 };
-
-static inline uint32_t rotl(uint32_t x, unsigned n)
-{
-    return x << n | x >> (32 - n);
-}
 
 static void absorb(uint32_t state[5], const unsigned char *block)
 {
@@ -19,16 +15,16 @@ static void absorb(uint32_t state[5], const unsigned char *block)
         w[t] = (uint32_t)block[4 * t] << 24 | (uint32_t)block[4 * t + 1] << 16 | (uint32_t)block[4 * t + 2] << 8 |
                block[4 * t + 3];
     for (size_t t = 16; t < 80; t++)
-        w[t] = rotl(w[t - 3] ^ w[t - 8] ^ w[t - 14] ^ w[t - 16], 1);
+        w[t] = hash_rotl32(w[t - 3] ^ w[t - 8] ^ w[t - 14] ^ w[t - 16], 1);
     for (size_t t = 0; t < 80; t++) {
         const uint32_t f = t < 20   ? ((b & c) | (~b & d)) + 0x5a827999u
                            : t < 40 ? (b ^ c ^ d) + 0x6ed9eba1u
                            : t < 60 ? ((b & c) | (b & d) | (c & d)) + 0x8f1bbcdcu
                                     : (b ^ c ^ d) + 0xca62c1d6u;
-        const uint32_t next = rotl(a, 5) + f + e + w[t];
+        const uint32_t next = hash_rotl32(a, 5) + f + e + w[t];
         e = d;
         d = c;
-        c = rotl(b, 30);
+        c = hash_rotl32(b, 30);
         b = a;
         a = next;
     }

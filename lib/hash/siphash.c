@@ -11,24 +11,19 @@ struct sip {
     uint64_t v0, v1, v2, v3;
 };
 
-static inline uint64_t rotl(uint64_t x, unsigned n)
-{
-    return x << n | x >> (64 - n);
-}
-
 static inline void rounds(struct sip *s, int n)
 {
     while (n-- > 0) {
         s->v0 += s->v1;
         s->v2 += s->v3;
-        s->v1 = rotl(s->v1, 13) ^ s->v0;
-        s->v3 = rotl(s->v3, 16) ^ s->v2;
-        s->v0 = rotl(s->v0, 32);
+        s->v1 = hash_rotl64(s->v1, 13) ^ s->v0;
+        s->v3 = hash_rotl64(s->v3, 16) ^ s->v2;
+        s->v0 = hash_rotl64(s->v0, 32);
         s->v2 += s->v1;
         s->v0 += s->v3;
-        s->v1 = rotl(s->v1, 17) ^ s->v2;
-        s->v3 = rotl(s->v3, 21) ^ s->v0;
-        s->v2 = rotl(s->v2, 32);
+        s->v1 = hash_rotl64(s->v1, 17) ^ s->v2;
+        s->v3 = hash_rotl64(s->v3, 21) ^ s->v0;
+        s->v2 = hash_rotl64(s->v2, 32);
     }
 }
 

@@ -2,15 +2,9 @@
 #ifndef HIBLOOM_TEXT_H
 #define HIBLOOM_TEXT_H
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
-/* Is it UTF-8 (RFC 3629): no surrogates, nothing above U+10FFFF, each character in its
- * shortest form? */
-bool text_is_utf8(const void *bytes, size_t len);
-
-/* The character at *at, and the next one's place. Only of what text_is_utf8. */
+/* The character at *at, and the next one's place. Only of valid UTF-8: see positions_refuse. */
 static inline uint32_t text_next(const unsigned char **at)
 {
     const unsigned char *p = *at;

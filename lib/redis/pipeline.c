@@ -58,7 +58,7 @@ static uint32_t index_item(const struct walk *walk, uint32_t i, const hibloom_it
         return hasher->indexes(hasher, item->data, item->len, bits);
     if (chunk->link == 0)
         hasher->digest(hasher, item->data, item->len, &chunk->values[VALUES * i]);
-    return hasher->rule->indexes(&chunk->values[VALUES * i], hasher, bits);
+    return hasher_offsets(hasher, &chunk->values[VALUES * i], bits);
 }
 
 /* Takes the next items; or the next link for the same ones. */

@@ -12,7 +12,7 @@
 /* It takes a rule that gives a segment, and a layout that keeps an item together. */
 bool spec_may_be_segmented(const hibloom_spec *spec)
 {
-    return hash_by_id(spec->hash)->rule->segments && spec->layout != HIBLOOM_LAYOUT_PARTITIONED;
+    return hash_by_id(spec->hash)->blocked != NULL && spec->layout != HIBLOOM_LAYOUT_PARTITIONED;
 }
 
 /* The bytes that the server's allocator, jemalloc, takes for `bytes`. It has four sizes between
@@ -167,8 +167,9 @@ hibloom_status spec_check_words(const hibloom_spec *spec, struct error *error)
         return error_set(error, HIBLOOM_ERANGE, "bits=%" PRIu64 ": must be 1 to %" PRIu64, spec->bits,
                          spec_bits_max(spec));
     if (spec->segments > 1 && !spec_may_be_segmented(spec))
-        return error_set(error, HIBLOOM_EINVAL, "segments=%" PRIu32 ": must be 1 with %s%s", spec->segments,
-                         hash->rule->segments ? "layout=partitioned" : "hash=", hash->rule->segments ? "" : hash->name);
+        return error_set(
+            error, HIBLOOM_EINVAL, "segments=%" PRIu32 ": must be 1 with %s%s", spec->segments,
+            hash->blocked != NULL ? "layout=partitioned" : "hash=", hash->blocked != NULL ? "" : hash->name);
     hibloom_status status = check_foreign(spec, hash, error);
     if (status == HIBLOOM_OK)
         status = check_growth(spec, error);
