@@ -52,34 +52,37 @@ hibloom *filter_new(hibloom_store *store, const char *name, hibloom_status *stat
 
 hibloom_status filter_check(hibloom *filter, const hibloom_spec *spec, bool bare)
 {
-    hibloom_store *store = filter->store;
-    const char *name = filter->name;
-    hibloom_status status = HIBLOOM_OK;
+    struct error *error = &filter->store->error;
 
     filter->bare = bare;
-    if (spec != NULL)
-        status = spec_check_words(spec, &store->error);
-    if (status == HIBLOOM_OK && bare && spec->counters != 0) /* NOLINT(*NullDereference): as below */
-        status = error_set(&store->error, HIBLOOM_ENOTSUP,
-                           "'%s': a bare bitmap cannot count: it has nothing by which a step could tell, before it "
-                           "changes a counter, whose that is",
-                           name);
-    if (status == HIBLOOM_OK && spec != NULL && !bare)
-        status = spec_check_own(spec, &store->error);
-    if (status == HIBLOOM_OK && spec != NULL && spec->link != 0)
-        status = error_set(&store->error, HIBLOOM_EINVAL, "link=: a further link is not opened by itself");
-    if (status == HIBLOOM_OK && spec != NULL && spec->window != 0 && bare)
-        status = error_set(&store->error, HIBLOOM_ENOTSUP,
-                           "window=: a bare bitmap is no window: nothing beside it could tell when it was emptied");
-    if (status == HIBLOOM_OK && spec != NULL && spec->growth != 0 && bare)
-        status = error_set(&store->error, HIBLOOM_ENOTSUP,
-                           "growth=: a bare bitmap does not grow: nothing beside it could tell others that it has%s",
-                           spec->hash == HIBLOOM_HASH_REDISBLOOM
-                               ? " (the first link of a filter of RedisBloom has half of its error=, and no growth=)"
-                               : "");
-    if (status == HIBLOOM_OK && bare)
-        filter->spec = *spec; /* NOLINT(clang-analyzer-core.NullDereference): only hibloom_open's may be NULL */
-    return status;
+    if (spec == NULL)
+        return HIBLOOM_OK;
+    const hibloom_status status = spec_check_words(spec, error);
+    if (status != HIBLOOM_OK)
+        return status;
+    if (bare && spec->counters != 0)
+        return error_set(error, HIBLOOM_ENOTSUP,
+                         "'%s': a bare bitmap cannot count: it has nothing by which a step could tell, before it "
+                         "changes a counter, whose that is",
+                         filter->name);
+    if (!bare && spec->keys != HIBLOOM_KEYS_OWN)
+        return error_set(error, HIBLOOM_EINVAL,
+                         "keys=: these are another library's keys, which has to make the filter: join it with "
+                         "hibloom_attach (--bare)");
+    if (spec->link != 0)
+        return error_set(error, HIBLOOM_EINVAL, "link=: a further link is not opened by itself");
+    if (bare && spec->window != 0)
+        return error_set(error, HIBLOOM_ENOTSUP,
+                         "window=: a bare bitmap is no window: nothing beside it could tell when it was emptied");
+    if (bare && spec->growth != 0)
+        return error_set(error, HIBLOOM_ENOTSUP,
+                         "growth=: a bare bitmap does not grow: nothing beside it could tell others that it has%s",
+                         spec->hash == HIBLOOM_HASH_REDISBLOOM
+                             ? " (the first link of a filter of RedisBloom has half of its error=, and no growth=)"
+                             : "");
+    if (bare)
+        filter->spec = *spec;
+    return HIBLOOM_OK;
 }
 
 static hibloom_status open_filter(hibloom **out, hibloom_store *store, const char *name, const hibloom_spec *spec,

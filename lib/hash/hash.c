@@ -84,7 +84,7 @@ static inline uint32_t segment_of(const uint64_t *values, const struct hasher *h
 
 /* ---- The table ---------------------------------------------------------------------- */
 
-static const struct hash hashes[] = {
+const struct hash hash_table[HASH_COUNT] = {
     [HIBLOOM_HASH_XXH3] =
         {"xxh3", SEEDING_KEY, {digest_xxh3}, .rule = spread, .blocked = spread_blocked, .key_bytes = 8},
     [HIBLOOM_HASH_SIPHASH] =
@@ -155,12 +155,12 @@ void hasher_set(struct hasher *hasher, const struct hash *hash, hibloom_codec co
 {
     hasher->digest = hash->digest[codec];
     hasher->rule = blocked ? hash->blocked : hash->rule;
-    hasher->indexes = hash == &hashes[HIBLOOM_HASH_XXH3] ? one_step : two_steps;
+    hasher->indexes = hash == &hash_table[HIBLOOM_HASH_XXH3] ? one_step : two_steps;
 }
 
 const struct hash *hash_by_id(hibloom_hash id)
 {
     /* The compiler may make the enum signed or not. As a size_t a negative number is too large
      * as well. */
-    return (size_t)id < sizeof hashes / sizeof *hashes ? &hashes[id] : NULL;
+    return (size_t)id < HASH_COUNT ? &hash_table[id] : NULL;
 }

@@ -56,6 +56,10 @@ void hasher_set(struct hasher *hasher, const struct hash *hash, hibloom_codec co
 /* The second of its two steps: the offsets and the segment, from what hasher->digest has made of the item. */
 uint32_t hasher_offsets(const struct hasher *, const uint64_t *values, uint64_t *out);
 
+/* The table, by hibloom_hash. */
+#define HASH_COUNT (HIBLOOM_HASH_REDISBLOOM + 1)
+extern const struct hash hash_table[HASH_COUNT];
+
 /* The row of a hash, or NULL if there is none with that number. */
 const struct hash *hash_by_id(hibloom_hash id);
 

@@ -3,6 +3,7 @@
  * Each preset computes the same as one published program, with its arithmetic. Where the program
  * rounds a double, so do we, in its order of operations. One bit more or less would be another
  * filter. */
+#include "hash/hash.h"
 #include "spec/spec.h"
 #include "spec/spec_text.h"
 
@@ -211,38 +212,32 @@ static const struct preset {
     unsigned needs, takes; /* GIVEN_ bits */
     hibloom_hash hash;
     const char *(*complete)(hibloom_spec *, const struct settings *);
-    hibloom_keys keys;
     hibloom_codec codec; /* unless another one is given */
     uint64_t bits_most;  /* the program's most; 0: see spec_bits_max */
 } presets[] = {
-    {"php-mt", GIVEN_BITS | GIVEN_CAPACITY, 0, HIBLOOM_HASH_PHP_MT, php_mt, 0, 0, 0},
-    {"php-mt-legacy", GIVEN_BITS | GIVEN_CAPACITY, 0, HIBLOOM_HASH_PHP_MT_LEGACY, php_mt, 0, 0, 0},
-    {"php-poly8", 0, GIVEN_BITS | GIVEN_SEEDS, HIBLOOM_HASH_POLY, php_poly8, 0, 0, 0},
-    {"py-mmh3", SIZE, 0, HIBLOOM_HASH_MURMUR3, py_mmh3, 0, 0, 0},
-    {"py-mmh3-redis", SIZE, 0, HIBLOOM_HASH_MURMUR3, py_mmh3_redis, 0, 0, 0},
-    {"php-uids", 0, 0, HIBLOOM_HASH_POLY, php_uids, 0, 0, 0},
-    {"pyrebloom", SIZE, 0, HIBLOOM_HASH_PYREBLOOM, pyrebloom, HIBLOOM_KEYS_PYREBLOOM, 0, 0},
-    {"scrapy-redis", GIVEN_BITS | GIVEN_HASHES, GIVEN_CHARS, HIBLOOM_HASH_SCRAPY_REDIS, scrapy_redis, 0,
+    {"php-mt", GIVEN_BITS | GIVEN_CAPACITY, 0, HIBLOOM_HASH_PHP_MT, php_mt, 0, 0},
+    {"php-mt-legacy", GIVEN_BITS | GIVEN_CAPACITY, 0, HIBLOOM_HASH_PHP_MT_LEGACY, php_mt, 0, 0},
+    {"php-poly8", 0, GIVEN_BITS | GIVEN_SEEDS, HIBLOOM_HASH_POLY, php_poly8, 0, 0},
+    {"py-mmh3", SIZE, 0, HIBLOOM_HASH_MURMUR3, py_mmh3, 0, 0},
+    {"py-mmh3-redis", SIZE, 0, HIBLOOM_HASH_MURMUR3, py_mmh3_redis, 0, 0},
+    {"php-uids", 0, 0, HIBLOOM_HASH_POLY, php_uids, 0, 0},
+    {"pyrebloom", SIZE, 0, HIBLOOM_HASH_PYREBLOOM, pyrebloom, 0, 0},
+    {"scrapy-redis", GIVEN_BITS | GIVEN_HASHES, GIVEN_CHARS, HIBLOOM_HASH_SCRAPY_REDIS, scrapy_redis,
      HIBLOOM_CODEC_STRING, SPEC_STRING_BITS},
-    {"go-zero", GIVEN_BITS, 0, HIBLOOM_HASH_GO_ZERO, go_zero, 0, 0, SPEC_STRING_BITS},
-    {"rueidis", SIZE, 0, HIBLOOM_HASH_RUEIDIS, rueidis, HIBLOOM_KEYS_RUEIDIS, 0, SPEC_STRING_BITS},
-    {"redisson", 0, SIZE | GIVEN_CODEC, HIBLOOM_HASH_REDISSON, redisson, HIBLOOM_KEYS_REDISSON, HIBLOOM_CODEC_KRYO5,
-     SPEC_STRING_BITS - 2},
-    {"bloomfilter-rb", GIVEN_BITS | GIVEN_HASHES | GIVEN_SEEDS, 0, HIBLOOM_HASH_BLOOMFILTER_RB, bloomfilter_rb, 0, 0,
+    {"go-zero", GIVEN_BITS, 0, HIBLOOM_HASH_GO_ZERO, go_zero, 0, SPEC_STRING_BITS},
+    {"rueidis", SIZE, 0, HIBLOOM_HASH_RUEIDIS, rueidis, 0, SPEC_STRING_BITS},
+    {"redisson", 0, SIZE | GIVEN_CODEC, HIBLOOM_HASH_REDISSON, redisson, HIBLOOM_CODEC_KRYO5, SPEC_STRING_BITS - 2},
+    {"bloomfilter-rb", GIVEN_BITS | GIVEN_HASHES | GIVEN_SEEDS, 0, HIBLOOM_HASH_BLOOMFILTER_RB, bloomfilter_rb, 0,
      SPEC_STRING_BITS},
-    {"taganaka", SIZE, 0, HIBLOOM_HASH_TAGANAKA, taganaka, 0, 0, SPEC_STRING_BITS},
-    {"orestes", SIZE, GIVEN_INDEX, HIBLOOM_HASH_ORESTES, orestes, HIBLOOM_KEYS_ORESTES, 0, INT32_MAX},
-    {"redisbloom", SIZE, GIVEN_GROWTH, HIBLOOM_HASH_REDISBLOOM, redisbloom, 0, 0, SPEC_STRING_BITS},
+    {"taganaka", SIZE, 0, HIBLOOM_HASH_TAGANAKA, taganaka, 0, SPEC_STRING_BITS},
+    {"orestes", SIZE, GIVEN_INDEX, HIBLOOM_HASH_ORESTES, orestes, 0, INT32_MAX},
+    {"redisbloom", SIZE, GIVEN_GROWTH, HIBLOOM_HASH_REDISBLOOM, redisbloom, 0, SPEC_STRING_BITS},
 };
-
-static const char *preset_name(size_t i)
-{
-    return i < sizeof presets / sizeof *presets ? presets[i].name : NULL;
-}
+static const struct names preset_names = NAMES(presets);
 
 hibloom_status preset_spec(hibloom_spec *out, struct settings *settings)
 {
-    const struct preset *preset = &presets[find_name(settings, "preset", settings->preset, preset_name)];
+    const struct preset *preset = &presets[find_name(settings, "preset", settings->preset, &preset_names)];
 
     if (settings->status != HIBLOOM_OK)
         return settings->status;
@@ -259,7 +254,7 @@ hibloom_status preset_spec(hibloom_spec *out, struct settings *settings)
                          setting_name(settings->given & SIZE), preset->name);
     *out = settings->spec;
     out->hash = preset->hash;
-    out->keys = preset->keys;
+    out->keys = hash_by_id(preset->hash)->keys;
     if ((settings->given & (GIVEN_CODEC | GIVEN_CHARS)) == 0)
         out->codec = preset->codec;
     if (out->hashes == 0)

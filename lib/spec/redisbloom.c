@@ -169,17 +169,6 @@ static bool any_rounded(const unsigned char *header, uint32_t links)
     return any;
 }
 
-/* The bits of the largest link. */
-static uint64_t most_bits(const unsigned char *header, uint32_t links)
-{
-    uint64_t most = 0;
-
-    for (uint32_t i = 0; i < links; i++)
-        if (hash_load64(link_at(header, i) + BITS_AT) > most)
-            most = hash_load64(link_at(header, i) + BITS_AT);
-    return most;
-}
-
 hibloom_status redisbloom_parse(struct redisbloom *out, const unsigned char *header, uint64_t len, const char *whose,
                                 struct error *error)
 {
@@ -194,9 +183,11 @@ hibloom_status redisbloom_parse(struct redisbloom *out, const unsigned char *hea
     if (!take_links(out, header))
         return error_set(error, HIBLOOM_ECORRUPT, "%s: the header of its dump was altered: its numbers do not agree",
                          whose);
-    if (most_bits(header, links) > SPEC_STRING_BITS)
-        return error_set(error, HIBLOOM_ERANGE, "%s: has %" PRIu64 " bits, which are more than a Redis string holds",
-                         whose, most_bits(header, links));
+    for (uint32_t i = 0; i < links; i++)
+        if (out->link[i].bytes > SPEC_STRING_BITS / 8)
+            return error_set(error, HIBLOOM_ERANGE,
+                             "%s: has %" PRIu64 " bits, which are more than a Redis string holds", whose,
+                             out->link[i].bytes * 8);
     out->spec = spec_at(link_at(header, 0));
     if (links > 1 && !take_growth(out, header))
         return error_set(error, HIBLOOM_ENOTSUP,

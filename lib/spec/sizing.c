@@ -386,22 +386,22 @@ hibloom_status hibloom_spec_window(hibloom_spec *spec, uint32_t seconds, uint32_
     return take_sized(spec, &sliding);
 }
 
-hibloom_status hibloom_spec_for(hibloom_spec *out, uint64_t capacity, double error_rate)
+static hibloom_status size_new(hibloom_spec *out, uint64_t capacity, double error_rate, uint32_t hashes)
 {
     hibloom_spec spec = {.hash = HIBLOOM_HASH_XXH3};
-    hibloom_status status = spec_size(&spec, capacity, error_rate, 0);
+    const hibloom_status status = spec_size(&spec, capacity, error_rate, hashes);
 
     if (status == HIBLOOM_OK)
         *out = spec;
     return status;
 }
 
+hibloom_status hibloom_spec_for(hibloom_spec *out, uint64_t capacity, double error_rate)
+{
+    return size_new(out, capacity, error_rate, 0);
+}
+
 hibloom_status hibloom_spec_for_hashes(hibloom_spec *out, uint64_t capacity, double error_rate, uint32_t hashes)
 {
-    hibloom_spec spec = {.hash = HIBLOOM_HASH_XXH3};
-    hibloom_status status = hashes == 0 ? HIBLOOM_ERANGE : spec_size(&spec, capacity, error_rate, hashes);
-
-    if (status == HIBLOOM_OK)
-        *out = spec;
-    return status;
+    return hashes == 0 ? HIBLOOM_ERANGE : size_new(out, capacity, error_rate, hashes);
 }

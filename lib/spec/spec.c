@@ -184,15 +184,6 @@ hibloom_status spec_check(const hibloom_spec *spec)
     return status == HIBLOOM_OK && spec_is_unsized(spec) ? HIBLOOM_EINVAL : status;
 }
 
-hibloom_status spec_check_own(const hibloom_spec *spec, struct error *error)
-{
-    if (spec->keys == HIBLOOM_KEYS_OWN)
-        return HIBLOOM_OK;
-    return error_set(error, HIBLOOM_EINVAL,
-                     "keys=: these are another library's keys, which has to make the filter: join it with "
-                     "hibloom_attach (--bare)");
-}
-
 hibloom_status spec_draw_seed(hibloom_spec *spec)
 {
     const struct hash *hash = hash_by_id(spec->hash);

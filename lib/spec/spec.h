@@ -1,7 +1,7 @@
 /* spec.h: the functions on specs for the rest of the library, beyond hibloom.h.
  *
  *   sizing.c     n and p -> bits and hashes, and the error rate back
- *   spec_text.c  text -> spec; spec_format.c  spec -> text
+ *   spec_text.c  text -> spec, spec -> text
  *   preset.c     the specs of other programs
  *   spec.c       is this one valid, are these two the same filter */
 #ifndef HIBLOOM_SPEC_H
@@ -36,9 +36,6 @@ static inline uint64_t spec_bits_max(const hibloom_spec *spec) /* of spec->bits 
  * or ERANGE, and words that name the field. The second: and it has a size. */
 hibloom_status spec_check_words(const hibloom_spec *spec, struct error *error);
 hibloom_status spec_check(const hibloom_spec *spec);
-
-/* OK if the spec, which is valid, is one that hibloom_open may make; else EINVAL, and words. */
-hibloom_status spec_check_own(const hibloom_spec *spec, struct error *error);
 
 static inline uint32_t spec_segments(const hibloom_spec *spec)
 {

@@ -1,23 +1,29 @@
-/* spec_text.c: a spec from its text.
+/* spec_text.c: a spec as one line of text, and a spec from its text.
  *
- * Reading is more lenient than the written form (spec_format.c): any order, presets, sizes left
- * to be computed. But it never guesses: an unknown word is an error, and so is one that comes
+ * Processes compare the text, so it has one canonical form, made by one function. Reading is more lenient: any order,
+ * presets, sizes left to be computed. But it never guesses: an unknown word is an error, and so is one that comes
  * twice. Texts come from Redis too, so lengths are checked throughout.
  *
- * An error in words says why a text is refused. A seed may be secret. The words never repeat its
- * value, nor that of an unknown word, and its copies are overwritten. */
+ * An error in words says why a text is refused. A seed may be secret. The words never repeat its value, nor that of an
+ * unknown word, and its copies are overwritten. */
 #include "spec/spec_text.h"
 #include "base/number.h"
 #include "hash/hash.h"
 #include "spec/spec.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-static const char *const layouts[] = {"classic", "partitioned", "blocked"};
-static const char *const codecs[] = {"bytes", "string", "kryo5"};
-static const char *const keys[] = {"own", "pyrebloom", "rueidis", "redisson", "orestes"};
+static const char *const layout_names[] = {"classic", "partitioned", "blocked"};
+static const char *const codec_names[] = {"bytes", "string", "kryo5"};
+static const char *const key_names[] = {"own", "pyrebloom", "rueidis", "redisson", "orestes"};
+static const char *const chars_names[] = {"codepoints", "latin1"};
+static const char *const index_names[] = {"kirsch-mitzenmacher", "murmur3"};
+static const struct names hashes = NAMES(hash_table), layouts = NAMES(layout_names), codecs = NAMES(codec_names),
+                          keys = NAMES(key_names), chars = NAMES(chars_names), indexes = NAMES(index_names);
 
 /* ---- Words that refuse ---- */
 
@@ -56,51 +62,24 @@ static struct shown show_name(struct word word)
     return show(word, len);
 }
 
-size_t find_name(struct settings *s, const char *kind, struct word name, const char *(*name_of)(size_t i))
+static const char *name_at(const struct names *names, size_t i)
 {
-    char names[256] = "";
+    return *(const char *const *)((const char *)names->rows + i * names->row_size);
+}
+
+size_t find_name(struct settings *s, const char *kind, struct word name, const struct names *names)
+{
+    char list[256] = "";
     size_t used = 0;
 
-    for (size_t i = 0; name_of(i) != NULL; i++)
-        if (word_is(name, name_of(i)))
+    for (size_t i = 0; i < names->count; i++)
+        if (word_is(name, name_at(names, i)))
             return i;
-    for (size_t i = 0; name_of(i) != NULL && used < sizeof names; i++)
-        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "", name_of(i));
+    for (size_t i = 0; i < names->count && used < sizeof list; i++)
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", name_at(names, i));
     s->status = error_set(s->error, HIBLOOM_EINVAL, "no such %s as '%s'; there are %s", kind, show_name(name).text,
-                          names);
+                          list);
     return 0;
-}
-
-static const char *hash_name(size_t i)
-{
-    const struct hash *hash = hash_by_id((hibloom_hash)i);
-
-    return hash != NULL ? hash->name : NULL;
-}
-
-const char *layout_name(size_t i)
-{
-    return i < sizeof layouts / sizeof *layouts ? layouts[i] : NULL;
-}
-
-const char *codec_name(size_t i)
-{
-    return i < sizeof codecs / sizeof *codecs ? codecs[i] : NULL;
-}
-
-const char *key_form_name(size_t i)
-{
-    return i < sizeof keys / sizeof *keys ? keys[i] : NULL;
-}
-
-static const char *chars_name(size_t i)
-{
-    return i == 0 ? "codepoints" : i == 1 ? "latin1" : NULL;
-}
-
-static const char *index_name(size_t i)
-{
-    return i == 0 ? "kirsch-mitzenmacher" : i == 1 ? "murmur3" : NULL;
 }
 
 /* ---- text -> settings ---- */
@@ -109,36 +88,6 @@ static const char *index_name(size_t i)
 static void refuse(struct settings *s, hibloom_status status, const char *why)
 {
     s->status = error_set(s->error, status, "%s: %s", show(s->word, SHOWN).text, why);
-}
-
-static void set_hash(struct settings *s)
-{
-    s->spec.hash = (hibloom_hash)find_name(s, "hash", s->value, hash_name);
-}
-
-static void set_layout(struct settings *s)
-{
-    s->spec.layout = (hibloom_layout)find_name(s, "layout", s->value, layout_name);
-}
-
-static void set_codec(struct settings *s)
-{
-    s->spec.codec = (hibloom_codec)find_name(s, "codec", s->value, codec_name);
-}
-
-static void set_keys(struct settings *s)
-{
-    s->spec.keys = (hibloom_keys)find_name(s, "keys", s->value, key_form_name);
-}
-
-static void set_chars(struct settings *s)
-{
-    s->spec.codec = find_name(s, "chars", s->value, chars_name) == 0 ? HIBLOOM_CODEC_STRING : HIBLOOM_CODEC_BYTES;
-}
-
-static void set_index(struct settings *s)
-{
-    s->index = find_name(s, "index", s->value, index_name);
 }
 
 /* A number that is given is not 0: that stands for "not given" in a spec. */
@@ -154,51 +103,14 @@ static uint64_t read_count(struct settings *s, uint64_t max)
     return count;
 }
 
-static void set_bits(struct settings *s)
+static void set_chars(struct settings *s)
 {
-    s->spec.bits = read_count(s, SPEC_BITS_MAX);
+    s->spec.codec = find_name(s, "chars", s->value, &chars) == 0 ? HIBLOOM_CODEC_STRING : HIBLOOM_CODEC_BYTES;
 }
 
-static void set_capacity(struct settings *s)
+static void set_index(struct settings *s)
 {
-    s->spec.capacity = read_count(s, UINT64_MAX);
-}
-
-static void set_hashes(struct settings *s)
-{
-    s->spec.hashes = (uint32_t)read_count(s, HIBLOOM_HASHES_MAX);
-}
-
-static void set_segments(struct settings *s)
-{
-    s->spec.segments = (uint32_t)read_count(s, HIBLOOM_SEGMENTS_MAX);
-}
-
-/* spec_check knows the valid numbers. */
-static void set_counters(struct settings *s)
-{
-    s->spec.counters = (uint32_t)read_count(s, 8);
-}
-
-/* The same. */
-static void set_growth(struct settings *s)
-{
-    s->spec.growth = (uint32_t)read_count(s, UINT32_MAX);
-}
-
-static void set_window(struct settings *s)
-{
-    s->spec.window = (uint32_t)read_count(s, HIBLOOM_WINDOW_MAX);
-}
-
-static void set_slices(struct settings *s)
-{
-    s->spec.slices = (uint32_t)read_count(s, HIBLOOM_SLICES_MAX);
-}
-
-static void set_link(struct settings *s)
-{
-    s->spec.link = (uint32_t)read_count(s, HIBLOOM_LINKS_MAX - 1);
+    s->index = find_name(s, "index", s->value, &indexes);
 }
 
 static void set_chain(struct settings *s)
@@ -247,37 +159,38 @@ static void set_empty(struct settings *s)
         refuse(s, HIBLOOM_EINVAL, "only empty=excluded is known");
 }
 
+#define FIELD(name) offsetof(hibloom_spec, name), sizeof((hibloom_spec *)0)->name
+
 static const struct setting {
     const char *name;
     unsigned bit;
-    void (*set)(struct settings *);
+    size_t at, size;                /* it is a field of the spec: */
+    uint64_t most;                  /* a count from 1 to this, of which spec_check knows the valid ones, */
+    const struct names *names;      /* or one of these, by its number; */
+    void (*set)(struct settings *); /* or something else */
 } setting_table[] = {
-    {"capacity", GIVEN_CAPACITY, set_capacity},
-    {"error", GIVEN_ERROR, set_error},
-    {"bits", GIVEN_BITS, set_bits},
-    {"hashes", GIVEN_HASHES, set_hashes},
-    {"hash", GIVEN_HASH, set_hash},
-    {"seed", GIVEN_SEED, set_seed},
-    {"seeds", GIVEN_SEEDS, set_seeds},
-    {"layout", GIVEN_LAYOUT, set_layout},
-    {"segments", GIVEN_SEGMENTS, set_segments},
-    {"counters", GIVEN_COUNTERS, set_counters},
-    {"empty", GIVEN_EMPTY, set_empty},
-    {"codec", GIVEN_CODEC, set_codec},
-    {"keys", GIVEN_KEYS, set_keys},
-    {"chars", GIVEN_CHARS, set_chars},
-    {"index", GIVEN_INDEX, set_index},
-    {"growth", GIVEN_GROWTH, set_growth},
-    {"window", GIVEN_WINDOW, set_window},
-    {"slices", GIVEN_SLICES, set_slices},
-    {"link", GIVEN_LINK, set_link},
-    {"chain", GIVEN_CHAIN, set_chain},
+    {"capacity", GIVEN_CAPACITY, FIELD(capacity), .most = UINT64_MAX},
+    {"error", GIVEN_ERROR, .set = set_error},
+    {"bits", GIVEN_BITS, FIELD(bits), .most = SPEC_BITS_MAX},
+    {"hashes", GIVEN_HASHES, FIELD(hashes), .most = HIBLOOM_HASHES_MAX},
+    {"hash", GIVEN_HASH, FIELD(hash), .names = &hashes},
+    {"seed", GIVEN_SEED, .set = set_seed},
+    {"seeds", GIVEN_SEEDS, .set = set_seeds},
+    {"layout", GIVEN_LAYOUT, FIELD(layout), .names = &layouts},
+    {"segments", GIVEN_SEGMENTS, FIELD(segments), .most = HIBLOOM_SEGMENTS_MAX},
+    {"counters", GIVEN_COUNTERS, FIELD(counters), .most = 8},
+    {"empty", GIVEN_EMPTY, .set = set_empty},
+    {"codec", GIVEN_CODEC, FIELD(codec), .names = &codecs},
+    {"keys", GIVEN_KEYS, FIELD(keys), .names = &keys},
+    {"chars", GIVEN_CHARS, .set = set_chars},
+    {"index", GIVEN_INDEX, .set = set_index},
+    {"growth", GIVEN_GROWTH, FIELD(growth), .most = UINT32_MAX},
+    {"window", GIVEN_WINDOW, FIELD(window), .most = HIBLOOM_WINDOW_MAX},
+    {"slices", GIVEN_SLICES, FIELD(slices), .most = HIBLOOM_SLICES_MAX},
+    {"link", GIVEN_LINK, FIELD(link), .most = HIBLOOM_LINKS_MAX - 1},
+    {"chain", GIVEN_CHAIN, .set = set_chain},
 };
-
-static const char *name_of_setting(size_t i)
-{
-    return i < sizeof setting_table / sizeof *setting_table ? setting_table[i].name : NULL;
-}
+static const struct names setting_names = NAMES(setting_table);
 
 const char *setting_name(unsigned given)
 {
@@ -288,16 +201,28 @@ const char *setting_name(unsigned given)
     return setting_table[i].name;
 }
 
+static void set_field(struct settings *s, const struct setting *setting)
+{
+    const uint64_t value = setting->names != NULL ? find_name(s, setting->name, s->value, setting->names)
+                                                  : read_count(s, setting->most);
+    const uint32_t narrow = (uint32_t)value;
+
+    memcpy((char *)&s->spec + setting->at, setting->size == sizeof value ? (const void *)&value : &narrow,
+           setting->size);
+}
+
 static void apply(struct settings *s, struct word name)
 {
-    const struct setting *setting = &setting_table[find_name(s, "setting", name, name_of_setting)];
+    const struct setting *setting = &setting_table[find_name(s, "setting", name, &setting_names)];
 
     if (s->status != HIBLOOM_OK)
         return;
     if (s->given & setting->bit)
         s->status = error_set(s->error, HIBLOOM_EINVAL, "%s=: given twice", setting->name);
-    else
+    else if (setting->set != NULL)
         setting->set(s);
+    else
+        set_field(s, setting);
     s->given |= setting->bit;
 }
 
@@ -443,4 +368,75 @@ const char *hibloom_spec_error(const char *text, char *buf, size_t size)
     snprintf(buf, size, "%s", read_spec(&spec, text, &error) == HIBLOOM_OK ? "" : error.words);
     explicit_bzero(&spec, sizeof spec);
     return buf;
+}
+
+/* ---- spec -> text ---- */
+
+/* HIBLOOM_SPEC_TEXT_SIZE holds every spec text. */
+struct line {
+    char text[HIBLOOM_SPEC_TEXT_SIZE];
+    size_t len;
+};
+
+__attribute__((format(printf, 2, 3))) static void append(struct line *line, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    line->len += (size_t)vsnprintf(line->text + line->len, sizeof line->text - line->len, format, arguments);
+    va_end(arguments);
+}
+
+static void append_seeds(struct line *line, const hibloom_spec *spec, const struct hash *hash)
+{
+    if (hash->seeding == SEEDING_PER_HASH) {
+        for (uint32_t i = 0; i < spec->hashes; i++)
+            append(line, "%s%" PRIu64, i == 0 ? " seeds=" : ",", spec->seeds[i]);
+    } else if (hash->seeding == SEEDING_KEY && spec->seeded) {
+        append(line, " seed=");
+        /* xxh3: a number; siphash: bytes in order. One by one, as printf leaves on the stack what it is given. */
+        for (unsigned i = 0; i < hash->key_bytes; i++)
+            append(line, "%02x", (unsigned)(spec->seeds[i / 8] >> 8 * (hash->key_bytes == 8 ? 7 - i : i % 8) & 0xff));
+    }
+}
+
+hibloom_status hibloom_spec_format(const hibloom_spec *spec, char *buf, size_t size)
+{
+    struct line line = {.len = 0};
+    char rate[NUMBER_DOUBLE_SIZE];
+    struct error error;
+    hibloom_status status = spec_check_words(spec, &error);
+
+    if (status != HIBLOOM_OK)
+        return HIBLOOM_EINVAL;
+    const struct hash *hash = hash_by_id(spec->hash);
+    append(&line, "hash=%s layout=%s", hash->name, layout_names[spec->layout]);
+    if (!spec_is_unsized(spec))
+        append(&line, " bits=%" PRIu64 " hashes=%" PRIu32, spec->bits, spec->hashes);
+    if (spec_segments(spec) > 1 || spec_default_segments(spec) > 1)
+        append(&line, " segments=%" PRIu32, spec_segments(spec));
+    if (spec->counters != 0)
+        append(&line, " counters=%" PRIu32, spec->counters);
+    append_seeds(&line, spec, hash);
+    if (spec->empty_excluded)
+        append(&line, " empty=excluded");
+    if (spec->codec != HIBLOOM_CODEC_BYTES)
+        append(&line, " codec=%s", codec_names[spec->codec]);
+    if (spec->keys != HIBLOOM_KEYS_OWN)
+        append(&line, " keys=%s", key_names[spec->keys]);
+    if (spec->capacity != 0)
+        append(&line, " capacity=%" PRIu64, spec->capacity);
+    if (spec->error_rate > 0.0) {
+        status = number_format_double(rate, spec->error_rate);
+        append(&line, " error=%s", status == HIBLOOM_OK ? rate : "");
+    }
+    if (spec->growth != 0)
+        append(&line, " growth=%" PRIu32, spec->growth);
+    if (spec->window != 0)
+        append(&line, " window=%" PRIu32 " slices=%" PRIu32, spec->window, spec->slices);
+    if (spec->link != 0)
+        append(&line, " link=%" PRIu32 " chain=%016" PRIx64, spec->link, spec->chain);
+    snprintf(buf, size, "%s", line.text);
+    explicit_bzero(line.text, sizeof line.text);
+    return status != HIBLOOM_OK ? status : line.len < size ? HIBLOOM_OK : HIBLOOM_ERANGE;
 }

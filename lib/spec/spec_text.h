@@ -1,5 +1,4 @@
-/* spec_text.h: the content of a spec text. spec_text.c reads its words; it or preset.c makes a
- * spec of them. Also the names of values, for reading and for writing (spec_format.c). */
+/* spec_text.h: the content of a spec text. spec_text.c reads its words; it or preset.c makes a spec of them. */
 #ifndef HIBLOOM_SPEC_TEXT_H
 #define HIBLOOM_SPEC_TEXT_H
 
@@ -51,11 +50,6 @@ struct settings {
 /* Fills *out from settings->preset and the settings beside it. */
 hibloom_status preset_spec(hibloom_spec *out, struct settings *settings);
 
-/* The name of a value, by its number in the enum; NULL: there is none. */
-const char *layout_name(size_t i);
-const char *codec_name(size_t i);
-const char *key_form_name(size_t i);
-
 /* The name of the first setting in `given`, which is not 0. */
 const char *setting_name(unsigned given);
 
@@ -64,8 +58,19 @@ static inline bool word_is(struct word word, const char *name)
     return strlen(name) == word.len && memcmp(name, word.text, word.len) == 0;
 }
 
-/* The number of a name in a list that ends in NULL. One that is not there is
- * refused, "no such hash as 'md5'; there are xxh3, ...", and 0. */
-size_t find_name(struct settings *settings, const char *kind, struct word name, const char *(*name_of)(size_t i));
+/* A table whose rows begin with a name. */
+struct names {
+    const void *rows;
+    size_t row_size, count;
+};
+
+#define NAMES(table) \
+    { \
+        table, sizeof *table, sizeof table / sizeof *table \
+    }
+
+/* The number of a name among these. One that is not there is refused, "no such hash as 'md5'; there are xxh3, ...",
+ * and 0. */
+size_t find_name(struct settings *settings, const char *kind, struct word name, const struct names *names);
 
 #endif
