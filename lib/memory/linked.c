@@ -10,59 +10,47 @@
 
 #define BLOCK 512u /* items at a time */
 
-struct bits *linked_at(struct linked *linked, uint32_t link)
-{
-    return link == 0 ? &linked->first : &linked->more[link - 1];
-}
-
 /* ---- How they come and go --------------------------------------------------- */
 
-static hibloom_status add_link(struct linked *linked)
+static hibloom_status add_link(struct linked *linked, const hibloom_spec *spec)
+{
+    if (!bits_make(&linked->link[linked->links], spec, spec_keys(spec)))
+        return HIBLOOM_ENOMEM;
+    linked->links++;
+    return HIBLOOM_OK;
+}
+
+static hibloom_status add_further_link(struct linked *linked)
 {
     hibloom_spec spec = {.hashes = 0};
-    hibloom_status status = spec_link(&spec, &linked->first.spec, linked->links, 1);
+    hibloom_status status = spec_link(&spec, &linked->link[0].spec, linked->links, 1);
 
-    if (status == HIBLOOM_OK && linked->more == NULL)
-        linked->more = alloc.calloc(HIBLOOM_LINKS_MAX, sizeof *linked->more);
-    if (status == HIBLOOM_OK &&
-        (linked->more == NULL || !bits_make(&linked->more[linked->links - 1], &spec, spec_keys(&spec))))
-        status = HIBLOOM_ENOMEM;
+    if (status == HIBLOOM_OK)
+        status = add_link(linked, &spec);
     explicit_bzero(&spec, sizeof spec); /* the seed */
-    linked->links += status == HIBLOOM_OK;
     return status;
 }
 
 hibloom_status linked_make(struct linked *linked, const hibloom_spec *spec)
 {
-    hibloom_status status = HIBLOOM_OK;
-
-    *linked = (struct linked){.links = 1, .counted = true};
-    if (!bits_make(&linked->first, spec, spec_keys(spec)))
-        return HIBLOOM_ENOMEM;
-    if (spec->window == 0)
-        return HIBLOOM_OK;
-    linked->period = alloc.calloc(HIBLOOM_LINKS_MAX, sizeof *linked->period);
-    if (linked->period == NULL)
-        return HIBLOOM_ENOMEM;
-    while (status == HIBLOOM_OK && linked->links <= spec->slices)
-        status = add_link(linked);
+    *linked = (struct linked){.counted = true};
+    linked->link = alloc.calloc(spec_has_links(spec) ? HIBLOOM_LINKS_MAX : 1, sizeof *linked->link);
+    hibloom_status status = linked->link != NULL ? add_link(linked, spec) : HIBLOOM_ENOMEM;
+    while (status == HIBLOOM_OK && spec->window != 0 && linked->links <= spec->slices)
+        status = add_further_link(linked);
     return status;
 }
 
 void linked_free(struct linked *linked)
 {
-    bits_free(&linked->first);
-    for (uint32_t i = 1; i < linked->links; i++)
-        bits_free(&linked->more[i - 1]);
-    if (linked->more != NULL)
-        explicit_bzero(linked->more, HIBLOOM_LINKS_MAX * sizeof *linked->more); /* the seed */
-    alloc.free(linked->more);
-    alloc.free(linked->period);
+    for (uint32_t i = 0; i < linked->links; i++)
+        bits_free(&linked->link[i]);
+    alloc.free(linked->link);
 }
 
 hibloom_status linked_grow(struct linked *linked)
 {
-    const hibloom_status status = add_link(linked);
+    const hibloom_status status = add_further_link(linked);
 
     if (status == HIBLOOM_OK) {
         linked->newest = 0;
@@ -74,7 +62,7 @@ hibloom_status linked_grow(struct linked *linked)
 void linked_clear(struct linked *linked)
 {
     for (uint32_t i = 0; i < linked->links; i++)
-        bits_clear(linked_at(linked, i));
+        bits_clear(&linked->link[i]);
     linked->newest = 0;
     linked->counted = true;
 }
@@ -84,14 +72,16 @@ void linked_clear(struct linked *linked)
 /* The period that it is now, for a window; the clock begins with one that has others before it. */
 static uint64_t period_now(const struct linked *linked)
 {
-    const hibloom_spec *spec = &linked->first.spec;
+    const hibloom_spec *spec = &linked->link[0].spec;
 
-    return linked->period != NULL ? period_at(spec, (clock_now_ms() + spec->window * UINT64_C(3000)) * 1000) : 0;
+    return spec->window != 0 ? period_at(spec, (clock_now_ms() + spec->window * UINT64_C(3000)) * 1000) : 0;
 }
 
 static bool link_counts(const struct linked *linked, uint32_t i, uint64_t now)
 {
-    return linked->period == NULL || period_counts(&linked->first.spec, linked->period[i], now);
+    const hibloom_spec *spec = &linked->link[0].spec;
+
+    return spec->window == 0 || period_counts(spec, linked->period[i], now);
 }
 
 /* Is it in any of the first `links`? */
@@ -106,7 +96,7 @@ static void look(struct linked *linked, uint32_t links, const hibloom_item *item
         for (uint32_t i = links; i-- > 0;) {
             if (!link_counts(linked, i, now))
                 continue;
-            bits_contains(linked_at(linked, i), items + at, count, one);
+            bits_contains(&linked->link[i], items + at, count, one);
             for (size_t k = 0; k < count; k++)
                 found[at + k] = found[at + k] || one[k];
         }
@@ -118,14 +108,14 @@ void linked_contains(struct linked *linked, const hibloom_item *items, size_t n,
     if (linked->links > 1)
         look(linked, linked->links, items, n, found);
     else
-        bits_contains(&linked->first, items, n, found);
+        bits_contains(&linked->link[0], items, n, found);
 }
 
 /* ---- Adding ----------------------------------------------------------------- */
 
 static void count_newest(struct linked *linked)
 {
-    const struct bits *bits = linked_at(linked, linked->links - 1);
+    const struct bits *bits = &linked->link[linked->links - 1];
     const double items = spec_items_at(&bits->spec, (double)bits_count(bits) / (double)spec_all_bits(&bits->spec));
 
     linked->newest = items < (double)bits->spec.capacity ? (uint64_t)items : bits->spec.capacity;
@@ -141,11 +131,11 @@ static hibloom_status add_to_chain(struct linked *linked, const hibloom_item *it
     if (!linked->counted)
         count_newest(linked);
     for (size_t at = 0, count; at < n; at += count) {
-        const uint64_t capacity = linked_at(linked, linked->links - 1)->spec.capacity;
+        const uint64_t capacity = linked->link[linked->links - 1].spec.capacity;
         const hibloom_status status = linked->newest >= capacity ? linked_grow(linked) : HIBLOOM_OK;
         if (status != HIBLOOM_OK)
             return status;
-        struct bits *newest = linked_at(linked, linked->links - 1);
+        struct bits *newest = &linked->link[linked->links - 1];
         const uint64_t room = newest->spec.capacity - linked->newest;
         count = n - at < BLOCK ? n - at : BLOCK;
         if (count > room)
@@ -166,8 +156,8 @@ static hibloom_status add_to_chain(struct linked *linked, const hibloom_item *it
 static void add_to_window(struct linked *linked, const hibloom_item *items, size_t n, bool *is_new)
 {
     const uint64_t now = period_now(linked);
-    const uint32_t number = period_slice(&linked->first.spec, now);
-    struct bits *slice = linked_at(linked, number);
+    const uint32_t number = period_slice(&linked->link[0].spec, now);
+    struct bits *slice = &linked->link[number];
 
     if (linked->period[number] != now)
         bits_clear(slice);
@@ -184,14 +174,14 @@ hibloom_status linked_add(struct linked *linked, const hibloom_item *items, size
 {
     hibloom_status status = HIBLOOM_OK;
 
-    if (!spec_has_links(&linked->first.spec)) {
-        bits_add(&linked->first, items, n, is_new);
+    if (!spec_has_links(&linked->link[0].spec)) {
+        bits_add(&linked->link[0], items, n, is_new);
         return HIBLOOM_OK;
     }
     bool *answers = alloc.malloc(n + 1);
     if (answers == NULL)
         return HIBLOOM_ENOMEM;
-    if (linked->period != NULL)
+    if (linked->link[0].spec.window != 0)
         add_to_window(linked, items, n, answers);
     else
         status = add_to_chain(linked, items, n, answers);
@@ -203,7 +193,7 @@ hibloom_status linked_add(struct linked *linked, const hibloom_item *items, size
 
 void linked_merge(struct linked *linked, const struct piece *piece, const unsigned char *bits)
 {
-    bits_merge(linked_at(linked, piece->link), piece, bits);
+    bits_merge(&linked->link[piece->link], piece, bits);
     if (piece->link + 1 == linked->links)
         linked->counted = false;
 }

@@ -6,19 +6,16 @@
 #include "bits/bits.h"
 
 struct linked {
-    struct bits first;
-    struct bits *more; /* further ones; NULL: none */
-    uint32_t links;    /* in all */
-    uint64_t *period;  /* one for each slice of a window: see period.h; NULL: no window */
-    uint64_t newest;   /* items in the newest of one that grows */
-    bool counted;      /* that is known; else some were merged into it */
+    struct bits *link; /* `links` of them; where there may be several there is room for HIBLOOM_LINKS_MAX */
+    uint32_t links;
+    uint64_t period[HIBLOOM_LINKS_MAX]; /* of each slice of a window: see period.h */
+    uint64_t newest;                    /* items in the newest of one that grows */
+    bool counted;                       /* that is known; else some were merged into it */
 };
 
 /* ENOMEM, ERANGE. The end frees it in any case. */
 hibloom_status linked_make(struct linked *, const hibloom_spec *);
 void linked_free(struct linked *);
-
-struct bits *linked_at(struct linked *, uint32_t link);
 
 /* Makes a further link of one that grows. ENOMEM, ERANGE: it cannot grow further. */
 hibloom_status linked_grow(struct linked *);

@@ -130,7 +130,7 @@ static void bind_handle(hibloom *filter, struct memory_filter *stored)
 {
     stored->handles++; /* NOLINT(*NullDereference): where there was none, create has made it or failed */
     filter->impl = stored;
-    filter->spec = stored->bits.first.spec;
+    filter->spec = stored->bits.link[0].spec;
 }
 
 static hibloom_status memory_open(hibloom *filter, const hibloom_spec *wanted)
@@ -205,7 +205,7 @@ static hibloom_status memory_items(hibloom *filter, enum store_call call, const 
     if (call == STORE_LOOK)
         linked_contains(bits_of(filter), items, n, answers);
     else if (call == STORE_REMOVE)
-        counters_remove(linked_at(bits_of(filter), 0), items, n, answers);
+        counters_remove(&bits_of(filter)->link[0], items, n, answers);
     else
         return tell(filter, linked_add(bits_of(filter), items, n, answers));
     return HIBLOOM_OK;
@@ -229,7 +229,7 @@ static hibloom_status memory_count(hibloom *filter, struct store_count *out)
         return status;
     *out = (struct store_count){.ttl_ms = remaining_ms(stored)};
     for (uint32_t i = 0; i < stored->bits.links; i++) {
-        const struct bits *bits = linked_at(&stored->bits, i);
+        const struct bits *bits = &stored->bits.link[i];
         spec_note_count(out, &bits->spec, &(struct store_count){.bits_set = bits_count(bits), .bytes = bits->bytes});
     }
     return HIBLOOM_OK;
@@ -240,7 +240,7 @@ static hibloom_status memory_read(hibloom *filter, const struct piece *piece, un
     hibloom_status status = guard(filter);
 
     if (status == HIBLOOM_OK)
-        bits_read(linked_at(bits_of(filter), piece->link), piece, out);
+        bits_read(&bits_of(filter)->link[piece->link], piece, out);
     return status;
 }
 
