@@ -38,30 +38,39 @@ struct dumped {
 /* The answers are none; is_new; found; of a counting filter, was_in. */
 enum store_call { STORE_ADD, STORE_ADD_NEW, STORE_LOOK, STORE_REMOVE };
 
-struct store_class {
+/* What is done with a whole filter, all its links (redis/links.h). */
+enum links_goal {
     /* Opens or creates: `wanted` NULL = must exist. Sets filter->spec to the stored one; for a bare filter the
      * caller has set it. If it fails, the filter is freed without `close`. */
-    hibloom_status (*open)(hibloom *, const hibloom_spec *wanted);
+    LINKS_OPEN,
+    LINKS_COUNT,
+    LINKS_CLEAR,
+    LINKS_EXPIRE, /* `ms` from now on; 0: never */
+    LINKS_DROP,
+    LINKS_DELETE, /* of these two filters only store and name are set; they are not closed */
+    LINKS_REPAIR,
+    /* Of tasks only: */
+    LINKS_FOLLOW, /* open the further links of which a guard has told; and tell of those that are untold */
+    LINKS_GROW,   /* a further one, unless there is one already; then it is open, too */
+    LINKS_REACH,  /* open all that there are, and grow until there are so many */
+    LINKS_UNCHAIN /* only the further ones of its chain; it fails if any of them could not be removed */
+};
+
+struct store_class {
+    hibloom_status (*links)(hibloom *, enum links_goal, const hibloom_spec *wanted, uint64_t ms, struct store_count *);
     /* Items are valid, and there is one at least. */
     hibloom_status (*items)(hibloom *, enum store_call, const hibloom_item *, size_t n, bool *answers);
     hibloom_status (*near_cache)(hibloom *, uint32_t max_age_ms); /* NULL: all its bits are near */
-    hibloom_status (*count)(hibloom *, struct store_count *);     /* over all keys */
-    hibloom_status (*clear)(hibloom *);
-    hibloom_status (*drop)(hibloom *);
-    hibloom_status (*expire)(hibloom *, uint64_t seconds);
     /* The next five are those of a store in memory; NULL: they are tasks (lib/filter/whole.h).
      * Takes the place of `old`, a handle of what has that name now; NULL: nothing. */
     hibloom_status (*replace)(hibloom *, const char *name, hibloom *old);
     /* Makes further links of a growing filter, empty, until there are `at_least`. */
     hibloom_status (*reach)(hibloom *, uint32_t at_least);
-    uint32_t (*links)(const hibloom *); /* that it has */
+    uint32_t (*count_links)(const hibloom *);
     /* A piece: at most STORE_PIECE bytes, within the bits of its key. Read copies it out. Merge sets its set bits
      * and clears none; it adds counters. */
     hibloom_status (*read)(hibloom *, const struct piece *, unsigned char *out);
     hibloom_status (*merge)(hibloom *, const struct piece *, const unsigned char *bits);
-    /* of these filters only store and name are set; they are not closed */
-    hibloom_status (*repair)(hibloom *);
-    hibloom_status (*delete)(hibloom *);
     void (*close)(hibloom *);
     hibloom_status (*list)(hibloom_store *, const char *pattern, hibloom_list_fn *, void *data);
     uint32_t (*servers)(const hibloom_store *);           /* that hold keys; NULL: one */

@@ -95,7 +95,7 @@ static hibloom_status open_filter(hibloom **out, hibloom_store *store, const cha
         return status;
     status = filter_check(filter, spec, bare);
     if (status == HIBLOOM_OK)
-        status = store->class->open(filter, spec);
+        status = store->class->links(filter, LINKS_OPEN, spec, 0, NULL);
     if (status == HIBLOOM_OK)
         *out = filter;
     else
@@ -114,26 +114,26 @@ hibloom_status hibloom_attach(hibloom **out, hibloom_store *store, const char *n
 }
 
 /* A call on a filter that need not be open. */
-static hibloom_status call_by_name(hibloom_store *store, const char *name, hibloom_status (*call)(hibloom *))
+static hibloom_status call_by_name(hibloom_store *store, const char *name, enum links_goal goal)
 {
     hibloom_status status;
     hibloom *filter = filter_new(store, name, &status);
 
     if (filter == NULL)
         return status;
-    status = call(filter);
+    status = store->class->links(filter, goal, NULL, 0, NULL);
     filter_free(filter);
     return status;
 }
 
 hibloom_status hibloom_repair(hibloom_store *store, const char *name)
 {
-    return store->class != NULL ? call_by_name(store, name, store->class->repair) : HIBLOOM_EINVAL;
+    return call_by_name(store, name, LINKS_REPAIR);
 }
 
 hibloom_status hibloom_delete(hibloom_store *store, const char *name)
 {
-    return store->class != NULL ? call_by_name(store, name, store->class->delete) : HIBLOOM_EINVAL;
+    return call_by_name(store, name, LINKS_DELETE);
 }
 
 /* ---- Items ---------------------------------------------------------------- */
@@ -226,7 +226,7 @@ void filter_say_count(const struct store_count *count, hibloom_info *out)
 hibloom_status(hibloom_get_info)(hibloom *filter, hibloom_info *out)
 {
     struct store_count count;
-    hibloom_status status = filter->store->class->count(filter, &count);
+    hibloom_status status = filter->store->class->links(filter, LINKS_COUNT, NULL, 0, &count);
 
     if (status == HIBLOOM_OK)
         filter_say_count(&count, out);
@@ -235,12 +235,12 @@ hibloom_status(hibloom_get_info)(hibloom *filter, hibloom_info *out)
 
 hibloom_status hibloom_clear(hibloom *filter)
 {
-    return filter->store->class->clear(filter);
+    return filter->store->class->links(filter, LINKS_CLEAR, NULL, 0, NULL);
 }
 
 hibloom_status hibloom_drop(hibloom *filter)
 {
-    return filter->store->class->drop(filter);
+    return filter->store->class->links(filter, LINKS_DROP, NULL, 0, NULL);
 }
 
 hibloom_status filter_check_expiry(hibloom *filter, uint64_t seconds)
@@ -254,7 +254,8 @@ hibloom_status hibloom_expire(hibloom *filter, uint64_t seconds)
 {
     const hibloom_status status = filter_check_expiry(filter, seconds);
 
-    return status == HIBLOOM_OK ? filter->store->class->expire(filter, seconds) : status;
+    return status == HIBLOOM_OK ? filter->store->class->links(filter, LINKS_EXPIRE, NULL, seconds * 1000, NULL)
+                                : status;
 }
 
 const hibloom_spec *hibloom_spec_of(const hibloom *filter)

@@ -203,20 +203,13 @@ hibloom_status whole_end(struct whole *w)
 void whole_do(struct whole *w, enum links_goal goal, hibloom *filter, const hibloom_spec *wanted, uint64_t ms,
               void (*step)(struct whole *))
 {
-    const struct store_class *class = filter->store->class;
-
     w->step = step;
-    if (!whole_is_in_memory(filter->store)) {
+    if (whole_is_in_memory(filter->store)) {
+        whole_take(w, filter->store->class->links(filter, goal, wanted, ms, NULL), filter->store);
+    } else {
         links_begin(&w->links, goal, filter, wanted, ms);
         whole_await(w, filter->store, step);
-        return;
     }
-    whole_take(w,
-               goal == LINKS_OPEN     ? class->open(filter, wanted)
-               : goal == LINKS_EXPIRE ? class->expire(filter, ms / 1000)
-               : goal == LINKS_DROP   ? class->drop(filter)
-                                      : class->delete (filter),
-               filter->store);
 }
 
 void whole_reach(struct whole *w, hibloom *filter, uint32_t links, void (*step)(struct whole *))
@@ -232,7 +225,7 @@ void whole_reach(struct whole *w, hibloom *filter, uint32_t links, void (*step)(
 
 uint32_t whole_links(const hibloom *filter)
 {
-    return whole_is_in_memory(filter->store) ? filter->store->class->links(filter)
+    return whole_is_in_memory(filter->store) ? filter->store->class->count_links(filter)
                                              : redis_links(redis_filter_of(filter));
 }
 

@@ -16,9 +16,10 @@
 
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/queue.h>
 
 struct memory_filter {
-    struct memory_filter *next;
+    LIST_ENTRY(memory_filter) in_filters;
     unsigned handles;
     bool listed; /* under its name; else dropped, and freed with its last handle */
     bool bare;
@@ -30,7 +31,7 @@ struct memory_filter {
 
 struct memory_store {
     hibloom_store base;
-    struct memory_filter *filters;
+    LIST_HEAD(, memory_filter) filters;
     atomic_flag writes_words; /* look-ups of several threads may fail at once */
 };
 
@@ -61,11 +62,9 @@ static void release(struct memory_filter *stored)
     alloc.free(stored);
 }
 
-static void remove_filter(struct memory_filter **at)
+static void remove_filter(struct memory_filter *stored)
 {
-    struct memory_filter *stored = *at;
-
-    *at = stored->next;
+    LIST_REMOVE(stored, in_filters);
     stored->listed = false;
     release(stored);
 }
@@ -75,22 +74,25 @@ static bool is_there(const struct memory_filter *stored)
     return stored->listed && (stored->expires_ms == 0 || clock_now_ms() < stored->expires_ms);
 }
 
-/* Where the filter of a name is listed, NULL if there is none. */
-static struct memory_filter **find(struct memory_store *store, const char *name)
+/* NULL: there is none. */
+static struct memory_filter *find(const struct memory_store *store, const char *name)
 {
-    for (struct memory_filter **at = &store->filters; *at != NULL; at = &(*at)->next)
-        if (is_there(*at) && strcmp((*at)->name, name) == 0)
-            return at;
-    return NULL;
+    struct memory_filter *stored = LIST_FIRST(&store->filters);
+
+    while (stored != NULL && !(is_there(stored) && strcmp(stored->name, name) == 0))
+        stored = LIST_NEXT(stored, in_filters);
+    return stored;
 }
 
 static void remove_expired(struct memory_store *store)
 {
-    for (struct memory_filter **at = &store->filters; *at != NULL;)
-        if (is_there(*at))
-            at = &(*at)->next;
-        else
-            remove_filter(at);
+    struct memory_filter *next;
+
+    for (struct memory_filter *stored = LIST_FIRST(&store->filters); stored != NULL; stored = next) {
+        next = LIST_NEXT(stored, in_filters);
+        if (!is_there(stored))
+            remove_filter(stored);
+    }
 }
 
 static hibloom_status create(hibloom *filter, const hibloom_spec *wanted, struct memory_filter **out)
@@ -120,8 +122,7 @@ static hibloom_status create(hibloom *filter, const hibloom_spec *wanted, struct
     stored->bare = filter->bare;
     strcpy(stored->name, filter->name);
     stored->listed = true;
-    stored->next = store->filters;
-    store->filters = stored;
+    LIST_INSERT_HEAD(&store->filters, stored, in_filters);
     *out = stored;
     return HIBLOOM_OK;
 }
@@ -133,9 +134,9 @@ static void bind_handle(hibloom *filter, struct memory_filter *stored)
     filter->spec = stored->bits.link[0].spec;
 }
 
-static hibloom_status memory_open(hibloom *filter, const hibloom_spec *wanted)
+static hibloom_status open_filter(hibloom *filter, const hibloom_spec *wanted)
 {
-    struct memory_filter **at = find(memory_store_of(filter), filter->name), *stored = at != NULL ? *at : NULL;
+    struct memory_filter *stored = find(memory_store_of(filter), filter->name);
     hibloom_status status = HIBLOOM_OK;
     hibloom_spec spec;
 
@@ -220,19 +221,13 @@ static int64_t remaining_ms(const struct memory_filter *stored)
     return stored->expires_ms > now ? (int64_t)(stored->expires_ms - now) : 0;
 }
 
-static hibloom_status memory_count(hibloom *filter, struct store_count *out)
+static void count_bits(const struct memory_filter *stored, struct store_count *out)
 {
-    struct memory_filter *stored = filter->impl;
-    const hibloom_status status = guard(filter);
-
-    if (status != HIBLOOM_OK)
-        return status;
     *out = (struct store_count){.ttl_ms = remaining_ms(stored)};
     for (uint32_t i = 0; i < stored->bits.links; i++) {
         const struct bits *bits = &stored->bits.link[i];
         spec_note_count(out, &bits->spec, &(struct store_count){.bits_set = bits_count(bits), .bytes = bits->bytes});
     }
-    return HIBLOOM_OK;
 }
 
 static hibloom_status memory_read(hibloom *filter, const struct piece *piece, unsigned char *out)
@@ -263,81 +258,61 @@ static hibloom_status memory_reach(hibloom *filter, uint32_t at_least)
     return status;
 }
 
-static uint32_t memory_links(const hibloom *filter)
+static uint32_t memory_count_links(const hibloom *filter)
 {
     return bits_of(filter)->links;
 }
 
 /* ---- Whole filters -------------------------------------------------------- */
 
-static hibloom_status memory_clear(hibloom *filter)
+/* It need not be open. Nothing is ever lost here but a whole filter: so there is nothing to repair. */
+static hibloom_status repair_or_delete(hibloom *filter, enum links_goal goal)
 {
-    const hibloom_status status = guard(filter);
+    struct memory_filter *stored = find(memory_store_of(filter), filter->name);
 
-    if (status == HIBLOOM_OK)
-        linked_clear(bits_of(filter));
-    return status;
-}
-
-static hibloom_status memory_drop(hibloom *filter)
-{
-    struct memory_filter **at = find(memory_store_of(filter), filter->name);
-
-    if (at == NULL || *at != filter->impl)
-        return guard(filter);
-    remove_filter(at);
+    if (stored == NULL)
+        return fail(filter, HIBLOOM_ENOTFOUND, "there is no such filter; open it with a spec to make one");
+    if (stored->bare)
+        return fail(filter, HIBLOOM_ENOTFOUND, "is a bare bitmap; attach it to drop it");
+    if (goal == LINKS_DELETE)
+        remove_filter(stored);
     return HIBLOOM_OK;
 }
 
-static hibloom_status memory_expire(hibloom *filter, uint64_t seconds)
+static hibloom_status memory_on_links(hibloom *filter, enum links_goal goal, const hibloom_spec *wanted, uint64_t ms,
+                                      struct store_count *count)
 {
-    hibloom_status status = guard(filter);
     struct memory_filter *stored = filter->impl;
 
-    if (status == HIBLOOM_OK)
-        stored->expires_ms = seconds != 0 ? clock_now_ms() + seconds * 1000 : 0;
-    return status;
-}
-
-static struct memory_filter **find_with_spec(hibloom *filter)
-{
-    struct memory_filter **at = find(memory_store_of(filter), filter->name);
-
-    if (at != NULL && !(*at)->bare)
-        return at;
-    (void)fail(filter, HIBLOOM_ENOTFOUND,
-               at == NULL ? "there is no such filter; open it with a spec to make one"
-                          : "is a bare bitmap; attach it to drop it");
-    return NULL;
-}
-
-/* Nothing is ever lost here but a whole filter. */
-static hibloom_status memory_repair(hibloom *filter)
-{
-    return find_with_spec(filter) != NULL ? HIBLOOM_OK : HIBLOOM_ENOTFOUND;
-}
-
-static hibloom_status memory_delete(hibloom *filter)
-{
-    struct memory_filter **at = find_with_spec(filter);
-
-    if (at == NULL)
-        return HIBLOOM_ENOTFOUND;
-    remove_filter(at);
+    if (goal == LINKS_OPEN)
+        return open_filter(filter, wanted);
+    if (goal == LINKS_REPAIR || goal == LINKS_DELETE)
+        return repair_or_delete(filter, goal);
+    const hibloom_status status = guard(filter);
+    if (status != HIBLOOM_OK)
+        return status;
+    if (goal == LINKS_COUNT)
+        count_bits(stored, count);
+    else if (goal == LINKS_CLEAR)
+        linked_clear(&stored->bits);
+    else if (goal == LINKS_EXPIRE)
+        stored->expires_ms = ms != 0 ? clock_now_ms() + ms : 0;
+    else
+        remove_filter(stored);
     return HIBLOOM_OK;
 }
 
 /* The store is one thread's while anything but a look-up is called, so this is one step. */
 static hibloom_status memory_replace(hibloom *filter, const char *name, hibloom *old)
 {
-    struct memory_filter *stored = filter->impl, **at = find(memory_store_of(filter), name);
+    struct memory_filter *stored = filter->impl, *there = find(memory_store_of(filter), name);
     const hibloom_status status = guard(filter);
 
     if (status != HIBLOOM_OK)
         return status;
     stored->expires_ms = old != NULL ? ((const struct memory_filter *)old->impl)->expires_ms : 0;
-    if (at != NULL)
-        remove_filter(at);
+    if (there != NULL)
+        remove_filter(there);
     strcpy(stored->name, name);
     strcpy(filter->name, name);
     return HIBLOOM_OK;
@@ -349,13 +324,15 @@ static hibloom_status memory_list(hibloom_store *base, const char *pattern, hibl
     const struct memory_store *store = (struct memory_store *)base;
     size_t len = 0, at = 0;
 
-    for (const struct memory_filter *stored = store->filters; stored != NULL; stored = stored->next)
+    for (const struct memory_filter *stored = LIST_FIRST(&store->filters); stored != NULL;
+         stored = LIST_NEXT(stored, in_filters))
         len += strlen(stored->name) + 1;
     char *names = alloc.malloc(len + 1);
     if (names == NULL)
         return error_set(&base->error, HIBLOOM_ENOMEM, "out of memory");
     len = 0;
-    for (const struct memory_filter *stored = store->filters; stored != NULL; stored = stored->next)
+    for (const struct memory_filter *stored = LIST_FIRST(&store->filters); stored != NULL;
+         stored = LIST_NEXT(stored, in_filters))
         if (is_there(stored) && !stored->bare && glob_matches(pattern, stored->name)) {
             strcpy(names + len, stored->name);
             len += strlen(stored->name) + 1;
@@ -370,25 +347,19 @@ static void memory_free(hibloom_store *base)
 {
     struct memory_store *store = (struct memory_store *)base;
 
-    while (store->filters != NULL)
-        remove_filter(&store->filters);
+    while (!LIST_EMPTY(&store->filters))
+        remove_filter(LIST_FIRST(&store->filters));
     alloc.free(store);
 }
 
 static const struct store_class memory_class = {
-    .open = memory_open,
+    .links = memory_on_links,
     .items = memory_items,
-    .count = memory_count,
-    .clear = memory_clear,
-    .drop = memory_drop,
-    .expire = memory_expire,
     .replace = memory_replace,
     .reach = memory_reach,
-    .links = memory_links,
+    .count_links = memory_count_links,
     .read = memory_read,
     .merge = memory_merge,
-    .repair = memory_repair,
-    .delete = memory_delete,
     .close = memory_close,
     .list = memory_list,
     .free = memory_free,

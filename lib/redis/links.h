@@ -31,20 +31,6 @@
 #include "redis/life.h"
 #include "redis/upkeep.h"
 
-enum links_goal {
-    LINKS_OPEN,
-    LINKS_FOLLOW, /* open the further links of which a guard has told; and tell of those that are untold */
-    LINKS_GROW,   /* a further one, unless there is one already; then it is open, too */
-    LINKS_REACH,  /* open all that there are, and grow until there are so many */
-    LINKS_COUNT,
-    LINKS_CLEAR,
-    LINKS_EXPIRE,
-    LINKS_DROP,
-    LINKS_UNCHAIN, /* only the further ones of its chain; it fails if any of them could not be removed */
-    LINKS_DELETE,
-    LINKS_REPAIR
-};
-
 struct links {
     struct task task;
     union {

@@ -31,8 +31,8 @@ static hibloom_status run(hibloom *filter, struct task *task)
 
 /* ---- How a filter comes to be and goes ------------------------------------------- */
 
-static hibloom_status run_links(hibloom *filter, enum links_goal goal, const hibloom_spec *wanted, uint64_t ms,
-                                struct store_count *count)
+static hibloom_status redis_on_links(hibloom *filter, enum links_goal goal, const hibloom_spec *wanted, uint64_t ms,
+                                     struct store_count *count)
 {
     struct links links;
 
@@ -42,41 +42,6 @@ static hibloom_status run_links(hibloom *filter, enum links_goal goal, const hib
         *count = links.count;
     task_release(&links.task);
     return status;
-}
-
-static hibloom_status redis_open(hibloom *filter, const hibloom_spec *wanted)
-{
-    return run_links(filter, LINKS_OPEN, wanted, 0, NULL);
-}
-
-static hibloom_status redis_repair(hibloom *filter)
-{
-    return run_links(filter, LINKS_REPAIR, NULL, 0, NULL);
-}
-
-static hibloom_status redis_delete(hibloom *filter)
-{
-    return run_links(filter, LINKS_DELETE, NULL, 0, NULL);
-}
-
-static hibloom_status redis_drop(hibloom *filter)
-{
-    return run_links(filter, LINKS_DROP, NULL, 0, NULL);
-}
-
-static hibloom_status redis_count(hibloom *filter, struct store_count *out)
-{
-    return run_links(filter, LINKS_COUNT, NULL, 0, out);
-}
-
-static hibloom_status redis_clear(hibloom *filter)
-{
-    return run_links(filter, LINKS_CLEAR, NULL, 0, NULL);
-}
-
-static hibloom_status redis_expire(hibloom *filter, uint64_t seconds)
-{
-    return run_links(filter, LINKS_EXPIRE, NULL, seconds * 1000, NULL);
 }
 
 /* ---- Items -------------------------------------------------------------------------- */
@@ -156,16 +121,10 @@ static void redis_free(hibloom_store *base)
 }
 
 const struct store_class redis_store_class = {
-    .open = redis_open,
+    .links = redis_on_links,
     .items = redis_items,
     .near_cache = store_near_cache,
-    .count = redis_count,
     .servers = redis_servers,
-    .clear = redis_clear,
-    .drop = redis_drop,
-    .expire = redis_expire,
-    .repair = redis_repair,
-    .delete = redis_delete,
     .close = redis_filter_free,
     .list = redis_list,
     .set_deadline = redis_set_deadline,
