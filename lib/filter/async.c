@@ -21,24 +21,30 @@ void async_release(struct hibloom_async_filter *filter)
     alloc.free(filter);
 }
 
+static bool is_somebody(const struct callback *callback)
+{
+    return callback->opened != NULL || callback->answered != NULL || callback->counted != NULL ||
+           callback->done != NULL;
+}
+
 struct callback async_take_callback(struct work *work)
 {
     const struct callback callback = work->callback;
 
-    if (callback.opened != NULL || callback.answered != NULL || callback.counted != NULL || callback.done != NULL)
+    if (is_somebody(&callback))
         TAILQ_REMOVE(&work->filter->works, work, in_works);
     work->callback = (struct callback){0};
     return callback;
 }
 
-void async_call_back(const struct callback *callback, hibloom_status status, size_t n)
+void async_call_back(const struct callback *callback, hibloom_status status, void *result, size_t n)
 {
     if (callback->opened != NULL)
-        callback->opened(status, NULL, callback->data);
+        callback->opened(status, result, callback->data);
     else if (callback->answered != NULL)
-        callback->answered(status, NULL, n, callback->data);
+        callback->answered(status, result, n, callback->data);
     else if (callback->counted != NULL)
-        callback->counted(status, NULL, callback->data);
+        callback->counted(status, result, callback->data);
     else if (callback->done != NULL)
         callback->done(status, callback->data);
 }
@@ -72,7 +78,7 @@ hibloom_status async_may_call(struct hibloom_async *async, size_t n, const struc
 {
     if (async->driver.carrier.store.base.class == NULL)
         return HIBLOOM_EINVAL; /* its error says why there is no store */
-    if (callback->opened == NULL && callback->answered == NULL && callback->counted == NULL && callback->done == NULL)
+    if (!is_somebody(callback))
         return error_set(async_error(async), HIBLOOM_EINVAL, "there is no function to be called back");
     if (async->driver.closing)
         return error_set(async_error(async), HIBLOOM_ECANCELED, "the store is being freed");
@@ -132,7 +138,7 @@ void hibloom_async_close(hibloom_async_filter *filter)
     carrier_cancel(&async->driver.carrier, filter->handle);
     for (struct work *work; (work = TAILQ_FIRST(&filter->works)) != NULL;) {
         const struct callback callback = async_take_callback(work);
-        async_call_back(&callback, HIBLOOM_ECANCELED, work->n);
+        async_call_back(&callback, HIBLOOM_ECANCELED, NULL, work->n);
     }
     async_release(filter);
     deliver(&async->driver);

@@ -68,8 +68,8 @@ hibloom_status async_begin_work(struct work *, struct task *);
 /* The callback to call; the work's owner gets no further call for it. */
 struct callback async_take_callback(struct work *);
 
-/* Calls back for a call that was not OK. */
-void async_call_back(const struct callback *, hibloom_status, size_t n);
+/* `result`: the filter, the answers or the info; NULL unless the call was OK. */
+void async_call_back(const struct callback *, hibloom_status, void *result, size_t n);
 
 /* A filter goes with its last use. */
 void async_release(struct hibloom_async_filter *);

@@ -19,21 +19,20 @@ static void finish_links(struct work *work, hibloom_status status)
 {
     struct links_work *own = (struct links_work *)work;
     const struct callback callback = async_take_callback(work);
-    struct hibloom_async_filter *filter = work->filter;
+    hibloom_info info = {.size = sizeof info};
+    void *result = NULL;
 
     task_release(&own->links.task);
     explicit_bzero(&own->wanted, sizeof own->wanted);
-    if (callback.opened != NULL && status == HIBLOOM_OK) {
-        callback.opened(status, filter, callback.data);
-    } else if (callback.counted != NULL && status == HIBLOOM_OK) {
-        hibloom_info info = {.size = sizeof info};
+    if (status == HIBLOOM_OK && callback.opened != NULL) {
+        result = work->filter;
+    } else if (status == HIBLOOM_OK && callback.counted != NULL) {
         filter_say_count(&own->links.count, &info);
-        callback.counted(status, &info, callback.data);
-    } else {
-        async_call_back(&callback, status, 0);
+        result = &info;
     }
-    if (callback.opened != NULL && status != HIBLOOM_OK)
-        async_release(filter);
+    async_call_back(&callback, status, result, 0);
+    if (status != HIBLOOM_OK && callback.opened != NULL)
+        async_release(work->filter);
 }
 
 static hibloom_status begin_links(hibloom_async_filter *filter, const struct callback *callback, enum links_goal goal,
@@ -146,10 +145,7 @@ static void finish_items(struct work *work, hibloom_status status)
     const struct callback callback = async_take_callback(work);
 
     sieve_end(&own->sieve, own->answers);
-    if (status == HIBLOOM_OK && callback.answered != NULL)
-        callback.answered(status, own->answers, work->n, callback.data);
-    else
-        async_call_back(&callback, status, work->n);
+    async_call_back(&callback, status, status == HIBLOOM_OK ? own->answers : NULL, work->n);
 }
 
 /* NULL: out of memory. */
@@ -184,7 +180,7 @@ static hibloom_status call_items(hibloom_async_filter *filter, enum store_call c
     hibloom_status status = async_may_call(filter->async, n, &callback);
 
     if (status == HIBLOOM_OK)
-        status = (call == STORE_REMOVE ? filter_check_removed : filter_check_items)(filter->handle, items, n);
+        status = filter_check_items(filter->handle, call, items, n);
     if (status != HIBLOOM_OK)
         return status;
     struct items_work *own = copy_items(filter, &callback, items, n, call != STORE_ADD);

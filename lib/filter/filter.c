@@ -138,32 +138,44 @@ hibloom_status hibloom_delete(hibloom_store *store, const char *name)
 
 /* ---- Items ---------------------------------------------------------------- */
 
-hibloom_status filter_check_items(hibloom *filter, const hibloom_item *items, size_t n)
+hibloom_status filter_check_items(hibloom *filter, enum store_call call, const hibloom_item *items, size_t n)
 {
+    struct error *error = &filter->store->error;
+
+    if (call == STORE_REMOVE && filter->spec.counters == 0)
+        return error_set(error, HIBLOOM_ENOTSUP,
+                         "'%s' has bits, which several items share, and no counters: only a filter that was made with "
+                         "counters= can remove",
+                         filter->name);
     for (size_t i = 0; i < n; i++) {
         const char *wrong = positions_refuse(&filter->spec, items[i].data, items[i].len);
         if (wrong != NULL)
-            return error_set(&filter->store->error, HIBLOOM_EINVAL, "an item of %zu bytes: %s", items[i].len, wrong);
+            return error_set(error, HIBLOOM_EINVAL, "an item of %zu bytes: %s", items[i].len, wrong);
     }
     return HIBLOOM_OK;
 }
 
+static hibloom_status call_items(hibloom *filter, enum store_call call, const hibloom_item *items, size_t n,
+                                 bool *answers)
+{
+    const hibloom_status status = filter_check_items(filter, call, items, n);
+
+    return status != HIBLOOM_OK || n == 0 ? status : filter->store->class->items(filter, call, items, n, answers);
+}
+
 hibloom_status hibloom_add_many(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new)
 {
-    hibloom_status status = filter_check_items(filter, items, n);
-
-    if (status != HIBLOOM_OK || n == 0)
-        return status;
-    return filter->store->class->items(filter, is_new != NULL ? STORE_ADD_NEW : STORE_ADD, items, n, is_new);
+    return call_items(filter, is_new != NULL ? STORE_ADD_NEW : STORE_ADD, items, n, is_new);
 }
 
 hibloom_status hibloom_contains_many(hibloom *filter, const hibloom_item *items, size_t n, bool *found)
 {
-    hibloom_status status = filter_check_items(filter, items, n);
+    return call_items(filter, STORE_LOOK, items, n, found);
+}
 
-    if (status != HIBLOOM_OK || n == 0)
-        return status;
-    return filter->store->class->items(filter, STORE_LOOK, items, n, found);
+hibloom_status hibloom_remove_many(hibloom *filter, const hibloom_item *items, size_t n, bool *was_in)
+{
+    return call_items(filter, STORE_REMOVE, items, n, was_in);
 }
 
 hibloom_status hibloom_add(hibloom *filter, const void *item, size_t len, bool *is_new)
@@ -174,25 +186,6 @@ hibloom_status hibloom_add(hibloom *filter, const void *item, size_t len, bool *
 hibloom_status hibloom_contains(hibloom *filter, const void *item, size_t len, bool *found)
 {
     return hibloom_contains_many(filter, &(hibloom_item){item, len}, 1, found);
-}
-
-hibloom_status filter_check_removed(hibloom *filter, const hibloom_item *items, size_t n)
-{
-    if (filter->spec.counters == 0)
-        return error_set(&filter->store->error, HIBLOOM_ENOTSUP,
-                         "'%s' has bits, which several items share, and no counters: only a filter that was made with "
-                         "counters= can remove",
-                         filter->name);
-    return filter_check_items(filter, items, n);
-}
-
-hibloom_status hibloom_remove_many(hibloom *filter, const hibloom_item *items, size_t n, bool *was_in)
-{
-    hibloom_status status = filter_check_removed(filter, items, n);
-
-    if (status != HIBLOOM_OK || n == 0)
-        return status;
-    return filter->store->class->items(filter, STORE_REMOVE, items, n, was_in);
 }
 
 hibloom_status hibloom_remove(hibloom *filter, const void *item, size_t len, bool *was_in)
@@ -223,10 +216,15 @@ void filter_say_count(const struct store_count *count, hibloom_info *out)
     memcpy(out, &info, out->size < sizeof info ? out->size : sizeof info);
 }
 
+static hibloom_status call_links(hibloom *filter, enum links_goal goal, uint64_t ms, struct store_count *count)
+{
+    return filter->store->class->links(filter, goal, NULL, ms, count);
+}
+
 hibloom_status(hibloom_get_info)(hibloom *filter, hibloom_info *out)
 {
     struct store_count count;
-    hibloom_status status = filter->store->class->links(filter, LINKS_COUNT, NULL, 0, &count);
+    const hibloom_status status = call_links(filter, LINKS_COUNT, 0, &count);
 
     if (status == HIBLOOM_OK)
         filter_say_count(&count, out);
@@ -235,12 +233,12 @@ hibloom_status(hibloom_get_info)(hibloom *filter, hibloom_info *out)
 
 hibloom_status hibloom_clear(hibloom *filter)
 {
-    return filter->store->class->links(filter, LINKS_CLEAR, NULL, 0, NULL);
+    return call_links(filter, LINKS_CLEAR, 0, NULL);
 }
 
 hibloom_status hibloom_drop(hibloom *filter)
 {
-    return filter->store->class->links(filter, LINKS_DROP, NULL, 0, NULL);
+    return call_links(filter, LINKS_DROP, 0, NULL);
 }
 
 hibloom_status filter_check_expiry(hibloom *filter, uint64_t seconds)
@@ -254,8 +252,7 @@ hibloom_status hibloom_expire(hibloom *filter, uint64_t seconds)
 {
     const hibloom_status status = filter_check_expiry(filter, seconds);
 
-    return status == HIBLOOM_OK ? filter->store->class->links(filter, LINKS_EXPIRE, NULL, seconds * 1000, NULL)
-                                : status;
+    return status == HIBLOOM_OK ? call_links(filter, LINKS_EXPIRE, seconds * 1000, NULL) : status;
 }
 
 const hibloom_spec *hibloom_spec_of(const hibloom *filter)

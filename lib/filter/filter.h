@@ -14,10 +14,8 @@ hibloom_status filter_check(hibloom *, const hibloom_spec *, bool bare);
 
 void filter_free(hibloom *); /* accepts NULL */
 
-/* Are look-ups or removals of these items allowed? Is this time to live? The store's error says
- * why not. */
-hibloom_status filter_check_items(hibloom *, const hibloom_item *, size_t n);
-hibloom_status filter_check_removed(hibloom *, const hibloom_item *, size_t n);
+/* Is that call allowed of these items? Is this time to live? The store's error says why not. */
+hibloom_status filter_check_items(hibloom *, enum store_call, const hibloom_item *, size_t n);
 hibloom_status filter_check_expiry(hibloom *, uint64_t seconds);
 
 /* As hibloom_get_info. */

@@ -8,11 +8,12 @@
  * was killed are gone in an hour. The module counts each new item in the header: while that is
  * the same, no bit has changed. */
 #include "base/alloc.h"
+#include "base/number.h"
 #include "bits/bits.h"
-#include "filter/dump_file.h"
 #include "filter/filter.h"
 #include "filter/whole.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,6 +22,85 @@
 #define ASIDE_SECONDS 3600
 #define ASIDE_BYTES 32 /* that the other name is longer, at most */
 #define HEADER_NEXT 1  /* the iterator that comes with a header */
+
+/* ---- A dump in a file ---------------------------------------------------------------
+ *
+ * It is the output of redis-cli for BF.SCANDUMP, one answer behind the other. An answer is the iterator as a line, the
+ * bytes as they are, a line feed. The number of bytes follows from their content, so any bytes will do. It is read once,
+ * so a pipe will do. */
+
+static void fail_system(struct whole *w)
+{
+    whole_fail(w, HIBLOOM_EIO, "%.768s: %s", w->path, strerror(errno));
+}
+
+static void corrupt(struct whole *w, const char *words)
+{
+    if (ferror(w->dump.file))
+        fail_system(w);
+    else
+        whole_fail(w, HIBLOOM_ECORRUPT, "%.768s: %s", w->path, words);
+}
+
+/* A line that is a whole number; 0 at the end of the file. */
+static uint64_t read_iterator(struct whole *w)
+{
+    char digits[NUMBER_DIGITS];
+    uint64_t iterator = 0;
+    size_t len = 0;
+    int c;
+
+    while ((c = getc(w->dump.file)) != EOF && c != '\n' && len < sizeof digits)
+        digits[len++] = (char)c;
+    if (c == EOF && len == 0 && !ferror(w->dump.file))
+        return 0;
+    if (c != '\n' || number_parse(digits, len, INT64_MAX, &iterator) != HIBLOOM_OK)
+        corrupt(w, "an iterator of BF.SCANDUMP should be here, and is not: this is no dump as redis-cli prints it, or "
+                   "it was cut short");
+    return iterator;
+}
+
+/* A header's length is in its own first bytes, of which it reads *had; that of data follows from the iterators. */
+static uint64_t find_length(struct whole *w, size_t *had)
+{
+    const struct dumped *piece = &w->dump.piece;
+
+    if (piece->at != 0)
+        return piece->next > piece->at ? piece->next - piece->at : 0;
+    *had = fread(piece->bytes, 1, REDISBLOOM_HEAD_BYTES, w->dump.file);
+    if (*had == REDISBLOOM_HEAD_BYTES)
+        return redisbloom_header_length(piece->bytes);
+    corrupt(w, "was cut short in its header");
+    return 0;
+}
+
+/* The next piece, as from a server; at the end of the file `next` is 0. */
+static void read_from_file(struct whole *w)
+{
+    struct dumped *piece = &w->dump.piece;
+    size_t had = 0;
+
+    piece->next = read_iterator(w);
+    if (piece->next == 0)
+        return;
+    const uint64_t len = find_length(w, &had);
+    if (task_has_failed(&w->task))
+        return;
+    if (len > piece->room)
+        corrupt(w, piece->at == 0 ? "is no dump of RedisBloom, or was altered; or it has grown to more filters, "
+                                    "one behind the other, than can be taken over"
+                                  : "was altered: it has a longer piece than its header allows");
+    else if (fread(piece->bytes + had, 1, (size_t)len - had, w->dump.file) != len - had || getc(w->dump.file) != '\n')
+        corrupt(w, "was cut short or altered: a piece has not the length that its iterator says");
+    else
+        piece->len = (size_t)len;
+}
+
+static void check_end_of_file(struct whole *w)
+{
+    if (getc(w->dump.file) != EOF || ferror(w->dump.file))
+        corrupt(w, "goes on behind the header with which a dump ends");
+}
 
 /* ---- The dump ---------------------------------------------------------------------- */
 
@@ -34,7 +114,7 @@ static void read_dump(struct whole *w, uint64_t at, unsigned char *bytes, size_t
     w->dump.piece = (struct dumped){.at = at, .bytes = bytes, .room = room};
     w->step = step;
     if (w->dump.from == NULL) {
-        whole_take(w, dump_file_read(w->dump.file, &w->dump.piece), w->told);
+        read_from_file(w);
     } else {
         scandump_begin(&w->scandump, w->dump.key, &w->dump.piece);
         whole_await(w, w->dump.from, step);
@@ -130,16 +210,17 @@ static void check_header_again(struct whole *w)
         torn(w, "does not end in the header once more, which shows that nobody wrote meanwhile");
     else if (piece->next == HEADER_NEXT && piece->len == w->dump.header_len &&
              memcmp(piece->bytes, w->dump.header, piece->len) == 0)
-        whole_take(w, from_file ? dump_file_end(w->dump.file) : HIBLOOM_OK, w->told);
+        w->step = whole_replace;
     else if (from_file)
         torn(w, "its two headers differ: the filter was being written to while it was dumped");
     else
         whole_fail(w, HIBLOOM_EBUSY,
                    "%s: is being written to: nothing is taken over; stop those who add to it, and try again",
                    w->dump.whose);
+    if (!task_has_failed(&w->task) && from_file)
+        check_end_of_file(w);
     if (!task_has_failed(&w->task))
         check_set(w);
-    w->step = whole_replace;
 }
 
 /* ---- The bits ---------------------------------------------------------------------- */
@@ -266,7 +347,10 @@ struct whole *whole_begin_import_file(struct whole *w, hibloom **out, hibloom_st
 {
     whole_begin(w, store, NULL);
     snprintf(w->dump.whose, sizeof w->dump.whose, "%.256s", path);
-    whole_take(w, dump_file_open(&w->dump.file, path, &store->error), w->told);
+    w->path = path;
+    w->dump.file = fopen(path, "rbe");
+    if (w->dump.file == NULL)
+        fail_system(w);
     return begin(w, out, name);
 }
 

@@ -1,7 +1,6 @@
 /* whole.c: a task of several steps, on one store or between two. See whole.h. */
 #include "filter/whole.h"
 #include "base/alloc.h"
-#include "filter/dump_file.h"
 #include "filter/file.h"
 #include "filter/filter.h"
 #include "spec/spec.h"
@@ -190,7 +189,8 @@ hibloom_status whole_end(struct whole *w)
         filter_free(w->filter);
     hibloom_close(w->old);
     filter_file_close(w->file);
-    dump_file_close(w->dump.file);
+    if (w->dump.file != NULL)
+        fclose(w->dump.file);
     alloc.free(w->bits);
     alloc.free(w->more_bits);
     explicit_bzero(&w->dump.filter.spec, sizeof w->dump.filter.spec); /* the seeds */

@@ -20,6 +20,8 @@
 #include "redis/transfer.h"
 #include "spec/redisbloom.h"
 
+#include <stdio.h>
+
 struct whole {
     struct task task; /* its filter and `from` are handles of its store */
     union {
@@ -51,8 +53,8 @@ struct whole {
         void (*behind)(struct whole *); /* follows the last one; NULL: nothing does */
     } pieces;
 
-    const char *path; /* transfer.c */
-    struct filter_file *file;
+    const char *path;         /* of a file, */
+    struct filter_file *file; /* transfer.c: which is this one */
     struct counts {
         uint64_t a, b, either;
     } counts;
@@ -69,7 +71,7 @@ struct whole {
     struct {                 /* import.c: the dump that is read */
         hibloom_store *from; /* NULL: from a file */
         const char *key;
-        struct dump_file *file;
+        FILE *file;
         char whose[300]; /* for words */
         struct dumped piece;
         unsigned char header[REDISBLOOM_HEADER_ROOM];

@@ -57,7 +57,7 @@ static void finish(struct work *work, hibloom_status status)
     const struct callback callback = async_take_callback(work);
 
     status = whole_end(&((struct whole_work *)work)->whole);
-    async_call_back(&callback, status, 0);
+    async_call_back(&callback, status, NULL, 0);
 }
 
 /* Of any filter of the store. */
@@ -275,7 +275,7 @@ static void count_names(struct work *work, hibloom_status status)
     if (status == HIBLOOM_OK)
         while (listing_next(own->listing) != NULL)
             outcome->n++;
-    async_call_back(&callback, status, 0);
+    async_call_back(&callback, status, NULL, 0);
 }
 
 /* A task for each page: between them a caller's function may use the store. */
