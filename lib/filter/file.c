@@ -16,7 +16,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,26 +26,9 @@
 #define VERSION_AT 8 /* in the header, behind the magic bytes */
 #define TEXT_LENGTH_AT 12
 #define BITS_LENGTH_AT 16
-#define HEADER_BYTES 24
 #define SUM_BYTES 8
 
-#define TEMPORARY ".hibloom-XXXXXX"
-
 static const unsigned char magic[VERSION_AT] = {0x89, 'H', 'B', 'L', '\r', '\n', 0x1a, '\n'};
-
-struct filter_file {
-    int fd;           /* -1: none */
-    const char *path; /* as the caller has it, for words */
-    struct error *error;
-    XXH3_state_t *sum; /* of what was read or written so far */
-    unsigned char header[HEADER_BYTES];
-    char text[HIBLOOM_SPEC_TEXT_SIZE];
-    hibloom_spec spec;
-    uint32_t links;
-    bool checked;                                /* it was whole when it was read first */
-    char target[PATH_MAX];                       /* of one to be written: the file that it shall be, */
-    char temporary[PATH_MAX + sizeof TEMPORARY]; /* and the one that it is until then; "" when that is not there */
-};
 
 /* ---- Failures -------------------------------------------------------------- */
 
@@ -142,7 +124,7 @@ static hibloom_status open_regular(struct filter_file *file, uint64_t *size)
 
 static hibloom_status read_header(struct filter_file *file, uint64_t size)
 {
-    if (size < HEADER_BYTES + SUM_BYTES)
+    if (size < FILE_HEADER_BYTES + SUM_BYTES)
         return filter_file_corrupt(file, "is too short to hold a filter");
     hibloom_status status = read_all(file, file->header, sizeof file->header);
     if (status != HIBLOOM_OK)
@@ -154,7 +136,7 @@ static hibloom_status read_header(struct filter_file *file, uint64_t size)
 
     /* Neither sum nor difference may wrap, whatever the two lengths say. */
     const uint32_t text_length = hash_load32(file->header + TEXT_LENGTH_AT);
-    const uint64_t rest = size - HEADER_BYTES - SUM_BYTES;
+    const uint64_t rest = size - FILE_HEADER_BYTES - SUM_BYTES;
     if (text_length >= sizeof file->text || text_length > rest)
         return filter_file_corrupt(file, "was altered or cut short: its spec is longer than it can be");
     if (hash_load64(file->header + BITS_LENGTH_AT) != rest - text_length)
@@ -223,21 +205,6 @@ hibloom_status filter_file_open(struct filter_file **out, const char *path, stru
     return status;
 }
 
-const hibloom_spec *filter_file_spec(const struct filter_file *file)
-{
-    return &file->spec;
-}
-
-const char *filter_file_text(const struct filter_file *file)
-{
-    return file->text;
-}
-
-uint32_t filter_file_links(const struct filter_file *file)
-{
-    return file->links;
-}
-
 hibloom_status filter_file_read(struct filter_file *file, void *out, size_t len)
 {
     hibloom_status status = read_all(file, out, len);
@@ -261,7 +228,8 @@ hibloom_status filter_file_check(struct filter_file *file)
 hibloom_status filter_file_rewind(struct filter_file *file)
 {
     sum_head(file);
-    return lseek(file->fd, (off_t)(HEADER_BYTES + strlen(file->text)), SEEK_SET) >= 0 ? HIBLOOM_OK : fail_system(file);
+    return lseek(file->fd, (off_t)(FILE_HEADER_BYTES + strlen(file->text)), SEEK_SET) >= 0 ? HIBLOOM_OK
+                                                                                           : fail_system(file);
 }
 
 /* ---- Writing --------------------------------------------------------------- */
@@ -301,7 +269,7 @@ static hibloom_status make_temporary(struct filter_file *file)
     const size_t len = directory_length(file);
 
     memcpy(file->temporary, file->target, len);
-    strcpy(file->temporary + len, TEMPORARY);
+    strcpy(file->temporary + len, FILE_TEMPORARY);
     file->fd = mkostemp(file->temporary, O_CLOEXEC);
     if (file->fd >= 0)
         return HIBLOOM_OK;

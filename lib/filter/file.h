@@ -10,14 +10,29 @@
 
 #include "base/error.h"
 
-struct filter_file;
+#include <limits.h>
+
+#define FILE_HEADER_BYTES 24
+#define FILE_TEMPORARY ".hibloom-XXXXXX"
+
+struct filter_file {
+    hibloom_spec spec;
+    char text[HIBLOOM_SPEC_TEXT_SIZE]; /* of the spec */
+    uint32_t links;                    /* whose bits it has */
+    /* Private: */
+    int fd;           /* -1: none */
+    const char *path; /* as the caller has it, for words */
+    struct error *error;
+    struct XXH3_state_s *sum; /* of what was read or written so far */
+    unsigned char header[FILE_HEADER_BYTES];
+    bool checked;                                     /* it was whole when it was read first */
+    char target[PATH_MAX];                            /* of one to be written: the file that it shall be, */
+    char temporary[PATH_MAX + sizeof FILE_TEMPORARY]; /* and the one that it is until then; "" when that is not there */
+};
 
 /* Checks all but the bits and the checksum. So the file has the bits that its spec says; for a
  * growing filter those of its first links. EIO, ECORRUPT, ENOMEM. */
 hibloom_status filter_file_open(struct filter_file **out, const char *path, struct error *error);
-const hibloom_spec *filter_file_spec(const struct filter_file *file);
-const char *filter_file_text(const struct filter_file *file); /* of the spec */
-uint32_t filter_file_links(const struct filter_file *file);   /* whose bits it has */
 
 /* The next bytes of the bits. */
 hibloom_status filter_file_read(struct filter_file *file, void *out, size_t len);

@@ -352,19 +352,19 @@ static void check_sum(struct whole *w)
 static void load_links(struct whole *w)
 {
     whole_take(w, filter_file_rewind(w->file), w->told);
-    walk_over(w, filter_file_spec(w->file), filter_file_links(w->file), NULL, load_piece, check_sum);
+    walk_over(w, &w->file->spec, w->file->links, NULL, load_piece, check_sum);
 }
 
 static void file_checked(struct whole *w)
 {
     check_sum(w);
-    if (!spec_says(&w->filter->spec, filter_file_text(w->file)))
+    if (!spec_says(&w->filter->spec, w->file->text))
         whole_fail(w, HIBLOOM_EMISMATCH,
                    "'%s' and the filter in %.256s have different specs or seeds; "
                    "open one with the spec of hibloom_spec_load",
                    w->filter->name, w->path);
     if (!task_has_failed(&w->task))
-        whole_reach(w, w->filter, filter_file_links(w->file), load_links);
+        whole_reach(w, w->filter, w->file->links, load_links);
 }
 
 /* First it is only seen that the file is whole. */
@@ -374,8 +374,8 @@ struct whole *whole_begin_load(struct whole *w, hibloom *into, const char *path)
         return w;
     w->path = path;
     whole_take(w, filter_file_open(&w->file, path, &into->store->error), into->store);
-    if (!task_has_failed(&w->task) && make_room(w, &w->bits, filter_file_spec(w->file), filter_file_links(w->file)))
-        walk_over(w, filter_file_spec(w->file), filter_file_links(w->file), NULL, read_piece, file_checked);
+    if (!task_has_failed(&w->task) && make_room(w, &w->bits, &w->file->spec, w->file->links))
+        walk_over(w, &w->file->spec, w->file->links, NULL, read_piece, file_checked);
     return w;
 }
 
@@ -391,7 +391,7 @@ hibloom_status hibloom_spec_load(hibloom_spec *out, const char *path)
     hibloom_status status = filter_file_open(&file, path, &error);
 
     if (status == HIBLOOM_OK)
-        *out = *filter_file_spec(file);
+        *out = file->spec;
     filter_file_close(file);
     return status;
 }
