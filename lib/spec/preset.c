@@ -3,13 +3,11 @@
  * Each preset computes the same as one published program, with its arithmetic. Where the program
  * rounds a double, so do we, in its order of operations. One bit more or less would be another
  * filter. */
-#include "hash/hash.h"
 #include "spec/spec.h"
 #include "spec/spec_text.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 /* Takes a double count over; false if it is no number in 1 .. max. */
 static bool take_count(double value, uint64_t max, uint64_t *out)
@@ -32,69 +30,26 @@ static const char *take_hashes(double value, hibloom_spec *spec)
     return NULL;
 }
 
-static void set_seeds(hibloom_spec *spec, const uint64_t *seeds, uint32_t count)
-{
-    memcpy(spec->seeds, seeds, count * sizeof *seeds);
-    spec->hashes = count;
-}
-
 /* $k = ceil(($m / $n) * log(2)); positions mt_rand(0, $m - 1). */
 static const char *php_mt(hibloom_spec *spec, const struct settings *settings)
 {
     return take_hashes(ceil((double)spec->bits / (double)spec->capacity * log(2.0)), spec);
 }
 
-/* Its size is 256 << 22; add() and has() do nothing with "", which == null. */
-static const char *php_poly8(hibloom_spec *spec, const struct settings *settings)
-{
-    static const uint64_t seeds[] = {3, 5, 7, 11, 13, 31, 37, 61};
-
-    spec->layout = HIBLOOM_LAYOUT_PARTITIONED;
-    spec->empty_excluded = true;
-    if (spec->bits == 0)
-        spec->bits = UINT64_C(256) << 22;
-    if (spec->hashes == 0)
-        set_seeds(spec, seeds, sizeof seeds / sizeof *seeds);
-    return NULL;
-}
-
-/* hash_count = ceil(-1.43 * log(p)); bit_count = ceil(1.43 * hash_count * n). */
-static const char *py_mmh3_size(hibloom_spec *spec)
+/* hash_count = ceil(-1.43 * log(p)); bit_count = ceil(1.43 * hash_count * n). The program
+ * that has ten seeds then has ten hashes all the same. */
+static const char *py_mmh3(hibloom_spec *spec, const struct settings *settings)
 {
     const char *wrong = take_hashes(ceil(-1.43 * log(spec->error_rate)), spec);
 
     if (wrong == NULL &&
         !take_count(ceil(1.43 * (double)spec->hashes * (double)spec->capacity), SPEC_BITS_MAX, &spec->bits))
         wrong = "these numbers give more than 2^62 bits";
-    return wrong;
-}
-
-static const char *py_mmh3(hibloom_spec *spec, const struct settings *settings)
-{
-    const char *wrong = py_mmh3_size(spec);
-
-    for (uint32_t i = 0; wrong == NULL && i < spec->hashes; i++)
+    if (settings->seeds != 0)
+        spec->hashes = settings->seeds;
+    for (uint32_t i = settings->seeds; wrong == NULL && i < spec->hashes; i++)
         spec->seeds[i] = 17 + i;
     return wrong;
-}
-
-static const char *py_mmh3_redis(hibloom_spec *spec, const struct settings *settings)
-{
-    static const uint64_t seeds[] = {101, 103, 107, 109, 113, 127, 131, 137, 139, 149};
-    const char *wrong = py_mmh3_size(spec);
-
-    set_seeds(spec, seeds, sizeof seeds / sizeof *seeds);
-    return wrong;
-}
-
-/* & 0x3FFFFFF: 26 bits, whatever its comment says. */
-static const char *php_uids(hibloom_spec *spec, const struct settings *settings)
-{
-    static const uint64_t seeds[] = {7, 11, 13, 17, 19, 23, 29};
-
-    spec->bits = UINT64_C(0x3FFFFFF) + 1;
-    set_seeds(spec, seeds, sizeof seeds / sizeof *seeds);
-    return NULL;
 }
 
 /* ---- Other libraries ----------------------------------------------------------------
@@ -143,12 +98,6 @@ static const char *scrapy_redis(hibloom_spec *spec, const struct settings *setti
         return "bits= is a power of two, 1 << BLOOMFILTER_BIT";
     for (uint32_t i = 0; i < spec->hashes; i++)
         spec->seeds[i] = i + 1;
-    return NULL;
-}
-
-static const char *go_zero(hibloom_spec *spec, const struct settings *settings)
-{
-    spec->hashes = 14;
     return NULL;
 }
 
@@ -209,40 +158,49 @@ static const char *redisbloom(hibloom_spec *spec, const struct settings *setting
 
 static const struct preset {
     const char *name;
-    unsigned needs, takes; /* GIVEN_ bits */
-    hibloom_hash hash;
-    const char *(*complete)(hibloom_spec *, const struct settings *);
-    hibloom_codec codec; /* unless another one is given */
-    uint64_t bits_most;  /* the program's most; 0: see spec_bits_max */
+    unsigned needs, takes;                                            /* GIVEN_ bits */
+    const char *text;                                                 /* settings that it has unless others are given */
+    const char *(*complete)(hibloom_spec *, const struct settings *); /* computes what lacks; NULL: nothing does */
+    uint64_t bits_most;                                               /* the program's most; 0: see spec_bits_max */
 } presets[] = {
-    {"php-mt", GIVEN_BITS | GIVEN_CAPACITY, 0, HIBLOOM_HASH_PHP_MT, php_mt, 0, 0},
-    {"php-mt-legacy", GIVEN_BITS | GIVEN_CAPACITY, 0, HIBLOOM_HASH_PHP_MT_LEGACY, php_mt, 0, 0},
-    {"php-poly8", 0, GIVEN_BITS | GIVEN_SEEDS, HIBLOOM_HASH_POLY, php_poly8, 0, 0},
-    {"py-mmh3", SIZE, 0, HIBLOOM_HASH_MURMUR3, py_mmh3, 0, 0},
-    {"py-mmh3-redis", SIZE, 0, HIBLOOM_HASH_MURMUR3, py_mmh3_redis, 0, 0},
-    {"php-uids", 0, 0, HIBLOOM_HASH_POLY, php_uids, 0, 0},
-    {"pyrebloom", SIZE, 0, HIBLOOM_HASH_PYREBLOOM, pyrebloom, 0, 0},
-    {"scrapy-redis", GIVEN_BITS | GIVEN_HASHES, GIVEN_CHARS, HIBLOOM_HASH_SCRAPY_REDIS, scrapy_redis,
-     HIBLOOM_CODEC_STRING, SPEC_STRING_BITS},
-    {"go-zero", GIVEN_BITS, 0, HIBLOOM_HASH_GO_ZERO, go_zero, 0, SPEC_STRING_BITS},
-    {"rueidis", SIZE, 0, HIBLOOM_HASH_RUEIDIS, rueidis, 0, SPEC_STRING_BITS},
-    {"redisson", 0, SIZE | GIVEN_CODEC, HIBLOOM_HASH_REDISSON, redisson, HIBLOOM_CODEC_KRYO5, SPEC_STRING_BITS - 2},
-    {"bloomfilter-rb", GIVEN_BITS | GIVEN_HASHES | GIVEN_SEEDS, 0, HIBLOOM_HASH_BLOOMFILTER_RB, bloomfilter_rb, 0,
+    {"php-mt", GIVEN_BITS | GIVEN_CAPACITY, 0, "hash=php-mt", php_mt, 0},
+    {"php-mt-legacy", GIVEN_BITS | GIVEN_CAPACITY, 0, "hash=php-mt-legacy", php_mt, 0},
+    /* 256 << 22; add() and has() do nothing with "", which == null */
+    {"php-poly8", 0, GIVEN_BITS | GIVEN_SEEDS,
+     "hash=poly layout=partitioned bits=1073741824 seeds=3,5,7,11,13,31,37,61 empty=excluded", NULL, 0},
+    {"py-mmh3", SIZE, 0, "hash=murmur3", py_mmh3, 0},
+    {"py-mmh3-redis", SIZE, 0, "hash=murmur3 seeds=101,103,107,109,113,127,131,137,139,149", py_mmh3, 0},
+    /* & 0x3FFFFFF: 26 bits, whatever its comment says */
+    {"php-uids", 0, 0, "hash=poly bits=67108864 seeds=7,11,13,17,19,23,29", NULL, 0},
+    {"pyrebloom", SIZE, 0, "hash=pyrebloom keys=pyrebloom", pyrebloom, 0},
+    {"scrapy-redis", GIVEN_BITS | GIVEN_HASHES, GIVEN_CHARS, "hash=scrapy-redis codec=string", scrapy_redis,
      SPEC_STRING_BITS},
-    {"taganaka", SIZE, 0, HIBLOOM_HASH_TAGANAKA, taganaka, 0, SPEC_STRING_BITS},
-    {"orestes", SIZE, GIVEN_INDEX, HIBLOOM_HASH_ORESTES, orestes, 0, INT32_MAX},
-    {"redisbloom", SIZE, GIVEN_GROWTH, HIBLOOM_HASH_REDISBLOOM, redisbloom, 0, SPEC_STRING_BITS},
+    {"go-zero", GIVEN_BITS, 0, "hash=go-zero hashes=14", NULL, SPEC_STRING_BITS},
+    {"rueidis", SIZE, 0, "hash=rueidis keys=rueidis", rueidis, SPEC_STRING_BITS},
+    {"redisson", 0, SIZE | GIVEN_CODEC, "hash=redisson keys=redisson codec=kryo5", redisson, SPEC_STRING_BITS - 2},
+    {"bloomfilter-rb", GIVEN_BITS | GIVEN_HASHES | GIVEN_SEEDS, 0, "hash=bloomfilter-rb", bloomfilter_rb,
+     SPEC_STRING_BITS},
+    {"taganaka", SIZE, 0, "hash=taganaka", taganaka, SPEC_STRING_BITS},
+    {"orestes", SIZE, GIVEN_INDEX, "hash=orestes keys=orestes", orestes, INT32_MAX},
+    {"redisbloom", SIZE, GIVEN_GROWTH, "hash=redisbloom", redisbloom, SPEC_STRING_BITS},
 };
 static const struct names preset_names = NAMES(presets);
 
-hibloom_status preset_spec(hibloom_spec *out, struct settings *settings)
+void preset_begin(struct settings *settings)
 {
-    const struct preset *preset = &presets[find_name(settings, "preset", settings->preset, &preset_names)];
-
+    settings->preset = &presets[find_name(settings, "preset", settings->word, &preset_names)];
     if (settings->status != HIBLOOM_OK)
-        return settings->status;
+        return;
+    settings->status = settings_read(settings, settings->preset->text);
+    settings->given = 0;
+}
+
+hibloom_status preset_spec(hibloom_spec *out, const struct settings *settings)
+{
+    const struct preset *preset = settings->preset;
     const unsigned lacks = preset->needs & ~settings->given;
     const unsigned excess = settings->given & ~(preset->needs | preset->takes);
+
     if (lacks != 0)
         return error_set(settings->error, HIBLOOM_EINVAL, "%s= is missing: %s needs it", setting_name(lacks),
                          preset->name);
@@ -253,13 +211,9 @@ hibloom_status preset_spec(hibloom_spec *out, struct settings *settings)
         return error_set(settings->error, HIBLOOM_EINVAL, "%s=: %s takes capacity= and error=, or none of both",
                          setting_name(settings->given & SIZE), preset->name);
     *out = settings->spec;
-    out->hash = preset->hash;
-    out->keys = hash_by_id(preset->hash)->keys;
-    if ((settings->given & (GIVEN_CODEC | GIVEN_CHARS)) == 0)
-        out->codec = preset->codec;
     if (out->hashes == 0)
-        out->hashes = settings->seeds; /* 0 where the preset brings its own */
-    const char *wrong = preset->complete(out, settings);
+        out->hashes = settings->seeds;
+    const char *wrong = preset->complete != NULL ? preset->complete(out, settings) : NULL;
     if (wrong == NULL && preset->bits_most != 0 && out->bits > preset->bits_most)
         return error_set(settings->error, HIBLOOM_ERANGE,
                          "%s: %" PRIu64 " bits are more than the %" PRIu64 " it can have", preset->name, out->bits,

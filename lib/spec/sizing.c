@@ -89,13 +89,10 @@ static void take_size(hibloom_spec *spec, const hibloom_spec *sized)
 /* The error rate of all links of a growing filter, each but the last at its capacity. */
 static double error_of_chain(const hibloom_spec *spec, uint64_t items)
 {
-    hibloom_spec link = without_seeds(spec);
     double right = 0.0; /* the logarithm of it: small rates stay exact */
+    hibloom_spec link;
 
-    take_size(&link, spec);
-    link.capacity = spec->capacity;
-    link.error_rate = spec->error_rate;
-    link.growth = spec->growth;
+    (void)spec_link_size(&link, spec, 0);
     for (uint64_t in; items > 0; items -= in) {
         hibloom_spec next;
         const bool ends = items <= link.capacity || spec_link(&next, &link, link.link + 1, 1) != HIBLOOM_OK;

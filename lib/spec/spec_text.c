@@ -137,6 +137,8 @@ static void set_seeds(struct settings *s)
 {
     const char *const end = s->value.text + s->value.len;
 
+    s->seeds = 0; /* without a preset's */
+    memset(s->spec.seeds, 0, sizeof s->spec.seeds);
     for (const char *at = s->value.text, *stop; at <= end && s->status == HIBLOOM_OK; at = stop + 1) {
         stop = memchr(at, ',', (size_t)(end - at));
         if (stop == NULL)
@@ -226,8 +228,7 @@ static void apply(struct settings *s, struct word name)
     s->given |= setting->bit;
 }
 
-/* Reads all words; the first one is a preset if it has no '='. */
-static hibloom_status read_settings(struct settings *s, const char *text)
+hibloom_status settings_read(struct settings *s, const char *text)
 {
     static const char blanks[] = " \t\r\n";
 
@@ -240,8 +241,8 @@ static hibloom_status read_settings(struct settings *s, const char *text)
         if (equals != NULL) {
             s->value = (struct word){equals + 1, (size_t)(at - equals) - 1};
             apply(s, (struct word){s->word.text, (size_t)(equals - s->word.text)});
-        } else if (s->preset.len == 0 && s->given == 0) {
-            s->preset = s->word;
+        } else if (s->preset == NULL && s->given == 0) {
+            preset_begin(s);
         } else {
             s->status = error_set(s->error, HIBLOOM_EINVAL, "'%s': is no NAME=VALUE, and a preset is the first word",
                                   show_name(s->word).text);
@@ -337,12 +338,12 @@ static hibloom_status read_spec(hibloom_spec *out, const char *text, struct erro
 {
     struct settings settings = {.error = error};
     hibloom_spec spec;
-    hibloom_status status = read_settings(&settings, text);
+    hibloom_status status = settings_read(&settings, text);
 
     if ((settings.given & GIVEN_SLICES) == 0)
         settings.spec.slices = spec_default_slices(settings.spec.window);
     if (status == HIBLOOM_OK)
-        status = settings.preset.len != 0 ? preset_spec(&spec, &settings) : plain_spec(&spec, &settings);
+        status = settings.preset != NULL ? preset_spec(&spec, &settings) : plain_spec(&spec, &settings);
     if (status == HIBLOOM_OK && spec.segments == 0)
         spec.segments = spec_default_segments(&spec);
     if (status == HIBLOOM_OK)

@@ -40,15 +40,22 @@ struct settings {
     unsigned given; /* GIVEN_ bits */
     uint32_t seeds;
     size_t index;
-    struct word seed, preset; /* len 0: none */
-    hibloom_spec spec;        /* the values, where given */
-    struct error *error;      /* why the text is refused, in words */
-    hibloom_status status;    /* status of the words so far */
-    struct word word, value;  /* the NAME=VALUE that is being read, and its value */
+    struct word seed;            /* len 0: none */
+    const struct preset *preset; /* NULL: none */
+    hibloom_spec spec;           /* the values, where given, or of the preset */
+    struct error *error;         /* why the text is refused, in words */
+    hibloom_status status;       /* status of the words so far */
+    struct word word, value;     /* the NAME=VALUE that is being read, and its value */
 };
 
+/* Reads all words of a text; the first one is a preset if it has no '='. */
+hibloom_status settings_read(struct settings *settings, const char *text);
+
+/* settings->word names a preset: takes what it sets. */
+void preset_begin(struct settings *settings);
+
 /* Fills *out from settings->preset and the settings beside it. */
-hibloom_status preset_spec(hibloom_spec *out, struct settings *settings);
+hibloom_status preset_spec(hibloom_spec *out, const struct settings *settings);
 
 /* The name of the first setting in `given`, which is not 0. */
 const char *setting_name(unsigned given);
