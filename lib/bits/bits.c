@@ -7,7 +7,6 @@
  * are not in took 1.4 times as long. Single look-ups, half of them in, took 1.35 times as long. */
 #include "bits/bits.h"
 #include "base/alloc.h"
-#include "bits/counters.h"
 #include "hash/load.h"
 #include "spec/positions.h"
 #include "spec/spec.h"
@@ -271,7 +270,7 @@ void bits_merge(struct bits *bits, const struct piece *piece, const unsigned cha
     size_t at = 0;
 
     if (bits->spec.counters != 0) {
-        counters_merge(bits, piece, more);
+        counters_merge(to, more, len, bits->spec.counters);
         return;
     }
     for (; len - at >= sizeof word; at += sizeof word) {

@@ -1,5 +1,4 @@
-/* bits.h: the bits of a filter in this process, and what is done with them. In a counting filter
- * they are counters, see counters.h.
+/* bits.h: the bits of a filter in this process, and what is done with them.
  *
  * They are a filter of the memory store, or what a handle knows of one in Redis (redis/near.h).
  * Here is what has to be fast, and nothing else. */
@@ -58,5 +57,21 @@ void bits_clear(struct bits *bits);
 /* See struct store_class. */
 void bits_read(const struct bits *bits, const struct piece *piece, unsigned char *out);
 void bits_merge(struct bits *bits, const struct piece *piece, const unsigned char *more);
+
+/* ---- Of a counting filter (counters.c) -----------------------------------------
+ *
+ * Counters lie where others have bits. The spec gives their width, and none lies in two bytes. An item counts once at
+ * each of its different positions. A full counter stays full: its true count is no longer known. */
+
+/* As those above, which call them. */
+void counters_add(struct bits *bits, const hibloom_item *items, size_t n, bool *is_new);
+void counters_contains(const struct bits *bits, const hibloom_item *items, size_t n, bool *found);
+void counters_merge(unsigned char *to, const unsigned char *more, size_t len, uint32_t width);
+
+/* Takes away each item that is in, and changes nothing for one that is not. was_in may be NULL. */
+void counters_remove(struct bits *bits, const hibloom_item *items, size_t n, bool *was_in);
+
+/* Sets each of the k positions that repeats an earlier one to `none`. */
+void counters_drop_repeated(uint64_t *positions, uint32_t k, uint64_t none);
 
 #endif

@@ -1,5 +1,5 @@
-/* counters.c: counters in this process. See counters.h. */
-#include "bits/counters.h"
+/* counters.c: counters in this process. See bits.h. */
+#include "bits/bits.h"
 #include "spec/spec.h"
 
 #define NOWHERE UINT64_MAX /* a position that an earlier one of the item repeats */
@@ -123,11 +123,9 @@ static unsigned char add_bytes(unsigned a, unsigned b, uint32_t width)
     return (unsigned char)sums;
 }
 
-void counters_merge(struct bits *bits, const struct piece *piece, const unsigned char *more)
+void counters_merge(unsigned char *to, const unsigned char *more, size_t len, uint32_t width)
 {
-    unsigned char *to = bits->start + piece->key * bits->key_bytes + piece->from;
-
-    for (size_t i = 0; i < piece->len; i++)
+    for (size_t i = 0; i < len; i++)
         if (more[i] != 0)
-            to[i] = add_bytes(to[i], more[i], bits->spec.counters);
+            to[i] = add_bytes(to[i], more[i], width);
 }

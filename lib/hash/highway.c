@@ -8,7 +8,6 @@
  * and permute" (2016). The initial numbers are digits of pi. */
 #include "hash/hash.h"
 #include "hash/load.h"
-#include "hash/text.h"
 
 #include <string.h>
 
@@ -184,7 +183,7 @@ static void put_string(struct kryo5 *k, const unsigned char *text, size_t len)
     bool ascii = true;
 
     for (const unsigned char *at = text; at < end;) {
-        const uint32_t code = text_next(&at);
+        const uint32_t code = hash_load_character(&at);
         units += code > 0xffff ? 2 : 1;
         ascii = ascii && code < 0x80;
     }
@@ -193,7 +192,7 @@ static void put_string(struct kryo5 *k, const unsigned char *text, size_t len)
     if (!marks_end)
         put_length(k, units + 1);
     for (const unsigned char *at = text; at < end;) {
-        const uint32_t code = text_next(&at);
+        const uint32_t code = hash_load_character(&at);
         if (code > 0xffff) {
             put_unit(k, 0xd800 + ((code - 0x10000) >> 10));
             put_unit(k, 0xdc00 + ((code - 0x10000) & 0x3ff));

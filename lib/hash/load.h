@@ -1,4 +1,4 @@
-/* load.h: little-endian words out of an item's bytes, and their rotation.
+/* load.h: little-endian words out of an item's bytes, and their rotation; and characters.
  *
  * The hashes that read words must give the same numbers on every machine. An item may lie at any
  * address. So words are built by bytes and shifts. Compilers turn these into one load where the
@@ -37,6 +37,19 @@ static inline uint32_t hash_rotl32(uint32_t x, unsigned n)
 static inline uint64_t hash_rotl64(uint64_t x, unsigned n)
 {
     return x << n | x >> (64 - n);
+}
+
+/* The character at *at, and the next one's place. Only of valid UTF-8: see positions_refuse. */
+static inline uint32_t hash_load_character(const unsigned char **at)
+{
+    const unsigned char *p = *at;
+    const unsigned more = p[0] < 0xc0 ? 0 : p[0] < 0xe0 ? 1 : p[0] < 0xf0 ? 2 : 3;
+    uint32_t code = more == 0 ? p[0] : p[0] & (0x3fu >> more);
+
+    for (unsigned i = 1; i <= more; i++)
+        code = code << 6 | (p[i] & 0x3fu);
+    *at = p + 1 + more;
+    return code;
 }
 
 #endif

@@ -1,6 +1,6 @@
 /* poly.c: polynomials of other programs, to share the bitmaps that they have filled. Never chosen for new ones. */
 #include "hash/hash.h"
-#include "hash/text.h"
+#include "hash/load.h"
 
 #include <math.h>
 
@@ -70,6 +70,6 @@ void digest_poly64_text(const struct hasher *hasher, const void *item, size_t le
     for (uint32_t i = 0; i < hasher->hashes; i++) {
         values[i] = 0;
         for (const unsigned char *at = item; at < end;)
-            values[i] = values[i] * hasher->seeds[i] + text_next(&at);
+            values[i] = values[i] * hasher->seeds[i] + hash_load_character(&at);
     }
 }

@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/alloc.h"
 #include "base/glob.h"
-#include "bits/counters.h"
 #include "memory/linked.h"
 #include "base/store.h"
 

@@ -4,7 +4,7 @@
  * caller wants is_new, each item takes one atomic step. */
 #include "redis/encoding.h"
 #include "base/number.h"
-#include "bits/counters.h"
+#include "bits/bits.h"
 #include "redis/scripts.h"
 #include "spec/period.h"
 
