@@ -232,14 +232,26 @@ void bits_contains(const struct bits *bits, const hibloom_item *items, size_t n,
 
 /* ---- Bytes, by words of eight ---------------------------------------------- */
 
+static inline unsigned in_use_of_word(uint64_t word, uint32_t width)
+{
+    static const uint64_t lowest[] = {[1] = UINT64_MAX,
+                                      [2] = UINT64_C(0x5555555555555555),
+                                      [4] = UINT64_C(0x1111111111111111),
+                                      [8] = UINT64_C(0x0101010101010101)};
+
+    for (uint32_t shift = 1; shift < width; shift *= 2)
+        word |= word >> shift;
+    return (unsigned)__builtin_popcountll(word & lowest[width]);
+}
+
 uint64_t bits_in_use(const unsigned char *bytes, size_t len, uint32_t width)
 {
     uint64_t count = 0;
     size_t at = 0;
 
     for (; len - at >= 8; at += 8)
-        count += bits_in_use_of(hash_load64(bytes + at), width);
-    return count + bits_in_use_of(hash_load_rest(bytes, at, len), width);
+        count += in_use_of_word(hash_load64(bytes + at), width);
+    return count + in_use_of_word(hash_load_rest(bytes, at, len), width);
 }
 
 uint64_t bits_count(const struct bits *bits)

@@ -38,20 +38,8 @@ void bits_put(struct bits *bits, uint32_t segment, const uint64_t *offsets, size
 /* The number of set bits, or of counters that are not 0. */
 uint64_t bits_count(const struct bits *bits);
 
-/* The same for `len` bytes of a bitmap whose positions take `width` bits, and for a word of it. */
+/* The same for `len` bytes of a bitmap whose positions take `width` bits. */
 uint64_t bits_in_use(const unsigned char *bytes, size_t len, uint32_t width);
-static inline unsigned bits_in_use_of(uint64_t word, uint32_t width)
-{
-    static const uint64_t lowest[] = {[1] = UINT64_MAX,
-                                      [2] = UINT64_C(0x5555555555555555),
-                                      [4] = UINT64_C(0x1111111111111111),
-                                      [8] = UINT64_C(0x0101010101010101)};
-
-    for (uint32_t shift = 1; shift < width; shift *= 2)
-        word |= word >> shift;
-    return (unsigned)__builtin_popcountll(word & lowest[width]);
-}
-
 void bits_clear(struct bits *bits);
 
 /* See struct store_class. */

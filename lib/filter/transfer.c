@@ -4,7 +4,6 @@
 #include "bits/bits.h"
 #include "filter/file.h"
 #include "filter/whole.h"
-#include "hash/load.h"
 #include "spec/spec.h"
 
 #include <math.h>
@@ -213,26 +212,19 @@ hibloom_status hibloom_merge(hibloom *into, hibloom *from)
 
 /* ---- Comparing ------------------------------------------------------------- */
 
-static void count_words(struct counts *counts, uint64_t a, uint64_t b, uint32_t width)
-{
-    counts->a += bits_in_use_of(a, width);
-    counts->b += bits_in_use_of(b, width);
-    counts->either += bits_in_use_of(a | b, width);
-}
-
 static void count_piece(struct whole *w)
 {
     struct counts *counts = &w->counts;
-    const unsigned char *a = w->bits, *b = w->more_bits;
     const size_t len = (size_t)w->pieces.piece.len;
     const uint32_t width = spec_width(w->pieces.of);
-    size_t i = 0;
 
     clear_padding(w, w->bits);
     clear_padding(w, w->more_bits);
-    for (; len - i >= 8; i += 8)
-        count_words(counts, hash_load64(a + i), hash_load64(b + i), width);
-    count_words(counts, hash_load_rest(a, i, len), hash_load_rest(b, i, len), width);
+    counts->a += bits_in_use(w->bits, len, width);
+    counts->b += bits_in_use(w->more_bits, len, width);
+    for (size_t i = 0; i < len; i++)
+        w->bits[i] |= w->more_bits[i];
+    counts->either += bits_in_use(w->bits, len, width);
     w->step = go_on;
 }
 
@@ -246,26 +238,17 @@ static double items_of(const hibloom_spec *spec, uint64_t bits_set)
     return spec_items_at(spec, (double)bits_set / (double)spec_all_bits(spec));
 }
 
-/* An infinite union says nothing of the rest: not a number, which none of the
- * comparisons below changes. */
-static hibloom_comparison comparison_of(double a, double b, double either)
-{
-    double both = isinf(either) ? (double)NAN : a + b - either;
-
-    if (both < 0.0)
-        both = 0.0;
-    double similarity = either > 0.0 ? both / either : 1.0;
-    if (similarity > 1.0)
-        similarity = 1.0;
-    return (hibloom_comparison){either, both, similarity};
-}
-
+/* An infinite union says nothing of the rest: not a number. */
 static void answer(struct whole *w)
 {
     const hibloom_spec *spec = &w->filter->spec;
+    const double either = items_of(spec, w->counts.either);
+    const double both = fmax(items_of(spec, w->counts.a) + items_of(spec, w->counts.b) - either, 0.0);
 
-    *w->comparison = comparison_of(items_of(spec, w->counts.a), items_of(spec, w->counts.b),
-                                   items_of(spec, w->counts.either));
+    if (isinf(either))
+        *w->comparison = (hibloom_comparison){either, (double)NAN, (double)NAN};
+    else
+        *w->comparison = (hibloom_comparison){either, both, either > 0.0 ? fmin(both / either, 1.0) : 1.0};
 }
 
 struct whole *whole_begin_compare(struct whole *w, hibloom *a, hibloom *b, hibloom_comparison *out)
