@@ -10,7 +10,6 @@
 #include <xxhash.h>
 
 #include "filter/file.h"
-#include "base/alloc.h"
 #include "hash/load.h"
 #include "spec/spec.h"
 
@@ -91,18 +90,10 @@ static void sum_head(struct filter_file *file)
 
 /* ---- Reading --------------------------------------------------------------- */
 
-/* NULL: no memory. */
-static struct filter_file *new_file(const char *path, struct error *error)
+static hibloom_status begin(struct filter_file *file, const char *path, struct error *error)
 {
-    struct filter_file *file = alloc.malloc(sizeof *file);
-
-    if (file != NULL)
-        *file = (struct filter_file){.fd = -1, .path = path, .error = error, .sum = XXH3_createState()};
-    if (file != NULL && file->sum != NULL)
-        return file;
-    (void)error_set(error, HIBLOOM_ENOMEM, "out of memory");
-    filter_file_close(file);
-    return NULL;
+    *file = (struct filter_file){.fd = -1, .path = path, .error = error, .sum = XXH3_createState()};
+    return file->sum != NULL ? HIBLOOM_OK : error_set(error, HIBLOOM_ENOMEM, "out of memory");
 }
 
 /* Only a regular file has a size to check by, and no writer to wait for. Without O_NONBLOCK,
@@ -184,24 +175,19 @@ static hibloom_status check_spec(struct filter_file *file)
                            : filter_file_corrupt(file, "was altered: it has not as many bits as its spec says");
 }
 
-hibloom_status filter_file_open(struct filter_file **out, const char *path, struct error *error)
+hibloom_status filter_file_open(struct filter_file *file, const char *path, struct error *error)
 {
-    struct filter_file *file = new_file(path, error);
     uint64_t size = 0;
+    hibloom_status status = begin(file, path, error);
 
-    if (file == NULL)
-        return HIBLOOM_ENOMEM;
-    hibloom_status status = open_regular(file, &size);
+    if (status == HIBLOOM_OK)
+        status = open_regular(file, &size);
     if (status == HIBLOOM_OK)
         status = read_header(file, size);
     if (status == HIBLOOM_OK)
         status = check_spec(file);
-    if (status == HIBLOOM_OK) {
+    if (status == HIBLOOM_OK)
         sum_head(file);
-        *out = file;
-    } else {
-        filter_file_close(file);
-    }
     return status;
 }
 
@@ -304,32 +290,25 @@ static hibloom_status write_head(struct filter_file *file)
     return status == HIBLOOM_OK ? write_all(file, file->text, strlen(file->text)) : status;
 }
 
-hibloom_status filter_file_create(struct filter_file **out, const char *path, const hibloom_spec *spec, uint32_t links,
+hibloom_status filter_file_create(struct filter_file *file, const char *path, const hibloom_spec *spec, uint32_t links,
                                   struct error *error)
 {
-    struct filter_file *file = new_file(path, error);
     struct stat old;
     bool exists = false;
+    hibloom_status status = begin(file, path, error);
 
-    if (file == NULL)
-        return HIBLOOM_ENOMEM;
-    hibloom_status status = find_target(file, &old, &exists);
+    if (status == HIBLOOM_OK)
+        status = find_target(file, &old, &exists);
     if (status == HIBLOOM_OK)
         status = make_temporary(file);
     if (status == HIBLOOM_OK && exists)
         status = take_over(file, &old);
-    if (status == HIBLOOM_OK) {
-        file->spec = *spec;
-        file->links = links;
-        status = hibloom_spec_format(spec, file->text, sizeof file->text);
-    }
-    if (status == HIBLOOM_OK)
-        status = write_head(file);
-    if (status == HIBLOOM_OK)
-        *out = file;
-    else
-        filter_file_close(file);
-    return status;
+    if (status != HIBLOOM_OK)
+        return status;
+    file->spec = *spec;
+    file->links = links;
+    status = hibloom_spec_format(spec, file->text, sizeof file->text);
+    return status == HIBLOOM_OK ? write_head(file) : status;
 }
 
 hibloom_status filter_file_write(struct filter_file *file, const void *bits, size_t len)
@@ -371,7 +350,7 @@ void filter_file_close(struct filter_file *file)
 {
     const int error = errno;
 
-    if (file == NULL)
+    if (file->path == NULL)
         return;
     if (file->temporary[0] != '\0')
         unlink(file->temporary);
@@ -381,6 +360,5 @@ void filter_file_close(struct filter_file *file)
         explicit_bzero(file->sum, sizeof *file->sum);
     XXH3_freeState(file->sum);
     explicit_bzero(file, sizeof *file); /* the seed is in its spec and text */
-    alloc.free(file);
     errno = error;
 }

@@ -32,7 +32,7 @@ struct filter_file {
 
 /* Checks all but the bits and the checksum. So the file has the bits that its spec says; for a
  * growing filter those of its first links. EIO, ECORRUPT, ENOMEM. */
-hibloom_status filter_file_open(struct filter_file **out, const char *path, struct error *error);
+hibloom_status filter_file_open(struct filter_file *file, const char *path, struct error *error);
 
 /* The next bytes of the bits. */
 hibloom_status filter_file_read(struct filter_file *file, void *out, size_t len);
@@ -47,12 +47,12 @@ hibloom_status filter_file_corrupt(struct filter_file *file, const char *words);
 hibloom_status filter_file_rewind(struct filter_file *file);
 
 /* Begins a file beside the one at `path`, which stays as it is until commit. */
-hibloom_status filter_file_create(struct filter_file **out, const char *path, const hibloom_spec *spec, uint32_t links,
+hibloom_status filter_file_create(struct filter_file *file, const char *path, const hibloom_spec *spec, uint32_t links,
                                   struct error *error);
 hibloom_status filter_file_write(struct filter_file *file, const void *bits, size_t len);
 hibloom_status filter_file_commit(struct filter_file *file);
 
-/* Removes a file that was created and not committed. Keeps errno; accepts NULL. */
+/* Removes a file that was created and not committed. Keeps errno; one that is all zeros was never opened. */
 void filter_file_close(struct filter_file *file);
 
 #endif

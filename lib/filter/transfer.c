@@ -2,7 +2,6 @@
  * piece by piece. The format of a file is in file.c. */
 #include "base/alloc.h"
 #include "bits/bits.h"
-#include "filter/file.h"
 #include "filter/whole.h"
 #include "spec/spec.h"
 
@@ -277,13 +276,13 @@ hibloom_status hibloom_compare(hibloom *a, hibloom *b, hibloom_comparison *out)
 
 static void commit(struct whole *w)
 {
-    whole_take(w, filter_file_commit(w->file), w->told);
+    whole_take(w, filter_file_commit(&w->file), w->told);
 }
 
 static void save_piece(struct whole *w)
 {
     clear_padding(w, w->bits);
-    whole_take(w, filter_file_write(w->file, w->bits, (size_t)w->pieces.piece.len), w->told);
+    whole_take(w, filter_file_write(&w->file, w->bits, (size_t)w->pieces.piece.len), w->told);
     w->step = go_on;
 }
 
@@ -313,9 +312,9 @@ hibloom_status hibloom_save(hibloom *filter, const char *path)
 
 static void read_piece(struct whole *w)
 {
-    whole_take(w, filter_file_read(w->file, w->bits, (size_t)w->pieces.piece.len), w->told);
+    whole_take(w, filter_file_read(&w->file, w->bits, (size_t)w->pieces.piece.len), w->told);
     if (!task_has_failed(&w->task) && clear_padding(w, w->bits))
-        whole_take(w, filter_file_corrupt(w->file, "was altered: bits are set behind its last one"), w->told);
+        whole_take(w, filter_file_corrupt(&w->file, "was altered: bits are set behind its last one"), w->told);
     w->step = go_on;
 }
 
@@ -329,25 +328,25 @@ static void load_piece(struct whole *w)
 /* One walk over the file, which ends in its checksum. */
 static void check_sum(struct whole *w)
 {
-    whole_take(w, filter_file_check(w->file), w->told);
+    whole_take(w, filter_file_check(&w->file), w->told);
 }
 
 static void load_links(struct whole *w)
 {
-    whole_take(w, filter_file_rewind(w->file), w->told);
-    walk_over(w, &w->file->spec, w->file->links, NULL, load_piece, check_sum);
+    whole_take(w, filter_file_rewind(&w->file), w->told);
+    walk_over(w, &w->file.spec, w->file.links, NULL, load_piece, check_sum);
 }
 
 static void file_checked(struct whole *w)
 {
     check_sum(w);
-    if (!spec_says(&w->filter->spec, w->file->text))
+    if (!spec_says(&w->filter->spec, w->file.text))
         whole_fail(w, HIBLOOM_EMISMATCH,
                    "'%s' and the filter in %.256s have different specs or seeds; "
                    "open one with the spec of hibloom_spec_load",
                    w->filter->name, w->path);
     if (!task_has_failed(&w->task))
-        whole_reach(w, w->filter, w->file->links, load_links);
+        whole_reach(w, w->filter, w->file.links, load_links);
 }
 
 /* First it is only seen that the file is whole. */
@@ -357,8 +356,8 @@ struct whole *whole_begin_load(struct whole *w, hibloom *into, const char *path)
         return w;
     w->path = path;
     whole_take(w, filter_file_open(&w->file, path, &into->store->error), into->store);
-    if (!task_has_failed(&w->task) && make_room(w, &w->bits, &w->file->spec, w->file->links))
-        walk_over(w, &w->file->spec, w->file->links, NULL, read_piece, file_checked);
+    if (!task_has_failed(&w->task) && make_room(w, &w->bits, &w->file.spec, w->file.links))
+        walk_over(w, &w->file.spec, w->file.links, NULL, read_piece, file_checked);
     return w;
 }
 
@@ -370,11 +369,11 @@ hibloom_status hibloom_load(hibloom *into, const char *path)
 hibloom_status hibloom_spec_load(hibloom_spec *out, const char *path)
 {
     struct error error; /* functions on specs have no words */
-    struct filter_file *file = NULL;
+    struct filter_file file;
     hibloom_status status = filter_file_open(&file, path, &error);
 
     if (status == HIBLOOM_OK)
-        *out = file->spec;
-    filter_file_close(file);
+        *out = file.spec;
+    filter_file_close(&file);
     return status;
 }

@@ -1,7 +1,6 @@
 /* whole.c: a task of several steps, on one store or between two. See whole.h. */
 #include "filter/whole.h"
 #include "base/alloc.h"
-#include "filter/file.h"
 #include "filter/filter.h"
 #include "spec/spec.h"
 
@@ -188,7 +187,7 @@ hibloom_status whole_end(struct whole *w)
     else if (w->dump.out != NULL)
         filter_free(w->filter);
     hibloom_close(w->old);
-    filter_file_close(w->file);
+    filter_file_close(&w->file);
     if (w->dump.file != NULL)
         fclose(w->dump.file);
     alloc.free(w->bits);

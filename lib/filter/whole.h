@@ -12,6 +12,7 @@
 #ifndef HIBLOOM_FILTER_WHOLE_H
 #define HIBLOOM_FILTER_WHOLE_H
 
+#include "filter/file.h"
 #include "redis/links.h"
 #include "redis/merge.h"
 #include "redis/replace.h"
@@ -53,8 +54,8 @@ struct whole {
         void (*behind)(struct whole *); /* follows the last one; NULL: nothing does */
     } pieces;
 
-    const char *path;         /* of a file, */
-    struct filter_file *file; /* transfer.c: which is this one */
+    const char *path;        /* of a file, */
+    struct filter_file file; /* transfer.c: which is this one */
     struct counts {
         uint64_t a, b, either;
     } counts;
