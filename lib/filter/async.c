@@ -27,7 +27,8 @@ static bool is_somebody(const struct callback *callback)
            callback->done != NULL;
 }
 
-struct callback async_take_callback(struct work *work)
+/* Its owner gets no further call for the work. */
+static struct callback take_callback(struct work *work)
 {
     const struct callback callback = work->callback;
 
@@ -52,10 +53,11 @@ void async_call_back(const struct callback *callback, hibloom_status status, voi
 static void finish(struct work *work, hibloom_status status)
 {
     struct hibloom_async_filter *filter = work->filter;
+    const struct callback callback = take_callback(work);
 
     filter->async->items -= weight(work->n);
     outbox_free(&work->call.outbox);
-    work->finish(work, status);
+    work->finish(work, status, &callback);
     alloc.free(work);
     async_release(filter);
 }
@@ -89,7 +91,7 @@ hibloom_status async_may_call(struct hibloom_async *async, size_t n, const struc
 }
 
 void *async_new_work(struct hibloom_async_filter *filter, const struct callback *callback, size_t size, size_t n,
-                     void (*fn)(struct work *, hibloom_status))
+                     work_finish *fn)
 {
     struct work *work = size > 0 ? alloc.malloc(size) : NULL; /* 0: more than memory can have */
 
@@ -119,7 +121,7 @@ hibloom_status async_begin_work(struct work *work, struct task *task)
         return HIBLOOM_OK;
     const hibloom_status status = carrier_error(&async->driver.carrier, &work->call);
     carrier_end(&async->driver.carrier, &work->call);
-    (void)async_take_callback(work);
+    (void)take_callback(work);
     finish(work, status);
     return status;
 }
@@ -137,7 +139,7 @@ void hibloom_async_close(hibloom_async_filter *filter)
     filter->closed = true; /* its use is released behind the last function, which may free the store */
     carrier_cancel(&async->driver.carrier, filter->handle);
     for (struct work *work; (work = TAILQ_FIRST(&filter->works)) != NULL;) {
-        const struct callback callback = async_take_callback(work);
+        const struct callback callback = take_callback(work);
         async_call_back(&callback, HIBLOOM_ECANCELED, NULL, work->n);
     }
     async_release(filter);

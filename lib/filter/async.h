@@ -36,6 +36,9 @@ struct hibloom_async {
     struct filters filters;
 };
 
+/* Ends the task, and calls back. */
+typedef void work_finish(struct work *, hibloom_status, const struct callback *);
+
 /* A call that was accepted. Its task lies behind it. */
 struct work {
     struct call call;
@@ -43,7 +46,7 @@ struct work {
     struct callback callback; /* nobody, once it is done */
     TAILQ_ENTRY(work) in_works;
     size_t n; /* items */
-    void (*finish)(struct work *, hibloom_status);
+    work_finish *finish;
 };
 
 /* Of async_calls.c. */
@@ -59,14 +62,10 @@ hibloom_status async_may_call(struct hibloom_async *, size_t n, const struct cal
 
 /* Makes a call's work, with the task behind it. Size 0 stands for more than memory can have.
  * NULL: out of memory. */
-void *async_new_work(struct hibloom_async_filter *, const struct callback *, size_t size, size_t n,
-                     void (*finish)(struct work *, hibloom_status));
+void *async_new_work(struct hibloom_async_filter *, const struct callback *, size_t size, size_t n, work_finish *fn);
 
 /* OK: accepted. Else it has failed at once, and no callback follows. */
 hibloom_status async_begin_work(struct work *, struct task *);
-
-/* The callback to call; the work's owner gets no further call for it. */
-struct callback async_take_callback(struct work *);
 
 /* `result`: the filter, the answers or the info; NULL unless the call was OK. */
 void async_call_back(const struct callback *, hibloom_status, void *result, size_t n);

@@ -15,23 +15,22 @@ struct links_work {
     hibloom_spec wanted;
 };
 
-static void finish_links(struct work *work, hibloom_status status)
+static void finish_links(struct work *work, hibloom_status status, const struct callback *callback)
 {
     struct links_work *own = (struct links_work *)work;
-    const struct callback callback = async_take_callback(work);
     hibloom_info info = {.size = sizeof info};
     void *result = NULL;
 
     task_release(&own->links.task);
     explicit_bzero(&own->wanted, sizeof own->wanted);
-    if (status == HIBLOOM_OK && callback.opened != NULL) {
+    if (status == HIBLOOM_OK && callback->opened != NULL) {
         result = work->filter;
-    } else if (status == HIBLOOM_OK && callback.counted != NULL) {
+    } else if (status == HIBLOOM_OK && callback->counted != NULL) {
         filter_say_count(&own->links.count, &info);
         result = &info;
     }
-    async_call_back(&callback, status, result, 0);
-    if (status != HIBLOOM_OK && callback.opened != NULL)
+    async_call_back(callback, status, result, 0);
+    if (status != HIBLOOM_OK && callback->opened != NULL)
         async_release(work->filter);
 }
 
@@ -139,13 +138,12 @@ struct items_work {
     hibloom_item items[];
 };
 
-static void finish_items(struct work *work, hibloom_status status)
+static void finish_items(struct work *work, hibloom_status status, const struct callback *callback)
 {
     struct items_work *own = (struct items_work *)work;
-    const struct callback callback = async_take_callback(work);
 
     sieve_end(&own->sieve, own->answers);
-    async_call_back(&callback, status, status == HIBLOOM_OK ? own->answers : NULL, work->n);
+    async_call_back(callback, status, status == HIBLOOM_OK ? own->answers : NULL, work->n);
 }
 
 /* NULL: out of memory. */

@@ -52,12 +52,9 @@ struct whole_work {
     struct whole whole;
 };
 
-static void finish(struct work *work, hibloom_status status)
+static void finish(struct work *work, hibloom_status status, const struct callback *callback)
 {
-    const struct callback callback = async_take_callback(work);
-
-    status = whole_end(&((struct whole_work *)work)->whole);
-    async_call_back(&callback, status, NULL, 0);
+    async_call_back(callback, whole_end(&((struct whole_work *)work)->whole), NULL, 0);
 }
 
 /* Of any filter of the store. */
@@ -266,16 +263,15 @@ static uint32_t server_of(const struct redis_store *store, uint16_t slot)
     return 0;
 }
 
-static void count_names(struct work *work, hibloom_status status)
+static void count_names(struct work *work, hibloom_status status, const struct callback *callback)
 {
     struct list_work *own = (struct list_work *)work;
-    struct outcome *outcome = work->callback.data;
-    const struct callback callback = async_take_callback(work);
+    struct outcome *outcome = callback->data;
 
     if (status == HIBLOOM_OK)
         while (listing_next(own->listing) != NULL)
             outcome->n++;
-    async_call_back(&callback, status, NULL, 0);
+    async_call_back(callback, status, NULL, 0);
 }
 
 /* A task for each page: between them a caller's function may use the store. */
