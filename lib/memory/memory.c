@@ -126,13 +126,6 @@ static hibloom_status create(hibloom *filter, const hibloom_spec *wanted, struct
     return HIBLOOM_OK;
 }
 
-static void bind_handle(hibloom *filter, struct memory_filter *stored)
-{
-    stored->handles++; /* NOLINT(*NullDereference): where there was none, create has made it or failed */
-    filter->impl = stored;
-    filter->spec = stored->bits.link[0].spec;
-}
-
 static hibloom_status open_filter(hibloom *filter, const hibloom_spec *wanted)
 {
     struct memory_filter *stored = find(memory_store_of(filter), filter->name);
@@ -154,9 +147,12 @@ static hibloom_status open_filter(hibloom *filter, const hibloom_spec *wanted)
     else if (!filter->bare && (status = spec_adopt(&spec, wanted, stored->text)) != HIBLOOM_OK)
         status = fail(filter, status, "is there with another spec or seed; open it without a spec, or drop it first");
     explicit_bzero(&spec, sizeof spec); /* the seed */
-    if (status == HIBLOOM_OK)
-        bind_handle(filter, stored);
-    return status;
+    if (status != HIBLOOM_OK)
+        return status;
+    stored->handles++; /* NOLINT(*NullDereference): where there was none, create has made it or failed */
+    filter->impl = stored;
+    filter->spec = stored->bits.link[0].spec;
+    return HIBLOOM_OK;
 }
 
 static void memory_close(hibloom *filter)
@@ -211,18 +207,11 @@ static hibloom_status memory_items(hibloom *filter, enum store_call call, const 
     return HIBLOOM_OK;
 }
 
-static int64_t remaining_ms(const struct memory_filter *stored)
-{
-    const uint64_t now = clock_now_ms();
-
-    if (stored->expires_ms == 0)
-        return -1;
-    return stored->expires_ms > now ? (int64_t)(stored->expires_ms - now) : 0;
-}
-
 static void count_bits(const struct memory_filter *stored, struct store_count *out)
 {
-    *out = (struct store_count){.ttl_ms = remaining_ms(stored)};
+    const uint64_t now = clock_now_ms(), end = stored->expires_ms;
+
+    *out = (struct store_count){.ttl_ms = end == 0 ? -1 : end > now ? (int64_t)(end - now) : 0};
     for (uint32_t i = 0; i < stored->bits.links; i++) {
         const struct bits *bits = &stored->bits.link[i];
         spec_note_count(out, &bits->spec, &(struct store_count){.bits_set = bits_count(bits), .bytes = bits->bytes});

@@ -57,13 +57,17 @@ static inline char *write_count(char *at, char sign, uint64_t count)
     return end_line(at + digits);
 }
 
-void command_start(struct commands *commands, size_t arguments, const char *name)
+static void write_head(struct commands *commands, char sign, size_t count)
 {
     char *const at = reserve(commands, COUNT_LINE);
 
-    if (at == NULL)
-        return;
-    commands->len += (size_t)(write_count(at, '*', arguments) - at);
+    if (at != NULL)
+        commands->len += (size_t)(write_count(at, sign, count) - at);
+}
+
+void command_start(struct commands *commands, size_t arguments, const char *name)
+{
+    write_head(commands, '*', arguments);
     commands->count++;
     command_text(commands, name);
 }
@@ -121,10 +125,7 @@ void command_getrange_end(struct commands *commands, struct argument key, const 
 
 void command_begin_argument(struct commands *commands, size_t len)
 {
-    char *const at = reserve(commands, COUNT_LINE);
-
-    if (at != NULL)
-        commands->len += (size_t)(write_count(at, '$', len) - at);
+    write_head(commands, '$', len);
 }
 
 void command_bytes(struct commands *commands, const char *bytes, size_t len)
