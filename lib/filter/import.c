@@ -109,7 +109,7 @@ static void torn(struct whole *w, const char *words)
     whole_fail(w, HIBLOOM_ECORRUPT, "%s: %s: nothing is taken over", w->dump.whose, words);
 }
 
-static void read_dump(struct whole *w, uint64_t at, unsigned char *bytes, size_t room, void (*step)(struct whole *))
+static void read_dump(struct whole *w, uint64_t at, unsigned char *bytes, size_t room, whole_step *step)
 {
     w->dump.piece = (struct dumped){.at = at, .bytes = bytes, .room = room};
     w->step = step;

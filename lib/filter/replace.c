@@ -63,7 +63,7 @@ static void judge_way(struct whole *w)
 }
 
 /* Removes the further link of the name in whose place something is, if its root has that id. */
-static void remove_link(struct whole *w, uint64_t dead, void (*step)(struct whole *))
+static void remove_link(struct whole *w, uint64_t dead, whole_step *step)
 {
     struct link *link = NULL;
 

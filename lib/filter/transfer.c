@@ -63,8 +63,8 @@ static void check_sizes(struct whole *w, hibloom *filter)
 }
 
 /* `each` sets go_on as the step that follows. */
-static void walk_over(struct whole *w, const hibloom_spec *spec, uint32_t links, hibloom *from,
-                      void (*each)(struct whole *), void (*behind)(struct whole *))
+static void walk_over(struct whole *w, const hibloom_spec *spec, uint32_t links, hibloom *from, whole_step *each,
+                      whole_step *behind)
 {
     w->pieces = (struct pieces){.of = spec, .links = links, .from = from, .each = each, .behind = behind};
     (void)spec_link_size(&w->pieces.size, spec, 0); /* which cannot fail */
@@ -133,7 +133,7 @@ static bool have_same_spec(struct whole *w)
 }
 
 /* The guard alone: there is no less to ask for than a byte, which nobody looks at. */
-static void check_there(struct whole *w, hibloom *filter, void (*step)(struct whole *))
+static void check_there(struct whole *w, hibloom *filter, whole_step *step)
 {
     w->pieces.piece = (struct piece){.len = 1};
     whole_read(w, filter, w->dump.header, step);

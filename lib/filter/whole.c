@@ -65,20 +65,6 @@ static void end_inner(struct whole *w)
     w->task.inner = NULL;
 }
 
-/* NULL: it is done. */
-static void (*take_step(struct whole *w))(struct whole *)
-{
-    void (*step)(struct whole *) = w->step;
-
-    if (task_has_failed(&w->task) && !w->judges) {
-        step = w->cleanup;
-        w->cleanup = NULL;
-    }
-    w->step = NULL;
-    w->judges = false;
-    return step;
-}
-
 static enum task_next next(struct task *task, struct outbox *outbox)
 {
     struct whole *w = (struct whole *)task;
@@ -95,7 +81,13 @@ static enum task_next next(struct task *task, struct outbox *outbox)
             task->keeps = false;
             return TASK_KEEP;
         }
-        void (*const step)(struct whole *) = take_step(w);
+        whole_step *step = w->step;
+        if (task_has_failed(task) && !w->judges) {
+            step = w->cleanup;
+            w->cleanup = NULL;
+        }
+        w->step = NULL;
+        w->judges = false;
         if (step == NULL)
             return TASK_DONE;
         step(w);
@@ -104,7 +96,7 @@ static enum task_next next(struct task *task, struct outbox *outbox)
 
 static const struct task_class whole_class = {next, task_reply_inner};
 
-void whole_await(struct whole *w, hibloom_store *at, void (*step)(struct whole *))
+void whole_await(struct whole *w, hibloom_store *at, whole_step *step)
 {
     struct redis_store *redis = (struct redis_store *)at;
 
@@ -200,7 +192,7 @@ hibloom_status whole_end(struct whole *w)
 /* ---- Inner tasks, or the same in memory -------------------------------------------------------- */
 
 void whole_do(struct whole *w, enum links_goal goal, hibloom *filter, const hibloom_spec *wanted, uint64_t ms,
-              void (*step)(struct whole *))
+              whole_step *step)
 {
     w->step = step;
     if (whole_is_in_memory(filter->store)) {
@@ -211,7 +203,7 @@ void whole_do(struct whole *w, enum links_goal goal, hibloom *filter, const hibl
     }
 }
 
-void whole_reach(struct whole *w, hibloom *filter, uint32_t links, void (*step)(struct whole *))
+void whole_reach(struct whole *w, hibloom *filter, uint32_t links, whole_step *step)
 {
     w->step = step;
     if (whole_is_in_memory(filter->store)) {
@@ -228,7 +220,7 @@ uint32_t whole_links(const hibloom *filter)
                                              : redis_links(redis_filter_of(filter));
 }
 
-void whole_read(struct whole *w, hibloom *filter, unsigned char *out, void (*step)(struct whole *))
+void whole_read(struct whole *w, hibloom *filter, unsigned char *out, whole_step *step)
 {
     const struct piece *piece = &w->pieces.piece;
 
@@ -241,7 +233,7 @@ void whole_read(struct whole *w, hibloom *filter, unsigned char *out, void (*ste
     }
 }
 
-void whole_merge(struct whole *w, hibloom *into, void (*step)(struct whole *))
+void whole_merge(struct whole *w, hibloom *into, whole_step *step)
 {
     const struct piece *piece = &w->pieces.piece;
 

@@ -23,6 +23,9 @@
 
 #include <stdio.h>
 
+struct whole;
+typedef void whole_step(struct whole *);
+
 struct whole {
     struct task task; /* its filter and `from` are handles of its store */
     union {
@@ -34,13 +37,13 @@ struct whole {
         struct life life;
         struct scandump scandump;
     };
-    void (*step)(struct whole *);    /* the next step; NULL: none */
-    bool judges;                     /* the step follows a failure, too */
-    void (*cleanup)(struct whole *); /* else this follows it, once */
-    struct failure failure;          /* that is kept while other steps follow, */
-    bool failed_elsewhere;           /* and its task.elsewhere */
-    hibloom_store *store;            /* whose task it is; one in memory: there is nothing to send */
-    hibloom_store *told;             /* its error gets the words */
+    whole_step *step;       /* the next step; NULL: none */
+    bool judges;            /* the step follows a failure, too */
+    whole_step *cleanup;    /* else this follows it, once */
+    struct failure failure; /* that is kept while other steps follow, */
+    bool failed_elsewhere;  /* and its task.elsewhere */
+    hibloom_store *store;   /* whose task it is; one in memory: there is nothing to send */
+    hibloom_store *told;    /* its error gets the words */
     hibloom *filter, *other;
     unsigned char *bits, *more_bits; /* rooms for a piece */
 
@@ -49,9 +52,9 @@ struct whole {
         uint32_t links;
         hibloom_spec size; /* the size of the link at `piece`; no seed */
         struct piece piece;
-        hibloom *from;                  /* its pieces are read into `bits`; NULL: nothing is */
-        void (*each)(struct whole *);   /* works on the piece */
-        void (*behind)(struct whole *); /* follows the last one; NULL: nothing does */
+        hibloom *from;      /* its pieces are read into `bits`; NULL: nothing is */
+        whole_step *each;   /* works on the piece */
+        whole_step *behind; /* follows the last one; NULL: nothing does */
     } pieces;
 
     const char *path;        /* of a file, */
@@ -61,9 +64,9 @@ struct whole {
     } counts;
     hibloom_comparison *comparison;
 
-    const char *name;              /* replace.c: the one to take */
-    void (*named)(struct whole *); /* follows once it is known what has it: */
-    hibloom *old;                  /* its handle; NULL: nothing has */
+    const char *name;  /* replace.c: the one to take */
+    whole_step *named; /* follows once it is known what has it: */
+    hibloom *old;      /* its handle; NULL: nothing has */
     unsigned attempts;
     uint32_t taken; /* number of a link of `name`; another filter has its place: */
     uint64_t dead;  /* its id */
@@ -121,16 +124,15 @@ void whole_keep_failure(struct whole *);
 void whole_fail_after_all(struct whole *);
 
 /* The inner task was begun on the store; the step follows it. */
-void whole_await(struct whole *, hibloom_store *, void (*step)(struct whole *));
+void whole_await(struct whole *, hibloom_store *, whole_step *step);
 
 /* If the filter is in memory, the step follows at once. */
-void whole_do(struct whole *, enum links_goal, hibloom *, const hibloom_spec *wanted, uint64_t ms,
-              void (*step)(struct whole *));
-void whole_reach(struct whole *, hibloom *, uint32_t links, void (*step)(struct whole *));
-void whole_read(struct whole *, hibloom *, unsigned char *out, void (*step)(struct whole *)); /* pieces.piece */
-void whole_merge(struct whole *, hibloom *into, void (*step)(struct whole *));                /* that, of `bits` */
-uint32_t whole_links(const hibloom *);                                                        /* that are known */
-struct link *whole_link(const hibloom *, uint32_t i);                                         /* of one in Redis */
+void whole_do(struct whole *, enum links_goal, hibloom *, const hibloom_spec *wanted, uint64_t ms, whole_step *step);
+void whole_reach(struct whole *, hibloom *, uint32_t links, whole_step *step);
+void whole_read(struct whole *, hibloom *, unsigned char *out, whole_step *step); /* pieces.piece */
+void whole_merge(struct whole *, hibloom *into, whole_step *step);                /* that, of `bits` */
+uint32_t whole_links(const hibloom *);                                            /* that are known */
+struct link *whole_link(const hibloom *, uint32_t i);                             /* of one in Redis */
 
 /* A step: opens w->name, if there is a filter; an import fails then. w->named follows. */
 void whole_open_name(struct whole *);

@@ -1,5 +1,6 @@
 /* positions.c: from an item to the bits that stand for it; pure. See positions.h. */
 #include "spec/positions.h"
+#include "hash/load.h"
 #include "spec/spec.h"
 
 struct hasher positions_hasher(const hibloom_spec *spec)
@@ -17,31 +18,21 @@ struct hasher positions_hasher(const hibloom_spec *spec)
     return hasher;
 }
 
-/* The length of the character at p, with `left` bytes there; 0: it is none. */
-static size_t character_length(const unsigned char *p, size_t left)
-{
-    /* The second byte's range is narrower where a form would be too long, a surrogate or too large. */
-    const unsigned from = p[0] == 0xe0 ? 0xa0 : p[0] == 0xf0 ? 0x90 : 0x80;
-    const unsigned to = p[0] == 0xed ? 0x9f : p[0] == 0xf4 ? 0x8f : 0xbf;
-    const size_t len = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : p[0] < 0xf5 ? 4 : 0;
-
-    if (len > left || (len > 1 && (p[1] < from || p[1] > to)))
-        return 0;
-    for (size_t i = 2; i < len; i++)
-        if ((p[i] & 0xc0) != 0x80)
-            return 0;
-    return len;
-}
-
 /* Is it UTF-8 (RFC 3629): no surrogates, nothing above U+10FFFF, each character in its shortest form? */
-static bool is_utf8(const void *bytes, size_t len)
+static bool is_utf8(const unsigned char *at, size_t len)
 {
-    const unsigned char *p = bytes;
-    size_t step;
+    static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
+    const unsigned char *const end = len > 0 ? at + len : at; /* it may be NULL */
 
-    for (size_t at = 0; at < len; at += step) {
-        step = character_length(p + at, len - at);
-        if (step == 0)
+    while (at < end) {
+        const size_t more = *at < 0x80 ? 0 : *at < 0xe0 ? 1 : *at < 0xf0 ? 2 : 3;
+        if (*at >= 0xf8 || (size_t)(end - at) <= more)
+            return false;
+        for (size_t i = 1; i <= more; i++)
+            if ((at[i] & 0xc0) != 0x80)
+                return false;
+        const uint32_t code = hash_load_character(&at);
+        if (code < least[more] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
             return false;
     }
     return true;
