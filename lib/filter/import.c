@@ -285,12 +285,14 @@ static void take_header(struct whole *w)
     const struct dumped *piece = &w->dump.piece;
     char aside[HIBLOOM_NAME_MAX + 1];
     hibloom_status status;
+    struct error error;
 
     w->dump.header_len = piece->next == HEADER_NEXT ? piece->len : 0;
-    whole_take(w, redisbloom_parse(&w->dump.filter, w->dump.header, w->dump.header_len, w->dump.whose, &w->told->error),
-               w->told);
-    if (!task_has_failed(&w->task))
+    status = redisbloom_parse(&w->dump.filter, w->dump.header, w->dump.header_len, &error);
+    if (status == HIBLOOM_OK)
         check_slot(w);
+    else
+        whole_fail(w, status, "%s: %s", w->dump.whose, error.words);
     if (task_has_failed(&w->task) || !name_aside(w, aside))
         return;
     w->filter = filter_new(w->told, aside, &status);

@@ -126,37 +126,34 @@ static bool take_growth(struct redisbloom *out, const unsigned char *header)
 }
 
 /* An unknown option may change the positions of an item's bits. */
-static hibloom_status check_options(uint32_t options, bool rounded, const char *whose, struct error *error)
+static hibloom_status check_options(uint32_t options, bool rounded, struct error *error)
 {
     if ((options & FORCE_64) == 0)
         return error_set(error, HIBLOOM_ENOTSUP,
-                         "%s: was made by an old version of the module, with a hash of 32 bits: it cannot be taken "
-                         "over; add its items to a new filter",
-                         whose);
+                         "was made by an old version of the module, with a hash of 32 bits: it cannot be taken over; "
+                         "add its items to a new filter");
     if ((options & NO_ROUND) == 0 || rounded)
         return error_set(error, HIBLOOM_ENOTSUP,
-                         "%s: was made by an old version of the module, with bits rounded up to a power of two: it "
-                         "cannot be taken over; add its items to a new filter",
-                         whose);
+                         "was made by an old version of the module, with bits rounded up to a power of two: it cannot "
+                         "be taken over; add its items to a new filter");
     if ((options & ~(uint32_t)(NO_ROUND | FORCE_64 | NON_SCALING)) != 0)
-        return error_set(error, HIBLOOM_ENOTSUP, "%s: has options (%" PRIu32 ") that are not known here", whose,
-                         options);
+        return error_set(error, HIBLOOM_ENOTSUP, "has options (%" PRIu32 ") that are not known here", options);
     return HIBLOOM_OK;
 }
 
 /* A growing filter must be able to have this number of links, and this growth. */
-static hibloom_status check_links(uint32_t links, uint32_t growth, const char *whose, struct error *error)
+static hibloom_status check_links(uint32_t links, uint32_t growth, struct error *error)
 {
     if (links > HIBLOOM_LINKS_MAX)
         return error_set(error, HIBLOOM_ENOTSUP,
-                         "%s: has grown to %" PRIu32 " filters, one behind the other, and %u can be taken over: add "
-                         "its items to a new filter, or to one that BF.RESERVE makes large enough",
-                         whose, links, HIBLOOM_LINKS_MAX);
+                         "has grown to %" PRIu32 " filters, one behind the other, and %u can be taken over: add its "
+                         "items to a new filter, or to one that BF.RESERVE makes large enough",
+                         links, HIBLOOM_LINKS_MAX);
     if (links > 1 && (growth < 2 || growth > HIBLOOM_GROWTH_MAX))
         return error_set(error, HIBLOOM_ENOTSUP,
-                         "%s: has grown to %" PRIu32 " filters with EXPANSION %" PRIu32 ", and with 2 to %u they can "
-                         "be taken over: add its items to a new filter, or to one that BF.RESERVE makes large enough",
-                         whose, links, growth, HIBLOOM_GROWTH_MAX);
+                         "has grown to %" PRIu32 " filters with EXPANSION %" PRIu32 ", and with 2 to %u they can be "
+                         "taken over: add its items to a new filter, or to one that BF.RESERVE makes large enough",
+                         links, growth, HIBLOOM_GROWTH_MAX);
     return HIBLOOM_OK;
 }
 
@@ -169,30 +166,26 @@ static bool any_rounded(const unsigned char *header, uint32_t links)
     return any;
 }
 
-hibloom_status redisbloom_parse(struct redisbloom *out, const unsigned char *header, uint64_t len, const char *whose,
-                                struct error *error)
+hibloom_status redisbloom_parse(struct redisbloom *out, const unsigned char *header, uint64_t len, struct error *error)
 {
     if (len < REDISBLOOM_HEAD_BYTES + REDISBLOOM_LINK_BYTES || len != redisbloom_header_length(header))
-        return error_set(error, HIBLOOM_ECORRUPT, "%s: does not begin with the header of a dump of RedisBloom", whose);
+        return error_set(error, HIBLOOM_ECORRUPT, "does not begin with the header of a dump of RedisBloom");
     const uint32_t links = out->links = hash_load32(header + LINKS_AT);
-    hibloom_status status = check_options(hash_load32(header + OPTIONS_AT), any_rounded(header, links), whose, error);
+    hibloom_status status = check_options(hash_load32(header + OPTIONS_AT), any_rounded(header, links), error);
     if (status == HIBLOOM_OK)
-        status = check_links(links, hash_load32(header + GROWTH_AT), whose, error);
+        status = check_links(links, hash_load32(header + GROWTH_AT), error);
     if (status != HIBLOOM_OK)
         return status;
     if (!take_links(out, header))
-        return error_set(error, HIBLOOM_ECORRUPT, "%s: the header of its dump was altered: its numbers do not agree",
-                         whose);
+        return error_set(error, HIBLOOM_ECORRUPT, "the header of its dump was altered: its numbers do not agree");
     for (uint32_t i = 0; i < links; i++)
         if (out->link[i].bytes > SPEC_STRING_BITS / 8)
-            return error_set(error, HIBLOOM_ERANGE,
-                             "%s: has %" PRIu64 " bits, which are more than a Redis string holds", whose,
+            return error_set(error, HIBLOOM_ERANGE, "has %" PRIu64 " bits, which are more than a Redis string holds",
                              out->link[i].bytes * 8);
     out->spec = spec_at(link_at(header, 0));
     if (links > 1 && !take_growth(out, header))
         return error_set(error, HIBLOOM_ENOTSUP,
-                         "%s: has further filters that do not follow from its first one as today's module makes them: "
-                         "it cannot be taken over; add its items to a new filter",
-                         whose);
+                         "has further filters that do not follow from its first one as today's module makes them: it "
+                         "cannot be taken over; add its items to a new filter");
     return HIBLOOM_OK;
 }

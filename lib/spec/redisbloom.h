@@ -39,8 +39,7 @@ bool redisbloom_size(hibloom_spec *spec, uint64_t capacity, double error_rate);
 uint64_t redisbloom_header_length(const unsigned char *head);
 
 /* Reads a header of `len` bytes; at most the first REDISBLOOM_HEADER_ROOM are there. ECORRUPT: it is none.
- * ENOTSUP, ERANGE: no filter of ours can hold its filter. In words, with `whose` in front. */
-hibloom_status redisbloom_parse(struct redisbloom *out, const unsigned char *header, uint64_t len, const char *whose,
-                                struct error *error);
+ * ENOTSUP, ERANGE: no filter of ours can hold its filter. The words begin with a verb, or what is wrong. */
+hibloom_status redisbloom_parse(struct redisbloom *out, const unsigned char *header, uint64_t len, struct error *error);
 
 #endif
