@@ -57,17 +57,13 @@ static inline char *write_count(char *at, char sign, uint64_t count)
     return end_line(at + digits);
 }
 
-static void write_head(struct commands *commands, char sign, size_t count)
+void command_start(struct commands *commands, size_t arguments, const char *name)
 {
     char *const at = reserve(commands, COUNT_LINE);
 
-    if (at != NULL)
-        commands->len += (size_t)(write_count(at, sign, count) - at);
-}
-
-void command_start(struct commands *commands, size_t arguments, const char *name)
-{
-    write_head(commands, '*', arguments);
+    if (at == NULL)
+        return;
+    commands->len += (size_t)(write_count(at, '*', arguments) - at);
     commands->count++;
     command_text(commands, name);
 }
@@ -125,7 +121,10 @@ void command_getrange_end(struct commands *commands, struct argument key, const 
 
 void command_begin_argument(struct commands *commands, size_t len)
 {
-    write_head(commands, '$', len);
+    char *const at = reserve(commands, COUNT_LINE);
+
+    if (at != NULL)
+        commands->len += (size_t)(write_count(at, '$', len) - at);
 }
 
 void command_bytes(struct commands *commands, const char *bytes, size_t len)
