@@ -1,8 +1,7 @@
 /* number.c: numbers in text, the same in every locale.
  *
- * If the caller's locale has a decimal comma, strtod reads one and printf writes one. But a spec
- * text must be the same everywhere. So doubles are converted in the C locale. For printf it is
- * set for this thread, and only meanwhile. */
+ * If the caller's locale has a decimal comma, strtod reads one and printf writes one. But a spec text must be the same
+ * everywhere. So doubles are converted in the C locale. For printf it is set for this thread, and only meanwhile. */
 #include "base/number.h"
 
 #include <locale.h>

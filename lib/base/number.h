@@ -27,8 +27,7 @@ bool number_parse_hex(const char *text, size_t len, uint64_t *out);
 
 #define NUMBER_DIGITS 20 /* a whole number has at most */
 
-/* The number of digits of a whole number. Since 1233 / 4096 is about log10(2), `least` is that
- * or one less. */
+/* The number of digits of a whole number. Since 1233 / 4096 is about log10(2), `least` is that or one less. */
 static inline size_t number_digits(uint64_t value)
 {
     /* clang-format off */

@@ -1,10 +1,9 @@
 /* bits.c: bits in this process; see bits.h.
  *
- * Many items are taken by the batch. First all positions of a batch are computed and their bytes
- * prefetched, then they are read. The rest of the cost is instructions and wrong branch
- * predictions. So no loop over an item's bits ends at the first zero: the processor cannot
- * predict where that is. With such an end (k = 7, a filter at capacity), batches of items that
- * are not in took 1.4 times as long. Single look-ups, half of them in, took 1.35 times as long. */
+ * Many items are taken by the batch. First all positions of a batch are computed and their bytes prefetched, then they
+ * are read. The rest of the cost is instructions and wrong branch predictions. So no loop over an item's bits ends at
+ * the first zero: the processor cannot predict where that is. With such an end (k = 7, a filter at capacity), batches
+ * of items that are not in took 1.4 times as long. Single look-ups, half of them in, took 1.35 times as long. */
 #include "bits/bits.h"
 #include "base/alloc.h"
 #include "hash/load.h"
@@ -60,8 +59,7 @@ void bits_begin_at(struct bits *bits, uint32_t key)
 
 /* ---- Items ----------------------------------------------------------------- */
 
-/* Positions in a batch. Between 256 and 1,024 there is no difference; with 64
- * all is a tenth slower. */
+/* Positions in a batch. Between 256 and 1,024 there is no difference; with 64 all is a tenth slower. */
 #define BATCH 512u
 _Static_assert(BATCH >= HIBLOOM_HASHES_MAX, "an item fits into a batch");
 

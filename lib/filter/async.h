@@ -60,8 +60,7 @@ static inline struct error *async_error(struct hibloom_async *async)
 /* Is a call of n items allowed? */
 hibloom_status async_may_call(struct hibloom_async *, size_t n, const struct callback *);
 
-/* Makes a call's work, with the task behind it. Size 0 stands for more than memory can have.
- * NULL: out of memory. */
+/* Makes a call's work, with the task behind it. Size 0 stands for more than memory can have. NULL: out of memory. */
 void *async_new_work(struct hibloom_async_filter *, const struct callback *, size_t size, size_t n, work_finish *fn);
 
 /* OK: accepted. Else it has failed at once, and no callback follows. */

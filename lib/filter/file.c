@@ -263,9 +263,8 @@ static hibloom_status make_temporary(struct filter_file *file)
     return fail_system(file);
 }
 
-/* The same users may read the new file as the old one, and nobody else. It gets the old mode,
- * owner and group, as far as we may give the file away. If we may not, no other group gets the
- * old group's rights. */
+/* The same users may read the new file as the old one, and nobody else. It gets the old mode, owner and group, as far
+ * as we may give the file away. If we may not, no other group gets the old group's rights. */
 static hibloom_status take_over(struct filter_file *file, const struct stat *old)
 {
     mode_t mode = old->st_mode & (S_IRWXU | S_IRWXG | S_IRWXO);

@@ -1,5 +1,4 @@
-/* filter.c: the filter's functions of hibloom.h. They check the caller's arguments, and the rest
- * is the store's. */
+/* filter.c: the filter's functions of hibloom.h. They check the caller's arguments, and the rest is the store's. */
 #include "base/error.h"
 #include "base/alloc.h"
 #include "filter/filter.h"

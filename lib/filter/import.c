@@ -4,9 +4,8 @@
  *     piece after piece of its bits -> merged into that; of a further link, into a link of its own
  *     the header once more: is it the same? -> the filter gets its name
  *
- * So nobody ever opens a filter that lacks a part of its items. The remains of an import that
- * was killed are gone in an hour. The module counts each new item in the header: while that is
- * the same, no bit has changed. */
+ * So nobody ever opens a filter that lacks a part of its items. The remains of an import that was killed are gone in an
+ * hour. The module counts each new item in the header: while that is the same, no bit has changed. */
 #include "base/alloc.h"
 #include "base/number.h"
 #include "bits/bits.h"
@@ -121,8 +120,7 @@ static void read_dump(struct whole *w, uint64_t at, unsigned char *bytes, size_t
     }
 }
 
-/* Pieces follow each other without a gap. None is empty, and none goes on in the next link: so this comes to an
- * end. */
+/* Pieces follow each other without a gap. None is empty, and none goes on in the next link: so this comes to an end. */
 static void check_piece(struct whole *w, uint64_t left)
 {
     const struct dumped *piece = &w->dump.piece;
@@ -135,8 +133,7 @@ static void check_piece(struct whole *w, uint64_t left)
         torn(w, "a piece of its dump goes on behind the last bit that its header says");
 }
 
-/* The module counts an item if one of its bits was new. An item sets 1 bit at least and `hashes`
- * bits at most. */
+/* The module counts an item if one of its bits was new. An item sets 1 bit at least and `hashes` bits at most. */
 static void check_set(struct whole *w)
 {
     for (uint32_t i = 0; i < w->dump.filter.links; i++) {

@@ -1,5 +1,4 @@
-/* store.c: making a store of whatever kind its URI says, and what all kinds
- * have in common. */
+/* store.c: making a store of whatever kind its URI says, and what all kinds have in common. */
 #include "base/store.h"
 #include "base/alloc.h"
 #include "net/drivers/blocking.h"

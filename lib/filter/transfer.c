@@ -90,8 +90,7 @@ static bool make_room(struct whole *w, unsigned char **out, const hibloom_spec *
     return *out != NULL;
 }
 
-/* Clears what is behind the last bit of a key, which fills its last byte up. Was a bit set
- * there? */
+/* Clears what is behind the last bit of a key, which fills its last byte up. Was a bit set there? */
 static bool clear_padding(const struct whole *w, unsigned char *bits)
 {
     const struct pieces *pieces = &w->pieces;

@@ -1,6 +1,5 @@
-/* crc32.c: zlib's CRC-32 as a digest, for sharing with programs that seed a
- * generator with it, and with bloomfilter-rb. It is no hash to choose: items with
- * the same crc32 share all their bits however large the bitmap is. */
+/* crc32.c: zlib's CRC-32 as a digest, for sharing with programs that seed a generator with it, and with bloomfilter-rb.
+ * It is no hash to choose: items with the same crc32 share all their bits however large the bitmap is. */
 #include "hash/hash.h"
 #include "base/number.h"
 

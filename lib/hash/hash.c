@@ -160,7 +160,6 @@ void hasher_set(struct hasher *hasher, const struct hash *hash, hibloom_codec co
 
 const struct hash *hash_by_id(hibloom_hash id)
 {
-    /* The compiler may make the enum signed or not. As a size_t a negative number is too large
-     * as well. */
+    /* The compiler may make the enum signed or not. As a size_t a negative number is too large as well. */
     return (size_t)id < HASH_COUNT ? &hash_table[id] : NULL;
 }

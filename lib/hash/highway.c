@@ -1,11 +1,10 @@
 /* highway.c: HighwayHash-128 with Redisson's key, for sharing with Redisson.
  *
- * It reads the item as its codec encodes it, 32 bytes at a time. Debian's library of it wants
- * one stretch of memory, so an encoded item would have to be put together there. It is keyed,
- * but the key is public.
+ * It reads the item as its codec encodes it, 32 bytes at a time. Debian's library of it wants one stretch of memory, so
+ * an encoded item would have to be put together there. It is keyed, but the key is public.
  *
- * Alakuijala, Cox and Wassenberg, "Fast keyed hash/pseudo-random function using SIMD multiply
- * and permute" (2016). The initial numbers are digits of pi. */
+ * Alakuijala, Cox and Wassenberg, "Fast keyed hash/pseudo-random function using SIMD multiply and permute" (2016). The
+ * initial numbers are digits of pi. */
 #include "hash/hash.h"
 #include "hash/load.h"
 

@@ -1,8 +1,7 @@
 /* load.h: little-endian words out of an item's bytes, and their rotation; and characters.
  *
- * The hashes that read words must give the same numbers on every machine. An item may lie at any
- * address. So words are built by bytes and shifts. Compilers turn these into one load where the
- * machine allows it. */
+ * The hashes that read words must give the same numbers on every machine. An item may lie at any address. So words are
+ * built by bytes and shifts. Compilers turn these into one load where the machine allows it. */
 #ifndef HIBLOOM_LOAD_H
 #define HIBLOOM_LOAD_H
 

@@ -35,8 +35,7 @@ static void absorb(uint32_t state[5], const unsigned char *block)
     state[4] += e;
 }
 
-/* The rest of the item, then a bit 1, zeros, and its length in bits as a block's last eight
- * bytes. */
+/* The rest of the item, then a bit 1, zeros, and its length in bits as a block's last eight bytes. */
 static void absorb_end(uint32_t state[5], const unsigned char *item, size_t len)
 {
     unsigned char end[2 * BLOCK] = {0};

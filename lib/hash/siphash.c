@@ -1,9 +1,8 @@
-/* siphash.c: SipHash-2-4 with 128 bits of output, for items an adversary chooses. Without the
- * key nobody can aim at bits, fill a filter with few items, or craft a false positive.
+/* siphash.c: SipHash-2-4 with 128 bits of output, for items an adversary chooses. Without the key nobody can aim at
+ * bits, fill a filter with few items, or craft a false positive.
  *
- * After Aumasson and Bernstein, "SipHash: a fast short-input PRF" (2012). The 128-bit output is
- * their later addition. v1 ^= 0xee at the start; 0xee in place of 0xff before the first output
- * word, 0xdd before the second. */
+ * After Aumasson and Bernstein, "SipHash: a fast short-input PRF" (2012). The 128-bit output is their later addition.
+ * v1 ^= 0xee at the start; 0xee in place of 0xff before the first output word, 0xdd before the second. */
 #include "hash/hash.h"
 #include "hash/load.h"
 

@@ -122,8 +122,7 @@ static void count_newest(struct linked *linked)
     linked->counted = true;
 }
 
-/* Items that are in no older link go to the newest, up to its capacity. Then a further link is
- * made. */
+/* Items that are in no older link go to the newest, up to its capacity. Then a further link is made. */
 static hibloom_status add_to_chain(struct linked *linked, const hibloom_item *items, size_t n, bool *is_new)
 {
     bool found[BLOCK], one;

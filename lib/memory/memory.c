@@ -1,12 +1,11 @@
 /* memory.c: the store whose bits lie in this process.
  *
- * It keeps filters by name as Redis keeps keys: a program tested on it meets the same rules. Two
- * handles of one name share their bits. If a filter was dropped or has expired, the handles that
- * are left return an error. They also do if another one was made under its name, with any spec.
- * linked.c has the bits.
+ * It keeps filters by name as Redis keeps keys: a program tested on it meets the same rules. Two handles of one name
+ * share their bits. If a filter was dropped or has expired, the handles that are left return an error. They also do if
+ * another one was made under its name, with any spec. linked.c has the bits.
  *
- * Threads may ask at once. So a look-up changes nothing. An expired filter is freed when the
- * next one is made, or with the store. */
+ * Threads may ask at once. So a look-up changes nothing. An expired filter is freed when the next one is made, or with
+ * the store. */
 #include "base/clock.h"
 #include "base/alloc.h"
 #include "base/glob.h"

@@ -1,7 +1,6 @@
 /* command.h: commands -> RESP bytes, in one buffer that is reused.
  *
- * Arguments are written with their lengths, never through a format string, so
- * any byte may stand in a key. */
+ * Arguments are written with their lengths, never through a format string, so any byte may stand in a key. */
 #ifndef HIBLOOM_COMMAND_H
 #define HIBLOOM_COMMAND_H
 
@@ -20,8 +19,7 @@ struct argument {
     size_t len;
 };
 
-/* Starts a command. `arguments` counts its name, too; the functions below must give exactly the
- * others. */
+/* Starts a command. `arguments` counts its name, too; the functions below must give exactly the others. */
 void command_start(struct commands *, size_t arguments, const char *name);
 void command_argument(struct commands *, struct argument);
 void command_text(struct commands *, const char *);
@@ -39,14 +37,12 @@ void command_getrange_end(struct commands *, struct argument key, const char *fr
 /* The head of an argument of `len` bytes; these, and "\r\n", must follow. */
 void command_begin_argument(struct commands *, size_t len);
 
-/* Arguments that are RESP already: a literal, or what was written at `from`,
- * which begins a command. */
+/* Arguments that are RESP already: a literal, or what was written at `from`, which begins a command. */
 #define command_literal(commands, literal) command_bytes((commands), "" literal, sizeof(literal) - 1)
 void command_bytes(struct commands *, const char *bytes, size_t len);
 void command_repeat(struct commands *, size_t from, size_t len);
 
-/* The bytes of the first command among these, which the functions above have
- * written; 0: there is none. */
+/* The bytes of the first command among these, which the functions above have written; 0: there is none. */
 size_t command_length(const char *bytes, size_t len);
 
 void commands_empty(struct commands *);

@@ -46,10 +46,9 @@ static const struct {
                                  {"ERR unknown command"}},
 };
 
-/* Up to Redis 6 an error within a script stands behind its place. A raised error has "ERR Error
- * running script (call to f_...): @user_script:12: " in front. An error of the script layer
- * itself (OOM, READONLY, permissions) has "@user_script: 12: -", too. That is all it has if the
- * script returns it. */
+/* Up to Redis 6 an error within a script stands behind its place. A raised error has "ERR Error running script (call to
+ * f_...): @user_script:12: " in front. An error of the script layer itself (OOM, READONLY, permissions) has
+ * "@user_script: 12: -", too. That is all it has if the script returns it. */
 static const char *within_script(const char *words)
 {
     static const char running[] = "ERR Error running script", place[] = "@user_script:";

@@ -1,9 +1,8 @@
 /* reply.c: RESP -> one answer at a time, with no allocation. See reply.h.
  *
- * hiredis calls one of these functions for each value, children after their array; task->parent
- * tells whether it is nested. It wants an object for each, and does not look at them. On an
- * event loop it reads the type of the outermost. So all get the address of `something`; NULL
- * makes it give the reply up. */
+ * hiredis calls one of these functions for each value, children after their array; task->parent tells whether it is
+ * nested. It wants an object for each, and does not look at them. On an event loop it reads the type of the outermost.
+ * So all get the address of `something`; NULL makes it give the reply up. */
 #include "resp/reply.h"
 
 #include <string.h>

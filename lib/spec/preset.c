@@ -1,8 +1,7 @@
 /* preset.c: the filters of other programs, as specs.
  *
- * Each preset computes the same as one published program, with its arithmetic. Where the program
- * rounds a double, so do we, in its order of operations. One bit more or less would be another
- * filter. */
+ * Each preset computes the same as one published program, with its arithmetic. Where the program rounds a double, so do
+ * we, in its order of operations. One bit more or less would be another filter. */
 #include "spec/spec.h"
 #include "spec/spec_text.h"
 
@@ -68,8 +67,7 @@ static double optimal_bits(const hibloom_spec *spec)
     return -((double)spec->capacity * log(spec->error_rate)) / (log(2.0) * log(2.0));
 }
 
-/* It allocates keys for ceil((float)m / 2^32), and reads beyond them where a position
- * lies in one more. */
+/* It allocates keys for ceil((float)m / 2^32), and reads beyond them where a position lies in one more. */
 static bool has_key_too_few(uint64_t bits)
 {
     return (double)ceilf((float)bits / 4294967296.0f) < ceil((double)bits / (double)SPEC_SPAN_BITS);

@@ -9,9 +9,8 @@
 #include <math.h>
 #include <string.h>
 
-/* The chance that k bits are all set in a bitmap of m bits after `load` times m were thrown into
- * it. It is the limit for a large one. Uses expm1, since 1 - e^-x loses all its digits where x
- * is small. */
+/* The chance that k bits are all set in a bitmap of m bits after `load` times m were thrown into it. It is the limit
+ * for a large one. Uses expm1, since 1 - e^-x loses all its digits where x is small. */
 static double all_set(double load, double k)
 {
     return pow(-expm1(-load), k);
@@ -34,10 +33,9 @@ static double all_set_in_segment(double n, double k, double bits)
     return all_set(k * n / bits, k);
 }
 
-/* The number of items in a block or segment is Poisson distributed. With a few segments it
- * varies less, which errs on the safe side. This is the mean over it, up to nine standard
- * deviations. Where those are large, it goes in steps of half a standard deviation. Such a sum
- * over a bell curve is its integral but for e^-79 (Poisson summation). */
+/* The number of items in a block or segment is Poisson distributed. With a few segments it varies less, which errs on
+ * the safe side. This is the mean over it, up to nine standard deviations. Where those are large, it goes in steps of
+ * half a standard deviation. Such a sum over a bell curve is its integral but for e^-79 (Poisson summation). */
 static double mean_over(double mean, double k, double bits, double (*all_set_in)(double n, double k, double bits))
 {
     const double reach = 9.0 * sqrt(mean) + 20.0, from = fmax(0.0, floor(mean - reach)), to = ceil(mean + reach);
@@ -238,18 +236,13 @@ static bool best_hashes(hibloom_spec *spec, uint64_t capacity, double error_rate
     return best.bits != 0 && best.hashes <= HIBLOOM_HASHES_MAX;
 }
 
-/* As the module does it, whatever formula is better. */
-static hibloom_status size_of_module(hibloom_spec *spec, uint64_t capacity, double error_rate, uint32_t hashes)
-{
-    if (!redisbloom_size(spec, capacity, error_rate))
-        return HIBLOOM_ERANGE;
-    return hashes == 0 || hashes == spec->hashes ? HIBLOOM_OK : HIBLOOM_EINVAL;
-}
-
 static hibloom_status size_segmented(hibloom_spec *spec, uint64_t capacity, double error_rate, uint32_t hashes)
 {
-    if (spec_is_of_module(spec))
-        return size_of_module(spec, capacity, error_rate, hashes);
+    if (spec_is_of_module(spec)) { /* as the module does it, whatever formula is better */
+        if (!redisbloom_size(spec, capacity, error_rate))
+            return HIBLOOM_ERANGE;
+        return hashes == 0 || hashes == spec->hashes ? HIBLOOM_OK : HIBLOOM_EINVAL;
+    }
     if (hashes == 0)
         return best_hashes(spec, capacity, error_rate) ? HIBLOOM_OK : HIBLOOM_ERANGE;
     spec->hashes = hashes;

@@ -1,7 +1,6 @@
 /* spec.c: is a spec valid, and do two of them mean the same filter?
  *
- * Specs come from callers and from Redis. Both are checked here, once: all code below may count
- * on a valid one. */
+ * Specs come from callers and from Redis. Both are checked here, once: all code below may count on a valid one. */
 #include "spec/spec.h"
 #include "hash/hash.h"
 
@@ -15,8 +14,7 @@ bool spec_may_be_segmented(const hibloom_spec *spec)
     return hash_by_id(spec->hash)->blocked != NULL && spec->layout != HIBLOOM_LAYOUT_PARTITIONED;
 }
 
-/* The bytes that the server's allocator, jemalloc, takes for `bytes`. It has four sizes between
- * two powers of two. */
+/* The bytes that the server's allocator, jemalloc, takes for `bytes`. It has four sizes between two powers of two. */
 static uint64_t allocated_for(uint64_t bytes)
 {
     const uint64_t step = UINT64_C(1) << (61 - __builtin_clzll(bytes - 1));
@@ -97,8 +95,7 @@ static hibloom_status check_growth(const hibloom_spec *spec, struct error *error
     return check_links(spec, "growth", spec->growth, HIBLOOM_LINKS_MAX - 1, error);
 }
 
-/* Seeds that the text does not show must be 0, or two filters could have one text. No words
- * repeat a seed. */
+/* Seeds that the text does not show must be 0, or two filters could have one text. No words repeat a seed. */
 static hibloom_status check_seeds(const hibloom_spec *spec, const struct hash *hash, struct error *error)
 {
     const uint32_t shown = hash->seeding == SEEDING_PER_HASH ? spec->hashes : spec->seeded ? hash->key_bytes / 8 : 0;

@@ -101,19 +101,16 @@ static inline uint64_t spec_all_bits(const hibloom_spec *spec)
  * EINVAL: RedisBloom has another number of hashes there. */
 hibloom_status spec_size(hibloom_spec *spec, uint64_t capacity, double error_rate, uint32_t hashes);
 
-/* The segments of a spec that names none: 1 up to HIBLOOM_SEGMENT_BITS. Beyond that the fewest
- * of at most that size that the server's allocator rounds up by 3 % at most. Never below
- * spec->segments. */
+/* The segments of a spec that names none: 1 up to HIBLOOM_SEGMENT_BITS. Beyond that the fewest of at most that size
+ * that the server's allocator rounds up by 3 % at most. Never below spec->segments. */
 uint32_t spec_default_segments(const hibloom_spec *spec);
 
 bool spec_may_be_segmented(const hibloom_spec *spec); /* its layout and its hash allow it */
 
-/* Gives it that number of segments, if it has fewer and may have them, and the bits that these
- * take. */
+/* Gives it that number of segments, if it has fewer and may have them, and the bits that these take. */
 hibloom_status spec_spread(hibloom_spec *spec, uint32_t segments);
 
-/* The different items that leave the share `fill` of all its bits set: the estimate of
- * hibloom_info. */
+/* The different items that leave the share `fill` of all its bits set: the estimate of hibloom_info. */
 double spec_items_at(const hibloom_spec *spec, double fill);
 
 /* The spec of link number `link` of a growing filter, made from an earlier link's. ERANGE: it would be too large. */
@@ -143,9 +140,8 @@ hibloom_status spec_draw_seed(hibloom_spec *spec);
 /* Is that its text? */
 bool spec_says(const hibloom_spec *, const char *text);
 
-/* The spec of a stored filter, from its text. It is `wanted`, with the stored seed if that has
- * none. If wanted is NULL, all comes from the text. ECORRUPT: the text is unreadable. EMISMATCH:
- * wanted is another. */
+/* The spec of a stored filter, from its text. It is `wanted`, with the stored seed if that has none. If wanted is NULL,
+ * all comes from the text. ECORRUPT: the text is unreadable. EMISMATCH: wanted is another. */
 hibloom_status spec_adopt(hibloom_spec *out, const hibloom_spec *wanted, const char *stored);
 
 #endif

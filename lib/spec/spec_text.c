@@ -48,8 +48,7 @@ static struct shown show(struct word word, size_t most)
     return shown;
 }
 
-/* The start of an unknown word that may be a name, up to the second digit. It may also be a seed
- * in the wrong place. */
+/* The start of an unknown word that may be a name, up to the second digit. It may also be a seed in the wrong place. */
 static struct shown show_name(struct word word)
 {
     size_t len = 0;
