@@ -31,9 +31,9 @@ static void require_nodes(const struct topology *t)
 static void require_routes(struct topology *t)
 {
     for (unsigned slot = 0; slot < KEYS_SLOTS; slot++) {
-        REQUIRE(t->slots[slot] < t->count || t->slots[slot] == NODES_MAX);
+        REQUIRE(t->slots[slot] < t->count || t->slots[slot] >= SLOT_UNSERVED);
         const struct node *primary = topology_route(t, (uint16_t)slot, false);
-        REQUIRE((primary == NULL) == (t->slots[slot] == NODES_MAX));
+        REQUIRE((primary == NULL) == (t->slots[slot] >= SLOT_UNSERVED));
         REQUIRE(primary == NULL || primary->role == NODE_PRIMARY);
         const struct node *any = slot % 997 == 0 ? topology_route(t, (uint16_t)slot, true) : primary;
         REQUIRE(any == primary || (any->role == NODE_REPLICA && any->primary == primary->number));

@@ -78,12 +78,11 @@ bool topology_make(struct topology *t, const struct uri *uri)
 {
     *t = (struct topology){.clustered = uri->kind == URI_CLUSTER, .sentinels = uri->kind == URI_SENTINEL};
     t->nodes = alloc.calloc(NODES_MAX, sizeof *t->nodes);
-    t->slots = t->clustered ? alloc.malloc(2 * KEYS_SLOTS * sizeof *t->slots) : NULL;
-    t->owners = t->clustered && t->slots != NULL ? t->slots + KEYS_SLOTS : NULL;
+    t->slots = t->clustered ? alloc.malloc(KEYS_SLOTS * sizeof *t->slots) : NULL;
     if (t->nodes == NULL || (t->clustered && t->slots == NULL))
         return false;
-    for (unsigned i = 0; t->clustered && i < 2 * KEYS_SLOTS; i++)
-        t->slots[i] = NODES_MAX;
+    for (unsigned i = 0; t->clustered && i < KEYS_SLOTS; i++)
+        t->slots[i] = SLOT_UNKNOWN;
     const bool unnamed = uri->host_count == 0 || uri->kind == URI_SENTINEL; /* a socket's, the caller's, the master */
     if (unnamed) {
         struct node *node = add_node(t);
@@ -162,7 +161,34 @@ struct slot_map {
     uint16_t slots[KEYS_SLOTS];
     enum node_role role[NODES_MAX];
     uint16_t primary[NODES_MAX];
+    bool took_over;
 };
+
+static void empty(struct slot_map *map, const struct topology *t)
+{
+    memcpy(map->slots, t->slots, sizeof map->slots);
+    for (unsigned i = 0; i < KEYS_SLOTS; i++)
+        map->slots[i] |= SLOT_UNSERVED;
+    for (unsigned i = 0; i < NODES_MAX; i++)
+        map->role[i] = NODE_UNUSED;
+    map->took_over = false;
+}
+
+/* Each step copies the filled part behind itself, which is faster than one slot at a time. */
+static void fill(uint16_t *slots, size_t count, uint16_t number)
+{
+    slots[0] = number;
+    for (size_t done = 1; done < count; done *= 2)
+        memcpy(slots + done, slots, (done < count - done ? done : count - done) * sizeof *slots);
+}
+
+/* Did another node have one of the slots? */
+static bool had_another(const struct topology *t, long long slot, long long last, uint16_t number)
+{
+    while (slot <= last && (t->slots[slot] == SLOT_UNKNOWN || t->slots[slot] % NODES_MAX == number))
+        slot++;
+    return slot <= last;
+}
 
 /* [first slot, last slot, primary, replica, ...] */
 static bool read_range(struct topology *t, const struct node *asked, const redisReply *range, struct slot_map *map)
@@ -173,9 +199,12 @@ static bool read_range(struct topology *t, const struct node *asked, const redis
     const struct node *primary = read_node(t, asked, range->element[2]);
     if (primary == NULL)
         return false;
-    map->role[primary->number] = NODE_PRIMARY;
-    for (long long slot = range->element[0]->integer; slot <= range->element[1]->integer; slot++)
-        map->slots[slot] = primary->number;
+    const uint16_t number = primary->number;
+    const long long first = range->element[0]->integer, last = range->element[1]->integer;
+    map->role[number] = NODE_PRIMARY;
+    if (primary->role != NODE_PRIMARY && !map->took_over) /* slots that moved between primaries were resharded */
+        map->took_over = had_another(t, first, last, number);
+    fill(map->slots + first, (size_t)(last - first + 1), number);
     for (size_t i = 3; i < range->elements; i++) {
         const struct node *replica = read_node(t, asked, range->element[i]);
         if (replica == NULL)
@@ -188,35 +217,19 @@ static bool read_range(struct topology *t, const struct node *asked, const redis
     return true;
 }
 
-/* Slots that moved between primaries have been resharded. */
-static bool is_taken_over(const struct topology *t, const struct slot_map *map)
-{
-    for (unsigned slot = 0; slot < KEYS_SLOTS; slot++) {
-        const uint16_t before = t->owners[slot], now = map->slots[slot];
-        if (before != now && before < t->count && now < t->count && t->nodes[now]->role != NODE_PRIMARY)
-            return true;
-    }
-    return false;
-}
-
 bool topology_take_slots(struct topology *t, const struct node *asked, const redisReply *reply, bool *took_over)
 {
     struct slot_map *map = is_array(reply, 1) ? alloc.malloc(sizeof *map) : NULL;
     bool good = map != NULL;
 
     *took_over = false;
-    for (unsigned i = 0; good && i < KEYS_SLOTS; i++)
-        map->slots[i] = NODES_MAX;
-    for (unsigned i = 0; good && i < NODES_MAX; i++)
-        map->role[i] = NODE_UNUSED;
+    if (good)
+        empty(map, t);
     for (size_t i = 0; good && i < reply->elements; i++)
         good = read_range(t, asked, reply->element[i], map);
     if (good) {
-        *took_over = is_taken_over(t, map);
+        *took_over = map->took_over;
         memcpy(t->slots, map->slots, sizeof map->slots);
-        for (unsigned slot = 0; slot < KEYS_SLOTS; slot++)
-            if (map->slots[slot] != NODES_MAX)
-                t->owners[slot] = map->slots[slot];
         for (unsigned i = 0; i < t->count; i++) {
             /* A replica needs READONLY before it answers reads. A connection that sent READONLY must not be a
              * primary's. */
@@ -267,7 +280,7 @@ struct node *topology_redirect(struct topology *t, const struct node *asked, con
             node->run = (struct server_run){.id = ""};
     }
     if (moved)
-        t->slots[slot] = t->owners[slot] = node->number;
+        t->slots[slot] = node->number;
     return node;
 }
 

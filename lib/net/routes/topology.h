@@ -15,6 +15,8 @@
 
 #define NODES_MAX 1024u
 #define NODE_HOST_SIZE 256u
+#define SLOT_UNSERVED NODES_MAX
+#define SLOT_UNKNOWN UINT16_MAX
 
 enum node_state {
     NODE_CLOSED,   /* no connection */
@@ -68,10 +70,9 @@ struct topology {
     struct node **nodes;
     unsigned count;
     bool clustered;
-    bool sentinels;   /* or a Sentinel names the master; else that is fixed */
-    uint16_t *slots;  /* clustered: the node of each, NODES_MAX where none is known */
-    uint16_t *owners; /* likewise the last known one: a slot without a node keeps the one before */
-    unsigned turn;    /* to take replicas by turns */
+    bool sentinels;  /* or a Sentinel names the master; else that is fixed */
+    uint16_t *slots; /* clustered: the node of each, or the last known one and SLOT_UNSERVED, or SLOT_UNKNOWN */
+    unsigned turn;   /* to take replicas by turns */
 };
 
 /* The nodes that the URI names. False: out of memory. */
