@@ -394,9 +394,12 @@ static void append_seeds(struct line *line, const hibloom_spec *spec, const stru
             append(line, "%s%" PRIu64, i == 0 ? " seeds=" : ",", spec->seeds[i]);
     } else if (hash->seeding == SEEDING_KEY && spec->seeded) {
         append(line, " seed=");
-        /* xxh3: a number; siphash: bytes in order. One by one, as printf leaves on the stack what it is given. */
-        for (unsigned i = 0; i < hash->key_bytes; i++)
-            append(line, "%02x", (unsigned)(spec->seeds[i / 8] >> 8 * (hash->key_bytes == 8 ? 7 - i : i % 8) & 0xff));
+        /* xxh3: a number; siphash: bytes in order. Without printf, which leaves on the stack what it is given. */
+        for (unsigned i = 0; i < 2 * hash->key_bytes; i++) {
+            const unsigned byte = hash->key_bytes == 8 ? 7 - i / 2 : i / 2 % 8;
+            const uint64_t half = spec->seeds[i / 16] >> (8 * byte + (i % 2 == 0 ? 4 : 0));
+            line->text[line->len++] = "0123456789abcdef"[half & 0xf];
+        }
     }
 }
 
