@@ -8,7 +8,7 @@
 #   make bench-against    BASE=COMMIT: that commit's library and this one take turns; some 8 minutes
 #   make check-sanitize   the test programs under ASan and UBSan
 #   make check-threads    what threads may do at once, under TSan
-#   make check-served     the tests of one server on the simulated one
+#   make check-served     the tests of one server, and of a cluster, on simulated ones
 #   make sim              [SIM_SECONDS=60] [SIM_SEED=N] [SIM_TRACE=1] [SIM_FILE=...]: worlds of simulated servers and faults
 #   make sim-breaks       each rule of the protocol is broken once: how long the simulator takes to find it
 #   make check-long       what takes too long for each change: everything with all items, then under valgrind
@@ -230,11 +230,13 @@ check-sanitize:
 	    PASSED_OVER='$(patsubst %,$(BUILD)-asan/tests/%,share/% faults/sockets)' \
 	    CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all -Werror'
 
-# The programs of tests/redis on the simulated server. It has no ACL, replicas, cluster, lists, statistics of clients
-# and bytes, or strings that another one sends it; and some end or pause its process.
+# The programs of tests/redis on the simulated server, and those of tests/cluster that only move slots. It has no ACL,
+# replicas, lists, host names, statistics of clients and bytes, or strings that another one sends it; and some end or
+# pause its process.
 NOT_SERVED := bulk connecting list lost merge one_value presets_changes replace segments tls waited
 check-served: all tests
 	@HIBLOOM_TEST_SERVER=$(abspath $(SIM))/serve $(RUN_TESTS) \
+	    $(patsubst %,$(BUILD)/tests/cluster/%,filter moving) \
 	    $(filter-out $(NOT_SERVED:%=$(BUILD)/tests/redis/%),$(filter $(BUILD)/tests/redis/%,$(TESTS)))
 
 # The programs whose threads share a filter, or have a store each.

@@ -96,13 +96,27 @@ unsigned node_slot(struct blob key)
     return crc % NODE_SLOTS;
 }
 
+/* NULL: nobody has said anything of that slot. */
+static const struct slot_range *range_of(const struct cluster *cluster, unsigned slot)
+{
+    size_t from = 0, to = cluster->range_count;
+
+    while (from < to) {
+        const size_t middle = (from + to) / 2;
+        if ((unsigned)cluster->ranges[middle].to < slot)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from < cluster->range_count && (unsigned)cluster->ranges[from].from <= slot ? &cluster->ranges[from] : NULL;
+}
+
 enum route { HERE, CROSSED, UNSTABLE, UNBOUND, DOWN, MOVED, ASK };
 
 static enum route route(const struct run *run, unsigned *slot, const struct peer **peer)
 {
     const struct cluster *cluster = run->node->cluster;
     const size_t first = (size_t)run->command->first, last = last_key(run);
-    const struct slot_range *range = NULL;
     const int me = run->node->me;
     size_t missing = 0;
     bool several = false;
@@ -110,9 +124,7 @@ static enum route route(const struct run *run, unsigned *slot, const struct peer
     if (cluster == NULL || last == 0)
         return HERE;
     *slot = node_slot(run->argv[first]);
-    for (size_t i = 0; i < cluster->range_count; i++)
-        if ((unsigned)cluster->ranges[i].from <= *slot && *slot <= (unsigned)cluster->ranges[i].to)
-            range = &cluster->ranges[i];
+    const struct slot_range *range = range_of(cluster, *slot);
     if (range == NULL || range->owner < 0)
         return UNBOUND;
     for (size_t i = first; i <= last; i++) {
