@@ -164,11 +164,10 @@ struct slot_map {
     bool took_over;
 };
 
-static void empty(struct slot_map *map, const struct topology *t)
+static void empty(struct slot_map *restrict map, const uint16_t *restrict slots)
 {
-    memcpy(map->slots, t->slots, sizeof map->slots);
     for (unsigned i = 0; i < KEYS_SLOTS; i++)
-        map->slots[i] |= SLOT_UNSERVED;
+        map->slots[i] = slots[i] | SLOT_UNSERVED;
     for (unsigned i = 0; i < NODES_MAX; i++)
         map->role[i] = NODE_UNUSED;
     map->took_over = false;
@@ -202,7 +201,8 @@ static bool read_range(struct topology *t, const struct node *asked, const redis
     const uint16_t number = primary->number;
     const long long first = range->element[0]->integer, last = range->element[1]->integer;
     map->role[number] = NODE_PRIMARY;
-    if (primary->role != NODE_PRIMARY && !map->took_over) /* slots that moved between primaries were resharded */
+    /* Slots that moved between primaries were resharded. The first map replaces none. */
+    if (primary->role != NODE_PRIMARY && !map->took_over && topology_primaries(t) > 0)
         map->took_over = had_another(t, first, last, number);
     fill(map->slots + first, (size_t)(last - first + 1), number);
     for (size_t i = 3; i < range->elements; i++) {
@@ -224,7 +224,7 @@ bool topology_take_slots(struct topology *t, const struct node *asked, const red
 
     *took_over = false;
     if (good)
-        empty(map, t);
+        empty(map, t->slots);
     for (size_t i = 0; good && i < reply->elements; i++)
         good = read_range(t, asked, reply->element[i], map);
     if (good) {
