@@ -356,6 +356,9 @@ SIM_WRAPS := clock_gettime close connect fcntl freeaddrinfo getaddrinfo getentro
              pthread_sigmask read recv send setsockopt shutdown sigpending sigtimedwait socket write
 SIM_LINK   = $(SIM_WRAPS:%=-Wl,--wrap=%) -Wl,-Bstatic $(filter -lhiredis%,$(LIBS)) -Wl,-Bdynamic \
              $(filter-out -lhiredis%,$(LIBS)) $(SIM_LIBS)
+# For speed.
+$(SIM_OBJ): HARDENED :=
+$(SIM_OBJ): PIC := -fPIE
 $(SIM)/script.o: CPPFLAGS_ += $(shell pkg-config --cflags luajit 2>/dev/null)
 $(SIM)/sim: $(SIM_OBJ) $(LIB_OBJ)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(SIM_LINK)

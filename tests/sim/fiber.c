@@ -4,12 +4,11 @@
  *
  *     net_run -> event -> run(fiber) --longjmp--> the library ... fiber_wait --longjmp--> the next event
  *
- * swapcontext would cost two system calls each time, so only a fiber's first step is one of makecontext. */
-#undef _FORTIFY_SOURCE /* its longjmp takes another stack for a mistake */
+ * swapcontext would cost two system calls each time, so only a fiber's first step is one of makecontext. longjmp
+ * is the compiler's: libc's takes longer, and another stack for a mistake. */
 #include "sim/net.h"
 
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +16,8 @@
 #include <sys/mman.h>
 #include <time.h>
 #include <ucontext.h>
+
+typedef void *jump[5]; /* as __builtin_setjmp wants it */
 
 enum { STACK_BYTES = 256 << 10, GUARD_BYTES = 4096, CALLS_MAX = 20000000, CLIENTS = 256 };
 #define BEGINNING UINT64_C(1000000000)
@@ -33,7 +34,7 @@ struct fiber {
     void (*body)(void *);
     void *arg;
     char *stack;
-    jmp_buf here;
+    jump here;
     uint64_t until, paused_until;
     uint64_t timer; /* the next event that looks whether `until` has come */
     bool begun, waits, woken, ended;
@@ -47,7 +48,7 @@ static size_t heap_len, heap_room;
 static struct fiber *fibers, *running;
 static size_t alive;
 static unsigned calls; /* of libc, within this net_run */
-static jmp_buf scheduler;
+static jump scheduler;
 static ucontext_t first_step;
 static char *stacks; /* unused ones: each begins with the address of the next */
 
@@ -167,16 +168,16 @@ static void live(void)
 {
     running->body(running->arg);
     end(running);
-    _longjmp(scheduler, 1);
+    __builtin_longjmp(scheduler, 1);
 }
 
 static void run(struct fiber *f)
 {
     running = f;
     f->waits = false;
-    if (_setjmp(scheduler) == 0) {
+    if (__builtin_setjmp(scheduler) == 0) {
         if (running->begun)
-            _longjmp(running->here, 1);
+            __builtin_longjmp(running->here, 1);
         running->begun = true;
         getcontext(&first_step);
         first_step.uc_stack.ss_sp = running->stack;
@@ -250,8 +251,8 @@ void fiber_wait(uint64_t until_us)
     running->waits = true;
     running->woken = false;
     look_at(running, until_us);
-    if (_setjmp(running->here) == 0)
-        _longjmp(scheduler, 1);
+    if (__builtin_setjmp(running->here) == 0)
+        __builtin_longjmp(scheduler, 1);
 }
 
 void fiber_enter(void)

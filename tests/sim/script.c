@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GARBAGE_KB = 4096 };
+enum { GARBAGE_KB = 512 };
 
 static struct node *node; /* of the script that runs */
 static struct session inner;
