@@ -120,7 +120,7 @@ static int walk_items(struct walk *w, const struct request *r)
         result = walk_batches(w, &s, &in, r);
         input_close(&in);
     }
-    if (result == EXIT_YES && w->adds && is_worth_counting(hibloom_spec_of(s.filter), in.past_items))
+    if (result == EXIT_YES && w->adds && is_worth_counting(hibloom_spec_of(s.filter), w->items))
         session_warn_if_full(&s);
     free(w->answers);
     session_close(&s);

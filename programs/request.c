@@ -361,8 +361,8 @@ static void size_text(const struct request *r, uint32_t hashes, char text[HIBLOO
     do /* 17 digits are always enough, and 0.1 needs fewer */
         snprintf(rate, sizeof rate, "%.*g", digits, r->error_rate);
     while (digits++ < 17 && strtod(rate, NULL) != r->error_rate);
-    snprintf(text, HIBLOOM_SPEC_TEXT_SIZE, "capacity=%llu error=%s%s layout=%s%s%s%s%s", (unsigned long long)r->capacity,
-             rate, chosen, r->layout != NULL ? r->layout : "classic",
+    snprintf(text, HIBLOOM_SPEC_TEXT_SIZE, "capacity=%llu error=%s%s layout=%s%s%s%s%s",
+             (unsigned long long)r->capacity, rate, chosen, r->layout != NULL ? r->layout : "classic",
              (r->given & OPTION_COUNTING) != 0 ? " counters=4" : "", (r->given & OPTION_GROW) != 0 ? " growth=2" : "",
              segments, window);
 }
@@ -437,7 +437,6 @@ bool request_is_like(const struct request *r, const hibloom_spec *stored)
     struct request like = *r;
     char text[HIBLOOM_SPEC_TEXT_SIZE];
     hibloom_spec spec;
-    size_t len;
 
     if ((r->given & OPTIONS_SIZE) == 0)
         return false;
@@ -445,9 +444,8 @@ bool request_is_like(const struct request *r, const hibloom_spec *stored)
         like.hashes = stored->hashes;
     if (picked && (r->given & OPTION_LAYOUT) == 0)
         like.layout = choice_layout(stored->layout);
+    like.segments = stored->segments;
     size_text(&like, like.hashes, text);
-    len = strlen(text);
-    snprintf(text + len, sizeof text - len, " segments=%u", stored->segments);
     return hibloom_spec_parse(&spec, text) == HIBLOOM_OK && session_same_but_seeds(&spec, stored);
 }
 

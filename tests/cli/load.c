@@ -177,7 +177,7 @@ static void who_may_replace_needs_the_words_of_readme(void **state)
 {
     static const char *const words[] = {"+eval",   "+getrange", "+strlen",  "+pttl",    "+bitcount",
                                         "+time",   "+setrange", "+pexpire", "+persist", "+unlink",
-                                        "+bitpos", "+rename",   "+bitop",   "+psetex"};
+                                        "+rename", "+bitop",    "+psetex"};
     enum { WORDS = sizeof words / sizeof *words };
     static const char *const forms[] = {"capacity=1000 error=1e-9", "capacity=1000 error=1e-9 segments=3", GROWING};
     struct redis_server *server = redis_server_start_tcp(NULL);

@@ -111,7 +111,7 @@ static void who_may_load_so_may_restore_and_import_so(void **state)
 
     snprintf(uri, sizeof uri, "redis://replacer:p@127.0.0.1:%d", redis_server_port(server));
     test_command(outside, "ACL SETUSER replacer reset on >p ~seen ~seen:* ~{seen}.new-* +eval +getrange +strlen +pttl "
-                          "+bitcount +time +setrange +pexpire +persist +unlink +bitpos +rename +bitop "
+                          "+bitcount +time +setrange +pexpire +persist +unlink +rename +bitop "
                           "+psetex");
     assert_run("", 0, NULL, "", "-u", all, "add", "next", SURE, "new");
     assert_run("", 0, "", "", "-u", all, "save", "next", path);
