@@ -51,6 +51,7 @@ struct name {
     uint64_t unsettled_us; /* when one that may change keys, or times to live, did so last; 0: none */
     uint64_t broken;       /* the root of a growing filter that has lost a key; 0: it has not */
     bool expire_failed;    /* or a replace or load, which set times to live, too */
+    bool repair_failed;    /* so it may give a key, late, the time to live that the root had before */
     bool adds_late[CLIENTS]; /* adds without is_new of that client may arrive */
     bool crowded;            /* two calls that let it grow, or may set times to live, were under way at once */
     uint64_t grown_us;       /* when the latest call that let it grow ended */
@@ -802,7 +803,7 @@ static bool expires_alone(int name, int client)
 
     for (const struct call *c = calls; c != NULL; c = c->next)
         alone |= c->name == name && c->client == client && c->verb == VERB_EXPIRE && !c->crossed;
-    return alone && !names[name].expire_failed;
+    return alone && !names[name].expire_failed && !names[name].repair_failed;
 }
 
 void oracle_after(int who, const char *what)
@@ -963,13 +964,14 @@ static bool has_several_steps(const struct call *c)
 static uint64_t bound_ms(const struct call *c)
 {
     const struct client_settings *s = &world.plan->client[c->client];
+    const uint64_t deadline_ms = world.settled ? 0 : s->deadline_ms; /* the last look-ups have none */
     const uint64_t struck = world.faults - c->faults, held_ms = (world.held_us - c->held_us) / 1000;
     const uint64_t paused_ms = (world.paused_us[c->client] - c->paused_us) / 1000;
 
-    if (!s->loop && s->deadline_ms != 0 && !has_several_steps(c)) /* whatever servers do */
-        return s->deadline_ms + s->timeout_ms + paused_ms + 100;
-    if (!s->loop && s->deadline_ms != 0)
-        return 4 * (s->deadline_ms + s->timeout_ms) + held_ms + 100;
+    if (!s->loop && deadline_ms != 0 && !has_several_steps(c)) /* whatever servers do */
+        return deadline_ms + s->timeout_ms + paused_ms + 100;
+    if (!s->loop && deadline_ms != 0)
+        return 4 * (deadline_ms + s->timeout_ms) + held_ms + 100;
     return (1 + struck) * (s->retry_ms + 2 * s->timeout_ms) + 4 * s->timeout_ms + held_ms + 2000 +
            world.plan->latency_us; /* clients that make keys against each other take many round trips */
 }
@@ -1685,6 +1687,7 @@ void oracle_end(struct call *c, hibloom_status status, const bool *answers, cons
         fail_call(c, "it leaves late bits in '%s'", oracle_name(c->name));
     n->adds_late[c->client] |= open_end && c->verb == VERB_ADD;
     n->expire_failed |= open_end && (c->verb == VERB_EXPIRE || c->verb == VERB_REPLACE || c->verb == VERB_LOAD);
+    n->repair_failed |= open_end && c->verb == VERB_REPAIR;
     if (open_end && may_change_keys(c))
         n->unsettled_us = net_now_us();
     if ((1u << c->verb & MAY_REMOVE) != 0 && (status != HIBLOOM_OK || (c->doubtful && c->verb != VERB_REMOVE)))
