@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { AT_ONCE = 3 };
+enum { AT_ONCE = 3, FILL = 60, FILL_LENGTH = 8 };
 
 struct handle {
     hibloom *filter;
@@ -26,6 +26,9 @@ struct running {
     bool answers[ITEMS * TIMES_MOST];
     size_t count;
     bool busy, opens;
+    char fillers[FILL][FILL_LENGTH + 1]; /* on a loop: they are added one by one, at once, */
+    size_t filling;                      /* and so many are on their way */
+    hibloom_status filled;
 };
 
 struct client {
@@ -300,19 +303,19 @@ static hibloom_status replace(struct client *c, struct running *r)
     return status;
 }
 
-/* Adds items that no oracle asks for, so that a large filter grows. */
-static hibloom_status fill(hibloom *filter, bool wants_new)
+/* Items that no oracle asks for, so that a large filter grows. */
+static void make_fillers(struct running *r)
 {
-    enum { FILL = 60, LENGTH = 8 };
-    char names[FILL][LENGTH + 1];
-    hibloom_item items[FILL];
-    bool answers[FILL];
-
     for (size_t i = 0; i < FILL; i++) {
-        snprintf(names[i], sizeof names[i], "f%07u", (unsigned)world.filled++ % 10000000);
-        items[i] = (hibloom_item){names[i], LENGTH};
+        snprintf(r->fillers[i], sizeof r->fillers[i], "f%07u", (unsigned)world.filled++ % 10000000);
+        r->items[i] = (hibloom_item){r->fillers[i], FILL_LENGTH};
     }
-    return hibloom_add_many(filter, items, FILL, wants_new ? answers : NULL);
+}
+
+static hibloom_status fill(hibloom *filter, struct running *r, bool wants_new)
+{
+    make_fillers(r);
+    return hibloom_add_many(filter, r->items, FILL, wants_new ? r->answers : NULL);
 }
 
 static const char *file_of(const struct client *c)
@@ -407,7 +410,7 @@ static hibloom_status do_blocking(struct client *c, struct running *r, const str
     case VERB_IMPORT: return import(c);
     case VERB_INFO: return hibloom_get_info(filter, &info);
     case VERB_COMPARE: return hibloom_compare(filter, filter, &comparison);
-    case VERB_FILL: return fill(filter, step->arg % 2 == 0);
+    case VERB_FILL: return fill(filter, r, step->arg % 2 == 0);
     default: return HIBLOOM_OK;
     }
 }
@@ -436,6 +439,7 @@ static hibloom_status call_blocking(struct client *c, const struct step *step)
     r->call.doubtful = sent_again(c) != again;
     r->busy = false;
     oracle_end(&r->call, status, r->answers, error_of(c));
+    world_call_ended(c->id);
     if (needs_handle(what.verb))
         note_told(c, what.name, status);
     if (what.verb == VERB_SAVE) { /* what was in all the time */
@@ -474,7 +478,9 @@ static void step_blocking(struct client *c, const struct step *step)
             (void)call_blocking(c, &delete);
             status = call_blocking(c, &open);
         }
-        if (status == HIBLOOM_ECORRUPT && !kind->growing && !kind->window && call_blocking(c, &repair) == HIBLOOM_OK)
+        if (status == HIBLOOM_ECORRUPT &&
+            (kind->growing || kind->window ? step->arg % 3 == 0 && call_blocking(c, &delete) == HIBLOOM_OK
+                                           : call_blocking(c, &repair) == HIBLOOM_OK))
             status = call_blocking(c, &open);
         if (status != HIBLOOM_OK)
             return;
@@ -499,6 +505,7 @@ static void ended(struct running *r, hibloom_status status, const bool *answers)
     r->busy = false;
     r->call.doubtful = true; /* calls beside it may have sent again, too */
     oracle_end(&r->call, status, answers, error_of(c));
+    world_call_ended(c->id);
     if (needs_handle(r->call.verb))
         note_told(c, r->call.name, status);
 }
@@ -508,6 +515,8 @@ static void on_opened(hibloom_status status, hibloom_async_filter *filter, void 
     struct running *r = data;
 
     r->client->handles[r->call.name].pending = filter;
+    if (status == HIBLOOM_OK && world.plan->client[r->client->id].near != 0)
+        (void)!hibloom_async_near_cache(filter);
     ended(r, status, NULL);
     note_root(r->client, &r->call, status);
 }
@@ -525,6 +534,28 @@ static void on_counted(hibloom_status status, const hibloom_info *info, void *da
 static void on_done(hibloom_status status, void *data)
 {
     ended(data, status, NULL);
+}
+
+static void on_filled(hibloom_status status, const bool *answers, size_t n, void *data)
+{
+    struct running *r = data;
+
+    r->filled = r->filled == HIBLOOM_OK ? status : r->filled;
+    if (--r->filling == 0)
+        ended(r, r->filled, NULL);
+}
+
+/* Many calls at once, which share the room of a link. */
+static hibloom_status fill_async(hibloom_async_filter *filter, struct running *r, bool wants_new)
+{
+    hibloom_status status = HIBLOOM_OK;
+
+    make_fillers(r);
+    r->filled = HIBLOOM_OK;
+    for (r->filling = 0; r->filling < FILL && status == HIBLOOM_OK; r->filling += status == HIBLOOM_OK)
+        status = hibloom_async_add(filter, &r->items[r->filling], 1, wants_new, on_filled, r);
+    r->filled = status;
+    return r->filling == 0 ? status : HIBLOOM_OK;
 }
 
 static bool is_busy(const struct client *c)
@@ -559,6 +590,7 @@ static hibloom_status do_async(struct client *c, struct running *r, const struct
     case VERB_DROP: return hibloom_async_drop(filter, on_done, r);
     case VERB_EXPIRE: return hibloom_async_expire(filter, step->arg, on_done, r);
     case VERB_INFO: return hibloom_async_get_info(filter, on_counted, r);
+    case VERB_FILL: return fill_async(filter, r, step->arg % 2 == 0);
     default: return HIBLOOM_ENOTSUP;
     }
 }
@@ -586,9 +618,10 @@ static void step_async(struct client *c, const struct step *step)
             turn(c);
         return;
     }
-    if (step->verb == VERB_FILL || step->verb == VERB_DELETE ||
-        (step->verb >= VERB_REPLACE && step->verb <= VERB_IMPORT) || step->verb == VERB_COMPARE ||
-        plan_kind(world.plan, step->name)->bare)
+    if (step->verb == VERB_FILL && c->id != 0)
+        return; /* so many calls of two handles at once overfill a link: each leaves room to its own only */
+    if (step->verb == VERB_DELETE || (step->verb >= VERB_REPLACE && step->verb <= VERB_IMPORT) ||
+        step->verb == VERB_COMPARE || plan_kind(world.plan, step->name)->bare)
         return;
     if (step->verb == VERB_CLOSE || step->verb == VERB_DROP || step->verb == VERB_OPEN || h->pending == NULL) {
         if (step->verb == VERB_CLOSE && h->pending != NULL) /* what is pending is cancelled */
@@ -687,6 +720,14 @@ static void check_client(struct client *c)
 
 /* ---- A client's life ---- */
 
+static void do_step(struct client *c, const struct step *step)
+{
+    if (c->async != NULL)
+        step_async(c, step);
+    else
+        step_blocking(c, step);
+}
+
 static void run_client(void *data)
 {
     struct client *c = data;
@@ -704,12 +745,12 @@ static void run_client(void *data)
         connect_blocking(c);
     }
     for (size_t i = 0; i < p->step_count && (c->store != NULL || c->async != NULL) && !oracle_failed(); i++) {
+        const struct step rest = {.verb = VERB_SLEEP, .arg = p->pace > 0 ? plan_chance(p, i, p->pace) % p->pace : 0};
         if (p->steps[i].client != c->id)
             continue;
-        if (c->async != NULL)
-            step_async(c, &p->steps[i]);
-        else
-            step_blocking(c, &p->steps[i]);
+        if (p->pace > 0)
+            do_step(c, &rest);
+        do_step(c, &p->steps[i]);
     }
     if (c->async != NULL)
         await_all(c);

@@ -158,6 +158,8 @@ static const struct focus {
     bool hurried;     /* some calls have little time */
     bool sizes;       /* clients want filters of two sizes */
     bool races;       /* most calls are about all items */
+    bool looped;      /* most clients have a loop */
+    bool paced;       /* it lasts, and its calls are about few items */
     uint64_t clients; /* no more than so many; 0: any number */
 } focuses[] = {
     {.kinds = BIT(WINDOW) | BIT(WINDOW_SEGMENTS),
@@ -167,10 +169,52 @@ static const struct focus {
      .alone = true},
     {.kinds = BIT(WINDOW) | BIT(WINDOW_SEGMENTS),
      .verbs = BITS(VERB_LOOK, VERB_ADD, VERB_SLEEP),
-     .faults = BIT(FAULT_JUMP) | BIT(FAULT_DELAY),
+     .faults = BITS(FAULT_JUMP, FAULT_DELAY, FAULT_MEET),
      .late = "GETBIT",
      .pieces = true,
-     .races = true},
+     .paced = true},
+    {.kinds = BIT(WINDOW) | BIT(WINDOW_SEGMENTS),
+     .verbs = BIT(VERB_LOOK) | BIT(VERB_ADD),
+     .faults = BIT(FAULT_MEET),
+     .late = "GETBIT",
+     .paced = true,
+     .clients = 3},
+    {.kinds = BITS(GROWING, GROWING_BLOCKED, GROWING_SEGMENTS),
+     .verbs = BITS(VERB_ADD_NEW, VERB_ADD, VERB_LOOK),
+     .faults = BIT(FAULT_MEET),
+     .late = "SETBIT",
+     .clients = 3},
+    {.kinds = BITS(GROWING, GROWING_BLOCKED, GROWING_SEGMENTS),
+     .verbs = BIT(VERB_ADD) | BIT(VERB_LOOK),
+     .faults = BIT(FAULT_EXPIRE) | BIT(FAULT_FLUSH),
+     .near = true,
+     .clients = 3},
+    {.kinds = BITS(GROWING, GROWING_BLOCKED, GROWING_SEGMENTS),
+     .verbs = BIT(VERB_EXPIRE) | BIT(VERB_LOOK),
+     .faults = BIT(FAULT_PIECES),
+     .near = true,
+     .paced = true},
+    {.kinds = BIT(GROWING_LARGE) | BIT(GROWING_LARGE_SEGMENTS),
+     .verbs = BIT(VERB_FILL),
+     .faults = BIT(FAULT_MEET) | BIT(FAULT_PIECES),
+     .looped = true},
+    {.kinds = BIT(GROWING_SEGMENTS) | BIT(GROWING_LARGE_SEGMENTS),
+     .verbs = BITS(VERB_FILL, VERB_ADD, VERB_OPEN),
+     .faults = BIT(FAULT_LAG),
+     .late = "EVAL.swap",
+     .clustered = true,
+     .keeps = true},
+    {.kinds = BITS(SEGMENTS, PARTITIONED, BLOCKS),
+     .verbs = BIT(VERB_REPAIR) | BIT(VERB_EXPIRE),
+     .faults = BIT(FAULT_EXPIRE) | BIT(FAULT_MEET),
+     .late = "EVAL.expire",
+     .clients = 3},
+    {.kinds = BIT(PLAIN),
+     .verbs = BITS(VERB_DELETE, VERB_OPEN, VERB_ADD),
+     .faults = BIT(FAULT_MEET),
+     .late = "SETBIT",
+     .sizes = true,
+     .clients = 3},
     {.kinds = BIT(WINDOW) | BIT(WINDOW_SEGMENTS),
      .verbs = BIT(VERB_SLEEP),
      .faults = BIT(FAULT_JUMP),
@@ -297,6 +341,9 @@ static const struct focus {
      .races = true},
 };
 
+/* And some about clients that meet between two steps of each other's calls, whatever these are. */
+static const struct focus meeting = {.kinds = BIT(KINDS) - 1, .faults = BIT(FAULT_MEET)};
+
 static void draw_steps(struct plan *p, struct draw *d, uint64_t often)
 {
     static const uint64_t usual[VERB_COUNT] = {
@@ -321,8 +368,9 @@ static void draw_steps(struct plan *p, struct draw *d, uint64_t often)
         s->client = (int)draw(d, p->clients);
         s->name = p->names > 1 && draw(d, 4) == 0;
         s->verb = draw_verb(plan_kind(p, s->name), d, calm, weights);
-        s->items = draw(d, 3) == 0 ? 1u << draw(d, ITEMS) : 1 + (uint32_t)draw(d, (1u << ITEMS) - 1);
-        if (p->races != 0 && draw(d, 4) != 0)
+        s->items = draw(d, 3) < (p->pace > 3000 ? 2 : 1) ? 1u << draw(d, ITEMS)
+                                                         : 1 + (uint32_t)draw(d, (1u << ITEMS) - 1);
+        if ((p->races != 0 || (p->pace > 3000 && s->verb == VERB_LOOK)) && draw(d, 4) != 0)
             s->items = (1u << ITEMS) - 1;
         s->times = draw(d, 16) == 0 ||
                            (draw(d, 3) == 0 && (plan_kind(p, s->name)->counting || (p->sizes != 0 && p->pieces != 0)))
@@ -387,12 +435,21 @@ static void draw_focus(struct plan *p, struct draw *d, const struct focus *focus
         if (focus->hurried && draw(d, 4) != 0)
             p->client[i].deadline_ms = 100 + draw(d, 200);
     }
+    if (focus->keeps) /* else no call is done in time */
+        p->lag_us = ONE_OF(d, 100, 2000, 20000);
+    for (uint64_t i = 0; focus->looped && i < p->clients; i++)
+        p->client[i].loop = draw(d, 4) != 0;
+    for (uint64_t i = 0; (focus->faults >> FAULT_MEET & 1) != 0 && i < p->clients; i++)
+        p->client[i].timeout_ms = ONE_OF(d, 500, 2000, 2000); /* others get far meanwhile */
     p->rate = ONE_OF(d, 8, 20, 40, 80);
+    if (focus->paced)
+        p->pace = ONE_OF(d, 100000, 300000, 700000);
     p->sizes = focus->sizes;
     p->races = focus->races;
     p->pieces |= focus->pieces;
+    const uint64_t least = (focus->faults >> FAULT_MEET & 1) != 0 ? 2 : 1;
     if (focus->clients != 0)
-        p->clients = 1 + draw(d, focus->clients < p->clients ? focus->clients : p->clients);
+        p->clients = least + draw(d, (focus->clients < p->clients ? focus->clients : p->clients) - least + 1);
     p->faults = BIT(draw_bit(d, focus->faults)) | (draw(d, 3) == 0 ? BIT(draw(d, FAULT_KINDS)) : 0);
     for (int f = 0; f < FAULT_KINDS; f++)
         if ((focus->faults >> f & 1) != 0 && draw(d, 3) != 0)
@@ -423,13 +480,21 @@ void plan_draw(struct plan *p, uint64_t seed)
         if (draw(&d, one_in) == 0)
             p->faults |= BIT(f);
     p->faults |= BIT(draw(&d, FAULT_KINDS));
+    p->quiet = ONE_OF(&d, 0, 0, 0, 3, 6); /* calls of each client, so that there is something to be lost */
+    p->pace = ONE_OF(&d, 0, 0, 0, 0, 0, 3000, 300000, 700000); /* us at most between two calls of a client */
     p->pieces = draw(&d, 3) == 0;
     p->late = draw(&d, 4) == 0 ? 1 + draw(&d, LATE_PLACES) : 0;
     p->faults |= p->late != 0 ? BIT(FAULT_DELAY) : 0;
-    const struct focus *focus = draw(&d, 6) != 0 ? &focuses[draw(&d, sizeof focuses / sizeof *focuses)] : NULL;
-    if (focus != NULL)
-        draw_focus(p, &d, focus);
-    draw_steps(p, &d, focus != NULL ? focus->verbs : 0);
+    const uint64_t about = draw(&d, 6);
+    struct focus focus = about == 1 ? meeting : focuses[draw(&d, sizeof focuses / sizeof *focuses)];
+    for (int i = 0; about == 1 && i < 3; i++) {
+        focus.verbs |= BIT(draw(&d, VERB_COUNT));
+        focus.faults |= i == 0 ? BIT(draw(&d, FAULT_KINDS)) : 0;
+        focus.late = late_places[draw(&d, LATE_PLACES)];
+    }
+    if (about != 0)
+        draw_focus(p, &d, &focus);
+    draw_steps(p, &d, about != 0 ? focus.verbs : 0);
 }
 
 /* ---- Faults ---- */
@@ -440,18 +505,28 @@ static bool same_anchor(const struct anchor *a, const struct anchor *b)
            strcmp(a->key, b->key) == 0;
 }
 
+bool plan_is_place(const char *place, const char *wanted)
+{
+    return strcmp(place, wanted) == 0 || (strcmp(place, "BITFIELD") == 0 && strcmp(wanted, "SETBIT") == 0) ||
+           (strcmp(place, "BITFIELD_RO") == 0 && strcmp(wanted, "GETBIT") == 0);
+}
+
+const char *plan_meeting(const struct plan *p, uint64_t arg, unsigned *times)
+{
+    *times = 1 + (unsigned)(arg / 4 % MEETINGS);
+    if (arg % 4 == 0)
+        return late_places[arg / (4 * MEETINGS) % LATE_PLACES];
+    return arg % 4 == 1 || (arg % 4 == 2 && p->pace > 3000) ? "nothing" : "call";
+}
+
 static bool is_late(const struct plan *p, const struct anchor *at, uint64_t chance)
 {
-    const char *const place = strcmp(at->place, "BITFIELD") == 0      ? "SETBIT"
-                              : strcmp(at->place, "BITFIELD_RO") == 0 ? "GETBIT"
-                                                                      : at->place;
-
-    return p->late > 0 && p->late <= LATE_PLACES && strcmp(place, late_places[p->late - 1]) == 0 &&
-           /* a call has a script each, or a BITFIELD for each item, or a command for each of its bits */
-           chance % (place != at->place             ? 8
-                     : strstr(place, "BIT") != NULL ? 32
-                                                    : 2) ==
-               0;
+    if (p->late == 0 || p->late > LATE_PLACES || !plan_is_place(at->place, late_places[p->late - 1]))
+        return false;
+    if (strstr(at->place, "BIT") == NULL)
+        return chance % 2 == 0;
+    /* A call has a BITFIELD for each item, or a command for each of its bits. Between keys something else may come. */
+    return chance % (at->nth == 1 ? 4 : plan_is_place(at->place, "GETBIT") ? 200 : at->place[0] == 'B' ? 8 : 64) == 0;
 }
 
 /* One in `rate` commands, but at some places of a world many more. */
@@ -477,12 +552,11 @@ static uint64_t late_faults(const struct plan *p, const struct anchor *at, uint6
 {
     const uint64_t late = BIT(FAULT_CUT_LATE) | BIT(FAULT_DELAY);
     const uint64_t then = at->nth > 1 && chance % 2 == 0 ? p->faults & (BIT(FAULT_CLOCK) | BIT(FAULT_JUMP)) : 0;
+    const uint64_t on = p->faults & BITS(FAULT_MEET, FAULT_CUT_ANSWER, FAULT_JUMP);
 
     if (strcmp(at->place, "TIME") == 0 && (p->faults >> FAULT_JUMP & 1) != 0)
         return BIT(FAULT_JUMP);
-    return then != 0                 ? then
-           : (p->faults & late) == 0 ? p->faults
-                                     : late | (p->faults & (BIT(FAULT_CUT_ANSWER) | BIT(FAULT_JUMP)));
+    return then != 0 ? then : (p->faults & late) != 0 ? on | late : (p->faults & BIT(FAULT_MEET)) != 0 ? on : p->faults;
 }
 
 const struct decision *plan_decide(struct plan *p, const struct anchor *at)
@@ -495,6 +569,8 @@ const struct decision *plan_decide(struct plan *p, const struct anchor *at)
             }
         return NULL;
     }
+    if ((uint64_t)at->call < p->quiet)
+        return NULL;
     const uint64_t h = mix(
         hash_text(hash_text(plan_chance(p, (uint64_t)at->client, (uint64_t)at->call), at->place), at->key) ^
         (uint64_t)at->nth);
@@ -505,9 +581,12 @@ const struct decision *plan_decide(struct plan *p, const struct anchor *at)
                                 ? p->faults & (BIT(FAULT_STRANGER) | BIT(FAULT_EXPIRE))
                                 : 0;
     const uint64_t faults = others != 0 ? others : late ? late_faults(p, at, mix(h ^ 4)) : p->faults;
+    const enum fault fault = draw_fault(faults, mix(h ^ 1));
+    if (fault == FAULT_MEET && p->met[at->client] == at->call + 1)
+        return NULL;
+    p->met[at->client] = fault == FAULT_MEET ? at->call + 1 : p->met[at->client];
     struct decision *decision = &p->decisions[p->decision_count++];
-    *decision = (struct decision){
-        .at = *at, .fault = draw_fault(faults, mix(h ^ 1)), .arg = mix(h ^ 2) >> 8, .fired = true};
+    *decision = (struct decision){.at = *at, .fault = fault, .arg = mix(h ^ 2) >> 8, .fired = true};
     return decision;
 }
 

@@ -22,6 +22,7 @@ enum topology { STANDALONE, SENTINEL, CLUSTER };
     X(CUT_INSIDE, "cut-inside") /* the same, and a part of the answer arrives */ \
     X(CUT_LATE, "cut-late")     /* the connection is reset; what was sent is carried out `arg` later */ \
     X(DELAY, "delay")           /* it is carried out `arg` later */ \
+    X(MEET, "meet")             /* it is not carried out before another client has gone further: see plan_meeting */ \
     X(SLOW, "slow")             /* its answer takes `arg` */ \
     X(PIECES, "pieces")         /* its answer comes in two pieces */ \
     X(REFUSE, "refuse")         /* the server is full, busy, loading ... for a while, a replica without its primary */ \
@@ -105,7 +106,9 @@ struct step {
     X(version) \
     X(valkey) \
     X(latency_us) \
-    X(lag_us) X(window) X(names) X(kind0) X(kind1) X(clients) X(rate) X(faults) X(pieces) X(late) X(sizes) X(races)
+    X(lag_us) \
+    X(window) X(names) X(kind0) X(kind1) X(clients) X(rate) X(faults) X(pieces) X(late) X(sizes) X(races) X(quiet) \
+        X(pace)
 #define CLIENT_SETTINGS(X) \
     X(loop) \
     X(retry_ms) \
@@ -127,7 +130,8 @@ struct plan {
     size_t step_count;
     struct decision decisions[FAULTS_MAX];
     size_t decision_count;
-    bool replay; /* only the decisions that stand here fire */
+    int met[CLIENTS]; /* the call in which each has waited for another one, and 1: once a call */
+    bool replay;      /* only the decisions that stand here fire */
 };
 
 /* What a filter under one of the names is. */
@@ -145,6 +149,13 @@ bool plan_read(struct plan *, FILE *); /* prints what is wrong */
 
 /* Whether a fault strikes at that place: its decision, which is kept, or NULL. */
 const struct decision *plan_decide(struct plan *, const struct anchor *);
+
+/* What another client does, and how often, until a command goes on that waits for that: a command, or "call", a call.
+ * "nothing" never comes: it waits for as long as it may. */
+enum { MEETINGS = 6 };
+const char *plan_meeting(const struct plan *, uint64_t arg, unsigned *times);
+/* Of two commands that do the same the place is one. */
+bool plan_is_place(const char *place, const char *wanted);
 
 /* A number that only the seed and the two others decide. */
 uint64_t plan_chance(const struct plan *, uint64_t a, uint64_t b);

@@ -49,7 +49,10 @@ struct link {
     int client, server;
     struct session session;
     uint64_t held_until, wait_until;
-    char overtaken_by[PLACE_SIZE]; /* it is held no longer than until another client has done that */
+    char overtaken_by[PLACE_SIZE]; /* it is held no longer than until another client has done that, */
+    unsigned times;                /* so often */
+    bool meets;                    /* it waits for that, and what it has not taken by then goes with the connection; */
+    bool met;                      /* and has, for what arrived before */
     bool mute;                     /* nobody gets its answers */
     bool gone;                     /* nothing more is carried out */
     bool closed;                   /* by its client; what is held is still to be carried out */
@@ -827,6 +830,8 @@ static void resume(void *at)
         return;
     link->held_until = 0;
     link->overtaken_by[0] = '\0';
+    link->met |= link->meets;
+    link->meets = false;
     carry_out(link);
     if (link->closed && link->held_until == 0)
         link->conn = NULL;
@@ -839,21 +844,58 @@ static void hold(struct link *link, uint64_t us)
     net_at(link->held_until, resume, link);
 }
 
+enum fate { FATE_GOES_ON, FATE_HELD, FATE_GONE };
+
 /* Until `us` have passed; at times only until another client has done the same. */
 static void hold_back(struct link *link, uint64_t us, const struct decision *d)
 {
     hold(link, us);
+    link->times = 1;
     if ((d->arg >> 8) % 2 == 0)
         memcpy(link->overtaken_by, d->at.place, PLACE_SIZE);
 }
 
-static void release_overtaken(const struct link *by, const char *place)
+/* One client at least goes on; and none waits for so long that it gives up. */
+static enum fate meet(struct link *link, const struct decision *d)
+{
+    const struct client_settings *settings = &world.plan->client[link->client];
+    const uint64_t ms = settings->deadline_ms != 0 && settings->deadline_ms < settings->timeout_ms
+                            ? settings->deadline_ms
+                            : settings->timeout_ms;
+    uint64_t waiting = UINT64_C(1) << link->client;
+
+    for (const struct link *other = links; other != NULL; other = other->next)
+        waiting |= (uint64_t)other->meets << other->client;
+    if (waiting == (UINT64_C(1) << world.plan->clients) - 1)
+        return FATE_GOES_ON;
+    hold(link, ms * 750);
+    link->meets = true;
+    strcpy(link->overtaken_by, plan_meeting(world.plan, d->arg, &link->times));
+    return FATE_HELD;
+}
+
+/* Others may meet what has happened to the keys of a script before that comes. */
+static enum fate meet_first(struct link *link, const struct decision *d)
+{
+    if ((d->arg >> 10) % 2 == 0 || strncmp(d->at.place, "EVAL", 4) != 0)
+        return FATE_GOES_ON;
+    note(CAUSE_CONNECTION);
+    return meet(link, d);
+}
+
+static void release_overtaken(int client, const char *place)
 {
     for (struct link *link = links; link != NULL; link = link->next)
-        if (link->held_until > net_now_us() && link->client != by->client && strcmp(link->overtaken_by, place) == 0) {
+        if (link->held_until > net_now_us() && link->client != client && plan_is_place(place, link->overtaken_by) &&
+            --link->times == 0) {
             link->held_until = net_now_us();
             net_at(link->held_until, resume, link);
         }
+}
+
+void world_call_ended(int client)
+{
+    release_overtaken(client, "call");
 }
 
 /* Until just before, or behind, a time that matters to that key. */
@@ -894,8 +936,6 @@ static bool find_place(struct link *link, struct anchor *at, size_t argc, const 
     seen[(*count)++] = *at;
     return true;
 }
-
-enum fate { FATE_GOES_ON, FATE_HELD, FATE_GONE };
 
 /* Whether a call may end late, or lose its connection, by that fault alone. */
 static bool takes_time(enum fault fault)
@@ -938,6 +978,7 @@ static enum fate strike(struct link *link, const struct decision *d, struct blob
         hold_back(link, span, d);
         return FATE_HELD;
     case FAULT_DELAY: hold_back(link, span, d); return FATE_HELD;
+    case FAULT_MEET: return meet(link, d);
     case FAULT_SLOW: /* at times for so long that only a time-out helps */
         world.held_us += span;
         conn_stall(link->conn, net_now_us() + ((d->arg >> 8) % 8 == 0 ? UINT64_C(100000000) : span));
@@ -964,12 +1005,8 @@ static enum fate strike(struct link *link, const struct decision *d, struct blob
         if (s->primary >= 0) /* its primary would do so */
             break;
         evict(link->server, key, d->arg);
-        if ((d->arg >> 10) % 2 == 0 || strncmp(d->at.place, "EVAL", 4) != 0)
-            break;
-        note(CAUSE_CONNECTION); /* and others meet that before the script comes */
-        hold_back(link, span, d);
-        return FATE_HELD;
-    case FAULT_STRANGER: stranger(link->server, key, d->arg); break;
+        return meet_first(link, d);
+    case FAULT_STRANGER: stranger(link->server, key, d->arg); return meet_first(link, d);
     case FAULT_FLUSH: flush(link->server, d->arg); break;
     case FAULT_CLOCK:
         oracle_before();
@@ -1134,7 +1171,7 @@ static void execute(struct link *link, const struct anchor *at, size_t argc, con
     const bool sets = argc > 3 && (strcmp(at->place, "SETBIT") == 0 ||
                                    (strcmp(at->place, "BITFIELD") == 0 && argv[2].bytes[0] == 'S'));
     const bool undoes = argc > 3 && strcmp(at->place, "EVAL.undo") == 0 && !link->closed && !link->mute;
-    if (sets && link->conn != NULL && !link->conn->shut)
+    if (sets && link->conn != NULL && !link->conn->shut && !link->met)
         oracle_writes(link->client, argv[1], link->offered_us);
     const bool makes = strcmp(at->place, "EVAL.make") == 0, slices = strcmp(at->place, "EVAL.slice") == 0;
     const unsigned before = makes ? strangers_at(s, argc, argv) : 0;
@@ -1205,7 +1242,7 @@ static void execute(struct link *link, const struct anchor *at, size_t argc, con
     }
     if (ends)
         oracle_after(link->client, at->place);
-    release_overtaken(link, at->place);
+    release_overtaken(link->client, at->place);
     if (link->session.waits) {
         link->wait_until = link->session.wait_ms > 0 ? net_now_us() + (uint64_t)link->session.wait_ms * 1000
                                                      : UINT64_MAX;
@@ -1271,6 +1308,7 @@ static void carry_out(struct link *link)
     }
     if (link->conn != NULL && used > 0)
         conn_take(link->conn, used);
+    link->met &= link->conn != NULL && next_command(link->conn, 0, &argv, &argc) > 0;
 }
 
 /* ---- What net.c asks ---- */
@@ -1328,6 +1366,7 @@ void net_closed(struct conn *conn)
     struct link *link = conn->session;
 
     link->mute = link->closed = true;
+    link->gone |= link->meets;
     link->session.waits = false;
     if (link->held_until == 0)
         link->conn = NULL;

@@ -56,6 +56,8 @@ void world_end(void);
 void world_heal(void); /* all faults end, all servers are up and in step; time passes by net_run */
 void world_say(const char *format, ...) __attribute__((format(printf, 1, 2))); /* into the trace */
 
+void world_call_ended(int client); /* those may go on that wait for it */
+
 const char *world_uri(int client, char *buf, size_t size);
 
 /* The string under a key by the truth; NULL: none. */
