@@ -410,7 +410,7 @@ static hibloom_status do_blocking(struct client *c, struct running *r, const str
     case VERB_IMPORT: return import(c);
     case VERB_INFO: return hibloom_get_info(filter, &info);
     case VERB_COMPARE: return hibloom_compare(filter, filter, &comparison);
-    case VERB_FILL: return fill(filter, r, step->arg % 2 == 0);
+    case VERB_FILL: return fill(filter, r, step->times == 1);
     default: return HIBLOOM_OK;
     }
 }
@@ -590,7 +590,7 @@ static hibloom_status do_async(struct client *c, struct running *r, const struct
     case VERB_DROP: return hibloom_async_drop(filter, on_done, r);
     case VERB_EXPIRE: return hibloom_async_expire(filter, step->arg, on_done, r);
     case VERB_INFO: return hibloom_async_get_info(filter, on_counted, r);
-    case VERB_FILL: return fill_async(filter, r, step->arg % 2 == 0);
+    case VERB_FILL: return fill_async(filter, r, step->times == 1);
     default: return HIBLOOM_ENOTSUP;
     }
 }
@@ -627,7 +627,7 @@ static void step_async(struct client *c, const struct step *step)
         if (step->verb == VERB_CLOSE && h->pending != NULL) /* what is pending is cancelled */
             for (int i = 0; i < AT_ONCE; i++)
                 if (c->running[i].busy && c->running[i].call.name == step->name)
-                    c->running[i].call.verb = VERB_CLOSE;
+                    c->running[i].call.canceled = true;
         if (step->verb != VERB_CLOSE)
             await_all(c);
         if (step->verb != VERB_DROP || h->pending == NULL)

@@ -948,7 +948,7 @@ static bool has_cause(const struct call *c, hibloom_status status)
         return caused(CAUSE_RESTART, since) && (caused(CAUSE_KEYS, since) || caused(CAUSE_LOSS, since));
     case HIBLOOM_ENOTSUP: return may_be_unsupported(c);
     case HIBLOOM_ERANGE: return kind_of(c->name)->growing;
-    case HIBLOOM_ECANCELED: return c->verb == VERB_CLOSE;
+    case HIBLOOM_ECANCELED: return c->canceled;
     default: return false;
     }
 }
@@ -1196,6 +1196,12 @@ void oracle_serves(int client, int server, bool by_replica, struct blob key, con
  * until the client sends its commands. Whether there is room for them by then, nobody can tell beforehand. */
 void oracle_writes(int client, struct blob key, uint64_t sent_us)
 {
+    unsigned calls_of_client = 0; /* of several nobody knows which one it is, and what waits before it */
+
+    for (const struct call *c = calls; c != NULL; c = c->next)
+        calls_of_client += c->client == client;
+    if (calls_of_client > 1)
+        return;
     for (struct call *c = calls; c != NULL; c = c->next) {
         const struct kind *kind = kind_of(c->name);
         if (c->client != client || (c->verb != VERB_ADD && c->verb != VERB_ADD_NEW) || c->handle == 0 ||

@@ -31,6 +31,7 @@ struct call {
     bool handle_gone;        /* and was not for long, as it began */
     int raw_at_begin;        /* the status that an open had to give */
     bool doubtful;           /* something was sent again */
+    bool canceled;           /* its filter was closed meanwhile */
     uint64_t run;            /* of the root's server, as it began */
     bool alone;              /* no other call on the name was on its way meanwhile */
     bool undisturbed;        /* none that may change keys, or times to live */

@@ -158,7 +158,7 @@ static const struct focus {
     bool hurried;     /* some calls have little time */
     bool sizes;       /* clients want filters of two sizes */
     bool races;       /* most calls are about all items */
-    bool looped;      /* most clients have a loop */
+    bool looped;      /* all clients have a loop */
     bool paced;       /* it lasts, and its calls are about few items */
     uint64_t clients; /* no more than so many; 0: any number */
 } focuses[] = {
@@ -194,10 +194,7 @@ static const struct focus {
      .faults = BIT(FAULT_PIECES),
      .near = true,
      .paced = true},
-    {.kinds = BIT(GROWING_LARGE) | BIT(GROWING_LARGE_SEGMENTS),
-     .verbs = BIT(VERB_FILL),
-     .faults = BIT(FAULT_MEET) | BIT(FAULT_PIECES),
-     .looped = true},
+    {.kinds = BIT(GROWING_LARGE), .verbs = BIT(VERB_FILL), .faults = BIT(FAULT_PIECES), .looped = true, .clients = 2},
     {.kinds = BIT(GROWING_SEGMENTS) | BIT(GROWING_LARGE_SEGMENTS),
      .verbs = BITS(VERB_FILL, VERB_ADD, VERB_OPEN),
      .faults = BIT(FAULT_LAG),
@@ -381,7 +378,7 @@ static void draw_steps(struct plan *p, struct draw *d, uint64_t often)
         if (s->times == TIMES_MOST)
             s->items = (1u << ITEMS) - 1;
         s->arg = s->verb == VERB_EXPIRE ? ONE_OF(d, 0, 1, 2, 3, 100, 100)
-                                        : ONE_OF(d, 1000, 120000, 500000, 1000000, 2500000);
+                                        : ONE_OF(d, 1000, 120001, 500000, 1000001, 2500000); /* odd: a loop goes on */
     }
 }
 
@@ -438,7 +435,7 @@ static void draw_focus(struct plan *p, struct draw *d, const struct focus *focus
     if (focus->keeps) /* else no call is done in time */
         p->lag_us = ONE_OF(d, 100, 2000, 20000);
     for (uint64_t i = 0; focus->looped && i < p->clients; i++)
-        p->client[i].loop = draw(d, 4) != 0;
+        p->client[i].loop = 1;
     for (uint64_t i = 0; (focus->faults >> FAULT_MEET & 1) != 0 && i < p->clients; i++)
         p->client[i].timeout_ms = ONE_OF(d, 500, 2000, 2000); /* others get far meanwhile */
     p->rate = ONE_OF(d, 8, 20, 40, 80);
