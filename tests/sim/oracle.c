@@ -37,7 +37,8 @@ struct name {
     uint32_t did[CLIENTS];          /* verbs that each client has used on it */
     uint32_t may[CLIENTS];          /* of these, those whose commands may still arrive */
     uint64_t run[CLIENTS];          /* of the root's server, of which the client's handle knows; 0: not known */
-    uint64_t owed[CLIENTS];         /* an add went on over that one, so the next call tells */
+    uint64_t owed[CLIENTS];         /* an add went on over that one, so the next call tells, */
+    uint64_t owed_us[CLIENTS];      /* of those that begin behind the end of that add */
     uint64_t root;                  /* which it is */
     uint64_t there, there_since_us; /* the same, of a damaged filter, too; and since when */
     uint64_t shown_us[CLIENTS];     /* when a primary has last shown the client a key that it has opened */
@@ -1483,7 +1484,8 @@ static void check_found(const struct call *c, int item, bool found)
 /* Each handle is told once of another run of the server. */
 static void check_told(const struct call *c, hibloom_status status)
 {
-    uint64_t *known = &names[c->name].run[c->client];
+    struct name *n = &names[c->name];
+    uint64_t *known = &n->run[c->client];
     const uint64_t now = world_run(root_key(c->name));
     const struct client_settings *s = &world.plan->client[c->client];
     const bool adds = c->verb == VERB_ADD || c->verb == VERB_ADD_NEW; /* which go on in the middle */
@@ -1493,8 +1495,10 @@ static void check_told(const struct call *c, hibloom_status status)
     if ((!adds && c->verb != VERB_LOOK && c->verb != VERB_REMOVE) || status != HIBLOOM_OK || world.stale[c->client] ||
         !world.by_primary[c->client]) /* it may not have met the other run */
         return;
-    if (*known != 0 && *known != c->run && adds && names[c->name].owed[c->client] != c->run) {
-        names[c->name].owed[c->client] = c->run;
+    const bool first = n->owed[c->client] != c->run;
+    if (*known != 0 && *known != c->run && adds && (first || c->begun_us < n->owed_us[c->client])) {
+        n->owed_us[c->client] = first ? net_now_us() : n->owed_us[c->client];
+        n->owed[c->client] = c->run;
         return;
     }
     if (*known != 0 && *known != c->run && now == c->run && !s->accept_restarts && !s->from_replicas && s->near < 2 &&
@@ -1639,7 +1643,7 @@ static bool has_late_bits(int name)
 static bool leaves_late_bits(const struct call *c, hibloom_status status, bool unclean)
 {
     const uint64_t harmless = UINT64_C(1) << FAULT_EXPIRE | UINT64_C(1) << FAULT_FLUSH | UINT64_C(1) << FAULT_PAUSE |
-                              UINT64_C(1) << FAULT_SLOW | UINT64_C(1) << FAULT_PIECES;
+                              UINT64_C(1) << FAULT_SLOW | UINT64_C(1) << FAULT_PIECES | UINT64_C(1) << FAULT_MEET;
     const bool timed = status == HIBLOOM_ETIMEDOUT && world.plan->client[c->client].deadline_ms != 0 &&
                        world.faults <= c->faults + 2 && !world.plan->client[c->client].loop &&
                        net_now_us() < c->begun_us + 1000 * (world.plan->client[c->client].deadline_ms +
