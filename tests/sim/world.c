@@ -1170,7 +1170,8 @@ static void execute(struct link *link, const struct anchor *at, size_t argc, con
     reply.len = 0;
     const bool sets = argc > 3 && (strcmp(at->place, "SETBIT") == 0 ||
                                    (strcmp(at->place, "BITFIELD") == 0 && argv[2].bytes[0] == 'S'));
-    const bool undoes = argc > 3 && strcmp(at->place, "EVAL.undo") == 0 && !link->closed && !link->mute;
+    const bool undoes = argc > 3 && strcmp(at->place, "EVAL.undo") == 0 && link->conn != NULL && !link->conn->shut &&
+                        !link->mute;
     if (sets && link->conn != NULL && !link->conn->shut && !link->met)
         oracle_writes(link->client, argv[1], link->offered_us);
     const bool makes = strcmp(at->place, "EVAL.make") == 0, slices = strcmp(at->place, "EVAL.slice") == 0;
