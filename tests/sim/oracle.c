@@ -1531,8 +1531,8 @@ static bool is_unsettled(const struct call *c)
     return since != 0 && (commands_may_be_late() || world_had(FAULT_DISCONNECT) || c->begun_us < since + 20000);
 }
 
-/* A call that was alone, and is OK: what it leaves. */
-static void check_left(const struct call *c)
+/* A call that was alone, and is OK: what it leaves. A clear that was sent again leaves nothing, either. */
+static void check_left(const struct call *c, bool unclean)
 {
     struct name *n = &names[c->name];
     const bool bare = kind_of(c->name)->bare;
@@ -1544,7 +1544,8 @@ static void check_left(const struct call *c)
     if (bare || caused(CAUSE_KEYS, 1) || caused(CAUSE_LOSS, 1) || caused(CAUSE_KILL, 1) || world.stale[c->client])
         return;
     const bool alone = c->alone && !n->unclean;
-    if (alone && c->verb == VERB_CLEAR && n->seen.status == 0 && items_there(c->name, &n->seen, (1u << ITEMS) - 1) != 0)
+    if (c->alone && !unclean && c->verb == VERB_CLEAR && n->seen.status == 0 &&
+        items_there(c->name, &n->seen, (1u << ITEMS) - 1) != 0)
         fail_call(c, "'%s' was cleared, but items are in", oracle_name(c->name));
     if (alone && (c->verb == VERB_DROP || c->verb == VERB_DELETE) && world_count_keys(oracle_name(c->name)) > 0)
         fail_call(c, "'%s' was removed, but has keys", oracle_name(c->name));
@@ -1710,7 +1711,7 @@ void oracle_end(struct call *c, hibloom_status status, const bool *answers, cons
     if (status == HIBLOOM_OK) {
         if (c->verb != VERB_EXPIRE && !same_verb_on_its_way(c))
             n->may[c->client] &= ~(1u << c->verb);
-        check_left(c);
+        check_left(c, unclean);
         check_served(c, answers);
         if (c->verb == VERB_FILL)
             check_room(c);

@@ -212,6 +212,31 @@ static const struct focus {
      .late = "SETBIT",
      .sizes = true,
      .clients = 3},
+    {.kinds = BITS(PLAIN, SEGMENTS, GROWING),
+     .verbs = BITS(VERB_CLEAR, VERB_ADD, VERB_LOOK),
+     .faults = BIT(FAULT_MEET),
+     .late = "GETRANGE",
+     .near = true,
+     .asks = true,
+     .clients = 3},
+    {.kinds = BITS(PLAIN, SEGMENTS, GROWING_SEGMENTS) | BIT(COUNTING),
+     .verbs = BITS(VERB_REPLACE, VERB_ADD, VERB_LOOK),
+     .faults = BIT(FAULT_MEET),
+     .late = "GETRANGE",
+     .clients = 3},
+    {.kinds = BIT(WINDOW) | BIT(WINDOW_SEGMENTS),
+     .verbs = BIT(VERB_CLEAR) | BIT(VERB_ADD),
+     .faults = BIT(FAULT_CUT_ANSWER),
+     .late = "EVAL.clear",
+     .paced = true,
+     .clients = 2},
+    {.kinds = BIT(SEGMENTS), /* others want one key under the name */
+     .verbs = BITS(VERB_DELETE, VERB_OPEN, VERB_CLOSE),
+     .faults = BIT(FAULT_MEET),
+     .late = "EVAL.make",
+     .alone = true, /* in a cluster a replace cannot look at both places of a name */
+     .sizes = true,
+     .clients = 3},
     {.kinds = BIT(WINDOW) | BIT(WINDOW_SEGMENTS),
      .verbs = BIT(VERB_SLEEP),
      .faults = BIT(FAULT_JUMP),
@@ -388,9 +413,10 @@ static void draw_steps(struct plan *p, struct draw *d, uint64_t often)
 }
 
 /* The scripts of which a world may choose one to arrive late, time and again. */
-static const char *const late_places[] = {
-    "EVAL.clear", "EVAL.unlink", "EVAL.expire", "EVAL.count_down", "EVAL.replace", "EVAL.swap", "EVAL.make",
-    "EVAL.slice", "EVAL.merge",  "EVAL.undo",   "EVAL.count_up",   "SETBIT",       "TIME",      "GETBIT"};
+static const char *const late_places[] = {"EVAL.clear",   "EVAL.unlink", "EVAL.expire",   "EVAL.count_down",
+                                          "EVAL.replace", "EVAL.swap",   "EVAL.make",     "EVAL.slice",
+                                          "EVAL.merge",   "EVAL.undo",   "EVAL.count_up", "SETBIT",
+                                          "TIME",         "GETBIT",      "GETRANGE"};
 enum { LATE_PLACES = sizeof late_places / sizeof *late_places };
 
 static uint64_t late_place(const char *script)
@@ -410,6 +436,8 @@ static uint64_t draw_bit(struct draw *d, uint64_t of)
             return i;
     }
 }
+
+#define RATE_LATE 1000000 /* faults strike where something is late, and nowhere else: each one excuses something */
 
 static void draw_focus(struct plan *p, struct draw *d, const struct focus *focus)
 {
@@ -459,6 +487,8 @@ static void draw_focus(struct plan *p, struct draw *d, const struct focus *focus
     if (draw(d, 8) == 0) /* nothing goes wrong */
         p->faults = BIT(FAULT_PIECES);
     p->late = focus->late != NULL && draw(d, 8) != 0 ? late_place(focus->late) : 0;
+    if (p->late != 0 && draw(d, 3) == 0)
+        p->rate = RATE_LATE;
     if (p->late != 0 && focus->sizes) /* what is late meets a filter of another size */
         p->faults |= BIT(FAULT_DELAY);
 }
@@ -536,6 +566,8 @@ static uint64_t rate_at(const struct plan *p, const struct anchor *at)
 {
     const uint64_t chance = mix(hash_text(p->seed, at->place)) % 8;
 
+    if (p->rate == RATE_LATE)
+        return RATE_LATE;
     return chance == 0 ? 3 : chance == 1 ? p->rate / 4 + 1 : p->rate * 2;
 }
 
