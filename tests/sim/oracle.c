@@ -921,8 +921,9 @@ static bool has_cause(const struct call *c, hibloom_status status)
     switch (status) {
     case HIBLOOM_EIO: return connection;
     case HIBLOOM_ETIMEDOUT:
-        /* Who stood still once finds the answers that came meanwhile. */
-        if ((world.had & ~(UINT64_C(1) << FAULT_PAUSE | UINT64_C(1) << FAULT_PIECES)) == 0 &&
+        /* Who stood still once finds the answers that came meanwhile. Where sizes differ each piece takes long. */
+        if (!(world.plan->sizes != 0 && world.plan->pieces != 0) &&
+            (world.had & ~(UINT64_C(1) << FAULT_PAUSE | UINT64_C(1) << FAULT_PIECES)) == 0 &&
             world.plan->client[c->client].deadline_ms == 0 && world.struck[c->client] <= c->struck + 1)
             return false;
         return connection || caused(CAUSE_REFUSAL, since) || (has_scripts_on_keys(c) && caused(CAUSE_SLOTS, since)) ||
