@@ -1715,8 +1715,10 @@ void oracle_end(struct call *c, hibloom_status status, const bool *answers, cons
             n->may[c->client] &= ~(1u << c->verb);
         check_left(c, unclean);
         check_served(c, answers);
-        /* Of calls at once that have failed many adds may arrive that nobody has counted. */
-        if (c->verb == VERB_FILL && !(unclean && world.plan->client[c->client].loop))
+        /* Calls of a loop that are on their way at once leave room to each other, not to other handles. Where some have
+         * failed many adds may arrive that nobody has counted. */
+        const bool looped = world.plan->client[0].loop; /* the only one of those that fills */
+        if (c->verb == VERB_FILL && (!looped || (world.plan->clients == 1 && !unclean)))
             check_room(c);
     }
     /* To take bits back it connects once more, and only retry_ms lets it try again. */
