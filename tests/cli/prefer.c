@@ -31,8 +31,6 @@ static void what_is_given_is_not_picked(void **state)
     assert_int_equal(spec.segments, 1);
     spec = PLAN("--prefer", "add"); /* keys of 2 MB, which the server makes anew without a stall */
     assert_in_range(spec.bits / spec.segments / 8, (2 << 20) * 3 / 4, (2 << 20) - 1024);
-    spec = PLAN("--prefer", "add", "--window", "1d");
-    assert_int_equal(spec.segments, 1);
     spec = PLAN("--prefer", "lookup", "-k", "4");
     assert_true(spec.layout == HIBLOOM_LAYOUT_BLOCKED && spec.hashes == 4);
     spec = PLAN("--prefer", "memory", "--layout", "blocked");

@@ -283,6 +283,18 @@ static void attached(void **state)
     every_allocation_may_fail(test_uri(), "php-uids", true);
 }
 
+/* Keys that do not end by themselves. */
+static size_t lasting_keys(redisContext *outside, const char *name)
+{
+    redisReply *keys = redisCommand(outside, "KEYS *%s*", name);
+    size_t count = 0;
+
+    for (size_t i = 0; i < keys->elements; i++)
+        count += test_command(outside, "PTTL %b", keys->element[i]->str, keys->element[i]->len) < 0;
+    freeReplyObject(keys);
+    return count;
+}
+
 /* Of several links: an import that fails leaves not one of their keys. */
 static void import_grown(const char *uri, const char *name, redisContext *outside)
 {
@@ -295,7 +307,7 @@ static void import_grown(const char *uri, const char *name, redisContext *outsid
     assert_true(done == (filter != NULL));
     if (done)
         assert_ok(hibloom_drop(filter), store);
-    assert_int_equal(keys_with(outside, name), 0);
+    assert_int_equal(lasting_keys(outside, name), 0);
     test_close(filter, store);
 }
 
