@@ -74,7 +74,7 @@ static void take_removed(struct talk *talk, uint32_t tag, uint32_t index, const 
 {
 }
 
-/* Rules "anew" and "doubt". It would expire by itself, so nobody minds if UNLINK fails. */
+/* Rule "doubt". It would expire by itself, so nobody minds if UNLINK fails. */
 static void judge_old(struct talk *talk, struct outbox *outbox)
 {
     struct merge *merge = merge_of(talk);
@@ -108,7 +108,7 @@ static void take_answer(struct talk *talk, uint32_t tag, uint32_t index, const s
         return;
     }
     merge->stored = false;
-    merge->repeated = reply->repeated;
+    merge->repeated = merge->repeated || reply->repeated;
     if (!task_expect(&talk->task, reply, REDIS_REPLY_STRING, merge->key))
         return;
     merge->answer = reply->text[0];

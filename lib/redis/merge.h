@@ -7,7 +7,7 @@
  *
  * Nothing large passes through Lua, so this is several times as fast as to set or merge parts. All bits of an item
  * lie in one key, and the script is one step. So the bits before tell exactly which items are new, among any number of
- * adders. tests/model/swap.py searches all that may happen to it; the words "rule ..." in merge.c are that model's.
+ * adders. tests/model/merge.py searches all that may happen to it; the words "rule ..." in merge.c are that model's.
  *
  * The server holds the key's bytes three times for a moment. The names hold a number that only this task has. */
 #ifndef HIBLOOM_REDIS_MERGE_H
@@ -28,7 +28,7 @@ struct merge {
     bool replaceable;          /* the caller has another way, should the key's slot move just now */
     bool stored;               /* the bits to set were, behind the last answer of the script */
     bool sent_again;           /* bits were, so `old` may hold them */
-    bool repeated;             /* the script may have been carried out before it was refused */
+    bool repeated;             /* an answer of the script was lost: it may have been carried out before it was refused */
     bool cut;                  /* a part of `old` was not there */
     uint64_t asked, part_at[2];
 };

@@ -12,9 +12,9 @@ import time
 import traceback
 
 sys.dont_write_bytecode = True  # leaves no compiled files behind in the tree
-import chain, forms, late, life  # noqa: E401, E402
+import chain, forms, late, life, merge  # noqa: E401, E402
 
-MODELS = {'chain.py': chain, 'forms.py': forms, 'late.py': late, 'life.py': life}
+MODELS = {'chain.py': chain, 'forms.py': forms, 'late.py': late, 'life.py': life, 'merge.py': merge}
 SECONDS = 120  # of one run
 HOLDS, BREAKS, KNOWN = 'holds', 'breaks', 'known'  # known: what the form does not keep, as docs/format.md says
 RUNS = [
@@ -73,6 +73,33 @@ RUNS = [
     (BREAKS, 'late.py --add 2 --replace 2 --no-search'),
     (BREAKS, 'late.py --add 1 --replace 1 --no-intact'),
     (KNOWN, 'late.py --add 2 --replace 2 --deep'),
+    # bulk adds that tell what is new
+    (HOLDS, 'merge.py --merge 2 --add 1 --cut 2 --some'),
+    (HOLDS, 'merge.py --merge 2 --add 1 --cut 1 --lose 1 --ttl'),
+    (HOLDS, 'merge.py --merge 2 --cut 1 --lose 1 --clear'),
+    (HOLDS, 'merge.py --merge 1 --add 1 --cut 1 --replace'),
+    (HOLDS, 'merge.py --merge 1 --add 1 --cut 1 --drop'),
+    (HOLDS, 'merge.py --merge 1 --add 1 --fail 1 --cut 1 --lose 1'),
+    (HOLDS, 'merge.py --merge 2 --refuse 1 --cut 2 --move 1'),
+    (HOLDS, 'merge.py --merge 2 --lose 1 --parts 2'),
+    (HOLDS, 'merge.py --merge 2 --add 1 --grow 1 --cut 1'),
+    (HOLDS, 'merge.py --merge 1 --add 1 --grow 1 --several --cut 1'),
+    (BREAKS, 'merge.py --merge 2 --no-unique'),
+    (BREAKS, 'merge.py --merge 1 --replace --no-guard'),
+    (BREAKS, 'merge.py --merge 1 --cut 1 --no-done'),
+    (BREAKS, 'merge.py --merge 1 --cut 1 --no-none'),
+    (BREAKS, 'merge.py --merge 1 --add 1 --clear --cut 1 --no-epoch'),
+    (BREAKS, 'merge.py --merge 1 --move 1 --no-stored'),
+    (BREAKS, 'merge.py --merge 1 --add 1 --cut 1 --lose 1 --no-whole'),
+    (BREAKS, 'merge.py --merge 1 --lose 1 --no-doubt'),
+    (BREAKS, 'merge.py --merge 1 --refuse 1 --no-kept'),
+    (BREAKS, 'merge.py --merge 1 --refuse 1 --no-refused'),
+    (BREAKS, 'merge.py --merge 1 --refuse 1 --cut 1 --move 1 --no-ever'),
+    (BREAKS, 'merge.py --merge 1 --add 1 --grow 1 --no-decide'),
+    (BREAKS, 'merge.py --merge 1 --add 1 --grow 1 --several --no-behind'),
+    (BREAKS, 'merge.py --merge 1 --ttl --no-ttl'),
+    (BREAKS, 'merge.py --merge 1 --no-bits-ttl'),
+    (BREAKS, 'merge.py --merge 1 --no-before-ttl'),
     # growing filters: adders and look-ups
     (HOLDS, 'chain.py --old --add 3 --grow 1'),
     (HOLDS, 'chain.py --old --add 3 --grow 2 --links 3 --whole'),
