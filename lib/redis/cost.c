@@ -1,5 +1,6 @@
 /* cost.c: the cost of a call by each of its ways. See cost.h. */
 #include "redis/cost.h"
+#include "redis/encoding.h"
 #include "redis/keys.h"
 #include "spec/spec.h"
 
@@ -7,16 +8,17 @@
 
 /* Microseconds, measured by the part `costs` of `make bench` on two cores that client and server
  * shared. Batches of 1,000 went to one server with a filter of 11 MB. */
-#define SETBIT 0.45
-#define GETBIT 0.42
+#define SETBIT 0.53
+#define GETBIT 0.46
 #define BITFIELD 0.35     /* one command, and for each of its bits: */
-#define BITFIELD_SET 0.25 /* SET u1 */
-#define BITFIELD_GET 0.22 /* GET u1 */
+#define BITFIELD_SET 0.33 /* SET u1 */
+#define BITFIELD_GET 0.30 /* GET u1 */
 #define SAME_BLOCK 0.70   /* times that for a bit set in the block of the one before: the server has it cached */
 #define GETRANGE 0.60     /* of a block */
 #define SCRIPT_BIT 0.72   /* the script for a partitioned filter with is_new */
 #define READ_MB 220.0     /* GETRANGE of 10^6 bytes */
-#define MERGE_MB 1400.0   /* PSETEX and BITOP of 10^6 bytes */
+#define MERGE_MB 830.0    /* PSETEX and BITOP of 10^6 bytes */
+#define BEFORE_MB 300.0   /* if the bits before are kept and read, beside the reading */
 #define HERE 0.03         /* an item whose bits are set or looked at here */
 #define KEY 100.0         /* a round trip, which each key of a filter takes when it is read or merged */
 
@@ -48,7 +50,8 @@ double cost_item(const hibloom_spec *spec, const struct cost_server *server, enu
     if (counts || (call == COST_ADD_NEW && several))
         return k * SCRIPT_BIT + over_link(server, k * PART_BYTES / 2);
     if (!several && (server->bitfield || call == COST_ADD_NEW || spec->counters != 0))
-        return BITFIELD + bits * (call == COST_LOOK_UP ? BITFIELD_GET : BITFIELD_SET) +
+        return BITFIELD / encoding_bitfield_items(spec->hashes) +
+               bits * (call == COST_LOOK_UP ? BITFIELD_GET : BITFIELD_SET) +
                over_link(server, k * PART_BYTES);
     return bits * (call == COST_LOOK_UP ? GETBIT : SETBIT) + over_link(server, k * BIT_BYTES);
 }
@@ -80,7 +83,7 @@ double cost_merge_new(const hibloom_spec *spec, const struct cost_server *server
 {
     if (spec->counters != 0)
         return INFINITY;
-    return whole(spec, server, n, MERGE_MB + READ_MB, 2);
+    return whole(spec, server, n, MERGE_MB + BEFORE_MB + READ_MB, 2);
 }
 
 /* ---- For who chooses a spec -------------------------------------------------------------- */
