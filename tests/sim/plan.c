@@ -159,9 +159,16 @@ static const struct focus {
     bool sizes;       /* clients want filters of two sizes */
     bool races;       /* most calls are about all items */
     bool looped;      /* all clients have a loop */
+    bool large;       /* half of the calls have very many items */
     bool paced;       /* it lasts, and its calls are about few items */
     uint64_t clients; /* no more than so many; 0: any number */
 } focuses[] = {
+    {.kinds = BITS(PLAIN, SEGMENTS, BLOCKED) | BIT(BLOCKS),
+     .verbs = BIT(VERB_ADD_NEW) | BIT(VERB_LOOK),
+     .faults = BITS(FAULT_EXPIRE, FAULT_CUT_ANSWER, FAULT_CUT_LATE) | BITS(FAULT_DENY, FAULT_MOVE, FAULT_REFUSE),
+     .late = "EVAL.merge",
+     .large = true,
+     .clients = 2},
     {.kinds = BIT(WINDOW) | BIT(WINDOW_SEGMENTS),
      .verbs = BIT(VERB_SLEEP),
      .faults = BITS(FAULT_CLOCK, FAULT_JUMP, FAULT_DELAY) | BIT(FAULT_PAUSE),
@@ -371,7 +378,7 @@ static const struct focus {
 /* And some about clients that meet between two steps of each other's calls, whatever these are. */
 static const struct focus meeting = {.kinds = BIT(KINDS) - 1, .faults = BIT(FAULT_MEET)};
 
-static void draw_steps(struct plan *p, struct draw *d, uint64_t often)
+static void draw_steps(struct plan *p, struct draw *d, uint64_t often, bool large)
 {
     static const uint64_t usual[VERB_COUNT] = {
         [VERB_ADD] = 20,   [VERB_ADD_NEW] = 24, [VERB_LOOK] = 30,   [VERB_OPEN] = 6,   [VERB_REMOVE] = 4,
@@ -399,7 +406,7 @@ static void draw_steps(struct plan *p, struct draw *d, uint64_t often)
                                                          : 1 + (uint32_t)draw(d, (1u << ITEMS) - 1);
         if ((p->races != 0 || (p->pace > 3000 && s->verb == VERB_LOOK)) && draw(d, 4) != 0)
             s->items = (1u << ITEMS) - 1;
-        s->times = draw(d, 16) == 0 ||
+        s->times = draw(d, large ? 2 : 16) == 0 ||
                            (draw(d, 3) == 0 && (plan_kind(p, s->name)->counting || (p->sizes != 0 && p->pieces != 0)))
                        ? (uint32_t)ONE_OF(d, 15, 40, 40, TIMES_MOST)
                        : 1;
@@ -526,7 +533,7 @@ void plan_draw(struct plan *p, uint64_t seed)
     }
     if (about != 0)
         draw_focus(p, &d, &focus);
-    draw_steps(p, &d, about != 0 ? focus.verbs : 0);
+    draw_steps(p, &d, about != 0 ? focus.verbs : 0, about != 0 && focus.large);
 }
 
 /* ---- Faults ---- */
