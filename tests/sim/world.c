@@ -698,6 +698,13 @@ static void deny(struct server *s, const char *place, uint64_t arg)
 
 /* ---- Strangers ---- */
 
+/* A temporary key is no part of a filter: what happens to it excuses nothing. */
+static void note_altered(struct blob key)
+{
+    if (memchr(key.bytes, '\0', key.len) == NULL)
+        note(CAUSE_KEYS);
+}
+
 /* A key is renamed for good; or copied, and the copy comes back when it is out of date. */
 static void put_aside(int server, struct blob key, uint64_t how)
 {
@@ -728,7 +735,7 @@ static void stranger(int server, struct blob key, uint64_t arg)
     case 4: DO(server, blob_of("PERSIST"), key); break;
     default: put_aside(server, key, arg >> 20 & 3); break;
     }
-    note(CAUSE_KEYS);
+    note_altered(key);
     oracle_after(-1, "a stranger");
 }
 
@@ -744,7 +751,7 @@ static void evict(int server, struct blob key, uint64_t arg)
         server = world.plan->topology == CLUSTER ? owner_of(key) : server;
     }
     oracle_before();
-    note(CAUSE_KEYS);
+    note_altered(key);
     node_evict(&servers[server].node, 0, key);
     replicate(server);
     oracle_after(-1, "an eviction");
