@@ -27,8 +27,8 @@ struct bulk {
     struct piece piece;
     struct bits bits;   /* the present keys' */
     struct bits before; /* those that they had before; start NULL: nobody asks */
-    uint32_t group;   /* keys at a time */
-    uint64_t mark;    /* near_mark when they were begun */
+    uint32_t group;     /* keys at a time */
+    uint64_t mark;      /* near_mark when they were begun */
     const hibloom_item *items;
     size_t n;
     unsigned char *yes; /* flags: found, or new */

@@ -51,8 +51,7 @@ double cost_item(const hibloom_spec *spec, const struct cost_server *server, enu
         return k * SCRIPT_BIT + over_link(server, k * PART_BYTES / 2);
     if (!several && (server->bitfield || call == COST_ADD_NEW || spec->counters != 0))
         return BITFIELD / encoding_bitfield_items(spec->hashes) +
-               bits * (call == COST_LOOK_UP ? BITFIELD_GET : BITFIELD_SET) +
-               over_link(server, k * PART_BYTES);
+               bits * (call == COST_LOOK_UP ? BITFIELD_GET : BITFIELD_SET) + over_link(server, k * PART_BYTES);
     return bits * (call == COST_LOOK_UP ? GETBIT : SETBIT) + over_link(server, k * BIT_BYTES);
 }
 

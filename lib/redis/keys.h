@@ -15,7 +15,8 @@
 
 /* Room for any of them. */
 #define KEYS_SIZE \
-    (HIBLOOM_NAME_MAX + 36) /* {} :config, or {} :+31 :65535 and for a temporary key a zero byte, letter, 16 digits; the end */
+    (HIBLOOM_NAME_MAX + \
+     36) /* {} :config, or {} :+31 :65535 and for a temporary key a zero byte, letter, 16 digits; the end */
 
 /* The size of a further link's name, with ":+31". */
 #define LINK_NAME_SIZE (HIBLOOM_NAME_MAX + 5)

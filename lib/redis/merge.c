@@ -220,7 +220,8 @@ bool merge_may_be_done(const struct merge *merge)
 /* A bare bitmap has no guard that a script could compare, and counters are no bits. */
 bool merge_can(const struct link *link, const struct piece *piece, const unsigned char *bits)
 {
-    return !link->bare && link->spec->counters == 0 && piece->from == 0 && piece->len == spec_bitmap_bytes(link->spec) &&
+    return !link->bare && link->spec->counters == 0 && piece->from == 0 &&
+           piece->len == spec_bitmap_bytes(link->spec) &&
            (bits == NULL || bits[0] != 0 || memcmp(bits, bits + 1, piece->len - 1) != 0);
 }
 

@@ -28,8 +28,8 @@ struct merge {
     bool replaceable;          /* the caller has another way, should the key's slot move just now */
     bool stored;               /* the bits to set were, behind the last answer of the script */
     bool sent_again;           /* bits were, so `old` may hold them */
-    bool repeated;             /* an answer of the script was lost: it may have been carried out before it was refused */
-    bool cut;                  /* a part of `old` was not there */
+    bool repeated; /* an answer of the script was lost: it may have been carried out before it was refused */
+    bool cut;      /* a part of `old` was not there */
     uint64_t asked, part_at[2];
 };
 

@@ -64,8 +64,8 @@ void sieve_look(struct sieve *s, struct link *link, uint32_t links, const struct
     sieve_await_walk(s, ended);
 }
 
-void sieve_by_bitmaps(struct sieve *s, enum bulk_way way, struct link *link, const hibloom_item *items, size_t n, unsigned char *yes,
-                      void (*ended)(struct sieve *))
+void sieve_by_bitmaps(struct sieve *s, enum bulk_way way, struct link *link, const hibloom_item *items, size_t n,
+                      unsigned char *yes, void (*ended)(struct sieve *))
 {
     s->bulk = alloc.malloc(sizeof *s->bulk);
     if (s->bulk == NULL) {
@@ -468,7 +468,7 @@ void sieve_end_chunk(struct sieve *s)
 /* New items are left: by the commands, or by a bitmap before. */
 static void end_set(struct sieve *s)
 {
-    for (size_t i = 0; s->set.new != NULL && i < s->count; i++)
+    for (size_t i = 0; s->set.new != NULL &&i < s->count; i++)
         s->answers[i] = s->answers[i] || flags_has(s->set.new, i);
     alloc.free(s->set.new);
     s->set.new = NULL;

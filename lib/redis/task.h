@@ -48,12 +48,12 @@ struct exchange {
                          the exchange is sent again, or late */
     bool once;        /* it must not be carried out twice: it is not sent again where its answer was lost */
     bool anew;        /* it only asks, and its last command proves all answers: they come from one sending */
-    bool spare;           /* the task can do without it: if its answer is lost, its replies are NULL, and none has failed */
-    bool replaceable;     /* the task has another way: TRYAGAIN, the answer while a slot moves, is told at once */
-    const void *payload;  /* if not NULL, the last argument of its one command; it is there until that is answered */
+    bool spare;       /* the task can do without it: if its answer is lost, its replies are NULL, and none has failed */
+    bool replaceable; /* the task has another way: TRYAGAIN, the answer while a slot moves, is told at once */
+    const void *payload; /* if not NULL, the last argument of its one command; it is there until that is answered */
     size_t payload_len;
-    size_t end;       /* of its bytes in the outbox; they begin where those of the one before end */
-    void *bulk;       /* if not NULL, where one reply goes, a string of at most bulk_room bytes: */
+    size_t end; /* of its bytes in the outbox; they begin where those of the one before end */
+    void *bulk; /* if not NULL, where one reply goes, a string of at most bulk_room bytes: */
     size_t bulk_room;
     uint32_t bulk_index; /* this one */
 };

@@ -93,12 +93,11 @@ static void note_loss(hibloom_log_level level, const char *line, void *unused)
 
 static void others_are_written_to_meanwhile(void **state)
 {
-    const hibloom_connect_options options = {
-        .size = sizeof options,
-        .command_timeout_ms = 2000,
-        .link_mb_s = 1, /* so it goes by commands */
-        .on_connect = narrow,
-        .on_log = note_loss};
+    const hibloom_connect_options options = {.size = sizeof options,
+                                             .command_timeout_ms = 2000,
+                                             .link_mb_s = 1, /* so it goes by commands */
+                                             .on_connect = narrow,
+                                             .on_log = note_loss};
     hibloom_item *items = items_new("in", ITEMS);
     const int room = ROOM;
     pthread_t thread;

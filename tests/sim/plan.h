@@ -107,8 +107,8 @@ struct step {
     X(valkey) \
     X(latency_us) \
     X(lag_us) \
-    X(window) X(names) X(kind0) X(kind1) X(clients) X(rate) X(faults) X(pieces) X(late) X(sizes) X(races) X(quiet) \
-        X(pace)
+    X(window) \
+    X(names) X(kind0) X(kind1) X(clients) X(rate) X(faults) X(pieces) X(late) X(sizes) X(races) X(quiet) X(pace)
 #define CLIENT_SETTINGS(X) \
     X(loop) \
     X(retry_ms) \
