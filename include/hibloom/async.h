@@ -119,8 +119,7 @@ HIBLOOM_CHECKED hibloom_status hibloom_async_open(hibloom_async *async, const ch
 
 /* As hibloom_add_many and hibloom_contains_many. answers has n of them, valid during
  * the call back: what is new, or what may be in; NULL unless the status is OK, and
- * where an add does not want to know (want_new): very many items may go by whole
- * bitmaps then.
+ * where an add does not want to know (want_new).
  * With n = 0 only the filter is asked for. */
 HIBLOOM_CHECKED hibloom_status hibloom_async_add(hibloom_async_filter *filter, const hibloom_item *items, size_t n,
                                                  bool want_new, hibloom_answered_fn *answered, void *data);

@@ -161,6 +161,7 @@ static void merge_within(struct whole *w)
     const struct piece *piece = &w->pieces.piece;
     struct link *into = whole_link(w->filter, piece->link), *from = whole_link(w->other, piece->link);
 
+    into->room = 0; /* it has less than was counted */
     if (merge_can(into, piece, NULL))
         merge_begin_within(&w->merge, into, from, piece->key);
     else

@@ -247,6 +247,7 @@ void whole_merge(struct whole *w, hibloom *into, whole_step *step)
                    into->name);
     } else {
         struct link *link = whole_link(into, piece->link);
+        link->room = 0; /* it has less than was counted */
         if (merge_can(link, piece, w->bits))
             merge_begin(&w->merge, link, piece->key, w->bits, NULL);
         else

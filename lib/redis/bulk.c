@@ -95,9 +95,10 @@ static void begin_key(struct bulk *bulk)
     unsigned char *const bits = bits_of_key(bulk, &bulk->bits);
     struct link *link = bulk->task.link;
 
+    bulk->merges = bulk->way != BULK_LOOK && merge_can(link, &bulk->piece, bits);
     if (bulk->way == BULK_LOOK) {
         transfer_begin_read(&bulk->transfer, link, &bulk->piece, bits);
-    } else if (!merge_can(link, &bulk->piece, bits)) { /* there is no bit to set */
+    } else if (!bulk->merges) { /* there is no bit to set, or counters */
         transfer_begin_merge(&bulk->transfer, link, &bulk->piece, bits);
     } else {
         merge_begin(&bulk->merge, link, bulk->piece.key, bits,
@@ -116,12 +117,24 @@ static void end_group(struct bulk *bulk)
     near_learn_bits(bulk->task.link, &bulk->bits, first, bulk->piece.key + 1, bulk->mark);
 }
 
+bool bulk_was_refused(const struct bulk *bulk)
+{
+    const struct task *task = &bulk->task;
+    const bool merges = bulk->way != BULK_LOOK;
+
+    return task->status == HIBLOOM_ENOMEM ||
+           (merges && (task->status == HIBLOOM_EDENIED || task->refusal == REFUSAL_TRYAGAIN));
+}
+
 /* The caller may go on item by item, and then finds in what was merged here. What was not merged is new to nobody yet. */
 static void give_up(struct bulk *bulk)
 {
+    const bool in_doubt = bulk->merges && merge_may_be_done(&bulk->merge);
+
     if (bulk->way != BULK_ADD_NEW)
         return;
-    memset(bits_of_key(bulk, &bulk->before), merge_may_be_done(&bulk->merge) ? 0 : 0xff, bulk->before.key_bytes);
+    bulk->task.link->server->stats.in_doubt += in_doubt;
+    memset(bits_of_key(bulk, &bulk->before), in_doubt ? 0 : 0xff, bulk->before.key_bytes);
     answer(bulk);
 }
 
@@ -132,7 +145,8 @@ static bool go_on(struct bulk *bulk)
 
     bulk->busy = false;
     if (bulk->task.status != HIBLOOM_OK) {
-        give_up(bulk);
+        if (bulk_was_refused(bulk))
+            give_up(bulk);
         return false;
     }
     if (next % bulk->group == 0 || next == keys_of(bulk))

@@ -23,7 +23,8 @@ struct bulk {
         struct transfer transfer;
         struct merge merge;
     };
-    bool busy; /* with that */
+    bool busy;   /* with that */
+    bool merges; /* it is a merge */
     struct piece piece;
     struct bits bits;   /* the present keys' */
     struct bits before; /* those that they had before; start NULL: nobody asks */
@@ -43,6 +44,10 @@ bool bulk_pays_to_look(const struct link *, size_t n, double sent);
 /* The same to merge into them for n adds. */
 bool bulk_pays_to_merge(const struct link *, size_t n, double sent);
 bool bulk_pays_to_merge_new(const struct link *, size_t n, double sent);
+
+/* It has failed, for a reason that does not concern commands: the user may not merge, a slot moves, or memory for
+ * bitmaps is missing. */
+bool bulk_was_refused(const struct bulk *);
 
 /* If an add that asks for is_new fails half-way, `yes` has the new items of the keys that it came to. */
 void bulk_begin(struct bulk *, enum bulk_way, struct link *, const hibloom_item *, size_t n, unsigned char *yes);

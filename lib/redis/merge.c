@@ -225,7 +225,6 @@ bool merge_can(const struct link *link, const struct piece *piece, const unsigne
            (bits == NULL || bits[0] != 0 || memcmp(bits, bits + 1, piece->len - 1) != 0);
 }
 
-/* A link that is about to get some has less room than was counted. */
 static void begin(struct merge *merge, struct link *into, uint32_t key, talk_step *step)
 {
     memset(merge, 0, sizeof *merge);
@@ -233,7 +232,6 @@ static void begin(struct merge *merge, struct link *into, uint32_t key, talk_ste
     merge->talk.task.adds = true;
     merge->key = key;
     merge->len = spec_bitmap_bytes(into->spec);
-    into->room = 0;
     (void)life_draw_id(&merge->talk.task, &merge->number);
 }
 

@@ -114,17 +114,13 @@ static void release(struct sieve *s)
     s->ended = NULL;
 }
 
-/* The call goes item by item if the user may not merge, a slot moves, or memory for bitmaps is
- * missing. */
+/* The call goes item by item then. */
 static bool is_refused(struct sieve *s)
 {
-    const struct task *inner = s->task.inner;
-    const bool merges = s->bulk != NULL && s->bulk->way != BULK_LOOK;
-    const bool denied = merges && inner->status == HIBLOOM_EDENIED;
-
-    s->filter->first.server->may_not_merge |= denied;
-    return s->bulk != NULL && s->task.status == HIBLOOM_OK &&
-           (denied || (merges && inner->refusal == REFUSAL_TRYAGAIN) || inner->status == HIBLOOM_ENOMEM);
+    if (s->bulk == NULL || s->task.status != HIBLOOM_OK || !bulk_was_refused(s->bulk))
+        return false;
+    s->filter->first.server->may_not_merge |= s->bulk->task.status == HIBLOOM_EDENIED;
+    return true;
 }
 
 static void inner_ended(struct sieve *s)

@@ -416,6 +416,8 @@ static void write_some(struct connection *c)
             fail(c, HIBLOOM_ETIMEDOUT, "timed out: the server takes no more commands");
             abandon(c);
         } else {
+            if (left_to_send(c) < before) /* a server that takes bytes is not silent */
+                c->sent_ms = clock_now_ms();
             stuck = !done && !c->borrowed && left_to_send(c) == before;
         }
     }

@@ -36,6 +36,7 @@ struct line {
     struct ssl_st *ssl; /* the context's; NULL: no TLS, or not ours */
     size_t owed;
     uint64_t heard_ms;  /* when an answer came, or the first command was sent; ours only */
+    size_t unwritten;   /* bytes that waited for room in the socket at the last check */
     uint64_t spared_ms; /* so far it was silent for too long, but something lay here: then heard_ms was set to this */
     struct reply reply;
     redisReplyObjectFunctions *theirs; /* of hiredis' reader; NULL: it is not ours yet */
@@ -454,6 +455,10 @@ static bool is_overdue(const struct carrier *c, const struct node *node, uint64_
 
     if (!opening && node->sent.first == NULL)
         return false;
+    const size_t before = line->unwritten;
+    line->unwritten = opening ? 0 : sdslen(line->context->c.obuf);
+    if (line->unwritten < before) /* a server that takes bytes is not silent */
+        line->heard_ms = now;
     if (!is_silent_for(line, now, opening ? options->connect_timeout_ms : options->command_timeout_ms))
         return false;
     if (line->spared_ms == line->heard_ms || !has_events(line, writes ? POLLIN | POLLOUT : POLLIN))
