@@ -255,7 +255,7 @@ soak: $(BUILD)/tests/soak/soak
 # those that count answers in memory or replace malloc, and arithmetic.
 NOT_UNDER_VALGRIND := cli/% share/% unit/sizing redis/%rates fault/memory fault/memory_size fault/sliding_memory async/memory async/links_cost
 check-long: all examples $(PROGRAMS) $(BUILD)/tests/preload/clock.so
-	@HIBLOOM_TEST_LONG=1 TEST_TIMEOUT=86400 $(RUN_TESTS) $(PROGRAMS)
+	@HIBLOOM_TEST_LONG=1 TEST_TIMEOUT=86400 $(RUN_TESTS) tests/model/run.py $(PROGRAMS)
 	@TEST_TIMEOUT=1200 \
 	TEST_UNDER='valgrind -q --leak-check=full --show-leak-kinds=definite,indirect --errors-for-leak-kinds=definite,indirect --error-exitcode=99' \
 	    $(ON_ALL_CORES) check-programs PASSED_OVER='$(NOT_UNDER_VALGRIND:%=$(BUILD)/tests/%)'

@@ -1,8 +1,8 @@
 /* merge.c: many bits of a key in one step of the server. See merge.h.
  *
- * If an answer is lost, the script is sent again alone. It finds the bits before (done), the bits to set (not done
- * yet), or neither. In the last case, and if the bits before are gone while they are read, all begins again. From
- * then on the bits before may hold those of the first time, so they prove nothing. */
+ * If an answer is lost, the script is sent again alone. It finds the bits before (rule "done"), the bits to set (not
+ * done yet), or neither (rule "none"). In the last case, and if the bits before are gone while they are read, all
+ * begins again. From then on the bits before may hold those of the first time, so they prove nothing. */
 #include "redis/merge.h"
 #include "base/number.h"
 #include "redis/life.h"

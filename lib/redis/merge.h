@@ -9,7 +9,8 @@
  * lie in one key, and the script is one step. So the bits before tell exactly which items are new, among any number of
  * adders. tests/model/merge.py searches all that may happen to it; the words "rule ..." in merge.c are that model's.
  *
- * The server holds the key's bytes three times for a moment. The names hold a number that only this task has. */
+ * The server holds the key's bytes three times for a moment. The names hold a number that only this task has (rule
+ * "unique"). */
 #ifndef HIBLOOM_REDIS_MERGE_H
 #define HIBLOOM_REDIS_MERGE_H
 
@@ -43,7 +44,7 @@ void merge_begin(struct merge *, struct link *, uint32_t key, const unsigned cha
 /* The bits of the same key of another link. Both keys are in one slot. */
 void merge_begin_within(struct merge *, struct link *into, struct link *from, uint32_t key);
 
-/* It has failed: may the bits be set all the same? */
+/* It has failed: may the bits be set all the same? Rule "refused". */
 bool merge_may_be_done(const struct merge *);
 
 #endif

@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 """A bulk add that tells exactly what is new (lib/redis/merge.h), on one key. Every order of its steps.
 
-All processes add one item, whose two bits may lie in two parts of the key. A merger sends PSETEX of the bits to set, and the
-script behind it. Then it reads the bits before, part by part, and UNLINKs them. If the script's answer is lost, the script is
-sent again alone: PSETEX is spare. If it finds no bits to set, or the bits before are missing, both are sent again; but if the
-bits were stored behind that answer, the script alone.
+All processes add one item, whose two bits may lie in two parts of the key. A merger sends PSETEX of the bits to set,
+and the script behind it. Then it reads the bits before, part by part, and UNLINKs them. If the script's answer is
+lost, the script is sent again alone: PSETEX is spare. If it finds no bits to set, or the bits before are missing,
+both are sent again; but if the bits were stored behind that answer, the script alone.
 
-An adder goes item by item. So does a merger whose command was refused (no permission, or a slot that moves), or that of
-another key, behind this one: so an add may follow a merge that is over. Where the filter grows, a link with the state g has
-a further one behind it. Each looks in all links but the newest that it knows, and sets the item in that one.
+An adder goes item by item. So does a merger whose command was refused (no permission, or a slot that moves), or that
+of another key, behind this one: so an add may follow a merge that is over. Where the filter grows, a link with the
+state g has a further one behind it. Each looks in all links but the newest that it knows, and sets the item in that
+one.
 
-Another key changes nothing here, since all bits of an item lie in one, and each key has temporary names of its own. Windows
-never merge where is_new is asked for. A process that dies is one that takes no further step. Late bits of an add, and their
-undo, are late.py's. How links are made, lost, or told of again, is chain.py's.
+Another key changes nothing here, since all bits of an item lie in one, and each key has temporary names of its own.
+Windows never merge where is_new is asked for. A process that dies is one that takes no further step. Late bits of an
+add, and their undo, are late.py's. How links are made, lost, or told of again, is chain.py's.
 
 Checked in every state:
   M1  if all adds in one life of the filter (from one clear to the next) are OK, the item was new to one of them
@@ -25,11 +26,11 @@ Checked in every state:
 
 usage: merge.py [--merge N] [--add N] [--cut N] [--lose N] [--move N] [--refuse N] [--fail N] [--grow N] [--parts N]
                 [--clear] [--drop] [--replace] [--some] [--ttl] [--several] [--no-RULE ...]
---cut: answers are lost; the server may carry out what was sent, at any later time. --lose: a temporary key is lost. --move:
-PSETEX comes behind the script, since it is sent to another server. --refuse: a command is. --fail: a replica takes over,
-which may lack the last writes. --clear, --drop, --replace: once, by another client. --parts: of the bits before. --some: one
-of the item's bits is set at the beginning. --ttl: the key has a time to live. --several: its link has several keys, and the
-script does not see the root.
+--cut: answers are lost; the server may carry out what was sent, at any later time. --lose: a temporary key is lost.
+--move: PSETEX comes behind the script, since it is sent to another server. --refuse: a command is. --fail: a replica
+takes over, which may lack the last writes. --clear, --drop, --replace: once, by another client. --parts: of the bits
+before. --some: one of the item's bits is set at the beginning. --ttl: the key has a time to live. --several: its link
+has several keys, and the script does not see the root.
 prints the number of states, or VIOLATION and the steps to it. RULE is one of
   unique      the temporary names are those of one merge
   guard       the script compares the key's identity
@@ -38,6 +39,7 @@ prints the number of states, or VIOLATION and the steps to it. RULE is one of
   epoch       it compares the epoch
   stored      if the bits were stored behind its answer, it is sent again alone
   whole       a part of the bits before that is not there is seen
+  anew        then all is sent again
   doubt       if the bits were sent again, the item is new: the bits before prove nothing
   kept        what is new by a merge stays so where another key's is refused
   refused     if a refused script may have been carried out, the item is new
@@ -54,8 +56,8 @@ from functools import lru_cache
 
 from life import Violation, explore, text_of
 
-RULES = ('unique', 'guard', 'done', 'none', 'epoch', 'stored', 'whole', 'doubt', 'kept', 'refused', 'ever', 'decide',
-         'behind', 'ttl', 'bits-ttl', 'before-ttl')
+RULES = ('unique', 'guard', 'done', 'none', 'epoch', 'stored', 'whole', 'anew', 'doubt', 'kept', 'refused', 'ever',
+         'decide', 'behind', 'ttl', 'bits-ttl', 'before-ttl')
 FAULTS = ('cut', 'lose', 'move', 'refuse', 'fail', 'grow')
 X = 0b11
 
@@ -64,12 +66,13 @@ World = namedtuple('World', 'links replica procs other left')
 Left = namedtuple('Left', FAULTS)
 # filter: 1 is the one that all have opened. state: r ready, g and a further one is.
 Key = namedtuple('Key', 'filter epoch bits ttl state')
-# The item is set in link `known` - 1, those in front of `asked` have been asked. names: of the bits to set (None, or: has
-# it a time to live?), and of those before (None or Key); on_replica: the same there. queue: commands without an answer;
-# ghosts: those that were sent on a connection that was cut. pending: (life, why) where the item was new, if this link
-# decides; news: where it did. life: where the add was OK.
-Proc = namedtuple('Proc', 'kind at known asked epoch grown again stored repeated refused answer part read queue ghosts names '
-                          'on_replica pending doubt news life')
+# The item is set in link `known` - 1; those in front of `asked` were asked. again: why the bits were sent again. names:
+# what is there, of the bits to set (None, or: have they a time to live?) and those before (None or Key); on_replica:
+# what is there. queue: commands without an answer; ghosts: those whose connection was cut. pending: (life, why) where
+# the item is new, if this link decides; news: the same, once one has. doubt: why it is in doubt that an older link did
+# not. life: where the add was OK.
+Proc = namedtuple('Proc', 'kind at known asked epoch grown again stored repeated refused answer part read queue ghosts '
+                          'names on_replica pending doubt news life')
 NAMES = (None, None)
 
 
@@ -175,7 +178,9 @@ class Model:
 
     def take_before(self, p, before):
         if before is None and self.rule['whole']:
-            return self.send(p, p.again or 'sent again')
+            if self.rule['anew']:
+                return self.send(p, p.again or 'sent again')
+            return self.merged(p, (1, p.epoch), 'sent again')
         part = X if self.parts == 1 else 1 << p.part
         life = (before.filter, before.epoch) if before is not None else (1, p.epoch)
         p = p._replace(read=p.read | (before.bits & part if before is not None else 0), part=p.part + 1)
@@ -187,7 +192,8 @@ class Model:
 
     def merged(self, p, life, why):
         """UNLINK may be carried out at any time now, or never: it is spare."""
-        return p._replace(at='merged', ghosts=p.ghosts + ((('UNLINK',),),), pending=((life, why),) if why else (), life=life)
+        ghosts = p.ghosts + ((('UNLINK',),),)
+        return p._replace(at='merged', ghosts=ghosts, pending=((life, why),) if why else (), life=life)
 
     # ---- All adders
 
@@ -246,7 +252,7 @@ class Model:
     # ---- Every next step, and what must hold
 
     def cut(self, p):
-        """Its connection is. PSETEX is spare, and nothing is sent again once it is refused. If PSETEX has gone to another
+        """Its connection is. PSETEX is spare, and once it is refused nothing is sent again. If it goes to another
         server, there are two connections."""
         yield self.resend(p, p.queue, ())
         if len(p.queue) == 2 and p.queue[1] == ('PSETEX',):
@@ -256,9 +262,9 @@ class Model:
             yield after._replace(queue=after.queue[::-1])
 
     def resend(self, p, lost, rest):
-        again = tuple([('EVAL', c[1], True) if c[0] == 'EVAL' else c for c in lost if c[0] != 'PSETEX' and not p.refused])
+        again = tuple([('EVAL', c[1], True) if c[0] == 'EVAL' else c for c in lost if c[0] != 'PSETEX'])
         late = tuple([c[:2] for c in lost if c[0] != 'GETRANGE'])
-        p = p._replace(queue=rest + again, ghosts=p.ghosts + ((late,) if late else ()),
+        p = p._replace(queue=rest if p.refused else rest + again, ghosts=p.ghosts + ((late,) if late else ()),
                        stored='lost' if ('PSETEX',) in lost else p.stored)
         return p if p.queue else self.judge_answer(p)
 
