@@ -451,10 +451,10 @@ static bool is_overdue(const struct carrier *c, const struct node *node, uint64_
     struct line *line = node->pipe;
     const hibloom_connect_options *options = &c->settings.options;
     const bool opening = node->state == NODE_OPENING; /* POLLOUT says that it is connected */
-    const bool writes = opening || line->context->c.obuf[0] != '\0';
 
     if (!opening && node->sent.first == NULL)
         return false;
+    const bool writes = opening || line->context->c.obuf[0] != '\0';
     const size_t before = line->unwritten;
     line->unwritten = opening ? 0 : sdslen(line->context->c.obuf);
     if (line->unwritten < before) /* a server that takes bytes is not silent */
