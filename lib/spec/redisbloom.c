@@ -39,16 +39,8 @@ bool redisbloom_size(hibloom_spec *spec, uint64_t capacity, double error_rate)
 
 enum { NO_ROUND = 1, FORCE_64 = 4, NON_SCALING = 8 };
 enum { LINKS_AT = 8, OPTIONS_AT = 12, GROWTH_AT = 16 };
-enum {
-    BYTES_AT = 0,
-    BITS_AT = 8,
-    ITEMS_AT = 16,
-    ERROR_AT = 24,
-    PER_ITEM_AT = 32,
-    HASHES_AT = 40,
-    CAPACITY_AT = 44,
-    N2_AT = 52
-};
+enum { BYTES_AT = 0, BITS_AT = 8, ITEMS_AT = 16, ERROR_AT = 24 }; /* of a link */
+enum { PER_ITEM_AT = 32, HASHES_AT = 40, CAPACITY_AT = 44, N2_AT = 52 };
 
 uint64_t redisbloom_header_length(const unsigned char *head)
 {
@@ -126,13 +118,18 @@ static bool take_growth(struct redisbloom *out, const unsigned char *header)
 }
 
 /* An unknown option may change the positions of an item's bits. */
-static hibloom_status check_options(uint32_t options, bool rounded, struct error *error)
+static hibloom_status check_options(const unsigned char *header, uint32_t links, struct error *error)
 {
+    const uint32_t options = hash_load32(header + OPTIONS_AT);
+    bool rounded = (options & NO_ROUND) == 0;
+
+    for (uint32_t i = 0; i < links && i < HIBLOOM_LINKS_MAX; i++)
+        rounded = rounded || link_at(header, i)[N2_AT] != 0;
     if ((options & FORCE_64) == 0)
         return error_set(error, HIBLOOM_ENOTSUP,
                          "was made by an old version of the module, with a hash of 32 bits: it cannot be taken over; "
                          "add its items to a new filter");
-    if ((options & NO_ROUND) == 0 || rounded)
+    if (rounded)
         return error_set(error, HIBLOOM_ENOTSUP,
                          "was made by an old version of the module, with bits rounded up to a power of two: it cannot "
                          "be taken over; add its items to a new filter");
@@ -157,21 +154,12 @@ static hibloom_status check_links(uint32_t links, uint32_t growth, struct error 
     return HIBLOOM_OK;
 }
 
-static bool any_rounded(const unsigned char *header, uint32_t links)
-{
-    bool any = false;
-
-    for (uint32_t i = 0; i < links && i < HIBLOOM_LINKS_MAX; i++)
-        any = any || link_at(header, i)[N2_AT] != 0;
-    return any;
-}
-
 hibloom_status redisbloom_parse(struct redisbloom *out, const unsigned char *header, uint64_t len, struct error *error)
 {
     if (len < REDISBLOOM_HEAD_BYTES + REDISBLOOM_LINK_BYTES || len != redisbloom_header_length(header))
         return error_set(error, HIBLOOM_ECORRUPT, "does not begin with the header of a dump of RedisBloom");
     const uint32_t links = out->links = hash_load32(header + LINKS_AT);
-    hibloom_status status = check_options(hash_load32(header + OPTIONS_AT), any_rounded(header, links), error);
+    hibloom_status status = check_options(header, links, error);
     if (status == HIBLOOM_OK)
         status = check_links(links, hash_load32(header + GROWTH_AT), error);
     if (status != HIBLOOM_OK)
