@@ -282,7 +282,7 @@ static void take_header(struct whole *w)
     const struct dumped *piece = &w->dump.piece;
     char aside[HIBLOOM_NAME_MAX + 1];
     hibloom_status status;
-    struct error error;
+    struct error error = {.words = ""};
 
     w->dump.header_len = piece->next == HEADER_NEXT ? piece->len : 0;
     status = redisbloom_parse(&w->dump.filter, w->dump.header, w->dump.header_len, &error);

@@ -29,7 +29,7 @@ struct memory_filter {
 
 struct memory_store {
     hibloom_store base;
-    LIST_HEAD(, memory_filter) filters;
+    LIST_HEAD(memory_filters, memory_filter) filters;
     atomic_flag writes_words; /* look-ups of several threads may fail at once */
 };
 

@@ -73,7 +73,7 @@ struct names {
 
 #define NAMES(table) \
     { \
-        table, sizeof *table, sizeof table / sizeof *table \
+        (table), sizeof *(table), sizeof(table) / sizeof *(table) \
     }
 
 /* The number of a name among these. One that is not there is refused, "no such hash as 'md5'; there are xxh3, ...",
