@@ -46,7 +46,7 @@ static void begin_again(struct talk *, struct outbox *);
 static bool read_old(struct talk *talk, struct outbox *outbox, unsigned number)
 {
     struct merge *merge = merge_of(talk);
-    const size_t left = merge->len - merge->asked, len = left < READ_BYTES ? left : READ_BYTES;
+    const size_t left = merge->len - (size_t)merge->asked, len = left < READ_BYTES ? left : READ_BYTES;
     char name[KEYS_SIZE];
     const struct argument old = temporary_old(merge, name);
 
@@ -64,7 +64,7 @@ static bool read_old(struct talk *talk, struct outbox *outbox, unsigned number)
 static void take_old(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
     struct merge *merge = merge_of(talk);
-    const size_t left = merge->len - merge->part_at[tag & 1], len = left < READ_BYTES ? left : READ_BYTES;
+    const size_t left = merge->len - (size_t)merge->part_at[tag & 1], len = left < READ_BYTES ? left : READ_BYTES;
 
     if (task_expect(&talk->task, reply, REDIS_REPLY_STRING, merge->key))
         merge->cut = merge->cut || reply->text_len != len;
@@ -222,7 +222,7 @@ bool merge_can(const struct link *link, const struct piece *piece, const unsigne
 {
     return !link->bare && link->spec->counters == 0 && piece->from == 0 &&
            piece->len == spec_bitmap_bytes(link->spec) &&
-           (bits == NULL || bits[0] != 0 || memcmp(bits, bits + 1, piece->len - 1) != 0);
+           (bits == NULL || bits[0] != 0 || memcmp(bits, bits + 1, (size_t)piece->len - 1) != 0);
 }
 
 static void begin(struct merge *merge, struct link *into, uint32_t key, talk_step *step)
@@ -231,7 +231,7 @@ static void begin(struct merge *merge, struct link *into, uint32_t key, talk_ste
     talk_begin(&merge->talk, into, step);
     merge->talk.task.adds = true;
     merge->key = key;
-    merge->len = spec_bitmap_bytes(into->spec);
+    merge->len = (size_t)spec_bitmap_bytes(into->spec);
     (void)life_draw_id(&merge->talk.task, &merge->number);
 }
 
