@@ -416,7 +416,8 @@ static void write_some(struct connection *c)
             fail(c, HIBLOOM_ETIMEDOUT, "timed out: the server takes no more commands");
             abandon(c);
         } else {
-            if (left_to_send(c) < before) /* a server that takes bytes is not silent */
+            /* A server that takes bytes is not silent. If all went at once, the clock has just begun. */
+            if ((c->unsent || !done) && left_to_send(c) < before)
                 c->sent_ms = clock_now_ms();
             stuck = !done && !c->borrowed && left_to_send(c) == before;
         }
