@@ -257,6 +257,11 @@ uint64_t bits_count(const struct bits *bits)
     return bits_in_use(bits->start, bits->bytes, spec_width(&bits->spec));
 }
 
+bool bits_are_zero(const unsigned char *bytes, size_t len)
+{
+    return bytes[0] == 0 && memcmp(bytes, bytes + 1, len - 1) == 0;
+}
+
 void bits_clear(struct bits *bits)
 {
     memset(bits->start, 0, bits->bytes);

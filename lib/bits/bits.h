@@ -42,6 +42,9 @@ uint64_t bits_count(const struct bits *bits);
 uint64_t bits_in_use(const unsigned char *bytes, size_t len, uint32_t width);
 void bits_clear(struct bits *bits);
 
+/* Is none set in these bytes? There is one at least. */
+bool bits_are_zero(const unsigned char *bytes, size_t len);
+
 /* See struct store_class. */
 void bits_read(const struct bits *bits, const struct piece *piece, unsigned char *out);
 void bits_merge(struct bits *bits, const struct piece *piece, const unsigned char *more);

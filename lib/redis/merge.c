@@ -5,6 +5,7 @@
  * begins again. From then on the bits before may hold those of the first time, so they prove nothing. */
 #include "redis/merge.h"
 #include "base/number.h"
+#include "bits/bits.h"
 #include "redis/life.h"
 #include "redis/scripts.h"
 #include "spec/spec.h"
@@ -221,8 +222,7 @@ bool merge_may_be_done(const struct merge *merge)
 bool merge_can(const struct link *link, const struct piece *piece, const unsigned char *bits)
 {
     return !link->bare && link->spec->counters == 0 && piece->from == 0 &&
-           piece->len == spec_bitmap_bytes(link->spec) &&
-           (bits == NULL || bits[0] != 0 || memcmp(bits, bits + 1, (size_t)piece->len - 1) != 0);
+           piece->len == spec_bitmap_bytes(link->spec) && (bits == NULL || !bits_are_zero(bits, (size_t)piece->len));
 }
 
 static void begin(struct merge *merge, struct link *into, uint32_t key, talk_step *step)

@@ -15,6 +15,7 @@
  * without two of them; but it took 15 ms for 16 MB and 1.7 s for 512 MB, needs the
  * key's memory twice, and takes its time to live away. */
 #include "redis/transfer.h"
+#include "bits/bits.h"
 #include "redis/scripts.h"
 
 #include <string.h>
@@ -105,11 +106,6 @@ void transfer_begin_read(struct transfer *transfer, struct link *link, const str
 
 /* ---- Merging --------------------------------------------------------------------- */
 
-static bool is_zero(const unsigned char *bits, size_t len)
-{
-    return bits[0] == 0 && memcmp(bits, bits + 1, len - 1) == 0;
-}
-
 static void take_merged(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
     struct transfer *transfer = transfer_of(talk);
@@ -134,7 +130,7 @@ static size_t next_part(struct transfer *transfer)
     const uint64_t most = transfer->talk.task.link->spec->counters != 0 ? SUM_BYTES : MERGE_BYTES;
     size_t len = part_at(piece, transfer->asked, most);
 
-    while (transfer->bits != NULL && len > 0 && is_zero(transfer->bits + transfer->asked, len) &&
+    while (transfer->bits != NULL && len > 0 && bits_are_zero(transfer->bits + transfer->asked, len) &&
            (transfer->sent || transfer->talk.task.link->bare || transfer->asked + len < piece->len)) {
         transfer->asked += len;
         len = part_at(piece, transfer->asked, most);
@@ -158,7 +154,7 @@ static void ask_merge(struct transfer *transfer, struct commands *out, struct ar
     command_number(out, transfer->piece->from + transfer->asked);
     if (transfer->from == NULL) {
         const unsigned char *bits = transfer->bits + transfer->asked;
-        command_argument(out, (struct argument){(const char *)bits, is_zero(bits, len) ? 1 : len});
+        command_argument(out, (struct argument){(const char *)bits, bits_are_zero(bits, len) ? 1 : len});
     } else {
         command_text(out, "");
         link_expect(out, transfer->from, i, RECORD_IDENTITY);
