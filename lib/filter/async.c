@@ -169,7 +169,7 @@ static hibloom_status make(hibloom_async **out, struct store_settings *settings)
     TAILQ_INIT(&async->filters);
     async->driver.settled = deliver;
     async->driver.unmade = unmake;
-    async->driver.carrier.store.base.class = &async_store_class;
+    async->driver.carrier.store.base.class = &redis_store_class;
     if (async_make(&async->driver, settings))
         return HIBLOOM_OK;
     hibloom_async_free(async);

@@ -49,9 +49,6 @@ struct work {
     work_finish *finish;
 };
 
-/* Of async_calls.c. */
-extern const struct store_class async_store_class;
-
 static inline struct error *async_error(struct hibloom_async *async)
 {
     return &async->driver.carrier.store.base.error;

@@ -205,10 +205,3 @@ hibloom_status hibloom_async_remove(hibloom_async_filter *filter, const hibloom_
 {
     return call_items(filter, STORE_REMOVE, items, n, answered, data);
 }
-
-/* The functions that a loop's store has itself: the calls above begin works. */
-const struct store_class async_store_class = {
-    .near_cache = store_near_cache,
-    .close = redis_filter_free,
-    .stats = redis_stats,
-};

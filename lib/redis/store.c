@@ -57,7 +57,7 @@ static hibloom_status redis_items(hibloom *filter, enum store_call call, const h
     return status;
 }
 
-hibloom_status store_near_cache(hibloom *filter, uint32_t max_age_ms)
+static hibloom_status redis_near_cache(hibloom *filter, uint32_t max_age_ms)
 {
     struct redis_filter *own = redis_filter_of(filter);
 
@@ -91,7 +91,7 @@ static void redis_set_deadline(hibloom_store *store, uint32_t ms)
     ((struct redis_store *)store)->set_deadline((struct redis_store *)store, ms);
 }
 
-const hibloom_stats *redis_stats(const hibloom_store *store)
+static const hibloom_stats *redis_stats(const hibloom_store *store)
 {
     return &((const struct redis_store *)store)->server.stats;
 }
@@ -123,7 +123,7 @@ static void redis_free(hibloom_store *base)
 const struct store_class redis_store_class = {
     .links = redis_on_links,
     .items = redis_items,
-    .near_cache = store_near_cache,
+    .near_cache = redis_near_cache,
     .servers = redis_servers,
     .close = redis_filter_free,
     .list = redis_list,

@@ -12,7 +12,8 @@
 struct redis_store {
     hibloom_store base;
     struct redis_server_traits server;
-    hibloom_status (*run)(struct redis_store *, struct task *); /* the task's status, with words in base.error */
+    /* The task's status, with words in base.error. NULL: on an event loop, which begins tasks itself. */
+    hibloom_status (*run)(struct redis_store *, struct task *);
     void (*set_deadline)(struct redis_store *, uint32_t ms);
     void (*refresh)(struct redis_store *); /* who is where is asked anew, before the next call */
     uint32_t (*server_of)(const struct redis_store *, uint16_t slot); /* its number; REDIS_SERVERS_MAX: not known */
@@ -23,8 +24,5 @@ extern const struct store_class redis_store_class;
 
 /* What the options say of the server; the rest is found out. */
 void redis_server_make(struct redis_server_traits *, const hibloom_connect_options *, bool clustered);
-
-hibloom_status store_near_cache(hibloom *, uint32_t max_age_ms); /* of a store_class */
-const hibloom_stats *redis_stats(const hibloom_store *);
 
 #endif

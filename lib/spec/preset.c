@@ -139,8 +139,6 @@ static const char *orestes(hibloom_spec *spec, const struct settings *settings)
 {
     const char *wrong = take_bits(ceil(optimal_bits(spec)), spec);
 
-    if (settings->index == 1)
-        spec->hash = HIBLOOM_HASH_ORESTES_MURMUR3;
     return wrong != NULL ? wrong : take_hashes(ceil(log(2.0) * (double)spec->bits / (double)spec->capacity), spec);
 }
 

@@ -109,7 +109,7 @@ static void set_chars(struct settings *s)
 
 static void set_index(struct settings *s)
 {
-    s->index = find_name(s, "index", s->value, &indexes);
+    s->spec.hash = find_name(s, "index", s->value, &indexes) == 0 ? HIBLOOM_HASH_ORESTES : HIBLOOM_HASH_ORESTES_MURMUR3;
 }
 
 static void set_chain(struct settings *s)

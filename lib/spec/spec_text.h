@@ -27,7 +27,7 @@ enum {
     GIVEN_KEYS = 1 << 17,
     /* presets only: */
     GIVEN_CHARS = 1 << 18, /* in spec.codec */
-    GIVEN_INDEX = 1 << 19  /* `index`, 0 the first of its names */
+    GIVEN_INDEX = 1 << 19  /* in spec.hash */
 };
 
 /* A word of the text, or one side of its '='; not terminated. */
@@ -39,7 +39,6 @@ struct word {
 struct settings {
     unsigned given; /* GIVEN_ bits */
     uint32_t seeds;
-    size_t index;
     struct word seed;            /* len 0: none */
     const struct preset *preset; /* NULL: none */
     hibloom_spec spec;           /* the values, where given, or of the preset */
