@@ -91,8 +91,7 @@ HIBLOOM_API void hibloom_async_limit(hibloom_async *async, size_t items);
 HIBLOOM_API const char *hibloom_async_error(const hibloom_async *async);
 
 /* As hibloom_get_stats; bytes_received is 0, since hiredis reads. */
-HIBLOOM_API void hibloom_async_get_stats(const hibloom_async *async, hibloom_stats *out);
-#define hibloom_async_get_stats(async, out) hibloom_async_get_stats((async), hibloom_stats_sized(out))
+HIBLOOM_API void hibloom_async_get_stats(const hibloom_async *async, hibloom_stats *out, size_t size);
 
 /* Closes all filters of the store, calls the functions of all that is pending with
  * ECANCELED, closes the connections that are not borrowed, and frees the store.
@@ -114,7 +113,7 @@ typedef void hibloom_done_fn(hibloom_status status, void *data);
 
 /* As hibloom_open. filter is the handle, to be closed; NULL unless the status is OK.
  * EINVAL, here and below, also: a function is NULL. */
-HIBLOOM_CHECKED hibloom_status hibloom_async_open(hibloom_async *async, const char *name, const hibloom_spec *spec,
+HIBLOOM_CHECKED hibloom_status hibloom_async_open(hibloom_async *async, const char *name, const char *spec,
                                                   hibloom_opened_fn *opened, void *data);
 
 /* As hibloom_add_many and hibloom_contains_many. answers has n of them, valid during
@@ -142,11 +141,11 @@ HIBLOOM_CHECKED hibloom_status hibloom_async_get_info(hibloom_async_filter *filt
 /* As hibloom_clear, hibloom_drop and hibloom_expire. */
 HIBLOOM_CHECKED hibloom_status hibloom_async_clear(hibloom_async_filter *filter, hibloom_done_fn *done, void *data);
 HIBLOOM_CHECKED hibloom_status hibloom_async_drop(hibloom_async_filter *filter, hibloom_done_fn *done, void *data);
-HIBLOOM_CHECKED hibloom_status hibloom_async_expire(hibloom_async_filter *filter, uint64_t seconds,
-                                                    hibloom_done_fn *done, void *data);
+HIBLOOM_CHECKED hibloom_status hibloom_async_expire(hibloom_async_filter *filter, uint64_t ms, hibloom_done_fn *done,
+                                                    void *data);
 
-/* The filter's spec, its seed included; valid until it is closed. */
-HIBLOOM_API const hibloom_spec *hibloom_async_spec_of(const hibloom_async_filter *filter);
+/* As hibloom_spec_of. */
+HIBLOOM_API const char *hibloom_async_spec_of(const hibloom_async_filter *filter);
 
 /* Closes the handle. What is pending on it gets ECANCELED before this returns; what
  * was sent of it is still carried out, and taken back where hibloom_add would. Who closes

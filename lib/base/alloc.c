@@ -4,16 +4,17 @@
 #include <string.h>
 
 /* The one thing that the whole process shares; it is set before anything else is called. */
-struct hibloom_allocator alloc = {malloc, calloc, realloc, free};
+struct allocator alloc = {malloc, calloc, realloc, free};
 
-hibloom_status hibloom_set_allocator(const hibloom_allocator *allocator)
+hibloom_status hibloom_set_allocator(void *(*own_malloc)(size_t), void *(*own_calloc)(size_t, size_t),
+                                     void *(*own_realloc)(void *, size_t), void (*own_free)(void *))
 {
-    static const hibloom_allocator of_system = {malloc, calloc, realloc, free};
+    const int own = (own_malloc != NULL) + (own_calloc != NULL) + (own_realloc != NULL) + (own_free != NULL);
 
-    if (allocator != NULL && (allocator->malloc == NULL || allocator->calloc == NULL || allocator->realloc == NULL ||
-                              allocator->free == NULL))
+    if (own != 0 && own != 4)
         return HIBLOOM_EINVAL;
-    alloc = allocator != NULL ? *allocator : of_system;
+    alloc = own != 0 ? (struct allocator){own_malloc, own_calloc, own_realloc, own_free}
+                     : (struct allocator){malloc, calloc, realloc, free};
     return HIBLOOM_OK;
 }
 

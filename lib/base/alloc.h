@@ -6,7 +6,14 @@
 
 #include <stdlib.h>
 
-extern struct hibloom_allocator alloc; /* the functions that are in use */
+struct allocator {
+    void *(*malloc)(size_t size);
+    void *(*calloc)(size_t count, size_t size);
+    void *(*realloc)(void *memory, size_t size);
+    void (*free)(void *memory);
+};
+
+extern struct allocator alloc; /* the functions that are in use */
 
 char *alloc_text(const char *text); /* a copy; NULL: out of memory */
 

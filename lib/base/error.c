@@ -56,6 +56,7 @@ const char *hibloom_strerror(hibloom_status status)
     case HIBLOOM_ECORRUPT: return "the stored filter is damaged";
     case HIBLOOM_ELOST: return "the server may have forgotten adds";
     case HIBLOOM_EBUSY: return "being made or removed by somebody else";
+    case HIBLOOM_STATUS_LAST_: break;
     }
     return "unknown status";
 }
@@ -69,4 +70,9 @@ bool hibloom_is_retryable(hibloom_status status)
 const char *hibloom_version(void)
 {
     return HIBLOOM_VERSION;
+}
+
+uint32_t hibloom_version_number(void)
+{
+    return HIBLOOM_VERSION_NUMBER;
 }

@@ -6,7 +6,7 @@
 #ifndef HIBLOOM_STORE_H
 #define HIBLOOM_STORE_H
 
-#include "base/error.h"
+#include "spec/request.h"
 
 #define STORE_PIECE (UINT64_C(16) << 20) /* bytes that one step of a long operation moves */
 
@@ -40,8 +40,9 @@ enum store_call { STORE_ADD, STORE_ADD_NEW, STORE_LOOK, STORE_REMOVE };
 
 /* What is done with a whole filter, all its links (redis/links.h). */
 enum links_goal {
-    /* Opens or creates: `wanted` NULL = must exist. Sets filter->spec to the stored one; for a bare filter the
-     * caller has set it. If it fails, the filter is freed without `close`. */
+    /* Opens or creates; `wanted` NULL: any, which must exist. Sets filter->spec to the stored one, and
+     * filter->created; for a bare filter the caller has set the spec. If it fails, the filter is freed without
+     * `close`. */
     LINKS_OPEN,
     LINKS_COUNT,
     LINKS_CLEAR,
@@ -57,10 +58,11 @@ enum links_goal {
 };
 
 struct store_class {
-    hibloom_status (*links)(hibloom *, enum links_goal, const hibloom_spec *wanted, uint64_t ms, struct store_count *);
+    hibloom_status (*links)(hibloom *, enum links_goal, const struct request *wanted, uint64_t ms,
+                            struct store_count *);
     /* Items are valid, and there is one at least. */
     hibloom_status (*items)(hibloom *, enum store_call, const hibloom_item *, size_t n, bool *answers);
-    hibloom_status (*near_cache)(hibloom *, uint32_t max_age_ms); /* NULL: all its bits are near */
+    hibloom_status (*near_cache)(hibloom *, uint64_t max_age_ms); /* NULL: all its bits are near */
     /* The next five are those of a store in memory; NULL: they are tasks (lib/filter/whole.h).
      * Takes the place of `old`, a handle of what has that name now; NULL: nothing. */
     hibloom_status (*replace)(hibloom *, const char *name, hibloom *old);
@@ -72,9 +74,10 @@ struct store_class {
     hibloom_status (*read)(hibloom *, const struct piece *, unsigned char *out);
     hibloom_status (*merge)(hibloom *, const struct piece *, const unsigned char *bits);
     void (*close)(hibloom *);
+    void (*moved)(hibloom *); /* the open filter is this handle's now, and was another's; NULL: that is all the same */
     hibloom_status (*list)(hibloom_store *, const char *pattern, hibloom_list_fn *, void *data);
     uint32_t (*servers)(const hibloom_store *);           /* that hold keys; NULL: one */
-    void (*set_deadline)(hibloom_store *, uint32_t ms);   /* NULL: no call takes long */
+    void (*set_deadline)(hibloom_store *, uint64_t ms);   /* NULL: no call takes long */
     const hibloom_stats *(*stats)(const hibloom_store *); /* NULL: nothing is counted */
     void (*free)(hibloom_store *);
 };
@@ -86,9 +89,14 @@ struct hibloom_store {
 
 struct hibloom {
     hibloom_store *store;
-    hibloom_spec spec;
+    struct spec spec;
     bool bare;
-    void *impl; /* the store's own data of an open filter */
+    bool created; /* by the last open, or perhaps */
+    bool near;    /* hibloom_near_cache was called, with this age: */
+    uint64_t near_ms;
+    void *impl;    /* the store's own data of an open filter */
+    char *text;    /* that it was opened with; NULL: none */
+    char *said[2]; /* of hibloom_spec_of, and with the seed; NULL: nobody has asked yet */
     char name[HIBLOOM_NAME_MAX + 1];
 };
 

@@ -19,7 +19,7 @@
 
 /* calloc: the system hands out zeroed pages as they are touched. Huge pages spare the TLB: 30 %
  * more items a second in 120 MB, none yet in 11 MB. The system may refuse. */
-bool bits_make(struct bits *out, const hibloom_spec *spec, uint32_t keys)
+bool bits_make(struct bits *out, const struct spec *spec, uint32_t keys)
 {
     const uint64_t key_bytes = spec_bitmap_bytes(spec), bytes = key_bytes * keys;
     const uint64_t slack = bytes >= HUGE_PAGE ? HUGE_PAGE : 0;
@@ -93,7 +93,7 @@ static inline bool count_through(const struct bits *bits, uint32_t segment, uint
 
     if (bits->several)
         for (uint32_t i = 0; i < k; i++) {
-            const hibloom_position position = positions_at(&bits->spec, segment, i, at[i]);
+            const struct position position = positions_at(&bits->spec, segment, i, at[i]);
             at[i] = position.bit + (uint64_t)position.key * bits->key_bytes * 8 - bits->base;
         }
     return at[k - 1] < nowhere(bits); /* offsets before the first key have wrapped around */

@@ -242,9 +242,9 @@ const char *hibloom_async_error(const hibloom_async *async)
     return async != NULL ? async->driver.carrier.store.base.error.words : "";
 }
 
-void(hibloom_async_get_stats)(const hibloom_async *async, hibloom_stats *out)
+void hibloom_async_get_stats(const hibloom_async *async, hibloom_stats *out, size_t size)
 {
-    (hibloom_get_stats)(async != NULL ? &async->driver.carrier.store.base : NULL, out);
+    hibloom_get_stats(async != NULL ? &async->driver.carrier.store.base : NULL, out, size);
 }
 
 /* The calls are no longer the carrier's. */

@@ -12,13 +12,13 @@
 struct links_work {
     struct work work;
     struct links links;
-    hibloom_spec wanted;
+    struct request wanted;
 };
 
 static void finish_links(struct work *work, hibloom_status status, const struct callback *callback)
 {
     struct links_work *own = (struct links_work *)work;
-    hibloom_info info = {.size = sizeof info};
+    hibloom_info info;
     void *result = NULL;
 
     task_release(&own->links.task);
@@ -26,7 +26,7 @@ static void finish_links(struct work *work, hibloom_status status, const struct 
     if (status == HIBLOOM_OK && callback->opened != NULL) {
         result = work->filter;
     } else if (status == HIBLOOM_OK && callback->counted != NULL) {
-        filter_say_count(&own->links.count, &info);
+        filter_say_count(&own->links.count, &info, sizeof info);
         result = &info;
     }
     async_call_back(callback, status, result, 0);
@@ -35,7 +35,7 @@ static void finish_links(struct work *work, hibloom_status status, const struct 
 }
 
 static hibloom_status begin_links(hibloom_async_filter *filter, const struct callback *callback, enum links_goal goal,
-                                  const hibloom_spec *wanted, uint64_t ms)
+                                  const struct request *wanted, uint64_t ms)
 {
     struct links_work *own = async_new_work(filter, callback, sizeof *own, 0, finish_links);
 
@@ -48,23 +48,24 @@ static hibloom_status begin_links(hibloom_async_filter *filter, const struct cal
 }
 
 /* It has a handle. */
-static hibloom_status begin_open(hibloom_async_filter *filter, const hibloom_spec *spec,
-                                 const struct callback *callback)
+static hibloom_status begin_open(hibloom_async_filter *filter, const char *text, const struct callback *callback)
 {
     struct hibloom_async *async = filter->async;
-    hibloom_status status = filter_check(filter->handle, spec, false);
+    struct request wanted;
+    hibloom_status status = filter_want(filter->handle, &wanted, text, false);
 
     if (status != HIBLOOM_OK)
         return status;
     TAILQ_INSERT_TAIL(&async->filters, filter, in_filters);
-    status = begin_links(filter, callback, LINKS_OPEN, spec, 0);
+    status = begin_links(filter, callback, LINKS_OPEN, &wanted, 0);
+    explicit_bzero(&wanted, sizeof wanted);
     if (status != HIBLOOM_OK)
         TAILQ_REMOVE(&async->filters, filter, in_filters);
     return status;
 }
 
-hibloom_status hibloom_async_open(hibloom_async *async, const char *name, const hibloom_spec *spec,
-                                  hibloom_opened_fn *opened, void *data)
+hibloom_status hibloom_async_open(hibloom_async *async, const char *name, const char *spec, hibloom_opened_fn *opened,
+                                  void *data)
 {
     const struct callback callback = {.opened = opened, .data = data};
     struct hibloom_async_filter *filter = alloc.calloc(1, sizeof *filter);
@@ -109,16 +110,16 @@ hibloom_status hibloom_async_drop(hibloom_async_filter *filter, hibloom_done_fn 
     return call_links(filter, &(struct callback){.done = done, .data = data}, LINKS_DROP, 0);
 }
 
-hibloom_status hibloom_async_expire(hibloom_async_filter *filter, uint64_t seconds, hibloom_done_fn *done, void *data)
+hibloom_status hibloom_async_expire(hibloom_async_filter *filter, uint64_t ms, hibloom_done_fn *done, void *data)
 {
-    const hibloom_status status = filter_check_expiry(filter->handle, seconds);
+    const hibloom_status status = filter_check_expiry(filter->handle, ms);
 
     if (status != HIBLOOM_OK)
         return status;
-    return call_links(filter, &(struct callback){.done = done, .data = data}, LINKS_EXPIRE, seconds * 1000);
+    return call_links(filter, &(struct callback){.done = done, .data = data}, LINKS_EXPIRE, ms);
 }
 
-const hibloom_spec *hibloom_async_spec_of(const hibloom_async_filter *filter)
+const char *hibloom_async_spec_of(const hibloom_async_filter *filter)
 {
     return hibloom_spec_of(filter->handle);
 }

@@ -136,9 +136,9 @@ static hibloom_status read_header(struct filter_file *file, uint64_t size)
 }
 
 /* The bytes of all keys of a link; 0: that link cannot be. */
-static uint64_t link_bytes(const hibloom_spec *spec, uint32_t link)
+static uint64_t link_bytes(const struct spec *spec, uint32_t link)
 {
-    hibloom_spec size;
+    struct spec size;
 
     if ((link > 0 && spec->growth == 0) || spec_link_size(&size, spec, link) != HIBLOOM_OK)
         return 0;
@@ -146,7 +146,7 @@ static uint64_t link_bytes(const hibloom_spec *spec, uint32_t link)
 }
 
 /* The number of links that have these bytes together; 0: no number has. */
-static uint32_t links_of(const hibloom_spec *spec, uint64_t bytes)
+static uint32_t links_of(const struct spec *spec, uint64_t bytes)
 {
     uint32_t links = 0;
 
@@ -163,11 +163,16 @@ static hibloom_status check_spec(struct filter_file *file)
     hibloom_status status = HIBLOOM_ECORRUPT;
 
     if (strlen(file->text) == hash_load32(file->header + TEXT_LENGTH_AT))
-        status = spec_adopt(&file->spec, NULL, file->text);
+        status = spec_adopt(&file->spec, file->text);
     if (status == HIBLOOM_OK)
         status = spec_check(&file->spec); /* it has a size */
     if (status == HIBLOOM_ENOMEM)
         return error_set(file->error, status, "out of memory");
+    if (status == HIBLOOM_ENOTSUP) {
+        struct error newer;
+        request_say_newer(file->text, &newer);
+        return error_set(file->error, status, "%.256s %s", file->path, newer.words);
+    }
     if (status != HIBLOOM_OK)
         return filter_file_corrupt(file, "was altered: its spec is unreadable");
     file->links = file->spec.link == 0 ? links_of(&file->spec, hash_load64(file->header + BITS_LENGTH_AT)) : 0;
@@ -289,7 +294,7 @@ static hibloom_status write_head(struct filter_file *file)
     return status == HIBLOOM_OK ? write_all(file, file->text, strlen(file->text)) : status;
 }
 
-hibloom_status filter_file_create(struct filter_file *file, const char *path, const hibloom_spec *spec, uint32_t links,
+hibloom_status filter_file_create(struct filter_file *file, const char *path, const struct spec *spec, uint32_t links,
                                   struct error *error)
 {
     struct stat old;
@@ -306,7 +311,7 @@ hibloom_status filter_file_create(struct filter_file *file, const char *path, co
         return status;
     file->spec = *spec;
     file->links = links;
-    status = hibloom_spec_format(spec, file->text, sizeof file->text);
+    status = spec_format(spec, file->text, sizeof file->text);
     return status == HIBLOOM_OK ? write_head(file) : status;
 }
 

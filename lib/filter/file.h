@@ -8,7 +8,7 @@
 #ifndef HIBLOOM_FILTER_FILE_H
 #define HIBLOOM_FILTER_FILE_H
 
-#include "base/error.h"
+#include "spec/request.h"
 
 #include <limits.h>
 
@@ -16,9 +16,9 @@
 #define FILE_TEMPORARY ".hibloom-XXXXXX"
 
 struct filter_file {
-    hibloom_spec spec;
-    char text[HIBLOOM_SPEC_TEXT_SIZE]; /* of the spec */
-    uint32_t links;                    /* whose bits it has */
+    struct spec spec;
+    char text[SPEC_TEXT_SIZE]; /* of the spec */
+    uint32_t links;            /* whose bits it has */
     /* Private: */
     int fd;           /* -1: none */
     const char *path; /* as the caller has it, for words */
@@ -47,7 +47,7 @@ hibloom_status filter_file_corrupt(struct filter_file *file, const char *words);
 hibloom_status filter_file_rewind(struct filter_file *file);
 
 /* Begins a file beside the one at `path`, which stays as it is until commit. */
-hibloom_status filter_file_create(struct filter_file *file, const char *path, const hibloom_spec *spec, uint32_t links,
+hibloom_status filter_file_create(struct filter_file *file, const char *path, const struct spec *spec, uint32_t links,
                                   struct error *error);
 hibloom_status filter_file_write(struct filter_file *file, const void *bits, size_t len);
 hibloom_status filter_file_commit(struct filter_file *file);

@@ -3,19 +3,34 @@
 #include "base/alloc.h"
 #include "filter/filter.h"
 #include "redis/keys.h"
+#include "redis/prefer.h"
 #include "spec/positions.h"
 #include "spec/spec.h"
 
 #include <math.h>
 #include <string.h>
 
-#define EXPIRE_MAX (UINT64_C(1) << 40) /* seconds; Redis counts milliseconds in 63 bits */
+static void free_text(char **text)
+{
+    if (*text != NULL)
+        explicit_bzero(*text, strlen(*text)); /* there may be a seed in it */
+    alloc.free(*text);
+    *text = NULL;
+}
+
+static void forget_texts(hibloom *filter)
+{
+    free_text(&filter->text);
+    free_text(&filter->said[0]);
+    free_text(&filter->said[1]);
+}
 
 /* Overwritten first: some filters' seed is a secret. */
 void filter_free(hibloom *filter)
 {
     if (filter == NULL)
         return;
+    forget_texts(filter);
     explicit_bzero(filter, sizeof *filter);
     alloc.free(filter);
 }
@@ -49,52 +64,82 @@ hibloom *filter_new(hibloom_store *store, const char *name, hibloom_status *stat
     return filter;
 }
 
-hibloom_status filter_check(hibloom *filter, const hibloom_spec *spec, bool bare)
+hibloom_status filter_check(hibloom *filter, const struct request *wanted, bool bare)
 {
     struct error *error = &filter->store->error;
+    const struct spec *spec = &wanted->spec;
 
     filter->bare = bare;
-    if (spec == NULL)
+    if (!bare && (wanted->said & GIVEN_KEYS) != 0 && spec->keys != KEYS_OWN)
+        return error_set(error, HIBLOOM_EINVAL,
+                         "keys=: these are another library's keys, which has to make the filter: join it with "
+                         "hibloom_attach (--bare)");
+    if (!bare)
         return HIBLOOM_OK;
-    const hibloom_status status = spec_check_words(spec, error);
+    const hibloom_status status = request_check_bare(wanted, error);
     if (status != HIBLOOM_OK)
         return status;
-    if (bare && spec->counters != 0)
+    if (spec->counters != 0)
         return error_set(error, HIBLOOM_ENOTSUP,
                          "'%s': a bare bitmap cannot count: it has nothing by which a step could tell, before it "
                          "changes a counter, whose that is",
                          filter->name);
-    if (!bare && spec->keys != HIBLOOM_KEYS_OWN)
-        return error_set(error, HIBLOOM_EINVAL,
-                         "keys=: these are another library's keys, which has to make the filter: join it with "
-                         "hibloom_attach (--bare)");
-    if (spec->link != 0)
-        return error_set(error, HIBLOOM_EINVAL, "link=: a further link is not opened by itself");
-    if (bare && spec->window != 0)
+    if (spec->window != 0)
         return error_set(error, HIBLOOM_ENOTSUP,
                          "window=: a bare bitmap is no window: nothing beside it could tell when it was emptied");
-    if (bare && spec->growth != 0)
+    if (spec->growth != 0)
         return error_set(error, HIBLOOM_ENOTSUP,
                          "growth=: a bare bitmap does not grow: nothing beside it could tell others that it has%s",
-                         spec->hash == HIBLOOM_HASH_REDISBLOOM
+                         spec->hash == HASH_REDISBLOOM
                              ? " (the first link of a filter of RedisBloom has half of its error=, and no growth=)"
                              : "");
-    if (bare)
-        filter->spec = *spec;
+    filter->spec = *spec;
     return HIBLOOM_OK;
 }
 
-static hibloom_status open_filter(hibloom **out, hibloom_store *store, const char *name, const hibloom_spec *spec,
-                                  bool bare)
+#define SPREAD_BITS (UINT64_C(1) << 23) /* up to 1 MB, one server does as well */
+
+/* Over all servers, where the caller chose no number of keys. */
+static hibloom_status spread(hibloom *filter, struct request *wanted)
 {
+    const struct store_class *class = filter->store->class;
+    hibloom_status status = HIBLOOM_OK;
+
+    if (class->servers != NULL && wanted->makes && !filter->bare && wanted->spec.bits > SPREAD_BITS &&
+        (wanted->given & (GIVEN_SEGMENTS | GIVEN_NEW_SEGMENTS)) == 0)
+        status = spec_spread(&wanted->spec, class->servers(filter->store));
+    return status == HIBLOOM_OK ? status
+                                : error_set(&filter->store->error, status, "too large for a key on each server");
+}
+
+hibloom_status filter_want(hibloom *filter, struct request *wanted, const char *text, bool bare)
+{
+    hibloom_status status = request_read(wanted, text, &filter->store->error);
+
+    if (status == HIBLOOM_OK)
+        status = filter_check(filter, wanted, bare);
+    if (status == HIBLOOM_OK)
+        status = prefer_pick(wanted, &filter->store->error);
+    if (status == HIBLOOM_OK)
+        status = spread(filter, wanted);
+    if (status != HIBLOOM_OK || text == NULL)
+        return status;
+    filter->text = alloc_text(text);
+    return filter->text != NULL ? HIBLOOM_OK : error_set(&filter->store->error, HIBLOOM_ENOMEM, "out of memory");
+}
+
+static hibloom_status open_filter(hibloom **out, hibloom_store *store, const char *name, const char *text, bool bare)
+{
+    struct request wanted = {.said = 0};
     hibloom_status status;
     hibloom *filter = filter_new(store, name, &status);
 
     if (filter == NULL)
         return status;
-    status = filter_check(filter, spec, bare);
+    status = filter_want(filter, &wanted, text, bare);
     if (status == HIBLOOM_OK)
-        status = store->class->links(filter, LINKS_OPEN, spec, 0, NULL);
+        status = store->class->links(filter, LINKS_OPEN, &wanted, 0, NULL);
+    explicit_bzero(&wanted, sizeof wanted); /* the seed */
     if (status == HIBLOOM_OK)
         *out = filter;
     else
@@ -102,14 +147,53 @@ static hibloom_status open_filter(hibloom **out, hibloom_store *store, const cha
     return status;
 }
 
-hibloom_status hibloom_open(hibloom **out, hibloom_store *store, const char *name, const hibloom_spec *spec)
+hibloom_status hibloom_open(hibloom **out, hibloom_store *store, const char *name, const char *spec)
 {
     return open_filter(out, store, name, spec, false);
 }
 
-hibloom_status hibloom_attach(hibloom **out, hibloom_store *store, const char *name, const hibloom_spec *spec)
+hibloom_status hibloom_attach(hibloom **out, hibloom_store *store, const char *name, const char *spec)
 {
     return open_filter(out, store, name, spec, true);
+}
+
+hibloom_status hibloom_open_like(hibloom **out, hibloom_store *store, const char *name, const hibloom *like)
+{
+    return open_filter(out, store, name, hibloom_secret_spec_of(like), false);
+}
+
+/* The new handle's filter becomes this one's, and the old one goes with the new handle. */
+static void exchange(hibloom *filter, hibloom *fresh)
+{
+    const hibloom old = *filter;
+
+    *filter = *fresh;
+    *fresh = old;
+    if (filter->store->class->moved != NULL) {
+        filter->store->class->moved(filter);
+        filter->store->class->moved(fresh);
+    }
+}
+
+hibloom_status hibloom_reopen(hibloom *filter)
+{
+    hibloom *fresh = NULL;
+    hibloom_status status = open_filter(&fresh, filter->store, filter->name, filter->text, filter->bare);
+
+    if (status == HIBLOOM_OK && filter->near) {
+        status = hibloom_near_cache(fresh, filter->near_ms);
+        if (status == HIBLOOM_ENOTSUP) /* the one that is there now has none */
+            status = HIBLOOM_OK;
+    }
+    if (status == HIBLOOM_OK)
+        exchange(filter, fresh);
+    hibloom_close(fresh);
+    return status;
+}
+
+bool hibloom_created(const hibloom *filter)
+{
+    return filter->created;
 }
 
 /* A call on a filter that need not be open. */
@@ -130,7 +214,7 @@ hibloom_status hibloom_repair(hibloom_store *store, const char *name)
     return call_by_name(store, name, LINKS_REPAIR);
 }
 
-hibloom_status hibloom_delete(hibloom_store *store, const char *name)
+hibloom_status hibloom_drop_by_name(hibloom_store *store, const char *name)
 {
     return call_by_name(store, name, LINKS_DELETE);
 }
@@ -192,19 +276,29 @@ hibloom_status hibloom_remove(hibloom *filter, const void *item, size_t len, boo
     return hibloom_remove_many(filter, &(hibloom_item){item, len}, 1, was_in);
 }
 
-hibloom_status hibloom_near_cache(hibloom *filter, uint32_t max_age_ms)
+hibloom_status hibloom_near_cache(hibloom *filter, uint64_t max_age_ms)
 {
     const struct store_class *class = filter->store->class;
+    const hibloom_status status = class->near_cache != NULL ? class->near_cache(filter, max_age_ms) : HIBLOOM_OK;
 
-    return class->near_cache != NULL ? class->near_cache(filter, max_age_ms) : HIBLOOM_OK;
+    if (status == HIBLOOM_OK) {
+        filter->near = true;
+        filter->near_ms = max_age_ms;
+    }
+    return status;
 }
 
 /* ---- The whole filter ----------------------------------------------------- */
 
-void filter_say_count(const struct store_count *count, hibloom_info *out)
+void filter_fill(void *out, size_t size, const void *from, size_t from_size)
 {
-    const hibloom_info info = {.size = out->size,
-                               .bits_set = count->bits_set,
+    memset(out, 0, size);
+    memcpy(out, from, size < from_size ? size : from_size);
+}
+
+void filter_say_count(const struct store_count *count, hibloom_info *out, size_t size)
+{
+    const hibloom_info info = {.bits_set = count->bits_set,
                                .bytes = count->bytes,
                                .ttl_ms = count->ttl_ms,
                                .keys = count->keys,
@@ -212,7 +306,7 @@ void filter_say_count(const struct store_count *count, hibloom_info *out)
                                .estimated_items = count->items,
                                .estimated_error_rate = count->error_rate};
 
-    memcpy(out, &info, out->size < sizeof info ? out->size : sizeof info);
+    filter_fill(out, size, &info, sizeof info);
 }
 
 static hibloom_status call_links(hibloom *filter, enum links_goal goal, uint64_t ms, struct store_count *count)
@@ -220,13 +314,13 @@ static hibloom_status call_links(hibloom *filter, enum links_goal goal, uint64_t
     return filter->store->class->links(filter, goal, NULL, ms, count);
 }
 
-hibloom_status(hibloom_get_info)(hibloom *filter, hibloom_info *out)
+hibloom_status hibloom_get_info(hibloom *filter, hibloom_info *out, size_t size)
 {
     struct store_count count;
     const hibloom_status status = call_links(filter, LINKS_COUNT, 0, &count);
 
     if (status == HIBLOOM_OK)
-        filter_say_count(&count, out);
+        filter_say_count(&count, out, size);
     return status;
 }
 
@@ -240,23 +334,59 @@ hibloom_status hibloom_drop(hibloom *filter)
     return call_links(filter, LINKS_DROP, 0, NULL);
 }
 
-hibloom_status filter_check_expiry(hibloom *filter, uint64_t seconds)
+hibloom_status filter_check_expiry(hibloom *filter, uint64_t ms)
 {
-    if (seconds <= EXPIRE_MAX)
+    if (ms <= SETTINGS_TTL_MAX)
         return HIBLOOM_OK;
-    return error_set(&filter->store->error, HIBLOOM_ERANGE, "more seconds than a time to live can have");
+    return error_set(&filter->store->error, HIBLOOM_ERANGE, "more time than a time to live can have");
 }
 
-hibloom_status hibloom_expire(hibloom *filter, uint64_t seconds)
+hibloom_status hibloom_expire(hibloom *filter, uint64_t ms)
 {
-    const hibloom_status status = filter_check_expiry(filter, seconds);
+    const hibloom_status status = filter_check_expiry(filter, ms);
 
-    return status == HIBLOOM_OK ? call_links(filter, LINKS_EXPIRE, seconds * 1000, NULL) : status;
+    return status == HIBLOOM_OK ? call_links(filter, LINKS_EXPIRE, ms, NULL) : status;
 }
 
-const hibloom_spec *hibloom_spec_of(const hibloom *filter)
+/* ---- What it is ----------------------------------------------------------- */
+
+hibloom_store *hibloom_store_of(const hibloom *filter)
 {
-    return &filter->spec;
+    return filter->store;
+}
+
+const char *hibloom_name_of(const hibloom *filter)
+{
+    return filter->name;
+}
+
+/* Written when somebody asks: most handles are never asked. "": out of memory. */
+static const char *text_of(const hibloom *filter, bool secret)
+{
+    char **text = &((hibloom *)(uintptr_t)filter)->said[secret], buf[HIBLOOM_TEXT_SIZE] = "";
+    struct spec spec = filter->spec;
+
+    if (*text != NULL)
+        return *text;
+    if (!secret && spec.seeded) {
+        spec.seeded = false;
+        explicit_bzero(spec.seeds, sizeof spec.seeds);
+    }
+    if (spec_format_said(&spec, buf, sizeof buf) == HIBLOOM_OK)
+        *text = alloc_text(buf);
+    explicit_bzero(&spec, sizeof spec);
+    explicit_bzero(buf, sizeof buf);
+    return *text != NULL ? *text : "";
+}
+
+const char *hibloom_spec_of(const hibloom *filter)
+{
+    return text_of(filter, false);
+}
+
+const char *hibloom_secret_spec_of(const hibloom *filter)
+{
+    return text_of(filter, true);
 }
 
 void hibloom_close(hibloom *filter)

@@ -18,7 +18,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define ASIDE_SECONDS 3600
+#define ASIDE_MS 3600000u
 #define ASIDE_BYTES 32 /* that the other name is longer, at most */
 #define HEADER_NEXT 1  /* the iterator that comes with a header */
 
@@ -274,7 +274,7 @@ static void aside_opened(struct whole *w)
     if (w->bits == NULL)
         task_no_memory(&w->task);
     else
-        whole_do(w, LINKS_EXPIRE, w->filter, NULL, ASIDE_SECONDS * 1000, want_piece);
+        want_piece(w);
 }
 
 static void take_header(struct whole *w)
@@ -292,14 +292,16 @@ static void take_header(struct whole *w)
         whole_fail(w, status, "%s: %s", w->dump.whose, error.words);
     if (task_has_failed(&w->task) || !name_aside(w, aside))
         return;
+    request_exactly(&w->dump.wanted, &w->dump.filter.spec);
+    w->dump.wanted.ttl_ms = ASIDE_MS;
     w->filter = filter_new(w->told, aside, &status);
     if (w->filter != NULL)
-        status = filter_check(w->filter, &w->dump.filter.spec, false);
+        status = filter_check(w->filter, &w->dump.wanted, false);
     whole_take(w, status, w->told);
     if (status != HIBLOOM_OK)
         return;
     w->cleanup = drop;
-    whole_do(w, LINKS_OPEN, w->filter, &w->dump.filter.spec, 0, aside_opened);
+    whole_do(w, LINKS_OPEN, w->filter, &w->dump.wanted, 0, aside_opened);
 }
 
 static void read_header(struct whole *w)

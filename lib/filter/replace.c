@@ -76,7 +76,7 @@ static void remove_link(struct whole *w, uint64_t dead, whole_step *step)
         whole_fail(w, HIBLOOM_ENOMEM, "out of memory");
         return;
     }
-    life_begin(&w->life, LIFE_DELETE, link, NULL);
+    life_begin(&w->life, LIFE_DELETE, link, NULL, NULL);
     w->life.link = (struct life_link){.dead = dead};
     whole_await(w, w->store, step);
     w->judges = true;

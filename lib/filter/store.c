@@ -1,6 +1,7 @@
 /* store.c: making a store of whatever kind its URI says, and what all kinds have in common. */
 #include "base/store.h"
 #include "base/alloc.h"
+#include "filter/filter.h"
 #include "net/drivers/blocking.h"
 #include "spec/spec.h"
 
@@ -49,32 +50,18 @@ hibloom_status hibloom_borrow(hibloom_store **out, struct redisContext *context)
     return fail_unmade(out, error_set(&error, HIBLOOM_EINVAL, "not a blocking hiredis context"), &error);
 }
 
-#define SPREAD_BITS (UINT64_C(1) << 23) /* up to 1 MB, one server does as well */
-
-hibloom_status hibloom_spec_spread(hibloom_spec *spec, const hibloom_store *store)
-{
-    hibloom_status status = spec_check(spec);
-
-    if (status == HIBLOOM_OK && store != NULL && store->class != NULL && store->class->servers != NULL &&
-        spec->bits > SPREAD_BITS)
-        status = spec_spread(spec, store->class->servers(store));
-    return status;
-}
-
-void hibloom_store_deadline(hibloom_store *store, uint32_t ms)
+void hibloom_store_deadline(hibloom_store *store, uint64_t ms)
 {
     if (store != NULL && store->class != NULL && store->class->set_deadline != NULL)
         store->class->set_deadline(store, ms);
 }
 
-void(hibloom_get_stats)(const hibloom_store *store, hibloom_stats *out)
+void hibloom_get_stats(const hibloom_store *store, hibloom_stats *out, size_t size)
 {
-    const uint32_t size = out->size < sizeof *out ? out->size : (uint32_t)sizeof *out;
     const hibloom_stats none = {0};
     const bool counts = store != NULL && store->class != NULL && store->class->stats != NULL;
 
-    memcpy(out, counts ? store->class->stats(store) : &none, size);
-    out->size = size;
+    filter_fill(out, size, counts ? store->class->stats(store) : &none, sizeof none);
 }
 
 hibloom_status hibloom_list(hibloom_store *store, const char *pattern, hibloom_list_fn *each, void *data)

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "bits/bits.h"
 #include "filter/whole.h"
+#include "filter/filter.h"
 #include "spec/spec.h"
 
 #include <math.h>
@@ -47,7 +48,7 @@ static void go_on(struct whole *w)
  * (docs/format.md, 15). Then their bits do not fit into a link of ours, nor ours into theirs. */
 static void check_sizes(struct whole *w, hibloom *filter)
 {
-    hibloom_spec size;
+    struct spec size;
 
     if (filter == NULL || whole_is_in_memory(filter->store))
         return;
@@ -63,7 +64,7 @@ static void check_sizes(struct whole *w, hibloom *filter)
 }
 
 /* `each` sets go_on as the step that follows. */
-static void walk_over(struct whole *w, const hibloom_spec *spec, uint32_t links, hibloom *from, whole_step *each,
+static void walk_over(struct whole *w, const struct spec *spec, uint32_t links, hibloom *from, whole_step *each,
                       whole_step *behind)
 {
     w->pieces = (struct pieces){.of = spec, .links = links, .from = from, .each = each, .behind = behind};
@@ -74,9 +75,9 @@ static void walk_over(struct whole *w, const hibloom_spec *spec, uint32_t links,
 }
 
 /* Room for any piece of it: no link is smaller than those before. */
-static bool make_room(struct whole *w, unsigned char **out, const hibloom_spec *spec, uint32_t links)
+static bool make_room(struct whole *w, unsigned char **out, const struct spec *spec, uint32_t links)
 {
-    hibloom_spec last;
+    struct spec last;
     const hibloom_status status = spec_link_size(&last, spec, links - 1);
 
     if (status != HIBLOOM_OK) {
@@ -121,8 +122,8 @@ static bool begin(struct whole *w, hibloom *filter, hibloom *other)
 
 static bool have_same_spec(struct whole *w)
 {
-    char text[HIBLOOM_SPEC_TEXT_SIZE] = "";
-    const hibloom_status status = hibloom_spec_format(&w->other->spec, text, sizeof text);
+    char text[SPEC_TEXT_SIZE] = "";
+    const hibloom_status status = spec_format(&w->other->spec, text, sizeof text);
 
     if (status != HIBLOOM_OK || !spec_says(&w->filter->spec, text))
         whole_fail(w, HIBLOOM_EMISMATCH, "'%s' and '%s' have different specs or seeds", w->filter->name,
@@ -178,7 +179,7 @@ static void merge_piece(struct whole *w)
 
 static void merge_links(struct whole *w)
 {
-    const hibloom_spec *spec = &w->filter->spec;
+    const struct spec *spec = &w->filter->spec;
     const uint32_t links = w->pieces.links;
 
     if (can_merge_within(w->filter, w->other))
@@ -232,7 +233,7 @@ static void compare_piece(struct whole *w)
     whole_read(w, w->other, w->more_bits, count_piece);
 }
 
-static double items_of(const hibloom_spec *spec, uint64_t bits_set)
+static double items_of(const struct spec *spec, uint64_t bits_set)
 {
     return spec_items_at(spec, (double)bits_set / (double)spec_all_bits(spec));
 }
@@ -240,7 +241,7 @@ static double items_of(const hibloom_spec *spec, uint64_t bits_set)
 /* An infinite union says nothing of the rest: not a number. */
 static void answer(struct whole *w)
 {
-    const hibloom_spec *spec = &w->filter->spec;
+    const struct spec *spec = &w->filter->spec;
     const double either = items_of(spec, w->counts.either);
     const double both = fmax(items_of(spec, w->counts.a) + items_of(spec, w->counts.b) - either, 0.0);
 
@@ -252,7 +253,7 @@ static void answer(struct whole *w)
 
 struct whole *whole_begin_compare(struct whole *w, hibloom *a, hibloom *b, hibloom_comparison *out)
 {
-    const hibloom_spec *spec = &a->spec;
+    const struct spec *spec = &a->spec;
 
     if (!begin(w, a, b))
         return w;
@@ -267,9 +268,14 @@ struct whole *whole_begin_compare(struct whole *w, hibloom *a, hibloom *b, hiblo
     return w;
 }
 
-hibloom_status hibloom_compare(hibloom *a, hibloom *b, hibloom_comparison *out)
+hibloom_status hibloom_compare(hibloom *a, hibloom *b, hibloom_comparison *out, size_t size)
 {
-    return whole_run(whole_begin_compare(&(struct whole){0}, a, b, out));
+    hibloom_comparison comparison = {0};
+    const hibloom_status status = whole_run(whole_begin_compare(&(struct whole){0}, a, b, &comparison));
+
+    if (status == HIBLOOM_OK)
+        filter_fill(out, size, &comparison, sizeof comparison);
+    return status;
 }
 
 /* ---- Files ----------------------------------------------------------------- */
@@ -343,7 +349,7 @@ static void file_checked(struct whole *w)
     if (!spec_says(&w->filter->spec, w->file.text))
         whole_fail(w, HIBLOOM_EMISMATCH,
                    "'%s' and the filter in %.256s have different specs or seeds; "
-                   "open one with the spec of hibloom_spec_load",
+                   "open one with the text of hibloom_file_spec",
                    w->filter->name, w->path);
     if (!task_has_failed(&w->task))
         whole_reach(w, w->filter, w->file.links, load_links);
@@ -361,19 +367,7 @@ struct whole *whole_begin_load(struct whole *w, hibloom *into, const char *path)
     return w;
 }
 
-hibloom_status hibloom_load(hibloom *into, const char *path)
+hibloom_status hibloom_restore(hibloom *into, const char *path)
 {
     return whole_run(whole_begin_load(&(struct whole){0}, into, path));
-}
-
-hibloom_status hibloom_spec_load(hibloom_spec *out, const char *path)
-{
-    struct error error; /* functions on specs have no words */
-    struct filter_file file;
-    hibloom_status status = filter_file_open(&file, path, &error);
-
-    if (status == HIBLOOM_OK)
-        *out = file.spec;
-    filter_file_close(&file);
-    return status;
 }

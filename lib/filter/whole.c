@@ -185,13 +185,14 @@ hibloom_status whole_end(struct whole *w)
     alloc.free(w->bits);
     alloc.free(w->more_bits);
     explicit_bzero(&w->dump.filter.spec, sizeof w->dump.filter.spec); /* the seeds */
+    explicit_bzero(&w->dump.wanted, sizeof w->dump.wanted);
     explicit_bzero(&w->place, sizeof w->place);
     return status;
 }
 
 /* ---- Inner tasks, or the same in memory -------------------------------------------------------- */
 
-void whole_do(struct whole *w, enum links_goal goal, hibloom *filter, const hibloom_spec *wanted, uint64_t ms,
+void whole_do(struct whole *w, enum links_goal goal, hibloom *filter, const struct request *wanted, uint64_t ms,
               whole_step *step)
 {
     w->step = step;

@@ -48,9 +48,9 @@ struct whole {
     unsigned char *bits, *more_bits; /* rooms for a piece */
 
     struct pieces { /* over all bits of a filter with that number of links */
-        const hibloom_spec *of;
+        const struct spec *of;
         uint32_t links;
-        hibloom_spec size; /* the size of the link at `piece`; no seed */
+        struct spec size; /* the size of the link at `piece`; no seed */
         struct piece piece;
         hibloom *from;      /* its pieces are read into `bits`; NULL: nothing is */
         whole_step *each;   /* works on the piece */
@@ -81,7 +81,8 @@ struct whole {
         unsigned char header[REDISBLOOM_HEADER_ROOM];
         size_t header_len;
         struct redisbloom filter; /* the content of the header */
-        uint64_t bits_set[HIBLOOM_LINKS_MAX];
+        struct request wanted;    /* its filter, which is made aside, and expires unless it is moved */
+        uint64_t bits_set[SPEC_LINKS_MAX];
         hibloom **out; /* the filter; NULL: nothing is imported */
         bool opened;   /* and is open */
     } dump;
@@ -127,7 +128,7 @@ void whole_fail_after_all(struct whole *);
 void whole_await(struct whole *, hibloom_store *, whole_step *step);
 
 /* If the filter is in memory, the step follows at once. */
-void whole_do(struct whole *, enum links_goal, hibloom *, const hibloom_spec *wanted, uint64_t ms, whole_step *step);
+void whole_do(struct whole *, enum links_goal, hibloom *, const struct request *wanted, uint64_t ms, whole_step *step);
 void whole_reach(struct whole *, hibloom *, uint32_t links, whole_step *step);
 void whole_read(struct whole *, hibloom *, unsigned char *out, whole_step *step); /* pieces.piece */
 void whole_merge(struct whole *, hibloom *into, whole_step *step);                /* that, of `bits` */

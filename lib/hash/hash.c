@@ -66,13 +66,13 @@ static inline void spread(const uint64_t *values, const struct hasher *hasher, u
 
 static inline void spread_blocked(const uint64_t *values, const struct hasher *hasher, uint64_t *out)
 {
-    const uint64_t hi = values[1], block = spread_below(values[0], hasher->bits / HIBLOOM_BLOCK_BITS);
+    const uint64_t hi = values[1], block = spread_below(values[0], hasher->bits / SPEC_BLOCK_BITS);
     const uint32_t hashes = hasher->hashes;
     uint64_t h = values[0];
 
     for (uint32_t i = 0; i < hashes; i++) {
         h = spread_next(h, hi);
-        out[i] = block * HIBLOOM_BLOCK_BITS + spread_below(h, HIBLOOM_BLOCK_BITS);
+        out[i] = block * SPEC_BLOCK_BITS + spread_below(h, SPEC_BLOCK_BITS);
     }
 }
 
@@ -85,40 +85,32 @@ static inline uint32_t segment_of(const uint64_t *values, const struct hasher *h
 /* ---- The table ---------------------------------------------------------------------- */
 
 const struct hash hash_table[HASH_COUNT] = {
-    [HIBLOOM_HASH_XXH3] =
-        {"xxh3", SEEDING_KEY, {digest_xxh3}, .rule = spread, .blocked = spread_blocked, .key_bytes = 8},
-    [HIBLOOM_HASH_SIPHASH] =
+    [HASH_XXH3] = {"xxh3", SEEDING_KEY, {digest_xxh3}, .rule = spread, .blocked = spread_blocked, .key_bytes = 8},
+    [HASH_SIPHASH] =
         {"siphash", SEEDING_KEY, {digest_siphash}, .rule = spread, .blocked = spread_blocked, .key_bytes = 16},
-    [HIBLOOM_HASH_MURMUR3] = {"murmur3", SEEDING_PER_HASH, {digest_murmur3}, .rule = index_python_modulo},
-    [HIBLOOM_HASH_POLY] = {"poly", SEEDING_PER_HASH, {digest_poly}, .rule = index_mask},
-    [HIBLOOM_HASH_PHP_MT] = {"php-mt", SEEDING_NONE, {digest_crc32}, .rule = index_php_mt},
-    [HIBLOOM_HASH_PHP_MT_LEGACY] = {"php-mt-legacy", SEEDING_NONE, {digest_crc32}, .rule = index_php_mt_legacy},
-    [HIBLOOM_HASH_PYREBLOOM] =
-        {"pyrebloom", SEEDING_PER_HASH, {digest_murmur64}, .rule = index_modulo, .keys = HIBLOOM_KEYS_PYREBLOOM},
-    [HIBLOOM_HASH_SCRAPY_REDIS] = {"scrapy-redis",
-                                   SEEDING_PER_HASH,
-                                   {digest_poly64, digest_poly64_text},
-                                   .rule = index_mask},
-    [HIBLOOM_HASH_GO_ZERO] = {"go-zero", SEEDING_NONE, {digest_go_zero}, .rule = index_modulo},
-    [HIBLOOM_HASH_RUEIDIS] =
-        {"rueidis", SEEDING_NONE, {digest_murmur3_128}, .rule = index_double, .keys = HIBLOOM_KEYS_RUEIDIS},
-    [HIBLOOM_HASH_REDISSON] = {"redisson",
-                               SEEDING_NONE,
-                               {digest_highway, digest_highway, digest_highway_kryo5},
-                               .rule = index_redisson,
-                               .keys = HIBLOOM_KEYS_REDISSON},
-    [HIBLOOM_HASH_BLOOMFILTER_RB] = {"bloomfilter-rb", SEEDING_PER_HASH, {digest_crc32_numbered}, .rule = index_modulo},
-    [HIBLOOM_HASH_TAGANAKA] = {"taganaka", SEEDING_NONE, {digest_sha1}, .rule = index_taganaka},
-    [HIBLOOM_HASH_ORESTES] =
-        {"orestes", SEEDING_NONE, {digest_murmur3_pair}, .rule = index_double, .keys = HIBLOOM_KEYS_ORESTES},
-    [HIBLOOM_HASH_ORESTES_MURMUR3] = {"orestes-murmur3",
-                                      SEEDING_NONE,
-                                      {digest_murmur3_chain},
-                                      .rule = index_modulo,
-                                      .most = INT32_MAX,
-                                      .keys = HIBLOOM_KEYS_ORESTES},
-    [HIBLOOM_HASH_REDISBLOOM] =
-        {"redisbloom", SEEDING_NONE, {digest_murmur64_pair}, .rule = index_redisbloom, .unit = 8},
+    [HASH_MURMUR3] = {"murmur3", SEEDING_PER_HASH, {digest_murmur3}, .rule = index_python_modulo},
+    [HASH_POLY] = {"poly", SEEDING_PER_HASH, {digest_poly}, .rule = index_mask},
+    [HASH_PHP_MT] = {"php-mt", SEEDING_NONE, {digest_crc32}, .rule = index_php_mt},
+    [HASH_PHP_MT_LEGACY] = {"php-mt-legacy", SEEDING_NONE, {digest_crc32}, .rule = index_php_mt_legacy},
+    [HASH_PYREBLOOM] = {"pyrebloom", SEEDING_PER_HASH, {digest_murmur64}, .rule = index_modulo, .keys = KEYS_PYREBLOOM},
+    [HASH_SCRAPY_REDIS] = {"scrapy-redis", SEEDING_PER_HASH, {digest_poly64, digest_poly64_text}, .rule = index_mask},
+    [HASH_GO_ZERO] = {"go-zero", SEEDING_NONE, {digest_go_zero}, .rule = index_modulo},
+    [HASH_RUEIDIS] = {"rueidis", SEEDING_NONE, {digest_murmur3_128}, .rule = index_double, .keys = KEYS_RUEIDIS},
+    [HASH_REDISSON] = {"redisson",
+                       SEEDING_NONE,
+                       {digest_highway, digest_highway, digest_highway_kryo5},
+                       .rule = index_redisson,
+                       .keys = KEYS_REDISSON},
+    [HASH_BLOOMFILTER_RB] = {"bloomfilter-rb", SEEDING_PER_HASH, {digest_crc32_numbered}, .rule = index_modulo},
+    [HASH_TAGANAKA] = {"taganaka", SEEDING_NONE, {digest_sha1}, .rule = index_taganaka},
+    [HASH_ORESTES] = {"orestes", SEEDING_NONE, {digest_murmur3_pair}, .rule = index_double, .keys = KEYS_ORESTES},
+    [HASH_ORESTES_MURMUR3] = {"orestes-murmur3",
+                              SEEDING_NONE,
+                              {digest_murmur3_chain},
+                              .rule = index_modulo,
+                              .most = INT32_MAX,
+                              .keys = KEYS_ORESTES},
+    [HASH_REDISBLOOM] = {"redisbloom", SEEDING_NONE, {digest_murmur64_pair}, .rule = index_redisbloom, .unit = 8},
 };
 
 /* ---- From an item to its offsets ------------------------------------------------------ */
@@ -151,14 +143,14 @@ __attribute__((flatten)) static uint32_t one_step(const struct hasher *hasher, c
     return segment_of(values, hasher);
 }
 
-void hasher_set(struct hasher *hasher, const struct hash *hash, hibloom_codec codec, bool blocked)
+void hasher_set(struct hasher *hasher, const struct hash *hash, enum codec codec, bool blocked)
 {
     hasher->digest = hash->digest[codec];
     hasher->rule = blocked ? hash->blocked : hash->rule;
-    hasher->indexes = hash == &hash_table[HIBLOOM_HASH_XXH3] ? one_step : two_steps;
+    hasher->indexes = hash == &hash_table[HASH_XXH3] ? one_step : two_steps;
 }
 
-const struct hash *hash_by_id(hibloom_hash id)
+const struct hash *hash_by_id(enum hash_id id)
 {
     /* The compiler may make the enum signed or not. As a size_t a negative number is too large as well. */
     return (size_t)id < HASH_COUNT ? &hash_table[id] : NULL;

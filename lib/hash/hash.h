@@ -3,11 +3,11 @@
  * It takes two independent steps. A digest makes values of the bytes; an index rule makes
  * offsets below m of the values. A spec's hash is a row of the table in hash.c that pairs a
  * digest with a rule. So another library's filter is a row and, where it differs, a digest or a
- * rule. A digest reads an item as its codec says (hibloom_codec), so a row has one for each. */
+ * rule. A digest reads an item as its codec says (enum codec), so a row has one for each. */
 #ifndef HIBLOOM_HASH_H
 #define HIBLOOM_HASH_H
 
-#include "hibloom/hibloom.h"
+#include "spec/spec.h"
 
 struct hasher;
 
@@ -30,13 +30,13 @@ enum seeding {
 struct hash {
     const char *name; /* as in hash=NAME */
     enum seeding seeding;
-    hash_digest *digest[HASH_CODECS]; /* by hibloom_codec; NULL: not with that */
+    hash_digest *digest[HASH_CODECS]; /* by enum codec; NULL: not with that */
     hash_rule *rule;
     hash_rule *blocked; /* in the blocked layout; NULL: it has none, nor can it choose among several segments */
     unsigned key_bytes; /* SEEDING_KEY: 8 or 16 */
     unsigned unit;      /* its bits are a multiple of this; 0: any number */
     uint64_t most;      /* and no more than this; 0: any number */
-    hibloom_keys keys;  /* of its library, beside those of our own */
+    enum key_rule keys; /* of its library, beside those of our own */
 };
 
 /* A hash with all that a filter fixes of it, ready for any number of items. */
@@ -51,17 +51,17 @@ struct hasher {
 };
 
 /* Sets the functions of a hasher; `blocked` and `codec` only if the hash has them. */
-void hasher_set(struct hasher *hasher, const struct hash *hash, hibloom_codec codec, bool blocked);
+void hasher_set(struct hasher *hasher, const struct hash *hash, enum codec codec, bool blocked);
 
 /* The second of its two steps: the offsets and the segment, from what hasher->digest has made of the item. */
 uint32_t hasher_offsets(const struct hasher *, const uint64_t *values, uint64_t *out);
 
-/* The table, by hibloom_hash. */
-#define HASH_COUNT (HIBLOOM_HASH_REDISBLOOM + 1)
+/* The table, by enum hash_id. */
+#define HASH_COUNT (HASH_REDISBLOOM + 1)
 extern const struct hash hash_table[HASH_COUNT];
 
 /* The row of a hash, or NULL if there is none with that number. */
-const struct hash *hash_by_id(hibloom_hash id);
+const struct hash *hash_by_id(enum hash_id id);
 
 extern hash_digest digest_siphash, digest_murmur3, digest_poly, digest_crc32;
 extern hash_rule index_python_modulo, index_mask, index_php_mt, index_php_mt_legacy;

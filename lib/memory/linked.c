@@ -12,7 +12,7 @@
 
 /* ---- How they come and go --------------------------------------------------- */
 
-static hibloom_status add_link(struct linked *linked, const hibloom_spec *spec)
+static hibloom_status add_link(struct linked *linked, const struct spec *spec)
 {
     if (!bits_make(&linked->link[linked->links], spec, spec_keys(spec)))
         return HIBLOOM_ENOMEM;
@@ -22,7 +22,7 @@ static hibloom_status add_link(struct linked *linked, const hibloom_spec *spec)
 
 static hibloom_status add_further_link(struct linked *linked)
 {
-    hibloom_spec spec = {.hashes = 0};
+    struct spec spec = {.hashes = 0};
     hibloom_status status = spec_link(&spec, &linked->link[0].spec, linked->links, 1);
 
     if (status == HIBLOOM_OK)
@@ -31,10 +31,10 @@ static hibloom_status add_further_link(struct linked *linked)
     return status;
 }
 
-hibloom_status linked_make(struct linked *linked, const hibloom_spec *spec)
+hibloom_status linked_make(struct linked *linked, const struct spec *spec)
 {
     *linked = (struct linked){.counted = true};
-    linked->link = alloc.calloc(spec_has_links(spec) ? HIBLOOM_LINKS_MAX : 1, sizeof *linked->link);
+    linked->link = alloc.calloc(spec_has_links(spec) ? SPEC_LINKS_MAX : 1, sizeof *linked->link);
     hibloom_status status = linked->link != NULL ? add_link(linked, spec) : HIBLOOM_ENOMEM;
     while (status == HIBLOOM_OK && spec->window != 0 && linked->links <= spec->slices)
         status = add_further_link(linked);
@@ -72,14 +72,14 @@ void linked_clear(struct linked *linked)
 /* The period that it is now, for a window; the clock begins with one that has others before it. */
 static uint64_t period_now(const struct linked *linked)
 {
-    const hibloom_spec *spec = &linked->link[0].spec;
+    const struct spec *spec = &linked->link[0].spec;
 
     return spec->window != 0 ? period_at(spec, (clock_now_ms() + spec->window * UINT64_C(3000)) * 1000) : 0;
 }
 
 static bool link_counts(const struct linked *linked, uint32_t i, uint64_t now)
 {
-    const hibloom_spec *spec = &linked->link[0].spec;
+    const struct spec *spec = &linked->link[0].spec;
 
     return spec->window == 0 || period_counts(spec, linked->period[i], now);
 }

@@ -6,15 +6,15 @@
 #include "bits/bits.h"
 
 struct linked {
-    struct bits *link; /* `links` of them; where there may be several there is room for HIBLOOM_LINKS_MAX */
+    struct bits *link; /* `links` of them; where there may be several there is room for SPEC_LINKS_MAX */
     uint32_t links;
-    uint64_t period[HIBLOOM_LINKS_MAX]; /* of each slice of a window: see period.h */
+    uint64_t period[SPEC_LINKS_MAX]; /* of each slice of a window: see period.h */
     uint64_t newest;                    /* items in the newest of one that grows */
     bool counted;                       /* that is known; else some were merged into it */
 };
 
 /* ENOMEM, ERANGE. The end frees it in any case. */
-hibloom_status linked_make(struct linked *, const hibloom_spec *);
+hibloom_status linked_make(struct linked *, const struct spec *);
 void linked_free(struct linked *);
 
 /* Makes a further link of one that grows. ENOMEM, ERANGE: it cannot grow further. */

@@ -13,6 +13,7 @@
 #include "base/store.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/queue.h>
 
@@ -23,7 +24,7 @@ struct memory_filter {
     bool bare;
     uint64_t expires_ms; /* by the monotonic clock; 0 = never */
     struct linked bits;  /* and their spec */
-    char text[HIBLOOM_SPEC_TEXT_SIZE];
+    char text[SPEC_TEXT_SIZE];
     char name[HIBLOOM_NAME_MAX + 1];
 };
 
@@ -93,7 +94,7 @@ static void remove_expired(struct memory_store *store)
     }
 }
 
-static hibloom_status create(hibloom *filter, const hibloom_spec *wanted, struct memory_filter **out)
+static hibloom_status create(hibloom *filter, const struct request *wanted, struct memory_filter **out)
 {
     struct memory_store *store = memory_store_of(filter);
     struct memory_filter *stored = alloc.calloc(1, sizeof *stored);
@@ -102,11 +103,11 @@ static hibloom_status create(hibloom *filter, const hibloom_spec *wanted, struct
     remove_expired(store);
     if (stored == NULL)
         return fail(filter, HIBLOOM_ENOMEM, "out of memory");
-    hibloom_spec spec = *wanted;
+    struct spec spec = wanted->spec;
     hibloom_status status = filter->bare ? HIBLOOM_OK : spec_draw_seed(&spec);
     if (status == HIBLOOM_OK) {
         words = "its spec has no text";
-        status = hibloom_spec_format(&spec, stored->text, sizeof stored->text);
+        status = spec_format(&spec, stored->text, sizeof stored->text);
     }
     if (status == HIBLOOM_OK) {
         status = linked_make(&stored->bits, &spec);
@@ -118,6 +119,8 @@ static hibloom_status create(hibloom *filter, const hibloom_spec *wanted, struct
         return fail(filter, status, words);
     }
     stored->bare = filter->bare;
+    stored->expires_ms = wanted->ttl_ms != 0 ? clock_now_ms() + wanted->ttl_ms : 0;
+    filter->created = !filter->bare;
     strcpy(stored->name, filter->name);
     stored->listed = true;
     LIST_INSERT_HEAD(&store->filters, stored, in_filters);
@@ -125,27 +128,48 @@ static hibloom_status create(hibloom *filter, const hibloom_spec *wanted, struct
     return HIBLOOM_OK;
 }
 
-static hibloom_status open_filter(hibloom *filter, const hibloom_spec *wanted)
+static hibloom_status fail_absent(hibloom *filter, const struct request *wanted)
+{
+    const char *lacks = wanted != NULL ? wanted->lacks : NULL;
+    char words[256];
+
+    snprintf(words, sizeof words, "there is no such filter%s%s", lacks != NULL ? "; to make one, " : "",
+             lacks != NULL ? lacks : "");
+    return fail(filter, HIBLOOM_ENOTFOUND, words);
+}
+
+/* Is it what was said? */
+static hibloom_status check_stored(hibloom *filter, const struct memory_filter *stored, const struct request *wanted)
+{
+    struct error error;
+    struct spec spec;
+
+    if (stored->bare != filter->bare)
+        return fail(filter, HIBLOOM_EMISMATCH,
+                    stored->bare ? "is a bare bitmap; attach it" : "is no bare bitmap, it has a spec; open it");
+    if (filter->bare)
+        return spec_says(&filter->spec, stored->text)
+                   ? HIBLOOM_OK
+                   : fail(filter, HIBLOOM_EMISMATCH, "is attached with another spec; attach it with that one");
+    if (wanted != NULL && wanted->create == CREATE_ONLY)
+        return fail(filter, HIBLOOM_EMISMATCH, "is there already, and the text says create=only");
+    const hibloom_status status = request_adopt(&spec, wanted, stored->text, &error);
+    explicit_bzero(&spec, sizeof spec); /* the seed */
+    return status == HIBLOOM_OK ? status : fail(filter, status, error.words);
+}
+
+static hibloom_status open_filter(hibloom *filter, const struct request *wanted)
 {
     struct memory_filter *stored = find(memory_store_of(filter), filter->name);
-    hibloom_status status = HIBLOOM_OK;
-    hibloom_spec spec;
 
-    if (wanted != NULL && spec_is_unsized(wanted))
+    filter->created = false;
+    if (filter->bare && spec_is_unsized(&filter->spec))
         return fail(filter, HIBLOOM_ENOTSUP,
                     "in memory there is no config to take bits and hashes from; give capacity= and error=");
-    if (stored == NULL && wanted == NULL)
-        return fail(filter, HIBLOOM_ENOTFOUND, "there is no such filter; it takes a spec to make one");
-    if (stored == NULL)
-        status = create(filter, wanted, &stored);
-    else if (stored->bare != filter->bare)
-        status = fail(filter, HIBLOOM_EMISMATCH,
-                      stored->bare ? "is a bare bitmap; attach it" : "is no bare bitmap, it has a spec; open it");
-    else if (filter->bare && !spec_says(&filter->spec, stored->text))
-        status = fail(filter, HIBLOOM_EMISMATCH, "is attached with another spec; attach it with that one");
-    else if (!filter->bare && (status = spec_adopt(&spec, wanted, stored->text)) != HIBLOOM_OK)
-        status = fail(filter, status, "is there with another spec or seed; open it without a spec, or drop it first");
-    explicit_bzero(&spec, sizeof spec); /* the seed */
+    if (stored == NULL && (wanted == NULL || !wanted->makes))
+        return fail_absent(filter, wanted);
+    const hibloom_status status = stored == NULL ? create(filter, wanted, &stored)
+                                                 : check_stored(filter, stored, wanted);
     if (status != HIBLOOM_OK)
         return status;
     stored->handles++; /* NOLINT(*NullDereference): where there was none, create has made it or failed */
@@ -266,7 +290,7 @@ static hibloom_status repair_or_delete(hibloom *filter, enum links_goal goal)
     return HIBLOOM_OK;
 }
 
-static hibloom_status memory_on_links(hibloom *filter, enum links_goal goal, const hibloom_spec *wanted, uint64_t ms,
+static hibloom_status memory_on_links(hibloom *filter, enum links_goal goal, const struct request *wanted, uint64_t ms,
                                       struct store_count *count)
 {
     struct memory_filter *stored = filter->impl;

@@ -41,7 +41,7 @@ static void attach_keys(struct talk *talk, struct outbox *outbox)
 /* A config says how large the bitmap is. */
 static void take_config(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
-    hibloom_spec *spec = talk->task.link->spec;
+    struct spec *spec = talk->task.link->spec;
     uint64_t number = 0;
 
     if (reply->type == REDIS_REPLY_NIL)
@@ -82,7 +82,7 @@ void life_attach(struct talk *talk, struct outbox *outbox)
     if (life_has_filter(life, PLACE_ALONE) || life_has_filter(life, PLACE_ROOT))
         task_fail(&talk->task, HIBLOOM_EMISMATCH, "'%s' is no bare bitmap but a filter with a spec: open it",
                   link_name(talk->task.link, LINK_NAME));
-    else if (spec_is_unsized(life->wanted))
+    else if (spec_is_unsized(talk->task.link->spec))
         ask_config(talk, outbox);
     else
         attach_sized(talk, outbox);

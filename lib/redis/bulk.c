@@ -38,9 +38,9 @@ bool bulk_pays_to_merge_new(const struct link *link, size_t n, double sent)
 {
     const struct redis_server_traits *server = link->server;
     const struct cost_server to = {server->bitfield, server->link_mb_s};
-    const hibloom_spec *spec = link->spec;
+    const struct spec *spec = link->spec;
 
-    return bulk_can(link) && !server->may_not_merge && spec->window == 0 && spec->keys == HIBLOOM_KEYS_OWN &&
+    return bulk_can(link) && !server->may_not_merge && spec->window == 0 && spec->keys == KEYS_OWN &&
            spec_item_keys(spec) == 1 && !spec->empty_excluded &&
            cost_merge_new(spec, &to, n) < sent * cost_item(spec, &to, COST_ADD_NEW);
 }

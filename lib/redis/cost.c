@@ -36,11 +36,11 @@ static double over_link(const struct cost_server *server, double bytes)
     return bytes / server->link_mb_s;
 }
 
-double cost_item(const hibloom_spec *spec, const struct cost_server *server, enum cost_call call)
+double cost_item(const struct spec *spec, const struct cost_server *server, enum cost_call call)
 {
     const double k = spec->hashes;
     const bool several = spec_item_keys(spec) > 1, counts = keys_have_counter(spec) && call != COST_LOOK_UP;
-    const bool blocked = spec->layout == HIBLOOM_LAYOUT_BLOCKED;
+    const bool blocked = spec->layout == LAYOUT_BLOCKED;
     const double bits = blocked ? 1 + (k - 1) * SAME_BLOCK : k; /* the number of scattered bits that take as long */
 
     if (call == COST_LOOK_UP && blocked)
@@ -56,7 +56,7 @@ double cost_item(const hibloom_spec *spec, const struct cost_server *server, enu
 }
 
 /* All bits go over, so often. All items are gone through for each group of keys that is here at a time. */
-static double whole(const hibloom_spec *spec, const struct cost_server *server, size_t n, double mb, double times)
+static double whole(const struct spec *spec, const struct cost_server *server, size_t n, double mb, double times)
 {
     const double bytes = (double)spec_bitmap_bytes(spec) * spec_keys(spec);
 
@@ -64,13 +64,13 @@ static double whole(const hibloom_spec *spec, const struct cost_server *server, 
                                        ceil(bytes / (double)STORE_PIECE) * (double)n * HERE);
 }
 
-double cost_read(const hibloom_spec *spec, const struct cost_server *server, size_t n)
+double cost_read(const struct spec *spec, const struct cost_server *server, size_t n)
 {
     return whole(spec, server, n, READ_MB, 1);
 }
 
 /* Items are not added to counters by merging: each has to be counted. */
-double cost_merge(const hibloom_spec *spec, const struct cost_server *server, size_t n)
+double cost_merge(const struct spec *spec, const struct cost_server *server, size_t n)
 {
     if (spec->counters != 0)
         return INFINITY;
@@ -78,7 +78,7 @@ double cost_merge(const hibloom_spec *spec, const struct cost_server *server, si
 }
 
 /* The bits before are read, too. */
-double cost_merge_new(const hibloom_spec *spec, const struct cost_server *server, size_t n)
+double cost_merge_new(const struct spec *spec, const struct cost_server *server, size_t n)
 {
     if (spec->counters != 0)
         return INFINITY;
@@ -90,7 +90,7 @@ double cost_merge_new(const hibloom_spec *spec, const struct cost_server *server
 #define BATCH 1000.0
 
 /* Microseconds an item of the guards behind a call: one for each key that is touched. */
-static double guards(const hibloom_spec *spec)
+static double guards(const struct spec *spec)
 {
     const double keys = spec_keys(spec);
     const bool all = spec_item_keys(spec) > 1;
@@ -98,24 +98,22 @@ static double guards(const hibloom_spec *spec)
     return (all ? keys : keys * -expm1(BATCH * log1p(-1 / keys))) * GETRANGE / BATCH;
 }
 
-/* see hibloom.h. A key that is too large for whole bitmaps is also too large for them to pay.
+/* A key that is too large for whole bitmaps is also too large for them to pay.
  * Another library's filter goes item by item. */
-hibloom_status hibloom_spec_rates(const hibloom_spec *spec, hibloom_commands commands, hibloom_rates *out)
+hibloom_status spec_rates(const struct spec *spec, bool bitfield, struct rates *out)
 {
-    const struct cost_server server = {commands == HIBLOOM_COMMANDS_BITFIELD, COST_LINK_MB_S};
+    const struct cost_server server = {bitfield, COST_LINK_MB_S};
     const hibloom_status status = spec_check(spec);
 
     if (status != HIBLOOM_OK)
         return status;
-    if (!server.bitfield && commands != HIBLOOM_COMMANDS_SETBIT)
-        return HIBLOOM_EINVAL;
-    const bool may_be_whole = spec->keys == HIBLOOM_KEYS_OWN;
+    const bool may_be_whole = spec->keys == KEYS_OWN;
     const double add = cost_item(spec, &server, COST_ADD) + guards(spec);
     const double look = cost_item(spec, &server, COST_LOOK_UP) + guards(spec);
     const double merge = may_be_whole ? cost_merge(spec, &server, BATCH) : INFINITY;
     const double read = may_be_whole ? cost_read(spec, &server, BATCH) : INFINITY;
-    *out = (hibloom_rates){.adds = 1e6 / fmin(add, merge / BATCH),
-                           .adds_new = 1e6 / (cost_item(spec, &server, COST_ADD_NEW) + guards(spec)),
-                           .look_ups = 1e6 / fmin(look, read / BATCH)};
+    *out = (struct rates){.adds = 1e6 / fmin(add, merge / BATCH),
+                          .adds_new = 1e6 / (cost_item(spec, &server, COST_ADD_NEW) + guards(spec)),
+                          .look_ups = 1e6 / fmin(look, read / BATCH)};
     return HIBLOOM_OK;
 }

@@ -5,7 +5,7 @@
 #ifndef HIBLOOM_COST_H
 #define HIBLOOM_COST_H
 
-#include "hibloom/hibloom.h"
+#include "spec/spec.h"
 
 enum cost_call { COST_ADD, COST_ADD_NEW, COST_LOOK_UP }; /* NEW: with is_new */
 
@@ -13,16 +13,24 @@ enum cost_call { COST_ADD, COST_ADD_NEW, COST_LOOK_UP }; /* NEW: with is_new */
 
 /* Where the commands go. */
 struct cost_server {
-    bool bitfield;    /* HIBLOOM_COMMANDS_BITFIELD */
+    bool bitfield;    /* commands=bitfield */
     double link_mb_s; /* 10^6 bytes a second between here and there */
 };
 
 /* Microseconds of an item, by commands, in calls of many. */
-double cost_item(const hibloom_spec *, const struct cost_server *, enum cost_call);
+double cost_item(const struct spec *, const struct cost_server *, enum cost_call);
 
 /* Microseconds of a call of n items by whole bitmaps, which are read, or merged into; the last one with is_new. */
-double cost_read(const hibloom_spec *, const struct cost_server *, size_t n);
-double cost_merge(const hibloom_spec *, const struct cost_server *, size_t n);
-double cost_merge_new(const hibloom_spec *, const struct cost_server *, size_t n);
+double cost_read(const struct spec *, const struct cost_server *, size_t n);
+double cost_merge(const struct spec *, const struct cost_server *, size_t n);
+double cost_merge_new(const struct spec *, const struct cost_server *, size_t n);
+
+/* Items a second to expect of one server, in calls of 1,000 items. */
+struct rates {
+    double adds; /* without is_new */
+    double adds_new;
+    double look_ups;
+};
+hibloom_status spec_rates(const struct spec *spec, bool bitfield, struct rates *out);
 
 #endif

@@ -12,7 +12,9 @@
 
 #include <string.h>
 
-#define TAG_BEFORE 2u /* beside the two places */
+/* Beside the two places, and those of life_ask_ahead. */
+#define TAG_BEFORE 2u
+#define TAG_TTL 5u
 
 /* ---- The root ------------------------------------------------------------------ */
 
@@ -24,7 +26,7 @@ static void judge_root(struct talk *talk, struct outbox *outbox)
 
     if (life->answer == '+') {
         life->waiting.patience = LIFE_PATIENCE;
-        hibloom_spec spec = *link->spec;
+        struct spec spec = *link->spec;
         life_adopt(life, &spec, &life->answer_record);
         explicit_bzero(&spec, sizeof spec); /* the seed */
         life->root_state = life->answer_record.state;
@@ -42,7 +44,7 @@ static void judge_root(struct talk *talk, struct outbox *outbox)
 void life_create(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
-    hibloom_spec spec = *life->wanted;
+    struct spec spec = *life->makes;
     uint64_t id = 0;
 
     if (spec_draw_seed(&spec) != HIBLOOM_OK)
@@ -52,7 +54,8 @@ void life_create(struct talk *talk, struct outbox *outbox)
     explicit_bzero(&spec, sizeof spec); /* the seed */
     if (task_has_failed(&talk->task))
         return;
-    life_ask_make(life, outbox, 0, id, LIFE_ANY_TTL);
+    life_ask_make(life, outbox, 0, id, life->said != NULL && life->said->ttl_ms != 0 ? (int64_t)life->said->ttl_ms : -1,
+                  true);
     talk_then(talk, life_take_answer, judge_root);
 }
 
@@ -110,7 +113,7 @@ static void make_keys(struct talk *talk, struct outbox *outbox)
     }
     for (uint32_t i = life->range.first; i < life->range.first + life->range.count; i++)
         if (i != 0 && life_draw_id(&talk->task, &id))
-            life_ask_make(life, outbox, i, id, LIFE_ANY_TTL);
+            life_ask_make(life, outbox, i, id, life->ttl_ms < 0 ? -1 : life->ttl_ms + LIFE_AFTER_ROOT_MS, true);
     talk_then(talk, take_made, judge_made);
 }
 
@@ -143,10 +146,14 @@ static void take_before(struct talk *talk, const struct reply *reply)
 
 static void take_other(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
-    if (tag >= LIFE_TAG_AHEAD)
+    if (tag >= LIFE_TAG_AHEAD && tag < TAG_TTL)
         life_take_ahead(talk, tag, index, reply);
     else if (tag == TAG_BEFORE)
         take_before(talk, reply);
+    else if (tag == TAG_TTL && task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, 0))
+        life_of(talk)->ttl_ms = reply->integers[0];
+    else if (tag == TAG_TTL)
+        return;
     else
         life_take_place(talk, tag, index, reply);
 }
@@ -191,6 +198,17 @@ static void judge_other(struct talk *talk, struct outbox *outbox)
     }
 }
 
+/* Who made the root has said how long the filter lives. The other keys live a little longer, whoever makes them. */
+static void ask_ttl(struct life *life, struct outbox *outbox)
+{
+    char name[KEYS_SIZE];
+    const struct argument root = link_begin(life->talk.task.link, outbox, TAG_TTL, 0, name);
+
+    command_start(&outbox->commands, 2, "PTTL");
+    command_argument(&outbox->commands, root);
+    outbox_end(outbox);
+}
+
 void life_complete(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
@@ -206,6 +224,8 @@ void life_complete(struct talk *talk, struct outbox *outbox)
         guard_ask_alone(life->link.before, outbox, TAG_BEFORE, 0);
     if (life_heads_chain(link))
         life_ask_ahead(life, outbox);
+    if (link->count > 1)
+        ask_ttl(life, outbox);
     talk_then(talk, take_other, judge_other);
 }
 
@@ -227,11 +247,26 @@ static void tidy(struct talk *talk, struct outbox *outbox)
     talk_then(talk, life_take_unlinked, tidy);
 }
 
+static void note_created(struct life *life)
+{
+    if (life->goal == LIFE_OPEN && life->talk.task.link->number == 0)
+        life->talk.task.link->of->handle->created = true;
+}
+
+/* Of all that make one filter one alone makes it ready. If the answer was lost, each may be that one. */
+static void take_finished(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+    if (reply->repeated)
+        note_created(life_of(talk));
+    life_take_answer(talk, tag, index, reply);
+}
+
 static void judge_finished(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
 
     if (life->answer == '+') {
+        note_created(life);
         life_note_ahead(life);
         return;
     }
@@ -259,7 +294,7 @@ static void make_ready(struct talk *talk, struct outbox *outbox)
         record_format_id(link->keys[i].id, life->creating.ids + (size_t)i * RECORD_ID_DIGITS);
     life_ask_swap(life, outbox, RECORD_CREATING, life_list_at(life, 0), (struct argument){"", 0},
                   (struct argument){life->creating.ids, len}, RECORD_READY, LIFE_ANY_TTL);
-    talk_then(talk, life_take_answer, judge_finished);
+    talk_then(talk, take_finished, judge_finished);
 }
 
 /* Swaps a root that is being made to that generation. */

@@ -148,7 +148,7 @@ static void take_array(struct task *task, struct run *run, uint32_t i, size_t at
 
 /* ---- The whole block in one GETRANGE ---------------------------------------------- */
 
-#define BLOCK_BYTES (HIBLOOM_BLOCK_BITS / 8)
+#define BLOCK_BYTES (SPEC_BLOCK_BITS / 8)
 #define BLOCK_ANSWER (BLOCK_BYTES + 7) /* $64\r\n ... \r\n */
 
 static void ask_block(const struct encoding *encoding, const struct link *link, struct commands *out,
@@ -157,7 +157,7 @@ static void ask_block(const struct encoding *encoding, const struct link *link, 
     const uint64_t *bits = run->bits;
 
     for (uint32_t items = run->items; items > 0; items--, bits += link->spec->hashes)
-        command_getrange(out, key, *bits / HIBLOOM_BLOCK_BITS * BLOCK_BYTES, BLOCK_BYTES);
+        command_getrange(out, key, *bits / SPEC_BLOCK_BITS * BLOCK_BYTES, BLOCK_BYTES);
 }
 
 /* A short block is in a key that the guard will find lost, or in a bare bitmap. The latter ends
@@ -173,7 +173,7 @@ static void take_block(struct task *task, struct run *run, uint32_t i, size_t at
     run->cut = run->cut || (reply->text_len < BLOCK_BYTES && !task->link->bare);
     memset(run->known + at, BIT_UNKNOWN, task->link->spec->hashes);
     for (const size_t end = at + task->link->spec->hashes; at < end; at++) {
-        const uint64_t bit = run->bits[at] % HIBLOOM_BLOCK_BITS;
+        const uint64_t bit = run->bits[at] % SPEC_BLOCK_BITS;
         if (bit / 8 < reply->text_len && ((unsigned char)reply->text[bit / 8] & 0x80u >> bit % 8) != 0)
             continue;
         run->known[at] = BIT_WAS_UNSET; /* one will do */
@@ -289,7 +289,7 @@ static void take_counted_down(struct task *task, struct run *run, uint32_t i, si
 static void ask_others(const struct link *link, struct commands *out, const struct slice_add *slice, uint32_t i,
                        bool names)
 {
-    const hibloom_spec *spec = link->spec;
+    const struct spec *spec = link->spec;
     char name[KEYS_SIZE];
 
     for (uint64_t period = slice->period + 1; period <= slice->period + spec->slices; period++) {
@@ -314,7 +314,7 @@ bool encoding_begins_slice(const struct link *link, const struct slice_add *slic
 static void ask_slice(const struct encoding *encoding, const struct link *link, struct commands *out,
                       struct argument key, const struct run *run, uint32_t i)
 {
-    const hibloom_spec *spec = link->spec;
+    const struct spec *spec = link->spec;
     const struct slice_add *slice = run->slice;
     const bool exact = slice->window != NULL;
     const uint32_t others = exact ? spec->slices : 0;
@@ -401,18 +401,18 @@ const struct encoding *encoding_to_add(const struct link *link, bool exact)
         return exact ? &script_set : &setbit_span;
     if (link->spec->window != 0)
         return &slice_set;
-    if (link->spec->layout == HIBLOOM_LAYOUT_PARTITIONED)
+    if (link->spec->layout == LAYOUT_PARTITIONED)
         return exact ? &script_set : &setbit_each;
     return exact || link->server->bitfield ? &bitfield_set : &setbit;
 }
 
 const struct encoding *encoding_to_look(const struct link *link)
 {
-    if (link->spec->layout == HIBLOOM_LAYOUT_BLOCKED)
+    if (link->spec->layout == LAYOUT_BLOCKED)
         return &block_get;
     if (spec_is_spanning(link->spec))
         return &getbit_span;
-    if (link->spec->layout == HIBLOOM_LAYOUT_PARTITIONED)
+    if (link->spec->layout == LAYOUT_PARTITIONED)
         return &getbit_each;
     return link->server->bitfield || link->spec->counters != 0 ? &bitfield_get : &getbit;
 }

@@ -55,7 +55,7 @@ static void swapped(struct links *l)
         else if (l->task.status == HIBLOOM_ENOTFOUND || l->task.status == HIBLOOM_EMISMATCH) {
             l->failed = task_failure(&l->task);
             l->task.status = HIBLOOM_OK;
-            (void)links_begin_life(l, LIFE_DROP, l->link, NULL, unneeded_dropped);
+            (void)links_begin_life(l, LIFE_DROP, l->link, NULL, NULL, unneeded_dropped);
         }
     } else if (links_tells(links_before_next(l))) {
         if (l->link != NULL)
@@ -73,7 +73,8 @@ static void swapped(struct links *l)
 static void link_kept(struct links *l)
 {
     if (links_end_inner(l))
-        links_begin_life(l, LIFE_GROW, redis_link(l->filter, l->next.link - 1), NULL, swapped)->ttl_ms = l->ttl_ms;
+        links_begin_life(l, LIFE_GROW, redis_link(l->filter, l->next.link - 1), NULL, NULL, swapped)->ttl_ms =
+            l->ttl_ms;
 }
 
 static void keep(struct talk *talk, struct outbox *outbox)
@@ -230,5 +231,5 @@ void links_look(struct links *l)
 
     if (l->looked == 0)
         l->changes = redis_changes(link->server);
-    links_begin_life(l, LIFE_LOOK, link, NULL, looked);
+    links_begin_life(l, LIFE_LOOK, link, NULL, NULL, looked);
 }

@@ -10,15 +10,15 @@
 #define LINKS_ATTEMPTS 10u /* each that fails is somebody else's that went on */
 
 /* Begins the inner task: a life, or a talk that asks a link's root for its guard. `ended` judges it. */
-struct life *links_begin_life(struct links *, enum life_goal, struct link *, const hibloom_spec *wanted,
-                              void (*ended)(struct links *));
+struct life *links_begin_life(struct links *, enum life_goal, struct link *, const struct spec *makes,
+                              const struct request *said, void (*ended)(struct links *));
 void links_prove(struct links *, struct link *link, void (*ended)(struct links *));
 
 /* It has ended. Whether it did well; else this one has failed like it. */
 bool links_end_inner(struct links *);
 
 /* Begins what is done with a further link, in a handle of its own. Once it is open it becomes the handle's. */
-void links_begin_link(struct links *, enum life_goal, uint32_t number, const hibloom_spec *wanted, struct life_link,
+void links_begin_link(struct links *, enum life_goal, uint32_t number, const struct spec *makes, struct life_link,
                       void (*ended)(struct links *));
 void links_take_link(struct links *);
 

@@ -151,7 +151,7 @@ void guard_fail_config(struct task *task, bool there, const char *what)
 /* As text, as Redisson compares them. */
 static bool take_config(struct task *task, uint32_t field, const struct reply *reply)
 {
-    const hibloom_spec *spec = task->link->spec;
+    const struct spec *spec = task->link->spec;
     const char *const name = config_fields[field];
     char expected[NUMBER_DIGITS + 1], what[256];
 
@@ -236,22 +236,22 @@ static bool has_head(const struct link *link)
 }
 
 /* A spec text without its seed; of per-hash seeds there is no secret. */
-static void write_unseeded(const hibloom_spec *seeded, char text[HIBLOOM_SPEC_TEXT_SIZE])
+static void write_unseeded(const struct spec *seeded, char text[SPEC_TEXT_SIZE])
 {
-    hibloom_spec spec = *seeded;
+    struct spec spec = *seeded;
 
     if (spec.seeded)
         explicit_bzero(spec.seeds, sizeof spec.seeds);
     spec.seeded = false;
-    if (hibloom_spec_format(&spec, text, HIBLOOM_SPEC_TEXT_SIZE) != HIBLOOM_OK)
+    if (spec_format(&spec, text, SPEC_TEXT_SIZE) != HIBLOOM_OK)
         strcpy(text, "(unreadable)");
 }
 
-static void write_stored(const char *stored, char text[HIBLOOM_SPEC_TEXT_SIZE])
+static void write_stored(const char *stored, char text[SPEC_TEXT_SIZE])
 {
-    hibloom_spec spec;
+    struct spec spec;
 
-    if (hibloom_spec_parse(&spec, stored) == HIBLOOM_OK)
+    if (spec_parse(&spec, stored) == HIBLOOM_OK)
         write_unseeded(&spec, text);
     else
         strcpy(text, stored);
@@ -268,7 +268,7 @@ static void fail_other(struct task *task, uint32_t i, const char *unseeded)
 
 void guard_fail_other(struct task *task, uint32_t i, const char *text)
 {
-    char unseeded[HIBLOOM_SPEC_TEXT_SIZE];
+    char unseeded[SPEC_TEXT_SIZE];
 
     write_stored(text, unseeded);
     fail_other(task, i, unseeded);
@@ -279,7 +279,7 @@ static void take_finding(struct talk *talk, uint32_t tag, uint32_t index, const 
     struct task *task = &talk->task;
     const struct link *link = tag == AT_HEAD ? &task->link->of->first : task->link;
     const uint32_t i = tag == AT_KEY ? talk->other_key : 0;
-    char text[HIBLOOM_SPEC_TEXT_SIZE];
+    char text[SPEC_TEXT_SIZE];
     struct record record = {0};
 
     if (index == 1) {
@@ -308,7 +308,7 @@ static void fail_anew(struct task *task, const char *key)
 /* The key, as its record says, is another filter's. */
 static void fail_replaced(struct task *task, uint32_t i, const char *theirs)
 {
-    char ours[HIBLOOM_SPEC_TEXT_SIZE], key[KEYS_SIZE];
+    char ours[SPEC_TEXT_SIZE], key[KEYS_SIZE];
 
     write_unseeded(task->link->spec, ours);
     keys_name(key, task->link, i);

@@ -53,10 +53,10 @@ static const struct form {
     bool numbered;
     const char *beside_before, *beside_behind, *beside_behind_tag;
 } forms[] = {
-    [HIBLOOM_KEYS_PYREBLOOM] = {"", ".", true, NULL, NULL, NULL},
-    [HIBLOOM_KEYS_RUEIDIS] = {"{", "}", false, "{", "}:c", NULL},
-    [HIBLOOM_KEYS_REDISSON] = {"", "", false, "{", "}:config", ":config"},
-    [HIBLOOM_KEYS_ORESTES] = {"", ":bits", false, NULL, NULL, NULL},
+    [KEYS_PYREBLOOM] = {"", ".", true, NULL, NULL, NULL},
+    [KEYS_RUEIDIS] = {"{", "}", false, "{", "}:c", NULL},
+    [KEYS_REDISSON] = {"", "", false, "{", "}:config", ":config"},
+    [KEYS_ORESTES] = {"", ":bits", false, NULL, NULL, NULL},
 };
 
 static size_t foreign_name(char out[KEYS_SIZE], const struct link *link, uint32_t i)
@@ -72,7 +72,7 @@ size_t keys_beside(char out[KEYS_SIZE], const struct link *link)
     const struct form *form = &forms[link->spec->keys];
     const bool tagged = form->beside_behind_tag != NULL && strchr(link_name(link, LINK_NAME), '{') != NULL;
 
-    if (link->spec->keys == HIBLOOM_KEYS_OWN || form->beside_before == NULL)
+    if (link->spec->keys == KEYS_OWN || form->beside_before == NULL)
         return 0;
     return (size_t)snprintf(out, KEYS_SIZE, "%s%s%s", tagged ? "" : form->beside_before, link_name(link, LINK_NAME),
                             tagged ? form->beside_behind_tag : form->beside_behind);
@@ -80,7 +80,7 @@ size_t keys_beside(char out[KEYS_SIZE], const struct link *link)
 
 size_t keys_name(char out[KEYS_SIZE], const struct link *link, uint32_t i)
 {
-    if (link->spec->keys != HIBLOOM_KEYS_OWN)
+    if (link->spec->keys != KEYS_OWN)
         return foreign_name(out, link, i);
     /* before the spec is known there is but one */
     return keys_at(out, link_name(link, LINK_NAME), link->spec->bits != 0 && spec_keys(link->spec) > 1, i);

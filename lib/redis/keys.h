@@ -4,7 +4,7 @@
  *   seen:0, seen:1, ...       of several; number 0 is the root
  *   seen:+1, seen:+1:0, ...   the same of link number 1 of a growing filter, which is a filter
  *                             of this name
- *   {seen} and the like       another library's, and what that has beside it (hibloom_keys)
+ *   {seen} and the like       another library's, and what that has beside it (enum key_rule)
  *
  * In a cluster the part of a key between its first '{' and the next '}' decides the slot, if it
  * is not empty (Redis Cluster specification, "Hash tags"). */
@@ -35,14 +35,14 @@ size_t keys_name(char out[KEYS_SIZE], const struct link *, uint32_t i);
  * a counter of items, or a hash that says how large the bitmap is. */
 size_t keys_beside(char out[KEYS_SIZE], const struct link *);
 
-static inline bool keys_have_counter(const hibloom_spec *spec)
+static inline bool keys_have_counter(const struct spec *spec)
 {
-    return spec->keys == HIBLOOM_KEYS_RUEIDIS;
+    return spec->keys == KEYS_RUEIDIS;
 }
 
-static inline bool keys_have_config(const hibloom_spec *spec)
+static inline bool keys_have_config(const struct spec *spec)
 {
-    return spec->keys == HIBLOOM_KEYS_REDISSON;
+    return spec->keys == KEYS_REDISSON;
 }
 
 /* The name of link number i of a growing filter. */

@@ -41,9 +41,9 @@ static void write_tail(const struct link *link, uint32_t i, uint64_t id, struct 
 {
     struct record record = link_record(link, i);
     const size_t list = (size_t)record_list_bytes(i, record.keys);
-    char trailer[RECORD_TRAILER], text[HIBLOOM_SPEC_TEXT_SIZE] = "";
+    char trailer[RECORD_TRAILER], text[SPEC_TEXT_SIZE] = "";
 
-    (void)!hibloom_spec_format(link->spec, text, sizeof text); /* as when it was opened */
+    (void)!spec_format(link->spec, text, sizeof text); /* as when it was opened */
     record.id = id;
     record.epoch = 0;
     record.crc = record_crc(&record, text);
@@ -60,10 +60,10 @@ static void write_tail(const struct link *link, uint32_t i, uint64_t id, struct 
                                             RECORD_TRAILER - RECORD_IDENTITY_AT - RECORD_GENERATION});
 }
 
-void life_ask_make(struct life *life, struct outbox *outbox, uint32_t i, uint64_t id, int64_t ttl_ms)
+void life_ask_make(struct life *life, struct outbox *outbox, uint32_t i, uint64_t id, int64_t ttl_ms, bool keeps)
 {
     struct link *link = life->talk.task.link;
-    char name[KEYS_SIZE], generation[RECORD_IDENTITY + 1];
+    char name[KEYS_SIZE], generation[RECORD_IDENTITY + 1], ttl[NUMBER_DIGITS + 3];
     const struct argument key = link_begin(link, outbox, i, i, name);
     struct commands *out = &outbox->commands;
 
@@ -74,10 +74,8 @@ void life_ask_make(struct life *life, struct outbox *outbox, uint32_t i, uint64_
     command_argument(out, (struct argument){generation, i == 0 ? 0 : RECORD_GENERATION});
     command_number(out, spec_bitmap_bytes(link->spec));
     write_tail(link, i, id, out);
-    if (ttl_ms < 0)
-        command_text(out, ttl_ms == LIFE_ANY_TTL ? "-2" : "-1");
-    else
-        command_number(out, (uint64_t)ttl_ms);
+    snprintf(ttl, sizeof ttl, "%s%" PRId64, keeps ? "k" : "", ttl_ms);
+    command_text(out, ttl);
     outbox_end(outbox);
 }
 
@@ -220,7 +218,8 @@ static void release(struct task *task)
     alloc.free(life->creating.ids);
 }
 
-void life_begin(struct life *life, enum life_goal goal, struct link *link, const hibloom_spec *wanted)
+void life_begin(struct life *life, enum life_goal goal, struct link *link, const struct spec *makes,
+                const struct request *said)
 {
     if (goal == LIFE_DROP)
         near_forget(link);
@@ -232,7 +231,8 @@ void life_begin(struct life *life, enum life_goal goal, struct link *link, const
                                    : life_read_places);
     life->talk.task.release = release;
     life->goal = goal;
-    life->wanted = wanted;
+    life->makes = makes;
+    life->said = said;
     life->waiting.patience = LIFE_PATIENCE;
     life->waiting.until = clock_now_ms() + link->server->retry_ms;
 }

@@ -46,7 +46,8 @@ struct life {
 
     /* what is to be done */
     enum life_goal goal;
-    const hibloom_spec *wanted; /* by an open; NULL: whatever is stored */
+    const struct spec *makes;   /* an open, if there is none; NULL: it must be there */
+    const struct request *said; /* of what is there; NULL: whatever is stored */
     struct life_link link;      /* what is looked for */
     uint64_t unlinked_chain;    /* a growing filter of which no further link is left: that chain */
 
@@ -138,7 +139,7 @@ bool life_heads_chain(const struct link *);
 void life_read_places(struct talk *, struct outbox *); /* open.c: and goes on with what is there */
 void life_check_keys(struct talk *, struct outbox *);  /* open.c: once the root is known */
 void life_attach(struct talk *, struct outbox *);      /* attach.c: a bare bitmap, once the places are known */
-void life_create(struct talk *, struct outbox *);      /* create.c: the root, for life.wanted */
+void life_create(struct talk *, struct outbox *);      /* create.c: the root, for life.makes */
 void life_complete(struct talk *, struct outbox *);    /* create.c: from a root in the state creating on */
 void life_remove(struct talk *, struct outbox *);      /* remove.c: the handle's filter, or the one that was found */
 void life_remove_keys(struct talk *, struct outbox *); /* remove.c: from a root in the state removing on */
@@ -159,16 +160,15 @@ void life_start_over(struct talk *);
 uint64_t life_list_at(const struct life *, uint32_t i);
 
 /* Takes a record over as the handle's filter: spec, generation, and key's id. */
-void life_adopt(struct life *, const hibloom_spec *, const struct record *);
+void life_adopt(struct life *, const struct spec *, const struct record *);
 
 /* Reads a script's answer '+', '=' or '!', with a trailer behind it or not; false:
  * it is none, which is noted. The same as a talk's `take`, where tags are keys. */
 bool life_read_answer(struct life *, const struct reply *, uint32_t i);
 void life_take_answer(struct talk *, uint32_t tag, uint32_t index, const struct reply *);
 
-/* EVAL make of key number i, which gets that time to live; -1: none. LIFE_ANY_TTL: none, and one that is there keeps
- * its own. */
-void life_ask_make(struct life *, struct outbox *, uint32_t i, uint64_t id, int64_t ttl_ms);
+/* EVAL make of key number i, which gets that time to live; -1: none. `keeps`: one that is there keeps its own. */
+void life_ask_make(struct life *, struct outbox *, uint32_t i, uint64_t id, int64_t ttl_ms, bool keeps);
 
 /* EVAL swap on the root: bytes at an offset, and the state; if it lives no longer than that: -1 for ever. */
 #define LIFE_ANY_TTL INT64_MIN
@@ -193,6 +193,6 @@ void life_fail_link_taken(struct task *, const char *name);
 
 /* For open, repair, delete by name; and for drop, growth and a look by handle. task_release frees
  * the handle's keys, too, unless it has been opened or was before. */
-void life_begin(struct life *, enum life_goal, struct link *, const hibloom_spec *wanted);
+void life_begin(struct life *, enum life_goal, struct link *, const struct spec *makes, const struct request *said);
 
 #endif

@@ -12,7 +12,7 @@
 
 /* ---- A handle's links --------------------------------------------------------------------- */
 
-static void make(struct link *link, struct redis_filter *filter, uint32_t number, hibloom_spec *spec)
+static void make(struct link *link, struct redis_filter *filter, uint32_t number, struct spec *spec)
 {
     *link = (struct link){.of = filter,
                           .server = &((struct redis_store *)filter->handle->store)->server,
@@ -47,7 +47,7 @@ void redis_filter_free(hibloom *handle)
 
 struct further {
     struct link link;
-    hibloom_spec spec;
+    struct spec spec;
 };
 
 struct link *link_new(struct redis_filter *filter, uint32_t number)
@@ -74,7 +74,7 @@ bool link_add(struct link *link)
     struct redis_filter *filter = link->of;
 
     if (filter->further == NULL)
-        filter->further = alloc.calloc(HIBLOOM_LINKS_MAX, sizeof(struct link *));
+        filter->further = alloc.calloc(SPEC_LINKS_MAX, sizeof(struct link *));
     if (filter->further == NULL || link->number != redis_links(filter)) { /* another call of the handle was first */
         link_free(link);
         return filter->further != NULL;
@@ -105,7 +105,7 @@ const char *link_name(const struct link *link, char name[LINK_NAME_SIZE])
 
 /* ---- Opened, and closed --------------------------------------------------------------------- */
 
-static bool fits(struct task *task, const hibloom_spec *spec, size_t text_len)
+static bool fits(struct task *task, const struct spec *spec, size_t text_len)
 {
     const uint64_t bytes = spec_bitmap_bytes(spec);
     const uint64_t tail = record_list_bytes(0, spec_keys(spec)) + text_len + RECORD_TRAILER;
@@ -118,11 +118,11 @@ static bool fits(struct task *task, const hibloom_spec *spec, size_t text_len)
     return false;
 }
 
-void link_open(struct task *task, const hibloom_spec *spec)
+void link_open(struct task *task, const struct spec *spec)
 {
     struct link *link = task->link;
-    char text[HIBLOOM_SPEC_TEXT_SIZE];
-    const hibloom_status status = hibloom_spec_format(spec, text, sizeof text);
+    char text[SPEC_TEXT_SIZE];
+    const hibloom_status status = spec_format(spec, text, sizeof text);
     const size_t len = strnlen(text, sizeof text);
 
     link_close(link);

@@ -46,7 +46,7 @@ struct link {
     struct redis_server_traits *server;
     uint32_t number; /* 0: the first one, or the only one */
     bool bare;
-    hibloom_spec *spec; /* the first link has the handle's */
+    struct spec *spec; /* the first link has the handle's */
     uint32_t text_len;  /* length of the spec as text */
     uint32_t count;     /* of keys; 0: it is not open */
     struct link_key *keys;
@@ -118,7 +118,7 @@ bool link_add(struct link *);
 
 /* Opens it for a spec, with its keys; nothing is known about them yet. The first one forgets the further ones.
  * Notes ERANGE where a bitmap and its tail do not fit one string, and ENOMEM. */
-void link_open(struct task *, const hibloom_spec *);
+void link_open(struct task *, const struct spec *);
 void link_close(struct link *);
 
 /* For words: its name. LINK_NAME makes the room. */

@@ -8,10 +8,10 @@
 
 /* ---- The inner task -------------------------------------------------------------------- */
 
-struct life *links_begin_life(struct links *l, enum life_goal goal, struct link *link, const hibloom_spec *wanted,
-                              void (*ended)(struct links *))
+struct life *links_begin_life(struct links *l, enum life_goal goal, struct link *link, const struct spec *makes,
+                              const struct request *said, void (*ended)(struct links *))
 {
-    life_begin(&l->life, goal, link, wanted);
+    life_begin(&l->life, goal, link, makes, said);
     l->ended = ended;
     return &l->life;
 }
@@ -102,7 +102,7 @@ static void link_opened(struct links *l)
 }
 
 /* That is done with a further link, in a handle of its own. */
-void links_begin_link(struct links *l, enum life_goal goal, uint32_t number, const hibloom_spec *wanted,
+void links_begin_link(struct links *l, enum life_goal goal, uint32_t number, const struct spec *makes,
                       struct life_link link, void (*ended)(struct links *))
 {
     link_free(l->link);
@@ -110,7 +110,7 @@ void links_begin_link(struct links *l, enum life_goal goal, uint32_t number, con
     if (l->link == NULL)
         task_no_memory(&l->task);
     else
-        links_begin_life(l, goal, l->link, wanted, ended)->link = link;
+        links_begin_life(l, goal, l->link, makes, NULL, ended)->link = link;
 }
 
 /* The link that the newest one tells of. */
@@ -187,7 +187,7 @@ static void begin_upkeep(struct links *l)
 /* To reach so many; and a window is open once it has all its slices, also where nobody has added to it yet. */
 static bool lacks_links(const struct links *l)
 {
-    const hibloom_spec *spec = l->task.link->spec;
+    const struct spec *spec = l->task.link->spec;
     const bool opens = l->goal == LINKS_OPEN && spec->window != 0;
 
     return redis_links(l->filter) < (opens ? spec->slices + 1 : l->at_least);
@@ -226,7 +226,7 @@ void links_go_on(struct links *l)
  * there go one after the other, each as a filter of its own. Then it asks again: until the newest one was gone, a grower
  * may have made a further one. */
 
-_Static_assert(HIBLOOM_LINKS_MAX <= 32, "a bit for each");
+_Static_assert(SPEC_LINKS_MAX <= 32, "a bit for each");
 
 /* What is no string, or may not be read, is something: its removal finds out. */
 static void take_there(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
@@ -240,7 +240,7 @@ static void take_there(struct talk *talk, uint32_t tag, uint32_t index, const st
 /* At both places that a link's name stands for. */
 static void ask_there(struct talk *talk, struct outbox *outbox)
 {
-    for (uint32_t number = 1; number < HIBLOOM_LINKS_MAX; number++)
+    for (uint32_t number = 1; number < SPEC_LINKS_MAX; number++)
         for (int several = 0; several < 2; several++) {
             char link[LINK_NAME_SIZE], name[KEYS_SIZE];
             keys_link(link, talk->task.link->of->handle->name, number);
@@ -267,8 +267,8 @@ static void remove_next(struct links *l)
 {
     do
         l->at++;
-    while (l->at < HIBLOOM_LINKS_MAX && (l->there >> l->at & 1) == 0);
-    if (l->at < HIBLOOM_LINKS_MAX) {
+    while (l->at < SPEC_LINKS_MAX && (l->there >> l->at & 1) == 0);
+    if (l->at < SPEC_LINKS_MAX) {
         links_begin_link(l, LIFE_DELETE, l->at, NULL, (struct life_link){.chain = l->chain}, link_removed);
     } else if (l->there != 0) {
         l->tried |= l->there;
@@ -330,7 +330,8 @@ static void run_root(struct links *l)
 {
     static const enum life_goal goals[] = {
         [LINKS_OPEN] = LIFE_OPEN, [LINKS_DROP] = LIFE_DROP, [LINKS_DELETE] = LIFE_DELETE, [LINKS_REPAIR] = LIFE_REPAIR};
-    struct life *life = links_begin_life(l, goals[l->goal], l->task.link, l->wanted, root_ended);
+    const struct spec *makes = l->wanted != NULL && l->wanted->makes ? &l->wanted->spec : NULL;
+    struct life *life = links_begin_life(l, goals[l->goal], l->task.link, makes, l->wanted, root_ended);
 
     life->unlinked_chain = l->chain;
     life->removing.in_doubt = l->chain != 0; /* it is marked, so others may go on with it */
@@ -389,7 +390,7 @@ static void release(struct task *task)
 
 static const struct task_class links_class = {next, task_reply_inner};
 
-void links_begin(struct links *l, enum links_goal goal, hibloom *handle, const hibloom_spec *wanted, uint64_t ms)
+void links_begin(struct links *l, enum links_goal goal, hibloom *handle, const struct request *wanted, uint64_t ms)
 {
     memset(l, 0, sizeof *l);
     l->task = (struct task){
@@ -404,6 +405,8 @@ void links_begin(struct links *l, enum links_goal goal, hibloom *handle, const h
     l->asks = goal == LINKS_OPEN || goal == LINKS_COUNT;
     l->changes = redis_changes(l->task.link->server);
     l->wanted = wanted;
+    if (goal == LINKS_OPEN)
+        handle->created = false;
     l->ms = ms;
     l->count.ttl_ms = -1;
     if (goal == LINKS_GROW)

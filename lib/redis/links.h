@@ -42,11 +42,11 @@ struct links {
     enum links_goal goal;
     struct redis_filter *filter;   /* NULL: there was no memory for it */
     void (*ended)(struct links *); /* the inner task has: ends it, and begins what follows; NULL: nothing does */
-    const hibloom_spec *wanted;    /* to open */
+    const struct request *wanted;  /* to open; NULL: any */
     uint64_t ms;                   /* to expire; 0: never */
     struct store_count count;      /* over all links */
     struct link *link;             /* that is being opened, or made; not the handle's yet */
-    hibloom_spec next;             /* its spec */
+    struct spec next;              /* its spec */
     int64_t ttl_ms;                /* of the newest link */
     unsigned attempts;             /* to grow */
     uint64_t changes;              /* redis_changes, before it looked at the first root */
@@ -63,7 +63,7 @@ struct links {
 
 /* wanted: by LINKS_OPEN; ms: LINKS_EXPIRE. task_release frees what the handle has of its filter, too, unless
  * that is open. */
-void links_begin(struct links *, enum links_goal, hibloom *, const hibloom_spec *wanted, uint64_t ms);
+void links_begin(struct links *, enum links_goal, hibloom *, const struct request *wanted, uint64_t ms);
 void links_begin_reach(struct links *, hibloom *, uint32_t at_least);
 
 /* May the handle's links, or their roots, not be what they were, so that it has to look, or to tell of a link? */

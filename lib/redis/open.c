@@ -67,7 +67,7 @@ static bool name_ahead(const struct life *life, char name[LINK_NAME_SIZE])
     const struct link *link = life->talk.task.link;
 
     keys_link(name, link->of->handle->name, link->number + 1);
-    return link->number + 1 < HIBLOOM_LINKS_MAX;
+    return link->number + 1 < SPEC_LINKS_MAX;
 }
 
 void life_ask_ahead(struct life *life, struct outbox *outbox)
@@ -90,7 +90,7 @@ void life_take_ahead(struct talk *talk, uint32_t tag, uint32_t index, const stru
     struct life *life = life_of(talk);
     const unsigned place = tag - LIFE_TAG_AHEAD;
     struct record record = {0};
-    hibloom_spec spec = {0};
+    struct spec spec = {0};
     char name[LINK_NAME_SIZE];
 
     if (reply->type == REDIS_REPLY_ERROR && refusal_of(reply->text) != REFUSAL_WRONGTYPE) {
@@ -98,7 +98,7 @@ void life_take_ahead(struct talk *talk, uint32_t tag, uint32_t index, const stru
         life->ahead.refused = task_refusal(&talk->task, refusal_of(reply->text), reply->text, name);
     } else if (reply->type == REDIS_REPLY_STRING &&
                record_read_end(reply->text, reply->text_len, &record) == RECORD_FOUND && record.key == 0 &&
-               (place == PLACE_ALONE) == (record.keys == 1) && spec_adopt(&spec, NULL, record.text) == HIBLOOM_OK) {
+               (place == PLACE_ALONE) == (record.keys == 1) && spec_adopt(&spec, record.text) == HIBLOOM_OK) {
         life->ahead.taken = life->ahead.taken || spec.link == 0;
         life->ahead.chain[place] = spec.link == life->talk.task.link->number + 1 && record_is_ready(record.state)
                                        ? spec.chain
@@ -167,7 +167,7 @@ void life_read_places(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
     const struct link *link = talk->task.link;
-    const hibloom_spec *like = link->number != 0 ? link->of->first.spec : life->wanted;
+    const struct spec *like = link->number != 0 ? link->of->first.spec : life->makes;
 
     life->clearing_way = false;
     life->ahead.asked = false;
@@ -191,7 +191,7 @@ bool life_ask_next_keys(struct life *life, struct outbox *outbox)
 
 /* ---- Judging --------------------------------------------------------------- */
 
-void life_adopt(struct life *life, const hibloom_spec *spec, const struct record *record)
+void life_adopt(struct life *life, const struct spec *spec, const struct record *record)
 {
     struct link *link = life->talk.task.link;
 
@@ -211,10 +211,10 @@ static bool is_wanted_link(struct life *life, const struct record *record)
 {
     struct task *task = &life->talk.task;
     const struct link *link = task->link;
-    hibloom_spec spec;
+    struct spec spec;
     bool goes_on = false;
 
-    if (spec_adopt(&spec, NULL, record->text) != HIBLOOM_OK) {
+    if (spec_adopt(&spec, record->text) != HIBLOOM_OK) {
         task_no_memory(task);
     } else if (spec.link == link->number && spec.chain == life->link.chain) {
         goes_on = true;
@@ -226,7 +226,7 @@ static bool is_wanted_link(struct life *life, const struct record *record)
         task_fail(task, HIBLOOM_EMISMATCH,
                   "'%s' is a further link of a growing filter that is not this one: open, or delete, that",
                   link_name(task->link, LINK_NAME));
-        life->foreign = spec.link != 0 && life->wanted != NULL ? record->id : 0;
+        life->foreign = spec.link != 0 && life->makes != NULL ? record->id : 0;
     } else {
         life->foreign = spec.link != 0 ? record->id : 0;
     }
@@ -234,7 +234,21 @@ static bool is_wanted_link(struct life *life, const struct record *record)
     return goes_on;
 }
 
-/* The stored spec, if it is the wanted one; one that is about to go need not be.
+/* May this call have made it, before an answer was lost? */
+static bool is_own(const struct life *life)
+{
+    return life->talk.task.link->of->handle->created;
+}
+
+static void fail_said(struct life *life, unsigned place, hibloom_status status, const char *words)
+{
+    char key[KEYS_SIZE];
+
+    place_key(life, place, key);
+    task_fail(&life->talk.task, status, "'%s' %s", key, words);
+}
+
+/* The stored spec, if it is what was said; one that is about to go need not be.
  * False: it failed, or life_start_over was called, or nothing follows. */
 static bool adopt_place(struct life *life, unsigned place)
 {
@@ -244,10 +258,11 @@ static bool adopt_place(struct life *life, unsigned place)
         return false;
     const bool goes = life->clearing_way || record->state == RECORD_REMOVING;
     struct task *task = &life->talk.task;
-    hibloom_spec spec;
+    const struct request *said = goes || life->talk.task.link->number != 0 ? NULL : life->said;
+    struct error error;
+    struct spec spec;
     /* the bits and hashes of a link are the choice of who made it; its chain says whose it is */
-    hibloom_status status = spec_adopt(&spec, goes || life->talk.task.link->number != 0 ? NULL : life->wanted,
-                                       record->text);
+    hibloom_status status = request_adopt(&spec, said, record->text, &error);
 
     life->root_state = record->state;
     life->range = (struct link_range){0, 0};
@@ -257,7 +272,9 @@ static bool adopt_place(struct life *life, unsigned place)
     else if (status != HIBLOOM_OK && record->state == RECORD_CREATING && life_has_patience(life))
         life_start_over(&life->talk); /* it may yet give way to one of the other form */
     else if (status != HIBLOOM_OK)
-        guard_fail_other(task, 0, record->text);
+        fail_said(life, place, status, error.words);
+    else if (said != NULL && said->create == CREATE_ONLY && record_is_ready(record->state) && !is_own(life))
+        fail_said(life, place, HIBLOOM_EMISMATCH, "is there already, and the text says create=only");
     else
         life_adopt(life, &spec, record);
     explicit_bzero(&spec, sizeof spec); /* the seed */
@@ -299,6 +316,14 @@ static void judge_both(struct talk *talk)
                   link_name(talk->task.link, LINK_NAME), link_name(talk->task.link, LINK_NAME));
 }
 
+static void judge_newer(struct life *life, unsigned place)
+{
+    struct error error;
+
+    request_say_newer(life->place[place].record.text, &error);
+    fail_said(life, place, HIBLOOM_ENOTSUP, error.words);
+}
+
 static void judge_damaged(struct life *life, unsigned place)
 {
     char key[KEYS_SIZE];
@@ -312,13 +337,13 @@ static void judge_damaged(struct life *life, unsigned place)
 static void judge_absent(struct talk *talk)
 {
     struct life *life = life_of(talk);
-    const unsigned needed = life->wanted != NULL && spec_keys(life->wanted) > 1 ? PLACE_ROOT : PLACE_ALONE;
+    const unsigned needed = life->makes != NULL && spec_keys(life->makes) > 1 ? PLACE_ROOT : PLACE_ALONE;
     const struct life_place *place = &life->place[needed], *root = &life->place[PLACE_ROOT];
     const struct failure *refused = &place->refused;
-    const bool in_the_way = place->found == RECORD_NONE && life->goal == LIFE_OPEN && life->wanted == NULL;
+    const bool in_the_way = place->found == RECORD_NONE && life->goal == LIFE_OPEN && life->makes == NULL;
     char key[KEYS_SIZE];
 
-    if (life->wanted == NULL && refused->status == HIBLOOM_OK && root->refused.status != HIBLOOM_EMISMATCH)
+    if (life->makes == NULL && refused->status == HIBLOOM_OK && root->refused.status != HIBLOOM_EMISMATCH)
         refused = &root->refused; /* where that cannot be looked at, it may be there */
     if (refused->status != HIBLOOM_OK) {
         task_fail_as(&talk->task, *refused);
@@ -328,11 +353,14 @@ static void judge_absent(struct talk *talk)
         life->answer_record = place->record; /* of a name that looks like our root's */
         place_key(life, needed, key);
         life_fail_taken(life, key);
-    } else if (life->wanted != NULL) {
+    } else if (life->makes != NULL) {
         talk_then(talk, NULL, life_create);
     } else {
-        task_fail(&talk->task, HIBLOOM_ENOTFOUND, "there is no filter '%s'%s", link_name(talk->task.link, LINK_NAME),
-                  place->found == RECORD_NONE ? ", but a bitmap without a spec" : "");
+        const char *lacks = life->said != NULL ? life->said->lacks : NULL;
+        task_fail(&talk->task, HIBLOOM_ENOTFOUND, "there is no filter '%s'%s%s%s",
+                  link_name(talk->task.link, LINK_NAME),
+                  place->found == RECORD_NONE ? ", but a bitmap without a spec" : "",
+                  lacks != NULL ? "; to make one, " : "", lacks != NULL ? lacks : "");
     }
 }
 
@@ -352,6 +380,8 @@ static void judge_places(struct talk *talk, struct outbox *outbox)
     else if (alone->found == RECORD_FOUND)
         task_fail(&talk->task, HIBLOOM_EMISMATCH, "'%s' is key number %u of a larger filter",
                   link_name(talk->task.link, LINK_NAME), (unsigned)alone->record.key);
+    else if (alone->found == RECORD_NEWER || root->found == RECORD_NEWER)
+        judge_newer(life, alone->found == RECORD_NEWER ? PLACE_ALONE : PLACE_ROOT);
     else if (alone->found == RECORD_DAMAGED || root->found == RECORD_DAMAGED)
         judge_damaged(life, alone->found == RECORD_DAMAGED ? PLACE_ALONE : PLACE_ROOT);
     else

@@ -211,7 +211,7 @@ static struct most most_of(const struct walk *walk)
 
     for (uint32_t i = 0; i < walk->links; i++) {
         const struct link *link = walk->in[i].link;
-        const hibloom_spec *spec = link->spec;
+        const struct spec *spec = link->spec;
         const uint32_t keys = link->count;
         const size_t key = keys_name(name, link, keys - 1) + 8;
         const size_t digits = number_digits(spec_bitmap_bits(spec) * spec_width(spec)) + 4;

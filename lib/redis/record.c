@@ -105,19 +105,21 @@ uint64_t record_trailer_at(const struct record *record)
 }
 
 /* The text must be canonical, and bits and keys those that it tells; and the keys are ours. */
-static bool read_text(const char *end, size_t len, struct record *record)
+static enum record_found read_text(const char *end, size_t len, struct record *record)
 {
-    hibloom_spec spec;
+    struct spec spec = {.hashes = 0};
+    hibloom_status status = HIBLOOM_ECORRUPT;
 
     if (record->text_len >= sizeof record->text || record->text_len + RECORD_TRAILER > len)
-        return false;
+        return RECORD_DAMAGED;
     memcpy(record->text, end + len - RECORD_TRAILER - record->text_len, record->text_len);
     record->text[record->text_len] = '\0';
-    const bool fits = strlen(record->text) == record->text_len && record->crc == record_crc(record, record->text) &&
-                      spec_adopt(&spec, NULL, record->text) == HIBLOOM_OK && spec.keys == HIBLOOM_KEYS_OWN &&
-                      record->keys == spec_keys(&spec) && record->bytes == spec_bitmap_bytes(&spec);
+    if (strlen(record->text) == record->text_len && record->crc == record_crc(record, record->text))
+        status = spec_adopt(&spec, record->text);
+    const bool fits = status == HIBLOOM_OK && spec.keys == KEYS_OWN && record->keys == spec_keys(&spec) &&
+                      record->bytes == spec_bitmap_bytes(&spec);
     explicit_bzero(&spec, sizeof spec); /* the seed */
-    return fits;
+    return fits ? RECORD_FOUND : status == HIBLOOM_ENOTSUP ? RECORD_NEWER : RECORD_DAMAGED;
 }
 
 enum record_found record_read_end(const char *end, size_t len, struct record *record)
@@ -128,8 +130,7 @@ enum record_found record_read_end(const char *end, size_t len, struct record *re
         len = RECORD_END;
     if (len < RECORD_TRAILER || !says_filter(end + len - RECORD_TRAILER))
         return RECORD_NONE;
-    return record_parse(end + len - RECORD_TRAILER, record) && read_text(end, len, record) ? RECORD_FOUND
-                                                                                           : RECORD_DAMAGED;
+    return record_parse(end + len - RECORD_TRAILER, record) ? read_text(end, len, record) : RECORD_DAMAGED;
 }
 
 void record_ask_end(struct commands *out, struct argument key)

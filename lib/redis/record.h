@@ -21,8 +21,8 @@
 
 #define RECORD_EPOCH_MAX UINT64_C(9999999999)
 #define RECORD_TRAILER 92u
-#define RECORD_ID_DIGITS 16u                                 /* of an id in the list */
-#define RECORD_END (RECORD_TRAILER + HIBLOOM_SPEC_TEXT_SIZE) /* bytes at the end of a key that hold text and trailer */
+#define RECORD_ID_DIGITS 16u                         /* of an id in the list */
+#define RECORD_END (RECORD_TRAILER + SPEC_TEXT_SIZE) /* bytes at the end of a key that hold text and trailer */
 #define RECORD_TRAILER_FROM_END "-92"
 #define RECORD_FROM_END "-2140"  /* so GETRANGE counts them */
 #define RECORD_FORMAT "hibloom1" /* and its version: the last bytes of each key */
@@ -53,7 +53,7 @@ struct record {
     uint32_t crc;
     uint64_t generation, id, epoch; /* epoch: up to RECORD_EPOCH_MAX */
     enum record_state state;
-    char text[HIBLOOM_SPEC_TEXT_SIZE]; /* only record_read_end fills it */
+    char text[SPEC_TEXT_SIZE]; /* only record_read_end fills it */
 };
 
 /* Writes the trailer, not terminated; reads one. False: it is none. The crc is
@@ -67,6 +67,7 @@ enum record_found {
     RECORD_NOTHING, /* the key is not there, or empty */
     RECORD_NONE,    /* no record, so no filter: a bare bitmap, or late bits */
     RECORD_DAMAGED, /* it says that it is one, and cannot be */
+    RECORD_NEWER,   /* its text has a word that is unknown here; the record is filled */
     RECORD_FOUND
 };
 

@@ -75,6 +75,7 @@ void life_repair_keys(struct talk *talk, struct outbox *outbox)
     if (!life_draw_id(&talk->task, &id))
         return;
     life->repairing.key = life->range.first + at;
-    life_ask_make(life, outbox, life->repairing.key, id, life->ttl_ms < 0 ? -1 : life->ttl_ms + LIFE_AFTER_ROOT_MS);
+    life_ask_make(life, outbox, life->repairing.key, id, life->ttl_ms < 0 ? -1 : life->ttl_ms + LIFE_AFTER_ROOT_MS,
+                  false);
     talk_then(talk, life_take_answer, judge_made);
 }

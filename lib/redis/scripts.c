@@ -15,7 +15,7 @@
  *   bytes of bits
  *   the bytes between them and the generation
  *   the bytes behind the generation
- *   milliseconds to live; -1: for ever; -2: for ever if the key is new, else it keeps its own
+ *   milliseconds to live; -1: for ever; behind a k: only if the key is new, else it keeps its own
  *
  * The second half of the id is the time. So a sending that comes late never makes a lost key again with its old id.
  *
@@ -23,14 +23,14 @@
  * is there, "!", and its trailer if it is a filter. */
 static const char make[] = COMMON IS_LATE
     "if redis.replicate_commands then redis.replicate_commands() end\n"
-    "local generation, ttl = ARGV[2], tonumber(ARGV[6])\n"
+    "local generation, ttl, fixed = ARGV[2], tonumber(ARGV[6]:match('-?%d+')), ARGV[6]:sub(1, 1) ~= 'k'\n"
     "if trailer then\n"
     "  if generation == '' then return '=' .. trailer end\n"
     "  if trailer:sub(17, 21) ~= ARGV[4]:sub(-23, -19) or trailer:sub(23, 27) == '00001' then return '!' .. trailer end\n"
     "  local there = tonumber(trailer:sub(40, 55))\n"
     "  if not there then return '!' end\n"
-    "  if there == tonumber(generation) and ttl >= 0 then call('PEXPIRE', key, ttl) end\n"
-    "  if there == tonumber(generation) and ttl == -1 and call('PTTL', key) >= 0 then call('PERSIST', key) end\n"
+    "  if fixed and there == tonumber(generation) and ttl >= 0 then call('PEXPIRE', key, ttl) end\n"
+    "  if fixed and there == tonumber(generation) and ttl < 0 and call('PTTL', key) >= 0 then call('PERSIST', key) end\n"
     "  if there >= tonumber(generation) then return '=' .. trailer end\n"
     "elseif not is_late(key, tonumber(ARGV[3])) then\n"
     "  return '!'\n"

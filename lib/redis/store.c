@@ -31,7 +31,7 @@ static hibloom_status run(hibloom *filter, struct task *task)
 
 /* ---- How a filter comes to be and goes ------------------------------------------- */
 
-static hibloom_status redis_on_links(hibloom *filter, enum links_goal goal, const hibloom_spec *wanted, uint64_t ms,
+static hibloom_status redis_on_links(hibloom *filter, enum links_goal goal, const struct request *wanted, uint64_t ms,
                                      struct store_count *count)
 {
     struct links links;
@@ -57,9 +57,10 @@ static hibloom_status redis_items(hibloom *filter, enum store_call call, const h
     return status;
 }
 
-static hibloom_status redis_near_cache(hibloom *filter, uint32_t max_age_ms)
+static hibloom_status redis_near_cache(hibloom *filter, uint64_t max_age_ms)
 {
     struct redis_filter *own = redis_filter_of(filter);
+    const uint64_t age_ns = max_age_ms < UINT64_MAX / 1000000 ? max_age_ms * 1000000 : UINT64_MAX;
 
     if (filter->bare)
         return error_set(&filter->store->error, HIBLOOM_ENOTSUP,
@@ -74,21 +75,30 @@ static hibloom_status redis_near_cache(hibloom *filter, uint32_t max_age_ms)
             "'%s' is a sliding window: what is in is forgotten after a time, so all of it must be asked for",
             filter->name);
     for (uint32_t i = 0; i < redis_links(own); i++)
-        if (!near_begin(redis_link(own, i), max_age_ms * UINT64_C(1000000)))
+        if (!near_begin(redis_link(own, i), age_ns))
             return error_set(&filter->store->error, HIBLOOM_ENOMEM, "out of memory");
     return HIBLOOM_OK;
 }
 
 /* ---- The store ------------------------------------------------------------------------------ */
 
+static void redis_moved(hibloom *filter)
+{
+    struct redis_filter *own = redis_filter_of(filter);
+
+    own->handle = filter;
+    own->first.spec = &filter->spec;
+}
+
 static uint32_t redis_servers(const hibloom_store *store)
 {
     return ((const struct redis_store *)store)->server.count;
 }
 
-static void redis_set_deadline(hibloom_store *store, uint32_t ms)
+static void redis_set_deadline(hibloom_store *store, uint64_t ms)
 {
-    ((struct redis_store *)store)->set_deadline((struct redis_store *)store, ms);
+    ((struct redis_store *)store)
+        ->set_deadline((struct redis_store *)store, ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX);
 }
 
 static const hibloom_stats *redis_stats(const hibloom_store *store)
@@ -126,6 +136,7 @@ const struct store_class redis_store_class = {
     .near_cache = redis_near_cache,
     .servers = redis_servers,
     .close = redis_filter_free,
+    .moved = redis_moved,
     .list = redis_list,
     .set_deadline = redis_set_deadline,
     .stats = redis_stats,

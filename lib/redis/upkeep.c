@@ -113,7 +113,7 @@ static void take_cleared(struct talk *talk, uint32_t tag, uint32_t index, const 
 /* The epoch of a slice says its period, and has room for two clears a second: see period.h. */
 static void check_period(struct task *task, uint32_t i)
 {
-    const hibloom_spec *spec = task->link->spec;
+    const struct spec *spec = task->link->spec;
     const uint64_t epoch = task->link->keys[i].epoch;
 
     if (spec->window != 0 && period_of_epoch(spec, epoch) != period_of_epoch(spec, epoch + 1))

@@ -215,7 +215,7 @@ static void decide(struct sieve *s)
 
 static void looked(struct sieve *s)
 {
-    const hibloom_spec *spec = s->task.link->spec;
+    const struct spec *spec = s->task.link->spec;
     const uint64_t period = s->window.period, now = s->task.adds ? period : period_at(spec, s->window.clock_us);
 
     gather(s, s->task.adds ? period : period_at(spec, s->window.looked_us), now);

@@ -5,14 +5,14 @@
 #ifndef HIBLOOM_REPLY_H
 #define HIBLOOM_REPLY_H
 
-#include "hibloom/hibloom.h"
+#include "spec/spec.h"
 
 #include <hiredis/hiredis.h>
 
 /* The longest answers that are expected: k integers, and the end of a filter's
  * string. Longer strings go where the asker has room for them (bulk). */
 #define REPLY_INTEGERS HIBLOOM_HASHES_MAX
-#define REPLY_TEXT (HIBLOOM_SPEC_TEXT_SIZE + 256)
+#define REPLY_TEXT (SPEC_TEXT_SIZE + 256)
 
 struct reply {
     int type;        /* REDIS_REPLY_...; ERROR also if one is nested in an array */

@@ -19,12 +19,12 @@
 /* Beyond that a clock shows nonsense, and epochs have no room. */
 #define PERIOD_CLOCK_MAX (UINT64_C(4999999999) * PERIOD_SECOND)
 
-static inline uint32_t period_slice(const hibloom_spec *spec, uint64_t period)
+static inline uint32_t period_slice(const struct spec *spec, uint64_t period)
 {
     return (uint32_t)(period % ((uint64_t)spec->slices + 1));
 }
 
-static inline uint64_t period_at(const hibloom_spec *spec, uint64_t us)
+static inline uint64_t period_at(const struct spec *spec, uint64_t us)
 {
     return us * spec->slices / (spec->window * PERIOD_SECOND);
 }
@@ -35,18 +35,18 @@ static inline uint64_t period_divide_up(uint64_t a, uint64_t b)
 }
 
 /* The first microsecond of the next one. */
-static inline uint64_t period_end_us(const hibloom_spec *spec, uint64_t period)
+static inline uint64_t period_end_us(const struct spec *spec, uint64_t period)
 {
     return period_divide_up((period + 1) * spec->window * PERIOD_SECOND, spec->slices);
 }
 
-static inline uint64_t period_epoch(const hibloom_spec *spec, uint64_t period)
+static inline uint64_t period_epoch(const struct spec *spec, uint64_t period)
 {
     return period_divide_up(period * spec->window * 2, spec->slices);
 }
 
 /* The period of a key of slice number spec->link; 0: none; period 0 no longer counts. */
-static inline uint64_t period_of_epoch(const hibloom_spec *spec, uint64_t epoch)
+static inline uint64_t period_of_epoch(const struct spec *spec, uint64_t epoch)
 {
     const uint64_t period = epoch * spec->slices / (spec->window * UINT64_C(2));
     const uint64_t count = spec->slices + 1, beyond = (period + count - spec->link) % count;
@@ -55,7 +55,7 @@ static inline uint64_t period_of_epoch(const hibloom_spec *spec, uint64_t epoch)
 }
 
 /* Does what was added in it still count when it is `now`? */
-static inline bool period_counts(const hibloom_spec *spec, uint64_t period, uint64_t now)
+static inline bool period_counts(const struct spec *spec, uint64_t period, uint64_t now)
 {
     return period + spec->slices >= now;
 }

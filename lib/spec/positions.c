@@ -1,9 +1,9 @@
 /* positions.c: from an item to the bits that stand for it; pure. See positions.h. */
 #include "spec/positions.h"
 #include "hash/load.h"
-#include "spec/spec.h"
+#include "spec/request.h"
 
-struct hasher positions_hasher(const hibloom_spec *spec)
+struct hasher positions_hasher(const struct spec *spec)
 {
     struct hasher hasher = {
         .seeds = spec->seeds,
@@ -14,7 +14,7 @@ struct hasher positions_hasher(const hibloom_spec *spec)
 
     if (spec_is_spanning(spec))
         hasher.bits = spec->bits;
-    hasher_set(&hasher, hash_by_id(spec->hash), spec->codec, spec->layout == HIBLOOM_LAYOUT_BLOCKED);
+    hasher_set(&hasher, hash_by_id(spec->hash), spec->codec, spec->layout == LAYOUT_BLOCKED);
     return hasher;
 }
 
@@ -47,7 +47,7 @@ const char *positions_refuse_slowly(const void *item, size_t len)
                : "it is no valid UTF-8, and the program that fills this filter has texts only (codec=, chars=)";
 }
 
-hibloom_status hibloom_positions(const hibloom_spec *spec, const void *item, size_t len, hibloom_position *out)
+hibloom_status positions_of(const struct spec *spec, const void *item, size_t len, struct position *out)
 {
     uint64_t bits[HIBLOOM_HASHES_MAX];
     hibloom_status status = spec_check(spec);
@@ -61,4 +61,28 @@ hibloom_status hibloom_positions(const hibloom_spec *spec, const void *item, siz
     for (uint32_t i = 0; i < spec->hashes; i++)
         out[i] = positions_at(spec, segment, i, bits[i]);
     return HIBLOOM_OK;
+}
+
+hibloom_status hibloom_positions(const char *spec, const void *item, size_t len, hibloom_position *out, size_t room,
+                                 size_t *n)
+{
+    struct position at[HIBLOOM_HASHES_MAX];
+    struct request request;
+    struct error error; /* functions on texts have no words */
+    hibloom_status status = request_read(&request, spec, &error);
+
+    if (status == HIBLOOM_OK)
+        status = request_check(&request, &error);
+    if (status == HIBLOOM_OK && hash_by_id(request.spec.hash)->seeding == SEEDING_KEY && !request.spec.seeded)
+        status = HIBLOOM_EINVAL;
+    if (status == HIBLOOM_OK)
+        status = positions_of(&request.spec, item, len, at);
+    if (status == HIBLOOM_OK && room < request.spec.hashes)
+        status = HIBLOOM_ERANGE;
+    for (uint32_t i = 0; status == HIBLOOM_OK && i < request.spec.hashes; i++)
+        out[i] = (hibloom_position){at[i].key, at[i].bit};
+    if (status == HIBLOOM_OK)
+        *n = request.spec.hashes;
+    explicit_bzero(&request, sizeof request); /* the seed */
+    return status;
 }

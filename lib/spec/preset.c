@@ -19,7 +19,7 @@ static bool take_count(double value, uint64_t max, uint64_t *out)
 
 /* The functions that complete a spec return NULL, or in words what is out of range. */
 
-static const char *take_hashes(double value, hibloom_spec *spec)
+static const char *take_hashes(double value, struct spec *spec)
 {
     uint64_t hashes;
 
@@ -30,14 +30,14 @@ static const char *take_hashes(double value, hibloom_spec *spec)
 }
 
 /* $k = ceil(($m / $n) * log(2)); positions mt_rand(0, $m - 1). */
-static const char *php_mt(hibloom_spec *spec, const struct settings *settings)
+static const char *php_mt(struct spec *spec, const struct settings *settings)
 {
     return take_hashes(ceil((double)spec->bits / (double)spec->capacity * log(2.0)), spec);
 }
 
 /* hash_count = ceil(-1.43 * log(p)); bit_count = ceil(1.43 * hash_count * n). The program
  * that has ten seeds then has ten hashes all the same. */
-static const char *py_mmh3(hibloom_spec *spec, const struct settings *settings)
+static const char *py_mmh3(struct spec *spec, const struct settings *settings)
 {
     const char *wrong = take_hashes(ceil(-1.43 * log(spec->error_rate)), spec);
 
@@ -55,14 +55,14 @@ static const char *py_mmh3(hibloom_spec *spec, const struct settings *settings)
  *
  * docs/presets.md says where each was read. */
 
-static const char *take_bits(double value, hibloom_spec *spec)
+static const char *take_bits(double value, struct spec *spec)
 {
     return take_count(value, SPEC_BITS_MAX, &spec->bits) ? NULL
                                                          : "these numbers give less than 1 or more than 2^62 bits";
 }
 
 /* -n ln p / ln^2 2, in the usual order of operations. */
-static double optimal_bits(const hibloom_spec *spec)
+static double optimal_bits(const struct spec *spec)
 {
     return -((double)spec->capacity * log(spec->error_rate)) / (log(2.0) * log(2.0));
 }
@@ -73,7 +73,7 @@ static bool has_key_too_few(uint64_t bits)
     return (double)ceilf((float)bits / 4294967296.0f) < ceil((double)bits / (double)SPEC_SPAN_BITS);
 }
 
-static const char *pyrebloom(hibloom_spec *spec, const struct settings *settings)
+static const char *pyrebloom(struct spec *spec, const struct settings *settings)
 {
     uint32_t seed = 314159265;
 
@@ -90,7 +90,7 @@ static const char *pyrebloom(hibloom_spec *spec, const struct settings *settings
 }
 
 /* Its m is 1 << BLOOMFILTER_BIT, and hash i has i + 1 for its factor. */
-static const char *scrapy_redis(hibloom_spec *spec, const struct settings *settings)
+static const char *scrapy_redis(struct spec *spec, const struct settings *settings)
 {
     if ((spec->bits & (spec->bits - 1)) != 0)
         return "bits= is a power of two, 1 << BLOOMFILTER_BIT";
@@ -99,7 +99,7 @@ static const char *scrapy_redis(hibloom_spec *spec, const struct settings *setti
     return NULL;
 }
 
-static const char *rueidis(hibloom_spec *spec, const struct settings *settings)
+static const char *rueidis(struct spec *spec, const struct settings *settings)
 {
     const char *wrong = take_bits(ceil(optimal_bits(spec)), spec);
 
@@ -107,7 +107,7 @@ static const char *rueidis(hibloom_spec *spec, const struct settings *settings)
 }
 
 /* Without capacity and error, both are read where it is attached. */
-static const char *redisson(hibloom_spec *spec, const struct settings *settings)
+static const char *redisson(struct spec *spec, const struct settings *settings)
 {
     if (spec->capacity == 0)
         return NULL;
@@ -117,7 +117,7 @@ static const char *redisson(hibloom_spec *spec, const struct settings *settings)
                : take_hashes(fmax(1.0, floor((double)spec->bits / (double)spec->capacity * log(2.0) + 0.5)), spec);
 }
 
-static const char *bloomfilter_rb(hibloom_spec *spec, const struct settings *settings)
+static const char *bloomfilter_rb(struct spec *spec, const struct settings *settings)
 {
     if (settings->seeds != 1 || spec->seeds[0] + spec->hashes - 1 > UINT32_MAX)
         return "seeds= is one number, its option seed, and the last of so many after it is below 2^32";
@@ -127,7 +127,7 @@ static const char *bloomfilter_rb(hibloom_spec *spec, const struct settings *set
 }
 
 /* k from the quotient of whole numbers. */
-static const char *taganaka(hibloom_spec *spec, const struct settings *settings)
+static const char *taganaka(struct spec *spec, const struct settings *settings)
 {
     const char *wrong = take_bits(round(optimal_bits(spec)), spec);
     const uint64_t bits_an_item = spec->bits / spec->capacity;
@@ -135,7 +135,7 @@ static const char *taganaka(hibloom_spec *spec, const struct settings *settings)
     return wrong != NULL ? wrong : take_hashes(fmax(1.0, round(log(2.0) * (double)bits_an_item)), spec);
 }
 
-static const char *orestes(hibloom_spec *spec, const struct settings *settings)
+static const char *orestes(struct spec *spec, const struct settings *settings)
 {
     const char *wrong = take_bits(ceil(optimal_bits(spec)), spec);
 
@@ -143,7 +143,7 @@ static const char *orestes(hibloom_spec *spec, const struct settings *settings)
 }
 
 /* With growth= it is a filter of ours that grows as the module's. */
-static const char *redisbloom(hibloom_spec *spec, const struct settings *settings)
+static const char *redisbloom(struct spec *spec, const struct settings *settings)
 {
     return spec_size(spec, spec->capacity, spec->error_rate, 0) == HIBLOOM_OK
                ? NULL
@@ -154,10 +154,10 @@ static const char *redisbloom(hibloom_spec *spec, const struct settings *setting
 
 static const struct preset {
     const char *name;
-    unsigned needs, takes;                                            /* GIVEN_ bits */
-    const char *text;                                                 /* settings that it has unless others are given */
-    const char *(*complete)(hibloom_spec *, const struct settings *); /* computes what lacks; NULL: nothing does */
-    uint64_t bits_most;                                               /* the program's most; 0: see spec_bits_max */
+    unsigned needs, takes;                                           /* GIVEN_ bits */
+    const char *text;                                                /* settings that it has unless others are given */
+    const char *(*complete)(struct spec *, const struct settings *); /* computes what lacks; NULL: nothing does */
+    uint64_t bits_most;                                              /* the program's most; 0: see spec_bits_max */
 } presets[] = {
     {"php-mt", GIVEN_BITS | GIVEN_CAPACITY, 0, "hash=php-mt", php_mt, 0},
     {"php-mt-legacy", GIVEN_BITS | GIVEN_CAPACITY, 0, "hash=php-mt-legacy", php_mt, 0},
@@ -180,7 +180,7 @@ static const struct preset {
     {"orestes", SIZE, GIVEN_INDEX, "hash=orestes keys=orestes", orestes, INT32_MAX},
     {"redisbloom", SIZE, GIVEN_GROWTH, "hash=redisbloom", redisbloom, SPEC_STRING_BITS},
 };
-static const struct names preset_names = NAMES(presets);
+static const struct names preset_names = NAMES(presets, &presets->name);
 
 void preset_begin(struct settings *settings)
 {
@@ -191,11 +191,11 @@ void preset_begin(struct settings *settings)
     settings->given = 0;
 }
 
-hibloom_status preset_spec(hibloom_spec *out, const struct settings *settings)
+hibloom_status preset_spec(struct spec *out, const struct settings *settings)
 {
     const struct preset *preset = settings->preset;
     const unsigned lacks = preset->needs & ~settings->given;
-    const unsigned excess = settings->given & ~(preset->needs | preset->takes);
+    const unsigned excess = settings->given & ~(preset->needs | preset->takes | GIVEN_CREATE | GIVEN_NEW_TTL);
 
     if (lacks != 0)
         return error_set(settings->error, HIBLOOM_EINVAL, "%s= is missing: %s needs it", setting_name(lacks),

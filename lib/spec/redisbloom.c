@@ -23,7 +23,7 @@ static double hashes_for(double bits_an_item)
     return ceil(LN2 * bits_an_item);
 }
 
-bool redisbloom_size(hibloom_spec *spec, uint64_t capacity, double error_rate)
+bool redisbloom_size(struct spec *spec, uint64_t capacity, double error_rate)
 {
     const double bits_an_item = fabs(log(error_rate)) / LN2_SQUARED, hashes = hashes_for(bits_an_item);
     const double bits = fmax(1.0, (double)capacity * bits_an_item);
@@ -62,20 +62,20 @@ static double load_double(const unsigned char *p)
 }
 
 /* The header's description of a link, as a spec without growth. */
-static hibloom_spec spec_at(const unsigned char *link)
+static struct spec spec_at(const unsigned char *link)
 {
-    return (hibloom_spec){.bits = hash_load64(link + BITS_AT),
-                          .hashes = hash_load32(link + HASHES_AT),
-                          .segments = 1,
-                          .capacity = hash_load64(link + CAPACITY_AT),
-                          .error_rate = load_double(link + ERROR_AT),
-                          .hash = HIBLOOM_HASH_REDISBLOOM};
+    return (struct spec){.bits = hash_load64(link + BITS_AT),
+                         .hashes = hash_load32(link + HASHES_AT),
+                         .segments = 1,
+                         .capacity = hash_load64(link + CAPACITY_AT),
+                         .error_rate = load_double(link + ERROR_AT),
+                         .hash = HASH_REDISBLOOM};
 }
 
 /* Would a loader take this link? NaN fails each comparison. */
 static bool is_sound(const unsigned char *link)
 {
-    const hibloom_spec spec = spec_at(link);
+    const struct spec spec = spec_at(link);
     const uint64_t bytes = hash_load64(link + BYTES_AT);
 
     return bytes <= SPEC_BITS_MAX / 8 && spec.bits == bytes * 8 && spec.capacity > 0 && spec.error_rate > 0 &&
@@ -102,14 +102,14 @@ static bool take_links(struct redisbloom *out, const unsigned char *header)
 /* Makes the spec of the first link one that grows. Is each link what that grows to here? */
 static bool take_growth(struct redisbloom *out, const unsigned char *header)
 {
-    hibloom_spec *spec = &out->spec, link;
+    struct spec *spec = &out->spec, link;
 
     spec->growth = hash_load32(header + GROWTH_AT);
     spec->error_rate *= 2.0;
     if (spec_check(spec) != HIBLOOM_OK)
         return false;
     for (uint32_t i = 0; i < out->links; i++) {
-        const hibloom_spec said = spec_at(link_at(header, i));
+        const struct spec said = spec_at(link_at(header, i));
         if (spec_link(&link, spec, i, i > 0) != HIBLOOM_OK || said.bits != link.bits || said.hashes != link.hashes ||
             said.capacity != link.capacity || said.error_rate != ldexp(spec->error_rate, -(int)i - 1))
             return false;
@@ -123,7 +123,7 @@ static hibloom_status check_options(const unsigned char *header, uint32_t links,
     const uint32_t options = hash_load32(header + OPTIONS_AT);
     bool rounded = (options & NO_ROUND) == 0;
 
-    for (uint32_t i = 0; i < links && i < HIBLOOM_LINKS_MAX; i++)
+    for (uint32_t i = 0; i < links && i < SPEC_LINKS_MAX; i++)
         rounded = rounded || link_at(header, i)[N2_AT] != 0;
     if ((options & FORCE_64) == 0)
         return error_set(error, HIBLOOM_ENOTSUP,
@@ -141,16 +141,16 @@ static hibloom_status check_options(const unsigned char *header, uint32_t links,
 /* A growing filter must be able to have this number of links, and this growth. */
 static hibloom_status check_links(uint32_t links, uint32_t growth, struct error *error)
 {
-    if (links > HIBLOOM_LINKS_MAX)
+    if (links > SPEC_LINKS_MAX)
         return error_set(error, HIBLOOM_ENOTSUP,
                          "has grown to %" PRIu32 " filters, one behind the other, and %u can be taken over: add its "
                          "items to a new filter, or to one that BF.RESERVE makes large enough",
-                         links, HIBLOOM_LINKS_MAX);
-    if (links > 1 && (growth < 2 || growth > HIBLOOM_GROWTH_MAX))
+                         links, SPEC_LINKS_MAX);
+    if (links > 1 && (growth < 2 || growth > SPEC_GROWTH_MAX))
         return error_set(error, HIBLOOM_ENOTSUP,
                          "has grown to %" PRIu32 " filters with EXPANSION %" PRIu32 ", and with 2 to %u they can be "
                          "taken over: add its items to a new filter, or to one that BF.RESERVE makes large enough",
-                         links, growth, HIBLOOM_GROWTH_MAX);
+                         links, growth, SPEC_GROWTH_MAX);
     return HIBLOOM_OK;
 }
 

@@ -14,7 +14,7 @@
 #ifndef HIBLOOM_REDISBLOOM_H
 #define HIBLOOM_REDISBLOOM_H
 
-#include "base/error.h"
+#include "spec/spec.h"
 
 #define REDISBLOOM_ERROR_MOST 0.25 /* replaces a larger error rate */
 #define REDISBLOOM_HEAD_BYTES 20u
@@ -23,17 +23,17 @@
 
 /* What a header says. In the dump the bits of a link follow those of the one before. */
 struct redisbloom {
-    hibloom_spec spec; /* the first link's; if there are several it grows, and spec_link has the others */
+    struct spec spec; /* the first link's; if there are several it grows, and spec_link has the others */
     uint32_t links;
     struct redisbloom_link {
         uint64_t bytes, items;
         uint32_t hashes;
-    } link[HIBLOOM_LINKS_MAX];
+    } link[SPEC_LINKS_MAX];
 };
 
 /* Gives a spec the bits and hashes of a module's link for `capacity` items at an error rate of its own. False:
  * they would be more than a spec may have. */
-bool redisbloom_size(hibloom_spec *spec, uint64_t capacity, double error_rate);
+bool redisbloom_size(struct spec *spec, uint64_t capacity, double error_rate);
 
 /* The length of a header, by its first REDISBLOOM_HEAD_BYTES. */
 uint64_t redisbloom_header_length(const unsigned char *head);

@@ -1,7 +1,7 @@
 /* sizing.c: how many bits and hashes n items at error rate p take.
  *
  * There is one formula, the predicted error rate; sizing only searches it. So the promise at
- * capacity and the result of hibloom_spec_error_at can never differ. */
+ * capacity and the result of spec_error_at can never differ. */
 #include "base/store.h"
 #include "spec/redisbloom.h"
 #include "spec/spec.h"
@@ -55,29 +55,29 @@ static double mean_over(double mean, double k, double bits, double (*all_set_in)
 }
 
 /* The error rate of one filter, or one link. */
-static double error_of_one(const hibloom_spec *spec, uint64_t items)
+static double error_of_one(const struct spec *spec, uint64_t items)
 {
-    const double n = (double)items, k = (double)spec->hashes, block = HIBLOOM_BLOCK_BITS;
+    const double n = (double)items, k = (double)spec->hashes, block = SPEC_BLOCK_BITS;
 
     if (items == 0)
         return 0.0;
     const double m = (double)(spec_is_spanning(spec) ? spec->bits : spec_bitmap_bits(spec));
     const double segments = spec_segments(spec);
-    if (spec->layout == HIBLOOM_LAYOUT_BLOCKED)
+    if (spec->layout == LAYOUT_BLOCKED)
         return mean_over(n / segments * block / m, k, block, all_set_in_block);
-    if (spec->layout == HIBLOOM_LAYOUT_CLASSIC && segments > 1)
+    if (spec->layout == LAYOUT_CLASSIC && segments > 1)
         return mean_over(n / segments, k, m, all_set_in_segment);
-    return all_set((spec->layout == HIBLOOM_LAYOUT_PARTITIONED ? 1.0 : k) * n / m, k);
+    return all_set((spec->layout == LAYOUT_PARTITIONED ? 1.0 : k) * n / m, k);
 }
 
 /* The fields that sizing reads. The seeds are left out, since copies are made of it. */
-static hibloom_spec without_seeds(const hibloom_spec *spec)
+static struct spec without_seeds(const struct spec *spec)
 {
-    return (hibloom_spec){
+    return (struct spec){
         .hash = spec->hash, .layout = spec->layout, .segments = spec_segments(spec), .counters = spec->counters};
 }
 
-static void take_size(hibloom_spec *spec, const hibloom_spec *sized)
+static void take_size(struct spec *spec, const struct spec *sized)
 {
     spec->bits = sized->bits;
     spec->hashes = sized->hashes;
@@ -85,14 +85,14 @@ static void take_size(hibloom_spec *spec, const hibloom_spec *sized)
 }
 
 /* The error rate of all links of a growing filter, each but the last at its capacity. */
-static double error_of_chain(const hibloom_spec *spec, uint64_t items)
+static double error_of_chain(const struct spec *spec, uint64_t items)
 {
     double right = 0.0; /* the logarithm of it: small rates stay exact */
-    hibloom_spec link;
+    struct spec link;
 
     (void)spec_link_size(&link, spec, 0);
     for (uint64_t in; items > 0; items -= in) {
-        hibloom_spec next;
+        struct spec next;
         const bool ends = items <= link.capacity || spec_link(&next, &link, link.link + 1, 1) != HIBLOOM_OK;
         in = ends ? items : link.capacity;
         right += log1p(-error_of_one(&link, in));
@@ -102,7 +102,7 @@ static double error_of_chain(const hibloom_spec *spec, uint64_t items)
     return -expm1(right);
 }
 
-double hibloom_spec_error_at(const hibloom_spec *spec, uint64_t items)
+double spec_error_at(const struct spec *spec, uint64_t items)
 {
     if (spec->bits == 0 || spec->hashes == 0)
         return (double)NAN;
@@ -111,12 +111,12 @@ double hibloom_spec_error_at(const hibloom_spec *spec, uint64_t items)
     return spec->growth == 0 || spec->link != 0 ? error_of_one(spec, items) : error_of_chain(spec, items);
 }
 
-double spec_items_at(const hibloom_spec *spec, double fill)
+double spec_items_at(const struct spec *spec, double fill)
 {
     return -(double)spec_all_bits(spec) / spec->hashes * log1p(-fill);
 }
 
-void spec_note_count(struct store_count *all, const hibloom_spec *spec, const struct store_count *one)
+void spec_note_count(struct store_count *all, const struct spec *spec, const struct store_count *one)
 {
     /* a bare bitmap may go on behind our last bit */
     const double fill = fmin((double)one->bits_set / (double)spec_all_bits(spec), 1.0);
@@ -135,9 +135,9 @@ static double load_of(double error_rate, double k)
     return -log1p(-pow(error_rate, 1.0 / k));
 }
 
-static uint64_t unit_of(const hibloom_spec *spec)
+static uint64_t unit_of(const struct spec *spec)
 {
-    return spec_segments(spec) * (spec->layout == HIBLOOM_LAYOUT_BLOCKED ? HIBLOOM_BLOCK_BITS : 1u);
+    return spec_segments(spec) * (spec->layout == LAYOUT_BLOCKED ? SPEC_BLOCK_BITS : 1u);
 }
 
 /* The fewest bits for n and p at this layout and k; 0 if beyond SPEC_BITS_MAX. The formula decides on both sides
@@ -149,10 +149,10 @@ static uint64_t unit_of(const hibloom_spec *spec)
 #define STAIRCASE_ITEMS (UINT64_C(1) << 48)
 #define SECANTS 20u
 
-static uint64_t fewest_bits(hibloom_spec spec, uint64_t capacity, double error_rate)
+static uint64_t fewest_bits(struct spec spec, uint64_t capacity, double error_rate)
 {
     const uint64_t unit = unit_of(&spec), most = spec_bits_max(&spec) / unit;
-    const double k = spec.hashes, parts = spec.layout == HIBLOOM_LAYOUT_PARTITIONED ? 1.0 : k;
+    const double k = spec.hashes, parts = spec.layout == LAYOUT_PARTITIONED ? 1.0 : k;
     const double load = load_of(error_rate, k);
     double next = (spec.bits != 0 ? (double)spec.bits : parts * (double)capacity / load) / (double)unit;
     double slope = -1.0, last = 0.0, last_load = 0.0;
@@ -186,27 +186,26 @@ static uint64_t fewest_bits(hibloom_spec spec, uint64_t capacity, double error_r
 #define PAST_BEST 16u /* few items have several equally good k */
 
 /* Are `total` bits enough for it? Then the trial has these. */
-static bool does_with(hibloom_spec *trial, uint32_t hashes, uint64_t total, uint64_t capacity, double error_rate)
+static bool does_with(struct spec *trial, uint32_t hashes, uint64_t total, uint64_t capacity, double error_rate)
 {
     trial->hashes = hashes;
-    trial->bits = trial->layout == HIBLOOM_LAYOUT_PARTITIONED ? total / hashes : total;
+    trial->bits = trial->layout == LAYOUT_PARTITIONED ? total / hashes : total;
     return trial->bits != 0 && error_of_one(trial, capacity) <= error_rate;
 }
 
 /* About the best number. Partitions are whole bits each, so more may take more bits and then fewer: from 1 on. */
-static uint32_t likely_hashes(const hibloom_spec *spec, double error_rate)
+static uint32_t likely_hashes(const struct spec *spec, double error_rate)
 {
     const double halvings = -log2(error_rate);
-    const double likely = spec->layout == HIBLOOM_LAYOUT_BLOCKED ? fmin(halvings, 4.0 + 0.6 * halvings) : halvings;
+    const double likely = spec->layout == LAYOUT_BLOCKED ? fmin(halvings, 4.0 + 0.6 * halvings) : halvings;
 
-    return spec->layout == HIBLOOM_LAYOUT_PARTITIONED ? 1
-                                                      : (uint32_t)fmin(fmax(round(likely), 1.0), HIBLOOM_HASHES_MAX);
+    return spec->layout == LAYOUT_PARTITIONED ? 1 : (uint32_t)fmin(fmax(round(likely), 1.0), HIBLOOM_HASHES_MAX);
 }
 
 /* Hashes, and the fewest bits; from those that spec has, if any, on. False if it is none that is allowed. */
-static bool best_hashes(hibloom_spec *spec, uint64_t capacity, double error_rate)
+static bool best_hashes(struct spec *spec, uint64_t capacity, double error_rate)
 {
-    hibloom_spec best = *spec;
+    struct spec best = *spec;
 
     if (best.hashes == 0)
         best.hashes = likely_hashes(spec, error_rate);
@@ -215,7 +214,7 @@ static bool best_hashes(hibloom_spec *spec, uint64_t capacity, double error_rate
         best.hashes = k;
         best.bits = fewest_bits(best, capacity, error_rate);
     }
-    hibloom_spec trial = best;
+    struct spec trial = best;
     const uint32_t from = best.hashes;
     /* One more than allowed: if even that saves bits, p is out of our range.
      * Beyond the best k ever more bits are needed, so the search ends early. */
@@ -224,7 +223,7 @@ static bool best_hashes(hibloom_spec *spec, uint64_t capacity, double error_rate
             trial.bits = fewest_bits(trial, capacity, error_rate);
             if (spec_all_bits(&trial) < spec_all_bits(&best))
                 best = trial;
-        } else if (trial.layout != HIBLOOM_LAYOUT_PARTITIONED) {
+        } else if (trial.layout != LAYOUT_PARTITIONED) {
             break;
         }
     }
@@ -236,7 +235,7 @@ static bool best_hashes(hibloom_spec *spec, uint64_t capacity, double error_rate
     return best.bits != 0 && best.hashes <= HIBLOOM_HASHES_MAX;
 }
 
-static hibloom_status size_segmented(hibloom_spec *spec, uint64_t capacity, double error_rate, uint32_t hashes)
+static hibloom_status size_segmented(struct spec *spec, uint64_t capacity, double error_rate, uint32_t hashes)
 {
     if (spec_is_of_module(spec)) { /* as the module does it, whatever formula is better */
         if (!redisbloom_size(spec, capacity, error_rate))
@@ -255,7 +254,7 @@ static hibloom_status size_segmented(hibloom_spec *spec, uint64_t capacity, doub
  *
  * The slices of a window share it evenly. Each may hold all that is added within `window` seconds. All may come at
  * once. An item that is added again and again is in the slice of each period. */
-static double own_error(const hibloom_spec *spec, double error_rate)
+static double own_error(const struct spec *spec, double error_rate)
 {
     if (spec_is_of_module(spec))
         error_rate = fmin(error_rate, REDISBLOOM_ERROR_MOST);
@@ -264,11 +263,11 @@ static double own_error(const hibloom_spec *spec, double error_rate)
     return spec->growth != 0 ? ldexp(error_rate, -(int)spec->link - 1) : error_rate;
 }
 
-hibloom_status spec_size(hibloom_spec *spec, uint64_t capacity, double error_rate, uint32_t hashes)
+hibloom_status spec_size(struct spec *spec, uint64_t capacity, double error_rate, uint32_t hashes)
 {
     const bool segments_given = spec->segments != 0;
     const double own = own_error(spec, error_rate);
-    hibloom_spec sized = without_seeds(spec);
+    struct spec sized = without_seeds(spec);
     uint32_t segments;
 
     if (!(error_rate > 0.0 && error_rate < 1.0))
@@ -287,10 +286,10 @@ hibloom_status spec_size(hibloom_spec *spec, uint64_t capacity, double error_rat
     return status;
 }
 
-hibloom_status spec_spread(hibloom_spec *spec, uint32_t segments)
+hibloom_status spec_spread(struct spec *spec, uint32_t segments)
 {
     const double own = own_error(spec, spec->error_rate);
-    hibloom_spec sized = without_seeds(spec);
+    struct spec sized = without_seeds(spec);
 
     if (spec_segments(spec) >= segments || !spec_may_be_segmented(spec))
         return HIBLOOM_OK;
@@ -306,7 +305,7 @@ hibloom_status spec_spread(hibloom_spec *spec, uint32_t segments)
     return status;
 }
 
-hibloom_status spec_link(hibloom_spec *out, const hibloom_spec *of, uint32_t link, uint64_t chain)
+hibloom_status spec_link(struct spec *out, const struct spec *of, uint32_t link, uint64_t chain)
 {
     uint64_t capacity = of->capacity;
 
@@ -319,9 +318,9 @@ hibloom_status spec_link(hibloom_spec *out, const hibloom_spec *of, uint32_t lin
     for (uint32_t i = of->link; i < link; i++)
         if (__builtin_mul_overflow(capacity, of->growth, &capacity))
             return HIBLOOM_ERANGE;
-    if (link >= HIBLOOM_LINKS_MAX)
+    if (link >= SPEC_LINKS_MAX)
         return HIBLOOM_ERANGE;
-    hibloom_spec spec = *of;
+    struct spec spec = *of;
     spec.capacity = capacity;
     spec.link = link;
     spec.chain = chain;
@@ -337,7 +336,7 @@ hibloom_status spec_link(hibloom_spec *out, const hibloom_spec *of, uint32_t lin
     return status;
 }
 
-hibloom_status spec_link_size(hibloom_spec *out, const hibloom_spec *of, uint32_t link)
+hibloom_status spec_link_size(struct spec *out, const struct spec *of, uint32_t link)
 {
     *out = *of;
     explicit_bzero(out->seeds, sizeof out->seeds);
@@ -346,7 +345,7 @@ hibloom_status spec_link_size(hibloom_spec *out, const hibloom_spec *of, uint32_
 }
 
 /* Takes over what is changed, if it may be, sized for what that is now. */
-static hibloom_status take_sized(hibloom_spec *spec, hibloom_spec *changed)
+static hibloom_status take_sized(struct spec *spec, struct spec *changed)
 {
     hibloom_status status = spec_check(changed);
 
@@ -359,26 +358,26 @@ static hibloom_status take_sized(hibloom_spec *spec, hibloom_spec *changed)
     return status;
 }
 
-hibloom_status hibloom_spec_grow(hibloom_spec *spec, uint32_t growth)
+hibloom_status spec_grow(struct spec *spec, uint32_t growth)
 {
-    hibloom_spec grown = *spec;
+    struct spec grown = *spec;
 
     grown.growth = growth;
     return take_sized(spec, &grown);
 }
 
-hibloom_status hibloom_spec_window(hibloom_spec *spec, uint32_t seconds, uint32_t slices)
+hibloom_status spec_window(struct spec *spec, uint32_t seconds, uint32_t slices)
 {
-    hibloom_spec sliding = *spec;
+    struct spec sliding = *spec;
 
     sliding.window = seconds;
     sliding.slices = slices != 0 ? slices : spec_default_slices(seconds);
     return take_sized(spec, &sliding);
 }
 
-static hibloom_status size_new(hibloom_spec *out, uint64_t capacity, double error_rate, uint32_t hashes)
+static hibloom_status size_new(struct spec *out, uint64_t capacity, double error_rate, uint32_t hashes)
 {
-    hibloom_spec spec = {.hash = HIBLOOM_HASH_XXH3};
+    struct spec spec = {.hash = HASH_XXH3};
     const hibloom_status status = spec_size(&spec, capacity, error_rate, hashes);
 
     if (status == HIBLOOM_OK)
@@ -386,12 +385,12 @@ static hibloom_status size_new(hibloom_spec *out, uint64_t capacity, double erro
     return status;
 }
 
-hibloom_status hibloom_spec_for(hibloom_spec *out, uint64_t capacity, double error_rate)
+hibloom_status spec_for(struct spec *out, uint64_t capacity, double error_rate)
 {
     return size_new(out, capacity, error_rate, 0);
 }
 
-hibloom_status hibloom_spec_for_hashes(hibloom_spec *out, uint64_t capacity, double error_rate, uint32_t hashes)
+hibloom_status spec_for_hashes(struct spec *out, uint64_t capacity, double error_rate, uint32_t hashes)
 {
     return hashes == 0 ? HIBLOOM_ERANGE : size_new(out, capacity, error_rate, hashes);
 }

@@ -9,9 +9,9 @@
 #include <sys/random.h>
 
 /* It takes a rule that gives a segment, and a layout that keeps an item together. */
-bool spec_may_be_segmented(const hibloom_spec *spec)
+bool spec_may_be_segmented(const struct spec *spec)
 {
-    return hash_by_id(spec->hash)->blocked != NULL && spec->layout != HIBLOOM_LAYOUT_PARTITIONED;
+    return hash_by_id(spec->hash)->blocked != NULL && spec->layout != LAYOUT_PARTITIONED;
 }
 
 /* The bytes that the server's allocator, jemalloc, takes for `bytes`. It has four sizes between two powers of two. */
@@ -26,20 +26,20 @@ static uint64_t allocated_for(uint64_t bytes)
  * than 200 segments that of key 0 is longer. Then one key of many takes the next size. */
 #define SEGMENT_TAIL UINT64_C(4096)
 
-uint32_t spec_default_segments(const hibloom_spec *spec)
+uint32_t spec_default_segments(const struct spec *spec)
 {
     const uint64_t bits = spec->bits * spec_width(spec);
-    hibloom_spec trial = {.bits = spec->bits, /* not the seeds */
-                          .layout = spec->layout,
-                          .segments = spec->segments,
-                          .counters = spec->counters};
+    struct spec trial = {.bits = spec->bits, /* not the seeds */
+                         .layout = spec->layout,
+                         .segments = spec->segments,
+                         .counters = spec->counters};
 
-    if (bits <= HIBLOOM_SEGMENT_BITS || !spec_may_be_segmented(spec))
+    if (bits <= SPEC_SEGMENT_BITS || !spec_may_be_segmented(spec))
         return 1;
-    const uint64_t least = (bits - 1) / (HIBLOOM_SEGMENT_BITS - 8 * SEGMENT_TAIL) + 1;
+    const uint64_t least = (bits - 1) / (SPEC_SEGMENT_BITS - 8 * SEGMENT_TAIL) + 1;
     if (least > spec->segments)
-        trial.segments = least < HIBLOOM_SEGMENTS_MAX ? (uint32_t)least : HIBLOOM_SEGMENTS_MAX;
-    for (; trial.segments < HIBLOOM_SEGMENTS_MAX; trial.segments++) {
+        trial.segments = least < SPEC_SEGMENTS_MAX ? (uint32_t)least : SPEC_SEGMENTS_MAX;
+    for (; trial.segments < SPEC_SEGMENTS_MAX; trial.segments++) {
         const uint64_t bytes = spec_bitmap_bytes(&trial);
         if (allocated_for(bytes + SEGMENT_TAIL) <= bytes + bytes * 3 / 100)
             break;
@@ -48,7 +48,7 @@ uint32_t spec_default_segments(const hibloom_spec *spec)
 }
 
 /* A filter of several links makes specs of the further ones from its own. */
-static hibloom_status check_links(const hibloom_spec *spec, const char *word, uint32_t value, uint32_t most,
+static hibloom_status check_links(const struct spec *spec, const char *word, uint32_t value, uint32_t most,
                                   struct error *error)
 {
     if (spec->link > most)
@@ -66,37 +66,35 @@ static hibloom_status check_links(const hibloom_spec *spec, const char *word, ui
     return HIBLOOM_OK;
 }
 
-static hibloom_status check_window(const hibloom_spec *spec, struct error *error)
+static hibloom_status check_window(const struct spec *spec, struct error *error)
 {
     if (spec->growth != 0)
         return error_set(error, HIBLOOM_EINVAL, "growth= and window=: not together");
     if (spec->window == 0)
         return error_set(error, HIBLOOM_ERANGE, "slices=%" PRIu32 ": needs window=, of 1 to %u seconds", spec->slices,
-                         HIBLOOM_WINDOW_MAX);
-    if (spec->window > HIBLOOM_WINDOW_MAX)
-        return error_set(error, HIBLOOM_ERANGE, "window=%" PRIu32 ": must be 1 to %u", spec->window,
-                         HIBLOOM_WINDOW_MAX);
-    if (spec->slices < 1 || spec->slices > HIBLOOM_SLICES_MAX || spec->slices > spec->window)
+                         SPEC_WINDOW_MAX);
+    if (spec->window > SPEC_WINDOW_MAX)
+        return error_set(error, HIBLOOM_ERANGE, "window=%" PRIu32 ": must be 1 to %u", spec->window, SPEC_WINDOW_MAX);
+    if (spec->slices < 1 || spec->slices > SPEC_SLICES_MAX || spec->slices > spec->window)
         return error_set(error, HIBLOOM_ERANGE,
                          "slices=%" PRIu32 ": must be 1 to %u, and no more than window= has seconds", spec->slices,
-                         HIBLOOM_SLICES_MAX);
+                         SPEC_SLICES_MAX);
     return check_links(spec, "window", spec->window, spec->slices, error);
 }
 
-static hibloom_status check_growth(const hibloom_spec *spec, struct error *error)
+static hibloom_status check_growth(const struct spec *spec, struct error *error)
 {
     if (spec->window != 0 || spec->slices != 0)
         return check_window(spec, error);
     if (spec->growth == 0 && spec->link == 0 && spec->chain == 0)
         return HIBLOOM_OK;
-    if (spec->growth < 2 || spec->growth > HIBLOOM_GROWTH_MAX)
-        return error_set(error, HIBLOOM_ERANGE, "growth=%" PRIu32 ": must be 2 to %u", spec->growth,
-                         HIBLOOM_GROWTH_MAX);
-    return check_links(spec, "growth", spec->growth, HIBLOOM_LINKS_MAX - 1, error);
+    if (spec->growth < 2 || spec->growth > SPEC_GROWTH_MAX)
+        return error_set(error, HIBLOOM_ERANGE, "growth=%" PRIu32 ": must be 2 to %u", spec->growth, SPEC_GROWTH_MAX);
+    return check_links(spec, "growth", spec->growth, SPEC_LINKS_MAX - 1, error);
 }
 
 /* Seeds that the text does not show must be 0, or two filters could have one text. No words repeat a seed. */
-static hibloom_status check_seeds(const hibloom_spec *spec, const struct hash *hash, struct error *error)
+static hibloom_status check_seeds(const struct spec *spec, const struct hash *hash, struct error *error)
 {
     const uint32_t shown = hash->seeding == SEEDING_PER_HASH ? spec->hashes : spec->seeded ? hash->key_bytes / 8 : 0;
 
@@ -112,17 +110,17 @@ static hibloom_status check_seeds(const hibloom_spec *spec, const struct hash *h
 }
 
 /* The further settings of other libraries' filters. */
-static hibloom_status check_foreign(const hibloom_spec *spec, const struct hash *hash, struct error *error)
+static hibloom_status check_foreign(const struct spec *spec, const struct hash *hash, struct error *error)
 {
     if ((size_t)spec->codec >= HASH_CODECS)
-        return error_set(error, HIBLOOM_EINVAL, "codec: is none of enum hibloom_codec");
+        return error_set(error, HIBLOOM_EINVAL, "codec: is none of enum codec");
     if (hash->digest[spec->codec] == NULL)
         return error_set(error, HIBLOOM_EINVAL, "codec=: hash=%s has not this one", hash->name);
-    if ((size_t)spec->keys > HIBLOOM_KEYS_ORESTES)
-        return error_set(error, HIBLOOM_EINVAL, "keys: is none of enum hibloom_keys");
-    if (spec->keys != HIBLOOM_KEYS_OWN && spec->layout != HIBLOOM_LAYOUT_CLASSIC)
+    if ((size_t)spec->keys > KEYS_ORESTES)
+        return error_set(error, HIBLOOM_EINVAL, "keys: is none of enum key_rule");
+    if (spec->keys != KEYS_OWN && spec->layout != LAYOUT_CLASSIC)
         return error_set(error, HIBLOOM_EINVAL, "keys=: with layout=classic only");
-    if (spec->keys != HIBLOOM_KEYS_OWN && spec->keys != hash->keys)
+    if (spec->keys != KEYS_OWN && spec->keys != hash->keys)
         return error_set(error, HIBLOOM_EINVAL, "keys=: in these no library has a filter of hash=%s", hash->name);
     if (hash->unit != 0 && spec->bits % hash->unit != 0)
         return error_set(error, HIBLOOM_EINVAL, "bits=%" PRIu64 ": is no multiple of %u, as hash=%s needs", spec->bits,
@@ -133,33 +131,33 @@ static hibloom_status check_foreign(const hibloom_spec *spec, const struct hash 
     return HIBLOOM_OK;
 }
 
-hibloom_status spec_check_words(const hibloom_spec *spec, struct error *error)
+hibloom_status spec_check_words(const struct spec *spec, struct error *error)
 {
     const struct hash *hash = hash_by_id(spec->hash);
-    const bool blocked = spec->layout == HIBLOOM_LAYOUT_BLOCKED;
-    const bool unsized = spec_is_unsized(spec) && spec->keys == HIBLOOM_KEYS_REDISSON;
+    const bool blocked = spec->layout == LAYOUT_BLOCKED;
+    const bool unsized = spec_is_unsized(spec) && spec->keys == KEYS_REDISSON;
 
     if (hash == NULL)
-        return error_set(error, HIBLOOM_EINVAL, "hash: is none of enum hibloom_hash");
-    if (spec->layout != HIBLOOM_LAYOUT_CLASSIC && spec->layout != HIBLOOM_LAYOUT_PARTITIONED && !blocked)
-        return error_set(error, HIBLOOM_EINVAL, "layout: is none of enum hibloom_layout");
+        return error_set(error, HIBLOOM_EINVAL, "hash: is none of enum hash_id");
+    if (spec->layout != LAYOUT_CLASSIC && spec->layout != LAYOUT_PARTITIONED && !blocked)
+        return error_set(error, HIBLOOM_EINVAL, "layout: is none of enum layout");
     if (spec->counters != 0 && spec->counters != 2 && spec->counters != 4 && spec->counters != 8)
         return error_set(error, HIBLOOM_EINVAL, "counters=%" PRIu32 ": must be 2, 4 or 8", spec->counters);
-    if (spec->counters != 0 && spec->layout != HIBLOOM_LAYOUT_CLASSIC)
+    if (spec->counters != 0 && spec->layout != LAYOUT_CLASSIC)
         return error_set(error, HIBLOOM_EINVAL, "counters=%" PRIu32 ": with layout=classic only", spec->counters);
     if (blocked && hash->blocked == NULL)
         return error_set(error, HIBLOOM_EINVAL, "layout=blocked: not with hash=%s", hash->name);
-    if (blocked && spec->bits % HIBLOOM_BLOCK_BITS != 0)
+    if (blocked && spec->bits % SPEC_BLOCK_BITS != 0)
         return error_set(error, HIBLOOM_EINVAL, "bits=%" PRIu64 ": is no multiple of %u, as layout=blocked needs",
-                         spec->bits, HIBLOOM_BLOCK_BITS);
+                         spec->bits, SPEC_BLOCK_BITS);
     if (!(spec->error_rate >= 0.0 && spec->error_rate < 1.0)) /* not NaN either */
         return error_set(error, HIBLOOM_EINVAL, "error: must be 0 (not stated) or between 0 and 1");
     if (!unsized && (spec->hashes < 1 || spec->hashes > HIBLOOM_HASHES_MAX))
         return error_set(error, HIBLOOM_ERANGE, "hashes=%" PRIu32 ": must be 1 to %u", spec->hashes,
                          HIBLOOM_HASHES_MAX);
-    if (spec->segments > HIBLOOM_SEGMENTS_MAX)
+    if (spec->segments > SPEC_SEGMENTS_MAX)
         return error_set(error, HIBLOOM_ERANGE, "segments=%" PRIu32 ": must be 1 to %u", spec->segments,
-                         HIBLOOM_SEGMENTS_MAX);
+                         SPEC_SEGMENTS_MAX);
     if (!unsized && (spec->bits < 1 || spec->bits > spec_bits_max(spec)))
         return error_set(error, HIBLOOM_ERANGE, "bits=%" PRIu64 ": must be 1 to %" PRIu64, spec->bits,
                          spec_bits_max(spec));
@@ -173,7 +171,7 @@ hibloom_status spec_check_words(const hibloom_spec *spec, struct error *error)
     return status == HIBLOOM_OK ? check_seeds(spec, hash, error) : status;
 }
 
-hibloom_status spec_check(const hibloom_spec *spec)
+hibloom_status spec_check(const struct spec *spec)
 {
     struct error error;
     const hibloom_status status = spec_check_words(spec, &error);
@@ -181,7 +179,7 @@ hibloom_status spec_check(const hibloom_spec *spec)
     return status == HIBLOOM_OK && spec_is_unsized(spec) ? HIBLOOM_EINVAL : status;
 }
 
-hibloom_status spec_draw_seed(hibloom_spec *spec)
+hibloom_status spec_draw_seed(struct spec *spec)
 {
     const struct hash *hash = hash_by_id(spec->hash);
 
@@ -193,35 +191,24 @@ hibloom_status spec_draw_seed(hibloom_spec *spec)
     return HIBLOOM_OK;
 }
 
-bool spec_says(const hibloom_spec *spec, const char *text)
+bool spec_says(const struct spec *spec, const char *text)
 {
-    char own[HIBLOOM_SPEC_TEXT_SIZE];
-    const bool same = hibloom_spec_format(spec, own, sizeof own) == HIBLOOM_OK && strcmp(own, text) == 0;
+    char own[SPEC_TEXT_SIZE];
+    const bool same = spec_format(spec, own, sizeof own) == HIBLOOM_OK && strcmp(own, text) == 0;
 
     explicit_bzero(own, sizeof own); /* the seed */
     return same;
 }
 
-hibloom_status spec_adopt(hibloom_spec *out, const hibloom_spec *wanted, const char *stored)
+hibloom_status spec_adopt(struct spec *out, const char *stored)
 {
-    char text[HIBLOOM_SPEC_TEXT_SIZE];
-    hibloom_spec spec, ours;
-    hibloom_status status = hibloom_spec_parse(&spec, stored);
+    struct spec spec;
+    hibloom_status status = spec_parse(&spec, stored);
 
-    if (status != HIBLOOM_OK)
-        return status == HIBLOOM_ENOMEM ? status : HIBLOOM_ECORRUPT;
-    ours = wanted != NULL ? *wanted : spec;
-    if (ours.hash == spec.hash && hash_by_id(spec.hash)->seeding == SEEDING_KEY && !ours.seeded) {
-        memcpy(ours.seeds, spec.seeds, sizeof ours.seeds);
-        ours.seeded = spec.seeded;
-    }
-    status = hibloom_spec_format(&ours, text, sizeof text);
-    if (status == HIBLOOM_OK && strcmp(text, stored) != 0)
-        status = wanted != NULL ? HIBLOOM_EMISMATCH : HIBLOOM_ECORRUPT;
-    if (status == HIBLOOM_OK)
-        *out = ours;
-    explicit_bzero(text, sizeof text);
-    explicit_bzero(&spec, sizeof spec);
-    explicit_bzero(&ours, sizeof ours);
+    if (status == HIBLOOM_OK && spec_says(&spec, stored))
+        *out = spec;
+    else if (status != HIBLOOM_ENOMEM && status != HIBLOOM_ENOTSUP)
+        status = HIBLOOM_ECORRUPT;
+    explicit_bzero(&spec, sizeof spec); /* the seed */
     return status;
 }

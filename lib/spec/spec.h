@@ -1,7 +1,9 @@
-/* spec.h: the functions on specs for the rest of the library, beyond hibloom.h.
+/* spec.h: a spec inside the library: all that fixes where an item's bits lie. Outside it is a text (request.h).
  *
  *   sizing.c     n and p -> bits and hashes, and the error rate back
- *   spec_text.c  text -> spec, spec -> text
+ *   words.c      text -> words
+ *   spec_text.c  words -> spec, spec -> text
+ *   request.c    the text of a caller: what must be so, and what would be made
  *   preset.c     the specs of other programs
  *   spec.c       is this one valid, are these two the same filter */
 #ifndef HIBLOOM_SPEC_H
@@ -15,69 +17,207 @@
  * results must not be wider (1: only those of floats are, and a cast makes them narrow). */
 _Static_assert(FLT_EVAL_METHOD == 0 || FLT_EVAL_METHOD == 1, "on a 32-bit x86 compile with -msse2 -mfpmath=sse");
 
+#define SPEC_TEXT_SIZE 2048u /* a buffer of this size holds every stored text, its end included */
+#define SPEC_BLOCK_BITS 512u /* of the blocked layout: a line of most caches, and a GETRANGE of 64 bytes */
+#define SPEC_SEGMENT_BITS (UINT64_C(1) << 27) /* 16 MB: no command on a key of this size stalls a server for long */
+#define SPEC_SEGMENTS_MAX 65536u
+#define SPEC_GROWTH_MAX 16u
+#define SPEC_LINKS_MAX 32u          /* filters that a growing one becomes at most, the first included */
+#define SPEC_WINDOW_MAX 1000000000u /* seconds */
+#define SPEC_SLICES_MAX (SPEC_LINKS_MAX - 1)
+
+enum hash_id {
+    HASH_XXH3 = 0,          /* XXH3-128, seeds[0] its 64-bit seed; the default */
+    HASH_SIPHASH = 1,       /* SipHash-2-4-128 keyed by seeds[0] and [1]: for items an adversary chooses */
+    HASH_MURMUR3 = 2,       /* MurmurHash3 x86 32-bit, one seed for each hash, signed value mod m as in Python */
+    HASH_POLY = 3,          /* the seeded polynomial of PHP programs, one seed for each hash; poor, see README */
+    HASH_PHP_MT = 4,        /* crc32 seeds mt_rand(0, m-1), as PHP 7.2 and later */
+    HASH_PHP_MT_LEGACY = 5, /* the same with PHP 5's generator, MT_RAND_PHP in later ones */
+    /* Those of other libraries, to join their filters: docs/presets.md has each. */
+    HASH_PYREBLOOM = 6,        /* MurmurHash64A, one seed for each hash */
+    HASH_SCRAPY_REDIS = 7,     /* a polynomial over characters, one factor (seed) for each hash; poor */
+    HASH_GO_ZERO = 8,          /* MurmurHash3 x64 128-bit of the item and one byte, 0, 1, ... */
+    HASH_RUEIDIS = 9,          /* the same of the item; double hashing */
+    HASH_REDISSON = 10,        /* HighwayHash-128, steps of both halves in turn */
+    HASH_BLOOMFILTER_RB = 11,  /* crc32 of the item, ':' and a number (seed) for each hash; poor */
+    HASH_TAGANAKA = 12,        /* four words of SHA-1 */
+    HASH_ORESTES = 13,         /* MurmurHash3 x86 32-bit, twice; double hashing */
+    HASH_ORESTES_MURMUR3 = 14, /* the same again and again, each value the seed of the next */
+    HASH_REDISBLOOM = 15       /* MurmurHash64A, twice; double hashing; bits are a multiple of 8 */
+};
+
+/* What an item's bytes are, to a program that hashes something else than bytes. */
+enum codec {
+    CODEC_BYTES = 0, /* bytes; to scrapy-redis each is a character, as in Latin-1 */
+    /* UTF-8; each call with an item that is not is EINVAL. Hashed as these bytes, by scrapy-redis as code points. */
+    CODEC_STRING = 1,
+    CODEC_KRYO5 = 2 /* UTF-8, too, hashed as Redisson's Kryo5Codec writes a String. redisson only */
+};
+
+/* Which Redis keys a name stands for. Other than the first: hibloom_attach only, classic layout, that library's hash. */
+enum key_rule {
+    KEYS_OWN = 0,       /* NAME; of several NAME:0, NAME:1, ... */
+    KEYS_PYREBLOOM = 1, /* NAME.0, NAME.1, ...: bit 2^32 - 1 of the bitmap is the first of NAME.1 */
+    KEYS_RUEIDIS = 2,   /* {NAME}. Beside it {NAME}:c, how many items are in, which adds keep right */
+    /* NAME. Beside it the hash {NAME}:config (of a name with a {tag} NAME:config), whose bits and hashes each call
+     * compares: EMISMATCH. bits and hashes may both be 0: they are taken from it by hibloom_attach. */
+    KEYS_REDISSON = 3,
+    KEYS_ORESTES = 4 /* NAME:bits */
+};
+
+enum layout {
+    LAYOUT_CLASSIC = 0,     /* an item's k bits lie anywhere in one bitmap */
+    LAYOUT_PARTITIONED = 1, /* hash i has a bitmap of its own, key number i */
+    /* All k bits of an item lie in one block of SPEC_BLOCK_BITS, and bits is a
+     * multiple of that: contains is one short GETRANGE, for more bits at the same
+     * error rate. xxh3 and siphash only. */
+    LAYOUT_BLOCKED = 2
+};
+
+/* Plain data: copy it, compare it by its text. Make it with spec_for
+ * or spec_parse; every function that takes one refuses, with EINVAL
+ * or ERANGE, what those would not have made. */
+struct spec {
+    /* m: bits of the bitmap. The partitioned layout has `hashes` bitmaps of so many
+     * bits. Segments share the bits evenly; what does not divide is rounded up
+     * (blocked: to whole blocks). */
+    uint64_t bits;
+    uint32_t hashes; /* k: positions of an item */
+    /* Redis keys over which the bits are spread, all bits of an item in one of them;
+     * 0 counts as 1. More than one: classic and blocked layouts, xxh3 and siphash only. */
+    uint32_t segments;
+    uint64_t capacity; /* n: items it is meant for; 0 = not stated */
+    double error_rate; /* p: false-positive rate asked for at capacity; 0 = not stated */
+    /* 0: it does not grow. 2 to SPEC_GROWTH_MAX: when about capacity items are in, a
+     * further filter for so many times as many is linked to it, and so on; see "Filter".
+     * xxh3 and siphash, not partitioned, and redisbloom, classic; capacity and error_rate are stated, and the
+     * latter is that of all links together. Set by spec_grow, which sizes it. */
+    uint32_t growth;
+    uint32_t link;  /* only in what is stored: number of a further link; 0 = the first, or none */
+    uint64_t chain; /* of a further link: the key id of the first one's key 0; else 0 */
+    /* 0: what was added stays. Else a sliding window of so many seconds: an item is found for that time after it was
+     * added last, and no more once window * (1 + 1/slices) have passed, by the clock of the server that has key 0 (of a
+     * replica that answers: its own; in memory: of time that the machine was awake). Last is when that call began. It
+     * is slices + 1 filters, one for each time of window / slices seconds; a look-up asks them all. Capacity is what
+     * is added within any window seconds. It needs the same hash, layout, capacity and error_rate as growth does, and
+     * does not go with that. Set by spec_window. */
+    uint32_t window;
+    uint32_t slices; /* 1 to SPEC_SLICES_MAX, and no more than window has seconds; 0 without a window */
+    enum hash_id hash;
+    enum layout layout;
+    /* 0: plain bits. 2, 4 or 8: a counting filter, from which items can be removed (hibloom_remove).
+     * Each of its `bits` is a counter of so many bits. Classic layout only, and not for hibloom_attach.
+     * You may set it yourself before hibloom_open: bits, hashes and segments then stay as they were
+     * computed, so each key takes so many times the memory. spec_parse ("counters=4") chooses
+     * the number of segments for counters, so that no key is larger than SPEC_SEGMENT_BITS. */
+    uint32_t counters;
+    /* xxh3, siphash: seeds[] is set. If not, hibloom_open uses the stored seed or
+     * draws one at random; the other functions count it as 0. */
+    bool seeded;
+    enum codec codec; /* other than bytes: scrapy-redis and redisson only */
+    enum key_rule keys;
+    bool empty_excluded;                /* the empty item has no positions: it is never added and never found */
+    uint64_t seeds[HIBLOOM_HASHES_MAX]; /* as its hash takes them; murmur3 and poly: 32 bits each; unused: 0 */
+};
+
+/* ---- Specs are made, read and written ------------------------------------------ */
+
+/* Sized for `capacity` items at a false-positive rate of at most `error_rate`: of all k the one that needs the fewest
+ * bits, and of those the fewest. Hash xxh3, layout classic, no seed. The second: with that number of hashes.
+ * EINVAL: error_rate is not above 0 and below 1 (NaN included). ERANGE: capacity is 0, or it is too large. */
+hibloom_status spec_for(struct spec *out, uint64_t capacity, double error_rate);
+hibloom_status spec_for_hashes(struct spec *out, uint64_t capacity, double error_rate, uint32_t hashes);
+
+/* Makes it one that grows, or a window, sized again for its capacity, hash and layout; slices 0: the default. What
+ * follows a growing one's first link has 1/4 of the error rate, 1/8 ...: so the whole stays below it (Almeida,
+ * Baquero, Preguica and Hutchison 2007). */
+hibloom_status spec_grow(struct spec *spec, uint32_t growth);
+hibloom_status spec_window(struct spec *spec, uint32_t seconds, uint32_t slices);
+
+/* A spec from a text that fixes all of it, in its stored form: window= is in seconds. docs/format.md and spec_text.c
+ * have the words. EINVAL: it is not such a text. ERANGE: a number in it is out of range. */
+hibloom_status spec_parse(struct spec *out, const char *text);
+
+/* Why spec_parse refuses it; "" if it does not. Returns buf. */
+const char *spec_error(const char *text, char *buf, size_t size);
+
+/* The canonical text, as it is stored: two processes agree on a filter if and only if these are equal. */
+hibloom_status spec_format(const struct spec *spec, char *buf, size_t size);
+
+/* The same for callers: window= has its unit. HIBLOOM_TEXT_SIZE holds it. */
+hibloom_status spec_format_said(const struct spec *spec, char *buf, size_t size);
+
+/* The predicted false-positive rate once `items` different items are in: (1 - e^(-kn/m))^k, in the partitioned layout
+ * (1 - e^(-n/m))^k (Bloom 1970; in this form in Broder and Mitzenmacher 2004). Blocks and segments do not all have the
+ * same number of items: there it is the mean over them, with a Poisson distribution (Putze, Sanders and Singler
+ * 2007). NaN if bits or hashes is 0. It is right for a hash that spreads evenly; poly does not. */
+double spec_error_at(const struct spec *spec, uint64_t items);
+
+/* ---- Its numbers ----------------------------------------------------------------- */
+
 #define SPEC_BITS_MAX (UINT64_C(1) << 62)    /* of all keys together; sums and doubles of them stay far from overflow */
 #define SPEC_STRING_BITS (UINT64_C(1) << 32) /* that a Redis string can hold: 512 MiB */
 #define SPEC_SPAN_BITS UINT64_C(0xffffffff)  /* in a key of pyreBloom, where it has several */
 
 /* The bits that one position takes: more than one where it is a counter. */
-static inline uint32_t spec_width(const hibloom_spec *spec)
+static inline uint32_t spec_width(const struct spec *spec)
 {
     return spec->counters != 0 ? spec->counters : 1;
 }
 
-static inline uint64_t spec_bits_max(const hibloom_spec *spec) /* of spec->bits */
+static inline uint64_t spec_bits_max(const struct spec *spec) /* of spec->bits */
 {
-    if (spec->keys == HIBLOOM_KEYS_PYREBLOOM)
-        return SPEC_SPAN_BITS * HIBLOOM_SEGMENTS_MAX;
-    return SPEC_BITS_MAX / (spec->layout == HIBLOOM_LAYOUT_PARTITIONED ? spec->hashes : spec_width(spec));
+    if (spec->keys == KEYS_PYREBLOOM)
+        return SPEC_SPAN_BITS * SPEC_SEGMENTS_MAX;
+    return SPEC_BITS_MAX / (spec->layout == LAYOUT_PARTITIONED ? spec->hashes : spec_width(spec));
 }
 
-/* OK if hibloom_spec_for or hibloom_spec_parse could have made it; else EINVAL
+/* OK if spec_for or spec_parse could have made it; else EINVAL
  * or ERANGE, and words that name the field. The second: and it has a size. */
-hibloom_status spec_check_words(const hibloom_spec *spec, struct error *error);
-hibloom_status spec_check(const hibloom_spec *spec);
+hibloom_status spec_check_words(const struct spec *spec, struct error *error);
+hibloom_status spec_check(const struct spec *spec);
 
-static inline uint32_t spec_segments(const hibloom_spec *spec)
+static inline uint32_t spec_segments(const struct spec *spec)
 {
     return spec->segments != 0 ? spec->segments : 1;
 }
 
 /* Are bits and hashes still to be read from what lies beside the filter? */
-static inline bool spec_is_unsized(const hibloom_spec *spec)
+static inline bool spec_is_unsized(const struct spec *spec)
 {
     return spec->bits == 0 && spec->hashes == 0;
 }
 
 /* Does one bitmap go on from key to key, so that an item's bits may lie in any of them? */
-static inline bool spec_is_spanning(const hibloom_spec *spec)
+static inline bool spec_is_spanning(const struct spec *spec)
 {
-    return spec->keys == HIBLOOM_KEYS_PYREBLOOM && spec->bits > SPEC_SPAN_BITS;
+    return spec->keys == KEYS_PYREBLOOM && spec->bits > SPEC_SPAN_BITS;
 }
 
 /* Redis keys that hold its bits. */
-static inline uint32_t spec_keys(const hibloom_spec *spec)
+static inline uint32_t spec_keys(const struct spec *spec)
 {
     if (spec_is_spanning(spec))
         return (uint32_t)((spec->bits - 1) / SPEC_SPAN_BITS + 1);
-    return spec->layout == HIBLOOM_LAYOUT_PARTITIONED ? spec->hashes : spec_segments(spec);
+    return spec->layout == LAYOUT_PARTITIONED ? spec->hashes : spec_segments(spec);
 }
 
 /* The fewest of its keys that have all bits of an item. */
-static inline uint32_t spec_item_keys(const hibloom_spec *spec)
+static inline uint32_t spec_item_keys(const struct spec *spec)
 {
-    return spec->layout == HIBLOOM_LAYOUT_PARTITIONED || spec_is_spanning(spec) ? spec_keys(spec) : 1;
+    return spec->layout == LAYOUT_PARTITIONED || spec_is_spanning(spec) ? spec_keys(spec) : 1;
 }
 
 /* Is its size, and that of its links, RedisBloom's (redisbloom.h)? */
-static inline bool spec_is_of_module(const hibloom_spec *spec)
+static inline bool spec_is_of_module(const struct spec *spec)
 {
-    return spec->hash == HIBLOOM_HASH_REDISBLOOM && spec->layout == HIBLOOM_LAYOUT_CLASSIC;
+    return spec->hash == HASH_REDISBLOOM && spec->layout == LAYOUT_CLASSIC;
 }
 
 /* In each of its keys: positions, which are bits or counters; and the bytes of these. */
-static inline uint64_t spec_bitmap_bits(const hibloom_spec *spec)
+static inline uint64_t spec_bitmap_bits(const struct spec *spec)
 {
-    const uint64_t unit = spec->layout == HIBLOOM_LAYOUT_BLOCKED ? HIBLOOM_BLOCK_BITS : 1;
+    const uint64_t unit = spec->layout == LAYOUT_BLOCKED ? SPEC_BLOCK_BITS : 1;
 
     if (spec_is_spanning(spec))
         return SPEC_SPAN_BITS;
@@ -86,40 +226,40 @@ static inline uint64_t spec_bitmap_bits(const hibloom_spec *spec)
     return ((spec->bits - 1) / spec->segments / unit + 1) * unit;
 }
 
-static inline uint64_t spec_bitmap_bytes(const hibloom_spec *spec)
+static inline uint64_t spec_bitmap_bytes(const struct spec *spec)
 {
     return (spec_bitmap_bits(spec) * spec_width(spec) + 7) / 8;
 }
 
 /* Positions in all of its keys. */
-static inline uint64_t spec_all_bits(const hibloom_spec *spec)
+static inline uint64_t spec_all_bits(const struct spec *spec)
 {
     return spec_is_spanning(spec) ? spec->bits : spec_bitmap_bits(spec) * spec_keys(spec);
 }
 
 /* Sizes `spec`, whose hash and layout are set. hashes 0: the best number; segments 0: spec_default_segments.
  * EINVAL: RedisBloom has another number of hashes there. */
-hibloom_status spec_size(hibloom_spec *spec, uint64_t capacity, double error_rate, uint32_t hashes);
+hibloom_status spec_size(struct spec *spec, uint64_t capacity, double error_rate, uint32_t hashes);
 
-/* The segments of a spec that names none: 1 up to HIBLOOM_SEGMENT_BITS. Beyond that the fewest of at most that size
+/* The segments of a spec that names none: 1 up to SPEC_SEGMENT_BITS. Beyond that the fewest of at most that size
  * that the server's allocator rounds up by 3 % at most. Never below spec->segments. */
-uint32_t spec_default_segments(const hibloom_spec *spec);
+uint32_t spec_default_segments(const struct spec *spec);
 
-bool spec_may_be_segmented(const hibloom_spec *spec); /* its layout and its hash allow it */
+bool spec_may_be_segmented(const struct spec *spec); /* its layout and its hash allow it */
 
 /* Gives it that number of segments, if it has fewer and may have them, and the bits that these take. */
-hibloom_status spec_spread(hibloom_spec *spec, uint32_t segments);
+hibloom_status spec_spread(struct spec *spec, uint32_t segments);
 
 /* The different items that leave the share `fill` of all its bits set: the estimate of hibloom_info. */
-double spec_items_at(const hibloom_spec *spec, double fill);
+double spec_items_at(const struct spec *spec, double fill);
 
 /* The spec of link number `link` of a growing filter, made from an earlier link's. ERANGE: it would be too large. */
-hibloom_status spec_link(hibloom_spec *out, const hibloom_spec *of, uint32_t link, uint64_t chain);
+hibloom_status spec_link(struct spec *out, const struct spec *of, uint32_t link, uint64_t chain);
 
 /* The same without seed and chain: how large that link is; 0: the first one, or the filter itself. */
-hibloom_status spec_link_size(hibloom_spec *out, const hibloom_spec *of, uint32_t link);
+hibloom_status spec_link_size(struct spec *out, const struct spec *of, uint32_t link);
 
-static inline bool spec_has_links(const hibloom_spec *spec) /* further filters, under names of their own */
+static inline bool spec_has_links(const struct spec *spec) /* further filters, under names of their own */
 {
     return spec->growth != 0 || spec->window != 0;
 }
@@ -132,16 +272,16 @@ static inline uint32_t spec_default_slices(uint32_t window)
 
 /* Adds what was counted in one link, or all there is, and what that says. */
 struct store_count;
-void spec_note_count(struct store_count *all, const hibloom_spec *spec, const struct store_count *one);
+void spec_note_count(struct store_count *all, const struct spec *spec, const struct store_count *one);
 
 /* Draws the seed of a spec that wants one and has none. */
-hibloom_status spec_draw_seed(hibloom_spec *spec);
+hibloom_status spec_draw_seed(struct spec *spec);
 
 /* Is that its text? */
-bool spec_says(const hibloom_spec *, const char *text);
+bool spec_says(const struct spec *, const char *text);
 
-/* The spec of a stored filter, from its text. It is `wanted`, with the stored seed if that has none. If wanted is NULL,
- * all comes from the text. ECORRUPT: the text is unreadable. EMISMATCH: wanted is another. */
-hibloom_status spec_adopt(hibloom_spec *out, const hibloom_spec *wanted, const char *stored);
+/* The spec of a stored filter, from its text. ECORRUPT: the text is unreadable. ENOTSUP: it has a word that is unknown
+ * here, so a newer version has written it. */
+hibloom_status spec_adopt(struct spec *out, const char *stored);
 
 #endif

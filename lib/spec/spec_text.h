@@ -1,8 +1,8 @@
-/* spec_text.h: the content of a spec text. spec_text.c reads its words; it or preset.c makes a spec of them. */
+/* spec_text.h: the content of a spec text. words.c reads its words; spec_text.c or preset.c makes a spec of them. */
 #ifndef HIBLOOM_SPEC_TEXT_H
 #define HIBLOOM_SPEC_TEXT_H
 
-#include "base/error.h"
+#include "spec/spec.h"
 
 #include <string.h>
 
@@ -27,8 +27,21 @@ enum {
     GIVEN_KEYS = 1 << 17,
     /* presets only: */
     GIVEN_CHARS = 1 << 18, /* in spec.codec */
-    GIVEN_INDEX = 1 << 19  /* in spec.hash */
+    GIVEN_INDEX = 1 << 19, /* in spec.hash */
+    /* not of the spec, and never stored: */
+    GIVEN_CREATE = 1 << 20,
+    GIVEN_NEW_TTL = 1 << 21,
+    GIVEN_NEW_PREFER = 1 << 22,
+    GIVEN_NEW_HASH = 1 << 23,
+    GIVEN_NEW_LAYOUT = 1 << 24,
+    GIVEN_NEW_SEGMENTS = 1 << 25
 };
+#define GIVEN_NEW \
+    (GIVEN_NEW_TTL | GIVEN_NEW_PREFER | GIVEN_NEW_HASH | GIVEN_NEW_LAYOUT | GIVEN_NEW_SEGMENTS) /* the wishes */
+#define SETTINGS_TTL_MAX (UINT64_C(1) << 50)                                                    /* ms */
+
+enum preference { PREFER_MEMORY, PREFER_ADD, PREFER_LOOKUP };
+enum creation { CREATE_YES, CREATE_NO, CREATE_ONLY };
 
 /* A word of the text, or one side of its '='; not terminated. */
 struct word {
@@ -37,14 +50,24 @@ struct word {
 };
 
 struct settings {
+    bool stored;    /* the text is in its stored form */
     unsigned given; /* GIVEN_ bits */
     uint32_t seeds;
     struct word seed;            /* len 0: none */
     const struct preset *preset; /* NULL: none */
-    hibloom_spec spec;           /* the values, where given, or of the preset */
-    struct error *error;         /* why the text is refused, in words */
-    hibloom_status status;       /* status of the words so far */
-    struct word word, value;     /* the NAME=VALUE that is being read, and its value */
+    struct spec spec;            /* the values, where given, or of the preset */
+    struct {                     /* for a filter that is made, where the text says nothing else */
+        enum hash_id hash;
+        enum layout layout;
+        uint32_t segments;
+    } wish;
+    uint64_t ttl_ms; /* of it; 0: for ever */
+    enum preference prefer;
+    enum creation create;
+    const char *lacks;       /* what keeps the text from fixing a whole filter; NULL: nothing does */
+    struct error *error;     /* why the text is refused, in words */
+    hibloom_status status;   /* status of the words so far */
+    struct word word, value; /* the NAME=VALUE that is being read, and its value */
 };
 
 /* Reads all words of a text; the first one is a preset if it has no '='. */
@@ -54,7 +77,19 @@ hibloom_status settings_read(struct settings *settings, const char *text);
 void preset_begin(struct settings *settings);
 
 /* Fills *out from settings->preset and the settings beside it. */
-hibloom_status preset_spec(hibloom_spec *out, const struct settings *settings);
+hibloom_status preset_spec(struct spec *out, const struct settings *settings);
+
+/* The spec that the settings fix. It is EINVAL, too, if settings->lacks. */
+hibloom_status settings_spec(struct spec *out, struct settings *settings);
+
+/* The seed of a key hash from its digits. False: it is not one. */
+bool settings_read_seed(struct spec *, struct word hex, unsigned key_bytes);
+
+/* One word of a spec's canonical text, a GIVEN_ bit; "" if that has it not. Its seed stands there, too. */
+void spec_word(const struct spec *, unsigned bit, char *buf, size_t size);
+
+/* The bits of the words that a canonical text can have, in their order; 0 is the end. */
+extern const unsigned spec_words[];
 
 /* The name of the first setting in `given`, which is not 0. */
 const char *setting_name(unsigned given);
@@ -66,17 +101,19 @@ static inline bool word_is(struct word word, const char *name)
 
 /* A table whose rows begin with a name. */
 struct names {
-    const void *rows;
+    const char *const *first; /* the name in the first row */
     size_t row_size, count;
 };
 
-#define NAMES(table) \
+#define NAMES(table, name) \
     { \
-        (table), sizeof *(table), sizeof(table) / sizeof *(table) \
+        (const char *const *)(name), sizeof *(table), sizeof(table) / sizeof *(table) \
     }
 
-/* The number of a name among these. One that is not there is refused, "no such hash as 'md5'; there are xxh3, ...",
- * and 0. */
+extern const char *const layout_names[], *const codec_names[], *const key_names[];
+
+/* The number of a name among these. One that is not there is refused, "hash=sipash: no such value; did you mean
+ * siphash?", and 0. */
 size_t find_name(struct settings *settings, const char *kind, struct word name, const struct names *names);
 
 #endif

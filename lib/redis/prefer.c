@@ -1,0 +1,122 @@
+/* prefer.c: the choice among layouts and numbers of hashes. See prefer.h.
+ *
+ * It is by the cost model. Of those that take at most half as much memory again as the smallest, the fastest is picked.
+ * A partitioned filter has one key for each hash, however large, and its adds with is_new are scripts: it is never
+ * picked. */
+#include "redis/prefer.h"
+#include "redis/cost.h"
+#include "redis/record.h"
+
+#include <math.h>
+#include <string.h>
+
+#define MORE_MEMORY 1.5 /* than the least, at most, for more items a second */
+#define BEYOND_BEST 1u  /* hashes more than the best number, at most */
+/* A bulk add makes each key again (merge.h), which stalls the server for some 0.7 ms a MB. So adds like keys of 2 MB. The
+ * server's allocator gives 2 MB and no more to a key that leaves room for its own few bytes. */
+#define ADD_KEY_BYTES ((2u << 20) - 4096.0)
+
+/* The text leaves these open. */
+struct choices {
+    struct request *request;
+    double least; /* bytes */
+    struct spec best;
+    double best_rate, best_bytes;
+    bool found;
+};
+
+static double bytes_of(const struct spec *spec)
+{
+    return (double)(spec_bitmap_bytes(spec) + RECORD_TRAILER) * spec_keys(spec);
+}
+
+static double rate_of(const struct spec *spec, enum preference wanted)
+{
+    struct rates rates = {.adds = 0};
+
+    return wanted == PREFER_MEMORY || spec_rates(spec, false, &rates) != HIBLOOM_OK ? 0.0
+           : wanted == PREFER_ADD                                                   ? rates.adds_new
+                                                                                    : rates.look_ups;
+}
+
+typedef void judge_choice(struct choices *, const struct spec *);
+
+static void note_least(struct choices *c, const struct spec *spec)
+{
+    c->least = fmin(c->least, bytes_of(spec));
+}
+
+/* Of several that are equally fast the smallest. */
+static void note_best(struct choices *c, const struct spec *spec)
+{
+    const double bytes = bytes_of(spec), rate = rate_of(spec, c->request->prefer);
+
+    if (bytes > c->least * MORE_MEMORY ||
+        (c->found && (rate < c->best_rate || (rate == c->best_rate && bytes >= c->best_bytes))))
+        return;
+    c->found = true;
+    c->best = *spec;
+    c->best_rate = rate;
+    c->best_bytes = bytes;
+}
+
+/* Each number of hashes that may be said, in one layout. */
+static void judge_layout(struct choices *c, enum layout layout, judge_choice *judge)
+{
+    const struct request *r = c->request;
+    const bool given = (r->given & GIVEN_HASHES) != 0;
+    struct spec best = r->spec, spec;
+
+    best.layout = layout;
+    if ((r->given & (GIVEN_SEGMENTS | GIVEN_NEW_SEGMENTS)) == 0)
+        best.segments = 0;
+    if (spec_size(&best, r->spec.capacity, r->spec.error_rate, given ? r->spec.hashes : 0) != HIBLOOM_OK)
+        return;
+    for (uint32_t k = given ? best.hashes : 1; k <= best.hashes + (given ? 0 : BEYOND_BEST) && k <= HIBLOOM_HASHES_MAX;
+         k++) {
+        spec = r->spec;
+        spec.layout = layout;
+        spec.segments = (r->given & (GIVEN_SEGMENTS | GIVEN_NEW_SEGMENTS)) == 0 ? 0 : r->spec.segments;
+        if (spec_size(&spec, r->spec.capacity, r->spec.error_rate, k) == HIBLOOM_OK &&
+            spec_check(&spec) == HIBLOOM_OK && spec_bitmap_bytes(&spec) + RECORD_END <= SPEC_STRING_BITS / 8)
+            judge(c, &spec);
+    }
+    explicit_bzero(&spec, sizeof spec); /* the seed */
+    explicit_bzero(&best, sizeof best);
+}
+
+static void judge_all(struct choices *c, judge_choice *judge)
+{
+    if ((c->request->given & (GIVEN_LAYOUT | GIVEN_NEW_LAYOUT)) != 0) {
+        judge_layout(c, c->request->spec.layout, judge);
+        return;
+    }
+    judge_layout(c, LAYOUT_CLASSIC, judge);
+    judge_layout(c, LAYOUT_BLOCKED, judge);
+}
+
+/* Windows and counting filters never merge, so their keys may be large. */
+static void split_for_adds(struct request *r)
+{
+    const double segments = ceil(bytes_of(&r->spec) / ADD_KEY_BYTES);
+
+    if (r->prefer == PREFER_ADD && r->spec.window == 0 && r->spec.counters == 0 &&
+        (r->given & (GIVEN_SEGMENTS | GIVEN_NEW_SEGMENTS)) == 0 && segments >= 2.0 && segments <= SPEC_SEGMENTS_MAX)
+        (void)spec_spread(&r->spec, (uint32_t)segments); /* it stays as it is where it may not be split */
+}
+
+hibloom_status prefer_pick(struct request *request, struct error *error)
+{
+    struct choices c = {.request = request, .least = INFINITY};
+
+    if ((request->given & GIVEN_NEW_PREFER) == 0 || request->lacks != NULL)
+        return HIBLOOM_OK;
+    judge_all(&c, note_least);
+    judge_all(&c, note_best);
+    if (!c.found)
+        return error_set(error, HIBLOOM_ERANGE, "new.prefer=: no filter of this size fits into Redis");
+    request->spec = c.best;
+    explicit_bzero(&c, sizeof c); /* the seed */
+    split_for_adds(request);
+    return HIBLOOM_OK;
+}

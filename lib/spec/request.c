@@ -1,0 +1,202 @@
+/* request.c: the text of a caller against the text that is stored. See request.h. */
+#include "spec/request.h"
+#include "hash/hash.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- What is said ---- */
+
+#define SIZED ((unsigned)(GIVEN_CAPACITY | GIVEN_ERROR | GIVEN_BITS | GIVEN_HASHES))
+#define KINDS ((unsigned)(GIVEN_GROWTH | GIVEN_WINDOW | GIVEN_COUNTERS))
+#define ALL ((unsigned)(GIVEN_KEYS << 1) - 1) /* of the spec */
+
+/* The words of the spec that the text fixes. */
+static unsigned said_by(const struct settings *s, const struct spec *spec)
+{
+    unsigned said = s->given & ALL;
+
+    if (s->preset != NULL) {
+        said = ALL & ~(unsigned)(GIVEN_SEGMENTS | GIVEN_SLICES);
+        if (spec_is_unsized(spec))
+            said &= ~SIZED;
+        if (spec->capacity == 0)
+            said &= ~(unsigned)(GIVEN_CAPACITY | GIVEN_ERROR);
+    }
+    if ((said & GIVEN_SEEDS) != 0)
+        said |= GIVEN_HASHES;
+    if ((said & SIZED) != 0 && (said & KINDS) == 0)
+        said |= KINDS; /* a plain one */
+    return said;
+}
+
+static hibloom_status check_wishes(const struct settings *s)
+{
+    static const unsigned pairs[][2] = {{GIVEN_HASH, GIVEN_NEW_HASH},
+                                        {GIVEN_LAYOUT, GIVEN_NEW_LAYOUT},
+                                        {GIVEN_SEGMENTS, GIVEN_NEW_SEGMENTS},
+                                        {GIVEN_BITS, GIVEN_NEW_PREFER}};
+
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        if ((s->given & pairs[i][0]) != 0 && (s->given & pairs[i][1]) != 0)
+            return error_set(s->error, HIBLOOM_EINVAL, "%s= and %s=: not together", setting_name(pairs[i][0]),
+                             setting_name(pairs[i][1]));
+    return HIBLOOM_OK;
+}
+
+static bool is_seed(struct word seed)
+{
+    return seed.len > 0 && seed.len < REQUEST_SEED && strspn(seed.text, "0123456789abcdefABCDEF") >= seed.len;
+}
+
+static hibloom_status take(struct request *out, struct settings *s)
+{
+    hibloom_status status = settings_spec(&out->spec, s);
+
+    if (status != HIBLOOM_OK && s->lacks == NULL)
+        return status;
+    if (status != HIBLOOM_OK)
+        out->spec = s->spec;
+    out->lacks = s->lacks;
+    out->given = s->given;
+    out->said = said_by(s, &out->spec);
+    if (s->lacks != NULL && (out->said & GIVEN_SEEDS) != 0)
+        out->spec.hashes = s->seeds;
+    out->prefer = s->prefer;
+    out->create = s->create;
+    out->ttl_ms = s->ttl_ms;
+    out->makes = s->lacks == NULL && s->create != CREATE_NO;
+    if (s->seed.len > 0)
+        memcpy(out->seed, s->seed.text, s->seed.len);
+    return HIBLOOM_OK;
+}
+
+hibloom_status request_read(struct request *out, const char *text, struct error *error)
+{
+    struct settings settings = {.error = error};
+
+    memset(out, 0, sizeof *out);
+    if (text == NULL)
+        return HIBLOOM_OK;
+    hibloom_status status = settings_read(&settings, text);
+    if (status == HIBLOOM_OK && settings.given == 0 && settings.preset == NULL)
+        status = error_set(error, HIBLOOM_EINVAL, "the text says nothing; NULL takes any filter");
+    if (status == HIBLOOM_OK)
+        status = check_wishes(&settings);
+    if (status == HIBLOOM_OK && (settings.given & GIVEN_SEED) != 0 && !is_seed(settings.seed))
+        status = error_set(error, HIBLOOM_EINVAL, "seed=: not 1 to 32 hexadecimal digits");
+    return status == HIBLOOM_OK ? take(out, &settings) : status;
+}
+
+void request_exactly(struct request *out, const struct spec *spec)
+{
+    memset(out, 0, sizeof *out);
+    out->spec = *spec;
+    out->said = ALL & ~(unsigned)(GIVEN_SEED | GIVEN_SEEDS); /* it draws its seed */
+    out->makes = true;
+}
+
+hibloom_status request_check(const struct request *request, struct error *error)
+{
+    if (request->lacks == NULL && request->said != 0)
+        return HIBLOOM_OK;
+    return error_set(error, HIBLOOM_EINVAL, "%s", request->lacks != NULL ? request->lacks : "there is no text");
+}
+
+hibloom_status request_check_bare(const struct request *r, struct error *error)
+{
+    const unsigned needs = GIVEN_HASH | (spec_is_unsized(&r->spec) ? 0 : GIVEN_BITS | GIVEN_HASHES);
+    const unsigned lacks = needs & ~r->said, wishes = r->given & (GIVEN_NEW | GIVEN_CREATE);
+
+    if (r->said == 0)
+        return error_set(error, HIBLOOM_EINVAL, "a bare bitmap has no spec: the text must say all of it");
+    if (wishes != 0)
+        return error_set(error, HIBLOOM_EINVAL, "%s=: a bare bitmap is not made by this call", setting_name(wishes));
+    if (lacks != 0)
+        return error_set(error, HIBLOOM_EINVAL, "%s= is missing: a bare bitmap has no spec, so the text says all of it",
+                         setting_name(lacks));
+    return request_check(r, error);
+}
+
+/* ---- Against what is stored ---- */
+
+/* The stored seed, if the digits say it; else something else. */
+static bool is_same_seed(const struct request *said, const struct spec *stored)
+{
+    struct spec own = {.hash = stored->hash};
+    const struct hash *hash = hash_by_id(stored->hash);
+    const bool same = hash->seeding == SEEDING_KEY && stored->seeded &&
+                      settings_read_seed(&own, (struct word){said->seed, strlen(said->seed)}, hash->key_bytes) &&
+                      memcmp(own.seeds, stored->seeds, sizeof own.seeds) == 0;
+
+    explicit_bzero(&own, sizeof own);
+    return same;
+}
+
+#define WORD 64u /* of any but seeds */
+
+/* The canonical words are compared; where a number follows from others, as that of segments does, the numbers. */
+static bool is_so(const struct request *said, const struct spec *stored, unsigned bit)
+{
+    char ours[WORD], theirs[WORD];
+
+    if (bit == GIVEN_SEED)
+        return said->seed[0] == '\0' || is_same_seed(said, stored);
+    if (bit == GIVEN_SEEDS)
+        return hash_by_id(stored->hash)->seeding == SEEDING_PER_HASH
+                   ? memcmp(said->spec.seeds, stored->seeds, sizeof stored->seeds) == 0
+                   : (said->given & GIVEN_SEEDS) == 0;
+    if (bit == GIVEN_SEGMENTS)
+        return spec_segments(&said->spec) == spec_segments(stored);
+    spec_word(&said->spec, bit, ours, sizeof ours);
+    spec_word(stored, bit, theirs, sizeof theirs);
+    return strcmp(ours, theirs) == 0;
+}
+
+/* "growth=2", "no growth=". */
+static void describe(const struct spec *spec, unsigned bit, char out[WORD])
+{
+    spec_word(spec, bit, out, WORD);
+    if (bit == GIVEN_SEGMENTS)
+        snprintf(out, WORD, "segments=%u", (unsigned)spec_segments(spec));
+    else if (out[0] == '\0')
+        snprintf(out, WORD, "no %s=", setting_name(bit));
+}
+
+static hibloom_status refuse(const struct request *said, const struct spec *stored, unsigned bit, struct error *error)
+{
+    char ours[WORD], theirs[WORD];
+
+    if ((bit & (GIVEN_SEED | GIVEN_SEEDS)) != 0)
+        return error_set(error, HIBLOOM_EMISMATCH, "has another %s=", setting_name(bit));
+    describe(&said->spec, bit, ours);
+    describe(stored, bit, theirs);
+    return error_set(error, HIBLOOM_EMISMATCH, "has %s, and the text says %s%s", theirs, ours,
+                     (bit & KINDS & ~said->given) != 0 ? " (a size without growth=, window= or counters= says plain)"
+                                                       : "");
+}
+
+hibloom_status request_adopt(struct spec *out, const struct request *said, const char *stored, struct error *error)
+{
+    struct spec spec;
+    hibloom_status status = spec_adopt(&spec, stored);
+
+    if (status == HIBLOOM_ENOTSUP)
+        request_say_newer(stored, error);
+    else if (status != HIBLOOM_OK)
+        (void)error_set(error, status, "has a spec that cannot be read");
+    for (size_t i = 0; status == HIBLOOM_OK && said != NULL && spec_words[i] != 0; i++)
+        if ((said->said & spec_words[i]) != 0 && !is_so(said, &spec, spec_words[i]))
+            status = refuse(said, &spec, spec_words[i], error);
+    if (status == HIBLOOM_OK)
+        *out = spec;
+    explicit_bzero(&spec, sizeof spec);
+    return status;
+}
+
+void request_say_newer(const char *stored, struct error *error)
+{
+    char words[sizeof error->words];
+
+    (void)error_set(error, HIBLOOM_ENOTSUP, "was %s", spec_error(stored, words, sizeof words));
+}

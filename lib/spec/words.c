@@ -1,0 +1,337 @@
+/* words.c: the words of a spec text, one by one: what is said, before anybody asks what it means.
+ *
+ * Reading never guesses: an unknown word is an error, and so is one that comes twice. Texts come from Redis too, so
+ * lengths are checked throughout. A text that a caller says has units, and wishes for a new filter. A stored one has
+ * neither, and a word in it that is unknown here was written by a newer version.
+ *
+ * An error in words says why a text is refused. A seed may be secret. The words never repeat its value, nor that of an
+ * unknown word. */
+#include "base/nearest.h"
+#include "base/number.h"
+#include "hash/hash.h"
+#include "spec/spec_text.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *const layout_names[] = {"classic", "partitioned", "blocked"};
+const char *const codec_names[] = {"bytes", "string", "kryo5"};
+const char *const key_names[] = {"own", "pyrebloom", "rueidis", "redisson", "orestes"};
+static const char *const prefer_names[] = {"memory", "add", "lookup"};
+static const char *const create_names[] = {"yes", "no", "only"};
+static const char *const chars_names[] = {"codepoints", "latin1"};
+static const char *const index_names[] = {"kirsch-mitzenmacher", "murmur3"};
+static const struct names hashes = NAMES(hash_table, &hash_table->name), layouts = NAMES(layout_names, layout_names),
+                          codecs = NAMES(codec_names, codec_names), keys = NAMES(key_names, key_names),
+                          chars = NAMES(chars_names, chars_names), indexes = NAMES(index_names, index_names),
+                          prefers = NAMES(prefer_names, prefer_names), creates = NAMES(create_names, create_names);
+
+/* ---- Words that refuse ---- */
+
+#define CHAIN_DIGITS 16u
+
+#define SHOWN 32 /* bytes of a word, at most */
+
+/* The beginning of a word as it can be printed: the text may hold anything. */
+struct shown {
+    char text[SHOWN + sizeof "..."];
+};
+
+static struct shown show(struct word word, size_t most)
+{
+    struct shown shown = {""};
+    size_t i = 0;
+
+    for (; i < word.len && i < most; i++)
+        shown.text[i] = word.text[i] > ' ' && word.text[i] <= '~' ? word.text[i] : '?';
+    if (i < word.len)
+        strcpy(shown.text + i, "...");
+    return shown;
+}
+
+/* The start of an unknown word that may be a name, up to the second digit. It may also be a seed in the wrong place. */
+static struct shown show_name(struct word word)
+{
+    size_t len = 0;
+
+    for (unsigned digits = 0; len < word.len && len < 15; len++) {
+        digits += word.text[len] >= '0' && word.text[len] <= '9';
+        if (digits == 2)
+            break;
+    }
+    return show(word, len);
+}
+
+static const char *name_at(const struct names *names, size_t i)
+{
+    return *(const char *const *)(const void *)((const char *)names->first + i * names->row_size);
+}
+
+/* "no such value; did you mean siphash?", or what there is. */
+static void refuse_name(struct settings *s, const char *shown, const char *kind, struct word name,
+                        const struct names *names)
+{
+    const char *nearest = nearest_name(name.text, name.len, names->first, names->count, names->row_size);
+    char list[384] = "";
+    size_t used = 0;
+
+    for (size_t i = 0; nearest == NULL && i < names->count && used < sizeof list; i++)
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", name_at(names, i));
+    if (s->stored) /* a known crc says that it is what a client wrote */
+        s->status = error_set(s->error, HIBLOOM_ENOTSUP, "made by a newer hibloom: %s", shown);
+    else if (nearest != NULL)
+        s->status = error_set(s->error, HIBLOOM_EINVAL, "%s: no such %s; did you mean %s?", shown, kind, nearest);
+    else
+        s->status = error_set(s->error, HIBLOOM_EINVAL, "%s: no such %s; there are %s", shown, kind, list);
+}
+
+size_t find_name(struct settings *s, const char *kind, struct word name, const struct names *names)
+{
+    for (size_t i = 0; i < names->count; i++)
+        if (word_is(name, name_at(names, i)))
+            return i;
+    char shown[64];
+    const bool value = name.text == s->value.text;
+    snprintf(shown, sizeof shown, "%s%s%s", value ? kind : "", value ? "=" : "", show_name(name).text);
+    refuse_name(s, shown, value ? "value" : kind, name, names);
+    return 0;
+}
+
+/* ---- text -> settings ---- */
+
+/* Refuses the setting that is being read. */
+static void refuse(struct settings *s, hibloom_status status, const char *why)
+{
+    s->status = error_set(s->error, status, "%s: %s", show(s->word, SHOWN).text, why);
+}
+
+/* A number that is given is not 0: that stands for "not given" in a spec. */
+static uint64_t read_count(struct settings *s, uint64_t max)
+{
+    uint64_t count = 0;
+    const hibloom_status status = s->stored ? number_parse(s->value.text, s->value.len, max, &count)
+                                            : number_parse_size(s->value.text, s->value.len, max, &count);
+
+    if (status == HIBLOOM_EINVAL)
+        refuse(s, status, "not a whole number, with k, m, g, kb, mb or gb behind it or not");
+    else if (count == 0)
+        s->status = error_set(s->error, HIBLOOM_ERANGE, "%s: must be 1 to %" PRIu64, show(s->word, SHOWN).text, max);
+    return count;
+}
+
+static void set_chars(struct settings *s)
+{
+    s->spec.codec = find_name(s, "chars", s->value, &chars) == 0 ? CODEC_STRING : CODEC_BYTES;
+}
+
+static void set_index(struct settings *s)
+{
+    s->spec.hash = find_name(s, "index", s->value, &indexes) == 0 ? HASH_ORESTES : HASH_ORESTES_MURMUR3;
+}
+
+static void set_chain(struct settings *s)
+{
+    if (s->value.len != CHAIN_DIGITS || !number_parse_hex(s->value.text, s->value.len, &s->spec.chain))
+        refuse(s, HIBLOOM_EINVAL, "not 16 hexadecimal digits");
+}
+
+static void set_error(struct settings *s)
+{
+    if (number_parse_double(s->value.text, s->value.len, &s->spec.error_rate) != HIBLOOM_OK)
+        refuse(s, HIBLOOM_EINVAL,
+               memchr(s->value.text, ',', s->value.len) != NULL ? "write a point, not a comma, as in 0.01"
+                                                                : "not a decimal number, such as 0.01 or 1e-2");
+    else if (!(s->spec.error_rate > 0.0 && s->spec.error_rate < 1.0))
+        refuse(s, HIBLOOM_ERANGE, "must be above 0 and below 1");
+}
+
+/* The meaning of its digits depends on the hash, which may follow. */
+static void set_seed(struct settings *s)
+{
+    s->seed = s->value;
+}
+
+static void set_seeds(struct settings *s)
+{
+    const char *const end = s->value.text + s->value.len;
+
+    s->seeds = 0; /* without a preset's */
+    memset(s->spec.seeds, 0, sizeof s->spec.seeds);
+    for (const char *at = s->value.text, *stop; at <= end && s->status == HIBLOOM_OK; at = stop + 1) {
+        stop = memchr(at, ',', (size_t)(end - at));
+        if (stop == NULL)
+            stop = end;
+        if (s->seeds == HIBLOOM_HASHES_MAX) {
+            s->status = error_set(s->error, HIBLOOM_ERANGE, "seeds=: more than %u", HIBLOOM_HASHES_MAX);
+            return;
+        }
+        s->status = number_parse(at, (size_t)(stop - at), UINT32_MAX, &s->spec.seeds[s->seeds++]);
+        if (s->status != HIBLOOM_OK)
+            (void)error_set(s->error, s->status, "seeds=: number %" PRIu32 " is not a whole number below 2^32",
+                            s->seeds);
+    }
+}
+
+static void set_empty(struct settings *s)
+{
+    s->spec.empty_excluded = true;
+    if (!word_is(s->value, "excluded"))
+        refuse(s, HIBLOOM_EINVAL, "only empty=excluded is known");
+}
+
+/* Milliseconds, at least 1. */
+static uint64_t read_time(struct settings *s, uint64_t most)
+{
+    uint64_t ms = 0;
+    const hibloom_status status = number_parse_time_ms(s->value.text, s->value.len, most, &ms);
+
+    if (status == HIBLOOM_EINVAL)
+        refuse(s, status, "not a time: a whole number with its unit, ms, s, min, h or d");
+    else if (ms == 0)
+        refuse(s, HIBLOOM_ERANGE, "is too short, or too long");
+    return ms;
+}
+
+static void set_window(struct settings *s)
+{
+    const uint64_t ms = s->stored ? read_count(s, SPEC_WINDOW_MAX) * 1000
+                                  : read_time(s, SPEC_WINDOW_MAX * UINT64_C(1000));
+
+    s->spec.window = (uint32_t)(ms / 1000);
+    if (s->status == HIBLOOM_OK && ms % 1000 != 0)
+        refuse(s, HIBLOOM_ERANGE, "must be whole seconds");
+}
+
+static void set_ttl(struct settings *s)
+{
+    s->ttl_ms = read_time(s, SETTINGS_TTL_MAX);
+}
+
+static void set_prefer(struct settings *s)
+{
+    s->prefer = (enum preference)find_name(s, "new.prefer", s->value, &prefers);
+}
+
+static void set_create(struct settings *s)
+{
+    s->create = (enum creation)find_name(s, "create", s->value, &creates);
+}
+
+static void set_new_hash(struct settings *s)
+{
+    s->wish.hash = (enum hash_id)find_name(s, "new.hash", s->value, &hashes);
+}
+
+static void set_new_layout(struct settings *s)
+{
+    s->wish.layout = (enum layout)find_name(s, "new.layout", s->value, &layouts);
+}
+
+static void set_new_segments(struct settings *s)
+{
+    s->wish.segments = (uint32_t)read_count(s, SPEC_SEGMENTS_MAX);
+}
+
+#define FIELD(name) offsetof(struct spec, name), sizeof((struct spec *)0)->name
+
+static const struct setting {
+    const char *name;
+    unsigned bit;
+    size_t at, size;                /* it is a field of the spec: */
+    uint64_t most;                  /* a count from 1 to this, of which spec_check knows the valid ones, */
+    const struct names *names;      /* or one of these, by its number; */
+    void (*set)(struct settings *); /* or something else */
+} setting_table[] = {
+    {"capacity", GIVEN_CAPACITY, FIELD(capacity), .most = UINT64_MAX},
+    {"error", GIVEN_ERROR, .set = set_error},
+    {"bits", GIVEN_BITS, FIELD(bits), .most = SPEC_BITS_MAX},
+    {"hashes", GIVEN_HASHES, FIELD(hashes), .most = HIBLOOM_HASHES_MAX},
+    {"hash", GIVEN_HASH, FIELD(hash), .names = &hashes},
+    {"seed", GIVEN_SEED, .set = set_seed},
+    {"seeds", GIVEN_SEEDS, .set = set_seeds},
+    {"layout", GIVEN_LAYOUT, FIELD(layout), .names = &layouts},
+    {"segments", GIVEN_SEGMENTS, FIELD(segments), .most = SPEC_SEGMENTS_MAX},
+    {"counters", GIVEN_COUNTERS, FIELD(counters), .most = 8},
+    {"empty", GIVEN_EMPTY, .set = set_empty},
+    {"codec", GIVEN_CODEC, FIELD(codec), .names = &codecs},
+    {"keys", GIVEN_KEYS, FIELD(keys), .names = &keys},
+    {"chars", GIVEN_CHARS, .set = set_chars},
+    {"index", GIVEN_INDEX, .set = set_index},
+    {"growth", GIVEN_GROWTH, FIELD(growth), .most = UINT32_MAX},
+    {"window", GIVEN_WINDOW, FIELD(window), .set = set_window},
+    {"slices", GIVEN_SLICES, FIELD(slices), .most = SPEC_SLICES_MAX},
+    {"create", GIVEN_CREATE, .set = set_create},
+    {"new.ttl", GIVEN_NEW_TTL, .set = set_ttl},
+    {"new.prefer", GIVEN_NEW_PREFER, .set = set_prefer},
+    {"new.hash", GIVEN_NEW_HASH, .set = set_new_hash},
+    {"new.layout", GIVEN_NEW_LAYOUT, .set = set_new_layout},
+    {"new.segments", GIVEN_NEW_SEGMENTS, .set = set_new_segments},
+    /* Only stored texts have these: */
+    {"link", GIVEN_LINK, FIELD(link), .most = SPEC_LINKS_MAX - 1},
+    {"chain", GIVEN_CHAIN, .set = set_chain},
+};
+#define STORED_ONLY 2u
+static const struct names said_names = {&setting_table->name, sizeof *setting_table,
+                                        sizeof setting_table / sizeof *setting_table - STORED_ONLY},
+                          stored_names = NAMES(setting_table, &setting_table->name);
+
+const char *setting_name(unsigned given)
+{
+    size_t i = 0;
+
+    while ((given & setting_table[i].bit) == 0)
+        i++;
+    return setting_table[i].name;
+}
+
+static void set_field(struct settings *s, const struct setting *setting)
+{
+    const uint64_t value = setting->names != NULL ? find_name(s, setting->name, s->value, setting->names)
+                                                  : read_count(s, setting->most);
+    const uint32_t narrow = (uint32_t)value;
+
+    memcpy((char *)&s->spec + setting->at, setting->size == sizeof value ? (const void *)&value : &narrow,
+           setting->size);
+}
+
+static void apply(struct settings *s, struct word name)
+{
+    const struct names *names = s->stored ? &stored_names : &said_names;
+    const struct setting *setting = &setting_table[find_name(s, "word", name, names)];
+
+    if (s->status != HIBLOOM_OK)
+        return;
+    if (s->given & setting->bit)
+        s->status = error_set(s->error, HIBLOOM_EINVAL, "%s=: given twice", setting->name);
+    else if (setting->set != NULL)
+        setting->set(s);
+    else
+        set_field(s, setting);
+    s->given |= setting->bit;
+}
+
+hibloom_status settings_read(struct settings *s, const char *text)
+{
+    static const char blanks[] = " \t\r\n";
+
+    if (strnlen(text, HIBLOOM_TEXT_SIZE) == HIBLOOM_TEXT_SIZE)
+        return error_set(s->error, HIBLOOM_EINVAL, "longer than %u bytes", HIBLOOM_TEXT_SIZE - 1);
+    for (const char *at = text + strspn(text, blanks); *at != '\0' && s->status == HIBLOOM_OK;) {
+        s->word = (struct word){at, strcspn(at, blanks)};
+        at += s->word.len;
+        const char *equals = memchr(s->word.text, '=', s->word.len);
+        if (equals != NULL) {
+            s->value = (struct word){equals + 1, (size_t)(at - equals) - 1};
+            apply(s, (struct word){s->word.text, (size_t)(equals - s->word.text)});
+        } else if (s->preset == NULL && s->given == 0) {
+            preset_begin(s);
+        } else {
+            s->status = error_set(s->error, HIBLOOM_EINVAL, "'%s': is no NAME=VALUE, and a preset is the first word",
+                                  show_name(s->word).text);
+        }
+        at += strspn(at, blanks);
+    }
+    return s->status;
+}
