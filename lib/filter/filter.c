@@ -114,10 +114,12 @@ static hibloom_status spread(hibloom *filter, struct request *wanted)
 
 hibloom_status filter_want(hibloom *filter, struct request *wanted, const char *text, bool bare)
 {
-    hibloom_status status = request_read(wanted, text, &filter->store->error);
+    struct error error; /* words that are written on the way to an OK are not the store's */
+    hibloom_status status = request_read(wanted, text, &error);
 
-    if (status == HIBLOOM_OK)
-        status = filter_check(filter, wanted, bare);
+    if (status != HIBLOOM_OK)
+        return error_set(&filter->store->error, status, "%s", error.words);
+    status = filter_check(filter, wanted, bare);
     if (status == HIBLOOM_OK)
         status = prefer_pick(wanted, &filter->store->error);
     if (status == HIBLOOM_OK)

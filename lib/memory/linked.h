@@ -9,8 +9,8 @@ struct linked {
     struct bits *link; /* `links` of them; where there may be several there is room for SPEC_LINKS_MAX */
     uint32_t links;
     uint64_t period[SPEC_LINKS_MAX]; /* of each slice of a window: see period.h */
-    uint64_t newest;                    /* items in the newest of one that grows */
-    bool counted;                       /* that is known; else some were merged into it */
+    uint64_t newest;                 /* items in the newest of one that grows */
+    bool counted;                    /* that is known; else some were merged into it */
 };
 
 /* ENOMEM, ERANGE. The end frees it in any case. */

@@ -47,8 +47,8 @@ struct link {
     uint32_t number; /* 0: the first one, or the only one */
     bool bare;
     struct spec *spec; /* the first link has the handle's */
-    uint32_t text_len;  /* length of the spec as text */
-    uint32_t count;     /* of keys; 0: it is not open */
+    uint32_t text_len; /* length of the spec as text */
+    uint32_t count;    /* of keys; 0: it is not open */
     struct link_key *keys;
     uint64_t generation;
     uint64_t proven_ns; /* when the talk began whose guard, by a primary, was good last; 0: none was yet */

@@ -538,8 +538,7 @@ static void sample_looked(struct sieve *s)
 /* A bare bitmap need not be there before it is added to. */
 bool sieve_looks_first(const struct link *link, size_t n, bool exact)
 {
-    return !exact && link->spec->layout == LAYOUT_BLOCKED && !link->bare && n > 2 * SAMPLE &&
-           may_leave_out(link, true);
+    return !exact && link->spec->layout == LAYOUT_BLOCKED && !link->bare && n > 2 * SAMPLE && may_leave_out(link, true);
 }
 
 static void merged(struct sieve *s)

@@ -7,7 +7,7 @@
 
 /* ---- What is said ---- */
 
-#define SIZED ((unsigned)(GIVEN_CAPACITY | GIVEN_ERROR | GIVEN_BITS | GIVEN_HASHES))
+#define SIZES ((unsigned)(GIVEN_CAPACITY | GIVEN_BITS))
 #define KINDS ((unsigned)(GIVEN_GROWTH | GIVEN_WINDOW | GIVEN_COUNTERS))
 #define ALL ((unsigned)(GIVEN_KEYS << 1) - 1) /* of the spec */
 
@@ -19,13 +19,13 @@ static unsigned said_by(const struct settings *s, const struct spec *spec)
     if (s->preset != NULL) {
         said = ALL & ~(unsigned)(GIVEN_SEGMENTS | GIVEN_SLICES);
         if (spec_is_unsized(spec))
-            said &= ~SIZED;
+            said &= ~(unsigned)(GIVEN_BITS | GIVEN_HASHES);
         if (spec->capacity == 0)
             said &= ~(unsigned)(GIVEN_CAPACITY | GIVEN_ERROR);
     }
     if ((said & GIVEN_SEEDS) != 0)
         said |= GIVEN_HASHES;
-    if ((said & SIZED) != 0 && (said & KINDS) == 0)
+    if ((said & SIZES) != 0 && (said & KINDS) == 0)
         said |= KINDS; /* a plain one */
     return said;
 }

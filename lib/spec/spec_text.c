@@ -48,13 +48,17 @@ static hibloom_status take_seeds(struct spec *spec, struct settings *s)
                                         [SEEDING_PER_HASH] = "seeds=A,B,.., a number for each hash"};
     const struct hash *hash = hash_by_id(spec->hash);
     const unsigned given = s->given & (GIVEN_SEED | GIVEN_SEEDS), wrong = given & ~takes[hash->seeding];
+    const bool open = (s->given & (GIVEN_HASH | GIVEN_NEW_HASH)) == 0; /* the stored hash may be one that takes it */
 
+    if (wrong != 0 && open)
+        return lack(s, "hash= is missing: seeds= needs one that takes so many");
     if (wrong != 0)
         return error_set(s->error, HIBLOOM_EINVAL, "%s=: hash=%s takes %s", setting_name(wrong), hash->name,
                          words[hash->seeding]);
     if (hash->seeding == SEEDING_KEY && given != 0 && !settings_read_seed(spec, s->seed, hash->key_bytes))
-        return error_set(s->error, HIBLOOM_EINVAL, "seed=: hash=%s takes %s hexadecimal digits", hash->name,
-                         hash->key_bytes > 8 ? "32" : "1 to 16");
+        return open ? lack(s, "hash= is missing: this seed= is for another one than xxh3")
+                    : error_set(s->error, HIBLOOM_EINVAL, "seed=: hash=%s takes %s hexadecimal digits", hash->name,
+                                hash->key_bytes > 8 ? "32" : "1 to 16");
     if (hash->seeding != SEEDING_PER_HASH)
         return HIBLOOM_OK;
     if (given == 0)
@@ -230,7 +234,7 @@ static void append_word(struct line *line, const struct spec *spec, unsigned bit
         append_number(line, bit, spec->window != 0, spec->window);
         append(line, "%s", spec->window != 0 ? unit : "");
         break;
-    case GIVEN_SLICES: append_number(line, bit, spec->window != 0, spec->slices); break;
+    case GIVEN_SLICES: append_number(line, bit, spec->slices != 0, spec->slices); break;
     case GIVEN_LINK: append_number(line, bit, spec->link != 0, spec->link); break;
     case GIVEN_CHAIN:
         if (spec->link != 0)

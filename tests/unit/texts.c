@@ -1,0 +1,442 @@
+/* Spec texts, as callers say them: what a word says, what it leaves open, and how a wrong one is named. */
+#include "support/test.h"
+
+#include "spec/request.h"
+
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static hibloom_store *memory_store(void)
+{
+    hibloom_store *store = NULL;
+
+    assert_int_equal(hibloom_connect(&store, "memory:", NULL), HIBLOOM_OK);
+    return store;
+}
+
+/* ---- What a text says -------------------------------------------------------- */
+
+static const struct {
+    const char *text;
+    hibloom_status status;
+    const char *says; /* the canonical text, or a part of the words */
+} checks[] = {
+    {"bits=1000 hashes=7", HIBLOOM_OK, "hash=xxh3 layout=classic bits=1000 hashes=7"},
+    {" hashes=7\n bits=1k ", HIBLOOM_OK, "hash=xxh3 layout=classic bits=1000 hashes=7"},
+    {"bits=1kb hashes=7", HIBLOOM_OK, "hash=xxh3 layout=classic bits=1024 hashes=7"},
+    {"bits=1MB hashes=7", HIBLOOM_OK, "hash=xxh3 layout=classic bits=1048576 hashes=7"},
+    {"capacity=1k error=1e-2", HIBLOOM_OK, "hash=xxh3 layout=classic bits=9593 hashes=7 capacity=1000 error=0.01"},
+    {"bits=1000 hashes=7 new.hash=siphash", HIBLOOM_OK, "hash=siphash layout=classic bits=1000 hashes=7"},
+    {"bits=1024 hashes=7 new.layout=blocked new.segments=2 new.ttl=1d create=only", HIBLOOM_OK,
+     "hash=xxh3 layout=blocked bits=1024 hashes=7 segments=2"},
+    {"bits=1000 hashes=7 seed=1f", HIBLOOM_OK, "hash=xxh3 layout=classic bits=1000 hashes=7 seed=000000000000001f"},
+    {"bits=100 hashes=2 hash=murmur3 seeds=5,6", HIBLOOM_OK, "hash=murmur3 layout=classic bits=100 hashes=2 seeds=5,6"},
+    {"go-zero bits=1000", HIBLOOM_OK, "hash=go-zero layout=classic bits=1000 hashes=14"},
+    {"go-zero bits=1000 new.ttl=1h", HIBLOOM_OK, "hash=go-zero layout=classic bits=1000 hashes=14"},
+    {"bits=4096 hashes=3 capacity=100 error=0.1 window=1h", HIBLOOM_OK,
+     "hash=xxh3 layout=classic bits=4096 hashes=3 capacity=100 error=0.1 window=3600s slices=4"},
+    {"bits=4096 hashes=3 capacity=100 error=0.1 window=2000ms slices=2", HIBLOOM_OK,
+     "hash=xxh3 layout=classic bits=4096 hashes=3 capacity=100 error=0.1 window=2s slices=2"},
+    {"", HIBLOOM_EINVAL, "says nothing"},
+    {" \t", HIBLOOM_EINVAL, "says nothing"},
+    {NULL, HIBLOOM_EINVAL, "no text"},
+    {"hash=siphash", HIBLOOM_EINVAL, "a size is missing: capacity= and error=, or bits= and hashes=, or a preset"},
+    {"capacity=1000", HIBLOOM_EINVAL, "error= is missing"},
+    {"error=0.1", HIBLOOM_EINVAL, "capacity= is missing"},
+    {"bits=1000", HIBLOOM_EINVAL, "hashes= is missing"},
+    {"capacity=1000 error=0,01", HIBLOOM_EINVAL, "error=0,01: write a point, not a comma"},
+    {"capacity=1000 error=1", HIBLOOM_ERANGE, "error=1: must be above 0 and below 1"},
+    {"capacity=0 error=0.1", HIBLOOM_ERANGE, "capacity=0: must be 1 to"},
+    {"capacity=1x error=0.1", HIBLOOM_EINVAL, "capacity=1x: not a whole number"},
+    {"capacity=1000 capacity=1000 error=0.1", HIBLOOM_EINVAL, "capacity=: given twice"},
+    {"capacity=1000 error=0.1 window=24", HIBLOOM_EINVAL, "window=24: not a time: a whole number with its unit"},
+    {"capacity=1000 error=0.1 window=24h window=24h", HIBLOOM_EINVAL, "window=: given twice"},
+    {"capacity=1000 error=0.1 window=1500ms", HIBLOOM_ERANGE, "window=1500ms: must be whole seconds"},
+    {"capacity=1000 error=0.1 window=0s", HIBLOOM_ERANGE, "window=0s"},
+    {"capacity=1000 error=0.1 new.ttl=60", HIBLOOM_EINVAL, "new.ttl=60: not a time"},
+    {"capacity=1000 error=0.1 hash=xxh3 new.hash=siphash", HIBLOOM_EINVAL, "hash= and new.hash=: not together"},
+    {"capacity=1000 error=0.1 link=1", HIBLOOM_EINVAL, "link: no such word"},
+    {"capacity=1000 error=0.1 layout=blocked hash=go-zero", HIBLOOM_EINVAL, "layout=blocked: not with hash=go-zero"},
+    {"capacity=1000 error=0.1 hash=sipash", HIBLOOM_EINVAL, "hash=sipash: no such value; did you mean siphash?"},
+    {"capacity=1000 error=0.1 create=onyl", HIBLOOM_EINVAL, "create=onyl: no such value; did you mean only?"},
+    {"capacity=1000 error=0.1 new.prefer=speed", HIBLOOM_EINVAL, "no such value; there are memory, add, lookup"},
+    {"go-zreo bits=1000", HIBLOOM_EINVAL, "go-zreo: no such preset; did you mean go-zero?"},
+    {"go-zero bits=1000 new.prefer=add", HIBLOOM_EINVAL, "bits= and new.prefer=: not together"},
+    {"capcity=1000 error=0.1", HIBLOOM_EINVAL, "capcity: no such word; did you mean capacity?"},
+    {"new.tll=1d capacity=1000 error=0.1", HIBLOOM_EINVAL, "new.tll: no such word; did you mean new.ttl?"},
+    {"bits=1000 hashes=7 seed=0123456789abcdefg", HIBLOOM_EINVAL, "seed=: not 1 to 32 hexadecimal digits"},
+};
+
+static void each_text_is_checked(void **state)
+{
+    char buf[HIBLOOM_TEXT_SIZE], again[HIBLOOM_TEXT_SIZE];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(checks); i++) {
+        const hibloom_status status = hibloom_spec_check(checks[i].text, buf, sizeof buf);
+        if (status != checks[i].status ||
+            (status == HIBLOOM_OK ? strcmp(buf, checks[i].says) != 0 : strstr(buf, checks[i].says) == NULL))
+            fail_msg("\"%s\": %s, \"%s\", not \"%s\"", checks[i].text, hibloom_strerror(status), buf, checks[i].says);
+        if (status == HIBLOOM_OK) {
+            assert_int_equal(hibloom_spec_check(buf, again, sizeof again), HIBLOOM_OK);
+            assert_string_equal(again, buf);
+        }
+    }
+    assert_int_equal(hibloom_spec_check("bits=1000 hashes=7", buf, 8), HIBLOOM_ERANGE);
+}
+
+/* Words of six letters and more, each with a letter left out, doubled, or turned with the next. */
+static void a_mistyped_word_is_named_with_the_one_that_was_meant(void **state)
+{
+    static const char *const words[] = {"capacity", "hashes",  "layout",   "segments",    "counters",
+                                        "growth",   "window",  "slices",   "new.prefer",  "new.layout",
+                                        "create",   "new.ttl", "new.hash", "new.segments"};
+    size_t typos = 0;
+
+    (void)state;
+    for (size_t w = 0; w < COUNT(words); w++)
+        for (size_t at = 0; at + 1 < strlen(words[w]); at++)
+            for (int kind = 0; kind < 3; kind++) {
+                char typo[32], text[64], buf[256], expected[96];
+                const char *word = words[w];
+                if (kind == 0)
+                    snprintf(typo, sizeof typo, "%.*s%s", (int)at, word, word + at + 1);
+                else if (kind == 1)
+                    snprintf(typo, sizeof typo, "%.*s%s", (int)at + 1, word, word + at);
+                else
+                    snprintf(typo, sizeof typo, "%.*s%c%c%s", (int)at, word, word[at + 1], word[at], word + at + 2);
+                if (strcmp(typo, word) == 0 || strcmp(typo, "hash") == 0)
+                    continue;
+                snprintf(text, sizeof text, "%s=1", typo);
+                snprintf(expected, sizeof expected, "%s: no such word; did you mean ", typo);
+                assert_int_equal(hibloom_spec_check(text, buf, sizeof buf), HIBLOOM_EINVAL);
+                if (strncmp(buf, expected, strlen(expected)) != 0)
+                    fail_msg("\"%s\": \"%s\"", text, buf);
+                typos++;
+            }
+    assert_true(typos > 100);
+}
+
+static void no_words_repeat_a_seed(void **state)
+{
+    char buf[256];
+
+    (void)state;
+    assert_int_equal(hibloom_spec_check("sede=5eed5eed5eed5eed", buf, sizeof buf), HIBLOOM_EINVAL);
+    assert_null(strstr(buf, "5eed"));
+    assert_int_equal(hibloom_spec_check("5eed5eed5eed5eed", buf, sizeof buf), HIBLOOM_EINVAL);
+    assert_null(strstr(buf, "5eed5"));
+    assert_int_equal(hibloom_spec_check("hash=5eed5eed5eed5eed", buf, sizeof buf), HIBLOOM_EINVAL);
+    assert_null(strstr(buf, "5eed5"));
+}
+
+static void sizes_are_written_and_read_with_a_point_in_any_locale(void **state)
+{
+    static const char *const locales[] = {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8"};
+    char buf[64], canonical[HIBLOOM_TEXT_SIZE];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(locales) && setlocale(LC_ALL, locales[i]) == NULL; i++)
+        continue;
+    assert_string_equal(hibloom_sized(buf, sizeof buf, 1000000, 0.01), "capacity=1000000 error=0.01");
+    assert_int_equal(hibloom_spec_check(buf, canonical, sizeof canonical), HIBLOOM_OK);
+    assert_non_null(strstr(canonical, " error=0.01"));
+    setlocale(LC_ALL, "C");
+    assert_string_equal(hibloom_sized(buf, 8, 1000000, 0.01), "");
+    assert_string_equal(hibloom_sized(buf, sizeof buf, 1, (double)NAN), "");
+    assert_string_equal(hibloom_sized(NULL, 0, 1, 0.1), "");
+    assert_int_equal(hibloom_spec_check(hibloom_sized(buf, sizeof buf, 1, 1.5), canonical, sizeof canonical),
+                     HIBLOOM_ERANGE);
+}
+
+/* ---- Against what is stored ----------------------------------------------------- */
+
+#define PLAIN "bits=4096 hashes=3"
+#define SIZED "capacity=100 error=0.1"
+
+/* Each text against each stored filter: 'y' it is that, 'n' EMISMATCH. */
+static const char *const stored[] = {
+    PLAIN,                                      /* 0 */
+    SIZED,                                      /* 1 */
+    SIZED " hash=siphash",                      /* 2 */
+    SIZED " layout=blocked",                    /* 3 */
+    SIZED " counters=4",                        /* 4 */
+    SIZED " growth=2",                          /* 5 */
+    SIZED " window=1h",                         /* 6 */
+    SIZED " window=1h slices=8",                /* 7 */
+    "bits=4096 hashes=3 hash=poly seeds=3,5,7", /* 8 */
+    SIZED " segments=2",                        /* 9 */
+};
+static const struct {
+    const char *text, *matches;
+} said[] = {
+    {NULL, "yyyyyyyyyy"},
+    {PLAIN, "ynnnnnnnyn"},
+    {"hashes=3", "yyyyynnnyy"},
+    {"error=0.1", "nyyyyyyyny"},
+    {SIZED, "nyyynnnnny"},
+    {"capacity=100 error=1e-1", "nyyynnnnny"},
+    {"capacity=100", "nyyynnnnny"},
+    {"capacity=101 error=0.1", "nnnnnnnnnn"},
+    {SIZED " new.hash=siphash new.layout=blocked new.ttl=1d new.segments=4", "nyyynnnnny"},
+    {SIZED " new.prefer=lookup", "nyyynnnnny"},
+    {"hash=siphash", "nnynnnnnnn"},
+    {"hash=xxh3", "yynyyyyyny"},
+    {"layout=blocked", "nnnynnnnnn"},
+    {"counters=4", "nnnnynnnnn"},
+    {SIZED " counters=4", "nnnnynnnnn"},
+    {"counters=8", "nnnnnnnnnn"},
+    {"growth=2", "nnnnnynnnn"},
+    {SIZED " growth=2", "nnnnnynnnn"},
+    {"growth=3", "nnnnnnnnnn"},
+    {"window=60min", "nnnnnnyynn"},
+    {SIZED " window=3600s", "nnnnnnyynn"},
+    {"slices=8", "nnnnnnnynn"},
+    {"window=2h", "nnnnnnnnnn"},
+    {"seeds=3,5,7", "nnnnnnnnyn"},
+    {"seeds=3,5,8", "nnnnnnnnnn"},
+    {"segments=2", "nnnnnnnnny"},
+    {"segments=1", "yyyyyyyyyn"},
+    {"create=no", "yyyyyyyyyy"},
+};
+
+static void what_a_text_leaves_out_is_taken_as_stored(void **state)
+{
+    hibloom_store *store = memory_store();
+    hibloom *filter[COUNT(stored)] = {NULL}, *again = NULL;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(stored); i++)
+        assert_status(hibloom_open(&filter[i], store, (char[]){(char)('a' + i), '\0'}, stored[i]), HIBLOOM_OK, store);
+    for (size_t t = 0; t < COUNT(said); t++)
+        for (size_t i = 0; i < COUNT(stored); i++) {
+            const hibloom_status status = hibloom_open(&again, store, (char[]){(char)('a' + i), '\0'}, said[t].text);
+            if (status != (said[t].matches[i] == 'y' ? HIBLOOM_OK : HIBLOOM_EMISMATCH))
+                fail_msg("\"%s\" of \"%s\": %s, %s", said[t].text, stored[i], hibloom_strerror(status),
+                         hibloom_store_error(store));
+            if (status != HIBLOOM_OK)
+                continue;
+            assert_string_equal(hibloom_spec_of(again), hibloom_spec_of(filter[i]));
+            assert_false(hibloom_created(again));
+            hibloom_close(again);
+        }
+    for (size_t i = 0; i < COUNT(stored); i++)
+        hibloom_close(filter[i]);
+    hibloom_store_free(store);
+}
+
+static void a_mismatch_names_the_word_and_both_values(void **state)
+{
+    static const struct {
+        const char *stored, *text, *words;
+    } rows[] = {
+        {SIZED, "capacity=2k error=0.1", "has capacity=100, and the text says capacity=2000"},
+        {SIZED, "growth=2", "has no growth=, and the text says growth=2"},
+        {SIZED " growth=2", SIZED,
+         "has growth=2, and the text says no growth= (a size without growth=, window= or counters= says plain)"},
+        {SIZED " window=1h", "window=2h", "has window=3600s, and the text says window=7200s"},
+        {SIZED " segments=2", "segments=1", "has segments=2, and the text says segments=1"},
+        {PLAIN " seed=1", "seed=2", "has another seed="},
+        {SIZED, SIZED " create=only", "is there already, and the text says create=only"},
+    };
+    hibloom_store *store = memory_store();
+    hibloom *filter, *other;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        assert_status(hibloom_open(&filter, store, "f", rows[i].stored), HIBLOOM_OK, store);
+        assert_status(hibloom_open(&other, store, "f", rows[i].text), HIBLOOM_EMISMATCH, store);
+        if (strstr(hibloom_store_error(store), rows[i].words) == NULL)
+            fail_msg("\"%s\" lacks \"%s\"", hibloom_store_error(store), rows[i].words);
+        assert_status(hibloom_drop(filter), HIBLOOM_OK, store);
+        hibloom_close(filter);
+    }
+    hibloom_store_free(store);
+}
+
+static void a_text_that_cannot_make_a_filter_says_what_to_add(void **state)
+{
+    hibloom_store *store = memory_store();
+    hibloom *filter;
+
+    (void)state;
+    assert_status(hibloom_open(&filter, store, "f", "hash=siphash"), HIBLOOM_ENOTFOUND, store);
+    assert_non_null(strstr(hibloom_store_error(store), "to make one, a size is missing: capacity= and error="));
+    assert_status(hibloom_open(&filter, store, "f", SIZED " create=no"), HIBLOOM_ENOTFOUND, store);
+    assert_status(hibloom_open(&filter, store, "f", NULL), HIBLOOM_ENOTFOUND, store);
+    assert_status(hibloom_open(&filter, store, "f", ""), HIBLOOM_EINVAL, store);
+    assert_status(hibloom_open(&filter, store, "f", "redisson capacity=100 error=0.1"), HIBLOOM_EINVAL, store);
+    hibloom_store_free(store);
+}
+
+/* ---- Handles ----------------------------------------------------------------------- */
+
+static void the_maker_is_told_and_a_reopened_filter_is_the_text_s(void **state)
+{
+    hibloom_store *store = memory_store();
+    hibloom *filter, *other;
+    hibloom_info info;
+    bool found;
+
+    (void)state;
+    assert_status(hibloom_open(&filter, store, "f", SIZED " new.ttl=1h create=only"), HIBLOOM_OK, store);
+    assert_true(hibloom_created(filter));
+    assert_status(hibloom_get_info(filter, &info, sizeof info), HIBLOOM_OK, store);
+    assert_in_range(info.ttl_ms, 3590000, 3600000);
+    assert_status(hibloom_reopen(filter), HIBLOOM_EMISMATCH, store); /* create=only */
+    assert_status(hibloom_contains(filter, "a", 1, &found), HIBLOOM_OK, store);
+    assert_true(hibloom_created(filter)); /* as before */
+    assert_status(hibloom_drop_by_name(store, "f"), HIBLOOM_OK, store);
+    assert_status(hibloom_contains(filter, "a", 1, &found), HIBLOOM_ENOTFOUND, store);
+    assert_status(hibloom_reopen(filter), HIBLOOM_OK, store);
+    assert_true(hibloom_created(filter));
+    assert_status(hibloom_add(filter, "a", 1, NULL), HIBLOOM_OK, store);
+    assert_status(hibloom_open(&other, store, "f", SIZED), HIBLOOM_OK, store);
+    assert_false(hibloom_created(other));
+    assert_status(hibloom_contains(other, "a", 1, &found), HIBLOOM_OK, store);
+    assert_true(found);
+    assert_ptr_equal(hibloom_store_of(other), store);
+    assert_string_equal(hibloom_name_of(other), "f");
+    hibloom_close(other);
+    hibloom_close(filter);
+    hibloom_store_free(store);
+}
+
+static void a_twin_has_the_seed_and_merges(void **state)
+{
+    static const char *const texts[] = {SIZED, SIZED " hash=siphash", SIZED " growth=2", PLAIN " counters=4",
+                                        "py-mmh3 capacity=100 error=0.1"};
+    hibloom_store *store = memory_store();
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        hibloom *filter, *twin, *again;
+        bool found = false;
+        assert_status(hibloom_open(&filter, store, "f", texts[i]), HIBLOOM_OK, store);
+        assert_status(hibloom_open_like(&twin, store, "twin", filter), HIBLOOM_OK, store);
+        assert_true(hibloom_created(twin));
+        assert_status(hibloom_add(twin, "a", 1, NULL), HIBLOOM_OK, store);
+        assert_status(hibloom_merge(filter, twin), HIBLOOM_OK, store);
+        assert_status(hibloom_contains(filter, "a", 1, &found), HIBLOOM_OK, store);
+        assert_true(found);
+        assert_string_equal(hibloom_secret_spec_of(filter), hibloom_secret_spec_of(twin));
+        assert_null(strstr(hibloom_spec_of(filter), "seed="));
+        assert_status(hibloom_open(&again, store, "f", hibloom_secret_spec_of(filter)), HIBLOOM_OK, store);
+        hibloom_close(again);
+        assert_status(hibloom_open(&again, store, "f", hibloom_spec_of(filter)), HIBLOOM_OK, store);
+        hibloom_close(again);
+        assert_status(hibloom_drop(filter), HIBLOOM_OK, store);
+        assert_status(hibloom_drop(twin), HIBLOOM_OK, store);
+        hibloom_close(filter);
+        hibloom_close(twin);
+    }
+    hibloom_store_free(store);
+}
+
+static void all_of_a_bare_bitmap_is_said(void **state)
+{
+    static const struct {
+        const char *text;
+        hibloom_status status;
+    } rows[] = {
+        {"hash=xxh3 bits=4096 hashes=3", HIBLOOM_OK},
+        {"go-zero bits=1000", HIBLOOM_OK},
+        {PLAIN, HIBLOOM_EINVAL},
+        {"hash=xxh3 " SIZED, HIBLOOM_EINVAL},
+        {"hash=xxh3", HIBLOOM_EINVAL},
+        {NULL, HIBLOOM_EINVAL},
+        {"", HIBLOOM_EINVAL},
+        {"hash=xxh3 bits=4096 hashes=3 new.ttl=1d", HIBLOOM_EINVAL},
+        {"hash=xxh3 bits=4096 hashes=3 create=no", HIBLOOM_EINVAL},
+        {"hash=xxh3 bits=4096 hashes=3 counters=4", HIBLOOM_ENOTSUP},
+    };
+    hibloom_store *store = memory_store();
+    hibloom *filter, *again;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char name[] = {(char)('a' + i), '\0'};
+        assert_status(hibloom_attach(&filter, store, name, rows[i].text), rows[i].status, store);
+        if (rows[i].status != HIBLOOM_OK)
+            continue;
+        assert_false(hibloom_created(filter));
+        assert_status(hibloom_attach(&again, store, name, hibloom_secret_spec_of(filter)), HIBLOOM_OK, store);
+        hibloom_close(again);
+        hibloom_close(filter);
+    }
+    hibloom_store_free(store);
+}
+
+/* ---- Numbers ------------------------------------------------------------------------- */
+
+static void positions_want_a_seed(void **state)
+{
+    hibloom_position at[HIBLOOM_HASHES_MAX];
+    size_t n = 0;
+
+    (void)state;
+    assert_int_equal(hibloom_positions(PLAIN, "a", 1, at, COUNT(at), &n), HIBLOOM_EINVAL);
+    assert_int_equal(hibloom_positions(PLAIN " seed=0", "a", 1, at, COUNT(at), &n), HIBLOOM_OK);
+    assert_int_equal(n, 3);
+    assert_true(at[0].bit < 4096 && at[1].bit < 4096 && at[2].bit < 4096);
+    assert_int_equal(hibloom_positions(PLAIN " seed=0", "a", 1, at, 2, &n), HIBLOOM_ERANGE);
+    assert_int_equal(hibloom_positions("go-zero bits=1000", "a", 1, at, COUNT(at), &n), HIBLOOM_OK);
+    assert_int_equal(n, 14);
+    assert_int_equal(hibloom_positions("hash=xxh3 seed=0", "a", 1, at, COUNT(at), &n), HIBLOOM_EINVAL);
+    assert_int_equal(hibloom_positions(NULL, "a", 1, at, COUNT(at), &n), HIBLOOM_EINVAL);
+}
+
+static void a_plan_says_what_a_filter_takes(void **state)
+{
+    struct {
+        hibloom_plan plan;
+        uint64_t later[2];
+    } newer;
+    hibloom_plan plan;
+
+    (void)state;
+    memset(&newer, 0xff, sizeof newer);
+    assert_int_equal(hibloom_get_plan(SIZED, 100, &newer.plan, sizeof newer), HIBLOOM_OK);
+    assert_int_equal(newer.later[0] | newer.later[1], 0);
+    assert_int_equal(newer.plan.capacity, 100);
+    assert_int_equal(newer.plan.max_links, 1);
+    assert_true(newer.plan.error_at_items <= 0.1 && newer.plan.error_at_items > 0.09);
+    assert_true(newer.plan.bytes > newer.plan.bits / 8 + 92);
+    assert_true(newer.plan.adds_setbit > 0 && newer.plan.look_ups_bitfield > 0);
+    memset(&plan, 0xff, sizeof plan);
+    assert_int_equal(hibloom_get_plan(SIZED, 100, &plan, 2 * sizeof(uint64_t)), HIBLOOM_OK);
+    assert_int_equal(plan.bits, newer.plan.bits);
+    assert_int_equal(plan.keys, UINT64_MAX); /* behind the caller's room */
+    assert_int_equal(hibloom_get_plan(SIZED " growth=16", 100, &plan, sizeof plan), HIBLOOM_OK);
+    assert_in_range(plan.max_links, 6, 12);
+    assert_true(plan.max_capacity > 100 * 16 * 16);
+    assert_int_equal(hibloom_get_plan(SIZED " window=1h", 100, &plan, sizeof plan), HIBLOOM_OK);
+    assert_int_equal(plan.keys, 5);
+    assert_int_equal(hibloom_get_plan("capacity=10m error=0.01 new.prefer=add", 100, &plan, sizeof plan), HIBLOOM_OK);
+    assert_true(plan.keys > 4);
+    assert_int_equal(hibloom_get_plan("hash=xxh3", 100, &plan, sizeof plan), HIBLOOM_EINVAL);
+    assert_int_equal(hibloom_get_plan("redisson", 100, &plan, sizeof plan), HIBLOOM_EINVAL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_text_is_checked),
+        cmocka_unit_test(a_mistyped_word_is_named_with_the_one_that_was_meant),
+        cmocka_unit_test(no_words_repeat_a_seed),
+        cmocka_unit_test(sizes_are_written_and_read_with_a_point_in_any_locale),
+        cmocka_unit_test(what_a_text_leaves_out_is_taken_as_stored),
+        cmocka_unit_test(a_mismatch_names_the_word_and_both_values),
+        cmocka_unit_test(a_text_that_cannot_make_a_filter_says_what_to_add),
+        cmocka_unit_test(the_maker_is_told_and_a_reopened_filter_is_the_text_s),
+        cmocka_unit_test(a_twin_has_the_seed_and_merges),
+        cmocka_unit_test(all_of_a_bare_bitmap_is_said),
+        cmocka_unit_test(positions_want_a_seed),
+        cmocka_unit_test(a_plan_says_what_a_filter_takes),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
