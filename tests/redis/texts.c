@@ -1,0 +1,139 @@
+/* Spec texts on a Redis: who makes a filter, for how long, and what a newer version has written. */
+#include "support/test.h"
+
+#include "redis/record.h"
+
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SIZED "capacity=1000 error=0.01"
+#define DAY 86400000
+
+/* The time to live is there from the moment in which the filter is; each key and each slice has it. */
+static void each_key_of_a_new_filter_gets_its_time_to_live(void **state)
+{
+    static const struct {
+        const char *text, *keys[6];
+    } rows[] = {
+        {SIZED " new.ttl=1d", {"%s"}},
+        {SIZED " segments=3 new.ttl=1d", {"%s:0", "%s:1", "%s:2"}},
+        {SIZED " window=1h slices=2 new.ttl=1d", {"%s", "%s:+1", "%s:+2"}},
+        {SIZED " growth=2 new.ttl=1d", {"%s"}},
+    };
+    hibloom_store *store = test_store(NULL);
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        hibloom *filter;
+        char name[TEST_NAME_SIZE], key[TEST_NAME_SIZE + 8];
+        hibloom_info info;
+        assert_ok(hibloom_open(&filter, store, test_name(name), rows[i].text), store);
+        assert_true(hibloom_created(filter));
+        for (size_t k = 0; rows[i].keys[k] != NULL; k++) {
+            snprintf(key, sizeof key, rows[i].keys[k], name);
+            const long long ttl = test_command(test_redis(), "PTTL %s", key);
+            if (ttl < DAY - 60000 || ttl > DAY + 2000)
+                fail_msg("%s of \"%s\" lives %lld ms", key, rows[i].text, ttl);
+        }
+        assert_ok(hibloom_get_info(filter, &info, sizeof info), store);
+        assert_in_range(info.ttl_ms, DAY - 60000, DAY);
+        assert_ok(hibloom_expire(filter, 0), store);
+        assert_int_equal(hibloom_reopen(filter), HIBLOOM_OK); /* a wish is for a new one */
+        assert_false(hibloom_created(filter));
+        assert_ok(hibloom_get_info(filter, &info, sizeof info), store);
+        assert_int_equal(info.ttl_ms, -1);
+        assert_ok(hibloom_drop(filter), store);
+        hibloom_close(filter);
+    }
+    hibloom_store_free(store);
+}
+
+static void a_grown_link_inherits_the_time_to_live(void **state)
+{
+    hibloom_store *store = test_store(NULL);
+    hibloom *filter;
+    char name[TEST_NAME_SIZE];
+
+    (void)state;
+    assert_ok(hibloom_open(&filter, store, test_name(name), "capacity=100 error=0.01 growth=2 new.ttl=1d"), store);
+    for (int i = 0; i < 300; i++)
+        assert_ok(hibloom_add(filter, &i, sizeof i, NULL), store);
+    assert_in_range(test_command(test_redis(), "PTTL %s:+1", name), DAY - 60000, DAY + 2000);
+    assert_ok(hibloom_drop(filter), store);
+    test_close(filter, store);
+}
+
+static void a_filter_is_made_once_and_that_is_told(void **state)
+{
+    hibloom_store *store = test_store(NULL), *second = test_store(NULL);
+    hibloom *filter, *other;
+    char name[TEST_NAME_SIZE];
+    bool found;
+
+    (void)state;
+    assert_status(hibloom_open(&filter, store, test_name(name), "hash=siphash"), HIBLOOM_ENOTFOUND, store);
+    assert_non_null(strstr(hibloom_store_error(store), "to make one, a size is missing"));
+    assert_status(hibloom_open(&filter, store, name, SIZED " create=no"), HIBLOOM_ENOTFOUND, store);
+    assert_ok(hibloom_open(&filter, store, name, SIZED " create=only new.prefer=lookup"), store);
+    assert_true(hibloom_created(filter));
+    assert_status(hibloom_open(&other, second, name, SIZED " create=only"), HIBLOOM_EMISMATCH, second);
+    assert_non_null(strstr(hibloom_store_error(second), "create=only"));
+    assert_status(hibloom_open(&other, second, name, "capacity=2k"), HIBLOOM_EMISMATCH, second);
+    assert_non_null(strstr(hibloom_store_error(second), "has capacity=1000, and the text says capacity=2000"));
+    assert_ok(hibloom_open(&other, second, name, SIZED), second);
+    assert_false(hibloom_created(other));
+    assert_string_equal(hibloom_spec_of(other), hibloom_spec_of(filter));
+    assert_ok(hibloom_near_cache(other, 1000), second);
+    assert_ok(hibloom_drop_by_name(store, name), store);
+    assert_status(hibloom_contains(other, "a", 1, &found), HIBLOOM_ENOTFOUND, second);
+    assert_ok(hibloom_reopen(other), second);
+    assert_true(hibloom_created(other));
+    assert_status(hibloom_reopen(filter), HIBLOOM_EMISMATCH, store); /* create=only */
+    assert_ok(hibloom_add(other, "a", 1, NULL), second);
+    assert_ok(hibloom_contains(other, "a", 1, &found), second);
+    assert_true(found);
+    assert_ok(hibloom_drop(other), second);
+    test_close(other, second);
+    test_close(filter, store);
+}
+
+/* As a later version may write it: a word that is unknown here, and a crc that is right. */
+static void a_newer_filter_is_told_from_a_damaged_one(void **state)
+{
+    static const char text[] = "hash=xxh3 layout=classic bits=80 hashes=3 seed=0123456789abcdef colour=blue";
+    struct record record = {.text_len = sizeof text - 1, .keys = 1, .bytes = 10, .generation = 1, .id = 5,
+                            .state = RECORD_READY};
+    char value[10 + sizeof text + RECORD_TRAILER] = {0}, name[TEST_NAME_SIZE];
+    const size_t len = sizeof value - 1;
+    hibloom_store *store = test_store(NULL);
+    hibloom *filter;
+
+    (void)state;
+    record.crc = record_crc(&record, text);
+    memcpy(value + 10, text, sizeof text - 1);
+    record_format(&record, value + 10 + sizeof text - 1);
+    test_command(test_redis(), "SET %s %b", test_name(name), value, len);
+    assert_status(hibloom_open(&filter, store, name, NULL), HIBLOOM_ENOTSUP, store);
+    assert_non_null(strstr(hibloom_store_error(store), "was made by a newer hibloom: colour"));
+    assert_status(hibloom_open(&filter, store, name, SIZED), HIBLOOM_ENOTSUP, store);
+    value[11 + sizeof text] ^= 1; /* in the trailer */
+    value[15] ^= 1;
+    test_command(test_redis(), "SET %s %b", name, value, len);
+    assert_status(hibloom_open(&filter, store, name, NULL), HIBLOOM_ECORRUPT, store);
+    test_command(test_redis(), "DEL %s", name);
+    hibloom_store_free(store);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_key_of_a_new_filter_gets_its_time_to_live),
+        cmocka_unit_test(a_grown_link_inherits_the_time_to_live),
+        cmocka_unit_test(a_filter_is_made_once_and_that_is_told),
+        cmocka_unit_test(a_newer_filter_is_told_from_a_damaged_one),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
