@@ -254,7 +254,7 @@ static void write_stored(const char *stored, char text[SPEC_TEXT_SIZE])
     if (spec_parse(&spec, stored) == HIBLOOM_OK)
         write_unseeded(&spec, text);
     else
-        strcpy(text, stored);
+        strcpy(text, "(of a newer hibloom)"); /* it may have a seed */
     explicit_bzero(&spec, sizeof spec); /* the seed */
 }
 
@@ -264,14 +264,6 @@ static void fail_other(struct task *task, uint32_t i, const char *unseeded)
 
     keys_name(key, task->link, i);
     task_fail(task, HIBLOOM_EMISMATCH, "'%s' holds a filter of another spec or seed: %s", key, unseeded);
-}
-
-void guard_fail_other(struct task *task, uint32_t i, const char *text)
-{
-    char unseeded[SPEC_TEXT_SIZE];
-
-    write_stored(text, unseeded);
-    fail_other(task, i, unseeded);
 }
 
 static void take_finding(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
@@ -292,7 +284,7 @@ static void take_finding(struct talk *talk, uint32_t tag, uint32_t index, const 
     const enum record_found found = record_read_end(reply->text, reply->text_len, &record);
     const bool same_spec = found == RECORD_FOUND && spec_says(link->spec, record.text);
     talk->found[tag] = (struct finding){found, record.state, record.generation, record.id, same_spec, NULL};
-    if (found == RECORD_FOUND) {
+    if (found == RECORD_FOUND || found == RECORD_NEWER) {
         write_stored(record.text, text);
         talk->found[tag].text = task_say(task, "%s", text);
     }
@@ -428,7 +420,7 @@ static void judge_diagnosis(struct talk *talk, struct outbox *outbox)
         fail_removed(task, key);
     if (found == RECORD_NOTHING)
         fail_absent(task, key);
-    else if (found == RECORD_FOUND && (!there->same_spec || there->id != link->keys[talk->other_key].id))
+    else if (found == RECORD_NEWER || (found == RECORD_FOUND && (!there->same_spec || there->id != link->keys[talk->other_key].id)))
         fail_replaced(task, talk->other_key, there->text);
     else if (found == RECORD_NONE && talk->length <= spec_bitmap_bytes(link->spec))
         fail_no_filter(task, key);

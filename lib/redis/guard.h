@@ -67,9 +67,6 @@ bool guard_is_stale(const struct link *);
  * root of its filter is read, too: that tells whether the filter is gone, or has lost the link. */
 void guard_note_other(struct talk *, uint32_t i);
 
-/* Fails for a key that holds a filter of another spec; says that, but no seed: of siphash, that is a secret. */
-void guard_fail_other(struct task *, uint32_t i, const char *text);
-
 /* Fails for a further link of that name, which is not there any more, of a filter that is. */
 void guard_fail_link(struct task *, const char *link);
 

@@ -87,6 +87,7 @@ static void end(struct carrier *c, struct call *call)
     call->runnable = false;
     TAILQ_REMOVE(&c->calls, call, in_calls);
     TAILQ_INSERT_TAIL(&c->ended, call, in_calls);
+    c->store.server.stats.in_flight--;
 }
 
 static void flush(struct carrier *c)
@@ -129,6 +130,7 @@ void carrier_begin(struct carrier *c, struct call *call, struct task *task)
     *call = (struct call){.task = task, .outbox = outbox, .number = ++c->store.server.stats.calls};
     call->heard_ns = clock_now_ns();
     TAILQ_INSERT_TAIL(&c->calls, call, in_calls);
+    c->store.server.stats.in_flight++;
     call_set_runnable(c, call);
     call->deadline = c->deadline_ms != 0 ? clock_now_ms() + c->deadline_ms : 0;
     if (!task_has_failed(task) && call_missed_restart(c, call))
