@@ -89,7 +89,6 @@ struct hibloom_store {
 
 struct hibloom {
     hibloom_store *store;
-    struct spec spec;
     bool bare;
     bool created; /* by the last open, or perhaps */
     bool near;    /* hibloom_near_cache was called, with this age: */
@@ -98,6 +97,8 @@ struct hibloom {
     char *text;    /* that it was opened with; NULL: none */
     char *said[2]; /* of hibloom_spec_of, and with the seed; NULL: nobody has asked yet */
     char name[HIBLOOM_NAME_MAX + 1];
+    size_t room; /* bytes of the spec; an open handle has no more than its seeds take: see spec_copy */
+    struct spec spec;
 };
 
 #endif

@@ -29,12 +29,12 @@ bool bits_make(struct bits *out, const struct spec *spec, uint32_t keys)
     unsigned char *allocated = alloc.calloc(1, (size_t)(bytes + slack + 1));
     if (allocated == NULL)
         return false;
-    *out = (struct bits){.spec = *spec,
-                         .several = spec_keys(spec) > 1,
+    *out = (struct bits){.several = spec_keys(spec) > 1,
                          .key_bytes = (size_t)key_bytes,
                          .bytes = (size_t)bytes,
                          .start = allocated,
                          .allocated = allocated};
+    spec_copy(&out->spec, spec);
     out->hasher = positions_hasher(&out->spec);
 #ifdef MADV_HUGEPAGE
     if (slack != 0) {

@@ -24,6 +24,7 @@ static void finish_links(struct work *work, hibloom_status status, const struct 
     task_release(&own->links.task);
     explicit_bzero(&own->wanted, sizeof own->wanted);
     if (status == HIBLOOM_OK && callback->opened != NULL) {
+        work->filter->handle = filter_settle(work->filter->handle);
         result = work->filter;
     } else if (status == HIBLOOM_OK && callback->counted != NULL) {
         filter_say_count(&own->links.count, &info, sizeof info);

@@ -158,6 +158,27 @@ static uint32_t links_of(const struct spec *spec, uint64_t bytes)
     return links;
 }
 
+/* Its text has a word that is unknown here. A newer version has written it, if the file is whole. */
+static hibloom_status check_newer(struct filter_file *file)
+{
+    unsigned char part[4096];
+    struct error newer;
+    hibloom_status status = HIBLOOM_OK;
+
+    sum_head(file);
+    for (uint64_t left = hash_load64(file->header + BITS_LENGTH_AT); left > 0 && status == HIBLOOM_OK;) {
+        const size_t len = left < sizeof part ? (size_t)left : sizeof part;
+        status = filter_file_read(file, part, len);
+        left -= len;
+    }
+    if (status == HIBLOOM_OK)
+        status = filter_file_check(file);
+    if (status != HIBLOOM_OK)
+        return status;
+    request_say_newer(file->text, &newer);
+    return error_set(file->error, HIBLOOM_ENOTSUP, "%.256s %s", file->path, newer.words);
+}
+
 static hibloom_status check_spec(struct filter_file *file)
 {
     hibloom_status status = HIBLOOM_ECORRUPT;
@@ -168,11 +189,8 @@ static hibloom_status check_spec(struct filter_file *file)
         status = spec_check(&file->spec); /* it has a size */
     if (status == HIBLOOM_ENOMEM)
         return error_set(file->error, status, "out of memory");
-    if (status == HIBLOOM_ENOTSUP) {
-        struct error newer;
-        request_say_newer(file->text, &newer);
-        return error_set(file->error, status, "%.256s %s", file->path, newer.words);
-    }
+    if (status == HIBLOOM_ENOTSUP)
+        return check_newer(file);
     if (status != HIBLOOM_OK)
         return filter_file_corrupt(file, "was altered: its spec is unreadable");
     file->links = file->spec.link == 0 ? links_of(&file->spec, hash_load64(file->header + BITS_LENGTH_AT)) : 0;
@@ -309,7 +327,7 @@ hibloom_status filter_file_create(struct filter_file *file, const char *path, co
         status = take_over(file, &old);
     if (status != HIBLOOM_OK)
         return status;
-    file->spec = *spec;
+    spec_copy(&file->spec, spec);
     file->links = links;
     status = spec_format(spec, file->text, sizeof file->text);
     return status == HIBLOOM_OK ? write_head(file) : status;

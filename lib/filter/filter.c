@@ -8,6 +8,7 @@
 #include "spec/spec.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 static void free_text(char **text)
@@ -31,8 +32,24 @@ void filter_free(hibloom *filter)
     if (filter == NULL)
         return;
     forget_texts(filter);
-    explicit_bzero(filter, sizeof *filter);
+    explicit_bzero(filter, offsetof(hibloom, spec) + filter->room);
     alloc.free(filter);
+}
+
+hibloom *filter_settle(hibloom *filter)
+{
+    const size_t room = spec_bytes(&filter->spec), bytes = offsetof(hibloom, spec) + room;
+    hibloom *settled = room < filter->room ? alloc.malloc(bytes) : NULL;
+
+    if (settled == NULL)
+        return filter;
+    memcpy(settled, filter, bytes);
+    settled->room = room;
+    if (filter->store->class->moved != NULL)
+        filter->store->class->moved(settled);
+    explicit_bzero(filter, sizeof *filter); /* the seed */
+    alloc.free(filter);
+    return settled;
 }
 
 hibloom_status filter_check_name(hibloom_store *store, const char *name)
@@ -60,6 +77,7 @@ hibloom *filter_new(hibloom_store *store, const char *name, hibloom_status *stat
         return NULL;
     }
     filter->store = store;
+    filter->room = sizeof filter->spec;
     strcpy(filter->name, name);
     return filter;
 }
@@ -143,7 +161,7 @@ static hibloom_status open_filter(hibloom **out, hibloom_store *store, const cha
         status = store->class->links(filter, LINKS_OPEN, &wanted, 0, NULL);
     explicit_bzero(&wanted, sizeof wanted); /* the seed */
     if (status == HIBLOOM_OK)
-        *out = filter;
+        *out = filter_settle(filter);
     else
         filter_free(filter);
     return status;
@@ -164,13 +182,16 @@ hibloom_status hibloom_open_like(hibloom **out, hibloom_store *store, const char
     return open_filter(out, store, name, hibloom_secret_spec_of(like), false);
 }
 
-/* The new handle's filter becomes this one's, and the old one goes with the new handle. */
+/* The new handle's filter becomes this one's, and the old one goes with the new handle. Each keeps its room. */
 static void exchange(hibloom *filter, hibloom *fresh)
 {
-    const hibloom old = *filter;
+    const size_t fields = offsetof(hibloom, room);
+    char old[sizeof(hibloom)];
 
-    *filter = *fresh;
-    *fresh = old;
+    memcpy(old, filter, fields);
+    memcpy(filter, fresh, fields);
+    memcpy(fresh, old, fields);
+    memcpy(&filter->spec, &fresh->spec, spec_bytes(&fresh->spec));
     if (filter->store->class->moved != NULL) {
         filter->store->class->moved(filter);
         filter->store->class->moved(fresh);
@@ -187,6 +208,9 @@ hibloom_status hibloom_reopen(hibloom *filter)
         if (status == HIBLOOM_ENOTSUP) /* the one that is there now has none */
             status = HIBLOOM_OK;
     }
+    if (status == HIBLOOM_OK && spec_bytes(&fresh->spec) > filter->room)
+        status = error_set(&filter->store->error, HIBLOOM_EMISMATCH,
+                           "'%s' has a hash with many seeds now: open it with a new handle", filter->name);
     if (status == HIBLOOM_OK)
         exchange(filter, fresh);
     hibloom_close(fresh);
@@ -366,10 +390,11 @@ const char *hibloom_name_of(const hibloom *filter)
 static const char *text_of(const hibloom *filter, bool secret)
 {
     char **text = &((hibloom *)(uintptr_t)filter)->said[secret], buf[HIBLOOM_TEXT_SIZE] = "";
-    struct spec spec = filter->spec;
+    struct spec spec;
 
     if (*text != NULL)
         return *text;
+    spec_copy(&spec, &filter->spec);
     if (!secret && spec.seeded) {
         spec.seeded = false;
         explicit_bzero(spec.seeds, sizeof spec.seeds);

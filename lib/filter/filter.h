@@ -20,6 +20,9 @@ void filter_fill(void *out, size_t size, const void *from, size_t from_size);
 
 void filter_free(hibloom *); /* accepts NULL */
 
+/* Once it is open: the same handle, perhaps elsewhere, without the room for seeds that it has not. */
+hibloom *filter_settle(hibloom *);
+
 /* Is that call allowed of these items? Is this time to live? The store's error says why not. */
 hibloom_status filter_check_items(hibloom *, enum store_call, const hibloom_item *, size_t n);
 hibloom_status filter_check_expiry(hibloom *, uint64_t ms);

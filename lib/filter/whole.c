@@ -173,7 +173,7 @@ hibloom_status whole_end(struct whole *w)
         w->told->error = w->store->error;
     task_end(&w->task);
     if (w->dump.out != NULL && status == HIBLOOM_OK)
-        *w->dump.out = w->filter;
+        *w->dump.out = filter_settle(w->filter);
     else if (w->dump.opened)
         hibloom_close(w->filter);
     else if (w->dump.out != NULL)

@@ -26,7 +26,8 @@ static void judge_root(struct talk *talk, struct outbox *outbox)
 
     if (life->answer == '+') {
         life->waiting.patience = LIFE_PATIENCE;
-        struct spec spec = *link->spec;
+        struct spec spec;
+        spec_copy(&spec, link->spec);
         life_adopt(life, &spec, &life->answer_record);
         explicit_bzero(&spec, sizeof spec); /* the seed */
         life->root_state = life->answer_record.state;

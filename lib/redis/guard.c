@@ -238,8 +238,9 @@ static bool has_head(const struct link *link)
 /* A spec text without its seed; of per-hash seeds there is no secret. */
 static void write_unseeded(const struct spec *seeded, char text[SPEC_TEXT_SIZE])
 {
-    struct spec spec = *seeded;
+    struct spec spec;
 
+    spec_copy(&spec, seeded);
     if (spec.seeded)
         explicit_bzero(spec.seeds, sizeof spec.seeds);
     spec.seeded = false;
@@ -255,7 +256,7 @@ static void write_stored(const char *stored, char text[SPEC_TEXT_SIZE])
         write_unseeded(&spec, text);
     else
         strcpy(text, "(of a newer hibloom)"); /* it may have a seed */
-    explicit_bzero(&spec, sizeof spec); /* the seed */
+    explicit_bzero(&spec, sizeof spec);       /* the seed */
 }
 
 static void fail_other(struct task *task, uint32_t i, const char *unseeded)
@@ -420,7 +421,8 @@ static void judge_diagnosis(struct talk *talk, struct outbox *outbox)
         fail_removed(task, key);
     if (found == RECORD_NOTHING)
         fail_absent(task, key);
-    else if (found == RECORD_NEWER || (found == RECORD_FOUND && (!there->same_spec || there->id != link->keys[talk->other_key].id)))
+    else if (found == RECORD_NEWER ||
+             (found == RECORD_FOUND && (!there->same_spec || there->id != link->keys[talk->other_key].id)))
         fail_replaced(task, talk->other_key, there->text);
     else if (found == RECORD_NONE && talk->length <= spec_bitmap_bytes(link->spec))
         fail_no_filter(task, key);

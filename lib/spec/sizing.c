@@ -310,7 +310,7 @@ hibloom_status spec_link(struct spec *out, const struct spec *of, uint32_t link,
     uint64_t capacity = of->capacity;
 
     if (of->window != 0) {
-        *out = *of;
+        spec_copy(out, of);
         out->link = link;
         out->chain = chain;
         return HIBLOOM_OK;
@@ -320,7 +320,8 @@ hibloom_status spec_link(struct spec *out, const struct spec *of, uint32_t link,
             return HIBLOOM_ERANGE;
     if (link >= SPEC_LINKS_MAX)
         return HIBLOOM_ERANGE;
-    struct spec spec = *of;
+    struct spec spec;
+    spec_copy(&spec, of);
     spec.capacity = capacity;
     spec.link = link;
     spec.chain = chain;
@@ -338,7 +339,7 @@ hibloom_status spec_link(struct spec *out, const struct spec *of, uint32_t link,
 
 hibloom_status spec_link_size(struct spec *out, const struct spec *of, uint32_t link)
 {
-    *out = *of;
+    spec_copy(out, of);
     explicit_bzero(out->seeds, sizeof out->seeds);
     out->seeded = false;
     return link == 0 ? HIBLOOM_OK : spec_link(out, out, link, 1);

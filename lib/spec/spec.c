@@ -5,6 +5,7 @@
 #include "hash/hash.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -93,7 +94,7 @@ static hibloom_status check_growth(const struct spec *spec, struct error *error)
     return check_links(spec, "growth", spec->growth, SPEC_LINKS_MAX - 1, error);
 }
 
-/* Seeds that the text does not show must be 0, or two filters could have one text. No words repeat a seed. */
+/* No words repeat a seed. */
 static hibloom_status check_seeds(const struct spec *spec, const struct hash *hash, struct error *error)
 {
     const uint32_t shown = hash->seeding == SEEDING_PER_HASH ? spec->hashes : spec->seeded ? hash->key_bytes / 8 : 0;
@@ -103,9 +104,6 @@ static hibloom_status check_seeds(const struct spec *spec, const struct hash *ha
     for (uint32_t i = 0; i < shown; i++)
         if (hash->seeding == SEEDING_PER_HASH && spec->seeds[i] > UINT32_MAX)
             return error_set(error, HIBLOOM_ERANGE, "seeds[%" PRIu32 "]: is not below 2^32", i);
-    for (uint32_t i = shown; i < HIBLOOM_HASHES_MAX; i++)
-        if (spec->seeds[i] != 0)
-            return error_set(error, HIBLOOM_EINVAL, "seeds[%" PRIu32 "]: is not used, and must be 0", i);
     return HIBLOOM_OK;
 }
 
@@ -177,6 +175,21 @@ hibloom_status spec_check(const struct spec *spec)
     const hibloom_status status = spec_check_words(spec, &error);
 
     return status == HIBLOOM_OK && spec_is_unsized(spec) ? HIBLOOM_EINVAL : status;
+}
+
+size_t spec_bytes(const struct spec *spec)
+{
+    const struct hash *hash = hash_by_id(spec->hash);
+
+    return hash->seeding == SEEDING_PER_HASH ? sizeof *spec : offsetof(struct spec, seeds) + 2 * sizeof *spec->seeds;
+}
+
+void spec_copy(struct spec *out, const struct spec *in)
+{
+    const size_t bytes = spec_bytes(in);
+
+    memmove(out, in, bytes);
+    memset((char *)out + bytes, 0, sizeof *out - bytes);
 }
 
 hibloom_status spec_draw_seed(struct spec *spec)

@@ -274,6 +274,10 @@ static inline uint32_t spec_default_slices(uint32_t window)
 struct store_count;
 void spec_note_count(struct store_count *all, const struct spec *spec, const struct store_count *one);
 
+/* Bytes of a spec that holds its seeds; a handle has no more, so it is copied by the second. */
+size_t spec_bytes(const struct spec *spec);
+void spec_copy(struct spec *out, const struct spec *in);
+
 /* Draws the seed of a spec that wants one and has none. */
 hibloom_status spec_draw_seed(struct spec *spec);
 

@@ -11,6 +11,8 @@
 #define SIZED "capacity=1000 error=0.01"
 #define DAY 86400000
 
+static struct redisContext *redis;
+
 /* The time to live is there from the moment in which the filter is; each key and each slice has it. */
 static void each_key_of_a_new_filter_gets_its_time_to_live(void **state)
 {
@@ -33,7 +35,7 @@ static void each_key_of_a_new_filter_gets_its_time_to_live(void **state)
         assert_true(hibloom_created(filter));
         for (size_t k = 0; rows[i].keys[k] != NULL; k++) {
             snprintf(key, sizeof key, rows[i].keys[k], name);
-            const long long ttl = test_command(test_redis(), "PTTL %s", key);
+            const long long ttl = test_command(redis, "PTTL %s", key);
             if (ttl < DAY - 60000 || ttl > DAY + 2000)
                 fail_msg("%s of \"%s\" lives %lld ms", key, rows[i].text, ttl);
         }
@@ -60,7 +62,7 @@ static void a_grown_link_inherits_the_time_to_live(void **state)
     assert_ok(hibloom_open(&filter, store, test_name(name), "capacity=100 error=0.01 growth=2 new.ttl=1d"), store);
     for (int i = 0; i < 300; i++)
         assert_ok(hibloom_add(filter, &i, sizeof i, NULL), store);
-    assert_in_range(test_command(test_redis(), "PTTL %s:+1", name), DAY - 60000, DAY + 2000);
+    assert_in_range(test_command(redis, "PTTL %s:+1", name), DAY - 60000, DAY + 2000);
     assert_ok(hibloom_drop(filter), store);
     test_close(filter, store);
 }
@@ -103,8 +105,8 @@ static void a_filter_is_made_once_and_that_is_told(void **state)
 static void a_newer_filter_is_told_from_a_damaged_one(void **state)
 {
     static const char text[] = "hash=xxh3 layout=classic bits=80 hashes=3 seed=0123456789abcdef colour=blue";
-    struct record record = {.text_len = sizeof text - 1, .keys = 1, .bytes = 10, .generation = 1, .id = 5,
-                            .state = RECORD_READY};
+    struct record record = {
+        .text_len = sizeof text - 1, .keys = 1, .bytes = 10, .generation = 1, .id = 5, .state = RECORD_READY};
     char value[10 + sizeof text + RECORD_TRAILER] = {0}, name[TEST_NAME_SIZE];
     const size_t len = sizeof value - 1;
     hibloom_store *store = test_store(NULL);
@@ -114,15 +116,15 @@ static void a_newer_filter_is_told_from_a_damaged_one(void **state)
     record.crc = record_crc(&record, text);
     memcpy(value + 10, text, sizeof text - 1);
     record_format(&record, value + 10 + sizeof text - 1);
-    test_command(test_redis(), "SET %s %b", test_name(name), value, len);
+    test_command(redis, "SET %s %b", test_name(name), value, len);
     assert_status(hibloom_open(&filter, store, name, NULL), HIBLOOM_ENOTSUP, store);
     assert_non_null(strstr(hibloom_store_error(store), "was made by a newer hibloom: colour"));
     assert_status(hibloom_open(&filter, store, name, SIZED), HIBLOOM_ENOTSUP, store);
     value[11 + sizeof text] ^= 1; /* in the trailer */
     value[15] ^= 1;
-    test_command(test_redis(), "SET %s %b", name, value, len);
+    test_command(redis, "SET %s %b", name, value, len);
     assert_status(hibloom_open(&filter, store, name, NULL), HIBLOOM_ECORRUPT, store);
-    test_command(test_redis(), "DEL %s", name);
+    test_command(redis, "DEL %s", name);
     hibloom_store_free(store);
 }
 
@@ -135,5 +137,8 @@ int main(void)
         cmocka_unit_test(a_newer_filter_is_told_from_a_damaged_one),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    redis = test_redis();
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    redisFree(redis);
+    return failed;
 }
