@@ -30,7 +30,7 @@ extern "C" {
 
 #define HIBLOOM_NAME_MAX 512u   /* bytes in a filter's name at most */
 #define HIBLOOM_TEXT_SIZE 2304u /* a buffer of this size holds every spec text, its end included */
-#define HIBLOOM_HASHES_MAX 128u /* bits that an item has at most; an error rate of 2^-128 needs no more */
+#define HIBLOOM_HASHES_MAX 128u /* bits that an item has at most; enough for an error rate of 2^-128 */
 
 #if defined(__GNUC__)
 #define HIBLOOM_API __attribute__((visibility("default")))
@@ -51,8 +51,8 @@ HIBLOOM_API uint32_t hibloom_version_number(void);
 
 /* ---- Statuses --------------------------------------------------------------
  *
- * The tens say what to do: 1x correct the call; 2x the connection is dead, or a file failed; 3x the server refused;
- * 4x the stored filter is not the one that the handle opened. hibloom_store_error has words. */
+ * The tens say what to do. 1x: correct the call. 2x: the connection is dead, or a file failed. 3x: the server refused.
+ * 4x: the stored filter is not the one that the handle opened. hibloom_store_error has words. */
 typedef enum hibloom_status {
     HIBLOOM_OK = 0,
     HIBLOOM_EINVAL = 10,       /* an argument has not the form it must have */
@@ -296,7 +296,7 @@ HIBLOOM_CHECKED hibloom_status hibloom_open(hibloom **out, hibloom_store *store,
 HIBLOOM_API void hibloom_close(hibloom *filter);
 
 /* Whether the last open or reopen of the handle made the filter, so that your program has to fill it. Also true if the
- * call may have made it, since an answer was lost. Of several clients that make it at once exactly one gets true,
+ * call may have made it, since an answer was lost. If several clients make it at once, exactly one gets true,
  * unless answers were lost, or its open failed after that. A bare bitmap: false. */
 HIBLOOM_API bool hibloom_created(const hibloom *filter);
 
@@ -504,7 +504,7 @@ typedef struct hibloom_plan {
  * EINVAL, ERANGE: as hibloom_spec_check. */
 HIBLOOM_CHECKED hibloom_status hibloom_get_plan(const char *spec, uint64_t items, hibloom_plan *out, size_t size);
 
-/* Where one bit lies: which of the filter's keys (0 if it has one), and its offset as SETBIT counts. Of a counting filter
+/* Where one bit lies: which of the filter's keys (0 if it has one), and its offset as SETBIT counts. In a counting filter
  * it is the number of a counter, as BITFIELD counts with '#'. */
 typedef struct hibloom_position {
     uint64_t key, bit;

@@ -6,7 +6,7 @@
 #ifndef HIBLOOM_STORE_H
 #define HIBLOOM_STORE_H
 
-#include "spec/request.h"
+#include "base/spec.h"
 
 #define STORE_PIECE (UINT64_C(16) << 20) /* bytes that one step of a long operation moves */
 
@@ -56,6 +56,8 @@ enum links_goal {
     LINKS_REACH,  /* open all that there are, and grow until there are so many */
     LINKS_UNCHAIN /* only the further ones of its chain; it fails if any of them could not be removed */
 };
+
+struct request;
 
 struct store_class {
     hibloom_status (*links)(hibloom *, enum links_goal, const struct request *wanted, uint64_t ms,

@@ -3,6 +3,7 @@
 #define HIBLOOM_FILTER_FILTER_H
 
 #include "base/store.h"
+#include "spec/request.h"
 
 hibloom_status filter_check_name(hibloom_store *, const char *name);
 

@@ -7,7 +7,7 @@
 #ifndef HIBLOOM_HASH_H
 #define HIBLOOM_HASH_H
 
-#include "spec/spec.h"
+#include "base/spec.h"
 
 struct hasher;
 

@@ -11,6 +11,7 @@
 #include "base/glob.h"
 #include "memory/linked.h"
 #include "base/store.h"
+#include "spec/request.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

@@ -20,6 +20,7 @@
 #define HIBLOOM_LIFE_H
 
 #include "redis/guard.h"
+#include "spec/request.h"
 
 #define LIFE_PATIENCE 40u /* times that bits in the way, which may be late ones, are waited for */
 #define LIFE_PAUSE_MS 5

@@ -30,6 +30,7 @@
 #include "redis/guard.h"
 #include "redis/life.h"
 #include "redis/upkeep.h"
+#include "spec/request.h"
 
 struct links {
     struct task task;

@@ -5,7 +5,7 @@
 #ifndef HIBLOOM_REPLY_H
 #define HIBLOOM_REPLY_H
 
-#include "spec/spec.h"
+#include "base/spec.h"
 
 #include <hiredis/hiredis.h>
 
