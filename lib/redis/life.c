@@ -162,6 +162,33 @@ void life_take_unlinked(struct talk *talk, uint32_t tag, uint32_t index, const s
     }
 }
 
+/* ---- The handle's filter, and its keys one range after the other ------------------------- */
+
+void life_adopt(struct life *life, const struct spec *spec, const struct record *record)
+{
+    struct link *link = life->talk.task.link;
+
+    link_open(&life->talk.task, spec);
+    if (task_has_failed(&life->talk.task))
+        return;
+    link->generation = record->generation;
+    link->keys[record->key].id = record->id;
+    link->keys[record->key].epoch = record->epoch;
+    link->grown = record->state == RECORD_GROWN;
+    link->proven_ns = life->talk.begun_ns;
+}
+
+bool life_ask_next_keys(struct life *life, struct outbox *outbox)
+{
+    struct link *link = life->talk.task.link;
+    const uint32_t first = life->range.first + life->range.count, left = link->count - first;
+
+    life->range = (struct link_range){first, left < LINK_STEP_KEYS ? left : LINK_STEP_KEYS};
+    for (uint32_t i = first; i < first + life->range.count; i++)
+        guard_ask_alone(link, outbox, i, i);
+    return left != 0;
+}
+
 /* ---- Once more, or given up ------------------------------------------------------------- */
 
 bool life_has_patience(struct life *life)

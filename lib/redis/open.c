@@ -178,32 +178,7 @@ void life_read_places(struct talk *talk, struct outbox *outbox)
     talk_then(talk, take_places, judge_places);
 }
 
-bool life_ask_next_keys(struct life *life, struct outbox *outbox)
-{
-    struct link *link = life->talk.task.link;
-    const uint32_t first = life->range.first + life->range.count, left = link->count - first;
-
-    life->range = (struct link_range){first, left < LINK_STEP_KEYS ? left : LINK_STEP_KEYS};
-    for (uint32_t i = first; i < first + life->range.count; i++)
-        guard_ask_alone(link, outbox, i, i);
-    return left != 0;
-}
-
 /* ---- Judging --------------------------------------------------------------- */
-
-void life_adopt(struct life *life, const struct spec *spec, const struct record *record)
-{
-    struct link *link = life->talk.task.link;
-
-    link_open(&life->talk.task, spec);
-    if (task_has_failed(&life->talk.task))
-        return;
-    link->generation = record->generation;
-    link->keys[record->key].id = record->id;
-    link->keys[record->key].epoch = record->epoch;
-    link->grown = record->state == RECORD_GROWN;
-    link->proven_ns = life->talk.begun_ns;
-}
 
 /* Links look like filters: is this the one that is looked for, or the filter of its own? What is known to be left
  * over of another filter of the name gives way. False: no, which is noted; of what is to be deleted that is all. */
