@@ -1,5 +1,6 @@
 /* What is pending when the filter or the store ends. Each call's function is called once. */
 #include "loops/subject.h"
+#include "spec/spec.h"
 
 #define CALLS 2000u
 
@@ -121,8 +122,10 @@ static void free_calls_back_before_it_returns(void **state)
 
     for (int turns = 0; turns < 3; turns++) {
         hibloom_async *async = async_store(loop, test_uri(), NULL);
-        const hibloom_spec spec = test_spec(text);
-        assert_ok(NOTHING_WITHIN(hibloom_async_open(async, test_name(name), &spec, on_opened, &opened[turns])), NULL);
+        const struct spec spec = test_spec(text);
+        assert_ok(
+            NOTHING_WITHIN(hibloom_async_open(async, test_name(name), test_text(&spec), on_opened, &opened[turns])),
+            NULL);
         for (int i = 0; i < turns; i++)
             loop_class->turn(loop);
         hibloom_async_free(async);

@@ -4,6 +4,7 @@
 #include "support/failing_memory.h"
 
 #include "loops/subject.h"
+#include "spec/spec.h"
 
 static const char text[] = "capacity=10000 error=0.01 segments=3";
 static void *loop;
@@ -42,7 +43,7 @@ static void use(hibloom_async_filter *filter)
         went_well(hibloom_async_contains(filter, items, 600, on_answered, &calls[2]), &calls[2])) {
         assert_null(memchr(answers, false, 600));
         (void)(went_well(hibloom_async_get_info(filter, on_counted, &calls[3]), &calls[3]) &&
-               went_well(hibloom_async_expire(filter, 100, on_done, &calls[4]), &calls[4]) &&
+               went_well(hibloom_async_expire(filter, 100000, on_done, &calls[4]), &calls[4]) &&
                went_well(hibloom_async_clear(filter, on_done, &calls[5]), &calls[5]));
     }
 }
@@ -62,7 +63,7 @@ static int attach(struct redisAsyncContext *context, void *to)
 static void use_store(const char *name)
 {
     hibloom_async *async = NULL;
-    const hibloom_spec spec = test_spec(text);
+    const struct spec spec = test_spec(text);
     struct outcome opened = {0}, again = {0}, asked = {0}, dropped = {0};
     hibloom_status status = hibloom_async_connect(&async, test_uri(), NULL, attach, loop);
 
@@ -71,12 +72,12 @@ static void use_store(const char *name)
         assert_null(async);
         return;
     }
-    if (went_well(hibloom_async_open(async, name, &spec, on_opened, &opened), &opened))
+    if (went_well(hibloom_async_open(async, name, test_text(&spec), on_opened, &opened), &opened))
         use(opened.filter);
     countdown = 0;
     failed = false;
     if (opened.filter == NULL)
-        assert_true(went_well(hibloom_async_open(async, name, &spec, on_opened, &again), &again));
+        assert_true(went_well(hibloom_async_open(async, name, test_text(&spec), on_opened, &again), &again));
     hibloom_async_filter *filter = opened.filter != NULL ? opened.filter : again.filter;
     assert_true(went_well(hibloom_async_contains(filter, items, 1, on_answered, &asked), &asked));
     assert_true(went_well(hibloom_async_drop(filter, on_done, &dropped), &dropped));

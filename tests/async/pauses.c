@@ -27,7 +27,7 @@ static uint64_t connections(const hibloom_async *async)
 {
     hibloom_stats stats;
 
-    hibloom_async_get_stats(async, &stats);
+    hibloom_async_get_stats(async, &stats, sizeof stats);
     return stats.connections;
 }
 

@@ -4,6 +4,7 @@
 #include "loops/subject.h"
 #include "support/certificates.h"
 #include "support/tls_front.h"
+#include "spec/spec.h"
 
 #ifdef HIBLOOM_TLS
 
@@ -210,8 +211,8 @@ static void a_connection_that_is_cut_anywhere_is_made_anew(void **state)
         hibloom_async *async = async_store(loop, uri_of(front), &options);
         hibloom_async_tick(async);
         struct outcome opened = {0};
-        const hibloom_spec spec = test_spec(text);
-        assert_ok(hibloom_async_open(async, TEST_NAME, &spec, on_opened, &opened), NULL);
+        const struct spec spec = test_spec(text);
+        assert_ok(hibloom_async_open(async, TEST_NAME, test_text(&spec), on_opened, &opened), NULL);
         for (int i = 0; i < 100 && opened.calls == 0; i++, test_sleep_ms(1)) {
             loop_class->turn(loop);
             hibloom_async_tick(async);

@@ -156,7 +156,7 @@ static void filters_are_merged_and_compared(void **state)
         drop(into);
         drop(from);
         hibloom_close(here);
-        assert_ok(hibloom_delete(memory, "here"), memory);
+        assert_ok(hibloom_drop_by_name(memory, "here"), memory);
     }
 }
 

@@ -5,6 +5,8 @@
 #include "bench.h"
 
 #include "../support/redis_server.h"
+#include "base/store.h"
+#include "spec/spec.h"
 
 #include <hibloom/async.h>
 
@@ -154,8 +156,8 @@ static size_t write_getbit(char *out, size_t room, const char *name, unsigned lo
 static void submit_hiredis(struct subject *subject)
 {
     static uint64_t random = 1;
-    const hibloom_spec *spec = hibloom_spec_of(subject->work.filter);
-    const bool blocked = spec->layout == HIBLOOM_LAYOUT_BLOCKED;
+    const struct spec *spec = &subject->work.filter->spec;
+    const bool blocked = spec->layout == LAYOUT_BLOCKED;
     char command[256];
     size_t len;
 
@@ -198,7 +200,8 @@ static void subject_open(struct subject *subject, int layout, struct redisContex
     bench_load(subject->work.filter, bench_capacity() / 2);
     subject->bytes = (unsigned long long)bench_command(redis, "STRLEN %s", subject->name);
     must(hibloom_async_connect(&subject->store, bench_uri(), &options, attach, subject->loop), subject);
-    must(hibloom_async_open(subject->store, subject->name, hibloom_spec_of(subject->work.filter), on_opened, subject),
+    must(hibloom_async_open(subject->store, subject->name, hibloom_secret_spec_of(subject->work.filter), on_opened,
+                            subject),
          subject);
     event_base_dispatch(subject->loop);
     subject->hiredis = redisAsyncConnect("127.0.0.1", redis_server_port(bench_server()));

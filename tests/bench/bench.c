@@ -6,6 +6,7 @@
 
 #include "../support/redis_server.h"
 #include "redis/store.h"
+#include "spec/spec.h"
 
 #include <hiredis/hiredis.h>
 #include <math.h>
@@ -145,11 +146,9 @@ hibloom_store *bench_store(const char *uri, hibloom_commands commands)
 
 hibloom *bench_open(hibloom_store *store, const char *name, const char *text)
 {
-    hibloom_spec spec;
     hibloom *filter;
 
-    bench_must(hibloom_spec_parse(&spec, text), NULL);
-    bench_must(hibloom_open(&filter, store, name, &spec), store);
+    bench_must(hibloom_open(&filter, store, name, text), store);
     return filter;
 }
 
@@ -200,7 +199,7 @@ void bench_load(hibloom *filter, uint64_t n)
     hibloom *local;
 
     bench_must(hibloom_memory(&memory), NULL);
-    bench_must(hibloom_open(&local, memory, "load", hibloom_spec_of(filter)), memory);
+    bench_must(hibloom_open(&local, memory, "load", hibloom_secret_spec_of(filter)), memory);
     for (uint64_t first = 0; first < n; first += piece) {
         const size_t count = n - first < piece ? (size_t)(n - first) : (size_t)piece;
         hibloom_item *items = bench_uids(first, count);

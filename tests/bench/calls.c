@@ -11,6 +11,8 @@
 #include "redis/cost.h"
 #include "redis/sieve.h"
 #include "redis/store.h"
+#include "base/store.h"
+#include "spec/spec.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,7 +100,7 @@ static void print_model(const struct way *way, enum cost_call call, size_t n)
 {
     const struct redis_server_traits *server = &((struct redis_store *)way->store)->server;
     const struct cost_server to = {server->bitfield, server->link_mb_s};
-    const hibloom_spec *spec = hibloom_spec_of(way->filter);
+    const struct spec *spec = &way->filter->spec;
 
     printf("\t%.0f\t%.0f\t%d\t%zu\n", (double)n * cost_item(spec, &to, call),
            call == COST_ADD       ? cost_merge(spec, &to, n)

@@ -4,6 +4,8 @@
  * hardly depends on which bits are set, so the large ones need not be filled
  * to be measured. All are there at once, and take turns. */
 #include "bench.h"
+#include "base/store.h"
+#include "spec/spec.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,7 +66,7 @@ static void enter_all(struct field *field)
 
 static void measure(const struct subject *subject, hibloom_store *store, bool adds, int round)
 {
-    const hibloom_spec *spec = hibloom_spec_of(subject->filter);
+    const struct spec *spec = &subject->filter->spec;
     const double rate = bench_rate(subject->filter, store, adds ? subject->news : subject->questions, ITEMS, BATCH,
                                    adds);
 

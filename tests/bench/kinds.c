@@ -8,6 +8,7 @@
 #include "bench.h"
 
 #include "../support/redis_server.h"
+#include "base/store.h"
 
 #include <hiredis/hiredis.h>
 
@@ -33,8 +34,8 @@ static const struct kind {
     {"plain", "segments=1", 4, 2, 1, 1000},
     {"growing, 2 links", "growth=4", 4, 6, 2, 1000},
     {"growing, 5 links", "growth=2", 1, 16, 5, 1000},
-    {"window, 3 slices", "window=100000000 slices=3", 4, 2, 4, 1000},
-    {"window, 24 slices", "window=100000000 slices=24", 4, 2, 25, 1000},
+    {"window, 3 slices", "window=100000000s slices=3", 4, 2, 4, 1000},
+    {"window, 24 slices", "window=100000000s slices=24", 4, 2, 25, 1000},
 };
 
 enum {
@@ -103,7 +104,7 @@ static void fill(struct redisContext *redis, size_t k)
     snprintf(text, sizeof text, "capacity=%llu error=0.01 seed=1 %s", (unsigned long long)parts(kinds[k].capacity),
              kinds[k].text);
     hibloom *filter = bench_open(store, name, text);
-    if (hibloom_spec_of(filter)->window == 0) {
+    if (filter->spec.window == 0) {
         bench_load(filter, parts(kinds[k].filled));
     } else { /* into which nothing is merged */
         hibloom_item *items = bench_uids(0, parts(kinds[k].filled));

@@ -6,6 +6,8 @@
  * The bitmap has a bit for each of the 10^10 uids there can be. A Redis string
  * ends at 2^32 bits, so it takes three. */
 #include "bench.h"
+#include "base/store.h"
+#include "spec/spec.h"
 
 #include <hiredis/hiredis.h>
 #include <stdio.h>
@@ -147,19 +149,17 @@ static void measure_filter(struct redisContext *redis, const char *what, const c
 {
     hibloom_store *store = bench_store(NULL, HIBLOOM_COMMANDS_BITFIELD);
     hibloom *filter;
-    hibloom_spec spec;
     bool *found = calloc((size_t)asked, sizeof *found);
     uint64_t wrong = 0;
 
     if (found == NULL)
         bench_fail("out of memory");
-    bench_must(hibloom_spec_parse(&spec, text), NULL);
-    bench_must(hibloom_open(&filter, store, "filter", &spec), store);
+    bench_must(hibloom_open(&filter, store, "filter", text), store);
     bench_load(filter, n);
     bench_must(hibloom_contains_many(filter, items + n, (size_t)asked, found), store);
     for (uint64_t i = 0; i < asked; i++)
         wrong += found[i];
-    print(what, redis, n, asked, wrong, hibloom_spec_error_at(&spec, n));
+    print(what, redis, n, asked, wrong, spec_error_at(&filter->spec, n));
     hibloom_close(filter);
     hibloom_store_free(store);
     free(found);

@@ -2,6 +2,8 @@
 #include "peers.h"
 
 #include "bench.h"
+#include "base/store.h"
+#include "spec/positions.h"
 
 #include <hiredis/hiredis.h>
 
@@ -15,9 +17,9 @@ static void append(const struct peer *peer, uint64_t bit, bool sets)
 
 static void append_item(const struct peer *peer, const hibloom_item *item, bool sets)
 {
-    hibloom_position positions[HIBLOOM_HASHES_MAX];
+    struct position positions[HIBLOOM_HASHES_MAX];
 
-    bench_must(hibloom_positions(peer->spec, item->data, item->len, positions), NULL);
+    bench_must(positions_of(peer->spec, item->data, item->len, positions), NULL);
     for (uint32_t i = 0; i < peer->spec->hashes; i++)
         append(peer, positions[i].bit, sets);
 }
@@ -44,11 +46,11 @@ static bool receive_bit(const struct peer *peer)
 
 void peer_bits(const struct peer *peer, const hibloom_item *items, size_t n, bool *found)
 {
-    hibloom_position positions[HIBLOOM_HASHES_MAX];
+    struct position positions[HIBLOOM_HASHES_MAX];
 
     for (size_t item = 0; item < n; item++) {
         bool all = true;
-        bench_must(hibloom_positions(peer->spec, items[item].data, items[item].len, positions), NULL);
+        bench_must(positions_of(peer->spec, items[item].data, items[item].len, positions), NULL);
         for (uint32_t i = 0; i < peer->spec->hashes && (all || found == NULL); i++) {
             append(peer, positions[i].bit, found == NULL);
             all = receive_bit(peer) && all;

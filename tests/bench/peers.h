@@ -4,6 +4,8 @@
 #ifndef HIBLOOM_BENCH_PEERS_H
 #define HIBLOOM_BENCH_PEERS_H
 
+#include "spec/spec.h"
+
 #include <hibloom/hibloom.h>
 
 struct redisContext;
@@ -11,7 +13,7 @@ struct redisContext;
 struct peer {
     struct redisContext *redis;
     const char *key;
-    const hibloom_spec *spec;
+    const struct spec *spec;
 };
 
 /* Adds the items where found is NULL, else looks them up. */

@@ -2,6 +2,8 @@
  * The row of the published table that the PHP programs go by, ten hashes and
  * twenty bits an item, is among them. */
 #include "bench.h"
+#include "base/store.h"
+#include "spec/spec.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,7 +73,7 @@ static void measure(const struct row *row)
     pass(filter, 0, n, true);
     const uint64_t wrong = pass(filter, n, asked, false);
     printf("%s\t%s\t%llu\t%llu\t%llu\t%.6g\n", row->hash, row->layout, (unsigned long long)n, (unsigned long long)asked,
-           (unsigned long long)wrong, hibloom_spec_error_at(hibloom_spec_of(filter), n));
+           (unsigned long long)wrong, spec_error_at(&filter->spec, n));
     hibloom_close(filter);
     hibloom_store_free(memory);
 }

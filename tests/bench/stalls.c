@@ -7,6 +7,7 @@
  * client sends PING all the while, and its longest wait is what a neighbour
  * feels, the scheduler's share included. */
 #include "bench.h"
+#include "base/store.h"
 
 #include <hiredis/hiredis.h>
 #include <signal.h>
@@ -118,13 +119,13 @@ static void phase_end(struct stage *stage, const char *phase)
 }
 
 /* As many items as make sure that no step of 16 MB is empty. */
-static hibloom *local_filter(hibloom_store *memory, const hibloom_spec *spec)
+static hibloom *local_filter(hibloom_store *memory, const hibloom *like)
 {
     const size_t n = 1000000;
     hibloom_item *items = bench_uids(0, n);
     hibloom *local;
 
-    bench_must(hibloom_open(&local, memory, "local", spec), memory);
+    bench_must(hibloom_open_like(&local, memory, "local", like), memory);
     bench_must(hibloom_add_many(local, items, n, NULL), memory);
     free(items);
     return local;
@@ -140,13 +141,13 @@ static void run(struct stage *stage, const char *text)
     phase_end(stage, "create");
 
     bench_must(hibloom_memory(&memory), NULL);
-    hibloom *local = local_filter(memory, hibloom_spec_of(shared));
+    hibloom *local = local_filter(memory, shared);
     phase_begin(stage);
     bench_must(hibloom_merge(shared, local), store);
     phase_end(stage, "bulk load");
 
     phase_begin(stage);
-    bench_must(hibloom_get_info(shared, &info), store);
+    bench_must(hibloom_get_info(shared, &info, sizeof info), store);
     phase_end(stage, "count");
 
     phase_begin(stage);

@@ -6,6 +6,7 @@
  * every other one is in. Methods take turns: one slice of time each, and again. */
 #include "bench.h"
 #include "peers.h"
+#include "base/store.h"
 
 #include <hiredis/hiredis.h>
 #include <stdio.h>
@@ -64,7 +65,7 @@ static void subject_open(struct subject *subject, const struct method *method)
              method->words);
     subject->store = bench_store(method->memory ? "memory:" : NULL, method->commands);
     subject->filter = bench_open(subject->store, subject->name, text);
-    subject->peer = (struct peer){bench_redis_tcp(), subject->name, hibloom_spec_of(subject->filter)};
+    subject->peer = (struct peer){bench_redis_tcp(), subject->name, &subject->filter->spec};
     bench_load(subject->filter, bench_capacity() / 2);
 }
 

@@ -1,6 +1,7 @@
 /* create, expire, clear, repair and drop on a real Redis, looked at from
  * outside by a plain connection. */
 #include "cli/redis.h"
+#include "spec/spec.h"
 
 #define TINY "hash=poly bits=16 hashes=2 seeds=3,5"
 #define PARTITIONED TINY " layout=partitioned"
@@ -11,18 +12,18 @@ static void create_makes_the_filter_that_the_library_opens(void **state)
 {
     const char *name = TEST_NAME;
     hibloom_store *store = test_store(NULL);
-    hibloom_spec spec;
+    struct spec spec;
     hibloom *filter;
 
     assert_run("", 0, "", "", "create", name, "-n", "10k", "-p", "0.01", "-k", "4");
-    assert_ok(hibloom_spec_for_hashes(&spec, 10000, 0.01, 4), NULL);
-    assert_ok(hibloom_open(&filter, store, name, &spec), store);
+    assert_ok(spec_for_hashes(&spec, 10000, 0.01, 4), NULL);
+    assert_ok(hibloom_open(&filter, store, name, test_text(&spec)), store);
     hibloom_close(filter);
 
     name = TEST_NAME;
     assert_run("", 0, "", "", "create", name, "-s", "py-mmh3-redis capacity=1000 error=0.01");
-    assert_ok(hibloom_spec_parse(&spec, "py-mmh3-redis capacity=1000 error=0.01"), NULL);
-    assert_ok(hibloom_open(&filter, store, name, &spec), store);
+    assert_ok(spec_parse(&spec, "py-mmh3-redis capacity=1000 error=0.01"), NULL);
+    assert_ok(hibloom_open(&filter, store, name, test_text(&spec)), store);
     test_close(filter, store);
 }
 

@@ -1,5 +1,7 @@
 /* info: what it says of a filter, to people and as JSON. */
 #include "cli/redis.h"
+#include "base/store.h"
+#include "spec/spec.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -8,18 +10,18 @@
 
 static void info_says_what_the_library_does(void **state)
 {
-    char name[TEST_NAME_SIZE], text[HIBLOOM_SPEC_TEXT_SIZE], all[HIBLOOM_SPEC_TEXT_SIZE + 1024];
+    char name[TEST_NAME_SIZE], text[SPEC_TEXT_SIZE], all[SPEC_TEXT_SIZE + 1024];
     hibloom_store *store = test_store(NULL);
     hibloom *filter;
     hibloom_info info;
-    const hibloom_spec *spec;
+    const struct spec *spec;
 
     test_name(name);
     assert_run("", 0, NULL, "", "add", name, "-n", "1000", "-p", "0.01", "a", "b", "c");
     assert_ok(hibloom_open(&filter, store, name, NULL), store);
-    assert_ok(hibloom_get_info(filter, &info), store);
-    spec = hibloom_spec_of(filter);
-    assert_ok(hibloom_spec_format(spec, text, sizeof text), NULL);
+    assert_ok(hibloom_get_info(filter, &info, sizeof info), store);
+    spec = &filter->spec;
+    assert_ok(spec_format(spec, text, sizeof text), NULL);
     snprintf(
         all, sizeof all,
         "name                  %s\nkind                  plain\nspec                  %s\ncapacity              1000\n"

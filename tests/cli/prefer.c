@@ -1,19 +1,21 @@
 /* --prefer: what it picks, within which bounds, and that a filter that is there is found
  * again whatever was preferred when it was made. */
 #include "cli/program.h"
+#include "base/store.h"
+#include "spec/spec.h"
 
 /* The spec that plan says, and its memory in bytes. */
-static hibloom_spec planned(const char *const args[], double *bytes)
+static struct spec planned(const char *const args[], double *bytes)
 {
-    char line[HIBLOOM_SPEC_TEXT_SIZE];
+    char line[SPEC_TEXT_SIZE];
     struct program p;
-    hibloom_spec spec;
+    struct spec spec;
 
     program_run(&p, "", 0, args);
     assert_string_equal(p.complained.data, "");
     assert_int_equal(p.exit, 0);
     assert_int_equal(sscanf(p.said.data, "spec %2047[^\n]\nmemory %*f %*s (%lf", line, bytes), 2);
-    assert_ok(hibloom_spec_parse(&spec, line), NULL);
+    assert_ok(spec_parse(&spec, line), NULL);
     program_free(&p);
     return spec;
 }
@@ -24,19 +26,19 @@ static void what_is_given_is_not_picked(void **state)
 {
     const char *n = "10M", *p = "0.01";
     double bytes;
-    hibloom_spec spec;
+    struct spec spec;
 
     spec = PLAN("--prefer", "lookup", "--layout", "classic");
-    assert_true(spec.layout == HIBLOOM_LAYOUT_CLASSIC && spec.hashes < 7);
+    assert_true(spec.layout == LAYOUT_CLASSIC && spec.hashes < 7);
     assert_int_equal(spec.segments, 1);
     spec = PLAN("--prefer", "add"); /* keys of 2 MB, which the server makes anew without a stall */
     assert_in_range(spec.bits / spec.segments / 8, (2 << 20) * 3 / 4, (2 << 20) - 1024);
     spec = PLAN("--prefer", "lookup", "-k", "4");
-    assert_true(spec.layout == HIBLOOM_LAYOUT_BLOCKED && spec.hashes == 4);
+    assert_true(spec.layout == LAYOUT_BLOCKED && spec.hashes == 4);
     spec = PLAN("--prefer", "memory", "--layout", "blocked");
-    assert_true(spec.layout == HIBLOOM_LAYOUT_BLOCKED && spec.hashes == 6);
+    assert_true(spec.layout == LAYOUT_BLOCKED && spec.hashes == 6);
     spec = PLAN("--prefer", "add", "-k", "2", "--layout", "partitioned"); /* nothing is left open */
-    assert_true(spec.layout == HIBLOOM_LAYOUT_PARTITIONED && spec.hashes == 2);
+    assert_true(spec.layout == LAYOUT_PARTITIONED && spec.hashes == 2);
     assert_run("", 2, "", "capacity=0", "plan", "-n", "0", "-p", "0.1", "--prefer", "add");
 }
 
@@ -51,7 +53,7 @@ static void it_makes_what_it_picks_and_takes_what_is_there(void **state)
 
     assert_run("", 0, "", "", "create", name, SIZE, "--prefer", "lookup");
     assert_ok(hibloom_open(&filter, store, name, NULL), store);
-    assert_int_equal(hibloom_spec_of(filter)->layout, HIBLOOM_LAYOUT_BLOCKED);
+    assert_int_equal(filter->spec.layout, LAYOUT_BLOCKED);
     test_close(filter, store);
 
     assert_run("", 0, "added 1, new 1\n", "", "add", name, SIZE, "--prefer", "lookup", "a");

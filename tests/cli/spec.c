@@ -1,6 +1,8 @@
 /* plan and positions: what the command says of a filter without a server is
  * what the library says, and numbers are read to the last digit. */
 #include "cli/program.h"
+#include "redis/cost.h"
+#include "spec/spec.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -21,11 +23,11 @@ static char *plan(const char *n, const char *rate, const char *k)
 
 static void assert_capacity(const char *n, uint64_t capacity)
 {
-    char *said = plan(n, "0.01", NULL), line[HIBLOOM_SPEC_TEXT_SIZE];
-    hibloom_spec spec;
+    char *said = plan(n, "0.01", NULL), line[SPEC_TEXT_SIZE];
+    struct spec spec;
 
     assert_int_equal(sscanf(said, "spec %2047[^\n]", line), 1);
-    assert_ok(hibloom_spec_parse(&spec, line), NULL);
+    assert_ok(spec_parse(&spec, line), NULL);
     if (spec.capacity != capacity)
         fail_msg("-n %s is %" PRIu64 ", not %" PRIu64, n, spec.capacity, capacity);
     free(said);
@@ -54,31 +56,31 @@ static void numbers_are_decimal_thousands_and_exact(void **state)
 }
 
 /* Of one key in Redis: bits, spec text with a seed, trailer. */
-static double key_bytes(const hibloom_spec *spec)
+static double key_bytes(const struct spec *spec)
 {
-    hibloom_spec stored = *spec;
-    char text[HIBLOOM_SPEC_TEXT_SIZE];
+    struct spec stored = *spec;
+    char text[SPEC_TEXT_SIZE];
 
     stored.seeded = true;
-    assert_ok(hibloom_spec_format(&stored, text, sizeof text), NULL);
+    assert_ok(spec_format(&stored, text, sizeof text), NULL);
     return (double)(((spec->bits + spec->segments - 1) / spec->segments + 7) / 8 + strlen(text) + 92);
 }
 
 static void assert_plan(uint64_t n, double rate, uint32_t k, const char *memory)
 {
-    char n_text[24], rate_text[24], k_text[24], text[HIBLOOM_SPEC_TEXT_SIZE], expected[HIBLOOM_SPEC_TEXT_SIZE + 256];
-    hibloom_spec spec;
+    char n_text[24], rate_text[24], k_text[24], text[SPEC_TEXT_SIZE], expected[SPEC_TEXT_SIZE + 256];
+    struct spec spec;
     char *said;
 
     snprintf(n_text, sizeof n_text, "%" PRIu64, n);
     snprintf(rate_text, sizeof rate_text, "%g", rate);
     snprintf(k_text, sizeof k_text, "%u", k);
     said = plan(n_text, rate_text, k > 0 ? k_text : NULL);
-    assert_ok(k > 0 ? hibloom_spec_for_hashes(&spec, n, rate, k) : hibloom_spec_for(&spec, n, rate), NULL);
-    assert_ok(hibloom_spec_format(&spec, text, sizeof text), NULL);
+    assert_ok(k > 0 ? spec_for_hashes(&spec, n, rate, k) : spec_for(&spec, n, rate), NULL);
+    assert_ok(spec_format(&spec, text, sizeof text), NULL);
     snprintf(expected, sizeof expected,
              "spec             %s\nmemory           %s (%.0f bytes)\npredicted error  %.6g at %" PRIu64 " items\n\n",
-             text, memory, key_bytes(&spec), hibloom_spec_error_at(&spec, n), n);
+             text, memory, key_bytes(&spec), spec_error_at(&spec, n), n);
     if (strncmp(said, expected, strlen(expected)) != 0)
         fail_msg("plan said\n%snot\n%s", said, expected);
     free(said);
@@ -152,10 +154,10 @@ static const struct row *row_of(const struct row *rows, size_t n, const char *la
 
 static void plan_says_how_many_keys(void **state)
 {
-    hibloom_spec spec;
+    struct spec spec;
     char keys[64];
 
-    assert_ok(hibloom_spec_for(&spec, 10000000000, 0.01), NULL);
+    assert_ok(spec_for(&spec, 10000000000, 0.01), NULL);
     snprintf(keys, sizeof keys, "\nkeys             %u of 15.99 MB\n", spec.segments);
     char *said = plan("10G", "0.01", NULL);
     assert_non_null(strstr(said, keys));
@@ -174,19 +176,19 @@ static void plan_tables_the_choices_of_k_and_layout(void **state)
     char *said = plan("1M", "0.01", "4"), text[128];
     struct row rows[ROWS_MAX];
     const size_t n = read_rows(said, rows);
-    hibloom_spec best, choice;
+    struct spec best, choice;
 
-    assert_ok(hibloom_spec_for(&best, 1000000, 0.01), NULL);
+    assert_ok(spec_for(&best, 1000000, 0.01), NULL);
     assert_int_equal(n, 8 + 8 + 7);
     for (size_t layout = 0; layout < 3; layout++)
         for (uint32_t k = 1; k <= best_of[layout] + 1; k++) {
             const struct row *row = row_of(rows, n, layouts[layout], k);
-            hibloom_rates rates;
+            struct rates rates;
 
             assert_non_null(row);
             snprintf(text, sizeof text, "capacity=1000000 error=0.01 hashes=%u layout=%s", k, layouts[layout]);
-            assert_ok(hibloom_spec_parse(&choice, text), NULL);
-            assert_ok(hibloom_spec_rates(&choice, HIBLOOM_COMMANDS_SETBIT, &rates), NULL);
+            assert_ok(spec_parse(&choice, text), NULL);
+            assert_ok(spec_rates(&choice, false, &rates), NULL);
             if (layout != 1)
                 assert_true(fabs(row->more - 100 * (key_bytes(&choice) / key_bytes(&best) - 1)) < 0.51);
             assert_true(fabs(row->add / rates.adds - 1) < 0.051);

@@ -94,7 +94,7 @@ static void more_replicas_than_there_are_is_said_in_words(void **state)
     assert_ok(hibloom_contains_many(filter, items, ITEMS, answers), careful);
     assert_int_equal(test_count_true(answers, ITEMS), ITEMS); /* they are in, all the same */
     hibloom_close(filter);
-    assert_ok(hibloom_delete(careful, "seen"), careful);
+    assert_ok(hibloom_drop_by_name(careful, "seen"), careful);
     hibloom_store_free(careful);
 }
 

@@ -5,6 +5,8 @@
 #include "../support/redis_cluster.h"
 #include "../support/temp_dir.h"
 #include "../support/test.h"
+#include "base/store.h"
+#include "spec/spec.h"
 
 #include <hiredis/hiredis.h>
 #include <stdio.h>
@@ -120,12 +122,12 @@ static void move_all_ways(const char *text)
     assert_all_in(into);
     assert_ok(hibloom_merge(here, into), memory);
     assert_all_in(here);
-    if (hibloom_spec_of(from)->growth == 0) {
-        assert_ok(hibloom_compare(from, into, &same), store);
+    if (from->spec.growth == 0) {
+        assert_ok(hibloom_compare(from, into, &same, sizeof same), store);
         assert_true(same.similarity == 1);
     }
     assert_ok(hibloom_save(into, path), store);
-    assert_ok(hibloom_load(loaded, path), store);
+    assert_ok(hibloom_restore(loaded, path), store);
     assert_all_in(loaded);
     hibloom *const all[] = {from, into, loaded};
     for (size_t i = 0; i < 3; i++) {
@@ -160,20 +162,21 @@ static void a_filter_that_is_renamed_over_another_one_is_noticed(void **state)
     hibloom_close(rebuilt);
 }
 
-static void a_spec_is_spread_over_the_primaries(void **state)
+static void a_new_filter_is_spread_over_the_primaries(void **state)
 {
-    hibloom_spec large, small, given;
+    static const struct {
+        const char *text;
+        uint32_t segments;
+    } cases[] = {{"capacity=1000000 error=0.01", 3},
+                 {"capacity=100000 error=0.01", 1},
+                 {"capacity=1000000 error=0.01 segments=5", 5}};
 
-    assert_ok(hibloom_spec_for(&large, 1000000, 0.01), NULL);
-    assert_ok(hibloom_spec_for(&small, 100000, 0.01), NULL);
-    given = test_spec("capacity=1000000 error=0.01 segments=5");
-    assert_ok(hibloom_spec_spread(&large, store), store);
-    assert_int_equal(large.segments, 3);
-    assert_true(hibloom_spec_error_at(&large, 1000000) <= 0.01);
-    assert_ok(hibloom_spec_spread(&small, store), store);
-    assert_int_equal(small.segments, 1);
-    assert_ok(hibloom_spec_spread(&given, store), store);
-    assert_int_equal(given.segments, 5);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        hibloom *filter = test_open(store, "spread", cases[i].text);
+        assert_int_equal(spec_segments(&filter->spec), cases[i].segments);
+        assert_true(spec_error_at(&filter->spec, filter->spec.capacity) <= 0.01);
+        assert_dropped(filter, store);
+    }
 }
 
 /* A cluster is entered by any of its nodes, of which one that answers will do. */
@@ -229,7 +232,7 @@ static void filters_of_all_primaries_are_listed(void **state)
     assert_in_range(named.others, 1, 100); /* those that other tests left, too */
     for (int i = 0; i < 60; i++) {
         snprintf(name, sizeof name, "listed%d", i);
-        assert_ok(hibloom_delete(store, name), store);
+        assert_ok(hibloom_drop_by_name(store, name), store);
     }
 }
 
@@ -274,7 +277,7 @@ static void an_import_of_several_links_needs_a_tag(void **state)
         assert_ok(hibloom_contains(filter, item, (size_t)len, &found), store);
         assert_true(found);
     }
-    assert_ok(hibloom_get_info(filter, &info), store);
+    assert_ok(hibloom_get_info(filter, &info, sizeof info), store);
     assert_int_equal(info.keys, 3);
     assert_int_equal(info.ttl_ms, -1);
     assert_dropped(filter, store);
@@ -291,7 +294,7 @@ int main(void)
         cmocka_unit_test(partitions_need_a_tag_to_tell_what_is_new),
         cmocka_unit_test(merges_snapshots_files_and_comparisons_work),
         cmocka_unit_test(a_filter_that_is_renamed_over_another_one_is_noticed),
-        cmocka_unit_test(a_spec_is_spread_over_the_primaries),
+        cmocka_unit_test(a_new_filter_is_spread_over_the_primaries),
         cmocka_unit_test(any_seed_that_answers_will_do),
         cmocka_unit_test(filters_of_all_primaries_are_listed),
         cmocka_unit_test(keys_of_pyrebloom_need_a_tag_to_tell_what_is_new),

@@ -13,7 +13,7 @@
 #define TEXT "bits=4096 hashes=4 seed=1"
 #define PARTS TEXT " segments=3"
 
-enum { NODES = 2, KEYS = 100, HOUR_S = 3600 };
+enum { NODES = 2, KEYS = 100, HOUR_MS = 3600000 };
 
 static struct redis_cluster *cluster;
 static hibloom_store *store;
@@ -64,14 +64,14 @@ static void assert_mortal(void)
 {
     hibloom_info info;
 
-    assert_ok(hibloom_get_info(filter, &info), store);
-    assert_in_range(info.ttl_ms, 1, HOUR_S * 1000);
+    assert_ok(hibloom_get_info(filter, &info, sizeof info), store);
+    assert_in_range(info.ttl_ms, 1, HOUR_MS);
 }
 
 static void open_mortal(const char *name, const char *text)
 {
     filter = test_open(store, name, text);
-    assert_ok(hibloom_expire(filter, HOUR_S), store);
+    assert_ok(hibloom_expire(filter, HOUR_MS), store);
 }
 
 static void drop(void)

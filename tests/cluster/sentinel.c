@@ -75,7 +75,7 @@ static void a_sentinel_that_is_dead_is_skipped(void **state)
     redis_server_kill(sentinel_watcher(sentinel, 0));
     hibloom_store *store = test_connect(sentinel_uri(sentinel), NULL);
     hibloom_close(test_open(store, "seen", SMALL));
-    assert_ok(hibloom_delete(store, "seen"), store);
+    assert_ok(hibloom_drop_by_name(store, "seen"), store);
     hibloom_store_free(store);
     redis_server_restart(sentinel_watcher(sentinel, 0));
 }

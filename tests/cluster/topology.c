@@ -2,6 +2,7 @@
 #include "../support/items.h"
 #include "../support/redis_cluster.h"
 #include "../support/test.h"
+#include "spec/spec.h"
 
 #include <hiredis/hiredis.h>
 #include <stdio.h>
@@ -54,7 +55,7 @@ static void use(struct redis_cluster *cluster, const char *uri)
     assert_ok(hibloom_contains_many(filter, items, ITEMS, answers), store);
     for (size_t i = 0; i < ITEMS; i++)
         assert_true(answers[i]);
-    hibloom_get_stats(store, &stats);
+    hibloom_get_stats(store, &stats, sizeof stats);
     assert_in_range(stats.redirects, 12, 100);
     test_close(filter, store);
     redis_cluster_stop(cluster);
@@ -108,17 +109,17 @@ static void keys_of_slots_that_nobody_has_are_unavailable_and_others_work(void *
             redis_server_must(redis_cluster_node(cluster, (owner + i) % PRIMARIES), "CLUSTER DELSLOTS %d", slot));
     late = test_connect(redis_cluster_uri(cluster), NULL);
     hibloom *second = test_open(late, "there", SINGLE), *opened = NULL;
-    hibloom_spec spec = test_spec(SINGLE);
+    struct spec spec = test_spec(SINGLE);
     assert_status(hibloom_add_many(filters[0], items, ITEMS, NULL), HIBLOOM_EUNAVAILABLE, early);
     assert_non_null(strstr(hibloom_store_error(early), "not served"));
-    assert_status(hibloom_open(&opened, late, "here", &spec), HIBLOOM_EUNAVAILABLE, late);
+    assert_status(hibloom_open(&opened, late, "here", test_text(&spec)), HIBLOOM_EUNAVAILABLE, late);
     assert_non_null(strstr(hibloom_store_error(late), "no node of the cluster has the key's slot"));
     assert_ok(hibloom_add_many(filters[1], items, ITEMS, NULL), early);
     assert_ok(hibloom_add_many(second, items, ITEMS, NULL), late);
     freeReplyObject(redis_server_must(redis_cluster_node(cluster, owner), "CLUSTER ADDSLOTS %d", slot));
     redis_cluster_wait_settled(cluster);
     assert_ok(hibloom_add_many(filters[0], items, ITEMS, NULL), early);
-    assert_ok(hibloom_open(&opened, late, "here", &spec), late);
+    assert_ok(hibloom_open(&opened, late, "here", test_text(&spec)), late);
     hibloom_close(filters[0]);
     hibloom_close(filters[1]);
     hibloom_close(second);

@@ -5,6 +5,8 @@
 #include "support/served.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
+#include "base/store.h"
+#include "spec/spec.h"
 
 #include <hiredis/hiredis.h>
 #include <stdio.h>
@@ -57,12 +59,12 @@ struct work {
     const struct variant *variant;
     hibloom_store *store; /* the user's */
     hibloom *filter;      /* the user's handle; NULL: not opened */
-    hibloom_spec spec;
+    struct spec spec;
 };
 
 static bool has_keys(const struct work *work) /* more than one */
 {
-    return work->spec.segments > 1 || work->spec.layout == HIBLOOM_LAYOUT_PARTITIONED;
+    return work->spec.segments > 1 || work->spec.layout == LAYOUT_PARTITIONED;
 }
 
 /* By who may do everything. */
@@ -117,7 +119,7 @@ static void fill_bare(struct work *work)
 
 static hibloom_status attach(struct work *work)
 {
-    return hibloom_attach(&work->filter, work->store, BARE, &work->spec);
+    return hibloom_attach(&work->filter, work->store, BARE, test_text(&work->spec));
 }
 
 static hibloom_status look_up_bare(struct work *work)
@@ -130,7 +132,7 @@ static hibloom_status look_up_bare(struct work *work)
 static hibloom_status count(struct work *work)
 {
     hibloom_info info;
-    const hibloom_status status = hibloom_get_info(work->filter, &info);
+    const hibloom_status status = hibloom_get_info(work->filter, &info, sizeof info);
 
     if (status == HIBLOOM_OK)
         assert_true(info.bits_set > ITEMS && info.ttl_ms == -1);
@@ -189,7 +191,7 @@ static void write_file(struct work *work)
 
 static hibloom_status load(struct work *work)
 {
-    return hibloom_load(work->filter, file);
+    return hibloom_restore(work->filter, file);
 }
 
 static void fill_other(struct work *work)
@@ -217,7 +219,7 @@ static void leave_late_zeros(struct work *work)
 
 static hibloom_status create(struct work *work)
 {
-    return hibloom_open(&work->filter, work->store, NAME, &work->spec);
+    return hibloom_open(&work->filter, work->store, NAME, test_text(&work->spec));
 }
 
 static void assert_empty(struct work *work)
@@ -234,7 +236,7 @@ static void make_mortal(struct work *work)
 {
     hibloom *filter = test_open(all, NAME, work->variant->spec);
 
-    assert_ok(hibloom_expire(filter, 3600), all);
+    assert_ok(hibloom_expire(filter, 3600000), all);
     hibloom_close(filter);
 }
 
@@ -245,7 +247,7 @@ static hibloom_status drop(struct work *work)
 
 static hibloom_status delete_it(struct work *work)
 {
-    return hibloom_delete(work->store, NAME);
+    return hibloom_drop_by_name(work->store, NAME);
 }
 
 static void assert_gone(struct work *work)
@@ -255,7 +257,7 @@ static void assert_gone(struct work *work)
 
 static hibloom_status expire(struct work *work)
 {
-    return hibloom_expire(work->filter, 3600);
+    return hibloom_expire(work->filter, 3600000);
 }
 
 static void assert_mortal(struct work *work)

@@ -118,7 +118,7 @@ static void whole_filters_leave_it_as_it_was_found(void **state)
         assert_ok(hibloom_save(filter, file), store);
         assert_as_found(context, &before);
         assert_ok(hibloom_clear(filter), store);
-        assert_ok(hibloom_load(filter, file), store);
+        assert_ok(hibloom_restore(filter, file), store);
         assert_as_found(context, &before);
         assert_ok(hibloom_replace(filter, "seen"), store);
         assert_as_found(context, &before);

@@ -18,7 +18,7 @@ static bool check_cut(const hibloom_item *items, enum proxy_way way, uint64_t af
 
     proxy_cut(proxy, way, after);
     assert_ok(hibloom_add_many(filter, items, ITEMS, is_new), store);
-    hibloom_get_stats(store, &stats);
+    hibloom_get_stats(store, &stats, sizeof stats);
     proxy_heal(proxy);
     for (size_t i = 0; i < ITEMS; i++)
         assert_true(is_new[i]); /* or it is not known */

@@ -34,10 +34,10 @@ static void large_calls_go_through_a_proxy_that_stops_while_it_cannot_write(void
     static const char *const texts[] = {
         "capacity=800 error=1e-6",
         "capacity=800 error=1e-6 layout=blocked",
-        "capacity=800 error=1e-6 window=86400 slices=4",
-        "capacity=800 error=1e-6 window=86400 slices=4 layout=blocked",
-        "capacity=800 error=1e-6 window=86400 slices=24",
-        "capacity=800 error=1e-6 window=86400 slices=24 segments=3",
+        "capacity=800 error=1e-6 window=86400s slices=4",
+        "capacity=800 error=1e-6 window=86400s slices=4 layout=blocked",
+        "capacity=800 error=1e-6 window=86400s slices=24",
+        "capacity=800 error=1e-6 window=86400s slices=24 segments=3",
     };
     struct narrow narrow;
 

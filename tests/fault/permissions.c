@@ -98,9 +98,9 @@ static void a_replace_that_is_denied_changes_nothing(void **state)
         hibloom *filter = test_open(own, "aside", texts[i % 2]);
 
         assert_ok(hibloom_add(filter, "new", 3, NULL), own);
-        assert_ok(hibloom_expire(filter, 1000), own);
+        assert_ok(hibloom_expire(filter, 1000000), own);
         if (old != NULL)
-            assert_ok(hibloom_expire(old, 500), all);
+            assert_ok(hibloom_expire(old, 500000), all);
         const long long before = all_values();
         test_command(redis, "ACL SETUSER app -%s", command);
         assert_status(hibloom_replace(filter, "seen"), HIBLOOM_EDENIED, own);

@@ -66,15 +66,15 @@ static void a_deadline_is_that_of_the_whole_filter(void **state)
     hibloom_comparison comparison;
     hibloom *copy;
 
-    assert_ok(hibloom_open(&copy, store, "copy", &filter->spec), store);
+    assert_ok(hibloom_open(&copy, store, "copy", test_text(&filter->spec)), store);
 
     proxy_drip(proxy, 300); /* some 250 bytes a key */
     hibloom_store_deadline(store, SHORT_MS);
     const uint64_t since = test_now_ms();
-    assert_status(hibloom_compare(filter, copy, &comparison), HIBLOOM_ETIMEDOUT, store);
+    assert_status(hibloom_compare(filter, copy, &comparison, sizeof comparison), HIBLOOM_ETIMEDOUT, store);
     assert_in_range(test_now_ms() - since, SHORT_MS * 9 / 10, SHORT_MS + SLACK_MS);
     proxy_drip(proxy, 0);
-    assert_ok(hibloom_compare(filter, copy, &comparison), store);
+    assert_ok(hibloom_compare(filter, copy, &comparison, sizeof comparison), store);
     assert_dropped(copy, store);
     assert_dropped(filter, store);
     hibloom_store_free(store);

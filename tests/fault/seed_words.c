@@ -3,6 +3,7 @@
  * piece of a seed is in the words of an error. */
 #include "support/proxied.h"
 #include "support/test.h"
+#include "spec/spec.h"
 
 #include <ctype.h>
 #include <hiredis/hiredis.h>
@@ -50,13 +51,13 @@ static void a_seed_is_not_in_the_words_of_a_server_that_lacks_a_command(void **s
         for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
             hibloom_store *store;
             hibloom *filter = NULL;
-            hibloom_spec spec = test_spec(texts[i]);
+            struct spec spec = test_spec(texts[i]);
 
             if (borrowed)
                 assert_ok(hibloom_borrow(&store, context), store);
             else
                 assert_ok(hibloom_connect(&store, redis_server_uri(lacking), NULL), store);
-            assert_status(hibloom_open(&filter, store, "x", &spec), HIBLOOM_ESERVER, store);
+            assert_status(hibloom_open(&filter, store, "x", test_text(&spec)), HIBLOOM_ESERVER, store);
             assert_null(filter);
             assert_non_null(strstr(hibloom_store_error(store), "ERR"));
             assert_words_without_seed(store);
@@ -82,11 +83,11 @@ static void create_and_be_refused(hibloom_store *store, const char *words, const
     hibloom *filter = NULL;
 
     snprintf(refusal, sizeof refusal, "-%s\r\n", words);
-    const hibloom_spec spec = test_spec("bits=9000 hashes=7 hash=siphash seed=" SEED);
+    const struct spec spec = test_spec("bits=9000 hashes=7 hash=siphash seed=" SEED);
     for (int i = 0; i < 2; i++) {
         proxy_mark(proxy);
         proxy_replace(proxy, places[i], 1, refusal);
-        const hibloom_status status = hibloom_open(&filter, store, "x", &spec);
+        const hibloom_status status = hibloom_open(&filter, store, "x", test_text(&spec));
         assert_int_equal(proxy_replaced(proxy), '$');
         if (status != HIBLOOM_EUNAVAILABLE && status != HIBLOOM_EDENIED)
             assert_status(status, HIBLOOM_ESERVER, store);
@@ -97,7 +98,7 @@ static void create_and_be_refused(hibloom_store *store, const char *words, const
         assert_int_equal(test_command(redis, "DEL x"), 1); /* it was made all the same */
     }
     proxy_mark(proxy);
-    assert_ok(hibloom_open(&filter, store, "x", &spec), store);
+    assert_ok(hibloom_open(&filter, store, "x", test_text(&spec)), store);
     assert_int_equal(proxy_values(proxy, PROXY_REPLIES), REPLIES);
     test_command(redis, "DEL x");
     hibloom_close(filter);

@@ -4,6 +4,7 @@
 #include "support/net.h"
 #include "support/redis_server.h"
 #include "support/scripted_server.h"
+#include "spec/spec.h"
 
 #include <hiredis/hiredis.h>
 #include <netinet/in.h>
@@ -219,14 +220,14 @@ static int be_stopped(const char *uri)
     const hibloom_connect_options options = {.command_timeout_ms = STOPPED_MS};
     hibloom_store *store = NULL;
     hibloom *filter = NULL;
-    hibloom_spec spec;
+    struct spec spec;
     bool found = false;
-    hibloom_status status = hibloom_spec_parse(&spec, "bits=4096 hashes=4");
+    hibloom_status status = spec_parse(&spec, "bits=4096 hashes=4");
 
     if (status == HIBLOOM_OK)
         status = hibloom_connect(&store, uri, &options);
     if (status == HIBLOOM_OK)
-        status = hibloom_open(&filter, store, "stopped", &spec);
+        status = hibloom_open(&filter, store, "stopped", test_text(&spec));
     raise(SIGSTOP);
     return status == HIBLOOM_OK ? (int)hibloom_contains(filter, "x", 1, &found) : (int)status;
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define NAME "seen"
-#define TEXT "capacity=1000 error=1e-9 window=1000 slices=2"
+#define TEXT "capacity=1000 error=1e-9 window=1000s slices=2"
 
 enum { PERIOD_S = 500, START = 4000000, EACH = 10, ITEMS = 3 * EACH };
 
@@ -104,7 +104,7 @@ static void of_an_adders_words_each_is_needed_and_without_it_nothing_is_emptied(
 {
     for (size_t without = 0; without <= WORDS; without++) {
         hibloom *filter = fill(), *his = NULL;
-        assert_ok(hibloom_expire(filter, 100000), store);
+        assert_ok(hibloom_expire(filter, 100000000), store);
         hibloom_store *its = connect_without(without);
         hibloom_status status = hibloom_open(&his, its, NAME, NULL);
         set_period(3); /* the add would empty the slice of period 0 */

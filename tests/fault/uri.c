@@ -3,6 +3,7 @@
 #include "support/redis_server.h"
 #include "support/scripted_server.h"
 #include "support/test.h"
+#include "spec/spec.h"
 
 #include <hiredis/hiredis.h>
 #include <stdio.h>
@@ -70,12 +71,12 @@ static void user_password_and_database_arrive_decoded(void **state)
 static void create_at(const char *uri, const char *name)
 {
     hibloom_store *store;
-    hibloom_spec spec;
+    struct spec spec;
     hibloom *filter;
 
-    assert_ok(hibloom_spec_for(&spec, 1000, 0.01), NULL);
+    assert_ok(spec_for(&spec, 1000, 0.01), NULL);
     assert_ok(hibloom_connect(&store, uri, NULL), store);
-    assert_ok(hibloom_open(&filter, store, name, &spec), store);
+    assert_ok(hibloom_open(&filter, store, name, test_text(&spec)), store);
     test_close(filter, store);
 }
 
@@ -112,7 +113,7 @@ static void the_database_is_selected_also_behind_a_password(void **state)
 static void a_new_connection_is_the_same_user_in_the_same_database(void **state)
 {
     hibloom_store *store;
-    hibloom_spec spec;
+    struct spec spec;
     hibloom *filter;
     bool found;
     char uri[256];
@@ -120,9 +121,9 @@ static void a_new_connection_is_the_same_user_in_the_same_database(void **state)
     test_command(redis, "SELECT 0");
     test_command(redis, "ACL SETUSER app on >secret ~* &* +@all");
     snprintf(uri, sizeof uri, "redis://app:secret@127.0.0.1:%d/11", redis_server_port(server));
-    assert_ok(hibloom_spec_for(&spec, 1000, 0.01), NULL);
+    assert_ok(spec_for(&spec, 1000, 0.01), NULL);
     assert_ok(hibloom_connect(&store, uri, NULL), store);
-    assert_ok(hibloom_open(&filter, store, "again", &spec), store);
+    assert_ok(hibloom_open(&filter, store, "again", test_text(&spec)), store);
     assert_ok(hibloom_add(filter, "x", 1, NULL), store);
     assert_int_equal(test_command(redis, "CLIENT KILL USER app"), 1);
     (void)!hibloom_contains(filter, "x", 1, &found); /* finds it closed, now or before it asks */

@@ -4,7 +4,7 @@
  * moment when it is freed. The stack is searched as well: a call is made on a
  * thread with a stack of ours. ASan, which has its own of both, bears neither: there
  * these tests are skipped. */
-#include "spec/spec.h"
+#include "spec/request.h"
 #include "support/replaced.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
@@ -110,8 +110,8 @@ static void a_secret_in_a_freed_block_is_seen(void **state)
         free(block);
     }
     for (size_t i = 0; i < 2; i++) {
-        hibloom_spec *spec = malloc(sizeof *spec);
-        assert_ok(hibloom_spec_parse(spec, secrets[i]), NULL);
+        struct spec *spec = malloc(sizeof *spec);
+        assert_ok(spec_parse(spec, secrets[i]), NULL);
         block = (char *)spec;
         free(block);
     }
@@ -127,13 +127,13 @@ static void a_closed_handle_leaves_no_seed(void **state)
         skip();
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         hibloom_store *store = test_connect("memory:", NULL);
-        const hibloom_spec spec = test_spec(texts[i]);
+        const struct spec spec = test_spec(texts[i]);
         hibloom *opened, *attached, *refused = NULL;
 
-        assert_ok(hibloom_open(&opened, store, "opened", &spec), store);
-        assert_ok(hibloom_attach(&attached, store, "attached", &spec), store);
+        assert_ok(hibloom_open(&opened, store, "opened", test_text(&spec)), store);
+        assert_ok(hibloom_attach(&attached, store, "attached", test_text(&spec)), store);
         watch();
-        assert_status(hibloom_attach(&refused, store, "opened", &spec), HIBLOOM_EMISMATCH, store);
+        assert_status(hibloom_attach(&refused, store, "opened", test_text(&spec)), HIBLOOM_EMISMATCH, store);
         hibloom_close(opened);
         hibloom_close(attached);
         assert_wiped();
@@ -144,7 +144,7 @@ static void a_closed_handle_leaves_no_seed(void **state)
 static void a_file_that_was_saved_or_loaded_leaves_no_seed(void **state)
 {
     static const char *const texts[] = {SEEDED, KEYED};
-    hibloom_spec loaded;
+    char loaded[HIBLOOM_TEXT_SIZE];
 
     if (!REPLACED)
         skip();
@@ -155,9 +155,9 @@ static void a_file_that_was_saved_or_loaded_leaves_no_seed(void **state)
 
         watch();
         assert_ok(hibloom_save(filter, path), store);
-        assert_ok(hibloom_load(filter, path), store);
-        assert_ok(hibloom_spec_load(&loaded, path), NULL);
-        assert_status(hibloom_load(other, path), HIBLOOM_EMISMATCH, store);
+        assert_ok(hibloom_restore(filter, path), store);
+        assert_ok(hibloom_file_spec(path, loaded, sizeof loaded), NULL);
+        assert_status(hibloom_restore(other, path), HIBLOOM_EMISMATCH, store);
         assert_wiped();
         hibloom_close(filter);
         test_close(other, store);
@@ -171,8 +171,8 @@ static void a_file_that_was_saved_or_loaded_leaves_no_seed(void **state)
 #define STACK ((size_t)256 << 10)
 
 static unsigned char left[STACK]; /* what a call has left on it */
-static hibloom_spec parsed;       /* not on the stack, as nothing is that a call is given */
-static char text[HIBLOOM_SPEC_TEXT_SIZE], words[256], *saved;
+static struct spec parsed;        /* not on the stack, as nothing is that a call is given */
+static char text[SPEC_TEXT_SIZE], words[256], *saved;
 
 static void *call_and_leave(void *call)
 {
@@ -222,7 +222,7 @@ static bool as_expected;
 
 static void copy_spec(void)
 {
-    hibloom_spec spec;
+    struct spec spec;
 
     memcpy(&spec, &parsed, sizeof spec);
     __asm__ volatile("" : : "r"(&spec) : "memory"); /* or the compiler leaves it out */
@@ -238,7 +238,7 @@ static void copy_text(void)
 
 static void parse(void)
 {
-    as_expected = hibloom_spec_parse(&parsed, current) == HIBLOOM_OK;
+    as_expected = spec_parse(&parsed, current) == HIBLOOM_OK;
 }
 
 static void parse_what_is_wrong(void)
@@ -247,27 +247,31 @@ static void parse_what_is_wrong(void)
 
     strcpy(wrong, current);
     strcat(wrong, " segments=70000");
-    as_expected = hibloom_spec_parse(&parsed, wrong) == HIBLOOM_ERANGE &&
-                  *hibloom_spec_error(wrong, words, sizeof words) != '\0' &&
-                  *hibloom_spec_error(current, words, sizeof words) == '\0';
+    as_expected = spec_parse(&parsed, wrong) == HIBLOOM_ERANGE && *spec_error(wrong, words, sizeof words) != '\0' &&
+                  *spec_error(current, words, sizeof words) == '\0';
 }
 
 static void format(void)
 {
-    as_expected = hibloom_spec_format(&parsed, text, sizeof text) == HIBLOOM_OK;
+    as_expected = spec_format(&parsed, text, sizeof text) == HIBLOOM_OK;
 }
 
 static void adopt(void)
 {
-    static hibloom_spec adopted;
+    static struct spec adopted;
 
-    as_expected = spec_adopt(&adopted, NULL, text) == HIBLOOM_OK && spec_adopt(&adopted, &parsed, text) == HIBLOOM_OK &&
-                  spec_adopt(&adopted, &parsed, current) == HIBLOOM_EMISMATCH;
+    static struct request exactly;
+    static struct error error;
+
+    request_exactly(&exactly, &parsed);
+    as_expected = spec_adopt(&adopted, text) == HIBLOOM_OK &&
+                  request_adopt(&adopted, &exactly, text, &error) == HIBLOOM_OK &&
+                  request_adopt(&adopted, &exactly, "hash=xxh3 bits=9 hashes=1 seed=1", &error) == HIBLOOM_EMISMATCH;
 }
 
 static void spread(void)
 {
-    static hibloom_spec wide;
+    static struct spec wide;
 
     wide = parsed;
     as_expected = spec_spread(&wide, 3) == HIBLOOM_OK && wide.segments == 3;
@@ -275,9 +279,9 @@ static void spread(void)
 
 static void load(void)
 {
-    static hibloom_spec loaded;
+    static char loaded[HIBLOOM_TEXT_SIZE];
 
-    as_expected = hibloom_spec_load(&loaded, saved) == HIBLOOM_OK;
+    as_expected = hibloom_file_spec(saved, loaded, sizeof loaded) == HIBLOOM_OK;
 }
 
 static void specs_leave_no_seed_on_the_stack(void **state)

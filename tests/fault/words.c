@@ -4,6 +4,8 @@
  * not shifted. */
 #include "support/served.h"
 #include "support/subject.h"
+#include "base/store.h"
+#include "spec/spec.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -80,7 +82,7 @@ static void who_may_not_take_back_late_bits_leaves_no_answer_behind(void **state
         test_command(redis, "ACL SETUSER default +eval");
         left = (int)test_command(redis, "BITCOUNT %s", subject.name);
         if (left > 0) {
-            assert_status(hibloom_open(&again, subject.store, subject.name, hibloom_spec_of(subject.filter)),
+            assert_status(hibloom_open(&again, subject.store, subject.name, hibloom_secret_spec_of(subject.filter)),
                           HIBLOOM_EMISMATCH, subject.store);
             assert_status(hibloom_open(&again, subject.store, subject.name, NULL), HIBLOOM_EMISMATCH, subject.store);
             assert_int_equal(test_command(redis, "DEL %s", subject.name), 1);
@@ -150,7 +152,7 @@ static void a_list_in_place_of_a_key(void **state)
         if (partitioned) {
             check_wrong_type(&subject, "%s:%u", 2, 2);
             check_wrong_type(&subject, "%s:%u", 0, 0);
-        } else if (hibloom_spec_of(subject.filter)->segments > 1) { /* a call need not touch every one */
+        } else if (subject.filter->spec.segments > 1) { /* a call need not touch every one */
             check_wrong_type(&subject, "%s:%u", 0, 2);
         } else {
             check_wrong_type(&subject, "%s", 0, 0);
@@ -162,24 +164,24 @@ static void a_list_in_place_of_a_key(void **state)
 static void opening_and_attaching_at_a_list_fails_and_leaves_it(void **state)
 {
     hibloom_store *store = test_connect(redis_server_uri(server), NULL);
-    const hibloom_spec spec = test_spec("capacity=1000 error=0.01");
+    static const char text[] = "hash=xxh3 bits=9600 hashes=7";
     hibloom *filter = NULL;
 
     test_command(redis, "RPUSH a-list x");
     for (int attaches = 0; attaches < 2; attaches++) {
-        assert_status((attaches ? hibloom_attach : hibloom_open)(&filter, store, "a-list", &spec), HIBLOOM_EMISMATCH,
+        assert_status((attaches ? hibloom_attach : hibloom_open)(&filter, store, "a-list", text), HIBLOOM_EMISMATCH,
                       store);
         assert_non_null(strstr(hibloom_store_error(store), "'a-list'"));
         assert_non_null(strstr(hibloom_store_error(store), "no string"));
         assert_null(filter);
     }
     assert_status(hibloom_open(&filter, store, "a-list", NULL), HIBLOOM_EMISMATCH, store);
-    assert_status(hibloom_delete(store, "a-list"), HIBLOOM_EMISMATCH, store);
+    assert_status(hibloom_drop_by_name(store, "a-list"), HIBLOOM_EMISMATCH, store);
     assert_null(filter);
     assert_int_equal(test_command(redis, "LLEN a-list"), 1);
     assert_int_equal(test_command(redis, "EXISTS a-list:0"), 0);
     test_command(redis, "DEL a-list");
-    assert_ok(hibloom_open(&filter, store, "a-list", &spec), store);
+    assert_ok(hibloom_open(&filter, store, "a-list", text), store);
     assert_dropped(filter, store);
     hibloom_store_free(store);
 }

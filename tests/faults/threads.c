@@ -5,6 +5,8 @@
 #include "support/redis_cluster.h"
 #include "support/served.h"
 #include "support/test.h"
+#include "base/store.h"
+#include "spec/spec.h"
 
 #include <hiredis/hiredis.h>
 #include <pthread.h>
@@ -56,19 +58,19 @@ static void *work(void *argument)
     hibloom_connect_options options = HIBLOOM_CONNECT_OPTIONS_INIT;
     hibloom_store *store = NULL;
     hibloom *filter = NULL;
-    hibloom_spec spec;
+    struct spec spec;
     hibloom_info info;
 
     options.retry_ms = 20000;
     options.command_timeout_ms = 20000;
-    note(worker, hibloom_spec_parse(&spec, worker->spec), NULL);
+    note(worker, spec_parse(&spec, worker->spec), NULL);
     note(worker, hibloom_connect(&store, worker->uri, &options), store);
     if (worker->status == HIBLOOM_OK)
-        note(worker, hibloom_open(&filter, store, "shared", &spec), store);
+        note(worker, hibloom_open(&filter, store, "shared", test_text(&spec)), store);
     for (unsigned i = 0; i < ITEMS / BATCH && worker->status == HIBLOOM_OK; i++)
         add_batch(worker, filter, store, (worker->number * ITEMS / THREADS + i * BATCH) % ITEMS / BATCH * BATCH);
     if (worker->status == HIBLOOM_OK)
-        note(worker, hibloom_get_info(filter, &info), store);
+        note(worker, hibloom_get_info(filter, &info, sizeof info), store);
     test_close(filter, store);
     return NULL;
 }

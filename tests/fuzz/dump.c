@@ -1,5 +1,7 @@
 /* Fuzz target: a file that redis-cli may have printed of BF.SCANDUMP, or not. */
 #include "fuzz.h"
+#include "base/store.h"
+#include "spec/spec.h"
 
 #include <hibloom/hibloom.h>
 
@@ -33,10 +35,10 @@ static void import(const uint8_t *bytes, size_t size)
     REQUIRE(hibloom_list(store, NULL, count, &n) == HIBLOOM_OK);
     REQUIRE(n == (status == HIBLOOM_OK));
     if (status == HIBLOOM_OK) {
-        const hibloom_spec *spec = hibloom_spec_of(filter);
+        const struct spec *spec = &filter->spec;
         hibloom_info info;
-        REQUIRE(hibloom_get_info(filter, &info) == HIBLOOM_OK);
-        REQUIRE(spec->hash == HIBLOOM_HASH_REDISBLOOM && spec->bits / 8 < size && info.bits_set < size * 8);
+        REQUIRE(hibloom_get_info(filter, &info, sizeof info) == HIBLOOM_OK);
+        REQUIRE(spec->hash == HASH_REDISBLOOM && spec->bits / 8 < size && info.bits_set < size * 8);
         const uint8_t *header = (const uint8_t *)memchr(bytes, '\n', size) + 1; /* behind "1", or "01" */
         REQUIRE(info.keys == header[LINKS_AT] && (info.keys > 1) == (spec->growth > 1));
     } else {

@@ -6,7 +6,7 @@
 #include <xxhash.h>
 
 #include "fuzz.h"
-#include "spec/spec.h"
+#include "spec/request.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -41,28 +41,33 @@ static uint64_t bits_set(hibloom *filter)
 {
     hibloom_info info;
 
-    REQUIRE(hibloom_get_info(filter, &info) == HIBLOOM_OK);
+    REQUIRE(hibloom_get_info(filter, &info, sizeof info) == HIBLOOM_OK);
     return info.bits_set;
 }
 
 /* Attached, since hibloom_open would draw a seed where the file has none; but what is no bare bitmap has
  * to have one. NULL: it cannot be opened. */
-static hibloom *open_same(hibloom_store *store, const hibloom_spec *spec)
+static hibloom *open_same(hibloom_store *store, const struct spec *spec, const char *text)
 {
     hibloom *filter = NULL;
 
     if (spec->counters == 0 && !spec_has_links(spec))
-        REQUIRE(hibloom_attach(&filter, store, "same", spec) == HIBLOOM_OK);
-    else if (spec->seeded && spec->keys == HIBLOOM_KEYS_OWN)
-        REQUIRE(hibloom_open(&filter, store, "same", spec) == HIBLOOM_OK);
+        REQUIRE(hibloom_attach(&filter, store, "same", text) == HIBLOOM_OK);
+    else if (spec->seeded && spec->keys == KEYS_OWN)
+        REQUIRE(hibloom_open(&filter, store, "same", text) == HIBLOOM_OK);
     return filter;
 }
 
 /* Just what is in the file is in the filter then; or nothing, if it was refused. */
-static void require_loaded(hibloom_store *store, const hibloom_spec *spec, const struct file *file,
-                           const uint8_t *bytes, size_t size)
+static void require_loaded(hibloom_store *store, const char *text, const struct file *file, const uint8_t *bytes,
+                           size_t size)
 {
-    hibloom *filter = open_same(store, spec);
+    struct request request;
+    struct error error;
+
+    REQUIRE(request_read(&request, text, &error) == HIBLOOM_OK);
+    const struct spec *spec = &request.spec;
+    hibloom *filter = open_same(store, spec, text);
     uint64_t len, sum;
 
     memcpy(&len, bytes + BITS_LENGTH_AT, sizeof len);
@@ -71,11 +76,11 @@ static void require_loaded(hibloom_store *store, const hibloom_spec *spec, const
     REQUIRE((spec->growth != 0 ? len >= first : len == first) && len < size);
     if (filter == NULL)
         return;
-    const hibloom_status status = hibloom_load(filter, file->path);
+    const hibloom_status status = hibloom_restore(filter, file->path);
     if (status == HIBLOOM_OK) {
         REQUIRE(sum == XXH3_64bits(bytes, size - SUM) && spec->window == 0);
         REQUIRE(spec->counters != 0 || bits_set(filter) == bits_set_in(bytes + size - SUM - len, len));
-        REQUIRE(hibloom_load(filter, file->path) == HIBLOOM_OK);
+        REQUIRE(hibloom_restore(filter, file->path) == HIBLOOM_OK);
     } else {
         REQUIRE(status == (spec->window != 0 ? HIBLOOM_ENOTSUP : HIBLOOM_ECORRUPT));
         REQUIRE(*hibloom_store_error(store) != '\0');
@@ -89,16 +94,15 @@ static void load(const uint8_t *bytes, size_t size)
     const struct file file = make_file(bytes, size);
     hibloom_store *store;
     hibloom *other = NULL;
-    hibloom_spec spec;
+    char text[HIBLOOM_TEXT_SIZE];
 
     REQUIRE(hibloom_memory(&store) == HIBLOOM_OK);
-    REQUIRE(hibloom_spec_parse(&spec, "bits=77 hashes=3 seed=0123456789abcdef") == HIBLOOM_OK);
-    REQUIRE(hibloom_open(&other, store, "other", &spec) == HIBLOOM_OK);
-    const hibloom_status status = hibloom_spec_load(&spec, file.path);
-    const hibloom_status mixed = hibloom_load(other, file.path);
+    REQUIRE(hibloom_open(&other, store, "other", "bits=77 hashes=3 seed=0123456789abcdef") == HIBLOOM_OK);
+    const hibloom_status status = hibloom_file_spec(file.path, text, sizeof text);
+    const hibloom_status mixed = hibloom_restore(other, file.path);
     REQUIRE(mixed == HIBLOOM_ECORRUPT || mixed == HIBLOOM_EMISMATCH || mixed == HIBLOOM_OK);
     if (status == HIBLOOM_OK)
-        require_loaded(store, &spec, &file, bytes, size);
+        require_loaded(store, text, &file, bytes, size);
     else
         REQUIRE(status == HIBLOOM_ECORRUPT && mixed == HIBLOOM_ECORRUPT);
     REQUIRE(mixed == HIBLOOM_OK || bits_set(other) == 0);

@@ -22,16 +22,15 @@ static void require_trailer(const char trailer[RECORD_TRAILER])
 static void require_record(const char *end, size_t len, const struct record *record)
 {
     char trailer[RECORD_TRAILER];
-    hibloom_spec spec;
+    struct spec spec;
 
     record_format(record, trailer);
     REQUIRE(memcmp(end + len - RECORD_TRAILER, trailer, RECORD_TRAILER) == 0);
     REQUIRE(memcmp(end + len - RECORD_TRAILER - record->text_len, record->text, record->text_len) == 0);
     REQUIRE(strlen(record->text) == record->text_len);
     REQUIRE(record_crc(record, record->text) == record->crc);
-    REQUIRE(spec_adopt(&spec, NULL, record->text) == HIBLOOM_OK);
-    REQUIRE(spec.keys == HIBLOOM_KEYS_OWN && record->keys == spec_keys(&spec) &&
-            record->bytes == spec_bitmap_bytes(&spec));
+    REQUIRE(spec_adopt(&spec, record->text) == HIBLOOM_OK);
+    REQUIRE(spec.keys == KEYS_OWN && record->keys == spec_keys(&spec) && record->bytes == spec_bitmap_bytes(&spec));
 }
 
 static void read_end(const char *end, size_t len)

@@ -1,12 +1,13 @@
 /* Fuzz target: the text of a spec, which comes from a caller, from the end of a
  * Redis string or from a file. */
 #include "fuzz.h"
-#include "spec/spec.h"
+#include "spec/request.h"
+#include "spec/positions.h"
 
 #define SECRET "5ec4e7" /* the beginning of a seed that no words may repeat */
 
 /* Fields, not bytes: there is padding between them. */
-static void require_equal(const hibloom_spec *a, const hibloom_spec *b)
+static void require_equal(const struct spec *a, const struct spec *b)
 {
     REQUIRE(a->bits == b->bits && a->hashes == b->hashes && a->segments == b->segments);
     REQUIRE(a->capacity == b->capacity && a->hash == b->hash && a->layout == b->layout);
@@ -17,47 +18,50 @@ static void require_equal(const hibloom_spec *a, const hibloom_spec *b)
 }
 
 /* The canonical text says all of the spec, in as many bytes as it needs. */
-static void require_text(const hibloom_spec *spec)
+static void require_text(const struct spec *spec)
 {
-    char text[HIBLOOM_SPEC_TEXT_SIZE], again[HIBLOOM_SPEC_TEXT_SIZE];
-    hibloom_spec read;
+    char text[SPEC_TEXT_SIZE], again[SPEC_TEXT_SIZE];
+    struct spec read;
 
-    REQUIRE(hibloom_spec_format(spec, text, sizeof text) == HIBLOOM_OK);
-    REQUIRE(hibloom_spec_parse(&read, text) == HIBLOOM_OK);
+    REQUIRE(spec_format(spec, text, sizeof text) == HIBLOOM_OK);
+    REQUIRE(spec_parse(&read, text) == HIBLOOM_OK);
     require_equal(spec, &read);
-    REQUIRE(hibloom_spec_format(spec, again, strlen(text) + 1) == HIBLOOM_OK);
+    REQUIRE(spec_format(spec, again, strlen(text) + 1) == HIBLOOM_OK);
     REQUIRE(strcmp(text, again) == 0);
-    REQUIRE(hibloom_spec_format(spec, again, strlen(text)) == HIBLOOM_ERANGE);
+    REQUIRE(spec_format(spec, again, strlen(text)) == HIBLOOM_ERANGE);
 }
 
 /* As a stored filter's it fits itself, and itself without a seed. */
-static void require_adopted(const hibloom_spec *spec)
+static void require_adopted(const struct spec *spec)
 {
-    char text[HIBLOOM_SPEC_TEXT_SIZE];
-    hibloom_spec adopted, unseeded = *spec;
+    char text[SPEC_TEXT_SIZE];
+    struct spec adopted, unseeded = *spec;
+    struct request said;
+    struct error error;
 
     if (spec->seeded) {
         unseeded.seeded = false;
         memset(unseeded.seeds, 0, sizeof unseeded.seeds);
     }
-    REQUIRE(hibloom_spec_format(spec, text, sizeof text) == HIBLOOM_OK);
-    REQUIRE(spec_adopt(&adopted, NULL, text) == HIBLOOM_OK);
+    REQUIRE(spec_format(spec, text, sizeof text) == HIBLOOM_OK);
+    REQUIRE(spec_adopt(&adopted, text) == HIBLOOM_OK);
     require_equal(spec, &adopted);
-    REQUIRE(spec_adopt(&adopted, &unseeded, text) == HIBLOOM_OK);
+    request_exactly(&said, &unseeded);
+    REQUIRE(request_adopt(&adopted, &said, text, &error) == HIBLOOM_OK);
     require_equal(spec, &adopted);
 }
 
-static void require_usable(const hibloom_spec *spec)
+static void require_usable(const struct spec *spec)
 {
-    hibloom_position positions[HIBLOOM_HASHES_MAX];
-    const double error = hibloom_spec_error_at(spec, spec->capacity);
+    struct position positions[HIBLOOM_HASHES_MAX];
+    const double error = spec_error_at(spec, spec->capacity);
 
     if (spec_is_unsized(spec)) {
-        REQUIRE(hibloom_positions(spec, "item", 4, positions) == HIBLOOM_EINVAL);
+        REQUIRE(positions_of(spec, "item", 4, positions) == HIBLOOM_EINVAL);
         return;
     }
     REQUIRE(error >= 0.0 && error <= 1.0);
-    REQUIRE(hibloom_positions(spec, "item", 4, positions) == HIBLOOM_OK);
+    REQUIRE(positions_of(spec, "item", 4, positions) == HIBLOOM_OK);
     for (uint32_t i = 0; i < spec->hashes; i++) {
         REQUIRE(positions[i].key < spec_keys(spec));
         REQUIRE(positions[i].bit < spec_bitmap_bits(spec));
@@ -69,11 +73,11 @@ static void require_words(const char *text, bool wrong)
 {
     char words[2048], cut[8];
 
-    REQUIRE(hibloom_spec_error(text, words, sizeof words) == words);
+    REQUIRE(spec_error(text, words, sizeof words) == words);
     REQUIRE((words[0] != '\0') == wrong);
     for (const char *c = words; *c != '\0'; c++)
         REQUIRE(*c >= ' ' && *c <= '~');
-    REQUIRE(strncmp(hibloom_spec_error(text, cut, sizeof cut), words, sizeof cut - 1) == 0);
+    REQUIRE(strncmp(spec_error(text, cut, sizeof cut), words, sizeof cut - 1) == 0);
     REQUIRE(strlen(cut) == (strlen(words) < sizeof cut - 1 ? strlen(words) : sizeof cut - 1));
 }
 
@@ -88,7 +92,7 @@ static void require_secret_kept(const char *text)
         char *whole = malloc(room);
         REQUIRE(whole != NULL);
         snprintf(whole, room, "%s%s", text, seeds[i]);
-        REQUIRE(strstr(hibloom_spec_error(whole, words, sizeof words), SECRET) == NULL);
+        REQUIRE(strstr(spec_error(whole, words, sizeof words), SECRET) == NULL);
         free(whole);
     }
 }
@@ -96,8 +100,8 @@ static void require_secret_kept(const char *text)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = fuzz_copy(data, size, 1);
-    hibloom_spec spec;
-    const hibloom_status status = hibloom_spec_parse(&spec, text);
+    struct spec spec;
+    const hibloom_status status = spec_parse(&spec, text);
 
     REQUIRE(status == HIBLOOM_OK || status == HIBLOOM_EINVAL || status == HIBLOOM_ERANGE);
     require_words(text, status != HIBLOOM_OK);

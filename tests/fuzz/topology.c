@@ -4,6 +4,7 @@
  * slot leads to a node of the right kind, or nowhere. */
 #include "fuzz.h"
 #include "net/routes/topology.h"
+#include "spec/spec.h"
 
 enum kind { CLUSTER, SENTINEL, GREETING, KINDS };
 

@@ -5,6 +5,7 @@
 #include "hibloom/hibloom.h"
 #include "support/test.h"
 #include "support/served.h"
+#include "spec/spec.h"
 
 #include <malloc.h>
 #include <stdio.h>
@@ -56,10 +57,10 @@ static void assert_same(hibloom *filter, hibloom *twin)
     hibloom_comparison both;
     hibloom_info a, b;
 
-    assert_ok(hibloom_get_info(filter, &a), NULL);
-    assert_ok(hibloom_get_info(twin, &b), NULL);
+    assert_ok(hibloom_get_info(filter, &a, sizeof a), NULL);
+    assert_ok(hibloom_get_info(twin, &b, sizeof b), NULL);
     assert_int_equal(a.bits_set, b.bits_set);
-    assert_ok(hibloom_compare(filter, twin, &both), NULL);
+    assert_ok(hibloom_compare(filter, twin, &both, sizeof both), NULL);
     assert_true(both.similarity > 0.999999);
 }
 
@@ -87,7 +88,7 @@ static void answers_and_bits_are_those_of_memory(const char *text, hibloom_comma
     assert_ok(hibloom_add_many(twin, items, ITEMS, expected), memory);
     assert_memory_equal(answers, expected, sizeof answers);
     assert_same(filter, twin);
-    if (hibloom_spec_of(filter)->layout != HIBLOOM_LAYOUT_PARTITIONED)
+    if (filter->spec.layout != LAYOUT_PARTITIONED)
         assert_true(test_stats(store).commands - then < ITEMS / 2 + 500); /* those that were in are not sent */
     assert_dropped(filter, store);
     test_close(twin, store);
@@ -106,7 +107,7 @@ static void a_small_call_goes_item_by_item(void **state)
 {
     hibloom_store *store = new_store(HIBLOOM_COMMANDS_SETBIT);
     hibloom *filter = test_open(store, "small", "capacity=10000000 error=0.01 segments=1");
-    const uint32_t k = hibloom_spec_of(filter)->hashes;
+    const uint32_t k = filter->spec.hashes;
 
     set_items(0);
     uint64_t before = test_stats(store).commands;
@@ -164,7 +165,7 @@ static void a_growing_filter_takes_many_by_its_bitmap(void **state)
 static void each_link_goes_its_way(void **state)
 {
     const char *const growing = "capacity=500 error=0.02 growth=4 seed=5eed";
-    const char *const window = "capacity=12000 error=0.02 window=3600 seed=5eed";
+    const char *const window = "capacity=12000 error=0.02 window=3600s seed=5eed";
 
     assert_in_range(commands_to_look(growing, 1000, ITEMS), 1, 100);
     assert_in_range(commands_to_look(growing, 1, 40), 10, 30);
@@ -277,14 +278,13 @@ static void *counted_realloc(void *old, size_t size)
 static void a_call_takes_the_memory_of_a_step(void **state)
 {
     enum { MANY = 400000 };
-    const hibloom_allocator counted = {counted_malloc, counted_calloc, counted_realloc, counted_free};
     static hibloom_item many[MANY];
     static uint32_t which[MANY];
     static bool found[MANY];
 
     for (uint32_t i = 0; i < MANY; i++)
         many[i] = (hibloom_item){memcpy(&which[i], &i, sizeof i), sizeof i};
-    assert_ok(hibloom_set_allocator(&counted), NULL);
+    assert_ok(hibloom_set_allocator(counted_malloc, counted_calloc, counted_realloc, counted_free), NULL);
     hibloom_store *store = new_store(HIBLOOM_COMMANDS_SETBIT);
     hibloom *filter = test_open(store, "memory", "bits=400000000 hashes=5 segments=4"); /* 50 MB */
     most = held;
@@ -299,7 +299,7 @@ static void a_call_takes_the_memory_of_a_step(void **state)
     assert_true(held - before < 4u << 20);                 /* of two parts, 1 MB each */
     assert_dropped(filter, store);
     hibloom_store_free(store);
-    assert_ok(hibloom_set_allocator(NULL), NULL);
+    assert_ok(hibloom_set_allocator(NULL, NULL, NULL, NULL), NULL);
 }
 
 int main(void)

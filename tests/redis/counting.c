@@ -3,6 +3,8 @@
 #include "support/backend.h"
 #include "support/bits.h"
 #include "support/items.h"
+#include "base/store.h"
+#include "spec/positions.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +16,7 @@
 enum { CELLS_MAX = 20000 };
 
 struct model {
-    hibloom_spec spec;
+    struct spec spec;
     uint64_t cells; /* in a key */
     unsigned full;
     unsigned counts[CELLS_MAX];
@@ -22,10 +24,10 @@ struct model {
 
 static void model_make(struct model *m, const hibloom *filter)
 {
-    const uint32_t segments = hibloom_spec_of(filter)->segments;
+    const uint32_t segments = filter->spec.segments;
 
     memset(m, 0, sizeof *m);
-    m->spec = *hibloom_spec_of(filter);
+    m->spec = *&filter->spec;
     m->cells = (m->spec.bits + (segments > 0 ? segments : 1) - 1) / (segments > 0 ? segments : 1);
     m->full = (1u << m->spec.counters) - 1;
     assert_true(m->cells * (segments > 0 ? segments : 1) <= CELLS_MAX);
@@ -34,10 +36,10 @@ static void model_make(struct model *m, const hibloom *filter)
 /* The different counters of an item; their number. */
 static unsigned model_find(struct model *m, const hibloom_item *item, unsigned *out[HIBLOOM_HASHES_MAX])
 {
-    hibloom_position at[HIBLOOM_HASHES_MAX];
+    struct position at[HIBLOOM_HASHES_MAX];
     unsigned n = 0;
 
-    assert_ok(hibloom_positions(&m->spec, item->data, item->len, at), NULL);
+    assert_ok(positions_of(&m->spec, item->data, item->len, at), NULL);
     for (unsigned i = 0; i < m->spec.hashes; i++) {
         unsigned *count = &m->counts[at[i].key * m->cells + at[i].bit];
         bool repeated = false;
@@ -143,7 +145,7 @@ static void counters_are_those_of_the_items(void **state)
         for (unsigned step = 0; step < steps; step++)
             a_step(m, b->store, filter, items, &random);
         model_assert(m, filter);
-        assert_ok(hibloom_get_info(filter, &info), b->store);
+        assert_ok(hibloom_get_info(filter, &info, sizeof info), b->store);
         assert_int_equal(info.bits_set, model_in_use(m));
         assert_true(fabs(info.fill - (double)info.bits_set / (double)(m->cells * info.keys)) < 1e-12);
         backend_drop(b, filter);
@@ -201,11 +203,11 @@ static void filters_are_added_to_each_other(void **state)
         assert_ok(hibloom_clear(filter), b->store);
         assert_ok(hibloom_merge(filter, here), b->store); /* and back; */
         model_assert(m, filter);
-        assert_ok(hibloom_compare(filter, here, &both), b->store);
+        assert_ok(hibloom_compare(filter, here, &both, sizeof both), b->store);
         assert_true(both.similarity == 1 || isinf(both.union_items));
         assert_ok(hibloom_save(filter, path), b->store); /* the same by a file */
         assert_ok(hibloom_clear(filter), b->store);
-        assert_ok(hibloom_load(filter, path), b->store);
+        assert_ok(hibloom_restore(filter, path), b->store);
         model_assert(m, filter);
         assert_dropped(here, memory);
         backend_drop(b, more);
@@ -225,14 +227,14 @@ static void only_counters_can_remove(void **state)
     char name[TEST_NAME_SIZE];
     bool was_in = true;
     hibloom *filter = backend_open(b, test_name(name), "capacity=100 error=0.01"), *bare = NULL;
-    const hibloom_spec spec = test_spec("capacity=100 error=0.01 counters=4 seed=1");
+    const struct spec spec = test_spec("capacity=100 error=0.01 counters=4 seed=1");
 
     assert_ok(hibloom_add(filter, "a", 1, NULL), b->store);
     assert_status(hibloom_remove(filter, "a", 1, &was_in), HIBLOOM_ENOTSUP, b->store);
     assert_non_null(strstr(hibloom_store_error(b->store), "counters="));
     assert_true(was_in && backend_contains(b, filter, "a", 1));
     backend_drop(b, filter);
-    assert_status(hibloom_attach(&bare, b->store, name, &spec), HIBLOOM_ENOTSUP, b->store);
+    assert_status(hibloom_attach(&bare, b->store, name, test_text(&spec)), HIBLOOM_ENOTSUP, b->store);
     assert_non_null(strstr(hibloom_store_error(b->store), "cannot count"));
 }
 

@@ -1,6 +1,8 @@
 /* A counting filter through adds and removes: its error rate is that of the formula, no item that is in is
  * missed, and nothing is left of what was removed. In memory, where a million questions cost nothing. */
 #include "support/test.h"
+#include "base/store.h"
+#include "spec/spec.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -61,9 +63,9 @@ static unsigned count_found(hibloom *filter, char kind, unsigned from, unsigned 
 
 /* So many were found of n that are not in: as many as the formula says, within 4.5 of its
  * deviations: that of the questions, and that of the counters that happen to be in use. */
-static void assert_rate(const hibloom_spec *spec, const char *what, unsigned found, unsigned n, unsigned in)
+static void assert_rate(const struct spec *spec, const char *what, unsigned found, unsigned n, unsigned in)
 {
-    const double p = hibloom_spec_error_at(spec, in), k = spec->hashes, m = (double)spec->bits, l = k * in / m;
+    const double p = spec_error_at(spec, in), k = spec->hashes, m = (double)spec->bits, l = k * in / m;
     const double fill = -expm1(-l), of_fill = sqrt(m * exp(-l) * (1.0 - (1.0 + l) * exp(-l))) / m;
     const double deviation = sqrt(n * p * (1.0 - p) + pow(n * p * k * of_fill / fill, 2.0));
 
@@ -82,7 +84,7 @@ static void the_error_rate_is_the_formula_s(void **state)
 
     for (size_t t = 0; t < sizeof texts / sizeof *texts; t++) {
         hibloom *filter = test_open(store, "rates", texts[t]);
-        const hibloom_spec *spec = hibloom_spec_of(filter);
+        const struct spec *spec = &filter->spec;
         hibloom_info info;
         unsigned first = 0;
         print_message("%s\n", texts[t]);
@@ -95,11 +97,11 @@ static void the_error_rate_is_the_formula_s(void **state)
                 continue;
             assert_rate(spec, "never added", count_found(filter, 'b', 0, asked), asked, n);
             assert_rate(spec, "removed", count_found(filter, 'a', 0, first + n / 2), first + n / 2, n);
-            assert_ok(hibloom_get_info(filter, &info), store);
+            assert_ok(hibloom_get_info(filter, &info, sizeof info), store);
             assert_true(fabs(info.estimated_items / n - 1) < 0.02);
         }
         assert_int_equal(take_out(filter, 'a', first, first + n), n);
-        assert_ok(hibloom_get_info(filter, &info), store);
+        assert_ok(hibloom_get_info(filter, &info, sizeof info), store);
         assert_int_equal(info.bits_set, 0);
         assert_dropped(filter, store);
     }

@@ -30,8 +30,8 @@ struct world {
     redisContext *outside;
     char *path;
     char name[TEST_NAME_SIZE], third_name[TEST_NAME_SIZE];
-    hibloom_spec spec;
-    char text[HIBLOOM_SPEC_TEXT_SIZE];
+    struct spec spec;
+    char text[SPEC_TEXT_SIZE];
     hibloom *twins[2][2]; /* two handles each: in Redis by either dialect */
     hibloom *thirds[2];   /* others of the same spec, which are twins, too */
     struct universe universe;
@@ -72,10 +72,24 @@ static hibloom *memory_twin(void)
 
 /* ---- Answers --------------------------------------------------------------------------- */
 
+/* How many of the batch that equal item i were answered with yes. */
+static size_t count_yes(const bool *answers, size_t i, size_t n)
+{
+    const hibloom_item *item = &world.universe.batch[i];
+    size_t yes = 0;
+
+    for (size_t j = 0; j < n; j++)
+        yes += answers[j] && world.universe.batch[j].len == item->len &&
+               memcmp(world.universe.batch[j].data, item->data, item->len) == 0;
+    return yes;
+}
+
+/* An item that comes twice is new once. Either may be the new one: a pipeline that has to be proven again goes later. */
 static void assert_same_answers(size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (world.answers[0][i] != world.answers[1][i]) {
+        if (world.answers[0][i] != world.answers[1][i] &&
+            count_yes(world.answers[0], i, n) != count_yes(world.answers[1], i, n)) {
             print_error("item %zu of %zu: %d in Redis, %d in memory\n", i, n, world.answers[0][i], world.answers[1][i]);
             fail_here("the answers differ");
         }
@@ -140,7 +154,7 @@ static void look_at_all_bits(void)
     assert_same_bits(memory, other, "what is stored in Redis differs from memory");
     read_inside(redis_twin(), other);
     assert_same_bits(memory, other, "what is read from Redis differs from memory");
-    assert_ok(hibloom_open(&snapshot, world.memory, "snapshot", &world.spec), world.memory);
+    assert_ok(hibloom_open(&snapshot, world.memory, "snapshot", test_text(&world.spec)), world.memory);
     ok(hibloom_merge(snapshot, redis_twin()), snapshot);
     read_inside(snapshot, other);
     assert_same_bits(memory, other, "a snapshot of Redis differs from memory");
@@ -221,7 +235,7 @@ static void get_info(void)
 
     for (int i = 0; i < 2; i++) {
         hibloom *filter = i == 0 ? redis_twin() : memory_twin();
-        ok(hibloom_get_info(filter, &info[i]), filter);
+        ok(hibloom_get_info(filter, &info[i], sizeof info[i]), filter);
     }
     uint64_t bytes = 0;
     for (uint32_t key = 0; key < info[0].keys; key++)
@@ -275,7 +289,7 @@ static void save_and_load(void)
 
     ok(hibloom_save(source, world.path), source);
     for (int i = 0; i < 2; i++)
-        ok(by_file >> i & 1 ? hibloom_load(into[i], world.path) : hibloom_merge(into[i], source), into[i]);
+        ok(by_file >> i & 1 ? hibloom_restore(into[i], world.path) : hibloom_merge(into[i], source), into[i]);
 }
 
 static void compare(void)
@@ -283,29 +297,30 @@ static void compare(void)
     hibloom *third = choose_third(), *redis = redis_twin(), *memory = memory_twin();
     hibloom_comparison in_redis, in_memory;
 
-    ok(hibloom_compare(redis, third, &in_redis), redis);
-    ok(hibloom_compare(memory, third, &in_memory), memory);
+    ok(hibloom_compare(redis, third, &in_redis, sizeof in_redis), redis);
+    ok(hibloom_compare(memory, third, &in_memory, sizeof in_memory), memory);
     if (memcmp(&in_redis, &in_memory, sizeof in_redis) != 0)
         fail_here("the comparisons differ");
 }
 
 static void expire(void)
 {
-    const uint64_t seconds = below(2) == 0 ? 0 : 100000;
+    const uint64_t ms = below(2) == 0 ? 0 : 100000000;
 
     for (int i = 0; i < 2; i++) {
         hibloom *filter = i == 0 ? redis_twin() : memory_twin();
-        ok(hibloom_expire(filter, seconds), filter);
+        ok(hibloom_expire(filter, ms), filter);
     }
 }
 
 static void open_twins(unsigned handle)
 {
     test_item_by_item(world.redis[handle], below(2) == 0);
-    assert_ok(hibloom_open(&world.twins[0][handle], world.redis[handle], world.name, &world.spec), world.redis[handle]);
+    assert_ok(hibloom_open(&world.twins[0][handle], world.redis[handle], world.name, test_text(&world.spec)),
+              world.redis[handle]);
     if (below(2) == 0)
         assert_ok(hibloom_near_cache(world.twins[0][handle], 0), world.redis[handle]);
-    assert_ok(hibloom_open(&world.twins[1][handle], world.memory, world.name, &world.spec), world.memory);
+    assert_ok(hibloom_open(&world.twins[1][handle], world.memory, world.name, test_text(&world.spec)), world.memory);
 }
 
 /* A random call on a handle of a filter that was dropped, or made anew: what it says. */
@@ -319,13 +334,13 @@ static hibloom_status call_in_vain(hibloom *filter, unsigned which, const hibloo
     case 0: return hibloom_add(filter, item->data, item->len, NULL);
     case 1: return hibloom_add(filter, item->data, item->len, &answer);
     case 2: return hibloom_contains(filter, item->data, item->len, &answer);
-    case 3: return hibloom_get_info(filter, &info);
+    case 3: return hibloom_get_info(filter, &info, sizeof info);
     case 4: return hibloom_clear(filter);
     case 5: return hibloom_merge(filter, world.thirds[1]);
     case 6: return hibloom_merge(world.thirds[0], filter);
     case 7: return hibloom_save(filter, world.path);
-    case 8: return hibloom_compare(filter, world.thirds[0], &comparison);
-    default: return hibloom_expire(filter, 1);
+    case 8: return hibloom_compare(filter, world.thirds[0], &comparison, sizeof comparison);
+    default: return hibloom_expire(filter, 1000000);
     }
 }
 
@@ -346,7 +361,7 @@ static void assert_in_vain(hibloom_status expected, unsigned first)
 
 static void drop_and_make_anew(void)
 {
-    hibloom_spec another = world.spec;
+    struct spec another = world.spec;
     hibloom *other[2];
 
     for (int i = 0; i < 2; i++)
@@ -357,7 +372,7 @@ static void drop_and_make_anew(void)
             another.seeds[0] ^= 1;
         for (int i = 0; i < 2; i++) {
             hibloom_store *store = i == 0 ? world.redis[0] : world.memory;
-            assert_ok(hibloom_open(&other[i], store, world.name, &another), store);
+            assert_ok(hibloom_open(&other[i], store, world.name, test_text(&another)), store);
             ok(hibloom_add_many(other[i], world.universe.items, UNIVERSE_ITEMS, NULL), other[i]);
         }
         assert_in_vain(HIBLOOM_EMISMATCH, 0);
@@ -421,8 +436,8 @@ static void play_round(void)
     for (unsigned handle = 0; handle < 2; handle++)
         open_twins(handle);
     hibloom_store *store = world.redis[below(2)]; /* that of one of the handles, with which merges stay within it */
-    assert_ok(hibloom_open(&world.thirds[0], store, world.third_name, &world.spec), store);
-    assert_ok(hibloom_open(&world.thirds[1], world.memory, world.third_name, &world.spec), world.memory);
+    assert_ok(hibloom_open(&world.thirds[0], store, world.third_name, test_text(&world.spec)), store);
+    assert_ok(hibloom_open(&world.thirds[1], world.memory, world.third_name, test_text(&world.spec)), world.memory);
     for (world.step = 1; world.step <= STEPS; world.step++) {
         do_something();
         if (world.step % LOOK_EVERY == 0)

@@ -2,6 +2,7 @@
 #include "support/backend.h"
 #include "support/items.h"
 #include "support/record.h"
+#include "spec/spec.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -34,12 +35,12 @@ static void grow_to(struct backend *b, const char *text, size_t n, double error)
         assert_int_equal(items_count(filter, b->store, prefix, part), part);
     }
     assert_int_equal(items_count(filter, b->store, "in0,", 1), 1);
-    assert_ok(hibloom_get_info(filter, &info), b->store);
+    assert_ok(hibloom_get_info(filter, &info, sizeof info), b->store);
     assert_true(info.keys > (test_is_slow() ? 2 : 4));
     assert_true(info.estimated_items > (double)is_new * 0.9 && info.estimated_items < (double)is_new * 1.1);
     assert_true(info.estimated_error_rate > error / 8 && info.estimated_error_rate <= error * 1.1);
     const size_t others = 20000, wrong = items_count(filter, b->store, "other", others);
-    print_message("%s: %zu new, %u keys, %zu of %zu others found\n", text, is_new, info.keys, wrong, others);
+    print_message("%s: %zu new, %zu keys, %zu of %zu others found\n", text, is_new, (size_t)info.keys, wrong, others);
     assert_true((double)wrong <= (double)others * error * 1.2);
     assert_true((double)(n - is_new) <= (double)n * error + 4 * sqrt((double)n * error)); /* four standard deviations */
     backend_drop(b, filter);
@@ -66,13 +67,13 @@ static void it_takes_little_more_memory_than_one_that_fits(void **state)
     struct backend *b = *state;
     hibloom *filter = backend_open(b, TEST_NAME, "capacity=100 error=0.001 growth=2 seed=5eed");
     const size_t n = test_is_slow() ? 12000 : 100000, others = 100000;
-    hibloom_spec fits;
+    struct spec fits;
     hibloom_info info;
 
     (void)items_add(filter, b->store, "in", n);
     assert_int_equal(items_count(filter, b->store, "in", n), n);
-    assert_ok(hibloom_get_info(filter, &info), b->store);
-    assert_ok(hibloom_spec_for(&fits, n, 0.001), NULL);
+    assert_ok(hibloom_get_info(filter, &info, sizeof info), b->store);
+    assert_ok(spec_for(&fits, n, 0.001), NULL);
     const double ratio = (double)info.bytes * 8 / (double)fits.bits;
     const size_t wrong = items_count(filter, b->store, "other", others);
     print_message("%.2f times the memory, %zu of %zu others found\n", ratio, wrong, others);
@@ -100,10 +101,10 @@ static void it_is_listed_as_one(void **state)
 static void what_it_cannot_do_is_refused_in_words(void **state)
 {
     struct backend *b = *state;
-    const hibloom_spec spec = test_spec(SMALL);
+    const struct spec spec = test_spec(SMALL);
     hibloom *filter = backend_open(b, TEST_NAME, SMALL), *bare;
 
-    assert_status(hibloom_attach(&bare, b->store, "bare", &spec), HIBLOOM_ENOTSUP, b->store);
+    assert_status(hibloom_attach(&bare, b->store, "bare", test_text(&spec)), HIBLOOM_ENOTSUP, b->store);
     assert_non_null(strstr(hibloom_store_error(b->store), "does not grow"));
     backend_drop(b, filter);
 }

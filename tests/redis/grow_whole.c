@@ -4,6 +4,7 @@
 #include "support/pieces.h"
 #include "support/temp_dir.h"
 #include "spec/spec.h"
+#include "base/store.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,7 @@ static void a_piece_goes_to_its_link(void **state)
     struct backend *b = *state;
     char name[TEST_NAME_SIZE];
     hibloom *filter = backend_open(b, test_name(name), SMALL), *stale = reopen(b, name);
-    hibloom_spec last;
+    struct spec last;
     hibloom_info info;
 
     assert_int_equal(links_reach(filter, 3), 3);
@@ -47,7 +48,7 @@ static void a_piece_goes_to_its_link(void **state)
     assert_int_equal(back[0], 0);
     (void)items_add(filter, filter->store, "y", 1);
     assert_int_equal(links_reach(filter, 1), 4);
-    assert_ok(hibloom_get_info(filter, &info), b->store);
+    assert_ok(hibloom_get_info(filter, &info, sizeof info), b->store);
     assert_int_equal(info.keys, 4);
     free(bits);
     free(back);
@@ -69,7 +70,7 @@ static hibloom_info info_of(hibloom *filter)
 {
     hibloom_info info;
 
-    assert_ok(hibloom_get_info(filter, &info), filter->store);
+    assert_ok(hibloom_get_info(filter, &info, sizeof info), filter->store);
     return info;
 }
 
@@ -77,7 +78,7 @@ static hibloom *same_spec(hibloom_store *store, const char *name, const hibloom 
 {
     hibloom *filter;
 
-    assert_ok(hibloom_open(&filter, store, name, hibloom_spec_of(as)), store);
+    assert_ok(hibloom_open(&filter, store, name, hibloom_secret_spec_of(as)), store);
     return filter;
 }
 
@@ -96,24 +97,24 @@ static void it_comes_back_from_its_file(void **state)
 {
     struct backend *b = *state;
     char *dir = temp_dir_make(), *path = temp_dir_path(dir, "file");
-    hibloom_spec spec;
+    char text[HIBLOOM_TEXT_SIZE];
 
     for (size_t i = 0; i < count_texts(); i++) {
         char name[TEST_NAME_SIZE], other[TEST_NAME_SIZE];
         hibloom *filter = backend_open(b, test_name(name), texts[i]), *stale = reopen(b, name), *loaded;
         assert_ok(hibloom_save(filter, path), b->store); /* of one link, empty */
         items_add(filter, filter->store, "x", MANY);
-        assert_ok(hibloom_load(filter, path), b->store); /* which is a part of it */
-        assert_ok(hibloom_save(stale, path), b->store);  /* that has not seen it grow */
-        assert_ok(hibloom_spec_load(&spec, path), NULL);
-        assert_memory_equal(&spec, hibloom_spec_of(filter), sizeof spec);
-        assert_ok(hibloom_open(&loaded, b->store, test_name(other), &spec), b->store);
+        assert_ok(hibloom_restore(filter, path), b->store); /* which is a part of it */
+        assert_ok(hibloom_save(stale, path), b->store);     /* that has not seen it grow */
+        assert_ok(hibloom_file_spec(path, text, sizeof text), NULL);
+        assert_string_equal(text, hibloom_secret_spec_of(filter));
+        assert_ok(hibloom_open(&loaded, b->store, test_name(other), text), b->store);
         items_add(loaded, loaded->store, "y", 120);
-        assert_ok(hibloom_load(loaded, path), b->store);
+        assert_ok(hibloom_restore(loaded, path), b->store);
         assert_int_equal(items_count(loaded, loaded->store, "x", MANY), MANY);
         assert_int_equal(items_count(loaded, loaded->store, "y", 120), 120);
         assert_ok(hibloom_clear(loaded), b->store);
-        assert_ok(hibloom_load(loaded, path), b->store);
+        assert_ok(hibloom_restore(loaded, path), b->store);
         assert_same_bits(loaded, filter);
         assert_int_equal(items_add(loaded, loaded->store, "x", MANY), 0);
         assert_int_equal(items_add(loaded, loaded->store, "y", MANY), MANY);
@@ -135,7 +136,7 @@ static void what_they_have_in_common_is_refused_in_words(void **state)
     hibloom *plain = backend_open(b, test_name(name), "capacity=100 error=1e-9");
     hibloom_comparison comparison;
 
-    assert_status(hibloom_compare(filter, same, &comparison), HIBLOOM_ENOTSUP, b->store);
+    assert_status(hibloom_compare(filter, same, &comparison, sizeof comparison), HIBLOOM_ENOTSUP, b->store);
     assert_non_null(strstr(hibloom_store_error(b->store), "cannot be counted"));
     assert_status(hibloom_merge(filter, plain), HIBLOOM_EMISMATCH, b->store);
     assert_status(hibloom_merge(plain, filter), HIBLOOM_EMISMATCH, b->store);

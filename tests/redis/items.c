@@ -2,6 +2,7 @@
  * preset; and the bits that they set are the same on all. */
 #include "support/backend.h"
 #include "support/items.h"
+#include "spec/spec.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -53,13 +54,13 @@ static void an_excluded_item_is_never_added_and_never_found(void **state)
     assert_false(backend_contains(b, filter, "", 0));
     assert_ok(hibloom_add(filter, "", 0, NULL), b->store);
     assert_false(backend_add(b, filter, "", 0));
-    assert_ok(hibloom_get_info(filter, &info), b->store);
+    assert_ok(hibloom_get_info(filter, &info, sizeof info), b->store);
     assert_int_equal(info.bits_set, 0);
     assert_ok(hibloom_add_many(filter, items, 5, answers), b->store);
     assert_true(answers[0] && !answers[1] && !answers[2] && answers[3] && !answers[4]);
     assert_ok(hibloom_contains_many(filter, items, 5, answers), b->store);
     assert_true(answers[0] && !answers[1] && !answers[2] && answers[3] && !answers[4]);
-    assert_ok(hibloom_get_info(filter, &info), b->store);
+    assert_ok(hibloom_get_info(filter, &info, sizeof info), b->store);
     assert_int_equal(info.bits_set, 16);
     backend_drop(b, filter);
 }
@@ -98,7 +99,7 @@ static void many_items(struct backend *b, const char *layout, size_t many)
     const size_t n = test_is_slow() ? many / 50 : b->redis ? many / 5 : many;
     hibloom_item *items = items_new("many", n);
     bool *found = calloc(n, sizeof *found);
-    char name[TEST_NAME_SIZE], text[HIBLOOM_SPEC_TEXT_SIZE];
+    char name[TEST_NAME_SIZE], text[SPEC_TEXT_SIZE];
     hibloom_info info;
     hibloom *filter;
 
@@ -109,7 +110,7 @@ static void many_items(struct backend *b, const char *layout, size_t many)
     assert_ok(hibloom_contains_many(filter, items, n, found), b->store);
     for (size_t i = 0; i < n; i++)
         assert_true(found[i]);
-    assert_ok(hibloom_get_info(filter, &info), b->store);
+    assert_ok(hibloom_get_info(filter, &info, sizeof info), b->store);
     assert_true(fabs(info.estimated_items / (double)n - 1.0) < 0.03);
     assert_true(fabs(info.fill - 0.5) < 0.06);
     backend_drop(b, filter);

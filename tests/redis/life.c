@@ -3,6 +3,8 @@
 #include "support/backend.h"
 #include "support/record.h"
 #include "support/redis_server.h"
+#include "base/store.h"
+#include "spec/positions.h"
 
 #include <math.h>
 
@@ -12,19 +14,19 @@ static void info_counts_what_is_there(void **state)
     char name[TEST_NAME_SIZE];
     hibloom_info info;
     hibloom *filter = backend_open(b, test_name(name), "bits=100 hashes=3 seed=5 layout=partitioned");
-    hibloom_position positions[3];
+    struct position positions[3];
 
-    assert_ok(hibloom_get_info(filter, &info), b->store);
+    assert_ok(hibloom_get_info(filter, &info, sizeof info), b->store);
     assert_int_equal(info.bits_set, 0);
     assert_true(info.fill == 0.0 && info.estimated_items == 0.0 && info.estimated_error_rate == 0.0);
     assert_int_equal(info.keys, 3);
     uint64_t bytes = 0; /* 100 bits, and in Redis the record behind them */
     for (uint32_t i = 0; i < 3; i++)
-        bytes += b->redis ? record_length(hibloom_spec_of(filter), i) : 13;
+        bytes += b->redis ? record_length(&filter->spec, i) : 13;
     assert_int_equal(info.bytes, bytes);
-    assert_ok(hibloom_positions(hibloom_spec_of(filter), "x", 1, positions), NULL);
+    assert_ok(positions_of(&filter->spec, "x", 1, positions), NULL);
     assert_true(backend_add(b, filter, "x", 1));
-    assert_ok(hibloom_get_info(filter, &info), b->store);
+    assert_ok(hibloom_get_info(filter, &info, sizeof info), b->store);
     assert_int_equal(info.bits_set, 3);
     assert_true(fabs(info.fill - 0.01) < 1e-12);
     assert_true(fabs(info.estimated_items - -100.0 * log1p(-0.01)) < 1e-9);
@@ -33,7 +35,7 @@ static void info_counts_what_is_there(void **state)
 
     filter = backend_open(b, name, "bits=1 hashes=1");
     assert_true(backend_add(b, filter, "x", 1));
-    assert_ok(hibloom_get_info(filter, &info), b->store);
+    assert_ok(hibloom_get_info(filter, &info, sizeof info), b->store);
     assert_true(info.fill == 1.0 && isinf(info.estimated_items) && info.estimated_error_rate == 1.0);
     backend_drop(b, filter);
 }
@@ -49,13 +51,13 @@ static void a_filter_expires_as_a_whole(void **state)
     for (size_t t = 0; t < 2; t++) {
         filters[t] = backend_open(b, test_name(names[t]), texts[t]);
         assert_ok(hibloom_add(filters[t], "x", 1, NULL), b->store);
-        assert_ok(hibloom_expire(filters[t], 1), b->store);
+        assert_ok(hibloom_expire(filters[t], 1000000), b->store);
         assert_ok(hibloom_expire(filters[t], 0), b->store); /* taken back */
     }
     test_sleep_ms(1200);
     for (size_t t = 0; t < 2; t++) {
         assert_true(backend_contains(b, filters[t], "x", 1));
-        assert_ok(hibloom_expire(filters[t], 1), b->store);
+        assert_ok(hibloom_expire(filters[t], 1000000), b->store);
         assert_ok(hibloom_clear(filters[t]), b->store); /* keeps the time to live */
     }
     test_sleep_ms(1200);
@@ -83,8 +85,8 @@ static void remove_needs_no_handle(void **state)
     for (size_t t = 0; t < 2; t++) {
         hibloom *filter = backend_open(b, test_name(name), texts[t]);
         assert_ok(hibloom_repair(b->store, name), b->store);
-        assert_ok(hibloom_delete(b->store, name), b->store);
-        assert_status(hibloom_delete(b->store, name), HIBLOOM_ENOTFOUND, b->store);
+        assert_ok(hibloom_drop_by_name(b->store, name), b->store);
+        assert_status(hibloom_drop_by_name(b->store, name), HIBLOOM_ENOTFOUND, b->store);
         assert_status(hibloom_repair(b->store, name), HIBLOOM_ENOTFOUND, b->store);
         assert_status(hibloom_drop(filter), HIBLOOM_ENOTFOUND, b->store);
         hibloom_close(filter);
@@ -102,7 +104,7 @@ static void info_counts_by_ranges_of_16_megabytes(void **state)
     const long long before = redis_server_calls_of(b->outside, "bitcount");
 
     assert_true(backend_add(b, filter, "x", 1));
-    assert_ok(hibloom_get_info(filter, &info), b->store);
+    assert_ok(hibloom_get_info(filter, &info, sizeof info), b->store);
     assert_int_equal(info.bits_set, 7);
     assert_int_equal(redis_server_calls_of(b->outside, "bitcount") - before, 3);
     backend_drop(b, filter);

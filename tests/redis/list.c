@@ -205,7 +205,7 @@ static void nonsense_is_refused(void **state)
 
 static bool drop(const char *name, void *data)
 {
-    assert_ok(hibloom_delete(data, name), data);
+    assert_ok(hibloom_drop_by_name(data, name), data);
     return true;
 }
 

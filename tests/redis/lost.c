@@ -56,7 +56,7 @@ static void its_words_name_the_server_and_what_may_be_missing(void **state)
     hibloom_info info;
 
     redis_server_restart(server);
-    assert_status(hibloom_get_info(filter, &info), HIBLOOM_ELOST, store);
+    assert_status(hibloom_get_info(filter, &info, sizeof info), HIBLOOM_ELOST, store);
     assert_non_null(strstr(hibloom_store_error(store), redis_server_socket(server)));
     assert_non_null(strstr(hibloom_store_error(store), "restarted"));
     assert_non_null(strstr(hibloom_store_error(store), "adds that were acknowledged may be missing"));

@@ -8,6 +8,7 @@
 #include "support/test.h"
 
 #include "base/store.h"
+#include "spec/spec.h"
 
 #include <hiredis/hiredis.h>
 #include <math.h>
@@ -80,13 +81,13 @@ static void the_union_of_large_filters_is_exact_in_pieces_and_segments(void **st
         hibloom *from = make(ways[i % 3][1], "from", texts[i / 3], "b", 400);
         unsigned char *expected = union_of(into, from);
         hibloom_info info;
-        assert_ok(hibloom_expire(into, 1000), into->store);
+        assert_ok(hibloom_expire(into, 1000000), into->store);
         assert_ok(hibloom_merge(into, from), into->store);
         assert_bits(into, expected);
-        assert_ok(hibloom_get_info(into, &info), into->store);
+        assert_ok(hibloom_get_info(into, &info, sizeof info), into->store);
         assert_in_range(info.ttl_ms, 900000, 1000000);
         assert_ok(hibloom_save(into, path), into->store);
-        assert_ok(hibloom_load(from, path), from->store);
+        assert_ok(hibloom_restore(from, path), from->store);
         assert_bits(from, expected);
         free(expected);
         drop(into);
@@ -165,7 +166,7 @@ static void compare_with_overlap(const char *text, size_t overlap)
         items_add(a, a->store, "both", overlap);
         items_add(b, b->store, "both", overlap);
     }
-    assert_ok(hibloom_compare(a, b, &c), a->store);
+    assert_ok(hibloom_compare(a, b, &c, sizeof c), a->store);
     const double in_both = (double)overlap, in_any = 2 * N - in_both;
     if (fabs(c.union_items - in_any) > 0.03 * N || fabs(c.intersection_items - in_both) > 0.05 * N ||
         fabs(c.similarity - in_both / in_any) > 0.04)
@@ -210,7 +211,7 @@ static void filters_of_different_specs_are_not_merged_and_not_changed(void **sta
 
             assert_status(hibloom_merge(into, from), HIBLOOM_EMISMATCH, into->store);
             assert_non_null(strstr(hibloom_store_error(into->store), "different specs"));
-            assert_status(hibloom_compare(into, from, &comparison), HIBLOOM_EMISMATCH, into->store);
+            assert_status(hibloom_compare(into, from, &comparison, sizeof comparison), HIBLOOM_EMISMATCH, into->store);
             assert_bits(into, into_bits);
             assert_bits(from, from_bits);
             drop(into);
@@ -228,7 +229,7 @@ static const char bare_texts[][64] = {"bits=70001 hashes=4 seed=1", "bits=140000
  * one of the filter: in its last byte, and far away. */
 enum bare { BARE_MISSING, BARE_SHORT, BARE_WHOLE, BARE_LONGER, BARES };
 
-static void make_bare(const char *name, const hibloom_spec *spec, enum bare how)
+static void make_bare(const char *name, const struct spec *spec, enum bare how)
 {
     const unsigned long long bits = (unsigned long long)spec->bits;
 
@@ -244,7 +245,7 @@ static void make_bare(const char *name, const hibloom_spec *spec, enum bare how)
 static hibloom *attach_bare(const char *name, size_t text, enum bare how)
 {
     hibloom *bare = test_attach(stores[REDIS], name, bare_texts[text]);
-    const unsigned long long bits = (unsigned long long)hibloom_spec_of(bare)->bits;
+    const unsigned long long bits = (unsigned long long)bare->spec.bits;
 
     if (how == BARE_LONGER) {
         test_command(redis, "SETBIT %s %llu 1", name, bits);
@@ -258,7 +259,7 @@ static void a_bare_bitmap_takes_a_filter_and_keeps_what_is_others(void **state)
     for (size_t t = 0; t < 2; t++)
         for (int how = 0; how < BARES; how++)
             for (int source = MEMORY; source <= (t == 0 ? REDIS : MEMORY); source++) {
-                const hibloom_spec spec = test_spec(bare_texts[t]);
+                const struct spec spec = test_spec(bare_texts[t]);
                 make_bare("into", &spec, (enum bare)how);
                 hibloom *into = attach_bare("into", t, (enum bare)how),
                         *from = make(source, "from", bare_texts[t], "a", 1000);

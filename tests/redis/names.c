@@ -3,6 +3,7 @@
 #include "support/items.h"
 #include "support/served.h"
 #include "support/test.h"
+#include "spec/spec.h"
 
 #include <hiredis/hiredis.h>
 #include <stdio.h>
@@ -75,7 +76,7 @@ static void name_neighbour(char out[32], int i)
 /* Calls on `seen`, and on a second filter that it is merged with. */
 static void work_on_seen(const struct form *form, bool is_new[N])
 {
-    const hibloom_spec spec = test_spec(form->text);
+    const struct spec spec = test_spec(form->text);
     hibloom *seen = test_open(store, "seen", form->text), *more = test_open(store, "more", form->text), *in_memory;
     hibloom_info info;
 
@@ -84,18 +85,18 @@ static void work_on_seen(const struct form *form, bool is_new[N])
     assert_ok(hibloom_contains_many(seen, items, N, is_new), store);
     assert_ok(hibloom_merge(seen, more), store);
     assert_ok(hibloom_merge(more, seen), store);
-    assert_ok(hibloom_open(&in_memory, memory, "copy", &spec), memory);
+    assert_ok(hibloom_open(&in_memory, memory, "copy", test_text(&spec)), memory);
     assert_ok(hibloom_merge(in_memory, seen), memory);
     assert_ok(hibloom_merge(seen, in_memory), store);
     assert_dropped(in_memory, memory);
-    assert_ok(hibloom_get_info(seen, &info), store);
-    assert_ok(hibloom_expire(seen, 100), store);
+    assert_ok(hibloom_get_info(seen, &info, sizeof info), store);
+    assert_ok(hibloom_expire(seen, 100000), store);
     assert_ok(hibloom_expire(seen, 0), store);
     assert_ok(hibloom_clear(seen), store);
     if (!form->alone)
         assert_int_equal(test_command(redis, "DEL seen:2"), 1);
     assert_ok(hibloom_repair(store, "seen"), store);
-    assert_ok(hibloom_delete(store, "seen"), store);
+    assert_ok(hibloom_drop_by_name(store, "seen"), store);
     hibloom_close(seen);
     seen = test_open(store, "seen", form->text);
     assert_dropped(seen, store);
@@ -140,12 +141,12 @@ static void a_filter_in_the_way_is_named(void **state)
     bool found = false;
 
     for (int i = 0; i < 2 * 4; i++) {
-        const hibloom_spec spec = test_spec(larger[i / 4]);
+        const struct spec spec = test_spec(larger[i / 4]);
         snprintf(where, sizeof where, "a:%d", i % 4);
         snprintf(named, sizeof named, "'%s'", where);
         in_the_way = test_open(store, where, "bits=800 hashes=3 seed=1");
         assert_ok(hibloom_add(in_the_way, "x", 1, NULL), store);
-        assert_status(hibloom_open(&none, store, "a", &spec), HIBLOOM_EMISMATCH, store);
+        assert_status(hibloom_open(&none, store, "a", test_text(&spec)), HIBLOOM_EMISMATCH, store);
         assert_non_null(strstr(hibloom_store_error(store), named));
         assert_null(strstr(hibloom_store_error(store), "'a' is a bitmap"));
         assert_ok(hibloom_contains(in_the_way, "x", 1, &found), store); /* and is unharmed */

@@ -22,7 +22,7 @@ static void what_is_known_costs_one_guard_a_call(void **state)
     assert_int_equal(count_true(), 0);
     assert_ok(hibloom_add_many(filter, items, BATCH, NULL), store);
     assert_int_equal(test_stats(store).commands, before + 5); /* an add asks, too, whether it would have been taken */
-    hibloom_get_stats(store, &stats);
+    hibloom_get_stats(store, &stats, sizeof stats);
     assert_int_equal(stats.items, 4 * BATCH);
     assert_int_equal(stats.items_near, 3 * BATCH);
     assert_dropped(filter, store);
@@ -44,7 +44,7 @@ static void of_a_growing_filter_each_link_has_one(void **state)
     assert_int_equal(count_true(), BATCH);
     assert_ok(hibloom_add_many(filter, items, 10, answers), store);
     assert_true(test_stats(store).commands < before + 20);
-    hibloom_get_stats(store, &stats);
+    hibloom_get_stats(store, &stats, sizeof stats);
     assert_true(stats.items_near >= BATCH);
     again = test_open(store, "grows", "capacity=100 error=0.01 growth=2");
     assert_ok(hibloom_clear(again), store);
@@ -118,7 +118,7 @@ static void it_takes_no_more_memory_than_it_may(void **state)
     set_items(0);
     assert_ok(hibloom_contains_many(filter, items, BATCH, answers), store);
     assert_int_equal(count_true(), BATCH);
-    hibloom_get_stats(store, &stats);
+    hibloom_get_stats(store, &stats, sizeof stats);
     assert_true(stats.items_near > BATCH / 8 * 2 && stats.items_near < BATCH / 8 * 4); /* three of eight */
     for (int closed = 0; closed < 2; closed++) {
         assert_ok(hibloom_add_many(second, items, BATCH, answers), store);

@@ -82,9 +82,9 @@ static void assert_every_call_gives(hibloom *filter, hibloom_status status)
     assert_status(hibloom_contains_many(filter, items, N, many), status, stores[0]);
     assert_status(hibloom_add(filter, "late", 4, NULL), status, stores[0]);
     assert_status(hibloom_add_many(filter, items, N, many), status, stores[0]);
-    assert_status(hibloom_get_info(filter, &info), status, stores[0]);
+    assert_status(hibloom_get_info(filter, &info, sizeof info), status, stores[0]);
     assert_status(hibloom_clear(filter), status, stores[0]);
-    assert_status(hibloom_expire(filter, 10), status, stores[0]);
+    assert_status(hibloom_expire(filter, 10000), status, stores[0]);
     assert_status(hibloom_drop(filter), status, stores[0]);
     assert_true(answer);
     for (int i = 0; i < N; i++)
@@ -113,7 +113,7 @@ static void rename_moves_it(void **state)
         assert_every_call_gives(old, HIBLOOM_ENOTFOUND);
         hibloom_close(old);
         assert_filter_at(stores[1], "other");
-        assert_ok(hibloom_delete(stores[1], "other"), stores[1]);
+        assert_ok(hibloom_drop_by_name(stores[1], "other"), stores[1]);
         assert_int_equal(test_command(redis, "DBSIZE"), 0);
     }
 }
@@ -172,7 +172,7 @@ static void migrate_moves_it_to_another_server(void **state)
         assert_every_call_gives(filter, HIBLOOM_ENOTFOUND);
         hibloom_close(filter);
         assert_filter_at(there, NAME);
-        assert_ok(hibloom_delete(there, NAME), there);
+        assert_ok(hibloom_drop_by_name(there, NAME), there);
     }
     hibloom_store_free(there);
 }

@@ -2,6 +2,8 @@
  * where anything that counts differs. */
 #include "support/backend.h"
 #include "support/record.h"
+#include "base/store.h"
+#include "spec/spec.h"
 
 #include <string.h>
 
@@ -14,25 +16,23 @@ static void another_spec_is_a_mismatch(void **state)
         "capacity=1000 error=0.01 hash=siphash",
         "capacity=1000 error=0.01 layout=partitioned",
         "capacity=1000 error=0.01 empty=excluded",
-        "bits=9593 hashes=7",
+        "bits=9592 hashes=7",
         "capacity=1000 error=0.01 seed=1",
         "php-uids",
     };
     struct backend *b = *state;
     hibloom *filter, *untouched = (hibloom *)b, *other = untouched;
     char name[TEST_NAME_SIZE];
-    hibloom_spec spec;
 
     filter = backend_open(b, test_name(name), "capacity=1000 error=0.01");
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        assert_ok(hibloom_spec_parse(&spec, others[i]), NULL);
-        assert_status(hibloom_open(&other, b->store, name, &spec), HIBLOOM_EMISMATCH, b->store);
-        assert_status(hibloom_attach(&other, b->store, name, &spec), HIBLOOM_EMISMATCH, b->store);
+        assert_status(hibloom_open(&other, b->store, name, others[i]), HIBLOOM_EMISMATCH, b->store);
         assert_ptr_equal(other, untouched);
         assert_string_not_equal(hibloom_store_error(b->store), "");
     }
-    /* nor is it a bare bitmap, not even with its own spec */
-    assert_status(hibloom_attach(&other, b->store, name, hibloom_spec_of(filter)), HIBLOOM_EMISMATCH, b->store);
+    /* nor is it a bare bitmap, with another spec or with its own */
+    assert_status(hibloom_attach(&other, b->store, name, "php-uids"), HIBLOOM_EMISMATCH, b->store);
+    assert_status(hibloom_attach(&other, b->store, name, hibloom_secret_spec_of(filter)), HIBLOOM_EMISMATCH, b->store);
     backend_drop(b, filter);
 }
 
@@ -43,7 +43,7 @@ static void seeds_differ_from_filter_to_filter(void **state)
     hibloom *one = backend_open(b, test_name(name), "capacity=1000 error=0.01 hash=siphash");
     hibloom *other = backend_open(b, test_name(other_name), "capacity=1000 error=0.01 hash=siphash");
 
-    assert_memory_not_equal(hibloom_spec_of(one)->seeds, hibloom_spec_of(other)->seeds, 16);
+    assert_memory_not_equal(one->spec.seeds, other->spec.seeds, 16);
     backend_drop(b, one);
     backend_drop(b, other);
 }
@@ -52,13 +52,11 @@ static void a_seed_is_never_in_an_error(void **state)
 {
     struct backend *b = *state;
     char name[TEST_NAME_SIZE];
-    hibloom_spec spec;
     hibloom *other;
     hibloom *filter = backend_open(b, test_name(name),
                                    "capacity=1000 error=0.01 hash=siphash seed=00112233445566778899aabbccddeeff");
 
-    assert_ok(hibloom_spec_parse(&spec, "capacity=1000 error=0.01"), NULL);
-    assert_status(hibloom_open(&other, b->store, name, &spec), HIBLOOM_EMISMATCH, b->store);
+    assert_status(hibloom_open(&other, b->store, name, "capacity=1000 error=0.02"), HIBLOOM_EMISMATCH, b->store);
     assert_null(strstr(hibloom_store_error(b->store), "00112233"));
     backend_drop(b, filter);
 }
@@ -67,7 +65,6 @@ static void bad_arguments_are_refused(void **state)
 {
     struct backend *b = *state;
     char name[TEST_NAME_SIZE], longest[HIBLOOM_NAME_MAX + 2];
-    hibloom_spec spec = {.bits = 0, .hashes = 1};
     hibloom *filter;
     bool found;
 
@@ -78,9 +75,9 @@ static void bad_arguments_are_refused(void **state)
     assert_status(hibloom_open(&filter, b->store, "{x", NULL), HIBLOOM_EINVAL, b->store);
     assert_status(hibloom_open(&filter, b->store, "a{}x", NULL), HIBLOOM_EINVAL, b->store);
     assert_status(hibloom_open(&filter, b->store, longest, NULL), HIBLOOM_ERANGE, b->store);
-    assert_status(hibloom_delete(b->store, ""), HIBLOOM_EINVAL, b->store);
-    assert_status(hibloom_open(&filter, b->store, name, &spec), HIBLOOM_ERANGE, b->store);
-    assert_status(hibloom_attach(&filter, b->store, name, &spec), HIBLOOM_ERANGE, b->store);
+    assert_status(hibloom_drop_by_name(b->store, ""), HIBLOOM_EINVAL, b->store);
+    assert_status(hibloom_open(&filter, b->store, name, "bits=0 hashes=1"), HIBLOOM_ERANGE, b->store);
+    assert_status(hibloom_attach(&filter, b->store, name, "hash=xxh3 bits=0 hashes=1"), HIBLOOM_ERANGE, b->store);
     filter = backend_open(b, name, "capacity=1000 error=0.01");
     assert_status(hibloom_add(filter, NULL, 1, NULL), HIBLOOM_EINVAL, b->store);
     assert_status(hibloom_contains(filter, NULL, 1, &found), HIBLOOM_EINVAL, b->store);
@@ -96,14 +93,14 @@ static void bad_arguments_are_refused(void **state)
  * bare bitmap nothing follows. */
 static void a_filters_tail_has_to_fit_its_key_too(void **state)
 {
-    const hibloom_spec spec = test_spec("bits=4294967296 hashes=1 segments=1");
+    static const char text[] = "hash=xxh3 bits=4294967296 hashes=1 segments=1";
     struct backend *b = *state;
     const char *name = TEST_NAME;
     hibloom *filter;
 
-    assert_status(hibloom_open(&filter, b->store, name, &spec), HIBLOOM_ERANGE, b->store);
+    assert_status(hibloom_open(&filter, b->store, name, text), HIBLOOM_ERANGE, b->store);
     assert_non_null(strstr(hibloom_store_error(b->store), "does not fit one Redis key"));
-    assert_ok(hibloom_attach(&filter, b->store, name, &spec), b->store);
+    assert_ok(hibloom_attach(&filter, b->store, name, text), b->store);
     hibloom_close(filter);
     assert_int_equal(keys_with(b->outside, name), 0);
 }

@@ -3,6 +3,8 @@
 #include "support/backend.h"
 #include "support/items.h"
 #include "support/record.h"
+#include "base/store.h"
+#include "spec/positions.h"
 
 #include <hiredis/hiredis.h>
 #include <stdio.h>
@@ -68,14 +70,14 @@ static void make_config(redisContext *redis, const char *key, const char *size, 
 /* ---- All of them -------------------------------------------------------------------- */
 
 /* The bits of all items, and no others, are set in that key. */
-static void assert_bits(redisContext *redis, const hibloom_spec *spec, const char *key)
+static void assert_bits(redisContext *redis, const struct spec *spec, const char *key)
 {
-    hibloom_position at[HIBLOOM_HASHES_MAX];
+    struct position at[HIBLOOM_HASHES_MAX];
     redisReply *reply = redisCommand(redis, "GET %s", key);
 
     assert_int_equal(reply->type, REDIS_REPLY_STRING);
     for (size_t i = 0; i < ITEMS; i++) {
-        assert_ok(hibloom_positions(spec, items[i].data, items[i].len, at), NULL);
+        assert_ok(positions_of(spec, items[i].data, items[i].len, at), NULL);
         for (uint32_t k = 0; k < spec->hashes; k++)
             if (at[k].bit / 8 < reply->len)
                 reply->str[at[k].bit / 8] = (char)(reply->str[at[k].bit / 8] & ~(0x80 >> at[k].bit % 8));
@@ -118,9 +120,9 @@ static void check_preset(struct backend *b, const struct preset *preset)
     assert_true(is_new[ITEMS / 4]);
     assert_filled(b, filter);
     if (b->redis) {
-        assert_bits(b->outside, hibloom_spec_of(filter), key.name);
+        assert_bits(b->outside, &filter->spec, key.name);
         assert_int_equal(keys_with(b->outside, name), preset->beside != NULL ? 2 : 1);
-        assert_ok(hibloom_expire(filter, 500), b->store);
+        assert_ok(hibloom_expire(filter, 500000), b->store);
         assert_in_range(test_command(b->outside, "TTL %s", key.name), 490, 500);
         if (preset->beside != NULL)
             assert_in_range(test_command(b->outside, "TTL %s", key_of(preset->beside, name).name), 490, 500);
@@ -149,12 +151,12 @@ static void what_has_foreign_keys_is_not_opened(void **state)
     const char *name = TEST_NAME;
     hibloom *filter = NULL;
 
-    const hibloom_spec spec = test_spec("rueidis capacity=1000 error=0.01"), unsized = test_spec("redisson");
-    assert_status(hibloom_open(&filter, b->store, name, &spec), HIBLOOM_EINVAL, b->store);
+    const struct spec spec = test_spec("rueidis capacity=1000 error=0.01"), unsized = test_spec("redisson");
+    assert_status(hibloom_open(&filter, b->store, name, test_text(&spec)), HIBLOOM_EINVAL, b->store);
     assert_non_null(strstr(hibloom_store_error(b->store), "hibloom_attach"));
-    assert_status(hibloom_open(&filter, b->store, name, &unsized), HIBLOOM_EINVAL, b->store);
+    assert_status(hibloom_open(&filter, b->store, name, test_text(&unsized)), HIBLOOM_EINVAL, b->store);
     if (!b->redis) {
-        assert_status(hibloom_attach(&filter, b->store, name, &unsized), HIBLOOM_ENOTSUP, b->store);
+        assert_status(hibloom_attach(&filter, b->store, name, test_text(&unsized)), HIBLOOM_ENOTSUP, b->store);
         assert_non_null(strstr(hibloom_store_error(b->store), "capacity="));
     }
 }
@@ -228,10 +230,10 @@ static void the_counter_of_rueidis_is_kept_right(void **state)
 static void assert_refused(struct backend *b, const char *name, const char *text, hibloom_status expected,
                            const char *words)
 {
-    const hibloom_spec spec = test_spec(text);
+    const struct spec spec = test_spec(text);
     hibloom *filter = NULL;
 
-    assert_status(hibloom_attach(&filter, b->store, name, &spec), expected, b->store);
+    assert_status(hibloom_attach(&filter, b->store, name, test_text(&spec)), expected, b->store);
     if (strstr(hibloom_store_error(b->store), words) == NULL)
         fail_msg("not \"%s\": %s", words, hibloom_store_error(b->store));
 }
@@ -273,8 +275,8 @@ static void each_call_on_redisson_s_filter_compares_the_config(void **state)
     const struct key config = key_of("{%s}:config", name);
     make_config(b->outside, config.name, "20001", "5");
     hibloom *filter = test_attach(b->store, name, "redisson");
-    assert_int_equal(hibloom_spec_of(filter)->bits, 20001);
-    assert_int_equal(hibloom_spec_of(filter)->hashes, 5);
+    assert_int_equal(filter->spec.bits, 20001);
+    assert_int_equal(filter->spec.hashes, 5);
     assert_true(backend_add(b, filter, "one", 3));
     assert_true(backend_contains(b, filter, "one", 3));
 
@@ -283,8 +285,9 @@ static void each_call_on_redisson_s_filter_compares_the_config(void **state)
     assert_non_null(strstr(hibloom_store_error(b->store), "says size 30001, and this handle has 20001"));
     assert_status(hibloom_add(filter, "two", 3, NULL), HIBLOOM_EMISMATCH, b->store);
     assert_status(hibloom_add(filter, "two", 3, &found), HIBLOOM_EMISMATCH, b->store);
-    assert_status(hibloom_get_info(filter, &info), HIBLOOM_EMISMATCH, b->store);
-    assert_status(hibloom_compare(filter, filter, &comparison), HIBLOOM_EMISMATCH, b->store); /* it reads */
+    assert_status(hibloom_get_info(filter, &info, sizeof info), HIBLOOM_EMISMATCH, b->store);
+    assert_status(hibloom_compare(filter, filter, &comparison, sizeof comparison), HIBLOOM_EMISMATCH,
+                  b->store); /* it reads */
     assert_ok(hibloom_memory(&memory), NULL);
     hibloom *built = test_attach(memory, name, text);
     assert_ok(hibloom_add(built, "two", 3, NULL), memory);
@@ -325,12 +328,12 @@ static void a_name_with_a_tag_has_its_config_without_more_braces(void **state)
 /* An item all of whose bits lie in the first key may be the first one: the second is not there then. */
 static uint32_t add_to_first_key(struct backend *b, hibloom *filter)
 {
-    const hibloom_spec *spec = hibloom_spec_of(filter);
-    hibloom_position at[HIBLOOM_HASHES_MAX];
+    const struct spec *spec = &filter->spec;
+    struct position at[HIBLOOM_HASHES_MAX];
     uint32_t item = 0, k = 0;
 
     for (; k < spec->hashes; item++) {
-        assert_ok(hibloom_positions(spec, &item, sizeof item, at), NULL);
+        assert_ok(positions_of(spec, &item, sizeof item, at), NULL);
         for (k = 0; k < spec->hashes && at[k].key == 0;)
             k++;
     }
@@ -348,8 +351,8 @@ static void a_bitmap_of_pyrebloom_goes_on_in_the_next_key(void **state)
     struct backend *b = *state;
     const char *const text = "pyrebloom capacity=500000000 error=0.01";
     const size_t n = b->redis ? ITEMS : 20;
-    const hibloom_spec spec = test_spec(text);
-    hibloom_position at[HIBLOOM_HASHES_MAX];
+    const struct spec spec = test_spec(text);
+    struct position at[HIBLOOM_HASHES_MAX];
     const char *name = TEST_NAME;
     long long in_key[2] = {0};
     bool is_new[ITEMS];
@@ -367,7 +370,7 @@ static void a_bitmap_of_pyrebloom_goes_on_in_the_next_key(void **state)
     for (size_t i = 0; i < n; i++) {
         assert_true(backend_contains(b, filter, items[i].data, items[i].len));
         assert_false(backend_contains(b, filter, others[i].data, others[i].len));
-        assert_ok(hibloom_positions(&spec, items[i].data, items[i].len, at), NULL);
+        assert_ok(positions_of(&spec, items[i].data, items[i].len, at), NULL);
         for (uint32_t k = 0; k < spec.hashes; k++) {
             in_key[at[k].key]++;
             if (b->redis)

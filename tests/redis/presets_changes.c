@@ -57,7 +57,7 @@ static void the_hash_of_orestes_is_left_alone(void **state)
     hibloom *filter = test_attach(b->store, name, "orestes capacity=1000 error=0.01");
     assert_true(backend_add(b, filter, "one", 3));
     assert_true(backend_contains(b, filter, "one", 3));
-    assert_ok(hibloom_expire(filter, 500), b->store);
+    assert_ok(hibloom_expire(filter, 500000), b->store);
     assert_ok(hibloom_clear(filter), b->store);
     assert_false(backend_contains(b, filter, "one", 3));
     assert_int_equal(test_command(b->outside, "TTL %s", name), -1);
@@ -108,12 +108,12 @@ static void save_and_load(struct backend *b, const char *text, const hibloom_ite
     assert_ok(hibloom_add_many(filter, items, SAVED / 2, NULL), b->store);
     assert_ok(hibloom_save(filter, path), b->store);
     assert_ok(hibloom_clear(filter), b->store);
-    assert_status(hibloom_load(filter, path), expected, b->store);
+    assert_status(hibloom_restore(filter, path), expected, b->store);
     if (!counts)
         assert_holds(b, filter, items, SAVED / 2);
     assert_ok(hibloom_memory(&memory), NULL);
     hibloom *built;
-    assert_ok(hibloom_attach(&built, memory, name, hibloom_spec_of(filter)), memory);
+    assert_ok(hibloom_attach(&built, memory, name, hibloom_secret_spec_of(filter)), memory);
     assert_ok(hibloom_add_many(built, items + SAVED / 2, SAVED / 2, NULL), memory);
     assert_status(hibloom_merge(filter, built), expected, b->store);
     if (!counts)

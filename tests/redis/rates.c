@@ -2,6 +2,7 @@
  * memory, where a million questions cost nothing; that Redis holds the same
  * bits is shown in redis_filter.c. */
 #include "support/test.h"
+#include "spec/spec.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -23,9 +24,9 @@ static hibloom_item make_item(char kind, unsigned i, char buf[16])
  * that the predicted count has: that of the questions themselves, and that of
  * the number of bits that happened to be set (occupancy of m cells by kn balls
  * has the variance m e^-l (1 - (1 + l) e^-l), l = kn/m; Johnson and Kotz 1977). */
-static double deviation_of(const hibloom_spec *spec, double n, double asked)
+static double deviation_of(const struct spec *spec, double n, double asked)
 {
-    const double p = hibloom_spec_error_at(spec, (uint64_t)n), k = spec->hashes, m = (double)spec->bits;
+    const double p = spec_error_at(spec, (uint64_t)n), k = spec->hashes, m = (double)spec->bits;
     const double l = k * n / m, fill = -expm1(-l);
     const double fill_deviation = sqrt(m * exp(-l) * (1.0 - (1.0 + l) * exp(-l))) / m;
 
@@ -36,13 +37,13 @@ static void measure(const char *text, unsigned n)
 {
     const unsigned asked = questions();
     hibloom_store *store;
-    hibloom_spec spec = test_spec(text);
+    struct spec spec = test_spec(text);
     hibloom *filter;
     char buf[16];
     unsigned wrong = 0;
 
     assert_ok(hibloom_memory(&store), NULL);
-    assert_ok(hibloom_open(&filter, store, "rates", &spec), store);
+    assert_ok(hibloom_open(&filter, store, "rates", test_text(&spec)), store);
     for (unsigned i = 0; i < n; i++) {
         const hibloom_item item = make_item('a', i, buf);
         assert_ok(hibloom_add(filter, item.data, item.len, NULL), store);
@@ -53,7 +54,7 @@ static void measure(const char *text, unsigned n)
         assert_ok(hibloom_contains(filter, item.data, item.len, &found), store);
         wrong += found;
     }
-    const double expected = asked * hibloom_spec_error_at(&spec, n), deviation = deviation_of(&spec, n, asked);
+    const double expected = asked * spec_error_at(&spec, n), deviation = deviation_of(&spec, n, asked);
     print_message("%-60.60s predicted %.3e measured %.3e (%+.1f deviations)\n", text, expected / asked,
                   (double)wrong / asked, (wrong - expected) / deviation);
     assert_true(fabs(wrong - expected) < 4.5 * deviation);
@@ -131,13 +132,13 @@ static void poly_on_uids(void **state)
 {
     const unsigned n = test_is_slow() ? 100000 : 10000000, asked = questions();
     hibloom_store *store;
-    hibloom_spec spec = test_spec("php-uids");
+    struct spec spec = test_spec("php-uids");
     hibloom *filter;
     char buf[16];
     unsigned wrong = 0;
 
     assert_ok(hibloom_memory(&store), NULL);
-    assert_ok(hibloom_open(&filter, store, "uids", &spec), store);
+    assert_ok(hibloom_open(&filter, store, "uids", test_text(&spec)), store);
     for (unsigned i = 0; i < n; i++) {
         const hibloom_item item = make_uid(i, buf);
         assert_ok(hibloom_add(filter, item.data, item.len, NULL), store);
@@ -148,7 +149,7 @@ static void poly_on_uids(void **state)
         assert_ok(hibloom_contains(filter, item.data, item.len, &found), store);
         wrong += found;
     }
-    const double predicted = hibloom_spec_error_at(&spec, n), measured = (double)wrong / asked;
+    const double predicted = spec_error_at(&spec, n), measured = (double)wrong / asked;
     print_message("php-uids, %u uids: predicted %.3e measured %.3e\n", n, predicted, measured);
     assert_true(fabs(measured - predicted) < 0.05 * predicted + 0.0001); /* its seeds are hardly independent */
     test_close(filter, store);
@@ -189,12 +190,12 @@ static void poly_on_urls(void **state)
     assert_int_equal(distinct, 29887);
     for (size_t t = 0; t < 2; t++) {
         hibloom_store *store;
-        hibloom_spec spec = test_spec(texts[t]);
+        struct spec spec = test_spec(texts[t]);
         hibloom *filter;
         unsigned asked = 0, wrong = 0;
 
         assert_ok(hibloom_memory(&store), NULL);
-        assert_ok(hibloom_open(&filter, store, "poly", &spec), store);
+        assert_ok(hibloom_open(&filter, store, "poly", test_text(&spec)), store);
         for (unsigned i = 0; i < distinct; i += 2)
             assert_ok(hibloom_add(filter, urls[i], strlen(urls[i]), NULL), store);
         for (unsigned i = 0; i < distinct; i++) {
@@ -204,7 +205,7 @@ static void poly_on_urls(void **state)
             asked += i % 2;
             wrong += found && i % 2 == 1;
         }
-        const double predicted = hibloom_spec_error_at(&spec, (distinct + 1) / 2);
+        const double predicted = spec_error_at(&spec, (distinct + 1) / 2);
         print_message("%-60s predicted %.3e measured %.3e\n", texts[t], predicted, (double)wrong / asked);
         assert_true((double)wrong / asked > 0.1 && predicted < 1e-10);
         test_close(filter, store);

@@ -44,7 +44,7 @@ static void assert_alone(const char *name, const char *item)
 
     assert_ok(hibloom_open(&filter, store, name, NULL), store);
     assert_true(has(filter, item));
-    assert_ok(hibloom_get_info(filter, &info), store);
+    assert_ok(hibloom_get_info(filter, &info, sizeof info), store);
     assert_int_equal(test_command(outside, "DBSIZE"), info.keys);
     hibloom_close(filter);
 }
@@ -59,9 +59,9 @@ static void any_form_replaces_any_form(void **state)
             direct_empty(NULL);
             hibloom *old = to >= 0 ? make("seen", forms[to], "old") : NULL;
             if (old != NULL)
-                assert_ok(hibloom_expire(old, 1000), store);
+                assert_ok(hibloom_expire(old, 1000000), store);
             hibloom *filter = make("aside", forms[from], "new");
-            assert_ok(hibloom_expire(filter, 60), store);
+            assert_ok(hibloom_expire(filter, 60000), store);
             assert_ok(hibloom_replace(filter, "seen"), store);
             assert_true(has(filter, "new")); /* the handle goes with it */
             assert_false(has(filter, "old"));
@@ -71,7 +71,7 @@ static void any_form_replaces_any_form(void **state)
                               is_one_key(from) == is_one_key(to) ? HIBLOOM_EMISMATCH : HIBLOOM_ENOTFOUND, store);
             assert_alone("seen", "more");
             hibloom_info info;
-            assert_ok(hibloom_get_info(filter, &info), store);
+            assert_ok(hibloom_get_info(filter, &info, sizeof info), store);
             if (to >= 0)
                 assert_in_range(info.ttl_ms, 900000, 1000000);
             else
@@ -91,15 +91,15 @@ static void a_memory_store_replaces_as_a_server_does(void **state)
 
     assert_ok(hibloom_memory(&store), store);
     hibloom *old = make("seen", forms[0], "old"), *filter = make("aside", forms[1], "new"), *again = NULL;
-    assert_ok(hibloom_expire(old, 1000), store);
+    assert_ok(hibloom_expire(old, 1000000), store);
     assert_ok(hibloom_replace(filter, "seen"), store);
     assert_status(hibloom_contains(old, "old", 3, &found), HIBLOOM_EMISMATCH, store);
     assert_ok(hibloom_open(&again, store, "seen", NULL), store);
     assert_true(has(again, "new"));
     hibloom_info info;
-    assert_ok(hibloom_get_info(again, &info), store);
+    assert_ok(hibloom_get_info(again, &info, sizeof info), store);
     assert_in_range(info.ttl_ms, 900000, 1000000);
-    assert_status(hibloom_delete(store, "aside"), HIBLOOM_ENOTFOUND, store);
+    assert_status(hibloom_drop_by_name(store, "aside"), HIBLOOM_ENOTFOUND, store);
     hibloom *other = make("aside", forms[1], "newer"), *same = make("aside", forms[1], "newer");
     assert_ok(hibloom_replace(other, "seen"), store);
     assert_status(hibloom_replace(same, "seen"), HIBLOOM_ENOTFOUND, store); /* whose name is another's now */

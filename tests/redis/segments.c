@@ -1,6 +1,8 @@
 /* Filters of several segments: what lies where, and that they are refused as a whole. */
 #include "support/record.h"
 #include "support/segments.h"
+#include "base/store.h"
+#include "spec/positions.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,14 +12,14 @@
 
 static int compare_positions(const void *a, const void *b)
 {
-    const hibloom_position *x = a, *y = b;
+    const struct position *x = a, *y = b;
 
     if (x->key != y->key)
         return x->key < y->key ? -1 : 1;
     return (x->bit > y->bit) - (x->bit < y->bit);
 }
 
-static size_t count_different(hibloom_position *positions, size_t n)
+static size_t count_different(struct position *positions, size_t n)
 {
     size_t different = n > 0;
 
@@ -30,29 +32,29 @@ static size_t count_different(hibloom_position *positions, size_t n)
 static void the_bits_lie_where_positions_says_and_nowhere_else(void **state)
 {
     enum { N = 300 };
-    static hibloom_position positions[N * 7];
+    static struct position positions[N * 7];
     hibloom_item *items = items_new("", N);
 
     for (int s = 0; s < SEGMENT_SPECS; s++) {
         hibloom *filter = test_open(stores[s % 2], NAME, segment_specs[s]);
-        const uint32_t k = hibloom_spec_of(filter)->hashes, segments = hibloom_spec_of(filter)->segments;
+        const uint32_t k = filter->spec.hashes, segments = filter->spec.segments;
         hibloom_info info;
         uint64_t bytes = 0;
         assert_int_equal(k, 7);
         assert_ok(hibloom_add_many(filter, items, N, NULL), stores[s % 2]);
         for (size_t i = 0; i < N; i++)
-            assert_ok(hibloom_positions(hibloom_spec_of(filter), items[i].data, items[i].len, positions + i * k), NULL);
+            assert_ok(positions_of(&filter->spec, items[i].data, items[i].len, positions + i * k), NULL);
         for (size_t i = 0; i < N * k; i++)
             assert_int_equal(
                 test_command(redis, "GETBIT " NAME ":%u %llu", positions[i].key, (unsigned long long)positions[i].bit),
                 1);
         const size_t different = count_different(positions, N * k);
-        assert_int_equal(segments_count(hibloom_spec_of(filter)), different);
-        assert_ok(hibloom_get_info(filter, &info), stores[s % 2]);
+        assert_int_equal(segments_count(&filter->spec), different);
+        assert_ok(hibloom_get_info(filter, &info, sizeof info), stores[s % 2]);
         assert_int_equal(info.bits_set, different);
         assert_int_equal(info.keys, segments);
         for (uint32_t i = 0; i < segments; i++)
-            bytes += record_length(hibloom_spec_of(filter), i);
+            bytes += record_length(&filter->spec, i);
         assert_int_equal(info.bytes, bytes);
         segments_drop(filter);
     }
@@ -91,9 +93,9 @@ static void a_server_that_takes_no_such_string_says_so_and_is_left_clean(void **
 
     test_command(redis, "CONFIG SET proto-max-bulk-len 1mb");
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        const hibloom_spec spec = test_spec(texts[i]);
+        const struct spec spec = test_spec(texts[i]);
         hibloom *filter;
-        assert_status(hibloom_open(&filter, stores[0], NAME, &spec), HIBLOOM_ESERVER, stores[0]);
+        assert_status(hibloom_open(&filter, stores[0], NAME, test_text(&spec)), HIBLOOM_ESERVER, stores[0]);
         if (strstr(hibloom_store_error(stores[0]), "maximum allowed size") == NULL)
             fail_msg("%s: %s", texts[i], hibloom_store_error(stores[0]));
         assert_int_equal(keys_stored(), 0); /* the root is the first and the largest */

@@ -3,11 +3,12 @@
  * delays makes nothing wrong, only less certain. */
 #include "support/backend.h"
 #include "support/record.h"
+#include "spec/spec.h"
 
 #include <stdio.h>
 #include <time.h>
 
-#define SMALL "capacity=1000 error=1e-9 window=2 slices=2"
+#define SMALL "capacity=1000 error=1e-9 window=2s slices=2"
 
 enum { WINDOW_MS = 2000, LONGEST_MS = 3000 };
 
@@ -30,10 +31,10 @@ struct subject {
 
 static void open_subject(struct subject *subject, hibloom_store *store, const char *name, const char *text)
 {
-    const hibloom_spec spec = test_spec(text);
+    const struct spec spec = test_spec(text);
 
     *subject = (struct subject){.store = store};
-    assert_ok(hibloom_open(&subject->filter, store, name, &spec), store);
+    assert_ok(hibloom_open(&subject->filter, store, name, test_text(&spec)), store);
     assert_ok(hibloom_open(&subject->other, store, name, NULL), store);
 }
 
@@ -103,19 +104,19 @@ static void what_it_cannot_do_is_refused_in_words(void **state)
 
 static void its_spec_has_bounds(void **state)
 {
-    hibloom_spec spec = test_spec("capacity=1000 error=0.01 window=86400");
+    struct spec spec = test_spec("capacity=1000 error=0.01 window=86400s");
 
     assert_int_equal(spec.slices, 4);
-    assert_true(hibloom_spec_error_at(&spec, 1000) <= 0.01 && hibloom_spec_error_at(&spec, 1000) > 0.0099);
-    assert_int_equal(hibloom_spec_parse(&spec, "capacity=1000 error=0.01 window=3 slices=4"), HIBLOOM_ERANGE);
-    assert_int_equal(hibloom_spec_parse(&spec, "capacity=1000 error=0.01 slices=4"), HIBLOOM_ERANGE);
-    assert_int_equal(hibloom_spec_parse(&spec, "capacity=1000 error=0.01 window=99 slices=32"), HIBLOOM_ERANGE);
-    assert_int_equal(hibloom_spec_parse(&spec, "capacity=1000 error=0.01 window=9 growth=2"), HIBLOOM_EINVAL);
-    assert_int_equal(hibloom_spec_parse(&spec, "bits=1000 hashes=3 window=9"), HIBLOOM_EINVAL);
-    assert_int_equal(hibloom_spec_parse(&spec, "capacity=9 error=0.01 layout=partitioned window=9"), HIBLOOM_EINVAL);
-    assert_int_equal(hibloom_spec_for(&spec, 1000, 0.01), HIBLOOM_OK);
+    assert_true(spec_error_at(&spec, 1000) <= 0.01 && spec_error_at(&spec, 1000) > 0.0099);
+    assert_int_equal(spec_parse(&spec, "capacity=1000 error=0.01 window=3 slices=4"), HIBLOOM_ERANGE);
+    assert_int_equal(spec_parse(&spec, "capacity=1000 error=0.01 slices=4"), HIBLOOM_ERANGE);
+    assert_int_equal(spec_parse(&spec, "capacity=1000 error=0.01 window=99 slices=32"), HIBLOOM_ERANGE);
+    assert_int_equal(spec_parse(&spec, "capacity=1000 error=0.01 window=9 growth=2"), HIBLOOM_EINVAL);
+    assert_int_equal(spec_parse(&spec, "bits=1000 hashes=3 window=9"), HIBLOOM_EINVAL);
+    assert_int_equal(spec_parse(&spec, "capacity=9 error=0.01 layout=partitioned window=9"), HIBLOOM_EINVAL);
+    assert_int_equal(spec_for(&spec, 1000, 0.01), HIBLOOM_OK);
     const uint64_t bits = spec.bits;
-    assert_int_equal(hibloom_spec_window(&spec, 60, 0), HIBLOOM_OK);
+    assert_int_equal(spec_window(&spec, 60, 0), HIBLOOM_OK);
     assert_true(spec.window == 60 && spec.slices == 4 && spec.bits > bits && spec.bits < bits * 3 / 2);
 }
 

@@ -92,7 +92,7 @@ static void after_a_kill_and_a_restart_the_next_call_connects_anew(void **state)
     redis_server_restart(tls_server);
     assert_status(call_named("contains")->run(&subject), HIBLOOM_ELOST, subject.store);
     assert_lost_and_found_again(&subject);
-    hibloom_get_stats(subject.store, &stats);
+    hibloom_get_stats(subject.store, &stats, sizeof stats);
     assert_int_equal(stats.restarts, 1);
     subject_end(&subject);
 }

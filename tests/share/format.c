@@ -4,6 +4,8 @@
  * and remove each other's filters; and the worked bytes of the document are run as they stand there. */
 #pragma GCC diagnostic ignored "-Wunused-function" /* sharing.h also compares bare bitmaps */
 #include "share/sharing.h"
+#include "base/store.h"
+#include "spec/spec.h"
 
 #define SEED " seed=0123456789abcdef"
 
@@ -27,7 +29,7 @@ static const char *const specs[] = {
 /* A filter, by both names that it has here, and items of which the first half is added to begin with. */
 struct shared {
     struct peer maker, peer; /* the other side, told the spec and not */
-    hibloom_spec spec;
+    struct spec spec;
     char name[TEST_NAME_SIZE];
     hibloom_store *store;
     struct items items;
@@ -36,13 +38,13 @@ struct shared {
 
 static void shared_start(struct shared *s, size_t which)
 {
-    char text[HIBLOOM_SPEC_TEXT_SIZE];
+    char text[SPEC_TEXT_SIZE];
 
     *s = (struct shared){.peer = {specs[which], {"/usr/bin/python3", "-B", "tests/share/format.py"}, {NULL}}};
     s->maker = s->peer;
     s->maker.settings[0] = specs[which];
     s->spec = spec_of(&s->peer);
-    assert_ok(hibloom_spec_format(&s->spec, text, sizeof text), NULL);
+    assert_ok(spec_format(&s->spec, text, sizeof text), NULL);
     assert_string_equal(text, specs[which]);
     s->store = test_store(NULL);
     test_name(s->name);
@@ -121,11 +123,11 @@ static void add_the_rest(const struct shared *s, hibloom *filter)
     free(is_new);
 }
 
-static hibloom *opened(struct shared *s, const hibloom_spec *spec)
+static hibloom *opened(struct shared *s, const struct spec *spec)
 {
     hibloom *filter = NULL;
 
-    assert_ok(hibloom_open(&filter, s->store, s->name, spec), s->store);
+    assert_ok(hibloom_open(&filter, s->store, s->name, spec != NULL ? test_text(spec) : NULL), s->store);
     return filter;
 }
 
@@ -146,12 +148,12 @@ static void the_library_opens_what_the_document_makes(void **state)
 {
     for (size_t i = 0; i < SPECS; i++) {
         struct shared s;
-        char text[HIBLOOM_SPEC_TEXT_SIZE];
+        char text[SPEC_TEXT_SIZE];
 
         shared_start(&s, i);
         peer_makes(&s, "create", s.half);
         hibloom *filter = opened(&s, NULL);
-        assert_ok(hibloom_spec_format(hibloom_spec_of(filter), text, sizeof text), s.store);
+        assert_ok(spec_format(&filter->spec, text, sizeof text), s.store);
         assert_string_equal(text, specs[i]);
         assert_both_hold(&s, filter, s.half);
         add_the_rest(&s, filter);
@@ -251,7 +253,7 @@ static void each_side_removes_what_the_other_has_added(void **state)
         peer_answers(&s.peer, "remove", s.name, s.items.list, n, was_in);
         for (size_t i = 0; i < n; i++)
             assert_false(was_in[i]);
-        assert_ok(hibloom_get_info(filter, &info), s.store);
+        assert_ok(hibloom_get_info(filter, &info, sizeof info), s.store);
         assert_int_equal(info.bits_set, 0);
         free(was_in);
         hibloom_close(filter);
@@ -278,7 +280,7 @@ static void each_side_notices_that_the_other_has_removed_it(void **state)
         hibloom_close(filter);
         filter = opened(&s, &s.spec);
         assert_both_hold(&s, filter, s.half);
-        assert_ok(hibloom_delete(s.store, s.name), s.store);
+        assert_ok(hibloom_drop_by_name(s.store, s.name), s.store);
         assert_int_equal(keys_under(s.name), 0);
         peer_makes(&s, "create", 0);
         hibloom_close(filter);
@@ -324,7 +326,7 @@ static void each_side_repairs_for_the_other(void **state)
         redisContext *redis = test_redis();
         assert_int_equal(test_command(redis, "DEL %s:1", s.name), 1);
         redisFree(redis);
-        assert_status(hibloom_open(&filter, s.store, s.name, &s.spec), HIBLOOM_ECORRUPT, s.store);
+        assert_status(hibloom_open(&filter, s.store, s.name, test_text(&s.spec)), HIBLOOM_ECORRUPT, s.store);
         if (ours)
             assert_ok(hibloom_repair(s.store, s.name), s.store);
         else
@@ -353,13 +355,13 @@ static void a_time_to_live_is_the_same_to_both(void **state)
         struct peer peer = s.peer;
         peer.settings[0] = "100";
         assert_at_end(peer_run(&peer, "expire", s.name, NULL, 0));
-        assert_ok(hibloom_get_info(filter, &info), s.store);
+        assert_ok(hibloom_get_info(filter, &info, sizeof info), s.store);
         assert_in_range(info.ttl_ms, 1, 100000);
         peer_does(&s, "clear"); /* keeps it */
-        assert_ok(hibloom_get_info(filter, &info), s.store);
+        assert_ok(hibloom_get_info(filter, &info, sizeof info), s.store);
         assert_in_range(info.ttl_ms, 1, 100000);
         assert_ok(hibloom_expire(filter, 0), s.store);
-        assert_ok(hibloom_get_info(filter, &info), s.store);
+        assert_ok(hibloom_get_info(filter, &info, sizeof info), s.store);
         assert_int_equal(info.ttl_ms, -1);
         assert_both_hold(&s, filter, 0);
         hibloom_close(filter);

@@ -5,6 +5,7 @@
 #pragma GCC diagnostic ignored "-Wunused-function" /* sharing.h also compares bare bitmaps */
 #include "share/sharing.h"
 #include "support/temp_dir.h"
+#include "spec/spec.h"
 
 #define GROWING "capacity=60 error=1e-9 growth=2 seed=0123456789abcdef"
 
@@ -21,8 +22,8 @@ enum { TEXTS = sizeof texts / sizeof *texts };
 /* A growing filter, by both names that it has here. */
 static struct shared {
     struct peer peer;
-    hibloom_spec spec;
-    char text[HIBLOOM_SPEC_TEXT_SIZE], name[TEST_NAME_SIZE];
+    struct spec spec;
+    char text[SPEC_TEXT_SIZE], name[TEST_NAME_SIZE];
     hibloom_store *store;
     redisContext *redis;
     struct items items;
@@ -32,7 +33,7 @@ static void shared_start(const char *text)
 {
     s = (struct shared){.peer = {text, {"/usr/bin/python3", "-B", "tests/share/format_links.py"}, {NULL}}};
     s.spec = test_spec(text);
-    assert_ok(hibloom_spec_format(&s.spec, s.text, sizeof s.text), NULL);
+    assert_ok(spec_format(&s.spec, s.text, sizeof s.text), NULL);
     s.store = test_store(NULL);
     s.redis = test_redis();
     test_name(s.name);
@@ -55,11 +56,11 @@ static void peer_does(const char *mode, const char *setting, size_t n)
     assert_at_end(peer_run(&peer, mode, s.name, s.items.list, n));
 }
 
-static hibloom *opened(const hibloom_spec *spec)
+static hibloom *opened(const struct spec *spec)
 {
     hibloom *filter = NULL;
 
-    assert_ok(hibloom_open(&filter, s.store, s.name, spec), s.store);
+    assert_ok(hibloom_open(&filter, s.store, s.name, spec != NULL ? test_text(spec) : NULL), s.store);
     return filter;
 }
 
@@ -168,9 +169,9 @@ static void a_link_of_another_size_is_not_taken_for_one_of_ours(void **state)
         hibloom *kept = NULL, *other = NULL, *filter;
         shared_start(texts[t]);
         assert_ok(hibloom_memory(&memory), memory);
-        assert_ok(hibloom_open(&kept, memory, "kept", &s.spec), memory);
+        assert_ok(hibloom_open(&kept, memory, "kept", test_text(&s.spec)), memory);
         assert_ok(hibloom_add_many(kept, s.items.list, PART, NULL), memory);
-        assert_ok(hibloom_open(&other, s.store, test_name(ours), &s.spec), s.store);
+        assert_ok(hibloom_open(&other, s.store, test_name(ours), test_text(&s.spec)), s.store);
         assert_ok(hibloom_add_many(other, s.items.list, PART, NULL), s.store);
         assert_ok(hibloom_merge(kept, other), memory);
         assert_ok(hibloom_save(kept, path), memory);
@@ -186,7 +187,7 @@ static void a_link_of_another_size_is_not_taken_for_one_of_ours(void **state)
             assert_status(hibloom_merge(other, filter), HIBLOOM_ENOTSUP, s.store);
             assert_status(hibloom_merge(filter, kept), HIBLOOM_ENOTSUP, s.store);
             assert_status(hibloom_merge(filter, other), HIBLOOM_ENOTSUP, s.store);
-            assert_status(hibloom_load(filter, path), HIBLOOM_ENOTSUP, s.store);
+            assert_status(hibloom_restore(filter, path), HIBLOOM_ENOTSUP, s.store);
             assert_int_equal(unlink(path), 0);
             assert_status(hibloom_save(filter, path), HIBLOOM_ENOTSUP, s.store);
             assert_int_equal(access(path, F_OK), -1);
@@ -219,7 +220,7 @@ static void what_one_does_to_all_links_the_other_sees(void **state)
         assert_int_equal(add(filter, 0, PART), PART);
         assert_in_range(test_command(s.redis, "PTTL %s:+1%s", s.name, key), 90000, 101000);
         assert_int_equal(add(NULL, PART, PART), PART);
-        assert_ok(hibloom_get_info(filter, &info), s.store);
+        assert_ok(hibloom_get_info(filter, &info, sizeof info), s.store);
         assert_in_range(info.ttl_ms, 1, 100000);
         assert_in_range(test_command(s.redis, "PTTL %s:+2%s", s.name, key), 90000, 101000);
         peer_does("clear", NULL, 0);
@@ -244,8 +245,9 @@ static void what_one_does_to_all_links_the_other_sees(void **state)
 /* What the library adds to them the other one reads, for as long as the library does. */
 static void a_sliding_window_is_read(void **state)
 {
-    static const char *const windows[] = {"capacity=300 error=1e-9 window=86400 slices=4 seed=0123456789abcdef",
-                                          "capacity=300 error=1e-9 window=1 slices=1 segments=3 seed=0123456789abcdef"};
+    static const char *const windows[] = {
+        "capacity=300 error=1e-9 window=86400s slices=4 seed=0123456789abcdef",
+        "capacity=300 error=1e-9 window=1s slices=1 segments=3 seed=0123456789abcdef"};
 
     for (int i = 0; i < 2; i++) {
         bool found[PART];

@@ -4,6 +4,7 @@
  * docs/presets.md has them, in Python, with nothing of ours. Both sides fill one filter,
  * each finds what the other one has added, and they agree on sizes. */
 #include "support/test.h"
+#include "spec/positions.h"
 
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
@@ -172,15 +173,15 @@ static size_t draw_item(struct test_random *random, bool text, unsigned char ite
 
 static void check_positions(struct test_random *random, const char *preset)
 {
-    const hibloom_spec spec = test_spec(preset);
-    hibloom_position at[HIBLOOM_HASHES_MAX];
+    const struct spec spec = test_spec(preset);
+    struct position at[HIBLOOM_HASHES_MAX];
     unsigned char item[4 * RANDOM_LENGTH];
     char theirs[4096], ours[4096];
 
     for (int i = 0; i < RANDOM_ITEMS; i++) {
-        const size_t n = draw_item(random, spec.codec != HIBLOOM_CODEC_BYTES, item);
+        const size_t n = draw_item(random, spec.codec != CODEC_BYTES, item);
         size_t len = 0;
-        assert_ok(hibloom_positions(&spec, item, n, at), NULL);
+        assert_ok(positions_of(&spec, item, n, at), NULL);
         for (uint32_t k = 0; k < spec.hashes; k++)
             len += (size_t)snprintf(ours + len, sizeof ours - len, k > 0 ? " %" PRIu64 : "%" PRIu64, at[k].bit);
         fputs(n > 0 ? "at " : "at -", peer.in);
@@ -219,14 +220,14 @@ static void both_sides_compute_the_same_sizes(void **state)
                                         "orestes",   "redisbloom", "redisbloom growth=4"};
     struct test_random random = test_random_new();
     char preset[128], theirs[64], ours[64];
-    hibloom_spec spec;
+    struct spec spec;
 
     for (size_t i = 0; i < SIZES; i++) {
         const uint64_t n = 1 + test_random_below(&random, UINT64_C(1) << (1 + test_random_below(&random, 24)));
         const unsigned p = 1 + (unsigned)test_random_below(&random, 999);
         snprintf(preset, sizeof preset, "%s capacity=%" PRIu64 " error=0.%s%03u", sized[i % COUNT(sized)], n,
                  i % 2 == 0 ? "" : "000", p);
-        if (hibloom_spec_parse(&spec, preset) != HIBLOOM_OK)
+        if (spec_parse(&spec, preset) != HIBLOOM_OK)
             strcpy(ours, "0"); /* k or m is 0 there */
         else
             snprintf(ours, sizeof ours, "%" PRIu64 " %" PRIu32, spec.bits, spec.hashes);

@@ -6,6 +6,7 @@
 #include "support/backend.h"
 #include "support/items.h"
 #include "support/temp_dir.h"
+#include "base/store.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -52,7 +53,7 @@ static void add_more(struct backend *b, hibloom *filter, const struct scaling *s
     items_free(items);
     assert_int_equal(items_count(filter, b->store, "later ", n), n);
     assert_int_equal(items_count(filter, b->store, "item ", scaling->items), scaling->items);
-    assert_ok(hibloom_get_info(filter, &info), b->store);
+    assert_ok(hibloom_get_info(filter, &info, sizeof info), b->store);
     assert_true(info.keys > links);
     const double error = strtod(scaling->error, NULL), expected = (error < 0.25 ? error : 0.25) * n_others();
     const size_t wrong = items_count(filter, b->store, "other ", n_others());
@@ -74,9 +75,9 @@ static void what_the_module_s_formulas_have_filled_is_taken_over(void **state)
                       scaling->capacity, scaling->error, scaling->growth, is_new, links, wrong, n_others());
         assert_int_equal(links, scaling->links);
         assert_ok(hibloom_import_file(&filter, b->store, test_name(name), path), b->store);
-        assert_ok(hibloom_get_info(filter, &info), b->store);
+        assert_ok(hibloom_get_info(filter, &info, sizeof info), b->store);
         assert_int_equal(info.keys, links);
-        assert_int_equal(hibloom_spec_of(filter)->growth, scaling->growth);
+        assert_int_equal(filter->spec.growth, scaling->growth);
         assert_int_equal(items_count(filter, b->store, "item ", scaling->items), scaling->items);
         assert_int_equal(items_count(filter, b->store, "other ", n_others()), wrong);
         add_more(b, filter, scaling, links);

@@ -8,6 +8,8 @@
 #define HIBLOOM_TEST_SHARING_H
 
 #include "../support/test.h"
+#include "base/store.h"
+#include "spec/positions.h"
 
 #include <hiredis/hiredis.h>
 #include <fcntl.h>
@@ -243,31 +245,31 @@ static void peer_answers(const struct peer *peer, const char *mode, const char *
 
 /* ---- Comparing ------------------------------------------------------------------ */
 
-static hibloom_spec spec_of(const struct peer *peer)
+static struct spec spec_of(const struct peer *peer)
 {
-    hibloom_spec spec;
+    struct spec spec;
 
     print_message("  %s\n", peer->spec);
-    assert_ok(hibloom_spec_parse(&spec, peer->spec), NULL);
+    assert_ok(spec_parse(&spec, peer->spec), NULL);
     return spec;
 }
 
-static bool excluded(const hibloom_spec *spec, const hibloom_item *item)
+static bool excluded(const struct spec *spec, const hibloom_item *item)
 {
     return spec->empty_excluded && item->len == 0;
 }
 
 /* Our positions of an item as the other side prints them. */
-static void print_positions(const hibloom_spec *spec, const hibloom_item *item, char *buf, size_t size)
+static void print_positions(const struct spec *spec, const hibloom_item *item, char *buf, size_t size)
 {
-    const bool keyed = spec->layout == HIBLOOM_LAYOUT_PARTITIONED;
-    hibloom_position positions[HIBLOOM_HASHES_MAX];
+    const bool keyed = spec->layout == LAYOUT_PARTITIONED;
+    struct position positions[HIBLOOM_HASHES_MAX];
     size_t used = 0;
 
     buf[0] = '\0';
     if (excluded(spec, item))
         return;
-    assert_ok(hibloom_positions(spec, item->data, item->len, positions), NULL);
+    assert_ok(positions_of(spec, item->data, item->len, positions), NULL);
     for (uint32_t i = 0; i < spec->hashes; i++) {
         if (i > 0)
             used += (size_t)snprintf(buf + used, size - used, ",");
@@ -282,7 +284,7 @@ static void print_positions(const hibloom_spec *spec, const hibloom_item *item, 
 static void compare_positions(const struct peer *peer)
 {
     static size_t turn;
-    const hibloom_spec spec = spec_of(peer);
+    const struct spec spec = spec_of(peer);
     struct items items = {0};
     char ours[4096], theirs[4096];
 
@@ -314,9 +316,9 @@ static redisReply *bitmap(redisContext *redis, const char *name, const char *suf
     return reply;
 }
 
-static void assert_same_bitmaps(const hibloom_spec *spec, const char *one, const char *other)
+static void assert_same_bitmaps(const struct spec *spec, const char *one, const char *other)
 {
-    const bool keyed = spec->layout == HIBLOOM_LAYOUT_PARTITIONED;
+    const bool keyed = spec->layout == LAYOUT_PARTITIONED;
     redisContext *redis = test_redis();
 
     for (uint32_t key = 0; key < (keyed ? spec->hashes : 1); key++) {
@@ -359,7 +361,7 @@ static hibloom_item *sample_items(const struct items *items, size_t parity, size
  * and to the rest what their bits say. */
 static void assert_same_answers(const struct peer *peer, hibloom *filter, const struct sample *sample)
 {
-    const hibloom_spec *spec = hibloom_spec_of(filter);
+    const struct spec *spec = &filter->spec;
     bool *ours = calloc(sample->n, sizeof *ours), *theirs = calloc(sample->n, sizeof *theirs);
     size_t refused = 0;
 
@@ -378,7 +380,7 @@ static void assert_same_answers(const struct peer *peer, hibloom *filter, const 
 }
 
 /* The other side fills and hibloom reads, and would add the same bits. */
-static void check_theirs(const struct peer *peer, const hibloom_spec *spec, hibloom_store *store,
+static void check_theirs(const struct peer *peer, const struct spec *spec, hibloom_store *store,
                          const struct sample *sample)
 {
     bool *is_new = calloc(sample->added, sizeof *is_new);
@@ -386,7 +388,7 @@ static void check_theirs(const struct peer *peer, const hibloom_spec *spec, hibl
 
     assert_non_null(is_new);
     peer_fill(peer, sample->name, sample->list, sample->added);
-    assert_ok(hibloom_attach(&filter, store, sample->name, spec), store);
+    assert_ok(hibloom_attach(&filter, store, sample->name, test_text(spec)), store);
     assert_same_answers(peer, filter, sample);
     assert_ok(hibloom_add_many(filter, sample->list, sample->added, is_new), store);
     for (size_t i = 0; i < sample->added; i++)
@@ -396,7 +398,7 @@ static void check_theirs(const struct peer *peer, const hibloom_spec *spec, hibl
 }
 
 /* hibloom fills, in both ways it has of adding, and the other side reads. */
-static void check_ours(const struct peer *peer, const hibloom_spec *spec, hibloom_store *store,
+static void check_ours(const struct peer *peer, const struct spec *spec, hibloom_store *store,
                        const struct sample *sample)
 {
     const size_t half = sample->added / 2;
@@ -404,7 +406,7 @@ static void check_ours(const struct peer *peer, const hibloom_spec *spec, hibloo
     hibloom *filter;
 
     assert_non_null(is_new);
-    assert_ok(hibloom_attach(&filter, store, sample->name, spec), store);
+    assert_ok(hibloom_attach(&filter, store, sample->name, test_text(spec)), store);
     assert_ok(hibloom_add_many(filter, sample->list, half, NULL), store);
     assert_ok(hibloom_add_many(filter, sample->list + half, sample->added - half, is_new), store);
     assert_same_answers(peer, filter, sample);
@@ -423,7 +425,7 @@ static void push_some_of_every_kind(struct items *items)
  * with the same items by the two sides, are the same. */
 static void compare_filters(const struct peer *peer)
 {
-    const hibloom_spec spec = spec_of(peer);
+    const struct spec spec = spec_of(peer);
     hibloom_store *store = test_store(NULL);
     struct items items = {0};
 
@@ -448,7 +450,7 @@ static void compare_filters(const struct peer *peer)
  * whole, and removed at once. */
 static void compare_large_filter(const struct peer *peer)
 {
-    const hibloom_spec spec = spec_of(peer);
+    const struct spec spec = spec_of(peer);
     hibloom_store *store = test_store(NULL);
     struct items items = {0};
     size_t added;

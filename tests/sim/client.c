@@ -1,6 +1,7 @@
 /* client.c: carries out the steps of a plan through the library, and tells the oracles. See client.h. */
 #include "sim/client.h"
 #include "sim/oracle.h"
+#include "spec/spec.h"
 
 #include <hibloom/async.h>
 #include <stdlib.h>
@@ -99,9 +100,7 @@ static void *sim_realloc(void *memory, size_t size)
 
 void clients_make(void)
 {
-    static const hibloom_allocator allocator = {sim_malloc, sim_calloc, sim_realloc, sim_free};
-
-    if (hibloom_set_allocator(&allocator) != HIBLOOM_OK)
+    if (hibloom_set_allocator(sim_malloc, sim_calloc, sim_realloc, sim_free) != HIBLOOM_OK)
         abort();
 }
 
@@ -130,22 +129,21 @@ static hibloom_connect_options options_of(struct client *c)
     return o;
 }
 
-/* In some worlds every other client wants a filter of another size under the name. */
-static const hibloom_spec *spec_of(int name, int client)
+/* In some worlds every other client wants a filter of another size under the name. The canonical text: to size a filter
+ * takes as long as a world. */
+static const char *text_of(int name, int client)
 {
-    static hibloom_spec specs[KINDS + 2];
-    static bool known[KINDS + 2];
+    static char texts[KINDS + 2][256];
     const struct kind *kind = plan_kind(world.plan, name);
     const bool other = world.plan->sizes != 0 && client % 2 != 0;
     const size_t i = other ? (size_t)KINDS + kind->window : (size_t)(kind - kinds);
     const char *text = !other         ? kind->text
-                       : kind->window ? "capacity=8 error=0.02 window=4 slices=2"
+                       : kind->window ? "capacity=8 error=0.02 window=4s slices=2"
                                       : "bits=4096 hashes=3";
 
-    if (!known[i] && hibloom_spec_parse(&specs[i], text) != HIBLOOM_OK)
+    if (texts[i][0] == '\0' && hibloom_spec_check(text, texts[i], sizeof texts[i]) != HIBLOOM_OK)
         abort();
-    known[i] = true;
-    return &specs[i];
+    return texts[i];
 }
 
 static void connect_blocking(struct client *c)
@@ -207,9 +205,9 @@ static hibloom_stats stats_of(const struct client *c)
     hibloom_stats stats = {0};
 
     if (c->store != NULL)
-        hibloom_get_stats(c->store, &stats);
+        hibloom_get_stats(c->store, &stats, sizeof stats);
     else
-        hibloom_async_get_stats(c->async, &stats);
+        hibloom_async_get_stats(c->async, &stats, sizeof stats);
     return stats;
 }
 
@@ -277,7 +275,7 @@ static hibloom_status merge_items(struct client *c, hibloom *into, const struct 
     hibloom_status status = hibloom_memory(&memory);
 
     if (status == HIBLOOM_OK)
-        status = hibloom_open(&from, memory, "from", hibloom_spec_of(into));
+        status = hibloom_open(&from, memory, "from", hibloom_secret_spec_of(into));
     if (status == HIBLOOM_OK)
         status = hibloom_add_many(from, r->items, r->count, NULL);
     if (status == HIBLOOM_OK)
@@ -294,7 +292,7 @@ static hibloom_status replace(struct client *c, struct running *r)
     hibloom *built = NULL;
 
     snprintf(name, sizeof name, "{%s}new%d", oracle_name(r->call.name), c->id);
-    hibloom_status status = hibloom_open(&built, c->store, name, spec_of(r->call.name, c->id));
+    hibloom_status status = hibloom_open(&built, c->store, name, text_of(r->call.name, c->id));
     if (status == HIBLOOM_OK)
         status = hibloom_add_many(built, r->items, r->count, NULL);
     if (status == HIBLOOM_OK)
@@ -371,8 +369,8 @@ static hibloom_status open_blocking(struct client *c, int name)
     struct handle *h = &c->handles[name];
     const struct client_settings *s = &world.plan->client[c->id];
     hibloom_status status = plan_kind(world.plan, name)->bare
-                                ? hibloom_attach(&h->filter, c->store, oracle_name(name), spec_of(name, c->id))
-                                : hibloom_open(&h->filter, c->store, oracle_name(name), spec_of(name, c->id));
+                                ? hibloom_attach(&h->filter, c->store, oracle_name(name), text_of(name, c->id))
+                                : hibloom_open(&h->filter, c->store, oracle_name(name), text_of(name, c->id));
     if (status != HIBLOOM_OK)
         return status;
     if (s->near != 0)
@@ -399,17 +397,17 @@ static hibloom_status do_blocking(struct client *c, struct running *r, const str
     case VERB_REMOVE: return hibloom_remove_many(filter, r->items, r->count, r->answers);
     case VERB_CLEAR: return hibloom_clear(filter);
     case VERB_DROP: return hibloom_drop(filter);
-    case VERB_DELETE: return hibloom_delete(c->store, oracle_name(step->name));
+    case VERB_DELETE: return hibloom_drop_by_name(c->store, oracle_name(step->name));
     case VERB_EXPIRE: return hibloom_expire(filter, step->arg);
     case VERB_REPLACE: return replace(c, r);
     case VERB_REPAIR: return hibloom_repair(c->store, oracle_name(step->name));
     case VERB_MERGE: return merge_items(c, filter, r);
     case VERB_SAVE: return hibloom_save(filter, file_of(c));
-    case VERB_LOAD: return hibloom_load(filter, file_of(c));
+    case VERB_LOAD: return hibloom_restore(filter, file_of(c));
     case VERB_LIST: return hibloom_list(c->store, NULL, count_name, NULL);
     case VERB_IMPORT: return import(c);
-    case VERB_INFO: return hibloom_get_info(filter, &info);
-    case VERB_COMPARE: return hibloom_compare(filter, filter, &comparison);
+    case VERB_INFO: return hibloom_get_info(filter, &info, sizeof info);
+    case VERB_COMPARE: return hibloom_compare(filter, filter, &comparison, sizeof comparison);
     case VERB_FILL: return fill(filter, r, step->times == 1);
     default: return HIBLOOM_OK;
     }
@@ -581,7 +579,7 @@ static hibloom_status do_async(struct client *c, struct running *r, const struct
 
     switch (step->verb) {
     case VERB_OPEN:
-        return hibloom_async_open(c->async, oracle_name(step->name), spec_of(step->name, c->id), on_opened, r);
+        return hibloom_async_open(c->async, oracle_name(step->name), text_of(step->name, c->id), on_opened, r);
     case VERB_ADD:
     case VERB_ADD_NEW: return hibloom_async_add(filter, r->items, r->count, step->verb == VERB_ADD_NEW, on_answered, r);
     case VERB_LOOK: return hibloom_async_contains(filter, r->items, r->count, on_answered, r);

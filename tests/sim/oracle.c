@@ -11,6 +11,7 @@
  */
 #include "sim/oracle.h"
 #include "sim/reader.h"
+#include "spec/positions.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -1582,7 +1583,7 @@ static void check_served(const struct call *c, const bool *answers)
         fail_call(c, "\"no\", served by a string that is not the filter it has opened as '%s'", oracle_name(c->name));
 }
 
-/* A link takes the items that it is meant for, and another one is made (hibloom_spec, growth). Only a large one tells: a
+/* A link takes the items that it is meant for, and another one is made (struct spec, growth). Only a large one tells: a
  * filter with no more bits than the items of its capacity set. */
 static void check_room(const struct call *c)
 {

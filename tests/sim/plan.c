@@ -43,8 +43,8 @@ const struct kind kinds[KINDS] = {
     [GROWING] = {.text = "capacity=5 error=0.05 growth=2", .growing = true},
     [GROWING_BLOCKED] = {.text = "capacity=4 error=0.1 growth=3 layout=blocked", .growing = true},
     [GROWING_SEGMENTS] = {.text = "capacity=5 error=0.05 growth=2 segments=2", .growing = true},
-    [WINDOW] = {.text = "capacity=8 error=0.02 window=2 slices=2", .window = true},
-    [WINDOW_SEGMENTS] = {.text = "capacity=8 error=0.02 window=3 slices=3 segments=2", .window = true},
+    [WINDOW] = {.text = "capacity=8 error=0.02 window=2s slices=2", .window = true},
+    [WINDOW_SEGMENTS] = {.text = "capacity=8 error=0.02 window=3s slices=3 segments=2", .window = true},
     [BARE] = {.text = "bits=256 hashes=3 seed=5", .bare = true},
     /* Room for some adds is reserved at once, so that clients are behind when it grows. */
     [GROWING_LARGE] = {.text = "capacity=160 error=0.000001 growth=2", .growing = true, .large = true},

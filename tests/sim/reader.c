@@ -1,5 +1,6 @@
 /* reader.c: see reader.h. The sections are those of docs/format.md. */
 #include "sim/reader.h"
+#include "spec/positions.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,6 +5,7 @@
 #define HIBLOOM_SIM_READER_H
 
 #include "sim/node.h"
+#include "spec/positions.h"
 
 enum { READER_LINKS = 32, READER_HASHES = 32, READER_KEYS = 8 };
 

@@ -170,7 +170,7 @@ static _Noreturn void work(const char *uri, unsigned number)
         add_common(&self);
         test_sleep_ms(PAUSE_MS);
     }
-    hibloom_get_stats(self.store, &self.worker->stats);
+    hibloom_get_stats(self.store, &self.worker->stats, sizeof self.worker->stats);
     hibloom_close(self.filter);
     hibloom_store_free(self.store);
     _exit(0);

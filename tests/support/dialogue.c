@@ -1,6 +1,7 @@
 /* A dialogue, and the places in it. See dialogue.h. */
 #include "dialogue.h"
 #include "mirror.h"
+#include "base/store.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -82,8 +83,8 @@ static void open_filters(struct partner *p)
     hibloom *const unwritten = (hibloom *)(void *)p;
 
     p->filter = p->other = unwritten;
-    UNTIL_OK(p, hibloom_open(&p->filter, p->store, filter_name, &p->mirror.spec));
-    UNTIL_OK(p, hibloom_open(&p->other, p->store, other_name, &p->mirror.spec));
+    UNTIL_OK(p, hibloom_open(&p->filter, p->store, filter_name, test_text(&p->mirror.spec)));
+    UNTIL_OK(p, hibloom_open(&p->other, p->store, other_name, test_text(&p->mirror.spec)));
 }
 
 /* Where no call failed, each is new: nobody has added it before. */
@@ -120,7 +121,7 @@ static void count(struct partner *p)
 {
     hibloom_info info;
 
-    UNTIL_OK(p, hibloom_get_info(p->filter, &info));
+    UNTIL_OK(p, hibloom_get_info(p->filter, &info, sizeof info));
     assert_said(p->d, info.keys == p->mirror.spec.segments && info.bits_set == mirror_count(&p->mirror),
                 "info counts right");
 }
@@ -192,7 +193,7 @@ void dialogue_hold(struct dialogue *d)
     connect_store(&p);
     converse(&p);
     assert_no_key(d);
-    hibloom_get_stats(p.store, &d->stats);
+    hibloom_get_stats(p.store, &d->stats, sizeof d->stats);
     hibloom_close(p.filter);
     hibloom_close(p.other);
     hibloom_store_free(p.store);

@@ -1,6 +1,8 @@
 /* What a filter should hold. See mirror.h. */
 #include "mirror.h"
 #include "dialogue.h"
+#include "base/store.h"
+#include "spec/positions.h"
 
 #include <hiredis/hiredis.h>
 #include <stdio.h>
@@ -14,7 +16,7 @@ void few_make(struct few *few, char first)
                                        (size_t)snprintf(few->text[i], sizeof few->text[i], "%c%u", first, i)};
 }
 
-static size_t bytes_of_key(const hibloom_spec *spec)
+static size_t bytes_of_key(const struct spec *spec)
 {
     return (size_t)((spec->bits + spec->segments - 1) / spec->segments + 7) / 8;
 }
@@ -38,10 +40,10 @@ void mirror_free(struct mirror *mirror)
 
 void mirror_add(struct mirror *mirror, const struct few *few)
 {
-    hibloom_position positions[HIBLOOM_HASHES_MAX];
+    struct position positions[HIBLOOM_HASHES_MAX];
 
     for (unsigned i = 0; i < FEW; i++) {
-        assert_ok(hibloom_positions(&mirror->spec, few->items[i].data, few->items[i].len, positions), NULL);
+        assert_ok(positions_of(&mirror->spec, few->items[i].data, few->items[i].len, positions), NULL);
         for (unsigned k = 0; k < mirror->spec.hashes; k++)
             mirror->bits[positions[k].key][positions[k].bit / 8] |= (unsigned char)(0x80 >> positions[k].bit % 8);
     }

@@ -5,6 +5,7 @@
 #define HIBLOOM_TEST_MIRROR_H
 
 #include "test.h"
+#include "spec/spec.h"
 
 struct dialogue;
 
@@ -21,7 +22,7 @@ void few_make(struct few *few, char first);
 struct mirror {
     const struct dialogue *dialogue; /* for the servers, and the message of a failure */
     const char *name;                /* of the filter */
-    hibloom_spec spec;
+    struct spec spec;
     unsigned char *bits[MIRROR_KEYS_MAX];
 };
 

@@ -1,6 +1,7 @@
 /* Dumps of RedisBloom's filters. See module_dump.h. */
 #include "module_dump.h"
 #include "files.h"
+#include "spec/positions.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -107,10 +108,10 @@ void module_dump_add(struct module_dump *dump, const uint64_t *offsets)
 /* The library's, which tests/unit/presets.c compares with the module's. */
 static void find_offsets(const struct module_link *link, const void *item, size_t len, uint64_t *offsets)
 {
-    const hibloom_spec spec = {.bits = link->bytes * 8, .hashes = link->hashes, .hash = HIBLOOM_HASH_REDISBLOOM};
-    hibloom_position at[HIBLOOM_HASHES_MAX];
+    const struct spec spec = {.bits = link->bytes * 8, .hashes = link->hashes, .hash = HASH_REDISBLOOM};
+    struct position at[HIBLOOM_HASHES_MAX];
 
-    assert_ok(hibloom_positions(&spec, item, len, at), NULL);
+    assert_ok(positions_of(&spec, item, len, at), NULL);
     for (uint32_t i = 0; i < link->hashes; i++)
         offsets[i] = at[i].bit ^ 7;
 }

@@ -1,5 +1,6 @@
 /* The text of any spec of a small filter. See random_spec.h. */
 #include "random_spec.h"
+#include "spec/spec.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,7 +25,7 @@ static void write_seeded_spec(struct test_random *random, char *text, size_t siz
         snprintf(text + len, size - (size_t)len, " empty=excluded");
 }
 
-void random_spec(struct test_random *random, char text[HIBLOOM_SPEC_TEXT_SIZE])
+void random_spec(struct test_random *random, char text[SPEC_TEXT_SIZE])
 {
     static const char *const presets[] = {"php-poly8 bits=4099", "php-mt bits=7001 capacity=500",
                                           "php-mt-legacy bits=7001 capacity=500", "py-mmh3 capacity=300 error=0.01",
@@ -33,5 +34,5 @@ void random_spec(struct test_random *random, char text[HIBLOOM_SPEC_TEXT_SIZE])
     if (test_random_below(random, 6) == 0)
         strcpy(text, presets[test_random_below(random, 5)]);
     else
-        write_seeded_spec(random, text, HIBLOOM_SPEC_TEXT_SIZE);
+        write_seeded_spec(random, text, SPEC_TEXT_SIZE);
 }

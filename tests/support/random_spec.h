@@ -3,7 +3,8 @@
 #define HIBLOOM_TEST_RANDOM_SPEC_H
 
 #include "test.h"
+#include "spec/spec.h"
 
-void random_spec(struct test_random *random, char text[HIBLOOM_SPEC_TEXT_SIZE]);
+void random_spec(struct test_random *random, char text[SPEC_TEXT_SIZE]);
 
 #endif

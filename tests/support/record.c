@@ -47,11 +47,11 @@ void record_stored(struct redisContext *redis, const char *key, struct stored_re
     assert_int_equal(out->length, out->bytes + list_bytes(out->key, out->keys) + out->text_len + TRAILER);
 }
 
-uint64_t record_length(const hibloom_spec *spec, uint32_t key)
+uint64_t record_length(const struct spec *spec, uint32_t key)
 {
-    char text[HIBLOOM_SPEC_TEXT_SIZE];
+    char text[SPEC_TEXT_SIZE];
 
-    assert_ok(hibloom_spec_format(spec, text, sizeof text), NULL);
+    assert_ok(spec_format(spec, text, sizeof text), NULL);
     return spec_bitmap_bytes(spec) + list_bytes(key, spec_keys(spec)) + strlen(text) + TRAILER;
 }
 

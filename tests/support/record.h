@@ -4,6 +4,7 @@
 #define HIBLOOM_TEST_RECORD_H
 
 #include "test.h"
+#include "spec/spec.h"
 
 enum { TRAILER = 92, STATE_AT = 37 };
 
@@ -12,7 +13,7 @@ struct stored_record {
     unsigned text_len, key, keys, crc;
     unsigned long long bytes, generation, id, epoch;
     char state;
-    char text[HIBLOOM_SPEC_TEXT_SIZE];
+    char text[SPEC_TEXT_SIZE];
     char trailer[TRAILER + 1];
 };
 
@@ -21,7 +22,7 @@ struct stored_record {
 void record_stored(struct redisContext *redis, const char *key, struct stored_record *out);
 
 /* Bytes of a key with a record that has the spec's text. */
-uint64_t record_length(const hibloom_spec *spec, uint32_t key);
+uint64_t record_length(const struct spec *spec, uint32_t key);
 
 /* How many keys have this word in their names. */
 long long keys_with(struct redisContext *redis, const char *word);

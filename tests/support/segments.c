@@ -2,6 +2,8 @@
 #include "segments.h"
 
 #include "spec/spec.h"
+#include "base/store.h"
+#include "spec/positions.h"
 
 const char *const segment_specs[SEGMENT_SPECS] = {
     SMALL,
@@ -52,7 +54,7 @@ void segments_drop(hibloom *filter)
     assert_int_equal(keys_stored(), 0);
 }
 
-uint64_t segments_count(const hibloom_spec *spec)
+uint64_t segments_count(const struct spec *spec)
 {
     const unsigned long long bytes = spec_bitmap_bytes(spec);
     uint64_t count = 0;
@@ -64,10 +66,10 @@ uint64_t segments_count(const hibloom_spec *spec)
 
 uint32_t segment_of(const hibloom *filter, const hibloom_item *item)
 {
-    hibloom_position positions[HIBLOOM_HASHES_MAX];
+    struct position positions[HIBLOOM_HASHES_MAX];
 
-    assert_ok(hibloom_positions(hibloom_spec_of(filter), item->data, item->len, positions), NULL);
-    for (uint32_t i = 1; i < hibloom_spec_of(filter)->hashes; i++)
+    assert_ok(positions_of(&filter->spec, item->data, item->len, positions), NULL);
+    for (uint32_t i = 1; i < filter->spec.hashes; i++)
         assert_int_equal(positions[i].key, positions[0].key);
     return positions[0].key;
 }

@@ -9,6 +9,7 @@
 #include "items.h"
 #include "served.h"
 #include "test.h"
+#include "spec/spec.h"
 
 #define NAME "seen"
 
@@ -38,7 +39,7 @@ void segments_drop(hibloom *filter); /* and closes it; no key is left */
 long long keys_stored(void);
 
 /* Bits set over all segments, counted from outside. */
-uint64_t segments_count(const hibloom_spec *spec);
+uint64_t segments_count(const struct spec *spec);
 
 uint32_t segment_of(const hibloom *filter, const hibloom_item *item);
 

@@ -1,5 +1,6 @@
 /* A filter with known contents, and every call on it. See subject.h. */
 #include "subject.h"
+#include "base/store.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -89,7 +90,7 @@ void subject_remove(struct subject *subject)
 void subject_check(struct subject *subject)
 {
     struct items items;
-    const bool in_parts = hibloom_spec_of(subject->filter)->segments > 1; /* of which some were cleared */
+    const bool in_parts = subject->filter->spec.segments > 1; /* of which some were cleared */
     bool found[KNOWN], none = true, lost = false;
     hibloom_status status;
 
@@ -226,7 +227,7 @@ static hibloom_status get_info(struct subject *subject)
     hibloom_status status;
 
     memset(&info, UNWRITTEN, sizeof info);
-    status = hibloom_get_info(subject->filter, &info);
+    status = hibloom_get_info(subject->filter, &info, sizeof info);
     if (status == HIBLOOM_OK)
         assert_true(info.bits_set > 0 && info.fill > 0 && info.bytes >= 131072 && info.keys >= 1);
     else /* but for its size, which the call itself sets */
@@ -248,7 +249,7 @@ static hibloom_status drop(struct subject *subject)
 
 static hibloom_status expire(struct subject *subject)
 {
-    return hibloom_expire(subject->filter, 3600);
+    return hibloom_expire(subject->filter, 3600000);
 }
 
 static hibloom_status open_again(struct subject *subject)
@@ -266,7 +267,7 @@ static hibloom_status open_again(struct subject *subject)
 static hibloom_status remove_by_name(struct subject *subject)
 {
     subject->maybe_removed = true;
-    return hibloom_delete(subject->store, subject->name);
+    return hibloom_drop_by_name(subject->store, subject->name);
 }
 
 /* Of a filter that is whole; so it is the same after it. */

@@ -3,6 +3,8 @@
 #ifndef HIBLOOM_TEST_H
 #define HIBLOOM_TEST_H
 
+#include "spec/spec.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -40,8 +42,9 @@ hibloom_store *test_connect_any_way(const char *uri, const hibloom_connect_optio
 hibloom_store *test_connect(const char *uri, const hibloom_connect_options *options);
 hibloom_store *test_store(const hibloom_connect_options *options);
 
-/* What a text says, opened or attached; each must be OK. */
-hibloom_spec test_spec(const char *text);
+/* What a text says, opened or attached; each must be OK. And the text of a spec; the next three leave it as it is. */
+struct spec test_spec(const char *text);
+const char *test_text(const struct spec *spec);
 hibloom *test_open(hibloom_store *store, const char *name, const char *text);
 hibloom *test_attach(hibloom_store *store, const char *name, const char *text);
 

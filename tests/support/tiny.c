@@ -46,6 +46,6 @@ uint64_t bits_set(hibloom *filter)
 {
     hibloom_info info;
 
-    assert_ok(hibloom_get_info(filter, &info), filter->store);
+    assert_ok(hibloom_get_info(filter, &info, sizeof info), filter->store);
     return info.bits_set;
 }

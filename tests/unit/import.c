@@ -1,6 +1,8 @@
 /* A dump of RedisBloom in a file, as redis-cli prints it: what the module has said is in is in, and no dump
  * that is torn, old or none at all becomes a filter. */
 #include "unit/import.h"
+#include "base/store.h"
+#include "spec/spec.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -41,7 +43,7 @@ static void what_the_module_has_added_is_in(void **state)
     static const size_t pieces[FILTERS] = {7, 65536, MODULE_PIECE};
 
     for (int i = 0; i < FILTERS; i++) {
-        char text[HIBLOOM_SPEC_TEXT_SIZE];
+        char text[SPEC_TEXT_SIZE];
         struct module_dump dump;
         hibloom *filter = NULL;
         hibloom_info info;
@@ -50,10 +52,10 @@ static void what_the_module_has_added_is_in(void **state)
         assert_int_equal(module_vectors(filters[i].row, add_vector, &dump), 12);
         module_dump_write(&dump, path);
         assert_ok(hibloom_import_file(&filter, store, filters[i].row, path), store);
-        assert_ok(hibloom_spec_format(hibloom_spec_of(filter), text, sizeof text), NULL);
+        assert_ok(spec_format(&filter->spec, text, sizeof text), NULL);
         assert_string_equal(text, filters[i].spec);
         module_vectors(filters[i].row, assert_in, filter);
-        assert_ok(hibloom_get_info(filter, &info), store);
+        assert_ok(hibloom_get_info(filter, &info, sizeof info), store);
         assert_int_equal(info.ttl_ms, -1);
         hibloom_close(filter);
         module_dump_free(&dump);

@@ -1,6 +1,8 @@
 /* A dump of a filter of RedisBloom that has grown to several links becomes a growing filter, which goes on growing as
  * the module's would; and no other numbers than the module's are believed. */
 #include "unit/import.h"
+#include "base/store.h"
+#include "spec/spec.h"
 
 #include <stdio.h>
 
@@ -36,11 +38,11 @@ static unsigned count_in(hibloom *filter, const char *prefix, unsigned n)
     return count;
 }
 
-static uint32_t links_of(hibloom *filter, double *error_rate)
+static uint64_t links_of(hibloom *filter, double *error_rate)
 {
     hibloom_info info;
 
-    assert_ok(hibloom_get_info(filter, &info), store);
+    assert_ok(hibloom_get_info(filter, &info, sizeof info), store);
     *error_rate = info.estimated_error_rate;
     return info.keys;
 }
@@ -48,7 +50,7 @@ static uint32_t links_of(hibloom *filter, double *error_rate)
 static void what_all_links_hold_is_in(void **state)
 {
     static const size_t pieces[] = {7, 1000, MODULE_PIECE};
-    char text[HIBLOOM_SPEC_TEXT_SIZE], name[16];
+    char text[SPEC_TEXT_SIZE], name[16];
     struct module_dump dump;
     double error_rate;
 
@@ -58,7 +60,7 @@ static void what_all_links_hold_is_in(void **state)
         snprintf(name, sizeof name, "grown %zu", i);
         dump.piece = pieces[i];
         hibloom *filter = import(name, &dump);
-        assert_ok(hibloom_spec_format(hibloom_spec_of(filter), text, sizeof text), NULL);
+        assert_ok(spec_format(&filter->spec, text, sizeof text), NULL);
         assert_string_equal(text, "hash=redisbloom layout=classic bits=1152 hashes=8 " GROWN);
         assert_int_equal(count_in(filter, "in", 2000), 2000);
         assert_in_range(count_in(filter, "out", 10000), 1, 120);

@@ -9,6 +9,7 @@
 
 #include "spec/spec.h"
 #include "base/store.h"
+#include "spec/positions.h"
 
 static hibloom *open_filter(const char *text)
 {
@@ -62,11 +63,11 @@ static void assert_bits(hibloom *filter, const unsigned char *expected)
 
 /* ---- Items -------------------------------------------------------------------- */
 
-static void set_positions(const hibloom_spec *spec, unsigned item, unsigned char *bits)
+static void set_positions(const struct spec *spec, unsigned item, unsigned char *bits)
 {
-    hibloom_position positions[HIBLOOM_HASHES_MAX];
+    struct position positions[HIBLOOM_HASHES_MAX];
 
-    assert_ok(hibloom_positions(spec, &item, sizeof item, positions), NULL);
+    assert_ok(positions_of(spec, &item, sizeof item, positions), NULL);
     for (uint32_t i = 0; i < spec->hashes; i++) {
         unsigned char *key = bits + positions[i].key * spec_bitmap_bytes(spec);
         key[positions[i].bit / 8] = (unsigned char)(key[positions[i].bit / 8] | 0x80 >> positions[i].bit % 8);
@@ -125,7 +126,7 @@ static void counting_agrees_with_counting_bit_by_bit(void **state)
                 expected += piece_bits[bit / 8] >> bit % 8 & 1;
             for (uint32_t key = 0; key < segments; key++)
                 merge(filter, &(struct piece){.key = key, .len = len}, piece_bits);
-            assert_ok(hibloom_get_info(filter, &info), filter->store);
+            assert_ok(hibloom_get_info(filter, &info, sizeof info), filter->store);
             assert_int_equal(info.bits_set, expected * segments);
             assert_int_equal(info.bytes, len * segments);
             close_filter(filter);
@@ -153,13 +154,13 @@ static void pieces_of_a_dropped_filter_are_refused_and_change_nothing(void **sta
     assert_status(store->class->merge(stale, &piece, bits), HIBLOOM_EMISMATCH, store);
     for (size_t i = 0; i < sizeof out; i++)
         assert_int_equal(out[i], 0x55);
-    assert_ok(hibloom_get_info(other, &info), store);
+    assert_ok(hibloom_get_info(other, &info, sizeof info), store);
     assert_int_equal(info.bits_set, 0);
     assert_dropped(other, store);
 
     other = test_open(store, "filter", "bits=800 hashes=3 seed=1"); /* made anew just so, it is another one */
     assert_status(store->class->merge(stale, &piece, bits), HIBLOOM_EMISMATCH, store);
-    assert_ok(hibloom_get_info(other, &info), store);
+    assert_ok(hibloom_get_info(other, &info, sizeof info), store);
     assert_int_equal(info.bits_set, 0);
     hibloom_close(other);
     close_filter(stale);
@@ -177,23 +178,23 @@ static void a_refused_open_says_what_to_do(void **state)
 {
     hibloom *filter = open_filter("bits=800 hashes=3 seed=1"), *bare, *none;
     hibloom_store *store = filter->store;
-    hibloom_spec spec = test_spec("bits=900 hashes=3");
+    struct spec spec = test_spec("bits=900 hashes=3");
 
-    assert_status(hibloom_open(&none, store, "filter", &spec), HIBLOOM_EMISMATCH, store);
-    assert_words(store, "'filter': is there with another spec or seed; open it without a spec, or drop it first");
-    assert_status(hibloom_attach(&none, store, "filter", &spec), HIBLOOM_EMISMATCH, store);
+    assert_status(hibloom_open(&none, store, "filter", test_text(&spec)), HIBLOOM_EMISMATCH, store);
+    assert_words(store, "'filter': has bits=800, and the text says bits=900");
+    assert_status(hibloom_attach(&none, store, "filter", test_text(&spec)), HIBLOOM_EMISMATCH, store);
     assert_words(store, "'filter': is no bare bitmap, it has a spec; open it");
-    assert_ok(hibloom_attach(&bare, store, "bare", &spec), store);
-    assert_status(hibloom_open(&none, store, "bare", &spec), HIBLOOM_EMISMATCH, store);
+    assert_ok(hibloom_attach(&bare, store, "bare", test_text(&spec)), store);
+    assert_status(hibloom_open(&none, store, "bare", test_text(&spec)), HIBLOOM_EMISMATCH, store);
     assert_words(store, "'bare': is a bare bitmap; attach it");
-    assert_status(hibloom_delete(store, "bare"), HIBLOOM_ENOTFOUND, store);
+    assert_status(hibloom_drop_by_name(store, "bare"), HIBLOOM_ENOTFOUND, store);
     assert_words(store, "'bare': is a bare bitmap; attach it to drop it");
     assert_status(hibloom_repair(store, "none"), HIBLOOM_ENOTFOUND, store);
     assert_words(store, "'none': there is no such filter; open it with a spec to make one");
     spec.bits = 1000;
-    assert_status(hibloom_attach(&none, store, "bare", &spec), HIBLOOM_EMISMATCH, store);
+    assert_status(hibloom_attach(&none, store, "bare", test_text(&spec)), HIBLOOM_EMISMATCH, store);
     assert_words(store, "'bare': is attached with another spec; attach it with that one");
-    assert_ok(hibloom_delete(store, "filter"), store);
+    assert_ok(hibloom_drop_by_name(store, "filter"), store);
     assert_dropped(bare, store);
     close_filter(filter);
 }

@@ -1,6 +1,7 @@
 /* php.c: the hashes of PHP programs, against values that PHP 8.2 computed. Whole
  * filters are compared with PHP itself in share/php.c. */
 #include "unit/indexes.h"
+#include "spec/spec.h"
 
 #include <string.h>
 
@@ -57,7 +58,7 @@ static void poly_gives_what_php_computes(void **state)
             const uint64_t seeds[2] = {columns[c].seed, 0};
             uint64_t out;
 
-            indexes(HIBLOOM_HASH_POLY, columns[c].bits, 1, seeds, known[i].item, &out);
+            indexes(HASH_POLY, columns[c].bits, 1, seeds, known[i].item, &out);
             assert_int_equal(out, known[i].out[c]);
         }
     }
@@ -70,7 +71,7 @@ struct draws {
     uint64_t bits, first, second, third, last, all_xored;
 };
 
-static void assert_draws(hibloom_hash hash, const struct draws *known)
+static void assert_draws(enum hash_id hash, const struct draws *known)
 {
     const hibloom_item item = TEXT("test1");
     uint64_t out[DRAWS], all_xored = 0;
@@ -120,7 +121,7 @@ static void php_mt_gives_what_php_draws(void **state)
     };
 
     for (size_t i = 0; i < COUNT(known); i++)
-        assert_draws(HIBLOOM_HASH_PHP_MT, &known[i]);
+        assert_draws(HASH_PHP_MT, &known[i]);
 }
 
 /* By PHP 8.2, as above after mt_srand(crc32("test1"), MT_RAND_PHP). */
@@ -157,7 +158,7 @@ static void php_mt_legacy_gives_what_php_5_drew(void **state)
     };
 
     for (size_t i = 0; i < COUNT(known); i++)
-        assert_draws(HIBLOOM_HASH_PHP_MT_LEGACY, &known[i]);
+        assert_draws(HASH_PHP_MT_LEGACY, &known[i]);
 }
 
 /* mt_rand(0, 999999) once, by PHP 8.2, of items that crc32 could trip over. */
@@ -177,9 +178,9 @@ static void php_mt_seeds_with_the_crc32_of_any_bytes(void **state)
     for (size_t i = 0; i < COUNT(known); i++) {
         uint64_t out;
 
-        indexes(HIBLOOM_HASH_PHP_MT, 1000000, 1, NULL, known[i].item, &out);
+        indexes(HASH_PHP_MT, 1000000, 1, NULL, known[i].item, &out);
         assert_int_equal(out, known[i].out);
-        indexes(HIBLOOM_HASH_PHP_MT_LEGACY, 1000000, 1, NULL, known[i].item, &out);
+        indexes(HASH_PHP_MT_LEGACY, 1000000, 1, NULL, known[i].item, &out);
         assert_int_equal(out, known[i].legacy);
     }
 }

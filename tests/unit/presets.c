@@ -3,9 +3,11 @@
  * tests/data/other-filters.tsv has, for some specs and items, the key and the offsets
  * that each library wrote, taken down while its own code ran (docs/presets.md). */
 #include "support/test.h"
+#include "redis/cost.h"
 
 #include "hash/hash.h"
 #include "spec/spec.h"
+#include "spec/positions.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,10 +88,10 @@ static void take_value(const char *spec, const char *name, char value[64])
         strcpy(value, "bytes"); /* and the item as that codec has it */
 }
 
-static hibloom_spec spec_of(const struct row *row)
+static struct spec spec_of(const struct row *row)
 {
     char text[256] = "", name[32], value[64], words[256];
-    hibloom_spec spec;
+    struct spec spec;
 
     for (const char *at = preset_of(row->library); *at != '\0';) {
         if (*at != '{') {
@@ -102,8 +104,8 @@ static hibloom_spec spec_of(const struct row *row)
         strcat(text, value);
         at += len + 2;
     }
-    if (hibloom_spec_parse(&spec, text) != HIBLOOM_OK)
-        fail_msg("%s: %s", text, hibloom_spec_error(text, words, sizeof words));
+    if (spec_parse(&spec, text) != HIBLOOM_OK)
+        fail_msg("%s: %s", text, spec_error(text, words, sizeof words));
     if (value_in(row->spec, "m", value))
         assert_int_equal(spec.bits, strtoull(value, NULL, 10));
     if (value_in(row->spec, "k", value))
@@ -152,15 +154,15 @@ static size_t item_of(const struct row *row, unsigned char item[LONGEST])
 
 static void check_row(const struct row *row)
 {
-    const hibloom_spec spec = spec_of(row);
+    const struct spec spec = spec_of(row);
     const bool lowest_first = strcmp(row->library, "redisbloom") == 0; /* not yet as Redis counts */
     const uint32_t key = spec_keys(&spec) > 1 ? (uint32_t)atoi(strrchr(row->key, '.') + 1) : 0;
-    hibloom_position at[HIBLOOM_HASHES_MAX];
+    struct position at[HIBLOOM_HASHES_MAX];
     unsigned char item[LONGEST];
     char ours[4096] = "";
     size_t used = 0;
 
-    assert_int_equal(hibloom_positions(&spec, item, item_of(row, item), at), HIBLOOM_OK);
+    assert_int_equal(positions_of(&spec, item, item_of(row, item), at), HIBLOOM_OK);
     for (uint32_t i = 0; i < spec.hashes; i++)
         if (at[i].key == key)
             used += (size_t)snprintf(ours + used, sizeof ours - used, used > 0 ? ",%llu" : "%llu",
@@ -210,10 +212,10 @@ static void a_filter_of_redisbloom_grows_as_the_module_s(void **state)
         uint64_t bits, capacity;
         uint32_t hashes;
     } links[] = {{1152, 100, 8}, {3776, 300, 9}, {12544, 900, 10}, {41472, 2700, 11}};
-    hibloom_spec spec, link, grown = test_spec("redisbloom capacity=100 error=0.01");
+    struct spec spec, link, grown = test_spec("redisbloom capacity=100 error=0.01");
 
-    assert_ok(hibloom_spec_parse(&spec, "redisbloom capacity=100 error=0.01 growth=3"), NULL);
-    assert_ok(hibloom_spec_grow(&grown, 3), NULL);
+    assert_ok(spec_parse(&spec, "redisbloom capacity=100 error=0.01 growth=3"), NULL);
+    assert_ok(spec_grow(&grown, 3), NULL);
     assert_true(grown.bits == spec.bits && grown.hashes == spec.hashes && grown.segments == spec.segments);
     for (uint32_t i = 0; i < COUNT(links); i++) {
         assert_ok(spec_link(&link, &spec, i, i > 0), NULL);
@@ -223,14 +225,14 @@ static void a_filter_of_redisbloom_grows_as_the_module_s(void **state)
         assert_true(link.error_rate == 0.01 && link.segments == 1);
         assert_ok(spec_check(&link), NULL);
     }
-    assert_true(hibloom_spec_error_at(&spec, 4000) > 0.005 && hibloom_spec_error_at(&spec, 4000) < 0.01);
+    assert_true(spec_error_at(&spec, 4000) > 0.005 && spec_error_at(&spec, 4000) < 0.01);
 }
 
 /* It has one key, and that 2^32 bits at most. */
 static void a_filter_of_redisbloom_grows_to_what_a_string_holds(void **state)
 {
-    const hibloom_spec spec = test_spec("redisbloom capacity=1000000 error=0.01 growth=16");
-    hibloom_spec link;
+    const struct spec spec = test_spec("redisbloom capacity=1000000 error=0.01 growth=16");
+    struct spec link;
 
     assert_ok(spec_link(&link, &spec, 2, 1), NULL);
     assert_in_range(link.bits, UINT64_C(1) << 31, SPEC_STRING_BITS);
@@ -241,18 +243,18 @@ static void a_filter_of_redisbloom_grows_to_what_a_string_holds(void **state)
 /* What takes its size from a config has no positions before that. */
 static void a_spec_without_a_size_is_good_for_attaching_alone(void **state)
 {
-    const hibloom_spec unsized[] = {{.hash = HIBLOOM_HASH_REDISSON}, {.keys = HIBLOOM_KEYS_RUEIDIS}};
-    hibloom_position positions[HIBLOOM_HASHES_MAX];
-    char text[HIBLOOM_SPEC_TEXT_SIZE];
-    hibloom_rates rates;
-    hibloom_spec spec = test_spec("redisson");
+    const struct spec unsized[] = {{.hash = HASH_REDISSON}, {.keys = KEYS_RUEIDIS}};
+    struct position positions[HIBLOOM_HASHES_MAX];
+    char text[SPEC_TEXT_SIZE];
+    struct rates rates;
+    struct spec spec = test_spec("redisson");
 
-    assert_int_equal(hibloom_positions(&spec, "x", 1, positions), HIBLOOM_EINVAL);
-    assert_int_equal(hibloom_spec_rates(&spec, HIBLOOM_COMMANDS_SETBIT, &rates), HIBLOOM_EINVAL);
+    assert_int_equal(positions_of(&spec, "x", 1, positions), HIBLOOM_EINVAL);
+    assert_int_equal(spec_rates(&spec, false, &rates), HIBLOOM_EINVAL);
     spec.hashes = 1;
-    assert_int_equal(hibloom_spec_format(&spec, text, sizeof text), HIBLOOM_EINVAL);
+    assert_int_equal(spec_format(&spec, text, sizeof text), HIBLOOM_EINVAL);
     for (size_t i = 0; i < COUNT(unsized); i++)
-        assert_int_equal(hibloom_spec_format(&unsized[i], text, sizeof text), HIBLOOM_EINVAL);
+        assert_int_equal(spec_format(&unsized[i], text, sizeof text), HIBLOOM_EINVAL);
 }
 
 /* ---- Traps ---- */
@@ -260,40 +262,40 @@ static void a_spec_without_a_size_is_good_for_attaching_alone(void **state)
 /* Bit 2^32 - 1 begins the second key, not bit 2^32. */
 static void a_key_of_pyrebloom_has_a_bit_less_than_2_to_32(void **state)
 {
-    hibloom_position at[HIBLOOM_HASHES_MAX];
+    struct position at[HIBLOOM_HASHES_MAX];
     uint64_t highest = 0;
-    hibloom_spec spec = test_spec("pyrebloom capacity=800000000 error=0.01");
+    struct spec spec = test_spec("pyrebloom capacity=800000000 error=0.01");
 
     assert_int_equal(spec_keys(&spec), 2);
     assert_int_equal(spec_all_bits(&spec), spec.bits);
-    const hibloom_spec one = {.bits = spec.bits, .hashes = spec.hashes, .hash = spec.hash, .segments = 1};
+    const struct spec one = {.bits = spec.bits, .hashes = spec.hashes, .hash = spec.hash, .segments = 1};
     for (uint32_t item = 0; item < 10000; item++) {
-        hibloom_spec plain = one;
-        hibloom_position in_one[HIBLOOM_HASHES_MAX];
+        struct spec plain = one;
+        struct position in_one[HIBLOOM_HASHES_MAX];
         memcpy(plain.seeds, spec.seeds, sizeof plain.seeds);
-        assert_ok(hibloom_positions(&spec, &item, sizeof item, at), NULL);
-        assert_ok(hibloom_positions(&plain, &item, sizeof item, in_one), NULL);
+        assert_ok(positions_of(&spec, &item, sizeof item, at), NULL);
+        assert_ok(positions_of(&plain, &item, sizeof item, in_one), NULL);
         for (uint32_t i = 0; i < spec.hashes; i++) {
             assert_int_equal(at[i].key * UINT64_C(4294967295) + at[i].bit, in_one[i].bit);
             highest = at[i].bit > highest ? at[i].bit : highest;
         }
     }
     assert_in_range(highest, UINT64_C(4294000000), UINT64_C(4294967294));
-    assert_ok(hibloom_spec_parse(&spec, "pyrebloom capacity=448000000 error=0.01"), NULL);
+    assert_ok(spec_parse(&spec, "pyrebloom capacity=448000000 error=0.01"), NULL);
     assert_int_equal(spec_keys(&spec), 1);
 }
 
 /* The bytes that are hashed in place of the text. */
 static void assert_kryo5(const char *text, const char *head, size_t head_len, const char *rest)
 {
-    const struct hash *redisson = hash_by_id(HIBLOOM_HASH_REDISSON);
+    const struct hash *redisson = hash_by_id(HASH_REDISSON);
     char bytes[512];
     uint64_t values[2], expected[2];
 
     memcpy(bytes, head, head_len);
     strcpy(bytes + head_len, rest);
-    redisson->digest[HIBLOOM_CODEC_BYTES](NULL, bytes, head_len + strlen(rest), expected);
-    redisson->digest[HIBLOOM_CODEC_KRYO5](NULL, text, strlen(text), values);
+    redisson->digest[CODEC_BYTES](NULL, bytes, head_len + strlen(rest), expected);
+    redisson->digest[CODEC_KRYO5](NULL, text, strlen(text), values);
     assert_memory_equal(values, expected, sizeof values);
 }
 
@@ -325,7 +327,7 @@ static void redisson_masks_the_sign_and_steps_by_both_halves(void **state)
     struct hasher hasher = {.bits = 1000, .hashes = 4};
     uint64_t out[4];
 
-    hasher_set(&hasher, hash_by_id(HIBLOOM_HASH_REDISSON), HIBLOOM_CODEC_BYTES, false);
+    hasher_set(&hasher, hash_by_id(HASH_REDISSON), CODEC_BYTES, false);
     hasher.rule(values, &hasher, out);
     assert_int_equal(out[0], 5);
     assert_int_equal(out[1], 12);
@@ -335,16 +337,16 @@ static void redisson_masks_the_sign_and_steps_by_both_halves(void **state)
 
 static void scrapy_counts_characters_not_bytes(void **state)
 {
-    hibloom_position points[4], bytes[4];
-    hibloom_spec spec = test_spec("scrapy-redis bits=1048576 hashes=4");
+    struct position points[4], bytes[4];
+    struct spec spec = test_spec("scrapy-redis bits=1048576 hashes=4");
 
-    assert_ok(hibloom_positions(&spec, "\xc3\xa9", 2, points), NULL);
+    assert_ok(positions_of(&spec, "\xc3\xa9", 2, points), NULL);
     assert_int_equal(points[0].bit, 0xe9);
     assert_int_equal(points[1].bit, 0xe9);
-    assert_ok(hibloom_positions(&spec, NULL, 0, points), NULL);
+    assert_ok(positions_of(&spec, NULL, 0, points), NULL);
     assert_int_equal(points[3].bit, 0);
-    assert_ok(hibloom_spec_parse(&spec, "scrapy-redis bits=1048576 hashes=4 chars=latin1"), NULL);
-    assert_ok(hibloom_positions(&spec, "\xc3\xa9", 2, bytes), NULL);
+    assert_ok(spec_parse(&spec, "scrapy-redis bits=1048576 hashes=4 chars=latin1"), NULL);
+    assert_ok(positions_of(&spec, "\xc3\xa9", 2, bytes), NULL);
     assert_int_equal(bytes[0].bit, 0xc3 + 0xa9);
     assert_int_equal(bytes[1].bit, 2 * 0xc3 + 0xa9);
 }
@@ -379,16 +381,16 @@ static void a_codec_of_texts_takes_utf_8_only(void **state)
     static const char *const presets_of_texts[] = {"redisson capacity=1000 error=0.01",
                                                    "redisson capacity=1000 error=0.01 codec=string",
                                                    "scrapy-redis bits=1024 hashes=4"};
-    hibloom_position at[HIBLOOM_HASHES_MAX];
-    hibloom_spec spec;
+    struct position at[HIBLOOM_HASHES_MAX];
+    struct spec spec;
 
     for (size_t i = 0; i < COUNT(presets_of_texts); i++) {
-        assert_ok(hibloom_spec_parse(&spec, presets_of_texts[i]), NULL);
+        assert_ok(spec_parse(&spec, presets_of_texts[i]), NULL);
         for (size_t g = 0; g < COUNT(good); g++)
-            assert_int_equal(hibloom_positions(&spec, good[g], strlen(good[g]), at), HIBLOOM_OK);
+            assert_int_equal(positions_of(&spec, good[g], strlen(good[g]), at), HIBLOOM_OK);
         for (size_t b = 0; b < COUNT(bad); b++)
-            assert_int_equal(hibloom_positions(&spec, bad[b], strlen(bad[b]), at), HIBLOOM_EINVAL);
-        assert_int_equal(hibloom_positions(&spec, "\xc3\xa9", 1, at), HIBLOOM_EINVAL); /* cut by its length */
+            assert_int_equal(positions_of(&spec, bad[b], strlen(bad[b]), at), HIBLOOM_EINVAL);
+        assert_int_equal(positions_of(&spec, "\xc3\xa9", 1, at), HIBLOOM_EINVAL); /* cut by its length */
     }
 }
 

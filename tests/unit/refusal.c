@@ -4,6 +4,7 @@
 
 #include "redis/keys.h"
 #include "resp/refusal.h"
+#include "spec/spec.h"
 
 #include <stdio.h>
 #include <stdlib.h>

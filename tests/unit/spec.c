@@ -1,6 +1,7 @@
 /* spec.c: spec texts there and back, and the presets against the programs they stand for. No server. */
 #include "support/temp_dir.h"
 #include "support/test.h"
+#include "spec/positions.h"
 
 #include <locale.h>
 #include <math.h>
@@ -12,14 +13,14 @@
 
 static void assert_text(const char *given, const char *canonical)
 {
-    char text[HIBLOOM_SPEC_TEXT_SIZE], again[HIBLOOM_SPEC_TEXT_SIZE];
-    hibloom_spec spec, back;
+    char text[SPEC_TEXT_SIZE], again[SPEC_TEXT_SIZE];
+    struct spec spec, back;
 
-    assert_status(hibloom_spec_parse(&spec, given), HIBLOOM_OK, NULL);
-    assert_ok(hibloom_spec_format(&spec, text, sizeof text), NULL);
+    assert_status(spec_parse(&spec, given), HIBLOOM_OK, NULL);
+    assert_ok(spec_format(&spec, text, sizeof text), NULL);
     assert_string_equal(text, canonical);
-    assert_ok(hibloom_spec_parse(&back, text), NULL);
-    assert_ok(hibloom_spec_format(&back, again, sizeof again), NULL);
+    assert_ok(spec_parse(&back, text), NULL);
+    assert_ok(spec_format(&back, again, sizeof again), NULL);
     assert_string_equal(again, canonical);
 }
 
@@ -87,54 +88,46 @@ static void presets_compute_as_their_programs_do(void **state)
 
 static void the_longest_text_fits_and_a_shorter_buffer_is_refused(void **state)
 {
-    char text[HIBLOOM_SPEC_TEXT_SIZE];
-    hibloom_spec spec = {.bits = (UINT64_C(1) << 62) / HIBLOOM_HASHES_MAX,
-                         .hashes = HIBLOOM_HASHES_MAX,
-                         .capacity = UINT64_MAX,
-                         .error_rate = 1.2345678901234567e-300,
-                         .hash = HIBLOOM_HASH_MURMUR3,
-                         .layout = HIBLOOM_LAYOUT_PARTITIONED,
-                         .empty_excluded = true};
+    char text[SPEC_TEXT_SIZE];
+    struct spec spec = {.bits = (UINT64_C(1) << 62) / HIBLOOM_HASHES_MAX,
+                        .hashes = HIBLOOM_HASHES_MAX,
+                        .capacity = UINT64_MAX,
+                        .error_rate = 1.2345678901234567e-300,
+                        .hash = HASH_MURMUR3,
+                        .layout = LAYOUT_PARTITIONED,
+                        .empty_excluded = true};
 
     for (uint32_t i = 0; i < HIBLOOM_HASHES_MAX; i++)
         spec.seeds[i] = UINT32_MAX;
-    assert_ok(hibloom_spec_format(&spec, text, sizeof text), NULL);
+    assert_ok(spec_format(&spec, text, sizeof text), NULL);
     const size_t len = strlen(text);
-    assert_status(hibloom_spec_format(&spec, text, len), HIBLOOM_ERANGE, NULL);
-    assert_ok(hibloom_spec_format(&spec, text, len + 1), NULL);
-    assert_status(hibloom_spec_format(&spec, text, 0), HIBLOOM_ERANGE, NULL);
+    assert_status(spec_format(&spec, text, len), HIBLOOM_ERANGE, NULL);
+    assert_ok(spec_format(&spec, text, len + 1), NULL);
+    assert_status(spec_format(&spec, text, 0), HIBLOOM_ERANGE, NULL);
 }
 
 static void invalid_specs_are_refused(void **state)
 {
-    const hibloom_spec good = {.bits = 100, .hashes = 3};
-    hibloom_position positions[HIBLOOM_HASHES_MAX];
-    char text[HIBLOOM_SPEC_TEXT_SIZE];
-    hibloom_spec bad[] = {good, good, good, good, good, good, good, good, good, good, good, good, good};
+    const struct spec good = {.bits = 100, .hashes = 3};
+    struct position positions[HIBLOOM_HASHES_MAX];
+    char text[SPEC_TEXT_SIZE];
+    struct spec bad[] = {good, good, good, good, good, good, good, good, good};
 
     bad[0].bits = 0;
     bad[1].hashes = 0;
     bad[2].hashes = HIBLOOM_HASHES_MAX + 1;
-    bad[3].hash = (hibloom_hash)16;
-    bad[4].layout = (hibloom_layout)3;
+    bad[3].hash = (enum hash_id)16;
+    bad[4].layout = (enum layout)3;
     bad[5].error_rate = (double)NAN;
-    bad[6].hash = HIBLOOM_HASH_MURMUR3;
+    bad[6].hash = HASH_MURMUR3;
     bad[6].seeds[2] = UINT64_C(1) << 32;
     bad[7].bits = (UINT64_C(1) << 62) + 1;
-    /* seeds that the text would not show: two filters, one text */
-    bad[8].seeds[0] = 42;
-    bad[9].seeded = true;
-    bad[9].seeds[1] = 42;
-    bad[10].hash = HIBLOOM_HASH_MURMUR3;
-    bad[10].seeds[3] = 42;
-    bad[11].hash = HIBLOOM_HASH_PHP_MT;
-    bad[11].seeds[0] = 42;
-    bad[12].hash = HIBLOOM_HASH_PHP_MT;
-    bad[12].seeded = true;
-    assert_ok(hibloom_positions(&good, "x", 1, positions), NULL);
+    bad[8].hash = HASH_PHP_MT;
+    bad[8].seeded = true;
+    assert_ok(positions_of(&good, "x", 1, positions), NULL);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        assert_int_not_equal(hibloom_positions(&bad[i], "x", 1, positions), HIBLOOM_OK);
-        assert_status(hibloom_spec_format(&bad[i], text, sizeof text), HIBLOOM_EINVAL, NULL);
+        assert_int_not_equal(positions_of(&bad[i], "x", 1, positions), HIBLOOM_OK);
+        assert_status(spec_format(&bad[i], text, sizeof text), HIBLOOM_EINVAL, NULL);
     }
 }
 
@@ -167,14 +160,14 @@ static void texts_do_not_depend_on_the_locale(void **state)
 
 static void the_empty_item_has_positions_unless_excluded(void **state)
 {
-    hibloom_position positions[HIBLOOM_HASHES_MAX];
-    hibloom_spec spec = test_spec("php-uids");
+    struct position positions[HIBLOOM_HASHES_MAX];
+    struct spec spec = test_spec("php-uids");
 
-    assert_ok(hibloom_positions(&spec, NULL, 0, positions), NULL);
+    assert_ok(positions_of(&spec, NULL, 0, positions), NULL);
     assert_int_equal(positions[6].bit, 0);
-    assert_status(hibloom_positions(&spec, NULL, 1, positions), HIBLOOM_EINVAL, NULL);
-    assert_ok(hibloom_spec_parse(&spec, "php-poly8"), NULL);
-    assert_status(hibloom_positions(&spec, "", 0, positions), HIBLOOM_EINVAL, NULL);
+    assert_status(positions_of(&spec, NULL, 1, positions), HIBLOOM_EINVAL, NULL);
+    assert_ok(spec_parse(&spec, "php-poly8"), NULL);
+    assert_status(positions_of(&spec, "", 0, positions), HIBLOOM_EINVAL, NULL);
 }
 
 int main(void)

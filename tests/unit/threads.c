@@ -2,6 +2,7 @@
  * this shows by itself is that the answers are right; that there is no race is
  * ThreadSanitizer's to say (make check-threads). */
 #include "support/test.h"
+#include "spec/spec.h"
 
 #include <pthread.h>
 
@@ -40,12 +41,12 @@ static void ask_at_once(const char *text)
 {
     struct asker askers[THREADS];
     hibloom_store *store;
-    hibloom_spec spec = test_spec(text);
+    struct spec spec = test_spec(text);
     hibloom *filter;
 
     assert_ok(hibloom_memory(&store), NULL);
-    assert_ok(hibloom_open(&filter, store, "threads", &spec), store);
-    assert_ok(hibloom_expire(filter, 1000), store); /* so that the clock is looked at */
+    assert_ok(hibloom_open(&filter, store, "threads", test_text(&spec)), store);
+    assert_ok(hibloom_expire(filter, 1000000), store); /* so that the clock is looked at */
     for (unsigned i = 0; i < ITEMS; i += 2)
         assert_ok(hibloom_add(filter, &i, sizeof i, NULL), store);
     for (int i = 0; i < THREADS; i++) {
@@ -64,7 +65,7 @@ static void threads_may_ask_one_filter_at_once(void **state)
     ask_at_once("capacity=10000 error=1e-9");
     ask_at_once("capacity=10000 error=1e-9 layout=blocked hash=siphash");
     ask_at_once("capacity=10000 error=1e-9 layout=partitioned");
-    ask_at_once("capacity=10000 error=1e-9 window=3600 slices=7");
+    ask_at_once("capacity=10000 error=1e-9 window=3600s slices=7");
 }
 
 /* ---- A window that passes meanwhile ---------------------------------------------------------- */
@@ -96,12 +97,12 @@ static void a_window_passes_while_threads_ask(void **state)
 {
     struct asker askers[THREADS];
     hibloom_store *store;
-    hibloom_spec spec = test_spec("capacity=1000 error=1e-9 window=1 slices=1");
+    struct spec spec = test_spec("capacity=1000 error=1e-9 window=1s slices=1");
 
     assert_ok(hibloom_memory(&store), NULL);
     for (int i = 0; i < THREADS; i++) {
         askers[i] = (struct asker){.wrong = 0};
-        assert_ok(hibloom_open(&askers[i].filter, store, "slides", &spec), store);
+        assert_ok(hibloom_open(&askers[i].filter, store, "slides", test_text(&spec)), store);
     }
     added_from_ms = test_now_ms();
     assert_ok(hibloom_add(askers[0].filter, "in", 2, NULL), store);

@@ -50,7 +50,7 @@ static uint64_t bits_set(hibloom *filter)
 {
     hibloom_info info;
 
-    assert_ok(hibloom_get_info(filter, &info), filter->store);
+    assert_ok(hibloom_get_info(filter, &info, sizeof info), filter->store);
     return info.bits_set;
 }
 
@@ -127,14 +127,14 @@ static void bits_behind_the_last_of_a_bare_bitmap_stay_there(void **state)
     unsigned char byte;
     hibloom_comparison comparison;
     assert_ok(spied.real->merge(bare, &last, &full), here);
-    assert_ok(hibloom_compare(into, bare, &comparison), here);
+    assert_ok(hibloom_compare(into, bare, &comparison, sizeof comparison), here);
     assert_true(fabs(comparison.union_items - -1013.0 / 3.0 * log1p(-5.0 / 1013.0)) < 1e-9);
     assert_ok(hibloom_save(bare, path), here);
     assert_ok(hibloom_merge(into, bare), here);
     assert_ok(spied.real->read(into, &last, &byte), here);
     assert_int_equal(byte, 0xf8); /* 1013 = 126 * 8 + 5 */
     assert_ok(hibloom_clear(into), here);
-    assert_ok(hibloom_load(into, path), here);
+    assert_ok(hibloom_restore(into, path), here);
     assert_int_equal(bits_set(into), 5);
     hibloom_close(into);
     test_close(bare, here);
@@ -154,25 +154,26 @@ static void extremes_are_exact(void **state)
     hibloom *upper = test_open(store, "upper", "hash=poly bits=2 hashes=1 seeds=3");
     hibloom_comparison comparison;
 
-    assert_ok(hibloom_compare(a, b, &comparison), store);
+    assert_ok(hibloom_compare(a, b, &comparison, sizeof comparison), store);
     assert_true(comparison.union_items == 0.0 && comparison.intersection_items == 0.0 && comparison.similarity == 1.0);
     add_numbers(a, 0, 500);
-    assert_ok(hibloom_compare(a, b, &comparison), store);
+    assert_ok(hibloom_compare(a, b, &comparison, sizeof comparison), store);
     assert_true(comparison.intersection_items == 0.0 && comparison.similarity == 0.0);
     assert_ok(hibloom_merge(b, a), store);
-    assert_ok(hibloom_compare(a, b, &comparison), store);
+    assert_ok(hibloom_compare(a, b, &comparison, sizeof comparison), store);
     assert_true(comparison.intersection_items == comparison.union_items && comparison.similarity == 1.0);
-    assert_ok(hibloom_compare(a, a, &comparison), store);
+    assert_ok(hibloom_compare(a, a, &comparison, sizeof comparison), store);
     assert_true(comparison.similarity == 1.0);
 
     add_numbers(few, 0, 1);
     add_numbers(full, 0, 100);
     assert_int_equal(bits_set(full), 16);
-    assert_ok(hibloom_compare(few, full, &comparison), store);
+    assert_ok(hibloom_compare(few, full, &comparison, sizeof comparison), store);
     assert_true(isinf(comparison.union_items) && isnan(comparison.intersection_items) && isnan(comparison.similarity));
     assert_ok(hibloom_add(lower, "0", 1, NULL), store);
     assert_ok(hibloom_add(upper, "1", 1, NULL), store);
-    assert_ok(hibloom_compare(lower, upper, &comparison), store); /* neither is full, but the two are */
+    assert_ok(hibloom_compare(lower, upper, &comparison, sizeof comparison),
+              store); /* neither is full, but the two are */
     assert_true(isinf(comparison.union_items) && isnan(comparison.intersection_items) && isnan(comparison.similarity));
     hibloom_close(lower);
     hibloom_close(upper);

@@ -8,6 +8,7 @@
 #include "base/number.h"
 #include "resp/reply.h"
 #include "hibloom/hibloom.h"
+#include "spec/spec.h"
 
 #include <stdio.h>
 #include <string.h>

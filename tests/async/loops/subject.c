@@ -1,5 +1,6 @@
 /* See subject.h. */
 #include "subject.h"
+#include "spec/spec.h"
 
 const struct loop_class *loop_class = &loop_libevent;
 bool within;
@@ -90,10 +91,10 @@ hibloom_async *async_store(void *loop, const char *uri, const hibloom_connect_op
 
 hibloom_async_filter *async_filter(void *loop, hibloom_async *async, const char *name, const char *text)
 {
-    const hibloom_spec spec = test_spec(text);
+    const struct spec spec = test_spec(text);
     struct outcome opened = {0};
 
-    assert_ok(NOTHING_WITHIN(hibloom_async_open(async, name, &spec, on_opened, &opened)), NULL);
+    assert_ok(NOTHING_WITHIN(hibloom_async_open(async, name, test_text(&spec), on_opened, &opened)), NULL);
     await(loop, &opened);
     if (opened.status != HIBLOOM_OK)
         print_error("%s\n", hibloom_async_error(async));
