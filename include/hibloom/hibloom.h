@@ -768,6 +768,10 @@ typedef struct hibloom_info {
     uint64_t bytes;              /* of the filter, as stored */
     int64_t ttl_ms;              /* time to live in milliseconds; -1 = none */
     uint32_t keys;               /* Redis keys that hold it */
+    uint32_t links;              /* of a growing filter its links, of a window its slices; else 1 */
+    uint64_t capacity;           /* of all links together; of a window that of its spec. 0: not stated */
+    double used;                 /* items / capacity of the fullest link or slice: 1 is full. Not a number (NaN) if
+                                    no capacity is stated */
 } hibloom_info;
 
 /* Counts the filter. BITCOUNT by ranges of at most 16 MB, so that no command

@@ -210,7 +210,10 @@ void filter_say_count(const struct store_count *count, hibloom_info *out)
                                .keys = count->keys,
                                .fill = fmin((double)count->bits_set / (double)count->bits, 1.0),
                                .estimated_items = count->items,
-                               .estimated_error_rate = count->error_rate};
+                               .estimated_error_rate = count->error_rate,
+                               .links = count->links,
+                               .capacity = count->capacity,
+                               .used = count->capacity != 0 ? count->used : (double)NAN};
 
     memcpy(out, &info, out->size < sizeof info ? out->size : sizeof info);
 }
