@@ -899,6 +899,11 @@ HIBLOOM_CHECKED hibloom_status hibloom_merge(hibloom *into, hibloom *from);
  * Round trips: one for each 256 KB, two of which are on their way at once. */
 HIBLOOM_CHECKED hibloom_status hibloom_save(hibloom *filter, const char *path);
 
+/* Writes the same bytes to a file descriptor, which may be a pipe or a socket, and leaves it open. It must block.
+ * After a failure a part was written, which hibloom_load refuses. If the reader of a pipe has gone, the process gets
+ * SIGPIPE; where that is ignored, EIO. Round trips: as hibloom_save. */
+HIBLOOM_CHECKED hibloom_status hibloom_save_fd(hibloom *filter, int fd);
+
 /* The union (of counting filters, the sum) with the filter in a file, which is read twice: once to check it
  * and, if it is whole, to merge it. EIO: it could not be read. ECORRUPT: it is
  * no such file, or was cut short or altered: nothing was changed. EMISMATCH:
