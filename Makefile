@@ -213,6 +213,7 @@ check: all man examples tests
 	    $(TESTS) $(RUN_REPLAYS) \
 	    "tests/structure/includes.py README.md lib" \
 	    "tests/structure/symbols.sh lib $(BUILD)/lib" \
+	    "tests/structure/words.py programs/words.c lib" \
 	    "tests/structure/cpp.sh include" \
 	    "tests/structure/steps.awk $(wildcard lib/redis/*.c lib/filter/*.c)" \
 	    $(if $(filter file,$(origin CFLAGS)),"tests/structure/hardened.sh $(BUILD)/libhibloom.so $(BUILD)/hibloom") \
