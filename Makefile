@@ -61,6 +61,15 @@ LIBS      := -lhiredis_ssl -lssl -lcrypto $(LIBS)
 TLS_PC    := , hiredis_ssl, openssl
 endif
 
+# Why it is built without.
+TLS_LACKS = $(shell pkg-config --version >/dev/null 2>&1 || { echo 'pkg-config is missing'; exit; }; \
+              pkg-config --exists hiredis_ssl || { echo "hiredis $$(pkg-config --modversion hiredis)"; exit; }; \
+              echo 'OpenSSL 3 is missing: libssl-dev')
+TLS_SAYS  = $(if $(HIBLOOM_TLS),yes,no $(if $(filter file,$(origin HIBLOOM_TLS)),($(TLS_LACKS)),(HIBLOOM_TLS is empty)))
+
+# Headers that it cannot do without, and the packages of Debian that have them.
+NEEDED := hiredis/hiredis.h=libhiredis-dev xxhash.h=libxxhash-dev zlib.h=zlib1g-dev
+
 # On a 32-bit x86 doubles are those of SSE2: the wider ones of its older unit give
 # another size of a filter now and then, and other positions than PHP has.
 ifneq ($(filter i386-% i486-% i586-% i686-%,$(shell $(CC) -dumpmachine)),)
@@ -103,7 +112,17 @@ $(BUILD)/hibloom: $(PROG_OBJ) $(BUILD)/libhibloom.a
 $(addprefix $(BUILD)/,lib/net/settings.o lib/net/drivers/tls.o tests/redis/tls.o tests/fault/tls.o tests/async/tls.o tests/unit/settings.o tests/support/tls_front.o): $(BUILD)/.tls
 $(BUILD)/.tls: ask
 	@mkdir -p $(@D)
-	@echo '$(HIBLOOM_TLS)' | cmp -s - $@ || echo '$(HIBLOOM_TLS)' >$@
+	@echo '$(HIBLOOM_TLS)' | cmp -s - $@ || { echo 'TLS: $(TLS_SAYS)'; echo '$(HIBLOOM_TLS)' >$@; }
+
+# Looked for before anything is compiled.
+$(LIB_OBJ): | $(BUILD)/.needed
+$(BUILD)/.needed:
+	@mkdir -p $(@D)
+	@missing=; for needed in $(NEEDED); do \
+	    echo "#include <$${needed%=*}>" | $(CC) $(CPPFLAGS_) -E -x c - >/dev/null 2>&1 || missing="$$missing $${needed#*=}"; \
+	done; \
+	[ -z "$$missing" ] || { printf 'Missing:%s\nOn Debian and Ubuntu: sudo apt-get install%s\n' "$$missing" "$$missing" >&2; exit 1; }
+	@touch $@
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
@@ -217,6 +236,7 @@ check: all man examples tests
 	    "tests/structure/cpp.sh include" \
 	    "tests/structure/steps.awk $(wildcard lib/redis/*.c lib/filter/*.c)" \
 	    $(if $(filter file,$(origin CFLAGS)),"tests/structure/hardened.sh $(BUILD)/libhibloom.so $(BUILD)/hibloom") \
+	    tests/structure/needs.sh \
 	    tests/tools/compose-test.sh \
 	    "tests/tools/man-test.sh $(BUILD)" \
 	    "tests/tools/with-redis.sh tests/tools/readme.sh README.md $(BUILD)/libhibloom.a $(LDFLAGS) $(LIBS)"
