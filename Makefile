@@ -3,7 +3,7 @@
 #
 #   make demo             two processes share one filter over real URLs
 #   make test             the whole suite; `make check` is that without installing packages
-#   make deb              Debian packages, in build/deb
+#   make deb              Debian packages, in build/deb; [DEBFULLNAME= DEBEMAIL=] is their maintainer
 #   make bench            measures it all anew: tests/bench/results.md; some minutes of an idle machine
 #   make bench-against    BASE=COMMIT: that commit's library and this one take turns; some 8 minutes
 #   make check-sanitize   the test programs under ASan and UBSan
@@ -13,7 +13,7 @@
 #   make sim-breaks       each rule of the protocol is broken once: how long the simulator takes to find it
 #   make check-long       what takes too long for each change: everything with all items, then under valgrind
 #   make soak             [SOAK_SECONDS=3600]: eight processes on a cluster that fails over once a minute
-#   make check-deb        the same, and lintian has nothing to say
+#   make check-deb        the same; lintian has nothing to say, and version and maintainer are right
 #   make check-machines   the unit tests on i386 and s390x
 #   make check-abi        the library against the last version's binary interface; `make abi` notes it for a release
 #   make check-warnings   everything compiled by gcc and clang with -Werror
@@ -298,8 +298,10 @@ abi: all
 	@tests/tools/abi.sh write $(BUILD)
 
 # The packages keep to Debian's rules, and the files in them are where they belong.
-check-deb: deb
+check-deb:
+	@DEBFULLNAME='Pat Packager' DEBEMAIL=pat@packages.example $(MAKE) -s --no-print-directory deb
 	@lintian --allow-root --fail-on error,warning $(BUILD)/deb/*.deb
+	@tests/tools/deb-fields.sh $(BUILD)/deb '$(VERSION)' 'Pat Packager <pat@packages.example>'
 
 # A 32-bit machine, and one that is big-endian.
 check-machines:
