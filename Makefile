@@ -15,6 +15,7 @@
 #   make soak             [SOAK_SECONDS=3600]: eight processes on a cluster that fails over once a minute
 #   make check-deb        the same; lintian has nothing to say, and version and maintainer are right
 #   make check-machines   the unit tests on i386 and s390x
+#   make check-musl       the library and the command with musl in place of glibc
 #   make check-abi        the library against the last version's binary interface; `make abi` notes it for a release
 #   make check-warnings   everything compiled by gcc and clang with -Werror
 #   make check-format     what .clang-format would write differently
@@ -307,6 +308,11 @@ check-deb:
 check-machines:
 	@tests/tools/machines.sh $(BUILD) $(patsubst $(BUILD)/%,%,$(filter $(BUILD)/tests/unit/%,$(TESTS)))
 
+# musl in place of glibc.
+check-musl:
+	@tests/tools/musl.sh $(BUILD)
+musl-objects: $(PROG_OBJ)
+
 check-format:
 	@clang-format --dry-run --Werror $$(git ls-files '*.c' '*.h' '*.cpp' '*.hpp')
 
@@ -443,9 +449,9 @@ uninstall:
 	    $(DESTDIR)$(MANDIR)/man5/hibloom-spec.5 $(DESTDIR)$(BASH_COMPLETION)/hibloom $(DESTDIR)$(ZSH_COMPLETION)/_hibloom
 
 clean:
-	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-fuzz $(BUILD)-analysis $(BUILD)-tsan $(BUILD)-gcc $(BUILD)-clang $(BUILD)-i386 $(BUILD)-s390x
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-fuzz $(BUILD)-analysis $(BUILD)-tsan $(BUILD)-gcc $(BUILD)-clang $(BUILD)-i386 $(BUILD)-s390x $(BUILD)-musl
 
 .PHONY: sim sim-breaks ask all man examples tests demo test benches bench bench-against check check-programs check-sanitize check-served check-threads \
-        check-long soak check-machines check-abi abi deb check-deb check-warnings check-format check-bench check-analysis analysed fuzz fuzzers fuzz-corpus install uninstall clean
+        check-long soak check-machines check-musl musl-objects check-abi abi deb check-deb check-warnings check-format check-bench check-analysis analysed fuzz fuzzers fuzz-corpus install uninstall clean
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
