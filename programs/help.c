@@ -45,7 +45,7 @@
 #define JSON_HELP "      --json         prints a JSON object\n"
 #define COUNT_HELP \
     "At the end it counts the filter's bits. It warns if the filter, or a slice of a window, has\n" \
-    "more items than it is meant for. Counting 1 GB takes the server about 40 ms.\n"
+    "more items than it is meant for. Counting 1 GB takes the server at most 0.3 s.\n"
 #define FEW_HELP "After few items it does not count a filter above 16 MB.\n"
 #define STAYING_SYNOPSIS \
     "-n N -p P [-k K] [--layout classic|partitioned|blocked] [--prefer add|lookup|memory] [--counting | --grow"
@@ -235,7 +235,7 @@ static const struct command commands[] = {
     {"stats", "[--json | --prometheus] COMMAND [ARG...]", "run a command, and print what it cost",
      "Runs the command. Then it prints on standard error what its connections have done: items,\n"
      "commands, bytes, round trips, retries and more, as whole numbers. Exits as the command does.\n"
-     "      --json         a JSON object on one line (default). A command that takes --json prints\n"
+     "      --json         a JSON object on one line (default). A command with that option prints\n"
      "                     one, too, on standard output\n"
      "      --prometheus   the text format of Prometheus, also of a command that takes it\n",
      "hibloom stats --prometheus check seen https://example.org/", (unsigned)OPTIONS_OF_ANOTHER, SPEC_OPTIONAL, 1, MANY,

@@ -53,7 +53,7 @@ static bool append_line(struct input *in, const char *line, size_t len)
     return append_item(in, line, len - (has_cr && in->crlf));
 }
 
-/* After so many lines or at the end: a stream may have none. */
+/* The warning comes after 100 lines or at the end, since a stream may have no end. */
 #define LINES_JUDGED 100
 
 static void warn_of_cr(struct input *in)

@@ -45,7 +45,8 @@ static void hint_at_repair(const char *words)
         complain("hint: hibloom repair %.*s", (int)(end - name), name);
 }
 
-/* The words for a damaged filter or file say by themselves which it is; those of EBUSY say who is in the way. */
+/* The words of ECORRUPT name the damaged filter or file, and those of EBUSY say what others do. So the kind is left
+ * out. */
 int session_result(const struct session *s, hibloom_status status)
 {
     char own[WORDS_SIZE];

@@ -1,6 +1,6 @@
-/* The library advises calls of C: "open it again", "hibloom_repair makes lost keys anew". A user of the command has
- * none. So this replaces the advice by options and commands, and leaves the rest as it is.
- * tests/structure/words.py shows that the library still says each phrase, and that no name of C is left. */
+/* The library's words advise calls of C, such as hibloom_repair. A user of the command cannot call these. So this
+ * replaces the advice by options and commands. tests/structure/words.py shows that the library still says each phrase,
+ * and that no call of C is left. */
 #include "words.h"
 
 #include <string.h>
