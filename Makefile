@@ -3,7 +3,7 @@
 #
 #   make demo             two processes share one filter over real URLs
 #   make test             the whole suite; `make check` is that without installing packages
-#   make deb              Debian packages, in build/deb
+#   make deb              Debian packages, in build/deb; [DEBFULLNAME= DEBEMAIL=] is their maintainer
 #   make bench            measures it all anew: tests/bench/results.md; some minutes of an idle machine
 #   make bench-against    BASE=COMMIT: that commit's library and this one take turns; some 8 minutes
 #   make check-sanitize   the test programs under ASan and UBSan
@@ -13,8 +13,9 @@
 #   make sim-breaks       each rule of the protocol is broken once: how long the simulator takes to find it
 #   make check-long       what takes too long for each change: everything with all items, then under valgrind
 #   make soak             [SOAK_SECONDS=3600]: eight processes on a cluster that fails over once a minute
-#   make check-deb        the same, and lintian has nothing to say
+#   make check-deb        the same; lintian has nothing to say, and version and maintainer are right
 #   make check-machines   the unit tests on i386 and s390x
+#   make check-musl       the library and the command with musl in place of glibc
 #   make check-abi        the library against the last version's binary interface; `make abi` notes it for a release
 #   make check-warnings   everything compiled by gcc and clang with -Werror
 #   make check-format     what .clang-format would write differently
@@ -61,6 +62,15 @@ LIBS      := -lhiredis_ssl -lssl -lcrypto $(LIBS)
 TLS_PC    := , hiredis_ssl, openssl
 endif
 
+# Why it is built without.
+TLS_LACKS = $(shell pkg-config --version >/dev/null 2>&1 || { echo 'pkg-config is missing'; exit; }; \
+              pkg-config --exists hiredis_ssl || { echo "hiredis $$(pkg-config --modversion hiredis)"; exit; }; \
+              echo 'OpenSSL 3 is missing: libssl-dev')
+TLS_SAYS  = $(if $(HIBLOOM_TLS),yes,no $(if $(filter file,$(origin HIBLOOM_TLS)),($(TLS_LACKS)),(HIBLOOM_TLS is empty)))
+
+# Headers that it cannot do without, and the packages of Debian that have them.
+NEEDED := hiredis/hiredis.h=libhiredis-dev xxhash.h=libxxhash-dev zlib.h=zlib1g-dev
+
 # On a 32-bit x86 doubles are those of SSE2: the wider ones of its older unit give
 # another size of a filter now and then, and other positions than PHP has.
 ifneq ($(filter i386-% i486-% i586-% i686-%,$(shell $(CC) -dumpmachine)),)
@@ -103,7 +113,17 @@ $(BUILD)/hibloom: $(PROG_OBJ) $(BUILD)/libhibloom.a
 $(addprefix $(BUILD)/,lib/net/settings.o lib/net/drivers/tls.o tests/redis/tls.o tests/fault/tls.o tests/async/tls.o tests/unit/settings.o tests/support/tls_front.o): $(BUILD)/.tls
 $(BUILD)/.tls: ask
 	@mkdir -p $(@D)
-	@echo '$(HIBLOOM_TLS)' | cmp -s - $@ || echo '$(HIBLOOM_TLS)' >$@
+	@echo '$(HIBLOOM_TLS)' | cmp -s - $@ || { echo 'TLS: $(TLS_SAYS)'; echo '$(HIBLOOM_TLS)' >$@; }
+
+# Looked for before anything is compiled.
+$(LIB_OBJ): | $(BUILD)/.needed
+$(BUILD)/.needed:
+	@mkdir -p $(@D)
+	@missing=; for needed in $(NEEDED); do \
+	    echo "#include <$${needed%=*}>" | $(CC) $(CPPFLAGS_) -E -x c - >/dev/null 2>&1 || missing="$$missing $${needed#*=}"; \
+	done; \
+	[ -z "$$missing" ] || { printf 'Missing:%s\nOn Debian and Ubuntu: sudo apt-get install%s\n' "$$missing" "$$missing" >&2; exit 1; }
+	@touch $@
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
@@ -213,9 +233,11 @@ check: all man examples tests
 	    $(TESTS) $(RUN_REPLAYS) \
 	    "tests/structure/includes.py README.md lib" \
 	    "tests/structure/symbols.sh lib $(BUILD)/lib" \
+	    "tests/structure/words.py programs/words.c lib" \
 	    "tests/structure/cpp.sh include" \
 	    "tests/structure/steps.awk $(wildcard lib/redis/*.c lib/filter/*.c)" \
 	    $(if $(filter file,$(origin CFLAGS)),"tests/structure/hardened.sh $(BUILD)/libhibloom.so $(BUILD)/hibloom") \
+	    tests/structure/needs.sh \
 	    tests/tools/compose-test.sh \
 	    "tests/tools/man-test.sh $(BUILD)" \
 	    "tests/tools/with-redis.sh tests/tools/readme.sh README.md $(BUILD)/libhibloom.a $(LDFLAGS) $(LIBS)"
@@ -277,12 +299,19 @@ abi: all
 	@tests/tools/abi.sh write $(BUILD)
 
 # The packages keep to Debian's rules, and the files in them are where they belong.
-check-deb: deb
+check-deb:
+	@DEBFULLNAME='Pat Packager' DEBEMAIL=pat@packages.example $(MAKE) -s --no-print-directory deb
 	@lintian --allow-root --fail-on error,warning $(BUILD)/deb/*.deb
+	@tests/tools/deb-fields.sh $(BUILD)/deb '$(VERSION)' 'Pat Packager <pat@packages.example>'
 
 # A 32-bit machine, and one that is big-endian.
 check-machines:
 	@tests/tools/machines.sh $(BUILD) $(patsubst $(BUILD)/%,%,$(filter $(BUILD)/tests/unit/%,$(TESTS)))
+
+# musl in place of glibc.
+check-musl:
+	@tests/tools/musl.sh $(BUILD)
+musl-objects: $(PROG_OBJ)
 
 check-format:
 	@clang-format --dry-run --Werror $$(git ls-files '*.c' '*.h' '*.cpp' '*.hpp')
@@ -420,9 +449,9 @@ uninstall:
 	    $(DESTDIR)$(MANDIR)/man5/hibloom-spec.5 $(DESTDIR)$(BASH_COMPLETION)/hibloom $(DESTDIR)$(ZSH_COMPLETION)/_hibloom
 
 clean:
-	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-fuzz $(BUILD)-analysis $(BUILD)-tsan $(BUILD)-gcc $(BUILD)-clang $(BUILD)-i386 $(BUILD)-s390x
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-fuzz $(BUILD)-analysis $(BUILD)-tsan $(BUILD)-gcc $(BUILD)-clang $(BUILD)-i386 $(BUILD)-s390x $(BUILD)-musl
 
 .PHONY: sim sim-breaks ask all man examples tests demo test benches bench bench-against check check-programs check-sanitize check-served check-threads \
-        check-long soak check-machines check-abi abi deb check-deb check-warnings check-format check-bench check-analysis analysed fuzz fuzzers fuzz-corpus install uninstall clean
+        check-long soak check-machines check-musl musl-objects check-abi abi deb check-deb check-warnings check-format check-bench check-analysis analysed fuzz fuzzers fuzz-corpus install uninstall clean
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

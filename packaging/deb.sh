@@ -1,13 +1,21 @@
 #!/bin/sh
 # Makes Debian packages of this tree: libhibloomX, libhibloom-dev and hibloom, in
 # BUILD/deb. Debian's tools want a folder debian/ at the top; so the tree is copied, and
-# the folder made there. Its changelog and its license are those of the tree.
+# the folder made there. Its changelog and its license are those of the tree. The version names the release that
+# it is built on, as 0.4.0~deb12, so that an upgrade of the system takes the package of the newer release.
+# $DEBFULLNAME and $DEBEMAIL say who maintains the packages, as for dch; default: the user of this machine.
 # Usage: deb.sh BUILD VERSION
 set -eu
 
 build=$1 version=$2
 soversion=${version%.*}
 there=$build/deb/hibloom-$version
+release=$(. /etc/os-release && case $ID in
+    debian) echo "~deb${VERSION_ID-}" ;;
+    *) echo "~$ID${VERSION_ID-}" ;;
+    esac)
+user=$(id -un)
+maintainer="${DEBFULLNAME:-$user} <${DEBEMAIL:-$user@$(hostname -f 2>/dev/null || hostname)}>"
 cd "$(dirname "$0")/.."
 
 rm -rf "$build/deb"
@@ -16,8 +24,9 @@ cp -a CHANGELOG.md LICENSE Makefile README.md docs examples include lib packagin
 cd "$there"
 cp -a packaging/debian .
 mv debian/library.install "debian/libhibloom$soversion.install"
-sed -i "s/@SOVERSION@/$soversion/" debian/control
-maintainer=$(sed -n 's/^Maintainer: //p' debian/control)
+awk -v soversion="$soversion" -v maintainer="$maintainer" \
+    '{ gsub(/@SOVERSION@/, soversion); sub(/@MAINTAINER@/, maintainer); print }' debian/control >debian/control.new
+mv debian/control.new debian/control
 
 [ "$(sed -n 's/^## \([^ ]*\) .*/\1/p' CHANGELOG.md | head -n 1)" = "$version" ] ||
     { echo "deb: CHANGELOG.md does not begin with $version" >&2; exit 1; }
@@ -41,7 +50,7 @@ function wrap(start, text,    words, n, i, line) {
 function finish() { if (date != "") printf "\n -- %s  %s\n\n", maintainer, date }
 /^## / {
     finish()
-    printf "hibloom (%s) unstable; urgency=medium\n\n", $2
+    printf "hibloom (%s) unstable; urgency=medium\n\n", $2 (entries ? "" : release)
     gsub(/[()]/, "", $3)
     command = "date -u -R -d " $3 (entries++ ? "" : "T12:00Z")
     command | getline date
@@ -53,7 +62,7 @@ date == "" || /^$/ { next }
 /^  / { wrap("   ", $0); next }
 { wrap("  *", $0) }
 END { finish() }
-' maintainer="$maintainer" CHANGELOG.md >debian/changelog
+' maintainer="$maintainer" release="$release" CHANGELOG.md >debian/changelog
 
 license=$(sed '1,/^Copyright/d; 1d' LICENSE | sed '/./,$!d; s/^$/./; s/^/ /')
 awk -v text="$license" '/^@LICENSE@$/ { print text; next } { print }' debian/copyright >debian/copyright.new

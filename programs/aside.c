@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
+#include <unistd.h>
 
 #define SECONDS 3600 /* the remains of a killed command are gone then */
 

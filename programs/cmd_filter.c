@@ -19,7 +19,7 @@ int cmd_expire(const struct request *r)
     struct session s;
     uint64_t seconds;
     int result;
-    const char *wrong = number_seconds(r->operands[1], &seconds);
+    const char *wrong = number_time(r->operands[1], 1000, &seconds);
 
     if (wrong != NULL) {
         complain("expire: %s %s", r->operands[1], wrong);

@@ -92,6 +92,20 @@ static void put_look(const struct session *s, const struct request *r, const hib
     (void)describe(&report, s->name, s->filter, info);
 }
 
+/* EXIT_NO past --max-used. One that grows is never past it. */
+static int judge_use(const struct session *s, const struct request *r, const hibloom_info *info)
+{
+    const hibloom_spec *spec = hibloom_spec_of(s->filter);
+
+    if ((r->given & OPTION_MAX_USED) == 0 || spec->growth > 0)
+        return EXIT_YES;
+    if (spec->capacity == 0) {
+        complain("info: %s states no capacity, so --max-used has nothing to compare with", s->name);
+        return EXIT_TROUBLE;
+    }
+    return session_used(spec, info) * 100 > (double)r->max_used ? EXIT_NO : EXIT_YES;
+}
+
 int cmd_info(const struct request *r)
 {
     struct session s;
@@ -109,8 +123,10 @@ int cmd_info(const struct request *r)
         heed_signals();
     while (result == EXIT_YES && left-- > 0) {
         result = look(&s, r, &info);
-        if (result == EXIT_YES)
+        if (result == EXIT_YES) {
             put_look(&s, r, &info);
+            result = judge_use(&s, r, &info);
+        }
         close_filter(&s);
         if (!output_flush() || (left > 0 && !wait_seconds(r->watch_seconds)))
             break;

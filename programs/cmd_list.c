@@ -1,5 +1,6 @@
 /* list: the filters on a server. */
 #include "describe.h"
+#include "gauges.h"
 #include "output.h"
 #include "session.h"
 
@@ -7,7 +8,9 @@
 
 struct list {
     struct session s;
-    bool json;
+    bool json, prometheus;
+    bool stopped; /* before the last filter */
+    struct gauges gauges;
     int result;
 };
 
@@ -40,32 +43,48 @@ static bool put_filter(const char *name, void *data)
     hibloom_status status = hibloom_open(&list->s.filter, list->s.store, name, NULL);
     if (status == HIBLOOM_OK)
         status = hibloom_get_info(list->s.filter, &info);
-    if (status == HIBLOOM_OK && list->json)
+    if (status == HIBLOOM_OK && list->prometheus && !gauges_note(&list->gauges, name, list->s.filter, &info)) {
+        status = HIBLOOM_ENOMEM;
+        list->result = EXIT_TROUBLE;
+    } else if (status == HIBLOOM_OK && list->prometheus) {
+        /* it is printed behind the last one */
+    } else if (status == HIBLOOM_OK && list->json) {
         status = describe(&(struct report){.json = true, .one_line = true}, name, list->s.filter, &info);
-    else if (status == HIBLOOM_OK)
+    } else if (status == HIBLOOM_OK) {
         put_row(name, list->s.filter, &info);
-    else if (status != HIBLOOM_ENOTFOUND)
+    } else if (status != HIBLOOM_ENOTFOUND) {
         list->result = session_result(&list->s, status);
+        list->gauges.unreadable++;
+    }
     hibloom_close(list->s.filter);
     list->s.filter = NULL;
     list->s.name = NULL;
-    return output_flush() && (status == HIBLOOM_OK || status >= HIBLOOM_ENOTFOUND);
+    list->stopped = !output_flush() || (status != HIBLOOM_OK && status < HIBLOOM_ENOTFOUND);
+    return !list->stopped;
 }
 
 int cmd_list(const struct request *r)
 {
-    struct list list = {.json = (r->given & OPTION_JSON) != 0, .result = EXIT_YES};
+    struct list list = {
+        .json = (r->given & OPTION_JSON) != 0, .prometheus = (r->given & OPTION_PROMETHEUS) != 0, .result = EXIT_YES};
 
+    if (list.json && list.prometheus) {
+        complain("list: give --json or --prometheus, not both");
+        return EXIT_TROUBLE;
+    }
     if (!session_connect(&list.s, r))
         return EXIT_TROUBLE;
     list.s.name = NULL;
-    if (!list.json)
+    if (!list.json && !list.prometheus)
         output_text("%14s  %9s  %9s  %12s  %-8s  %s\n", "size (KB=2^10)", "fill", "used", "time to live", "kind",
                     "name");
     const hibloom_status status = hibloom_list(list.s.store, r->n_operands > 0 ? r->operands[0] : NULL, put_filter,
                                                &list);
     if (session_result(&list.s, status) == EXIT_TROUBLE)
         list.result = EXIT_TROUBLE;
+    else if (list.prometheus && !list.stopped)
+        gauges_put(&list.gauges);
+    gauges_free(&list.gauges);
     session_close(&list.s);
     return list.result;
 }

@@ -36,14 +36,14 @@ static bool open_in_memory(struct session *memory, const char *name, const hiblo
 }
 
 /* Adds the lines of standard input. *items: their number, without the excluded ones. */
-static int add_lines(const struct session *s, uint64_t *items)
+static int add_lines(const struct session *s, const struct request *r, uint64_t *items)
 {
     const bool empty_excluded = hibloom_spec_of(s->filter)->empty_excluded;
     enum input_status status;
     struct input in;
 
     *items = 0;
-    if (!input_open(&in, NULL, 0))
+    if (!input_open(&in, NULL, 0, (r->given & OPTION_CRLF) != 0))
         return EXIT_TROUBLE;
     while ((status = input_next(&in)) == INPUT_BATCH) {
         if (session_result(s, hibloom_add_many(s->filter, in.items, in.n, NULL)) == EXIT_TROUBLE)
@@ -80,8 +80,9 @@ static bool refuse_window(const char *name, const hibloom_spec *spec)
     return spec->window > 0;
 }
 
-static int load(const struct session *s, bool bare)
+static int load(const struct session *s, const struct request *r)
 {
+    const bool bare = (r->given & OPTION_BARE) != 0;
     const double started = now();
     struct session memory;
     uint64_t items;
@@ -94,11 +95,11 @@ static int load(const struct session *s, bool bare)
         return EXIT_TROUBLE;
     }
     if (grows_on(s)) {
-        result = add_lines(s, &items);
+        result = add_lines(s, r, &items);
     } else {
         if (!open_in_memory(&memory, s->name, hibloom_spec_of(s->filter), bare))
             return EXIT_TROUBLE;
-        result = add_lines(&memory, &items);
+        result = add_lines(&memory, r, &items);
         if (result == EXIT_YES)
             result = session_result(s, hibloom_merge(s->filter, memory.filter));
         session_close(&memory);
@@ -130,7 +131,7 @@ static hibloom_status choose_spec(struct session *s, const struct request *r, hi
     return HIBLOOM_OK;
 }
 
-static int load_aside(struct session *s, const hibloom_spec *spec)
+static int load_aside(struct session *s, const struct request *r, const hibloom_spec *spec)
 {
     const double started = now();
     struct session memory;
@@ -140,7 +141,7 @@ static int load_aside(struct session *s, const hibloom_spec *spec)
 
     if (!aside_name(s->name, aside) || !open_in_memory(&memory, s->name, spec, false))
         return EXIT_TROUBLE;
-    result = add_lines(&memory, &items);
+    result = add_lines(&memory, r, &items);
     if (result == EXIT_YES && items == 0) {
         complain("load: there were no lines, and %s is not replaced by nothing; to empty it: hibloom clear", s->name);
         result = EXIT_TROUBLE;
@@ -164,7 +165,7 @@ static int replace(struct session *s, const struct request *r)
 
     if (session_result(s, choose_spec(s, r, &spec)) != EXIT_YES)
         return EXIT_TROUBLE;
-    return refuse_window(s->name, &spec) || aside_refuses(r, &spec) ? EXIT_TROUBLE : load_aside(s, &spec);
+    return refuse_window(s->name, &spec) || aside_refuses(r, &spec) ? EXIT_TROUBLE : load_aside(s, r, &spec);
 }
 
 /* The filter is opened first, so that a failure is reported before a long input
@@ -179,7 +180,7 @@ int cmd_load(const struct request *r)
         return EXIT_TROUBLE;
     if (!(replaces ? session_connect : session_open)(&s, r))
         return EXIT_TROUBLE;
-    result = replaces ? replace(&s, r) : load(&s, (r->given & OPTION_BARE) != 0);
+    result = replaces ? replace(&s, r) : load(&s, r);
     session_close(&s);
     return result;
 }

@@ -156,7 +156,7 @@ int cmd_positions(const struct request *r)
         request_refuse_spec("positions", r->operands[0]);
         return EXIT_TROUBLE;
     }
-    if (!input_open(&in, r->operands + 1, r->n_operands - 1))
+    if (!input_open(&in, r->operands + 1, r->n_operands - 1, (r->given & OPTION_CRLF) != 0))
         return EXIT_TROUBLE;
     while ((status = input_next(&in)) == INPUT_BATCH)
         if (!put_batch(&spec, &in))

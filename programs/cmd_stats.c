@@ -48,7 +48,7 @@ static void print(const hibloom_stats *stats, bool prometheus)
     fputs(prometheus ? "" : "}\n", stderr);
 }
 
-/* --json is the other command's, too, if that takes it. */
+/* --json and --prometheus are the other command's, too, if that takes them. */
 int cmd_stats(const struct request *r)
 {
     hibloom_stats stats = {0};
@@ -59,7 +59,7 @@ int cmd_stats(const struct request *r)
     if (c == NULL)
         return EXIT_TROUBLE;
     other.stats = &stats;
-    other.given &= ~((unsigned)OPTION_PROMETHEUS | (OPTION_JSON & ~c->options));
+    other.given &= ~((OPTION_PROMETHEUS | OPTION_JSON) & ~c->options);
     result = request_run(&other);
     print(&stats, (r->given & OPTION_PROMETHEUS) != 0);
     return result;

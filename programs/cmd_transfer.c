@@ -7,28 +7,71 @@
 #include "session.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* ---- Files -------------------------------------------------------------------- */
+
+static bool write_whole(int fd, const char *bytes, size_t len)
+{
+    ssize_t put;
+
+    for (; len > 0; len -= put > 0 ? (size_t)put : 0, bytes += put > 0 ? put : 0) {
+        put = write(fd, bytes, len);
+        if (put < 0 && errno != EINTR)
+            return false;
+    }
+    return true;
+}
+
+static bool is_stream(const struct request *r)
+{
+    return strcmp(r->operands[1], "-") == 0;
+}
 
 int cmd_save(const struct request *r)
 {
     struct session s;
     int result;
 
-    if (strcmp(r->operands[1], "-") == 0) {
-        complain("save: to a file, not to standard output");
+    if (is_stream(r) && isatty(STDOUT_FILENO)) {
+        complain("save: standard output is a terminal; redirect it, or give a FILE");
         return EXIT_TROUBLE;
     }
     if (!session_open(&s, r))
         return EXIT_TROUBLE;
-    result = session_result(&s, hibloom_save(s.filter, r->operands[1]));
+    result = session_result(&s, is_stream(r) ? hibloom_save_fd(s.filter, STDOUT_FILENO)
+                                             : hibloom_save(s.filter, r->operands[1]));
     session_close(&s);
     return result;
+}
+
+/* A file is read twice, and a stream only once. So it is kept in a file without a name, in $TMPDIR, which becomes
+ * standard input. False after a complaint. */
+static bool keep_stream(void)
+{
+    const char *dir = getenv("TMPDIR");
+    char path[4096], *bytes = NULL;
+    ssize_t got = -1;
+
+    snprintf(path, sizeof path, "%s/hibloom-XXXXXX", dir != NULL && dir[0] != '\0' ? dir : "/tmp");
+    const int file = mkostemp(path, O_CLOEXEC);
+    if (file >= 0 && unlink(path) == 0 && (bytes = malloc(INPUT_READ_MAX)) != NULL)
+        while ((got = read(STDIN_FILENO, bytes, INPUT_READ_MAX)) > 0 || (got < 0 && errno == EINTR))
+            if (got > 0 && !write_whole(file, bytes, (size_t)got))
+                break;
+    const bool kept = got == 0 && dup2(file, STDIN_FILENO) == STDIN_FILENO;
+    if (!kept)
+        complain("restore: standard input could not be kept in a file: %s", strerror(errno));
+    free(bytes);
+    if (file >= 0)
+        close(file);
+    return kept;
 }
 
 enum file_kind { FILE_OF_HIBLOOM, FILE_EMPTY, FILE_OF_REDIS, FILE_MAY_BE_DUMP, FILE_OTHER };
@@ -105,7 +148,7 @@ static bool hint_at_stored_seed(const struct session *s, const char *other, cons
 }
 
 /* With --replace: a filter of the file's bits alone takes the place of the present one. */
-static int restore_aside(struct session *s, const struct request *r, const hibloom_spec *spec)
+static int restore_aside(struct session *s, const struct request *r, const char *path, const hibloom_spec *spec)
 {
     char aside[ASIDE_SIZE];
     hibloom_status status;
@@ -114,19 +157,19 @@ static int restore_aside(struct session *s, const struct request *r, const hiblo
         return EXIT_TROUBLE;
     status = aside_open(s, aside, spec);
     if (status == HIBLOOM_OK)
-        status = hibloom_load(s->filter, r->operands[1]);
+        status = hibloom_load(s->filter, path);
     return aside_end(s, aside, status);
 }
 
 /* A filter that is missing is created with the spec of the file. For a bare
  * bitmap the user gives the spec, as always. */
-static int restore(struct session *s, const struct request *r, const struct request *as_saved)
+static int restore(struct session *s, const struct request *r, const char *path, const struct request *as_saved)
 {
     const bool bare = (r->given & OPTION_BARE) != 0;
     hibloom_status status = session_open_filter(s, bare ? r : as_saved);
 
     if (status == HIBLOOM_OK)
-        status = hibloom_load(s->filter, r->operands[1]);
+        status = hibloom_load(s->filter, path);
     if (session_result(s, status) == EXIT_TROUBLE && status == HIBLOOM_EMISMATCH && !bare &&
         hint_at_stored_seed(s, r->operands[1], &as_saved->spec))
         complain("hint: restore it under another name; or, to have in %s what the file has and nothing else, hibloom "
@@ -137,14 +180,16 @@ static int restore(struct session *s, const struct request *r, const struct requ
 
 int cmd_restore(const struct request *r)
 {
+    const char *path = is_stream(r) ? "/dev/stdin" : r->operands[1];
     struct request as_saved = *r;
     struct session s;
     int result;
 
-    if (!load_spec(&as_saved.spec, r->operands[1]) || !session_connect(&s, r))
+    if ((is_stream(r) && !keep_stream()) || !load_spec(&as_saved.spec, path) || !session_connect(&s, r))
         return EXIT_TROUBLE;
     as_saved.has_spec = true;
-    result = (r->given & OPTION_REPLACE) != 0 ? restore_aside(&s, r, &as_saved.spec) : restore(&s, r, &as_saved);
+    result = (r->given & OPTION_REPLACE) != 0 ? restore_aside(&s, r, path, &as_saved.spec)
+                                              : restore(&s, r, path, &as_saved);
     session_close(&s);
     return result;
 }

@@ -31,11 +31,13 @@ enum {
     OPTION_REDISBLOOM_FILE = 1 << 18,
     OPTION_GROW = 1 << 19,
     OPTION_WINDOW = 1 << 20,
-    OPTION_RETRY = 1 << 21, /* this and those below: taken by every command */
-    OPTION_MIN_REPLICAS = 1 << 22,
-    OPTION_FROM_REPLICAS = 1 << 23,
-    OPTION_HELP = 1 << 24,
-    OPTION_VERSION = 1 << 25,
+    OPTION_CRLF = 1 << 21,
+    OPTION_MAX_USED = 1 << 22,
+    OPTION_RETRY = 1 << 23, /* this and those below: taken by every command */
+    OPTION_MIN_REPLICAS = 1 << 24,
+    OPTION_FROM_REPLICAS = 1 << 25,
+    OPTION_HELP = 1 << 26,
+    OPTION_VERSION = 1 << 27,
     OPTIONS_SIZE = OPTION_N | OPTION_P | OPTION_K | OPTION_LAYOUT | OPTION_PREFER | OPTION_COUNTING | OPTION_GROW |
                    OPTION_WINDOW,
     OPTIONS_SPEC = OPTIONS_SIZE | OPTION_S,
@@ -62,6 +64,7 @@ struct request {
     uint32_t near_age_ms;   /* and their guard may have this age */
     uint32_t watch_seconds; /* between two looks; */
     uint64_t count;         /* number of looks */
+    uint64_t max_used;      /* percent; more is EXIT_NO */
     char **operands;        /* after the command's name */
     size_t n_operands;
     bool has_spec; /* by -n and -p, or by -s: */

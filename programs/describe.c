@@ -41,7 +41,7 @@ static void put_spec(struct report *r, const hibloom_spec *spec, const char *spe
 
 static void put_use(struct report *r, const hibloom_spec *spec, double used)
 {
-    if (used < 0 && (spec->growth > 0 || spec->window > 0)) {
+    if (used < 0 && spec->growth > 0) {
         report_null(r, "used_percent", "-");
         report_null(r, "past_capacity", "-");
     } else if (used < 0) {

@@ -9,178 +9,187 @@
 
 /* ---- Lines that several commands share -------------------------------------------- */
 
-#define ITEMS_HELP "Without an ITEM, each line of standard input is one.\n"
+#define CRLF_HELP "      --crlf         lines end in CR LF, as Windows writes them; the CR is left out\n"
+#define ITEMS_HELP "Without an ITEM, each line of standard input is an item.\n"
 #define STAYING_HELP \
     "  -n, --capacity N   the filter is meant for N different items, such as 10M or 1e7\n" \
     "  -p, --error P      false-positive rate at N items, at most: 0.01 is one in a hundred\n" \
-    "  -k, --hashes K     number of hashes; default: the one that needs the fewest bits\n" \
+    "  -k, --hashes K     number of hashes. Default: the K that needs the fewest bits\n" \
     "      --layout L     classic (default), partitioned, or blocked (faster look-ups)\n" \
-    "      --prefer W     picks k, and classic or blocked, where they are not given. add, lookup:\n" \
-    "                     the most of these a second, with at most half more memory than the\n" \
-    "                     least; memory: the least. hibloom plan shows what each of them picks.\n" \
-    "                     add also spreads it over keys of 2 MB, for many adds in one call.\n" \
-    "                     A filter that is there already is taken as it was made\n" \
-    "      --counting     counters of 4 bits in place of bits, for hibloom remove: 4 times the\n" \
-    "                     memory. classic only\n" \
-    "      --grow         it grows beyond N, by further filters, each twice as large as the one\n" \
-    "                     before; all of them together keep P\n"
+    "      --prefer W     picks K, and classic or blocked, unless they are given.\n" \
+    "                     memory takes the least memory. add and lookup do the most a second,\n" \
+    "                     with at most half more memory. hibloom plan shows the picks.\n" \
+    "                     add also spreads the filter over keys of 2 MB, for many adds in one call.\n" \
+    "                     A filter that exists stays as it is\n" \
+    "      --counting     counters of 4 bits in place of bits, for hibloom remove. Takes 4 times\n" \
+    "                     the memory. classic only\n" \
+    "      --grow         the filter grows beyond N: it adds links, each twice as large as the one\n" \
+    "                     before. All links together keep P\n"
 #define WINDOW_HELP \
-    "      --window T     a sliding window: an item is forgotten T after it was added last, or up\n" \
-    "                     to a quarter of T later: 90s, 30m, 24h, 7d. N is what comes within T.\n" \
-    "                     Five filters, one for each quarter\n"
+    "      --window T     a sliding window, such as 90s, 30min, 24h or 7d. An item is forgotten T\n" \
+    "                     after its last add, or up to a quarter of T later. N is the number of\n" \
+    "                     items within T. Takes five filters, one for each quarter and one more\n"
 #define SIZE_HELP STAYING_HELP WINDOW_HELP
-#define WHOLE_HELP "  -s, --spec SPEC    instead of all these, a spec or a preset: see hibloom help spec\n"
+#define WHOLE_HELP "  -s, --spec SPEC    a spec or a preset in place of these options: see hibloom help spec\n"
 #define SPEC_HELP SIZE_HELP WHOLE_HELP
 #define BARE_HELP "      --bare         with -s: NAME is a bitmap that another program fills\n"
 #define COMMANDS_HELP \
     "      --commands C   setbit (default), or bitfield: less work for Redis 6 and later\n" \
-    "      --near MS      remembers items that are in, and does not ask for them again. Before\n" \
-    "                     it answers so it checks that the filter is the same, unless it did\n" \
-    "                     within the last MS milliseconds; default 0: once a batch. Takes 64 MB\n" \
-    "                     at most. off: remembers nothing\n"
+    "      --near MS      remembers known items, and does not ask for them again. First it checks\n" \
+    "                     that the filter is still the same, unless it did so within MS\n" \
+    "                     milliseconds. Default 0: one check a batch. Takes at most 64 MB.\n" \
+    "                     off: remembers nothing\n"
 #define BARE_SPEC_HELP \
     "  --bare -s SPEC     NAME is a bitmap that another program fills as SPEC says: see\n" \
     "                     hibloom help spec\n"
-#define JSON_HELP "      --json         print a JSON object\n"
+#define JSON_HELP "      --json         prints a JSON object\n"
 #define COUNT_HELP \
-    "At the end it counts the filter's bits, and warns if more items are in than it is\n" \
-    "meant for. Counting 1 GB takes the server about 40 ms. After few items a large filter is\n" \
-    "not counted.\n"
+    "At the end it counts the filter's bits. It warns if the filter, or a slice of a window, has\n" \
+    "more items than it is meant for. Counting 1 GB takes the server at most 0.3 s.\n"
+#define FEW_HELP "After few items it does not count a filter above 16 MB.\n"
 #define STAYING_SYNOPSIS \
     "-n N -p P [-k K] [--layout classic|partitioned|blocked] [--prefer add|lookup|memory] [--counting | --grow"
 #define SIZE_SYNOPSIS STAYING_SYNOPSIS " | --window T]"
 #define SPEC_SYNOPSIS SIZE_SYNOPSIS " | -s SPEC"
 #define MAKE_SYNOPSIS "NAME [" SPEC_SYNOPSIS "] [--bare]"
-#define OPEN_SYNOPSIS MAKE_SYNOPSIS " [--commands setbit|bitfield] [--near MS|off]"
+#define OPEN_SYNOPSIS MAKE_SYNOPSIS " [--commands setbit|bitfield] [--near MS|off] [--crlf]"
 #define BARE_SYNOPSIS " [--bare -s SPEC]"
-#define MAKE_WORDS "If there is no filter NAME, it is created; the options then say how large:\n"
+#define MAKE_WORDS "If there is no filter NAME, it is created. These options say how large:\n"
 #define MAKE_HELP MAKE_WORDS SPEC_HELP BARE_HELP
-#define ITEMS_OPTIONS (OPTIONS_SPEC | OPTION_BARE | OPTION_COMMANDS | OPTION_NEAR)
+#define ITEMS_OPTIONS (OPTIONS_SPEC | OPTION_BARE | OPTION_COMMANDS | OPTION_NEAR | OPTION_CRLF)
 #define OPEN_OPTIONS (OPTIONS_SPEC | OPTION_BARE)
 
 /* ---- The table ---------------------------------------------------------------------- */
 
 static const struct command commands[] = {
     {"plan", "(" SPEC_SYNOPSIS ") [--commands setbit|bitfield]", "show how large and how fast a filter will be",
-     "Prints the spec of a filter for N items, its memory and its predicted error rate. A\n"
-     "table shows all choices of k and layout: memory, and the items that one server adds or\n"
-     "looks up in a second, in calls of 1,000 items. is_new is an add that tells what is new,\n"
-     "as those of hibloom add and uniq. The rates are computed; on another machine all of\n"
-     "them are higher or lower by about one factor. hibloom bench measures. Needs no server.\n" SIZE_HELP
-     "  -s, --spec SPEC    or this spec as it is, without the table: see hibloom help spec\n"
+     "Prints the spec of a filter for N items, its memory and its predicted error rate. A table\n"
+     "shows all choices of K and layout: memory, and the adds or look-ups that one server does in\n"
+     "a second, in calls of 1,000 items. is_new is an add that reports new items, as hibloom add\n"
+     "and uniq do. The rates are computed: on another machine all rates differ by about one\n"
+     "factor. hibloom bench measures. Needs no server.\n" SIZE_HELP
+     "  -s, --spec SPEC    this spec, without the table: see hibloom help spec\n"
      "      --commands C   setbit (default), or bitfield: less work for Redis 6 and later\n",
      "hibloom plan -n 10M -p 0.01", OPTIONS_SPEC | OPTION_COMMANDS, SPEC_ALWAYS, 0, 0, cmd_plan},
     {"bench", "[-n N -p P [-k K]] [--json]", "measure what a server does in a second",
-     "Makes a filter of its own on the server, under a random name, and adds and looks up\n"
-     "items for ten seconds: with k commands an item (setbit) and with one (bitfield), in the\n"
-     "classic and the blocked layout, in calls of 1,000 items and of one. Prints items a\n"
-     "second, what hibloom plan expects, and how long a round trip takes. The filter is\n"
-     "removed at the end, also when bench is stopped; it lives for 5 minutes at most.\n"
-     "  -n, --capacity N   for N different items; default: 10M, which takes 11 MB\n"
-     "  -p, --error P      false-positive rate at N items, at most; default 0.01\n"
-     "  -k, --hashes K     number of hashes; default: the one that needs the fewest bits\n" JSON_HELP,
+     "Makes a filter under a random name, and adds and looks up items for ten seconds. It tries k\n"
+     "commands an item (setbit) and one (bitfield), the classic and the blocked layout, and calls\n"
+     "of 1,000 items and of one. Prints items a second, the rate that hibloom plan expects, and\n"
+     "the time of a round trip. The filter is removed at the end, also when bench is stopped. It\n"
+     "lives for at most 5 minutes.\n"
+     "  -n, --capacity N   for N different items. Default: 10M, which takes 11 MB\n"
+     "  -p, --error P      false-positive rate at N items, at most. Default: 0.01\n"
+     "  -k, --hashes K     number of hashes. Default: the K that needs the fewest bits\n" JSON_HELP,
      "hibloom bench -n 1M -p 0.001", OPTION_N | OPTION_P | OPTION_K | OPTION_JSON, SPEC_OPTIONAL, 0, 0, cmd_bench},
-    {"positions", "SPEC [ITEM...]", "show which bits an item sets",
-     "Prints a line for each item: its bits or, if the filter has several keys, key:bit\n"
-     "pairs. hibloom help spec lists the words of SPEC. Needs no server.\n" ITEMS_HELP,
-     "hibloom positions php-uids 1234567890", 0, SPEC_NEVER, 1, MANY, cmd_positions},
+    {"positions", "SPEC [ITEM...] [--crlf]", "show which bits an item sets",
+     "Prints a line for each item: its bits. If the filter has several keys, it prints key:bit\n"
+     "pairs. hibloom help spec lists the words of SPEC. Needs no server.\n" ITEMS_HELP CRLF_HELP,
+     "hibloom positions php-uids 1234567890", OPTION_CRLF, SPEC_NEVER, 1, MANY, cmd_positions},
     {"create", "NAME (" SPEC_SYNOPSIS ")", "create a filter",
-     "If the filter is there already, makes sure that it has this spec.\n" SPEC_HELP COUNT_HELP,
+     "If the filter exists already, checks that it has this spec.\n" SPEC_HELP COUNT_HELP,
      "hibloom create seen -n 10M -p 0.001", OPTIONS_SPEC, SPEC_ALWAYS, 1, 1, cmd_create},
     {"add", OPEN_SYNOPSIS " [ITEM...]", "add items",
-     "Adds items, and prints how many, and how many of them were new.\n" ITEMS_HELP MAKE_HELP COMMANDS_HELP COUNT_HELP
-     "It does not count more than 16 MB if the items are on the command line. Where NAME is\n"
-     "replaced meanwhile (load --replace), it ends: what it had added is not in the new one.\n",
+     "Adds items. Prints the number of items, and the number of new ones.\n" ITEMS_HELP MAKE_HELP COMMANDS_HELP
+         CRLF_HELP COUNT_HELP FEW_HELP
+     "If another process replaces NAME meanwhile (load --replace), add fails: the new filter lacks\n"
+     "the items that it added.\n",
      "hibloom add seen -n 10M -p 0.001 https://example.org/", ITEMS_OPTIONS, SPEC_OPTIONAL, 1, MANY, cmd_add},
     {"check", OPEN_SYNOPSIS " [ITEM...]", "ask whether items are in",
      "Prints for each item \"maybe\" or \"no\", a tab and the item. \"no\" is certain. Exits 0 if\n"
-     "it is maybe for all, 1 if no for some, 2 after a failure. It never creates a filter.\n"
-     "Where NAME is replaced meanwhile (load --replace), it goes on with the new one.\n" ITEMS_HELP
-     "If a spec is given, the filter must have it:\n" SPEC_HELP BARE_HELP COMMANDS_HELP,
+     "all are maybe, 1 if one is no, 2 after a failure. It never creates a filter. If another\n"
+     "process replaces NAME meanwhile (load --replace), check goes on with the new filter.\n" ITEMS_HELP
+     "If a spec is given, the filter must have it:\n" SPEC_HELP BARE_HELP COMMANDS_HELP CRLF_HELP,
      "hibloom check seen https://example.org/", ITEMS_OPTIONS, SPEC_OPTIONAL, 1, MANY, cmd_check},
     {"uniq", OPEN_SYNOPSIS, "print the lines that no process has printed before",
      "Adds each line of standard input, and prints it at once if it is new: no process on any\n"
-     "host has passed it through NAME before. A line is printed twice only if an answer of\n"
-     "the server was lost, or the server forgot it: where it was restarted, or another took\n"
-     "over. Warnings say so; a filter that was forgotten is made again. A new line may be\n"
-     "left out: as a false positive, or if the process that added it failed or was stopped\n"
-     "before it printed it. Where NAME is replaced meanwhile (load --replace), it ends: what is\n"
-     "new is another question then.\n" MAKE_HELP COMMANDS_HELP COUNT_HELP,
+     "host has passed it through NAME before. A line can be printed twice if an answer of the\n"
+     "server was lost, or if the server lost data: after a restart, or after a failover.\n"
+     "Warnings say so, and a filter that was forgotten is made again. A new line can be left out:\n"
+     "as a false positive, or if the process that added it failed or was stopped before it printed\n"
+     "the line. If another process replaces NAME meanwhile (load --replace), uniq fails.\n" MAKE_HELP COMMANDS_HELP
+         CRLF_HELP COUNT_HELP FEW_HELP,
      "hibloom uniq seen -n 10M -p 0.001 < urls > new_urls", ITEMS_OPTIONS, SPEC_OPTIONAL, 1, 1, cmd_uniq},
-    {"remove", "NAME [ITEM...]", "remove items from a counting filter",
-     "Prints how many were removed, and how many were not in. An item that was added twice is\n"
-     "in until it is removed twice. Remove only what was added: one that was not, and is in by\n"
-     "a false positive, takes others with it, which then are answered \"no\". NAME must have\n"
-     "counters: create it with --counting, or with counters=2, 4 or 8 in the spec. If an answer\n"
-     "is lost, remove fails, and does not try again: nobody knows what was removed.\n" ITEMS_HELP,
-     "hibloom remove seen https://example.org/", 0, SPEC_NEVER, 1, MANY, cmd_remove},
-    {"load", "NAME [" STAYING_SYNOPSIS "] | -s SPEC] [--bare] [--replace]", "add millions of items at once",
-     "Adds the lines of standard input to a filter in memory, and merges that into NAME at\n"
-     "the end of the input. Until then NAME has none of them. For a few items, add is faster.\n"
-     "A growing filter that has items already gets the lines as add would send them. A\n"
-     "sliding window takes no load: use add.\n" MAKE_WORDS STAYING_HELP WHOLE_HELP BARE_HELP
-     "      --replace      makes a new filter of these lines alone, and puts it in the place of\n"
-     "                     NAME in one step at the end. Whoever asks meanwhile is answered by\n"
-     "                     the old one; its open handles get EMISMATCH then, and open it again.\n"
-     "                     What others add to NAME meanwhile is not in the new one: stop them, or\n"
-     "                     have them add it again. The new one has the spec of the old one, or\n"
-     "                     the one that is given; another seed; and the old one's time to live. A load\n"
-     "                     that is killed changes nothing; what it may leave under another name,\n"
-     "                     {NAME}.new-..., expires in an hour. In a cluster a filter of several keys,\n"
-     "                     or one that grows, is replaced only if its name has a {tag}. Nothing is replaced by\n"
-     "                     no lines at all. But a producer that dies in a pipe ends the input like\n"
-     "                     any other, and set -o pipefail comes too late: write to a file first\n" COUNT_HELP,
-     "hibloom load seen -n 10M -p 0.001 < ten_million_urls", OPEN_OPTIONS | OPTION_REPLACE, SPEC_OPTIONAL, 1, 1,
-     cmd_load},
-    {"info", "NAME [--json] [--watch[=TIME] [--count N]]" BARE_SYNOPSIS, "show what a filter is, and how full",
-     "Prints the spec of a filter, its capacity and how much of that is used, its error rate\n"
-     "now, its memory and its time to live. It counts the filter's bits.\n" JSON_HELP
-     "      --watch[=T]    again every T, such as 10s or 1m, or every 2 seconds, until it is\n"
-     "                     interrupted: on a terminal in one place, else, and with --json, a line\n"
-     "                     each time\n"
+    {"remove", "NAME [ITEM...] [--crlf]", "remove items from a counting filter",
+     "Prints the number of items that were removed, and of those that were not in. An item that\n"
+     "was added twice must be removed twice. Remove only what was added: a wrong remove can make\n"
+     "other items \"no\". NAME must have counters: create it with --counting, or with counters=2, 4\n"
+     "or 8 in the spec. If an answer is lost, remove fails and does not try again. Then nobody\n"
+     "knows which items were removed.\n" ITEMS_HELP CRLF_HELP,
+     "hibloom remove seen https://example.org/", OPTION_CRLF, SPEC_NEVER, 1, MANY, cmd_remove},
+    {"load", "NAME [" STAYING_SYNOPSIS "] | -s SPEC] [--bare] [--replace] [--crlf]", "add millions of items at once",
+     "Adds the lines of standard input to a filter in memory. At the end of the input it merges\n"
+     "that into NAME, which has none of the lines until then. For a few items, add is faster. If a\n"
+     "growing filter has items already, load sends the lines as add does. A sliding window takes\n"
+     "no load: use add.\n" MAKE_WORDS STAYING_HELP WHOLE_HELP BARE_HELP
+     "      --replace      makes a new filter of these lines alone. At the end it takes the place of\n"
+     "                     NAME in one step. Until then look-ups use the old filter. Then the old\n"
+     "                     one's open handles get EMISMATCH, and must open NAME again.\n"
+     "                     The new filter lacks what others add to NAME meanwhile: stop them, or add\n"
+     "                     it again. The new filter has the given spec or that of the old one, the\n"
+     "                     old one's time to live, and another seed.\n"
+     "                     A load that is killed changes nothing. It can leave a filter\n"
+     "                     {NAME}.new-..., which expires in an hour. In a cluster, a filter of several\n"
+     "                     keys, or one that grows, must have a {tag} in its name. Without any line,\n"
+     "                     nothing is replaced. But if a producer dies in a pipe, load sees a\n"
+     "                     normal end, and set -o pipefail comes too late: write to a file first\n" CRLF_HELP
+         COUNT_HELP,
+     "hibloom load seen -n 10M -p 0.001 < ten_million_urls", OPEN_OPTIONS | OPTION_REPLACE | OPTION_CRLF, SPEC_OPTIONAL,
+     1, 1, cmd_load},
+    {"info", "NAME [--json] [--max-used N] [--watch[=TIME] [--count N]]" BARE_SYNOPSIS,
+     "show what a filter is, and how full",
+     "Prints the spec of a filter, its capacity and the used part, its present error rate, its\n"
+     "memory and its time to live. It counts the filter's bits. For a sliding window, the used\n"
+     "part is that of its fullest slice.\n" JSON_HELP
+     "      --max-used N   exits 1 if more than N percent of the capacity is used. A filter that\n"
+     "                     grows is never past it\n"
+     "      --watch[=T]    repeats every T, such as 10s or 1min, or every 2 seconds, until it is\n"
+     "                     interrupted. A terminal shows it in one place. A pipe or a file, and\n"
+     "                     --json, get a line each time\n"
      "      --count N      ends after N times\n" BARE_SPEC_HELP,
-     "hibloom info seen --watch", OPEN_OPTIONS | OPTION_JSON | OPTION_WATCH | OPTION_COUNT, SPEC_IF_BARE, 1, 1,
-     cmd_info},
-    {"list", "[PATTERN] [--json]", "show the filters on a server",
-     "Prints a line for each filter: its size, how many of its bits are set, how much of its\n"
-     "capacity is used, its time to live, its kind and its name. PATTERN is one of Redis, as 'day:*';\n"
-     "quote it. It looks at all keys of the server, of a cluster at those of all primaries, and\n"
-     "counts the bits of the filters, a little at a time, so nobody waits for it. A filter may\n"
-     "come twice if the server reorders its keys meanwhile. Bare bitmaps are not listed, as\n"
-     "nothing says that they are filters, nor is what the user may not read.\n"
-     "      --json         print a JSON object for each filter, on a line, as that of info\n",
-     "hibloom list 'day:*'", OPTION_JSON, SPEC_NEVER, 0, 1, cmd_list},
+     "hibloom info seen --watch", OPEN_OPTIONS | OPTION_JSON | OPTION_MAX_USED | OPTION_WATCH | OPTION_COUNT,
+     SPEC_IF_BARE, 1, 1, cmd_info},
+    {"list", "[PATTERN] [--json | --prometheus]", "show the filters on a server",
+     "Prints a line for each filter: its size, the share of its bits that are set, the used part\n"
+     "of its capacity, its time to live, its kind and its name. PATTERN is one of Redis, such as\n"
+     "'day:*': quote it. list looks at all keys of the server, or of all primaries of a cluster.\n"
+     "It counts the bits in small steps, so nobody waits for it. If the server reorders its keys\n"
+     "meanwhile, a filter can come twice. It leaves out bare bitmaps, since nothing marks them as\n"
+     "filters, and keys that the user may not read.\n"
+     "      --json         prints a JSON object for each filter, on a line, as info does\n"
+     "      --prometheus   prints gauges of each filter, and totals, in the text format of\n"
+     "                     Prometheus. If the server fails, it prints none\n",
+     "hibloom list 'day:*'", OPTION_JSON | OPTION_PROMETHEUS, SPEC_NEVER, 0, 1, cmd_list},
     {"compare", "A B [--json]", "estimate what two filters have in common",
-     "Estimates how many items are in A or in B, how many are in both, and the second as a\n"
-     "part of the first. A and B must have the same spec and seed, as copies have.\n" JSON_HELP,
+     "Estimates the number of items in A or in B, the number in both, and the second as a part of\n"
+     "the first. A and B must have the same spec and seed, as copies have.\n" JSON_HELP,
      "hibloom compare monday tuesday", OPTION_JSON, SPEC_NEVER, 2, 2, cmd_compare},
     {"copy", "FROM TO [--to URI]", "make a filter with the same spec, seed and items",
-     "There must be no filter TO yet. The two can be merged and compared later.\n"
+     "The filter TO must not exist yet. The two can be merged and compared later.\n"
      "      --to URI       TO is on this server\n",
      "hibloom copy seen seen --to redis://other.example.org", OPTION_TO, SPEC_NEVER, 2, 2, cmd_copy},
     {"merge", "NAME FROM... [--from URI]", "add all items of other filters",
-     "All of them must have the same spec and seed, as copies have. If there is no filter\n"
-     "NAME, it is created.\n"
+     "All filters must have the same spec and seed, as copies have. If there is no filter NAME, it\n"
+     "is created.\n"
      "      --from URI     FROM... are on this server\n",
      "hibloom merge week monday tuesday", OPTION_FROM, SPEC_NEVER, 2, MANY, cmd_merge},
     {"import", "NAME (--redisbloom KEY [--from URI] | --redisbloom-file FILE) [--replace]",
      "take over a filter of RedisBloom",
-     "Makes a filter NAME, which any Redis holds, of one that the module RedisBloom holds: with\n"
-     "the items that are in it, and its capacity and error rate. Adds and look-ups go on here,\n"
-     "with the same positions. There must be no filter NAME yet, and nobody may add to the\n"
-     "other meanwhile: import sees that, and makes none. One that has grown beyond its first\n"
-     "capacity becomes a growing filter. One that an old version of the module has made cannot be\n"
-     "taken over, nor one that has grown with another EXPANSION than 2 to 16. NAME is there\n"
-     "once it is whole; an import that is killed leaves nothing but {NAME}.import-..., for an hour.\n"
-     "      --replace      puts it in the place of the filter NAME, in one step, as load --replace does.\n"
-     "                     One that is killed just before that step may leave {NAME}.new-...\n"
+     "Makes a filter NAME, which any Redis holds, from a filter of the module RedisBloom. NAME has\n"
+     "its items, its capacity and its error rate, and uses the same positions. NAME must not exist\n"
+     "yet. Nobody may add to the other filter meanwhile: then import fails, and makes nothing.\n"
+     "A filter that has grown beyond its first capacity becomes a growing filter. Import refuses\n"
+     "filters of old versions of the module, and those that have grown with another EXPANSION\n"
+     "than 2 to 16. NAME appears once it is complete. An import that is killed can leave a filter\n"
+     "{NAME}.import-..., for an hour.\n"
+     "      --replace      NAME may exist, and is replaced in one step, as load --replace does.\n"
+     "                     An import that is killed just before that step can leave {NAME}.new-...\n"
      "      --redisbloom KEY\n"
      "                     the other filter, as in BF.ADD KEY. It stays as it is\n"
      "      --from URI     KEY is on this server\n"
      "      --redisbloom-file FILE\n"
-     "                     what redis-cli --raw prints of BF.SCANDUMP KEY, for iterator 0, then for\n"
-     "                     each that an answer begins with, until that is 0 (which is left out);\n"
-     "                     and for 0 once more:\n"
+     "                     the output of redis-cli --raw BF.SCANDUMP KEY. Begin with iterator 0. Each\n"
+     "                     answer begins with the next iterator. The last one says 0: leave it out.\n"
+     "                     At the end append the answer to iterator 0 again:\n"
      "  it=0\n"
      "  while redis-cli --raw BF.SCANDUMP KEY $it > part && it=$(head -n 1 part) && [ \"$it\" -gt 0 ]\n"
      "  do cat part; done > FILE\n"
@@ -188,51 +197,51 @@ static const struct command commands[] = {
      "hibloom import seen --redisbloom seen --from redis://old.example.org",
      OPTION_REDISBLOOM | OPTION_REDISBLOOM_FILE | OPTION_FROM | OPTION_REPLACE, SPEC_NEVER, 1, 1, cmd_import},
     {"save", "NAME FILE" BARE_SYNOPSIS, "write a filter to a file",
-     "If FILE exists, it is replaced once the new one is complete.\n" BARE_SPEC_HELP, "hibloom save seen seen.hbl",
-     OPEN_OPTIONS, SPEC_IF_BARE, 2, 2, cmd_save},
+     "If FILE exists, it is replaced once the new file is complete. If FILE is -, save writes to\n"
+     "standard output; restore refuses a stream that was cut short.\n" BARE_SPEC_HELP,
+     "hibloom save seen seen.hbl", OPEN_OPTIONS, SPEC_IF_BARE, 2, 2, cmd_save},
     {"restore", "NAME FILE [--replace]" BARE_SYNOPSIS, "add all items of a filter in a file",
-     "FILE is one that save has written. If there is no filter NAME, it is created with the\n"
-     "spec and the seed of the file; if there is, it must have the same.\n"
-     "      --replace      puts a filter of what is in FILE alone in the place of NAME, in one step, as\n"
-     "                     load --replace does; whatever spec and seed NAME has\n" BARE_SPEC_HELP,
+     "FILE is one that save has written. If FILE is -, restore reads standard input, and keeps it\n"
+     "in $TMPDIR or /tmp until it is done. If there is no filter NAME, it is created with the spec\n"
+     "and the seed of the file. If there is one, it must have the same.\n"
+     "      --replace      makes a filter of FILE alone, which takes the place of NAME in one step, as\n"
+     "                     load --replace does. NAME may have another spec and seed\n" BARE_SPEC_HELP,
      "hibloom restore seen seen.hbl", OPEN_OPTIONS | OPTION_REPLACE, SPEC_IF_BARE, 2, 2, cmd_restore},
     {"expire", "NAME TIME" BARE_SYNOPSIS, "set the time to live of a filter",
-     "Redis removes the filter after so long: 90s, 30m, 24h, 7d, or a number of seconds. 0\n"
-     "removes the time to live.\n" BARE_SPEC_HELP,
+     "Redis removes the filter after TIME: 90s, 30min, 24h, 7d. 0 removes the time to live.\n" BARE_SPEC_HELP,
      "hibloom expire seen 24h", OPEN_OPTIONS, SPEC_IF_BARE, 2, 2, cmd_expire},
     {"clear", "NAME" BARE_SYNOPSIS, "remove all items of a filter",
      "The filter stays, with its spec and its time to live.\n" BARE_SPEC_HELP, "hibloom clear seen", OPEN_OPTIONS,
      SPEC_IF_BARE, 1, 1, cmd_clear},
     {"replace", "NAME BY", "put a filter in the place of another",
-     "Gives the filter BY the name NAME, in one step, and the time to live that NAME has; what was\n"
-     "NAME is gone. So a filter is rebuilt under look-ups: make BY, fill it in any way, replace.\n"
-     "Whoever asks meanwhile is answered by the one or by the other; open handles of both get\n"
-     "EMISMATCH or ENOTFOUND then, and open NAME again. What others add to the old one meanwhile\n"
-     "is not in the new one. The specs may differ. Without a filter NAME it is a renaming. To keep\n"
-     "BY, copy it first. A sliding window neither replaces nor is replaced, nor is a bitmap that\n"
-     "another program fills. In a cluster both must lie in one slot: give both names the same\n"
-     "{tag}; of one key, {seen}x can replace seen.\n",
+     "Gives the filter BY the name NAME in one step, with the time to live of NAME. The old filter\n"
+     "NAME is gone. So you can rebuild a filter during look-ups: make BY, fill it, replace.\n"
+     "Meanwhile look-ups use the one filter or the other. Then open handles of both get EMISMATCH\n"
+     "or ENOTFOUND, and must open NAME again. The new filter lacks what others add to the old one\n"
+     "meanwhile. The specs may differ. If there is no filter NAME, BY is renamed. To keep BY, copy\n"
+     "it first. Sliding windows, and bitmaps that another program fills, can neither replace nor be\n"
+     "replaced. In a cluster both must lie in one slot: give both names the same {tag}. If each has\n"
+     "one key, {seen}x can replace seen.\n",
      "hibloom replace seen seen_of_today", 0, SPEC_NEVER, 2, 2, cmd_replace},
     {"repair", "NAME...", "replace the lost keys of filters by empty ones",
      "A filter of several keys (above 16 MB, or partitioned) is damaged if Redis has lost one\n"
-     "of them. This makes the lost keys again, empty: items that were in them must be added\n"
-     "again. What is there is left alone. Prints a line for each filter that has all its keys.\n",
+     "key. repair makes the lost keys again, empty. Add the items of these keys again. Other keys\n"
+     "stay as they are. Prints a line for each filter that has all its keys.\n",
      "hibloom repair seen", 0, SPEC_NEVER, 1, MANY, cmd_repair},
     {"drop", "NAME..." BARE_SYNOPSIS, "remove filters",
-     "Removes each filter, also one that has lost keys. One whose spec cannot be read, or a\n"
-     "key that was altered, is left: delete that by hand, with the DEL of Redis.\n" BARE_SPEC_HELP,
+     "Removes each filter, also one that has lost keys. It leaves a filter whose spec is\n"
+     "unreadable, and a key that was altered: delete that by hand, with the DEL of Redis.\n" BARE_SPEC_HELP,
      "hibloom drop monday tuesday", OPEN_OPTIONS, SPEC_IF_BARE, 1, MANY, cmd_drop},
     {"stats", "[--json | --prometheus] COMMAND [ARG...]", "run a command, and print what it cost",
-     "Runs the command as ever; then prints on standard error what its connections have done:\n"
-     "items, commands, bytes, round trips, retries and more, each a whole number. Exits as the\n"
-     "command does.\n"
-     "      --json         a JSON object on one line (default); a command that takes --json\n"
-     "                     prints one, too, on standard output\n"
-     "      --prometheus   the text format of Prometheus\n",
+     "Runs the command. Then it prints on standard error what its connections have done: items,\n"
+     "commands, bytes, round trips, retries and more, as whole numbers. Exits as the command does.\n"
+     "      --json         a JSON object on one line (default). A command with that option prints\n"
+     "                     one, too, on standard output\n"
+     "      --prometheus   the text format of Prometheus, also of a command that takes it\n",
      "hibloom stats --prometheus check seen https://example.org/", (unsigned)OPTIONS_OF_ANOTHER, SPEC_OPTIONAL, 1, MANY,
      cmd_stats},
     {"help", "[COMMAND | spec]", "explain a command, or how a spec is written",
-     "Without an operand, lists the commands and the options that all of them take.\n", "hibloom help uniq", 0,
+     "Without an operand, lists the commands and the options that all commands take.\n", "hibloom help uniq", 0,
      SPEC_NEVER, 0, 1, cmd_help},
 };
 
@@ -256,19 +265,20 @@ static void help_on_all(void)
                 "                 TLS, with ?cacert=FILE&cert=FILE&key=FILE&sni=HOST where need be.\n"
                 "                 Other users of this machine can see a password in a command line,\n"
                 "                 but not in the environment.\n"
-                "  --retry TIME   for how long to try again where a server cannot be reached, does not\n"
-                "                 answer, is loading its data and the like; default 10s, 0 = not at all\n"
+                "  --retry TIME   how long to try again if a server is unreachable, does not answer or is\n"
+                "                 loading its data; default 10s, 0 = not at all\n"
                 "  --min-replicas N\n"
-                "                 what is added must be on so many replicas, or it is a failure\n"
+                "                 an add must reach N replicas, or it fails\n"
                 "  --read-from-replicas\n"
-                "                 of a cluster or behind Sentinels: ask replicas, which lag behind, so\n"
-                "                 that \"no\" is not certain of what was added a moment ago\n"
-                "  -h, --help     this help; after a COMMAND, the help of that\n"
+                "                 in a cluster or behind Sentinels: look up in replicas. These lag behind, so\n"
+                "                 \"no\" is not certain for recent adds\n"
+                "  -h, --help     this help; after a COMMAND, its help\n"
                 "  -V, --version  the version\n"
-                "  --             end of the options: a word after it is an item, also if it begins with -\n\n"
+                "  --             end of the options: a word after it is an item, even if it begins with -\n\n"
                 "Whole numbers may be written 10M or 1e7, but not in a spec. 1 MB is 2^20 bytes.\n"
-                "Exit status: 0 done (check: maybe for all), 1 no for some (check only), 2 failure, which\n"
-                "standard error explains. hibloom help COMMAND explains a command.\n\n"
+                "Times need a unit: 500ms, 90s, 30min, 24h, 7d.\n"
+                "Exit status: 0 done (check: maybe for all), 1 no for some (check), past --max-used (info),\n"
+                "2 failure, which standard error explains. hibloom help COMMAND explains a command.\n\n"
                 "Example: hibloom uniq seen -n 10M -p 0.001 < urls > new_urls\n");
 }
 

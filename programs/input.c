@@ -43,9 +43,31 @@ static bool append_item(struct input *in, const char *data, size_t len)
     return true;
 }
 
-bool input_open(struct input *in, char **operands, size_t n)
+/* It may end in CR, as the lines of Windows do. */
+static bool append_line(struct input *in, const char *line, size_t len)
+{
+    const bool has_cr = len > 0 && line[len - 1] == '\r';
+
+    in->lines++;
+    in->cr_lines += has_cr;
+    return append_item(in, line, len - (has_cr && in->crlf));
+}
+
+/* The warning comes after 100 lines or at the end, since a stream may have no end. */
+#define LINES_JUDGED 100
+
+static void warn_of_cr(struct input *in)
+{
+    if (in->crlf || in->warned || 2 * in->cr_lines <= in->lines || (in->lines < LINES_JUDGED && !in->ended))
+        return;
+    in->warned = true;
+    complain("warning: most lines end in CR, as Windows writes them. The CR is part of the item; --crlf leaves it out");
+}
+
+bool input_open(struct input *in, char **operands, size_t n, bool crlf)
 {
     memset(in, 0, sizeof *in);
+    in->crlf = crlf;
     for (size_t i = 0; i < n; i++)
         if (!append_item(in, operands[i], strlen(operands[i]))) {
             input_close(in);
@@ -90,7 +112,7 @@ static bool cut_lines(struct input *in, size_t got)
     char *line = in->buffer + in->handed, *from = in->buffer + in->used, *end = from + got, *newline;
 
     while ((newline = memchr(from, '\n', (size_t)(end - from))) != NULL) {
-        if (!append_item(in, line, (size_t)(newline - line)))
+        if (!append_line(in, line, (size_t)(newline - line)))
             return false;
         line = from = newline + 1;
     }
@@ -106,7 +128,7 @@ static bool cut_last_line(struct input *in)
 
     in->ended = true;
     in->handed = in->used;
-    return begun == in->used || append_item(in, in->buffer + begun, in->used - begun);
+    return begun == in->used || append_line(in, in->buffer + begun, in->used - begun);
 }
 
 /* One read. One that a signal interrupts has read nothing, and is no failure. */
@@ -169,9 +191,10 @@ enum input_status input_next(struct input *in)
         if (!read_lines(in))
             return INPUT_TROUBLE;
     if (saved_so_far(in) == SAVED_LEN) {
-        complain("standard input: this is a file of hibloom save, and no lines: use hibloom restore NAME FILE");
+        complain("standard input: this is a file of hibloom save, and no lines: use hibloom restore NAME -");
         return INPUT_TROUBLE;
     }
+    warn_of_cr(in);
     return in->n > 0 ? INPUT_BATCH : INPUT_END;
 }
 

@@ -24,6 +24,9 @@ struct input {
     size_t n;
 
     /* for input.c only */
+    bool crlf;                /* a CR at the end of a line is no part of it */
+    bool warned;              /* that most lines have one: */
+    uint64_t lines, cr_lines; /* so far */
     size_t items_room;
     bool fresh;   /* the batch is the operands, not handed over yet */
     bool ended;   /* nothing follows the batch */
@@ -38,8 +41,8 @@ enum input_status {
     INPUT_TROUBLE /* after a complaint */
 };
 
-/* The n operands, or standard input if n is 0. False after a complaint. */
-bool input_open(struct input *input, char **operands, size_t n);
+/* The n operands, or standard input if n is 0. crlf: a CR at the end of a line is left out. False after a complaint. */
+bool input_open(struct input *input, char **operands, size_t n, bool crlf);
 
 /* The next batch, of one item at least: all the operands, or the lines that
  * one read has completed. */

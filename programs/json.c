@@ -3,10 +3,9 @@
 #include "json.h"
 #include "output.h"
 
-/* Length of the UTF-8 character at p, 0 if there is none. RFC 3629 has no overlong forms, no
- * surrogates and nothing past U+10FFFF. The zero at the end of the text continues no character,
+/* RFC 3629 has no overlong forms, no surrogates and nothing past U+10FFFF. The zero at the end of the text continues no character,
  * so nothing behind it is read. */
-static size_t character_length(const unsigned char *p)
+size_t json_character_length(const unsigned char *p)
 {
     unsigned char low = 0x80, high = 0xbf; /* the second byte's range */
     size_t len = p[0] < 0x80 ? 1 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
@@ -34,7 +33,7 @@ void json_put_string(const char *text)
 
     output_bytes("\"", 1);
     for (; *p != '\0'; p += len > 0 ? len : 1) {
-        len = character_length(p);
+        len = json_character_length(p);
         if (len == 0)
             output_text("\\ufffd");
         else if (*p < 0x20)

@@ -110,28 +110,29 @@ const char *number_rate(const char *text, double *out)
     return NULL;
 }
 
-const char *number_seconds(const char *text, uint64_t *out)
+const char *number_time(const char *text, uint64_t unit_ms, uint64_t *out)
 {
     static const struct {
-        char letter;
-        unsigned seconds;
-    } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
-    const size_t digits = strspn(text, "0123456789");
-    uint64_t count = 0;
-    const char *wrong;
+        const char *name;
+        uint64_t ms;
+    } units[] = {{"ms", 1}, {"s", 1000}, {"min", 60000}, {"h", 3600000}, {"d", 86400000}};
+    const char *end = text + strspn(text, "0123456789");
+    uint64_t count = 0, ms = 0;
 
+    if (end == text)
+        return "is no time such as 90s, 30min, 24h or 7d";
+    for (const char *p = text; p < end; p++)
+        if (!append_digit(&count, (unsigned)(*p - '0')))
+            return "is too large";
     for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-        if (digits > 0 && text[digits] == units[i].letter && text[digits + 1] == '\0') {
-            for (const char *p = text; p < text + digits; p++)
-                if (!append_digit(&count, (unsigned)(*p - '0')))
-                    return "is too large";
-            if (count > UINT64_MAX / units[i].seconds)
-                return "is too large";
-            *out = count * units[i].seconds;
-            return NULL;
-        }
-    wrong = number_whole(text, out);
-    return wrong != NULL && strcmp(wrong, "is not a number") == 0 ? "is no time such as 90s, 30m, 24h or 7d" : wrong;
+        if (strcmp(end, units[i].name) == 0)
+            ms = units[i].ms;
+    if (ms == 0 && (count != 0 || *end != '\0'))
+        return *end == '\0' ? "has no unit: ms, s, min, h or d" : "is no time such as 90s, 30min, 24h or 7d";
+    if (ms != 0 && count > UINT64_MAX / ms)
+        return "is too large";
+    *out = count * ms / unit_ms;
+    return count * ms % unit_ms == 0 ? NULL : "is not a whole number of seconds";
 }
 
 /* Divides by thousands, or 1024, until it is rounded to less than `limit`; the prefix that says how often. */

@@ -8,8 +8,8 @@
 const char *number_whole(const char *text, uint64_t *out); /* 1000, 10M, 1.5k, 1e7 */
 const char *number_rate(const char *text, double *out);    /* above 0 and below 1 */
 
-/* Seconds: 90s, 30m, 24h, 7d; without a letter as number_whole has it. Here an m is a minute. */
-const char *number_seconds(const char *text, uint64_t *out);
+/* 500ms, 90s, 30min, 24h, 7d, in units of `unit_ms`: 1, or 1000 for seconds. Only 0 needs no unit. */
+const char *number_time(const char *text, uint64_t unit_ms, uint64_t *out);
 
 #define NUMBER_SIZE 32 /* room that number_scaled needs */
 

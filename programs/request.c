@@ -41,6 +41,8 @@ static const struct option long_options[] = {
     {"count", required_argument, NULL, LONG_OPTION | OPTION_COUNT},
     {"counting", no_argument, NULL, LONG_OPTION | OPTION_COUNTING},
     {"replace", no_argument, NULL, LONG_OPTION | OPTION_REPLACE},
+    {"crlf", no_argument, NULL, LONG_OPTION | OPTION_CRLF},
+    {"max-used", required_argument, NULL, LONG_OPTION | OPTION_MAX_USED},
     {"redisbloom", required_argument, NULL, LONG_OPTION | OPTION_REDISBLOOM},
     {"redisbloom-file", required_argument, NULL, LONG_OPTION | OPTION_REDISBLOOM_FILE},
     {"help", no_argument, NULL, 'h'},
@@ -75,16 +77,15 @@ static const char *read_limited(uint32_t *out, const char *text)
     return wrong;
 }
 
-/* A time, in units; a second has `in_a_second` units. */
-static const char *read_time(uint32_t *out, const char *text, uint32_t in_a_second)
+static const char *read_time(uint32_t *out, const char *text, uint64_t unit_ms)
 {
-    uint64_t seconds;
-    const char *wrong = number_seconds(text, &seconds);
+    uint64_t time;
+    const char *wrong = number_time(text, unit_ms, &time);
 
-    if (wrong == NULL && seconds > UINT32_MAX / in_a_second)
+    if (wrong == NULL && time > UINT32_MAX)
         wrong = "is too large";
     if (wrong == NULL)
-        *out = (uint32_t)seconds * in_a_second;
+        *out = (uint32_t)time;
     return wrong;
 }
 
@@ -101,14 +102,14 @@ static const char *read_watch(struct request *r, const char *text)
 
     r->watch_seconds = 2;
     if (text != NULL)
-        wrong = read_time(&r->watch_seconds, text, 1);
+        wrong = read_time(&r->watch_seconds, text, 1000);
     return wrong == NULL && r->watch_seconds == 0 ? "is not a second at least" : wrong;
 }
 
 static const char *read_window(struct request *r, const char *text)
 {
     uint64_t seconds;
-    const char *wrong = number_seconds(text, &seconds);
+    const char *wrong = number_time(text, 1000, &seconds);
 
     if (wrong == NULL && (seconds < 1 || seconds > HIBLOOM_WINDOW_MAX))
         wrong = "is not between 1 and 1000000000 seconds";
@@ -170,12 +171,13 @@ static const char *read_value(struct request *r, int option, const char *value)
     case OPTION_LAYOUT: return read_layout(r, value);
     case OPTION_PREFER: return read_preference(r, value);
     case OPTION_COMMANDS: return read_commands(r, value);
-    case OPTION_RETRY: return read_time(&r->options.retry_ms, value, 1000);
+    case OPTION_RETRY: return read_time(&r->options.retry_ms, value, 1);
     case OPTION_MIN_REPLICAS: return read_limited(&r->options.min_replicas, value);
     case OPTION_NEAR: return read_near(r, value);
     case OPTION_WATCH: return read_watch(r, value);
     case OPTION_WINDOW: return read_window(r, value);
     case OPTION_COUNT: return number_whole(value, &r->count);
+    case OPTION_MAX_USED: return number_whole(value, &r->max_used);
     case OPTION_FROM_REPLICAS: r->options.read_from_replicas = true; return NULL;
     case OPTION_REDISBLOOM:
     case OPTION_REDISBLOOM_FILE: r->source = value; return NULL;
@@ -276,10 +278,23 @@ bool request_read(struct request *r, int argc, char **argv)
 /* "--watch 1": the value of an option that may be left out is part of its word. */
 static void hint_at_watch(const struct request *r, const char *word)
 {
-    uint64_t seconds;
+    uint64_t time;
 
-    if ((r->given & OPTION_WATCH) != 0 && number_seconds(word, &seconds) == NULL)
+    if ((r->given & OPTION_WATCH) != 0 && number_time(word, 1, &time) == NULL)
         complain("hint: write --watch=%s, in one word", word);
+}
+
+/* The first operand of the synopsis that the command line has not. Operands in capitals come before all options that
+ * take a value. */
+static void complain_of_missing(const struct request *r, const struct command *c)
+{
+    const char *word = c->synopsis;
+    size_t left = r->n_operands;
+
+    for (; *word != '\0'; word++)
+        if (*word >= 'A' && *word <= 'Z' && (word == c->synopsis || word[-1] == ' ') && left-- == 0)
+            break;
+    complain("%s: %.*s is missing: hibloom %s %s", c->name, (int)strcspn(word, " ."), word, c->name, c->synopsis);
 }
 
 static bool check_operands(const struct request *r, const struct command *c)
@@ -287,7 +302,7 @@ static bool check_operands(const struct request *r, const struct command *c)
     if (r->n_operands >= c->operands_min && r->n_operands <= c->operands_max)
         return true;
     if (r->n_operands < c->operands_min) {
-        complain("%s: something is missing: hibloom %s %s", c->name, c->name, c->synopsis);
+        complain_of_missing(r, c);
     } else {
         complain("%s: '%s' is one too many: hibloom %s %s", c->name, r->operands[c->operands_max], c->name,
                  c->synopsis);

@@ -2,6 +2,7 @@
  * something. No URI is ever printed: there may be a password in it. */
 #include "session.h"
 #include "output.h"
+#include "words.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -44,17 +45,19 @@ static void hint_at_repair(const char *words)
         complain("hint: hibloom repair %.*s", (int)(end - name), name);
 }
 
-/* The words for a damaged filter or file say by themselves which it is. */
+/* The words of ECORRUPT name the damaged filter or file, and those of EBUSY say what others do. So the kind is left
+ * out. */
 int session_result(const struct session *s, hibloom_status status)
 {
-    const char *kind = hibloom_strerror(status), *words = hibloom_store_error(s->store);
+    char own[WORDS_SIZE];
+    const char *kind = hibloom_strerror(status), *words = words_of_command(own, hibloom_store_error(s->store));
     const char *name = s->name != NULL ? s->name : "", *colon = s->name != NULL ? ": " : "";
 
     if (status == HIBLOOM_OK)
         return EXIT_YES;
     if (words[0] == '\0')
         complain("%s%s%s", name, colon, kind);
-    else if (status == HIBLOOM_ECORRUPT || strncmp(words, kind, strlen(kind)) == 0)
+    else if (status == HIBLOOM_ECORRUPT || status == HIBLOOM_EBUSY || strncmp(words, kind, strlen(kind)) == 0)
         complain("%s%s%s", name, colon, words);
     else
         complain("%s%s%s: %s", name, colon, kind, words);
@@ -300,8 +303,7 @@ void session_close(struct session *s)
 
 double session_used(const hibloom_spec *spec, const hibloom_info *info)
 {
-    return spec->capacity > 0 && spec->growth == 0 && spec->window == 0 ? info->estimated_items / (double)spec->capacity
-                                                                        : -1;
+    return spec->growth == 0 && !isnan(info->used) ? info->used : -1;
 }
 
 /* From 101 %, rounded: the number of items is an estimate. */
@@ -325,8 +327,8 @@ void session_warn_if_full(const struct session *s)
         complain("warning: %s is past its capacity of %llu items: all its bits are set", s->name,
                  (unsigned long long)spec->capacity);
     else if (session_is_past_capacity(used))
-        complain("warning: %s is past its capacity: about %.0f items are in, and it is meant for %llu (%.0f %%). Its "
+        complain("warning: %s is past its capacity: about %.0f items are in%s, and it is meant for %llu (%.0f %%). Its "
                  "error rate is now about %.2g.",
-                 s->name, info.estimated_items, (unsigned long long)spec->capacity, used * 100,
-                 info.estimated_error_rate);
+                 s->name, used * (double)spec->capacity, spec->window > 0 ? " one slice" : "",
+                 (unsigned long long)spec->capacity, used * 100, info.estimated_error_rate);
 }

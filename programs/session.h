@@ -41,8 +41,8 @@ int session_result(const struct session *session, hibloom_status status);
 bool session_same_spec(const hibloom_spec *a, const hibloom_spec *b);
 bool session_same_but_seeds(const hibloom_spec *a, const hibloom_spec *b);
 
-/* The items in the filter divided by those it is meant for, or infinite. Negative if unknown, or
- * if it grows. session_is_past_capacity: are these too many? */
+/* The items in the filter, or in the fullest slice of a window, divided by those it is meant for; or infinite.
+ * Negative if unknown, or if it grows. session_is_past_capacity: are these too many? */
 double session_used(const hibloom_spec *spec, const hibloom_info *info);
 bool session_is_past_capacity(double used);
 

@@ -373,8 +373,11 @@ typedef struct hibloom_info {
     uint64_t bits_set;           /* over all keys; of a counting filter the counters that are not 0 */
     uint64_t bytes;              /* of the filter, as stored */
     uint64_t keys;               /* Redis keys that hold it */
+    uint64_t links;              /* of a growing filter its links, of a window its slices; else 1 */
+    uint64_t capacity;           /* of all links together; of a window that of its spec. 0: not stated */
     int64_t ttl_ms;              /* time to live; -1 = none */
     double fill;                 /* bits_set / all bits, or counters */
+    double used;                 /* items / capacity of the fullest link or slice: 1 is full. NaN: no capacity is stated */
     double estimated_items;      /* -(m/k) ln(1 - fill) (Swamidass and Baldi 2007); infinite when all are set */
     double estimated_error_rate; /* chance of a wrong "maybe" now: fill^k, or that of all links together */
 } hibloom_info;
@@ -451,6 +454,10 @@ HIBLOOM_CHECKED hibloom_status hibloom_compare(hibloom *a, hibloom *b, hibloom_c
  * target of a link is replaced. Only the owner can read a new file, since the seed is in it. Items that are added
  * meanwhile may be missed. EIO: it could not be written; or `path` is no regular file. */
 HIBLOOM_CHECKED hibloom_status hibloom_save(hibloom *filter, const char *path);
+
+/* Writes the same bytes to a descriptor, which may be a pipe, and leaves it open. It must block. After a failure a part
+ * was written, which hibloom_restore refuses. SIGPIPE, or EIO if that is ignored: the reader of the pipe has gone. */
+HIBLOOM_CHECKED hibloom_status hibloom_save_fd(hibloom *filter, int fd);
 
 /* The union with the filter in a file; of counting filters the sum. The file is checked first, then merged. EIO: it
  * could not be read. ECORRUPT: it is no such file, was cut short or altered: nothing was changed. EMISMATCH: its spec is

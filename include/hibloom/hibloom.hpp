@@ -634,6 +634,10 @@ public:
     {
         with_text(hibloom_save, path, failed);
     }
+    void save(int fd, on_error failed = {})
+    {
+        failed.good(*this ? hibloom_save_fd(get(), fd) : HIBLOOM_EINVAL, store_, refused());
+    }
     void load(const std::string &path, on_error failed = {})
     {
         with_text(hibloom_load, path, failed);

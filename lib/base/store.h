@@ -24,6 +24,9 @@ struct store_count {
     uint64_t bits;            /* in all */
     uint32_t keys;
     double items, error_rate; /* estimated */
+    uint32_t links;
+    uint64_t capacity; /* 0: not stated */
+    double used;       /* of the fullest link or slice, whose capacity is stated */
 };
 
 /* A piece of the dump of a filter of RedisBloom. */

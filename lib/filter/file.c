@@ -312,21 +312,24 @@ static hibloom_status write_head(struct filter_file *file)
     return status == HIBLOOM_OK ? write_all(file, file->text, strlen(file->text)) : status;
 }
 
-hibloom_status filter_file_create(struct filter_file *file, const char *path, const struct spec *spec, uint32_t links,
-                                  struct error *error)
+hibloom_status filter_file_create(struct filter_file *file, const char *path, int fd, const struct spec *spec,
+                                  uint32_t links, struct error *error)
 {
     struct stat old;
     bool exists = false;
-    hibloom_status status = begin(file, path, error);
+    hibloom_status status = begin(file, path != NULL ? path : "the file descriptor", error);
 
-    if (status == HIBLOOM_OK)
+    if (status == HIBLOOM_OK && path != NULL)
         status = find_target(file, &old, &exists);
-    if (status == HIBLOOM_OK)
+    if (status == HIBLOOM_OK && path != NULL)
         status = make_temporary(file);
     if (status == HIBLOOM_OK && exists)
         status = take_over(file, &old);
     if (status != HIBLOOM_OK)
         return status;
+    file->borrowed = path == NULL;
+    if (file->borrowed)
+        file->fd = fd;
     spec_copy(&file->spec, spec);
     file->links = links;
     status = spec_format(spec, file->text, sizeof file->text);
@@ -359,7 +362,7 @@ hibloom_status filter_file_commit(struct filter_file *file)
 
     store_bytes(sum, XXH3_64bits_digest(file->sum), sizeof sum);
     hibloom_status status = write_all(file, sum, sizeof sum);
-    if (status != HIBLOOM_OK)
+    if (status != HIBLOOM_OK || file->borrowed)
         return status;
     if (fsync(file->fd) != 0 || rename(file->temporary, file->target) != 0)
         return fail_system(file);
@@ -376,7 +379,7 @@ void filter_file_close(struct filter_file *file)
         return;
     if (file->temporary[0] != '\0')
         unlink(file->temporary);
-    if (file->fd >= 0)
+    if (file->fd >= 0 && !file->borrowed)
         close(file->fd);
     if (file->sum != NULL) /* holds what was summed last, so maybe the text */
         explicit_bzero(file->sum, sizeof *file->sum);

@@ -21,6 +21,7 @@ struct filter_file {
     uint32_t links;            /* whose bits it has */
     /* Private: */
     int fd;           /* -1: none */
+    bool borrowed;    /* it is the caller's: nothing is renamed, and it stays open */
     const char *path; /* as the caller has it, for words */
     struct error *error;
     struct XXH3_state_s *sum; /* of what was read or written so far */
@@ -46,9 +47,9 @@ hibloom_status filter_file_corrupt(struct filter_file *file, const char *words);
 /* To the first of the bits. */
 hibloom_status filter_file_rewind(struct filter_file *file);
 
-/* Begins a file beside the one at `path`, which stays as it is until commit. */
-hibloom_status filter_file_create(struct filter_file *file, const char *path, const struct spec *spec, uint32_t links,
-                                  struct error *error);
+/* Begins a file beside the one at `path`, which stays as it is until commit. If path is NULL, writes to `fd`. */
+hibloom_status filter_file_create(struct filter_file *file, const char *path, int fd, const struct spec *spec,
+                                  uint32_t links, struct error *error);
 hibloom_status filter_file_write(struct filter_file *file, const void *bits, size_t len);
 hibloom_status filter_file_commit(struct filter_file *file);
 

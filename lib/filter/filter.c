@@ -330,7 +330,10 @@ void filter_say_count(const struct store_count *count, hibloom_info *out, size_t
                                .keys = count->keys,
                                .fill = fmin((double)count->bits_set / (double)count->bits, 1.0),
                                .estimated_items = count->items,
-                               .estimated_error_rate = count->error_rate};
+                               .estimated_error_rate = count->error_rate,
+                               .links = count->links,
+                               .capacity = count->capacity,
+                               .used = count->capacity != 0 ? count->used : (double)NAN};
 
     filter_fill(out, size, &info, sizeof info);
 }

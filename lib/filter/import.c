@@ -16,7 +16,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
+#include <unistd.h>
 
 #define ASIDE_MS 3600000u
 #define ASIDE_BYTES 32 /* that the other name is longer, at most */

@@ -299,21 +299,27 @@ static void save_links(struct whole *w)
 
     if (!make_room(w, &w->bits, &filter->spec, links))
         return;
-    whole_take(w, filter_file_create(&w->file, w->path, &filter->spec, links, &w->told->error), w->told);
+    whole_take(w, filter_file_create(&w->file, w->path, w->fd, &filter->spec, links, &w->told->error), w->told);
     walk_over(w, &filter->spec, links, filter, save_piece, commit);
 }
 
-struct whole *whole_begin_save(struct whole *w, hibloom *filter, const char *path)
+struct whole *whole_begin_save(struct whole *w, hibloom *filter, const char *path, int fd)
 {
     if (begin(w, filter, NULL))
         whole_reach(w, filter, 1, save_links);
     w->path = path;
+    w->fd = fd;
     return w;
 }
 
 hibloom_status hibloom_save(hibloom *filter, const char *path)
 {
-    return whole_run(whole_begin_save(&(struct whole){0}, filter, path));
+    return whole_run(whole_begin_save(&(struct whole){0}, filter, path, -1));
+}
+
+hibloom_status hibloom_save_fd(hibloom *filter, int fd)
+{
+    return whole_run(whole_begin_save(&(struct whole){0}, filter, NULL, fd));
 }
 
 static void read_piece(struct whole *w)

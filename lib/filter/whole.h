@@ -57,8 +57,9 @@ struct whole {
         whole_step *behind; /* follows the last one; NULL: nothing does */
     } pieces;
 
-    const char *path;        /* of a file, */
-    struct filter_file file; /* transfer.c: which is this one */
+    const char *path;        /* of a file; NULL: it is written to */
+    int fd;                  /* this descriptor */
+    struct filter_file file; /* transfer.c: that file */
     struct counts {
         uint64_t a, b, either;
     } counts;
@@ -90,7 +91,7 @@ struct whole {
 
 /* Each returns the task. It is run by a driver, and then ended. Paths, names and filters must outlive it. */
 struct whole *whole_begin_merge(struct whole *, hibloom *into, hibloom *from);
-struct whole *whole_begin_save(struct whole *, hibloom *, const char *path);
+struct whole *whole_begin_save(struct whole *, hibloom *, const char *path, int fd); /* fd: if path is NULL */
 struct whole *whole_begin_load(struct whole *, hibloom *into, const char *path);
 struct whole *whole_begin_compare(struct whole *, hibloom *a, hibloom *b, hibloom_comparison *out);
 struct whole *whole_begin_replace(struct whole *, hibloom *, const char *name);

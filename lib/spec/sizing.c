@@ -127,6 +127,10 @@ void spec_note_count(struct store_count *all, const struct spec *spec, const str
     all->keys += spec_keys(spec);
     all->items += spec_items_at(spec, fill);
     all->error_rate += (1.0 - all->error_rate) * pow(fill, spec->hashes);
+    all->links++;
+    all->capacity = spec->capacity + (spec->window == 0 ? all->capacity : 0); /* each slice has all items of a window */
+    if (spec->capacity != 0)
+        all->used = fmax(all->used, spec_items_at(spec, fill) / (double)spec->capacity);
 }
 
 /* The load that all_set gives this error rate. It is about proportional to 1 / bits, whatever the layout is. */

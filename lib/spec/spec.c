@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/random.h>
+#include <unistd.h>
 
 /* It takes a rule that gives a segment, and a layout that keeps an item together. */
 bool spec_may_be_segmented(const struct spec *spec)

@@ -185,10 +185,10 @@ static void a_filter_is_saved_and_loaded(void **state)
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         hibloom_async_filter *saved = new_filter(texts[i], 0, ITEMS), *loaded = new_filter(texts[i], 0, 1);
 
-        assert_int_equal(RUN(saved, whole_begin_save, saved->handle, path), HIBLOOM_OK);
+        assert_int_equal(RUN(saved, whole_begin_save, saved->handle, path, -1), HIBLOOM_OK);
         assert_int_equal(RUN(loaded, whole_begin_load, loaded->handle, path), HIBLOOM_OK);
         assert_has(loaded, 0, ITEMS);
-        assert_int_equal(RUN(saved, whole_begin_save, saved->handle, nowhere), HIBLOOM_EIO);
+        assert_int_equal(RUN(saved, whole_begin_save, saved->handle, nowhere, -1), HIBLOOM_EIO);
         assert_int_equal(strncmp(hibloom_async_error(async), nowhere, strlen(nowhere)), 0); /* it names no server */
         drop(saved);
         drop(loaded);
@@ -325,7 +325,7 @@ static void a_store_may_be_freed_in_the_middle(void **state)
         async = own;
         for (size_t i = 0; i < 3; i++)
             wholes[i] = new_whole(filter, &outcomes[i]);
-        (void)whole_begin_save(wholes[0], filter->handle, path);
+        (void)whole_begin_save(wholes[0], filter->handle, path, -1);
         (void)whole_begin_merge(wholes[1], filter->handle, filter->handle);
         (void)whole_begin_replace(wholes[2], filter->handle, name);
         for (size_t i = 0; i < 3; i++)

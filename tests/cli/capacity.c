@@ -80,6 +80,78 @@ static void the_warning_says_how_far(void **state)
     text_free(&lines);
 }
 
+/* The items are in one slice, or in two if a quarter of the window ended meanwhile. */
+static void a_window_past_its_capacity_warns_and_says_so(void **state)
+{
+    struct text lines = lines_to(400);
+    const char *name = TEST_NAME;
+    struct program p;
+    unsigned percent;
+
+    assert_warns("1\n", name, false, ARGS("add", name, "-n", "100", "-p", "0.001", "--window", "10h"));
+    assert_warns(lines.data, name, true, ARGS("add", name));
+    program_run(&p, "1\n", 2, ARGS("uniq", name));
+    assert_non_null(strstr(p.complained.data, "items are in one slice, and it is meant for 100 ("));
+    program_free(&p);
+    program_run(&p, "", 0, ARGS("info", name));
+    assert_non_null(strstr(p.said.data, "\npast capacity         yes\n"));
+    assert_int_equal(sscanf(strstr(p.said.data, "\nused percent "), " used percent %u", &percent), 1);
+    assert_in_range(percent, 180, 450);
+    program_free(&p);
+    text_free(&lines);
+}
+
+static void info_exits_1_past_max_used(void **state)
+{
+    struct text lines = lines_to(150);
+    char name[TEST_NAME_SIZE];
+
+    test_name(name);
+    assert_run(lines.data, 0, NULL, "", "add", name, "-n", "300", "-p", "1e-9");
+    assert_run("", 0, NULL, "", "info", name, "--max-used", "90");
+    assert_run("", 1, NULL, "", "info", name, "--max-used", "40");
+    assert_run("", 1, NULL, "", "info", name, "--max-used", "40", "--watch=1s", "--count", "2");
+    test_name(name);
+    assert_run(lines.data, 0, NULL, NULL, "add", name, "-n", "10", "-p", "0.1");
+    assert_run("", 1, NULL, "", "info", name, "--max-used", "100");
+    test_name(name);
+    assert_run(lines.data, 0, NULL, "", "add", name, "-n", "10", "-p", "0.1", "--grow");
+    assert_run("", 0, NULL, "", "info", name, "--max-used", "90");
+    test_name(name);
+    assert_run("", 0, "", "", "create", name, "-s", "bits=1000 hashes=3");
+    assert_run("", 2, NULL, "states no capacity", "info", name, "--max-used", "90");
+    assert_run("", 2, "", "--max-used 'x' is not a number", "info", name, "--max-used", "x");
+    text_free(&lines);
+}
+
+static unsigned long round_trips(const char *input, const char *const args[])
+{
+    static const char member[] = "\"round_trips\": ";
+    struct program p;
+
+    program_run(&p, input, strlen(input), args);
+    assert_int_equal(p.exit, 0);
+    const char *at = strstr(p.complained.data, member);
+    assert_non_null(at);
+    const unsigned long n = strtoul(at + sizeof member - 1, NULL, 10);
+    program_free(&p);
+    return n;
+}
+
+/* Of 64 MB: one round trip for each 16 MB counts it. */
+static void an_item_costs_the_same_from_a_line_and_from_the_command_line(void **state)
+{
+    static const char large[] = "bits=536870912 hashes=1 capacity=1000000";
+    const char *name = TEST_NAME;
+
+    assert_run("", 0, "", "", "create", name, "-s", large);
+    const unsigned long of_operand = round_trips("", ARGS("stats", "add", name, "a"));
+    assert_int_equal(round_trips("b\n", ARGS("stats", "add", name)), of_operand);
+    assert_int_equal(round_trips("c\n", ARGS("stats", "uniq", name)), of_operand);
+    assert_true(of_operand < 8);
+    assert_run("", 0, "", "", "drop", name);
+}
+
 /* Counting would take longer than to add a few items to a large filter. */
 static void a_few_items_for_a_large_filter_do_not_count_it(void **state)
 {
@@ -137,6 +209,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_adds_to_a_filter_past_its_capacity_warns_once),
         cmocka_unit_test(the_warning_says_how_far),
+        cmocka_unit_test(a_window_past_its_capacity_warns_and_says_so),
+        cmocka_unit_test(info_exits_1_past_max_used),
+        cmocka_unit_test(an_item_costs_the_same_from_a_line_and_from_the_command_line),
         cmocka_unit_test(a_few_items_for_a_large_filter_do_not_count_it),
         cmocka_unit_test(check_and_info_do_not_warn),
         cmocka_unit_test(info_says_the_part_that_is_used),

@@ -4,6 +4,7 @@
 #include "support/files.h"
 #include "support/temp_dir.h"
 
+#include <pty.h>
 #include <sys/stat.h>
 
 /* ---- save and restore ------------------------------------------------------------ */
@@ -44,9 +45,90 @@ static void files_that_are_none_are_trouble_in_the_system_s_words(void **state)
     assert_run("", 0, "", "", "create", name, SURE);
     assert_run("", 2, "", strerror(ENOENT), "save", name, file);
     assert_run("", 2, "", file, "save", name, file);
-    assert_run("", 2, "", "not to standard output", "save", name, "-");
     free(file);
     temp_dir_remove(dir);
+}
+
+/* Without a terminal, save prints the bytes of its file, and restore reads them. */
+static void a_filter_goes_through_a_pipe(void **state)
+{
+    char name[TEST_NAME_SIZE], *dir = temp_dir_make(), *file = temp_dir_path(dir, "file");
+    struct program saved;
+
+    test_name(name);
+    assert_run("", 0, NULL, "", "add", name, SURE, "a", "b");
+    assert_run("", 0, "", "", "save", name, file);
+    program_run(&saved, "", 0, ARGS("save", name, "-"));
+    assert_int_equal(saved.exit, 0);
+    assert_file(file, saved.said.data, saved.said.len);
+    assert_int_equal(unlink(file), 0);
+    setenv("TMPDIR", dir, 1);
+    for (int i = 0; i < 3; i++) { /* into nothing; into what is there; in its place */
+        struct program p;
+        assert_run("", 0, NULL, "", "add", name, SURE, "c");
+        if (i == 0)
+            assert_run("", 0, "", "", "drop", name);
+        program_run(&p, saved.said.data, saved.said.len,
+                    i < 2 ? ARGS("restore", name, "-") : ARGS("restore", name, "-", "--replace"));
+        if (p.exit != 0)
+            fail_msg("%s", p.complained.data);
+        assert_run("", i != 1, i == 1 ? "maybe\ta\nmaybe\tc\n" : "maybe\ta\nno\tc\n", "", "check", name, "a", "c");
+        program_free(&p);
+    }
+    assert_int_equal(files_in(dir), 0);
+    unsetenv("TMPDIR");
+    program_free(&saved);
+    free(file);
+    temp_dir_remove(dir);
+}
+
+static void a_stream_that_was_cut_or_is_none_is_refused(void **state)
+{
+    const char *name = TEST_NAME;
+    struct program saved, p;
+
+    assert_run("", 0, NULL, "", "add", name, SURE, "a");
+    program_run(&saved, "", 0, ARGS("save", name, "-"));
+    assert_run("", 0, "", "", "clear", name);
+    program_run(&p, saved.said.data, saved.said.len - 9, ARGS("restore", name, "-"));
+    assert_int_equal(p.exit, 2);
+    assert_non_null(strstr(p.complained.data, "/dev/stdin: is a damaged hibloom file"));
+    program_free(&p);
+    saved.said.data[saved.said.len - 20] ^= 1;
+    program_run(&p, saved.said.data, saved.said.len, ARGS("restore", name, "-"));
+    assert_int_equal(p.exit, 2);
+    assert_non_null(strstr(p.complained.data, "/dev/stdin: was altered"));
+    program_free(&p);
+    program_free(&saved);
+    assert_run("", 1, "no\ta\n", "", "check", name, "a");
+    assert_run("", 2, "", "is not a hibloom file: it is empty", "restore", name, "-");
+    setenv("TMPDIR", "/nonexistent", 1);
+    assert_run("", 2, "", "standard input could not be kept in a file: No such file", "restore", name, "-");
+    unsetenv("TMPDIR");
+}
+
+static void a_stream_that_cannot_be_written_is_trouble(void **state)
+{
+    const int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+    const char *name = TEST_NAME;
+    struct program p;
+    int terminal, slave;
+
+    assert_run("", 0, "", "", "create", name, SURE);
+    program_start(&p, ARGS("save", name, "-"), &(struct program_files){PIPE, full, PIPE});
+    program_end(&p);
+    assert_int_equal(p.exit, 2);
+    assert_non_null(strstr(p.complained.data, "standard output: No space left on device"));
+    program_free(&p);
+    close(full);
+    assert_int_equal(openpty(&terminal, &slave, NULL, NULL, NULL), 0);
+    program_start(&p, ARGS("save", name, "-"), &(struct program_files){PIPE, slave, PIPE});
+    program_end(&p);
+    assert_int_equal(p.exit, 2);
+    assert_non_null(strstr(p.complained.data, "standard output is a terminal"));
+    program_free(&p);
+    close(terminal);
+    close(slave);
 }
 
 /* What else people have at hand. */
@@ -111,6 +193,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(restore_makes_again_what_was_saved),
         cmocka_unit_test(files_that_are_none_are_trouble_in_the_system_s_words),
+        cmocka_unit_test(a_filter_goes_through_a_pipe),
+        cmocka_unit_test(a_stream_that_was_cut_or_is_none_is_refused),
+        cmocka_unit_test(a_stream_that_cannot_be_written_is_trouble),
         cmocka_unit_test(a_file_of_another_kind_is_told_where_to_go),
         cmocka_unit_test(a_file_with_another_seed_is_refused_with_a_hint_at_copy),
     };

@@ -62,7 +62,7 @@ static void a_time_to_live_has_a_unit(void **state)
     static const struct {
         const char *text;
         long long seconds;
-    } times[] = {{"90s", 90}, {"30m", 1800}, {"24h", 86400}, {"7d", 604800}, {"3000", 3000}, {"1M", 1000000}};
+    } times[] = {{"90s", 90}, {"30min", 1800}, {"24h", 86400}, {"7d", 604800}, {"3000000ms", 3000}};
     const char *name = TEST_NAME;
 
     assert_run("", 0, "", "", "create", name, "-n", "10", "-p", "0.1");
@@ -148,6 +148,24 @@ static void a_lost_key_hints_at_repair(void **state)
     test_name(intact);
     assert_run("", 0, "", "", "create", intact, "-s", PARTITIONED);
     assert_run("", 2, "", hint, "merge", intact, lost);
+}
+
+/* The library's advice is for programs in C. */
+static void no_complaint_names_a_call_of_c(void **state)
+{
+    static const char *const words[] = {"hibloom repair makes lost keys anew, empty", "leave out --bare"};
+    char lost[TEST_NAME_SIZE];
+    struct program p;
+
+    make_damaged(lost);
+    for (size_t i = 0; i < COUNT(words); i++) {
+        program_run(&p, "", 0,
+                    i == 0 ? ARGS("check", lost, "a") : ARGS("check", "--bare", lost, "-s", PARTITIONED, "a"));
+        assert_int_equal(p.exit, 2);
+        if (strstr(p.complained.data, words[i]) == NULL || strstr(p.complained.data, "hibloom_") != NULL)
+            fail_msg("%s", p.complained.data);
+        program_free(&p);
+    }
 }
 
 static void a_filter_that_is_missing_hints_at_the_options_that_create_it(void **state)
@@ -240,6 +258,7 @@ int main(void)
         cmocka_unit_test(drop_removes_each_of_its_operands),
         cmocka_unit_test(repair_makes_lost_keys_anew_and_leaves_the_others),
         cmocka_unit_test(a_lost_key_hints_at_repair),
+        cmocka_unit_test(no_complaint_names_a_call_of_c),
         cmocka_unit_test(a_filter_that_is_missing_hints_at_the_options_that_create_it),
         cmocka_unit_test(a_key_of_another_type_is_trouble_in_the_server_s_words),
         cmocka_unit_test(a_bare_bitmap_in_the_way_hints_at_bare),

@@ -68,22 +68,23 @@ static void help_can_be_asked_for_in_any_way(void **state)
     "-n N -p P [-k K] [--layout classic|partitioned|blocked] [--prefer add|lookup|memory] [--counting | --grow"
 #define SIZE STAYING " | --window T]"
 #define MAKE "NAME [" SIZE " | -s SPEC] [--bare]"
-#define OPEN MAKE " [--commands setbit|bitfield] [--near MS|off]"
+#define OPEN MAKE " [--commands setbit|bitfield] [--near MS|off] [--crlf]"
 #define BARE " [--bare -s SPEC]"
 
 static void each_command_has_its_own_help(void **state)
 {
     static const char *const usages[N_NAMES] = {"plan (" SIZE " | -s SPEC) [--commands setbit|bitfield]\n",
                                                 "bench [-n N -p P [-k K]] [--json]\n",
-                                                "positions SPEC [ITEM...]\n",
+                                                "positions SPEC [ITEM...] [--crlf]\n",
                                                 "create NAME (" SIZE " | -s SPEC)\n",
                                                 "add " OPEN " [ITEM...]\n",
                                                 "check " OPEN " [ITEM...]\n",
                                                 "uniq " OPEN "\n",
-                                                "remove NAME [ITEM...]\n",
-                                                "load NAME [" STAYING "] | -s SPEC] [--bare] [--replace]\n",
-                                                "info NAME [--json] [--watch[=TIME] [--count N]]" BARE "\n",
-                                                "list [PATTERN] [--json]\n",
+                                                "remove NAME [ITEM...] [--crlf]\n",
+                                                "load NAME [" STAYING "] | -s SPEC] [--bare] [--replace] [--crlf]\n",
+                                                "info NAME [--json] [--max-used N] [--watch[=TIME] [--count N]]" BARE
+                                                "\n",
+                                                "list [PATTERN] [--json | --prometheus]\n",
                                                 "compare A B [--json]\n",
                                                 "copy FROM TO [--to URI]\n",
                                                 "merge NAME FROM... [--from URI]\n",
@@ -173,7 +174,7 @@ static void help_promises_no_more_than_is_done(void **state)
     assert_says("a filter that was forgotten is made again", ARGS("help", "uniq"));
     assert_says("on standard error", ARGS("help", "stats"));
     assert_says("with at most half more memory", ARGS("help", "plan"));
-    assert_says("is taken as it was made", ARGS("help", "uniq"));
+    assert_says("A filter that exists stays as it is", ARGS("help", "uniq"));
     assert_says("The rates are computed", ARGS("help", "plan"));
     assert_says("removed at the end, also when bench is stopped", ARGS("help", "bench"));
     assert_says("Prints a line", ARGS("help", "repair"));

@@ -72,6 +72,27 @@ static void a_filter_of_another_server_is_taken_over(void **state)
     scripted_server_stop(there);
 }
 
+/* The answer that ends it is not the header that began it. */
+static void a_filter_that_is_being_written_to_is_refused_in_its_own_words(void **state)
+{
+    const struct answers *a = *state;
+    const struct script_step script[] = {SCRIPT_ACCEPT,  SCRIPT_READ(2),  SCRIPT_SEND("+OK\r\n" WELCOME),
+                                         SCRIPT_READ(1), SEND(a->header), SCRIPT_READ(1),
+                                         SEND(a->data),  SCRIPT_READ(1),  SEND(a->data),
+                                         SCRIPT_END};
+    struct scripted_server *there = scripted_server_start(script);
+    const char *name = TEST_NAME;
+    struct program p;
+
+    program_run(&p, "", 0, ARGS("import", name, "--redisbloom", "seen", "--from", scripted_server_uri(there)));
+    assert_int_equal(p.exit, 2);
+    assert_non_null(strstr(p.complained.data, "is being written to"));
+    assert_null(strstr(p.complained.data, hibloom_strerror(HIBLOOM_EBUSY)));
+    program_free(&p);
+    assert_int_equal(count_keys(name), 0);
+    scripted_server_stop(there);
+}
+
 /* The lines of hibloom help import. To redis-cli each answer is a connection. */
 static void what_the_help_says_makes_a_file(void **state)
 {
@@ -130,6 +151,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_filter_of_another_server_is_taken_over),
+        cmocka_unit_test(a_filter_that_is_being_written_to_is_refused_in_its_own_words),
         cmocka_unit_test(what_the_help_says_makes_a_file),
         cmocka_unit_test(what_cannot_be_imported_is_told),
     };

@@ -146,7 +146,7 @@ static void info_says_the_time_to_live(void **state)
 
     assert_run("", 0, "", "", "create", name, "-n", "1000", "-p", "0.01");
     assert_int_equal(info_member(name, "time_to_live_seconds"), -1);
-    assert_run("", 0, "", "", "expire", name, "1000");
+    assert_run("", 0, "", "", "expire", name, "1000s");
     assert_in_range(info_member(name, "time_to_live_seconds"), 990, 1000);
     program_run(&p, "", 0, ARGS("info", name));
     assert_true(strstr(p.said.data, "\ntime to live seconds  1000\n") != NULL ||

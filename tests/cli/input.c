@@ -54,7 +54,7 @@ static enum input_status read_all(struct text *lines)
     struct input in;
     enum input_status status;
 
-    assert_true(input_open(&in, NULL, 0));
+    assert_true(input_open(&in, NULL, 0, false));
     while ((status = input_next(&in)) == INPUT_BATCH) {
         assert_true(in.n > 0);
         for (size_t i = 0; i < in.n; i++) {
@@ -120,7 +120,7 @@ static void a_batch_is_what_one_read_completed(void **state)
     struct input in;
     const int pipe = feed_pipe();
 
-    assert_true(input_open(&in, NULL, 0));
+    assert_true(input_open(&in, NULL, 0, false));
     assert_int_equal(write(pipe, "a\nb\nc", 5), 5);
     assert_int_equal(input_next(&in), INPUT_BATCH);
     assert_int_equal(in.n, 2);

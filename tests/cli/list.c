@@ -19,7 +19,7 @@ static void list_shows_size_fill_use_and_time_to_live(void **state)
     assert_run("", 0, HEAD, "", "list");
     assert_run("", 0, "", "", "create", "two", "-s", "hash=poly bits=16 hashes=2 seeds=3,5 capacity=4");
     assert_run("", 0, NULL, "", "add", "two", "a");
-    assert_run("", 0, "", "", "expire", "two", "5000");
+    assert_run("", 0, "", "", "expire", "two", "5000s");
     assert_run("", 0, HEAD "         156 B     6.25 %     12.9 %        5000 s  plain     two\n", "", "list");
     assert_run("", 0, "", "", "create", "none\x1b[31m", "-s", "hash=poly bits=16 hashes=2 seeds=3,5");
     assert_run("", 0, HEAD "         145 B     0.00 %          -          none  plain     none?[31m\n", "", "list",
@@ -55,6 +55,102 @@ static void list_json_is_that_of_info_on_a_line(void **state)
     assert_int_equal(all.exit, 0);
     program_free(&info);
     program_free(&all);
+}
+
+/* Strict: each metric has its two lines of comments, then all its samples; no series comes twice. Prints the samples. */
+static const char exposition_reader[] =
+    "import re, sys\n"
+    "label = r'[a-z_]+=\"(?:[^\"\\\\\\n]|\\\\[\\\\\"n])*\"'\n"
+    "sample = re.compile(r'([a-z_]+)(?:\\{%s(?:,%s)*\\})? ([-+.e0-9]+|\\+Inf)' % (label, label))\n"
+    "text = sys.stdin.buffer.read().decode('utf-8', 'strict')\n"
+    "assert text.endswith('\\n')\n"
+    "metric, done, series = None, set(), set()\n"
+    "lines = iter(text[:-1].split('\\n'))\n"
+    "for line in lines:\n"
+    "    help = re.fullmatch('# HELP ([a-z_]+) [^\\\\\\\\]+', line)\n"
+    "    if help:\n"
+    "        metric = help[1]\n"
+    "        assert metric not in done, metric\n"
+    "        done.add(metric)\n"
+    "        assert next(lines) == '# TYPE %s gauge' % metric\n"
+    "        continue\n"
+    "    got = sample.fullmatch(line)\n"
+    "    assert got and got[1] == metric, line\n"
+    "    name = line[:line.rindex(' ')]\n"
+    "    assert name not in series, name\n"
+    "    series.add(name)\n"
+    "    float(got[2])\n"
+    "    print(line)\n";
+
+/* The samples that list --prometheus prints, which exits so. */
+static void read_gauges(struct program *reader, int exit_status)
+{
+    struct program p;
+
+    program_run(&p, "", 0, ARGS("list", "--prometheus"));
+    assert_int_equal(p.exit, exit_status);
+    program_start_at(reader, "python3", ARGS("-c", exposition_reader), NULL);
+    program_write(reader, p.said.data, p.said.len);
+    program_end(reader);
+    if (reader->exit != 0)
+        fail_msg("not the text format: %s%s", p.said.data, reader->complained.data);
+    program_free(&p);
+}
+
+static void assert_sample(const struct program *reader, const char *line, bool is_there)
+{
+    char between[512];
+
+    snprintf(between, sizeof between, "\n%s\n", line);
+    if ((strstr(reader->said.data, between) != NULL) != is_there)
+        fail_msg("%s: %s", line, reader->said.data);
+}
+
+static void gauges_say_what_list_says(void **state)
+{
+    struct program p;
+
+    read_gauges(&p, 0);
+    assert_string_equal(p.said.data, "hibloom_filters 0\nhibloom_filters_bytes 0\nhibloom_filters_links 0\n"
+                                     "hibloom_filters_unreadable 0\n");
+    program_free(&p);
+    assert_run("", 0, "", "", "create", "two", "-s", "hash=poly bits=16 hashes=2 seeds=3,5 capacity=4");
+    assert_run("", 0, NULL, "", "add", "two", "a");
+    assert_run("", 0, "", "", "expire", "two", "5000s");
+    assert_run("", 0, "", "", "create", "a\"b\\c\nd\xff\xc3\xa9", "-s", "hash=poly bits=16 hashes=2 seeds=3,5");
+    assert_run("", 0, "", "", "create", "grows", "-n", "100", "-p", "0.01", "--grow");
+    assert_run("", 0, "", "", "create", "slides", "-n", "100", "-p", "0.01", "--window", "1h");
+    read_gauges(&p, 0);
+    assert_non_null(strstr(p.said.data, "hibloom_filter_bytes{name=\"two\",kind=\"plain\"} 156\n"));
+    assert_sample(&p, "hibloom_filter_fill_ratio{name=\"two\",kind=\"plain\"} 0.0625", true);
+    assert_non_null(strstr(p.said.data, "hibloom_filter_used_ratio{name=\"two\",kind=\"plain\"} 0.129"));
+    assert_sample(&p, "hibloom_filter_error_ratio{name=\"two\",kind=\"plain\"} 0.00390625", true);
+    assert_non_null(strstr(p.said.data, "hibloom_filter_time_to_live_seconds{name=\"two\",kind=\"plain\"} 49"));
+    assert_null(strstr(p.said.data, "hibloom_filter_time_to_live_seconds{name=\"grows\""));
+    assert_sample(&p, "hibloom_filter_links{name=\"a\\\"b\\\\c\\nd\\\\xff\xc3\xa9\",kind=\"plain\"} 1", true);
+    assert_null(strstr(p.said.data, "hibloom_filter_used_ratio{name=\"grows\""));
+    assert_null(strstr(p.said.data, "hibloom_filter_used_ratio{name=\"a"));
+    assert_sample(&p, "hibloom_filter_used_ratio{name=\"slides\",kind=\"window\"} 0", true);
+    assert_sample(&p, "hibloom_filter_links{name=\"slides\",kind=\"window\"} 5", true);
+    assert_sample(&p, "hibloom_filters 4", true);
+    assert_sample(&p, "hibloom_filters_links 8", true);
+    program_free(&p);
+    assert_run("", 0, NULL, NULL, "stats", "--prometheus", "list", "--prometheus");
+}
+
+static void a_damaged_filter_is_counted_and_a_server_that_fails_prints_none(void **state)
+{
+    struct program p;
+
+    assert_run("", 0, "", "", "create", "broken", "-s", "bits=1000 hashes=2 segments=2");
+    assert_run("", 0, "", "", "create", "sound", "-s", "bits=1000 hashes=2");
+    freeReplyObject(redis_server_must(server, "DEL broken:1"));
+    read_gauges(&p, 2);
+    assert_sample(&p, "hibloom_filters 1", true);
+    assert_sample(&p, "hibloom_filters_unreadable 1", true);
+    program_free(&p);
+    assert_run("", 2, "", hibloom_strerror(HIBLOOM_EIO), "-u", "redis://127.0.0.1:1", "--retry", "0", "list",
+               "--prometheus");
 }
 
 static void a_damaged_filter_is_complained_of_and_the_others_are_shown(void **state)
@@ -93,7 +189,7 @@ static void a_watch_prints_a_line_each_time_and_follows_the_name(void **state)
     assert_run("", 0, "", "", "create", "seen", SURE);
     assert_run("", 0, "", "", "create", "other", SURE);
     assert_run("", 0, NULL, "", "add", "other", "a", "b", "c");
-    program_start(&p, ARGS("info", "seen", "--watch=1", "--count", "3"), NULL);
+    program_start(&p, ARGS("info", "seen", "--watch=1s", "--count", "3"), NULL);
     program_wait_for(&p, 60, false);
     assert_non_null(strstr(p.said.data, "items 0  used 0.0 %  fill 0.00 %"));
     freeReplyObject(redis_server_must(server, "RENAME other seen"));
@@ -103,7 +199,7 @@ static void a_watch_prints_a_line_each_time_and_follows_the_name(void **state)
     assert_int_equal(count(p.said.data, "\n"), 3);
     assert_int_equal(count(p.said.data, "items 3 "), 2);
     program_free(&p);
-    program_run(&p, "", 0, ARGS("info", "seen", "--watch=1", "--count", "2", "--json"));
+    program_run(&p, "", 0, ARGS("info", "seen", "--watch=1s", "--count", "2", "--json"));
     assert_int_equal(count(p.said.data, "\n"), 2);
     assert_int_equal(count(p.said.data, "\"estimated_items\": 3,"), 2);
     program_free(&p);
@@ -113,7 +209,7 @@ static void a_watch_of_nothing_is_trouble(void **state)
 {
     assert_run("", 2, "", hibloom_strerror(HIBLOOM_ENOTFOUND), "info", "nothing", "--watch");
     assert_run("", 2, "", "--count goes with --watch", "info", "nothing", "--count", "2");
-    assert_run("", 2, "", "is not a second", "info", "nothing", "--watch=0");
+    assert_run("", 2, "", "is not a second", "info", "nothing", "--watch=0s");
     assert_run("", 2, "", "does not take --watch", "list", "--watch");
 }
 
@@ -122,6 +218,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(list_shows_size_fill_use_and_time_to_live, served_leave_nothing),
         cmocka_unit_test_setup(list_json_is_that_of_info_on_a_line, served_leave_nothing),
+        cmocka_unit_test_setup(gauges_say_what_list_says, served_leave_nothing),
+        cmocka_unit_test_setup(a_damaged_filter_is_counted_and_a_server_that_fails_prints_none, served_leave_nothing),
         cmocka_unit_test_setup(a_damaged_filter_is_complained_of_and_the_others_are_shown, served_leave_nothing),
         cmocka_unit_test_setup(a_watch_prints_a_line_each_time_and_follows_the_name, served_leave_nothing),
         cmocka_unit_test_setup(a_watch_of_nothing_is_trouble, served_leave_nothing),

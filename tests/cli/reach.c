@@ -6,7 +6,7 @@
 static void options_of_connections_are_checked(void **state)
 {
     assert_run("", 2, "", "--retry 'x' ", "--retry", "x", "check", "a", "b");
-    assert_run("", 2, "", "--retry '5000000' is too large", "--retry", "5000000", "check", "a", "b");
+    assert_run("", 2, "", "--retry '5000000s' is too large", "--retry", "5000000s", "check", "a", "b");
     assert_run("", 2, "", "--min-replicas '-1' ", "--min-replicas", "-1", "check", "a", "b");
     assert_run("", 2, "", "--retry needs a value", "check", "a", "b", "--retry");
     assert_run("", 2, "", "uniq: does not take --prometheus", "uniq", "a", "--prometheus");
@@ -18,7 +18,7 @@ static void a_server_that_is_not_there_is_tried_for_so_long(void **state)
 
     for (int i = 0; i < 2; i++) {
         const uint64_t since = test_now_ms();
-        assert_run("", 2, "", i == 0 ? hibloom_strerror(HIBLOOM_EIO) : "tried ", "--retry", i == 0 ? "0" : "1", "-u",
+        assert_run("", 2, "", i == 0 ? hibloom_strerror(HIBLOOM_EIO) : "tried ", "--retry", i == 0 ? "0" : "1s", "-u",
                    "unix:///nonexistent/socket", "info", "name");
         took[i] = test_now_ms() - since;
     }

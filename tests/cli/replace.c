@@ -21,8 +21,8 @@ static void a_filter_takes_the_place_of_another(void **state)
     assert_run("", 0, "maybe\told\n", "", "check", name, "old");
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
         assert_run(LINES, 0, NULL, NULL, "add", by, "-s", specs[i]); /* NULL: perhaps it is past its capacity */
-        assert_run("", 0, "", "", "expire", name, "5000");
-        assert_run("", 0, "", "", "expire", by, "100000");
+        assert_run("", 0, "", "", "expire", name, "5000s");
+        assert_run("", 0, "", "", "expire", by, "100000s");
         assert_run("", 0, "", "", "replace", name, by);
         assert_run("", 1, "no\told\nmaybe\t1\nmaybe\t15\n", "", "check", name, "old", "1", "15");
         assert_run("", 2, "", hibloom_strerror(HIBLOOM_ENOTFOUND), "check", by, "1");
@@ -39,7 +39,7 @@ static void what_cannot_replace_or_be_replaced_is_told(void **state)
 {
     const char *name = TEST_NAME, *window = TEST_NAME, *bare = TEST_NAME;
 
-    assert_run("", 2, "", "something is missing: hibloom replace NAME BY", "replace", name);
+    assert_run("", 2, "", "replace: BY is missing: hibloom replace NAME BY", "replace", name);
     assert_run("", 2, "", "'c' is one too many", "replace", name, "b", "c");
     assert_run("", 2, "", "does not take --bare", "replace", name, bare, "--bare");
     assert_run("", 0, NULL, "", "add", name, SURE, "old");
@@ -78,7 +78,7 @@ static void restore_replaces_what_is_there(void **state)
         if (i == 0)
             assert_run("", 0, NULL, "", "add", name, SURE, "old");
         assert_run("", 2, "", "--replace", "restore", name, path); /* the hint */
-        assert_run("", 0, "", "", "expire", name, "5000");
+        assert_run("", 0, "", "", "expire", name, "5000s");
         assert_run("", 0, "", "", "restore", name, path, "--replace");
         assert_run("", 1, "no\told\nmaybe\t1\nmaybe\t15\n", "", "check", name, "old", "1", "15");
         assert_int_equal(count_keys(name), count_keys(from));

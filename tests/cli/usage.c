@@ -25,16 +25,19 @@ static void a_wrong_command_line_is_trouble(void **state)
                "get");
     assert_run("", 2, "", "--prefer 'speed' is none of add, lookup and memory", "plan", "-n", "10", "-p", "0.1",
                "--prefer", "speed");
+    assert_run("", 2, "", "save: FILE is missing: hibloom save NAME FILE", "-u", NOWHERE, "save", "a");
+    assert_run("", 2, "", "merge: FROM is missing: hibloom merge NAME FROM...", "-u", NOWHERE, "merge", "a");
+    assert_run("", 2, "", "stats: COMMAND is missing: hibloom stats [--json", "stats");
     assert_run("", 2, "", "'a' is one too many", "-u", NOWHERE, "bench", "a");
-    assert_run("", 2, "", "something is missing", "positions");
-    assert_run("", 2, "", "something is missing", "-u", NOWHERE, "create", "-n", "10", "-p", "0.1");
-    assert_run("", 2, "", "something is missing", "-u", NOWHERE, "add");
-    assert_run("", 2, "", "something is missing", "-u", NOWHERE, "check");
-    assert_run("", 2, "", "something is missing", "-u", NOWHERE, "uniq");
-    assert_run("", 2, "", "something is missing", "-u", NOWHERE, "info");
-    assert_run("", 2, "", "something is missing", "-u", NOWHERE, "expire", "name");
-    assert_run("", 2, "", "something is missing", "-u", NOWHERE, "clear");
-    assert_run("", 2, "", "something is missing", "-u", NOWHERE, "drop");
+    assert_run("", 2, "", "positions: SPEC is missing: hibloom positions ", "positions");
+    assert_run("", 2, "", "create: NAME is missing: hibloom create ", "-u", NOWHERE, "create", "-n", "10", "-p", "0.1");
+    assert_run("", 2, "", "add: NAME is missing: hibloom add ", "-u", NOWHERE, "add");
+    assert_run("", 2, "", "check: NAME is missing: hibloom check ", "-u", NOWHERE, "check");
+    assert_run("", 2, "", "uniq: NAME is missing: hibloom uniq ", "-u", NOWHERE, "uniq");
+    assert_run("", 2, "", "info: NAME is missing: hibloom info ", "-u", NOWHERE, "info");
+    assert_run("", 2, "", "expire: TIME is missing: hibloom expire ", "-u", NOWHERE, "expire", "name");
+    assert_run("", 2, "", "clear: NAME is missing: hibloom clear ", "-u", NOWHERE, "clear");
+    assert_run("", 2, "", "drop: NAME is missing: hibloom drop ", "-u", NOWHERE, "drop");
     assert_run("", 2, "", "'b' is one too many", "-u", NOWHERE, "create", "a", "b", "-n", "10", "-p", "0.1");
     assert_run("", 2, "", "'b' is one too many", "-u", NOWHERE, "uniq", "a", "b");
     assert_run("", 2, "", "'b' is one too many", "-u", NOWHERE, "info", "a", "b");
@@ -42,7 +45,7 @@ static void a_wrong_command_line_is_trouble(void **state)
     assert_run("", 2, "", "'b' is one too many", "-u", NOWHERE, "clear", "a", "b");
     assert_run("", 2, "", "'b' is one too many", "help", "a", "b");
     assert_run("", 2, "", "frob is not a command", "help", "frob");
-    assert_run("", 2, "", "something is missing", "-u", NOWHERE, "repair");
+    assert_run("", 2, "", "repair: NAME is missing: hibloom repair ", "-u", NOWHERE, "repair");
     assert_run("", 2, "", "--capacity needs a value", "plan", "--error", "0.01", "--capacity");
     assert_run("", 2, "", "--hashes 'x' is not a number", "plan", "-n", "10", "-p", "0.1", "--hashes=x");
     assert_run("", 2, "", "'a' is one too many", "plan", "-n", "10", "-p", "0.1", "a");
@@ -89,6 +92,8 @@ static void options_that_make_no_sense_together_are_trouble(void **state)
     assert_run("", 2, "", "takes no merge: use hibloom add", "-u", NOWHERE, "load", "a", "--replace", "-s",
                "capacity=10 error=0.1 window=60");
     assert_run("", 2, "", "does not take --json", "-u", NOWHERE, "drop", "a", "--json");
+    assert_run("", 2, "", "give --json or --prometheus", "-u", NOWHERE, "list", "--json", "--prometheus");
+    assert_run("", 2, "", "does not take --crlf", "-u", NOWHERE, "info", "a", "--crlf");
 }
 
 static void numbers_that_are_none_are_trouble(void **state)
@@ -135,12 +140,13 @@ static void numbers_that_are_none_are_trouble(void **state)
     assert_run("", 2, "", "-k '0' is not between 1 and 128", "plan", "-n", "1000", "-p", "0.01", "-k", "0");
     assert_run("", 2, "", "-k '129' is not between", "plan", "-n", "1000", "-p", "0.01", "-k", "129");
     assert_run("", 2, "", "-k '4294967300' is not between", "plan", "-n", "1000", "-p", "0.01", "-k", "4294967300");
-    assert_run("", 2, "", "is not a whole number", "-u", NOWHERE, "expire", "a", "0.5");
+    assert_run("", 2, "", "is no time", "-u", NOWHERE, "expire", "a", "0.5");
 }
 
 static void times_are_refused_where_they_are_none(void **state)
 {
-    static const char none[] = "is no time such as 90s, 30m, 24h or 7d";
+    static const char none[] = "is no time such as 90s, 30min, 24h or 7d",
+                      no_unit[] = "has no unit: ms, s, min, h or d";
     static const char *const times[][2] = {
         {"soon", none},
         {"", none},
@@ -151,7 +157,12 @@ static void times_are_refused_where_they_are_none(void **state)
         {"1hh", none},
         {"1h ", none},
         {"99999999999999999999s", "is too large"},
-        {"0.5", "is not a whole number"},
+        {"0.5", none},
+        {"1M", none},
+        {"30m", none},
+        {"24", no_unit},
+        {"3000", no_unit},
+        {"1500ms", "is not a whole number of seconds"},
         {"300000000000000000d", "is too large"},
     };
 
@@ -199,7 +210,7 @@ static void numbers_as_people_write_them_are_refused_with_a_hint(void **state)
     assert_hint(NULL, ARGS("plan", "-n", "1%", "-p", "0.1"));
     assert_hint("\nhibloom: hint: write --watch=10s, in one word\n",
                 ARGS("-u", NOWHERE, "info", "a", "--watch", "10s"));
-    assert_hint("\nhibloom: hint: write --watch=1, in one word\n", ARGS("-u", NOWHERE, "info", "--watch", "a", "1"));
+    assert_hint("\nhibloom: hint: write --watch=1s, in one word\n", ARGS("-u", NOWHERE, "info", "--watch", "a", "1s"));
     assert_hint(NULL, ARGS("-u", NOWHERE, "info", "a", "--watch", "b"));
     assert_hint(NULL, ARGS("-u", NOWHERE, "info", "a", "1"));
     assert_hint("error=P growth=3'\n", ARGS("plan", "-n", "10", "-p", "0.1", "--grow=3"));

@@ -8,6 +8,7 @@
 #include "support/replaced.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
+#include "spec/spec.h"
 
 #include <fcntl.h>
 #include <malloc.h>

@@ -7,6 +7,7 @@
 
 #include "fuzz.h"
 #include "spec/request.h"
+#include "spec/spec.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -4,6 +4,7 @@
 #include "redis/store.h"
 #include "redis_server.h"
 #include "spec/request.h"
+#include "spec/spec.h"
 
 #include <hiredis/hiredis.h>
 #include <inttypes.h>

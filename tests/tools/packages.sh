@@ -19,7 +19,7 @@ test="$demo libcmocka-dev redis-tools locales php-cli php-redis python3
 deb='build-essential debhelper dpkg-dev libhiredis-dev libssl-dev libxxhash-dev pkg-config zlib1g-dev'
 bench="$demo gnuplot-nox libevent-dev openssl"
 ci="$test $deb $bench lintian clang libclang-rt-dev clang-tidy clang-format cppcheck valgrind docker-compose debootstrap git
-    gcc-i686-linux-gnu libc6-dev-i386-cross gcc-s390x-linux-gnu libc6-dev-s390x-cross qemu-user-static abigail-tools"
+    gcc-i686-linux-gnu libc6-dev-i386-cross gcc-s390x-linux-gnu libc6-dev-s390x-cross qemu-user-static abigail-tools musl-tools"
 
 case ${1-} in
 demo) wanted=$demo ;;

@@ -216,9 +216,36 @@ static void a_path_without_a_directory_is_one_in_this(void **state)
     free(here);
 }
 
+/* ---- To a descriptor --------------------------------------------------------------- */
+
+static void a_pipe_gets_the_bytes_of_the_file_and_stays_open(void **state)
+{
+    const struct tiny_file *p = *state;
+    unsigned char bytes[2 * TINY_BYTES + 1];
+    int ends[2];
+
+    assert_int_equal(pipe(ends), 0);
+    assert_ok(hibloom_save_fd(p->filter, ends[1]), p->store);
+    assert_ok(hibloom_save_fd(p->filter, ends[1]), p->store);
+    assert_int_equal(read(ends[0], bytes, sizeof bytes), 2 * TINY_BYTES);
+    assert_memory_equal(bytes, tiny_bytes, TINY_BYTES);
+    assert_memory_equal(bytes + TINY_BYTES, tiny_bytes, TINY_BYTES);
+    assert_int_equal(files_in(p->dir), 0);
+    close(ends[0]);
+    signal(SIGPIPE, SIG_IGN);
+    assert_status(hibloom_save_fd(p->filter, ends[1]), HIBLOOM_EIO, p->store);
+    assert_non_null(strstr(hibloom_store_error(p->store), strerror(EPIPE)));
+    signal(SIGPIPE, SIG_DFL);
+    assert_int_equal(close(ends[1]), 0);
+    assert_status(hibloom_save_fd(p->filter, ends[1]), HIBLOOM_EIO, p->store);
+    assert_status(hibloom_save_fd(p->filter, -1), HIBLOOM_EIO, p->store);
+    assert_string_equal(hibloom_store_error(p->store), "the file descriptor: Bad file descriptor");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TINY_TEST(a_pipe_gets_the_bytes_of_the_file_and_stays_open),
         TINY_TEST(what_cannot_be_written_is_left_alone),
         TINY_TEST(a_path_of_any_length_is_taken_or_refused),
         TINY_TEST(a_filter_that_is_gone_is_not_saved),

@@ -10,7 +10,7 @@
 #include "net/flights/replicas.h"
 
 #include <stdio.h>
-#include <sys/random.h>
+#include <unistd.h>
 
 /* ---- A call ------------------------------------------------------------------------------------ */
 
