@@ -30,6 +30,61 @@ hibloom_status number_parse(const char *text, size_t len, uint64_t max, uint64_t
     return HIBLOOM_OK;
 }
 
+struct unit {
+    const char *name;
+    uint64_t factor;
+};
+
+/* In any case; no strncasecmp, since that depends on the locale. */
+static bool is_unit(const char *text, size_t len, const char *name)
+{
+    size_t i = 0;
+
+    while (i < len && (text[i] | 0x20) == name[i])
+        i++;
+    return i == len && name[i] == '\0';
+}
+
+static hibloom_status parse_with_unit(const char *text, size_t len, const struct unit *units, size_t count,
+                                      uint64_t max, uint64_t *out)
+{
+    size_t digits = 0, i = 0;
+    uint64_t value;
+
+    while (digits < len && text[digits] >= '0' && text[digits] <= '9')
+        digits++;
+    while (i < count && !is_unit(text + digits, len - digits, units[i].name))
+        i++;
+    if (i == count)
+        return HIBLOOM_EINVAL;
+    const hibloom_status status = number_parse(text, digits, max / units[i].factor, &value);
+    if (status == HIBLOOM_OK)
+        *out = value * units[i].factor;
+    return status;
+}
+
+hibloom_status number_parse_size(const char *text, size_t len, uint64_t max, uint64_t *out)
+{
+    static const struct unit units[] = {
+        {"", 1},
+        {"k", 1000},
+        {"m", 1000000},
+        {"g", 1000000000},
+        {"kb", 1ULL << 10},
+        {"mb", 1ULL << 20},
+        {"gb", 1ULL << 30},
+    };
+
+    return parse_with_unit(text, len, units, sizeof units / sizeof *units, max, out);
+}
+
+hibloom_status number_parse_time_ms(const char *text, size_t len, uint64_t max, uint64_t *out)
+{
+    static const struct unit units[] = {{"ms", 1}, {"s", 1000}, {"min", 60000}, {"h", 3600000}, {"d", 86400000}};
+
+    return parse_with_unit(text, len, units, sizeof units / sizeof *units, max, out);
+}
+
 hibloom_status number_parse_double(const char *text, size_t len, double *out)
 {
     char copy[NUMBER_DOUBLE_SIZE], *end = copy;

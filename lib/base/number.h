@@ -9,6 +9,12 @@
 /* A whole number of decimal digits alone. EINVAL: it is not; ERANGE: > max. */
 hibloom_status number_parse(const char *text, size_t len, uint64_t max, uint64_t *out);
 
+/* The same with a unit, as in redis.conf and in any case: k, m, g are powers of 10^3, kb, mb, gb powers of 2^10. */
+hibloom_status number_parse_size(const char *text, size_t len, uint64_t max, uint64_t *out);
+
+/* The same with a unit of time, which must be there: ms, s, min, h or d. In milliseconds. */
+hibloom_status number_parse_time_ms(const char *text, size_t len, uint64_t max, uint64_t *out);
+
 /* A finite decimal number, 0.01 or 1e-2. EINVAL. */
 hibloom_status number_parse_double(const char *text, size_t len, double *out);
 
