@@ -326,19 +326,6 @@ HIBLOOM_CHECKED hibloom_status hibloom_positions(const hibloom_spec *spec, const
 
 typedef struct hibloom_store hibloom_store;
 
-/* A store in this process' memory, for tests and for filters that need not be
- * shared. Its filters live until they are dropped or it is freed. ENOMEM. */
-HIBLOOM_CHECKED hibloom_status hibloom_memory(hibloom_store **out);
-
-/* The commands of contains, and of an add whose is_new is NULL. With is_new an add
- * always sends one BITFIELD for each item; in the partitioned layout, whose items
- * have several keys, a script (EVAL). */
-typedef enum hibloom_commands {
-    HIBLOOM_COMMANDS_SETBIT = 0,  /* k SETBIT or GETBIT an item */
-    HIBLOOM_COMMANDS_BITFIELD = 1 /* one BITFIELD or BITFIELD_RO an item: less work for the server. Partitioned: as
-                                     SETBIT */
-} hibloom_commands;
-
 /* Items a second to expect of one server, in calls of 1,000 items. */
 typedef struct hibloom_rates {
     double adds;     /* is_new NULL */
@@ -351,147 +338,92 @@ typedef struct hibloom_rates {
  * are those of Redis 7.0, a filter of 11 MB, and two cores that client and server shared. On
  * another machine all rates are higher or lower by about one factor, and their ratios hold;
  * they hold less over a slow link. `hibloom bench` measures a server.
- * EINVAL: commands is none of its enum. EINVAL, ERANGE: the spec is not valid. No I/O. */
-HIBLOOM_CHECKED hibloom_status hibloom_spec_rates(const hibloom_spec *spec, hibloom_commands commands,
-                                                  hibloom_rates *out);
+ * EINVAL, ERANGE: the spec is not valid. No I/O. */
+HIBLOOM_CHECKED hibloom_status hibloom_spec_rates(const hibloom_spec *spec, bool bitfield, hibloom_rates *out);
 
 typedef enum hibloom_log_level {
     HIBLOOM_LOG_ERROR = 0,   /* a call failed */
-    HIBLOOM_LOG_WARNING = 1, /* a connection was lost, a server forgot, a call goes on after a failure */
+    HIBLOOM_LOG_WARNING = 1, /* a connection was lost, a server restarted, a call is tried again */
     HIBLOOM_LOG_INFO = 2     /* a connection was made, a slot map was read */
 } hibloom_log_level;
 
-/* Begin with `hibloom_connect_options o = HIBLOOM_CONNECT_OPTIONS_INIT;`. Without it
- * size is 0, and what stands below it, retry_ms and all, is passed over without a
- * word. Zero or NULL in a field means its default. Strings are copied. */
-typedef struct hibloom_connect_options {
-    uint32_t connect_timeout_ms; /* to make a connection; default 5000. The look-up of a host name is not in it */
-    uint32_t command_timeout_ms; /* from sending a pipeline to its last answer; default 5000. A server that keeps
-                                    sending pieces of an answer is given up after twice that at most */
-    hibloom_commands commands;
-    uint32_t size; /* sizeof(hibloom_connect_options), as the initializer sets it */
-
-    /* After a dead connection, a time-out or a status that is retryable a call goes
-     * on for so long, counted from then, with growing pauses; see "Retries" below. No try
-     * begins later. 0, the default: it fails at once. So does, with any retry_ms, a
-     * connection for which the URI's host name is unknown, or whose certificate is not accepted;
-     * of a cluster or Sentinels, where that is so of each node that is asked. */
-    uint32_t retry_ms;
-    bool accept_restarts;    /* no ELOST: calls go on with a server that may have forgotten adds */
-    bool read_from_replicas; /* Cluster and Sentinel: contains asks replicas, where there are any. They lag behind: what
-                                was added a moment ago may be answered "no". One that does not know the filter yet is
-                                not believed: the primary is asked */
-    uint32_t min_replicas;   /* adds, merge and load end in WAIT: so many replicas must have them, or the call is
-                                EUNAVAILABLE; also what others had added just before. So does an open that makes a
-                                filter of several keys. It takes EVAL and SETRANGE. Not for keys that are moving to
-                                another server of a cluster: README, "Not guaranteed" */
-    uint32_t replicas_ms;    /* to wait for those; default 1000, or half of command_timeout_ms where that is 1000 or
-                                less. Redis counts in steps of 100 ms. With min_replicas it must be below
-                                command_timeout_ms: else hibloom_connect returns ERANGE */
-    uint32_t keepalive_s;    /* seconds without traffic after which TCP asks whether the server is there; default: the
-                                system does not */
-    const char *client_name; /* CLIENT SETNAME, on each new connection; left out where the server refuses it */
-
-    /* TLS, for rediss://. They may be in the URI, too, which goes first. */
-    const char *tls_cacert;    /* a file of certificates that are trusted; default: those of the system */
-    const char *tls_cacertdir; /* a directory of them */
-    const char *tls_cert;      /* this client's certificate and its key: files; both or none */
-    const char *tls_key;       /* without a password */
-    const char *tls_sni; /* the host name to ask for and to verify; default: the host that is connected to, which of a
-                            cluster its slot map says, and of Sentinels they say */
-
-    /* Is handed each new connection before its first command. It may look at it and
-     * set socket options; it must not send, close it or keep it. */
-    void (*on_connect)(struct redisContext *, void *data);
-    /* Is handed a line of text, which holds no item, password or seed. It must not
-     * call this library. */
-    void (*on_log)(hibloom_log_level, const char *line, void *data);
-    void *data;          /* of both */
-    uint64_t near_bytes; /* of memory for the near caches of all filters on the store; default 64 MB (2^26). See
-                            hibloom_near_cache */
-    uint32_t link_mb_s;  /* 10^6 bytes a second between here and the servers; default 1000. What is less makes fewer
-                            large calls go by whole bitmaps, see hibloom_add_many */
-} hibloom_connect_options;
-
-#define HIBLOOM_CONNECT_OPTIONS_INIT \
-    { \
-        0, 0, HIBLOOM_COMMANDS_SETBIT, sizeof(hibloom_connect_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-            0, 0 \
-    }
-
-/* Connects to the store at `uri`; options NULL = all defaults.
- *   redis://[user[:password]@]host[:port][/db]   port 6379, db 0; IPv6 hosts in brackets
- *   redis://:password@host                       the default user's password
- *   redis+cluster://[...@]host[:port][,host[:port]...]   Redis Cluster: one of these nodes has to answer
- *   redis+sentinel://[...@]host[:port][,...]/MASTER[/db]   the Sentinels of that master, port 26379; the user and
- *                                                password are the server's; a Sentinel that has none is
- *                                                asked without
- *   rediss://, rediss+cluster://, rediss+sentinel://   the same over TLS
- *   unix:///path[?db=N]                          no user and no password
- *   memory:                                      as hibloom_memory
- * The TLS ones may end in ?cacert=FILE&cacertdir=DIR&cert=FILE&key=FILE&sni=HOST.
- * %XX stands for a byte in user, password, path, MASTER and the values behind the
- * '?'; a '?', '/', ',' or '@' in a user or password is written so. A cluster and
- * Sentinels have at most 64 hosts. As with hiredis, a failed
- * connect leaves in *out a store that is good for hibloom_store_error and
- * hibloom_store_free only; after ENOMEM it is NULL.
- * When a connection dies later (EIO, ETIMEDOUT, EPROTO), the next call on
- * the store makes a new one; of a Sentinel store, to whom they name then.
- * Round trips: one after a connection is made; of a cluster one more for its
- * slot map, of Sentinels one more to each that is asked.
- * EINVAL: not such a URI. ERANGE: replicas_ms. ENOTSUP: TLS, if this library was built without
- * libhiredis_ssl. EIO, ETIMEDOUT: no connection; also if a certificate is not
- * what it has to be. EDENIED: the server refused the password (where the URI has
- * none, the first call on the store is refused). ESERVER: it refused the database, or
- * it has no passwords.
- * EUNAVAILABLE, EPROTO: as for all calls, below. With retry_ms it goes on as other calls do.
+/* The settings of a program. All but size may be 0 or NULL. The functions must not throw or call this library.
  *
- * Retries (retry_ms). A command whose answer was lost may have been carried out
- * or not. So a call that goes on after a dead connection or a time-out sends it
- * again, and:
+ * An option is part of the URI (?retry=10s&near=64mb) or a pair here. Pairs are taken as they are, without %XX, and no
+ * option stands there twice. The URI may add others. If it says something else of one, hibloom_connect returns EINVAL;
+ * `10s` and `10000ms` are the same. Numbers: k, m, g = 10^3 ..., kb, mb, gb = 2^10 ... Times have a unit: ms, s, min, h, d.
  *
- *   contains, get_info, merge, save, load, compare, open, repair, expire: the same as if nothing had happened
- *   add      an item counts as new if either sending found a bit of it unset, or if the first one's
- *            answer is not known at all. So an item may be worked on twice and is never lost.
- *            (What a server carried out behind something that it refused for now, as a full
- *            one may, counts as lost.)
- *   remove   is not sent again: the call fails. See hibloom_remove
- *   clear    empties the filter once more, unless the first sending is seen to have done it
- *   drop, delete   OK, if the filter is gone once a sending was lost
+ *   option            default   meaning
+ *   connect_timeout   5s        to make a connection; the look-up of a host name takes time besides
+ *   command_timeout   5s        from sending commands to their last answer; at most twice that while bytes come
+ *   retry             0s        how long a call is tried again after a failure that is_retryable; see Retries
+ *   min_replicas      0         adds, merges and loads succeed once so many replicas have them (WAIT); else EUNAVAILABLE
+ *   replicas_timeout  1s        to wait for those; ERANGE unless below command_timeout. If that is 1s or less: half of it
+ *   read_from         primary   replicas: look-ups ask replicas, which may lack the newest adds. Cluster and Sentinel
+ *   accept_restarts   no        yes: a warning in the log instead of ELOST
+ *   keepalive         0s        silence after which TCP asks whether the server is there; whole seconds; 0s: the system's
+ *   client_name       -         CLIENT SETNAME; without blanks; ignored where the server refuses it
+ *   commands     B    setbit    bitfield: one BITFIELD an item instead of k SETBIT or GETBIT: less work for the server
+ *   near         B    64mb      bytes of memory for all near caches of the store; see hibloom_near_cache
+ *   link         B    1000mb    bytes a second between here and the servers. Fewer: fewer calls go by whole bitmaps
+ *   in_flight    B    131072    items of a loop's store that are not answered yet. Above it, calls return EBUSY
+ *   db                0         the database; the same as /db in the URI
+ *   user, password    -         in the URI before the host, or pairs; never behind the '?'
+ *   cacert       T    -         file of certificates to trust; default: those of the system
+ *   cacertdir    T    -         directory of them
+ *   cert, key    T    -         files: this client's certificate and its key without a password; both or none
+ *   sni          T    -         host name to ask for and to verify; default: the host of the connection
  *
- * The same holds for an add that fails and that the caller repeats, but for
- * is_new: then it may be false for an item that nobody has worked on.
- *
- * A server that forgot. Each new connection tells which run of the server it
- * reaches (run_id and master_replid of INFO; where INFO is refused it is not
- * known). A connection that was silent for a second is asked once more, before its
- * next commands, which takes a round trip. Another run than before was restarted, or is a replica
- * that took over, or was a replica meanwhile. Each may lack adds that were
- * acknowledged. So each handle from before is told once: ELOST, before the call
- * sends anything (so an add was not made: call again); of look-ups and removes also
- * in the middle. An add in the middle goes on, and the next call is ELOST. Of
- * several servers each is told of when it is met. With accept_restarts there is none
- * of it, and a warning in the log instead. To be sure of adds, let replicas have
- * them: min_replicas. Then ELOST says only that the server is another one. */
-HIBLOOM_CHECKED hibloom_status hibloom_connect(hibloom_store **out, const char *uri,
-                                               const hibloom_connect_options *options);
+ * B: also for hibloom_borrow. T: rediss:// only. memory: takes all of them, and they have no effect. */
+typedef struct hibloom_setup {
+    size_t size;                                                        /* sizeof(hibloom_setup) */
+    const char *const *options;                                         /* "name", "value", ..., NULL */
+    void (*log)(hibloom_log_level level, const char *line, void *data); /* no item, password or seed is in a line */
+    void (*connected)(struct redisContext *connection, void *data); /* before its first command: set socket options */
+    void *data;                                                     /* for both */
+} hibloom_setup;
 
-/* A store on the caller's own blocking hiredis connection. It stays the
- * caller's: not closed, not re-made, its time-outs not touched, and left as it
- * was found between calls. It must outlive the store and keep its selected
- * database. Replies unread and commands not sent yet are refused with EINVAL; an
- * open MULTI cannot be seen: it gives EPROTO, and our commands stay in its queue,
- * so DISCARD it. Once the connection is dead (its err is set), calls return EIO
- * until the caller has reconnected it. On failure
- * *out is as with hibloom_connect.
- * EINVAL: the context is NULL or not a blocking one. */
-HIBLOOM_CHECKED hibloom_status hibloom_borrow(hibloom_store **out, struct redisContext *context);
+/* Connects to the store at `uri`. setup NULL: all defaults.
+ *   redis://[user[:password]@]host[:port][/db]             port 6379; [IPv6]; redis://:password@host: the default user
+ *   redis+cluster://[...@]host[:port][,host[:port]...]     Cluster: one of these nodes must answer
+ *   redis+sentinel://[...@]host[:port][,...]/MASTER[/db]   port 26379; user and password are the server's
+ *   rediss://, rediss+cluster://, rediss+sentinel://       the same over TLS
+ *   unix:///path                                           a socket
+ *   memory:                                                this process; filters live until they are dropped
+ * all with ?option=value&... behind. %XX is a byte of user, password, path, MASTER or value. In user and password
+ * '?', '/', ',', '@' are written so. At most 64 hosts.
+ *
+ * Not OK: *out has words for hibloom_store_error; free it. After ENOMEM it is NULL. If a connection dies later, the next
+ * call makes a new one. A new connection costs one round trip, two in a cluster, and one for each Sentinel asked.
+ * EINVAL, ERANGE: the URI or an option. ENOTSUP: this library has no TLS. EIO, ETIMEDOUT: no connection, or a
+ * certificate is not accepted. EDENIED: user or password is wrong. ESERVER: no such database, or no passwords there.
+ *
+ * Retries. With retry=, calls go on after a dead connection, a time-out or a status that is retryable. An unknown host
+ * or a refused certificate fails at once. A command without an answer may have been carried out; it is sent again:
+ *   add         is_new is true if any sending found a bit unset, or if the first sending has no answer
+ *   remove      is not sent again: the call fails
+ *   clear       empties the filter again, unless the first sending is known to have done so
+ *   drop        OK if the filter is gone
+ *   all others  as if nothing had happened
+ * If you call a failed add again, is_new may be false for an item that nobody worked on.
+ *
+ * Restarts. Each connection reads the server's run (INFO), and again after a second of silence. Another run may lack
+ * adds that were acknowledged. Then each handle gets ELOST once: before anything is sent; look-ups and removes also
+ * later. If an add returns ELOST, nothing was added: call again. With min_replicas, acknowledged adds are on replicas. */
+HIBLOOM_CHECKED hibloom_status hibloom_connect(hibloom_store **out, const char *uri, const hibloom_setup *setup);
 
-/* The last failure on this store in words: which server and which key, the
- * server's own words, and what to do where that is known; "" before the first. A
- * success does not reset it, and functions on specs have no words. Valid until the
- * next call on the store. Never NULL, also for a NULL store. Holds no password and
- * no secret seed (seed=). */
+/* A store on the caller's blocking connection, of the same hiredis. The store never closes it or changes its time-outs,
+ * and never tries again. The connection must outlive the store and keep its database. EINVAL: NULL, not blocking, or
+ * unread replies. An open MULTI gives EPROTO: DISCARD it. If it is dead, calls return EIO until the caller reconnects. */
+HIBLOOM_CHECKED hibloom_status hibloom_borrow(hibloom_store **out, struct redisContext *connection,
+                                              const hibloom_setup *setup);
+
+/* The text of an option in force: "10s". NULL: no such option here, none in force, or the password. Valid until the
+ * store is freed. */
+HIBLOOM_API const char *hibloom_store_option(const hibloom_store *store, const char *name);
+
+/* The last failure in words: server, key, reason and remedy; "" before the first. Successes do not reset it. Valid until
+ * the next call on the store. Never NULL, and without any password or seed. */
 HIBLOOM_API const char *hibloom_store_error(const hibloom_store *store);
 
 /* Spreads a filter of more than 1 MB over all servers: if the store is a cluster
@@ -503,11 +435,9 @@ HIBLOOM_API const char *hibloom_store_error(const hibloom_store *store);
  * EINVAL, ERANGE: the spec is not valid. */
 HIBLOOM_CHECKED hibloom_status hibloom_spec_spread(hibloom_spec *spec, const hibloom_store *store);
 
-/* Lets each call on the store from now on fail with ETIMEDOUT where it takes
- * longer than `ms` milliseconds, retries included; 0, as at first: only
- * connect_timeout_ms, command_timeout_ms and retry_ms count. After it, taking bits
- * back (see "Filter") may take a command_timeout_ms more. hibloom_list has this time for
- * each few hundred keys. A memory store, and one that is borrowed, take no notice. */
+/* Each call from now on fails with ETIMEDOUT after `ms`, retries included. 0, the default: only the time-outs count.
+ * Taking bits back may then take a command_timeout more. hibloom_list has `ms` for each few hundred keys. Memory stores
+ * and borrowed connections ignore it. */
 HIBLOOM_API void hibloom_store_deadline(hibloom_store *store, uint32_t ms);
 
 /* What a store has done since it was made. */
@@ -677,7 +607,7 @@ typedef struct hibloom_item {
  * 32,768 items.
  *
  * Very many items in one call go by whole bitmaps, where that is less work for the
- * server and the link (link_mb_s): of a filter of 11 MB from some thousand look-ups and
+ * server and the link (link=): of a filter of 11 MB from some thousand look-ups and
  * some thousand adds on. contains_many reads the bits and answers here. add_many sets the
  * bits here and merges them, as hibloom_merge does. With is_new it then reads the bits that were there
  * before: so is_new is as exact as item by item. A user who may not merge (EDENIED) adds item by item. So does
@@ -689,7 +619,7 @@ typedef struct hibloom_item {
  *   growing     look-ups link by link; adds into the newest link, up to 32,768 items at a time
  *   windows     look-ups slice by slice; adds never, since a script compares the period of each
  * Round trips: to merge, those of hibloom_merge; to read, one for each 256 KB, two of which are on their way
- * at once. With is_new one more for each key. Where these take long (some ms and more), a smaller link_mb_s keeps
+ * at once. With is_new one more for each key. Where these take long (some ms and more), a smaller link= keeps
  * calls of some thousand items from reading. */
 HIBLOOM_CHECKED hibloom_status hibloom_add_many(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new);
 HIBLOOM_CHECKED hibloom_status hibloom_contains_many(hibloom *filter, const hibloom_item *items, size_t n, bool *found);
@@ -710,7 +640,7 @@ HIBLOOM_CHECKED hibloom_status hibloom_contains_many(hibloom *filter, const hibl
  * it is full at 3, which 4 % reach, and the error rate grows with what comes and goes; 8 bits,
  * at 255, are for items that are added often. Else the error rate is that of as many bits.
  *
- * A remove is never sent again once a server may have carried it out, also with retry_ms:
+ * A remove is never sent again once a server may have carried it out, also with retry=:
  * after EIO, ETIMEDOUT, ECANCELED, EPROTO it is not known what of the call was removed. The
  * safe way is to leave it: what stays in is a "maybe" more, and to remove it twice may be a
  * wrong remove. One that comes late, after its call has failed, is carried out once at most,
@@ -742,11 +672,11 @@ HIBLOOM_CHECKED hibloom_status hibloom_remove_many(hibloom *filter, const hibloo
  * So with 0 all answers are as without it. With a larger age one from the cache may be as old as
  * max_age_ms: a "maybe" may be of a filter that was cleared, dropped or replaced since, and
  * an add that was not sent counts as made before that.
- * Memory: that of the filter at most, as far as near_bytes reaches: of a filter of several
+ * Memory: that of the filter at most, as far as near= reaches: of a filter of several
  * segments as many of these are known as fit into what is left of it, and of one in a single
  * larger key nothing, which is no error (items_near stays 0). It is taken when the first items
  * are learned; who comes first has it.
- * With min_replicas or read_from_replicas all adds are sent; look-ups may be answered from it. What replicas answer is
+ * With min_replicas or read_from=replicas all adds are sent; look-ups may be answered from it. What replicas answer is
  * not learned.
  * On a borrowed connection call this again whenever you have reconnected it, and
  * everywhere after an older copy was put in the filter's place by hand (COPY, RENAME, or
@@ -816,7 +746,7 @@ HIBLOOM_CHECKED hibloom_status hibloom_expire(hibloom *filter, uint64_t seconds)
  * Growing filters replace, and are replaced, with all their links.
  * In a cluster all keys must have one slot: name "seen" is replaced by a filter "{seen}x" of one
  * key, and one of several, or of several links, only where both names have the same {tag}; else ENOTSUP.
- * While that slot moves it may be EUNAVAILABLE, with nothing changed. With retry_ms the call waits.
+ * While that slot moves it may be EUNAVAILABLE, with nothing changed. With retry= the call waits.
  * EMISMATCH: there is something else than a filter. EBUSY: others make, remove, replace or grow it
  * just now, time and again. ENOTSUP: a bare bitmap; a sliding window, or one in the place of which it would
  * come. Round trips: those to open `name`, and one; where one of the two grows, two more. */
@@ -867,7 +797,7 @@ HIBLOOM_CHECKED hibloom_status hibloom_delete(hibloom_store *store, const char *
  * In Redis each key of up to 16 MB is merged in one step, a larger one 1 MB (counters 16 KB) at a time. So a process
  * that dies half-way leaves `into` intact, with a part of the items; and a temporary key, which expires within a
  * minute. On a cluster a slot that moves refuses it
- * (EUNAVAILABLE). With retry_ms the call waits until the slot has moved. Counters are merged all the same.
+ * (EUNAVAILABLE). With retry= the call waits until the slot has moved. Counters are merged all the same.
  * into and from may be one filter, which stays as it is. EMISMATCH: the specs differ. ENOTSUP: beside
  * `into` lies a counter of items (HIBLOOM_KEYS_RUEIDIS), which bits do not tell. After another
  * error a part of the items may be in. hibloom_store_error: of the store of

@@ -100,15 +100,13 @@ static double guards(const hibloom_spec *spec)
 
 /* see hibloom.h. A key that is too large for whole bitmaps is also too large for them to pay.
  * Another library's filter goes item by item. */
-hibloom_status hibloom_spec_rates(const hibloom_spec *spec, hibloom_commands commands, hibloom_rates *out)
+hibloom_status hibloom_spec_rates(const hibloom_spec *spec, bool bitfield, hibloom_rates *out)
 {
-    const struct cost_server server = {commands == HIBLOOM_COMMANDS_BITFIELD, COST_LINK_MB_S};
+    const struct cost_server server = {bitfield, COST_LINK_MB_S};
     const hibloom_status status = spec_check(spec);
 
     if (status != HIBLOOM_OK)
         return status;
-    if (!server.bitfield && commands != HIBLOOM_COMMANDS_SETBIT)
-        return HIBLOOM_EINVAL;
     const bool may_be_whole = spec->keys == HIBLOOM_KEYS_OWN;
     const double add = cost_item(spec, &server, COST_ADD) + guards(spec);
     const double look = cost_item(spec, &server, COST_LOOK_UP) + guards(spec);

@@ -13,7 +13,7 @@ enum cost_call { COST_ADD, COST_ADD_NEW, COST_LOOK_UP }; /* NEW: with is_new */
 
 /* Where the commands go. */
 struct cost_server {
-    bool bitfield;    /* HIBLOOM_COMMANDS_BITFIELD */
+    bool bitfield;    /* commands=bitfield */
     double link_mb_s; /* 10^6 bytes a second between here and there */
 };
 

@@ -55,7 +55,7 @@ static hibloom_async *borrow(redisAsyncContext *context)
 {
     hibloom_async *async = NULL;
 
-    assert_ok(hibloom_async_borrow(&async, context), NULL);
+    assert_ok(hibloom_async_borrow(&async, context, NULL), NULL);
     return async;
 }
 
@@ -179,7 +179,7 @@ static void one_that_is_not_fit_is_refused(void **state)
     struct outcome never = {0};
 
     redisAsyncContext *dead = redisAsyncConnectUnix("/nowhere");
-    assert_int_equal(hibloom_async_borrow(&none, dead), HIBLOOM_EINVAL);
+    assert_int_equal(hibloom_async_borrow(&none, dead, NULL), HIBLOOM_EINVAL);
     hibloom_async_free(none);
     redisAsyncFree(dead);
     assert_int_equal(redisAsyncCommand(context, NULL, NULL, "SUBSCRIBE c"), REDIS_OK);

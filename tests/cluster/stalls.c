@@ -93,11 +93,7 @@ static void note_loss(hibloom_log_level level, const char *line, void *unused)
 
 static void others_are_written_to_meanwhile(void **state)
 {
-    const hibloom_connect_options options = {.size = sizeof options,
-                                             .command_timeout_ms = 2000,
-                                             .link_mb_s = 1, /* so it goes by commands */
-                                             .on_connect = narrow,
-                                             .on_log = note_loss};
+    const hibloom_setup setup = {.size = sizeof setup, .connected = narrow, .log = note_loss};
     hibloom_item *items = items_new("in", ITEMS);
     const int room = ROOM;
     pthread_t thread;
@@ -112,7 +108,8 @@ static void others_are_written_to_meanwhile(void **state)
         redis_server_must(redis_cluster_node(cluster, 0), "CONFIG SET cluster-announce-port %d", front.port));
     redis_server_wait(redis_cluster_node(cluster, 0), all_know_the_front, NULL, "not all know the front's port");
     snprintf(uri, sizeof uri, "redis+cluster://127.0.0.1:%d", front.port);
-    hibloom_store *store = test_connect(uri, &options);
+    hibloom_store *store = test_connect(with_options(uri, "command_timeout=2s&link=1m"),
+                                        &setup) /* so it goes by commands */;
     /* whose root is not behind the front: on a slow machine an add is proven there first */
     hibloom *filter = test_open(store, "kept", "bits=3000000 hashes=7 segments=12 seed=1");
     assert_ok(hibloom_add_many(filter, items, FEW, NULL), store); /* all are connected to */

@@ -107,8 +107,8 @@ static void whole_filters_leave_it_as_it_was_found(void **state)
     hibloom_store *store, *memory;
     bool found;
 
-    assert_ok(hibloom_borrow(&store, context), store);
-    assert_ok(hibloom_memory(&memory), memory);
+    assert_ok(hibloom_borrow(&store, context, NULL), store);
+    assert_ok(hibloom_connect(&memory, "memory:", NULL), memory);
     for (int v = 0; v < VARIANTS; v += 2) {
         hibloom *from = test_open(memory, "from", variants[v].spec),
                 *filter = test_open(store, "aside", variants[v].spec);
@@ -179,10 +179,10 @@ static void what_cannot_be_borrowed_is_refused(void **state)
     hibloom_store *store = NULL;
 
     assert_non_null(context);
-    assert_status(hibloom_borrow(&store, NULL), HIBLOOM_EINVAL, store);
+    assert_status(hibloom_borrow(&store, NULL, NULL), HIBLOOM_EINVAL, store);
     hibloom_store_free(store);
     store = NULL;
-    assert_status(hibloom_borrow(&store, context), HIBLOOM_EINVAL, store);
+    assert_status(hibloom_borrow(&store, context, NULL), HIBLOOM_EINVAL, store);
     hibloom_store_free(store);
     redisFree(context);
 }
@@ -381,7 +381,7 @@ static void break_off(const struct script_step *script, hibloom_status status, b
 
     assert_int_equal(redisSetTimeout(context, (struct timeval){0, 500000}), REDIS_OK);
     before = look_at(context);
-    assert_ok(hibloom_borrow(&store, context), store);
+    assert_ok(hibloom_borrow(&store, context, NULL), store);
     filter = attach_any(store);
     assert_status(hibloom_add(filter, "x", 1, &is_new), status, store);
     assert_int_not_equal(context->err, 0);

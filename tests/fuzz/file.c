@@ -91,7 +91,7 @@ static void load(const uint8_t *bytes, size_t size)
     hibloom *other = NULL;
     hibloom_spec spec;
 
-    REQUIRE(hibloom_memory(&store) == HIBLOOM_OK);
+    REQUIRE(hibloom_connect(&store, "memory:", NULL) == HIBLOOM_OK);
     REQUIRE(hibloom_spec_parse(&spec, "bits=77 hashes=3 seed=0123456789abcdef") == HIBLOOM_OK);
     REQUIRE(hibloom_open(&other, store, "other", &spec) == HIBLOOM_OK);
     const hibloom_status status = hibloom_spec_load(&spec, file.path);

@@ -41,7 +41,7 @@ static void measure(const char *text, unsigned n)
     char buf[16];
     unsigned wrong = 0;
 
-    assert_ok(hibloom_memory(&store), NULL);
+    assert_ok(hibloom_connect(&store, "memory:", NULL), NULL);
     assert_ok(hibloom_open(&filter, store, "rates", &spec), store);
     for (unsigned i = 0; i < n; i++) {
         const hibloom_item item = make_item('a', i, buf);
@@ -136,7 +136,7 @@ static void poly_on_uids(void **state)
     char buf[16];
     unsigned wrong = 0;
 
-    assert_ok(hibloom_memory(&store), NULL);
+    assert_ok(hibloom_connect(&store, "memory:", NULL), NULL);
     assert_ok(hibloom_open(&filter, store, "uids", &spec), store);
     for (unsigned i = 0; i < n; i++) {
         const hibloom_item item = make_uid(i, buf);
@@ -193,7 +193,7 @@ static void poly_on_urls(void **state)
         hibloom *filter;
         unsigned asked = 0, wrong = 0;
 
-        assert_ok(hibloom_memory(&store), NULL);
+        assert_ok(hibloom_connect(&store, "memory:", NULL), NULL);
         assert_ok(hibloom_open(&filter, store, "poly", &spec), store);
         for (unsigned i = 0; i < distinct; i += 2)
             assert_ok(hibloom_add(filter, urls[i], strlen(urls[i]), NULL), store);

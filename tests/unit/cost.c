@@ -4,11 +4,11 @@
 #include "redis/cost.h"
 #include "support/test.h"
 
-static hibloom_rates rates_of(const hibloom_spec *spec, hibloom_commands commands)
+static hibloom_rates rates_of(const hibloom_spec *spec, bool bitfield)
 {
     hibloom_rates rates;
 
-    assert_ok(hibloom_spec_rates(spec, commands, &rates), NULL);
+    assert_ok(hibloom_spec_rates(spec, bitfield, &rates), NULL);
     assert_true(rates.adds > 0 && rates.adds_new > 0 && rates.look_ups > 0);
     return rates;
 }
@@ -21,15 +21,15 @@ static hibloom_spec spec_with(hibloom_layout layout, uint32_t hashes)
 
 static void each_hash_more_makes_all_but_blocked_look_ups_slower(void **state)
 {
-    for (int commands = HIBLOOM_COMMANDS_SETBIT; commands <= HIBLOOM_COMMANDS_BITFIELD; commands++)
+    for (int bitfield = 0; bitfield < 2; bitfield++)
         for (int layout = HIBLOOM_LAYOUT_CLASSIC; layout <= HIBLOOM_LAYOUT_BLOCKED; layout++) {
             const bool blocked = layout == HIBLOOM_LAYOUT_BLOCKED;
             hibloom_spec spec = spec_with((hibloom_layout)layout, 1);
-            const hibloom_rates first = rates_of(&spec, (hibloom_commands)commands);
+            const hibloom_rates first = rates_of(&spec, bitfield != 0);
             hibloom_rates last = first;
 
             for (spec.hashes = 2; spec.hashes <= 40; spec.hashes++) {
-                const hibloom_rates rates = rates_of(&spec, (hibloom_commands)commands);
+                const hibloom_rates rates = rates_of(&spec, bitfield != 0);
 
                 assert_true(rates.adds < last.adds && rates.adds_new < last.adds_new);
                 assert_true(blocked ? rates.look_ups == last.look_ups : rates.look_ups < last.look_ups);
@@ -44,15 +44,15 @@ static void layouts_and_commands_are_ranked_as_they_were_measured(void **state)
 {
     const hibloom_spec classic = spec_with(HIBLOOM_LAYOUT_CLASSIC, 7), blocked = spec_with(HIBLOOM_LAYOUT_BLOCKED, 7);
     const hibloom_spec partitioned = spec_with(HIBLOOM_LAYOUT_PARTITIONED, 7);
-    const hibloom_rates setbit = rates_of(&classic, HIBLOOM_COMMANDS_SETBIT);
-    const hibloom_rates bitfield = rates_of(&classic, HIBLOOM_COMMANDS_BITFIELD);
+    const hibloom_rates setbit = rates_of(&classic, false);
+    const hibloom_rates bitfield = rates_of(&classic, true);
 
-    assert_true(rates_of(&blocked, HIBLOOM_COMMANDS_SETBIT).look_ups > 2 * setbit.look_ups);
-    assert_true(rates_of(&blocked, HIBLOOM_COMMANDS_BITFIELD).look_ups > 1.5 * bitfield.look_ups);
+    assert_true(rates_of(&blocked, false).look_ups > 2 * setbit.look_ups);
+    assert_true(rates_of(&blocked, true).look_ups > 1.5 * bitfield.look_ups);
     assert_true(bitfield.adds > setbit.adds && bitfield.look_ups > setbit.look_ups);
     assert_true(setbit.adds_new == bitfield.adds_new && bitfield.adds_new == bitfield.adds); /* always BITFIELD */
-    assert_true(rates_of(&partitioned, HIBLOOM_COMMANDS_BITFIELD).adds_new < setbit.adds);
-    assert_true(rates_of(&partitioned, HIBLOOM_COMMANDS_BITFIELD).look_ups < bitfield.look_ups);
+    assert_true(rates_of(&partitioned, true).adds_new < setbit.adds);
+    assert_true(rates_of(&partitioned, true).look_ups < bitfield.look_ups);
 }
 
 /* From which size of a call on it is less work to go by whole bitmaps. */
@@ -84,11 +84,10 @@ static void what_is_no_spec_has_no_rates(void **state)
     hibloom_spec spec = spec_with(HIBLOOM_LAYOUT_CLASSIC, 7);
     hibloom_rates rates = {.adds = 1};
 
-    assert_status(hibloom_spec_rates(&spec, (hibloom_commands)2, &rates), HIBLOOM_EINVAL, NULL);
     spec.hashes = 0;
-    assert_int_not_equal(hibloom_spec_rates(&spec, HIBLOOM_COMMANDS_SETBIT, &rates), HIBLOOM_OK);
+    assert_int_not_equal(hibloom_spec_rates(&spec, false, &rates), HIBLOOM_OK);
     spec = (hibloom_spec){.hashes = 7};
-    assert_int_not_equal(hibloom_spec_rates(&spec, HIBLOOM_COMMANDS_SETBIT, &rates), HIBLOOM_OK);
+    assert_int_not_equal(hibloom_spec_rates(&spec, false, &rates), HIBLOOM_OK);
     assert_true(rates.adds == 1); /* written on HIBLOOM_OK only */
 }
 

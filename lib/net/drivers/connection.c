@@ -138,7 +138,7 @@ static void install_reader(struct connection *c)
 hibloom_status connection_open(struct connection *c, const struct store_settings *s, const char *host, unsigned port,
                                uint64_t deadline)
 {
-    *c = (struct connection){.settings = s, .timeout_ms = s->options.command_timeout_ms};
+    *c = (struct connection){.settings = s, .timeout_ms = (uint32_t)s->options.command_timeout_ms};
     c->status = context_open(&c->context, s, host, port, deadline, &c->error);
     if (c->status != HIBLOOM_OK)
         return c->status;

@@ -76,7 +76,7 @@ static bool is_known(const struct carrier *c)
 static hibloom_status ask(struct carrier *c, struct node *node, struct error *error)
 {
     struct commands commands = {0};
-    const uint32_t replies = topology_ask(&c->topology, &c->settings, &commands);
+    const uint32_t replies = topology_ask(&c->topology, c->settings, &commands);
     struct flight *flight = NULL;
 
     c->locate.told = true;
@@ -369,7 +369,7 @@ void dispatch_take_location(struct carrier *c, const struct node *node, uint32_t
         ask_next(c);
         return;
     }
-    settings_log(&c->settings, HIBLOOM_LOG_INFO, "%s was heard: it is known who is where",
+    settings_log(c->settings, HIBLOOM_LOG_INFO, "%s was heard: it is known who is where",
                  carrier_where(c, node, where, sizeof where));
     end_round(c, true);
     c->store.server.count = topology_primaries(&c->topology);

@@ -72,7 +72,7 @@ static hibloom_status send_greeting(struct carrier *c, struct node *node)
     if (node->state == NODE_READY)
         greeting_write_again(&node->greeting, &commands);
     else
-        greeting_write(&node->greeting, &commands, &c->settings, node->role);
+        greeting_write(&node->greeting, &commands, c->settings, node->role);
     if (!commands.failed)
         flight = flight_new(&c->pool, NULL, FLIGHT_GREETING, &(struct exchange){.replies = node->greeting.count},
                             commands.bytes, commands.len);
@@ -128,7 +128,7 @@ void node_take_greeting(struct carrier *c, struct node *node, struct flight *fli
 {
     struct greeting *g = &node->greeting;
     struct error error;
-    const hibloom_status status = greeting_take(g, &c->settings, flight->index++, object, &error);
+    const hibloom_status status = greeting_take(g, c->settings, flight->index++, object, &error);
     char where[WHERE_SIZE];
 
     if (status != HIBLOOM_OK) {
@@ -139,7 +139,7 @@ void node_take_greeting(struct carrier *c, struct node *node, struct flight *fli
         return;
     flight_free(flights_take(&node->sent));
     if (!g->again)
-        settings_log(&c->settings, HIBLOOM_LOG_INFO, "%s: connected", carrier_where(c, node, where, sizeof where));
+        settings_log(c->settings, HIBLOOM_LOG_INFO, "%s: connected", carrier_where(c, node, where, sizeof where));
     /* A replica that restarts gets all of it from its primary. Node 0 of a Sentinel store is the
      * master, wherever it is: there another run is also another server. */
     const bool deposed = c->topology.clustered && g->again && g->replica; /* it says where to go, and that tells */
