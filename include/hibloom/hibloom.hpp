@@ -364,6 +364,11 @@ public:
         return usable_ ? store_.get() : nullptr;
     }
 
+    /* hibloom_store_option; nullptr: as there. */
+    const char *option(const char *name) const noexcept
+    {
+        return hibloom_store_option(get(), name);
+    }
     /* hibloom_store_error. */
     const char *words() const noexcept
     {

@@ -257,7 +257,7 @@ static void cancel_all(struct hibloom_async *async)
 
     for (struct call *call; (call = TAILQ_FIRST(calls)) != NULL;) {
         TAILQ_REMOVE(calls, call, in_calls);
-        task_fail(call->task, HIBLOOM_ECANCELED, "given up before it was answered");
+        task_fail(call->task, HIBLOOM_ECANCELED, "canceled before it was answered");
         task_end(call->task);
         finish((struct work *)call, HIBLOOM_ECANCELED);
     }

@@ -163,12 +163,17 @@ static hibloom_status take_given(struct store_settings *s, const struct option *
     return take(s, o, text, differs, error);
 }
 
-/* name=value. A piece of a password may stand here: so only what looks like a name is repeated. */
-static hibloom_status take_word(struct store_settings *s, char *word, uint32_t *seen, struct error *error)
+/* name=value. A piece of a password may stand here, behind a '?' in it. So only what looks like a name is repeated, and
+ * none where an '@' follows. */
+static hibloom_status take_word(struct store_settings *s, char *word, bool at_follows, uint32_t *seen,
+                                struct error *error)
 {
     const size_t len = strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-");
     const struct option *o = find(word, len);
 
+    if (o == NULL && at_follows)
+        return error_set(error, HIBLOOM_EINVAL,
+                         "an option behind the '?' is wrong; a '?' in the user or password is written %%3F");
     if (len == 0 || word[len] != '=')
         return error_set(error, HIBLOOM_EINVAL, "behind the '?' there must be name=value, with '&' between them");
     if (o == NULL)
@@ -185,16 +190,13 @@ static hibloom_status take_word(struct store_settings *s, char *word, uint32_t *
 
 static hibloom_status read_query(struct store_settings *s, struct error *error)
 {
-    const bool password_like = s->uri.query != NULL && strchr(s->uri.query, '@') != NULL;
+    const char *at = s->uri.query != NULL ? strrchr(s->uri.query, '@') : NULL;
     hibloom_status status = HIBLOOM_OK;
     char *query = s->uri.query;
     uint32_t seen = 0;
 
     for (char *word; status == HIBLOOM_OK && (word = strsep(&query, "&")) != NULL;)
-        status = take_word(s, word, &seen, error);
-    if (status != HIBLOOM_OK && password_like)
-        return error_set(error, status,
-                         "an option behind the '?' is wrong; a '?' in the user or password is written %%3F");
+        status = take_word(s, word, at != NULL && word < at, &seen, error);
     return status;
 }
 

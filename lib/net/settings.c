@@ -108,9 +108,9 @@ hibloom_status settings_explain(const struct store_settings *s, const char *word
     const enum refusal refusal = refusal_of(words);
     const char *password = s != NULL ? s->options.password : NULL;
 
-    if (password != NULL && error_repeats(words, password, strlen(password)))
+    if (refusal_explain(refusal, words, error->words, sizeof error->words) && password != NULL &&
+        error_repeats(words, password, strlen(password)))
         return error_set(error, refusal_status(refusal), "refused, in words that repeat the password");
-    refusal_explain(refusal, words, error->words, sizeof error->words);
     return refusal_status(refusal);
 }
 

@@ -190,7 +190,7 @@ static const struct first_words first_words[] = {
     {wrong_type, HIBLOOM_EPROTO, ""},
     {nil, HIBLOOM_EPROTO, ""},
     {loading, HIBLOOM_EUNAVAILABLE, "LOADING Redis is loading the dataset in memory"},
-    {no_password, HIBLOOM_ESERVER, "without any password configured"},
+    {no_password, HIBLOOM_ESERVER, "the server has no password for this user"},
     {protected, HIBLOOM_EDENIED, "DENIED Redis is running in protected mode"},
     {too_many, HIBLOOM_EUNAVAILABLE, "max number of clients reached"},
 };

@@ -110,6 +110,29 @@ static void a_password_that_is_wrong_is_not_tried_again(void **state)
     redis_server_stop(own);
 }
 
+/* Such a password stands in the server's own words for its refusal, so they are not used. */
+static void a_password_of_common_words_is_refused_in_plain_words(void **state)
+{
+    static const char *const passwords[] = {"password", "pass", "invalid", "configured"};
+    struct redis_server *asks = redis_server_start_tcp((const char *const[]){"--requirepass", "right", NULL}),
+                        *asks_none = redis_server_start_tcp(NULL);
+    hibloom_store *store = NULL;
+    char uri[128];
+
+    for (size_t i = 0; i < COUNT(passwords); i++) {
+        snprintf(uri, sizeof uri, "redis://:%s@127.0.0.1:%d", passwords[i], redis_server_port(asks));
+        assert_status(hibloom_connect(&store, uri, NULL), HIBLOOM_EDENIED, store);
+        assert_non_null(strstr(hibloom_store_error(store), "WRONGPASS: the server does not accept this user"));
+        hibloom_store_free(store);
+        snprintf(uri, sizeof uri, "redis://:%s@127.0.0.1:%d", passwords[i], redis_server_port(asks_none));
+        assert_status(hibloom_connect(&store, uri, NULL), HIBLOOM_ESERVER, store);
+        assert_non_null(strstr(hibloom_store_error(store), "the server has no password for this user"));
+        hibloom_store_free(store);
+    }
+    redis_server_stop(asks);
+    redis_server_stop(asks_none);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -117,6 +140,7 @@ int main(void)
         cmocka_unit_test(a_client_name_that_is_refused_is_left_out),
         cmocka_unit_test(a_password_in_the_servers_words_is_not_repeated),
         cmocka_unit_test(a_password_that_is_wrong_is_not_tried_again),
+        cmocka_unit_test(a_password_of_common_words_is_refused_in_plain_words),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

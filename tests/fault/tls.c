@@ -176,7 +176,7 @@ static void a_bad_file_is_named_with_its_option(void **state)
         {"cert", client->cert, "key", none, "key (/nowhere/x.pem): No such file or directory"},
         {"cert", client->cert, "key", garbage, "key (/etc/passwd): "},
         {"cert", client->cert, "key", certificates->server.key, "key values mismatch"},
-        {"cert", client->cert, "key", locked, "it wants a password"},
+        {"cert", client->cert, "key", locked, "key without one is needed"},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -295,15 +295,33 @@ static void a_server_without_tls_is_told_as_such(void **state)
     struct redis_server *redis = redis_server_start_tcp(NULL);
     hibloom_store *store = NULL;
 
-    assert_refused(trusting(uri_of_port(scripted_server_port(scripted))), "TLS: wrong version number");
+    assert_refused(trusting(uri_of_port(scripted_server_port(scripted))),
+                   "this port speaks no TLS; the URI begins with redis then");
     /* Redis waits for the end of a line, which may be in there or not. */
     const hibloom_status status = hibloom_connect(&store, trusting(uri_of_port(redis_server_port(redis))), NULL);
     if (status != HIBLOOM_EIO)
         assert_status(status, HIBLOOM_ETIMEDOUT, store);
-    assert_words(store, "TLS: ");
+    assert_words(store, "speaks no TLS");
     hibloom_store_free(store);
     redis_server_stop(redis);
     scripted_server_stop(scripted);
+}
+
+static void a_server_with_tls_is_told_as_such(void **state)
+{
+    static const char *const forms[][2] = {{"redis://127.0.0.1:%d", "rediss://"},
+                                           {"redis+cluster://127.0.0.1:%d", "rediss+cluster://"},
+                                           {"redis+sentinel://127.0.0.1:%d/m", "rediss+sentinel://"}};
+    char uri[64], words[64];
+
+    for (size_t i = 0; i < COUNT(forms); i++) {
+        hibloom_store *store = NULL;
+        snprintf(uri, sizeof uri, forms[i][0], redis_server_port(tls_server));
+        assert_status(hibloom_connect(&store, uri, NULL), HIBLOOM_EIO, store);
+        snprintf(words, sizeof words, "this port speaks TLS, use %s", forms[i][1]);
+        assert_words(store, words);
+        hibloom_store_free(store);
+    }
 }
 
 /* ---- Signals, and connections of the caller's ------------------------------------------------------------ */
@@ -447,6 +465,7 @@ int main(void)
         cmocka_unit_test(hanging_up_at_any_byte_of_the_first_words_is_eio),
         cmocka_unit_test(hanging_up_between_words_is_told_as_such),
         cmocka_unit_test(a_server_without_tls_is_told_as_such),
+        cmocka_unit_test(a_server_with_tls_is_told_as_such),
         cmocka_unit_test(a_borrowed_connection_over_tls_works_and_stays_as_it_was),
         cmocka_unit_test(a_borrowed_connection_whose_server_is_gone_raises_no_sigpipe),
         cmocka_unit_test(interrupted_system_calls_are_taken_up_again),

@@ -105,10 +105,11 @@ static void die(struct line *line)
     struct error error;
 
     (void)error_set(&error, status, "%s%s", tls != NULL ? "TLS: " : "",
-                    tls != NULL                             ? tls
-                    : context->reader->err == REDIS_ERR_OOM ? "nonsense from the server" /* reply_functions refuse so */
-                    : context->err != 0                     ? context->errstr
-                                                            : "the connection was closed");
+                    tls != NULL ? tls
+                    : context->reader->err == REDIS_ERR_OOM
+                        ? "the server does not answer as Redis does" /* reply_functions refuse so */
+                    : context->err != 0 ? context->errstr
+                                        : "the connection was closed");
     line->node->hopeless = tls != NULL && tls_is_refused(line->ssl);
     if (tls != NULL)
         tls_forget();

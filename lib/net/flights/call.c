@@ -197,9 +197,8 @@ static void fail_in_doubt(struct carrier *c, struct flight *flight, struct node 
 {
     struct error error;
 
-    (void)error_set(
-        &error, status,
-        "%s; what was on its way may have been carried out or not, and is not sent again: see hibloom_remove", words);
+    (void)error_set(&error, status, "%s; the removes in flight may have been carried out, and are not sent again",
+                    words);
     call_give_up(c, flight->call, node, status, error.words);
     call_end_flight(c, flight);
 }
@@ -298,8 +297,7 @@ void call_tell_all_restart(struct carrier *c, const struct node *node)
 
     c->store.server.stats.restarts++;
     settings_log(c->settings, HIBLOOM_LOG_WARNING,
-                 "%s: another run of the server than before: it was restarted, or another took over; adds that were "
-                 "acknowledged may be missing",
+                 "%s: the server restarted, or another one took over; acknowledged adds may be missing",
                  carrier_where(c, node, where, sizeof where));
     for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls))
         if ((!call->sent || call->task->reads || call->task->removes) && !task_has_failed(call->task) &&

@@ -161,7 +161,7 @@ void carrier_cancel(struct carrier *c, const hibloom *filter)
     for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls)) {
         if (!task_is_of(call->task, filter))
             continue;
-        task_fail(call->task, HIBLOOM_ECANCELED, "given up before it was answered");
+        task_fail(call->task, HIBLOOM_ECANCELED, "canceled before it was answered");
         call->unkept = false;
         drop_canceled(c, &call->waiting, filter);
         call_wake(c, call);

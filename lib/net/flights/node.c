@@ -106,9 +106,28 @@ static void fail_flights(struct carrier *c, struct node *node, struct flights *f
     }
 }
 
-void node_lose(struct carrier *c, struct node *node, hibloom_status status, const char *words)
+/* A server that speaks TLS ends a connection without it. Its last words, an alert, begin with byte 0x15, and may be lost.
+ * Returns words that name the scheme, or those given. */
+static const char *explain_end(const struct carrier *c, const struct node *node, const char *words, struct error *error)
+{
+    const struct uri *uri = &c->settings->uri;
+    const bool first = node->state == NODE_GREETING && node->run.id[0] == '\0' && node->sent.first != NULL &&
+                       node->sent.first->index == 0;
+    const bool alert = strstr(words, "\\x15") != NULL;
+
+    if (!first || c->borrowed || uri->tls || uri->kind == URI_UNIX ||
+        (!alert && strstr(words, "reset by peer") == NULL))
+        return words;
+    (void)error_set(error, HIBLOOM_EIO, "%s%s, use %s", alert ? "" : words,
+                    alert ? "this port speaks TLS" : "; if this port speaks TLS", uri_scheme(uri->kind, true));
+    return error->words;
+}
+
+void node_lose(struct carrier *c, struct node *node, hibloom_status status, const char *given)
 {
     struct flights touched = {0}, sent = {0}, pending = {0};
+    struct error error;
+    const char *words = explain_end(c, node, given, &error);
 
     carrier_note_trouble(node, status, words);
     carrier_tell_trouble(c, node, "");
@@ -170,7 +189,7 @@ static hibloom_status ensure_connection(struct carrier *c, struct node *node, st
     if (node->state != NODE_CLOSED)
         return !node->leave
                    ? HIBLOOM_OK
-                   : error_set(error, HIBLOOM_EUNAVAILABLE, "its connection is given up, and has answers to come");
+                   : error_set(error, HIBLOOM_EUNAVAILABLE, "its connection is closing, and answers are still to come");
     if (call_must_pause(c, &node->pause)) { /* the search for locations goes on to the next one */
         *error = node->error;
         return node->status;

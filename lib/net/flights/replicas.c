@@ -174,8 +174,7 @@ static void take_count(struct carrier *c, struct node *node, struct flight *flig
         return;
     }
     if (replicas < wanted) {
-        snprintf(words, sizeof words, "%lld replicas have what was written, of %u that min_replicas asks for", replicas,
-                 wanted);
+        snprintf(words, sizeof words, "%lld replicas have the write; min_replicas asks for %u", replicas, wanted);
         call_give_up(c, flight->call, node, HIBLOOM_EUNAVAILABLE, words);
     }
     call_end_flight(c, flight);
@@ -224,7 +223,7 @@ void replicas_take(struct carrier *c, struct node *node, const struct reply *rep
 
 /* ---- The end of a call ------------------------------------------------------------------------- */
 
-#define LOST "the server, or the filter's key, was lost before its replicas had what was written: call again"
+#define LOST "the server or the filter's key was lost before replicas had the write: call again"
 
 static bool may_be_kept(const struct carrier *c, const struct call *call)
 {

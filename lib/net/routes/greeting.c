@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define NO_MASTER "it is no master any more: ask the Sentinels again"
+#define NO_MASTER "it is no longer a master"
 
 static void write_auth(struct commands *out, const struct store_options *o)
 {
