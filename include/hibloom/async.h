@@ -23,6 +23,8 @@
  *  - A store, its filters and its loop serve one thread.
  *  - Writing to a dead server may raise SIGPIPE, as hiredis writes from within the
  *    loop: ignore it, as programs with an event loop do.
+ *  - If more than `in_flight` items were unanswered, a call returns EBUSY: call again after the next callback. A call
+ *    without items counts as one. If nothing is in flight, a call of any size is accepted.
  *  - Host names in URIs are looked up at once, which may block; addresses do not.
  *
  * SPDX-License-Identifier: MIT */
@@ -48,7 +50,7 @@ typedef struct hibloom_async hibloom_async; /* a store on an event loop */
  * that is pending gets EIO, and further calls are refused with EIO. hiredis frees it
  * then: so free the store in the connection's disconnect callback, or before.
  * *out as with hibloom_async_connect.
- * EINVAL: the context is NULL, dead or a blocking one. */
+ * EINVAL: the context is NULL, dead or a blocking one; or an option is not for borrowed connections. */
 HIBLOOM_CHECKED hibloom_status hibloom_async_borrow(hibloom_async **out, struct redisAsyncContext *context,
                                                     const hibloom_setup *setup);
 

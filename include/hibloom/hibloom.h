@@ -349,32 +349,32 @@ typedef enum hibloom_log_level {
 
 /* The settings of a program. All but size may be 0 or NULL. The functions must not throw or call this library.
  *
- * An option is part of the URI (?retry=10s&near=64mb) or a pair here. Pairs are taken as they are, without %XX, and no
- * option stands there twice. The URI may add others. If it says something else of one, hibloom_connect returns EINVAL;
- * `10s` and `10000ms` are the same. Numbers: k, m, g = 10^3 ..., kb, mb, gb = 2^10 ... Times have a unit: ms, s, min, h, d.
+ * An option stands in the URI (?retry=10s&near=64mb) or in a pair here. Pairs are taken as they are, without %XX. The URI
+ * may add options. If it says otherwise than a pair, hibloom_connect returns EINVAL (10s and 10000ms are the same).
+ * Numbers: k, m and g are 10^3, 10^6 and 10^9. kb, mb and gb are 2^10, 2^20 and 2^30. Times need ms, s, min, h or d.
  *
  *   option            default   meaning
- *   connect_timeout   5s        to make a connection; the look-up of a host name takes time besides
- *   command_timeout   5s        from sending commands to their last answer; at most twice that while bytes come
- *   retry             0s        how long a call is tried again after a failure that is_retryable; see Retries
- *   min_replicas      0         adds, merges and loads succeed once so many replicas have them (WAIT); else EUNAVAILABLE
- *   replicas_timeout  1s        to wait for those; ERANGE unless below command_timeout. If that is 1s or less: half of it
- *   read_from         primary   replicas: look-ups ask replicas, which may lack the newest adds. Cluster and Sentinel
- *   accept_restarts   no        yes: a warning in the log instead of ELOST
- *   keepalive         0s        silence after which TCP asks whether the server is there; whole seconds; 0s: the system's
- *   client_name       -         CLIENT SETNAME; without blanks; ignored where the server refuses it
- *   commands     B    setbit    bitfield: one BITFIELD an item instead of k SETBIT or GETBIT: less work for the server
- *   near         B    64mb      bytes of memory for all near caches of the store; see hibloom_near_cache
- *   link         B    1000mb    bytes a second between here and the servers. Fewer: fewer calls go by whole bitmaps
- *   in_flight    B    131072    items of a loop's store that are not answered yet. Above it, calls return EBUSY
- *   db                0         the database; the same as /db in the URI
- *   user, password    -         in the URI before the host, or pairs; never behind the '?'
- *   cacert       T    -         file of certificates to trust; default: those of the system
- *   cacertdir    T    -         directory of them
- *   cert, key    T    -         files: this client's certificate and its key without a password; both or none
- *   sni          T    -         host name to ask for and to verify; default: the host of the connection
+ *   connect_timeout   5s        time to make a connection. The look-up of a host name is extra.
+ *   command_timeout   5s        time from the commands to their last answer. While bytes come, up to twice that.
+ *   retry             0s        time for which a failed call is tried again. See Retries.
+ *   min_replicas      0         replicas that must have an add, merge or load (WAIT). Fewer: EUNAVAILABLE.
+ *   replicas_timeout  1s        time for that, below command_timeout (ERANGE). If that is 1s or less: half of it.
+ *   read_from         primary   replicas: they answer look-ups, and may lack the newest adds. Cluster, Sentinel.
+ *   accept_restarts   no        yes: the log gets a warning, and no call returns ELOST.
+ *   keepalive         0s        silence before TCP probes the server, in whole seconds. 0s: the system decides.
+ *   client_name       -         name for CLIENT SETNAME, without blanks. Ignored where the server refuses it.
+ *   commands     B    setbit    bitfield: one BITFIELD an item, not k SETBIT or GETBIT. Less work for the server.
+ *   near         B    64mb      bytes for all near caches of the store.
+ *   link         B    1000mb    bytes a second to the servers. With fewer, fewer calls use whole bitmaps.
+ *   in_flight    B    131072    unanswered items of a loop's store. Above it, calls return EBUSY.
+ *   db                0         database. The same as /db in the URI.
+ *   user, password    -         in the URI before the host, or pairs. Never behind the '?'.
+ *   cacert       T    -         file of trusted certificates. Default: those of the system.
+ *   cacertdir    T    -         directory of trusted certificates.
+ *   cert, key    T    -         files of this client's certificate and its key. Both or none, and no password.
+ *   sni          T    -         host name to ask for and verify. Default: the host of the connection.
  *
- * B: also for hibloom_borrow. T: rediss:// only. memory: takes all of them, and they have no effect. */
+ * B: also with hibloom_borrow. T: only with rediss://. memory: takes all of them. They have no effect there. */
 typedef struct hibloom_setup {
     size_t size;                                                        /* sizeof(hibloom_setup) */
     const char *const *options;                                         /* "name", "value", ..., NULL */
@@ -384,37 +384,38 @@ typedef struct hibloom_setup {
 } hibloom_setup;
 
 /* Connects to the store at `uri`. setup NULL: all defaults.
- *   redis://[user[:password]@]host[:port][/db]             port 6379; [IPv6]; redis://:password@host: the default user
- *   redis+cluster://[...@]host[:port][,host[:port]...]     Cluster: one of these nodes must answer
- *   redis+sentinel://[...@]host[:port][,...]/MASTER[/db]   port 26379; user and password are the server's
- *   rediss://, rediss+cluster://, rediss+sentinel://       the same over TLS
- *   unix:///path                                           a socket
- *   memory:                                                this process; filters live until they are dropped
- * all with ?option=value&... behind. %XX is a byte of user, password, path, MASTER or value. In user and password
- * '?', '/', ',', '@' are written so. At most 64 hosts.
+ *   redis://[user[:password]@]host[:port][/db]             port 6379, IPv6 as [::1]. :password@ is the default user's.
+ *   redis+cluster://[...@]host[:port][,host[:port]...]     Cluster. One of these nodes must answer.
+ *   redis+sentinel://[...@]host[:port][,...]/MASTER[/db]   port 26379. User and password are the server's.
+ *   rediss://, rediss+cluster://, rediss+sentinel://       the same over TLS.
+ *   unix:///path                                           a socket.
+ *   memory:                                                this process. Filters live until they are dropped.
+ * Options follow as ?name=value&name=value. %XX stands for a byte of the user, password, path, MASTER or a value. In user
+ * and password '?', '/', ',' and '@' are written so. At most 64 hosts.
  *
- * Not OK: *out has words for hibloom_store_error; free it. After ENOMEM it is NULL. If a connection dies later, the next
- * call makes a new one. A new connection costs one round trip, two in a cluster, and one for each Sentinel asked.
+ * If it fails, *out has words for hibloom_store_error: free it. After ENOMEM it is NULL. If a connection dies later, the
+ * next call makes a new one. That costs one round trip, two in a cluster, and one for each Sentinel asked.
  * EINVAL, ERANGE: the URI or an option. ENOTSUP: this library has no TLS. EIO, ETIMEDOUT: no connection, or a
- * certificate is not accepted. EDENIED: user or password is wrong. ESERVER: no such database, or no passwords there.
+ * certificate is not accepted. EDENIED: user or password is wrong. ESERVER: no such database, or no password there.
  *
- * Retries. With retry=, calls go on after a dead connection, a time-out or a status that is retryable. An unknown host
- * or a refused certificate fails at once. A command without an answer may have been carried out; it is sent again:
- *   add         is_new is true if any sending found a bit unset, or if the first sending has no answer
- *   remove      is not sent again: the call fails
- *   clear       empties the filter again, unless the first sending is known to have done so
- *   drop        OK if the filter is gone
- *   all others  as if nothing had happened
- * If you call a failed add again, is_new may be false for an item that nobody worked on.
+ * Retries. With retry=, a call goes on after a dead connection, a time-out or a retryable status. An unknown host or a
+ * refused certificate fails at once. Commands without an answer may have been carried out. They are sent again:
+ *   add         is_new is true if any sending found a bit unset, or if the first sending has no answer.
+ *   remove      is not sent again: the call fails.
+ *   clear       empties the filter again, unless the first sending did so for certain.
+ *   drop        returns OK if the filter is gone.
+ *   all others  as if nothing had happened.
+ * If you repeat a failed add yourself, is_new may be false for an item that nobody worked on.
  *
- * Restarts. Each connection reads the server's run (INFO), and again after a second of silence. Another run may lack
- * adds that were acknowledged. Then each handle gets ELOST once: before anything is sent; look-ups and removes also
- * later. If an add returns ELOST, nothing was added: call again. With min_replicas, acknowledged adds are on replicas. */
+ * Restarts. Each connection reads which run of the server it reaches (INFO), and again after a second of silence. Another
+ * run may lack acknowledged adds. So each handle gets ELOST once, before it sends anything. Look-ups and removes may get
+ * it later. If an add returns ELOST, nothing was added: call again. With min_replicas, replicas have all such adds. */
 HIBLOOM_CHECKED hibloom_status hibloom_connect(hibloom_store **out, const char *uri, const hibloom_setup *setup);
 
-/* A store on the caller's blocking connection, of the same hiredis. The store never closes it or changes its time-outs,
- * and never tries again. The connection must outlive the store and keep its database. EINVAL: NULL, not blocking, or
- * unread replies. An open MULTI gives EPROTO: DISCARD it. If it is dead, calls return EIO until the caller reconnects. */
+/* A store on the caller's blocking connection, of the same hiredis. The store does not close it, does not change its
+ * time-outs, and tries nothing again. The connection must outlive the store and keep its database. If it is dead, calls
+ * return EIO until the caller reconnects. Unread replies are EINVAL. An open MULTI gives EPROTO: DISCARD it.
+ * EINVAL: NULL or not blocking, or an option without B above. */
 HIBLOOM_CHECKED hibloom_status hibloom_borrow(hibloom_store **out, struct redisContext *connection,
                                               const hibloom_setup *setup);
 

@@ -181,7 +181,7 @@ static hibloom_status take_word(struct store_settings *s, char *word, bool at_fo
     if ((o->where & IN_PAIRS) != 0)
         return error_set(error, HIBLOOM_EINVAL,
                          "%s: not behind the '?'; user and password stand before the host, as in "
-                         "redis://user:password@host, or in hibloom_setup",
+                         "redis://user:password@host",
                          o->name);
     if (!uri_decode(word + len + 1))
         return error_set(error, HIBLOOM_EINVAL, "%s: bad escape: a byte is written %%XX, and is not %%00", o->name);
@@ -211,7 +211,7 @@ static hibloom_status read_parts(struct store_settings *s, struct error *error)
     for (size_t i = 0; status == HIBLOOM_OK && i < COUNT_OF(parts); i++)
         if (parts[i].text != NULL)
             status = take(s, find(parts[i].name, strlen(parts[i].name)), parts[i].text,
-                          "the path of the URI says otherwise than its query", error);
+                          "the URI says two different values", error);
     return status;
 }
 
@@ -225,9 +225,9 @@ static hibloom_status read_pairs(struct store_settings *s, const char *const *pa
         if (o == NULL)
             status = fail_unknown(pairs[0], strlen(pairs[0]), error);
         else if (pairs[1] == NULL)
-            return error_set(error, HIBLOOM_EINVAL, "%s: hibloom_setup has no value for it", o->name);
+            return error_set(error, HIBLOOM_EINVAL, "%s: the program gives no value", o->name);
         else
-            status = take_given(s, o, pairs[1], &seen, "the URI says otherwise than hibloom_setup", error);
+            status = take_given(s, o, pairs[1], &seen, "the URI and the program say different values", error);
     }
     return status;
 }

@@ -177,8 +177,9 @@ static const char *read_unix(struct uri *uri, char *path)
 {
     uri->path = path;
     if (*path != '/')
-        return strchr(path, '@') != NULL ? "user and password of a unix:// store stand in hibloom_setup"
-                                         : "the path must be absolute: unix:///path";
+        return strchr(path, '@') != NULL
+                   ? "a unix:// URI has no user and no password; a program gives them by hibloom_setup"
+                   : "the path must be absolute: unix:///path";
     if (!uri_decode(path))
         return "bad escape in the path: a byte is written %XX, and is not %00";
     if (strlen(path) >= sizeof((struct sockaddr_un *)0)->sun_path - 1) /* hiredis leaves the last byte to chance */

@@ -182,6 +182,11 @@ static void one_that_is_not_fit_is_refused(void **state)
     assert_int_equal(hibloom_async_borrow(&none, dead, NULL), HIBLOOM_EINVAL);
     hibloom_async_free(none);
     redisAsyncFree(dead);
+    const char *const options[] = {"retry", "1s", NULL};
+    const hibloom_setup setup = {.size = sizeof setup, .options = options};
+    assert_int_equal(hibloom_async_borrow(&none, context, &setup), HIBLOOM_EINVAL);
+    assert_string_equal(hibloom_async_error(none), "retry: not for a borrowed connection");
+    hibloom_async_free(none);
     assert_int_equal(redisAsyncCommand(context, NULL, NULL, "SUBSCRIBE c"), REDIS_OK);
     assert_int_equal(hibloom_async_clear(filter, on_done, &never), HIBLOOM_EINVAL);
     assert_non_null(strstr(hibloom_async_error(async), "subscribed"));

@@ -187,6 +187,32 @@ static void what_cannot_be_borrowed_is_refused(void **state)
     redisFree(context);
 }
 
+/* Those of the calls are; those of the connection are its owner's. */
+static void it_takes_the_options_that_make_sense_for_it(void **state)
+{
+    static const char *const good[] = {"commands", "bitfield", NULL}, *const bad[] = {"command_timeout", "1s", NULL};
+    hibloom_setup setup = {.size = sizeof setup, .options = good};
+    redisContext *context = connect_owner(redis_server_socket(server));
+    hibloom_store *store = NULL;
+    bool found;
+
+    assert_ok(hibloom_borrow(&store, context, &setup), store);
+    assert_string_equal(hibloom_store_option(store, "commands"), "bitfield");
+    assert_null(hibloom_store_option(store, "command_timeout"));
+    test_item_by_item(store, true);
+    hibloom *filter = test_open(store, TEST_NAME, variants[0].spec);
+    const long long before = redis_server_calls_of(redis, "bitfield_ro");
+    assert_ok(hibloom_contains(filter, "x", 1, &found), store);
+    assert_int_equal(redis_server_calls_of(redis, "bitfield_ro"), before + 1);
+    assert_dropped(filter, store);
+    hibloom_store_free(store);
+    setup.options = bad;
+    assert_status(hibloom_borrow(&store, context, &setup), HIBLOOM_EINVAL, store);
+    assert_string_equal(hibloom_store_error(store), "command_timeout: not for a borrowed connection");
+    hibloom_store_free(store);
+    redisFree(context);
+}
+
 /* A transaction cannot be seen from outside: the answers give it away. What is in
  * it stays its owner's: he throws it away, and nothing has been done. */
 static void run_in_transaction(const struct variant *variant, const struct call *call, redisContext *outside)
@@ -413,6 +439,7 @@ int main(void)
         cmocka_unit_test(the_guards_errors_leave_it_usable),
         cmocka_unit_test(it_is_refused_while_commands_or_replies_are_pending),
         cmocka_unit_test(what_cannot_be_borrowed_is_refused),
+        cmocka_unit_test(it_takes_the_options_that_make_sense_for_it),
         cmocka_unit_test(a_transaction_of_its_owner_is_never_carried_out),
         cmocka_unit_test(after_an_io_error_it_is_dead_until_its_owner_reconnects),
         cmocka_unit_test(after_a_time_out_it_is_dead_until_its_owner_reconnects),

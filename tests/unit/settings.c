@@ -180,7 +180,7 @@ static void a_pair_and_the_uri_must_say_the_same(void **state)
         struct store_settings *s = make(uri_for(row, row->text),
                                         PAIRS(row->name, row->same != NULL ? row->same : row->text));
         settings_free(s);
-        snprintf(words, sizeof words, "%s: the URI says otherwise than hibloom_setup", row->name);
+        snprintf(words, sizeof words, "%s: the URI and the program say different values", row->name);
         assert_refused(uri_for(row, row->text), PAIRS(row->name, is_text(row) ? "other" : row->otherwise),
                        HIBLOOM_EINVAL, words);
     }
@@ -221,8 +221,7 @@ static void the_words_name_the_option_and_never_the_value(void **state)
 #define FORM "behind the '?' there must be name=value, with '&' between them"
 #define MISPLACED "an option behind the '?' is wrong; a '?' in the user or password is written %3F"
 #define CREDENTIALS \
-    ": not behind the '?'; user and password stand before the host, as in redis://user:password@host, or in " \
-    "hibloom_setup"
+    ": not behind the '?'; user and password stand before the host, as in redis://user:password@host"
     static const struct {
         const char *uri, *words;
     } refused[] = {
@@ -248,7 +247,7 @@ static void the_words_name_the_option_and_never_the_value(void **state)
         {"redis://u?hunter=two@h", MISPLACED},
         {"redis://h?sni=x", "sni: only where the URI begins with rediss"},
         {"unix:///s?cacert=x", "cacert: only where the URI begins with rediss"},
-        {"redis://h/3?db=4", "db: the path of the URI says otherwise than its query"},
+        {"redis://h/3?db=4", "db: the URI says two different values"},
         {"redis+cluster://h/1", "db: a cluster has only database 0"},
         {"redis+cluster://h?db=1", "db: a cluster has only database 0"},
         {"unix:///s?db=1&db=1", "db: given twice"},
@@ -256,7 +255,7 @@ static void the_words_name_the_option_and_never_the_value(void **state)
 
     for (size_t i = 0; i < COUNT(refused); i++)
         assert_refused(refused[i].uri, NULL, HIBLOOM_EINVAL, refused[i].words);
-    assert_refused("redis://h", PAIRS("retry"), HIBLOOM_EINVAL, "retry: hibloom_setup has no value for it");
+    assert_refused("redis://h", PAIRS("retry"), HIBLOOM_EINVAL, "retry: the program gives no value");
     assert_refused("redis://h", PAIRS("commands", "setbit", "nera", SECRET), HIBLOOM_EINVAL,
                    "nera: no such option; did you mean near?");
 }
@@ -306,7 +305,7 @@ static void user_and_password_may_be_pairs(void **state)
     s = make("redis://app:" SECRET "@h", PAIRS("user", "app", "password", SECRET));
     settings_free(s);
     assert_refused("redis://:" SECRET "@h", PAIRS("password", "other"), HIBLOOM_EINVAL,
-                   "password: the URI says otherwise than hibloom_setup");
+                   "password: the URI and the program say different values");
 }
 
 static void the_setup_need_not_outlive_the_call(void **state)

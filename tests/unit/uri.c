@@ -91,7 +91,7 @@ static void the_words_name_the_wrong_part(void **state)
         {"redis://h/2147483648", "the database must be a number from 0 to 2147483647"},
         {"redis://h/1/2", "the database must be a number from 0 to 2147483647"},
         {"unix://tmp/x", "the path must be absolute: unix:///path"},
-        {"unix://:pw@/tmp/x", "user and password of a unix:// store stand in hibloom_setup"},
+        {"unix://:pw@/tmp/x", "a unix:// URI has no user and no password; a program gives them by hibloom_setup"},
         {"unix:///tmp/%zz", "bad escape in the path: a byte is written %XX, and is not %00"},
         {"redis://u:hunter2?@h", "a '?' in the user or password is written %3F"},
         {"rediss://u:hunter2?hunter2@h", "a '?' in the user or password is written %3F"},
