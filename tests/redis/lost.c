@@ -23,7 +23,8 @@ static void note(hibloom_log_level level, const char *line, void *data)
     struct log *log = data;
 
     log->warnings += level == HIBLOOM_LOG_WARNING;
-    log->forgot += level == HIBLOOM_LOG_WARNING && strstr(line, "the server restarted, or another one took over") != NULL;
+    log->forgot += level == HIBLOOM_LOG_WARNING &&
+                   strstr(line, "the server restarted, or another one took over") != NULL;
 }
 
 static hibloom_store *connect_with(const char *uri, uint32_t retry_ms, bool accept, struct log *log)

@@ -220,8 +220,7 @@ static void the_words_name_the_option_and_never_the_value(void **state)
 {
 #define FORM "behind the '?' there must be name=value, with '&' between them"
 #define MISPLACED "an option behind the '?' is wrong; a '?' in the user or password is written %3F"
-#define CREDENTIALS \
-    ": not behind the '?'; user and password stand before the host, as in redis://user:password@host"
+#define CREDENTIALS ": not behind the '?'; user and password stand before the host, as in redis://user:password@host"
     static const struct {
         const char *uri, *words;
     } refused[] = {
