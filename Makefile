@@ -200,7 +200,7 @@ deb:
 # The bench is linked with the library's objects: it prints the cost model's figures, too, which are not for users.
 BENCH     := $(BUILD)/tests/bench
 BENCH_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/bench/*.c) \
-                 $(addprefix tests/support/,redis_server.c redis_cluster.c certificates.c temp_dir.c net.c resp.c))
+                 $(addprefix tests/support/,redis_server.c redis_cluster.c certificates.c temp_dir.c net.c resp.c with_options.c))
 
 $(BENCH)/bench: $(BENCH_OBJ) $(LIB_OBJ)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread -ldl -levent_core $(LIBS)

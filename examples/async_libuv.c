@@ -95,9 +95,10 @@ static void on_tick(uv_timer_t *timer)
 
 static void run(struct program *program, const char *uri, const char *name)
 {
-    const hibloom_connect_options options = {.size = sizeof options, .retry_ms = 10000};
+    const char *const options[] = {"retry", "10s", NULL};
+    const hibloom_setup setup = {.size = sizeof setup, .options = options};
     hibloom_spec spec;
-    hibloom_status status = hibloom_async_connect(&program->store, uri, &options, attach, program->loop);
+    hibloom_status status = hibloom_async_connect(&program->store, uri, &setup, attach, program->loop);
 
     if (status == HIBLOOM_OK)
         status = hibloom_spec_for(&spec, 1000000, 0.001);

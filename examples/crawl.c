@@ -240,13 +240,12 @@ static bool work_off(struct worker *w, FILE *links)
 static bool open_all(struct worker *w)
 {
     const struct crawl *c = w->crawl;
-    hibloom_connect_options options = HIBLOOM_CONNECT_OPTIONS_INIT;
+    /* accept_restarts: it keeps what it has acknowledged, see above */
+    const char *const options[] = {"retry", "30s", "accept_restarts", "yes", "client_name", "crawl", NULL};
+    const hibloom_setup setup = {.size = sizeof setup, .options = options};
     char path[128];
 
-    options.retry_ms = 30000;
-    options.accept_restarts = true; /* it keeps what it has acknowledged, see above */
-    options.client_name = "crawl";
-    if (!check(w, hibloom_connect(&w->store, c->uri, &options)) ||
+    if (!check(w, hibloom_connect(&w->store, c->uri, &setup)) ||
         !check(w, hibloom_open(&w->seen, w->store, c->name, NULL)))
         return false;
     for (unsigned to = 0; to < c->processes; to++) {

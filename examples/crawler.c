@@ -132,14 +132,13 @@ static hibloom_status crawl(struct crawler *crawler)
 int main(int argc, char **argv)
 {
     struct crawler crawler = {.name = argc > 2 ? argv[2] : "seen", .claims = argc > 3 && strcmp(argv[3], "claim") == 0};
-    hibloom_connect_options options = HIBLOOM_CONNECT_OPTIONS_INIT;
+    /* accept_restarts: after a restart, URLs twice rather than not at all */
+    const char *const options[] = {"retry", "10s", "accept_restarts", "yes", "client_name", "crawler", NULL};
+    const hibloom_setup setup = {.size = sizeof setup, .options = options};
     hibloom_status status;
     int result = EXIT_SUCCESS;
 
-    options.retry_ms = 10000;
-    options.accept_restarts = true; /* a server that forgot: URLs twice, rather than not at all */
-    options.client_name = "crawler";
-    status = hibloom_connect(&crawler.store, argc > 1 ? argv[1] : "redis://127.0.0.1:6379", &options);
+    status = hibloom_connect(&crawler.store, argc > 1 ? argv[1] : "redis://127.0.0.1:6379", &setup);
     if (status == HIBLOOM_OK)
         status = open_filter(&crawler);
     if (status != HIBLOOM_OK)

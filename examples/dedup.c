@@ -32,15 +32,15 @@ static hibloom_status clean(hibloom *seen, char *bytes, size_t *used)
 int main(int argc, char **argv)
 {
     static char bytes[ROOM];
-    hibloom_connect_options options = HIBLOOM_CONNECT_OPTIONS_INIT;
+    const char *const options[] = {"retry", "10s", NULL}; /* an answer is lost: the line is handed on again */
+    const hibloom_setup setup = {.size = sizeof setup, .options = options};
     hibloom_store *store;
     hibloom_spec spec;
     hibloom *seen = NULL;
     size_t used = 0;
     ssize_t more = 1;
 
-    options.retry_ms = 10000; /* a line whose answer was lost is handed on: twice rather than never */
-    hibloom_status status = hibloom_connect(&store, argc > 1 ? argv[1] : "redis://127.0.0.1", &options);
+    hibloom_status status = hibloom_connect(&store, argc > 1 ? argv[1] : "redis://127.0.0.1", &setup);
     if (status == HIBLOOM_OK && (status = hibloom_spec_for(&spec, 10000000, 0.0001)) == HIBLOOM_OK)
         status = hibloom_open(&seen, store, argc > 2 ? argv[2] : "seen", &spec);
     while (status == HIBLOOM_OK && more > 0 && !ferror(stdout)) {

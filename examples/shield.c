@@ -111,15 +111,16 @@ static bool serve(struct shield *s)
 int main(int argc, char **argv)
 {
     struct shield s = {.name = argc > 2 ? argv[2] : ""};
-    hibloom_connect_options options = HIBLOOM_CONNECT_OPTIONS_INIT;
+    /* a caller that waits longer has lost the time that a look-up saves */
+    const char *const options[] = {"connect_timeout", "500ms", "command_timeout", "500ms", NULL};
+    const hibloom_setup setup = {.size = sizeof setup, .options = options};
     sqlite3 *db = NULL;
 
     if (argc != 4) {
         fprintf(stderr, "usage: %s URI NAME DATABASE < requests\n", argv[0]);
         return EXIT_FAILURE;
     }
-    options.connect_timeout_ms = options.command_timeout_ms = 500; /* who waits longer has lost what it saves */
-    const hibloom_status status = hibloom_connect(&s.store, argv[1], &options);
+    const hibloom_status status = hibloom_connect(&s.store, argv[1], &setup);
     if (status != HIBLOOM_OK)
         warn(&s, "no connection", status);
     const bool good = status == HIBLOOM_OK && sqlite3_open_v2(argv[3], &db, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK &&

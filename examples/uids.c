@@ -47,7 +47,7 @@ int main(int argc, char **argv)
         redisFree(context);
         return EXIT_FAILURE;
     }
-    hibloom_status status = hibloom_borrow(&store, context);
+    hibloom_status status = hibloom_borrow(&store, context, NULL);
     if (status == HIBLOOM_OK)
         status = ask(store, argv + 3, argc - 3);
     if (status != HIBLOOM_OK)

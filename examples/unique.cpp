@@ -28,9 +28,11 @@ int main(int argc, char **argv)
         return 2;
     }
     try {
-        auto options = connect_options();
-        options.retry_ms = 10000; /* a server that restarts, or is busy, is waited for */
-        store redis = store::connect(argv[1], options);
+        const char *const options[] = {"retry", "10s", nullptr}; /* waits for a server that restarts, or is busy */
+        hibloom_setup setup{};
+        setup.size = sizeof setup;
+        setup.options = options;
+        store redis = store::connect(argv[1], &setup);
         filter seen = filter::open(redis, argv[2], spec::sized(10000000, 0.001));
 
         for (auto lines = batch(std::cin); !lines.empty(); lines = batch(std::cin)) {

@@ -102,7 +102,7 @@ static void find_in_layout(struct choices *out, const struct request *r, hibloom
     for (uint32_t k = 1; k <= HIBLOOM_HASHES_MAX; k++)
         if ((k == r->hashes || (best.hashes > 0 && k <= best.hashes + BEYOND_BEST)) &&
             request_size(&sized, k, &spec) == HIBLOOM_OK &&
-            hibloom_spec_rates(&spec, r->options.commands, &rates) == HIBLOOM_OK)
+            hibloom_spec_rates(&spec, r->bitfield, &rates) == HIBLOOM_OK)
             out->all[out->n++] = (struct choice){.layout = layout,
                                                  .hashes = k,
                                                  .bytes = choice_bytes(&spec),

@@ -151,7 +151,7 @@ static double planned(const struct bench *b, enum call what)
 {
     hibloom_rates rates;
 
-    if (hibloom_spec_rates(hibloom_spec_of(b->session.filter), b->request->options.commands, &rates) != HIBLOOM_OK)
+    if (hibloom_spec_rates(hibloom_spec_of(b->session.filter), b->request->bitfield, &rates) != HIBLOOM_OK)
         return 0;
     return what == ADD ? rates.adds : what == ADD_NEW ? rates.adds_new : rates.look_ups;
 }
@@ -211,7 +211,7 @@ static bool remove_filter(struct session *s, bool ends_by_itself)
  * look-up in the blocked layout one GETRANGE. Each is measured once. */
 static hibloom_status measure_rows(struct bench *b)
 {
-    const bool setbit = b->request->options.commands == HIBLOOM_COMMANDS_SETBIT;
+    const bool setbit = !b->request->bitfield;
     const bool blocked = b->request->spec.layout == HIBLOOM_LAYOUT_BLOCKED;
     hibloom_status status = measure_row(b, ADD, setbit ? "setbit" : "bitfield");
 
@@ -259,17 +259,17 @@ static bool run(struct bench *b, struct request *r)
 {
     static const struct {
         hibloom_layout layout;
-        hibloom_commands commands;
-    } passes[] = {{HIBLOOM_LAYOUT_CLASSIC, HIBLOOM_COMMANDS_SETBIT},
-                  {HIBLOOM_LAYOUT_CLASSIC, HIBLOOM_COMMANDS_BITFIELD},
-                  {HIBLOOM_LAYOUT_BLOCKED, HIBLOOM_COMMANDS_BITFIELD},
-                  {HIBLOOM_LAYOUT_BLOCKED, HIBLOOM_COMMANDS_SETBIT}};
+        bool bitfield;
+    } passes[] = {{HIBLOOM_LAYOUT_CLASSIC, false},
+                  {HIBLOOM_LAYOUT_CLASSIC, true},
+                  {HIBLOOM_LAYOUT_BLOCKED, true},
+                  {HIBLOOM_LAYOUT_BLOCKED, false}};
 
     if (!size(r, HIBLOOM_LAYOUT_BLOCKED) || !size(r, HIBLOOM_LAYOUT_CLASSIC))
         return false;
     put_heading(b);
     for (size_t i = 0; i < sizeof passes / sizeof *passes && !is_stopped(b); i++) {
-        r->options.commands = passes[i].commands;
+        r->bitfield = passes[i].bitfield;
         if (!size(r, passes[i].layout) || !pass(b, r))
             return false;
     }
@@ -313,7 +313,8 @@ int cmd_bench(const struct request *request)
         r.has_spec = true;
     }
     if ((r.given & OPTION_RETRY) == 0)
-        r.options.retry_ms = 0; /* a pause would count as the server's time */
+        r.retry_ms = 0; /* a pause would count as the server's time */
+    r.given |= OPTION_RETRY | OPTION_COMMANDS;
     hold_signals(&b.signals);
     const bool done = run(&b, &r);
     if (done && !is_stopped(&b)) {

@@ -26,7 +26,7 @@ static bool open_in_memory(struct session *memory, const char *name, const hiblo
     hibloom_status status;
 
     *memory = (struct session){.name = name};
-    status = hibloom_memory(&memory->store);
+    status = hibloom_connect(&memory->store, "memory:", NULL);
     if (status == HIBLOOM_OK)
         status = (bare ? hibloom_attach : hibloom_open)(&memory->filter, memory->store, memory->name, spec);
     if (session_result(memory, status) == EXIT_YES)

@@ -47,7 +47,7 @@ static void put_rates(const struct request *r)
     char add[NUMBER_SIZE], add_new[NUMBER_SIZE], look_up[NUMBER_SIZE];
     hibloom_rates rates;
 
-    if (hibloom_spec_rates(&r->spec, r->options.commands, &rates) == HIBLOOM_OK)
+    if (hibloom_spec_rates(&r->spec, r->bitfield, &rates) == HIBLOOM_OK)
         output_text(
             "items a second   add %s, is_new %s, lookup %s; computed, for one server and calls of 1,000 items\n",
             number_rough(add, rates.adds), number_rough(add_new, rates.adds_new),

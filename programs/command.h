@@ -59,7 +59,8 @@ struct request {
     uint32_t window; /* seconds */
     const char *spec_text;
     const char *source; /* of --redisbloom the key, of --redisbloom-file the file */
-    hibloom_connect_options options;
+    uint32_t retry_ms, min_replicas;
+    bool bitfield;          /* --commands */
     bool near;              /* known items cost no command, */
     uint32_t near_age_ms;   /* and their guard may have this age */
     uint32_t watch_seconds; /* between two looks; */

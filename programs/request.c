@@ -122,7 +122,7 @@ static const char *read_commands(struct request *r, const char *text)
 {
     if (strcmp(text, "setbit") != 0 && strcmp(text, "bitfield") != 0)
         return "is neither setbit nor bitfield";
-    r->options.commands = text[0] == 's' ? HIBLOOM_COMMANDS_SETBIT : HIBLOOM_COMMANDS_BITFIELD;
+    r->bitfield = text[0] == 'b';
     return NULL;
 }
 
@@ -171,14 +171,13 @@ static const char *read_value(struct request *r, int option, const char *value)
     case OPTION_LAYOUT: return read_layout(r, value);
     case OPTION_PREFER: return read_preference(r, value);
     case OPTION_COMMANDS: return read_commands(r, value);
-    case OPTION_RETRY: return read_time(&r->options.retry_ms, value, 1);
-    case OPTION_MIN_REPLICAS: return read_limited(&r->options.min_replicas, value);
+    case OPTION_RETRY: return read_time(&r->retry_ms, value, 1000);
+    case OPTION_MIN_REPLICAS: return read_limited(&r->min_replicas, value);
     case OPTION_NEAR: return read_near(r, value);
     case OPTION_WATCH: return read_watch(r, value);
     case OPTION_WINDOW: return read_window(r, value);
     case OPTION_COUNT: return number_whole(value, &r->count);
     case OPTION_MAX_USED: return number_whole(value, &r->max_used);
-    case OPTION_FROM_REPLICAS: r->options.read_from_replicas = true; return NULL;
     case OPTION_REDISBLOOM:
     case OPTION_REDISBLOOM_FILE: r->source = value; return NULL;
     case OPTION_FROM:
@@ -236,27 +235,14 @@ static bool read_option(struct request *r, int option, const char *word, const c
     return wrong == NULL;
 }
 
-/* A failed call is complained of by who made it, and connections that are made are
- * nobody's concern. */
-static void warn(hibloom_log_level level, const char *line, void *data)
-{
-    (void)data;
-    if (level == HIBLOOM_LOG_WARNING)
-        complain("warning: %s", line);
-}
-
 bool request_read(struct request *r, int argc, char **argv)
 {
     const char *url = getenv("HIBLOOM_URL");
     int option, at = -1; /* at: a long option's place in the table */
 
     memset(r, 0, sizeof *r);
-    r->options = (hibloom_connect_options)HIBLOOM_CONNECT_OPTIONS_INIT;
-    r->options.retry_ms = DEFAULT_RETRY_MS;
+    r->retry_ms = DEFAULT_RETRY_MS;
     r->near = true;
-    r->options.accept_restarts = true; /* a line twice rather than never */
-    r->options.client_name = "hibloom";
-    r->options.on_log = warn;
     r->uri = url != NULL && url[0] != '\0' ? url : DEFAULT_URI;
     r->operands = argv;
     opterr = 0;

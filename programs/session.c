@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- Complaints ------------------------------------------------------------------- */
@@ -90,13 +91,61 @@ static void hint_at_variable(const char *uri)
         complain("hint: the URI is that of the environment variable HIBLOOM_URL");
 }
 
+/* The caller complains of a failed call. Connections that are made concern nobody. */
+static void warn(hibloom_log_level level, const char *line, void *data)
+{
+    (void)data;
+    if (level == HIBLOOM_LOG_WARNING)
+        complain("warning: %s", line);
+}
+
+/* Does the URI have that option? Then the command's own default does not count. */
+static bool says(const char *uri, const char *name)
+{
+    const size_t len = strlen(name);
+
+    for (const char *at = strchr(uri, '?'); at != NULL; at = strchr(at + 1, '&'))
+        if (strncmp(at + 1, name, len) == 0 && at[1 + len] == '=')
+            return true;
+    return false;
+}
+
+static hibloom_status connect_store(hibloom_store **store, const char *uri, const struct request *r)
+{
+    char retry[16], replicas[16];
+    const struct {
+        const char *name, *value;
+        unsigned option; /* of the command line; 0: none */
+        bool is_default;
+    } known[] = {
+        {"retry", retry, OPTION_RETRY, true},
+        {"accept_restarts", "yes", 0, true}, /* a line twice rather than never */
+        {"client_name", "hibloom", 0, true},
+        {"min_replicas", replicas, OPTION_MIN_REPLICAS, false},
+        {"read_from", "replicas", OPTION_FROM_REPLICAS, false},
+        {"commands", r->bitfield ? "bitfield" : "setbit", OPTION_COMMANDS, false},
+    };
+    const char *pairs[2 * sizeof known / sizeof *known + 1];
+    size_t n = 0;
+
+    snprintf(retry, sizeof retry, "%ums", r->retry_ms);
+    snprintf(replicas, sizeof replicas, "%u", r->min_replicas);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if ((r->given & known[i].option) != 0 || (known[i].is_default && !says(uri, known[i].name))) {
+            pairs[n++] = known[i].name;
+            pairs[n++] = known[i].value;
+        }
+    pairs[n] = NULL;
+    return hibloom_connect(store, uri, &(hibloom_setup){.size = sizeof(hibloom_setup), .options = pairs, .log = warn});
+}
+
 bool session_connect_to(struct session *s, const char *uri, const struct request *r)
 {
     *s = (struct session){.in_redis = strncmp(uri, "memory:", 7) != 0,
                           .bare = (r->given & OPTION_BARE) != 0,
                           .lacks_spec = r->may_create && !r->has_spec,
                           .stats = r->stats};
-    const hibloom_status status = hibloom_connect(&s->store, uri, &r->options);
+    const hibloom_status status = connect_store(&s->store, uri, r);
     if (session_result(s, status) == EXIT_TROUBLE) {
         if (status == HIBLOOM_EINVAL)
             hint_at_variable(uri);

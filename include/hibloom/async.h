@@ -18,11 +18,13 @@
  *  - Names, specs and items need to live during the call only.
  *  - Calls on one filter that are pending at once may be carried out in any order:
  *    who asks for what was added waits for the add's answer.
- *  - With min_replicas, WAIT stops the connection to a server, look-ups too, for replicas_ms at most. One WAIT
+ *  - With min_replicas, WAIT stops the connection to a server, look-ups too, for replicas_timeout at most. One WAIT
  *    is on its way at a time; adds that end meanwhile share the next one.
  *  - A store, its filters and its loop serve one thread.
  *  - Writing to a dead server may raise SIGPIPE, as hiredis writes from within the
  *    loop: ignore it, as programs with an event loop do.
+ *  - If more than `in_flight` items were unanswered, a call returns EBUSY: call again after the next callback. A call
+ *    without items counts as one. If nothing is in flight, a call of any size is accepted.
  *  - Host names in URIs are looked up at once, which may block; addresses do not.
  *
  * SPDX-License-Identifier: MIT */
@@ -48,23 +50,22 @@ typedef struct hibloom_async hibloom_async; /* a store on an event loop */
  * that is pending gets EIO, and further calls are refused with EIO. hiredis frees it
  * then: so free the store in the connection's disconnect callback, or before.
  * *out as with hibloom_async_connect.
- * EINVAL: the context is NULL, dead or a blocking one. */
-HIBLOOM_CHECKED hibloom_status hibloom_async_borrow(hibloom_async **out, struct redisAsyncContext *context);
+ * EINVAL: the context is NULL, dead or a blocking one; or an option is not for borrowed connections. */
+HIBLOOM_CHECKED hibloom_status hibloom_async_borrow(hibloom_async **out, struct redisAsyncContext *context,
+                                                    const hibloom_setup *setup);
 
 /* Attaches a connection to a loop, REDIS_OK (0) on success: a function that calls one
  * of hiredis' adapters, as redisLibeventAttach(context, loop). It may not call this library. */
 typedef int hibloom_attach_fn(struct redisAsyncContext *context, void *loop);
 
 /* A store at `uri` with connections of its own, each of which is handed to `attach`;
- * their `data` is ours. Takes the URIs and the options of hibloom_connect (NULL = all
- * defaults), except memory:. Connects when the first call needs it, again after a
- * loss, and retries (retry_ms) as a blocking store does; see "Time".
+ * their `data` is ours. Takes the URIs and the setup of hibloom_connect, except memory:. Connects when the first call needs it, again after a
+ * loss, and retries (retry=) as a blocking store does; see "Time".
  * As with hibloom_connect, on failure *out is good for hibloom_async_error and
  * hibloom_async_free only; after ENOMEM it is NULL.
  * EINVAL, ERANGE: as hibloom_connect. ENOTSUP: memory:; TLS, as hibloom_connect. */
-HIBLOOM_CHECKED hibloom_status hibloom_async_connect(hibloom_async **out, const char *uri,
-                                                     const hibloom_connect_options *options, hibloom_attach_fn *attach,
-                                                     void *loop);
+HIBLOOM_CHECKED hibloom_status hibloom_async_connect(hibloom_async **out, const char *uri, const hibloom_setup *setup,
+                                                     hibloom_attach_fn *attach, void *loop);
 
 /* Time. hiredis tells when something has come or a connection has died, but nothing
  * when time has passed. So time-outs and the pauses of retries end with the next
@@ -74,17 +75,9 @@ HIBLOOM_CHECKED hibloom_status hibloom_async_connect(hibloom_async **out, const 
  * store relies on it: so call it once right after hibloom_async_connect. Without it a call
  * that would have to wait is tried again once, at once, and then fails.
  * (hiredis 1.x with an adapter that has timers ends time-outs without it.)
- * The time-out is command_timeout_ms without any answer on a connection; so a loop that stands still for longer than
+ * The time-out is command_timeout without any answer on a connection; so a loop that stands still for longer than
  * that gives up what is on its way, though answers may lie there. NULL: nothing. */
 HIBLOOM_API void hibloom_async_tick(hibloom_async *async);
-
-/* Back-pressure. While more than `items` would be on their way a call is refused with
- * EBUSY: make it again once a function has been called. A call without items counts as one, and a
- * call of any size is accepted while nothing is on its way. Default:
- * HIBLOOM_ASYNC_ITEMS. An item in a call of its own takes 3 to 6 KB until it is
- * answered, in a call of many some 100 bytes and its own. */
-#define HIBLOOM_ASYNC_ITEMS 131072u
-HIBLOOM_API void hibloom_async_limit(hibloom_async *async, size_t items);
 
 /* The last failure in words, as hibloom_store_error: in a function that is called
  * back it is that of this call. ECANCELED has no words. */

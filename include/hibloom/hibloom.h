@@ -86,161 +86,97 @@ HIBLOOM_API const char *hibloom_strerror(hibloom_status status);
 
 /* ---- Store: where bits live ----------------------------------------------- */
 
-/* A store in this process' memory, for tests and for filters that need not be
- * shared. Its filters live until they are dropped or it is freed. ENOMEM. */
-HIBLOOM_CHECKED hibloom_status hibloom_memory(hibloom_store **out);
-
-/* The commands of contains, and of an add whose is_new is NULL. With is_new an add
- * always sends one BITFIELD for each item; in the partitioned layout, whose items
- * have several keys, a script (EVAL). */
-typedef enum hibloom_commands {
-    HIBLOOM_COMMANDS_SETBIT = 0,  /* k SETBIT or GETBIT an item */
-    HIBLOOM_COMMANDS_BITFIELD = 1 /* one BITFIELD or BITFIELD_RO an item: less work for the server. Partitioned: as
-                                     SETBIT */
-} hibloom_commands;
-
 typedef enum hibloom_log_level {
     HIBLOOM_LOG_ERROR = 0,   /* a call failed */
-    HIBLOOM_LOG_WARNING = 1, /* a connection was lost, a server forgot, a call goes on after a failure */
+    HIBLOOM_LOG_WARNING = 1, /* a connection was lost, a server restarted, a call is tried again */
     HIBLOOM_LOG_INFO = 2     /* a connection was made, a slot map was read */
 } hibloom_log_level;
 
-/* Begin with `hibloom_connect_options o = HIBLOOM_CONNECT_OPTIONS_INIT;`. Without it
- * size is 0, and what stands below it, retry_ms and all, is passed over without a
- * word. Zero or NULL in a field means its default. Strings are copied. */
-typedef struct hibloom_connect_options {
-    uint32_t connect_timeout_ms; /* to make a connection; default 5000. The look-up of a host name is not in it */
-    uint32_t command_timeout_ms; /* from sending a pipeline to its last answer; default 5000. A server that keeps
-                                    sending pieces of an answer is given up after twice that at most */
-    hibloom_commands commands;
-    uint32_t size; /* sizeof(hibloom_connect_options), as the initializer sets it */
-
-    /* After a dead connection, a time-out or a status that is retryable a call goes
-     * on for so long, counted from then, with growing pauses; see "Retries" below. No try
-     * begins later. 0, the default: it fails at once. So does, with any retry_ms, a
-     * connection for which the URI's host name is unknown, or whose certificate is not accepted;
-     * of a cluster or Sentinels, where that is so of each node that is asked. */
-    uint32_t retry_ms;
-    bool accept_restarts;    /* no ELOST: calls go on with a server that may have forgotten adds */
-    bool read_from_replicas; /* Cluster and Sentinel: contains asks replicas, where there are any. They lag behind: what
-                                was added a moment ago may be answered "no". One that does not know the filter yet is
-                                not believed: the primary is asked */
-    uint32_t min_replicas;   /* adds, merge and load end in WAIT: so many replicas must have them, or the call is
-                                EUNAVAILABLE; also what others had added just before. So does an open that makes a
-                                filter of several keys. It takes EVAL and SETRANGE. Not for keys that are moving to
-                                another server of a cluster: README, "Not guaranteed" */
-    uint32_t replicas_ms;    /* to wait for those; default 1000, or half of command_timeout_ms where that is 1000 or
-                                less. Redis counts in steps of 100 ms. With min_replicas it must be below
-                                command_timeout_ms: else hibloom_connect returns ERANGE */
-    uint32_t keepalive_s;    /* seconds without traffic after which TCP asks whether the server is there; default: the
-                                system does not */
-    const char *client_name; /* CLIENT SETNAME, on each new connection; left out where the server refuses it */
-
-    /* TLS, for rediss://. They may be in the URI, too, which goes first. */
-    const char *tls_cacert;    /* a file of certificates that are trusted; default: those of the system */
-    const char *tls_cacertdir; /* a directory of them */
-    const char *tls_cert;      /* this client's certificate and its key: files; both or none */
-    const char *tls_key;       /* without a password */
-    const char *tls_sni; /* the host name to ask for and to verify; default: the host that is connected to, which of a
-                            cluster its slot map says, and of Sentinels they say */
-
-    /* Is handed each new connection before its first command. It may look at it and
-     * set socket options; it must not send, close it or keep it. */
-    void (*on_connect)(struct redisContext *, void *data);
-    /* Is handed a line of text, which holds no item, password or seed. It must not
-     * call this library. */
-    void (*on_log)(hibloom_log_level, const char *line, void *data);
-    void *data;          /* of both */
-    uint64_t near_bytes; /* of memory for the near caches of all filters on the store; default 64 MB (2^26). See
-                            hibloom_near_cache */
-    uint32_t link_mb_s;  /* 10^6 bytes a second between here and the servers; default 1000. What is less makes fewer
-                            large calls go by whole bitmaps, see hibloom_add_many */
-} hibloom_connect_options;
-
-#define HIBLOOM_CONNECT_OPTIONS_INIT \
-    { \
-        0, 0, HIBLOOM_COMMANDS_SETBIT, sizeof(hibloom_connect_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-            0, 0 \
-    }
-
-/* Connects to the store at `uri`; options NULL = all defaults.
- *   redis://[user[:password]@]host[:port][/db]   port 6379, db 0; IPv6 hosts in brackets
- *   redis://:password@host                       the default user's password
- *   redis+cluster://[...@]host[:port][,host[:port]...]   Redis Cluster: one of these nodes has to answer
- *   redis+sentinel://[...@]host[:port][,...]/MASTER[/db]   the Sentinels of that master, port 26379; the user and
- *                                                password are the server's; a Sentinel that has none is
- *                                                asked without
- *   rediss://, rediss+cluster://, rediss+sentinel://   the same over TLS
- *   unix:///path[?db=N]                          no user and no password
- *   memory:                                      as hibloom_memory
- * The TLS ones may end in ?cacert=FILE&cacertdir=DIR&cert=FILE&key=FILE&sni=HOST.
- * %XX stands for a byte in user, password, path, MASTER and the values behind the
- * '?'; a '?', '/', ',' or '@' in a user or password is written so. A cluster and
- * Sentinels have at most 64 hosts. As with hiredis, a failed
- * connect leaves in *out a store that is good for hibloom_store_error and
- * hibloom_store_free only; after ENOMEM it is NULL.
- * When a connection dies later (EIO, ETIMEDOUT, EPROTO), the next call on
- * the store makes a new one; of a Sentinel store, to whom they name then.
- * Round trips: one after a connection is made; of a cluster one more for its
- * slot map, of Sentinels one more to each that is asked.
- * EINVAL: not such a URI. ERANGE: replicas_ms. ENOTSUP: TLS, if this library was built without
- * libhiredis_ssl. EIO, ETIMEDOUT: no connection; also if a certificate is not
- * what it has to be. EDENIED: the server refused the password (where the URI has
- * none, the first call on the store is refused). ESERVER: it refused the database, or
- * it has no passwords.
- * EUNAVAILABLE, EPROTO: as for all calls, below. With retry_ms it goes on as other calls do.
+/* The settings of a program. All but size may be 0 or NULL. The functions must not throw or call this library.
  *
- * Retries (retry_ms). A command whose answer was lost may have been carried out
- * or not. So a call that goes on after a dead connection or a time-out sends it
- * again, and:
+ * An option stands in the URI (?retry=10s&near=64mb) or in a pair here. Pairs are taken as they are, without %XX. The URI
+ * may add options. If it says otherwise than a pair, hibloom_connect returns EINVAL (10s and 10000ms are the same).
+ * Numbers: k, m and g are 10^3, 10^6 and 10^9. kb, mb and gb are 2^10, 2^20 and 2^30. Times need ms, s, min, h or d.
  *
- *   contains, get_info, merge, save, load, compare, open, repair, expire: the same as if nothing had happened
- *   add      an item counts as new if either sending found a bit of it unset, or if the first one's
- *            answer is not known at all. So an item may be worked on twice and is never lost.
- *            (What a server carried out behind something that it refused for now, as a full
- *            one may, counts as lost.)
- *   remove   is not sent again: the call fails. See hibloom_remove
- *   clear    empties the filter once more, unless the first sending is seen to have done it
- *   drop, delete   OK, if the filter is gone once a sending was lost
+ *   option            default   meaning
+ *   connect_timeout   5s        time to make a connection. The look-up of a host name is extra.
+ *   command_timeout   5s        time from the commands to their last answer. While bytes come, up to twice that.
+ *   retry             0s        time for which a failed call is tried again. See Retries.
+ *   min_replicas      0         replicas that must have an add, merge or load (WAIT). Fewer: EUNAVAILABLE.
+ *   replicas_timeout  1s        time for that, below command_timeout (ERANGE). If that is 1s or less: half of it.
+ *   read_from         primary   replicas: they answer look-ups, and may lack the newest adds. Cluster, Sentinel.
+ *   accept_restarts   no        yes: the log gets a warning, and no call returns ELOST.
+ *   keepalive         0s        silence before TCP probes the server, in whole seconds. 0s: the system decides.
+ *   client_name       -         name for CLIENT SETNAME, without blanks. Ignored where the server refuses it.
+ *   commands     B    setbit    bitfield: one BITFIELD an item, not k SETBIT or GETBIT. Less work for the server.
+ *   near         B    64mb      bytes for all near caches of the store.
+ *   link         B    1000mb    bytes a second to the servers. With fewer, fewer calls use whole bitmaps.
+ *   in_flight    B    131072    unanswered items of a loop's store. Above it, calls return EBUSY.
+ *   db                0         database. The same as /db in the URI.
+ *   user, password    -         in the URI before the host, or pairs. Never behind the '?'.
+ *   cacert       T    -         file of trusted certificates. Default: those of the system.
+ *   cacertdir    T    -         directory of trusted certificates.
+ *   cert, key    T    -         files of this client's certificate and its key. Both or none, and no password.
+ *   sni          T    -         host name to ask for and verify. Default: the host of the connection.
  *
- * The same holds for an add that fails and that the caller repeats, but for
- * is_new: then it may be false for an item that nobody has worked on.
- *
- * A server that forgot. Each new connection tells which run of the server it
- * reaches (run_id and master_replid of INFO; where INFO is refused it is not
- * known). A connection that was silent for a second is asked once more, before its
- * next commands, which takes a round trip. Another run than before was restarted, or is a replica
- * that took over, or was a replica meanwhile. Each may lack adds that were
- * acknowledged. So each handle from before is told once: ELOST, before the call
- * sends anything (so an add was not made: call again); of look-ups and removes also
- * in the middle. An add in the middle goes on, and the next call is ELOST. Of
- * several servers each is told of when it is met. With accept_restarts there is none
- * of it, and a warning in the log instead. To be sure of adds, let replicas have
- * them: min_replicas. Then ELOST says only that the server is another one. */
-HIBLOOM_CHECKED hibloom_status hibloom_connect(hibloom_store **out, const char *uri,
-                                               const hibloom_connect_options *options);
+ * B: also with hibloom_borrow. T: only with rediss://. memory: takes all of them. They have no effect there. */
+typedef struct hibloom_setup {
+    size_t size;                                                        /* sizeof(hibloom_setup) */
+    const char *const *options;                                         /* "name", "value", ..., NULL */
+    void (*log)(hibloom_log_level level, const char *line, void *data); /* no item, password or seed is in a line */
+    void (*connected)(struct redisContext *connection, void *data); /* before its first command: set socket options */
+    void *data;                                                     /* for both */
+} hibloom_setup;
 
-/* A store on the caller's own blocking hiredis connection. It stays the
- * caller's: not closed, not re-made, its time-outs not touched, and left as it
- * was found between calls. It must outlive the store and keep its selected
- * database. Replies unread and commands not sent yet are refused with EINVAL; an
- * open MULTI cannot be seen: it gives EPROTO, and our commands stay in its queue,
- * so DISCARD it. Once the connection is dead (its err is set), calls return EIO
- * until the caller has reconnected it. On failure
- * *out is as with hibloom_connect.
- * EINVAL: the context is NULL or not a blocking one. */
-HIBLOOM_CHECKED hibloom_status hibloom_borrow(hibloom_store **out, struct redisContext *context);
+/* Connects to the store at `uri`. setup NULL: all defaults.
+ *   redis://[user[:password]@]host[:port][/db]             port 6379, IPv6 as [::1]. :password@ is the default user's.
+ *   redis+cluster://[...@]host[:port][,host[:port]...]     Cluster. One of these nodes must answer.
+ *   redis+sentinel://[...@]host[:port][,...]/MASTER[/db]   port 26379. User and password are the server's.
+ *   rediss://, rediss+cluster://, rediss+sentinel://       the same over TLS.
+ *   unix:///path                                           a socket.
+ *   memory:                                                this process. Filters live until they are dropped.
+ * Options follow as ?name=value&name=value. %XX stands for a byte of the user, password, path, MASTER or a value. In user
+ * and password '?', '/', ',' and '@' are written so. At most 64 hosts.
+ *
+ * If it fails, *out has words for hibloom_store_error: free it. After ENOMEM it is NULL. If a connection dies later, the
+ * next call makes a new one. That costs one round trip, two in a cluster, and one for each Sentinel asked.
+ * EINVAL, ERANGE: the URI or an option. ENOTSUP: this library has no TLS. EIO, ETIMEDOUT: no connection, or a
+ * certificate is not accepted. EDENIED: user or password is wrong. ESERVER: no such database, or no password there.
+ *
+ * Retries. With retry=, a call goes on after a dead connection, a time-out or a retryable status. An unknown host or a
+ * refused certificate fails at once. Commands without an answer may have been carried out. They are sent again:
+ *   add         is_new is true if any sending found a bit unset, or if the first sending has no answer.
+ *   remove      is not sent again: the call fails.
+ *   clear       empties the filter again, unless the first sending did so for certain.
+ *   drop        returns OK if the filter is gone.
+ *   all others  as if nothing had happened.
+ * If you repeat a failed add yourself, is_new may be false for an item that nobody worked on.
+ *
+ * Restarts. Each connection reads which run of the server it reaches (INFO), and again after a second of silence. Another
+ * run may lack acknowledged adds. So each handle gets ELOST once, before it sends anything. Look-ups and removes may get
+ * it later. If an add returns ELOST, nothing was added: call again. With min_replicas, replicas have all such adds. */
+HIBLOOM_CHECKED hibloom_status hibloom_connect(hibloom_store **out, const char *uri, const hibloom_setup *setup);
 
-/* The last failure on this store in words: which server and which key, the
- * server's own words, and what to do where that is known; "" before the first. A
- * success does not reset it, and functions on texts have no words. Valid until the
- * next call on the store. Never NULL, also for a NULL store. Holds no password and
- * no secret seed (seed=). */
+/* A store on the caller's blocking connection, of the same hiredis. The store does not close it, does not change its
+ * time-outs, and tries nothing again. The connection must outlive the store and keep its database. If it is dead, calls
+ * return EIO until the caller reconnects. Unread replies are EINVAL. An open MULTI gives EPROTO: DISCARD it.
+ * EINVAL: NULL or not blocking, or an option without B above. */
+HIBLOOM_CHECKED hibloom_status hibloom_borrow(hibloom_store **out, struct redisContext *connection,
+                                              const hibloom_setup *setup);
+
+/* The text of an option in force: "10s". NULL: no such option here, none in force, or the password. Valid until the
+ * store is freed. */
+HIBLOOM_API const char *hibloom_store_option(const hibloom_store *store, const char *name);
+
+/* The last failure in words: server, key, reason and remedy; "" before the first. Successes do not reset it. Valid until
+ * the next call on the store. Never NULL, and without any password or seed. */
 HIBLOOM_API const char *hibloom_store_error(const hibloom_store *store);
 
-/* Each later call on the store fails with ETIMEDOUT if it takes longer than `ms`, retries included; 0: no such limit.
- * Taking bits back may take one command_timeout more. A memory store and a borrowed connection ignore it. */
+/* Each call from now on fails with ETIMEDOUT after `ms`, retries included. 0, the default: only the time-outs count.
+ * Taking bits back may then take a command_timeout more. hibloom_list has `ms` for each few hundred keys. Memory stores
+ * and borrowed connections ignore it. */
 HIBLOOM_API void hibloom_store_deadline(hibloom_store *store, uint64_t ms);
+
 
 /* Frees the store. Its filters must be closed before. */
 HIBLOOM_API void hibloom_store_free(hibloom_store *store);

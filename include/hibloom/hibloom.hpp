@@ -313,24 +313,16 @@ struct spec : hibloom_spec {
     }
 
     /* hibloom_spec_rates. */
-    hibloom_rates rates(hibloom_commands commands = HIBLOOM_COMMANDS_SETBIT, on_error failed = {}) const
+    hibloom_rates rates(bool bitfield = false, on_error failed = {}) const
     {
         hibloom_rates found = {};
 
-        failed.good(hibloom_spec_rates(this, commands, &found));
+        failed.good(hibloom_spec_rates(this, bitfield, &found));
         return found;
     }
 };
 
 /* ---- Store -------------------------------------------------------------------- */
-
-/* HIBLOOM_CONNECT_OPTIONS_INIT, to be filled in. */
-inline hibloom_connect_options connect_options() noexcept
-{
-    const hibloom_connect_options options = HIBLOOM_CONNECT_OPTIONS_INIT;
-
-    return options;
-}
 
 class store
 {
@@ -339,29 +331,27 @@ public:
 
     static store memory(on_error failed = {})
     {
-        store made;
-        made.take(hibloom_memory(made.out()), failed);
-        return made;
+        return connect("memory:", failed);
     }
 
     /* After a failure words() says why, and all else is refused. */
     static store connect(const std::string &uri, on_error failed = {})
     {
-        return connect(uri, connect_options(), failed);
+        return connect(uri, nullptr, failed);
     }
-    static store connect(const std::string &uri, const hibloom_connect_options &options, on_error failed = {})
+    static store connect(const std::string &uri, const hibloom_setup *setup, on_error failed = {})
     {
         store made;
         const char *const refused = refused_text(uri);
-        made.take(refused ? HIBLOOM_EINVAL : hibloom_connect(made.out(), uri.c_str(), &options), failed, refused);
+        made.take(refused ? HIBLOOM_EINVAL : hibloom_connect(made.out(), uri.c_str(), setup), failed, refused);
         return made;
     }
 
     /* The connection stays the caller's. */
-    static store borrow(redisContext *context, on_error failed = {})
+    static store borrow(redisContext *context, on_error failed = {}, const hibloom_setup *setup = nullptr)
     {
         store made;
-        made.take(hibloom_borrow(made.out(), context), failed);
+        made.take(hibloom_borrow(made.out(), context, setup), failed);
         return made;
     }
 
@@ -374,6 +364,11 @@ public:
         return usable_ ? store_.get() : nullptr;
     }
 
+    /* hibloom_store_option; nullptr: as there. */
+    const char *option(const char *name) const noexcept
+    {
+        return hibloom_store_option(get(), name);
+    }
     /* hibloom_store_error. */
     const char *words() const noexcept
     {

@@ -87,8 +87,11 @@ struct store_class {
     void (*free)(hibloom_store *);
 };
 
+struct store_settings; /* lib/net's */
+
 struct hibloom_store {
     const struct store_class *class; /* NULL: it never came about, only its error is left */
+    struct store_settings *settings; /* freed behind the rest */
     struct error error;
 };
 

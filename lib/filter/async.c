@@ -153,6 +153,7 @@ static void unmake(struct async *driver)
 {
     struct hibloom_async *async = (struct hibloom_async *)driver;
 
+    settings_free(driver->carrier.store.base.settings);
     outbox_free(&async->spare);
     alloc.free(async);
 }
@@ -163,9 +164,11 @@ static hibloom_status make(hibloom_async **out, struct store_settings *settings)
     struct hibloom_async *async = alloc.calloc(1, sizeof *async);
 
     *out = async;
-    if (async == NULL)
+    if (async == NULL) {
+        settings_free(settings);
         return HIBLOOM_ENOMEM;
-    async->limit = HIBLOOM_ASYNC_ITEMS;
+    }
+    async->limit = settings->options.in_flight;
     TAILQ_INIT(&async->filters);
     async->driver.settled = deliver;
     async->driver.unmade = unmake;
@@ -188,22 +191,22 @@ static hibloom_status fail_unmade(hibloom_async **out, hibloom_status status, co
     return async != NULL ? status : HIBLOOM_ENOMEM;
 }
 
-hibloom_status hibloom_async_connect(hibloom_async **out, const char *uri, const hibloom_connect_options *options,
+hibloom_status hibloom_async_connect(hibloom_async **out, const char *uri, const hibloom_setup *setup,
                                      hibloom_attach_fn *attach, void *loop)
 {
-    struct store_settings settings = {0};
+    struct store_settings *settings = NULL;
     struct error error;
-    hibloom_status status = settings_make(&settings, uri, options, &error);
+    hibloom_status status = settings_make(&settings, uri, setup, &error);
 
-    if (status == HIBLOOM_OK && settings.uri.kind == URI_MEMORY)
-        status = error_set(&error, HIBLOOM_ENOTSUP, "a store in memory needs no event loop: use hibloom_memory");
+    if (status == HIBLOOM_OK && settings->uri.kind == URI_MEMORY)
+        status = error_set(&error, HIBLOOM_ENOTSUP, "a store in memory needs no event loop: use hibloom_connect");
     if (status == HIBLOOM_OK && attach == NULL)
         status = error_set(&error, HIBLOOM_EINVAL, "there is no function that attaches a connection to the loop");
-    if (status == HIBLOOM_OK)
-        status = make(out, &settings);
-    else
-        status = fail_unmade(out, status, &error);
-    settings_free(&settings);
+    if (status != HIBLOOM_OK) {
+        settings_free(settings);
+        return fail_unmade(out, status, &error);
+    }
+    status = make(out, settings);
     if (status == HIBLOOM_OK) {
         (*out)->driver.attach = attach;
         (*out)->driver.loop = loop;
@@ -211,14 +214,19 @@ hibloom_status hibloom_async_connect(hibloom_async **out, const char *uri, const
     return status;
 }
 
-hibloom_status hibloom_async_borrow(hibloom_async **out, struct redisAsyncContext *context)
+hibloom_status hibloom_async_borrow(hibloom_async **out, struct redisAsyncContext *context, const hibloom_setup *setup)
 {
+    struct store_settings *settings = NULL;
     struct error error;
+    hibloom_status status = HIBLOOM_OK;
 
     if (context == NULL || context->err != 0 || (context->c.flags & REDIS_BLOCK) != 0)
-        return fail_unmade(out, error_set(&error, HIBLOOM_EINVAL, "not an asynchronous hiredis context that is alive"),
-                           &error);
-    hibloom_status status = make(out, &(struct store_settings){0});
+        status = error_set(&error, HIBLOOM_EINVAL, "not an asynchronous hiredis context that is alive");
+    if (status == HIBLOOM_OK)
+        status = settings_make(&settings, NULL, setup, &error);
+    if (status != HIBLOOM_OK)
+        return fail_unmade(out, status, &error);
+    status = make(out, settings);
     if (status == HIBLOOM_OK) {
         (*out)->driver.theirs = context;
         (*out)->driver.carrier.borrowed = true;
@@ -230,11 +238,6 @@ void hibloom_async_tick(hibloom_async *async)
 {
     if (async != NULL && async->driver.carrier.store.base.class != NULL)
         async_tick(&async->driver);
-}
-
-void hibloom_async_limit(hibloom_async *async, size_t items)
-{
-    async->limit = items;
 }
 
 const char *hibloom_async_error(const hibloom_async *async)
@@ -254,7 +257,7 @@ static void cancel_all(struct hibloom_async *async)
 
     for (struct call *call; (call = TAILQ_FIRST(calls)) != NULL;) {
         TAILQ_REMOVE(calls, call, in_calls);
-        task_fail(call->task, HIBLOOM_ECANCELED, "given up before it was answered");
+        task_fail(call->task, HIBLOOM_ECANCELED, "canceled before it was answered");
         task_end(call->task);
         finish((struct work *)call, HIBLOOM_ECANCELED);
     }

@@ -2,6 +2,7 @@
 #include "base/store.h"
 #include "base/alloc.h"
 #include "filter/filter.h"
+#include "memory/memory.h"
 #include "net/drivers/blocking.h"
 #include "spec/spec.h"
 
@@ -19,20 +20,30 @@ static hibloom_status fail_unmade(hibloom_store **out, hibloom_status status, co
     return store != NULL ? status : HIBLOOM_ENOMEM;
 }
 
-hibloom_status hibloom_connect(hibloom_store **out, const char *uri, const hibloom_connect_options *options)
+static hibloom_status connect_memory(hibloom_store **out, struct store_settings *settings)
 {
-    struct store_settings settings = {0};
+    const hibloom_status status = memory_store(out);
+
+    if (status == HIBLOOM_OK)
+        (*out)->settings = settings;
+    else
+        settings_free(settings);
+    return status;
+}
+
+hibloom_status hibloom_connect(hibloom_store **out, const char *uri, const hibloom_setup *setup)
+{
+    struct store_settings *settings = NULL;
     struct error error;
-    hibloom_status status = settings_make(&settings, uri, options, &error);
+    hibloom_status status = settings_make(&settings, uri, setup, &error);
 
     *out = NULL;
     if (status != HIBLOOM_OK)
         status = fail_unmade(out, status, &error);
-    else if (settings.uri.kind == URI_MEMORY)
-        status = hibloom_memory(out);
+    else if (settings->uri.kind == URI_MEMORY)
+        status = connect_memory(out, settings);
     else
-        status = blocking_connect(out, &settings);
-    settings_free(&settings);
+        status = blocking_connect(out, settings);
     if (status == HIBLOOM_ENOMEM) {
         hibloom_store_free(*out);
         *out = NULL;
@@ -40,14 +51,18 @@ hibloom_status hibloom_connect(hibloom_store **out, const char *uri, const hiblo
     return status;
 }
 
-hibloom_status hibloom_borrow(hibloom_store **out, struct redisContext *context)
+hibloom_status hibloom_borrow(hibloom_store **out, struct redisContext *context, const hibloom_setup *setup)
 {
+    struct store_settings *settings = NULL;
     struct error error;
+    hibloom_status status = HIBLOOM_OK;
 
     *out = NULL;
-    if (context != NULL && (context->flags & REDIS_BLOCK))
-        return blocking_borrow(out, context);
-    return fail_unmade(out, error_set(&error, HIBLOOM_EINVAL, "not a blocking hiredis context"), &error);
+    if (context == NULL || (context->flags & REDIS_BLOCK) == 0)
+        status = error_set(&error, HIBLOOM_EINVAL, "not a blocking hiredis context");
+    if (status == HIBLOOM_OK)
+        status = settings_make(&settings, NULL, setup, &error);
+    return status == HIBLOOM_OK ? blocking_borrow(out, context, settings) : fail_unmade(out, status, &error);
 }
 
 void hibloom_store_deadline(hibloom_store *store, uint64_t ms)
@@ -76,12 +91,19 @@ const char *hibloom_store_error(const hibloom_store *store)
     return store != NULL ? store->error.words : "";
 }
 
+const char *hibloom_store_option(const hibloom_store *store, const char *name)
+{
+    return store != NULL && store->settings != NULL ? options_text(store->settings, name) : NULL;
+}
+
 void hibloom_store_free(hibloom_store *store)
 {
     if (store == NULL)
         return;
+    struct store_settings *settings = store->settings;
     if (store->class != NULL)
         store->class->free(store);
     else
         alloc.free(store);
+    settings_free(settings);
 }

@@ -377,7 +377,7 @@ static const struct store_class memory_class = {
     .free = memory_free,
 };
 
-hibloom_status hibloom_memory(hibloom_store **out)
+hibloom_status memory_store(hibloom_store **out)
 {
     struct memory_store *store = alloc.calloc(1, sizeof *store);
 

@@ -33,8 +33,15 @@ static bool has_prefix(const char *text, const char *prefix)
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* Decodes in place; false for a bad escape or one that means a zero byte. */
-static bool percent_decode(char *text)
+const char *uri_scheme(enum uri_kind kind, bool tls)
+{
+    for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++)
+        if (schemes[i].kind == kind && schemes[i].tls == tls)
+            return schemes[i].prefix;
+    return "";
+}
+
+bool uri_decode(char *text)
 {
     char *to = text;
 
@@ -53,19 +60,19 @@ static bool percent_decode(char *text)
     return true;
 }
 
-static bool read_number(const char *text, uint64_t max, unsigned *out)
+static bool is_number(const char *text, uint64_t max, uint64_t *out)
 {
-    uint64_t value;
-
-    if (number_parse(text, strlen(text), max, &value) != HIBLOOM_OK)
-        return false;
-    *out = (unsigned)value;
-    return true;
+    return number_parse(text, strlen(text), max, out) == HIBLOOM_OK;
 }
 
 static const char *read_db(struct uri *uri, const char *text)
 {
-    return read_number(text, DB_MAX, &uri->db) ? NULL : "the database must be a number from 0 to 2147483647";
+    uint64_t db;
+
+    if (!is_number(text, DB_MAX, &db))
+        return "the database must be a number from 0 to 2147483647";
+    uri->db = text;
+    return NULL;
 }
 
 /* user, user:password or :password */
@@ -80,16 +87,17 @@ static const char *read_credentials(struct uri *uri, char *text)
     if (colon != NULL) {
         *colon = '\0';
         uri->password = colon + 1;
-        if (!percent_decode(colon + 1))
+        if (!uri_decode(colon + 1))
             return "bad escape in the password: a byte is written %XX, and is not %00";
     }
-    return percent_decode(text) ? NULL : "bad escape in the user: a byte is written %XX, and is not %00";
+    return uri_decode(text) ? NULL : "bad escape in the user: a byte is written %XX, and is not %00";
 }
 
 /* host, host:port, [ipv6] or [ipv6]:port */
 static const char *read_host(struct uri_host *host, char *text, unsigned default_port)
 {
     char *port = NULL;
+    uint64_t number = default_port;
 
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): schemes with hosts have room for them */
     *host = (struct uri_host){text, default_port};
@@ -107,8 +115,9 @@ static const char *read_host(struct uri_host *host, char *text, unsigned default
     }
     if (*host->name == '\0')
         return "the host is missing";
-    if (port != NULL && (!read_number(port, UINT16_MAX, &host->port) || host->port == 0))
+    if (port != NULL && (!is_number(port, UINT16_MAX, &number) || number == 0))
         return "the port must be a number from 1 to 65535";
+    host->port = (unsigned)number;
     return NULL;
 }
 
@@ -134,56 +143,19 @@ static const char *read_path(struct uri *uri, char *text)
         char *master = strsep(&text, "/");
         if (master == NULL || *master == '\0')
             return "the name of the master is missing: redis+sentinel://host/MASTER";
-        if (!percent_decode(master))
+        if (!uri_decode(master))
             return "bad escape in the name of the master: a byte is written %XX, and is not %00";
         uri->master = master;
     }
-    const char *wrong = text != NULL && *text != '\0' ? read_db(uri, text) : NULL;
-    return wrong == NULL && uri->kind == URI_CLUSTER && uri->db != 0 ? "a cluster has only database 0" : wrong;
+    return text != NULL && *text != '\0' ? read_db(uri, text) : NULL;
 }
 
-/* name=value[&name=value...] */
-static const char *read_tls(struct uri *uri, char *query)
+/* [user[:password]@]hosts[/path] */
+static const char *read_servers(struct uri *uri, char *path, unsigned default_port)
 {
-    const struct {
-        const char *name, **value;
-    } known[] = {
-        {"cacert=", &uri->tls_cacert}, {"cacertdir=", &uri->tls_cacertdir},
-        {"cert=", &uri->tls_cert},     {"key=", &uri->tls_key},
-        {"sni=", &uri->tls_sni},
-    };
-    const size_t count = sizeof known / sizeof known[0];
-
-    for (char *name; (name = strsep(&query, "&")) != NULL;) {
-        size_t i = 0;
-        while (i < count && !has_prefix(name, known[i].name))
-            i++;
-        if (i == count)
-            return "behind the '?' only cacert, cacertdir, cert, key and sni are known; "
-                   "a '?' in the user or password is written %3F";
-        if (*known[i].value != NULL)
-            return "behind the '?' each name may be given once";
-        char *value = name + strlen(known[i].name);
-        if (*value == '\0')
-            return "a value behind the '?' is empty";
-        if (!percent_decode(value))
-            return "bad escape behind the '?': a byte is written %XX, and is not %00";
-        *known[i].value = value;
-    }
-    return (uri->tls_cert == NULL) == (uri->tls_key == NULL) ? NULL : "cert and key are given both or not at all";
-}
-
-/* [user[:password]@]hosts[/path][?query] */
-static const char *read_servers(struct uri *uri, char *text, unsigned default_port)
-{
-    char *query = text, *path = strsep(&query, "?"), *hosts = strsep(&path, "/"), *at = strrchr(hosts, '@');
+    char *hosts = strsep(&path, "/"), *at = strrchr(hosts, '@');
     const char *wrong = NULL;
 
-    if (query != NULL)
-        wrong = uri->tls ? read_tls(uri, query)
-                         : "a '?' is for TLS and unix:// only; in the user or password it is written %3F";
-    if (wrong != NULL)
-        return wrong;
     if (path != NULL && strchr(path, '@') != NULL)
         return "a '/' in the user or password is written %2F";
     if (at != NULL) {
@@ -196,24 +168,19 @@ static const char *read_servers(struct uri *uri, char *text, unsigned default_po
     }
     if (wrong == NULL)
         wrong = read_hosts(uri, hosts, default_port);
+    if (wrong != NULL && at == NULL && uri->query != NULL && strchr(uri->query, '@') != NULL)
+        return "a '?' in the user or password is written %3F";
     return wrong != NULL ? wrong : read_path(uri, path);
 }
 
-/* /path[?db=N] */
-static const char *read_unix(struct uri *uri, char *query)
+static const char *read_unix(struct uri *uri, char *path)
 {
-    char *path = strsep(&query, "?");
-    const char *wrong = NULL;
-
     uri->path = path;
-    if (query != NULL)
-        wrong = has_prefix(query, "db=") ? read_db(uri, query + 3) : "behind the '?' only db=N is known";
-    if (wrong != NULL)
-        return wrong;
     if (*path != '/')
-        return strchr(path, '@') != NULL ? "a unix:// URI has no user and no password: unix:///path"
-                                         : "the path must be absolute: unix:///path";
-    if (!percent_decode(path))
+        return strchr(path, '@') != NULL
+                   ? "a unix:// URI has no user and no password; a program gives them by hibloom_setup"
+                   : "the path must be absolute: unix:///path";
+    if (!uri_decode(path))
         return "bad escape in the path: a byte is written %XX, and is not %00";
     if (strlen(path) >= sizeof((struct sockaddr_un *)0)->sun_path - 1) /* hiredis leaves the last byte to chance */
         return "the path is too long for a Unix socket";
@@ -229,15 +196,14 @@ static const struct scheme *find_scheme(const char *text, struct error *error)
     for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++)
         if (has_prefix(text, schemes[i].prefix) && strlen(schemes[i].prefix) == len + (slashes ? 3 : 1))
             return &schemes[i];
+#define SCHEMES \
+    "redis://, redis+cluster://, redis+sentinel://, over TLS rediss://, rediss+cluster://, rediss+sentinel://, " \
+    "unix:// " \
+    "or memory:"
     if (slashes)
-        (void)error_set(
-            error, HIBLOOM_EINVAL,
-            "bad URI: the scheme '%.*s' is none of redis://, redis+cluster://, redis+sentinel://, unix:// and memory:",
-            len < 20 ? (int)len : 20, text);
+        (void)error_set(error, HIBLOOM_EINVAL, "bad URI: not '%.*s://' but " SCHEMES, len < 20 ? (int)len : 20, text);
     else
-        (void)error_set(
-            error, HIBLOOM_EINVAL,
-            "bad URI: it must begin with redis://, redis+cluster://, redis+sentinel://, unix:// or memory:");
+        (void)error_set(error, HIBLOOM_EINVAL, "bad URI: it must begin with " SCHEMES);
     return NULL;
 }
 
@@ -257,9 +223,10 @@ hibloom_status uri_parse(struct uri *out, const char *text, struct error *error)
         return error_set(error, HIBLOOM_ENOMEM, "out of memory");
     }
     memcpy(uri.text, text, uri.text_size);
-    char *rest = uri.text + strlen(scheme->prefix);
+    uri.query = uri.text + strlen(scheme->prefix);
+    char *rest = strsep(&uri.query, "?");
     if (scheme->kind == URI_MEMORY)
-        wrong = *rest == '\0' ? NULL : "nothing may follow memory:";
+        wrong = *rest == '\0' ? NULL : "only a '?' and options may follow memory:";
     else if (scheme->kind == URI_UNIX)
         wrong = read_unix(&uri, rest);
     else

@@ -22,10 +22,9 @@ struct uri {
     const char *user;     /* NULL = the default user */
     const char *password; /* NULL = no AUTH */
     const char *master;   /* URI_SENTINEL: the name that the Sentinels know it by */
-    unsigned db;
-    /* From the query; NULL: not given. */
-    const char *tls_cacert, *tls_cacertdir, *tls_cert, *tls_key, *tls_sni;
-    char *text; /* the strings above lie in it */
+    const char *db;       /* the path's number; NULL: it has none */
+    char *query;          /* the text behind the '?', as it is; NULL: none */
+    char *text;           /* the strings above lie in it */
     size_t text_size;
 };
 
@@ -33,6 +32,12 @@ struct uri {
  * ENOMEM; words in *error, which never repeat the URI, since there
  * may be a password in it. */
 hibloom_status uri_parse(struct uri *out, const char *text, struct error *error);
+
+/* Decodes %XX in place. False: a bad escape, or one that means a zero byte. */
+bool uri_decode(char *text);
+
+/* "rediss+cluster://" */
+const char *uri_scheme(enum uri_kind kind, bool tls);
 
 /* Overwrites the password before it frees. */
 void uri_free(struct uri *uri);

@@ -14,7 +14,7 @@ struct redis_server_traits {
     bool clustered;         /* a key's slot decides which server has it */
     uint32_t count;         /* servers that hold keys */
     uint32_t retry_ms;      /* a call goes on trying for this time */
-    bool bitfield;          /* HIBLOOM_COMMANDS_BITFIELD */
+    bool bitfield;          /* commands=bitfield */
     bool lacks_bitfield_ro; /* found out: it is older than Redis 6 */
     bool sends_all;         /* of adds: they may have to reach replicas, or a replica may have answered */
     bool asks_replicas;     /* look-ups do */

@@ -7,21 +7,6 @@
 #include "redis/near.h"
 #include "redis/sieve.h"
 
-#define NEAR_BYTES (UINT64_C(64) << 20) /* for near caches, where the caller names no number */
-
-void redis_server_make(struct redis_server_traits *server, const hibloom_connect_options *o, bool clustered)
-{
-    *server = (struct redis_server_traits){
-        .clustered = clustered,
-        .retry_ms = o->retry_ms,
-        .bitfield = o->commands == HIBLOOM_COMMANDS_BITFIELD,
-        .sends_all = o->min_replicas > 0 || o->read_from_replicas,
-        .asks_replicas = o->read_from_replicas,
-        .link_mb_s = o->link_mb_s > 0 ? o->link_mb_s : COST_LINK_MB_S,
-        .near_room = o->near_bytes > 0 ? o->near_bytes : NEAR_BYTES,
-    };
-}
-
 static hibloom_status run(hibloom *filter, struct task *task)
 {
     struct redis_store *store = (struct redis_store *)filter->store;

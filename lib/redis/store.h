@@ -22,7 +22,4 @@ struct redis_store {
 
 extern const struct store_class redis_store_class;
 
-/* What the options say of the server; the rest is found out. */
-void redis_server_make(struct redis_server_traits *, const hibloom_connect_options *, bool clustered);
-
 #endif

@@ -6,7 +6,7 @@
 
 static const struct {
     hibloom_status status;
-    const char *advice;
+    const char *advice;    /* behind the server's words, if it begins with a ':'; else instead of them */
     const char *begins[6]; /* the error's words, with one of these; NULL ends them */
 } meanings[] = {
     [REFUSAL_OTHER] = {HIBLOOM_ESERVER, "", {NULL}},
@@ -32,8 +32,14 @@ static const struct {
                              {"ERR max number of clients"}},
     [REFUSAL_NOAUTH] = {HIBLOOM_EDENIED,
                         ": check user and password in the URI",
-                        {"NOAUTH ", "WRONGPASS ", "DENIED ", "ERR invalid password",
-                         "ERR Protocol error: unauthenticated"}},
+                        {"NOAUTH ", "DENIED ", "ERR Protocol error: unauthenticated"}},
+    /* These two answer AUTH. The server's words would hide behind a password such as `password`. */
+    [REFUSAL_WRONGPASS] = {HIBLOOM_EDENIED,
+                           "WRONGPASS: the server does not accept this user and password; check those of the URI",
+                           {"WRONGPASS ", "ERR invalid password"}},
+    [REFUSAL_NO_PASSWORD] = {HIBLOOM_ESERVER,
+                             "the server has no password for this user; leave user and password out of the URI",
+                             {"ERR AUTH <password> called without any password", "ERR Client sent AUTH, but no"}},
     [REFUSAL_NOPERM] = {HIBLOOM_EDENIED,
                         ": ask for that permission (ACL SETUSER)",
                         {"NOPERM ", "ERR ACL failure in script", "The user executing the script can't",
@@ -81,11 +87,12 @@ hibloom_status refusal_status(enum refusal refusal)
     return meanings[refusal].status;
 }
 
-void refusal_explain(enum refusal refusal, const char *words, char *out, size_t size)
+bool refusal_explain(enum refusal refusal, const char *words, char *out, size_t size)
 {
     const char *advice = meanings[refusal].advice;
+    const bool theirs = *advice == '\0' || *advice == ':';
     const char *place = strstr(words, ", on @user_script:"); /* "script: 0f1e..., on @user_script:28." is for us */
-    size_t len = strlen(words);
+    size_t len = theirs ? strlen(words) : 0;
 
     if (place != NULL)
         for (const char *at = words; (at = strstr(at, " script: ")) != NULL && at < place; at++)
@@ -93,4 +100,5 @@ void refusal_explain(enum refusal refusal, const char *words, char *out, size_t 
     if (*advice != '\0' && len > 0 && words[len - 1] == '.')
         len--;
     snprintf(out, size, "%.*s%s", (int)len, words, advice);
+    return theirs;
 }

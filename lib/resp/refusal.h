@@ -22,6 +22,8 @@ enum refusal {
     REFUSAL_NOREPLICAS,
     REFUSAL_MAX_CLIENTS,
     REFUSAL_NOAUTH,
+    REFUSAL_WRONGPASS,
+    REFUSAL_NO_PASSWORD,
     REFUSAL_NOPERM,
     REFUSAL_WRONGTYPE,
     REFUSAL_UNKNOWN_COMMAND
@@ -32,7 +34,7 @@ enum refusal refusal_of(const char *words);
 
 hibloom_status refusal_status(enum refusal refusal);
 
-/* Writes the words and what to do about it, where that is known; cut to `size`. */
-void refusal_explain(enum refusal refusal, const char *words, char *out, size_t size);
+/* Writes the words and what to do about it, where that is known; cut to `size`. False: in words of our own instead. */
+bool refusal_explain(enum refusal refusal, const char *words, char *out, size_t size);
 
 #endif

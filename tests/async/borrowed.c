@@ -55,7 +55,7 @@ static hibloom_async *borrow(redisAsyncContext *context)
 {
     hibloom_async *async = NULL;
 
-    assert_ok(hibloom_async_borrow(&async, context), NULL);
+    assert_ok(hibloom_async_borrow(&async, context, NULL), NULL);
     return async;
 }
 
@@ -179,9 +179,14 @@ static void one_that_is_not_fit_is_refused(void **state)
     struct outcome never = {0};
 
     redisAsyncContext *dead = redisAsyncConnectUnix("/nowhere");
-    assert_int_equal(hibloom_async_borrow(&none, dead), HIBLOOM_EINVAL);
+    assert_int_equal(hibloom_async_borrow(&none, dead, NULL), HIBLOOM_EINVAL);
     hibloom_async_free(none);
     redisAsyncFree(dead);
+    const char *const options[] = {"retry", "1s", NULL};
+    const hibloom_setup setup = {.size = sizeof setup, .options = options};
+    assert_int_equal(hibloom_async_borrow(&none, context, &setup), HIBLOOM_EINVAL);
+    assert_string_equal(hibloom_async_error(none), "retry: not for a borrowed connection");
+    hibloom_async_free(none);
     assert_int_equal(redisAsyncCommand(context, NULL, NULL, "SUBSCRIBE c"), REDIS_OK);
     assert_int_equal(hibloom_async_clear(filter, on_done, &never), HIBLOOM_EINVAL);
     assert_non_null(strstr(hibloom_async_error(async), "subscribed"));

@@ -132,11 +132,10 @@ static void items_need_to_live_during_the_call_only(void **state)
 static void past_the_limit_calls_are_refused(void **state)
 {
     void *loop = loop_class->open();
-    hibloom_async *async = async_store(loop, test_uri(), NULL);
+    hibloom_async *async = async_store(loop, with_options(test_uri(), "in_flight=100"), NULL);
     hibloom_async_filter *filter = async_filter(loop, async, TEST_NAME, texts[0]);
     struct outcome large = {0}, refused = {0}, fits[2] = {0};
 
-    hibloom_async_limit(async, 100);
     assert_ok(hibloom_async_add(filter, items, 1000, false, on_answered, &large), NULL); /* nothing else is there */
     assert_int_equal(hibloom_async_contains(filter, items, 1, on_answered, &refused), HIBLOOM_EBUSY);
     assert_true(hibloom_is_retryable(HIBLOOM_EBUSY));
@@ -212,7 +211,7 @@ static void what_is_wrong_is_refused(void **state)
     assert_int_equal(hibloom_async_connect(&none, test_uri(), NULL, NULL, loop), HIBLOOM_EINVAL);
     assert_non_null(strstr(hibloom_async_error(none), "no function"));
     hibloom_async_free(none);
-    assert_int_equal(hibloom_async_borrow(&none, NULL), HIBLOOM_EINVAL);
+    assert_int_equal(hibloom_async_borrow(&none, NULL, NULL), HIBLOOM_EINVAL);
     hibloom_async_free(none);
     assert_int_equal(hibloom_async_open(async, "", NULL, on_opened, &never), HIBLOOM_EINVAL);
     assert_int_equal(hibloom_async_open(async, name, NULL, NULL, &never), HIBLOOM_EINVAL);

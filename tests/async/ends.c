@@ -59,9 +59,6 @@ static bool hears_errors(void)
     return HIREDIS_MAJOR > 0 || loop_class != &loop_libuv;
 }
 
-static const hibloom_connect_options patient = {
-    .size = sizeof patient, .retry_ms = 20000, .accept_restarts = true, .command_timeout_ms = 2000};
-
 /* Nobody ticks, so nobody would come back. */
 static void where_nobody_ticks_no_call_waits_for_ever(void **state)
 {
@@ -74,7 +71,8 @@ static void where_nobody_ticks_no_call_waits_for_ever(void **state)
 
     for (int i = 0; i < 2; i++) {
         snprintf(uri, sizeof uri, "%s%s", i == 0 ? "" : "unix://", uris[i]);
-        hibloom_async *async = async_store(loop, uri, &patient);
+        hibloom_async *async = async_store(loop, with_options(uri, "retry=20s&accept_restarts=yes&command_timeout=2s"),
+                                           NULL);
         hibloom_async_filter *filter = async_filter(loop, async, "f", text);
         redis_server_pause(server);
         ask(filter, outcomes, CALLS);

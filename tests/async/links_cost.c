@@ -162,13 +162,12 @@ static double heap_of_handle(const struct row *row)
 /* Counts the calls that fail: a look-up and two adds. */
 static double failures(const struct row *row)
 {
-    const hibloom_connect_options options = {.command_timeout_ms = 1000, .size = sizeof options};
     hibloom_store *direct = test_connect(redis_server_uri(server), NULL);
     hibloom *same = test_open(direct, LONG_NAME, row->text);
     struct narrow narrow;
 
     narrow_start(&narrow, redis_server_socket(server));
-    hibloom_store *store = test_connect(narrow.listener.uri, &options);
+    hibloom_store *store = test_connect(with_options(narrow.listener.uri, "command_timeout=1s"), NULL);
     hibloom *filter = test_open(store, LONG_NAME, row->text);
     const int failed = (hibloom_contains_many(filter, items, row->n, answers) != HIBLOOM_OK) +
                        (hibloom_add_many(filter, items, row->n, answers) != HIBLOOM_OK) +

@@ -12,8 +12,8 @@ static void count_warning(hibloom_log_level level, const char *line, void *data)
     warnings += level == HIBLOOM_LOG_WARNING;
 }
 
-static const hibloom_connect_options patient = {
-    .size = sizeof patient, .retry_ms = 20000, .accept_restarts = true, .on_log = count_warning};
+static const char *const pairs[] = {"retry", "20s", "accept_restarts", "yes", NULL};
+static const hibloom_setup patient = {.size = sizeof patient, .options = pairs, .log = count_warning};
 
 static int set_up(void **state)
 {
@@ -78,11 +78,10 @@ static void stand_still(bool written)
 #ifdef REDIS_ERR_TIMEOUT
     skip();
 #endif
-    static const hibloom_connect_options hurried = {
-        .size = sizeof hurried, .command_timeout_ms = STILL_MS, .commands = HIBLOOM_COMMANDS_SETBIT};
     struct redisContext *redis = redis_server_connect(server);
     void *loop = loop_class->open();
-    hibloom_async *async = async_store(loop, redis_server_uri(server), &hurried);
+    hibloom_async *async = async_store(loop, with_options(redis_server_uri(server), "command_timeout=%ums", STILL_MS),
+                                       NULL);
     hibloom_async_filter *filter = async_filter(loop, async, TEST_NAME, "bits=8192 hashes=4 seed=5eed");
     struct outcome outcome = {0};
 

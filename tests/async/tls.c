@@ -38,13 +38,16 @@ static int tear_down(void **state)
     return 0;
 }
 
-static hibloom_connect_options trusting(void)
+#define RETRY_MS 20000
+
+static const char *patient(const char *uri)
 {
-    return (hibloom_connect_options){.size = sizeof(hibloom_connect_options),
-                                     .tls_cacert = certificates->ca,
-                                     .retry_ms = 20000,
-                                     .command_timeout_ms = 2000,
-                                     .accept_restarts = true};
+    return with_options(uri, "retry=%ums&command_timeout=2s&accept_restarts=yes", RETRY_MS);
+}
+
+static const char *trusting(const char *uri)
+{
+    return with_options(patient(uri), "cacert=%s", certificates->ca);
 }
 
 /* All at once, each item in a call of its own. */
@@ -88,9 +91,8 @@ static void assert_each_once(void)
 
 static void a_filter_does_over_tls_what_it_does_without(void **state)
 {
-    const hibloom_connect_options options = trusting();
     void *loop = loop_class->open();
-    hibloom_async *async = async_store(loop, redis_server_uri(tls_server), &options);
+    hibloom_async *async = async_store(loop, trusting(redis_server_uri(tls_server)), NULL);
     hibloom_async_filter *filter = async_filter(loop, async, TEST_NAME, text);
 
     begin_all(filter, false);
@@ -111,11 +113,10 @@ static void a_filter_does_over_tls_what_it_does_without(void **state)
 /* ---- Refused ------------------------------------------------------------------------------- */
 
 /* The first call fails so, once, and its words have these in them. */
-static void assert_refused(const char *uri, const hibloom_connect_options *options, hibloom_status expected,
-                           const char *words)
+static void assert_refused(const char *uri, hibloom_status expected, const char *words)
 {
     void *loop = loop_class->open();
-    hibloom_async *async = async_store(loop, uri, options);
+    hibloom_async *async = async_store(loop, uri, NULL);
     struct outcome opened = {0};
 
     hibloom_async_tick(async);
@@ -131,15 +132,13 @@ static void assert_refused(const char *uri, const hibloom_connect_options *optio
 /* At once, however patient the caller is. */
 static void who_is_not_trusted_is_refused_with_words(void **state)
 {
-    hibloom_connect_options options = trusting();
     const uint64_t before = test_now_ms();
 
-    options.tls_cacert = certificates->unknown_ca;
-    assert_refused(redis_server_uri(tls_server), &options, HIBLOOM_EIO, "self-signed certificate in certificate chain");
-    options.tls_cacert = certificates->ca;
-    options.tls_sni = "wrong.example";
-    assert_refused(redis_server_uri(tls_server), &options, HIBLOOM_EIO, "hostname mismatch");
-    assert_true(test_now_ms() - before < options.retry_ms);
+    assert_refused(with_options(patient(redis_server_uri(tls_server)), "cacert=%s", certificates->unknown_ca),
+                   HIBLOOM_EIO, "self-signed certificate in certificate chain");
+    assert_refused(with_options(trusting(redis_server_uri(tls_server)), "sni=wrong.example"), HIBLOOM_EIO,
+                   "hostname mismatch");
+    assert_true(test_now_ms() - before < RETRY_MS);
 }
 
 static const char *uri_of(const struct tls_front *front)
@@ -153,13 +152,11 @@ static const char *uri_of(const struct tls_front *front)
 static void a_handshake_that_stands_still_ends_in_time(void **state)
 {
     struct tls_front *front = tls_front_start(&certificates->server, redis_server_socket(tls_server));
-    hibloom_connect_options options = trusting();
     const uint64_t before = test_now_ms();
 
-    options.retry_ms = 0;
-    options.command_timeout_ms = 300;
     tls_front_fault(front, TLS_FAULT_HOLD, 10);
-    assert_refused(uri_of(front), &options, HIBLOOM_ETIMEDOUT, "");
+    assert_refused(with_options(uri_of(front), "command_timeout=300ms&cacert=%s", certificates->ca), HIBLOOM_ETIMEDOUT,
+                   "");
     assert_in_range(test_now_ms() - before, 200, 10000);
     tls_front_stop(front);
 }
@@ -168,9 +165,8 @@ static void a_handshake_that_stands_still_ends_in_time(void **state)
 
 static void a_server_that_is_killed_under_calls_is_waited_for(void **state)
 {
-    const hibloom_connect_options options = trusting();
     void *loop = loop_class->open();
-    hibloom_async *async = async_store(loop, redis_server_uri(tls_server), &options);
+    hibloom_async *async = async_store(loop, trusting(redis_server_uri(tls_server)), NULL);
 
     hibloom_async_tick(async);
     hibloom_async_filter *filter = async_filter(loop, async, TEST_NAME, text);
@@ -202,13 +198,12 @@ static void a_server_that_is_killed_under_calls_is_waited_for(void **state)
 /* At places spread over the handshake, the greeting and the opening of a filter. */
 static void a_connection_that_is_cut_anywhere_is_made_anew(void **state)
 {
-    const hibloom_connect_options options = trusting();
     struct tls_front *front = tls_front_start(&certificates->server, redis_server_socket(tls_server));
 
     for (size_t after = 0, all = 40000; after < all; after += 1 + all / 12) {
         void *loop = loop_class->open();
         tls_front_fault(front, after > 0 ? TLS_FAULT_CUT : TLS_FAULT_NONE, after);
-        hibloom_async *async = async_store(loop, uri_of(front), &options);
+        hibloom_async *async = async_store(loop, trusting(uri_of(front)), NULL);
         hibloom_async_tick(async);
         struct outcome opened = {0};
         const struct spec spec = test_spec(text);

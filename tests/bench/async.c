@@ -188,18 +188,19 @@ static double run_loop(struct subject *subject, size_t in_flight, double seconds
 
 static void subject_open(struct subject *subject, int layout, struct redisContext *redis)
 {
-    const hibloom_connect_options options = {.command_timeout_ms = 600000}; /* as bench_store */
     char text[96];
 
     *subject = (struct subject){.loop = event_base_new(), .submit = submit};
     snprintf(subject->name, sizeof subject->name, "async%d", layout);
     snprintf(text, sizeof text, "capacity=%llu error=0.01 segments=1 seed=1%s", (unsigned long long)bench_capacity(),
              layouts[layout]);
-    subject->work.store = bench_store(NULL, HIBLOOM_COMMANDS_SETBIT);
+    subject->work.store = bench_store(NULL, "setbit");
     subject->work.filter = bench_open(subject->work.store, subject->name, text);
     bench_load(subject->work.filter, bench_capacity() / 2);
     subject->bytes = (unsigned long long)bench_command(redis, "STRLEN %s", subject->name);
-    must(hibloom_async_connect(&subject->store, bench_uri(), &options, attach, subject->loop), subject);
+    must(hibloom_async_connect(&subject->store, with_options(bench_uri(), "command_timeout=10min"), NULL, attach,
+                               subject->loop),
+         subject);
     must(hibloom_async_open(subject->store, subject->name, hibloom_secret_spec_of(subject->work.filter), on_opened,
                             subject),
          subject);

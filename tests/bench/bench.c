@@ -133,11 +133,11 @@ void bench_by_commands(hibloom_store *store)
         ((struct redis_store *)store)->server.link_mb_s = NAN; /* nothing is less than what costs that */
 }
 
-hibloom_store *bench_store(const char *uri, hibloom_commands commands)
+hibloom_store *bench_store(const char *uri, const char *commands)
 {
-    const hibloom_connect_options options = {.command_timeout_ms = 600000, .commands = commands};
     hibloom_store *store;
-    hibloom_status status = hibloom_connect(&store, uri != NULL ? uri : bench_uri(), &options);
+    hibloom_status status = hibloom_connect(
+        &store, with_options(uri != NULL ? uri : bench_uri(), "command_timeout=10min&commands=%s", commands), NULL);
 
     bench_must(status, store);
     bench_by_commands(store);
@@ -198,7 +198,7 @@ void bench_load(hibloom *filter, uint64_t n)
     hibloom_store *memory;
     hibloom *local;
 
-    bench_must(hibloom_memory(&memory), NULL);
+    bench_must(hibloom_connect(&memory, "memory:", NULL), NULL);
     bench_must(hibloom_open(&local, memory, "load", hibloom_secret_spec_of(filter)), memory);
     for (uint64_t first = 0; first < n; first += piece) {
         const size_t count = n - first < piece ? (size_t)(n - first) : (size_t)piece;

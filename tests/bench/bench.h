@@ -10,6 +10,8 @@
 
 #include <hibloom/hibloom.h>
 
+#include "support/with_options.h"
+
 struct redisContext;
 struct redis_server;
 
@@ -57,7 +59,7 @@ long long bench_command(struct redisContext *redis, const char *format, ...);
 
 /* A store on `uri`, NULL = the server's TCP port. Its time-outs are far off: on a busy
  * machine a slow answer is a result. It goes by commands. */
-hibloom_store *bench_store(const char *uri, hibloom_commands commands);
+hibloom_store *bench_store(const char *uri, const char *commands);
 
 /* All calls of the store go by commands from now on, and none by whole bitmaps: so it is
  * commands that are compared, also on small filters and in large batches. */

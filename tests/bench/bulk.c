@@ -19,7 +19,7 @@ static void print(const char *what, int round, uint64_t n, struct bench_clock be
 
 void bench_bulk(struct redisContext *redis, const hibloom_item *items, uint64_t n, int round)
 {
-    hibloom_store *store = bench_store(NULL, HIBLOOM_COMMANDS_SETBIT);
+    hibloom_store *store = bench_store(NULL, "setbit");
     struct bench_clock at[4];
     hibloom_store *memory;
     hibloom *shared, *local, *copy;
@@ -27,7 +27,7 @@ void bench_bulk(struct redisContext *redis, const hibloom_item *items, uint64_t 
 
     snprintf(text, sizeof text, "capacity=%llu error=0.01 segments=1 seed=1", (unsigned long long)n);
     shared = bench_open(store, "bulk", text);
-    bench_must(hibloom_memory(&memory), NULL);
+    bench_must(hibloom_connect(&memory, "memory:", NULL), NULL);
     copy = bench_open(memory, "copy", text);
 
     at[0] = bench_clock_read(redis);

@@ -45,9 +45,8 @@ struct bed {
 /* The store of the others goes by commands. */
 static hibloom_store *choosing_store(void)
 {
-    const hibloom_connect_options options = {.command_timeout_ms = 600000};
     hibloom_store *store;
-    const hibloom_status status = hibloom_connect(&store, bench_uri(), &options);
+    const hibloom_status status = hibloom_connect(&store, with_options(bench_uri(), "command_timeout=10min"), NULL);
 
     bench_must(status, store);
     return store;
@@ -147,7 +146,7 @@ void bench_calls(void)
 {
     const uint64_t present = bench_capacity() / 4;
     struct bed bed = {.chosen = way_open(choosing_store()),
-                      .commands = way_open(bench_store(NULL, HIBLOOM_COMMANDS_SETBIT)),
+                      .commands = way_open(bench_store(NULL, "setbit")),
                       .fresh = present,
                       .asked = bench_questions(present, 10 * bench_capacity(), MOST),
                       .known = bench_uids(0, MOST)};

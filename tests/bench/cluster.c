@@ -37,7 +37,7 @@ static void place_open(struct place *place, int primaries)
         place->cluster = redis_cluster_start(&options);
     for (int i = 0; i < primaries; i++)
         place->servers[i] = redis_server_connect(redis_cluster_node(place->cluster, i));
-    place->store = bench_store(primaries == 0 ? NULL : redis_cluster_uri(place->cluster), HIBLOOM_COMMANDS_SETBIT);
+    place->store = bench_store(primaries == 0 ? NULL : redis_cluster_uri(place->cluster), "setbit");
     snprintf(text, sizeof text, "capacity=%llu error=0.01 segments=%d seed=1", (unsigned long long)bench_capacity(),
              SEGMENTS);
     place->filter = bench_open(place->store, "spread", text);

@@ -77,7 +77,7 @@ static void measure(const struct subject *subject, hibloom_store *store, bool ad
 
 void bench_growth(void)
 {
-    struct field field = {.store = bench_store(NULL, HIBLOOM_COMMANDS_SETBIT)};
+    struct field field = {.store = bench_store(NULL, "setbit")};
 
     enter_all(&field);
     puts("series\tx\tmegabytes\tsegments\toperation\tround\titems_per_s");

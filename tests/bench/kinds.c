@@ -97,7 +97,7 @@ static long long copy(struct redisContext *redis, size_t k)
 
 static void fill(struct redisContext *redis, size_t k)
 {
-    hibloom_store *store = bench_store(NULL, HIBLOOM_COMMANDS_SETBIT);
+    hibloom_store *store = bench_store(NULL, "setbit");
     char name[16], text[128];
 
     snprintf(name, sizeof name, "kind%zu", k);
@@ -119,12 +119,10 @@ static void fill(struct redisContext *redis, size_t k)
 
 static void library_open(struct library *library)
 {
-    hibloom_connect_options options = HIBLOOM_CONNECT_OPTIONS_INIT;
     char uri[128], name[16];
 
-    options.command_timeout_ms = 600000;
-    snprintf(uri, sizeof uri, "%s/1", bench_uri());
-    bench_must(library->connect(&library->store, uri, &options), NULL);
+    snprintf(uri, sizeof uri, "%s/1?command_timeout=10min", bench_uri());
+    bench_must(library->connect(&library->store, uri, NULL), NULL);
     for (size_t k = 0; k < KINDS; k++) {
         snprintf(name, sizeof name, "kind%zu", k);
         bench_must(library->open(&library->filters[k], library->store, name, NULL), NULL);

@@ -58,7 +58,7 @@ static void subject_open(struct subject *subject, const char *transport, const c
 
     *subject = (struct subject){.transport = transport, .redis = redis};
     snprintf(text, sizeof text, "capacity=%llu error=0.01", (unsigned long long)bench_capacity());
-    subject->store = bench_store(uri, HIBLOOM_COMMANDS_SETBIT);
+    subject->store = bench_store(uri, "setbit");
     subject->filter = bench_open(subject->store, "latency", text);
 }
 

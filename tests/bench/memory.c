@@ -147,7 +147,7 @@ static void measure_bitmap(struct redisContext *redis, const hibloom_item *items
 static void measure_filter(struct redisContext *redis, const char *what, const char *text, const hibloom_item *items,
                            uint64_t n, uint64_t asked)
 {
-    hibloom_store *store = bench_store(NULL, HIBLOOM_COMMANDS_BITFIELD);
+    hibloom_store *store = bench_store(NULL, "bitfield");
     hibloom *filter;
     bool *found = calloc((size_t)asked, sizeof *found);
     uint64_t wrong = 0;

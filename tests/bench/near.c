@@ -60,9 +60,9 @@ static struct way open_way(enum way_id id)
 
     snprintf(text, sizeof text, "capacity=%llu error=0.01 segments=1 seed=1", (unsigned long long)bench_capacity());
     if (id == MEMORY)
-        bench_must(hibloom_memory(&way.store), NULL);
+        bench_must(hibloom_connect(&way.store, "memory:", NULL), NULL);
     else
-        way.store = bench_store(NULL, HIBLOOM_COMMANDS_SETBIT);
+        way.store = bench_store(NULL, "setbit");
     way.filter = bench_open(way.store, "near", text);
     if (id == NEAR || id == NEAR_SECOND)
         bench_must(hibloom_near_cache(way.filter, id == NEAR ? 0 : 1000), way.store);

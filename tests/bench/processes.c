@@ -26,7 +26,7 @@ static void wait_until(double moment)
 }
 
 /* Its own items, so that each adds what no other adds. */
-static double work(hibloom_commands commands, bool adds, unsigned number, struct board *board)
+static double work(const char *commands, bool adds, unsigned number, struct board *board)
 {
     static bool found[BATCH];
     hibloom_store *store = bench_store(NULL, commands);
@@ -53,7 +53,7 @@ static double work(hibloom_commands commands, bool adds, unsigned number, struct
     return (double)calls * BATCH / (bench_now() - begin);
 }
 
-static pid_t start(hibloom_commands commands, bool adds, unsigned number, struct board *board)
+static pid_t start(const char *commands, bool adds, unsigned number, struct board *board)
 {
     const pid_t parent = getpid(), pid = fork();
 
@@ -68,7 +68,7 @@ static pid_t start(hibloom_commands commands, bool adds, unsigned number, struct
     _exit(EXIT_SUCCESS);
 }
 
-static double run(hibloom_commands commands, bool adds, unsigned processes, struct board *board)
+static double run(const char *commands, bool adds, unsigned processes, struct board *board)
 {
     double sum = 0.0, begin, until;
     pid_t pids[MOST];
@@ -97,7 +97,7 @@ static double run(hibloom_commands commands, bool adds, unsigned processes, stru
 void bench_processes(void)
 {
     struct board *board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    hibloom_store *store = bench_store(NULL, HIBLOOM_COMMANDS_SETBIT);
+    hibloom_store *store = bench_store(NULL, "setbit");
     char text[64];
 
     if (board == MAP_FAILED)
@@ -110,9 +110,7 @@ void bench_processes(void)
         for (unsigned processes = 1; processes <= MOST; processes *= 2)
             for (unsigned way = 0; way < 4; way++)
                 printf("%s\t%s\t%u\t%d\t%.0f\n", way / 2 != 0 ? "bitfield" : "setbit", way % 2 != 0 ? "look up" : "add",
-                       processes, round,
-                       run(way / 2 != 0 ? HIBLOOM_COMMANDS_BITFIELD : HIBLOOM_COMMANDS_SETBIT, way % 2 == 0, processes,
-                           board));
+                       processes, round, run(way / 2 != 0 ? "bitfield" : "setbit", way % 2 == 0, processes, board));
     hibloom_close(filter);
     hibloom_store_free(store);
     munmap(board, sizeof *board);

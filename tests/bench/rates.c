@@ -68,7 +68,7 @@ static void measure(const struct row *row)
     char text[256];
 
     snprintf(text, sizeof text, row->items != 0 ? "%s" : "%s capacity=%llu", row->text, (unsigned long long)n);
-    bench_must(hibloom_memory(&memory), NULL);
+    bench_must(hibloom_connect(&memory, "memory:", NULL), NULL);
     hibloom *filter = bench_open(memory, "rates", text);
     pass(filter, 0, n, true);
     const uint64_t wrong = pass(filter, n, asked, false);

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { ROUNDS = 15, RETRY_MS = 10000, BATCH_MOST = 1000, ITEMS = 20 * BATCH_MOST };
+enum { ROUNDS = 15, BATCH_MOST = 1000, ITEMS = 20 * BATCH_MOST };
 
 static const size_t batches[] = {BATCH_MOST, 1};
 
@@ -26,11 +26,12 @@ struct tls {
     struct redis_server *server;
 };
 
-static struct way way_open(const char *name, const char *uri, const hibloom_connect_options *options)
+static struct way way_open(const char *name, const char *uri, const char *options)
 {
     struct way way = {.name = name};
     char text[64];
-    const hibloom_status status = hibloom_connect(&way.store, uri, options);
+    const hibloom_status status = hibloom_connect(&way.store, with_options(uri, "command_timeout=10min&%s", options),
+                                                  NULL);
 
     bench_must(status, way.store);
     bench_by_commands(way.store);
@@ -38,15 +39,6 @@ static struct way way_open(const char *name, const char *uri, const hibloom_conn
     way.filter = bench_open(way.store, "retries", text);
     bench_load(way.filter, bench_capacity() / 2);
     return way;
-}
-
-static hibloom_connect_options options_with(uint32_t retry_ms)
-{
-    hibloom_connect_options options = HIBLOOM_CONNECT_OPTIONS_INIT;
-
-    options.command_timeout_ms = 600000;
-    options.retry_ms = retry_ms;
-    return options;
 }
 
 /* ENOTSUP comes before any connection is made. */
@@ -61,12 +53,12 @@ static bool has_tls(void)
 
 static struct way way_open_tls(struct tls *tls)
 {
-    hibloom_connect_options options = options_with(0);
+    char options[512];
 
     tls->certificates = certificates_make();
     tls->server = redis_server_start_tls(&tls->certificates->server, NULL);
-    options.tls_cacert = tls->certificates->ca;
-    return way_open("TLS", redis_server_uri(tls->server), &options);
+    snprintf(options, sizeof options, "cacert=%s", tls->certificates->ca);
+    return way_open("TLS", redis_server_uri(tls->server), options);
 }
 
 static void measure(const struct way *way, const hibloom_item *items, size_t batch, enum bench_operation operation,
@@ -81,10 +73,10 @@ static void measure(const struct way *way, const hibloom_item *items, size_t bat
 
 void bench_retries(void)
 {
-    const hibloom_connect_options without = options_with(0), with = options_with(RETRY_MS);
     const uint64_t capacity = bench_capacity();
     hibloom_item *news = bench_uids(capacity / 2, ITEMS), *questions = bench_questions(capacity / 2, capacity, ITEMS);
-    struct way ways[3] = {way_open("no retries", bench_uri(), &without), way_open("retries", bench_uri(), &with)};
+    struct way ways[3] = {way_open("no retries", bench_uri(), "retry=0s"),
+                          way_open("retries", bench_uri(), "retry=10s")};
     struct tls tls = {NULL, NULL};
     size_t n = 2;
 

@@ -133,14 +133,14 @@ static hibloom *local_filter(hibloom_store *memory, const hibloom *like)
 
 static void run(struct stage *stage, const char *text)
 {
-    hibloom_store *store = bench_store(NULL, HIBLOOM_COMMANDS_SETBIT), *memory;
+    hibloom_store *store = bench_store(NULL, "setbit"), *memory;
     hibloom_info info;
 
     phase_begin(stage);
     hibloom *shared = bench_open(store, "stalls", text);
     phase_end(stage, "create");
 
-    bench_must(hibloom_memory(&memory), NULL);
+    bench_must(hibloom_connect(&memory, "memory:", NULL), NULL);
     hibloom *local = local_filter(memory, shared);
     phase_begin(stage);
     bench_must(hibloom_merge(shared, local), store);

@@ -26,12 +26,28 @@ static void a_server_that_is_not_there_is_tried_for_so_long(void **state)
     assert_true(took[1] >= 950);
 }
 
+/* The command's defaults give way to the URI, and what is said on the command line does not. */
+static void options_of_the_uri_count(void **state)
+{
+    const uint64_t since = test_now_ms();
+    char uri[300];
+
+    assert_run("", 2, "", hibloom_strerror(HIBLOOM_EIO), "-u", "unix:///nonexistent/socket?retry=0s", "info", "name");
+    assert_true(test_now_ms() - since < 8000); /* the default is 10 s */
+    assert_run("", 2, "", "retry: the URI and the program say different values", "--retry", "1", "-u",
+               "unix:///nonexistent/socket?retry=2s", "info", "name");
+    snprintf(uri, sizeof uri, "%s?client_name=other&accept_restarts=no&retry=1s", test_uri());
+    assert_run("", 2, "", "there is no filter", "--retry", "1", "-u", uri, "check", TEST_NAME, "x"); /* connected */
+    snprintf(uri, sizeof uri, "%s?retyr=1s", test_uri());
+    assert_run("", 2, "", "retyr: no such option; did you mean retry?", "-u", uri, "list");
+}
+
 static void adds_that_no_replica_has_are_trouble(void **state)
 {
     const char *name = TEST_NAME;
 
-    assert_run("", 2, "", "0 replicas have what was written, of 1", "--retry", "0", "--min-replicas", "1", "add", name,
-               SURE, "x");
+    assert_run("", 2, "", "0 replicas have the write; min_replicas asks for 1", "--retry", "0", "--min-replicas", "1",
+               "add", name, SURE, "x");
     assert_run("", 0, "maybe\tx\n", "", "--min-replicas", "1", "--read-from-replicas", "check", name, "x");
 }
 
@@ -54,7 +70,7 @@ static void a_restart_is_warned_of_and_the_rest_is_printed(void **state)
     assert_int_equal(p.exit, 0);
     assert_string_equal(p.said.data, "a\nb\n");
     assert_non_null(strstr(p.complained.data, "hibloom: warning: 127.0.0.1:"));
-    assert_non_null(strstr(p.complained.data, "another run of the server than before"));
+    assert_non_null(strstr(p.complained.data, "the server restarted, or another one took over"));
     assert_null(strstr(p.complained.data, "s3cr3t"));
     program_free(&p);
     redis_server_stop(server);
@@ -145,6 +161,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(options_of_connections_are_checked),
         cmocka_unit_test(a_server_that_is_not_there_is_tried_for_so_long),
+        cmocka_unit_test(options_of_the_uri_count),
         cmocka_unit_test(adds_that_no_replica_has_are_trouble),
         cmocka_unit_test(a_restart_is_warned_of_and_the_rest_is_printed),
         cmocka_unit_test(stats_are_a_json_object_behind_the_command_s_own_output),

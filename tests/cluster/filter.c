@@ -114,7 +114,7 @@ static void move_all_ways(const char *text)
     char path[300];
 
     snprintf(path, sizeof path, "%s/filter.hbl", redis_server_dir(redis_cluster_node(cluster, 0)));
-    assert_ok(hibloom_memory(&memory), NULL);
+    assert_ok(hibloom_connect(&memory, "memory:", NULL), NULL);
     hibloom *from = test_open(store, "from", text), *into = test_open(store, "into", text);
     hibloom *here = test_open(memory, "here", text), *loaded = test_open(store, "loaded", text);
     add_all(from);

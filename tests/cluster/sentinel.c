@@ -12,7 +12,7 @@
 enum { ITEMS = 1000, REPLICAS = 2 };
 
 #define SMALL "bits=1000000 hashes=7 seed=1"
-#define PATIENT .size = sizeof(hibloom_connect_options), .retry_ms = 20000, .command_timeout_ms = 1000
+#define PATIENT "retry=20s&command_timeout=1s"
 
 static struct sentinel *sentinel;
 static hibloom_item *items;
@@ -50,8 +50,7 @@ static void assert_found(void)
 
 static void what_replicas_have_outlives_a_master(void **state)
 {
-    const hibloom_connect_options options = {PATIENT, .min_replicas = 1};
-    hibloom_store *store = test_connect(sentinel_uri(sentinel), &options);
+    hibloom_store *store = test_connect(with_options(sentinel_uri(sentinel), PATIENT "&min_replicas=1"), NULL);
     hibloom *filter = test_open(store, "seen", SMALL);
     const int old = sentinel_master(sentinel);
 
@@ -165,10 +164,9 @@ static long long looks_on_replicas(void)
 
 static void replicas_of_a_master_answer_look_ups(void **state)
 {
-    const hibloom_connect_options options = {PATIENT, .read_from_replicas = true, .min_replicas = REPLICAS};
-
     sentinel_wait_settled(sentinel);
-    hibloom_store *store = test_connect(sentinel_uri(sentinel), &options);
+    hibloom_store *store = test_connect(
+        with_options(sentinel_uri(sentinel), PATIENT "&read_from=replicas&min_replicas=%d", REPLICAS), NULL);
     hibloom *filter = test_open(store, "seen", SMALL), *other = test_open(store, "seen", SMALL);
 
     assert_ok(hibloom_add_many(filter, items, ITEMS, NULL), store);

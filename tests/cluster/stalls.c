@@ -85,19 +85,18 @@ static void narrow(redisContext *context, void *unused)
     assert_int_equal(setsockopt(context->fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof room), 0);
 }
 
+static unsigned maps; /* lines of the log that tell of a slot map */
+
 static void note_loss(hibloom_log_level level, const char *line, void *unused)
 {
+    maps += strstr(line, "slot map read from 127.0.0.1:") != NULL;
     if (stalls && heard == 0 && strstr(line, "timed out") != NULL)
         heard = redis_server_calls_of(last, "setbit");
 }
 
 static void others_are_written_to_meanwhile(void **state)
 {
-    const hibloom_connect_options options = {.size = sizeof options,
-                                             .command_timeout_ms = 2000,
-                                             .link_mb_s = 1, /* so it goes by commands */
-                                             .on_connect = narrow,
-                                             .on_log = note_loss};
+    const hibloom_setup setup = {.size = sizeof setup, .connected = narrow, .log = note_loss};
     hibloom_item *items = items_new("in", ITEMS);
     const int room = ROOM;
     pthread_t thread;
@@ -112,11 +111,13 @@ static void others_are_written_to_meanwhile(void **state)
         redis_server_must(redis_cluster_node(cluster, 0), "CONFIG SET cluster-announce-port %d", front.port));
     redis_server_wait(redis_cluster_node(cluster, 0), all_know_the_front, NULL, "not all know the front's port");
     snprintf(uri, sizeof uri, "redis+cluster://127.0.0.1:%d", front.port);
-    hibloom_store *store = test_connect(uri, &options);
+    hibloom_store *store = test_connect(with_options(uri, "command_timeout=2s&link=1m"),
+                                        &setup) /* so it goes by commands */;
     /* whose root is not behind the front: on a slow machine an add is proven there first */
     hibloom *filter = test_open(store, "kept", "bits=3000000 hashes=7 segments=12 seed=1");
     assert_ok(hibloom_add_many(filter, items, FEW, NULL), store); /* all are connected to */
 
+    assert_true(maps > 0);
     before = redis_server_calls_of(last, "setbit");
     stalls = true;
     assert_int_equal(hibloom_add_many(filter, items, ITEMS, NULL), HIBLOOM_ETIMEDOUT);

@@ -31,19 +31,19 @@ static const struct level {
 enum { LEVELS = sizeof levels / sizeof *levels };
 static const struct variant {
     const char *spec;
-    hibloom_commands commands;
+    const char *commands;
 } variants[] = {
-    {"bits=65536 hashes=4 seed=5eed", HIBLOOM_COMMANDS_SETBIT},
-    {"bits=65536 hashes=4 seed=5eed", HIBLOOM_COMMANDS_BITFIELD},
-    {"bits=65536 hashes=4 segments=3 seed=5eed", HIBLOOM_COMMANDS_SETBIT},
-    {"bits=65536 hashes=4 segments=3 seed=5eed", HIBLOOM_COMMANDS_BITFIELD},
-    {"bits=16384 hashes=4 layout=partitioned seed=5eed", HIBLOOM_COMMANDS_SETBIT},
-    {"bits=16384 hashes=4 layout=partitioned seed=5eed", HIBLOOM_COMMANDS_BITFIELD},
-    {"bits=65536 hashes=4 layout=blocked seed=5eed", HIBLOOM_COMMANDS_SETBIT},
-    {"bits=65536 hashes=4 layout=blocked seed=5eed", HIBLOOM_COMMANDS_BITFIELD},
-    {"bits=65536 hashes=4 layout=blocked segments=3 seed=5eed", HIBLOOM_COMMANDS_SETBIT},
-    {"bits=65536 hashes=4 layout=blocked segments=3 seed=5eed", HIBLOOM_COMMANDS_BITFIELD},
-    {"bits=65536 hashes=4 segments=3 counters=4 seed=5eed", HIBLOOM_COMMANDS_SETBIT},
+    {"bits=65536 hashes=4 seed=5eed", "setbit"},
+    {"bits=65536 hashes=4 seed=5eed", "bitfield"},
+    {"bits=65536 hashes=4 segments=3 seed=5eed", "setbit"},
+    {"bits=65536 hashes=4 segments=3 seed=5eed", "bitfield"},
+    {"bits=16384 hashes=4 layout=partitioned seed=5eed", "setbit"},
+    {"bits=16384 hashes=4 layout=partitioned seed=5eed", "bitfield"},
+    {"bits=65536 hashes=4 layout=blocked seed=5eed", "setbit"},
+    {"bits=65536 hashes=4 layout=blocked seed=5eed", "bitfield"},
+    {"bits=65536 hashes=4 layout=blocked segments=3 seed=5eed", "setbit"},
+    {"bits=65536 hashes=4 layout=blocked segments=3 seed=5eed", "bitfield"},
+    {"bits=65536 hashes=4 segments=3 counters=4 seed=5eed", "setbit"},
 };
 enum { VARIANTS = sizeof variants / sizeof *variants };
 
@@ -337,14 +337,12 @@ static void grant(const char *line)
     test_command(redis, command);
 }
 
-static hibloom_store *connect_user(hibloom_commands commands)
+static hibloom_store *connect_user(const char *commands)
 {
-    hibloom_connect_options options = HIBLOOM_CONNECT_OPTIONS_INIT;
-    char uri[64];
+    char uri[96];
 
-    options.commands = commands;
-    snprintf(uri, sizeof uri, "redis://app:secret@127.0.0.1:%d", redis_server_port(server));
-    return test_connect(uri, &options);
+    snprintf(uri, sizeof uri, "redis://app:secret@127.0.0.1:%d?commands=%s", redis_server_port(server), commands);
+    return test_connect(uri, NULL);
 }
 
 /* Of a command the server says its name, of one in a script that there is one (the

@@ -107,8 +107,8 @@ static void whole_filters_leave_it_as_it_was_found(void **state)
     hibloom_store *store, *memory;
     bool found;
 
-    assert_ok(hibloom_borrow(&store, context), store);
-    assert_ok(hibloom_memory(&memory), memory);
+    assert_ok(hibloom_borrow(&store, context, NULL), store);
+    assert_ok(hibloom_connect(&memory, "memory:", NULL), memory);
     for (int v = 0; v < VARIANTS; v += 2) {
         hibloom *from = test_open(memory, "from", variants[v].spec),
                 *filter = test_open(store, "aside", variants[v].spec);
@@ -179,10 +179,36 @@ static void what_cannot_be_borrowed_is_refused(void **state)
     hibloom_store *store = NULL;
 
     assert_non_null(context);
-    assert_status(hibloom_borrow(&store, NULL), HIBLOOM_EINVAL, store);
+    assert_status(hibloom_borrow(&store, NULL, NULL), HIBLOOM_EINVAL, store);
     hibloom_store_free(store);
     store = NULL;
-    assert_status(hibloom_borrow(&store, context), HIBLOOM_EINVAL, store);
+    assert_status(hibloom_borrow(&store, context, NULL), HIBLOOM_EINVAL, store);
+    hibloom_store_free(store);
+    redisFree(context);
+}
+
+/* Those of the calls are; those of the connection are its owner's. */
+static void it_takes_the_options_that_make_sense_for_it(void **state)
+{
+    static const char *const good[] = {"commands", "bitfield", NULL}, *const bad[] = {"command_timeout", "1s", NULL};
+    hibloom_setup setup = {.size = sizeof setup, .options = good};
+    redisContext *context = connect_owner(redis_server_socket(server));
+    hibloom_store *store = NULL;
+    bool found;
+
+    assert_ok(hibloom_borrow(&store, context, &setup), store);
+    assert_string_equal(hibloom_store_option(store, "commands"), "bitfield");
+    assert_null(hibloom_store_option(store, "command_timeout"));
+    test_item_by_item(store, true);
+    hibloom *filter = test_open(store, TEST_NAME, variants[0].spec);
+    const long long before = redis_server_calls_of(redis, "bitfield_ro");
+    assert_ok(hibloom_contains(filter, "x", 1, &found), store);
+    assert_int_equal(redis_server_calls_of(redis, "bitfield_ro"), before + 1);
+    assert_dropped(filter, store);
+    hibloom_store_free(store);
+    setup.options = bad;
+    assert_status(hibloom_borrow(&store, context, &setup), HIBLOOM_EINVAL, store);
+    assert_string_equal(hibloom_store_error(store), "command_timeout: not for a borrowed connection");
     hibloom_store_free(store);
     redisFree(context);
 }
@@ -381,7 +407,7 @@ static void break_off(const struct script_step *script, hibloom_status status, b
 
     assert_int_equal(redisSetTimeout(context, (struct timeval){0, 500000}), REDIS_OK);
     before = look_at(context);
-    assert_ok(hibloom_borrow(&store, context), store);
+    assert_ok(hibloom_borrow(&store, context, NULL), store);
     filter = attach_any(store);
     assert_status(hibloom_add(filter, "x", 1, &is_new), status, store);
     assert_int_not_equal(context->err, 0);
@@ -413,6 +439,7 @@ int main(void)
         cmocka_unit_test(the_guards_errors_leave_it_usable),
         cmocka_unit_test(it_is_refused_while_commands_or_replies_are_pending),
         cmocka_unit_test(what_cannot_be_borrowed_is_refused),
+        cmocka_unit_test(it_takes_the_options_that_make_sense_for_it),
         cmocka_unit_test(a_transaction_of_its_owner_is_never_carried_out),
         cmocka_unit_test(after_an_io_error_it_is_dead_until_its_owner_reconnects),
         cmocka_unit_test(after_a_time_out_it_is_dead_until_its_owner_reconnects),

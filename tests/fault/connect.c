@@ -15,7 +15,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-static const hibloom_connect_options impatient = {.connect_timeout_ms = TIMEOUT_MS, .command_timeout_ms = TIMEOUT_MS};
+static const char *impatient(const char *uri)
+{
+    return with_options(uri, "connect_timeout=%ums&command_timeout=%ums", TIMEOUT_MS, TIMEOUT_MS);
+}
 
 static void assert_words(const hibloom_store *store, const char *words)
 {
@@ -30,7 +33,7 @@ static bool connect_in_vain(const char *uri, hibloom_status expected, const char
     const uint64_t since = test_now_ms();
     hibloom_store *store = NULL;
 
-    assert_status(hibloom_connect(&store, uri, &impatient), expected, store);
+    assert_status(hibloom_connect(&store, impatient(uri), NULL), expected, store);
     const bool was_in_time = in_time(since);
     assert_non_null(store);
     assert_words(store, words);
@@ -94,7 +97,6 @@ static void a_name_that_is_unknown_is_looked_up_once_and_one_that_cannot_be_look
 {
     static const char *const uris[] = {"redis://host.example:%d", "redis+cluster://host.example:%d",
                                        "redis+sentinel://host.example:%d/m"};
-    const hibloom_connect_options patient = {.size = sizeof patient, .retry_ms = 60000};
     struct redis_server *server = redis_server_start_tcp(NULL);
     hibloom_async *async = NULL;
     hibloom_store *store = NULL;
@@ -104,20 +106,20 @@ static void a_name_that_is_unknown_is_looked_up_once_and_one_that_cannot_be_look
     for (size_t i = 0; i < sizeof uris / sizeof *uris; i++) {
         snprintf(uri, sizeof uri, uris[i], redis_server_port(server));
         look_ups_fail = 6;
-        assert_status(hibloom_connect(&store, uri, &patient), HIBLOOM_EIO, store);
+        assert_status(hibloom_connect(&store, with_options(uri, "retry=60s"), NULL), HIBLOOM_EIO, store);
         assert_words(store, gai_strerror(EAI_NONAME));
         hibloom_store_free(store);
         assert_int_equal(look_ups_fail, 4);
     }
     snprintf(uri, sizeof uri, uris[0], redis_server_port(server));
-    assert_ok(hibloom_async_connect(&async, uri, &patient, attach_to_nothing, NULL), NULL);
+    assert_ok(hibloom_async_connect(&async, with_options(uri, "retry=60s"), NULL, attach_to_nothing, NULL), NULL);
     hibloom_async_tick(async);
     assert_int_equal(hibloom_async_open(async, "seen", NULL, on_opened, NULL), HIBLOOM_EIO);
     assert_non_null(strstr(hibloom_async_error(async), gai_strerror(EAI_NONAME)));
     assert_int_equal(look_ups_fail, 2);
     hibloom_async_free(async);
     look_up_status = EAI_AGAIN;
-    assert_ok(hibloom_connect(&store, uri, &patient), store);
+    assert_ok(hibloom_connect(&store, with_options(uri, "retry=60s"), NULL), store);
     assert_true(look_ups_fail <= 0);
     hibloom_store_free(store);
     redis_server_stop(server);
@@ -188,7 +190,7 @@ static const struct first_words first_words[] = {
     {wrong_type, HIBLOOM_EPROTO, ""},
     {nil, HIBLOOM_EPROTO, ""},
     {loading, HIBLOOM_EUNAVAILABLE, "LOADING Redis is loading the dataset in memory"},
-    {no_password, HIBLOOM_ESERVER, "without any password configured"},
+    {no_password, HIBLOOM_ESERVER, "the server has no password for this user"},
     {protected, HIBLOOM_EDENIED, "DENIED Redis is running in protected mode"},
     {too_many, HIBLOOM_EUNAVAILABLE, "max number of clients reached"},
 };
@@ -225,7 +227,7 @@ static void a_server_that_is_full(void **state)
         char uri[160];
 
         with_query(uri, sizeof uri, scripted);
-        status = hibloom_connect(&store, uri, &impatient);
+        status = hibloom_connect(&store, impatient(uri), NULL);
         if (status != HIBLOOM_EIO)
             assert_status(status, HIBLOOM_EUNAVAILABLE, store);
         assert_words(store, status == HIBLOOM_EUNAVAILABLE ? "max number of clients reached" : "");
@@ -253,7 +255,7 @@ static hibloom_status connect_to_flood(const struct script_step *script)
     char uri[160];
 
     with_query(uri, sizeof uri, scripted);
-    status = hibloom_connect(&store, uri, &impatient);
+    status = hibloom_connect(&store, impatient(uri), NULL);
     assert_true(test_now_ms() - since < 10 * TIMEOUT_MS + SLACK_MS);
     assert_in_range(most_kilobytes() - before, 0, 16 << 10);
     hibloom_store_free(store);

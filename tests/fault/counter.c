@@ -10,8 +10,8 @@ enum { ITEMS = 1500, RETRY_MS = 5000 };
 /* Cuts an add behind so many bytes of one way; whether it was that long. */
 static bool check_cut(const hibloom_item *items, enum proxy_way way, uint64_t after)
 {
-    const hibloom_connect_options options = {.size = sizeof options, .retry_ms = RETRY_MS, .accept_restarts = true};
-    hibloom_store *store = test_connect(proxy_uri(proxy), &options);
+    hibloom_store *store = test_connect(with_options(proxy_uri(proxy), "retry=%ums&accept_restarts=yes", RETRY_MS),
+                                        NULL);
     hibloom *filter = test_attach(store, "seen", "rueidis capacity=10000 error=0.000001");
     bool is_new[ITEMS];
     hibloom_stats stats;

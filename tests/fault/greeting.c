@@ -12,10 +12,10 @@
 #define REFUSED "-NOPERM this user has no permissions to run the 'info' command\r\n"
 
 /* A bitmap can be joined there: whoever is let in can work. */
-static void assert_lets_in(const struct script_step *script, const hibloom_connect_options *options)
+static void assert_lets_in(const struct script_step *script, const char *options)
 {
     struct scripted_server *scripted = scripted_server_start(script);
-    hibloom_store *store = test_connect(scripted_server_uri(scripted), options);
+    hibloom_store *store = test_connect(with_options(scripted_server_uri(scripted), "%s", options), NULL);
 
     hibloom_close(test_attach(store, "any", SPEC));
     hibloom_store_free(store);
@@ -31,17 +31,16 @@ static void who_may_not_ask_for_info_is_let_in(void **state)
     static const struct script_step knows_none[] = {
         SCRIPT_ACCEPT, SCRIPT_READ(1), SCRIPT_SEND("-ERR unknown command 'INFO'\r\n"), SCRIPT_JOIN(THERE), SCRIPT_END};
 
-    assert_lets_in(refuses, NULL);
-    assert_lets_in(knows_none, NULL);
+    assert_lets_in(refuses, "");
+    assert_lets_in(knows_none, "");
 }
 
 static void a_client_name_that_is_refused_is_left_out(void **state)
 {
     static const struct script_step refuses[] = {SCRIPT_ACCEPT, SCRIPT_READ(2), SCRIPT_SEND(REFUSED WELCOME),
                                                  SCRIPT_JOIN(THERE), SCRIPT_END};
-    const hibloom_connect_options named = {.size = sizeof named, .client_name = "crawler-7"};
 
-    assert_lets_in(refuses, &named);
+    assert_lets_in(refuses, "client_name=crawler-7");
 }
 
 /* ---- What keeps it out ----------------------------------------------------------------- */
@@ -77,17 +76,17 @@ static void a_password_in_the_servers_words_is_not_repeated(void **state)
           SCRIPT_END},
          HIBLOOM_EUNAVAILABLE},
     };
-    const hibloom_connect_options options = {
-        .size = sizeof options, .command_timeout_ms = TIMEOUT_MS, .on_log = look_at_log};
+    const hibloom_setup setup = {.size = sizeof setup, .log = look_at_log};
 
     for (size_t i = 0; i < COUNT(servers); i++) {
         struct scripted_server *scripted = scripted_server_start_tcp(servers[i].script, "127.0.0.1");
         hibloom_store *store = NULL;
         char uri[128];
 
-        snprintf(uri, sizeof uri, "redis://app:opensesame@127.0.0.1:%d/3", scripted_server_port(scripted));
+        snprintf(uri, sizeof uri, "redis://app:opensesame@127.0.0.1:%d/3?command_timeout=%dms",
+                 scripted_server_port(scripted), TIMEOUT_MS);
         was_logged = false;
-        assert_status(hibloom_connect(&store, uri, &options), servers[i].status, store);
+        assert_status(hibloom_connect(&store, uri, &setup), servers[i].status, store);
         assert_true(was_logged);
         assert_string_not_equal(hibloom_store_error(store), "");
         assert_null(strstr(hibloom_store_error(store), "opensesame"));
@@ -100,16 +99,38 @@ static void a_password_in_the_servers_words_is_not_repeated(void **state)
 static void a_password_that_is_wrong_is_not_tried_again(void **state)
 {
     struct redis_server *own = redis_server_start_tcp((const char *const[]){"--requirepass", "right", NULL});
-    const hibloom_connect_options options = {.size = sizeof options, .retry_ms = 20000};
     const uint64_t since = test_now_ms();
     hibloom_store *store = NULL;
     char uri[128];
 
-    snprintf(uri, sizeof uri, "redis://:wrong@127.0.0.1:%d", redis_server_port(own));
-    assert_status(hibloom_connect(&store, uri, &options), HIBLOOM_EDENIED, store);
+    snprintf(uri, sizeof uri, "redis://:wrong@127.0.0.1:%d?retry=20s", redis_server_port(own));
+    assert_status(hibloom_connect(&store, uri, NULL), HIBLOOM_EDENIED, store);
     assert_true(test_now_ms() - since < 10000);
     hibloom_store_free(store);
     redis_server_stop(own);
+}
+
+/* Such a password stands in the server's own words for its refusal, so they are not used. */
+static void a_password_of_common_words_is_refused_in_plain_words(void **state)
+{
+    static const char *const passwords[] = {"password", "pass", "invalid", "configured"};
+    struct redis_server *asks = redis_server_start_tcp((const char *const[]){"--requirepass", "right", NULL}),
+                        *asks_none = redis_server_start_tcp(NULL);
+    hibloom_store *store = NULL;
+    char uri[128];
+
+    for (size_t i = 0; i < COUNT(passwords); i++) {
+        snprintf(uri, sizeof uri, "redis://:%s@127.0.0.1:%d", passwords[i], redis_server_port(asks));
+        assert_status(hibloom_connect(&store, uri, NULL), HIBLOOM_EDENIED, store);
+        assert_non_null(strstr(hibloom_store_error(store), "WRONGPASS: the server does not accept this user"));
+        hibloom_store_free(store);
+        snprintf(uri, sizeof uri, "redis://:%s@127.0.0.1:%d", passwords[i], redis_server_port(asks_none));
+        assert_status(hibloom_connect(&store, uri, NULL), HIBLOOM_ESERVER, store);
+        assert_non_null(strstr(hibloom_store_error(store), "the server has no password for this user"));
+        hibloom_store_free(store);
+    }
+    redis_server_stop(asks);
+    redis_server_stop(asks_none);
 }
 
 int main(void)
@@ -119,6 +140,7 @@ int main(void)
         cmocka_unit_test(a_client_name_that_is_refused_is_left_out),
         cmocka_unit_test(a_password_in_the_servers_words_is_not_repeated),
         cmocka_unit_test(a_password_that_is_wrong_is_not_tried_again),
+        cmocka_unit_test(a_password_of_common_words_is_refused_in_plain_words),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -74,7 +74,7 @@ static bool merge_there_and_back(hibloom *filter)
 {
     hibloom_store *memory = NULL;
     hibloom *other = NULL;
-    const bool well = tried(hibloom_memory(&memory)) &&
+    const bool well = tried(hibloom_connect(&memory, "memory:", NULL)) &&
                       tried(hibloom_open(&other, memory, "other", hibloom_secret_spec_of(filter))) &&
                       tried(hibloom_merge(other, filter)) && tried(hibloom_merge(filter, other));
 

@@ -38,7 +38,7 @@ static void words_begin_with_the_server(void **state)
     }
     struct scripted_server *scripted = scripted_server_start(refuses);
     redisContext *context = connect_owner(scripted_server_socket(scripted));
-    assert_ok(hibloom_borrow(&store, context), store);
+    assert_ok(hibloom_borrow(&store, context, NULL), store);
     assert_status(hibloom_open(&filter, store, "any", NULL), HIBLOOM_EUNAVAILABLE, store);
     assert_said(store, "borrowed connection", "'any': LOADING");
     hibloom_store_free(store);

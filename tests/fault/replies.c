@@ -13,12 +13,12 @@ enum { LAST_REPLIES = 4 };
 
 static void begin_with_patience(struct subject *subject, const struct variant *variant, uint32_t milliseconds)
 {
-    subject_begin(subject, proxy_uri(proxy), variant, &(hibloom_connect_options){.command_timeout_ms = milliseconds});
+    subject_begin(subject, with_options(proxy_uri(proxy), "command_timeout=%ums", milliseconds), variant, NULL);
 }
 
 static void begin(struct subject *subject, const struct variant *variant)
 {
-    begin_with_patience(subject, variant, 0);
+    begin_with_patience(subject, variant, 5000);
 }
 
 /* ---- One reply replaced ------------------------------------------------------------- */

@@ -9,10 +9,7 @@ enum { RETRY_MS = 5000, SHORT_MS = 600, SLACK_MS = 1500 };
 
 static hibloom_store *connect_patient(const char *uri, uint32_t retry_ms)
 {
-    hibloom_connect_options options = HIBLOOM_CONNECT_OPTIONS_INIT;
-
-    options.retry_ms = retry_ms;
-    return test_connect(uri, &options);
+    return test_connect(with_options(uri, "retry=%ums", retry_ms), NULL);
 }
 
 /* A redirect is for who knows a cluster: under any other URI no try mends it, and nothing is sent elsewhere. */

@@ -54,7 +54,7 @@ static void a_seed_is_not_in_the_words_of_a_server_that_lacks_a_command(void **s
             struct spec spec = test_spec(texts[i]);
 
             if (borrowed)
-                assert_ok(hibloom_borrow(&store, context), store);
+                assert_ok(hibloom_borrow(&store, context, NULL), store);
             else
                 assert_ok(hibloom_connect(&store, redis_server_uri(lacking), NULL), store);
             assert_status(hibloom_open(&filter, store, "x", test_text(&spec)), HIBLOOM_ESERVER, store);

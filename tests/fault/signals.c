@@ -27,7 +27,7 @@ static redisContext *begin_borrowed(struct subject *subject, const struct redis_
     redisContext *context = redis_server_connect(server);
     hibloom_store *store;
 
-    assert_ok(hibloom_borrow(&store, context), store);
+    assert_ok(hibloom_borrow(&store, context, NULL), store);
     subject_open(subject, store, &variants[0]);
     return context;
 }
@@ -188,7 +188,8 @@ static bool call_under_interruptions(struct redis_server *server, int kind)
 {
     struct subject subject;
 
-    subject_begin(&subject, redis_server_uri(server), &variants[0], &impatient);
+    subject_begin(&subject, with_options(redis_server_uri(server), "command_timeout=%ums", TIMEOUT_MS), &variants[0],
+                  NULL);
     redis_server_pause(server);
     const uint64_t since = test_now_ms();
     interrupt_every(20000, interruptions[kind % 2]);
@@ -217,7 +218,6 @@ enum { STOPPED_MS = 1500 }; /* and the time-out */
 /* It stops once it is connected, and asks when it goes on. */
 static int be_stopped(const char *uri)
 {
-    const hibloom_connect_options options = {.command_timeout_ms = STOPPED_MS};
     hibloom_store *store = NULL;
     hibloom *filter = NULL;
     struct spec spec;
@@ -225,7 +225,7 @@ static int be_stopped(const char *uri)
     hibloom_status status = spec_parse(&spec, "bits=4096 hashes=4");
 
     if (status == HIBLOOM_OK)
-        status = hibloom_connect(&store, uri, &options);
+        status = hibloom_connect(&store, with_options(uri, "command_timeout=%ums", STOPPED_MS), NULL);
     if (status == HIBLOOM_OK)
         status = hibloom_open(&filter, store, "stopped", test_text(&spec));
     raise(SIGSTOP);
@@ -362,14 +362,14 @@ static void connecting_is_not_ended_by_interruptions(void **state)
 
 static bool connect_under_interruptions(int flags)
 {
-    const hibloom_connect_options options = {.connect_timeout_ms = TIMEOUT_MS};
     struct full_port port;
     hibloom_store *store = NULL;
 
     full_port_open(&port);
     const uint64_t since = test_now_ms();
     interrupt_every(50000, flags);
-    assert_status(hibloom_connect(&store, port.listener.uri, &options), HIBLOOM_ETIMEDOUT, store);
+    assert_status(hibloom_connect(&store, with_options(port.listener.uri, "connect_timeout=%ums", TIMEOUT_MS), NULL),
+                  HIBLOOM_ETIMEDOUT, store);
     interrupt_every(0, 0);
     const bool in_time = gave_up_in_time(since);
     hibloom_store_free(store);

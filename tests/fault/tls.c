@@ -47,12 +47,14 @@ static int tear_down(void **state)
     return 0;
 }
 
-static hibloom_connect_options trusting(void)
+static const char *impatient(const char *uri)
 {
-    return (hibloom_connect_options){.connect_timeout_ms = TIMEOUT_MS,
-                                     .command_timeout_ms = TIMEOUT_MS,
-                                     .size = sizeof(hibloom_connect_options),
-                                     .tls_cacert = certificates->ca};
+    return with_options(uri, "connect_timeout=%ums&command_timeout=%ums", TIMEOUT_MS, TIMEOUT_MS);
+}
+
+static const char *trusting(const char *uri)
+{
+    return with_options(impatient(uri), "cacert=%s", certificates->ca);
 }
 
 static const char *uri_of_port(int port)
@@ -65,32 +67,30 @@ static const char *uri_of_port(int port)
 
 #define REFUSED "TLS: the server's certificate is not accepted: "
 
-static void assert_refused(const char *uri, const hibloom_connect_options *options, const char *words)
+static void assert_refused(const char *uri, const char *words)
 {
     hibloom_store *store = NULL;
 
-    assert_status(hibloom_connect(&store, uri, options), HIBLOOM_EIO, store);
+    assert_status(hibloom_connect(&store, uri, NULL), HIBLOOM_EIO, store);
     assert_words(store, words);
     assert_int_equal(ERR_peek_error(), 0); /* which the program's own next call of OpenSSL would find */
     hibloom_store_free(store);
 }
 
 /* However patient the caller is. */
-static void assert_refused_at_once(const char *uri, hibloom_connect_options options, const char *words)
+static void assert_refused_at_once(const char *uri, const char *words)
 {
     const uint64_t since = test_now_ms();
 
-    options.retry_ms = 60000;
-    assert_refused(uri, &options, words);
+    assert_refused(with_options(uri, "retry=60s"), words);
     assert_true(test_now_ms() - since < 30000);
 }
 
-static void assert_server_refused(const struct certificate *certificate, const hibloom_connect_options *options,
-                                  const char *words)
+static void assert_server_refused(const struct certificate *certificate, const char *options, const char *words)
 {
     struct redis_server *server = redis_server_start_tls(certificate, NULL);
 
-    assert_refused_at_once(redis_server_uri(server), *options, words);
+    assert_refused_at_once(with_options(trusting(redis_server_uri(server)), "%s", options), words);
     redis_server_stop(server);
 }
 
@@ -98,55 +98,39 @@ static void assert_server_refused(const struct certificate *certificate, const h
 
 static void a_certificate_for_another_name_is_refused(void **state)
 {
-    hibloom_connect_options options = trusting();
-
-    assert_server_refused(&certificates->wrong_name, &options, REFUSED "IP address mismatch");
-    options.tls_sni = "good.example";
-    assert_server_refused(&certificates->wrong_name, &options, REFUSED "hostname mismatch");
-    options.tls_sni = "wrong.example";
-    assert_refused(redis_server_uri(tls_server), &options, REFUSED "hostname mismatch");
-}
-
-static void no_name_at_all_is_refused(void **state)
-{
-    hibloom_connect_options options = trusting();
-
-    options.tls_sni = "";
-    assert_refused(redis_server_uri(tls_server), &options, "\"\" is no host name");
+    assert_server_refused(&certificates->wrong_name, "", REFUSED "IP address mismatch");
+    assert_server_refused(&certificates->wrong_name, "sni=good.example", REFUSED "hostname mismatch");
+    assert_refused(with_options(trusting(redis_server_uri(tls_server)), "sni=wrong.example"),
+                   REFUSED "hostname mismatch");
 }
 
 static void an_expired_certificate_is_refused(void **state)
 {
-    const hibloom_connect_options options = trusting();
-
-    assert_server_refused(&certificates->expired, &options, REFUSED "certificate has expired");
+    assert_server_refused(&certificates->expired, "", REFUSED "certificate has expired");
 }
 
 static void an_unknown_authority_is_refused(void **state)
 {
-    hibloom_connect_options options = trusting();
-
     struct tls_front *front = tls_front_start(&certificates->unknown, redis_server_socket(tls_server));
 
-    assert_refused(uri_of_port(tls_front_port(front)), &options, REFUSED "unable to get local issuer certificate");
+    assert_refused(trusting(uri_of_port(tls_front_port(front))), REFUSED "unable to get local issuer certificate");
     tls_front_stop(front);
-    options.tls_cacert = certificates->unknown_ca;
-    assert_refused(redis_server_uri(tls_server), &options, REFUSED "self-signed certificate in certificate chain");
-    options.tls_cacert = NULL; /* those of the system */
-    assert_refused(redis_server_uri(tls_server), &options, REFUSED "self-signed certificate in certificate chain");
+    assert_refused(with_options(redis_server_uri(tls_server), "cacert=%s", certificates->unknown_ca),
+                   REFUSED "self-signed certificate in certificate chain");
+    /* those of the system */
+    assert_refused(redis_server_uri(tls_server), REFUSED "self-signed certificate in certificate chain");
 }
 
 static void a_client_without_a_certificate_is_told_why(void **state)
 {
     static const char *const asks[] = {"--tls-auth-clients", "yes", NULL};
     static const char *const asks_1_2[] = {"--tls-auth-clients", "yes", "--tls-protocols", "TLSv1.2", NULL};
-    const hibloom_connect_options options = trusting();
     struct redis_server *asking = redis_server_start_tls(&certificates->server, asks);
     struct redis_server *asking_1_2 = redis_server_start_tls(&certificates->server, asks_1_2);
 
     for (int i = 0; i < 20; i++) { /* the refusal and the first command cross each other */
-        assert_refused(redis_server_uri(asking), &options, "TLS: tlsv13 alert certificate required");
-        assert_refused(redis_server_uri(asking_1_2), &options, "alert handshake failure");
+        assert_refused(trusting(redis_server_uri(asking)), "TLS: tlsv13 alert certificate required");
+        assert_refused(trusting(redis_server_uri(asking_1_2)), "alert handshake failure");
     }
     redis_server_stop(asking);
     redis_server_stop(asking_1_2);
@@ -155,13 +139,11 @@ static void a_client_without_a_certificate_is_told_why(void **state)
 /* Of a cluster each node is asked who is where, and none can be. */
 static void a_cluster_of_which_no_certificate_is_accepted_is_refused_at_once(void **state)
 {
-    hibloom_connect_options options = trusting();
     char uri[96];
 
-    options.tls_sni = "wrong.example";
     snprintf(uri, sizeof uri, "rediss+cluster://127.0.0.1:%d,localhost:%d", redis_server_port(tls_server),
              redis_server_port(tls_server));
-    assert_refused_at_once(uri, options, REFUSED "hostname mismatch");
+    assert_refused_at_once(with_options(trusting(uri), "sni=wrong.example"), REFUSED "hostname mismatch");
 }
 
 /* ---- Files ---------------------------------------------------------------------------------------- */
@@ -183,27 +165,25 @@ static void a_bad_file_is_named_with_its_option(void **state)
     const char *none = "/nowhere/x.pem", *garbage = "/etc/passwd";
     const struct certificate *client = &certificates->client;
     const struct {
-        const char *cacert, *cacertdir, *cert, *key, *words;
+        const char *one, *value, *other, *other_value, *words;
     } cases[] = {
-        {none, NULL, NULL, NULL, "tls_cacert (/nowhere/x.pem): No such file or directory"},
-        {garbage, NULL, NULL, NULL, "tls_cacert (/etc/passwd): "},
-        {NULL, "/nowhere", NULL, NULL, "tls_cacertdir (/nowhere): No such file or directory"},
-        {NULL, garbage, NULL, NULL, "tls_cacertdir (/etc/passwd): Not a directory"},
-        {NULL, NULL, none, client->key, "tls_cert (/nowhere/x.pem): No such file or directory"},
-        {NULL, NULL, garbage, client->key, "tls_cert (/etc/passwd): "},
-        {NULL, NULL, client->cert, none, "tls_key (/nowhere/x.pem): No such file or directory"},
-        {NULL, NULL, client->cert, garbage, "tls_key (/etc/passwd): "},
-        {NULL, NULL, client->cert, certificates->server.key, "key values mismatch"},
-        {NULL, NULL, client->cert, locked, "it wants a password"},
+        {"cacert", none, NULL, NULL, "cacert (/nowhere/x.pem): No such file or directory"},
+        {"cacert", garbage, NULL, NULL, "cacert (/etc/passwd): "},
+        {"cacertdir", "/nowhere", NULL, NULL, "cacertdir (/nowhere): No such file or directory"},
+        {"cacertdir", garbage, NULL, NULL, "cacertdir (/etc/passwd): Not a directory"},
+        {"cert", none, "key", client->key, "cert (/nowhere/x.pem): No such file or directory"},
+        {"cert", garbage, "key", client->key, "cert (/etc/passwd): "},
+        {"cert", client->cert, "key", none, "key (/nowhere/x.pem): No such file or directory"},
+        {"cert", client->cert, "key", garbage, "key (/etc/passwd): "},
+        {"cert", client->cert, "key", certificates->server.key, "key values mismatch"},
+        {"cert", client->cert, "key", locked, "key without one is needed"},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        hibloom_connect_options options = trusting();
-        options.tls_cacert = cases[i].cacert;
-        options.tls_cacertdir = cases[i].cacertdir;
-        options.tls_cert = cases[i].cert;
-        options.tls_key = cases[i].key;
-        assert_refused(redis_server_uri(tls_server), &options, cases[i].words);
+        const char *uri = with_options(impatient(redis_server_uri(tls_server)), "%s=%s", cases[i].one, cases[i].value);
+        if (cases[i].other != NULL)
+            uri = with_options(uri, "%s=%s", cases[i].other, cases[i].other_value);
+        assert_refused(uri, cases[i].words);
     }
     free(locked);
 }
@@ -213,11 +193,10 @@ static void a_bad_file_is_named_with_its_option(void **state)
 /* Whether the connect gave up in time. */
 static bool connect_in_vain(int port, const char *words)
 {
-    const hibloom_connect_options options = trusting();
     const uint64_t since = test_now_ms();
     hibloom_store *store = NULL;
 
-    assert_status(hibloom_connect(&store, uri_of_port(port), &options), HIBLOOM_ETIMEDOUT, store);
+    assert_status(hibloom_connect(&store, trusting(uri_of_port(port)), NULL), HIBLOOM_ETIMEDOUT, store);
     const bool was_in_time = gave_up_in_time(since);
     assert_words(store, words);
     hibloom_store_free(store);
@@ -250,11 +229,10 @@ static uint64_t work_ms(void)
 /* One record with all answers comes byte by byte: of which OpenSSL would wait for the last. */
 static bool call_in_vain(struct tls_front *front, enum tls_fault fault)
 {
-    const hibloom_connect_options options = trusting();
     struct subject subject;
 
     tls_front_fault(front, TLS_FAULT_NONE, 0);
-    subject_begin(&subject, uri_of_port(tls_front_port(front)), &variants[0], &options);
+    subject_begin(&subject, trusting(uri_of_port(tls_front_port(front))), &variants[0], NULL);
     tls_front_fault(front, fault, tls_front_sent(front) + 10);
     const uint64_t since = test_now_ms(), worked = work_ms();
     assert_status(call_named("contains")->run(&subject), HIBLOOM_ETIMEDOUT, subject.store);
@@ -279,31 +257,29 @@ static void hanging_up_at_any_byte_of_the_first_words_is_eio(void **state)
 {
     struct tls_front *front = tls_front_start(&certificates->server, redis_server_socket(tls_server));
     const char *uri = uri_of_port(tls_front_port(front));
-    const hibloom_connect_options options = trusting();
     const size_t step = test_is_slow() ? 61 : 7;
 
-    hibloom_store_free(test_connect(uri, &options));
+    hibloom_store_free(test_connect(trusting(uri), NULL));
     const size_t all = tls_front_sent(front) - 20; /* signatures are not all of one length */
     assert_true(all > 1000);
     for (size_t after = 0; after < all; after += step) {
         tls_front_fault(front, TLS_FAULT_CUT, after);
-        assert_refused(uri, &options, "");
+        assert_refused(trusting(uri), "");
     }
     tls_front_fault(front, TLS_FAULT_NONE, 0);
-    hibloom_store_free(test_connect(uri, &options));
+    hibloom_store_free(test_connect(trusting(uri), NULL));
     tls_front_stop(front);
 }
 
 static void hanging_up_between_words_is_told_as_such(void **state)
 {
     struct tls_front *front = tls_front_start(&certificates->server, redis_server_socket(tls_server));
-    const hibloom_connect_options options = trusting();
     struct subject subject;
 
     tls_front_fault(front, TLS_FAULT_CUT, 0);
-    assert_refused(uri_of_port(tls_front_port(front)), &options, "the server closed the connection");
+    assert_refused(trusting(uri_of_port(tls_front_port(front))), "the server closed the connection");
     tls_front_fault(front, TLS_FAULT_NONE, 0);
-    subject_begin(&subject, uri_of_port(tls_front_port(front)), &variants[0], &options);
+    subject_begin(&subject, trusting(uri_of_port(tls_front_port(front))), &variants[0], NULL);
     tls_front_fault(front, TLS_FAULT_CUT, tls_front_sent(front));
     assert_status(call_named("contains")->run(&subject), HIBLOOM_EIO, subject.store);
     assert_words(subject.store, "Server closed the connection");
@@ -317,18 +293,35 @@ static void a_server_without_tls_is_told_as_such(void **state)
     static const struct script_step plain[] = {SCRIPT_ACCEPT, SCRIPT_SEND("-ERR unknown command\r\n"), SCRIPT_END};
     struct scripted_server *scripted = scripted_server_start_tcp(plain, "127.0.0.1");
     struct redis_server *redis = redis_server_start_tcp(NULL);
-    const hibloom_connect_options options = trusting();
     hibloom_store *store = NULL;
 
-    assert_refused(uri_of_port(scripted_server_port(scripted)), &options, "TLS: wrong version number");
+    assert_refused(trusting(uri_of_port(scripted_server_port(scripted))),
+                   "this port speaks no TLS; the URI begins with redis then");
     /* Redis waits for the end of a line, which may be in there or not. */
-    const hibloom_status status = hibloom_connect(&store, uri_of_port(redis_server_port(redis)), &options);
+    const hibloom_status status = hibloom_connect(&store, trusting(uri_of_port(redis_server_port(redis))), NULL);
     if (status != HIBLOOM_EIO)
         assert_status(status, HIBLOOM_ETIMEDOUT, store);
-    assert_words(store, "TLS: ");
+    assert_words(store, "speaks no TLS");
     hibloom_store_free(store);
     redis_server_stop(redis);
     scripted_server_stop(scripted);
+}
+
+static void a_server_with_tls_is_told_as_such(void **state)
+{
+    static const char *const forms[][2] = {{"redis://127.0.0.1:%d", "rediss://"},
+                                           {"redis+cluster://127.0.0.1:%d", "rediss+cluster://"},
+                                           {"redis+sentinel://127.0.0.1:%d/m", "rediss+sentinel://"}};
+    char uri[64], words[64];
+
+    for (size_t i = 0; i < COUNT(forms); i++) {
+        hibloom_store *store = NULL;
+        snprintf(uri, sizeof uri, forms[i][0], redis_server_port(tls_server));
+        assert_status(hibloom_connect(&store, uri, NULL), HIBLOOM_EIO, store);
+        snprintf(words, sizeof words, "this port speaks TLS, use %s", forms[i][1]);
+        assert_words(store, words);
+        hibloom_store_free(store);
+    }
 }
 
 /* ---- Signals, and connections of the caller's ------------------------------------------------------------ */
@@ -368,7 +361,7 @@ static void a_borrowed_connection_whose_server_is_gone_raises_no_sigpipe(void **
         hibloom_store *store;
         struct subject subject;
 
-        assert_ok(hibloom_borrow(&store, context), store);
+        assert_ok(hibloom_borrow(&store, context, NULL), store);
         subject_open(&subject, store, &variants[0]);
         redis_server_kill(tls_server);
         for (int times = 0; times < 2; times++) {
@@ -428,13 +421,13 @@ static void narrow(redisContext *context, void *data)
 
 static void interrupted_system_calls_are_taken_up_again(void **state)
 {
-    hibloom_connect_options options = trusting();
+    const hibloom_setup setup = {.size = sizeof setup, .connected = narrow};
+    char uri[512];
 
-    options.on_connect = narrow;
-    options.command_timeout_ms = 5000;
+    snprintf(uri, sizeof uri, "%s?cacert=%s", redis_server_uri(tls_server), certificates->ca);
     for (int i = 0; i < VARIANTS; i++) {
         struct subject subject;
-        subject_begin(&subject, redis_server_uri(tls_server), &variants[i], &options);
+        subject_begin(&subject, uri, &variants[i], &setup);
         work_under_interruptions(&subject);
         subject_end(&subject);
 
@@ -449,12 +442,11 @@ static void interrupted_system_calls_are_taken_up_again(void **state)
 
 static void connecting_is_not_ended_by_interruptions(void **state)
 {
-    const hibloom_connect_options options = trusting();
 
     alarms = 0;
     interrupt_every(300);
     for (int i = 0; i < 100; i++)
-        hibloom_store_free(test_connect(redis_server_uri(tls_server), &options));
+        hibloom_store_free(test_connect(trusting(redis_server_uri(tls_server)), NULL));
     interrupt_every(0);
     assert_true(alarms > 3);
 }
@@ -463,7 +455,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_certificate_for_another_name_is_refused),
-        cmocka_unit_test(no_name_at_all_is_refused),
         cmocka_unit_test(an_expired_certificate_is_refused),
         cmocka_unit_test(an_unknown_authority_is_refused),
         cmocka_unit_test(a_cluster_of_which_no_certificate_is_accepted_is_refused_at_once),
@@ -474,6 +465,7 @@ int main(void)
         cmocka_unit_test(hanging_up_at_any_byte_of_the_first_words_is_eio),
         cmocka_unit_test(hanging_up_between_words_is_told_as_such),
         cmocka_unit_test(a_server_without_tls_is_told_as_such),
+        cmocka_unit_test(a_server_with_tls_is_told_as_such),
         cmocka_unit_test(a_borrowed_connection_over_tls_works_and_stays_as_it_was),
         cmocka_unit_test(a_borrowed_connection_whose_server_is_gone_raises_no_sigpipe),
         cmocka_unit_test(interrupted_system_calls_are_taken_up_again),

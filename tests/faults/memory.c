@@ -137,7 +137,7 @@ static uint64_t hold(struct dialogue *d, uint64_t number)
     return allocations;
 }
 
-static void commit(struct dialogue *d, const char *what, bool retries, bool lasting)
+static void commit(struct dialogue *d, const char *what, unsigned replicas, bool retries, bool lasting)
 {
     unsigned failed = 0;
     struct walk walk;
@@ -146,7 +146,12 @@ static void commit(struct dialogue *d, const char *what, bool retries, bool last
     snprintf(name, sizeof name, "%s, %s", what, lasting ? "for good" : "once");
     d->what = name;
     lasts = lasting;
-    d->options.retry_ms = !retries ? 0 : lasting ? RETRY_SHORT_MS : RETRY_MS;
+    snprintf(d->options, sizeof d->options,
+             "client_name=faults&connect_timeout=%dms&command_timeout=%dms&min_replicas=%u&retry=%dms", PATIENT_MS,
+             PATIENT_MS, replicas,
+             !retries  ? 0
+             : lasting ? RETRY_SHORT_MS
+                       : RETRY_MS);
     (void)hold(d, 0); /* what the C library allocates once and keeps */
     faults_begin(&walk, hold(d, 0), WALKS);
     while (faults_next(&walk, &d->place)) {
@@ -159,15 +164,7 @@ static void commit(struct dialogue *d, const char *what, bool retries, bool last
 
 static struct dialogue dialogue_of(const char *uri, const char *spec)
 {
-    return (struct dialogue){.uri = uri,
-                             .options = {.size = sizeof(hibloom_connect_options),
-                                         .connect_timeout_ms = PATIENT_MS,
-                                         .command_timeout_ms = PATIENT_MS,
-                                         .client_name = "faults"},
-                             .spec = spec,
-                             .enter = arm,
-                             .leave = disarm,
-                             .may_fail = may_fail};
+    return (struct dialogue){.uri = uri, .spec = spec, .enter = arm, .leave = disarm, .may_fail = may_fail};
 }
 
 static void on_one_server(void **state)
@@ -176,8 +173,8 @@ static void on_one_server(void **state)
 
     d.servers = &redis;
     d.server_count = 1;
-    commit(&d, "one server", false, false);
-    commit(&d, "one server", false, true);
+    commit(&d, "one server", 0, false, false);
+    commit(&d, "one server", 0, false, true);
 }
 
 static bool all_know_the_proxy(const void *cluster)
@@ -208,8 +205,8 @@ static void on_a_cluster_while_calls_are_sent_again(void **state)
     d.servers = nodes;
     d.server_count = NODES;
     cut_after = 1500;
-    commit(&d, "cluster", true, false);
-    commit(&d, "cluster", true, true);
+    commit(&d, "cluster", 0, true, false);
+    commit(&d, "cluster", 0, true, true);
     cut_after = 0;
     proxy_stop(proxy);
     proxy = NULL;
@@ -226,9 +223,8 @@ static void where_a_sentinel_names_the_server(void **state)
 
     d.servers = &master;
     d.server_count = 1;
-    d.options.min_replicas = 1;
-    commit(&d, "sentinel", true, false);
-    commit(&d, "sentinel", true, true);
+    commit(&d, "sentinel", 1, true, false);
+    commit(&d, "sentinel", 1, true, true);
     redisFree(master);
     sentinel_stop(sentinel);
 }

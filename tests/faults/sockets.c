@@ -85,11 +85,17 @@ static bool may_fail(const struct dialogue *d, hibloom_status status, unsigned f
     return met && failures == 1 && (lasts || !retries || committed->outcome == NO_RANDOM) && is_allowed(status);
 }
 
+static void set_options(struct dialogue *d, unsigned timeout_ms, unsigned retry_ms)
+{
+    snprintf(d->options, sizeof d->options, "keepalive=60s&connect_timeout=%ums&command_timeout=%ums&retry=%ums",
+             timeout_ms, timeout_ms, retry_ms);
+}
+
 static unsigned calls_of(const struct dialogue *of, enum socket_call call)
 {
     struct dialogue patient = *of, *d = &patient; /* no call is made twice on a slow machine */
 
-    d->options.connect_timeout_ms = d->options.command_timeout_ms = PATIENT_MS;
+    set_options(d, PATIENT_MS, !retries ? 0 : lasts ? RETRY_SHORT_MS : RETRY_MS);
     d->what = "undisturbed";
     socket_faults_set(call, 0, 0, 0);
     dialogue_hold(d);
@@ -127,7 +133,6 @@ static unsigned commit(struct dialogue *d, unsigned walks)
 static struct dialogue dialogue_on(const char *uri)
 {
     return (struct dialogue){.uri = uri,
-                             .options = {.size = sizeof(hibloom_connect_options), .keepalive_s = 60},
                              .spec = "bits=8192 hashes=4 seed=5eed",
                              .servers = &redis,
                              .server_count = 1,
@@ -150,8 +155,7 @@ static void commit_all(bool lasting, bool retried)
             struct dialogue d = dialogue_on(uris[u]);
 
             committed = &faults[i];
-            d.options.connect_timeout_ms = d.options.command_timeout_ms = lasts ? SHORT_MS : PATIENT_MS;
-            d.options.retry_ms = !retries ? 0 : lasts ? RETRY_SHORT_MS : RETRY_MS;
+            set_options(&d, lasts ? SHORT_MS : PATIENT_MS, !retries ? 0 : lasts ? RETRY_SHORT_MS : RETRY_MS);
             failed_of_call[committed->call] += commit(&d, 2 * FAULTS * 4);
         }
     for (int call = 0; call < SOCKET_CALLS; call++)
@@ -182,16 +186,15 @@ static void a_call_of_the_system_fails_for_good_and_the_library_gives_up(void **
 /* What a connection that was made at the second try hears is still waited for. */
 static void a_connect_that_is_tried_again_is_not_ok_before_it_is_let_in(void **state)
 {
-    hibloom_connect_options options = HIBLOOM_CONNECT_OPTIONS_INIT;
     char uri[300];
     hibloom_store *store;
 
     test_command(redis, "CONFIG SET requirepass right");
-    snprintf(uri, sizeof uri, "redis://:wrong@%s", redis_server_uri(server) + sizeof "redis://" - 1);
-    options.retry_ms = RETRY_MS;
+    snprintf(uri, sizeof uri, "redis://:wrong@%s?retry=%ums", redis_server_uri(server) + sizeof "redis://" - 1,
+             RETRY_MS);
     socket_faults_set(CALL_CONNECT, 1, ECONNREFUSED, 0);
     socket_faults_arm();
-    const hibloom_status status = hibloom_connect(&store, uri, &options);
+    const hibloom_status status = hibloom_connect(&store, uri, NULL);
     socket_faults_disarm();
     assert_int_equal(socket_faults_met(), 1);
     socket_faults_clear();

@@ -55,16 +55,13 @@ static void add_batch(struct worker *worker, hibloom *filter, hibloom_store *sto
 static void *work(void *argument)
 {
     struct worker *worker = argument;
-    hibloom_connect_options options = HIBLOOM_CONNECT_OPTIONS_INIT;
     hibloom_store *store = NULL;
     hibloom *filter = NULL;
     struct spec spec;
     hibloom_info info;
 
-    options.retry_ms = 20000;
-    options.command_timeout_ms = 20000;
     note(worker, spec_parse(&spec, worker->spec), NULL);
-    note(worker, hibloom_connect(&store, worker->uri, &options), store);
+    note(worker, hibloom_connect(&store, with_options(worker->uri, "retry=20s&command_timeout=20s"), NULL), store);
     if (worker->status == HIBLOOM_OK)
         note(worker, hibloom_open(&filter, store, "shared", test_text(&spec)), store);
     for (unsigned i = 0; i < ITEMS / BATCH && worker->status == HIBLOOM_OK; i++)

@@ -29,7 +29,7 @@ static void import(const uint8_t *bytes, size_t size)
     REQUIRE(fd >= 0);
     REQUIRE(write(fd, bytes, size) == (ssize_t)size);
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    REQUIRE(hibloom_memory(&store) == HIBLOOM_OK);
+    REQUIRE(hibloom_connect(&store, "memory:", NULL) == HIBLOOM_OK);
     const hibloom_status status = hibloom_import_file(&filter, store, "seen", path);
     REQUIRE((status == HIBLOOM_OK) == (filter != NULL));
     REQUIRE(hibloom_list(store, NULL, count, &n) == HIBLOOM_OK);

@@ -97,7 +97,7 @@ static void load(const uint8_t *bytes, size_t size)
     hibloom *other = NULL;
     char text[HIBLOOM_TEXT_SIZE];
 
-    REQUIRE(hibloom_memory(&store) == HIBLOOM_OK);
+    REQUIRE(hibloom_connect(&store, "memory:", NULL) == HIBLOOM_OK);
     REQUIRE(hibloom_open(&other, store, "other", "bits=77 hashes=3 seed=0123456789abcdef") == HIBLOOM_OK);
     const hibloom_status status = hibloom_file_spec(file.path, text, sizeof text);
     const hibloom_status mixed = hibloom_restore(other, file.path);

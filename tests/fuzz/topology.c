@@ -141,25 +141,25 @@ static void take_all(redisReader *reader, enum kind kind, struct topology *t, co
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    hibloom_connect_options options = HIBLOOM_CONNECT_OPTIONS_INIT;
-    struct store_settings settings;
+    static const char *const pairs[] = {"client_name", "fuzz", NULL};
+    const hibloom_setup setup = {.size = sizeof setup, .options = pairs};
+    struct store_settings *settings;
     struct topology topology;
     struct error error;
 
     if (size < 2)
         return 0;
     const enum kind kind = (enum kind)(data[0] % KINDS);
-    options.client_name = "fuzz";
-    REQUIRE(settings_make(&settings, uris[kind], &options, &error) == HIBLOOM_OK);
-    REQUIRE(topology_make(&topology, &settings.uri));
+    REQUIRE(settings_make(&settings, uris[kind], &setup, &error) == HIBLOOM_OK);
+    REQUIRE(topology_make(&topology, &settings->uri));
     redisReader *reader = redisReaderCreate();
     REQUIRE(reader != NULL);
     char *copy = fuzz_copy(data + 1, size - 1, 0);
     if (redisReaderFeed(reader, copy, size - 1) == REDIS_OK)
-        take_all(reader, kind, &topology, &settings);
+        take_all(reader, kind, &topology, settings);
     free(copy);
     redisReaderFree(reader);
     topology_free(&topology);
-    settings_free(&settings);
+    settings_free(settings);
     return 0;
 }

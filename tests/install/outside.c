@@ -13,7 +13,7 @@ int main(void)
 
     hibloom_status status = hibloom_spec_for(&spec, 1000, 0.01);
     if (status == HIBLOOM_OK)
-        status = hibloom_memory(&store);
+        status = hibloom_connect(&store, "memory:", NULL);
     if (status == HIBLOOM_OK)
         status = hibloom_open(&filter, store, "outside", &spec);
     if (status == HIBLOOM_OK)

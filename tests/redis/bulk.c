@@ -26,19 +26,15 @@ static void set_items(uint32_t first)
     }
 }
 
-static hibloom_store *new_store_over(uint32_t link_mb_s, hibloom_commands commands)
+static hibloom_store *new_store_over(uint32_t link_mb_s, const char *commands)
 {
-    hibloom_connect_options options = HIBLOOM_CONNECT_OPTIONS_INIT;
-
-    options.commands = commands;
-    options.command_timeout_ms = 20000;
-    options.link_mb_s = link_mb_s;
-    return test_connect_any_way(redis_server_uri(server), &options);
+    return test_connect_any_way(
+        with_options(redis_server_uri(server), "commands=%s&command_timeout=20s&link=%um", commands, link_mb_s), NULL);
 }
 
-static hibloom_store *new_store(hibloom_commands commands)
+static hibloom_store *new_store(const char *commands)
 {
-    return new_store_over(0, commands);
+    return new_store_over(1000, commands);
 }
 
 static const char *const specs[] = {"capacity=40000 error=0.01 seed=5eed",
@@ -64,12 +60,12 @@ static void assert_same(hibloom *filter, hibloom *twin)
     assert_true(both.similarity > 0.999999);
 }
 
-static void answers_and_bits_are_those_of_memory(const char *text, hibloom_commands commands, bool near)
+static void answers_and_bits_are_those_of_memory(const char *text, const char *commands, bool near)
 {
     hibloom_store *store = new_store(commands), *memory;
     hibloom *filter = test_open(store, "same", text), *twin;
 
-    assert_ok(hibloom_memory(&memory), NULL);
+    assert_ok(hibloom_connect(&memory, "memory:", NULL), NULL);
     twin = test_open(memory, "same", text);
     if (near)
         assert_ok(hibloom_near_cache(filter, 0), store);
@@ -99,13 +95,14 @@ static void the_answers_are_those_of_memory(void **state)
 {
     for (int i = 0; i < SPECS; i++)
         for (int commands = 0; commands < 2; commands++)
-            answers_and_bits_are_those_of_memory(specs[i], (hibloom_commands)commands, (i + commands) % 2 == 1);
+            answers_and_bits_are_those_of_memory(specs[i], commands == 0 ? "setbit" : "bitfield",
+                                                 (i + commands) % 2 == 1);
 }
 
 /* Where the bitmap is many times what the commands are. */
 static void a_small_call_goes_item_by_item(void **state)
 {
-    hibloom_store *store = new_store(HIBLOOM_COMMANDS_SETBIT);
+    hibloom_store *store = new_store("setbit");
     hibloom *filter = test_open(store, "small", "capacity=10000000 error=0.01 segments=1");
     const uint32_t k = filter->spec.hashes;
 
@@ -126,7 +123,7 @@ static void a_small_call_goes_item_by_item(void **state)
 /* The commands of a look-up of n items, the first half of which is in. */
 static uint64_t commands_to_look(const char *text, uint32_t link_mb_s, uint32_t n)
 {
-    hibloom_store *store = new_store_over(link_mb_s, HIBLOOM_COMMANDS_BITFIELD);
+    hibloom_store *store = new_store_over(link_mb_s, "bitfield");
     hibloom *filter = test_open(store, "links", text);
     hibloom_item *const asked = items + ITEMS / 2 - n / 2;
 
@@ -147,7 +144,7 @@ static uint64_t commands_to_look(const char *text, uint32_t link_mb_s, uint32_t 
 /* Those of an add to a growing filter whose link holds them: they are counted, and merged. */
 static void a_growing_filter_takes_many_by_its_bitmap(void **state)
 {
-    hibloom_store *store = new_store_over(1000, HIBLOOM_COMMANDS_SETBIT);
+    hibloom_store *store = new_store_over(1000, "setbit");
     hibloom *filter = test_open(store, "merged", "capacity=40000 error=0.01 growth=2");
 
     set_items(0);
@@ -184,7 +181,7 @@ static void who_may_not_merge_adds_item_by_item(void **state)
     (void)test_command(redis, "ACL SETUSER adder on >secret ~seen +getrange +strlen +pttl +bitcount +getbit +setbit "
                               "+bitfield +eval");
     snprintf(uri, sizeof uri, "redis://adder:secret@127.0.0.1:%d", redis_server_port(server));
-    hibloom_store *maker = new_store(HIBLOOM_COMMANDS_SETBIT), *store = test_connect_any_way(uri, NULL);
+    hibloom_store *maker = new_store("setbit"), *store = test_connect_any_way(uri, NULL);
     hibloom *made = test_open(maker, "seen", specs[0]), *filter = test_open(store, "seen", specs[0]);
 
     set_items(0);
@@ -205,10 +202,10 @@ static void what_is_new_stays_so_where_a_merge_is_refused(void **state)
     static const char *const merging[] = {"", "+psetex +pexpire +unlink +bitop +rename ~{seen:0}?[ab]*",
                                           "+psetex +pexpire +unlink +bitop ~{seen:*}?[ab]*"};
     const char *const text = "bits=300000 hashes=5 segments=2 seed=5eed";
-    hibloom_store *maker = new_store(HIBLOOM_COMMANDS_SETBIT), *memory;
+    hibloom_store *maker = new_store("setbit"), *memory;
     char uri[300];
 
-    assert_ok(hibloom_memory(&memory), NULL);
+    assert_ok(hibloom_connect(&memory, "memory:", NULL), NULL);
     snprintf(uri, sizeof uri, "redis://adder:secret@127.0.0.1:%d", redis_server_port(server));
     set_items(0);
     for (size_t i = 0; i < sizeof merging / sizeof *merging; i++) {
@@ -285,7 +282,7 @@ static void a_call_takes_the_memory_of_a_step(void **state)
     for (uint32_t i = 0; i < MANY; i++)
         many[i] = (hibloom_item){memcpy(&which[i], &i, sizeof i), sizeof i};
     assert_ok(hibloom_set_allocator(counted_malloc, counted_calloc, counted_realloc, counted_free), NULL);
-    hibloom_store *store = new_store(HIBLOOM_COMMANDS_SETBIT);
+    hibloom_store *store = new_store("setbit");
     hibloom *filter = test_open(store, "memory", "bits=400000000 hashes=5 segments=4"); /* 50 MB */
     most = held;
     const size_t before = held;

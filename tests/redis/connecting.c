@@ -38,14 +38,10 @@ static void on_log(hibloom_log_level level, const char *line, void *data)
 
 static hibloom_store *connect_seen(struct seen *seen, uint32_t keepalive_s)
 {
-    hibloom_connect_options options = HIBLOOM_CONNECT_OPTIONS_INIT;
+    const hibloom_setup setup = {.size = sizeof setup, .connected = on_connect, .log = on_log, .data = seen};
 
-    options.keepalive_s = keepalive_s;
-    options.client_name = "seen-by-test";
-    options.on_connect = on_connect;
-    options.on_log = on_log;
-    options.data = seen;
-    return test_connect(redis_server_uri(server), &options);
+    return test_connect(with_options(redis_server_uri(server), "client_name=seen-by-test&keepalive=%us", keepalive_s),
+                        &setup);
 }
 
 static void the_hook_sees_each_connection_as_the_options_want_it(void **state)
@@ -104,12 +100,8 @@ static void the_log_tells_connections_and_failures(void **state)
 /* Which must not end before they begin. The server answers late, and refuses for a while. */
 static void the_longest_waits_that_can_be_asked_for_are_long(void **state)
 {
-    const hibloom_connect_options options = {.connect_timeout_ms = UINT32_MAX,
-                                             .command_timeout_ms = UINT32_MAX,
-                                             .size = sizeof options,
-                                             .retry_ms = UINT32_MAX,
-                                             .keepalive_s = UINT32_MAX};
-    hibloom_store *store = test_connect(redis_server_uri(server), &options);
+    hibloom_store *store = test_connect(
+        with_options(redis_server_uri(server), "connect_timeout=24d&command_timeout=24d&retry=24d&keepalive=9h"), NULL);
     hibloom *filter = test_open(store, "patient", "capacity=100 error=0.01");
     bool found;
 

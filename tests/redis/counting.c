@@ -184,7 +184,7 @@ static void filters_are_added_to_each_other(void **state)
 
     assert_non_null(m);
     assert_true(fd >= 0);
-    assert_ok(hibloom_memory(&memory), NULL);
+    assert_ok(hibloom_connect(&memory, "memory:", NULL), NULL);
     for (int t = 0; t < TEXTS; t++) {
         hibloom *filter = backend_open(b, test_name(name), texts[t]),
                 *more = backend_open(b, test_name(other), texts[t]);

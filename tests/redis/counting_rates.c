@@ -11,7 +11,7 @@ static hibloom_store *store;
 
 static int set_up(void **state)
 {
-    return hibloom_memory(&store) == HIBLOOM_OK ? 0 : -1;
+    return hibloom_connect(&store, "memory:", NULL) == HIBLOOM_OK ? 0 : -1;
 }
 
 static int tear_down(void **state)

@@ -465,16 +465,14 @@ static unsigned rounds(void)
 
 static void a_filter_in_redis_and_its_twin_in_memory_stay_the_same(void **state)
 {
-    const hibloom_connect_options setbit = {.command_timeout_ms = 60000, .commands = HIBLOOM_COMMANDS_SETBIT};
-    const hibloom_connect_options bitfield = {.command_timeout_ms = 60000, .commands = HIBLOOM_COMMANDS_BITFIELD};
     char *dir = temp_dir_make();
 
     world.random = test_random_new();
-    world.redis[0] = test_store(&setbit);
-    world.redis[1] = test_store(&bitfield);
+    world.redis[0] = test_connect(with_options(test_uri(), "command_timeout=60s"), NULL);
+    world.redis[1] = test_connect(with_options(test_uri(), "command_timeout=60s&commands=bitfield"), NULL);
     world.outside = test_redis();
     world.path = temp_dir_path(dir, "filter");
-    assert_ok(hibloom_memory(&world.memory), NULL);
+    assert_ok(hibloom_connect(&world.memory, "memory:", NULL), NULL);
     for (world.round = 1; world.round <= rounds(); world.round++)
         play_round();
     print_message("%u rounds of %d steps\n", world.round - 1, STEPS);

@@ -269,15 +269,12 @@ static void make_name(redisContext *context, void *data)
 static void a_name_that_is_taken_meanwhile_is_left_as_it_was(void **state)
 {
     unsigned connections = 0;
-    hibloom_connect_options options = HIBLOOM_CONNECT_OPTIONS_INIT;
-    struct module module = {.hangs_up = true, .options = &options};
+    const hibloom_setup setup = {.size = sizeof setup, .connected = make_name, .data = &connections};
+    struct module module = {.hangs_up = true, .options = "retry=20s", .setup = &setup};
     struct module_dump dump;
     hibloom *filter = NULL;
     bool found = false;
 
-    options.retry_ms = 20000;
-    options.on_connect = make_name;
-    options.data = &connections;
     (void)make_grown(&dump);
     for (uint64_t at = module_answer_piece(&module, &dump, 0); at - 1 < dump.bytes;)
         at = module_answer_piece(&module, &dump, at);

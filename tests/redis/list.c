@@ -152,7 +152,7 @@ static void a_user_is_told_of_what_it_may_read(void **state)
     test_command(outside, "ACL SETUSER reader on >p ~one +getrange");
     redisContext *own = redisConnectUnix(redis_server_socket(server));
     test_command(own, "AUTH lister p");
-    assert_ok(hibloom_borrow(&store, own), store);
+    assert_ok(hibloom_borrow(&store, own, NULL), store);
     assert_listed(store, NULL, "one parts");
     test_command(own, "AUTH reader p");
     struct named *none = calloc(1, sizeof *none);
@@ -213,7 +213,7 @@ static void a_memory_store_lists_as_a_server_does(void **state)
 {
     hibloom_store *store;
 
-    assert_ok(hibloom_memory(&store), store);
+    assert_ok(hibloom_connect(&store, "memory:", NULL), store);
     make_all_kinds(store);
     hibloom_close(test_attach(store, "bare", "bits=1000 hashes=3"));
     assert_listed(store, NULL, "a:0 b:0 one parts segments x[1]");

@@ -23,18 +23,15 @@ static void note(hibloom_log_level level, const char *line, void *data)
     struct log *log = data;
 
     log->warnings += level == HIBLOOM_LOG_WARNING;
-    log->forgot += level == HIBLOOM_LOG_WARNING && strstr(line, "another run of the server") != NULL;
+    log->forgot += level == HIBLOOM_LOG_WARNING &&
+                   strstr(line, "the server restarted, or another one took over") != NULL;
 }
 
 static hibloom_store *connect_with(const char *uri, uint32_t retry_ms, bool accept, struct log *log)
 {
-    hibloom_connect_options options = HIBLOOM_CONNECT_OPTIONS_INIT;
+    const hibloom_setup setup = {.size = sizeof setup, .log = log != NULL ? note : NULL, .data = log};
 
-    options.retry_ms = retry_ms;
-    options.accept_restarts = accept;
-    options.on_log = log != NULL ? note : NULL;
-    options.data = log;
-    return test_connect(uri, &options);
+    return test_connect(with_options(uri, "retry=%ums&accept_restarts=%s", retry_ms, accept ? "yes" : "no"), &setup);
 }
 
 static int set_up(void **state)

@@ -21,7 +21,7 @@ enum { MEMORY, REDIS };
 static int set_up(void **state)
 {
     served_set_up(state);
-    assert_ok(hibloom_memory(&stores[MEMORY]), NULL);
+    assert_ok(hibloom_connect(&stores[MEMORY], "memory:", NULL), NULL);
     stores[REDIS] = test_connect(redis_server_uri(server), NULL);
     return 0;
 }

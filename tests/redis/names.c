@@ -18,7 +18,7 @@ static int set_up(void **state)
 {
     (void)served_set_up(state);
     store = test_connect(redis_server_uri(server), NULL);
-    assert_ok(hibloom_memory(&memory), memory);
+    assert_ok(hibloom_connect(&memory, "memory:", NULL), memory);
     items = items_new("item", N);
     return 0;
 }

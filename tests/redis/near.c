@@ -104,11 +104,8 @@ static void within_its_age_a_guard_is_asked_once(void **state)
 
 static void it_takes_no_more_memory_than_it_may(void **state)
 {
-    const char *const text = "bits=8000000 hashes=3 segments=8 seed=5eed"; /* 125,000 bytes a key */
-    hibloom_connect_options options = HIBLOOM_CONNECT_OPTIONS_INIT;
-
-    options.near_bytes = 3 * 125000 + 1;
-    hibloom_store *store = test_connect(test_uri(), &options);
+    const char *const text = "bits=8000000 hashes=3 segments=8 seed=5eed";              /* 125,000 bytes a key */
+    hibloom_store *store = test_connect(with_options(test_uri(), "near=375001"), NULL); /* three keys and 1 */
     hibloom *filter = open_near(store, "room", text, 600000), *second = open_near(store, "second", ONE_KEY, 600000);
     hibloom_stats stats;
     for (uint64_t i = 0; i < 10; i++) {
@@ -141,7 +138,7 @@ static void a_bare_bitmap_has_none(void **state)
 
     assert_status(hibloom_near_cache(filter, 0), HIBLOOM_ENOTSUP, store);
     test_close(filter, store);
-    assert_ok(hibloom_memory(&memory), NULL);
+    assert_ok(hibloom_connect(&memory, "memory:", NULL), NULL);
     near = open_near(memory, "memory", ONE_KEY, 0);
     assert_ok(hibloom_add(near, "a", 1, answers), memory);
     assert_true(answers[0]);

@@ -288,7 +288,7 @@ static void each_call_on_redisson_s_filter_compares_the_config(void **state)
     assert_status(hibloom_get_info(filter, &info, sizeof info), HIBLOOM_EMISMATCH, b->store);
     assert_status(hibloom_compare(filter, filter, &comparison, sizeof comparison), HIBLOOM_EMISMATCH,
                   b->store); /* it reads */
-    assert_ok(hibloom_memory(&memory), NULL);
+    assert_ok(hibloom_connect(&memory, "memory:", NULL), NULL);
     hibloom *built = test_attach(memory, name, text);
     assert_ok(hibloom_add(built, "two", 3, NULL), memory);
     assert_status(hibloom_merge(filter, built), HIBLOOM_EMISMATCH, b->store);

@@ -111,7 +111,7 @@ static void save_and_load(struct backend *b, const char *text, const hibloom_ite
     assert_status(hibloom_restore(filter, path), expected, b->store);
     if (!counts)
         assert_holds(b, filter, items, SAVED / 2);
-    assert_ok(hibloom_memory(&memory), NULL);
+    assert_ok(hibloom_connect(&memory, "memory:", NULL), NULL);
     hibloom *built;
     assert_ok(hibloom_attach(&built, memory, name, hibloom_secret_spec_of(filter)), memory);
     assert_ok(hibloom_add_many(built, items + SAVED / 2, SAVED / 2, NULL), memory);

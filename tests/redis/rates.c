@@ -42,7 +42,7 @@ static void measure(const char *text, unsigned n)
     char buf[16];
     unsigned wrong = 0;
 
-    assert_ok(hibloom_memory(&store), NULL);
+    assert_ok(hibloom_connect(&store, "memory:", NULL), NULL);
     assert_ok(hibloom_open(&filter, store, "rates", test_text(&spec)), store);
     for (unsigned i = 0; i < n; i++) {
         const hibloom_item item = make_item('a', i, buf);
@@ -137,7 +137,7 @@ static void poly_on_uids(void **state)
     char buf[16];
     unsigned wrong = 0;
 
-    assert_ok(hibloom_memory(&store), NULL);
+    assert_ok(hibloom_connect(&store, "memory:", NULL), NULL);
     assert_ok(hibloom_open(&filter, store, "uids", test_text(&spec)), store);
     for (unsigned i = 0; i < n; i++) {
         const hibloom_item item = make_uid(i, buf);
@@ -194,7 +194,7 @@ static void poly_on_urls(void **state)
         hibloom *filter;
         unsigned asked = 0, wrong = 0;
 
-        assert_ok(hibloom_memory(&store), NULL);
+        assert_ok(hibloom_connect(&store, "memory:", NULL), NULL);
         assert_ok(hibloom_open(&filter, store, "poly", test_text(&spec)), store);
         for (unsigned i = 0; i < distinct; i += 2)
             assert_ok(hibloom_add(filter, urls[i], strlen(urls[i]), NULL), store);

@@ -89,7 +89,7 @@ static void a_memory_store_replaces_as_a_server_does(void **state)
     hibloom_store *before = store;
     bool found;
 
-    assert_ok(hibloom_memory(&store), store);
+    assert_ok(hibloom_connect(&store, "memory:", NULL), store);
     hibloom *old = make("seen", forms[0], "old"), *filter = make("aside", forms[1], "new"), *again = NULL;
     assert_ok(hibloom_expire(old, 1000000), store);
     assert_ok(hibloom_replace(filter, "seen"), store);

@@ -74,7 +74,7 @@ static void an_item_stays_for_the_window_and_no_longer(void **state)
     hibloom_store *memory;
     struct subject subjects[3];
 
-    assert_int_equal(hibloom_memory(&memory), HIBLOOM_OK);
+    assert_int_equal(hibloom_connect(&memory, "memory:", NULL), HIBLOOM_OK);
     open_subject(&subjects[0], memory, "m", SMALL);
     open_subject(&subjects[1], b->store, test_name(names[0]), SMALL);
     open_subject(&subjects[2], b->store, test_name(names[1]), SMALL " segments=3 layout=blocked");

@@ -32,27 +32,25 @@ static int tear_down(void **state)
     return 0;
 }
 
-static hibloom_connect_options trusting(void)
+static const char *trusting(const char *uri)
 {
-    return (hibloom_connect_options){.size = sizeof(hibloom_connect_options), .tls_cacert = certificates->ca};
+    return with_options(uri, "cacert=%s", certificates->ca);
 }
 
 /* Connected, and a filter answers. */
-static void assert_works(const char *uri, const hibloom_connect_options *options)
+static void assert_works(const char *uri)
 {
     struct subject subject;
 
-    subject_begin(&subject, uri, &variants[0], options);
+    subject_begin(&subject, uri, &variants[0], NULL);
     subject_end(&subject);
 }
 
 static void each_call_does_over_tls_what_it_does_without(void **state)
 {
-    const hibloom_connect_options options = trusting();
-
     for (int i = 0; i < VARIANTS; i++) {
         struct subject subject;
-        subject_begin(&subject, redis_server_uri(tls_server), &variants[i], &options);
+        subject_begin(&subject, trusting(redis_server_uri(tls_server)), &variants[i], NULL);
         for (int j = 0; j < CALLS; j++) {
             assert_ok(calls[j].run(&subject), subject.store);
             subject_check(&subject);
@@ -64,12 +62,11 @@ static void each_call_does_over_tls_what_it_does_without(void **state)
 
 static void a_batch_of_many_records_goes_through(void **state)
 {
-    const hibloom_connect_options options = trusting();
     const int items = test_is_slow() ? 20000 : BATCH;
 
     for (int i = 0; i < 2; i++) {
         struct subject subject;
-        subject_begin(&subject, redis_server_uri(tls_server), &variants[i], &options);
+        subject_begin(&subject, trusting(redis_server_uri(tls_server)), &variants[i], NULL);
         assert_ok(hibloom_add_many(subject.filter, batch_items, (size_t)items, NULL), subject.store);
         assert_ok(hibloom_contains_many(subject.filter, batch_items, (size_t)items, batch_answers), subject.store);
         for (int item = 0; item < items; item++)
@@ -82,11 +79,10 @@ static void a_batch_of_many_records_goes_through(void **state)
 
 static void after_a_kill_and_a_restart_the_next_call_connects_anew(void **state)
 {
-    const hibloom_connect_options options = trusting();
     struct subject subject;
     hibloom_stats stats;
 
-    subject_begin(&subject, redis_server_uri(tls_server), &variants[1], &options);
+    subject_begin(&subject, trusting(redis_server_uri(tls_server)), &variants[1], NULL);
     redis_server_kill(tls_server);
     assert_status(call_named("contains")->run(&subject), HIBLOOM_EIO, subject.store);
     redis_server_restart(tls_server);
@@ -100,12 +96,10 @@ static void after_a_kill_and_a_restart_the_next_call_connects_anew(void **state)
 static void a_call_whose_connection_dies_is_retried(void **state)
 {
     struct redisContext *redis = redis_server_connect(tls_server);
-    hibloom_connect_options options = trusting();
     struct subject subject;
 
-    options.retry_ms = 10000;
-    options.command_timeout_ms = 300;
-    subject_begin(&subject, redis_server_uri(tls_server), &variants[0], &options);
+    subject_begin(&subject, with_options(trusting(redis_server_uri(tls_server)), "retry=10s&command_timeout=300ms"),
+                  &variants[0], NULL);
     struct later waker = {.pid = redis_server_pid(tls_server), .number = SIGCONT, .milliseconds = 900};
     redis_server_pause(tls_server);
     start_later(&waker);
@@ -120,10 +114,9 @@ static void a_call_whose_connection_dies_is_retried(void **state)
 
 static void an_idle_connection_is_used_again(void **state)
 {
-    const hibloom_connect_options options = trusting();
     struct subject subject;
 
-    subject_begin(&subject, redis_server_uri(tls_server), &variants[0], &options);
+    subject_begin(&subject, trusting(redis_server_uri(tls_server)), &variants[0], NULL);
     test_sleep_ms(1000);
     subject_check(&subject);
     assert_int_equal(test_stats(subject.store).connections, 1);
@@ -133,12 +126,12 @@ static void an_idle_connection_is_used_again(void **state)
 /* TLS is waited for by poll, whose time is an int. */
 static void the_longest_time_out_is_long(void **state)
 {
-    hibloom_connect_options options = trusting();
     redisContext *redis = redis_server_connect(tls_server);
     struct subject subject;
 
-    options.connect_timeout_ms = options.command_timeout_ms = UINT32_MAX;
-    subject_begin(&subject, redis_server_uri(tls_server), &variants[0], &options);
+    subject_begin(&subject,
+                  with_options(trusting(redis_server_uri(tls_server)), "connect_timeout=24d&command_timeout=24d"),
+                  &variants[0], NULL);
     test_command(redis, "CLIENT PAUSE 300 ALL");
     subject_check(&subject);
     subject_end(&subject);
@@ -158,10 +151,9 @@ static const char *front_uri(const struct tls_front *front, const char *host, co
 static void new_keys_and_tickets_do_not_end_an_idle_connection(void **state)
 {
     struct tls_front *front = tls_front_start(&certificates->server, redis_server_socket(tls_server));
-    const hibloom_connect_options options = trusting();
     struct subject subject;
 
-    subject_begin(&subject, front_uri(front, "127.0.0.1", ""), &variants[0], &options);
+    subject_begin(&subject, trusting(front_uri(front, "127.0.0.1", "")), &variants[0], NULL);
     for (int i = 0; i < 3; i++) {
         tls_front_chatter(front);
         test_sleep_ms(50); /* it is idle until they are here */
@@ -175,22 +167,17 @@ static void new_keys_and_tickets_do_not_end_an_idle_connection(void **state)
 static void tls_1_2_will_do(void **state)
 {
     struct tls_front *front = tls_front_start(&certificates->server, redis_server_socket(tls_server));
-    const hibloom_connect_options options = trusting();
 
     tls_front_limit(front);
-    assert_works(front_uri(front, "127.0.0.1", ""), &options);
+    assert_works(trusting(front_uri(front, "127.0.0.1", "")));
     tls_front_stop(front);
 }
 
 static void the_server_is_asked_for_the_host_by_name(void **state)
 {
     struct tls_front *front = tls_front_start(&certificates->wrong_name, redis_server_socket(tls_server));
-    hibloom_connect_options options = trusting();
 
-    assert_works(front_uri(front, "127.0.0.1", "?sni=wrong.example"), &options);
-    assert_string_equal(tls_front_sni(front), "wrong.example");
-    options.tls_sni = "wrong.example";
-    assert_works(front_uri(front, "127.0.0.1", ""), &options);
+    assert_works(trusting(front_uri(front, "127.0.0.1", "?sni=wrong.example")));
     assert_string_equal(tls_front_sni(front), "wrong.example");
     tls_front_stop(front);
 }
@@ -198,11 +185,10 @@ static void the_server_is_asked_for_the_host_by_name(void **state)
 static void an_address_is_verified_and_not_asked_for_by_name(void **state)
 {
     struct tls_front *front = tls_front_start(&certificates->server, redis_server_socket(tls_server));
-    const hibloom_connect_options options = trusting();
 
-    assert_works(front_uri(front, "127.0.0.1", "?sni=localhost"), &options);
+    assert_works(trusting(front_uri(front, "127.0.0.1", "?sni=localhost")));
     assert_string_equal(tls_front_sni(front), "localhost");
-    assert_works(front_uri(front, "127.0.0.1", ""), &options);
+    assert_works(trusting(front_uri(front, "127.0.0.1", "")));
     assert_string_equal(tls_front_sni(front), "");
     tls_front_stop(front);
 }
@@ -217,8 +203,7 @@ static void the_host_of_the_uri_is_asked_for(void **state)
     }
     freeaddrinfo(found);
     struct tls_front *front = tls_front_start(&certificates->server, redis_server_socket(tls_server));
-    const hibloom_connect_options options = trusting();
-    assert_works(front_uri(front, "localhost", ""), &options);
+    assert_works(trusting(front_uri(front, "localhost", "")));
     assert_string_equal(tls_front_sni(front), "localhost");
     tls_front_stop(front);
 }
@@ -227,40 +212,32 @@ static void the_host_of_the_uri_is_asked_for(void **state)
 
 static void a_directory_of_authorities_will_do(void **state)
 {
-    const hibloom_connect_options options = {.size = sizeof options, .tls_cacertdir = certificates->ca_dir};
-    char uri[512];
-
-    assert_works(redis_server_uri(tls_server), &options);
-    snprintf(uri, sizeof uri, "%s?cacertdir=%s", redis_server_uri(tls_server), certificates->ca_dir);
-    assert_works(uri, NULL);
+    assert_works(with_options(redis_server_uri(tls_server), "cacertdir=%s", certificates->ca_dir));
 }
 
 /* OpenSSL is told by this variable where those are. */
 static void without_a_file_the_authorities_of_the_system_are_trusted(void **state)
 {
     setenv("SSL_CERT_FILE", certificates->ca, 1);
-    assert_works(redis_server_uri(tls_server), NULL);
+    assert_works(redis_server_uri(tls_server));
     unsetenv("SSL_CERT_FILE");
 }
 
-static void the_files_may_stand_in_the_uri_which_goes_first(void **state)
+static void the_files_may_be_pairs(void **state)
 {
-    const hibloom_connect_options options = {.size = sizeof options, .tls_cacert = certificates->unknown_ca};
-    char uri[512];
+    const char *const pairs[] = {"cacert", certificates->ca, NULL};
+    const hibloom_setup setup = {.size = sizeof setup, .options = pairs};
 
-    snprintf(uri, sizeof uri, "%s?cacert=%s", redis_server_uri(tls_server), certificates->ca);
-    assert_works(uri, &options);
+    hibloom_store_free(test_connect(redis_server_uri(tls_server), &setup));
 }
 
 static void a_client_shows_its_certificate(void **state)
 {
     static const char *const asks[] = {"--tls-auth-clients", "yes", NULL};
     struct redis_server *asking = redis_server_start_tls(&certificates->server, asks);
-    hibloom_connect_options options = trusting();
 
-    options.tls_cert = certificates->client.cert;
-    options.tls_key = certificates->client.key;
-    assert_works(redis_server_uri(asking), &options);
+    assert_works(with_options(trusting(redis_server_uri(asking)), "cert=%s&key=%s", certificates->client.cert,
+                              certificates->client.key));
     redis_server_stop(asking);
 }
 
@@ -270,8 +247,7 @@ static void each_node_of_a_cluster_is_reached_over_tls(void **state)
 {
     struct redis_cluster *cluster = redis_cluster_start(
         &(struct redis_cluster_options){.primaries = 3, .certificate = &certificates->server});
-    const hibloom_connect_options options = trusting();
-    hibloom_store *store = test_connect(redis_cluster_uri(cluster), &options);
+    hibloom_store *store = test_connect(trusting(redis_cluster_uri(cluster)), NULL);
     hibloom *filter = test_open(store, "spread", "capacity=1000 error=0.01 segments=12");
 
     assert_ok(hibloom_add_many(filter, batch_items, 1000, NULL), store);
@@ -287,9 +263,8 @@ static void sentinels_and_their_master_are_reached_over_tls(void **state)
 {
     struct sentinel *sentinel = sentinel_start(
         &(struct sentinel_options){.replicas = 1, .sentinels = 1, .certificate = &certificates->server});
-    const hibloom_connect_options options = trusting();
 
-    assert_works(sentinel_uri(sentinel), &options);
+    assert_works(trusting(sentinel_uri(sentinel)));
     sentinel_stop(sentinel);
 }
 
@@ -309,7 +284,7 @@ int main(void)
         cmocka_unit_test(the_host_of_the_uri_is_asked_for),
         cmocka_unit_test(a_directory_of_authorities_will_do),
         cmocka_unit_test(without_a_file_the_authorities_of_the_system_are_trusted),
-        cmocka_unit_test(the_files_may_stand_in_the_uri_which_goes_first),
+        cmocka_unit_test(the_files_may_be_pairs),
         cmocka_unit_test(a_client_shows_its_certificate),
         cmocka_unit_test(each_node_of_a_cluster_is_reached_over_tls),
         cmocka_unit_test(sentinels_and_their_master_are_reached_over_tls),

@@ -11,8 +11,6 @@
 static struct redis_server *replica;
 static hibloom_store *direct; /* waits for nobody */
 
-static const hibloom_connect_options careful = {.size = sizeof careful, .min_replicas = 1, .replicas_ms = 100};
-
 static hibloom_status add(hibloom *filter)
 {
     return hibloom_add(filter, "x", 1, NULL);
@@ -51,7 +49,7 @@ static void it_takes_eval_and_setrange_and_says_so(void **state)
 
     test_command(redis, "ACL SETUSER app reset on >secret " ADDING " +wait +setrange");
     snprintf(uri, sizeof uri, "redis://app:secret@127.0.0.1:%d", redis_server_port(server));
-    hibloom_store *store = test_connect(uri, &careful);
+    hibloom_store *store = test_connect(with_options(uri, "min_replicas=1&replicas_timeout=100ms"), NULL);
     hibloom *filter = test_open(store, "seen", TEXT);
     for (size_t i = 0; i < 2; i++) {
         test_command(redis, "ACL SETUSER app -%s", commands[i]);

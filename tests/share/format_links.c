@@ -168,7 +168,7 @@ static void a_link_of_another_size_is_not_taken_for_one_of_ours(void **state)
         hibloom_store *memory;
         hibloom *kept = NULL, *other = NULL, *filter;
         shared_start(texts[t]);
-        assert_ok(hibloom_memory(&memory), memory);
+        assert_ok(hibloom_connect(&memory, "memory:", NULL), memory);
         assert_ok(hibloom_open(&kept, memory, "kept", test_text(&s.spec)), memory);
         assert_ok(hibloom_add_many(kept, s.items.list, PART, NULL), memory);
         assert_ok(hibloom_open(&other, s.store, test_name(ours), test_text(&s.spec)), s.store);

@@ -4,6 +4,7 @@
 #include "spec/spec.h"
 
 #include <hibloom/async.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -111,22 +112,23 @@ static void log_line(hibloom_log_level level, const char *line, void *client)
     world_say("  client %d logs: %s", ((struct client *)client)->id, line);
 }
 
-static hibloom_connect_options options_of(struct client *c)
+static hibloom_setup setup_of(struct client *c)
+{
+    return (hibloom_setup){.size = sizeof(hibloom_setup), .log = world.trace != NULL ? log_line : NULL, .data = c};
+}
+
+static const char *uri_of(const struct client *c, char *buf, size_t size)
 {
     const struct client_settings *s = &world.plan->client[c->id];
-    hibloom_connect_options o = HIBLOOM_CONNECT_OPTIONS_INIT;
+    const size_t len = strlen(world_uri(c->id, buf, size));
 
-    o.connect_timeout_ms = o.command_timeout_ms = (uint32_t)s->timeout_ms;
-    o.retry_ms = (uint32_t)s->retry_ms;
-    o.min_replicas = (uint32_t)s->min_replicas;
-    o.replicas_ms = (uint32_t)s->replicas_ms;
-    o.read_from_replicas = s->from_replicas != 0;
-    o.accept_restarts = s->accept_restarts != 0;
-    o.commands = s->bitfield != 0 ? HIBLOOM_COMMANDS_BITFIELD : HIBLOOM_COMMANDS_SETBIT;
-    if (world.trace != NULL)
-        o.on_log = log_line;
-    o.data = c;
-    return o;
+    snprintf(buf + len, size - len,
+             "?connect_timeout=%ums&command_timeout=%ums&retry=%ums&min_replicas=%u&replicas_timeout=%ums&"
+             "read_from=%s&accept_restarts=%s&commands=%s",
+             (unsigned)s->timeout_ms, (unsigned)s->timeout_ms, (unsigned)s->retry_ms, (unsigned)s->min_replicas,
+             (unsigned)s->replicas_ms, s->from_replicas != 0 ? "replicas" : "primary",
+             s->accept_restarts != 0 ? "yes" : "no", s->bitfield != 0 ? "bitfield" : "setbit");
+    return buf;
 }
 
 /* In some worlds every other client wants a filter of another size under the name. The canonical text: to size a filter
@@ -148,11 +150,11 @@ static const char *text_of(int name, int client)
 
 static void connect_blocking(struct client *c)
 {
-    const hibloom_connect_options options = options_of(c);
-    char uri[400];
+    const hibloom_setup setup = setup_of(c);
+    char uri[800];
 
     for (int tries = 0; c->store == NULL && tries < 20; tries++) {
-        if (hibloom_connect(&c->store, world_uri(c->id, uri, sizeof uri), &options) != HIBLOOM_OK) {
+        if (hibloom_connect(&c->store, uri_of(c, uri, sizeof uri), &setup) != HIBLOOM_OK) {
             world_say("client %d: %s", c->id, hibloom_store_error(c->store));
             hibloom_store_free(c->store);
             c->store = NULL;
@@ -272,7 +274,7 @@ static hibloom_status merge_items(struct client *c, hibloom *into, const struct 
 {
     hibloom_store *memory = NULL;
     hibloom *from = NULL;
-    hibloom_status status = hibloom_memory(&memory);
+    hibloom_status status = hibloom_connect(&memory, "memory:", NULL);
 
     if (status == HIBLOOM_OK)
         status = hibloom_open(&from, memory, "from", hibloom_secret_spec_of(into));
@@ -730,13 +732,12 @@ static void run_client(void *data)
 {
     struct client *c = data;
     const struct plan *p = world.plan;
-    const hibloom_connect_options options = options_of(c);
-    char uri[400];
+    const hibloom_setup setup = setup_of(c);
+    char uri[800];
 
     if (p->client[c->id].loop) {
         c->loop = loop_make();
-        if (hibloom_async_connect(&c->async, world_uri(c->id, uri, sizeof uri), &options, loop_attach, c->loop) !=
-            HIBLOOM_OK)
+        if (hibloom_async_connect(&c->async, uri_of(c, uri, sizeof uri), &setup, loop_attach, c->loop) != HIBLOOM_OK)
             oracle_fail("client %d cannot make a store: %s", c->id, hibloom_async_error(c->async));
         hibloom_async_tick(c->async);
     } else {

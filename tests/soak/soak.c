@@ -150,16 +150,13 @@ static void ask_around(struct self *self)
         self->worker->wrong_maybe += self->answers[i];
 }
 
-static const hibloom_connect_options options = {
-    .size = sizeof(hibloom_connect_options), .retry_ms = 30000, .min_replicas = 1};
-
 static _Noreturn void work(const char *uri, unsigned number)
 {
     static struct self self;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     self = (struct self){.number = number, .worker = &soak->workers[number], .random = {.state = 977 + number}};
-    if (hibloom_connect(&self.store, uri, &options) != HIBLOOM_OK ||
+    if (hibloom_connect(&self.store, with_options(uri, "retry=30s&min_replicas=1"), NULL) != HIBLOOM_OK ||
         hibloom_open(&self.filter, self.store, name, NULL) != HIBLOOM_OK) {
         fprintf(stderr, "worker %u: %s\n", number, hibloom_store_error(self.store));
         _exit(1);
@@ -220,7 +217,7 @@ static unsigned long long deny(const char *uri, unsigned long long *checked)
     static struct self self;
     unsigned long long denied = 0, all = 0;
 
-    if (hibloom_connect(&self.store, uri, &options) != HIBLOOM_OK ||
+    if (hibloom_connect(&self.store, with_options(uri, "retry=30s&min_replicas=1"), NULL) != HIBLOOM_OK ||
         hibloom_open(&self.filter, self.store, name, NULL) != HIBLOOM_OK)
         return 1;
     for (unsigned of = 0; of < WORKERS; of++)

@@ -6,18 +6,18 @@
 #include <string.h>
 
 struct backend backend_memory = {.redis = false};
-struct backend backend_setbit = {.redis = true, .options = {.commands = HIBLOOM_COMMANDS_SETBIT}};
-struct backend backend_bitfield = {.redis = true, .options = {.commands = HIBLOOM_COMMANDS_BITFIELD}};
+struct backend backend_setbit = {.redis = true, .commands = "setbit"};
+struct backend backend_bitfield = {.redis = true, .commands = "bitfield"};
 
 int backend_set_up(void **state)
 {
     struct backend *b = *state;
 
     if (b->redis) {
-        b->store = test_store(&b->options);
+        b->store = test_connect(with_options(test_uri(), "commands=%s", b->commands), NULL);
         b->outside = test_redis();
     } else {
-        assert_ok(hibloom_memory(&b->store), NULL);
+        assert_ok(hibloom_connect(&b->store, "memory:", NULL), NULL);
     }
     return 0;
 }

@@ -7,8 +7,8 @@
 #include "test.h"
 
 struct backend {
-    bool redis; /* whether it is behind the store */
-    hibloom_connect_options options;
+    bool redis;           /* whether it is behind the store */
+    const char *commands; /* the option */
     hibloom_store *store;
     struct redisContext *outside; /* NULL: in memory */
 };

@@ -3,8 +3,6 @@
 
 #include <signal.h>
 
-const hibloom_connect_options impatient = {.command_timeout_ms = TIMEOUT_MS};
-
 static uint32_t numbers[BATCH];
 hibloom_item batch_items[BATCH];
 bool batch_answers[BATCH];

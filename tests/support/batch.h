@@ -13,8 +13,6 @@
 
 enum { BATCH = 200000 };
 
-extern const hibloom_connect_options impatient; /* gives up after TIMEOUT_MS */
-
 extern hibloom_item batch_items[BATCH];
 extern bool batch_answers[BATCH];
 

@@ -16,7 +16,7 @@ void borrow_begin(struct subject *subject, redisContext *context, const struct v
 {
     hibloom_store *store;
 
-    assert_ok(hibloom_borrow(&store, context), store);
+    assert_ok(hibloom_borrow(&store, context, NULL), store);
     subject_open(subject, store, variant);
 }
 

@@ -57,7 +57,7 @@ static void connect_store(struct partner *p)
     do {
         hibloom_store_free(p->store);
         enter(d);
-        status = hibloom_connect(&p->store, d->uri, &d->options);
+        status = hibloom_connect(&p->store, with_options(d->uri, "%s", d->options), NULL);
     } while (is_again(d, p->store, status, "hibloom_connect"));
 }
 
@@ -188,7 +188,7 @@ void dialogue_hold(struct dialogue *d)
 
     d->failures = 0;
     mirror_make(&p.mirror, d, filter_name);
-    assert_ok(hibloom_memory(&p.memory), NULL);
+    assert_ok(hibloom_connect(&p.memory, "memory:", NULL), NULL);
     p.here = test_open(p.memory, "here", d->spec);
     connect_store(&p);
     converse(&p);

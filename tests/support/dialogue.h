@@ -10,7 +10,7 @@
 
 struct dialogue {
     const char *uri;
-    hibloom_connect_options options;
+    char options[160];                   /* behind the URI */
     const char *spec;                    /* a text with a seed, so that a test repeats itself */
     struct redisContext *const *servers; /* plain connections to all that may hold keys */
     int server_count;

@@ -41,7 +41,9 @@ void module_start(struct module *module)
     }
     *step = (struct script_step)SCRIPT_END;
     module->server = scripted_server_start(module->script);
-    module->store = test_connect(scripted_server_uri(module->server), module->options);
+    module->store = test_connect(
+        with_options(scripted_server_uri(module->server), "%s", module->options != NULL ? module->options : ""),
+        module->setup);
 }
 
 void module_stop(struct module *module)

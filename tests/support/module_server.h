@@ -12,8 +12,9 @@ struct module {
     struct bytes answers[MODULE_ANSWERS];
     unsigned count;
     struct script_step script[2 * MODULE_ANSWERS + 6];
-    bool hangs_up; /* behind them */
-    const hibloom_connect_options *options;
+    bool hangs_up;       /* behind them */
+    const char *options; /* behind the URI; NULL: none */
+    const hibloom_setup *setup;
     struct scripted_server *server;
     hibloom_store *store;
 };

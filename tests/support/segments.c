@@ -19,7 +19,8 @@ int segments_set_up(void **state)
 {
     (void)served_set_up(state);
     for (int i = 0; i < 2; i++)
-        stores[i] = test_connect(redis_server_uri(server), &(hibloom_connect_options){.commands = (hibloom_commands)i});
+        stores[i] = test_connect(with_options(redis_server_uri(server), "commands=%s", i == 0 ? "setbit" : "bitfield"),
+                                 NULL);
     return 0;
 }
 

@@ -23,7 +23,7 @@
 enum { SEGMENT_SPECS = 5, SMALL_SPECS = 3 };
 extern const char *const segment_specs[SEGMENT_SPECS];
 
-extern hibloom_store *stores[2]; /* by hibloom_commands */
+extern hibloom_store *stores[2]; /* by setbit and by bitfield */
 
 int segments_set_up(void **state);
 int segments_tear_down(void **state);

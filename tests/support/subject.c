@@ -8,12 +8,12 @@
 /* 2^20 bits for some hundred items: with 4 hashes a false positive has a
  * chance below 10^-12, and the seeds make it the same in every run. */
 const struct variant variants[VARIANTS] = {
-    {"SETBIT, one key", "bits=1048576 hashes=4 seed=5eed", HIBLOOM_COMMANDS_SETBIT},
-    {"BITFIELD, one key", "bits=1048576 hashes=4 seed=5eed", HIBLOOM_COMMANDS_BITFIELD},
-    {"SETBIT, four keys", "bits=262144 hashes=4 layout=partitioned seed=5eed", HIBLOOM_COMMANDS_SETBIT},
-    {"BITFIELD, four keys", "bits=262144 hashes=4 layout=partitioned seed=5eed", HIBLOOM_COMMANDS_BITFIELD},
-    {"GETRANGE, blocked", "bits=1048576 hashes=4 layout=blocked seed=5eed", HIBLOOM_COMMANDS_SETBIT},
-    {"BITFIELD, three segments", "bits=1048576 hashes=4 segments=3 seed=5eed", HIBLOOM_COMMANDS_BITFIELD},
+    {"SETBIT, one key", "bits=1048576 hashes=4 seed=5eed", "setbit"},
+    {"BITFIELD, one key", "bits=1048576 hashes=4 seed=5eed", "bitfield"},
+    {"SETBIT, four keys", "bits=262144 hashes=4 layout=partitioned seed=5eed", "setbit"},
+    {"BITFIELD, four keys", "bits=262144 hashes=4 layout=partitioned seed=5eed", "bitfield"},
+    {"GETRANGE, blocked", "bits=1048576 hashes=4 layout=blocked seed=5eed", "setbit"},
+    {"BITFIELD, three segments", "bits=1048576 hashes=4 segments=3 seed=5eed", "bitfield"},
 };
 
 enum { KNOWN = 40, ITEM_SIZE = 32, UNWRITTEN = 0xA5 };
@@ -117,13 +117,9 @@ void subject_check(struct subject *subject)
     subject->maybe_empty = subject->maybe_removed = false;
 }
 
-void subject_begin(struct subject *subject, const char *uri, const struct variant *variant,
-                   const hibloom_connect_options *options)
+void subject_begin(struct subject *subject, const char *uri, const struct variant *variant, const hibloom_setup *setup)
 {
-    hibloom_connect_options given = options != NULL ? *options : (hibloom_connect_options)HIBLOOM_CONNECT_OPTIONS_INIT;
-
-    given.commands = variant->commands;
-    subject_open(subject, test_connect(uri, &given), variant);
+    subject_open(subject, test_connect(with_options(uri, "commands=%s", variant->commands), setup), variant);
 }
 
 void subject_end(struct subject *subject)

@@ -10,8 +10,8 @@
  * and segments: the ways through the library that a fault may take. */
 struct variant {
     const char *name;
-    const char *spec; /* a spec text, with its seed, so that a test repeats itself */
-    hibloom_commands commands;
+    const char *spec;     /* a spec text, with its seed, so that a test repeats itself */
+    const char *commands; /* the option */
 };
 
 #define VARIANTS 6
@@ -30,10 +30,9 @@ struct subject {
 /* Creates a filter and fills it; the store stays the caller's. */
 void subject_open(struct subject *subject, hibloom_store *store, const struct variant *variant);
 
-/* The same on a store of its own, by the variant's commands; options may be
+/* The same on a store of its own, by the variant's commands; setup may be
  * NULL. Ended by subject_end, which checks it, removes it and frees the store. */
-void subject_begin(struct subject *subject, const char *uri, const struct variant *variant,
-                   const hibloom_connect_options *options);
+void subject_begin(struct subject *subject, const char *uri, const struct variant *variant, const hibloom_setup *setup);
 void subject_end(struct subject *subject);
 
 /* Asserts that the filter answers, and that each answer is right. One that was

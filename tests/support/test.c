@@ -140,25 +140,25 @@ void test_item_by_item(hibloom_store *store, bool always)
         ((struct redis_store *)store)->server.link_mb_s = always ? NAN : 1000; /* NAN: nothing is less */
 }
 
-hibloom_store *test_connect_any_way(const char *uri, const hibloom_connect_options *options)
+hibloom_store *test_connect_any_way(const char *uri, const hibloom_setup *setup)
 {
     hibloom_store *store = NULL;
 
-    assert_ok(hibloom_connect(&store, uri, options), store);
+    assert_ok(hibloom_connect(&store, uri, setup), store);
     return store;
 }
 
-hibloom_store *test_connect(const char *uri, const hibloom_connect_options *options)
+hibloom_store *test_connect(const char *uri, const hibloom_setup *setup)
 {
-    hibloom_store *store = test_connect_any_way(uri, options);
+    hibloom_store *store = test_connect_any_way(uri, setup);
 
     test_item_by_item(store, true);
     return store;
 }
 
-hibloom_store *test_store(const hibloom_connect_options *options)
+hibloom_store *test_store(const hibloom_setup *setup)
 {
-    return test_connect(test_uri(), options);
+    return test_connect(test_uri(), setup);
 }
 
 struct spec test_spec(const char *text)

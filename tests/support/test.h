@@ -15,6 +15,8 @@
 
 #include <hibloom/hibloom.h>
 
+#include "with_options.h"
+
 struct redisContext;
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
@@ -34,13 +36,13 @@ struct redisContext *test_redis(void);
 const char *test_name(char buf[TEST_NAME_SIZE]);
 #define TEST_NAME test_name((char[TEST_NAME_SIZE]){0}) /* as long as the block that it stands in */
 
-/* A store, connected; options may be NULL. Its calls go item by item, however many: most
+/* A store, connected; setup may be NULL. Its calls go item by item, however many: most
  * filters here are so small that a call of some hundred would go by whole bitmaps.
  * test_store: on test_uri(). test_connect_any_way: as any other program. */
 void test_item_by_item(hibloom_store *store, bool always);
-hibloom_store *test_connect_any_way(const char *uri, const hibloom_connect_options *options);
-hibloom_store *test_connect(const char *uri, const hibloom_connect_options *options);
-hibloom_store *test_store(const hibloom_connect_options *options);
+hibloom_store *test_connect_any_way(const char *uri, const hibloom_setup *setup);
+hibloom_store *test_connect(const char *uri, const hibloom_setup *setup);
+hibloom_store *test_store(const hibloom_setup *setup);
 
 /* What a text says, opened or attached; each must be OK. And the text of a spec; the next three leave it as it is. */
 struct spec test_spec(const char *text);

@@ -20,7 +20,7 @@ int tiny_set_up(void **state)
 {
     static struct tiny_file p;
 
-    assert_ok(hibloom_memory(&p.store), NULL);
+    assert_ok(hibloom_connect(&p.store, "memory:", NULL), NULL);
     p.filter = test_open(p.store, "tiny", TINY);
     assert_ok(hibloom_add(p.filter, "a", 1, NULL), p.store);
     assert_ok(hibloom_add(p.filter, "b", 1, NULL), p.store);

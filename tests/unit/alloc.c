@@ -50,7 +50,7 @@ static void all_memory_comes_from_them_and_goes_back(void **state)
     assert_true(given > 5);
     assert_int_equal(given, returned);
     given = returned = 0;
-    assert_ok(hibloom_memory(&store), NULL);
+    assert_ok(hibloom_connect(&store, "memory:", NULL), NULL);
     use(store);
     assert_true(given > 2);
     assert_int_equal(given, returned);

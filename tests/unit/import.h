@@ -14,7 +14,7 @@ static char *dir, *path;
 
 static inline int set_up(void **state)
 {
-    assert_ok(hibloom_memory(&store), NULL);
+    assert_ok(hibloom_connect(&store, "memory:", NULL), NULL);
     dir = temp_dir_make();
     path = temp_dir_path(dir, "dump");
     return 0;

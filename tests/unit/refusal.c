@@ -32,8 +32,12 @@ static const struct {
     {"NOREPLICAS Not enough good replicas to write.", REFUSAL_NOREPLICAS, HIBLOOM_EUNAVAILABLE},
     {"ERR max number of clients reached", REFUSAL_MAX_CLIENTS, HIBLOOM_EUNAVAILABLE},
     {"NOAUTH Authentication required.", REFUSAL_NOAUTH, HIBLOOM_EDENIED},
-    {"WRONGPASS invalid username-password pair or user is disabled.", REFUSAL_NOAUTH, HIBLOOM_EDENIED},
-    {"ERR invalid password", REFUSAL_NOAUTH, HIBLOOM_EDENIED},
+    {"WRONGPASS invalid username-password pair or user is disabled.", REFUSAL_WRONGPASS, HIBLOOM_EDENIED},
+    {"ERR invalid password", REFUSAL_WRONGPASS, HIBLOOM_EDENIED},
+    {"ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration "
+     "is correct?",
+     REFUSAL_NO_PASSWORD, HIBLOOM_ESERVER},
+    {"ERR Client sent AUTH, but no password is set", REFUSAL_NO_PASSWORD, HIBLOOM_ESERVER},
     {"DENIED Redis is running in protected mode because protected mode is enabled", REFUSAL_NOAUTH, HIBLOOM_EDENIED},
     {"NOPERM this user has no permissions to run the 'eval' command", REFUSAL_NOPERM, HIBLOOM_EDENIED},
     {"NOPERM this user has no permissions to access one of the keys used as arguments", REFUSAL_NOPERM,
@@ -71,7 +75,12 @@ static void what_to_do_follows_the_words(void **state)
     char out[64];
 
     for (int i = REFUSAL_OTHER + 1; i <= REFUSAL_UNKNOWN_COMMAND; i++) {
-        refusal_explain((enum refusal)i, "WORDS of it.", out, sizeof out);
+        const bool theirs = refusal_explain((enum refusal)i, "WORDS of it.", out, sizeof out);
+        assert_int_equal(theirs, i != REFUSAL_WRONGPASS && i != REFUSAL_NO_PASSWORD);
+        if (!theirs) {
+            assert_null(strstr(out, "WORDS"));
+            continue;
+        }
         assert_memory_equal(out, "WORDS of it: ", strlen("WORDS of it: "));
         assert_true(strlen(out) > strlen("WORDS of it: "));
     }

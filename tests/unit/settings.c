@@ -1,6 +1,5 @@
-/* settings.c: what a store was asked to be: options of programs that were compiled
- * against an older or a newer header, defaults, what is refused, and that nothing of
- * the caller's is kept. No server. */
+/* settings.c and options.c: what a store was asked to be. Each option has a row: its default, its unit, its bounds, and bad
+ * values; both ways to give it; and what contradicts what. No server. */
 #include "support/test.h"
 
 #include <stdio.h>
@@ -9,225 +8,436 @@
 
 #include "net/settings.h"
 
-#define URI "redis://127.0.0.1"
+#define SECRET "hunter2"
 
-static struct store_settings make(const char *uri, const hibloom_connect_options *options)
+static hibloom_status try_to_make(struct store_settings **s, const char *uri, const char *const *pairs,
+                                  struct error *error)
 {
-    struct store_settings s;
+    const hibloom_setup setup = {.size = sizeof setup, .options = pairs};
+
+    *s = NULL;
+    return settings_make(s, uri, &setup, error);
+}
+
+static struct store_settings *make(const char *uri, const char *const *pairs)
+{
+    struct store_settings *s;
     struct error error = {.words = ""};
 
-    if (settings_make(&s, uri, options, &error) != HIBLOOM_OK)
+    if (try_to_make(&s, uri, pairs, &error) != HIBLOOM_OK)
         fail_msg("\"%s\": %s", uri, error.words);
     return s;
 }
 
-static void assert_refused(hibloom_connect_options options, hibloom_status expected, const char *words)
+static void assert_refused(const char *uri, const char *const *pairs, hibloom_status expected, const char *words)
 {
-    struct store_settings s, before;
+    struct store_settings *s;
     struct error error = {.words = ""};
 
-    options.size = sizeof options;
-    memset(&s, 0xA5, sizeof s);
-    memcpy(&before, &s, sizeof s);
-    assert_int_equal(settings_make(&s, URI, &options, &error), expected);
-    assert_memory_equal(&s, &before, sizeof s);
-    if (strstr(error.words, words) == NULL)
-        fail_msg("\"%s\" is not in \"%s\"", words, error.words);
+    const hibloom_status status = try_to_make(&s, uri, pairs, &error);
+    if (status != expected || s != NULL)
+        fail_msg("\"%s\" with \"%s\" gives %d, not %d: %s", uri, pairs != NULL ? pairs[0] : "", (int)status,
+                 (int)expected, error.words);
+    if (strcmp(error.words, words) != 0)
+        fail_msg("\"%s\", not \"%s\"", error.words, words);
+    assert_null(strstr(error.words, SECRET));
 }
 
-/* ---- Defaults ---------------------------------------------------------------------- */
+#define PAIRS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-static void what_is_not_given_has_its_default(void **state)
+/* ---- The table ---------------------------------------------------------------------------- */
+
+#ifdef HIBLOOM_TLS
+#define TLS_SCHEME "rediss"
+#else
+#define TLS_SCHEME NULL /* no such store can be made */
+#endif
+
+#define FIELD(name) offsetof(struct store_options, name)
+#define TIME_WORDS ": not a time with its unit, such as 500ms, 10s, 5min, 1h or 1d"
+#define SIZE_WORDS ": not a whole number, such as 1000, 64k or 64mb"
+
+static const struct row {
+    const char *name, *otherwise; /* NULL: it has no default */
+    uint64_t default_value;
+    const char *text; /* a good one, */
+    uint64_t value;   /* what it means, */
+    const char *same; /* and another text of the same meaning; NULL: there is none */
+    size_t field;
+    const char *bad, *bad_words;           /* not of the form */
+    const char *out, *out_too, *out_words; /* too small, too large; NULL: it has no bounds */
+    const char *scheme;
+} rows[] = {
+    {"connect_timeout", "5s", 5000, "250ms", 250, NULL, FIELD(connect_timeout_ms), "250", TIME_WORDS, "0s", "25d",
+     ": not within 1ms and 24d", "redis"},
+    {"command_timeout", "5s", 5000, "2min", 120000, "120s", FIELD(command_timeout_ms), "2m", TIME_WORDS, "0ms", "600h",
+     ": not within 1ms and 24d", "redis"},
+    {"retry", "0s", 0, "1h", 3600000, "60MIN", FIELD(retry_ms), "ten", TIME_WORDS, NULL, "577h",
+     ": not within 0s and 24d", "redis"},
+    {"min_replicas", "0", 0, "2", 2, "02", FIELD(min_replicas), "2s", SIZE_WORDS, NULL, "1001",
+     ": not within 0 and 1000", "redis"},
+    {"replicas_timeout", "1s", 1000, "300ms", 300, NULL, FIELD(replicas_ms), "1.5s", TIME_WORDS, "0s", "25d",
+     ": not within 1ms and 24d", "redis"},
+    {"read_from", "primary", 0, "replicas", 1, NULL, FIELD(read_from_replicas), "replica",
+     ": neither primary nor replicas", NULL, NULL, NULL, "redis"},
+    {"accept_restarts", "no", 0, "yes", 1, NULL, FIELD(accept_restarts), "1", ": neither no nor yes", NULL, NULL, NULL,
+     "redis"},
+    {"keepalive", "0s", 0, "1min", 60000, "60s", FIELD(keepalive_ms), "60", TIME_WORDS, NULL, "10h",
+     ": not within 0s and 9h", "redis"},
+    {"commands", "setbit", 0, "bitfield", 1, NULL, FIELD(bitfield), "BITFIELD", ": neither setbit nor bitfield", NULL,
+     NULL, NULL, "redis"},
+    {"near", "64mb", 64 << 20, "1gb", 1 << 30, "1024MB", FIELD(near_bytes), "1tb", SIZE_WORDS, NULL, "1000001gb",
+     ": not within 0 and 1000000gb", "redis"},
+    {"link", "1000mb", UINT64_C(1000) << 20, "10m", 10000000, "10000k", FIELD(link_bytes), "-1", SIZE_WORDS, "0",
+     "99999999999999999999", ": not within 1 and 1000000gb", "redis"},
+    {"in_flight", "131072", 131072, "4k", 4000, "4000", FIELD(in_flight), "1e6", SIZE_WORDS, "0", "2g",
+     ": not within 1 and 1g", "redis"},
+    {"db", "0", 0, "3", 3, "03", FIELD(db), "x", SIZE_WORDS, NULL, "2147483648", ": not within 0 and 2147483647",
+     "redis"},
+    {"client_name", NULL, 0, "crawler-7:eu", 0, NULL, FIELD(client_name), "a b", ": it has blanks or line ends", NULL,
+     NULL, NULL, "redis"},
+    {"cacert", NULL, 0, "/a,b@c", 0, NULL, FIELD(tls_cacert), NULL, NULL, NULL, NULL, NULL, TLS_SCHEME},
+    {"cacertdir", NULL, 0, "/dir", 0, NULL, FIELD(tls_cacertdir), NULL, NULL, NULL, NULL, NULL, TLS_SCHEME},
+    {"cert", NULL, 0, "/c", 0, NULL, FIELD(tls_cert), NULL, NULL, NULL, NULL, NULL, TLS_SCHEME},
+    {"key", NULL, 0, "/k", 0, NULL, FIELD(tls_key), NULL, NULL, NULL, NULL, NULL, TLS_SCHEME},
+    {"sni", NULL, 0, "good.example", 0, NULL, FIELD(tls_sni), NULL, NULL, NULL, NULL, NULL, TLS_SCHEME},
+};
+
+static bool is_text(const struct row *row)
 {
-    static const hibloom_connect_options zero,
-        init = HIBLOOM_CONNECT_OPTIONS_INIT, *const given[] = {NULL, &zero, &init};
+    return row->otherwise == NULL;
+}
 
-    for (size_t i = 0; i < COUNT(given); i++) {
-        struct store_settings s = make(URI, given[i]);
-        const hibloom_connect_options *o = &s.options;
+static void assert_has(const struct store_settings *s, const struct row *row, const char *text, uint64_t value)
+{
+    const char *field = (const char *)&s->options + row->field, *string;
+    uint64_t number;
 
-        assert_int_equal(o->connect_timeout_ms, 5000);
-        assert_int_equal(o->command_timeout_ms, 5000);
-        assert_int_equal(o->commands, HIBLOOM_COMMANDS_SETBIT);
-        assert_int_equal(o->replicas_ms, 1000);
-        assert_true(o->retry_ms == 0 && o->min_replicas == 0 && o->keepalive_s == 0);
-        assert_false(o->accept_restarts || o->read_from_replicas);
-        assert_true(o->client_name == NULL && o->tls_cacert == NULL && o->tls_cacertdir == NULL);
-        assert_true(o->tls_cert == NULL && o->tls_key == NULL && o->tls_sni == NULL);
-        assert_true(o->on_connect == NULL && o->on_log == NULL && o->data == NULL);
-        settings_free(&s);
+    memcpy(&string, field, sizeof string);
+    memcpy(&number, field, sizeof number);
+    const char *in_force = options_text(s, row->name);
+    const bool fits = is_text(row) ? (string == NULL ? text == NULL : text != NULL && strcmp(string, text) == 0)
+                                   : number == value;
+    if (!fits || (in_force == NULL) != (text == NULL) || (text != NULL && strcmp(in_force, text) != 0))
+        fail_msg("%s is \"%s\", %llu, not \"%s\"", row->name, in_force != NULL ? in_force : "",
+                 (unsigned long long)number, text != NULL ? text : "");
+}
+
+/* cert and key go together. */
+static const char *partner(const struct row *row)
+{
+    return strcmp(row->name, "cert") == 0 ? "&key=/k" : strcmp(row->name, "key") == 0 ? "&cert=/c" : "";
+}
+
+static const char *uri_for(const struct row *row, const char *value)
+{
+    static char uri[256];
+
+    snprintf(uri, sizeof uri, "%s://h?%s=%s%s", row->scheme, row->name, value, partner(row));
+    return uri;
+}
+
+static const char *plain_uri(const struct row *row)
+{
+    return strcmp(row->scheme, "redis") == 0 ? "redis://h" : "rediss://h";
+}
+
+static void each_option_has_its_default(void **state)
+{
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct store_settings *s = make("redis://h", NULL);
+        assert_has(s, &rows[i], rows[i].otherwise, rows[i].default_value);
+        settings_free(s);
     }
 }
 
-/* It stays below the time-out of the whole pipeline, of which WAIT is a part. */
-/* Which poll would take for less than 0, and 1 more for 0. */
-static void no_time_out_is_longer_than_poll_can_wait(void **state)
+static void each_option_is_taken_from_the_uri_and_from_pairs(void **state)
 {
-    const hibloom_connect_options most = {.connect_timeout_ms = UINT32_MAX,
-                                          .command_timeout_ms = UINT32_MAX,
-                                          .size = sizeof most,
-                                          .replicas_ms = UINT32_MAX};
-    struct store_settings s = make(URI, &most);
-
-    assert_in_range(s.options.connect_timeout_ms, INT32_MAX / 2, INT32_MAX - 1);
-    assert_in_range(s.options.command_timeout_ms, INT32_MAX / 2, INT32_MAX - 1);
-    assert_in_range(s.options.replicas_ms, INT32_MAX / 2, INT32_MAX - 1);
-    settings_free(&s);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        const struct row *row = &rows[i];
+        if (row->scheme == NULL)
+            continue;
+        struct store_settings *s = make(uri_for(row, row->text), NULL);
+        assert_has(s, row, row->text, row->value);
+        settings_free(s);
+        const char *other = partner(row);
+        s = make(plain_uri(row), *other == '\0'                  ? PAIRS(row->name, row->text)
+                                 : strcmp(other, "&key=/k") == 0 ? PAIRS(row->name, row->text, "key", "/k")
+                                                                 : PAIRS("cert", "/c", row->name, row->text));
+        assert_has(s, row, row->text, row->value);
+        settings_free(s);
+    }
 }
+
+static void a_pair_and_the_uri_must_say_the_same(void **state)
+{
+    char words[128];
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        const struct row *row = &rows[i];
+        if (row->scheme == NULL)
+            continue;
+        struct store_settings *s = make(uri_for(row, row->text),
+                                        PAIRS(row->name, row->same != NULL ? row->same : row->text));
+        settings_free(s);
+        snprintf(words, sizeof words, "%s: the URI and the program say different values", row->name);
+        assert_refused(uri_for(row, row->text), PAIRS(row->name, is_text(row) ? "other" : row->otherwise),
+                       HIBLOOM_EINVAL, words);
+    }
+}
+
+static void a_bad_value_is_refused_both_ways(void **state)
+{
+    char words[160], uri[256];
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        const struct row *row = &rows[i];
+        if (row->scheme == NULL)
+            continue;
+        snprintf(words, sizeof words, "%s%s", row->name, row->bad != NULL ? row->bad_words : ": the value is empty");
+        const char *bad = row->bad != NULL ? row->bad : "";
+        assert_refused(plain_uri(row), PAIRS(row->name, bad), HIBLOOM_EINVAL, words);
+        if (row->bad != NULL && strchr(bad, ' ') == NULL)
+            assert_refused(uri_for(row, bad), NULL, HIBLOOM_EINVAL, words);
+        for (int j = 0; j < 2; j++) {
+            const char *out = j == 0 ? row->out : row->out_too;
+            if (out == NULL)
+                continue;
+            snprintf(words, sizeof words, "%s%s", row->name, row->out_words);
+            assert_refused(plain_uri(row), PAIRS(row->name, out), HIBLOOM_ERANGE, words);
+            assert_refused(uri_for(row, out), NULL, HIBLOOM_ERANGE, words);
+        }
+        snprintf(words, sizeof words, "%s: given twice", row->name);
+        assert_refused(plain_uri(row), PAIRS(row->name, row->text, row->name, row->text), HIBLOOM_EINVAL, words);
+        snprintf(uri, sizeof uri, "%s://h?%s=%s&%s=%s", row->scheme, row->name, row->text, row->name, row->text);
+        assert_refused(uri, NULL, HIBLOOM_EINVAL, words);
+    }
+}
+
+/* ---- Names ----------------------------------------------------------------------------------- */
+
+static void the_words_name_the_option_and_never_the_value(void **state)
+{
+#define FORM "behind the '?' there must be name=value, with '&' between them"
+#define MISPLACED "an option behind the '?' is wrong; a '?' in the user or password is written %3F"
+#define CREDENTIALS ": not behind the '?'; user and password stand before the host, as in redis://user:password@host"
+    static const struct {
+        const char *uri, *words;
+    } refused[] = {
+        {"redis://h?retyr=" SECRET, "retyr: no such option; did you mean retry?"},
+        {"redis://h?retries=10s", "retries: no such option"},
+        {"redis://h?Retry=10s", "Retry: no such option; did you mean retry?"},
+        {"redis://h?nearby=" SECRET, "nearby: no such option; did you mean near?"},
+        {"redis://h?a_name_that_is_far_longer_than_any_option=1", "no option has a name of 41 bytes"},
+        {"redis://h?", FORM},
+        {"redis://h?" SECRET, FORM},
+        {"redis://h?retry", FORM},
+        {"redis://h?=10s", FORM},
+        {"redis://h?retry=10s&", FORM},
+        {"redis://h?re%74ry=10s", FORM},
+        {"redis://h?retry=", "retry: the value is empty"},
+        {"redis://h?retry=" SECRET, "retry" TIME_WORDS},
+        {"redis://h?client_name=" SECRET "%zz", "client_name: bad escape: a byte is written %XX, and is not %00"},
+        {"redis://h?client_name=" SECRET "%00", "client_name: bad escape: a byte is written %XX, and is not %00"},
+        {"redis://h?password=" SECRET, "password" CREDENTIALS},
+        {"rediss://h?user=" SECRET, "user" CREDENTIALS},
+        {"unix:///s?password=" SECRET, "password" CREDENTIALS},
+        {"redis://u:p@h?" SECRET "=1@x", MISPLACED},
+        {"redis://u?hunter=two@h", MISPLACED},
+        {"redis://h?sni=x", "sni: only where the URI begins with rediss"},
+        {"unix:///s?cacert=x", "cacert: only where the URI begins with rediss"},
+        {"redis://h/3?db=4", "db: the URI says two different values"},
+        {"redis+cluster://h/1", "db: a cluster has only database 0"},
+        {"redis+cluster://h?db=1", "db: a cluster has only database 0"},
+        {"unix:///s?db=1&db=1", "db: given twice"},
+    };
+
+    for (size_t i = 0; i < COUNT(refused); i++)
+        assert_refused(refused[i].uri, NULL, HIBLOOM_EINVAL, refused[i].words);
+    assert_refused("redis://h", PAIRS("retry"), HIBLOOM_EINVAL, "retry: the program gives no value");
+    assert_refused("redis://h", PAIRS("commands", "setbit", "nera", SECRET), HIBLOOM_EINVAL,
+                   "nera: no such option; did you mean near?");
+}
+
+static void names_of_options_are_known_by_the_store_and_no_others(void **state)
+{
+    struct store_settings *s = make("redis://app:" SECRET "@h/3?near=1k", NULL);
+
+    assert_string_equal(options_text(s, "near"), "1k");
+    assert_string_equal(options_text(s, "db"), "3");
+    assert_string_equal(options_text(s, "user"), "app");
+    assert_string_equal(s->options.password, SECRET);
+    assert_null(options_text(s, "password"));
+    assert_null(options_text(s, "Near"));
+    assert_null(options_text(s, "near_bytes"));
+    assert_null(options_text(s, ""));
+    settings_free(s);
+}
+
+/* ---- Both ways --------------------------------------------------------------------------------- */
+
+static void pairs_are_verbatim_and_values_in_the_uri_are_decoded(void **state)
+{
+    struct store_settings *s = make("redis://h?client_name=a%2db%26c", NULL);
+
+    assert_string_equal(s->options.client_name, "a-b&c");
+    settings_free(s);
+    s = make("redis://h", PAIRS("client_name", "a%2db"));
+    assert_string_equal(s->options.client_name, "a%2db");
+    settings_free(s);
+    s = make("redis://h", PAIRS("password", "p%2F@?/", "user", "u:"));
+    assert_string_equal(s->options.password, "p%2F@?/");
+    assert_string_equal(s->options.user, "u:");
+    settings_free(s);
+}
+
+static void user_and_password_may_be_pairs(void **state)
+{
+    struct store_settings *s = make("unix:///s", PAIRS("password", SECRET));
+
+    assert_string_equal(s->options.password, SECRET);
+    assert_null(s->options.user);
+    settings_free(s);
+    s = make("redis://h", PAIRS("user", "app"));
+    assert_string_equal(s->options.password, ""); /* as redis://app@h */
+    settings_free(s);
+    s = make("redis://app:" SECRET "@h", PAIRS("user", "app", "password", SECRET));
+    settings_free(s);
+    assert_refused("redis://:" SECRET "@h", PAIRS("password", "other"), HIBLOOM_EINVAL,
+                   "password: the URI and the program say different values");
+}
+
+static void the_setup_need_not_outlive_the_call(void **state)
+{
+    char name[] = "client_name", value[] = "seen", uri[] = "redis://h?near=1k";
+    const char *pairs[] = {name, value, NULL};
+    struct store_settings *s = make(uri, pairs);
+
+    memset(name, 'x', sizeof name);
+    memset(value, 'x', sizeof value);
+    memset(uri, 'x', sizeof uri);
+    memset(pairs, 0, sizeof pairs);
+    assert_string_equal(s->options.client_name, "seen");
+    assert_string_equal(options_text(s, "client_name"), "seen");
+    assert_string_equal(options_text(s, "near"), "1k");
+    settings_free(s);
+}
+
+/* A block of just `size` bytes, so that a sanitizer sees a read behind it. */
+static void a_setup_of_another_size_is_read_as_far_as_both_know_it(void **state)
+{
+    static const char *const pairs[] = {"retry", "7s", NULL};
+    hibloom_setup all = {.options = pairs, .data = &all};
+    const size_t sizes[] = {offsetof(hibloom_setup, options), offsetof(hibloom_setup, log), sizeof all,
+                            sizeof all + 64};
+
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        unsigned char *block = calloc(1, sizes[i]);
+        struct store_settings *s = NULL;
+        struct error error;
+        assert_non_null(block);
+        memcpy(block, &all, sizes[i] < sizeof all ? sizes[i] : sizeof all);
+        memcpy(block, &sizes[i], sizeof sizes[i]);
+        assert_ok(settings_make(&s, "redis://h", (const hibloom_setup *)(const void *)block, &error), NULL);
+        free(block);
+        assert_int_equal(s->options.retry_ms, sizes[i] > offsetof(hibloom_setup, options) ? 7000 : 0);
+        assert_int_equal(s->data != NULL, sizes[i] >= sizeof all);
+        settings_free(s);
+    }
+    struct store_settings *s = NULL;
+    struct error error;
+    assert_status(settings_make(&s, "redis://h", &(hibloom_setup){.options = pairs}, &error), HIBLOOM_EINVAL, NULL);
+    assert_string_equal(error.words, "hibloom_setup.size is not sizeof(hibloom_setup)");
+}
+
+/* ---- Together ---------------------------------------------------------------------------------- */
 
 static void the_wait_for_replicas_is_shorter_than_the_time_out(void **state)
 {
     static const struct {
-        uint32_t timeout, given, expected;
-    } cases[] = {{0, 0, 1000},  {5000, 0, 1000}, {1001, 0, 1000}, {1000, 0, 500},
-                 {600, 0, 300}, {600, 599, 599}, {0, 4999, 4999}};
-
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        struct store_settings s = make(URI, &(hibloom_connect_options){.size = sizeof(hibloom_connect_options),
-                                                                       .command_timeout_ms = cases[i].timeout,
-                                                                       .min_replicas = 1,
-                                                                       .replicas_ms = cases[i].given});
-        assert_int_equal(s.options.replicas_ms, cases[i].expected);
-        settings_free(&s);
-    }
-    assert_refused((hibloom_connect_options){.command_timeout_ms = 600, .min_replicas = 1, .replicas_ms = 600},
-                   HIBLOOM_ERANGE, "replicas_ms");
-    assert_refused((hibloom_connect_options){.min_replicas = 1, .replicas_ms = 5000}, HIBLOOM_ERANGE, "replicas_ms");
-    struct store_settings s = make(
-        URI, &(hibloom_connect_options){.size = sizeof(hibloom_connect_options), .replicas_ms = 9999});
-    settings_free(&s); /* none is waited for */
-}
-
-/* ---- Sizes -------------------------------------------------------------------------- */
-
-/* A block of just `size` bytes, so that a sanitizer sees who reads behind it. */
-static hibloom_connect_options *cut_to(size_t size, uint32_t stated)
-{
-    hibloom_connect_options all = {.connect_timeout_ms = 111,
-                                   .command_timeout_ms = 222,
-                                   .commands = HIBLOOM_COMMANDS_BITFIELD,
-                                   .size = stated,
-                                   .retry_ms = 333,
-                                   .accept_restarts = true,
-                                   .read_from_replicas = true,
-                                   .min_replicas = 1,
-                                   .replicas_ms = 44,
-                                   .keepalive_s = 55,
-                                   .client_name = "name",
-                                   .data = &all};
-    char *block = malloc(size);
-
-    assert_non_null(block);
-    memset(block, 0xFF, size);
-    memcpy(block, &all, size < sizeof all ? size : sizeof all);
-    return (hibloom_connect_options *)(void *)block;
-}
-
-static void fields_behind_the_stated_size_are_not_read(void **state)
-{
-    const size_t oldest = offsetof(hibloom_connect_options, retry_ms),
-                 half = offsetof(hibloom_connect_options, client_name);
-    const struct {
-        size_t size;
-        uint32_t stated;
-        bool retries, names;
+        const char *options, *text; /* NULL: refused */
+        uint64_t expected;
     } cases[] = {
-        {oldest, 0, false, false},
-        {oldest, 1, false, false},
-        {oldest, (uint32_t)oldest, false, false},
-        {oldest + 4, (uint32_t)oldest + 4, true, false},
-        {half, (uint32_t)half, true, false},
-        {sizeof(hibloom_connect_options), 0, false, false}, /* what follows the field is nothing, it says */
-        {sizeof(hibloom_connect_options), sizeof(hibloom_connect_options), true, true},
-        {sizeof(hibloom_connect_options) + 64, sizeof(hibloom_connect_options) + 64, true,
-         true}, /* of a later header */
-        {sizeof(hibloom_connect_options), UINT32_MAX, true, true},
+        {"", "1s", 1000},
+        {"&command_timeout=1001ms", "1s", 1000},
+        {"&command_timeout=1s", "500ms", 500},
+        {"&command_timeout=601ms", "300ms", 300},
+        {"&command_timeout=600ms&replicas_timeout=599ms", "599ms", 599},
+        {"&replicas_timeout=4999ms", "4999ms", 4999},
+        {"&command_timeout=600ms&replicas_timeout=600ms", NULL, 600},
+        {"&command_timeout=1ms", NULL, 1},
+        {"&replicas_timeout=5s", NULL, 5000},
     };
+    char uri[128], words[128];
 
     for (size_t i = 0; i < COUNT(cases); i++) {
-        hibloom_connect_options *given = cut_to(cases[i].size, cases[i].stated);
-        struct store_settings s = make(URI, given);
-
-        free(given);
-        assert_int_equal(s.options.connect_timeout_ms, 111);
-        assert_int_equal(s.options.command_timeout_ms, 222);
-        assert_int_equal(s.options.commands, HIBLOOM_COMMANDS_BITFIELD);
-        assert_int_equal(s.options.retry_ms, cases[i].retries ? 333 : 0);
-        assert_int_equal(s.options.keepalive_s, cases[i].size >= half && cases[i].stated >= half ? 55 : 0);
-        assert_int_equal(s.options.client_name != NULL, cases[i].names);
-        assert_int_equal(s.options.data != NULL, cases[i].names);
-        settings_free(&s);
+        snprintf(uri, sizeof uri, "redis://h?min_replicas=1%s", cases[i].options);
+        if (cases[i].text == NULL) {
+            snprintf(words, sizeof words, "replicas_timeout: not below command_timeout, which is %llums",
+                     (unsigned long long)cases[i].expected);
+            assert_refused(uri, NULL, HIBLOOM_ERANGE, words);
+            continue;
+        }
+        struct store_settings *s = make(uri, NULL);
+        assert_int_equal(s->options.replicas_ms, cases[i].expected);
+        assert_string_equal(options_text(s, "replicas_timeout"), cases[i].text);
+        settings_free(s);
     }
+    settings_free(make("redis://h?replicas_timeout=9999ms", NULL)); /* none is waited for */
+    settings_free(make("redis://h?command_timeout=1ms", NULL));
 }
 
-/* ---- Strings -------------------------------------------------------------------------- */
-
-static void strings_are_copied(void **state)
+static void what_does_not_go_together_is_refused(void **state)
 {
-    char texts[6][8] = {"name", "cacert", "dir", "cert", "key", "sni"};
-    hibloom_connect_options given = {.size = sizeof given,
-                                     .client_name = texts[0],
-                                     .tls_cacert = texts[1],
-                                     .tls_cacertdir = texts[2],
-                                     .tls_cert = texts[3],
-                                     .tls_key = texts[4],
-                                     .tls_sni = texts[5]};
-    struct store_settings s = make(URI, &given);
+    static const char *const bad[] = {" ", "a b", "a\tb", "a\n", "\ra"};
 
-    memset(texts, 'x', sizeof texts);
-    memset(&given, 0, sizeof given);
-    assert_string_equal(s.options.client_name, "name");
-    assert_string_equal(s.options.tls_cacert, "cacert");
-    assert_string_equal(s.options.tls_cacertdir, "dir");
-    assert_string_equal(s.options.tls_cert, "cert");
-    assert_string_equal(s.options.tls_key, "key");
-    assert_string_equal(s.options.tls_sni, "sni");
-    settings_free(&s);
-    assert_null(s.strings);
+    for (size_t i = 0; i < COUNT(bad); i++)
+        assert_refused("redis://h", PAIRS("client_name", bad[i]), HIBLOOM_EINVAL,
+                       "client_name: it has blanks or line ends");
+    assert_refused("rediss://h?cert=/c", NULL, HIBLOOM_EINVAL, "cert: cert and key go together");
+    assert_refused("rediss+sentinel://h/m?key=/k&cacert=x", NULL, HIBLOOM_EINVAL, "key: cert and key go together");
+    assert_refused("redis://h?keepalive=1500ms", NULL, HIBLOOM_ERANGE, "keepalive: not in whole seconds");
 }
 
-#define TLS_URI "rediss://h?cacert=/uri&sni=uri.example"
-
-static void what_the_uri_says_of_tls_goes_first(void **state)
+static void each_kind_of_store_takes_what_it_can_use(void **state)
 {
-    const hibloom_connect_options options = {
-        .size = sizeof(hibloom_connect_options), .tls_cacert = "/option", .tls_cacertdir = "/dir"};
+    struct store_settings *s = make("memory:?retry=10s&cacert=/c&in_flight=5", NULL);
 
-#ifdef HIBLOOM_TLS
-    struct store_settings s = make(TLS_URI, &options);
-    assert_true(s.uri.tls);
-    assert_string_equal(s.options.tls_cacert, "/uri");
-    assert_string_equal(s.options.tls_cacertdir, "/dir");
-    assert_string_equal(s.options.tls_sni, "uri.example");
-    settings_free(&s);
-#else
-    struct store_settings s;
+    assert_string_equal(options_text(s, "retry"), "10s");
+    assert_int_equal(s->options.in_flight, 5);
+    settings_free(s);
+    s = make(NULL, PAIRS("commands", "bitfield", "near", "1mb", "link", "1m", "in_flight", "7"));
+    assert_true(s->options.bitfield && s->options.near_bytes == 1 << 20);
+    assert_int_equal(s->options.command_timeout_ms, 0); /* the caller's connection has its own */
+    assert_null(options_text(s, "command_timeout"));
+    settings_free(s);
+    assert_refused(NULL, PAIRS("retry", "10s"), HIBLOOM_EINVAL, "retry: not for a borrowed connection");
+    assert_refused(NULL, PAIRS("password", SECRET), HIBLOOM_EINVAL, "password: not for a borrowed connection");
+    assert_refused("redis://h", PAIRS("cacert", "/c"), HIBLOOM_EINVAL, "cacert: only where the URI begins with rediss");
+#ifndef HIBLOOM_TLS
     struct error error;
-    assert_int_equal(settings_make(&s, TLS_URI, &options, &error), HIBLOOM_ENOTSUP);
+    assert_status(try_to_make(&s, "rediss://h", NULL, &error), HIBLOOM_ENOTSUP, NULL);
 #endif
 }
 
-/* ---- Refused ---------------------------------------------------------------------------- */
+/* ---- The store ------------------------------------------------------------------------------------ */
 
-static void a_client_name_is_one_word(void **state)
+static void a_store_tells_its_options(void **state)
 {
-    static const char *const bad[] = {"", " ", "a b", "a\tb", "a\n", "\ra"}, *const good[] = {"a", "crawler-7:eu", "#"};
+    const hibloom_setup setup = {.size = sizeof setup, .options = PAIRS("retry", "10s")};
+    hibloom_store *store = NULL;
 
-    for (size_t i = 0; i < COUNT(bad); i++)
-        assert_refused((hibloom_connect_options){.client_name = bad[i]}, HIBLOOM_EINVAL, "client_name");
-    for (size_t i = 0; i < COUNT(good); i++) {
-        struct store_settings s = make(
-            URI, &(hibloom_connect_options){.size = sizeof(hibloom_connect_options), .client_name = good[i]});
-        assert_string_equal(s.options.client_name, good[i]);
-        settings_free(&s);
-    }
-}
-
-static void options_that_contradict_each_other_are_refused(void **state)
-{
-    assert_refused((hibloom_connect_options){.commands = (hibloom_commands)2}, HIBLOOM_EINVAL, "commands");
-    assert_refused((hibloom_connect_options){.tls_cert = "/c"}, HIBLOOM_EINVAL, "certificate");
-    assert_refused((hibloom_connect_options){.tls_key = "/k"}, HIBLOOM_EINVAL, "certificate");
+    assert_ok(hibloom_connect(&store, "memory:?near=1gb", &setup), store);
+    assert_string_equal(hibloom_store_option(store, "retry"), "10s");
+    assert_string_equal(hibloom_store_option(store, "near"), "1gb");
+    assert_string_equal(hibloom_store_option(store, "command_timeout"), "5s");
+    assert_null(hibloom_store_option(store, "sni"));
+    assert_null(hibloom_store_option(store, "nothing"));
+    assert_null(hibloom_store_option(NULL, "retry"));
+    hibloom_store_free(store);
+    assert_status(hibloom_connect(&store, "memory:?near=much", &setup), HIBLOOM_EINVAL, store);
+    assert_null(hibloom_store_option(store, "near"));
+    hibloom_store_free(store);
 }
 
 /* ---- The log ------------------------------------------------------------------------------ */
@@ -239,37 +449,45 @@ static void take_line(hibloom_log_level level, const char *line, void *data)
     snprintf(logged, sizeof logged, "%d %s %s", (int)level, (const char *)data, line);
 }
 
-static void a_line_goes_to_who_wants_it(void **state)
+static void a_line_goes_to_the_function_that_wants_it(void **state)
 {
     char whose[] = "mine", longer[3000];
-    struct store_settings s = make(URI, NULL);
+    struct store_settings *s = make("redis://h", NULL);
+    struct error error;
 
-    settings_log(&s, HIBLOOM_LOG_ERROR, "nobody %s", "hears");
+    settings_log(s, HIBLOOM_LOG_ERROR, "nobody %s", "hears");
     assert_string_equal(logged, "");
-    settings_free(&s);
-    s = make(URI,
-             &(hibloom_connect_options){.size = sizeof(hibloom_connect_options), .on_log = take_line, .data = whose});
-    settings_log(&s, HIBLOOM_LOG_WARNING, "%s of %d", "one", 2);
+    settings_free(s);
+    assert_ok(settings_make(&s, "redis://h",
+                            &(hibloom_setup){.size = sizeof(hibloom_setup), .log = take_line, .data = whose}, &error),
+              NULL);
+    settings_log(s, HIBLOOM_LOG_WARNING, "%s of %d", "one", 2);
     assert_string_equal(logged, "1 mine one of 2");
     memset(longer, 'x', sizeof longer - 1);
     longer[sizeof longer - 1] = '\0';
-    settings_log(&s, HIBLOOM_LOG_INFO, "%s", longer);
+    settings_log(s, HIBLOOM_LOG_INFO, "%s", longer);
     assert_in_range(strlen(logged), 1000, sizeof longer - 1); /* cut, and ended */
-    settings_free(&s);
+    settings_free(s);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_not_given_has_its_default),
-        cmocka_unit_test(no_time_out_is_longer_than_poll_can_wait),
+        cmocka_unit_test(each_option_has_its_default),
+        cmocka_unit_test(each_option_is_taken_from_the_uri_and_from_pairs),
+        cmocka_unit_test(a_pair_and_the_uri_must_say_the_same),
+        cmocka_unit_test(a_bad_value_is_refused_both_ways),
+        cmocka_unit_test(the_words_name_the_option_and_never_the_value),
+        cmocka_unit_test(names_of_options_are_known_by_the_store_and_no_others),
+        cmocka_unit_test(pairs_are_verbatim_and_values_in_the_uri_are_decoded),
+        cmocka_unit_test(user_and_password_may_be_pairs),
+        cmocka_unit_test(the_setup_need_not_outlive_the_call),
+        cmocka_unit_test(a_setup_of_another_size_is_read_as_far_as_both_know_it),
         cmocka_unit_test(the_wait_for_replicas_is_shorter_than_the_time_out),
-        cmocka_unit_test(fields_behind_the_stated_size_are_not_read),
-        cmocka_unit_test(strings_are_copied),
-        cmocka_unit_test(what_the_uri_says_of_tls_goes_first),
-        cmocka_unit_test(a_client_name_is_one_word),
-        cmocka_unit_test(options_that_contradict_each_other_are_refused),
-        cmocka_unit_test(a_line_goes_to_who_wants_it),
+        cmocka_unit_test(what_does_not_go_together_is_refused),
+        cmocka_unit_test(each_kind_of_store_takes_what_it_can_use),
+        cmocka_unit_test(a_store_tells_its_options),
+        cmocka_unit_test(a_line_goes_to_the_function_that_wants_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

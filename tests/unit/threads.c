@@ -44,7 +44,7 @@ static void ask_at_once(const char *text)
     struct spec spec = test_spec(text);
     hibloom *filter;
 
-    assert_ok(hibloom_memory(&store), NULL);
+    assert_ok(hibloom_connect(&store, "memory:", NULL), NULL);
     assert_ok(hibloom_open(&filter, store, "threads", test_text(&spec)), store);
     assert_ok(hibloom_expire(filter, 1000000), store); /* so that the clock is looked at */
     for (unsigned i = 0; i < ITEMS; i += 2)
@@ -99,7 +99,7 @@ static void a_window_passes_while_threads_ask(void **state)
     hibloom_store *store;
     struct spec spec = test_spec("capacity=1000 error=1e-9 window=1s slices=1");
 
-    assert_ok(hibloom_memory(&store), NULL);
+    assert_ok(hibloom_connect(&store, "memory:", NULL), NULL);
     for (int i = 0; i < THREADS; i++) {
         askers[i] = (struct asker){.wrong = 0};
         assert_ok(hibloom_open(&askers[i].filter, store, "slides", test_text(&spec)), store);

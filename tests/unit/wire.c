@@ -155,7 +155,7 @@ static void temporary_keys_are_nobodys_and_share_the_slot(void **state)
     static const char *const names[] = {"seen", "a:b c", "{tag}seen", "my{tag}", "{{a}}x"};
     hibloom_store *store;
 
-    assert_ok(hibloom_memory(&store), NULL);
+    assert_ok(hibloom_connect(&store, "memory:", NULL), NULL);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         for (int several = 0; several < 2; several++) {
             const char *text = several ? "bits=64 hashes=3 layout=partitioned" : "bits=64 hashes=3";

@@ -38,7 +38,7 @@ static hibloom_status take_words(const struct connection *connection, struct err
 static uint64_t deadline_of(const struct blocking *b)
 {
     const struct task *task = b->call.task;
-    const uint32_t more_ms = b->carrier.settings.options.command_timeout_ms;
+    const uint64_t more_ms = b->carrier.settings->options.command_timeout_ms;
 
     if (b->call.deadline == 0 || b->carrier.borrowed)
         return 0;
@@ -86,7 +86,7 @@ static hibloom_status open_pipe(struct carrier *c, struct node *node, struct err
     } else {
         flush_others(c);
         const uint64_t since = clock_now_ms();
-        (void)connection_open(connection, &c->settings, node->host, node->port, deadline_of(b));
+        (void)connection_open(connection, c->settings, node->host, node->port, deadline_of(b));
         note_elsewhere(c, node, clock_now_ms() - since);
     }
     node->state = connection->status == HIBLOOM_OK ? NODE_GREETING : NODE_CLOSED;
@@ -340,8 +340,10 @@ static hibloom_status make(struct blocking **out, struct store_settings *setting
 {
     struct blocking *b = alloc.calloc(1, sizeof *b);
 
-    if (b == NULL)
+    if (b == NULL) {
+        settings_free(settings);
         return HIBLOOM_ENOMEM;
+    }
     b->carrier.store = (struct redis_store){.base.class = &redis_store_class,
                                             .run = run,
                                             .set_deadline = set_deadline,
@@ -365,10 +367,10 @@ hibloom_status blocking_connect(hibloom_store **out, struct store_settings *sett
     return status;
 }
 
-hibloom_status blocking_borrow(hibloom_store **out, struct redisContext *context)
+hibloom_status blocking_borrow(hibloom_store **out, struct redisContext *context, struct store_settings *settings)
 {
     struct blocking *b = NULL;
-    hibloom_status status = make(&b, &(struct store_settings){0});
+    hibloom_status status = make(&b, settings);
 
     if (b != NULL) {
         b->theirs = context;

@@ -7,7 +7,7 @@
 /* Connected; takes the settings over. Not connected: *out is good for its error. ENOMEM: it is NULL. */
 hibloom_status blocking_connect(hibloom_store **out, struct store_settings *);
 
-/* On the caller's connection. */
-hibloom_status blocking_borrow(hibloom_store **out, struct redisContext *);
+/* On the caller's connection; takes the settings over. */
+hibloom_status blocking_borrow(hibloom_store **out, struct redisContext *, struct store_settings *);
 
 #endif

@@ -138,7 +138,7 @@ static void install_reader(struct connection *c)
 hibloom_status connection_open(struct connection *c, const struct store_settings *s, const char *host, unsigned port,
                                uint64_t deadline)
 {
-    *c = (struct connection){.settings = s, .timeout_ms = s->options.command_timeout_ms};
+    *c = (struct connection){.settings = s, .timeout_ms = (uint32_t)s->options.command_timeout_ms};
     c->status = context_open(&c->context, s, host, port, deadline, &c->error);
     if (c->status != HIBLOOM_OK)
         return c->status;
@@ -158,7 +158,7 @@ static enum received take(struct connection *c)
 
     if (redisReaderGetReply(c->context->reader, &object) != REDIS_OK) {
         if (c->status == HIBLOOM_OK)
-            c->status = error_set(&c->error, HIBLOOM_EPROTO, "nonsense from the server: %s",
+            c->status = error_set(&c->error, HIBLOOM_EPROTO, "the server does not answer as Redis does: %s",
                                   c->context->reader->errstr);
         abandon(c);
         return RECEIVED_NOTHING;
@@ -205,10 +205,10 @@ static void read_some(struct connection *c, size_t room)
     const redisReader *reader = c->context->reader;
 
     if (overdue(c)) {
-        fail(c, HIBLOOM_ETIMEDOUT, "timed out in the middle of the answers");
+        fail(c, HIBLOOM_ETIMEDOUT, "timed out between two answers");
         abandon(c);
     } else if (reader->len - reader->pos > UNREAD_MAX + room) {
-        fail(c, HIBLOOM_EPROTO, "an answer far longer than any that was asked for");
+        fail(c, HIBLOOM_EPROTO, "the answer is longer than any that was asked for");
         abandon(c);
     } else {
         const size_t before = reader->len;
@@ -268,10 +268,10 @@ redisReply *connection_receive_object(struct connection *c)
         redisReader *reader = c->context->reader;
         begin(c, true, NULL, 0);
         if (reader->ridx < 0 && reader->pos < reader->len && reader->buf[reader->pos] == '>') {
-            fail(c, HIBLOOM_EPROTO, "nonsense from the server: a push that nobody has asked for");
+            fail(c, HIBLOOM_EPROTO, "the server does not answer as Redis does: a push that was not asked for");
             abandon(c);
         } else if (redisReaderGetReply(reader, &object) != REDIS_OK) {
-            fail(c, HIBLOOM_EPROTO, "nonsense from the server");
+            fail(c, HIBLOOM_EPROTO, "the server does not answer as Redis does");
             abandon(c);
         } else if (object != NULL) {
             const redisReply *reply = object;
@@ -319,7 +319,7 @@ hibloom_status connection_borrow(struct connection *c)
         deliver_pushes(c);
     }
     if (c->status == HIBLOOM_OK && (!c->alive || reader->pos < reader->len)) {
-        fail(c, HIBLOOM_EINVAL, "the borrowed connection has commands or replies pending");
+        fail(c, HIBLOOM_EINVAL, "the borrowed connection has unsent commands or unread replies");
         connection_return(c);
     }
     return c->status;

@@ -112,8 +112,8 @@ hibloom_status context_open(redisContext **out, const struct store_settings *s, 
         return status;
     }
     settings_apply(s, context);
-    if (s->options.on_connect != NULL)
-        s->options.on_connect(context, s->options.data);
+    if (s->connected != NULL)
+        s->connected(context, s->data);
     *out = context;
     return HIBLOOM_OK;
 }

@@ -7,7 +7,7 @@
 
 #include <hiredis/hiredis.h>
 
-/* Connects to the address, or path, until the deadline (ms; 0: none) at the latest. The caller's on_connect has
+/* Connects to the address, or path, until the deadline (ms; 0: none) at the latest. The caller's `connected` has
  * seen it, nothing has been sent, and from now on it does not block. Not OK: there is none; words in *error. */
 hibloom_status context_open(redisContext **out, const struct store_settings *, const char *host, unsigned port,
                             uint64_t deadline, struct error *);

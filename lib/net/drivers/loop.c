@@ -105,10 +105,11 @@ static void die(struct line *line)
     struct error error;
 
     (void)error_set(&error, status, "%s%s", tls != NULL ? "TLS: " : "",
-                    tls != NULL                             ? tls
-                    : context->reader->err == REDIS_ERR_OOM ? "nonsense from the server" /* reply_functions refuse so */
-                    : context->err != 0                     ? context->errstr
-                                                            : "the connection was closed");
+                    tls != NULL ? tls
+                    : context->reader->err == REDIS_ERR_OOM
+                        ? "the server does not answer as Redis does" /* reply_functions refuse so */
+                    : context->err != 0 ? context->errstr
+                                        : "the connection was closed");
     line->node->hopeless = tls != NULL && tls_is_refused(line->ssl);
     if (tls != NULL)
         tls_forget();
@@ -128,16 +129,15 @@ static void on_reply(redisAsyncContext *, void *object, void *line);
 static void greet(struct line *line)
 {
     struct carrier *c = &line->async->carrier;
-    const hibloom_connect_options *options = &c->settings.options;
     redisContext *context = &line->context->c;
     hibloom_status status = HIBLOOM_OK;
     struct error error;
 
     line->heard_ms = clock_now_ms();
-    if (options->on_connect != NULL)
-        options->on_connect(context, options->data);
-    if (c->settings.uri.tls)
-        status = tls_begin(context, &c->settings, line->node->host, &line->ssl, &error);
+    if (c->settings->connected != NULL)
+        c->settings->connected(context, c->settings->data);
+    if (c->settings->uri.tls)
+        status = tls_begin(context, c->settings, line->node->host, &line->ssl, &error);
     if (status == HIBLOOM_OK)
         carrier_opened(c, line->node);
     else
@@ -278,7 +278,7 @@ static void on_reply(redisAsyncContext *context, void *object, void *privdata)
 static void set_timeouts(redisAsyncContext *context, const struct store_settings *s)
 {
 #if HIREDIS_MAJOR >= 1
-    const uint32_t ms = s->options.command_timeout_ms;
+    const uint64_t ms = s->options.command_timeout_ms;
     (void)redisAsyncSetTimeout(context, (struct timeval){(time_t)(ms / 1000), (suseconds_t)(ms % 1000) * 1000});
 #endif
 }
@@ -287,7 +287,7 @@ static void set_timeouts(redisAsyncContext *context, const struct store_settings
 static hibloom_status attach(struct async *a, struct line *line, struct error *error)
 {
     redisAsyncContext *context = line->context;
-    const struct store_settings *s = &a->carrier.settings;
+    const struct store_settings *s = a->carrier.settings;
     hibloom_status status = HIBLOOM_OK;
 
     if (context->err != 0) {
@@ -319,8 +319,8 @@ static hibloom_status open_pipe(struct carrier *c, struct node *node, struct err
     if (line != NULL && c->borrowed)
         line->context = a->theirs;
     else if (line != NULL)
-        line->context = c->settings.uri.kind == URI_UNIX ? redisAsyncConnectUnix(c->settings.uri.path)
-                                                         : redisAsyncConnect(node->host, (int)node->port);
+        line->context = c->settings->uri.kind == URI_UNIX ? redisAsyncConnectUnix(c->settings->uri.path)
+                                                          : redisAsyncConnect(node->host, (int)node->port);
     if (line == NULL || line->context == NULL) {
         alloc.free(line);
         return error_set(error, HIBLOOM_ENOMEM, "out of memory");
@@ -432,7 +432,7 @@ static const struct pipe_class pipes = {open_pipe, is_alive, put, put_long, flus
 /* ---- Time -------------------------------------------------------------------------- */
 
 /* heard_ms may be later than `now`: if this check loses a connection, another may be opened in its place. */
-static bool is_silent_for(const struct line *line, uint64_t now, uint32_t ms)
+static bool is_silent_for(const struct line *line, uint64_t now, uint64_t ms)
 {
     return now > line->heard_ms + ms;
 }
@@ -449,7 +449,7 @@ static bool has_events(const struct line *line, short events)
 static bool is_overdue(const struct carrier *c, const struct node *node, uint64_t now)
 {
     struct line *line = node->pipe;
-    const hibloom_connect_options *options = &c->settings.options;
+    const struct store_options *options = &c->settings->options;
     const bool opening = node->state == NODE_OPENING; /* POLLOUT says that it is connected */
 
     if (!opening && node->sent.first == NULL)

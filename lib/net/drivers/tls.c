@@ -44,6 +44,8 @@ const char *tls_words(const SSL *ssl)
         return X509_verify_cert_error_string(SSL_get_verify_result(ssl));
     if (ERR_SYSTEM_ERROR(code))
         return strerror(ERR_GET_REASON(code));
+    if (ERR_GET_LIB(code) == ERR_LIB_SSL && ERR_GET_REASON(code) == SSL_R_WRONG_VERSION_NUMBER)
+        return "wrong version number: this port speaks no TLS; the URI begins with redis then, not with rediss";
     return code != 0 ? ERR_reason_error_string(code) : NULL;
 }
 
@@ -79,24 +81,24 @@ static hibloom_status load_pair(SSL_CTX *context, const char *cert, const char *
     SSL_CTX_set_default_passwd_cb(context, give_no_password);
     SSL_CTX_set_default_passwd_cb_userdata(context, &asked);
     if (SSL_CTX_use_certificate_chain_file(context, cert) != 1)
-        status = fail_file(error, "tls_cert", cert, tls_words(NULL));
+        status = fail_file(error, "cert", cert, tls_words(NULL));
     else if (SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) != 1)
-        status = fail_file(error, "tls_key", key,
-                           asked ? "it wants a password, and none is asked for" : tls_words(NULL));
+        status = fail_file(error, "key", key,
+                           asked ? "it has a password: a key without one is needed" : tls_words(NULL));
     SSL_CTX_set_default_passwd_cb_userdata(context, NULL);
     return status;
 }
 
-static hibloom_status load_files(SSL_CTX *context, const hibloom_connect_options *o, struct error *error)
+static hibloom_status load_files(SSL_CTX *context, const struct store_options *o, struct error *error)
 {
     if (o->tls_cacert == NULL && o->tls_cacertdir == NULL && SSL_CTX_set_default_verify_paths(context) != 1)
         return error_set(error, HIBLOOM_ENOMEM, "out of memory");
     if (o->tls_cacert != NULL && SSL_CTX_load_verify_file(context, o->tls_cacert) != 1)
-        return fail_file(error, "tls_cacert", o->tls_cacert, tls_words(NULL));
+        return fail_file(error, "cacert", o->tls_cacert, tls_words(NULL));
     if (o->tls_cacertdir != NULL && !is_directory(o->tls_cacertdir))
-        return fail_file(error, "tls_cacertdir", o->tls_cacertdir, strerror(errno));
+        return fail_file(error, "cacertdir", o->tls_cacertdir, strerror(errno));
     if (o->tls_cacertdir != NULL && SSL_CTX_load_verify_dir(context, o->tls_cacertdir) != 1)
-        return fail_file(error, "tls_cacertdir", o->tls_cacertdir, tls_words(NULL));
+        return fail_file(error, "cacertdir", o->tls_cacertdir, tls_words(NULL));
     return o->tls_cert != NULL ? load_pair(context, o->tls_cert, o->tls_key, error) : HIBLOOM_OK;
 }
 
@@ -183,7 +185,9 @@ hibloom_status tls_handshake(const redisContext *context, SSL *ssl, uint64_t unt
         default: return fail_handshake(ssl, saved, error);
         }
         if (now >= until)
-            return error_set(error, HIBLOOM_ETIMEDOUT, "TLS: timed out in the handshake: is TLS spoken at this port?");
+            return error_set(error, HIBLOOM_ETIMEDOUT,
+                             "TLS: timed out in the handshake; if this port speaks no TLS, the URI begins with redis, "
+                             "not with rediss");
         (void)poll(&ready, 1, (int)(until - now)); /* a signal ends it early, and changes nothing */
     }
 }

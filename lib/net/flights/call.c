@@ -40,7 +40,7 @@ bool call_may_retry(const struct carrier *c, const struct call *call)
 {
     const uint64_t now = clock_now_ms();
 
-    return c->settings.options.retry_ms != 0 && (call->attempts == 0 || call->wake_at != 0 || carrier_can_wait(c)) &&
+    return c->settings->options.retry_ms != 0 && (call->attempts == 0 || call->wake_at != 0 || carrier_can_wait(c)) &&
            !c->borrowed && !task_has_failed(call->task) && (call->deadline == 0 || now < call->deadline) &&
            (call->retry_until == 0 || now < call->retry_until);
 }
@@ -59,7 +59,7 @@ static uint64_t draw_pause(struct carrier *c, unsigned attempts)
 
 void call_begin_pause(struct carrier *c, struct pause *pause)
 {
-    const uint64_t now = clock_now_ms(), most = c->settings.options.retry_ms / PAUSES_LEAST;
+    const uint64_t now = clock_now_ms(), most = c->settings->options.retry_ms / PAUSES_LEAST;
 
     if (now > pause->until + QUIET_MS)
         pause->count = 0;
@@ -71,7 +71,7 @@ bool call_must_pause(const struct carrier *c, const struct pause *pause)
 {
     const struct call *first = TAILQ_FIRST(&c->calls);
 
-    return first != NULL && TAILQ_NEXT(first, in_calls) != NULL && c->settings.options.retry_ms != 0 &&
+    return first != NULL && TAILQ_NEXT(first, in_calls) != NULL && c->settings->options.retry_ms != 0 &&
            carrier_can_wait(c) && clock_now_ms() < pause->until;
 }
 
@@ -88,7 +88,7 @@ void call_plan_retry(struct carrier *c, struct call *call)
     const uint64_t now = clock_now_ms();
 
     if (call->retry_until == 0)
-        call->retry_until = now + c->settings.options.retry_ms;
+        call->retry_until = now + c->settings->options.retry_ms;
     if (call->wake_at == 0)
         sleep_until(c, call, now + draw_pause(c, call->attempts++));
 }
@@ -100,7 +100,7 @@ bool call_hold(struct carrier *c, struct call *call, const struct pause *pause)
     if (!takes_back && !call_may_retry(c, call))
         return false;
     if (call->retry_until == 0)
-        call->retry_until = clock_now_ms() + c->settings.options.retry_ms;
+        call->retry_until = clock_now_ms() + c->settings->options.retry_ms;
     if (call->wake_at != 0)
         return true;
     if (takes_back)
@@ -197,9 +197,8 @@ static void fail_in_doubt(struct carrier *c, struct flight *flight, struct node 
 {
     struct error error;
 
-    (void)error_set(
-        &error, status,
-        "%s; what was on its way may have been carried out or not, and is not sent again: see hibloom_remove", words);
+    (void)error_set(&error, status, "%s; the removes in flight may have been carried out, and are not sent again",
+                    words);
     call_give_up(c, flight->call, node, status, error.words);
     call_end_flight(c, flight);
 }
@@ -281,7 +280,7 @@ void call_flight_failed(struct carrier *c, struct flight *flight, struct node *n
 
 bool call_missed_restart(const struct carrier *c, const struct call *call)
 {
-    return !c->settings.options.accept_restarts && task_missed_restart(call->task, c->store.server.stats.restarts);
+    return !c->settings->options.accept_restarts && task_missed_restart(call->task, c->store.server.stats.restarts);
 }
 
 void call_tell_restart(struct carrier *c, struct call *call, const struct node *at)
@@ -297,9 +296,8 @@ void call_tell_all_restart(struct carrier *c, const struct node *node)
     char where[WHERE_SIZE];
 
     c->store.server.stats.restarts++;
-    settings_log(&c->settings, HIBLOOM_LOG_WARNING,
-                 "%s: another run of the server than before: it was restarted, or another took over; adds that were "
-                 "acknowledged may be missing",
+    settings_log(c->settings, HIBLOOM_LOG_WARNING,
+                 "%s: the server restarted, or another one took over; acknowledged adds may be missing",
                  carrier_where(c, node, where, sizeof where));
     for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls))
         if ((!call->sent || call->task->reads || call->task->removes) && !task_has_failed(call->task) &&

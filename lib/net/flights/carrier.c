@@ -29,8 +29,8 @@ const char *carrier_where(const struct carrier *c, const struct node *node, char
 {
     if (c->borrowed)
         snprintf(buf, size, "borrowed connection");
-    else if (c->settings.uri.kind == URI_UNIX)
-        snprintf(buf, size, "unix://%s", c->settings.uri.path);
+    else if (c->settings->uri.kind == URI_UNIX)
+        snprintf(buf, size, "unix://%s", c->settings->uri.path);
     else if (node == NULL || node->host[0] == '\0')
         snprintf(buf, size, c->topology.clustered ? "the cluster" : "the master");
     else
@@ -49,7 +49,7 @@ void carrier_tell_trouble(const struct carrier *c, struct node *node, const char
     char where[WHERE_SIZE];
 
     if (!node->told)
-        settings_log(&c->settings, HIBLOOM_LOG_WARNING, "%s: %s%s", carrier_where(c, node, where, sizeof where),
+        settings_log(c->settings, HIBLOOM_LOG_WARNING, "%s: %s%s", carrier_where(c, node, where, sizeof where),
                      node->error.words, more);
     node->told = true;
 }

@@ -58,7 +58,7 @@ struct locate {
 
 struct carrier {
     struct redis_store store;
-    struct store_settings settings;
+    const struct store_settings *settings; /* those of store.base */
     const struct pipe_class *pipes;
     struct topology topology;
     struct locate locate;

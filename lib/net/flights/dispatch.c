@@ -76,7 +76,7 @@ static bool is_known(const struct carrier *c)
 static hibloom_status ask(struct carrier *c, struct node *node, struct error *error)
 {
     struct commands commands = {0};
-    const uint32_t replies = topology_ask(&c->topology, &c->settings, &commands);
+    const uint32_t replies = topology_ask(&c->topology, c->settings, &commands);
     struct flight *flight = NULL;
 
     c->locate.told = true;
@@ -136,7 +136,7 @@ static void begin_asking(struct carrier *c)
     c->locate.round++;
     c->locate.asked = 0;
     c->locate.hopeless = false;
-    c->locate.status = error_set(&c->locate.error, HIBLOOM_EUNAVAILABLE, "there is nobody to ask who is where");
+    c->locate.status = error_set(&c->locate.error, HIBLOOM_EUNAVAILABLE, "no node is left to ask for the slot map");
     ask_next(c);
 }
 
@@ -369,7 +369,8 @@ void dispatch_take_location(struct carrier *c, const struct node *node, uint32_t
         ask_next(c);
         return;
     }
-    settings_log(&c->settings, HIBLOOM_LOG_INFO, "%s was heard: it is known who is where",
+    settings_log(c->settings, HIBLOOM_LOG_INFO, "%s read from %s",
+                 c->topology.sentinels ? "master and replicas" : "slot map",
                  carrier_where(c, node, where, sizeof where));
     end_round(c, true);
     c->store.server.count = topology_primaries(&c->topology);

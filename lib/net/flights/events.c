@@ -163,7 +163,7 @@ void carrier_cancel(struct carrier *c, const hibloom *filter)
     for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls)) {
         if (!task_is_of(call->task, filter))
             continue;
-        task_fail(call->task, HIBLOOM_ECANCELED, "given up before it was answered");
+        task_fail(call->task, HIBLOOM_ECANCELED, "canceled before it was answered");
         call->unkept = false;
         drop_canceled(c, &call->waiting, filter);
         call_wake(c, call);
@@ -276,10 +276,23 @@ uint64_t carrier_wake_at(const struct carrier *c)
 
 /* ---- The store's ---------------------------------------------------------------------------------- */
 
+/* What the options say of the server; the rest is found out. */
+static void note_options(struct redis_server_traits *server, const struct store_options *o, bool clustered)
+{
+    *server = (struct redis_server_traits){
+        .clustered = clustered,
+        .retry_ms = (uint32_t)o->retry_ms,
+        .bitfield = o->bitfield != 0,
+        .sends_all = o->min_replicas > 0 || o->read_from_replicas != 0,
+        .asks_replicas = o->read_from_replicas != 0,
+        .link_mb_s = (double)o->link_bytes / 1e6,
+        .near_room = o->near_bytes,
+    };
+}
+
 bool carrier_make(struct carrier *c, struct store_settings *settings, const struct pipe_class *pipes)
 {
-    c->settings = *settings;
-    *settings = (struct store_settings){0};
+    c->settings = c->store.base.settings = settings;
     c->pipes = pipes;
     TAILQ_INIT(&c->calls);
     TAILQ_INIT(&c->ended);
@@ -287,10 +300,10 @@ bool carrier_make(struct carrier *c, struct store_settings *settings, const stru
     TAILQ_INIT(&c->runnable);
     if (getentropy(&c->random, sizeof c->random) != 0)
         c->random = clock_now_ms();
-    if (!topology_make(&c->topology, &c->settings.uri))
+    if (!topology_make(&c->topology, &c->settings->uri))
         return false;
     carrier_note_stale(c);
-    redis_server_make(&c->store.server, &c->settings.options, c->topology.clustered);
+    note_options(&c->store.server, &settings->options, c->topology.clustered);
     return true;
 }
 
@@ -316,7 +329,6 @@ void carrier_free(struct carrier *c)
     }
     flight_pool_free(&c->pool);
     topology_free(&c->topology);
-    settings_free(&c->settings);
 }
 
 hibloom_status carrier_error(struct carrier *c, const struct call *call)
@@ -333,6 +345,6 @@ hibloom_status carrier_error(struct carrier *c, const struct call *call)
         snprintf(tried, sizeof tried, " (tried %u times)", call->tried);
     (void)error_set(&c->store.base.error, task->status, "%s: %s%s", carrier_where(c, at, where, sizeof where),
                     task->words, tried);
-    settings_log(&c->settings, HIBLOOM_LOG_ERROR, "%s", c->store.base.error.words);
+    settings_log(c->settings, HIBLOOM_LOG_ERROR, "%s", c->store.base.error.words);
     return task->status;
 }

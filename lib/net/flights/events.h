@@ -9,7 +9,7 @@
 
 #include "net/flights/call.h"
 
-/* Takes the settings over. False: out of memory. */
+/* Takes the settings over, as those of the store. False: out of memory. */
 bool carrier_make(struct carrier *, struct store_settings *, const struct pipe_class *);
 void carrier_free(struct carrier *);
 

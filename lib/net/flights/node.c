@@ -72,7 +72,7 @@ static hibloom_status send_greeting(struct carrier *c, struct node *node)
     if (node->state == NODE_READY)
         greeting_write_again(&node->greeting, &commands);
     else
-        greeting_write(&node->greeting, &commands, &c->settings, node->role);
+        greeting_write(&node->greeting, &commands, c->settings, node->role);
     if (!commands.failed)
         flight = flight_new(&c->pool, NULL, FLIGHT_GREETING, &(struct exchange){.replies = node->greeting.count},
                             commands.bytes, commands.len);
@@ -106,9 +106,28 @@ static void fail_flights(struct carrier *c, struct node *node, struct flights *f
     }
 }
 
-void node_lose(struct carrier *c, struct node *node, hibloom_status status, const char *words)
+/* A server that speaks TLS ends a connection without it. Its last words, an alert, begin with byte 0x15, and may be lost.
+ * Returns words that name the scheme, or those given. */
+static const char *explain_end(const struct carrier *c, const struct node *node, const char *words, struct error *error)
+{
+    const struct uri *uri = &c->settings->uri;
+    const bool first = node->state == NODE_GREETING && node->run.id[0] == '\0' && node->sent.first != NULL &&
+                       node->sent.first->index == 0;
+    const bool alert = strstr(words, "\\x15") != NULL;
+
+    if (!first || c->borrowed || uri->tls || uri->kind == URI_UNIX ||
+        (!alert && strstr(words, "reset by peer") == NULL))
+        return words;
+    (void)error_set(error, HIBLOOM_EIO, "%s%s, use %s", alert ? "" : words,
+                    alert ? "this port speaks TLS" : "; if this port speaks TLS", uri_scheme(uri->kind, true));
+    return error->words;
+}
+
+void node_lose(struct carrier *c, struct node *node, hibloom_status status, const char *given)
 {
     struct flights touched = {0}, sent = {0}, pending = {0};
+    struct error error;
+    const char *words = explain_end(c, node, given, &error);
 
     carrier_note_trouble(node, status, words);
     carrier_tell_trouble(c, node, "");
@@ -128,7 +147,7 @@ void node_take_greeting(struct carrier *c, struct node *node, struct flight *fli
 {
     struct greeting *g = &node->greeting;
     struct error error;
-    const hibloom_status status = greeting_take(g, &c->settings, flight->index++, object, &error);
+    const hibloom_status status = greeting_take(g, c->settings, flight->index++, object, &error);
     char where[WHERE_SIZE];
 
     if (status != HIBLOOM_OK) {
@@ -139,7 +158,7 @@ void node_take_greeting(struct carrier *c, struct node *node, struct flight *fli
         return;
     flight_free(flights_take(&node->sent));
     if (!g->again)
-        settings_log(&c->settings, HIBLOOM_LOG_INFO, "%s: connected", carrier_where(c, node, where, sizeof where));
+        settings_log(c->settings, HIBLOOM_LOG_INFO, "%s: connected", carrier_where(c, node, where, sizeof where));
     /* A replica that restarts gets all of it from its primary. Node 0 of a Sentinel store is the
      * master, wherever it is: there another run is also another server. */
     const bool deposed = c->topology.clustered && g->again && g->replica; /* it says where to go, and that tells */
@@ -170,7 +189,7 @@ static hibloom_status ensure_connection(struct carrier *c, struct node *node, st
     if (node->state != NODE_CLOSED)
         return !node->leave
                    ? HIBLOOM_OK
-                   : error_set(error, HIBLOOM_EUNAVAILABLE, "its connection is given up, and has answers to come");
+                   : error_set(error, HIBLOOM_EUNAVAILABLE, "its connection is closing, and answers are still to come");
     if (call_must_pause(c, &node->pause)) { /* the search for locations goes on to the next one */
         *error = node->error;
         return node->status;

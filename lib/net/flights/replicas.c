@@ -8,7 +8,7 @@
 
 bool replicas_may_answer(const struct carrier *c, const struct call *call)
 {
-    return c->settings.options.read_from_replicas && call->task->reads && call->task->again != NULL &&
+    return c->settings->options.read_from_replicas && call->task->reads && call->task->again != NULL &&
            !call->at_primary;
 }
 
@@ -30,7 +30,7 @@ void replicas_note(struct carrier *c, const struct node *node, const struct flig
 
     char key[KEYS_SIZE];
 
-    if (node->role == NODE_REPLICA || c->settings.options.min_replicas == 0 || exchange->proof ||
+    if (node->role == NODE_REPLICA || c->settings->options.min_replicas == 0 || exchange->proof ||
         task_has_failed(call->task) || !exchange_key(exchange, key))
         return;
     struct touched *touched = find_touched(call, node);
@@ -114,8 +114,8 @@ void replicas_wait(struct carrier *c, struct node *node)
     if (!node->wants_wait || node->waits)
         return;
     command_start(&commands, 3, "WAIT");
-    command_number(&commands, c->settings.options.min_replicas);
-    command_number(&commands, c->settings.options.replicas_ms);
+    command_number(&commands, c->settings->options.min_replicas);
+    command_number(&commands, c->settings->options.replicas_ms);
     if (!commands.failed)
         flight = flight_new(&c->pool, NULL, FLIGHT_WAIT, &(struct exchange){.replies = 1}, commands.bytes,
                             commands.len);
@@ -166,7 +166,7 @@ static void take_refused(struct carrier *c, struct node *node, struct flight *fl
 
 static void take_count(struct carrier *c, struct node *node, struct flight *flight, long long replicas)
 {
-    const uint32_t wanted = c->settings.options.min_replicas;
+    const uint32_t wanted = (uint32_t)c->settings->options.min_replicas;
     char words[96];
 
     if (replicas < wanted && call_may_retry(c, flight->call)) {
@@ -174,8 +174,7 @@ static void take_count(struct carrier *c, struct node *node, struct flight *flig
         return;
     }
     if (replicas < wanted) {
-        snprintf(words, sizeof words, "%lld replicas have what was written, of %u that min_replicas asks for", replicas,
-                 wanted);
+        snprintf(words, sizeof words, "%lld replicas have the write; min_replicas asks for %u", replicas, wanted);
         call_give_up(c, flight->call, node, HIBLOOM_EUNAVAILABLE, words);
     }
     call_end_flight(c, flight);
@@ -224,11 +223,11 @@ void replicas_take(struct carrier *c, struct node *node, const struct reply *rep
 
 /* ---- The end of a call ------------------------------------------------------------------------- */
 
-#define LOST "the server, or the filter's key, was lost before its replicas had what was written: call again"
+#define LOST "the server or the filter's key was lost before replicas had the write: call again"
 
 static bool may_be_kept(const struct carrier *c, const struct call *call)
 {
-    return c->settings.options.min_replicas > 0 && !task_has_failed(call->task) && call->carried_out;
+    return c->settings->options.min_replicas > 0 && !task_has_failed(call->task) && call->carried_out;
 }
 
 void replicas_keep(struct carrier *c, struct call *call)

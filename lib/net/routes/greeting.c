@@ -3,23 +3,23 @@
 
 #include <string.h>
 
-#define NO_MASTER "it is no master any more: ask the Sentinels again"
+#define NO_MASTER "it is no longer a master"
 
-static void write_auth(struct commands *out, const struct uri *uri)
+static void write_auth(struct commands *out, const struct store_options *o)
 {
-    command_start(out, uri->user != NULL ? 3 : 2, "AUTH");
-    if (uri->user != NULL)
-        command_text(out, uri->user);
-    command_text(out, uri->password);
+    command_start(out, o->user != NULL ? 3 : 2, "AUTH");
+    if (o->user != NULL)
+        command_text(out, o->user);
+    command_text(out, o->password);
 }
 
 static void write_step(struct commands *out, const struct store_settings *s, enum greeting_step step)
 {
     switch (step) {
-    case GREETING_AUTH: write_auth(out, &s->uri); break;
+    case GREETING_AUTH: write_auth(out, &s->options); break;
     case GREETING_SELECT:
         command_start(out, 2, "SELECT");
-        command_number(out, s->uri.db);
+        command_number(out, s->options.db);
         break;
     case GREETING_NAME:
         command_start(out, 3, "CLIENT");
@@ -36,8 +36,8 @@ void greeting_write(struct greeting *g, struct commands *out, const struct store
 {
     const bool sentinel = role == NODE_SENTINEL, behind_sentinel = s->uri.kind == URI_SENTINEL;
     const bool wanted[] = {
-        [GREETING_AUTH] = s->uri.password != NULL,
-        [GREETING_SELECT] = s->uri.db != 0 && !sentinel,
+        [GREETING_AUTH] = s->options.password != NULL,
+        [GREETING_SELECT] = s->options.db != 0 && !sentinel,
         [GREETING_NAME] = s->options.client_name != NULL,
         [GREETING_READONLY] = role == NODE_REPLICA && !behind_sentinel && s->options.read_from_replicas,
         [GREETING_ROLE] = role == NODE_PRIMARY && behind_sentinel,

@@ -81,11 +81,11 @@ void number_items(hibloom_item *items, uint32_t *numbers, uint32_t n)
     }
 }
 
-hibloom_async *async_store(void *loop, const char *uri, const hibloom_connect_options *options)
+hibloom_async *async_store(void *loop, const char *uri, const hibloom_setup *setup)
 {
     hibloom_async *async = NULL;
 
-    assert_ok(hibloom_async_connect(&async, uri, options, loop_class->attach, loop), NULL);
+    assert_ok(hibloom_async_connect(&async, uri, setup, loop_class->attach, loop), NULL);
     return async;
 }
 

@@ -43,7 +43,7 @@ void await(void *loop, const struct outcome *outcome);
 /* Items of four bytes: 0, 1, 2 ..., which lie in `numbers`. */
 void number_items(hibloom_item *items, uint32_t *numbers, uint32_t n);
 
-hibloom_async *async_store(void *loop, const char *uri, const hibloom_connect_options *options);
+hibloom_async *async_store(void *loop, const char *uri, const hibloom_setup *setup);
 hibloom_async_filter *async_filter(void *loop, hibloom_async *async, const char *name, const char *text);
 
 /* Turns it a few times more: what is closed goes, and what may not be called is not. */
