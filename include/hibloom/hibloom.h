@@ -409,8 +409,9 @@ typedef struct hibloom_connect_options {
     void *data;          /* of both */
     uint64_t near_bytes; /* of memory for the near caches of all filters on the store; default 64 MB (2^26). See
                             hibloom_near_cache */
-    uint32_t link_mb_s;  /* 10^6 bytes a second between here and the servers; default 1000. What is less makes fewer
-                            large calls go by whole bitmaps, see hibloom_add_many */
+    uint32_t link_mb_s;  /* 10^6 bytes a second between here and the servers; default 1000, and 4000 if all connections
+                            are to this machine (a Unix socket, a loopback address) without TLS. What is less makes
+                            fewer large calls go by whole bitmaps, see hibloom_add_many */
 } hibloom_connect_options;
 
 #define HIBLOOM_CONNECT_OPTIONS_INIT \

@@ -1,7 +1,6 @@
 /* store.c: the functions of a store, each as a task. See store.h. */
 #include "redis/store.h"
 #include "base/alloc.h"
-#include "redis/cost.h"
 #include "redis/links.h"
 #include "redis/list.h"
 #include "redis/near.h"
@@ -14,10 +13,9 @@ void redis_server_make(struct redis_server_traits *server, const hibloom_connect
     *server = (struct redis_server_traits){
         .clustered = clustered,
         .retry_ms = o->retry_ms,
-        .bitfield = o->commands == HIBLOOM_COMMANDS_BITFIELD,
         .sends_all = o->min_replicas > 0 || o->read_from_replicas,
         .asks_replicas = o->read_from_replicas,
-        .link_mb_s = o->link_mb_s > 0 ? o->link_mb_s : COST_LINK_MB_S,
+        .cost = {o->commands == HIBLOOM_COMMANDS_BITFIELD, o->link_mb_s > 0 ? o->link_mb_s : COST_LINK_HERE_MB_S},
         .near_room = o->near_bytes > 0 ? o->near_bytes : NEAR_BYTES,
     };
 }

@@ -433,7 +433,7 @@ static void retry_without_ro(struct talk *talk, struct outbox *outbox)
 {
     struct redis_server_traits *server = talk->task.link->server;
 
-    const bool asked = server->bitfield || talk->task.link->spec->counters != 0;
+    const bool asked = server->cost.bitfield || talk->task.link->spec->counters != 0;
 
     if (talk->task.refusal != REFUSAL_UNKNOWN_COMMAND || server->lacks_bitfield_ro || !asked)
         return;

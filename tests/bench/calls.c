@@ -96,14 +96,13 @@ static size_t crossing(const hibloom *filter, enum cost_call call)
 /* Microseconds by commands and by bitmaps, which of them is taken, and from where on. */
 static void print_model(const struct way *way, enum cost_call call, size_t n)
 {
-    const struct redis_server_traits *server = &((struct redis_store *)way->store)->server;
-    const struct cost_server to = {server->bitfield, server->link_mb_s};
+    const struct cost_server *to = &((struct redis_store *)way->store)->server.cost;
     const hibloom_spec *spec = hibloom_spec_of(way->filter);
 
-    printf("\t%.0f\t%.0f\t%d\t%zu\n", (double)n * cost_item(spec, &to, call),
-           call == COST_ADD       ? cost_merge(spec, &to, n)
-           : call == COST_ADD_NEW ? cost_merge_new(spec, &to, n)
-                                  : cost_read(spec, &to, n),
+    printf("\t%.0f\t%.0f\t%d\t%zu\n", (double)n * cost_item(spec, to, call),
+           call == COST_ADD       ? cost_merge(spec, to, n)
+           : call == COST_ADD_NEW ? cost_merge_new(spec, to, n)
+                                  : cost_read(spec, to, n),
            plain_pays(&redis_filter_of(way->filter)->first, n, call != COST_LOOK_UP, call != COST_ADD),
            crossing(way->filter, call));
 }

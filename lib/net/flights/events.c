@@ -9,8 +9,11 @@
 #include "net/flights/node.h"
 #include "net/flights/replicas.h"
 
+#include <netinet/in.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 
 /* ---- A call ------------------------------------------------------------------------------------ */
 
@@ -290,6 +293,33 @@ bool carrier_make(struct carrier *c, struct store_settings *settings, const stru
     carrier_note_stale(c);
     redis_server_make(&c->store.server, &c->settings.options, c->topology.clustered);
     return true;
+}
+
+/* Is the peer on this machine? If that is not known: no. */
+static bool is_here(int fd)
+{
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+        struct sockaddr_storage room;
+    } peer;
+    socklen_t len = sizeof peer;
+
+    if (getpeername(fd, &peer.any, &len) != 0)
+        return false;
+    if (peer.any.sa_family == AF_INET)
+        return ntohl(peer.v4.sin_addr.s_addr) >> 24 == 127;
+    return peer.any.sa_family == AF_UNIX ||
+           (peer.any.sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&peer.v6.sin6_addr));
+}
+
+void carrier_note_link(struct carrier *c, int fd)
+{
+    double *const mb_s = &c->store.server.cost.link_mb_s;
+
+    if (c->settings.options.link_mb_s == 0 && *mb_s > COST_LINK_MB_S && (c->settings.uri.tls || !is_here(fd)))
+        *mb_s = COST_LINK_MB_S;
 }
 
 static void free_flights(struct flights *flights)
