@@ -55,12 +55,14 @@ static void use(hibloom *filter)
 
 static void live_once(const char *uri, const char *text)
 {
+    hibloom_connect_options options = HIBLOOM_CONNECT_OPTIONS_INIT;
     hibloom_store *store = NULL;
     hibloom *filter = NULL, *other = NULL;
     hibloom_spec spec;
 
     set_period(0);
-    if (!tried(hibloom_spec_parse(&spec, text)) || !tried(hibloom_connect(&store, uri, NULL)))
+    options.link_mb_s = 1000; /* by commands: where memory for bitmaps is missing, a call does without */
+    if (!tried(hibloom_spec_parse(&spec, text)) || !tried(hibloom_connect(&store, uri, &options)))
         return;
     if (tried(hibloom_open(&filter, store, "slides", &spec)))
         use(filter);
