@@ -28,6 +28,7 @@ static const struct bench_part {
     {"memory", bench_memory},     {"rates", bench_rates},           {"stalls", bench_stalls},
     {"cluster", bench_cluster},   {"retries", bench_retries},       {"async", bench_async},
     {"near", bench_near},         {"calls", bench_calls},           {"kinds", bench_kinds},
+    {"crossing", bench_crossing}, {"merges", bench_merges},         {"module", bench_module},
 };
 
 /* ---- How much ------------------------------------------------------------------- */
@@ -132,15 +133,31 @@ void bench_by_commands(hibloom_store *store)
         ((struct redis_store *)store)->server.cost.link_mb_s = NAN; /* nothing is less than what costs that */
 }
 
-hibloom_store *bench_store(const char *uri, hibloom_commands commands)
+hibloom_store *bench_choosing_store(const char *uri, hibloom_commands commands)
 {
     const hibloom_connect_options options = {.command_timeout_ms = 600000, .commands = commands};
     hibloom_store *store;
     hibloom_status status = hibloom_connect(&store, uri != NULL ? uri : bench_uri(), &options);
 
     bench_must(status, store);
+    return store;
+}
+
+hibloom_store *bench_store(const char *uri, hibloom_commands commands)
+{
+    hibloom_store *store = bench_choosing_store(uri, commands);
+
     bench_by_commands(store);
     return store;
+}
+
+long long bench_copy(struct redisContext *redis, const char *begin)
+{
+    return bench_command(redis, "EVAL %s 0 %s*",
+                         "local keys = redis.call('KEYS', ARGV[1])"
+                         "for _, key in ipairs(keys) do redis.call('COPY', key, key, 'DB', 1, 'REPLACE') end "
+                         "return #keys",
+                         begin);
 }
 
 hibloom *bench_open(hibloom_store *store, const char *name, const char *text)

@@ -40,17 +40,6 @@ struct bed {
     hibloom_item *asked, *known; /* to look up; that are in */
 };
 
-/* The store of the others goes by commands. */
-static hibloom_store *choosing_store(void)
-{
-    const hibloom_connect_options options = {.command_timeout_ms = 600000};
-    hibloom_store *store;
-    const hibloom_status status = hibloom_connect(&store, bench_uri(), &options);
-
-    bench_must(status, store);
-    return store;
-}
-
 static struct way way_open(hibloom_store *store)
 {
     struct way way = {store, NULL};
@@ -143,7 +132,7 @@ static void measure(struct bed *bed, size_t o, size_t s, int round)
 void bench_calls(void)
 {
     const uint64_t present = bench_capacity() / 4;
-    struct bed bed = {.chosen = way_open(choosing_store()),
+    struct bed bed = {.chosen = way_open(bench_choosing_store(NULL, HIBLOOM_COMMANDS_SETBIT)),
                       .commands = way_open(bench_store(NULL, HIBLOOM_COMMANDS_SETBIT)),
                       .fresh = present,
                       .asked = bench_questions(present, 10 * bench_capacity(), MOST),
