@@ -25,8 +25,8 @@
 #define COUNT 0.45
 #define COUNT_BIT 0.64
 
-/* Round trips, which each key of a filter takes when it is read or merged, cost as much as so many bytes: over a faster
- * link they most often are shorter, too. */
+/* Each key of a filter that is read or merged takes a round trip. It costs the time of these bytes on the link: a
+ * faster link most often has shorter round trips, too. */
 #define TRIP_BYTES 1e5
 
 /* Bytes of a command for a bit, with key and offset, and of its answer. PART_BYTES: one bit of a BITFIELD. */

@@ -1,9 +1,9 @@
-/* Does the cost model (redis/cost.h) choose the best way? Calls of a hundred to a million items, on filters of 0.1 to
- * 64 MB, classic and blocked, as look-ups and as adds without and with is_new. In each cell both ways are measured, and
- * the public call, which chooses. Beside them stands what the model says of both.
+/* Does the cost model (redis/cost.h) choose the best way? Calls have a hundred to a million items, and filters 0.1 to
+ * 64 MB, classic and blocked. Calls look up, add, or add with is_new. In each cell both ways are measured, and the
+ * public call, which chooses. Beside them stands what the model says of both.
  *
- * The filters lie half full in database 0. Each trial of an add begins with a copy in database 1, so none fills up. Of a
- * large call 12,000 items by commands are enough to tell. */
+ * The filters lie half full in database 0. Each trial of an add begins with a copy in database 1, so none fills up. By
+ * commands a large call is measured by 12,000 of its items. */
 #include "bench.h"
 
 #include "base/alloc.h"
@@ -43,7 +43,7 @@ enum way { WAY_COMMANDS, WAY_BITMAPS, WAY_CALL };
 
 struct bed {
     struct redisContext *redis;
-    hibloom_store *stores[WAYS]; /* that of commands never chooses another way; the other two are one */
+    hibloom_store *stores[WAYS]; /* the first one goes by commands alone; the other two are one store */
     hibloom *filters[WAYS][FILTERS];
     hibloom_item *asked;
     uint64_t fresh; /* the next number that is new */

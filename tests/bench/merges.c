@@ -1,7 +1,8 @@
-/* A whole bitmap goes into a key that has bits: by SET and BITOP (redis/merge.h), and by parts through a script
- * (redis/transfer.h), which keys above 16 MB still take. Both by the library's inner functions, in turns. A second
- * server keeps an append-only file, and tells how many bytes of that a merge takes. It never waits for the disk: else it
- * writes later, and the next merge would get the bytes. */
+/* A whole bitmap goes into a key that has bits. By SET and BITOP (redis/merge.h), or by parts through a script
+ * (redis/transfer.h): keys above 16 MB still take that. Both go by the library's inner functions, in turns.
+ *
+ * A second server keeps an append-only file. Its growth is what a merge writes. That server never waits for the disk:
+ * else it would write late, and the bytes would count for the next merge. */
 #include "bench.h"
 
 #include "../support/redis_server.h"

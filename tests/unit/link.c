@@ -72,7 +72,7 @@ static void the_slowest_connection_counts(void **state)
 {
     struct carrier v4 = carrier_with(0), unknown = carrier_with(0), tls = carrier_with(0);
 
-    assert_true(note(&v4, socket_to_v4("192.0.2.77")) == COST_LINK_MB_S); /* of a network for examples */
+    assert_true(note(&v4, socket_to_v4("192.0.2.77")) == COST_LINK_MB_S); /* an address for examples */
     assert_true(note(&v4, socket_to_unix()) == COST_LINK_MB_S);
     assert_true(note(&unknown, -1) == COST_LINK_MB_S);
     tls.settings.uri.tls = true;
