@@ -110,7 +110,8 @@ typedef enum hibloom_log_level {
  *   client_name       -         name for CLIENT SETNAME, without blanks. Ignored where the server refuses it.
  *   commands     B    setbit    bitfield: one BITFIELD an item, not k SETBIT or GETBIT. Less work for the server.
  *   near         B    64mb      bytes for all near caches of the store.
- *   link         B    1000mb    bytes a second to the servers. With fewer, fewer calls use whole bitmaps.
+ *   link         B    -         bytes a second to the servers. With fewer, fewer calls use whole bitmaps. Default:
+ *                               1000mb; 4000mb if all connections are to this machine, without TLS.
  *   in_flight    B    131072    unanswered items of a loop's store. Above it, calls return EBUSY.
  *   db                0         database. The same as /db in the URI.
  *   user, password    -         in the URI before the host, or pairs. Never behind the '?'.

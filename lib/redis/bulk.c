@@ -1,7 +1,6 @@
 /* bulk.c: many items by whole bitmaps. See bulk.h. */
 #include "redis/bulk.h"
 #include "base/flags.h"
-#include "redis/cost.h"
 #include "redis/near.h"
 #include "spec/spec.h"
 
@@ -18,31 +17,28 @@ bool bulk_can(const struct link *link)
 
 bool bulk_pays_to_look(const struct link *link, size_t n, double sent)
 {
-    const struct redis_server_traits *server = link->server;
-    const struct cost_server to = {server->bitfield, server->link_mb_s};
+    const struct cost_server *to = &link->server->cost;
 
-    return bulk_can(link) && cost_read(link->spec, &to, n) < sent * cost_item(link->spec, &to, COST_LOOK_UP);
+    return bulk_can(link) && cost_read(link->spec, to, n) < sent * cost_item(link->spec, to, COST_LOOK_UP);
 }
 
 bool bulk_pays_to_merge(const struct link *link, size_t n, double sent)
 {
     const struct redis_server_traits *server = link->server;
-    const struct cost_server to = {server->bitfield, server->link_mb_s};
 
     return bulk_can(link) && !server->may_not_merge &&
-           cost_merge(link->spec, &to, n) < sent * cost_item(link->spec, &to, COST_ADD);
+           cost_merge(link->spec, &server->cost, n) < sent * cost_item(link->spec, &server->cost, COST_ADD);
 }
 
 /* Another client's counter, or the period of a slice, has to be compared where an item is added. */
 bool bulk_pays_to_merge_new(const struct link *link, size_t n, double sent)
 {
     const struct redis_server_traits *server = link->server;
-    const struct cost_server to = {server->bitfield, server->link_mb_s};
     const struct spec *spec = link->spec;
 
     return bulk_can(link) && !server->may_not_merge && spec->window == 0 && spec->keys == KEYS_OWN &&
            spec_item_keys(spec) == 1 && !spec->empty_excluded &&
-           cost_merge_new(spec, &to, n) < sent * cost_item(spec, &to, COST_ADD_NEW);
+           cost_merge_new(spec, &server->cost, n) < sent * cost_item(spec, &server->cost, COST_ADD_NEW);
 }
 
 static uint32_t keys_of(const struct bulk *bulk)

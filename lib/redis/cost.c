@@ -20,11 +20,14 @@
 #define MERGE_MB 830.0    /* PSETEX and BITOP of 10^6 bytes */
 #define BEFORE_MB 300.0   /* if the bits before are kept and read, beside the reading */
 #define HERE 0.03         /* an item whose bits are set or looked at here */
-#define KEY 100.0         /* a round trip, which each key of a filter takes when it is read or merged */
 
 /* The script that counts up, measured beside BITFIELD: an item, and each counter. */
 #define COUNT 0.45
 #define COUNT_BIT 0.64
+
+/* Each key of a filter that is read or merged takes a round trip. It costs the time of these bytes on the link: a
+ * faster link most often has shorter round trips, too. */
+#define TRIP_BYTES 1e5
 
 /* Bytes of a command for a bit, with key and offset, and of its answer. PART_BYTES: one bit of a BITFIELD. */
 #define BIT_BYTES 50
@@ -60,7 +63,7 @@ static double whole(const struct spec *spec, const struct cost_server *server, s
 {
     const double bytes = (double)spec_bitmap_bytes(spec) * spec_keys(spec);
 
-    return bytes / 1e6 * mb + times * (over_link(server, bytes) + spec_keys(spec) * KEY +
+    return bytes / 1e6 * mb + times * (over_link(server, bytes + spec_keys(spec) * TRIP_BYTES) +
                                        ceil(bytes / (double)STORE_PIECE) * (double)n * HERE);
 }
 

@@ -9,7 +9,9 @@
 
 enum cost_call { COST_ADD, COST_ADD_NEW, COST_LOOK_UP }; /* NEW: with is_new */
 
-#define COST_LINK_MB_S 1000.0 /* where the options say nothing */
+/* Where the options say nothing: to another machine, and to this one. */
+#define COST_LINK_MB_S 1000.0
+#define COST_LINK_HERE_MB_S 4000.0
 
 /* Where the commands go. */
 struct cost_server {

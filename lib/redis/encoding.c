@@ -403,7 +403,7 @@ const struct encoding *encoding_to_add(const struct link *link, bool exact)
         return &slice_set;
     if (link->spec->layout == LAYOUT_PARTITIONED)
         return exact ? &script_set : &setbit_each;
-    return exact || link->server->bitfield ? &bitfield_set : &setbit;
+    return exact || link->server->cost.bitfield ? &bitfield_set : &setbit;
 }
 
 const struct encoding *encoding_to_look(const struct link *link)
@@ -414,7 +414,7 @@ const struct encoding *encoding_to_look(const struct link *link)
         return &getbit_span;
     if (link->spec->layout == LAYOUT_PARTITIONED)
         return &getbit_each;
-    return link->server->bitfield || link->spec->counters != 0 ? &bitfield_get : &getbit;
+    return link->server->cost.bitfield || link->spec->counters != 0 ? &bitfield_get : &getbit;
 }
 
 const struct encoding *encoding_to_remove(void)

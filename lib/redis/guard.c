@@ -51,8 +51,7 @@ void guard_ask_alone(struct link *link, struct outbox *outbox, uint32_t tag, uin
 
     guard_ask(link, outbox, link_begin(link, outbox, tag, i, name), i);
     outbox_end(outbox);
-    if (!outbox->commands.failed)
-        outbox->exchanges[outbox->count - 1].proof = true;
+    outbox_last(outbox)->proof = true;
 }
 
 /* Is it the one that was good last, of a key that the handle still means? To read it costs

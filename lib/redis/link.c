@@ -200,10 +200,8 @@ struct argument link_begin(const struct link *link, struct outbox *outbox, uint3
     const struct argument name = {key, keys_name(key, link, i)};
 
     outbox_begin(outbox, tag, name);
-    if (outbox->count > 0) {
-        outbox->exchanges[outbox->count - 1].of = link;
-        outbox->exchanges[outbox->count - 1].key = i;
-    }
+    outbox_last(outbox)->of = link;
+    outbox_last(outbox)->key = i;
     return name;
 }
 

@@ -5,6 +5,7 @@
 #ifndef HIBLOOM_REDIS_LINK_H
 #define HIBLOOM_REDIS_LINK_H
 
+#include "redis/cost.h"
 #include "redis/keys.h"
 #include "redis/record.h"
 #include "redis/task.h"
@@ -14,15 +15,14 @@ struct redis_server_traits {
     bool clustered;         /* a key's slot decides which server has it */
     uint32_t count;         /* servers that hold keys */
     uint32_t retry_ms;      /* a call goes on trying for this time */
-    bool bitfield;          /* commands=bitfield */
     bool lacks_bitfield_ro; /* found out: it is older than Redis 6 */
     bool sends_all;         /* of adds: they may have to reach replicas, or a replica may have answered */
     bool asks_replicas;     /* look-ups do */
     bool may_not_merge;     /* found out: the ACL has not all of what that takes */
-    double link_mb_s;       /* see cost.h */
     uint64_t near_room;     /* bytes that all filters may still take for what is near */
     uint64_t moved;         /* times that a slot was found elsewhere: another server may have taken over in between */
     hibloom_stats stats;
+    struct cost_server cost;
 };
 
 struct link_key {

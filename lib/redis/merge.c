@@ -92,8 +92,7 @@ static void judge_old(struct talk *talk, struct outbox *outbox)
     command_start(&outbox->commands, 2, "UNLINK");
     command_argument(&outbox->commands, old);
     outbox_end(outbox);
-    if (!outbox->commands.failed)
-        outbox->exchanges[outbox->count - 1].spare = true;
+    outbox_last(outbox)->spare = true;
     talk_then(talk, take_removed, NULL);
 }
 
@@ -151,8 +150,7 @@ static void ask_script(struct talk *talk, struct outbox *outbox)
         command_number(out, merge->len);
     }
     outbox_end(outbox);
-    if (!out->failed)
-        outbox->exchanges[outbox->count - 1].replaceable = merge->replaceable;
+    outbox_last(outbox)->replaceable = merge->replaceable;
     talk_then(talk, take_answer, judge_answer);
 }
 
@@ -168,8 +166,7 @@ static void send_bits(struct talk *talk, struct outbox *outbox)
     command_argument(&outbox->commands, tmp);
     command_text(&outbox->commands, TEMPORARY_MS);
     outbox_end_with(outbox, merge->bits, merge->len);
-    if (!outbox->commands.failed)
-        outbox->exchanges[outbox->count - 1].spare = true;
+    outbox_last(outbox)->spare = true;
     ask_script(talk, outbox);
 }
 

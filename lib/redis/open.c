@@ -81,7 +81,7 @@ void life_ask_ahead(struct life *life, struct outbox *outbox)
         outbox_begin(outbox, LIFE_TAG_AHEAD + place, name);
         record_ask_end(&outbox->commands, name);
         outbox_end(outbox);
-        outbox_at_primary(outbox);
+        outbox_last(outbox)->at_primary = true;
     }
 }
 
@@ -146,7 +146,7 @@ static void take_look(struct talk *talk, uint32_t tag, uint32_t index, const str
 void life_look(struct talk *talk, struct outbox *outbox)
 {
     guard_ask_alone(talk->task.link, outbox, 0, 0);
-    outbox_at_primary(outbox);
+    outbox_last(outbox)->at_primary = true;
     life_ask_ahead(life_of(talk), outbox);
     talk_then(talk, take_look, judge_ahead);
 }

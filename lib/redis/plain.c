@@ -1,6 +1,5 @@
 /* plain.c: the policy of one link, for a call that need not send all of its items. See sieve.h. */
 #include "base/alloc.h"
-#include "redis/cost.h"
 #include "redis/sieve.h"
 
 #include <string.h>
@@ -11,14 +10,14 @@
  * them first may find nothing in: so that must be little work. */
 static bool goes_by_bitmaps(const struct link *link, size_t n, double sent, bool adds, bool exact)
 {
-    const struct cost_server to = {link->server->bitfield, link->server->link_mb_s};
+    const struct cost_server *to = &link->server->cost;
 
     if (!adds)
         return bulk_pays_to_look(link, n, sent);
     if (!exact)
         return bulk_pays_to_merge(link, n, sent);
     return bulk_can(link) && link->spec->counters == 0 && !link->server->sends_all && /* items in it count, too */
-           cost_read(link->spec, &to, n) < sent * cost_item(link->spec, &to, COST_ADD_NEW) / 10;
+           cost_read(link->spec, to, n) < sent * cost_item(link->spec, to, COST_ADD_NEW) / 10;
 }
 
 bool plain_pays(const struct link *link, size_t n, bool adds, bool exact)

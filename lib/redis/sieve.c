@@ -515,9 +515,14 @@ bool sieve_sample_is_new(struct sieve *s)
     return found < SAMPLE / 2;
 }
 
+/* An eighth of the merge that it may save, at most: of a small filter the merge costs less. */
 bool sieve_has_sample(const struct sieve *s)
 {
-    return s->n > 2 * SAMPLE;
+    const struct link *link = s->task.link;
+    const struct cost_server *to = &link->server->cost;
+
+    return s->n > 2 * SAMPLE &&
+           8 * SAMPLE * cost_item(link->spec, to, COST_LOOK_UP) < cost_merge_new(link->spec, to, s->n);
 }
 
 void sieve_sample(struct sieve *s, void (*ended)(struct sieve *))

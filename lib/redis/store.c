@@ -1,7 +1,6 @@
 /* store.c: the functions of a store, each as a task. See store.h. */
 #include "redis/store.h"
 #include "base/alloc.h"
-#include "redis/cost.h"
 #include "redis/links.h"
 #include "redis/list.h"
 #include "redis/near.h"

@@ -33,11 +33,16 @@ void outbox_begin(struct outbox *outbox, uint32_t tag, struct argument key)
     outbox_begin_slot(outbox, tag, keys_slot(key.bytes, key.len));
 }
 
+struct exchange *outbox_last(struct outbox *outbox)
+{
+    return outbox->count > 0 ? &outbox->exchanges[outbox->count - 1] : &outbox->none;
+}
+
 void outbox_end_into(struct outbox *outbox, uint32_t index, void *bulk, size_t room)
 {
     if (outbox->commands.failed)
         return;
-    struct exchange *exchange = &outbox->exchanges[outbox->count - 1];
+    struct exchange *exchange = outbox_last(outbox);
     exchange->replies = (uint32_t)(outbox->commands.count - outbox->counted);
     exchange->end = outbox->commands.len;
     exchange->bulk = bulk;
@@ -57,20 +62,8 @@ void outbox_end_with(struct outbox *outbox, const void *payload, size_t len)
     outbox_end(outbox);
     if (outbox->commands.failed)
         return;
-    outbox->exchanges[outbox->count - 1].payload = payload;
-    outbox->exchanges[outbox->count - 1].payload_len = len;
-}
-
-void outbox_at_primary(struct outbox *outbox)
-{
-    if (!outbox->commands.failed && outbox->count > 0)
-        outbox->exchanges[outbox->count - 1].at_primary = true;
-}
-
-void outbox_anew(struct outbox *outbox)
-{
-    if (!outbox->commands.failed && outbox->count > 0)
-        outbox->exchanges[outbox->count - 1].anew = true;
+    outbox_last(outbox)->payload = payload;
+    outbox_last(outbox)->payload_len = len;
 }
 
 void outbox_empty(struct outbox *outbox)

@@ -42,12 +42,13 @@ struct exchange {
     const struct link *of; /* whose key number `key` that is; NULL: nobody says */
     uint32_t key;
     uint32_t replies; /* 0: only the connection is wanted; reply() is called once, with NULL, and that is no failure */
-    bool at_primary;  /* replicas are not asked: a task that only looks writes by what it is told */
+    bool at_primary;  /* no replica answers it: a task that only looks writes by what it is told */
     bool proof;       /* it only asks whether the filter is there: replicas need not have what it touches */
     bool guarded;     /* its last command tells whether the filter is still there: it goes alone first, before
                          the exchange is sent again, or late */
     bool once;        /* it must not be carried out twice: it is not sent again where its answer was lost */
-    bool anew;        /* it only asks, and its last command proves all answers: they come from one sending */
+    bool anew;        /* it only asks, and its last command proves all answers: they come from one sending. It is sent
+                         again as a whole */
     bool spare;       /* the task can do without it: if its answer is lost, its replies are NULL, and none has failed */
     bool replaceable; /* the task has another way: TRYAGAIN, the answer while a slot moves, is told at once */
     const void *payload; /* if not NULL, the last argument of its one command; it is there until that is answered */
@@ -63,6 +64,7 @@ struct outbox {
     struct exchange *exchanges;
     size_t count, room;
     size_t counted; /* commands of the exchanges so far */
+    struct exchange none;
 };
 
 /* Between the two, commands are written to outbox->commands. Those on no key go to the
@@ -77,11 +79,8 @@ void outbox_end_into(struct outbox *, uint32_t index, void *bulk, size_t room);
 /* The same for one command, whose last argument is not written yet: it is these bytes. They are not copied. */
 void outbox_end_with(struct outbox *, const void *payload, size_t len);
 
-/* Only the primary answers the last exchange, also for a call that replicas may answer. */
-void outbox_at_primary(struct outbox *);
-
-/* The last exchange is sent anew as a whole, where it is sent again. */
-void outbox_anew(struct outbox *);
+/* The last exchange, for its flags. Without memory it is none that is sent. */
+struct exchange *outbox_last(struct outbox *);
 
 void outbox_empty(struct outbox *);
 

@@ -87,7 +87,7 @@ static bool read_pipeline(struct talk *talk, struct outbox *outbox, unsigned num
     transfer->asked += len;
     guard_ask(talk->task.link, outbox, key, piece->key);
     outbox_end_into(outbox, 0, transfer->out + transfer->part_at[number], len);
-    outbox_anew(outbox);
+    outbox_last(outbox)->anew = true;
     guard_ask_config(talk->task.link, outbox, 1 << 1 | number);
     return true;
 }

@@ -90,12 +90,10 @@ static void write_exchange(struct walk *walk, struct outbox *outbox, uint32_t ta
         outbox_end_into(outbox, walk->before, run->known, (size_t)run->items * link->spec->hashes);
     else
         outbox_end(outbox);
-    if (outbox->count == 0)
-        return;
-    if (!encoding->sets && !encoding->once)
-        outbox_anew(outbox);
-    outbox->exchanges[outbox->count - 1].guarded = encoding->sets && !encoding->proves && !link->bare;
-    outbox->exchanges[outbox->count - 1].once = encoding->once;
+    struct exchange *exchange = outbox_last(outbox);
+    exchange->anew = !encoding->sets && !encoding->once;
+    exchange->guarded = encoding->sets && !encoding->proves && !link->bare;
+    exchange->once = encoding->once;
 }
 
 /* Writes the runs of a pipeline again that need it. Was there any? */
@@ -435,7 +433,7 @@ static void retry_without_ro(struct talk *talk, struct outbox *outbox)
 {
     struct redis_server_traits *server = talk->task.link->server;
 
-    const bool asked = server->bitfield || talk->task.link->spec->counters != 0;
+    const bool asked = server->cost.bitfield || talk->task.link->spec->counters != 0;
 
     if (talk->task.refusal != REFUSAL_UNKNOWN_COMMAND || server->lacks_bitfield_ro || !asked)
         return;

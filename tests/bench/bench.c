@@ -29,6 +29,7 @@ static const struct bench_part {
     {"memory", bench_memory},     {"rates", bench_rates},           {"stalls", bench_stalls},
     {"cluster", bench_cluster},   {"retries", bench_retries},       {"async", bench_async},
     {"near", bench_near},         {"calls", bench_calls},           {"kinds", bench_kinds},
+    {"crossing", bench_crossing}, {"merges", bench_merges},         {"module", bench_module},
 };
 
 /* ---- How much ------------------------------------------------------------------- */
@@ -130,18 +131,34 @@ long long bench_command(struct redisContext *redis, const char *format, ...)
 void bench_by_commands(hibloom_store *store)
 {
     if (store->class == &redis_store_class)
-        ((struct redis_store *)store)->server.link_mb_s = NAN; /* nothing is less than what costs that */
+        ((struct redis_store *)store)->server.cost.link_mb_s = NAN; /* nothing is less than what costs that */
 }
 
-hibloom_store *bench_store(const char *uri, const char *commands)
+hibloom_store *bench_choosing_store(const char *uri, const char *commands)
 {
     hibloom_store *store;
     hibloom_status status = hibloom_connect(
         &store, with_options(uri != NULL ? uri : bench_uri(), "command_timeout=10min&commands=%s", commands), NULL);
 
     bench_must(status, store);
+    return store;
+}
+
+hibloom_store *bench_store(const char *uri, const char *commands)
+{
+    hibloom_store *store = bench_choosing_store(uri, commands);
+
     bench_by_commands(store);
     return store;
+}
+
+long long bench_copy(struct redisContext *redis, const char *begin)
+{
+    return bench_command(redis, "EVAL %s 0 %s*",
+                         "local keys = redis.call('KEYS', ARGV[1])"
+                         "for _, key in ipairs(keys) do redis.call('COPY', key, key, 'DB', 1, 'REPLACE') end "
+                         "return #keys",
+                         begin);
 }
 
 hibloom *bench_open(hibloom_store *store, const char *name, const char *text)

@@ -31,6 +31,9 @@ void bench_retries(void);    /* retries and TLS, while nothing fails */
 void bench_async(void);      /* the calls on an event loop against those that block */
 void bench_near(void);       /* what is known to be in costs no command */
 void bench_calls(void);      /* one call, of a few items and of very many */
+void bench_crossing(void);   /* whether the cost model chooses the best way */
+void bench_merges(void);     /* whole bitmaps into one key, by BITOP and by parts */
+void bench_module(void);     /* beside RedisBloom's module, where it is installed */
 void bench_kinds(void);      /* plain filters, growing ones and windows; or two builds of the library */
 
 /* ---- How much -------------------------------------------------------------------
@@ -58,7 +61,8 @@ struct redisContext *bench_redis_tcp(void);
 long long bench_command(struct redisContext *redis, const char *format, ...);
 
 /* A store on `uri`, NULL = the server's TCP port. Its time-outs are far off: on a busy
- * machine a slow answer is a result. It goes by commands. */
+ * machine a slow answer is a result. The first one chooses its way; the second one goes by commands. */
+hibloom_store *bench_choosing_store(const char *uri, const char *commands);
 hibloom_store *bench_store(const char *uri, const char *commands);
 
 /* All calls of the store go by commands from now on, and none by whole bitmaps: so it is
@@ -67,6 +71,9 @@ void bench_by_commands(hibloom_store *store);
 
 /* The filter, made anew from a spec text. */
 hibloom *bench_open(hibloom_store *store, const char *name, const char *spec);
+
+/* Copies the keys whose names begin so into database 1; how many they are. A handle there goes on with them. */
+long long bench_copy(struct redisContext *redis, const char *begin);
 
 /* The program ends with the words unless the status is OK. */
 void bench_must(hibloom_status status, const hibloom_store *store);

@@ -42,16 +42,6 @@ struct bed {
     hibloom_item *asked, *known; /* to look up; that are in */
 };
 
-/* The store of the others goes by commands. */
-static hibloom_store *choosing_store(void)
-{
-    hibloom_store *store;
-    const hibloom_status status = hibloom_connect(&store, with_options(bench_uri(), "command_timeout=10min"), NULL);
-
-    bench_must(status, store);
-    return store;
-}
-
 static struct way way_open(hibloom_store *store)
 {
     struct way way = {store, NULL};
@@ -97,14 +87,13 @@ static size_t crossing(const hibloom *filter, enum cost_call call)
 /* Microseconds by commands and by bitmaps, which of them is taken, and from where on. */
 static void print_model(const struct way *way, enum cost_call call, size_t n)
 {
-    const struct redis_server_traits *server = &((struct redis_store *)way->store)->server;
-    const struct cost_server to = {server->bitfield, server->link_mb_s};
+    const struct cost_server *to = &((struct redis_store *)way->store)->server.cost;
     const struct spec *spec = &way->filter->spec;
 
-    printf("\t%.0f\t%.0f\t%d\t%zu\n", (double)n * cost_item(spec, &to, call),
-           call == COST_ADD       ? cost_merge(spec, &to, n)
-           : call == COST_ADD_NEW ? cost_merge_new(spec, &to, n)
-                                  : cost_read(spec, &to, n),
+    printf("\t%.0f\t%.0f\t%d\t%zu\n", (double)n * cost_item(spec, to, call),
+           call == COST_ADD       ? cost_merge(spec, to, n)
+           : call == COST_ADD_NEW ? cost_merge_new(spec, to, n)
+                                  : cost_read(spec, to, n),
            plain_pays(&redis_filter_of(way->filter)->first, n, call != COST_LOOK_UP, call != COST_ADD),
            crossing(way->filter, call));
 }
@@ -145,7 +134,7 @@ static void measure(struct bed *bed, size_t o, size_t s, int round)
 void bench_calls(void)
 {
     const uint64_t present = bench_capacity() / 4;
-    struct bed bed = {.chosen = way_open(choosing_store()),
+    struct bed bed = {.chosen = way_open(bench_choosing_store(NULL, "setbit")),
                       .commands = way_open(bench_store(NULL, "setbit")),
                       .fresh = present,
                       .asked = bench_questions(present, 10 * bench_capacity(), MOST),

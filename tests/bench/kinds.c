@@ -1,7 +1,7 @@
 /* Plain filters, growing ones and windows beside one another, by public calls alone. So this can
  * hold builds of the library against one another: $BENCH_LIBRARIES names two shared objects, with a
  * blank between. They take turns on the same keys, each the first as often as the other. Without it,
- * the library that the bench is linked with is measured, in fewer rounds.
+ * the library that the bench is linked with is measured, in fewer rounds. $BENCH_KINDS: only kinds whose names begin so.
  *
  * The filters are filled once, in database 0. Each turn begins with copies of their keys in
  * database 1. So no row fills a filter for the next one, and no filter grows meanwhile. */
@@ -32,6 +32,7 @@ static const struct kind {
 } kinds[] = {
     {"plain, ten times as large", "segments=1", 40, 20, 1, 1},
     {"plain", "segments=1", 4, 2, 1, 1000},
+    {"blocked, k = 3, ten times as large", "segments=1 layout=blocked hashes=3", 40, 20, 1, 1000},
     {"growing, 2 links", "growth=4", 4, 6, 2, 1000},
     {"growing, 5 links", "growth=2", 1, 16, 5, 1000},
     {"window, 3 slices", "window=100000000s slices=3", 4, 2, 4, 1000},
@@ -85,14 +86,12 @@ static void libraries_load(void)
     free(names);
 }
 
-/* Copies the keys of a filter into database 1; how many they are. */
 static long long copy(struct redisContext *redis, size_t k)
 {
-    return bench_command(redis, "EVAL %s 0 kind%d*",
-                         "local keys = redis.call('KEYS', ARGV[1])"
-                         "for _, key in ipairs(keys) do redis.call('COPY', key, key, 'DB', 1, 'REPLACE') end "
-                         "return #keys",
-                         (int)k);
+    char name[16];
+
+    snprintf(name, sizeof name, "kind%zu", k);
+    return bench_copy(redis, name);
 }
 
 static void fill(struct redisContext *redis, size_t k)
@@ -172,6 +171,7 @@ void bench_kinds(void)
     double spent[KINDS][OPERATIONS][BATCHES] = {0}; /* seconds; a slow row has fewer rounds */
 
     libraries_load();
+    const char *const only = getenv("BENCH_KINDS") != NULL ? getenv("BENCH_KINDS") : "";
     const int rounds = count == 1 ? 5 : (int)bench_scaled(60, LEAST_ROUNDS);
     for (size_t k = 0; k < KINDS; k++)
         fill(redis, k);
@@ -183,6 +183,7 @@ void bench_kinds(void)
             for (size_t o = 0; o < OPERATIONS; o++)
                 for (size_t b = 0; b < BATCHES; b++) {
                     if (batches[b] < (count == 1 ? 1000 : kinds[k].least_batch) ||
+                        strncmp(kinds[k].name, only, strlen(only)) != 0 ||
                         (round >= LEAST_ROUNDS && spent[k][o][b] > 10))
                         continue;
                     const double since = bench_now();

@@ -344,6 +344,14 @@ function cluster_title(operation)
     return operation == "look up" ? "look up, GETBIT" : operation == "add" ? "add, SETBIT" : "add with is_new, BITFIELD"
 }
 
+# Milliseconds that the longest PING took beside a filter's calls.
+function stalled(filter,    i)
+{
+    for (i = 1; i <= count["stalls"]; i++)
+        if (name["stalls", i, "filter"] == filter)
+            return name["stalls", i, "ping_ms"]
+}
+
 function print_cluster(    i, key, plain, client, server)
 {
     print "\n## On a cluster\n"
@@ -457,5 +465,8 @@ END {
     print_async()
     print_near()
     print_calls()
+    print_choices()
+    print_merges()
+    print_module()
     print_kinds()
 }

@@ -1,6 +1,7 @@
 /* The longest command while a filter is created, loaded, counted, snapshotted,
  * emptied and removed: one of 4 GB in the segments that hibloom chooses, and
- * one of 512 MB in one key, the largest that Redis has.
+ * one of 512 MB in one key, the largest that Redis has. Then while calls of a million
+ * new items say which are new, on a filter of one key, and on one of keys of 2 MB.
  *
  * The server keeps the times itself: its latency statistics hold transactions
  * and scripts as a whole, which its slow log takes apart. Beside them another
@@ -167,6 +168,29 @@ static void run(struct stage *stage, const char *text)
     hibloom_store_free(store);
 }
 
+static void run_calls(struct stage *stage, const char *segments)
+{
+    enum { CALLS = 5 };
+    hibloom_store *store = bench_choosing_store(NULL, "setbit");
+    const uint64_t capacity = bench_capacity(), filled = capacity / 4, n = capacity / 10;
+    bool *is_new = calloc(n, sizeof *is_new);
+    char text[96];
+
+    snprintf(text, sizeof text, "capacity=%llu error=0.01 %s", (unsigned long long)capacity, segments);
+    hibloom *filter = bench_open(store, "calls", text);
+    bench_load(filter, filled);
+    hibloom_item *items = bench_uids(filled, CALLS * n);
+    phase_begin(stage);
+    for (size_t i = 0; i < CALLS; i++)
+        bench_must(hibloom_add_many(filter, items + i * n, n, is_new), store);
+    phase_end(stage, "5 calls of a million adds with is_new");
+    bench_must(hibloom_drop(filter), store);
+    hibloom_close(filter);
+    hibloom_store_free(store);
+    free(items);
+    free(is_new);
+}
+
 void bench_stalls(void)
 {
     const unsigned long long segments = bench_scaled(256, 4), one_key = bench_scaled(512, 16);
@@ -184,6 +208,10 @@ void bench_stalls(void)
     stage.filter = small;
     snprintf(text, sizeof text, "bits=%llu hashes=7 segments=1", (one_key << 23) - 8192); /* with room for the tail */
     run(&stage, text);
+    stage.filter = "11.4 MB in one key";
+    run_calls(&stage, "segments=1");
+    stage.filter = "11.4 MB in keys of 2 MB";
+    run_calls(&stage, "segments=6");
     neighbour_stop(&stage.neighbour);
     redisFree(stage.redis);
 }

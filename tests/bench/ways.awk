@@ -64,6 +64,21 @@ function print_calls_targets(    i, key, n)
     target("one call of 100,000 look-ups, against batches of 1,000", 20, " x", call_gain("look up", 100000))
     target("one call of 100,000 adds, against batches of 1,000", 6, " x", call_gain("add", 100000))
     target("one call of 1,000,000 adds, against batches of 1,000", 20, " x", call_gain("add", 1000000))
+    target("one call of 3,000 look-ups, against batches of 1,000", 2, " x", call_gain("look up", 3000))
+    target("one call of 100,000 adds with is_new, against batches of 1,000", 6, " x", \
+        call_gain("add, is_new, fresh", 100000))
+    target("one call of 1,000,000 adds with is_new, against batches of 1,000", 20, " x", \
+        call_gain("add, is_new, fresh", 1000000))
+    target("batches of 1,000 with is_new on a filter for 100,000 items, against the same by commands", 4, " x", \
+        quotient(series("crossing", "classic|100000|add, is_new|1000", "commands_us"), \
+            series("crossing", "classic|100000|add, is_new|1000", "call_us")))
+    target("the cost model's choice against the better way, in its worst cell", 1.15, " x", worst_choice(), 1)
+    target("a whole bitmap into a key, against parts", 2.5, " x", \
+        quotient(series("merges", "parts", "ms"), series("merges", "whole", "ms")))
+    target("the same, bytes in the append-only file, of its bytes", 1.2, " x", \
+        quotient(series("merges", "whole", "aof_bytes"), series("merges", "whole", "bytes")), 1)
+    target("longest PING beside calls of a million adds with is_new, keys of 2 MB", 3, " ms", \
+        stalled("11.4 MB in keys of 2 MB"), 1)
     target("one call of 1,000,000 adds, against MADD's 2.2 M/s", 2200000, " items/s", \
         calls("add", 1000000, "items_per_s"))
     for (i = 1; i <= count["calls"]; i++) {
@@ -131,6 +146,75 @@ function print_calls(    i, j, key, operation)
     print_crossing("add", "add", "")
     print_crossing("add, is_new, all in", "add with is_new, if all are in", \
         ": where reading is a tenth of sending all, as they may all be new")
+}
+
+# ---- Which way is better ------------------------------------------------------------------
+
+# The time of the way that the model chooses, of that of the better one.
+function choice(key,    commands, bitmaps)
+{
+    commands = median(series("crossing", key, "commands_us"))
+    bitmaps = median(series("crossing", key, "bitmaps_us"))
+    return (median(series("crossing", key, "by_bitmaps")) == 1 ? bitmaps : commands) / (commands < bitmaps ? commands : bitmaps)
+}
+
+function worst_choice(    i, worst)
+{
+    for (i = 1; i <= count["crossing"]; i++)
+        if (choice(keys["crossing", i]) > worst)
+            worst = choice(keys["crossing", i])
+    return worst
+}
+
+function print_choices(    i, key, row, rows, title, cells, megabytes)
+{
+    print "\n## Commands or bitmaps\n"
+    print "Both ways of a call were measured on filters of several sizes, half full, at 1 %; adds are of new items. The table"
+    print "has the way that the cost model chooses, and its time as a share of that of the better way.\n"
+    for (i = 1; i <= count["crossing"]; i++) {
+        key = keys["crossing", i]
+        row = name["crossing", key, "layout"] " | " name["crossing", key, "operation"] " | " grouped(name["crossing", key, "items"])
+        if (!(row in cells))
+            title[++rows] = row
+        if (row == title[1])
+            megabytes = megabytes " " short(median(series("crossing", key, "megabytes"))) " MB |"
+        cells[row] = cells[row] " " (median(series("crossing", key, "by_bitmaps")) == 1 ? "bitmaps " : "commands ") \
+            (choice(key) > 1.15 ? "**" short(choice(key)) "**" : short(choice(key))) " |"
+    }
+    print "| layout | call | items |" megabytes "\n|---|---|---|---|---|---|---|---|"
+    for (i = 1; i <= rows; i++)
+        print "| " title[i] " |" cells[title[i]]
+}
+
+# ---- Whole bitmaps, and the module ---------------------------------------------------------
+
+function print_merges(    i, key)
+{
+    print "\n## A whole bitmap into a key that has bits\n"
+    print "By SET and BITOP, as keys of up to 16 MB take it, and by parts through a script, as larger ones do.\n"
+    print "| way | MB | milliseconds | bytes in the append-only file |\n|---|---|---|---|"
+    for (i = 1; i <= count["merges"]; i++) {
+        key = keys["merges", i]
+        printf "| %s | %s | %s | %s |\n", name["merges", key, "way"] == "whole" ? "BITOP" : "parts", \
+            short(median(series("merges", key, "bytes")) / 1e6), spread(series("merges", key, "ms")), \
+            grouped(median(series("merges", key, "aof_bytes")))
+    }
+}
+
+function print_module(    i, key)
+{
+    print "\n## Beside RedisBloom's module\n"
+    if (count["module"] == 0) {
+        print "Not measured: the module is not installed here."
+        return
+    }
+    print "One server, the same capacity and error rate, items/s; the module through hiredis.\n"
+    print "| way | call | items a call | items/s |\n|---|---|---|---|"
+    for (i = 1; i <= count["module"]; i++) {
+        key = keys["module", i]
+        printf "| %s | %s | %s | %s |\n", name["module", key, "way"], name["module", key, "operation"], \
+            grouped(name["module", key, "items"]), spread(series("module", key, "items_per_s"))
+    }
 }
 
 # ---- Kinds of filters --------------------------------------------------------------------

@@ -56,11 +56,12 @@ static void use(hibloom *filter)
 
 static void live_once(const char *uri, const char *text)
 {
+    static const char *const by_commands[] = {"link", "1000mb", NULL}; /* without memory for bitmaps a call does so */
     hibloom_store *store = NULL;
     hibloom *filter = NULL, *other = NULL;
 
     set_period(0);
-    if (!tried(hibloom_connect(&store, uri, NULL)))
+    if (!tried(hibloom_connect(&store, uri, &(hibloom_setup){sizeof(hibloom_setup), .options = by_commands})))
         return;
     if (tried(hibloom_open(&filter, store, "slides", text)))
         use(filter);

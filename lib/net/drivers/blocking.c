@@ -90,6 +90,8 @@ static hibloom_status open_pipe(struct carrier *c, struct node *node, struct err
         note_elsewhere(c, node, clock_now_ms() - since);
     }
     node->state = connection->status == HIBLOOM_OK ? NODE_GREETING : NODE_CLOSED;
+    if (node->state == NODE_GREETING)
+        carrier_note_link(c, connection->context->fd);
     return take_words(connection, error);
 }
 

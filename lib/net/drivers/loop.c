@@ -134,6 +134,7 @@ static void greet(struct line *line)
     struct error error;
 
     line->heard_ms = clock_now_ms();
+    carrier_note_link(c, context->fd);
     if (c->settings->connected != NULL)
         c->settings->connected(context, c->settings->data);
     if (c->settings->uri.tls)
@@ -337,6 +338,8 @@ static hibloom_status open_pipe(struct carrier *c, struct node *node, struct err
     line->heard_ms = clock_now_ms();
     node->pipe = line;
     node->state = c->borrowed ? NODE_GREETING : NODE_OPENING;
+    if (c->borrowed)
+        carrier_note_link(c, a->theirs->c.fd);
     return HIBLOOM_OK;
 }
 

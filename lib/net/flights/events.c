@@ -9,7 +9,10 @@
 #include "net/flights/node.h"
 #include "net/flights/replicas.h"
 
+#include <netinet/in.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 /* ---- A call ------------------------------------------------------------------------------------ */
@@ -282,10 +285,9 @@ static void note_options(struct redis_server_traits *server, const struct store_
     *server = (struct redis_server_traits){
         .clustered = clustered,
         .retry_ms = (uint32_t)o->retry_ms,
-        .bitfield = o->bitfield != 0,
         .sends_all = o->min_replicas > 0 || o->read_from_replicas != 0,
         .asks_replicas = o->read_from_replicas != 0,
-        .link_mb_s = (double)o->link_bytes / 1e6,
+        .cost = {o->bitfield != 0, o->link_bytes != 0 ? (double)o->link_bytes / 1e6 : COST_LINK_HERE_MB_S},
         .near_room = o->near_bytes,
     };
 }
@@ -305,6 +307,33 @@ bool carrier_make(struct carrier *c, struct store_settings *settings, const stru
     carrier_note_stale(c);
     note_options(&c->store.server, &settings->options, c->topology.clustered);
     return true;
+}
+
+/* Is the peer on this machine? If that is not known: no. */
+static bool is_here(int fd)
+{
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+        struct sockaddr_storage room;
+    } peer;
+    socklen_t len = sizeof peer;
+
+    if (getpeername(fd, &peer.any, &len) != 0)
+        return false;
+    if (peer.any.sa_family == AF_INET)
+        return ntohl(peer.v4.sin_addr.s_addr) >> 24 == 127;
+    return peer.any.sa_family == AF_UNIX ||
+           (peer.any.sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&peer.v6.sin6_addr));
+}
+
+void carrier_note_link(struct carrier *c, int fd)
+{
+    double *const mb_s = &c->store.server.cost.link_mb_s;
+
+    if (c->settings->options.link_bytes == 0 && *mb_s > COST_LINK_MB_S && (c->settings->uri.tls || !is_here(fd)))
+        *mb_s = COST_LINK_MB_S;
 }
 
 static void free_flights(struct flights *flights)

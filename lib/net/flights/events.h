@@ -33,6 +33,9 @@ uint64_t carrier_wake_at(const struct carrier *); /* 0: never */
  * again (carrier_can_wait), that is all of them. */
 bool carrier_tick(struct carrier *);
 
+/* A new connection. The store's link is its slowest one's, unless the caller has said how fast it is. */
+void carrier_note_link(struct carrier *, int fd);
+
 /* A call's failure as the store's error, with the node where it failed. */
 hibloom_status carrier_error(struct carrier *, const struct call *);
 
