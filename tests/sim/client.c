@@ -167,6 +167,23 @@ static void connect_blocking(struct client *c)
 
 /* ---- Steps ---- */
 
+/* Where clients race, every other one comes from the other end, so that they are not at the same item all the time. */
+static bool is_backwards(const struct client *c)
+{
+    return world.plan->races != 0 && c->id % 2 != 0;
+}
+
+/* The answers as the oracles want them. */
+static const bool *answers_of(struct running *r)
+{
+    for (size_t i = 0; is_backwards(r->client) && i < r->count / 2; i++) {
+        const bool answer = r->answers[i];
+        r->answers[i] = r->answers[r->count - 1 - i];
+        r->answers[r->count - 1 - i] = answer;
+    }
+    return r->answers;
+}
+
 static void prepare(struct running *r, const struct step *step)
 {
     const size_t times = step->times < TIMES_MOST ? step->times : TIMES_MOST;
@@ -178,6 +195,12 @@ static void prepare(struct running *r, const struct step *step)
                 const struct blob item = oracle_item(i);
                 r->items[r->count++] = (hibloom_item){item.bytes, item.len};
             }
+    if (is_backwards(r->client))
+        for (size_t i = 0; i < r->count / 2; i++) {
+            const hibloom_item item = r->items[i];
+            r->items[i] = r->items[r->count - 1 - i];
+            r->items[r->count - 1 - i] = item;
+        }
     r->call = (struct call){.client = r->client->id,
                             .ordinal = world.call[r->client->id],
                             .name = step->name,
@@ -438,7 +461,7 @@ static hibloom_status call_blocking(struct client *c, const struct step *step)
     }
     r->call.doubtful = sent_again(c) != again;
     r->busy = false;
-    oracle_end(&r->call, status, r->answers, error_of(c));
+    oracle_end(&r->call, status, answers_of(r), error_of(c));
     world_call_ended(c->id);
     if (needs_handle(what.verb))
         note_told(c, what.name, status);
@@ -448,7 +471,9 @@ static hibloom_status call_blocking(struct client *c, const struct step *step)
     }
     if (what.verb == VERB_OPEN)
         note_root(c, &r->call, status);
-    if (what.verb == VERB_DROP || (loses_handle(status) && needs_handle(what.verb)))
+    /* some callers ignore that a key is lost */
+    const bool ignores = status == HIBLOOM_ECORRUPT && plan_chance(world.plan, (uint64_t)c->id, 1) % 4 == 0;
+    if (what.verb == VERB_DROP || (loses_handle(status) && needs_handle(what.verb) && !ignores))
         close_handle(c, what.name);
     return status;
 }
@@ -523,7 +548,11 @@ static void on_opened(hibloom_status status, hibloom_async_filter *filter, void 
 
 static void on_answered(hibloom_status status, const bool *answers, size_t n, void *data)
 {
-    ended(data, status, answers);
+    struct running *r = data;
+
+    if (answers != NULL)
+        memcpy(r->answers, answers, n * sizeof *answers);
+    ended(r, status, answers != NULL ? answers_of(r) : NULL);
 }
 
 static void on_counted(hibloom_status status, const hibloom_info *info, void *data)

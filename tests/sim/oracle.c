@@ -41,6 +41,9 @@ struct name {
     uint64_t owed_us[CLIENTS];      /* of those that begin behind the end of that add */
     uint64_t root;                  /* which it is */
     uint64_t there, there_since_us; /* the same, of a damaged filter, too; and since when */
+    uint64_t
+        broke[CLIENTS]; /* the root that a call has failed of, since of its first link this key is lost, and no other */
+    uint32_t broke_key[CLIENTS];
     uint64_t shown_us[CLIENTS];     /* when a primary has last shown the client a key that it has opened */
     uint64_t known[CLIENTS][KNOWN]; /* roots that the client's handles have opened, in turn */
     unsigned known_count[CLIENTS];
@@ -308,6 +311,13 @@ static void leave(int name, uint32_t items)
             c->demanded &= ~items;
 }
 
+/* Verbs whose commands may end a life, or take bits away. */
+enum {
+    MAY_REMOVE = 1u << VERB_CLEAR | 1u << VERB_DROP | 1u << VERB_DELETE | 1u << VERB_EXPIRE | 1u << VERB_REPLACE |
+                 1u << VERB_REMOVE,
+    MAY_SET = 1u << VERB_ADD | 1u << VERB_ADD_NEW | 1u << VERB_MERGE | 1u << VERB_LOAD | 1u << VERB_REPLACE
+};
+
 static void end_life(int name)
 {
     struct name *n = &names[name];
@@ -315,19 +325,16 @@ static void end_life(int name)
     n->lives++;
     memset(n->winners, 0, sizeof n->winners);
     memset(n->doubtful_winners, 0, sizeof n->doubtful_winners);
-    n->untold_adds = n->possible; /* adds on their way may land in either */
+    n->untold_adds = n->bits_late ? n->possible : 0;
+    for (const struct call *c = calls; c != NULL; c = c->next)
+        if (c->name == name && (1u << c->verb & MAY_SET) != 0)
+            n->untold_adds |= c->items; /* it may land in either */
     n->haunted |= n->bits_late;
     n->spoiled = false;
     memset(n->low, 0, sizeof n->low);
     memset(n->until_us, 0, sizeof n->until_us);
 }
 
-/* Verbs whose commands may end a life, or take bits away. */
-enum {
-    MAY_REMOVE = 1u << VERB_CLEAR | 1u << VERB_DROP | 1u << VERB_DELETE | 1u << VERB_EXPIRE | 1u << VERB_REPLACE |
-                 1u << VERB_REMOVE,
-    MAY_SET = 1u << VERB_ADD | 1u << VERB_ADD_NEW | 1u << VERB_MERGE | 1u << VERB_LOAD | 1u << VERB_REPLACE
-};
 enum { LATE_US = 4000000 }; /* the longest that a command is held, and more */
 
 static bool commands_may_be_late(void)
@@ -1216,6 +1223,12 @@ void oracle_writes(int client, struct blob key, uint64_t sent_us)
             world.plan->client[client].near == 0 && !served[client].asked)
             oracle_fail("call %d of client %d sets many bits in '%s', and has not asked first whether it is there",
                         c->ordinal, client, oracle_name(c->name));
+        /* once a guard has failed it is asked first (hibloom.h) */
+        if (names[c->name].broke[client] == c->handle && !world.misled[client] && !caused(CAUSE_LOSS, c->begun_us) &&
+            names[c->name].broke_key[client] == (uint32_t)number_of(c->name, key) && !names[c->name].unclean &&
+            !holds(world_fetch(NULL, key), c->ids[number_of(c->name, key)]))
+            oracle_fail("call %d of client %d sets bits in a key of '%s' which it was told is lost", c->ordinal, client,
+                        oracle_name(c->name));
         /* a proof that is late is asked once more, and no further time */
         if (!caused(CAUSE_LOSS, c->begun_us) && !world.misled[client] && world.struck[client] <= c->struck + 1 &&
             sent_us > names[c->name].shown_us[client] + 110000)
@@ -1616,6 +1629,24 @@ static void note_last(const struct call *c, hibloom_status status)
         }
 }
 
+/* The key that a filter lacks, of which the call has been told. */
+static void note_broken(const struct call *c, hibloom_status status)
+{
+    struct name *n = &names[c->name];
+    const struct link_seen *link = &n->seen.link[0];
+    unsigned lost = 0;
+
+    if (c->verb > VERB_LOOK)
+        return;
+    for (uint32_t k = 0; k < link->root.keys && k < READER_KEYS && n->seen.links > 0; k++)
+        if (link->lost[k]) {
+            n->broke_key[c->client] = k;
+            lost++;
+        }
+    const bool told = status == HIBLOOM_ECORRUPT && lost == 1 && n->there == c->handle;
+    n->broke[c->client] = told ? c->handle : 0;
+}
+
 /* Late bits that nobody has taken back: a string without a tail, or something behind a tail. */
 static bool has_late_bits(int name)
 {
@@ -1676,6 +1707,7 @@ void oracle_end(struct call *c, hibloom_status status, const bool *answers, cons
     n->grown_us = c->grows ? net_now_us() : n->grown_us;
     note_period(c, status);
     note_last(c, status);
+    note_broken(c, status);
     const uint32_t there = items_there(c->name, &n->seen, c->items);
     c->had |= there;
     c->had_not |= c->items & ~there;

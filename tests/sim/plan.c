@@ -164,7 +164,7 @@ static const struct focus {
     uint64_t clients; /* no more than so many; 0: any number */
 } focuses[] = {
     {.kinds = BITS(PLAIN, SEGMENTS, BLOCKED) | BIT(BLOCKS),
-     .verbs = BIT(VERB_ADD_NEW) | BIT(VERB_LOOK),
+     .verbs = BITS(VERB_ADD_NEW, VERB_LOOK, VERB_CLEAR),
      .faults = BITS(FAULT_EXPIRE, FAULT_CUT_ANSWER, FAULT_CUT_LATE) | BITS(FAULT_DENY, FAULT_MOVE, FAULT_REFUSE),
      .large = true,
      .clients = 2},
@@ -369,9 +369,15 @@ static const struct focus {
      .paced = true},
     {.kinds = BIT(GROWING_SEGMENTS),
      .verbs = BIT(VERB_ADD_NEW) | BIT(VERB_DELETE),
-     .faults = BIT(FAULT_DELAY),
+     .faults = BIT(FAULT_DELAY) | BIT(FAULT_MEET),
      .late = "SETBIT",
      .races = true},
+    {.kinds = BITS(GROWING, GROWING_BLOCKED, GROWING_SEGMENTS),
+     .verbs = BIT(VERB_ADD) | BIT(VERB_DELETE),
+     .faults = BIT(FAULT_MEET),
+     .late = "EVAL.unlink",
+     .races = true,
+     .clients = 3},
 };
 
 /* And some about clients that meet between two steps of each other's calls, whatever these are. */
