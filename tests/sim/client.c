@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { AT_ONCE = 3, FILL = 60, FILL_LENGTH = 8 };
+enum { AT_ONCE = 3, FILL = 100, FILL_LENGTH = 8 };
 
 struct handle {
     hibloom *filter;

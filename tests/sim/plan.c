@@ -411,12 +411,14 @@ static void draw_steps(struct plan *p, struct draw *d, uint64_t often, bool larg
                                                          : 1 + (uint32_t)draw(d, (1u << ITEMS) - 1);
         if ((p->races != 0 || (p->pace > 3000 && s->verb == VERB_LOOK)) && draw(d, 4) != 0)
             s->items = (1u << ITEMS) - 1;
-        s->times = draw(d, large ? 2 : 16) == 0 ||
-                           (draw(d, 3) == 0 && (plan_kind(p, s->name)->counting || (p->sizes != 0 && p->pieces != 0)))
+        /* What is late meets a filter of another size, in which it turns some bits once more. */
+        const bool twice = p->sizes != 0 && (p->faults >> FAULT_MEET & 1) != 0;
+        s->times = draw(d, large ? 2 : 16) == 0 || (draw(d, 3) == 0 && (plan_kind(p, s->name)->counting || twice ||
+                                                                        (p->sizes != 0 && p->pieces != 0)))
                        ? (uint32_t)ONE_OF(d, 15, 40, 40, TIMES_MOST)
                        : 1;
-        if (s->times > 15 && (plan_kind(p, s->name)->growing || plan_kind(p, s->name)->window))
-            s->times = 15; /* each link is asked for all items by itself */
+        if (s->times > 15 && (plan_kind(p, s->name)->growing || plan_kind(p, s->name)->window || twice))
+            s->times = 15; /* each link is asked for all items by itself; and many go by bitmaps */
         if (s->times == TIMES_MOST)
             s->items = (1u << ITEMS) - 1;
         s->arg = s->verb == VERB_EXPIRE ? ONE_OF(d, 0, 1, 2, 3, 100, 100)
