@@ -207,6 +207,7 @@ static void prepare(struct running *r, const struct step *step)
                             .verb = step->verb,
                             .items = step->items,
                             .times = times,
+                            .arg = step->arg,
                             .handle = r->client->handles[step->name].root};
     memcpy(r->call.ids, r->client->handles[step->name].ids, sizeof r->call.ids);
 }

@@ -57,7 +57,7 @@ struct name {
     bool expire_failed;    /* or a replace or load, which set times to live, too */
     bool repair_failed;    /* so it may give a key, late, the time to live that the root had before */
     bool adds_late[CLIENTS]; /* adds without is_new of that client may arrive */
-    bool crossed;            /* two calls that set or take times to live were under way at once */
+    bool crossed;            /* one call that sets a time to live, and one that takes it, were under way at once */
     bool crowded;            /* two calls that let it grow, or may set times to live, were under way at once */
     uint64_t grown_us;       /* when the latest call that let it grow ended */
     uint64_t period[CLIENTS], period_of[CLIENTS]; /* the newest that each has added to a window for; and its root */
@@ -1123,8 +1123,10 @@ void oracle_begin(struct call *c)
             c->alone = other->alone = false;
             n->crowded |= may_change_keys(other) && may_change_keys(c) && other->verb != VERB_EXPIRE &&
                           c->verb != VERB_EXPIRE && !(only_grows(other) && only_grows(c));
-            if (other->verb == VERB_EXPIRE && c->verb == VERB_EXPIRE)
-                c->crossed = other->crossed = n->crossed = true;
+            if (other->verb == VERB_EXPIRE && c->verb == VERB_EXPIRE) {
+                c->crossed = other->crossed = true;
+                n->crossed |= (other->arg == 0) != (c->arg == 0);
+            }
             c->undisturbed &= !may_change_keys(other);
             other->undisturbed &= !may_change_keys(c);
         }
@@ -1873,8 +1875,9 @@ void oracle_check_end(void)
 {
     for (int i = 0; i < (int)world.plan->names; i++)
         /* Who helps another one to grow may give a link its former time (hibloom_expire). */
-        if (!names[i].crowded && !names[i].expire_failed && names[i].seen.status == 0 && !kind_of(i)->bare &&
-            !caused(CAUSE_KEYS, 1) && !caused(CAUSE_LOSS, 1) && !caused(CAUSE_KILL, 1) && some_key_stays(i))
+        if (!names[i].crowded && !names[i].crossed && !names[i].expire_failed && names[i].seen.status == 0 &&
+            !kind_of(i)->bare && !caused(CAUSE_KEYS, 1) && !caused(CAUSE_LOSS, 1) && !caused(CAUSE_KILL, 1) &&
+            some_key_stays(i))
             oracle_fail("'%s' goes with its root, but a key stays", oracle_name(i));
     for (int i = 0; i < (int)world.plan->names && !caused(CAUSE_KILL, 1); i++) {
         if (names[i].unclean || world.undo_refused || kind_of(i)->bare || caused(CAUSE_DENIAL, 1) ||

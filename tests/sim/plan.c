@@ -581,7 +581,7 @@ static uint64_t rate_at(const struct plan *p, const struct anchor *at)
     const uint64_t chance = mix(hash_text(p->seed, at->place)) % 8;
 
     if (strstr(at->key, "\\x00") != NULL || strcmp(at->place, "EVAL.merge") == 0) /* few calls have these */
-        return 4;
+        return at->nth > 1 ? 2 : 4;
     if (p->rate == RATE_LATE)
         return RATE_LATE;
     return chance == 0 ? 3 : chance == 1 ? p->rate / 4 + 1 : p->rate * 2;
@@ -627,9 +627,12 @@ const struct decision *plan_decide(struct plan *p, const struct anchor *at)
     const bool late = is_late(p, at, mix(h ^ 3));
     if ((h % rate_at(p, at) != 0 && !late) || p->decision_count == FAULTS_MAX)
         return NULL;
-    const uint64_t others = late && at->place[0] == 'E' && mix(h ^ 5) % 4 > 1
-                                ? p->faults & (BIT(FAULT_STRANGER) | BIT(FAULT_EXPIRE))
-                                : 0;
+    uint64_t others = late && at->place[0] == 'E' && mix(h ^ 5) % 4 > 1
+                          ? p->faults & (BIT(FAULT_STRANGER) | BIT(FAULT_EXPIRE))
+                          : 0;
+    /* a merge that is sent again is refused */
+    if (others == 0 && at->nth > 1 && strcmp(at->place, "EVAL.merge") == 0)
+        others = p->faults & BITS(FAULT_DENY, FAULT_MOVE, FAULT_REFUSE);
     const uint64_t faults = others != 0 ? others : late ? late_faults(p, at, mix(h ^ 4)) : p->faults;
     const enum fault fault = draw_fault(faults, mix(h ^ 1));
     if (fault == FAULT_MEET && p->met[at->client] == at->call + 1)
