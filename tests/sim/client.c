@@ -25,7 +25,8 @@ struct running {
     hibloom_item items[ITEMS * TIMES_MOST];
     bool answers[ITEMS * TIMES_MOST];
     size_t count;
-    bool busy, opens;
+    bool busy;
+    uint64_t again;                      /* what its store had sent again as it began */
     char fillers[FILL][FILL_LENGTH + 1]; /* on a loop: they are added one by one, at once, */
     size_t filling;                      /* and so many are on their way */
     hibloom_status filled;
@@ -212,20 +213,6 @@ static void prepare(struct running *r, const struct step *step)
     memcpy(r->call.ids, r->client->handles[step->name].ids, sizeof r->call.ids);
 }
 
-static void begin(struct running *r, const struct step *step, const char *how)
-{
-    const int id = r->client->id;
-
-    world.call[id]++;
-    world.pieces[id] = 0;
-    world.calls++;
-    prepare(r, step);
-    world_say("call %d of client %d%s: %s '%s' items %x, %d of them", world.call[id], id, how, verb_names[step->verb],
-              oracle_name(step->name), (unsigned)step->items, (int)r->count);
-    r->busy = true;
-    oracle_begin(&r->call);
-}
-
 static hibloom_stats stats_of(const struct client *c)
 {
     hibloom_stats stats = {0};
@@ -242,6 +229,21 @@ static uint64_t sent_again(const struct client *c)
     const hibloom_stats stats = stats_of(c);
 
     return stats.in_doubt + stats.retries + stats.redirects; /* what is carried out behind a refusal is in doubt, too */
+}
+
+static void begin(struct running *r, const struct step *step, const char *how)
+{
+    const int id = r->client->id;
+
+    world.call[id]++;
+    world.pieces[id] = 0;
+    world.calls++;
+    prepare(r, step);
+    world_say("call %d of client %d%s: %s '%s' items %x, %d of them", world.call[id], id, how, verb_names[step->verb],
+              oracle_name(step->name), (unsigned)step->items, (int)r->count);
+    r->busy = true;
+    r->again = sent_again(r->client);
+    oracle_begin(&r->call);
 }
 
 static bool needs_handle(enum verb verb)
@@ -450,7 +452,7 @@ static hibloom_status call_blocking(struct client *c, const struct step *step)
     if (what.verb == VERB_LOAD)
         what.items = c->saved;
     begin(r, &what, "");
-    const uint64_t again = sent_again(c), near = stats_of(c).items_near;
+    const uint64_t near = stats_of(c).items_near;
     const hibloom_status status = do_blocking(c, r, &what);
     if (needs_handle(what.verb)) {
         const bool one = what.times == 1 && (what.items & (what.items - 1)) == 0; /* several learn of each other */
@@ -460,7 +462,7 @@ static hibloom_status call_blocking(struct client *c, const struct step *step)
         c->handles[what.name].failed = status != HIBLOOM_OK &&
                                        status != HIBLOOM_ENOTSUP; /* nothing was asked for that */
     }
-    r->call.doubtful = sent_again(c) != again;
+    r->call.doubtful = sent_again(c) != r->again;
     r->busy = false;
     oracle_end(&r->call, status, answers_of(r), error_of(c));
     world_call_ended(c->id);
@@ -529,7 +531,7 @@ static void ended(struct running *r, hibloom_status status, const bool *answers)
     struct client *c = r->client;
 
     r->busy = false;
-    r->call.doubtful = true; /* calls beside it may have sent again, too */
+    r->call.doubtful = sent_again(c) != r->again; /* or one beside it has */
     oracle_end(&r->call, status, answers, error_of(c));
     world_call_ended(c->id);
     if (needs_handle(r->call.verb))
@@ -648,7 +650,7 @@ static void step_async(struct client *c, const struct step *step)
             turn(c);
         return;
     }
-    if (step->verb == VERB_FILL && c->id != 0)
+    if (step->verb == VERB_FILL && (c->id != 0 || world.filled >= UINT64_C(4) * FILL))
         return; /* so many calls of two handles at once overfill a link: each leaves room to its own only */
     if (step->verb == VERB_DELETE || (step->verb >= VERB_REPLACE && step->verb <= VERB_IMPORT) ||
         step->verb == VERB_COMPARE || plan_kind(world.plan, step->name)->bare)

@@ -366,7 +366,8 @@ static const struct focus {
      .verbs = BIT(VERB_LOOK),
      .faults = BIT(FAULT_ISOLATE) | BIT(FAULT_FAILOVER),
      .clustered = true,
-     .paced = true},
+     .paced = true,
+     .clients = 2},
     {.kinds = BIT(GROWING_SEGMENTS),
      .verbs = BIT(VERB_ADD_NEW) | BIT(VERB_DELETE),
      .faults = BIT(FAULT_DELAY) | BIT(FAULT_MEET),
@@ -487,7 +488,7 @@ static void draw_focus(struct plan *p, struct draw *d, const struct focus *focus
         p->client[i].timeout_ms = ONE_OF(d, 500, 2000, 2000); /* others get far meanwhile */
     p->rate = ONE_OF(d, 8, 20, 40, 80);
     if (focus->paced)
-        p->pace = ONE_OF(d, 100000, 300000, 700000);
+        p->pace = focus->clustered ? 700000 : ONE_OF(d, 100000, 300000, 700000);
     p->sizes = focus->sizes;
     p->races = focus->races;
     p->pieces |= focus->pieces;
