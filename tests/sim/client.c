@@ -346,10 +346,10 @@ static hibloom_status fill(hibloom *filter, struct running *r, bool wants_new)
 
 static const char *file_of(const struct client *c)
 {
-    static char path[64];
+    static char paths[CLIENTS][64]; /* others go on while it is saved */
 
-    snprintf(path, sizeof path, "/dev/shm/hibloom-sim-%d-%d", (int)getpid(), c->id);
-    return path;
+    snprintf(paths[c->id], sizeof *paths, "/dev/shm/hibloom-sim-%d-%d", (int)getpid(), c->id);
+    return paths[c->id];
 }
 
 /* BF.RESERVE name 0.01 10 NONSCALING, and all items of the worlds, as redis-cli prints BF.SCANDUMP of it. */
