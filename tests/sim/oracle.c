@@ -1639,14 +1639,12 @@ static void note_broken(const struct call *c, hibloom_status status)
     const struct link_seen *link = &n->seen.link[0];
     unsigned lost = 0;
 
-    if (c->verb > VERB_LOOK)
-        return;
     for (uint32_t k = 0; k < link->root.keys && k < READER_KEYS && n->seen.links > 0; k++)
         if (link->lost[k]) {
             n->broke_key[c->client] = k;
             lost++;
         }
-    const bool told = status == HIBLOOM_ECORRUPT && lost == 1 && n->there == c->handle;
+    const bool told = status == HIBLOOM_ECORRUPT && c->verb <= VERB_LOOK && lost == 1 && n->there == c->handle;
     n->broke[c->client] = told ? c->handle : 0;
 }
 
