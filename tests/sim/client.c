@@ -57,11 +57,17 @@ static struct allocation held = {.next = &held, .before = &held};
 
 static void *sim_malloc(size_t size)
 {
-    struct allocation *a = malloc(sizeof *a + size);
+    const int client = fiber_client();
+    const bool starves = client >= 0 && client < CLIENTS && world.starves[client] > 0 && --world.starves[client] == 0;
+    struct allocation *a = starves ? NULL : malloc(sizeof *a + size);
 
+    if (starves) {
+        world_say("  client %d gets no memory", client);
+        world.starved_us[client] = net_now_us();
+    }
     if (a == NULL)
         return NULL;
-    *a = (struct allocation){.next = held.next, .before = &held, .size = size, .client = fiber_client()};
+    *a = (struct allocation){.next = held.next, .before = &held, .size = size, .client = client};
     held.next->before = a;
     held.next = a;
     return a + 1;
@@ -459,8 +465,8 @@ static hibloom_status call_blocking(struct client *c, const struct step *step)
         if (one && c->handles[what.name].failed && stats_of(c).items_near != near)
             oracle_fail("call %d of client %d: the call before it has failed, but its near cache is still believed",
                         world.call[c->id], c->id);
-        c->handles[what.name].failed = status != HIBLOOM_OK &&
-                                       status != HIBLOOM_ENOTSUP; /* nothing was asked for that */
+        c->handles[what.name].failed = status != HIBLOOM_OK && status != HIBLOOM_ENOTSUP &&
+                                       status != HIBLOOM_ENOMEM; /* nothing need have been asked for these */
     }
     r->call.doubtful = sent_again(c) != r->again;
     r->busy = false;
@@ -674,7 +680,7 @@ static void step_async(struct client *c, const struct step *step)
             return;
     }
     call_async(c, step);
-    if (step->verb == VERB_DROP || step->arg % 2 == 0) {
+    if (step->verb == VERB_DROP || step->arg % 2 == 0 || world.plan->sizes != 0 /* two late calls damage one tail */) {
         await_all(c);
         if (step->verb == VERB_DROP)
             close_handle(c, step->name);
@@ -743,8 +749,10 @@ static void check_client(struct client *c)
     hibloom_store_free(c->store);
     if (c->async != NULL)
         hibloom_async_free(c->async);
-    if (c->loop != NULL)
+    if (c->loop != NULL) {
+        (void)loop_turn(c->loop, 1000); /* hiredis frees there what was half connected */
         loop_free(c->loop);
+    }
     c->store = NULL;
     c->async = NULL;
     c->loop = NULL;

@@ -373,6 +373,8 @@ static const struct focus {
      .faults = BIT(FAULT_DELAY) | BIT(FAULT_MEET),
      .late = "SETBIT",
      .races = true},
+    {.kinds = BIT(KINDS) - 1, .faults = BIT(FAULT_MEMORY)},
+    {.kinds = BIT(KINDS) - 1, .faults = BIT(FAULT_CALL)},
     {.kinds = BITS(GROWING, GROWING_BLOCKED, GROWING_SEGMENTS),
      .verbs = BIT(VERB_ADD) | BIT(VERB_DELETE),
      .faults = BIT(FAULT_MEET),
