@@ -237,16 +237,6 @@ static void in_redis(void **state)
     every_allocation_may_fail(test_uri(), "capacity=10000 error=0.01", false);
 }
 
-static void in_redis_in_segments(void **state)
-{
-    every_allocation_may_fail(test_uri(), "capacity=10000 error=0.01 segments=3", false);
-}
-
-static void in_redis_on_several_keys(void **state)
-{
-    every_allocation_may_fail(test_uri(), "php-poly8 bits=65536", false);
-}
-
 static void of_counters(void **state)
 {
     every_allocation_may_fail("memory:", "capacity=10000 error=0.01 counters=4", false);
@@ -447,8 +437,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(in_memory),
         cmocka_unit_test(in_redis),
-        cmocka_unit_test(in_redis_in_segments),
-        cmocka_unit_test(in_redis_on_several_keys),
         cmocka_unit_test(of_counters),
         cmocka_unit_test_teardown(of_one_that_grows, with_memory),
         cmocka_unit_test_teardown(with_a_near_cache, with_memory),
