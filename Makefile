@@ -152,16 +152,15 @@ $(BUILD)/tests/cli/starts: MORE := -lsqlite3
 
 # With the library's objects, whose inner functions the unit tests call.
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(SUPPORT) $(LIB_OBJ)
-	$(CC) $(CFLAGS) $(LDFLAGS) $(WRAPPED) -o $@ $^ -lcmocka -lpthread $(MORE) $(LIBS)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -lpthread $(MORE) $(LIBS)
 
 # For a server's clock: see there. The server knows no sanitizer.
 $(BUILD)/tests/preload/clock.so: tests/preload/clock.c tests/preload/clock.h
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_) -std=c11 $(WARNINGS) -O2 -fPIC -shared -fvisibility=hidden -o $@ $<
 
-# In the place of the C library's; and for allocations, in this program's objects only.
+# In the place of the C library's.
 $(BUILD)/tests/faults/sockets: $(BUILD)/tests/support/socket_faults.o
-$(BUILD)/tests/faults/memory: WRAPPED := $(foreach name,malloc calloc realloc strdup free,-Wl,--wrap=$(name))
 
 # Of what the command and the headers say.
 MAN      := $(addprefix $(BUILD)/man/,hibloom.1 hibloom.3 hibloom_async.3 hibloom-spec.5)

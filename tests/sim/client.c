@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { AT_ONCE = 3, FILL = 60, FILL_LENGTH = 8 };
+enum { AT_ONCE = 3, FILL = 100, FILL_LENGTH = 8 };
 
 struct handle {
     hibloom *filter;
@@ -27,7 +27,8 @@ struct running {
     hibloom_item items[ITEMS * TIMES_MOST];
     bool answers[ITEMS * TIMES_MOST];
     size_t count;
-    bool busy, opens;
+    bool busy;
+    uint64_t again;                      /* what its store had sent again as it began */
     char fillers[FILL][FILL_LENGTH + 1]; /* on a loop: they are added one by one, at once, */
     size_t filling;                      /* and so many are on their way */
     hibloom_status filled;
@@ -58,11 +59,17 @@ static struct allocation held = {.next = &held, .before = &held};
 
 static void *sim_malloc(size_t size)
 {
-    struct allocation *a = malloc(sizeof *a + size);
+    const int client = fiber_client();
+    const bool starves = client >= 0 && client < CLIENTS && world.starves[client] > 0 && --world.starves[client] == 0;
+    struct allocation *a = starves ? NULL : malloc(sizeof *a + size);
 
+    if (starves) {
+        world_say("  client %d gets no memory", client);
+        world.starved_us[client] = net_now_us();
+    }
     if (a == NULL)
         return NULL;
-    *a = (struct allocation){.next = held.next, .before = &held, .size = size, .client = fiber_client()};
+    *a = (struct allocation){.next = held.next, .before = &held, .size = size, .client = client};
     held.next->before = a;
     held.next = a;
     return a + 1;
@@ -167,6 +174,23 @@ static void connect_blocking(struct client *c)
 
 /* ---- Steps ---- */
 
+/* Where clients race, every other one comes from the other end, so that they are not at the same item all the time. */
+static bool is_backwards(const struct client *c)
+{
+    return world.plan->races != 0 && c->id % 2 != 0;
+}
+
+/* The answers as the oracles want them. */
+static const bool *answers_of(struct running *r)
+{
+    for (size_t i = 0; is_backwards(r->client) && i < r->count / 2; i++) {
+        const bool answer = r->answers[i];
+        r->answers[i] = r->answers[r->count - 1 - i];
+        r->answers[r->count - 1 - i] = answer;
+    }
+    return r->answers;
+}
+
 static void prepare(struct running *r, const struct step *step)
 {
     const size_t times = step->times < TIMES_MOST ? step->times : TIMES_MOST;
@@ -178,28 +202,21 @@ static void prepare(struct running *r, const struct step *step)
                 const struct blob item = oracle_item(i);
                 r->items[r->count++] = (hibloom_item){item.bytes, item.len};
             }
+    if (is_backwards(r->client))
+        for (size_t i = 0; i < r->count / 2; i++) {
+            const hibloom_item item = r->items[i];
+            r->items[i] = r->items[r->count - 1 - i];
+            r->items[r->count - 1 - i] = item;
+        }
     r->call = (struct call){.client = r->client->id,
                             .ordinal = world.call[r->client->id],
                             .name = step->name,
                             .verb = step->verb,
                             .items = step->items,
                             .times = times,
+                            .arg = step->arg,
                             .handle = r->client->handles[step->name].root};
     memcpy(r->call.ids, r->client->handles[step->name].ids, sizeof r->call.ids);
-}
-
-static void begin(struct running *r, const struct step *step, const char *how)
-{
-    const int id = r->client->id;
-
-    world.call[id]++;
-    world.pieces[id] = 0;
-    world.calls++;
-    prepare(r, step);
-    world_say("call %d of client %d%s: %s '%s' items %x, %d of them", world.call[id], id, how, verb_names[step->verb],
-              oracle_name(step->name), (unsigned)step->items, (int)r->count);
-    r->busy = true;
-    oracle_begin(&r->call);
 }
 
 static hibloom_stats stats_of(const struct client *c)
@@ -218,6 +235,21 @@ static uint64_t sent_again(const struct client *c)
     const hibloom_stats stats = stats_of(c);
 
     return stats.in_doubt + stats.retries + stats.redirects; /* what is carried out behind a refusal is in doubt, too */
+}
+
+static void begin(struct running *r, const struct step *step, const char *how)
+{
+    const int id = r->client->id;
+
+    world.call[id]++;
+    world.pieces[id] = 0;
+    world.calls++;
+    prepare(r, step);
+    world_say("call %d of client %d%s: %s '%s' items %x, %d of them", world.call[id], id, how, verb_names[step->verb],
+              oracle_name(step->name), (unsigned)step->items, (int)r->count);
+    r->busy = true;
+    r->again = sent_again(r->client);
+    oracle_begin(&r->call);
 }
 
 static bool needs_handle(enum verb verb)
@@ -320,10 +352,10 @@ static hibloom_status fill(hibloom *filter, struct running *r, bool wants_new)
 
 static const char *file_of(const struct client *c)
 {
-    static char path[64];
+    static char paths[CLIENTS][64]; /* others go on while it is saved */
 
-    snprintf(path, sizeof path, "/dev/shm/hibloom-sim-%d-%d", (int)getpid(), c->id);
-    return path;
+    snprintf(paths[c->id], sizeof *paths, "/dev/shm/hibloom-sim-%d-%d", (int)getpid(), c->id);
+    return paths[c->id];
 }
 
 /* BF.RESERVE name 0.01 10 NONSCALING, and all items of the worlds, as redis-cli prints BF.SCANDUMP of it. */
@@ -426,19 +458,19 @@ static hibloom_status call_blocking(struct client *c, const struct step *step)
     if (what.verb == VERB_LOAD)
         what.items = c->saved;
     begin(r, &what, "");
-    const uint64_t again = sent_again(c), near = stats_of(c).items_near;
+    const uint64_t near = stats_of(c).items_near;
     const hibloom_status status = do_blocking(c, r, &what);
     if (needs_handle(what.verb)) {
         const bool one = what.times == 1 && (what.items & (what.items - 1)) == 0; /* several learn of each other */
         if (one && c->handles[what.name].failed && stats_of(c).items_near != near)
             oracle_fail("call %d of client %d: the call before it has failed, but its near cache is still believed",
                         world.call[c->id], c->id);
-        c->handles[what.name].failed = status != HIBLOOM_OK &&
-                                       status != HIBLOOM_ENOTSUP; /* nothing was asked for that */
+        c->handles[what.name].failed = status != HIBLOOM_OK && status != HIBLOOM_ENOTSUP &&
+                                       status != HIBLOOM_ENOMEM; /* nothing need have been asked for these */
     }
-    r->call.doubtful = sent_again(c) != again;
+    r->call.doubtful = sent_again(c) != r->again;
     r->busy = false;
-    oracle_end(&r->call, status, r->answers, error_of(c));
+    oracle_end(&r->call, status, answers_of(r), error_of(c));
     world_call_ended(c->id);
     if (needs_handle(what.verb))
         note_told(c, what.name, status);
@@ -448,7 +480,9 @@ static hibloom_status call_blocking(struct client *c, const struct step *step)
     }
     if (what.verb == VERB_OPEN)
         note_root(c, &r->call, status);
-    if (what.verb == VERB_DROP || (loses_handle(status) && needs_handle(what.verb)))
+    /* some callers ignore that a key is lost */
+    const bool ignores = status == HIBLOOM_ECORRUPT && plan_chance(world.plan, (uint64_t)c->id, 1) % 4 == 0;
+    if (what.verb == VERB_DROP || (loses_handle(status) && needs_handle(what.verb) && !ignores))
         close_handle(c, what.name);
     return status;
 }
@@ -503,7 +537,7 @@ static void ended(struct running *r, hibloom_status status, const bool *answers)
     struct client *c = r->client;
 
     r->busy = false;
-    r->call.doubtful = true; /* calls beside it may have sent again, too */
+    r->call.doubtful = sent_again(c) != r->again; /* or one beside it has */
     oracle_end(&r->call, status, answers, error_of(c));
     world_call_ended(c->id);
     if (needs_handle(r->call.verb))
@@ -523,7 +557,11 @@ static void on_opened(hibloom_status status, hibloom_async_filter *filter, void 
 
 static void on_answered(hibloom_status status, const bool *answers, size_t n, void *data)
 {
-    ended(data, status, answers);
+    struct running *r = data;
+
+    if (answers != NULL)
+        memcpy(r->answers, answers, n * sizeof *answers);
+    ended(r, status, answers != NULL ? answers_of(r) : NULL);
 }
 
 static void on_counted(hibloom_status status, const hibloom_info *info, void *data)
@@ -618,7 +656,7 @@ static void step_async(struct client *c, const struct step *step)
             turn(c);
         return;
     }
-    if (step->verb == VERB_FILL && c->id != 0)
+    if (step->verb == VERB_FILL && (c->id != 0 || world.filled >= UINT64_C(4) * FILL))
         return; /* so many calls of two handles at once overfill a link: each leaves room to its own only */
     if (step->verb == VERB_DELETE || (step->verb >= VERB_REPLACE && step->verb <= VERB_IMPORT) ||
         step->verb == VERB_COMPARE || plan_kind(world.plan, step->name)->bare)
@@ -642,7 +680,7 @@ static void step_async(struct client *c, const struct step *step)
             return;
     }
     call_async(c, step);
-    if (step->verb == VERB_DROP || step->arg % 2 == 0) {
+    if (step->verb == VERB_DROP || step->arg % 2 == 0 || world.plan->sizes != 0 /* two late calls damage one tail */) {
         await_all(c);
         if (step->verb == VERB_DROP)
             close_handle(c, step->name);
@@ -711,8 +749,10 @@ static void check_client(struct client *c)
     hibloom_store_free(c->store);
     if (c->async != NULL)
         hibloom_async_free(c->async);
-    if (c->loop != NULL)
+    if (c->loop != NULL) {
+        (void)loop_turn(c->loop, 1000); /* hiredis frees there what was half connected */
         loop_free(c->loop);
+    }
     c->store = NULL;
     c->async = NULL;
     c->loop = NULL;

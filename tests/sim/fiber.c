@@ -333,6 +333,8 @@ static uint64_t draw(int client)
 int __wrap_getentropy(void *bytes, size_t len)
 {
     fiber_enter();
+    if ((errno = net_misses(fiber_client(), "getentropy")) != 0)
+        return -1;
     for (size_t at = 0; at < len; at += sizeof(uint64_t)) {
         const uint64_t random = draw(fiber_client());
         memcpy((char *)bytes + at, &random, len - at < sizeof random ? len - at : sizeof random);

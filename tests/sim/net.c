@@ -495,6 +495,18 @@ static int control(struct socket *s, int command, long argument)
     return command == F_GETFL ? O_RDWR | (s->nonblocking ? O_NONBLOCK : 0) : 0;
 }
 
+/* A connection that is reset takes nothing, and gives nothing, from then on. */
+static bool misses(struct socket *s, const char *call)
+{
+    const int error = net_misses(s->conn.client, call);
+
+    if (error == EPIPE || error == ECONNRESET)
+        (void)hang_up(s);
+    if (error != 0)
+        errno = error;
+    return error != 0;
+}
+
 /* Descriptors of the system, such as files, go to libc. A variadic fcntl would say the same in more lines. */
 #define WRAP(type, name, parameters, arguments, ours) \
     type __real_##name parameters; \
@@ -503,7 +515,7 @@ static int control(struct socket *s, int command, long argument)
         if (fd < FD_FIRST) \
             return __real_##name arguments; \
         struct socket *s = find(fd); \
-        return s != NULL ? ours : -1; \
+        return s == NULL || misses(s, #name) ? -1 : ours; \
     }
 
 WRAP(int, connect, (int fd, const struct sockaddr *to, socklen_t len), (fd, to, len), connect_socket(s, to))
@@ -523,7 +535,10 @@ WRAP(int, fcntl, (int fd, int command, long argument), (fd, command, argument), 
 int __real_socket(int domain, int type, int protocol);
 int __wrap_socket(int domain, int type, int protocol)
 {
-    return fiber_running() != NULL ? open_socket() : __real_socket(domain, type, protocol);
+    if (fiber_running() == NULL)
+        return __real_socket(domain, type, protocol);
+    const int error = net_misses(fiber_client(), "socket");
+    return error != 0 ? fail(error) : open_socket();
 }
 
 int __real_poll(struct pollfd *fds, nfds_t count, int ms);
@@ -531,6 +546,9 @@ int __wrap_poll(struct pollfd *fds, nfds_t count, int ms)
 {
     if (fiber_running() == NULL)
         return __real_poll(fds, count, ms);
+    const int error = net_misses(fiber_client(), "poll");
+    if (error != 0)
+        return fail(error);
     return sockets_poll(fds, count, ms < 0 ? NEVER : net_now_us() + (uint64_t)ms * 1000);
 }
 

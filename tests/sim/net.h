@@ -55,7 +55,8 @@ enum net_answer net_connect(struct conn *, int port); /* the client connects */
 void net_received(struct conn *);                     /* bytes have arrived in conn->in */
 void net_closed(struct conn *); /* the client has closed it, or it was cut and all that was on its way has arrived */
 uint64_t net_latency_us(const struct conn *, bool to_server); /* of one piece of bytes */
-size_t net_window(const struct conn *); /* bytes on their way to the server at most; more: write() takes none */
+int net_misses(int client, const char *call); /* the errno of its system call, which fails; 0: it does not */
+size_t net_window(const struct conn *);       /* bytes on their way to the server at most; more: write() takes none */
 
 void conn_take(struct conn *, size_t len); /* so many bytes more of `in` were used */
 /* When the client first gave the last of the next `len` bytes of `in` to write(), though there was no room yet. */

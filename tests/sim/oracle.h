@@ -17,6 +17,7 @@ struct call {
     enum verb verb;
     uint32_t items;                   /* of those the world has */
     size_t times;                     /* each item is in the call */
+    uint64_t arg;                     /* of the step */
     uint64_t faults, struck, held_us; /* so far, as it began */
     uint64_t paused_us;
     uint64_t begun_us, begun_clock_us; /* the second by the server's clock */

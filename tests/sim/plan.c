@@ -147,231 +147,112 @@ static enum verb draw_verb(const struct kind *kind, struct draw *d, bool calm, c
 #define BIT(x) (UINT64_C(1) << (x))
 #define BITS(x, y, z) (BIT(x) | BIT(y) | BIT(z))
 
+/* What a world is that is about one thing. */
+enum focused {
+    NEAR = 1,      /* all clients have a near cache */
+    ALONE = 2,     /* there is one server */
+    PIECES = 4,    /* servers take what is sent in pieces, and others' commands between them */
+    CLUSTERED = 8, /* it is a cluster */
+    KEEPS = 16,    /* all clients wait for replicas */
+    ASKS = 32,     /* all clients ask them */
+    HURRIED = 64,  /* some calls have little time */
+    SIZES = 128,   /* clients want filters of two sizes */
+    RACES = 256,   /* most calls are about all items */
+    LOOPED = 512,  /* all clients have a loop */
+    LARGE = 1024,  /* half of the calls have very many items */
+    PACED = 2048   /* it lasts, and its calls are about few items */
+};
+
 /* Some worlds are about one thing that is rare where all is drawn by itself: its kinds, what they do often, the faults. */
 static const struct focus {
     uint64_t kinds, verbs, faults;
     const char *late; /* a script that often arrives late, or that the faults often strike */
-    bool near, alone; /* all clients have a near cache; there is one server */
-    bool pieces;      /* servers take what is sent in pieces, and others' commands between them */
-    bool clustered;   /* it is a cluster */
-    bool keeps, asks; /* all clients wait for replicas; ask them */
-    bool hurried;     /* some calls have little time */
-    bool sizes;       /* clients want filters of two sizes */
-    bool races;       /* most calls are about all items */
-    bool looped;      /* all clients have a loop */
-    bool large;       /* half of the calls have very many items */
-    bool paced;       /* it lasts, and its calls are about few items */
+    unsigned is;      /* enum focused */
     uint64_t clients; /* no more than so many; 0: any number */
 } focuses[] = {
-    {.kinds = BITS(PLAIN, SEGMENTS, BLOCKED) | BIT(BLOCKS),
-     .verbs = BIT(VERB_ADD_NEW) | BIT(VERB_LOOK),
-     .faults = BITS(FAULT_EXPIRE, FAULT_CUT_ANSWER, FAULT_CUT_LATE) | BITS(FAULT_DENY, FAULT_MOVE, FAULT_REFUSE),
-     .large = true,
-     .clients = 2},
-    {.kinds = BIT(WINDOW) | BIT(WINDOW_SEGMENTS),
-     .verbs = BIT(VERB_SLEEP),
-     .faults = BITS(FAULT_CLOCK, FAULT_JUMP, FAULT_DELAY) | BIT(FAULT_PAUSE),
-     .late = "EVAL.slice",
-     .alone = true},
-    {.kinds = BIT(WINDOW) | BIT(WINDOW_SEGMENTS),
-     .verbs = BITS(VERB_LOOK, VERB_ADD, VERB_SLEEP),
-     .faults = BITS(FAULT_JUMP, FAULT_DELAY, FAULT_MEET),
-     .late = "GETBIT",
-     .pieces = true,
-     .paced = true},
-    {.kinds = BIT(WINDOW) | BIT(WINDOW_SEGMENTS),
-     .verbs = BIT(VERB_LOOK) | BIT(VERB_ADD),
-     .faults = BIT(FAULT_MEET),
-     .late = "GETBIT",
-     .paced = true,
-     .clients = 3},
-    {.kinds = BITS(GROWING, GROWING_BLOCKED, GROWING_SEGMENTS),
-     .verbs = BITS(VERB_ADD_NEW, VERB_ADD, VERB_LOOK),
-     .faults = BIT(FAULT_MEET),
-     .late = "SETBIT",
-     .clients = 3},
-    {.kinds = BITS(GROWING, GROWING_BLOCKED, GROWING_SEGMENTS),
-     .verbs = BIT(VERB_ADD) | BIT(VERB_LOOK),
-     .faults = BIT(FAULT_EXPIRE) | BIT(FAULT_FLUSH),
-     .near = true,
-     .clients = 3},
-    {.kinds = BITS(GROWING, GROWING_BLOCKED, GROWING_SEGMENTS),
-     .verbs = BIT(VERB_EXPIRE) | BIT(VERB_LOOK),
-     .faults = BIT(FAULT_PIECES),
-     .near = true,
-     .paced = true},
-    {.kinds = BIT(GROWING_LARGE), .verbs = BIT(VERB_FILL), .faults = BIT(FAULT_PIECES), .looped = true, .clients = 2},
-    {.kinds = BIT(GROWING_SEGMENTS) | BIT(GROWING_LARGE_SEGMENTS),
-     .verbs = BITS(VERB_FILL, VERB_ADD, VERB_OPEN),
-     .faults = BIT(FAULT_LAG),
-     .late = "EVAL.swap",
-     .clustered = true,
-     .keeps = true},
-    {.kinds = BITS(SEGMENTS, PARTITIONED, BLOCKS),
-     .verbs = BIT(VERB_REPAIR) | BIT(VERB_EXPIRE),
-     .faults = BIT(FAULT_EXPIRE) | BIT(FAULT_MEET),
-     .late = "EVAL.expire",
-     .clients = 3},
-    {.kinds = BIT(PLAIN),
-     .verbs = BITS(VERB_DELETE, VERB_OPEN, VERB_ADD),
-     .faults = BIT(FAULT_MEET),
-     .late = "SETBIT",
-     .sizes = true,
-     .clients = 3},
-    {.kinds = BITS(PLAIN, SEGMENTS, GROWING),
-     .verbs = BITS(VERB_CLEAR, VERB_ADD, VERB_LOOK),
-     .faults = BIT(FAULT_MEET),
-     .late = "GETRANGE",
-     .near = true,
-     .asks = true,
-     .clients = 3},
-    {.kinds = BITS(PLAIN, SEGMENTS, GROWING_SEGMENTS) | BIT(COUNTING),
-     .verbs = BITS(VERB_REPLACE, VERB_ADD, VERB_LOOK),
-     .faults = BIT(FAULT_MEET),
-     .late = "GETRANGE",
-     .clients = 3},
-    {.kinds = BIT(WINDOW) | BIT(WINDOW_SEGMENTS),
-     .verbs = BIT(VERB_CLEAR) | BIT(VERB_ADD),
-     .faults = BIT(FAULT_CUT_ANSWER),
-     .late = "EVAL.clear",
-     .paced = true,
-     .clients = 2},
-    {.kinds = BIT(SEGMENTS), /* others want one key under the name */
-     .verbs = BITS(VERB_DELETE, VERB_OPEN, VERB_CLOSE),
-     .faults = BIT(FAULT_MEET),
-     .late = "EVAL.make",
-     .alone = true, /* in a cluster a replace cannot look at both places of a name */
-     .sizes = true,
-     .clients = 3},
-    {.kinds = BIT(WINDOW) | BIT(WINDOW_SEGMENTS),
-     .verbs = BIT(VERB_SLEEP),
-     .faults = BIT(FAULT_JUMP),
-     .late = "TIME",
-     .clustered = true},
-    {.kinds = BIT(WINDOW) | BIT(WINDOW_SEGMENTS),
-     .verbs = BITS(VERB_SLEEP, VERB_CLEAR, VERB_ADD_NEW),
-     .faults = BITS(FAULT_JUMP, FAULT_CUT_ANSWER, FAULT_PAUSE) | BIT(FAULT_DELAY),
-     .late = "EVAL.slice"},
-    {.kinds = BIT(WINDOW),
-     .verbs = BITS(VERB_DELETE, VERB_OPEN, VERB_SLEEP),
-     .faults = BITS(FAULT_DELAY, FAULT_PAUSE, FAULT_SLOW),
-     .late = "EVAL.slice",
-     .sizes = true},
-    {.kinds = BITS(PLAIN, SEGMENTS, BLOCKS) | BIT(GROWING),
-     .verbs = BIT(VERB_CLEAR) | BIT(VERB_SLEEP),
-     .faults = BITS(FAULT_EXPIRE, FAULT_FLUSH, FAULT_CUT_ANSWER) | BIT(FAULT_DISCONNECT) | BIT(FAULT_REFUSE),
-     .near = true},
-    {.kinds = BITS(PLAIN, SEGMENTS, BLOCKS) | BIT(GROWING),
-     .faults = BITS(FAULT_RESTART, FAULT_FAILOVER, FAULT_LAG),
-     .near = true},
-    {.kinds = BITS(PLAIN, SEGMENTS, BLOCKS),
-     .verbs = BIT(VERB_ADD) | BIT(VERB_SLEEP),
-     .faults = BIT(FAULT_ISOLATE) | BIT(FAULT_LAG),
-     .near = true},
-    {.kinds = BITS(GROWING_SEGMENTS, GROWING_LARGE, GROWING_LARGE_SEGMENTS),
-     .verbs = BIT(VERB_ADD_NEW) | BIT(VERB_FILL),
-     .faults = BIT(FAULT_DELAY),
-     .late = "SETBIT",
-     .clients = 3},
-    {.kinds = BITS(GROWING, GROWING_BLOCKED, GROWING_LARGE),
-     .verbs = BIT(VERB_FILL),
-     .faults = BITS(FAULT_ISOLATE, FAULT_FAILOVER, FAULT_LAG),
-     .clustered = true},
-    {.kinds = BITS(GROWING, GROWING_SEGMENTS, GROWING_LARGE_SEGMENTS),
-     .verbs = BIT(VERB_FILL),
-     .faults = BIT(FAULT_FAILOVER) | BIT(FAULT_LAG),
-     .clustered = true,
-     .keeps = true},
-    {.kinds = BITS(GROWING, GROWING_BLOCKED, GROWING_LARGE),
-     .verbs = BIT(VERB_FILL) | BIT(VERB_SLEEP),
-     .faults = BITS(FAULT_EXPIRE, FAULT_PAUSE, FAULT_CUT_ANSWER) | BIT(FAULT_SLOW),
-     .late = "EVAL.make"},
-    {.kinds = BITS(GROWING, GROWING_SEGMENTS, GROWING_LARGE),
-     .verbs = BIT(VERB_EXPIRE) | BIT(VERB_FILL),
-     .faults = BIT(FAULT_SLOW),
-     .late = "EVAL.expire",
-     .clients = 2},
-    {.kinds = BITS(SEGMENTS, GROWING, GROWING_SEGMENTS),
-     .verbs = BITS(VERB_EXPIRE, VERB_REPLACE, VERB_ADD),
-     .faults = BITS(FAULT_CUT_BEFORE, FAULT_CUT_ANSWER, FAULT_REFUSE) | BIT(FAULT_DENY),
-     .late = "EVAL.expire",
-     .clients = 2},
-    {.kinds = BIT(COUNTING),
-     .verbs = BITS(VERB_REMOVE, VERB_MERGE, VERB_CLEAR) | BIT(VERB_LOAD) | BIT(VERB_SAVE),
-     .faults = BITS(FAULT_SLOW, FAULT_CUT_ANSWER, FAULT_CUT_LATE),
-     .late = "EVAL.count_down",
-     .clients = 2},
-    {.kinds = BITS(PLAIN, SEGMENTS, GROWING),
-     .verbs = BITS(VERB_REPLACE, VERB_DROP, VERB_CLEAR),
-     .faults = BITS(FAULT_DELAY, FAULT_CUT_LATE, FAULT_CUT_ANSWER),
-     .late = "EVAL.replace"},
-    {.kinds = BITS(SEGMENTS, GROWING, GROWING_LARGE),
-     .verbs = BITS(VERB_REPLACE, VERB_DELETE, VERB_FILL),
-     .faults = BITS(FAULT_SLOW, FAULT_DELAY, FAULT_PIECES)},
-    {.kinds = BITS(PLAIN, SEGMENTS, BLOCKS),
-     .verbs = BITS(VERB_DELETE, VERB_OPEN, VERB_CLEAR),
-     .faults = BITS(FAULT_EXPIRE, FAULT_FLUSH, FAULT_DELAY),
-     .late = "EVAL.undo"},
-    {.kinds = BITS(PLAIN, SEGMENTS, COUNTING),
-     .verbs = BITS(VERB_CLEAR, VERB_DELETE, VERB_EXPIRE),
-     .faults = BITS(FAULT_DELAY, FAULT_CUT_LATE, FAULT_SLOW),
-     .late = "EVAL.clear"},
-    {.kinds = BIT(PLAIN),
-     .verbs = BITS(VERB_DELETE, VERB_OPEN, VERB_ADD),
-     .faults = BITS(FAULT_EXPIRE, FAULT_PAUSE, FAULT_SLOW) | BIT(FAULT_DELAY),
-     .late = "SETBIT",
-     .pieces = true,
-     .hurried = true,
-     .sizes = true,
-     .clients = 3}, /* one has the larger size: late bits of two in one tail may stay */
-    {.kinds = BIT(PLAIN) | BIT(SEGMENTS),
-     .verbs = BIT(VERB_ADD),
-     .faults = BITS(FAULT_EXPIRE, FAULT_PAUSE, FAULT_SLOW),
-     .late = "SETBIT",
-     .hurried = true,
-     .clients = 1},
-    {.kinds = BIT(SEGMENTS) | BIT(GROWING_SEGMENTS),
-     .verbs = BIT(VERB_OPEN) | BIT(VERB_DELETE),
-     .faults = BITS(FAULT_FAILOVER, FAULT_ISOLATE, FAULT_LAG),
-     .clustered = true,
-     .keeps = true},
-    {.kinds = BITS(PLAIN, SEGMENTS, GROWING),
-     .verbs = BIT(VERB_ADD_NEW) | BIT(VERB_SLEEP),
-     .faults = BIT(FAULT_MOVE),
-     .clustered = true},
-    {.kinds = BITS(PLAIN, SEGMENTS, GROWING),
-     .verbs = BIT(VERB_ADD_NEW),
-     .faults = BIT(FAULT_REFUSE),
-     .late = "SETBIT"},
-    {.kinds = BIT(SEGMENTS), .verbs = BIT(VERB_SLEEP), .faults = BIT(FAULT_DISCONNECT), .clustered = true},
-    {.kinds = BITS(PLAIN, SEGMENTS, GROWING),
-     .verbs = BITS(VERB_OPEN, VERB_DELETE, VERB_LOOK),
-     .faults = BITS(FAULT_LAG, FAULT_CUT_INSIDE, FAULT_DISCONNECT),
-     .asks = true},
-    {.kinds = BITS(SEGMENTS, PARTITIONED, BLOCKS),
-     .verbs = BIT(VERB_REPAIR) | BIT(VERB_EXPIRE),
-     .faults = BITS(FAULT_EXPIRE, FAULT_SLOW, FAULT_STRANGER) | BIT(FAULT_CUT_BEFORE) | BIT(FAULT_DELAY),
-     .late = "EVAL.swap",
-     .clients = 2},
-    {.kinds = BITS(SEGMENTS, PARTITIONED, BLOCKS),
-     .verbs = BIT(VERB_REPAIR) | BIT(VERB_EXPIRE),
-     .faults = BIT(FAULT_EXPIRE) | BIT(FAULT_DELAY),
-     .late = "EVAL.expire",
-     .clients = 3},
-    {.kinds = BITS(PLAIN, SEGMENTS, BLOCKED),
-     .verbs = BIT(VERB_SLEEP),
-     .faults = BITS(FAULT_FAILOVER, FAULT_ISOLATE, FAULT_DISCONNECT),
-     .clustered = true},
-    {.kinds = BIT(PLAIN) | BIT(BLOCKED),
-     .verbs = BIT(VERB_LOOK),
-     .faults = BIT(FAULT_ISOLATE) | BIT(FAULT_FAILOVER),
-     .clustered = true,
-     .paced = true},
-    {.kinds = BIT(GROWING_SEGMENTS),
-     .verbs = BIT(VERB_ADD_NEW) | BIT(VERB_DELETE),
-     .faults = BIT(FAULT_DELAY),
-     .late = "SETBIT",
-     .races = true},
+    {BITS(PLAIN, SEGMENTS, BLOCKED) | BIT(BLOCKS), BITS(VERB_ADD_NEW, VERB_LOOK, VERB_CLEAR),
+     BITS(FAULT_EXPIRE, FAULT_CUT_ANSWER, FAULT_CUT_LATE) | BITS(FAULT_DENY, FAULT_MOVE, FAULT_REFUSE), NULL, LARGE, 2},
+    {BIT(WINDOW) | BIT(WINDOW_SEGMENTS), BIT(VERB_SLEEP), BITS(FAULT_CLOCK, FAULT_JUMP, FAULT_DELAY) | BIT(FAULT_PAUSE),
+     "EVAL.slice", ALONE, 0},
+    {BIT(WINDOW) | BIT(WINDOW_SEGMENTS), BITS(VERB_LOOK, VERB_ADD, VERB_SLEEP),
+     BITS(FAULT_JUMP, FAULT_DELAY, FAULT_MEET), "GETBIT", PIECES | PACED, 0},
+    {BIT(WINDOW) | BIT(WINDOW_SEGMENTS), BIT(VERB_LOOK) | BIT(VERB_ADD), BIT(FAULT_MEET), "GETBIT", PACED, 3},
+    {BITS(GROWING, GROWING_BLOCKED, GROWING_SEGMENTS), BITS(VERB_ADD_NEW, VERB_ADD, VERB_LOOK), BIT(FAULT_MEET),
+     "SETBIT", 0, 3},
+    {BITS(GROWING, GROWING_BLOCKED, GROWING_SEGMENTS), BIT(VERB_ADD) | BIT(VERB_LOOK),
+     BIT(FAULT_EXPIRE) | BIT(FAULT_FLUSH), NULL, NEAR, 3},
+    {BITS(GROWING, GROWING_BLOCKED, GROWING_SEGMENTS), BIT(VERB_EXPIRE) | BIT(VERB_LOOK), BIT(FAULT_PIECES), NULL,
+     NEAR | PACED, 0},
+    {BIT(GROWING_LARGE), BIT(VERB_FILL), BIT(FAULT_PIECES), NULL, LOOPED, 2},
+    {BIT(GROWING_SEGMENTS) | BIT(GROWING_LARGE_SEGMENTS), BITS(VERB_FILL, VERB_ADD, VERB_OPEN), BIT(FAULT_LAG),
+     "EVAL.swap", CLUSTERED | KEEPS, 0},
+    {BITS(SEGMENTS, PARTITIONED, BLOCKS), BIT(VERB_REPAIR) | BIT(VERB_EXPIRE), BIT(FAULT_EXPIRE) | BIT(FAULT_MEET),
+     "EVAL.expire", 0, 3},
+    {BIT(PLAIN), BITS(VERB_DELETE, VERB_OPEN, VERB_ADD), BIT(FAULT_MEET), "SETBIT", SIZES, 3},
+    {BITS(PLAIN, SEGMENTS, GROWING), BITS(VERB_CLEAR, VERB_ADD, VERB_LOOK), BIT(FAULT_MEET), "GETRANGE", NEAR | ASKS,
+     3},
+    {BITS(PLAIN, SEGMENTS, GROWING_SEGMENTS) | BIT(COUNTING), BITS(VERB_REPLACE, VERB_ADD, VERB_LOOK), BIT(FAULT_MEET),
+     "GETRANGE", 0, 3},
+    {BIT(WINDOW) | BIT(WINDOW_SEGMENTS), BIT(VERB_CLEAR) | BIT(VERB_ADD), BIT(FAULT_CUT_ANSWER), "EVAL.clear", PACED,
+     2},
+    /* Others want one key under the name. In a cluster a replace cannot look at both places of a name. */
+    {BIT(SEGMENTS), BITS(VERB_DELETE, VERB_OPEN, VERB_CLOSE), BIT(FAULT_MEET), "EVAL.make", ALONE | SIZES, 3},
+    {BIT(WINDOW) | BIT(WINDOW_SEGMENTS), BIT(VERB_SLEEP), BIT(FAULT_JUMP), "TIME", CLUSTERED, 0},
+    {BIT(WINDOW) | BIT(WINDOW_SEGMENTS), BITS(VERB_SLEEP, VERB_CLEAR, VERB_ADD_NEW),
+     BITS(FAULT_JUMP, FAULT_CUT_ANSWER, FAULT_PAUSE) | BIT(FAULT_DELAY), "EVAL.slice", 0, 0},
+    {BIT(WINDOW), BITS(VERB_DELETE, VERB_OPEN, VERB_SLEEP), BITS(FAULT_DELAY, FAULT_PAUSE, FAULT_SLOW), "EVAL.slice",
+     SIZES, 0},
+    {BITS(PLAIN, SEGMENTS, BLOCKS) | BIT(GROWING), BIT(VERB_CLEAR) | BIT(VERB_SLEEP),
+     BITS(FAULT_EXPIRE, FAULT_FLUSH, FAULT_CUT_ANSWER) | BIT(FAULT_DISCONNECT) | BIT(FAULT_REFUSE), NULL, NEAR, 0},
+    {BITS(PLAIN, SEGMENTS, BLOCKS) | BIT(GROWING), 0, BITS(FAULT_RESTART, FAULT_FAILOVER, FAULT_LAG), NULL, NEAR, 0},
+    {BITS(PLAIN, SEGMENTS, BLOCKS), BIT(VERB_ADD) | BIT(VERB_SLEEP), BIT(FAULT_ISOLATE) | BIT(FAULT_LAG), NULL, NEAR,
+     0},
+    {BITS(GROWING_SEGMENTS, GROWING_LARGE, GROWING_LARGE_SEGMENTS), BIT(VERB_ADD_NEW) | BIT(VERB_FILL),
+     BIT(FAULT_DELAY), "SETBIT", 0, 3},
+    {BITS(GROWING, GROWING_BLOCKED, GROWING_LARGE), BIT(VERB_FILL), BITS(FAULT_ISOLATE, FAULT_FAILOVER, FAULT_LAG),
+     NULL, CLUSTERED, 0},
+    {BITS(GROWING, GROWING_SEGMENTS, GROWING_LARGE_SEGMENTS), BIT(VERB_FILL), BIT(FAULT_FAILOVER) | BIT(FAULT_LAG),
+     NULL, CLUSTERED | KEEPS, 0},
+    {BITS(GROWING, GROWING_BLOCKED, GROWING_LARGE), BIT(VERB_FILL) | BIT(VERB_SLEEP),
+     BITS(FAULT_EXPIRE, FAULT_PAUSE, FAULT_CUT_ANSWER) | BIT(FAULT_SLOW), "EVAL.make", 0, 0},
+    {BITS(GROWING, GROWING_SEGMENTS, GROWING_LARGE), BIT(VERB_EXPIRE) | BIT(VERB_FILL), BIT(FAULT_SLOW), "EVAL.expire",
+     0, 2},
+    {BITS(SEGMENTS, GROWING, GROWING_SEGMENTS), BITS(VERB_EXPIRE, VERB_REPLACE, VERB_ADD),
+     BITS(FAULT_CUT_BEFORE, FAULT_CUT_ANSWER, FAULT_REFUSE) | BIT(FAULT_DENY), "EVAL.expire", 0, 2},
+    {BIT(COUNTING), BITS(VERB_REMOVE, VERB_MERGE, VERB_CLEAR) | BIT(VERB_LOAD) | BIT(VERB_SAVE),
+     BITS(FAULT_SLOW, FAULT_CUT_ANSWER, FAULT_CUT_LATE), "EVAL.count_down", 0, 2},
+    {BITS(PLAIN, SEGMENTS, GROWING), BITS(VERB_REPLACE, VERB_DROP, VERB_CLEAR),
+     BITS(FAULT_DELAY, FAULT_CUT_LATE, FAULT_CUT_ANSWER), "EVAL.replace", 0, 0},
+    {BITS(SEGMENTS, GROWING, GROWING_LARGE), BITS(VERB_REPLACE, VERB_DELETE, VERB_FILL),
+     BITS(FAULT_SLOW, FAULT_DELAY, FAULT_PIECES), NULL, 0, 0},
+    {BITS(PLAIN, SEGMENTS, BLOCKS), BITS(VERB_DELETE, VERB_OPEN, VERB_CLEAR),
+     BITS(FAULT_EXPIRE, FAULT_FLUSH, FAULT_DELAY), "EVAL.undo", 0, 0},
+    {BITS(PLAIN, SEGMENTS, COUNTING), BITS(VERB_CLEAR, VERB_DELETE, VERB_EXPIRE),
+     BITS(FAULT_DELAY, FAULT_CUT_LATE, FAULT_SLOW), "EVAL.clear", 0, 0},
+    {BIT(PLAIN), BITS(VERB_DELETE, VERB_OPEN, VERB_ADD), BITS(FAULT_EXPIRE, FAULT_PAUSE, FAULT_SLOW) | BIT(FAULT_DELAY),
+     "SETBIT", PIECES | HURRIED | SIZES, 3},
+    /* One has the larger size: late bits of two in one tail may stay. */
+    {BIT(PLAIN) | BIT(SEGMENTS), BIT(VERB_ADD), BITS(FAULT_EXPIRE, FAULT_PAUSE, FAULT_SLOW), "SETBIT", HURRIED, 1},
+    {BIT(SEGMENTS) | BIT(GROWING_SEGMENTS), BIT(VERB_OPEN) | BIT(VERB_DELETE),
+     BITS(FAULT_FAILOVER, FAULT_ISOLATE, FAULT_LAG), NULL, CLUSTERED | KEEPS, 0},
+    {BITS(PLAIN, SEGMENTS, GROWING), BIT(VERB_ADD_NEW) | BIT(VERB_SLEEP), BIT(FAULT_MOVE), NULL, CLUSTERED, 0},
+    {BITS(PLAIN, SEGMENTS, GROWING), BIT(VERB_ADD_NEW), BIT(FAULT_REFUSE), "SETBIT", 0, 0},
+    {BIT(SEGMENTS), BIT(VERB_SLEEP), BIT(FAULT_DISCONNECT), NULL, CLUSTERED, 0},
+    {BITS(PLAIN, SEGMENTS, GROWING), BITS(VERB_OPEN, VERB_DELETE, VERB_LOOK),
+     BITS(FAULT_LAG, FAULT_CUT_INSIDE, FAULT_DISCONNECT), NULL, ASKS, 0},
+    {BITS(SEGMENTS, PARTITIONED, BLOCKS), BIT(VERB_REPAIR) | BIT(VERB_EXPIRE),
+     BITS(FAULT_EXPIRE, FAULT_SLOW, FAULT_STRANGER) | BIT(FAULT_CUT_BEFORE) | BIT(FAULT_DELAY), "EVAL.swap", 0, 2},
+    {BITS(SEGMENTS, PARTITIONED, BLOCKS), BIT(VERB_REPAIR) | BIT(VERB_EXPIRE), BIT(FAULT_EXPIRE) | BIT(FAULT_DELAY),
+     "EVAL.expire", 0, 3},
+    {BITS(PLAIN, SEGMENTS, BLOCKED), BIT(VERB_SLEEP), BITS(FAULT_FAILOVER, FAULT_ISOLATE, FAULT_DISCONNECT), NULL,
+     CLUSTERED, 0},
+    {BIT(PLAIN) | BIT(BLOCKED), BIT(VERB_LOOK), BIT(FAULT_ISOLATE) | BIT(FAULT_FAILOVER), NULL, CLUSTERED | PACED, 2},
+    {BIT(GROWING_SEGMENTS), BIT(VERB_ADD_NEW) | BIT(VERB_DELETE), BIT(FAULT_DELAY) | BIT(FAULT_MEET), "SETBIT", RACES,
+     0},
+    {BIT(KINDS) - 1, 0, BITS(FAULT_MEMORY, FAULT_REFUSE, FAULT_MOVE), NULL, 0, 0},
+    {BIT(KINDS) - 1, 0, BIT(FAULT_CALL), NULL, 0, 0},
+    {BITS(GROWING, GROWING_BLOCKED, GROWING_SEGMENTS), BIT(VERB_ADD) | BIT(VERB_DELETE), BIT(FAULT_MEET), "EVAL.unlink",
+     RACES, 3},
 };
 
 /* And some about clients that meet between two steps of each other's calls, whatever these are. */
@@ -405,12 +286,14 @@ static void draw_steps(struct plan *p, struct draw *d, uint64_t often, bool larg
                                                          : 1 + (uint32_t)draw(d, (1u << ITEMS) - 1);
         if ((p->races != 0 || (p->pace > 3000 && s->verb == VERB_LOOK)) && draw(d, 4) != 0)
             s->items = (1u << ITEMS) - 1;
-        s->times = draw(d, large ? 2 : 16) == 0 ||
-                           (draw(d, 3) == 0 && (plan_kind(p, s->name)->counting || (p->sizes != 0 && p->pieces != 0)))
+        /* What is late meets a filter of another size, in which it turns some bits once more. */
+        const bool twice = p->sizes != 0 && (p->faults >> FAULT_MEET & 1) != 0;
+        s->times = draw(d, large ? 2 : 16) == 0 || (draw(d, 3) == 0 && (plan_kind(p, s->name)->counting || twice ||
+                                                                        (p->sizes != 0 && p->pieces != 0)))
                        ? (uint32_t)ONE_OF(d, 15, 40, 40, TIMES_MOST)
                        : 1;
-        if (s->times > 15 && (plan_kind(p, s->name)->growing || plan_kind(p, s->name)->window))
-            s->times = 15; /* each link is asked for all items by itself */
+        if (s->times > 15 && (plan_kind(p, s->name)->growing || plan_kind(p, s->name)->window || twice))
+            s->times = 15; /* each link is asked for all items by itself; and many go by bitmaps */
         if (s->times == TIMES_MOST)
             s->items = (1u << ITEMS) - 1;
         s->arg = s->verb == VERB_EXPIRE ? ONE_OF(d, 0, 1, 2, 3, 100, 100)
@@ -449,40 +332,40 @@ static void draw_focus(struct plan *p, struct draw *d, const struct focus *focus
 {
     p->kind0 = p->kind1 = draw_bit(d, focus->kinds);
     p->names = 1;
-    if (focus->alone) {
+    if ((focus->is & ALONE) != 0) {
         p->topology = STANDALONE;
         p->shards = 1;
     }
-    for (uint64_t i = 0; focus->near && i < p->clients; i++)
+    for (uint64_t i = 0; (focus->is & NEAR) != 0 && i < p->clients; i++)
         p->client[i].near = 1;
-    if (focus->clustered && p->topology != CLUSTER) {
+    if ((focus->is & CLUSTERED) != 0 && p->topology != CLUSTER) {
         p->topology = CLUSTER;
         p->shards = 3; /* so that three keys lie on three */
     }
-    const bool replicated = focus->keeps || focus->asks || focus->clustered ||
+    const bool replicated = (focus->is & KEEPS) != 0 || (focus->is & ASKS) != 0 || (focus->is & CLUSTERED) != 0 ||
                             (focus->faults & ~BITS(FAULT_FAILOVER, FAULT_ISOLATE, FAULT_LAG)) == 0;
     if (replicated && p->topology == STANDALONE)
         p->topology = SENTINEL;
     if (replicated)
         p->replicas = p->replicas == 0 ? 1 : p->replicas;
     for (uint64_t i = 0; i < p->clients; i++) {
-        p->client[i].min_replicas = focus->keeps ? 1 : p->client[i].min_replicas;
-        p->client[i].from_replicas |= focus->asks;
-        if (focus->hurried && draw(d, 4) != 0)
+        p->client[i].min_replicas = (focus->is & KEEPS) != 0 ? 1 : p->client[i].min_replicas;
+        p->client[i].from_replicas |= (focus->is & ASKS) != 0;
+        if ((focus->is & HURRIED) != 0 && draw(d, 4) != 0)
             p->client[i].deadline_ms = 100 + draw(d, 200);
     }
-    if (focus->keeps) /* else no call is done in time */
+    if ((focus->is & KEEPS) != 0) /* else no call is done in time */
         p->lag_us = ONE_OF(d, 100, 2000, 20000);
-    for (uint64_t i = 0; focus->looped && i < p->clients; i++)
+    for (uint64_t i = 0; (focus->is & LOOPED) != 0 && i < p->clients; i++)
         p->client[i].loop = 1;
     for (uint64_t i = 0; (focus->faults >> FAULT_MEET & 1) != 0 && i < p->clients; i++)
         p->client[i].timeout_ms = ONE_OF(d, 500, 2000, 2000); /* others get far meanwhile */
     p->rate = ONE_OF(d, 8, 20, 40, 80);
-    if (focus->paced)
-        p->pace = ONE_OF(d, 100000, 300000, 700000);
-    p->sizes = focus->sizes;
-    p->races = focus->races;
-    p->pieces |= focus->pieces;
+    if ((focus->is & PACED) != 0)
+        p->pace = (focus->is & CLUSTERED) != 0 ? 700000 : ONE_OF(d, 100000, 300000, 700000);
+    p->sizes = (focus->is & SIZES) != 0;
+    p->races = (focus->is & RACES) != 0;
+    p->pieces |= (focus->is & PIECES) != 0;
     const uint64_t least = (focus->faults >> FAULT_MEET & 1) != 0 ? 2 : 1;
     if (focus->clients != 0)
         p->clients = least + draw(d, (focus->clients < p->clients ? focus->clients : p->clients) - least + 1);
@@ -495,7 +378,7 @@ static void draw_focus(struct plan *p, struct draw *d, const struct focus *focus
     p->late = focus->late != NULL && draw(d, 8) != 0 ? late_place(focus->late) : 0;
     if (p->late != 0 && draw(d, 3) == 0)
         p->rate = RATE_LATE;
-    if (p->late != 0 && focus->sizes) /* what is late meets a filter of another size */
+    if (p->late != 0 && (focus->is & SIZES) != 0) /* what is late meets a filter of another size */
         p->faults |= BIT(FAULT_DELAY);
 }
 
@@ -532,7 +415,7 @@ void plan_draw(struct plan *p, uint64_t seed)
     }
     if (about != 0)
         draw_focus(p, &d, &focus);
-    draw_steps(p, &d, about != 0 ? focus.verbs : 0, about != 0 && focus.large);
+    draw_steps(p, &d, about != 0 ? focus.verbs : 0, about != 0 && (focus.is & LARGE) != 0);
 }
 
 /* ---- Faults ---- */
@@ -573,7 +456,7 @@ static uint64_t rate_at(const struct plan *p, const struct anchor *at)
     const uint64_t chance = mix(hash_text(p->seed, at->place)) % 8;
 
     if (strstr(at->key, "\\x00") != NULL || strcmp(at->place, "EVAL.merge") == 0) /* few calls have these */
-        return 4;
+        return at->nth > 1 ? 2 : 4;
     if (p->rate == RATE_LATE)
         return RATE_LATE;
     return chance == 0 ? 3 : chance == 1 ? p->rate / 4 + 1 : p->rate * 2;
@@ -619,9 +502,12 @@ const struct decision *plan_decide(struct plan *p, const struct anchor *at)
     const bool late = is_late(p, at, mix(h ^ 3));
     if ((h % rate_at(p, at) != 0 && !late) || p->decision_count == FAULTS_MAX)
         return NULL;
-    const uint64_t others = late && at->place[0] == 'E' && mix(h ^ 5) % 4 > 1
-                                ? p->faults & (BIT(FAULT_STRANGER) | BIT(FAULT_EXPIRE))
-                                : 0;
+    uint64_t others = late && at->place[0] == 'E' && mix(h ^ 5) % 4 > 1
+                          ? p->faults & (BIT(FAULT_STRANGER) | BIT(FAULT_EXPIRE))
+                          : 0;
+    /* a merge that is sent again is refused */
+    if (others == 0 && at->nth > 1 && strcmp(at->place, "EVAL.merge") == 0)
+        others = p->faults & BITS(FAULT_DENY, FAULT_MOVE, FAULT_REFUSE);
     const uint64_t faults = others != 0 ? others : late ? late_faults(p, at, mix(h ^ 4)) : p->faults;
     const enum fault fault = draw_fault(faults, mix(h ^ 1));
     if (fault == FAULT_MEET && p->met[at->client] == at->call + 1)

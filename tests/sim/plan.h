@@ -39,7 +39,9 @@ enum topology { STANDALONE, SENTINEL, CLUSTER };
     X(JUMP, "jump")             /* it arrives just before, or behind, the end of a period or of a time to live */ \
     X(PAUSE, "pause")           /* the client is stopped for a while */ \
     X(KILL, "kill")             /* the client is killed */ \
-    X(DISCONNECT, "disconnect") /* all connections of the server are closed; the next ones may be slow to make */
+    X(DISCONNECT, "disconnect") /* all connections of the server are closed; the next ones may be slow to make */ \
+    X(MEMORY, "memory")         /* the client soon gets no memory, once */ \
+    X(CALL, "call")             /* one of its next system calls fails */
 enum fault {
 #define X(name, text) FAULT_##name,
     FAULTS(X)

@@ -204,10 +204,12 @@ static bool take_hex(const char **at, size_t digits, uint64_t *n)
 
 static bool columns_at(struct blob string, size_t at, struct columns *c)
 {
+    if (string.len < TRAILER || at > string.len - TRAILER)
+        return false;
     const char *p = string.bytes + at;
-    if (string.len < TRAILER || at > string.len - TRAILER || memcmp(p + TRAILER - 9, " hibloom1", 9) != 0 ||
-        !take_decimal(&p, ' ', 4, &c->text) || !take_decimal(&p, ' ', 9, &c->bytes) ||
-        !take_decimal(&p, ' ', 5, &c->number) || !take_decimal(&p, '/', 5, &c->keys) || !take_hex(&p, 8, &c->crc))
+    if (memcmp(p + TRAILER - 9, " hibloom1", 9) != 0 || !take_decimal(&p, ' ', 4, &c->text) ||
+        !take_decimal(&p, ' ', 9, &c->bytes) || !take_decimal(&p, ' ', 5, &c->number) ||
+        !take_decimal(&p, '/', 5, &c->keys) || !take_hex(&p, 8, &c->crc))
         return false;
     c->state = p[1];
     return *p == ' ' && c->state && strchr("rgcx", c->state) && (p += 2, take_decimal(&p, ' ', 16, &c->generation)) &&

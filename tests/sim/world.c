@@ -4,6 +4,7 @@
 #include "redis/scripts.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -949,7 +950,7 @@ static bool takes_time(enum fault fault)
 {
     return fault != FAULT_LAG && fault != FAULT_MOVE && fault != FAULT_EXPIRE && fault != FAULT_STRANGER &&
            fault != FAULT_FLUSH && fault != FAULT_CLOCK && fault != FAULT_PIECES && fault != FAULT_DENY &&
-           fault != FAULT_REFUSE;
+           fault != FAULT_REFUSE && fault != FAULT_MEMORY && fault != FAULT_CALL;
 }
 
 /* What a fault makes of the command that is about to be carried out. */
@@ -1040,6 +1041,11 @@ static enum fate strike(struct link *link, const struct decision *d, struct blob
         close_all(link->server, UINT64_MAX);
         s->slow_us = d->arg % 2 == 0 ? 700000 + (d->arg >> 16) % 1000000 : 0;
         return FATE_GONE;
+    case FAULT_MEMORY: world.starves[link->client] = 1 + (unsigned)(d->arg >> 16) % 16; break;
+    case FAULT_CALL:
+        world.misses[link->client] = (d->arg >> 24) % 2 == 0 ? 1 + (int)((d->arg >> 16) % 32)
+                                                             : -1 - (int)((d->arg >> 16) % 4);
+        break;
     case FAULT_KINDS: break;
     }
     return FATE_GOES_ON;
@@ -1393,6 +1399,40 @@ size_t net_window(const struct conn *conn)
     return world.plan->window;
 }
 
+/* EINTR is no failure, but of fcntl. */
+int net_misses(int client, const char *call)
+{
+    static const struct {
+        const char *call;
+        bool often;
+        int errors[5];
+    } fails[] = {{"connect", false, {ECONNREFUSED, ETIMEDOUT, EINTR, EAGAIN, EINTR}},
+                 {"setsockopt", false, {ENOTCONN, ENOBUFS, ENOTCONN, ENOBUFS, ENOBUFS}},
+                 {"getsockopt", false, {ENOTCONN, ENOTCONN, ENOTCONN, ENOTCONN, ENOTCONN}},
+                 {"fcntl", false, {EINTR, EINTR, EINTR, EINTR, EINTR}},
+                 {"socket", false, {EMFILE, ENOBUFS, EMFILE, ENOBUFS, EMFILE}},
+                 {"getentropy", false, {ENOSYS, EAGAIN, ENOSYS, EAGAIN, ENOSYS}},
+                 {"poll", true, {EINTR, ENOMEM, EINTR, EINTR, EINTR}},
+                 {"read", true, {EINTR, EAGAIN, ECONNRESET, ENOTCONN, EINTR}},
+                 {"recv", true, {EINTR, EAGAIN, ECONNRESET, ENOTCONN, EINTR}},
+                 {"write", true, {EINTR, EAGAIN, EPIPE, ECONNRESET, ENOTCONN}},
+                 {"send", true, {EINTR, EAGAIN, EPIPE, ECONNRESET, ENOTCONN}}};
+    int *const misses = client >= 0 && client < CLIENTS ? &world.misses[client] : NULL;
+    size_t i = 0;
+
+    if (misses == NULL || *misses == 0)
+        return 0;
+    while (i < sizeof fails / sizeof *fails && strcmp(fails[i].call, call) != 0)
+        i++;
+    if (i == sizeof fails / sizeof *fails || (*misses < 0 && fails[i].often) || (*misses += *misses < 0 ? 1 : -1) != 0)
+        return 0;
+    const int error = fails[i].errors[plan_chance(world.plan, (uint64_t)client, net_now_us()) % 5];
+    if (error != EINTR || call[0] == 'f')
+        note(CAUSE_CONNECTION);
+    world_say("  client %d: %s fails: %s", client, call, strerror(error));
+    return error;
+}
+
 /* ---- Beginning and end ---- */
 
 static void make_server(int i, int primary)
@@ -1489,6 +1529,8 @@ void world_heal(void)
         come_up(&servers[i]);
         servers[i].lag_until = 0;
     }
+    memset(world.starves, 0, sizeof world.starves);
+    memset(world.misses, 0, sizeof world.misses);
     tell_old_view(NULL);
     while (move.slot >= 0)
         step_move(NULL);

@@ -187,7 +187,11 @@ static void tell_refusal(struct flight *flight)
                           .repeated = flight->index >= flight->doubtful && !task->reads,
                           .again = flight->index < flight->told};
 
-    reply.text_len = (size_t)snprintf(reply.text, sizeof reply.text, "%s", flight->words != NULL ? flight->words : "");
+    if (flight->words == NULL) { /* there was no memory to keep them */
+        task_no_memory(task);
+        return;
+    }
+    reply.text_len = (size_t)snprintf(reply.text, sizeof reply.text, "%s", flight->words);
     task->class->reply(task, flight->exchange.tag, flight->index++, &reply);
 }
 

@@ -201,12 +201,16 @@ static void take_wait(struct carrier *c, struct node *node, const struct reply *
     node->waits = false;
     flights_join(&covered, &node->touched);
     for (struct flight *flight; (flight = flights_take(&covered)) != NULL;)
-        if (flight->held > 0)
-            take_refused(c, node, flight, flight->words != NULL ? flight->words : "");
-        else if (reply->type == REDIS_REPLY_ERROR)
+        if (flight->held > 0 && flight->words == NULL) { /* there was no memory to keep them */
+            call_give_up(c, flight->call, node, HIBLOOM_ENOMEM, "out of memory");
+            call_end_flight(c, flight);
+        } else if (flight->held > 0) {
+            take_refused(c, node, flight, flight->words);
+        } else if (reply->type == REDIS_REPLY_ERROR) {
             take_refused(c, node, flight, reply->text);
-        else
+        } else {
             take_count(c, node, flight, reply->type == REDIS_REPLY_INTEGER ? reply->integers[0] : 0);
+        }
 }
 
 void replicas_take(struct carrier *c, struct node *node, const struct reply *reply)

@@ -271,8 +271,9 @@ struct node *topology_redirect(struct topology *t, const struct node *asked, con
     *took_over = moved && node->role != NODE_PRIMARY;
     if (*took_over) { /* neither the next map nor its next greeting shall report it again */
         node->leave = node->leave || node->role == NODE_REPLICA;
-        if (node->role == NODE_REPLICA) {
-            depose(t->nodes[node->primary], node);
+        /* One that was met before, and is in no map, took over from the node that names it. */
+        if (node->role == NODE_REPLICA || (node->run.id[0] != '\0' && asked->role == NODE_PRIMARY)) {
+            depose(t->nodes[node->role == NODE_REPLICA ? node->primary : asked->number], node);
             node->run.history[0] = '\0';
         }
         node->role = NODE_PRIMARY;
