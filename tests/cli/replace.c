@@ -100,7 +100,7 @@ static void restore_replaces_what_is_there(void **state)
 
 /* ---- A cluster, and who may ---------------------------------------------------------- */
 
-/* With README's line, and for hibloom replace the keys of what replaces. */
+/* With the line of docs/access.md, and for hibloom replace the keys of what replaces. */
 static void who_may_load_so_may_restore_and_import_so(void **state)
 {
     struct redis_server *server = redis_server_start_tcp(NULL);
