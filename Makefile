@@ -211,14 +211,14 @@ check: all man examples tests
 	    "tests/tools/with-redis.sh tests/tools/completion-test.sh $(BUILD)" \
 	    "tests/tools/with-redis.sh tests/tools/install-test.sh $(BUILD)" \
 	    $(TESTS) $(RUN_REPLAYS) \
-	    "tests/structure/includes.py README.md lib" \
+	    "tests/structure/includes.py docs/internals.md lib" \
 	    "tests/structure/symbols.sh lib $(BUILD)/lib" \
 	    "tests/structure/cpp.sh include" \
 	    "tests/structure/steps.awk $(wildcard lib/redis/*.c lib/filter/*.c)" \
 	    $(if $(filter file,$(origin CFLAGS)),"tests/structure/hardened.sh $(BUILD)/libhibloom.so $(BUILD)/hibloom") \
 	    tests/tools/compose-test.sh \
 	    "tests/tools/man-test.sh $(BUILD)" \
-	    "tests/tools/with-redis.sh tests/tools/readme.sh README.md $(BUILD)/libhibloom.a $(LDFLAGS) $(LIBS)"
+	    "tests/tools/with-redis.sh tests/tools/docs.py include $(BUILD) $(LDFLAGS) $(LIBS)"
 
 check-programs: all examples tests
 	@$(RUN_TESTS) $(RUN_REPLAYS) $(filter-out $(PASSED_OVER),$(TESTS))

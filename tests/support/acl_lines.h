@@ -11,5 +11,8 @@
     ADDING " ~{seen}?[ab]* ~{seen:*}?[ab]* +bitpos +setrange +bitop +rename " \
            "(+psetex +pexpire +unlink ~{seen}?[ab]* ~{seen:*}?[ab]*)"
 #define MAKING KEYS " +eval +getrange +strlen +pttl +bitcount +time +setrange +set +pexpire +persist +unlink"
+#define REPLACING \
+    KEYS " ~{seen}.new-* +eval +getrange +strlen +pttl +bitcount +time +setrange +pexpire +persist +unlink +rename " \
+         "+bitop +psetex"
 
 #endif
