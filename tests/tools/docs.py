@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 
+LINES_MAX = 150
 OWN, OTHER = "redis://127.0.0.1:6379", "redis://other"
 # What changes the machine, or is a test of its own.
 NOT_HERE = {"make": "Makefile", "sudo": "Makefile", "hibloom bench": "tests/cli/bench.c", "hibloom import": "tests/cli/import.c",
@@ -194,11 +195,14 @@ def look_at_commands(page):
                 complain(f"{page}:{line}", f"plain make needs {' '.join(sorted(needed))}")
 
 
-def look_at_links(page):
+def look_at_page(page):
     with open(page, encoding="utf-8") as file:
-        for link in re.findall(r"\]\((?!https?:|#)([^)#]+)", file.read()):
-            if not os.path.exists(os.path.join(os.path.dirname(page), link)):
-                complain(page, f"a link that leads nowhere: {link}")
+        text = file.read()
+    for link in re.findall(r"\]\((?!https?:|#)([^)#]+)", text):
+        if not os.path.exists(os.path.join(os.path.dirname(page), link)):
+            complain(page, f"a link that leads nowhere: {link}")
+    if text.count("\n") > LINES_MAX and page != "docs/format.md":
+        complain(page, f"more than {LINES_MAX} lines: split it, or leave out")
 
 
 def look_at_access():
@@ -220,7 +224,7 @@ def main(include, build=None, *link):
     place = Place(include, build, list(link)) if build else None
     count = 0
     for page in PAGES:
-        look_at_links(page)
+        look_at_page(page)
         look_at_commands(page)
         directory = place.begin(page) if place else None
         for language, where, text in programs(page):
