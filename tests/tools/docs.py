@@ -242,7 +242,7 @@ def main(include, build=None, *link):
     for path in NOT_HERE.values():
         if not os.path.exists(path):
             complain("docs.py", f"{path} is gone, which runs what is not run here")
-    print(f"{count} programs of {len(PAGES)} pages")
+    print(f"{count} programs of {len(PAGES)} pages" + (", as the headers are older than 1.0" if place and place.old else ""))
     if complaints:
         sys.exit("\n".join(complaints))
 
