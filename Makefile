@@ -230,7 +230,7 @@ check: all man examples tests
 	    "tests/tools/with-redis.sh tests/tools/completion-test.sh $(BUILD)" \
 	    "tests/tools/with-redis.sh tests/tools/install-test.sh $(BUILD)" \
 	    $(TESTS) $(RUN_REPLAYS) \
-	    "tests/structure/includes.py README.md lib" \
+	    "tests/structure/includes.py docs/internals.md lib" \
 	    "tests/structure/symbols.sh lib $(BUILD)/lib" \
 	    "tests/structure/words.py programs/words.c lib" \
 	    "tests/structure/cpp.sh include" \
@@ -239,7 +239,7 @@ check: all man examples tests
 	    tests/structure/needs.sh \
 	    tests/tools/compose-test.sh \
 	    "tests/tools/man-test.sh $(BUILD)" \
-	    "tests/tools/with-redis.sh tests/tools/readme.sh README.md $(BUILD)/libhibloom.a $(LDFLAGS) $(LIBS)"
+	    "tests/tools/with-redis.sh tests/tools/docs.py include $(BUILD) $(LDFLAGS) $(LIBS)"
 
 check-programs: all examples tests
 	@$(RUN_TESTS) $(RUN_REPLAYS) $(filter-out $(PASSED_OVER),$(TESTS))

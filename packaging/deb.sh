@@ -20,7 +20,7 @@ cd "$(dirname "$0")/.."
 
 rm -rf "$build/deb"
 mkdir -p "$there"
-cp -a CHANGELOG.md LICENSE Makefile README.md docs examples include lib packaging programs "$there"
+cp -a CHANGELOG.md CONTRIBUTING.md LICENSE Makefile README.md SECURITY.md docs examples include lib packaging programs "$there"
 cd "$there"
 cp -a packaging/debian .
 mv debian/library.install "debian/libhibloom$soversion.install"

@@ -172,8 +172,8 @@ static void a_saved_file_is_not_taken_for_lines(void **state)
     temp_dir_remove(dir);
 }
 
-/* README's line for it: no word of it is too many. */
-static void who_may_replace_needs_the_words_of_readme(void **state)
+/* The line of docs/access.md: no word of it is too many. */
+static void who_may_replace_needs_the_words_of_its_line(void **state)
 {
     static const char *const words[] = {"+eval",   "+getrange", "+strlen",  "+pttl",    "+bitcount",
                                         "+time",   "+setrange", "+pexpire", "+persist", "+unlink",
@@ -219,7 +219,7 @@ int main(void)
         cmocka_unit_test(load_joins_a_bare_bitmap),
         cmocka_unit_test(load_replaces_what_is_there),
         cmocka_unit_test(a_saved_file_is_not_taken_for_lines),
-        cmocka_unit_test(who_may_replace_needs_the_words_of_readme),
+        cmocka_unit_test(who_may_replace_needs_the_words_of_its_line),
     };
 
     return cmocka_run_group_tests_name("cli: load", tests, program_setup, NULL);

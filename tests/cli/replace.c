@@ -1,6 +1,7 @@
 /* hibloom replace, and restore and import with --replace: what has the name afterwards, that nothing is left beside it,
  * and that whatever is refused changes nothing. load --replace is in load.c. */
 #include "cli/redis.h"
+#include "support/acl_lines.h"
 #include "support/module_dump.h"
 #include "support/redis_server.h"
 #include "support/temp_dir.h"
@@ -100,7 +101,7 @@ static void restore_replaces_what_is_there(void **state)
 
 /* ---- A cluster, and who may ---------------------------------------------------------- */
 
-/* With README's line, and for hibloom replace the keys of what replaces. */
+/* With the line of docs/access.md, and for hibloom replace the keys of what replaces. */
 static void who_may_load_so_may_restore_and_import_so(void **state)
 {
     struct redis_server *server = redis_server_start_tcp(NULL);
@@ -110,9 +111,7 @@ static void who_may_load_so_may_restore_and_import_so(void **state)
     struct module_dump dump;
 
     snprintf(uri, sizeof uri, "redis://replacer:p@127.0.0.1:%d", redis_server_port(server));
-    test_command(outside, "ACL SETUSER replacer reset on >p ~seen ~seen:* ~{seen}.new-* +eval +getrange +strlen +pttl "
-                          "+bitcount +time +setrange +pexpire +persist +unlink +rename +bitop "
-                          "+psetex");
+    test_command(outside, "ACL SETUSER replacer reset on >p " REPLACING);
     assert_run("", 0, NULL, "", "-u", all, "add", "next", SURE, "new");
     assert_run("", 0, "", "", "-u", all, "save", "next", path);
     assert_run("", 0, NULL, "", "-u", all, "add", "seen", "-s", SEGMENTS, "old");

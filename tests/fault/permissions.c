@@ -1,4 +1,5 @@
 /* What a user may not do: words for connections, databases and replacing; and a server that wants a password. */
+#include "support/acl_lines.h"
 #include "support/served.h"
 #include "support/subject.h"
 
@@ -15,7 +16,7 @@ static void let_app(char uri[256])
 
 /* ---- What a connection says when it is made ---------------------------------------- */
 
-/* The words that README adds to the lines of tests/fault/acl.c. */
+/* The words that docs/access.md adds to the lines of tests/fault/acl.c. */
 static const struct word {
     const char *permission, *command;
 } words[] = {
@@ -64,6 +65,33 @@ static void a_database_takes_select_and_is_denied_without_it(void **state)
     test_command(redis, "ACL SETUSER app +select");
     assert_ok(hibloom_connect(&store, uri, NULL), store);
     hibloom_store_free(store);
+}
+
+/* The line of an application on docs/access.md is `line` and +info. */
+static hibloom_status ask_behind_a_restart(const char *line)
+{
+    struct redis_server *restarted = redis_server_start_tcp(NULL);
+    char uri[64];
+    bool found;
+
+    snprintf(uri, sizeof uri, "redis://app:secret@127.0.0.1:%d", redis_server_port(restarted));
+    freeReplyObject(redis_server_must(restarted, line));
+    hibloom_store *store = test_connect(uri, NULL);
+    hibloom *filter = test_open(store, "seen", "capacity=1000 error=0.01");
+    redis_server_restart(restarted); /* it has forgotten its users and the filter */
+    freeReplyObject(redis_server_must(restarted, line));
+    hibloom_status status = hibloom_contains(filter, "x", 1, &found);
+    if (status == HIBLOOM_EIO) /* so the connection was found closed in the middle of the call */
+        status = hibloom_contains(filter, "x", 1, &found);
+    test_close(filter, store);
+    redis_server_stop(restarted);
+    return status;
+}
+
+static void an_application_learns_of_a_restart_by_info(void **state)
+{
+    assert_int_equal(ask_behind_a_restart("ACL SETUSER app reset on >secret " APPLYING " +info"), HIBLOOM_ELOST);
+    assert_int_equal(ask_behind_a_restart("ACL SETUSER app reset on >secret " APPLYING), HIBLOOM_ENOTFOUND);
 }
 
 /* ---- Replacing --------------------------------------------------------------------- */
@@ -154,6 +182,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_word_for_connections_allows_its_command_and_no_other),
         cmocka_unit_test(a_database_takes_select_and_is_denied_without_it),
+        cmocka_unit_test(an_application_learns_of_a_restart_by_info),
         cmocka_unit_test_setup(a_replace_that_is_denied_changes_nothing, served_leave_nothing),
         cmocka_unit_test(a_server_that_wants_a_password),
     };

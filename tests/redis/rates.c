@@ -176,7 +176,7 @@ static int compare(const void *a, const void *b)
 
 /* Every other distinct URL is added, and those between are asked for. What
  * comes of it is reported as what it is; that it is far from the prediction is
- * what the README says, and is asserted so that it stays true. */
+ * what docs/interop.md says, and is asserted so that it stays true. */
 static void poly_on_urls(void **state)
 {
     static const char *const texts[] = {"php-uids", "php-poly8"};

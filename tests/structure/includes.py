@@ -1,23 +1,23 @@
 #!/usr/bin/env python3
 """The folders of lib/ may include only what lies below them, so that what is
 below can be read, tested and used without what is above. The order is written
-in the README under "## The source", and is read from there:
+in docs/internals.md under "## The source", and is read from there:
 
     base <- hash <- spec <- bits <- resp <- redis <- net <- net/routes <- filter
                     spec <- memory <- filter
 
 A folder includes itself and whatever is left of it, over all lines; so memory
 and redis do not include each other.
-Usage: includes.py README LIB
+Usage: includes.py PAGE LIB
 """
 import os
 import re
 import sys
 
 
-def read_order(readme):
+def read_order(page):
     """For each folder those that it may include."""
-    with open(readme, encoding="utf-8") as file:
+    with open(page, encoding="utf-8") as file:
         section = re.search(r"^## The source\n(.*?)(?=^## |\Z)", file.read(), re.M | re.S)
     below = {}
     for line in (section.group(1) if section else "").splitlines():
@@ -32,7 +32,7 @@ def read_order(readme):
     for folder, folders in below.items():
         for other in folders - {folder}:
             if folder in below[other]:
-                sys.exit(f"{readme}: {folder} and {other} are each below the other")
+                sys.exit(f"{page}: {folder} and {other} are each below the other")
     return below
 
 
@@ -53,14 +53,14 @@ def folder_of(lib, source, included):
     return os.path.dirname(os.path.relpath(path, lib)) if os.path.exists(path) else None
 
 
-def main(readme, lib):
-    below = read_order(readme)
+def main(page, lib):
+    below = read_order(page)
     if not below:
-        sys.exit(f'{readme}: no line like "base <- hash <- spec" under "## The source"')
+        sys.exit(f'{page}: no line like "base <- hash <- spec" under "## The source"')
     wrong, files, checked = [], 0, 0
     folders = sorted(os.path.relpath(path, lib) for path, _, _ in os.walk(lib) if path != lib)
-    wrong += [f"lib/{folder} is not in the order of the README" for folder in folders if folder not in below]
-    wrong += [f"the README's order names {folder}, which is no folder of lib" for folder in below if folder not in folders]
+    wrong += [f"lib/{folder} is not in the order of {page}" for folder in folders if folder not in below]
+    wrong += [f"the order of {page} names {folder}, which is no folder of lib" for folder in below if folder not in folders]
     for folder in folders:
         for name in sorted(os.listdir(os.path.join(lib, folder))):
             if not name.endswith((".c", ".h")):

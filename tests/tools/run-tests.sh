@@ -40,7 +40,7 @@ trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# Short: fault/acl of build/tests/fault/acl, tools/readme of with-redis.sh tests/tools/readme.sh ...
+# Short: fault/acl of build/tests/fault/acl, tools/docs of with-redis.sh tests/tools/docs.py ...
 name_of() {
     local word
     for word in $1; do
