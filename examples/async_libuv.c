@@ -66,8 +66,8 @@ int main(int argc, char **argv)
     else
         on_end(status, &program);
     hibloom_close(program.seen);
-    hibloom_store_free(program.store);    /* calls back what is pending */
-    uv_run(program.loop, UV_RUN_DEFAULT); /* handles that were closed go */
-    uv_loop_close(program.loop);
+    hibloom_store_free(program.store);              /* calls back what is pending */
+    while (uv_loop_close(program.loop) == UV_EBUSY) /* until the store's handles are closed */
+        uv_run(program.loop, UV_RUN_NOWAIT);
     return program.status == HIBLOOM_OK ? EXIT_SUCCESS : EXIT_FAILURE;
 }
