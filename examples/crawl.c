@@ -371,7 +371,8 @@ static bool begin(const struct crawl *c)
     if (start != NULL) {
         links_path(c, 0, 0, owner_of(start, c->processes), path);
         FILE *links = fopen(path, "w");
-        good = links != NULL && fprintf(links, "%s\n", start) > 0 && fclose(links) == 0 && good;
+        good = links != NULL && fprintf(links, "%s\n", start) > 0 && good;
+        good = links != NULL && fclose(links) == 0 && good;
     } else {
         good = complain(c->start, "is no URL");
     }
