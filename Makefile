@@ -129,7 +129,7 @@ $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_) $(CFLAGS_) -c -o $@ $<
 
-$(BUILD)/examples/async_libevent: MORE := -levent_core
+$(BUILD)/examples/async_libevent $(BUILD)/examples/service: MORE := -levent_core
 $(BUILD)/examples/async_libuv: MORE := -luv
 $(BUILD)/examples/async_libev: MORE := -lev
 $(BUILD)/examples/shield: MORE := -lsqlite3

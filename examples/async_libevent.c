@@ -1,132 +1,72 @@
 /* Which of these items are new? With libevent: no call waits, the loop calls back.
  *
- *     cc -o async_libevent async_libevent.c $(pkg-config --cflags --libs hibloom hiredis libevent_core)
+ *     cc -o async_libevent async_libevent.c $(pkg-config --cflags --libs hibloom libevent_core)
  *     ./async_libevent URI NAME ITEM...
  *
- * async_libuv.c and async_libev.c do the same with those loops. */
-#include <hibloom/async.h>
+ * async_libuv.c and async_libev.c do the same with those loops; async_poll.c brings its own. */
+#include <hibloom/adapters/libevent.h>
 
-#include <event2/event.h>
-#include <hiredis/adapters/libevent.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define ITEMS_MAX 100
+
 struct program {
     struct event_base *loop;
-    hibloom_async *store;
-    hibloom_async_filter *seen;
-    char **items; /* NULL at the end */
-    int left;     /* calls without an answer */
-    int result;
+    hibloom_store *store;
+    hibloom *seen;
+    hibloom_item items[ITEMS_MAX];
+    bool is_new[ITEMS_MAX];
+    size_t n;
+    hibloom_status status;
 };
 
-struct asked { /* what a call is about */
-    struct program *program;
-    const char *item;
-};
-
-static void stop(struct program *program, const char *doing, hibloom_status status)
-{
-    if (status != HIBLOOM_OK) {
-        fprintf(stderr, "%s: %s: %s\n", doing, hibloom_strerror(status), hibloom_async_error(program->store));
-        program->result = EXIT_FAILURE;
-    }
-    event_base_loopbreak(program->loop);
-}
-
-static void on_answered(hibloom_status status, const bool *is_new, size_t n, void *data)
-{
-    struct asked *asked = data;
-    struct program *program = asked->program;
-
-    if (status == HIBLOOM_OK)
-        printf("%s %s\n", *is_new ? "new " : "seen", asked->item);
-    if (--program->left == 0 || status != HIBLOOM_OK)
-        stop(program, asked->item, status);
-    free(asked);
-    (void)n;
-}
-
-/* A refused call has no function called: what it would have freed is freed here. */
-static void add(struct program *program, const char *text)
-{
-    struct asked *asked = malloc(sizeof *asked);
-
-    if (asked == NULL) {
-        stop(program, text, HIBLOOM_ENOMEM);
-        return;
-    }
-    *asked = (struct asked){program, text};
-    const hibloom_item item = {text, strlen(text)};
-    hibloom_status status = hibloom_async_add(program->seen, &item, 1, true, on_answered, asked);
-    if (status == HIBLOOM_OK) {
-        program->left++;
-        return;
-    }
-    free(asked);
-    stop(program, text, status);
-}
-
-static void on_opened(hibloom_status status, hibloom_async_filter *filter, void *data)
+/* The last call has ended, or one has failed. */
+static void on_end(hibloom_status status, void *data)
 {
     struct program *program = data;
 
-    program->seen = filter;
-    if (status != HIBLOOM_OK) {
-        stop(program, "open", status);
-        return;
-    }
-    for (char **item = program->items; *item != NULL; item++)
-        add(program, *item);
+    program->status = status;
+    for (size_t i = 0; status == HIBLOOM_OK && i < program->n; i++)
+        printf("%s %s\n", program->is_new[i] ? "new " : "seen", (const char *)program->items[i].data);
+    if (status != HIBLOOM_OK)
+        fprintf(stderr, "%s: %s\n", hibloom_strerror(status), hibloom_store_error(program->store));
+    event_base_loopbreak(program->loop);
 }
 
-static int attach(struct redisAsyncContext *connection, void *loop)
+/* A call that is refused does not call back. */
+static void on_open(hibloom_status status, void *data)
 {
-    return redisLibeventAttach(connection, loop);
-}
-
-/* Time-outs and retries are in time only if somebody tells the time. */
-static void on_tick(evutil_socket_t none, short what, void *data)
-{
-    hibloom_async_tick(data);
-    (void)none;
-    (void)what;
-}
-
-static void run(struct program *program, const char *uri, const char *name)
-{
-    const char *const options[] = {"retry", "10s", NULL};
-    const hibloom_setup setup = {.size = sizeof setup, .options = options};
-    hibloom_spec spec;
-    hibloom_status status = hibloom_async_connect(&program->store, uri, &setup, attach, program->loop);
+    struct program *program = data;
 
     if (status == HIBLOOM_OK)
-        status = hibloom_spec_for(&spec, 1000000, 0.001);
-    if (status == HIBLOOM_OK)
-        status = hibloom_async_open(program->store, name, &spec, on_opened, program);
-    if (status != HIBLOOM_OK) {
-        stop(program, name, status);
-        return;
-    }
-    struct event *ticks = event_new(program->loop, -1, EV_PERSIST, on_tick, program->store);
-    event_add(ticks, &(struct timeval){.tv_usec = 20000});
-    event_base_dispatch(program->loop);
-    event_free(ticks);
+        status = hibloom_async_add_many(program->seen, program->items, program->n, program->is_new, on_end, program);
+    if (status != HIBLOOM_OK)
+        on_end(status, program);
 }
 
 int main(int argc, char **argv)
 {
-    struct program program = {.loop = event_base_new(), .items = argv + 3};
+    struct program program = {.loop = event_base_new(), .n = argc > 3 ? (size_t)argc - 3 : 0};
 
-    if (argc < 4 || program.loop == NULL) {
+    if (program.loop == NULL || program.n == 0 || program.n > ITEMS_MAX) {
         fprintf(stderr, "usage: %s URI NAME ITEM...\n", argv[0]);
         return EXIT_FAILURE;
     }
-    signal(SIGPIPE, SIG_IGN); /* hiredis writes to servers that may be dead */
-    run(&program, argv[1], argv[2]);
-    hibloom_async_free(program.store); /* closes the filter, and calls back what is pending */
+    for (size_t i = 0; i < program.n; i++)
+        program.items[i] = (hibloom_item){argv[i + 3], strlen(argv[i + 3])};
+    const hibloom_loop loop = hibloom_libevent(program.loop);
+    hibloom_status status = hibloom_async_connect(&program.store, argv[1], NULL, &loop);
+    if (status == HIBLOOM_OK)
+        status = hibloom_async_open(&program.seen, program.store, argv[2], "capacity=1M error=0.001", on_open,
+                                    &program);
+    if (status == HIBLOOM_OK)
+        event_base_dispatch(program.loop);
+    else
+        on_end(status, &program);
+    hibloom_close(program.seen);
+    hibloom_store_free(program.store); /* calls back what is pending */
     event_base_free(program.loop);
-    return program.result;
+    return program.status == HIBLOOM_OK ? EXIT_SUCCESS : EXIT_FAILURE;
 }

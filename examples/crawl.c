@@ -1,24 +1,23 @@
-/* A crawler: fetches all pages of a site, breadth-first from a start page, with any number
- * of processes and one filter, and prints their URLs.
+/* A crawler. It fetches all pages of a site, breadth-first from a start page, and prints their URLs. Any number of
+ * processes share one filter.
  *
  *     cc -o crawl crawl.c $(pkg-config --cflags --libs hibloom libcurl libxml-2.0)
  *     ./crawl URI NAME http://localhost/ [PROCESSES [DEPTH]]
  *
- * Each page is fetched once, but for those that the filter takes for seen (at most its error
- * rate), also where the Redis server dies and comes back, if it keeps what it has acknowledged:
- * appendonly yes, appendfsync always. Two rules do it:
+ * Each page is fetched once, except for those that the filter takes for seen: at most its error rate. This holds even if
+ * the Redis server dies and comes back, if it keeps what it has acknowledged: appendonly yes, appendfsync always. Two
+ * rules do it:
  *
- *   one owner   A hash of the URL says which process fetches it, so no two ever ask for the
- *               same one at once, and nothing hangs on who was first (is_new).
- *   ask, fetch, add   A "no" is certain, so a page that is fetched was never fetched before.
- *               An add may be sent again where its answer was lost; it changes nothing then.
+ *   one owner        A hash of the URL says which process fetches it. So no two ever ask for the same URL at once, and
+ *                    nothing depends on which was first (is_new).
+ *   ask, fetch, add  A "no" is certain, so a page that is fetched was never fetched before. If the answer of an add is
+ *                    lost, the add is sent again: that changes nothing.
  *
- * It goes level by level. The links that are found on the pages of one level are written to
- * files, one for each owner, and are read when all processes are done with the level. So
- * memory is bounded, however many pages there are. A page without end is cut at BODY_MAX, and
- * what leads on for ever ends at DEPTH. A redirect is a link. A filter that has the start page
- * in it is of a crawl that was made already: clear it to make it again, also where one was
- * stopped half-way. (Be polite: this one neither reads robots.txt nor waits between two pages.) */
+ * It goes level by level. Links that are found on the pages of one level are written to files, one for each owner. They
+ * are read when all processes have ended the level. So memory is bounded, however many pages there are. A page without
+ * end is cut at BODY_MAX, and links without end stop at DEPTH. A redirect is a link. If the start page is in the filter
+ * already, nothing is fetched. To crawl again, clear the filter; also after a crawl that was stopped half-way. (Be
+ * polite: this one neither reads robots.txt nor waits between two pages.) */
 #include <hibloom/hibloom.h>
 
 #include <curl/curl.h>
@@ -34,7 +33,7 @@
 #include <unistd.h>
 
 #define BATCH 500    /* URLs that are asked for in one call */
-#define URL_MAX 2000 /* longer ones are passed over */
+#define URL_MAX 2000 /* longer ones are ignored */
 #define BODY_MAX (1u << 20)
 #define PROCESSES_MAX 64u
 
@@ -52,7 +51,7 @@ struct worker {
     hibloom *seen;
     CURL *curl;
     CURLU *parsed;              /* URLs */
-    char *site;                 /* scheme, host and port of the start page: others are passed over */
+    char *site;                 /* scheme, host and port of the start page: others are ignored */
     FILE *links[PROCESSES_MAX]; /* to the owners, for the next level */
     char body[BODY_MAX];
     size_t body_len;
@@ -169,12 +168,13 @@ static size_t take_body(char *bytes, size_t size, size_t n, void *data)
     struct worker *w = data;
     const size_t room = sizeof w->body - w->body_len, taken = n < room ? n : room;
 
+    (void)size; /* 1 */
     memcpy(w->body + w->body_len, bytes, taken);
     w->body_len += taken;
     return taken; /* less than n ends it */
 }
 
-/* A page that cannot be had is complained of, and is not tried again. */
+/* A page that cannot be fetched is reported, and not tried again. */
 static void fetch(struct worker *w, const char *url)
 {
     const char *type = NULL, *redirect = NULL;
@@ -200,7 +200,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(a, b);
 }
 
-/* Fetches those of n URLs that nobody has fetched. */
+/* Fetches those of n URLs that no process has fetched. */
 static bool work(struct worker *w, size_t n)
 {
     hibloom_item items[BATCH];
@@ -240,7 +240,7 @@ static bool work_off(struct worker *w, FILE *links)
 static bool open_all(struct worker *w)
 {
     const struct crawl *c = w->crawl;
-    /* accept_restarts: it keeps what it has acknowledged, see above */
+    /* the server keeps what it has acknowledged, see above */
     const char *const options[] = {"retry", "30s", "accept_restarts", "yes", "client_name", "crawl", NULL};
     const hibloom_setup setup = {.size = sizeof setup, .options = options};
     char path[128];
@@ -335,7 +335,7 @@ static bool run_level(const struct crawl *c, unsigned level)
     return good;
 }
 
-/* Has anybody found a link there? What is empty is removed, or all of it. */
+/* Whether any process has found a link there. Removes the empty files, or all. */
 static bool has_links(const struct crawl *c, unsigned level, bool remove_all)
 {
     bool found = false;
@@ -358,21 +358,21 @@ static bool has_links(const struct crawl *c, unsigned level, bool remove_all)
 static bool begin(const struct crawl *c)
 {
     struct worker *w = new_worker(c, 0, 0);
-    hibloom_spec spec;
     char path[128];
 
     hibloom_status status = hibloom_connect(&w->store, c->uri, NULL);
     if (status == HIBLOOM_OK)
         status = hibloom_open(&w->seen, w->store, c->name, NULL);
-    if (status == HIBLOOM_ENOTFOUND && (status = hibloom_spec_for(&spec, 1000000, 0.001)) == HIBLOOM_OK)
-        status = hibloom_open(&w->seen, w->store, c->name, &spec);
+    if (status == HIBLOOM_ENOTFOUND)
+        status = hibloom_open(&w->seen, w->store, c->name, "capacity=1M error=0.001");
     bool good = check(w, status);
     w->parsed = curl_url();
     char *start = w->parsed != NULL ? normal_url(w, c->start, "") : NULL;
     if (start != NULL) {
         links_path(c, 0, 0, owner_of(start, c->processes), path);
         FILE *links = fopen(path, "w");
-        good = links != NULL && fprintf(links, "%s\n", start) > 0 && fclose(links) == 0 && good;
+        good = links != NULL && fprintf(links, "%s\n", start) > 0 && good;
+        good = links != NULL && fclose(links) == 0 && good;
     } else {
         good = complain(c->start, "is no URL");
     }

@@ -1,26 +1,21 @@
-/* Which URLs has nobody fetched yet? Reads URLs, one on a line, and prints those
- * that are new, which stands for fetching them. Any number of these programs share
- * one filter.
+/* Which URLs has no crawler fetched yet? Reads URLs, one a line, and prints those that are new, which stands for
+ * fetching them. Any number of these programs share one filter.
  *
  *     cc -o crawler crawler.c $(pkg-config --cflags --libs hibloom)
- *     ./crawler URI NAME < urls
- *     ./crawler URI NAME claim < urls
+ *     ./crawler 'redis://127.0.0.1?retry=10s' NAME < urls
+ *     ./crawler 'redis://127.0.0.1' NAME claim < urls
  *
- * It shows calls with many items, what to do when a filter is lost, and two recipes
- * for work that is shared:
+ * It shows calls with many items, a filter that is lost, and two recipes for shared work:
  *
- *   at least once   ask, work, then add. Who dies before the add leaves the work to the
- *                   next one. Two who ask at the same time both do it, and so it is with
- *                   a URL that comes twice in a batch. For work that may be repeated and
- *                   must not be missed, as fetching is. It is what this program does.
- *   at most once    add, and work on what is new: the add is a claim, of which one
- *                   process is told. Who dies before the work is done leaves it undone
- *                   for ever. For work that must not be repeated, as sending a mail is.
- *                   It is what "claim" asks for.
+ *   at least once   Ask, work, then add. A process that dies before the add leaves the work to the next one. Two that
+ *                   ask at the same time both do it; so does one for a URL that comes twice in a batch. This is for
+ *                   work that may be repeated and must not be missed, as fetching is.
+ *   at most once    Add, and work on what is new. The add is a claim: exactly one process gets it. A process that dies
+ *                   before its work is done leaves it undone for ever. This is for work that must not be repeated, as
+ *                   sending a mail is. It is what "claim" does.
  *
- * With retry_ms a call goes on after a dead connection, and a claim whose answer was
- * lost counts as new: so it may be worked on twice, and is never lost. Where twice is
- * worse than never, leave retry_ms 0, and let a claim that fails be. */
+ * With retry= a call goes on after a lost connection, and a claim whose answer was lost counts as new. So an item may
+ * be worked on twice, and is never lost. If twice is worse than never, leave retry= out. */
 #include <hibloom/hibloom.h>
 
 #include <stdio.h>
@@ -31,52 +26,24 @@
 #define URL_MAX 8192 /* longer ones are cut */
 #define ATTEMPTS 5
 
-struct crawler {
-    hibloom_store *store;
-    hibloom *seen;
-    const char *name;
-    bool claims;
-};
-
-static int complain(const struct crawler *crawler, const char *doing, hibloom_status status)
-{
-    fprintf(stderr, "%s %s: %s: %s\n", doing, crawler->name, hibloom_strerror(status),
-            hibloom_store_error(crawler->store));
-    return EXIT_FAILURE;
-}
-
-/* Opens the filter, or creates it. If the server has lost a part of it, say by
- * eviction, that part is made again, empty: a crawler would rather fetch a URL
- * twice than not at all. Several crawlers may do this at the same time. */
-static hibloom_status open_filter(struct crawler *crawler)
-{
-    hibloom_spec spec;
-    hibloom_status status = hibloom_spec_for(&spec, 10000000, 0.001);
-
-    if (status == HIBLOOM_OK)
-        status = hibloom_open(&crawler->seen, crawler->store, crawler->name, &spec);
-    if (status != HIBLOOM_ECORRUPT)
-        return status;
-    status = hibloom_repair(crawler->store, crawler->name);
-    return status == HIBLOOM_OK ? hibloom_open(&crawler->seen, crawler->store, crawler->name, &spec) : status;
-}
-
 typedef hibloom_status question(hibloom *, const hibloom_item *, size_t, bool *);
 
-/* The library tries again what may succeed later. What is left to do here is a filter
- * that is gone, or was made again by another crawler: it is opened again. */
-static hibloom_status ask(struct crawler *crawler, question *call, const hibloom_item *urls, size_t n, bool *answers)
+/* The library itself tries again what may pass. This is for a filter that is gone, or that another crawler has made
+ * again. If the server has lost a part of it, by eviction, say, that part is made again, empty. A crawler would rather
+ * fetch a URL twice than not at all. Several crawlers may do this at the same time. */
+static hibloom_status ask(hibloom *seen, question *call, const hibloom_item *urls, size_t n, bool *answers)
 {
-    hibloom_status status = HIBLOOM_OK;
+    hibloom_status status = call(seen, urls, n, answers);
 
-    for (int i = 0; i < ATTEMPTS; i++) {
-        status = crawler->seen == NULL ? open_filter(crawler) : HIBLOOM_OK;
+    for (int i = 1; i < ATTEMPTS && status >= HIBLOOM_ENOTFOUND; i++) {
+        if (status == HIBLOOM_ECORRUPT)
+            status = hibloom_repair(hibloom_store_of(seen), hibloom_name_of(seen));
+        else
+            status = HIBLOOM_OK;
         if (status == HIBLOOM_OK)
-            status = call(crawler->seen, urls, n, answers);
-        if (status < HIBLOOM_ENOTFOUND)
-            break;
-        hibloom_close(crawler->seen);
-        crawler->seen = NULL;
+            status = hibloom_reopen(seen);
+        if (status == HIBLOOM_OK)
+            status = call(seen, urls, n, answers);
     }
     return status;
 }
@@ -86,24 +53,24 @@ static void work(const hibloom_item *url)
     printf("%.*s\n", (int)url->len, (const char *)url->data);
 }
 
-static hibloom_status work_at_least_once(struct crawler *crawler, const hibloom_item *urls, size_t n)
+static hibloom_status work_at_least_once(hibloom *seen, const hibloom_item *urls, size_t n)
 {
     bool found[BATCH];
-    hibloom_status status = ask(crawler, hibloom_contains_many, urls, n, found);
+    const hibloom_status status = ask(seen, hibloom_contains_many, urls, n, found);
 
     if (status != HIBLOOM_OK)
         return status;
     for (size_t i = 0; i < n; i++)
         if (!found[i])
             work(&urls[i]);
-    fflush(stdout); /* what is added here is done */
-    return ask(crawler, hibloom_add_many, urls, n, NULL);
+    fflush(stdout); /* the work is done before it is added */
+    return ask(seen, hibloom_add_many, urls, n, NULL);
 }
 
-static hibloom_status work_at_most_once(struct crawler *crawler, const hibloom_item *urls, size_t n)
+static hibloom_status work_at_most_once(hibloom *seen, const hibloom_item *urls, size_t n)
 {
     bool is_new[BATCH];
-    const hibloom_status status = ask(crawler, hibloom_add_many, urls, n, is_new);
+    const hibloom_status status = ask(seen, hibloom_add_many, urls, n, is_new);
 
     for (size_t i = 0; status == HIBLOOM_OK && i < n; i++)
         if (is_new[i])
@@ -111,7 +78,7 @@ static hibloom_status work_at_most_once(struct crawler *crawler, const hibloom_i
     return status;
 }
 
-static hibloom_status crawl(struct crawler *crawler)
+static hibloom_status crawl(hibloom *seen, bool claim)
 {
     static char lines[BATCH][URL_MAX];
     hibloom_item urls[BATCH];
@@ -124,32 +91,35 @@ static hibloom_status crawl(struct crawler *crawler)
             urls[n] = (hibloom_item){lines[n], strcspn(lines[n], "\n")};
             n++;
         }
-        status = (crawler->claims ? work_at_most_once : work_at_least_once)(crawler, urls, n);
+        status = (claim ? work_at_most_once : work_at_least_once)(seen, urls, n);
     }
     return status;
 }
 
 int main(int argc, char **argv)
 {
-    struct crawler crawler = {.name = argc > 2 ? argv[2] : "seen", .claims = argc > 3 && strcmp(argv[3], "claim") == 0};
-    /* accept_restarts: after a restart, URLs twice rather than not at all */
-    const char *const options[] = {"retry", "10s", "accept_restarts", "yes", "client_name", "crawler", NULL};
+    const char *uri = argc > 1 ? argv[1] : "redis://127.0.0.1:6379?retry=10s";
+    const char *name = argc > 2 ? argv[2] : "seen";
+    /* After a server forgot adds, the crawler goes on: URLs twice, rather than not at all. */
+    const char *const options[] = {"accept_restarts", "yes", "client_name", "crawler", NULL};
     const hibloom_setup setup = {.size = sizeof setup, .options = options};
-    hibloom_status status;
-    int result = EXIT_SUCCESS;
+    hibloom_store *store;
+    hibloom *seen = NULL;
 
-    status = hibloom_connect(&crawler.store, argc > 1 ? argv[1] : "redis://127.0.0.1:6379", &setup);
+    hibloom_status status = hibloom_connect(&store, uri, &setup);
     if (status == HIBLOOM_OK)
-        status = open_filter(&crawler);
+        status = hibloom_open(&seen, store, name, "capacity=10M error=0.001");
+    if (status == HIBLOOM_ECORRUPT && (status = hibloom_repair(store, name)) == HIBLOOM_OK)
+        status = hibloom_open(&seen, store, name, "capacity=10M error=0.001");
+    if (status == HIBLOOM_OK)
+        status = crawl(seen, argc > 3 && strcmp(argv[3], "claim") == 0);
     if (status != HIBLOOM_OK)
-        result = complain(&crawler, "opening", status);
-    else if ((status = crawl(&crawler)) != HIBLOOM_OK)
-        result = complain(&crawler, "crawling with", status);
-    hibloom_close(crawler.seen);
-    hibloom_store_free(crawler.store);
+        fprintf(stderr, "crawler: %s: %s\n", hibloom_strerror(status), hibloom_store_error(store));
+    hibloom_close(seen);
+    hibloom_store_free(store);
     if (fclose(stdout) != 0) {
         perror("standard output");
-        result = EXIT_FAILURE;
+        return EXIT_FAILURE;
     }
-    return result;
+    return status == HIBLOOM_OK ? EXIT_SUCCESS : EXIT_FAILURE;
 }

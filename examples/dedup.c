@@ -1,15 +1,16 @@
-/* A stream cleaner: hands on each line of standard input that nobody has handed on before.
+/* A stream cleaner: passes on each line of standard input that no cleaner has passed on before.
  * Any number of them, on any number of hosts, clean one stream together:
  *     cc -o dedup dedup.c $(pkg-config --cflags --libs hibloom)
- *     tail -F events.log | ./dedup URI NAME > clean.log
- * What has come is one batch: a fast stream costs few round trips, a slow one waits for nobody. */
+ *     tail -F events.log | ./dedup 'redis://127.0.0.1?retry=10s' NAME > clean.log
+ * With retry= a line whose answer was lost is passed on: twice rather than never.
+ * All lines that are there make one call, so a fast stream costs few round trips, and no line waits for others. */
 #include <hibloom/hibloom.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 #define ROOM 65536 /* bytes of a batch, and of one line at most */
 
-/* Hands on the new ones of the lines, and takes all of them out of the buffer. */
+/* Passes on the new lines of the buffer, and takes all whole lines out of it. */
 static hibloom_status clean(hibloom *seen, char *bytes, size_t *used)
 {
     static hibloom_item lines[ROOM];
@@ -32,17 +33,14 @@ static hibloom_status clean(hibloom *seen, char *bytes, size_t *used)
 int main(int argc, char **argv)
 {
     static char bytes[ROOM];
-    const char *const options[] = {"retry", "10s", NULL}; /* an answer is lost: the line is handed on again */
-    const hibloom_setup setup = {.size = sizeof setup, .options = options};
     hibloom_store *store;
-    hibloom_spec spec;
     hibloom *seen = NULL;
     size_t used = 0;
     ssize_t more = 1;
 
-    hibloom_status status = hibloom_connect(&store, argc > 1 ? argv[1] : "redis://127.0.0.1", &setup);
-    if (status == HIBLOOM_OK && (status = hibloom_spec_for(&spec, 10000000, 0.0001)) == HIBLOOM_OK)
-        status = hibloom_open(&seen, store, argc > 2 ? argv[2] : "seen", &spec);
+    hibloom_status status = hibloom_connect(&store, argc > 1 ? argv[1] : "redis://127.0.0.1?retry=10s", NULL);
+    if (status == HIBLOOM_OK)
+        status = hibloom_open(&seen, store, argc > 2 ? argv[2] : "seen", "capacity=10M error=0.0001");
     while (status == HIBLOOM_OK && more > 0 && !ferror(stdout)) {
         more = read(0, bytes + used, ROOM - used);
         used += more > 0 ? (size_t)more : 0;

@@ -1,19 +1,18 @@
-/* A filter in front of a database: most of what a service is asked for is not there, and
- * the filter says so, so the database is asked for the rest only.
+/* A filter in front of a database. Most requests are for what does not exist. The filter knows that, and only the other
+ * requests become queries.
  *
  *     cc -o shield shield.c $(pkg-config --cflags --libs hibloom sqlite3)
  *     sqlite3 shop.db 'CREATE TABLE goods(id TEXT PRIMARY KEY, name TEXT)'
  *     sqlite3 shop.db 'SELECT id FROM goods' | hibloom load goods -n 1M -p 0.01 --replace
- *     ./shield URI goods shop.db < requests
+ *     ./shield 'redis://127.0.0.1?connect_timeout=500ms&command_timeout=500ms' goods shop.db < requests
  *
- * A request is a line: an ID, which is answered by its name or "none", or "ID<TAB>NAME",
- * which is stored. At the end it says how many queries were saved. Two rules keep the
- * answers right:
+ * A request is a line. To "ID" the answer is its name, or "none"; "ID<TAB>NAME" stores it. The last line says how many
+ * queries the filter saved. Two rules keep the answers right:
  *
- *   reading  only a "no" of the filter counts. Where there is no filter, or no answer, the
- *            database is asked: a shield that is down costs time, and no answers.
- *   storing  first into the filter, then into the database. So what is in the database is
- *            in the filter; who dies in between leaves a wrong "maybe", which is harmless. */
+ *   reading  Only a "no" of the filter counts. Without a filter, or without its answer, the database answers: a shield
+ *            that is down costs time, and no answers.
+ *   storing  First into the filter, then into the database. So the filter has all that the database has. A process
+ *            that dies in between leaves a wrong "maybe", which is harmless. */
 #include <hibloom/hibloom.h>
 #include <sqlite3.h>
 
@@ -23,28 +22,25 @@
 
 struct shield {
     hibloom_store *store;
-    hibloom *filter; /* NULL: there is none, or it is to be opened again */
+    hibloom *filter; /* NULL: there was none yet */
     const char *name;
     sqlite3_stmt *find, *store_row;
-    bool forgot; /* its server: what was stored may not be in it */
+    bool forgot; /* its server may have lost what was stored */
     unsigned long asked, queries;
 };
 
-/* Calls it on the filter that is there now: one that was rebuilt since is opened again. */
+/* Calls it on the filter that is there now: after a rebuild that is another one. */
 static hibloom_status on_filter(struct shield *s, const char *id, bool *found)
 {
-    hibloom_status status = HIBLOOM_OK;
+    hibloom_status status = s->filter != NULL ? HIBLOOM_OK : hibloom_open(&s->filter, s->store, s->name, NULL);
 
-    for (int i = 0; i < 3; i++) {
-        if (s->filter == NULL && (status = hibloom_open(&s->filter, s->store, s->name, NULL)) != HIBLOOM_OK)
-            break;
+    for (int i = 0; status == HIBLOOM_OK; i++) {
         status = found != NULL ? hibloom_contains(s->filter, id, strlen(id), found)
                                : hibloom_add(s->filter, id, strlen(id), NULL);
-        if (status < HIBLOOM_ENOTFOUND)
+        if (status < HIBLOOM_ENOTFOUND || i == 2)
             break;
         s->forgot = s->forgot || status == HIBLOOM_ELOST;
-        hibloom_close(s->filter);
-        s->filter = NULL;
+        status = hibloom_reopen(s->filter);
     }
     return status;
 }
@@ -59,7 +55,7 @@ static bool find(struct shield *s, const char *id)
     bool found = true;
     hibloom_status status = on_filter(s, id, &found);
 
-    if (s->forgot) /* until it is filled anew, and this program started again */
+    if (s->forgot) /* until it is filled again, and this program is started again */
         status = HIBLOOM_ELOST;
     s->asked++;
     if (status != HIBLOOM_OK)
@@ -79,7 +75,7 @@ static bool store(struct shield *s, const char *id, const char *name)
 {
     const hibloom_status status = on_filter(s, id, NULL);
 
-    if (status != HIBLOOM_OK && status != HIBLOOM_ENOTFOUND) { /* or the filter would say "no" to it */
+    if (status != HIBLOOM_OK && status != HIBLOOM_ENOTFOUND) { /* else the filter would say "no" to it */
         warn(s, "not stored", status);
         return true;
     }
@@ -96,7 +92,7 @@ static bool serve(struct shield *s)
     size_t room = 0;
     bool good = true;
 
-    setvbuf(stdout, NULL, _IOLBF, 0); /* who asks waits for the answer */
+    setvbuf(stdout, NULL, _IOLBF, 0); /* somebody waits for the answer */
     while (good && getline(&line, &room, stdin) >= 0) {
         line[strcspn(line, "\n")] = '\0';
         char *tab = strchr(line, '\t');
@@ -111,16 +107,13 @@ static bool serve(struct shield *s)
 int main(int argc, char **argv)
 {
     struct shield s = {.name = argc > 2 ? argv[2] : ""};
-    /* a caller that waits longer has lost the time that a look-up saves */
-    const char *const options[] = {"connect_timeout", "500ms", "command_timeout", "500ms", NULL};
-    const hibloom_setup setup = {.size = sizeof setup, .options = options};
     sqlite3 *db = NULL;
 
     if (argc != 4) {
         fprintf(stderr, "usage: %s URI NAME DATABASE < requests\n", argv[0]);
         return EXIT_FAILURE;
     }
-    const hibloom_status status = hibloom_connect(&s.store, argv[1], &setup);
+    const hibloom_status status = hibloom_connect(&s.store, argv[1], NULL);
     if (status != HIBLOOM_OK)
         warn(&s, "no connection", status);
     const bool good = status == HIBLOOM_OK && sqlite3_open_v2(argv[3], &db, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK &&

@@ -1,11 +1,9 @@
-/* Is this uid one of ours? Looks uids up in the bitmap "uids", which a PHP program
- * fills.
+/* Is this uid one of ours? Looks uids up in the bitmap "uids", which a PHP program fills.
  *
  *     cc -o uids uids.c $(pkg-config --cflags --libs hibloom hiredis)
  *     ./uids HOST PORT UID...
  *
- * It shows how to use a bitmap of another program, and a hiredis connection that
- * the service has already. */
+ * It shows how to use a bitmap of another program, on a hiredis connection that the service has already. */
 #include <hibloom/hibloom.h>
 #include <hiredis/hiredis.h>
 
@@ -13,29 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static hibloom_status ask(hibloom_store *store, char **uids, int n)
-{
-    hibloom *filter;
-    hibloom_spec spec;
-    hibloom_status status = hibloom_spec_parse(&spec, "php-uids");
-
-    if (status == HIBLOOM_OK)
-        status = hibloom_attach(&filter, store, "uids", &spec);
-    if (status != HIBLOOM_OK)
-        return status;
-    for (int i = 0; i < n && status == HIBLOOM_OK; i++) {
-        bool found;
-        status = hibloom_contains(filter, uids[i], strlen(uids[i]), &found);
-        if (status == HIBLOOM_OK)
-            printf("%s: %s\n", uids[i], found ? "probably one of ours" : "not one of ours");
-    }
-    hibloom_close(filter);
-    return status;
-}
-
 int main(int argc, char **argv)
 {
     hibloom_store *store = NULL;
+    hibloom *uids = NULL;
 
     if (argc < 4) {
         fprintf(stderr, "usage: %s HOST PORT UID...\n", argv[0]);
@@ -49,9 +28,16 @@ int main(int argc, char **argv)
     }
     hibloom_status status = hibloom_borrow(&store, context, NULL);
     if (status == HIBLOOM_OK)
-        status = ask(store, argv + 3, argc - 3);
+        status = hibloom_attach(&uids, store, "uids", "php-uids");
+    for (int i = 3; status == HIBLOOM_OK && i < argc; i++) {
+        bool found;
+        status = hibloom_contains(uids, argv[i], strlen(argv[i]), &found);
+        if (status == HIBLOOM_OK)
+            printf("%s: %s\n", argv[i], found ? "probably one of ours" : "not one of ours");
+    }
     if (status != HIBLOOM_OK)
         fprintf(stderr, "uids: %s: %s\n", hibloom_strerror(status), hibloom_store_error(store));
+    hibloom_close(uids);
     hibloom_store_free(store);
     redisFree(context);
     return status == HIBLOOM_OK ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -1,8 +1,8 @@
-/* The lines that nobody has passed before, as `hibloom uniq` prints them, in C++: batches
- * of lines, errors as exceptions, and what may pass is tried again.
+/* Prints the lines that no program has printed before, as `hibloom uniq` does. In C++, with batches of lines, errors as
+ * exceptions, and a call that is made again.
  *
  *   c++ -std=c++17 -o unique unique.cpp $(pkg-config --cflags --libs hibloom)
- *   ./unique redis://127.0.0.1:6379 seen < urls > new_urls */
+ *   ./unique 'redis://127.0.0.1:6379?retry=10s' seen < urls > new_urls */
 #include <hibloom/hibloom.hpp>
 
 #include <iostream>
@@ -21,6 +21,19 @@ static std::vector<std::string> batch(std::istream &in)
     return lines;
 }
 
+/* If the server may have lost lines, it says so once, and nothing was added. */
+static answers add(filter &seen, const std::vector<std::string> &lines)
+{
+    try {
+        return seen.add_many(lines);
+    } catch (const error &e) {
+        if (e.status() != HIBLOOM_ELOST)
+            throw;
+        std::cerr << "unique: " << e.what() << '\n';
+        return seen.add_many(lines);
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 3) {
@@ -28,22 +41,11 @@ int main(int argc, char **argv)
         return 2;
     }
     try {
-        const char *const options[] = {"retry", "10s", nullptr}; /* waits for a server that restarts, or is busy */
-        hibloom_setup setup{};
-        setup.size = sizeof setup;
-        setup.options = options;
-        store redis = store::connect(argv[1], &setup);
-        filter seen = filter::open(redis, argv[2], spec::sized(10000000, 0.001));
+        store redis = store::connect(argv[1]);
+        filter seen = filter::open(redis, argv[2], "capacity=10M error=0.001");
 
         for (auto lines = batch(std::cin); !lines.empty(); lines = batch(std::cin)) {
-            std::error_code ec;
-            auto is_new = seen.add_many(lines, ec);
-            if (ec == HIBLOOM_ELOST) { /* the server may have forgotten some; nothing was added yet */
-                std::cerr << "unique: " << redis.words() << '\n';
-                is_new = seen.add_many(lines);
-            } else if (ec) {
-                throw error(static_cast<hibloom_status>(ec.value()), redis.words());
-            }
+            const answers is_new = add(seen, lines);
             for (std::size_t i = 0; i < lines.size(); i++)
                 if (is_new[i])
                     std::cout << lines[i] << '\n';

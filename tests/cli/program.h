@@ -81,6 +81,16 @@ static inline const char *program_path(void)
     return path;
 }
 
+/* An example stands beside the command. */
+static inline const char *example_path(const char *name)
+{
+    static char path[4096];
+
+    snprintf(path, sizeof path, "%s", program_path());
+    snprintf(strrchr(path, '/') + 1, 64, "examples/%s", name);
+    return path;
+}
+
 /* How a run's standard files differ from pipes: an open file, or NONE closed. */
 enum { PIPE = -1, NONE = -2 };
 

@@ -1,19 +1,9 @@
-/* The examples that are programs in their own right, at their work: a cleaner of
- * streams, and a shield in front of a database. */
+/* The examples that are programs in their own right, at their work: a cleaner of streams, a shield in front of a
+ * database, and the same question on each event loop. service.c has a test of its own. */
 #include "cli/program.h"
 #include "support/redis_server.h"
 
 #include <sqlite3.h>
-
-/* An example stands beside the command. */
-static const char *example_path(const char *name)
-{
-    static char path[4096];
-
-    snprintf(path, sizeof path, "%s", program_path());
-    snprintf(strrchr(path, '/') + 1, 64, "examples/%s", name);
-    return path;
-}
 
 /* ---- dedup ------------------------------------------------------------------------ */
 
@@ -124,9 +114,37 @@ static void a_shield_answers_as_the_database_and_saves_its_queries(void **state)
     redis_server_stop(server);
 }
 
+/* ---- async_... ---------------------------------------------------------------------- */
+
+static void each_loop_asks_what_is_new(void **state)
+{
+    static const char *const examples[] = {"async_libevent", "async_libuv", "async_libev", "async_poll"};
+    char name[TEST_NAME_SIZE];
+    struct program p;
+
+    for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
+        test_name(name);
+        for (int again = 0; again < 2; again++) {
+            program_start_at(&p, example_path(examples[i]), ARGS(test_uri(), name, "a", "b c", "a"), NULL);
+            program_end(&p);
+            assert_string_equal(p.complained.data, "");
+            assert_string_equal(p.said.data, again ? "seen a\nseen b c\nseen a\n" : "new  a\nnew  b c\nseen a\n");
+            assert_int_equal(p.exit, 0);
+            program_free(&p);
+        }
+        program_start_at(&p, example_path(examples[i]), ARGS("unix:///nowhere/redis.sock", name, "a"), NULL);
+        program_end(&p);
+        assert_string_equal(p.said.data, "");
+        assert_non_null(strstr(p.complained.data, "/nowhere/redis.sock"));
+        assert_int_equal(p.exit, 1);
+        program_free(&p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_loop_asks_what_is_new),
         cmocka_unit_test(two_cleaners_hand_on_each_line_once),
         cmocka_unit_test(a_cleaner_takes_the_last_line_as_it_is_and_refuses_a_longer_one),
         cmocka_unit_test(a_shield_answers_as_the_database_and_saves_its_queries),

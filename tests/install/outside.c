@@ -6,16 +6,13 @@
 
 int main(void)
 {
-    hibloom_spec spec;
     hibloom_store *store = NULL, *nowhere = NULL;
     hibloom *filter = NULL;
     bool is_new = false, found = false;
 
-    hibloom_status status = hibloom_spec_for(&spec, 1000, 0.01);
+    hibloom_status status = hibloom_connect(&store, "memory:", NULL);
     if (status == HIBLOOM_OK)
-        status = hibloom_connect(&store, "memory:", NULL);
-    if (status == HIBLOOM_OK)
-        status = hibloom_open(&filter, store, "outside", &spec);
+        status = hibloom_open(&filter, store, "outside", "capacity=1000 error=0.01");
     if (status == HIBLOOM_OK)
         status = hibloom_add(filter, "item", 4, &is_new);
     if (status == HIBLOOM_OK)

@@ -3,7 +3,7 @@
 # Usage: cpp.sh INCLUDE
 set -eu
 
-as_they_are='hibloom_version hibloom_set_allocator'
+as_they_are='hibloom_version hibloom_version_number hibloom_set_allocator'
 names=$(sed -n 's/^HIBLOOM_[AC][A-Z]* .*[ *]\(hibloom_[a-z_]*\)(.*/\1/p' "$1/hibloom/hibloom.h")
 [ "$(echo "$names" | wc -l)" -gt 40 ] || { echo "cpp: the header has only: $names" >&2; exit 1; }
 status=0
