@@ -6,14 +6,13 @@
 #include "../../programs/number.c"
 #include "../../programs/output.c"
 #include "../../programs/progress.c"
-#include "spec/spec.h"
 
-const char *describe_kind(const struct spec *spec)
+const char *spec_kind(const char *spec)
 {
     return "plain";
 }
 
-double session_used(const struct spec *spec, const hibloom_info *info)
+double session_used(const char *spec, const hibloom_info *info)
 {
     return info->used;
 }
