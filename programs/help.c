@@ -303,7 +303,7 @@ static void help_on_spec(void)
                 "  empty=excluded                  the empty item is never added and never found\n"
                 "  growth=G                        it grows by further filters, each G times as large\n"
                 "  window=TIME [slices=N]          a sliding window, of N + 1 filters; default: 4 slices\n\n"
-                "These count only for a filter that is made:\n\n"
+                "These are about the making of a filter:\n\n"
                 "  create=no|only|yes              may it be made, or must it; default: as the command\n"
                 "  new.ttl=TIME                    its time to live\n"
                 "  new.prefer=add|lookup|memory    as --prefer\n"
