@@ -5,6 +5,7 @@
 #include "number.h"
 #include "session.h"
 #include "output.h"
+#include "words.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -384,7 +385,7 @@ void request_refuse_spec(const char *command, const char *text, const char *word
 }
 
 /* Is the spec a valid text, which may leave things out? A memory store tells: it has no filter. */
-static hibloom_status check_partial(const char *spec, char *words, size_t size)
+static hibloom_status check_partial(const char *spec, char words[WORDS_SIZE])
 {
     char existing[SPEC_SIZE];
     hibloom_store *store;
@@ -393,7 +394,7 @@ static hibloom_status check_partial(const char *spec, char *words, size_t size)
 
     if (status == HIBLOOM_OK)
         status = hibloom_open(&filter, store, "a", spec_with(existing, spec, "create", "no"));
-    snprintf(words, size, "%s", hibloom_store_error(store));
+    words_of_command(words, hibloom_store_error(store));
     hibloom_close(filter);
     hibloom_store_free(store);
     return status == HIBLOOM_ENOTFOUND ? HIBLOOM_OK : status;
@@ -401,7 +402,7 @@ static hibloom_status check_partial(const char *spec, char *words, size_t size)
 
 static bool make_spec(struct request *r, const struct command *c)
 {
-    char words[HIBLOOM_TEXT_SIZE];
+    char words[SPEC_SIZE];
     hibloom_status status;
 
     r->has_spec = (r->given & OPTIONS_SPEC) != 0;
@@ -413,7 +414,7 @@ static bool make_spec(struct request *r, const struct command *c)
     else
         snprintf(r->spec, sizeof r->spec, "%s", r->spec_text);
     if (c->spec == SPEC_OPTIONAL && (r->given & OPTION_BARE) == 0)
-        status = check_partial(r->spec, words, sizeof words);
+        status = check_partial(r->spec, words);
     else
         status = hibloom_spec_check(r->spec, words, sizeof words);
     if (status != HIBLOOM_OK)
