@@ -1,6 +1,6 @@
 /* The options of a command line as a text of the library, and the table of those that would do for -n and -p.
  *
- * The library chooses and computes. The command says what it was told to, and prints what the library plans. */
+ * The library chooses and computes. The command passes on what the user said, and prints what the library plans. */
 #include "choice.h"
 #include "number.h"
 #include "output.h"

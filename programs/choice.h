@@ -4,8 +4,8 @@
 
 #include "command.h"
 
-/* The spec of -n, -p, -k, --layout, --prefer, --counting, --grow and --window. What the user has not said, it
- * leaves out: the library chooses it for a new filter, and takes it as stored of one that is there. */
+/* The spec of -n, -p, -k, --layout, --prefer, --counting, --grow and --window. It leaves out options that are not
+ * given. The library chooses these for a new filter, and takes them as stored of one that exists. */
 void choice_spec(const struct request *request, char out[SPEC_SIZE]);
 
 /* The same with this layout and this number of hashes, and without --prefer. NULL and 0 leave them out. */

@@ -5,7 +5,6 @@
 #include "words.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,12 +129,14 @@ hibloom_status session_open_filter(struct session *s, const struct request *r)
 bool session_make_again(struct session *s, const struct request *r, hibloom_status status)
 {
     struct request again = *r;
+    char seeded[SPEC_SIZE];
 
     if (status < HIBLOOM_ENOTFOUND || restarts(s) == s->restarts)
         return false;
-    if (!again.has_spec) {
-        /* Without the seed: another process may have drawn one already. */
-        snprintf(again.spec, sizeof again.spec, "%s", hibloom_spec_of(s->filter));
+    if ((r->given & OPTION_BARE) == 0) {
+        /* Without its seed, unless the user says one: another process may have drawn one already. */
+        spec_with(seeded, hibloom_spec_of(s->filter), "seed", spec_value(r->spec, "seed"));
+        spec_with(again.spec, seeded, "new.ttl", spec_value(r->spec, "new.ttl"));
         again.has_spec = true;
     }
     hibloom_close(s->filter);

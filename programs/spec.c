@@ -35,7 +35,7 @@ char *spec_with(char out[SPEC_SIZE], const char *spec, const char *name, const c
     while (*rest == '\0' && before > 0 && strchr(blanks, spec[before - 1]) != NULL)
         before--;
     if (value != NULL)
-        snprintf(out, SPEC_SIZE, "%.*s%s %s=%s", before, spec, rest, name, value);
+        snprintf(out, SPEC_SIZE, "%.*s%s %s=%.*s", before, spec, rest, name, (int)strcspn(value, blanks), value);
     else
         snprintf(out, SPEC_SIZE, "%.*s%s", before, spec, rest);
     return out;

@@ -11,15 +11,15 @@
 const char *spec_value(const char *spec, const char *name);
 uint64_t spec_number(const char *spec, const char *name); /* 0: it does not say it */
 
-/* Copies the spec, but with this value. Value NULL: without the word. Returns out. */
+/* Copies the spec, but with this value, which may end at a blank. Value NULL: without the word. Returns out. */
 char *spec_with(char out[SPEC_SIZE], const char *spec, const char *name, const char *value);
 
-/* Are they equal, apart from their seed= ? */
+/* Are they equal, apart from seed=? */
 bool spec_differs_in_seed_only(const char *a, const char *b);
 
-/* Of a canonical spec. */
+/* These take a canonical spec. */
 const char *spec_kind(const char *spec);        /* in a word */
-uint64_t spec_filters(const char *spec);        /* of a window one for each slice and one more; else 1 */
+uint64_t spec_filters(const char *spec);        /* a window has one for each slice and one more; else 1 */
 bool spec_has_empty_excluded(const char *spec); /* the empty item is never in */
 
 #endif

@@ -1,6 +1,6 @@
 /* The library's words advise calls of C, such as hibloom_repair. A user of the command cannot call these. So this
- * replaces the advice by options and commands. tests/structure/words.py shows that the library still says each phrase,
- * and that no call of C is left. */
+ * replaces the advice by options and commands. tests/structure/words.py shows that the library still says each phrase.
+ * It also shows that no call of C is left. */
 #include "words.h"
 
 #include <string.h>
