@@ -6,7 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SECONDS 3600 /* the remains of a killed command are gone then */
+/* The remains of a killed command are gone then. */
+#define LIFE "1h"
+#define LIFE_MS 3600000
 
 bool aside_name(const char *name, char out[ASIDE_SIZE])
 {
@@ -21,16 +23,15 @@ bool aside_name(const char *name, char out[ASIDE_SIZE])
     return true;
 }
 
-bool aside_is_untagged_in_cluster(const struct request *r)
+/* In a cluster all keys must lie in one slot. Without a {tag} in the name only a filter of one key can be replaced. */
+bool aside_refuses(const struct request *r, const char *spec)
 {
-    return (strncmp(r->uri, "redis+cluster:", 14) == 0 || strncmp(r->uri, "rediss+cluster:", 15) == 0) &&
-           strchr(r->operands[0], '{') == NULL;
-}
+    const char *layout = spec_value(spec, "layout");
+    const bool in_cluster = strncmp(r->uri, "redis+cluster:", 14) == 0 || strncmp(r->uri, "rediss+cluster:", 15) == 0;
 
-bool aside_refuses(const struct request *r, const hibloom_spec *spec)
-{
-    if (!aside_is_untagged_in_cluster(r) ||
-        (spec->segments <= 1 && spec->growth == 0 && spec->layout != HIBLOOM_LAYOUT_PARTITIONED))
+    if (!in_cluster || strchr(r->operands[0], '{') != NULL ||
+        (spec_number(spec, "segments") <= 1 && spec_value(spec, "growth") == NULL &&
+         (layout == NULL || strncmp(layout, "partitioned", 11) != 0)))
         return false;
     complain("%s: in a cluster a filter of several keys, or one that grows, can only be replaced if its name has a "
              "{tag}: {%s}x",
@@ -40,14 +41,14 @@ bool aside_refuses(const struct request *r, const hibloom_spec *spec)
 
 hibloom_status aside_set_time(struct session *s)
 {
-    return hibloom_expire(s->filter, SECONDS);
+    return hibloom_expire(s->filter, LIFE_MS);
 }
 
-hibloom_status aside_open(struct session *s, const char *aside, const hibloom_spec *spec)
+hibloom_status aside_open(struct session *s, const char *aside, const char *spec)
 {
-    const hibloom_status status = hibloom_open(&s->filter, s->store, aside, spec);
+    char mortal[SPEC_SIZE];
 
-    return status == HIBLOOM_OK ? aside_set_time(s) : status;
+    return hibloom_open(&s->filter, s->store, aside, spec_with(mortal, spec, "new.ttl", LIFE));
 }
 
 /* If it cannot be dropped, it expires. But one that could not be opened may be half made, and would stay. */
@@ -56,7 +57,7 @@ static void drop(struct session *s, const char *aside)
     if (s->filter != NULL)
         (void)(hibloom_drop(s->filter) == HIBLOOM_OK);
     else
-        (void)(hibloom_delete(s->store, aside) == HIBLOOM_OK);
+        (void)(hibloom_drop_by_name(s->store, aside) == HIBLOOM_OK);
 }
 
 int aside_end(struct session *s, const char *aside, hibloom_status status)

@@ -9,15 +9,11 @@
 /* In the slot of the name, and nobody else's. False after a complaint. */
 bool aside_name(const char *name, char out[ASIDE_SIZE]);
 
-/* In a cluster all keys must lie in one slot. Without a {tag} in the name only a filter of one key can be
- * replaced. */
-bool aside_is_untagged_in_cluster(const struct request *request);
-
 /* After a complaint: it could be filled, but would not take the place of the request's filter. */
-bool aside_refuses(const struct request *request, const hibloom_spec *spec);
+bool aside_refuses(const struct request *request, const char *spec);
 
-/* Makes it, as the session's filter, with a time to live. */
-hibloom_status aside_open(struct session *session, const char *aside, const hibloom_spec *spec);
+/* Makes it, of a canonical spec, as the session's filter, with a time to live. */
+hibloom_status aside_open(struct session *session, const char *aside, const char *spec);
 hibloom_status aside_set_time(struct session *session);
 
 /* If it has been filled, puts it in the place of the session's name. Else complains of `status` and removes it. */

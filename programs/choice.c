@@ -1,160 +1,168 @@
-/* The filters that would do for -n and -p. No decision depends on the constants of one version
- * alone. A stored filter is found again whatever --prefer would pick today, see request_is_like. */
+/* The options of a command line as a text of the library, and the table of those that would do for -n and -p.
+ *
+ * The library chooses and computes. The command passes on what the user said, and prints what the library plans. */
 #include "choice.h"
+#include "number.h"
+#include "output.h"
 
-#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
-#define BEYOND_BEST 1u
+#define BEYOND_BEST 1u                      /* one hash more than the best number shows that it gains nothing */
 #define REDIS_KEY_BYTES ((uint64_t)1 << 29) /* 2^32 bits */
-#define MORE_MEMORY 1.5                     /* than the least, at most, for more items a second */
 
-/* ---- Memory ------------------------------------------------------------------------- */
+static const char *const layouts[] = {"classic", "partitioned", "blocked"};
 
-/* In Redis each key has the spec's text and a trailer behind its bits. Key 0 of several has a
- * list of the keys. */
-#define TRAILER_BYTES 92
-#define LIST_ENTRY_BYTES 16
+/* ---- Options -> text ---------------------------------------------------------------- */
 
-#define SPAN_BITS UINT64_C(4294967295) /* in a key of pyreBloom */
-
-uint32_t choice_keys(const hibloom_spec *spec)
+static void append(char out[SPEC_SIZE], const char *name, const char *value)
 {
-    if (spec->keys == HIBLOOM_KEYS_PYREBLOOM)
-        return (uint32_t)((spec->bits - 1) / SPAN_BITS + 1);
-    return spec->layout == HIBLOOM_LAYOUT_PARTITIONED ? spec->hashes : spec->segments;
+    const size_t len = strlen(out);
+
+    snprintf(out + len, SPEC_SIZE - len, " %s=%s", name, value);
 }
 
-/* The bytes of one key, without the list. All segments have the same number of bits, and other
- * libraries' keys nothing behind them. */
-uint64_t choice_key_bytes(const hibloom_spec *spec)
+void choice_spec_of(const struct request *r, const char *layout, uint32_t hashes, char out[SPEC_SIZE])
 {
-    hibloom_spec seeded = *spec;
-    char text[HIBLOOM_SPEC_TEXT_SIZE] = "";
+    char number[24];
 
-    if (spec->keys != HIBLOOM_KEYS_OWN)
-        return ((choice_keys(spec) > 1 ? SPAN_BITS : spec->bits) + 7) / 8;
-    seeded.seeded = true; /* as the stored one is */
-    if (hibloom_spec_format(&seeded, text, sizeof text) != HIBLOOM_OK)
-        text[0] = '\0';
-    const uint64_t positions = (spec->bits + spec->segments - 1) / spec->segments;
-    return (positions * (spec->counters > 0 ? spec->counters : 1) + 7) / 8 + strlen(text) + TRAILER_BYTES;
+    hibloom_sized(out, SPEC_SIZE, r->capacity, r->error_rate);
+    if (hashes != 0) {
+        snprintf(number, sizeof number, "%u", hashes);
+        append(out, "hashes", number);
+    }
+    if (layout != NULL)
+        append(out, "layout", layout);
+    if ((r->given & OPTION_COUNTING) != 0)
+        append(out, "counters", "4");
+    if ((r->given & OPTION_GROW) != 0)
+        append(out, "growth", "2");
+    if ((r->given & OPTION_WINDOW) != 0) {
+        snprintf(number, sizeof number, "%us", r->window);
+        append(out, "window", number);
+    }
 }
 
-static double link_bytes(const hibloom_spec *spec)
+void choice_spec(const struct request *r, char out[SPEC_SIZE])
 {
-    const uint32_t keys = choice_keys(spec);
-
-    return (double)choice_key_bytes(spec) * keys + (keys > 1 ? (double)LIST_ENTRY_BYTES * keys : 0);
-}
-
-double choice_bytes(const hibloom_spec *spec)
-{
-    const uint64_t alone = (spec->bits + 7) / 8; /* another library's has no spec behind it */
-    hibloom_spec slice = *spec;
-    double bytes;
-
-    if (spec->keys != HIBLOOM_KEYS_OWN)
-        return (double)alone;
-    bytes = link_bytes(spec);
-    slice.chain = UINT64_MAX; /* an id, drawn when it is made: nearly all have all digits */
-    for (slice.link = 1; spec->window > 0 && slice.link <= spec->slices; slice.link++)
-        bytes += link_bytes(&slice);
-    return bytes;
-}
-
-bool choice_can_be_made(const hibloom_spec *spec)
-{
-    return choice_key_bytes(spec) <= REDIS_KEY_BYTES;
-}
-
-/* A bulk add makes each key anew (lib/redis/merge.h), which stalls the server for some 0.7 ms a MB. So adds like keys of
- * 2 MB. The server's allocator gives 2 MB and no more to a key that leaves room for its own few bytes. */
-#define ADD_KEY_BYTES ((2u << 20) - 4096.0)
-
-uint32_t choice_segments(const struct choice *c)
-{
-    const double segments = ceil(c->bytes / ADD_KEY_BYTES);
-
-    return c->layout == HIBLOOM_LAYOUT_PARTITIONED || segments < 2.0 || segments > HIBLOOM_SEGMENTS_MAX
-               ? 0
-               : (uint32_t)segments;
+    choice_spec_of(r, r->layout, r->hashes, out);
+    if ((r->given & OPTION_PREFER) != 0)
+        append(out, "new.prefer", r->prefer);
 }
 
 /* ---- The table ------------------------------------------------------------------------ */
 
-const char *choice_layout(hibloom_layout layout)
+double choice_adds(const struct request *r, const hibloom_plan *plan)
 {
-    static const char *const names[CHOICE_LAYOUTS] = {"classic", "partitioned", "blocked"};
-
-    return names[layout];
+    return r->bitfield ? plan->adds_bitfield : plan->adds_setbit;
 }
 
-static void find_in_layout(struct choices *out, const struct request *r, hibloom_layout layout)
+double choice_look_ups(const struct request *r, const hibloom_plan *plan)
 {
-    struct request sized = *r;
-    hibloom_spec best = {.hashes = 0}, spec;
-    hibloom_rates rates;
+    return r->bitfield ? plan->look_ups_bitfield : plan->look_ups_setbit;
+}
 
-    sized.layout = choice_layout(layout);
-    if (request_size(&sized, 0, &best) != HIBLOOM_OK)
+bool choice_can_be_made(const hibloom_plan *plan)
+{
+    return plan->bytes / plan->keys <= REDIS_KEY_BYTES;
+}
+
+static bool is_layout(const char *spec, const char *layout)
+{
+    const char *value = spec_value(spec, "layout");
+
+    return strncmp(value, layout, strlen(layout)) == 0;
+}
+
+struct table {
+    const struct request *request;
+    char chosen[SPEC_SIZE];              /* by the request, canonical */
+    char picked[PREFERENCES][SPEC_SIZE]; /* by each preference, of all */
+    double least;                        /* bytes */
+};
+
+static bool is_in(const char *spec, const char *layout, uint32_t hashes)
+{
+    return spec_number(spec, "hashes") == hashes && is_layout(spec, layout);
+}
+
+static void put_row(const struct table *t, const char *layout, uint32_t hashes)
+{
+    char spec[SPEC_SIZE], memory[NUMBER_SIZE], add[NUMBER_SIZE], add_new[NUMBER_SIZE], look_up[NUMBER_SIZE];
+    hibloom_plan plan;
+
+    choice_spec_of(t->request, layout, hashes, spec);
+    /* Filters that cannot be made are shown only in the layout of the request. */
+    if (hibloom_get_plan(spec, 0, &plan, sizeof plan) != HIBLOOM_OK ||
+        (!choice_can_be_made(&plan) && !is_layout(t->chosen, layout)))
+        return;
+    output_text("%-11s %3u %10s %+6.0f %%%7s%7s%7s", layout, hashes, number_bytes(memory, (double)plan.bytes),
+                ((double)plan.bytes / t->least - 1) * 100, number_rough(add, choice_adds(t->request, &plan)),
+                number_rough(add_new, plan.adds_new), number_rough(look_up, choice_look_ups(t->request, &plan)));
+    for (int i = 0; i < PREFERENCES; i++)
+        if (is_in(t->picked[i], layout, hashes))
+            output_text(" %s", request_preference(i));
+    output_text("%s\n", is_in(t->chosen, layout, hashes) ? " chosen" : "");
+}
+
+/* Those up to the k that needs the fewest bits, and the k of the request. */
+static void put_layout(const struct table *t, const char *layout)
+{
+    char spec[SPEC_SIZE];
+    hibloom_plan best;
+
+    choice_spec_of(t->request, layout, 0, spec);
+    if (hibloom_get_plan(spec, 0, &best, sizeof best) != HIBLOOM_OK)
         best.hashes = 0;
     for (uint32_t k = 1; k <= HIBLOOM_HASHES_MAX; k++)
-        if ((k == r->hashes || (best.hashes > 0 && k <= best.hashes + BEYOND_BEST)) &&
-            request_size(&sized, k, &spec) == HIBLOOM_OK &&
-            hibloom_spec_rates(&spec, r->bitfield, &rates) == HIBLOOM_OK)
-            out->all[out->n++] = (struct choice){.layout = layout,
-                                                 .hashes = k,
-                                                 .bytes = choice_bytes(&spec),
-                                                 .can_be_made = choice_can_be_made(&spec),
-                                                 .rates = rates};
+        if (k == t->request->hashes || (best.hashes > 0 && k <= best.hashes + BEYOND_BEST))
+            put_row(t, layout, k);
 }
 
-void choices_find(struct choices *out, const struct request *r)
+/* False: no filter of this size can be made. */
+static bool find_picks(struct table *t)
 {
-    out->n = 0;
-    for (int layout = 0; layout < CHOICE_LAYOUTS; layout++)
-        find_in_layout(out, r, (hibloom_layout)layout);
+    const struct request *r = t->request;
+    char spec[SPEC_SIZE];
+    hibloom_plan plan;
+
+    for (int i = 0; i < PREFERENCES; i++) {
+        choice_spec_of(r, NULL, 0, spec);
+        append(spec, "new.prefer", request_preference(i));
+        if (hibloom_spec_check(spec, t->picked[i], SPEC_SIZE) != HIBLOOM_OK ||
+            hibloom_get_plan(spec, 0, &plan, sizeof plan) != HIBLOOM_OK)
+            return false;
+        if (i == 0) /* memory */
+            t->least = (double)plan.bytes;
+    }
+    choice_spec(r, spec);
+    return hibloom_spec_check(spec, t->chosen, SPEC_SIZE) == HIBLOOM_OK;
 }
 
-/* ---- The choice ----------------------------------------------------------------------- */
-
-/* A partitioned filter has one key for each hash, however large, and its adds with is_new are
- * scripts. So only --layout gets one. */
-static bool is_allowed(const struct choice *c, const struct request *limits)
+static void put_streams(const struct table *t)
 {
-    const unsigned given = limits != NULL ? limits->given : 0;
+    const char *add = spec_value(t->picked[PREFER_ADD], "layout");
 
-    if (!c->can_be_made || ((given & OPTION_K) != 0 && c->hashes != limits->hashes))
-        return false;
-    if ((given & OPTION_LAYOUT) != 0)
-        return strcmp(choice_layout(c->layout), limits->layout) == 0;
-    return c->layout != HIBLOOM_LAYOUT_PARTITIONED;
+    output_text("\nFor which stream:\n"
+                "  large calls of look-ups, or of adds that ask nothing      classic, the default\n"
+                "  adds of fresh items that ask what is new (add, uniq)      %.*s k=%u: --prefer add\n"
+                "  half of the items or more are repeats                     the near cache: --near\n",
+                (int)strcspn(add, " "), add, (unsigned)spec_number(t->picked[PREFER_ADD], "hashes"));
 }
 
-static double rate(const struct choice *c, enum preference wanted)
+/* Fewer hashes need more bits, and do more items a second. */
+void choice_put_table(const struct request *r)
 {
-    return wanted == PREFER_ADD ? c->rates.adds_new : c->rates.look_ups;
-}
+    struct table t = {.request = r};
 
-/* If several are equally fast, the smallest is better. */
-static bool is_better(const struct choice *a, const struct choice *b, enum preference wanted)
-{
-    if (b == NULL || wanted == PREFER_MEMORY || rate(a, wanted) == rate(b, wanted))
-        return b == NULL || a->bytes < b->bytes;
-    return rate(a, wanted) > rate(b, wanted);
-}
-
-const struct choice *choices_pick(const struct choices *all, enum preference wanted, const struct request *limits)
-{
-    const struct choice *best = NULL;
-    double least = INFINITY;
-
-    for (const struct choice *c = all->all; c < all->all + all->n; c++)
-        if (is_allowed(c, limits))
-            least = fmin(least, c->bytes);
-    for (const struct choice *c = all->all; c < all->all + all->n; c++)
-        if (is_allowed(c, limits) && c->bytes <= least * MORE_MEMORY && is_better(c, best, wanted))
-            best = c;
-    return best;
+    if (!find_picks(&t))
+        return;
+    output_text("\n                                      items a second\n"
+                "layout        k     memory vs least    add is_new lookup\n");
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
+        put_layout(&t, layouts[i]);
+    output_text("\nItems a second are computed, for one server and calls of 1,000 items; hibloom bench\n"
+                "measures. At the end of a row: what --prefer picks; chosen: what these options make.\n"
+                "1 MB is 2^20 bytes.\n");
+    put_streams(&t);
 }

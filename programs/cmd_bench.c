@@ -27,7 +27,7 @@
 enum call { ADD, ADD_NEW, LOOK_UP };
 
 struct row {
-    hibloom_layout layout;
+    const char *layout;
     enum call call;
     const char *commands;
     double rate, planned;     /* items a second, in batches */
@@ -65,9 +65,9 @@ static void put_row(const struct row *row)
 {
     char rate[NUMBER_SIZE], plan[NUMBER_SIZE], alone[NUMBER_SIZE];
 
-    output_text("%-8s %-7s %-10s %9s%9s %6.0f %% %9.2f %9s\n", choice_layout(row->layout), call_name(row->call),
-                row->commands, number_rough(rate, row->rate), number_rough(plan, row->planned),
-                row->rate / row->planned * 100, row->commands_per_item, number_rough(alone, row->alone));
+    output_text("%-8s %-7s %-10s %9s%9s %6.0f %% %9.2f %9s\n", row->layout, call_name(row->call), row->commands,
+                number_rough(rate, row->rate), number_rough(plan, row->planned), row->rate / row->planned * 100,
+                row->commands_per_item, number_rough(alone, row->alone));
     output_flush();
 }
 
@@ -79,8 +79,8 @@ static void put_json(const struct bench *b)
     for (const struct row *row = b->rows; row < b->rows + b->n; row++)
         output_text("%s\n    {\"layout\": \"%s\", \"call\": \"%s\", \"commands\": \"%s\", \"items_per_s\": %.0f, "
                     "\"plan_items_per_s\": %.0f, \"commands_per_item\": %.4f, \"one_item_a_call_per_s\": %.0f}",
-                    row > b->rows ? "," : "", choice_layout(row->layout), call_name(row->call), row->commands,
-                    row->rate, row->planned, row->commands_per_item, row->alone);
+                    row > b->rows ? "," : "", row->layout, call_name(row->call), row->commands, row->rate, row->planned,
+                    row->commands_per_item, row->alone);
     output_text("\n  ]\n}\n");
 }
 
@@ -149,21 +149,23 @@ static hibloom_status measure(struct bench *b, enum call what, size_t n, double 
 
 static double planned(const struct bench *b, enum call what)
 {
-    hibloom_rates rates;
+    hibloom_plan plan;
 
-    if (hibloom_spec_rates(hibloom_spec_of(b->session.filter), b->request->bitfield, &rates) != HIBLOOM_OK)
+    if (hibloom_get_plan(hibloom_spec_of(b->session.filter), 0, &plan, sizeof plan) != HIBLOOM_OK)
         return 0;
-    return what == ADD ? rates.adds : what == ADD_NEW ? rates.adds_new : rates.look_ups;
+    return what == ADD       ? choice_adds(b->request, &plan)
+           : what == ADD_NEW ? plan.adds_new
+                             : choice_look_ups(b->request, &plan);
 }
 
 static hibloom_status measure_row(struct bench *b, enum call what, const char *commands)
 {
-    struct row row = {.layout = b->request->spec.layout, .call = what, .commands = commands};
+    struct row row = {.layout = b->request->layout, .call = what, .commands = commands};
     hibloom_stats before, after;
 
-    hibloom_get_stats(b->session.store, &before);
+    hibloom_get_stats(b->session.store, &before, sizeof before);
     hibloom_status status = measure(b, what, BATCH, BATCH_SECONDS, &row.rate);
-    hibloom_get_stats(b->session.store, &after);
+    hibloom_get_stats(b->session.store, &after, sizeof after);
     if (status == HIBLOOM_OK)
         status = measure(b, what, 1, ALONE_SECONDS, &row.alone);
     if (status != HIBLOOM_OK || is_stopped(b)) /* cut short, it says nothing */
@@ -195,7 +197,7 @@ static bool make_name(char *name, size_t size)
 /* By its name: if making it failed half-way, there is no handle. */
 static bool remove_filter(struct session *s, bool ends_by_itself)
 {
-    const hibloom_status status = hibloom_delete(s->store, s->name);
+    const hibloom_status status = hibloom_drop_by_name(s->store, s->name);
 
     if (status == HIBLOOM_OK || status == HIBLOOM_ENOTFOUND)
         return true;
@@ -212,7 +214,7 @@ static bool remove_filter(struct session *s, bool ends_by_itself)
 static hibloom_status measure_rows(struct bench *b)
 {
     const bool setbit = !b->request->bitfield;
-    const bool blocked = b->request->spec.layout == HIBLOOM_LAYOUT_BLOCKED;
+    const bool blocked = strcmp(b->request->layout, "blocked") == 0;
     hibloom_status status = measure_row(b, ADD, setbit ? "setbit" : "bitfield");
 
     if (status == HIBLOOM_OK && !is_stopped(b) && !setbit)
@@ -234,7 +236,7 @@ static bool pass(struct bench *b, const struct request *r)
         return false;
     status = session_open_filter(&b->session, r);
     if (status == HIBLOOM_OK) {
-        status = hibloom_expire(b->session.filter, LIFE_SECONDS);
+        status = hibloom_expire(b->session.filter, LIFE_SECONDS * 1000);
         lives_on = status != HIBLOOM_OK;
     }
     if (status == HIBLOOM_OK)
@@ -246,10 +248,13 @@ static bool pass(struct bench *b, const struct request *r)
 }
 
 /* Sizes it for a pass; false after a complaint. */
-static bool size(struct request *r, hibloom_layout layout)
+static bool size(struct request *r, const char *layout)
 {
-    r->layout = choice_layout(layout);
-    if (request_size(r, r->hashes, &r->spec) == HIBLOOM_OK && choice_bytes(&r->spec) <= BYTES_MAX)
+    hibloom_plan plan;
+
+    r->layout = layout;
+    choice_spec(r, r->spec);
+    if (hibloom_get_plan(r->spec, 0, &plan, sizeof plan) == HIBLOOM_OK && plan.bytes <= BYTES_MAX)
         return true;
     complain("bench: in the %s layout that would take more than 1 GB: take a smaller -n, or a larger -p", r->layout);
     return false;
@@ -258,14 +263,11 @@ static bool size(struct request *r, hibloom_layout layout)
 static bool run(struct bench *b, struct request *r)
 {
     static const struct {
-        hibloom_layout layout;
+        const char *layout;
         bool bitfield;
-    } passes[] = {{HIBLOOM_LAYOUT_CLASSIC, false},
-                  {HIBLOOM_LAYOUT_CLASSIC, true},
-                  {HIBLOOM_LAYOUT_BLOCKED, true},
-                  {HIBLOOM_LAYOUT_BLOCKED, false}};
+    } passes[] = {{"classic", false}, {"classic", true}, {"blocked", true}, {"blocked", false}};
 
-    if (!size(r, HIBLOOM_LAYOUT_BLOCKED) || !size(r, HIBLOOM_LAYOUT_CLASSIC))
+    if (!size(r, "blocked") || !size(r, "classic"))
         return false;
     put_heading(b);
     for (size_t i = 0; i < sizeof passes / sizeof *passes && !is_stopped(b); i++) {

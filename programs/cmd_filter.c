@@ -17,9 +17,9 @@ int cmd_create(const struct request *r)
 int cmd_expire(const struct request *r)
 {
     struct session s;
-    uint64_t seconds;
+    uint64_t ms;
     int result;
-    const char *wrong = number_time(r->operands[1], 1000, &seconds);
+    const char *wrong = number_time(r->operands[1], 1, &ms);
 
     if (wrong != NULL) {
         complain("expire: %s %s", r->operands[1], wrong);
@@ -27,7 +27,7 @@ int cmd_expire(const struct request *r)
     }
     if (!session_open(&s, r))
         return EXIT_TROUBLE;
-    result = session_result(&s, hibloom_expire(s.filter, seconds));
+    result = session_result(&s, hibloom_expire(s.filter, ms));
     session_close(&s);
     return result;
 }
@@ -99,13 +99,13 @@ int cmd_repair(const struct request *r)
 }
 
 /* A damaged filter cannot be opened, but it can be removed. A bare bitmap is
- * the other way round: hibloom_delete removes only what has a spec. */
+ * the other way round: hibloom_drop_by_name removes only what has a spec. */
 static hibloom_status drop(struct session *s, const struct request *r)
 {
     hibloom_status status;
 
     if ((r->given & OPTION_BARE) == 0)
-        return hibloom_delete(s->store, s->name);
+        return hibloom_drop_by_name(s->store, s->name);
     status = session_open_filter(s, r);
     if (status == HIBLOOM_OK)
         status = hibloom_drop(s->filter);

@@ -17,7 +17,7 @@ static int look(struct session *s, const struct request *r, hibloom_info *info)
     hibloom_status status = session_open_filter(s, r);
 
     if (status == HIBLOOM_OK)
-        status = hibloom_get_info(s->filter, info);
+        status = hibloom_get_info(s->filter, info, sizeof *info);
     return session_result(s, status);
 }
 
@@ -89,17 +89,17 @@ static void put_look(const struct session *s, const struct request *r, const hib
         output_text("\033[H\033[2J");
         report.one_line = false;
     }
-    (void)describe(&report, s->name, s->filter, info);
+    describe(&report, s->name, s->filter, info);
 }
 
 /* EXIT_NO past --max-used. One that grows is never past it. */
 static int judge_use(const struct session *s, const struct request *r, const hibloom_info *info)
 {
-    const hibloom_spec *spec = hibloom_spec_of(s->filter);
+    const char *spec = hibloom_spec_of(s->filter);
 
-    if ((r->given & OPTION_MAX_USED) == 0 || spec->growth > 0)
+    if ((r->given & OPTION_MAX_USED) == 0 || spec_value(spec, "growth") != NULL)
         return EXIT_YES;
-    if (spec->capacity == 0) {
+    if (info->capacity == 0) {
         complain("info: %s states no capacity, so --max-used has nothing to compare with", s->name);
         return EXIT_TROUBLE;
     }

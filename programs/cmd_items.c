@@ -39,10 +39,12 @@ static bool make_room(struct walk *w, size_t n)
     return true;
 }
 
-static void count_and_print(struct walk *w, const struct input *in, const hibloom_spec *spec)
+static void count_and_print(struct walk *w, const struct input *in, const hibloom *filter)
 {
+    const bool empty_excluded = spec_has_empty_excluded(hibloom_spec_of(filter));
+
     for (size_t i = 0; i < in->n; i++) {
-        w->excluded += in->items[i].len == 0 && spec->empty_excluded;
+        w->excluded += in->items[i].len == 0 && empty_excluded;
         w->yes += w->answers[i];
         if (w->print != NULL)
             w->print(&in->items[i], w->answers[i]);
@@ -81,7 +83,7 @@ static int ask(struct walk *w, struct session *s, const struct input *in, const 
     const bool doubtful = status != HIBLOOM_ENOTFOUND;
     status = w->ask(s->filter, in->items, in->n, w->answers);
     for (size_t i = 0; i < in->n && status == HIBLOOM_OK && doubtful; i++)
-        w->answers[i] = in->items[i].len > 0 || !hibloom_spec_of(s->filter)->empty_excluded;
+        w->answers[i] = in->items[i].len > 0 || !spec_has_empty_excluded(hibloom_spec_of(s->filter));
     return session_result(s, status);
 }
 
@@ -92,7 +94,7 @@ static int walk_batches(struct walk *w, struct session *s, struct input *in, con
     while ((status = input_next(in)) == INPUT_BATCH) {
         if (!make_room(w, in->n) || ask(w, s, in, r) == EXIT_TROUBLE)
             return EXIT_TROUBLE;
-        count_and_print(w, in, hibloom_spec_of(s->filter));
+        count_and_print(w, in, s->filter);
         if (!output_flush())
             return EXIT_TROUBLE;
     }
@@ -102,12 +104,13 @@ static int walk_batches(struct walk *w, struct session *s, struct input *in, con
 /* Counting takes the server 40 us (Redis 8) to 230 us (7.0) for each MB, and an item some 2 us. After few items it would take far longer
  * than to add them. */
 #define BITS_AN_ITEM 400000u
+#define FEW_BITS (UINT64_C(1) << 27) /* 16 MB */
 
-static bool is_worth_counting(const hibloom_spec *spec, uint64_t items)
+static bool is_worth_counting(const char *spec, uint64_t items)
 {
-    const uint64_t bits = spec->bits * (spec->slices + 1);
+    const uint64_t bits = spec_number(spec, "bits") * spec_filters(spec);
 
-    return bits <= HIBLOOM_SEGMENT_BITS || items >= bits / BITS_AN_ITEM;
+    return bits <= FEW_BITS || items >= bits / BITS_AN_ITEM;
 }
 
 static int walk_items(struct walk *w, const struct request *r)

@@ -28,7 +28,7 @@ static void put_row(const char *name, const hibloom *filter, const hibloom_info 
     char size[NUMBER_SIZE], used[NUMBER_SIZE], life[NUMBER_SIZE];
 
     output_text("%14s  %7.2f %%  %9s  %12s  %-8s  ", number_bytes(size, (double)info->bytes), info->fill * 100,
-                describe_used(used, filter, info), describe_life(life, info), describe_kind(hibloom_spec_of(filter)));
+                describe_used(used, filter, info), describe_life(life, info), spec_kind(hibloom_spec_of(filter)));
     put_name(name);
 }
 
@@ -42,14 +42,14 @@ static bool put_filter(const char *name, void *data)
     list->s.name = name;
     hibloom_status status = hibloom_open(&list->s.filter, list->s.store, name, NULL);
     if (status == HIBLOOM_OK)
-        status = hibloom_get_info(list->s.filter, &info);
+        status = hibloom_get_info(list->s.filter, &info, sizeof info);
     if (status == HIBLOOM_OK && list->prometheus && !gauges_note(&list->gauges, name, list->s.filter, &info)) {
         status = HIBLOOM_ENOMEM;
         list->result = EXIT_TROUBLE;
     } else if (status == HIBLOOM_OK && list->prometheus) {
         /* it is printed behind the last one */
     } else if (status == HIBLOOM_OK && list->json) {
-        status = describe(&(struct report){.json = true, .one_line = true}, name, list->s.filter, &info);
+        describe(&(struct report){.json = true, .one_line = true}, name, list->s.filter, &info);
     } else if (status == HIBLOOM_OK) {
         put_row(name, list->s.filter, &info);
     } else if (status != HIBLOOM_ENOTFOUND) {

@@ -8,6 +8,7 @@
 #include "output.h"
 #include "session.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -19,9 +20,8 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* An empty filter in memory with the same spec. For a bare bitmap it is bare,
- * too: else a seed would be drawn for a spec without one. */
-static bool open_in_memory(struct session *memory, const char *name, const hibloom_spec *spec, bool bare)
+/* An empty filter in memory. A bare bitmap's is bare, too: else a seed would be drawn for a spec without one. */
+static bool open_in_memory(struct session *memory, const char *name, const char *spec, bool bare)
 {
     hibloom_status status;
 
@@ -38,7 +38,7 @@ static bool open_in_memory(struct session *memory, const char *name, const hiblo
 /* Adds the lines of standard input. *items: their number, without the excluded ones. */
 static int add_lines(const struct session *s, const struct request *r, uint64_t *items)
 {
-    const bool empty_excluded = hibloom_spec_of(s->filter)->empty_excluded;
+    const bool empty_excluded = spec_has_empty_excluded(hibloom_spec_of(s->filter));
     enum input_status status;
     struct input in;
 
@@ -69,35 +69,45 @@ static bool grows_on(const struct session *s)
 {
     hibloom_info info;
 
-    return hibloom_spec_of(s->filter)->growth > 0 && hibloom_get_info(s->filter, &info) == HIBLOOM_OK &&
-           info.bits_set > 0;
+    return spec_value(hibloom_spec_of(s->filter), "growth") != NULL &&
+           hibloom_get_info(s->filter, &info, sizeof info) == HIBLOOM_OK && info.bits_set > 0;
 }
 
-static bool refuse_window(const char *name, const hibloom_spec *spec)
+static bool refuse_window(const char *name, const char *spec)
 {
-    if (spec->window > 0)
+    const bool is_window = spec_value(spec, "window") != NULL;
+
+    if (is_window)
         complain("%s: load merges, and a sliding window takes no merge: use hibloom add", name);
-    return spec->window > 0;
+    return is_window;
+}
+
+/* Beside rueidis' bitmap lies a counter of its items. */
+static bool refuse_counted(const char *name, const char *spec)
+{
+    const char *keys = spec_value(spec, "keys");
+    const bool is_counted = keys != NULL && strncmp(keys, "rueidis", 7) == 0;
+
+    if (is_counted)
+        complain("%s: a counter of its items lies beside it, so they must be added one by one: hibloom add", name);
+    return is_counted;
 }
 
 static int load(const struct session *s, const struct request *r)
 {
     const bool bare = (r->given & OPTION_BARE) != 0;
+    const char *spec = hibloom_spec_of(s->filter);
     const double started = now();
     struct session memory;
     uint64_t items;
     int result;
 
-    if (refuse_window(s->name, hibloom_spec_of(s->filter)))
+    if (refuse_window(s->name, spec) || refuse_counted(s->name, spec))
         return EXIT_TROUBLE;
-    if (hibloom_spec_of(s->filter)->keys == HIBLOOM_KEYS_RUEIDIS) {
-        complain("%s: a counter of its items lies beside it, so they must be added one by one: hibloom add", s->name);
-        return EXIT_TROUBLE;
-    }
     if (grows_on(s)) {
         result = add_lines(s, r, &items);
     } else {
-        if (!open_in_memory(&memory, s->name, hibloom_spec_of(s->filter), bare))
+        if (!open_in_memory(&memory, s->name, hibloom_secret_spec_of(s->filter), bare))
             return EXIT_TROUBLE;
         result = add_lines(&memory, r, &items);
         if (result == EXIT_YES)
@@ -113,45 +123,48 @@ static int load(const struct session *s, const struct request *r)
 
 /* ---- Replacing ---------------------------------------------------------------- */
 
-/* The spec of the request, else that of the present filter; with another seed in any case. */
-static hibloom_status choose_spec(struct session *s, const struct request *r, hibloom_spec *spec)
+/* The spec of the request, else that of the present filter, without its seed: another one is drawn. */
+static hibloom_status choose_spec(struct session *s, const struct request *r, char spec[SPEC_SIZE])
 {
     if (r->has_spec) {
-        *spec = r->spec;
-        return (r->given & OPTIONS_SIZE) != 0 && !aside_is_untagged_in_cluster(r) ? hibloom_spec_spread(spec, s->store)
-                                                                                  : HIBLOOM_OK;
+        spec_with(spec, r->spec, "create", NULL);
+        return HIBLOOM_OK;
     }
     const hibloom_status status = hibloom_open(&s->filter, s->store, s->name, NULL);
     if (status != HIBLOOM_OK)
         return status;
-    *spec = *hibloom_spec_of(s->filter);
-    session_unseed(spec);
+    snprintf(spec, SPEC_SIZE, "%s", hibloom_spec_of(s->filter));
     hibloom_close(s->filter);
     s->filter = NULL;
     return HIBLOOM_OK;
 }
 
-static int load_aside(struct session *s, const struct request *r, const hibloom_spec *spec)
+/* The filter in memory takes the place of the present one. */
+static int put_in_place(struct session *s, const struct session *memory, const char *aside)
+{
+    hibloom_status status = aside_open(s, aside, hibloom_secret_spec_of(memory->filter));
+
+    if (status == HIBLOOM_OK)
+        status = hibloom_merge(s->filter, memory->filter);
+    return aside_end(s, aside, status);
+}
+
+static int load_aside(struct session *s, const struct request *r, const struct session *memory)
 {
     const double started = now();
-    struct session memory;
     uint64_t items;
     char aside[ASIDE_SIZE];
     int result;
 
-    if (!aside_name(s->name, aside) || !open_in_memory(&memory, s->name, spec, false))
+    if (aside_refuses(r, hibloom_spec_of(memory->filter)) || !aside_name(s->name, aside))
         return EXIT_TROUBLE;
-    result = add_lines(&memory, r, &items);
+    result = add_lines(memory, r, &items);
     if (result == EXIT_YES && items == 0) {
         complain("load: there were no lines, and %s is not replaced by nothing; to empty it: hibloom clear", s->name);
         result = EXIT_TROUBLE;
     } else if (result == EXIT_YES) {
-        hibloom_status status = aside_open(s, aside, hibloom_spec_of(memory.filter));
-        if (status == HIBLOOM_OK)
-            status = hibloom_merge(s->filter, memory.filter);
-        result = aside_end(s, aside, status);
+        result = put_in_place(s, memory, aside);
     }
-    session_close(&memory);
     if (result != EXIT_YES)
         return result;
     say_loaded(items, started);
@@ -161,11 +174,16 @@ static int load_aside(struct session *s, const struct request *r, const hibloom_
 
 static int replace(struct session *s, const struct request *r)
 {
-    hibloom_spec spec = {0};
+    struct session memory;
+    char spec[SPEC_SIZE];
+    int result;
 
-    if (session_result(s, choose_spec(s, r, &spec)) != EXIT_YES)
+    if (session_result(s, choose_spec(s, r, spec)) != EXIT_YES || refuse_window(s->name, spec) ||
+        !open_in_memory(&memory, s->name, spec, false))
         return EXIT_TROUBLE;
-    return refuse_window(s->name, &spec) || aside_refuses(r, &spec) ? EXIT_TROUBLE : load_aside(s, r, &spec);
+    result = load_aside(s, r, &memory);
+    session_close(&memory);
+    return result;
 }
 
 /* The filter is opened first, so that a failure is reported before a long input
@@ -176,7 +194,7 @@ int cmd_load(const struct request *r)
     struct session s;
     int result;
 
-    if (r->has_spec && refuse_window(r->operands[0], &r->spec))
+    if (r->has_spec && refuse_window(r->operands[0], r->spec))
         return EXIT_TROUBLE;
     if (!(replaces ? session_connect : session_open)(&s, r))
         return EXIT_TROUBLE;

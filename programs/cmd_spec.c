@@ -8,118 +8,103 @@
 
 /* ---- plan --------------------------------------------------------------------- */
 
-static void put_choice(const struct choices *all, const struct choice *c, const hibloom_spec *chosen)
-{
-    const double least = choices_pick(all, PREFER_MEMORY, NULL)->bytes;
-    char memory[NUMBER_SIZE], add[NUMBER_SIZE], add_new[NUMBER_SIZE], look_up[NUMBER_SIZE];
-
-    output_text("%-11s %3u %10s %+6.0f %%%7s%7s%7s", choice_layout(c->layout), c->hashes,
-                number_bytes(memory, c->bytes), (c->bytes / least - 1) * 100, number_rough(add, c->rates.adds),
-                number_rough(add_new, c->rates.adds_new), number_rough(look_up, c->rates.look_ups));
-    for (int i = 0; i < PREFERENCES; i++)
-        if (choices_pick(all, (enum preference)i, NULL) == c)
-            output_text(" %s", request_preference((enum preference)i));
-    output_text("%s\n", c->hashes == chosen->hashes && c->layout == chosen->layout ? " chosen" : "");
-}
-
-/* Fewer hashes need more bits, and do more items a second. Filters that cannot be made are shown
- * only in the layout of the request. */
-static void put_choices(const struct request *r)
-{
-    struct choices all;
-
-    choices_find(&all, r);
-    if (choices_pick(&all, PREFER_MEMORY, NULL) == NULL)
-        return;
-    output_text("\n                                      items a second\n"
-                "layout        k     memory vs least    add is_new lookup\n");
-    for (size_t i = 0; i < all.n; i++)
-        if (all.all[i].can_be_made || all.all[i].layout == r->spec.layout)
-            put_choice(&all, &all.all[i], &r->spec);
-    output_text("\nItems a second are computed, for one server and calls of 1,000 items; hibloom bench\n"
-                "measures. At the end of a row: what --prefer picks; chosen: what these options make.\n"
-                "1 MB is 2^20 bytes.\n");
-}
-
 /* The rates of a spec that was given whole. */
-static void put_rates(const struct request *r)
+static void put_rates(const struct request *r, const hibloom_plan *plan)
 {
     char add[NUMBER_SIZE], add_new[NUMBER_SIZE], look_up[NUMBER_SIZE];
-    hibloom_rates rates;
 
-    if (hibloom_spec_rates(&r->spec, r->bitfield, &rates) == HIBLOOM_OK)
-        output_text(
-            "items a second   add %s, is_new %s, lookup %s; computed, for one server and calls of 1,000 items\n",
-            number_rough(add, rates.adds), number_rough(add_new, rates.adds_new),
-            number_rough(look_up, rates.look_ups));
+    output_text("items a second   add %s, is_new %s, lookup %s; computed, for one server and calls of 1,000 items\n",
+                number_rough(add, choice_adds(r, plan)), number_rough(add_new, plan->adds_new),
+                number_rough(look_up, choice_look_ups(r, plan)));
+}
+
+static void put_keys(const char *spec, const hibloom_plan *plan)
+{
+    const uint64_t filters = spec_filters(spec);
+    char memory[NUMBER_SIZE];
+
+    if (filters > 1)
+        output_text("filters          %llu, one for each part of the window\n", (unsigned long long)filters);
+    if (plan->keys > filters && spec_value(spec, "keys") == NULL)
+        output_text("keys             %llu of %s%s\n", (unsigned long long)(plan->keys / filters),
+                    number_bytes(memory, (double)plan->bytes / (double)plan->keys),
+                    filters > 1 ? ", for each of these" : "");
+    else if (plan->keys > filters) /* another library's are not of one size */
+        output_text("keys             %llu\n", (unsigned long long)plan->keys);
+}
+
+static void put_notes(const char *spec, const hibloom_plan *plan)
+{
+    const char *layout = spec_value(spec, "layout");
+
+    if (plan->max_links > 1)
+        output_text("note             this is the first link; at most %llu links hold %llu items\n",
+                    (unsigned long long)plan->max_links, (unsigned long long)plan->max_capacity);
+    if (!choice_can_be_made(plan))
+        output_text("note             one Redis key holds at most 2^32 bits: this cannot be created\n");
+    if (layout != NULL && strncmp(layout, "blocked", 7) == 0)
+        output_text("note             an add is k commands; a look-up is one command, whatever k is\n");
 }
 
 int cmd_plan(const struct request *r)
 {
-    const bool whole = (r->given & OPTION_S) != 0;
-    hibloom_spec best;
-    char text[HIBLOOM_SPEC_TEXT_SIZE], memory[NUMBER_SIZE];
-    hibloom_status status;
+    char spec[SPEC_SIZE], memory[NUMBER_SIZE];
+    hibloom_plan plan;
+    hibloom_status status = hibloom_spec_check(r->spec, spec, sizeof spec);
 
-    if (whole && r->spec.bits == 0) {
+    if (status == HIBLOOM_OK && spec_value(spec, "bits") == NULL) {
         complain("plan: how large it is, its config in Redis says; give capacity= and error=");
         return EXIT_TROUBLE;
     }
-    if (!whole && request_size(r, 0, &best) != HIBLOOM_OK) { /* only where -k is given: else r->spec is that one */
-        complain("plan: for so low an error rate, no number of hashes up to %u is the best", HIBLOOM_HASHES_MAX);
-        return EXIT_TROUBLE;
-    }
-    status = hibloom_spec_format(&r->spec, text, sizeof text);
+    if (status == HIBLOOM_OK)
+        status = hibloom_get_plan(r->spec, spec_number(spec, "capacity"), &plan, sizeof plan);
     if (status != HIBLOOM_OK) {
         complain("plan: %s", hibloom_strerror(status));
         return EXIT_TROUBLE;
     }
-    output_text("spec             %s\n", text);
-    output_text("memory           %s (%.0f bytes)\n", number_bytes(memory, choice_bytes(&r->spec)),
-                choice_bytes(&r->spec));
-    if (r->spec.capacity > 0)
-        output_text("predicted error  %.6g at %llu items\n", hibloom_spec_error_at(&r->spec, r->spec.capacity),
-                    (unsigned long long)r->spec.capacity);
-    if (r->spec.window > 0)
-        output_text("filters          %u, one for each part of the window\n", r->spec.slices + 1);
-    if (choice_keys(&r->spec) > 1)
-        output_text("keys             %u of %s%s\n", choice_keys(&r->spec),
-                    number_bytes(memory, (double)choice_key_bytes(&r->spec)),
-                    r->spec.window > 0 ? ", for each of these" : "");
-    if (r->spec.growth > 0)
-        output_text("note             this is the first link; those that follow when it is full take further memory\n");
-    if (!choice_can_be_made(&r->spec))
-        output_text("note             one Redis key holds at most 2^32 bits: this cannot be created\n");
-    if (r->spec.layout == HIBLOOM_LAYOUT_BLOCKED)
-        output_text("note             an add is k commands; a look-up is one command, whatever k is\n");
-    if (whole)
-        put_rates(r);
+    output_text("spec             %s\n", spec);
+    output_text("memory           %s (%llu bytes)\n", number_bytes(memory, (double)plan.bytes),
+                (unsigned long long)plan.bytes);
+    if (plan.capacity > 0)
+        output_text("predicted error  %.6g at %llu items\n", plan.error_at_items, (unsigned long long)plan.capacity);
+    put_keys(spec, &plan);
+    put_notes(spec, &plan);
+    if ((r->given & OPTION_S) != 0)
+        put_rates(r, &plan);
     else
-        put_choices(r);
+        choice_put_table(r);
     return EXIT_YES;
 }
 
 /* ---- positions ---------------------------------------------------------------- */
 
-static void put_positions(const hibloom_spec *spec, const hibloom_position *at)
-{
-    const bool several_keys = choice_keys(spec) > 1;
+struct positions {
+    char spec[SPEC_SIZE];
+    bool several_keys, empty_excluded;
+};
 
-    for (uint32_t i = 0; i < spec->hashes; i++) {
+static void put_positions(const struct positions *p, const hibloom_position *at, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
         if (i > 0)
             output_bytes(",", 1);
-        if (several_keys)
-            output_text("%u:", at[i].key);
+        if (p->several_keys)
+            output_text("%llu:", (unsigned long long)at[i].key);
         output_text("%llu", (unsigned long long)at[i].bit);
     }
 }
 
 /* The library has no words for it: there is no store. */
-static void refuse_item(const hibloom_spec *spec, hibloom_status status)
+static void refuse_item(const struct positions *p, hibloom_status status)
 {
-    if (spec->bits == 0)
+    const char *hash = spec_value(p->spec, "hash");
+    const bool has_seed = strncmp(hash, "xxh3", 4) == 0 || strncmp(hash, "siphash", 7) == 0;
+
+    if (spec_value(p->spec, "bits") == NULL)
         complain("positions: how large it is, its config in Redis says; give capacity= and error=");
-    else if (status == HIBLOOM_EINVAL && spec->codec != HIBLOOM_CODEC_BYTES)
+    else if (has_seed && spec_value(p->spec, "seed") == NULL)
+        complain("positions: the spec has no seed=, and each filter draws its own: give that of the filter");
+    else if (status == HIBLOOM_EINVAL && spec_value(p->spec, "codec") != NULL)
         complain("positions: an item is no valid UTF-8, and the program that fills this filter has texts only "
                  "(codec=, chars=)");
     else
@@ -127,19 +112,20 @@ static void refuse_item(const hibloom_spec *spec, hibloom_status status)
 }
 
 /* One line for each item, also for one without positions: line i belongs to item i. */
-static bool put_batch(const hibloom_spec *spec, const struct input *in)
+static bool put_batch(const struct positions *p, const struct input *in)
 {
     hibloom_position at[HIBLOOM_HASHES_MAX];
     hibloom_status status;
+    size_t n;
 
     for (size_t i = 0; i < in->n; i++) {
-        if (in->items[i].len > 0 || !spec->empty_excluded) {
-            status = hibloom_positions(spec, in->items[i].data, in->items[i].len, at);
+        if (in->items[i].len > 0 || !p->empty_excluded) {
+            status = hibloom_positions(p->spec, in->items[i].data, in->items[i].len, at, HIBLOOM_HASHES_MAX, &n);
             if (status != HIBLOOM_OK) {
-                refuse_item(spec, status);
+                refuse_item(p, status);
                 return false;
             }
-            put_positions(spec, at);
+            put_positions(p, at, n);
         }
         output_bytes("\n", 1);
     }
@@ -148,18 +134,21 @@ static bool put_batch(const hibloom_spec *spec, const struct input *in)
 
 int cmd_positions(const struct request *r)
 {
-    hibloom_spec spec;
+    struct positions p;
     struct input in;
     enum input_status status;
+    hibloom_plan plan;
 
-    if (hibloom_spec_parse(&spec, r->operands[0]) != HIBLOOM_OK) {
-        request_refuse_spec("positions", r->operands[0]);
+    if (hibloom_spec_check(r->operands[0], p.spec, sizeof p.spec) != HIBLOOM_OK) {
+        request_refuse_spec("positions", r->operands[0], p.spec);
         return EXIT_TROUBLE;
     }
+    p.several_keys = hibloom_get_plan(p.spec, 0, &plan, sizeof plan) == HIBLOOM_OK && plan.keys > spec_filters(p.spec);
+    p.empty_excluded = spec_has_empty_excluded(p.spec);
     if (!input_open(&in, r->operands + 1, r->n_operands - 1, (r->given & OPTION_CRLF) != 0))
         return EXIT_TROUBLE;
     while ((status = input_next(&in)) == INPUT_BATCH)
-        if (!put_batch(&spec, &in))
+        if (!put_batch(&p, &in))
             break;
     input_close(&in);
     return status == INPUT_END ? EXIT_YES : EXIT_TROUBLE;

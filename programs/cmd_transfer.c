@@ -110,10 +110,10 @@ static void refuse_file(const char *path)
         complain("hint: if it is what redis-cli prints of BF.SCANDUMP: hibloom import NAME --redisbloom-file %s", path);
 }
 
-/* hibloom_spec_load has no words, but leaves errno: EINVAL where it is no regular file. */
-static bool load_spec(hibloom_spec *out, const char *path)
+/* hibloom_file_spec has no words, but leaves errno: EINVAL where it is no regular file. */
+static bool read_spec(char spec[SPEC_SIZE], const char *path)
 {
-    const hibloom_status status = hibloom_spec_load(out, path);
+    const hibloom_status status = hibloom_file_spec(path, spec, SPEC_SIZE);
 
     if (status == HIBLOOM_EIO)
         complain("%s: %s", path, errno == EINVAL ? "is not a regular file, and is read twice" : strerror(errno));
@@ -127,16 +127,16 @@ static bool load_spec(hibloom_spec *out, const char *path)
 }
 
 /* Says so if two filters that do not match differ in their seeds only. */
-static void hint_at_seeds(const char *name, const hibloom_spec *spec, const char *other, const hibloom_spec *other_spec)
+static void hint_at_seeds(const char *name, const char *spec, const char *other, const char *other_spec)
 {
-    if (session_same_but_seeds(spec, other_spec))
+    if (spec_differs_in_seed_only(spec, other_spec))
         complain("hint: '%s' and '%s' have different seeds: the same item sets other bits in each. A filter made with "
                  "hibloom copy has the seed of its original.",
                  name, other);
 }
 
 /* The same for a filter that could not be opened with the other's spec. False: it is none. */
-static bool hint_at_stored_seed(const struct session *s, const char *other, const hibloom_spec *other_spec)
+static bool hint_at_stored_seed(const struct session *s, const char *other, const char *other_spec)
 {
     hibloom *filter = NULL;
 
@@ -148,7 +148,7 @@ static bool hint_at_stored_seed(const struct session *s, const char *other, cons
 }
 
 /* With --replace: a filter of the file's bits alone takes the place of the present one. */
-static int restore_aside(struct session *s, const struct request *r, const char *path, const hibloom_spec *spec)
+static int restore_aside(struct session *s, const struct request *r, const char *path, const char *spec)
 {
     char aside[ASIDE_SIZE];
     hibloom_status status;
@@ -157,7 +157,7 @@ static int restore_aside(struct session *s, const struct request *r, const char 
         return EXIT_TROUBLE;
     status = aside_open(s, aside, spec);
     if (status == HIBLOOM_OK)
-        status = hibloom_load(s->filter, path);
+        status = hibloom_restore(s->filter, path);
     return aside_end(s, aside, status);
 }
 
@@ -169,9 +169,9 @@ static int restore(struct session *s, const struct request *r, const char *path,
     hibloom_status status = session_open_filter(s, bare ? r : as_saved);
 
     if (status == HIBLOOM_OK)
-        status = hibloom_load(s->filter, path);
+        status = hibloom_restore(s->filter, path);
     if (session_result(s, status) == EXIT_TROUBLE && status == HIBLOOM_EMISMATCH && !bare &&
-        hint_at_stored_seed(s, r->operands[1], &as_saved->spec))
+        hint_at_stored_seed(s, r->operands[1], as_saved->spec))
         complain("hint: restore it under another name; or, to have in %s what the file has and nothing else, hibloom "
                  "restore %s %s --replace",
                  s->name, s->name, r->operands[1]);
@@ -185,10 +185,10 @@ int cmd_restore(const struct request *r)
     struct session s;
     int result;
 
-    if ((is_stream(r) && !keep_stream()) || !load_spec(&as_saved.spec, path) || !session_connect(&s, r))
+    if ((is_stream(r) && !keep_stream()) || !read_spec(as_saved.spec, path) || !session_connect(&s, r))
         return EXIT_TROUBLE;
     as_saved.has_spec = true;
-    result = (r->given & OPTION_REPLACE) != 0 ? restore_aside(&s, r, path, &as_saved.spec)
+    result = (r->given & OPTION_REPLACE) != 0 ? restore_aside(&s, r, path, as_saved.spec)
                                               : restore(&s, r, path, &as_saved);
     session_close(&s);
     return result;
@@ -228,7 +228,7 @@ static int open_all(hibloom **filters, struct session *there, char **names, size
     for (size_t i = 0; i < n && result == EXIT_YES; i++) {
         there->name = names[i];
         result = session_result(there, hibloom_open(&filters[i], there->store, names[i], NULL));
-        if (result == EXIT_YES && !session_same_spec(hibloom_spec_of(filters[0]), hibloom_spec_of(filters[i]))) {
+        if (result == EXIT_YES && strcmp(hibloom_secret_spec_of(filters[0]), hibloom_secret_spec_of(filters[i])) != 0) {
             complain("%s: %s: its spec or its seed differs from that of '%s'", names[i],
                      hibloom_strerror(HIBLOOM_EMISMATCH), names[0]);
             hint_at_seeds(names[0], hibloom_spec_of(filters[0]), names[i], hibloom_spec_of(filters[i]));
@@ -240,7 +240,7 @@ static int open_all(hibloom **filters, struct session *there, char **names, size
 
 static int merge_into(struct session *into, hibloom *const *from, const char *first, size_t n)
 {
-    hibloom_status status = hibloom_open(&into->filter, into->store, into->name, hibloom_spec_of(from[0]));
+    hibloom_status status = hibloom_open_like(&into->filter, into->store, into->name, from[0]);
 
     if (session_result(into, status) == EXIT_TROUBLE) {
         if (status == HIBLOOM_EMISMATCH)
@@ -287,7 +287,7 @@ int cmd_merge(const struct request *r)
 
 /* ---- copy ------------------------------------------------------------------------ */
 
-static int create_copy(struct session *to, const hibloom_spec *spec)
+static int create_copy(struct session *to, const hibloom *from)
 {
     hibloom_status status = hibloom_open(&to->filter, to->store, to->name, NULL);
 
@@ -296,7 +296,7 @@ static int create_copy(struct session *to, const hibloom_spec *spec)
         return EXIT_TROUBLE;
     }
     if (status == HIBLOOM_ENOTFOUND)
-        status = hibloom_open(&to->filter, to->store, to->name, spec);
+        status = hibloom_open_like(&to->filter, to->store, to->name, from);
     return session_result(to, status);
 }
 
@@ -318,7 +318,7 @@ int cmd_copy(const struct request *r)
     if (!session_open(&from, r))
         return EXIT_TROUBLE;
     if (connect_other(&to, &from, r, r->operands[1])) {
-        result = create_copy(&to, hibloom_spec_of(from.filter));
+        result = create_copy(&to, from.filter);
         if (result == EXIT_YES)
             result = fill_copy(&to, from.filter);
         close_other(&to, &from);
@@ -398,7 +398,7 @@ int cmd_compare(const struct request *r)
     b = (struct session){.name = r->operands[1], .store = a.store, .in_redis = a.in_redis};
     result = session_result(&b, hibloom_open(&b.filter, b.store, b.name, NULL));
     if (result == EXIT_YES) {
-        const hibloom_status status = hibloom_compare(a.filter, b.filter, &comparison);
+        const hibloom_status status = hibloom_compare(a.filter, b.filter, &comparison, sizeof comparison);
         result = session_result(&a, status);
         if (status == HIBLOOM_OK)
             put_comparison(&comparison, (r->given & OPTION_JSON) != 0);

@@ -3,7 +3,7 @@
 #ifndef HIBLOOM_PROGRAM_COMMAND_H
 #define HIBLOOM_PROGRAM_COMMAND_H
 
-#include <hibloom/hibloom.h>
+#include "spec.h"
 
 /* Exit statuses, as those of grep. */
 enum { EXIT_YES = 0, EXIT_NO = 1, EXIT_TROUBLE = 2 };
@@ -44,7 +44,7 @@ enum {
     OPTIONS_OF_ANOTHER = ~0 /* another command's, which will check them */
 };
 
-enum preference { PREFER_MEMORY, PREFER_ADD, PREFER_LOOKUP, PREFERENCES };
+enum { PREFER_MEMORY, PREFER_ADD, PREFER_LOOKUP, PREFERENCES };
 
 struct request {
     unsigned given; /* OPTION_ bits */
@@ -52,10 +52,8 @@ struct request {
     const char *other_uri; /* of --from or --to; NULL: the same server */
     uint64_t capacity;
     double error_rate;
-    uint32_t hashes;   /* 0 = the best */
-    uint32_t segments; /* 0 = as few as keys of 16 MB allow */
-    const char *layout;
-    enum preference prefer;
+    uint32_t hashes; /* 0: not given */
+    const char *layout, *prefer;
     uint32_t window; /* seconds */
     const char *spec_text;
     const char *source; /* of --redisbloom the key, of --redisbloom-file the file */
@@ -69,7 +67,7 @@ struct request {
     char **operands;        /* after the command's name */
     size_t n_operands;
     bool has_spec; /* by -n and -p, or by -s: */
-    hibloom_spec spec;
+    char spec[SPEC_SIZE];
     bool may_create;      /* a spec is optional: it would create a missing filter */
     hibloom_stats *stats; /* adds those of its stores; NULL: nobody asks */
 };
@@ -103,19 +101,11 @@ bool request_check(struct request *request, const struct command *command); /* a
 /* Runs the command that the first operand names. An exit status. */
 int request_run(struct request *request);
 
-/* Is a stored spec the one of -n, -p, -k, --layout, --counting, --grow and --window? The number of its segments
- * may differ: it is greater if it was made on a cluster. So may all that --prefer picks: its maker may have
- * preferred another. */
-bool request_is_like(const struct request *request, const hibloom_spec *stored);
-
-/* The spec that -n, -p, --layout and --counting ask for, with `hashes`; 0 = the best number. */
-hibloom_status request_size(const struct request *request, uint32_t hashes, hibloom_spec *out);
-
 /* Its name in --prefer. */
-const char *request_preference(enum preference preference);
+const char *request_preference(int preference);
 
-/* Complains of a text that hibloom_spec_parse refuses, and names the wrong word. */
-void request_refuse_spec(const char *command, const char *text);
+/* Complains of a text that the library refuses in these words. */
+void request_refuse_spec(const char *command, const char *text, const char *words);
 
 int cmd_plan(const struct request *request);
 int cmd_bench(const struct request *request);

@@ -3,45 +3,41 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-
-const char *describe_kind(const hibloom_spec *spec)
-{
-    return spec->counters > 0 ? "counting" : spec->growth > 0 ? "growing" : spec->window > 0 ? "window" : "plain";
-}
 
 /* The bits of all links or slices; the spec has the bits of the first. If a filter has grown, its bits follow from
  * the fill, unless this is 0. */
-static void put_bits(struct report *r, const hibloom_spec *spec, const hibloom_info *info)
+static void put_bits(struct report *r, const char *spec, const hibloom_info *info)
 {
-    if (spec->window > 0)
-        report_whole(r, "bits", spec->bits * (spec->slices + 1));
-    else if (spec->growth == 0 || info->keys <= (spec->segments > 0 ? spec->segments : 1))
-        report_whole(r, "bits", spec->bits);
+    if (spec_value(spec, "growth") == NULL || info->links == 1)
+        report_whole(r, "bits", spec_number(spec, "bits") * spec_filters(spec));
     else if (info->fill > 0)
         report_whole(r, "bits", (uint64_t)round((double)info->bits_set / info->fill));
     else
         report_null(r, "bits", "-");
 }
 
-static void put_spec(struct report *r, const hibloom_spec *spec, const char *spec_text, const hibloom_info *info)
+static void put_spec(struct report *r, const char *spec, const hibloom_info *info)
 {
-    report_string(r, "spec", spec_text);
-    if (spec->capacity > 0)
-        report_whole(r, "capacity", spec->capacity);
+    const char *error_rate = spec_value(spec, "error");
+
+    report_string(r, "spec", spec);
+    if (info->capacity > 0)
+        report_whole(r, "capacity", info->capacity);
     else
         report_null(r, "capacity", "not stated");
-    if (spec->error_rate > 0)
-        report_real(r, "error_rate", spec->error_rate);
+    if (error_rate != NULL)
+        report_real(r, "error_rate", strtod(error_rate, NULL));
     else
         report_null(r, "error_rate", "not stated");
     put_bits(r, spec, info);
-    report_whole(r, "hashes", spec->hashes);
+    report_whole(r, "hashes", spec_number(spec, "hashes"));
 }
 
-static void put_use(struct report *r, const hibloom_spec *spec, double used)
+static void put_use(struct report *r, const char *spec, double used)
 {
-    if (used < 0 && spec->growth > 0) {
+    if (used < 0 && spec_value(spec, "growth") != NULL) {
         report_null(r, "used_percent", "-");
         report_null(r, "past_capacity", "-");
     } else if (used < 0) {
@@ -85,7 +81,7 @@ const char *describe_used(char out[NUMBER_SIZE], const hibloom *filter, const hi
     return out;
 }
 
-static void put_info(struct report *r, const hibloom_spec *spec, const hibloom_info *info)
+static void put_info(struct report *r, const char *spec, const hibloom_info *info)
 {
     report_whole(r, "keys", info->keys);
     report_whole(r, "bits_set", info->bits_set);
@@ -97,18 +93,13 @@ static void put_info(struct report *r, const hibloom_spec *spec, const hibloom_i
     put_time_to_live(r, info);
 }
 
-hibloom_status describe(struct report *r, const char *name, const hibloom *filter, const hibloom_info *info)
+void describe(struct report *r, const char *name, const hibloom *filter, const hibloom_info *info)
 {
-    const hibloom_spec *spec = hibloom_spec_of(filter);
-    char spec_text[HIBLOOM_SPEC_TEXT_SIZE];
-    const hibloom_status status = hibloom_spec_format(spec, spec_text, sizeof spec_text);
+    const char *spec = hibloom_spec_of(filter);
 
-    if (status != HIBLOOM_OK)
-        return status;
     report_string(r, "name", name);
-    report_string(r, "kind", describe_kind(spec));
-    put_spec(r, spec, spec_text, info);
+    report_string(r, "kind", spec_kind(spec));
+    put_spec(r, spec, info);
     put_info(r, spec, info);
     report_end(r);
-    return HIBLOOM_OK;
 }

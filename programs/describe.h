@@ -6,14 +6,11 @@
 #include "report.h"
 #include "session.h"
 
-/* The kind of a filter, in a word. */
-const char *describe_kind(const hibloom_spec *spec);
-
 /* "12.5 %" of the capacity, or "-"; "86400 s", or "none". Return out. */
 const char *describe_used(char out[NUMBER_SIZE], const hibloom *filter, const hibloom_info *info);
 const char *describe_life(char out[NUMBER_SIZE], const hibloom_info *info);
 
 /* All of it. */
-hibloom_status describe(struct report *report, const char *name, const hibloom *filter, const hibloom_info *info);
+void describe(struct report *report, const char *name, const hibloom *filter, const hibloom_info *info);
 
 #endif

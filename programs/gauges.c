@@ -3,7 +3,7 @@
  * The format wants all samples of a metric in one place, and each series once. So the filters are kept until the last
  * one is known. They are sorted then, since a server may list a filter twice. */
 #include "gauges.h"
-#include "describe.h"
+#include "session.h"
 #include "json.h"
 #include "output.h"
 
@@ -59,9 +59,9 @@ static char *make_labels(const char *name, const char *kind)
 
 bool gauges_note(struct gauges *g, const char *name, const hibloom *filter, const hibloom_info *info)
 {
-    const hibloom_spec *spec = hibloom_spec_of(filter);
+    const char *spec = hibloom_spec_of(filter);
     struct gauges_row *rows = realloc(g->rows, (g->n + 1) * sizeof *rows);
-    char *labels = rows != NULL ? make_labels(name, describe_kind(spec)) : NULL;
+    char *labels = rows != NULL ? make_labels(name, spec_kind(spec)) : NULL;
 
     if (rows != NULL)
         g->rows = rows;
@@ -77,7 +77,7 @@ bool gauges_note(struct gauges *g, const char *name, const hibloom *filter, cons
                    [USED] = used < 0 ? (double)NAN : used,
                    [ERROR_RATE] = info->estimated_error_rate,
                    [TIME_TO_LIVE] = info->ttl_ms < 0 ? (double)NAN : (double)info->ttl_ms / 1000,
-                   [LINKS] = info->links}};
+                   [LINKS] = (double)info->links}};
     return true;
 }
 

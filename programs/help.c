@@ -54,7 +54,9 @@
 #define MAKE_SYNOPSIS "NAME [" SPEC_SYNOPSIS "] [--bare]"
 #define OPEN_SYNOPSIS MAKE_SYNOPSIS " [--commands setbit|bitfield] [--near MS|off] [--crlf]"
 #define BARE_SYNOPSIS " [--bare -s SPEC]"
-#define MAKE_WORDS "If there is no filter NAME, it is created. These options say how large:\n"
+#define MAKE_WORDS \
+    "If there is no filter NAME, it is created as these options say. If there is one, it must have\n" \
+    "what they say; options that are not given do not matter:\n"
 #define MAKE_HELP MAKE_WORDS SPEC_HELP BARE_HELP
 #define ITEMS_OPTIONS (OPTIONS_SPEC | OPTION_BARE | OPTION_COMMANDS | OPTION_NEAR | OPTION_CRLF)
 #define OPEN_OPTIONS (OPTIONS_SPEC | OPTION_BARE)
@@ -67,8 +69,8 @@ static const struct command commands[] = {
      "shows all choices of K and layout: memory, and the adds or look-ups that one server does in\n"
      "a second, in calls of 1,000 items. is_new is an add that reports new items, as hibloom add\n"
      "and uniq do. The rates are computed: on another machine all rates differ by about one\n"
-     "factor. hibloom bench measures. Needs no server.\n" SIZE_HELP
-     "  -s, --spec SPEC    this spec, without the table: see hibloom help spec\n"
+     "factor. hibloom bench measures. Three lines at the end say which form is fast for which\n"
+     "stream. Needs no server.\n" SIZE_HELP "  -s, --spec SPEC    this spec, without the table: see hibloom help spec\n"
      "      --commands C   setbit (default), or bitfield: less work for Redis 6 and later\n",
      "hibloom plan -n 10M -p 0.01", OPTIONS_SPEC | OPTION_COMMANDS, SPEC_ALWAYS, 0, 0, cmd_plan},
     {"bench", "[-n N -p P [-k K]] [--json]", "measure what a server does in a second",
@@ -86,7 +88,7 @@ static const struct command commands[] = {
      "pairs. hibloom help spec lists the words of SPEC. Needs no server.\n" ITEMS_HELP CRLF_HELP,
      "hibloom positions php-uids 1234567890", OPTION_CRLF, SPEC_NEVER, 1, MANY, cmd_positions},
     {"create", "NAME (" SPEC_SYNOPSIS ")", "create a filter",
-     "If the filter exists already, checks that it has this spec.\n" SPEC_HELP COUNT_HELP,
+     "If the filter exists already, checks that it has what these options say.\n" SPEC_HELP COUNT_HELP,
      "hibloom create seen -n 10M -p 0.001", OPTIONS_SPEC, SPEC_ALWAYS, 1, 1, cmd_create},
     {"add", OPEN_SYNOPSIS " [ITEM...]", "add items",
      "Adds items. Prints the number of items, and the number of new ones.\n" ITEMS_HELP MAKE_HELP COMMANDS_HELP
@@ -98,7 +100,7 @@ static const struct command commands[] = {
      "Prints for each item \"maybe\" or \"no\", a tab and the item. \"no\" is certain. Exits 0 if\n"
      "all are maybe, 1 if one is no, 2 after a failure. It never creates a filter. If another\n"
      "process replaces NAME meanwhile (load --replace), check goes on with the new filter.\n" ITEMS_HELP
-     "If a spec is given, the filter must have it:\n" SPEC_HELP BARE_HELP COMMANDS_HELP CRLF_HELP,
+     "If these options are given, the filter must have what they say:\n" SPEC_HELP BARE_HELP COMMANDS_HELP CRLF_HELP,
      "hibloom check seen https://example.org/", ITEMS_OPTIONS, SPEC_OPTIONAL, 1, MANY, cmd_check},
     {"uniq", OPEN_SYNOPSIS, "print the lines that no process has printed before",
      "Adds each line of standard input, and prints it at once if it is new: no process on any\n"
@@ -208,7 +210,7 @@ static const struct command commands[] = {
      "                     load --replace does. NAME may have another spec and seed\n" BARE_SPEC_HELP,
      "hibloom restore seen seen.hbl", OPEN_OPTIONS | OPTION_REPLACE, SPEC_IF_BARE, 2, 2, cmd_restore},
     {"expire", "NAME TIME" BARE_SYNOPSIS, "set the time to live of a filter",
-     "Redis removes the filter after TIME: 90s, 30min, 24h, 7d. 0 removes the time to live.\n" BARE_SPEC_HELP,
+     "Redis removes the filter after TIME: 500ms, 90s, 30min, 24h, 7d. 0 removes the time to live.\n" BARE_SPEC_HELP,
      "hibloom expire seen 24h", OPEN_OPTIONS, SPEC_IF_BARE, 2, 2, cmd_expire},
     {"clear", "NAME" BARE_SYNOPSIS, "remove all items of a filter",
      "The filter stays, with its spec and its time to live.\n" BARE_SPEC_HELP, "hibloom clear seen", OPEN_OPTIONS,
@@ -275,7 +277,7 @@ static void help_on_all(void)
                 "  -h, --help     this help; after a COMMAND, its help\n"
                 "  -V, --version  the version\n"
                 "  --             end of the options: a word after it is an item, even if it begins with -\n\n"
-                "Whole numbers may be written 10M or 1e7, but not in a spec. 1 MB is 2^20 bytes.\n"
+                "Whole numbers may be written 10M or 1e7; in a spec 10m. 1 MB is 2^20 bytes.\n"
                 "Times need a unit: 500ms, 90s, 30min, 24h, 7d.\n"
                 "Exit status: 0 done (check: maybe for all), 1 no for some (check), past --max-used (info),\n"
                 "2 failure, which standard error explains. hibloom help COMMAND explains a command.\n\n"
@@ -284,8 +286,11 @@ static void help_on_all(void)
 
 static void help_on_spec(void)
 {
-    output_text("A spec fixes the size and the hash of a filter. It is a text of words with blanks\n"
-                "between them, in any order. Its numbers are written in full: 10000000, not 10M.\n\n"
+    output_text("A spec says what a filter is. It is a text of words with blanks between them, in any\n"
+                "order. A filter that exists must have what the words say. Words that are left out are\n"
+                "taken as stored, or chosen for a new filter. A spec with a size, and without growth,\n"
+                "window or counters, says that the filter is plain. Numbers may end in k, m or g (1000,\n"
+                "1000000, ...), or in kb, mb or gb (1024, ...). Times need a unit: ms, s, min, h or d.\n\n"
                 "  capacity=N error=P [hashes=K]   as large as N items need at a false-positive rate of P\n"
                 "  bits=M hashes=K                 this size; capacity=N and error=P may be added\n"
                 "  hash=H                          xxh3 (default), siphash (for items that an attacker\n"
@@ -297,7 +302,12 @@ static void help_on_spec(void)
                 "  segments=S                      number of Redis keys; default: keys of 16 MB at most\n"
                 "  empty=excluded                  the empty item is never added and never found\n"
                 "  growth=G                        it grows by further filters, each G times as large\n"
-                "  window=SECONDS [slices=N]       a sliding window, of N + 1 filters; default: 4 slices\n\n"
+                "  window=TIME [slices=N]          a sliding window, of N + 1 filters; default: 4 slices\n\n"
+                "These are about the making of a filter:\n\n"
+                "  create=no|only|yes              may it be made, or must it; default: as the command\n"
+                "  new.ttl=TIME                    its time to live\n"
+                "  new.prefer=add|lookup|memory    as --prefer\n"
+                "  new.hash=H new.layout=L new.segments=S\n\n"
                 "Or the first word is a preset: the filter of another program or library. With --bare\n"
                 "it is joined where it is.\n\n"
                 "  php-mt bits=M capacity=N           php-mt-legacy bits=M capacity=N\n"
@@ -310,7 +320,7 @@ static void help_on_spec(void)
                 "  bloomfilter-rb bits=M hashes=K seeds=S\n"
                 "  orestes capacity=N error=P [index=kirsch-mitzenmacher|murmur3]\n"
                 "  redisbloom capacity=N error=P      with growth=G: as --grow, sized as the module does it\n\n"
-                "Example: hibloom create seen -s 'capacity=10000000 error=0.001 hash=siphash'\n");
+                "Example: hibloom create seen -s 'capacity=10m error=0.001 hash=siphash'\n");
 }
 
 const struct command *command_find(const char *name)

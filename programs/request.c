@@ -5,6 +5,7 @@
 #include "number.h"
 #include "session.h"
 #include "output.h"
+#include "words.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 
 #define DEFAULT_URI "redis://127.0.0.1:6379"
 #define DEFAULT_RETRY_MS 10000
+#define WINDOW_MAX 1000000000 /* seconds */
 
 /* getopt_long returns this for an option without a short form: its bit, above every character. */
 #define LONG_OPTION 0x10000000
@@ -111,7 +113,7 @@ static const char *read_window(struct request *r, const char *text)
     uint64_t seconds;
     const char *wrong = number_time(text, 1000, &seconds);
 
-    if (wrong == NULL && (seconds < 1 || seconds > HIBLOOM_WINDOW_MAX))
+    if (wrong == NULL && (seconds < 1 || seconds > WINDOW_MAX))
         wrong = "is not between 1 and 1000000000 seconds";
     if (wrong == NULL)
         r->window = (uint32_t)seconds;
@@ -134,9 +136,10 @@ static const char *read_layout(struct request *r, const char *text)
                : "is not a layout: classic, partitioned or blocked";
 }
 
-const char *request_preference(enum preference preference)
+const char *request_preference(int preference)
 {
-    static const char *const names[PREFERENCES] = {"memory", "add", "lookup"};
+    static const char *const names[PREFERENCES] = {
+        [PREFER_MEMORY] = "memory", [PREFER_ADD] = "add", [PREFER_LOOKUP] = "lookup"};
 
     return names[preference];
 }
@@ -144,8 +147,8 @@ const char *request_preference(enum preference preference)
 static const char *read_preference(struct request *r, const char *text)
 {
     for (int i = 0; i < PREFERENCES; i++)
-        if (strcmp(text, request_preference((enum preference)i)) == 0) {
-            r->prefer = (enum preference)i;
+        if (strcmp(text, request_preference(i)) == 0) {
+            r->prefer = text;
             return NULL;
         }
     return "is none of add, lookup and memory";
@@ -348,35 +351,7 @@ static bool check_options(const struct request *r, const struct command *c)
     return false;
 }
 
-static void size_text(const struct request *r, uint32_t hashes, char text[HIBLOOM_SPEC_TEXT_SIZE])
-{
-    char chosen[32] = "", segments[32] = "", window[32] = "", rate[32];
-    int digits = 15;
-
-    if (hashes != 0)
-        snprintf(chosen, sizeof chosen, " hashes=%u", hashes);
-    if (r->segments != 0)
-        snprintf(segments, sizeof segments, " segments=%u", r->segments);
-    if ((r->given & OPTION_WINDOW) != 0)
-        snprintf(window, sizeof window, " window=%u", r->window);
-    do /* 17 digits are always enough, and 0.1 needs fewer */
-        snprintf(rate, sizeof rate, "%.*g", digits, r->error_rate);
-    while (digits++ < 17 && strtod(rate, NULL) != r->error_rate);
-    snprintf(text, HIBLOOM_SPEC_TEXT_SIZE, "capacity=%llu error=%s%s layout=%s%s%s%s%s",
-             (unsigned long long)r->capacity, rate, chosen, r->layout != NULL ? r->layout : "classic",
-             (r->given & OPTION_COUNTING) != 0 ? " counters=4" : "", (r->given & OPTION_GROW) != 0 ? " growth=2" : "",
-             segments, window);
-}
-
-hibloom_status request_size(const struct request *r, uint32_t hashes, hibloom_spec *out)
-{
-    char text[HIBLOOM_SPEC_TEXT_SIZE];
-
-    size_text(r, hashes, text);
-    return hibloom_spec_parse(out, text);
-}
-
-/* `words` are the library's: "capacity=100k: not a whole number". */
+/* `words` are the library's: "capacity=1e5: not a whole number". */
 static void hint_at_writing(const char *text, const char *words)
 {
     char value[32];
@@ -386,68 +361,51 @@ static void hint_at_writing(const char *text, const char *words)
         complain("hint: no blanks around '='");
     else if (strstr(words, ": not a whole number") != NULL && sscanf(words, "%*[^=]=%31[^:]", value) == 1 &&
              number_whole(value, &number) == NULL)
-        complain("hint: in a spec, numbers are written in full: write %llu", (unsigned long long)number);
+        complain("hint: in a spec, write %llu", (unsigned long long)number);
 }
 
-void request_refuse_spec(const char *command, const char *text)
+void request_refuse_spec(const char *command, const char *text, const char *words)
 {
-    char words[1024];
-
-    complain("%s: '%s': %s", command, text, hibloom_spec_error(text, words, sizeof words));
+    complain("%s: '%s': %s", command, text, words);
     hint_at_writing(text, words);
 }
 
-/* Picks what -k and --layout leave open. If nothing can be picked, the error is the same as
- * without --prefer. */
-static void pick(struct request *r)
+/* Is the spec a valid text, which may leave things out? A memory store tells: it has no filter. */
+static hibloom_status check_partial(const char *spec, char words[WORDS_SIZE])
 {
-    struct choices all;
+    char existing[SPEC_SIZE];
+    hibloom_store *store;
+    hibloom *filter = NULL;
+    hibloom_status status = hibloom_connect(&store, "memory:", NULL);
 
-    choices_find(&all, r);
-    const struct choice *picked = choices_pick(&all, r->prefer, r);
-    if (picked == NULL)
-        return;
-    r->hashes = picked->hashes;
-    r->layout = choice_layout(picked->layout);
-    if (r->prefer == PREFER_ADD && (r->given & (OPTION_WINDOW | OPTION_COUNTING)) == 0) /* these never merge */
-        r->segments = choice_segments(picked);
+    if (status == HIBLOOM_OK)
+        status = hibloom_open(&filter, store, "a", spec_with(existing, spec, "create", "no"));
+    words_of_command(words, hibloom_store_error(store));
+    hibloom_close(filter);
+    hibloom_store_free(store);
+    return status == HIBLOOM_ENOTFOUND ? HIBLOOM_OK : status;
 }
 
 static bool make_spec(struct request *r, const struct command *c)
 {
-    char text[HIBLOOM_SPEC_TEXT_SIZE];
-    const char *wanted = r->spec_text;
+    char words[SPEC_SIZE];
+    hibloom_status status;
 
     r->has_spec = (r->given & OPTIONS_SPEC) != 0;
     r->may_create = c->spec == SPEC_OPTIONAL;
-    if ((r->given & OPTION_PREFER) != 0)
-        pick(r);
-    if ((r->given & OPTIONS_SIZE) != 0) {
-        size_text(r, r->hashes, text);
-        wanted = text;
-    }
-    if (!r->has_spec || hibloom_spec_parse(&r->spec, wanted) == HIBLOOM_OK)
+    if (!r->has_spec)
         return true;
-    request_refuse_spec(c->name, wanted);
-    return false;
-}
-
-bool request_is_like(const struct request *r, const hibloom_spec *stored)
-{
-    const bool picked = (r->given & OPTION_PREFER) != 0;
-    struct request like = *r;
-    char text[HIBLOOM_SPEC_TEXT_SIZE];
-    hibloom_spec spec;
-
-    if ((r->given & OPTIONS_SIZE) == 0)
-        return false;
-    if (picked && (r->given & OPTION_K) == 0)
-        like.hashes = stored->hashes;
-    if (picked && (r->given & OPTION_LAYOUT) == 0)
-        like.layout = choice_layout(stored->layout);
-    like.segments = stored->segments;
-    size_text(&like, like.hashes, text);
-    return hibloom_spec_parse(&spec, text) == HIBLOOM_OK && session_same_but_seeds(&spec, stored);
+    if ((r->given & OPTIONS_SIZE) != 0)
+        choice_spec(r, r->spec);
+    else
+        snprintf(r->spec, sizeof r->spec, "%s", r->spec_text);
+    if (c->spec == SPEC_OPTIONAL && (r->given & OPTION_BARE) == 0)
+        status = check_partial(r->spec, words);
+    else
+        status = hibloom_spec_check(r->spec, words, sizeof words);
+    if (status != HIBLOOM_OK)
+        request_refuse_spec(c->name, (r->given & OPTION_S) != 0 ? r->spec_text : r->spec, words);
+    return status == HIBLOOM_OK;
 }
 
 bool request_check(struct request *r, const struct command *c)

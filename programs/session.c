@@ -15,16 +15,14 @@
  * largest spec joins all of them; the look-up fails if there is nothing. */
 static bool is_bare_bitmap(const struct session *s)
 {
-    static const char *const specs[] = {"bits=4294967296 hashes=1 segments=1",
-                                        "bits=4294967296 hashes=2 layout=partitioned"};
+    static const char *const specs[] = {"hash=xxh3 bits=4294967296 hashes=1 segments=1",
+                                        "hash=xxh3 bits=4294967296 hashes=2 layout=partitioned"};
     bool found, is_bare = false;
 
     for (size_t i = 0; i < 2 && s->in_redis && !is_bare; i++) {
         hibloom *filter = NULL;
-        hibloom_spec spec;
 
-        is_bare = hibloom_spec_parse(&spec, specs[i]) == HIBLOOM_OK &&
-                  hibloom_attach(&filter, s->store, s->name, &spec) == HIBLOOM_OK &&
+        is_bare = hibloom_attach(&filter, s->store, s->name, specs[i]) == HIBLOOM_OK &&
                   hibloom_contains(filter, "", 0, &found) == HIBLOOM_OK;
         hibloom_close(filter);
     }
@@ -72,14 +70,6 @@ int session_result(const struct session *s, hibloom_status status)
 }
 
 /* ---- Opening ---------------------------------------------------------------------- */
-
-static bool is_open(struct session *s, hibloom_status status)
-{
-    if (session_result(s, status) == EXIT_YES)
-        return true;
-    session_close(s);
-    return false;
-}
 
 /* If it was set in another file, the user does not see it in the command line. The URI is not shown: a password
  * may be in it. */
@@ -161,72 +151,41 @@ bool session_connect(struct session *s, const struct request *r)
     return session_connect_to(s, r->uri, r);
 }
 
-/* On a cluster a filter of -n and -p is spread when it is made. A filter that is there was
- * perhaps made before, or elsewhere. */
-static hibloom_status open_sized(struct session *s, const struct request *r)
-{
-    hibloom_spec spec = r->spec;
-    hibloom_status status = hibloom_spec_spread(&spec, s->store);
-
-    if (status == HIBLOOM_OK)
-        status = hibloom_open(&s->filter, s->store, s->name, &spec);
-    if (status != HIBLOOM_EMISMATCH || hibloom_open(&s->filter, s->store, s->name, NULL) != HIBLOOM_OK)
-        return status;
-    if (request_is_like(r, hibloom_spec_of(s->filter)))
-        return HIBLOOM_OK;
-    hibloom_close(s->filter);
-    s->filter = NULL;
-    return status;
-}
-
 static uint64_t restarts(const struct session *s)
 {
     hibloom_stats stats;
 
-    hibloom_get_stats(s->store, &stats);
+    hibloom_get_stats(s->store, &stats, sizeof stats);
     return stats.restarts;
-}
-
-static hibloom_status open_or_attach(struct session *s, const struct request *r)
-{
-    if ((r->given & OPTION_BARE) != 0)
-        return hibloom_attach(&s->filter, s->store, s->name, &r->spec);
-    if ((r->given & OPTIONS_SIZE) != 0 && r->has_spec)
-        return open_sized(s, r);
-    return hibloom_open(&s->filter, s->store, s->name, r->has_spec ? &r->spec : NULL);
 }
 
 hibloom_status session_open_filter(struct session *s, const struct request *r)
 {
+    const bool bare = (r->given & OPTION_BARE) != 0;
+
     s->restarts = restarts(s);
-    hibloom_status status = open_or_attach(s, r);
+    hibloom_status status = (bare ? hibloom_attach : hibloom_open)(&s->filter, s->store, s->name,
+                                                                   r->has_spec ? r->spec : NULL);
     if (status != HIBLOOM_OK || !r->near)
         return status;
-    const hibloom_spec *spec = hibloom_spec_of(s->filter);
-    /* A counting filter has no near cache, since counters may go down again. A growing filter and a window have
-     * none, either. If a user asks for one there, the library returns an error. */
-    if ((spec->counters > 0 || spec->growth > 0 || spec->window > 0) && (r->given & OPTION_NEAR) == 0)
+    /* A counting filter and a window have no near cache. If a user asks for one there, the library returns an error. */
+    const char *kind = spec_kind(hibloom_spec_of(s->filter));
+    if ((strcmp(kind, "counting") == 0 || strcmp(kind, "window") == 0) && (r->given & OPTION_NEAR) == 0)
         return HIBLOOM_OK;
     return hibloom_near_cache(s->filter, r->near_age_ms);
-}
-
-void session_unseed(hibloom_spec *spec)
-{
-    if (spec->hash != HIBLOOM_HASH_XXH3 && spec->hash != HIBLOOM_HASH_SIPHASH)
-        return;
-    spec->seeded = false;
-    memset(spec->seeds, 0, sizeof spec->seeds);
 }
 
 bool session_make_again(struct session *s, const struct request *r, hibloom_status status)
 {
     struct request again = *r;
+    char seeded[SPEC_SIZE];
 
     if (status < HIBLOOM_ENOTFOUND || restarts(s) == s->restarts)
         return false;
-    if (!again.has_spec) {
-        again.spec = *hibloom_spec_of(s->filter);
-        session_unseed(&again.spec); /* another process may have drawn one already */
+    if ((r->given & OPTION_BARE) == 0) {
+        /* Without its seed, unless the user says one: another process may have drawn one already. */
+        spec_with(seeded, hibloom_spec_of(s->filter), "seed", spec_value(r->spec, "seed"));
+        spec_with(again.spec, seeded, "new.ttl", spec_value(r->spec, "new.ttl"));
         again.has_spec = true;
     }
     hibloom_close(s->filter);
@@ -238,15 +197,9 @@ bool session_make_again(struct session *s, const struct request *r, hibloom_stat
     return true;
 }
 
-/* The spec of the command line, beside the stored one in the complaint; and the ways out. */
+/* The library's words name the word that differs. These are the ways out. */
 static void hint_at_other_spec(const struct session *s, const struct request *r)
 {
-    hibloom_spec wanted = r->spec;
-    char text[HIBLOOM_SPEC_TEXT_SIZE];
-
-    session_unseed(&wanted); /* a seed may be secret */
-    if (hibloom_spec_format(&wanted, text, sizeof text) == HIBLOOM_OK)
-        complain("hint: asked for: %s%s", text, r->spec.seeded && !wanted.seeded ? ", and a seed" : "");
     complain("hint: to take it as it is leave out %s; for another one choose another name, or give up what is in "
              "this one: hibloom drop %s, or hibloom load --replace",
              (r->given & OPTION_S) != 0 ? "-s" : "-n, -p and what goes with them", s->name);
@@ -263,11 +216,11 @@ static bool is_other_filter(const struct session *s, const struct request *r)
     return is_filter;
 }
 
-bool session_open(struct session *s, const struct request *r)
+/* The session is connected, and is closed after a complaint. */
+static bool open_named(struct session *s, const struct request *r)
 {
-    if (!session_connect(s, r))
-        return false;
     const hibloom_status status = session_open_filter(s, r);
+
     if (session_result(s, status) == EXIT_YES)
         return true;
     if (status == HIBLOOM_EMISMATCH && is_other_filter(s, r))
@@ -276,41 +229,19 @@ bool session_open(struct session *s, const struct request *r)
     return false;
 }
 
-bool session_same_spec(const hibloom_spec *a, const hibloom_spec *b)
+bool session_open(struct session *s, const struct request *r)
 {
-    char text_a[HIBLOOM_SPEC_TEXT_SIZE], text_b[HIBLOOM_SPEC_TEXT_SIZE];
-
-    return hibloom_spec_format(a, text_a, sizeof text_a) == HIBLOOM_OK &&
-           hibloom_spec_format(b, text_b, sizeof text_b) == HIBLOOM_OK && strcmp(text_a, text_b) == 0;
+    return session_connect(s, r) && open_named(s, r);
 }
 
-bool session_same_but_seeds(const hibloom_spec *a, const hibloom_spec *b)
-{
-    hibloom_spec with_seeds_of_b = *a;
-
-    with_seeds_of_b.seeded = b->seeded;
-    memcpy(with_seeds_of_b.seeds, b->seeds, sizeof b->seeds);
-    return session_same_spec(&with_seeds_of_b, b);
-}
-
-/* The session is connected. */
 static bool open_existing(struct session *s, const struct request *r)
 {
     struct request existing = *r;
-    const hibloom_spec *stored;
 
-    existing.has_spec = false;
     s->lacks_spec = false; /* with one it would not be made, either */
-    if (!is_open(s, session_open_filter(s, &existing)))
-        return false;
-    stored = hibloom_spec_of(s->filter);
-    if (!r->has_spec || (r->given & OPTION_BARE) != 0 || session_same_spec(stored, &r->spec) ||
-        (!r->spec.seeded && stored->seeded && session_same_but_seeds(stored, &r->spec)) || request_is_like(r, stored))
-        return true;
-    complain("%s: %s: it is stored with another spec, see hibloom info", s->name, hibloom_strerror(HIBLOOM_EMISMATCH));
-    hint_at_other_spec(s, r);
-    session_close(s);
-    return false;
+    if ((r->given & OPTION_BARE) == 0 && r->has_spec)
+        spec_with(existing.spec, r->spec, "create", "no");
+    return open_named(s, &existing);
 }
 
 bool session_open_existing(struct session *s, const struct request *r)
@@ -327,16 +258,16 @@ bool session_reopen_existing(struct session *s, const struct request *r)
 
 static void add_stats(hibloom_stats *sum, const hibloom_store *store)
 {
-    enum { FIRST = offsetof(hibloom_stats, calls), COUNTERS = (sizeof(hibloom_stats) - FIRST) / sizeof(uint64_t) };
+    enum { COUNTERS = sizeof(hibloom_stats) / sizeof(uint64_t) };
     uint64_t sums[COUNTERS], counted[COUNTERS];
     hibloom_stats more;
 
-    hibloom_get_stats(store, &more);
-    memcpy(sums, (char *)sum + FIRST, sizeof sums);
-    memcpy(counted, (char *)&more + FIRST, sizeof counted);
+    hibloom_get_stats(store, &more, sizeof more);
+    memcpy(sums, sum, sizeof sums);
+    memcpy(counted, &more, sizeof counted);
     for (size_t i = 0; i < COUNTERS; i++)
         sums[i] += counted[i];
-    memcpy((char *)sum + FIRST, sums, sizeof sums);
+    memcpy(sum, sums, sizeof sums);
 }
 
 void session_close(struct session *s)
@@ -350,9 +281,9 @@ void session_close(struct session *s)
 
 /* ---- Capacity --------------------------------------------------------------------- */
 
-double session_used(const hibloom_spec *spec, const hibloom_info *info)
+double session_used(const char *spec, const hibloom_info *info)
 {
-    return spec->growth == 0 && !isnan(info->used) ? info->used : -1;
+    return spec_value(spec, "growth") == NULL && !isnan(info->used) ? info->used : -1;
 }
 
 /* From 101 %, rounded: the number of items is an estimate. */
@@ -365,19 +296,20 @@ bool session_is_past_capacity(double used)
  * failure. */
 void session_warn_if_full(const struct session *s)
 {
-    const hibloom_spec *spec = hibloom_spec_of(s->filter);
+    const char *spec = hibloom_spec_of(s->filter);
+    const uint64_t capacity = spec_number(spec, "capacity");
     hibloom_info info;
     double used;
 
-    if (spec->capacity == 0 || hibloom_get_info(s->filter, &info) != HIBLOOM_OK)
+    if (capacity == 0 || hibloom_get_info(s->filter, &info, sizeof info) != HIBLOOM_OK)
         return;
     used = session_used(spec, &info);
     if (isinf(used))
         complain("warning: %s is past its capacity of %llu items: all its bits are set", s->name,
-                 (unsigned long long)spec->capacity);
+                 (unsigned long long)capacity);
     else if (session_is_past_capacity(used))
         complain("warning: %s is past its capacity: about %.0f items are in%s, and it is meant for %llu (%.0f %%). Its "
                  "error rate is now about %.2g.",
-                 s->name, used * (double)spec->capacity, spec->window > 0 ? " one slice" : "",
-                 (unsigned long long)spec->capacity, used * 100, info.estimated_error_rate);
+                 s->name, used * (double)capacity, spec_value(spec, "window") != NULL ? " one slice" : "",
+                 (unsigned long long)capacity, used * 100, info.estimated_error_rate);
 }

@@ -31,19 +31,12 @@ hibloom_status session_open_filter(struct session *session, const struct request
  * Then the filter is made again, with the spec that it had, after a warning. */
 bool session_make_again(struct session *session, const struct request *request, hibloom_status status);
 
-/* Takes the seed out of a spec of a hash that draws one: for a new filter. */
-void session_unseed(hibloom_spec *spec);
-
 /* EXIT_YES, or EXIT_TROUBLE after a complaint in the store's words. */
 int session_result(const struct session *session, hibloom_status status);
 
-/* Are two specs equal? The second one leaves their seeds aside. */
-bool session_same_spec(const hibloom_spec *a, const hibloom_spec *b);
-bool session_same_but_seeds(const hibloom_spec *a, const hibloom_spec *b);
-
 /* The items in the filter, or in the fullest slice of a window, divided by those it is meant for; or infinite.
  * Negative if unknown, or if it grows. session_is_past_capacity: are these too many? */
-double session_used(const hibloom_spec *spec, const hibloom_info *info);
+double session_used(const char *spec, const hibloom_info *info);
 bool session_is_past_capacity(double used);
 
 /* Counts the filter, and warns if there are too many items in it. */

@@ -1,6 +1,6 @@
 /* The library's words advise calls of C, such as hibloom_repair. A user of the command cannot call these. So this
- * replaces the advice by options and commands. tests/structure/words.py shows that the library still says each phrase,
- * and that no call of C is left. */
+ * replaces the advice by options and commands. tests/structure/words.py shows that the library still says each phrase.
+ * It also shows that no call of C is left. */
 #include "words.h"
 
 #include <string.h>
@@ -19,9 +19,10 @@ static const struct {
     {"join it with hibloom_attach if it is another program's, else delete it",
      "delete it if no other program fills it"},
     {"join it with hibloom_attach (--bare)", "join it with --bare"},
-    {"open one with the spec of hibloom_spec_load", "restore it under another name"},
+    {"open one with the text of hibloom_file_spec", "restore it under another name"},
     {"hibloom_repair", "hibloom repair"},
-    {"hibloom_delete", "hibloom drop"},
+    {"hibloom_drop_by_name", "hibloom drop"},
+    {"open it with a new handle", "run the command again"},
     {"see hibloom_remove", "see hibloom help remove"},
     {"this handle", "this command"},
     {"the file descriptor", "standard output"},

@@ -117,14 +117,15 @@ hibloom_status filter_check(hibloom *filter, const struct request *wanted, bool 
 
 #define SPREAD_BITS (UINT64_C(1) << 23) /* up to 1 MB, one server does as well */
 
-/* Over all servers, where the caller chose no number of keys. */
+/* Over all servers, unless the text says segments or bits. One that has bits= may be of another filter, which is equal
+ * only if it has as many keys. */
 static hibloom_status spread(hibloom *filter, struct request *wanted)
 {
     const struct store_class *class = filter->store->class;
     hibloom_status status = HIBLOOM_OK;
 
     if (class->servers != NULL && wanted->makes && !filter->bare && wanted->spec.bits > SPREAD_BITS &&
-        (wanted->given & (GIVEN_SEGMENTS | GIVEN_NEW_SEGMENTS)) == 0)
+        (wanted->given & (GIVEN_BITS | GIVEN_SEGMENTS | GIVEN_NEW_SEGMENTS)) == 0)
         status = spec_spread(&wanted->spec, class->servers(filter->store));
     return status == HIBLOOM_OK ? status
                                 : error_set(&filter->store->error, status, "too large for a key on each server");
@@ -179,7 +180,11 @@ hibloom_status hibloom_attach(hibloom **out, hibloom_store *store, const char *n
 
 hibloom_status hibloom_open_like(hibloom **out, hibloom_store *store, const char *name, const hibloom *like)
 {
-    return open_filter(out, store, name, hibloom_secret_spec_of(like), false);
+    const char *text = hibloom_secret_spec_of(like);
+
+    if (*text == '\0')
+        return error_set(&store->error, HIBLOOM_ENOMEM, "out of memory");
+    return open_filter(out, store, name, text, false);
 }
 
 /* The new handle's filter becomes this one's, and the old one goes with the new handle. Each keeps its room. */

@@ -343,7 +343,7 @@ void guard_fail_link(struct task *task, const char *link)
 
     task_fail(task, HIBLOOM_ECORRUPT,
               "'%s', a further link of '%s', is lost, or something else is in its place: delete '%s' "
-              "(hibloom_delete), and fill it anew",
+              "(hibloom_drop_by_name), and fill it again",
               link, name, name);
 }
 

@@ -1,8 +1,6 @@
 # header.awk: hibloom(3) and hibloom_async(3), from the comments of a header: its first
 # comment describes all of it, "/* ---- Title" begins a section, and what stands above
 # a declaration explains it. With roff.awk; see man.sh.
-# With only=FUNCTION the text of that function's comment alone, as a list of words: it
-# makes hibloom-spec(5).
 
 # Comments are filled, but for what is indented in them: tables.
 function comment_line(line) {
@@ -59,34 +57,6 @@ function code_line(line) {
     code[++n_code] = line
 }
 
-# ---- One comment as a list of words, for hibloom-spec(5) ----
-
-# "  word=VALUE   what it means", whose text goes on in the next line.
-function word_line(line,    term) {
-    if (line ~ /^         / && in_word) { # deep: of the word above
-        sub(/^ */, "", line)
-        print as_it_is(line)
-    } else if (line ~ /^  [^ ]/) {
-        term = substr(line, 3)
-        line = ""
-        if (match(term, /  +/)) {
-            line = substr(term, RSTART + RLENGTH)
-            term = substr(term, 1, RSTART - 1)
-        }
-        print ".TP\n.B " as_it_is(term)
-        if (line != "") print as_it_is(line)
-        in_word = 1
-    } else {
-        if (in_word) print ".PP"
-        in_word = 0
-        print as_it_is(line)
-    }
-}
-
-function print_words(    i) {
-    for (i = 1; i <= n_comment; i++) word_line(comment[i])
-}
-
 # ---- The header, line by line ----
 
 function take_comment(line) {
@@ -130,20 +100,7 @@ in_comment {
     sub(/^ /, "", line)
     if ($0 ~ /^ \*\/$/) in_comment = 0
     else take_comment(line)
-    if (!in_comment && !described) {
-        if (only == "") describe()
-        else described = 1
-    }
-    next
-}
-only != "" {
-    if (/^\/\* /) begin_comment($0)
-    if ($0 ~ "[ *]" only "\\(") {
-        title(page, 5, "what fixes the size and the hash of a filter, as a text")
-        heading("Description")
-        print_words()
-        exit
-    }
+    if (!in_comment && !described) describe()
     next
 }
 !described { if (/^\/\* /) begin_comment($0); next }
@@ -164,6 +121,6 @@ passing { if (/^}/) passing = 0; next }
 }
 
 END {
-    if (only == "") flush()
+    flush()
     see_also(also)
 }

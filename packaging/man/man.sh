@@ -32,7 +32,7 @@ hibloom_async.3)
     to_roff header.awk page=hibloom_async file=async.h libs=' -lhiredis' also='.BR hibloom (3)' "$headers/async.h"
     ;;
 hibloom-spec.5)
-    to_roff header.awk page=hibloom-spec only=hibloom_spec_parse also='.BR hibloom (1),\n.BR hibloom (3)' "$headers/hibloom.h"
+    "$program" help spec | to_roff spec.awk
     ;;
 *)
     echo "$0: no such page: $page" >&2

@@ -6,14 +6,13 @@
 #include "../../programs/number.c"
 #include "../../programs/output.c"
 #include "../../programs/progress.c"
-#include "spec/spec.h"
 
-const char *describe_kind(const struct spec *spec)
+const char *spec_kind(const char *spec)
 {
     return "plain";
 }
 
-double session_used(const struct spec *spec, const hibloom_info *info)
+double session_used(const char *spec, const hibloom_info *info)
 {
     return info->used;
 }
@@ -36,7 +35,7 @@ static void a_filter_that_is_listed_twice_is_printed_once(void **state)
     char printed[8192] = "";
     int ends[2];
 
-    assert_ok(hibloom_memory(&store), store);
+    assert_ok(hibloom_connect(&store, "memory:", NULL), store);
     hibloom *filter = test_open(store, "x", "bits=100 hashes=2");
     for (size_t i = 0; i < COUNT(names); i++)
         assert_true(gauges_note(&gauges, names[i], filter, &info));

@@ -168,8 +168,8 @@ static void help_leads_to_the_words_of_a_spec(void **state)
 static void help_promises_no_more_than_is_done(void **state)
 {
     assert_says("delete that by hand, with the DEL of Redis", ARGS("help", "drop"));
-    assert_says("10M or 1e7, but not in a spec", ARGS("help"));
-    assert_says("Its numbers are written in full: 10000000, not 10M", ARGS("help", "spec"));
+    assert_says("10M or 1e7; in a spec 10m", ARGS("help"));
+    assert_says("Numbers may end in k, m or g", ARGS("help", "spec"));
     assert_says("failed or was stopped", ARGS("help", "uniq"));
     assert_says("a filter that was forgotten is made again", ARGS("help", "uniq"));
     assert_says("on standard error", ARGS("help", "stats"));

@@ -82,7 +82,7 @@ static void load_sets_the_bits_that_add_sets(void **state)
 
 static void load_joins_a_bare_bitmap(void **state)
 {
-    static const char preset[] = "py-mmh3-redis capacity=1000 error=0.01", unseeded[] = "bits=10007 hashes=7";
+    static const char preset[] = "py-mmh3-redis capacity=1000 error=0.01", unseeded[] = "hash=xxh3 bits=10007 hashes=7";
     const char *name = TEST_NAME;
 
     assert_run("", 0, NULL, "", "add", "--bare", name, "-s", preset, "theirs");

@@ -1,6 +1,6 @@
 /* How the command reaches its servers: how long it tries, what it warns of, what
  * hibloom stats counts, and filters that are spread over a cluster. */
-#include "cli/program.h"
+#include "cli/redis.h"
 #include "support/redis_server.h"
 
 static void options_of_connections_are_checked(void **state)
@@ -73,6 +73,39 @@ static void a_restart_is_warned_of_and_the_rest_is_printed(void **state)
     assert_non_null(strstr(p.complained.data, "the server restarted, or another one took over"));
     assert_null(strstr(p.complained.data, "s3cr3t"));
     program_free(&p);
+    redis_server_stop(server);
+}
+
+/* It has what it had, also what the command line leaves open, and what that says of a new one. */
+static void a_filter_that_a_server_forgot_is_made_again(void **state)
+{
+    struct redis_server *server = redis_server_start_tcp(NULL);
+    const char *uri = redis_server_uri(server);
+    struct program p, info;
+
+    assert_run("", 0, "", "", "-u", uri, "create", "name", "-s",
+               "capacity=1000 error=1e-9 layout=blocked hash=siphash seed=000102030405060708090a0b0c0d0e0f");
+    program_start(&p,
+                  ARGS("-u", uri, "uniq", "name", "-s",
+                       "capacity=1000 error=1e-9 new.ttl=1d seed=000102030405060708090a0b0c0d0e0f"),
+                  NULL);
+    program_write(&p, "a\n", 2);
+    program_wait_for(&p, 2, false);
+    redis_server_restart(server);
+    redisContext *outside = redis_server_connect(server);
+    test_command(outside, "FLUSHALL");
+    program_write(&p, "a\nb\n", 4);
+    program_end(&p);
+    assert_int_equal(p.exit, 0);
+    assert_string_equal(p.said.data, "a\na\nb\n");
+    assert_non_null(strstr(p.complained.data, "hibloom: warning: name is empty: "));
+    program_free(&p);
+    program_run(&info, "", 0, ARGS("-u", uri, "info", "name"));
+    assert_non_null(strstr(info.said.data, "\nspec                  hash=siphash layout=blocked "));
+    program_free(&info);
+    assert_run("", 0, "maybe\ta\n", "", "-u", uri, "check", "name", "-s", "seed=000102030405060708090a0b0c0d0e0f", "a");
+    assert_in_range(test_command(outside, "TTL name"), 86000, 86400);
+    redisFree(outside);
     redis_server_stop(server);
 }
 
@@ -164,6 +197,7 @@ int main(void)
         cmocka_unit_test(options_of_the_uri_count),
         cmocka_unit_test(adds_that_no_replica_has_are_trouble),
         cmocka_unit_test(a_restart_is_warned_of_and_the_rest_is_printed),
+        cmocka_unit_test(a_filter_that_a_server_forgot_is_made_again),
         cmocka_unit_test(stats_are_a_json_object_behind_the_command_s_own_output),
         cmocka_unit_test(what_is_known_to_be_in_is_not_asked_for_again),
         cmocka_unit_test(stats_in_the_format_of_prometheus),

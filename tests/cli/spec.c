@@ -204,6 +204,19 @@ static void plan_tables_the_choices_of_k_and_layout(void **state)
     free(said);
 }
 
+/* Behind the table; the second one says what --prefer add makes. */
+static void plan_says_which_form_is_fast_for_which_stream(void **state)
+{
+    char *said = plan("10M", "0.01", NULL);
+    const char *lines = strstr(said, "\n\nFor which stream:\n");
+
+    assert_non_null(lines);
+    assert_non_null(strstr(lines, " classic, the default\n"));
+    assert_non_null(strstr(lines, " blocked k=3: --prefer add\n"));
+    assert_non_null(strstr(lines, " the near cache: --near\n"));
+    free(said);
+}
+
 /* The memory is what info says of the filter once it is made. */
 static void plan_sums_up_a_window(void **state)
 {
@@ -237,6 +250,7 @@ int main(void)
         cmocka_unit_test(plan_says_spec_memory_and_predicted_error),
         cmocka_unit_test(plan_says_how_many_keys),
         cmocka_unit_test(plan_tables_the_choices_of_k_and_layout),
+        cmocka_unit_test(plan_says_which_form_is_fast_for_which_stream),
         cmocka_unit_test(plan_sums_up_a_window),
     };
 

@@ -169,7 +169,8 @@ static void a_new_filter_is_spread_over_the_primaries(void **state)
         uint32_t segments;
     } cases[] = {{"capacity=1000000 error=0.01", 3},
                  {"capacity=100000 error=0.01", 1},
-                 {"capacity=1000000 error=0.01 segments=5", 5}};
+                 {"capacity=1000000 error=0.01 segments=5", 5},
+                 {"bits=9592955 hashes=7 capacity=1000000 error=0.01", 1}}; /* as the text of another filter */
 
     for (size_t i = 0; i < COUNT(cases); i++) {
         hibloom *filter = test_open(store, "spread", cases[i].text);

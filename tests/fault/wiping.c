@@ -267,7 +267,8 @@ static void adopt(void)
     request_exactly(&exactly, &parsed);
     as_expected = spec_adopt(&adopted, text) == HIBLOOM_OK &&
                   request_adopt(&adopted, &exactly, text, &error) == HIBLOOM_OK &&
-                  request_adopt(&adopted, &exactly, "hash=xxh3 bits=9 hashes=1 seed=1", &error) == HIBLOOM_EMISMATCH;
+                  request_adopt(&adopted, &exactly, "hash=xxh3 layout=classic bits=9 hashes=1 seed=0000000000000001",
+                                &error) == HIBLOOM_EMISMATCH;
 }
 
 static void spread(void)

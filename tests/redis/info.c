@@ -51,7 +51,7 @@ static void a_growing_filter_has_the_capacity_of_its_links(void **state)
 /* All items are in one slice, or in two if a period ended meanwhile; so the fullest has half of them. */
 static void a_window_is_used_as_its_fullest_slice(void **state)
 {
-    const hibloom_info info = info_of(*state, "capacity=100 error=0.0001 window=4000 slices=4");
+    const hibloom_info info = info_of(*state, "capacity=100 error=0.0001 window=4000s slices=4");
 
     assert_int_equal(info.links, 5);
     assert_int_equal(info.capacity, 100);

@@ -309,7 +309,7 @@ static hibloom_status merge_items(struct client *c, hibloom *into, const struct 
     hibloom_status status = hibloom_connect(&memory, "memory:", NULL);
 
     if (status == HIBLOOM_OK)
-        status = hibloom_open(&from, memory, "from", hibloom_secret_spec_of(into));
+        status = hibloom_open_like(&from, memory, "from", into);
     if (status == HIBLOOM_OK)
         status = hibloom_add_many(from, r->items, r->count, NULL);
     if (status == HIBLOOM_OK)

@@ -54,9 +54,9 @@ comments() {
 }
 comments include/hibloom/hibloom.h | sed '1s/.*: \(.*\)\./\1/' | on hibloom.3
 comments include/hibloom/async.h | sed '1s/hibloom \(.*\)\./\1/' | on hibloom_async.3
-awk '/^\/\* A spec from its text/ { inside = 1 } /^HIBLOOM/ { inside = 0 } inside { sub(/^(\/\*| \*)/, ""); sub(/ *\*\/.*/, ""); print }' \
-    include/hibloom/hibloom.h | on hibloom-spec.5
-"$build/hibloom" help spec | sed -n 's/^  \([^ ]*\).*/\1/p' | sed 's/=.*/=/' | on hibloom-spec.5
+"$build/hibloom" help spec >"$dir/spec"
+[ "$(wc -l <"$dir/spec")" -ge 30 ] || complain "help spec has only $(wc -l <"$dir/spec") lines"
+on hibloom-spec.5 <"$dir/spec"
 
 for name in $(nm -D --defined-only "$build/libhibloom.so" | sed -n 's/.* \(hibloom_.*\)/\1/p'); do
     case $(cat "$dir/hibloom.3" "$dir/hibloom_async.3") in *[\ *]"$name("*) ;; *) complain "no page has $name" ;; esac
