@@ -1,22 +1,19 @@
 /* Which of these items are new? With libuv: no call waits, the loop calls back.
  *
- *     cc -o async_libuv async_libuv.c $(pkg-config --cflags --libs hibloom hiredis libuv)
+ *     cc -o async_libuv async_libuv.c $(pkg-config --cflags --libs hibloom libuv)
  *     ./async_libuv URI NAME ITEM...
  *
- * async_libevent.c and async_libev.c do the same with those loops. */
-#include <hibloom/async.h>
+ * async_libevent.c, async_libev.c and async_poll.c do the same with those loops. */
+#include <hibloom/adapters/libuv.h>
 
-#include <hiredis/adapters/libuv.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uv.h>
 
 struct program {
     uv_loop_t *loop;
-    hibloom_async *store;
-    hibloom_async_filter *seen;
+    hibloom_store *store;
+    hibloom *seen;
     char **items; /* NULL at the end */
     int left;     /* calls without an answer */
     int result;
@@ -25,55 +22,53 @@ struct program {
 struct asked { /* what a call is about */
     struct program *program;
     const char *item;
+    bool is_new;
 };
 
 static void stop(struct program *program, const char *doing, hibloom_status status)
 {
     if (status != HIBLOOM_OK) {
-        fprintf(stderr, "%s: %s: %s\n", doing, hibloom_strerror(status), hibloom_async_error(program->store));
+        fprintf(stderr, "%s: %s: %s\n", doing, hibloom_strerror(status), hibloom_store_error(program->store));
         program->result = EXIT_FAILURE;
     }
     uv_stop(program->loop);
 }
 
-static void on_answered(hibloom_status status, const bool *is_new, size_t n, void *data)
+static void on_answered(hibloom_status status, void *data)
 {
     struct asked *asked = data;
     struct program *program = asked->program;
 
     if (status == HIBLOOM_OK)
-        printf("%s %s\n", *is_new ? "new " : "seen", asked->item);
+        printf("%s %s\n", asked->is_new ? "new " : "seen", asked->item);
     if (--program->left == 0 || status != HIBLOOM_OK)
         stop(program, asked->item, status);
     free(asked);
-    (void)n;
 }
 
-/* A refused call has no function called: what it would have freed is freed here. */
-static void add(struct program *program, const char *text)
+/* If a call is refused, its function is not called: so the memory is freed here. */
+static void add(struct program *program, const char *item)
 {
     struct asked *asked = malloc(sizeof *asked);
 
     if (asked == NULL) {
-        stop(program, text, HIBLOOM_ENOMEM);
+        stop(program, item, HIBLOOM_ENOMEM);
         return;
     }
-    *asked = (struct asked){program, text};
-    const hibloom_item item = {text, strlen(text)};
-    hibloom_status status = hibloom_async_add(program->seen, &item, 1, true, on_answered, asked);
+    *asked = (struct asked){program, item, false};
+    hibloom_status status = hibloom_async_add(program->seen, item, strlen(item), &asked->is_new, on_answered, asked);
     if (status == HIBLOOM_OK) {
         program->left++;
         return;
     }
     free(asked);
-    stop(program, text, status);
+    stop(program, item, status);
 }
 
-static void on_opened(hibloom_status status, hibloom_async_filter *filter, void *data)
+static void on_opened(hibloom_status status, void *data)
 {
     struct program *program = data;
 
-    program->seen = filter;
     if (status != HIBLOOM_OK) {
         stop(program, "open", status);
         return;
@@ -82,37 +77,21 @@ static void on_opened(hibloom_status status, hibloom_async_filter *filter, void 
         add(program, *item);
 }
 
-static int attach(struct redisAsyncContext *connection, void *loop)
-{
-    return redisLibuvAttach(connection, loop);
-}
-
-/* Time-outs and retries are in time only if somebody tells the time. */
-static void on_tick(uv_timer_t *timer)
-{
-    hibloom_async_tick(timer->data);
-}
-
 static void run(struct program *program, const char *uri, const char *name)
 {
     const hibloom_connect_options options = {.size = sizeof options, .retry_ms = 10000};
+    const hibloom_loop loop = hibloom_libuv(program->loop);
     hibloom_spec spec;
-    hibloom_status status = hibloom_async_connect(&program->store, uri, &options, attach, program->loop);
+    hibloom_status status = hibloom_async_connect(&program->store, uri, &options, &loop);
 
     if (status == HIBLOOM_OK)
         status = hibloom_spec_for(&spec, 1000000, 0.001);
     if (status == HIBLOOM_OK)
-        status = hibloom_async_open(program->store, name, &spec, on_opened, program);
-    if (status != HIBLOOM_OK) {
+        status = hibloom_async_open(&program->seen, program->store, name, &spec, on_opened, program);
+    if (status == HIBLOOM_OK)
+        uv_run(program->loop, UV_RUN_DEFAULT);
+    else
         stop(program, name, status);
-        return;
-    }
-    uv_timer_t ticks = {.data = program->store};
-    uv_timer_init(program->loop, &ticks);
-    uv_timer_start(&ticks, on_tick, 20, 20);
-    uv_run(program->loop, UV_RUN_DEFAULT);
-    uv_close((uv_handle_t *)&ticks, NULL);
-    uv_run(program->loop, UV_RUN_NOWAIT); /* it is on this function's stack */
 }
 
 int main(int argc, char **argv)
@@ -123,9 +102,9 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: %s URI NAME ITEM...\n", argv[0]);
         return EXIT_FAILURE;
     }
-    signal(SIGPIPE, SIG_IGN); /* hiredis writes to servers that may be dead */
     run(&program, argv[1], argv[2]);
-    hibloom_async_free(program.store);   /* closes the filter, and calls back what is pending */
+    hibloom_close(program.seen);
+    hibloom_store_free(program.store);   /* calls what is pending: ECANCELED */
     uv_run(program.loop, UV_RUN_NOWAIT); /* what was closed goes */
     uv_loop_close(program.loop);
     return program.result;

@@ -8,6 +8,8 @@
 
 #include "base/error.h"
 
+#include <sys/queue.h>
+
 #define STORE_PIECE (UINT64_C(16) << 20) /* bytes that one step of a long operation moves */
 
 /* A part of the bitmap of one key. */
@@ -82,13 +84,17 @@ struct store_class {
 struct hibloom_store {
     const struct store_class *class; /* NULL: it never came about, only its error is left */
     struct error error;
+    LIST_HEAD(, hibloom) filters; /* handles that are open */
+    struct async *async;          /* filter/async.h; NULL: calls wait */
 };
 
 struct hibloom {
-    hibloom_store *store;
+    hibloom_store *store; /* NULL: it was freed, and the handle can only be closed */
     hibloom_spec spec;
     bool bare;
-    void *impl; /* the store's own data of an open filter */
+    void *impl;                   /* the store's own data of an open filter */
+    LIST_ENTRY(hibloom) in_store; /* if its caller has it */
+    unsigned uses;                /* by calls under way: it is freed behind the last */
     char name[HIBLOOM_NAME_MAX + 1];
 };
 

@@ -1,6 +1,7 @@
 /* filter.c: the filter's functions of hibloom.h. They check the caller's arguments, and the rest is the store's. */
 #include "base/error.h"
 #include "base/alloc.h"
+#include "filter/async.h"
 #include "filter/filter.h"
 #include "redis/keys.h"
 #include "spec/positions.h"
@@ -18,6 +19,45 @@ void filter_free(hibloom *filter)
         return;
     explicit_bzero(filter, sizeof *filter);
     alloc.free(filter);
+}
+
+hibloom *filter_opened(hibloom *filter)
+{
+    LIST_INSERT_HEAD(&filter->store->filters, filter, in_store);
+    return filter;
+}
+
+void filter_close(hibloom *filter)
+{
+    if (filter == NULL)
+        return;
+    if (filter->store != NULL)
+        filter->store->class->close(filter);
+    if (filter->in_store.le_prev != NULL)
+        LIST_REMOVE(filter, in_store);
+    filter_free(filter);
+}
+
+void filter_hold(hibloom *filter)
+{
+    if (filter != NULL)
+        filter->uses++;
+}
+
+void filter_release(hibloom *filter)
+{
+    if (filter != NULL && filter->uses-- == 0)
+        filter_close(filter);
+}
+
+void filters_leave(hibloom_store *store)
+{
+    for (hibloom *filter; (filter = LIST_FIRST(&store->filters)) != NULL;) {
+        store->class->close(filter);
+        LIST_REMOVE(filter, in_store);
+        filter->in_store.le_prev = NULL;
+        filter->store = NULL;
+    }
 }
 
 hibloom_status filter_check_name(hibloom_store *store, const char *name)
@@ -85,59 +125,85 @@ hibloom_status filter_check(hibloom *filter, const hibloom_spec *spec, bool bare
 }
 
 static hibloom_status open_filter(hibloom **out, hibloom_store *store, const char *name, const hibloom_spec *spec,
-                                  bool bare)
+                                  bool bare, const struct how *how)
 {
-    hibloom_status status;
-    hibloom *filter = filter_new(store, name, &status);
+    hibloom_status status = call_check(store, how, 0);
+    hibloom *filter = status == HIBLOOM_OK ? filter_new(store, name, &status) : NULL;
 
     if (filter == NULL)
         return status;
     status = filter_check(filter, spec, bare);
+    if (status == HIBLOOM_OK && call_is_task(store))
+        return async_links(filter, LINKS_OPEN, spec, 0, out, how);
     if (status == HIBLOOM_OK)
         status = store->class->links(filter, LINKS_OPEN, spec, 0, NULL);
     if (status == HIBLOOM_OK)
-        *out = filter;
+        *out = filter_opened(filter);
     else
         filter_free(filter);
-    return status;
+    return call_end(store, NULL, status, how);
 }
 
 hibloom_status hibloom_open(hibloom **out, hibloom_store *store, const char *name, const hibloom_spec *spec)
 {
-    return open_filter(out, store, name, spec, false);
+    return open_filter(out, store, name, spec, false, WAITS(open));
+}
+
+hibloom_status hibloom_async_open(hibloom **out, hibloom_store *store, const char *name, const hibloom_spec *spec,
+                                  hibloom_done_fn *done, void *data)
+{
+    return open_filter(out, store, name, spec, false, LATER(open));
 }
 
 hibloom_status hibloom_attach(hibloom **out, hibloom_store *store, const char *name, const hibloom_spec *spec)
 {
-    return open_filter(out, store, name, spec, true);
+    return open_filter(out, store, name, spec, true, WAITS(attach));
+}
+
+hibloom_status hibloom_async_attach(hibloom **out, hibloom_store *store, const char *name, const hibloom_spec *spec,
+                                    hibloom_done_fn *done, void *data)
+{
+    return open_filter(out, store, name, spec, true, LATER(attach));
 }
 
 /* A call on a filter that need not be open. */
-static hibloom_status call_by_name(hibloom_store *store, const char *name, enum links_goal goal)
+static hibloom_status call_by_name(hibloom_store *store, const char *name, enum links_goal goal, const struct how *how)
 {
-    hibloom_status status;
-    hibloom *filter = filter_new(store, name, &status);
+    hibloom_status status = call_check(store, how, 0);
+    hibloom *filter = status == HIBLOOM_OK ? filter_new(store, name, &status) : NULL;
 
     if (filter == NULL)
         return status;
+    if (call_is_task(store))
+        return async_links(filter, goal, NULL, 0, NULL, how);
     status = store->class->links(filter, goal, NULL, 0, NULL);
     filter_free(filter);
-    return status;
+    return call_end(store, NULL, status, how);
 }
 
 hibloom_status hibloom_repair(hibloom_store *store, const char *name)
 {
-    return call_by_name(store, name, LINKS_REPAIR);
+    return call_by_name(store, name, LINKS_REPAIR, WAITS(repair));
+}
+
+hibloom_status hibloom_async_repair(hibloom_store *store, const char *name, hibloom_done_fn *done, void *data)
+{
+    return call_by_name(store, name, LINKS_REPAIR, LATER(repair));
 }
 
 hibloom_status hibloom_delete(hibloom_store *store, const char *name)
 {
-    return call_by_name(store, name, LINKS_DELETE);
+    return call_by_name(store, name, LINKS_DELETE, WAITS(delete));
+}
+
+hibloom_status hibloom_async_delete(hibloom_store *store, const char *name, hibloom_done_fn *done, void *data)
+{
+    return call_by_name(store, name, LINKS_DELETE, LATER(delete));
 }
 
 /* ---- Items ---------------------------------------------------------------- */
 
-hibloom_status filter_check_items(hibloom *filter, enum store_call call, const hibloom_item *items, size_t n)
+static hibloom_status check_items(hibloom *filter, enum store_call call, const hibloom_item *items, size_t n)
 {
     struct error *error = &filter->store->error;
 
@@ -155,41 +221,90 @@ hibloom_status filter_check_items(hibloom *filter, enum store_call call, const h
 }
 
 static hibloom_status call_items(hibloom *filter, enum store_call call, const hibloom_item *items, size_t n,
-                                 bool *answers)
+                                 bool *answers, const struct how *how)
 {
-    const hibloom_status status = filter_check_items(filter, call, items, n);
+    hibloom_status status = call_check(filter->store, how, n);
 
-    return status != HIBLOOM_OK || n == 0 ? status : filter->store->class->items(filter, call, items, n, answers);
+    if (status == HIBLOOM_OK)
+        status = check_items(filter, call, items, n);
+    if (status != HIBLOOM_OK)
+        return status;
+    if (call_is_task(filter->store))
+        return async_items(filter, call, items, n, answers, how);
+    if (n > 0)
+        status = filter->store->class->items(filter, call, items, n, answers);
+    return call_end(filter->store, filter, status, how);
+}
+
+static enum store_call add_call(const bool *is_new)
+{
+    return is_new != NULL ? STORE_ADD_NEW : STORE_ADD;
 }
 
 hibloom_status hibloom_add_many(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new)
 {
-    return call_items(filter, is_new != NULL ? STORE_ADD_NEW : STORE_ADD, items, n, is_new);
+    return call_items(filter, add_call(is_new), items, n, is_new, WAITS(add_many));
+}
+
+hibloom_status hibloom_async_add_many(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new,
+                                      hibloom_done_fn *done, void *data)
+{
+    return call_items(filter, add_call(is_new), items, n, is_new, LATER(add_many));
 }
 
 hibloom_status hibloom_contains_many(hibloom *filter, const hibloom_item *items, size_t n, bool *found)
 {
-    return call_items(filter, STORE_LOOK, items, n, found);
+    return call_items(filter, STORE_LOOK, items, n, found, WAITS(contains_many));
+}
+
+hibloom_status hibloom_async_contains_many(hibloom *filter, const hibloom_item *items, size_t n, bool *found,
+                                           hibloom_done_fn *done, void *data)
+{
+    return call_items(filter, STORE_LOOK, items, n, found, LATER(contains_many));
 }
 
 hibloom_status hibloom_remove_many(hibloom *filter, const hibloom_item *items, size_t n, bool *was_in)
 {
-    return call_items(filter, STORE_REMOVE, items, n, was_in);
+    return call_items(filter, STORE_REMOVE, items, n, was_in, WAITS(remove_many));
+}
+
+hibloom_status hibloom_async_remove_many(hibloom *filter, const hibloom_item *items, size_t n, bool *was_in,
+                                         hibloom_done_fn *done, void *data)
+{
+    return call_items(filter, STORE_REMOVE, items, n, was_in, LATER(remove_many));
 }
 
 hibloom_status hibloom_add(hibloom *filter, const void *item, size_t len, bool *is_new)
 {
-    return hibloom_add_many(filter, &(hibloom_item){item, len}, 1, is_new);
+    return call_items(filter, add_call(is_new), &(hibloom_item){item, len}, 1, is_new, WAITS(add));
+}
+
+hibloom_status hibloom_async_add(hibloom *filter, const void *item, size_t len, bool *is_new, hibloom_done_fn *done,
+                                 void *data)
+{
+    return call_items(filter, add_call(is_new), &(hibloom_item){item, len}, 1, is_new, LATER(add));
 }
 
 hibloom_status hibloom_contains(hibloom *filter, const void *item, size_t len, bool *found)
 {
-    return hibloom_contains_many(filter, &(hibloom_item){item, len}, 1, found);
+    return call_items(filter, STORE_LOOK, &(hibloom_item){item, len}, 1, found, WAITS(contains));
+}
+
+hibloom_status hibloom_async_contains(hibloom *filter, const void *item, size_t len, bool *found, hibloom_done_fn *done,
+                                      void *data)
+{
+    return call_items(filter, STORE_LOOK, &(hibloom_item){item, len}, 1, found, LATER(contains));
 }
 
 hibloom_status hibloom_remove(hibloom *filter, const void *item, size_t len, bool *was_in)
 {
-    return hibloom_remove_many(filter, &(hibloom_item){item, len}, 1, was_in);
+    return call_items(filter, STORE_REMOVE, &(hibloom_item){item, len}, 1, was_in, WAITS(remove));
+}
+
+hibloom_status hibloom_async_remove(hibloom *filter, const void *item, size_t len, bool *was_in, hibloom_done_fn *done,
+                                    void *data)
+{
+    return call_items(filter, STORE_REMOVE, &(hibloom_item){item, len}, 1, was_in, LATER(remove));
 }
 
 hibloom_status hibloom_near_cache(hibloom *filter, uint32_t max_age_ms)
@@ -215,43 +330,71 @@ void filter_say_count(const struct store_count *count, hibloom_info *out)
     memcpy(out, &info, out->size < sizeof info ? out->size : sizeof info);
 }
 
-static hibloom_status call_links(hibloom *filter, enum links_goal goal, uint64_t ms, struct store_count *count)
+static hibloom_status call_links(hibloom *filter, enum links_goal goal, uint64_t ms, hibloom_info *out,
+                                 const struct how *how)
 {
-    return filter->store->class->links(filter, goal, NULL, ms, count);
+    hibloom_store *store = filter->store;
+    struct store_count count;
+    hibloom_status status = call_check(store, how, 0);
+
+    if (status == HIBLOOM_OK && ms > EXPIRE_MAX * 1000)
+        status = error_set(&store->error, HIBLOOM_ERANGE, "more seconds than a time to live can have");
+    if (status != HIBLOOM_OK)
+        return status;
+    if (call_is_task(store))
+        return async_links(filter, goal, NULL, ms, out, how);
+    status = store->class->links(filter, goal, NULL, ms, &count);
+    if (status == HIBLOOM_OK && out != NULL)
+        filter_say_count(&count, out);
+    return call_end(store, filter, status, how);
 }
 
 hibloom_status(hibloom_get_info)(hibloom *filter, hibloom_info *out)
 {
-    struct store_count count;
-    const hibloom_status status = call_links(filter, LINKS_COUNT, 0, &count);
+    return call_links(filter, LINKS_COUNT, 0, out, WAITS(get_info));
+}
 
-    if (status == HIBLOOM_OK)
-        filter_say_count(&count, out);
-    return status;
+hibloom_status hibloom_async_get_info(hibloom *filter, hibloom_info *out, size_t size, hibloom_done_fn *done,
+                                      void *data)
+{
+    out->size = (uint32_t)size;
+    return call_links(filter, LINKS_COUNT, 0, out, LATER(get_info));
 }
 
 hibloom_status hibloom_clear(hibloom *filter)
 {
-    return call_links(filter, LINKS_CLEAR, 0, NULL);
+    return call_links(filter, LINKS_CLEAR, 0, NULL, WAITS(clear));
+}
+
+hibloom_status hibloom_async_clear(hibloom *filter, hibloom_done_fn *done, void *data)
+{
+    return call_links(filter, LINKS_CLEAR, 0, NULL, LATER(clear));
 }
 
 hibloom_status hibloom_drop(hibloom *filter)
 {
-    return call_links(filter, LINKS_DROP, 0, NULL);
+    return call_links(filter, LINKS_DROP, 0, NULL, WAITS(drop));
 }
 
-hibloom_status filter_check_expiry(hibloom *filter, uint64_t seconds)
+hibloom_status hibloom_async_drop(hibloom *filter, hibloom_done_fn *done, void *data)
 {
-    if (seconds <= EXPIRE_MAX)
-        return HIBLOOM_OK;
-    return error_set(&filter->store->error, HIBLOOM_ERANGE, "more seconds than a time to live can have");
+    return call_links(filter, LINKS_DROP, 0, NULL, LATER(drop));
+}
+
+/* Too many stay too many. */
+static uint64_t ms_of(uint64_t seconds)
+{
+    return seconds > EXPIRE_MAX ? UINT64_MAX : seconds * 1000;
 }
 
 hibloom_status hibloom_expire(hibloom *filter, uint64_t seconds)
 {
-    const hibloom_status status = filter_check_expiry(filter, seconds);
+    return call_links(filter, LINKS_EXPIRE, ms_of(seconds), NULL, WAITS(expire));
+}
 
-    return status == HIBLOOM_OK ? call_links(filter, LINKS_EXPIRE, seconds * 1000, NULL) : status;
+hibloom_status hibloom_async_expire(hibloom *filter, uint64_t seconds, hibloom_done_fn *done, void *data)
+{
+    return call_links(filter, LINKS_EXPIRE, ms_of(seconds), NULL, LATER(expire));
 }
 
 const hibloom_spec *hibloom_spec_of(const hibloom *filter)
@@ -261,8 +404,8 @@ const hibloom_spec *hibloom_spec_of(const hibloom *filter)
 
 void hibloom_close(hibloom *filter)
 {
-    if (filter == NULL)
-        return;
-    filter->store->class->close(filter);
-    filter_free(filter);
+    if (filter != NULL && filter->store != NULL && filter->store->async != NULL)
+        async_close_filter(filter->store->async, filter);
+    else
+        filter_release(filter);
 }

@@ -14,9 +14,20 @@ hibloom_status filter_check(hibloom *, const hibloom_spec *, bool bare);
 
 void filter_free(hibloom *); /* accepts NULL */
 
-/* Is that call allowed of these items? Is this time to live? The store's error says why not. */
-hibloom_status filter_check_items(hibloom *, enum store_call, const hibloom_item *, size_t n);
-hibloom_status filter_check_expiry(hibloom *, uint64_t seconds);
+/* An open handle goes to its caller. Returns it. */
+hibloom *filter_opened(hibloom *);
+
+/* Closes an open handle that no call uses. For calls that use it: while one holds it, release does not close it. Both
+ * accept NULL. */
+void filter_close(hibloom *);
+void filter_hold(hibloom *);
+void filter_release(hibloom *);
+
+/* The store goes: its handles can only be closed from now on. */
+void filters_leave(hibloom_store *);
+
+/* A store that never came about, for its error's sake: the status, or ENOMEM. */
+hibloom_status store_unmade(hibloom_store **out, hibloom_status, const struct error *);
 
 /* As hibloom_get_info. */
 void filter_say_count(const struct store_count *, hibloom_info *out);

@@ -204,9 +204,23 @@ struct whole *whole_begin_merge(struct whole *w, hibloom *into, hibloom *from)
     return w;
 }
 
+static hibloom_status call_merge(hibloom *into, hibloom *from, const struct how *how)
+{
+    struct whole_args args = {.out = NULL};
+    struct whole here, *w = &here;
+    const hibloom_status status = whole_new(&w, into->store, from->store, how, &args);
+
+    return status == HIBLOOM_OK ? whole_go(whole_begin_merge(w, into, from), how) : status;
+}
+
 hibloom_status hibloom_merge(hibloom *into, hibloom *from)
 {
-    return whole_run(whole_begin_merge(&(struct whole){0}, into, from));
+    return call_merge(into, from, WAITS(merge));
+}
+
+hibloom_status hibloom_async_merge(hibloom *into, hibloom *from, hibloom_done_fn *done, void *data)
+{
+    return call_merge(into, from, LATER(merge));
 }
 
 /* ---- Comparing ------------------------------------------------------------- */
@@ -267,9 +281,23 @@ struct whole *whole_begin_compare(struct whole *w, hibloom *a, hibloom *b, hiblo
     return w;
 }
 
+static hibloom_status call_compare(hibloom *a, hibloom *b, hibloom_comparison *out, const struct how *how)
+{
+    struct whole_args args = {.comparison = out};
+    struct whole here, *w = &here;
+    const hibloom_status status = whole_new(&w, a->store, b->store, how, &args);
+
+    return status == HIBLOOM_OK ? whole_go(whole_begin_compare(w, a, b, args.comparison), how) : status;
+}
+
 hibloom_status hibloom_compare(hibloom *a, hibloom *b, hibloom_comparison *out)
 {
-    return whole_run(whole_begin_compare(&(struct whole){0}, a, b, out));
+    return call_compare(a, b, out, WAITS(compare));
+}
+
+hibloom_status hibloom_async_compare(hibloom *a, hibloom *b, hibloom_comparison *out, hibloom_done_fn *done, void *data)
+{
+    return call_compare(a, b, out, LATER(compare));
 }
 
 /* ---- Files ----------------------------------------------------------------- */
@@ -305,9 +333,25 @@ struct whole *whole_begin_save(struct whole *w, hibloom *filter, const char *pat
     return w;
 }
 
+/* Save or load. */
+static hibloom_status call_file(struct whole *begin_file(struct whole *, hibloom *, const char *), hibloom *filter,
+                                const char *path, const struct how *how)
+{
+    struct whole_args args = {.text = {path}};
+    struct whole here, *w = &here;
+    const hibloom_status status = whole_new(&w, filter->store, NULL, how, &args);
+
+    return status == HIBLOOM_OK ? whole_go(begin_file(w, filter, args.text[0]), how) : status;
+}
+
 hibloom_status hibloom_save(hibloom *filter, const char *path)
 {
-    return whole_run(whole_begin_save(&(struct whole){0}, filter, path));
+    return call_file(whole_begin_save, filter, path, WAITS(save));
+}
+
+hibloom_status hibloom_async_save(hibloom *filter, const char *path, hibloom_done_fn *done, void *data)
+{
+    return call_file(whole_begin_save, filter, path, LATER(save));
 }
 
 static void read_piece(struct whole *w)
@@ -363,7 +407,12 @@ struct whole *whole_begin_load(struct whole *w, hibloom *into, const char *path)
 
 hibloom_status hibloom_load(hibloom *into, const char *path)
 {
-    return whole_run(whole_begin_load(&(struct whole){0}, into, path));
+    return call_file(whole_begin_load, into, path, WAITS(load));
+}
+
+hibloom_status hibloom_async_load(hibloom *into, const char *path, hibloom_done_fn *done, void *data)
+{
+    return call_file(whole_begin_load, into, path, LATER(load));
 }
 
 hibloom_status hibloom_spec_load(hibloom_spec *out, const char *path)

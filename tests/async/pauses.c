@@ -17,17 +17,18 @@ static const hibloom_connect_options patient = {
 
 static int set_up(void **state)
 {
-    signal(SIGPIPE, SIG_IGN);
     if (server == NULL)
         server = redis_server_start_tcp(NULL);
     return 0;
 }
 
-static uint64_t connections(const hibloom_async *async)
+static bool found;
+
+static uint64_t connections(const hibloom_store *async)
 {
     hibloom_stats stats;
 
-    hibloom_async_get_stats(async, &stats);
+    hibloom_get_stats(async, &stats);
     return stats.connections;
 }
 
@@ -35,26 +36,25 @@ static void a_dead_server_is_tried_at_one_pace(void **state)
 {
     static struct outcome outcomes[CALLS];
     void *loop = loop_class->open();
-    hibloom_async *async = async_store(loop, redis_server_uri(server), &patient);
-    hibloom_async_filter *filter = async_filter(loop, async, TEST_NAME, "bits=8192 hashes=4 seed=5eed");
+    hibloom_store *async = async_store(loop, redis_server_uri(server), &patient);
+    hibloom *filter = async_filter(loop, async, TEST_NAME, "bits=8192 hashes=4 seed=5eed");
     const uint64_t before = connections(async);
 
     memset(outcomes, 0, sizeof outcomes);
     warnings = 0;
-    hibloom_async_tick(async);
     redis_server_kill(server);
     for (size_t i = 0; i < CALLS; i++, test_sleep_ms(5)) {
-        assert_ok(hibloom_async_contains(filter, &(hibloom_item){"x", 1}, 1, on_answered, &outcomes[i]), NULL);
+        assert_ok(hibloom_async_contains(filter, "x", 1, &found, on_done, &outcomes[i]), async);
         loop_class->turn(loop);
-        hibloom_async_tick(async);
     }
     assert_in_range(connections(async) - before, 3, ATTEMPTS_MAX);
     assert_in_range(warnings, 1, LOGGED_MAX);
     redis_server_restart(server);
-    await_all(loop, async, outcomes, CALLS);
+    await_all(loop, outcomes, CALLS);
     for (size_t i = 0; i < CALLS; i++)
         assert_int_equal(outcomes[i].status, HIBLOOM_ENOTFOUND); /* it came back empty */
-    hibloom_async_free(async);
+    hibloom_close(filter);
+    hibloom_store_free(async);
     close_loop(loop);
 }
 
@@ -72,31 +72,27 @@ static void await_command(struct redisContext *redis, const char *command)
     freeReplyObject(redisCommand(redis, "PING"));
 }
 
-/* From hiredis 1.0 on, its own timer ends the connection before the loop reads. */
 static void stand_still(bool written)
 {
-#ifdef REDIS_ERR_TIMEOUT
-    skip();
-#endif
     static const hibloom_connect_options hurried = {
         .size = sizeof hurried, .command_timeout_ms = STILL_MS, .commands = HIBLOOM_COMMANDS_SETBIT};
     struct redisContext *redis = redis_server_connect(server);
     void *loop = loop_class->open();
-    hibloom_async *async = async_store(loop, redis_server_uri(server), &hurried);
-    hibloom_async_filter *filter = async_filter(loop, async, TEST_NAME, "bits=8192 hashes=4 seed=5eed");
+    hibloom_store *async = async_store(loop, redis_server_uri(server), &hurried);
+    hibloom *filter = async_filter(loop, async, TEST_NAME, "bits=8192 hashes=4 seed=5eed");
     struct outcome outcome = {0};
 
     freeReplyObject(redisCommand(redis, "CONFIG RESETSTAT"));
-    assert_ok(hibloom_async_contains(filter, &(hibloom_item){"x", 1}, 1, on_answered, &outcome), NULL);
+    assert_ok(hibloom_async_contains(filter, "x", 1, &found, on_done, &outcome), async);
     if (written) {
         loop_class->turn(loop);
         await_command(redis, "cmdstat_getbit:");
     }
     test_sleep_ms(STILL_MS + 100);
-    hibloom_async_tick(async);
-    await_all(loop, async, &outcome, 1);
+    await(loop, &outcome);
     assert_int_equal(outcome.status, HIBLOOM_OK);
-    hibloom_async_free(async);
+    hibloom_close(filter);
+    hibloom_store_free(async);
     close_loop(loop);
     redisFree(redis);
 }
@@ -111,11 +107,32 @@ static void a_loop_that_stood_still_writes_its_commands(void **state)
     stand_still(false);
 }
 
+/* Without any event of the server, by the store's timer alone. */
+static void time_outs_and_retries_end_in_time(void **state)
+{
+    static const hibloom_connect_options hurried = {.size = sizeof hurried, .command_timeout_ms = 300, .retry_ms = 600};
+    void *loop = loop_class->open();
+    hibloom_store *async = async_store(loop, redis_server_uri(server), &hurried);
+    hibloom *filter = async_filter(loop, async, TEST_NAME, "bits=8192 hashes=4 seed=5eed");
+    struct outcome outcome;
+
+    redis_server_pause(server);
+    const uint64_t before = test_now_ms();
+    assert_int_equal(AWAIT(loop, &outcome, hibloom_async_contains(filter, "x", 1, &found, on_done, &outcome)),
+                     HIBLOOM_ETIMEDOUT);
+    assert_in_range(test_now_ms() - before, 800, 3000);
+    redis_server_resume(server);
+    hibloom_store_free(async);
+    hibloom_close(filter);
+    close_loop(loop);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_loop_that_stood_still_finds_its_answers),
         cmocka_unit_test(a_loop_that_stood_still_writes_its_commands),
+        cmocka_unit_test(time_outs_and_retries_end_in_time),
         cmocka_unit_test(a_dead_server_is_tried_at_one_pace),
     };
     const int result = run_on_each_loop(tests, sizeof tests / sizeof *tests, set_up, NULL);

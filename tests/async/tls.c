@@ -22,7 +22,6 @@ static int set_up(void **state)
 {
     static const char *const args[] = {"--appendonly", "yes", "--appendfsync", "always", NULL};
 
-    signal(SIGPIPE, SIG_IGN);
     for (uint32_t i = 0; i < CALLS; i++)
         numbers[i] = i;
     certificates = certificates_make();
@@ -47,36 +46,35 @@ static hibloom_connect_options trusting(void)
 }
 
 /* All at once, each item in a call of its own. */
-static void begin_all(hibloom_async_filter *filter, bool adds)
+static void begin_all(hibloom *filter, bool adds)
 {
     memset(outcomes, 0, sizeof outcomes);
     memset(found, 0, sizeof found);
     for (size_t i = 0; i < CALLS; i++) {
-        const hibloom_item item = {&numbers[i], sizeof *numbers};
-        outcomes[i].answers = &found[i];
-        assert_ok(NOTHING_WITHIN(adds ? hibloom_async_add(filter, &item, 1, true, on_answered, &outcomes[i])
-                                      : hibloom_async_contains(filter, &item, 1, on_answered, &outcomes[i])),
-                  NULL);
+        const uint32_t *item = &numbers[i];
+        assert_ok(
+            NOTHING_WITHIN(adds ? hibloom_async_add(filter, item, sizeof *item, &found[i], on_done, &outcomes[i])
+                                : hibloom_async_contains(filter, item, sizeof *item, &found[i], on_done, &outcomes[i])),
+            NULL);
     }
 }
 
-static void await_ok(void *loop, hibloom_async *async)
+static void await_ok(void *loop, hibloom_store *async)
 {
-    await_all(loop, async, outcomes, CALLS);
+    await_all(loop, outcomes, CALLS);
     for (size_t i = 0; i < CALLS; i++) {
         if (outcomes[i].status != HIBLOOM_OK)
-            print_error("%s\n", hibloom_async_error(async));
+            print_error("%s\n", hibloom_store_error(async));
         assert_int_equal(outcomes[i].status, HIBLOOM_OK);
     }
 }
 
-static void drop(void *loop, hibloom_async *async, hibloom_async_filter *filter)
+static void drop(void *loop, hibloom_store *async, hibloom *filter)
 {
-    struct outcome dropped = {0};
+    struct outcome dropped;
 
-    assert_ok(hibloom_async_drop(filter, on_done, &dropped), NULL);
-    await_all(loop, async, &dropped, 1);
-    assert_int_equal(dropped.status, HIBLOOM_OK);
+    assert_ok(AWAIT(loop, &dropped, hibloom_async_drop(filter, on_done, &dropped)), async);
+    hibloom_close(filter);
 }
 
 static void assert_each_once(void)
@@ -89,8 +87,8 @@ static void a_filter_does_over_tls_what_it_does_without(void **state)
 {
     const hibloom_connect_options options = trusting();
     void *loop = loop_class->open();
-    hibloom_async *async = async_store(loop, redis_server_uri(tls_server), &options);
-    hibloom_async_filter *filter = async_filter(loop, async, TEST_NAME, text);
+    hibloom_store *async = async_store(loop, redis_server_uri(tls_server), &options);
+    hibloom *filter = async_filter(loop, async, TEST_NAME, text);
 
     begin_all(filter, false);
     await_ok(loop, async);
@@ -102,7 +100,7 @@ static void a_filter_does_over_tls_what_it_does_without(void **state)
     await_ok(loop, async);
     assert_null(memchr(found, false, CALLS));
     drop(loop, async, filter);
-    hibloom_async_free(async);
+    hibloom_store_free(async);
     close_loop(loop);
     assert_each_once();
 }
@@ -114,15 +112,15 @@ static void assert_refused(const char *uri, const hibloom_connect_options *optio
                            const char *words)
 {
     void *loop = loop_class->open();
-    hibloom_async *async = async_store(loop, uri, options);
+    hibloom_store *async = async_store(loop, uri, options);
     struct outcome opened = {0};
+    hibloom *filter;
 
-    hibloom_async_tick(async);
-    assert_ok(NOTHING_WITHIN(hibloom_async_open(async, "f", NULL, on_opened, &opened)), NULL);
-    await_all(loop, async, &opened, 1);
-    if (opened.status != expected || strstr(hibloom_async_error(async), words) == NULL)
-        fail_msg("%s: %s: \"%s\"", loop_class->name, hibloom_strerror(opened.status), hibloom_async_error(async));
-    hibloom_async_free(async);
+    assert_ok(NOTHING_WITHIN(hibloom_async_open(&filter, async, "f", NULL, on_done, &opened)), async);
+    await(loop, &opened);
+    if (opened.status != expected || strstr(hibloom_store_error(async), words) == NULL)
+        fail_msg("%s: %s: \"%s\"", loop_class->name, hibloom_strerror(opened.status), hibloom_store_error(async));
+    hibloom_store_free(async);
     close_loop(loop);
     assert_int_equal(opened.calls, 1);
 }
@@ -156,7 +154,7 @@ static void a_handshake_that_stands_still_ends_in_time(void **state)
     const uint64_t before = test_now_ms();
 
     options.retry_ms = 0;
-    options.command_timeout_ms = 300;
+    options.connect_timeout_ms = 300;
     tls_front_fault(front, TLS_FAULT_HOLD, 10);
     assert_refused(uri_of(front), &options, HIBLOOM_ETIMEDOUT, "");
     assert_in_range(test_now_ms() - before, 200, 10000);
@@ -169,10 +167,9 @@ static void a_server_that_is_killed_under_calls_is_waited_for(void **state)
 {
     const hibloom_connect_options options = trusting();
     void *loop = loop_class->open();
-    hibloom_async *async = async_store(loop, redis_server_uri(tls_server), &options);
+    hibloom_store *async = async_store(loop, redis_server_uri(tls_server), &options);
 
-    hibloom_async_tick(async);
-    hibloom_async_filter *filter = async_filter(loop, async, TEST_NAME, text);
+    hibloom *filter = async_filter(loop, async, TEST_NAME, text);
     begin_all(filter, true);
     await_ok(loop, async);
     for (int adds = 0; adds < 2; adds++) {
@@ -180,10 +177,8 @@ static void a_server_that_is_killed_under_calls_is_waited_for(void **state)
         begin_all(filter, adds == 1);
         loop_class->turn(loop);
         redis_server_kill(tls_server);
-        for (int i = 0; i < 50; i++, test_sleep_ms(1)) {
+        for (int i = 0; i < 50; i++, test_sleep_ms(1))
             loop_class->turn(loop);
-            hibloom_async_tick(async);
-        }
         for (size_t i = 0; i < CALLS; i++)
             assert_int_equal(outcomes[i].calls, 0);
         redis_server_restart(tls_server);
@@ -193,7 +188,7 @@ static void a_server_that_is_killed_under_calls_is_waited_for(void **state)
         assert_each_once();
     }
     drop(loop, async, filter);
-    hibloom_async_free(async);
+    hibloom_store_free(async);
     close_loop(loop);
     assert_each_once();
 }
@@ -207,26 +202,24 @@ static void a_connection_that_is_cut_anywhere_is_made_anew(void **state)
     for (size_t after = 0, all = 40000; after < all; after += 1 + all / 12) {
         void *loop = loop_class->open();
         tls_front_fault(front, after > 0 ? TLS_FAULT_CUT : TLS_FAULT_NONE, after);
-        hibloom_async *async = async_store(loop, uri_of(front), &options);
-        hibloom_async_tick(async);
+        hibloom_store *async = async_store(loop, uri_of(front), &options);
         struct outcome opened = {0};
+        hibloom *filter = NULL;
         const hibloom_spec spec = test_spec(text);
-        assert_ok(hibloom_async_open(async, TEST_NAME, &spec, on_opened, &opened), NULL);
-        for (int i = 0; i < 100 && opened.calls == 0; i++, test_sleep_ms(1)) {
+        assert_ok(hibloom_async_open(&filter, async, TEST_NAME, &spec, on_done, &opened), async);
+        for (int i = 0; i < 100 && opened.calls == 0; i++, test_sleep_ms(1))
             loop_class->turn(loop);
-            hibloom_async_tick(async);
-        }
         tls_front_fault(front, TLS_FAULT_NONE, 0);
-        await_all(loop, async, &opened, 1);
+        await(loop, &opened);
         assert_int_equal(opened.status, HIBLOOM_OK);
         all = after == 0 ? tls_front_sent(front) : all;
-        begin_all(opened.filter, true);
+        begin_all(filter, true);
         await_ok(loop, async);
-        begin_all(opened.filter, false);
+        begin_all(filter, false);
         await_ok(loop, async);
         assert_null(memchr(found, false, CALLS));
-        drop(loop, async, opened.filter);
-        hibloom_async_free(async);
+        drop(loop, async, filter);
+        hibloom_store_free(async);
         close_loop(loop);
         assert_each_once();
     }

@@ -14,7 +14,7 @@
 
 static void shut(struct carrier *c, struct node *node)
 {
-    c->pipes->close(node);
+    c->pipes->close(c, node);
     node->state = NODE_CLOSED;
     node->dirty = node->waits = node->wants_wait = false;
 }
