@@ -97,6 +97,7 @@ static void its_owners_commands_work_between_ours(void **state)
     assert_true(owner.counted == 2 * CALLS && owner.wrong == 0);
     assert_ptr_equal(context->data, &owner);
     hibloom_store_free(async);
+    hibloom_close(filter);
     assert_int_equal(redisAsyncCommand(context, on_counter, NULL, "INCR n"), REDIS_OK); /* it stays the owner's */
     turn_until_counted(loop, 2 * CALLS + 1);
     redisAsyncDisconnect(context);
@@ -123,6 +124,7 @@ static void freed_in_the_middle_it_leaves_the_owner_its_answers(void **state)
         assert_int_equal(redisAsyncCommand(context, on_counter, NULL, "INCR n"), REDIS_OK);
     }
     hibloom_store_free(async);
+    hibloom_close(filter);
     for (uint32_t i = 0; i < CALLS; i++)
         assert_true(outcomes[i].calls == 1 && outcomes[i].status == HIBLOOM_ECANCELED);
     turn_until_counted(loop, CALLS);
@@ -187,6 +189,7 @@ static void one_that_is_not_fit_is_refused(void **state)
     assert_int_equal(hibloom_async_clear(filter, on_done, &never), HIBLOOM_EINVAL);
     assert_non_null(strstr(hibloom_store_error(async), "subscribed"));
     hibloom_store_free(async);
+    hibloom_close(filter);
     redisAsyncFree(context);
     close_loop(loop);
     redis_server_stop(server);

@@ -88,6 +88,7 @@ static void very_many_items_are_in_flight(void **state)
     for (size_t i = 0; i < n; i++)
         assert_true(found[i] && outcomes[i].calls == 1 && outcomes[i].status == HIBLOOM_OK);
     hibloom_store_free(async);
+    hibloom_close(filter);
     close_loop(loop);
     free(found);
     free(outcomes);
@@ -120,6 +121,7 @@ static void items_need_to_live_during_the_call_only(void **state)
     assert_memory_equal(expected, found, ITEMS);
     test_close(filter, store);
     hibloom_store_free(async);
+    hibloom_close(same);
     close_loop(loop);
 }
 
@@ -148,6 +150,7 @@ static void past_the_limit_calls_are_refused(void **state)
     assert_true(large.status == HIBLOOM_OK && fits[0].status == HIBLOOM_OK && fits[1].status == HIBLOOM_OK);
     assert_ok(AWAIT(loop, &fits[0], hibloom_async_contains(filter, "x", 1, found, on_done, &fits[0])), async);
     hibloom_store_free(async);
+    hibloom_close(filter);
     close_loop(loop);
     assert_int_equal(never.calls, 0);
 }

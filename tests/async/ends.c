@@ -100,6 +100,7 @@ static void close_calls_back_before_it_returns(void **state)
     assert_int_equal(count_with(others, CALLS, HIBLOOM_OK), CALLS);
     assert_int_equal(count_with(outcomes, CALLS, HIBLOOM_ECANCELED), CALLS);
     hibloom_store_free(async);
+    hibloom_close(other);
     close_loop(loop);
 }
 

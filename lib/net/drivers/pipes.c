@@ -90,12 +90,14 @@ void pipes_polled(struct carrier *c, struct node *node, const struct pollfd *rea
 {
     struct connection *connection = pipe_of(node);
 
-    if (connection_polled(connection, ready) && !connection->readable) {
-        if (node->state == NODE_OPENING && connection->opening == 0)
-            carrier_opened(c, node);
-    } else if (node->state == NODE_OPENING) {
+    const bool alive = connection_polled(connection, ready);
+
+    if (node->state != NODE_OPENING) {
+        if (!alive || connection->readable)
+            pipes_receive(c, node, done);
+    } else if (!alive) {
         pipes_lose(c, node);
-    } else {
-        pipes_receive(c, node, done);
+    } else if (connection->opening == 0) { /* there may be words of the server already: they wait */
+        carrier_opened(c, node);
     }
 }

@@ -111,7 +111,8 @@ void node_lose(struct carrier *c, struct node *node, hibloom_status status, cons
     struct flights touched = {0}, sent = {0}, pending = {0};
 
     carrier_note_trouble(node, status, words);
-    carrier_tell_trouble(c, node, "");
+    if (node->state != NODE_OPENING) /* a flight that is tried again tells of that; else its call does */
+        carrier_tell_trouble(c, node, "");
     if (node->state != NODE_READY)
         call_begin_pause(c, &node->pause);
     flights_join(&touched, &node->touched);
