@@ -539,7 +539,7 @@ static inline hibloom_stats *hibloom_stats_sized(hibloom_stats *out)
 }
 #define hibloom_get_stats(store, out) hibloom_get_stats((store), hibloom_stats_sized(out))
 
-/* Frees the store. Its filters must have been closed before. */
+/* Frees the store. A handle of it that is still open can only be closed from then on. */
 HIBLOOM_API void hibloom_store_free(hibloom_store *store);
 
 /* ---- Filter: a spec, a name and a store ------------------------------------

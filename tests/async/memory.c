@@ -5,6 +5,9 @@
 
 #include "loops/subject.h"
 
+#include <hiredis/async.h>
+#include <signal.h>
+
 static const char text[] = "capacity=10000 error=0.01 segments=3";
 static void *loop;
 static hibloom_item items[600]; /* more than one pipeline */
@@ -129,9 +132,52 @@ static void every_allocation_may_fail(void **state)
     assert_true(n > 50);
 }
 
+/* A command that is too long for memory is lost, and so is the connection's pipe: no call waits for ever. */
+static void lent_once(struct redis_server *server, long nth)
+{
+    const hibloom_spec spec = test_spec("capacity=10000 error=0.01");
+    hibloom_store *async = NULL;
+    hibloom *filter = NULL;
+    struct outcome opened = {0}, dropped;
+
+    failed = reached = false;
+    loop = loop_class->open();
+    redisAsyncContext *context = redisAsyncConnectUnix(redis_server_socket(server));
+    assert_int_equal(loop_class->attach(context, loop), REDIS_OK);
+    countdown = nth;
+    const hibloom_status status = hibloom_async_borrow(&async, context);
+    assert_int_equal(status, failed ? HIBLOOM_ENOMEM : HIBLOOM_OK);
+    if (async != NULL && went_well(hibloom_async_open(&filter, async, "f", &spec, on_done, &opened), &opened, false))
+        use(filter);
+    countdown = 0;
+    if (filter != NULL)
+        assert_ok(AWAIT(loop, &dropped, hibloom_async_drop(filter, on_done, &dropped)), async);
+    hibloom_store_free(async);
+    hibloom_close(filter);
+    redisAsyncFree(context);
+    close_loop(loop);
+}
+
+static void every_allocation_may_fail_on_a_borrowed_connection(void **state)
+{
+    if (!REPLACED || loop_class->attach == NULL)
+        skip();
+    struct redis_server *server = redis_server_start(NULL);
+    long n = 0;
+
+    signal(SIGPIPE, SIG_IGN);
+    do
+        lent_once(server, ++n);
+    while (reached && n < 1000);
+    redis_server_stop(server);
+    print_message("%s: some %ld allocations\n", loop_class->name, n);
+    assert_in_range(n, 30, 999);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_allocation_may_fail)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_allocation_may_fail),
+                                       cmocka_unit_test(every_allocation_may_fail_on_a_borrowed_connection)};
 
-    return run_on_each_loop(tests, 1, set_up, NULL);
+    return run_on_each_loop(tests, 2, set_up, NULL);
 }

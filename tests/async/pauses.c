@@ -127,12 +127,53 @@ static void time_outs_and_retries_end_in_time(void **state)
     close_loop(loop);
 }
 
+/* ---- Others have their turn ---------------------------------------------------------------------- */
+
+static hibloom_loop inner;
+static int watched; /* the store's socket */
+
+static int watch(void *data, int fd, int events, void **slot, hibloom_store *store)
+{
+    watched = events != 0 ? fd : watched;
+    return inner.watch(data, fd, events, slot, store);
+}
+
+/* Megabytes of answers are here, or follow. */
+static void one_event_takes_a_few_answers(void **state)
+{
+    enum { MANY = 20000, FEW = 1000 };
+    static struct outcome outcomes[MANY];
+    void *loop = loop_class->open();
+    size_t answered = 0;
+
+    inner = loop_class->functions(loop);
+    const hibloom_loop outer = {sizeof outer, inner.data, watch, inner.timer};
+    hibloom_store *async = NULL;
+    assert_ok(hibloom_async_connect(&async, redis_server_uri(server), &patient, &outer), async);
+    hibloom *filter = async_filter(loop, async, TEST_NAME, "bits=8192 hashes=4 seed=5eed");
+    memset(outcomes, 0, sizeof outcomes);
+    for (size_t i = 0; i < MANY; i++)
+        assert_ok(hibloom_async_contains(filter, "x", 1, &found, on_done, &outcomes[i]), async);
+    hibloom_ready(async, watched, HIBLOOM_WRITE);
+    test_sleep_ms(300);
+    hibloom_ready(async, watched, HIBLOOM_READ);
+    for (size_t i = 0; i < MANY; i++)
+        answered += outcomes[i].calls;
+    print_message("%s: %zu answers at one event\n", loop_class->name, answered);
+    assert_in_range(answered, 1, FEW);
+    await_all(loop, outcomes, MANY);
+    hibloom_store_free(async);
+    hibloom_close(filter);
+    close_loop(loop);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_loop_that_stood_still_finds_its_answers),
         cmocka_unit_test(a_loop_that_stood_still_writes_its_commands),
         cmocka_unit_test(time_outs_and_retries_end_in_time),
+        cmocka_unit_test(one_event_takes_a_few_answers),
         cmocka_unit_test(a_dead_server_is_tried_at_one_pace),
     };
     const int result = run_on_each_loop(tests, sizeof tests / sizeof *tests, set_up, NULL);

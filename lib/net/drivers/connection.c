@@ -407,13 +407,6 @@ static void read_last_error(struct connection *c)
         abandon(c);
 }
 
-/* hiredis gives up on a signal over TLS only, where a borrowed one may block. */
-static void forget_interruption(redisContext *context)
-{
-    context->err = 0;
-    context->errstr[0] = '\0';
-}
-
 void connection_put(struct connection *c, const char *bytes, size_t len)
 {
     if (c->alive && redisAppendFormattedCommand(c->context, bytes, len) != REDIS_OK) {
@@ -439,8 +432,8 @@ static void write_some(struct connection *c)
         if (transfer(c, &done) != REDIS_OK) {
             if (errno == EPIPE || errno == ECONNRESET)
                 read_last_error(c);
-            else if (errno == EINTR)
-                forget_interruption(c->context);
+            else if (errno == EINTR) /* hiredis gives up on a signal over TLS only, where a borrowed one may block */
+                c->context->err = c->context->errstr[0] = '\0';
             else
                 fail_as_context(c, errno);
         } else if (!done && overdue(c)) {
