@@ -308,9 +308,10 @@ static hibloom_status fill(hibloom *filter, struct running *r, bool wants_new)
 
 static const char *file_of(const struct client *c)
 {
-    static char path[64];
+    static char paths[CLIENTS][64]; /* others call while a client saves */
+    char *path = paths[c->id];
 
-    snprintf(path, sizeof path, "/dev/shm/hibloom-sim-%d-%d", (int)getpid(), c->id);
+    snprintf(path, sizeof paths[0], "/dev/shm/hibloom-sim-%d-%d", (int)getpid(), c->id);
     return path;
 }
 
