@@ -23,7 +23,8 @@ static void each_example_is_compiled_by_the_line_in_its_top_comment(void **state
     program_end(&p);
     if (p.exit != 0 ||
         strcmp(p.said.data,
-               "async_libev\nasync_libevent\nasync_libuv\nasync_poll\ncrawl\ncrawler\ndedup\nshield\nuids\nunique\n") != 0)
+               "async_libev\nasync_libevent\nasync_libuv\nasync_poll\ncrawl\ncrawler\ndedup\nshield\nuids\nunique\n") !=
+            0)
         fail_msg("exit %d: %s%s", p.exit, p.said.data, p.complained.data);
     program_free(&p);
 }
