@@ -184,7 +184,7 @@ hibloom_status async_begin(struct work *work, struct task *task)
 
 /* ---- Ends ------------------------------------------------------------------------------------ */
 
-/* False: none is left whose function is to be called. */
+/* False: no such work is left. */
 static bool cancel_one(struct async *async, const hibloom *filter)
 {
     struct work *work;
@@ -199,7 +199,7 @@ static bool cancel_one(struct async *async, const hibloom *filter)
     return true;
 }
 
-/* What is on its way is still carried out, so the handle may live longer. */
+/* Commands that were sent are still carried out, so the handle may live longer. */
 void async_close_filter(struct async *async, hibloom *filter)
 {
     looped_enter(&async->looped);

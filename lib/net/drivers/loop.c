@@ -1,7 +1,7 @@
 /* loop.c: a store whose connections are on the caller's event loop. See loop.h.
  *
- * Commands of calls are written in the loop's next turn, so that many calls share a write. Those that follow from an
- * event are written behind it. */
+ * The loop's next turn writes the commands of calls: then many calls share a write. Behind an event, the driver writes
+ * those that follow from it. */
 #include "net/drivers/loop.h"
 #include "base/clock.h"
 #include "net/drivers/pipes.h"
@@ -48,7 +48,7 @@ static int events_of(const struct connection *connection)
     return HIBLOOM_READ | (connection->unsent || connection->put ? HIBLOOM_WRITE : 0);
 }
 
-/* A server that is asked while it owes answers has its time from the last answer on. */
+/* While a server owes answers, further commands give it no more time. */
 static hibloom_status flush(struct carrier *c, struct node *node, struct error *error)
 {
     struct connection *connection = node->pipe;
@@ -105,7 +105,7 @@ static void take_events(struct looped *l, struct node *node, short came)
     connection->owing = connection->owing && node->sent.first != NULL;
 }
 
-/* What is to be read comes first: a server that hung up may have answered before. */
+/* Reads come first: a server that hung up may have answered before. */
 static short poll_events(int events)
 {
     return (events & HIBLOOM_READ) != 0 ? POLLIN : (events & HIBLOOM_WRITE) != 0 ? POLLOUT : 0;
