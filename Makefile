@@ -142,7 +142,7 @@ $(BUILD)/examples/%: $(BUILD)/examples/%.o $(BUILD)/libhibloom.a
 $(REPLAYS): $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/replay.o $(LIB_OBJ)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread $(LIBS)
 
-# On three event loops.
+# On four event loops.
 LOOPS    := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/async/loops/*.c))
 $(filter $(BUILD)/tests/async/%,$(PROGRAMS)): $(BUILD)/tests/async/%: $(BUILD)/tests/async/%.o $(LOOPS) $(SUPPORT) $(LIB_OBJ)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -lpthread -levent_core -luv -lev $(LIBS)
@@ -416,7 +416,7 @@ CMAKE_LIBS = $(shell printf '%s;' $(patsubst -l%,%,$(LIBS)))
 # Each function, and each type, of a header has a page: that of its header.
 NAMES = sed -n 's/^HIBLOOM_[AC][A-Z]* .*[ *]\(hibloom_[a-z_]*\)(.*/\1/p; s/^} \(hibloom_[a-z_]*\);/\1/p'
 install: all man
-	install -d $(DESTDIR)$(PREFIX)/include/hibloom $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(PREFIX)/bin
+	install -d $(DESTDIR)$(PREFIX)/include/hibloom/adapters $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(PREFIX)/bin
 	install -d $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(MANDIR)/man3 $(DESTDIR)$(MANDIR)/man5
 	install -m 644 $(BUILD)/man/hibloom.1 $(DESTDIR)$(MANDIR)/man1
 	install -m 644 $(BUILD)/man/hibloom.3 $(BUILD)/man/hibloom_async.3 $(DESTDIR)$(MANDIR)/man3
@@ -428,6 +428,7 @@ install: all man
 	for name in $$($(NAMES) include/hibloom/async.h); do ln -sf hibloom_async.3 $(DESTDIR)$(MANDIR)/man3/$$name.3; done
 	install -m 644 include/hibloom/hibloom.h include/hibloom/async.h include/hibloom/hibloom.hpp \
 	    $(DESTDIR)$(PREFIX)/include/hibloom
+	install -m 644 include/hibloom/adapters/*.h $(DESTDIR)$(PREFIX)/include/hibloom/adapters
 	install -m 644 $(BUILD)/libhibloom.a $(DESTDIR)$(LIBDIR)
 	install -m 755 $(BUILD)/libhibloom.so.$(VERSION) $(DESTDIR)$(LIBDIR)
 	ln -sf libhibloom.so.$(VERSION) $(DESTDIR)$(LIBDIR)/$(SONAME)

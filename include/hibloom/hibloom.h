@@ -178,8 +178,7 @@ HIBLOOM_API const char *hibloom_store_error(const hibloom_store *store);
  * and borrowed connections ignore it. */
 HIBLOOM_API void hibloom_store_deadline(hibloom_store *store, uint64_t ms);
 
-
-/* Frees the store. Its filters must be closed before. */
+/* Frees the store. A handle of it that is still open can only be closed from then on. */
 HIBLOOM_API void hibloom_store_free(hibloom_store *store);
 
 /* ---- Filters -----------------------------------------------------------------
@@ -307,15 +306,15 @@ HIBLOOM_CHECKED hibloom_status hibloom_near_cache(hibloom *filter, uint64_t max_
 /* ---- Life ----------------------------------------------------------------------- */
 
 typedef struct hibloom_info {
-    uint64_t bits_set;           /* over all keys; of a counting filter the counters that are not 0 */
-    uint64_t bytes;              /* of the filter, as stored */
-    uint64_t keys;               /* Redis keys that hold it */
-    uint64_t links;              /* of a growing filter its links, of a window its slices; else 1 */
-    uint64_t capacity;           /* of all links together; of a window that of its spec. 0: not stated */
-    int64_t ttl_ms;              /* time to live; -1 = none */
-    double fill;                 /* bits_set / all bits, or counters */
-    double used;                 /* items / capacity of the fullest link or slice: 1 is full. NaN: no capacity is stated */
-    double estimated_items;      /* -(m/k) ln(1 - fill) (Swamidass and Baldi 2007); infinite when all are set */
+    uint64_t bits_set;      /* over all keys; of a counting filter the counters that are not 0 */
+    uint64_t bytes;         /* of the filter, as stored */
+    uint64_t keys;          /* Redis keys that hold it */
+    uint64_t links;         /* of a growing filter its links, of a window its slices; else 1 */
+    uint64_t capacity;      /* of all links together; of a window that of its spec. 0: not stated */
+    int64_t ttl_ms;         /* time to live; -1 = none */
+    double fill;            /* bits_set / all bits, or counters */
+    double used;            /* items / capacity of the fullest link or slice: 1 is full. NaN: no capacity is stated */
+    double estimated_items; /* -(m/k) ln(1 - fill) (Swamidass and Baldi 2007); infinite when all are set */
     double estimated_error_rate; /* chance of a wrong "maybe" now: fill^k, or that of all links together */
 } hibloom_info;
 

@@ -8,6 +8,8 @@
 
 #include "base/spec.h"
 
+#include <sys/queue.h>
+
 #define STORE_PIECE (UINT64_C(16) << 20) /* bytes that one step of a long operation moves */
 
 /* A part of the bitmap of one key. */
@@ -93,10 +95,12 @@ struct hibloom_store {
     const struct store_class *class; /* NULL: it never came about, only its error is left */
     struct store_settings *settings; /* freed behind the rest */
     struct error error;
+    LIST_HEAD(, hibloom) filters; /* handles that are open */
+    struct async *async;          /* filter/async.h; NULL: calls wait */
 };
 
 struct hibloom {
-    hibloom_store *store;
+    hibloom_store *store; /* NULL: it was freed, and the handle can only be closed */
     bool bare;
     bool created; /* by the last open, or perhaps */
     bool near;    /* hibloom_near_cache was called, with this age: */
@@ -105,7 +109,9 @@ struct hibloom {
     char *text;    /* that it was opened with; NULL: none */
     char *said[2]; /* of hibloom_spec_of, and with the seed; NULL: nobody has asked yet */
     char name[HIBLOOM_NAME_MAX + 1];
-    size_t room; /* bytes of the spec; an open handle has no more than its seeds take: see spec_copy */
+    LIST_ENTRY(hibloom) in_store; /* if its caller has it */
+    unsigned uses;                /* by calls under way: it is freed behind the last */
+    size_t room;                  /* bytes of the spec; an open handle has no more than its seeds take: see spec_copy */
     struct spec spec;
 };
 

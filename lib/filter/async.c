@@ -1,6 +1,8 @@
-/* async.c: a store on an event loop: how it comes to be and goes, and whom it calls back. See async.h. */
+/* async.c: a store on an event loop: how it comes to be and goes, and which functions it calls. See async.h. */
 #include "filter/async.h"
 #include "base/alloc.h"
+#include "filter/filter.h"
+#include "memory/memory.h"
 
 #include <hiredis/async.h>
 
@@ -12,59 +14,52 @@ static size_t weight(size_t n)
 
 /* ---- Calling back ---------------------------------------------------------------------- */
 
-void async_release(struct hibloom_async_filter *filter)
+/* From here on nothing is called for the work. */
+static struct how take_done(struct work *work)
 {
-    if (--filter->uses > 0)
-        return;
-    hibloom_close(filter->handle);
-    TAILQ_REMOVE(&filter->async->filters, filter, in_filters);
-    alloc.free(filter);
+    const struct how how = {.done = work->done, .data = work->data};
+
+    if (work->done != NULL)
+        TAILQ_REMOVE(&work->async->works, work, in_works);
+    work->done = NULL;
+    return how;
 }
 
-static bool is_somebody(const struct callback *callback)
+static void tell(const struct how *how, hibloom_status status)
 {
-    return callback->opened != NULL || callback->answered != NULL || callback->counted != NULL ||
-           callback->done != NULL;
+    if (how->done != NULL)
+        how->done(status, how->data);
 }
 
-/* Its owner gets no further call for the work. */
-static struct callback take_callback(struct work *work)
+static void end_work(struct work *work, hibloom_status status)
 {
-    const struct callback callback = work->callback;
+    const struct how how = take_done(work);
 
-    if (is_somebody(&callback))
-        TAILQ_REMOVE(&work->filter->works, work, in_works);
-    work->callback = (struct callback){0};
-    return callback;
+    work->async->items -= weight(work->n);
+    outbox_free(&work->call.outbox);
+    filter_release(work->filter);
+    filter_release(work->other);
+    alloc.free(work);
+    tell(&how, status);
 }
 
-void async_call_back(const struct callback *callback, hibloom_status status, void *result, size_t n)
-{
-    if (callback->opened != NULL)
-        callback->opened(status, result, callback->data);
-    else if (callback->answered != NULL)
-        callback->answered(status, result, n, callback->data);
-    else if (callback->counted != NULL)
-        callback->counted(status, result, callback->data);
-    else if (callback->done != NULL)
-        callback->done(status, callback->data);
-}
-
+/* The finish may call its owner, which may free the store. */
 static void finish(struct work *work, hibloom_status status)
 {
-    struct hibloom_async_filter *filter = work->filter;
-    const struct callback callback = take_callback(work);
+    struct async *async = work->async;
 
-    filter->async->items -= weight(work->n);
-    outbox_free(&work->call.outbox);
-    work->finish(work, status, &callback);
-    alloc.free(work);
-    async_release(filter);
+    work->next = NULL;
+    status = work->finish(work, status);
+    if (work->next == NULL || async->looped.closing)
+        end_work(work, status);
+    else
+        carrier_begin(&async->looped.carrier, &work->call, work->next);
 }
 
-static void deliver(struct async *driver)
+static void deliver(struct looped *looped)
 {
-    struct carrier *c = &driver->carrier;
+    struct async *async = (struct async *)looped;
+    struct carrier *c = &looped->carrier;
 
     for (struct call *call; (call = TAILQ_FIRST(&c->ended)) != NULL;) {
         const bool canceled = call->task->status == HIBLOOM_ECANCELED; /* its owner knows that */
@@ -72,151 +67,260 @@ static void deliver(struct async *driver)
         carrier_end(c, call);
         finish((struct work *)call, status);
     }
+    for (struct work *work; (work = TAILQ_FIRST(&async->ended)) != NULL;) {
+        TAILQ_REMOVE(&async->ended, work, in_ended);
+        end_work(work, HIBLOOM_OK);
+    }
 }
 
 /* ---- Beginning --------------------------------------------------------------------------- */
 
-hibloom_status async_may_call(struct hibloom_async *async, size_t n, const struct callback *callback)
+static struct error *error_of(struct async *async)
 {
-    if (async->driver.carrier.store.base.class == NULL)
-        return HIBLOOM_EINVAL; /* its error says why there is no store */
-    if (!is_somebody(callback))
-        return error_set(async_error(async), HIBLOOM_EINVAL, "there is no function to be called back");
-    if (async->driver.closing)
-        return error_set(async_error(async), HIBLOOM_ECANCELED, "the store is being freed");
-    if (async->items > 0 && (weight(n) > async->limit || async->items > async->limit - weight(n)))
-        return error_set(async_error(async), HIBLOOM_EBUSY,
-                         "%zu items are on their way: wait until a function is called", async->items);
-    return async_check(&async->driver);
+    return &async->looped.store->error;
 }
 
-void *async_new_work(struct hibloom_async_filter *filter, const struct callback *callback, size_t size, size_t n,
-                     work_finish *fn)
+static hibloom_status may_call(struct async *async, const struct how *how, size_t n)
 {
-    struct work *work = size > 0 ? alloc.malloc(size) : NULL; /* 0: more than memory can have */
+    if (how->done == NULL)
+        return error_set(error_of(async), HIBLOOM_EINVAL, "there is no function to be called");
+    if (async->looped.closing)
+        return error_set(error_of(async), HIBLOOM_ECANCELED, "the store is being freed");
+    if (async->items > 0 && (weight(n) > async->limit || async->items > async->limit - weight(n)))
+        return error_set(error_of(async), HIBLOOM_EBUSY, "%zu items are in flight: wait until a function is called",
+                         async->items);
+    if (!call_is_task(async->looped.store) && async->spare_ended == NULL)
+        async->spare_ended = alloc.malloc(sizeof *async->spare_ended);
+    if (!call_is_task(async->looped.store) && async->spare_ended == NULL)
+        return error_set(error_of(async), HIBLOOM_ENOMEM, "out of memory");
+    return lent_check(&async->looped);
+}
 
-    if (work == NULL) {
-        (void)error_set(async_error(filter->async), HIBLOOM_ENOMEM, "out of memory");
-        return NULL;
-    }
-    *work = (struct work){.filter = filter, .callback = *callback, .n = n, .finish = fn};
+hibloom_status call_check(hibloom_store *store, const struct how *how, size_t n)
+{
+    if (store->class == NULL)
+        return HIBLOOM_EINVAL; /* its error already says why there is no store */
+    if (how->async && store->async == NULL)
+        return error_set(&store->error, HIBLOOM_ENOTSUP, "calls on this store wait: use hibloom_%s", how->name);
+    if (!how->async && store->async != NULL)
+        return error_set(&store->error, HIBLOOM_ENOTSUP, "this store is on an event loop: use hibloom_async_%s",
+                         how->name);
+    return store->async != NULL ? may_call(store->async, how, n) : HIBLOOM_OK;
+}
+
+bool call_is_task(const hibloom_store *store)
+{
+    return store->async != NULL && store == &store->async->looped.carrier.store.base;
+}
+
+static void accept_work(struct work *work)
+{
+    TAILQ_INSERT_TAIL(&work->async->works, work, in_works);
+    filter_hold(work->filter);
+    filter_hold(work->other);
+    work->async->items += weight(work->n);
+}
+
+hibloom_status call_end(hibloom_store *store, hibloom *filter, hibloom_status status, const struct how *how)
+{
+    struct async *async = store->async;
+
+    if (async == NULL || status != HIBLOOM_OK)
+        return status;
+    struct work *work = async->spare_ended;
+    async->spare_ended = NULL;
+    *work = (struct work){.async = async, .filter = filter, .done = how->done, .data = how->data};
+    accept_work(work);
+    TAILQ_INSERT_TAIL(&async->ended, work, in_ended);
+    async->looped.late = true;
+    looped_watch(&async->looped);
+    return HIBLOOM_OK;
+}
+
+void *async_new_work(struct async *async, const struct how *how, size_t size, size_t n,
+                     hibloom_status (*finish_fn)(struct work *, hibloom_status))
+{
+    struct work *work = size > 0 ? alloc.malloc(size) : NULL;
+
+    if (work == NULL)
+        (void)error_set(error_of(async), HIBLOOM_ENOMEM, "out of memory");
+    else
+        *work = (struct work){.async = async, .done = how->done, .data = how->data, .n = n, .finish = finish_fn};
     return work;
 }
 
-hibloom_status async_begin_work(struct work *work, struct task *task)
+/* It has ended before anything was sent. */
+static hibloom_status refuse(struct work *work)
 {
-    struct hibloom_async *async = work->filter->async;
+    struct carrier *c = &work->async->looped.carrier;
+    hibloom_status status = carrier_error(c, &work->call);
 
-    TAILQ_INSERT_TAIL(&work->filter->works, work, in_works);
-    work->filter->uses++;
-    async->items += weight(work->n);
+    carrier_end(c, &work->call);
+    (void)take_done(work);
+    status = work->finish(work, status);
+    end_work(work, status);
+    return status;
+}
+
+hibloom_status async_begin(struct work *work, struct task *task)
+{
+    struct async *async = work->async;
+    struct carrier *c = &async->looped.carrier;
+
+    accept_work(work);
     work->call.outbox = async->spare;
     async->spare = (struct outbox){0};
-    async_begin(&async->driver, &work->call, task);
+    carrier_begin(c, &work->call, task);
+    while (carrier_tick(c))
+        ;
     if (work->call.outbox.commands.len == 0) {
         async->spare = work->call.outbox;
         work->call.outbox = (struct outbox){0};
     }
-    if (!work->call.done)
-        return HIBLOOM_OK;
-    const hibloom_status status = carrier_error(&async->driver.carrier, &work->call);
-    carrier_end(&async->driver.carrier, &work->call);
-    (void)take_callback(work);
-    finish(work, status);
+    const bool refused = work->call.done && task->status != HIBLOOM_OK;
+    const hibloom_status status = refused ? refuse(work) : HIBLOOM_OK;
+    looped_watch(&async->looped);
     return status;
 }
 
 /* ---- Ends ------------------------------------------------------------------------------------ */
 
-void hibloom_async_close(hibloom_async_filter *filter)
+/* False: no such work is left. */
+static bool cancel_one(struct async *async, const hibloom *filter)
 {
-    if (filter == NULL)
-        return;
-    struct hibloom_async *async = filter->async;
-    if (async->driver.closing)
-        return;
-    async_enter(&async->driver);
-    filter->closed = true; /* its use is released behind the last function, which may free the store */
-    carrier_cancel(&async->driver.carrier, filter->handle);
-    for (struct work *work; (work = TAILQ_FIRST(&filter->works)) != NULL;) {
-        const struct callback callback = take_callback(work);
-        async_call_back(&callback, HIBLOOM_ECANCELED, NULL, work->n);
+    struct work *work;
+
+    TAILQ_FOREACH(work, &async->works, in_works)
+    if (filter == NULL || work->filter == filter || work->other == filter)
+        break;
+    if (work == NULL)
+        return false;
+    const struct how how = take_done(work);
+    tell(&how, HIBLOOM_ECANCELED);
+    return true;
+}
+
+/* Commands that were sent are still carried out, so the handle may live longer. */
+void async_close_filter(struct async *async, hibloom *filter)
+{
+    looped_enter(&async->looped);
+    if (!async->looped.closing) {
+        filter_hold(filter);
+        carrier_cancel(&async->looped.carrier, filter);
+        while (cancel_one(async, filter))
+            ;
+        filter_release(filter);
+        looped_settle_later(&async->looped);
     }
-    async_release(filter);
-    deliver(&async->driver);
-    async_leave(&async->driver);
+    filter_release(filter);
+    looped_leave(&async->looped);
+}
+
+static void unmake(struct looped *looped)
+{
+    struct async *async = (struct async *)looped;
+
+    struct store_settings *settings = looped->store->settings;
+
+    outbox_free(&async->spare);
+    alloc.free(async->spare_ended);
+    if (!call_is_task(looped->store))
+        looped->store->class->free(looped->store);
+    alloc.free(async);
+    settings_free(settings);
+}
+
+/* The calls are no longer the carrier's. */
+static void cancel_all(struct async *async)
+{
+    struct calls *calls = &async->looped.carrier.calls;
+
+    for (struct call *call; (call = TAILQ_FIRST(calls)) != NULL;) {
+        TAILQ_REMOVE(calls, call, in_calls);
+        task_fail(call->task, HIBLOOM_ECANCELED, "given up before it was answered");
+        task_end(call->task);
+        finish((struct work *)call, HIBLOOM_ECANCELED);
+    }
+    while (cancel_one(async, NULL))
+        ;
+}
+
+void async_free(struct async *async)
+{
+    if (async->looped.closing)
+        return;
+    looped_enter(&async->looped);
+    async->looped.closing = true;
+    deliver(&async->looped);
+    looped_close(&async->looped);
+    cancel_all(async);
+    filters_leave(async->looped.store);
+    looped_leave(&async->looped);
 }
 
 /* ---- The store ----------------------------------------------------------------------------------------- */
 
-static void unmake(struct async *driver)
+/* Takes the settings over. NULL: out of memory. */
+static struct async *make(struct store_settings *settings, const struct pipe_class *pipes)
 {
-    struct hibloom_async *async = (struct hibloom_async *)driver;
+    struct async *async = alloc.calloc(1, sizeof *async);
 
-    settings_free(driver->carrier.store.base.settings);
-    outbox_free(&async->spare);
-    alloc.free(async);
-}
-
-/* Takes the settings over. */
-static hibloom_status make(hibloom_async **out, struct store_settings *settings)
-{
-    struct hibloom_async *async = alloc.calloc(1, sizeof *async);
-
-    *out = async;
     if (async == NULL) {
         settings_free(settings);
-        return HIBLOOM_ENOMEM;
+        return NULL;
     }
     async->limit = settings->options.in_flight;
-    TAILQ_INIT(&async->filters);
-    async->driver.settled = deliver;
-    async->driver.unmade = unmake;
-    async->driver.carrier.store.base.class = &redis_store_class;
-    if (async_make(&async->driver, settings))
-        return HIBLOOM_OK;
-    hibloom_async_free(async);
-    *out = NULL;
-    return HIBLOOM_ENOMEM;
+    TAILQ_INIT(&async->works);
+    TAILQ_INIT(&async->ended);
+    async->looped.settled = deliver;
+    async->looped.unmade = unmake;
+    bool good;
+    if (pipes == &loop_pipes && settings->uri.kind == URI_MEMORY) {
+        good = memory_store(&async->looped.store) == HIBLOOM_OK;
+        if (good)
+            async->looped.store->settings = settings;
+    } else {
+        good = looped_make(&async->looped, settings, pipes);
+    }
+    if (async->looped.store != NULL)
+        async->looped.store->async = async;
+    if (good)
+        return async;
+    if (async->looped.store != NULL) {
+        async_free(async);
+    } else {
+        alloc.free(async);
+        settings_free(settings);
+    }
+    return NULL;
 }
 
-/* A store that never came about: for its error's sake. */
-static hibloom_status fail_unmade(hibloom_async **out, hibloom_status status, const struct error *error)
-{
-    struct hibloom_async *async = status != HIBLOOM_ENOMEM ? alloc.calloc(1, sizeof *async) : NULL;
-
-    if (async != NULL)
-        *async_error(async) = *error;
-    *out = async;
-    return async != NULL ? status : HIBLOOM_ENOMEM;
-}
-
-hibloom_status hibloom_async_connect(hibloom_async **out, const char *uri, const hibloom_setup *setup,
-                                     hibloom_attach_fn *attach, void *loop)
+hibloom_status hibloom_async_connect(hibloom_store **out, const char *uri, const hibloom_setup *setup,
+                                     const hibloom_loop *loop)
 {
     struct store_settings *settings = NULL;
+    struct async *async;
     struct error error;
     hibloom_status status = settings_make(&settings, uri, setup, &error);
 
-    if (status == HIBLOOM_OK && settings->uri.kind == URI_MEMORY)
-        status = error_set(&error, HIBLOOM_ENOTSUP, "a store in memory needs no event loop: use hibloom_connect");
-    if (status == HIBLOOM_OK && attach == NULL)
-        status = error_set(&error, HIBLOOM_EINVAL, "there is no function that attaches a connection to the loop");
-    if (status != HIBLOOM_OK) {
+    if (status == HIBLOOM_OK &&
+        (loop == NULL || loop->size < sizeof *loop || loop->watch == NULL || loop->timer == NULL)) {
+        status = error_set(&error, HIBLOOM_EINVAL, "hibloom_loop needs its size, watch and timer");
         settings_free(settings);
-        return fail_unmade(out, status, &error);
     }
-    status = make(out, settings);
-    if (status == HIBLOOM_OK) {
-        (*out)->driver.attach = attach;
-        (*out)->driver.loop = loop;
-    }
-    return status;
+    if (status == HIBLOOM_OK && (async = make(settings, &loop_pipes)) == NULL)
+        status = HIBLOOM_ENOMEM;
+    if (status != HIBLOOM_OK)
+        return store_unmade(out, status, &error);
+    async->looped.loop = *loop;
+    *out = async->looped.store;
+    return HIBLOOM_OK;
 }
 
-hibloom_status hibloom_async_borrow(hibloom_async **out, struct redisAsyncContext *context, const hibloom_setup *setup)
+hibloom_status hibloom_async_borrow(hibloom_store **out, struct redisAsyncContext *context, const hibloom_setup *setup)
 {
     struct store_settings *settings = NULL;
+    struct async *async;
     struct error error;
     hibloom_status status = HIBLOOM_OK;
 
@@ -224,63 +328,18 @@ hibloom_status hibloom_async_borrow(hibloom_async **out, struct redisAsyncContex
         status = error_set(&error, HIBLOOM_EINVAL, "not an asynchronous hiredis context that is alive");
     if (status == HIBLOOM_OK)
         status = settings_make(&settings, NULL, setup, &error);
+    if (status == HIBLOOM_OK && (async = make(settings, &lent_pipes)) == NULL)
+        status = HIBLOOM_ENOMEM;
     if (status != HIBLOOM_OK)
-        return fail_unmade(out, status, &error);
-    status = make(out, settings);
-    if (status == HIBLOOM_OK) {
-        (*out)->driver.theirs = context;
-        (*out)->driver.carrier.borrowed = true;
-    }
-    return status;
+        return store_unmade(out, status, &error);
+    async->looped.theirs = context;
+    async->looped.carrier.borrowed = true;
+    *out = async->looped.store;
+    return HIBLOOM_OK;
 }
 
-void hibloom_async_tick(hibloom_async *async)
+void hibloom_ready(hibloom_store *store, int fd, int events)
 {
-    if (async != NULL && async->driver.carrier.store.base.class != NULL)
-        async_tick(&async->driver);
-}
-
-const char *hibloom_async_error(const hibloom_async *async)
-{
-    return async != NULL ? async->driver.carrier.store.base.error.words : "";
-}
-
-void hibloom_async_get_stats(const hibloom_async *async, hibloom_stats *out, size_t size)
-{
-    hibloom_get_stats(async != NULL ? &async->driver.carrier.store.base : NULL, out, size);
-}
-
-/* The calls are no longer the carrier's. */
-static void cancel_all(struct hibloom_async *async)
-{
-    struct calls *calls = &async->driver.carrier.calls;
-
-    for (struct call *call; (call = TAILQ_FIRST(calls)) != NULL;) {
-        TAILQ_REMOVE(calls, call, in_calls);
-        task_fail(call->task, HIBLOOM_ECANCELED, "canceled before it was answered");
-        task_end(call->task);
-        finish((struct work *)call, HIBLOOM_ECANCELED);
-    }
-}
-
-void hibloom_async_free(hibloom_async *async)
-{
-    if (async == NULL || async->driver.carrier.store.base.class == NULL) {
-        alloc.free(async);
-        return;
-    }
-    if (async->driver.closing)
-        return;
-    async_enter(&async->driver);
-    async->driver.closing = true;
-    deliver(&async->driver);
-    async_close(&async->driver);
-    cancel_all(async);
-    struct hibloom_async_filter *next;
-    for (struct hibloom_async_filter *filter = TAILQ_FIRST(&async->filters); filter != NULL; filter = next) {
-        next = TAILQ_NEXT(filter, in_filters);
-        if (!filter->closed)
-            async_release(filter);
-    }
-    async_leave(&async->driver);
+    if (store != NULL && store->async != NULL && !store->async->looped.closing)
+        looped_ready(&store->async->looped, fd, events);
 }

@@ -1,72 +1,78 @@
-/* async.h: a store on an event loop, its filters, and the calls that are under way.
+/* async.h: how a call ends: it waits, or its function is called later, from a loop. And what a store on a loop keeps.
  *
- *   hibloom_async_add -> checks, as a blocking call -> a work: a task, and whom to call back
- *   loop -> driver -> carrier: the task has ended -> deliver -> the owner's function */
+ *   hibloom_X, hibloom_async_X -> one function, which is told how -> checks -> a task
+ *                                     waits: the store runs it
+ *                                     later: a work has it -> the loop -> the task has ended -> its owner's function
+ *
+ * A store in memory has no tasks. There the call is made at once, and only its function waits for the loop. */
 #ifndef HIBLOOM_FILTER_ASYNC_H
 #define HIBLOOM_FILTER_ASYNC_H
 
 #include "net/drivers/loop.h"
 
-struct work;
-TAILQ_HEAD(works, work);
-TAILQ_HEAD(filters, hibloom_async_filter);
-
-struct hibloom_async_filter {
-    struct hibloom_async *async;
-    hibloom *handle;
-    struct works works; /* whose functions are still to be called */
-    unsigned uses;      /* works that run, + 1 until it is closed */
-    bool closed;
-    TAILQ_ENTRY(hibloom_async_filter) in_filters;
-};
-
-/* Whom to call back: the first that is not NULL. */
-struct callback {
-    hibloom_opened_fn *opened;
-    hibloom_answered_fn *answered;
-    hibloom_counted_fn *counted;
+struct how {
+    const char *name; /* of the function, behind its prefix */
+    bool async;
     hibloom_done_fn *done;
     void *data;
 };
 
-struct hibloom_async {
-    struct async driver;
-    struct outbox spare; /* for the next call: most have ended with theirs when they return */
-    size_t items, limit; /* on their way; at most */
-    struct filters filters;
-};
+#define WAITS(name) (&(const struct how){#name, false, NULL, NULL})
+#define LATER(name) (&(const struct how){#name, true, done, data})
 
-/* Ends the task, and calls back. */
-typedef void work_finish(struct work *, hibloom_status, const struct callback *);
+struct work;
+TAILQ_HEAD(works, work);
+
+struct async {
+    struct looped looped;
+    struct outbox spare;      /* for the next call: most have ended with theirs when they return */
+    struct works works;       /* whose functions are still to be called */
+    struct works ended;       /* those of a store in memory: they wait for the timer */
+    struct work *spare_ended; /* of a store in memory, for the call that is being made */
+    size_t items, limit;      /* of calls under way; at most */
+};
 
 /* A call that was accepted. Its task lies behind it. */
 struct work {
     struct call call;
-    struct hibloom_async_filter *filter;
-    struct callback callback; /* nobody, once it is done */
-    TAILQ_ENTRY(work) in_works;
+    struct async *async;
+    hibloom *filter, *other; /* it uses them; NULL: none */
+    hibloom_done_fn *done;   /* NULL: it was called, or is not to be: results go nowhere */
+    void *data;
+    TAILQ_ENTRY(work) in_works, in_ended;
     size_t n; /* items */
-    work_finish *finish;
+    /* Ends the task; hands the results over. Returns the call's status. */
+    hibloom_status (*finish)(struct work *, hibloom_status);
+    struct task *next; /* begins behind the one that has ended; NULL: none */
 };
 
-static inline struct error *async_error(struct hibloom_async *async)
-{
-    return &async->driver.carrier.store.base.error;
-}
+/* May a call of n items be made so on this store? */
+hibloom_status call_check(hibloom_store *, const struct how *, size_t n);
 
-/* Is a call of n items allowed? */
-hibloom_status async_may_call(struct hibloom_async *, size_t n, const struct callback *);
+/* Does the store's loop carry tasks? */
+bool call_is_task(const hibloom_store *);
 
-/* Makes a call's work, with the task behind it. Size 0 stands for more than memory can have. NULL: out of memory. */
-void *async_new_work(struct hibloom_async_filter *, const struct callback *, size_t size, size_t n, work_finish *fn);
+/* The call was made at once. Its status; on a loop its function is called later. */
+hibloom_status call_end(hibloom_store *, hibloom *, hibloom_status, const struct how *);
 
-/* OK: accepted. Else it has failed at once, and no callback follows. */
-hibloom_status async_begin_work(struct work *, struct task *);
+/* The calls as works. The first two take a handle over that is not open: to open it, which goes to *out or becomes that
+ * of `again`; or one for its name alone. `out` and its size: of a count. */
+struct request;
+hibloom_status async_open(hibloom *, hibloom *again, const struct request *wanted, hibloom **out, const struct how *);
+hibloom_status async_by_name(hibloom *, enum links_goal, const struct how *);
+hibloom_status async_links(hibloom *, enum links_goal, uint64_t ms, hibloom_info *out, size_t size, const struct how *);
+hibloom_status async_items(hibloom *, enum store_call, const hibloom_item *, size_t n, bool *answers,
+                           const struct how *);
+hibloom_status async_list(hibloom_store *, const char *pattern, hibloom_list_fn *, void *each_data, const struct how *);
 
-/* `result`: the filter, the answers or the info; NULL unless the call was OK. */
-void async_call_back(const struct callback *, hibloom_status, void *result, size_t n);
+/* Makes a call's work. Size 0 stands for more than memory can have. NULL: out of memory. */
+void *async_new_work(struct async *, const struct how *, size_t size, size_t n,
+                     hibloom_status (*finish)(struct work *, hibloom_status));
 
-/* A filter goes with its last use. */
-void async_release(struct hibloom_async_filter *);
+/* OK: accepted. Else it has failed at once, and its function is not called. */
+hibloom_status async_begin(struct work *, struct task *);
+
+void async_close_filter(struct async *, hibloom *);
+void async_free(struct async *);
 
 #endif

@@ -1,8 +1,9 @@
-/* async_calls.c: the calls on filters of async.h, each as a work. See filter/async.h. */
-#include "filter/async.h"
+/* async_calls.c: calls on a loop's store, each as a work. See filter/async.h. */
 #include "base/alloc.h"
+#include "filter/async.h"
 #include "filter/filter.h"
 #include "redis/links.h"
+#include "redis/list.h"
 #include "redis/sieve.h"
 
 #include <string.h>
@@ -13,126 +14,102 @@ struct links_work {
     struct work work;
     struct links links;
     struct request wanted;
+    hibloom *made; /* a handle that is the work's; NULL: none */
+    hibloom **out; /* where it goes; NULL: nowhere, or in the place of the work's */
+    void *info;    /* where the count goes; NULL: nowhere */
+    size_t info_size;
 };
 
-static void finish_links(struct work *work, hibloom_status status, const struct callback *callback)
+/* It is open, and its owner is still there. */
+static hibloom_status hand_over(struct links_work *own)
+{
+    hibloom *again = own->work.filter;
+
+    if (again != NULL && again->uses > 1) {
+        filter_close(own->made);
+        return error_set(&again->store->error, HIBLOOM_EBUSY, "'%s': other calls on its handle are pending",
+                         again->name);
+    }
+    if (again != NULL)
+        return filter_take_over(again, own->made);
+    *own->out = filter_opened(own->made);
+    return HIBLOOM_OK;
+}
+
+static hibloom_status finish_links(struct work *work, hibloom_status status)
 {
     struct links_work *own = (struct links_work *)work;
-    hibloom_info info;
-    void *result = NULL;
+    const bool opened = own->links.goal == LINKS_OPEN && status == HIBLOOM_OK;
 
     task_release(&own->links.task);
     explicit_bzero(&own->wanted, sizeof own->wanted);
-    if (status == HIBLOOM_OK && callback->opened != NULL) {
-        work->filter->handle = filter_settle(work->filter->handle);
-        result = work->filter;
-    } else if (status == HIBLOOM_OK && callback->counted != NULL) {
-        filter_say_count(&own->links.count, &info, sizeof info);
-        result = &info;
-    }
-    async_call_back(callback, status, result, 0);
-    if (status != HIBLOOM_OK && callback->opened != NULL)
-        async_release(work->filter);
+    if (opened && work->done != NULL)
+        return hand_over(own);
+    if (opened)
+        filter_close(own->made);
+    else
+        filter_free(own->made);
+    if (own->info != NULL && status == HIBLOOM_OK && work->done != NULL)
+        filter_say_count(&own->links.count, own->info, own->info_size);
+    return status;
 }
 
-static hibloom_status begin_links(hibloom_async_filter *filter, const struct callback *callback, enum links_goal goal,
-                                  const struct request *wanted, uint64_t ms)
+/* For a handle that it makes, or is given. NULL: out of memory, and that is freed. */
+static struct links_work *new_links(hibloom_store *store, hibloom *made, const struct how *how)
 {
-    struct links_work *own = async_new_work(filter, callback, sizeof *own, 0, finish_links);
+    struct links_work *own = async_new_work(store->async, how, sizeof *own, 0, finish_links);
+
+    if (own == NULL) {
+        filter_free(made);
+        return NULL;
+    }
+    own->made = made;
+    own->out = NULL;
+    own->info = NULL;
+    return own;
+}
+
+hibloom_status async_open(hibloom *filter, hibloom *again, const struct request *wanted, hibloom **out,
+                          const struct how *how)
+{
+    struct links_work *own = new_links(filter->store, filter, how);
 
     if (own == NULL)
         return HIBLOOM_ENOMEM;
-    if (wanted != NULL)
-        own->wanted = *wanted;
-    links_begin(&own->links, goal, filter->handle, wanted != NULL ? &own->wanted : NULL, ms);
-    return async_begin_work(&own->work, &own->links.task);
+    own->work.filter = again;
+    own->out = out;
+    own->wanted = *wanted;
+    links_begin(&own->links, LINKS_OPEN, filter, &own->wanted, 0);
+    return async_begin(&own->work, &own->links.task);
 }
 
-/* It has a handle. */
-static hibloom_status begin_open(hibloom_async_filter *filter, const char *text, const struct callback *callback)
+hibloom_status async_by_name(hibloom *filter, enum links_goal goal, const struct how *how)
 {
-    struct hibloom_async *async = filter->async;
-    struct request wanted;
-    hibloom_status status = filter_want(filter->handle, &wanted, text, false);
+    struct links_work *own = new_links(filter->store, filter, how);
 
-    if (status != HIBLOOM_OK)
-        return status;
-    TAILQ_INSERT_TAIL(&async->filters, filter, in_filters);
-    status = begin_links(filter, callback, LINKS_OPEN, &wanted, 0);
-    explicit_bzero(&wanted, sizeof wanted);
-    if (status != HIBLOOM_OK)
-        TAILQ_REMOVE(&async->filters, filter, in_filters);
-    return status;
+    if (own == NULL)
+        return HIBLOOM_ENOMEM;
+    links_begin(&own->links, goal, filter, NULL, 0);
+    return async_begin(&own->work, &own->links.task);
 }
 
-hibloom_status hibloom_async_open(hibloom_async *async, const char *name, const char *spec, hibloom_opened_fn *opened,
-                                  void *data)
+hibloom_status async_links(hibloom *filter, enum links_goal goal, uint64_t ms, hibloom_info *out, size_t size,
+                           const struct how *how)
 {
-    const struct callback callback = {.opened = opened, .data = data};
-    struct hibloom_async_filter *filter = alloc.calloc(1, sizeof *filter);
+    struct links_work *own = new_links(filter->store, NULL, how);
 
-    if (filter == NULL)
-        return error_set(async_error(async), HIBLOOM_ENOMEM, "out of memory");
-    filter->async = async;
-    filter->uses = 1;
-    TAILQ_INIT(&filter->works);
-    hibloom_status status = async_may_call(async, 0, &callback);
-    if (status == HIBLOOM_OK)
-        filter->handle = filter_new(&async->driver.carrier.store.base, name, &status);
-    if (status == HIBLOOM_OK)
-        status = begin_open(filter, spec, &callback);
-    if (status != HIBLOOM_OK) {
-        filter_free(filter->handle);
-        alloc.free(filter);
-    }
-    return status;
-}
-
-static hibloom_status call_links(hibloom_async_filter *filter, const struct callback *callback, enum links_goal goal,
-                                 uint64_t ms)
-{
-    const hibloom_status status = async_may_call(filter->async, 0, callback);
-
-    return status == HIBLOOM_OK ? begin_links(filter, callback, goal, NULL, ms) : status;
-}
-
-hibloom_status hibloom_async_get_info(hibloom_async_filter *filter, hibloom_counted_fn *counted, void *data)
-{
-    return call_links(filter, &(struct callback){.counted = counted, .data = data}, LINKS_COUNT, 0);
-}
-
-hibloom_status hibloom_async_clear(hibloom_async_filter *filter, hibloom_done_fn *done, void *data)
-{
-    return call_links(filter, &(struct callback){.done = done, .data = data}, LINKS_CLEAR, 0);
-}
-
-hibloom_status hibloom_async_drop(hibloom_async_filter *filter, hibloom_done_fn *done, void *data)
-{
-    return call_links(filter, &(struct callback){.done = done, .data = data}, LINKS_DROP, 0);
-}
-
-hibloom_status hibloom_async_expire(hibloom_async_filter *filter, uint64_t ms, hibloom_done_fn *done, void *data)
-{
-    const hibloom_status status = filter_check_expiry(filter->handle, ms);
-
-    if (status != HIBLOOM_OK)
-        return status;
-    return call_links(filter, &(struct callback){.done = done, .data = data}, LINKS_EXPIRE, ms);
-}
-
-const char *hibloom_async_spec_of(const hibloom_async_filter *filter)
-{
-    return hibloom_spec_of(filter->handle);
-}
-
-hibloom_status hibloom_async_near_cache(hibloom_async_filter *filter)
-{
-    return hibloom_near_cache(filter->handle, 0);
+    if (own == NULL)
+        return HIBLOOM_ENOMEM;
+    own->work.filter = filter;
+    own->info = out;
+    own->info_size = size;
+    links_begin(&own->links, goal, filter, NULL, ms);
+    return async_begin(&own->work, &own->links.task);
 }
 
 /* ---- Items ------------------------------------------------------------------------------------ */
 
-/* Behind it the items, their answers and their bytes. */
+/* Behind it the items and their bytes. */
 struct items_work {
     struct work work;
     struct sieve sieve;
@@ -140,30 +117,27 @@ struct items_work {
     hibloom_item items[];
 };
 
-static void finish_items(struct work *work, hibloom_status status, const struct callback *callback)
+static hibloom_status finish_items(struct work *work, hibloom_status status)
 {
     struct items_work *own = (struct items_work *)work;
 
-    sieve_end(&own->sieve, own->answers);
-    async_call_back(callback, status, status == HIBLOOM_OK ? own->answers : NULL, work->n);
+    sieve_end(&own->sieve, work->done != NULL && status == HIBLOOM_OK ? own->answers : NULL);
+    return status;
 }
 
 /* NULL: out of memory. */
-static struct items_work *copy_items(hibloom_async_filter *filter, const struct callback *callback,
-                                     const hibloom_item *items, size_t n, bool wants)
+static struct items_work *copy_items(struct async *async, const struct how *how, const hibloom_item *items, size_t n)
 {
-    const size_t answers = wants ? n : 0;
     size_t size = sizeof(struct items_work);
     bool fits = !__builtin_mul_overflow(n, sizeof *items, &size) &&
-                !__builtin_add_overflow(size, sizeof(struct items_work) + answers, &size);
+                !__builtin_add_overflow(size, sizeof(struct items_work), &size);
 
     for (size_t i = 0; i < n; i++)
         fits = fits && !__builtin_add_overflow(size, items[i].len, &size);
-    struct items_work *own = async_new_work(filter, callback, fits ? size : 0, n, finish_items);
+    struct items_work *own = async_new_work(async, how, fits ? size : 0, n, finish_items);
     if (own == NULL)
         return NULL;
-    own->answers = wants ? (bool *)(own->items + n) : NULL;
-    char *at = (char *)(own->items + n) + answers;
+    char *at = (char *)(own->items + n);
     for (size_t i = 0; i < n; i++) {
         own->items[i] = (hibloom_item){at, items[i].len};
         if (items[i].len > 0)
@@ -173,37 +147,59 @@ static struct items_work *copy_items(hibloom_async_filter *filter, const struct 
     return own;
 }
 
-static hibloom_status call_items(hibloom_async_filter *filter, enum store_call call, const hibloom_item *items,
-                                 size_t n, hibloom_answered_fn *answered, void *data)
+hibloom_status async_items(hibloom *filter, enum store_call call, const hibloom_item *items, size_t n, bool *answers,
+                           const struct how *how)
 {
-    const struct callback callback = {.answered = answered, .data = data};
-    hibloom_status status = async_may_call(filter->async, n, &callback);
+    struct items_work *own = copy_items(filter->store->async, how, items, n);
 
-    if (status == HIBLOOM_OK)
-        status = filter_check_items(filter->handle, call, items, n);
-    if (status != HIBLOOM_OK)
-        return status;
-    struct items_work *own = copy_items(filter, &callback, items, n, call != STORE_ADD);
     if (own == NULL)
         return HIBLOOM_ENOMEM;
-    sieve_begin(&own->sieve, call, filter->handle, own->items, n);
-    return async_begin_work(&own->work, own->sieve.run);
+    own->work.filter = filter;
+    own->answers = answers;
+    sieve_begin(&own->sieve, call, filter, own->items, n);
+    return async_begin(&own->work, own->sieve.run);
 }
 
-hibloom_status hibloom_async_add(hibloom_async_filter *filter, const hibloom_item *items, size_t n, bool want_new,
-                                 hibloom_answered_fn *answered, void *data)
+/* ---- Names ------------------------------------------------------------------------------------ */
+
+struct list_work {
+    struct work work;
+    struct listing *listing;
+    hibloom_list_fn *each;
+    void *each_data;
+    char pattern[];
+};
+
+/* A task for each page. Between two names its owner's function may even free the store: then done is NULL. */
+static hibloom_status finish_list(struct work *work, hibloom_status status)
 {
-    return call_items(filter, want_new ? STORE_ADD_NEW : STORE_ADD, items, n, answered, data);
+    struct list_work *own = (struct list_work *)work;
+    bool wanted = status == HIBLOOM_OK;
+
+    for (const char *name; wanted && work->done != NULL && (name = listing_next(own->listing)) != NULL;)
+        wanted = own->each(name, own->each_data);
+    if (wanted && work->done != NULL && !listing_is_over(own->listing))
+        work->next = listing_begin(own->listing);
+    else
+        alloc.free(own->listing);
+    return status;
 }
 
-hibloom_status hibloom_async_contains(hibloom_async_filter *filter, const hibloom_item *items, size_t n,
-                                      hibloom_answered_fn *answered, void *data)
+hibloom_status async_list(hibloom_store *store, const char *pattern, hibloom_list_fn *each, void *each_data,
+                          const struct how *how)
 {
-    return call_items(filter, STORE_LOOK, items, n, answered, data);
-}
+    const size_t len = strlen(pattern) + 1;
+    struct list_work *own = async_new_work(store->async, how, sizeof *own + len, 0, finish_list);
 
-hibloom_status hibloom_async_remove(hibloom_async_filter *filter, const hibloom_item *items, size_t n,
-                                    hibloom_answered_fn *answered, void *data)
-{
-    return call_items(filter, STORE_REMOVE, items, n, answered, data);
+    if (own == NULL)
+        return HIBLOOM_ENOMEM;
+    memcpy(own->pattern, pattern, len);
+    own->each = each;
+    own->each_data = each_data;
+    own->listing = listing_make((struct redis_store *)store, own->pattern);
+    if (own->listing == NULL) {
+        alloc.free(own);
+        return error_set(&store->error, HIBLOOM_ENOMEM, "out of memory");
+    }
+    return async_begin(&own->work, listing_begin(own->listing));
 }

@@ -295,8 +295,6 @@ static void take_header(struct whole *w)
     request_exactly(&w->dump.wanted, &w->dump.filter.spec);
     w->dump.wanted.ttl_ms = ASIDE_MS;
     w->filter = filter_new(w->told, aside, &status);
-    if (w->filter != NULL)
-        status = filter_check(w->filter, &w->dump.wanted, false);
     whole_take(w, status, w->told);
     if (status != HIBLOOM_OK)
         return;
@@ -335,12 +333,28 @@ struct whole *whole_begin_import(struct whole *w, hibloom **out, hibloom_store *
     return begin(w, out, name);
 }
 
+static hibloom_status call_import(hibloom **out, hibloom_store *store, const char *name, hibloom_store *from,
+                                  const char *key, const struct how *how)
+{
+    struct whole_args args = {.text = {name, key}, .out = out};
+    struct whole here, *w = &here;
+    const hibloom_status status = whole_new(&w, store, from, how, &args);
+
+    if (status != HIBLOOM_OK)
+        return status;
+    return whole_go(whole_begin_import(w, args.out, store, args.text[0], from, args.text[1]), how);
+}
+
 hibloom_status hibloom_import(hibloom **out, hibloom_store *store, const char *name, hibloom_store *from,
                               const char *key)
 {
-    if (store->class == NULL || from->class == NULL)
-        return HIBLOOM_EINVAL; /* its error already says why there is no store */
-    return whole_run(whole_begin_import(&(struct whole){0}, out, store, name, from, key));
+    return call_import(out, store, name, from, key, WAITS(import));
+}
+
+hibloom_status hibloom_async_import(hibloom **out, hibloom_store *store, const char *name, hibloom_store *from,
+                                    const char *key, hibloom_done_fn *done, void *data)
+{
+    return call_import(out, store, name, from, key, LATER(import));
 }
 
 struct whole *whole_begin_import_file(struct whole *w, hibloom **out, hibloom_store *store, const char *name,
@@ -355,9 +369,25 @@ struct whole *whole_begin_import_file(struct whole *w, hibloom **out, hibloom_st
     return begin(w, out, name);
 }
 
+static hibloom_status call_import_file(hibloom **out, hibloom_store *store, const char *name, const char *path,
+                                       const struct how *how)
+{
+    struct whole_args args = {.text = {name, path}, .out = out};
+    struct whole here, *w = &here;
+    const hibloom_status status = whole_new(&w, store, NULL, how, &args);
+
+    if (status != HIBLOOM_OK)
+        return status;
+    return whole_go(whole_begin_import_file(w, args.out, store, args.text[0], args.text[1]), how);
+}
+
 hibloom_status hibloom_import_file(hibloom **out, hibloom_store *store, const char *name, const char *path)
 {
-    if (store->class == NULL)
-        return HIBLOOM_EINVAL;
-    return whole_run(whole_begin_import_file(&(struct whole){0}, out, store, name, path));
+    return call_import_file(out, store, name, path, WAITS(import_file));
+}
+
+hibloom_status hibloom_async_import_file(hibloom **out, hibloom_store *store, const char *name, const char *path,
+                                         hibloom_done_fn *done, void *data)
+{
+    return call_import_file(out, store, name, path, LATER(import_file));
 }

@@ -32,7 +32,7 @@ void whole_open_name(struct whole *w)
 {
     hibloom_status status;
 
-    hibloom_close(w->old);
+    filter_close(w->old);
     w->old = filter_new(w->told, w->name, &status);
     whole_take(w, status, w->told);
     if (w->old == NULL)
@@ -201,7 +201,21 @@ struct whole *whole_begin_replace(struct whole *w, hibloom *filter, const char *
     return w;
 }
 
+static hibloom_status call_replace(hibloom *filter, const char *name, const struct how *how)
+{
+    struct whole_args args = {.text = {name}};
+    struct whole here, *w = &here;
+    const hibloom_status status = whole_new(&w, filter->store, NULL, how, &args);
+
+    return status == HIBLOOM_OK ? whole_go(whole_begin_replace(w, filter, args.text[0]), how) : status;
+}
+
 hibloom_status hibloom_replace(hibloom *filter, const char *name)
 {
-    return whole_run(whole_begin_replace(&(struct whole){0}, filter, name));
+    return call_replace(filter, name, WAITS(replace));
+}
+
+hibloom_status hibloom_async_replace(hibloom *filter, const char *name, hibloom_done_fn *done, void *data)
+{
+    return call_replace(filter, name, LATER(replace));
 }

@@ -1,16 +1,14 @@
 /* store.c: making a store of whatever kind its URI says, and what all kinds have in common. */
-#include "base/store.h"
 #include "base/alloc.h"
+#include "filter/async.h"
 #include "filter/filter.h"
 #include "memory/memory.h"
 #include "net/drivers/blocking.h"
-#include "spec/spec.h"
 
 #include <hiredis/hiredis.h>
 #include <string.h>
 
-/* A store that never came about: for its error's sake. */
-static hibloom_status fail_unmade(hibloom_store **out, hibloom_status status, const struct error *error)
+hibloom_status store_unmade(hibloom_store **out, hibloom_status status, const struct error *error)
 {
     hibloom_store *store = status != HIBLOOM_ENOMEM ? alloc.calloc(1, sizeof *store) : NULL;
 
@@ -39,7 +37,7 @@ hibloom_status hibloom_connect(hibloom_store **out, const char *uri, const hiblo
 
     *out = NULL;
     if (status != HIBLOOM_OK)
-        status = fail_unmade(out, status, &error);
+        status = store_unmade(out, status, &error);
     else if (settings->uri.kind == URI_MEMORY)
         status = connect_memory(out, settings);
     else
@@ -62,7 +60,7 @@ hibloom_status hibloom_borrow(hibloom_store **out, struct redisContext *context,
         status = error_set(&error, HIBLOOM_EINVAL, "not a blocking hiredis context");
     if (status == HIBLOOM_OK)
         status = settings_make(&settings, NULL, setup, &error);
-    return status == HIBLOOM_OK ? blocking_borrow(out, context, settings) : fail_unmade(out, status, &error);
+    return status == HIBLOOM_OK ? blocking_borrow(out, context, settings) : store_unmade(out, status, &error);
 }
 
 void hibloom_store_deadline(hibloom_store *store, uint64_t ms)
@@ -79,11 +77,28 @@ void hibloom_get_stats(const hibloom_store *store, hibloom_stats *out, size_t si
     filter_fill(out, size, counts ? store->class->stats(store) : &none, sizeof none);
 }
 
+static hibloom_status list(hibloom_store *store, const char *pattern, hibloom_list_fn *each, void *each_data,
+                           const struct how *how)
+{
+    const hibloom_status status = call_check(store, how, 0);
+
+    if (status != HIBLOOM_OK)
+        return status;
+    pattern = pattern != NULL ? pattern : "*";
+    if (call_is_task(store))
+        return async_list(store, pattern, each, each_data, how);
+    return call_end(store, NULL, store->class->list(store, pattern, each, each_data), how);
+}
+
 hibloom_status hibloom_list(hibloom_store *store, const char *pattern, hibloom_list_fn *each, void *data)
 {
-    if (store->class == NULL)
-        return HIBLOOM_EINVAL; /* its error already says why there is no store */
-    return store->class->list(store, pattern != NULL ? pattern : "*", each, data);
+    return list(store, pattern, each, data, WAITS(list));
+}
+
+hibloom_status hibloom_async_list(hibloom_store *store, const char *pattern, hibloom_list_fn *each, void *each_data,
+                                  hibloom_done_fn *done, void *data)
+{
+    return list(store, pattern, each, each_data, LATER(list));
 }
 
 const char *hibloom_store_error(const hibloom_store *store)
@@ -100,10 +115,16 @@ void hibloom_store_free(hibloom_store *store)
 {
     if (store == NULL)
         return;
+    if (store->async != NULL) {
+        async_free(store->async);
+        return;
+    }
     struct store_settings *settings = store->settings;
-    if (store->class != NULL)
+    if (store->class != NULL) {
+        filters_leave(store);
         store->class->free(store);
-    else
+    } else {
         alloc.free(store);
+    }
     settings_free(settings);
 }

@@ -205,9 +205,23 @@ struct whole *whole_begin_merge(struct whole *w, hibloom *into, hibloom *from)
     return w;
 }
 
+static hibloom_status call_merge(hibloom *into, hibloom *from, const struct how *how)
+{
+    struct whole_args args = {.out = NULL};
+    struct whole here, *w = &here;
+    const hibloom_status status = whole_new(&w, into->store, from->store, how, &args);
+
+    return status == HIBLOOM_OK ? whole_go(whole_begin_merge(w, into, from), how) : status;
+}
+
 hibloom_status hibloom_merge(hibloom *into, hibloom *from)
 {
-    return whole_run(whole_begin_merge(&(struct whole){0}, into, from));
+    return call_merge(into, from, WAITS(merge));
+}
+
+hibloom_status hibloom_async_merge(hibloom *into, hibloom *from, hibloom_done_fn *done, void *data)
+{
+    return call_merge(into, from, LATER(merge));
 }
 
 /* ---- Comparing ------------------------------------------------------------- */
@@ -268,14 +282,31 @@ struct whole *whole_begin_compare(struct whole *w, hibloom *a, hibloom *b, hiblo
     return w;
 }
 
-hibloom_status hibloom_compare(hibloom *a, hibloom *b, hibloom_comparison *out, size_t size)
+static hibloom_status call_compare(hibloom *a, hibloom *b, hibloom_comparison *out, size_t size, const struct how *how)
 {
     hibloom_comparison comparison = {0};
-    const hibloom_status status = whole_run(whole_begin_compare(&(struct whole){0}, a, b, &comparison));
+    struct whole_args args = {.comparison = out, .size = size};
+    struct whole here, *w = &here;
+    hibloom_status status = whole_new(&w, a->store, b->store, how, &args);
 
-    if (status == HIBLOOM_OK)
+    if (status != HIBLOOM_OK)
+        return status;
+    const bool waits = w == &here;
+    status = whole_go(whole_begin_compare(w, a, b, waits ? &comparison : args.comparison), how);
+    if (status == HIBLOOM_OK && waits)
         filter_fill(out, size, &comparison, sizeof comparison);
     return status;
+}
+
+hibloom_status hibloom_compare(hibloom *a, hibloom *b, hibloom_comparison *out, size_t size)
+{
+    return call_compare(a, b, out, size, WAITS(compare));
+}
+
+hibloom_status hibloom_async_compare(hibloom *a, hibloom *b, hibloom_comparison *out, size_t size,
+                                     hibloom_done_fn *done, void *data)
+{
+    return call_compare(a, b, out, size, LATER(compare));
 }
 
 /* ---- Files ----------------------------------------------------------------- */
@@ -312,14 +343,28 @@ struct whole *whole_begin_save(struct whole *w, hibloom *filter, const char *pat
     return w;
 }
 
+static hibloom_status call_save(hibloom *filter, const char *path, int fd, const struct how *how)
+{
+    struct whole_args args = {.text = {path}};
+    struct whole here, *w = &here;
+    const hibloom_status status = whole_new(&w, filter->store, NULL, how, &args);
+
+    return status == HIBLOOM_OK ? whole_go(whole_begin_save(w, filter, args.text[0], fd), how) : status;
+}
+
 hibloom_status hibloom_save(hibloom *filter, const char *path)
 {
-    return whole_run(whole_begin_save(&(struct whole){0}, filter, path, -1));
+    return call_save(filter, path, -1, WAITS(save));
+}
+
+hibloom_status hibloom_async_save(hibloom *filter, const char *path, hibloom_done_fn *done, void *data)
+{
+    return call_save(filter, path, -1, LATER(save));
 }
 
 hibloom_status hibloom_save_fd(hibloom *filter, int fd)
 {
-    return whole_run(whole_begin_save(&(struct whole){0}, filter, NULL, fd));
+    return call_save(filter, NULL, fd, WAITS(save_fd));
 }
 
 static void read_piece(struct whole *w)
@@ -373,7 +418,21 @@ struct whole *whole_begin_load(struct whole *w, hibloom *into, const char *path)
     return w;
 }
 
+static hibloom_status call_restore(hibloom *into, const char *path, const struct how *how)
+{
+    struct whole_args args = {.text = {path}};
+    struct whole here, *w = &here;
+    const hibloom_status status = whole_new(&w, into->store, NULL, how, &args);
+
+    return status == HIBLOOM_OK ? whole_go(whole_begin_load(w, into, args.text[0]), how) : status;
+}
+
 hibloom_status hibloom_restore(hibloom *into, const char *path)
 {
-    return whole_run(whole_begin_load(&(struct whole){0}, into, path));
+    return call_restore(into, path, WAITS(restore));
+}
+
+hibloom_status hibloom_async_restore(hibloom *into, const char *path, hibloom_done_fn *done, void *data)
+{
+    return call_restore(into, path, LATER(restore));
 }

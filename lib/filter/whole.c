@@ -117,13 +117,19 @@ void whole_await(struct whole *w, hibloom_store *at, whole_step *step)
 
 /* ---- The task -------------------------------------------------------------------------------- */
 
+/* The store whose task it is. */
+static hibloom_store *sender_of(hibloom_store *told, hibloom_store *other)
+{
+    return other != NULL && whole_is_in_memory(told) ? other : told;
+}
+
 /* Data that a server forgot makes it wrong, as it does a remove. */
 void whole_begin(struct whole *w, hibloom_store *told, hibloom_store *other)
 {
     *w = (struct whole){0};
     w->task = (struct task){.class = &whole_class, .removes = true};
     w->told = told;
-    w->store = other != NULL && whole_is_in_memory(told) ? other : told;
+    w->store = sender_of(told, other);
 }
 
 struct link *whole_link(const hibloom *filter, uint32_t i)
@@ -148,18 +154,8 @@ void whole_note_filters(struct whole *w, hibloom *filter, hibloom *other)
         w->task.link = w->task.from;
 }
 
-hibloom_status whole_run(struct whole *w)
-{
-    struct redis_store *redis = (struct redis_store *)w->store;
-
-    if (!task_has_failed(&w->task) && !whole_is_in_memory(w->store))
-        (void)redis->run(redis, &w->task);
-    else if (!task_has_failed(&w->task))
-        (void)next(&w->task, NULL); /* it sends nothing */
-    return whole_end(w);
-}
-
-hibloom_status whole_end(struct whole *w)
+/* The words of a failure are those of the driver, or these are in their place. */
+static hibloom_status end(struct whole *w)
 {
     const hibloom_status status = w->task.status;
 
@@ -173,12 +169,12 @@ hibloom_status whole_end(struct whole *w)
         w->told->error = w->store->error;
     task_end(&w->task);
     if (w->dump.out != NULL && status == HIBLOOM_OK)
-        *w->dump.out = filter_settle(w->filter);
+        *w->dump.out = filter_opened(w->filter);
     else if (w->dump.opened)
-        hibloom_close(w->filter);
+        filter_close(w->filter);
     else if (w->dump.out != NULL)
         filter_free(w->filter);
-    hibloom_close(w->old);
+    filter_close(w->old);
     filter_file_close(&w->file);
     if (w->dump.file != NULL)
         fclose(w->dump.file);
@@ -188,6 +184,96 @@ hibloom_status whole_end(struct whole *w)
     explicit_bzero(&w->dump.wanted, sizeof w->dump.wanted);
     explicit_bzero(&w->place, sizeof w->place);
     return status;
+}
+
+static hibloom_status run(struct whole *w)
+{
+    struct redis_store *redis = (struct redis_store *)w->store;
+
+    if (!task_has_failed(&w->task) && !whole_is_in_memory(w->store))
+        (void)redis->run(redis, &w->task);
+    else if (!task_has_failed(&w->task))
+        (void)next(&w->task, NULL); /* it sends nothing */
+    return end(w);
+}
+
+/* ---- The call -------------------------------------------------------------------------------- */
+
+/* On a loop. */
+struct whole_work {
+    struct work work;
+    struct whole whole;
+    hibloom *made; /* the results, until it has ended */
+    hibloom_comparison compared;
+    struct whole_args args; /* where they go */
+    char texts[];
+};
+
+static struct whole_work *work_of(struct whole *w)
+{
+    return (struct whole_work *)((char *)w - offsetof(struct whole_work, whole));
+}
+
+static hibloom_status finish(struct work *work, hibloom_status status)
+{
+    struct whole_work *own = (struct whole_work *)work;
+
+    status = end(&own->whole);
+    if (work->done == NULL)
+        filter_close(own->made);
+    else if (own->made != NULL)
+        *own->args.out = own->made;
+    if (work->done != NULL && status == HIBLOOM_OK && own->args.comparison != NULL)
+        filter_fill(own->args.comparison, own->args.size, &own->compared, sizeof own->compared);
+    return status;
+}
+
+static hibloom_status new_work(struct whole **w, struct async *async, const struct how *how, struct whole_args *args)
+{
+    struct whole_work *own;
+    size_t len[2], size = sizeof *own;
+
+    for (int i = 0; i < 2; i++)
+        size += len[i] = args->text[i] != NULL ? strlen(args->text[i]) + 1 : 0;
+    own = async_new_work(async, how, size, 0, finish);
+    if (own == NULL)
+        return HIBLOOM_ENOMEM;
+    own->made = NULL;
+    own->args = *args;
+    char *at = own->texts;
+    for (int i = 0; i < 2; i++) {
+        args->text[i] = len[i] > 0 ? memcpy(at, args->text[i], len[i]) : NULL;
+        at += len[i];
+    }
+    args->out = args->out != NULL ? &own->made : NULL;
+    args->comparison = args->comparison != NULL ? &own->compared : NULL;
+    *w = &own->whole;
+    return HIBLOOM_OK;
+}
+
+hibloom_status whole_new(struct whole **w, hibloom_store *store, hibloom_store *other, const struct how *how,
+                         struct whole_args *args)
+{
+    if (store->class == NULL || (other != NULL && other->class == NULL))
+        return HIBLOOM_EINVAL; /* its error already says why there is no store */
+    hibloom_store *sender = sender_of(store, other);
+    const hibloom_status status = call_check(sender, how, 0);
+    if (status != HIBLOOM_OK && sender != store)
+        store->error = sender->error;
+    return status == HIBLOOM_OK && call_is_task(sender) ? new_work(w, sender->async, how, args) : status;
+}
+
+hibloom_status whole_go(struct whole *w, const struct how *how)
+{
+    hibloom_store *store = w->store;
+    hibloom *filter = w->filter;
+
+    if (!call_is_task(store))
+        return call_end(store, filter, run(w), how);
+    struct whole_work *own = work_of(w);
+    own->work.filter = filter;
+    own->work.other = w->other;
+    return async_begin(&own->work, &w->task);
 }
 
 /* ---- Inner tasks, or the same in memory -------------------------------------------------------- */

@@ -12,6 +12,7 @@
 #ifndef HIBLOOM_FILTER_WHOLE_H
 #define HIBLOOM_FILTER_WHOLE_H
 
+#include "filter/async.h"
 #include "filter/file.h"
 #include "redis/links.h"
 #include "redis/merge.h"
@@ -100,11 +101,17 @@ struct whole *whole_begin_import(struct whole *, hibloom **out, hibloom_store *,
 struct whole *whole_begin_import_file(struct whole *, hibloom **out, hibloom_store *, const char *name,
                                       const char *path);
 
-/* Runs it, and waits for it; and ends it. */
-hibloom_status whole_run(struct whole *);
-
-/* The words of a failure are those of the driver, or it replaces them by its own. */
-hibloom_status whole_end(struct whole *);
+/* A call begins: may it be made so on these stores, of which the second may be NULL? *w is the room for its task; on a
+ * loop it is replaced by one that lasts, and the args by copies. whole_go runs the task, or hands it to the loop. */
+struct whole_args {
+    const char *text[2];
+    hibloom **out;
+    hibloom_comparison *comparison;
+    size_t size; /* of that, as the caller has it */
+};
+hibloom_status whole_new(struct whole **w, hibloom_store *, hibloom_store *other, const struct how *,
+                         struct whole_args *);
+hibloom_status whole_go(struct whole *, const struct how *);
 
 /* ---- For its files ------------------------------------------------------------------------- */
 

@@ -2,10 +2,12 @@
 #include "loops/subject.h"
 
 #include <hiredis/async.h>
+#include <signal.h>
 #include <stdio.h>
 
 static const char text[] = "capacity=100000 error=0.01";
 
+/* hiredis writes. */
 static int set_up(void **state)
 {
     signal(SIGPIPE, SIG_IGN);
@@ -51,9 +53,9 @@ static redisAsyncContext *connect_owner(void *loop, const struct redis_server *s
     return context;
 }
 
-static hibloom_async *borrow(redisAsyncContext *context)
+static hibloom_store *borrow(redisAsyncContext *context)
 {
-    hibloom_async *async = NULL;
+    hibloom_store *async = NULL;
 
     assert_ok(hibloom_async_borrow(&async, context, NULL), NULL);
     return async;
@@ -72,8 +74,8 @@ static void its_owners_commands_work_between_ours(void **state)
     struct redis_server *server = redis_server_start(NULL);
     void *loop = loop_class->open();
     redisAsyncContext *context = connect_owner(loop, server);
-    hibloom_async *async = borrow(context);
-    hibloom_async_filter *filter = async_filter(loop, async, "f", text);
+    hibloom_store *async = borrow(context);
+    hibloom *filter = async_filter(loop, async, "f", text);
     static struct outcome outcomes[2 * CALLS];
     static bool is_new[CALLS], found[CALLS];
 
@@ -81,21 +83,21 @@ static void its_owners_commands_work_between_ours(void **state)
     for (int looked_up = 0; looked_up < 2; looked_up++) { /* behind the adds' answers: what is pending has no order */
         struct outcome *round = &outcomes[looked_up * CALLS];
         for (uint32_t i = 0; i < CALLS; i++) {
-            const hibloom_item item = {&i, sizeof i};
             assert_int_equal(redisAsyncCommand(context, on_counter, NULL, "INCR n"), REDIS_OK);
-            round[i].answers = looked_up ? &found[i] : &is_new[i];
-            assert_ok(NOTHING_WITHIN(looked_up ? hibloom_async_contains(filter, &item, 1, on_answered, &round[i])
-                                               : hibloom_async_add(filter, &item, 1, true, on_answered, &round[i])),
+            assert_ok(NOTHING_WITHIN(looked_up
+                                         ? hibloom_async_contains(filter, &i, sizeof i, &found[i], on_done, &round[i])
+                                         : hibloom_async_add(filter, &i, sizeof i, &is_new[i], on_done, &round[i])),
                       NULL);
         }
-        await_all(loop, NULL, round, CALLS);
+        await_all(loop, round, CALLS);
     }
     for (size_t i = 0; i < 2 * CALLS; i++)
         assert_true(outcomes[i].status == HIBLOOM_OK && outcomes[i].calls == 1);
     assert_null(memchr(found, false, CALLS));
     assert_true(owner.counted == 2 * CALLS && owner.wrong == 0);
     assert_ptr_equal(context->data, &owner);
-    hibloom_async_free(async);
+    hibloom_store_free(async);
+    hibloom_close(filter);
     assert_int_equal(redisAsyncCommand(context, on_counter, NULL, "INCR n"), REDIS_OK); /* it stays the owner's */
     turn_until_counted(loop, 2 * CALLS + 1);
     redisAsyncDisconnect(context);
@@ -111,17 +113,18 @@ static void freed_in_the_middle_it_leaves_the_owner_its_answers(void **state)
     struct redis_server *server = redis_server_start(NULL);
     void *loop = loop_class->open();
     redisAsyncContext *context = connect_owner(loop, server);
-    hibloom_async *async = borrow(context);
-    hibloom_async_filter *filter = async_filter(loop, async, "f", text);
+    hibloom_store *async = borrow(context);
+    hibloom *filter = async_filter(loop, async, "f", text);
     static struct outcome outcomes[CALLS];
+    static bool found[CALLS];
 
     memset(outcomes, 0, sizeof outcomes);
     for (uint32_t i = 0; i < CALLS; i++) {
-        const hibloom_item item = {&i, sizeof i};
-        assert_ok(hibloom_async_contains(filter, &item, 1, on_answered, &outcomes[i]), NULL);
+        assert_ok(hibloom_async_contains(filter, &i, sizeof i, &found[i], on_done, &outcomes[i]), async);
         assert_int_equal(redisAsyncCommand(context, on_counter, NULL, "INCR n"), REDIS_OK);
     }
-    hibloom_async_free(async);
+    hibloom_store_free(async);
+    hibloom_close(filter);
     for (uint32_t i = 0; i < CALLS; i++)
         assert_true(outcomes[i].calls == 1 && outcomes[i].status == HIBLOOM_ECANCELED);
     turn_until_counted(loop, CALLS);
@@ -138,31 +141,31 @@ static void when_it_dies_all_that_is_pending_fails_once(void **state)
     enum { CALLS = 300 };
     void *loop = loop_class->open();
     static struct outcome outcomes[CALLS];
+    static bool found[CALLS];
 
     for (int by_owner = 0; by_owner < 2; by_owner++) {
         struct redis_server *server = redis_server_start(NULL);
         redisAsyncContext *context = connect_owner(loop, server);
-        hibloom_async *async = borrow(context);
-        hibloom_async_filter *filter = async_filter(loop, async, "f", text);
+        hibloom_store *async = borrow(context);
+        hibloom *filter = async_filter(loop, async, "f", text);
         struct outcome never = {0};
         memset(outcomes, 0, sizeof outcomes);
         redis_server_pause(server);
         for (uint32_t i = 0; i < CALLS; i++) {
-            const hibloom_item item = {&i, sizeof i};
-            assert_ok(hibloom_async_contains(filter, &item, 1, on_answered, &outcomes[i]), NULL);
+            assert_ok(hibloom_async_contains(filter, &i, sizeof i, &found[i], on_done, &outcomes[i]), async);
         }
         for (int i = 0; i < 10; i++)
             loop_class->turn(loop);
         if (by_owner || (HIREDIS_MAJOR == 0 && loop_class == &loop_libuv)) /* whose adapter does not hear of it */
             redisAsyncFree(context);
         redis_server_kill(server);
-        await_all(loop, NULL, outcomes, CALLS);
+        await_all(loop, outcomes, CALLS);
         for (uint32_t i = 0; i < CALLS; i++)
             assert_true(outcomes[i].calls == 1 && outcomes[i].status == HIBLOOM_EIO);
-        assert_non_null(strstr(hibloom_async_error(async), "borrowed connection"));
+        assert_non_null(strstr(hibloom_store_error(async), "borrowed connection"));
         assert_int_equal(hibloom_async_clear(filter, on_done, &never), HIBLOOM_EIO);
-        hibloom_async_close(filter);
-        hibloom_async_free(async);
+        hibloom_close(filter);
+        hibloom_store_free(async);
         assert_int_equal(never.calls, 0);
         redis_server_stop(server);
     }
@@ -174,23 +177,19 @@ static void one_that_is_not_fit_is_refused(void **state)
     struct redis_server *server = redis_server_start(NULL);
     void *loop = loop_class->open();
     redisAsyncContext *context = connect_owner(loop, server);
-    hibloom_async *async = borrow(context), *none;
-    hibloom_async_filter *filter = async_filter(loop, async, "f", text);
+    hibloom_store *async = borrow(context), *none;
+    hibloom *filter = async_filter(loop, async, "f", text);
     struct outcome never = {0};
 
     redisAsyncContext *dead = redisAsyncConnectUnix("/nowhere");
     assert_int_equal(hibloom_async_borrow(&none, dead, NULL), HIBLOOM_EINVAL);
-    hibloom_async_free(none);
+    hibloom_store_free(none);
     redisAsyncFree(dead);
-    const char *const options[] = {"retry", "1s", NULL};
-    const hibloom_setup setup = {.size = sizeof setup, .options = options};
-    assert_int_equal(hibloom_async_borrow(&none, context, &setup), HIBLOOM_EINVAL);
-    assert_string_equal(hibloom_async_error(none), "retry: not for a borrowed connection");
-    hibloom_async_free(none);
     assert_int_equal(redisAsyncCommand(context, NULL, NULL, "SUBSCRIBE c"), REDIS_OK);
     assert_int_equal(hibloom_async_clear(filter, on_done, &never), HIBLOOM_EINVAL);
-    assert_non_null(strstr(hibloom_async_error(async), "subscribed"));
-    hibloom_async_free(async);
+    assert_non_null(strstr(hibloom_store_error(async), "subscribed"));
+    hibloom_store_free(async);
+    hibloom_close(filter);
     redisAsyncFree(context);
     close_loop(loop);
     redis_server_stop(server);
@@ -206,5 +205,5 @@ int main(void)
         cmocka_unit_test(one_that_is_not_fit_is_refused),
     };
 
-    return run_on_each_loop(tests, sizeof tests / sizeof *tests, set_up, NULL);
+    return run_on_loops(3, tests, sizeof tests / sizeof *tests, set_up, NULL);
 }

@@ -1,5 +1,7 @@
 /* Calls on an event loop: each is answered once, as the blocking one would be. */
 #include "loops/subject.h"
+#include "base/store.h"
+#include "spec/spec.h"
 
 #define ITEMS 10000u
 
@@ -8,7 +10,6 @@ static hibloom_item items[ITEMS];
 
 static int set_up(void **state)
 {
-    signal(SIGPIPE, SIG_IGN);
     number_items(items, numbers, ITEMS);
     return 0;
 }
@@ -32,38 +33,36 @@ static void adds_are_answered_as_blocking_ones(void **state)
 {
     static bool expected[ITEMS], is_new[ITEMS];
     void *loop = loop_class->open();
-    hibloom_async *async = async_store(loop, test_uri(), NULL);
+    hibloom_store *async = async_store(loop, test_uri(), NULL);
     hibloom_store *store = test_store(NULL);
 
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         char names[2][TEST_NAME_SIZE];
         hibloom *filter = test_open(store, test_name(names[0]), texts[i]);
-        hibloom_async_filter *other = async_filter(loop, async, test_name(names[1]), texts[i]);
-        hibloom_info info;
-        struct outcome counted = {0};
+        hibloom *other = async_filter(loop, async, test_name(names[1]), texts[i]);
+        hibloom_info info, counted;
+        struct outcome outcome;
 
         for (size_t at = 0, n, calls = 0; at < ITEMS; at += n, calls++) {
-            struct outcome added = {.answers = is_new + at};
             n = call_size(calls, at);
             assert_ok(hibloom_add_many(filter, items + at, n, expected + at), store);
-            assert_ok(NOTHING_WITHIN(hibloom_async_add(other, items + at, n, true, on_answered, &added)), NULL);
-            await(loop, &added);
-            assert_true(added.status == HIBLOOM_OK && added.n == n);
+            assert_ok(
+                AWAIT(loop, &outcome, hibloom_async_add_many(other, items + at, n, is_new + at, on_done, &outcome)),
+                async);
         }
         assert_memory_equal(expected, is_new, ITEMS);
         assert_true(memchr(is_new, false, ITEMS) != NULL && memchr(is_new, true, ITEMS) != NULL);
         assert_ok(hibloom_get_info(filter, &info, sizeof info), store);
-        assert_ok(hibloom_async_get_info(other, on_counted, &counted), NULL);
-        await(loop, &counted);
-        assert_int_equal(counted.status, HIBLOOM_OK);
-        assert_int_equal(counted.info.bits_set, info.bits_set);
-        assert_int_equal(counted.info.keys, info.keys);
-        assert_true(counted.info.estimated_items == info.estimated_items);
+        assert_ok(AWAIT(loop, &outcome, hibloom_async_get_info(other, &counted, sizeof counted, on_done, &outcome)),
+                  async);
+        assert_int_equal(counted.bits_set, info.bits_set);
+        assert_int_equal(counted.keys, info.keys);
+        assert_true(counted.estimated_items == info.estimated_items);
         hibloom_close(filter);
-        hibloom_async_close(other);
+        hibloom_close(other);
     }
     hibloom_store_free(store);
-    hibloom_async_free(async);
+    hibloom_store_free(async);
     close_loop(loop);
 }
 
@@ -76,24 +75,22 @@ static void very_many_items_are_in_flight(void **state)
     bool *found = calloc(n, 1);
     char name[TEST_NAME_SIZE];
     void *loop = loop_class->open();
-    hibloom_async *async = async_store(loop, test_uri(), NULL);
-    hibloom_async_filter *filter = async_filter(loop, async, test_name(name), texts[0]);
-    struct outcome added = {0};
+    hibloom_store *async = async_store(loop, test_uri(), NULL);
+    hibloom *filter = async_filter(loop, async, test_name(name), texts[0]);
+    struct outcome added;
 
-    assert_ok(hibloom_async_add(filter, items, 1000, false, on_answered, &added), NULL);
-    await(loop, &added);
+    assert_ok(AWAIT(loop, &added, hibloom_async_add_many(filter, items, 1000, NULL, on_done, &added)), async);
     const uint64_t before = test_now_ms();
     for (size_t i = 0; i < n; i++) {
         uint32_t number = (uint32_t)(i % 1000); /* which is gone when the call is answered */
-        outcomes[i].answers = found + i;
-        assert_ok(hibloom_async_contains(filter, &(hibloom_item){&number, sizeof number}, 1, on_answered, &outcomes[i]),
-                  NULL);
+        assert_ok(hibloom_async_contains(filter, &number, sizeof number, &found[i], on_done, &outcomes[i]), async);
     }
-    await_all(loop, NULL, outcomes, n);
+    await_all(loop, outcomes, n);
     print_message("%s: %zu look-ups in flight: %u ms\n", loop_class->name, n, (unsigned)(test_now_ms() - before));
     for (size_t i = 0; i < n; i++)
         assert_true(found[i] && outcomes[i].calls == 1 && outcomes[i].status == HIBLOOM_OK);
-    hibloom_async_free(async);
+    hibloom_store_free(async);
+    hibloom_close(filter);
     close_loop(loop);
     free(found);
     free(outcomes);
@@ -107,11 +104,11 @@ static void items_need_to_live_during_the_call_only(void **state)
     static hibloom_item passing_items[ITEMS];
     char name[TEST_NAME_SIZE];
     void *loop = loop_class->open();
-    hibloom_async *async = async_store(loop, test_uri(), NULL);
+    hibloom_store *async = async_store(loop, test_uri(), NULL);
     hibloom_store *store = test_store(NULL);
     hibloom *filter = test_open(store, test_name(name), texts[0]);
-    hibloom_async_filter *same = async_filter(loop, async, name, texts[0]);
-    struct outcome asked = {.answers = found};
+    hibloom *same = async_filter(loop, async, name, texts[0]);
+    struct outcome asked = {0};
 
     assert_ok(hibloom_add_many(filter, items, ITEMS / 4, NULL), store);
     assert_ok(hibloom_contains_many(filter, items, ITEMS, expected), store);
@@ -119,79 +116,178 @@ static void items_need_to_live_during_the_call_only(void **state)
         passing[i] = i;
         passing_items[i] = (hibloom_item){&passing[i], sizeof passing[i]};
     }
-    assert_ok(hibloom_async_contains(same, passing_items, ITEMS, on_answered, &asked), NULL);
+    assert_ok(hibloom_async_contains_many(same, passing_items, ITEMS, found, on_done, &asked), async);
     memset(passing, 0xff, sizeof passing);
     memset(passing_items, 0, sizeof passing_items);
     await(loop, &asked);
     assert_memory_equal(expected, found, ITEMS);
     test_close(filter, store);
-    hibloom_async_free(async);
+    hibloom_store_free(async);
+    hibloom_close(same);
     close_loop(loop);
 }
 
+enum { IN_FLIGHT = 131072 }; /* the default of the option */
+
+/* Of a call without items, too, which counts as one. */
 static void past_the_limit_calls_are_refused(void **state)
 {
+    static hibloom_item many[IN_FLIGHT + 1];
+    static bool found[IN_FLIGHT];
     void *loop = loop_class->open();
-    hibloom_async *async = async_store(loop, with_options(test_uri(), "in_flight=100"), NULL);
-    hibloom_async_filter *filter = async_filter(loop, async, TEST_NAME, texts[0]);
-    struct outcome large = {0}, refused = {0}, fits[2] = {0};
+    hibloom_store *async = async_store(loop, test_uri(), NULL);
+    hibloom *filter = async_filter(loop, async, TEST_NAME, texts[0]);
+    struct outcome large = {0}, never = {0}, fits[2] = {0};
 
-    assert_ok(hibloom_async_add(filter, items, 1000, false, on_answered, &large), NULL); /* nothing else is there */
-    assert_int_equal(hibloom_async_contains(filter, items, 1, on_answered, &refused), HIBLOOM_EBUSY);
+    for (size_t i = 0; i < sizeof many / sizeof *many; i++)
+        many[i] = items[i % ITEMS];
+    assert_ok(hibloom_async_add_many(filter, many, IN_FLIGHT + 1, NULL, on_done, &large), async);
+    assert_int_equal(hibloom_async_contains_many(filter, items, 1, found, on_done, &never), HIBLOOM_EBUSY);
     assert_true(hibloom_is_retryable(HIBLOOM_EBUSY));
-    assert_non_null(strstr(hibloom_async_error(async), "1000 items"));
+    assert_non_null(strstr(hibloom_store_error(async), "131073 items"));
     await(loop, &large);
-    assert_ok(hibloom_async_contains(filter, items, 99, on_answered, &fits[0]), NULL);
-    assert_int_equal(hibloom_async_contains(filter, items, 2, on_answered, &refused), HIBLOOM_EBUSY);
-    assert_ok(hibloom_async_contains(filter, items, 0, on_answered, &fits[1]), NULL); /* counts as one */
-    assert_int_equal(hibloom_async_clear(filter, on_done, &refused), HIBLOOM_EBUSY);
-    await_all(loop, NULL, fits, 2);
-    assert_true(fits[0].status == HIBLOOM_OK && fits[1].status == HIBLOOM_OK && fits[1].n == 0);
-    assert_ok(hibloom_async_contains(filter, items, 100, on_answered, &refused), NULL);
-    await(loop, &refused);
-    assert_int_equal(refused.calls, 1);
-    hibloom_async_free(async);
+    assert_ok(hibloom_async_contains_many(filter, many, IN_FLIGHT - 1, found, on_done, &fits[0]), async);
+    assert_int_equal(hibloom_async_contains_many(filter, items, 2, found, on_done, &never), HIBLOOM_EBUSY);
+    assert_ok(hibloom_async_contains_many(filter, items, 0, found, on_done, &fits[1]), async);
+    assert_int_equal(hibloom_async_clear(filter, on_done, &never), HIBLOOM_EBUSY);
+    await_all(loop, fits, 2);
+    assert_true(large.status == HIBLOOM_OK && fits[0].status == HIBLOOM_OK && fits[1].status == HIBLOOM_OK);
+    assert_ok(AWAIT(loop, &fits[0], hibloom_async_contains(filter, "x", 1, found, on_done, &fits[0])), async);
+    hibloom_store_free(async);
+    hibloom_close(filter);
     close_loop(loop);
+    assert_int_equal(never.calls, 0);
 }
 
 static void a_filter_lives_from_open_to_drop(void **state)
 {
     char name[TEST_NAME_SIZE];
     void *loop = loop_class->open();
-    hibloom_async *async = async_store(loop, test_uri(), NULL);
-    hibloom_async_filter *filter = async_filter(loop, async, test_name(name), texts[0]);
-    struct outcome added = {0}, done[3] = {0}, asked = {0}, counted = {0}, gone = {0}, opened = {0};
+    hibloom_store *async = async_store(loop, test_uri(), NULL);
+    hibloom *filter = async_filter(loop, async, test_name(name), texts[0]), *none = NULL;
+    struct outcome o;
+    hibloom_info info;
+    hibloom_stats stats;
     bool found = true;
 
-    assert_string_equal(hibloom_async_error(async), "");
-    assert_non_null(strstr(hibloom_async_spec_of(filter), "capacity=5000 "));
-    assert_ok(hibloom_async_add(filter, items, 10, false, on_answered, &added), NULL);
-    await(loop, &added);
-    assert_int_equal(added.status, HIBLOOM_OK);
-    assert_ok(NOTHING_WITHIN(hibloom_async_expire(filter, 100000, on_done, &done[0])), NULL);
-    await(loop, &done[0]);
-    assert_ok(hibloom_async_get_info(filter, on_counted, &counted), NULL);
-    await(loop, &counted);
-    assert_true(counted.info.ttl_ms > 90000 && counted.info.ttl_ms <= 100000 && counted.info.bits_set > 10);
-    assert_ok(NOTHING_WITHIN(hibloom_async_clear(filter, on_done, &done[1])), NULL);
-    await(loop, &done[1]);
-    asked.answers = &found;
-    assert_ok(hibloom_async_contains(filter, items, 1, on_answered, &asked), NULL);
-    await(loop, &asked);
+    assert_string_equal(hibloom_store_error(async), "");
+    assert_int_equal(filter->spec.capacity, 5000);
+    assert_ok(AWAIT(loop, &o, hibloom_async_add_many(filter, items, 10, NULL, on_done, &o)), async);
+    assert_ok(AWAIT(loop, &o, hibloom_async_expire(filter, 100, on_done, &o)), async);
+    assert_ok(AWAIT(loop, &o, hibloom_async_get_info(filter, &info, sizeof info, on_done, &o)), async);
+    assert_true(info.ttl_ms > 90000 && info.ttl_ms <= 100000 && info.bits_set > 10);
+    assert_ok(AWAIT(loop, &o, hibloom_async_clear(filter, on_done, &o)), async);
+    assert_ok(AWAIT(loop, &o, hibloom_async_contains_many(filter, items, 1, &found, on_done, &o)), async);
     assert_false(found);
-    assert_ok(NOTHING_WITHIN(hibloom_async_drop(filter, on_done, &done[2])), NULL);
-    await(loop, &done[2]);
-    for (int i = 0; i < 3; i++)
-        assert_int_equal(done[i].status, HIBLOOM_OK);
-    assert_ok(hibloom_async_contains(filter, items, 1, on_answered, &gone), NULL);
-    await(loop, &gone);
-    assert_int_equal(gone.status, HIBLOOM_ENOTFOUND);
-    assert_non_null(strstr(hibloom_async_error(async), name));
-    assert_ok(hibloom_async_open(async, name, NULL, on_opened, &opened), NULL);
-    await(loop, &opened);
-    assert_int_equal(opened.status, HIBLOOM_ENOTFOUND);
-    hibloom_async_close(filter);
-    hibloom_async_free(async);
+    assert_ok(AWAIT(loop, &o, hibloom_async_drop(filter, on_done, &o)), async);
+    found = true;
+    assert_int_equal(AWAIT(loop, &o, hibloom_async_contains_many(filter, items, 1, &found, on_done, &o)),
+                     HIBLOOM_ENOTFOUND);
+    assert_true(found); /* not written */
+    assert_non_null(strstr(hibloom_store_error(async), name));
+    assert_int_equal(AWAIT(loop, &o, hibloom_async_open(&none, async, name, NULL, on_done, &o)), HIBLOOM_ENOTFOUND);
+    assert_null(none);
+    hibloom_get_stats(async, &stats, sizeof stats);
+    assert_true(stats.items >= 12 && stats.bytes_received > 0);
+    hibloom_close(filter);
+    hibloom_store_free(async);
+    close_loop(loop);
+}
+
+/* Makes, attaches and removes by name, removes items. */
+static void the_other_calls_have_their_async_forms(void **state)
+{
+    char name[TEST_NAME_SIZE];
+    void *loop = loop_class->open();
+    hibloom_store *async = async_store(loop, test_uri(), NULL);
+    hibloom *counting = async_filter(loop, async, test_name(name), "capacity=1000 error=0.01 counters=4");
+    hibloom *bare = NULL;
+    const struct spec spec = test_spec("bits=8192 hashes=4 seed=5eed");
+    struct outcome o;
+    bool yes = false;
+
+    assert_ok(AWAIT(loop, &o, hibloom_async_add(counting, "x", 1, &yes, on_done, &o)), async);
+    assert_true(yes);
+    assert_ok(AWAIT(loop, &o, hibloom_async_remove_many(counting, &(hibloom_item){"x", 1}, 1, &yes, on_done, &o)),
+              async);
+    assert_true(yes);
+    assert_ok(AWAIT(loop, &o, hibloom_async_remove(counting, "x", 1, &yes, on_done, &o)), async);
+    assert_false(yes);
+    assert_int_equal(AWAIT(loop, &o, hibloom_async_repair(async, name, on_done, &o)), HIBLOOM_OK);
+    assert_ok(AWAIT(loop, &o, hibloom_async_drop_by_name(async, name, on_done, &o)), async);
+    assert_int_equal(AWAIT(loop, &o, hibloom_async_add(counting, "x", 1, &yes, on_done, &o)), HIBLOOM_ENOTFOUND);
+    assert_ok(AWAIT(loop, &o, hibloom_async_attach(&bare, async, name, test_text(&spec), on_done, &o)), async);
+    assert_ok(AWAIT(loop, &o, hibloom_async_add(bare, "x", 1, NULL, on_done, &o)), async);
+    assert_ok(AWAIT(loop, &o, hibloom_async_contains(bare, "x", 1, &yes, on_done, &o)), async);
+    assert_true(yes);
+    assert_ok(AWAIT(loop, &o, hibloom_async_drop(bare, on_done, &o)), async);
+    hibloom_store_free(async);
+    hibloom_close(counting);
+    hibloom_close(bare);
+    close_loop(loop);
+}
+
+static void assert_names(hibloom_status status, const hibloom_store *store, const char *name)
+{
+    assert_int_equal(status, HIBLOOM_ENOTSUP);
+    if (strstr(hibloom_store_error(store), name) == NULL)
+        fail_msg("no %s in \"%s\"", name, hibloom_store_error(store));
+}
+
+static void the_wrong_kind_of_call_names_the_right_one(void **state)
+{
+    void *loop = loop_class->open();
+    hibloom_store *async = async_store(loop, test_uri(), NULL), *store = test_connect("memory:", NULL);
+    hibloom *filter = async_filter(loop, async, TEST_NAME, texts[0]), *here = test_open(store, "f", texts[0]), *none;
+    struct outcome never = {0};
+    hibloom_info info;
+    bool found;
+
+    assert_names(hibloom_add(filter, "x", 1, NULL), async, "hibloom_async_add");
+    assert_names(hibloom_contains_many(filter, items, 1, &found), async, "hibloom_async_contains_many");
+    assert_names(hibloom_get_info(filter, &info, sizeof info), async, "hibloom_async_get_info");
+    assert_names(hibloom_open(&none, async, "f", NULL), async, "hibloom_async_open");
+    assert_names(hibloom_list(async, NULL, NULL, NULL), async, "hibloom_async_list");
+    assert_names(hibloom_save(filter, "/nowhere"), async, "hibloom_async_save");
+    assert_names(hibloom_merge(here, filter), store, "hibloom_async_merge");
+    assert_names(hibloom_async_add(here, "x", 1, NULL, on_done, &never), store, "hibloom_add");
+    assert_names(hibloom_async_drop(here, on_done, &never), store, "hibloom_drop");
+    assert_names(hibloom_async_replace(here, "g", on_done, &never), store, "hibloom_replace");
+    hibloom_close(here);
+    hibloom_store_free(store);
+    hibloom_store_free(async);
+    hibloom_close(filter);
+    close_loop(loop);
+    assert_int_equal(never.calls, 0);
+}
+
+/* The answers are there at once, and the function is called by the timer; also where the store goes first. */
+static void on_memory_the_function_is_called_later(void **state)
+{
+    void *loop = loop_class->open();
+    hibloom_store *async = async_store(loop, "memory:", NULL);
+    hibloom *filter = async_filter(loop, async, "f", texts[0]), *copy = async_filter(loop, async, "g", texts[0]);
+    struct outcome o, pending[3] = {0};
+    bool yes = false;
+
+    assert_ok(AWAIT(loop, &o, hibloom_async_add(filter, "x", 1, &yes, on_done, &o)), async);
+    assert_true(yes);
+    assert_ok(AWAIT(loop, &o, hibloom_async_merge(copy, filter, on_done, &o)), async);
+    yes = false;
+    assert_ok(AWAIT(loop, &o, hibloom_async_contains(copy, "x", 1, &yes, on_done, &o)), async);
+    assert_true(yes);
+    assert_int_equal(hibloom_async_open(&filter, async, "none", NULL, on_done, &o), HIBLOOM_ENOTFOUND);
+    assert_ok(NOTHING_WITHIN(hibloom_async_add(filter, "y", 1, NULL, on_done, &pending[0])), async);
+    assert_ok(NOTHING_WITHIN(hibloom_async_add(copy, "y", 1, NULL, on_done, &pending[1])), async);
+    hibloom_close(filter);
+    assert_true(pending[0].calls == 1 && pending[0].status == HIBLOOM_ECANCELED);
+    assert_int_equal(pending[1].calls, 0);
+    await(loop, &pending[1]);
+    assert_int_equal(pending[1].status, HIBLOOM_OK);
+    assert_ok(NOTHING_WITHIN(hibloom_async_clear(copy, on_done, &pending[2])), async);
+    hibloom_store_free(async);
+    assert_int_equal(pending[2].calls, 1);
+    hibloom_close(copy);
     close_loop(loop);
 }
 
@@ -199,30 +295,34 @@ static void what_is_wrong_is_refused(void **state)
 {
     char name[TEST_NAME_SIZE];
     void *loop = loop_class->open();
+    const hibloom_loop whole = loop_class->functions(loop);
+    hibloom_loop half = whole;
     struct outcome never = {0};
-    hibloom_async *none;
-    hibloom_async *async = async_store(loop, test_uri(), NULL);
-    hibloom_async_filter *filter = async_filter(loop, async, test_name(name), texts[0]);
+    hibloom_store *none;
+    hibloom_store *async = async_store(loop, test_uri(), NULL);
+    hibloom *filter = async_filter(loop, async, test_name(name), texts[0]), *out;
+    bool yes;
 
-    assert_int_equal(hibloom_async_connect(&none, "memory:", NULL, loop_class->attach, loop), HIBLOOM_ENOTSUP);
-    assert_int_equal(hibloom_async_open(none, "x", NULL, on_opened, &never), HIBLOOM_EINVAL);
-    hibloom_async_tick(none);
-    hibloom_async_free(none);
-    assert_int_equal(hibloom_async_connect(&none, test_uri(), NULL, NULL, loop), HIBLOOM_EINVAL);
-    assert_non_null(strstr(hibloom_async_error(none), "no function"));
-    hibloom_async_free(none);
+    assert_int_equal(hibloom_async_connect(&none, "nothing:", NULL, &whole), HIBLOOM_EINVAL);
+    assert_int_equal(hibloom_async_open(&out, none, "x", NULL, on_done, &never), HIBLOOM_EINVAL);
+    hibloom_ready(none, -1, 0);
+    hibloom_store_free(none);
+    half.timer = NULL;
+    assert_int_equal(hibloom_async_connect(&none, test_uri(), NULL, &half), HIBLOOM_EINVAL);
+    assert_non_null(strstr(hibloom_store_error(none), "timer"));
+    hibloom_store_free(none);
+    assert_int_equal(hibloom_async_connect(&none, test_uri(), NULL, NULL), HIBLOOM_EINVAL);
+    hibloom_store_free(none);
     assert_int_equal(hibloom_async_borrow(&none, NULL, NULL), HIBLOOM_EINVAL);
-    hibloom_async_free(none);
-    assert_int_equal(hibloom_async_open(async, "", NULL, on_opened, &never), HIBLOOM_EINVAL);
-    assert_int_equal(hibloom_async_open(async, name, NULL, NULL, &never), HIBLOOM_EINVAL);
-    assert_int_equal(hibloom_async_add(filter, &(hibloom_item){NULL, 1}, 1, true, on_answered, &never), HIBLOOM_EINVAL);
-    assert_int_equal(hibloom_async_contains(filter, &(hibloom_item){numbers, SIZE_MAX - 10}, 1, on_answered, &never),
-                     HIBLOOM_ENOMEM);
+    hibloom_store_free(none);
+    assert_int_equal(hibloom_async_open(&out, async, "", NULL, on_done, &never), HIBLOOM_EINVAL);
+    assert_int_equal(hibloom_async_open(&out, async, name, NULL, NULL, &never), HIBLOOM_EINVAL);
+    assert_int_equal(hibloom_async_add(filter, NULL, 1, &yes, on_done, &never), HIBLOOM_EINVAL);
+    assert_int_equal(hibloom_async_contains(filter, numbers, SIZE_MAX - 10, &yes, on_done, &never), HIBLOOM_ENOMEM);
     assert_int_equal(hibloom_async_expire(filter, UINT64_MAX, on_done, &never), HIBLOOM_ERANGE);
-    hibloom_async_close(filter);
-    hibloom_async_close(NULL);
-    hibloom_async_free(async);
-    hibloom_async_free(NULL);
+    hibloom_close(filter);
+    hibloom_store_free(async);
+    hibloom_ready(NULL, -1, 0);
     close_loop(loop);
     assert_int_equal(never.calls, 0);
 }
@@ -230,9 +330,15 @@ static void what_is_wrong_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(adds_are_answered_as_blocking_ones),      cmocka_unit_test(very_many_items_are_in_flight),
-        cmocka_unit_test(items_need_to_live_during_the_call_only), cmocka_unit_test(past_the_limit_calls_are_refused),
-        cmocka_unit_test(a_filter_lives_from_open_to_drop),        cmocka_unit_test(what_is_wrong_is_refused),
+        cmocka_unit_test(adds_are_answered_as_blocking_ones),
+        cmocka_unit_test(very_many_items_are_in_flight),
+        cmocka_unit_test(items_need_to_live_during_the_call_only),
+        cmocka_unit_test(past_the_limit_calls_are_refused),
+        cmocka_unit_test(a_filter_lives_from_open_to_drop),
+        cmocka_unit_test(the_other_calls_have_their_async_forms),
+        cmocka_unit_test(the_wrong_kind_of_call_names_the_right_one),
+        cmocka_unit_test(on_memory_the_function_is_called_later),
+        cmocka_unit_test(what_is_wrong_is_refused),
     };
 
     return run_on_each_loop(tests, sizeof tests / sizeof *tests, set_up, NULL);

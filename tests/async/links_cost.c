@@ -4,6 +4,7 @@
 #include "loops/subject.h"
 #include "support/narrow.h"
 #include "support/served.h"
+#include "base/store.h"
 
 #include <malloc.h>
 #include <time.h>
@@ -181,20 +182,23 @@ static double failures(const struct row *row)
 
 /* ---- Calls on a loop ------------------------------------------------------------------------------- */
 
-static void begin_add(hibloom_async_filter *filter, size_t at, struct outcome *outcome)
+static bool is_new;
+
+static void begin_add(hibloom *filter, size_t at, struct outcome *outcome)
 {
     *outcome = (struct outcome){.calls = 0};
-    assert_int_equal(hibloom_async_add(filter, items + at, 1, true, on_answered, outcome), HIBLOOM_OK);
+    assert_int_equal(hibloom_async_add_many(filter, items + at, 1, &is_new, on_done, outcome), HIBLOOM_OK);
 }
 
-static void end_loop(void *loop, hibloom_async *async, hibloom_async_filter *filter)
+static void end_loop(void *loop, hibloom_store *async, hibloom *filter)
 {
     struct outcome dropped = {.calls = 0};
 
     assert_int_equal(hibloom_async_drop(filter, on_done, &dropped), HIBLOOM_OK);
     await(loop, &dropped);
     assert_int_equal(dropped.status, HIBLOOM_OK);
-    hibloom_async_free(async);
+    hibloom_close(filter);
+    hibloom_store_free(async);
     close_loop(loop);
 }
 
@@ -211,11 +215,11 @@ static void grow_beside(const struct row *row, uint32_t links)
 static double heap_of_pending_add(const struct row *row)
 {
     void *loop = loop_class->open();
-    hibloom_async *async = async_store(loop, redis_server_uri(server), NULL);
-    hibloom_async_filter *filter = async_filter(loop, async, "f", row->text);
+    hibloom_store *async = async_store(loop, redis_server_uri(server), NULL);
+    hibloom *filter = async_filter(loop, async, "f", row->text);
     struct outcome adds[PENDING];
 
-    if (strstr(hibloom_async_spec_of(filter), "growth=") != NULL)
+    if (filter->spec.growth != 0)
         grow_beside(row, 3);
     begin_add(filter, 0, &adds[0]); /* from here on the handle knows what is there */
     await(loop, &adds[0]);
@@ -223,7 +227,7 @@ static double heap_of_pending_add(const struct row *row)
     for (size_t i = 0; i < PENDING; i++)
         begin_add(filter, ITEMS - 1 - i, &adds[i]); /* new ones */
     const double heap = (double)(held - before) / PENDING;
-    await_all(loop, NULL, adds, PENDING);
+    await_all(loop, adds, PENDING);
     end_loop(loop, async, filter);
     return heap;
 }
@@ -256,8 +260,8 @@ static double longest_turn(void *loop, const struct outcome *outcome)
 static double ms_of_growth(const struct row *row)
 {
     void *loop = loop_class->open();
-    hibloom_async *async = async_store(loop, redis_server_uri(server), NULL);
-    hibloom_async_filter *filter = async_filter(loop, async, "f", row->text);
+    hibloom_store *async = async_store(loop, redis_server_uri(server), NULL);
+    hibloom *filter = async_filter(loop, async, "f", row->text);
     long long keys = test_command(redis, "DBSIZE");
     double least = 1e9;
 

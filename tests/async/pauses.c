@@ -12,22 +12,23 @@ static void count_warning(hibloom_log_level level, const char *line, void *data)
     warnings += level == HIBLOOM_LOG_WARNING;
 }
 
-static const char *const pairs[] = {"retry", "20s", "accept_restarts", "yes", NULL};
-static const hibloom_setup patient = {.size = sizeof patient, .options = pairs, .log = count_warning};
+static const char *const patience[] = {"retry", "20s", "accept_restarts", "yes", NULL};
+static const hibloom_setup patient = {.size = sizeof patient, .options = patience, .log = count_warning};
 
 static int set_up(void **state)
 {
-    signal(SIGPIPE, SIG_IGN);
     if (server == NULL)
         server = redis_server_start_tcp(NULL);
     return 0;
 }
 
-static uint64_t connections(const hibloom_async *async)
+static bool found;
+
+static uint64_t connections(const hibloom_store *async)
 {
     hibloom_stats stats;
 
-    hibloom_async_get_stats(async, &stats, sizeof stats);
+    hibloom_get_stats(async, &stats, sizeof stats);
     return stats.connections;
 }
 
@@ -35,26 +36,25 @@ static void a_dead_server_is_tried_at_one_pace(void **state)
 {
     static struct outcome outcomes[CALLS];
     void *loop = loop_class->open();
-    hibloom_async *async = async_store(loop, redis_server_uri(server), &patient);
-    hibloom_async_filter *filter = async_filter(loop, async, TEST_NAME, "bits=8192 hashes=4 seed=5eed");
+    hibloom_store *async = async_store(loop, redis_server_uri(server), &patient);
+    hibloom *filter = async_filter(loop, async, TEST_NAME, "bits=8192 hashes=4 seed=5eed");
     const uint64_t before = connections(async);
 
     memset(outcomes, 0, sizeof outcomes);
     warnings = 0;
-    hibloom_async_tick(async);
     redis_server_kill(server);
     for (size_t i = 0; i < CALLS; i++, test_sleep_ms(5)) {
-        assert_ok(hibloom_async_contains(filter, &(hibloom_item){"x", 1}, 1, on_answered, &outcomes[i]), NULL);
+        assert_ok(hibloom_async_contains(filter, "x", 1, &found, on_done, &outcomes[i]), async);
         loop_class->turn(loop);
-        hibloom_async_tick(async);
     }
     assert_in_range(connections(async) - before, 3, ATTEMPTS_MAX);
     assert_in_range(warnings, 1, LOGGED_MAX);
     redis_server_restart(server);
-    await_all(loop, async, outcomes, CALLS);
+    await_all(loop, outcomes, CALLS);
     for (size_t i = 0; i < CALLS; i++)
         assert_int_equal(outcomes[i].status, HIBLOOM_ENOTFOUND); /* it came back empty */
-    hibloom_async_free(async);
+    hibloom_close(filter);
+    hibloom_store_free(async);
     close_loop(loop);
 }
 
@@ -72,30 +72,26 @@ static void await_command(struct redisContext *redis, const char *command)
     freeReplyObject(redisCommand(redis, "PING"));
 }
 
-/* From hiredis 1.0 on, its own timer ends the connection before the loop reads. */
 static void stand_still(bool written)
 {
-#ifdef REDIS_ERR_TIMEOUT
-    skip();
-#endif
     struct redisContext *redis = redis_server_connect(server);
     void *loop = loop_class->open();
-    hibloom_async *async = async_store(loop, with_options(redis_server_uri(server), "command_timeout=%ums", STILL_MS),
+    hibloom_store *async = async_store(loop, with_options(redis_server_uri(server), "command_timeout=%ums", STILL_MS),
                                        NULL);
-    hibloom_async_filter *filter = async_filter(loop, async, TEST_NAME, "bits=8192 hashes=4 seed=5eed");
+    hibloom *filter = async_filter(loop, async, TEST_NAME, "bits=8192 hashes=4 seed=5eed");
     struct outcome outcome = {0};
 
     freeReplyObject(redisCommand(redis, "CONFIG RESETSTAT"));
-    assert_ok(hibloom_async_contains(filter, &(hibloom_item){"x", 1}, 1, on_answered, &outcome), NULL);
+    assert_ok(hibloom_async_contains(filter, "x", 1, &found, on_done, &outcome), async);
     if (written) {
         loop_class->turn(loop);
         await_command(redis, "cmdstat_getbit:");
     }
     test_sleep_ms(STILL_MS + 100);
-    hibloom_async_tick(async);
-    await_all(loop, async, &outcome, 1);
+    await(loop, &outcome);
     assert_int_equal(outcome.status, HIBLOOM_OK);
-    hibloom_async_free(async);
+    hibloom_close(filter);
+    hibloom_store_free(async);
     close_loop(loop);
     redisFree(redis);
 }
@@ -110,11 +106,73 @@ static void a_loop_that_stood_still_writes_its_commands(void **state)
     stand_still(false);
 }
 
+/* Without any event of the server, by the store's timer alone. */
+static void time_outs_and_retries_end_in_time(void **state)
+{
+    void *loop = loop_class->open();
+    hibloom_store *async = async_store(
+        loop, with_options(redis_server_uri(server), "command_timeout=300ms&retry=600ms"), NULL);
+    hibloom *filter = async_filter(loop, async, TEST_NAME, "bits=8192 hashes=4 seed=5eed");
+    struct outcome outcome;
+
+    redis_server_pause(server);
+    const uint64_t before = test_now_ms();
+    assert_int_equal(AWAIT(loop, &outcome, hibloom_async_contains(filter, "x", 1, &found, on_done, &outcome)),
+                     HIBLOOM_ETIMEDOUT);
+    assert_in_range(test_now_ms() - before, 800, 3000);
+    redis_server_resume(server);
+    hibloom_store_free(async);
+    hibloom_close(filter);
+    close_loop(loop);
+}
+
+/* ---- Others have their turn ---------------------------------------------------------------------- */
+
+static hibloom_loop inner;
+static int watched; /* the store's socket */
+
+static int watch(void *data, int fd, int events, void **slot, hibloom_store *store)
+{
+    watched = events != 0 ? fd : watched;
+    return inner.watch(data, fd, events, slot, store);
+}
+
+/* Megabytes of answers are here, or follow. */
+static void one_event_takes_a_few_answers(void **state)
+{
+    enum { MANY = 20000, FEW = 1000 };
+    static struct outcome outcomes[MANY];
+    void *loop = loop_class->open();
+    size_t answered = 0;
+
+    inner = loop_class->functions(loop);
+    const hibloom_loop outer = {sizeof outer, inner.data, watch, inner.timer};
+    hibloom_store *async = NULL;
+    assert_ok(hibloom_async_connect(&async, redis_server_uri(server), &patient, &outer), async);
+    hibloom *filter = async_filter(loop, async, TEST_NAME, "bits=8192 hashes=4 seed=5eed");
+    memset(outcomes, 0, sizeof outcomes);
+    for (size_t i = 0; i < MANY; i++)
+        assert_ok(hibloom_async_contains(filter, "x", 1, &found, on_done, &outcomes[i]), async);
+    hibloom_ready(async, watched, HIBLOOM_WRITE);
+    test_sleep_ms(300);
+    hibloom_ready(async, watched, HIBLOOM_READ);
+    for (size_t i = 0; i < MANY; i++)
+        answered += outcomes[i].calls;
+    print_message("%s: %zu answers at one event\n", loop_class->name, answered);
+    assert_in_range(answered, 1, FEW);
+    await_all(loop, outcomes, MANY);
+    hibloom_store_free(async);
+    hibloom_close(filter);
+    close_loop(loop);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_loop_that_stood_still_finds_its_answers),
         cmocka_unit_test(a_loop_that_stood_still_writes_its_commands),
+        cmocka_unit_test(time_outs_and_retries_end_in_time),
+        cmocka_unit_test(one_event_takes_a_few_answers),
         cmocka_unit_test(a_dead_server_is_tried_at_one_pace),
     };
     const int result = run_on_each_loop(tests, sizeof tests / sizeof *tests, set_up, NULL);

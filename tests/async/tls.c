@@ -23,7 +23,6 @@ static int set_up(void **state)
 {
     static const char *const args[] = {"--appendonly", "yes", "--appendfsync", "always", NULL};
 
-    signal(SIGPIPE, SIG_IGN);
     for (uint32_t i = 0; i < CALLS; i++)
         numbers[i] = i;
     certificates = certificates_make();
@@ -38,11 +37,11 @@ static int tear_down(void **state)
     return 0;
 }
 
-#define RETRY_MS 20000
+enum { RETRY_MS = 20000 };
 
 static const char *patient(const char *uri)
 {
-    return with_options(uri, "retry=%ums&command_timeout=2s&accept_restarts=yes", RETRY_MS);
+    return with_options(uri, "retry=%dms&command_timeout=2s&accept_restarts=yes", RETRY_MS);
 }
 
 static const char *trusting(const char *uri)
@@ -51,36 +50,35 @@ static const char *trusting(const char *uri)
 }
 
 /* All at once, each item in a call of its own. */
-static void begin_all(hibloom_async_filter *filter, bool adds)
+static void begin_all(hibloom *filter, bool adds)
 {
     memset(outcomes, 0, sizeof outcomes);
     memset(found, 0, sizeof found);
     for (size_t i = 0; i < CALLS; i++) {
-        const hibloom_item item = {&numbers[i], sizeof *numbers};
-        outcomes[i].answers = &found[i];
-        assert_ok(NOTHING_WITHIN(adds ? hibloom_async_add(filter, &item, 1, true, on_answered, &outcomes[i])
-                                      : hibloom_async_contains(filter, &item, 1, on_answered, &outcomes[i])),
-                  NULL);
+        const uint32_t *item = &numbers[i];
+        assert_ok(
+            NOTHING_WITHIN(adds ? hibloom_async_add(filter, item, sizeof *item, &found[i], on_done, &outcomes[i])
+                                : hibloom_async_contains(filter, item, sizeof *item, &found[i], on_done, &outcomes[i])),
+            NULL);
     }
 }
 
-static void await_ok(void *loop, hibloom_async *async)
+static void await_ok(void *loop, hibloom_store *async)
 {
-    await_all(loop, async, outcomes, CALLS);
+    await_all(loop, outcomes, CALLS);
     for (size_t i = 0; i < CALLS; i++) {
         if (outcomes[i].status != HIBLOOM_OK)
-            print_error("%s\n", hibloom_async_error(async));
+            print_error("%s\n", hibloom_store_error(async));
         assert_int_equal(outcomes[i].status, HIBLOOM_OK);
     }
 }
 
-static void drop(void *loop, hibloom_async *async, hibloom_async_filter *filter)
+static void drop(void *loop, hibloom_store *async, hibloom *filter)
 {
-    struct outcome dropped = {0};
+    struct outcome dropped;
 
-    assert_ok(hibloom_async_drop(filter, on_done, &dropped), NULL);
-    await_all(loop, async, &dropped, 1);
-    assert_int_equal(dropped.status, HIBLOOM_OK);
+    assert_ok(AWAIT(loop, &dropped, hibloom_async_drop(filter, on_done, &dropped)), async);
+    hibloom_close(filter);
 }
 
 static void assert_each_once(void)
@@ -92,8 +90,8 @@ static void assert_each_once(void)
 static void a_filter_does_over_tls_what_it_does_without(void **state)
 {
     void *loop = loop_class->open();
-    hibloom_async *async = async_store(loop, trusting(redis_server_uri(tls_server)), NULL);
-    hibloom_async_filter *filter = async_filter(loop, async, TEST_NAME, text);
+    hibloom_store *async = async_store(loop, trusting(redis_server_uri(tls_server)), NULL);
+    hibloom *filter = async_filter(loop, async, TEST_NAME, text);
 
     begin_all(filter, false);
     await_ok(loop, async);
@@ -105,7 +103,7 @@ static void a_filter_does_over_tls_what_it_does_without(void **state)
     await_ok(loop, async);
     assert_null(memchr(found, false, CALLS));
     drop(loop, async, filter);
-    hibloom_async_free(async);
+    hibloom_store_free(async);
     close_loop(loop);
     assert_each_once();
 }
@@ -116,15 +114,15 @@ static void a_filter_does_over_tls_what_it_does_without(void **state)
 static void assert_refused(const char *uri, hibloom_status expected, const char *words)
 {
     void *loop = loop_class->open();
-    hibloom_async *async = async_store(loop, uri, NULL);
+    hibloom_store *async = async_store(loop, uri, NULL);
     struct outcome opened = {0};
+    hibloom *filter;
 
-    hibloom_async_tick(async);
-    assert_ok(NOTHING_WITHIN(hibloom_async_open(async, "f", NULL, on_opened, &opened)), NULL);
-    await_all(loop, async, &opened, 1);
-    if (opened.status != expected || strstr(hibloom_async_error(async), words) == NULL)
-        fail_msg("%s: %s: \"%s\"", loop_class->name, hibloom_strerror(opened.status), hibloom_async_error(async));
-    hibloom_async_free(async);
+    assert_ok(NOTHING_WITHIN(hibloom_async_open(&filter, async, "f", NULL, on_done, &opened)), async);
+    await(loop, &opened);
+    if (opened.status != expected || strstr(hibloom_store_error(async), words) == NULL)
+        fail_msg("%s: %s: \"%s\"", loop_class->name, hibloom_strerror(opened.status), hibloom_store_error(async));
+    hibloom_store_free(async);
     close_loop(loop);
     assert_int_equal(opened.calls, 1);
 }
@@ -155,7 +153,7 @@ static void a_handshake_that_stands_still_ends_in_time(void **state)
     const uint64_t before = test_now_ms();
 
     tls_front_fault(front, TLS_FAULT_HOLD, 10);
-    assert_refused(with_options(uri_of(front), "command_timeout=300ms&cacert=%s", certificates->ca), HIBLOOM_ETIMEDOUT,
+    assert_refused(with_options(uri_of(front), "connect_timeout=300ms&cacert=%s", certificates->ca), HIBLOOM_ETIMEDOUT,
                    "");
     assert_in_range(test_now_ms() - before, 200, 10000);
     tls_front_stop(front);
@@ -166,10 +164,9 @@ static void a_handshake_that_stands_still_ends_in_time(void **state)
 static void a_server_that_is_killed_under_calls_is_waited_for(void **state)
 {
     void *loop = loop_class->open();
-    hibloom_async *async = async_store(loop, trusting(redis_server_uri(tls_server)), NULL);
+    hibloom_store *async = async_store(loop, trusting(redis_server_uri(tls_server)), NULL);
 
-    hibloom_async_tick(async);
-    hibloom_async_filter *filter = async_filter(loop, async, TEST_NAME, text);
+    hibloom *filter = async_filter(loop, async, TEST_NAME, text);
     begin_all(filter, true);
     await_ok(loop, async);
     for (int adds = 0; adds < 2; adds++) {
@@ -177,10 +174,8 @@ static void a_server_that_is_killed_under_calls_is_waited_for(void **state)
         begin_all(filter, adds == 1);
         loop_class->turn(loop);
         redis_server_kill(tls_server);
-        for (int i = 0; i < 50; i++, test_sleep_ms(1)) {
+        for (int i = 0; i < 50; i++, test_sleep_ms(1))
             loop_class->turn(loop);
-            hibloom_async_tick(async);
-        }
         for (size_t i = 0; i < CALLS; i++)
             assert_int_equal(outcomes[i].calls, 0);
         redis_server_restart(tls_server);
@@ -190,7 +185,7 @@ static void a_server_that_is_killed_under_calls_is_waited_for(void **state)
         assert_each_once();
     }
     drop(loop, async, filter);
-    hibloom_async_free(async);
+    hibloom_store_free(async);
     close_loop(loop);
     assert_each_once();
 }
@@ -203,26 +198,24 @@ static void a_connection_that_is_cut_anywhere_is_made_anew(void **state)
     for (size_t after = 0, all = 40000; after < all; after += 1 + all / 12) {
         void *loop = loop_class->open();
         tls_front_fault(front, after > 0 ? TLS_FAULT_CUT : TLS_FAULT_NONE, after);
-        hibloom_async *async = async_store(loop, trusting(uri_of(front)), NULL);
-        hibloom_async_tick(async);
+        hibloom_store *async = async_store(loop, trusting(uri_of(front)), NULL);
         struct outcome opened = {0};
+        hibloom *filter = NULL;
         const struct spec spec = test_spec(text);
-        assert_ok(hibloom_async_open(async, TEST_NAME, test_text(&spec), on_opened, &opened), NULL);
-        for (int i = 0; i < 100 && opened.calls == 0; i++, test_sleep_ms(1)) {
+        assert_ok(hibloom_async_open(&filter, async, TEST_NAME, test_text(&spec), on_done, &opened), async);
+        for (int i = 0; i < 100 && opened.calls == 0; i++, test_sleep_ms(1))
             loop_class->turn(loop);
-            hibloom_async_tick(async);
-        }
         tls_front_fault(front, TLS_FAULT_NONE, 0);
-        await_all(loop, async, &opened, 1);
+        await(loop, &opened);
         assert_int_equal(opened.status, HIBLOOM_OK);
         all = after == 0 ? tls_front_sent(front) : all;
-        begin_all(opened.filter, true);
+        begin_all(filter, true);
         await_ok(loop, async);
-        begin_all(opened.filter, false);
+        begin_all(filter, false);
         await_ok(loop, async);
         assert_null(memchr(found, false, CALLS));
-        drop(loop, async, opened.filter);
-        hibloom_async_free(async);
+        drop(loop, async, filter);
+        hibloom_store_free(async);
         close_loop(loop);
         assert_each_once();
     }

@@ -12,6 +12,7 @@
 
 #include <event2/event.h>
 #include <hiredis/async.h>
+#include <hibloom/adapters/libevent.h>
 #include <hiredis/adapters/libevent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,9 +56,9 @@ static const char *const layouts[LAYOUTS] = {"", " layout=blocked"};
 struct subject {
     struct bench_work work; /* of the blocking calls; its filter is the loop's, too */
     struct event_base *loop;
-    hibloom_async *store;
-    hibloom_async_filter *filter;
-    bool *answers; /* where they are copied to, if not NULL */
+    hibloom_store *store;
+    hibloom *filter;
+    bool answers[BATCH]; /* of the last call to be answered */
     size_t in_flight, done;
     double until;
     void (*submit)(struct subject *);
@@ -68,23 +69,17 @@ struct subject {
 
 /* ---- The calls on the loop ------------------------------------------------------------ */
 
-static int attach(struct redisAsyncContext *connection, void *loop)
-{
-    return redisLibeventAttach(connection, loop);
-}
-
 static void must(hibloom_status status, const struct subject *subject)
 {
     if (status != HIBLOOM_OK)
-        bench_fail(hibloom_async_error(subject->store));
+        bench_fail(hibloom_store_error(subject->store));
 }
 
-static void on_opened(hibloom_status status, hibloom_async_filter *filter, void *data)
+static void on_opened(hibloom_status status, void *data)
 {
     struct subject *subject = data;
 
     must(status, subject);
-    subject->filter = filter;
     event_base_loopbreak(subject->loop);
 }
 
@@ -99,14 +94,12 @@ static void go_on(struct subject *subject, size_t n)
         event_base_loopbreak(subject->loop);
 }
 
-static void on_answered(hibloom_status status, const bool *answers, size_t n, void *data)
+static void on_done(hibloom_status status, void *data)
 {
     struct subject *subject = data;
 
     must(status, subject);
-    if (subject->answers != NULL)
-        memcpy(subject->answers, answers, n * sizeof *answers);
-    go_on(subject, n);
+    go_on(subject, subject->work.batch);
 }
 
 static void submit(struct subject *subject)
@@ -116,9 +109,9 @@ static void submit(struct subject *subject)
 
     subject->in_flight++;
     must(work->operation == BENCH_LOOK_UP
-             ? hibloom_async_contains(subject->filter, items, work->batch, on_answered, subject)
-             : hibloom_async_add(subject->filter, items, work->batch, work->operation == BENCH_ADD_NEW, on_answered,
-                                 subject),
+             ? hibloom_async_contains_many(subject->filter, items, work->batch, subject->answers, on_done, subject)
+             : hibloom_async_add_many(subject->filter, items, work->batch,
+                                      work->operation == BENCH_ADD_NEW ? subject->answers : NULL, on_done, subject),
          subject);
 }
 
@@ -198,31 +191,29 @@ static void subject_open(struct subject *subject, int layout, struct redisContex
     subject->work.filter = bench_open(subject->work.store, subject->name, text);
     bench_load(subject->work.filter, bench_capacity() / 2);
     subject->bytes = (unsigned long long)bench_command(redis, "STRLEN %s", subject->name);
-    must(hibloom_async_connect(&subject->store, with_options(bench_uri(), "command_timeout=10min"), NULL, attach,
-                               subject->loop),
+    const hibloom_loop loop = hibloom_libevent(subject->loop);
+    must(hibloom_async_connect(&subject->store, with_options(bench_uri(), "command_timeout=10min"), NULL, &loop),
          subject);
-    must(hibloom_async_open(subject->store, subject->name, hibloom_secret_spec_of(subject->work.filter), on_opened,
-                            subject),
+    must(hibloom_async_open(&subject->filter, subject->store, subject->name,
+                            hibloom_secret_spec_of(subject->work.filter), on_opened, subject),
          subject);
     event_base_dispatch(subject->loop);
     subject->hiredis = redisAsyncConnect("127.0.0.1", redis_server_port(bench_server()));
-    if (subject->hiredis == NULL || attach(subject->hiredis, subject->loop) != REDIS_OK)
+    if (subject->hiredis == NULL || redisLibeventAttach(subject->hiredis, subject->loop) != REDIS_OK)
         bench_fail("no connection for hiredis alone");
 }
 
 /* Before anything is timed: both give the same answers, and half of them are yes. */
 static void check(struct subject *subject, const hibloom_item *questions)
 {
-    bool blocking[BATCH], async[BATCH];
+    bool blocking[BATCH];
 
     subject->work.items = questions;
     subject->work.n = subject->work.batch = BATCH;
     subject->work.operation = BENCH_LOOK_UP;
     bench_must(hibloom_contains_many(subject->work.filter, questions, BATCH, blocking), subject->work.store);
-    subject->answers = async;
     (void)run_loop(subject, 1, 0.0);
-    subject->answers = NULL;
-    if (memcmp(blocking, async, sizeof async) != 0 || !async[0])
+    if (memcmp(blocking, subject->answers, sizeof blocking) != 0 || !blocking[0])
         bench_fail("the calls on the loop answer otherwise than those that block");
 }
 
@@ -248,8 +239,8 @@ static void measure(struct subject *subject, const struct trial *trial, const hi
 static void subject_close(struct subject *subject)
 {
     redisAsyncFree(subject->hiredis);
-    hibloom_async_close(subject->filter);
-    hibloom_async_free(subject->store);
+    hibloom_close(subject->filter);
+    hibloom_store_free(subject->store);
     hibloom_close(subject->work.filter);
     hibloom_store_free(subject->work.store);
     event_base_free(subject->loop);

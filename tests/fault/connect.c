@@ -83,12 +83,17 @@ __attribute__((visibility("default"))) int getaddrinfo(const char *name, const c
     return look_ups_fail-- > 0 ? look_up_status : next("127.0.0.1", service, hints, out);
 }
 
-static int attach_to_nothing(struct redisAsyncContext *context, void *loop)
+static int watch_nothing(void *loop, int fd, int events, void **slot, hibloom_store *store)
 {
     return 0;
 }
 
-static void on_opened(hibloom_status status, hibloom_async_filter *filter, void *data)
+static int no_timer(void *loop, int64_t ms, void **slot, hibloom_store *store)
+{
+    return 0;
+}
+
+static void on_opened(hibloom_status status, void *data)
 {
 }
 
@@ -98,8 +103,9 @@ static void a_name_that_is_unknown_is_looked_up_once_and_one_that_cannot_be_look
     static const char *const uris[] = {"redis://host.example:%d", "redis+cluster://host.example:%d",
                                        "redis+sentinel://host.example:%d/m"};
     struct redis_server *server = redis_server_start_tcp(NULL);
-    hibloom_async *async = NULL;
+    const hibloom_loop loop = {sizeof loop, NULL, watch_nothing, no_timer};
     hibloom_store *store = NULL;
+    hibloom *filter;
     char uri[64];
 
     look_up_status = EAI_NONAME;
@@ -112,12 +118,11 @@ static void a_name_that_is_unknown_is_looked_up_once_and_one_that_cannot_be_look
         assert_int_equal(look_ups_fail, 4);
     }
     snprintf(uri, sizeof uri, uris[0], redis_server_port(server));
-    assert_ok(hibloom_async_connect(&async, with_options(uri, "retry=60s"), NULL, attach_to_nothing, NULL), NULL);
-    hibloom_async_tick(async);
-    assert_int_equal(hibloom_async_open(async, "seen", NULL, on_opened, NULL), HIBLOOM_EIO);
-    assert_non_null(strstr(hibloom_async_error(async), gai_strerror(EAI_NONAME)));
+    assert_ok(hibloom_async_connect(&store, with_options(uri, "retry=60s"), NULL, &loop), store);
+    assert_int_equal(hibloom_async_open(&filter, store, "seen", NULL, on_opened, NULL), HIBLOOM_EIO);
+    assert_words(store, gai_strerror(EAI_NONAME));
     assert_int_equal(look_ups_fail, 2);
-    hibloom_async_free(async);
+    hibloom_store_free(store);
     look_up_status = EAI_AGAIN;
     assert_ok(hibloom_connect(&store, with_options(uri, "retry=60s"), NULL), store);
     assert_true(look_ups_fail <= 0);

@@ -13,7 +13,6 @@ enum { AT_ONCE = 3, FILL = 100, FILL_LENGTH = 8 };
 
 struct handle {
     hibloom *filter;
-    hibloom_async_filter *pending;
     uint64_t root; /* its id; 0: not known */
     uint64_t ids[CALL_KEYS];
     uint64_t told; /* ELOST, so many times */
@@ -37,8 +36,7 @@ struct running {
 struct client {
     int id;
     hibloom_store *store;
-    hibloom_async *async;
-    struct loop *loop;
+    struct loop *loop; /* the store's; NULL: its calls wait */
     struct handle handles[NAMES];
     struct running running[AT_ONCE]; /* a blocking one uses the first */
     uint32_t saved;                  /* items that were in as it saved a file */
@@ -223,10 +221,7 @@ static hibloom_stats stats_of(const struct client *c)
 {
     hibloom_stats stats = {0};
 
-    if (c->store != NULL)
-        hibloom_get_stats(c->store, &stats, sizeof stats);
-    else
-        hibloom_async_get_stats(c->async, &stats, sizeof stats);
+    hibloom_get_stats(c->store, &stats, sizeof stats);
     return stats;
 }
 
@@ -268,11 +263,6 @@ static void note_told(struct client *c, int name, hibloom_status status)
                     world.call[c->id], c->id, oracle_name(name), (int)c->handles[name].told, (int)stats.restarts);
 }
 
-static const char *error_of(const struct client *c)
-{
-    return c->store != NULL ? hibloom_store_error(c->store) : hibloom_async_error(c->async);
-}
-
 static bool loses_handle(hibloom_status status)
 {
     return status == HIBLOOM_ENOTFOUND || status == HIBLOOM_EMISMATCH || status == HIBLOOM_ECORRUPT;
@@ -283,8 +273,6 @@ static void close_handle(struct client *c, int name)
     struct handle *h = &c->handles[name];
 
     hibloom_close(h->filter);
-    if (h->pending != NULL)
-        hibloom_async_close(h->pending);
     *h = (struct handle){0};
 }
 
@@ -352,10 +340,11 @@ static hibloom_status fill(hibloom *filter, struct running *r, bool wants_new)
 
 static const char *file_of(const struct client *c)
 {
-    static char paths[CLIENTS][64]; /* others go on while it is saved */
+    static char paths[CLIENTS][64]; /* others call while a client saves */
+    char *path = paths[c->id];
 
-    snprintf(paths[c->id], sizeof *paths, "/dev/shm/hibloom-sim-%d-%d", (int)getpid(), c->id);
-    return paths[c->id];
+    snprintf(path, sizeof paths[0], "/dev/shm/hibloom-sim-%d-%d", (int)getpid(), c->id);
+    return path;
 }
 
 /* BF.RESERVE name 0.01 10 NONSCALING, and all items of the worlds, as redis-cli prints BF.SCANDUMP of it. */
@@ -432,7 +421,7 @@ static hibloom_status do_blocking(struct client *c, struct running *r, const str
     case VERB_CLEAR: return hibloom_clear(filter);
     case VERB_DROP: return hibloom_drop(filter);
     case VERB_DELETE: return hibloom_drop_by_name(c->store, oracle_name(step->name));
-    case VERB_EXPIRE: return hibloom_expire(filter, step->arg);
+    case VERB_EXPIRE: return hibloom_expire(filter, step->arg * 1000);
     case VERB_REPLACE: return replace(c, r);
     case VERB_REPAIR: return hibloom_repair(c->store, oracle_name(step->name));
     case VERB_MERGE: return merge_items(c, filter, r);
@@ -470,7 +459,7 @@ static hibloom_status call_blocking(struct client *c, const struct step *step)
     }
     r->call.doubtful = sent_again(c) != r->again;
     r->busy = false;
-    oracle_end(&r->call, status, answers_of(r), error_of(c));
+    oracle_end(&r->call, status, answers_of(r), hibloom_store_error(c->store));
     world_call_ended(c->id);
     if (needs_handle(what.verb))
         note_told(c, what.name, status);
@@ -538,35 +527,27 @@ static void ended(struct running *r, hibloom_status status, const bool *answers)
 
     r->busy = false;
     r->call.doubtful = sent_again(c) != r->again; /* or one beside it has */
-    oracle_end(&r->call, status, answers, error_of(c));
+    oracle_end(&r->call, status, answers, hibloom_store_error(c->store));
     world_call_ended(c->id);
     if (needs_handle(r->call.verb))
         note_told(c, r->call.name, status);
 }
 
-static void on_opened(hibloom_status status, hibloom_async_filter *filter, void *data)
+static void on_opened(hibloom_status status, void *data)
 {
     struct running *r = data;
 
-    r->client->handles[r->call.name].pending = filter;
     if (status == HIBLOOM_OK && world.plan->client[r->client->id].near != 0)
-        (void)!hibloom_async_near_cache(filter);
+        (void)!hibloom_near_cache(r->client->handles[r->call.name].filter, 0);
     ended(r, status, NULL);
     note_root(r->client, &r->call, status);
 }
 
-static void on_answered(hibloom_status status, const bool *answers, size_t n, void *data)
+static void on_answered(hibloom_status status, void *data)
 {
     struct running *r = data;
 
-    if (answers != NULL)
-        memcpy(r->answers, answers, n * sizeof *answers);
-    ended(r, status, answers != NULL ? answers_of(r) : NULL);
-}
-
-static void on_counted(hibloom_status status, const hibloom_info *info, void *data)
-{
-    ended(data, status, NULL);
+    ended(r, status, status == HIBLOOM_OK ? answers_of(r) : NULL);
 }
 
 static void on_done(hibloom_status status, void *data)
@@ -574,7 +555,7 @@ static void on_done(hibloom_status status, void *data)
     ended(data, status, NULL);
 }
 
-static void on_filled(hibloom_status status, const bool *answers, size_t n, void *data)
+static void on_filled(hibloom_status status, void *data)
 {
     struct running *r = data;
 
@@ -584,14 +565,16 @@ static void on_filled(hibloom_status status, const bool *answers, size_t n, void
 }
 
 /* Many calls at once, which share the room of a link. */
-static hibloom_status fill_async(hibloom_async_filter *filter, struct running *r, bool wants_new)
+static hibloom_status fill_async(hibloom *filter, struct running *r, bool wants_new)
 {
+    static bool is_new[FILL];
     hibloom_status status = HIBLOOM_OK;
 
     make_fillers(r);
     r->filled = HIBLOOM_OK;
     for (r->filling = 0; r->filling < FILL && status == HIBLOOM_OK; r->filling += status == HIBLOOM_OK)
-        status = hibloom_async_add(filter, &r->items[r->filling], 1, wants_new, on_filled, r);
+        status = hibloom_async_add_many(filter, &r->items[r->filling], 1, wants_new ? &is_new[r->filling] : NULL,
+                                        on_filled, r);
     r->filled = status;
     return r->filling == 0 ? status : HIBLOOM_OK;
 }
@@ -603,8 +586,7 @@ static bool is_busy(const struct client *c)
 
 static void turn(struct client *c)
 {
-    (void)loop_turn(c->loop, 10000);
-    hibloom_async_tick(c->async);
+    loop_turn(c->loop, 10000);
 }
 
 static void await_all(struct client *c)
@@ -615,20 +597,21 @@ static void await_all(struct client *c)
 
 static hibloom_status do_async(struct client *c, struct running *r, const struct step *step)
 {
-    hibloom_async_filter *filter = c->handles[step->name].pending;
+    static hibloom_info info;
+    hibloom **filter = &c->handles[step->name].filter;
 
     switch (step->verb) {
     case VERB_OPEN:
-        return hibloom_async_open(c->async, oracle_name(step->name), text_of(step->name, c->id), on_opened, r);
-    case VERB_ADD:
-    case VERB_ADD_NEW: return hibloom_async_add(filter, r->items, r->count, step->verb == VERB_ADD_NEW, on_answered, r);
-    case VERB_LOOK: return hibloom_async_contains(filter, r->items, r->count, on_answered, r);
-    case VERB_REMOVE: return hibloom_async_remove(filter, r->items, r->count, on_answered, r);
-    case VERB_CLEAR: return hibloom_async_clear(filter, on_done, r);
-    case VERB_DROP: return hibloom_async_drop(filter, on_done, r);
-    case VERB_EXPIRE: return hibloom_async_expire(filter, step->arg, on_done, r);
-    case VERB_INFO: return hibloom_async_get_info(filter, on_counted, r);
-    case VERB_FILL: return fill_async(filter, r, step->times == 1);
+        return hibloom_async_open(filter, c->store, oracle_name(step->name), text_of(step->name, c->id), on_opened, r);
+    case VERB_ADD: return hibloom_async_add_many(*filter, r->items, r->count, NULL, on_done, r);
+    case VERB_ADD_NEW: return hibloom_async_add_many(*filter, r->items, r->count, r->answers, on_answered, r);
+    case VERB_LOOK: return hibloom_async_contains_many(*filter, r->items, r->count, r->answers, on_answered, r);
+    case VERB_REMOVE: return hibloom_async_remove_many(*filter, r->items, r->count, r->answers, on_answered, r);
+    case VERB_CLEAR: return hibloom_async_clear(*filter, on_done, r);
+    case VERB_DROP: return hibloom_async_drop(*filter, on_done, r);
+    case VERB_EXPIRE: return hibloom_async_expire(*filter, step->arg * 1000, on_done, r);
+    case VERB_INFO: return hibloom_async_get_info(*filter, &info, sizeof info, on_done, r);
+    case VERB_FILL: return fill_async(*filter, r, step->times == 1);
     default: return HIBLOOM_ENOTSUP;
     }
 }
@@ -661,22 +644,22 @@ static void step_async(struct client *c, const struct step *step)
     if (step->verb == VERB_DELETE || (step->verb >= VERB_REPLACE && step->verb <= VERB_IMPORT) ||
         step->verb == VERB_COMPARE || plan_kind(world.plan, step->name)->bare)
         return;
-    if (step->verb == VERB_CLOSE || step->verb == VERB_DROP || step->verb == VERB_OPEN || h->pending == NULL) {
-        if (step->verb == VERB_CLOSE && h->pending != NULL) /* what is pending is cancelled */
+    if (step->verb == VERB_CLOSE || step->verb == VERB_DROP || step->verb == VERB_OPEN || h->filter == NULL) {
+        if (step->verb == VERB_CLOSE && h->filter != NULL) /* what is pending is cancelled */
             for (int i = 0; i < AT_ONCE; i++)
                 if (c->running[i].busy && c->running[i].call.name == step->name)
                     c->running[i].call.canceled = true;
         if (step->verb != VERB_CLOSE)
             await_all(c);
-        if (step->verb != VERB_DROP || h->pending == NULL)
+        if (step->verb != VERB_DROP || h->filter == NULL)
             close_handle(c, step->name);
         if (step->verb == VERB_CLOSE)
             return;
     }
-    if (h->pending == NULL) {
+    if (h->filter == NULL) {
         call_async(c, &(struct step){.client = c->id, .verb = VERB_OPEN, .name = step->name});
         await_all(c);
-        if (h->pending == NULL || step->verb == VERB_OPEN)
+        if (h->filter == NULL || step->verb == VERB_OPEN)
             return;
     }
     call_async(c, step);
@@ -738,23 +721,17 @@ static void check_new_store(struct client *c)
 
 static void check_client(struct client *c)
 {
-    if (c->store != NULL)
-        hibloom_store_deadline(c->store, 0);
-    if (c->store != NULL && c->done && !oracle_failed())
+    hibloom_store_deadline(c->store, 0);
+    if (c->store != NULL && c->loop == NULL && c->done && !oracle_failed())
         check_blocking(c);
     if (!oracle_failed())
         check_new_store(c);
     for (int name = 0; name < NAMES; name++)
         close_handle(c, name);
     hibloom_store_free(c->store);
-    if (c->async != NULL)
-        hibloom_async_free(c->async);
-    if (c->loop != NULL) {
-        (void)loop_turn(c->loop, 1000); /* hiredis frees there what was half connected */
+    if (c->loop != NULL)
         loop_free(c->loop);
-    }
     c->store = NULL;
-    c->async = NULL;
     c->loop = NULL;
 }
 
@@ -762,7 +739,7 @@ static void check_client(struct client *c)
 
 static void do_step(struct client *c, const struct step *step)
 {
-    if (c->async != NULL)
+    if (c->loop != NULL)
         step_async(c, step);
     else
         step_blocking(c, step);
@@ -777,13 +754,13 @@ static void run_client(void *data)
 
     if (p->client[c->id].loop) {
         c->loop = loop_make();
-        if (hibloom_async_connect(&c->async, uri_of(c, uri, sizeof uri), &setup, loop_attach, c->loop) != HIBLOOM_OK)
-            oracle_fail("client %d cannot make a store: %s", c->id, hibloom_async_error(c->async));
-        hibloom_async_tick(c->async);
+        const hibloom_loop loop = loop_functions(c->loop);
+        if (hibloom_async_connect(&c->store, uri_of(c, uri, sizeof uri), &setup, &loop) != HIBLOOM_OK)
+            oracle_fail("client %d cannot make a store: %s", c->id, hibloom_store_error(c->store));
     } else {
         connect_blocking(c);
     }
-    for (size_t i = 0; i < p->step_count && (c->store != NULL || c->async != NULL) && !oracle_failed(); i++) {
+    for (size_t i = 0; i < p->step_count && c->store != NULL && !oracle_failed(); i++) {
         const struct step rest = {.verb = VERB_SLEEP, .arg = p->pace > 0 ? plan_chance(p, i, p->pace) % p->pace : 0};
         if (p->steps[i].client != c->id)
             continue;
@@ -791,7 +768,7 @@ static void run_client(void *data)
             do_step(c, &rest);
         do_step(c, &p->steps[i]);
     }
-    if (c->async != NULL)
+    if (c->loop != NULL)
         await_all(c);
     c->done = true;
     while (!world.settled && !oracle_failed())

@@ -1,104 +1,100 @@
-/* loop.c: an event loop for hiredis' asynchronous contexts, in virtual time. See net.h. */
+/* loop.c: an event loop for stores of async.h, in virtual time. See net.h. */
 #include "sim/net.h"
 
-#include <hiredis/async.h>
-#include <hiredis/hiredis.h>
+#include <hibloom/async.h>
 #include <poll.h>
 #include <stdlib.h>
 
-enum { CONTEXTS = 64 };
-
-struct watched {
-    redisAsyncContext *context; /* NULL: hiredis has freed it, within this turn maybe */
-    short events;
-};
+enum { SOCKETS_MAX = 64 };
 
 struct loop {
-    struct watched *watched[CONTEXTS];
+    struct pollfd watched[SOCKETS_MAX];
     nfds_t count;
+    hibloom_store *store; /* its timer, and sockets */
+    uint64_t rings_us;    /* NEVER: it does not */
 };
-
-/* What hiredis tells of a context. */
-#define TELLS(name, does) \
-    static void name(void *watched) \
-    { \
-        ((struct watched *)watched)->does; \
-    }
-TELLS(add_read, events |= POLLIN)
-TELLS(del_read, events &= ~POLLIN)
-TELLS(add_write, events |= POLLOUT)
-TELLS(del_write, events &= ~POLLOUT)
-TELLS(forget, context = NULL)
 
 struct loop *loop_make(void)
 {
-    return net_memory(sizeof(struct loop));
+    struct loop *loop = net_memory(sizeof *loop);
+
+    loop->rings_us = NEVER;
+    return loop;
 }
 
 void loop_free(struct loop *loop)
 {
-    for (nfds_t i = 0; i < loop->count; i++)
-        free(loop->watched[i]);
+    if (loop->count > 0 || loop->rings_us != NEVER)
+        net_die("a store leaves sockets or its timer to the loop");
     free(loop);
 }
 
-int loop_attach(redisAsyncContext *context, void *data)
+static struct pollfd *find(struct loop *loop, int fd)
+{
+    for (nfds_t i = 0; i < loop->count; i++)
+        if (loop->watched[i].fd == fd)
+            return &loop->watched[i];
+    return NULL;
+}
+
+static int watch(void *data, int fd, int events, void **slot, hibloom_store *store)
 {
     struct loop *loop = data;
-    struct watched *watched = net_memory(sizeof *watched);
+    struct pollfd *watched = find(loop, fd);
 
-    if (loop->count == CONTEXTS)
+    loop->store = store;
+    if (watched == NULL && loop->count == SOCKETS_MAX)
         net_die("more connections on a loop than it has room for");
-    watched->context = context;
-    loop->watched[loop->count++] = watched;
-    context->ev.data = watched;
-    context->ev.addRead = add_read;
-    context->ev.delRead = del_read;
-    context->ev.addWrite = add_write;
-    context->ev.delWrite = del_write;
-    context->ev.cleanup = forget;
-    return REDIS_OK;
+    if (watched == NULL)
+        watched = &loop->watched[loop->count++];
+    *watched = (struct pollfd){
+        .fd = fd,
+        .events = (short)(((events & HIBLOOM_READ) != 0 ? POLLIN : 0) | ((events & HIBLOOM_WRITE) != 0 ? POLLOUT : 0))};
+    if (events == 0)
+        *watched = loop->watched[--loop->count];
+    return 0;
 }
 
-static void sweep(struct loop *loop)
+static int set_timer(void *data, int64_t ms, void **slot, hibloom_store *store)
 {
-    nfds_t kept = 0;
+    struct loop *loop = data;
 
-    for (nfds_t i = 0; i < loop->count; i++)
-        if (loop->watched[i]->context != NULL)
-            loop->watched[kept++] = loop->watched[i];
-        else
-            free(loop->watched[i]);
-    loop->count = kept;
+    loop->store = store;
+    loop->rings_us = ms < 0 ? NEVER : net_now_us() + (uint64_t)ms * 1000;
+    return 0;
 }
 
-/* Either call may free this context, and others. */
-static void handle(const struct watched *watched, short came)
+hibloom_loop loop_functions(struct loop *loop)
 {
+    return (hibloom_loop){sizeof(hibloom_loop), loop, watch, set_timer};
+}
+
+/* An earlier event may have closed it, or freed the store. */
+static void handle(struct loop *loop, const struct pollfd *ready)
+{
+    const struct pollfd *watched = find(loop, ready->fd);
     const short broken = POLLERR | POLLHUP;
 
-    if (watched->context != NULL && (watched->events & POLLIN) != 0 && (came & (POLLIN | broken)) != 0)
-        redisAsyncHandleRead(watched->context);
-    if (watched->context != NULL && (watched->events & POLLOUT) != 0 && (came & (POLLOUT | broken)) != 0)
-        redisAsyncHandleWrite(watched->context);
+    if (watched == NULL || ready->revents == 0)
+        return;
+    const short came = (ready->revents & broken) != 0 ? watched->events : ready->revents & watched->events;
+    hibloom_ready(loop->store, ready->fd,
+                  ((came & POLLIN) != 0 ? HIBLOOM_READ : 0) | ((came & POLLOUT) != 0 ? HIBLOOM_WRITE : 0));
 }
 
-bool loop_turn(struct loop *loop, uint64_t us)
+void loop_turn(struct loop *loop, uint64_t us)
 {
-    struct pollfd fds[CONTEXTS];
-    struct watched *watched[CONTEXTS];
-    nfds_t count = 0;
+    struct pollfd fds[SOCKETS_MAX];
+    const nfds_t count = loop->count;
+    const uint64_t until = net_now_us() + us;
 
-    sweep(loop);
-    for (nfds_t i = 0; i < loop->count; i++) {
-        if (loop->watched[i]->events == 0)
-            continue;
-        watched[count] = loop->watched[i];
-        fds[count] = (struct pollfd){.fd = watched[count]->context->c.fd, .events = watched[count]->events};
-        count++;
-    }
-    const bool any = sockets_poll(fds, count, net_now_us() + us) > 0;
     for (nfds_t i = 0; i < count; i++)
-        handle(watched[i], fds[i].revents);
-    return any;
+        fds[i] = loop->watched[i];
+    (void)sockets_poll(fds, count, loop->rings_us < until ? loop->rings_us : until);
+    if (net_now_us() >= loop->rings_us) {
+        loop->rings_us = NEVER;
+        hibloom_ready(loop->store, -1, 0);
+    }
+    for (nfds_t i = 0; i < count; i++)
+        handle(loop, &fds[i]);
 }

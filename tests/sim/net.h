@@ -12,7 +12,7 @@
 
 #include "sim/node.h" /* struct buffer */
 
-struct redisAsyncContext;
+#include <hibloom/async.h>
 
 /* ---- Time ------------------------------------------------------------------------------- */
 
@@ -75,9 +75,9 @@ void conn_cut(struct conn *, size_t after, bool quietly, bool arrives);
 struct loop; /* of one fiber */
 struct loop *loop_make(void);
 void loop_free(struct loop *);
-int loop_attach(struct redisAsyncContext *, void *loop); /* a hibloom_attach_fn */
-/* Waits for events for so long at most, and handles those that are there; false: it only took time. */
-bool loop_turn(struct loop *, uint64_t us);
+hibloom_loop loop_functions(struct loop *);
+/* Waits for events for so long at most, and handles those that are there. */
+void loop_turn(struct loop *, uint64_t us);
 
 /* ---- For net.c, fiber.c and loop.c alone --------------------------------------------------- */
 

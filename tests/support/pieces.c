@@ -36,7 +36,7 @@ static void run(hibloom *filter, const struct piece *piece, const unsigned char 
         assert_non_null(w.bits);
         memcpy(w.bits, bits, (size_t)piece->len);
     }
-    assert_ok(whole_run(&w), filter->store);
+    assert_ok(whole_go(&w, WAITS(piece)), filter->store);
 }
 
 void piece_read(hibloom *filter, const struct piece *piece, unsigned char *out)

@@ -41,7 +41,7 @@ static int socket_to_unix(void)
     return pair[0];
 }
 
-static void close_nothing(struct node *node)
+static void close_nothing(struct carrier *c, struct node *node)
 {
 }
 

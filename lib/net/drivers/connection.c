@@ -42,9 +42,6 @@ static void abandon(struct connection *c)
             strcpy(c->context->errstr, "abandoned in the middle of a pipeline");
         }
         restore_reader(c);
-    } else {
-        redisFree(c->context);
-        c->context = NULL;
     }
 }
 
@@ -135,16 +132,51 @@ static void install_reader(struct connection *c)
     reader->privdata = &c->reply;
 }
 
-hibloom_status connection_open(struct connection *c, const struct store_settings *s, const char *host, unsigned port,
-                               uint64_t deadline)
+hibloom_status connection_open(struct connection *c, const struct store_settings *s, const char *host, unsigned port)
 {
-    *c = (struct connection){.settings = s, .timeout_ms = (uint32_t)s->options.command_timeout_ms};
-    c->status = context_open(&c->context, s, host, port, deadline, &c->error);
+    *c = (struct connection){.settings = s, .host = host, .timeout_ms = (uint32_t)s->options.connect_timeout_ms};
+    c->status = context_begin(&c->context, s, host, port, &c->error);
+    c->alive = c->status == HIBLOOM_OK;
+    c->opening = POLLOUT;
+    connection_start_clock(c);
+    return c->status;
+}
+
+static hibloom_status shake_hands(struct connection *c)
+{
+    hibloom_status status = HIBLOOM_OK;
+    struct sigpipe before;
+
+    sigpipe_block(&before);
+    if (c->ssl == NULL)
+        status = tls_begin(c->context, c->settings, c->host, &c->ssl, &c->error);
+    if (status == HIBLOOM_OK)
+        status = tls_step(c->ssl, &c->opening, &c->error);
+    sigpipe_unblock(&before, status != HIBLOOM_OK);
+    return status;
+}
+
+/* An event has come: one step more. */
+static void open_on(struct connection *c)
+{
+    const struct store_settings *s = c->settings;
+
+    c->status = c->ssl == NULL ? context_connected(c->context, &c->error) : HIBLOOM_OK;
+    if (c->status == HIBLOOM_OK && s->uri.tls)
+        c->status = shake_hands(c);
+    else
+        c->opening = 0;
     if (c->status != HIBLOOM_OK)
-        return c->status;
-    c->alive = true;
+        abandon(c);
+    if (!c->alive || c->opening != 0)
+        return;
+    c->ssl = NULL;
+    c->timeout_ms = (uint32_t)s->options.command_timeout_ms;
+    connection_start_clock(c);
+    settings_apply(s, c->context);
+    if (s->connected != NULL)
+        s->connected(c->context, s->data);
     install_reader(c);
-    return HIBLOOM_OK;
 }
 
 /* ---- Receiving ---- */
@@ -176,7 +208,9 @@ static enum received take(struct connection *c)
 
 static struct pollfd events_of(const struct connection *c)
 {
-    return (struct pollfd){.fd = c->context->fd, .events = (short)(POLLIN | (c->unsent ? POLLOUT : 0))};
+    const short events = c->opening != 0 ? c->opening : (short)(POLLIN | (c->unsent || c->put ? POLLOUT : 0));
+
+    return (struct pollfd){.fd = c->context->fd, .events = events};
 }
 
 /* Has the server had its time since the last commands were sent? Then unread answers may have come while another
@@ -220,6 +254,9 @@ static void read_some(struct connection *c, size_t room)
         c->received += got;
         /* less than there was room for: that was all, but over TLS a next record may be here */
         c->readable = c->borrowed || (got > 0 && (got >= READ_BYTES || tls_is_on(c->context)));
+        /* the rest makes another event: OpenSSL keeps nothing back, as no record is longer than one read */
+        if (c->watched != 0 && --c->reads == 0)
+            c->readable = false;
     }
 }
 
@@ -370,13 +407,6 @@ static void read_last_error(struct connection *c)
         abandon(c);
 }
 
-/* hiredis gives up on a signal over TLS only, where a borrowed one may block. */
-static void forget_interruption(redisContext *context)
-{
-    context->err = 0;
-    context->errstr[0] = '\0';
-}
-
 void connection_put(struct connection *c, const char *bytes, size_t len)
 {
     if (c->alive && redisAppendFormattedCommand(c->context, bytes, len) != REDIS_OK) {
@@ -391,12 +421,6 @@ void connection_start_clock(struct connection *c)
     c->spared = false;
 }
 
-void connection_note_elsewhere(struct connection *c, uint64_t ms)
-{
-    if (c->unsent)
-        c->sent_ms += ms;
-}
-
 /* As much as goes. */
 static void write_some(struct connection *c)
 {
@@ -408,8 +432,8 @@ static void write_some(struct connection *c)
         if (transfer(c, &done) != REDIS_OK) {
             if (errno == EPIPE || errno == ECONNRESET)
                 read_last_error(c);
-            else if (errno == EINTR)
-                forget_interruption(c->context);
+            else if (errno == EINTR) /* hiredis gives up on a signal over TLS only, where a borrowed one may block */
+                c->context->err = c->context->errstr[0] = '\0';
             else
                 fail_as_context(c, errno);
         } else if (!done && overdue(c)) {
@@ -427,7 +451,6 @@ static void write_some(struct connection *c)
 
 hibloom_status connection_flush(struct connection *c)
 {
-    connection_start_clock(c);
     write_some(c);
     return c->status;
 }
@@ -443,13 +466,18 @@ uint32_t connection_poll(const struct connection *c, struct pollfd *ready)
 
 bool connection_polled(struct connection *c, const struct pollfd *ready)
 {
+    if (c->alive && c->opening != 0 && ready->revents != 0)
+        open_on(c);
     /* one that hung up may have answered before */
-    if (c->unsent && (ready->revents & (POLLOUT | POLLERR | POLLHUP)) == POLLOUT)
+    else if (c->unsent && (ready->revents & (POLLOUT | POLLERR | POLLHUP)) == POLLOUT)
         write_some(c);
-    c->readable = c->alive && (ready->revents & ~POLLOUT) != 0;
+    c->readable = c->alive && c->opening == 0 && (ready->revents & ~POLLOUT) != 0;
     if (c->alive && !c->readable && overdue(c)) {
         fail(c, HIBLOOM_ETIMEDOUT,
-             c->unsent ? "timed out: the server takes no more commands" : "timed out waiting for the server");
+             c->ssl != NULL    ? "TLS: timed out in the handshake: is TLS spoken at this port?"
+             : c->opening != 0 ? "timed out connecting"
+             : c->unsent       ? "timed out: the server takes no more commands"
+                               : "timed out waiting for the server");
         abandon(c);
     }
     return c->alive;
@@ -461,6 +489,8 @@ void connection_close(struct connection *c)
         redisFree(c->context);
     if (!c->borrowed)
         c->context = NULL;
-    c->alive = false;
+    c->alive = c->unsent = false;
+    c->opening = 0;
+    c->ssl = NULL;
     explicit_bzero(&c->reply, sizeof c->reply); /* a spec, with its seed, may be in it */
 }

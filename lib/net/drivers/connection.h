@@ -1,13 +1,13 @@
 /* connection.h: one pipe to one Redis: whole buffers of commands in, answers out, in order.
  *
- * A connection of ours never waits, over TCP and over TLS: connection_poll tells its driver the
- * events to wait for. One that is borrowed blocks, as its owner has made it.
+ * A connection of ours never waits, not even to be made: connection_poll tells its driver the events to wait
+ * for. One that is borrowed blocks, as its owner has made it.
  *
  * Wraps a hiredis context, ours or the caller's. It adds deadlines, no SIGPIPE, and a bound on
  * what a server may send. If a pipe has lost count of its answers, it is never used again.
  *
- * The cause of a pipe's death is its status, in words. After that the functions do nothing,
- * until it is opened again. */
+ * The cause of a pipe's death is its status, in words. After that the functions do nothing, until it is closed and
+ * opened again: a loop forgets the socket before it is closed. */
 #ifndef HIBLOOM_CONNECTION_H
 #define HIBLOOM_CONNECTION_H
 
@@ -16,20 +16,30 @@
 #include "resp/refusal.h"
 #include "resp/reply.h"
 
+#define READS_AT_ONCE 4u /* of a socket at one event: others wait meanwhile */
+
 struct connection {
     hibloom_status status;                 /* why it is dead; OK while it is not */
     struct error error;                    /* the same in words */
     const struct store_settings *settings; /* NULL if borrowed */
     redisContext *context;                 /* NULL: none at the moment */
     bool borrowed;
-    bool alive;                                 /* answers can still be received */
+    bool alive;                                 /* answers can still be received, or it is being made */
+    short opening;                              /* it is being made, and waits for these events of poll */
+    const char *host;                           /* while it is */
+    struct ssl_st *ssl;                         /* in a handshake; the context's */
     uint64_t deadline;                          /* the waiting call's; 0: none */
     bool readable;                              /* there may be unread bytes; always set if borrowed */
     size_t sent;                                /* bytes of a long output buffer that have gone out */
     bool unsent;                                /* commands that were flushed wait for room in the socket */
+    bool put;                                   /* commands wait for the loop's next turn */
+    bool owing;                                 /* answers are to come; kept by a loop only, as these three: */
+    int watched;                                /* events */
+    void *slot;                                 /* the loop's own */
+    unsigned reads;                             /* of the socket until others have their turn */
     bool begun;                                 /* a part of the next answer was taken */
-    uint32_t timeout_ms;                        /* for one pipeline; 0 if borrowed */
-    uint64_t sent_ms;                           /* when the last commands went out */
+    uint32_t timeout_ms;                        /* for one pipeline, or for being made; 0 if borrowed */
+    uint64_t sent_ms;                           /* when that time began */
     bool spared;                                /* its time was over, and answers were here */
     uint64_t received;                          /* bytes */
     struct reply reply;                         /* the last one received */
@@ -39,9 +49,9 @@ struct connection {
     void *their_privdata;
 };
 
-/* Makes a connection to the address, or path. */
-hibloom_status connection_open(struct connection *, const struct store_settings *, const char *host, unsigned port,
-                               uint64_t deadline);
+/* Begins to make a connection to the address, or path. connection_polled goes on with it, until `opening` is 0. The
+ * host must live as long. */
+hibloom_status connection_open(struct connection *, const struct store_settings *, const char *host, unsigned port);
 
 /* Takes over the caller's, and leaves it as it was found. */
 hibloom_status connection_borrow(struct connection *);
@@ -54,13 +64,10 @@ bool connection_is_alive(struct connection *);
 void connection_put(struct connection *, const char *bytes, size_t len);
 hibloom_status connection_flush(struct connection *);
 
-/* The time-out for what is on its way begins now, as it does when commands are sent. */
+/* The time-out for what is on its way begins now. */
 void connection_start_clock(struct connection *);
 
-/* Since then another connection took `ms` to make. A server that has not got all yet has its whole time. */
-void connection_note_elsewhere(struct connection *, uint64_t ms);
-
-/* For one of ours that has answers to come: the events to wait for. Returns the milliseconds that its server still
+/* For one of ours that is being made or has answers to come: the events to wait for. Returns the milliseconds that its server still
  * has, never 0. connection_polled then takes the events. False: it is dead, or its server has had its time. */
 struct pollfd;
 uint32_t connection_poll(const struct connection *, struct pollfd *);

@@ -1,22 +1,14 @@
-/* context.c: a context of hiredis is made. See context.h. */
+/* context.c: a context of hiredis is connected. See context.h. */
 #include "net/drivers/context.h"
-#include "base/clock.h"
-#include "net/drivers/sigpipe.h"
 #include "net/drivers/tls.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <netdb.h>
 #include <string.h>
-#include <sys/time.h>
-
-static struct timeval context_time(uint32_t ms)
-{
-    return (struct timeval){.tv_sec = (time_t)(ms / 1000), .tv_usec = (suseconds_t)(ms % 1000) * 1000};
-}
+#include <sys/socket.h>
 
 /* hiredis keeps only the words of getaddrinfo. A name that cannot be looked up just now (EAI_AGAIN) has others. */
-bool context_names_nobody(const redisContext *context)
+static bool names_nobody(const redisContext *context)
 {
     return context->err == REDIS_ERR_OTHER && strcmp(context->errstr, gai_strerror(EAI_NONAME)) == 0;
 }
@@ -38,82 +30,28 @@ hibloom_status context_failure(const redisContext *context, int saved, struct er
         status = error_set(error, HIBLOOM_EIO, tls != NULL ? "TLS: %s" : "%s", tls != NULL ? tls : context->errstr);
     if (tls != NULL)
         tls_forget();
-    error->for_good = context_names_nobody(context);
+    error->for_good = names_nobody(context);
     return status;
 }
 
-static redisContext *connect_once(const struct store_settings *s, const char *host, unsigned port, uint32_t timeout_ms)
+hibloom_status context_begin(redisContext **out, const struct store_settings *s, const char *host, unsigned port,
+                             struct error *error)
 {
-    const struct timeval timeout = context_time(timeout_ms);
-
     errno = 0;
-    if (s->uri.kind == URI_UNIX)
-        return redisConnectUnixWithTimeout(s->uri.path, timeout);
-    return redisConnectWithTimeout(host, (int)port, timeout);
-}
-
-/* hiredis gives up if a signal interrupts its waiting. Did one? */
-static bool interrupted(const redisContext *context)
-{
-    return context != NULL && context->err == REDIS_ERR_IO && errno == EINTR;
-}
-
-static hibloom_status connect_until(redisContext **out, const struct store_settings *s, const char *host, unsigned port,
-                                    uint64_t until, struct error *error)
-{
-    do {
-        const uint64_t now = clock_now_ms(), left = until > now ? until - now : 0;
-        if (*out != NULL)
-            redisFree(*out);
-        *out = NULL;
-        if (left == 0)
-            return error_set(error, HIBLOOM_ETIMEDOUT, "timed out connecting");
-        *out = connect_once(s, host, port, (uint32_t)left);
-    } while (interrupted(*out));
+    *out = s->uri.kind == URI_UNIX ? redisConnectUnixNonBlock(s->uri.path) : redisConnectNonBlock(host, (int)port);
     if (*out == NULL)
         return error_set(error, HIBLOOM_ENOMEM, "out of memory");
-    const int flags = (*out)->err == 0 ? fcntl((*out)->fd, F_GETFL) : -1;
-    if ((*out)->err != 0)
-        return context_failure(*out, errno, error);
-    if (flags < 0 || fcntl((*out)->fd, F_SETFL, flags | O_NONBLOCK) != 0)
-        return error_set(error, HIBLOOM_EIO, "%s", strerror(errno));
-    (*out)->flags &= ~REDIS_BLOCK;
-    return HIBLOOM_OK;
+    return (*out)->err != 0 ? context_failure(*out, errno, error) : HIBLOOM_OK;
 }
 
-static hibloom_status start_tls(redisContext *context, const struct store_settings *s, const char *host, uint64_t until,
-                                struct error *error)
+hibloom_status context_connected(const redisContext *context, struct error *error)
 {
-    struct ssl_st *ssl = NULL;
-    struct sigpipe before;
+    int failed = 0;
+    socklen_t len = sizeof failed;
 
-    sigpipe_block(&before);
-    hibloom_status status = tls_begin(context, s, host, &ssl, error);
-    if (status == HIBLOOM_OK)
-        status = tls_handshake(context, ssl, until, error);
-    sigpipe_unblock(&before, status != HIBLOOM_OK);
-    return status;
-}
-
-hibloom_status context_open(redisContext **out, const struct store_settings *s, const char *host, unsigned port,
-                            uint64_t deadline, struct error *error)
-{
-    uint64_t until = clock_now_ms() + s->options.connect_timeout_ms;
-    redisContext *context = NULL;
-
-    if (deadline != 0 && deadline < until)
-        until = deadline;
-    hibloom_status status = connect_until(&context, s, host, port, until, error);
-    if (status == HIBLOOM_OK && s->uri.tls)
-        status = start_tls(context, s, host, until, error);
-    if (status != HIBLOOM_OK) {
-        if (context != NULL)
-            redisFree(context);
-        return status;
-    }
-    settings_apply(s, context);
-    if (s->connected != NULL)
-        s->connected(context, s->data);
-    *out = context;
-    return HIBLOOM_OK;
+    if (getsockopt(context->fd, SOL_SOCKET, SO_ERROR, &failed, &len) != 0)
+        failed = errno;
+    if (failed == ETIMEDOUT)
+        return error_set(error, HIBLOOM_ETIMEDOUT, "timed out connecting");
+    return failed != 0 ? error_set(error, HIBLOOM_EIO, "%s", strerror(failed)) : HIBLOOM_OK;
 }

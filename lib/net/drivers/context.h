@@ -1,5 +1,4 @@
-/* context.h: a context of hiredis, before it is a connection (connection.h). It is made within a
- * time, over TLS if wanted. Also the meaning of its failures. */
+/* context.h: a context of hiredis that is being connected, by steps that never wait. Also the meaning of its failures. */
 #ifndef HIBLOOM_CONTEXT_H
 #define HIBLOOM_CONTEXT_H
 
@@ -7,15 +6,13 @@
 
 #include <hiredis/hiredis.h>
 
-/* Connects to the address, or path, until the deadline (ms; 0: none) at the latest. The caller's `connected` has
- * seen it, nothing has been sent, and from now on it does not block. Not OK: there is none; words in *error. */
-hibloom_status context_open(redisContext **out, const struct store_settings *, const char *host, unsigned port,
-                            uint64_t deadline, struct error *);
+/* Begins to connect to the address, or path. A host name is looked up at once, which may block. Once the socket is
+ * writable, or has failed, context_connected tells the outcome. Not OK: words in *error. *out may be NULL. */
+hibloom_status context_begin(redisContext **out, const struct store_settings *, const char *host, unsigned port,
+                             struct error *);
+hibloom_status context_connected(const redisContext *, struct error *);
 
 /* The cause of its failure; `saved` is errno as it was then. */
 hibloom_status context_failure(const redisContext *, int saved, struct error *);
-
-/* Has it failed because no host has the name? */
-bool context_names_nobody(const redisContext *);
 
 #endif

@@ -1,40 +1,54 @@
-/* loop.h: a Redis store whose connections are on the caller's event loop.
+/* loop.h: a store whose connections are on the caller's event loop.
  *
- * The loop calls hiredis, hiredis calls this driver, and the driver calls the carrier. When all
- * have settled, `settled` hands calls that have ended to their owner. So no owner is ever called
- * within the carrier. */
-#ifndef HIBLOOM_NET_ASYNC_H
-#define HIBLOOM_NET_ASYNC_H
+ *     hibloom_ready -> looped_ready -> the carrier: calls end -> settled -> their owners
+ *                                                             -> watch, timer
+ *
+ * The loop watches sockets and has one timer for the store; nothing here waits. When all have settled, `settled` hands
+ * calls that have ended to their owners. So no owner is ever called within the carrier. A store in memory has the timer
+ * only. */
+#ifndef HIBLOOM_LOOP_H
+#define HIBLOOM_LOOP_H
 
 #include "hibloom/async.h"
 #include "net/flights/events.h"
 
-struct async {
+struct looped {
     struct carrier carrier;
-    hibloom_attach_fn *attach;
-    void *loop;
+    hibloom_store *store;             /* that of the carrier, or one in memory */
+    hibloom_loop loop;                /* all NULL: the connection is the caller's */
+    void *slot;                       /* the timer's */
+    uint64_t armed_ms;                /* when the timer rings; 0: it does not */
+    bool late;                        /* calls have ended, and wait for the timer */
     struct redisAsyncContext *theirs; /* the caller's, if it is borrowed; NULL once it is dead */
-    uint64_t checked_ms;              /* when time-outs were looked for last */
     unsigned inside;                  /* events and calls that are under way: it may not be freed */
     bool closing;                     /* it is freed behind the last of them */
-    void (*settled)(struct async *);
-    void (*unmade)(struct async *); /* frees it */
+    void (*settled)(struct looped *);
+    void (*unmade)(struct looped *); /* frees it */
 };
 
-/* Takes the settings over. False: out of memory; end it with async_close all the same. */
-bool async_make(struct async *, struct store_settings *);
+/* Takes the settings over. False: out of memory; end it with looped_close all the same. */
+bool looped_make(struct looped *, struct store_settings *, const struct pipe_class *);
+
+extern const struct pipe_class loop_pipes; /* connections of ours */
+extern const struct pipe_class lent_pipes; /* the caller's: lent.c */
 
 /* Does the caller's connection take commands, if it is borrowed? */
-hibloom_status async_check(struct async *);
+hibloom_status lent_check(struct looped *);
 
 /* Around all that may call an owner back. */
-void async_enter(struct async *);
-void async_leave(struct async *);
+void looped_enter(struct looped *);
+void looped_leave(struct looped *);
 
-/* Begins a call; its `done` is true if it ended at once. */
-void async_begin(struct async *, struct call *, struct task *);
+/* Behind each event: owners are called. By the timer, if there is one. */
+void looped_settle(struct looped *);
+void looped_settle_later(struct looped *);
 
-void async_tick(struct async *);
-void async_close(struct async *); /* the connections */
+/* A call has begun, or has ended early: tells the loop what to wait for. */
+void looped_watch(struct looped *);
+
+/* An event of hibloom_ready. */
+void looped_ready(struct looped *, int fd, int events);
+
+void looped_close(struct looped *); /* the connections, and the timer */
 
 #endif

@@ -12,8 +12,6 @@ bool tls_is_on(const redisContext *context)
 
 #ifdef HIBLOOM_TLS
 
-#include "base/clock.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <hiredis/hiredis_ssl.h>
@@ -168,27 +166,18 @@ hibloom_status tls_begin(redisContext *context, const struct store_settings *s, 
     return status;
 }
 
-hibloom_status tls_handshake(const redisContext *context, SSL *ssl, uint64_t until, struct error *error)
+hibloom_status tls_step(SSL *ssl, short *events, struct error *error)
 {
-    for (;;) {
-        const uint64_t now = clock_now_ms();
-        struct pollfd ready = {.fd = context->fd};
-
-        ERR_clear_error();
-        errno = 0;
-        const int result = SSL_do_handshake(ssl), saved = errno;
-        if (result == 1)
-            return HIBLOOM_OK;
-        switch (SSL_get_error(ssl, result)) {
-        case SSL_ERROR_WANT_READ: ready.events = POLLIN; break;
-        case SSL_ERROR_WANT_WRITE: ready.events = POLLOUT; break;
-        default: return fail_handshake(ssl, saved, error);
-        }
-        if (now >= until)
-            return error_set(error, HIBLOOM_ETIMEDOUT,
-                             "TLS: timed out in the handshake; if this port speaks no TLS, the URI begins with redis, "
-                             "not with rediss");
-        (void)poll(&ready, 1, (int)(until - now)); /* a signal ends it early, and changes nothing */
+    ERR_clear_error();
+    errno = 0;
+    const int result = SSL_do_handshake(ssl), saved = errno;
+    *events = 0;
+    if (result == 1)
+        return HIBLOOM_OK;
+    switch (SSL_get_error(ssl, result)) {
+    case SSL_ERROR_WANT_READ: *events = POLLIN; return HIBLOOM_OK;
+    case SSL_ERROR_WANT_WRITE: *events = POLLOUT; return HIBLOOM_OK;
+    default: return fail_handshake(ssl, saved, error);
     }
 }
 
@@ -200,7 +189,7 @@ hibloom_status tls_begin(redisContext *context, const struct store_settings *s, 
     return HIBLOOM_ENOTSUP;
 }
 
-hibloom_status tls_handshake(const redisContext *context, struct ssl_st *ssl, uint64_t until, struct error *error)
+hibloom_status tls_step(struct ssl_st *ssl, short *events, struct error *error)
 {
     return HIBLOOM_ENOTSUP;
 }

@@ -20,8 +20,9 @@ struct ssl_st; /* OpenSSL's SSL */
 hibloom_status tls_begin(redisContext *, const struct store_settings *, const char *host, struct ssl_st **ssl,
                          struct error *);
 
-/* Waits for the end of the handshake. EIO, ETIMEDOUT. */
-hibloom_status tls_handshake(const redisContext *, struct ssl_st *ssl, uint64_t until, struct error *);
+/* Goes on with the handshake, as far as it goes. *events: to be waited for before the next step; 0: it has ended.
+ * EIO. */
+hibloom_status tls_step(struct ssl_st *ssl, short *events, struct error *);
 
 /* Does it go over TLS? Also if it is the caller's. */
 bool tls_is_on(const redisContext *);

@@ -35,8 +35,8 @@ struct pipe_class {
     void (*put)(struct node *, const char *bytes, size_t len); /* whole commands */
     void (*put_long)(struct node *, const struct flight *);    /* one command, whose last argument is a payload */
     hibloom_status (*flush)(struct carrier *, struct node *,
-                            struct error *); /* sends all since the last; not OK: lost */
-    void (*close)(struct node *);            /* calls nothing here */
+                            struct error *);        /* sends all since the last; not OK: lost */
+    void (*close)(struct carrier *, struct node *); /* calls nothing here */
 };
 
 /* Asks one node after the other for the locations, until one gives them. They are the server of each key.

@@ -292,10 +292,33 @@ static void note_options(struct redis_server_traits *server, const struct store_
     };
 }
 
+static void set_deadline(struct redis_store *store, uint32_t ms)
+{
+    ((struct carrier *)store)->deadline_ms = ms;
+}
+
+static void refresh(struct redis_store *store)
+{
+    carrier_note_stale((struct carrier *)store);
+}
+
+_Static_assert(NODES_MAX <= REDIS_SERVERS_MAX, "a node's number is a server's");
+
+static uint32_t server_of(const struct redis_store *store, uint16_t slot)
+{
+    const struct node *node = topology_route(&((struct carrier *)store)->topology, slot, false);
+
+    return node != NULL ? node->number : REDIS_SERVERS_MAX;
+}
+
 bool carrier_make(struct carrier *c, struct store_settings *settings, const struct pipe_class *pipes)
 {
     c->settings = c->store.base.settings = settings;
     c->pipes = pipes;
+    c->store.base.class = &redis_store_class;
+    c->store.set_deadline = set_deadline;
+    c->store.refresh = refresh;
+    c->store.server_of = server_of;
     TAILQ_INIT(&c->calls);
     TAILQ_INIT(&c->ended);
     TAILQ_INIT(&c->asleep);
@@ -353,7 +376,7 @@ void carrier_free(struct carrier *c)
         free_flights(&node->sent);
         free_flights(&node->touched);
         free_flights(&node->pending);
-        c->pipes->close(node);
+        c->pipes->close(c, node);
         alloc.free(node->pipe);
     }
     flight_pool_free(&c->pool);

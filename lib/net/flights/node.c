@@ -14,7 +14,7 @@
 
 static void shut(struct carrier *c, struct node *node)
 {
-    c->pipes->close(node);
+    c->pipes->close(c, node);
     node->state = NODE_CLOSED;
     node->dirty = node->waits = node->wants_wait = false;
 }
@@ -130,7 +130,8 @@ void node_lose(struct carrier *c, struct node *node, hibloom_status status, cons
     const char *words = explain_end(c, node, given, &error);
 
     carrier_note_trouble(node, status, words);
-    carrier_tell_trouble(c, node, "");
+    if (node->state != NODE_OPENING) /* a flight that is tried again tells of that; else its call does */
+        carrier_tell_trouble(c, node, "");
     if (node->state != NODE_READY)
         call_begin_pause(c, &node->pause);
     flights_join(&touched, &node->touched);

@@ -1,11 +1,17 @@
 /* libev. See loops.h. */
 #include "loops.h"
 
+#include <hibloom/adapters/libev.h>
 #include <hiredis/adapters/libev.h>
 
 static void *open_loop(void)
 {
     return ev_loop_new(EVFLAG_AUTO);
+}
+
+static hibloom_loop functions(void *loop)
+{
+    return hibloom_libev(loop);
 }
 
 static int attach(struct redisAsyncContext *context, void *loop)
@@ -23,4 +29,4 @@ static void close_loop(void *loop)
     ev_loop_destroy(loop);
 }
 
-const struct loop_class loop_libev = {"libev", open_loop, attach, turn, close_loop};
+const struct loop_class loop_libev = {"libev", open_loop, functions, attach, turn, close_loop};

@@ -1,11 +1,17 @@
 /* libevent. See loops.h. */
 #include "loops.h"
 
+#include <hibloom/adapters/libevent.h>
 #include <hiredis/adapters/libevent.h>
 
 static void *open_loop(void)
 {
     return event_base_new();
+}
+
+static hibloom_loop functions(void *loop)
+{
+    return hibloom_libevent(loop);
 }
 
 static int attach(struct redisAsyncContext *context, void *loop)
@@ -23,4 +29,4 @@ static void close_loop(void *loop)
     event_base_free(loop);
 }
 
-const struct loop_class loop_libevent = {"libevent", open_loop, attach, turn, close_loop};
+const struct loop_class loop_libevent = {"libevent", open_loop, functions, attach, turn, close_loop};

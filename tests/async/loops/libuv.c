@@ -1,6 +1,7 @@
 /* libuv. See loops.h. */
 #include "loops.h"
 
+#include <hibloom/adapters/libuv.h>
 #include <hiredis/adapters/libuv.h>
 
 static void *open_loop(void)
@@ -10,6 +11,11 @@ static void *open_loop(void)
     assert_non_null(loop);
     assert_int_equal(uv_loop_init(loop), 0);
     return loop;
+}
+
+static hibloom_loop functions(void *loop)
+{
+    return hibloom_libuv(loop);
 }
 
 static int attach(struct redisAsyncContext *context, void *loop)
@@ -33,4 +39,4 @@ static void close_loop(void *loop)
     free(loop);
 }
 
-const struct loop_class loop_libuv = {"libuv", open_loop, attach, turn, close_loop};
+const struct loop_class loop_libuv = {"libuv", open_loop, functions, attach, turn, close_loop};

@@ -1,0 +1,194 @@
+/* open.c: a filter is opened, attached or opened again, by what its caller's text says. */
+#include "base/alloc.h"
+#include "filter/async.h"
+#include "filter/filter.h"
+#include "redis/prefer.h"
+#include "spec/spec.h"
+
+#include <stddef.h>
+#include <string.h>
+
+/* May it be opened with that, or attached? */
+static hibloom_status check(hibloom *filter, const struct request *wanted, bool bare)
+{
+    struct error *error = &filter->store->error;
+    const struct spec *spec = &wanted->spec;
+
+    filter->bare = bare;
+    if (!bare && (wanted->said & GIVEN_KEYS) != 0 && spec->keys != KEYS_OWN)
+        return error_set(error, HIBLOOM_EINVAL,
+                         "keys=: these are another library's keys, which has to make the filter: join it with "
+                         "hibloom_attach (--bare)");
+    if (!bare)
+        return HIBLOOM_OK;
+    const hibloom_status status = request_check_bare(wanted, error);
+    if (status != HIBLOOM_OK)
+        return status;
+    if (spec->counters != 0)
+        return error_set(error, HIBLOOM_ENOTSUP,
+                         "'%s': a bare bitmap cannot count: it has nothing by which a step could tell, before it "
+                         "changes a counter, whose that is",
+                         filter->name);
+    if (spec->window != 0)
+        return error_set(error, HIBLOOM_ENOTSUP,
+                         "window=: a bare bitmap is no window: nothing beside it could tell when it was emptied");
+    if (spec->growth != 0)
+        return error_set(error, HIBLOOM_ENOTSUP,
+                         "growth=: a bare bitmap does not grow: nothing beside it could tell others that it has%s",
+                         spec->hash == HASH_REDISBLOOM
+                             ? " (the first link of a filter of RedisBloom has half of its error=, and no growth=)"
+                             : "");
+    filter->spec = *spec;
+    return HIBLOOM_OK;
+}
+
+#define SPREAD_BITS (UINT64_C(1) << 23) /* up to 1 MB, one server does as well */
+
+/* Over all servers, unless the text says segments or bits. One that has bits= may be of another filter, which is equal
+ * only if it has as many keys. */
+static hibloom_status spread(hibloom *filter, struct request *wanted)
+{
+    const struct store_class *class = filter->store->class;
+    hibloom_status status = HIBLOOM_OK;
+
+    if (class->servers != NULL && wanted->makes && !filter->bare && wanted->spec.bits > SPREAD_BITS &&
+        (wanted->given & (GIVEN_BITS | GIVEN_SEGMENTS | GIVEN_NEW_SEGMENTS)) == 0)
+        status = spec_spread(&wanted->spec, class->servers(filter->store));
+    return status == HIBLOOM_OK ? status
+                                : error_set(&filter->store->error, status, "too large for a key on each server");
+}
+
+/* What the text says, which becomes the handle's, and the filter that is made on this store. */
+static hibloom_status want(hibloom *filter, struct request *wanted, const char *text, bool bare)
+{
+    struct error error; /* words that are written on the way to an OK are not the store's */
+    hibloom_status status = request_read(wanted, text, &error);
+
+    if (status != HIBLOOM_OK)
+        return error_set(&filter->store->error, status, "%s", error.words);
+    status = check(filter, wanted, bare);
+    if (status == HIBLOOM_OK)
+        status = prefer_pick(wanted, &filter->store->error);
+    if (status == HIBLOOM_OK)
+        status = spread(filter, wanted);
+    if (status != HIBLOOM_OK || text == NULL)
+        return status;
+    filter->text = alloc_text(text);
+    return filter->text != NULL ? HIBLOOM_OK : error_set(&filter->store->error, HIBLOOM_ENOMEM, "out of memory");
+}
+
+/* A handle that is not open, and what its text says. It opens `again`, whose text that is, or goes to *out. */
+static hibloom_status open_filter(hibloom **out, hibloom *again, hibloom_store *store, const char *name,
+                                  const char *text, bool bare, const struct how *how)
+{
+    struct request wanted = {.said = 0};
+    hibloom_status status = call_check(store, how, 0);
+    hibloom *filter = status == HIBLOOM_OK ? filter_new(store, name, &status) : NULL;
+
+    if (filter == NULL)
+        return status;
+    status = want(filter, &wanted, text, bare);
+    if (status == HIBLOOM_OK && call_is_task(store)) {
+        status = async_open(filter, again, &wanted, out, how);
+        explicit_bzero(&wanted, sizeof wanted);
+        return status;
+    }
+    if (status == HIBLOOM_OK)
+        status = store->class->links(filter, LINKS_OPEN, &wanted, 0, NULL);
+    explicit_bzero(&wanted, sizeof wanted); /* the seed */
+    if (status != HIBLOOM_OK)
+        filter_free(filter);
+    else if (again != NULL)
+        status = filter_take_over(again, filter);
+    else
+        *out = filter_opened(filter);
+    return call_end(store, again, status, how);
+}
+
+hibloom_status hibloom_open(hibloom **out, hibloom_store *store, const char *name, const char *spec)
+{
+    return open_filter(out, NULL, store, name, spec, false, WAITS(open));
+}
+
+hibloom_status hibloom_async_open(hibloom **out, hibloom_store *store, const char *name, const char *spec,
+                                  hibloom_done_fn *done, void *data)
+{
+    return open_filter(out, NULL, store, name, spec, false, LATER(open));
+}
+
+hibloom_status hibloom_attach(hibloom **out, hibloom_store *store, const char *name, const char *spec)
+{
+    return open_filter(out, NULL, store, name, spec, true, WAITS(attach));
+}
+
+hibloom_status hibloom_async_attach(hibloom **out, hibloom_store *store, const char *name, const char *spec,
+                                    hibloom_done_fn *done, void *data)
+{
+    return open_filter(out, NULL, store, name, spec, true, LATER(attach));
+}
+
+static hibloom_status open_like(hibloom **out, hibloom_store *store, const char *name, const hibloom *like,
+                                const struct how *how)
+{
+    const char *text = hibloom_secret_spec_of(like);
+
+    if (*text == '\0')
+        return error_set(&store->error, HIBLOOM_ENOMEM, "out of memory");
+    return open_filter(out, NULL, store, name, text, false, how);
+}
+
+hibloom_status hibloom_open_like(hibloom **out, hibloom_store *store, const char *name, const hibloom *like)
+{
+    return open_like(out, store, name, like, WAITS(open_like));
+}
+
+hibloom_status hibloom_async_open_like(hibloom **out, hibloom_store *store, const char *name, const hibloom *like,
+                                       hibloom_done_fn *done, void *data)
+{
+    return open_like(out, store, name, like, LATER(open_like));
+}
+
+/* ---- Again ---- */
+
+/* The new handle's filter becomes this one's, and the other way round. Each keeps its room, and its calls. */
+static void exchange(hibloom *filter, hibloom *fresh)
+{
+    const size_t fields = offsetof(hibloom, in_store);
+    char old[sizeof(hibloom)];
+
+    memcpy(old, filter, fields);
+    memcpy(filter, fresh, fields);
+    memcpy(fresh, old, fields);
+    memcpy(&filter->spec, &fresh->spec, spec_bytes(&fresh->spec));
+    if (filter->store->class->moved != NULL) {
+        filter->store->class->moved(filter);
+        filter->store->class->moved(fresh);
+    }
+}
+
+hibloom_status filter_take_over(hibloom *filter, hibloom *fresh)
+{
+    hibloom_status status = HIBLOOM_OK;
+
+    if (filter->near)
+        status = hibloom_near_cache(fresh, filter->near_ms);
+    if (status == HIBLOOM_ENOTSUP) /* the one that is there now has none */
+        status = HIBLOOM_OK;
+    if (status == HIBLOOM_OK && spec_bytes(&fresh->spec) > filter->room)
+        status = error_set(&filter->store->error, HIBLOOM_EMISMATCH,
+                           "'%s' has a hash with many seeds now: open it with a new handle", filter->name);
+    if (status == HIBLOOM_OK)
+        exchange(filter, fresh);
+    filter_close(fresh);
+    return status;
+}
+
+hibloom_status hibloom_reopen(hibloom *filter)
+{
+    return open_filter(NULL, filter, filter->store, filter->name, filter->text, filter->bare, WAITS(reopen));
+}
+
+hibloom_status hibloom_async_reopen(hibloom *filter, hibloom_done_fn *done, void *data)
+{
+    return open_filter(NULL, filter, filter->store, filter->name, filter->text, filter->bare, LATER(reopen));
+}

@@ -1,0 +1,104 @@
+/* pipes.c: connections as a carrier's pipes. See pipes.h. */
+#include "net/drivers/pipes.h"
+#include "base/alloc.h"
+
+#include <poll.h>
+
+hibloom_status pipes_take_words(const struct connection *connection, struct error *error)
+{
+    if (connection->status != HIBLOOM_OK)
+        *error = connection->error;
+    return connection->status;
+}
+
+hibloom_status pipes_open(struct carrier *c, struct node *node, struct error *error)
+{
+    if (node->pipe == NULL)
+        node->pipe = alloc.calloc(1, sizeof(struct connection));
+    if (node->pipe == NULL)
+        return error_set(error, HIBLOOM_ENOMEM, "out of memory");
+    if (connection_open(pipe_of(node), c->settings, node->host, node->port) == HIBLOOM_OK) {
+        node->state = NODE_OPENING;
+        return HIBLOOM_OK;
+    }
+    connection_close(pipe_of(node));
+    return pipes_take_words(pipe_of(node), error);
+}
+
+bool pipes_are_alive(struct node *node)
+{
+    return pipe_of(node)->borrowed || connection_is_alive(pipe_of(node));
+}
+
+void pipes_put(struct node *node, const char *bytes, size_t len)
+{
+    connection_put(pipe_of(node), bytes, len);
+}
+
+void pipes_put_long(struct node *node, const struct flight *flight)
+{
+    connection_put(pipe_of(node), flight->bytes, flight->len);
+    connection_put(pipe_of(node), flight->exchange.payload, flight->exchange.payload_len);
+    connection_put(pipe_of(node), "\r\n", 2);
+}
+
+void pipes_close(struct carrier *c, struct node *node)
+{
+    if (node->pipe != NULL)
+        connection_close(pipe_of(node));
+}
+
+bool pipes_wait(const struct node *node)
+{
+    return node->state == NODE_OPENING || node->sent.first != NULL;
+}
+
+void pipes_lose(struct carrier *c, struct node *node)
+{
+    const struct error error = pipe_of(node)->error; /* it may be opened again meanwhile */
+
+    node->hopeless = error.for_good;
+    carrier_lost(c, node, pipe_of(node)->status, error.words);
+}
+
+void pipes_receive(struct carrier *c, struct node *node, const bool *done)
+{
+    struct connection *connection = pipe_of(node);
+
+    while (!*done && node->sent.first != NULL) {
+        const struct exchange *exchange = &node->sent.first->exchange;
+        const bool wants_object = carrier_wants_object(node);
+        void *bulk = node->sent.first->index == exchange->bulk_index ? exchange->bulk : NULL;
+        const uint64_t before = connection->received;
+        redisReply *object = wants_object ? connection_receive_object(connection) : NULL;
+        struct reply *reply = wants_object ? NULL : connection_receive(connection, bulk, exchange->bulk_room);
+        c->store.server.stats.bytes_received += connection->received - before;
+        if (object != NULL) {
+            carrier_object(c, node, object);
+            freeReplyObject(object);
+        } else if (reply != NULL) {
+            carrier_reply(c, node, reply);
+        } else {
+            break;
+        }
+    }
+    if (!connection->alive && node->sent.first != NULL)
+        pipes_lose(c, node);
+}
+
+void pipes_polled(struct carrier *c, struct node *node, const struct pollfd *ready, const bool *done)
+{
+    struct connection *connection = pipe_of(node);
+
+    const bool alive = connection_polled(connection, ready);
+
+    if (node->state != NODE_OPENING) {
+        if (!alive || connection->readable)
+            pipes_receive(c, node, done);
+    } else if (!alive) {
+        pipes_lose(c, node);
+    } else if (connection->opening == 0) { /* there may be words of the server already: they wait */
+        carrier_note_link(c, pipe_of(node)->context->fd);
+        carrier_opened(c, node);
+    }
+}

@@ -1,0 +1,35 @@
+/* pipes.h: connections of ours as the pipes of a carrier. Both drivers use them: they differ only in how they wait. */
+#ifndef HIBLOOM_PIPES_H
+#define HIBLOOM_PIPES_H
+
+#include "net/drivers/connection.h"
+#include "net/flights/events.h"
+
+struct pollfd;
+
+static inline struct connection *pipe_of(const struct node *node)
+{
+    return node->pipe;
+}
+
+/* Of struct pipe_class. The node keeps the connection's memory until the carrier is freed. */
+hibloom_status pipes_open(struct carrier *, struct node *, struct error *);
+bool pipes_are_alive(struct node *);
+void pipes_put(struct node *, const char *bytes, size_t len);
+void pipes_put_long(struct node *, const struct flight *);
+void pipes_close(struct carrier *, struct node *);
+hibloom_status pipes_take_words(const struct connection *, struct error *); /* its status */
+
+/* Is there anything to wait for? */
+bool pipes_wait(const struct node *);
+
+/* Takes the events of poll for a node that waits, without any: is its time over? Ends early once *done. */
+void pipes_polled(struct carrier *, struct node *, const struct pollfd *, const bool *done);
+
+/* It is dead, for the reason that it has. */
+void pipes_lose(struct carrier *, struct node *);
+
+/* Takes all answers that are here. */
+void pipes_receive(struct carrier *, struct node *, const bool *done);
+
+#endif
