@@ -174,7 +174,7 @@ static const char *read_value(struct request *r, int option, const char *value)
     case OPTION_LAYOUT: return read_layout(r, value);
     case OPTION_PREFER: return read_preference(r, value);
     case OPTION_COMMANDS: return read_commands(r, value);
-    case OPTION_RETRY: return read_time(&r->retry_ms, value, 1000);
+    case OPTION_RETRY: return read_time(&r->retry_ms, value, 1);
     case OPTION_MIN_REPLICAS: return read_limited(&r->min_replicas, value);
     case OPTION_NEAR: return read_near(r, value);
     case OPTION_WATCH: return read_watch(r, value);

@@ -46,7 +46,7 @@ static void use(hibloom *filter)
         went_well(hibloom_async_contains_many(filter, items, 600, answers, on_done, &calls[2]), &calls[2], true)) {
         assert_null(memchr(answers, false, 600));
         (void)(went_well(hibloom_async_get_info(filter, &info, sizeof info, on_done, &calls[3]), &calls[3], false) &&
-               went_well(hibloom_async_expire(filter, 100, on_done, &calls[4]), &calls[4], false) &&
+               went_well(hibloom_async_expire(filter, 100000, on_done, &calls[4]), &calls[4], false) &&
                went_well(hibloom_async_clear(filter, on_done, &calls[5]), &calls[5], false));
     }
 }
@@ -89,13 +89,13 @@ static void use_store(const char *name)
         assert_null(async);
         return;
     }
-    if (went_well(hibloom_async_open(&filter, async, name, test_text(&spec), on_done, &opened), &opened, false))
+    if (went_well(hibloom_async_open(&filter, async, name, test_text(&spec), on_done, &opened), &opened, true))
         use(filter);
     countdown = 0;
     failed = false;
     if (filter == NULL)
         assert_true(
-            went_well(hibloom_async_open(&filter, async, name, test_text(&spec), on_done, &again), &again, false));
+            went_well(hibloom_async_open(&filter, async, name, test_text(&spec), on_done, &again), &again, true));
     assert_true(went_well(hibloom_async_contains(filter, "x", 1, &found, on_done, &asked), &asked, false));
     assert_true(went_well(hibloom_async_drop(filter, on_done, &dropped), &dropped, false));
     hibloom_store_free(async);
@@ -150,7 +150,7 @@ static void lent_once(struct redis_server *server, long nth)
     const hibloom_status status = hibloom_async_borrow(&async, context, NULL);
     assert_int_equal(status, failed ? HIBLOOM_ENOMEM : HIBLOOM_OK);
     if (async != NULL &&
-        went_well(hibloom_async_open(&filter, async, "f", test_text(&spec), on_done, &opened), &opened, false))
+        went_well(hibloom_async_open(&filter, async, "f", test_text(&spec), on_done, &opened), &opened, true))
         use(filter);
     countdown = 0;
     if (filter != NULL)

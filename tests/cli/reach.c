@@ -34,10 +34,10 @@ static void options_of_the_uri_count(void **state)
 
     assert_run("", 2, "", hibloom_strerror(HIBLOOM_EIO), "-u", "unix:///nonexistent/socket?retry=0s", "info", "name");
     assert_true(test_now_ms() - since < 8000); /* the default is 10 s */
-    assert_run("", 2, "", "retry: the URI and the program say different values", "--retry", "1", "-u",
+    assert_run("", 2, "", "retry: the URI and the program say different values", "--retry", "1s", "-u",
                "unix:///nonexistent/socket?retry=2s", "info", "name");
     snprintf(uri, sizeof uri, "%s?client_name=other&accept_restarts=no&retry=1s", test_uri());
-    assert_run("", 2, "", "there is no filter", "--retry", "1", "-u", uri, "check", TEST_NAME, "x"); /* connected */
+    assert_run("", 2, "", "there is no filter", "--retry", "1s", "-u", uri, "check", TEST_NAME, "x"); /* connected */
     snprintf(uri, sizeof uri, "%s?retyr=1s", test_uri());
     assert_run("", 2, "", "retyr: no such option; did you mean retry?", "-u", uri, "list");
 }

@@ -33,7 +33,7 @@ static void require_options(const struct store_settings *s)
     REQUIRE(o->connect_timeout_ms > 0 && o->connect_timeout_ms < INT32_MAX);
     REQUIRE(o->command_timeout_ms > 0 && o->command_timeout_ms < INT32_MAX);
     REQUIRE(o->min_replicas == 0 || (o->replicas_ms > 0 && o->replicas_ms < o->command_timeout_ms));
-    REQUIRE(o->in_flight > 0 && o->link_bytes > 0);
+    REQUIRE(o->in_flight > 0);
 }
 
 static void require_sound(const struct uri *uri)
