@@ -7,7 +7,8 @@
  *  - Free and close functions accept NULL. Any other pointer must be valid, unless its function says what NULL means.
  *  - Texts, names and items are copied.
  *  - A store and its filters serve one thread at a time. After a fork only one process may use them. Different stores
- *    are independent. On a memory store any number of threads may look up at once, if none calls anything else.
+ *    are independent. On a memory store any number of threads may look up at once, if none calls anything else. So a
+ *    look-up there leaves no words for hibloom_store_error.
  *  - The library does not print, exit, or change signal handlers or the locale. It raises no SIGPIPE.
  *  - An item is any bytes with a length. Its data may be NULL if its length is 0.
  *  - The library fills structs of 8-byte fields. The caller passes their size: min(size, its own) bytes are filled, the
@@ -466,7 +467,7 @@ typedef struct hibloom_stats { /* since the store was made */
     uint64_t items;            /* of calls that add or ask, failed ones included */
     uint64_t commands;         /* sent; those sent again count again */
     uint64_t bytes_sent;       /* of commands */
-    uint64_t bytes_received;   /* of answers; 0 on an event loop */
+    uint64_t bytes_received;   /* of answers; 0 on a borrowed connection of an event loop */
     uint64_t round_trips;      /* answers that were waited for */
     uint64_t connections;      /* made */
     uint64_t retries;          /* of exchanges (the commands on one key) after a failure */

@@ -13,7 +13,6 @@
 #include "base/store.h"
 #include "spec/request.h"
 
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/queue.h>
@@ -32,7 +31,6 @@ struct memory_filter {
 struct memory_store {
     hibloom_store base;
     LIST_HEAD(memory_filters, memory_filter) filters;
-    atomic_flag writes_words; /* look-ups of several threads may fail at once */
 };
 
 static struct memory_store *memory_store_of(const hibloom *filter)
@@ -44,11 +42,7 @@ static hibloom_status fail(hibloom *filter, hibloom_status status, const char *w
 {
     struct memory_store *store = memory_store_of(filter);
 
-    while (atomic_flag_test_and_set(&store->writes_words))
-        continue;
-    (void)error_set(&store->base.error, status, "'%s': %s", filter->name, words);
-    atomic_flag_clear(&store->writes_words);
-    return status;
+    return error_set(&store->base.error, status, "'%s': %s", filter->name, words);
 }
 
 /* ---- Filters by name ------------------------------------------------------ */
@@ -188,16 +182,25 @@ static void memory_close(hibloom *filter)
 }
 
 /* Is the very filter that this handle was opened on still there, and under this name? Another
- * handle of it may have put it in the place of another one. */
-static hibloom_status guard(hibloom *filter)
+ * handle of it may have put it in the place of another one. Many threads may ask. */
+static hibloom_status state_of(const hibloom *filter)
 {
     const struct memory_filter *stored = filter->impl;
 
     if (is_there(stored) && strcmp(stored->name, filter->name) == 0)
         return HIBLOOM_OK;
-    if (find(memory_store_of(filter), filter->name) == NULL)
-        return fail(filter, HIBLOOM_ENOTFOUND, "was dropped or has expired; open it again to make a new one");
-    return fail(filter, HIBLOOM_EMISMATCH, "was dropped or has expired, and is a new filter now; open it again");
+    return find(memory_store_of(filter), filter->name) == NULL ? HIBLOOM_ENOTFOUND : HIBLOOM_EMISMATCH;
+}
+
+static hibloom_status guard(hibloom *filter)
+{
+    const hibloom_status status = state_of(filter);
+
+    if (status == HIBLOOM_OK)
+        return status;
+    return fail(filter, status,
+                status == HIBLOOM_ENOTFOUND ? "was dropped or has expired; open it again to make a new one"
+                                            : "was dropped or has expired, and is a new filter now; open it again");
 }
 
 /* ---- Bits ----------------------------------------------------------------- */
@@ -218,7 +221,7 @@ static hibloom_status tell(hibloom *filter, hibloom_status status)
 static hibloom_status memory_items(hibloom *filter, enum store_call call, const hibloom_item *items, size_t n,
                                    bool *answers)
 {
-    const hibloom_status status = guard(filter);
+    const hibloom_status status = call == STORE_LOOK ? state_of(filter) : guard(filter); /* a look-up writes no words */
 
     if (status != HIBLOOM_OK)
         return status;
@@ -385,7 +388,6 @@ hibloom_status memory_store(hibloom_store **out)
     if (store == NULL)
         return HIBLOOM_ENOMEM;
     store->base.class = &memory_class;
-    atomic_flag_clear(&store->writes_words);
     *out = &store->base;
     return HIBLOOM_OK;
 }

@@ -68,6 +68,39 @@ static void threads_may_ask_one_filter_at_once(void **state)
     ask_at_once("capacity=10000 error=1e-9 window=3600s slices=7");
 }
 
+/* A refused look-up writes nothing that another thread reads. */
+static void *ask_in_vain(void *argument)
+{
+    struct asker *asker = argument;
+    bool found;
+
+    for (int i = 0; i < 1000; i++) {
+        asker->wrong += hibloom_contains(asker->filter, "\xff", 1, &found) != HIBLOOM_EINVAL;
+        asker->wrong += hibloom_contains(asker->filter, NULL, 1, &found) != HIBLOOM_EINVAL;
+        asker->wrong += *hibloom_store_error(hibloom_store_of(asker->filter)) != '\0';
+    }
+    return NULL;
+}
+
+static void threads_may_be_refused_at_once(void **state)
+{
+    struct asker askers[THREADS];
+    hibloom_store *store;
+    hibloom *filter;
+
+    assert_ok(hibloom_connect(&store, "memory:", NULL), NULL);
+    assert_ok(hibloom_attach(&filter, store, "text", "scrapy-redis bits=1024 hashes=3 chars=codepoints"), store);
+    for (int i = 0; i < THREADS; i++) {
+        askers[i] = (struct asker){.filter = filter};
+        assert_int_equal(pthread_create(&askers[i].thread, NULL, ask_in_vain, &askers[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_join(askers[i].thread, NULL), 0);
+        assert_int_equal(askers[i].wrong, 0);
+    }
+    test_close(filter, store);
+}
+
 /* ---- A window that passes meanwhile ---------------------------------------------------------- */
 
 enum { WINDOW_MS = 1000, LONGEST_MS = 2000 };
@@ -122,6 +155,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_may_ask_one_filter_at_once),
+        cmocka_unit_test(threads_may_be_refused_at_once),
         cmocka_unit_test(a_window_passes_while_threads_ask),
     };
 
