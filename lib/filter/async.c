@@ -269,7 +269,7 @@ static struct async *make(struct store_settings *settings, const struct pipe_cla
         settings_free(settings);
         return NULL;
     }
-    async->limit = settings->options.in_flight;
+    async->limit = (size_t)settings->options.in_flight; /* at most 10^9 */
     TAILQ_INIT(&async->works);
     TAILQ_INIT(&async->ended);
     async->looped.settled = deliver;
