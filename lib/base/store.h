@@ -95,8 +95,8 @@ struct hibloom_store {
     const struct store_class *class; /* NULL: it never came about, only its error is left */
     struct store_settings *settings; /* freed behind the rest */
     struct error error;
-    LIST_HEAD(, hibloom) filters; /* handles that are open */
-    struct async *async;          /* filter/async.h; NULL: calls wait */
+    LIST_HEAD(handles, hibloom) filters; /* that are open */
+    struct async *async;                 /* filter/async.h; NULL: calls wait */
 };
 
 struct hibloom {

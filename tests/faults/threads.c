@@ -6,7 +6,6 @@
 #include "support/served.h"
 #include "support/test.h"
 #include "base/store.h"
-#include "spec/spec.h"
 
 #include <hiredis/hiredis.h>
 #include <pthread.h>
@@ -57,13 +56,11 @@ static void *work(void *argument)
     struct worker *worker = argument;
     hibloom_store *store = NULL;
     hibloom *filter = NULL;
-    struct spec spec;
     hibloom_info info;
 
-    note(worker, spec_parse(&spec, worker->spec), NULL);
     note(worker, hibloom_connect(&store, with_options(worker->uri, "retry=20s&command_timeout=20s"), NULL), store);
     if (worker->status == HIBLOOM_OK)
-        note(worker, hibloom_open(&filter, store, "shared", test_text(&spec)), store);
+        note(worker, hibloom_open(&filter, store, "shared", worker->spec), store);
     for (unsigned i = 0; i < ITEMS / BATCH && worker->status == HIBLOOM_OK; i++)
         add_batch(worker, filter, store, (worker->number * ITEMS / THREADS + i * BATCH) % ITEMS / BATCH * BATCH);
     if (worker->status == HIBLOOM_OK)
