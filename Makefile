@@ -26,8 +26,9 @@
 #   make install          [DESTDIR=] [PREFIX=/usr/local] [LIBDIR=$(PREFIX)/lib]; make uninstall
 
 VERSION := $(shell sed -n 's/^\#define HIBLOOM_VERSION "\(.*\)"/\1/p' include/hibloom/hibloom.h)
-# A new minor version may change the header: 0.4.
-SONAME  := libhibloom.so.$(basename $(VERSION))
+# Only a new major version may change what compiled programs rely on.
+SOVERSION := $(firstword $(subst ., ,$(VERSION)))
+SONAME  := libhibloom.so.$(SOVERSION)
 
 CC      ?= cc
 OBJCOPY ?= objcopy

@@ -2,13 +2,14 @@
 # Makes Debian packages of this tree: libhibloomX, libhibloom-dev and hibloom, in
 # BUILD/deb. Debian's tools want a folder debian/ at the top; so the tree is copied, and
 # the folder made there. Its changelog and its license are those of the tree. The version names the release that
-# it is built on, as 0.4.0~deb12, so that an upgrade of the system takes the package of the newer release.
+# it is built on, as 1.0.0~deb12, so that an upgrade of the system takes the package of the newer release.
+# 1.0.0-rc1 becomes 1.0.0~~rc1~deb12, which dpkg sorts before 1.0.0~deb12.
 # $DEBFULLNAME and $DEBEMAIL say who maintains the packages, as for dch; default: the user of this machine.
 # Usage: deb.sh BUILD VERSION
 set -eu
 
 build=$1 version=$2
-soversion=${version%.*}
+soversion=${version%%.*}
 there=$build/deb/hibloom-$version
 release=$(. /etc/os-release && case $ID in
     debian) echo "~deb${VERSION_ID-}" ;;
@@ -31,7 +32,7 @@ mv debian/control.new debian/control
 [ "$(sed -n 's/^## \([^ ]*\) .*/\1/p' CHANGELOG.md | head -n 1)" = "$version" ] ||
     { echo "deb: CHANGELOG.md does not begin with $version" >&2; exit 1; }
 
-# "## 0.4.0 (2026-11-22)" and what is below it, paragraphs and lists, are an entry. The
+# "## 1.0.0 (2026-11-25)" and what is below it, paragraphs and lists, are an entry. The
 # latest is of noon, since two entries may be of one day but not of one second.
 awk '
 # A line of any length, in lines of at most 78.
@@ -50,6 +51,7 @@ function wrap(start, text,    words, n, i, line) {
 function finish() { if (date != "") printf "\n -- %s  %s\n\n", maintainer, date }
 /^## / {
     finish()
+    sub(/-/, "~~", $2)
     printf "hibloom (%s) unstable; urgency=medium\n\n", $2 (entries ? "" : release)
     gsub(/[()]/, "", $3)
     command = "date -u -R -d " $3 (entries++ ? "" : "T12:00Z")

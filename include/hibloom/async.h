@@ -5,20 +5,21 @@
  * hibloom_near_cache, hibloom_close and hibloom_store_free serve them, too. The wrong kind of call is ENOTSUP, and
  * hibloom_store_error names the right one.
  *
- * - If a call returns HIBLOOM_OK, it is accepted: `done` is called once, later, by the loop, never inside the call.
- *   If it returns another status, it is refused: nothing happens later, and `done` is not called.
- * - Result pointers belong to the caller. They must stay valid until done, and are written only if the status is OK.
- *   Items, names, specs and paths are copied.
- * - hibloom_close and hibloom_store_free call done(ECANCELED) for all that is pending before they return. They may be
- *   called in any order, and from every done. After its store is freed, a handle can only be closed. Commands that were
- *   sent are still carried out. An add that is cut off may leave bits, as the add of a killed process: see "Filter".
- * - Calls that are pending at once may be carried out in any order.
- * - Above `in_flight` items (an option of the store), calls return EBUSY: call again after some done. A call without
- *   items counts as one. If nothing is in flight, a call of any size is accepted.
- * - A store, its filters and its loop serve one thread.
- * - A host name is looked up at once, which may block. An address is not.
- * - The library raises no SIGPIPE.
- * - On memory: a call is made at once, and `done` is called by the timer.
+ *  - If a call returns HIBLOOM_OK, it is accepted: `done` is called once, later, by the loop, never inside the call.
+ *    If it returns another status, it is refused: nothing happens later, and `done` is not called.
+ *  - Result pointers belong to the caller. They must stay valid until done, and are written only if the status is OK.
+ *    Items, names, specs and paths are copied.
+ *  - hibloom_close and hibloom_store_free call done(ECANCELED) for all that is pending before they return. They may be
+ *    called in any order, and from every done. After its store is freed, a handle can only be closed. Commands that
+ *    were sent are still carried out. An add that is cut off may leave bits, as the add of a killed process: see
+ *    "Items" in hibloom.h.
+ *  - Calls that are pending at once may be carried out in any order.
+ *  - Above `in_flight` items (an option of the store), calls return EBUSY: call again after some done. A call without
+ *    items counts as one. If nothing is in flight, a call of any size is accepted.
+ *  - A store, its filters and its loop serve one thread.
+ *  - A host name is looked up at once, which may block. An address is not.
+ *  - The library raises no SIGPIPE.
+ *  - On memory: a call is made at once, and `done` is called by the timer.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef HIBLOOM_ASYNC_H
@@ -39,7 +40,8 @@ enum { HIBLOOM_READ = 1, HIBLOOM_WRITE = 2 };
 typedef struct hibloom_loop {
     size_t size; /* sizeof(hibloom_loop) */
     void *data;  /* the loop; must outlive the store */
-    /* Watches fd, level-triggered, for exactly these events. 0: forgets fd at once, before its descriptor is closed; then *slot is NULL again. */
+    /* Watches fd, level-triggered, for exactly these events. 0: forgets fd at once, before its descriptor is closed; then
+     * *slot is NULL again. */
     int (*watch)(void *data, int fd, int events, void **slot, hibloom_store *store);
     /* The store's one timer: it rings once, in `ms` milliseconds, and replaces the earlier one. Below 0: never. */
     int (*timer)(void *data, int64_t ms, void **slot, hibloom_store *store);

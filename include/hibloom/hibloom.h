@@ -26,8 +26,8 @@
 extern "C" {
 #endif
 
-#define HIBLOOM_VERSION "0.4.0"
-#define HIBLOOM_VERSION_NUMBER 400 /* major * 10000 + minor * 100 + patch */
+#define HIBLOOM_VERSION "1.0.0-rc1"
+#define HIBLOOM_VERSION_NUMBER 10000 /* major * 10000 + minor * 100 + patch */
 
 #define HIBLOOM_NAME_MAX 512u   /* bytes in a filter's name at most */
 #define HIBLOOM_TEXT_SIZE 2304u /* a buffer of this size holds every spec text, its end included */

@@ -87,7 +87,7 @@ function describe() {
     sub(/\.$/, "", summary)
     title(page, 3, summary)
     heading("Synopsis")
-    print ".nf\n\\fB#include <hibloom/" file ">\\fR\n\n\\fBcc FILE.c $(pkg\\-config \\-\\-cflags \\-\\-libs hibloom)" libs "\\fR\n.fi"
+    print ".nf\n\\fB#include <hibloom/" file ">\\fR\n\n\\fBcc FILE.c $(pkg\\-config \\-\\-cflags \\-\\-libs hibloom)\\fR\n.fi"
     heading("Description")
     comment[1] = ""
     print_comment()
@@ -112,7 +112,6 @@ in_comment {
 skipping > 0 { next } # what compilers, not readers, need
 /^static inline/ { passing = 1; next }
 passing { if (/^}/) passing = 0; next }
-/^#define [a-z]/ { next } # a macro that only completes a function's call
 /^\/\* / && !depth { flush(); begin_comment($0); next }
 /^$/ && !depth { flush(); next }
 {

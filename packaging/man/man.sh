@@ -29,7 +29,7 @@ hibloom.3)
         also='.BR hibloom (1),\n.BR hibloom_async (3),\n.BR hibloom\\-spec (5)' "$headers/hibloom.h"
     ;;
 hibloom_async.3)
-    to_roff header.awk page=hibloom_async file=async.h libs=' -lhiredis' also='.BR hibloom (3)' "$headers/async.h"
+    to_roff header.awk page=hibloom_async file=async.h also='.BR hibloom (3)' "$headers/async.h"
     ;;
 hibloom-spec.5)
     "$program" help spec | to_roff spec.awk

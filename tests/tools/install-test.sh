@@ -29,7 +29,7 @@ static=$(nm -g --defined-only "$prefix/lib/libhibloom.a" | foreign)
 for name in $(nm -D --defined-only "$prefix/lib/libhibloom.so" | awk 'NF == 3 { print $3 }'); do
     [ -e "$prefix/share/man/man3/$name.3" ] || fail "no man page for $name"
 done
-for name in hibloom_status hibloom_setup hibloom_plan hibloom_info hibloom_stats hibloom_comparison; do
+for name in hibloom_status hibloom_setup hibloom_plan hibloom_info hibloom_stats hibloom_comparison hibloom_loop; do
     [ -e "$prefix/share/man/man3/$name.3" ] || fail "no man page for the type $name"
 done
 

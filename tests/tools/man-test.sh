@@ -18,6 +18,7 @@ for page in hibloom.1 hibloom.3 hibloom_async.3 hibloom-spec.5; do
     warnings=$(groff -man -ww -Tascii -P-cbou -rLL=200n "$build/man/$page" 2>&1 >"$dir/$page")
     [ -z "$warnings" ] || complain "$page: $warnings"
     cp "$dir/$page" "$dir/$page.lines"
+    ! grep '^ *- ' "$dir/$page" >&2 || complain "$page: an item of a list that is none"
     squeeze <"$dir/$page" >"$dir/squeezed" && mv "$dir/squeezed" "$dir/$page"
 done
 
