@@ -27,7 +27,7 @@ static void model_make(struct model *m, const hibloom *filter)
     const uint32_t segments = filter->spec.segments;
 
     memset(m, 0, sizeof *m);
-    m->spec = *&filter->spec;
+    spec_copy(&m->spec, &filter->spec);
     m->cells = (m->spec.bits + (segments > 0 ? segments : 1) - 1) / (segments > 0 ? segments : 1);
     m->full = (1u << m->spec.counters) - 1;
     assert_true(m->cells * (segments > 0 ? segments : 1) <= CELLS_MAX);
