@@ -18,7 +18,7 @@ static hibloom_status copy_pairs(struct store_settings *s, const char *const *gi
 {
     size_t count = 0, size = sizeof(char *);
 
-    while (given[count] != NULL && count < PAIRS_MAX)
+    while (count < PAIRS_MAX && given[count] != NULL)
         size += sizeof(char *) + strlen(given[count++]) + 1;
     s->pairs = alloc.malloc(size);
     if (s->pairs == NULL)
